@@ -1,0 +1,27 @@
+/* clock.h - monotonic time and deadlines. */
+#ifndef TENREC_BASE_CLOCK_H
+#define TENREC_BASE_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#define CLOCK_NEVER UINT64_MAX /* a deadline that never comes */
+
+/* CLOCK_MONOTONIC in nanoseconds. */
+uint64_t clock_now_ns(void);
+
+/* The deadline `ms` milliseconds from now; CLOCK_NEVER for UINT64_MAX ms and
+ * for what would overflow. */
+uint64_t clock_deadline_ms(uint64_t ms);
+
+/* Milliseconds until `deadline_ns`, rounded up; 0 when it has passed, -1 for
+ * CLOCK_NEVER: the argument of poll(2). */
+int clock_left_ms(uint64_t deadline_ns);
+
+/* The same as a timespec relative to now, for ppoll; NULL for CLOCK_NEVER. */
+struct timespec *clock_left_ts(uint64_t deadline_ns, struct timespec *buf);
+
+bool clock_passed(uint64_t deadline_ns);
+
+#endif

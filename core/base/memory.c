@@ -1,0 +1,33 @@
+#include "base/memory.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+void *memory_new(size_t n, size_t size)
+{
+    return calloc(n ? n : 1, size ? size : 1);
+}
+
+void *memory_resize(void *old, size_t n, size_t size)
+{
+    if (n == 0 || size == 0)
+        n = size = 1;
+    if (n > SIZE_MAX / size)
+        return NULL;
+    return realloc(old, n * size);
+}
+
+char *memory_text_n(const char *text, size_t n)
+{
+    char *copy = memory_new(n + 1, 1);
+
+    if (copy)
+        memcpy(copy, text, n);
+    return copy;
+}
+
+char *memory_text(const char *text)
+{
+    return memory_text_n(text, strlen(text));
+}

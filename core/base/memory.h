@@ -1,0 +1,15 @@
+/* memory.h - small helpers around allocation. */
+#ifndef TENREC_BASE_MEMORY_H
+#define TENREC_BASE_MEMORY_H
+
+#include <stddef.h>
+
+/* a * b bytes zeroed like calloc, and NULL when that overflows or fails. The
+ * one place through which the core allocates long-lived memory, so that a test
+ * can make the nth allocation fail. */
+void *memory_new(size_t n, size_t size);
+void *memory_resize(void *old, size_t n, size_t size);
+char *memory_text(const char *text);
+char *memory_text_n(const char *text, size_t n);
+
+#endif

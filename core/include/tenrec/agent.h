@@ -1,0 +1,215 @@
+/* tenrec/agent.h - the contract between the core and whoever moves messages.
+ *
+ * Agents form a chain. The core talks to the outermost; `inner` points one
+ * step nearer to the wire, `outer` one step nearer to the user.
+ *
+ *     core -> faulty -> tensorpipe -> wire        send goes inwards
+ *     core <- faulty <- tensorpipe <- wire        deliver goes outwards
+ *
+ * An op that is NULL, or that lies beyond ops->size, is skipped: the core goes
+ * on with the next agent of the chain. So a wrapper implements only what it
+ * changes, and a wrapper built before an op existed still lets it through.
+ *
+ * Threads: send, deliver, poll, resume, disconnect and debug_info come from
+ * any thread, concurrently. start, member_joined, member_left, drain, shutdown
+ * and destroy come one at a time. Hold no lock of yours while calling inwards,
+ * outwards or the host.
+ */
+#ifndef TENREC_AGENT_H
+#define TENREC_AGENT_H
+
+#include <stdbool.h>
+#include <tenrec/error.h>
+#include <tenrec/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tenrec_agent;
+struct tenrec_host;
+
+/* Told exactly once per send: err == NULL means handed to the wire. May be
+ * called from any thread, also from inside send. `err` is valid during the
+ * call only. fn may be NULL: nobody wants to know. */
+struct tenrec_done {
+    void (*fn)(void *arg, const tenrec_error *err);
+    void *arg;
+};
+
+/* Takes one key and its value, borrowed during the call. */
+typedef void tenrec_sink_fn(void *arg, const char *key, const char *value);
+
+/* One member of the group. Strings live until shutdown. */
+struct tenrec_member {
+    uint32_t size; /* sizeof(struct tenrec_member), the step of the array */
+    tenrec_peer id;
+    uint64_t incarnation; /* differs between two lives of the same id */
+    const char *name;
+    const char *address; /* what its agent said, or "" */
+};
+
+/* What a thread waits for that lends itself to poll. */
+struct tenrec_wait {
+    uint32_t size;
+    int32_t wake_fd;      /* an eventfd; whoever makes done() true from another
+                             thread writes 1 to it. The poller reads it away */
+    uint64_t deadline_ns; /* CLOCK_MONOTONIC; 0 = none */
+    bool (*done)(void *arg);
+    void *arg;
+};
+
+/* True when `table` is long enough to have `member`, and has it set. */
+#define TENREC_HAS(table, member)                                                                  \
+    ((table)->size >= (size_t)((const char *)&(table)->member - (const char *)(table)) +           \
+                          sizeof((table)->member) &&                                               \
+     (table)->member)
+
+struct tenrec_agent_ops {
+    uint32_t size; /* sizeof(struct tenrec_agent_ops) */
+    uint32_t reserved;
+
+    /* Where peers reach this agent, e.g. "uv://10.0.0.3:41234". Asked once,
+     * between init and start; the core carries it to the others through the
+     * store. Owned by the agent, lives as long. */
+    const char *(*address)(struct tenrec_agent *self);
+
+    /* Begin to serve. From now on deliver may be called. Runs from the
+     * innermost agent outwards, when all `n` members have told their address;
+     * `member` is borrowed during the call, its strings live until shutdown.
+     * May block, at most for the backend's own connect timeout. */
+    tenrec_status (*start)(struct tenrec_agent *self, const struct tenrec_member *member,
+                           uint32_t n, tenrec_error *err);
+
+    /* The group changed (elastic groups). `member` as above. */
+    void (*member_joined)(struct tenrec_agent *self, const struct tenrec_member *member);
+    void (*member_left)(struct tenrec_agent *self, tenrec_peer id);
+
+    /* Carry `msg` to `to`, or along msg->route when that is set. Takes the
+     * message always, and tells `done` exactly once. Does not block on the
+     * network unless the message says TENREC_MSG_MAY_WAIT. Mandatory for an
+     * agent that wraps nothing. */
+    void (*send)(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
+                 struct tenrec_done done);
+
+    /* Look at a message on its way to the user. Wrappers only. Takes it. */
+    void (*deliver)(struct tenrec_agent *self, tenrec_peer from, struct tenrec_msg *msg);
+
+    /* A thread that waits for an answer from `peer` lends itself: read and
+     * deliver what comes from there until wait->done() or the deadline.
+     * Returns OK then, and EUNSUPPORTED at once when there is nothing to
+     * read from (the core then waits by itself). */
+    tenrec_status (*poll)(struct tenrec_agent *self, tenrec_peer peer,
+                          const struct tenrec_wait *wait);
+
+    /* host->accepts says yes again: go on reading. */
+    void (*resume)(struct tenrec_agent *self);
+
+    /* Drop the connection to `peer`; its pending calls fail with EPEER_LOST.
+     * A later send connects again. EUNSUPPORTED when there are none. */
+    tenrec_status (*disconnect)(struct tenrec_agent *self, tenrec_peer peer, tenrec_error *err);
+
+    /* Wait until every accepted send has been told done, at most `ms`
+     * milliseconds. ETIMEDOUT when some are left. */
+    tenrec_status (*drain)(struct tenrec_agent *self, uint32_t ms, tenrec_error *err);
+
+    /* Stop. Tell done to what is pending (ECANCELED) and join your threads:
+     * when this returns none of your code runs or will run until destroy.
+     * Runs from the outermost agent inwards. */
+    void (*shutdown)(struct tenrec_agent *self);
+
+    /* Free self->impl. Do not touch self->inner: the core owns the chain. */
+    void (*destroy)(struct tenrec_agent *self);
+
+    /* Push counters and states, for people. Every agent of the chain is
+     * asked; the core puts "<backend>." before each key. */
+    void (*debug_info)(struct tenrec_agent *self, tenrec_sink_fn *sink, void *arg);
+};
+
+/* One link of the chain. The core allocates it; init_agent sets ops and impl.
+ * The rest is read-only for plugins. */
+struct tenrec_agent {
+    const struct tenrec_agent_ops *ops;
+    void *impl;
+    const struct tenrec_host *host;
+    struct tenrec_agent *inner; /* NULL at the wire */
+    struct tenrec_agent *outer; /* NULL at the user */
+};
+
+enum tenrec_log_level {
+    TENREC_LOG_ERROR,
+    TENREC_LOG_WARN,
+    TENREC_LOG_INFO,
+    TENREC_LOG_DEBUG,
+    TENREC_LOG_TRACE,
+};
+
+/* What the core does for plugins. Grows at its end only. */
+struct tenrec_host {
+    uint32_t size; /* sizeof(struct tenrec_host) */
+    uint16_t abi_major, abi_minor;
+
+    /* Continue inwards / outwards from `self`. Both take the message. */
+    void (*send_inner)(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
+                       struct tenrec_done done);
+    void (*deliver_outer)(struct tenrec_agent *self, tenrec_peer from, struct tenrec_msg *msg);
+
+    /* Call fn(arg) after `ms` milliseconds on a core thread; before shutdown
+     * of `self` returns at the latest. ENOMEM. */
+    tenrec_status (*after)(struct tenrec_agent *self, uint32_t ms, void (*fn)(void *arg),
+                           void *arg);
+
+    /* A message to fill from the wire: zeroed, with `payload_len` bytes at
+     * ->payload and `n_tensors` zeroed descriptors. NULL: out of memory. */
+    struct tenrec_msg *(*msg_new)(struct tenrec_agent *self, uint64_t payload_len,
+                                  uint32_t n_tensors);
+
+    /* Where shall its tensors go? Sets data (and device) of each descriptor:
+     * the caller's own buffer, the user's allocator or memory of the core.
+     * Called once per message with tensors, when type, id, payload and
+     * descriptors are filled in. ENOMEM, ETOOBIG: then drop the message,
+     * skip the tensors' bytes, and answer a request with an EXCEPTION. */
+    tenrec_status (*place)(struct tenrec_agent *self, tenrec_peer from, struct tenrec_msg *msg,
+                           tenrec_error *err);
+
+    /* False while the pool's queue is full: stop reading requests until
+     * resume is called. */
+    bool (*accepts)(struct tenrec_agent *self);
+
+    /* The connection on which requests went to `peer` broke: whatever waits
+     * for an answer from there fails. Call it before a new connection to the
+     * same peer takes messages. */
+    void (*peer_lost)(struct tenrec_agent *self, tenrec_peer peer, const tenrec_error *why);
+
+    /* Is a message of this level wanted, and take it. */
+    bool (*log_enabled)(struct tenrec_agent *self, enum tenrec_log_level level);
+    void (*log)(struct tenrec_agent *self, enum tenrec_log_level level, const char *fmt, ...)
+        TENREC_PRINTF(3, 4);
+};
+
+static inline void tenrec_done_ok(struct tenrec_done done)
+{
+    if (done.fn)
+        done.fn(done.arg, NULL);
+}
+
+TENREC_PRINTF(3, 4)
+static inline void tenrec_done_fail(struct tenrec_done done, tenrec_status code, const char *fmt,
+                                    ...)
+{
+    tenrec_error err;
+    va_list ap;
+
+    if (!done.fn)
+        return;
+    va_start(ap, fmt);
+    tenrec_vfail(&err, code, fmt, ap);
+    va_end(ap);
+    done.fn(done.arg, &err);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

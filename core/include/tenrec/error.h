@@ -1,0 +1,176 @@
+/* tenrec/error.h - what can go wrong, and how it is told.
+ *
+ * A status says how far the damage reaches; the text says what happened. The
+ * first function that knows the cause sets the text; its callers only prefix
+ * where they were. No allocation and no thread-local state: the caller owns
+ * the tenrec_error, usually on its stack. Header only, so that a plugin needs
+ * to link nothing.
+ */
+#ifndef TENREC_ERROR_H
+#define TENREC_ERROR_H
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Name, value, how far it reaches, meaning. The values are ABI and travel on
+ * the wire; new ones are added at free numbers. */
+/* clang-format off */
+#define TENREC_STATUS_MAP(X)                                                   \
+    X(OK,             0,  "",      "success")                                  \
+    X(EINVAL,        -1,  "call",  "argument out of contract")                 \
+    X(ENOMEM,        -2,  "call",  "out of memory")                            \
+    X(ETIMEDOUT,     -3,  "call",  "no answer before the deadline")            \
+    X(ECANCELED,     -4,  "call",  "given up by its caller or by shutdown")    \
+    X(EUNSUPPORTED,  -5,  "call",  "this backend or build cannot do that")     \
+    X(EINJECTED,     -6,  "call",  "failure injected by a test")               \
+    X(EAGAIN,        -7,  "call",  "queue is full, try again")                 \
+    X(EREMOTE,       -8,  "call",  "the called function failed")               \
+    X(ENOFUNCTION,   -9,  "call",  "the callee has no function of that name")  \
+    X(EWOULDBLOCK,  -10,  "call",  "may not block in this place")              \
+    X(ENOTFOUND,    -11,  "call",  "no such key or name")                      \
+    X(EEXIST,       -12,  "call",  "is there already")                         \
+    X(ETOOBIG,      -13,  "call",  "larger than the configured limit")         \
+    X(EPEER_UNKNOWN,-20,  "peer",  "no such peer")                             \
+    X(EPEER_LOST,   -21,  "peer",  "connection to the peer broke")             \
+    X(ECONNECT,     -22,  "peer",  "cannot connect to the peer")               \
+    X(EPROTOCOL,    -23,  "peer",  "the peer sent what makes no sense")        \
+    X(ESHUTDOWN,    -30,  "agent", "worker is not running (any more)")         \
+    X(EPLUGIN,      -40,  "agent", "plugin cannot be loaded")                  \
+    X(EABI,         -41,  "agent", "plugin speaks another ABI")                \
+    X(ECONFIG,      -42,  "agent", "configuration is wrong")                   \
+    X(EBUSY,        -43,  "agent", "still in use")                             \
+    X(EGROUP,       -44,  "agent", "members of the group disagree or miss")    \
+    X(EOS,          -50,  "agent", "the operating system refused")
+/* clang-format on */
+
+typedef enum tenrec_status {
+#define X(name, value, reaches, text) TENREC_##name = value,
+    TENREC_STATUS_MAP(X)
+#undef X
+} tenrec_status;
+
+typedef struct tenrec_error {
+    tenrec_status code;
+    int32_t os_errno; /* errno behind it; 0 when there was none */
+    int32_t worker;   /* id of the worker it happened on; -1 unknown */
+    uint32_t reserved;
+    char worker_name[128]; /* its name, or "" */
+    char text[368];        /* always terminated; cut when too long */
+} tenrec_error;
+
+#if defined(__GNUC__)
+#define TENREC_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
+#define TENREC_PRINTF(fmt, args)
+#endif
+
+/* Short name of a status ("ETIMEDOUT"); "?" for a number that is none. */
+static inline const char *tenrec_status_name(tenrec_status code)
+{
+    switch (code) {
+#define X(name, value, reaches, text)                                                              \
+    case TENREC_##name:                                                                            \
+        return #name;
+        TENREC_STATUS_MAP(X)
+#undef X
+    }
+    return "?";
+}
+
+/* What a status means, one phrase. */
+static inline const char *tenrec_status_text(tenrec_status code)
+{
+    switch (code) {
+#define X(name, value, reaches, text)                                                              \
+    case TENREC_##name:                                                                            \
+        return text;
+        TENREC_STATUS_MAP(X)
+#undef X
+    }
+    return "unknown status";
+}
+
+/* Sets *err (may be NULL) and returns `code`, so that a failing function can
+ * end with `return tenrec_fail(err, TENREC_EINVAL, "...")`. */
+TENREC_PRINTF(3, 0)
+static inline tenrec_status tenrec_vfail(tenrec_error *err, tenrec_status code, const char *fmt,
+                                         va_list ap)
+{
+    if (err) {
+        err->code = code;
+        err->os_errno = 0;
+        err->worker = -1;
+        err->reserved = 0;
+        err->worker_name[0] = '\0';
+        vsnprintf(err->text, sizeof err->text, fmt, ap);
+    }
+    return code;
+}
+
+TENREC_PRINTF(3, 4)
+static inline tenrec_status tenrec_fail(tenrec_error *err, tenrec_status code, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    tenrec_vfail(err, code, fmt, ap);
+    va_end(ap);
+    return code;
+}
+
+/* The same with the errno that caused it; the text gets ": strerror". */
+TENREC_PRINTF(4, 5)
+static inline tenrec_status tenrec_fail_errno(tenrec_error *err, tenrec_status code, int os_errno,
+                                              const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    tenrec_vfail(err, code, fmt, ap);
+    va_end(ap);
+    if (err) {
+        size_t n = strlen(err->text);
+        snprintf(err->text + n, sizeof err->text - n, ": %s", strerror(os_errno));
+        err->os_errno = os_errno;
+    }
+    return code;
+}
+
+/* Puts "where: " before the text that is already there. */
+TENREC_PRINTF(2, 3)
+static inline void tenrec_error_prefix(tenrec_error *err, const char *fmt, ...)
+{
+    char old[sizeof((tenrec_error *)0)->text];
+    size_t n, room, len;
+    va_list ap;
+    int r;
+
+    if (!err)
+        return;
+    memcpy(old, err->text, sizeof old);
+    va_start(ap, fmt);
+    r = vsnprintf(err->text, sizeof err->text, fmt, ap);
+    va_end(ap);
+    n = r < 0 ? 0 : (size_t)r;
+    if (n + 3 > sizeof err->text)
+        return; /* the place fills it all */
+    memcpy(err->text + n, ": ", 2);
+    room = sizeof err->text - (n + 2) - 1;
+    len = strlen(old);
+    if (len > room)
+        len = room;
+    memcpy(err->text + n + 2, old, len);
+    err->text[n + 2 + len] = '\0';
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

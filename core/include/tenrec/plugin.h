@@ -1,0 +1,161 @@
+/* tenrec/plugin.h - all a plugin author includes.
+ *
+ * A plugin is a shared object that exports three symbols and no others:
+ *
+ *     tenrec_plugin             const data: who I am, what I speak, my options
+ *     tenrec_construct_options  check and complete one filled options struct
+ *     tenrec_init_agent         make one agent from it
+ *
+ * The core reads tenrec_plugin before it calls any code of the plugin, and
+ * refuses it with a reason when it does not fit.
+ */
+#ifndef TENREC_PLUGIN_H
+#define TENREC_PLUGIN_H
+
+#include <tenrec/agent.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TENREC_PLUGIN_MAGIC 0x544e5243u /* "TNRC" */
+#define TENREC_ABI_MAJOR 0              /* changes when old plugins break */
+#define TENREC_ABI_MINOR 1              /* counts additions at struct ends */
+
+#define TENREC_EXPORT __attribute__((visibility("default")))
+
+/* What kind of thing the plugin makes. */
+enum tenrec_plugin_kind { TENREC_PLUGIN_BACKEND = 1, TENREC_PLUGIN_STORE = 2 };
+
+#define TENREC_FOREVER UINT64_MAX /* a duration written as `none` */
+
+union tenrec_option_value {
+    bool b;         /* TENREC_OPT_BOOL */
+    int64_t i;      /* TENREC_OPT_INT */
+    double d;       /* TENREC_OPT_DOUBLE */
+    uint64_t ms;    /* TENREC_OPT_DURATION */
+    uint64_t bytes; /* TENREC_OPT_SIZE */
+    const char *s;  /* TENREC_OPT_STRING, owned by the core */
+};
+
+struct tenrec_option_list {
+    const union tenrec_option_value *v; /* owned by the core */
+    size_t n;
+};
+
+struct tenrec_option_pair {
+    const char *key;
+    union tenrec_option_value value;
+};
+
+struct tenrec_option_map {
+    const struct tenrec_option_pair *v; /* owned by the core, in file order */
+    size_t n;
+};
+
+/* The type of an option says what lies at its offset in the options struct. */
+enum tenrec_option_type {
+    TENREC_OPT_BOOL = 1, /* bool:        true, false */
+    TENREC_OPT_INT,      /* int64_t:     within [min, max] */
+    TENREC_OPT_DOUBLE,   /* double:      within [min, max] */
+    TENREC_OPT_DURATION, /* uint64_t ms: 250ms, 1.5s, 2m, 1h, none */
+    TENREC_OPT_SIZE,     /* uint64_t bytes: 512, 64KiB, 1MiB, 2GiB, kB, MB, GB */
+    TENREC_OPT_STRING,   /* const char *, owned by the core */
+    TENREC_OPT_LIST,     /* struct tenrec_option_list of `item` */
+    TENREC_OPT_MAP,      /* struct tenrec_option_map from text to `item` */
+};
+
+enum tenrec_option_flags {
+    TENREC_OPT_PLAIN_SECONDS = 1u << 0, /* a duration may also be a bare number
+                                           of seconds, as torch writes it */
+    TENREC_OPT_SECRET = 1u << 1,        /* the value is never printed */
+};
+
+/* One option. The core parses the default and the user's value with the same
+ * parser, checks range and choices, refuses unknown keys with the nearest name
+ * and prints all of this in `tenrec info`; the plugin sees a filled struct. */
+struct tenrec_option {
+    const char *key; /* as in YAML */
+    enum tenrec_option_type type;
+    enum tenrec_option_type item; /* of a list or map; else 0 */
+    uint32_t offset;              /* offsetof in the options struct */
+    uint32_t flags;               /* enum tenrec_option_flags */
+    const char *def;              /* as a user would write it: "[uv]", "60s" */
+    int64_t min, max;             /* INT, DOUBLE, DURATION in ms, SIZE, items of
+                                     a list; both 0 = no limit */
+    const char *choices;          /* "busy|adaptive|sleep": the strings (items,
+                                     keys of a map) allowed; NULL = any */
+    const char *help;             /* one sentence */
+    const void *reserved[2];
+};
+
+enum tenrec_plugin_flags {
+    TENREC_PLUGIN_WRAPS = 1u << 0,         /* needs an inner agent */
+    TENREC_PLUGIN_CUDA = 1u << 1,          /* moves device memory */
+    TENREC_PLUGIN_UNLOADABLE = 1u << 2,    /* no thread, TLS or atexit is left
+                                              after destroy: may be unmapped */
+    TENREC_PLUGIN_LOOPBACK_ONLY = 1u << 3, /* reaches only this process */
+};
+
+struct tenrec_plugin {
+    /* The next five never change, in any ABI. */
+    uint32_t magic;                /* TENREC_PLUGIN_MAGIC */
+    uint16_t abi_major, abi_minor; /* compiled against */
+    uint32_t size;                 /* sizeof(struct tenrec_plugin) */
+    uint32_t kind;                 /* enum tenrec_plugin_kind */
+
+    uint32_t flags; /* enum tenrec_plugin_flags */
+    uint32_t reserved0;
+    const char *name;    /* [a-z0-9_]+, unique in a process */
+    const char *version; /* of the plugin, for people */
+    const char *summary; /* one sentence */
+    const struct tenrec_option *options;
+    uint32_t n_options;
+    uint32_t option_size;  /* sizeof(struct tenrec_option) */
+    uint32_t options_size; /* sizeof your options struct */
+    uint32_t reserved1;
+
+    /* What works on this machine: pushes keys such as "transport.uv" with
+     * "viable" or "not viable: why". Opens nothing that stays. May be NULL. */
+    void (*probe)(const void *options, tenrec_sink_fn *sink, void *arg);
+    const void *reserved2[4];
+};
+
+#define TENREC_PLUGIN_HEADER                                                                       \
+    .magic = TENREC_PLUGIN_MAGIC, .abi_major = TENREC_ABI_MAJOR, .abi_minor = TENREC_ABI_MINOR,    \
+    .size = sizeof(struct tenrec_plugin), .kind = TENREC_PLUGIN_BACKEND
+
+#define TENREC_PLUGIN_OPTIONS(table, type)                                                         \
+    .options = (table), .n_options = sizeof(table) / sizeof((table)[0]),                           \
+    .option_size = sizeof((table)[0]), .options_size = sizeof(type)
+
+struct tenrec_init {
+    uint32_t size; /* sizeof(struct tenrec_init) */
+    tenrec_peer me;
+    uint32_t world; /* number of members; 0 in a dynamic group */
+    uint32_t reserved;
+    uint64_t incarnation; /* of this worker; differs between two lives */
+    const char *name;     /* of this worker */
+    const char *backend;  /* how the config calls this link */
+    const void *options;  /* yours, lives as long as the agent */
+};
+
+/* `opts` is zeroed, then filled from the table. Check what spans several
+ * options; open nothing, start nothing: `tenrec info` calls this too. */
+typedef tenrec_status tenrec_construct_options_fn(void *opts, tenrec_error *err);
+
+/* Set self->ops and self->impl. self->host and self->inner are set already.
+ * On failure leave nothing behind; destroy is not called. */
+typedef tenrec_status tenrec_init_agent_fn(const struct tenrec_init *in, struct tenrec_agent *self,
+                                           tenrec_error *err);
+
+/* A plugin that defines these with another signature does not compile. */
+extern TENREC_EXPORT const struct tenrec_plugin tenrec_plugin;
+extern TENREC_EXPORT tenrec_construct_options_fn tenrec_construct_options;
+extern TENREC_EXPORT tenrec_init_agent_fn tenrec_init_agent;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
