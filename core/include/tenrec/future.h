@@ -1,0 +1,121 @@
+/* tenrec/future.h - a value that will be there later.
+ *
+ * A future is shared (counted). It is completed exactly once: by a reply, an
+ * error, its deadline, a lost peer, cancel or shutdown.
+ */
+#ifndef TENREC_FUTURE_H
+#define TENREC_FUTURE_H
+
+#include <tenrec/value.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Limits in milliseconds. */
+#define TENREC_TIMEOUT_DEFAULT 0      /* what the worker is set to */
+#define TENREC_TIMEOUT_NONE INT64_MAX /* never */
+
+struct tenrec_future; /* opaque */
+struct tenrec_worker;
+
+/* Runs when a future is done: on the thread that completes it (a loop thread,
+ * a thread that waits in Tenrec, or at once in the caller when it is done
+ * already), so it must not block: a wait in it fails with EWOULDBLOCK. `f` is
+ * borrowed during the call. */
+typedef void tenrec_future_fn(struct tenrec_future *f, void *arg);
+
+/* Computes what a then-future becomes. Fill *ret (borrowed: it is copied after
+ * the return) or return an error. */
+typedef tenrec_status tenrec_then_fn(struct tenrec_future *f, void *arg, struct tenrec_value *ret,
+                                     tenrec_error *err);
+
+/* A future that the program itself completes.
+ *
+ * ret      shares: drop it
+ * errors   ENOMEM
+ * source   torch.futures.Future
+ */
+tenrec_status tenrec_future_new(struct tenrec_future **ret, tenrec_error *err);
+
+/* Complete it; `value` is copied (tensors shared), `why` too.
+ *
+ * errors   EEXIST (done already: nothing changes), ENOMEM
+ */
+tenrec_status tenrec_future_set_value(struct tenrec_future *f, const struct tenrec_value *value,
+                                      tenrec_error *err);
+tenrec_status tenrec_future_set_error(struct tenrec_future *f, const tenrec_error *why,
+                                      tenrec_error *err);
+
+struct tenrec_future *tenrec_future_share(struct tenrec_future *f);
+void tenrec_future_drop(struct tenrec_future *f); /* a call under way goes on */
+
+/* True when it is done; never blocks. */
+bool tenrec_future_done(const struct tenrec_future *f);
+
+/* Waits until `f` is done and returns what it ended with.
+ *
+ * ms       at most this long; TENREC_TIMEOUT_NONE to wait for ever
+ * errors   ETIMEDOUT (f goes on), EINVAL (negative ms), EWOULDBLOCK, and what
+ *          f failed with
+ * threads  any, several at once; not an inline handler or a callback
+ * source   semantics of torch.futures.Future.wait
+ */
+tenrec_status tenrec_future_wait(struct tenrec_future *f, int64_t ms, tenrec_error *err);
+
+/* The value of a future that is done without error; borrowed until f is
+ * dropped. NULL while it is not done or when it failed. */
+const struct tenrec_value *tenrec_future_value(const struct tenrec_future *f);
+
+/* What it failed with; borrowed until f is dropped. NULL otherwise. */
+const tenrec_error *tenrec_future_error(const struct tenrec_future *f);
+
+/* Runs fn once f is done.
+ *
+ * errors   ENOMEM (fn will not run)
+ * source   torch.futures.Future.add_done_callback
+ */
+tenrec_status tenrec_future_add_callback(struct tenrec_future *f, tenrec_future_fn *fn, void *arg,
+                                         tenrec_error *err);
+
+/* A future of what fn makes of f; fn also runs when f failed.
+ *
+ * ret      shares: drop it
+ * errors   ENOMEM
+ * source   torch.futures.Future.then
+ */
+tenrec_status tenrec_future_then(struct tenrec_future *f, tenrec_then_fn *fn, void *arg,
+                                 struct tenrec_future **ret, tenrec_error *err);
+
+/* The caller stops waiting: f fails with ECANCELED now, the callee is told and
+ * may stop early. Does nothing when f is done. */
+void tenrec_future_cancel(struct tenrec_future *f);
+
+/* Wait for all (the first error in order of the list is returned, after all
+ * are done) or for one (its index). Lists may not hold NULL; n >= 1 for any.
+ *
+ * errors   as tenrec_future_wait; wait_any returns OK for a failed future too:
+ *          ask it
+ * source   torch.futures.wait_all
+ */
+tenrec_status tenrec_future_wait_all(struct tenrec_future *const *f, size_t n, int64_t ms,
+                                     tenrec_error *err);
+tenrec_status tenrec_future_wait_any(struct tenrec_future *const *f, size_t n, int64_t ms,
+                                     size_t *ret_index, tenrec_error *err);
+
+/* Collects the futures that tenrec_rpc_async makes on this thread until the
+ * scope ends, and waits for all of them. Scopes nest.
+ *
+ * errors   ENOMEM; end: as tenrec_future_wait_all. The scope is gone after end
+ *          in any case
+ * threads  begin and end on the same thread
+ * source   torch.distributed.rpc.api._wait_all
+ */
+tenrec_status tenrec_scope_begin(tenrec_error *err);
+tenrec_status tenrec_scope_end(int64_t ms, tenrec_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,282 @@
+/* tenrec/rpc.h - workers that call functions on each other.
+ *
+ * The life of a worker:
+ *
+ *     tenrec_worker_new(config)     nothing is started yet
+ *     tenrec_register_function(...) what others may call
+ *     tenrec_init_rpc(w)            meets the group; serving starts here
+ *     tenrec_rpc_sync / _async ...  calls
+ *     tenrec_shutdown(w, ...)       together with the others, or at once
+ *     tenrec_worker_drop(w)
+ *
+ * A worker is a handle, not a global: one process can hold several. It has one
+ * loop thread, its backend one more; pool threads come and go with the work.
+ * Tenrec installs no signal handler, starts no thread before tenrec_init_rpc
+ * and registers nothing with atexit. After fork() the child must not use a
+ * worker of its parent, not even to drop it; it may make its own.
+ */
+#ifndef TENREC_RPC_H
+#define TENREC_RPC_H
+
+#include <tenrec/config.h>
+#include <tenrec/future.h>
+#include <tenrec/store.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tenrec_worker; /* opaque */
+struct tenrec_call;   /* opaque: one request that a function answers */
+
+/* What is known of a worker. The name is borrowed until shutdown. */
+struct tenrec_worker_info {
+    const char *name;
+    tenrec_peer id;
+    uint32_t reserved;
+};
+
+/* ---- life ---------------------------------------------------------------- */
+
+/* Makes a worker; starts nothing, opens nothing.
+ *
+ * config   borrowed during the call; NULL loads $TENREC_CONFIG or the built-in
+ *          default
+ * ret      owns: drop it
+ * errors   ECONFIG, EPLUGIN, ENOMEM
+ */
+tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenrec_worker **ret,
+                                tenrec_error *err);
+
+/* Meets the group and starts to serve. Returns when every member of a static
+ * group has told where it is, at most after the configured rpc_timeout.
+ *
+ * errors   ECONFIG, EPLUGIN, EABI, EGROUP (names the ranks that miss or
+ *          disagree), ECONNECT, ETIMEDOUT, EBUSY (called twice), EOS, ENOMEM
+ * threads  one at a time
+ * source   torch.distributed.rpc.init_rpc, without its process-wide state
+ */
+tenrec_status tenrec_init_rpc(struct tenrec_worker *w, tenrec_error *err);
+
+enum tenrec_shutdown_mode {
+    TENREC_GRACEFUL,  /* everybody's outstanding calls end first */
+    TENREC_IMMEDIATE, /* now; pending calls fail with ECANCELED */
+};
+
+/* Leaves the group. Graceful: waits until no worker of the group has a call
+ * outstanding, then all leave together; whatever happens, the worker is down
+ * when this returns.
+ *
+ * ms       limit of the whole; TENREC_TIMEOUT_DEFAULT: the rpc_timeout
+ * errors   ETIMEDOUT (names who did not come), EINVAL, EWOULDBLOCK, ESHUTDOWN
+ *          (was not running)
+ * threads  one at a time; not from a handler or a callback
+ * source   torch.distributed.rpc.shutdown, with one deadline for all steps
+ */
+tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode mode, int64_t ms,
+                              tenrec_error *err);
+
+/* Ends the worker (immediate shutdown when it still runs) and frees it. NULL
+ * is fine. Futures may outlive it. */
+void tenrec_worker_drop(struct tenrec_worker *w);
+
+/* True between init and shutdown. */
+bool tenrec_worker_running(const struct tenrec_worker *w);
+
+/* ---- who is there -------------------------------------------------------- */
+
+/* True when `backend` (NULL: the default config's) can be loaded here.
+ *
+ * source   torch.distributed.rpc.is_available
+ */
+bool tenrec_is_available(const char *backend);
+
+/* "0.1.0"; and as one number: major * 10000 + minor * 100 + patch. */
+const char *tenrec_version(void);
+uint32_t tenrec_version_number(void);
+
+/* By name; NULL means this worker. Or by id.
+ *
+ * errors   EPEER_UNKNOWN (with the nearest name), ESHUTDOWN (not running)
+ * source   torch.distributed.rpc.get_worker_info
+ */
+tenrec_status tenrec_get_worker_info(const struct tenrec_worker *w, const char *name,
+                                     struct tenrec_worker_info *ret, tenrec_error *err);
+tenrec_status tenrec_get_worker_info_by_id(const struct tenrec_worker *w, tenrec_peer id,
+                                           struct tenrec_worker_info *ret, tenrec_error *err);
+
+/* All workers, ordered by id: `ret` takes at most `room`, *ret_n is how many
+ * there are. */
+tenrec_status tenrec_get_worker_infos(const struct tenrec_worker *w, struct tenrec_worker_info *ret,
+                                      size_t room, size_t *ret_n, tenrec_error *err);
+
+/* The default limit of a call in milliseconds (TENREC_TIMEOUT_NONE: none).
+ * A change holds for calls made afterwards.
+ *
+ * errors   EINVAL (negative or 0)
+ */
+int64_t tenrec_get_rpc_timeout(const struct tenrec_worker *w);
+tenrec_status tenrec_set_rpc_timeout(struct tenrec_worker *w, int64_t ms, tenrec_error *err);
+
+/* Runs when the connection to a worker broke; calls to it fail with
+ * EPEER_LOST, a later call connects again. NULL takes the callback back.
+ * Called on a loop thread: must not block. */
+typedef void tenrec_peer_lost_fn(struct tenrec_worker *w, tenrec_peer id, const tenrec_error *why,
+                                 void *arg);
+void tenrec_set_peer_lost_callback(struct tenrec_worker *w, tenrec_peer_lost_fn *fn, void *arg);
+
+/* ---- functions that others call ------------------------------------------ */
+
+enum tenrec_function_flags {
+    TENREC_POOL = 0,        /* runs on the pool, may block */
+    TENREC_INLINE = 1 << 0, /* runs on the delivering thread, may not block */
+    TENREC_LATER = 1 << 1,  /* returning OK does not answer: somebody calls
+                               tenrec_call_finish, from any thread. The call
+                               lives until then */
+};
+
+/* Answers one call. Returns OK after tenrec_call_return (or without: the
+ * answer is nil), or an error: it travels to the caller as EREMOTE with the
+ * text of *err and the name of this worker. */
+typedef tenrec_status tenrec_function_fn(struct tenrec_call *call, void *arg, tenrec_error *err);
+
+/* Registers `fn` under `name`; before tenrec_init_rpc or later.
+ *
+ * name     1..255 bytes; copied
+ * flags    enum tenrec_function_flags
+ * errors   EINVAL, EEXIST, ENOMEM
+ */
+tenrec_status tenrec_register_function(struct tenrec_worker *w, const char *name,
+                                       tenrec_function_fn *fn, void *arg, uint32_t flags,
+                                       tenrec_error *err);
+
+/* What the call brought; borrowed until it is answered. */
+const struct tenrec_value *tenrec_call_args(const struct tenrec_call *c, size_t *ret_n);
+struct tenrec_worker *tenrec_call_worker(const struct tenrec_call *c);
+const char *tenrec_call_function(const struct tenrec_call *c);
+/* The caller; id TENREC_ANONYMOUS and name "" when it is no member. */
+struct tenrec_worker_info tenrec_call_from(const struct tenrec_call *c);
+/* Milliseconds that the caller still waits; TENREC_TIMEOUT_NONE when unknown. */
+int64_t tenrec_call_time_left(const struct tenrec_call *c);
+/* True once the caller has given up: nobody reads the answer. */
+bool tenrec_call_canceled(const struct tenrec_call *c);
+
+/* Sets the answer; encoded at once, so `value` need not live on.
+ *
+ * errors   EINVAL, ENOMEM
+ */
+tenrec_status tenrec_call_return(struct tenrec_call *c, const struct tenrec_value *value,
+                                 tenrec_error *err);
+
+/* Answers a TENREC_LATER call and frees it: with `why` as an error, else with
+ * what tenrec_call_return set. Exactly once.
+ *
+ * threads  any
+ * source   torch.distributed.rpc.functions.async_execution
+ */
+void tenrec_call_finish(struct tenrec_call *c, const tenrec_error *why);
+
+/* ---- calls ----------------------------------------------------------------*/
+
+enum tenrec_call_flags {
+    TENREC_ONE_WAY = 1 << 0, /* nobody answers; done when handed to the wire */
+};
+
+/* NULL options, or a zeroed struct with size set, mean the defaults. */
+struct tenrec_call_options {
+    uint32_t size;              /* sizeof(struct tenrec_call_options) */
+    uint32_t flags;             /* enum tenrec_call_flags */
+    int64_t timeout_ms;         /* TENREC_TIMEOUT_DEFAULT, _NONE or > 0 */
+    struct tenrec_tensor *into; /* receive the result's first tensor straight
+                                   into this one (shared): same dtype, shape
+                                   and contiguous, else the call fails */
+    uint64_t reserved[4];       /* zero */
+};
+
+/* Calls `function` on `to` and waits for its result.
+ *
+ * to       name of a worker, oneself included
+ * args     n values; encoded before anything is sent, tensors are shared
+ * ret      owns: tenrec_value_drop it; may be NULL when nobody wants it
+ * errors   ETIMEDOUT, EREMOTE (err names the worker), ENOFUNCTION,
+ *          EPEER_UNKNOWN, EPEER_LOST, ECONNECT, ECANCELED, EINVAL, EAGAIN,
+ *          EWOULDBLOCK (inline handler), EINJECTED, ESHUTDOWN, ENOMEM
+ * threads  any; not an inline handler or a callback
+ * source   torch.distributed.rpc.rpc_sync; a timeout never cancels the callee
+ */
+tenrec_status tenrec_rpc_sync(struct tenrec_worker *w, const char *to, const char *function,
+                              const struct tenrec_value *args, size_t n,
+                              const struct tenrec_call_options *options, struct tenrec_value **ret,
+                              tenrec_error *err);
+
+/* The same without waiting. Wrong arguments fail here; what happens on the way
+ * fails the future.
+ *
+ * ret      shares: drop it
+ * threads  any, also inline handlers and callbacks
+ * source   torch.distributed.rpc.rpc_async
+ */
+tenrec_status tenrec_rpc_async(struct tenrec_worker *w, const char *to, const char *function,
+                               const struct tenrec_value *args, size_t n,
+                               const struct tenrec_call_options *options,
+                               struct tenrec_future **ret, tenrec_error *err);
+
+/* ---- all together --------------------------------------------------------- */
+
+/* Waits until every worker of `names` (NULL: all) is in the same barrier.
+ * Several threads may do so with the same set: calls pair up in order.
+ *
+ * errors   ETIMEDOUT (names who did not come), EPEER_LOST, EINVAL (not in the
+ *          set oneself, or a name unknown)
+ */
+tenrec_status tenrec_barrier(struct tenrec_worker *w, const char *const *names, size_t n,
+                             int64_t ms, tenrec_error *err);
+
+/* Everybody gives a value and gets a map from worker name to value.
+ *
+ * ret      owns: tenrec_value_drop it
+ * errors   as tenrec_barrier
+ * source   torch.distributed.rpc.api._all_gather
+ */
+tenrec_status tenrec_all_gather(struct tenrec_worker *w, const struct tenrec_value *value,
+                                const char *const *names, size_t n, int64_t ms,
+                                struct tenrec_value **ret, tenrec_error *err);
+
+/* ---- for programs with an event loop of their own ------------------------ */
+
+/* From the first call on, callbacks of futures (add_callback, then) of this
+ * worker no longer run on Tenrec's threads: the fd becomes readable, and
+ * tenrec_worker_dispatch runs them. The fd belongs to the worker.
+ *
+ * errors   EOS
+ */
+tenrec_status tenrec_worker_fd(struct tenrec_worker *w, int *ret_fd, tenrec_error *err);
+
+/* Runs what is ready on the calling thread; returns how many callbacks ran. */
+size_t tenrec_worker_dispatch(struct tenrec_worker *w);
+
+/* ---- memory, introspection ------------------------------------------------ */
+
+/* Memory for tensors that arrive. `alloc` fills desc->data for desc->bytes and
+ * may return NULL state; `free_fn` is called once nobody uses it. */
+struct tenrec_allocator {
+    uint32_t size; /* sizeof(struct tenrec_allocator) */
+    uint32_t reserved;
+    void *(*alloc)(void *arg, const struct tenrec_tensor_desc *desc);
+    tenrec_tensor_free_fn *free_fn;
+    void *arg;
+};
+
+/* Takes effect for messages that arrive afterwards; NULL goes back to the
+ * default. Called from any thread; must not block. */
+tenrec_status tenrec_set_allocator(struct tenrec_worker *w, const struct tenrec_allocator *a,
+                                   tenrec_error *err);
+
+/* Counters and states of the worker, its pool and the agents of its chain. */
+void tenrec_worker_debug_info(struct tenrec_worker *w, tenrec_sink_fn *sink, void *arg);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

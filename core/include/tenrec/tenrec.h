@@ -1,0 +1,9 @@
+/* tenrec/tenrec.h - all that a program needs. */
+#ifndef TENREC_TENREC_H
+#define TENREC_TENREC_H
+
+#include <tenrec/backend.h>
+#include <tenrec/log.h>
+#include <tenrec/rpc.h>
+
+#endif

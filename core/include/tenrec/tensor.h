@@ -1,0 +1,91 @@
+/* tenrec/tensor.h - a tensor: memory, element type, shape, and who frees it.
+ *
+ * A tensor is shared (counted): whoever holds one - the caller, a message that
+ * is still being written, a result - keeps its memory alive, so a call that
+ * timed out can never make somebody write into or read from freed memory.
+ * Shape and type never change; the elements are yours to synchronise.
+ */
+#ifndef TENREC_TENSOR_H
+#define TENREC_TENSOR_H
+
+#include <tenrec/error.h>
+#include <tenrec/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TENREC_UINT8 ((struct tenrec_dtype){ TENREC_DTYPE_UINT, 8, 1 })
+#define TENREC_INT8 ((struct tenrec_dtype){ TENREC_DTYPE_INT, 8, 1 })
+#define TENREC_INT16 ((struct tenrec_dtype){ TENREC_DTYPE_INT, 16, 1 })
+#define TENREC_INT32 ((struct tenrec_dtype){ TENREC_DTYPE_INT, 32, 1 })
+#define TENREC_INT64 ((struct tenrec_dtype){ TENREC_DTYPE_INT, 64, 1 })
+#define TENREC_FLOAT16 ((struct tenrec_dtype){ TENREC_DTYPE_FLOAT, 16, 1 })
+#define TENREC_FLOAT32 ((struct tenrec_dtype){ TENREC_DTYPE_FLOAT, 32, 1 })
+#define TENREC_FLOAT64 ((struct tenrec_dtype){ TENREC_DTYPE_FLOAT, 64, 1 })
+#define TENREC_BFLOAT16 ((struct tenrec_dtype){ TENREC_DTYPE_BFLOAT, 16, 1 })
+#define TENREC_COMPLEX64 ((struct tenrec_dtype){ TENREC_DTYPE_COMPLEX, 64, 1 })
+#define TENREC_COMPLEX128 ((struct tenrec_dtype){ TENREC_DTYPE_COMPLEX, 128, 1 })
+#define TENREC_BOOL ((struct tenrec_dtype){ TENREC_DTYPE_BOOL, 8, 1 })
+
+struct tenrec_tensor; /* opaque */
+
+/* Frees what tenrec_tensor_from_data was given; from any thread, once. */
+typedef void tenrec_tensor_free_fn(void *arg, void *data);
+
+/* Makes a contiguous tensor in host memory, aligned to 64 bytes, contents
+ * undefined.
+ *
+ * shape    ndim lengths in elements, each >= 0; borrowed during the call
+ * ret      shares: drop it when done
+ * errors   EINVAL (dtype, shape), ETOOBIG (the product overflows), ENOMEM
+ * threads  any
+ */
+tenrec_status tenrec_tensor_new(struct tenrec_dtype dtype, uint32_t ndim, const int64_t *shape,
+                                struct tenrec_tensor **ret, tenrec_error *err);
+
+/* Makes a tensor of memory that exists.
+ *
+ * data     first byte of the storage; owned by the tensor from success on when
+ *          free_fn is given, else borrowed until the last holder dropped it
+ * bytes    length of the storage; must hold every element that shape and
+ *          strides reach
+ * strides  in elements, >= 0; NULL for contiguous (row-major)
+ * free_fn  called once when nobody uses the memory any more; may be NULL
+ * errors   EINVAL, ETOOBIG, ENOMEM
+ */
+tenrec_status tenrec_tensor_from_data(void *data, uint64_t bytes, struct tenrec_dtype dtype,
+                                      uint32_t ndim, const int64_t *shape, const int64_t *strides,
+                                      tenrec_tensor_free_fn *free_fn, void *arg,
+                                      struct tenrec_tensor **ret, tenrec_error *err);
+
+/* The same tensor once more; drop both. */
+struct tenrec_tensor *tenrec_tensor_share(struct tenrec_tensor *t);
+void tenrec_tensor_drop(struct tenrec_tensor *t);
+
+/* Type, shape, strides, device, storage; borrowed until t is dropped. */
+const struct tenrec_tensor_desc *tenrec_tensor_desc(const struct tenrec_tensor *t);
+
+/* Address of the first element; borrowed until t is dropped. */
+void *tenrec_tensor_data(const struct tenrec_tensor *t);
+
+/* Number of elements; and bytes that they take when contiguous. */
+uint64_t tenrec_tensor_count(const struct tenrec_tensor *t);
+uint64_t tenrec_tensor_bytes(const struct tenrec_tensor *t);
+
+/* t itself (shared once more) when it is contiguous and fills its storage,
+ * else a contiguous copy. Host memory only.
+ *
+ * errors   ENOMEM, EUNSUPPORTED (device memory)
+ */
+tenrec_status tenrec_tensor_contiguous(struct tenrec_tensor *t, struct tenrec_tensor **ret,
+                                       tenrec_error *err);
+
+/* "float32", "bfloat16", "bool"; "?" for what has no name. */
+const char *tenrec_dtype_name(struct tenrec_dtype dtype);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,163 @@
+/* tenrec/value.h - what travels as an argument or a result.
+ *
+ * A value is a plain struct that you may build on the stack:
+ *
+ *     struct tenrec_value args[] = { tenrec_int(2), tenrec_text("x"), tenrec_tensor(t) };
+ *
+ * It borrows what it points to. Calls encode it at once (tensors are shared,
+ * not copied), so it need not outlive the call. A value that Tenrec gives out
+ * is borrowed from the future, call or result that holds it.
+ */
+#ifndef TENREC_VALUE_H
+#define TENREC_VALUE_H
+
+#include <stdbool.h>
+#include <tenrec/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum tenrec_value_type {
+    TENREC_VALUE_NIL,
+    TENREC_VALUE_BOOL,
+    TENREC_VALUE_INT,
+    TENREC_VALUE_DOUBLE,
+    TENREC_VALUE_TEXT,
+    TENREC_VALUE_BYTES,
+    TENREC_VALUE_ARRAY,
+    TENREC_VALUE_MAP,
+    TENREC_VALUE_TENSOR,
+};
+
+struct tenrec_value;
+struct tenrec_entry; /* of a map */
+
+struct tenrec_value {
+    uint32_t type;     /* enum tenrec_value_type */
+    uint32_t reserved; /* zero */
+    uint64_t n;        /* bytes of a text or bytes, items of an array or map */
+    union {
+        bool boolean;
+        int64_t integer;
+        double number;
+        const char *text; /* UTF-8; given out with a NUL behind it */
+        const void *bytes;
+        const struct tenrec_value *array;
+        const struct tenrec_entry *map;
+        struct tenrec_tensor *tensor;
+        uint64_t room[2]; /* for what is yet to come */
+    } u;
+};
+
+struct tenrec_entry {
+    const char *key; /* NUL terminated UTF-8 */
+    struct tenrec_value value;
+};
+
+static inline struct tenrec_value tenrec_value_of(enum tenrec_value_type type, uint64_t n)
+{
+    struct tenrec_value v;
+
+    memset(&v, 0, sizeof v);
+    v.type = (uint32_t)type;
+    v.n = n;
+    return v;
+}
+
+static inline struct tenrec_value tenrec_nil(void)
+{
+    return tenrec_value_of(TENREC_VALUE_NIL, 0);
+}
+
+static inline struct tenrec_value tenrec_bool(bool b)
+{
+    struct tenrec_value v = tenrec_value_of(TENREC_VALUE_BOOL, 0);
+    v.u.boolean = b;
+    return v;
+}
+
+static inline struct tenrec_value tenrec_int(int64_t i)
+{
+    struct tenrec_value v = tenrec_value_of(TENREC_VALUE_INT, 0);
+    v.u.integer = i;
+    return v;
+}
+
+static inline struct tenrec_value tenrec_double(double d)
+{
+    struct tenrec_value v = tenrec_value_of(TENREC_VALUE_DOUBLE, 0);
+    v.u.number = d;
+    return v;
+}
+
+static inline struct tenrec_value tenrec_text(const char *text)
+{
+    struct tenrec_value v = tenrec_value_of(TENREC_VALUE_TEXT, strlen(text));
+    v.u.text = text;
+    return v;
+}
+
+static inline struct tenrec_value tenrec_bytes(const void *bytes, size_t n)
+{
+    struct tenrec_value v = tenrec_value_of(TENREC_VALUE_BYTES, n);
+    v.u.bytes = bytes;
+    return v;
+}
+
+static inline struct tenrec_value tenrec_array(const struct tenrec_value *items, size_t n)
+{
+    struct tenrec_value v = tenrec_value_of(TENREC_VALUE_ARRAY, n);
+    v.u.array = items;
+    return v;
+}
+
+static inline struct tenrec_value tenrec_map(const struct tenrec_entry *entries, size_t n)
+{
+    struct tenrec_value v = tenrec_value_of(TENREC_VALUE_MAP, n);
+    v.u.map = entries;
+    return v;
+}
+
+static inline struct tenrec_value tenrec_tensor(struct tenrec_tensor *t)
+{
+    struct tenrec_value v = tenrec_value_of(TENREC_VALUE_TENSOR, 0);
+    v.u.tensor = t;
+    return v;
+}
+
+/* "an integer", "text", ...: for error texts. */
+const char *tenrec_value_type_name(uint32_t type);
+
+/* Reads arguments or the items of an array by a short type text and checks
+ * them: b bool, i int64_t, d double (takes an int too), s const char *,
+ * y bytes (const void *, size_t), t struct tenrec_tensor *,
+ * v const struct tenrec_value *. After `|` the rest may be missing.
+ *
+ *     int64_t a; struct tenrec_tensor *t;
+ *     tenrec_values_get(args, n, err, "it", &a, &t);
+ *
+ * ret      what is stored is borrowed from the values
+ * errors   EINVAL: "argument 2 is text, expected an integer", "takes 2
+ *          arguments, got 1"
+ */
+tenrec_status tenrec_values_get(const struct tenrec_value *v, size_t n, tenrec_error *err,
+                                const char *types, ...);
+
+/* The value of `key` in a map; NULL when it is no map or has no such key. */
+const struct tenrec_value *tenrec_value_find(const struct tenrec_value *map, const char *key);
+
+/* A deep copy in one block (tensors shared), and its end.
+ *
+ * ret      owns: drop it
+ * errors   ENOMEM, EINVAL (type unknown, nested deeper than 64)
+ */
+tenrec_status tenrec_value_copy(const struct tenrec_value *v, struct tenrec_value **ret,
+                                tenrec_error *err);
+void tenrec_value_drop(struct tenrec_value *v);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
