@@ -1,0 +1,95 @@
+/* chain.h - the agents of one worker, from the user to the wire.
+ *
+ * layer[0] is the outermost. The chain is built from the wire outwards, started
+ * outwards and shut down inwards; an op that an agent does not have goes on to
+ * the next one. send, deliver and poll cost one pointer chase per link. */
+#ifndef TENREC_BACKEND_CHAIN_H
+#define TENREC_BACKEND_CHAIN_H
+
+#include <tenrec/plugin.h>
+
+struct backend;
+struct chain;
+struct loop;
+
+/* One entry of `backends:`, loaded and checked (stack.h makes these). */
+struct chain_layer {
+    const char *name;        /* as the config calls it; borrowed until chain_close */
+    const char *place;       /* "a.yaml:7:3", or "" when there is none; borrowed during open */
+    struct backend *backend; /* shared until chain_close */
+    const void *options;     /* filled and checked; borrowed until chain_close */
+};
+
+/* Who we are, to all agents of the chain. */
+struct chain_identity {
+    tenrec_peer me;
+    uint32_t world; /* number of members; 0 in a dynamic group */
+    uint64_t incarnation;
+    const char *name; /* borrowed until chain_close */
+};
+
+/* What lies above the outermost agent. Called from any thread, concurrently;
+ * the meaning of each is that of the same name in struct tenrec_host. */
+struct chain_user {
+    void (*deliver)(void *arg, tenrec_peer from, struct tenrec_msg *msg); /* takes msg */
+    /* NULL: message_place */
+    tenrec_status (*place)(void *arg, tenrec_peer from, struct tenrec_msg *msg, tenrec_error *err);
+    bool (*accepts)(void *arg);                                              /* NULL: always */
+    void (*peer_lost)(void *arg, tenrec_peer peer, const tenrec_error *why); /* NULL: ignored */
+    /* NULL: message_new */
+    struct tenrec_msg *(*msg_new)(void *arg, uint64_t payload_len, uint32_t n_tensors);
+    void *arg;
+};
+
+/* Makes all agents; starts nothing. `user` is copied, `loop` borrowed until
+ * chain_close. errors: ECONFIG (wraps missing or needless), EPLUGIN, ENOMEM
+ * and what a plugin's init says. */
+tenrec_status chain_open(const struct chain_layer *layer, size_t n, const struct chain_identity *id,
+                         struct loop *loop, const struct chain_user *user, struct chain **ret,
+                         tenrec_error *err);
+
+/* Where peers reach us; "" when no agent says. Owned by the chain. */
+const char *chain_address(struct chain *c);
+
+/* Starts from the wire outwards. When one fails those that run are shut down
+ * again, and the chain can only be closed. The members' strings must live
+ * until chain_shutdown returned; the array is borrowed during the call. */
+tenrec_status chain_start(struct chain *c, const struct tenrec_member *member, uint32_t n,
+                          tenrec_error *err);
+
+/* Takes the message always and tells `done` exactly once (ESHUTDOWN when the
+ * chain does not run). */
+void chain_send(struct chain *c, tenrec_peer to, struct tenrec_msg *msg, struct tenrec_done done);
+
+/* EUNSUPPORTED at once when no agent can be polled. */
+tenrec_status chain_poll(struct chain *c, tenrec_peer peer, const struct tenrec_wait *wait);
+
+void chain_resume(struct chain *c);
+tenrec_status chain_disconnect(struct chain *c, tenrec_peer peer, tenrec_error *err);
+
+/* Waits at most `ms` milliseconds in all until every send was told done. */
+tenrec_status chain_drain(struct chain *c, uint32_t ms, tenrec_error *err);
+
+void chain_member_joined(struct chain *c, const struct tenrec_member *member);
+void chain_member_left(struct chain *c, tenrec_peer id);
+
+/* Stops all agents, outermost first. Every pending send has been told done and
+ * no callback of the user runs when it returns, but those of sends that other
+ * threads are just making. A second call does nothing. Not from a callback. */
+void chain_shutdown(struct chain *c);
+
+/* Shuts down when that has not been done, and frees all. No other thread may
+ * be in a call with `c`. NULL is fine. */
+void chain_close(struct chain *c);
+
+/* Pushes the agents' counters, "<config name>." before each key. */
+void chain_debug_info(struct chain *c, tenrec_sink_fn *sink, void *arg);
+
+size_t chain_depth(const struct chain *c);
+/* How the config calls link `i`, and what plugin it is of; 0 is the outermost. */
+const char *chain_name(const struct chain *c, size_t i);
+const struct tenrec_plugin *chain_plugin(const struct chain *c, size_t i);
+/* enum tenrec_plugin_flags of the one at the wire. */
+uint32_t chain_innermost_flags(const struct chain *c);
+
+#endif

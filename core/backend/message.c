@@ -1,0 +1,231 @@
+#include "backend/message.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A recycled block has this many bytes; larger messages go back to malloc. */
+#define BLOCK_BYTES 1024
+#define BATCH 32 /* blocks that move between a thread and the depot at once */
+#define CACHE_MAX (2 * BATCH)
+#define DEPOT_MAX (8 * BATCH)
+
+/* Recycling would hide a use after release from AddressSanitizer. */
+#if defined(__SANITIZE_ADDRESS__)
+#define RECYCLE 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define RECYCLE 0
+#endif
+#endif
+#ifndef RECYCLE
+#define RECYCLE 1
+#endif
+
+struct message {
+    struct tenrec_msg msg; /* first: all that others see */
+    struct message *next;  /* while it is not in use */
+    size_t bytes;          /* of this block */
+    void (*on_release)(void *arg, struct tenrec_msg *msg);
+    void *arg;
+    void *storage; /* of the tensors, when message_place made it */
+};
+
+/* Free blocks of this thread. Messages are often made by one thread and
+ * released by another; the depot carries them back in batches. */
+struct cache {
+    struct message *first;
+    unsigned n;
+    bool registered; /* for the destructor at the thread's end */
+};
+
+static _Thread_local struct cache cache;
+
+static struct {
+    pthread_mutex_t lock; /* guards all */
+    struct message *first;
+    unsigned n;
+} depot = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static pthread_key_t cache_key;
+static pthread_once_t cache_once = PTHREAD_ONCE_INIT;
+
+static void cache_end(void *arg)
+{
+    struct cache *c = arg;
+
+    while (c->first) {
+        struct message *m = c->first;
+        c->first = m->next;
+        free(m);
+    }
+    *c = (struct cache){ 0 };
+}
+
+static void cache_key_make(void)
+{
+    pthread_key_create(&cache_key, cache_end);
+}
+
+/* Moves blocks from `*from` to `*to` until that has `limit` or none is left. */
+static void move_blocks(struct message **from, unsigned *n_from, struct message **to,
+                        unsigned *n_to, unsigned limit)
+{
+    while (*from && *n_to < limit) {
+        struct message *m = *from;
+        *from = m->next;
+        --*n_from;
+        m->next = *to;
+        *to = m;
+        ++*n_to;
+    }
+}
+
+static void depot_to_cache(struct cache *c)
+{
+    pthread_mutex_lock(&depot.lock);
+    move_blocks(&depot.first, &depot.n, &c->first, &c->n, BATCH);
+    pthread_mutex_unlock(&depot.lock);
+}
+
+/* Half of a full cache goes to the depot; what that has no room for, to free. */
+static void cache_to_depot(struct cache *c)
+{
+    struct message *half = NULL;
+    unsigned n = 0;
+
+    move_blocks(&c->first, &c->n, &half, &n, BATCH);
+    pthread_mutex_lock(&depot.lock);
+    move_blocks(&half, &n, &depot.first, &depot.n, DEPOT_MAX);
+    pthread_mutex_unlock(&depot.lock);
+    while (half) {
+        struct message *m = half;
+        half = m->next;
+        free(m);
+    }
+}
+
+static struct message *block_take(size_t bytes)
+{
+    struct message *m;
+
+    if (!RECYCLE || bytes > BLOCK_BYTES) {
+        m = malloc(bytes);
+        if (m)
+            m->bytes = bytes;
+        return m;
+    }
+    if (!cache.first)
+        depot_to_cache(&cache);
+    m = cache.first;
+    if (m) {
+        cache.first = m->next;
+        cache.n--;
+        return m;
+    }
+    m = malloc(BLOCK_BYTES);
+    if (m)
+        m->bytes = BLOCK_BYTES;
+    return m;
+}
+
+static void block_give(struct message *m)
+{
+    if (!RECYCLE || m->bytes != BLOCK_BYTES) {
+        free(m);
+        return;
+    }
+    if (!cache.registered) {
+        pthread_once(&cache_once, cache_key_make);
+        cache.registered = pthread_setspecific(cache_key, &cache) == 0;
+        if (!cache.registered) {
+            free(m);
+            return;
+        }
+    }
+    m->next = cache.first;
+    cache.first = m;
+    if (++cache.n >= CACHE_MAX)
+        cache_to_depot(&cache);
+}
+
+static void message_release(struct tenrec_msg *msg)
+{
+    struct message *m = (struct message *)msg;
+
+    if (m->on_release)
+        m->on_release(m->arg, msg);
+    free(m->storage);
+    block_give(m);
+}
+
+static size_t round_up(size_t n, size_t step)
+{
+    return (n + step - 1) / step * step;
+}
+
+struct tenrec_msg *message_new(uint64_t payload_len, uint32_t n_tensors)
+{
+    const size_t head = round_up(sizeof(struct message), sizeof(max_align_t));
+    const size_t descs = (size_t)n_tensors * sizeof(struct tenrec_tensor_desc);
+    struct message *m;
+
+    if (payload_len > SIZE_MAX / 4 || descs > SIZE_MAX / 4)
+        return NULL;
+    m = block_take(head + descs + (size_t)payload_len);
+    if (!m)
+        return NULL;
+    m->msg = (struct tenrec_msg){
+        .size = sizeof m->msg,
+        .payload_len = payload_len,
+        .n_tensors = n_tensors,
+        .tensor_size = sizeof(struct tenrec_tensor_desc),
+        .release = message_release,
+    };
+    m->on_release = NULL;
+    m->storage = NULL;
+    if (n_tensors) {
+        m->msg.tensors = (void *)((char *)m + head);
+        memset(m->msg.tensors, 0, descs);
+    }
+    m->msg.payload = (char *)m + head + descs;
+    return &m->msg;
+}
+
+void message_on_release(struct tenrec_msg *msg, void (*fn)(void *arg, struct tenrec_msg *msg),
+                        void *arg)
+{
+    struct message *m = (struct message *)msg;
+
+    m->on_release = fn;
+    m->arg = arg;
+}
+
+tenrec_status message_place(struct tenrec_msg *msg, tenrec_error *err)
+{
+    struct message *m = (struct message *)msg;
+    uint64_t total = 0;
+    char *at;
+
+    for (uint32_t i = 0; i < msg->n_tensors; i++) {
+        uint64_t bytes = tenrec_msg_tensor(msg, i)->bytes;
+        if (bytes > SIZE_MAX / 2 - 64 || total > SIZE_MAX / 2 - 64 - bytes)
+            return tenrec_fail(err, TENREC_ENOMEM, "no memory for tensors of more than %zu bytes",
+                               SIZE_MAX / 2);
+        total += round_up(bytes, 64);
+    }
+    free(m->storage);
+    m->storage = aligned_alloc(64, total ? total : 64);
+    if (!m->storage)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for tensors of %llu bytes",
+                           (unsigned long long)total);
+    at = m->storage;
+    for (uint32_t i = 0; i < msg->n_tensors; i++) {
+        struct tenrec_tensor_desc *t = tenrec_msg_tensor(msg, i);
+        t->data = at;
+        t->device = (struct tenrec_device){ TENREC_CPU, 0 };
+        at += round_up(t->bytes, 64);
+    }
+    return TENREC_OK;
+}

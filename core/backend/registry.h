@@ -1,0 +1,32 @@
+/* registry.h - the backends that this process knows.
+ *
+ * A backend is a plugin's description and its two functions; where it came
+ * from (a file or the program itself) makes no difference above. */
+#ifndef TENREC_BACKEND_REGISTRY_H
+#define TENREC_BACKEND_REGISTRY_H
+
+#include <tenrec/plugin.h>
+
+struct backend;
+
+/* The backend that the user calls `name_or_path`: a registered one of that
+ * name, else the plugin file (loader.h says where it is looked for), which is
+ * registered then. Shares it: backend_put gives it back. Any thread.
+ * errors: EPLUGIN (not found, not loadable), EABI, EEXIST (another file has a
+ * plugin of that name), ENOMEM */
+tenrec_status backend_get(const char *name_or_path, struct backend **ret, tenrec_error *err);
+void backend_share(struct backend *b);
+void backend_put(struct backend *b);
+
+/* Borrowed until backend_put. */
+const struct tenrec_plugin *backend_plugin(const struct backend *b);
+/* The file it was loaded from; "" when the program registered it. */
+const char *backend_path(const struct backend *b);
+tenrec_construct_options_fn *backend_construct(const struct backend *b);
+tenrec_init_agent_fn *backend_init(const struct backend *b);
+
+/* Calls fn for each registered backend, in the order of registration; the
+ * handle is borrowed during the call. */
+void backend_each(void (*fn)(void *arg, struct backend *b), void *arg);
+
+#endif
