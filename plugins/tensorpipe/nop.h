@@ -1,0 +1,127 @@
+/* nop.h - the encoding of the objects that TensorPipe peers exchange.
+ *
+ * Writer and reader keep their first failure and do nothing afterwards, so
+ * that an object is one straight run of calls with one question at its end.
+ * Neither allocates: the writer fills the caller's buffer, the reader hands
+ * out views of the frame.
+ */
+#ifndef TENSORPIPE_NOP_H
+#define TENSORPIPE_NOP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <tenrec/error.h>
+
+enum nop_prefix {
+    NOP_VARIANT = 0xb8,
+    NOP_STRUCT = 0xb9,
+    NOP_ARRAY = 0xba,
+    NOP_MAP = 0xbb,
+    NOP_BINARY = 0xbc,
+    NOP_STRING = 0xbd,
+    NOP_NIL = 0xbe,
+};
+
+/* Bytes that somebody else owns, not terminated. */
+struct nop_bytes {
+    const unsigned char *data;
+    size_t len;
+};
+
+/* A device as peers name it: ("cpu", 0), ("cuda", 1). */
+struct nop_device {
+    struct nop_bytes type;
+    int32_t index;
+};
+
+struct nop_bytes nop_text(const char *text);
+bool nop_bytes_equal(struct nop_bytes a, struct nop_bytes b);
+bool nop_bytes_is(struct nop_bytes a, const char *text);
+bool nop_device_equal(const struct nop_device *a, const struct nop_device *b);
+
+/* For "%.*s": a length that printf takes, cut so that it does not flood an
+ * error text. */
+#define NOP_PRINT(bytes) (int)((bytes).len < 64 ? (bytes).len : 64), (const char *)(bytes).data
+
+/* `len` counts on beyond `cap` without writing: then it says what is needed,
+ * and a writer with cap 0 measures. */
+struct nop_writer {
+    unsigned char *buf;
+    size_t cap;
+    size_t len;
+};
+
+static inline void nop_writer_init(struct nop_writer *w, void *buf, size_t cap)
+{
+    w->buf = buf;
+    w->cap = cap;
+    w->len = 0;
+}
+
+void nop_write_raw(struct nop_writer *w, const void *data, size_t len);
+void nop_write_uint(struct nop_writer *w, uint64_t value);
+void nop_write_int(struct nop_writer *w, int32_t value);
+void nop_write_nil(struct nop_writer *w);
+void nop_write_string(struct nop_writer *w, struct nop_bytes text);
+/* The heads of composite values; their parts follow. */
+void nop_write_struct(struct nop_writer *w, uint64_t members);
+void nop_write_array(struct nop_writer *w, uint64_t elements);
+void nop_write_map(struct nop_writer *w, uint64_t pairs);
+void nop_write_variant(struct nop_writer *w, int32_t index);
+/* A vector of integers: raw little endian, its head counts bytes. */
+void nop_write_uint64s(struct nop_writer *w, const uint64_t *values, size_t n);
+void nop_write_device(struct nop_writer *w, const struct nop_device *device);
+
+/* `object` and `what` name in errors what is being read: they are borrowed
+ * until the reader is done. After a failure every read returns 0, an empty
+ * view or false, and `status` is set. */
+struct nop_reader {
+    const unsigned char *start, *pos, *end;
+    const char *object;
+    tenrec_error *err; /* may be NULL */
+    tenrec_status status;
+};
+
+static inline void nop_reader_init(struct nop_reader *r, const char *object, const void *frame,
+                                   size_t len, tenrec_error *err)
+{
+    r->start = r->pos = frame;
+    r->end = r->start + len;
+    r->object = object;
+    r->err = err;
+    r->status = TENREC_OK;
+}
+
+/* Fails the reader (its first failure stays): "<object>.<what> at byte N: ..." */
+TENREC_PRINTF(4, 5)
+void nop_reader_fail(struct nop_reader *r, tenrec_status code, const char *what, const char *fmt,
+                     ...);
+
+uint64_t nop_read_uint(struct nop_reader *r, uint64_t max, const char *what);
+int32_t nop_read_int(struct nop_reader *r, const char *what);
+struct nop_bytes nop_read_string(struct nop_reader *r, const char *what);
+/* Refuses any other member count: there are no optional members. */
+void nop_read_struct(struct nop_reader *r, uint64_t members, const char *what);
+/* The number of elements, at least `min_bytes` each: more than fit in the rest
+ * of the frame are refused, so a count is safe to loop over. */
+size_t nop_read_array(struct nop_reader *r, size_t min_bytes, const char *what);
+size_t nop_read_map(struct nop_reader *r, size_t min_bytes, const char *what);
+/* 0..alternatives-1, or -1 for the empty variant, whose nil is read too. */
+int32_t nop_read_variant(struct nop_reader *r, int32_t alternatives, const char *what);
+/* True, and consumed, when a nil stands here. */
+bool nop_read_nil(struct nop_reader *r);
+/* A vector of uint64; take its values out with nop_uint64_at. */
+struct nop_bytes nop_read_uint64s(struct nop_reader *r, const char *what);
+struct nop_device nop_read_device(struct nop_reader *r, const char *what);
+
+static inline size_t nop_uint64_count(struct nop_bytes values)
+{
+    return values.len / 8;
+}
+
+uint64_t nop_uint64_at(struct nop_bytes values, size_t i);
+
+#define NOP_DEVICE_MIN 5 /* bytes of the shortest device: b9 02 bd 00 00 */
+
+#endif
