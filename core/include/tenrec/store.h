@@ -1,0 +1,172 @@
+/* tenrec/store.h - where workers find each other: a small shared key/value
+ * store, and a process group (barrier, all_gather) over it.
+ *
+ * The TCP and file stores speak the protocols of torch.distributed's TCPStore
+ * and FileStore, so that a store can be shared with PyTorch processes. Keys
+ * are texts, values are bytes. Every function that may wait takes `ms`, the
+ * limit of the whole call in milliseconds: 0 does not wait for others (a TCP
+ * store still gets 100 ms to answer), TENREC_TIMEOUT_NONE waits for ever, and
+ * a negative one is refused. All functions may be called from any thread, also
+ * for the same store; a wait keeps nobody else from using it.
+ */
+#ifndef TENREC_STORE_H
+#define TENREC_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <tenrec/error.h>
+#include <tenrec/future.h> /* TENREC_TIMEOUT_NONE */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TENREC_STORE_MAX_KEY 8192                /* bytes, prefixes included */
+#define TENREC_STORE_MAX_VALUE ((size_t)8 << 20) /* bytes */
+
+struct tenrec_store;
+struct tenrec_store_server;
+struct tenrec_process_group;
+
+/* Opens a store.
+ *
+ * url      borrowed: `tcp://host:port` (connects; retries until the limit, as
+ *          the server may start later), `file://path`, or `memory://name`
+ *          (shared by name inside this process)
+ * ret      owns: tenrec_store_drop it
+ * errors   EINVAL (what is wrong with the url), ECONNECT, ETIMEDOUT, EPROTOCOL,
+ *          EOS, ENOMEM
+ * source   torch.distributed.TCPStore, FileStore, HashStore
+ */
+tenrec_status tenrec_store_open(const char *url, int64_t ms, struct tenrec_store **ret,
+                                tenrec_error *err);
+
+/* A view of `s` in which every key stands behind `prefix` and a slash. It
+ * keeps the store open until it is dropped itself.
+ *
+ * source   torch.distributed.PrefixStore
+ */
+tenrec_status tenrec_store_prefix(struct tenrec_store *s, const char *prefix,
+                                  struct tenrec_store **ret, tenrec_error *err);
+
+/* Lets go of a store or view; the last one closes it. No call on it may be
+ * under way. NULL is allowed. */
+void tenrec_store_drop(struct tenrec_store *s);
+
+/* What errors call it: "tcp store 127.0.0.1:29500". Lives as long as `s`. */
+const char *tenrec_store_name(const struct tenrec_store *s);
+
+/* Puts `len` bytes under `key`, over what was there, and wakes who waits. */
+tenrec_status tenrec_store_set(struct tenrec_store *s, const char *key, const void *data,
+                               size_t len, int64_t ms, tenrec_error *err);
+
+/* Waits until `key` is there and reads its value.
+ *
+ * ret      owns: free() it; a NUL follows the bytes and is not counted
+ * errors   ETIMEDOUT names the key and the store; EPEER_LOST when the store
+ *          went away
+ */
+tenrec_status tenrec_store_get(struct tenrec_store *s, const char *key, int64_t ms, void **ret,
+                               size_t *ret_len, tenrec_error *err);
+
+/* Adds `delta` to the decimal number under `key`; a missing one counts as 0.
+ *
+ * ret      may be NULL; the sum
+ * errors   EINVAL when the value there is no number or the sum overflows
+ */
+tenrec_status tenrec_store_add(struct tenrec_store *s, const char *key, int64_t delta, int64_t ms,
+                               int64_t *ret, tenrec_error *err);
+
+/* Puts `desired` under `key` when `expected` is there; an empty `expected`
+ * also stands for a key that is missing.
+ *
+ * ret      owns: free() it; what is under the key now, or `expected` when the
+ *          key is missing and stays so
+ */
+tenrec_status tenrec_store_compare_set(struct tenrec_store *s, const char *key,
+                                       const void *expected, size_t expected_len,
+                                       const void *desired, size_t desired_len, int64_t ms,
+                                       void **ret, size_t *ret_len, tenrec_error *err);
+
+/* Waits until all keys are there. The error of a timeout names those that are
+ * missing. */
+tenrec_status tenrec_store_wait(struct tenrec_store *s, const char *const *keys, size_t n,
+                                int64_t ms, tenrec_error *err);
+
+/* Whether all keys are there now. */
+tenrec_status tenrec_store_check(struct tenrec_store *s, const char *const *keys, size_t n,
+                                 int64_t ms, bool *ret, tenrec_error *err);
+
+/* Removes `key`.
+ *
+ * ret      may be NULL; whether it was there
+ */
+tenrec_status tenrec_store_delete(struct tenrec_store *s, const char *key, int64_t ms, bool *ret,
+                                  tenrec_error *err);
+
+/* How many keys the whole store has, those outside of a view included. */
+tenrec_status tenrec_store_num_keys(struct tenrec_store *s, int64_t ms, int64_t *ret,
+                                    tenrec_error *err);
+
+/* Serves a TCP store on a thread of its own until it is dropped.
+ *
+ * host     borrowed: address or name to listen on; NULL or "" for all
+ * port     0 for one that the kernel chooses
+ * ret      owns: tenrec_store_server_drop it
+ * ret_port may be NULL; the port it listens on
+ * errors   EINVAL, EOS (address in use), ENOMEM
+ */
+tenrec_status tenrec_store_serve(const char *host, uint16_t port, struct tenrec_store_server **ret,
+                                 uint16_t *ret_port, tenrec_error *err);
+
+/* Closes all connections and forgets all keys. NULL is allowed. */
+void tenrec_store_server_drop(struct tenrec_store_server *server);
+
+/* `world` processes that meet under `name` in a store. Needs no RPC, and does
+ * nothing before the first barrier or gather. A name can be used again when
+ * the former group was dropped: the n-th group of a rank meets the n-th ones
+ * of the others. Its operations must be called in the same order by all; two
+ * threads of one process that do so at once need groups of their own.
+ *
+ * s        shared (counted)
+ * name     borrowed: 1 to 127 of [A-Za-z0-9_:-]
+ * ret      owns: tenrec_process_group_drop it
+ * errors   EINVAL (rank outside of 0..world-1, name), ENOMEM
+ * source   torch.distributed's ProcessGroup, of which RPC needs these two
+ */
+tenrec_status tenrec_process_group_new(struct tenrec_store *s, int32_t rank, int32_t world,
+                                       const char *name, struct tenrec_process_group **ret,
+                                       tenrec_error *err);
+
+/* Forgets the group and, being the last of its ranks, its keys. */
+void tenrec_process_group_drop(struct tenrec_process_group *pg);
+
+/* Returns when all ranks have come to it.
+ *
+ * errors   ETIMEDOUT names the ranks that did not come
+ */
+tenrec_status tenrec_process_group_barrier(struct tenrec_process_group *pg, int64_t ms,
+                                           tenrec_error *err);
+
+/* What one rank gave. */
+struct tenrec_gathered {
+    void *data; /* a NUL follows it that is not counted */
+    size_t len; /* bytes */
+};
+
+/* Gives `len` bytes to all ranks and gets what each of them gave.
+ *
+ * ret      owns: `world` entries by rank; tenrec_gathered_free them
+ * errors   ETIMEDOUT names the ranks that did not come
+ */
+tenrec_status tenrec_process_group_all_gather(struct tenrec_process_group *pg, const void *data,
+                                              size_t len, int64_t ms, struct tenrec_gathered **ret,
+                                              tenrec_error *err);
+void tenrec_gathered_free(struct tenrec_gathered *list, int32_t world);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
