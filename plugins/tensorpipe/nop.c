@@ -304,6 +304,17 @@ size_t nop_read_map(struct nop_reader *r, size_t min_bytes, const char *what)
     return take_prefix(r, NOP_MAP, "a map", what) ? take_count(r, min_bytes, "pairs", what) : 0;
 }
 
+uint32_t nop_read_small_map(struct nop_reader *r, size_t min_bytes, uint32_t max, const char *what)
+{
+    size_t n = nop_read_map(r, min_bytes, what);
+
+    if (n > max) {
+        nop_reader_fail(r, TENREC_ETOOBIG, what, "%zu pairs; the limit is %u", n, max);
+        return 0;
+    }
+    return (uint32_t)n;
+}
+
 int32_t nop_read_variant(struct nop_reader *r, int32_t alternatives, const char *what)
 {
     int32_t index;
