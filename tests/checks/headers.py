@@ -1,0 +1,38 @@
+"""headers.py CC [CXX] - every public header compiles alone, as C11 and C++17."""
+import json
+import os
+import subprocess
+import sys
+
+import report
+
+STRICT = ["-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+
+
+def compile_alone(compiler, language, standard, header):
+    # Twice, so that a missing include guard shows too.
+    source = f"#include <{header}>\n#include <{header}>\n"
+    done = subprocess.run(
+        compiler + STRICT + [f"-std={standard}", "-x", language, "-I",
+                             os.path.join(report.ROOT, "core/include"), "-"],
+        input=source, capture_output=True, text=True, check=False)
+    return done.stderr.splitlines() if done.returncode else []
+
+
+def main():
+    cc = json.loads(sys.argv[1])
+    cxx = json.loads(sys.argv[2]) if len(sys.argv) > 2 else None
+    for path in report.files("core/include", ends=(".h",)):
+        header = os.path.relpath(path, "core/include")
+        stem = header.replace("/", "_").replace(".h", "")
+        report.case(f"headers_{stem}_compiles_alone_as_c11",
+                    compile_alone(cc, "c", "c11", header))
+        if cxx:
+            report.case(f"headers_{stem}_compiles_alone_as_cpp17",
+                        compile_alone(cxx, "c++", "c++17", header))
+        else:
+            report.skip(f"headers_{stem}_compiles_alone_as_cpp17", "no C++ compiler")
+    report.finish()
+
+
+main()

@@ -1,0 +1,122 @@
+"""layers.py - include directions, and who may know a foreign library.
+
+docs/architecture.md says why: each folder of core/ knows only those below it,
+a plugin knows the public headers and itself, and a foreign library is a detail
+of the few files named here.
+"""
+import fnmatch
+import os
+import re
+
+import report
+
+# What the sources of a folder may include with quotes, by first component.
+CORE = {
+    "base": {"base"},
+    "config": {"base", "config"},
+    "backend": {"base", "config", "backend"},
+    "group": {"base", "config", "group"},
+    "rpc": {"base", "config", "backend", "group", "rpc"},
+    "observe": {"base", "config", "backend", "group", "rpc", "observe"},
+    "testkit": {"base", "config", "backend", "group", "rpc", "testkit"},
+}
+
+# Who may include a header that is neither ours nor of the C library.
+FOREIGN = {
+    "yaml.h": ["core/config/*.c"],
+    "dlfcn.h": ["core/backend/loader.c"],
+    "uv.h": ["core/base/loop.[ch]", "core/group/tcp*.[ch]", "core/group/store_tcp*.[ch]",
+             "plugins/tensorpipe/transport*.[ch]", "plugins/tensorpipe/uv*.[ch]"],
+    "cbor.h": ["core/rpc/*.c"],
+    "cbor/*.h": ["core/rpc/*.c"],
+    "jansson.h": ["core/*/*json*.c", "tools/*.c"],
+    "dlpack/dlpack.h": ["core/include/tenrec/dlpack.h", "core/rpc/*.c"],
+    "uthash.h": ["core/*/*.[ch]", "plugins/*/*.[ch]"],
+    "utlist.h": ["core/*/*.[ch]", "plugins/*/*.[ch]"],
+}
+AT_MOST = {"yaml.h": 1, "cbor.h": 2, "jansson.h": 2}
+
+SYSTEM = re.compile(r"(sys|netinet|net|arpa|linux|bits)/|"
+                    r"(assert|ctype|errno|fcntl|float|inttypes|limits|locale|math|poll|pthread|"
+                    r"sched|setjmp|signal|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|"
+                    r"stdlib|stdnoreturn|string|strings|syslog|termios|threads|time|unistd|getopt|"
+                    r"netdb|dirent|ifaddrs|fnmatch|glob|libgen|elf|link|wordexp|spawn|langinfo)\.h$")
+
+
+def includes(path):
+    code = report.without_comments(report.text(path))
+    for number, line in report.lines(path, code):
+        match = re.match(r'\s*#\s*include\s*([<"])([^>"]+)[>"]', line)
+        if match:
+            yield f"{path}:{number}", match[1] == '"', match[2]
+
+
+def check_core():
+    for path in report.files("core"):
+        part = path.split("/")[1]
+        for where, quoted, name in includes(path):
+            if not quoted:
+                continue
+            if part == "include":
+                yield f'{where}: a public header includes <tenrec/...>, not "{name}"'
+            elif part not in CORE:
+                yield f"{where}: no layer is known for core/{part}"
+            elif name.split("/")[0] not in CORE[part]:
+                yield f'{where}: core/{part} may not know "{name}"'
+
+
+def check_plugins():
+    for path in report.files("plugins", "examples"):
+        here = os.path.dirname(path)
+        own = "/".join(path.split("/")[:2])
+        for where, quoted, name in includes(path):
+            if not quoted:
+                continue
+            target = os.path.normpath(os.path.join(here, name))
+            if not target.startswith((own, "examples")) or \
+                    not os.path.exists(os.path.join(report.ROOT, target)):
+                yield f'{where}: "{name}" is not a file of its own'
+
+
+def check_observe():
+    for path in report.files("core", "plugins", "tools"):
+        if path.startswith("core/observe/"):
+            continue
+        for where, quoted, name in includes(path):
+            if quoted and name.startswith("observe/"):
+                yield f'{where}: nothing includes "{name}" but observe itself'
+
+
+def check_foreign():
+    users = {}
+    for path in report.files("core", "plugins", "tools"):
+        for where, quoted, name in includes(path):
+            if quoted or name.startswith("tenrec/") or SYSTEM.match(name):
+                continue
+            rule = next((r for r in FOREIGN if fnmatch.fnmatch(name, r)), None)
+            if rule is None:
+                yield f"{where}: <{name}> is in no rule of tests/checks/layers.py"
+            elif not any(fnmatch.fnmatch(path, p) for p in FOREIGN[rule]):
+                yield f"{where}: <{name}> belongs into {' or '.join(FOREIGN[rule])}"
+            users.setdefault(rule, set()).add(path)
+    for name, most in AT_MOST.items():
+        if len(users.get(name, ())) > most:
+            yield f"<{name}> is known to {len(users[name])} files, not {most}: " + \
+                ", ".join(sorted(users[name]))
+
+
+def check_names():
+    for path in report.files("core"):
+        code = report.without_comments(report.text(path))
+        for number, line in report.lines(path, code):
+            match = re.search(r"\b(tensorpipe|faulty)\b", line)
+            if match:
+                yield f"{path}:{number}: the core knows no plugin, and names '{match[0]}'"
+
+
+report.case("layers_core_includes_downwards", check_core())
+report.case("layers_plugins_include_public_and_own", check_plugins())
+report.case("layers_nothing_includes_observe", check_observe())
+report.case("layers_foreign_headers_are_confined", check_foreign())
+report.case("layers_core_names_no_plugin", check_names())
+report.finish()
