@@ -8,6 +8,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* Makes a tensor of a DLPack one, without a copy.
  *
@@ -26,6 +27,7 @@ tenrec_status tenrec_tensor_from_dlpack(DLManagedTensor *dl, struct tenrec_tenso
 tenrec_status tenrec_tensor_to_dlpack(struct tenrec_tensor *t, DLManagedTensor **ret,
                                       tenrec_error *err);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

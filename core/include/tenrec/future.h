@@ -11,6 +11,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* Limits in milliseconds. */
 #define TENREC_TIMEOUT_DEFAULT 0      /* what the worker is set to */
@@ -114,6 +115,7 @@ tenrec_status tenrec_future_wait_any(struct tenrec_future *const *f, size_t n, i
 tenrec_status tenrec_scope_begin(tenrec_error *err);
 tenrec_status tenrec_scope_end(int64_t ms, tenrec_error *err);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -13,6 +13,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* Takes one line. `part` ("config", "worker0/tensorpipe") and `text` (no line
  * end) are borrowed during the call. Called from any thread, several at once. */
@@ -29,6 +30,7 @@ void tenrec_set_log_callback(tenrec_log_fn *fn, void *arg);
 void tenrec_set_log_level(enum tenrec_log_level level);
 enum tenrec_log_level tenrec_get_log_level(void);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -25,6 +25,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 struct tenrec_worker; /* opaque */
 struct tenrec_call;   /* opaque: one request that a function answers */
@@ -275,6 +276,7 @@ tenrec_status tenrec_set_allocator(struct tenrec_worker *w, const struct tenrec_
 /* Counters and states of the worker, its pool and the agents of its chain. */
 void tenrec_worker_debug_info(struct tenrec_worker *w, tenrec_sink_fn *sink, void *arg);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

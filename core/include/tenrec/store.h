@@ -21,6 +21,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 #define TENREC_STORE_MAX_KEY 8192                /* bytes, prefixes included */
 #define TENREC_STORE_MAX_VALUE ((size_t)8 << 20) /* bytes */
@@ -165,6 +166,7 @@ tenrec_status tenrec_process_group_all_gather(struct tenrec_process_group *pg, c
                                               tenrec_error *err);
 void tenrec_gathered_free(struct tenrec_gathered *list, int32_t world);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -14,6 +14,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 #define TENREC_UINT8 ((struct tenrec_dtype){ TENREC_DTYPE_UINT, 8, 1 })
 #define TENREC_INT8 ((struct tenrec_dtype){ TENREC_DTYPE_INT, 8, 1 })
@@ -84,6 +85,7 @@ tenrec_status tenrec_tensor_contiguous(struct tenrec_tensor *t, struct tenrec_te
 /* "float32", "bfloat16", "bool"; "?" for what has no name. */
 const char *tenrec_dtype_name(struct tenrec_dtype dtype);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

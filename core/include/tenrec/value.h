@@ -17,6 +17,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 enum tenrec_value_type {
     TENREC_VALUE_NIL,
@@ -156,6 +157,7 @@ tenrec_status tenrec_value_copy(const struct tenrec_value *v, struct tenrec_valu
                                 tenrec_error *err);
 void tenrec_value_drop(struct tenrec_value *v);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif
