@@ -77,7 +77,9 @@ struct tenrec_agent_ops {
     /* Begin to serve. From now on deliver may be called. Runs from the
      * innermost agent outwards, when all `n` members have told their address;
      * `member` is borrowed during the call, its strings live until shutdown.
-     * May block, at most for the backend's own connect timeout. */
+     * May block, at most for the backend's own connect timeout. A wrapper may
+     * see send and deliver a moment before its own start, because the agents
+     * inside it serve already. */
     tenrec_status (*start)(struct tenrec_agent *self, const struct tenrec_member *member,
                            uint32_t n, tenrec_error *err);
 
@@ -110,15 +112,19 @@ struct tenrec_agent_ops {
     tenrec_status (*disconnect)(struct tenrec_agent *self, tenrec_peer peer, tenrec_error *err);
 
     /* Wait until every accepted send has been told done, at most `ms`
-     * milliseconds. ETIMEDOUT when some are left. */
+     * milliseconds. ETIMEDOUT when some are left. Every agent of the chain is
+     * asked, outermost first; so are disconnect and resume. */
     tenrec_status (*drain)(struct tenrec_agent *self, uint32_t ms, tenrec_error *err);
 
     /* Stop. Tell done to what is pending (ECANCELED) and join your threads:
-     * when this returns none of your code runs or will run until destroy.
-     * Runs from the outermost agent inwards. */
+     * when this returns none of your code runs or will run until destroy, but
+     * a send that another thread was just making (tell it ECANCELED too).
+     * Runs from the outermost agent inwards; not when start failed or never
+     * ran. */
     void (*shutdown)(struct tenrec_agent *self);
 
-    /* Free self->impl. Do not touch self->inner: the core owns the chain. */
+    /* Free self->impl; comes always, also when start failed or never ran. Do
+     * not touch self->inner: the core owns the chain. */
     void (*destroy)(struct tenrec_agent *self);
 
     /* Push counters and states, for people. Every agent of the chain is
@@ -149,13 +155,15 @@ struct tenrec_host {
     uint32_t size; /* sizeof(struct tenrec_host) */
     uint16_t abi_major, abi_minor;
 
-    /* Continue inwards / outwards from `self`. Both take the message. */
+    /* Continue inwards / outwards from `self`. Both take the message. What is
+     * delivered came from msg_new and, when it has tensors, from place. */
     void (*send_inner)(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
                        struct tenrec_done done);
     void (*deliver_outer)(struct tenrec_agent *self, tenrec_peer from, struct tenrec_msg *msg);
 
     /* Call fn(arg) after `ms` milliseconds on a core thread; before shutdown
-     * of `self` returns at the latest. ENOMEM. */
+     * of `self` begins at the latest, then on the thread that shuts down.
+     * ENOMEM; ESHUTDOWN from then on. */
     tenrec_status (*after)(struct tenrec_agent *self, uint32_t ms, void (*fn)(void *arg),
                            void *arg);
 

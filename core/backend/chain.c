@@ -1,0 +1,378 @@
+#include "backend/chain.h"
+
+#include "backend/link.h"
+#include "backend/registry.h"
+#include "base/clock.h"
+#include "base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_OPS_SIZE 4096 /* of what a later version may have grown to */
+
+/* --- building ------------------------------------------------------------- */
+
+static tenrec_status check_wraps(const struct chain_layer *layer, bool has_inner, tenrec_error *err)
+{
+    const struct tenrec_plugin *p = backend_plugin(layer->backend);
+    const bool wraps = p->flags & TENREC_PLUGIN_WRAPS;
+
+    if (wraps == has_inner)
+        return TENREC_OK;
+    return tenrec_fail(err, TENREC_ECONFIG,
+                       wraps ? "plugin '%s' wraps another backend: say which with 'wraps'"
+                             : "plugin '%s' wraps nothing: remove 'wraps'",
+                       p->name);
+}
+
+static tenrec_status check_ops(const struct tenrec_agent *a, tenrec_error *err)
+{
+    if (!a->ops)
+        return tenrec_fail(err, TENREC_EPLUGIN, "its init set no ops");
+    if (a->ops->size < sizeof a->ops->size || a->ops->size > MAX_OPS_SIZE)
+        return tenrec_fail(err, TENREC_EPLUGIN, "its ops say they have %u bytes, expected %zu",
+                           a->ops->size, sizeof *a->ops);
+    if (!a->inner && !TENREC_HAS(a->ops, send))
+        return tenrec_fail(err, TENREC_EPLUGIN, "its agent wraps nothing, so it must have a send");
+    return TENREC_OK;
+}
+
+/* Undoes link_make. */
+static void link_drop(struct link *l)
+{
+    struct tenrec_agent *a = &l->agent;
+
+    after_end(&l->chain->after, &l->after);
+    if (a->ops && TENREC_HAS(a->ops, destroy))
+        a->ops->destroy(a);
+    backend_put(l->backend);
+}
+
+/* The agents inwards of `l` exist. */
+static tenrec_status link_make(struct link *l, const struct chain_layer *layer,
+                               const struct chain_identity *id, tenrec_error *err)
+{
+    const struct tenrec_init in = {
+        .size = sizeof in,
+        .me = id->me,
+        .world = id->world,
+        .incarnation = id->incarnation,
+        .name = id->name,
+        .backend = layer->name,
+        .options = layer->options,
+    };
+    tenrec_status st = check_wraps(layer, l->agent.inner, err);
+
+    if (st != TENREC_OK)
+        return st;
+    l->name = layer->name;
+    l->backend = layer->backend;
+    l->agent.host = &chain_host;
+    snprintf(l->part, sizeof l->part, "%s/%s", id->name, layer->name);
+    st = backend_init(l->backend)(&in, &l->agent, err);
+    if (st != TENREC_OK) {
+        after_end(&l->chain->after, &l->after);
+        return st;
+    }
+    backend_share(l->backend);
+    st = check_ops(&l->agent, err);
+    if (st != TENREC_OK)
+        link_drop(l);
+    return st;
+}
+
+/* Finds who is next for each op of the fast path. */
+static void links_connect(struct chain *c)
+{
+    for (size_t i = c->n; i-- > 0;) {
+        struct link *l = &c->link[i];
+        struct tenrec_agent *a = &l->agent;
+        l->inner_send = c->send;
+        l->inner_sender = c->sender;
+        if (TENREC_HAS(a->ops, send)) {
+            c->send = a->ops->send;
+            c->sender = a;
+        }
+        if (TENREC_HAS(a->ops, poll)) {
+            c->poll = a->ops->poll;
+            c->poller = a;
+        }
+    }
+    for (size_t i = 1; i < c->n; i++) {
+        struct link *l = &c->link[i], *outer = &c->link[i - 1];
+        bool has = TENREC_HAS(outer->agent.ops, deliver);
+        l->outer_deliver = has ? outer->agent.ops->deliver : outer->outer_deliver;
+        l->outer_deliverer = has ? &outer->agent : outer->outer_deliverer;
+    }
+}
+
+tenrec_status chain_open(const struct chain_layer *layer, size_t n, const struct chain_identity *id,
+                         struct loop *loop, const struct chain_user *user, struct chain **ret,
+                         tenrec_error *err)
+{
+    struct chain *c;
+    size_t made = n; /* [made, n) exist */
+    tenrec_status st;
+
+    c = memory_new(1, sizeof *c + n * sizeof c->link[0]);
+    if (!c)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a chain of %zu backends", n);
+    st = after_init(&c->after, loop, err);
+    if (st != TENREC_OK)
+        goto err_free;
+    c->n = n;
+    c->user = *user;
+    pthread_mutex_init(&c->life, NULL);
+    for (; made > 0; made--) { /* from the wire outwards */
+        struct link *l = &c->link[made - 1];
+        l->chain = c;
+        if (made < n) {
+            l->agent.inner = &c->link[made].agent;
+            c->link[made].agent.outer = &l->agent;
+        }
+        st = link_make(l, &layer[made - 1], id, err);
+        if (st != TENREC_OK) {
+            tenrec_error_prefix(err, "%s%sbackend '%s'", layer[made - 1].place,
+                                *layer[made - 1].place ? ": " : "", layer[made - 1].name);
+            goto err_links;
+        }
+    }
+    links_connect(c);
+    *ret = c;
+    return TENREC_OK;
+
+err_links:
+    for (size_t i = made; i < n; i++)
+        link_drop(&c->link[i]);
+    pthread_mutex_destroy(&c->life);
+    after_finish(&c->after);
+err_free:
+    free(c);
+    return st;
+}
+
+/* --- life ----------------------------------------------------------------- */
+
+/* Outermost first: a wrapper may still hold sends that it owes to the one
+ * below, and its timers send them now. */
+static void links_shutdown(struct chain *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        struct link *l = &c->link[i];
+        after_end(&c->after, &l->after);
+        if (l->started && TENREC_HAS(l->agent.ops, shutdown))
+            l->agent.ops->shutdown(&l->agent);
+        l->started = false;
+    }
+}
+
+/* With c->life held. */
+static tenrec_status links_start(struct chain *c, const struct tenrec_member *member, uint32_t n,
+                                 tenrec_error *err)
+{
+    for (size_t i = c->n; i-- > 0;) {
+        struct link *l = &c->link[i];
+        tenrec_status st = TENREC_OK;
+        if (TENREC_HAS(l->agent.ops, start))
+            st = l->agent.ops->start(&l->agent, member, n, err);
+        if (st != TENREC_OK) {
+            tenrec_error_prefix(err, "backend '%s'", l->name);
+            return st;
+        }
+        l->started = true;
+    }
+    return TENREC_OK;
+}
+
+tenrec_status chain_start(struct chain *c, const struct tenrec_member *member, uint32_t n,
+                          tenrec_error *err)
+{
+    tenrec_status st;
+
+    pthread_mutex_lock(&c->life);
+    if (atomic_load(&c->state) != CHAIN_NEW) {
+        st = tenrec_fail(err, TENREC_EINVAL, "a chain is started once only");
+    } else {
+        /* Before start returns a peer may call, and want its answer. */
+        atomic_store(&c->state, CHAIN_UP);
+        st = links_start(c, member, n, err);
+        if (st != TENREC_OK) {
+            atomic_store(&c->state, CHAIN_STOPPING);
+            links_shutdown(c);
+            atomic_store(&c->state, CHAIN_STOPPED);
+        }
+    }
+    pthread_mutex_unlock(&c->life);
+    return st;
+}
+
+void chain_shutdown(struct chain *c)
+{
+    pthread_mutex_lock(&c->life);
+    if (atomic_load(&c->state) != CHAIN_STOPPED) {
+        atomic_store(&c->state, CHAIN_STOPPING);
+        links_shutdown(c);
+        atomic_store(&c->state, CHAIN_STOPPED);
+    }
+    pthread_mutex_unlock(&c->life);
+}
+
+void chain_close(struct chain *c)
+{
+    if (!c)
+        return;
+    chain_shutdown(c);
+    for (size_t i = 0; i < c->n; i++)
+        link_drop(&c->link[i]);
+    pthread_mutex_destroy(&c->life);
+    after_finish(&c->after);
+    free(c);
+}
+
+/* --- the fast path -------------------------------------------------------- */
+
+void chain_send(struct chain *c, tenrec_peer to, struct tenrec_msg *msg, struct tenrec_done done)
+{
+    if (atomic_load_explicit(&c->state, memory_order_relaxed) == CHAIN_UP) {
+        c->send(c->sender, to, msg, done);
+        return;
+    }
+    msg->release(msg);
+    tenrec_done_fail(done, TENREC_ESHUTDOWN, "this worker is not running");
+}
+
+tenrec_status chain_poll(struct chain *c, tenrec_peer peer, const struct tenrec_wait *wait)
+{
+    if (!c->poll || atomic_load_explicit(&c->state, memory_order_relaxed) != CHAIN_UP)
+        return TENREC_EUNSUPPORTED;
+    return c->poll(c->poller, peer, wait);
+}
+
+/* --- all agents, one after the other -------------------------------------- */
+
+const char *chain_address(struct chain *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        struct tenrec_agent *a = &c->link[i].agent;
+        const char *address = TENREC_HAS(a->ops, address) ? a->ops->address(a) : NULL;
+        if (address)
+            return address;
+    }
+    return "";
+}
+
+void chain_resume(struct chain *c)
+{
+    if (atomic_load(&c->state) != CHAIN_UP)
+        return;
+    for (size_t i = 0; i < c->n; i++) {
+        struct tenrec_agent *a = &c->link[i].agent;
+        if (TENREC_HAS(a->ops, resume))
+            a->ops->resume(a);
+    }
+}
+
+tenrec_status chain_disconnect(struct chain *c, tenrec_peer peer, tenrec_error *err)
+{
+    bool done = false;
+
+    if (atomic_load(&c->state) != CHAIN_UP)
+        return tenrec_fail(err, TENREC_ESHUTDOWN, "this worker is not running");
+    for (size_t i = 0; i < c->n; i++) {
+        struct tenrec_agent *a = &c->link[i].agent;
+        tenrec_status st;
+        if (!TENREC_HAS(a->ops, disconnect))
+            continue;
+        st = a->ops->disconnect(a, peer, err);
+        if (st != TENREC_OK && st != TENREC_EUNSUPPORTED) {
+            tenrec_error_prefix(err, "backend '%s'", c->link[i].name);
+            return st;
+        }
+        if (st == TENREC_OK)
+            done = true;
+    }
+    return done ? TENREC_OK : tenrec_fail(err, TENREC_EUNSUPPORTED, "no backend can disconnect");
+}
+
+tenrec_status chain_drain(struct chain *c, uint32_t ms, tenrec_error *err)
+{
+    const uint64_t deadline = clock_deadline_ms(ms);
+
+    for (size_t i = 0; i < c->n; i++) {
+        struct tenrec_agent *a = &c->link[i].agent;
+        tenrec_status st;
+        if (!c->link[i].started || !TENREC_HAS(a->ops, drain))
+            continue;
+        st = a->ops->drain(a, (uint32_t)clock_left_ms(deadline), err);
+        if (st != TENREC_OK) {
+            tenrec_error_prefix(err, "backend '%s'", c->link[i].name);
+            return st;
+        }
+    }
+    return TENREC_OK;
+}
+
+void chain_member_joined(struct chain *c, const struct tenrec_member *member)
+{
+    for (size_t i = c->n; i-- > 0;) {
+        struct tenrec_agent *a = &c->link[i].agent;
+        if (TENREC_HAS(a->ops, member_joined))
+            a->ops->member_joined(a, member);
+    }
+}
+
+void chain_member_left(struct chain *c, tenrec_peer id)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        struct tenrec_agent *a = &c->link[i].agent;
+        if (TENREC_HAS(a->ops, member_left))
+            a->ops->member_left(a, id);
+    }
+}
+
+/* --- for people ----------------------------------------------------------- */
+
+struct prefixed {
+    tenrec_sink_fn *sink;
+    void *arg;
+    const char *prefix;
+};
+
+static void prefixed_sink(void *arg, const char *key, const char *value)
+{
+    const struct prefixed *p = arg;
+    char full[256];
+
+    snprintf(full, sizeof full, "%s.%s", p->prefix, key);
+    p->sink(p->arg, full, value);
+}
+
+void chain_debug_info(struct chain *c, tenrec_sink_fn *sink, void *arg)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        struct tenrec_agent *a = &c->link[i].agent;
+        struct prefixed p = { sink, arg, c->link[i].name };
+        if (TENREC_HAS(a->ops, debug_info))
+            a->ops->debug_info(a, prefixed_sink, &p);
+    }
+}
+
+size_t chain_depth(const struct chain *c)
+{
+    return c->n;
+}
+
+const char *chain_name(const struct chain *c, size_t i)
+{
+    return c->link[i].name;
+}
+
+const struct tenrec_plugin *chain_plugin(const struct chain *c, size_t i)
+{
+    return backend_plugin(c->link[i].backend);
+}
+
+uint32_t chain_innermost_flags(const struct chain *c)
+{
+    return chain_plugin(c, c->n - 1)->flags;
+}

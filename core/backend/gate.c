@@ -1,0 +1,165 @@
+#include "backend/gate.h"
+
+#include <string.h>
+
+#define MAX_OPTIONS 1024
+#define MAX_OPTIONS_SIZE (1u << 20)
+#define MAX_STRUCT_SIZE 4096 /* of what a later version may have grown to */
+
+static const struct tenrec_option *option_at(const struct tenrec_plugin *p, uint32_t i)
+{
+    return (const void *)((const char *)p->options + (size_t)i * p->option_size);
+}
+
+bool gate_name_ok(const char *name)
+{
+    size_t n = name ? strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") : 0;
+
+    return n > 0 && n < 64 && name[n] == '\0';
+}
+
+static bool is_scalar(enum tenrec_option_type t)
+{
+    return t >= TENREC_OPT_BOOL && t <= TENREC_OPT_STRING;
+}
+
+/* Size of what lies at the offset of an option; 0 for an unknown type. Their
+ * alignment is the same but for lists and maps, which begin with a pointer. */
+static size_t value_size(enum tenrec_option_type t)
+{
+    switch (t) {
+    case TENREC_OPT_BOOL:
+        return sizeof(bool);
+    case TENREC_OPT_INT:
+    case TENREC_OPT_DURATION:
+    case TENREC_OPT_SIZE:
+        return sizeof(uint64_t);
+    case TENREC_OPT_DOUBLE:
+        return sizeof(double);
+    case TENREC_OPT_STRING:
+        return sizeof(const char *);
+    case TENREC_OPT_LIST:
+        return sizeof(struct tenrec_option_list);
+    case TENREC_OPT_MAP:
+        return sizeof(struct tenrec_option_map);
+    }
+    return 0;
+}
+
+static size_t value_align(enum tenrec_option_type t)
+{
+    return t == TENREC_OPT_LIST || t == TENREC_OPT_MAP ? sizeof(void *) : value_size(t);
+}
+
+/* Is option `i` sound by itself? */
+static tenrec_status check_option(const struct tenrec_plugin *p, uint32_t i, tenrec_error *err)
+{
+    const struct tenrec_option *o = option_at(p, i);
+    const size_t size = value_size(o->type);
+
+    if (!gate_name_ok(o->key))
+        return tenrec_fail(err, TENREC_EPLUGIN,
+                           "option %u has the key '%.64s', expected up to 63 of [a-z0-9_]", i,
+                           o->key ? o->key : "");
+    if (!size)
+        return tenrec_fail(err, TENREC_EPLUGIN, "option '%s' has the unknown type %d", o->key,
+                           (int)o->type);
+    if (is_scalar(o->type) ? o->item != 0 : !is_scalar(o->item))
+        return tenrec_fail(err, TENREC_EPLUGIN, "option '%s' has items of the type %d, %s", o->key,
+                           (int)o->item,
+                           is_scalar(o->type) ? "but is no list or map" : "expected a plain type");
+    if (o->offset > p->options_size || size > p->options_size - o->offset)
+        return tenrec_fail(err, TENREC_EPLUGIN,
+                           "option '%s' lies at bytes %u to %zu of an options struct of %u bytes",
+                           o->key, o->offset, o->offset + size, p->options_size);
+    if (o->offset % value_align(o->type))
+        return tenrec_fail(err, TENREC_EPLUGIN, "option '%s' lies at the unaligned offset %u",
+                           o->key, o->offset);
+    if (!o->def || !o->help)
+        return tenrec_fail(err, TENREC_EPLUGIN, "option '%s' has no %s", o->key,
+                           o->def ? "help" : "default");
+    if (o->min > o->max)
+        return tenrec_fail(err, TENREC_EPLUGIN, "option '%s' has a minimum above its maximum",
+                           o->key);
+    return TENREC_OK;
+}
+
+/* Does it clash with one before it? */
+static tenrec_status check_apart(const struct tenrec_plugin *p, uint32_t i, tenrec_error *err)
+{
+    const struct tenrec_option *b = option_at(p, i);
+
+    for (uint32_t k = 0; k < i; k++) {
+        const struct tenrec_option *a = option_at(p, k);
+        if (strcmp(a->key, b->key) == 0)
+            return tenrec_fail(err, TENREC_EPLUGIN, "option '%s' is there twice", b->key);
+        if (a->offset < b->offset + value_size(b->type) &&
+            b->offset < a->offset + value_size(a->type))
+            return tenrec_fail(err, TENREC_EPLUGIN, "options '%s' and '%s' overlap at offset %u",
+                               a->key, b->key, b->offset);
+    }
+    return TENREC_OK;
+}
+
+static tenrec_status check_options(const struct tenrec_plugin *p, tenrec_error *err)
+{
+    if (p->options_size > MAX_OPTIONS_SIZE)
+        return tenrec_fail(err, TENREC_EPLUGIN, "its options struct has %u bytes, at most %u work",
+                           p->options_size, MAX_OPTIONS_SIZE);
+    if (p->n_options == 0)
+        return TENREC_OK;
+    if (p->n_options > MAX_OPTIONS)
+        return tenrec_fail(err, TENREC_EPLUGIN, "has %u options, at most %u work", p->n_options,
+                           MAX_OPTIONS);
+    if (!p->options)
+        return tenrec_fail(err, TENREC_EPLUGIN, "has %u options, but no table", p->n_options);
+    /* Up to `reserved` all of it is read; what is longer was appended later. */
+    if (p->option_size < offsetof(struct tenrec_option, reserved) ||
+        p->option_size > MAX_STRUCT_SIZE || p->option_size % sizeof(void *))
+        return tenrec_fail(err, TENREC_EABI, "its table has %u bytes per option, expected %zu",
+                           p->option_size, sizeof(struct tenrec_option));
+    for (uint32_t i = 0; i < p->n_options; i++) {
+        tenrec_status st = check_option(p, i, err);
+        if (st == TENREC_OK)
+            st = check_apart(p, i, err);
+        if (st != TENREC_OK)
+            return st;
+    }
+    return TENREC_OK;
+}
+
+static const char *kind_name(uint32_t kind)
+{
+    switch (kind) {
+    case TENREC_PLUGIN_BACKEND:
+        return "a backend";
+    case TENREC_PLUGIN_STORE:
+        return "a store";
+    }
+    return "of an unknown kind";
+}
+
+tenrec_status gate_check(const struct tenrec_plugin *p, enum tenrec_plugin_kind wanted,
+                         tenrec_error *err)
+{
+    if (p->magic != TENREC_PLUGIN_MAGIC)
+        return tenrec_fail(err, TENREC_EPLUGIN, "magic is %08x, expected %08x: no plugin of Tenrec",
+                           p->magic, TENREC_PLUGIN_MAGIC);
+    if (p->abi_major != TENREC_ABI_MAJOR)
+        return tenrec_fail(err, TENREC_EABI, "built for ABI %u.%u, this core has %u.%u: rebuild it",
+                           p->abi_major, p->abi_minor, TENREC_ABI_MAJOR, TENREC_ABI_MINOR);
+    /* `probe` came with 0.1 and may be missing; all before it must be there. */
+    if (p->size < offsetof(struct tenrec_plugin, probe) || p->size > MAX_STRUCT_SIZE)
+        return tenrec_fail(err, TENREC_EABI, "its description has %u bytes, expected %zu", p->size,
+                           sizeof *p);
+    if (p->kind != (uint32_t)wanted)
+        return tenrec_fail(err, TENREC_EPLUGIN, "is %s (kind %u), but %s is wanted here",
+                           kind_name(p->kind), p->kind, kind_name((uint32_t)wanted));
+    if (!gate_name_ok(p->name))
+        return tenrec_fail(err, TENREC_EPLUGIN,
+                           "has the name '%.64s', expected up to 63 of [a-z0-9_]",
+                           p->name ? p->name : "");
+    if (!p->version || !p->summary)
+        return tenrec_fail(err, TENREC_EPLUGIN, "has no %s", p->version ? "summary" : "version");
+    return check_options(p, err);
+}

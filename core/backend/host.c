@@ -1,0 +1,113 @@
+/* host.c - what the core does for agents. */
+#include "backend/link.h"
+#include "backend/message.h"
+#include "base/log.h"
+
+static void host_send_inner(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
+                            struct tenrec_done done)
+{
+    struct link *l = link_of(self);
+
+    l->inner_send(l->inner_sender, to, msg, done);
+}
+
+/* Relaxed: a message that comes while another thread shuts down may take
+ * either way; what counts is that none comes through afterwards, and that is
+ * ordered by the joins in the agents' shutdown. */
+static enum chain_state state_of(struct chain *c)
+{
+    return atomic_load_explicit(&c->state, memory_order_relaxed);
+}
+
+static void host_deliver_outer(struct tenrec_agent *self, tenrec_peer from, struct tenrec_msg *msg)
+{
+    struct link *l = link_of(self);
+    struct chain *c = l->chain;
+    enum chain_state state = state_of(c);
+
+    if (state == CHAIN_UP) {
+        if (l->outer_deliver)
+            l->outer_deliver(l->outer_deliverer, from, msg);
+        else
+            c->user.deliver(c->user.arg, from, msg);
+        return;
+    }
+    /* Outer agents are down already: nobody is there to take it. */
+    if (state != CHAIN_STOPPING)
+        log_line(TENREC_LOG_ERROR, l->part, "delivered a message while it does not run");
+    msg->release(msg);
+}
+
+static tenrec_status host_after(struct tenrec_agent *self, uint32_t ms, void (*fn)(void *arg),
+                                void *arg)
+{
+    struct link *l = link_of(self);
+
+    return after_add(&l->chain->after, &l->after, ms, fn, arg);
+}
+
+static struct tenrec_msg *host_msg_new(struct tenrec_agent *self, uint64_t payload_len,
+                                       uint32_t n_tensors)
+{
+    const struct chain_user *user = &link_of(self)->chain->user;
+
+    return user->msg_new ? user->msg_new(user->arg, payload_len, n_tensors)
+                         : message_new(payload_len, n_tensors);
+}
+
+static tenrec_status host_place(struct tenrec_agent *self, tenrec_peer from, struct tenrec_msg *msg,
+                                tenrec_error *err)
+{
+    const struct chain_user *user = &link_of(self)->chain->user;
+
+    return user->place ? user->place(user->arg, from, msg, err) : message_place(msg, err);
+}
+
+static bool host_accepts(struct tenrec_agent *self)
+{
+    const struct chain_user *user = &link_of(self)->chain->user;
+
+    return !user->accepts || user->accepts(user->arg);
+}
+
+static void host_peer_lost(struct tenrec_agent *self, tenrec_peer peer, const tenrec_error *why)
+{
+    struct link *l = link_of(self);
+    const struct chain_user *user = &l->chain->user;
+
+    if (state_of(l->chain) == CHAIN_STOPPED)
+        log_line(TENREC_LOG_ERROR, l->part, "lost a peer after its shutdown");
+    else if (user->peer_lost)
+        user->peer_lost(user->arg, peer, why);
+}
+
+static bool host_log_enabled(struct tenrec_agent *self, enum tenrec_log_level level)
+{
+    (void)self;
+    return log_enabled(level);
+}
+
+TENREC_PRINTF(3, 4)
+static void host_log(struct tenrec_agent *self, enum tenrec_log_level level, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    log_vline(level, link_of(self)->part, fmt, ap);
+    va_end(ap);
+}
+
+const struct tenrec_host chain_host = {
+    .size = sizeof chain_host,
+    .abi_major = TENREC_ABI_MAJOR,
+    .abi_minor = TENREC_ABI_MINOR,
+    .send_inner = host_send_inner,
+    .deliver_outer = host_deliver_outer,
+    .after = host_after,
+    .msg_new = host_msg_new,
+    .place = host_place,
+    .accepts = host_accepts,
+    .peer_lost = host_peer_lost,
+    .log_enabled = host_log_enabled,
+    .log = host_log,
+};

@@ -1,0 +1,269 @@
+#include "backend/loader.h"
+
+#include "backend/gate.h"
+#include "base/memory.h"
+#include "base/nearest.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define SUFFIX ".so"
+
+static bool ends_in_suffix(const char *s)
+{
+    size_t n = strlen(s), k = strlen(SUFFIX);
+
+    return n > k && strcmp(s + n - k, SUFFIX) == 0;
+}
+
+bool loader_is_path(const char *name_or_path)
+{
+    return strchr(name_or_path, '/') || ends_in_suffix(name_or_path);
+}
+
+/* Calls fn for each folder of the search until it returns true. An empty item
+ * of the variable is no folder: it never means the current one. */
+static void each_folder(bool (*fn)(void *arg, const char *folder), void *arg)
+{
+    const char *env = secure_getenv("TENREC_PLUGIN_PATH");
+
+    for (const char *p = env; p && *p;) {
+        size_t n = strcspn(p, ":");
+        char *folder = n ? memory_text_n(p, n) : NULL;
+        bool stop = folder && fn(arg, folder);
+        free(folder);
+        if (stop)
+            return;
+        p += n + (p[n] == ':');
+    }
+    fn(arg, TENREC_PLUGINDIR);
+}
+
+static char *join(const char *folder, const char *name, const char *suffix)
+{
+    size_t size = strlen(folder) + 1 + strlen(name) + strlen(suffix) + 1;
+    char *path = memory_new(size, 1);
+
+    if (path)
+        snprintf(path, size, "%s/%s%s", folder, name, suffix);
+    return path;
+}
+
+struct search {
+    const char *name;
+    char *found;
+    struct nearest nearest;
+    char looked[200]; /* the folders, cut when too long */
+};
+
+static void try_names_of(struct nearest *n, const char *folder)
+{
+    DIR *dir = opendir(folder);
+    char name[64];
+
+    if (!dir)
+        return;
+    for (struct dirent *e; (e = readdir(dir));) {
+        if (!ends_in_suffix(e->d_name) || strlen(e->d_name) - strlen(SUFFIX) >= sizeof name)
+            continue;
+        memcpy(name, e->d_name, strlen(e->d_name) - strlen(SUFFIX));
+        name[strlen(e->d_name) - strlen(SUFFIX)] = '\0';
+        nearest_try(n, name);
+    }
+    closedir(dir);
+}
+
+static bool search_folder(void *arg, const char *folder)
+{
+    struct search *s = arg;
+    char *path = join(folder, s->name, SUFFIX);
+    size_t used = strlen(s->looked);
+    struct stat sb;
+
+    if (path && stat(path, &sb) == 0) {
+        s->found = path;
+        return true;
+    }
+    free(path);
+    snprintf(s->looked + used, sizeof s->looked - used, "%s%s", used ? ", " : "", folder);
+    try_names_of(&s->nearest, folder);
+    return false;
+}
+
+tenrec_status loader_find(const char *name, char **ret, tenrec_error *err)
+{
+    struct search s = { .name = name };
+
+    if (!gate_name_ok(name))
+        return tenrec_fail(err, TENREC_EPLUGIN,
+                           "'%.64s' is no name of a plugin: expected [a-z0-9_]+, or a path", name);
+    nearest_init(&s.nearest, name);
+    each_folder(search_folder, &s);
+    if (!s.found)
+        return tenrec_fail(err, TENREC_EPLUGIN, "no plugin '%s'%s%s%s: no %s%s in %s", name,
+                           *s.nearest.best ? ", did you mean '" : "", s.nearest.best,
+                           *s.nearest.best ? "'" : "", name, SUFFIX, s.looked);
+    *ret = s.found;
+    return TENREC_OK;
+}
+
+/* Like dlsym, but not through the libraries that the file depends on. */
+static void *symbol_of(void *handle, const char *name, tenrec_error *err)
+{
+    struct link_map *mine, *where = NULL;
+    void *p = dlsym(handle, name);
+    Dl_info info;
+
+    if (!p) {
+        tenrec_fail(err, TENREC_EPLUGIN, "does not export '%s'", name);
+        return NULL;
+    }
+    if (dlinfo(handle, RTLD_DI_LINKMAP, &mine) == 0 &&
+        dladdr1(p, &info, (void **)&where, RTLD_DL_LINKMAP) && where == mine)
+        return p;
+    tenrec_fail(err, TENREC_EPLUGIN, "does not export '%s' itself: it lies in '%.150s'", name,
+                where && where->l_name ? where->l_name : "another file");
+    return NULL;
+}
+
+/* dlopen of a folder says something odd, and of a FIFO it hangs. */
+static tenrec_status check_file(const char *path, tenrec_error *err)
+{
+    struct nearest n;
+    struct stat sb;
+    const char *slash = strrchr(path, '/');
+    char *folder, *name;
+
+    if (stat(path, &sb) == 0)
+        return S_ISREG(sb.st_mode) ? TENREC_OK
+                                   : tenrec_fail(err, TENREC_EPLUGIN, "is not a regular file");
+    tenrec_fail_errno(err, TENREC_EPLUGIN, errno, "cannot be opened");
+    folder = slash ? memory_text_n(path, (size_t)(slash - path)) : memory_text(".");
+    name = memory_text(slash ? slash + 1 : path);
+    if (folder && name && ends_in_suffix(name)) {
+        name[strlen(name) - strlen(SUFFIX)] = '\0';
+        nearest_init(&n, name);
+        try_names_of(&n, *folder ? folder : "/");
+        if (*n.best) {
+            size_t used = strlen(err ? err->text : "");
+            if (err)
+                snprintf(err->text + used, sizeof err->text - used, ", did you mean '%s%s'?",
+                         n.best, SUFFIX);
+        }
+    }
+    free(folder);
+    free(name);
+    return TENREC_EPLUGIN;
+}
+
+static void unmap(void *handle)
+{
+    const char *keep = secure_getenv("TENREC_DLCLOSE");
+
+    if (!keep || strcmp(keep, "0") != 0)
+        dlclose(handle);
+}
+
+/* The three symbols, in the order that gives the most telling error. */
+static tenrec_status read_symbols(struct loaded *l, enum tenrec_plugin_kind kind, tenrec_error *err)
+{
+    tenrec_status st;
+
+    l->plugin = symbol_of(l->handle, "tenrec_plugin", err);
+    if (!l->plugin)
+        return TENREC_EPLUGIN;
+    st = gate_check(l->plugin, kind, err);
+    if (st != TENREC_OK)
+        return st;
+    l->construct = (tenrec_construct_options_fn *)(uintptr_t)symbol_of(
+        l->handle, "tenrec_construct_options", err);
+    if (!l->construct)
+        return TENREC_EPLUGIN;
+    l->init = (tenrec_init_agent_fn *)(uintptr_t)symbol_of(l->handle, "tenrec_init_agent", err);
+    return l->init ? TENREC_OK : TENREC_EPLUGIN;
+}
+
+tenrec_status loader_open(const char *path, enum tenrec_plugin_kind kind, struct loaded *ret,
+                          tenrec_error *err)
+{
+    struct loaded l = { 0 };
+    tenrec_status st = check_file(path, err);
+
+    if (st != TENREC_OK)
+        goto err_prefix;
+    /* Without a slash dlopen would look in the folders of the system. */
+    l.path = strchr(path, '/') ? memory_text(path) : join(".", path, "");
+    if (!l.path) {
+        st = tenrec_fail(err, TENREC_ENOMEM, "no memory");
+        goto err_prefix;
+    }
+    l.handle = dlopen(l.path, RTLD_NOW | RTLD_LOCAL);
+    if (!l.handle) {
+        st = tenrec_fail(err, TENREC_EPLUGIN, "%s", dlerror());
+        goto err_path;
+    }
+    st = read_symbols(&l, kind, err);
+    if (st != TENREC_OK)
+        goto err_map;
+    *ret = l;
+    return TENREC_OK;
+
+err_map:
+    unmap(l.handle);
+err_path:
+    free(l.path);
+err_prefix:
+    tenrec_error_prefix(err, "plugin '%s'", path);
+    return st;
+}
+
+void loader_close(struct loaded *l)
+{
+    if (l->handle && (l->plugin->flags & TENREC_PLUGIN_UNLOADABLE))
+        unmap(l->handle);
+    free(l->path);
+    *l = (struct loaded){ 0 };
+}
+
+struct listing {
+    void (*fn)(void *arg, const char *name, const char *path);
+    void *arg;
+};
+
+static int keep_plugins(const struct dirent *e)
+{
+    return ends_in_suffix(e->d_name) && strlen(e->d_name) < 64;
+}
+
+static bool list_folder(void *arg, const char *folder)
+{
+    struct listing *l = arg;
+    struct dirent **entry;
+    int n = scandir(folder, &entry, keep_plugins, alphasort);
+
+    for (int i = 0; i < n; i++) {
+        char name[64];
+        char *path = join(folder, entry[i]->d_name, "");
+        memcpy(name, entry[i]->d_name, strlen(entry[i]->d_name) + 1);
+        name[strlen(name) - strlen(SUFFIX)] = '\0';
+        if (path && gate_name_ok(name))
+            l->fn(l->arg, name, path);
+        free(path);
+        free(entry[i]);
+    }
+    if (n >= 0)
+        free(entry);
+    return false;
+}
+
+void loader_list(void (*fn)(void *arg, const char *name, const char *path), void *arg)
+{
+    struct listing l = { fn, arg };
+
+    each_folder(list_folder, &l);
+}

@@ -1,0 +1,289 @@
+#include "backend/registry.h"
+
+#include "backend/gate.h"
+#include "backend/loader.h"
+#include "base/memory.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tenrec/backend.h>
+
+struct backend {
+    struct backend *next; /* in the order of registration */
+    struct loaded file;   /* handle and path are NULL for the program's own */
+    unsigned users;       /* guarded by registry.lock */
+};
+
+static struct {
+    pthread_mutex_t lock;    /* guards the list and the counts */
+    pthread_mutex_t loading; /* one file at a time; taken before `lock` */
+    struct backend *first;
+} registry = { .lock = PTHREAD_MUTEX_INITIALIZER, .loading = PTHREAD_MUTEX_INITIALIZER };
+
+static const char *name_of(const struct backend *b)
+{
+    return b->file.plugin->name;
+}
+
+/* With registry.lock held. */
+static struct backend *find_name(const char *name)
+{
+    for (struct backend *b = registry.first; b; b = b->next)
+        if (strcmp(name_of(b), name) == 0)
+            return b;
+    return NULL;
+}
+
+/* With registry.lock held. */
+static struct backend *find_handle(const void *handle)
+{
+    for (struct backend *b = registry.first; b; b = b->next)
+        if (b->file.handle == handle)
+            return b;
+    return NULL;
+}
+
+/* Adds it with `users` users, or fails with EEXIST. Takes *file on success. */
+static tenrec_status add(const struct loaded *file, unsigned users, struct backend **ret,
+                         tenrec_error *err)
+{
+    struct backend *b = memory_new(1, sizeof *b), *other, **at;
+    tenrec_status st = TENREC_OK;
+
+    if (!b)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for backend '%s'", file->plugin->name);
+    b->file = *file;
+    b->users = users;
+    pthread_mutex_lock(&registry.lock);
+    other = find_name(file->plugin->name);
+    if (other) {
+        const char *path = backend_path(other);
+        st = tenrec_fail(err, TENREC_EEXIST, "backend '%s' is registered already%s%.200s%s",
+                         name_of(other), *path ? ", from '" : ", by the program", path,
+                         *path ? "'" : "");
+    } else {
+        for (at = &registry.first; *at; at = &(*at)->next)
+            ;
+        *at = b;
+    }
+    pthread_mutex_unlock(&registry.lock);
+    if (st != TENREC_OK)
+        free(b);
+    else if (ret)
+        *ret = b;
+    return st;
+}
+
+static struct backend *share_name(const char *name)
+{
+    struct backend *b;
+
+    pthread_mutex_lock(&registry.lock);
+    b = find_name(name);
+    if (b)
+        b->users++;
+    pthread_mutex_unlock(&registry.lock);
+    return b;
+}
+
+static struct backend *share_handle(const void *handle)
+{
+    struct backend *b;
+
+    pthread_mutex_lock(&registry.lock);
+    b = find_handle(handle);
+    if (b)
+        b->users++;
+    pthread_mutex_unlock(&registry.lock);
+    return b;
+}
+
+/* With registry.loading held. `name` is NULL when the user gave a path. */
+static tenrec_status load_file(const char *path, const char *name, struct backend **ret,
+                               tenrec_error *err)
+{
+    struct loaded file;
+    struct backend *b;
+    tenrec_status st = loader_open(path, TENREC_PLUGIN_BACKEND, &file, err);
+
+    if (st != TENREC_OK)
+        return st;
+    b = share_handle(file.handle);
+    if (b) {
+        loader_close(&file); /* the first one counts */
+        *ret = b;
+        return TENREC_OK;
+    }
+    if (name && strcmp(name, file.plugin->name) != 0)
+        st = tenrec_fail(err, TENREC_EPLUGIN, "plugin '%s': calls itself '%s', expected '%s'", path,
+                         file.plugin->name, name);
+    else if ((st = add(&file, 1, ret, err)) != TENREC_OK)
+        tenrec_error_prefix(err, "plugin '%s'", path);
+    if (st != TENREC_OK)
+        loader_close(&file);
+    return st;
+}
+
+tenrec_status backend_get(const char *name_or_path, struct backend **ret, tenrec_error *err)
+{
+    struct backend *b;
+    tenrec_status st;
+    char *path;
+
+    if (loader_is_path(name_or_path)) {
+        pthread_mutex_lock(&registry.loading);
+        st = load_file(name_or_path, NULL, ret, err);
+        pthread_mutex_unlock(&registry.loading);
+        return st;
+    }
+    if ((b = share_name(name_or_path))) {
+        *ret = b;
+        return TENREC_OK;
+    }
+    pthread_mutex_lock(&registry.loading);
+    if ((b = share_name(name_or_path))) { /* another thread was first */
+        *ret = b;
+        st = TENREC_OK;
+    } else if ((st = loader_find(name_or_path, &path, err)) == TENREC_OK) {
+        st = load_file(path, name_or_path, ret, err);
+        free(path);
+    }
+    pthread_mutex_unlock(&registry.loading);
+    return st;
+}
+
+void backend_share(struct backend *b)
+{
+    pthread_mutex_lock(&registry.lock);
+    b->users++;
+    pthread_mutex_unlock(&registry.lock);
+}
+
+void backend_put(struct backend *b)
+{
+    if (!b)
+        return;
+    pthread_mutex_lock(&registry.lock);
+    b->users--;
+    pthread_mutex_unlock(&registry.lock);
+}
+
+const struct tenrec_plugin *backend_plugin(const struct backend *b)
+{
+    return b->file.plugin;
+}
+
+const char *backend_path(const struct backend *b)
+{
+    return b->file.path ? b->file.path : "";
+}
+
+tenrec_construct_options_fn *backend_construct(const struct backend *b)
+{
+    return b->file.construct;
+}
+
+tenrec_init_agent_fn *backend_init(const struct backend *b)
+{
+    return b->file.init;
+}
+
+/* The next one after `b`, or the first, shared so that it stays. */
+static struct backend *share_next(struct backend *b)
+{
+    struct backend *next;
+
+    pthread_mutex_lock(&registry.lock);
+    next = b ? b->next : registry.first;
+    if (next)
+        next->users++;
+    pthread_mutex_unlock(&registry.lock);
+    return next;
+}
+
+void backend_each(void (*fn)(void *arg, struct backend *b), void *arg)
+{
+    struct backend *b = share_next(NULL);
+
+    while (b) {
+        struct backend *next;
+        fn(arg, b);
+        next = share_next(b);
+        backend_put(b);
+        b = next;
+    }
+}
+
+tenrec_status tenrec_register_backend(const struct tenrec_plugin *plugin,
+                                      tenrec_construct_options_fn *construct,
+                                      tenrec_init_agent_fn *init, tenrec_error *err)
+{
+    const struct loaded own = { .plugin = plugin, .construct = construct, .init = init };
+    tenrec_status st;
+
+    if (!plugin || !construct || !init)
+        return tenrec_fail(err, TENREC_EINVAL, "register_backend: %s is NULL",
+                           !plugin      ? "plugin"
+                           : !construct ? "construct"
+                                        : "init");
+    st = gate_check(plugin, TENREC_PLUGIN_BACKEND, err);
+    if (st != TENREC_OK) {
+        tenrec_error_prefix(err, "register_backend");
+        return st;
+    }
+    return add(&own, 0, NULL, err);
+}
+
+bool tenrec_backend_registered(const char *name)
+{
+    bool found;
+
+    pthread_mutex_lock(&registry.lock);
+    found = name && find_name(name);
+    pthread_mutex_unlock(&registry.lock);
+    return found;
+}
+
+tenrec_status tenrec_load_backend(const char *name_or_path, tenrec_error *err)
+{
+    struct backend *b;
+    tenrec_status st;
+
+    if (!name_or_path || !*name_or_path)
+        return tenrec_fail(err, TENREC_EINVAL, "load_backend: no name");
+    st = backend_get(name_or_path, &b, err);
+    if (st == TENREC_OK)
+        backend_put(b);
+    return st;
+}
+
+tenrec_status tenrec_unload_backend(const char *name, tenrec_error *err)
+{
+    struct backend **at, *b;
+    unsigned users;
+
+    if (!name)
+        return tenrec_fail(err, TENREC_EINVAL, "unload_backend: no name");
+    pthread_mutex_lock(&registry.loading); /* nobody may find the file half gone */
+    pthread_mutex_lock(&registry.lock);
+    b = find_name(name);
+    users = b ? b->users : 0;
+    if (b && users == 0) {
+        for (at = &registry.first; *at != b; at = &(*at)->next)
+            ;
+        *at = b->next;
+    }
+    pthread_mutex_unlock(&registry.lock);
+    if (b && users == 0) {
+        loader_close(&b->file);
+        free(b);
+    }
+    pthread_mutex_unlock(&registry.loading);
+    if (!b)
+        return tenrec_fail(err, TENREC_ENOTFOUND, "no backend '%s' is registered", name);
+    if (users)
+        return tenrec_fail(err, TENREC_EBUSY, "backend '%s' is in use %u time%s: close these first",
+                           name, users, users == 1 ? "" : "s");
+    return TENREC_OK;
+}
