@@ -14,6 +14,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* Adds a backend under plugin->name.
  *
@@ -53,6 +54,7 @@ tenrec_status tenrec_load_backend(const char *name_or_path, tenrec_error *err);
  */
 tenrec_status tenrec_unload_backend(const char *name, tenrec_error *err);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,72 @@
+#include "counts.h"
+
+#include <stdlib.h>
+
+#define HASH_NONFATAL_OOM 1 /* an entry that finds no room is undone, no exit */
+#define uthash_nonfatal_oom(e) ((e)->count = -1)
+#include <uthash.h>
+
+struct counts_entry {
+    uint64_t key;
+    int64_t count;
+    UT_hash_handle hh; /* also links the entries from old to new */
+};
+
+/* FNV-1a over words with a final mix: fast, and 64 bits make it unlikely that
+ * two of COUNTS_MAX messages share a count. */
+uint64_t counts_key(const struct tenrec_msg *msg)
+{
+    const uint64_t len =
+        msg->key_len && msg->key_len <= msg->payload_len ? msg->key_len : msg->payload_len;
+    const unsigned char *p = msg->payload;
+    uint64_t h = 0xcbf29ce484222325u ^ len;
+
+    for (uint64_t i = 0; i < len; i += 8) {
+        uint64_t word = 0;
+        memcpy(&word, p + i, len - i < 8 ? (size_t)(len - i) : 8);
+        h = (h ^ word) * 0x9e3779b97f4a7c15u;
+        h ^= h >> 29;
+    }
+    h = (h ^ (h >> 32)) * 0xd6e8feb86659fd93u;
+    return h ^ (h >> 32);
+}
+
+int64_t counts_next(struct counts *c, uint64_t key, int64_t limit)
+{
+    struct counts_entry *e;
+
+    HASH_FIND(hh, c->map, &key, sizeof key, e);
+    if (e)
+        return e->count < limit ? ++e->count : 0;
+    e = malloc(sizeof *e);
+    if (!e)
+        return -1;
+    *e = (struct counts_entry){ .key = key, .count = 1 };
+    HASH_ADD(hh, c->map, key, sizeof e->key, e);
+    if (e->count < 0) {
+        free(e);
+        return -1;
+    }
+    if (HASH_COUNT(c->map) > COUNTS_MAX) {
+        struct counts_entry *oldest = c->map;
+        HASH_DELETE(hh, c->map, oldest);
+        free(oldest);
+    }
+    return 1;
+}
+
+unsigned counts_size(const struct counts *c)
+{
+    return HASH_COUNT(c->map);
+}
+
+void counts_finish(struct counts *c)
+{
+    struct counts_entry *e, *next;
+
+    HASH_ITER(hh, c->map, e, next)
+    {
+        HASH_DELETE(hh, c->map, e);
+        free(e);
+    }
+}
