@@ -1,0 +1,354 @@
+/* config.c - a configuration from a file, the environment and the program. */
+#include "config/config.h"
+
+#include "base/memory.h"
+#include "base/nearest.h"
+#include "config/builtin.h"
+#include "config/schema.h"
+#include "config/settings.h"
+#include "config/state.h"
+#include "config/tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_KEY_DEPTH 4 /* backends.NAME.options.KEY */
+
+/* Read by other parts, or by the launcher's workers. */
+static const char *const known_variables[] = {
+    "TENREC_BACKEND",  "TENREC_INIT_METHOD", "TENREC_CONFIG",     "TENREC_PLUGIN_PATH",
+    "TENREC_LOG",      "TENREC_LOG_FILE",    "TENREC_DLCLOSE",    "TENREC_RUN_ID",
+    "TENREC_RANK",     "TENREC_WORLD_SIZE",  "TENREC_TRANSPORTS", "TENREC_CHANNELS",
+    "TENREC_PROGRESS", "TENREC_IFNAME",
+};
+
+static tenrec_status no_memory(tenrec_error *err)
+{
+    return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
+}
+
+/* Moves what `map` lacks from `defaults` to it. */
+static tenrec_status add_missing(struct node *map, struct node *defaults, tenrec_error *err)
+{
+    for (size_t i = defaults->n; i > 0; i--) {
+        struct node *node = defaults->item[i - 1];
+        if (node_get(map, node->key))
+            continue;
+        node_take(defaults, node->key);
+        if (node_add(map, node) != TENREC_OK)
+            return no_memory(err);
+    }
+    return TENREC_OK;
+}
+
+/* A file that says nothing about `backends` gets those built in, one that says
+ * something gets no others; under `worker` each missing key gets its default. */
+static tenrec_status add_defaults(struct node *root, tenrec_error *err)
+{
+    static const struct place by_default = { .kind = PLACE_DEFAULT };
+    struct node *defaults, *worker = node_get(root, "worker");
+    tenrec_status st = tree_parse(builtin_yaml, builtin_yaml_len, &by_default, &defaults, err);
+
+    if (st != TENREC_OK)
+        return st;
+    if (worker)
+        st = add_missing(worker, node_get(defaults, "worker"), err);
+    if (st == TENREC_OK)
+        st = add_missing(root, defaults, err);
+    node_drop(defaults);
+    return st;
+}
+
+/* Puts `value` (taken) at `key` of `map`, in place of what is there. */
+static tenrec_status put(struct node *map, const char *key, struct node *value, tenrec_error *err)
+{
+    struct place place;
+
+    if (!value)
+        return no_memory(err);
+    place = value->place;
+    node_drop(node_take(map, key));
+    return node_add_key(map, key, &place, value) == TENREC_OK ? TENREC_OK : no_memory(err);
+}
+
+/* The variables whose type needs no table. */
+static tenrec_status apply_variables(struct tenrec_config *config, tenrec_error *err)
+{
+    static const char *const names[][2] = {
+        { "TENREC_BACKEND", "backend" },
+        { "TENREC_INIT_METHOD", "init_method" },
+    };
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const struct variable *variable = environment_get(&config->env, names[i][0]);
+        struct place place;
+        tenrec_status st;
+        if (!variable)
+            continue;
+        place = environment_place(variable);
+        st = put(config->root, names[i][1], node_scalar(variable->value, NODE_RAW, &place), err);
+        if (st != TENREC_OK)
+            return st;
+    }
+    return TENREC_OK;
+}
+
+/* Is it a variable that this configuration, or another part, reads? */
+static bool is_read(const struct tenrec_config *config, const char *name, struct nearest *near)
+{
+    const struct node *entries = node_get(config->root, "backends");
+    char other[ENVIRONMENT_NAME_MAX];
+    bool read = false;
+
+    for (size_t i = 0; i < sizeof known_variables / sizeof known_variables[0]; i++) {
+        read |= strcmp(name, known_variables[i]) == 0;
+        nearest_offer(near, known_variables[i]);
+    }
+    for (uint32_t i = 0; i <= settings_table.n_options; i++) {
+        bool last = i == settings_table.n_options;
+        environment_worker_name(other,
+                                last ? SETTINGS_DEVICE_MAPS : options_at(&settings_table, i).key);
+        read |= strcmp(name, other) == 0;
+        nearest_offer(near, other);
+    }
+    /* Which options an entry has is known when its plugin is loaded. */
+    for (size_t i = 0; i < entries->n && !read; i++) {
+        char guess[ENVIRONMENT_NAME_MAX];
+        const char *option = strstr(name, "__");
+        environment_option_name(other, entries->item[i]->key, "");
+        read = strncmp(name, other, strlen(other)) == 0;
+        if (option && (option = strstr(option + 2, "__"))) {
+            environment_option_name(guess, entries->item[i]->key, option + 2);
+            nearest_offer(near, guess);
+        }
+    }
+    return read;
+}
+
+static void warn_variables(const struct tenrec_config *config)
+{
+    for (size_t i = 0; i < config->env.n; i++) {
+        const char *name = config->env.v[i].name;
+        struct nearest near;
+        nearest_init(&near, name);
+        if (!is_read(config, name, &near))
+            environment_warn(name, "is not known%s", nearest_hint(&near));
+    }
+}
+
+/* All that can be checked without loading a plugin. */
+static tenrec_status check(const struct tenrec_config *config, tenrec_error *err)
+{
+    struct config_settings *settings;
+    tenrec_status st = schema_check_shape(config->root, err);
+
+    if (st == TENREC_OK)
+        st = schema_check_names(config->root, config->name, err);
+    if (st == TENREC_OK)
+        st = config_settings_make(config, &settings, err);
+    if (st == TENREC_OK)
+        config_settings_drop(settings);
+    return st;
+}
+
+/* Reads the text into config->root; a text that holds nothing is an empty map. */
+static tenrec_status read_text(struct tenrec_config *config, const char *text, size_t len,
+                               tenrec_error *err)
+{
+    struct place where = { .kind = PLACE_FILE, .name = config->name, .line = 1, .column = 1 };
+    tenrec_status st = tree_parse(text, len, &where, &config->root, err);
+
+    if (st != TENREC_OK)
+        return st;
+    if (!config->root || node_is_null(config->root)) {
+        node_drop(config->root);
+        config->root = node_new(NODE_MAP, &where);
+    }
+    /* Before the defaults join: they have no place to complain about. */
+    return config->root ? schema_check_shape(config->root, err) : no_memory(err);
+}
+
+static tenrec_status make(const char *text, size_t len, const char *name,
+                          struct tenrec_config **ret, tenrec_error *err)
+{
+    struct tenrec_config *config = memory_new(1, sizeof *config);
+    tenrec_status st;
+
+    if (!config)
+        return no_memory(err);
+    config->name = memory_text(name);
+    st = config->name ? environment_read(&config->env, err) : no_memory(err);
+    if (st == TENREC_OK)
+        st = read_text(config, text, len, err);
+    if (st == TENREC_OK)
+        st = add_defaults(config->root, err);
+    if (st == TENREC_OK)
+        st = apply_variables(config, err);
+    if (st == TENREC_OK)
+        st = check(config, err);
+    if (st != TENREC_OK) {
+        tenrec_config_drop(config);
+        return st;
+    }
+    warn_variables(config);
+    *ret = config;
+    return TENREC_OK;
+}
+
+/* One byte more than allowed is read, so that tree_parse sees what is too long. */
+static tenrec_status read_file(const char *path, char **ret, size_t *ret_len, tenrec_error *err)
+{
+    size_t room = TREE_MAX_BYTES + 1, len = 0;
+    char *text = memory_new(room, 1);
+    int fd = text ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+
+    if (!text)
+        return no_memory(err);
+    while (fd >= 0 && len < room) {
+        ssize_t n = read(fd, text + len, room - len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            goto err_read;
+        if (n == 0)
+            break;
+        len += (size_t)n;
+    }
+    if (fd < 0)
+        goto err_read;
+    close(fd);
+    *ret = text;
+    *ret_len = len;
+    return TENREC_OK;
+
+err_read:
+    tenrec_fail_errno(err, TENREC_EOS, errno, "cannot read the configuration '%s'", path);
+    if (fd >= 0)
+        close(fd);
+    free(text);
+    return TENREC_EOS;
+}
+
+tenrec_status tenrec_config_load(const char *path, struct tenrec_config **ret, tenrec_error *err)
+{
+    const char *variable = getenv("TENREC_CONFIG");
+    bool named = !path && variable && *variable;
+    tenrec_status st;
+    size_t len = 0;
+    char *text = NULL;
+
+    if (!path && !named)
+        return make("", 0, "default", ret, err);
+    st = read_file(named ? variable : path, &text, &len, err);
+    if (st != TENREC_OK) {
+        if (named)
+            tenrec_error_prefix(err, "environment TENREC_CONFIG");
+        return st;
+    }
+    st = make(text, len, named ? variable : path, ret, err);
+    free(text);
+    return st;
+}
+
+tenrec_status tenrec_config_parse(const char *text, const char *name, struct tenrec_config **ret,
+                                  tenrec_error *err)
+{
+    if (!text)
+        return tenrec_fail(err, TENREC_EINVAL, "text is NULL, YAML was expected");
+    return make(text, strlen(text), name ? name : "text", ret, err);
+}
+
+/* Where a value is a whole map: it is read as YAML at once. */
+static bool is_structure(char *const *part, size_t n)
+{
+    return n == 1 ? strcmp(part[0], "worker") == 0 || strcmp(part[0], "backends") == 0
+                  : strcmp(part[0], "backends") == 0 &&
+                        (n == 2 || (n == 3 && strcmp(part[2], "options") == 0));
+}
+
+static tenrec_status split_key(char *key, char **part, size_t *ret_n, tenrec_error *err)
+{
+    size_t n = 0;
+    char *whole = key, *word;
+
+    while ((word = strsep(&key, "."))) {
+        if (!*word)
+            return tenrec_fail(err, TENREC_ECONFIG, "a part of the key is empty");
+        if (n == MAX_KEY_DEPTH || (n == 2 && strcmp(whole, "worker") == 0))
+            return tenrec_fail(err, TENREC_ECONFIG,
+                               "the key has too many parts: set the whole value one level up");
+        part[n++] = word;
+    }
+    *ret_n = n;
+    return TENREC_OK;
+}
+
+static tenrec_status set(struct node *root, char *const *part, size_t n, const char *value,
+                         tenrec_error *err)
+{
+    static const struct place code = { .kind = PLACE_CODE };
+    struct node *map = root, *leaf = NULL;
+    tenrec_status st = TENREC_OK;
+
+    for (size_t i = 0; i + 1 < n; i++) {
+        struct node *child = node_get(map, part[i]);
+        if (!child) {
+            child = node_new(NODE_MAP, &code);
+            st = put(map, part[i], child, err);
+            if (st != TENREC_OK)
+                return st;
+        }
+        if (child->kind != NODE_MAP)
+            return tenrec_fail(err, TENREC_ECONFIG, "'%s' holds no further keys", part[i]);
+        map = child;
+    }
+    if (!is_structure(part, n))
+        leaf = node_scalar(value, NODE_RAW, &code);
+    else if ((st = tree_parse(value, strlen(value), &code, &leaf, err)) == TENREC_OK && !leaf)
+        leaf = node_new(NODE_MAP, &code);
+    return st == TENREC_OK ? put(map, part[n - 1], leaf, err) : st;
+}
+
+tenrec_status tenrec_config_set(struct tenrec_config *config, const char *key, const char *value,
+                                tenrec_error *err)
+{
+    struct tenrec_config changed;
+    char *part[MAX_KEY_DEPTH], *copy;
+    size_t n = 0;
+    tenrec_status st;
+
+    if (!key || !value)
+        return tenrec_fail(err, TENREC_EINVAL, "key or value is NULL, text was expected");
+    changed = *config;
+    changed.root = node_copy(config->root);
+    copy = memory_text(key);
+    st = changed.root && copy ? split_key(copy, part, &n, err) : no_memory(err);
+    if (st == TENREC_OK)
+        st = set(changed.root, part, n, value, err);
+    if (st == TENREC_OK)
+        st = add_defaults(changed.root, err);
+    if (st == TENREC_OK)
+        st = check(&changed, err);
+    free(copy);
+    if (st != TENREC_OK) {
+        node_drop(changed.root);
+        tenrec_error_prefix(err, "set '%s'", key);
+        return st;
+    }
+    node_drop(config->root);
+    config->root = changed.root;
+    return TENREC_OK;
+}
+
+void tenrec_config_drop(struct tenrec_config *config)
+{
+    if (!config)
+        return;
+    node_drop(config->root);
+    environment_finish(&config->env);
+    free(config->name);
+    free(config);
+}

@@ -1,0 +1,118 @@
+/* config.h - what the other parts of the core see of a configuration.
+ *
+ * Layers: node (a value with its place) <- tree (YAML), quantity (units) <-
+ * value (one typed value) <- options (a plugin's table) <- config. */
+#ifndef TENREC_CONFIG_CONFIG_H
+#define TENREC_CONFIG_CONFIG_H
+
+#include "config/node.h"
+
+#include <tenrec/config.h>
+#include <tenrec/plugin.h>
+
+/* One entry of `backends:`, and what the environment says to it. All texts are
+ * borrowed from the configuration, until it is changed or dropped. */
+struct config_layer {
+    const struct tenrec_config *config; /* where to look for variables; NULL: nowhere */
+    const char *name;                   /* the entry's */
+    const char *plugin;                 /* name or path */
+    const char *wraps;                  /* the next inner entry; NULL at the wire */
+    struct place place;                 /* of the entry */
+    struct place plugin_place;
+    struct place wraps_place;   /* of `wraps`, or of the entry when there is none */
+    const struct node *options; /* a map; NULL when none are written */
+    bool innermost;             /* TENREC_TRANSPORTS and its like are meant for it */
+};
+
+/* The chain that `backend:` begins, outermost first.
+ *
+ * ret      `*ret_n` layers, at least one; free() them
+ * errors   ECONFIG with the place, ENOMEM
+ */
+tenrec_status config_layers(const struct tenrec_config *config, struct config_layer **ret,
+                            size_t *ret_n, tenrec_error *err);
+
+/* Every entry of `backends:`, in file order, in the chain or not; as above. */
+tenrec_status config_entries(const struct tenrec_config *config, struct config_layer **ret,
+                             size_t *ret_n, tenrec_error *err);
+
+struct config_device_pair {
+    struct tenrec_device from; /* the caller's */
+    struct tenrec_device to;   /* the callee's */
+};
+
+struct config_device_map {
+    const char *worker; /* the callee's name */
+    const struct config_device_pair *pair;
+    size_t n;
+};
+
+/* What stands under `worker:`, and init_method. Owns all it points to. */
+struct config_settings {
+    const char *name; /* "{rank}" in it is to be replaced */
+    const char *group;
+    int64_t num_worker_threads;
+    int64_t max_queued_calls;
+    uint64_t rpc_timeout_ms;  /* TENREC_FOREVER: none */
+    uint64_t init_timeout_ms; /* of joining the group; TENREC_FOREVER: none */
+    int64_t rank;             /* -1: the launcher says */
+    int64_t world_size;       /* -1: the launcher says */
+    const struct tenrec_device *device;
+    size_t n_devices;
+    const struct config_device_map *device_map;
+    size_t n_device_maps;
+    const char *init_method;
+    const char *init_method_place; /* "cluster.yaml:2:14", to begin an error with */
+    struct tenrec_option_list device_names;
+};
+
+/* errors: ECONFIG with the place, ENOMEM */
+tenrec_status config_settings_make(const struct tenrec_config *config, struct config_settings **ret,
+                                   tenrec_error *err);
+void config_settings_drop(struct config_settings *settings); /* NULL is fine */
+
+/* Takes one value in force; the texts are borrowed during the call. `source` is
+ * "cluster.yaml:4:10", "environment TENREC_BACKEND", "code" or "default". */
+typedef void config_show_fn(void *arg, const char *key, const char *value, const char *source);
+
+/* Tells `fn` all that is in force and needs no plugin: "worker.*",
+ * "init_method", "backend". Passwords in URLs read "***". errors: ENOMEM */
+tenrec_status config_show(const struct tenrec_config *config, config_show_fn *fn, void *arg,
+                          tenrec_error *err);
+
+/* The same for one entry: "backends.NAME.plugin", ".wraps", ".options.*".
+ * Secrets read "***". errors: as options_make */
+tenrec_status options_show(const struct tenrec_plugin *desc, const struct config_layer *layer,
+                           config_show_fn *fn, void *arg, tenrec_error *err);
+
+/* Makes the options struct that `desc` describes: the defaults of its table,
+ * then what the layer's options and the environment say.
+ *
+ * desc     read with its own option_size: an older or newer plugin is fine
+ * layer    NULL for the defaults alone
+ * ret      options_size bytes, aligned for any type; options_drop it
+ * errors   ECONFIG with the place; EPLUGIN when the table itself is wrong, e.g.
+ *          a default that does not parse; ENOMEM
+ */
+tenrec_status options_make(const struct tenrec_plugin *desc, const struct config_layer *layer,
+                           void **ret, tenrec_error *err);
+
+/* Frees the struct and all that the core put into it. NULL is fine. */
+void options_drop(void *opts);
+
+/* Option `i` of the table as this core knows it: what an older plugin lacks is
+ * zero. */
+struct tenrec_option options_at(const struct tenrec_plugin *desc, uint32_t i);
+
+/* "[uv, shm]", "60s": what lies at the option's place in `opts`, as a user
+ * would write it; "***" for a secret, and for the password in a URL.
+ *
+ * ret      the caller frees it; NULL: out of memory
+ */
+char *options_print(const struct tenrec_option *opt, const void *opts);
+
+/* "boolean", "list of strings": the type for people. Returns `buf`. */
+#define OPTIONS_TYPE_MAX 48
+const char *options_type(const struct tenrec_option *opt, char buf[OPTIONS_TYPE_MAX]);
+
+#endif

@@ -1,0 +1,155 @@
+/* environment.c - the TENREC_ variables of the process. */
+#include "config/environment.h"
+
+#include "base/log.h"
+#include "base/memory.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PREFIX "TENREC_"
+
+static const struct {
+    const char *variable, *option;
+} short_names[ENVIRONMENT_N_SHORT] = {
+    { "TENREC_TRANSPORTS", "transports" },
+    { "TENREC_CHANNELS", "channels" },
+    { "TENREC_PROGRESS", "progress" },
+    { "TENREC_IFNAME", "ifname" },
+};
+
+/* One bit per hash of a name that was warned about, so that ten workers of a
+ * process do not say the same ten times. */
+static _Atomic uint64_t warned[4];
+
+static bool copy(struct variable *to, const char *from)
+{
+    const char *equals = strchr(from, '=');
+
+    to->name = memory_text_n(from, (size_t)(equals - from));
+    to->value = memory_text(equals + 1);
+    return to->name && to->value;
+}
+
+static bool wanted(const char *variable)
+{
+    const char *equals = strchr(variable, '=');
+
+    return strncmp(variable, PREFIX, strlen(PREFIX)) == 0 && equals && equals[1];
+}
+
+tenrec_status environment_read(struct environment *env, tenrec_error *err)
+{
+    size_t n = 0;
+
+    env->v = NULL;
+    env->n = 0;
+    for (char **e = environ; e && *e; e++)
+        n += wanted(*e);
+    if (n == 0)
+        return TENREC_OK;
+    env->v = memory_new(n, sizeof *env->v);
+    if (!env->v)
+        return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
+    for (char **e = environ; *e && env->n < n; e++) {
+        if (wanted(*e) && !copy(&env->v[env->n++], *e)) {
+            environment_finish(env);
+            return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
+        }
+    }
+    return TENREC_OK;
+}
+
+void environment_finish(struct environment *env)
+{
+    for (size_t i = 0; i < env->n; i++) {
+        free(env->v[i].name);
+        free(env->v[i].value);
+    }
+    free(env->v);
+    env->v = NULL;
+    env->n = 0;
+}
+
+const struct variable *environment_get(const struct environment *env, const char *name)
+{
+    for (size_t i = 0; i < env->n; i++) {
+        if (strcmp(env->v[i].name, name) == 0)
+            return &env->v[i];
+    }
+    return NULL;
+}
+
+static char upper(char c)
+{
+    if (c >= 'a' && c <= 'z')
+        return (char)(c - 'a' + 'A');
+    return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ? c : '_';
+}
+
+void environment_name_add(char buf[ENVIRONMENT_NAME_MAX], const char *text)
+{
+    size_t n = strlen(buf);
+
+    while (*text && n + 1 < ENVIRONMENT_NAME_MAX)
+        buf[n++] = upper(*text++);
+    buf[n] = '\0';
+}
+
+void environment_option_name(char buf[ENVIRONMENT_NAME_MAX], const char *backend,
+                             const char *option)
+{
+    snprintf(buf, ENVIRONMENT_NAME_MAX, "TENREC_BACKENDS__");
+    environment_name_add(buf, backend);
+    environment_name_add(buf, "__");
+    environment_name_add(buf, option);
+}
+
+void environment_worker_name(char buf[ENVIRONMENT_NAME_MAX], const char *key)
+{
+    snprintf(buf, ENVIRONMENT_NAME_MAX, "TENREC_WORKER__");
+    environment_name_add(buf, key);
+}
+
+const char *environment_short_name(const char *option)
+{
+    for (size_t i = 0; i < ENVIRONMENT_N_SHORT; i++) {
+        if (strcmp(short_names[i].option, option) == 0)
+            return short_names[i].variable;
+    }
+    return NULL;
+}
+
+const char *environment_short(size_t i, const char **ret_option)
+{
+    *ret_option = short_names[i].option;
+    return short_names[i].variable;
+}
+
+void environment_warn(const char *name, const char *fmt, ...)
+{
+    char text[256];
+    uint64_t hash = 1469598103934665603u;
+    va_list ap;
+
+    for (const char *p = name; *p; p++)
+        hash = (hash ^ (unsigned char)*p) * 1099511628211u;
+    /* Relaxed: nothing else hangs on the bit. */
+    if (atomic_fetch_or_explicit(&warned[hash >> 6 & 3], (uint64_t)1 << (hash & 63),
+                                 memory_order_relaxed) >>
+            (hash & 63) &
+        1)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    log_line(TENREC_LOG_WARN, "config", "environment variable %s %s", name, text);
+}
+
+struct place environment_place(const struct variable *variable)
+{
+    return (struct place){ .kind = PLACE_ENVIRONMENT, .name = variable->name };
+}

@@ -1,0 +1,52 @@
+/* environment.h - the TENREC_ variables of the process, as they were when the
+ * configuration was made. */
+#ifndef TENREC_CONFIG_ENVIRONMENT_H
+#define TENREC_CONFIG_ENVIRONMENT_H
+
+#include "config/node.h"
+
+#define ENVIRONMENT_NAME_MAX 192
+
+struct variable {
+    char *name;
+    char *value;
+};
+
+struct environment {
+    struct variable *v;
+    size_t n;
+};
+
+/* Copies the variables that begin with TENREC_ and are not empty: an empty one
+ * counts as not set. errors: ENOMEM */
+tenrec_status environment_read(struct environment *env, tenrec_error *err);
+
+/* Safe on zeroed memory. */
+void environment_finish(struct environment *env);
+
+/* The variable, borrowed; NULL when it is not set. */
+const struct variable *environment_get(const struct environment *env, const char *name);
+
+/* Appends `text` to the variable's name in `buf`, upper-cased and with `_` for
+ * what is no letter or digit. What does not fit is cut. */
+void environment_name_add(char buf[ENVIRONMENT_NAME_MAX], const char *text);
+
+/* "TENREC_BACKENDS__<backend>__<option>" and "TENREC_WORKER__<key>". */
+void environment_option_name(char buf[ENVIRONMENT_NAME_MAX], const char *backend,
+                             const char *option);
+void environment_worker_name(char buf[ENVIRONMENT_NAME_MAX], const char *key);
+
+/* The short name for this option of the innermost backend
+ * ("TENREC_TRANSPORTS"), or NULL. Index for environment_short. */
+const char *environment_short_name(const char *option);
+#define ENVIRONMENT_N_SHORT 4
+const char *environment_short(size_t i, const char **ret_option);
+
+/* Warns that nothing reads this variable: once per name and process. */
+TENREC_PRINTF(2, 3)
+void environment_warn(const char *name, const char *fmt, ...);
+
+/* The place of a value that came from this variable. */
+struct place environment_place(const struct variable *variable);
+
+#endif

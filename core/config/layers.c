@@ -1,0 +1,81 @@
+/* layers.c - the entries of `backends:` as the backend part wants them. */
+#include "base/memory.h"
+#include "config/state.h"
+
+#include <string.h>
+
+static void fill(struct config_layer *layer, const struct tenrec_config *config,
+                 const struct node *entry)
+{
+    const struct node *plugin = node_get(entry, "plugin"), *wraps = node_get(entry, "wraps");
+
+    *layer = (struct config_layer){
+        .config = config,
+        .name = entry->key,
+        .plugin = plugin->text,
+        .wraps = wraps ? wraps->text : NULL,
+        .place = entry->key_place,
+        .plugin_place = plugin->place,
+        .wraps_place = wraps ? wraps->place : entry->key_place,
+        .options = node_get(entry, "options"),
+        .innermost = !wraps,
+    };
+}
+
+/* The outermost of the chain in use. */
+static const struct node *first(const struct tenrec_config *config, const struct node *entries)
+{
+    return node_get(entries, node_get(config->root, "backend")->text);
+}
+
+static const struct node *next(const struct node *entries, const struct node *entry)
+{
+    const struct node *wraps = node_get(entry, "wraps");
+
+    return wraps ? node_get(entries, wraps->text) : NULL;
+}
+
+static const struct node *innermost(const struct tenrec_config *config, const struct node *entries)
+{
+    const struct node *entry = first(config, entries);
+
+    while (next(entries, entry))
+        entry = next(entries, entry);
+    return entry;
+}
+
+tenrec_status config_layers(const struct tenrec_config *config, struct config_layer **ret,
+                            size_t *ret_n, tenrec_error *err)
+{
+    const struct node *entries = node_get(config->root, "backends");
+    struct config_layer *layer;
+    size_t n = 0;
+
+    for (const struct node *e = first(config, entries); e; e = next(entries, e))
+        n++;
+    layer = memory_new(n, sizeof *layer);
+    if (!layer)
+        return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
+    *ret = layer;
+    *ret_n = n;
+    for (const struct node *e = first(config, entries); e; e = next(entries, e))
+        fill(layer++, config, e);
+    return TENREC_OK;
+}
+
+tenrec_status config_entries(const struct tenrec_config *config, struct config_layer **ret,
+                             size_t *ret_n, tenrec_error *err)
+{
+    const struct node *entries = node_get(config->root, "backends");
+    struct config_layer *layer = memory_new(entries->n, sizeof *layer);
+
+    if (!layer)
+        return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
+    for (size_t i = 0; i < entries->n; i++) {
+        fill(&layer[i], config, entries->item[i]);
+        layer[i].innermost = entries->item[i] == innermost(config, entries);
+    }
+    *ret = layer;
+    *ret_n = entries->n;
+    return TENREC_OK;
+}

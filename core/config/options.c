@@ -1,0 +1,307 @@
+/* options.c - a plugin's options struct out of its table. */
+#include "config/options.h"
+
+#include "base/memory.h"
+#include "base/nearest.h"
+#include "config/state.h"
+#include "config/tree.h"
+#include "config/value.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* An option of an older plugin has at least what comes before `reserved`. */
+#define OPTION_SIZE_MIN offsetof(struct tenrec_option, reserved)
+
+/* What options_make hands out is `opts`; the rest stays ours. */
+struct made {
+    struct arena arena;
+    _Alignas(max_align_t) char opts[];
+};
+
+struct tenrec_option options_at(const struct tenrec_plugin *desc, uint32_t i)
+{
+    struct tenrec_option opt = { 0 };
+    size_t size = desc->option_size < sizeof opt ? desc->option_size : sizeof opt;
+
+    memcpy(&opt, (const char *)desc->options + (size_t)i * desc->option_size, size);
+    return opt;
+}
+
+static bool has_key(const struct tenrec_plugin *desc, const char *key, struct nearest *near)
+{
+    for (uint32_t i = 0; i < desc->n_options; i++) {
+        struct tenrec_option opt = options_at(desc, i);
+        if (strcmp(opt.key, key) == 0)
+            return true;
+        nearest_offer(near, opt.key);
+    }
+    return false;
+}
+
+void options_what(char *buf, size_t size, const struct option_source *src, const char *key)
+{
+    if (src->backend)
+        snprintf(buf, size, "backend '%s': option '%s'", src->backend, key);
+    else
+        snprintf(buf, size, "worker.%s", key);
+}
+
+struct option_source options_source(const struct config_layer *layer)
+{
+    if (!layer)
+        return (struct option_source){ .backend = "" };
+    return (struct option_source){
+        .map = layer->options,
+        .env = layer->config ? &layer->config->env : NULL,
+        .backend = layer->name,
+        .innermost = layer->innermost,
+    };
+}
+
+static bool is_scalar(enum tenrec_option_type type)
+{
+    return type >= TENREC_OPT_BOOL && type <= TENREC_OPT_STRING;
+}
+
+tenrec_status options_check_table(const struct tenrec_plugin *desc, tenrec_error *err)
+{
+    const char *who = desc->name ? desc->name : "?";
+
+    if (desc->n_options && (!desc->options || desc->option_size < OPTION_SIZE_MIN))
+        return tenrec_fail(err, TENREC_EPLUGIN,
+                           "plugin '%s': its option table has entries of %u bytes, at least %zu "
+                           "were expected",
+                           who, desc->option_size, (size_t)OPTION_SIZE_MIN);
+    for (uint32_t i = 0; i < desc->n_options; i++) {
+        struct tenrec_option opt = options_at(desc, i);
+        size_t size = value_size(opt.type);
+        bool nested = opt.type == TENREC_OPT_LIST || opt.type == TENREC_OPT_MAP;
+        if (!opt.key || !*opt.key)
+            return tenrec_fail(err, TENREC_EPLUGIN, "plugin '%s': option %u has no key", who, i);
+        if (size == 0 || (nested && !is_scalar(opt.item)))
+            return tenrec_fail(err, TENREC_EPLUGIN,
+                               "plugin '%s': option '%s' has type %d of %d, which this version "
+                               "does not know",
+                               who, opt.key, (int)opt.type, (int)opt.item);
+        if (opt.offset > desc->options_size || desc->options_size - opt.offset < size ||
+            opt.offset % value_align(opt.type) != 0)
+            return tenrec_fail(err, TENREC_EPLUGIN,
+                               "plugin '%s': option '%s' does not lie inside its options struct",
+                               who, opt.key);
+    }
+    return TENREC_OK;
+}
+
+/* Looks for variables that are addressed to this backend and that no option
+ * reads. */
+static void warn_unread(const struct tenrec_plugin *desc, const struct option_source *src)
+{
+    char prefix[ENVIRONMENT_NAME_MAX], name[ENVIRONMENT_NAME_MAX];
+    struct nearest near;
+
+    environment_option_name(prefix, src->backend, "");
+    for (size_t i = 0; i < src->env->n; i++) {
+        const char *found = src->env->v[i].name;
+        bool read = false;
+        if (strncmp(found, prefix, strlen(prefix)) != 0)
+            continue;
+        nearest_init(&near, found);
+        for (uint32_t k = 0; k < desc->n_options && !read; k++) {
+            environment_option_name(name, src->backend, options_at(desc, k).key);
+            read = strcmp(found, name) == 0;
+            nearest_offer(&near, name);
+        }
+        if (!read)
+            environment_warn(found, "is not used: backend '%s' has no such option%s", src->backend,
+                             nearest_hint(&near));
+    }
+    for (size_t i = 0; src->innermost && i < ENVIRONMENT_N_SHORT; i++) {
+        const char *option, *found = environment_short(i, &option);
+        nearest_init(&near, option);
+        if (environment_get(src->env, found) && !has_key(desc, option, &near))
+            environment_warn(found, "is not used: backend '%s' has no option '%s'", src->backend,
+                             option);
+    }
+}
+
+tenrec_status options_check_keys(const struct tenrec_plugin *desc, const struct option_source *src,
+                                 const char *also, tenrec_error *err)
+{
+    for (size_t i = 0; src->map && i < src->map->n; i++) {
+        const struct node *node = src->map->item[i];
+        struct nearest near;
+        nearest_init(&near, node->key);
+        if (has_key(desc, node->key, &near) || (also && strcmp(also, node->key) == 0))
+            continue;
+        if (also)
+            nearest_offer(&near, also);
+        if (src->backend)
+            return place_fail(err, TENREC_ECONFIG, &node->key_place,
+                              "backend '%s': has no option '%s'%s", src->backend, node->key,
+                              nearest_hint(&near));
+        return place_fail(err, TENREC_ECONFIG, &node->key_place, "worker: has no key '%s'%s",
+                          node->key, nearest_hint(&near));
+    }
+    return TENREC_OK;
+}
+
+/* Takes *list and gives the list without the words of "^a,b". */
+static tenrec_status exclude(const struct tenrec_option *opt, const struct variable *variable,
+                             const char *what, struct node **list, tenrec_error *err)
+{
+    struct place place = environment_place(variable);
+    struct node *raw = node_scalar(variable->value + 1, NODE_RAW, &place);
+    struct node *words = NULL, *old = NULL, *left = node_new(NODE_LIST, &place);
+    struct tenrec_option_list checked;
+    struct arena arena = { 0 };
+    tenrec_status st = TENREC_ENOMEM;
+
+    if (!raw || !left)
+        goto out;
+    st = value_expand(opt, raw, what, &words, err);
+    if (st == TENREC_OK)
+        st = value_read(opt, words, what, &arena, &checked, err);
+    if (st == TENREC_OK && *list)
+        st = value_expand(opt, *list, what, &old, err);
+    for (size_t i = 0; st == TENREC_OK && old && i < old->n; i++) {
+        bool out = false;
+        for (size_t k = 0; k < words->n; k++)
+            out |= old->item[i]->text && strcmp(old->item[i]->text, words->item[k]->text) == 0;
+        if (!out) {
+            struct node *copy = node_copy(old->item[i]);
+            st = copy ? node_add(left, copy) : TENREC_ENOMEM;
+        }
+    }
+    if (st == TENREC_OK) {
+        node_drop(*list);
+        *list = left;
+        left = NULL;
+    }
+
+out:
+    arena_finish(&arena);
+    node_drop(raw);
+    node_drop(words);
+    node_drop(old);
+    node_drop(left);
+    return st == TENREC_ENOMEM ? tenrec_fail(err, st, "out of memory") : st;
+}
+
+static tenrec_status apply(const struct tenrec_option *opt, const struct variable *variable,
+                           const char *what, struct node **value, tenrec_error *err)
+{
+    struct place place;
+
+    if (!variable)
+        return TENREC_OK;
+    if (opt->type == TENREC_OPT_LIST && opt->item == TENREC_OPT_STRING && *variable->value == '^')
+        return exclude(opt, variable, what, value, err);
+    place = environment_place(variable);
+    node_drop(*value);
+    *value = node_scalar(variable->value, NODE_RAW, &place);
+    return *value ? TENREC_OK : tenrec_fail(err, TENREC_ENOMEM, "out of memory");
+}
+
+tenrec_status options_resolve(const struct tenrec_option *opt, const struct option_source *src,
+                              struct node **ret, tenrec_error *err)
+{
+    static const struct place by_default = { .kind = PLACE_DEFAULT };
+    const struct node *written = node_get(src->map, opt->key);
+    char what[VALUE_WHAT_MAX], name[ENVIRONMENT_NAME_MAX];
+    struct node *value = NULL;
+    tenrec_status st = TENREC_OK;
+
+    if (written || opt->def) {
+        value = written ? node_copy(written) : node_scalar(opt->def, NODE_RAW, &by_default);
+        if (!value)
+            return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
+    }
+    if (src->env && !(written && written->place.kind == PLACE_CODE)) {
+        const char *short_name = src->innermost ? environment_short_name(opt->key) : NULL;
+        options_what(what, sizeof what, src, opt->key);
+        if (src->backend)
+            environment_option_name(name, src->backend, opt->key);
+        else
+            environment_worker_name(name, opt->key);
+        /* The weaker first: the long name says which backend it means. */
+        if (short_name)
+            st = apply(opt, environment_get(src->env, short_name), what, &value, err);
+        if (st == TENREC_OK)
+            st = apply(opt, environment_get(src->env, name), what, &value, err);
+    }
+    if (st != TENREC_OK) {
+        node_drop(value);
+        return st;
+    }
+    *ret = value;
+    return TENREC_OK;
+}
+
+tenrec_status options_fill(const struct tenrec_plugin *desc, const struct option_source *src,
+                           struct arena *arena, void *opts, tenrec_error *err)
+{
+    char what[VALUE_WHAT_MAX];
+
+    for (uint32_t i = 0; i < desc->n_options; i++) {
+        struct tenrec_option opt = options_at(desc, i);
+        struct node *value;
+        tenrec_status st = options_resolve(&opt, src, &value, err);
+        if (st != TENREC_OK)
+            return st;
+        if (!value)
+            continue;
+        options_what(what, sizeof what, src, opt.key);
+        st = value_read(&opt, value, what, arena, (char *)opts + opt.offset, err);
+        if (st == TENREC_ECONFIG && !node_get(src->map, opt.key) &&
+            value->place.kind == PLACE_DEFAULT) {
+            st = TENREC_EPLUGIN;
+            if (err)
+                err->code = st;
+            tenrec_error_prefix(err, "plugin '%s': the default '%s' does not parse", desc->name,
+                                opt.flags & TENREC_OPT_SECRET ? "***" : opt.def);
+        }
+        node_drop(value);
+        if (st != TENREC_OK)
+            return st;
+    }
+    return TENREC_OK;
+}
+
+tenrec_status options_make(const struct tenrec_plugin *desc, const struct config_layer *layer,
+                           void **ret, tenrec_error *err)
+{
+    struct option_source src = options_source(layer);
+    struct made *made;
+    tenrec_status st = options_check_table(desc, err);
+
+    if (!layer)
+        src.backend = desc->name;
+    if (st == TENREC_OK)
+        st = options_check_keys(desc, &src, NULL, err);
+    if (st != TENREC_OK)
+        return st;
+    made = memory_new(1, sizeof *made + desc->options_size);
+    if (!made)
+        return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
+    st = options_fill(desc, &src, &made->arena, made->opts, err);
+    if (st != TENREC_OK) {
+        options_drop(made->opts);
+        return st;
+    }
+    if (src.env)
+        warn_unread(desc, &src);
+    *ret = made->opts;
+    return TENREC_OK;
+}
+
+void options_drop(void *opts)
+{
+    struct made *made;
+
+    if (!opts)
+        return;
+    made = (struct made *)(void *)((char *)opts - offsetof(struct made, opts));
+    arena_finish(&made->arena);
+    free(made);
+}

@@ -1,0 +1,193 @@
+/* schema.c - what may stand in a configuration. */
+#include "config/schema.h"
+
+#include "base/nearest.h"
+#include "config/environment.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#define ENTRY_NAME_MAX 63
+
+/* A key that a map may have, and what its value must be. */
+struct known {
+    const char *key;
+    enum node_kind kind;
+    const char *expected;
+};
+
+static const struct known top[] = {
+    { "worker", NODE_MAP, "a map" },
+    { "init_method", NODE_SCALAR, "text such as env://" },
+    { "backend", NODE_SCALAR, "the name of an entry of 'backends'" },
+    { "backends", NODE_MAP, "a map" },
+};
+
+static const struct known entry[] = {
+    { "plugin", NODE_SCALAR, "the name or path of a plugin" },
+    { "wraps", NODE_SCALAR, "the name of an entry of 'backends'" },
+    { "options", NODE_MAP, "a map" },
+};
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* `who` begins each error: "" or "backend 'flaky': ". */
+static tenrec_status check_map(const struct node *map, const char *who, const struct known *known,
+                               size_t n, tenrec_error *err)
+{
+    for (size_t i = 0; i < map->n; i++) {
+        const struct node *node = map->item[i];
+        const struct known *k = known;
+        struct nearest near;
+        char found[120];
+        nearest_init(&near, node->key);
+        while (k < known + n && strcmp(k->key, node->key) != 0)
+            nearest_offer(&near, k++->key);
+        if (k == known + n)
+            return place_fail(err, TENREC_ECONFIG, &node->key_place, "%sunknown key '%s'%s", who,
+                              node->key, nearest_hint(&near));
+        if (node->kind != k->kind || node_is_null(node) ||
+            (node->kind == NODE_SCALAR && *node->text == '\0'))
+            return place_fail(err, TENREC_ECONFIG, &node->place, "%s'%s': expected %s, found %s",
+                              who, node->key, k->expected,
+                              node_describe(node, found, sizeof found));
+    }
+    return TENREC_OK;
+}
+
+static bool is_name(const char *text)
+{
+    size_t len = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
+
+    return text[len] == '\0' && len > 0 && len <= ENTRY_NAME_MAX;
+}
+
+static tenrec_status check_entry(const struct node *node, tenrec_error *err)
+{
+    char who[ENTRY_NAME_MAX + 16], found[120];
+
+    if (!is_name(node->key))
+        return place_fail(err, TENREC_ECONFIG, &node->key_place,
+                          "'%s' cannot be the name of a backend: 1 to %d letters, digits, '_' and "
+                          "'-' were expected",
+                          node->key, ENTRY_NAME_MAX);
+    if (node->kind != NODE_MAP)
+        return place_fail(err, TENREC_ECONFIG, &node->place,
+                          "backend '%s': expected a map such as {plugin: NAME}, found %s",
+                          node->key, node_describe(node, found, sizeof found));
+    snprintf(who, sizeof who, "backend '%s': ", node->key);
+    return check_map(node, who, entry, COUNT(entry), err);
+}
+
+/* Two names that differ only where variables do not would share their
+ * variables. */
+static tenrec_status check_same_variable(const struct node *entries, const struct node *node,
+                                         tenrec_error *err)
+{
+    char mine[ENVIRONMENT_NAME_MAX], other[ENVIRONMENT_NAME_MAX];
+
+    environment_option_name(mine, node->key, "");
+    for (size_t i = 0; entries->item[i] != node; i++) {
+        environment_option_name(other, entries->item[i]->key, "");
+        if (strcmp(mine, other) == 0)
+            return place_fail(err, TENREC_ECONFIG, &node->key_place,
+                              "backends '%s' and '%s' have the same variables (%s...); rename one",
+                              entries->item[i]->key, node->key, mine);
+    }
+    return TENREC_OK;
+}
+
+tenrec_status schema_check_shape(const struct node *root, tenrec_error *err)
+{
+    const struct node *entries;
+    tenrec_status st;
+    char found[120];
+
+    if (root->kind != NODE_MAP)
+        return place_fail(err, TENREC_ECONFIG, &root->place,
+                          "expected a map with the keys worker, init_method, backend, backends, "
+                          "found %s",
+                          node_describe(root, found, sizeof found));
+    st = check_map(root, "", top, COUNT(top), err);
+    entries = node_get(root, "backends");
+    for (size_t i = 0; st == TENREC_OK && entries && i < entries->n; i++) {
+        st = check_entry(entries->item[i], err);
+        if (st == TENREC_OK)
+            st = check_same_variable(entries, entries->item[i], err);
+    }
+    return st;
+}
+
+static void offer_entries(struct nearest *near, const struct node *entries)
+{
+    for (size_t i = 0; i < entries->n; i++)
+        nearest_offer(near, entries->item[i]->key);
+}
+
+static tenrec_status fail_circle(const struct node *entries, const struct node *start,
+                                 tenrec_error *err)
+{
+    const struct node *wraps = node_get(start, "wraps");
+    const struct place *place = &wraps->place;
+    char path[160];
+    size_t n = (size_t)snprintf(path, sizeof path, "%s", start->key);
+
+    for (const char *name = wraps->text; n < sizeof path; name = wraps->text) {
+        n += (size_t)snprintf(path + n, sizeof path - n, " -> %s", name);
+        if (strcmp(name, start->key) == 0)
+            break;
+        wraps = node_get(node_get(entries, name), "wraps");
+    }
+    return place_fail(err, TENREC_ECONFIG, place, "backend '%s': wraps itself: %s", start->key,
+                      path);
+}
+
+static tenrec_status check_links(const struct node *entries, const struct node *node,
+                                 tenrec_error *err)
+{
+    const struct node *at = node, *wraps;
+
+    if (!node_get(node, "plugin"))
+        return place_fail(err, TENREC_ECONFIG, &node->key_place,
+                          "backend '%s': 'plugin' is missing: say which plugin it is", node->key);
+    wraps = node_get(node, "wraps");
+    if (wraps && !node_get(entries, wraps->text)) {
+        struct nearest near;
+        nearest_init(&near, wraps->text);
+        offer_entries(&near, entries);
+        return place_fail(err, TENREC_ECONFIG, &wraps->place,
+                          "backend '%s': wraps '%s', which is not in 'backends'%s", node->key,
+                          wraps->text, nearest_hint(&near));
+    }
+    /* Back at the start, or on a circle that another entry will report. */
+    for (size_t steps = 0; at && steps < entries->n; steps++) {
+        wraps = node_get(at, "wraps");
+        at = wraps ? node_get(entries, wraps->text) : NULL;
+        if (at == node)
+            return fail_circle(entries, node, err);
+    }
+    return TENREC_OK;
+}
+
+tenrec_status schema_check_names(const struct node *root, const char *file, tenrec_error *err)
+{
+    const struct node *entries = node_get(root, "backends"), *backend = node_get(root, "backend");
+    struct nearest near;
+
+    for (size_t i = 0; i < entries->n; i++) {
+        tenrec_status st = check_links(entries, entries->item[i], err);
+        if (st != TENREC_OK)
+            return st;
+    }
+    if (node_get(entries, backend->text))
+        return TENREC_OK;
+    if (backend->place.kind == PLACE_DEFAULT)
+        return tenrec_fail(err, TENREC_ECONFIG,
+                           "%s: 'backend' is missing and its default '%s' is not in 'backends': "
+                           "say which entry to use",
+                           file, backend->text);
+    nearest_init(&near, backend->text);
+    offer_entries(&near, entries);
+    return place_fail(err, TENREC_ECONFIG, &backend->place, "backend '%s' is not in 'backends'%s",
+                      backend->text, nearest_hint(&near));
+}

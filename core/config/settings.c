@@ -1,0 +1,305 @@
+/* settings.c - what stands under `worker:`, typed. */
+#include "config/settings.h"
+
+#include "base/memory.h"
+#include "base/nearest.h"
+#include "config/secret.h"
+#include "config/state.h"
+#include "config/tree.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_DEVICES 128
+
+struct made {
+    struct arena arena;
+    struct config_settings settings;
+};
+
+#define AT(field) offsetof(struct config_settings, field)
+/* clang-format off */
+static const struct tenrec_option table[] = {
+    { "name", TENREC_OPT_STRING, 0, AT(name), 0, "worker{rank}", 0, 0, NULL,
+      "Name of this worker; {rank} becomes its rank." },
+    { "num_worker_threads", TENREC_OPT_INT, 0, AT(num_worker_threads), 0, "8", 1, 4096, NULL,
+      "Threads that run handlers which may block." },
+    { "rpc_timeout", TENREC_OPT_DURATION, 0, AT(rpc_timeout_ms), 0, "60s", 1, 0, NULL,
+      "How long a call waits that says nothing else." },
+    { "init_timeout", TENREC_OPT_DURATION, 0, AT(init_timeout_ms), 0, "60s", 1, 0, NULL,
+      "How long joining the group may take." },
+    { "devices", TENREC_OPT_LIST, TENREC_OPT_STRING, AT(device_names), 0, "[]", 0, 0, NULL,
+      "Devices whose tensors this worker sends and receives." },
+    { "rank", TENREC_OPT_INT, 0, AT(rank), 0, NULL, 0, INT16_MAX, NULL,
+      "Rank in the group; else the launcher says." },
+    { "world_size", TENREC_OPT_INT, 0, AT(world_size), 0, NULL, 1, INT16_MAX + 1, NULL,
+      "Workers in the group; else the launcher says." },
+    { "group", TENREC_OPT_STRING, 0, AT(group), 0, "default", 0, 0, NULL,
+      "Name of the group; groups that share a store need different ones." },
+    { "max_queued_calls", TENREC_OPT_INT, 0, AT(max_queued_calls), 0, "4096", 1, 1 << 24, NULL,
+      "Calls that may wait for a thread before the worker stops reading." },
+};
+/* clang-format on */
+
+const struct tenrec_plugin settings_table = {
+    TENREC_PLUGIN_HEADER,
+    .name = "worker",
+    TENREC_PLUGIN_OPTIONS(table, struct config_settings),
+};
+
+struct option_source settings_source(const struct tenrec_config *config)
+{
+    return (struct option_source){ .map = node_get(config->root, "worker"), .env = &config->env };
+}
+
+static tenrec_status no_memory(tenrec_error *err)
+{
+    return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
+}
+
+struct place settings_place(const struct tenrec_config *config, const char *key)
+{
+    struct option_source src = settings_source(config);
+    const struct node *written = node_get(src.map, key);
+    char name[ENVIRONMENT_NAME_MAX];
+    const struct variable *variable;
+
+    environment_worker_name(name, key);
+    variable = environment_get(src.env, name);
+    if (variable && !(written && written->place.kind == PLACE_CODE))
+        return environment_place(variable);
+    return written ? written->place : (struct place){ .kind = PLACE_DEFAULT };
+}
+
+/* Is `text` a name, when each `hole` in it is a number of up to five digits? */
+static tenrec_status check_name(const struct tenrec_config *config, const char *key,
+                                const char *text, const char *hole, tenrec_error *err)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_:-";
+    struct place place;
+    size_t len = 0;
+
+    for (const char *p = text; *p;) {
+        size_t n = strspn(p, letters);
+        len += n;
+        p += n;
+        if (*p == '\0')
+            break;
+        if (!hole || strncmp(p, hole, strlen(hole)) != 0) {
+            place = settings_place(config, key);
+            return place_fail(err, TENREC_ECONFIG, &place,
+                              "worker.%s: '%s' may hold letters, digits, '_', ':', '-'%s only", key,
+                              text, hole ? " and {rank}" : "");
+        }
+        p += strlen(hole);
+        len += 5;
+    }
+    if (len >= 1 && len <= TENREC_NAME_MAX)
+        return TENREC_OK;
+    place = settings_place(config, key);
+    return place_fail(err, TENREC_ECONFIG, &place, "worker.%s: '%s' has not 1 to %d characters",
+                      key, text, TENREC_NAME_MAX);
+}
+
+static bool read_device(const char *text, struct tenrec_device *ret)
+{
+    const char *digits;
+    unsigned long index;
+
+    if (strcmp(text, "cpu") == 0 || strcmp(text, "cpu:0") == 0) {
+        *ret = (struct tenrec_device){ .kind = TENREC_CPU };
+        return true;
+    }
+    if (strncmp(text, "cuda:", 5) != 0)
+        return false;
+    digits = text + 5;
+    if (strspn(digits, "0123456789") != strlen(digits) || !*digits || strlen(digits) > 3)
+        return false;
+    index = strtoul(digits, NULL, 10);
+    *ret = (struct tenrec_device){ .kind = TENREC_CUDA, .index = (int32_t)index };
+    return index < MAX_DEVICES;
+}
+
+static tenrec_status fail_device(const struct place *place, const char *key, const char *text,
+                                 tenrec_error *err)
+{
+    return place_fail(err, TENREC_ECONFIG, place,
+                      "worker.%s: expected a device such as cpu or cuda:0, found '%s'", key, text);
+}
+
+static tenrec_status fill_devices(const struct tenrec_config *config, struct made *made,
+                                  tenrec_error *err)
+{
+    const struct tenrec_option_list *names = &made->settings.device_names;
+    struct tenrec_device *device = arena_new(&made->arena, names->n ? names->n : 1, sizeof *device);
+
+    if (!device)
+        return no_memory(err);
+    for (size_t i = 0; i < names->n; i++) {
+        if (!read_device(names->v[i].s, &device[i])) {
+            struct place place = settings_place(config, "devices");
+            return fail_device(&place, "devices", names->v[i].s, err);
+        }
+    }
+    made->settings.device = device;
+    made->settings.n_devices = names->n;
+    return TENREC_OK;
+}
+
+/* One `worker1: {cuda:0: cuda:1}`. */
+static tenrec_status fill_map(const struct node *node, struct arena *arena,
+                              struct config_device_map *ret, tenrec_error *err)
+{
+    struct config_device_pair *pair = arena_new(arena, node->n ? node->n : 1, sizeof *pair);
+    char found[120];
+
+    ret->worker = arena_text(arena, node->key);
+    if (!pair || !ret->worker)
+        return no_memory(err);
+    if (node->kind != NODE_MAP)
+        return place_fail(err, TENREC_ECONFIG, &node->place,
+                          "worker.device_maps: expected a map such as {cuda:0: cuda:1} for '%s', "
+                          "found %s",
+                          node->key, node_describe(node, found, sizeof found));
+    for (size_t i = 0; i < node->n; i++) {
+        const struct node *to = node->item[i];
+        if (!read_device(to->key, &pair[i].from))
+            return fail_device(&to->key_place, SETTINGS_DEVICE_MAPS, to->key, err);
+        if (to->kind != NODE_SCALAR || !read_device(to->text, &pair[i].to))
+            return fail_device(&to->place, SETTINGS_DEVICE_MAPS,
+                               to->kind == NODE_SCALAR ? to->text : "{...}", err);
+    }
+    ret->pair = pair;
+    ret->n = node->n;
+    return TENREC_OK;
+}
+
+/* The map of maps in force; *ret_own is for the caller to drop. */
+static tenrec_status find_maps(const struct tenrec_config *config, const struct node **ret,
+                               struct node **ret_own, tenrec_error *err)
+{
+    const struct node *written = node_get(node_get(config->root, "worker"), SETTINGS_DEVICE_MAPS);
+    struct place place = settings_place(config, SETTINGS_DEVICE_MAPS);
+    const char *text = written && written->kind == NODE_SCALAR && written->style == NODE_RAW
+                           ? written->text
+                           : NULL;
+
+    *ret = written;
+    *ret_own = NULL;
+    if (place.kind == PLACE_ENVIRONMENT)
+        text = environment_get(&config->env, place.name)->value;
+    if (text) {
+        tenrec_status st = tree_parse(text, strlen(text), &place, ret_own, err);
+        if (st != TENREC_OK)
+            return st;
+        *ret = *ret_own;
+    }
+    if (!*ret || (*ret)->kind == NODE_MAP)
+        return TENREC_OK;
+    node_drop(*ret_own);
+    *ret_own = NULL;
+    return place_fail(err, TENREC_ECONFIG, &place,
+                      "worker.device_maps: expected a map such as {worker1: {cuda:0: cuda:1}}");
+}
+
+static tenrec_status fill_maps(const struct tenrec_config *config, struct made *made,
+                               tenrec_error *err)
+{
+    const struct node *maps;
+    struct node *own;
+    struct config_device_map *map;
+    tenrec_status st = find_maps(config, &maps, &own, err);
+    size_t n = st == TENREC_OK && maps ? maps->n : 0;
+
+    if (st != TENREC_OK || n == 0) {
+        node_drop(own);
+        return st;
+    }
+    map = arena_new(&made->arena, n, sizeof *map);
+    if (!map)
+        st = no_memory(err);
+    for (size_t i = 0; st == TENREC_OK && i < n; i++)
+        st = fill_map(maps->item[i], &made->arena, &map[i], err);
+    node_drop(own);
+    made->settings.device_map = map;
+    made->settings.n_device_maps = n;
+    return st;
+}
+
+static tenrec_status fill_init_method(const struct tenrec_config *config, struct made *made,
+                                      tenrec_error *err)
+{
+    const struct node *node = node_get(config->root, "init_method");
+    char place[PLACE_TEXT_MAX];
+
+    if (!strstr(node->text, "://")) {
+        place_fail(err, TENREC_ECONFIG, &node->place,
+                   "init_method: expected env://, tcp://HOST:PORT or file://PATH, found '%s'",
+                   node->text);
+        secret_mask_error(err);
+        return TENREC_ECONFIG;
+    }
+    made->settings.init_method = arena_text(&made->arena, node->text);
+    made->settings.init_method_place = arena_text(&made->arena, place_text(&node->place, place));
+    return made->settings.init_method && made->settings.init_method_place ? TENREC_OK
+                                                                          : no_memory(err);
+}
+
+static tenrec_status check(const struct tenrec_config *config, const struct config_settings *s,
+                           tenrec_error *err)
+{
+    tenrec_status st = check_name(config, "name", s->name, "{rank}", err);
+
+    if (st == TENREC_OK)
+        st = check_name(config, "group", s->group, NULL, err);
+    if (st == TENREC_OK && s->rank >= 0 && s->world_size >= 0 && s->rank >= s->world_size) {
+        struct place place = settings_place(config, "rank");
+        st = place_fail(err, TENREC_ECONFIG, &place,
+                        "worker.rank: %d does not exist in a group of %d (ranks begin at 0)",
+                        (int)s->rank, (int)s->world_size);
+    }
+    return st;
+}
+
+tenrec_status config_settings_make(const struct tenrec_config *config, struct config_settings **ret,
+                                   tenrec_error *err)
+{
+    struct option_source src = settings_source(config);
+    struct made *made = memory_new(1, sizeof *made);
+    struct config_settings *s;
+    tenrec_status st;
+
+    if (!made)
+        return no_memory(err);
+    s = &made->settings;
+    s->rank = s->world_size = -1;
+    st = options_check_keys(&settings_table, &src, SETTINGS_DEVICE_MAPS, err);
+    if (st == TENREC_OK)
+        st = options_fill(&settings_table, &src, &made->arena, s, err);
+    if (st == TENREC_OK)
+        st = check(config, s, err);
+    if (st == TENREC_OK)
+        st = fill_devices(config, made, err);
+    if (st == TENREC_OK)
+        st = fill_maps(config, made, err);
+    if (st == TENREC_OK)
+        st = fill_init_method(config, made, err);
+    if (st != TENREC_OK) {
+        config_settings_drop(s);
+        return st;
+    }
+    *ret = s;
+    return TENREC_OK;
+}
+
+void config_settings_drop(struct config_settings *settings)
+{
+    struct made *made;
+
+    if (!settings)
+        return;
+    made = (struct made *)(void *)((char *)settings - offsetof(struct made, settings));
+    arena_finish(&made->arena);
+    free(made);
+}

@@ -1,0 +1,14 @@
+/* state.h - what a configuration consists of; for the files of config only. */
+#ifndef TENREC_CONFIG_STATE_H
+#define TENREC_CONFIG_STATE_H
+
+#include "config/config.h"
+#include "config/environment.h"
+
+struct tenrec_config {
+    char *name;             /* of the file; places in `root` borrow it */
+    struct node *root;      /* default, file and code merged; a map */
+    struct environment env; /* applied when a value is read, for then its type is known */
+};
+
+#endif

@@ -1,0 +1,59 @@
+/* tenrec/config.h - which backends, with which options.
+ *
+ * A configuration comes from four sources, the later the stronger: defaults,
+ * one YAML file, the environment (TENREC_BACKEND, TENREC_WORKER__<KEY>,
+ * TENREC_BACKENDS__<NAME>__<OPTION> ...), and the program. Each value knows
+ * where it came from, and each error says it: "cluster.yaml:9:3: ...".
+ *
+ * threads: several may read one configuration; changing it is alone.
+ */
+#ifndef TENREC_CONFIG_H
+#define TENREC_CONFIG_H
+
+#include <tenrec/error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tenrec_config;
+
+/* Reads a YAML file and the environment.
+ *
+ * path     NULL for the file named by TENREC_CONFIG and, where that is not
+ *          set, for the built-in text (config/default.yaml)
+ * ret      the caller owns it; tenrec_config_drop
+ * errors   ECONFIG with file:line:column or the variable's name, EOS when the
+ *          file cannot be read, ENOMEM
+ * threads  any; reads the environment
+ */
+tenrec_status tenrec_config_load(const char *path, struct tenrec_config **ret, tenrec_error *err);
+
+/* The same from a text in memory.
+ *
+ * text     YAML, borrowed during the call
+ * name     stands for the file in errors; NULL for "text"
+ */
+tenrec_status tenrec_config_parse(const char *text, const char *name, struct tenrec_config **ret,
+                                  tenrec_error *err);
+
+/* Sets one value, stronger than file and environment, and checks it as if it
+ * stood there. On failure nothing is changed.
+ *
+ * key      "worker.rpc_timeout", "backend", "backends.tensorpipe.options.progress";
+ *          what is missing on the way is made
+ * value    as in YAML, without quotes: "60s", "[uv, shm]", "{worker1: {cpu: cpu}}"
+ * errors   ECONFIG, ENOMEM; an option of a plugin is checked when the plugin
+ *          is loaded
+ */
+tenrec_status tenrec_config_set(struct tenrec_config *config, const char *key, const char *value,
+                                tenrec_error *err);
+
+/* Takes it. NULL is fine. Workers made from it go on. */
+void tenrec_config_drop(struct tenrec_config *config);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
