@@ -105,14 +105,14 @@ static bool is_read(const struct tenrec_config *config, const char *name, struct
 
     for (size_t i = 0; i < sizeof known_variables / sizeof known_variables[0]; i++) {
         read |= strcmp(name, known_variables[i]) == 0;
-        nearest_offer(near, known_variables[i]);
+        nearest_try(near, known_variables[i]);
     }
     for (uint32_t i = 0; i <= settings_table.n_options; i++) {
         bool last = i == settings_table.n_options;
         environment_worker_name(other,
                                 last ? SETTINGS_DEVICE_MAPS : options_at(&settings_table, i).key);
         read |= strcmp(name, other) == 0;
-        nearest_offer(near, other);
+        nearest_try(near, other);
     }
     /* Which options an entry has is known when its plugin is loaded. */
     for (size_t i = 0; i < entries->n && !read; i++) {
@@ -122,7 +122,7 @@ static bool is_read(const struct tenrec_config *config, const char *name, struct
         read = strncmp(name, other, strlen(other)) == 0;
         if (option && (option = strstr(option + 2, "__"))) {
             environment_option_name(guess, entries->item[i]->key, option + 2);
-            nearest_offer(near, guess);
+            nearest_try(near, guess);
         }
     }
     return read;

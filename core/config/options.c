@@ -34,7 +34,7 @@ static bool has_key(const struct tenrec_plugin *desc, const char *key, struct ne
         struct tenrec_option opt = options_at(desc, i);
         if (strcmp(opt.key, key) == 0)
             return true;
-        nearest_offer(near, opt.key);
+        nearest_try(near, opt.key);
     }
     return false;
 }
@@ -110,7 +110,7 @@ static void warn_unread(const struct tenrec_plugin *desc, const struct option_so
         for (uint32_t k = 0; k < desc->n_options && !read; k++) {
             environment_option_name(name, src->backend, options_at(desc, k).key);
             read = strcmp(found, name) == 0;
-            nearest_offer(&near, name);
+            nearest_try(&near, name);
         }
         if (!read)
             environment_warn(found, "is not used: backend '%s' has no such option%s", src->backend,
@@ -135,7 +135,7 @@ tenrec_status options_check_keys(const struct tenrec_plugin *desc, const struct 
         if (has_key(desc, node->key, &near) || (also && strcmp(also, node->key) == 0))
             continue;
         if (also)
-            nearest_offer(&near, also);
+            nearest_try(&near, also);
         if (src->backend)
             return place_fail(err, TENREC_ECONFIG, &node->key_place,
                               "backend '%s': has no option '%s'%s", src->backend, node->key,

@@ -42,7 +42,7 @@ static tenrec_status check_map(const struct node *map, const char *who, const st
         char found[120];
         nearest_init(&near, node->key);
         while (k < known + n && strcmp(k->key, node->key) != 0)
-            nearest_offer(&near, k++->key);
+            nearest_try(&near, k++->key);
         if (k == known + n)
             return place_fail(err, TENREC_ECONFIG, &node->key_place, "%sunknown key '%s'%s", who,
                               node->key, nearest_hint(&near));
@@ -121,7 +121,7 @@ tenrec_status schema_check_shape(const struct node *root, tenrec_error *err)
 static void offer_entries(struct nearest *near, const struct node *entries)
 {
     for (size_t i = 0; i < entries->n; i++)
-        nearest_offer(near, entries->item[i]->key);
+        nearest_try(near, entries->item[i]->key);
 }
 
 static tenrec_status fail_circle(const struct node *entries, const struct node *start,

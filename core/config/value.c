@@ -147,7 +147,7 @@ static tenrec_status check_choice(const struct tenrec_option *opt, const char *t
     if (!opt->choices || is_choice(opt->choices, text))
         return TENREC_OK;
     nearest_init(&near, text);
-    nearest_offer_choices(&near, opt->choices);
+    nearest_try_choices(&near, opt->choices);
     for (const char *p = opt->choices; *p && n + 3 < sizeof list; p++) {
         list[n++] = *p == '|' ? ',' : *p;
         if (*p == '|')

@@ -15,6 +15,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 struct tenrec_config;
 
@@ -52,6 +53,7 @@ tenrec_status tenrec_config_set(struct tenrec_config *config, const char *key, c
 /* Takes it. NULL is fine. Workers made from it go on. */
 void tenrec_config_drop(struct tenrec_config *config);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif
