@@ -142,6 +142,13 @@ static inline tenrec_status tenrec_fail_errno(tenrec_error *err, tenrec_status c
     return code;
 }
 
+#ifdef __clang_analyzer__
+/* The analyzer looks into no function with "..." and would doubt what they return. */
+#define tenrec_fail(err, code, ...) (tenrec_fail(err, code, __VA_ARGS__), (code))
+#define tenrec_fail_errno(err, code, os_errno, ...)                                                \
+    (tenrec_fail_errno(err, code, os_errno, __VA_ARGS__), (code))
+#endif
+
 /* Puts "where: " before the text that is already there. */
 TENREC_PRINTF(2, 3)
 static inline void tenrec_error_prefix(tenrec_error *err, const char *fmt, ...)

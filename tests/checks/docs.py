@@ -1,0 +1,90 @@
+"""docs.py CC TENREC - what README.md and docs/*.md show is true.
+
+A block marked `c` compiles: one that has main() or includes something as it
+stands, any other inside a function that has seen <tenrec/tenrec.h>. After a line
+<!-- from PATH --> a block (of any language) stands word for word in that file
+of the tree. A block marked `yaml` that has a line `backend:` passes `tenrec
+check`. A link to a file of the tree leads to one.
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+import report
+
+BLOCK = re.compile(r"(?:<!-- from (\S+) -->\s*\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+
+
+def pages():
+    return ["README.md"] * os.path.exists(os.path.join(report.ROOT, "README.md")) + \
+        ["CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"] + report.files("docs", ends=(".md",))
+
+
+def blocks(language=None):
+    for path in pages():
+        page = report.text(path)
+        for match in BLOCK.finditer(page):
+            if language in (None, match[2]):
+                yield f"{path}:{page.count(chr(10), 0, match.start(3)) + 1}", match[1], match[3]
+
+
+def quoted_blocks():
+    for where, source, code in blocks():
+        if source and not os.path.exists(os.path.join(report.ROOT, source)):
+            yield f"{where}: there is no {source}"
+        elif source and code.strip("\n") not in report.text(source):
+            yield f"{where}: does not stand so in {source}"
+
+
+def c_blocks(cc):
+    for where, source, code in blocks("c"):
+        if source:
+            continue
+        if not re.search(r"\bmain\(|^#include", code, re.MULTILINE):
+            code = f"#include <tenrec/tenrec.h>\nvoid shown(void);\nvoid shown(void)\n{{\n{code}}}\n"
+        done = subprocess.run(
+            cc + ["-std=c11", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-x", "c", "-I",
+                  os.path.join(report.ROOT, "core/include"), "-"],
+            input=code, capture_output=True, text=True, check=False)
+        if done.returncode:
+            yield f"{where}: does not compile"
+            yield from done.stderr.splitlines()[:10]
+
+
+def yaml_blocks(tenrec):
+    for where, source, code in blocks("yaml"):
+        if source or not re.search(r"^backend:", code, re.MULTILINE):
+            continue
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
+            f.write(code)
+            f.flush()
+            done = subprocess.run([tenrec, "check", f.name], capture_output=True, text=True,
+                                  stdin=subprocess.DEVNULL, check=False)
+        if done.returncode:
+            yield f"{where}: tenrec check refuses it"
+            yield from done.stderr.splitlines()[:10]
+
+
+def links():
+    for path in pages():
+        for target in LINK.findall(re.sub(r"^```.*?^```$", "", report.text(path),
+                                          flags=re.MULTILINE | re.DOTALL)):
+            full = os.path.normpath(os.path.join(report.ROOT, os.path.dirname(path), target))
+            if not os.path.exists(full):
+                yield f"{path}: leads to {target}, which is not there"
+
+
+def main():
+    report.case("docs_c_blocks_compile", c_blocks(json.loads(sys.argv[1])))
+    report.case("docs_quoted_blocks_stand_in_their_file", quoted_blocks())
+    report.case("docs_links_lead_somewhere", links())
+    if len(sys.argv) > 2:
+        report.case("docs_yaml_blocks_pass_tenrec_check", yaml_blocks(sys.argv[2]))
+    report.finish()
+
+
+main()
