@@ -8,6 +8,7 @@ import concurrent.futures
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -37,8 +38,10 @@ def look(tool, build, path, seen, common):
     if done.returncode == 0:
         with open(stamp, "w", encoding="utf-8"):
             return []
-    lines = (done.stdout or done.stderr).replace(report.ROOT + "/", "").splitlines()
-    return lines[:40]
+    # The notes that lead up to a finding are for script/tidy, if at all.
+    lines = (done.stdout or done.stderr).replace("../", "").splitlines()
+    heads = [i for i, line in enumerate(lines) if re.search(r": (error|warning): ", line)]
+    return [line for i in heads for line in lines[i:i + 3]] or lines[:40]
 
 
 def main():
