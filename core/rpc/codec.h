@@ -1,0 +1,70 @@
+/* codec.h - calls, values and errors as payloads (docs/wire.md), and back.
+ *
+ * Nothing that is read is trusted; each refusal says at which byte. Tensors do
+ * not enter the payload: they are the message's, by index. */
+#ifndef TENREC_RPC_CODEC_H
+#define TENREC_RPC_CODEC_H
+
+#include <stdbool.h>
+#include <tenrec/value.h>
+
+/* Kept private by those who do not register; see docs/wire.md. */
+#define CODEC_TAG_TENSOR UINT64_C(52596)
+#define CODEC_TAG_RREF UINT64_C(52597) /* kept for remote references */
+
+/* Does the payload begin as Tenrec's do? A pickle and plain text never do. */
+bool codec_is_cbor(const struct tenrec_msg *msg);
+
+/* Makes a message of a call; type is `type`, key_len set, id and deadline left
+ * to the caller.
+ *
+ * remaining_ms  what the caller still waits; TENREC_TIMEOUT_NONE: for ever
+ * ret           owns: release or send it
+ * errors        EINVAL (text that is not UTF-8, unknown type, nested too
+ *               deep), ENOMEM */
+tenrec_status codec_write_call(int32_t type, const char *function, const struct tenrec_value *args,
+                               size_t n, int64_t remaining_ms, struct tenrec_msg **ret,
+                               tenrec_error *err);
+
+struct codec_call {
+    const char *function; /* not terminated; borrowed from the message */
+    size_t function_len;
+    const struct tenrec_value *args; /* texts have a NUL; bytes are the message's */
+    size_t n;
+    int64_t remaining_ms; /* TENREC_TIMEOUT_NONE when the caller did not say */
+    void *heap;           /* what did not fit into room; NULL */
+    bool tensors;         /* the arguments hold shares of some */
+    uint64_t room[40];    /* a small call needs no more memory */
+};
+
+/* Reads a call. `msg` must live until codec_call_finish; *ret must not move
+ * until then (args may point into it) and is not set on failure.
+ *
+ * errors   EPROTOCOL, ENOMEM */
+tenrec_status codec_read_call(const struct tenrec_msg *msg, struct codec_call *ret,
+                              tenrec_error *err);
+void codec_call_finish(struct codec_call *call);
+
+/* A message whose payload is one value: an answer, or what is gathered. NULL
+ * is nil. */
+tenrec_status codec_write_value(const struct tenrec_value *value, int32_t type,
+                                struct tenrec_msg **ret, tenrec_error *err);
+
+/* ret      owns: tenrec_value_drop it. Independent of `msg`: tensors are
+ *          shared, the rest is copied
+ * errors   EPROTOCOL, ENOMEM */
+tenrec_status codec_read_value(const struct tenrec_msg *msg, struct tenrec_value **ret,
+                               tenrec_error *err);
+
+/* An EXCEPTION that tells `why`: for Tenrec with all that is in it, for others
+ * as plain text.
+ *
+ * errors   ENOMEM */
+tenrec_status codec_write_error(const tenrec_error *why, bool as_cbor, struct tenrec_msg **ret,
+                                tenrec_error *err);
+
+/* What an EXCEPTION says, in either form. Plain text is EREMOTE; what cannot be
+ * read is EPROTOCOL and says so. Never leaves *ret unset, and never TENREC_OK. */
+void codec_read_error(const struct tenrec_msg *msg, tenrec_error *ret);
+
+#endif

@@ -1,0 +1,450 @@
+/* Reading payloads: a first walk checks everything and counts, a second one
+ * fills one block. */
+#include "rpc/codec.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <tenrec/future.h>
+
+#include "rpc/arena.h"
+#include "rpc/item.h"
+#include "rpc/message.h"
+#include "rpc/tensor.h"
+#include "rpc/utf8.h"
+
+#define CALL_ITEMS 4
+#define ERROR_ITEMS 5
+
+struct checking {
+    struct item_reader r;
+    uint32_t n_tensors;
+    struct arena_size size;
+    bool copy_bytes; /* else they stay where they are */
+};
+
+struct filling {
+    struct item_reader r;
+    const struct tenrec_msg *msg;
+    struct arena arena;
+    bool copy_bytes;
+};
+
+static tenrec_status expect(struct item_reader *r, enum item_kind kind, const char *what,
+                            struct item *ret, tenrec_error *err)
+{
+    tenrec_status status = item_next(r, ret, err);
+
+    if (status || ret->kind == kind)
+        return status;
+    return tenrec_fail(err, TENREC_EPROTOCOL, "%s at byte %zu, expected %s as %s",
+                       item_kind_name(ret->kind), ret->at, item_kind_name(kind), what);
+}
+
+/* ---- the first walk --------------------------------------------------------- */
+
+static tenrec_status check_tensor(struct checking *c, const struct item *tag, tenrec_error *err)
+{
+    struct item index;
+    tenrec_status status;
+
+    if (tag->n != CODEC_TAG_TENSOR)
+        return tenrec_fail(err, TENREC_EPROTOCOL, "unknown tag %llu at byte %zu",
+                           (unsigned long long)tag->n, tag->at);
+    status = expect(&c->r, ITEM_INT, "index of a tensor", &index, err);
+    if (status)
+        return status;
+    if (index.integer < 0 || index.integer >= c->n_tensors)
+        return tenrec_fail(err, TENREC_EPROTOCOL, "tensor %lld at byte %zu, but the message has %u",
+                           (long long)index.integer, index.at, c->n_tensors);
+    c->size.tensors = true;
+    return TENREC_OK;
+}
+
+static tenrec_status check_value(struct checking *c, int depth, tenrec_error *err);
+
+static tenrec_status check_key(struct checking *c, tenrec_error *err)
+{
+    struct item key;
+    tenrec_status status = expect(&c->r, ITEM_TEXT, "key of a map", &key, err);
+
+    if (status)
+        return status;
+    if (key.n && memchr(key.data, '\0', (size_t)key.n))
+        return tenrec_fail(err, TENREC_EPROTOCOL, "key at byte %zu has a zero byte in it", key.at);
+    c->size.text += (size_t)key.n + 1;
+    return TENREC_OK;
+}
+
+static tenrec_status check_items(struct checking *c, const struct item *head, int depth,
+                                 tenrec_error *err)
+{
+    tenrec_status status = TENREC_OK;
+
+    if (depth >= VALUE_DEPTH && head->n)
+        return tenrec_fail(err, TENREC_EPROTOCOL, "values are nested deeper than %d at byte %zu",
+                           VALUE_DEPTH, head->at);
+    c->size.items += (size_t)head->n * (head->kind == ITEM_ARRAY ? sizeof(struct tenrec_value)
+                                                                 : sizeof(struct tenrec_entry));
+    for (uint64_t i = 0; i < head->n && !status; i++) {
+        if (head->kind == ITEM_MAP)
+            status = check_key(c, err);
+        if (!status)
+            status = check_value(c, depth + 1, err);
+    }
+    return status;
+}
+
+static tenrec_status check_value(struct checking *c, int depth, tenrec_error *err)
+{
+    struct item it;
+    tenrec_status status = item_next(&c->r, &it, err);
+
+    if (status)
+        return status;
+    switch (it.kind) {
+    case ITEM_TEXT:
+        c->size.text += (size_t)it.n + 1;
+        break;
+    case ITEM_BYTES:
+        if (c->copy_bytes)
+            c->size.text += (size_t)it.n;
+        break;
+    case ITEM_ARRAY:
+    case ITEM_MAP:
+        return check_items(c, &it, depth, err);
+    case ITEM_TAG:
+        return check_tensor(c, &it, err);
+    default:
+        break;
+    }
+    return TENREC_OK;
+}
+
+static tenrec_status check_begin(struct checking *c, const struct tenrec_msg *msg,
+                                 tenrec_error *err)
+{
+    if (!codec_is_cbor(msg))
+        return tenrec_fail(
+            err, TENREC_EPROTOCOL,
+            "payload of %llu bytes does not begin with d9 d9 f7 at byte 0: it is not "
+            "from a Tenrec worker",
+            (unsigned long long)msg->payload_len);
+    *c = (struct checking){
+        .r = { .data = msg->payload, .len = (size_t)msg->payload_len, .at = 3 },
+        .n_tensors = msg->n_tensors,
+    };
+    return TENREC_OK;
+}
+
+static tenrec_status check_end(const struct checking *c, tenrec_error *err)
+{
+    if (c->r.at == c->r.len)
+        return TENREC_OK;
+    return tenrec_fail(err, TENREC_EPROTOCOL, "%zu bytes too many at byte %zu", c->r.len - c->r.at,
+                       c->r.at);
+}
+
+/* ---- the second walk: what is there has been checked ------------------------- */
+
+/* Tensors that a backend left without an owner live as long as the message
+ * only, so they are copied. */
+static tenrec_status tensor_get(const struct tenrec_msg *msg, uint32_t i,
+                                struct tenrec_tensor **ret, tenrec_error *err)
+{
+    struct tenrec_tensor *owner = rpc_message_owner(msg, i);
+    const struct tenrec_tensor_desc *d;
+    tenrec_status status;
+
+    if (owner) {
+        *ret = tenrec_tensor_share(owner);
+        return TENREC_OK;
+    }
+    d = tenrec_msg_tensor(msg, i);
+    if (d->device.kind != TENREC_CPU || (!d->data && d->bytes))
+        return tenrec_fail(err, TENREC_EPROTOCOL, "tensor %u has no memory in the host", i);
+    status = tensor_for_desc(d, ret, err);
+    if (status == TENREC_OK && d->bytes)
+        memcpy(tenrec_tensor_desc(*ret)->data, d->data, (size_t)d->bytes);
+    if (status == TENREC_EINVAL || status == TENREC_ETOOBIG) {
+        tenrec_error_prefix(err, "tensor %u", i);
+        if (err)
+            err->code = TENREC_EPROTOCOL;
+        status = TENREC_EPROTOCOL;
+    }
+    return status;
+}
+
+static tenrec_status fill_value(struct filling *f, struct tenrec_value *to, tenrec_error *err);
+
+static tenrec_status fill_array(struct filling *f, size_t n, struct tenrec_value *to,
+                                tenrec_error *err)
+{
+    struct tenrec_value *items = arena_items(&f->arena, n, sizeof *items);
+    tenrec_status status = TENREC_OK;
+
+    *to = tenrec_array(items, n);
+    for (size_t i = 0; i < n && !status; i++)
+        status = fill_value(f, &items[i], err);
+    return status;
+}
+
+static tenrec_status fill_map(struct filling *f, size_t n, struct tenrec_value *to,
+                              tenrec_error *err)
+{
+    struct tenrec_entry *entries = arena_items(&f->arena, n, sizeof *entries);
+    tenrec_status status = TENREC_OK;
+    struct item key;
+
+    *to = tenrec_map(entries, n);
+    for (size_t i = 0; i < n && !status; i++) {
+        status = item_next(&f->r, &key, err);
+        if (status)
+            break;
+        entries[i].key = arena_text(&f->arena, key.data, (size_t)key.n, true);
+        status = fill_value(f, &entries[i].value, err);
+    }
+    return status;
+}
+
+static tenrec_status fill_value(struct filling *f, struct tenrec_value *to, tenrec_error *err)
+{
+    struct item it;
+    struct tenrec_tensor *t;
+    tenrec_status status = item_next(&f->r, &it, err);
+
+    if (status)
+        return status;
+    switch (it.kind) {
+    case ITEM_INT:
+        *to = tenrec_int(it.integer);
+        break;
+    case ITEM_BOOL:
+        *to = tenrec_bool(it.boolean);
+        break;
+    case ITEM_DOUBLE:
+        *to = tenrec_double(it.number);
+        break;
+    case ITEM_TEXT:
+        *to = tenrec_value_of(TENREC_VALUE_TEXT, it.n);
+        to->u.text = arena_text(&f->arena, it.data, (size_t)it.n, true);
+        break;
+    case ITEM_BYTES:
+        *to = tenrec_bytes(f->copy_bytes ? arena_text(&f->arena, it.data, (size_t)it.n, false)
+                                         : it.data,
+                           (size_t)it.n);
+        break;
+    case ITEM_ARRAY:
+        return fill_array(f, (size_t)it.n, to, err);
+    case ITEM_MAP:
+        return fill_map(f, (size_t)it.n, to, err);
+    case ITEM_TAG:
+        status = item_next(&f->r, &it, err);
+        if (!status)
+            status = tensor_get(f->msg, (uint32_t)it.integer, &t, err);
+        if (!status)
+            *to = tenrec_tensor(t);
+        return status;
+    default:
+        *to = tenrec_nil();
+    }
+    return TENREC_OK;
+}
+
+/* ---- whole payloads ------------------------------------------------------------ */
+
+static tenrec_status check_remaining(struct checking *c, int64_t *ret_ms, tenrec_error *err)
+{
+    struct item it;
+    tenrec_status status = item_next(&c->r, &it, err);
+
+    if (status)
+        return status;
+    if (it.kind == ITEM_NIL) {
+        *ret_ms = TENREC_TIMEOUT_NONE;
+        return TENREC_OK;
+    }
+    if (it.kind != ITEM_INT || it.integer < 0)
+        return tenrec_fail(err, TENREC_EPROTOCOL,
+                           "remaining time at byte %zu is no count of milliseconds and not null",
+                           it.at);
+    *ret_ms = it.integer;
+    return TENREC_OK;
+}
+
+/* *ret_at is where the first argument begins. */
+static tenrec_status check_call(struct checking *c, struct codec_call *call, size_t *ret_at,
+                                tenrec_error *err)
+{
+    struct item it, args;
+    struct arena_size size;
+    tenrec_status status = expect(&c->r, ITEM_ARRAY, "call", &it, err);
+
+    if (status)
+        return status;
+    if (it.n != CALL_ITEMS)
+        return tenrec_fail(err, TENREC_EPROTOCOL, "call at byte %zu has %llu items, expected %d",
+                           it.at, (unsigned long long)it.n, CALL_ITEMS);
+    status = expect(&c->r, ITEM_TEXT, "name of a function", &it, err);
+    if (status)
+        return status;
+    call->function = it.data;
+    call->function_len = (size_t)it.n;
+    status = expect(&c->r, ITEM_ARRAY, "arguments", &args, err);
+    *ret_at = c->r.at;
+    if (!status)
+        status = check_items(c, &args, 0, err);
+    if (!status)
+        status = check_remaining(c, &call->remaining_ms, err);
+    if (status)
+        return status;
+    call->n = (size_t)args.n;
+    /* For what comes later: must be a map, is not looked into. */
+    size = c->size;
+    status = expect(&c->r, ITEM_MAP, "options of a call", &it, err);
+    if (!status)
+        status = check_items(c, &it, 1, err);
+    c->size = size;
+    return status ? status : check_end(c, err);
+}
+
+static tenrec_status no_memory(const struct arena_size *size, tenrec_error *err)
+{
+    return tenrec_fail(err, TENREC_ENOMEM, "no memory for a value of %zu bytes",
+                       size->items + size->text);
+}
+
+tenrec_status codec_read_call(const struct tenrec_msg *msg, struct codec_call *ret,
+                              tenrec_error *err)
+{
+    struct checking c;
+    struct filling f;
+    struct tenrec_value list = tenrec_nil();
+    size_t first = 0;
+    tenrec_status status = check_begin(&c, msg, err);
+
+    if (!status)
+        status = check_call(&c, ret, &first, err);
+    if (status)
+        return status;
+    ret->args = NULL;
+    ret->heap = NULL;
+    ret->tensors = c.size.tensors;
+    if (ret->n == 0)
+        return TENREC_OK;
+    if (c.size.items + c.size.text > sizeof ret->room) {
+        ret->heap = malloc(c.size.items + c.size.text);
+        if (!ret->heap)
+            return no_memory(&c.size, err);
+    }
+    f = (struct filling){ .r = c.r, .msg = msg };
+    f.r.at = first;
+    f.arena = arena_at(ret->heap ? ret->heap : ret->room, &c.size);
+    status = fill_array(&f, ret->n, &list, err);
+    ret->args = list.u.array;
+    if (status)
+        codec_call_finish(ret);
+    return status;
+}
+
+void codec_call_finish(struct codec_call *call)
+{
+    if (call->tensors)
+        values_finish(call->args, call->n);
+    free(call->heap);
+    call->args = NULL;
+    call->n = 0;
+    call->heap = NULL;
+    call->tensors = false;
+}
+
+tenrec_status codec_read_value(const struct tenrec_msg *msg, struct tenrec_value **ret,
+                               tenrec_error *err)
+{
+    struct checking c;
+    struct filling f;
+    struct tenrec_value *root;
+    tenrec_status status = check_begin(&c, msg, err);
+
+    if (status)
+        return status;
+    c.copy_bytes = true;
+    c.size.items = sizeof *root;
+    status = check_value(&c, 1, err);
+    if (!status)
+        status = check_end(&c, err);
+    if (status)
+        return status;
+    root = malloc(c.size.items + c.size.text);
+    if (!root)
+        return no_memory(&c.size, err);
+    f = (struct filling){ .r = c.r, .msg = msg, .copy_bytes = true };
+    f.r.at = 3;
+    f.arena = arena_at(root, &c.size);
+    arena_items(&f.arena, 1, sizeof *root);
+    status = fill_value(&f, root, err);
+    if (status) {
+        tenrec_value_drop(root);
+        return status;
+    }
+    *ret = root;
+    return TENREC_OK;
+}
+
+/* ---- errors -------------------------------------------------------------------- */
+
+static bool is_failure(int64_t code)
+{
+    return code < 0 && code >= INT32_MIN &&
+           strcmp(tenrec_status_name((tenrec_status)code), "?") != 0;
+}
+
+static int32_t fits(int64_t i, int32_t otherwise)
+{
+    return i >= INT32_MIN && i <= INT32_MAX ? (int32_t)i : otherwise;
+}
+
+static tenrec_status read_error(const struct tenrec_msg *msg, tenrec_error *ret, tenrec_error *err)
+{
+    static const enum item_kind kinds[ERROR_ITEMS] = { ITEM_INT, ITEM_INT, ITEM_TEXT, ITEM_INT,
+                                                       ITEM_TEXT };
+    static const char *const what[ERROR_ITEMS] = { "status", "worker's id", "worker's name",
+                                                   "errno", "text of an error" };
+    struct checking c;
+    struct item it, field[ERROR_ITEMS];
+    tenrec_status status = check_begin(&c, msg, err);
+
+    if (!status)
+        status = expect(&c.r, ITEM_ARRAY, "error", &it, err);
+    if (status)
+        return status;
+    if (it.n != ERROR_ITEMS)
+        return tenrec_fail(err, TENREC_EPROTOCOL, "error at byte %zu has %llu items, expected %d",
+                           it.at, (unsigned long long)it.n, ERROR_ITEMS);
+    for (size_t i = 0; i < ERROR_ITEMS && !status; i++)
+        status = expect(&c.r, kinds[i], what[i], &field[i], err);
+    if (!status)
+        status = check_end(&c, err);
+    if (status)
+        return status;
+    ret->code = is_failure(field[0].integer) ? (tenrec_status)field[0].integer : TENREC_EREMOTE;
+    ret->worker = fits(field[1].integer, -1);
+    ret->os_errno = fits(field[3].integer, 0);
+    utf8_clean(field[2].data, (size_t)field[2].n, ret->worker_name, sizeof ret->worker_name);
+    utf8_clean(field[4].data, (size_t)field[4].n, ret->text, sizeof ret->text);
+    return TENREC_OK;
+}
+
+void codec_read_error(const struct tenrec_msg *msg, tenrec_error *ret)
+{
+    tenrec_error why;
+
+    tenrec_fail(ret, TENREC_EREMOTE, "%s", "");
+    if (!codec_is_cbor(msg)) {
+        utf8_clean(msg->payload, (size_t)msg->payload_len, ret->text, sizeof ret->text);
+        return;
+    }
+    if (read_error(msg, ret, &why)) {
+        *ret = why;
+        tenrec_error_prefix(ret, "unreadable error from the peer");
+    }
+}

@@ -1,0 +1,267 @@
+/* Writing payloads: first count, which finds all that is wrong, then one
+ * allocation, then fill. */
+#include "rpc/codec.h"
+
+#include <assert.h>
+#include <string.h>
+#include <tenrec/future.h>
+
+#include "rpc/arena.h"
+#include "rpc/item.h"
+#include "rpc/message.h"
+#include "rpc/tensor.h"
+#include "rpc/utf8.h"
+
+#define SELF_DESCRIBED 55799 /* d9 d9 f7 */
+#define CALL_ITEMS 4
+#define ERROR_ITEMS 5
+
+struct total {
+    size_t bytes;
+    uint32_t tensors;
+};
+
+struct filling {
+    struct item_writer w;
+    struct tenrec_msg *msg;
+    uint32_t tensor; /* the next one */
+};
+
+static tenrec_status add_text(const char *text, size_t n, struct total *t, tenrec_error *err)
+{
+    size_t good = utf8_span(text, n);
+
+    if (good != n)
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "text is not UTF-8 at its byte %zu (send bytes instead)", good);
+    t->bytes += item_head_size(n) + n;
+    return TENREC_OK;
+}
+
+static tenrec_status add_value(const struct tenrec_value *v, int depth, struct total *t,
+                               tenrec_error *err);
+
+static tenrec_status add_items(const struct tenrec_value *v, int depth, struct total *t,
+                               tenrec_error *err)
+{
+    tenrec_status status = TENREC_OK;
+
+    t->bytes += item_head_size(v->n);
+    for (uint64_t i = 0; i < v->n && !status; i++) {
+        if (v->type == TENREC_VALUE_ARRAY) {
+            status = add_value(&v->u.array[i], depth + 1, t, err);
+            continue;
+        }
+        status = add_text(v->u.map[i].key, strlen(v->u.map[i].key), t, err);
+        if (!status)
+            status = add_value(&v->u.map[i].value, depth + 1, t, err);
+    }
+    return status;
+}
+
+static tenrec_status add_value(const struct tenrec_value *v, int depth, struct total *t,
+                               tenrec_error *err)
+{
+    if (depth > VALUE_DEPTH)
+        return tenrec_fail(err, TENREC_EINVAL, "values are nested deeper than %d", VALUE_DEPTH);
+    switch (v->type) {
+    case TENREC_VALUE_NIL:
+    case TENREC_VALUE_BOOL:
+        t->bytes += 1;
+        return TENREC_OK;
+    case TENREC_VALUE_INT:
+        t->bytes += item_int_size(v->u.integer);
+        return TENREC_OK;
+    case TENREC_VALUE_DOUBLE:
+        t->bytes += ITEM_DOUBLE_SIZE;
+        return TENREC_OK;
+    case TENREC_VALUE_TEXT:
+        return add_text(v->u.text, (size_t)v->n, t, err);
+    case TENREC_VALUE_BYTES:
+        t->bytes += item_head_size(v->n) + (size_t)v->n;
+        return TENREC_OK;
+    case TENREC_VALUE_ARRAY:
+    case TENREC_VALUE_MAP:
+        return add_items(v, depth, t, err);
+    case TENREC_VALUE_TENSOR:
+        if (!v->u.tensor)
+            return tenrec_fail(err, TENREC_EINVAL, "tensor is NULL");
+        t->bytes += item_head_size(CODEC_TAG_TENSOR) + item_head_size(t->tensors++);
+        return TENREC_OK;
+    default:
+        return tenrec_fail(err, TENREC_EINVAL, "value has type %u, which is none", v->type);
+    }
+}
+
+static tenrec_status put_tensor(struct filling *f, struct tenrec_tensor *t, tenrec_error *err)
+{
+    struct tenrec_tensor *sent;
+    tenrec_status status = tensor_to_send(t, &sent, err);
+
+    if (status)
+        return status;
+    item_put_tag(&f->w, CODEC_TAG_TENSOR);
+    item_put_int(&f->w, f->tensor);
+    rpc_message_set_tensor(f->msg, f->tensor++, sent);
+    return TENREC_OK;
+}
+
+static tenrec_status put_value(struct filling *f, const struct tenrec_value *v, tenrec_error *err)
+{
+    tenrec_status status = TENREC_OK;
+
+    switch (v->type) {
+    case TENREC_VALUE_NIL:
+        item_put_nil(&f->w);
+        break;
+    case TENREC_VALUE_BOOL:
+        item_put_bool(&f->w, v->u.boolean);
+        break;
+    case TENREC_VALUE_INT:
+        item_put_int(&f->w, v->u.integer);
+        break;
+    case TENREC_VALUE_DOUBLE:
+        item_put_double(&f->w, v->u.number);
+        break;
+    case TENREC_VALUE_TEXT:
+        item_put_text(&f->w, v->u.text, (size_t)v->n);
+        break;
+    case TENREC_VALUE_BYTES:
+        item_put_bytes(&f->w, v->u.bytes, (size_t)v->n);
+        break;
+    case TENREC_VALUE_ARRAY:
+        item_put_array(&f->w, (size_t)v->n);
+        for (uint64_t i = 0; i < v->n && !status; i++)
+            status = put_value(f, &v->u.array[i], err);
+        break;
+    case TENREC_VALUE_MAP:
+        item_put_map(&f->w, (size_t)v->n);
+        for (uint64_t i = 0; i < v->n && !status; i++) {
+            item_put_text(&f->w, v->u.map[i].key, strlen(v->u.map[i].key));
+            status = put_value(f, &v->u.map[i].value, err);
+        }
+        break;
+    case TENREC_VALUE_TENSOR:
+        status = put_tensor(f, v->u.tensor, err);
+        break;
+    default:
+        break; /* add_value has refused it */
+    }
+    return status;
+}
+
+static tenrec_status begin(struct filling *f, int32_t type, const struct total *t,
+                           tenrec_error *err)
+{
+    f->msg = rpc_message_new(t->bytes, t->tensors);
+    if (!f->msg)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a message of %zu bytes", t->bytes);
+    f->msg->type = type;
+    f->w.at = f->msg->payload;
+    f->w.end = f->w.at + t->bytes;
+    f->tensor = 0;
+    item_put_tag(&f->w, SELF_DESCRIBED);
+    return TENREC_OK;
+}
+
+static tenrec_status end(struct filling *f, tenrec_status status, struct tenrec_msg **ret)
+{
+    if (status) {
+        f->msg->release(f->msg);
+        return status;
+    }
+    assert(f->w.at == f->w.end && f->tensor == f->msg->n_tensors);
+    *ret = f->msg;
+    return TENREC_OK;
+}
+
+bool codec_is_cbor(const struct tenrec_msg *msg)
+{
+    return msg->payload_len >= 3 && memcmp(msg->payload, "\xd9\xd9\xf7", 3) == 0;
+}
+
+tenrec_status codec_write_call(int32_t type, const char *function, const struct tenrec_value *args,
+                               size_t n, int64_t remaining_ms, struct tenrec_msg **ret,
+                               tenrec_error *err)
+{
+    const struct tenrec_value list = tenrec_array(args, n);
+    const struct tenrec_value left = remaining_ms == TENREC_TIMEOUT_NONE
+                                         ? tenrec_nil()
+                                         : tenrec_int(remaining_ms < 0 ? 0 : remaining_ms);
+    const struct tenrec_value later = tenrec_map(NULL, 0);
+    struct total t = { item_head_size(SELF_DESCRIBED) + item_head_size(CALL_ITEMS), 0 };
+    const size_t function_len = strlen(function);
+    struct filling f;
+    tenrec_status status;
+
+    status = add_text(function, function_len, &t, err);
+    if (!status)
+        status = add_value(&list, 0, &t, err);
+    if (!status)
+        status = add_value(&left, 1, &t, err);
+    if (!status)
+        status = add_value(&later, 1, &t, err);
+    if (!status)
+        status = begin(&f, type, &t, err);
+    if (status)
+        return status;
+    item_put_array(&f.w, CALL_ITEMS);
+    item_put_text(&f.w, function, function_len);
+    status = put_value(&f, &list, err);
+    f.msg->key_len = (uint32_t)(f.w.at - (unsigned char *)f.msg->payload);
+    if (!status)
+        status = put_value(&f, &left, err);
+    if (!status)
+        status = put_value(&f, &later, err);
+    return end(&f, status, ret);
+}
+
+tenrec_status codec_write_value(const struct tenrec_value *value, int32_t type,
+                                struct tenrec_msg **ret, tenrec_error *err)
+{
+    const struct tenrec_value nil = tenrec_nil();
+    struct total t = { item_head_size(SELF_DESCRIBED), 0 };
+    struct filling f;
+    tenrec_status status;
+
+    if (!value)
+        value = &nil;
+    status = add_value(value, 1, &t, err);
+    if (!status)
+        status = begin(&f, type, &t, err);
+    if (status)
+        return status;
+    return end(&f, put_value(&f, value, err), ret);
+}
+
+static tenrec_status write_plain(const char *text, size_t n, struct tenrec_msg **ret,
+                                 tenrec_error *err)
+{
+    struct tenrec_msg *msg = rpc_message_new(n, 0);
+
+    if (!msg)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for an error message");
+    msg->type = TENREC_MSG_EXCEPTION;
+    memcpy(msg->payload, text, n);
+    *ret = msg;
+    return TENREC_OK;
+}
+
+tenrec_status codec_write_error(const tenrec_error *why, bool as_cbor, struct tenrec_msg **ret,
+                                tenrec_error *err)
+{
+    char name[sizeof why->worker_name], text[sizeof why->text];
+    struct tenrec_value items[ERROR_ITEMS], list = tenrec_array(items, ERROR_ITEMS);
+
+    /* Both may have been cut in the middle of a character. */
+    utf8_clean(why->worker_name, strnlen(why->worker_name, sizeof name), name, sizeof name);
+    utf8_clean(why->text, strnlen(why->text, sizeof text), text, sizeof text);
+    if (!as_cbor)
+        return write_plain(text, strlen(text), ret, err);
+    items[0] = tenrec_int(why->code);
+    items[1] = tenrec_int(why->worker);
+    items[2] = tenrec_text(name);
+    items[3] = tenrec_int(why->os_errno);
+    items[4] = tenrec_text(text);
+    return codec_write_value(&list, TENREC_MSG_EXCEPTION, ret, err);
+}

@@ -1,0 +1,70 @@
+/* item.h - single data items of CBOR (RFC 8949), on libcbor's streaming
+ * functions. Definite lengths only. */
+#ifndef TENREC_RPC_ITEM_H
+#define TENREC_RPC_ITEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <tenrec/error.h>
+
+enum item_kind {
+    ITEM_INT, /* of either sign */
+    ITEM_BYTES,
+    ITEM_TEXT,
+    ITEM_ARRAY,
+    ITEM_MAP,
+    ITEM_TAG,
+    ITEM_NIL,
+    ITEM_BOOL,
+    ITEM_DOUBLE,
+    ITEM_BAD, /* well-formed but not for us; see item_next */
+};
+
+struct item {
+    enum item_kind kind;
+    uint64_t n;       /* bytes of text and bytes, items of an array, pairs of a map; tag */
+    size_t at;        /* where it begins */
+    const char *data; /* of text and bytes; borrowed from what is read */
+    const char *why;  /* of a bad one */
+    int64_t integer;
+    double number;
+    bool boolean;
+};
+
+struct item_reader {
+    const unsigned char *data;
+    size_t len;
+    size_t at;
+};
+
+/* Reads one item: the head of an array, map or tag, else all of it. Text is
+ * checked to be UTF-8; an array or map has no more items than bytes follow.
+ * errors: EPROTOCOL, with the byte where the item begins */
+tenrec_status item_next(struct item_reader *r, struct item *ret, tenrec_error *err);
+
+/* What an item is, for error texts. */
+const char *item_kind_name(enum item_kind kind);
+
+/* Writing: bytes that the head of a length, an integer or a tag takes ... */
+size_t item_head_size(uint64_t n);
+size_t item_int_size(int64_t i);
+#define ITEM_DOUBLE_SIZE 9
+
+/* ... and the items themselves. Who writes has counted before. */
+struct item_writer {
+    unsigned char *at;
+    unsigned char *end;
+};
+
+void item_put_int(struct item_writer *w, int64_t i);
+void item_put_text(struct item_writer *w, const char *text, size_t n);
+void item_put_bytes(struct item_writer *w, const void *bytes, size_t n);
+void item_put_array(struct item_writer *w, size_t n);
+void item_put_map(struct item_writer *w, size_t n);
+void item_put_tag(struct item_writer *w, uint64_t tag);
+void item_put_nil(struct item_writer *w);
+void item_put_bool(struct item_writer *w, bool b);
+void item_put_double(struct item_writer *w, double d);
+
+#endif

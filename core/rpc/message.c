@@ -1,0 +1,70 @@
+#include "rpc/message.h"
+
+#include <string.h>
+
+#include "backend/message.h"
+
+/* Lies in front of the payload, behind the descriptors. A message without
+ * tensors has none: it is a plain message of the backend's. */
+struct owners {
+    void (*release)(struct tenrec_msg *msg); /* of the message as it was made */
+    struct tenrec_tensor *tensor[];
+};
+
+static struct owners *owners_of(const struct tenrec_msg *msg)
+{
+    return (struct owners *)(void *)((char *)msg->tensors +
+                                     (size_t)msg->n_tensors * msg->tensor_size);
+}
+
+static void release(struct tenrec_msg *msg)
+{
+    const struct owners *o = owners_of(msg);
+
+    for (uint32_t i = 0; i < msg->n_tensors; i++)
+        tenrec_tensor_drop(o->tensor[i]);
+    o->release(msg);
+}
+
+struct tenrec_msg *rpc_message_new(uint64_t payload_len, uint32_t n_tensors)
+{
+    const uint64_t bytes =
+        n_tensors ? sizeof(struct owners) + (uint64_t)n_tensors * sizeof(struct tenrec_tensor *)
+                  : 0;
+    struct tenrec_msg *msg;
+    struct owners *o;
+
+    if (payload_len > UINT64_MAX - bytes)
+        return NULL;
+    msg = message_new(payload_len + bytes, n_tensors);
+    if (!msg || n_tensors == 0)
+        return msg;
+    o = owners_of(msg);
+    memset(o, 0, (size_t)bytes);
+    o->release = msg->release;
+    msg->release = release;
+    msg->payload = (char *)o + bytes;
+    msg->payload_len = payload_len;
+    return msg;
+}
+
+void rpc_message_set_owner(struct tenrec_msg *msg, uint32_t i, struct tenrec_tensor *t)
+{
+    struct tenrec_tensor **slot = &owners_of(msg)->tensor[i];
+
+    tenrec_tensor_drop(*slot);
+    *slot = t;
+}
+
+void rpc_message_set_tensor(struct tenrec_msg *msg, uint32_t i, struct tenrec_tensor *t)
+{
+    *tenrec_msg_tensor(msg, i) = *tenrec_tensor_desc(t);
+    rpc_message_set_owner(msg, i, t);
+}
+
+struct tenrec_tensor *rpc_message_owner(const struct tenrec_msg *msg, uint32_t i)
+{
+    if (msg->release != release || i >= msg->n_tensors)
+        return NULL;
+    return owners_of(msg)->tensor[i];
+}

@@ -1,0 +1,82 @@
+#include "rpc/utf8.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#define EIGHT_HIGH_BITS UINT64_C(0x8080808080808080)
+
+static bool follows(unsigned char c)
+{
+    return (c & 0xc0) == 0x80;
+}
+
+/* Bytes of the character at `s`, 0 when it is malformed or cut. */
+static size_t one(const unsigned char *s, size_t n)
+{
+    if (s[0] < 0x80)
+        return 1;
+    if (s[0] < 0xc2 || s[0] > 0xf4)
+        return 0;
+    if (s[0] < 0xe0)
+        return n >= 2 && follows(s[1]) ? 2 : 0;
+    if (s[0] < 0xf0) {
+        if (n < 3 || !follows(s[1]) || !follows(s[2]))
+            return 0;
+        if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f))
+            return 0;
+        return 3;
+    }
+    if (n < 4 || !follows(s[1]) || !follows(s[2]) || !follows(s[3]))
+        return 0;
+    if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
+        return 0;
+    return 4;
+}
+
+size_t utf8_span(const void *text, size_t n)
+{
+    const unsigned char *s = text;
+    size_t at = 0, step;
+    uint64_t eight;
+
+    while (at < n) {
+        /* Nearly all text is ASCII. */
+        if (n - at >= sizeof eight) {
+            memcpy(&eight, s + at, sizeof eight);
+            if (!(eight & EIGHT_HIGH_BITS)) {
+                at += sizeof eight;
+                continue;
+            }
+        }
+        step = one(s + at, n - at);
+        if (!step)
+            return at;
+        at += step;
+    }
+    return n;
+}
+
+size_t utf8_clean(const void *text, size_t n, char *to, size_t room)
+{
+    const unsigned char *s = text;
+    size_t at = 0, len = 0;
+
+    while (at < n) {
+        size_t step = one(s + at, n - at);
+        bool bad = !step || (s[at] < 0x20 && s[at] != '\n' && s[at] != '\t') || s[at] == 0x7f;
+
+        if (bad)
+            step = 1;
+        if (len + step >= room)
+            break;
+        if (bad)
+            to[len] = '?';
+        else
+            memcpy(to + len, s + at, step);
+        at += step;
+        len += step;
+    }
+    to[len] = '\0';
+    return len;
+}
