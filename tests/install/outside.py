@@ -1,0 +1,104 @@
+"""outside.py BUILDDIR CC [FLAG ...] - what is installed is enough to build with.
+
+Installs into a folder below BUILDDIR; then a program and a plugin outside of
+the tree are built from there with pkg-config, and run. The flags are those
+that this build instruments its code with.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+BUILD = os.path.abspath(sys.argv[1])
+CC = json.loads(sys.argv[2])
+FLAGS = sys.argv[3:]
+HERE = os.path.dirname(os.path.abspath(__file__))
+STAGE = os.path.join(BUILD, "stage")
+count = 0
+failed = False
+
+
+def case(name, problem):
+    global count, failed
+    count += 1
+    failed = failed or bool(problem)
+    print(f"{'not ok' if problem else 'ok'} {count} - {name}")
+    for line in (problem or "").splitlines():
+        print(f"# {line}")
+
+
+def run(*command, **kw):
+    """(output, problem): the problem is empty when the command succeeded."""
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              stdin=subprocess.DEVNULL, check=False, **kw)
+    except OSError as e:
+        return "", str(e)
+    told = f"{' '.join(command)}: exit status {done.returncode}\n{done.stdout}"
+    return done.stdout.strip(), told if done.returncode else ""
+
+
+def options():
+    out, _ = run("meson", "introspect", "--buildoptions", BUILD)
+    return {o["name"]: o["value"] for o in json.loads(out)}
+
+
+def main():
+    shutil.rmtree(STAGE, ignore_errors=True)
+    _, problem = run("meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", STAGE)
+    case("install_puts_everything_into_a_folder", problem)
+
+    option = options()
+    prefix = STAGE + option["prefix"]
+    libdir = os.path.join(prefix, option["libdir"])
+    env = dict(os.environ, PKG_CONFIG_PATH=os.path.join(libdir, "pkgconfig"),
+               LD_LIBRARY_PATH=libdir, TENREC_LOG="warn")
+    env.pop("TENREC_PLUGIN_PATH", None)
+
+    def ask(*what):
+        return run("pkg-config", f"--define-variable=prefix={prefix}", *what, "tenrec", env=env)
+
+    version, problem = ask("--modversion")
+    case("install_pkg_config_knows_tenrec", problem)
+    plugindir, problem = ask("--variable=plugindir")
+    if not problem and not os.path.exists(os.path.join(plugindir, "echo.so")):
+        problem = f"there is no echo.so in plugindir {plugindir}"
+    case("install_pkg_config_says_where_plugins_are", problem)
+    flags, problem = ask("--cflags", "--libs")
+    case("install_pkg_config_has_flags", problem)
+    soname = os.path.join(libdir, "libtenrec.so.0")
+    case("install_has_the_library_by_its_soname",
+         "" if os.path.exists(soname) else f"there is no {soname}")
+
+    with tempfile.TemporaryDirectory(prefix="tenrec-outside-") as outside:
+        for name in ("program.c", "outside.c"):
+            shutil.copy(os.path.join(HERE, name), outside)
+        strict = ["-std=c11", "-Wall", "-Wextra", "-Werror", *FLAGS]
+        _, problem = run(*CC, *strict, "program.c", "-o", "program", *flags.split(), cwd=outside)
+        case("install_program_builds_outside", problem)
+        plugin_flags, _ = ask("--cflags")
+        _, problem = run(*CC, *strict, "-shared", "-fPIC", "-fvisibility=hidden", "outside.c",
+                         "-o", "outside.so", *plugin_flags.split(), cwd=outside)
+        case("install_plugin_builds_outside", problem)
+        env["TENREC_PLUGIN_PATH"] = f"{outside}:{plugindir}"
+        for name in ("outside", "echo"):
+            out, problem = run("./program", name, cwd=outside, env=env)
+            if not problem and out.splitlines()[-1:] != [f"{name} is registered"]:
+                problem = f"the program said: {out}"
+            case(f"install_program_outside_loads_{name}", problem)
+        command = os.path.join(prefix, option["bindir"], "tenrec")
+        out, problem = run(command, "info", cwd=outside, env=env)
+        if not problem and "outside" not in out:
+            problem = f"tenrec info does not list it:\n{out}"
+        case("install_command_lists_the_plugin_outside", problem)
+        out, problem = run(command, "--version", cwd=outside, env=env)
+        if not problem and version not in out:
+            problem = f"tenrec --version says {out}, pkg-config {version}"
+        case("install_command_and_pkg_config_agree_on_the_version", problem)
+
+
+main()
+print(f"1..{count}")
+sys.exit(failed)
