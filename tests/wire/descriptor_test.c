@@ -1,0 +1,255 @@
+/* descriptor_test.c - Descriptor and DescriptorReply against captured bytes. */
+#include "descriptor.h"
+#include "wire_test.h"
+
+#define CPU0 "b902bd0363707500 "
+
+static const struct descriptor_limits limits = { 16, 1024, (uint64_t)1 << 40 };
+
+static void check_bytes(const unsigned char *buf, size_t len, const char *expected)
+{
+    struct hex h = hex(expected);
+
+    assert_int_equal(len, h.len);
+    assert_memory_equal(buf, h.data, h.len);
+}
+
+static void read_ok(const struct hex *frame, struct descriptor *ret)
+{
+    tenrec_error err;
+
+    if (descriptor_read(frame->data, frame->len, &limits, ret, &err))
+        fail_msg("%s", err.text);
+}
+
+static struct tenrec_tensor_desc cpu_tensor(uint64_t bytes)
+{
+    return (struct tenrec_tensor_desc){ .bytes = bytes,
+                                        .device = { TENREC_CPU, 0 },
+                                        .target = { TENREC_CPU, 0 } };
+}
+
+static void descriptor_writes_what_torch_wrote_for_a_call(void **state)
+{
+    const uint64_t plain[4] = { 4, 8, 92, 47 }, with_tensor[4] = { 4, 8, 159, 188 };
+    const struct tenrec_tensor_desc tensor = cpu_tensor(8);
+    unsigned char buf[DESCRIPTOR_MAX(1)];
+
+    (void)state;
+    check_bytes(buf, descriptor_write(buf, sizeof buf, plain, NULL, 0, 0),
+                "b903bd00ba04b90204bd00b90208bd00b9025cbd00b9022fbd00ba00");
+    check_bytes(buf, descriptor_write(buf, sizeof buf, with_tensor, &tensor, 1, sizeof tensor),
+                "b903bd00ba04b90204bd00b90208bd00b902809fbd00b90280bcbd00ba01b90408b902bd0363707500"
+                "b902bd0363707500bd00");
+}
+
+static void descriptor_fits_its_maximum(void **state)
+{
+    const uint64_t huge[4] = { UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX };
+    struct tenrec_tensor_desc tensors[200];
+
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        tensors[i] = cpu_tensor(UINT64_MAX);
+        tensors[i].device = tensors[i].target = (struct tenrec_device){ TENREC_CUDA, INT32_MAX };
+    }
+    assert_true(descriptor_write(NULL, 0, huge, tensors, 200, sizeof tensors[0]) <=
+                DESCRIPTOR_MAX(200));
+    assert_true(descriptor_write(NULL, 0, huge, NULL, 0, 0) <= DESCRIPTOR_MAX(0));
+}
+
+static void descriptor_reads_what_it_writes_with_wide_steps(void **state)
+{
+    const uint64_t lengths[4] = { 4, 8, 0, 300 };
+    struct {
+        struct tenrec_tensor_desc tensor;
+        char more[40]; /* a descriptor of a later version is longer */
+    } tensors[3] = { { .tensor = cpu_tensor(0) },
+                     { .tensor = cpu_tensor(70000) },
+                     { .tensor = cpu_tensor(16) } };
+    unsigned char buf[DESCRIPTOR_MAX(3)];
+    struct descriptor_tensor tensor;
+    struct tenrec_device device;
+    struct descriptor d;
+    tenrec_error err;
+    size_t len;
+
+    (void)state;
+    tensors[2].tensor.device = (struct tenrec_device){ TENREC_CUDA, 1 };
+    len = descriptor_write(buf, sizeof buf, lengths, &tensors[0].tensor, 3, sizeof tensors[0]);
+    assert_int_equal(descriptor_read(buf, len, &limits, &d, &err), TENREC_OK);
+    assert_int_equal(d.n_payloads, 4);
+    assert_memory_equal(d.payload_len, lengths, sizeof lengths);
+    assert_int_equal(d.payload_bytes, 312);
+    assert_int_equal(d.tensor_bytes, 70016);
+    assert_int_equal(d.n_targetless, 0);
+    for (int i = 0; i < 3; i++) {
+        assert_true(descriptor_next_tensor(&d, &tensor));
+        assert_int_equal(tensor.length, tensors[i].tensor.bytes);
+        assert_true(tensor.has_target);
+        assert_true(device_from_wire(&tensor.source, &device));
+        assert_int_equal(device.kind, tensors[i].tensor.device.kind);
+        assert_int_equal(device.index, tensors[i].tensor.device.index);
+    }
+    assert_false(descriptor_next_tensor(&d, &tensor));
+}
+
+static void descriptor_refuses_to_write_an_unknown_device(void **state)
+{
+    const uint64_t lengths[4] = { 4, 8, 0, 47 };
+    struct tenrec_tensor_desc tensor = cpu_tensor(1);
+    unsigned char buf[DESCRIPTOR_MAX(1)];
+
+    (void)state;
+    tensor.target.kind = 99;
+    assert_int_equal(descriptor_write(buf, sizeof buf, lengths, &tensor, 1, sizeof tensor), 0);
+}
+
+static void descriptor_reads_metadata_and_any_number_of_payloads(void **state)
+{
+    struct hex h = hex("b903 bd06 6d6574612d31 ba02 b90200 bd027030 b9020a bd027031 ba00");
+    struct descriptor_payload payload;
+    struct descriptor d;
+
+    (void)state;
+    read_ok(&h, &d);
+    assert_bytes_are(d.metadata, "meta-1");
+    assert_int_equal(d.n_payloads, 2);
+    assert_int_equal(d.n_tensors, 0);
+    assert_true(descriptor_next_payload(&d, &payload));
+    assert_int_equal(payload.length, 0);
+    assert_bytes_are(payload.metadata, "p0");
+    assert_true(descriptor_next_payload(&d, &payload));
+    assert_int_equal(payload.length, 10);
+    assert_bytes_are(payload.metadata, "p1");
+    assert_false(descriptor_next_payload(&d, &payload));
+}
+
+static void descriptor_counts_tensors_without_target(void **state)
+{
+    struct hex h = hex("b903 bd026d33 ba01 b90203bd00 ba02 b90400" CPU0 CPU0 "bd02747a b90410" CPU0
+                       "be bd02746e");
+    struct descriptor_tensor tensor;
+    struct descriptor d;
+
+    (void)state;
+    read_ok(&h, &d);
+    assert_int_equal(d.n_targetless, 1);
+    assert_true(descriptor_next_tensor(&d, &tensor));
+    assert_true(tensor.has_target);
+    assert_int_equal(tensor.length, 0);
+    assert_true(descriptor_next_tensor(&d, &tensor));
+    assert_false(tensor.has_target);
+    assert_bytes_are(tensor.metadata, "tn");
+}
+
+static void descriptor_accepts_wide_numbers_and_trailing_bytes(void **state)
+{
+    struct hex h =
+        hex("b983 0300000000000000 bd8000 ba82 01000000 b902 830500000000000000 bd810000 "
+            "ba8000 ffffff");
+    struct descriptor d;
+
+    (void)state;
+    read_ok(&h, &d);
+    assert_int_equal(d.payload_len[0], 5);
+}
+
+static void descriptor_refuses_every_cut(void **state)
+{
+    struct hex h = hex("b903bd00ba04b90204bd00b90208bd00b902809fbd00b90280bcbd00ba01b90408b902bd03"
+                       "63707500b902bd0363707500bd00");
+    struct descriptor d;
+    tenrec_error err;
+
+    (void)state;
+    for (size_t len = 0; len < h.len; len++) {
+        void *frame = hex_exact(h.data, len);
+        assert_int_equal(descriptor_read(frame, len, &limits, &d, &err), TENREC_EPROTOCOL);
+        assert_text_has(err.text, "descriptor.");
+        free(frame);
+    }
+}
+
+static void descriptor_refuses_what_is_beyond_a_limit(void **state)
+{
+    static const struct descriptor_limits tight = { 1, 1, 100 };
+    static const struct {
+        const char *hex, *says;
+    } bad[] = {
+        { "b903bd00 ba02b90201bd00b90201bd00 ba00",
+          "payloads at byte 6: 2 of them; the limit is 1" },
+        { "b903bd00 ba00 ba02b90401" CPU0 "bebd00b90401" CPU0 "bebd00",
+          "tensors at byte 8: 2 of them; the limit is 1" },
+        { "b903bd00 ba01b9028065bd00 ba00", "the limit is 100" },
+        { "b903bd00 ba01b9023cbd00 ba01b90429" CPU0 "bebd00",
+          "60 bytes and more; the limit is 100" },
+        { "b903bd00 ba01b9020abd00 ba01b90483ffffffffffffffff" CPU0 "bebd00", "the limit is 100" },
+    };
+    struct descriptor d;
+    tenrec_error err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct hex h = hex(bad[i].hex);
+        assert_int_equal(descriptor_read(h.data, h.len, &tight, &d, &err), TENREC_ETOOBIG);
+        assert_text_has(err.text, bad[i].says);
+    }
+}
+
+static void descriptor_reply_writes_what_the_library_wrote(void **state)
+{
+    const struct nop_device cpu = { nop_text("cpu"), 0 };
+    unsigned char buf[DESCRIPTOR_REPLY_MAX(1)];
+
+    (void)state;
+    check_bytes(buf, descriptor_reply_write(buf, sizeof buf, &cpu, 1), "b901ba01b902bd0363707500");
+}
+
+static void descriptor_reply_needs_one_device_per_missing_target(void **state)
+{
+    struct hex h = hex("b901ba02 " CPU0 "b902bd046375646101");
+    struct nop_device devices[3];
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(descriptor_reply_read(h.data, h.len, 2, devices, &err), TENREC_OK);
+    assert_bytes_are(devices[0].type, "cpu");
+    assert_int_equal(devices[1].index, 1);
+    assert_int_equal(descriptor_reply_read(h.data, h.len, 3, devices, &err), TENREC_EPROTOCOL);
+    assert_text_has(err.text, "expected 3 devices, got 2");
+    assert_int_equal(descriptor_reply_read(h.data, h.len, 1, devices, &err), TENREC_EPROTOCOL);
+    assert_int_equal(descriptor_reply_read(h.data, h.len - 1, 2, devices, &err), TENREC_EPROTOCOL);
+}
+
+static void device_has_a_name_on_the_wire_only_when_peers_know_it(void **state)
+{
+    const struct nop_device odd[] = { { nop_text("cpu"), 1 },
+                                      { nop_text("cuda"), -1 },
+                                      { nop_text("xpu"), 0 } };
+    struct tenrec_device device;
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++)
+        assert_false(device_from_wire(&odd[i], &device));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(descriptor_writes_what_torch_wrote_for_a_call),
+        cmocka_unit_test(descriptor_fits_its_maximum),
+        cmocka_unit_test(descriptor_reads_what_it_writes_with_wide_steps),
+        cmocka_unit_test(descriptor_refuses_to_write_an_unknown_device),
+        cmocka_unit_test(descriptor_reads_metadata_and_any_number_of_payloads),
+        cmocka_unit_test(descriptor_counts_tensors_without_target),
+        cmocka_unit_test(descriptor_accepts_wide_numbers_and_trailing_bytes),
+        cmocka_unit_test(descriptor_refuses_every_cut),
+        cmocka_unit_test(descriptor_refuses_what_is_beyond_a_limit),
+        cmocka_unit_test(descriptor_reply_writes_what_the_library_wrote),
+        cmocka_unit_test(descriptor_reply_needs_one_device_per_missing_target),
+        cmocka_unit_test(device_has_a_name_on_the_wire_only_when_peers_know_it),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,470 @@
+/* tensorlist_test.c - the pickle of the tensor list: torch's own bytes, ours,
+ * and those of nobody.
+ */
+#include "storage.h"
+#include "tensorlist.h"
+#include "wire_test.h"
+
+#define BEGIN                                                                                      \
+    "800263746f7263682e6a69742e5f7069636b6c650a6275696c645f74656e736f726c6973740a7100285d28"
+#define EMPTY BEGIN "6574522e"
+#define TENSOR0                                                                                    \
+    "63746f7263682e5f7574696c730a5f72656275696c645f74656e736f725f76320a710128285807000000"         \
+    "73746f726167657102"
+#define CLASS_FLOAT "63746f7263680a466c6f617453746f726167650a7103"
+#define KEY0_CPU "580100000030710458030000006370757105"
+#define HOOKS "63636f6c6c656374696f6e730a4f726465726564446963740a71072952745271086574522e"
+
+/* Written by torch 1.13: two floats; a 2 x 2; a view from element 3 with
+ * stride 1; an expanded one with stride 0 and another that requires grad. */
+static const char float2[] =
+    BEGIN TENSOR0 CLASS_FLOAT KEY0_CPU "4b02745171064b00284b0274284b017489" HOOKS;
+static const char float2x2[] =
+    BEGIN TENSOR0 CLASS_FLOAT KEY0_CPU "4b04745171064b00284b024b0274284b024b017489" HOOKS;
+static const char view[] =
+    BEGIN TENSOR0 CLASS_FLOAT KEY0_CPU "4b0a745171064b03284b0274284b017489" HOOKS;
+static const char expanded[] =
+    BEGIN TENSOR0 CLASS_FLOAT KEY0_CPU "4b01745171064b00284b0274284b007489" HOOKS;
+static const char with_grad[] =
+    BEGIN TENSOR0 CLASS_FLOAT KEY0_CPU "4b02745171064b00284b0274284b017488" HOOKS;
+static const char no_elements[] =
+    BEGIN TENSOR0 CLASS_FLOAT KEY0_CPU "4b00745171064b00284b0074284b017489" HOOKS;
+/* Long, then Double, with names recalled from the memo. */
+static const char long_and_double[] = BEGIN TENSOR0
+    "63746f7263680a4c6f6e6753746f726167650a7103" KEY0_CPU
+    "4b02745171064b00284b0274284b01748963636f6c6c656374696f6e730a4f726465726564446963740a71072952"
+    "7452710868012828680263746f7263680a446f75626c6553746f726167650a7109580100000031710a68054b0274"
+    "51710b4b00284b024b0174284b014b017489680729527452710c6574522e";
+
+static tenrec_status read_list(const char *text, struct tenrec_tensor_desc *tensors, uint32_t n,
+                               tenrec_error *err)
+{
+    struct hex h = hex(text);
+    void *frame = hex_exact(h.data, h.len);
+    tenrec_status status = tensorlist_read(frame, h.len, tensors, n, sizeof *tensors, err);
+
+    free(frame);
+    return status;
+}
+
+static struct tenrec_tensor_desc read_one(const char *text, uint64_t bytes)
+{
+    struct tenrec_tensor_desc tensor = { .bytes = bytes };
+    tenrec_error err;
+
+    if (read_list(text, &tensor, 1, &err))
+        fail_msg("%s", err.text);
+    return tensor;
+}
+
+static void tensorlist_reads_what_torch_wrote(void **state)
+{
+    struct tenrec_tensor_desc t = read_one(float2, 8);
+
+    (void)state;
+    assert_int_equal(t.dtype.code, TENREC_DTYPE_FLOAT);
+    assert_int_equal(t.dtype.bits, 32);
+    assert_int_equal(t.dtype.lanes, 1);
+    assert_int_equal(t.ndim, 1);
+    assert_int_equal(t.shape[0], 2);
+    assert_int_equal(t.strides[0], 1);
+    assert_int_equal(t.byte_offset, 0);
+    assert_int_equal(t.flags, 0);
+    t = read_one(float2x2, 16);
+    assert_int_equal(t.ndim, 2);
+    assert_int_equal(t.shape[1], 2);
+    assert_int_equal(t.strides[0], 2);
+    t = read_one(view, 40);
+    assert_int_equal(t.byte_offset, 12);
+    t = read_one(expanded, 4);
+    assert_int_equal(t.strides[0], 0);
+    t = read_one(with_grad, 8);
+    assert_int_equal(t.flags, TENREC_TENSOR_REQUIRES_GRAD);
+    t = read_one(no_elements, 0);
+    assert_int_equal(t.shape[0], 0);
+}
+
+static void tensorlist_recalls_names_from_the_memo(void **state)
+{
+    struct tenrec_tensor_desc t[2] = { { .bytes = 16 }, { .bytes = 16 } };
+    tenrec_error err;
+
+    (void)state;
+    if (read_list(long_and_double, t, 2, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(t[0].dtype.code, TENREC_DTYPE_INT);
+    assert_int_equal(t[1].dtype.code, TENREC_DTYPE_FLOAT);
+    assert_int_equal(t[1].dtype.bits, 64);
+    assert_int_equal(t[1].ndim, 2);
+}
+
+static void tensorlist_of_none_is_the_constant(void **state)
+{
+    struct hex h = hex(EMPTY), wide = hex(BEGIN "65855230");
+    unsigned char buf[TENSORLIST_EMPTY_LEN];
+    tenrec_error err;
+    size_t len;
+
+    (void)state;
+    assert_int_equal(tensorlist_write(buf, sizeof buf, NULL, 0, 0, false, &len, &err), TENREC_OK);
+    assert_int_equal(len, TENSORLIST_EMPTY_LEN);
+    assert_int_equal(h.len, len);
+    assert_memory_equal(buf, h.data, len);
+    assert_true(tensorlist_is_empty(buf, len));
+    assert_int_equal(tensorlist_read(buf, len, NULL, 0, 0, &err), TENREC_OK);
+    /* The same without its memo, or written by another hand, counts too. */
+    assert_int_equal(read_list("800263746f7263682e6a69742e5f7069636b6c650a6275696c645f74656e736f7"
+                               "26c6973740a285d286574522e",
+                               NULL, 0, &err),
+                     TENREC_OK);
+    assert_int_equal(tensorlist_read(wide.data, wide.len, NULL, 0, 0, &err), TENREC_EPROTOCOL);
+}
+
+static const struct tenrec_dtype torch_dtypes[] = {
+    { TENREC_DTYPE_FLOAT, 32, 1 },   { TENREC_DTYPE_FLOAT, 64, 1 },
+    { TENREC_DTYPE_FLOAT, 16, 1 },   { TENREC_DTYPE_BFLOAT, 16, 1 },
+    { TENREC_DTYPE_UINT, 8, 1 },     { TENREC_DTYPE_INT, 8, 1 },
+    { TENREC_DTYPE_INT, 16, 1 },     { TENREC_DTYPE_INT, 32, 1 },
+    { TENREC_DTYPE_INT, 64, 1 },     { TENREC_DTYPE_BOOL, 8, 1 },
+    { TENREC_DTYPE_COMPLEX, 64, 1 }, { TENREC_DTYPE_COMPLEX, 128, 1 },
+};
+static const struct tenrec_dtype own_dtypes[] = {
+    { TENREC_DTYPE_UINT, 16, 1 },  { TENREC_DTYPE_UINT, 32, 1 },
+    { TENREC_DTYPE_UINT, 64, 1 },  { 10, 8, 1 },
+    { TENREC_DTYPE_FLOAT, 32, 4 }, { 17, 4, 2 },
+};
+
+static struct tenrec_tensor_desc matrix(struct tenrec_dtype dtype)
+{
+    uint32_t element = storage_element_bytes(dtype);
+
+    return (struct tenrec_tensor_desc){ .bytes = 300 * 70 * (uint64_t)element,
+                                        .byte_offset = 70 * (uint64_t)element,
+                                        .dtype = dtype,
+                                        .ndim = 2,
+                                        .device = { TENREC_CPU, 0 },
+                                        .flags = TENREC_TENSOR_REQUIRES_GRAD,
+                                        .shape = { 299, 70 },
+                                        .strides = { 70, 1 } };
+}
+
+static void round_trip(const struct tenrec_tensor_desc *sent, uint32_t n, bool to_tenrec)
+{
+    struct tenrec_tensor_desc got[16] = { 0 };
+    unsigned char buf[TENSORLIST_MAX(16)];
+    tenrec_error err;
+    size_t len;
+
+    for (uint32_t i = 0; i < n; i++)
+        got[i].bytes = sent[i].bytes;
+    if (tensorlist_write(buf, sizeof buf, sent, n, sizeof *sent, to_tenrec, &len, &err) ||
+        tensorlist_read(buf, len, got, n, sizeof *got, &err))
+        fail_msg("%s", err.text);
+    for (uint32_t i = 0; i < n; i++) {
+        assert_int_equal(got[i].dtype.code, sent[i].dtype.code);
+        assert_int_equal(got[i].dtype.bits, sent[i].dtype.bits);
+        assert_int_equal(got[i].dtype.lanes, sent[i].dtype.lanes);
+        assert_int_equal(got[i].ndim, sent[i].ndim);
+        assert_int_equal(got[i].byte_offset, sent[i].byte_offset);
+        assert_int_equal(got[i].flags, sent[i].flags);
+        assert_memory_equal(got[i].shape, sent[i].shape, sizeof sent[i].shape);
+        assert_memory_equal(got[i].strides, sent[i].strides, sizeof sent[i].strides);
+    }
+}
+
+static void tensorlist_carries_every_dtype_of_torch(void **state)
+{
+    struct tenrec_tensor_desc sent[12];
+
+    (void)state;
+    for (int i = 0; i < 12; i++)
+        sent[i] = matrix(torch_dtypes[i]);
+    round_trip(sent, 12, false);
+}
+
+static void tensorlist_carries_other_dtypes_between_tenrec_peers_only(void **state)
+{
+    struct tenrec_tensor_desc sent[6];
+    unsigned char buf[TENSORLIST_MAX(1)];
+    tenrec_error err;
+    size_t len;
+
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        sent[i] = matrix(own_dtypes[i]);
+        assert_int_equal(
+            tensorlist_write(buf, sizeof buf, &sent[i], 1, sizeof sent[0], false, &len, &err),
+            TENREC_EUNSUPPORTED);
+        assert_text_has(err.text, "tensor 0: a torch peer cannot carry dtype code");
+    }
+    round_trip(sent, 6, true);
+}
+
+static void tensorlist_refuses_dtypes_without_whole_bytes(void **state)
+{
+    struct tenrec_tensor_desc sent = matrix((struct tenrec_dtype){ TENREC_DTYPE_INT, 4, 1 });
+    unsigned char buf[TENSORLIST_MAX(1)];
+    tenrec_error err;
+    size_t len;
+
+    (void)state;
+    assert_int_equal(tensorlist_write(buf, sizeof buf, &sent, 1, sizeof sent, true, &len, &err),
+                     TENREC_EUNSUPPORTED);
+    assert_text_has(err.text, "the wire cannot carry dtype code 0, 4 bits, 1 lanes");
+}
+
+static void tensorlist_carries_scalars_and_all_dimensions(void **state)
+{
+    struct tenrec_tensor_desc sent[3] = { matrix(torch_dtypes[0]), matrix(torch_dtypes[0]),
+                                          matrix(torch_dtypes[4]) };
+
+    (void)state;
+    sent[0].ndim = 0;
+    memset(sent[0].shape, 0, sizeof sent[0].shape);
+    memset(sent[0].strides, 0, sizeof sent[0].strides);
+    sent[1].ndim = TENREC_MAX_DIMS;
+    sent[1].bytes = (uint64_t)1 << 50;
+    sent[1].byte_offset = (uint64_t)1 << 40;
+    for (int d = 0; d < TENREC_MAX_DIMS; d++) {
+        sent[1].shape[d] = 2;
+        sent[1].strides[d] = (int64_t)1 << (2 * d);
+    }
+    sent[2].bytes = (uint64_t)INT32_MAX + 1;
+    round_trip(sent, 3, false);
+}
+
+static void tensorlist_fits_its_maximum(void **state)
+{
+    struct tenrec_tensor_desc sent = matrix(own_dtypes[0]);
+    unsigned char buf[TENSORLIST_MAX(1)];
+    tenrec_error err;
+    size_t len;
+
+    (void)state;
+    sent.ndim = TENREC_MAX_DIMS;
+    sent.device = (struct tenrec_device){ TENREC_CUDA, INT32_MAX };
+    sent.bytes = INT64_MAX;
+    sent.byte_offset = INT64_MAX / 2;
+    for (int d = 0; d < TENREC_MAX_DIMS; d++) {
+        sent.shape[d] = d == 0 ? 0 : INT64_MAX;
+        sent.strides[d] = INT64_MAX;
+    }
+    sent.byte_offset &= ~(uint64_t)1;
+    if (tensorlist_write(buf, sizeof buf, &sent, 1, sizeof sent, true, &len, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(tensorlist_write(buf, len - 1, &sent, 1, sizeof sent, true, &len, &err),
+                     TENREC_ETOOBIG);
+}
+
+static void tensorlist_refuses_to_write_a_view_that_leaves_its_storage(void **state)
+{
+    struct tenrec_tensor_desc sent = matrix(torch_dtypes[0]);
+    unsigned char buf[TENSORLIST_MAX(1)];
+    tenrec_error err;
+    size_t len;
+
+    (void)state;
+#define REFUSES(change, says)                                                                      \
+    do {                                                                                           \
+        sent = matrix(torch_dtypes[0]);                                                            \
+        change;                                                                                    \
+        assert_int_equal(                                                                          \
+            tensorlist_write(buf, sizeof buf, &sent, 1, sizeof sent, false, &len, &err),           \
+            TENREC_EINVAL);                                                                        \
+        assert_text_has(err.text, says);                                                           \
+    } while (0)
+    REFUSES(sent.shape[0] = 300, "its view ends at byte 84280 of a storage of 84000");
+    REFUSES(sent.shape[0] = -1, "dimension 0 has size -1");
+    REFUSES(sent.strides[1] = -1, "dimension 1 has size 70 and stride -1");
+    REFUSES(sent.byte_offset = 2, "not a multiple of 4");
+    REFUSES(sent.ndim = TENREC_MAX_DIMS + 1, "17 dimensions");
+    REFUSES((sent.shape[0] = INT64_MAX, sent.strides[0] = INT64_MAX), "cannot be counted");
+#undef REFUSES
+    sent = matrix(torch_dtypes[0]);
+    sent.device.kind = 77;
+    assert_int_equal(tensorlist_write(buf, sizeof buf, &sent, 1, sizeof sent, false, &len, &err),
+                     TENREC_EUNSUPPORTED);
+}
+
+static void check_refused(const char *text, uint64_t bytes, uint32_t n, tenrec_status status,
+                          const char *says)
+{
+    struct tenrec_tensor_desc tensors[2] = { { .bytes = bytes }, { .bytes = bytes } };
+    tenrec_error err;
+
+    assert_int_equal(read_list(text, tensors, n, &err), status);
+    assert_text_has(err.text, "tensor list");
+    assert_text_has(err.text, says);
+}
+
+static void tensorlist_refuses_a_view_that_leaves_its_storage(void **state)
+{
+    (void)state;
+#define ONE(count, rest) BEGIN TENSOR0 CLASS_FLOAT KEY0_CPU count "74517106" rest HOOKS
+    check_refused(float2, 7, 1, TENREC_EPROTOCOL, "tensor 0: 2 elements of 4 bytes");
+    check_refused(ONE("4b02", "4b01 284b0274 284b0174 89"), 8, 1, TENREC_EPROTOCOL,
+                  "its view ends at byte 12 of a storage of 8");
+    check_refused(ONE("4b02", "4b00 284b0274 284b0274 89"), 8, 1, TENREC_EPROTOCOL, "ends at byte");
+    check_refused(ONE("4affffffff", "4b00 284b0274 284b0174 89"), 8, 1, TENREC_EPROTOCOL,
+                  "-1 elements");
+    check_refused(ONE("4b02", "4affffffff 284b0274 284b0174 89"), 8, 1, TENREC_EPROTOCOL,
+                  "offset -1");
+    check_refused(ONE("4b02", "8a08ffffffffffffff7f 284b0274 284b0174 89"), 8, 1, TENREC_EPROTOCOL,
+                  "offset");
+    check_refused(ONE("4b02", "4b00 284affffffff74 284b0174 89"), 8, 1, TENREC_EPROTOCOL,
+                  "dimension 0 has size -1");
+    check_refused(ONE("4b02", "4b00 284b0274 284affffffff74 89"), 8, 1, TENREC_EPROTOCOL,
+                  "stride -1");
+    check_refused(ONE("4b02", "4b00 28 8a08ffffffffffffff7f 74 28 8a08ffffffffffffff7f 74 89"), 8,
+                  1, TENREC_EPROTOCOL, "cannot be counted");
+    check_refused(ONE("4b02", "4b00 284b0274 2874 89"), 8, 1, TENREC_EPROTOCOL,
+                  "as many strides as sizes");
+}
+
+static void tensorlist_refuses_too_many_dimensions(void **state)
+{
+    (void)state;
+    check_refused(
+        ONE("4b02", "4b00 28 4b014b014b014b014b014b014b014b014b014b014b014b014b014b014b014b014b01"
+                    "74 28 4b014b014b014b014b014b014b014b014b014b014b014b014b014b014b014b014b0174 "
+                    "89"),
+        8, 1, TENREC_ETOOBIG, "17 dimensions; the limit is 16");
+}
+
+static void tensorlist_refuses_another_number_of_tensors(void **state)
+{
+    (void)state;
+    check_refused(float2, 8, 0, TENREC_EPROTOCOL, "more tensors than the 0");
+    check_refused(float2, 8, 2, TENREC_EPROTOCOL, "expected 2 tensors");
+    check_refused(EMPTY, 8, 1, TENREC_EPROTOCOL, "expected 1 tensors");
+    check_refused(long_and_double, 16, 1, TENREC_EPROTOCOL, "more tensors than the 1");
+}
+
+static void tensorlist_refuses_what_torch_does_not_write(void **state)
+{
+    static const struct {
+        const char *hex;
+        tenrec_status status;
+        const char *says;
+    } bad[] = {
+        { "", TENREC_EPROTOCOL, "ends inside" },
+        { "80", TENREC_EPROTOCOL, "ends inside" },
+        { "8003", TENREC_EPROTOCOL, "expected protocol 2" },
+        { "80022e", TENREC_EPROTOCOL, "lacks its operand" },
+        { "80024b012e", TENREC_EPROTOCOL, "expected a tensor list" },
+        { "80024b014b012e", TENREC_EPROTOCOL, "more than one value" },
+        { "8002284b012e", TENREC_EPROTOCOL, "more than one value" },
+        { "8002282e", TENREC_EPROTOCOL, "lacks its operand" },
+        { "800263", TENREC_EPROTOCOL, "a name has no end" },
+        { "8002636f730a73797374656d0a", TENREC_EUNSUPPORTED, "\"os.system\"" },
+        { "800263746f7263682e5f7574696c730a5f72656275696c645f71745f76320a", TENREC_EUNSUPPORTED,
+          "only dense tensors" },
+        { "800263746f7263680a51496e743853746f726167650a", TENREC_EUNSUPPORTED, "QInt8Storage" },
+        { "800263 74656e7265630a 302e382e310a 2e", TENREC_EPROTOCOL, "expected a tensor list" },
+        { "800263 74656e7265630a 302e372e310a 2e", TENREC_EUNSUPPORTED, "tenrec.0.7.1" },
+        { "8002 74", TENREC_EPROTOCOL, "lacks its mark" },
+        { "8002 65", TENREC_EPROTOCOL, "lacks its mark" },
+        { "8002 2865", TENREC_EPROTOCOL, "no list" },
+        { "8002 5d284b0165", TENREC_EPROTOCOL, "something else than tensors" },
+        { "8002 7100", TENREC_EPROTOCOL, "memoizes nothing" },
+        { "8002 6805", TENREC_EPROTOCOL, "recalls memo 5" },
+        { "8002 4b01 7100 6800", TENREC_EPROTOCOL, "recalls memo 0" },
+        { "8002 4b01 4b01 52", TENREC_EPROTOCOL, "a call needs" },
+        { "8002 4b01 51", TENREC_EPROTOCOL, "no tuple" },
+        { "8002 29 51", TENREC_EPROTOCOL, "a storage of 5 parts" },
+        { "8002 58ffffffff61", TENREC_EPROTOCOL, "ends inside" },
+        { "8002 8a0401000000", TENREC_EPROTOCOL, "other than 8 bytes" },
+        { "8002 4e", TENREC_EPROTOCOL, "operation 0x4e" },
+        { "8002 63636f6c6c656374696f6e730a4f726465726564446963740a 4b01 85 52", TENREC_EUNSUPPORTED,
+          "hooks" },
+        { "8002 63746f7263682e6a69742e5f7069636b6c650a6275696c645f74656e736f726c6973740a 29 52",
+          TENREC_EPROTOCOL, "other arguments than torch's" },
+        { "8002 63746f7263680a466c6f617453746f726167650a 29 52", TENREC_EPROTOCOL,
+          "other arguments than torch's" },
+        { "8002 63746f7263682e5f7574696c730a5f72656275696c645f74656e736f725f76320a 29 52",
+          TENREC_EPROTOCOL, "expected storage, offset" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        check_refused(bad[i].hex, 8, 1, bad[i].status, bad[i].says);
+    check_refused(BEGIN TENSOR0 CLASS_FLOAT "5801000000317104 5803000000637075 4b02 74 51", 8, 1,
+                  TENREC_EPROTOCOL, "expected its own number as key, got \"1\"");
+}
+
+static void tensorlist_refuses_every_cut(void **state)
+{
+    struct hex h = hex(long_and_double);
+    tenrec_error err;
+
+    (void)state;
+    for (size_t len = 0; len < h.len; len++) {
+        struct tenrec_tensor_desc tensors[2] = { { .bytes = 16 }, { .bytes = 16 } };
+        void *frame = hex_exact(h.data, len);
+        assert_int_equal(tensorlist_read(frame, len, tensors, 2, sizeof tensors[0], &err),
+                         TENREC_EPROTOCOL);
+        free(frame);
+    }
+}
+
+static void tensorlist_bounds_the_stack_and_the_items(void **state)
+{
+    static unsigned char frame[4096];
+    tenrec_error err;
+
+    (void)state;
+    memset(frame, '(', sizeof frame);
+    memcpy(frame, "\x80\x02", 2);
+    assert_int_equal(tensorlist_read(frame, sizeof frame, NULL, 0, 0, &err), TENREC_ETOOBIG);
+    assert_text_has(err.text, "on its stack");
+    /* Tuples of tuples: ) and then TUPLE1 without end. */
+    memset(frame, 0x85, sizeof frame);
+    memcpy(frame, "\x80\x02)", 3);
+    assert_int_equal(tensorlist_read(frame, sizeof frame, NULL, 0, 0, &err), TENREC_ETOOBIG);
+    assert_text_has(err.text, "in its tuples");
+}
+
+static void tensorlist_reads_many_tensors(void **state)
+{
+    enum { N = 3000 };
+    struct tenrec_tensor_desc *tensors = calloc(N, sizeof *tensors);
+    unsigned char *buf = malloc(TENSORLIST_MAX(N));
+    tenrec_error err;
+    size_t len;
+
+    (void)state;
+    assert_non_null(tensors);
+    assert_non_null(buf);
+    for (int i = 0; i < N; i++)
+        tensors[i] = matrix(torch_dtypes[i % 12]);
+    if (tensorlist_write(buf, TENSORLIST_MAX(N), tensors, N, sizeof *tensors, false, &len, &err) ||
+        tensorlist_read(buf, len, tensors, N, sizeof *tensors, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(tensors[N - 1].dtype.code, torch_dtypes[(N - 1) % 12].code);
+    free(tensors);
+    free(buf);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tensorlist_reads_what_torch_wrote),
+        cmocka_unit_test(tensorlist_recalls_names_from_the_memo),
+        cmocka_unit_test(tensorlist_of_none_is_the_constant),
+        cmocka_unit_test(tensorlist_carries_every_dtype_of_torch),
+        cmocka_unit_test(tensorlist_carries_other_dtypes_between_tenrec_peers_only),
+        cmocka_unit_test(tensorlist_refuses_dtypes_without_whole_bytes),
+        cmocka_unit_test(tensorlist_carries_scalars_and_all_dimensions),
+        cmocka_unit_test(tensorlist_fits_its_maximum),
+        cmocka_unit_test(tensorlist_refuses_to_write_a_view_that_leaves_its_storage),
+        cmocka_unit_test(tensorlist_refuses_a_view_that_leaves_its_storage),
+        cmocka_unit_test(tensorlist_refuses_too_many_dimensions),
+        cmocka_unit_test(tensorlist_refuses_another_number_of_tensors),
+        cmocka_unit_test(tensorlist_refuses_what_torch_does_not_write),
+        cmocka_unit_test(tensorlist_refuses_every_cut),
+        cmocka_unit_test(tensorlist_bounds_the_stack_and_the_items),
+        cmocka_unit_test(tensorlist_reads_many_tensors),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
