@@ -1,0 +1,155 @@
+/* fuzz_frame.c - every object of the tensorpipe wire. The first byte says
+ * which reader gets the rest; what it accepts is then used as the agent would.
+ */
+#include "brochure.h"
+#include "descriptor.h"
+#include "fuzz.h"
+#include "hello.h"
+#include "identity.h"
+#include "storage.h"
+#include "tensorlist.h"
+
+#include <stdlib.h>
+
+#define CPU_DEVICE                                                                                 \
+    {                                                                                              \
+        { (const unsigned char *)"cpu", 3 }, 0                                                     \
+    }
+
+static const struct wire_channel_device any_cpu[] = { { CPU_DEVICE, "any" } };
+static const struct wire_channel channels[] = { { "cma", any_cpu, 1, 2 },
+                                                { "basic", any_cpu, 1, 1 } };
+static const struct wire_transport transports[] = { { "shm", "shm:a", "1" },
+                                                    { "uv", "uv:*", "127.0.0.1:1" } };
+static const struct wire_offer offer = { transports, channels, 2, 2, "tenrec:1:0:1:3" };
+
+/* A finding that no sanitizer would see. */
+static void expect(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+static void fuzz_hello(const uint8_t *data, size_t len)
+{
+    struct hello hello;
+    tenrec_error err;
+
+    if (hello_read(data, len, &hello, &err) == TENREC_OK && hello.kind == HELLO_SPONTANEOUS)
+        expect(hello.name.len < len);
+}
+
+/* Selects, answers, and lets the client check that answer. */
+static void fuzz_brochure(const uint8_t *data, size_t len)
+{
+    static const uint64_t ids[3] = { 1, 2, 3 };
+    struct wire_ids wire_ids = { .reply = 4, .channels = ids };
+    static unsigned char buf[1 << 16];
+    struct wire_selection s;
+    struct identity identity;
+    struct brochure b;
+    struct answer a;
+    tenrec_error err;
+    size_t n;
+
+    if (brochure_read(data, len, &b, &err))
+        return;
+    identity_of_client(&b, &identity, &err);
+    if (brochure_select(&b, &offer, &s, &err))
+        return;
+    expect(wire_selection_connections(&s, &offer) <= 3);
+    n = answer_write(buf, sizeof buf, &offer, &s, &wire_ids, true);
+    if (n <= sizeof buf)
+        expect(answer_read(buf, n, &a, &err) == TENREC_OK &&
+               identity_of_listener(&a, &identity, &err) == TENREC_OK && identity.version == 1);
+}
+
+static void fuzz_answer(const uint8_t *data, size_t len)
+{
+    struct wire_selection s;
+    struct identity identity;
+    struct nop_bytes ids;
+    struct answer a;
+    tenrec_error err;
+
+    if (answer_read(data, len, &a, &err))
+        return;
+    identity_of_listener(&a, &identity, &err);
+    if (answer_check(&a, &offer, "uv", &s, &err))
+        return;
+    for (uint32_t i = 0; i < offer.n_channels; i++)
+        if (s.channel_used[i])
+            expect(answer_find_ids(&a, channels[i].name, &ids) &&
+                   nop_uint64_count(ids) == channels[i].n_connections);
+}
+
+static void fuzz_descriptor(const uint8_t *data, size_t len)
+{
+    static const struct descriptor_limits limits = { 64, 4096, (uint64_t)1 << 40 };
+    struct descriptor_payload payload;
+    struct descriptor_tensor tensor;
+    struct tenrec_device device;
+    struct descriptor d;
+    uint64_t bytes = 0;
+    tenrec_error err;
+
+    if (descriptor_read(data, len, &limits, &d, &err))
+        return;
+    while (descriptor_next_payload(&d, &payload))
+        bytes += payload.length;
+    expect(bytes == d.payload_bytes);
+    while (descriptor_next_tensor(&d, &tensor)) {
+        bytes += tensor.length;
+        device_from_wire(&tensor.source, &device);
+        d.n_targetless -= !tensor.has_target;
+    }
+    expect(bytes == d.payload_bytes + d.tensor_bytes && bytes <= limits.max_bytes);
+    expect(d.n_targetless == 0 && !d.payloads.status && !d.tensors.status);
+}
+
+static void fuzz_reply(const uint8_t *data, size_t len)
+{
+    struct nop_device devices[8];
+    tenrec_error err;
+
+    if (len > 0)
+        descriptor_reply_read(data + 1, len - 1, data[0] % 9, devices, &err);
+}
+
+/* The second byte is the number of tensors, the next four their bytes. */
+static void fuzz_tensorlist(const uint8_t *data, size_t len)
+{
+    static unsigned char buf[TENSORLIST_MAX(16)];
+    struct tenrec_tensor_desc tensors[16] = { 0 };
+    uint32_t n, bytes;
+    tenrec_error err;
+    size_t written;
+
+    if (len < 5)
+        return;
+    n = data[0] % 17;
+    bytes = data[1] | (uint32_t)data[2] << 8 | (uint32_t)data[3] << 16 | (uint32_t)data[4] << 24;
+    for (uint32_t i = 0; i < n; i++) {
+        tensors[i].bytes = bytes;
+        tensors[i].device.kind = TENREC_CPU;
+    }
+    if (tensorlist_read(data + 5, len - 5, tensors, n, sizeof *tensors, &err))
+        return;
+    for (uint32_t i = 0; i < n; i++)
+        expect(tensors[i].ndim <= TENREC_MAX_DIMS &&
+               storage_check_view(&tensors[i], TENREC_EINVAL, &err) == TENREC_OK);
+    expect(tensorlist_write(buf, sizeof buf, tensors, n, sizeof *tensors, true, &written, &err) ==
+               TENREC_OK &&
+           tensorlist_read(buf, written, tensors, n, sizeof *tensors, &err) == TENREC_OK);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+    static void (*const readers[])(const uint8_t *, size_t) = {
+        fuzz_hello, fuzz_brochure, fuzz_answer, fuzz_descriptor, fuzz_reply, fuzz_tensorlist,
+    };
+
+    if (len > 0)
+        readers[data[0] % (sizeof readers / sizeof readers[0])](data + 1, len - 1);
+    return 0;
+}
