@@ -1,0 +1,82 @@
+/* store.h - what is behind a store: one of three kinds, all with these
+ * operations. Keys arrive here with every prefix in front; deadlines are
+ * CLOCK_MONOTONIC nanoseconds; a deadline that has passed still lets the store
+ * itself be asked, but waits for nobody. */
+#ifndef TENREC_GROUP_STORE_H
+#define TENREC_GROUP_STORE_H
+
+#include <stdatomic.h>
+#include <tenrec/store.h>
+
+struct store_backend;
+
+struct store_value {
+    void *data; /* owns; a NUL follows that is not counted */
+    size_t len;
+};
+
+struct store_ops {
+    tenrec_status (*set)(struct store_backend *b, const char *key, const void *data, size_t len,
+                         uint64_t deadline_ns, tenrec_error *err);
+    tenrec_status (*add)(struct store_backend *b, const char *key, int64_t delta,
+                         uint64_t deadline_ns, int64_t *ret, tenrec_error *err);
+    tenrec_status (*compare_set)(struct store_backend *b, const char *key,
+                                 const struct store_value *expected,
+                                 const struct store_value *desired, uint64_t deadline_ns,
+                                 struct store_value *ret, tenrec_error *err);
+    /* Waits for all keys. When the deadline comes first: ETIMEDOUT without a
+     * text, and ret_missing[i] (n of them) says which. Reads the values into
+     * `ret` (n, zeroed; the caller frees them) unless that is NULL. */
+    tenrec_status (*get)(struct store_backend *b, const char *const *keys, size_t n,
+                         uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,
+                         tenrec_error *err);
+    /* ret_missing[i] for each key, without waiting. */
+    tenrec_status (*check)(struct store_backend *b, const char *const *keys, size_t n,
+                           uint64_t deadline_ns, bool *ret_missing, tenrec_error *err);
+    tenrec_status (*delete_key)(struct store_backend *b, const char *key, uint64_t deadline_ns,
+                                bool *ret, tenrec_error *err);
+    tenrec_status (*num_keys)(struct store_backend *b, uint64_t deadline_ns, int64_t *ret,
+                              tenrec_error *err);
+    void (*destroy)(struct store_backend *b);
+};
+
+struct store_backend {
+    const struct store_ops *ops;
+    atomic_uint refs;
+    char name[300]; /* "tcp store 127.0.0.1:29500" */
+};
+
+/* A handle of its own on `b`, of which it takes one reference (always); keys
+ * get `prefix` in front. */
+tenrec_status store_handle_new(struct store_backend *b, const char *prefix,
+                               struct tenrec_store **ret, tenrec_error *err);
+
+/* The kinds. `address` and `path` are what follows "://". */
+tenrec_status store_tcp_open(const char *host, uint16_t port, uint64_t deadline_ns,
+                             struct tenrec_store **ret, tenrec_error *err);
+/* num_workers: how many open it, so that the last to leave removes the file;
+ * 0 when nobody shall. */
+tenrec_status store_file_open(const char *path, uint32_t num_workers, uint64_t deadline_ns,
+                              struct tenrec_store **ret, tenrec_error *err);
+tenrec_status store_memory_open(const char *name, struct tenrec_store **ret, tenrec_error *err);
+
+/* As the public function, with a deadline, and telling which keys were missing
+ * at an ETIMEDOUT (ret_missing: n, or NULL; then the text names them). */
+tenrec_status store_wait_all(struct tenrec_store *s, const char *const *keys, size_t n,
+                             uint64_t deadline_ns, bool *ret_missing, tenrec_error *err);
+/* Waits for all and reads them. ret: n, filled only on success; free() each. */
+tenrec_status store_get_all(struct tenrec_store *s, const char *const *keys, size_t n,
+                            uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,
+                            tenrec_error *err);
+void store_values_free(struct store_value *values, size_t n);
+
+/* Does what torch's constructor waits for: counts this process at `init/`. */
+tenrec_status store_count_init(struct tenrec_store *s, uint64_t deadline_ns, tenrec_error *err);
+
+/* Milliseconds from now to a deadline, for the public functions. */
+int64_t store_left_ms(uint64_t deadline_ns);
+
+/* Whether a program's limit is none (negative); tells it. */
+tenrec_status store_deadline(int64_t ms, uint64_t *ret_ns, tenrec_error *err);
+
+#endif

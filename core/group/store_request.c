@@ -1,0 +1,194 @@
+#include "group/store_request.h"
+
+#include <tenrec/store.h>
+
+/* Layout of the arguments: k key, v value, i 64-bit number, u 32-bit number,
+ * K list of keys, M list of keys with values. */
+static const struct {
+    int8_t number_1_13;
+    int8_t number_2_2;
+    const char *layout;
+} ops[STORE_OP_COUNT] = {
+    [STORE_OP_NONE] = { -1, -1, "" },         [STORE_OP_VALIDATE] = { -1, 0, "u" },
+    [STORE_OP_SET] = { 0, 1, "kv" },          [STORE_OP_COMPARE_SET] = { 1, 2, "kvv" },
+    [STORE_OP_GET] = { 2, 3, "k" },           [STORE_OP_ADD] = { 3, 4, "ki" },
+    [STORE_OP_CHECK] = { 4, 5, "K" },         [STORE_OP_WAIT] = { 5, 6, "K" },
+    [STORE_OP_NUM_KEYS] = { 6, 7, "" },       [STORE_OP_WATCH_KEY] = { 7, -1, "k" },
+    [STORE_OP_DELETE_KEY] = { 8, 8, "k" },    [STORE_OP_APPEND] = { 9, 9, "kv" },
+    [STORE_OP_MULTI_GET] = { 10, 10, "K" },   [STORE_OP_MULTI_SET] = { 11, 11, "M" },
+    [STORE_OP_CANCEL_WAIT] = { 12, 12, "" },  [STORE_OP_PING] = { -1, 13, "u" },
+    [STORE_OP_QUEUE_PUSH] = { -1, 14, "kv" }, [STORE_OP_QUEUE_POP] = { -1, 15, "k" },
+    [STORE_OP_QUEUE_LEN] = { -1, 16, "k" },   [STORE_OP_LIST_KEYS] = { -1, 17, "" },
+    [STORE_OP_BARRIER] = { -1, 18, "ki" },
+};
+
+int store_op_number(enum store_dialect d, enum store_op op)
+{
+    return d == STORE_DIALECT_2_2 ? ops[op].number_2_2 : ops[op].number_1_13;
+}
+
+static enum store_op op_of(enum store_dialect d, uint8_t number)
+{
+    for (int op = STORE_OP_NONE + 1; op < STORE_OP_COUNT; op++)
+        if (store_op_number(d, (enum store_op)op) == number)
+            return (enum store_op)op;
+    return STORE_OP_NONE;
+}
+
+struct reader {
+    const uint8_t *data;
+    size_t len, at;
+    size_t need; /* set when there are too few bytes */
+    const char *why;
+};
+
+static bool want(struct reader *r, size_t n)
+{
+    if (n <= r->len - r->at)
+        return true;
+    if (r->at + n > STORE_MAX_REQUEST)
+        r->why = "request is longer than 32 MiB";
+    r->need = r->at + n;
+    return false;
+}
+
+static bool read_u64(struct reader *r, uint64_t *ret)
+{
+    if (!want(r, 8))
+        return false;
+    *ret = bytes_get_u64(r->data + r->at);
+    r->at += 8;
+    return true;
+}
+
+static bool read_u32(struct reader *r, int64_t *ret)
+{
+    if (!want(r, 4))
+        return false;
+    *ret = bytes_get_u32(r->data + r->at);
+    r->at += 4;
+    return true;
+}
+
+static bool read_blob(struct reader *r, size_t max, const char *why, struct span *ret)
+{
+    uint64_t n;
+
+    if (!read_u64(r, &n))
+        return false;
+    if (n > max) {
+        r->why = why;
+        return false;
+    }
+    if (!want(r, (size_t)n))
+        return false;
+    *ret = (struct span){ r->data + r->at, (size_t)n };
+    r->at += (size_t)n;
+    return true;
+}
+
+static bool read_key(struct reader *r, struct span *ret)
+{
+    return read_blob(r, TENREC_STORE_MAX_KEY, "key is longer than 8 KiB", ret);
+}
+
+static bool read_value(struct reader *r, struct span *ret)
+{
+    return read_blob(r, TENREC_STORE_MAX_VALUE, "value is longer than 8 MiB", ret);
+}
+
+static bool read_list(struct reader *r, bool pairs, struct store_request *ret)
+{
+    struct span ignored;
+    uint64_t n;
+    size_t at;
+
+    if (!read_u64(r, &n))
+        return false;
+    if (n > STORE_MAX_LIST) {
+        r->why = "more than 131072 keys in one request";
+        return false;
+    }
+    at = r->at;
+    for (uint64_t i = 0; i < n; i++)
+        if (!read_key(r, &ignored) || (pairs && !read_value(r, &ignored)))
+            return false;
+    ret->n = (size_t)n;
+    ret->list = (struct span){ r->data + at, r->at - at };
+    return true;
+}
+
+static bool read_argument(struct reader *r, char kind, struct store_request *ret, size_t *n_values)
+{
+    uint64_t u;
+
+    switch (kind) {
+    case 'k':
+        return read_key(r, &ret->key);
+    case 'v':
+        return read_value(r, &ret->value[(*n_values)++]);
+    case 'i':
+        if (!read_u64(r, &u))
+            return false;
+        ret->number = (int64_t)u;
+        return true;
+    case 'u':
+        return read_u32(r, &ret->number);
+    default:
+        return read_list(r, kind == 'M', ret);
+    }
+}
+
+enum store_parse store_request_parse(enum store_dialect d, const uint8_t *data, size_t len,
+                                     struct store_request *ret, const char **ret_why)
+{
+    struct reader r = { .data = data, .len = len };
+    size_t n_values = 0;
+
+    *ret = (struct store_request){ .len = 1 };
+    if (len == 0)
+        return STORE_PARSE_PART;
+    ret->op = op_of(d, data[0]);
+    if (ret->op == STORE_OP_NONE) {
+        *ret_why = "no such request";
+        return STORE_PARSE_BAD;
+    }
+    r.at = 1;
+    for (const char *kind = ops[ret->op].layout; *kind; kind++) {
+        if (read_argument(&r, *kind, ret, &n_values))
+            continue;
+        if (r.why) {
+            *ret_why = r.why;
+            return STORE_PARSE_BAD;
+        }
+        ret->len = r.need;
+        return STORE_PARSE_PART;
+    }
+    ret->len = r.at;
+    return STORE_PARSE_WHOLE;
+}
+
+struct span store_request_next(struct span *list)
+{
+    size_t n = (size_t)bytes_get_u64(list->data);
+    struct span blob = { list->data + 8, n };
+
+    list->data += 8 + n;
+    list->len -= 8 + n;
+    return blob;
+}
+
+enum store_dialect store_dialect_of(const uint8_t *data, size_t len)
+{
+    if (len == 0)
+        return STORE_DIALECT_UNKNOWN;
+    if (data[0] != 0)
+        return STORE_DIALECT_1_13;
+    for (size_t i = 1; i < 5; i++) {
+        if (i >= len)
+            return STORE_DIALECT_UNKNOWN;
+        if (data[i] != (uint8_t)(STORE_MAGIC >> (8 * (i - 1))))
+            return STORE_DIALECT_1_13;
+    }
+    return STORE_DIALECT_2_2;
+}

@@ -1,0 +1,84 @@
+/* store_request.h - requests of c10d's TCPStore: numbers and layout.
+ *
+ * The numbers changed over time and nothing on the wire names the table in
+ * use; the first bytes of a connection tell: those that know VALIDATE must
+ * begin with it. */
+#ifndef TENREC_GROUP_STORE_REQUEST_H
+#define TENREC_GROUP_STORE_REQUEST_H
+
+#include "group/bytes.h"
+
+enum store_op {
+    STORE_OP_NONE,
+    STORE_OP_VALIDATE,
+    STORE_OP_SET,
+    STORE_OP_COMPARE_SET,
+    STORE_OP_GET,
+    STORE_OP_ADD,
+    STORE_OP_CHECK,
+    STORE_OP_WAIT,
+    STORE_OP_NUM_KEYS,
+    STORE_OP_WATCH_KEY,
+    STORE_OP_DELETE_KEY,
+    STORE_OP_APPEND,
+    STORE_OP_MULTI_GET,
+    STORE_OP_MULTI_SET,
+    STORE_OP_CANCEL_WAIT,
+    STORE_OP_PING,
+    STORE_OP_QUEUE_PUSH,
+    STORE_OP_QUEUE_POP,
+    STORE_OP_QUEUE_LEN,
+    STORE_OP_LIST_KEYS,
+    STORE_OP_BARRIER,
+    STORE_OP_COUNT,
+};
+
+enum store_dialect {
+    STORE_DIALECT_UNKNOWN,
+    STORE_DIALECT_1_13, /* also takes what 2.0 added behind it */
+    STORE_DIALECT_2_2,
+};
+
+#define STORE_MAGIC 0x3C85F7CEu
+
+/* Bounds of one request; beyond them the connection is closed. */
+#define STORE_MAX_LIST 131072u               /* keys of a request */
+#define STORE_MAX_REQUEST ((size_t)32 << 20) /* bytes */
+
+/* The number of `op` on the wire, -1 when the dialect has none. */
+int store_op_number(enum store_dialect d, enum store_op op);
+
+struct span {
+    const uint8_t *data; /* borrows from the buffer that was parsed */
+    size_t len;
+};
+
+struct store_request {
+    enum store_op op;
+    struct span key;
+    struct span value[2]; /* SET: value; COMPARE_SET: expected, desired */
+    int64_t number;       /* ADD, BARRIER; VALIDATE and PING: the u32 */
+    size_t n;             /* keys or pairs of a list */
+    struct span list;     /* their blobs, one after the other */
+    size_t len;           /* bytes of the whole request */
+};
+
+enum store_parse {
+    STORE_PARSE_WHOLE,
+    STORE_PARSE_PART, /* ret->len: so many bytes at least are needed */
+    STORE_PARSE_BAD,  /* *ret_why says what is wrong with it */
+};
+
+/* Reads the request at the start of `data`. */
+enum store_parse store_request_parse(enum store_dialect d, const uint8_t *data, size_t len,
+                                     struct store_request *ret, const char **ret_why);
+
+/* Takes the next blob from a list that was parsed. */
+struct span store_request_next(struct span *list);
+
+/* Which dialect a connection speaks that begins so; UNKNOWN while there are
+ * too few bytes. A 1.13 SET (0) whose key length looks like the magic would be
+ * longer than a key may be, so the two cannot be mistaken. */
+enum store_dialect store_dialect_of(const uint8_t *data, size_t len);
+
+#endif

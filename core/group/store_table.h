@@ -1,0 +1,96 @@
+/* store_table.h - the keys of a store in this process: of the TCP server and of
+ * the in-process store. Not locked: its owner is one thread or holds a lock. */
+#ifndef TENREC_GROUP_STORE_TABLE_H
+#define TENREC_GROUP_STORE_TABLE_H
+
+#include "group/store_request.h"
+
+#include <tenrec/error.h>
+
+/* What somebody wants from a key that it hangs on. */
+enum store_link_kind {
+    STORE_LINK_WAIT,    /* until it is there */
+    STORE_LINK_WATCH,   /* every change */
+    STORE_LINK_BARRIER, /* until enough have come */
+};
+
+struct store_entry;
+
+/* One interest of `owner` in one key. */
+struct store_link {
+    enum store_link_kind kind;
+    void *owner;
+    struct store_entry *entry;
+    struct store_link *prev, *next;             /* of the entry, oldest first */
+    struct store_link *owner_prev, *owner_next; /* its owner's business */
+};
+
+struct store_item {
+    struct store_item *next;
+    size_t len;
+    uint8_t data[];
+};
+
+struct store_entry {
+    struct store_entry *chain;
+    uint64_t hash;
+    uint8_t *value; /* owns */
+    size_t value_len;
+    bool present;
+    struct store_link *first_link, *last_link;
+    struct store_item *first_item, **last_item; /* of a queue */
+    size_t n_items;
+    size_t n_barrier;
+    size_t key_len;
+    uint8_t key[];
+};
+
+struct store_table {
+    struct store_entry **bucket;
+    size_t n_buckets; /* a power of two */
+    size_t n_entries;
+    size_t n_keys; /* entries that are present */
+    size_t bytes;  /* memory in use, about */
+    size_t limit;  /* of bytes; 0 for none */
+};
+
+tenrec_status store_table_init(struct store_table *t, size_t limit);
+void store_table_finish(struct store_table *t);
+
+struct store_entry *store_table_find(const struct store_table *t, struct span key);
+/* The entry of `key`, made when missing; NULL at the limit or without memory.
+ * store_table_tidy it when nothing was put in. */
+struct store_entry *store_table_make(struct store_table *t, struct span key);
+/* Frees an entry that holds nothing any more. */
+void store_table_tidy(struct store_table *t, struct store_entry *e);
+
+/* ETOOBIG at the limit, ENOMEM; the old value stays then. */
+tenrec_status store_entry_set(struct store_table *t, struct store_entry *e, struct span value);
+tenrec_status store_entry_append(struct store_table *t, struct store_entry *e, struct span value);
+/* Adds to the decimal number. EINVAL when it is none or the sum overflows. */
+tenrec_status store_entry_add(struct store_table *t, struct store_entry *e, int64_t delta,
+                              int64_t *ret);
+/* Swaps when `expected` is there; *ret borrows what COMPARE_SET answers,
+ * *ret_changed says whether it stored. */
+tenrec_status store_entry_compare_set(struct store_table *t, struct store_entry *e,
+                                      struct span expected, struct span desired, struct span *ret,
+                                      bool *ret_changed);
+/* Takes the value away; the entry stays until it is tidied. */
+void store_entry_unset(struct store_table *t, struct store_entry *e);
+
+tenrec_status store_entry_push(struct store_table *t, struct store_entry *e, struct span value);
+struct store_item *store_entry_pop(struct store_table *t, struct store_entry *e); /* free() it */
+
+/* Whether WAIT and CHECK take the key as there: it has a value or a queue. */
+bool store_entry_there(const struct store_entry *e);
+
+/* NULL at the limit or without memory. */
+struct store_link *store_entry_link(struct store_table *t, struct store_entry *e,
+                                    enum store_link_kind kind, void *owner);
+/* Unhangs and frees the link; the entry is not tidied. */
+void store_link_drop(struct store_table *t, struct store_link *link);
+
+/* Parses a whole decimal number as ADD stores it. */
+bool store_number(struct span text, int64_t *ret);
+
+#endif

@@ -1,0 +1,475 @@
+/* The TCP store's client. A connection serves one call at a time, since a WAIT
+ * blocks it; idle ones are kept for the next calls. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "group/store.h"
+#include "group/store_conn.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define MAX_IDLE 8
+#define GRACE_MS 100        /* that the store itself gets to answer, at least */
+#define NAME_MISSING_MS 250 /* to find out which keys are missing */
+#define BATCH 256           /* requests that are sent before answers are read */
+#define RETRY_FIRST_MS 2
+#define RETRY_MOST_MS 200
+
+struct tcp_store {
+    struct store_backend backend;
+    enum store_dialect dialect;
+    struct address address[RESOLVE_MAX];
+    size_t n_addresses;
+    pthread_mutex_t lock; /* guards what follows */
+    struct store_conn *idle;
+    size_t n_idle;
+};
+
+/* One call: a connection that goes back to the others only when all went well. */
+struct call {
+    struct tcp_store *store;
+    struct store_conn *conn;
+    struct bytes request;
+    uint64_t deadline_ns;
+};
+
+static uint64_t later(uint64_t deadline_ns, uint64_t least_ms)
+{
+    uint64_t least = clock_deadline_ms(least_ms);
+
+    return deadline_ns > least ? deadline_ns : least;
+}
+
+/* The same error with another code. */
+static tenrec_status recode(tenrec_error *err, tenrec_status code)
+{
+    if (err)
+        err->code = code;
+    return code;
+}
+
+static void add_op(struct bytes *b, enum store_dialect d, enum store_op op)
+{
+    bytes_add_u8(b, (uint8_t)store_op_number(d, op));
+}
+
+/* A new connection begins with VALIDATE where the server knows it. */
+static tenrec_status connect_again(struct tcp_store *t, uint64_t deadline_ns,
+                                   struct store_conn **ret, tenrec_error *err)
+{
+    struct bytes hello = { 0 };
+    struct store_conn *c;
+    tenrec_status st = store_conn_open(t->address, t->n_addresses, deadline_ns, &c, err);
+
+    if (st != TENREC_OK)
+        return st == TENREC_ECONNECT ? recode(err, TENREC_EPEER_LOST) : st;
+    if (t->dialect == STORE_DIALECT_2_2) {
+        add_op(&hello, t->dialect, STORE_OP_VALIDATE);
+        bytes_add_u32(&hello, STORE_MAGIC);
+        st = store_conn_send(c, &hello, deadline_ns, err);
+        bytes_free(&hello);
+    }
+    if (st == TENREC_OK)
+        *ret = c;
+    else
+        store_conn_drop(c);
+    return st;
+}
+
+static struct store_conn *take_idle(struct tcp_store *t)
+{
+    struct store_conn *c;
+
+    for (;;) {
+        pthread_mutex_lock(&t->lock);
+        if ((c = t->idle)) {
+            t->idle = c->next;
+            t->n_idle--;
+        }
+        pthread_mutex_unlock(&t->lock);
+        if (!c || store_conn_quiet(c))
+            return c;
+        store_conn_drop(c); /* the server has closed it meanwhile */
+    }
+}
+
+static tenrec_status call_begin(struct call *c, struct store_backend *b, uint64_t deadline_ns,
+                                tenrec_error *err)
+{
+    struct tcp_store *t = (struct tcp_store *)b;
+
+    *c = (struct call){ .store = t, .deadline_ns = later(deadline_ns, GRACE_MS) };
+    if ((c->conn = take_idle(t)))
+        return TENREC_OK;
+    return connect_again(t, c->deadline_ns, &c->conn, err);
+}
+
+static void add_request(struct call *c, enum store_op op, const char *key)
+{
+    add_op(&c->request, c->store->dialect, op);
+    if (key)
+        bytes_add_text(&c->request, key);
+}
+
+static tenrec_status call_send(struct call *c, tenrec_error *err)
+{
+    tenrec_status st = store_conn_send(c->conn, &c->request, c->deadline_ns, err);
+
+    bytes_drop_front(&c->request, c->request.len);
+    return st;
+}
+
+static tenrec_status call_end(struct call *c, tenrec_status st, tenrec_error *err)
+{
+    struct tcp_store *t = c->store;
+
+    bytes_free(&c->request);
+    if (st == TENREC_OK) {
+        pthread_mutex_lock(&t->lock);
+        if (t->n_idle < MAX_IDLE) {
+            c->conn->next = t->idle;
+            t->idle = c->conn;
+            t->n_idle++;
+            c->conn = NULL;
+        }
+        pthread_mutex_unlock(&t->lock);
+    } else {
+        tenrec_error_prefix(err, "%s", t->backend.name);
+    }
+    store_conn_drop(c->conn);
+    return st;
+}
+
+/* SET is not answered, so the count of keys is asked behind it: what is set is
+ * there for every other connection when this returns. */
+static tenrec_status tcp_set(struct store_backend *b, const char *key, const void *data, size_t len,
+                             uint64_t deadline_ns, tenrec_error *err)
+{
+    struct call c;
+    int64_t n;
+    tenrec_status st = call_begin(&c, b, deadline_ns, err);
+
+    add_request(&c, STORE_OP_SET, key);
+    bytes_add_blob(&c.request, data, len);
+    add_request(&c, STORE_OP_NUM_KEYS, NULL);
+    if (st == TENREC_OK)
+        st = call_send(&c, err);
+    if (st == TENREC_OK)
+        st = store_conn_read_i64(c.conn, &n, c.deadline_ns, err);
+    return call_end(&c, st, err);
+}
+
+/* Reads one value without waiting for it. */
+static tenrec_status read_value(struct store_backend *b, const char *key, uint64_t deadline_ns,
+                                struct store_value *ret, tenrec_error *err)
+{
+    struct call c;
+    tenrec_status st = call_begin(&c, b, deadline_ns, err);
+
+    add_request(&c, STORE_OP_GET, key);
+    if (st == TENREC_OK)
+        st = call_send(&c, err);
+    if (st == TENREC_OK)
+        st = store_conn_read_blob(c.conn, &ret->data, &ret->len, c.deadline_ns, err);
+    return call_end(&c, st, err);
+}
+
+/* A server that cannot add only closes the connection: looks whether the value
+ * is the reason. */
+static tenrec_status explain_add(struct store_backend *b, const char *key, uint64_t deadline_ns,
+                                 tenrec_error *err)
+{
+    struct store_value value = { 0 };
+    tenrec_status st = TENREC_EPEER_LOST;
+    char *end;
+
+    if (read_value(b, key, deadline_ns, &value, NULL) != TENREC_OK)
+        return st;
+    errno = 0;
+    (void)strtoll(value.data, &end, 10);
+    if (value.len && (*end || errno == ERANGE || end == (char *)value.data))
+        st = tenrec_fail(err, TENREC_EINVAL, "%s cannot add to key \"%s\": \"%.32s\" is no number",
+                         b->name, key, (char *)value.data);
+    free(value.data);
+    return st;
+}
+
+static tenrec_status tcp_add(struct store_backend *b, const char *key, int64_t delta,
+                             uint64_t deadline_ns, int64_t *ret, tenrec_error *err)
+{
+    struct call c;
+    tenrec_status st = call_begin(&c, b, deadline_ns, err);
+
+    add_request(&c, STORE_OP_ADD, key);
+    bytes_add_u64(&c.request, (uint64_t)delta);
+    if (st == TENREC_OK)
+        st = call_send(&c, err);
+    if (st == TENREC_OK)
+        st = store_conn_read_i64(c.conn, ret, c.deadline_ns, err);
+    st = call_end(&c, st, err);
+    return st == TENREC_EPEER_LOST ? explain_add(b, key, deadline_ns, err) : st;
+}
+
+static tenrec_status tcp_compare_set(struct store_backend *b, const char *key,
+                                     const struct store_value *expected,
+                                     const struct store_value *desired, uint64_t deadline_ns,
+                                     struct store_value *ret, tenrec_error *err)
+{
+    struct call c;
+    tenrec_status st = call_begin(&c, b, deadline_ns, err);
+
+    add_request(&c, STORE_OP_COMPARE_SET, key);
+    bytes_add_blob(&c.request, expected->data, expected->len);
+    bytes_add_blob(&c.request, desired->data, desired->len);
+    if (st == TENREC_OK)
+        st = call_send(&c, err);
+    if (st == TENREC_OK)
+        st = store_conn_read_blob(c.conn, &ret->data, &ret->len, c.deadline_ns, err);
+    return call_end(&c, st, err);
+}
+
+/* One CHECK for each key, all under way at once. */
+static tenrec_status tcp_check(struct store_backend *b, const char *const *keys, size_t n,
+                               uint64_t deadline_ns, bool *ret_missing, tenrec_error *err)
+{
+    struct call c;
+    tenrec_status st = call_begin(&c, b, deadline_ns, err);
+
+    for (size_t at = 0; st == TENREC_OK && at < n; at += BATCH) {
+        size_t end = n - at < BATCH ? n : at + BATCH;
+        uint8_t missing = 0;
+        for (size_t i = at; i < end; i++) {
+            add_request(&c, STORE_OP_CHECK, NULL);
+            bytes_add_u64(&c.request, 1);
+            bytes_add_text(&c.request, keys[i]);
+        }
+        st = call_send(&c, err);
+        for (size_t i = at; st == TENREC_OK && i < end; i++) {
+            st = store_conn_read_u8(c.conn, &missing, c.deadline_ns, err);
+            ret_missing[i] = missing != 0;
+        }
+    }
+    return call_end(&c, st, err);
+}
+
+/* WAIT for all; ETIMEDOUT without a text that matters. */
+static tenrec_status wait_keys(struct store_backend *b, const char *const *keys, size_t n,
+                               uint64_t deadline_ns, tenrec_error *err)
+{
+    struct call c;
+    uint8_t answer = 0;
+    tenrec_status st = call_begin(&c, b, deadline_ns, err);
+
+    add_request(&c, STORE_OP_WAIT, NULL);
+    bytes_add_u64(&c.request, n);
+    for (size_t i = 0; i < n; i++)
+        bytes_add_text(&c.request, keys[i]);
+    if (st == TENREC_OK)
+        st = call_send(&c, err);
+    if (st == TENREC_OK)
+        st = store_conn_read_u8(c.conn, &answer, deadline_ns, err);
+    if (st == TENREC_OK && answer != 0)
+        st = tenrec_fail(err, TENREC_EPROTOCOL, "it answered a wait by %u, expected 0", answer);
+    return call_end(&c, st, err);
+}
+
+static tenrec_status read_values(struct store_backend *b, const char *const *keys, size_t n,
+                                 uint64_t deadline_ns, struct store_value *ret, tenrec_error *err)
+{
+    struct call c;
+    tenrec_status st = call_begin(&c, b, deadline_ns, err);
+
+    for (size_t at = 0; st == TENREC_OK && at < n; at += BATCH) {
+        size_t end = n - at < BATCH ? n : at + BATCH;
+        for (size_t i = at; i < end; i++)
+            add_request(&c, STORE_OP_GET, keys[i]);
+        st = call_send(&c, err);
+        for (size_t i = at; st == TENREC_OK && i < end; i++)
+            st = store_conn_read_blob(c.conn, &ret[i].data, &ret[i].len, c.deadline_ns, err);
+    }
+    return call_end(&c, st, err);
+}
+
+static tenrec_status tcp_get(struct store_backend *b, const char *const *keys, size_t n,
+                             uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,
+                             tenrec_error *err)
+{
+    tenrec_status st = TENREC_ETIMEDOUT;
+    tenrec_error why;
+    bool any = false;
+
+    if (!clock_passed(deadline_ns))
+        st = wait_keys(b, keys, n, deadline_ns, err);
+    if (st == TENREC_ETIMEDOUT) {
+        st = tcp_check(b, keys, n, clock_deadline_ms(NAME_MISSING_MS), ret_missing, &why);
+        if (st != TENREC_OK) {
+            tenrec_error_prefix(&why, "waited for key \"%s\"", keys[0]);
+            if (err)
+                *err = why;
+            /* A store that is silent is gone, and not merely without the key. */
+            return st == TENREC_ETIMEDOUT ? recode(err, TENREC_EPEER_LOST) : st;
+        }
+        for (size_t i = 0; i < n; i++)
+            any |= ret_missing[i];
+        if (any)
+            return TENREC_ETIMEDOUT;
+    }
+    if (st == TENREC_OK && ret)
+        st = read_values(b, keys, n, deadline_ns, ret, err);
+    return st == TENREC_ETIMEDOUT ? recode(err, TENREC_EPEER_LOST) : st;
+}
+
+static tenrec_status tcp_delete(struct store_backend *b, const char *key, uint64_t deadline_ns,
+                                bool *ret, tenrec_error *err)
+{
+    struct call c;
+    int64_t n = 0;
+    tenrec_status st = call_begin(&c, b, deadline_ns, err);
+
+    add_request(&c, STORE_OP_DELETE_KEY, key);
+    if (st == TENREC_OK)
+        st = call_send(&c, err);
+    if (st == TENREC_OK)
+        st = store_conn_read_i64(c.conn, &n, c.deadline_ns, err);
+    *ret = n > 0;
+    return call_end(&c, st, err);
+}
+
+static tenrec_status tcp_num_keys(struct store_backend *b, uint64_t deadline_ns, int64_t *ret,
+                                  tenrec_error *err)
+{
+    struct call c;
+    tenrec_status st = call_begin(&c, b, deadline_ns, err);
+
+    add_request(&c, STORE_OP_NUM_KEYS, NULL);
+    if (st == TENREC_OK)
+        st = call_send(&c, err);
+    if (st == TENREC_OK)
+        st = store_conn_read_i64(c.conn, ret, c.deadline_ns, err);
+    return call_end(&c, st, err);
+}
+
+static void tcp_destroy(struct store_backend *b)
+{
+    struct tcp_store *t = (struct tcp_store *)b;
+    struct store_conn *c;
+
+    while ((c = t->idle)) {
+        t->idle = c->next;
+        store_conn_drop(c);
+    }
+    pthread_mutex_destroy(&t->lock);
+    free(t);
+}
+
+static const struct store_ops tcp_ops = {
+    .set = tcp_set,
+    .add = tcp_add,
+    .compare_set = tcp_compare_set,
+    .get = tcp_get,
+    .check = tcp_check,
+    .delete_key = tcp_delete,
+    .num_keys = tcp_num_keys,
+    .destroy = tcp_destroy,
+};
+
+/* Sends `hello` and reads `len` bytes of answer on a connection of its own,
+ * which is kept in t->idle when that worked. */
+static tenrec_status probe(struct tcp_store *t, const uint8_t *hello, size_t hello_len,
+                           uint8_t *answer, size_t len, uint64_t deadline_ns, tenrec_error *err)
+{
+    struct bytes request = { 0 };
+    struct store_conn *c;
+    tenrec_status st = store_conn_open(t->address, t->n_addresses, deadline_ns, &c, err);
+
+    if (st != TENREC_OK)
+        return st;
+    bytes_add(&request, hello, hello_len);
+    st = store_conn_send(c, &request, deadline_ns, err);
+    bytes_free(&request);
+    if (st == TENREC_OK)
+        st = store_conn_read(c, answer, len, deadline_ns, err);
+    if (st != TENREC_OK) {
+        store_conn_drop(c);
+        if (st == TENREC_ETIMEDOUT)
+            st = tenrec_fail(err, TENREC_EPROTOCOL,
+                             "it takes connections but does not answer as a c10d store");
+        return st;
+    }
+    c->next = t->idle;
+    t->idle = c;
+    t->n_idle = 1;
+    return TENREC_OK;
+}
+
+/* Finds out which numbers the server uses. One that does not know VALIDATE
+ * takes the question for a SET with an absurd key and closes that connection;
+ * then a count of keys in the older numbers tells whether it is a store. */
+static tenrec_status find_dialect(struct tcp_store *t, uint64_t deadline_ns, tenrec_error *err)
+{
+    static const uint8_t newer[] = { 0x00, 0xce, 0xf7, 0x85, 0x3c, 0x0d, 0xff, 0xff, 0xff, 0xff };
+    static const uint8_t older[] = { 0x06 };
+    uint8_t answer[8];
+    tenrec_status st;
+
+    t->dialect = STORE_DIALECT_2_2;
+    st = probe(t, newer, sizeof newer, answer, 4, deadline_ns, err);
+    if (st == TENREC_OK && bytes_get_u32(answer) != 0xffffffffu)
+        return tenrec_fail(err, TENREC_EPROTOCOL, "it does not answer as a c10d store");
+    if (st != TENREC_EPEER_LOST)
+        return st;
+    t->dialect = STORE_DIALECT_1_13;
+    return probe(t, older, sizeof older, answer, 8, deadline_ns, err);
+}
+
+/* One attempt: look the host up, connect, find the dialect. */
+static tenrec_status attempt(struct tcp_store *t, const char *host, uint16_t port,
+                             uint64_t deadline_ns, tenrec_error *err)
+{
+    tenrec_status st = resolve_host(host, port, deadline_ns, t->address, &t->n_addresses, err);
+
+    return st == TENREC_OK ? find_dialect(t, deadline_ns, err) : st;
+}
+
+/* Sleeps the gap before the next attempt, but not beyond the deadline. */
+static void pause_ms(uint64_t *gap_ms, uint64_t deadline_ns)
+{
+    int left = clock_left_ms(deadline_ns);
+    uint64_t ms = left >= 0 && (uint64_t)left < *gap_ms ? (uint64_t)left : *gap_ms;
+
+    usleep((useconds_t)(ms * 1000));
+    *gap_ms = *gap_ms * 2 > RETRY_MOST_MS ? RETRY_MOST_MS : *gap_ms * 2;
+}
+
+tenrec_status store_tcp_open(const char *host, uint16_t port, uint64_t deadline_ns,
+                             struct tenrec_store **ret, tenrec_error *err)
+{
+    uint64_t gap_ms = RETRY_FIRST_MS, since_ns = clock_now_ns();
+    struct tcp_store *t = memory_new(1, sizeof *t);
+    tenrec_status st;
+
+    if (!t)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a store");
+    t->backend.ops = &tcp_ops;
+    atomic_init(&t->backend.refs, 1);
+    pthread_mutex_init(&t->lock, NULL);
+    snprintf(t->backend.name, sizeof t->backend.name,
+             strchr(host, ':') ? "tcp store [%s]:%u" : "tcp store %s:%u", host, port);
+    deadline_ns = later(deadline_ns, GRACE_MS);
+    while ((st = attempt(t, host, port, deadline_ns, err)) != TENREC_OK &&
+           (st == TENREC_ECONNECT || st == TENREC_EPEER_LOST || st == TENREC_ETIMEDOUT) &&
+           !clock_passed(deadline_ns))
+        pause_ms(&gap_ms, deadline_ns);
+    if (st == TENREC_OK) {
+        log_line(TENREC_LOG_DEBUG, "store", "%s speaks the numbers of torch %s", t->backend.name,
+                 t->dialect == STORE_DIALECT_2_2 ? "2.2" : "1.13");
+        return store_handle_new(&t->backend, "/", ret, err);
+    }
+    tenrec_error_prefix(err, "cannot reach %s within %llu ms", t->backend.name,
+                        (unsigned long long)((clock_now_ns() - since_ns) / 1000000u));
+    tcp_destroy(&t->backend);
+    return st;
+}
