@@ -1,0 +1,90 @@
+"""cases.py - runs the functions of a file as test cases and prints TAP.
+
+A case is a function whose name says what is expected; it fails by raising.
+"""
+import os
+import subprocess
+import sys
+import time
+import traceback
+
+LIMIT_S = 60 * (5 if os.environ.get("TENREC_TEST_WRAPPER") else 1)
+
+
+class Failed(Exception):
+    """What was expected did not happen."""
+
+
+def equal(got, wanted, what="value"):
+    if got != wanted:
+        raise Failed(f"{what} is {got!r}, expected {wanted!r}")
+
+
+def contains(text, part):
+    if part not in text:
+        raise Failed(f"{part!r} is not in {text!r}")
+
+
+def true(condition, what):
+    if not condition:
+        raise Failed(what)
+
+
+def one_line(text):
+    """Errors are one line on stderr."""
+    true(text.endswith("\n") and text.count("\n") == 1, f"not one line: {text!r}")
+    return text
+
+
+def environment(**more):
+    """Ours without what a caller of the tests may have set for itself."""
+    ours = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
+    kept = {"TENREC_PLUGIN_PATH"}
+    env = {k: v for k, v in os.environ.items()
+           if k in kept or (k not in ours and not k.startswith("TENREC_"))}
+    env.update(more)
+    return env
+
+
+def run(*args, env=None, text=True, **more):
+    return subprocess.run([str(a) for a in args], capture_output=True, text=text, timeout=LIMIT_S,
+                          env=env or environment(), check=False, **more)
+
+
+def start(*args, env=None, **more):
+    return subprocess.Popen([str(a) for a in args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True, env=env or environment(), **more)
+
+
+def until(condition, what):
+    """Polls until condition() holds."""
+    deadline = time.monotonic() + LIMIT_S
+    while not condition():
+        if time.monotonic() > deadline:
+            raise Failed(f"{what} did not come true in {LIMIT_S} s")
+        time.sleep(0.01)
+
+
+def alive(pid):
+    """False for a process that is gone, or ended and not yet collected."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def main(namespace, prefix):
+    found = [(n, f) for n, f in namespace.items() if n.startswith(prefix) and callable(f)]
+    failed = 0
+    print(f"1..{len(found)}")
+    for i, (name, case) in enumerate(found, 1):
+        try:
+            case()
+            print(f"ok {i} - {name}", flush=True)
+        except Exception:  # pylint: disable=broad-except
+            failed += 1
+            print(f"not ok {i} - {name}")
+            for line in traceback.format_exc().splitlines():
+                print(f"# {line}", flush=True)
+    sys.exit(1 if failed else 0)

@@ -1,0 +1,72 @@
+/* main.c - the `tenrec` command: a table of sub-commands. */
+#include "tool.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <tenrec/tenrec.h>
+
+static const struct tool *const tools[] = { &tool_info, &tool_check, &tool_run, &tool_perf };
+
+#define N_TOOLS (sizeof tools / sizeof tools[0])
+
+static const struct tool *find(const char *name)
+{
+    for (size_t i = 0; i < N_TOOLS; i++)
+        if (!strcmp(tools[i]->name, name))
+            return tools[i];
+    return NULL;
+}
+
+static void print_overview(FILE *to)
+{
+    fprintf(to, "usage: tenrec COMMAND ...\n\n");
+    for (size_t i = 0; i < N_TOOLS; i++)
+        fprintf(to, "  %-8s%s\n", tools[i]->name, tools[i]->summary);
+    fprintf(to, "  %-8s%s\n", "help", "this, or 'tenrec help COMMAND' for one of them");
+    fprintf(to, "\n'tenrec --version' prints the version.\n");
+}
+
+static int unknown(const char *name)
+{
+    fprintf(stderr, "tenrec: no command '%s'; the commands are", name);
+    for (size_t i = 0; i < N_TOOLS; i++)
+        fprintf(stderr, " %s,", tools[i]->name);
+    fprintf(stderr, " help\n");
+    return TOOL_MISUSED;
+}
+
+static int help(const char *name)
+{
+    const struct tool *t;
+
+    if (!name) {
+        print_overview(stdout);
+        return TOOL_OK;
+    }
+    t = find(name);
+    if (!t)
+        return unknown(name);
+    tool_print_help(t);
+    return TOOL_OK;
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : NULL;
+    const struct tool *t;
+
+    if (!name) {
+        print_overview(stderr);
+        return TOOL_MISUSED;
+    }
+    if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h"))
+        return help(argc > 2 ? argv[2] : NULL);
+    if (!strcmp(name, "version") || !strcmp(name, "--version") || !strcmp(name, "-V")) {
+        printf("tenrec %s\n", tenrec_version());
+        return TOOL_OK;
+    }
+    t = find(name);
+    if (!t)
+        return unknown(name);
+    return t->main(t, argc - 1, argv + 1);
+}

@@ -1,0 +1,78 @@
+/* run.c - `tenrec run`: N local workers of one program. */
+#include "tool.h"
+#include "workers.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_WORKERS 32768 /* ids are 16 bit */
+
+static int run_main(const struct tool *self, int argc, char **argv)
+{
+    static const struct option option[] = {
+        { "config", required_argument, NULL, 'c' },
+        { "grace", required_argument, NULL, 'g' },
+        { "num-workers", required_argument, NULL, 'n' },
+        { "help", no_argument, NULL, 'h' },
+        { NULL, 0, NULL, 0 },
+    };
+    struct workers_plan plan = { .tool = self, .grace_ms = 10000, .prefix = true };
+    const char *config = getenv("TENREC_CONFIG");
+    char *path = NULL;
+    int64_t n = 0;
+    int c;
+
+    opterr = 0;
+    while ((c = getopt_long(argc, argv, "+:n:c:g:h", option, NULL)) != -1) {
+        if (c == 'h') {
+            tool_print_help(self);
+            return TOOL_OK;
+        } else if (c == 'c') {
+            config = optarg;
+        } else if (c == 'n') {
+            if (!tool_number(optarg, 1, MOST_WORKERS, &n))
+                return tool_misuse(self, "-n is '%s', expected a number from 1 to %d", optarg,
+                                   MOST_WORKERS);
+        } else if (c == 'g') {
+            if (!tool_duration(optarg, &plan.grace_ms))
+                return tool_misuse(self, "--grace is '%s', expected a duration as 500ms or 10s",
+                                   optarg);
+        } else {
+            return tool_bad_option(self, c, argv);
+        }
+    }
+    if (!n)
+        return tool_misuse(self, "how many workers? give -n N");
+    if (optind >= argc)
+        return tool_misuse(self, "which program? give it after the options");
+    if (config && *config && !tool_readable(config, &path))
+        return tool_fail(self, "cannot read the config '%s': %s", config, strerror(errno));
+    plan.n = (int)n;
+    plan.config = path;
+    plan.argv = argv + optind;
+    c = workers_run(&plan);
+    free(path);
+    return c;
+}
+
+const struct tool tool_run = {
+    .name = "run",
+    .usage = "-n N [--config F] [--grace D] [--] PROGRAM ARGS",
+    .summary = "start N workers on this machine",
+    .help =
+        "Starts N processes of PROGRAM with RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE,\n"
+        "MASTER_ADDR and MASTER_PORT set as torchrun does, serves the store that they meet in,\n"
+        "puts \"[rank] \" before each line they write, and waits for their end.\n"
+        "\n"
+        "When one fails the others are ended (SIGTERM, then SIGKILL). The exit status is that\n"
+        "of the worker that failed first, 128 + N when signal N killed it, 127 when PROGRAM\n"
+        "was not found, else 0. SIGINT, SIGTERM, SIGHUP and SIGQUIT are forwarded; a second\n"
+        "one kills. Workers read nothing from the terminal: their stdin is /dev/null.\n"
+        "\n"
+        "  -n, --num-workers N  how many\n"
+        "  -c, --config F       the config of all workers, in TENREC_CONFIG\n"
+        "  -g, --grace D        from SIGTERM to SIGKILL, as 500ms or 10s (default)",
+    .main = run_main,
+};

@@ -1,0 +1,123 @@
+#include "tool.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+TENREC_PRINTF(2, 0)
+static void complain(const struct tool *self, const char *fmt, va_list ap)
+{
+    fflush(stdout);
+    fprintf(stderr, "tenrec %s: ", self->name);
+    vfprintf(stderr, fmt, ap);
+}
+
+int tool_fail(const struct tool *self, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    complain(self, fmt, ap);
+    va_end(ap);
+    fputc('\n', stderr);
+    return TOOL_FAILED;
+}
+
+int tool_misuse(const struct tool *self, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    complain(self, fmt, ap);
+    va_end(ap);
+    fprintf(stderr, "; see 'tenrec help %s'\n", self->name);
+    return TOOL_MISUSED;
+}
+
+int tool_bad_option(const struct tool *self, int got, char **argv)
+{
+    const char *word = argv[optind - 1];
+
+    if (got == ':')
+        return tool_misuse(self, "option '%s' needs a value", word);
+    if (optopt && strncmp(word, "--", 2) != 0)
+        return tool_misuse(self, "unknown option '-%c'", optopt);
+    if (optopt)
+        return tool_misuse(self, "option '%s' takes no value", word);
+    return tool_misuse(self, "unknown option '%s'", word);
+}
+
+void tool_print_help(const struct tool *self)
+{
+    printf("usage: tenrec %s %s\n\n%s\n", self->name, self->usage, self->help);
+}
+
+bool tool_number(const char *text, int64_t min, int64_t max, int64_t *ret)
+{
+    char *end;
+    long long v;
+
+    if (*text < '0' || *text > '9')
+        return false;
+    errno = 0;
+    v = strtoll(text, &end, 10);
+    if (errno || *end || v < min || v > max)
+        return false;
+    *ret = v;
+    return true;
+}
+
+struct unit {
+    const char *name;
+    uint64_t factor;
+};
+
+static bool with_unit(const char *text, const struct unit *unit, uint64_t *ret)
+{
+    char *end;
+    double v;
+
+    if (*text < '0' || *text > '9')
+        return false;
+    v = strtod(text, &end);
+    for (; unit->name; unit++)
+        if (!strcmp(end, unit->name)) {
+            v *= (double)unit->factor;
+            if (!(v < 1e18))
+                return false;
+            *ret = (uint64_t)v;
+            return true;
+        }
+    return false;
+}
+
+bool tool_duration(const char *text, uint64_t *ret_ms)
+{
+    static const struct unit unit[] = {
+        { "ms", 1 }, { "s", 1000 }, { "m", 60000 }, { "h", 3600000 }, { NULL, 0 }
+    };
+
+    return with_unit(text, unit, ret_ms);
+}
+
+bool tool_size(const char *text, uint64_t *ret_bytes)
+{
+    static const struct unit unit[] = {
+        { "", 1 },           { "B", 1 },           { "kB", 1000 },
+        { "MB", 1000000 },   { "GB", 1000000000 }, { "KiB", 1u << 10 },
+        { "MiB", 1u << 20 }, { "GiB", 1u << 30 },  { NULL, 0 }
+    };
+
+    return with_unit(text, unit, ret_bytes);
+}
+
+bool tool_readable(const char *path, char **ret)
+{
+    if (access(path, R_OK))
+        return false;
+    *ret = realpath(path, NULL);
+    return *ret != NULL;
+}
