@@ -1,11 +1,11 @@
 /* main.c - the `tenrec` command: a table of sub-commands. */
 #include "tool.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <tenrec/tenrec.h>
 
-static const struct tool *const tools[] = { &tool_info, &tool_check, &tool_run, &tool_perf };
+static const struct tool *const tools[] = { &tool_info, &tool_check };
 
 #define N_TOOLS (sizeof tools / sizeof tools[0])
 
@@ -50,7 +50,7 @@ static int help(const char *name)
     return TOOL_OK;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : NULL;
     const struct tool *t;
@@ -62,11 +62,23 @@ int main(int argc, char **argv)
     if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h"))
         return help(argc > 2 ? argv[2] : NULL);
     if (!strcmp(name, "version") || !strcmp(name, "--version") || !strcmp(name, "-V")) {
-        printf("tenrec %s\n", tenrec_version());
+        printf("tenrec %s\n", TENREC_VERSION);
         return TOOL_OK;
     }
     t = find(name);
     if (!t)
         return unknown(name);
     return t->main(t, argc - 1, argv + 1);
+}
+
+int main(int argc, char **argv)
+{
+    int rc = run(argc, argv);
+
+    /* What was printed may still have met a full disk. */
+    if (fflush(stdout) || ferror(stdout)) {
+        fprintf(stderr, "tenrec: cannot write to stdout: %s\n", strerror(errno));
+        return rc ? rc : TOOL_FAILED;
+    }
+    return rc;
 }

@@ -1,4 +1,5 @@
 /* run.c - `tenrec run`: N local workers of one program. */
+#include "config/quantity.h"
 #include "tool.h"
 #include "workers.h"
 
@@ -21,6 +22,7 @@ static int run_main(const struct tool *self, int argc, char **argv)
     struct workers_plan plan = { .tool = self, .grace_ms = 10000, .prefix = true };
     const char *config = getenv("TENREC_CONFIG");
     char *path = NULL;
+    tenrec_error err;
     int64_t n = 0;
     int c;
 
@@ -36,9 +38,8 @@ static int run_main(const struct tool *self, int argc, char **argv)
                 return tool_misuse(self, "-n is '%s', expected a number from 1 to %d", optarg,
                                    MOST_WORKERS);
         } else if (c == 'g') {
-            if (!tool_duration(optarg, &plan.grace_ms))
-                return tool_misuse(self, "--grace is '%s', expected a duration as 500ms or 10s",
-                                   optarg);
+            if (quantity_duration(optarg, false, &plan.grace_ms, &err))
+                return tool_misuse(self, "--grace: %s", err.text);
         } else {
             return tool_bad_option(self, c, argv);
         }

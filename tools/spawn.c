@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pty.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,20 +43,28 @@ static bool open_terminal(int narrower, int pair[2])
 {
     struct winsize size;
     struct termios t;
+    const char *name;
 
     if (ioctl(1, TIOCGWINSZ, &size))
         memset(&size, 0, sizeof size);
     if (size.ws_col > narrower)
         size.ws_col = (unsigned short)(size.ws_col - narrower);
-    if (openpty(&pair[0], &pair[1], NULL, NULL, &size))
+    pair[0] = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (pair[0] < 0)
         return false;
+    name = grantpt(pair[0]) || unlockpt(pair[0]) ? NULL : ptsname(pair[0]);
+    pair[1] = name ? open(name, O_RDWR | O_NOCTTY | O_CLOEXEC) : -1;
+    if (pair[1] < 0) {
+        close(pair[0]);
+        pair[0] = -1;
+        return false;
+    }
+    ioctl(pair[1], TIOCSWINSZ, &size);
     if (!tcgetattr(pair[1], &t)) {
         t.c_oflag &= ~(tcflag_t)OPOST;
         t.c_lflag &= ~(tcflag_t)ECHO;
         tcsetattr(pair[1], TCSANOW, &t);
     }
-    fcntl(pair[0], F_SETFD, FD_CLOEXEC);
-    fcntl(pair[1], F_SETFD, FD_CLOEXEC);
     return true;
 }
 

@@ -70,50 +70,6 @@ bool tool_number(const char *text, int64_t min, int64_t max, int64_t *ret)
     return true;
 }
 
-struct unit {
-    const char *name;
-    uint64_t factor;
-};
-
-static bool with_unit(const char *text, const struct unit *unit, uint64_t *ret)
-{
-    char *end;
-    double v;
-
-    if (*text < '0' || *text > '9')
-        return false;
-    v = strtod(text, &end);
-    for (; unit->name; unit++)
-        if (!strcmp(end, unit->name)) {
-            v *= (double)unit->factor;
-            if (!(v < 1e18))
-                return false;
-            *ret = (uint64_t)v;
-            return true;
-        }
-    return false;
-}
-
-bool tool_duration(const char *text, uint64_t *ret_ms)
-{
-    static const struct unit unit[] = {
-        { "ms", 1 }, { "s", 1000 }, { "m", 60000 }, { "h", 3600000 }, { NULL, 0 }
-    };
-
-    return with_unit(text, unit, ret_ms);
-}
-
-bool tool_size(const char *text, uint64_t *ret_bytes)
-{
-    static const struct unit unit[] = {
-        { "", 1 },           { "B", 1 },           { "kB", 1000 },
-        { "MB", 1000000 },   { "GB", 1000000000 }, { "KiB", 1u << 10 },
-        { "MiB", 1u << 20 }, { "GiB", 1u << 30 },  { NULL, 0 }
-    };
-
-    return with_unit(text, unit, ret_bytes);
-}
-
 bool tool_readable(const char *path, char **ret)
 {
     if (access(path, R_OK))

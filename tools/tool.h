@@ -40,13 +40,6 @@ void tool_print_help(const struct tool *self);
 /* Reads a decimal number from `min` to `max`; false when `text` is none. */
 bool tool_number(const char *text, int64_t min, int64_t max, int64_t *ret);
 
-/* Reads "250ms", "10s", "2m" or "1h" to milliseconds; false when `text` is
- * none of these. */
-bool tool_duration(const char *text, uint64_t *ret_ms);
-
-/* Reads "512", "64KiB", "1MiB", "1GiB" (or kB, MB, GB) to bytes. */
-bool tool_size(const char *text, uint64_t *ret_bytes);
-
 /* The absolute path of an existing, readable file; false (with errno) when it
  * is none. ret is free()d by the caller. */
 bool tool_readable(const char *path, char **ret);

@@ -5,6 +5,7 @@ A case is a function whose name says what is expected; it fails by raising.
 import os
 import subprocess
 import sys
+import threading
 import time
 import traceback
 
@@ -62,7 +63,7 @@ def until(condition, what):
     while not condition():
         if time.monotonic() > deadline:
             raise Failed(f"{what} did not come true in {LIMIT_S} s")
-        time.sleep(0.01)
+        threading.Event().wait(0.01)
 
 
 def alive(pid):

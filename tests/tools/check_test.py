@@ -1,0 +1,119 @@
+"""check_test.py TENREC - the contract of `tenrec check`."""
+import os
+import sys
+import tempfile
+
+from cases import contains, environment, equal, main, one_line, run, true
+
+TENREC = sys.argv[1]
+
+GOOD = """backend: faulty
+backends:
+  echo: { plugin: echo, options: { refuse: true } }
+  faulty: { plugin: faulty, wraps: echo, options: { num_fail_sends: 2 } }
+"""
+
+
+def check(text, env=None):
+    """Exit status, stdout and stderr, where F stands for the file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/a.yaml"
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+        got = run(TENREC, "check", path, env=env)
+        return got.returncode, got.stdout.replace(path, "F"), got.stderr.replace(path, "F")
+
+
+def refused(text, place, part, env=None):
+    status, out, errors = check(text, env)
+    equal((status, out), (1, ""))
+    true(one_line(errors).startswith(place), f"{errors!r} does not begin with {place!r}")
+    contains(errors, part)
+
+
+def check_accepts_a_good_config():
+    status, out, errors = check(GOOD)
+    equal((status, errors), (0, ""))
+    contains(out, "F: ok, 2 backends: echo, faulty (wraps echo)")
+
+
+def check_names_the_place_of_an_unknown_key():
+    refused("bakend: echo\n" + GOOD, "F:1:1: ", "'backend'")
+
+
+def check_names_the_place_of_an_unknown_option():
+    refused(GOOD.replace("refuse", "refuze"), "F:3:36: ", "did you mean 'refuse'")
+
+
+def check_names_the_place_of_a_wrong_value():
+    refused(GOOD.replace("true", "maybe"), "F:3:44: ", "'maybe'")
+
+
+def check_names_the_place_of_a_key_that_is_there_twice():
+    refused(GOOD + "backend: echo\n", "F:5:1: ", "backend")
+
+
+def check_names_the_place_of_broken_yaml():
+    refused("backend: [echo\n", "F:", "")
+    refused("backend: echo\n\tbackends: x\n", "F:2:", "")
+
+
+def check_names_the_place_of_a_missing_plugin():
+    refused(GOOD.replace("plugin: echo", "plugin: eco"), "F:3:19: ", "did you mean 'echo'")
+
+
+def check_refuses_a_backend_that_is_not_there():
+    refused(GOOD.replace("backend: faulty", "backend: fault"), "F:1:10: ", "'faulty'")
+
+
+def check_refuses_to_wrap_what_is_not_there():
+    refused(GOOD.replace("wraps: echo", "wraps: ech"), "F:4:36: ", "'echo'")
+
+
+def check_refuses_a_wrapper_without_anything_inside():
+    refused(GOOD.replace(" wraps: echo,", ""), "F:4:3: ", "wraps")
+
+
+def check_refuses_wraps_of_what_wraps_nothing():
+    refused("backend: a\nbackends:\n  a: { plugin: echo, wraps: b }\n  b: { plugin: echo }\n",
+            "F:3:", "wraps nothing")
+
+
+def check_refuses_a_ring():
+    refused(GOOD.replace("plugin: echo,", "plugin: echo, wraps: faulty,"), "F:", "wraps itself")
+
+
+def check_refuses_a_plugin_file_that_is_none():
+    refused(GOOD.replace("plugin: echo", "plugin: /etc/passwd"), "F:3:19: ", "/etc/passwd")
+
+
+def check_refuses_a_wrong_setting_of_the_worker():
+    refused("worker: { rpc_timeout: 60 }\n" + GOOD, "F:1:24: ", "60")
+
+
+def check_refuses_an_empty_file():
+    status, out, errors = check("")
+    equal((status, out), (1, ""))
+    one_line(errors)
+
+
+def check_refuses_a_file_that_is_not_there():
+    got = run(TENREC, "check", "/nonexistent/a.yaml")
+    equal((got.returncode, got.stdout), (1, ""))
+    contains(one_line(got.stderr), "/nonexistent/a.yaml")
+
+
+def check_looks_at_the_environment_too():
+    refused(GOOD, "tenrec check: environment TENREC_BACKEND", "'nosuch'", environment(TENREC_BACKEND="nosuch"))
+    refused(GOOD, "tenrec check: environment TENREC_BACKENDS__ECHO__REFUSE", "'x'",
+            environment(TENREC_BACKENDS__ECHO__REFUSE="x"))
+
+
+def check_takes_one_file():
+    for args in ([], ["a", "b"], ["--what", "a"]):
+        got = run(TENREC, "check", *args)
+        equal((got.returncode, got.stdout), (2, ""))
+        contains(one_line(got.stderr), "tenrec help check")
+
+
+main(globals(), "check_")

@@ -1,0 +1,155 @@
+"""info_test.py TENREC - the contract of `tenrec info`, `help` and `--version`."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from cases import contains, environment, equal, main, one_line, run, true
+
+TENREC = sys.argv[1]
+
+CONFIG = """backend: faulty
+backends:
+  echo: { plugin: echo, options: { refuse: true } }
+  faulty: { plugin: faulty, wraps: echo }
+"""
+
+
+def info(*args, env=None):
+    got = run(TENREC, "info", "--json", *args, env=env)
+    equal((got.returncode, got.stderr), (0, ""))
+    return json.loads(got.stdout)
+
+
+def with_config(text, env=None):
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
+        f.write(text)
+        f.flush()
+        values = {v["key"]: v for v in info("--config", f.name, env=env)["values"]}
+        return values, f.name
+
+
+def backend(name, env=None):
+    found = [b for b in info(env=env)["backends"] if b["name"] == name]
+    equal(len(found), 1, f"backends called {name}")
+    return found[0]
+
+
+def info_lists_the_plugins_that_it_finds():
+    echo = backend("echo")
+    true(echo["path"].endswith("/echo.so"), f"path is {echo['path']}")
+    true(echo["version"] and echo["summary"] and echo["abi"], f"something is missing: {echo}")
+    true("loopback_only" in echo["flags"], f"flags are {echo['flags']}")
+    true("wraps" in backend("faulty")["flags"], "faulty does not say that it wraps")
+
+
+def info_tells_type_default_and_help_of_every_option():
+    for b in info()["backends"]:
+        for option in b["options"]:
+            true(option["name"] and option["type"] and option["help"], f"incomplete: {option}")
+            true(isinstance(option["default"], str), f"no default: {option}")
+    equal({o["name"]: o["default"] for o in backend("echo")["options"]}["refuse"], "false")
+
+
+def info_says_why_a_plugin_cannot_be_used():
+    with tempfile.TemporaryDirectory() as folder:
+        with open(f"{folder}/broken.so", "w", encoding="ascii") as f:
+            f.write("no plugin\n")
+        shutil.copy(backend("echo")["path"], folder)
+        env = environment(TENREC_PLUGIN_PATH=folder)
+        bad = info(env=env)["unusable"]
+        equal([os.path.basename(b["path"]) for b in bad], ["broken.so"])
+        true(bad[0]["reason"], "no reason is given")
+        backend("echo", env)
+        shown = run(TENREC, "info", env=env)
+        equal(shown.returncode, 0, "exit status")
+        contains(shown.stdout, "broken.so")
+
+
+def info_shows_the_values_in_force_and_their_source():
+    values, name = with_config(CONFIG, environment(TENREC_BACKEND="echo"))
+    equal(values["backend"]["value"], "echo")
+    equal(values["backend"]["source"], "environment TENREC_BACKEND")
+    equal(values["backends.echo.options.refuse"]["value"], "true")
+    equal(values["backends.echo.options.refuse"]["source"], f"{name}:3:44")
+    equal(values["backends.faulty.options.num_fail_sends"]["source"], "default")
+    equal(values["worker.rpc_timeout"]["source"], "default")
+
+
+def info_never_prints_a_password():
+    values, _ = with_config("init_method: tcp://me:hunter2@127.0.0.1:1\n" + CONFIG)
+    true("hunter2" not in values["init_method"]["value"], f"printed: {values['init_method']}")
+
+
+def info_shows_people_the_same():
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
+        f.write(CONFIG)
+        f.flush()
+        got = run(TENREC, "info", "--config", f.name)
+        equal((got.returncode, got.stderr), (0, ""))
+        for part in ("echo", "refuse", "num_fail_sends", f"{f.name}:3:44", "rpc_timeout"):
+            contains(got.stdout, part)
+
+
+def info_refuses_a_wrong_config():
+    for text, part in (("backend: nosuch\n" + CONFIG[16:], "'nosuch'"),
+                       (CONFIG.replace("true", "maybe"), ":3:44:")):
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
+            f.write(text)
+            f.flush()
+            got = run(TENREC, "info", "--config", f.name)
+            equal((got.returncode, got.stdout), (1, ""))
+            contains(one_line(got.stderr), part)
+
+
+def info_fails_when_it_cannot_write():
+    with open("/dev/full", "w", encoding="ascii") as full:
+        got = run_to(full, "info")
+        equal(got.returncode, 1, "exit status")
+        contains(one_line(got.stderr), "cannot write")
+
+
+def run_to(file, *args):
+    return subprocess.run([TENREC, *args], stdout=file, stderr=subprocess.PIPE, text=True,
+                          env=environment(), timeout=60, check=False)
+
+
+def info_refuses_words_that_it_does_not_know():
+    for args in (["x"], ["--jsn"], ["--config"]):
+        got = run(TENREC, "info", *args)
+        equal((got.returncode, got.stdout), (2, ""))
+        contains(one_line(got.stderr), "tenrec help info")
+
+
+def info_help_tells_every_command():
+    overview = run(TENREC, "help")
+    equal((overview.returncode, overview.stderr), (0, ""))
+    for command in ("info", "check"):
+        contains(overview.stdout, f"  {command} ")
+        for args in (["help", command], [command, "--help"], [command, "-h"]):
+            got = run(TENREC, *args)
+            equal((got.returncode, got.stderr), (0, ""))
+            contains(got.stdout, f"usage: tenrec {command} ")
+    equal(run(TENREC, "--help").stdout, overview.stdout)
+
+
+def info_version_is_told():
+    got = run(TENREC, "--version")
+    equal(got.returncode, 0, "exit status")
+    true(got.stdout.startswith("tenrec 0."), f"version is {got.stdout!r}")
+    equal(info()["version"], got.stdout.split()[1])
+
+
+def info_a_command_that_is_none_is_refused():
+    for args, part in ((["nosuch"], "'nosuch'"), (["help", "nosuch"], "'nosuch'")):
+        got = run(TENREC, *args)
+        equal((got.returncode, got.stdout), (2, ""))
+        contains(one_line(got.stderr), part)
+    got = run(TENREC)
+    equal((got.returncode, got.stdout), (2, ""))
+    contains(got.stderr, "usage: tenrec COMMAND")
+
+
+main(globals(), "info_")

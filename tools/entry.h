@@ -1,0 +1,31 @@
+/* entry.h - one entry of `backends:` with its plugin loaded and its options
+ * made; nothing is started. */
+#ifndef TENREC_TOOLS_ENTRY_H
+#define TENREC_TOOLS_ENTRY_H
+
+#include "config/config.h"
+
+struct backend;
+
+struct entry {
+    struct config_layer layer;
+    struct backend *backend;
+    void *options;
+};
+
+struct entries {
+    struct entry *v; /* in file order */
+    size_t n;
+};
+
+/* Loads the plugin of every entry, fills and checks its options as a worker
+ * would, and follows `backend:` to the wire.
+ *
+ * config   borrowed until entries_close
+ * errors   ECONFIG, EPLUGIN, EABI, all with the place
+ */
+tenrec_status entries_open(const struct tenrec_config *config, struct entries *ret,
+                           tenrec_error *err);
+void entries_close(struct entries *e);
+
+#endif

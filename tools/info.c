@@ -1,0 +1,382 @@
+/* info.c - `tenrec info`: the backends of this machine, and what is in force.
+ *
+ * All is collected into one JSON object first; for people it is printed from
+ * there, so that both say the same. */
+#include "backend/loader.h"
+#include "backend/registry.h"
+#include "config/quantity.h"
+#include "entry.h"
+#include "tool.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tenrec/backend.h>
+
+/* ---- collect ------------------------------------------------------------------ */
+
+static json_t *flag_list(uint32_t flags)
+{
+    static const char *const name[] = { "wraps", "cuda", "unloadable", "loopback_only" };
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < sizeof name / sizeof name[0]; i++)
+        if (flags & (1u << i))
+            json_array_append_new(list, json_string(name[i]));
+    return list;
+}
+
+/* A limit as a user would write it. */
+static json_t *limit(const struct tenrec_option *o, int64_t v)
+{
+    enum tenrec_option_type type = o->item ? o->item : o->type;
+    char buf[QUANTITY_TEXT_MAX];
+
+    if (type == TENREC_OPT_DURATION)
+        return json_string(quantity_print_duration((uint64_t)v, buf));
+    if (type == TENREC_OPT_SIZE)
+        return json_string(quantity_print_size((uint64_t)v, buf));
+    return json_integer(v);
+}
+
+static json_t *choice_list(const char *choices)
+{
+    json_t *list = json_array();
+
+    while (*choices) {
+        size_t n = strcspn(choices, "|");
+
+        json_array_append_new(list, json_stringn(choices, n));
+        choices += n + (choices[n] == '|');
+    }
+    return list;
+}
+
+static json_t *option_object(const struct tenrec_option *o)
+{
+    char type[OPTIONS_TYPE_MAX];
+    json_t *r = json_object();
+
+    json_object_set_new(r, "name", json_string(o->key));
+    json_object_set_new(r, "type", json_string(options_type(o, type)));
+    json_object_set_new(r, "default", json_string(o->def ? o->def : ""));
+    if (o->min || o->max) {
+        json_object_set_new(r, "min", limit(o, o->min));
+        json_object_set_new(r, "max", limit(o, o->max));
+    }
+    if (o->choices)
+        json_object_set_new(r, "choices", choice_list(o->choices));
+    json_object_set_new(r, "help", json_string(o->help ? o->help : ""));
+    return r;
+}
+
+/* "transport.uv" = "not viable: why" goes to "transports" as {name, viable,
+ * reason}; any other key stands for itself. */
+static void on_probe(void *arg, const char *key, const char *value)
+{
+    static const char *const kind[][2] = { { "transport.", "transports" },
+                                           { "channel.", "channels" } };
+    json_t *backend = arg;
+
+    for (size_t i = 0; i < 2; i++) {
+        size_t n = strlen(kind[i][0]);
+        bool viable = !strcmp(value, "viable");
+        json_t *row;
+
+        if (strncmp(key, kind[i][0], n) != 0)
+            continue;
+        row = json_object();
+        json_object_set_new(row, "name", json_string(key + n));
+        json_object_set_new(row, "viable", json_boolean(viable));
+        if (!viable) {
+            const char *colon = strstr(value, ": ");
+
+            json_object_set_new(row, "reason", json_string(colon ? colon + 2 : value));
+        }
+        json_array_append_new(json_object_get(backend, kind[i][1]), row);
+        return;
+    }
+    json_object_set_new(json_object_get(backend, "probe"), key, json_string(value));
+}
+
+static json_t *backend_object(struct backend *b)
+{
+    const struct tenrec_plugin *p = backend_plugin(b);
+    json_t *r = json_object(), *list = json_array();
+    void *options = NULL;
+    char abi[32];
+
+    snprintf(abi, sizeof abi, "%u.%u", (unsigned)p->abi_major, (unsigned)p->abi_minor);
+    json_object_set_new(r, "name", json_string(p->name));
+    json_object_set_new(r, "version", json_string(p->version ? p->version : ""));
+    json_object_set_new(r, "summary", json_string(p->summary ? p->summary : ""));
+    json_object_set_new(r, "path", json_string(backend_path(b)));
+    json_object_set_new(r, "abi", json_string(abi));
+    json_object_set_new(r, "flags", flag_list(p->flags));
+    json_object_set_new(r, "transports", json_array());
+    json_object_set_new(r, "channels", json_array());
+    json_object_set_new(r, "probe", json_object());
+    if (p->probe && options_make(p, NULL, &options, NULL) == TENREC_OK)
+        p->probe(options, on_probe, r);
+    options_drop(options);
+    for (uint32_t i = 0; i < p->n_options; i++) {
+        struct tenrec_option o = options_at(p, i);
+
+        json_array_append_new(list, option_object(&o));
+    }
+    json_object_set_new(r, "options", list);
+    return r;
+}
+
+static void on_file(void *arg, const char *name, const char *path)
+{
+    json_t *unusable = json_object_get(arg, "unusable");
+    tenrec_error err;
+    json_t *row;
+
+    (void)name;
+    if (tenrec_load_backend(path, &err) == TENREC_OK)
+        return;
+    row = json_object();
+    json_object_set_new(row, "path", json_string(path));
+    json_object_set_new(row, "reason", json_string(err.text));
+    json_array_append_new(unusable, row);
+}
+
+static void on_backend(void *arg, struct backend *b)
+{
+    json_array_append_new(arg, backend_object(b));
+}
+
+static void on_value(void *arg, const char *key, const char *value, const char *source)
+{
+    json_t *row = json_object();
+
+    json_object_set_new(row, "key", json_string(key));
+    json_object_set_new(row, "value", json_string(value));
+    json_object_set_new(row, "source", json_string(source));
+    json_array_append_new(arg, row);
+}
+
+static tenrec_status collect_config(const char *path, json_t *all, tenrec_error *err)
+{
+    struct tenrec_config *config = NULL;
+    struct config_settings *settings = NULL;
+    struct entries entries;
+    json_t *list = json_array();
+    tenrec_status st;
+
+    json_object_set_new(all, "config", json_string(path));
+    json_object_set_new(all, "values", list);
+    st = tenrec_config_load(path, &config, err);
+    if (!st)
+        st = config_settings_make(config, &settings, err);
+    config_settings_drop(settings);
+    if (!st)
+        st = entries_open(config, &entries, err);
+    if (!st) {
+        st = config_show(config, on_value, list, err);
+        for (size_t i = 0; !st && i < entries.n; i++)
+            st = options_show(backend_plugin(entries.v[i].backend), &entries.v[i].layer, on_value,
+                              list, err);
+        entries_close(&entries);
+    }
+    tenrec_config_drop(config);
+    return st;
+}
+
+/* ---- print for people ----------------------------------------------------------- */
+
+static const char *text(const json_t *object, const char *key)
+{
+    const char *s = json_string_value(json_object_get(object, key));
+
+    return s ? s : "";
+}
+
+static void print_viable(const json_t *backend, const char *key)
+{
+    const json_t *list = json_object_get(backend, key), *row;
+    size_t i;
+
+    json_array_foreach(list, i, row)
+    {
+        const char *reason = text(row, "reason");
+
+        printf("  %-12s%-12s%s%s\n", i ? "" : key, text(row, "name"),
+               json_is_true(json_object_get(row, "viable")) ? "viable" : "not viable: ", reason);
+    }
+}
+
+#define OPTION_COLUMN 27
+#define LINE_COLUMNS 100
+
+/* Words at OPTION_COLUMN, broken at blanks and bars. */
+static void print_wrapped(const char *words)
+{
+    size_t column = 0;
+
+    while (*words) {
+        size_t n = strcspn(words, " |"), blank = words[n] == ' ';
+
+        n += words[n] == '|';
+        if (column && OPTION_COLUMN + column + n > LINE_COLUMNS)
+            column = 0;
+        if (!column)
+            printf("\n%*s", OPTION_COLUMN, "");
+        else if (words[-1] == ' ')
+            printf(" ");
+        printf("%.*s", (int)n, words);
+        column += n + blank;
+        words += n + blank;
+    }
+}
+
+/* "uv|shm" or "1 to 64": what a value may be. */
+static void print_allowed(const json_t *option)
+{
+    const json_t *choices = json_object_get(option, "choices"), *row;
+    const json_t *end[2] = { json_object_get(option, "min"), json_object_get(option, "max") };
+    char words[1024] = "one of ";
+    size_t i;
+
+    if (choices) {
+        json_array_foreach(choices, i, row)
+        {
+            size_t n = strlen(words);
+
+            snprintf(words + n, sizeof words - n, "%s%s", i ? "|" : "", json_string_value(row));
+        }
+        print_wrapped(words);
+    }
+    if (!end[0])
+        return;
+    for (i = 0; i < 2; i++) {
+        if (json_is_string(end[i]))
+            printf("%s%s", i ? " to " : ", ", json_string_value(end[i]));
+        else if (i && json_integer_value(end[i]) == INT64_MAX)
+            printf(" and more");
+        else
+            printf("%s%" JSON_INTEGER_FORMAT, i ? " to " : ", ", json_integer_value(end[i]));
+    }
+}
+
+static void print_backend(const json_t *b)
+{
+    const json_t *flags = json_object_get(b, "flags"), *row;
+    const char *key;
+    size_t i;
+
+    printf("\n%s %s - %s\n", text(b, "name"), text(b, "version"), text(b, "summary"));
+    printf("  %-12s%s\n", "file", text(b, "path"));
+    printf("  %-12s%s\n", "abi", text(b, "abi"));
+    if (json_array_size(flags)) {
+        printf("  %-12s", "flags");
+        json_array_foreach(flags, i, row) printf("%s%s", i ? ", " : "", json_string_value(row));
+        printf("\n");
+    }
+    print_viable(b, "transports");
+    print_viable(b, "channels");
+    json_object_foreach((json_t *)(uintptr_t)json_object_get(b, "probe"), key, row)
+        printf("  %-12s%s\n", key, json_string_value(row));
+    json_array_foreach(json_object_get(b, "options"), i, row)
+    {
+        if (i == 0)
+            printf("  options\n");
+        printf("    %-*s%s, default %s", OPTION_COLUMN - 4, text(row, "name"), text(row, "type"),
+               *text(row, "default") ? text(row, "default") : "\"\"");
+        print_allowed(row);
+        print_wrapped(text(row, "help"));
+        printf("\n");
+    }
+}
+
+static void print_all(const json_t *all)
+{
+    const json_t *list = json_object_get(all, "backends"), *row;
+    size_t i;
+
+    printf("tenrec %s, %zu backend%s\n", text(all, "version"), json_array_size(list),
+           json_array_size(list) == 1 ? "" : "s");
+    json_array_foreach(list, i, row) print_backend(row);
+    json_array_foreach(json_object_get(all, "unusable"), i, row)
+    {
+        if (i == 0)
+            printf("\nnot usable\n");
+        printf("  %s: %s\n", text(row, "path"), text(row, "reason"));
+    }
+    list = json_object_get(all, "values");
+    if (list)
+        printf("\nin force with %s\n", text(all, "config"));
+    json_array_foreach(list, i, row)
+        printf("  %-44s %-28s %s\n", text(row, "key"), text(row, "value"), text(row, "source"));
+}
+
+/* ---- the command -------------------------------------------------------------------- */
+
+static int info(const struct tool *self, const char *path, bool as_json)
+{
+    json_t *all = json_object();
+    tenrec_status st = TENREC_OK;
+    tenrec_error err;
+
+    json_object_set_new(all, "version", json_string(TENREC_VERSION));
+    json_object_set_new(all, "backends", json_array());
+    json_object_set_new(all, "unusable", json_array());
+    loader_list(on_file, all);
+    if (path)
+        st = collect_config(path, all, &err);
+    if (st == TENREC_OK) {
+        backend_each(on_backend, json_object_get(all, "backends"));
+        if (!as_json)
+            print_all(all);
+        else if (json_dumpf(all, stdout, JSON_INDENT(2)) || putchar('\n') == EOF)
+            st = tenrec_fail(&err, TENREC_EOS, "cannot write to stdout");
+    }
+    json_decref(all);
+    return st ? tool_fail(self, "%s", err.text) : TOOL_OK;
+}
+
+static int info_main(const struct tool *self, int argc, char **argv)
+{
+    static const struct option option[] = { { "config", required_argument, NULL, 'c' },
+                                            { "json", no_argument, NULL, 'j' },
+                                            { "help", no_argument, NULL, 'h' },
+                                            { NULL, 0, NULL, 0 } };
+    const char *path = NULL;
+    bool as_json = false;
+    int c;
+
+    opterr = 0;
+    while ((c = getopt_long(argc, argv, ":c:jh", option, NULL)) != -1) {
+        if (c == 'c') {
+            path = optarg;
+        } else if (c == 'j') {
+            as_json = true;
+        } else if (c == 'h') {
+            tool_print_help(self);
+            return TOOL_OK;
+        } else {
+            return tool_bad_option(self, c, argv);
+        }
+    }
+    if (optind < argc)
+        return tool_misuse(self, "unknown word '%s'", argv[optind]);
+    return info(self, path, as_json);
+}
+
+const struct tool tool_info = {
+    .name = "info",
+    .usage = "[--config F] [--json]",
+    .summary = "show backends, their options, and what works here",
+    .help =
+        "Lists the plugins found in the folders of TENREC_PLUGIN_PATH and among the installed\n"
+        "ones: version, file, options with type, default and help, and which transports and\n"
+        "channels work on this machine (or why not).\n"
+        "\n"
+        "  -c, --config F  also the values in force with this config, and where each comes from\n"
+        "  -j, --json      one JSON object",
+    .main = info_main,
+};
