@@ -1,0 +1,352 @@
+#include "rpc/call.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "rpc/codec.h"
+#include "rpc/future.h"
+#include "rpc/message.h"
+#include "rpc/peers.h"
+#include "rpc/place.h"
+#include "rpc/scope.h"
+#include "rpc/thread.h"
+#include "rpc/worker.h"
+
+#include <stdlib.h>
+
+tenrec_status call_deadline(struct tenrec_worker *w, int64_t timeout_ms, uint64_t *ret_ns,
+                            tenrec_error *err)
+{
+    if (timeout_ms == TENREC_TIMEOUT_DEFAULT)
+        timeout_ms = atomic_load_explicit(&w->timeout_ms, memory_order_relaxed);
+    if (timeout_ms < 0)
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "timeout of %lld ms: it may not be negative (TENREC_TIMEOUT_NONE for "
+                           "none)",
+                           (long long)timeout_ms);
+    *ret_ns = timeout_ms == TENREC_TIMEOUT_NONE ? CLOCK_NEVER
+                                                : clock_deadline_ms((uint64_t)timeout_ms);
+    return TENREC_OK;
+}
+
+/* ---- completing ----------------------------------------------------------- */
+
+/* An entry was taken out: complete its future and let go of both shares. */
+static void finish(struct tenrec_worker *w, struct pending_entry *e, struct tenrec_value *value,
+                   const tenrec_error *why)
+{
+    if (why)
+        future_complete_error(e->future, why);
+    else
+        future_complete_value(e->future, value);
+    tenrec_tensor_drop(e->into);
+    tenrec_future_drop(e->future);
+    atomic_fetch_add(&w->counts.finished, 1);
+    if (atomic_load(&w->leaving)) { /* shutdown waits for the last one */
+        pthread_mutex_lock(&w->lock);
+        pthread_cond_broadcast(&w->changed);
+        pthread_mutex_unlock(&w->lock);
+    }
+}
+
+static void fail_late(struct tenrec_worker *w, struct pending_entry *e)
+{
+    const char *name = peers_name(&w->peers, e->to);
+    tenrec_error why;
+
+    tenrec_fail(&why, TENREC_ETIMEDOUT, "no answer from '%s' to '%s' within its timeout", name,
+                e->future->call.function);
+    peers_blame(&w->peers, e->to, &why);
+    atomic_fetch_add_explicit(&w->counts.timeouts, 1, memory_order_relaxed);
+    finish(w, e, NULL, &why);
+}
+
+void call_expire(struct tenrec_worker *w)
+{
+    uint64_t next = CLOCK_NEVER, now = clock_now_ns();
+    struct pending_entry e;
+    uint32_t at = 0;
+
+    while (pending_take_late(&w->pending, now, &at, &e, &next))
+        fail_late(w, &e);
+    if (next != CLOCK_NEVER)
+        loop_timer_arm(w->deadlines, next);
+}
+
+void call_expire_one(struct tenrec_worker *w, struct tenrec_future *f)
+{
+    struct pending_entry e;
+
+    if (pending_take(&w->pending, f->call.id, &e))
+        fail_late(w, &e);
+}
+
+void call_fail_peer(struct tenrec_worker *w, tenrec_peer to, const tenrec_error *why)
+{
+    struct pending_entry e;
+    uint32_t at = 0;
+
+    while (pending_take_peer(&w->pending, to, &at, &e)) {
+        tenrec_error told = *why;
+        if (e.to >= 0)
+            peers_blame(&w->peers, e.to, &told);
+        finish(w, &e, NULL, &told);
+    }
+}
+
+/* ---- sending -------------------------------------------------------------- */
+
+/* The agent's word about one request; `arg` is the future, shared for this. */
+static void sent(void *arg, const tenrec_error *why)
+{
+    struct tenrec_future *f = arg;
+    struct tenrec_worker *w = f->call.worker;
+    struct pending_entry e;
+
+    if (why && pending_take(&w->pending, f->call.id, &e)) {
+        tenrec_error told = *why;
+        if (told.worker < 0)
+            peers_blame(&w->peers, e.to, &told);
+        finish(w, &e, NULL, &told);
+    } else if (!why && f->call.one_way && pending_take(&w->pending, f->call.id, &e)) {
+        finish(w, &e, NULL, NULL);
+    }
+    tenrec_future_drop(f);
+}
+
+static struct tenrec_future *make_future(struct tenrec_worker *w, const struct call_spec *spec,
+                                         const struct tenrec_msg *msg)
+{
+    struct tenrec_future *f = future_make();
+    size_t n;
+
+    if (!f)
+        return NULL;
+    f->call.worker = w;
+    f->call.to = spec->to;
+    f->call.deadline_ns = spec->deadline_ns;
+    f->call.one_way = msg->type == TENREC_MSG_ONE_WAY_CALL;
+    f->call.want_value = spec->want_value;
+    n = strnlen(spec->function, sizeof f->call.function - 1);
+    memcpy(f->call.function, spec->function, n);
+    return f;
+}
+
+tenrec_status call_send(struct tenrec_worker *w, const struct call_spec *spec,
+                        struct tenrec_msg *msg, struct tenrec_future **ret, tenrec_error *err)
+{
+    struct tenrec_future *f = make_future(w, spec, msg);
+    struct pending_entry e = { f, spec->into, spec->deadline_ns, spec->to };
+    tenrec_status st = TENREC_ENOMEM;
+
+    if (!f)
+        goto err_msg;
+    tenrec_future_share(f); /* pending's */
+    if (spec->into)
+        tenrec_tensor_share(spec->into);
+    st = pending_add(&w->pending, &e, &f->call.id);
+    if (st != TENREC_OK)
+        goto err_future;
+    atomic_fetch_add(&w->counts.calls, 1);
+    /* A shutdown that swept before this entry was in does not see it. */
+    if (atomic_load(&w->state) != WORKER_RUNNING && pending_take(&w->pending, f->call.id, &e)) {
+        atomic_fetch_add(&w->counts.finished, 1);
+        st = TENREC_ESHUTDOWN;
+        goto err_future;
+    }
+    if (spec->deadline_ns != CLOCK_NEVER)
+        loop_timer_arm(w->deadlines, spec->deadline_ns);
+    msg->id = f->call.id;
+    msg->deadline_ns = spec->deadline_ns == CLOCK_NEVER ? 0 : spec->deadline_ns;
+    if (spec->may_wait)
+        msg->flags |= TENREC_MSG_MAY_WAIT;
+    tenrec_future_share(f); /* sent's */
+    chain_send(w->chain, spec->to, msg, (struct tenrec_done){ sent, f });
+    *ret = f;
+    return TENREC_OK;
+
+err_future:
+    tenrec_tensor_drop(spec->into);
+    tenrec_future_drop(f);
+    tenrec_future_drop(f);
+err_msg:
+    msg->release(msg);
+    return tenrec_fail(err, st, "cannot call '%s': %s", spec->function, tenrec_status_text(st));
+}
+
+static tenrec_status check_options(const struct tenrec_call_options *o, tenrec_error *err)
+{
+    if (o->size < sizeof *o)
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "call options: size is %u, expected %zu (set it to sizeof)", o->size,
+                           sizeof *o);
+    if (o->flags & ~(uint32_t)TENREC_ONE_WAY)
+        return tenrec_fail(err, TENREC_EINVAL, "call options: unknown flags 0x%x", o->flags);
+    if (o->into && (o->flags & TENREC_ONE_WAY))
+        return tenrec_fail(err, TENREC_EINVAL, "a one-way call has no result to receive into");
+    if (o->into && !place_is_plain(o->into))
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "call options: 'into' must be contiguous and fill its storage");
+    return TENREC_OK;
+}
+
+static tenrec_status begin(struct tenrec_worker *w, const char *to, const char *function,
+                           const struct tenrec_value *args, size_t n,
+                           const struct tenrec_call_options *options, struct call_spec *spec,
+                           struct tenrec_future **ret, tenrec_error *err)
+{
+    static const struct tenrec_call_options defaults = { .size = sizeof defaults };
+    const struct tenrec_call_options *o = options ? options : &defaults;
+    struct tenrec_msg *msg;
+    uint64_t now;
+    int64_t left;
+    tenrec_status st;
+
+    if (!to || !function)
+        return tenrec_fail(err, TENREC_EINVAL, "no %s is given", to ? "function" : "worker");
+    st = options ? check_options(o, err) : TENREC_OK;
+    if (st == TENREC_OK)
+        st = peers_find(&w->peers, to, &spec->to, err);
+    if (st == TENREC_OK)
+        st = call_deadline(w, o->timeout_ms, &spec->deadline_ns, err);
+    if (st != TENREC_OK)
+        return st;
+    now = clock_now_ns();
+    left = spec->deadline_ns == CLOCK_NEVER ? TENREC_TIMEOUT_NONE
+                                            : (int64_t)((spec->deadline_ns - now) / 1000000u);
+    st = codec_write_call(o->flags & TENREC_ONE_WAY ? TENREC_MSG_ONE_WAY_CALL : TENREC_MSG_CALL,
+                          function, args, n, left, &msg, err);
+    if (st != TENREC_OK)
+        return st;
+    spec->function = function;
+    spec->into = o->into;
+    return call_send(w, spec, msg, ret, err);
+}
+
+tenrec_status tenrec_rpc_async(struct tenrec_worker *w, const char *to, const char *function,
+                               const struct tenrec_value *args, size_t n,
+                               const struct tenrec_call_options *options,
+                               struct tenrec_future **ret, tenrec_error *err)
+{
+    struct call_spec spec = { .want_value = true };
+    struct tenrec_future *f;
+    tenrec_status st = worker_enter(w, err);
+
+    if (st != TENREC_OK)
+        return st;
+    st = begin(w, to, function, args, n, options, &spec, &f, err);
+    worker_leave(w);
+    if (st != TENREC_OK)
+        return st;
+    st = scope_add(f, err);
+    if (st != TENREC_OK)
+        tenrec_future_drop(f);
+    else
+        *ret = f;
+    return st;
+}
+
+tenrec_status tenrec_rpc_sync(struct tenrec_worker *w, const char *to, const char *function,
+                              const struct tenrec_value *args, size_t n,
+                              const struct tenrec_call_options *options, struct tenrec_value **ret,
+                              tenrec_error *err)
+{
+    struct call_spec spec = { .want_value = ret != NULL, .may_wait = true };
+    struct tenrec_future *f;
+    tenrec_status st;
+
+    if (thread_state.no_block > 0)
+        return tenrec_fail(err, TENREC_EWOULDBLOCK,
+                           "'%s': an inline function or a callback may not wait for a call",
+                           function ? function : "");
+    st = worker_enter(w, err);
+    if (st != TENREC_OK)
+        return st;
+    st = begin(w, to, function, args, n, options, &spec, &f, err);
+    worker_leave(w);
+    if (st != TENREC_OK)
+        return st;
+    st = tenrec_future_wait(f, TENREC_TIMEOUT_NONE, err);
+    if (st == TENREC_OK && ret)
+        st = future_take_value(f, ret, err);
+    tenrec_future_drop(f);
+    return st;
+}
+
+/* ---- answers -------------------------------------------------------------- */
+
+void call_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
+{
+    struct tenrec_value *value = NULL;
+    struct pending_entry e;
+    tenrec_status st = TENREC_OK;
+    tenrec_error why;
+
+    if (!pending_take(&w->pending, msg->id, &e)) {
+        atomic_fetch_add_explicit(&w->counts.late_replies, 1, memory_order_relaxed);
+        msg->release(msg);
+        return;
+    }
+    if (from != e.to) {
+        st = tenrec_fail(&why, TENREC_EPROTOCOL, "worker %d answered a call to worker %d", from,
+                         e.to);
+    } else if (msg->type == TENREC_MSG_EXCEPTION) {
+        codec_read_error(msg, &why);
+        st = why.code;
+    } else if (e.future->call.want_value) {
+        st = codec_read_value(msg, &value, &why);
+        if (st != TENREC_OK)
+            tenrec_error_prefix(&why, "answer to '%s'", e.future->call.function);
+    }
+    if (st != TENREC_OK && why.worker < 0)
+        peers_blame(&w->peers, e.to, &why);
+    msg->release(msg);
+    finish(w, &e, value, st == TENREC_OK ? NULL : &why);
+}
+
+struct tenrec_tensor *call_into(struct tenrec_worker *w, const struct tenrec_msg *msg)
+{
+    struct pending_entry e;
+
+    if (!(msg->type & TENREC_MSG_RESPONSE_BIT) || !pending_peek(&w->pending, msg->id, &e))
+        return NULL;
+    return e.into;
+}
+
+void call_fail(struct tenrec_worker *w, const struct tenrec_msg *msg, const tenrec_error *why)
+{
+    struct pending_entry e;
+
+    if ((msg->type & TENREC_MSG_RESPONSE_BIT) && pending_take(&w->pending, msg->id, &e))
+        finish(w, &e, NULL, why);
+}
+
+void tenrec_future_cancel(struct tenrec_future *f)
+{
+    struct tenrec_worker *w = NULL;
+    struct pending_entry e;
+    struct tenrec_msg *msg;
+    tenrec_error why;
+
+    pthread_mutex_lock(&f->lock);
+    if (atomic_load(&f->state) == FUTURE_PENDING && f->call.worker &&
+        worker_enter(f->call.worker, NULL) == TENREC_OK)
+        w = f->call.worker;
+    pthread_mutex_unlock(&f->lock);
+    tenrec_fail(&why, TENREC_ECANCELED, "canceled by the caller");
+    if (!w) {
+        if (!f->call.worker)
+            future_complete_error(f, &why);
+        return;
+    }
+    if (pending_take(&w->pending, f->call.id, &e)) {
+        if (!f->call.one_way && (msg = rpc_message_new(0, 0))) {
+            msg->type = TENREC_MSG_CANCEL;
+            msg->id = f->call.id;
+            msg->flags = TENREC_MSG_CONTROL;
+            chain_send(w->chain, e.to, msg, (struct tenrec_done){ NULL, NULL });
+        }
+        finish(w, &e, NULL, &why);
+    }
+    worker_leave(w);
+}

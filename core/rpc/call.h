@@ -1,0 +1,45 @@
+/* call.h - the caller's side: id, deadline, future. */
+#ifndef TENREC_RPC_CALL_H
+#define TENREC_RPC_CALL_H
+
+#include <tenrec/agent.h>
+#include <tenrec/rpc.h>
+
+/* What a call needs beside its message. */
+struct call_spec {
+    tenrec_peer to;
+    const char *function; /* for error texts */
+    struct tenrec_tensor *into;
+    uint64_t deadline_ns;
+    bool want_value;
+    bool may_wait; /* the sender may wait for room in the queue */
+};
+
+/* Sends a request (takes msg always) and makes the future of its answer. The
+ * caller is inside the worker (worker_enter). errors: EAGAIN, ENOMEM,
+ * ESHUTDOWN; all else fails the future. */
+tenrec_status call_send(struct tenrec_worker *w, const struct call_spec *spec,
+                        struct tenrec_msg *msg, struct tenrec_future **ret, tenrec_error *err);
+
+/* The limit of a call made now: TENREC_TIMEOUT_DEFAULT becomes the worker's. */
+tenrec_status call_deadline(struct tenrec_worker *w, int64_t timeout_ms, uint64_t *ret_ns,
+                            tenrec_error *err);
+
+/* An answer came: takes msg. */
+void call_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg);
+
+/* Fail what is late / goes to `to` (all when < 0). */
+void call_expire(struct tenrec_worker *w);
+void call_fail_peer(struct tenrec_worker *w, tenrec_peer to, const tenrec_error *why);
+
+/* Takes the entry of this one future out and fails it as late. */
+void call_expire_one(struct tenrec_worker *w, struct tenrec_future *f);
+
+/* The buffer that the caller gave for the answer `msg`, shared once more; NULL
+ * when it gave none. */
+struct tenrec_tensor *call_into(struct tenrec_worker *w, const struct tenrec_msg *msg);
+
+/* The answer `msg` cannot be taken: fails its call. */
+void call_fail(struct tenrec_worker *w, const struct tenrec_msg *msg, const tenrec_error *why);
+
+#endif

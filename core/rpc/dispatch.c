@@ -1,0 +1,297 @@
+/* dispatch.c - the callee's side: what arrives, and the answer to it. */
+#include "backend/chain.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "rpc/call.h"
+#include "rpc/dispatch.h"
+#include "rpc/function.h"
+#include "rpc/message.h"
+#include "rpc/thread.h"
+#include "rpc/worker.h"
+
+#include <stdlib.h>
+
+/* ---- answering ------------------------------------------------------------ */
+
+/* Sends what answers request `id` back along its route. Takes msg; NULL means
+ * there was no memory for one: the caller then runs into its timeout. */
+static void answer(struct tenrec_worker *w, tenrec_peer to, int64_t id,
+                   const struct tenrec_route *route, struct tenrec_msg *msg)
+{
+    if (!msg) {
+        log_line(TENREC_LOG_ERROR, w->self.name, "no memory to answer a call of '%s'",
+                 peers_name(&w->peers, to));
+        return;
+    }
+    msg->id = id;
+    msg->route = *route;
+    /* An answer that is refused would leave its caller without a word. */
+    msg->flags |= TENREC_MSG_CONTROL;
+    chain_send(w->chain, to, msg, (struct tenrec_done){ NULL, NULL });
+}
+
+void dispatch_answer_error(struct tenrec_worker *w, tenrec_peer to, int64_t id,
+                           const struct tenrec_route *route, bool cbor, const tenrec_error *why)
+{
+    tenrec_error told = *why;
+    struct tenrec_msg *msg = NULL;
+
+    peers_blame(&w->peers, w->self.id, &told);
+    codec_write_error(&told, cbor, &msg, NULL);
+    answer(w, to, id, route, msg);
+}
+
+void dispatch_answer_value(struct tenrec_worker *w, tenrec_peer to, int64_t id,
+                           const struct tenrec_route *route, int32_t type,
+                           const struct tenrec_value *value)
+{
+    struct tenrec_msg *msg = NULL;
+    tenrec_error why;
+
+    if (codec_write_value(value, type, &msg, &why) == TENREC_OK)
+        answer(w, to, id, route, msg);
+    else
+        dispatch_answer_error(w, to, id, route, true, &why);
+}
+
+static void call_free(struct tenrec_call *c)
+{
+    served_remove(&c->worker->served, c);
+    codec_call_finish(&c->in);
+    if (c->reply)
+        c->reply->release(c->reply);
+    c->request->release(c->request);
+    if (!(c->function->flags & TENREC_INLINE) || (c->function->flags & TENREC_LATER))
+        free(c);
+}
+
+/* Sends the answer of a function that has returned or finished; ends the call. */
+static void call_end(struct tenrec_call *c, const tenrec_error *why)
+{
+    struct tenrec_worker *w = c->worker;
+    struct tenrec_route route = c->request->route;
+    struct tenrec_msg *reply = c->reply;
+    tenrec_error told;
+
+    c->reply = NULL;
+    if (c->one_way || worker_enter(w, NULL) != TENREC_OK) {
+        if (why && c->one_way)
+            log_line(TENREC_LOG_WARN, w->self.name, "one-way call of '%s' failed: %s",
+                     c->function->name, why->text);
+        if (reply)
+            reply->release(reply);
+    } else {
+        if (why) {
+            told = *why;
+            told.code = TENREC_EREMOTE;
+            dispatch_answer_error(w, c->from, c->request->id, &route, c->cbor, &told);
+            if (reply)
+                reply->release(reply);
+        } else if (reply) {
+            answer(w, c->from, c->request->id, &route, reply);
+        } else {
+            dispatch_answer_value(w, c->from, c->request->id, &route, TENREC_MSG_RET, NULL);
+        }
+        worker_leave(w);
+    }
+    atomic_fetch_add_explicit(&w->counts.served, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&w->counts.serving, 1, memory_order_relaxed);
+    call_free(c);
+}
+
+/* ---- running -------------------------------------------------------------- */
+
+static void call_run(struct tenrec_call *c)
+{
+    const struct function *f = c->function;
+    tenrec_error err = { .code = TENREC_OK, .worker = -1 };
+    tenrec_status st = f->fn(c, f->arg, &err);
+
+    if (st != TENREC_OK) {
+        if (err.code == TENREC_OK)
+            tenrec_fail(&err, st, "%s", tenrec_status_text(st));
+        call_end(c, &err);
+    } else if (!(f->flags & TENREC_LATER)) {
+        call_end(c, NULL);
+    }
+}
+
+static void run_task(struct pool_task *t)
+{
+    call_run((struct tenrec_call *)t);
+}
+
+static void run_inline(struct tenrec_call *c)
+{
+    thread_state.no_block++;
+    call_run(c);
+    thread_state.no_block--;
+}
+
+/* Fills a call whose payload has been read. Takes the request. */
+static void call_fill(struct tenrec_call *c, struct tenrec_worker *w, const struct function *f,
+                      tenrec_peer from, struct tenrec_msg *msg)
+{
+    c->task.next = NULL;
+    c->worker = w;
+    c->request = msg;
+    c->function = f;
+    c->reply = NULL;
+    c->from = from;
+    c->key = (struct served_key){ msg->route.pipe, msg->route.generation, msg->id };
+    c->one_way = msg->type == TENREC_MSG_ONE_WAY_CALL;
+    c->cbor = true;
+    c->listed = false;
+    atomic_init(&c->canceled, false);
+    c->deadline_ns = c->in.remaining_ms == TENREC_TIMEOUT_NONE
+                         ? CLOCK_NEVER
+                         : clock_deadline_ms((uint64_t)c->in.remaining_ms);
+}
+
+static void refuse(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg, bool cbor,
+                   const tenrec_error *why)
+{
+    if (msg->type != TENREC_MSG_ONE_WAY_CALL)
+        dispatch_answer_error(w, from, msg->id, &msg->route, cbor, why);
+    else
+        log_line(TENREC_LOG_WARN, w->self.name, "one-way call refused: %s", why->text);
+    msg->release(msg);
+}
+
+/* A call for the pool, or one that may outlive its function. */
+static void serve_later(struct tenrec_worker *w, const struct function *f, tenrec_peer from,
+                        struct tenrec_msg *msg)
+{
+    struct tenrec_call *c = memory_new(1, sizeof *c);
+    tenrec_error why;
+
+    if (!c || codec_read_call(msg, &c->in, &why) != TENREC_OK) {
+        if (!c)
+            tenrec_fail(&why, TENREC_ENOMEM, "no memory for a call");
+        free(c);
+        refuse(w, from, msg, true, &why);
+        return;
+    }
+    call_fill(c, w, f, from, msg);
+    served_add(&w->served, c);
+    atomic_fetch_add_explicit(&w->counts.serving, 1, memory_order_relaxed);
+    c->task.fn = run_task;
+    if (f->flags & TENREC_INLINE) {
+        run_inline(c);
+    } else if (pool_run(w->pool, &c->task) != TENREC_OK) {
+        tenrec_fail(&why, TENREC_EOS, "cannot start a thread for '%s'", f->name);
+        call_end(c, &why);
+    }
+}
+
+static void serve(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
+{
+    const struct function *f;
+    struct tenrec_call c;
+    tenrec_error why;
+
+    if (codec_read_call(msg, &c.in, &why) != TENREC_OK) {
+        refuse(w, from, msg, codec_is_cbor(msg), &why);
+        return;
+    }
+    f = functions_find(&w->functions, c.in.function, c.in.function_len);
+    if (!f) {
+        functions_none(&w->functions, c.in.function, c.in.function_len, &why);
+        codec_call_finish(&c.in);
+        refuse(w, from, msg, true, &why);
+    } else if (f->flags == TENREC_INLINE) {
+        call_fill(&c, w, f, from, msg);
+        atomic_fetch_add_explicit(&w->counts.serving, 1, memory_order_relaxed);
+        run_inline(&c);
+    } else {
+        codec_call_finish(&c.in);
+        serve_later(w, f, from, msg);
+    }
+}
+
+void worker_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
+{
+    struct tenrec_worker *w = arg;
+    tenrec_error why;
+
+    if (msg->type & TENREC_MSG_RESPONSE_BIT) {
+        call_answered(w, from, msg);
+        return;
+    }
+    switch (msg->type) {
+    case TENREC_MSG_CALL:
+    case TENREC_MSG_ONE_WAY_CALL:
+        serve(w, from, msg);
+        break;
+    case TENREC_MSG_CANCEL:
+        served_cancel(&w->served, &(struct served_key){ msg->route.pipe, msg->route.generation,
+                                                        msg->id });
+        msg->release(msg);
+        break;
+    case TENREC_MSG_GATHER:
+        gather_arrived(w, from, msg);
+        break;
+    default:
+        tenrec_fail(&why, TENREC_EUNSUPPORTED, "message type 0x%x is not supported here",
+                    (unsigned)msg->type);
+        refuse(w, from, msg, codec_is_cbor(msg), &why);
+    }
+}
+
+/* ---- what a function sees ------------------------------------------------- */
+
+const struct tenrec_value *tenrec_call_args(const struct tenrec_call *c, size_t *ret_n)
+{
+    *ret_n = c->in.n;
+    return c->in.args;
+}
+
+struct tenrec_worker *tenrec_call_worker(const struct tenrec_call *c)
+{
+    return c->worker;
+}
+
+const char *tenrec_call_function(const struct tenrec_call *c)
+{
+    return c->function->name;
+}
+
+struct tenrec_worker_info tenrec_call_from(const struct tenrec_call *c)
+{
+    return (struct tenrec_worker_info){ .name = peers_name(&c->worker->peers, c->from),
+                                        .id = c->from };
+}
+
+int64_t tenrec_call_time_left(const struct tenrec_call *c)
+{
+    uint64_t now = clock_now_ns();
+
+    if (c->deadline_ns == CLOCK_NEVER)
+        return TENREC_TIMEOUT_NONE;
+    return c->deadline_ns <= now ? 0 : (int64_t)((c->deadline_ns - now) / 1000000u);
+}
+
+bool tenrec_call_canceled(const struct tenrec_call *c)
+{
+    return atomic_load(&c->canceled) || clock_passed(c->deadline_ns);
+}
+
+tenrec_status tenrec_call_return(struct tenrec_call *c, const struct tenrec_value *value,
+                                 tenrec_error *err)
+{
+    struct tenrec_msg *reply;
+    tenrec_status st = codec_write_value(value, TENREC_MSG_RET, &reply, err);
+
+    if (st != TENREC_OK)
+        return st;
+    if (c->reply)
+        c->reply->release(c->reply);
+    c->reply = reply;
+    return TENREC_OK;
+}
+
+void tenrec_call_finish(struct tenrec_call *c, const tenrec_error *why)
+{
+    call_end(c, why);
+}

@@ -1,0 +1,19 @@
+/* dispatch.h - answering a request. */
+#ifndef TENREC_RPC_DISPATCH_H
+#define TENREC_RPC_DISPATCH_H
+
+#include <stdbool.h>
+#include <tenrec/agent.h>
+#include <tenrec/value.h>
+
+struct tenrec_worker;
+
+/* Answer request `id` along its route; the caller is inside the worker, or on
+ * one of its threads. */
+void dispatch_answer_error(struct tenrec_worker *w, tenrec_peer to, int64_t id,
+                           const struct tenrec_route *route, bool cbor, const tenrec_error *why);
+void dispatch_answer_value(struct tenrec_worker *w, tenrec_peer to, int64_t id,
+                           const struct tenrec_route *route, int32_t type,
+                           const struct tenrec_value *value);
+
+#endif

@@ -1,0 +1,88 @@
+#include "rpc/function.h"
+
+#include "base/memory.h"
+#include "base/nearest.h"
+#include "rpc/worker.h"
+
+#include <stdlib.h>
+
+enum { NAME_MAX_BYTES = 255 };
+
+void functions_init(struct functions *f)
+{
+    f->by_name = NULL;
+    pthread_rwlock_init(&f->lock, NULL);
+}
+
+void functions_finish(struct functions *f)
+{
+    struct function *one, *next;
+
+    HASH_ITER(hh, f->by_name, one, next)
+    {
+        HASH_DEL(f->by_name, one);
+        free(one->name);
+        free(one);
+    }
+    pthread_rwlock_destroy(&f->lock);
+}
+
+const struct function *functions_find(struct functions *f, const char *name, size_t len)
+{
+    struct function *one;
+
+    pthread_rwlock_rdlock(&f->lock);
+    HASH_FIND(hh, f->by_name, name, len, one);
+    pthread_rwlock_unlock(&f->lock);
+    return one;
+}
+
+tenrec_status functions_none(struct functions *f, const char *name, size_t len, tenrec_error *err)
+{
+    char word[NAME_MAX_BYTES + 1];
+    struct function *one, *next;
+    struct nearest near;
+
+    snprintf(word, sizeof word, "%.*s", (int)(len < sizeof word ? len : sizeof word - 1), name);
+    nearest_init(&near, word);
+    pthread_rwlock_rdlock(&f->lock);
+    HASH_ITER(hh, f->by_name, one, next)
+    nearest_offer(&near, one->name);
+    pthread_rwlock_unlock(&f->lock);
+    return tenrec_fail(err, TENREC_ENOFUNCTION, "has no function '%s'%s", word,
+                       nearest_hint(&near));
+}
+
+tenrec_status tenrec_register_function(struct tenrec_worker *w, const char *name,
+                                       tenrec_function_fn *fn, void *arg, uint32_t flags,
+                                       tenrec_error *err)
+{
+    size_t len = name ? strlen(name) : 0;
+    struct function *one, *former;
+
+    if (len == 0 || len > NAME_MAX_BYTES)
+        return tenrec_fail(err, TENREC_EINVAL, "a function's name has 1 to %d bytes, got %zu",
+                           NAME_MAX_BYTES, len);
+    if (!fn)
+        return tenrec_fail(err, TENREC_EINVAL, "function '%s': there is nothing to call", name);
+    if (flags & ~(uint32_t)(TENREC_INLINE | TENREC_LATER))
+        return tenrec_fail(err, TENREC_EINVAL, "function '%s': unknown flags 0x%x", name, flags);
+    one = memory_new(1, sizeof *one);
+    if (!one || !(one->name = memory_text(name))) {
+        free(one);
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for function '%s'", name);
+    }
+    one->fn = fn;
+    one->arg = arg;
+    one->flags = flags;
+    pthread_rwlock_wrlock(&w->functions.lock);
+    HASH_FIND(hh, w->functions.by_name, name, len, former);
+    if (!former)
+        HASH_ADD_KEYPTR(hh, w->functions.by_name, one->name, len, one);
+    pthread_rwlock_unlock(&w->functions.lock);
+    if (!former)
+        return TENREC_OK;
+    free(one->name);
+    free(one);
+    return tenrec_fail(err, TENREC_EEXIST, "function '%s' is registered already", name);
+}

@@ -1,0 +1,30 @@
+/* function.h - the functions that others may call, by name. */
+#ifndef TENREC_RPC_FUNCTION_H
+#define TENREC_RPC_FUNCTION_H
+
+#include <pthread.h>
+#include <tenrec/rpc.h>
+#include <uthash.h>
+
+struct function {
+    char *name; /* owns */
+    tenrec_function_fn *fn;
+    void *arg;
+    uint32_t flags;
+    UT_hash_handle hh;
+};
+
+struct functions {
+    pthread_rwlock_t lock; /* guards the table; entries never go while it lives */
+    struct function *by_name;
+};
+
+void functions_init(struct functions *f);
+void functions_finish(struct functions *f);
+
+/* Borrowed until functions_finish; NULL when there is none. On failure the
+ * second form says so, with the nearest name. */
+const struct function *functions_find(struct functions *f, const char *name, size_t len);
+tenrec_status functions_none(struct functions *f, const char *name, size_t len, tenrec_error *err);
+
+#endif

@@ -1,0 +1,325 @@
+/* future.c - completing, and what runs then. Waiting is in wait.c. */
+#include "rpc/future.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "rpc/thread.h"
+#include "rpc/userloop.h"
+
+#include <stdlib.h>
+
+struct future_callback {
+    struct future_callback *next;
+    struct tenrec_future *future; /* shared while queued to an event loop */
+    tenrec_future_fn *fn;
+    void *arg;
+};
+
+/* Stands in for an error that could not be stored. */
+static tenrec_error no_memory = { .code = TENREC_ENOMEM,
+                                  .worker = -1,
+                                  .text = "no memory for the error" };
+
+struct tenrec_future *future_make(void)
+{
+    struct tenrec_future *f = memory_new(1, sizeof *f);
+
+    if (!f)
+        return NULL;
+    atomic_init(&f->refs, 1);
+    atomic_init(&f->state, FUTURE_PENDING);
+    pthread_mutex_init(&f->lock, NULL);
+    f->last_callback = &f->callbacks;
+    return f;
+}
+
+tenrec_status tenrec_future_new(struct tenrec_future **ret, tenrec_error *err)
+{
+    struct tenrec_future *f = future_make();
+
+    if (!f)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a future");
+    *ret = f;
+    return TENREC_OK;
+}
+
+struct tenrec_future *tenrec_future_share(struct tenrec_future *f)
+{
+    atomic_fetch_add_explicit(&f->refs, 1, memory_order_relaxed);
+    return f;
+}
+
+void tenrec_future_drop(struct tenrec_future *f)
+{
+    struct future_callback *c, *next;
+
+    if (!f || atomic_fetch_sub_explicit(&f->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    for (c = f->callbacks; c; c = next) { /* never completed by its maker */
+        next = c->next;
+        free(c);
+    }
+    tenrec_value_drop(f->value);
+    if (f->error != &no_memory)
+        free(f->error);
+    pthread_mutex_destroy(&f->lock);
+    free(f);
+}
+
+static void run_one(struct tenrec_future *f, tenrec_future_fn *fn, void *arg)
+{
+    thread_state.no_block++;
+    fn(f, arg);
+    thread_state.no_block--;
+}
+
+size_t future_callbacks_run(struct future_callback *first)
+{
+    struct future_callback *c, *next;
+    size_t n = 0;
+
+    for (c = first; c; c = next, n++) {
+        next = c->next;
+        c->fn(c->future, c->arg);
+        tenrec_future_drop(c->future);
+        free(c);
+    }
+    return n;
+}
+
+/* Runs the callbacks here, or hands them to the program's own event loop. */
+static void run_callbacks(struct tenrec_future *f, struct future_callback *first)
+{
+    struct future_callback *c, *next;
+    struct tenrec_worker *w = f->call.worker;
+
+    if (w && userloop_wanted(w)) {
+        struct future_callback *last = first;
+        for (c = first; c; last = c, c = c->next)
+            c->future = tenrec_future_share(f);
+        userloop_push(w, first, &last->next);
+        return;
+    }
+    for (c = first; c; c = next) {
+        next = c->next;
+        run_one(f, c->fn, c->arg);
+        free(c);
+    }
+}
+
+/* Sets the state and takes the callbacks out. Lock held; it is released. */
+static void finish(struct tenrec_future *f, enum future_state state)
+{
+    struct future_callback *callbacks = f->callbacks;
+
+    f->callbacks = NULL;
+    f->last_callback = &f->callbacks;
+    atomic_store_explicit(&f->state, state, memory_order_release);
+    for (struct future_node *n = f->waiters; n; n = n->next)
+        waiter_wake(n->waiter);
+    pthread_mutex_unlock(&f->lock);
+    if (callbacks)
+        run_callbacks(f, callbacks);
+}
+
+bool future_complete_value(struct tenrec_future *f, struct tenrec_value *value)
+{
+    pthread_mutex_lock(&f->lock);
+    if (atomic_load_explicit(&f->state, memory_order_relaxed) != FUTURE_PENDING) {
+        pthread_mutex_unlock(&f->lock);
+        tenrec_value_drop(value);
+        return false;
+    }
+    f->value = value;
+    finish(f, FUTURE_VALUE);
+    return true;
+}
+
+bool future_complete_error(struct tenrec_future *f, const tenrec_error *why)
+{
+    tenrec_error *copy = memory_new(1, sizeof *copy);
+
+    if (copy)
+        *copy = *why;
+    pthread_mutex_lock(&f->lock);
+    if (atomic_load_explicit(&f->state, memory_order_relaxed) != FUTURE_PENDING) {
+        pthread_mutex_unlock(&f->lock);
+        free(copy);
+        return false;
+    }
+    f->error = copy ? copy : &no_memory;
+    finish(f, FUTURE_ERROR);
+    return true;
+}
+
+tenrec_status tenrec_future_set_value(struct tenrec_future *f, const struct tenrec_value *value,
+                                      tenrec_error *err)
+{
+    struct tenrec_value *copy = NULL;
+
+    if (f->call.worker)
+        return tenrec_fail(err, TENREC_EINVAL, "the future of a call cannot be set");
+    if (value && tenrec_value_copy(value, &copy, err) != TENREC_OK)
+        return err ? err->code : TENREC_ENOMEM;
+    if (!future_complete_value(f, copy))
+        return tenrec_fail(err, TENREC_EEXIST, "the future is done already");
+    return TENREC_OK;
+}
+
+tenrec_status tenrec_future_set_error(struct tenrec_future *f, const tenrec_error *why,
+                                      tenrec_error *err)
+{
+    if (f->call.worker)
+        return tenrec_fail(err, TENREC_EINVAL, "the future of a call cannot be set");
+    if (why->code == TENREC_OK)
+        return tenrec_fail(err, TENREC_EINVAL, "an error with the status OK");
+    if (!future_complete_error(f, why))
+        return tenrec_fail(err, TENREC_EEXIST, "the future is done already");
+    return TENREC_OK;
+}
+
+bool tenrec_future_done(const struct tenrec_future *f)
+{
+    return atomic_load_explicit(&f->state, memory_order_acquire) != FUTURE_PENDING;
+}
+
+const struct tenrec_value *tenrec_future_value(const struct tenrec_future *f)
+{
+    static const struct tenrec_value nil;
+
+    if (atomic_load_explicit(&f->state, memory_order_acquire) != FUTURE_VALUE)
+        return NULL;
+    return f->value ? f->value : &nil;
+}
+
+const tenrec_error *tenrec_future_error(const struct tenrec_future *f)
+{
+    if (atomic_load_explicit(&f->state, memory_order_acquire) != FUTURE_ERROR)
+        return NULL;
+    return f->error;
+}
+
+tenrec_status future_take_value(struct tenrec_future *f, struct tenrec_value **ret,
+                                tenrec_error *err)
+{
+    static const struct tenrec_value nil;
+
+    /* `sent` of the agent may still hold a share, but it looks at no value. */
+    if (!f->value)
+        return tenrec_value_copy(&nil, ret, err);
+    *ret = f->value;
+    f->value = NULL;
+    return TENREC_OK;
+}
+
+tenrec_status future_result(const struct tenrec_future *f, tenrec_error *err)
+{
+    const tenrec_error *why = tenrec_future_error(f);
+
+    if (!why)
+        return TENREC_OK;
+    if (err)
+        *err = *why;
+    return why->code;
+}
+
+tenrec_status tenrec_future_add_callback(struct tenrec_future *f, tenrec_future_fn *fn, void *arg,
+                                         tenrec_error *err)
+{
+    struct future_callback *c = memory_new(1, sizeof *c);
+
+    if (!c)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a callback");
+    c->fn = fn;
+    c->arg = arg;
+    pthread_mutex_lock(&f->lock);
+    if (atomic_load_explicit(&f->state, memory_order_relaxed) == FUTURE_PENDING) {
+        *f->last_callback = c;
+        f->last_callback = &c->next;
+        c = NULL;
+    }
+    pthread_mutex_unlock(&f->lock);
+    if (c) {
+        free(c);
+        run_one(f, fn, arg);
+    }
+    return TENREC_OK;
+}
+
+struct then {
+    struct tenrec_future *result; /* shared */
+    tenrec_then_fn *fn;
+    void *arg;
+};
+
+static void run_then(struct tenrec_future *f, void *arg)
+{
+    struct then *t = arg;
+    struct tenrec_value value = tenrec_nil(), *copy = NULL;
+    tenrec_error err = { .code = TENREC_OK, .worker = -1 };
+    tenrec_status st = t->fn(f, t->arg, &value, &err);
+
+    if (st == TENREC_OK)
+        st = tenrec_value_copy(&value, &copy, &err);
+    if (st == TENREC_OK) {
+        future_complete_value(t->result, copy);
+    } else {
+        if (err.code == TENREC_OK)
+            tenrec_fail(&err, st, "%s", tenrec_status_text(st));
+        future_complete_error(t->result, &err);
+    }
+    tenrec_future_drop(t->result);
+    free(t);
+}
+
+tenrec_status tenrec_future_then(struct tenrec_future *f, tenrec_then_fn *fn, void *arg,
+                                 struct tenrec_future **ret, tenrec_error *err)
+{
+    struct tenrec_future *result = future_make();
+    struct then *t = memory_new(1, sizeof *t);
+    tenrec_status st;
+
+    if (!result || !t) {
+        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a future");
+        goto err_free;
+    }
+    *t = (struct then){ tenrec_future_share(result), fn, arg };
+    st = tenrec_future_add_callback(f, run_then, t, err);
+    if (st != TENREC_OK) {
+        tenrec_future_drop(result);
+        goto err_free;
+    }
+    *ret = result;
+    return TENREC_OK;
+
+err_free:
+    free(t);
+    tenrec_future_drop(result);
+    return st;
+}
+
+bool future_watch(struct tenrec_future *f, struct future_node *node)
+{
+    bool pending;
+
+    pthread_mutex_lock(&f->lock);
+    pending = atomic_load_explicit(&f->state, memory_order_relaxed) == FUTURE_PENDING;
+    if (pending) {
+        node->next = f->waiters;
+        f->waiters = node;
+    }
+    pthread_mutex_unlock(&f->lock);
+    return pending;
+}
+
+void future_unwatch(struct tenrec_future *f, struct future_node *node)
+{
+    struct future_node **at;
+
+    pthread_mutex_lock(&f->lock);
+    for (at = &f->waiters; *at && *at != node; at = &(*at)->next)
+        ;
+    if (*at)
+        *at = node->next;
+    pthread_mutex_unlock(&f->lock);
+}

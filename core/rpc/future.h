@@ -1,0 +1,69 @@
+/* future.h - the inside of futures. */
+#ifndef TENREC_RPC_FUTURE_H
+#define TENREC_RPC_FUTURE_H
+
+#include "rpc/waiter.h"
+
+#include <pthread.h>
+#include <tenrec/future.h>
+#include <tenrec/types.h>
+
+struct tenrec_worker;
+struct future_callback;
+
+enum future_state { FUTURE_PENDING, FUTURE_VALUE, FUTURE_ERROR };
+
+/* One wait for one future. */
+struct future_node {
+    struct waiter *waiter;
+    struct future_node *next;
+};
+
+/* What a future of a call knows of it. `worker` may be used only while the
+ * future is pending: shutdown completes all before the worker goes. */
+struct future_call {
+    struct tenrec_worker *worker; /* NULL: made by the program */
+    int64_t id;
+    uint64_t deadline_ns;
+    tenrec_peer to;
+    bool one_way;
+    bool want_value;
+    char function[48]; /* for error texts; cut */
+};
+
+struct tenrec_future {
+    atomic_uint refs;
+    _Atomic uint32_t state; /* enum future_state; set last, with release */
+    pthread_mutex_t lock;   /* guards waiters, callbacks, and completing */
+    struct future_node *waiters;
+    struct future_callback *callbacks, **last_callback;
+    struct tenrec_value *value; /* owns; set before state */
+    tenrec_error *error;        /* owns, or points to the out-of-memory error */
+    struct future_call call;
+};
+
+struct tenrec_future *future_make(void);
+
+/* Complete it: false when it was done already. complete_value takes the value
+ * always (NULL is nil). Runs callbacks, wakes waiters. */
+bool future_complete_value(struct tenrec_future *f, struct tenrec_value *value);
+bool future_complete_error(struct tenrec_future *f, const tenrec_error *why);
+
+/* Adds a waiter; false when f is done already (nothing was added). */
+bool future_watch(struct tenrec_future *f, struct future_node *node);
+void future_unwatch(struct tenrec_future *f, struct future_node *node);
+
+/* What a done future ended with. */
+tenrec_status future_result(const struct tenrec_future *f, tenrec_error *err);
+
+/* Moves the value of a done future out; only who made it and gave it to nobody.
+ *
+ * ret      owns: tenrec_value_drop it */
+tenrec_status future_take_value(struct tenrec_future *f, struct tenrec_value **ret,
+                                tenrec_error *err);
+
+/* Runs the callbacks of a list that future_complete handed to a worker's own
+ * event loop; returns how many. */
+size_t future_callbacks_run(struct future_callback *first);
+
+#endif

@@ -1,0 +1,543 @@
+/* gather.c - both sides. Each worker counts the gathers of a set, so the n-th
+ * of one meets the n-th of the others, whichever thread makes it. A gather
+ * that failed stays failed: who comes late is told at once and goes on to the
+ * next number, so the set does not get out of step. */
+#include "rpc/gather.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/memory.h"
+#include "rpc/call.h"
+#include "rpc/codec.h"
+#include "rpc/dispatch.h"
+#include "rpc/future.h"
+#include "rpc/thread.h"
+#include "rpc/worker.h"
+
+#include <stdlib.h>
+#include <uthash.h>
+
+enum { OPEN_MAX = 4096 };
+
+/* One worker that has come. */
+struct part {
+    tenrec_peer id;
+    struct tenrec_value *value;   /* owns */
+    struct tenrec_future *future; /* shared; of our own part */
+    int64_t msg_id;               /* of another's */
+    struct tenrec_route route;
+};
+
+struct gather {
+    struct gather *next;
+    int64_t number;
+    size_t n, came;
+    struct part *part; /* n; the first `came` are there */
+    tenrec_peer *id;   /* n: the set, ordered by name */
+    char key[];        /* the set, as text */
+};
+
+/* What is remembered of a set of names. */
+struct gather_set {
+    int64_t next;        /* number of our next gather */
+    int64_t failed_upto; /* as leader: these numbers have failed */
+    UT_hash_handle hh;
+    char key[];
+};
+
+void gathers_init(struct gathers *g)
+{
+    *g = (struct gathers){ .n_open = 0 };
+    pthread_mutex_init(&g->lock, NULL);
+}
+
+static void gather_drop(struct gather *g)
+{
+    for (size_t i = 0; i < g->came; i++) {
+        tenrec_value_drop(g->part[i].value);
+        tenrec_future_drop(g->part[i].future);
+    }
+    free(g->part);
+    free(g->id);
+    free(g);
+}
+
+void gathers_finish(struct gathers *g)
+{
+    struct gather_set *s, *next;
+
+    HASH_ITER(hh, g->sets, s, next)
+    {
+        HASH_DEL(g->sets, s);
+        free(s);
+    }
+    while (g->open) {
+        struct gather *one = g->open;
+        g->open = one->next;
+        gather_drop(one);
+    }
+    pthread_mutex_destroy(&g->lock);
+}
+
+/* ---- the set -------------------------------------------------------------- */
+
+struct set {
+    tenrec_peer *id; /* owns; ordered by name */
+    size_t n;
+    char *key; /* owns: the names, one a line */
+};
+
+static void set_finish(struct set *s)
+{
+    free(s->id);
+    free(s->key);
+}
+
+static int by_name(const void *a, const void *b, void *arg)
+{
+    const struct peers *p = arg;
+
+    return strcmp(peers_name(p, *(const tenrec_peer *)a), peers_name(p, *(const tenrec_peer *)b));
+}
+
+/* Sorts the ids and writes the key. */
+static tenrec_status set_order(struct tenrec_worker *w, struct set *s, tenrec_error *err)
+{
+    bool have_me = false;
+    size_t len = 1, at = 0;
+
+    qsort_r(s->id, s->n, sizeof s->id[0], by_name, &w->peers);
+    for (size_t i = 0; i < s->n; i++) {
+        len += strlen(peers_name(&w->peers, s->id[i])) + 1;
+        have_me = have_me || s->id[i] == w->self.id;
+        if (i > 0 && s->id[i] == s->id[i - 1])
+            return tenrec_fail(err, TENREC_EINVAL, "worker '%s' is named twice",
+                               peers_name(&w->peers, s->id[i]));
+    }
+    if (!have_me)
+        return tenrec_fail(err, TENREC_EINVAL, "this worker ('%s') is not in the set",
+                           w->self.name);
+    if (!(s->key = memory_new(len, 1)))
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", s->n);
+    for (size_t i = 0; i < s->n; i++)
+        at += (size_t)sprintf(s->key + at, "%s\n", peers_name(&w->peers, s->id[i]));
+    return TENREC_OK;
+}
+
+static tenrec_status set_of_names(struct tenrec_worker *w, const char *const *names, size_t n,
+                                  struct set *ret, tenrec_error *err)
+{
+    struct set s = { .n = names ? n : w->peers.n };
+    tenrec_status st = TENREC_OK;
+
+    s.id = memory_new(s.n, sizeof s.id[0]);
+    if (!s.id)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", s.n);
+    for (size_t i = 0; i < s.n && st == TENREC_OK; i++) {
+        s.id[i] = (tenrec_peer)i;
+        if (names)
+            st = peers_find(&w->peers, names[i], &s.id[i], err);
+    }
+    if (st == TENREC_OK)
+        st = set_order(w, &s, err);
+    if (st == TENREC_OK)
+        *ret = s;
+    else
+        set_finish(&s);
+    return st;
+}
+
+/* The set that another worker wrote down; it must lead here. */
+static tenrec_status set_of_key(struct tenrec_worker *w, const char *key, struct set *ret,
+                                tenrec_error *err)
+{
+    struct set s = { .n = 0 };
+    char *copy = memory_text(key), *save = NULL;
+    tenrec_status st = TENREC_OK;
+
+    for (const char *p = key; *p; p++)
+        s.n += *p == '\n';
+    s.id = memory_new(s.n, sizeof s.id[0]);
+    if (!copy || !s.id)
+        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", s.n);
+    s.n = 0;
+    for (char *name = copy ? strtok_r(copy, "\n", &save) : NULL; name && st == TENREC_OK;
+         name = strtok_r(NULL, "\n", &save))
+        st = peers_find(&w->peers, name, &s.id[s.n++], err);
+    free(copy);
+    if (st == TENREC_OK)
+        st = set_order(w, &s, err);
+    if (st == TENREC_OK && (s.n == 0 || s.id[0] != w->self.id))
+        st = tenrec_fail(err, TENREC_EPROTOCOL, "a gather came to '%s', which does not lead it",
+                         w->self.name);
+    if (st == TENREC_OK)
+        *ret = s;
+    else
+        set_finish(&s);
+    return st;
+}
+
+/* What is remembered of it. Lock held. */
+static struct gather_set *remembered(struct gathers *g, const char *key)
+{
+    size_t len = strlen(key);
+    struct gather_set *s;
+
+    HASH_FIND(hh, g->sets, key, len, s);
+    if (s || !(s = memory_new(1, sizeof *s + len + 1)))
+        return s;
+    memcpy(s->key, key, len + 1);
+    s->failed_upto = -1;
+    HASH_ADD_KEYPTR(hh, g->sets, s->key, len, s);
+    return s;
+}
+
+/* ---- the leader ----------------------------------------------------------- */
+
+static void part_fail(struct tenrec_worker *w, struct part *p, const tenrec_error *why)
+{
+    if (p->future)
+        future_complete_error(p->future, why);
+    else
+        dispatch_answer_error(w, p->id, p->msg_id, &p->route, true, why);
+}
+
+static void fail(struct tenrec_worker *w, struct gather *g, const tenrec_error *why)
+{
+    for (size_t i = 0; i < g->came; i++)
+        part_fail(w, &g->part[i], why);
+    gather_drop(g);
+}
+
+/* "'a', 'b' did not come". */
+static void missing(struct tenrec_worker *w, const struct gather *g, tenrec_error *why)
+{
+    size_t at = 0;
+
+    tenrec_fail(why, TENREC_ETIMEDOUT, "%s", "");
+    for (size_t i = 0; i < g->n && at < sizeof why->text; i++) {
+        bool came = false;
+        for (size_t k = 0; k < g->came; k++)
+            came = came || g->part[k].id == g->id[i];
+        if (!came)
+            at += (size_t)snprintf(why->text + at, sizeof why->text - at, "%s'%s'", at ? ", " : "",
+                                   peers_name(&w->peers, g->id[i]));
+    }
+    if (at < sizeof why->text)
+        snprintf(why->text + at, sizeof why->text - at, " did not come to the gather in time");
+}
+
+static void complete(struct tenrec_worker *w, struct gather *g)
+{
+    struct tenrec_entry *entry = memory_new(g->n, sizeof *entry);
+    struct tenrec_value map, *copy = NULL;
+    tenrec_error why;
+
+    if (!entry) {
+        tenrec_fail(&why, TENREC_ENOMEM, "no memory for what %zu workers gathered", g->n);
+        fail(w, g, &why);
+        return;
+    }
+    for (size_t i = 0; i < g->n; i++) {
+        entry[i].key = peers_name(&w->peers, g->part[i].id);
+        entry[i].value = *g->part[i].value;
+    }
+    map = tenrec_map(entry, g->n);
+    for (size_t i = 0; i < g->n; i++) {
+        struct part *p = &g->part[i];
+        if (!p->future)
+            dispatch_answer_value(w, p->id, p->msg_id, &p->route, TENREC_MSG_GATHER_RET, &map);
+        else if (tenrec_value_copy(&map, &copy, &why) == TENREC_OK)
+            future_complete_value(p->future, copy);
+        else
+            future_complete_error(p->future, &why);
+    }
+    free(entry);
+    gather_drop(g);
+}
+
+/* Takes the gather out of the open ones. Lock held. */
+static struct gather *take(struct gathers *gs, const char *key, int64_t number)
+{
+    struct gather **at, *g;
+
+    for (at = &gs->open; (g = *at); at = &g->next)
+        if (g->number == number && strcmp(g->key, key) == 0) {
+            *at = g->next;
+            gs->n_open--;
+            return g;
+        }
+    return NULL;
+}
+
+/* A limit of one who waits in it. */
+struct limit {
+    struct tenrec_worker *w;
+    int64_t number;
+    char key[];
+};
+
+static void limit_passed(void *arg)
+{
+    struct limit *l = arg;
+    struct tenrec_worker *w = l->w;
+    struct gather_set *set;
+    struct gather *g;
+    tenrec_error why;
+
+    pthread_mutex_lock(&w->gathers.lock);
+    g = take(&w->gathers, l->key, l->number);
+    if (g && (set = remembered(&w->gathers, l->key)) && set->failed_upto < l->number)
+        set->failed_upto = l->number;
+    pthread_mutex_unlock(&w->gathers.lock);
+    if (g) {
+        missing(w, g, &why);
+        fail(w, g, &why);
+    }
+    free(l);
+}
+
+/* The leader answers a little before the others give up, so that they hear
+ * who is missing. */
+static void limit_start(struct tenrec_worker *w, const char *key, int64_t number, int64_t ms)
+{
+    size_t len = strlen(key) + 1;
+    struct limit *l;
+
+    if (ms == TENREC_TIMEOUT_NONE || !(l = memory_new(1, sizeof *l + len)))
+        return;
+    l->w = w;
+    l->number = number;
+    memcpy(l->key, key, len);
+    ms -= ms / 10 > 100 ? 100 : ms / 10;
+    if (loop_after(w->loop, (uint64_t)ms, limit_passed, l) != TENREC_OK)
+        free(l);
+}
+
+static struct gather *gather_new(const struct set *s, int64_t number)
+{
+    size_t len = strlen(s->key) + 1;
+    struct gather *g = memory_new(1, sizeof *g + len);
+
+    if (!g)
+        return NULL;
+    g->number = number;
+    g->n = s->n;
+    g->part = memory_new(s->n, sizeof g->part[0]);
+    g->id = memory_new(s->n, sizeof g->id[0]);
+    if (!g->part || !g->id) {
+        gather_drop(g);
+        return NULL;
+    }
+    memcpy(g->id, s->id, s->n * sizeof g->id[0]);
+    memcpy(g->key, s->key, len);
+    return g;
+}
+
+/* Finds or opens the gather. Lock held. */
+static tenrec_status find(struct gathers *gs, const struct set *s, int64_t number,
+                          struct gather **ret, tenrec_error *err)
+{
+    struct gather_set *set = remembered(gs, s->key);
+    struct gather *g;
+
+    if (set && number <= set->failed_upto)
+        return tenrec_fail(err, TENREC_ETIMEDOUT, "this gather has failed: a limit ran out before "
+                                                  "all had come");
+    for (g = gs->open; g; g = g->next)
+        if (g->number == number && strcmp(g->key, s->key) == 0)
+            break;
+    if (!g && gs->n_open >= OPEN_MAX)
+        return tenrec_fail(err, TENREC_EAGAIN, "%d gathers are open already", OPEN_MAX);
+    if (!g) {
+        if (!set || !(g = gather_new(s, number)))
+            return tenrec_fail(err, TENREC_ENOMEM, "no memory for a gather");
+        g->next = gs->open;
+        gs->open = g;
+        gs->n_open++;
+    }
+    *ret = g;
+    return TENREC_OK;
+}
+
+/* One more has come; takes *part on success. */
+static tenrec_status join(struct tenrec_worker *w, const struct set *s, int64_t number, int64_t ms,
+                          const struct part *part, tenrec_error *err)
+{
+    struct gather *g = NULL, *whole = NULL;
+    bool member = false;
+    tenrec_status st;
+
+    for (size_t i = 0; i < s->n; i++)
+        member = member || s->id[i] == part->id;
+    if (!member)
+        return tenrec_fail(err, TENREC_EINVAL, "'%s' is not in the set that it gathers",
+                           peers_name(&w->peers, part->id));
+    pthread_mutex_lock(&w->gathers.lock);
+    st = find(&w->gathers, s, number, &g, err);
+    for (size_t i = 0; st == TENREC_OK && i < g->came; i++)
+        if (g->part[i].id == part->id)
+            st = tenrec_fail(err, TENREC_EEXIST, "'%s' has come to this gather already",
+                             peers_name(&w->peers, part->id));
+    if (st == TENREC_OK) {
+        g->part[g->came++] = *part;
+        if (g->came == g->n)
+            whole = take(&w->gathers, s->key, number);
+    }
+    pthread_mutex_unlock(&w->gathers.lock);
+    if (whole)
+        complete(w, whole);
+    else if (st == TENREC_OK)
+        limit_start(w, s->key, number, ms);
+    return st;
+}
+
+void gather_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
+{
+    struct part part = { .id = from, .msg_id = msg->id, .route = msg->route };
+    struct tenrec_value *in = NULL;
+    const char *key;
+    int64_t number, ms;
+    const struct tenrec_value *value;
+    struct set s = { .n = 0 };
+    tenrec_error why;
+    tenrec_status st = codec_read_value(msg, &in, &why);
+
+    msg->release(msg);
+    if (st == TENREC_OK && in->type != TENREC_VALUE_ARRAY)
+        st = tenrec_fail(&why, TENREC_EPROTOCOL, "a gather's payload is no array");
+    if (st == TENREC_OK)
+        st = tenrec_values_get(in->u.array, in->n, &why, "siiv", &key, &number, &ms, &value);
+    if (st == TENREC_OK && (number < 0 || ms <= 0))
+        st = tenrec_fail(&why, TENREC_EPROTOCOL, "a gather's payload has negative numbers");
+    if (st == TENREC_OK)
+        st = set_of_key(w, key, &s, &why);
+    if (st == TENREC_OK)
+        st = tenrec_value_copy(value, &part.value, &why);
+    if (st == TENREC_OK && (st = join(w, &s, number, ms, &part, &why)) != TENREC_OK)
+        tenrec_value_drop(part.value);
+    if (st != TENREC_OK)
+        dispatch_answer_error(w, from, part.msg_id, &part.route, true, &why);
+    set_finish(&s);
+    tenrec_value_drop(in);
+}
+
+void gather_fail_all(struct tenrec_worker *w, const tenrec_error *why)
+{
+    struct gather *g;
+
+    for (;;) {
+        pthread_mutex_lock(&w->gathers.lock);
+        g = w->gathers.open;
+        if (g) {
+            w->gathers.open = g->next;
+            w->gathers.n_open--;
+        }
+        pthread_mutex_unlock(&w->gathers.lock);
+        if (!g)
+            return;
+        fail(w, g, why);
+    }
+}
+
+/* ---- taking part ---------------------------------------------------------- */
+
+static tenrec_status lead(struct tenrec_worker *w, const struct set *s, int64_t number, int64_t ms,
+                          const struct tenrec_value *value, struct tenrec_future **ret,
+                          tenrec_error *err)
+{
+    struct part part = { .id = w->self.id };
+    struct tenrec_future *f = NULL;
+    tenrec_status st = tenrec_future_new(&f, err);
+
+    if (st == TENREC_OK)
+        st = tenrec_value_copy(value, &part.value, err);
+    if (st != TENREC_OK) {
+        tenrec_future_drop(f);
+        return st;
+    }
+    part.future = tenrec_future_share(f);
+    st = join(w, s, number, ms, &part, err);
+    if (st == TENREC_OK) {
+        *ret = f;
+        return TENREC_OK;
+    }
+    tenrec_value_drop(part.value);
+    tenrec_future_drop(f);
+    tenrec_future_drop(f);
+    return st;
+}
+
+static tenrec_status follow(struct tenrec_worker *w, const struct set *s, int64_t number,
+                            int64_t ms, uint64_t deadline_ns, const struct tenrec_value *value,
+                            struct tenrec_future **ret, tenrec_error *err)
+{
+    struct tenrec_value item[] = { tenrec_text(s->key), tenrec_int(number), tenrec_int(ms),
+                                   *value };
+    struct tenrec_value array = tenrec_array(item, 4);
+    struct call_spec spec = { .to = s->id[0],
+                              .function = "all_gather",
+                              .deadline_ns = deadline_ns,
+                              .want_value = true };
+    struct tenrec_msg *msg;
+    tenrec_status st = codec_write_value(&array, TENREC_MSG_GATHER, &msg, err);
+
+    if (st != TENREC_OK)
+        return st;
+    msg->flags |= TENREC_MSG_CONTROL;
+    return call_send(w, &spec, msg, ret, err);
+}
+
+tenrec_status tenrec_all_gather(struct tenrec_worker *w, const struct tenrec_value *value,
+                                const char *const *names, size_t n, int64_t ms,
+                                struct tenrec_value **ret, tenrec_error *err)
+{
+    const struct tenrec_value nil = tenrec_nil();
+    struct tenrec_future *f = NULL;
+    struct gather_set *set;
+    struct set s = { .n = 0 };
+    uint64_t deadline_ns;
+    int64_t number = -1;
+    tenrec_status st;
+
+    if (thread_state.no_block > 0)
+        return tenrec_fail(err, TENREC_EWOULDBLOCK,
+                           "an inline function or a callback may not wait for a gather");
+    st = worker_enter(w, err);
+    if (st != TENREC_OK)
+        return st;
+    if (ms == TENREC_TIMEOUT_DEFAULT)
+        ms = tenrec_get_rpc_timeout(w);
+    st = call_deadline(w, ms, &deadline_ns, err);
+    if (st == TENREC_OK)
+        st = set_of_names(w, names, n, &s, err);
+    if (st == TENREC_OK) {
+        pthread_mutex_lock(&w->gathers.lock);
+        if ((set = remembered(&w->gathers, s.key)))
+            number = set->next++;
+        pthread_mutex_unlock(&w->gathers.lock);
+        if (number < 0)
+            st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a gather");
+        else if (s.id[0] == w->self.id)
+            st = lead(w, &s, number, ms, value ? value : &nil, &f, err);
+        else
+            st = follow(w, &s, number, ms, deadline_ns, value ? value : &nil, &f, err);
+    }
+    set_finish(&s);
+    worker_leave(w);
+    if (st == TENREC_OK)
+        st = tenrec_future_wait(f, ms, err);
+    if (st == TENREC_OK && ret)
+        st = future_take_value(f, ret, err);
+    tenrec_future_drop(f);
+    if (st != TENREC_OK)
+        tenrec_error_prefix(err, "gather");
+    return st;
+}
+
+tenrec_status tenrec_barrier(struct tenrec_worker *w, const char *const *names, size_t n,
+                             int64_t ms, tenrec_error *err)
+{
+    return tenrec_all_gather(w, NULL, names, n, ms, NULL, err);
+}

@@ -1,0 +1,32 @@
+/* gather.h - barrier and all_gather over a set of workers, by RPC.
+ *
+ * The worker of the set with the smallest name leads. The others send it a
+ * GATHER request; it answers all of them when the last has come, or fails all
+ * of them, naming who is missing, when the first limit runs out. */
+#ifndef TENREC_RPC_GATHER_H
+#define TENREC_RPC_GATHER_H
+
+#include <pthread.h>
+#include <tenrec/agent.h>
+#include <tenrec/rpc.h>
+
+struct gather;
+struct gather_set;
+
+struct gathers {
+    pthread_mutex_t lock; /* guards all */
+    struct gather_set *sets;
+    struct gather *open;
+    size_t n_open;
+};
+
+void gathers_init(struct gathers *g);
+void gathers_finish(struct gathers *g);
+
+/* A GATHER request came: takes msg. */
+void gather_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg);
+
+/* Fails all that are open here. */
+void gather_fail_all(struct tenrec_worker *w, const tenrec_error *why);
+
+#endif

@@ -1,0 +1,102 @@
+#include "rpc/place.h"
+
+#include "rpc/call.h"
+#include "rpc/message.h"
+#include "rpc/tensor.h"
+#include "rpc/worker.h"
+
+static bool is_contiguous(const struct tenrec_tensor_desc *d)
+{
+    int64_t step = 1;
+
+    for (uint32_t i = d->ndim; i > 0; i--) {
+        if (d->shape[i - 1] != 1 && d->strides[i - 1] != step)
+            return false;
+        step *= d->shape[i - 1];
+    }
+    return true;
+}
+
+bool place_is_plain(const struct tenrec_tensor *t)
+{
+    const struct tenrec_tensor_desc *d = tenrec_tensor_desc(t);
+
+    return d->device.kind == TENREC_CPU && d->byte_offset == 0 &&
+           d->bytes == tenrec_tensor_bytes(t) && is_contiguous(d);
+}
+
+/* Does what arrives fit into the caller's buffer? */
+static tenrec_status check_into(struct tenrec_tensor *into, const struct tenrec_tensor_desc *got,
+                                tenrec_error *err)
+{
+    const struct tenrec_tensor_desc *want = tenrec_tensor_desc(into);
+
+    if (memcmp(&want->dtype, &got->dtype, sizeof want->dtype) != 0)
+        return tenrec_fail(err, TENREC_EINVAL, "the result is %s, the buffer given for it is %s",
+                           tenrec_dtype_name(got->dtype), tenrec_dtype_name(want->dtype));
+    if (want->ndim != got->ndim ||
+        memcmp(want->shape, got->shape, got->ndim * sizeof got->shape[0]) != 0 ||
+        got->bytes != want->bytes || got->byte_offset != 0 || !is_contiguous(got))
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "the result has %u dimensions and %llu bytes, the buffer given for it "
+                           "%u and %llu (same shape, contiguous)",
+                           got->ndim, (unsigned long long)got->bytes, want->ndim,
+                           (unsigned long long)want->bytes);
+    return TENREC_OK;
+}
+
+/* Memory of the user's allocator or of our own. */
+static tenrec_status find_memory(struct tenrec_worker *w, struct tenrec_tensor_desc *d,
+                                 struct tenrec_tensor **ret, tenrec_error *err)
+{
+    struct tenrec_allocator a;
+
+    pthread_mutex_lock(&w->lock);
+    a = w->allocator;
+    pthread_mutex_unlock(&w->lock);
+    if (!a.alloc)
+        return tensor_for_desc(d, ret, err);
+    d->data = a.alloc(a.arg, d);
+    if (!d->data)
+        return tenrec_fail(err, TENREC_ENOMEM, "the allocator has no memory for %llu bytes",
+                           (unsigned long long)d->bytes);
+    if (tensor_from_desc(d, a.free_fn, a.arg, ret, err) == TENREC_OK)
+        return TENREC_OK;
+    if (a.free_fn)
+        a.free_fn(a.arg, d->data);
+    return err->code;
+}
+
+tenrec_status place_tensors(void *worker, tenrec_peer from, struct tenrec_msg *msg,
+                            tenrec_error *err)
+{
+    struct tenrec_worker *w = worker;
+    struct tenrec_tensor *into = call_into(w, msg), *t;
+    tenrec_status st = TENREC_OK;
+    tenrec_error why;
+
+    for (uint32_t i = 0; i < msg->n_tensors && st == TENREC_OK; i++) {
+        struct tenrec_tensor_desc *d = tenrec_msg_tensor(msg, i);
+        d->device = (struct tenrec_device){ TENREC_CPU, 0 };
+        t = NULL;
+        if (i == 0 && into) {
+            st = check_into(into, d, &why);
+            if (st == TENREC_OK)
+                t = tenrec_tensor_share(into);
+        } else {
+            st = find_memory(w, d, &t, &why);
+        }
+        if (t) {
+            d->data = tenrec_tensor_desc(t)->data;
+            rpc_message_set_owner(msg, i, t);
+        }
+    }
+    tenrec_tensor_drop(into);
+    if (st != TENREC_OK) {
+        tenrec_error_prefix(&why, "message from '%s'", peers_name(&w->peers, from));
+        call_fail(w, msg, &why);
+        if (err)
+            *err = why;
+    }
+    return st;
+}

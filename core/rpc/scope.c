@@ -1,0 +1,58 @@
+#include "rpc/scope.h"
+
+#include "base/memory.h"
+#include "rpc/thread.h"
+
+#include <stdlib.h>
+
+struct scope {
+    struct scope *outer;
+    struct tenrec_future **future;
+    size_t n, room;
+};
+
+tenrec_status scope_add(struct tenrec_future *f, tenrec_error *err)
+{
+    struct scope *s = thread_state.scope;
+    struct tenrec_future **more;
+
+    if (!s)
+        return TENREC_OK;
+    if (s->n == s->room) {
+        size_t room = s->room ? s->room * 2 : 16;
+        more = memory_resize(s->future, room, sizeof(struct tenrec_future *));
+        if (!more)
+            return tenrec_fail(err, TENREC_ENOMEM, "no memory for one more future in the scope");
+        s->future = more;
+        s->room = room;
+    }
+    s->future[s->n++] = tenrec_future_share(f);
+    return TENREC_OK;
+}
+
+tenrec_status tenrec_scope_begin(tenrec_error *err)
+{
+    struct scope *s = memory_new(1, sizeof *s);
+
+    if (!s)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a scope");
+    s->outer = thread_state.scope;
+    thread_state.scope = s;
+    return TENREC_OK;
+}
+
+tenrec_status tenrec_scope_end(int64_t ms, tenrec_error *err)
+{
+    struct scope *s = thread_state.scope;
+    tenrec_status st;
+
+    if (!s)
+        return tenrec_fail(err, TENREC_EINVAL, "no scope is open on this thread");
+    thread_state.scope = s->outer;
+    st = tenrec_future_wait_all(s->future, s->n, ms, err);
+    for (size_t i = 0; i < s->n; i++)
+        tenrec_future_drop(s->future[i]);
+    free(s->future);
+    free(s);
+    return st;
+}

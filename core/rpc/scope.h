@@ -1,0 +1,11 @@
+/* scope.h - collects the futures made on a thread. */
+#ifndef TENREC_RPC_SCOPE_H
+#define TENREC_RPC_SCOPE_H
+
+#include <tenrec/future.h>
+
+/* Remembers f (shared once more) in the innermost scope of this thread, if
+ * there is one. errors: ENOMEM */
+tenrec_status scope_add(struct tenrec_future *f, tenrec_error *err);
+
+#endif

@@ -1,0 +1,20 @@
+/* thread.h - what Tenrec remembers of the thread that runs. */
+#ifndef TENREC_RPC_THREAD_H
+#define TENREC_RPC_THREAD_H
+
+#include <stdbool.h>
+
+struct pool;
+struct scope;
+struct waiter;
+
+struct thread_state {
+    unsigned no_block;     /* > 0: inside an inline function or a callback */
+    struct pool *pool;     /* whose thread this is; NULL for others */
+    struct scope *scope;   /* innermost open scope */
+    struct waiter *waiter; /* that this thread polls for */
+};
+
+extern _Thread_local struct thread_state thread_state;
+
+#endif

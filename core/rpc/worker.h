@@ -1,0 +1,74 @@
+/* worker.h - the inside of a worker: what its parts share. */
+#ifndef TENREC_RPC_WORKER_H
+#define TENREC_RPC_WORKER_H
+
+#include "backend/chain.h"
+#include "rpc/function.h"
+#include "rpc/gather.h"
+#include "rpc/peers.h"
+#include "rpc/pending.h"
+#include "rpc/pool.h"
+#include "rpc/served.h"
+#include "rpc/userloop.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <tenrec/rpc.h>
+
+struct meeting;
+struct loop;
+struct loop_timer;
+struct setup;
+
+enum worker_state { WORKER_NEW, WORKER_STARTING, WORKER_RUNNING, WORKER_STOPPING, WORKER_DOWN };
+
+/* Counters for people; relaxed, exact at rest. */
+struct worker_counts {
+    _Atomic uint64_t calls;    /* requests that wait for an answer, made */
+    _Atomic uint64_t finished; /* of those, completed */
+    _Atomic uint64_t one_way;
+    _Atomic uint64_t timeouts;
+    _Atomic uint64_t late_replies; /* answers that found nobody waiting */
+    _Atomic uint64_t served;       /* requests answered */
+    _Atomic uint64_t serving;      /* requests being answered */
+};
+
+struct tenrec_worker {
+    _Atomic uint32_t state;  /* enum worker_state */
+    _Atomic uint32_t inside; /* threads that use the chain right now */
+    _Atomic uint32_t leaving; /* the whole group goes: lost peers are no news */
+    pthread_mutex_t lock;    /* guards what stands next, and init and shutdown */
+    pthread_cond_t changed;  /* inside became 0, a call finished; monotonic */
+    tenrec_peer_lost_fn *peer_lost;
+    void *peer_lost_arg;
+    struct tenrec_allocator allocator; /* size 0: none */
+
+    struct setup *setup;             /* from the config; owns */
+    struct meeting *meeting;         /* the group in its store; owns; between init and shutdown */
+    struct peers peers;              /* filled by init, emptied by drop */
+    struct tenrec_worker_info self;  /* name borrowed from peers */
+    struct loop *loop;
+    struct loop_timer *deadlines;
+    struct chain *chain;
+    struct pool *pool;
+    _Atomic int64_t timeout_ms;
+    uint64_t incarnation;
+
+    struct pending pending;
+    struct served served;
+    struct functions functions;
+    struct gathers gathers;
+    struct userloop userloop;
+    struct worker_counts counts;
+};
+
+/* Around each use of the chain by a thread that does not belong to it. enter
+ * fails with ESHUTDOWN when the worker does not run. */
+tenrec_status worker_enter(struct tenrec_worker *w, tenrec_error *err);
+void worker_leave(struct tenrec_worker *w);
+
+/* The chain's user. */
+void worker_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg);
+void worker_peer_lost(void *arg, tenrec_peer peer, const tenrec_error *why);
+
+#endif
