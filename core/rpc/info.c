@@ -1,0 +1,150 @@
+/* info.c - what a worker tells of itself and its group. */
+#include "backend/registry.h"
+#include "rpc/call.h"
+#include "rpc/setup.h"
+#include "rpc/worker.h"
+
+#include <inttypes.h>
+
+const char *tenrec_version(void)
+{
+    return TENREC_VERSION;
+}
+
+uint32_t tenrec_version_number(void)
+{
+    unsigned major = 0, minor = 0, patch = 0;
+
+    sscanf(TENREC_VERSION, "%u.%u.%u", &major, &minor, &patch);
+    return major * 10000 + minor * 100 + patch;
+}
+
+bool tenrec_is_available(const char *backend)
+{
+    struct setup *setup = NULL;
+    struct backend *b = NULL;
+
+    if (backend) {
+        if (backend_get(backend, &b, NULL) != TENREC_OK)
+            return false;
+        backend_put(b);
+        return true;
+    }
+    if (setup_make(NULL, &setup, NULL) != TENREC_OK)
+        return false;
+    setup_drop(setup);
+    return true;
+}
+
+static tenrec_status known(const struct tenrec_worker *w, tenrec_error *err)
+{
+    if (atomic_load(&w->state) != WORKER_RUNNING)
+        return tenrec_fail(err, TENREC_ESHUTDOWN, "the worker is not running: it knows no group");
+    return TENREC_OK;
+}
+
+tenrec_status tenrec_get_worker_info(const struct tenrec_worker *w, const char *name,
+                                     struct tenrec_worker_info *ret, tenrec_error *err)
+{
+    tenrec_status st = known(w, err);
+    tenrec_peer id = w->self.id;
+
+    if (st == TENREC_OK && name)
+        st = peers_find(&w->peers, name, &id, err);
+    return st == TENREC_OK ? tenrec_get_worker_info_by_id(w, id, ret, err) : st;
+}
+
+tenrec_status tenrec_get_worker_info_by_id(const struct tenrec_worker *w, tenrec_peer id,
+                                           struct tenrec_worker_info *ret, tenrec_error *err)
+{
+    tenrec_status st = known(w, err);
+
+    if (st != TENREC_OK)
+        return st;
+    if (id < 0 || (size_t)id >= w->peers.n)
+        return tenrec_fail(err, TENREC_EPEER_UNKNOWN, "no worker has id %d, there are %zu", id,
+                           w->peers.n);
+    *ret = (struct tenrec_worker_info){ .name = peers_name(&w->peers, id), .id = id };
+    return TENREC_OK;
+}
+
+tenrec_status tenrec_get_worker_infos(const struct tenrec_worker *w,
+                                      struct tenrec_worker_info *ret, size_t room, size_t *ret_n,
+                                      tenrec_error *err)
+{
+    tenrec_status st = known(w, err);
+
+    if (st != TENREC_OK)
+        return st;
+    for (size_t i = 0; i < w->peers.n && i < room; i++)
+        ret[i] = (struct tenrec_worker_info){ .name = peers_name(&w->peers, (tenrec_peer)i),
+                                              .id = (tenrec_peer)i };
+    *ret_n = w->peers.n;
+    return TENREC_OK;
+}
+
+int64_t tenrec_get_rpc_timeout(const struct tenrec_worker *w)
+{
+    return atomic_load(&w->timeout_ms);
+}
+
+tenrec_status tenrec_set_rpc_timeout(struct tenrec_worker *w, int64_t ms, tenrec_error *err)
+{
+    if (ms <= 0)
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "a default timeout of %lld ms: it must be positive, or "
+                           "TENREC_TIMEOUT_NONE",
+                           (long long)ms);
+    atomic_store(&w->timeout_ms, ms);
+    return TENREC_OK;
+}
+
+void tenrec_set_peer_lost_callback(struct tenrec_worker *w, tenrec_peer_lost_fn *fn, void *arg)
+{
+    pthread_mutex_lock(&w->lock);
+    w->peer_lost = fn;
+    w->peer_lost_arg = arg;
+    pthread_mutex_unlock(&w->lock);
+}
+
+tenrec_status tenrec_set_allocator(struct tenrec_worker *w, const struct tenrec_allocator *a,
+                                   tenrec_error *err)
+{
+    if (a && (a->size < sizeof *a || !a->alloc))
+        return tenrec_fail(err, TENREC_EINVAL, "allocator: size or alloc is not set");
+    pthread_mutex_lock(&w->lock);
+    w->allocator = a ? *a : (struct tenrec_allocator){ .size = 0 };
+    pthread_mutex_unlock(&w->lock);
+    return TENREC_OK;
+}
+
+static void push(tenrec_sink_fn *sink, void *arg, const char *key, uint64_t n)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%" PRIu64, n);
+    sink(arg, key, text);
+}
+
+void tenrec_worker_debug_info(struct tenrec_worker *w, tenrec_sink_fn *sink, void *arg)
+{
+    struct worker_counts *c = &w->counts;
+    uint64_t finished = atomic_load(&c->finished);
+    struct pool_counts pool;
+
+    push(sink, arg, "worker.client_active_calls", atomic_load(&c->calls) - finished);
+    push(sink, arg, "worker.client_calls", atomic_load(&c->calls));
+    push(sink, arg, "worker.timeouts", atomic_load(&c->timeouts));
+    push(sink, arg, "worker.late_replies", atomic_load(&c->late_replies));
+    push(sink, arg, "worker.server_active_calls", atomic_load(&c->serving));
+    push(sink, arg, "worker.server_calls", atomic_load(&c->served));
+    if (worker_enter(w, NULL) != TENREC_OK)
+        return;
+    pool = pool_count(w->pool);
+    push(sink, arg, "pool.threads", pool.threads);
+    push(sink, arg, "pool.idle_threads", pool.idle);
+    push(sink, arg, "pool.blocked_threads", pool.blocked);
+    push(sink, arg, "pool.queued", pool.queued);
+    chain_debug_info(w->chain, sink, arg);
+    worker_leave(w);
+}

@@ -1,0 +1,353 @@
+/* worker.c - the life of a worker: the one place that knows all parts. */
+#include "rpc/worker.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/memory.h"
+#include "config/config.h"
+#include "rpc/call.h"
+#include "rpc/meeting.h"
+#include "rpc/message.h"
+#include "rpc/place.h"
+#include "rpc/setup.h"
+#include "rpc/thread.h"
+
+#include <stdlib.h>
+#include <sys/random.h>
+
+enum { DROP_MS = 10000 }; /* how long drop waits for functions that still run */
+
+/* ---- being inside --------------------------------------------------------- */
+
+tenrec_status worker_enter(struct tenrec_worker *w, tenrec_error *err)
+{
+    atomic_fetch_add(&w->inside, 1);
+    if (atomic_load(&w->state) == WORKER_RUNNING)
+        return TENREC_OK;
+    worker_leave(w);
+    return tenrec_fail(err, TENREC_ESHUTDOWN, "the worker is not running: %s",
+                       atomic_load(&w->state) <= WORKER_STARTING ? "call tenrec_init_rpc first"
+                                                                 : "it has been shut down");
+}
+
+void worker_leave(struct tenrec_worker *w)
+{
+    if (atomic_fetch_sub(&w->inside, 1) == 1 && atomic_load(&w->state) >= WORKER_STOPPING) {
+        pthread_mutex_lock(&w->lock);
+        pthread_cond_broadcast(&w->changed);
+        pthread_mutex_unlock(&w->lock);
+    }
+}
+
+bool tenrec_worker_running(const struct tenrec_worker *w)
+{
+    return atomic_load(&w->state) == WORKER_RUNNING;
+}
+
+/* ---- made and gone -------------------------------------------------------- */
+
+tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenrec_worker **ret,
+                                tenrec_error *err)
+{
+    struct tenrec_worker *w = memory_new(1, sizeof *w);
+    pthread_condattr_t attr;
+    tenrec_status st;
+
+    if (!w)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker");
+    st = setup_make(config, &w->setup, err);
+    if (st != TENREC_OK) {
+        free(w);
+        return st;
+    }
+    atomic_init(&w->state, WORKER_NEW);
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&w->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    atomic_init(&w->timeout_ms, setup_timeout_ms(w->setup));
+    w->self.name = "worker";
+    pending_init(&w->pending);
+    served_init(&w->served);
+    functions_init(&w->functions);
+    gathers_init(&w->gathers);
+    userloop_init(&w->userloop);
+    *ret = w;
+    return TENREC_OK;
+}
+
+void tenrec_worker_drop(struct tenrec_worker *w)
+{
+    tenrec_error err;
+
+    if (!w)
+        return;
+    if (tenrec_worker_running(w))
+        tenrec_shutdown(w, TENREC_IMMEDIATE, TENREC_TIMEOUT_DEFAULT, NULL);
+    if (served_wait(&w->served, clock_deadline_ms(DROP_MS), &err) != TENREC_OK) {
+        log_line(TENREC_LOG_ERROR, w->self.name,
+                 "dropped while %s: its memory is never freed", err.text);
+        return;
+    }
+    pool_close(w->pool);
+    userloop_finish(&w->userloop);
+    gathers_finish(&w->gathers);
+    functions_finish(&w->functions);
+    served_finish(&w->served);
+    pending_finish(&w->pending);
+    peers_finish(&w->peers);
+    pthread_cond_destroy(&w->changed);
+    pthread_mutex_destroy(&w->lock);
+    setup_drop(w->setup);
+    free(w);
+}
+
+/* ---- starting ------------------------------------------------------------- */
+
+static void on_deadline(void *arg)
+{
+    call_expire(arg);
+}
+
+static bool accepts(void *arg)
+{
+    struct tenrec_worker *w = arg;
+
+    return !pool_full(w->pool);
+}
+
+/* The pool's queue is half empty again. */
+static void drained(void *arg)
+{
+    struct tenrec_worker *w = arg;
+
+    if (worker_enter(w, NULL) != TENREC_OK)
+        return;
+    chain_resume(w->chain);
+    worker_leave(w);
+}
+
+static struct tenrec_msg *new_message(void *arg, uint64_t payload_len, uint32_t n_tensors)
+{
+    (void)arg;
+    return rpc_message_new(payload_len, n_tensors);
+}
+
+static tenrec_status make_parts(struct tenrec_worker *w, tenrec_error *err)
+{
+    const struct config_settings *s = setup_settings(w->setup);
+    tenrec_status st = loop_open(&w->loop, err);
+
+    if (st == TENREC_OK)
+        st = loop_timer_new(w->loop, on_deadline, w, &w->deadlines, err);
+    if (st == TENREC_OK && !w->pool)
+        st = pool_open((unsigned)s->num_worker_threads, (size_t)s->max_queued_calls, drained, w,
+                       &w->pool, err);
+    return st;
+}
+
+static tenrec_status make_chain(struct tenrec_worker *w, tenrec_error *err)
+{
+    const struct chain_identity id = { .me = w->self.id,
+                                       .world = meeting_world(w->meeting),
+                                       .incarnation = w->incarnation,
+                                       .name = meeting_name(w->meeting) };
+    const struct chain_user user = { .deliver = worker_deliver,
+                                     .place = place_tensors,
+                                     .accepts = accepts,
+                                     .peer_lost = worker_peer_lost,
+                                     .msg_new = new_message,
+                                     .arg = w };
+
+    return setup_chain(w->setup, &id, w->loop, &user, &w->chain, err);
+}
+
+/* Undoes what start has made, in reverse order. */
+static void unmake(struct tenrec_worker *w)
+{
+    chain_close(w->chain);
+    w->chain = NULL;
+    loop_timer_drop(w->deadlines);
+    w->deadlines = NULL;
+    meeting_drop(w->meeting); /* uses the loop when it serves the store */
+    w->meeting = NULL;
+    loop_close(w->loop);
+    w->loop = NULL;
+}
+
+static tenrec_status start(struct tenrec_worker *w, tenrec_error *err)
+{
+    const struct config_settings *s = setup_settings(w->setup);
+    uint64_t until = s->init_timeout_ms == TENREC_FOREVER ? CLOCK_NEVER
+                                                          : clock_deadline_ms(s->init_timeout_ms);
+    tenrec_status st = make_parts(w, err);
+
+    if (st == TENREC_OK)
+        st = meeting_find(s, w->loop, until, &w->meeting, err);
+    if (st != TENREC_OK)
+        return st;
+    w->self.id = meeting_rank(w->meeting);
+    w->self.name = meeting_name(w->meeting);
+    st = make_chain(w, err);
+    if (st == TENREC_OK)
+        st = meeting_join(w->meeting, chain_address(w->chain), w->incarnation, until, err);
+    if (st == TENREC_OK)
+        st = peers_fill(&w->peers, meeting_names(w->meeting), meeting_world(w->meeting), w->self.id,
+                        err);
+    if (st != TENREC_OK)
+        return st;
+    w->self.name = peers_name(&w->peers, w->self.id);
+    /* A request may arrive before chain_start returns, and its function may
+     * make calls. */
+    atomic_store(&w->state, WORKER_RUNNING);
+    return chain_start(w->chain, meeting_members(w->meeting), meeting_world(w->meeting), err);
+}
+
+tenrec_status tenrec_init_rpc(struct tenrec_worker *w, tenrec_error *err)
+{
+    uint32_t fresh = WORKER_NEW, down = WORKER_DOWN;
+    tenrec_status st;
+
+    if (!atomic_compare_exchange_strong(&w->state, &fresh, WORKER_STARTING) &&
+        !atomic_compare_exchange_strong(&w->state, &down, WORKER_STARTING))
+        return tenrec_fail(err, TENREC_EBUSY, "the worker is running already");
+    peers_finish(&w->peers);
+    atomic_store(&w->leaving, 0);
+    if (getrandom(&w->incarnation, sizeof w->incarnation, 0) != sizeof w->incarnation)
+        w->incarnation = clock_now_ns();
+    st = start(w, err);
+    if (st != TENREC_OK) {
+        atomic_store(&w->state, WORKER_STOPPING);
+        if (w->chain)
+            chain_shutdown(w->chain);
+        unmake(w);
+        w->self.name = "worker";
+        atomic_store(&w->state, WORKER_NEW);
+    }
+    return st;
+}
+
+/* ---- the end -------------------------------------------------------------- */
+
+/* Fails all calls, stops the agents, waits for the threads that are inside. */
+static void stop(struct tenrec_worker *w)
+{
+    tenrec_error why;
+
+    tenrec_fail(&why, TENREC_ECANCELED, "the worker was shut down");
+    atomic_store(&w->state, WORKER_STOPPING);
+    call_fail_peer(w, -1, &why);
+    gather_fail_all(w, &why);
+    chain_shutdown(w->chain);
+    call_fail_peer(w, -1, &why); /* what came between the two */
+    pthread_mutex_lock(&w->lock);
+    while (atomic_load(&w->inside) > 0)
+        pthread_cond_wait(&w->changed, &w->lock);
+    pthread_mutex_unlock(&w->lock);
+    unmake(w);
+    atomic_store(&w->state, WORKER_DOWN);
+}
+
+/* Waits until no call of ours is outstanding. */
+static tenrec_status wait_for_calls(struct tenrec_worker *w, uint64_t until, tenrec_error *err)
+{
+    struct timespec ts = { .tv_sec = (time_t)(until / 1000000000u),
+                           .tv_nsec = (long)(until % 1000000000u) };
+    uint64_t left;
+
+    pthread_mutex_lock(&w->lock);
+    while ((left = atomic_load(&w->counts.calls) - atomic_load(&w->counts.finished)) > 0 &&
+           !clock_passed(until)) {
+        if (until == CLOCK_NEVER)
+            pthread_cond_wait(&w->changed, &w->lock);
+        else
+            pthread_cond_timedwait(&w->changed, &w->lock, &ts);
+    }
+    pthread_mutex_unlock(&w->lock);
+    if (left > 0)
+        return tenrec_fail(err, TENREC_ETIMEDOUT, "%llu calls of '%s' are still outstanding",
+                           (unsigned long long)left, w->self.name);
+    return TENREC_OK;
+}
+
+/* Ends when nobody in the group has a call outstanding. Two waves over the
+ * store: the sum of the calls finished, then, after all have told that, the
+ * sum of the calls made. When they are equal nothing was under way between
+ * the two, and nothing can start any more but from outside. (Mattern's four
+ * counters: nobody needs to be stopped while it is counted.) */
+static tenrec_status quiesce(struct tenrec_worker *w, uint64_t until, tenrec_error *err)
+{
+    int64_t finished, made;
+    tenrec_status st;
+
+    do {
+        st = wait_for_calls(w, until, err);
+        if (st == TENREC_OK)
+            st = meeting_sum(w->meeting, (int64_t)atomic_load(&w->counts.finished), until,
+                             &finished, err);
+        if (st == TENREC_OK)
+            st = meeting_sum(w->meeting, (int64_t)atomic_load(&w->counts.calls), until, &made, err);
+    } while (st == TENREC_OK && finished != made);
+    return st;
+}
+
+tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode mode, int64_t ms,
+                              tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+    tenrec_error late;
+    uint64_t until;
+
+    if (thread_state.no_block > 0 || thread_state.pool)
+        return tenrec_fail(err, TENREC_EWOULDBLOCK, "a function or callback may not shut down");
+    if (ms < 0 || (mode != TENREC_GRACEFUL && mode != TENREC_IMMEDIATE))
+        return tenrec_fail(err, TENREC_EINVAL, "shutdown: mode %d, limit %lld ms", (int)mode,
+                           (long long)ms);
+    st = call_deadline(w, ms, &until, err);
+    if (st == TENREC_OK)
+        st = worker_enter(w, err);
+    if (st != TENREC_OK)
+        return st;
+    atomic_store(&w->leaving, 1);
+    if (mode == TENREC_GRACEFUL) {
+        st = quiesce(w, until, err);
+        if (st == TENREC_OK)
+            st = meeting_leave(w->meeting, until, err);
+        if (st != TENREC_OK)
+            tenrec_error_prefix(err, "graceful shutdown");
+    }
+    worker_leave(w);
+    stop(w);
+    if (served_wait(&w->served, until, &late) != TENREC_OK && st == TENREC_OK) {
+        st = late.code;
+        if (err)
+            *err = late;
+    }
+    return st;
+}
+
+/* ---- peers ---------------------------------------------------------------- */
+
+void worker_peer_lost(void *arg, tenrec_peer peer, const tenrec_error *why)
+{
+    struct tenrec_worker *w = arg;
+    tenrec_peer_lost_fn *fn;
+    tenrec_error told = *why;
+    void *fn_arg;
+
+    peers_blame(&w->peers, peer, &told);
+    call_fail_peer(w, peer, &told);
+    if (atomic_load(&w->leaving) || atomic_load(&w->state) != WORKER_RUNNING)
+        return;
+    pthread_mutex_lock(&w->lock);
+    fn = w->peer_lost;
+    fn_arg = w->peer_lost_arg;
+    pthread_mutex_unlock(&w->lock);
+    if (!fn)
+        return;
+    thread_state.no_block++;
+    fn(w, peer, &told, fn_arg);
+    thread_state.no_block--;
+}
