@@ -24,8 +24,8 @@ tenrec_status call_deadline(struct tenrec_worker *w, int64_t timeout_ms, uint64_
                            "timeout of %lld ms: it may not be negative (TENREC_TIMEOUT_NONE for "
                            "none)",
                            (long long)timeout_ms);
-    *ret_ns = timeout_ms == TENREC_TIMEOUT_NONE ? CLOCK_NEVER
-                                                : clock_deadline_ms((uint64_t)timeout_ms);
+    *ret_ns =
+        timeout_ms == TENREC_TIMEOUT_NONE ? CLOCK_NEVER : clock_deadline_ms((uint64_t)timeout_ms);
     return TENREC_OK;
 }
 

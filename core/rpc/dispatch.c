@@ -1,10 +1,10 @@
 /* dispatch.c - the callee's side: what arrives, and the answer to it. */
+#include "rpc/dispatch.h"
 #include "backend/chain.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "rpc/call.h"
-#include "rpc/dispatch.h"
 #include "rpc/function.h"
 #include "rpc/message.h"
 #include "rpc/thread.h"
@@ -225,8 +225,8 @@ void worker_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
         serve(w, from, msg);
         break;
     case TENREC_MSG_CANCEL:
-        served_cancel(&w->served, &(struct served_key){ msg->route.pipe, msg->route.generation,
-                                                        msg->id });
+        served_cancel(&w->served,
+                      &(struct served_key){ msg->route.pipe, msg->route.generation, msg->id });
         msg->release(msg);
         break;
     case TENREC_MSG_GATHER:

@@ -47,7 +47,7 @@ tenrec_status functions_none(struct functions *f, const char *name, size_t len, 
     nearest_init(&near, word);
     pthread_rwlock_rdlock(&f->lock);
     HASH_ITER(hh, f->by_name, one, next)
-    nearest_offer(&near, one->name);
+    nearest_try(&near, one->name);
     pthread_rwlock_unlock(&f->lock);
     return tenrec_fail(err, TENREC_ENOFUNCTION, "has no function '%s'%s", word,
                        nearest_hint(&near));

@@ -343,8 +343,9 @@ static tenrec_status find(struct gathers *gs, const struct set *s, int64_t numbe
     struct gather *g;
 
     if (set && number <= set->failed_upto)
-        return tenrec_fail(err, TENREC_ETIMEDOUT, "this gather has failed: a limit ran out before "
-                                                  "all had come");
+        return tenrec_fail(err, TENREC_ETIMEDOUT,
+                           "this gather has failed: a limit ran out before "
+                           "all had come");
     for (g = gs->open; g; g = g->next)
         if (g->number == number && strcmp(g->key, s->key) == 0)
             break;
@@ -476,10 +477,9 @@ static tenrec_status follow(struct tenrec_worker *w, const struct set *s, int64_
     struct tenrec_value item[] = { tenrec_text(s->key), tenrec_int(number), tenrec_int(ms),
                                    *value };
     struct tenrec_value array = tenrec_array(item, 4);
-    struct call_spec spec = { .to = s->id[0],
-                              .function = "all_gather",
-                              .deadline_ns = deadline_ns,
-                              .want_value = true };
+    struct call_spec spec = {
+        .to = s->id[0], .function = "all_gather", .deadline_ns = deadline_ns, .want_value = true
+    };
     struct tenrec_msg *msg;
     tenrec_status st = codec_write_value(&array, TENREC_MSG_GATHER, &msg, err);
 

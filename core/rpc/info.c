@@ -68,9 +68,8 @@ tenrec_status tenrec_get_worker_info_by_id(const struct tenrec_worker *w, tenrec
     return TENREC_OK;
 }
 
-tenrec_status tenrec_get_worker_infos(const struct tenrec_worker *w,
-                                      struct tenrec_worker_info *ret, size_t room, size_t *ret_n,
-                                      tenrec_error *err)
+tenrec_status tenrec_get_worker_infos(const struct tenrec_worker *w, struct tenrec_worker_info *ret,
+                                      size_t room, size_t *ret_n, tenrec_error *err)
 {
     tenrec_status st = known(w, err);
 

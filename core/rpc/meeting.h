@@ -11,8 +11,8 @@ struct meeting;
 
 /* Finds out our rank and the size of the group, and opens the store (serves
  * it, where that is ours to do). */
-tenrec_status meeting_find(const struct config_settings *s, struct loop *loop,
-                           uint64_t deadline_ns, struct meeting **ret, tenrec_error *err);
+tenrec_status meeting_find(const struct config_settings *s, struct loop *loop, uint64_t deadline_ns,
+                           struct meeting **ret, tenrec_error *err);
 
 /* Tells the others where we are and waits for all of them. */
 tenrec_status meeting_join(struct meeting *m, const char *address, uint64_t incarnation,

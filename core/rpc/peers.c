@@ -53,7 +53,7 @@ tenrec_status peers_find(const struct peers *p, const char *name, tenrec_peer *r
     }
     nearest_init(&near, name);
     for (size_t i = 0; i < p->n; i++)
-        nearest_offer(&near, p->peer[i].name);
+        nearest_try(&near, p->peer[i].name);
     return tenrec_fail(err, TENREC_EPEER_UNKNOWN, "no worker is called '%s'%s", name,
                        nearest_hint(&near));
 }

@@ -131,8 +131,8 @@ tenrec_status tenrec_future_wait(struct tenrec_future *f, int64_t ms, tenrec_err
 tenrec_status tenrec_future_wait_all(struct tenrec_future *const *f, size_t n, int64_t ms,
                                      tenrec_error *err)
 {
-    uint64_t until = ms <= 0 || ms == TENREC_TIMEOUT_NONE ? CLOCK_NEVER
-                                                          : clock_deadline_ms((uint64_t)ms);
+    uint64_t until =
+        ms <= 0 || ms == TENREC_TIMEOUT_NONE ? CLOCK_NEVER : clock_deadline_ms((uint64_t)ms);
     tenrec_status first = TENREC_OK, st = may_wait(ms, err);
     size_t left = 0;
 
@@ -155,9 +155,9 @@ tenrec_status tenrec_future_wait_any(struct tenrec_future *const *f, size_t n, i
 {
     struct pool *pool = thread_state.pool;
     struct future_node few[16], *node = few;
-    uint64_t until = ms == TENREC_TIMEOUT_NONE ? CLOCK_NEVER
-                                               : clock_deadline_ms(ms ? (uint64_t)ms
-                                                                      : OWN_FUTURE_MS);
+    uint64_t until = ms == TENREC_TIMEOUT_NONE
+                         ? CLOCK_NEVER
+                         : clock_deadline_ms(ms ? (uint64_t)ms : OWN_FUTURE_MS);
     tenrec_status st = may_wait(ms, err);
     size_t watched = 0, done;
     struct waiter w;

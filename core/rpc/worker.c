@@ -87,8 +87,8 @@ void tenrec_worker_drop(struct tenrec_worker *w)
     if (tenrec_worker_running(w))
         tenrec_shutdown(w, TENREC_IMMEDIATE, TENREC_TIMEOUT_DEFAULT, NULL);
     if (served_wait(&w->served, clock_deadline_ms(DROP_MS), &err) != TENREC_OK) {
-        log_line(TENREC_LOG_ERROR, w->self.name,
-                 "dropped while %s: its memory is never freed", err.text);
+        log_line(TENREC_LOG_ERROR, w->self.name, "dropped while %s: its memory is never freed",
+                 err.text);
         return;
     }
     pool_close(w->pool);
@@ -180,8 +180,8 @@ static void unmake(struct tenrec_worker *w)
 static tenrec_status start(struct tenrec_worker *w, tenrec_error *err)
 {
     const struct config_settings *s = setup_settings(w->setup);
-    uint64_t until = s->init_timeout_ms == TENREC_FOREVER ? CLOCK_NEVER
-                                                          : clock_deadline_ms(s->init_timeout_ms);
+    uint64_t until =
+        s->init_timeout_ms == TENREC_FOREVER ? CLOCK_NEVER : clock_deadline_ms(s->init_timeout_ms);
     tenrec_status st = make_parts(w, err);
 
     if (st == TENREC_OK)

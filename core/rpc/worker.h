@@ -34,19 +34,19 @@ struct worker_counts {
 };
 
 struct tenrec_worker {
-    _Atomic uint32_t state;  /* enum worker_state */
-    _Atomic uint32_t inside; /* threads that use the chain right now */
+    _Atomic uint32_t state;   /* enum worker_state */
+    _Atomic uint32_t inside;  /* threads that use the chain right now */
     _Atomic uint32_t leaving; /* the whole group goes: lost peers are no news */
-    pthread_mutex_t lock;    /* guards what stands next, and init and shutdown */
-    pthread_cond_t changed;  /* inside became 0, a call finished; monotonic */
+    pthread_mutex_t lock;     /* guards what stands next, and init and shutdown */
+    pthread_cond_t changed;   /* inside became 0, a call finished; monotonic */
     tenrec_peer_lost_fn *peer_lost;
     void *peer_lost_arg;
     struct tenrec_allocator allocator; /* size 0: none */
 
-    struct setup *setup;             /* from the config; owns */
-    struct meeting *meeting;         /* the group in its store; owns; between init and shutdown */
-    struct peers peers;              /* filled by init, emptied by drop */
-    struct tenrec_worker_info self;  /* name borrowed from peers */
+    struct setup *setup;            /* from the config; owns */
+    struct meeting *meeting;        /* the group in its store; owns; between init and shutdown */
+    struct peers peers;             /* filled by init, emptied by drop */
+    struct tenrec_worker_info self; /* name borrowed from peers */
     struct loop *loop;
     struct loop_timer *deadlines;
     struct chain *chain;

@@ -18,6 +18,7 @@
 #ifndef TENREC_RPC_H
 #define TENREC_RPC_H
 
+#include <tenrec/agent.h>
 #include <tenrec/config.h>
 #include <tenrec/future.h>
 #include <tenrec/store.h>

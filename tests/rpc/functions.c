@@ -1,0 +1,259 @@
+#include "functions.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t gate_changed = PTHREAD_COND_INITIALIZER;
+static bool gate_open = true;
+static atomic_int counted, waiting;
+
+void functions_close_gate(void)
+{
+    pthread_mutex_lock(&gate_lock);
+    gate_open = false;
+    pthread_mutex_unlock(&gate_lock);
+}
+
+void functions_open_gate(void)
+{
+    pthread_mutex_lock(&gate_lock);
+    gate_open = true;
+    pthread_cond_broadcast(&gate_changed);
+    pthread_mutex_unlock(&gate_lock);
+}
+
+int functions_counted(void)
+{
+    return atomic_load(&counted);
+}
+
+int functions_waiting(void)
+{
+    return atomic_load(&waiting);
+}
+
+static tenrec_status noop(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    (void)c, (void)arg, (void)err;
+    return TENREC_OK;
+}
+
+static tenrec_status add(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    struct tenrec_value sum;
+    int64_t a, b;
+    size_t n;
+    const struct tenrec_value *v = tenrec_call_args(c, &n);
+    tenrec_status st = tenrec_values_get(v, n, err, "ii", &a, &b);
+
+    (void)arg;
+    if (st != TENREC_OK)
+        return st;
+    sum = tenrec_int(a + b);
+    return tenrec_call_return(c, &sum, err);
+}
+
+static tenrec_status identity(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    size_t n;
+    const struct tenrec_value *v = tenrec_call_args(c, &n);
+    struct tenrec_value all = tenrec_array(v, n);
+
+    (void)arg;
+    return tenrec_call_return(c, &all, err);
+}
+
+static tenrec_status fail_with(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    const char *text;
+    size_t n;
+    const struct tenrec_value *v = tenrec_call_args(c, &n);
+    tenrec_status st = tenrec_values_get(v, n, err, "s", &text);
+
+    (void)arg;
+    return st == TENREC_OK ? tenrec_fail(err, TENREC_EINVAL, "%s", text) : st;
+}
+
+static tenrec_status who(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    struct tenrec_worker_info from = tenrec_call_from(c);
+    struct tenrec_value v[] = { tenrec_text(from.name), tenrec_int(from.id),
+                                tenrec_bool(tenrec_call_time_left(c) > 0) };
+    struct tenrec_value all = tenrec_array(v, 3);
+
+    (void)arg;
+    return tenrec_call_return(c, &all, err);
+}
+
+/* Calls nest(depth - 1) on the caller, which calls back here, and so on. */
+static tenrec_status nest(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    struct tenrec_worker *w = tenrec_call_worker(c);
+    struct tenrec_value *got = NULL, down, result;
+    int64_t depth;
+    size_t n;
+    const struct tenrec_value *v = tenrec_call_args(c, &n);
+    tenrec_status st = tenrec_values_get(v, n, err, "i", &depth);
+
+    (void)arg;
+    if (st != TENREC_OK)
+        return st;
+    result = tenrec_int(1);
+    if (depth > 0) {
+        down = tenrec_int(depth - 1);
+        st = tenrec_rpc_sync(w, tenrec_call_from(c).name, "nest", &down, 1, NULL, &got, err);
+        if (st != TENREC_OK)
+            return st;
+        result = tenrec_int(got->u.integer + 1);
+        tenrec_value_drop(got);
+    }
+    return tenrec_call_return(c, &result, err);
+}
+
+static tenrec_status wait_gate(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    struct tenrec_value canceled;
+
+    (void)arg;
+    atomic_fetch_add(&waiting, 1);
+    pthread_mutex_lock(&gate_lock);
+    while (!gate_open && !tenrec_call_canceled(c)) {
+        struct timespec soon;
+        clock_gettime(CLOCK_REALTIME, &soon);
+        soon.tv_nsec += 5000000;
+        if (soon.tv_nsec >= 1000000000) {
+            soon.tv_nsec -= 1000000000;
+            soon.tv_sec++;
+        }
+        pthread_cond_timedwait(&gate_changed, &gate_lock, &soon);
+    }
+    pthread_mutex_unlock(&gate_lock);
+    atomic_fetch_sub(&waiting, 1);
+    canceled = tenrec_bool(tenrec_call_canceled(c));
+    return tenrec_call_return(c, &canceled, err);
+}
+
+static void *finish_call(void *arg)
+{
+    struct tenrec_call *c = arg;
+    struct tenrec_value v;
+    tenrec_error err = { .code = TENREC_OK };
+    int64_t i;
+    size_t n;
+    const struct tenrec_value *args = tenrec_call_args(c, &n);
+
+    if (tenrec_values_get(args, n, &err, "i", &i) == TENREC_OK) {
+        v = tenrec_int(i * 2);
+        tenrec_call_return(c, &v, &err);
+    }
+    tenrec_call_finish(c, err.code == TENREC_OK ? NULL : &err);
+    return NULL;
+}
+
+static tenrec_status later(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    pthread_attr_t attr;
+    pthread_t thread;
+    int r;
+
+    (void)arg;
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    r = pthread_create(&thread, &attr, finish_call, c);
+    pthread_attr_destroy(&attr);
+    return r ? tenrec_fail_errno(err, TENREC_EOS, r, "no thread") : TENREC_OK;
+}
+
+static tenrec_status call_inline(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    (void)arg;
+    return tenrec_rpc_sync(tenrec_call_worker(c), tenrec_call_from(c).name, "noop", NULL, 0, NULL,
+                           NULL, err);
+}
+
+static tenrec_status count(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    (void)c, (void)arg, (void)err;
+    atomic_fetch_add(&counted, 1);
+    return TENREC_OK;
+}
+
+static tenrec_status sum(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    struct tenrec_tensor *t;
+    struct tenrec_value v;
+    double total = 0;
+    size_t n;
+    const struct tenrec_value *args = tenrec_call_args(c, &n);
+    tenrec_status st = tenrec_values_get(args, n, err, "t", &t);
+
+    (void)arg;
+    if (st != TENREC_OK)
+        return st;
+    for (uint64_t i = 0; i < tenrec_tensor_count(t); i++)
+        total += ((const float *)tenrec_tensor_data(t))[i];
+    v = tenrec_double(total);
+    return tenrec_call_return(c, &v, err);
+}
+
+/* 0, 1, 2, ... as float32. */
+static tenrec_status range(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    struct tenrec_tensor *t = NULL;
+    struct tenrec_value v;
+    int64_t length;
+    size_t n;
+    const struct tenrec_value *args = tenrec_call_args(c, &n);
+    tenrec_status st = tenrec_values_get(args, n, err, "i", &length);
+
+    (void)arg;
+    if (st == TENREC_OK)
+        st = tenrec_tensor_new(TENREC_FLOAT32, 1, &length, &t, err);
+    if (st != TENREC_OK)
+        return st;
+    for (int64_t i = 0; i < length; i++)
+        ((float *)tenrec_tensor_data(t))[i] = (float)i;
+    v = tenrec_tensor(t);
+    st = tenrec_call_return(c, &v, err);
+    tenrec_tensor_drop(t);
+    return st;
+}
+
+static void add_function(struct tenrec_worker *w, const char *name, tenrec_function_fn *fn,
+                         uint32_t flags)
+{
+    tenrec_error err;
+
+    if (tenrec_register_function(w, name, fn, NULL, flags, &err) != TENREC_OK)
+        fail_msg("%s", err.text);
+}
+
+void functions_register(struct tenrec_worker *w, size_t rank)
+{
+    (void)rank;
+    add_function(w, "noop", noop, TENREC_POOL);
+    add_function(w, "noop_inline", noop, TENREC_INLINE);
+    add_function(w, "add", add, TENREC_POOL);
+    add_function(w, "add_inline", add, TENREC_INLINE);
+    add_function(w, "identity", identity, TENREC_POOL);
+    add_function(w, "identity_inline", identity, TENREC_INLINE);
+    add_function(w, "fail", fail_with, TENREC_POOL);
+    add_function(w, "fail_inline", fail_with, TENREC_INLINE);
+    add_function(w, "who", who, TENREC_INLINE);
+    add_function(w, "nest", nest, TENREC_POOL);
+    add_function(w, "wait_gate", wait_gate, TENREC_POOL);
+    add_function(w, "later", later, TENREC_LATER);
+    add_function(w, "later_inline", later, TENREC_LATER | TENREC_INLINE);
+    add_function(w, "call_inline", call_inline, TENREC_INLINE);
+    add_function(w, "count", count, TENREC_INLINE);
+    add_function(w, "sum", sum, TENREC_POOL);
+    add_function(w, "range", range, TENREC_POOL);
+}

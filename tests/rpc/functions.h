@@ -1,0 +1,25 @@
+/* functions.h - what the workers of the rpc tests serve. */
+#ifndef TESTS_RPC_FUNCTIONS_H
+#define TESTS_RPC_FUNCTIONS_H
+
+#include <tenrec/tenrec.h>
+
+/* Registers noop, add(int, int), identity(any ...) and fail(text), each also as
+ * NAME_inline, and:
+ *   who          inline: [caller's name, its id, does the caller still wait]
+ *   nest(depth)  calls back to its caller, which calls back, ...
+ *   wait_gate    until functions_open_gate or its cancel; answers whether canceled
+ *   later(int)   answers the double from another thread; also later_inline
+ *   call_inline  inline: tries a synchronous call
+ *   count        inline: counts
+ *   sum(tensor)  of float32
+ *   range(n)     a float32 tensor */
+void functions_register(struct tenrec_worker *w, size_t rank);
+
+void functions_close_gate(void);
+void functions_open_gate(void);
+/* How often `count` ran, and how many wait in wait_gate. */
+int functions_counted(void);
+int functions_waiting(void);
+
+#endif

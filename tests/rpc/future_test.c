@@ -1,0 +1,271 @@
+/* future_test.c - futures that the program completes itself. */
+#include "base/clock.h"
+#include "rpc/thread.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <tenrec/future.h>
+
+#include <cmocka.h>
+
+enum { LONG_MS = 20000 }; /* only a broken test waits so long */
+
+static struct tenrec_future *make(void)
+{
+    struct tenrec_future *f = NULL;
+
+    assert_int_equal(tenrec_future_new(&f, NULL), TENREC_OK);
+    return f;
+}
+
+static void set_int(struct tenrec_future *f, int64_t i)
+{
+    struct tenrec_value v = tenrec_int(i);
+
+    assert_int_equal(tenrec_future_set_value(f, &v, NULL), TENREC_OK);
+}
+
+static void future_has_its_value_when_set(void **state)
+{
+    struct tenrec_future *f = make();
+
+    (void)state;
+    assert_false(tenrec_future_done(f));
+    assert_null(tenrec_future_value(f));
+    set_int(f, 42);
+    assert_true(tenrec_future_done(f));
+    assert_int_equal(tenrec_future_wait(f, LONG_MS, NULL), TENREC_OK);
+    assert_int_equal(tenrec_future_value(f)->u.integer, 42);
+    assert_null(tenrec_future_error(f));
+    tenrec_future_drop(f);
+}
+
+static void future_refuses_a_second_value_when_done(void **state)
+{
+    struct tenrec_value v = tenrec_int(2);
+    struct tenrec_future *f = make();
+    tenrec_error why, err;
+
+    (void)state;
+    set_int(f, 1);
+    tenrec_fail(&why, TENREC_EREMOTE, "too late");
+    assert_int_equal(tenrec_future_set_value(f, &v, &err), TENREC_EEXIST);
+    assert_int_equal(tenrec_future_set_error(f, &why, &err), TENREC_EEXIST);
+    assert_int_equal(tenrec_future_value(f)->u.integer, 1);
+    tenrec_future_drop(f);
+}
+
+static void future_tells_its_error_when_failed(void **state)
+{
+    struct tenrec_future *f = make();
+    tenrec_error why, err;
+
+    (void)state;
+    tenrec_fail(&why, TENREC_EREMOTE, "it broke");
+    assert_int_equal(tenrec_future_set_error(f, &why, NULL), TENREC_OK);
+    assert_int_equal(tenrec_future_wait(f, LONG_MS, &err), TENREC_EREMOTE);
+    assert_string_equal(err.text, "it broke");
+    assert_null(tenrec_future_value(f));
+    tenrec_future_drop(f);
+}
+
+static void future_wait_times_out_when_nobody_completes_it(void **state)
+{
+    struct tenrec_future *f = make();
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(tenrec_future_wait(f, 5, &err), TENREC_ETIMEDOUT);
+    assert_int_equal(tenrec_future_wait(f, -1, &err), TENREC_EINVAL);
+    set_int(f, 1);
+    assert_int_equal(tenrec_future_wait(f, 5, &err), TENREC_OK);
+    tenrec_future_drop(f);
+}
+
+static void future_wait_is_refused_when_in_a_callback(void **state)
+{
+    struct tenrec_future *f = make();
+    tenrec_error err;
+
+    (void)state;
+    thread_state.no_block++;
+    assert_int_equal(tenrec_future_wait(f, LONG_MS, &err), TENREC_EWOULDBLOCK);
+    thread_state.no_block--;
+    tenrec_future_drop(f);
+}
+
+static void *set_later(void *arg)
+{
+    set_int(arg, 7);
+    tenrec_future_drop(arg);
+    return NULL;
+}
+
+static void *wait_for(void *arg)
+{
+    struct tenrec_future *f = arg;
+
+    assert_int_equal(tenrec_future_wait(f, LONG_MS, NULL), TENREC_OK);
+    return NULL;
+}
+
+static void future_wakes_all_when_several_wait(void **state)
+{
+    struct tenrec_future *f = make();
+    pthread_t waiter[4], setter;
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&waiter[i], NULL, wait_for, f), 0);
+    assert_int_equal(pthread_create(&setter, NULL, set_later, tenrec_future_share(f)), 0);
+    for (size_t i = 0; i < 4; i++)
+        pthread_join(waiter[i], NULL);
+    pthread_join(setter, NULL);
+    tenrec_future_drop(f);
+}
+
+static void count(struct tenrec_future *f, void *arg)
+{
+    assert_true(tenrec_future_done(f));
+    assert_true(thread_state.no_block > 0);
+    atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+static void future_runs_callbacks_once_when_done(void **state)
+{
+    struct tenrec_future *f = make();
+    atomic_int n = 0;
+
+    (void)state;
+    assert_int_equal(tenrec_future_add_callback(f, count, &n, NULL), TENREC_OK);
+    assert_int_equal(tenrec_future_add_callback(f, count, &n, NULL), TENREC_OK);
+    assert_int_equal(atomic_load(&n), 0);
+    set_int(f, 1);
+    assert_int_equal(atomic_load(&n), 2);
+    assert_int_equal(tenrec_future_add_callback(f, count, &n, NULL), TENREC_OK);
+    assert_int_equal(atomic_load(&n), 3);
+    tenrec_future_drop(f);
+}
+
+static tenrec_status add_one(struct tenrec_future *f, void *arg, struct tenrec_value *ret,
+                             tenrec_error *err)
+{
+    tenrec_status st = tenrec_future_wait(f, LONG_MS, err);
+
+    (void)arg;
+    if (st == TENREC_OK)
+        *ret = tenrec_int(tenrec_future_value(f)->u.integer + 1);
+    return st;
+}
+
+static void future_then_chains_values_when_each_is_done(void **state)
+{
+    struct tenrec_future *f = make(), *g, *h;
+
+    (void)state;
+    assert_int_equal(tenrec_future_then(f, add_one, NULL, &g, NULL), TENREC_OK);
+    assert_int_equal(tenrec_future_then(g, add_one, NULL, &h, NULL), TENREC_OK);
+    set_int(f, 1);
+    assert_int_equal(tenrec_future_wait(h, LONG_MS, NULL), TENREC_OK);
+    assert_int_equal(tenrec_future_value(h)->u.integer, 3);
+    tenrec_future_drop(f);
+    tenrec_future_drop(g);
+    tenrec_future_drop(h);
+}
+
+static void future_then_passes_the_error_on_when_its_source_failed(void **state)
+{
+    struct tenrec_future *f = make(), *g;
+    tenrec_error why, err;
+
+    (void)state;
+    assert_int_equal(tenrec_future_then(f, add_one, NULL, &g, NULL), TENREC_OK);
+    tenrec_fail(&why, TENREC_EPEER_LOST, "gone");
+    assert_int_equal(tenrec_future_set_error(f, &why, NULL), TENREC_OK);
+    assert_int_equal(tenrec_future_wait(g, LONG_MS, &err), TENREC_EPEER_LOST);
+    assert_string_equal(err.text, "gone");
+    tenrec_future_drop(f);
+    tenrec_future_drop(g);
+}
+
+static void future_wait_all_returns_the_first_error_of_the_list(void **state)
+{
+    struct tenrec_future *f[3] = { make(), make(), make() };
+    tenrec_error why, err;
+
+    (void)state;
+    set_int(f[0], 1);
+    assert_int_equal(tenrec_future_wait_all(f, 3, 5, &err), TENREC_ETIMEDOUT);
+    tenrec_fail(&why, TENREC_ECANCELED, "third");
+    assert_int_equal(tenrec_future_set_error(f[2], &why, NULL), TENREC_OK);
+    tenrec_fail(&why, TENREC_EREMOTE, "second");
+    assert_int_equal(tenrec_future_set_error(f[1], &why, NULL), TENREC_OK);
+    assert_int_equal(tenrec_future_wait_all(f, 3, LONG_MS, &err), TENREC_EREMOTE);
+    assert_string_equal(err.text, "second");
+    for (size_t i = 0; i < 3; i++)
+        tenrec_future_drop(f[i]);
+}
+
+static void future_wait_any_finds_the_one_that_is_done(void **state)
+{
+    struct tenrec_future *f[20];
+    pthread_t setter;
+    size_t at = 99;
+
+    (void)state;
+    for (size_t i = 0; i < 20; i++)
+        f[i] = make();
+    assert_int_equal(tenrec_future_wait_any(f, 20, 5, &at, NULL), TENREC_ETIMEDOUT);
+    assert_int_equal(tenrec_future_wait_any(f, 0, 5, &at, NULL), TENREC_EINVAL);
+    assert_int_equal(pthread_create(&setter, NULL, set_later, tenrec_future_share(f[13])), 0);
+    assert_int_equal(tenrec_future_wait_any(f, 20, LONG_MS, &at, NULL), TENREC_OK);
+    assert_int_equal(at, 13);
+    pthread_join(setter, NULL);
+    for (size_t i = 0; i < 20; i++)
+        tenrec_future_drop(f[i]);
+}
+
+static void future_cancel_fails_it_when_pending(void **state)
+{
+    struct tenrec_future *f = make();
+
+    (void)state;
+    tenrec_future_cancel(f);
+    assert_int_equal(tenrec_future_wait(f, LONG_MS, NULL), TENREC_ECANCELED);
+    tenrec_future_cancel(f);
+    tenrec_future_drop(f);
+}
+
+static void scope_end_is_refused_when_none_is_open(void **state)
+{
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(tenrec_scope_end(LONG_MS, &err), TENREC_EINVAL);
+    assert_int_equal(tenrec_scope_begin(&err), TENREC_OK);
+    assert_int_equal(tenrec_scope_end(LONG_MS, &err), TENREC_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(future_has_its_value_when_set),
+        cmocka_unit_test(future_refuses_a_second_value_when_done),
+        cmocka_unit_test(future_tells_its_error_when_failed),
+        cmocka_unit_test(future_wait_times_out_when_nobody_completes_it),
+        cmocka_unit_test(future_wait_is_refused_when_in_a_callback),
+        cmocka_unit_test(future_wakes_all_when_several_wait),
+        cmocka_unit_test(future_runs_callbacks_once_when_done),
+        cmocka_unit_test(future_then_chains_values_when_each_is_done),
+        cmocka_unit_test(future_then_passes_the_error_on_when_its_source_failed),
+        cmocka_unit_test(future_wait_all_returns_the_first_error_of_the_list),
+        cmocka_unit_test(future_wait_any_finds_the_one_that_is_done),
+        cmocka_unit_test(future_cancel_fails_it_when_pending),
+        cmocka_unit_test(scope_end_is_refused_when_none_is_open),
+    };
+
+    return cmocka_run_group_tests_name("future", tests, NULL, NULL);
+}

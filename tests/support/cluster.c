@@ -1,0 +1,121 @@
+#include "cluster.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const char *const yaml =
+    "worker: { rpc_timeout: 20s }\n"
+    "backend: inproc\n"
+    "backends:\n"
+    "  inproc: { plugin: inproc }\n"
+    "  tensorpipe: { plugin: tensorpipe }\n"
+    "  faulty_inproc: { plugin: faulty, wraps: inproc }\n"
+    "  faulty_tensorpipe: { plugin: faulty, wraps: tensorpipe }\n"
+    "  two_faulty_tensorpipe: { plugin: faulty, wraps: faulty_tensorpipe }\n";
+
+struct job {
+    struct tenrec_worker *worker;
+    enum tenrec_shutdown_mode mode;
+    tenrec_status status;
+    tenrec_error err;
+};
+
+const char *cluster_backend(void)
+{
+    const char *name = getenv("TEST_BACKEND");
+
+    return name && *name ? name : "inproc";
+}
+
+static void *start(void *arg)
+{
+    struct job *j = arg;
+
+    j->status = tenrec_init_rpc(j->worker, &j->err);
+    return NULL;
+}
+
+static void *stop(void *arg)
+{
+    struct job *j = arg;
+
+    j->status = tenrec_shutdown(j->worker, j->mode, CLUSTER_LONG_MS, &j->err);
+    return NULL;
+}
+
+/* One thread per worker, all at once; fails the test when one fails. */
+static void all(struct cluster *c, void *(*fn)(void *), enum tenrec_shutdown_mode mode)
+{
+    struct job job[CLUSTER_MAX];
+    pthread_t thread[CLUSTER_MAX];
+
+    for (size_t i = 0; i < c->n; i++) {
+        job[i] = (struct job){ .worker = c->worker[i], .mode = mode };
+        assert_int_equal(pthread_create(&thread[i], NULL, fn, &job[i]), 0);
+    }
+    for (size_t i = 0; i < c->n; i++)
+        pthread_join(thread[i], NULL);
+    for (size_t i = 0; i < c->n; i++)
+        if (job[i].status != TENREC_OK)
+            fail_msg("worker %zu: %s: %s", i, tenrec_status_name(job[i].status), job[i].err.text);
+}
+
+static void set(struct tenrec_config *config, const char *key, const char *value)
+{
+    tenrec_error err;
+
+    if (tenrec_config_set(config, key, value, &err) != TENREC_OK)
+        fail_msg("%s: %s", key, err.text);
+}
+
+static struct tenrec_config *make_config(size_t rank, size_t n, unsigned store,
+                                         const char *const *extra)
+{
+    struct tenrec_config *config = NULL;
+    char text[128];
+    tenrec_error err;
+
+    if (tenrec_config_parse(yaml, "cluster.yaml", &config, &err) != TENREC_OK)
+        fail_msg("%s", err.text);
+    set(config, "backend", cluster_backend());
+    snprintf(text, sizeof text, "memory://cluster%u?rank=%zu&world_size=%zu", store, rank, n);
+    set(config, "init_method", text);
+    for (; extra && *extra; extra++) {
+        const char *eq = strchr(*extra, '=');
+        snprintf(text, sizeof text, "%.*s", (int)(eq - *extra), *extra);
+        set(config, text, eq + 1);
+    }
+    return config;
+}
+
+void cluster_open(struct cluster *c, size_t n, const char *const *extra, cluster_setup_fn *setup)
+{
+    static atomic_uint stores;
+    unsigned store = atomic_fetch_add(&stores, 1);
+    tenrec_error err;
+
+    *c = (struct cluster){ .n = n };
+    for (size_t i = 0; i < n; i++) {
+        struct tenrec_config *config = make_config(i, n, store, extra);
+        if (tenrec_worker_new(config, &c->worker[i], &err) != TENREC_OK)
+            fail_msg("worker %zu: %s", i, err.text);
+        tenrec_config_drop(config);
+        if (setup)
+            setup(c->worker[i], i);
+    }
+    all(c, start, TENREC_GRACEFUL);
+}
+
+void cluster_close(struct cluster *c, enum tenrec_shutdown_mode mode)
+{
+    all(c, stop, mode);
+    for (size_t i = 0; i < c->n; i++)
+        tenrec_worker_drop(c->worker[i]);
+    c->n = 0;
+}
