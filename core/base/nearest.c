@@ -48,9 +48,11 @@ void nearest_init(struct nearest *near, const char *word)
 
 void nearest_try_n(struct nearest *near, const char *name, size_t len)
 {
-    size_t d = nearest_distance(near->word, strlen(near->word), name, len);
+    size_t word_len = strlen(near->word);
+    size_t d = nearest_distance(near->word, word_len, name, len);
 
-    if (len == 0 || d >= near->distance || d > NEAREST_MAX || d >= len + (len == 1))
+    /* A word of which no letter is left was not meant. */
+    if (d >= near->distance || d > NEAREST_MAX || d >= (len > word_len ? len : word_len))
         return;
     near->distance = d;
     memcpy(near->best, name, len);

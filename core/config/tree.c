@@ -210,7 +210,13 @@ static tenrec_status take_event(struct builder *b, const yaml_event_t *event, te
 tenrec_status tree_parse(const char *text, size_t len, const struct place *where, struct node **ret,
                          tenrec_error *err)
 {
-    struct builder b = { .text = text, .len = len, .where = where };
+    static const char mark[] = "\xef\xbb\xbf"; /* some editors begin a file with it */
+    bool marked = len >= 3 && memcmp(text, mark, 3) == 0;
+    struct builder b = {
+        .text = marked ? text + 3 : text,
+        .len = marked ? len - 3 : len,
+        .where = where,
+    };
     tenrec_status st = TENREC_OK;
     bool end = false;
 
@@ -218,10 +224,14 @@ tenrec_status tree_parse(const char *text, size_t len, const struct place *where
         struct place place = place_at(&b, 0, 0);
         return place_fail(err, TENREC_ECONFIG, &place, "larger than %zu bytes", TREE_MAX_BYTES);
     }
+    if (b.len == 0) {
+        *ret = NULL;
+        return TENREC_OK;
+    }
     if (!yaml_parser_initialize(&b.parser))
         return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
     yaml_parser_set_encoding(&b.parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&b.parser, (const unsigned char *)text, len);
+    yaml_parser_set_input_string(&b.parser, (const unsigned char *)b.text, b.len);
     while (st == TENREC_OK && !end) {
         yaml_event_t event;
         if (!yaml_parser_parse(&b.parser, &event)) {
