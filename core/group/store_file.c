@@ -29,6 +29,7 @@ struct file_store {
     uint32_t num_workers;
     pthread_mutex_t lock;     /* guards what follows */
     struct store_table table; /* what was read up to `offset` */
+    uint64_t changes;         /* how often that changed */
     off_t offset;
     dev_t dev;
     ino_t ino;
@@ -73,6 +74,7 @@ static tenrec_status notice_change(struct file_store *f, const struct stat *st, 
     if (f->dev == st->st_dev && f->ino == st->st_ino && f->offset <= st->st_size)
         return TENREC_OK;
     store_table_finish(&f->table);
+    f->changes++;
     f->offset = 0;
     f->dev = st->st_dev;
     f->ino = st->st_ino;
@@ -164,46 +166,53 @@ static tenrec_status take_records(struct store_table *t, const uint8_t *data, si
     return TENREC_OK;
 }
 
-/* Reads what others have written since. */
+/* Reads `want` bytes from where this store stands. */
+static tenrec_status read_rest(const struct file_store *f, int fd, size_t want, struct bytes *ret,
+                               tenrec_error *err)
+{
+    ssize_t r = 0;
+
+    while (ret->len < want && bytes_room(ret, want - ret->len)) {
+        r = pread(fd, ret->data + ret->len, want - ret->len, f->offset + (off_t)ret->len);
+        if (r < 0 && errno == EINTR)
+            continue;
+        if (r <= 0)
+            return tenrec_fail_errno(err, TENREC_EOS, r < 0 ? errno : EIO, "cannot read %s",
+                                     f->backend.name);
+        bytes_grew(ret, (size_t)r);
+    }
+    if (ret->failed)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu bytes of %s", want,
+                           f->backend.name);
+    return TENREC_OK;
+}
+
+/* Takes over what others have written since. */
 static tenrec_status catch_up(struct file_store *f, int fd, tenrec_error *err)
 {
     struct bytes b = { 0 };
-    size_t used, want;
-    tenrec_status st = TENREC_OK;
-    struct stat now;
-    ssize_t r = 0;
+    struct stat now = { 0 };
+    size_t used = 0, want;
+    tenrec_status st;
 
-    if (fd < 0) { /* no file */
-        struct stat none = { 0 };
-        return notice_change(f, &none, err);
-    }
+    if (fd < 0) /* no file */
+        return notice_change(f, &now, err);
     if (fstat(fd, &now) != 0)
         return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot read %s", f->backend.name);
     want = (size_t)(now.st_size - f->offset);
     if (want == 0)
         return TENREC_OK;
-    while (b.len < want && bytes_room(&b, want - b.len)) {
-        r = pread(fd, b.data + b.len, want - b.len, f->offset + (off_t)b.len);
-        if (r < 0 && errno == EINTR)
-            continue;
-        if (r <= 0)
-            break;
-        bytes_grew(&b, (size_t)r);
-    }
-    if (b.failed)
-        st =
-            tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu bytes of %s", want, f->backend.name);
-    else if (b.len < want)
-        st = tenrec_fail_errno(err, TENREC_EOS, r < 0 ? errno : EIO, "cannot read %s",
-                               f->backend.name);
-    else if (take_records(&f->table, b.data, b.len, &used) != TENREC_OK)
-        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for the keys of %s", f->backend.name);
-    else if (f->offset += (off_t)used, used < want)
-        /* Writers hold the lock until a record is whole. */
+    if ((st = read_rest(f, fd, want, &b, err)) == TENREC_OK &&
+        (st = take_records(&f->table, b.data, b.len, &used)) != TENREC_OK)
+        tenrec_fail(err, st, "no memory for the keys of %s", f->backend.name);
+    bytes_free(&b);
+    f->changes++;
+    f->offset += (off_t)used;
+    /* Writers hold the lock until a record is whole. */
+    if (st == TENREC_OK && used < want)
         st = tenrec_fail(err, TENREC_EPROTOCOL,
                          "%s is damaged at byte %lld: no store, or a writer died; remove it",
                          f->backend.name, (long long)f->offset);
-    bytes_free(&b);
     return st;
 }
 
@@ -239,10 +248,12 @@ static tenrec_status append(struct file_store *f, int fd, const char *sign, cons
     }
     st = take_record(&f->table, (struct span){ b.data + 4, key_len },
                      (struct span){ b.data + 8 + key_len, value.len });
-    if (st == TENREC_OK)
+    if (st == TENREC_OK) {
         f->offset += (off_t)b.len;
-    else
+        f->changes++;
+    } else {
         tenrec_fail(err, st, "no memory for key \"%s\" of %s", key, f->backend.name);
+    }
     bytes_free(&b);
     return st;
 }
@@ -385,8 +396,9 @@ static tenrec_status copy_values(const struct file_store *f, const char *const *
     return TENREC_OK;
 }
 
-/* Whether somebody has written since the last look: cheaper than to lock. */
-static bool has_news(struct file_store *f)
+/* Whether somebody has written since `seen`: another process, or another
+ * thread through this store. Cheaper than to lock the file. */
+static bool has_news(struct file_store *f, uint64_t seen)
 {
     struct stat st = { 0 };
     bool news;
@@ -394,7 +406,7 @@ static bool has_news(struct file_store *f)
     if (stat(f->path, &st) != 0)
         st.st_size = 0;
     pthread_mutex_lock(&f->lock);
-    news = st.st_size != f->offset || st.st_ino != f->ino;
+    news = f->changes != seen || st.st_size != f->offset || st.st_ino != f->ino;
     pthread_mutex_unlock(&f->lock);
     return news;
 }
@@ -404,7 +416,7 @@ static tenrec_status file_get(struct store_backend *b, const char *const *keys, 
                               tenrec_error *err)
 {
     struct file_store *f = (struct file_store *)b;
-    uint64_t gap_ms = POLL_FIRST_MS;
+    uint64_t gap_ms = POLL_FIRST_MS, seen;
     size_t left = n, before = n;
     tenrec_status st;
     int fd;
@@ -412,6 +424,7 @@ static tenrec_status file_get(struct store_backend *b, const char *const *keys, 
     for (;;) {
         if ((st = begin(f, false, deadline_ns, &fd, err)) != TENREC_OK)
             return st;
+        seen = f->changes;
         left = find_missing(f, keys, n, ret_missing);
         if (left == 0 && ret)
             st = copy_values(f, keys, n, ret, err);
@@ -426,7 +439,7 @@ static tenrec_status file_get(struct store_backend *b, const char *const *keys, 
                 return TENREC_ETIMEDOUT;
             sleep_ms(gap_ms, deadline_ns);
             gap_ms = gap_ms * 2 > POLL_MOST_MS ? POLL_MOST_MS : gap_ms * 2;
-        } while (!has_news(f));
+        } while (!has_news(f, seen));
     }
 }
 
