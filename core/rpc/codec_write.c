@@ -12,9 +12,12 @@
 #include "rpc/tensor.h"
 #include "rpc/utf8.h"
 
-#define SELF_DESCRIBED 55799 /* d9 d9 f7 */
 #define CALL_ITEMS 4
+#define CALL_OVERHEAD 2 /* heads of the array of items and of the empty map */
 #define ERROR_ITEMS 5
+
+/* Tag 55799, "what follows is CBOR". */
+static const unsigned char self_described[] = { 0xd9, 0xd9, 0xf7 };
 
 struct total {
     size_t bytes;
@@ -160,7 +163,8 @@ static tenrec_status begin(struct filling *f, int32_t type, const struct total *
     f->w.at = f->msg->payload;
     f->w.end = f->w.at + t->bytes;
     f->tensor = 0;
-    item_put_tag(&f->w, SELF_DESCRIBED);
+    memcpy(f->w.at, self_described, sizeof self_described);
+    f->w.at += sizeof self_described;
     return TENREC_OK;
 }
 
@@ -177,7 +181,8 @@ static tenrec_status end(struct filling *f, tenrec_status status, struct tenrec_
 
 bool codec_is_cbor(const struct tenrec_msg *msg)
 {
-    return msg->payload_len >= 3 && memcmp(msg->payload, "\xd9\xd9\xf7", 3) == 0;
+    return msg->payload_len >= sizeof self_described &&
+           memcmp(msg->payload, self_described, sizeof self_described) == 0;
 }
 
 tenrec_status codec_write_call(int32_t type, const char *function, const struct tenrec_value *args,
@@ -188,8 +193,7 @@ tenrec_status codec_write_call(int32_t type, const char *function, const struct 
     const struct tenrec_value left = remaining_ms == TENREC_TIMEOUT_NONE
                                          ? tenrec_nil()
                                          : tenrec_int(remaining_ms < 0 ? 0 : remaining_ms);
-    const struct tenrec_value later = tenrec_map(NULL, 0);
-    struct total t = { item_head_size(SELF_DESCRIBED) + item_head_size(CALL_ITEMS), 0 };
+    struct total t = { sizeof self_described + CALL_OVERHEAD, 0 };
     const size_t function_len = strlen(function);
     struct filling f;
     tenrec_status status;
@@ -200,8 +204,6 @@ tenrec_status codec_write_call(int32_t type, const char *function, const struct 
     if (!status)
         status = add_value(&left, 1, &t, err);
     if (!status)
-        status = add_value(&later, 1, &t, err);
-    if (!status)
         status = begin(&f, type, &t, err);
     if (status)
         return status;
@@ -211,8 +213,7 @@ tenrec_status codec_write_call(int32_t type, const char *function, const struct 
     f.msg->key_len = (uint32_t)(f.w.at - (unsigned char *)f.msg->payload);
     if (!status)
         status = put_value(&f, &left, err);
-    if (!status)
-        status = put_value(&f, &later, err);
+    item_put_map(&f.w, 0); /* for what comes later */
     return end(&f, status, ret);
 }
 
@@ -220,7 +221,7 @@ tenrec_status codec_write_value(const struct tenrec_value *value, int32_t type,
                                 struct tenrec_msg **ret, tenrec_error *err)
 {
     const struct tenrec_value nil = tenrec_nil();
-    struct total t = { item_head_size(SELF_DESCRIBED), 0 };
+    struct total t = { sizeof self_described, 0 };
     struct filling f;
     tenrec_status status;
 

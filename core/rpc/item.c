@@ -4,6 +4,11 @@
 
 #include "rpc/utf8.h"
 
+/* The upper three bits of an item's first byte. */
+enum { MAJOR_UINT = 0, MAJOR_TEXT = 3, MAJOR_ARRAY = 4, MAJOR_MAP = 5 };
+
+#define LONG_HEAD 24 /* from here on the number does not fit into the first byte */
+
 /* ---- reading: libcbor calls one of these per item --------------------------- */
 
 static void on_uint(struct item *it, uint64_t n)
@@ -212,6 +217,38 @@ static tenrec_status check(const struct item_reader *r, const struct item *it, t
                        item_kind_name(it->kind), (unsigned long long)it->n, it->at, left);
 }
 
+/* Most heads are one byte, with what they say in its lower five bits; reading
+ * these here takes half the time. False: ask libcbor. */
+static bool next_short(struct item_reader *r, struct item *it)
+{
+    const unsigned char head = r->data[r->at];
+    const unsigned n = head & 0x1f;
+
+    if (n >= LONG_HEAD)
+        return false;
+    switch (head >> 5) {
+    case MAJOR_UINT:
+        on_uint(it, n);
+        break;
+    case MAJOR_TEXT:
+        if (n >= r->len - r->at)
+            return false;
+        on_text(it, r->data + r->at + 1, n);
+        r->at += n;
+        break;
+    case MAJOR_ARRAY:
+        on_array(it, n);
+        break;
+    case MAJOR_MAP:
+        on_map(it, n);
+        break;
+    default:
+        return false;
+    }
+    r->at++;
+    return true;
+}
+
 tenrec_status item_next(struct item_reader *r, struct item *ret, tenrec_error *err)
 {
     struct cbor_decoder_result done;
@@ -220,6 +257,8 @@ tenrec_status item_next(struct item_reader *r, struct item *ret, tenrec_error *e
         return tenrec_fail(err, TENREC_EPROTOCOL, "data ends at byte %zu, a value is missing",
                            r->at);
     ret->at = r->at;
+    if (next_short(r, ret))
+        return check(r, ret, err);
     done = cbor_stream_decode(r->data + r->at, r->len - r->at, &callbacks, ret);
     if (done.status == CBOR_DECODER_NEDATA)
         return tenrec_fail(err, TENREC_EPROTOCOL, "value at byte %zu is cut: data ends at byte %zu",
@@ -266,8 +305,18 @@ static size_t left(const struct item_writer *w)
     return (size_t)(w->end - w->at);
 }
 
+static bool put_short(struct item_writer *w, unsigned major, uint64_t n)
+{
+    if (n >= LONG_HEAD || w->at == w->end)
+        return false;
+    *w->at++ = (unsigned char)(major << 5 | n);
+    return true;
+}
+
 void item_put_int(struct item_writer *w, int64_t i)
 {
+    if (i >= 0 && put_short(w, MAJOR_UINT, (uint64_t)i))
+        return;
     w->at += i < 0 ? cbor_encode_negint((uint64_t)~i, w->at, left(w))
                    : cbor_encode_uint((uint64_t)i, w->at, left(w));
 }
@@ -282,7 +331,8 @@ static void put_data(struct item_writer *w, const void *data, size_t n)
 
 void item_put_text(struct item_writer *w, const char *text, size_t n)
 {
-    w->at += cbor_encode_string_start(n, w->at, left(w));
+    if (!put_short(w, MAJOR_TEXT, n))
+        w->at += cbor_encode_string_start(n, w->at, left(w));
     put_data(w, text, n);
 }
 
@@ -294,12 +344,14 @@ void item_put_bytes(struct item_writer *w, const void *bytes, size_t n)
 
 void item_put_array(struct item_writer *w, size_t n)
 {
-    w->at += cbor_encode_array_start(n, w->at, left(w));
+    if (!put_short(w, MAJOR_ARRAY, n))
+        w->at += cbor_encode_array_start(n, w->at, left(w));
 }
 
 void item_put_map(struct item_writer *w, size_t n)
 {
-    w->at += cbor_encode_map_start(n, w->at, left(w));
+    if (!put_short(w, MAJOR_MAP, n))
+        w->at += cbor_encode_map_start(n, w->at, left(w));
 }
 
 void item_put_tag(struct item_writer *w, uint64_t tag)

@@ -22,13 +22,13 @@ enum item_kind {
 };
 
 struct item {
-    enum item_kind kind;
     uint64_t n;       /* bytes of text and bytes, items of an array, pairs of a map; tag */
     size_t at;        /* where it begins */
     const char *data; /* of text and bytes; borrowed from what is read */
     const char *why;  /* of a bad one */
     int64_t integer;
     double number;
+    enum item_kind kind;
     bool boolean;
 };
 

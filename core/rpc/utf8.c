@@ -49,6 +49,10 @@ size_t utf8_span(const void *text, size_t n)
                 continue;
             }
         }
+        if (s[at] < 0x80) {
+            at++;
+            continue;
+        }
         step = one(s + at, n - at);
         if (!step)
             return at;

@@ -1,0 +1,162 @@
+/* fuzz_cbor.c - payloads of calls, answers and errors from a hostile peer.
+ *
+ * Input: a byte whose lowest two bits say how many tensors the message has,
+ * for each of them 5 bytes of its descriptor, then the payload. What can be
+ * read is written again and must read the same. */
+#include "fuzz.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <tenrec/future.h>
+
+#include "rpc/codec.h"
+#include "rpc/message.h"
+
+#define DESC_BYTES 5
+
+/* A small number of either sign, or a huge one. */
+static int64_t number_of(uint8_t b)
+{
+    if (b >= 0xf0)
+        return INT64_MAX >> (b & 0x0f);
+    return (int8_t)b;
+}
+
+static void desc_of(const uint8_t *data, char *storage, struct tenrec_tensor_desc *d)
+{
+    d->data = storage;
+    d->bytes = data[0];
+    d->byte_offset = (uint64_t)number_of(data[1]);
+    d->dtype.code = data[2] & 15;
+    d->dtype.bits = data[2] & 0x80 ? 32 : 8;
+    d->dtype.lanes = 1;
+    d->ndim = data[2] >> 4 & 3;
+    d->device.kind = TENREC_CPU;
+    for (uint32_t i = 0; i < d->ndim; i++) {
+        d->shape[i] = number_of(data[3]) >> i;
+        d->strides[i] = number_of(data[4]);
+    }
+}
+
+static struct tenrec_msg *message_of(const uint8_t *data, size_t len, char *storage)
+{
+    const uint32_t n = data[0] & 3;
+    const size_t head = 1 + (size_t)n * DESC_BYTES;
+    struct tenrec_msg *msg;
+
+    if (len < head)
+        return NULL;
+    msg = rpc_message_new(len - head, n);
+    if (!msg)
+        return NULL;
+    for (uint32_t i = 0; i < n; i++)
+        desc_of(data + 1 + i * DESC_BYTES, storage, tenrec_msg_tensor(msg, i));
+    if (len > head)
+        memcpy(msg->payload, data + head, len - head);
+    return msg;
+}
+
+static void must(bool true_always)
+{
+    if (!true_always)
+        abort();
+}
+
+static bool same(const struct tenrec_value *a, const struct tenrec_value *b)
+{
+    if (a->type != b->type || a->n != b->n)
+        return false;
+    switch (a->type) {
+    case TENREC_VALUE_TEXT:
+        return memcmp(a->u.text, b->u.text, (size_t)a->n + 1) == 0;
+    case TENREC_VALUE_BYTES:
+        return a->n == 0 || memcmp(a->u.bytes, b->u.bytes, (size_t)a->n) == 0;
+    case TENREC_VALUE_ARRAY:
+        for (uint64_t i = 0; i < a->n; i++)
+            if (!same(&a->u.array[i], &b->u.array[i]))
+                return false;
+        return true;
+    case TENREC_VALUE_MAP:
+        for (uint64_t i = 0; i < a->n; i++)
+            if (strcmp(a->u.map[i].key, b->u.map[i].key) != 0 ||
+                !same(&a->u.map[i].value, &b->u.map[i].value))
+                return false;
+        return true;
+    case TENREC_VALUE_TENSOR:
+        return tenrec_tensor_count(a->u.tensor) == tenrec_tensor_count(b->u.tensor);
+    case TENREC_VALUE_BOOL:
+        return a->u.boolean == b->u.boolean;
+    case TENREC_VALUE_DOUBLE: /* a NaN too */
+        return memcmp(&a->u.number, &b->u.number, sizeof a->u.number) == 0;
+    default:
+        return a->type == TENREC_VALUE_NIL || a->u.integer == b->u.integer;
+    }
+}
+
+/* Copies of tensors with strides of 0 may be much larger than the input. */
+static bool small(const struct tenrec_value *v)
+{
+    if (v->type == TENREC_VALUE_TENSOR)
+        return tenrec_tensor_bytes(v->u.tensor) < 1 << 20;
+    for (uint64_t i = 0; i < v->n; i++) {
+        if (v->type == TENREC_VALUE_ARRAY && !small(&v->u.array[i]))
+            return false;
+        if (v->type == TENREC_VALUE_MAP && !small(&v->u.map[i].value))
+            return false;
+        if (v->type != TENREC_VALUE_ARRAY && v->type != TENREC_VALUE_MAP)
+            return true;
+    }
+    return true;
+}
+
+static void read_value(const struct tenrec_msg *msg)
+{
+    struct tenrec_value *first = NULL, *second = NULL, *copy = NULL;
+    struct tenrec_msg *again = NULL;
+
+    if (codec_read_value(msg, &first, NULL) != TENREC_OK)
+        return;
+    must(tenrec_value_copy(first, &copy, NULL) == TENREC_OK && same(first, copy));
+    if (small(first)) {
+        must(codec_write_value(first, TENREC_MSG_RET, &again, NULL) == TENREC_OK);
+        must(codec_read_value(again, &second, NULL) == TENREC_OK);
+        must(same(first, second));
+        again->release(again);
+    }
+    tenrec_value_drop(first);
+    tenrec_value_drop(second);
+    tenrec_value_drop(copy);
+}
+
+static void read_call(const struct tenrec_msg *msg)
+{
+    struct codec_call call;
+    struct tenrec_value list, *copy = NULL;
+
+    if (codec_read_call(msg, &call, NULL) != TENREC_OK)
+        return;
+    list = tenrec_array(call.args, call.n);
+    must(call.remaining_ms >= 0);
+    must(tenrec_value_copy(&list, &copy, NULL) == TENREC_OK && same(&list, copy));
+    codec_call_finish(&call);
+    tenrec_value_drop(copy);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+    char storage[256] = { 0 };
+    struct tenrec_msg *msg;
+    tenrec_error why;
+
+    if (len == 0)
+        return 0;
+    msg = message_of(data, len, storage);
+    if (!msg)
+        return 0;
+    read_value(msg);
+    read_call(msg);
+    codec_read_error(msg, &why);
+    must(why.code != TENREC_OK && memchr(why.text, '\0', sizeof why.text));
+    msg->release(msg);
+    return 0;
+}

@@ -1,0 +1,189 @@
+/* Every allocation of the codec fails once: no leak, no crash, ENOMEM. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <tenrec/dlpack.h>
+#include <tenrec/future.h>
+
+#include "rpc/codec.h"
+
+static int fail_at; /* the allocation that fails; 0: none */
+
+static bool fails(void)
+{
+    return fail_at > 0 && --fail_at == 0;
+}
+
+/* The linker puts these in the place of the C library's (--wrap). */
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t size);
+void *__real_aligned_alloc(size_t alignment, size_t n);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t n);
+
+void *__wrap_malloc(size_t n)
+{
+    return fails() ? NULL : __real_malloc(n);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return fails() ? NULL : __real_calloc(n, size);
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t n)
+{
+    return fails() ? NULL : __real_aligned_alloc(alignment, n);
+}
+
+/* A matrix whose columns are what was its rows, so that sending it copies. */
+static tenrec_status transposed(struct tenrec_tensor **ret)
+{
+    static int32_t data[4096];
+    const int64_t shape[] = { 64, 64 }, strides[] = { 1, 64 };
+
+    return tenrec_tensor_from_data(data, sizeof data, TENREC_INT32, 2, shape, strides, NULL, NULL,
+                                   ret, NULL);
+}
+
+/* Writes a call that needs every allocation there is and reads it back. */
+static tenrec_status call_and_back(void)
+{
+    struct tenrec_value items[100], args[2];
+    struct tenrec_tensor *t = NULL;
+    struct tenrec_msg *msg = NULL;
+    struct codec_call call;
+    tenrec_status status = transposed(&t);
+
+    if (status)
+        return status;
+    for (size_t i = 0; i < 100; i++)
+        items[i] = tenrec_text("a text that needs room");
+    args[0] = tenrec_array(items, 100);
+    args[1] = tenrec_tensor(t);
+    status = codec_write_call(TENREC_MSG_CALL, "f", args, 2, 0, &msg, NULL);
+    tenrec_tensor_drop(t);
+    if (status)
+        return status;
+    status = codec_read_call(msg, &call, NULL);
+    if (status == TENREC_OK)
+        codec_call_finish(&call);
+    msg->release(msg);
+    return status;
+}
+
+static tenrec_status value_and_back(void)
+{
+    struct tenrec_value *read = NULL, *copy = NULL;
+    struct tenrec_tensor *t = NULL;
+    struct tenrec_value v;
+    struct tenrec_msg *msg = NULL;
+    tenrec_status status = transposed(&t);
+
+    if (status)
+        return status;
+    v = tenrec_tensor(t);
+    status = codec_write_value(&v, TENREC_MSG_RET, &msg, NULL);
+    tenrec_tensor_drop(t);
+    if (status)
+        return status;
+    status = codec_read_value(msg, &read, NULL);
+    msg->release(msg);
+    if (status == TENREC_OK)
+        status = tenrec_value_copy(read, &copy, NULL);
+    tenrec_value_drop(read);
+    tenrec_value_drop(copy);
+    return status;
+}
+
+static tenrec_status error_and_back(void)
+{
+    struct tenrec_msg *msg = NULL;
+    tenrec_error why;
+    tenrec_status status;
+
+    tenrec_fail(&why, TENREC_EREMOTE, "because");
+    status = codec_write_error(&why, true, &msg, NULL);
+    if (status == TENREC_OK)
+        msg->release(msg);
+    return status;
+}
+
+static tenrec_status dlpack_and_back(void)
+{
+    struct tenrec_tensor *t = NULL, *back = NULL;
+    DLManagedTensor *dl = NULL;
+    tenrec_status status = transposed(&t);
+
+    if (status)
+        return status;
+    status = tenrec_tensor_to_dlpack(t, &dl, NULL);
+    tenrec_tensor_drop(t);
+    if (status)
+        return status;
+    status = tenrec_tensor_from_dlpack(dl, &back, NULL);
+    if (status)
+        dl->deleter(dl);
+    tenrec_tensor_drop(back);
+    return status;
+}
+
+/* Fails the first allocation, the second ..., until none is left to fail. */
+static void torture(tenrec_status (*fn)(void), int least)
+{
+    int n = 0;
+    bool left;
+
+    do {
+        tenrec_status status;
+
+        fail_at = ++n;
+        status = fn();
+        left = fail_at == 0;
+        fail_at = 0;
+        assert_int_equal(status, left ? TENREC_ENOMEM : TENREC_OK);
+    } while (left);
+    assert_true(n > least);
+}
+
+static void codec_call_fails_cleanly_when_any_allocation_fails(void **state)
+{
+    (void)state;
+    torture(call_and_back, 4);
+}
+
+static void codec_value_fails_cleanly_when_any_allocation_fails(void **state)
+{
+    (void)state;
+    torture(value_and_back, 4);
+}
+
+static void codec_error_fails_cleanly_when_any_allocation_fails(void **state)
+{
+    (void)state;
+    torture(error_and_back, 0); /* its block is a recycled one */
+}
+
+static void dlpack_fails_cleanly_when_any_allocation_fails(void **state)
+{
+    (void)state;
+    torture(dlpack_and_back, 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(codec_call_fails_cleanly_when_any_allocation_fails),
+        cmocka_unit_test(codec_value_fails_cleanly_when_any_allocation_fails),
+        cmocka_unit_test(codec_error_fails_cleanly_when_any_allocation_fails),
+        cmocka_unit_test(dlpack_fails_cleanly_when_any_allocation_fails),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
