@@ -13,7 +13,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <tenrec/backend.h>
+#include <tenrec/tenrec.h>
 
 /* ---- collect ------------------------------------------------------------------ */
 
@@ -322,7 +322,7 @@ static int info(const struct tool *self, const char *path, bool as_json)
     tenrec_status st = TENREC_OK;
     tenrec_error err;
 
-    json_object_set_new(all, "version", json_string(TENREC_VERSION));
+    json_object_set_new(all, "version", json_string(tenrec_version()));
     json_object_set_new(all, "backends", json_array());
     json_object_set_new(all, "unusable", json_array());
     loader_list(on_file, all);

@@ -4,8 +4,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <tenrec/rpc.h>
 
-static const struct tool *const tools[] = { &tool_info, &tool_check };
+static const struct tool *const tools[] = { &tool_info, &tool_check, &tool_run };
 
 #define N_TOOLS (sizeof tools / sizeof tools[0])
 
@@ -62,7 +63,7 @@ static int run(int argc, char **argv)
     if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h"))
         return help(argc > 2 ? argv[2] : NULL);
     if (!strcmp(name, "version") || !strcmp(name, "--version") || !strcmp(name, "-V")) {
-        printf("tenrec %s\n", TENREC_VERSION);
+        printf("tenrec %s\n", tenrec_version());
         return TOOL_OK;
     }
     t = find(name);

@@ -5,7 +5,7 @@ import tempfile
 
 from cases import contains, environment, equal, main, one_line, run, true
 
-TENREC = sys.argv[1]
+TENREC = os.path.abspath(sys.argv[1])
 
 GOOD = """backend: faulty
 backends:
@@ -104,7 +104,8 @@ def check_refuses_a_file_that_is_not_there():
 
 
 def check_looks_at_the_environment_too():
-    refused(GOOD, "tenrec check: environment TENREC_BACKEND", "'nosuch'", environment(TENREC_BACKEND="nosuch"))
+    refused(GOOD, "tenrec check: environment TENREC_BACKEND",
+            "'nosuch'", environment(TENREC_BACKEND="nosuch"))
     refused(GOOD, "tenrec check: environment TENREC_BACKENDS__ECHO__REFUSE", "'x'",
             environment(TENREC_BACKENDS__ECHO__REFUSE="x"))
 

@@ -8,7 +8,7 @@ import tempfile
 
 from cases import contains, environment, equal, main, one_line, run, true
 
-TENREC = sys.argv[1]
+TENREC = os.path.abspath(sys.argv[1])
 
 CONFIG = """backend: faulty
 backends:
@@ -126,7 +126,7 @@ def info_refuses_words_that_it_does_not_know():
 def info_help_tells_every_command():
     overview = run(TENREC, "help")
     equal((overview.returncode, overview.stderr), (0, ""))
-    for command in ("info", "check"):
+    for command in ("info", "check", "run"):
         contains(overview.stdout, f"  {command} ")
         for args in (["help", command], [command, "--help"], [command, "-h"]):
             got = run(TENREC, *args)

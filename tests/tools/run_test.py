@@ -12,7 +12,7 @@ import termios
 
 from cases import (alive, contains, environment, equal, main, one_line, run, start, true, until)
 
-TENREC = sys.argv[1]
+TENREC = os.path.abspath(sys.argv[1])
 
 
 def workers(n, script, *options, **more):
@@ -24,8 +24,8 @@ def lines_of(rank, text):
 
 
 def started(n, script, *options):
-    """A run whose workers have all written a line `here PID` (and go on)."""
-    p = start(TENREC, "run", "-n", n, *options, "--", "sh", "-c", f"{script}")
+    """A run whose workers have each written a number first, and these numbers."""
+    p = start(TENREC, "run", "-n", n, *options, "--", "sh", "-c", script)
     pids = [int(p.stdout.readline().split()[-1]) for _ in range(n)]
     return p, pids
 
