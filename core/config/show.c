@@ -208,14 +208,13 @@ static tenrec_status show_table(const struct tenrec_plugin *desc, const struct o
 
     for (uint32_t i = 0; i < desc->n_options; i++) {
         struct tenrec_option opt = options_at(desc, i);
-        struct node *node;
+        struct node *node = NULL;
         tenrec_status st = options_resolve(&opt, src, &node, err);
         if (st == TENREC_OK)
             st = tell(show, opt.key,
                       node || opt.def ? options_print(&opt, opts) : memory_text("(not set)"),
                       node ? &node->place : &by_default, err);
-        if (st == TENREC_OK)
-            node_drop(node);
+        node_drop(node);
         if (st != TENREC_OK)
             return st;
     }
