@@ -80,9 +80,12 @@ struct tenrec_option {
     enum tenrec_option_type item; /* of a list or map; else 0 */
     uint32_t offset;              /* offsetof in the options struct */
     uint32_t flags;               /* enum tenrec_option_flags */
-    const char *def;              /* as a user would write it: "[uv]", "60s" */
-    int64_t min, max;             /* INT, DOUBLE, DURATION in ms, SIZE, items of
-                                     a list; both 0 = no limit */
+    const char *def;              /* as a user would write it, without quotes:
+                                     "[uv]", "60s"; NULL leaves zero */
+    int64_t min, max;             /* INT, DOUBLE, DURATION in ms, SIZE, and each
+                                     item of a list or map of those; both 0 = no
+                                     limit, max < min = no upper one. `none` is
+                                     above every limit */
     const char *choices;          /* "busy|adaptive|sleep": the strings (items,
                                      keys of a map) allowed; NULL = any */
     const char *help;             /* one sentence */
