@@ -74,9 +74,10 @@ size_t answer_write(void *buf, size_t cap, const struct wire_offer *offer,
 
     nop_write_map(&w, s->n_pairs);
     for (uint32_t i = 0; i < s->n_pairs; i++) {
+        struct nop_device theirs = wire_pair_theirs(&s->pairs[i]);
         nop_write_array(&w, 2);
         nop_write_device(&w, &s->pairs[i].ours);
-        nop_write_device(&w, &s->pairs[i].theirs);
+        nop_write_device(&w, &theirs);
         nop_write_string(&w, nop_text(offer->channels[s->pairs[i].channel].name));
     }
     return w.len;
@@ -194,10 +195,10 @@ static tenrec_status check_transport(const struct answer *a, const struct wire_o
     return TENREC_OK;
 }
 
-/* May our and their device use channel `name`? */
+/* May our and their device use channel `name`? Then *ours is the offer's own. */
 static tenrec_status check_pair(const struct answer *a, const struct wire_offer *offer,
-                                struct nop_bytes name, const struct nop_device *ours,
-                                const struct nop_device *theirs, struct wire_pair *ret,
+                                struct nop_bytes name, struct nop_device *ours,
+                                const struct nop_device *theirs, uint32_t *ret_channel,
                                 tenrec_error *err)
 {
     uint32_t c = wire_offer_channel(offer, name), d = 0;
@@ -222,7 +223,8 @@ static tenrec_status check_pair(const struct answer *a, const struct wire_offer 
         return tenrec_fail(err, TENREC_EPROTOCOL,
                            "brochure answer: expected %u registration ids for channel \"%s\"",
                            channel->n_connections, channel->name);
-    *ret = (struct wire_pair){ c, channel->devices[d].device, *theirs };
+    *ours = channel->devices[d].device;
+    *ret_channel = c;
     return TENREC_OK;
 }
 
@@ -232,7 +234,7 @@ tenrec_status answer_check(const struct answer *a, const struct wire_offer *offe
     tenrec_status status = check_transport(a, offer, dialled, &ret->transport, err);
     struct nop_reader r = a->pairs;
     struct nop_device ours, theirs;
-    struct wire_pair pair;
+    uint32_t channel = 0;
 
     /* The listener's map is the law; each of its pairs only has to be one that
      * we can serve. Repeating its choice, as libtensorpipe does, would refuse
@@ -241,9 +243,9 @@ tenrec_status answer_check(const struct answer *a, const struct wire_offer *offe
     memset(ret->channel_used, 0, sizeof ret->channel_used);
     for (uint32_t i = 0; i < a->n_pairs && !status; i++) {
         struct nop_bytes name = read_pair(&r, &theirs, &ours);
-        status = check_pair(a, offer, name, &ours, &theirs, &pair, err);
-        if (!status && !wire_selection_find(ret, &pair.ours, &theirs))
-            status = wire_selection_add(ret, pair.channel, &pair.ours, &theirs, err);
+        status = check_pair(a, offer, name, &ours, &theirs, &channel, err);
+        if (!status && !wire_selection_find(ret, &ours, &theirs))
+            status = wire_selection_add(ret, channel, &ours, &theirs, err);
     }
     return status;
 }

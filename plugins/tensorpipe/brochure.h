@@ -42,16 +42,24 @@ struct wire_offer {
 #define WIRE_MAX_CHANNELS 16 /* of our own */
 #define WIRE_MAX_NAMES 64    /* transports or channels that a peer may name */
 #define WIRE_MAX_DEVICES 256 /* that it may name per channel */
+#define WIRE_MAX_TYPE 15     /* bytes of the type of a device that gets a channel */
 #define WIRE_MAX_PAIRS 320   /* of our and their devices: 16 GPUs and the CPU on both sides */
 
-/* Tensors between these two devices travel through this channel. */
+/* Tensors between these two devices travel through this channel. Our device
+ * borrows from the offer; theirs is a copy, for the frame goes away. */
 struct wire_pair {
     uint32_t channel; /* index in the offer */
-    struct nop_device ours, theirs;
+    struct nop_device ours;
+    int32_t their_index;
+    char their_type[WIRE_MAX_TYPE + 1];
 };
 
-/* What a listener selected, or a client found in the answer. Its devices
- * borrow from the offer (`ours`) and from the frame (`theirs`). */
+static inline struct nop_device wire_pair_theirs(const struct wire_pair *pair)
+{
+    return (struct nop_device){ nop_text(pair->their_type), pair->their_index };
+}
+
+/* What a listener selected, or a client found in the answer. */
 struct wire_selection {
     uint32_t transport; /* index in the offer */
     uint32_t n_pairs;

@@ -85,10 +85,11 @@ const struct wire_pair *wire_selection_find(const struct wire_selection *s,
                                             const struct nop_device *ours,
                                             const struct nop_device *theirs)
 {
-    for (uint32_t i = 0; i < s->n_pairs; i++)
-        if (nop_device_equal(&s->pairs[i].ours, ours) &&
-            nop_device_equal(&s->pairs[i].theirs, theirs))
+    for (uint32_t i = 0; i < s->n_pairs; i++) {
+        struct nop_device other = wire_pair_theirs(&s->pairs[i]);
+        if (nop_device_equal(&s->pairs[i].ours, ours) && nop_device_equal(&other, theirs))
             return &s->pairs[i];
+    }
     return NULL;
 }
 
@@ -96,11 +97,20 @@ tenrec_status wire_selection_add(struct wire_selection *s, uint32_t channel,
                                  const struct nop_device *ours, const struct nop_device *theirs,
                                  tenrec_error *err)
 {
+    struct wire_pair *pair;
+
     if (s->n_pairs == WIRE_MAX_PAIRS)
         return tenrec_fail(err, TENREC_ETOOBIG, "more than %d pairs of devices have a channel",
                            WIRE_MAX_PAIRS);
-    s->pairs[s->n_pairs++] =
-        (struct wire_pair){ .channel = channel, .ours = *ours, .theirs = *theirs };
+    if (theirs->type.len > WIRE_MAX_TYPE || memchr(theirs->type.data, '\0', theirs->type.len))
+        return tenrec_fail(err, TENREC_ETOOBIG, "device type \"%.*s\": expected at most %d bytes",
+                           NOP_PRINT(theirs->type), WIRE_MAX_TYPE);
+    pair = &s->pairs[s->n_pairs++];
+    pair->channel = channel;
+    pair->ours = *ours;
+    pair->their_index = theirs->index;
+    memcpy(pair->their_type, theirs->type.data, theirs->type.len);
+    pair->their_type[theirs->type.len] = '\0';
     s->channel_used[channel] = true;
     return TENREC_OK;
 }
