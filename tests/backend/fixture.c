@@ -1,0 +1,85 @@
+/* A plugin that is wrong in one way, chosen by -D. All that it has in code
+ * aborts: the core must refuse it before it calls anything. */
+#include <stdlib.h>
+#include <tenrec/plugin.h>
+
+#ifndef MAGIC
+#define MAGIC TENREC_PLUGIN_MAGIC
+#endif
+#ifndef MAJOR
+#define MAJOR TENREC_ABI_MAJOR
+#endif
+#ifndef MINOR
+#define MINOR TENREC_ABI_MINOR
+#endif
+#ifndef SIZE
+#define SIZE sizeof(struct tenrec_plugin)
+#endif
+#ifndef KIND
+#define KIND TENREC_PLUGIN_BACKEND
+#endif
+#ifndef NAME
+#define NAME "fixture"
+#endif
+#ifndef SUMMARY
+#define SUMMARY "is wrong in one way"
+#endif
+#ifndef FIRST
+#define FIRST GOOD(a)
+#endif
+#ifndef SECOND
+#define SECOND GOOD(b)
+#endif
+#ifndef OPTION_SIZE
+#define OPTION_SIZE sizeof(struct tenrec_option)
+#endif
+#ifndef TABLE
+#define TABLE options
+#endif
+#ifndef N_OPTIONS
+#define N_OPTIONS 2
+#endif
+
+struct values {
+    int64_t a, b;
+};
+
+#define GOOD(k) .key = #k, .type = TENREC_OPT_INT, .offset = offsetof(struct values, k), .def = "1", \
+                .help = "a number"
+
+static const struct tenrec_option options[] = { { FIRST }, { SECOND } };
+
+#ifndef NO_PLUGIN
+const struct tenrec_plugin tenrec_plugin = {
+    .magic = MAGIC,
+    .abi_major = MAJOR,
+    .abi_minor = MINOR,
+    .size = SIZE,
+    .kind = KIND,
+    .flags = TENREC_PLUGIN_UNLOADABLE,
+    .name = NAME,
+    .version = "1",
+    .summary = SUMMARY,
+    .options = TABLE,
+    .n_options = N_OPTIONS,
+    .option_size = OPTION_SIZE,
+    .options_size = sizeof(struct values),
+};
+#endif
+
+#ifndef NO_CONSTRUCT
+tenrec_status tenrec_construct_options(void *opts, tenrec_error *err)
+{
+    (void)opts, (void)err;
+    abort();
+}
+#endif
+
+#ifndef NO_INIT
+tenrec_status tenrec_init_agent(const struct tenrec_init *in, struct tenrec_agent *self,
+                                tenrec_error *err)
+{
+    (void)in, (void)self, (void)err;
+    abort();
+}
+#endif

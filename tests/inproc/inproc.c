@@ -1,0 +1,471 @@
+/* inproc - carries messages between workers of one process. For tests: a
+ * second backend with real peers, threads, lost connections and full queues,
+ * and no wire. */
+#include "hub.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <time.h>
+
+struct inproc_options {
+    const char *group;
+    int64_t max_queued_messages;
+};
+
+static uint64_t deadline_in(uint32_t ms)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec + (uint64_t)ms * 1000000;
+}
+
+/* --- sending -------------------------------------------------------------- */
+
+/* Tells what became of an envelope and forgets it. Without the lock. */
+static void settle(struct envelope *e, const tenrec_error *err)
+{
+    struct inproc *sender = e->sender;
+
+    e->msg->release(e->msg);
+    if (e->done.fn)
+        e->done.fn(e->done.arg, err);
+    free(e);
+    /* Last of all: who waits for `pending` may be gone afterwards. */
+    pthread_mutex_lock(&hub_lock);
+    sender->pending--;
+    pthread_cond_broadcast(&hub_moved);
+    pthread_mutex_unlock(&hub_lock);
+}
+
+static void settle_all(struct envelope *list, const tenrec_error *err)
+{
+    while (list) {
+        struct envelope *e = list;
+        list = e->next;
+        settle(e, err);
+    }
+}
+
+/* Where `msg` goes: over its route, or over our own connection. With the lock. */
+static tenrec_status find_way(struct inproc *a, tenrec_peer to, const struct tenrec_msg *msg,
+                              struct inproc **ret, struct tenrec_route *ret_route,
+                              tenrec_error *err)
+{
+    struct inproc *other = hub_find(a->group, to);
+    struct peer *p;
+
+    if (!a->serving)
+        return tenrec_fail(err, TENREC_ECANCELED, "%s is shut down", a->address);
+    if (msg->route.generation) {
+        p = other ? hub_peer(other, a->me) : NULL;
+        if (!p || p->state != LINK_UP || p->generation != msg->route.generation)
+            return tenrec_fail(err, TENREC_EPEER_LOST, "the caller's connection is gone");
+        *ret_route = (struct tenrec_route){ 0 };
+    } else {
+        p = hub_peer(a, to);
+        if (!p)
+            return tenrec_fail(err, TENREC_EPEER_UNKNOWN, "there is no worker %d", to);
+        if (!other)
+            return tenrec_fail(err, TENREC_ECONNECT, "worker %d does not serve", to);
+        if (p->state == LINK_BROKEN || p->state == LINK_TELLING)
+            return tenrec_fail(err, TENREC_EPEER_LOST, "worker %d: %s", to, p->why);
+        *ret_route = (struct tenrec_route){ (uint64_t)a->me + 1, hub_connect(p) };
+    }
+    *ret = other;
+    return TENREC_OK;
+}
+
+/* With the lock, which it gives up while it waits for room. Takes `e` when OK. */
+static tenrec_status enqueue(struct inproc *a, tenrec_peer to, struct envelope *e,
+                             tenrec_error *err)
+{
+    const struct tenrec_msg *msg = e->msg;
+    struct inproc *other = NULL;
+
+    for (;;) {
+        tenrec_status st = find_way(a, to, msg, &other, &e->route, err);
+        if (st != TENREC_OK)
+            return st;
+        if (other->queued < other->limit || (msg->flags & TENREC_MSG_CONTROL))
+            break;
+        if (!(msg->flags & TENREC_MSG_MAY_WAIT) || !hub_wait(msg->deadline_ns))
+            return tenrec_fail(err, TENREC_EAGAIN, "%u messages wait for worker %d", other->queued,
+                               to);
+    }
+    hub_push(other, e);
+    a->pending++;
+    a->sent++;
+    return TENREC_OK;
+}
+
+static void inproc_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
+                        struct tenrec_done done)
+{
+    struct inproc *a = self->impl;
+    struct envelope *e = malloc(sizeof *e);
+    tenrec_error err;
+    tenrec_status st;
+
+    if (e) {
+        *e = (struct envelope){ .sender = a, .from = a->me, .msg = msg, .done = done };
+        pthread_mutex_lock(&hub_lock);
+        st = enqueue(a, to, e, &err);
+        pthread_mutex_unlock(&hub_lock);
+        if (st == TENREC_OK)
+            return;
+        free(e);
+    } else {
+        tenrec_fail(&err, TENREC_ENOMEM, "no memory for an envelope");
+    }
+    msg->release(msg);
+    if (done.fn)
+        done.fn(done.arg, &err);
+}
+
+/* --- delivering ----------------------------------------------------------- */
+
+static struct tenrec_msg *copy_of(struct tenrec_agent *self, const struct envelope *e,
+                                  tenrec_error *err)
+{
+    const struct tenrec_msg *msg = e->msg;
+    struct tenrec_msg *copy = self->host->msg_new(self, msg->payload_len, msg->n_tensors);
+
+    if (!copy) {
+        tenrec_fail(err, TENREC_ENOMEM, "no memory for the message");
+        return NULL;
+    }
+    copy->type = msg->type;
+    copy->id = msg->id;
+    copy->deadline_ns = msg->deadline_ns;
+    copy->key_len = msg->key_len;
+    copy->route = e->route;
+    if (msg->payload_len)
+        memcpy(copy->payload, msg->payload, msg->payload_len);
+    for (uint32_t i = 0; i < msg->n_tensors; i++) {
+        *tenrec_msg_tensor(copy, i) = *tenrec_msg_tensor(msg, i);
+        tenrec_msg_tensor(copy, i)->data = NULL;
+    }
+    if (copy->n_tensors && self->host->place(self, e->from, copy, err) != TENREC_OK) {
+        copy->release(copy);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < msg->n_tensors; i++)
+        if (tenrec_msg_tensor(msg, i)->bytes)
+            memcpy(tenrec_msg_tensor(copy, i)->data, tenrec_msg_tensor(msg, i)->data,
+                   tenrec_msg_tensor(msg, i)->bytes);
+    return copy;
+}
+
+static void deliver(struct inproc *a, struct envelope *e)
+{
+    const tenrec_peer from = e->from;
+    tenrec_error err;
+    struct tenrec_msg *copy = copy_of(a->agent, e, &err);
+
+    settle(e, copy ? NULL : &err);
+    if (copy)
+        a->agent->host->deliver_outer(a->agent, from, copy);
+}
+
+/* Tells the user that the connection to `p` broke. With the lock, which it
+ * gives up meanwhile. */
+static void tell_lost(struct inproc *a, struct peer *p)
+{
+    const tenrec_peer id = p->id;
+    tenrec_error why;
+
+    p->state = LINK_TELLING;
+    tenrec_fail(&why, TENREC_EPEER_LOST, "worker %d: %s", id, p->why);
+    pthread_mutex_unlock(&hub_lock);
+    a->agent->host->peer_lost(a->agent, id, &why);
+    pthread_mutex_lock(&hub_lock);
+    p = hub_peer(a, id); /* others may have come and gone */
+    if (p)
+        p->state = LINK_NONE;
+    pthread_cond_broadcast(&hub_moved);
+}
+
+static struct peer *broken_peer(struct inproc *a)
+{
+    for (uint32_t i = 0; i < a->n_peers; i++)
+        if (a->peer[i].state == LINK_BROKEN)
+            return &a->peer[i];
+    return NULL;
+}
+
+static void *run(void *arg)
+{
+    struct inproc *a = arg;
+
+    pthread_mutex_lock(&hub_lock);
+    while (a->serving) {
+        struct peer *p = broken_peer(a);
+        struct envelope *e;
+        bool yes;
+        if (p) {
+            tell_lost(a, p);
+            continue;
+        }
+        /* When resume comes while we ask, it wins. */
+        a->paused = true;
+        pthread_mutex_unlock(&hub_lock);
+        yes = a->agent->host->accepts(a->agent);
+        pthread_mutex_lock(&hub_lock);
+        if (yes)
+            a->paused = false;
+        e = a->serving ? hub_pop(a, a->paused) : NULL;
+        if (!e) {
+            if (a->serving && !broken_peer(a))
+                hub_wait(0);
+            continue;
+        }
+        a->received++;
+        pthread_mutex_unlock(&hub_lock);
+        deliver(a, e);
+        pthread_mutex_lock(&hub_lock);
+    }
+    pthread_mutex_unlock(&hub_lock);
+    return NULL;
+}
+
+static void inproc_resume(struct tenrec_agent *self)
+{
+    struct inproc *a = self->impl;
+
+    pthread_mutex_lock(&hub_lock);
+    a->paused = false;
+    pthread_cond_broadcast(&hub_moved);
+    pthread_mutex_unlock(&hub_lock);
+}
+
+/* --- life ----------------------------------------------------------------- */
+
+static const char *inproc_address(struct tenrec_agent *self)
+{
+    return ((struct inproc *)self->impl)->address;
+}
+
+static tenrec_status inproc_start(struct tenrec_agent *self, const struct tenrec_member *member,
+                                  uint32_t n, tenrec_error *err)
+{
+    struct inproc *a = self->impl;
+    tenrec_status st = TENREC_OK;
+    int r;
+
+    pthread_mutex_lock(&hub_lock);
+    for (uint32_t i = 0; i < n && st == TENREC_OK; i++) {
+        st = hub_peer_add(a, member->id);
+        member = (const void *)((const char *)member + member->size);
+    }
+    if (st != TENREC_OK)
+        tenrec_fail(err, st, "no memory for %u members", n);
+    else
+        st = hub_enter(a, err);
+    a->serving = st == TENREC_OK;
+    pthread_mutex_unlock(&hub_lock);
+    if (st != TENREC_OK)
+        return st;
+    r = pthread_create(&a->thread, NULL, run, a);
+    if (r == 0)
+        return TENREC_OK;
+    pthread_mutex_lock(&hub_lock);
+    a->serving = false;
+    hub_leave(a);
+    pthread_mutex_unlock(&hub_lock);
+    return tenrec_fail_errno(err, TENREC_EOS, r, "cannot start a thread");
+}
+
+static void inproc_member_joined(struct tenrec_agent *self, const struct tenrec_member *member)
+{
+    tenrec_status st;
+
+    pthread_mutex_lock(&hub_lock);
+    st = hub_peer_add(self->impl, member->id);
+    pthread_mutex_unlock(&hub_lock);
+    if (st != TENREC_OK)
+        self->host->log(self, TENREC_LOG_ERROR, "no memory for member %d", member->id);
+}
+
+static void inproc_member_left(struct tenrec_agent *self, tenrec_peer id)
+{
+    pthread_mutex_lock(&hub_lock);
+    hub_peer_remove(self->impl, id);
+    pthread_mutex_unlock(&hub_lock);
+}
+
+static tenrec_status inproc_disconnect(struct tenrec_agent *self, tenrec_peer id, tenrec_error *err)
+{
+    struct inproc *a = self->impl, *other;
+    struct envelope *list = NULL, **end = &list;
+    struct peer *p;
+    tenrec_error why;
+
+    pthread_mutex_lock(&hub_lock);
+    p = hub_peer(a, id);
+    if (!p) {
+        pthread_mutex_unlock(&hub_lock);
+        return tenrec_fail(err, TENREC_EPEER_UNKNOWN, "there is no worker %d", id);
+    }
+    other = hub_find(a->group, id);
+    if (other) {
+        end = hub_recall(other, a, end);
+        hub_recall(a, other, end);
+        hub_break(other, a->me, "the other side disconnected");
+    }
+    hub_break(a, id, "disconnected");
+    p = hub_peer(a, id);
+    if (p->state == LINK_BROKEN)
+        tell_lost(a, p);
+    pthread_mutex_unlock(&hub_lock);
+    tenrec_fail(&why, TENREC_EPEER_LOST, "worker %d: disconnected", id);
+    settle_all(list, &why);
+    return TENREC_OK;
+}
+
+static tenrec_status inproc_drain(struct tenrec_agent *self, uint32_t ms, tenrec_error *err)
+{
+    struct inproc *a = self->impl;
+    const uint64_t deadline = deadline_in(ms);
+    uint64_t left;
+
+    pthread_mutex_lock(&hub_lock);
+    while (a->pending && hub_wait(deadline))
+        ;
+    left = a->pending;
+    pthread_mutex_unlock(&hub_lock);
+    if (!left)
+        return TENREC_OK;
+    return tenrec_fail(err, TENREC_ETIMEDOUT, "%" PRIu64 " sends are left after %u ms", left, ms);
+}
+
+static void inproc_shutdown(struct tenrec_agent *self)
+{
+    struct inproc *a = self->impl;
+    struct envelope *mine = NULL, **end = &mine, *theirs = NULL;
+    tenrec_error canceled, lost;
+
+    tenrec_fail(&canceled, TENREC_ECANCELED, "%s is shut down", a->address);
+    tenrec_fail(&lost, TENREC_EPEER_LOST, "%s is shut down", a->address);
+    pthread_mutex_lock(&hub_lock);
+    a->serving = false;
+    for (struct inproc *other = hub_agents(); other; other = other->next) {
+        if (strcmp(other->group, a->group) != 0)
+            continue;
+        end = hub_recall(other, a, end);
+        if (other != a)
+            hub_break(other, a->me, "shut down");
+    }
+    hub_recall(a, NULL, &theirs);
+    hub_leave(a);
+    pthread_cond_broadcast(&hub_moved);
+    pthread_mutex_unlock(&hub_lock);
+    settle_all(mine, &canceled);
+    settle_all(theirs, &lost);
+    /* What another thread copies just now. */
+    pthread_mutex_lock(&hub_lock);
+    while (a->pending)
+        hub_wait(0);
+    pthread_mutex_unlock(&hub_lock);
+    pthread_join(a->thread, NULL);
+}
+
+static void inproc_destroy(struct tenrec_agent *self)
+{
+    struct inproc *a = self->impl;
+
+    free(a->peer);
+    free(a);
+}
+
+static void push(tenrec_sink_fn *sink, void *arg, const char *key, uint64_t n)
+{
+    char value[24];
+
+    snprintf(value, sizeof value, "%" PRIu64, n);
+    sink(arg, key, value);
+}
+
+static void inproc_debug_info(struct tenrec_agent *self, tenrec_sink_fn *sink, void *arg)
+{
+    struct inproc *a = self->impl;
+    uint64_t sent, received, queued, pending;
+
+    pthread_mutex_lock(&hub_lock);
+    sent = a->sent;
+    received = a->received;
+    queued = a->queued;
+    pending = a->pending;
+    pthread_mutex_unlock(&hub_lock);
+    push(sink, arg, "sent", sent);
+    push(sink, arg, "received", received);
+    push(sink, arg, "queued", queued);
+    push(sink, arg, "pending", pending);
+}
+
+static const struct tenrec_agent_ops inproc_ops = {
+    .size = sizeof inproc_ops,
+    .address = inproc_address,
+    .start = inproc_start,
+    .member_joined = inproc_member_joined,
+    .member_left = inproc_member_left,
+    .send = inproc_send,
+    .resume = inproc_resume,
+    .disconnect = inproc_disconnect,
+    .drain = inproc_drain,
+    .shutdown = inproc_shutdown,
+    .destroy = inproc_destroy,
+    .debug_info = inproc_debug_info,
+};
+
+tenrec_status tenrec_construct_options(void *opts, tenrec_error *err)
+{
+    const struct inproc_options *o = opts;
+
+    if (!*o->group || strlen(o->group) > 100)
+        return tenrec_fail(err, TENREC_ECONFIG, "group: expected 1 to 100 characters");
+    return TENREC_OK;
+}
+
+tenrec_status tenrec_init_agent(const struct tenrec_init *in, struct tenrec_agent *self,
+                                tenrec_error *err)
+{
+    const struct inproc_options *o = in->options;
+    struct inproc *a = calloc(1, sizeof *a);
+
+    if (!a)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the inproc agent");
+    a->agent = self;
+    a->me = in->me;
+    a->group = o->group;
+    a->limit = (uint32_t)o->max_queued_messages;
+    a->last = &a->first;
+    snprintf(a->address, sizeof a->address, "inproc://%s/%d", o->group, in->me);
+    self->ops = &inproc_ops;
+    self->impl = a;
+    return TENREC_OK;
+}
+
+static const struct tenrec_option options[] = {
+    { .key = "group",
+      .type = TENREC_OPT_STRING,
+      .offset = offsetof(struct inproc_options, group),
+      .def = "main",
+      .help = "Workers of one process that name the same group reach each other." },
+    { .key = "max_queued_messages",
+      .type = TENREC_OPT_INT,
+      .offset = offsetof(struct inproc_options, max_queued_messages),
+      .def = "1024",
+      .min = 1,
+      .max = UINT32_MAX,
+      .help = "So many may wait for a worker before a send to it fails or waits." },
+};
+
+const struct tenrec_plugin tenrec_plugin = {
+    TENREC_PLUGIN_HEADER,
+    TENREC_PLUGIN_OPTIONS(options, struct inproc_options),
+    .flags = TENREC_PLUGIN_UNLOADABLE | TENREC_PLUGIN_LOOPBACK_ONLY,
+    .name = "inproc",
+    .version = "1.0",
+    .summary = "Carries messages between workers of one process.",
+};
