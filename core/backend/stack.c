@@ -88,14 +88,18 @@ static tenrec_status make(const struct config_layer *from, size_t n, struct stac
                           tenrec_error *err)
 {
     struct stack *s = memory_new(1, sizeof *s);
+    struct chain_layer *layer = memory_new(n, sizeof *layer);
+    struct entry *entry = memory_new(n, sizeof *entry);
     tenrec_status st = TENREC_OK;
 
-    if (!s)
+    if (!s || !layer || !entry) {
+        free(s);
+        free(layer);
+        free(entry);
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu backends", n);
-    s->layer = memory_new(n, sizeof *s->layer);
-    s->entry = memory_new(n, sizeof *s->entry);
-    if (!s->layer || !s->entry)
-        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu backends", n);
+    }
+    s->layer = layer;
+    s->entry = entry;
     while (st == TENREC_OK && s->n < n) {
         st = entry_make(&s->layer[s->n], &s->entry[s->n], &from[s->n], err);
         s->n++; /* stack_close undoes also what was made half */

@@ -25,9 +25,7 @@ tenrec_status tenrec_init_agent(const struct tenrec_init *in, struct tenrec_agen
 }
 
 const struct tenrec_plugin tenrec_plugin = {
-    TENREC_PLUGIN_HEADER,
-    .flags = TENREC_PLUGIN_WRAPS | TENREC_PLUGIN_UNLOADABLE,
-    .name = "bad_start",
-    .version = "1",
+    TENREC_PLUGIN_HEADER,       .flags = TENREC_PLUGIN_WRAPS | TENREC_PLUGIN_UNLOADABLE,
+    .name = "bad_start",        .version = "1",
     .summary = "Cannot start.",
 };

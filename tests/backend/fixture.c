@@ -44,10 +44,11 @@ struct values {
     int64_t a, b;
 };
 
-#define GOOD(k) .key = #k, .type = TENREC_OPT_INT, .offset = offsetof(struct values, k), .def = "1", \
-                .help = "a number"
+#define GOOD(k)                                                                                    \
+    .key = #k, .type = TENREC_OPT_INT, .offset = offsetof(struct values, k), .def = "1",           \
+    .help = "a number"
 
-static const struct tenrec_option options[] = { { FIRST }, { SECOND } };
+static const struct tenrec_option options[] __attribute__((unused)) = { { FIRST }, { SECOND } };
 
 #ifndef NO_PLUGIN
 const struct tenrec_plugin tenrec_plugin = {

@@ -1,0 +1,297 @@
+#include "backend/registry.h"
+
+#include "../testing.h"
+#include "backend/chain.h"
+#include "base/loop.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <tenrec/backend.h>
+
+static tenrec_status construct(void *opts, tenrec_error *err)
+{
+    (void)opts, (void)err;
+    return TENREC_OK;
+}
+
+static tenrec_status init(const struct tenrec_init *in, struct tenrec_agent *self,
+                          tenrec_error *err)
+{
+    (void)in, (void)self;
+    return tenrec_fail(err, TENREC_EUNSUPPORTED, "makes no agents");
+}
+
+static const struct tenrec_plugin own = {
+    TENREC_PLUGIN_HEADER,
+    .name = "own",
+    .version = "1",
+    .summary = "Of this program.",
+};
+
+static int unload_all(void **state)
+{
+    const char *const names[] = { "own", "echo", "old_wrapper", "bad_start", "other", "third" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        tenrec_unload_backend(names[i], NULL);
+    return 0;
+}
+
+static void register_backend_makes_a_name_known(void **state)
+{
+    struct backend *b;
+    tenrec_error err;
+
+    (void)state;
+    assert_false(tenrec_backend_registered("own"));
+    assert_status(tenrec_register_backend(&own, construct, init, &err), &err);
+    assert_true(tenrec_backend_registered("own"));
+    assert_status(backend_get("own", &b, &err), &err);
+    assert_ptr_equal(backend_plugin(b), &own);
+    assert_ptr_equal(backend_construct(b), construct);
+    assert_string_equal(backend_path(b), "");
+    backend_put(b);
+}
+
+static void register_backend_refuses_a_name_twice(void **state)
+{
+    tenrec_error err;
+
+    (void)state;
+    assert_status(tenrec_register_backend(&own, construct, init, &err), &err);
+    assert_int_equal(tenrec_register_backend(&own, construct, init, &err), TENREC_EEXIST);
+    assert_string_equal(err.text, "backend 'own' is registered already, by the program");
+}
+
+static void register_backend_refuses_what_is_out_of_contract(void **state)
+{
+    struct tenrec_plugin bad = own;
+    tenrec_error err;
+
+    (void)state;
+    bad.abi_major++;
+    assert_int_equal(tenrec_register_backend(&bad, construct, init, &err), TENREC_EABI);
+    assert_int_equal(tenrec_register_backend(NULL, construct, init, &err), TENREC_EINVAL);
+    assert_int_equal(tenrec_register_backend(&own, NULL, init, &err), TENREC_EINVAL);
+    assert_text_has(err.text, "construct is NULL");
+    assert_int_equal(tenrec_register_backend(&own, construct, NULL, &err), TENREC_EINVAL);
+}
+
+static void load_backend_twice_gives_one_handle(void **state)
+{
+    struct backend *by_name, *by_path, *again;
+    tenrec_error err;
+
+    (void)state;
+    assert_status(backend_get("echo", &by_name, &err), &err);
+    assert_status(backend_get("echo", &again, &err), &err);
+    assert_ptr_equal(by_name, again);
+    assert_status(backend_get(backend_path(by_name), &by_path, &err), &err);
+    assert_ptr_equal(by_name, by_path);
+    assert_int_equal(tenrec_unload_backend("echo", &err), TENREC_EBUSY);
+    assert_text_has(err.text, "backend 'echo' is in use 3 times");
+    backend_put(by_name);
+    backend_put(again);
+    assert_int_equal(tenrec_unload_backend("echo", &err), TENREC_EBUSY);
+    assert_text_has(err.text, "in use 1 time:");
+    backend_put(by_path);
+    assert_status(tenrec_unload_backend("echo", &err), &err);
+    assert_false(tenrec_backend_registered("echo"));
+}
+
+static void load_backend_works_again_after_unload(void **state)
+{
+    tenrec_error err;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        assert_status(tenrec_load_backend("echo", &err), &err);
+        assert_true(tenrec_backend_registered("echo"));
+        assert_status(tenrec_unload_backend("echo", &err), &err);
+    }
+}
+
+static void load_backend_refuses_a_second_file_of_the_name(void **state)
+{
+    tenrec_error err;
+
+    (void)state;
+    assert_status(tenrec_load_backend("echo", &err), &err);
+    assert_int_equal(tenrec_load_backend(FIXTURES "/second_echo.so", &err), TENREC_EEXIST);
+    assert_text_has(err.text, "second_echo.so': backend 'echo' is registered already, from '");
+    assert_text_has(err.text, "/echo.so'");
+}
+
+static void load_backend_refuses_a_file_that_calls_itself_otherwise(void **state)
+{
+    tenrec_error err;
+    char *old = strdup(getenv("TENREC_PLUGIN_PATH"));
+
+    (void)state;
+    setenv("TENREC_PLUGIN_PATH", FIXTURES, 1);
+    assert_int_equal(tenrec_load_backend("other_name", &err), TENREC_EPLUGIN);
+    assert_text_has(err.text, "calls itself 'something_else', expected 'other_name'");
+    setenv("TENREC_PLUGIN_PATH", old, 1);
+    free(old);
+}
+
+static void load_backend_tells_what_is_missing(void **state)
+{
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(tenrec_load_backend("ecoh", &err), TENREC_EPLUGIN);
+    assert_text_has(err.text, "no plugin 'ecoh', did you mean 'echo'");
+    assert_int_equal(tenrec_load_backend("", &err), TENREC_EINVAL);
+}
+
+static void unload_backend_fails_when_there_is_none(void **state)
+{
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(tenrec_unload_backend("nobody", &err), TENREC_ENOTFOUND);
+    assert_string_equal(err.text, "no backend 'nobody' is registered");
+}
+
+static void unload_backend_refuses_while_an_agent_lives(void **state)
+{
+    static const bool refuse = false;
+    const struct chain_identity id = { .world = 1, .name = "w" };
+    const struct chain_user user = { 0 };
+    struct chain_layer layer = { "here", "", NULL, &refuse };
+    struct loop *loop;
+    struct chain *c;
+    tenrec_error err;
+
+    (void)state;
+    assert_status(loop_open(&loop, &err), &err);
+    assert_status(backend_get("echo", &layer.backend, &err), &err);
+    assert_status(chain_open(&layer, 1, &id, loop, &user, &c, &err), &err);
+    backend_put(layer.backend);
+    assert_int_equal(tenrec_unload_backend("echo", &err), TENREC_EBUSY);
+    chain_close(c);
+    assert_status(tenrec_unload_backend("echo", &err), &err);
+    loop_close(loop);
+}
+
+/* Is a file with this in its path mapped into this process? */
+static bool mapped(const char *part)
+{
+    FILE *f = fopen("/proc/self/maps", "r");
+    char line[1024];
+    bool found = false;
+
+    assert_non_null(f);
+    while (!found && fgets(line, sizeof line, f))
+        found = strstr(line, part) != NULL;
+    fclose(f);
+    return found;
+}
+
+/* bad_start says that it may be unmapped, old_wrapper does not. */
+static void unload_backend_unmaps_only_what_allows_it(void **state)
+{
+    char *old = getenv("TENREC_DLCLOSE") ? strdup(getenv("TENREC_DLCLOSE")) : NULL;
+    tenrec_error err;
+
+    (void)state;
+    unsetenv("TENREC_DLCLOSE");
+    assert_status(tenrec_load_backend(FIXTURES "/bad_start.so", &err), &err);
+    assert_status(tenrec_load_backend(FIXTURES "/old_wrapper.so", &err), &err);
+    assert_status(tenrec_unload_backend("bad_start", &err), &err);
+    assert_status(tenrec_unload_backend("old_wrapper", &err), &err);
+    assert_false(mapped("/bad_start.so"));
+    assert_true(mapped("/old_wrapper.so"));
+    setenv("TENREC_DLCLOSE", "0", 1);
+    assert_status(tenrec_load_backend(FIXTURES "/bad_start.so", &err), &err);
+    assert_status(tenrec_unload_backend("bad_start", &err), &err);
+    assert_true(mapped("/bad_start.so"));
+    if (old)
+        setenv("TENREC_DLCLOSE", old, 1);
+    else
+        unsetenv("TENREC_DLCLOSE");
+    free(old);
+}
+
+static void *load_and_unload(void *arg)
+{
+    for (int i = 0; i < 50; i++) {
+        struct backend *b;
+        if (backend_get("echo", &b, NULL) == TENREC_OK) {
+            if (strcmp(backend_plugin(b)->name, "echo") != 0)
+                *(bool *)arg = false;
+            backend_put(b);
+        } else {
+            *(bool *)arg = false;
+        }
+        tenrec_unload_backend("echo", NULL);
+    }
+    return NULL;
+}
+
+static void registry_holds_when_many_threads_use_it(void **state)
+{
+    bool good[4] = { true, true, true, true };
+    pthread_t thread[4];
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, load_and_unload, &good[i]), 0);
+    for (int i = 0; i < 4; i++) {
+        pthread_join(thread[i], NULL);
+        assert_true(good[i]);
+    }
+}
+
+static void collect(void *arg, struct backend *b)
+{
+    strcat(arg, backend_plugin(b)->name);
+    strcat(arg, " ");
+}
+
+static void handles_stay_valid_when_others_register(void **state)
+{
+    struct tenrec_plugin more[] = { own, own };
+    struct backend *before, *after;
+    char names[128] = "";
+    tenrec_error err;
+
+    (void)state;
+    more[0].name = "other";
+    more[1].name = "third";
+    assert_status(tenrec_register_backend(&own, construct, init, &err), &err);
+    assert_status(backend_get("own", &before, &err), &err);
+    assert_status(tenrec_register_backend(&more[0], construct, init, &err), &err);
+    assert_status(tenrec_register_backend(&more[1], construct, init, &err), &err);
+    assert_status(backend_get("own", &after, &err), &err);
+    assert_ptr_equal(before, after);
+    backend_each(collect, names);
+    assert_string_equal(names, "own other third ");
+    backend_put(before);
+    backend_put(after);
+    unload_all(NULL);
+}
+
+int main(void)
+{
+#define CASE(fn) cmocka_unit_test_setup_teardown(fn, unload_all, unload_all)
+    const struct CMUnitTest test[] = {
+        CASE(register_backend_makes_a_name_known),
+        CASE(register_backend_refuses_a_name_twice),
+        CASE(register_backend_refuses_what_is_out_of_contract),
+        CASE(load_backend_twice_gives_one_handle),
+        CASE(load_backend_works_again_after_unload),
+        CASE(load_backend_refuses_a_second_file_of_the_name),
+        CASE(load_backend_refuses_a_file_that_calls_itself_otherwise),
+        CASE(load_backend_tells_what_is_missing),
+        CASE(unload_backend_fails_when_there_is_none),
+        CASE(unload_backend_refuses_while_an_agent_lives),
+        CASE(unload_backend_unmaps_only_what_allows_it),
+        CASE(registry_holds_when_many_threads_use_it),
+        CASE(handles_stay_valid_when_others_register),
+    };
+
+    return cmocka_run_group_tests_name("registry", test, NULL, NULL);
+}

@@ -1,0 +1,142 @@
+#include "backend/stack.h"
+
+#include "../testing.h"
+#include "backend/registry.h"
+
+#include <tenrec/config.h>
+
+static tenrec_status open_text(const char *text, struct stack **ret, tenrec_error *err)
+{
+    struct tenrec_config *config;
+    tenrec_status st = tenrec_config_parse(text, "test.yaml", &config, err);
+
+    if (st != TENREC_OK)
+        return st;
+    st = stack_open(config, ret, err);
+    tenrec_config_drop(config);
+    return st;
+}
+
+static void expect_refused(const char *text, tenrec_status status, const char *place,
+                           const char *part)
+{
+    struct stack *s;
+    tenrec_error err;
+
+    assert_int_equal(open_text(text, &s, &err), status);
+    assert_text_has(err.text, place);
+    assert_text_has(err.text, part);
+}
+
+static void stack_open_loads_outermost_first(void **state)
+{
+    const struct chain_layer *layer;
+    struct stack *s;
+    tenrec_error err;
+    size_t n;
+
+    (void)state;
+    assert_status(open_text("backend: outer\n"
+                            "backends:\n"
+                            "  here: { plugin: echo }\n"
+                            "  inner: { plugin: faulty, wraps: here }\n"
+                            "  outer: { plugin: faulty, wraps: inner }\n",
+                            &s, &err),
+                  &err);
+    layer = stack_layers(s, &n);
+    assert_int_equal(n, 3);
+    assert_string_equal(layer[0].name, "outer");
+    assert_string_equal(layer[1].name, "inner");
+    assert_string_equal(layer[2].name, "here");
+    assert_ptr_equal(layer[0].backend, layer[1].backend);
+    assert_string_equal(backend_plugin(layer[2].backend)->name, "echo");
+    assert_string_equal(layer[0].place, "test.yaml:5:3");
+    stack_close(s);
+}
+
+static void stack_open_refuses_wraps_missing(void **state)
+{
+    (void)state;
+    expect_refused("backend: flaky\nbackends:\n  flaky: { plugin: faulty }\n", TENREC_ECONFIG,
+                   "test.yaml:3:3: ", "plugin 'faulty' wraps another backend: say which one");
+}
+
+static void stack_open_refuses_wraps_needless(void **state)
+{
+    (void)state;
+    expect_refused(
+        "backend: a\nbackends:\n  a: { plugin: echo, wraps: b }\n  b: { plugin: echo }\n",
+        TENREC_ECONFIG, "test.yaml:3:", "plugin 'echo' wraps nothing: remove 'wraps: b'");
+}
+
+static void stack_open_refuses_wraps_unknown(void **state)
+{
+    (void)state;
+    expect_refused("backend: a\nbackends:\n  a: { plugin: faulty, wraps: bb }\n"
+                   "  b: { plugin: echo }\n",
+                   TENREC_ECONFIG, "test.yaml:3:", "'bb'");
+}
+
+static void stack_open_refuses_wraps_cyclic(void **state)
+{
+    (void)state;
+    expect_refused("backend: a\nbackends:\n  a: { plugin: faulty, wraps: b }\n"
+                   "  b: { plugin: faulty, wraps: a }\n",
+                   TENREC_ECONFIG, "test.yaml:", "wraps");
+}
+
+static void stack_open_tells_the_place_of_a_missing_plugin(void **state)
+{
+    (void)state;
+    expect_refused("backend: a\nbackends:\n  a: { plugin: eco }\n", TENREC_EPLUGIN,
+                   "test.yaml:3:16: backend 'a': ", "no plugin 'eco', did you mean 'echo'");
+}
+
+static void stack_open_tells_the_place_of_a_wrong_option(void **state)
+{
+    (void)state;
+    expect_refused("backend: a\nbackends:\n  a: { plugin: echo, options: { refuze: true } }\n",
+                   TENREC_ECONFIG, "test.yaml:3:33", "'refuse'");
+}
+
+static void stack_open_tells_the_place_of_what_construct_refuses(void **state)
+{
+    (void)state;
+    expect_refused("backend: a\nbackends:\n  a:\n    plugin: faulty\n    wraps: b\n    options:\n"
+                   "      messages_to_delay: { CALL: 1s, PYTHON_CALL: 2s }\n"
+                   "  b: { plugin: echo }\n",
+                   TENREC_ECONFIG, "test.yaml:3:3: backend 'a': messages_to_delay: ",
+                   "'CALL' and 'PYTHON_CALL' mean the same messages");
+}
+
+static void stack_check_sees_entries_out_of_the_chain(void **state)
+{
+    struct tenrec_config *config;
+    tenrec_error err;
+
+    (void)state;
+    assert_status(tenrec_config_parse("backend: a\nbackends:\n  a: { plugin: echo }\n"
+                                      "  spare: { plugin: nosuch }\n",
+                                      "test.yaml", &config, &err),
+                  &err);
+    assert_int_equal(stack_check(config, &err), TENREC_EPLUGIN);
+    assert_text_has(err.text, "test.yaml:4:20: backend 'spare': no plugin 'nosuch'");
+    tenrec_config_drop(config);
+}
+
+int main(void)
+{
+    const struct CMUnitTest test[] = {
+        cmocka_unit_test(stack_open_loads_outermost_first),
+        cmocka_unit_test(stack_open_refuses_wraps_missing),
+        cmocka_unit_test(stack_open_refuses_wraps_needless),
+        cmocka_unit_test(stack_open_refuses_wraps_unknown),
+        cmocka_unit_test(stack_open_refuses_wraps_cyclic),
+        cmocka_unit_test(stack_open_tells_the_place_of_a_missing_plugin),
+        cmocka_unit_test(stack_open_tells_the_place_of_a_wrong_option),
+        cmocka_unit_test(stack_open_tells_the_place_of_what_construct_refuses),
+        cmocka_unit_test(stack_check_sees_entries_out_of_the_chain),
+    };
+
+    return cmocka_run_group_tests_name("stack", test, NULL, NULL);
+}
