@@ -1,0 +1,743 @@
+/* agent.c - a tensorpipe agent, as the core sees it.
+ *
+ * Threads. An agent has one loop thread, from start to shutdown. It accepts,
+ * connects, shakes hands, keeps time, reads incoming pipes and writes what a
+ * socket did not take at once; at rest it sleeps in epoll_wait without a
+ * timeout. Data sockets are not read through a general event loop, because the
+ * thread that needs the data decides how long to spin for them:
+ *
+ *     send        writes on the caller's thread when nothing is queued before
+ *     poll        the caller reads its own answer (pipe_poll.c)
+ *     the rest    is read by the loop thread, which delivers inline
+ *
+ * `done` is told and deliver_outer called on whichever of these threads it
+ * happens, without a lock held. What is sent during a delivery is gathered and
+ * written at its end (struct batch in pipe.h).
+ *
+ * Spinning (agent_spin.c): `sleep` never, `adaptive` for at most SPIN_NS and
+ * only while that finds something, `busy` always, but one thread per agent at
+ * a time unless there are CPUs to spare. */
+#include "agent.h"
+#include "pipe.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define QUIET_PERIOD_NS 60000000u
+#define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+
+/* ---- pipes and peers ---- */
+
+tenrec_status agent_add_pipe(struct agent *a, struct pipe *p)
+{
+    size_t slot = 0;
+
+    pthread_mutex_lock(&a->lock);
+    while (slot < a->n_pipe && a->pipe[slot])
+        slot++;
+    if (slot == a->n_pipe) {
+        struct pipe **bigger = realloc(a->pipe, (a->n_pipe + 16) * sizeof(struct pipe *));
+
+        if (!bigger) {
+            pthread_mutex_unlock(&a->lock);
+            return TENREC_ENOMEM;
+        }
+        memset(bigger + a->n_pipe, 0, 16 * sizeof(struct pipe *));
+        a->pipe = bigger;
+        a->n_pipe += 16;
+    }
+    pipe_ref(p);
+    a->pipe[slot] = p;
+    p->route = (struct tenrec_route){ slot, ++a->generations };
+    pthread_mutex_unlock(&a->lock);
+    return TENREC_OK;
+}
+
+void agent_remove_pipe(struct agent *a, struct pipe *p)
+{
+    size_t slot = (size_t)p->route.pipe;
+    bool was_there;
+
+    pthread_mutex_lock(&a->lock);
+    was_there = slot < a->n_pipe && a->pipe[slot] == p;
+    if (was_there)
+        a->pipe[slot] = NULL;
+    pthread_mutex_unlock(&a->lock);
+    if (was_there)
+        pipe_unref(p);
+}
+
+struct pipe *agent_find_pipe(struct agent *a, struct tenrec_route route)
+{
+    struct pipe *p = batch_reading();
+
+    /* Inline answers: the asking pipe is the one being read. */
+    if (p && p->agent == a && p->route.pipe == route.pipe &&
+        p->route.generation == route.generation) {
+        pipe_ref(p);
+        return p;
+    }
+    p = NULL;
+    pthread_mutex_lock(&a->lock);
+    if (route.pipe < a->n_pipe)
+        p = a->pipe[route.pipe];
+    if (p && p->route.generation == route.generation)
+        pipe_ref(p);
+    else
+        p = NULL;
+    pthread_mutex_unlock(&a->lock);
+    return p;
+}
+
+/* Calls fn for every pipe; fn may not call the host. */
+static void each_pipe(struct agent *a, void (*fn)(struct pipe *p, void *arg), void *arg)
+{
+    pthread_mutex_lock(&a->lock);
+    for (size_t i = 0; i < a->n_pipe; i++)
+        if (a->pipe[i])
+            fn(a->pipe[i], arg);
+    pthread_mutex_unlock(&a->lock);
+}
+
+void agent_conn_ready(struct reactor_source *s, uint32_t events)
+{
+    struct conn *c = CONTAINER(s, struct conn, source);
+
+    if (c->pipe)
+        pipe_conn_ready(c->pipe, c, events);
+    else
+        listener_conn_ready(&c->agent->listener, c);
+}
+
+/* A reference to the pipe on which requests go to `peer`; NULL when there is
+ * none. */
+static struct pipe *pipe_of(struct peer *peer)
+{
+    struct pipe *p;
+
+    pthread_mutex_lock(&peer->lock);
+    p = peer->out;
+    if (p)
+        pipe_ref(p);
+    pthread_mutex_unlock(&peer->lock);
+    return p;
+}
+
+/* Nothing is sent there any more. */
+static void retire_peer(struct peer *peer, const char *why)
+{
+    struct pipe *p;
+
+    atomic_store(&peer->left, true);
+    p = pipe_of(peer);
+    if (p)
+        pipe_failf(p, TENREC_EPEER_LOST, 0, "%s", why);
+    pipe_unref(p);
+}
+
+static tenrec_status add_member(struct agent *a, const struct tenrec_member *m, tenrec_error *err)
+{
+    struct peer *peer, *before;
+
+    if (m->id < 0 || m->id >= AGENT_PEERS)
+        return tenrec_fail(err, TENREC_EINVAL, "member id %d: expected 0 to %d", (int)m->id,
+                           AGENT_PEERS - 1);
+    peer = calloc(1, sizeof *peer);
+    if (!peer)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for member %d", (int)m->id);
+    peer->id = m->id;
+    peer->incarnation = m->incarnation;
+    peer->name = m->name;
+    peer->address = m->address;
+    pthread_mutex_init(&peer->lock, NULL);
+    before = atomic_load(&a->peers[m->id]);
+    peer->before = before;
+    atomic_store(&a->peers[m->id], peer);
+    if (before)
+        retire_peer(before, "another worker took its place");
+    return TENREC_OK;
+}
+
+/* ---- calls in progress ---- */
+
+static void enter(struct agent *a)
+{
+    atomic_fetch_add(&a->inside, 1);
+}
+
+static void signal_idle(struct agent *a)
+{
+    pthread_mutex_lock(&a->idle_lock);
+    pthread_cond_broadcast(&a->idle);
+    pthread_mutex_unlock(&a->idle_lock);
+}
+
+static void leave(struct agent *a)
+{
+    if (atomic_fetch_sub(&a->inside, 1) == 1 && atomic_load(&a->state) == AGENT_STOPPING)
+        signal_idle(a);
+}
+
+void agent_tell(struct agent *a, struct tenrec_msg *msg, struct tenrec_done done,
+                const tenrec_error *err)
+{
+    if (done.fn)
+        done.fn(done.arg, err);
+    msg->release(msg);
+    if (atomic_fetch_sub(&a->unsent, 1) == 1 && atomic_load(&a->drainers))
+        signal_idle(a);
+}
+
+void agent_send_on(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done)
+{
+    atomic_fetch_add(&p->agent->unsent, 1);
+    pipe_send(p, msg, done);
+}
+
+struct sync {
+    struct reactor_task task;
+    pthread_mutex_t lock;
+    pthread_cond_t ran;
+    bool done;
+    void (*fn)(struct agent *a);
+    struct agent *agent;
+};
+
+static void sync_run(struct reactor_task *t)
+{
+    struct sync *s = CONTAINER(t, struct sync, task);
+
+    if (s->fn)
+        s->fn(s->agent);
+    pthread_mutex_lock(&s->lock);
+    s->done = true;
+    pthread_cond_signal(&s->ran);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* Runs fn on the loop thread, after all that was posted before, and waits. */
+static void call_loop(struct agent *a, void (*fn)(struct agent *a))
+{
+    struct sync s = { .task.run = sync_run, .fn = fn, .agent = a };
+
+    pthread_mutex_init(&s.lock, NULL);
+    pthread_cond_init(&s.ran, NULL);
+    reactor_post(&a->reactor, &s.task);
+    pthread_mutex_lock(&s.lock);
+    while (!s.done)
+        pthread_cond_wait(&s.ran, &s.lock);
+    pthread_mutex_unlock(&s.lock);
+    pthread_cond_destroy(&s.ran);
+    pthread_mutex_destroy(&s.lock);
+}
+
+/* ---- operations ---- */
+
+static const char *op_address(struct tenrec_agent *self)
+{
+    struct agent *a = self->impl;
+
+    return a->address;
+}
+
+static tenrec_status op_start(struct tenrec_agent *self, const struct tenrec_member *member,
+                              uint32_t n, tenrec_error *err)
+{
+    struct agent *a = self->impl;
+    const char *at = (const char *)member;
+    tenrec_status st = TENREC_OK;
+
+    for (uint32_t i = 0; i < n && !st; i++, at += member->size)
+        st = add_member(a, (const struct tenrec_member *)(const void *)at, err);
+    if (!st)
+        st = listener_start(&a->listener, err);
+    if (st)
+        return st;
+    atomic_store(&a->state, AGENT_STARTED);
+    st = reactor_start(&a->reactor, err);
+    if (st)
+        atomic_store(&a->state, AGENT_MADE);
+    return st;
+}
+
+static void op_member_joined(struct tenrec_agent *self, const struct tenrec_member *member)
+{
+    struct agent *a = self->impl;
+    tenrec_error err;
+
+    if (add_member(a, member, &err))
+        agent_log(a, TENREC_LOG_ERROR, "%s", err.text);
+}
+
+static void op_member_left(struct tenrec_agent *self, tenrec_peer id)
+{
+    struct agent *a = self->impl;
+    struct peer *peer = agent_peer(a, id);
+
+    if (peer)
+        retire_peer(peer, "it left the group");
+}
+
+static void send_failed(struct tenrec_msg *msg, struct tenrec_done done, tenrec_status code,
+                        const char *text, tenrec_peer to)
+{
+    tenrec_error err;
+
+    tenrec_fail(&err, code, "worker %d: %s", (int)to, text);
+    err.worker = to;
+    if (done.fn)
+        done.fn(done.arg, &err);
+    msg->release(msg);
+}
+
+/* A reference to the pipe for requests, made when there is none. */
+static struct pipe *pipe_for(struct agent *a, struct peer *peer)
+{
+    struct pipe *p = NULL;
+
+    pthread_mutex_lock(&peer->lock);
+    if (!peer->out && !atomic_load(&peer->left))
+        peer->out = pipe_connect(a, peer);
+    p = peer->out;
+    if (p)
+        pipe_ref(p);
+    pthread_mutex_unlock(&peer->lock);
+    return p;
+}
+
+static void send_request(struct agent *a, tenrec_peer to, struct tenrec_msg *msg,
+                         struct tenrec_done done)
+{
+    struct peer *peer = agent_peer(a, to);
+    struct pipe *p;
+
+    if (!peer || atomic_load(&peer->left)) {
+        send_failed(msg, done, TENREC_EPEER_UNKNOWN, "no member of the group has that id", to);
+        return;
+    }
+    p = pipe_for(a, peer);
+    if (!p) {
+        send_failed(msg, done, TENREC_ENOMEM, "no memory for a connection", to);
+        return;
+    }
+    agent_send_on(p, msg, done);
+    pipe_unref(p);
+}
+
+static void send_answer(struct agent *a, struct tenrec_msg *msg, struct tenrec_done done)
+{
+    struct pipe *p = agent_find_pipe(a, msg->route);
+
+    if (!p) {
+        agent_count(&a->count.answers_dropped, 1);
+        tenrec_done_fail(done, TENREC_EPEER_LOST, "the caller's connection is gone");
+        msg->release(msg);
+        return;
+    }
+    agent_send_on(p, msg, done);
+    pipe_unref(p);
+}
+
+static void op_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
+                    struct tenrec_done done)
+{
+    struct agent *a = self->impl;
+
+    enter(a);
+    if (atomic_load(&a->state) != AGENT_STARTED)
+        send_failed(msg, done, TENREC_ESHUTDOWN, "this worker does not run", to);
+    else if (msg->route.generation)
+        send_answer(a, msg, done);
+    else
+        send_request(a, to, msg, done);
+    leave(a);
+}
+
+static tenrec_status op_poll(struct tenrec_agent *self, tenrec_peer id,
+                             const struct tenrec_wait *wait)
+{
+    struct agent *a = self->impl;
+    struct peer *peer = agent_peer(a, id);
+    tenrec_status st = TENREC_EUNSUPPORTED;
+    struct pipe *p;
+
+    if (!peer || reactor_is_me(&a->reactor))
+        return st;
+    enter(a);
+    p = atomic_load(&a->state) == AGENT_STARTED ? pipe_of(peer) : NULL;
+    if (p) {
+        atomic_fetch_add_explicit(&a->polls, 1, memory_order_relaxed);
+        st = pipe_poll(p, wait);
+    }
+    pipe_unref(p);
+    leave(a);
+    return st;
+}
+
+static void resume_one(struct pipe *p, void *arg)
+{
+    (void)arg;
+    if (atomic_exchange(&p->paused, false))
+        pipe_post(p, &p->read_task);
+}
+
+static void op_resume(struct tenrec_agent *self)
+{
+    struct agent *a = self->impl;
+
+    enter(a);
+    if (atomic_load(&a->state) == AGENT_STARTED)
+        each_pipe(a, resume_one, NULL);
+    leave(a);
+}
+
+static tenrec_status op_disconnect(struct tenrec_agent *self, tenrec_peer id, tenrec_error *err)
+{
+    struct agent *a = self->impl;
+    struct peer *peer = agent_peer(a, id);
+    struct pipe *p = NULL;
+
+    enter(a);
+    if (peer && atomic_load(&a->state) == AGENT_STARTED)
+        p = pipe_of(peer);
+    if (p) {
+        pipe_failf(p, TENREC_EPEER_LOST, 0, "disconnected on request");
+        /* The next send shall find a new connection. */
+        if (reactor_is_me(&a->reactor))
+            pipe_teardown(p);
+        else
+            call_loop(a, NULL);
+    }
+    leave(a);
+    if (!p)
+        return tenrec_fail(err, TENREC_EPEER_UNKNOWN, "no connection to worker %d", (int)id);
+    pipe_unref(p);
+    return TENREC_OK;
+}
+
+static tenrec_status op_drain(struct tenrec_agent *self, uint32_t ms, tenrec_error *err)
+{
+    struct agent *a = self->impl;
+    uint64_t until = now_ns() + (uint64_t)ms * 1000000u, left;
+    struct timespec ts = { (time_t)(until / 1000000000u), (long)(until % 1000000000u) };
+    int e = 0;
+
+    atomic_fetch_add(&a->drainers, 1);
+    pthread_mutex_lock(&a->idle_lock);
+    while (!e && atomic_load(&a->unsent))
+        e = pthread_cond_timedwait(&a->idle, &a->idle_lock, &ts);
+    pthread_mutex_unlock(&a->idle_lock);
+    atomic_fetch_sub(&a->drainers, 1);
+    left = atomic_load(&a->unsent);
+    if (!left)
+        return TENREC_OK;
+    return tenrec_fail(err, TENREC_ETIMEDOUT, "%" PRIu64 " messages not written after %u ms", left,
+                       ms);
+}
+
+/* ---- stopping ---- */
+
+/* References to all pipes; NULL at the end. NULL: out of memory. */
+static struct pipe **all_pipes(struct agent *a)
+{
+    struct pipe **v;
+    size_t n = 0;
+
+    pthread_mutex_lock(&a->lock);
+    v = calloc(a->n_pipe + 1, sizeof(struct pipe *));
+    for (size_t i = 0; v && i < a->n_pipe; i++) {
+        if (a->pipe[i]) {
+            pipe_ref(a->pipe[i]);
+            v[n++] = a->pipe[i];
+        }
+    }
+    pthread_mutex_unlock(&a->lock);
+    return v;
+}
+
+static void cancel_pipes(struct agent *a)
+{
+    struct pipe **v = all_pipes(a);
+    tenrec_error why;
+
+    tenrec_fail(&why, TENREC_ECANCELED, "this worker is shutting down");
+    for (size_t i = 0; v && v[i]; i++) {
+        pipe_fail(v[i], &why);
+        pipe_teardown(v[i]);
+        pipe_unref(v[i]);
+    }
+    free(v);
+}
+
+/* On the loop thread: nothing comes in and nobody connects from here on. */
+static void stop_on_loop(struct agent *a)
+{
+    if (a->listener.source.fd >= 0)
+        listener_stop(&a->listener);
+    reactor_disarm(&a->quiet_timer);
+    cancel_pipes(a);
+}
+
+static void op_shutdown(struct tenrec_agent *self)
+{
+    struct agent *a = self->impl;
+    int started = AGENT_STARTED;
+
+    if (!atomic_compare_exchange_strong(&a->state, &started, AGENT_STOPPING))
+        return;
+    call_loop(a, stop_on_loop);
+    pthread_mutex_lock(&a->idle_lock);
+    while (atomic_load(&a->inside))
+        pthread_cond_wait(&a->idle, &a->idle_lock);
+    pthread_mutex_unlock(&a->idle_lock);
+    /* Once more, for pipes that a send made which was inside before. */
+    call_loop(a, stop_on_loop);
+    reactor_stop(&a->reactor);
+    atomic_store(&a->state, AGENT_STOPPED);
+}
+
+static void free_peers(struct agent *a)
+{
+    for (size_t i = 0; i < AGENT_PEERS; i++) {
+        struct peer *peer = atomic_load(&a->peers[i]), *before;
+
+        for (; peer; peer = before) {
+            before = peer->before;
+            pthread_mutex_destroy(&peer->lock);
+            free(peer);
+        }
+    }
+    free(a->peers);
+}
+
+static void op_destroy(struct tenrec_agent *self)
+{
+    struct agent *a = self->impl;
+
+    op_shutdown(self);
+    listener_close(&a->listener);
+    reactor_finish(&a->reactor);
+    free_peers(a);
+    free(a->pipe);
+    pthread_mutex_destroy(&a->lock);
+    pthread_mutex_destroy(&a->idle_lock);
+    pthread_cond_destroy(&a->idle);
+    free(a);
+}
+
+/* ---- what people see ---- */
+
+TENREC_PRINTF(4, 5)
+static void push(tenrec_sink_fn *sink, void *arg, const char *key, const char *fmt, ...)
+{
+    char value[256];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(value, sizeof value, fmt, ap);
+    va_end(ap);
+    sink(arg, key, value);
+}
+
+static void push_counters(struct agent *a, tenrec_sink_fn *sink, void *arg)
+{
+    const struct {
+        const char *key;
+        atomic_uint_fast64_t *value;
+    } c[] = {
+        { "sends", &a->count.sends },
+        { "receives", &a->count.receives },
+        { "bytes_sent", &a->count.bytes_sent },
+        { "bytes_received", &a->count.bytes_received },
+        { "messages_sent", &a->count.messages_sent },
+        { "messages_received", &a->count.messages_received },
+        { "messages_dropped", &a->count.messages_dropped },
+        { "messages_skipped", &a->count.messages_skipped },
+        { "answers_dropped", &a->count.answers_dropped },
+        { "pipes_opened", &a->count.pipes_opened },
+        { "pipes_accepted", &a->count.pipes_accepted },
+        { "pipes_broken", &a->count.pipes_broken },
+        { "handshakes_failed", &a->count.handshakes_failed },
+        { "sends_pending", &a->unsent },
+    };
+
+    for (size_t i = 0; i < sizeof c / sizeof c[0]; i++)
+        push(sink, arg, c[i].key, "%" PRIu64, (uint64_t)atomic_load(c[i].value));
+}
+
+static void push_pipe(struct pipe *p, tenrec_sink_fn *sink, void *arg)
+{
+    char key[64];
+
+    if (p->outgoing)
+        snprintf(key, sizeof key, "pipe.to.%d", (int)p->to->id);
+    else
+        snprintf(key, sizeof key, "pipe.from.%s%" PRIu64, p->from < 0 ? "anonymous." : "",
+                 p->from < 0 ? p->route.generation : (uint64_t)p->from);
+    push(sink, arg, key, "%s, %s, %s%s", pipe_state_name(pipe_state(p)), TRANSPORT_UV,
+         p->has_channel ? "basic" : "no channel",
+         p->outgoing && atomic_load(&p->role.quiet) ? ", read by its callers" : "");
+}
+
+static void op_debug_info(struct tenrec_agent *self, tenrec_sink_fn *sink, void *arg)
+{
+    static const char *const progress[] = { "busy", "adaptive", "sleep" };
+    struct agent *a = self->impl;
+    struct pipe **v;
+
+    enter(a);
+    push(sink, arg, "transport", "%s", TRANSPORT_UV);
+    push(sink, arg, "channel", "%s", a->channel.name);
+    push(sink, arg, "progress", "%s", progress[a->progress]);
+    push(sink, arg, "address", "%s", a->address);
+    push_counters(a, sink, arg);
+    v = all_pipes(a);
+    for (size_t i = 0; v && v[i]; i++) {
+        if (pipe_state(v[i]) == PIPE_ESTABLISHED)
+            push_pipe(v[i], sink, arg);
+        pipe_unref(v[i]);
+    }
+    free(v);
+    leave(a);
+}
+
+/* ---- making one ---- */
+
+static void look_at_one(struct pipe *p, void *arg)
+{
+    bool *quiet = arg;
+
+    if (p->outgoing && pipe_state(p) == PIPE_ESTABLISHED && atomic_load(&p->role.quiet) &&
+        role_wake_loop(p))
+        *quiet = true;
+}
+
+static void quiet_fire(struct reactor_timer *t)
+{
+    struct agent *a = CONTAINER(t, struct agent, quiet_timer);
+    bool quiet = false;
+
+    each_pipe(a, look_at_one, &quiet);
+    if (quiet)
+        reactor_arm(&a->reactor, t, now_ns() + QUIET_PERIOD_NS);
+}
+
+static void quiet_run(struct reactor_task *t)
+{
+    struct agent *a = CONTAINER(t, struct agent, quiet_task);
+
+    if (!a->quiet_timer.prev && atomic_load(&a->state) == AGENT_STARTED)
+        reactor_arm(&a->reactor, &a->quiet_timer, now_ns() + QUIET_PERIOD_NS);
+}
+
+void agent_quieted(struct agent *a)
+{
+    reactor_post(&a->reactor, &a->quiet_task);
+}
+
+static const struct tenrec_agent_ops agent_ops = {
+    .size = sizeof(struct tenrec_agent_ops),
+    .address = op_address,
+    .start = op_start,
+    .member_joined = op_member_joined,
+    .member_left = op_member_left,
+    .send = op_send,
+    .poll = op_poll,
+    .resume = op_resume,
+    .disconnect = op_disconnect,
+    .drain = op_drain,
+    .shutdown = op_shutdown,
+    .destroy = op_destroy,
+    .debug_info = op_debug_info,
+};
+
+static void count_cpus(struct agent *a)
+{
+    cpu_set_t set;
+    int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+
+    a->one_cpu = n < 2;
+    a->many_cpus = n >= 4;
+}
+
+static void make_offer(struct agent *a)
+{
+    const struct identity identity = {
+        .version = IDENTITY_VERSION,
+        .rank = a->me,
+        .incarnation = a->incarnation,
+        .capabilities = IDENTITY_ALL_DTYPES | IDENTITY_OWN_MESSAGES,
+    };
+
+    identity_write(a->identity, &identity);
+    a->transport = (struct wire_transport){ TRANSPORT_UV, TRANSPORT_UV_DOMAIN,
+                                            a->address + sizeof TRANSPORT_UV_SCHEME - 1 };
+    a->cpu = (struct wire_channel_device){ { nop_text("cpu"), 0 }, "any" };
+    a->channel = (struct wire_channel){ "basic", &a->cpu, 1, 1 };
+    a->offer = (struct wire_offer){ &a->transport, &a->channel, 1, 1, a->identity };
+}
+
+static enum progress progress_of(const char *text)
+{
+    if (strcmp(text, "busy") == 0)
+        return PROGRESS_BUSY;
+    return strcmp(text, "sleep") == 0 ? PROGRESS_SLEEP : PROGRESS_ADAPTIVE;
+}
+
+tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self, tenrec_error *err)
+{
+    struct agent *a = calloc(1, sizeof *a);
+    pthread_condattr_t attr;
+    char text[TRANSPORT_TEXT_MAX];
+    tenrec_status st;
+
+    if (!a)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for an agent");
+    a->self = self;
+    a->host = self->host;
+    a->options = in->options;
+    a->me = in->me;
+    a->incarnation = in->incarnation;
+    snprintf(a->name, sizeof a->name, "%s", in->name);
+    a->progress = progress_of(a->options->progress);
+    count_cpus(a);
+    /* Zeroed pages that are never touched cost nothing. */
+    a->peers = calloc(AGENT_PEERS, sizeof *a->peers);
+    if (!a->peers) {
+        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for an agent");
+        goto err_agent;
+    }
+    st = reactor_init(&a->reactor, err);
+    if (st)
+        goto err_peers;
+    st = listener_open(&a->listener, a, err);
+    if (st)
+        goto err_reactor;
+    transport_format(&a->listener.address, text);
+    snprintf(a->address, sizeof a->address, "%s%s", TRANSPORT_UV_SCHEME, text);
+    make_offer(a);
+    a->reactor.spin = agent_spin;
+    a->reactor.arg = a;
+    a->quiet_task.run = quiet_run;
+    a->quiet_timer.fire = quiet_fire;
+    pthread_mutex_init(&a->lock, NULL);
+    pthread_mutex_init(&a->idle_lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&a->idle, &attr);
+    pthread_condattr_destroy(&attr);
+    self->ops = &agent_ops;
+    self->impl = a;
+    return TENREC_OK;
+
+err_reactor:
+    reactor_finish(&a->reactor);
+err_peers:
+    free(a->peers);
+err_agent:
+    free(a);
+    return st;
+}

@@ -1,0 +1,148 @@
+/* agent.h - one tensorpipe agent: its thread, listener, peers and pipes. */
+#ifndef TENSORPIPE_AGENT_H
+#define TENSORPIPE_AGENT_H
+
+#include "brochure.h"
+#include "hello.h"
+#include "identity.h"
+#include "listener.h"
+#include "options.h"
+#include "reactor.h"
+
+#define AGENT_PEERS 32768 /* ids are torch's int16 */
+#define AGENT_HOT 4       /* pipes that the loop thread spins on at most */
+
+struct pipe;
+
+enum progress { PROGRESS_BUSY, PROGRESS_ADAPTIVE, PROGRESS_SLEEP };
+
+/* Whether spinning pays off, learned from whether it did. */
+struct spin {
+    uint32_t misses;  /* in a row */
+    uint32_t skip;    /* waits that do not try at all */
+    uint32_t backoff; /* the next value of skip */
+};
+
+/* A member of the group; lives as long as the agent. */
+struct peer {
+    tenrec_peer id;
+    pthread_mutex_t lock;
+    struct pipe *out;    /* under lock; owns a reference */
+    atomic_bool left;    /* nothing is sent there any more */
+    struct peer *before; /* who had the id before; owns */
+    uint64_t incarnation;
+    const char *name, *address; /* borrowed until shutdown */
+};
+
+/* Only successful system calls of the data path count. */
+struct counters {
+    atomic_uint_fast64_t sends, receives, bytes_sent, bytes_received;
+    atomic_uint_fast64_t messages_sent, messages_received;
+    atomic_uint_fast64_t answers_dropped, messages_dropped, messages_skipped;
+    atomic_uint_fast64_t pipes_opened, pipes_accepted, pipes_broken, handshakes_failed;
+};
+
+static inline void agent_count(atomic_uint_fast64_t *counter, uint64_t n)
+{
+    atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
+}
+
+enum agent_state { AGENT_MADE, AGENT_STARTED, AGENT_STOPPING, AGENT_STOPPED };
+
+struct agent {
+    struct tenrec_agent *self;
+    const struct tenrec_host *host;
+    const struct tp_options *options;
+    enum progress progress;
+    bool one_cpu, many_cpus;
+    tenrec_peer me;
+    uint64_t incarnation;
+    char name[TENREC_NAME_MAX + 1];
+    char address[TRANSPORT_TEXT_MAX + sizeof TRANSPORT_UV_SCHEME];
+    char identity[IDENTITY_MAX];
+    struct wire_transport transport;
+    struct wire_channel_device cpu;
+    struct wire_channel channel;
+    struct wire_offer offer;
+
+    struct reactor reactor;
+    struct listener listener;
+    struct counters count;
+    atomic_int state; /* enum agent_state */
+
+    _Atomic(struct peer *) *peers; /* AGENT_PEERS of them, by id */
+
+    /* All pipes by slot: a reply route is slot and generation. */
+    pthread_mutex_t lock;
+    struct pipe **pipe; /* under lock; each owns a reference */
+    size_t n_pipe;
+    uint64_t generations;
+
+    /* Calls of ops that run now; shutdown waits for the last. */
+    atomic_uint inside;
+    pthread_mutex_t idle_lock;
+    pthread_cond_t idle;         /* nobody is inside, or every send was told */
+    atomic_uint_fast64_t unsent; /* sends that were not told done yet */
+    atomic_uint drainers;
+
+    struct reactor_task quiet_task;
+    struct reactor_timer quiet_timer; /* looks at pipes that pollers left */
+
+    /* Spinning. At most one thread of an agent does, unless there are CPUs
+     * enough: a caller that waits comes first, else the loop thread. */
+    atomic_uint spinners; /* callers that spin now */
+    atomic_uint polls;    /* calls of poll so far */
+    unsigned polls_seen;
+    struct pipe *hot[AGENT_HOT]; /* loop thread; each owns a reference */
+    unsigned n_hot;
+    bool active; /* something was read since the loop last slept */
+    struct spin spin;
+};
+
+#define agent_log(a, level, ...)                                                                   \
+    do {                                                                                           \
+        if ((a)->host->log_enabled((a)->self, level))                                              \
+            (a)->host->log((a)->self, level, __VA_ARGS__);                                         \
+    } while (0)
+
+/* plugin.c fills *in's options. errors: ECONFIG, EOS, ENOMEM */
+tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self, tenrec_error *err);
+
+/* Events of any connection, from the loop. */
+void agent_conn_ready(struct reactor_source *s, uint32_t events);
+
+/* Takes a reference; gives the pipe an id and a generation. ENOMEM */
+tenrec_status agent_add_pipe(struct agent *a, struct pipe *p);
+/* Gives it back, if it was there. */
+void agent_remove_pipe(struct agent *a, struct pipe *p);
+/* A new reference to the pipe of that route; NULL when it is gone. */
+struct pipe *agent_find_pipe(struct agent *a, struct tenrec_route route);
+
+/* NULL when no member has that id. */
+static inline struct peer *agent_peer(struct agent *a, tenrec_peer id)
+{
+    return id >= 0 && id < AGENT_PEERS ? atomic_load_explicit(&a->peers[id], memory_order_acquire)
+                                       : NULL;
+}
+
+/* Hands a message to a pipe. Takes it, tells `done` once. */
+void agent_send_on(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done);
+
+/* The end of each send: tells done, releases the message, counts down. */
+void agent_tell(struct agent *a, struct tenrec_msg *msg, struct tenrec_done done,
+                const tenrec_error *err);
+
+/* The loop has read from `p`: spin there first. */
+void agent_hot(struct agent *a, struct pipe *p);
+void agent_cool(struct agent *a, struct pipe *p);
+int agent_spin(void *arg);
+
+/* A poller took the pipe's data events away from the loop. */
+void agent_quieted(struct agent *a);
+
+/* May spin now, and how it went. */
+bool spin_wanted(struct spin *s);
+void spin_ended(struct spin *s, bool paid_off);
+#define SPIN_NS 50000u /* longest spin of progress: adaptive */
+
+#endif

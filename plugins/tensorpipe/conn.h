@@ -1,0 +1,112 @@
+/* conn.h - one connection of a pipe: a socket, a read buffer, a write queue. */
+#ifndef TENSORPIPE_CONN_H
+#define TENSORPIPE_CONN_H
+
+#include "reactor.h"
+#include "transport_uv.h"
+#include <sys/epoll.h>
+#include <sys/uio.h>
+
+struct agent;
+struct pipe;
+struct out;
+
+enum conn_role { CONN_DESCRIPTOR, CONN_REPLY, CONN_CHANNEL, CONN_ROLES };
+
+/* Registered once, edge-triggered. Without EPOLLIN the loop still learns of
+ * the peer's end and of room to write, but data wake only who polls. */
+#define CONN_EVENTS_QUIET (EPOLLOUT | EPOLLRDHUP | EPOLLET)
+#define CONN_EVENTS (EPOLLIN | CONN_EVENTS_QUIET)
+
+#define CONN_BUFFER (64u << 10)
+#define FRAME_HEAD 8 /* bytes of the length before each frame */
+
+/* Bytes to write that belong together: a message's frames on the descriptor
+ * connection, or one tensor's frame on the channel connection. */
+struct segment {
+    struct segment *next;
+    struct out *out; /* whose part it is */
+    struct iovec iov[3];
+    unsigned n, at; /* iov[at..n-1] are left */
+    unsigned char head[FRAME_HEAD];
+};
+
+struct conn {
+    struct reactor_source source;
+    struct agent *agent;
+    struct pipe *pipe; /* NULL until its hello was read */
+    enum conn_role role;
+    union transport_address peer;
+    bool pending; /* connect has not ended */
+
+    /* Reading: belongs to the loop thread during the handshake, afterwards to
+     * whoever reads the pipe. Unread bytes are buf[pos..end-1]. */
+    unsigned char *buf;
+    size_t cap, pos, end;
+
+    /* Writing: under the pipe's lock. */
+    struct segment *first, **last;
+    bool writable;       /* EPOLLOUT came while somebody was writing */
+    atomic_bool full;    /* the socket took no more: EPOLLOUT will come */
+    atomic_bool writing; /* somebody is in sendmsg, without the lock */
+
+    struct reactor_timer timer; /* of the hello */
+    struct conn *next, **prev;  /* listener's list of those without hello */
+    struct reactor_task free_task;
+};
+
+static inline void put_le64(unsigned char *to, uint64_t v)
+{
+    for (int i = 0; i < 8; i++)
+        to[i] = (unsigned char)(v >> (8 * i));
+}
+
+static inline uint64_t get_le64(const unsigned char *from)
+{
+    uint64_t v = 0;
+
+    for (int i = 7; i >= 0; i--)
+        v = v << 8 | from[i];
+    return v;
+}
+
+/* Takes `fd`. NULL: out of memory, `fd` is closed. */
+struct conn *conn_new(struct agent *a, int fd, const union transport_address *peer);
+/* Stops watching; the memory and the socket go when no event can name it.
+ * Loop thread, or when the loop does not run. NULL is fine. */
+void conn_drop(struct conn *c);
+
+/* Reads once: first into `lead` (only when nothing is buffered), then into
+ * the buffer. Returns the bytes read, 0 when there are none now, -1 at the end
+ * of the stream (*ret_errno 0) or on an error. `ret_short`: the socket had no
+ * more than that. */
+ssize_t conn_read(struct conn *c, const struct iovec *lead, int n_lead, bool *ret_short,
+                  int *ret_errno);
+
+/* Makes room so that `need` bytes from pos on fit in the buffer. */
+bool conn_reserve(struct conn *c, size_t need);
+
+static inline size_t conn_buffered(const struct conn *c)
+{
+    return c->end - c->pos;
+}
+
+static inline void conn_consume(struct conn *c, size_t n)
+{
+    c->pos += n;
+    if (c->pos == c->end)
+        c->pos = c->end = 0;
+}
+
+enum frame { FRAME_PARTIAL, FRAME_WHOLE, FRAME_TOO_BIG, FRAME_NO_MEMORY };
+
+/* Looks at the frame at the front of the buffer; conn_consume(FRAME_HEAD +
+ * len) takes it. `ret_len` is set once its header is there. */
+enum frame conn_frame(struct conn *c, uint64_t max_len, const unsigned char **ret_body,
+                      size_t *ret_len);
+
+/* Sends a few bytes on a connection whose socket buffer is empty: all or
+ * nothing. 0 or an errno. */
+int conn_send_small(struct conn *c, const void *data, size_t len);
+
+#endif

@@ -1,0 +1,268 @@
+/* listener.c - accepts connections and finds out what they are.
+ *
+ * Whatever one connection does, the socket goes on listening: a stranger that
+ * says nothing is closed after the handshake's limit, one that talks nonsense
+ * at once, and when the process runs out of descriptors accepting pauses. */
+#include "listener.h"
+#include "pipe.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define PAUSE_NS 100000000u
+#define ACCEPT_ROUND 64  /* then other sources have their turn */
+#define INFANTS_MAX 4096 /* connections without hello; more wait in the backlog */
+
+#define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+
+static void unlink_infant(struct listener *l, struct conn *c)
+{
+    *c->prev = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
+    l->n_infants--;
+    reactor_disarm(&c->timer);
+}
+
+TENREC_PRINTF(4, 5)
+static void refuse(struct listener *l, struct conn *c, enum tenrec_log_level level, const char *fmt,
+                   ...)
+{
+    char where[TRANSPORT_TEXT_MAX], text[256];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    transport_format(&c->peer, where);
+    agent_count(&l->agent->count.handshakes_failed, 1);
+    agent_log(l->agent, level, "connection from %s closed: %s", where, text);
+    unlink_infant(l, c);
+    conn_drop(c);
+}
+
+static void hello_late(struct reactor_timer *t)
+{
+    struct conn *c = CONTAINER(t, struct conn, timer);
+
+    refuse(&c->agent->listener, c, TENREC_LOG_DEBUG, "no hello within %llu ms",
+           (unsigned long long)c->agent->options->handshake_timeout_ms);
+}
+
+static void pause_accepting(struct listener *l)
+{
+    if (!l->paused)
+        reactor_unwatch(&l->agent->reactor, &l->source);
+    l->paused = true;
+    reactor_arm(&l->agent->reactor, &l->pause, now_ns() + PAUSE_NS);
+}
+
+static void pause_over(struct reactor_timer *t)
+{
+    struct listener *l = CONTAINER(t, struct listener, pause);
+
+    if (reactor_watch(&l->agent->reactor, &l->source, EPOLLIN) == 0)
+        l->paused = false;
+    else
+        pause_accepting(l);
+}
+
+static void take_connection(struct listener *l, int fd, const union transport_address *from)
+{
+    struct agent *a = l->agent;
+    struct conn *c = conn_new(a, fd, from);
+
+    if (!c)
+        return;
+    transport_tune(fd, a->options);
+    c->next = l->infants;
+    c->prev = &l->infants;
+    if (c->next)
+        c->next->prev = &c->next;
+    l->infants = c;
+    l->n_infants++;
+    c->timer.fire = hello_late;
+    reactor_arm(&a->reactor, &c->timer, now_ns() + a->options->handshake_timeout_ms * 1000000u);
+    if (reactor_watch(&a->reactor, &c->source, CONN_EVENTS))
+        refuse(l, c, TENREC_LOG_WARN, "cannot watch it");
+}
+
+static void listener_ready(struct reactor_source *s, uint32_t events)
+{
+    struct listener *l = CONTAINER(s, struct listener, source);
+
+    (void)events;
+    for (int i = 0; i < ACCEPT_ROUND; i++) {
+        union transport_address from;
+        socklen_t len = sizeof from;
+        int fd;
+
+        if (l->n_infants >= INFANTS_MAX) {
+            pause_accepting(l);
+            return;
+        }
+        fd = accept4(s->fd, &from.any, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd >= 0) {
+            take_connection(l, fd, &from);
+            continue;
+        }
+        switch (errno) {
+        case EAGAIN:
+            return;
+        case EMFILE:
+        case ENFILE:
+        case ENOBUFS:
+        case ENOMEM:
+            agent_log(l->agent, TENREC_LOG_WARN, "cannot accept connections for a moment: %s",
+                      strerror(errno));
+            pause_accepting(l);
+            return;
+        default: /* an error of the one connection */
+            break;
+        }
+    }
+}
+
+tenrec_status listener_open(struct listener *l, struct agent *a, tenrec_error *err)
+{
+    *l = (struct listener){ .agent = a };
+    l->source.ready = listener_ready;
+    l->pause.fire = pause_over;
+    return transport_listen(a->options, &l->source.fd, &l->address, err);
+}
+
+tenrec_status listener_start(struct listener *l, tenrec_error *err)
+{
+    int e = reactor_watch(&l->agent->reactor, &l->source, EPOLLIN);
+
+    return e ? tenrec_fail_errno(err, TENREC_EOS, e, "cannot watch the listening socket")
+             : TENREC_OK;
+}
+
+void listener_stop(struct listener *l)
+{
+    reactor_disarm(&l->pause);
+    reactor_unwatch(&l->agent->reactor, &l->source);
+    close(l->source.fd);
+    l->source.fd = -1;
+    while (l->infants) {
+        struct conn *c = l->infants;
+
+        unlink_infant(l, c);
+        conn_drop(c);
+    }
+}
+
+void listener_close(struct listener *l)
+{
+    if (l->source.fd >= 0)
+        close(l->source.fd);
+    free(l->wanted);
+}
+
+tenrec_status listener_want(struct listener *l, struct pipe *p, enum conn_role role,
+                            uint64_t *ret_id)
+{
+    if (l->n_wanted == l->cap_wanted) {
+        size_t cap = l->cap_wanted ? 2 * l->cap_wanted : 8;
+        struct registration *bigger = realloc(l->wanted, cap * sizeof *bigger);
+
+        if (!bigger)
+            return TENREC_ENOMEM;
+        l->wanted = bigger;
+        l->cap_wanted = cap;
+    }
+    *ret_id = l->next_id++;
+    l->wanted[l->n_wanted++] = (struct registration){ *ret_id, p, role };
+    return TENREC_OK;
+}
+
+void listener_withdraw(struct listener *l, const struct pipe *p)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < l->n_wanted; i++)
+        if (l->wanted[i].pipe != p)
+            l->wanted[n++] = l->wanted[i];
+    l->n_wanted = n;
+}
+
+static void take_requested(struct listener *l, struct conn *c, uint64_t id)
+{
+    for (size_t i = 0; i < l->n_wanted; i++) {
+        struct registration r = l->wanted[i];
+
+        if (r.id != id)
+            continue;
+        if (!transport_same_host(&c->peer, &r.pipe->remote)) {
+            refuse(l, c, TENREC_LOG_WARN, "another host's pipe waits for connection %llu",
+                   (unsigned long long)id);
+            return;
+        }
+        l->wanted[i] = l->wanted[--l->n_wanted];
+        unlink_infant(l, c);
+        pipe_adopt(r.pipe, c, r.role);
+        return;
+    }
+    refuse(l, c, TENREC_LOG_DEBUG, "nobody waits for connection %llu", (unsigned long long)id);
+}
+
+/* Takes the connection's first frame, which is there as a whole. */
+static void take_hello(struct listener *l, struct conn *c, const unsigned char *body, size_t len)
+{
+    struct hello hello;
+    tenrec_error err;
+
+    if (hello_read(body, len, &hello, &err)) {
+        refuse(l, c, TENREC_LOG_WARN, "%s", err.text);
+        return;
+    }
+    switch (hello.kind) {
+    case HELLO_EMPTY:
+        refuse(l, c, TENREC_LOG_DEBUG, "an empty hello");
+        return;
+    case HELLO_REQUESTED:
+        conn_consume(c, FRAME_HEAD + len);
+        take_requested(l, c, hello.id);
+        return;
+    case HELLO_SPONTANEOUS:
+        unlink_infant(l, c);
+        pipe_accept(l->agent, c, hello.name);
+        if (c->pipe) {
+            conn_consume(c, FRAME_HEAD + len);
+            pipe_accept_ready(c->pipe, c, 0);
+        }
+        return;
+    }
+}
+
+void listener_conn_ready(struct listener *l, struct conn *c)
+{
+    uint64_t max = CONN_BUFFER - FRAME_HEAD; /* a name of no honest caller is longer */
+    const unsigned char *body;
+    bool is_short;
+    size_t len = 0;
+
+    for (;;) {
+        enum frame f = conn_frame(c, max, &body, &len);
+        ssize_t n;
+        int e;
+
+        if (f == FRAME_WHOLE) {
+            take_hello(l, c, body, len);
+            return;
+        }
+        if (f != FRAME_PARTIAL) {
+            refuse(l, c, TENREC_LOG_WARN, "a hello of %zu bytes", len);
+            return;
+        }
+        n = conn_read(c, NULL, 0, &is_short, &e);
+        if (n < 0) {
+            refuse(l, c, TENREC_LOG_DEBUG, "%s before its hello", e ? strerror(e) : "closed");
+            return;
+        }
+        if (n == 0)
+            return;
+    }
+}

@@ -1,0 +1,24 @@
+/* options.h - what a user can say about a tensorpipe agent; plugin.c has the
+ * table with defaults and help. */
+#ifndef TENSORPIPE_OPTIONS_H
+#define TENSORPIPE_OPTIONS_H
+
+#include <tenrec/plugin.h>
+
+struct tp_options {
+    struct tenrec_option_list transports; /* names, the first is preferred */
+    struct tenrec_option_list channels;
+    const char *progress; /* busy, adaptive or sleep */
+    const char *ifname;   /* interface to listen on; "": see listen */
+    const char *listen;   /* address or host name; "": loopback */
+    const char *family;   /* any, ipv4 or ipv6 */
+    const char *port;     /* "0", "29600" or "29600-29700" */
+    uint64_t connect_timeout_ms;
+    uint64_t handshake_timeout_ms;
+    uint64_t keepalive_ms; /* TENREC_FOREVER: off */
+    uint64_t max_object;
+    uint64_t max_message;
+    uint64_t max_queued_bytes;
+};
+
+#endif

@@ -1,0 +1,221 @@
+/* pipe.h - one TensorPipe pipe: three connections and a handshake.
+ *
+ * An outgoing pipe carries our requests and their answers, an incoming one the
+ * peer's requests and our answers. A pipe that breaks never recovers; the next
+ * send to the peer makes a new one.
+ *
+ * Locks, none of which is held while a host function or `done` is called:
+ *     pipe->lock        the write queues, state, why
+ *     pipe->role.lock   who reads an outgoing pipe
+ * A thread that holds one of them takes no other, but reactor->lock. */
+#ifndef TENSORPIPE_PIPE_H
+#define TENSORPIPE_PIPE_H
+
+#include "agent.h"
+#include "conn.h"
+
+enum pipe_state {
+    PIPE_CONNECTING, /* outgoing: until the descriptor connection stands */
+    PIPE_GREETING,   /* waits for the Brochure, or for the answer to it */
+    PIPE_OPENING,    /* waits for the other connections */
+    PIPE_ESTABLISHED,
+    PIPE_BROKEN,
+};
+
+/* One message, or one object, on its way out. */
+struct out {
+    struct out *next;
+    struct tenrec_msg *msg; /* NULL: an object of the pipe's own */
+    struct tenrec_done done;
+    uint64_t charge;         /* counted in pipe->queued */
+    uint32_t parts;          /* segments that are not written yet */
+    struct segment *tensors; /* owns; NULL without tensors */
+    struct segment frames;
+    size_t cap; /* of buf */
+    unsigned char buf[];
+};
+
+#define OUT_SMALL 1024 /* cap of those that are kept for the next message */
+#define OUT_SPARES 64
+
+struct out_list {
+    struct out *first, **last;
+};
+
+/* The message that is being read. */
+struct reading {
+    enum step { STEP_DESCRIPTOR, STEP_TYPE, STEP_ID, STEP_PAYLOAD, STEP_LIST, STEP_TENSORS } step;
+    enum conn_role want;    /* the connection that has the next byte */
+    struct tenrec_msg *msg; /* NULL: its bytes are skipped, `why` says why */
+    bool skipped;
+    tenrec_error why;
+    int32_t type;
+    int64_t id;
+    uint64_t len[4];
+    uint32_t n_tensors, n_targetless;
+    uint64_t *tensor_len; /* n_tensors of them; owns */
+    uint32_t cap_tensors;
+    uint32_t tensor;
+    unsigned char head[FRAME_HEAD]; /* of the tensor's frame */
+    size_t head_got;
+    bool in_body;         /* of the payload: its header was read */
+    uint64_t got;         /* bytes of the body */
+    struct iovec lead[2]; /* where the next bytes of `want` go */
+    int n_lead;
+    bool unparsed; /* something may lie in the buffers */
+};
+
+/* Who reads an outgoing pipe: the loop thread for the time of one read, or a
+ * caller that waits for its answer. */
+struct waiter {
+    struct waiter *next;
+    int wake_fd;
+};
+
+struct role {
+    pthread_mutex_t lock;
+    bool taken;
+    bool missed;       /* the loop found it taken: its event is used up */
+    atomic_bool quiet; /* data do not wake the loop; changes under lock */
+    unsigned polls;    /* calls of poll */
+    unsigned seen;     /* of them when the quiet timer last looked */
+    unsigned streak;   /* polls since the last send that nobody waited for */
+    struct waiter *waiters;
+    struct spin spin; /* of the reader */
+};
+
+struct pipe {
+    struct agent *agent;
+    atomic_uint refs;
+    atomic_int state; /* enum pipe_state; changes under lock */
+    bool outgoing;
+    bool was_established;
+    struct peer *to;  /* outgoing */
+    tenrec_peer from; /* whose messages come in */
+    uint64_t capabilities;
+    bool has_channel; /* for host memory */
+    struct tenrec_route route;
+    union transport_address remote;
+    char remote_text[TRANSPORT_TEXT_MAX];
+    char remote_name[TENREC_NAME_MAX + 1];
+    struct conn *conn[CONN_ROLES]; /* do not change once established */
+    uint64_t ids[CONN_ROLES];      /* outgoing: to request them with */
+
+    pthread_mutex_t lock;
+    tenrec_error why;        /* it broke */
+    struct out_list pending; /* before it is established */
+    struct out *spare;
+    unsigned n_spare;
+    uint64_t queued;     /* bytes accepted and not written */
+    bool queue_full;     /* it stopped reading because of that */
+    pthread_cond_t room; /* queued went down, or the pipe broke */
+    unsigned waiting_for_room;
+
+    struct reading read;
+    struct role role;
+    atomic_bool paused;             /* the host does not accept requests */
+    atomic_int_fast64_t unanswered; /* outgoing: requests without answer */
+
+    struct reactor_task connect_task, read_task, teardown_task, free_task;
+    struct reactor_timer timer; /* of the handshake */
+    bool torn_down;
+};
+
+static inline enum pipe_state pipe_state(struct pipe *p)
+{
+    return (enum pipe_state)atomic_load_explicit(&p->state, memory_order_acquire);
+}
+
+/* pipe.c: life. */
+
+struct pipe *pipe_new(struct agent *a, bool outgoing);
+void pipe_ref(struct pipe *p);
+void pipe_unref(struct pipe *p); /* NULL is fine */
+/* Posts a task that keeps the pipe until it ran. */
+void pipe_post(struct pipe *p, struct reactor_task *t);
+/* The pipe is broken from now on; the loop tears it down. The first reason
+ * stays. From any thread, without locks. */
+void pipe_fail(struct pipe *p, const tenrec_error *why);
+TENREC_PRINTF(4, 5)
+void pipe_failf(struct pipe *p, tenrec_status code, int os_errno, const char *fmt, ...);
+/* Enters the next state, unless it is broken meanwhile. */
+void pipe_advance(struct pipe *p, enum pipe_state to);
+/* On the loop thread. */
+void pipe_teardown(struct pipe *p);
+void pipe_conn_ready(struct pipe *p, struct conn *c, uint32_t events);
+void pipe_established(struct pipe *p);
+const char *pipe_state_name(enum pipe_state s);
+
+/* pipe_connect.c, pipe_accept.c: handshakes, on the loop thread. */
+
+struct pipe *pipe_connect(struct agent *a, struct peer *to);
+void pipe_connect_ready(struct pipe *p, struct conn *c, uint32_t events);
+/* Takes `c`, whose spontaneous hello was just read. */
+void pipe_accept(struct agent *a, struct conn *c, struct nop_bytes name);
+void pipe_accept_ready(struct pipe *p, struct conn *c, uint32_t events);
+/* Takes a connection that was requested. */
+void pipe_adopt(struct pipe *p, struct conn *c, enum conn_role role);
+
+/* pipe_send.c */
+
+/* Takes the message and tells `done` once. */
+void pipe_send(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done);
+/* An object on the reply connection. ENOMEM */
+tenrec_status pipe_send_object(struct pipe *p, enum conn_role role, const void *object, size_t len);
+/* Encodes what waited for the handshake; then the pipe is established. */
+void pipe_send_pending(struct pipe *p);
+/* EPOLLOUT came for `c`. */
+void pipe_writable(struct pipe *p, struct conn *c);
+/* Writes what is queued and not held up. */
+void pipe_flush(struct pipe *p);
+/* Tells all that is queued why the pipe broke. */
+void pipe_fail_queue(struct pipe *p);
+
+/* While a thread delivers what it has read at once, what is sent from there
+ * gathers in the queues and is written at the end, with one system call. */
+struct batch {
+    struct batch *outer;
+    struct pipe *reading;
+    unsigned n;
+    struct pipe *dirty[8]; /* references */
+};
+
+void batch_begin(struct batch *b, struct pipe *reading);
+void batch_end(struct batch *b);
+/* For a thread that is about to wait in the middle of a delivery. */
+void batch_flush_all(void);
+bool batch_running(void);
+/* The pipe whose messages this thread is delivering; NULL. */
+struct pipe *batch_reading(void);
+
+/* pipe_read.c */
+
+enum read_result { READ_NOTHING, READ_SOME, READ_PAUSED, READ_END };
+
+/* Reads once or more and delivers all that is whole. Needs the reader's role
+ * of an outgoing pipe; of an incoming one, the loop thread. `drain`: until the
+ * socket is empty, because no event will tell again. */
+enum read_result pipe_read(struct pipe *p, bool drain);
+void pipe_read_finish(struct pipe *p);
+
+/* pipe_message.c: parts of a message that is being read */
+
+tenrec_status message_begin(struct pipe *p, const unsigned char *frame, size_t len,
+                            tenrec_error *err);
+/* The tensor list is there: asks where the tensors shall go. */
+void message_place_tensors(struct pipe *p, const unsigned char *frame, size_t len);
+/* All is there: delivers it, or answers that it could not be taken. */
+void message_end(struct pipe *p);
+
+/* pipe_poll.c */
+
+bool role_try(struct pipe *p);
+void role_leave(struct pipe *p);
+/* A request went out: somebody must read the answer. */
+void role_request_sent(struct pipe *p, bool will_poll);
+/* Data wake the loop again, unless callers poll. True when it is still quiet. */
+bool role_wake_loop(struct pipe *p);
+void role_wake_waiters(struct pipe *p);
+tenrec_status pipe_poll(struct pipe *p, const struct tenrec_wait *w);
+
+#endif

@@ -1,0 +1,221 @@
+/* pipe_connect.c - the connector's side of the handshake.
+ *
+ * hello and Brochure go out with one write as soon as the connection stands;
+ * from the answer on the reply and channel connections are opened. Messages
+ * wait for those, because the listener looks at none before all are there. */
+#include "pipe.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define BROCHURE_MAX 512
+
+static bool connect_one(struct pipe *p, enum conn_role role)
+{
+    struct agent *a = p->agent;
+    struct conn *c;
+    bool pending;
+    int fd, e;
+
+    e = transport_connect(&p->remote, a->options, &fd, &pending);
+    if (e) {
+        pipe_failf(p, TENREC_ECONNECT, e, "cannot connect");
+        return false;
+    }
+    c = conn_new(a, fd, &p->remote);
+    if (!c) {
+        pipe_failf(p, TENREC_ENOMEM, 0, "no memory for a connection");
+        return false;
+    }
+    c->pipe = p;
+    c->role = role;
+    c->pending = true; /* also when it stands already: EPOLLOUT says so at once */
+    p->conn[role] = c;
+    e = reactor_watch(&a->reactor, &c->source, CONN_EVENTS);
+    if (e)
+        pipe_failf(p, TENREC_EOS, e, "cannot watch a connection");
+    return e == 0;
+}
+
+static void start_run(struct reactor_task *t)
+{
+    struct pipe *p = (struct pipe *)(void *)((char *)t - offsetof(struct pipe, connect_task));
+    const char *address = p->to->address;
+    const size_t scheme = sizeof TRANSPORT_UV_SCHEME - 1;
+    tenrec_error err;
+
+    if (pipe_state(p) == PIPE_BROKEN)
+        goto out;
+    if (strncmp(address, TRANSPORT_UV_SCHEME, scheme) != 0) {
+        pipe_failf(p, TENREC_ECONNECT, 0,
+                   "the address is of no transport that is in use here; expected uv://...");
+    } else if (transport_parse(address + scheme, strlen(address + scheme), &p->remote, &err)) {
+        pipe_failf(p, TENREC_ECONNECT, 0, "%s", err.text);
+    } else {
+        transport_format(&p->remote, p->remote_text);
+        reactor_arm(&p->agent->reactor, &p->timer,
+                    now_ns() + p->agent->options->connect_timeout_ms * 1000000u);
+        connect_one(p, CONN_DESCRIPTOR);
+    }
+out:
+    pipe_unref(p);
+}
+
+struct pipe *pipe_connect(struct agent *a, struct peer *to)
+{
+    struct pipe *p = pipe_new(a, true);
+
+    if (!p)
+        return NULL;
+    p->to = to;
+    p->from = to->id;
+    p->connect_task.run = start_run;
+    if (agent_add_pipe(a, p)) {
+        pipe_unref(p);
+        return NULL;
+    }
+    pipe_post(p, &p->connect_task);
+    return p;
+}
+
+static void greet(struct pipe *p, struct conn *c)
+{
+    struct agent *a = p->agent;
+    unsigned char buf[FRAME_HEAD + HELLO_MAX(TENREC_NAME_MAX) + FRAME_HEAD + BROCHURE_MAX];
+    size_t hello, brochure;
+    int e;
+
+    hello =
+        hello_write_spontaneous(buf + FRAME_HEAD, HELLO_MAX(TENREC_NAME_MAX), nop_text(a->name));
+    put_le64(buf, hello);
+    hello += FRAME_HEAD;
+    brochure = brochure_write(buf + hello + FRAME_HEAD, BROCHURE_MAX, &a->offer);
+    put_le64(buf + hello, brochure);
+    e = conn_send_small(c, buf, hello + FRAME_HEAD + brochure);
+    if (e) {
+        pipe_failf(p, TENREC_ECONNECT, e, "cannot send the hello");
+        return;
+    }
+    pipe_advance(p, PIPE_GREETING);
+    reactor_arm(&a->reactor, &p->timer, now_ns() + a->options->handshake_timeout_ms * 1000000u);
+}
+
+static tenrec_status take_answer(struct pipe *p, const unsigned char *frame, size_t len,
+                                 tenrec_error *err)
+{
+    struct agent *a = p->agent;
+    struct wire_selection selection;
+    struct identity identity;
+    union transport_address there;
+    struct answer answer;
+    struct nop_bytes ids;
+    tenrec_status st;
+
+    st = answer_read(frame, len, &answer, err);
+    if (!st)
+        st = answer_check(&answer, &a->offer, TRANSPORT_UV, &selection, err);
+    if (!st)
+        st = identity_of_listener(&answer, &identity, err);
+    if (!st)
+        st = transport_parse((const char *)answer.address.data, answer.address.len, &there, err);
+    if (st)
+        return st;
+    if (!answer.has_reply_id)
+        return tenrec_fail(err, TENREC_EPROTOCOL, "answer: no id for the reply connection");
+    if (identity.version && p->to->incarnation && identity.rank == p->to->id &&
+        identity.incarnation != p->to->incarnation)
+        return tenrec_fail(err, TENREC_EPEER_LOST, "another life of that worker listens there now");
+    p->capabilities = identity.version ? identity.capabilities : 0;
+    p->ids[CONN_REPLY] = answer.reply_id;
+    p->has_channel = selection.channel_used[0] && answer_find_ids(&answer, a->channel.name, &ids) &&
+                     nop_uint64_count(ids) > 0;
+    if (p->has_channel)
+        p->ids[CONN_CHANNEL] = nop_uint64_at(ids, 0);
+    /* The host that was dialled is known to be reachable; only the port can
+     * be another one. */
+    transport_set_port(&p->remote, transport_port(&there));
+    return TENREC_OK;
+}
+
+static void read_answer(struct pipe *p, struct conn *c)
+{
+    const unsigned char *body;
+    bool is_short;
+    tenrec_error err;
+    size_t len = 0;
+    int e;
+
+    while (conn_frame(c, p->agent->options->max_object, &body, &len) == FRAME_PARTIAL) {
+        ssize_t n = conn_read(c, NULL, 0, &is_short, &e);
+
+        if (n < 0) {
+            pipe_failf(p, TENREC_ECONNECT, e, "closed the connection during the handshake");
+            return;
+        }
+        if (n == 0)
+            return;
+    }
+    switch (conn_frame(c, p->agent->options->max_object, &body, &len)) {
+    case FRAME_PARTIAL:
+        return;
+    case FRAME_NO_MEMORY:
+        pipe_failf(p, TENREC_ENOMEM, 0, "no memory for the answer to the Brochure");
+        return;
+    case FRAME_TOO_BIG:
+        pipe_failf(p, TENREC_EPROTOCOL, 0, "sent an answer of %zu bytes; max_object is %llu", len,
+                   (unsigned long long)p->agent->options->max_object);
+        return;
+    case FRAME_WHOLE:
+        break;
+    }
+    if (take_answer(p, body, len, &err)) {
+        pipe_failf(p, err.code == TENREC_EPEER_LOST ? TENREC_ECONNECT : err.code, 0, "%s",
+                   err.text);
+        return;
+    }
+    conn_consume(c, FRAME_HEAD + len);
+    pipe_advance(p, PIPE_OPENING);
+    if (connect_one(p, CONN_REPLY) && p->has_channel)
+        connect_one(p, CONN_CHANNEL);
+}
+
+/* The reply or channel connection stands. */
+static void introduce(struct pipe *p, struct conn *c)
+{
+    unsigned char buf[FRAME_HEAD + HELLO_MAX(0)];
+    size_t len = hello_write_requested(buf + FRAME_HEAD, HELLO_MAX(0), p->ids[c->role]);
+    int e;
+
+    put_le64(buf, len);
+    e = conn_send_small(c, buf, FRAME_HEAD + len);
+    if (e) {
+        pipe_failf(p, TENREC_ECONNECT, e, "cannot send a hello");
+        return;
+    }
+    if (!p->conn[CONN_REPLY]->pending && (!p->has_channel || !p->conn[CONN_CHANNEL]->pending))
+        pipe_established(p);
+}
+
+void pipe_connect_ready(struct pipe *p, struct conn *c, uint32_t events)
+{
+    if (c->pending) {
+        int e;
+
+        if (!(events & (EPOLLOUT | EPOLLERR | EPOLLHUP)))
+            return;
+        e = transport_connected(c->source.fd);
+        if (e) {
+            pipe_failf(p, TENREC_ECONNECT, e, "cannot connect");
+            return;
+        }
+        c->pending = false;
+        if (c->role == CONN_DESCRIPTOR)
+            greet(p, c);
+        else
+            introduce(p, c);
+    }
+    if (c->role == CONN_DESCRIPTOR && pipe_state(p) == PIPE_GREETING)
+        read_answer(p, c);
+    else if (events & (EPOLLRDHUP | EPOLLERR | EPOLLHUP))
+        pipe_failf(p, TENREC_ECONNECT, 0, "closed the connection during the handshake");
+}

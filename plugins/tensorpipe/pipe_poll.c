@@ -1,0 +1,287 @@
+/* pipe_poll.c - callers that read their answers themselves.
+ *
+ * A thread that waits for an answer takes the reader's role of the pipe that
+ * the answer comes on and reads there until its wait is over, so that a call
+ * costs no thread switch. One thread has the role at a time; others queue up
+ * and are woken one by one when the reader leaves.
+ *
+ * So that data do not wake the loop thread as well, its interest in them is
+ * taken out of the epoll set ("quiet"). That lasts beyond the wait, because a
+ * caller that calls again would else pay two system calls each time. The loop
+ * listens again as soon as somebody awaits an answer who does not poll, and at
+ * the latest when its quiet timer finds that nobody polled for one period. The
+ * peer's end and room to write reach the loop all the time. */
+#include "pipe.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <unistd.h>
+
+#define QUIET_AFTER 2         /* polls in a row that nobody else's send interrupts */
+#define BUSY_POLL_NS 2000000u /* progress: busy spins so long before it sleeps */
+#define CLOCK_EVERY 8         /* rounds of spinning between two looks at the clock */
+
+/* With the role's lock. */
+static void set_quiet(struct pipe *p, bool quiet)
+{
+    for (int i = 0; i < CONN_ROLES; i++)
+        if (p->conn[i] && i != CONN_REPLY)
+            reactor_rewatch(&p->agent->reactor, &p->conn[i]->source,
+                            quiet ? CONN_EVENTS_QUIET : CONN_EVENTS);
+    atomic_store(&p->role.quiet, quiet);
+}
+
+/* With the role's lock, when nobody has the role: who reads next. */
+static void pass_on(struct pipe *p)
+{
+    struct role *r = &p->role;
+    uint64_t one = 1;
+
+    if (r->waiters) {
+        while (write(r->waiters->wake_fd, &one, sizeof one) < 0 && errno == EINTR)
+            continue;
+    } else if (atomic_load(&r->quiet) ? atomic_load(&p->unanswered) > 0 : r->missed) {
+        /* Changing the registration reports what is there already. */
+        r->missed = false;
+        set_quiet(p, false);
+    }
+}
+
+bool role_try(struct pipe *p)
+{
+    struct role *r = &p->role;
+    bool mine;
+
+    pthread_mutex_lock(&r->lock);
+    mine = !r->taken;
+    if (mine)
+        r->taken = true;
+    else
+        r->missed = true;
+    pthread_mutex_unlock(&r->lock);
+    return mine;
+}
+
+void role_leave(struct pipe *p)
+{
+    pthread_mutex_lock(&p->role.lock);
+    p->role.taken = false;
+    pass_on(p);
+    pthread_mutex_unlock(&p->role.lock);
+}
+
+void role_request_sent(struct pipe *p, bool will_poll)
+{
+    struct role *r = &p->role;
+
+    if (will_poll || !atomic_load(&r->quiet))
+        return;
+    pthread_mutex_lock(&r->lock);
+    if (!r->taken && !r->waiters) {
+        r->streak = 0;
+        if (atomic_load(&r->quiet))
+            set_quiet(p, false);
+    }
+    pthread_mutex_unlock(&r->lock);
+}
+
+bool role_wake_loop(struct pipe *p)
+{
+    struct role *r = &p->role;
+
+    pthread_mutex_lock(&r->lock);
+    if (atomic_load(&r->quiet) && !r->taken && !r->waiters && r->seen == r->polls)
+        set_quiet(p, false);
+    r->seen = r->polls;
+    pthread_mutex_unlock(&r->lock);
+    return atomic_load(&r->quiet);
+}
+
+void role_wake_waiters(struct pipe *p)
+{
+    uint64_t one = 1;
+
+    pthread_mutex_lock(&p->role.lock);
+    for (struct waiter *w = p->role.waiters; w; w = w->next)
+        while (write(w->wake_fd, &one, sizeof one) < 0 && errno == EINTR)
+            continue;
+    pthread_mutex_unlock(&p->role.lock);
+}
+
+/* Takes the role, or queues up for it. */
+static bool enter(struct pipe *p, struct waiter *me, bool *ret_quieted)
+{
+    struct role *r = &p->role;
+    bool reader;
+
+    *ret_quieted = false;
+    pthread_mutex_lock(&r->lock);
+    r->polls++;
+    r->streak++;
+    reader = !r->taken;
+    if (reader) {
+        r->taken = true;
+    } else {
+        struct waiter **at = &r->waiters;
+
+        while (*at)
+            at = &(*at)->next;
+        *at = me;
+    }
+    if (reader && r->streak >= QUIET_AFTER && !atomic_load(&r->quiet)) {
+        set_quiet(p, true);
+        *ret_quieted = true;
+    }
+    pthread_mutex_unlock(&r->lock);
+    return reader;
+}
+
+static void unlink_waiter(struct role *r, struct waiter *me)
+{
+    struct waiter **at = &r->waiters;
+
+    while (*at && *at != me)
+        at = &(*at)->next;
+    if (*at)
+        *at = me->next;
+}
+
+/* A waiter that was woken: is it its turn? */
+static bool promote(struct pipe *p, struct waiter *me)
+{
+    struct role *r = &p->role;
+    bool reader;
+
+    pthread_mutex_lock(&r->lock);
+    reader = !r->taken;
+    if (reader) {
+        r->taken = true;
+        unlink_waiter(r, me);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return reader;
+}
+
+static void leave(struct pipe *p, struct waiter *me, bool reader)
+{
+    struct role *r = &p->role;
+
+    pthread_mutex_lock(&r->lock);
+    if (reader)
+        r->taken = false;
+    else
+        unlink_waiter(r, me);
+    if (!r->taken)
+        pass_on(p);
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* Sleeps until the socket (unless -1) or the wake_fd is readable. False when
+ * the deadline has passed. */
+static bool await(const struct tenrec_wait *w, int fd, short events)
+{
+    struct pollfd set[2] = { { .fd = w->wake_fd, .events = POLLIN },
+                             { .fd = fd, .events = events } };
+    struct timespec left, *limit = NULL;
+    uint64_t n;
+
+    if (w->deadline_ns) {
+        uint64_t now = now_ns();
+
+        if (now >= w->deadline_ns)
+            return false;
+        left.tv_sec = (time_t)((w->deadline_ns - now) / 1000000000u);
+        left.tv_nsec = (long)((w->deadline_ns - now) % 1000000000u);
+        limit = &left;
+    }
+    if (ppoll(set, fd < 0 ? 1 : 2, limit, NULL) > 0 && (set[0].revents & POLLIN))
+        while (read(w->wake_fd, &n, sizeof n) < 0 && errno == EINTR)
+            continue;
+    return true;
+}
+
+/* Reads without sleeping for a while. True when something came. */
+static bool spin(struct pipe *p, const struct tenrec_wait *w, uint64_t for_ns)
+{
+    struct agent *a = p->agent;
+    uint64_t until = 0;
+    bool came = false;
+
+    atomic_fetch_add(&a->spinners, 1);
+    for (unsigned round = 0;; round++) {
+        if (pipe_read(p, false) != READ_NOTHING || w->done(w->arg)) {
+            came = true;
+            break;
+        }
+        if (round % CLOCK_EVERY == CLOCK_EVERY - 1) {
+            uint64_t now = now_ns();
+
+            if (!until)
+                until = now + for_ns;
+            if (now >= until || (w->deadline_ns && now >= w->deadline_ns))
+                break;
+        }
+    }
+    atomic_fetch_sub(&a->spinners, 1);
+    return came;
+}
+
+/* How long to spin before the next sleep. */
+static uint64_t spin_time(struct agent *a, struct spin *s)
+{
+    switch (a->progress) {
+    case PROGRESS_BUSY:
+        return BUSY_POLL_NS;
+    case PROGRESS_ADAPTIVE:
+        return !a->one_cpu && spin_wanted(s) ? SPIN_NS : 0;
+    case PROGRESS_SLEEP:
+        break;
+    }
+    return 0;
+}
+
+/* One step of the reader. False when the deadline has passed. */
+static bool read_step(struct pipe *p, const struct tenrec_wait *w)
+{
+    struct agent *a = p->agent;
+    struct spin *s = &p->role.spin;
+    uint64_t ns = spin_time(a, s);
+
+    if (ns) {
+        bool came = spin(p, w, ns);
+
+        if (a->progress == PROGRESS_ADAPTIVE)
+            spin_ended(s, came);
+        if (came)
+            return true;
+    }
+    if (!await(w, p->conn[p->read.want]->source.fd, POLLIN))
+        return false;
+    if (!w->done(w->arg))
+        pipe_read(p, false);
+    return true;
+}
+
+tenrec_status pipe_poll(struct pipe *p, const struct tenrec_wait *w)
+{
+    struct waiter me = { .wake_fd = w->wake_fd };
+    bool reader, quieted, in_time = true;
+
+    if (pipe_state(p) != PIPE_ESTABLISHED)
+        return TENREC_EUNSUPPORTED;
+    batch_flush_all();
+    reader = enter(p, &me, &quieted);
+    if (quieted)
+        agent_quieted(p->agent);
+    while (in_time && pipe_state(p) == PIPE_ESTABLISHED && !w->done(w->arg)) {
+        if (reader)
+            in_time = read_step(p, w);
+        else
+            in_time = await(w, -1, 0);
+        if (!reader)
+            reader = promote(p, &me);
+    }
+    leave(p, &me, reader);
+    /* What waits on a broken pipe is about to fail: the core waits for that. */
+    return in_time && !w->done(w->arg) ? TENREC_EUNSUPPORTED : TENREC_OK;
+}

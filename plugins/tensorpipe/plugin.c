@@ -1,0 +1,102 @@
+/* plugin.c - the tensorpipe plugin's face: who it is and what can be set. */
+#include "agent.h"
+
+#include <unistd.h>
+
+#define OPTION(name, t, d, ...)                                                                    \
+    {                                                                                              \
+        .key = #name, .type = TENREC_OPT_##t, .offset = offsetof(struct tp_options, name),         \
+        .def = d, __VA_ARGS__                                                                      \
+    }
+
+#define OPTION_MS(name, d, ...)                                                                    \
+    {                                                                                              \
+        .key = #name, .type = TENREC_OPT_DURATION,                                                 \
+        .offset = offsetof(struct tp_options, name##_ms), .def = d, __VA_ARGS__                    \
+    }
+
+static const struct tenrec_option options[] = {
+    OPTION(transports, LIST, "[uv]", .item = TENREC_OPT_STRING, .choices = "uv",
+           .help = "Transports to offer, the preferred first; uv is TCP."),
+    OPTION(channels, LIST, "[basic]", .item = TENREC_OPT_STRING, .choices = "basic",
+           .help = "Channels for tensors, the preferred first; basic sends them through a "
+                   "connection of the transport."),
+    OPTION(progress, STRING, "adaptive", .choices = "busy|adaptive|sleep",
+           .help = "How threads wait: busy spins always, adaptive spins up to 50 us while that "
+                   "pays off, sleep never spins."),
+    OPTION(ifname, STRING, "\"\"",
+           .help = "Network interface to listen on, such as eth0; instead of listen."),
+    OPTION(listen, STRING, "\"\"",
+           .help = "Address or host name of this machine to listen on; by default the loopback "
+                   "address, which only workers on the same host can reach."),
+    OPTION(family, STRING, "any", .choices = "any|ipv4|ipv6",
+           .help = "Address family for ifname, listen and the default address."),
+    OPTION(port, STRING, "\"0\"",
+           .help = "Port to listen on: \"29600\", the first free one of a range such as "
+                   "\"29600-29700\", or \"0\" for any."),
+    OPTION_MS(connect_timeout, "10s", .min = 1, .max = 86400000,
+              .help = "Longest time for a connection to a peer to be made."),
+    OPTION_MS(handshake_timeout, "30s", .min = 1, .max = 86400000,
+              .help = "Longest time for a peer, once connected, to say who it is and to answer."),
+    OPTION_MS(keepalive, "60s",
+              .help = "Idle time after which TCP asks whether the peer's host is still there; "
+                      "none turns that off."),
+    OPTION(max_object, SIZE, "1MiB", .min = 4096, .max = 1 << 30,
+           .help = "Largest handshake object, descriptor or tensor list that a peer may send."),
+    OPTION(max_message, SIZE, "16GiB", .min = 4096, .max = INT64_MAX,
+           .help = "Largest message, payload and tensors together, that a peer may send."),
+    OPTION(max_queued_bytes, SIZE, "256MiB", .min = 4096, .max = INT64_MAX,
+           .help = "Bytes that may wait to be written to one peer; beyond it a send fails or, in "
+                   "a blocking call, waits."),
+};
+
+static void probe(const void *opts, tenrec_sink_fn *sink, void *arg)
+{
+    const struct tp_options *o = opts;
+    union transport_address at;
+    char text[TRANSPORT_TEXT_MAX], value[sizeof((tenrec_error *)0)->text + 32];
+    tenrec_error err;
+
+    if (transport_local(o, &at, &err)) {
+        snprintf(value, sizeof value, "not viable: %s", err.text);
+    } else {
+        transport_format(&at, text);
+        *strrchr(text, ':') = '\0';
+        snprintf(value, sizeof value, "viable, on %s", text);
+    }
+    sink(arg, "transport.uv", value);
+    sink(arg, "channel.basic", "viable");
+}
+
+const struct tenrec_plugin tenrec_plugin = {
+    TENREC_PLUGIN_HEADER,
+    TENREC_PLUGIN_OPTIONS(options, struct tp_options),
+    .name = "tensorpipe",
+    .version = "0.1.0",
+    .summary = "Carries messages and tensors over TensorPipe's wire protocol.",
+    .probe = probe,
+};
+
+tenrec_status tenrec_construct_options(void *opts, tenrec_error *err)
+{
+    const struct tp_options *o = opts;
+    struct port_range ports;
+
+    if (o->transports.n == 0)
+        return tenrec_fail(err, TENREC_ECONFIG,
+                           "transports: none is left of those that this build has (uv)");
+    if (o->channels.n == 0)
+        return tenrec_fail(err, TENREC_ECONFIG,
+                           "channels: none is left of those that this build has (basic)");
+    if (*o->ifname && *o->listen)
+        return tenrec_fail(err, TENREC_ECONFIG,
+                           "ifname \"%s\" and listen \"%s\" exclude each other; set one of them",
+                           o->ifname, o->listen);
+    return transport_ports(o->port, &ports, err);
+}
+
+tenrec_status tenrec_init_agent(const struct tenrec_init *in, struct tenrec_agent *self,
+                                tenrec_error *err)
+{
+    return agent_new(in, self, err);
+}

@@ -1,0 +1,79 @@
+/* reactor.h - the one thread of an agent: readiness of sockets, tasks, timers.
+ *
+ * Everything it watches is in one epoll set. Sources, timers and their
+ * functions belong to the loop thread; only post, wake and the reactor_watch
+ * family may be called from elsewhere. */
+#ifndef TENSORPIPE_REACTOR_H
+#define TENSORPIPE_REACTOR_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <tenrec/error.h>
+
+/* A file descriptor in the set. `ready` gets epoll's events. The memory must
+ * live until the reactor says so (reactor_defer), because an event for it may
+ * have been fetched already when it is unwatched. */
+struct reactor_source {
+    int fd;
+    void (*ready)(struct reactor_source *s, uint32_t events);
+};
+
+/* Runs once on the loop thread after each post; posts before it ran coalesce. */
+struct reactor_task {
+    struct reactor_task *next;
+    void (*run)(struct reactor_task *t);
+    bool queued; /* under the reactor's lock */
+};
+
+struct reactor_timer {
+    struct reactor_timer *next, **prev; /* prev NULL: not armed */
+    uint64_t due_ns;
+    void (*fire)(struct reactor_timer *t);
+};
+
+struct reactor {
+    int epoll_fd, wake_fd;
+    struct reactor_source wake;
+    pthread_t thread;
+    bool running;
+    atomic_bool stop;
+    atomic_bool asleep;  /* in epoll_wait, or about to: a post must wake it */
+    atomic_uint waiting; /* tasks that were posted and not run */
+    pthread_mutex_t lock;
+    struct reactor_task *head, **tail; /* under lock */
+    struct reactor_task *dead;         /* under lock: run after the next round */
+    struct reactor_timer *timers;      /* by due_ns */
+    /* Reads whatever is worth spinning for. How long the loop may sleep now:
+     * 0 not at all, -1 until something happens. Runs on the loop thread. */
+    int (*spin)(void *arg);
+    void *arg;
+};
+
+uint64_t now_ns(void);
+
+tenrec_status reactor_init(struct reactor *r, tenrec_error *err);
+tenrec_status reactor_start(struct reactor *r, tenrec_error *err);
+/* Joins the thread. What is posted until then has run. */
+void reactor_stop(struct reactor *r);
+void reactor_finish(struct reactor *r);
+bool reactor_is_me(const struct reactor *r);
+
+/* False when `t` was posted already and has not run yet. */
+bool reactor_post(struct reactor *r, struct reactor_task *t);
+/* Runs `t` when no fetched event can refer to the caller's sources any more:
+ * the place to free them. */
+void reactor_defer(struct reactor *r, struct reactor_task *t);
+
+/* events: EPOLL* with or without EPOLLET. 0 or an errno. */
+int reactor_watch(struct reactor *r, struct reactor_source *s, uint32_t events);
+int reactor_rewatch(struct reactor *r, struct reactor_source *s, uint32_t events);
+void reactor_unwatch(struct reactor *r, struct reactor_source *s);
+
+/* On the loop thread only. */
+void reactor_arm(struct reactor *r, struct reactor_timer *t, uint64_t due_ns);
+void reactor_disarm(struct reactor_timer *t);
+
+#endif

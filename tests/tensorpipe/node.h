@@ -1,0 +1,99 @@
+/* node.h - tensorpipe agents in a test, with a host that the test fills. */
+#ifndef TENSORPIPE_TEST_NODE_H
+#define TENSORPIPE_TEST_NODE_H
+
+#include "options.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define NODE_CALLS 256 /* calls that may be open at once */
+#define NODE_LIMIT_NS UINT64_C(20000000000)
+
+/* One request and what became of it. */
+struct call {
+    atomic_bool done;
+    int wake_fd; /* -1: nobody waits by poll */
+    int64_t id;
+    tenrec_status status;
+    tenrec_error err;
+    struct tenrec_msg *answer; /* owns */
+    void *into;                /* where a tensor of the answer goes; NULL: new memory */
+    void (*then)(struct call *c);
+    void *arg;
+};
+
+struct node {
+    struct tenrec_agent agent;
+    struct tenrec_host host;
+    struct tp_options options;
+    union tenrec_option_value transport, channel;
+    struct tenrec_member member;
+    char name[32], address[96];
+    bool started;
+
+    /* What the test wants to happen. NULL: requests are echoed. */
+    void (*on_request)(struct node *n, tenrec_peer from, struct tenrec_msg *msg);
+    atomic_bool refuse_place, refuse_requests;
+    void *arg;
+
+    pthread_mutex_t lock;
+    struct call *call[NODE_CALLS]; /* by id */
+    atomic_int_fast64_t next_id;
+    atomic_uint lost, requests, stray_answers, told;
+    tenrec_error lost_why;
+    tenrec_peer last_from;
+};
+
+/* Default options; change them before node_open. */
+void node_init(struct node *n, tenrec_peer id);
+void node_open(struct node *n);
+/* All meet all. */
+void nodes_start(struct node *n, size_t count);
+void node_shutdown(struct node *n);
+void node_close(struct node *n);
+
+/* Opens, starts and names `count` of them; `progress` as in the options. */
+void group_open(struct node *n, size_t count, const char *progress);
+void group_close(struct node *n, size_t count);
+
+/* A message of the core's kind: payload copied, `n` tensors of `bytes` bytes
+ * each, which point into `data`. */
+struct tenrec_msg *message_of(int32_t type, const void *payload, size_t len, uint32_t n, void *data,
+                              uint64_t bytes);
+
+/* Sends `msg` to `to` as a request; c is done when the answer or an error came. */
+void call_start(struct node *n, struct call *c, tenrec_peer to, struct tenrec_msg *msg);
+/* Waits as the core does: polls, and sleeps when there is nothing to poll. */
+void call_wait(struct node *n, struct call *c, tenrec_peer to);
+void call_finish(struct call *c); /* releases the answer */
+/* All three, with MAY_WAIT as in a blocking call. */
+tenrec_status call_sync(struct node *n, tenrec_peer to, struct tenrec_msg *msg, struct call *c);
+/* One byte there and back. */
+void assert_ping(struct node *n, tenrec_peer to);
+
+void answer(struct node *n, struct tenrec_msg *request, struct tenrec_msg *response);
+void echo_request(struct node *n, tenrec_peer from, struct tenrec_msg *msg);
+
+/* The value of a counter of debug_info; fails the test when it is missing. */
+uint64_t node_counter(struct node *n, const char *key);
+
+uint64_t clock_ns(void);
+/* Polls `expr` until true, at most NODE_LIMIT_NS. */
+#define assert_soon(expr)                                                                          \
+    do {                                                                                           \
+        uint64_t until_ = clock_ns() + NODE_LIMIT_NS;                                              \
+        while (!(expr)) {                                                                          \
+            if (clock_ns() > until_)                                                               \
+                fail_msg("not within the limit: %s", #expr);                                       \
+            nap();                                                                                 \
+        }                                                                                          \
+    } while (0)
+void nap(void);
+
+#endif
