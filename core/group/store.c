@@ -380,16 +380,32 @@ tenrec_status tenrec_store_delete(struct tenrec_store *s, const char *key, int64
                                   tenrec_error *err)
 {
     uint64_t deadline_ns = 0;
-    bool there = false;
+    size_t n = 0;
     struct keys k;
     tenrec_status st = begin(s, &key, 1, ms, &k, &deadline_ns, err);
 
     if (st != TENREC_OK)
         return st;
-    st = s->backend->ops->delete_key(s->backend, k.list[0], deadline_ns, &there, err);
+    st = s->backend->ops->delete_keys(s->backend, k.list, 1, deadline_ns, &n, err);
     keys_free(&k);
     if (st == TENREC_OK && ret)
-        *ret = there;
+        *ret = n > 0;
+    return st;
+}
+
+tenrec_status store_delete_all(struct tenrec_store *s, const char *const *keys, size_t n,
+                               uint64_t deadline_ns, tenrec_error *err)
+{
+    struct keys k;
+    size_t gone;
+    tenrec_status st;
+
+    if (n == 0)
+        return TENREC_OK;
+    if ((st = keys_make(s, keys, n, &k, err)) != TENREC_OK)
+        return st;
+    st = s->backend->ops->delete_keys(s->backend, k.list, n, deadline_ns, &gone, err);
+    keys_free(&k);
     return st;
 }
 

@@ -33,8 +33,9 @@ struct store_ops {
     /* ret_missing[i] for each key, without waiting. */
     tenrec_status (*check)(struct store_backend *b, const char *const *keys, size_t n,
                            uint64_t deadline_ns, bool *ret_missing, tenrec_error *err);
-    tenrec_status (*delete_key)(struct store_backend *b, const char *key, uint64_t deadline_ns,
-                                bool *ret, tenrec_error *err);
+    /* *ret: how many of them were there. */
+    tenrec_status (*delete_keys)(struct store_backend *b, const char *const *keys, size_t n,
+                                 uint64_t deadline_ns, size_t *ret, tenrec_error *err);
     tenrec_status (*num_keys)(struct store_backend *b, uint64_t deadline_ns, int64_t *ret,
                               tenrec_error *err);
     void (*destroy)(struct store_backend *b);
@@ -68,6 +69,9 @@ tenrec_status store_wait_all(struct tenrec_store *s, const char *const *keys, si
 tenrec_status store_get_all(struct tenrec_store *s, const char *const *keys, size_t n,
                             uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,
                             tenrec_error *err);
+/* Removes all keys; those that are missing do not matter. */
+tenrec_status store_delete_all(struct tenrec_store *s, const char *const *keys, size_t n,
+                               uint64_t deadline_ns, tenrec_error *err);
 void store_values_free(struct store_value *values, size_t n);
 
 /* Does what torch's constructor waits for: counts this process at `init/`. */

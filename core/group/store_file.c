@@ -457,8 +457,8 @@ static tenrec_status file_check(struct store_backend *b, const char *const *keys
     return TENREC_OK;
 }
 
-static tenrec_status file_delete(struct store_backend *b, const char *key, uint64_t deadline_ns,
-                                 bool *ret, tenrec_error *err)
+static tenrec_status file_delete(struct store_backend *b, const char *const *keys, size_t n,
+                                 uint64_t deadline_ns, size_t *ret, tenrec_error *err)
 {
     struct file_store *f = (struct file_store *)b;
     int fd;
@@ -466,9 +466,13 @@ static tenrec_status file_delete(struct store_backend *b, const char *key, uint6
 
     if (st != TENREC_OK)
         return st;
-    *ret = store_entry_there(store_table_find(&f->table, text_span(key)));
-    if (*ret)
-        st = append(f, fd, "-", key, (struct span){ NULL, 0 }, err);
+    *ret = 0;
+    for (size_t i = 0; st == TENREC_OK && i < n; i++) {
+        if (!store_entry_there(store_table_find(&f->table, text_span(keys[i]))))
+            continue;
+        st = append(f, fd, "-", keys[i], (struct span){ NULL, 0 }, err);
+        ++*ret;
+    }
     end(f, fd);
     return st;
 }
@@ -524,7 +528,7 @@ static const struct store_ops file_ops = {
     .compare_set = file_compare_set,
     .get = file_get,
     .check = file_check,
-    .delete_key = file_delete,
+    .delete_keys = file_delete,
     .num_keys = file_num_keys,
     .destroy = file_destroy,
 };

@@ -179,18 +179,20 @@ static tenrec_status memory_check(struct store_backend *b, const char *const *ke
     return TENREC_OK;
 }
 
-static tenrec_status memory_delete(struct store_backend *b, const char *key, uint64_t deadline_ns,
-                                   bool *ret, tenrec_error *err)
+static tenrec_status memory_delete(struct store_backend *b, const char *const *keys, size_t n,
+                                   uint64_t deadline_ns, size_t *ret, tenrec_error *err)
 {
     struct memory_store *m = (struct memory_store *)b;
-    struct store_entry *e;
 
     (void)deadline_ns;
     (void)err;
+    *ret = 0;
     pthread_mutex_lock(&m->lock);
-    e = store_table_find(&m->table, text_span(key));
-    *ret = e && e->present;
-    if (*ret) {
+    for (size_t i = 0; i < n; i++) {
+        struct store_entry *e = store_table_find(&m->table, text_span(keys[i]));
+        if (!e)
+            continue;
+        *ret += e->present;
         store_entry_unset(&m->table, e);
         store_table_tidy(&m->table, e);
     }
@@ -238,7 +240,7 @@ static const struct store_ops memory_ops = {
     .compare_set = memory_compare_set,
     .get = memory_get,
     .check = memory_check,
-    .delete_key = memory_delete,
+    .delete_keys = memory_delete,
     .num_keys = memory_num_keys,
     .destroy = memory_destroy,
 };

@@ -322,19 +322,24 @@ static tenrec_status tcp_get(struct store_backend *b, const char *const *keys, s
     return st == TENREC_ETIMEDOUT ? recode(err, TENREC_EPEER_LOST) : st;
 }
 
-static tenrec_status tcp_delete(struct store_backend *b, const char *key, uint64_t deadline_ns,
-                                bool *ret, tenrec_error *err)
+static tenrec_status tcp_delete(struct store_backend *b, const char *const *keys, size_t n,
+                                uint64_t deadline_ns, size_t *ret, tenrec_error *err)
 {
     struct call c;
-    int64_t n = 0;
+    int64_t gone = 0;
     tenrec_status st = call_begin(&c, b, deadline_ns, err);
 
-    add_request(&c, STORE_OP_DELETE_KEY, key);
-    if (st == TENREC_OK)
+    *ret = 0;
+    for (size_t at = 0; st == TENREC_OK && at < n; at += BATCH) {
+        size_t end = n - at < BATCH ? n : at + BATCH;
+        for (size_t i = at; i < end; i++)
+            add_request(&c, STORE_OP_DELETE_KEY, keys[i]);
         st = call_send(&c, err);
-    if (st == TENREC_OK)
-        st = store_conn_read_i64(c.conn, &n, c.deadline_ns, err);
-    *ret = n > 0;
+        for (size_t i = at; st == TENREC_OK && i < end; i++) {
+            st = store_conn_read_i64(c.conn, &gone, c.deadline_ns, err);
+            *ret += gone > 0;
+        }
+    }
     return call_end(&c, st, err);
 }
 
@@ -371,7 +376,7 @@ static const struct store_ops tcp_ops = {
     .compare_set = tcp_compare_set,
     .get = tcp_get,
     .check = tcp_check,
-    .delete_key = tcp_delete,
+    .delete_keys = tcp_delete,
     .num_keys = tcp_num_keys,
     .destroy = tcp_destroy,
 };

@@ -1,0 +1,165 @@
+#include "group/meeting.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "group/member_record.h"
+#include "group/ranks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Keys below tenrec/<group>[/<run>]:
+ *   rank/<r>           how often rank r has started
+ *   left/<r>           which of its lives it has left in good order
+ *   <n>/member/<r>     its record (members.c), kept for one life more, as slow
+ *                      others may still be reading it */
+#define KEY_ROOM 64
+#define RECORD_MS 2000 /* a rank that has just started publishes within this */
+
+static void rank_key(char *ret, const char *what, int32_t rank)
+{
+    snprintf(ret, KEY_ROOM, "%s/%d", what, rank);
+}
+
+/* Whether the life before this one was left in good order. */
+static bool former_left(struct meeting *m)
+{
+    char key[KEY_ROOM];
+    void *text = NULL;
+    bool left;
+
+    rank_key(key, "left", m->rank);
+    if (tenrec_store_get(m->base, key, 0, &text, NULL, NULL) != TENREC_OK)
+        return false;
+    left = strtoll(text, NULL, 10) >= m->incarnation - 1;
+    free(text);
+    return left;
+}
+
+/* The record of this rank's life `n`, when it comes within the limit. */
+static bool former_record(struct meeting *m, int64_t n, uint64_t deadline_ns, struct member *ret)
+{
+    uint64_t limit_ns = clock_deadline_ms(RECORD_MS);
+    struct store_value value = { 0 };
+    char key[KEY_ROOM];
+    bool found;
+
+    snprintf(key, sizeof key, "%lld/member/%d", (long long)n, m->rank);
+    if (tenrec_store_get(m->base, key,
+                         store_left_ms(deadline_ns < limit_ns ? deadline_ns : limit_ns),
+                         &value.data, &value.len, NULL) != TENREC_OK)
+        return false;
+    found = member_unpack(&value, ret, NULL) == TENREC_OK;
+    free(value.data);
+    return found;
+}
+
+/* Somebody has had this rank and not left it: alive, or crashed. */
+static tenrec_status check_former(struct meeting *m, uint64_t deadline_ns, tenrec_error *err)
+{
+    struct member other = { 0 };
+    tenrec_status st = TENREC_OK;
+
+    if (former_left(m))
+        return TENREC_OK;
+    if (!former_record(m, m->incarnation - 1, deadline_ns, &other)) {
+        snprintf(m->hint, sizeof m->hint,
+                 "; rank %d was started twice, or died before: a store of an earlier run must be "
+                 "removed",
+                 m->rank);
+        return TENREC_OK;
+    }
+    if (member_runs_here(&other))
+        st = tenrec_fail(err, TENREC_EGROUP,
+                         "rank %d of group \"%s\" is taken by worker \"%s\" (process %lld on %s)",
+                         m->rank, m->group, other.name, (long long)other.pid, other.host);
+    else
+        snprintf(
+            m->hint, sizeof m->hint,
+            "; rank %d was worker \"%.40s\" (process %lld on %.32s) before, which did not leave",
+            m->rank, other.name, (long long)other.pid, other.host);
+    member_free(&other);
+    return st;
+}
+
+/* Removes what the life before the last has left behind. */
+static void tidy(struct meeting *m, uint64_t deadline_ns)
+{
+    char record[KEY_ROOM], kind[KEY_ROOM];
+    const char *keys[] = { record, kind };
+
+    if (m->incarnation < 3)
+        return;
+    snprintf(record, sizeof record, "%lld/member/%d", (long long)m->incarnation - 2, m->rank);
+    snprintf(kind, sizeof kind, "%lld/kind", (long long)m->incarnation - 2);
+    store_delete_all(m->base, keys, m->rank == 0 ? 2 : 1, deadline_ns, NULL);
+}
+
+static void close_views(struct meeting *m)
+{
+    tenrec_store_drop(m->store);
+    tenrec_store_drop(m->base);
+    m->store = m->base = NULL;
+}
+
+static void take_back(struct meeting *m, uint64_t deadline_ns)
+{
+    char key[KEY_ROOM];
+
+    rank_key(key, "rank", m->rank);
+    tenrec_store_add(m->base, key, -1, store_left_ms(deadline_ns), NULL, NULL);
+}
+
+tenrec_status meeting_open(struct tenrec_store *s, const char *group, const char *run, int32_t rank,
+                           int32_t world, uint64_t deadline_ns, struct meeting *ret,
+                           tenrec_error *err)
+{
+    struct meeting m = { .rank = rank, .world = world, .end = MEETING_GIVEN_UP };
+    char text[400];
+    tenrec_status st;
+
+    if ((st = ranks_check_name("group name", group, err)) != TENREC_OK ||
+        (st = ranks_check(rank, world, err)) != TENREC_OK)
+        return st;
+    snprintf(m.group, sizeof m.group, "%s", group);
+    snprintf(text, sizeof text, "tenrec/%s%s%s", group, *run ? "/" : "", run);
+    if ((st = tenrec_store_prefix(s, text, &m.base, err)) != TENREC_OK)
+        return st;
+    rank_key(text, "rank", rank);
+    st = tenrec_store_add(m.base, text, 1, store_left_ms(deadline_ns), &m.incarnation, err);
+    if (st != TENREC_OK)
+        goto err_views;
+    if (m.incarnation > 1 && (st = check_former(&m, deadline_ns, err)) != TENREC_OK) {
+        take_back(&m, deadline_ns);
+        goto err_views;
+    }
+    tidy(&m, deadline_ns);
+    snprintf(text, sizeof text, "%lld", (long long)m.incarnation);
+    if ((st = tenrec_store_prefix(m.base, text, &m.store, err)) != TENREC_OK)
+        goto err_views;
+    *ret = m;
+    return TENREC_OK;
+
+err_views:
+    close_views(&m);
+    return st;
+}
+
+void meeting_close(struct meeting *m, uint64_t deadline_ns)
+{
+    char key[KEY_ROOM], text[KEY_ROOM];
+    const char *record = key;
+
+    if (!m->base)
+        return;
+    if (m->end == MEETING_LEFT) {
+        rank_key(key, "left", m->rank);
+        snprintf(text, sizeof text, "%lld", (long long)m->incarnation);
+        tenrec_store_set(m->base, key, text, strlen(text), store_left_ms(deadline_ns), NULL);
+    } else {
+        rank_key(key, "member", m->rank);
+        store_delete_all(m->store, &record, 1, deadline_ns, NULL);
+        take_back(m, deadline_ns);
+    }
+    close_views(m);
+}

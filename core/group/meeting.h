@@ -1,0 +1,34 @@
+/* meeting.h - how the n-th start of each rank meets the n-th start of the
+ * others: the part of the store that belongs to one life of a group. */
+#ifndef TENREC_GROUP_MEETING_H
+#define TENREC_GROUP_MEETING_H
+
+#include "group/store.h"
+
+enum meeting_end {
+    MEETING_GIVEN_UP, /* nobody saw this rank as a member: the next try meets the same others */
+    MEETING_LEFT,     /* the next start is the next life */
+};
+
+struct meeting {
+    struct tenrec_store *base;  /* owns; view of the group */
+    struct tenrec_store *store; /* owns; view of this life of the group */
+    int32_t rank, world;
+    int64_t incarnation; /* counts from 1 */
+    enum meeting_end end;
+    char group[128];
+    char hint[192]; /* what may be wrong with this rank, for an error; or "" */
+};
+
+/* Counts this start of `rank`. `group`: 1..127 of [A-Za-z0-9_:-]; `run`: tells
+ * one start of all processes from the next where the launcher does, or "".
+ *
+ * errors: EGROUP when a living process has the rank, EINVAL, and the store's */
+tenrec_status meeting_open(struct tenrec_store *s, const char *group, const char *run, int32_t rank,
+                           int32_t world, uint64_t deadline_ns, struct meeting *ret,
+                           tenrec_error *err);
+
+/* Marks the rank as left or takes its start back, as `end` says. */
+void meeting_close(struct meeting *m, uint64_t deadline_ns);
+
+#endif

@@ -1,0 +1,154 @@
+#include "group/member_record.h"
+
+#include "group/bytes.h"
+#include "group/ranks.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Magic, then texts as blobs and numbers as u64, little-endian. What a later
+ * version adds stands behind and is not looked at. */
+#define MAGIC 0x314d5254u /* "TRM1" */
+
+void member_free(struct member *m)
+{
+    free(m->address);
+    *m = (struct member){ 0 };
+}
+
+/* The first bytes of a small file as text, without its line end. */
+static void read_file(const char *path, char *ret, size_t room)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, ret, room - 1);
+
+    ret[n > 0 ? n : 0] = '\0';
+    ret[strcspn(ret, "\n")] = '\0';
+    if (fd >= 0)
+        close(fd);
+}
+
+/* Field 22 of /proc/<pid>/stat; the second one may hold blanks and brackets. */
+static int64_t start_of(int64_t pid)
+{
+    char path[64], text[1024];
+    char *at;
+
+    snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
+    read_file(path, text, sizeof text);
+    if (!(at = strrchr(text, ')')))
+        return 0;
+    for (int field = 2; field < 22 && at; field++)
+        if ((at = strchr(at, ' ')))
+            at++;
+    return at ? strtoll(at, NULL, 10) : 0;
+}
+
+void member_describe_process(struct member *m)
+{
+    if (gethostname(m->host, sizeof m->host) != 0)
+        m->host[0] = '\0';
+    m->host[sizeof m->host - 1] = '\0';
+    read_file("/proc/sys/kernel/random/boot_id", m->boot, sizeof m->boot);
+    m->pid = getpid();
+    m->start = start_of(m->pid);
+}
+
+bool member_runs_here(const struct member *m)
+{
+    struct member me = { 0 };
+
+    member_describe_process(&me);
+    if (strcmp(me.host, m->host) != 0 || strcmp(me.boot, m->boot) != 0 || m->pid <= 0)
+        return false;
+    if (kill((pid_t)m->pid, 0) != 0 && errno != EPERM)
+        return false;
+    return start_of(m->pid) == m->start;
+}
+
+void member_pack(const struct member *m, struct store_value *ret)
+{
+    struct bytes b = { 0 };
+
+    bytes_add_u32(&b, MAGIC);
+    bytes_add_text(&b, m->name);
+    bytes_add_text(&b, m->address ? m->address : "");
+    bytes_add_text(&b, m->host);
+    bytes_add_text(&b, m->boot);
+    bytes_add_u64(&b, (uint64_t)m->rank);
+    bytes_add_u64(&b, (uint64_t)m->world);
+    bytes_add_u64(&b, (uint64_t)m->incarnation);
+    bytes_add_u64(&b, (uint64_t)m->pid);
+    bytes_add_u64(&b, (uint64_t)m->start);
+    if (b.failed)
+        bytes_free(&b);
+    ret->data = b.data;
+    ret->len = b.len;
+}
+
+struct reader {
+    const uint8_t *data;
+    size_t len, at;
+    bool bad;
+};
+
+static int64_t read_number(struct reader *r)
+{
+    if (r->bad || r->len - r->at < 8) {
+        r->bad = true;
+        return 0;
+    }
+    r->at += 8;
+    return (int64_t)bytes_get_u64(r->data + r->at - 8);
+}
+
+/* A text of less than `room` bytes without NUL in it. */
+static void read_text(struct reader *r, char *ret, size_t room)
+{
+    uint64_t n = (uint64_t)read_number(r);
+
+    ret[0] = '\0';
+    if (r->bad || n >= room || n > r->len - r->at || memchr(r->data + r->at, 0, (size_t)n)) {
+        r->bad = true;
+        return;
+    }
+    memcpy(ret, r->data + r->at, (size_t)n);
+    ret[n] = '\0';
+    r->at += (size_t)n;
+}
+
+tenrec_status member_unpack(const struct store_value *value, struct member *ret, tenrec_error *err)
+{
+    struct reader r = { .data = value->data, .len = value->len, .at = 4 };
+    char *address;
+    int64_t rank, world;
+
+    *ret = (struct member){ 0 };
+    if (value->len < 4 || bytes_get_u32(value->data) != MAGIC)
+        return tenrec_fail(err, TENREC_EPROTOCOL, "record of a worker is none of tenrec's");
+    if (!(address = malloc(MEMBER_MAX_ADDRESS + 1)))
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker's address");
+    read_text(&r, ret->name, sizeof ret->name);
+    read_text(&r, address, MEMBER_MAX_ADDRESS + 1);
+    read_text(&r, ret->host, sizeof ret->host);
+    read_text(&r, ret->boot, sizeof ret->boot);
+    rank = read_number(&r);
+    world = read_number(&r);
+    ret->incarnation = read_number(&r);
+    ret->pid = read_number(&r);
+    ret->start = read_number(&r);
+    if (r.bad || world < 1 || world > RANKS_MAX || rank < 0 || rank >= world ||
+        ranks_check_name("worker name", ret->name, NULL) != TENREC_OK) {
+        free(address);
+        *ret = (struct member){ 0 };
+        return tenrec_fail(err, TENREC_EPROTOCOL, "record of a worker makes no sense");
+    }
+    ret->rank = (int32_t)rank;
+    ret->world = (int32_t)world;
+    ret->address = address;
+    return TENREC_OK;
+}

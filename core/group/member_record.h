@@ -1,0 +1,37 @@
+/* member_record.h - what a worker publishes about itself in the store. */
+#ifndef TENREC_GROUP_MEMBER_RECORD_H
+#define TENREC_GROUP_MEMBER_RECORD_H
+
+#include "group/store.h"
+
+#include <tenrec/types.h>
+
+#define MEMBER_MAX_ADDRESS 4096 /* bytes */
+
+struct member {
+    char name[TENREC_NAME_MAX + 1];
+    int32_t rank, world;
+    int64_t incarnation; /* the rank's n-th life in its group */
+    char host[65];
+    char boot[40]; /* of the host's kernel: tells equal host names apart */
+    int64_t pid;
+    int64_t start; /* of the process in clock ticks, as pids come again */
+    char *address; /* owns; what the agent can be reached at */
+};
+
+void member_free(struct member *m); /* leaves it zeroed */
+
+/* Fills host, boot, pid and start with this process. */
+void member_describe_process(struct member *m);
+
+/* Whether the process of `m` runs on this host now. False when that cannot be
+ * seen from here. */
+bool member_runs_here(const struct member *m);
+
+/* The record as bytes; ret->data NULL when out of memory. */
+void member_pack(const struct member *m, struct store_value *ret);
+
+/* EPROTOCOL says what is wrong with it. */
+tenrec_status member_unpack(const struct store_value *value, struct member *ret, tenrec_error *err);
+
+#endif

@@ -1,0 +1,204 @@
+#include "group/members.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "group/ranks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define KEY_ROOM 32
+
+void members_drop(struct members *members)
+{
+    if (!members)
+        return;
+    for (int32_t i = 0; i < members->n; i++)
+        member_free(&members->list[i]);
+    free(members);
+}
+
+/* The first to come says what the group is; the others must agree with it. */
+static tenrec_status agree(struct meeting *m, const char *name, uint64_t deadline_ns,
+                           tenrec_error *err)
+{
+    char mine[32], *theirs = NULL;
+    void *now = NULL;
+    tenrec_status st;
+
+    snprintf(mine, sizeof mine, "static %d", m->world);
+    st = tenrec_store_compare_set(m->store, "kind", "", 0, mine, strlen(mine),
+                                  store_left_ms(deadline_ns), &now, NULL, err);
+    if (st != TENREC_OK)
+        return st;
+    theirs = now;
+    if (strcmp(theirs, mine) == 0)
+        st = TENREC_OK;
+    else if (strncmp(theirs, "static ", 7) == 0)
+        st = tenrec_fail(err, TENREC_EGROUP,
+                         "world size %d of worker \"%s\" (rank %d) is not that of group \"%s\", "
+                         "which was started with %.16s",
+                         m->world, name, m->rank, m->group, theirs + 7);
+    else
+        st = tenrec_fail(err, TENREC_EGROUP,
+                         "group \"%s\" mixes static and dynamic workers: \"%s\" (rank %d) gives a "
+                         "world size, others have none",
+                         m->group, name, m->rank);
+    free(now);
+    return st;
+}
+
+static tenrec_status publish(struct meeting *m, const char *name, const char *address,
+                             uint64_t deadline_ns, tenrec_error *err)
+{
+    struct member me = { .rank = m->rank, .world = m->world, .incarnation = m->incarnation };
+    struct store_value record;
+    char key[KEY_ROOM];
+    tenrec_status st;
+
+    snprintf(me.name, sizeof me.name, "%s", name);
+    me.address = (char *)(uintptr_t)address; /* only read */
+    member_describe_process(&me);
+    member_pack(&me, &record);
+    if (!record.data)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the worker's record");
+    snprintf(key, sizeof key, "member/%d", m->rank);
+    st = tenrec_store_set(m->store, key, record.data, record.len, store_left_ms(deadline_ns), err);
+    free(record.data);
+    return st;
+}
+
+static tenrec_status unpack_all(const struct meeting *m, const struct store_value *values,
+                                struct members *ret, tenrec_error *err)
+{
+    for (int32_t i = 0; i < m->world; i++) {
+        tenrec_status st = member_unpack(&values[i], &ret->list[i], err);
+        if (st != TENREC_OK) {
+            tenrec_error_prefix(err, "rank %d of group \"%s\"", i, m->group);
+            return st;
+        }
+        if (ret->list[i].world != m->world || ret->list[i].rank != i)
+            return tenrec_fail(err, TENREC_EGROUP,
+                               "worker \"%s\" came as rank %d of %d, expected rank %d of %d of "
+                               "group \"%s\"",
+                               ret->list[i].name, ret->list[i].rank, ret->list[i].world, i,
+                               m->world, m->group);
+    }
+    return TENREC_OK;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct member *const *x = a, *const *y = b;
+    int order = strcmp((*x)->name, (*y)->name);
+
+    return order ? order : (*x)->rank - (*y)->rank;
+}
+
+static tenrec_status check_names(const struct meeting *m, const struct members *members,
+                                 tenrec_error *err)
+{
+    size_t n = (size_t)members->n;
+    const struct member **sorted = memory_new(n, sizeof *sorted);
+    tenrec_status st = TENREC_OK;
+
+    if (!sorted)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu workers", n);
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = &members->list[i];
+    qsort(sorted, n, sizeof *sorted, by_name);
+    for (size_t i = 1; i < n && st == TENREC_OK; i++)
+        if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0)
+            st = tenrec_fail(err, TENREC_EGROUP,
+                             "name \"%s\" is used by ranks %d and %d of group \"%s\"",
+                             sorted[i]->name, sorted[i - 1]->rank, sorted[i]->rank, m->group);
+    free(sorted);
+    return st;
+}
+
+/* Waits for the records of all ranks. */
+static tenrec_status collect(struct meeting *m, uint64_t since_ns, uint64_t deadline_ns,
+                             struct store_value *ret, tenrec_error *err)
+{
+    size_t n = (size_t)m->world;
+    bool *missing = memory_new(n, sizeof *missing);
+    const char **keys = memory_new(n, sizeof *keys + KEY_ROOM);
+    char who[160], *text;
+    tenrec_status st;
+
+    if (!missing || !keys) {
+        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu workers", n);
+        goto out;
+    }
+    text = (char *)(keys + n);
+    for (size_t i = 0; i < n; i++) {
+        keys[i] = text + i * KEY_ROOM;
+        snprintf(text + i * KEY_ROOM, KEY_ROOM, "member/%zu", i);
+    }
+    st = store_get_all(m->store, keys, n, deadline_ns, ret, missing, err);
+    if (st == TENREC_ETIMEDOUT) {
+        ranks_text(who, sizeof who, missing, m->world, NULL);
+        tenrec_fail(err, st, "%s did not come to group \"%s\" within %llu ms (%.80s)%s", who,
+                    m->group, (unsigned long long)((clock_now_ns() - since_ns) / 1000000u),
+                    tenrec_store_name(m->store), m->hint);
+    } else if (st != TENREC_OK) {
+        tenrec_error_prefix(err, "waiting for the workers of group \"%s\"", m->group);
+    }
+out:
+    free(keys);
+    free(missing);
+    return st;
+}
+
+static tenrec_status check_arguments(const char *name, const char *address, tenrec_error *err)
+{
+    tenrec_status st = ranks_check_name("worker name", name, err);
+
+    if (st == TENREC_OK && strlen(address) > MEMBER_MAX_ADDRESS)
+        st = tenrec_fail(err, TENREC_EINVAL, "address of worker \"%s\" has %zu bytes, at most %d",
+                         name, strlen(address), MEMBER_MAX_ADDRESS);
+    return st;
+}
+
+tenrec_status members_join(struct meeting *m, const char *name, const char *address,
+                           uint64_t deadline_ns, struct members **ret, tenrec_error *err)
+{
+    uint64_t since_ns = clock_now_ns();
+    struct store_value *values = NULL;
+    struct members *members = NULL;
+    tenrec_status st, published;
+
+    if ((st = check_arguments(name, address, err)) != TENREC_OK)
+        return st;
+    st = agree(m, name, deadline_ns, err);
+    /* Also one that disagrees is published, so that the others hear of it now
+     * and not at their deadline. */
+    if (st == TENREC_OK || st == TENREC_EGROUP) {
+        published = publish(m, name, address, deadline_ns, st == TENREC_OK ? err : NULL);
+        st = st == TENREC_OK ? published : st;
+    }
+    if (st != TENREC_OK)
+        goto out;
+    values = memory_new((size_t)m->world, sizeof *values);
+    members = memory_new(1, sizeof *members + (size_t)m->world * sizeof *members->list);
+    if (!values || !members) {
+        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for %d workers", m->world);
+        goto out;
+    }
+    members->n = m->world;
+    if ((st = collect(m, since_ns, deadline_ns, values, err)) != TENREC_OK)
+        goto out;
+    if ((st = unpack_all(m, values, members, err)) == TENREC_OK)
+        st = check_names(m, members, err);
+out:
+    if (values)
+        store_values_free(values, (size_t)m->world);
+    free(values);
+    if (st == TENREC_OK || st == TENREC_EGROUP)
+        m->end = MEETING_LEFT;
+    if (st == TENREC_OK)
+        *ret = members;
+    else
+        members_drop(members);
+    return st;
+}

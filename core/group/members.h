@@ -1,0 +1,24 @@
+/* members.h - the workers of a static group: each publishes itself, waits for
+ * all and checks that they belong together. */
+#ifndef TENREC_GROUP_MEMBERS_H
+#define TENREC_GROUP_MEMBERS_H
+
+#include "group/meeting.h"
+#include "group/member_record.h"
+
+struct members {
+    int32_t n;
+    struct member list[]; /* by rank */
+};
+
+/* Joins under `name`, to be reached at `address` (text of the agent's). Blocks
+ * until all are there and have been read. After success the meeting ends as
+ * left; also when the members disagree, as all of them then start anew.
+ *
+ * errors: EINVAL (name, address), EGROUP (who disagrees or shares a name),
+ *         ETIMEDOUT (which ranks did not come), and the store's */
+tenrec_status members_join(struct meeting *m, const char *name, const char *address,
+                           uint64_t deadline_ns, struct members **ret, tenrec_error *err);
+void members_drop(struct members *members);
+
+#endif

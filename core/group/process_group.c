@@ -1,0 +1,295 @@
+#include "group/process_group.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "group/ranks.h"
+#include "group/store_table.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEY_ROOM 48  /* "<round>/<rank>" */
+#define DROP_MS 1000 /* to clean up behind a group */
+
+/* Each rank puts its contribution under <round>/<rank> and waits for those of
+ * the others. Whoever has finished a round knows that all have begun it, hence
+ * have finished the round before: then it removes its own key of that one. */
+struct tenrec_process_group {
+    struct tenrec_store *base;  /* owns; view of the group's name */
+    struct tenrec_store *store; /* owns; view of this life of it, NULL before */
+    bool once;                  /* base is new itself: it has one life only */
+    int32_t rank, world;
+    const char *const *names;
+    pthread_mutex_t lock; /* guards store, life and round */
+    int64_t life;
+    uint64_t round; /* of the next operation */
+    char name[];
+};
+
+static tenrec_status group_new(struct tenrec_store *s, int32_t rank, int32_t world,
+                               const char *name, bool once, struct tenrec_process_group **ret,
+                               tenrec_error *err)
+{
+    struct tenrec_process_group *pg;
+    tenrec_status st;
+    char prefix[160];
+
+    if (!s || !ret)
+        return tenrec_fail(err, TENREC_EINVAL, "a process group needs a store and a result");
+    if ((st = ranks_check_name("process group", name, err)) != TENREC_OK ||
+        (st = ranks_check(rank, world, err)) != TENREC_OK)
+        return st;
+    if (!(pg = memory_new(1, sizeof *pg + strlen(name) + 1)))
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for process group \"%s\"", name);
+    snprintf(prefix, sizeof prefix, "pg/%s", name);
+    if ((st = tenrec_store_prefix(s, prefix, &pg->base, err)) != TENREC_OK) {
+        free(pg);
+        return st;
+    }
+    memcpy(pg->name, name, strlen(name) + 1);
+    pg->once = once;
+    pg->rank = rank;
+    pg->world = world;
+    pthread_mutex_init(&pg->lock, NULL);
+    *ret = pg;
+    return TENREC_OK;
+}
+
+tenrec_status tenrec_process_group_new(struct tenrec_store *s, int32_t rank, int32_t world,
+                                       const char *name, struct tenrec_process_group **ret,
+                                       tenrec_error *err)
+{
+    return group_new(s, rank, world, name, false, ret, err);
+}
+
+tenrec_status process_group_new_once(struct tenrec_store *s, int32_t rank, int32_t world,
+                                     const char *name, const char *const *names,
+                                     struct tenrec_process_group **ret, tenrec_error *err)
+{
+    tenrec_status st = group_new(s, rank, world, name, true, ret, err);
+
+    if (st == TENREC_OK)
+        (*ret)->names = names;
+    return st;
+}
+
+/* Counts the lives of a rank, so that a group that was dropped and made again
+ * does not find what is left of the former one. Takes the next round. */
+static tenrec_status begin_round(struct tenrec_process_group *pg, uint64_t deadline_ns,
+                                 uint64_t *ret_round, tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+    char key[KEY_ROOM];
+
+    pthread_mutex_lock(&pg->lock);
+    if (!pg->store) {
+        snprintf(key, sizeof key, "rank/%d", pg->rank);
+        if (!pg->once && pg->life == 0)
+            st = tenrec_store_add(pg->base, key, 1, store_left_ms(deadline_ns), &pg->life, err);
+        snprintf(key, sizeof key, "%lld", (long long)pg->life);
+        if (st == TENREC_OK)
+            st = tenrec_store_prefix(pg->base, key, &pg->store, err);
+    }
+    if (st == TENREC_OK)
+        *ret_round = pg->round++;
+    pthread_mutex_unlock(&pg->lock);
+    return st;
+}
+
+/* The keys of one round in one block: pointers first, then the texts. */
+static const char **round_keys(const struct tenrec_process_group *pg, uint64_t round)
+{
+    size_t n = (size_t)pg->world;
+    const char **keys = memory_new(n, sizeof *keys + KEY_ROOM);
+    char *text;
+
+    if (!keys)
+        return NULL;
+    text = (char *)(keys + n);
+    for (size_t i = 0; i < n; i++) {
+        keys[i] = text + i * KEY_ROOM;
+        snprintf(text + i * KEY_ROOM, KEY_ROOM, "%llu/%zu", (unsigned long long)round, i);
+    }
+    return keys;
+}
+
+static tenrec_status fail_missing(const struct tenrec_process_group *pg, const char *what,
+                                  const bool *missing, uint64_t since_ns, tenrec_error *err)
+{
+    char who[200];
+
+    ranks_text(who, sizeof who, missing, pg->world, pg->names);
+    return tenrec_fail(err, TENREC_ETIMEDOUT,
+                       "%s did not come to %s of group \"%s\" within %llu ms", who, what, pg->name,
+                       (unsigned long long)((clock_now_ns() - since_ns) / 1000000u));
+}
+
+/* One round: gives `data`, waits for all, reads into `ret` unless it is NULL. */
+static tenrec_status run_round(struct tenrec_process_group *pg, const char *what, const void *data,
+                               size_t len, uint64_t deadline_ns, struct store_value *ret,
+                               tenrec_error *err)
+{
+    uint64_t since_ns = clock_now_ns(), round;
+    bool *missing = memory_new((size_t)pg->world, sizeof *missing);
+    const char **keys = NULL, *old;
+    char old_key[KEY_ROOM];
+    tenrec_status st = begin_round(pg, deadline_ns, &round, err);
+
+    if (st != TENREC_OK)
+        goto out;
+    if (!missing || !(keys = round_keys(pg, round))) {
+        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for %s of group \"%s\"", what, pg->name);
+        goto out;
+    }
+    st = tenrec_store_set(pg->store, keys[pg->rank], data, len, store_left_ms(deadline_ns), err);
+    if (st != TENREC_OK)
+        goto out;
+    st = ret ? store_get_all(pg->store, keys, (size_t)pg->world, deadline_ns, ret, missing, err)
+             : store_wait_all(pg->store, keys, (size_t)pg->world, deadline_ns, missing, err);
+    if (st == TENREC_ETIMEDOUT)
+        fail_missing(pg, what, missing, since_ns, err);
+    if (st == TENREC_OK && round > 0) {
+        old = old_key;
+        snprintf(old_key, sizeof old_key, "%llu/%d", (unsigned long long)(round - 1), pg->rank);
+        /* What cannot be removed does no harm. */
+        store_delete_all(pg->store, &old, 1, clock_deadline_ms(DROP_MS), NULL);
+    }
+out:
+    if (st != TENREC_OK && st != TENREC_ETIMEDOUT)
+        tenrec_error_prefix(err, "%s of group \"%s\"", what, pg->name);
+    free(keys);
+    free(missing);
+    return st;
+}
+
+tenrec_status process_group_barrier(struct tenrec_process_group *pg, uint64_t deadline_ns,
+                                    tenrec_error *err)
+{
+    return run_round(pg, "a barrier", NULL, 0, deadline_ns, NULL, err);
+}
+
+tenrec_status tenrec_process_group_barrier(struct tenrec_process_group *pg, int64_t ms,
+                                           tenrec_error *err)
+{
+    uint64_t deadline_ns;
+    tenrec_status st = store_deadline(ms, &deadline_ns, err);
+
+    if (st == TENREC_OK && !pg)
+        st = tenrec_fail(err, TENREC_EINVAL, "a barrier needs a process group");
+    return st == TENREC_OK ? process_group_barrier(pg, deadline_ns, err) : st;
+}
+
+static tenrec_status gather(struct tenrec_process_group *pg, const char *what, const void *data,
+                            size_t len, uint64_t deadline_ns, struct store_value **ret,
+                            tenrec_error *err)
+{
+    struct store_value *values = memory_new((size_t)pg->world, sizeof *values);
+    tenrec_status st;
+
+    if (!values)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %s of group \"%s\"", what, pg->name);
+    st = run_round(pg, what, data, len, deadline_ns, values, err);
+    if (st == TENREC_OK)
+        *ret = values;
+    else
+        free(values);
+    return st;
+}
+
+tenrec_status tenrec_process_group_all_gather(struct tenrec_process_group *pg, const void *data,
+                                              size_t len, int64_t ms, struct tenrec_gathered **ret,
+                                              tenrec_error *err)
+{
+    struct tenrec_gathered *list;
+    struct store_value *values;
+    uint64_t deadline_ns;
+    tenrec_status st = store_deadline(ms, &deadline_ns, err);
+
+    if (st == TENREC_OK && (!pg || !ret))
+        st = tenrec_fail(err, TENREC_EINVAL, "an all_gather needs a process group and a result");
+    if (st != TENREC_OK)
+        return st;
+    if (!(list = memory_new((size_t)pg->world, sizeof *list)))
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for an all_gather of group \"%s\"",
+                           pg->name);
+    st = gather(pg, "an all_gather", data, len, deadline_ns, &values, err);
+    if (st != TENREC_OK) {
+        free(list);
+        return st;
+    }
+    for (int32_t i = 0; i < pg->world; i++)
+        list[i] = (struct tenrec_gathered){ values[i].data, values[i].len };
+    free(values);
+    *ret = list;
+    return TENREC_OK;
+}
+
+void tenrec_gathered_free(struct tenrec_gathered *list, int32_t world)
+{
+    for (int32_t i = 0; list && i < world; i++)
+        free(list[i].data);
+    free(list);
+}
+
+tenrec_status process_group_count_sync(struct tenrec_process_group *pg, int64_t mine,
+                                       uint64_t deadline_ns, int64_t *ret_sum, tenrec_error *err)
+{
+    struct store_value *values;
+    int64_t sum = 0, one;
+    char text[32];
+    tenrec_status st;
+
+    snprintf(text, sizeof text, "%lld", (long long)mine);
+    st = gather(pg, "a count of open calls", text, strlen(text), deadline_ns, &values, err);
+    if (st != TENREC_OK)
+        return st;
+    for (int32_t i = 0; i < pg->world && st == TENREC_OK; i++) {
+        if (store_number((struct span){ values[i].data, values[i].len }, &one))
+            sum += one;
+        else
+            st = tenrec_fail(err, TENREC_EPROTOCOL, "rank %d gave \"%.32s\" as its open calls", i,
+                             (char *)values[i].data);
+    }
+    store_values_free(values, (size_t)pg->world);
+    free(values);
+    if (st == TENREC_OK)
+        *ret_sum = sum;
+    return st;
+}
+
+static void delete_round(struct tenrec_process_group *pg, uint64_t round, uint64_t deadline_ns)
+{
+    const char **keys = round_keys(pg, round);
+
+    if (keys)
+        store_delete_all(pg->store, keys, (size_t)pg->world, deadline_ns, NULL);
+    free(keys);
+}
+
+/* The last rank to leave removes what is left of the last two rounds. */
+static void leave(struct tenrec_process_group *pg)
+{
+    uint64_t deadline_ns = clock_deadline_ms(DROP_MS);
+    const char *left = "left";
+    int64_t n;
+
+    if (tenrec_store_add(pg->store, left, 1, DROP_MS, &n, NULL) != TENREC_OK || n < pg->world)
+        return;
+    delete_round(pg, pg->round - 1, deadline_ns);
+    if (pg->round > 1)
+        delete_round(pg, pg->round - 2, deadline_ns);
+    store_delete_all(pg->store, &left, 1, deadline_ns, NULL);
+}
+
+void tenrec_process_group_drop(struct tenrec_process_group *pg)
+{
+    if (!pg)
+        return;
+    if (pg->store && pg->round > 0)
+        leave(pg);
+    tenrec_store_drop(pg->store);
+    tenrec_store_drop(pg->base);
+    pthread_mutex_destroy(&pg->lock);
+    free(pg);
+}

@@ -1,0 +1,27 @@
+/* process_group.h - barrier and all_gather over a store, for the core's own use:
+ * with deadlines, and with names of the ranks in errors. */
+#ifndef TENREC_GROUP_PROCESS_GROUP_H
+#define TENREC_GROUP_PROCESS_GROUP_H
+
+#include "group/store.h"
+
+/* As tenrec_process_group_new, for a store view that is new for each life of
+ * the group (a meeting's), which needs no count of the lives.
+ *
+ * names: of the ranks, for errors; borrowed until the drop, or NULL */
+tenrec_status process_group_new_once(struct tenrec_store *s, int32_t rank, int32_t world,
+                                     const char *name, const char *const *names,
+                                     struct tenrec_process_group **ret, tenrec_error *err);
+
+tenrec_status process_group_barrier(struct tenrec_process_group *pg, uint64_t deadline_ns,
+                                    tenrec_error *err);
+
+/* One round of the termination detection at shutdown: gives this worker's count
+ * of open calls, waits for all, and returns the sum of all counts. The n-th
+ * call of each rank meets the n-th ones of the others.
+ *
+ * errors: ETIMEDOUT names who did not come */
+tenrec_status process_group_count_sync(struct tenrec_process_group *pg, int64_t mine,
+                                       uint64_t deadline_ns, int64_t *ret_sum, tenrec_error *err);
+
+#endif

@@ -1,0 +1,22 @@
+/* ranks.h - small rules about ranks and names, and how errors list them. */
+#ifndef TENREC_GROUP_RANKS_H
+#define TENREC_GROUP_RANKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <tenrec/error.h>
+
+#define RANKS_MAX 32768 /* ids are torch's int16 */
+
+/* Writes "rank 2 of 4" or "ranks 0, 2-5, 7 of 8" for the flags that are set;
+ * names (n, or NULL) stand behind single ranks: `rank 2 ("b") of 4`. */
+void ranks_text(char *ret, size_t room, const bool *flag, int32_t n, const char *const *names);
+
+/* 1..127 of [A-Za-z0-9_:-]. EINVAL: `what` says whose name it is. */
+tenrec_status ranks_check_name(const char *what, const char *name, tenrec_error *err);
+
+/* 0 <= rank < world <= RANKS_MAX. */
+tenrec_status ranks_check(int32_t rank, int32_t world, tenrec_error *err);
+
+#endif

@@ -1,0 +1,269 @@
+#include "group/rendezvous.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "group/ranks.h"
+#include "group/resolve.h"
+#include "group/store_server.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *from_environment(void *arg, const char *name)
+{
+    (void)arg;
+    return getenv(name);
+}
+
+/* An init_method that was taken apart. */
+struct method {
+    enum { BY_ENV, BY_TCP, BY_FILE, BY_MEMORY } kind;
+    char *text; /* owns; what stands between :// and the '?' */
+    int32_t rank, world;
+};
+
+static tenrec_status read_query(char *query, struct method *ret, tenrec_error *err)
+{
+    tenrec_status st;
+    int64_t n;
+    char *save, *item;
+
+    for (item = strtok_r(query, "&", &save); item; item = strtok_r(NULL, "&", &save)) {
+        if (strncmp(item, "rank=", 5) == 0) {
+            if ((st = launch_number("rank", item + 5, 0, RANKS_MAX - 1, &n, err)) != TENREC_OK)
+                return st;
+            ret->rank = (int32_t)n;
+        } else if (strncmp(item, "world_size=", 11) == 0) {
+            if ((st = launch_number("world_size", item + 11, 1, RANKS_MAX, &n, err)) != TENREC_OK)
+                return st;
+            ret->world = (int32_t)n;
+        } else {
+            return tenrec_fail(err, TENREC_EINVAL,
+                               "\"%.40s\" is neither rank= nor world_size=", item);
+        }
+    }
+    return TENREC_OK;
+}
+
+static tenrec_status read_method(const char *text, struct method *ret, tenrec_error *err)
+{
+    static const struct {
+        const char *scheme;
+        int kind;
+    } kinds[] = { { "env://", BY_ENV },
+                  { "tcp://", BY_TCP },
+                  { "file://", BY_FILE },
+                  { "memory://", BY_MEMORY } };
+    char *query;
+
+    *ret = (struct method){ .rank = -1, .world = -1 };
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        size_t len = strlen(kinds[i].scheme);
+        if (strncmp(text, kinds[i].scheme, len) != 0)
+            continue;
+        ret->kind = kinds[i].kind;
+        if (!(ret->text = memory_text(text + len)))
+            return tenrec_fail(err, TENREC_ENOMEM, "no memory for init_method");
+        if (!(query = strchr(ret->text, '?')))
+            return TENREC_OK;
+        *query = '\0';
+        return read_query(query + 1, ret, err);
+    }
+    return tenrec_fail(err, TENREC_EINVAL,
+                       "expected env://, tcp://host:port, file://path or memory://name");
+}
+
+/* The configuration and the URL may say the same, but not different things. */
+static tenrec_status merge(const char *what, int32_t given, int32_t in_url, int32_t *ret,
+                           tenrec_error *err)
+{
+    if (given >= 0 && in_url >= 0 && given != in_url)
+        return tenrec_fail(err, TENREC_EINVAL, "%s %d is configured, but the url says %d", what,
+                           given, in_url);
+    *ret = given >= 0 ? given : in_url;
+    return TENREC_OK;
+}
+
+/* Rank and world size out of the options, the URL and the environment. */
+static tenrec_status find_identity(const struct rendezvous_options *o, const struct method *method,
+                                   struct launch *ret, tenrec_error *err)
+{
+    launch_lookup_fn *lookup = o->lookup ? o->lookup : from_environment;
+    int32_t rank = -1, world = -1;
+    tenrec_status st;
+
+    if ((st = merge("rank", o->rank, method->rank, &rank, err)) != TENREC_OK ||
+        (st = merge("world size", o->world > 0 ? o->world : -1, method->world, &world, err)) !=
+            TENREC_OK)
+        return st;
+    if ((st = launch_detect(lookup, o->lookup_arg, rank, world, ret, err)) != TENREC_OK)
+        return st;
+    if (ret->rank < 0 && ret->world < 0 && method->kind == BY_ENV) {
+        ret->rank = 0;
+        ret->world = 1;
+    }
+    if (ret->rank < 0)
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "nothing says which rank this process has: set it in the configuration, "
+                           "as ?rank= in init_method, or TENREC_RANK");
+    if (ret->world < 0)
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "nothing says how many workers there are: set world_size in the "
+                           "configuration, as ?world_size= in init_method, or TENREC_WORLD_SIZE");
+    return ranks_check(ret->rank, ret->world, err);
+}
+
+static bool is_loopback(const char *host)
+{
+    return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
+           strcmp(host, "::1") == 0;
+}
+
+/* Rank 0 serves, unless the store is there already; all connect. Only a
+ * loopback address is bound as it stands: a host's name often means another
+ * address on the host itself than elsewhere. */
+static tenrec_status open_tcp(const struct rendezvous_options *o, struct rendezvous *r,
+                              uint64_t deadline_ns, tenrec_error *err)
+{
+    const struct launch *l = &r->launch;
+    bool local = is_loopback(l->host);
+    const char *host = l->host;
+    tenrec_status st;
+
+    r->member_serves = !l->agent_store;
+    if (r->member_serves && l->rank == 0) {
+        st = store_server_open(o->loop, local ? l->host : NULL, l->port, &r->server, NULL, err);
+        if (st != TENREC_OK)
+            return st;
+        host = local ? l->host : "127.0.0.1";
+    }
+    return store_tcp_open(host, l->port, deadline_ns, &r->store, err);
+}
+
+/* A file whose name can be guessed must be ours. */
+static tenrec_status check_owner(const char *path, tenrec_error *err)
+{
+    struct stat st;
+
+    if (lstat(path, &st) != 0 || st.st_uid == geteuid())
+        return TENREC_OK;
+    return tenrec_fail(err, TENREC_EOS,
+                       "file \"%s\" belongs to another user: remove it, or set "
+                       "MASTER_ADDR and MASTER_PORT",
+                       path);
+}
+
+static tenrec_status open_env(const struct rendezvous_options *o, struct rendezvous *r,
+                              uint64_t deadline_ns, tenrec_error *err)
+{
+    launch_lookup_fn *lookup = o->lookup ? o->lookup : from_environment;
+    struct launch *l = &r->launch;
+    char name[64];
+    tenrec_status st = launch_find_place(lookup, o->lookup_arg, l, err);
+
+    if (st == TENREC_OK && *l->file) {
+        if ((st = check_owner(l->file, err)) == TENREC_OK)
+            st = store_file_open(l->file, (uint32_t)l->world, deadline_ns, &r->store, err);
+        return st;
+    }
+    if (st == TENREC_OK)
+        return open_tcp(o, r, deadline_ns, err);
+    if (l->world != 1 || lookup(o->lookup_arg, "MASTER_ADDR") ||
+        lookup(o->lookup_arg, "MASTER_PORT"))
+        return st;
+    /* Alone: nobody else has to find the store. */
+    snprintf(l->place, sizeof l->place, "this process alone");
+    snprintf(name, sizeof name, "alone-%p", (void *)r);
+    return store_memory_open(name, &r->store, err);
+}
+
+static tenrec_status open_store(const struct rendezvous_options *o, const struct method *method,
+                                struct rendezvous *r, uint64_t deadline_ns, tenrec_error *err)
+{
+    struct launch *l = &r->launch;
+    tenrec_status st;
+
+    switch (method->kind) {
+    case BY_ENV:
+        return open_env(o, r, deadline_ns, err);
+    case BY_TCP:
+        st = resolve_split(method->text, l->host, sizeof l->host, &l->port, err);
+        return st == TENREC_OK ? open_tcp(o, r, deadline_ns, err) : st;
+    case BY_FILE:
+        return store_file_open(method->text, (uint32_t)l->world, deadline_ns, &r->store, err);
+    case BY_MEMORY:
+        return store_memory_open(method->text, &r->store, err);
+    }
+    return TENREC_EINVAL;
+}
+
+static void free_all(struct rendezvous *r)
+{
+    tenrec_store_drop(r->store);
+    tenrec_store_server_drop(r->server);
+    free(r);
+}
+
+tenrec_status rendezvous_open(const struct rendezvous_options *options, uint64_t deadline_ns,
+                              struct rendezvous **ret, tenrec_error *err)
+{
+    const char *init = options->init_method ? options->init_method : "env://";
+    struct rendezvous *r = memory_new(1, sizeof *r);
+    struct method method = { 0 };
+    tenrec_status st;
+
+    if (!r)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the rendezvous");
+    if ((st = read_method(init, &method, err)) != TENREC_OK ||
+        (st = find_identity(options, &method, &r->launch, err)) != TENREC_OK ||
+        (st = open_store(options, &method, r, deadline_ns, err)) != TENREC_OK ||
+        (st = meeting_open(r->store, options->group ? options->group : "default", r->launch.run,
+                           r->launch.rank, r->launch.world, deadline_ns, &r->meeting, err)) !=
+            TENREC_OK) {
+        tenrec_error_prefix(err, "init_method \"%.80s\"", init);
+        free_all(r);
+    } else {
+        log_line(TENREC_LOG_INFO, "group", "rank %d of %d by %s; %s%s%s", r->launch.rank,
+                 r->launch.world, r->launch.source, tenrec_store_name(r->store),
+                 *r->launch.place ? " by " : "", r->launch.place);
+        *ret = r;
+    }
+    free(method.text);
+    return st;
+}
+
+/* The last words over a store that goes with rank 0. */
+static void part(struct rendezvous *r, uint64_t deadline_ns)
+{
+    struct tenrec_store *s = r->meeting.store;
+    int64_t gone = 0, n;
+
+    if (r->server) {
+        /* Makes sure of a connection while one can still be had. */
+        tenrec_store_num_keys(s, store_left_ms(deadline_ns), &n, NULL);
+        store_server_stop_listening(r->server);
+        tenrec_store_set(s, "closing", "", 0, store_left_ms(deadline_ns), NULL);
+    }
+    if (tenrec_store_add(s, "gone", 1, store_left_ms(deadline_ns), &gone, NULL) != TENREC_OK)
+        return;
+    if (gone == r->launch.world)
+        tenrec_store_set(s, "all-gone", "", 0, store_left_ms(deadline_ns), NULL);
+    else if (r->server)
+        tenrec_store_wait(s, (const char *[]){ "all-gone" }, 1, store_left_ms(deadline_ns), NULL);
+    if (!r->server)
+        tenrec_store_wait(s, (const char *[]){ "closing" }, 1, store_left_ms(deadline_ns), NULL);
+}
+
+void rendezvous_close(struct rendezvous *r, uint64_t deadline_ns)
+{
+    if (!r)
+        return;
+    if (r->member_serves && r->meeting.end == MEETING_LEFT && r->launch.world > 1)
+        part(r, deadline_ns);
+    meeting_close(&r->meeting, deadline_ns);
+    free_all(r);
+}

@@ -1,0 +1,42 @@
+/* rendezvous.h - from `init_method` and the environment to a rank, a world size
+ * and a store that all share. */
+#ifndef TENREC_GROUP_RENDEZVOUS_H
+#define TENREC_GROUP_RENDEZVOUS_H
+
+#include "base/loop.h"
+#include "group/launch.h"
+#include "group/meeting.h"
+#include "group/process_group.h"
+
+struct rendezvous_options {
+    const char *init_method;  /* env://, tcp://host:port, file://path, memory://name; the last
+                                 three may carry ?rank=R&world_size=W. NULL: env:// */
+    const char *group;        /* name of the group; NULL: "default" */
+    int32_t rank;             /* -1: from init_method or the environment */
+    int32_t world;            /* 0 or -1: likewise */
+    launch_lookup_fn *lookup; /* NULL: getenv */
+    void *lookup_arg;
+    struct loop *loop; /* for a store that rank 0 serves; borrowed until the
+                          close; NULL: one of its own */
+};
+
+struct rendezvous {
+    struct launch launch;               /* rank, world, local ones, source, run */
+    struct tenrec_store *store;         /* owns; the whole store */
+    struct tenrec_store_server *server; /* owns; rank 0 when it serves */
+    bool member_serves;                 /* the store goes with rank 0 */
+    struct meeting meeting;             /* meeting.store is the group's part */
+};
+
+/* errors: EINVAL (what to set), EGROUP (rank is taken), ECONNECT, EOS (cannot
+ *         serve), ETIMEDOUT and the store's; says which init_method it was */
+tenrec_status rendezvous_open(const struct rendezvous_options *options, uint64_t deadline_ns,
+                              struct rendezvous **ret, tenrec_error *err);
+
+/* Leaves the group. When rank 0 serves the store it waits for the last key of
+ * the others, and they for its word that it has stopped to listen (so that a
+ * next start does not find the old store), all until the deadline. NULL is
+ * allowed. */
+void rendezvous_close(struct rendezvous *r, uint64_t deadline_ns);
+
+#endif
