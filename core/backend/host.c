@@ -32,9 +32,10 @@ static void host_deliver_outer(struct tenrec_agent *self, tenrec_peer from, stru
             c->user.deliver(c->user.arg, from, msg);
         return;
     }
-    /* Outer agents are down already: nobody is there to take it. */
+    /* Outer agents are down already: nobody is there to take it. Later still
+     * it is against the contract, or a send that was under way. */
     if (state != CHAIN_STOPPING)
-        log_line(TENREC_LOG_ERROR, l->part, "delivered a message while it does not run");
+        log_line(TENREC_LOG_DEBUG, l->part, "delivered a message while it does not run");
     msg->release(msg);
 }
 
@@ -76,7 +77,7 @@ static void host_peer_lost(struct tenrec_agent *self, tenrec_peer peer, const te
     const struct chain_user *user = &l->chain->user;
 
     if (state_of(l->chain) == CHAIN_STOPPED)
-        log_line(TENREC_LOG_ERROR, l->part, "lost a peer after its shutdown");
+        log_line(TENREC_LOG_DEBUG, l->part, "lost a peer while it does not run");
     else if (user->peer_lost)
         user->peer_lost(user->arg, peer, why);
 }

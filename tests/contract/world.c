@@ -1,0 +1,244 @@
+#include "world.h"
+
+#include "backend/stack.h"
+#include "base/loop.h"
+
+#include <stdlib.h>
+#include <tenrec/config.h>
+
+static struct loop *loop;
+static struct stack *stack;
+
+/* --- the user of a chain --------------------------------------------------- */
+
+static void answer(struct worker *k, tenrec_peer to, struct tenrec_msg *msg)
+{
+    struct tenrec_msg *reply = message_new(msg->payload_len, 0);
+
+    reply->type = TENREC_MSG_RET;
+    reply->id = msg->id;
+    reply->route = msg->route;
+    if (msg->payload_len)
+        memcpy(reply->payload, msg->payload, msg->payload_len);
+    msg->release(msg);
+    chain_send(k->chain, to, reply, (struct tenrec_done){ 0 });
+}
+
+static void on_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
+{
+    struct worker *k = arg;
+
+    atomic_fetch_add(&k->n_delivered, 1);
+    if (atomic_load(&k->answers) && (msg->type & TENREC_MSG_REQUEST_BIT)) {
+        answer(k, from, msg);
+        return;
+    }
+    if (atomic_load(&k->discards)) {
+        msg->release(msg);
+        return;
+    }
+    pthread_mutex_lock(&k->lock);
+    k->got = realloc(k->got, (k->n_got + 1) * sizeof *k->got);
+    k->from = realloc(k->from, (k->n_got + 1) * sizeof *k->from);
+    k->got[k->n_got] = msg;
+    k->from[k->n_got++] = from;
+    pthread_mutex_unlock(&k->lock);
+}
+
+static tenrec_status on_place(void *arg, tenrec_peer from, struct tenrec_msg *msg,
+                              tenrec_error *err)
+{
+    struct worker *k = arg;
+
+    (void)from;
+    atomic_fetch_add(&k->placed, 1);
+    if (atomic_load(&k->no_memory))
+        return tenrec_fail(err, TENREC_ENOMEM, "told to have no memory");
+    if (k->memory) {
+        msg->tensors->data = k->memory;
+        msg->tensors->device = (struct tenrec_device){ TENREC_CPU, 0 };
+        return TENREC_OK;
+    }
+    return message_place(msg, err);
+}
+
+static bool on_accepts(void *arg)
+{
+    return !atomic_load(&((struct worker *)arg)->refuses);
+}
+
+static void on_lost(void *arg, tenrec_peer peer, const tenrec_error *why)
+{
+    (void)peer;
+    if (why && why->text[0])
+        atomic_fetch_add(&((struct worker *)arg)->lost, 1);
+}
+
+/* --- life ------------------------------------------------------------------- */
+
+struct starter {
+    struct chain *chain;
+    const struct tenrec_member *member;
+    uint32_t n;
+    tenrec_status status;
+    tenrec_error err;
+};
+
+static void *start_one(void *arg)
+{
+    struct starter *s = arg;
+
+    s->status = chain_start(s->chain, s->member, s->n, &s->err);
+    return NULL;
+}
+
+/* At the same time, as real workers do. */
+static void start_all(struct world *w, const struct tenrec_member *member)
+{
+    struct starter s[WORLD_MAX];
+    pthread_t thread[WORLD_MAX];
+
+    for (int i = 0; i < w->n; i++) {
+        s[i] = (struct starter){ .chain = w->worker[i].chain, member, (uint32_t)w->n };
+        assert_int_equal(pthread_create(&thread[i], NULL, start_one, &s[i]), 0);
+    }
+    for (int i = 0; i < w->n; i++)
+        pthread_join(thread[i], NULL);
+    for (int i = 0; i < w->n; i++)
+        assert_status(s[i].status, &s[i].err);
+}
+
+static void open_worker(struct world *w, int i)
+{
+    struct worker *k = &w->worker[i];
+    const struct chain_user user = { .deliver = on_deliver,
+                                     .place = on_place,
+                                     .accepts = on_accepts,
+                                     .peer_lost = on_lost,
+                                     .arg = k };
+    struct chain_identity id = { .me = i, .world = (uint32_t)w->n, .name = k->name };
+    const struct chain_layer *layer;
+    tenrec_error err;
+    size_t n;
+
+    k->id = i;
+    snprintf(k->name, sizeof k->name, "worker%d", i);
+    id.incarnation = 1000 + (uint64_t)i;
+    pthread_mutex_init(&k->lock, NULL);
+    layer = stack_layers(stack, &n);
+    assert_status(chain_open(layer, n, &id, loop, &user, &k->chain, &err), &err);
+}
+
+void world_open(struct world *w, const char *path, int n)
+{
+    struct tenrec_member member[WORLD_MAX];
+    struct tenrec_config *config;
+    tenrec_error err;
+
+    *w = (struct world){ .n = n };
+    assert_status(tenrec_config_load(path, &config, &err), &err);
+    assert_status(stack_open(config, &stack, &err), &err);
+    tenrec_config_drop(config);
+    assert_status(loop_open(&loop, &err), &err);
+    for (int i = 0; i < n; i++)
+        open_worker(w, i);
+    for (int i = 0; i < n; i++)
+        member[i] = (struct tenrec_member){ .size = sizeof member[i],
+                                            .id = i,
+                                            .incarnation = 1000 + (uint64_t)i,
+                                            .name = w->worker[i].name,
+                                            .address = chain_address(w->worker[i].chain) };
+    start_all(w, member);
+}
+
+void world_close(struct world *w)
+{
+    for (int i = 0; i < w->n; i++)
+        chain_shutdown(w->worker[i].chain);
+    for (int i = 0; i < w->n; i++) {
+        struct worker *k = &w->worker[i];
+        for (size_t m = 0; m < k->n_got; m++)
+            k->got[m]->release(k->got[m]);
+        free(k->got);
+        free(k->from);
+        chain_close(k->chain);
+        pthread_mutex_destroy(&k->lock);
+    }
+    loop_close(loop);
+    stack_close(stack);
+}
+
+struct worker *world_other(struct world *w)
+{
+    return &w->worker[w->n - 1];
+}
+
+struct tenrec_msg *worker_got(struct worker *k, size_t i, tenrec_peer *ret_from)
+{
+    struct tenrec_msg *msg = NULL;
+
+    pthread_mutex_lock(&k->lock);
+    if (i < k->n_got) {
+        msg = k->got[i];
+        if (ret_from)
+            *ret_from = k->from[i];
+    }
+    pthread_mutex_unlock(&k->lock);
+    return msg;
+}
+
+size_t worker_count(struct worker *k)
+{
+    size_t n;
+
+    pthread_mutex_lock(&k->lock);
+    n = k->n_got;
+    pthread_mutex_unlock(&k->lock);
+    return n;
+}
+
+/* --- sending ---------------------------------------------------------------- */
+
+static void on_done(void *arg, const tenrec_error *err)
+{
+    struct tally *t = arg;
+
+    if (err)
+        atomic_store(&t->last_error, err->code);
+    atomic_fetch_add(err ? &t->failed : &t->ok, 1);
+}
+
+static void on_release(void *arg, struct tenrec_msg *msg)
+{
+    (void)msg;
+    atomic_fetch_add(&((struct tally *)arg)->released, 1);
+}
+
+struct tenrec_msg *make_request(int64_t id, const void *payload, size_t len, uint32_t n_tensors,
+                                struct tally *tally)
+{
+    struct tenrec_msg *msg = message_new(len, n_tensors);
+
+    assert_non_null(msg);
+    msg->type = TENREC_MSG_CALL;
+    msg->id = id;
+    if (len)
+        memcpy(msg->payload, payload, len);
+    message_on_release(msg, on_release, tally);
+    return msg;
+}
+
+void send_msg(struct worker *k, tenrec_peer to, struct tenrec_msg *msg, struct tally *tally)
+{
+    chain_send(k->chain, to, msg, (struct tenrec_done){ on_done, tally });
+}
+
+void send_ping(struct worker *k, tenrec_peer to, int64_t id, struct tally *tally)
+{
+    send_msg(k, to, make_request(id, "ping", 4, 0, tally), tally);
+}
+
+int told(const struct tally *tally)
+{
+    return atomic_load(&tally->ok) + atomic_load(&tally->failed);
+}

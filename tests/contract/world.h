@@ -1,0 +1,64 @@
+/* world.h - workers of one process, each with a chain of the same config, and
+ * what their users saw. */
+#ifndef TENREC_TESTS_CONTRACT_WORLD_H
+#define TENREC_TESTS_CONTRACT_WORLD_H
+
+#include "../testing.h"
+#include "backend/chain.h"
+#include "backend/message.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define WORLD_MAX 2
+
+/* The user of one chain. All that is delivered is kept until the world ends,
+ * but for requests while `answers` is set: they are sent back. */
+struct worker {
+    tenrec_peer id;
+    char name[32];
+    struct chain *chain;
+
+    pthread_mutex_t lock; /* guards the list */
+    struct tenrec_msg **got;
+    tenrec_peer *from;
+    size_t n_got;
+
+    atomic_bool answers, refuses, no_memory, discards;
+    atomic_int lost, placed, n_delivered;
+    void *memory; /* for place, when set */
+};
+
+struct world {
+    int n;
+    struct worker worker[WORLD_MAX];
+};
+
+/* What became of sends: how often each thing was told. */
+struct tally {
+    atomic_int ok, failed, released;
+    atomic_int last_error;
+};
+
+/* Opens and starts; `path` is the config. Fails the case when it cannot. */
+void world_open(struct world *w, const char *path, int n);
+void world_close(struct world *w);
+
+/* The peer that worker 0 talks to: worker 1, or itself when it is alone. */
+struct worker *world_other(struct world *w);
+
+/* The ith message that came, NULL while it has not; borrowed. */
+struct tenrec_msg *worker_got(struct worker *k, size_t i, tenrec_peer *ret_from);
+size_t worker_count(struct worker *k);
+
+/* A request with these bytes, `tally` told of its release. */
+struct tenrec_msg *make_request(int64_t id, const void *payload, size_t len, uint32_t n_tensors,
+                                struct tally *tally);
+void send_msg(struct worker *k, tenrec_peer to, struct tenrec_msg *msg, struct tally *tally);
+/* Both in one, with the payload "ping". */
+void send_ping(struct worker *k, tenrec_peer to, int64_t id, struct tally *tally);
+
+/* How often `tally` was told done in all. */
+int told(const struct tally *tally);
+
+#endif
