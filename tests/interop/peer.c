@@ -172,18 +172,26 @@ const char *peer_expect_begin(struct peer *p, const char *begin)
 
 void peer_pattern(unsigned long seed, void *ret, size_t len)
 {
+    const size_t period = 65536;
     unsigned char *bytes = ret;
 
-    for (size_t i = 0; i < len; i++)
+    for (size_t i = 0; i < len && i < period; i++)
         bytes[i] = (unsigned char)(seed + i * 31 + (i >> 8));
+    for (size_t i = period; i < len; i += period)
+        memcpy(bytes + i, bytes, len - i < period ? len - i : period);
 }
 
 uint64_t peer_hash(const void *data, size_t len)
 {
     const unsigned char *bytes = data;
-    uint64_t h = 0xcbf29ce484222325u;
+    uint64_t h = 0xcbf29ce484222325u, word;
+    size_t i = 0;
 
-    for (size_t i = 0; i < len; i++)
+    for (; i + 8 <= len; i += 8) {
+        memcpy(&word, bytes + i, 8);
+        h = (h ^ word) * 0x100000001b3u;
+    }
+    for (; i < len; i++)
         h = (h ^ bytes[i]) * 0x100000001b3u;
     return h;
 }

@@ -45,11 +45,17 @@ void say(const std::string &line)
 
 std::string hash(const void *data, size_t len)
 {
-    uint64_t h = 0xcbf29ce484222325u;
+    const auto *bytes = static_cast<const uint8_t *>(data);
+    uint64_t h = 0xcbf29ce484222325u, word;
     char text[20];
+    size_t i = 0;
 
-    for (size_t i = 0; i < len; i++)
-        h = (h ^ static_cast<const uint8_t *>(data)[i]) * 0x100000001b3u;
+    for (; i + 8 <= len; i += 8) {
+        memcpy(&word, bytes + i, 8);
+        h = (h ^ word) * 0x100000001b3u;
+    }
+    for (; i < len; i++)
+        h = (h ^ bytes[i]) * 0x100000001b3u;
     snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(h));
     return text;
 }
