@@ -6,7 +6,7 @@
 #include <string.h>
 #include <tenrec/rpc.h>
 
-static const struct tool *const tools[] = { &tool_info, &tool_check, &tool_run };
+static const struct tool *const tools[] = { &tool_info, &tool_check, &tool_run, &tool_perf };
 
 #define N_TOOLS (sizeof tools / sizeof tools[0])
 

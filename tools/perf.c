@@ -1,0 +1,387 @@
+/* perf.c - `tenrec perf`: how fast is it between two workers of this machine?
+ *
+ * The command starts itself twice; rank 0 measures and prints, rank 1 answers. */
+#include "backend/registry.h"
+#include "config/quantity.h"
+#include "entry.h"
+#include "measure.h"
+#include "tool.h"
+#include "workers.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_BYTES ((uint64_t)4 << 30)
+#define MOST_CALLS 100000000
+#define MOST_INFLIGHT 65536
+
+enum mode { LATENCY, RATE, BANDWIDTH, N_MODES };
+
+static const struct {
+    const char *name;
+    uint64_t size;
+    size_t inflight, calls;
+} modes[N_MODES] = {
+    [LATENCY] = { "latency", 0, 1, 20000 },
+    [RATE] = { "rate", 64, 64, 200000 },
+    [BANDWIDTH] = { "bandwidth", (uint64_t)64 << 20, 1, 32 },
+};
+
+struct perf {
+    enum mode mode;
+    uint64_t size;
+    int64_t inflight, calls;
+    const char *config;
+    bool as_json, worker;
+};
+
+/* What the figures belong to. */
+struct setting {
+    char backend[64], transport[64], channel[64], progress[64];
+};
+
+/* ---- the worker ------------------------------------------------------------------- */
+
+/* Keys that an agent tells of itself: "tensorpipe.peer.1.transport". */
+static void on_info(void *arg, const char *key, const char *value)
+{
+    struct setting *s = arg;
+    const char *last = strrchr(key, '.');
+
+    if (!last || !strstr(key, "peer"))
+        return;
+    if (!strcmp(last, ".transport"))
+        snprintf(s->transport, sizeof s->transport, "%s", value);
+    else if (!strcmp(last, ".channel"))
+        snprintf(s->channel, sizeof s->channel, "%s", value);
+}
+
+static void copy_option(char *ret, size_t size, const struct entry *e, const char *key)
+{
+    const struct tenrec_plugin *p = backend_plugin(e->backend);
+
+    for (uint32_t i = 0; i < p->n_options; i++) {
+        struct tenrec_option o = options_at(p, i);
+        char *text;
+
+        if (strcmp(o.key, key) != 0)
+            continue;
+        text = options_print(&o, e->options);
+        snprintf(ret, size, "%s", text ? text : "");
+        free(text);
+    }
+}
+
+/* The entry that is called `name`; NULL when there is none. */
+static const struct entry *entry_of(const struct entries *all, const char *name)
+{
+    for (size_t i = 0; i < all->n; i++)
+        if (!strcmp(all->v[i].layer.name, name))
+            return &all->v[i];
+    return NULL;
+}
+
+static void on_backend_name(void *arg, const char *key, const char *value, const char *source)
+{
+    struct setting *s = arg;
+
+    (void)source;
+    if (!strcmp(key, "backend"))
+        snprintf(s->backend, sizeof s->backend, "%s", value);
+}
+
+static tenrec_status find_setting(const struct tenrec_config *config, struct setting *s,
+                                  tenrec_error *err)
+{
+    struct entries all;
+    const struct entry *e;
+    tenrec_status st = config_show(config, on_backend_name, s, err);
+
+    if (!st)
+        st = entries_open(config, &all, err);
+    if (st)
+        return st;
+    e = entry_of(&all, s->backend);
+    while (e && e->layer.wraps)
+        e = entry_of(&all, e->layer.wraps);
+    if (e)
+        copy_option(s->progress, sizeof s->progress, e, "progress");
+    entries_close(&all);
+    return st;
+}
+
+/* What the file says of names, ranks and meeting place is for another group. */
+static tenrec_status load_config(struct tenrec_config **ret, tenrec_error *err)
+{
+    static const char *const set[][2] = { { "init_method", "env://" },
+                                          { "worker.name", "perf{rank}" },
+                                          { "worker.world_size", "2" } };
+    const char *rank = getenv("RANK");
+    tenrec_status st = tenrec_config_load(NULL, ret, err);
+
+    if (!st)
+        st = tenrec_config_set(*ret, "worker.rank", rank ? rank : "", err);
+    for (size_t i = 0; !st && i < sizeof set / sizeof set[0]; i++)
+        st = tenrec_config_set(*ret, set[i][0], set[i][1], err);
+    return st;
+}
+
+static json_t *result_object(const struct perf *p, const struct setting *set, struct samples *s,
+                             uint64_t wall_ns)
+{
+    json_t *r = json_object();
+
+    json_object_set_new(r, "mode", json_string(modes[p->mode].name));
+    json_object_set_new(r, "backend", json_string(set->backend));
+    if (*set->transport)
+        json_object_set_new(r, "transport", json_string(set->transport));
+    if (*set->channel)
+        json_object_set_new(r, "channel", json_string(set->channel));
+    if (*set->progress)
+        json_object_set_new(r, "progress", json_string(set->progress));
+    json_object_set_new(r, "size_bytes", json_integer((json_int_t)p->size));
+    json_object_set_new(r, "inflight", json_integer(p->inflight));
+    json_object_set_new(r, "calls", json_integer(p->calls));
+    if (s->n) {
+        json_object_set_new(r, "p50_us", json_real(samples_us(s, 0.5)));
+        json_object_set_new(r, "p99_us", json_real(samples_us(s, 0.99)));
+    }
+    if (wall_ns && p->mode != BANDWIDTH)
+        json_object_set_new(r, "calls_per_s",
+                            json_real((double)p->calls / ((double)wall_ns / 1e9)));
+    if (p->mode == BANDWIDTH && s->n)
+        json_object_set_new(r, "gib_per_s",
+                            json_real((double)p->size / (1u << 30) / (samples_us(s, 0.5) / 1e6)));
+    return r;
+}
+
+static void print_result(const struct perf *p, json_t *r)
+{
+    const char *key;
+    json_t *v;
+
+    if (p->as_json) {
+        json_dumpf(r, stdout, JSON_REAL_PRECISION(6));
+        putchar('\n');
+        return;
+    }
+    json_object_foreach(r, key, v)
+    {
+        if (json_is_string(v))
+            printf("%-12s %s\n", key, json_string_value(v));
+        else if (json_is_integer(v))
+            printf("%-12s %" JSON_INTEGER_FORMAT "\n", key, json_integer_value(v));
+        else
+            printf("%-12s %.6g\n", key, json_real_value(v));
+    }
+}
+
+static tenrec_status measure(const struct perf *p, struct tenrec_worker *w, struct setting *set,
+                             tenrec_error *err)
+{
+    struct measure m = { .worker = w,
+                         .to = "perf1",
+                         .size = p->size,
+                         .inflight = (size_t)p->inflight,
+                         .calls = (size_t)p->calls,
+                         .warm = (size_t)p->calls / 10 + 1 };
+    uint64_t wall_ns = 0, begin;
+    struct samples s;
+    tenrec_status st;
+
+    if (samples_init(&s, p->mode == RATE ? 0 : m.calls))
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu times", m.calls);
+    begin = samples_now_ns();
+    if (p->mode == LATENCY) {
+        st = measure_latency(&m, &s, err);
+        wall_ns = (samples_now_ns() - begin) * m.calls / (m.calls + m.warm);
+    } else if (p->mode == RATE) {
+        st = measure_rate(&m, &wall_ns, err);
+    } else {
+        st = measure_bandwidth(&m, &s, err);
+    }
+    if (!st) {
+        json_t *r;
+
+        tenrec_worker_debug_info(w, on_info, set);
+        r = result_object(p, set, &s, wall_ns);
+        print_result(p, r);
+        json_decref(r);
+        st = measure_end(&m, err);
+    }
+    samples_finish(&s);
+    return st;
+}
+
+static tenrec_status work(const struct perf *p, tenrec_error *err)
+{
+    const char *rank = getenv("RANK");
+    bool callee = rank && !strcmp(rank, "1");
+    struct tenrec_config *config = NULL;
+    struct tenrec_worker *w = NULL;
+    struct measure_callee c = { .worker = NULL };
+    struct setting set = { .backend = "" };
+    tenrec_status st = load_config(&config, err);
+
+    if (!st)
+        st = find_setting(config, &set, err);
+    if (!st)
+        st = tenrec_worker_new(config, &w, err);
+    if (!st && callee)
+        st = measure_callee_init(&c, w, p->size, err);
+    if (!st)
+        st = tenrec_init_rpc(w, err);
+    if (!st && callee)
+        measure_callee_wait(&c);
+    else if (!st)
+        st = measure(p, w, &set, err);
+    if (!st)
+        st = tenrec_shutdown(w, TENREC_GRACEFUL, TENREC_TIMEOUT_DEFAULT, err);
+    tenrec_worker_drop(w);
+    measure_callee_finish(&c);
+    tenrec_config_drop(config);
+    return st;
+}
+
+/* ---- the command -------------------------------------------------------------------- */
+
+static int start_workers(const struct tool *self, const struct perf *p, const char *mode)
+{
+    char size[32], inflight[32], calls[32], *path = NULL;
+    char *argv[] = { "/proc/self/exe",
+                     "perf",
+                     (char *)(uintptr_t)mode,
+                     "--worker",
+                     "--size",
+                     size,
+                     "--inflight",
+                     inflight,
+                     "--calls",
+                     calls,
+                     p->as_json ? "--json" : NULL,
+                     NULL };
+    struct workers_plan plan = { .tool = self, .argv = argv, .n = 2, .grace_ms = 2000 };
+    struct tenrec_config *config = NULL;
+    struct entries all;
+    tenrec_error err;
+    tenrec_status st;
+    int rc;
+
+    if (p->config && !tool_readable(p->config, &path))
+        return tool_fail(self, "cannot read the config '%s': %s", p->config, strerror(errno));
+    /* Here once, or both workers would complain. */
+    st = tenrec_config_load(path, &config, &err);
+    if (!st)
+        st = entries_open(config, &all, &err);
+    if (!st)
+        entries_close(&all);
+    tenrec_config_drop(config);
+    if (st) {
+        free(path);
+        return tool_fail(self, "%s", err.text);
+    }
+    snprintf(size, sizeof size, "%llu", (unsigned long long)p->size);
+    snprintf(inflight, sizeof inflight, "%lld", (long long)p->inflight);
+    snprintf(calls, sizeof calls, "%lld", (long long)p->calls);
+    plan.config = path;
+    rc = workers_run(&plan);
+    free(path);
+    return rc;
+}
+
+static bool parse_mode(const char *word, enum mode *ret)
+{
+    for (size_t i = 0; i < N_MODES; i++)
+        if (!strcmp(word, modes[i].name)) {
+            *ret = (enum mode)i;
+            return true;
+        }
+    return false;
+}
+
+/* Fills what was not given; returns TOOL_OK or what tool_misuse returned. */
+static int complete(const struct tool *self, struct perf *p, int argc, char **argv)
+{
+    if (argc - optind != 1 || !parse_mode(argv[optind], &p->mode))
+        return tool_misuse(self, "what to measure? give latency, rate or bandwidth");
+    if (p->size == UINT64_MAX)
+        p->size = modes[p->mode].size;
+    if (p->mode == BANDWIDTH && p->size == 0)
+        return tool_misuse(self, "--size must be at least 1 for bandwidth");
+    if (p->inflight && p->mode != RATE && p->inflight != 1)
+        return tool_misuse(self, "--inflight is for rate only");
+    if (!p->inflight)
+        p->inflight = (int64_t)modes[p->mode].inflight;
+    if (!p->calls)
+        p->calls = (int64_t)modes[p->mode].calls;
+    return TOOL_OK;
+}
+
+static int perf_main(const struct tool *self, int argc, char **argv)
+{
+    static const struct option option[] = {
+        { "config", required_argument, NULL, 'c' }, { "size", required_argument, NULL, 's' },
+        { "calls", required_argument, NULL, 'n' },  { "inflight", required_argument, NULL, 'i' },
+        { "json", no_argument, NULL, 'j' },         { "worker", no_argument, NULL, 'w' },
+        { "help", no_argument, NULL, 'h' },         { NULL, 0, NULL, 0 },
+    };
+    struct perf p = { .size = UINT64_MAX };
+    tenrec_error err;
+    int c;
+
+    opterr = 0;
+    while ((c = getopt_long(argc, argv, ":c:s:n:i:jh", option, NULL)) != -1) {
+        if (c == 'h') {
+            tool_print_help(self);
+            return TOOL_OK;
+        } else if (c == 'c') {
+            p.config = optarg;
+        } else if (c == 's') {
+            if (quantity_size(optarg, &p.size, &err))
+                return tool_misuse(self, "--size: %s", err.text);
+            if (p.size > MOST_BYTES)
+                return tool_misuse(self, "--size is '%s', expected at most 4GiB", optarg);
+        } else if (c == 'n') {
+            if (!tool_number(optarg, 1, MOST_CALLS, &p.calls))
+                return tool_misuse(self, "--calls is '%s', expected a number from 1 to %d", optarg,
+                                   MOST_CALLS);
+        } else if (c == 'i') {
+            if (!tool_number(optarg, 1, MOST_INFLIGHT, &p.inflight))
+                return tool_misuse(self, "--inflight is '%s', expected a number from 1 to %d",
+                                   optarg, MOST_INFLIGHT);
+        } else if (c == 'j') {
+            p.as_json = true;
+        } else if (c == 'w') {
+            p.worker = true;
+        } else {
+            return tool_bad_option(self, c, argv);
+        }
+    }
+    c = complete(self, &p, argc, argv);
+    if (c)
+        return c;
+    if (!p.worker)
+        return start_workers(self, &p, argv[optind]);
+    return work(&p, &err) ? tool_fail(self, "%s", err.text) : TOOL_OK;
+}
+
+const struct tool tool_perf = {
+    .name = "perf",
+    .usage = "latency|rate|bandwidth [--config F] [--size S] [--inflight K] [--calls N] [--json]",
+    .summary = "measure calls between two workers",
+    .help = "Starts two workers on this machine and measures calls from one to the other.\n"
+            "\n"
+            "  latency    one synchronous call after the other, to a handler that runs inline\n"
+            "  rate       K asynchronous calls in flight; when one ends the next is made\n"
+            "  bandwidth  a tensor of S bytes into a buffer that the callee uses again\n"
+            "\n"
+            "  -c, --config F    the config of both, but for name, rank and init_method\n"
+            "  -s, --size S      bytes that a call carries (0, 64 and 64MiB)\n"
+            "  -i, --inflight K  calls at the same time (rate; 64)\n"
+            "  -n, --calls N     how many to measure (20000, 200000 and 32)\n"
+            "  -j, --json        one JSON object",
+    .main = perf_main,
+};
