@@ -73,7 +73,8 @@ static json_t *option_object(const struct tenrec_option *o)
 }
 
 /* "transport.uv" = "not viable: why" goes to "transports" as {name, viable,
- * reason}; any other key stands for itself. */
+ * reason}, and "viable, on lo" as {name, viable, note}; any other key stands
+ * for itself. */
 static void on_probe(void *arg, const char *key, const char *value)
 {
     static const char *const kind[][2] = { { "transport.", "transports" },
@@ -82,7 +83,8 @@ static void on_probe(void *arg, const char *key, const char *value)
 
     for (size_t i = 0; i < 2; i++) {
         size_t n = strlen(kind[i][0]);
-        bool viable = !strcmp(value, "viable");
+        bool viable = !strncmp(value, "viable", 6);
+        const char *more = value + strcspn(value, ",:");
         json_t *row;
 
         if (strncmp(key, kind[i][0], n) != 0)
@@ -90,11 +92,9 @@ static void on_probe(void *arg, const char *key, const char *value)
         row = json_object();
         json_object_set_new(row, "name", json_string(key + n));
         json_object_set_new(row, "viable", json_boolean(viable));
-        if (!viable) {
-            const char *colon = strstr(value, ": ");
-
-            json_object_set_new(row, "reason", json_string(colon ? colon + 2 : value));
-        }
+        more += strspn(more, ",: ");
+        if (*more || !viable)
+            json_object_set_new(row, viable ? "note" : "reason", json_string(more));
         json_array_append_new(json_object_get(backend, kind[i][1]), row);
         return;
     }
@@ -203,10 +203,11 @@ static void print_viable(const json_t *backend, const char *key)
 
     json_array_foreach(list, i, row)
     {
-        const char *reason = text(row, "reason");
+        bool viable = json_is_true(json_object_get(row, "viable"));
+        const char *more = text(row, viable ? "note" : "reason");
 
-        printf("  %-12s%-12s%s%s\n", i ? "" : key, text(row, "name"),
-               json_is_true(json_object_get(row, "viable")) ? "viable" : "not viable: ", reason);
+        printf("  %-12s%-12s%s%s%s\n", i ? "" : key, text(row, "name"),
+               viable ? "viable" : "not viable", *more ? (viable ? ", " : ": ") : "", more);
     }
 }
 

@@ -1,7 +1,6 @@
 /* perf.c - `tenrec perf`: how fast is it between two workers of this machine?
  *
  * The command starts itself twice; rank 0 measures and prints, rank 1 answers. */
-#include "backend/registry.h"
 #include "config/quantity.h"
 #include "entry.h"
 #include "measure.h"
@@ -45,43 +44,20 @@ struct setting {
 
 /* ---- the worker ------------------------------------------------------------------- */
 
-/* Keys that an agent tells of itself: "tensorpipe.peer.1.transport". */
+/* Keys that an agent tells of itself: "tensorpipe.transport". */
 static void on_info(void *arg, const char *key, const char *value)
 {
     struct setting *s = arg;
     const char *last = strrchr(key, '.');
 
-    if (!last || !strstr(key, "peer"))
+    if (!last)
         return;
     if (!strcmp(last, ".transport"))
         snprintf(s->transport, sizeof s->transport, "%s", value);
     else if (!strcmp(last, ".channel"))
         snprintf(s->channel, sizeof s->channel, "%s", value);
-}
-
-static void copy_option(char *ret, size_t size, const struct entry *e, const char *key)
-{
-    const struct tenrec_plugin *p = backend_plugin(e->backend);
-
-    for (uint32_t i = 0; i < p->n_options; i++) {
-        struct tenrec_option o = options_at(p, i);
-        char *text;
-
-        if (strcmp(o.key, key) != 0)
-            continue;
-        text = options_print(&o, e->options);
-        snprintf(ret, size, "%s", text ? text : "");
-        free(text);
-    }
-}
-
-/* The entry that is called `name`; NULL when there is none. */
-static const struct entry *entry_of(const struct entries *all, const char *name)
-{
-    for (size_t i = 0; i < all->n; i++)
-        if (!strcmp(all->v[i].layer.name, name))
-            return &all->v[i];
-    return NULL;
+    else if (!strcmp(last, ".progress"))
+        snprintf(s->progress, sizeof s->progress, "%s", value);
 }
 
 static void on_backend_name(void *arg, const char *key, const char *value, const char *source)
@@ -91,26 +67,6 @@ static void on_backend_name(void *arg, const char *key, const char *value, const
     (void)source;
     if (!strcmp(key, "backend"))
         snprintf(s->backend, sizeof s->backend, "%s", value);
-}
-
-static tenrec_status find_setting(const struct tenrec_config *config, struct setting *s,
-                                  tenrec_error *err)
-{
-    struct entries all;
-    const struct entry *e;
-    tenrec_status st = config_show(config, on_backend_name, s, err);
-
-    if (!st)
-        st = entries_open(config, &all, err);
-    if (st)
-        return st;
-    e = entry_of(&all, s->backend);
-    while (e && e->layer.wraps)
-        e = entry_of(&all, e->layer.wraps);
-    if (e)
-        copy_option(s->progress, sizeof s->progress, e, "progress");
-    entries_close(&all);
-    return st;
 }
 
 /* What the file says of names, ranks and meeting place is for another group. */
@@ -227,7 +183,7 @@ static tenrec_status work(const struct perf *p, tenrec_error *err)
     tenrec_status st = load_config(&config, err);
 
     if (!st)
-        st = find_setting(config, &set, err);
+        st = config_show(config, on_backend_name, &set, err);
     if (!st)
         st = tenrec_worker_new(config, &w, err);
     if (!st && callee)

@@ -24,14 +24,14 @@ static const struct tenrec_option options[] = {
     OPTION(progress, STRING, "adaptive", .choices = "busy|adaptive|sleep",
            .help = "How threads wait: busy spins always, adaptive spins up to 50 us while that "
                    "pays off, sleep never spins."),
-    OPTION(ifname, STRING, "\"\"",
+    OPTION(ifname, STRING, "",
            .help = "Network interface to listen on, such as eth0; instead of listen."),
-    OPTION(listen, STRING, "\"\"",
+    OPTION(listen, STRING, "",
            .help = "Address or host name of this machine to listen on; by default the loopback "
                    "address, which only workers on the same host can reach."),
     OPTION(family, STRING, "any", .choices = "any|ipv4|ipv6",
            .help = "Address family for ifname, listen and the default address."),
-    OPTION(port, STRING, "\"0\"",
+    OPTION(port, STRING, "0",
            .help = "Port to listen on: \"29600\", the first free one of a range such as "
                    "\"29600-29700\", or \"0\" for any."),
     OPTION_MS(connect_timeout, "10s", .min = 1, .max = 86400000,
