@@ -82,7 +82,7 @@ tenrec_status node_add(struct node *parent, struct node *child)
 
     /* The room doubles: it is full whenever the number is a power of two. */
     if ((parent->n & (parent->n - 1)) == 0) {
-        item = memory_resize(parent->item, parent->n ? parent->n * 2 : 1, sizeof *item);
+        item = memory_resize(parent->item, parent->n ? parent->n * 2 : 1, sizeof(struct node *));
         if (!item) {
             node_drop(child);
             return TENREC_ENOMEM;
@@ -157,7 +157,7 @@ struct node *node_take(struct node *map, const char *key)
     if (!node)
         return NULL;
     size_t i = find(map, key);
-    memmove(&map->item[i], &map->item[i + 1], (map->n - i - 1) * sizeof *map->item);
+    memmove(&map->item[i], &map->item[i + 1], (map->n - i - 1) * sizeof(struct node *));
     /* node_add expects room when the number is no power of two: what stays
      * allocated is at least what was. */
     map->n--;

@@ -43,8 +43,7 @@ char *secret_mask(const char *text)
     while ((password = find_password(text, &len))) {
         memcpy(p, text, (size_t)(password - text));
         p += password - text;
-        memcpy(p, MASK, strlen(MASK));
-        p += strlen(MASK);
+        p = stpcpy(p, MASK);
         text = password + len;
     }
     memcpy(p, text, strlen(text) + 1);

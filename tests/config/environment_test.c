@@ -230,8 +230,8 @@ static void environment_options_override_the_file_and_code_overrides_them(void *
     setenv("TENREC_BACKENDS__MY_INNER__LABELS", "x=1,y=2", 1);
     setenv("TENREC_BACKENDS__MY_INNER__KEEPALIVE", "false", 1);
     setenv("TENREC_BACKENDS__OUTER__PORT", "7", 1);
-    setenv("TENREC_PROGRESS", "busy", 1);
-    setenv("TENREC_BACKENDS__MY_INNER__PROGRESS", "sleep", 1);
+    setenv("TENREC_PROGRESS", "sleep", 1);
+    setenv("TENREC_BACKENDS__MY_INNER__PROGRESS", "busy", 1);
     config = config_of(TEXT);
     shown = shown_of(config, 1);
     assert_shown(&shown, "backends.my-inner.options.delay = 2s (environment "
@@ -242,7 +242,7 @@ static void environment_options_override_the_file_and_code_overrides_them(void *
                          "TENREC_BACKENDS__MY_INNER__LABELS)");
     assert_shown(&shown, "backends.my-inner.options.keepalive = false (environment "
                          "TENREC_BACKENDS__MY_INNER__KEEPALIVE)");
-    assert_shown(&shown, "backends.my-inner.options.progress = sleep (environment "
+    assert_shown(&shown, "backends.my-inner.options.progress = busy (environment "
                          "TENREC_BACKENDS__MY_INNER__PROGRESS)");
     assert_shown(&shown, "backends.my-inner.options.port = 0 (default)");
     shown = shown_of(config, 0);
