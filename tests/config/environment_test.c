@@ -290,8 +290,8 @@ static void environment_option_that_does_not_fit_names_the_variable(void **state
 
 static void environment_unknown_variables_are_warned_about_once(void **state)
 {
-    static const char *const known[] = { "CONFIG", "PLUGIN_PATH", "LOG_FILE",  "DLCLOSE",
-                                         "RUN_ID", "RANK",        "WORLD_SIZE" };
+    static const char *const known[] = { "CONFIG", "PLUGIN_PATH", "LOG_FILE",   "DLCLOSE",
+                                         "RUN_ID", "RANK",        "WORLD_SIZE", "TEST_WRAPPER" };
     (void)state;
 
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
