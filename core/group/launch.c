@@ -190,10 +190,16 @@ tenrec_status launch_detect(launch_lookup_fn *lookup, void *arg, int32_t rank, i
         return tenrec_fail(err, TENREC_EINVAL,
                            "%s is set but not %s: set it, or TENREC_RANK and TENREC_WORLD_SIZE",
                            l->rank, l->world[0]);
-    for (size_t i = 0; i < 2; i++)
-        if (ret->rank < 0 && get(&env, launchers[i].world[0]))
-            return tenrec_fail(err, TENREC_EINVAL, "%s is set but not %s: set both or none",
-                               launchers[i].world[0], launchers[i].rank);
+    for (size_t i = 0; i < 2; i++) {
+        const char *size = launchers[i].world[0];
+        if (ret->rank < 0 && get(&env, size))
+            return tenrec_fail(err, TENREC_EINVAL, "%s is set but not %s: set both or none", size,
+                               launchers[i].rank);
+        /* The rank is configured for each, the size comes from outside. */
+        if (ret->rank >= 0 && ret->world < 0 &&
+            (st = get_number(&env, size, 1, RANKS_MAX, &ret->world, err)) != TENREC_OK)
+            return st;
+    }
     if (ret->local_world < 0 && slurm_is_task(lookup, arg))
         ret->local_world = slurm_local_tasks(lookup, arg);
     return TENREC_OK;

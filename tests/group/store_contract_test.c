@@ -33,10 +33,10 @@ static int place_make(void **state, enum kind kind)
         snprintf(p->url, sizeof p->url, "file://%s", p->path);
     }
     if (kind == TCP) {
-        must(tenrec_store_serve("127.0.0.1", 0, &p->server, &port, &p->err), &p->err);
+        assert_status(tenrec_store_serve("127.0.0.1", 0, &p->server, &port, &p->err), &p->err);
         snprintf(p->url, sizeof p->url, "tcp://127.0.0.1:%u", port);
     }
-    must(tenrec_store_open(p->url, TEST_MS, &p->s, &p->err), &p->err);
+    assert_status(tenrec_store_open(p->url, TEST_MS, &p->s, &p->err), &p->err);
     *state = p;
     return 0;
 }
@@ -73,7 +73,7 @@ static void holds(struct place *p, struct tenrec_store *s, const char *key, cons
     void *data = NULL;
     size_t got = 0;
 
-    must(tenrec_store_get(s, key, TEST_MS, &data, &got, &p->err), &p->err);
+    assert_status(tenrec_store_get(s, key, TEST_MS, &data, &got, &p->err), &p->err);
     assert_int_equal(got, len);
     assert_memory_equal(data, value, len + 1); /* the NUL behind it too */
     free(data);
@@ -81,7 +81,7 @@ static void holds(struct place *p, struct tenrec_store *s, const char *key, cons
 
 static void set_text(struct place *p, struct tenrec_store *s, const char *key, const char *value)
 {
-    must(tenrec_store_set(s, key, value, strlen(value), TEST_MS, &p->err), &p->err);
+    assert_status(tenrec_store_set(s, key, value, strlen(value), TEST_MS, &p->err), &p->err);
 }
 
 static void store_get_returns_what_was_set(void **state)
@@ -98,9 +98,9 @@ static void store_keeps_empty_and_binary_values(void **state)
 {
     struct place *p = *state;
 
-    must(tenrec_store_set(p->s, "none", NULL, 0, TEST_MS, &p->err), &p->err);
+    assert_status(tenrec_store_set(p->s, "none", NULL, 0, TEST_MS, &p->err), &p->err);
     holds(p, p->s, "none", "", 0);
-    must(tenrec_store_set(p->s, "bin", "\0\1\377\n", 4, TEST_MS, &p->err), &p->err);
+    assert_status(tenrec_store_set(p->s, "bin", "\0\1\377\n", 4, TEST_MS, &p->err), &p->err);
     holds(p, p->s, "bin", "\0\1\377\n", 4);
 }
 
@@ -112,7 +112,7 @@ static void store_keeps_large_values(void **state)
 
     for (size_t i = 0; i < len; i++)
         big[i] = (char)(i * 7 + i / 4096);
-    must(tenrec_store_set(p->s, "big", big, len, TEST_MS, &p->err), &p->err);
+    assert_status(tenrec_store_set(p->s, "big", big, len, TEST_MS, &p->err), &p->err);
     holds(p, p->s, "big", big, len);
     free(big);
 }
@@ -124,8 +124,8 @@ static void store_get_times_out_when_key_is_missing(void **state)
     size_t len;
 
     assert_int_equal(tenrec_store_get(p->s, "nobody", 30, &data, &len, &p->err), TENREC_ETIMEDOUT);
-    assert_has(p->err.text, "\"nobody\"");
-    assert_has(p->err.text, tenrec_store_name(p->s));
+    assert_text_has(p->err.text, "\"nobody\"");
+    assert_text_has(p->err.text, tenrec_store_name(p->s));
     assert_null(data);
     /* And the store goes on. */
     set_text(p, p->s, "nobody", "came");
@@ -140,7 +140,7 @@ static void store_get_looks_once_when_limit_is_zero(void **state)
 
     assert_int_equal(tenrec_store_get(p->s, "k", 0, &data, &len, &p->err), TENREC_ETIMEDOUT);
     set_text(p, p->s, "k", "v");
-    must(tenrec_store_get(p->s, "k", 0, &data, &len, &p->err), &p->err);
+    assert_status(tenrec_store_get(p->s, "k", 0, &data, &len, &p->err), &p->err);
     assert_string_equal(data, "v");
     free(data);
 }
@@ -153,8 +153,8 @@ static void store_wait_names_only_missing_keys(void **state)
     set_text(p, p->s, "here", "");
     assert_int_equal(tenrec_store_wait(p->s, keys, 6, 20, &p->err), TENREC_ETIMEDOUT);
     assert_null(strstr(p->err.text, "here"));
-    assert_has(p->err.text, "\"gone1\"");
-    assert_has(p->err.text, "and 1 more");
+    assert_text_has(p->err.text, "\"gone1\"");
+    assert_text_has(p->err.text, "and 1 more");
 }
 
 struct setter {
@@ -185,7 +185,7 @@ static void store_wait_ends_when_others_set(void **state)
 
     assert_int_equal(pthread_create(&a, NULL, set_from_thread, &t1), 0);
     assert_int_equal(pthread_create(&b, NULL, set_from_thread, &t2), 0);
-    must(tenrec_store_wait(p->s, keys, 2, TEST_MS, &p->err), &p->err);
+    assert_status(tenrec_store_wait(p->s, keys, 2, TEST_MS, &p->err), &p->err);
     pthread_join(a, NULL);
     pthread_join(b, NULL);
 }
@@ -220,13 +220,13 @@ static void store_add_counts_in_decimal_text(void **state)
     struct place *p = *state;
     int64_t n = 0;
 
-    must(tenrec_store_add(p->s, "n", 5, TEST_MS, &n, &p->err), &p->err);
+    assert_status(tenrec_store_add(p->s, "n", 5, TEST_MS, &n, &p->err), &p->err);
     assert_int_equal(n, 5);
-    must(tenrec_store_add(p->s, "n", -7, TEST_MS, &n, &p->err), &p->err);
+    assert_status(tenrec_store_add(p->s, "n", -7, TEST_MS, &n, &p->err), &p->err);
     assert_int_equal(n, -2);
     holds(p, p->s, "n", "-2", 2);
     set_text(p, p->s, "n", "40");
-    must(tenrec_store_add(p->s, "n", 2, TEST_MS, NULL, &p->err), &p->err);
+    assert_status(tenrec_store_add(p->s, "n", 2, TEST_MS, NULL, &p->err), &p->err);
     holds(p, p->s, "n", "42", 2);
 }
 
@@ -237,7 +237,7 @@ static void store_add_is_refused_when_value_is_no_number(void **state)
 
     set_text(p, p->s, "word", "seven");
     assert_int_equal(tenrec_store_add(p->s, "word", 1, TEST_MS, &n, &p->err), TENREC_EINVAL);
-    assert_has(p->err.text, "word");
+    assert_text_has(p->err.text, "word");
     assert_int_equal(n, 77);
     holds(p, p->s, "word", "seven", 5);
 }
@@ -248,9 +248,9 @@ static void expect_compare_set(struct place *p, const char *expected, const char
     void *data = NULL;
     size_t len;
 
-    must(tenrec_store_compare_set(p->s, "cs", expected, strlen(expected), desired, strlen(desired),
-                                  TEST_MS, &data, &len, &p->err),
-         &p->err);
+    assert_status(tenrec_store_compare_set(p->s, "cs", expected, strlen(expected), desired,
+                                           strlen(desired), TEST_MS, &data, &len, &p->err),
+                  &p->err);
     assert_string_equal(data, answer);
     assert_int_equal(len, strlen(answer));
     free(data);
@@ -263,7 +263,7 @@ static void store_compare_set_swaps_only_when_equal(void **state)
     bool there = true;
 
     expect_compare_set(p, "x", "y", "x"); /* missing and not expected so */
-    must(tenrec_store_check(p->s, &key, 1, TEST_MS, &there, &p->err), &p->err);
+    assert_status(tenrec_store_check(p->s, &key, 1, TEST_MS, &there, &p->err), &p->err);
     assert_false(there);
     expect_compare_set(p, "", "first", "first");
     expect_compare_set(p, "", "second", "first");
@@ -278,10 +278,10 @@ static void store_check_tells_whether_all_are_there(void **state)
     bool all = true;
 
     set_text(p, p->s, "c1", "");
-    must(tenrec_store_check(p->s, keys, 2, TEST_MS, &all, &p->err), &p->err);
+    assert_status(tenrec_store_check(p->s, keys, 2, TEST_MS, &all, &p->err), &p->err);
     assert_false(all);
     set_text(p, p->s, "c2", "");
-    must(tenrec_store_check(p->s, keys, 2, TEST_MS, &all, &p->err), &p->err);
+    assert_status(tenrec_store_check(p->s, keys, 2, TEST_MS, &all, &p->err), &p->err);
     assert_true(all);
 }
 
@@ -291,15 +291,15 @@ static void store_delete_tells_whether_it_was_there(void **state)
     int64_t before, after;
     bool there;
 
-    must(tenrec_store_num_keys(p->s, TEST_MS, &before, &p->err), &p->err);
+    assert_status(tenrec_store_num_keys(p->s, TEST_MS, &before, &p->err), &p->err);
     set_text(p, p->s, "d", "1");
-    must(tenrec_store_num_keys(p->s, TEST_MS, &after, &p->err), &p->err);
+    assert_status(tenrec_store_num_keys(p->s, TEST_MS, &after, &p->err), &p->err);
     assert_int_equal(after, before + 1);
-    must(tenrec_store_delete(p->s, "d", TEST_MS, &there, &p->err), &p->err);
+    assert_status(tenrec_store_delete(p->s, "d", TEST_MS, &there, &p->err), &p->err);
     assert_true(there);
-    must(tenrec_store_delete(p->s, "d", TEST_MS, &there, &p->err), &p->err);
+    assert_status(tenrec_store_delete(p->s, "d", TEST_MS, &there, &p->err), &p->err);
     assert_false(there);
-    must(tenrec_store_num_keys(p->s, TEST_MS, &after, &p->err), &p->err);
+    assert_status(tenrec_store_num_keys(p->s, TEST_MS, &after, &p->err), &p->err);
     assert_int_equal(after, before);
 }
 
@@ -308,9 +308,9 @@ static void store_views_do_not_see_each_other(void **state)
     struct place *p = *state;
     struct tenrec_store *a, *b, *aa;
 
-    must(tenrec_store_prefix(p->s, "a", &a, &p->err), &p->err);
-    must(tenrec_store_prefix(p->s, "b", &b, &p->err), &p->err);
-    must(tenrec_store_prefix(a, "a", &aa, &p->err), &p->err);
+    assert_status(tenrec_store_prefix(p->s, "a", &a, &p->err), &p->err);
+    assert_status(tenrec_store_prefix(p->s, "b", &b, &p->err), &p->err);
+    assert_status(tenrec_store_prefix(a, "a", &aa, &p->err), &p->err);
     set_text(p, a, "k", "of a");
     set_text(p, b, "k", "of b");
     set_text(p, aa, "k", "of aa");
@@ -328,7 +328,7 @@ static void store_is_shared_by_all_who_open_it(void **state)
     struct place *p = *state;
     struct tenrec_store *other;
 
-    must(tenrec_store_open(p->url, TEST_MS, &other, &p->err), &p->err);
+    assert_status(tenrec_store_open(p->url, TEST_MS, &other, &p->err), &p->err);
     set_text(p, p->s, "k", "v");
     holds(p, other, "k", "v", 1);
     tenrec_store_drop(other);
@@ -342,7 +342,7 @@ static void store_refuses_what_is_too_long(void **state)
     memset(key, 'k', TENREC_STORE_MAX_KEY);
     assert_int_equal(tenrec_store_set(p->s, key, "", 0, TEST_MS, &p->err), TENREC_ETOOBIG);
     key[TENREC_STORE_MAX_KEY - 1] = '\0'; /* the slash in front counts */
-    must(tenrec_store_set(p->s, key, "", 0, TEST_MS, &p->err), &p->err);
+    assert_status(tenrec_store_set(p->s, key, "", 0, TEST_MS, &p->err), &p->err);
     free(key);
     assert_int_equal(tenrec_store_set(p->s, "v", "", TENREC_STORE_MAX_VALUE + 1, 10, &p->err),
                      TENREC_ETOOBIG);
@@ -353,7 +353,7 @@ static void store_refuses_negative_limits(void **state)
     struct place *p = *state;
 
     assert_int_equal(tenrec_store_set(p->s, "k", "", 0, -1, &p->err), TENREC_EINVAL);
-    assert_has(p->err.text, "negative");
+    assert_text_has(p->err.text, "negative");
 }
 
 #define N_THREADS 8
@@ -383,7 +383,7 @@ static void store_add_loses_nothing_between_threads(void **state)
         pthread_join(thread[i], &failed);
         assert_null(failed);
     }
-    must(tenrec_store_add(p->s, "sum", 0, TEST_MS, &sum, &p->err), &p->err);
+    assert_status(tenrec_store_add(p->s, "sum", 0, TEST_MS, &sum, &p->err), &p->err);
     assert_int_equal(sum, N_THREADS * N_ADDS);
 }
 
