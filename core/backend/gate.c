@@ -75,12 +75,8 @@ static tenrec_status check_option(const struct tenrec_plugin *p, uint32_t i, ten
     if (o->offset % value_align(o->type))
         return tenrec_fail(err, TENREC_EPLUGIN, "option '%s' lies at the unaligned offset %u",
                            o->key, o->offset);
-    if (!o->def || !o->help)
-        return tenrec_fail(err, TENREC_EPLUGIN, "option '%s' has no %s", o->key,
-                           o->def ? "help" : "default");
-    if (o->min > o->max)
-        return tenrec_fail(err, TENREC_EPLUGIN, "option '%s' has a minimum above its maximum",
-                           o->key);
+    if (!o->help)
+        return tenrec_fail(err, TENREC_EPLUGIN, "option '%s' has no help", o->key);
     return TENREC_OK;
 }
 

@@ -39,9 +39,7 @@ static const struct refusal refusals[] = {
     { "option_twice", TENREC_EPLUGIN, "option 'a' is there twice" },
     { "option_overlap", TENREC_EPLUGIN, "options 'a' and 'b' overlap" },
     { "option_key", TENREC_EPLUGIN, "option 1 has the key 'B b'" },
-    { "option_no_default", TENREC_EPLUGIN, "option 'b' has no default" },
     { "option_no_help", TENREC_EPLUGIN, "option 'b' has no help" },
-    { "option_range", TENREC_EPLUGIN, "option 'b' has a minimum above its maximum" },
 };
 #define N_REFUSALS (sizeof refusals / sizeof refusals[0])
 
