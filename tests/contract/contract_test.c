@@ -6,8 +6,12 @@
  * left out. */
 #include "world.h"
 
+#include "base/clock.h"
+
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <tenrec/log.h>
+#include <unistd.h>
 
 static const char *config_path;
 static int n_workers;
@@ -72,19 +76,29 @@ static void contract_send_delivers_both_ways(void **state)
 
 static void contract_types_and_ids_are_untouched(void **state)
 {
-    static const int32_t type[] = { 0x100, 0x10f, 0x117, 0x180, 0x1fe, 0x203, 0x237, 0x2ff, 0x133 };
-    static const int64_t id[] = { 0, 1, -1, INT64_MAX, INT64_MIN, 255, 65536, 1LL << 40, 127 };
+    static const int32_t type[] = { 0x100, 0x10f, 0x117, 0x180, 0x1fe, 0x133 };
+    static const int32_t answer[] = { 0x203, 0x210, 0x237, 0x283, 0x2ff, 0x24d };
+    static const int64_t id[] = { 0, -1, INT64_MAX, INT64_MIN, 255, 1LL << 40 };
+    const size_t n = sizeof type / sizeof type[0];
     struct tally t = { 0 };
 
     (void)state;
-    for (size_t i = 0; i < sizeof type / sizeof type[0]; i++) {
+    for (size_t i = 0; i < n; i++) {
         struct tenrec_msg *msg = make_request(id[i], "x", 1, 0, &t);
         msg->type = type[i];
         send_msg(a, b->id, msg, &t);
     }
-    for (size_t i = 0; i < sizeof type / sizeof type[0]; i++) {
-        struct tenrec_msg *msg = await(b, i, NULL);
+    for (size_t i = 0; i < n; i++) {
+        struct tenrec_msg *msg = await(b, i, NULL), *reply = make_request(id[i], "y", 1, 0, &t);
         assert_int_equal(msg->type, type[i]);
+        assert_true(msg->id == id[i]);
+        reply->type = answer[i];
+        reply->route = msg->route;
+        send_msg(b, a->id, reply, &t);
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct tenrec_msg *msg = await(a, a == b ? n + i : i, NULL);
+        assert_int_equal(msg->type, answer[i]);
         assert_true(msg->id == id[i]);
     }
 }
@@ -382,6 +396,42 @@ static void contract_an_answer_without_a_way_back_is_dropped(void **state)
     assert_int_equal(await(a, 0, NULL)->id, 3);
 }
 
+static bool got_one(void *arg)
+{
+    return worker_count(arg) > 0;
+}
+
+/* Either it reads until the answer is there, or it says at once that it can't. */
+static void contract_poll_brings_the_answer_or_is_unsupported(void **state)
+{
+    const int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    struct tenrec_wait wait = { .size = sizeof wait, .wake_fd = fd, .done = got_one, .arg = a };
+    struct tally t = { 0 };
+    tenrec_status st;
+
+    (void)state;
+    atomic_store(&a->wake_fd, fd);
+    send_ping(a, b->id, 1, &t);
+    await(b, 0, NULL);
+    if (a != b) {
+        wait.deadline_ns = clock_deadline_ms(5); /* nobody answers yet */
+        st = chain_poll(a->chain, b->id, &wait);
+        assert_true(st == TENREC_OK || st == TENREC_EUNSUPPORTED);
+    }
+    atomic_store(&b->answers, true);
+    wait.deadline_ns = clock_deadline_ms(10000);
+    send_ping(a, b->id, 2, &t);
+    st = chain_poll(a->chain, b->id, &wait);
+    if (st != TENREC_EUNSUPPORTED) {
+        assert_int_equal(st, TENREC_OK);
+        assert_true(got_one(a));
+    }
+    if (a != b)
+        assert_int_equal(await(a, 0, NULL)->id, 2);
+    atomic_store(&a->wake_fd, 0);
+    close(fd);
+}
+
 /* --- flow control --------------------------------------------------------------- */
 
 static void contract_requests_wait_while_the_user_takes_none(void **state)
@@ -555,6 +605,7 @@ int main(int argc, char **argv)
         CASE(contract_a_send_to_oneself_arrives),
         CASE(contract_many_threads_may_send_at_once),
         CASE(contract_an_answer_finds_its_way_back),
+        CASE(contract_poll_brings_the_answer_or_is_unsupported),
         CASE(contract_shutdown_tells_what_is_pending),
         CASE(contract_a_send_after_shutdown_fails),
         CASE(contract_debug_info_names_its_link),

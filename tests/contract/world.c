@@ -4,6 +4,7 @@
 #include "base/loop.h"
 
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <tenrec/config.h>
 
 static struct loop *loop;
@@ -43,6 +44,8 @@ static void on_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
     k->got[k->n_got] = msg;
     k->from[k->n_got++] = from;
     pthread_mutex_unlock(&k->lock);
+    if (atomic_load(&k->wake_fd) > 0)
+        eventfd_write(atomic_load(&k->wake_fd), 1);
 }
 
 static tenrec_status on_place(void *arg, tenrec_peer from, struct tenrec_msg *msg,

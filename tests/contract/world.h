@@ -26,7 +26,8 @@ struct worker {
 
     atomic_bool answers, refuses, no_memory, discards;
     atomic_int lost, placed, n_delivered;
-    void *memory; /* for place, when set */
+    void *memory;       /* for place, when set */
+    atomic_int wake_fd; /* told of each delivery, when above 0 */
 };
 
 struct world {
