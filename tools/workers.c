@@ -52,13 +52,15 @@ static void say(struct run *r, const char *fmt, ...)
 {
     char text[512];
     int n = snprintf(text, sizeof text, "tenrec %s: ", r->plan->tool->name);
+    size_t len;
     va_list ap;
 
     va_start(ap, fmt);
-    vsnprintf(text + n, sizeof text - (size_t)n - 1, fmt, ap);
+    vsnprintf(text + n, sizeof text - (size_t)n, fmt, ap);
     va_end(ap);
-    strcat(text, "\n");
-    screen_print(&r->screen, 2, text, strlen(text));
+    len = strlen(text);
+    text[len] = '\n';
+    screen_print(&r->screen, 2, text, len + 1);
 }
 
 static void signal_all(struct run *r, int sig)

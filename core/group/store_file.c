@@ -359,7 +359,7 @@ static tenrec_status file_compare_set(struct store_backend *b, const char *key,
     old = value_of(f, key);
     now = old.data ? old : (struct span){ expected->data, expected->len };
     if (old.len == expected->len &&
-        (old.len == 0 || memcmp(old.data, expected->data, old.len) == 0)) {
+        (!old.data || old.len == 0 || memcmp(old.data, expected->data, old.len) == 0)) {
         now = (struct span){ desired->data, desired->len };
         st = append(f, fd, "", key, now, err);
     }

@@ -338,7 +338,7 @@ tenrec_status store_server_open(struct loop *loop, const char *host, uint16_t po
     listen_at(server, list, n);
     /* A machine without IPv6. */
     if (any && (server->result == UV_EAFNOSUPPORT || server->result == UV_EADDRNOTAVAIL) &&
-        (st = resolve_host("0.0.0.0", port, CLOCK_NEVER, list, &n, err)) == TENREC_OK)
+        resolve_host("0.0.0.0", port, CLOCK_NEVER, list, &n, err) == TENREC_OK)
         listen_at(server, list, n);
     if (server->result == 0) {
         *ret = server;

@@ -139,7 +139,7 @@ tenrec_status tenrec_future_wait_all(struct tenrec_future *const *f, size_t n, i
     if (st != TENREC_OK)
         return st;
     for (size_t i = 0; i < n; i++) {
-        st = wait_until(f[i], ms == TENREC_TIMEOUT_DEFAULT ? limit_of(f[i], ms) : until, NULL);
+        (void)wait_until(f[i], ms == TENREC_TIMEOUT_DEFAULT ? limit_of(f[i], ms) : until, NULL);
         left += !tenrec_future_done(f[i]);
     }
     if (left > 0)

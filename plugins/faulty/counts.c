@@ -66,7 +66,6 @@ void counts_finish(struct counts *c)
 
     HASH_ITER(hh, c->map, e, next)
     {
-        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it loses track of uthash's table */
         HASH_DELETE(hh, c->map, e);
         free(e);
     }

@@ -28,7 +28,7 @@ bool storage_class(struct tenrec_dtype dtype, const char **ret_module,
         const struct tenrec_dtype *d = &torch_classes[i].dtype;
         if (d->code == dtype.code && d->bits == dtype.bits && d->lanes == dtype.lanes) {
             *ret_module = "torch";
-            strcpy(ret_name, torch_classes[i].name);
+            snprintf(ret_name, STORAGE_CLASS_MAX, "%s", torch_classes[i].name);
             return true;
         }
     }

@@ -74,7 +74,7 @@ static void write_numbers(struct nop_writer *w, const int64_t *values, uint32_t 
 static bool device_text(struct tenrec_device device, char ret[24])
 {
     if (device.kind == TENREC_CPU)
-        strcpy(ret, "cpu");
+        snprintf(ret, 24, "cpu");
     else if (device.kind == TENREC_CUDA)
         snprintf(ret, 24, "cuda:%d", (int)device.index);
     else
