@@ -181,9 +181,9 @@ void pair_print(const struct pair_result *r, struct samples *s)
         printf(", \"calls_per_s\": %.1f", (double)r->calls / seconds);
     if (r->cpu_us_per_call > 0)
         printf(", \"cpu_us_per_call\": %.3f", r->cpu_us_per_call);
-    if (r->sends_per_call > 0)
-        printf(", \"sends_per_call\": %.4f, \"receives_per_call\": %.4f", r->sends_per_call,
-               r->receives_per_call);
+    if (r->sends_per_message > 0)
+        printf(", \"sends_per_message\": %.4f, \"receives_per_message\": %.4f",
+               r->sends_per_message, r->receives_per_message);
     printf("}\n");
     fflush(stdout);
 }

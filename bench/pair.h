@@ -31,7 +31,7 @@ struct pair_result {
     size_t size_bytes, inflight, calls;
     uint64_t wall_ns;
     double cpu_us_per_call; /* of both processes together */
-    double sends_per_call, receives_per_call;
+    double sends_per_message, receives_per_message;
 };
 
 /* Pins the calling thread, and with it the threads it makes later. */
