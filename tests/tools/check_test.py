@@ -110,6 +110,15 @@ def check_looks_at_the_environment_too():
             environment(TENREC_BACKENDS__ECHO__REFUSE="x"))
 
 
+def check_accepts_every_config_that_is_shipped():
+    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../config")
+    files = sorted(name for name in os.listdir(folder) if name.endswith(".yaml"))
+    true("default.yaml" in files, f"no default.yaml among {files}")
+    for name in files:
+        got = run(TENREC, "check", os.path.join(folder, name))
+        equal((name, got.returncode, got.stderr), (name, 0, ""))
+
+
 def check_takes_one_file():
     for args in ([], ["a", "b"], ["--what", "a"]):
         got = run(TENREC, "check", *args)
