@@ -1,0 +1,308 @@
+/* life_test.c - starting, leaving, losing and gathering, on $TEST_BACKEND. */
+#include "../support/cluster.h"
+#include "functions.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static void life_works_again_when_workers_are_made_anew(void **state)
+{
+    struct cluster c;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        cluster_open(&c, 3, NULL, functions_register);
+        assert_int_equal(tenrec_rpc_sync(c.worker[2], "worker0", "noop", NULL, 0, NULL, NULL, NULL),
+                         TENREC_OK);
+        cluster_close(&c, TENREC_GRACEFUL);
+    }
+}
+
+static void life_refuses_calls_when_not_running(void **state)
+{
+    struct tenrec_config *config = NULL;
+    struct tenrec_worker *w = NULL;
+    struct tenrec_worker_info info;
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(
+        tenrec_config_parse("backend: inproc\nbackends: { inproc: { plugin: inproc } }", NULL,
+                            &config, &err),
+        TENREC_OK);
+    assert_int_equal(tenrec_worker_new(config, &w, &err), TENREC_OK);
+    assert_int_equal(tenrec_rpc_sync(w, "worker0", "noop", NULL, 0, NULL, NULL, &err),
+                     TENREC_ESHUTDOWN);
+    assert_int_equal(tenrec_shutdown(w, TENREC_GRACEFUL, 10, &err), TENREC_ESHUTDOWN);
+    assert_int_equal(tenrec_barrier(w, NULL, 0, 10, &err), TENREC_ESHUTDOWN);
+    assert_int_equal(tenrec_get_worker_info(w, NULL, &info, &err), TENREC_ESHUTDOWN);
+    assert_false(tenrec_worker_running(w));
+    tenrec_worker_drop(w);
+    tenrec_worker_drop(NULL);
+    tenrec_config_drop(config);
+}
+
+static void life_fails_pending_calls_when_shut_down_at_once(void **state)
+{
+    struct tenrec_future *f = NULL;
+    struct cluster c;
+    tenrec_error err;
+
+    (void)state;
+    cluster_open(&c, 2, NULL, functions_register);
+    functions_close_gate();
+    assert_int_equal(tenrec_rpc_async(c.worker[0], "worker1", "wait_gate", NULL, 0, NULL, &f, &err),
+                     TENREC_OK);
+    assert_int_equal(tenrec_shutdown(c.worker[0], TENREC_IMMEDIATE, CLUSTER_LONG_MS, &err),
+                     TENREC_OK);
+    assert_int_equal(tenrec_future_wait(f, CLUSTER_LONG_MS, &err), TENREC_ECANCELED);
+    functions_open_gate();
+    assert_int_equal(tenrec_shutdown(c.worker[1], TENREC_IMMEDIATE, CLUSTER_LONG_MS, &err),
+                     TENREC_OK);
+    tenrec_worker_drop(c.worker[0]);
+    tenrec_worker_drop(c.worker[1]);
+    tenrec_future_drop(f); /* may outlive its worker */
+}
+
+/* A function whose answer does not wait for the calls it starts: they end
+ * before the group does. */
+static atomic_int hops;
+
+static tenrec_status hop(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    struct tenrec_worker *w = tenrec_call_worker(c);
+    struct tenrec_worker_info me;
+    struct tenrec_future *f = NULL;
+    struct tenrec_value left;
+    const char *to;
+    int64_t n;
+    size_t k;
+    const struct tenrec_value *args = tenrec_call_args(c, &k);
+    tenrec_status st = tenrec_values_get(args, k, err, "i", &n);
+
+    (void)arg;
+    if (st == TENREC_OK)
+        st = tenrec_get_worker_info(w, NULL, &me, err);
+    if (st != TENREC_OK)
+        return st;
+    atomic_fetch_add(&hops, 1);
+    if (n == 0)
+        return TENREC_OK;
+    left = tenrec_int(n - 1);
+    to = me.id == 0 ? "worker1" : me.id == 1 ? "worker2" : "worker0";
+    st = tenrec_rpc_async(w, to, "hop", &left, 1, NULL, &f, err);
+    tenrec_future_drop(f);
+    return st;
+}
+
+static void register_hop(struct tenrec_worker *w, size_t rank)
+{
+    functions_register(w, rank);
+    assert_int_equal(tenrec_register_function(w, "hop", hop, NULL, TENREC_POOL, NULL), TENREC_OK);
+}
+
+static void life_ends_when_every_follow_up_call_has_ended(void **state)
+{
+    struct tenrec_value n = tenrec_int(50);
+    struct tenrec_future *f = NULL;
+    struct cluster c;
+
+    (void)state;
+    atomic_store(&hops, 0);
+    cluster_open(&c, 3, NULL, register_hop);
+    assert_int_equal(tenrec_rpc_async(c.worker[0], "worker1", "hop", &n, 1, NULL, &f, NULL),
+                     TENREC_OK);
+    tenrec_future_drop(f);
+    cluster_close(&c, TENREC_GRACEFUL);
+    assert_int_equal(atomic_load(&hops), 51);
+}
+
+static void life_names_the_missing_when_a_graceful_shutdown_times_out(void **state)
+{
+    struct cluster c;
+    tenrec_error err;
+
+    (void)state;
+    cluster_open(&c, 3, NULL, functions_register);
+    assert_int_equal(tenrec_shutdown(c.worker[0], TENREC_GRACEFUL, 100, &err), TENREC_ETIMEDOUT);
+    assert_non_null(strstr(err.text, "1"));
+    assert_non_null(strstr(err.text, "2"));
+    assert_false(tenrec_worker_running(c.worker[0]));
+    for (size_t i = 0; i < 3; i++)
+        tenrec_worker_drop(c.worker[i]);
+}
+
+static void peer_lost(struct tenrec_worker *w, tenrec_peer id, const tenrec_error *why, void *arg)
+{
+    (void)w, (void)why;
+    atomic_store((atomic_int *)arg, id);
+}
+
+static void life_tells_when_a_peer_is_lost(void **state)
+{
+    atomic_int lost = -1;
+    struct cluster c;
+    tenrec_error err;
+
+    (void)state;
+    cluster_open(&c, 2, NULL, functions_register);
+    tenrec_set_peer_lost_callback(c.worker[0], peer_lost, &lost);
+    assert_int_equal(tenrec_rpc_sync(c.worker[0], "worker1", "noop", NULL, 0, NULL, NULL, &err),
+                     TENREC_OK);
+    tenrec_worker_drop(c.worker[1]);
+    for (int i = 0; i < CLUSTER_LONG_MS && atomic_load(&lost) < 0; i++)
+        poll(NULL, 0, 1);
+    assert_int_equal(atomic_load(&lost), 1);
+    assert_int_not_equal(tenrec_rpc_sync(c.worker[0], "worker1", "noop", NULL, 0, NULL, NULL, &err),
+                         TENREC_OK);
+    assert_string_equal(err.worker_name, "worker1");
+    tenrec_worker_drop(c.worker[0]);
+}
+
+static void life_fails_a_pending_call_when_its_peer_is_lost(void **state)
+{
+    struct tenrec_future *f = NULL;
+    struct cluster c;
+    tenrec_error err;
+
+    (void)state;
+    cluster_open(&c, 2, NULL, functions_register);
+    functions_close_gate();
+    assert_int_equal(tenrec_rpc_async(c.worker[0], "worker1", "wait_gate", NULL, 0, NULL, &f, &err),
+                     TENREC_OK);
+    for (int i = 0; i < CLUSTER_LONG_MS && functions_waiting() == 0; i++)
+        poll(NULL, 0, 1);
+    assert_int_equal(tenrec_shutdown(c.worker[1], TENREC_IMMEDIATE, 20, &err), TENREC_ETIMEDOUT);
+    assert_non_null(strstr(err.text, "wait_gate"));
+    assert_int_equal(tenrec_future_wait(f, CLUSTER_LONG_MS, &err), TENREC_EPEER_LOST);
+    functions_open_gate();
+    tenrec_future_drop(f);
+    tenrec_worker_drop(c.worker[1]);
+    tenrec_worker_drop(c.worker[0]);
+}
+
+/* ---- together ------------------------------------------------------------- */
+
+struct together {
+    struct tenrec_worker *w;
+    size_t rank;
+    const char *const *names;
+    size_t n;
+    int rounds;
+    const char *why;
+};
+
+static void *gather(void *arg)
+{
+    struct together *t = arg;
+    struct tenrec_value mine = tenrec_int((int64_t)t->rank), *all = NULL;
+    tenrec_error err;
+
+    for (int i = 0; i < t->rounds && !t->why; i++) {
+        if (tenrec_all_gather(t->w, &mine, t->names, t->n, CLUSTER_LONG_MS, &all, &err) !=
+            TENREC_OK)
+            t->why = "gather failed";
+        else if (all->n != t->n || !tenrec_value_find(all, "worker2") ||
+                 tenrec_value_find(all, "worker2")->u.integer != 2)
+            t->why = "wrong result";
+        else
+            tenrec_value_drop(all);
+        if (tenrec_barrier(t->w, t->names, t->n, CLUSTER_LONG_MS, &err) != TENREC_OK)
+            t->why = "barrier failed";
+    }
+    return NULL;
+}
+
+static void life_gathers_from_a_set_of_workers(void **state)
+{
+    static const char *const names[] = { "worker3", "worker1", "worker2" };
+    struct together t[4];
+    pthread_t thread[4];
+    struct cluster c;
+
+    (void)state;
+    cluster_open(&c, 4, NULL, functions_register);
+    for (size_t i = 1; i < 4; i++) {
+        t[i] = (struct together){ c.worker[i], i, names, 3, 20, NULL };
+        assert_int_equal(pthread_create(&thread[i], NULL, gather, &t[i]), 0);
+    }
+    for (size_t i = 1; i < 4; i++)
+        pthread_join(thread[i], NULL);
+    for (size_t i = 1; i < 4; i++)
+        if (t[i].why)
+            fail_msg("worker %zu: %s", i, t[i].why);
+    cluster_close(&c, TENREC_GRACEFUL);
+}
+
+static void *late_barrier(void *arg)
+{
+    struct together *t = arg;
+    tenrec_error err;
+
+    if (tenrec_barrier(t->w, NULL, 0, 300, &err) != TENREC_ETIMEDOUT)
+        t->why = "no timeout";
+    else if (!strstr(err.text, "'worker1' did not come"))
+        t->why = "the missing one is not named";
+    return NULL;
+}
+
+static void life_names_who_did_not_come_to_a_barrier(void **state)
+{
+    struct together t[3];
+    pthread_t thread[3];
+    struct cluster c;
+    tenrec_error err;
+
+    (void)state;
+    cluster_open(&c, 3, NULL, functions_register);
+    for (size_t i = 0; i < 3; i += 2) {
+        t[i] = (struct together){ .w = c.worker[i] };
+        assert_int_equal(pthread_create(&thread[i], NULL, late_barrier, &t[i]), 0);
+    }
+    for (size_t i = 0; i < 3; i += 2) {
+        pthread_join(thread[i], NULL);
+        if (t[i].why)
+            fail_msg("worker %zu: %s", i, t[i].why);
+    }
+    /* The late one is told at once, and the next barrier is in step again. */
+    assert_int_equal(tenrec_barrier(c.worker[1], NULL, 0, CLUSTER_LONG_MS, &err), TENREC_ETIMEDOUT);
+    cluster_close(&c, TENREC_GRACEFUL);
+}
+
+static void life_refuses_a_set_without_oneself(void **state)
+{
+    static const char *const names[] = { "worker1" }, *twice[] = { "worker0", "worker0" };
+    struct cluster c;
+    tenrec_error err;
+
+    (void)state;
+    cluster_open(&c, 2, NULL, functions_register);
+    assert_int_equal(tenrec_barrier(c.worker[0], names, 1, 100, &err), TENREC_EINVAL);
+    assert_int_equal(tenrec_barrier(c.worker[0], twice, 2, 100, &err), TENREC_EINVAL);
+    assert_int_equal(tenrec_barrier(c.worker[0], NULL, 0, -1, &err), TENREC_EINVAL);
+    cluster_close(&c, TENREC_GRACEFUL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(life_works_again_when_workers_are_made_anew),
+        cmocka_unit_test(life_refuses_calls_when_not_running),
+        cmocka_unit_test(life_fails_pending_calls_when_shut_down_at_once),
+        cmocka_unit_test(life_ends_when_every_follow_up_call_has_ended),
+        cmocka_unit_test(life_names_the_missing_when_a_graceful_shutdown_times_out),
+        cmocka_unit_test(life_tells_when_a_peer_is_lost),
+        cmocka_unit_test(life_fails_a_pending_call_when_its_peer_is_lost),
+        cmocka_unit_test(life_gathers_from_a_set_of_workers),
+        cmocka_unit_test(life_names_who_did_not_come_to_a_barrier),
+        cmocka_unit_test(life_refuses_a_set_without_oneself),
+    };
+
+    return cmocka_run_group_tests_name("life", tests, NULL, NULL);
+}
