@@ -1,4 +1,4 @@
-/* life_test.c - starting, leaving, losing and gathering, on $TEST_BACKEND. */
+/* life_test.c - starting, leaving, losing and gathering, on the backend named in argv. */
 #include "../support/cluster.h"
 #include "functions.h"
 
@@ -289,7 +289,7 @@ static void life_refuses_a_set_without_oneself(void **state)
     cluster_close(&c, TENREC_GRACEFUL);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(life_works_again_when_workers_are_made_anew),
@@ -304,5 +304,7 @@ int main(void)
         cmocka_unit_test(life_refuses_a_set_without_oneself),
     };
 
+    if (argc > 1)
+        cluster_use(argv[1]);
     return cmocka_run_group_tests_name("life", tests, NULL, NULL);
 }

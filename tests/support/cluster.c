@@ -26,11 +26,16 @@ struct job {
     tenrec_error err;
 };
 
+static const char *backend = "inproc";
+
+void cluster_use(const char *name)
+{
+    backend = name;
+}
+
 const char *cluster_backend(void)
 {
-    const char *name = getenv("TEST_BACKEND");
-
-    return name && *name ? name : "inproc";
+    return backend;
 }
 
 static void *start(void *arg)
@@ -86,6 +91,8 @@ static struct tenrec_config *make_config(size_t rank, size_t n, unsigned store,
     set(config, "backend", cluster_backend());
     snprintf(text, sizeof text, "memory://cluster%u?rank=%zu&world_size=%zu", store, rank, n);
     set(config, "init_method", text);
+    snprintf(text, sizeof text, "cluster%u", store);
+    set(config, "backends.inproc.options.group", text);
     for (; extra && *extra; extra++) {
         const char *eq = strchr(*extra, '=');
         snprintf(text, sizeof text, "%.*s", (int)(eq - *extra), *extra);

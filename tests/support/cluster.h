@@ -17,14 +17,15 @@ typedef void cluster_setup_fn(struct tenrec_worker *w, size_t rank);
 
 /* Makes and starts `n` workers that meet in a store of their own. `extra`
  * ("worker.num_worker_threads=1", ended by NULL; may be NULL) is set in each
- * configuration. The backend is the one that $TEST_BACKEND names: inproc
- * (default), tensorpipe, or faulty over one of these (faulty_inproc ...).
- * Fails the running test when something does not work. */
+ * configuration. Fails the running test when something does not work. */
 void cluster_open(struct cluster *c, size_t n, const char *const *extra, cluster_setup_fn *setup);
 
 /* Shuts all down at once in threads, and drops them. All must return OK. */
 void cluster_close(struct cluster *c, enum tenrec_shutdown_mode mode);
 
+/* The backend of what is opened from now on: inproc (default), tensorpipe, or
+ * faulty over one of these (faulty_inproc ...). `name` is borrowed for ever. */
+void cluster_use(const char *name);
 const char *cluster_backend(void);
 
 #endif
