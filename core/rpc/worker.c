@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "config/config.h"
 #include "rpc/call.h"
-#include "rpc/meeting.h"
+#include "rpc/membership.h"
 #include "rpc/message.h"
 #include "rpc/place.h"
 #include "rpc/setup.h"
@@ -151,9 +151,9 @@ static tenrec_status make_parts(struct tenrec_worker *w, tenrec_error *err)
 static tenrec_status make_chain(struct tenrec_worker *w, tenrec_error *err)
 {
     const struct chain_identity id = { .me = w->self.id,
-                                       .world = meeting_world(w->meeting),
+                                       .world = membership_world(w->membership),
                                        .incarnation = w->incarnation,
-                                       .name = meeting_name(w->meeting) };
+                                       .name = membership_name(w->membership) };
     const struct chain_user user = { .deliver = worker_deliver,
                                      .place = place_tensors,
                                      .accepts = accepts,
@@ -171,8 +171,8 @@ static void unmake(struct tenrec_worker *w)
     w->chain = NULL;
     loop_timer_drop(w->deadlines);
     w->deadlines = NULL;
-    meeting_drop(w->meeting); /* uses the loop when it serves the store */
-    w->meeting = NULL;
+    membership_drop(w->membership); /* uses the loop when it serves the store */
+    w->membership = NULL;
     loop_close(w->loop);
     w->loop = NULL;
 }
@@ -185,16 +185,16 @@ static tenrec_status start(struct tenrec_worker *w, tenrec_error *err)
     tenrec_status st = make_parts(w, err);
 
     if (st == TENREC_OK)
-        st = meeting_find(s, w->loop, until, &w->meeting, err);
+        st = membership_find(s, w->loop, until, &w->membership, err);
     if (st != TENREC_OK)
         return st;
-    w->self.id = meeting_rank(w->meeting);
-    w->self.name = meeting_name(w->meeting);
+    w->self.id = membership_rank(w->membership);
+    w->self.name = membership_name(w->membership);
     st = make_chain(w, err);
     if (st == TENREC_OK)
-        st = meeting_join(w->meeting, chain_address(w->chain), w->incarnation, until, err);
+        st = membership_join(w->membership, chain_address(w->chain), w->incarnation, until, err);
     if (st == TENREC_OK)
-        st = peers_fill(&w->peers, meeting_names(w->meeting), meeting_world(w->meeting), w->self.id,
+        st = peers_fill(&w->peers, membership_names(w->membership), membership_world(w->membership), w->self.id,
                         err);
     if (st != TENREC_OK)
         return st;
@@ -202,7 +202,7 @@ static tenrec_status start(struct tenrec_worker *w, tenrec_error *err)
     /* A request may arrive before chain_start returns, and its function may
      * make calls. */
     atomic_store(&w->state, WORKER_RUNNING);
-    return chain_start(w->chain, meeting_members(w->meeting), meeting_world(w->meeting), err);
+    return chain_start(w->chain, membership_members(w->membership), membership_world(w->membership), err);
 }
 
 tenrec_status tenrec_init_rpc(struct tenrec_worker *w, tenrec_error *err)
@@ -285,10 +285,10 @@ static tenrec_status quiesce(struct tenrec_worker *w, uint64_t until, tenrec_err
     do {
         st = wait_for_calls(w, until, err);
         if (st == TENREC_OK)
-            st = meeting_sum(w->meeting, (int64_t)atomic_load(&w->counts.finished), until,
+            st = membership_sum(w->membership, (int64_t)atomic_load(&w->counts.finished), until,
                              &finished, err);
         if (st == TENREC_OK)
-            st = meeting_sum(w->meeting, (int64_t)atomic_load(&w->counts.calls), until, &made, err);
+            st = membership_sum(w->membership, (int64_t)atomic_load(&w->counts.calls), until, &made, err);
     } while (st == TENREC_OK && finished != made);
     return st;
 }
@@ -314,7 +314,7 @@ tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode
     if (mode == TENREC_GRACEFUL) {
         st = quiesce(w, until, err);
         if (st == TENREC_OK)
-            st = meeting_leave(w->meeting, until, err);
+            st = membership_leave(w->membership, until, err);
         if (st != TENREC_OK)
             tenrec_error_prefix(err, "graceful shutdown");
     }

@@ -15,7 +15,7 @@
 #include <stdatomic.h>
 #include <tenrec/rpc.h>
 
-struct meeting;
+struct membership;
 struct loop;
 struct loop_timer;
 struct setup;
@@ -44,7 +44,7 @@ struct tenrec_worker {
     struct tenrec_allocator allocator; /* size 0: none */
 
     struct setup *setup;            /* from the config; owns */
-    struct meeting *meeting;        /* the group in its store; owns; between init and shutdown */
+    struct membership *membership;        /* the group in its store; owns; between init and shutdown */
     struct peers peers;             /* filled by init, emptied by drop */
     struct tenrec_worker_info self; /* name borrowed from peers */
     struct loop *loop;
