@@ -213,8 +213,9 @@ static tenrec_status begin(struct tenrec_worker *w, const char *to, const char *
         return st;
     /* Rounded up: the callee must not give up before the caller does. */
     now = clock_now_ns();
-    left = spec->deadline_ns == CLOCK_NEVER ? TENREC_TIMEOUT_NONE
-                                            : (int64_t)((spec->deadline_ns - now + 999999u) / 1000000u);
+    left = spec->deadline_ns == CLOCK_NEVER
+               ? TENREC_TIMEOUT_NONE
+               : (int64_t)((spec->deadline_ns - now + 999999u) / 1000000u);
     st = codec_write_call(o->flags & TENREC_ONE_WAY ? TENREC_MSG_ONE_WAY_CALL : TENREC_MSG_CALL,
                           function, args, n, left, &msg, err);
     if (st != TENREC_OK)

@@ -1,26 +1,147 @@
 #include "rpc/membership.h"
-#include "config/config.h"
+
 #include "base/memory.h"
-#include "base/clock.h"
-#include <tenrec/store.h>
+#include "config/config.h"
+#include "group/members.h"
+#include "group/rendezvous.h"
+
 #include <stdlib.h>
-struct membership { struct tenrec_store *s; int rank, world; char name[128]; char (*names)[128]; const char **np; struct tenrec_member *mem; char **addr; int round; };
-tenrec_status membership_find(const struct config_settings *s, struct loop *loop, uint64_t d, struct membership **ret, tenrec_error *err)
-{ (void)loop;(void)d; char url[128]; struct membership *m = calloc(1,sizeof *m); sscanf(s->init_method, "%127[^?]?rank=%d&world_size=%d", url,&m->rank,&m->world);
-  tenrec_status st = tenrec_store_open(url, 1000, &m->s, err); snprintf(m->name, sizeof m->name, "worker%d", m->rank); if (st) return st; *ret = m; return st; }
-tenrec_status membership_join(struct membership *m, const char *a, uint64_t inc, uint64_t d, tenrec_error *err)
-{ char key[64], val[256]; snprintf(key,sizeof key,"m/%d",m->rank); snprintf(val,sizeof val,"%llu %s",(unsigned long long)inc,a);
-  tenrec_status st = tenrec_store_set(m->s,key,val,strlen(val)+1,1000,err);
-  m->names=calloc(m->world,128); m->np=calloc(m->world,sizeof *m->np); m->mem=calloc(m->world,sizeof *m->mem);
-  for (int i=0;i<m->world && !st;i++){ void *p; size_t n; snprintf(key,sizeof key,"m/%d",i); st=tenrec_store_get(m->s,key,clock_left_ms(d),&p,&n,err); if(st)break; snprintf(m->names[i],128,"worker%d",i); m->np[i]=m->names[i]; char *sp; uint64_t x=strtoull(p,&sp,10);
-    m->mem[i]=(struct tenrec_member){sizeof *m->mem,i,x,m->names[i],strdup(sp+1)}; free(p);} return st; }
-tenrec_status membership_sum(struct membership *m, int64_t a, uint64_t d, int64_t *r, tenrec_error *err)
-{ char k[64]; int64_t n; m->round++; snprintf(k,sizeof k,"s%d",m->round); tenrec_store_add(m->s,k,a,1000,NULL,err); snprintf(k,sizeof k,"c%d",m->round); tenrec_store_add(m->s,k,1,1000,&n,err);
-  snprintf(k,sizeof k,"r%d",m->round); if (n==m->world) tenrec_store_set(m->s,k,"",0,1000,err); const char *kk=k; tenrec_status st=tenrec_store_wait(m->s,&kk,1,clock_left_ms(d),err); if(st)return st; snprintf(k,sizeof k,"s%d",m->round); return tenrec_store_add(m->s,k,0,1000,r,err);}
-tenrec_status membership_leave(struct membership *m, uint64_t d, tenrec_error *err){int64_t x; return membership_sum(m,0,d,&x,err);}
-void membership_drop(struct membership *m){ if(!m)return; tenrec_store_drop(m->s); for(int i=0;m->mem&&i<m->world;i++)free((char*)m->mem[i].address); free(m->names);free(m->np);free(m->mem);free(m);}
-tenrec_peer membership_rank(const struct membership *m){return m->rank;}
-const char *membership_name(const struct membership *m){return m->name;}
-uint32_t membership_world(const struct membership *m){return m->world;}
-const char *const *membership_names(const struct membership *m){return m->np;}
-const struct tenrec_member *membership_members(const struct membership *m){return m->mem;}
+
+struct membership {
+    struct rendezvous *rendezvous;
+    struct members *members;
+    struct tenrec_process_group *pg;
+    const char **names;           /* by rank; borrowed from members */
+    struct tenrec_member *member; /* likewise */
+    char name[TENREC_NAME_MAX + 1];
+};
+
+/* The name that the config gives, with our rank for "{rank}". */
+static tenrec_status make_name(struct membership *m, const char *pattern, tenrec_error *err)
+{
+    const char *mark = strstr(pattern, "{rank}");
+    int n;
+
+    if (mark)
+        n = snprintf(m->name, sizeof m->name, "%.*s%d%s", (int)(mark - pattern), pattern,
+                     membership_rank(m), mark + strlen("{rank}"));
+    else
+        n = snprintf(m->name, sizeof m->name, "%s", pattern);
+    if (n < 0 || (size_t)n >= sizeof m->name)
+        return tenrec_fail(err, TENREC_ECONFIG, "worker.name '%s': longer than %d bytes", pattern,
+                           TENREC_NAME_MAX);
+    return TENREC_OK;
+}
+
+tenrec_status membership_find(const struct config_settings *s, struct loop *loop,
+                              uint64_t deadline_ns, struct membership **ret, tenrec_error *err)
+{
+    const struct rendezvous_options o = { .init_method = s->init_method,
+                                          .group = s->group,
+                                          .rank = (int32_t)s->rank,
+                                          .world = (int32_t)s->world_size,
+                                          .loop = loop };
+    struct membership *m = memory_new(1, sizeof *m);
+    tenrec_status st;
+
+    if (!m)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the group");
+    st = rendezvous_open(&o, deadline_ns, &m->rendezvous, err);
+    if (st != TENREC_OK)
+        tenrec_error_prefix(err, "%s", s->init_method_place);
+    if (st == TENREC_OK)
+        st = make_name(m, s->name, err);
+    if (st == TENREC_OK)
+        *ret = m;
+    else
+        membership_drop(m, 0);
+    return st;
+}
+
+/* Lays out the members as agents and the process group want them. */
+static tenrec_status list_members(struct membership *m, tenrec_error *err)
+{
+    size_t n = (size_t)m->members->n;
+
+    m->names = memory_new(n, sizeof m->names[0]);
+    m->member = memory_new(n, sizeof m->member[0]);
+    if (!m->names || !m->member)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu members", n);
+    for (size_t i = 0; i < n; i++) {
+        const struct member *one = &m->members->list[i];
+        m->names[i] = one->name;
+        m->member[i] = (struct tenrec_member){ .size = sizeof m->member[i],
+                                               .id = one->rank,
+                                               .incarnation = (uint64_t)one->incarnation,
+                                               .name = one->name,
+                                               .address = one->address };
+    }
+    return TENREC_OK;
+}
+
+tenrec_status membership_join(struct membership *m, const char *address, uint64_t deadline_ns,
+                              tenrec_error *err)
+{
+    struct meeting *meeting = &m->rendezvous->meeting;
+    tenrec_status st = members_join(meeting, m->name, address, deadline_ns, &m->members, err);
+
+    if (st == TENREC_OK)
+        st = list_members(m, err);
+    if (st == TENREC_OK)
+        st = process_group_new_once(meeting->store, meeting->rank, meeting->world, "shutdown",
+                                    m->names, &m->pg, err);
+    return st;
+}
+
+tenrec_status membership_sum(struct membership *m, int64_t mine, uint64_t deadline_ns, int64_t *ret,
+                             tenrec_error *err)
+{
+    return process_group_count_sync(m->pg, mine, deadline_ns, ret, err);
+}
+
+tenrec_status membership_leave(struct membership *m, uint64_t deadline_ns, tenrec_error *err)
+{
+    return process_group_barrier(m->pg, deadline_ns, err);
+}
+
+void membership_drop(struct membership *m, uint64_t deadline_ns)
+{
+    if (!m)
+        return;
+    tenrec_process_group_drop(m->pg);
+    rendezvous_close(m->rendezvous, deadline_ns);
+    members_drop(m->members);
+    free(m->names);
+    free(m->member);
+    free(m);
+}
+
+tenrec_peer membership_rank(const struct membership *m)
+{
+    return m->rendezvous->meeting.rank;
+}
+
+const char *membership_name(const struct membership *m)
+{
+    return m->name;
+}
+
+uint32_t membership_world(const struct membership *m)
+{
+    return (uint32_t)m->rendezvous->meeting.world;
+}
+
+uint64_t membership_incarnation(const struct membership *m)
+{
+    return (uint64_t)m->rendezvous->meeting.incarnation;
+}
+
+const char *const *membership_names(const struct membership *m)
+{
+    return m->names;
+}
+
+const struct tenrec_member *membership_members(const struct membership *m)
+{
+    return m->member;
+}

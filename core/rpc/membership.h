@@ -1,5 +1,5 @@
-/* membership.h - the group of a worker: where it meets, and who is in it. The
- * worker carries addresses from here to the chain. */
+/* membership.h - a worker's place in its group: where the group meets, and who
+ * is in it. The worker carries addresses from here to the chain. */
 #ifndef TENREC_RPC_MEMBERSHIP_H
 #define TENREC_RPC_MEMBERSHIP_H
 
@@ -11,27 +11,30 @@ struct membership;
 
 /* Finds out our rank and the size of the group, and opens the store (serves
  * it, where that is ours to do). */
-tenrec_status membership_find(const struct config_settings *s, struct loop *loop, uint64_t deadline_ns,
-                           struct membership **ret, tenrec_error *err);
+tenrec_status membership_find(const struct config_settings *s, struct loop *loop,
+                              uint64_t deadline_ns, struct membership **ret, tenrec_error *err);
 
 /* Tells the others where we are and waits for all of them. */
-tenrec_status membership_join(struct membership *m, const char *address, uint64_t incarnation,
-                           uint64_t deadline_ns, tenrec_error *err);
+tenrec_status membership_join(struct membership *m, const char *address, uint64_t deadline_ns,
+                              tenrec_error *err);
 
 /* The sum of what all give; they call it equally often. */
 tenrec_status membership_sum(struct membership *m, int64_t mine, uint64_t deadline_ns, int64_t *ret,
-                          tenrec_error *err);
+                             tenrec_error *err);
 
 /* Waits until all are about to leave. */
 tenrec_status membership_leave(struct membership *m, uint64_t deadline_ns, tenrec_error *err);
 
-void membership_drop(struct membership *m);
+/* A rank that serves the store waits until the deadline for those that still
+ * need it. NULL is fine. */
+void membership_drop(struct membership *m, uint64_t deadline_ns);
 
 /* Ours, known after membership_find; the others' after membership_join. Borrowed
  * until membership_drop. */
 tenrec_peer membership_rank(const struct membership *m);
 const char *membership_name(const struct membership *m);
 uint32_t membership_world(const struct membership *m);
+uint64_t membership_incarnation(const struct membership *m);
 const char *const *membership_names(const struct membership *m);
 const struct tenrec_member *membership_members(const struct membership *m);
 

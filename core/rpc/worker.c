@@ -14,9 +14,11 @@
 #include "rpc/thread.h"
 
 #include <stdlib.h>
-#include <sys/random.h>
 
-enum { DROP_MS = 10000 }; /* how long drop waits for functions that still run */
+enum {
+    DROP_MS = 10000, /* how long drop waits for functions that still run */
+    LEAVE_MS = 1000, /* how long a store that we serve stays for the others, at least */
+};
 
 /* ---- being inside --------------------------------------------------------- */
 
@@ -152,7 +154,7 @@ static tenrec_status make_chain(struct tenrec_worker *w, tenrec_error *err)
 {
     const struct chain_identity id = { .me = w->self.id,
                                        .world = membership_world(w->membership),
-                                       .incarnation = w->incarnation,
+                                       .incarnation = membership_incarnation(w->membership),
                                        .name = membership_name(w->membership) };
     const struct chain_user user = { .deliver = worker_deliver,
                                      .place = place_tensors,
@@ -165,13 +167,13 @@ static tenrec_status make_chain(struct tenrec_worker *w, tenrec_error *err)
 }
 
 /* Undoes what start has made, in reverse order. */
-static void unmake(struct tenrec_worker *w)
+static void unmake(struct tenrec_worker *w, uint64_t until)
 {
     chain_close(w->chain);
     w->chain = NULL;
     loop_timer_drop(w->deadlines);
     w->deadlines = NULL;
-    membership_drop(w->membership); /* uses the loop when it serves the store */
+    membership_drop(w->membership, until); /* uses the loop when it serves the store */
     w->membership = NULL;
     loop_close(w->loop);
     w->loop = NULL;
@@ -192,17 +194,18 @@ static tenrec_status start(struct tenrec_worker *w, tenrec_error *err)
     w->self.name = membership_name(w->membership);
     st = make_chain(w, err);
     if (st == TENREC_OK)
-        st = membership_join(w->membership, chain_address(w->chain), w->incarnation, until, err);
+        st = membership_join(w->membership, chain_address(w->chain), until, err);
     if (st == TENREC_OK)
-        st = peers_fill(&w->peers, membership_names(w->membership), membership_world(w->membership), w->self.id,
-                        err);
+        st = peers_fill(&w->peers, membership_names(w->membership), membership_world(w->membership),
+                        w->self.id, err);
     if (st != TENREC_OK)
         return st;
     w->self.name = peers_name(&w->peers, w->self.id);
     /* A request may arrive before chain_start returns, and its function may
      * make calls. */
     atomic_store(&w->state, WORKER_RUNNING);
-    return chain_start(w->chain, membership_members(w->membership), membership_world(w->membership), err);
+    return chain_start(w->chain, membership_members(w->membership), membership_world(w->membership),
+                       err);
 }
 
 tenrec_status tenrec_init_rpc(struct tenrec_worker *w, tenrec_error *err)
@@ -215,14 +218,12 @@ tenrec_status tenrec_init_rpc(struct tenrec_worker *w, tenrec_error *err)
         return tenrec_fail(err, TENREC_EBUSY, "the worker is running already");
     peers_finish(&w->peers);
     atomic_store(&w->leaving, 0);
-    if (getrandom(&w->incarnation, sizeof w->incarnation, 0) != sizeof w->incarnation)
-        w->incarnation = clock_now_ns();
     st = start(w, err);
     if (st != TENREC_OK) {
         atomic_store(&w->state, WORKER_STOPPING);
         if (w->chain)
             chain_shutdown(w->chain);
-        unmake(w);
+        unmake(w, clock_deadline_ms(LEAVE_MS));
         w->self.name = "worker";
         atomic_store(&w->state, WORKER_NEW);
     }
@@ -232,7 +233,7 @@ tenrec_status tenrec_init_rpc(struct tenrec_worker *w, tenrec_error *err)
 /* ---- the end -------------------------------------------------------------- */
 
 /* Fails all calls, stops the agents, waits for the threads that are inside. */
-static void stop(struct tenrec_worker *w)
+static void stop(struct tenrec_worker *w, uint64_t until)
 {
     tenrec_error why;
 
@@ -246,7 +247,7 @@ static void stop(struct tenrec_worker *w)
     while (atomic_load(&w->inside) > 0)
         pthread_cond_wait(&w->changed, &w->lock);
     pthread_mutex_unlock(&w->lock);
-    unmake(w);
+    unmake(w, until);
     atomic_store(&w->state, WORKER_DOWN);
 }
 
@@ -286,9 +287,10 @@ static tenrec_status quiesce(struct tenrec_worker *w, uint64_t until, tenrec_err
         st = wait_for_calls(w, until, err);
         if (st == TENREC_OK)
             st = membership_sum(w->membership, (int64_t)atomic_load(&w->counts.finished), until,
-                             &finished, err);
+                                &finished, err);
         if (st == TENREC_OK)
-            st = membership_sum(w->membership, (int64_t)atomic_load(&w->counts.calls), until, &made, err);
+            st = membership_sum(w->membership, (int64_t)atomic_load(&w->counts.calls), until, &made,
+                                err);
     } while (st == TENREC_OK && finished != made);
     return st;
 }
@@ -298,7 +300,7 @@ tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode
 {
     tenrec_status st = TENREC_OK;
     tenrec_error late;
-    uint64_t until;
+    uint64_t until, left;
 
     if (thread_state.no_block > 0 || thread_state.pool)
         return tenrec_fail(err, TENREC_EWOULDBLOCK, "a function or callback may not shut down");
@@ -319,7 +321,8 @@ tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode
             tenrec_error_prefix(err, "graceful shutdown");
     }
     worker_leave(w);
-    stop(w);
+    left = clock_deadline_ms(LEAVE_MS);
+    stop(w, mode == TENREC_GRACEFUL && until > left ? until : left);
     if (served_wait(&w->served, until, &late) != TENREC_OK && st == TENREC_OK) {
         st = late.code;
         if (err)

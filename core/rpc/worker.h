@@ -44,7 +44,7 @@ struct tenrec_worker {
     struct tenrec_allocator allocator; /* size 0: none */
 
     struct setup *setup;            /* from the config; owns */
-    struct membership *membership;        /* the group in its store; owns; between init and shutdown */
+    struct membership *membership;  /* the group in its store; owns; between init and shutdown */
     struct peers peers;             /* filled by init, emptied by drop */
     struct tenrec_worker_info self; /* name borrowed from peers */
     struct loop *loop;
@@ -52,7 +52,6 @@ struct tenrec_worker {
     struct chain *chain;
     struct pool *pool;
     _Atomic int64_t timeout_ms;
-    uint64_t incarnation;
 
     struct pending pending;
     struct served served;

@@ -120,12 +120,12 @@ static tenrec_status nest(struct tenrec_call *c, void *arg, tenrec_error *err)
 
 static tenrec_status wait_gate(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
+    const bool patient = arg != NULL;
     struct tenrec_value canceled;
 
-    (void)arg;
     atomic_fetch_add(&waiting, 1);
     pthread_mutex_lock(&gate_lock);
-    while (!gate_open && !tenrec_call_canceled(c)) {
+    while (!gate_open && (patient || !tenrec_call_canceled(c))) {
         struct timespec soon;
         clock_gettime(CLOCK_REALTIME, &soon);
         soon.tv_nsec += 5000000;
@@ -250,6 +250,8 @@ void functions_register(struct tenrec_worker *w, size_t rank)
     add_function(w, "who", who, TENREC_INLINE);
     add_function(w, "nest", nest, TENREC_POOL);
     add_function(w, "wait_gate", wait_gate, TENREC_POOL);
+    assert_int_equal(tenrec_register_function(w, "wait_long", wait_gate, w, TENREC_POOL, NULL),
+                     TENREC_OK);
     add_function(w, "later", later, TENREC_LATER);
     add_function(w, "later_inline", later, TENREC_LATER | TENREC_INLINE);
     add_function(w, "call_inline", call_inline, TENREC_INLINE);

@@ -9,6 +9,7 @@
  *   who          inline: [caller's name, its id, does the caller still wait]
  *   nest(depth)  calls back to its caller, which calls back, ...
  *   wait_gate    until functions_open_gate or its cancel; answers whether canceled
+ *   wait_long    the same without looking for a cancel
  *   later(int)   answers the double from another thread; also later_inline
  *   call_inline  inline: tries a synchronous call
  *   count        inline: counts

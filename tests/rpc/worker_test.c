@@ -210,8 +210,8 @@ static void worker_times_out_and_goes_on_when_the_callee_is_slow(void **state)
 
     (void)state;
     functions_close_gate();
-    assert_int_equal(call_fails("worker1", "wait_gate", NULL, 0, 20, &err), TENREC_ETIMEDOUT);
-    assert_non_null(strstr(err.text, "wait_gate"));
+    assert_int_equal(call_fails("worker1", "wait_long", NULL, 0, 20, &err), TENREC_ETIMEDOUT);
+    assert_non_null(strstr(err.text, "wait_long"));
     assert_string_equal(err.worker_name, "worker1");
     functions_open_gate();
     tenrec_value_drop(call("worker1", "noop", NULL, 0));
@@ -225,7 +225,7 @@ static void worker_times_out_an_async_call_that_nobody_waits_for(void **state)
 
     (void)state;
     functions_close_gate();
-    assert_int_equal(tenrec_rpc_async(two.worker[0], "worker1", "wait_gate", NULL, 0, &o, &f, NULL),
+    assert_int_equal(tenrec_rpc_async(two.worker[0], "worker1", "wait_long", NULL, 0, &o, &f, NULL),
                      TENREC_OK);
     assert_int_equal(tenrec_future_wait_any(&f, 1, CLUSTER_LONG_MS, &at, NULL), TENREC_OK);
     assert_int_equal(tenrec_future_wait(f, CLUSTER_LONG_MS, NULL), TENREC_ETIMEDOUT);
@@ -243,7 +243,7 @@ static void worker_sees_the_default_timeout_when_it_is_set(void **state)
     assert_int_equal(tenrec_set_rpc_timeout(two.worker[0], -1, &err), TENREC_EINVAL);
     assert_int_equal(tenrec_set_rpc_timeout(two.worker[0], 20, &err), TENREC_OK);
     functions_close_gate();
-    assert_int_equal(call_fails("worker1", "wait_gate", NULL, 0, 0, &err), TENREC_ETIMEDOUT);
+    assert_int_equal(call_fails("worker1", "wait_long", NULL, 0, 0, &err), TENREC_ETIMEDOUT);
     functions_open_gate();
     assert_int_equal(tenrec_set_rpc_timeout(two.worker[0], before, &err), TENREC_OK);
 }
