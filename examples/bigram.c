@@ -127,7 +127,8 @@ static size_t add_push(struct server *s, struct tenrec_call *call, double pairs,
     if (s->n_pushed == s->trainers) {
         take_step(s);
         n = s->n_pushed;
-        memcpy(answer, s->pushed, n * sizeof *answer);
+        for (size_t i = 0; i < n; i++)
+            answer[i] = s->pushed[i];
         s->n_pushed = 0;
         pthread_cond_broadcast(&s->moved);
     }

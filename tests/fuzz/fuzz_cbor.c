@@ -5,6 +5,7 @@
  * read is written again and must read the same. */
 #include "fuzz.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tenrec/future.h>
@@ -50,7 +51,7 @@ static struct tenrec_msg *message_of(const uint8_t *data, size_t len, char *stor
     if (!msg)
         return NULL;
     for (uint32_t i = 0; i < n; i++)
-        desc_of(data + 1 + i * DESC_BYTES, storage, tenrec_msg_tensor(msg, i));
+        desc_of(data + 1 + (size_t)i * DESC_BYTES, storage, tenrec_msg_tensor(msg, i));
     if (len > head)
         memcpy(msg->payload, data + head, len - head);
     return msg;
@@ -86,8 +87,8 @@ static bool same(const struct tenrec_value *a, const struct tenrec_value *b)
         return tenrec_tensor_count(a->u.tensor) == tenrec_tensor_count(b->u.tensor);
     case TENREC_VALUE_BOOL:
         return a->u.boolean == b->u.boolean;
-    case TENREC_VALUE_DOUBLE: /* a NaN too */
-        return memcmp(&a->u.number, &b->u.number, sizeof a->u.number) == 0;
+    case TENREC_VALUE_DOUBLE:
+        return isnan(a->u.number) ? isnan(b->u.number) : a->u.number == b->u.number;
     default:
         return a->type == TENREC_VALUE_NIL || a->u.integer == b->u.integer;
     }
