@@ -122,11 +122,9 @@ void message_place_tensors(struct pipe *p, const unsigned char *frame, size_t le
         r->msg->type = r->type;
         r->msg->id = r->id;
     }
-    if (r->n_tensors == 0)
-        return;
     if (r->msg &&
         (tensorlist_read(frame, len, r->msg->tensors, r->n_tensors, r->msg->tensor_size, &why) ||
-         a->host->place(a->self, p->from, r->msg, &why)))
+         (r->n_tensors > 0 && a->host->place(a->self, p->from, r->msg, &why))))
         skip(p, &why);
     if (r->n_targetless)
         send_targets(p);

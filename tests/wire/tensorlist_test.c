@@ -138,8 +138,8 @@ static struct tenrec_tensor_desc matrix(struct tenrec_dtype dtype)
 {
     uint32_t element = storage_element_bytes(dtype);
 
-    return (struct tenrec_tensor_desc){ .bytes = 300 * 70 * (uint64_t)element,
-                                        .byte_offset = 70 * (uint64_t)element,
+    return (struct tenrec_tensor_desc){ .bytes = (uint64_t)element * 300 * 70,
+                                        .byte_offset = (uint64_t)element * 70,
                                         .dtype = dtype,
                                         .ndim = 2,
                                         .device = { TENREC_CPU, 0 },
@@ -414,12 +414,15 @@ static void tensorlist_bounds_the_stack_and_the_items(void **state)
 
     (void)state;
     memset(frame, '(', sizeof frame);
-    memcpy(frame, "\x80\x02", 2);
+    frame[0] = 0x80;
+    frame[1] = 2;
     assert_int_equal(tensorlist_read(frame, sizeof frame, NULL, 0, 0, &err), TENREC_ETOOBIG);
     assert_text_has(err.text, "on its stack");
     /* Tuples of tuples: ) and then TUPLE1 without end. */
     memset(frame, 0x85, sizeof frame);
-    memcpy(frame, "\x80\x02)", 3);
+    frame[0] = 0x80;
+    frame[1] = 2;
+    frame[2] = ')';
     assert_int_equal(tensorlist_read(frame, sizeof frame, NULL, 0, 0, &err), TENREC_ETOOBIG);
     assert_text_has(err.text, "in its tuples");
 }
