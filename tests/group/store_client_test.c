@@ -1,0 +1,337 @@
+/* What the TCP store's client does with servers that come late, go away, are
+ * silent, or are no stores. */
+#include "test_store.h"
+
+#include "base/clock.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <time.h>
+
+static tenrec_error err;
+
+/* A listening socket at a port that is free. */
+static int listen_here(uint16_t *ret_port)
+{
+    struct sockaddr_in at = { .sin_family = AF_INET };
+    socklen_t len = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
+
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(listen(fd, 16), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
+    *ret_port = ntohs(at.sin_port);
+    return fd;
+}
+
+static uint16_t free_port(void)
+{
+    uint16_t port;
+
+    close(listen_here(&port));
+    return port;
+}
+
+static const char *url_of(uint16_t port)
+{
+    static char url[64];
+
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%u", port);
+    return url;
+}
+
+static void client_names_address_and_reason_when_nobody_listens(void **state)
+{
+    struct tenrec_store *s = NULL;
+    uint16_t port = free_port();
+    char place[32];
+
+    (void)state;
+    assert_int_equal(tenrec_store_open(url_of(port), 50, &s, &err), TENREC_ECONNECT);
+    snprintf(place, sizeof place, "127.0.0.1:%u", port);
+    assert_text_has(err.text, place);
+    assert_text_has(err.text, "refused");
+    assert_null(s);
+}
+
+struct late {
+    uint16_t port;
+    struct tenrec_store_server *server;
+    tenrec_error err;
+};
+
+static void *serve_late(void *arg)
+{
+    struct late *l = arg;
+
+    while (tenrec_store_serve("127.0.0.1", l->port, &l->server, NULL, &l->err) != TENREC_OK)
+        poll(NULL, 0, 1);
+    return NULL;
+}
+
+static void client_connects_when_server_starts_later(void **state)
+{
+    struct late late = { .port = free_port() };
+    struct tenrec_store *s;
+    pthread_t thread;
+
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, serve_late, &late), 0);
+    assert_status(tenrec_store_open(url_of(late.port), TEST_MS, &s, &err), &err);
+    pthread_join(thread, NULL);
+    tenrec_store_drop(s);
+    tenrec_store_server_drop(late.server);
+}
+
+static void client_refuses_what_is_no_url(void **state)
+{
+    static const char *const bad[][2] = {
+        { "http://x:1", "tcp://host:port" },
+        { "", "tcp://host:port" },
+        { "tcp://", "host:port" },
+        { "tcp://localhost", "host:port" },
+        { "tcp://:5", "host:port" },
+        { "tcp://h:0", "1..65535" },
+        { "tcp://h:65536", "1..65535" },
+        { "tcp://h:5x", "1..65535" },
+        { "tcp://h:-5", "1..65535" },
+        { "tcp://::1:5", "[address]:port" },
+        { "tcp://[::1:5", "host:port" },
+        { "file://", "path" },
+        { "memory://", "name" },
+    };
+    struct tenrec_store *s = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_int_equal(tenrec_store_open(bad[i][0], 1000, &s, &err), TENREC_EINVAL);
+        assert_text_has(err.text, bad[i][1]);
+        assert_null(s);
+    }
+}
+
+static void client_names_a_host_that_is_unknown(void **state)
+{
+    struct tenrec_store *s = NULL;
+    tenrec_status st = tenrec_store_open("tcp://no-such-host.invalid:5", 200, &s, &err);
+
+    (void)state;
+    assert_true(st == TENREC_ECONNECT || st == TENREC_ETIMEDOUT);
+    assert_text_has(err.text, "no-such-host.invalid");
+}
+
+static void client_gives_up_on_a_silent_listener(void **state)
+{
+    struct tenrec_store *s = NULL;
+    uint16_t port;
+    int fd = listen_here(&port);
+
+    (void)state;
+    assert_int_equal(tenrec_store_open(url_of(port), 150, &s, &err), TENREC_EPROTOCOL);
+    assert_text_has(err.text, "does not answer");
+    close(fd);
+}
+
+struct talker {
+    int fd;
+    const char *says;
+};
+
+/* Greets whoever comes, as a mail server does, and closes. */
+static void *talk(void *arg)
+{
+    struct talker *t = arg;
+    int c;
+
+    while ((c = accept(t->fd, NULL, NULL)) >= 0) {
+        (void)!send(c, t->says, strlen(t->says), MSG_NOSIGNAL);
+        close(c);
+    }
+    return NULL;
+}
+
+static void client_refuses_a_server_of_something_else(void **state)
+{
+    struct talker t = { .says = "220 mail.example ESMTP" };
+    struct tenrec_store *s = NULL;
+    pthread_t thread;
+    uint16_t port;
+
+    (void)state;
+    t.fd = listen_here(&port);
+    assert_int_equal(pthread_create(&thread, NULL, talk, &t), 0);
+    assert_int_equal(tenrec_store_open(url_of(port), TEST_MS, &s, &err), TENREC_EPROTOCOL);
+    shutdown(t.fd, SHUT_RDWR);
+    pthread_join(thread, NULL);
+    close(t.fd);
+}
+
+struct waiter {
+    struct tenrec_store *s;
+    pthread_t thread;
+    tenrec_status st;
+    tenrec_error err;
+};
+
+static void *wait_for_nothing(void *arg)
+{
+    struct waiter *w = arg;
+    const char *key = "never";
+
+    w->st = tenrec_store_wait(w->s, &key, 1, TEST_MS, &w->err);
+    return NULL;
+}
+
+/* Long before its deadline. */
+static void client_wait_ends_when_server_goes_away(void **state)
+{
+    struct tenrec_store_server *server;
+    struct waiter w = { 0 };
+    struct tenrec_store *s;
+    uint64_t start_ns;
+    uint16_t port;
+
+    (void)state;
+    assert_status(tenrec_store_serve("127.0.0.1", 0, &server, &port, &err), &err);
+    assert_status(tenrec_store_open(url_of(port), TEST_MS, &s, &err), &err);
+    w.s = s;
+    start_ns = clock_now_ns();
+    assert_int_equal(pthread_create(&w.thread, NULL, wait_for_nothing, &w), 0);
+    /* Whether the wait has begun or not: it must end. */
+    tenrec_store_server_drop(server);
+    pthread_join(w.thread, NULL);
+    assert_int_equal(w.st, TENREC_EPEER_LOST);
+    assert_text_has(w.err.text, "127.0.0.1");
+    assert_true(clock_now_ns() - start_ns < (uint64_t)TEST_MS * 1000000u);
+    assert_int_equal(tenrec_store_set(s, "k", "", 0, TEST_MS, &err), TENREC_EPEER_LOST);
+    assert_text_has(err.text, "tcp store 127.0.0.1");
+    tenrec_store_drop(s);
+}
+
+static void client_works_again_when_server_came_back(void **state)
+{
+    struct tenrec_store_server *server;
+    struct tenrec_store *s;
+    uint16_t port;
+
+    (void)state;
+    assert_status(tenrec_store_serve("127.0.0.1", 0, &server, &port, &err), &err);
+    assert_status(tenrec_store_open(url_of(port), TEST_MS, &s, &err), &err);
+    assert_status(tenrec_store_set(s, "k", "", 0, TEST_MS, &err), &err);
+    tenrec_store_server_drop(server);
+    assert_status(tenrec_store_serve("127.0.0.1", port, &server, NULL, &err), &err);
+    assert_status(tenrec_store_set(s, "k", "", 0, TEST_MS, &err), &err);
+    tenrec_store_drop(s);
+    tenrec_store_server_drop(server);
+}
+
+/* A server in the middle that takes requests and loses all answers. */
+static void *swallow(void *arg)
+{
+    struct talker *t = arg;
+    char sink[256];
+    int c = accept(t->fd, NULL, NULL);
+
+    (void)!recv(c, sink, 10, MSG_WAITALL);
+    (void)!send(c, "\xff\xff\xff\xff", 4, MSG_NOSIGNAL); /* the ping is answered */
+    while (recv(c, sink, sizeof sink, 0) > 0)
+        ;
+    close(c);
+    return NULL;
+}
+
+static void client_reports_a_store_that_went_silent(void **state)
+{
+    struct talker t = { 0 };
+    struct tenrec_store *s;
+    pthread_t thread;
+    uint16_t port;
+    void *data = NULL;
+
+    (void)state;
+    t.fd = listen_here(&port);
+    assert_int_equal(pthread_create(&thread, NULL, swallow, &t), 0);
+    assert_status(tenrec_store_open(url_of(port), TEST_MS, &s, &err), &err);
+    assert_int_equal(tenrec_store_get(s, "k", 20, &data, NULL, &err), TENREC_EPEER_LOST);
+    assert_text_has(err.text, "\"/k\"");
+    assert_text_has(err.text, "no answer");
+    pthread_join(thread, NULL);
+    close(t.fd);
+    tenrec_store_drop(s);
+}
+
+#define N_THREADS 32
+#define N_ROUNDS 20
+
+struct worker {
+    struct tenrec_store *s;
+    int index;
+    bool good;
+};
+
+/* Waits for its neighbour's key of the round before setting its own. */
+static void *chain(void *arg)
+{
+    struct worker *w = arg;
+    tenrec_error e;
+    void *data;
+    char key[32];
+
+    w->good = true;
+    for (int i = 0; i < N_ROUNDS && w->good; i++) {
+        snprintf(key, sizeof key, "%d/%d", i, w->index);
+        w->good = tenrec_store_set(w->s, key, key, strlen(key), TEST_MS, &e) == TENREC_OK;
+        snprintf(key, sizeof key, "%d/%d", i, (w->index + 1) % N_THREADS);
+        if (w->good && tenrec_store_get(w->s, key, TEST_MS, &data, NULL, &e) == TENREC_OK) {
+            w->good = strcmp(data, key) == 0;
+            free(data);
+        } else {
+            w->good = false;
+        }
+    }
+    return NULL;
+}
+
+static void client_serves_many_threads_on_one_store(void **state)
+{
+    struct tenrec_store_server *server;
+    struct worker w[N_THREADS];
+    pthread_t thread[N_THREADS];
+    struct tenrec_store *s;
+    uint16_t port;
+
+    (void)state;
+    assert_status(tenrec_store_serve("127.0.0.1", 0, &server, &port, &err), &err);
+    assert_status(tenrec_store_open(url_of(port), TEST_MS, &s, &err), &err);
+    for (int i = 0; i < N_THREADS; i++) {
+        w[i] = (struct worker){ .s = s, .index = i };
+        assert_int_equal(pthread_create(&thread[i], NULL, chain, &w[i]), 0);
+    }
+    for (int i = 0; i < N_THREADS; i++)
+        pthread_join(thread[i], NULL);
+    for (int i = 0; i < N_THREADS; i++)
+        assert_true(w[i].good);
+    tenrec_store_drop(s);
+    tenrec_store_server_drop(server);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(client_names_address_and_reason_when_nobody_listens),
+        cmocka_unit_test(client_connects_when_server_starts_later),
+        cmocka_unit_test(client_refuses_what_is_no_url),
+        cmocka_unit_test(client_names_a_host_that_is_unknown),
+        cmocka_unit_test(client_gives_up_on_a_silent_listener),
+        cmocka_unit_test(client_refuses_a_server_of_something_else),
+        cmocka_unit_test(client_wait_ends_when_server_goes_away),
+        cmocka_unit_test(client_works_again_when_server_came_back),
+        cmocka_unit_test(client_reports_a_store_that_went_silent),
+        cmocka_unit_test(client_serves_many_threads_on_one_store),
+    };
+
+    return cmocka_run_group_tests_name("store_client", tests, NULL, NULL);
+}

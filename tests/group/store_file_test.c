@@ -1,0 +1,205 @@
+/* The file store's format, byte by byte, and what it does with files that are
+ * damaged, removed or locked. */
+#include "test_store.h"
+
+#include "base/clock.h"
+#include "group/store.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+static tenrec_error err;
+static char dir[64], path[96], url[112];
+
+static int make_dir(void **state)
+{
+    (void)state;
+    snprintf(dir, sizeof dir, "/tmp/tenrec-file-XXXXXX");
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/store", dir);
+    snprintf(url, sizeof url, "file://%s", path);
+    return 0;
+}
+
+static int drop_dir(void **state)
+{
+    (void)state;
+    unlink(path);
+    rmdir(dir);
+    return 0;
+}
+
+static void put_file(const void *data, size_t len, int flags)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | flags, 0644);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, data, len), len);
+    close(fd);
+}
+
+static void file_is(const void *data, size_t len)
+{
+    char got[256];
+    int fd = open(path, O_RDONLY);
+
+    assert_int_equal(read(fd, got, sizeof got), len);
+    assert_memory_equal(got, data, len);
+    close(fd);
+}
+
+static bool is_there(void)
+{
+    return access(path, F_OK) == 0;
+}
+
+static struct tenrec_store *open_it(void)
+{
+    struct tenrec_store *s;
+
+    assert_status(tenrec_store_open(url, TEST_MS, &s, &err), &err);
+    return s;
+}
+
+static void holds(struct tenrec_store *s, const char *key, const char *value)
+{
+    void *data;
+
+    assert_status(tenrec_store_get(s, key, TEST_MS, &data, NULL, &err), &err);
+    assert_string_equal(data, value);
+    free(data);
+}
+
+/* What torch 1.13 wrote, captured; with our own records between. */
+#define A_V "\2\0\0\0/a\2\0\0\0v\0"
+#define B_TB "\2\0\0\0/b\2\0\0\0tb"
+#define C_4                                                                                        \
+    "\2\0\0\0/c\1\0\0\0"                                                                           \
+    "4"
+#define DEL_B "\3\0\0\0-/b\0\0\0\0"
+
+static void file_writes_the_records_of_torch(void **state)
+{
+    struct tenrec_store *s = open_it();
+
+    (void)state;
+    assert_status(tenrec_store_set(s, "a", "v", 2, TEST_MS, &err), &err);
+    assert_status(tenrec_store_set(s, "b", "tb", 2, TEST_MS, &err), &err);
+    assert_status(tenrec_store_add(s, "c", 4, TEST_MS, NULL, &err), &err);
+    assert_status(tenrec_store_delete(s, "b", TEST_MS, NULL, &err), &err);
+    file_is(A_V B_TB C_4 DEL_B, sizeof(A_V B_TB C_4 DEL_B) - 1);
+    tenrec_store_drop(s);
+    assert_true(is_there()); /* nobody said how many share it */
+}
+
+static void file_reads_what_others_append(void **state)
+{
+    struct tenrec_store *s;
+    const char *b = "b";
+    bool there;
+
+    (void)state;
+    put_file(A_V B_TB, sizeof(A_V B_TB) - 1, 0);
+    s = open_it();
+    holds(s, "a", "v");
+    holds(s, "b", "tb");
+    put_file(C_4 DEL_B, sizeof(C_4 DEL_B) - 1, O_APPEND);
+    holds(s, "c", "4");
+    assert_status(tenrec_store_check(s, &b, 1, TEST_MS, &there, &err), &err);
+    assert_false(there);
+    tenrec_store_drop(s);
+}
+
+static void file_refuses_a_damaged_file(void **state)
+{
+    struct tenrec_store *s = NULL;
+
+    (void)state;
+    put_file("these are no records", 20, 0);
+    assert_int_equal(tenrec_store_open(url, TEST_MS, &s, &err), TENREC_EPROTOCOL);
+    assert_text_has(err.text, path);
+    assert_text_has(err.text, "byte 0");
+}
+
+static void file_starts_anew_when_the_file_was_removed(void **state)
+{
+    struct tenrec_store *s = open_it();
+    const char *a = "a";
+    bool there;
+
+    (void)state;
+    assert_status(tenrec_store_set(s, "a", "1", 1, TEST_MS, &err), &err);
+    unlink(path);
+    assert_status(tenrec_store_check(s, &a, 1, TEST_MS, &there, &err), &err);
+    assert_false(there);
+    assert_status(tenrec_store_set(s, "b", "2", 1, TEST_MS, &err), &err);
+    assert_status(tenrec_store_check(s, &a, 1, TEST_MS, &there, &err), &err);
+    assert_false(there);
+    holds(s, "b", "2");
+    tenrec_store_drop(s);
+}
+
+static void file_call_ends_when_another_keeps_the_lock(void **state)
+{
+    struct tenrec_store *s = open_it();
+    int fd = open(path, O_RDWR);
+
+    (void)state;
+    assert_int_equal(flock(fd, LOCK_EX), 0);
+    assert_int_equal(tenrec_store_set(s, "a", "", 0, 10, &err), TENREC_EPEER_LOST);
+    assert_text_has(err.text, "locked");
+    close(fd);
+    assert_status(tenrec_store_set(s, "a", "", 0, TEST_MS, &err), &err);
+    tenrec_store_drop(s);
+}
+
+static void file_is_removed_by_the_last_of_its_workers(void **state)
+{
+    struct tenrec_store *a, *b, *again;
+
+    (void)state;
+    assert_status(store_file_open(path, 2, CLOCK_NEVER, &a, &err), &err);
+    assert_status(store_file_open(path, 2, CLOCK_NEVER, &b, &err), &err);
+    tenrec_store_drop(a);
+    assert_true(is_there());
+    /* Who comes back before the others are gone keeps it. */
+    assert_status(store_file_open(path, 2, CLOCK_NEVER, &again, &err), &err);
+    tenrec_store_drop(b);
+    assert_true(is_there());
+    tenrec_store_drop(again);
+    assert_false(is_there());
+}
+
+static void file_refuses_what_is_no_file(void **state)
+{
+    struct tenrec_store *s = NULL;
+
+    (void)state;
+    assert_int_equal(tenrec_store_open("file:///tmp", TEST_MS, &s, &err), TENREC_EOS);
+    assert_text_has(err.text, "/tmp");
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(tenrec_store_open(url, TEST_MS, &s, &err), TENREC_EINVAL);
+    assert_text_has(err.text, "regular");
+    assert_int_equal(tenrec_store_open("file:///no/such/dir/x", TEST_MS, &s, &err), TENREC_EOS);
+    assert_text_has(err.text, "/no/such/dir/x");
+    unlink(path);
+    assert_int_equal(symlink("/etc/passwd", path), 0);
+    assert_int_equal(tenrec_store_open(url, TEST_MS, &s, &err), TENREC_EOS);
+}
+
+int main(void)
+{
+#define CASE(f) cmocka_unit_test_setup_teardown(f, make_dir, drop_dir)
+    const struct CMUnitTest tests[] = {
+        CASE(file_writes_the_records_of_torch),
+        CASE(file_reads_what_others_append),
+        CASE(file_refuses_a_damaged_file),
+        CASE(file_starts_anew_when_the_file_was_removed),
+        CASE(file_call_ends_when_another_keeps_the_lock),
+        CASE(file_is_removed_by_the_last_of_its_workers),
+        CASE(file_refuses_what_is_no_file),
+    };
+
+    return cmocka_run_group_tests_name("store_file", tests, NULL, NULL);
+}
