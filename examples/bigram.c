@@ -63,6 +63,24 @@ static struct tenrec_tensor *matrix_new(void)
     return t;
 }
 
+/* Sums up how many faults each worker has met. */
+static bool add_faults(struct tenrec_worker *w, int64_t mine, int64_t *ret)
+{
+    const struct tenrec_value value = tenrec_int(mine);
+    struct tenrec_value *all;
+    tenrec_error err;
+
+    if (tenrec_all_gather(w, &value, NULL, 0, TENREC_TIMEOUT_DEFAULT, &all, &err)) {
+        complain("cannot gather", &err);
+        return false;
+    }
+    *ret = 0;
+    for (uint64_t i = 0; i < all->n; i++)
+        *ret += all->u.map[i].value.u.integer;
+    tenrec_value_drop(all);
+    return true;
+}
+
 /* ---- the server: functions that trainers call ------------------------------------ */
 
 struct server {
@@ -79,8 +97,6 @@ struct server {
     size_t trainers;                          /* 0 until the group has met */
     struct tenrec_call *pushed[TRAINERS_MAX]; /* in this step; they wait for it */
     size_t n_pushed;
-    size_t finished; /* trainers that are through */
-    int64_t faults;  /* that they met */
 };
 
 /* pull(step): the logits. */
@@ -169,24 +185,6 @@ static tenrec_status push(struct tenrec_call *call, void *arg, tenrec_error *err
     return TENREC_OK;
 }
 
-/* finish(faults): the caller pushes no more. */
-static tenrec_status finish(struct tenrec_call *call, void *arg, tenrec_error *err)
-{
-    struct server *s = arg;
-    int64_t faults;
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(call, &n);
-
-    if (tenrec_values_get(args, n, err, "i", &faults))
-        return TENREC_EINVAL;
-    pthread_mutex_lock(&s->lock);
-    s->finished++;
-    s->faults += faults;
-    pthread_cond_broadcast(&s->moved);
-    pthread_mutex_unlock(&s->lock);
-    return TENREC_OK;
-}
-
 /* ---- the server: what it shows ------------------------------------------------------- */
 
 static void show_bar(int step, int steps, double loss)
@@ -212,13 +210,13 @@ static void show_progress(int step, int steps, double loss)
     fflush(stdout);
 }
 
-/* Shows each step until the trainers are through. False when nothing moved. */
+/* Shows each step until the last one is taken. False when nothing moved. */
 static bool watch(struct server *s)
 {
     int shown = 0, error = 0;
 
     pthread_mutex_lock(&s->lock);
-    while (error == 0 && (s->finished < s->trainers || shown < s->step)) {
+    while (error == 0 && shown < s->steps) {
         struct timespec until;
 
         if (shown < s->step) {
@@ -247,7 +245,8 @@ static void keep_backend(void *arg, const char *key, const char *value)
 }
 
 /* Compares with what counting gives, and prints the last line. */
-static int judge(struct tenrec_worker *w, struct server *s, const struct text *t, double seconds)
+static int judge(struct tenrec_worker *w, const struct server *s, const struct text *t,
+                 int64_t faults, double seconds)
 {
     char backend[TENREC_NAME_MAX + 1] = "?";
     double *count = calloc(CELLS, sizeof *count), p, q, pairs;
@@ -261,8 +260,8 @@ static int judge(struct tenrec_worker *w, struct server *s, const struct text *t
     q = bigram_optimum(count);
     free(count);
     tenrec_worker_debug_info(w, keep_backend, backend);
-    if (s->faults)
-        printf("bigram: %" PRId64 " faults injected, each send was tried again\n", s->faults);
+    if (faults)
+        printf("bigram: %" PRId64 " faults injected, each send was tried again\n", faults);
     printf("bigram: perplexity %.4f (optimum %.4f), %zu workers, backend %s, %d steps, %.1f s\n", p,
            q, s->trainers + 1, backend, s->step, seconds);
     fflush(stdout);
@@ -275,6 +274,7 @@ static int judge(struct tenrec_worker *w, struct server *s, const struct text *t
 static int serve(struct tenrec_worker *w, struct server *s, const struct text *t, size_t trainers)
 {
     const double begin = now_s();
+    int64_t faults;
 
     printf("bigram: %zu characters, %zu trainers, logits %d x %d\n", t->n, trainers, SYMBOLS,
            SYMBOLS);
@@ -282,7 +282,9 @@ static int serve(struct tenrec_worker *w, struct server *s, const struct text *t
     s->trainers = trainers;
     pthread_cond_broadcast(&s->moved);
     pthread_mutex_unlock(&s->lock);
-    return watch(s) ? judge(w, s, t, now_s() - begin) : 1;
+    if (!watch(s) || !add_faults(w, 0, &faults))
+        return 1;
+    return judge(w, s, t, faults, now_s() - begin);
 }
 
 /* ---- a trainer --------------------------------------------------------------------- */
@@ -344,9 +346,9 @@ static int train(struct tenrec_worker *w, const struct text *text, size_t part, 
     double *count = calloc(CELLS, sizeof *count);
     struct trainer t = { .w = w };
     struct tenrec_worker_info server;
-    struct tenrec_value faults;
     tenrec_status status;
     tenrec_error err;
+    int64_t faults;
     size_t pairs;
 
     if (!logits || !count) {
@@ -361,12 +363,11 @@ static int train(struct tenrec_worker *w, const struct text *text, size_t part, 
     t.server = server.name;
     for (int step = 0; step < steps && status == TENREC_OK; step++)
         status = train_step(&t, step, pairs, count, logits, &err);
-    faults = tenrec_int(t.faults);
-    if (status == TENREC_OK)
-        status = ask(&t, "finish", &faults, 1, NULL, &err);
     tenrec_tensor_drop(logits);
     free(count);
-    return status == TENREC_OK ? 0 : complain("training stopped", &err);
+    if (status)
+        return complain("training stopped", &err);
+    return add_faults(w, t.faults, &faults) ? 0 : 1;
 }
 
 /* ---- both ------------------------------------------------------------------------------ */
@@ -398,17 +399,6 @@ static int read_arguments(int argc, char **argv, int *ret_steps)
     return i;
 }
 
-static tenrec_status register_all(struct tenrec_worker *w, struct server *s, tenrec_error *err)
-{
-    tenrec_status status = tenrec_register_function(w, "pull", pull, s, TENREC_INLINE, err);
-
-    if (status == TENREC_OK)
-        status = tenrec_register_function(w, "push", push, s, TENREC_LATER, err);
-    if (status == TENREC_OK)
-        status = tenrec_register_function(w, "finish", finish, s, TENREC_INLINE, err);
-    return status;
-}
-
 static int work(struct tenrec_worker *w, struct server *s, const struct text *text)
 {
     struct tenrec_worker_info me;
@@ -418,8 +408,10 @@ static int work(struct tenrec_worker *w, struct server *s, const struct text *te
 
     /* Every worker offers the functions, only those of worker 0 are called:
      * which one we are is known after init. */
-    if (register_all(w, s, &err) || tenrec_init_rpc(w, &err) ||
-        tenrec_get_worker_info(w, NULL, &me, &err) || tenrec_get_worker_infos(w, NULL, 0, &n, &err))
+    if (tenrec_register_function(w, "pull", pull, s, TENREC_INLINE, &err) ||
+        tenrec_register_function(w, "push", push, s, TENREC_LATER, &err) ||
+        tenrec_init_rpc(w, &err) || tenrec_get_worker_info(w, NULL, &me, &err) ||
+        tenrec_get_worker_infos(w, NULL, 0, &n, &err))
         return complain("cannot join", &err);
     if (n < 2 || n > TRAINERS_MAX + 1) {
         fprintf(stderr, "bigram: %zu workers, expected 2 to %d\n", n, TRAINERS_MAX + 1);

@@ -144,6 +144,7 @@ void tenrec_worker_debug_info(struct tenrec_worker *w, tenrec_sink_fn *sink, voi
     push(sink, arg, "pool.idle_threads", pool.idle);
     push(sink, arg, "pool.blocked_threads", pool.blocked);
     push(sink, arg, "pool.queued", pool.queued);
+    sink(arg, "worker.backend", chain_name(w->chain, 0));
     chain_debug_info(w->chain, sink, arg);
     worker_leave(w);
 }
