@@ -1,0 +1,132 @@
+/* The mathematics of the bigram example. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bigram_model.h"
+
+static double counts[CELLS], parts[CELLS];
+static float logits[CELLS], gradient[CELLS];
+static struct adam adam;
+
+static unsigned char abac[] = { 1, 2, 1, 3, 1, 2, 2, 127, 0, 1, 3 };
+
+static int clear(void **state)
+{
+    (void)state;
+    memset(counts, 0, sizeof counts);
+    memset(parts, 0, sizeof parts);
+    memset(logits, 0, sizeof logits);
+    memset(&adam, 0, sizeof adam);
+    return 0;
+}
+
+static struct text sample(void)
+{
+    return (struct text){ abac, sizeof abac };
+}
+
+static void bigram_parts_make_the_whole_for_any_number_of_them(void **state)
+{
+    const struct text t = sample();
+
+    (void)state;
+    assert_int_equal(text_count(&t, 0, 1, counts), sizeof abac - 1);
+    for (size_t n = 1; n < 14; n++) {
+        size_t pairs = 0;
+
+        memset(parts, 0, sizeof parts);
+        for (size_t i = 0; i < n; i++)
+            pairs += text_count(&t, i, n, parts);
+        assert_int_equal(pairs, sizeof abac - 1);
+        assert_memory_equal(parts, counts, sizeof counts);
+    }
+}
+
+static void bigram_loss_is_that_of_128_equal_ones_when_logits_are_zero(void **state)
+{
+    const struct text t = sample();
+    double pairs = (double)text_count(&t, 0, 1, counts);
+
+    (void)state;
+    assert_true(fabs(bigram_loss(counts, logits, NULL) / pairs - log(128)) < 1e-12);
+}
+
+static void bigram_gradient_is_the_slope_of_the_loss(void **state)
+{
+    const struct text t = sample();
+    const float h = 1.0F / 1024;
+
+    (void)state;
+    text_count(&t, 0, 1, counts);
+    for (size_t i = 0; i < CELLS; i++)
+        logits[i] = (float)(i * 7919 % 64) / 16 - 2;
+    bigram_loss(counts, logits, gradient);
+    for (size_t i = 0; i < 4 * (size_t)SYMBOLS; i += 3) {
+        const float here = logits[i];
+        double slope;
+
+        logits[i] = here + h;
+        slope = bigram_loss(counts, logits, NULL);
+        logits[i] = here - h;
+        slope = (slope - bigram_loss(counts, logits, NULL)) / (2 * (double)h);
+        logits[i] = here;
+        assert_true(fabs(slope - (double)gradient[i]) < 1e-4);
+    }
+}
+
+static void bigram_optimum_is_one_when_each_character_has_one_successor(void **state)
+{
+    unsigned char abab[] = { 1, 2, 1, 2, 1 };
+    const struct text t = { abab, sizeof abab };
+
+    (void)state;
+    text_count(&t, 0, 1, counts);
+    assert_true(fabs(bigram_optimum(counts) - 1) < 1e-12);
+}
+
+static void bigram_optimum_is_two_when_two_successors_are_as_likely(void **state)
+{
+    (void)state;
+    counts[5] = counts[6] = 10;
+    assert_true(fabs(bigram_optimum(counts) - 2) < 1e-12);
+}
+
+static void bigram_training_comes_close_to_the_optimum(void **state)
+{
+    static double slope[CELLS];
+    const struct text t = sample();
+    double pairs = (double)text_count(&t, 0, 1, counts), perplexity;
+
+    (void)state;
+    for (int step = 0; step < 200; step++) {
+        bigram_loss(counts, logits, gradient);
+        for (size_t i = 0; i < CELLS; i++)
+            slope[i] = (double)gradient[i] / pairs;
+        adam_step(&adam, 200, slope, logits);
+    }
+    perplexity = exp(bigram_loss(counts, logits, NULL) / pairs);
+    assert_true(perplexity >= bigram_optimum(counts));
+    assert_true(perplexity < bigram_optimum(counts) * 1.001);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(bigram_parts_make_the_whole_for_any_number_of_them, clear),
+        cmocka_unit_test_setup(bigram_loss_is_that_of_128_equal_ones_when_logits_are_zero, clear),
+        cmocka_unit_test_setup(bigram_gradient_is_the_slope_of_the_loss, clear),
+        cmocka_unit_test_setup(bigram_optimum_is_one_when_each_character_has_one_successor, clear),
+        cmocka_unit_test_setup(bigram_optimum_is_two_when_two_successors_are_as_likely, clear),
+        cmocka_unit_test_setup(bigram_training_comes_close_to_the_optimum, clear),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

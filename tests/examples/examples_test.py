@@ -1,0 +1,83 @@
+"""examples_test.py TENREC BIGRAM HELLO - the examples do what they say, with
+real processes, on each shipped backend.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TENREC, BIGRAM, HELLO = sys.argv[1:]
+LAST = re.compile(r"\[0\] bigram: perplexity (\S+) \(optimum (\S+)\), (\d+) workers, backend (\S+), "
+                  r"(\d+) steps, \S+ s$")
+results = []
+
+
+def run(workers, *program, backend="tensorpipe"):
+    env = {**os.environ, "TENREC_BACKEND": backend}
+    done = subprocess.run([TENREC, "run", "-n", str(workers), "--config", f"{ROOT}/config/default.yaml", "--",
+                           *program], env=env, capture_output=True, text=True, errors="replace",
+                          timeout=100, check=False)
+    return done.returncode, done.stdout.splitlines(), done.stderr
+
+
+def case(name, problem):
+    results.append(not problem)
+    print(f"{'not ok' if problem else 'ok'} {len(results)} - {name}")
+    for line in str(problem or "").splitlines():
+        print(f"# {line}")
+    sys.stdout.flush()
+
+
+def bigram(workers, backend, *args):
+    """What is wrong with such a run, and its lines."""
+    code, lines, errors = run(workers, BIGRAM, *args, backend=backend)
+    last = LAST.match(lines[-1]) if lines else None
+    if code or not last:
+        return f"exit status {code}, last line {lines[-1:]}\n{errors}", lines
+    p, q = float(last[1]), float(last[2])
+    if not q <= p <= q * 1.01:
+        return f"{p} is not within 1 % of {q}", lines
+    if (last[3], last[4]) != (str(workers), backend):
+        return f"last line says {last[3]} workers on {last[4]}", lines
+    return None, lines
+
+
+def losses(lines):
+    return [float(m[1]) for m in map(re.compile(r"loss (\d+\.\d+)").search, lines) if m]
+
+
+code, lines, errors = run(2, HELLO)
+case("examples_hello_adds", None if (code, lines) == (0, ["[0] 2 + 3 = 5"]) else f"{code} {lines}\n{errors}")
+
+problem, lines = bigram(4, "tensorpipe")
+case("examples_bigram_comes_within_a_percent_of_counting", problem)
+falling = losses(lines)
+case("examples_bigram_prints_a_loss_that_falls_from_that_of_zero_logits",
+     None if len(falling) > 5 and falling[0] == 4.852 and falling == sorted(falling, reverse=True)
+     else falling)
+
+problem, lines = bigram(4, "faulty")
+case("examples_bigram_comes_as_close_when_sends_are_made_to_fail", problem)
+# 3 trainers, 200 steps, a pull and a push in each, of which 3 sends fail.
+case("examples_bigram_counts_the_faults",
+     None if "[0] bigram: 3600 faults injected, each send was tried again" in lines else lines)
+
+with tempfile.NamedTemporaryFile(suffix=".txt") as f:
+    f.write("ein Text: äöü, 文字\n".encode() * 20 + bytes(range(256)))
+    f.flush()
+    problem, _ = bigram(2, "tensorpipe", f.name)
+    case("examples_bigram_takes_any_bytes", problem)
+
+code, lines, errors = run(2, BIGRAM, "--steps", "2")
+case("examples_bigram_fails_when_it_does_not_come_close",
+     None if code == 1 and "not within 1 %" in errors else f"{code} {lines}\n{errors}")
+code, lines, errors = run(1, BIGRAM)
+case("examples_bigram_refuses_to_run_alone",
+     None if code == 2 and "expected 2 to 256" in errors else f"{code} {lines}\n{errors}")
+code, lines, errors = run(2, BIGRAM, "/does/not/exist")
+case("examples_bigram_names_a_file_that_is_not_there",
+     None if code == 1 and "'/does/not/exist'" in errors else f"{code} {lines}\n{errors}")
+print(f"1..{len(results)}")
+sys.exit(0 if all(results) else 1)
