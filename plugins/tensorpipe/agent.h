@@ -125,12 +125,8 @@ static inline struct peer *agent_peer(struct agent *a, tenrec_peer id)
                                        : NULL;
 }
 
-/* Hands a message to a pipe. Takes it, tells `done` once. */
-void agent_send_on(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done);
-
-/* The end of each send: tells done, releases the message, counts down. */
-void agent_tell(struct agent *a, struct tenrec_msg *msg, struct tenrec_done done,
-                const tenrec_error *err);
+/* Somebody drains, and a pipe has told some of its sends. */
+void agent_told(struct agent *a);
 
 /* The loop has read from `p`: spin there first. */
 void agent_hot(struct agent *a, struct pipe *p);

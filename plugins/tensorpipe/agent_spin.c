@@ -71,22 +71,35 @@ void agent_cool(struct agent *a, struct pipe *p)
     pipe_unref(p);
 }
 
+static bool may_read(struct pipe *p)
+{
+    /* What the host does not accept stays where it is until it says so. */
+    return pipe_state(p) == PIPE_ESTABLISHED && (p->outgoing ? role_free(p) : !p->read.unparsed);
+}
+
 /* True when something was read. */
-static bool try_pipe(struct agent *a, struct pipe *p)
+static bool try_pipe(struct pipe *p)
 {
     enum read_result r;
 
-    if (pipe_state(p) != PIPE_ESTABLISHED || p->read.unparsed)
+    if (!may_read(p))
         return false;
     if (!p->outgoing)
         return pipe_read(p, false) == READ_SOME;
-    /* Who polls it reads it. */
-    if (atomic_load(&p->role.quiet) || !role_try(p))
+    if (!role_try(p))
         return false;
     r = pipe_read(p, false);
     role_leave(p);
-    (void)a;
     return r == READ_SOME;
+}
+
+/* There is none when callers read all that was active lately. */
+static bool any_to_read(struct agent *a)
+{
+    for (unsigned i = 0; i < a->n_hot; i++)
+        if (may_read(a->hot[i]))
+            return true;
+    return false;
 }
 
 /* Reads the hot pipes in turn. True when something came. */
@@ -98,7 +111,7 @@ static bool rounds(struct agent *a)
         unsigned n = round % OTHERS_EVERY == 0 ? a->n_hot : 1;
 
         for (unsigned i = 0; i < n && i < a->n_hot; i++) {
-            if (try_pipe(a, a->hot[i])) {
+            if (try_pipe(a->hot[i])) {
                 came = true;
                 if (i)
                     agent_hot(a, a->hot[i]);
@@ -155,7 +168,7 @@ int agent_spin(void *arg)
 {
     struct agent *a = arg;
 
-    if (!a->n_hot)
+    if (!any_to_read(a))
         return -1;
     return a->progress == PROGRESS_BUSY ? spin_busy(a) : spin_adaptive(a);
 }

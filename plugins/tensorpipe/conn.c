@@ -27,7 +27,6 @@ struct conn *conn_new(struct agent *a, int fd, const union transport_address *pe
     c->source.fd = fd;
     c->source.ready = agent_conn_ready;
     c->peer = *peer;
-    c->last = &c->first;
     c->free_task.run = conn_free;
     return c;
 }

@@ -45,7 +45,7 @@ struct conn {
     size_t cap, pos, end;
 
     /* Writing: under the pipe's lock. */
-    struct segment *first, **last;
+    struct segment *first, *last;
     bool writable;       /* EPOLLOUT came while somebody was writing */
     atomic_bool full;    /* the socket took no more: EPOLLOUT will come */
     atomic_bool writing; /* somebody is in sendmsg, without the lock */

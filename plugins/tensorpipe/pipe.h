@@ -13,6 +13,11 @@
 
 #include "agent.h"
 #include "conn.h"
+#include "plain.h"
+
+#define OUT_DONES 16
+#define OUT_SMALL 4096 /* cap of those that are kept for the next messages */
+#define OUT_SPARES 8
 
 enum pipe_state {
     PIPE_CONNECTING, /* outgoing: until the descriptor connection stands */
@@ -22,24 +27,32 @@ enum pipe_state {
     PIPE_BROKEN,
 };
 
-/* One message, or one object, on its way out. */
+/* What is on its way out: one message or object, or several small messages
+ * whose frames lie one after the other in buf. */
 struct out {
     struct out *next;
-    struct tenrec_msg *msg; /* NULL: an object of the pipe's own */
-    struct tenrec_done done;
+    struct tenrec_msg *msg;  /* released when it is written; NULL: was copied */
     uint64_t charge;         /* counted in pipe->queued */
     uint32_t parts;          /* segments that are not written yet */
     struct segment *tensors; /* owns; NULL without tensors */
     struct segment frames;
-    size_t cap; /* of buf */
+    size_t cap, len; /* of buf; others may be appended up to cap */
+    bool open;       /* further small messages may be appended */
+    unsigned n_done;
+    struct tenrec_done done[OUT_DONES]; /* of those whose senders want to know */
     unsigned char buf[];
 };
 
-#define OUT_SMALL 1024 /* cap of those that are kept for the next message */
-#define OUT_SPARES 64
-
 struct out_list {
     struct out *first, **last;
+};
+
+/* Who is to be told, collected under the lock and told without it. */
+struct told {
+    unsigned n_done, n_msg;
+    struct tenrec_done done[2 * OUT_DONES];
+    struct tenrec_msg *msg[8];
+    struct out_list rest; /* what did not fit */
 };
 
 /* The message that is being read. */
@@ -74,12 +87,12 @@ struct waiter {
 
 struct role {
     pthread_mutex_t lock;
-    bool taken;
-    bool missed;       /* the loop found it taken: its event is used up */
-    atomic_bool quiet; /* data do not wake the loop; changes under lock */
-    unsigned polls;    /* calls of poll */
-    unsigned seen;     /* of them when the quiet timer last looked */
-    unsigned streak;   /* polls since the last send that nobody waited for */
+    atomic_bool taken;  /* changes under lock */
+    bool missed;        /* the loop found it taken: its event is used up */
+    atomic_bool quiet;  /* data do not wake the loop; changes under lock */
+    unsigned polls;     /* calls of poll */
+    unsigned seen;      /* of them when the quiet timer last looked */
+    atomic_uint streak; /* polls since the last send that nobody waited for */
     struct waiter *waiters;
     struct spin spin; /* of the reader */
 };
@@ -106,7 +119,10 @@ struct pipe {
     struct out_list pending; /* before it is established */
     struct out *spare;
     unsigned n_spare;
-    uint64_t queued;     /* bytes accepted and not written */
+    /* Bytes accepted and not written. Changes under lock, so that plain loads
+     * and stores do; read without it too. */
+    atomic_uint_fast64_t queued;
+    atomic_uint untold;  /* sends whose done was not told */
     bool queue_full;     /* it stopped reading because of that */
     pthread_cond_t room; /* queued went down, or the pipe broke */
     unsigned waiting_for_room;
@@ -178,6 +194,7 @@ struct batch {
     struct pipe *reading;
     unsigned n;
     struct pipe *dirty[8]; /* references */
+    unsigned answered;     /* taken off `unanswered` at the end */
 };
 
 void batch_begin(struct batch *b, struct pipe *reading);
@@ -185,6 +202,8 @@ void batch_end(struct batch *b);
 /* For a thread that is about to wait in the middle of a delivery. */
 void batch_flush_all(void);
 bool batch_running(void);
+/* An answer came on the pipe of this batch. */
+void batch_answered(void);
 /* The pipe whose messages this thread is delivering; NULL. */
 struct pipe *batch_reading(void);
 
@@ -200,6 +219,9 @@ void pipe_read_finish(struct pipe *p);
 
 /* pipe_message.c: parts of a message that is being read */
 
+/* Takes a message without tensors that is all there; false: takes nothing,
+ * because another way suits it. */
+bool message_plain(struct pipe *p, const struct plain *m);
 tenrec_status message_begin(struct pipe *p, const unsigned char *frame, size_t len,
                             tenrec_error *err);
 /* The tensor list is there: asks where the tensors shall go. */
@@ -210,6 +232,12 @@ void message_end(struct pipe *p);
 /* pipe_poll.c */
 
 bool role_try(struct pipe *p);
+/* False when role_try is not worth it now. */
+static inline bool role_free(struct pipe *p)
+{
+    return !atomic_load_explicit(&p->role.taken, memory_order_relaxed) &&
+           !atomic_load_explicit(&p->role.quiet, memory_order_relaxed);
+}
 void role_leave(struct pipe *p);
 /* A request went out: somebody must read the answer. */
 void role_request_sent(struct pipe *p, bool will_poll);

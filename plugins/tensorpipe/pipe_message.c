@@ -49,6 +49,26 @@ static tenrec_status take_tensor(struct pipe *p, struct descriptor *d, uint32_t 
     return TENREC_OK;
 }
 
+bool message_plain(struct pipe *p, const struct plain *m)
+{
+    struct agent *a = p->agent;
+    struct reading *r = &p->read;
+
+    if (m->payload_len > a->options->max_message)
+        return false;
+    r->msg = a->host->msg_new(a->self, m->payload_len, 0);
+    if (!r->msg)
+        return false;
+    r->msg->type = r->type = m->type;
+    r->msg->id = r->id = m->id;
+    r->skipped = false;
+    if (m->payload_len)
+        memcpy(r->msg->payload, m->payload, m->payload_len);
+    conn_consume(p->conn[CONN_DESCRIPTOR], m->len);
+    message_end(p);
+    return true;
+}
+
 tenrec_status message_begin(struct pipe *p, const unsigned char *frame, size_t len,
                             tenrec_error *err)
 {
@@ -165,7 +185,7 @@ static void end_skipped(struct pipe *p)
         return;
     }
     if (is_request(r->type))
-        agent_send_on(p, msg, (struct tenrec_done){ NULL, NULL });
+        pipe_send(p, msg, (struct tenrec_done){ NULL, NULL });
     else
         p->agent->host->deliver_outer(p->agent->self, p->from, msg);
 }
@@ -185,6 +205,8 @@ void message_end(struct pipe *p)
 
     r->msg = NULL;
     agent_count(&a->count.messages_received, 1);
+    if (p->outgoing)
+        batch_answered();
     if (goes_the_wrong_way(p, r->type)) {
         agent_count(&a->count.messages_dropped, 1);
         agent_log(a, TENREC_LOG_WARN, "message 0x%x from %s \"%s\" dropped: %s", r->type,
@@ -194,8 +216,6 @@ void message_end(struct pipe *p)
             msg->release(msg);
         return;
     }
-    if (p->outgoing)
-        atomic_fetch_sub(&p->unanswered, 1);
     if (r->skipped) {
         end_skipped(p);
         return;

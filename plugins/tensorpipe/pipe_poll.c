@@ -17,7 +17,8 @@
 #include <poll.h>
 #include <unistd.h>
 
-#define QUIET_AFTER 2         /* polls in a row that nobody else's send interrupts */
+#define QUIET_AFTER 2         /* polls in a row that nobody else's send interrupts ... */
+#define QUIET_STEPS 4         /* ... or reads in one poll */
 #define BUSY_POLL_NS 2000000u /* progress: busy spins so long before it sleeps */
 #define CLOCK_EVERY 8         /* rounds of spinning between two looks at the clock */
 
@@ -55,7 +56,7 @@ bool role_try(struct pipe *p)
     pthread_mutex_lock(&r->lock);
     mine = !r->taken;
     if (mine)
-        r->taken = true;
+        atomic_store(&r->taken, true);
     else
         r->missed = true;
     pthread_mutex_unlock(&r->lock);
@@ -65,7 +66,7 @@ bool role_try(struct pipe *p)
 void role_leave(struct pipe *p)
 {
     pthread_mutex_lock(&p->role.lock);
-    p->role.taken = false;
+    atomic_store(&p->role.taken, false);
     pass_on(p);
     pthread_mutex_unlock(&p->role.lock);
 }
@@ -109,18 +110,17 @@ void role_wake_waiters(struct pipe *p)
 }
 
 /* Takes the role, or queues up for it. */
-static bool enter(struct pipe *p, struct waiter *me, bool *ret_quieted)
+static bool enter(struct pipe *p, struct waiter *me)
 {
     struct role *r = &p->role;
     bool reader;
 
-    *ret_quieted = false;
     pthread_mutex_lock(&r->lock);
     r->polls++;
     r->streak++;
     reader = !r->taken;
     if (reader) {
-        r->taken = true;
+        atomic_store(&r->taken, true);
     } else {
         struct waiter **at = &r->waiters;
 
@@ -128,12 +128,17 @@ static bool enter(struct pipe *p, struct waiter *me, bool *ret_quieted)
             at = &(*at)->next;
         *at = me;
     }
-    if (reader && r->streak >= QUIET_AFTER && !atomic_load(&r->quiet)) {
-        set_quiet(p, true);
-        *ret_quieted = true;
-    }
     pthread_mutex_unlock(&r->lock);
     return reader;
+}
+
+/* The reader keeps the loop thread asleep from here on. */
+static void quieten(struct pipe *p)
+{
+    pthread_mutex_lock(&p->role.lock);
+    set_quiet(p, true);
+    pthread_mutex_unlock(&p->role.lock);
+    agent_quieted(p->agent);
 }
 
 static void unlink_waiter(struct role *r, struct waiter *me)
@@ -155,7 +160,7 @@ static bool promote(struct pipe *p, struct waiter *me)
     pthread_mutex_lock(&r->lock);
     reader = !r->taken;
     if (reader) {
-        r->taken = true;
+        atomic_store(&r->taken, true);
         unlink_waiter(r, me);
     }
     pthread_mutex_unlock(&r->lock);
@@ -168,7 +173,7 @@ static void leave(struct pipe *p, struct waiter *me, bool reader)
 
     pthread_mutex_lock(&r->lock);
     if (reader)
-        r->taken = false;
+        atomic_store(&r->taken, false);
     else
         unlink_waiter(r, me);
     if (!r->taken)
@@ -200,30 +205,41 @@ static bool await(const struct tenrec_wait *w, int fd, short events)
     return true;
 }
 
-/* Reads without sleeping for a while. True when something came. */
-static bool spin(struct pipe *p, const struct tenrec_wait *w, uint64_t for_ns)
-{
-    struct agent *a = p->agent;
-    uint64_t until = 0;
-    bool came = false;
+/* One poll of the one that reads. */
+struct reader {
+    struct pipe *p;
+    const struct tenrec_wait *w;
+    bool spinning; /* counted in agent->spinners */
+    unsigned steps;
+};
 
-    atomic_fetch_add(&a->spinners, 1);
+static void count_spinner(struct reader *r, bool spinning)
+{
+    if (r->spinning == spinning)
+        return;
+    r->spinning = spinning;
+    atomic_fetch_add(&r->p->agent->spinners, spinning ? 1u : -1u);
+}
+
+/* Reads without sleeping for a while. True when something came. */
+static bool spin(struct reader *r, uint64_t for_ns)
+{
+    const struct tenrec_wait *w = r->w;
+    uint64_t until = 0;
+
+    count_spinner(r, true);
     for (unsigned round = 0;; round++) {
-        if (pipe_read(p, false) != READ_NOTHING || w->done(w->arg)) {
-            came = true;
-            break;
-        }
+        if (pipe_read(r->p, false) != READ_NOTHING || w->done(w->arg))
+            return true;
         if (round % CLOCK_EVERY == CLOCK_EVERY - 1) {
             uint64_t now = now_ns();
 
             if (!until)
                 until = now + for_ns;
             if (now >= until || (w->deadline_ns && now >= w->deadline_ns))
-                break;
+                return false;
         }
     }
-    atomic_fetch_sub(&a->spinners, 1);
-    return came;
 }
 
 /* How long to spin before the next sleep. */
@@ -240,24 +256,28 @@ static uint64_t spin_time(struct agent *a, struct spin *s)
     return 0;
 }
 
-/* One step of the reader. False when the deadline has passed. */
-static bool read_step(struct pipe *p, const struct tenrec_wait *w)
+/* False when the deadline has passed. */
+static bool read_step(struct reader *r)
 {
-    struct agent *a = p->agent;
+    struct pipe *p = r->p;
     struct spin *s = &p->role.spin;
-    uint64_t ns = spin_time(a, s);
+    uint64_t ns = spin_time(p->agent, s);
 
+    if ((p->role.streak >= QUIET_AFTER || ++r->steps >= QUIET_STEPS) &&
+        !atomic_load(&p->role.quiet))
+        quieten(p);
     if (ns) {
-        bool came = spin(p, w, ns);
+        bool came = spin(r, ns);
 
-        if (a->progress == PROGRESS_ADAPTIVE)
+        if (p->agent->progress == PROGRESS_ADAPTIVE)
             spin_ended(s, came);
         if (came)
             return true;
     }
-    if (!await(w, p->conn[p->read.want]->source.fd, POLLIN))
+    count_spinner(r, false);
+    if (!await(r->w, p->conn[p->read.want]->source.fd, POLLIN))
         return false;
-    if (!w->done(w->arg))
+    if (!r->w->done(r->w->arg))
         pipe_read(p, false);
     return true;
 }
@@ -265,22 +285,22 @@ static bool read_step(struct pipe *p, const struct tenrec_wait *w)
 tenrec_status pipe_poll(struct pipe *p, const struct tenrec_wait *w)
 {
     struct waiter me = { .wake_fd = w->wake_fd };
-    bool reader, quieted, in_time = true;
+    struct reader r = { .p = p, .w = w };
+    bool reader, in_time = true;
 
     if (pipe_state(p) != PIPE_ESTABLISHED)
         return TENREC_EUNSUPPORTED;
     batch_flush_all();
-    reader = enter(p, &me, &quieted);
-    if (quieted)
-        agent_quieted(p->agent);
+    reader = enter(p, &me);
     while (in_time && pipe_state(p) == PIPE_ESTABLISHED && !w->done(w->arg)) {
         if (reader)
-            in_time = read_step(p, w);
+            in_time = read_step(&r);
         else
             in_time = await(w, -1, 0);
         if (!reader)
             reader = promote(p, &me);
     }
+    count_spinner(&r, false);
     leave(p, &me, reader);
     /* What waits on a broken pipe is about to fail: the core waits for that. */
     return in_time && !w->done(w->arg) ? TENREC_EUNSUPPORTED : TENREC_OK;

@@ -178,19 +178,27 @@ static void lead_filled(struct reading *r, size_t n)
     }
 }
 
+/* Surely: then the writer has the pipe read again once it is half empty. */
+static bool queue_is_full(struct pipe *p)
+{
+    bool full;
+
+    pthread_mutex_lock(&p->lock);
+    full = atomic_load(&p->queued) > p->agent->options->max_queued_bytes;
+    p->queue_full = full;
+    pthread_mutex_unlock(&p->lock);
+    return full;
+}
+
 /* May the next request be taken? */
 static bool may_go_on(struct pipe *p)
 {
     struct agent *a = p->agent;
-    bool full;
 
     if (p->outgoing)
         return true;
-    pthread_mutex_lock(&p->lock);
-    full = p->queued > a->options->max_queued_bytes;
-    p->queue_full = full;
-    pthread_mutex_unlock(&p->lock);
-    if (full)
+    if (atomic_load_explicit(&p->queued, memory_order_relaxed) > a->options->max_queued_bytes &&
+        queue_is_full(p))
         return false;
     if (a->host->accepts(a->self))
         return true;
@@ -213,6 +221,7 @@ static enum parsed parse(struct pipe *p)
     struct reading *r = &p->read;
     struct conn *c = p->conn[CONN_DESCRIPTOR];
     const unsigned char *body;
+    struct plain plain;
     tenrec_error err;
     enum part part;
     size_t len;
@@ -222,6 +231,12 @@ static enum parsed parse(struct pipe *p)
         r->want = CONN_DESCRIPTOR;
         switch (r->step) {
         case STEP_DESCRIPTOR:
+            if (plain_read(c->buf + c->pos, conn_buffered(c), &plain)) {
+                if (!may_go_on(p))
+                    return PARSED_PAUSED;
+                if (message_plain(p, &plain))
+                    continue;
+            }
             part = whole_frame(p, p->agent->options->max_object, "descriptor", &body, &len);
             if (part != PART_THERE)
                 return parsed_of(part);

@@ -12,9 +12,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define COPY_MAX 4096          /* payloads up to this are copied between their frames */
-#define WRITE_IOV 128          /* buffers in one system call */
-#define BATCH_MAX (256u << 10) /* queued bytes that a batch may gather */
+#define COPY_MAX 4096  /* payloads up to this are copied between their frames */
+#define WRITE_IOV 128  /* buffers in one system call */
+#define BATCH_MAX 4000 /* queued bytes that a batch gathers before it writes */
 
 /* Heads and bodies of type and id, and the head of the payload. */
 #define FIXED_FRAMES (FRAME_HEAD + 4 + FRAME_HEAD + 8 + FRAME_HEAD)
@@ -27,7 +27,7 @@ void batch_begin(struct batch *b, struct pipe *reading)
 {
     b->outer = batch_now;
     b->reading = reading;
-    b->n = 0;
+    b->n = b->answered = 0;
     batch_now = b;
 }
 
@@ -43,7 +43,14 @@ static void batch_flush(struct batch *b)
 void batch_end(struct batch *b)
 {
     batch_now = b->outer;
+    if (b->answered)
+        atomic_fetch_sub(&b->reading->unanswered, b->answered);
     batch_flush(b);
+}
+
+void batch_answered(void)
+{
+    batch_now->answered++;
 }
 
 void batch_flush_all(void)
@@ -81,10 +88,11 @@ static bool batch_add(struct pipe *p)
 
 /* ---- one message ---- */
 
-static void list_init(struct out_list *l)
+static void told_init(struct told *t)
 {
-    l->first = NULL;
-    l->last = &l->first;
+    t->n_done = t->n_msg = 0;
+    t->rest.first = NULL;
+    t->rest.last = &t->rest.first;
 }
 
 static void list_add(struct out_list *l, struct out *o)
@@ -113,8 +121,15 @@ static struct out *out_new(struct pipe *p, size_t need)
     o->next = NULL;
     o->msg = NULL;
     o->tensors = NULL;
-    o->parts = 0;
+    o->parts = 1;
     o->charge = 0;
+    o->len = 0;
+    o->open = false;
+    o->n_done = 0;
+    o->frames.out = o;
+    o->frames.n = 1;
+    o->frames.at = 0;
+    o->frames.iov[0] = (struct iovec){ o->buf, 0 };
     return o;
 }
 
@@ -128,6 +143,12 @@ static void out_free(struct pipe *p, struct out *o)
     } else {
         free(o);
     }
+}
+
+static void queued_add(struct pipe *p, uint64_t n)
+{
+    atomic_store_explicit(&p->queued, atomic_load_explicit(&p->queued, memory_order_relaxed) + n,
+                          memory_order_relaxed);
 }
 
 static uint64_t charge_of(const struct tenrec_msg *msg)
@@ -189,10 +210,8 @@ static unsigned char *put_descriptor(unsigned char *at, const struct tenrec_msg 
     return n ? at + FRAME_HEAD + n : NULL;
 }
 
-static tenrec_status add_tensors(struct out *o, tenrec_error *err)
+static tenrec_status add_tensors(struct out *o, const struct tenrec_msg *msg, tenrec_error *err)
 {
-    const struct tenrec_msg *msg = o->msg;
-
     o->tensors = calloc(msg->n_tensors, sizeof *o->tensors);
     if (!o->tensors)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for %u tensors", msg->n_tensors);
@@ -212,34 +231,38 @@ static tenrec_status add_tensors(struct out *o, tenrec_error *err)
     return TENREC_OK;
 }
 
-/* Makes the frames of msg: one piece, or around a payload that is too large to
- * be copied. Takes nothing on failure. */
-static tenrec_status encode(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done,
-                            struct out **ret, tenrec_error *err)
+static bool is_plain(const struct tenrec_msg *msg)
 {
-    bool copied = msg->payload_len <= COPY_MAX && msg->n_tensors == 0;
+    return msg->n_tensors == 0 && msg->payload_len <= COPY_MAX;
+}
+
+static void add_done(struct pipe *p, struct out *o, struct tenrec_done done)
+{
+    if (!done.fn)
+        return;
+    atomic_fetch_add_explicit(&p->untold, 1, memory_order_relaxed);
+    o->done[o->n_done++] = done;
+}
+
+/* Makes the frames around a payload that is not copied, and around tensors. */
+static tenrec_status encode(struct pipe *p, struct tenrec_msg *msg, struct out **ret,
+                            tenrec_error *err)
+{
     size_t heads = FRAME_HEAD + DESCRIPTOR_MAX(msg->n_tensors) + FIXED_FRAMES;
-    size_t need = heads + (copied ? (size_t)msg->payload_len : 0) + FRAME_HEAD +
-                  TENSORLIST_MAX(msg->n_tensors);
-    size_t list_len = TENSORLIST_EMPTY_LEN;
+    size_t list_len;
     unsigned char *at, *list;
     struct out *o;
-    tenrec_status st = check(p, msg, err);
+    tenrec_status st;
 
-    if (st)
-        return st;
-    o = out_new(p, need);
+    o = out_new(p, heads + FRAME_HEAD + TENSORLIST_MAX(msg->n_tensors));
     if (!o)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a message");
-    o->msg = msg;
-    o->done = done;
-    o->parts = 1;
-    list = o->buf + heads + (copied ? (size_t)msg->payload_len : 0);
+    list = o->buf + heads;
     st = tensorlist_write(list + FRAME_HEAD, TENSORLIST_MAX(msg->n_tensors), msg->tensors,
                           msg->n_tensors, msg->tensor_size, p->capabilities & IDENTITY_ALL_DTYPES,
                           &list_len, err);
     if (!st && msg->n_tensors)
-        st = add_tensors(o, err);
+        st = add_tensors(o, msg, err);
     if (st)
         goto err_out;
     at = put_descriptor(o->buf, msg, list_len);
@@ -249,26 +272,15 @@ static tenrec_status encode(struct pipe *p, struct tenrec_msg *msg, struct tenre
     }
     at = put_fixed_frames(at, msg);
     put_le64(list, list_len);
-    o->frames.out = o;
-    o->frames.at = 0;
-    if (copied) {
-        if (msg->payload_len)
-            memcpy(at, msg->payload, (size_t)msg->payload_len);
-        at += msg->payload_len;
-        memmove(at, list, FRAME_HEAD + list_len);
-        at += FRAME_HEAD + list_len;
-        o->frames.n = 1;
-    } else {
-        o->frames.iov[1] = (struct iovec){ msg->payload, (size_t)msg->payload_len };
-        o->frames.iov[2] = (struct iovec){ list, FRAME_HEAD + list_len };
-        o->frames.n = 3;
-    }
+    o->msg = msg;
     o->frames.iov[0] = (struct iovec){ o->buf, (size_t)(at - o->buf) };
+    o->frames.iov[1] = (struct iovec){ msg->payload, (size_t)msg->payload_len };
+    o->frames.iov[2] = (struct iovec){ list, FRAME_HEAD + list_len };
+    o->frames.n = 3;
     *ret = o;
     return TENREC_OK;
 
 err_out:
-    o->msg = NULL;
     out_free(p, o);
     return st;
 }
@@ -278,8 +290,11 @@ err_out:
 static void append(struct conn *c, struct segment *s)
 {
     s->next = NULL;
-    *c->last = s;
-    c->last = &s->next;
+    if (c->first)
+        c->last->next = s;
+    else
+        c->first = s;
+    c->last = s;
 }
 
 static void enqueue(struct pipe *p, struct out *o)
@@ -292,46 +307,95 @@ static void enqueue(struct pipe *p, struct out *o)
             append(p->conn[CONN_CHANNEL], &o->tensors[i]);
 }
 
-/* The message is written, or will never be: under the lock. */
-static void retire(struct pipe *p, struct out *o, struct out_list *done)
+/* The out that the next small message can join; NULL when there is none. */
+static struct out *open_out(struct pipe *p, size_t need, struct tenrec_done done)
 {
-    p->queued -= o->charge;
+    struct conn *c = p->conn[CONN_DESCRIPTOR];
+    struct out *o = c->first ? c->last->out : NULL;
+
+    if (o && o->open && o->cap - o->len >= need && (!done.fn || o->n_done < OUT_DONES))
+        return o;
+    return NULL;
+}
+
+/* Copies the message behind others, or into an out of its own. */
+static tenrec_status enqueue_plain(struct pipe *p, const struct tenrec_msg *msg,
+                                   struct tenrec_done done, tenrec_error *err)
+{
+    size_t need = plain_len(msg->payload_len);
+    struct out *o = open_out(p, need, done);
+
+    if (!o) {
+        o = out_new(p, need);
+        if (!o)
+            return tenrec_fail(err, TENREC_ENOMEM, "no memory for a message");
+        o->open = true;
+        append(p->conn[CONN_DESCRIPTOR], &o->frames);
+    }
+    plain_write(o->buf + o->len, msg->type, msg->id, msg->payload, msg->payload_len);
+    o->len += need;
+    o->frames.iov[0].iov_len += need;
+    o->charge += need;
+    queued_add(p, need);
+    add_done(p, o, done);
+    return TENREC_OK;
+}
+
+/* All of it is written, or will never be: under the lock. */
+static void retire(struct pipe *p, struct out *o, struct told *t)
+{
+    queued_add(p, -o->charge);
     if (p->waiting_for_room)
         pthread_cond_broadcast(&p->room);
-    if (p->queue_full && p->queued <= p->agent->options->max_queued_bytes / 2) {
+    if (p->queue_full && atomic_load(&p->queued) <= p->agent->options->max_queued_bytes / 2) {
         p->queue_full = false;
         pipe_post(p, &p->read_task);
     }
-    list_add(done, o);
+    if (t->n_done + o->n_done > 2 * OUT_DONES || t->n_msg == 8) {
+        list_add(&t->rest, o);
+        return;
+    }
+    for (unsigned i = 0; i < o->n_done; i++)
+        t->done[t->n_done++] = o->done[i];
+    if (o->msg)
+        t->msg[t->n_msg++] = o->msg;
+    out_free(p, o);
 }
 
-static void segment_written(struct pipe *p, struct segment *s, struct out_list *done)
+static void segment_written(struct pipe *p, struct segment *s, struct told *t)
 {
     if (--s->out->parts == 0)
-        retire(p, s->out, done);
+        retire(p, s->out, t);
 }
 
-/* Tells and frees what retire collected. The messages go without the lock;
- * the memory of small ones is kept under it. */
-static void tell(struct pipe *p, struct out_list *done, const tenrec_error *why)
+/* Tells them, without the lock. */
+static void tell(struct pipe *p, struct told *t, const tenrec_error *why)
 {
+    unsigned n = t->n_done;
     struct out *next;
 
-    for (struct out *o = done->first; o; o = o->next)
-        if (o->msg)
-            agent_tell(p->agent, o->msg, o->done, why);
-    if (!done->first)
-        return;
-    pthread_mutex_lock(&p->lock);
-    for (struct out *o = done->first; o; o = next) {
+    for (unsigned i = 0; i < t->n_done; i++)
+        t->done[i].fn(t->done[i].arg, why);
+    for (unsigned i = 0; i < t->n_msg; i++)
+        t->msg[i]->release(t->msg[i]);
+    for (struct out *o = t->rest.first; o; o = next) {
         next = o->next;
-        out_free(p, o);
+        for (unsigned i = 0; i < o->n_done; i++)
+            o->done[i].fn(o->done[i].arg, why);
+        if (o->msg)
+            o->msg->release(o->msg);
+        n += o->n_done;
+        free(o->tensors);
+        free(o);
     }
-    pthread_mutex_unlock(&p->lock);
+    if (n)
+        atomic_fetch_sub(&p->untold, n);
+    if (atomic_load_explicit(&p->agent->drainers, memory_order_relaxed))
+        agent_told(p->agent);
 }
 
 /* Takes `n` written bytes off the front. */
-static void advance(struct pipe *p, struct conn *c, size_t n, struct out_list *done)
+static void advance(struct pipe *p, struct conn *c, size_t n, struct told *t)
 {
     while (c->first) {
         struct segment *s = c->first;
@@ -344,9 +408,7 @@ static void advance(struct pipe *p, struct conn *c, size_t n, struct out_list *d
             return;
         }
         c->first = s->next;
-        if (!c->first)
-            c->last = &c->first;
-        segment_written(p, s, done);
+        segment_written(p, s, t);
     }
 }
 
@@ -381,7 +443,7 @@ static ssize_t write_some(struct conn *c, struct iovec *iov, unsigned n)
 }
 
 /* With the lock, which it lets go during the system calls. 0 or an errno. */
-static int flush_conn(struct pipe *p, struct conn *c, struct out_list *done)
+static int flush_conn(struct pipe *p, struct conn *c, struct told *t)
 {
     struct iovec iov[WRITE_IOV];
     int e = 0;
@@ -396,13 +458,16 @@ static int flush_conn(struct pipe *p, struct conn *c, struct out_list *done)
 
         c->writable = false;
         pthread_mutex_unlock(&p->lock);
+        /* Counted first: the peer may answer before the call returns. */
+        agent_count(&p->agent->count.sends, 1);
         r = write_some(c, iov, n);
         e = r < 0 ? errno : 0;
+        if (r < 0)
+            agent_count(&p->agent->count.sends, (uint64_t)-1);
         pthread_mutex_lock(&p->lock);
         if (r > 0) {
-            agent_count(&p->agent->count.sends, 1);
             agent_count(&p->agent->count.bytes_sent, (uint64_t)r);
-            advance(p, c, (size_t)r, done);
+            advance(p, c, (size_t)r, t);
         } else if (e != EAGAIN) {
             break;
         }
@@ -418,24 +483,29 @@ static int flush_conn(struct pipe *p, struct conn *c, struct out_list *done)
     return e;
 }
 
-/* Without the lock. */
-void pipe_flush(struct pipe *p)
+/* With the lock, which it lets go. */
+static void flush_unlock(struct pipe *p)
 {
-    struct out_list done;
+    struct told t;
     bool broken;
     int e = 0;
 
-    list_init(&done);
-    pthread_mutex_lock(&p->lock);
+    told_init(&t);
     for (int i = 0; i < CONN_ROLES && !e; i++)
-        e = flush_conn(p, p->conn[i], &done);
+        e = flush_conn(p, p->conn[i], &t);
     broken = pipe_state(p) == PIPE_BROKEN;
     pthread_mutex_unlock(&p->lock);
-    tell(p, &done, NULL);
+    tell(p, &t, NULL);
     if (e)
         pipe_failf(p, TENREC_EPEER_LOST, e, "connection lost");
     if (broken)
         pipe_fail_queue(p);
+}
+
+void pipe_flush(struct pipe *p)
+{
+    pthread_mutex_lock(&p->lock);
+    flush_unlock(p);
 }
 
 void pipe_writable(struct pipe *p, struct conn *c)
@@ -466,10 +536,12 @@ static bool wants_answer(const struct tenrec_msg *msg)
 
 static bool has_room(const struct pipe *p, const struct tenrec_msg *msg, uint64_t charge)
 {
+    uint64_t queued = atomic_load_explicit(&p->queued, memory_order_relaxed);
+
     /* Answers are bounded by the requests that are let in: pipe_read stops
      * reading those while the answers pile up. */
-    return !p->outgoing || (msg->flags & TENREC_MSG_CONTROL) || p->queued == 0 ||
-           p->queued + charge <= p->agent->options->max_queued_bytes;
+    return !p->outgoing || (msg->flags & TENREC_MSG_CONTROL) || queued == 0 ||
+           queued + charge <= p->agent->options->max_queued_bytes;
 }
 
 /* Under the lock. */
@@ -484,7 +556,7 @@ static tenrec_status await_room(struct pipe *p, const struct tenrec_msg *msg, ui
                                       reactor_is_me(&p->agent->reactor)))
         return tenrec_fail(err, TENREC_EAGAIN,
                            "%llu bytes to worker \"%s\" are queued; max_queued_bytes is %llu",
-                           (unsigned long long)p->queued, p->to->name,
+                           (unsigned long long)atomic_load(&p->queued), p->to->name,
                            (unsigned long long)p->agent->options->max_queued_bytes);
     p->waiting_for_room++;
     while (!e && pipe_state(p) != PIPE_BROKEN && !has_room(p, msg, charge))
@@ -502,31 +574,50 @@ static tenrec_status await_room(struct pipe *p, const struct tenrec_msg *msg, ui
     return TENREC_OK;
 }
 
-/* Under the lock. */
+/* Under the lock, when the handshake is over. */
+static tenrec_status enqueue_message(struct pipe *p, struct tenrec_msg *msg,
+                                     struct tenrec_done done, uint64_t charge, tenrec_error *err)
+{
+    struct out *o = NULL;
+    tenrec_status st = check(p, msg, err);
+
+    if (!st)
+        st = is_plain(msg) ? enqueue_plain(p, msg, done, err) : encode(p, msg, &o, err);
+    if (st)
+        return st;
+    agent_count(&p->agent->count.messages_sent, 1);
+    if (!o)
+        return TENREC_OK;
+    o->charge = charge;
+    queued_add(p, charge);
+    add_done(p, o, done);
+    enqueue(p, o);
+    return TENREC_OK;
+}
+
+/* Under the lock. `ret_copied`: the message itself is needed no more. */
 static tenrec_status accept_message(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done,
-                                    tenrec_error *err)
+                                    bool *ret_copied, tenrec_error *err)
 {
     uint64_t charge = charge_of(msg);
     struct out *o;
     tenrec_status st = await_room(p, msg, charge, err);
 
+    *ret_copied = false;
     if (st)
         return st;
     if (pipe_state(p) == PIPE_ESTABLISHED) {
-        st = encode(p, msg, done, &o, err);
-        if (st)
-            return st;
-        enqueue(p, o);
-    } else {
-        o = out_new(p, 0);
-        if (!o)
-            return tenrec_fail(err, TENREC_ENOMEM, "no memory for a message");
-        o->msg = msg;
-        o->done = done;
-        list_add(&p->pending, o);
+        *ret_copied = is_plain(msg);
+        return enqueue_message(p, msg, done, charge, err);
     }
+    o = out_new(p, 0);
+    if (!o)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a message");
+    o->msg = msg;
     o->charge = charge;
-    p->queued += charge;
+    queued_add(p, charge);
+    add_done(p, o, done);
+    list_add(&p->pending, o);
     return TENREC_OK;
 }
 
@@ -534,30 +625,31 @@ void pipe_send(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done)
 {
     bool will_poll = msg->flags & TENREC_MSG_MAY_WAIT;
     bool asks = p->outgoing && wants_answer(msg);
-    bool deferred, established;
+    bool copied;
     tenrec_error err;
     tenrec_status st;
 
-    if (asks)
+    if (asks) {
         atomic_fetch_add(&p->unanswered, 1);
+        role_request_sent(p, will_poll);
+    }
     pthread_mutex_lock(&p->lock);
-    st = accept_message(p, msg, done, &err);
-    established = pipe_state(p) == PIPE_ESTABLISHED;
-    deferred = p->queued <= BATCH_MAX;
-    pthread_mutex_unlock(&p->lock);
-    if (st) {
-        if (asks)
-            atomic_fetch_sub(&p->unanswered, 1);
-        agent_tell(p->agent, msg, done, &err);
+    st = accept_message(p, msg, done, &copied, &err);
+    if (st || pipe_state(p) != PIPE_ESTABLISHED ||
+        (atomic_load_explicit(&p->queued, memory_order_relaxed) < BATCH_MAX && batch_add(p)))
+        pthread_mutex_unlock(&p->lock);
+    else
+        flush_unlock(p);
+    if (!st) {
+        if (copied)
+            msg->release(msg);
         return;
     }
-    if (!established)
-        return;
-    agent_count(&p->agent->count.messages_sent, 1);
     if (asks)
-        role_request_sent(p, will_poll);
-    if (!deferred || !batch_add(p))
-        pipe_flush(p);
+        atomic_fetch_sub(&p->unanswered, 1);
+    if (done.fn)
+        done.fn(done.arg, &err);
+    msg->release(msg);
 }
 
 tenrec_status pipe_send_object(struct pipe *p, enum conn_role role, const void *object, size_t len)
@@ -568,11 +660,7 @@ tenrec_status pipe_send_object(struct pipe *p, enum conn_role role, const void *
     o = pipe_state(p) == PIPE_ESTABLISHED ? out_new(p, FRAME_HEAD + len) : NULL;
     if (o) {
         put_frame(o->buf, object, len);
-        o->frames.out = o;
-        o->frames.iov[0] = (struct iovec){ o->buf, FRAME_HEAD + len };
-        o->frames.n = 1;
-        o->frames.at = 0;
-        o->parts = 1;
+        o->frames.iov[0].iov_len = FRAME_HEAD + len;
         append(p->conn[role], &o->frames);
     }
     pthread_mutex_unlock(&p->lock);
@@ -586,11 +674,12 @@ tenrec_status pipe_send_object(struct pipe *p, enum conn_role role, const void *
 /* One that waited for the handshake, in order; false when there is none. */
 static bool send_next_pending(struct pipe *p)
 {
-    struct out *waited, *o = NULL;
+    struct tenrec_done done = { NULL, NULL };
     struct tenrec_msg *msg;
-    struct tenrec_done done;
+    struct out *waited;
     tenrec_error err;
     tenrec_status st;
+    bool copied;
 
     pthread_mutex_lock(&p->lock);
     waited = p->pending.first;
@@ -604,20 +693,19 @@ static bool send_next_pending(struct pipe *p)
     if (!p->pending.first)
         p->pending.last = &p->pending.first;
     msg = waited->msg;
-    done = waited->done;
-    st = encode(p, msg, done, &o, &err);
-    if (st) {
-        p->queued -= waited->charge;
-    } else {
-        o->charge = waited->charge;
-        enqueue(p, o);
+    if (waited->n_done) {
+        done = waited->done[0];
+        atomic_fetch_sub(&p->untold, 1);
     }
+    queued_add(p, -waited->charge);
+    copied = is_plain(msg);
+    st = enqueue_message(p, msg, done, waited->charge, &err);
     out_free(p, waited);
     pthread_mutex_unlock(&p->lock);
-    if (st)
-        agent_tell(p->agent, msg, done, &err);
-    else
-        agent_count(&p->agent->count.messages_sent, 1);
+    if (st && done.fn)
+        done.fn(done.arg, &err);
+    if (st || copied)
+        msg->release(msg);
     return true;
 }
 
@@ -630,10 +718,10 @@ void pipe_send_pending(struct pipe *p)
 
 void pipe_fail_queue(struct pipe *p)
 {
-    struct out_list dead;
+    struct told dead;
     tenrec_error why;
 
-    list_init(&dead);
+    told_init(&dead);
     pthread_mutex_lock(&p->lock);
     pthread_cond_broadcast(&p->room);
     for (int i = 0; i < CONN_ROLES; i++) {
@@ -652,8 +740,6 @@ void pipe_fail_queue(struct pipe *p)
             c->first = s->next;
             segment_written(p, s, &dead);
         }
-        if (c)
-            c->last = &c->first;
     }
     while (p->pending.first) {
         struct out *o = p->pending.first;

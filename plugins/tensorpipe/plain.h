@@ -1,0 +1,31 @@
+/* plain.h - the frames of a message without tensors, in one piece.
+ *
+ * Nearly all messages are such, and their frames differ in few bytes. They are
+ * written from templates and recognised by comparing with them; whatever looks
+ * otherwise takes the general way through descriptor.h. */
+#ifndef TENSORPIPE_PLAIN_H
+#define TENSORPIPE_PLAIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Bytes of all five frames with a payload of `payload_len` bytes (below 4 GiB). */
+size_t plain_len(uint64_t payload_len);
+
+/* Writes them; exactly plain_len bytes. */
+void plain_write(unsigned char *to, int32_t type, int64_t id, const void *payload,
+                 uint64_t payload_len);
+
+struct plain {
+    int32_t type;
+    int64_t id;
+    const unsigned char *payload;
+    size_t payload_len;
+    size_t len; /* of all frames */
+};
+
+/* True when `data` begins with such a message and all of it is there. */
+bool plain_read(const unsigned char *data, size_t len, struct plain *ret);
+
+#endif
