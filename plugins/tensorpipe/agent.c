@@ -64,8 +64,11 @@ void agent_remove_pipe(struct agent *a, struct pipe *p)
 
     pthread_mutex_lock(&a->lock);
     was_there = slot < a->n_pipe && a->pipe[slot] == p;
-    if (was_there)
+    if (was_there) {
         a->pipe[slot] = NULL;
+        for (int i = 0; i < COUNTS; i++)
+            a->count.gone[i] += atomic_load(&p->count[i]);
+    }
     pthread_mutex_unlock(&a->lock);
     if (was_there)
         pipe_unref(p);
@@ -557,18 +560,28 @@ static void push(tenrec_sink_fn *sink, void *arg, const char *key, const char *f
     sink(arg, key, value);
 }
 
+static void add_counts(struct pipe *p, void *arg)
+{
+    uint64_t *sum = arg;
+
+    for (int i = 0; i < COUNTS; i++)
+        sum[i] += atomic_load(&p->count[i]);
+}
+
 static void push_counters(struct agent *a, tenrec_sink_fn *sink, void *arg)
 {
+    static const char *const data[COUNTS] = {
+        [COUNT_SENDS] = "sends",
+        [COUNT_RECEIVES] = "receives",
+        [COUNT_BYTES_SENT] = "bytes_sent",
+        [COUNT_BYTES_RECEIVED] = "bytes_received",
+        [COUNT_MESSAGES_SENT] = "messages_sent",
+        [COUNT_MESSAGES_RECEIVED] = "messages_received",
+    };
     const struct {
         const char *key;
         atomic_uint_fast64_t *value;
-    } c[] = {
-        { "sends", &a->count.sends },
-        { "receives", &a->count.receives },
-        { "bytes_sent", &a->count.bytes_sent },
-        { "bytes_received", &a->count.bytes_received },
-        { "messages_sent", &a->count.messages_sent },
-        { "messages_received", &a->count.messages_received },
+    } events[] = {
         { "messages_dropped", &a->count.messages_dropped },
         { "messages_skipped", &a->count.messages_skipped },
         { "answers_dropped", &a->count.answers_dropped },
@@ -577,9 +590,17 @@ static void push_counters(struct agent *a, tenrec_sink_fn *sink, void *arg)
         { "pipes_broken", &a->count.pipes_broken },
         { "handshakes_failed", &a->count.handshakes_failed },
     };
+    uint64_t sum[COUNTS] = { 0 };
 
-    for (size_t i = 0; i < sizeof c / sizeof c[0]; i++)
-        push(sink, arg, c[i].key, "%" PRIu64, (uint64_t)atomic_load(c[i].value));
+    each_pipe(a, add_counts, sum);
+    pthread_mutex_lock(&a->lock);
+    for (int i = 0; i < COUNTS; i++)
+        sum[i] += a->count.gone[i];
+    pthread_mutex_unlock(&a->lock);
+    for (int i = 0; i < COUNTS; i++)
+        push(sink, arg, data[i], "%" PRIu64, sum[i]);
+    for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
+        push(sink, arg, events[i].key, "%" PRIu64, (uint64_t)atomic_load(events[i].value));
 }
 
 static void push_pipe(struct pipe *p, tenrec_sink_fn *sink, void *arg)

@@ -34,12 +34,23 @@ struct peer {
     const char *name, *address; /* borrowed until shutdown */
 };
 
-/* Only successful system calls of the data path count. */
+/* Of one pipe's data path; only successful system calls count. Each has one
+ * writer at a time (the lock or the reader's role), so that plain loads and
+ * stores do. */
+enum count {
+    COUNT_SENDS,
+    COUNT_RECEIVES,
+    COUNT_BYTES_SENT,
+    COUNT_BYTES_RECEIVED,
+    COUNT_MESSAGES_SENT,
+    COUNT_MESSAGES_RECEIVED,
+    COUNTS,
+};
+
 struct counters {
-    atomic_uint_fast64_t sends, receives, bytes_sent, bytes_received;
-    atomic_uint_fast64_t messages_sent, messages_received;
     atomic_uint_fast64_t answers_dropped, messages_dropped, messages_skipped;
     atomic_uint_fast64_t pipes_opened, pipes_accepted, pipes_broken, handshakes_failed;
+    uint64_t gone[COUNTS]; /* of pipes that are gone; under the agent's lock */
 };
 
 static inline void agent_count(atomic_uint_fast64_t *counter, uint64_t n)
@@ -91,7 +102,7 @@ struct agent {
     /* Spinning. At most one thread of an agent does, unless there are CPUs
      * enough: a caller that waits comes first, else the loop thread. */
     atomic_uint spinners; /* callers that spin now */
-    atomic_uint polls;    /* calls of poll so far */
+    atomic_uint polls;    /* calls of poll so far, about */
     unsigned polls_seen;
     struct pipe *hot[AGENT_HOT]; /* loop thread; each owns a reference */
     unsigned n_hot;

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static void conn_free(struct reactor_task *t)
@@ -74,6 +75,16 @@ static void shrink(struct conn *c)
     }
 }
 
+/* The bare system calls: the C library's are cancellation points, which cost
+ * as much as the parsing of a small message. */
+static ssize_t read_socket(int fd, const struct iovec *iov, int n)
+{
+    if (n > 1)
+        return (ssize_t)syscall(SYS_readv, fd, iov, n);
+    return (ssize_t)syscall(SYS_recvfrom, fd, iov->iov_base, iov->iov_len, MSG_DONTWAIT, NULL,
+                            NULL);
+}
+
 ssize_t conn_read(struct conn *c, const struct iovec *lead, int n_lead, bool *ret_short,
                   int *ret_errno)
 {
@@ -93,12 +104,9 @@ ssize_t conn_read(struct conn *c, const struct iovec *lead, int n_lead, bool *re
     }
     iov[n_lead] = (struct iovec){ c->buf + c->end, c->cap - c->end };
     asked = lead_len + iov[n_lead].iov_len;
-    do {
-        if (n_lead)
-            n = readv(c->source.fd, iov, n_lead + 1);
-        else
-            n = recv(c->source.fd, iov[0].iov_base, iov[0].iov_len, 0);
-    } while (n < 0 && errno == EINTR);
+    do
+        n = read_socket(c->source.fd, iov, n_lead + 1);
+    while (n < 0 && errno == EINTR);
     if (n < 0) {
         *ret_errno = errno;
         return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1;
@@ -108,8 +116,6 @@ ssize_t conn_read(struct conn *c, const struct iovec *lead, int n_lead, bool *re
     *ret_short = (size_t)n < asked;
     if ((size_t)n > lead_len)
         c->end += (size_t)n - lead_len;
-    agent_count(&c->agent->count.receives, 1);
-    agent_count(&c->agent->count.bytes_received, (uint64_t)n);
     return n;
 }
 

@@ -127,6 +127,7 @@ struct pipe {
     pthread_cond_t room; /* queued went down, or the pipe broke */
     unsigned waiting_for_room;
 
+    atomic_uint_fast64_t count[COUNTS];
     struct reading read;
     struct role role;
     atomic_bool paused;             /* the host does not accept requests */
@@ -136,6 +137,13 @@ struct pipe {
     struct reactor_timer timer; /* of the handshake */
     bool torn_down;
 };
+
+static inline void pipe_count(struct pipe *p, enum count c, uint64_t n)
+{
+    atomic_store_explicit(&p->count[c],
+                          atomic_load_explicit(&p->count[c], memory_order_relaxed) + n,
+                          memory_order_relaxed);
+}
 
 static inline enum pipe_state pipe_state(struct pipe *p)
 {

@@ -292,56 +292,71 @@ static enum parsed parse(struct pipe *p)
     return PARSED_BAD;
 }
 
-static enum read_result read_on(struct pipe *p, bool drain)
+/* One system call. READ_SOME: parse what came. */
+static enum read_result read_once(struct pipe *p, bool *ret_short)
 {
     struct reading *r = &p->read;
-    enum read_result result = READ_NOTHING;
-    enum parsed parsed = PARSED_ALL;
+    int e;
+    ssize_t n = conn_read(p->conn[r->want], r->lead, r->n_lead, ret_short, &e);
 
-    if (r->unparsed) {
-        r->unparsed = false;
-        parsed = parse(p);
+    if (n == 0)
+        return READ_NOTHING;
+    if (n < 0) {
+        if (e)
+            pipe_failf(p, TENREC_EPEER_LOST, e, "connection lost");
+        else
+            pipe_failf(p, TENREC_EPEER_LOST, 0, "connection closed by the peer");
+        return READ_END;
     }
-    for (int round = 0; parsed == PARSED_ALL; round++) {
-        enum conn_role from = r->want;
-        struct conn *c = p->conn[from];
-        bool is_short;
-        ssize_t n;
-        int e;
+    pipe_count(p, COUNT_RECEIVES, 1);
+    pipe_count(p, COUNT_BYTES_RECEIVED, (uint64_t)n);
+    lead_filled(r, (size_t)n);
+    return READ_SOME;
+}
 
+/* Parses, and reads and parses on while there is more. */
+static enum read_result read_on(struct pipe *p, bool is_short, bool drain)
+{
+    struct reading *r = &p->read;
+
+    for (int round = 0;; round++) {
+        enum conn_role from = r->want;
+        enum parsed parsed = parse(p);
+        enum read_result result;
+
+        if (parsed == PARSED_BAD)
+            return READ_END;
+        if (parsed == PARSED_PAUSED) {
+            r->unparsed = true;
+            return READ_PAUSED;
+        }
+        if (is_short && from == r->want && !drain)
+            return READ_SOME;
         if (round == READ_ROUND) {
             pipe_post(p, &p->read_task);
             return READ_SOME;
         }
-        n = conn_read(c, r->lead, r->n_lead, &is_short, &e);
-        if (n == 0)
-            return result;
-        if (n < 0) {
-            if (e)
-                pipe_failf(p, TENREC_EPEER_LOST, e, "connection lost");
-            else
-                pipe_failf(p, TENREC_EPEER_LOST, 0, "connection closed by the peer");
-            return READ_END;
-        }
-        result = READ_SOME;
-        lead_filled(r, (size_t)n);
-        parsed = parse(p);
-        if (is_short && from == r->want && !drain && parsed == PARSED_ALL)
-            return result;
+        result = read_once(p, &is_short);
+        if (result != READ_SOME)
+            return result == READ_NOTHING ? READ_SOME : result;
     }
-    if (parsed == PARSED_BAD)
-        return READ_END;
-    r->unparsed = true;
-    return READ_PAUSED;
 }
 
 enum read_result pipe_read(struct pipe *p, bool drain)
 {
-    struct batch batch;
+    bool is_short = false;
     enum read_result result;
+    struct batch batch;
 
+    /* Who spins comes here mostly for nothing. */
+    if (!p->read.unparsed) {
+        result = read_once(p, &is_short);
+        if (result != READ_SOME)
+            return result;
+    }
+    p->read.unparsed = false;
     batch_begin(&batch, p);
-    result = read_on(p, drain);
+    result = read_on(p, is_short, drain);
     batch_end(&batch);
     return result;
 }

@@ -11,6 +11,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define COPY_MAX 4096  /* payloads up to this are copied between their frames */
 #define WRITE_IOV 128  /* buffers in one system call */
@@ -430,14 +432,17 @@ static unsigned gather(const struct conn *c, struct iovec *iov, size_t *ret_len)
 
 static ssize_t write_some(struct conn *c, struct iovec *iov, unsigned n)
 {
+    const int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
     struct msghdr m = { .msg_iov = iov, .msg_iovlen = n };
     ssize_t r;
 
     do {
+        /* Not through the C library: see conn_read. */
         if (n == 1)
-            r = send(c->source.fd, iov[0].iov_base, iov[0].iov_len, MSG_NOSIGNAL | MSG_DONTWAIT);
+            r = (ssize_t)syscall(SYS_sendto, c->source.fd, iov[0].iov_base, iov[0].iov_len, flags,
+                                 NULL, 0);
         else
-            r = sendmsg(c->source.fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+            r = (ssize_t)syscall(SYS_sendmsg, c->source.fd, &m, flags);
     } while (r < 0 && errno == EINTR);
     return r;
 }
@@ -450,23 +455,23 @@ static int flush_conn(struct pipe *p, struct conn *c, struct told *t)
 
     if (!c || !c->first || c->full || atomic_load(&c->writing))
         return 0;
-    atomic_store(&c->writing, true);
+    atomic_store_explicit(&c->writing, true, memory_order_release);
     while (c->first && pipe_state(p) == PIPE_ESTABLISHED) {
         size_t len;
         unsigned n = gather(c, iov, &len);
         ssize_t r;
 
         c->writable = false;
-        pthread_mutex_unlock(&p->lock);
         /* Counted first: the peer may answer before the call returns. */
-        agent_count(&p->agent->count.sends, 1);
+        pipe_count(p, COUNT_SENDS, 1);
+        pthread_mutex_unlock(&p->lock);
         r = write_some(c, iov, n);
         e = r < 0 ? errno : 0;
-        if (r < 0)
-            agent_count(&p->agent->count.sends, (uint64_t)-1);
         pthread_mutex_lock(&p->lock);
+        if (r < 0)
+            pipe_count(p, COUNT_SENDS, (uint64_t)-1);
         if (r > 0) {
-            agent_count(&p->agent->count.bytes_sent, (uint64_t)r);
+            pipe_count(p, COUNT_BYTES_SENT, (uint64_t)r);
             advance(p, c, (size_t)r, t);
         } else if (e != EAGAIN) {
             break;
@@ -479,7 +484,7 @@ static int flush_conn(struct pipe *p, struct conn *c, struct told *t)
             break;
         }
     }
-    atomic_store(&c->writing, false);
+    atomic_store_explicit(&c->writing, false, memory_order_release);
     return e;
 }
 
@@ -585,7 +590,7 @@ static tenrec_status enqueue_message(struct pipe *p, struct tenrec_msg *msg,
         st = is_plain(msg) ? enqueue_plain(p, msg, done, err) : encode(p, msg, &o, err);
     if (st)
         return st;
-    agent_count(&p->agent->count.messages_sent, 1);
+    pipe_count(p, COUNT_MESSAGES_SENT, 1);
     if (!o)
         return TENREC_OK;
     o->charge = charge;

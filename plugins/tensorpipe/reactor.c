@@ -113,6 +113,8 @@ static void run_tasks(struct reactor *r)
 {
     struct reactor_task *last, *t = NULL;
 
+    if (!atomic_load_explicit(&r->waiting, memory_order_acquire))
+        return;
     pthread_mutex_lock(&r->lock);
     last =
         r->head
@@ -137,6 +139,8 @@ static void run_dead(struct reactor *r)
 {
     struct reactor_task *t, *next;
 
+    if (!atomic_load_explicit(&r->waiting, memory_order_acquire))
+        return;
     pthread_mutex_lock(&r->lock);
     t = r->dead;
     r->dead = NULL;
@@ -181,6 +185,7 @@ static int sleep_ms(struct reactor *r, int limit_ms)
 static void round_of(struct reactor *r)
 {
     struct epoll_event events[EVENTS_MAX];
+    bool sleepy = false;
     int n, ms = -1;
 
     run_tasks(r);
@@ -188,6 +193,7 @@ static void round_of(struct reactor *r)
     if (r->spin)
         ms = r->spin(r->arg);
     if (ms != 0) {
+        sleepy = true;
         ms = sleep_ms(r, ms);
         atomic_store(&r->asleep, true);
         if (atomic_load(&r->waiting) || atomic_load(&r->stop))
@@ -196,7 +202,8 @@ static void round_of(struct reactor *r)
     /* Before the fetch, because afterwards `events` may name what dies now. */
     run_dead(r);
     n = epoll_wait(r->epoll_fd, events, EVENTS_MAX, ms);
-    atomic_store(&r->asleep, false);
+    if (sleepy)
+        atomic_store_explicit(&r->asleep, false, memory_order_relaxed);
     for (int i = 0; i < n; i++) {
         struct reactor_source *s = events[i].data.ptr;
 
