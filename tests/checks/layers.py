@@ -40,7 +40,7 @@ SYSTEM = re.compile(r"(sys|netinet|net|arpa|linux|bits)/|"
                     r"(assert|ctype|errno|fcntl|float|inttypes|limits|locale|math|poll|pthread|"
                     r"sched|setjmp|signal|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|"
                     r"stdlib|stdnoreturn|string|strings|syslog|termios|threads|time|unistd|getopt|"
-                    r"netdb|dirent|ifaddrs|fnmatch|glob|libgen|elf|link|wordexp|spawn|langinfo)\.h$")
+                    r"netdb|semaphore|dirent|ifaddrs|fnmatch|glob|libgen|elf|link|wordexp|spawn|langinfo)\.h$")
 
 
 def includes(path):
