@@ -126,7 +126,7 @@ def info_refuses_words_that_it_does_not_know():
 def info_help_tells_every_command():
     overview = run(TENREC, "help")
     equal((overview.returncode, overview.stderr), (0, ""))
-    for command in ("info", "check", "run"):
+    for command in ("info", "check", "run", "perf"):
         contains(overview.stdout, f"  {command} ")
         for args in (["help", command], [command, "--help"], [command, "-h"]):
             got = run(TENREC, *args)
