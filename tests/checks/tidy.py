@@ -1,8 +1,8 @@
 """tidy.py BUILDDIR [FILE ...] - clang-tidy, with the .clang-tidy of the tree.
 
 Without files: every C source of core, plugins, tools and examples that BUILDDIR
-compiles. A file that was clean is looked at again only when it, a header or
-.clang-tidy changed.
+compiles. A file that was clean is looked at again only when it, a header that
+it includes or .clang-tidy changed.
 """
 import concurrent.futures
 import hashlib
@@ -23,14 +23,27 @@ def digest(*texts):
 
 
 def sources(build):
+    """{path: headers of the tree that it includes}, from what ninja noted."""
+    root = os.path.realpath(report.ROOT)
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as f:
-        paths = {os.path.realpath(os.path.join(c["directory"], c["file"])) for c in json.load(f)}
-    paths = sorted(os.path.relpath(p, os.path.realpath(report.ROOT)) for p in paths)
-    return [p for p in paths if p.startswith(FOLDERS) and p.endswith(".c")]
+        commands = json.load(f)
+    deps = subprocess.run(["ninja", "-C", build, "-t", "deps"], capture_output=True, text=True,
+                          check=True).stdout
+    noted = {block.split(":")[0]: block.split("\n    ")[1:] for block in deps.split("\n\n")}
+    found = {}
+    for command in commands:
+        def inside(path, folder=command["directory"]):
+            return os.path.relpath(os.path.realpath(os.path.join(folder, path)), root)
+
+        path = inside(command["file"])
+        if path.startswith(FOLDERS) and path.endswith(".c"):
+            headers = {inside(h.strip()) for h in noted.get(command["output"], [])}
+            found[path] = sorted(h for h in headers if not h.startswith("../"))
+    return dict(sorted(found.items()))
 
 
-def look(tool, build, path, seen, common):
-    stamp = os.path.join(seen, digest(common, report.text(path), path))
+def look(tool, build, path, headers, seen):
+    stamp = os.path.join(seen, digest(path, *map(report.text, [".clang-tidy", path, *headers])))
     if os.path.exists(stamp):
         return []
     done = subprocess.run([tool, "-p", build, "--quiet", os.path.join(report.ROOT, path)],
@@ -53,13 +66,11 @@ def main():
         report.finish()
     seen = os.path.join(build, "tidy")
     os.makedirs(seen, exist_ok=True)
-    headers = report.files("core", "plugins", ends=(".h",))
-    common = digest(report.text(".clang-tidy"), *map(report.text, headers))
     known = sources(build)
     wanted = [os.path.relpath(os.path.abspath(p), report.ROOT) for p in sys.argv[2:]]
-    paths = [p for p in known if p in wanted] if wanted else known
+    paths = [p for p in known if not wanted or p in wanted]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        found = pool.map(lambda path: look(tool, build, path, seen, common), paths)
+        found = pool.map(lambda path: look(tool, build, path, known[path], seen), paths)
         report.case(name, [line for lines in found for line in lines])
     report.finish()
 
