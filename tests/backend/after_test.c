@@ -47,15 +47,26 @@ static void add(struct after_owner *owner, uint64_t ms, int what)
     assert_int_equal(after_add(&f.after, owner, ms, note, (void *)(intptr_t)what), TENREC_OK);
 }
 
-static void after_runs_in_order_of_time(void **state)
+static void after_runs_when_it_is_due(void **state)
 {
     (void)state;
-    add(&f.one, 30, 3);
-    add(&f.one, 10, 1);
-    add(&f.two, 20, 2);
-    assert_becomes(atomic_load(&n_order) == 3);
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(atomic_load(&order[i]), i + 1);
+    add(&f.one, 3600000, 3);
+    add(&f.one, 1, 1);
+    add(&f.two, 0, 2);
+    assert_becomes(atomic_load(&n_order) == 2);
+}
+
+static void after_end_keeps_the_order_of_time(void **state)
+{
+    (void)state;
+    add(&f.one, 10800000, 3);
+    add(&f.one, 3600000, 1);
+    add(&f.two, 1, 0);
+    add(&f.one, 7200000, 2);
+    assert_becomes(atomic_load(&n_order) == 1);
+    after_end(&f.after, &f.one);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(atomic_load(&order[i]), i);
 }
 
 static void after_end_runs_what_is_left_of_its_owner_only(void **state)
@@ -143,7 +154,8 @@ int main(void)
 {
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
     const struct CMUnitTest test[] = {
-        CASE(after_runs_in_order_of_time),
+        CASE(after_runs_when_it_is_due),
+        CASE(after_end_keeps_the_order_of_time),
         CASE(after_end_runs_what_is_left_of_its_owner_only),
         CASE(after_add_refuses_when_its_owner_ended),
         CASE(after_end_waits_for_the_one_that_runs),

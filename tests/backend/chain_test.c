@@ -294,10 +294,10 @@ static void chain_open_refuses_agents_without_ops(void **state)
 
 static void find_tag(void *arg, const char *key, const char *value)
 {
-    char pair[64];
+    char *text = arg;
+    size_t n = strlen(text);
 
-    snprintf(pair, sizeof pair, "%s=%s ", key, value);
-    strcat(arg, pair);
+    snprintf(text + n, 256 - n, "%s=%s ", key, value);
 }
 
 static void chain_debug_info_names_each_link(void **state)

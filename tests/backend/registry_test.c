@@ -126,7 +126,8 @@ static void load_backend_refuses_a_second_file_of_the_name(void **state)
 static void load_backend_refuses_a_file_that_calls_itself_otherwise(void **state)
 {
     tenrec_error err;
-    char *old = strdup(getenv("TENREC_PLUGIN_PATH"));
+    const char *path = getenv("TENREC_PLUGIN_PATH");
+    char *old = strdup(path ? path : "");
 
     (void)state;
     setenv("TENREC_PLUGIN_PATH", FIXTURES, 1);
@@ -193,7 +194,8 @@ static bool mapped(const char *part)
 /* bad_start says that it may be unmapped, old_wrapper does not. */
 static void unload_backend_unmaps_only_what_allows_it(void **state)
 {
-    char *old = getenv("TENREC_DLCLOSE") ? strdup(getenv("TENREC_DLCLOSE")) : NULL;
+    const char *before = getenv("TENREC_DLCLOSE");
+    char *old = before ? strdup(before) : NULL;
     tenrec_error err;
 
     (void)state;
@@ -247,8 +249,10 @@ static void registry_holds_when_many_threads_use_it(void **state)
 
 static void collect(void *arg, struct backend *b)
 {
-    strcat(arg, backend_plugin(b)->name);
-    strcat(arg, " ");
+    char *text = arg;
+    size_t n = strlen(text);
+
+    snprintf(text + n, 128 - n, "%s ", backend_plugin(b)->name);
 }
 
 static void handles_stay_valid_when_others_register(void **state)

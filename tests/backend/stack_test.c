@@ -31,7 +31,7 @@ static void expect_refused(const char *text, tenrec_status status, const char *p
 static void stack_open_loads_outermost_first(void **state)
 {
     const struct chain_layer *layer;
-    struct stack *s;
+    struct stack *s = NULL;
     tenrec_error err;
     size_t n;
 

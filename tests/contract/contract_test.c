@@ -320,8 +320,8 @@ static void check_ids(struct worker *k, const int64_t *first_id, int n)
 {
     int next[4] = { 0 };
 
-    assert_becomes(worker_count(k) == (size_t)(n * PER_THREAD));
-    for (size_t i = 0; i < (size_t)(n * PER_THREAD); i++) {
+    assert_becomes(worker_count(k) == (size_t)n * PER_THREAD);
+    for (size_t i = 0; i < (size_t)n * PER_THREAD; i++) {
         const struct tenrec_msg *msg = worker_got(k, i, NULL);
         for (int s = 0; s < n; s++)
             if (msg->id >= first_id[s] && msg->id < first_id[s] + PER_THREAD) {
@@ -562,10 +562,11 @@ static void on_key(void *arg, const char *key, const char *value)
     const struct chain *c = a->chain;
     char line[300];
     bool known = false;
+    size_t n;
 
     assert_non_null(value);
     for (size_t i = 0; i < chain_depth(c); i++) {
-        size_t n = strlen(chain_name(c, i));
+        n = strlen(chain_name(c, i));
         known |= strncmp(key, chain_name(c, i), n) == 0 && key[n] == '.' && key[n + 1];
     }
     if (!known)
@@ -573,8 +574,9 @@ static void on_key(void *arg, const char *key, const char *value)
     snprintf(line, sizeof line, "\n%s\n", key);
     if (strstr(keys->seen, line))
         fail_msg("'%s' is there twice", key);
-    assert_true(strlen(keys->seen) + strlen(line) < sizeof keys->seen);
-    strcat(keys->seen, keys->n++ ? line + 1 : line);
+    n = strlen(keys->seen);
+    assert_true(n + strlen(line) < sizeof keys->seen);
+    snprintf(keys->seen + n, sizeof keys->seen - n, "%s", keys->n++ ? line + 1 : line);
 }
 
 static void contract_debug_info_names_its_link(void **state)

@@ -98,8 +98,8 @@ static void *start_one(void *arg)
 /* At the same time, as real workers do. */
 static void start_all(struct world *w, const struct tenrec_member *member)
 {
-    struct starter s[WORLD_MAX];
-    pthread_t thread[WORLD_MAX];
+    struct starter s[WORLD_MAX] = { { .n = 0 } };
+    pthread_t thread[WORLD_MAX] = { 0 };
 
     for (int i = 0; i < w->n; i++) {
         s[i] = (struct starter){ .chain = w->worker[i].chain, member, (uint32_t)w->n };

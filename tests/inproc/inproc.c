@@ -150,10 +150,12 @@ static struct tenrec_msg *copy_of(struct tenrec_agent *self, const struct envelo
         copy->release(copy);
         return NULL;
     }
-    for (uint32_t i = 0; i < msg->n_tensors; i++)
-        if (tenrec_msg_tensor(msg, i)->bytes)
-            memcpy(tenrec_msg_tensor(copy, i)->data, tenrec_msg_tensor(msg, i)->data,
-                   tenrec_msg_tensor(msg, i)->bytes);
+    for (uint32_t i = 0; i < msg->n_tensors; i++) {
+        const struct tenrec_tensor_desc *t = tenrec_msg_tensor(msg, i);
+        void *to = tenrec_msg_tensor(copy, i)->data;
+        if (to && t->bytes)
+            memcpy(to, t->data, t->bytes);
+    }
     return copy;
 }
 

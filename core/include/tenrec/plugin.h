@@ -18,6 +18,10 @@
 extern "C" {
 #endif
 
+/* A plugin of another major is refused. One of another minor is taken: an older
+ * one has shorter structs, which their size tells, and a newer one finds an
+ * older host, so that it looks at host->size (TENREC_HAS) before it uses what
+ * came later. */
 #define TENREC_PLUGIN_MAGIC 0x544e5243u /* "TNRC" */
 #define TENREC_ABI_MAJOR 0              /* changes when old plugins break */
 #define TENREC_ABI_MINOR 1              /* counts additions at struct ends */
