@@ -2,7 +2,8 @@
 #include "agent.h"
 #include "pipe.h"
 
-#define SPIN_ROUNDS 32  /* then the epoll set and the timers have their turn */
+#define LOOK_NS 40000u  /* so often the epoll set and the timers have their turn */
+#define CLOCK_EVERY 4   /* rounds between two looks at the clock */
 #define OTHERS_EVERY 8  /* rounds in which not only the last active pipe is read */
 #define BUSY_YIELD_MS 5 /* busy: nap while a caller of this agent spins */
 #define MISSES_MAX 3    /* in a row before spinning is left off for a while */
@@ -40,6 +41,23 @@ static unsigned place_of(const struct agent *a, const struct pipe *p)
     return i;
 }
 
+/* A loop that reads them anyway need not be told. Outgoing pipes are left
+ * alone: there callers decide. */
+static void set_hot_quiet(struct pipe *p, bool quiet)
+{
+    if (!p->outgoing && pipe_state(p) == PIPE_ESTABLISHED)
+        pipe_set_quiet(p, quiet);
+}
+
+static void all_hot_quiet(struct agent *a, bool quiet)
+{
+    if (a->hot_quiet == quiet)
+        return;
+    a->hot_quiet = quiet;
+    for (unsigned i = 0; i < a->n_hot; i++)
+        set_hot_quiet(a->hot[i], quiet);
+}
+
 void agent_hot(struct agent *a, struct pipe *p)
 {
     unsigned i;
@@ -49,11 +67,12 @@ void agent_hot(struct agent *a, struct pipe *p)
         return;
     i = place_of(a, p);
     if (i == a->n_hot) {
-        pipe_ref(p);
         if (a->n_hot == AGENT_HOT)
-            pipe_unref(a->hot[--i]);
-        else
-            a->n_hot++;
+            agent_cool(a, a->hot[--i]);
+        pipe_ref(p);
+        a->n_hot++;
+        if (a->hot_quiet)
+            set_hot_quiet(p, true);
     }
     for (; i > 0; i--)
         a->hot[i] = a->hot[i - 1];
@@ -68,6 +87,8 @@ void agent_cool(struct agent *a, struct pipe *p)
         return;
     for (a->n_hot--; i < a->n_hot; i++)
         a->hot[i] = a->hot[i + 1];
+    if (a->hot_quiet)
+        set_hot_quiet(p, false);
     pipe_unref(p);
 }
 
@@ -102,65 +123,86 @@ static bool any_to_read(struct agent *a)
     return false;
 }
 
-/* Reads the hot pipes in turn. True when something came. */
-static bool rounds(struct agent *a)
+/* Reads the hot pipes, the last active one more often. True when something
+ * came. */
+static bool one_round(struct agent *a, unsigned round)
 {
+    unsigned n = round % OTHERS_EVERY == 0 ? a->n_hot : 1;
     bool came = false;
 
-    for (unsigned round = 1; round <= SPIN_ROUNDS; round++) {
-        unsigned n = round % OTHERS_EVERY == 0 ? a->n_hot : 1;
-
-        for (unsigned i = 0; i < n && i < a->n_hot; i++) {
-            if (try_pipe(a->hot[i])) {
-                came = true;
-                if (i)
-                    agent_hot(a, a->hot[i]);
-            }
+    for (unsigned i = 0; i < n && i < a->n_hot; i++) {
+        if (try_pipe(a->hot[i])) {
+            came = true;
+            if (i)
+                agent_hot(a, a->hot[i]);
         }
-        if (atomic_load(&a->reactor.waiting) || atomic_load(&a->reactor.stop))
-            break;
     }
     return came;
+}
+
+static bool disturbed(struct agent *a)
+{
+    return atomic_load_explicit(&a->reactor.waiting, memory_order_relaxed) ||
+           atomic_load_explicit(&a->reactor.stop, memory_order_relaxed);
 }
 
 static int spin_busy(struct agent *a)
 {
     unsigned polls = atomic_load_explicit(&a->polls, memory_order_relaxed);
     bool callers = polls != a->polls_seen || atomic_load(&a->spinners) > 0;
+    uint64_t until;
 
     a->polls_seen = polls;
     /* A caller that spins on a machine with few CPUs would lose its own to
      * us. Naps end with events, and by themselves to look again. */
-    if (callers && !a->many_cpus)
+    if (callers && !a->many_cpus) {
+        all_hot_quiet(a, false);
         return BUSY_YIELD_MS;
-    rounds(a);
+    }
+    all_hot_quiet(a, true);
+    until = now_ns() + LOOK_NS;
+    for (unsigned round = 1; !disturbed(a); round++) {
+        one_round(a, round);
+        if (round % CLOCK_EVERY == 0 && now_ns() >= until)
+            break;
+    }
     return 0;
 }
 
+/* Spins until nothing has come for SPIN_NS, with looks around in between. */
 static int spin_adaptive(struct agent *a)
 {
-    uint64_t until;
+    uint64_t now, until;
 
-    if (!a->active || a->one_cpu)
+    if (a->one_cpu || (atomic_load(&a->spinners) > 0 && !a->many_cpus))
         return -1;
+    now = now_ns();
+    if (a->active) {
+        a->active = false;
+        if (!a->last_ns && !spin_wanted(&a->spin))
+            return -1;
+        if (!a->last_ns)
+            a->paid_off = false;
+        a->last_ns = now;
+    }
+    if (!a->last_ns)
+        return -1;
+    until = now + LOOK_NS;
+    for (unsigned round = 1; now < until && !disturbed(a); round++) {
+        if (one_round(a, round)) {
+            a->paid_off = true;
+            a->last_ns = now = now_ns();
+        } else if (round % CLOCK_EVERY == 0) {
+            now = now_ns();
+        }
+        if (now - a->last_ns >= SPIN_NS)
+            break;
+    }
     a->active = false;
-    if (atomic_load(&a->spinners) > 0 && !a->many_cpus)
-        return -1;
-    if (!spin_wanted(&a->spin))
-        return -1;
-    until = now_ns() + SPIN_NS;
-    do {
-        if (rounds(a)) {
-            spin_ended(&a->spin, true);
-            a->active = true;
-            return 0;
-        }
-        if (atomic_load(&a->reactor.waiting)) {
-            a->active = true;
-            return 0;
-        }
-    } while (now_ns() < until);
-    spin_ended(&a->spin, false);
+    if (now - a->last_ns < SPIN_NS)
+        return 0;
+    spin_ended(&a->spin, a->paid_off);
+    a->last_ns = 0;
     return -1;
 }
 
@@ -168,7 +210,9 @@ int agent_spin(void *arg)
 {
     struct agent *a = arg;
 
-    if (!any_to_read(a))
-        return -1;
-    return a->progress == PROGRESS_BUSY ? spin_busy(a) : spin_adaptive(a);
+    if (any_to_read(a))
+        return a->progress == PROGRESS_BUSY ? spin_busy(a) : spin_adaptive(a);
+    all_hot_quiet(a, false);
+    a->last_ns = 0;
+    return -1;
 }

@@ -239,6 +239,9 @@ void message_end(struct pipe *p);
 
 /* pipe_poll.c */
 
+/* Whether data on this pipe wake the loop. Of an outgoing one with the role's
+ * lock, of an incoming one on the loop thread. */
+void pipe_set_quiet(struct pipe *p, bool quiet);
 bool role_try(struct pipe *p);
 /* False when role_try is not worth it now. */
 static inline bool role_free(struct pipe *p)

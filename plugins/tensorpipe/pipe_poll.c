@@ -22,8 +22,7 @@
 #define BUSY_POLL_NS 2000000u /* progress: busy spins so long before it sleeps */
 #define CLOCK_EVERY 8         /* rounds of spinning between two looks at the clock */
 
-/* With the role's lock. */
-static void set_quiet(struct pipe *p, bool quiet)
+void pipe_set_quiet(struct pipe *p, bool quiet)
 {
     for (int i = 0; i < CONN_ROLES; i++)
         if (p->conn[i] && i != CONN_REPLY)
@@ -44,7 +43,7 @@ static void pass_on(struct pipe *p)
     } else if (atomic_load(&r->quiet) ? atomic_load(&p->unanswered) > 0 : r->missed) {
         /* Changing the registration reports what is there already. */
         r->missed = false;
-        set_quiet(p, false);
+        pipe_set_quiet(p, false);
     }
 }
 
@@ -81,7 +80,7 @@ void role_request_sent(struct pipe *p, bool will_poll)
     if (!r->taken && !r->waiters) {
         r->streak = 0;
         if (atomic_load(&r->quiet))
-            set_quiet(p, false);
+            pipe_set_quiet(p, false);
     }
     pthread_mutex_unlock(&r->lock);
 }
@@ -92,7 +91,7 @@ bool role_wake_loop(struct pipe *p)
 
     pthread_mutex_lock(&r->lock);
     if (atomic_load(&r->quiet) && !r->taken && !r->waiters && r->seen == r->polls)
-        set_quiet(p, false);
+        pipe_set_quiet(p, false);
     r->seen = r->polls;
     pthread_mutex_unlock(&r->lock);
     return atomic_load(&r->quiet);
@@ -136,7 +135,7 @@ static bool enter(struct pipe *p, struct waiter *me)
 static void quieten(struct pipe *p)
 {
     pthread_mutex_lock(&p->role.lock);
-    set_quiet(p, true);
+    pipe_set_quiet(p, true);
     pthread_mutex_unlock(&p->role.lock);
     agent_quieted(p->agent);
 }

@@ -20,19 +20,53 @@ static const unsigned char list[] = "\x2f\0\0\0\0\0\0\0"
 #define FRAME 8
 #define BODIES (FRAME + 4 + FRAME + 8 + FRAME) /* type, id, head of the payload */
 
-static void put_le(unsigned char *to, uint64_t v, int bytes)
+/* Loops of a fixed number of rounds become single loads and stores. */
+static void put_le64(unsigned char *to, uint64_t v)
 {
-    for (int i = 0; i < bytes; i++)
+    for (int i = 0; i < 8; i++)
         to[i] = (unsigned char)(v >> (8 * i));
 }
 
-static uint64_t get_le(const unsigned char *from, int bytes)
+static void put_le32(unsigned char *to, uint32_t v)
 {
-    uint64_t v = 0;
+    for (int i = 0; i < 4; i++)
+        to[i] = (unsigned char)(v >> (8 * i));
+}
 
-    for (int i = bytes - 1; i >= 0; i--)
-        v = v << 8 | from[i];
-    return v;
+static uint64_t get_le64(const unsigned char *from)
+{
+    return (uint64_t)from[0] | (uint64_t)from[1] << 8 | (uint64_t)from[2] << 16 |
+           (uint64_t)from[3] << 24 | (uint64_t)from[4] << 32 | (uint64_t)from[5] << 40 |
+           (uint64_t)from[6] << 48 | (uint64_t)from[7] << 56;
+}
+
+static uint32_t get_le32(const unsigned char *from)
+{
+    return (uint32_t)from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16 |
+           (uint32_t)from[3] << 24;
+}
+
+/* The payload's length as an object's unsigned integer. */
+static unsigned char *put_uint(unsigned char *to, uint64_t v)
+{
+    if (v < 0x80) {
+        *to++ = (unsigned char)v;
+        return to;
+    }
+    if (v < 0x100) {
+        *to++ = 0x80;
+        *to++ = (unsigned char)v;
+        return to;
+    }
+    if (v < 0x10000) {
+        *to++ = 0x81;
+        *to++ = (unsigned char)v;
+        *to++ = (unsigned char)(v >> 8);
+        return to;
+    }
+    *to = 0x82;
+    put_le32(to + 1, (uint32_t)v);
+    return to + 5;
 }
 
 /* Bytes after the prefix of an unsigned integer; 0 when it is its own prefix. */
@@ -54,62 +88,69 @@ size_t plain_len(uint64_t payload_len)
 void plain_write(unsigned char *to, int32_t type, int64_t id, const void *payload,
                  uint64_t payload_len)
 {
-    int width = width_of(payload_len);
-
-    put_le(to, sizeof head + 1 + (size_t)width + sizeof tail, FRAME);
-    to += FRAME;
-    memcpy(to, head, sizeof head);
-    to += sizeof head;
-    *to++ = (unsigned char)(width == 0 ? payload_len : width == 4 ? 0x82 : 0x7f + (unsigned)width);
-    put_le(to, payload_len, width);
-    to += width;
+    put_le64(to, sizeof head + 1 + (size_t)width_of(payload_len) + sizeof tail);
+    memcpy(to + FRAME, head, sizeof head);
+    to = put_uint(to + FRAME + sizeof head, payload_len);
     memcpy(to, tail, sizeof tail);
     to += sizeof tail;
-    put_le(to, 4, FRAME);
-    put_le(to + FRAME, (uint32_t)type, 4);
+    put_le64(to, 4);
+    put_le32(to + FRAME, (uint32_t)type);
     to += FRAME + 4;
-    put_le(to, 8, FRAME);
-    put_le(to + FRAME, (uint64_t)id, 8);
+    put_le64(to, 8);
+    put_le64(to + FRAME, (uint64_t)id);
     to += FRAME + 8;
-    put_le(to, payload_len, FRAME);
+    put_le64(to, payload_len);
     to += FRAME;
     if (payload_len)
         memcpy(to, payload, (size_t)payload_len);
     memcpy(to + payload_len, list, LIST_LEN);
 }
 
+/* Bytes of the integer at `from`, of which at least 5 can be read; 0 when it
+ * is wider than a small message needs. */
+static size_t get_uint(const unsigned char *from, uint64_t *ret)
+{
+    if (*from < 0x80) {
+        *ret = *from;
+        return 1;
+    }
+    switch (*from) {
+    case 0x80:
+        *ret = from[1];
+        return 2;
+    case 0x81:
+        *ret = (uint64_t)from[1] | (uint64_t)from[2] << 8;
+        return 3;
+    case 0x82:
+        *ret = get_le32(from + 1);
+        return 5;
+    default:
+        return 0;
+    }
+}
+
 bool plain_read(const unsigned char *data, size_t len, struct plain *ret)
 {
-    const size_t fixed = FRAME + sizeof head + 1 + sizeof tail + BODIES + LIST_LEN;
+    const size_t fixed = FRAME + sizeof head + sizeof tail + BODIES + LIST_LEN;
     const unsigned char *at = data + FRAME + sizeof head;
     uint64_t payload_len;
-    int width = 0;
+    size_t n;
 
-    if (len < fixed || memcmp(data + FRAME, head, sizeof head) != 0)
+    if (len <= fixed || memcmp(data + FRAME, head, sizeof head) != 0)
         return false;
-    payload_len = *at++;
-    if (payload_len >= 0x80) {
-        if (payload_len > 0x82)
-            return false;
-        width = 1 << (payload_len - 0x80);
-        if (len - fixed < (size_t)width)
-            return false;
-        payload_len = get_le(at, width);
-        at += width;
-    }
-    if (len - fixed - (size_t)width < payload_len ||
-        get_le(data, FRAME) != sizeof head + 1 + (size_t)width + sizeof tail ||
-        memcmp(at, tail, sizeof tail) != 0)
+    n = get_uint(at, &payload_len);
+    if (!n || len - fixed < n || len - fixed - n < payload_len ||
+        get_le64(data) != sizeof head + n + sizeof tail || memcmp(at + n, tail, sizeof tail) != 0)
         return false;
-    at += sizeof tail;
-    if (get_le(at, FRAME) != 4 || get_le(at + FRAME + 4, FRAME) != 8 ||
-        get_le(at + FRAME + 4 + FRAME + 8, FRAME) != payload_len ||
+    at += n + sizeof tail;
+    if (get_le64(at) != 4 || get_le64(at + FRAME + 4) != 8 ||
+        get_le64(at + FRAME + 4 + FRAME + 8) != payload_len ||
         memcmp(at + BODIES + payload_len, list, LIST_LEN) != 0)
         return false;
-    ret->type = (int32_t)(uint32_t)get_le(at + FRAME, 4);
-    ret->id = (int64_t)get_le(at + FRAME + 4 + FRAME, 8);
+    ret->type = (int32_t)get_le32(at + FRAME);
+    ret->id = (int64_t)get_le64(at + FRAME + 4 + FRAME);
     ret->payload = at + BODIES;
     ret->payload_len = (size_t)payload_len;
-    ret->len = fixed + (size_t)width + (size_t)payload_len;
+    ret->len = fixed + n + (size_t)payload_len;
     return true;
 }
