@@ -1,6 +1,7 @@
 #include "base/loop.h"
 
 #include "base/clock.h"
+#include "base/threads.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -159,9 +160,8 @@ tenrec_status loop_open(struct loop **ret, tenrec_error *err)
     l->wake.data = l->timer.data = l;
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->ran, NULL);
-    if ((r = -pthread_create(&l->thread, NULL, run, l)) != 0)
+    if ((r = -threads_start(&l->thread, "tenrec-core", run, l)) != 0)
         goto err_handles;
-    pthread_setname_np(l->thread, "tenrec-core");
     *ret = l;
     return TENREC_OK;
 

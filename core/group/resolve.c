@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/threads.h"
 
 #include <netdb.h>
 #include <pthread.h>
@@ -71,7 +72,7 @@ static struct lookup *lookup_start(const char *host, const char *service)
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&l->cond, &attr);
     pthread_condattr_destroy(&attr);
-    if (pthread_create(&thread, NULL, lookup_run, l) != 0) {
+    if (threads_start(&thread, "tenrec-lookup", lookup_run, l) != 0) {
         lookup_free(l);
         return NULL;
     }

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/threads.h"
 #include "rpc/thread.h"
 
 #include <pthread.h>
@@ -127,9 +128,8 @@ static bool grow(struct pool *p)
         return true;
     if (p->threads - p->blocked >= p->max_threads || p->blocked > EXTRA_MAX)
         return p->threads > 0;
-    if (pthread_create(&thread, NULL, run, p) != 0)
+    if (threads_start(&thread, "tenrec-pool", run, p) != 0)
         return p->threads > 0;
-    pthread_setname_np(thread, "tenrec-pool");
     p->threads++;
     return true;
 }
