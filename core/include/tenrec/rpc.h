@@ -51,7 +51,7 @@ tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenre
                                 tenrec_error *err);
 
 /* Meets the group and starts to serve. Returns when every member of a static
- * group has told where it is, at most after the configured rpc_timeout.
+ * group has told where it is, at most after the configured init_timeout.
  *
  * errors   ECONFIG, EPLUGIN, EABI, EGROUP (names the ranks that miss or
  *          disagree), ECONNECT, ETIMEDOUT, EBUSY (called twice), EOS, ENOMEM
