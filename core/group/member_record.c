@@ -32,7 +32,8 @@ static void read_file(const char *path, char *ret, size_t room)
         close(fd);
 }
 
-/* Field 22 of /proc/<pid>/stat; the second one may hold blanks and brackets. */
+/* Field 22 of /proc/<pid>/stat; the second one may hold blanks and brackets.
+ * 0 for a process that has ended and is only not yet collected by its parent. */
 static int64_t start_of(int64_t pid)
 {
     char path[64], text[1024];
@@ -41,6 +42,8 @@ static int64_t start_of(int64_t pid)
     snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
     read_file(path, text, sizeof text);
     if (!(at = strrchr(text, ')')))
+        return 0;
+    if (at[1] == ' ' && strchr("ZX", at[2]))
         return 0;
     for (int field = 2; field < 22 && at; field++)
         if ((at = strchr(at, ' ')))

@@ -9,6 +9,10 @@
 
 #define KEY_ROOM 32
 
+/* The rounds of a wait: each twice as long as the one before, but at most half
+ * of what is left. */
+enum { FIRST_ROUND_MS = 100, LONGEST_ROUND_MS = 2000, LAST_ROUND_MS = 20 };
+
 void members_drop(struct members *members)
 {
     if (!members)
@@ -68,21 +72,31 @@ static tenrec_status publish(struct meeting *m, const char *name, const char *ad
     return st;
 }
 
+/* Reads the record of rank `i`, which must be one of our group. */
+static tenrec_status unpack(const struct meeting *m, int32_t i, const struct store_value *value,
+                            struct member *ret, tenrec_error *err)
+{
+    tenrec_status st = member_unpack(value, ret, err);
+
+    if (st != TENREC_OK) {
+        tenrec_error_prefix(err, "rank %d of group \"%s\"", i, m->group);
+        return st;
+    }
+    if (ret->world != m->world || ret->rank != i)
+        return tenrec_fail(err, TENREC_EGROUP,
+                           "worker \"%s\" came as rank %d of %d, expected rank %d of %d of "
+                           "group \"%s\"",
+                           ret->name, ret->rank, ret->world, i, m->world, m->group);
+    return TENREC_OK;
+}
+
 static tenrec_status unpack_all(const struct meeting *m, const struct store_value *values,
                                 struct members *ret, tenrec_error *err)
 {
     for (int32_t i = 0; i < m->world; i++) {
-        tenrec_status st = member_unpack(&values[i], &ret->list[i], err);
-        if (st != TENREC_OK) {
-            tenrec_error_prefix(err, "rank %d of group \"%s\"", i, m->group);
+        tenrec_status st = unpack(m, i, &values[i], &ret->list[i], err);
+        if (st != TENREC_OK)
             return st;
-        }
-        if (ret->list[i].world != m->world || ret->list[i].rank != i)
-            return tenrec_fail(err, TENREC_EGROUP,
-                               "worker \"%s\" came as rank %d of %d, expected rank %d of %d of "
-                               "group \"%s\"",
-                               ret->list[i].name, ret->list[i].rank, ret->list[i].world, i,
-                               m->world, m->group);
     }
     return TENREC_OK;
 }
@@ -116,12 +130,63 @@ static tenrec_status check_names(const struct meeting *m, const struct members *
     return st;
 }
 
+/* Looks at those that have come since the last round. */
+static tenrec_status look_at_new(struct meeting *m, const char **keys, const bool *missing,
+                                 bool *seen, tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+
+    for (int32_t i = 0; i < m->world && st == TENREC_OK; i++) {
+        struct store_value value = { 0 };
+        struct member one = { 0 };
+        if (missing[i] || seen[i])
+            continue;
+        seen[i] = true;
+        if (tenrec_store_get(m->store, keys[i], 0, &value.data, &value.len, NULL) != TENREC_OK)
+            continue; /* has given up already */
+        st = unpack(m, i, &value, &one, err);
+        member_free(&one);
+        free(value.data);
+    }
+    return st;
+}
+
+/* Waits for the records of all ranks, in rounds. Who disagrees is heard of when
+ * it comes, also when others never do. And as those that wait with us give up
+ * when we do, and take their records back, only who was never seen is missing. */
+static tenrec_status get_all(struct meeting *m, const char **keys, uint64_t deadline_ns,
+                             struct store_value *ret, bool *missing, bool *seen, tenrec_error *err)
+{
+    size_t n = (size_t)m->world, n_missing = 0;
+    const uint64_t longest_ns = LONGEST_ROUND_MS * (uint64_t)1000000;
+    uint64_t round_ns = FIRST_ROUND_MS * (uint64_t)1000000;
+    tenrec_status st;
+    bool last;
+
+    do {
+        uint64_t now_ns = clock_now_ns(), left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+        last = left_ns < LAST_ROUND_MS * (uint64_t)1000000;
+        round_ns = round_ns > left_ns / 2 ? left_ns / 2 : round_ns;
+        st = store_get_all(m->store, keys, n, last ? deadline_ns : now_ns + round_ns, ret, missing,
+                           err);
+        if (st != TENREC_ETIMEDOUT)
+            return st;
+        st = look_at_new(m, keys, missing, seen, err);
+        round_ns = round_ns * 2 < longest_ns ? round_ns * 2 : longest_ns;
+    } while (st == TENREC_OK && !last);
+    for (size_t i = 0; i < n; i++)
+        n_missing += !seen[i];
+    for (size_t i = 0; i < n && n_missing; i++)
+        missing[i] = !seen[i];
+    return st == TENREC_OK ? TENREC_ETIMEDOUT : st;
+}
+
 /* Waits for the records of all ranks. */
 static tenrec_status collect(struct meeting *m, uint64_t since_ns, uint64_t deadline_ns,
                              struct store_value *ret, tenrec_error *err)
 {
     size_t n = (size_t)m->world;
-    bool *missing = memory_new(n, sizeof *missing);
+    bool *missing = memory_new(n, 2 * sizeof *missing);
     const char **keys = memory_new(n, sizeof *keys + KEY_ROOM);
     char who[160], *text;
     tenrec_status st;
@@ -135,7 +200,7 @@ static tenrec_status collect(struct meeting *m, uint64_t since_ns, uint64_t dead
         keys[i] = text + i * KEY_ROOM;
         snprintf(text + i * KEY_ROOM, KEY_ROOM, "member/%zu", i);
     }
-    st = store_get_all(m->store, keys, n, deadline_ns, ret, missing, err);
+    st = get_all(m, keys, deadline_ns, ret, missing, missing + n, err);
     if (st == TENREC_ETIMEDOUT) {
         ranks_text(who, sizeof who, missing, m->world, NULL);
         tenrec_fail(err, st, "%s did not come to group \"%s\" within %llu ms (%.80s)%s", who,

@@ -316,6 +316,7 @@ static tenrec_status tcp_get(struct store_backend *b, const char *const *keys, s
             any |= ret_missing[i];
         if (any)
             return TENREC_ETIMEDOUT;
+        deadline_ns = clock_deadline_ms(NAME_MISSING_MS); /* they came at the last moment */
     }
     if (st == TENREC_OK && ret)
         st = read_values(b, keys, n, deadline_ns, ret, err);
