@@ -1,0 +1,158 @@
+"""calls_test.py - whole groups of processes call each other and leave together."""
+import os
+
+from cases import alive, equal, main, run, true
+from crew import (ALL_TO_ALL, BACKEND, CONFIG, LIMIT_S, LONG_MS, PUPPET, TENREC, WRAPPER, Crew, at,
+                  backend, by_hand, free_port)
+
+
+def all_to_all(n, rounds=2):
+    got = run(TENREC, "run", "-n", n, "--", *WRAPPER, ALL_TO_ALL, rounds, env=backend())
+    equal((got.returncode, got.stderr), (0, ""), "status and errors")
+    equal(sorted(got.stdout.splitlines()),
+          [f"[{r}] worker{r} of {n}: {3 * n * rounds} calls" for r in range(n)])
+
+
+def system_calls_from_all_to_all_when_there_are_2():
+    all_to_all(2, 20)
+
+
+def system_calls_from_all_to_all_when_there_are_4():
+    all_to_all(4, 10)
+
+
+def system_calls_from_all_to_all_when_there_are_8():
+    all_to_all(8, 3)
+
+
+def system_calls_itself_when_it_is_alone_without_launcher():
+    got = run(*WRAPPER, ALL_TO_ALL, 2, env=backend())
+    equal((got.returncode, got.stderr), (0, ""), "status and errors")
+    equal(got.stdout, "worker0 of 1: 6 calls\n")
+
+
+def exchange_and_leave(crew, *settings):
+    crew.all(" ".join(("init", *settings)))
+    n = len(crew.puppets)
+    equal(crew.all("exchange 3"), [str(3 * 3 * n)] * n, "calls")
+    crew.leave()
+
+
+def system_meets_by_env_when_run_serves_the_store():
+    with Crew().run(3) as crew:
+        exchange_and_leave(crew)
+
+
+def system_meets_by_env_when_rank_0_serves_the_store():
+    with Crew().start(by_hand(3, **at(free_port()))) as crew:
+        exchange_and_leave(crew)
+
+
+def system_meets_by_env_when_an_agent_serves_the_store():
+    with Crew().start([backend()]) as agent, Crew() as crew:
+        port = agent[0].do("serve")
+        crew.start(by_hand(3, **at(port), TORCHELASTIC_USE_AGENT_STORE="True"))
+        exchange_and_leave(crew)
+        agent.finish()
+
+
+def system_meets_by_tcp_when_rank_0_serves_the_store():
+    with Crew().start(by_hand(3)) as crew:
+        exchange_and_leave(crew, f"init_method=tcp://127.0.0.1:{free_port()}")
+
+
+def system_meets_by_tcp_when_the_url_tells_ranks():
+    with Crew().start([backend()] * 2) as crew:
+        url = f"tcp://localhost:{free_port()}"
+        for rank in range(2):
+            crew[rank].say(f"init init_method={url}?rank={rank}&world_size=2")
+        equal([crew[r].well() for r in range(2)], ["worker0", "worker1"])
+        crew.all("exchange 1")
+        crew.leave()
+
+
+def system_meets_by_file_when_the_path_is_new():
+    with Crew().start(by_hand(3)) as crew:
+        exchange_and_leave(crew, f"init_method=file://{crew.folder.name}/store")
+
+
+def system_serves_at_once_when_rank_0_comes_last():
+    with Crew().start(by_hand(3, **at(free_port()))) as crew:
+        for rank in (2, 1, 0):
+            crew[rank].say("init")
+        equal([crew[r].well() for r in range(3)], ["worker0", "worker1", "worker2"])
+        crew.all("exchange 1")
+        crew.leave()
+
+
+def system_keeps_groups_apart_when_they_share_a_store():
+    with Crew().start([backend()]) as agent, Crew() as crew:
+        port = agent[0].do("serve")
+        env = by_hand(2, **at(port), TORCHELASTIC_USE_AGENT_STORE="True")
+        crew.start(env).start(env)
+        for rank in range(4):
+            crew[rank].say(f"init worker.group={'left' if rank < 2 else 'right'} "
+                           f"worker.name={'left' if rank < 2 else 'right'}{{rank}}")
+        equal([crew[r].well() for r in range(4)], ["left0", "left1", "right0", "right1"])
+        equal(crew.all("exchange 5"), ["30"] * 4, "calls")
+        code, _, text = crew[0].fails("call right1 echo 1000 x")
+        equal(code, "EPEER_UNKNOWN")
+        true("right1" in text, text)
+        crew.leave()
+        agent.finish()
+
+
+def system_keeps_groups_apart_when_two_run_at_once():
+    with Crew().run(2) as one, Crew().run(2) as other:
+        for crew in (one, other):
+            for rank in range(2):
+                crew[rank].say("init")
+        for crew in (one, other):
+            equal([crew[r].well() for r in range(2)], ["worker0", "worker1"])
+            crew.all("exchange 2")
+        # The end of one is nothing to the other.
+        one.leave()
+        equal(other.all("exchange 2"), ["12"] * 2, "calls")
+        other.leave()
+
+
+def system_refuses_a_rank_when_it_is_taken():
+    with Crew().run(2) as crew, Crew() as stranger:
+        crew.all("init")
+        with open(f"/proc/{crew[1].pid}/environ", encoding="utf-8") as f:
+            port = dict(v.split("=", 1) for v in f.read().split("\0") if v)["MASTER_PORT"]
+        stranger.start(by_hand(2, **at(port), TORCHELASTIC_USE_AGENT_STORE="True")[1:])
+        code, _, text = stranger[0].fails("init")
+        equal(code, "EGROUP")
+        true("rank 1" in text and "worker1" in text and str(crew[1].pid) in text, text)
+        crew.all("exchange 1")
+        crew.leave()
+        stranger.finish()
+
+
+def system_calls_on_each_shipped_config():
+    for name in sorted(os.listdir(CONFIG)):
+        env = backend(TENREC_CONFIG=f"{CONFIG}/{name}")
+        del env["TENREC_BACKEND"]
+        with Crew().run(2, env=env) as crew:
+            crew.all("init")
+            retried(crew[0], f"call worker1 add {LONG_MS} 40 2", "42")
+            crew.all(f"shutdown graceful {LONG_MS}")
+            crew.release()
+            status, out, errors = crew.ended()
+            equal((status, out), (0, ""), "status and output")
+            # Rules that hit nothing are warned about.
+            equal([e for e in errors.splitlines() if " tenrec: warn: " not in e], [])
+
+
+def retried(puppet, line, wanted):
+    """A shipped config may have the first few calls fail; that is what it is for."""
+    for _ in range(20):
+        puppet.say(line)
+        answer = puppet.answer()
+        if not answer.startswith("fail EINJECTED "):
+            break
+    equal(answer, f"ok {wanted}")
+
+
+main(globals(), "system_")
