@@ -4,9 +4,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SMALL = 1024 }; /* bytes */
+
 void *memory_new(size_t n, size_t size)
 {
-    return calloc(n ? n : 1, size ? size : 1);
+    const size_t bytes = n * size;
+    void *p;
+
+    /* The C library's calloc passes its per-thread cache by: for small blocks,
+     * such as every call needs, malloc is several times faster. */
+    if (n >= SMALL || size >= SMALL || bytes > SMALL)
+        return calloc(n ? n : 1, size ? size : 1);
+    p = malloc(bytes ? bytes : 1);
+    if (p)
+        memset(p, 0, bytes);
+    return p;
 }
 
 void *memory_resize(void *old, size_t n, size_t size)

@@ -14,18 +14,20 @@
 
 #include <stdlib.h>
 
-tenrec_status call_deadline(struct tenrec_worker *w, int64_t timeout_ms, uint64_t *ret_ns,
+tenrec_status call_deadline(struct tenrec_worker *w, int64_t *timeout_ms, uint64_t *ret_ns,
                             tenrec_error *err)
 {
-    if (timeout_ms == TENREC_TIMEOUT_DEFAULT)
-        timeout_ms = atomic_load_explicit(&w->timeout_ms, memory_order_relaxed);
-    if (timeout_ms < 0)
+    int64_t ms = *timeout_ms;
+
+    if (ms == TENREC_TIMEOUT_DEFAULT)
+        ms = atomic_load_explicit(&w->timeout_ms, memory_order_relaxed);
+    if (ms < 0)
         return tenrec_fail(err, TENREC_EINVAL,
                            "timeout of %lld ms: it may not be negative (TENREC_TIMEOUT_NONE for "
                            "none)",
-                           (long long)timeout_ms);
-    *ret_ns =
-        timeout_ms == TENREC_TIMEOUT_NONE ? CLOCK_NEVER : clock_deadline_ms((uint64_t)timeout_ms);
+                           (long long)ms);
+    *ret_ns = ms == TENREC_TIMEOUT_NONE ? CLOCK_NEVER : clock_deadline_ms((uint64_t)ms);
+    *timeout_ms = ms;
     return TENREC_OK;
 }
 
@@ -197,9 +199,8 @@ static tenrec_status begin(struct tenrec_worker *w, const char *to, const char *
 {
     static const struct tenrec_call_options defaults = { .size = sizeof defaults };
     const struct tenrec_call_options *o = options ? options : &defaults;
+    int64_t timeout_ms = o->timeout_ms;
     struct tenrec_msg *msg;
-    uint64_t now;
-    int64_t left;
     tenrec_status st;
 
     if (!to || !function)
@@ -208,16 +209,11 @@ static tenrec_status begin(struct tenrec_worker *w, const char *to, const char *
     if (st == TENREC_OK)
         st = peers_find(&w->peers, to, &spec->to, err);
     if (st == TENREC_OK)
-        st = call_deadline(w, o->timeout_ms, &spec->deadline_ns, err);
+        st = call_deadline(w, &timeout_ms, &spec->deadline_ns, err);
     if (st != TENREC_OK)
         return st;
-    /* Rounded up: the callee must not give up before the caller does. */
-    now = clock_now_ns();
-    left = spec->deadline_ns == CLOCK_NEVER
-               ? TENREC_TIMEOUT_NONE
-               : (int64_t)((spec->deadline_ns - now + 999999u) / 1000000u);
     st = codec_write_call(o->flags & TENREC_ONE_WAY ? TENREC_MSG_ONE_WAY_CALL : TENREC_MSG_CALL,
-                          function, args, n, left, &msg, err);
+                          function, args, n, timeout_ms, &msg, err);
     if (st != TENREC_OK)
         return st;
     spec->function = function;

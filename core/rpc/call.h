@@ -21,8 +21,9 @@ struct call_spec {
 tenrec_status call_send(struct tenrec_worker *w, const struct call_spec *spec,
                         struct tenrec_msg *msg, struct tenrec_future **ret, tenrec_error *err);
 
-/* The limit of a call made now: TENREC_TIMEOUT_DEFAULT becomes the worker's. */
-tenrec_status call_deadline(struct tenrec_worker *w, int64_t timeout_ms, uint64_t *ret_ns,
+/* The limit of a call made now: TENREC_TIMEOUT_DEFAULT becomes the worker's. Puts
+ * the milliseconds that are meant into *timeout_ms. */
+tenrec_status call_deadline(struct tenrec_worker *w, int64_t *timeout_ms, uint64_t *ret_ns,
                             tenrec_error *err);
 
 /* An answer came: takes msg. */

@@ -144,9 +144,13 @@ static void call_fill(struct tenrec_call *c, struct tenrec_worker *w, const stru
     c->cbor = true;
     c->listed = false;
     atomic_init(&c->canceled, false);
-    c->deadline_ns = c->in.remaining_ms == TENREC_TIMEOUT_NONE
-                         ? CLOCK_NEVER
-                         : clock_deadline_ms((uint64_t)c->in.remaining_ms);
+    /* An inline function runs as the request comes: it looks at the clock only
+     * when it asks for the time that is left. */
+    c->deadline_ns = 0;
+    if (c->in.remaining_ms == TENREC_TIMEOUT_NONE)
+        c->deadline_ns = CLOCK_NEVER;
+    else if (f->flags != TENREC_INLINE)
+        c->deadline_ns = clock_deadline_ms((uint64_t)c->in.remaining_ms);
 }
 
 static void refuse(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg, bool cbor,
@@ -269,12 +273,14 @@ int64_t tenrec_call_time_left(const struct tenrec_call *c)
 
     if (c->deadline_ns == CLOCK_NEVER)
         return TENREC_TIMEOUT_NONE;
+    if (c->deadline_ns == 0)
+        return c->in.remaining_ms;
     return c->deadline_ns <= now ? 0 : (int64_t)((c->deadline_ns - now) / 1000000u);
 }
 
 bool tenrec_call_canceled(const struct tenrec_call *c)
 {
-    return atomic_load(&c->canceled) || clock_passed(c->deadline_ns);
+    return atomic_load(&c->canceled) || (c->deadline_ns != 0 && clock_passed(c->deadline_ns));
 }
 
 tenrec_status tenrec_call_return(struct tenrec_call *c, const struct tenrec_value *value,

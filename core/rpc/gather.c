@@ -507,9 +507,7 @@ tenrec_status tenrec_all_gather(struct tenrec_worker *w, const struct tenrec_val
     st = worker_enter(w, err);
     if (st != TENREC_OK)
         return st;
-    if (ms == TENREC_TIMEOUT_DEFAULT)
-        ms = tenrec_get_rpc_timeout(w);
-    st = call_deadline(w, ms, &deadline_ns, err);
+    st = call_deadline(w, &ms, &deadline_ns, err);
     if (st == TENREC_OK)
         st = set_of_names(w, names, n, &s, err);
     if (st == TENREC_OK) {

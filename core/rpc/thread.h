@@ -15,6 +15,7 @@ struct thread_state {
     struct waiter *waiter; /* that this thread polls for */
 };
 
-extern _Thread_local struct thread_state thread_state;
+/* Small, and read several times per call: worth the static TLS block. */
+extern _Thread_local struct thread_state thread_state __attribute__((tls_model("initial-exec")));
 
 #endif

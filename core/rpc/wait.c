@@ -31,11 +31,11 @@ static void wait_polling(struct tenrec_future *f, struct waiter *w, uint64_t unt
     struct waiter *outer = thread_state.waiter;
     tenrec_status st = TENREC_OK;
 
-    while (st == TENREC_OK && !waiter_woken(w) && !clock_passed(until)) {
+    do {
         thread_state.waiter = w;
         st = chain_poll(f->call.worker->chain, f->call.to, &wait);
         thread_state.waiter = outer;
-    }
+    } while (st == TENREC_OK && !waiter_woken(w) && !clock_passed(until));
     waiter_sleep(w, until);
 }
 
@@ -72,10 +72,11 @@ static void wait_pending(struct tenrec_future *f, uint64_t until)
             wait_polling(f, &w, own < until ? own : until);
         else
             waiter_sleep(&w, own < until ? own : until);
-        if (inside && clock_passed(own) && !tenrec_future_done(f))
-            call_expire_one(f->call.worker, f);
-        if (clock_passed(own) && !clock_passed(until)) /* whoever took it is completing it */
-            waiter_sleep(&w, until);
+        if (!waiter_woken(&w) && clock_passed(own)) {
+            if (inside)
+                call_expire_one(f->call.worker, f);
+            waiter_sleep(&w, until); /* somebody else who took it is completing it */
+        }
         future_unwatch(f, &node);
         if (inside)
             worker_leave(f->call.worker);

@@ -307,7 +307,7 @@ tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode
     if (ms < 0 || (mode != TENREC_GRACEFUL && mode != TENREC_IMMEDIATE))
         return tenrec_fail(err, TENREC_EINVAL, "shutdown: mode %d, limit %lld ms", (int)mode,
                            (long long)ms);
-    st = call_deadline(w, ms, &until, err);
+    st = call_deadline(w, &ms, &until, err);
     if (st == TENREC_OK)
         st = worker_enter(w, err);
     if (st != TENREC_OK)
