@@ -276,6 +276,9 @@ static void rendezvous_alone_needs_nothing(void **state)
 
 #define MOST 8
 
+/* For threads: a literal would end with the block that it stands in. */
+static const char *nothing[] = { NULL };
+
 /* One process of a group, as a worker would do it, twice or more. */
 struct process {
     struct rendezvous_options o;
@@ -336,7 +339,7 @@ static void live_all(const char *init, int n, int rounds, void *const *env)
                                               .rank = env ? -1 : i,
                                               .world = env ? 0 : n,
                                               .lookup = look,
-                                              .lookup_arg = env ? env[i] : ENV(NULL) };
+                                              .lookup_arg = env ? env[i] : (void *)nothing };
         assert_int_equal(pthread_create(&thread[i], NULL, live, &p[i]), 0);
     }
     for (int i = 0; i < n; i++)
@@ -420,7 +423,7 @@ static void rendezvous_of_two_groups_shares_a_store(void **state)
                                               .rank = i % 2,
                                               .world = 2,
                                               .lookup = look,
-                                              .lookup_arg = ENV(NULL) };
+                                              .lookup_arg = (void *)nothing };
         assert_int_equal(pthread_create(&thread[i], NULL, live, &p[i]), 0);
     }
     for (int i = 0; i < 4; i++)
