@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "group/ranks.h"
 #include "group/resolve.h"
-#include "group/store_server.h"
+#include "group/store_tcp_server.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* store_server.h - the TCP store's server on a core loop. */
-#ifndef TENREC_GROUP_STORE_SERVER_H
-#define TENREC_GROUP_STORE_SERVER_H
+/* store_tcp_server.h - the TCP store's server on a core loop. */
+#ifndef TENREC_GROUP_STORE_TCP_SERVER_H
+#define TENREC_GROUP_STORE_TCP_SERVER_H
 
 #include "base/loop.h"
 

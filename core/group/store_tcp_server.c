@@ -1,4 +1,4 @@
-#include "group/store_server.h"
+#include "group/store_tcp_server.h"
 
 #include "base/clock.h"
 #include "base/log.h"
