@@ -68,6 +68,8 @@ def main():
     public = declared()
     report.case("symbols_exported_are_declared_in_public_headers",
                 [f"{n} is exported and in no public header" for n in names if n not in public])
+    report.case("symbols_declared_are_exported",
+                [f"{n} is declared and not exported" for n in sorted(public - set(names))])
     soname = re.search(r"\[(libtenrec\.so[^]]*)\]", subprocess.run(
         ["readelf", "-d", library], capture_output=True, text=True, check=True).stdout)
     report.case("symbols_soname_is_libtenrec_so_0",
