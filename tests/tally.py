@@ -1,4 +1,5 @@
-"""tally.py BUILDDIR [RESULTS] - counts test cases of the last `meson test`.
+"""tally.py BUILDDIR [RESULTS] - counts test cases of the last `meson test
+--setup full`.
 
 Prints what failed with its output, which cases were skipped and whether
 tests/allowed_skips names them, and as the last line
@@ -36,7 +37,7 @@ class Tally:
             self.failed.append(name)
 
     def add_program(self, test):
-        """One entry of meson's testlog.json; True when all of it is well."""
+        """One entry of meson's log; True when all of it is well."""
         before = len(self.failed)
         name = test["name"] = test["name"].split(" / ")[-1]
         result = test["result"]
@@ -85,7 +86,7 @@ def read_allowed():
 def main():
     build = sys.argv[1]
     tally = Tally()
-    log = os.path.join(build, "meson-logs", "testlog.json")
+    log = os.path.join(build, "meson-logs", "testlog-full.json")
     if os.path.exists(log):
         with open(log, encoding="utf-8") as f:
             for test in map(json.loads, f):

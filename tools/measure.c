@@ -270,7 +270,7 @@ static tenrec_status run_rate(const struct measure *m, size_t calls, const void 
     while (!tenrec_future_done(r.end)) {
         struct tenrec_future *f = atomic_exchange(&r.last, NULL);
 
-        st = tenrec_future_wait(f ? f : r.end, TENREC_TIMEOUT_NONE, NULL);
+        (void)tenrec_future_wait(f ? f : r.end, TENREC_TIMEOUT_NONE, NULL);
         tenrec_future_drop(f);
     }
     tenrec_future_drop(atomic_exchange(&r.last, NULL));

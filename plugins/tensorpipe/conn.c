@@ -48,7 +48,7 @@ bool conn_reserve(struct conn *c, size_t need)
 
     if (c->pos + need <= c->cap)
         return true;
-    if (c->pos) {
+    if (c->buf && c->pos) {
         memmove(c->buf, c->buf + c->pos, conn_buffered(c));
         c->end -= c->pos;
         c->pos = 0;

@@ -4,7 +4,7 @@ A block marked `c` compiles: one that has main() or includes something as it
 stands, any other inside a function that has seen <tenrec/tenrec.h>. After a line
 <!-- from PATH --> a block (of any language) stands word for word in that file
 of the tree. A block marked `yaml` that has a line `backend:` passes `tenrec
-check`. A link to a file of the tree leads to one.
+check`, unless <!-- unchecked: WHY --> stands above it. A link to a file of the tree leads to one.
 """
 import json
 import os
@@ -15,7 +15,8 @@ import tempfile
 
 import report
 
-BLOCK = re.compile(r"(?:<!-- from (\S+) -->\s*\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"(?:<!-- (?:from (\S+)|(unchecked): [^>]*) -->\s*\n)?"
+                   r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 
 
@@ -28,8 +29,8 @@ def blocks(language=None):
     for path in pages():
         page = report.text(path)
         for match in BLOCK.finditer(page):
-            if language in (None, match[2]):
-                yield f"{path}:{page.count(chr(10), 0, match.start(3)) + 1}", match[1], match[3]
+            if language in (None, match[3]) and not match[2]:
+                yield f"{path}:{page.count(chr(10), 0, match.start(4)) + 1}", match[1], match[4]
 
 
 def quoted_blocks():
