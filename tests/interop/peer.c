@@ -117,8 +117,12 @@ static void split_lines(struct peer *p)
     }
 }
 
-static void no_line(struct peer *p, const char *wanted)
+static void no_line(struct peer *p, const char *wanted, bool ended)
 {
+    int status = 0;
+
+    if (ended && waitpid(p->pid, &status, 0) == p->pid)
+        print_error("the peer ended with status 0x%x\n", (unsigned int)status);
     for (size_t i = 0; i < p->n_lines; i++)
         print_error("the peer said: %s\n", p->lines[i]);
     fail_msg("the peer did not say: %s", wanted);
@@ -143,12 +147,12 @@ static const char *take_line(struct peer *p, const char *wanted, bool begin)
                 return p->rest + len;
             }
         if (now_ms() >= deadline)
-            no_line(p, wanted);
+            no_line(p, wanted, false);
         if (poll(&poller, 1, 100) != 1)
             continue;
         n = read(p->out, p->buf + p->len, sizeof p->buf - p->len);
         if (n <= 0)
-            no_line(p, wanted);
+            no_line(p, wanted, true);
         p->len += (size_t)n;
         split_lines(p);
     }
