@@ -44,14 +44,16 @@ static tenrec_status fail_full(struct store_backend *b, tenrec_status st, const 
     return tenrec_fail(err, st, "no memory for key \"%s\" of %s", key, b->name);
 }
 
-/* Locks and finds the entry to change; NULL (and not locked) at the limit. */
-static struct store_entry *begin(struct memory_store *m, const char *key)
+/* Locks and finds the entry to change; NULL (and not locked) with the reason. */
+static struct store_entry *begin(struct memory_store *m, const char *key, tenrec_status *ret_why)
 {
     struct store_entry *e;
 
     pthread_mutex_lock(&m->lock);
-    if (!(e = store_table_make(&m->table, text_span(key))))
+    if (!(e = store_table_make(&m->table, text_span(key)))) {
+        *ret_why = store_table_why(&m->table, text_span(key));
         pthread_mutex_unlock(&m->lock);
+    }
     return e;
 }
 
@@ -66,8 +68,8 @@ static tenrec_status memory_set(struct store_backend *b, const char *key, const 
                                 size_t len, uint64_t deadline_ns, tenrec_error *err)
 {
     struct memory_store *m = (struct memory_store *)b;
-    struct store_entry *e = begin(m, key);
-    tenrec_status st = TENREC_ETOOBIG;
+    tenrec_status st = TENREC_OK;
+    struct store_entry *e = begin(m, key, &st);
 
     (void)deadline_ns;
     if (e) {
@@ -81,8 +83,8 @@ static tenrec_status memory_add(struct store_backend *b, const char *key, int64_
                                 uint64_t deadline_ns, int64_t *ret, tenrec_error *err)
 {
     struct memory_store *m = (struct memory_store *)b;
-    struct store_entry *e = begin(m, key);
-    tenrec_status st = TENREC_ETOOBIG;
+    tenrec_status st = TENREC_OK;
+    struct store_entry *e = begin(m, key, &st);
 
     (void)deadline_ns;
     if (e) {
@@ -98,8 +100,8 @@ static tenrec_status memory_compare_set(struct store_backend *b, const char *key
                                         struct store_value *ret, tenrec_error *err)
 {
     struct memory_store *m = (struct memory_store *)b;
-    struct store_entry *e = begin(m, key);
-    tenrec_status st = TENREC_ETOOBIG;
+    tenrec_status st = TENREC_OK;
+    struct store_entry *e = begin(m, key, &st);
     struct span now;
     bool changed;
 

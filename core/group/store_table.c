@@ -18,10 +18,15 @@ static uint64_t hash_of(struct span key)
     return h ^ h >> 29;
 }
 
+static bool has_room(const struct store_table *t, size_t n)
+{
+    return !t->limit || (t->bytes < t->limit && n <= t->limit - t->bytes);
+}
+
 /* Counts `n` more bytes; refuses at the limit. */
 static bool charge(struct store_table *t, size_t n)
 {
-    if (t->limit && n > t->limit - (t->bytes < t->limit ? t->bytes : t->limit))
+    if (!has_room(t, n))
         return false;
     t->bytes += n;
     return true;
@@ -124,6 +129,11 @@ struct store_entry *store_table_make(struct store_table *t, struct span key)
     *at = e;
     t->n_entries++;
     return e;
+}
+
+tenrec_status store_table_why(const struct store_table *t, struct span key)
+{
+    return has_room(t, sizeof(struct store_entry) + key.len) ? TENREC_ENOMEM : TENREC_ETOOBIG;
 }
 
 void store_table_tidy(struct store_table *t, struct store_entry *e)

@@ -61,6 +61,8 @@ struct store_entry *store_table_find(const struct store_table *t, struct span ke
 /* The entry of `key`, made when missing; NULL at the limit or without memory.
  * store_table_tidy it when nothing was put in. */
 struct store_entry *store_table_make(struct store_table *t, struct span key);
+/* Why it gave NULL: ETOOBIG or ENOMEM. */
+tenrec_status store_table_why(const struct store_table *t, struct span key);
 /* Frees an entry that holds nothing any more. */
 void store_table_tidy(struct store_table *t, struct store_entry *e);
 

@@ -1,0 +1,208 @@
+/* Every allocation fails once: no crash, no leak, ENOMEM or a closed
+ * connection, and nothing is left that hinders the next try. */
+#include "test_store.h"
+
+#include "base/clock.h"
+#include "group/members.h"
+#include "group/rendezvous.h"
+#include "group/store_session.h"
+
+static int fail_at; /* the allocation that fails; 0: none */
+
+static bool fails(void)
+{
+    return fail_at > 0 && --fail_at == 0;
+}
+
+/* The linker puts these in the place of the C library's (--wrap). */
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *old, size_t n);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *old, size_t n);
+
+void *__wrap_malloc(size_t n)
+{
+    return fails() ? NULL : __real_malloc(n);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return fails() ? NULL : __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *old, size_t n)
+{
+    return fails() ? NULL : __real_realloc(old, n);
+}
+
+static char init[96];
+static tenrec_error err;
+
+/* A whole life of a group of one. */
+static tenrec_status live(void)
+{
+    struct rendezvous_options o = { .init_method = init, .rank = 0, .world = 1 };
+    struct tenrec_process_group *pg = NULL;
+    struct members *members = NULL;
+    struct rendezvous *r;
+    int64_t sum;
+    tenrec_status st = rendezvous_open(&o, clock_deadline_ms(TEST_MS), &r, &err);
+
+    if (st != TENREC_OK)
+        return st;
+    st = members_join(&r->meeting, "w", "a", clock_deadline_ms(TEST_MS), &members, &err);
+    if (st == TENREC_OK)
+        st = process_group_new_once(r->meeting.store, 0, 1, "sum", NULL, &pg, &err);
+    for (int i = 0; i < 2 && st == TENREC_OK; i++)
+        st = process_group_count_sync(pg, 1, clock_deadline_ms(TEST_MS), &sum, &err);
+    tenrec_process_group_drop(pg);
+    members_drop(members);
+    rendezvous_close(r, clock_deadline_ms(TEST_MS));
+    return st;
+}
+
+static tenrec_status use_store(void)
+{
+    const char *keys[] = { "a", "b" };
+    struct tenrec_store *s = NULL, *view = NULL;
+    void *data = NULL;
+    bool all;
+    tenrec_status st = tenrec_store_open(init, TEST_MS, &s, &err);
+
+    if (st == TENREC_OK)
+        st = tenrec_store_prefix(s, "p", &view, &err);
+    if (st == TENREC_OK)
+        st = tenrec_store_set(view, "a", "1", 1, TEST_MS, &err);
+    if (st == TENREC_OK)
+        st = tenrec_store_add(view, "b", 1, TEST_MS, NULL, &err);
+    if (st == TENREC_OK)
+        st = tenrec_store_wait(view, keys, 2, TEST_MS, &err);
+    if (st == TENREC_OK)
+        st = tenrec_store_check(view, keys, 2, TEST_MS, &all, &err);
+    if (st == TENREC_OK)
+        st = tenrec_store_compare_set(view, "a", "1", 1, "2", 1, TEST_MS, NULL, NULL, &err);
+    if (st == TENREC_OK)
+        st = tenrec_store_get(view, "a", TEST_MS, &data, NULL, &err);
+    free(data);
+    if (st == TENREC_OK)
+        st = tenrec_store_delete(view, "a", TEST_MS, NULL, &err);
+    tenrec_store_drop(view);
+    tenrec_store_drop(s);
+    return st;
+}
+
+/* Fails the first allocation, then the second, until none is left. */
+static void torture(tenrec_status (*run)(void))
+{
+    bool done = false;
+
+    for (int n = 1; !done; n++) {
+        tenrec_status st;
+        fail_at = n;
+        st = run();
+        done = fail_at > 0; /* it was never reached */
+        fail_at = 0;
+        if (st != TENREC_OK && st != TENREC_ENOMEM)
+            fail_msg("allocation %d: %s", n, err.text);
+        if (done)
+            assert_status(st, &err);
+        if (strncmp(init, "file://", 7) == 0)
+            unlink(init + 7);
+    }
+    assert_status(run(), &err);
+}
+
+static void group_survives_failing_memory_in_process(void **state)
+{
+    (void)state;
+    snprintf(init, sizeof init, "memory://torture");
+    torture(live);
+    torture(use_store);
+}
+
+static void group_survives_failing_memory_with_a_file(void **state)
+{
+    (void)state;
+    snprintf(init, sizeof init, "file:///tmp/tenrec-torture-%d", (int)getpid());
+    torture(live);
+    torture(use_store);
+    unlink(init + 7);
+}
+
+static bool closed;
+
+static void ignore(void *arg, const void *data, size_t len)
+{
+    (void)arg;
+    (void)data;
+    (void)len;
+}
+
+static bool never_full(void *arg)
+{
+    (void)arg;
+    return false;
+}
+
+static void note_close(void *arg, const char *why)
+{
+    (void)arg;
+    (void)why;
+    closed = true;
+}
+
+static const struct store_session_ops ops = { ignore, never_full, note_close };
+
+static void say(struct store_session *s, const char *bytes, size_t len)
+{
+    if (s)
+        store_session_feed(s, bytes, len);
+}
+
+#define SAY(s, text) say(s, text, sizeof(text) - 1)
+#define N(c) c "\0\0\0\0\0\0\0"
+#define K N("\2") "/k"
+#define HELLO "\0\xce\xf7\x85\x3c"
+
+/* Two connections to the server, one that waits. */
+static tenrec_status serve(void)
+{
+    struct store_session *a, *b;
+    struct store_hub hub;
+
+    closed = false;
+    if (store_hub_init(&hub, 0) != TENREC_OK)
+        return TENREC_ENOMEM;
+    a = store_session_new(&hub, &ops, NULL);
+    b = store_session_new(&hub, &ops, NULL);
+    SAY(a, HELLO "\6" N("\1") K);                                      /* WAIT */
+    SAY(b, "\7" K);                                                    /* 1.13's WATCH_KEY */
+    SAY(b, "\0" K N("\1") "1\0" K N("\1") "2\3" N("\2") "/n" N("\1")); /* SET twice, ADD */
+    SAY(a, "\x09" K N("\1") "3\x0e" N("\2") "/q" N("\1") "x\x0f" N("\2") "/q");
+    SAY(a, "\x12" N("\2") "/r" N("\1") "\x08" K "\x11");
+    closed |= !a || !b;
+    store_session_drop(a);
+    store_session_drop(b);
+    store_hub_finish(&hub);
+    return closed ? TENREC_ENOMEM : TENREC_OK;
+}
+
+static void server_survives_failing_memory(void **state)
+{
+    (void)state;
+    *init = '\0';
+    torture(serve);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(group_survives_failing_memory_in_process),
+        cmocka_unit_test(group_survives_failing_memory_with_a_file),
+        cmocka_unit_test(server_survives_failing_memory),
+    };
+
+    return cmocka_run_group_tests_name("group_torture", tests, NULL, NULL);
+}
