@@ -233,10 +233,12 @@ static int listen_at(const union transport_address *at, int *ret_fd)
 
     if (fd < 0)
         return errno;
-    /* So that a restarted worker gets its fixed port again at once. */
+    /* So that a restarted worker gets its fixed port again at once. With any
+     * port it is set after the choice, or a port that is taken might be chosen. */
     if (transport_port(at) != 0)
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (bind(fd, &at->any, length_of(at)) < 0 || listen(fd, BACKLOG) < 0) {
+    if (bind(fd, &at->any, length_of(at)) < 0 ||
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) < 0 || listen(fd, BACKLOG) < 0) {
         e = errno;
         close(fd);
         return e;

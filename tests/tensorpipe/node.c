@@ -271,7 +271,7 @@ struct tenrec_msg *message_of(int32_t type, const void *payload, size_t len, uin
     for (uint32_t i = 0; i < n; i++) {
         struct tenrec_tensor_desc *t = tenrec_msg_tensor(msg, i);
 
-        t->data = (char *)data + i * bytes;
+        t->data = data ? (char *)data + i * bytes : NULL;
         t->bytes = bytes;
         t->dtype = (struct tenrec_dtype){ TENREC_DTYPE_UINT, 8, 1 };
         t->ndim = 1;

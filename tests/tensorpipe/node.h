@@ -47,7 +47,7 @@ struct node {
     atomic_int_fast64_t next_id;
     atomic_uint lost, requests, stray_answers, told;
     tenrec_error lost_why;
-    tenrec_peer last_from;
+    _Atomic tenrec_peer last_from;
 };
 
 /* Default options; change them before node_open. */

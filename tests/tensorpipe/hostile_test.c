@@ -1,0 +1,397 @@
+/* hostile_test.c - whatever a stranger does, the agent goes on serving. */
+#include "raw.h"
+
+#include "node.h"
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static struct node n[2];
+
+/* Short handshakes, so that silence ends soon. */
+static int setup(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        node_init(&n[i], i);
+        n[i].options.handshake_timeout_ms = 300;
+        node_open(&n[i]);
+    }
+    nodes_start(n, 2);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    group_close(n, 2);
+    return 0;
+}
+
+/* The victim still answers both a stranger and a member. */
+static void assert_alive(void)
+{
+    unsigned char buf[512], back[64];
+    struct raw_pipe p;
+    int64_t id;
+    long len;
+
+    assert_ping(&n[0], 1);
+    raw_pipe_open(&p, n[1].address);
+    raw_send(p.fd[0], buf, raw_message(buf, TENREC_MSG_CALL, 7, "hi", 2));
+    assert_int_equal(raw_recv_message(&p, &id, back, sizeof back, &len), TENREC_MSG_RET);
+    assert_int_equal(id, 7);
+    assert_int_equal(len, 2);
+    assert_memory_equal(back, "hi", 2);
+    raw_pipe_close(&p);
+}
+
+static void agent_serves_a_plain_tensorpipe_peer(void **state)
+{
+    (void)state;
+    assert_alive();
+    assert_int_equal(n[1].last_from, TENREC_ANONYMOUS);
+}
+
+static void agent_survives_a_connection_that_closes_at_once(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20; i++)
+        close(raw_connect(n[1].address));
+    assert_alive();
+}
+
+static void agent_closes_a_connection_that_says_nothing(void **state)
+{
+    int fd = raw_connect(n[1].address);
+
+    (void)state;
+    assert_true(raw_closed(fd));
+    close(fd);
+    assert_alive();
+}
+
+static void agent_closes_half_a_hello(void **state)
+{
+    unsigned char half[12] = { 12, 0, 0, 0, 0, 0, 0, 0, 0xb8, 0, 0xb9, 1 };
+    int fd;
+
+    (void)state;
+    for (size_t len = 1; len <= sizeof half; len++) {
+        fd = raw_connect(n[1].address);
+        raw_send(fd, half, len);
+        if (len % 2)
+            shutdown(fd, SHUT_WR);
+        assert_true(raw_closed(fd));
+        close(fd);
+    }
+    assert_alive();
+}
+
+static void agent_closes_what_is_no_hello(void **state)
+{
+    static const char *const garbage[] = {
+        "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        "\0\0\0\0\0\0\0\0",
+        "\x04\0\0\0\0\0\0\0\xff\xff\xff\xff",
+        "\xff\xff\xff\xff\xff\xff\xff\xff",
+        "\xff\xff\xff\xff\xff\xff\xff\x7f",
+        "\x03\0\0\0\0\0\0\0\xb8\xff\xbe",                     /* the empty variant */
+        "\x05\0\0\0\0\0\0\0\xb8\x01\xb9\x01\x7f",             /* an id nobody waits for */
+        "\x05\0\0\0\0\0\0\0\xb8\x02\xb9\x01\x00",             /* no such variant */
+        "\x08\0\0\0\0\0\0\0\xb8\x00\xb9\x01\xbd\x83\xff\xff", /* cut in a length */
+    };
+    static const size_t len[] = { 27, 8, 12, 8, 8, 11, 13, 13, 16 };
+    int fd;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof len / sizeof len[0]; i++) {
+        fd = raw_connect(n[1].address);
+        raw_send(fd, garbage[i], len[i]);
+        assert_true(raw_closed(fd));
+        close(fd);
+    }
+    assert_alive();
+}
+
+static void agent_survives_an_end_at_every_byte_of_the_handshake(void **state)
+{
+    unsigned char all[8 + sizeof raw_hello + 8 + sizeof raw_brochure] = { sizeof raw_hello };
+    int fd;
+
+    (void)state;
+    memcpy(all + 8, raw_hello, sizeof raw_hello);
+    all[8 + sizeof raw_hello] = sizeof raw_brochure;
+    memcpy(all + 16 + sizeof raw_hello, raw_brochure, sizeof raw_brochure);
+    for (size_t len = 0; len <= sizeof all; len++) {
+        fd = raw_connect(n[1].address);
+        raw_send(fd, all, len);
+        close(fd);
+    }
+    assert_alive();
+}
+
+static void agent_closes_a_pipe_whose_connections_do_not_come(void **state)
+{
+    unsigned char answer[512];
+    int fd = raw_connect(n[1].address);
+
+    (void)state;
+    raw_frame(fd, raw_hello, sizeof raw_hello);
+    raw_frame(fd, raw_brochure, sizeof raw_brochure);
+    assert_true(raw_recv_frame(fd, answer, sizeof answer) > 0);
+    assert_true(raw_closed(fd));
+    close(fd);
+    assert_alive();
+}
+
+static void agent_refuses_a_brochure_without_common_transport(void **state)
+{
+    unsigned char brochure[sizeof raw_brochure];
+    int fd = raw_connect(n[1].address);
+
+    (void)state;
+    memcpy(brochure, raw_brochure, sizeof brochure);
+    brochure[6] = 'x';
+    raw_frame(fd, raw_hello, sizeof raw_hello);
+    raw_frame(fd, brochure, sizeof brochure);
+    assert_true(raw_closed(fd));
+    close(fd);
+    assert_alive();
+}
+
+static void agent_reads_what_dribbles_in_byte_by_byte(void **state)
+{
+    unsigned char buf[1024], back[64];
+    struct raw_pipe p;
+    int64_t id;
+    long len;
+    size_t total;
+
+    (void)state;
+    raw_pipe_open(&p, n[1].address);
+    total = raw_message(buf, TENREC_MSG_CALL, 1, "abcd", 4);
+    total += raw_tensor_message(buf + total, TENREC_MSG_CALL, 2, true);
+    for (size_t i = 0; i < total; i++)
+        raw_send(p.fd[0], buf + i, 1);
+    for (size_t i = 0; i < 12; i++)
+        raw_send(p.fd[2], &"\4\0\0\0\0\0\0\0wxyz"[i], 1);
+    assert_int_equal(raw_recv_message(&p, &id, back, sizeof back, &len), TENREC_MSG_RET);
+    assert_int_equal(id, 1);
+    assert_int_equal(raw_recv_message(&p, &id, back, sizeof back, &len), TENREC_MSG_RET);
+    assert_int_equal(id, 2);
+    assert_int_equal(raw_recv_frame(p.fd[2], back, 4), 4);
+    assert_memory_equal(back, "wxyz", 4);
+    raw_pipe_close(&p);
+    assert_alive();
+}
+
+static void agent_answers_a_tensor_without_target_with_a_reply(void **state)
+{
+    static const unsigned char reply[] = { 0xb9, 1, 0xba, 1, 0xb9, 2, 0xbd, 3, 'c', 'p', 'u', 0 };
+    unsigned char buf[1024], back[64];
+    struct raw_pipe p;
+    int64_t id;
+    long len;
+
+    (void)state;
+    raw_pipe_open(&p, n[1].address);
+    raw_send(p.fd[0], buf, raw_tensor_message(buf, TENREC_MSG_CALL, 5, false));
+    assert_int_equal(raw_recv_frame(p.fd[1], back, sizeof back), sizeof reply);
+    assert_memory_equal(back, reply, sizeof reply);
+    raw_frame(p.fd[2], "wxyz", 4);
+    assert_int_equal(raw_recv_message(&p, &id, back, sizeof back, &len), TENREC_MSG_RET);
+    assert_int_equal(id, 5);
+    raw_pipe_close(&p);
+}
+
+static void agent_takes_a_tensor_that_comes_before_its_descriptor(void **state)
+{
+    unsigned char buf[1024], back[64];
+    struct raw_pipe p;
+    int64_t id;
+    long len;
+
+    (void)state;
+    raw_pipe_open(&p, n[1].address);
+    raw_frame(p.fd[2], "wxyz", 4);
+    raw_send(p.fd[0], buf, raw_tensor_message(buf, TENREC_MSG_CALL, 5, true));
+    assert_int_equal(raw_recv_message(&p, &id, back, sizeof back, &len), TENREC_MSG_RET);
+    assert_int_equal(raw_recv_frame(p.fd[2], back, 4), 4);
+    assert_memory_equal(back, "wxyz", 4);
+    raw_pipe_close(&p);
+}
+
+static void agent_answers_an_exception_when_a_tensor_finds_no_place(void **state)
+{
+    unsigned char buf[1024], back[256] = { 0 };
+    struct raw_pipe p;
+    int64_t id;
+    long len;
+
+    (void)state;
+    atomic_store(&n[1].refuse_place, true);
+    raw_pipe_open(&p, n[1].address);
+    raw_send(p.fd[0], buf, raw_tensor_message(buf, TENREC_MSG_CALL, 5, true));
+    raw_frame(p.fd[2], "wxyz", 4);
+    assert_int_equal(raw_recv_message(&p, &id, back, sizeof back - 1, &len), TENREC_MSG_EXCEPTION);
+    assert_int_equal(id, 5);
+    assert_non_null(strstr((char *)back, "the test wants no tensors"));
+    atomic_store(&n[1].refuse_place, false);
+    /* The bytes were skipped: the next message is read well. */
+    raw_send(p.fd[0], buf, raw_message(buf, TENREC_MSG_CALL, 6, "ok", 2));
+    assert_int_equal(raw_recv_message(&p, &id, back, sizeof back, &len), TENREC_MSG_RET);
+    assert_int_equal(id, 6);
+    raw_pipe_close(&p);
+}
+
+static void agent_closes_a_pipe_that_breaks_the_rules(void **state)
+{
+    /* Each spoils one byte of a good message: its place, and what it becomes. */
+    static const struct {
+        size_t at;
+        unsigned char value;
+    } spoil[] = {
+        { 7, 0x80 },                            /* an absurd descriptor */
+        { 0, 200 },                             /* a longer one */
+        { 8, 0xba },                            /* not a structure */
+        { 9, 2 },                               /* not three members */
+        { 13, 5 },                              /* five payloads */
+        { 16, 3 },                              /* a type of 3 bytes */
+        { 21, 9 },                              /* an id of 9 bytes */
+        { 26, 0x83 },                           /* a payload of absurd length */
+        { 8 + 28 + 7, 1 },                      /* the type's frame is longer than announced */
+        { 8 + 28, 5 },      { 8 + 28 + 12, 9 }, /* the id's */
+        { 8 + 28 + 28, 9 },                     /* the payload's */
+        { 8 + 28 + 38, 9 },                     /* the list's */
+    };
+    unsigned char buf[512];
+    struct raw_pipe p;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof spoil / sizeof spoil[0]; i++) {
+        size_t len = raw_message(buf, TENREC_MSG_CALL, 1, "ab", 2);
+
+        buf[spoil[i].at] = spoil[i].value;
+        raw_pipe_open(&p, n[1].address);
+        raw_send(p.fd[0], buf, len);
+        /* More of the same, so that longer lengths are fulfilled. */
+        for (int more = 0; more < 4; more++)
+            raw_send(p.fd[0], buf, len);
+        assert_true(raw_closed(p.fd[0]));
+        raw_pipe_close(&p);
+    }
+    assert_int_equal(atomic_load(&n[1].requests), 0);
+    assert_alive();
+}
+
+static void agent_refuses_a_tensor_of_another_length(void **state)
+{
+    unsigned char buf[1024];
+    struct raw_pipe p;
+
+    (void)state;
+    raw_pipe_open(&p, n[1].address);
+    raw_send(p.fd[0], buf, raw_tensor_message(buf, TENREC_MSG_CALL, 5, true));
+    raw_frame(p.fd[2], "wxyz!", 5);
+    assert_true(raw_closed(p.fd[0]));
+    raw_pipe_close(&p);
+    assert_alive();
+}
+
+static void agent_drops_an_answer_that_a_stranger_forges(void **state)
+{
+    unsigned char buf[512], back[64];
+    struct raw_pipe p;
+    int64_t id;
+    long len;
+
+    (void)state;
+    raw_pipe_open(&p, n[1].address);
+    raw_send(p.fd[0], buf, raw_message(buf, TENREC_MSG_RET, 0, "x", 1));
+    raw_send(p.fd[0], buf, raw_message(buf, TENREC_MSG_CALL, 1, "y", 1));
+    assert_int_equal(raw_recv_message(&p, &id, back, sizeof back, &len), TENREC_MSG_RET);
+    assert_int_equal(atomic_load(&n[1].stray_answers), 0);
+    assert_int_equal(node_counter(&n[1], "messages_dropped"), 1);
+    raw_pipe_close(&p);
+}
+
+static void agent_refuses_a_message_beyond_its_limit(void **state)
+{
+    unsigned char buf[512], back[256] = { 0 };
+    struct raw_pipe p;
+    int64_t id;
+    long len;
+
+    (void)state;
+    node_close(&n[1]);
+    node_init(&n[1], 1);
+    n[1].options.max_message = 4096;
+    node_open(&n[1]);
+    nodes_start(&n[1], 1);
+    raw_pipe_open(&p, n[1].address);
+    raw_send(p.fd[0], buf, raw_message(buf, TENREC_MSG_CALL, 1, back, 100));
+    assert_int_equal(raw_recv_message(&p, &id, back, sizeof back, &len), TENREC_MSG_RET);
+    /* A payload of 16 MiB is announced and never sent. */
+    raw_message(buf, TENREC_MSG_CALL, 1, "", 0);
+    memcpy(buf + 26, "\x82\0\0\0\1\xbd\0\xb9\2\x2f\xbd\0\xba\0", 14);
+    buf[0] = 32;
+    raw_send(p.fd[0], buf, 40);
+    assert_true(raw_closed(p.fd[0]));
+    raw_pipe_close(&p);
+}
+
+static void agent_goes_on_accepting_after_it_ran_out_of_descriptors(void **state)
+{
+    struct rlimit before, low;
+    int fd[64], n_fd = 0, spare = dup(0);
+
+    (void)state;
+    assert_ping(&n[0], 1);
+    getrlimit(RLIMIT_NOFILE, &before);
+    low = before;
+    low.rlim_cur = (rlim_t)spare + 8;
+    close(spare);
+    setrlimit(RLIMIT_NOFILE, &low);
+    /* Each takes two here: ours and the accepted one. */
+    while (n_fd < 64) {
+        fd[n_fd] = socket(AF_INET, SOCK_STREAM, 0);
+        if (fd[n_fd] < 0)
+            break;
+        close(fd[n_fd]);
+        fd[n_fd] = raw_connect(n[1].address);
+        n_fd++;
+    }
+    assert_true(n_fd > 0);
+    setrlimit(RLIMIT_NOFILE, &before);
+    while (n_fd > 0)
+        close(fd[--n_fd]);
+    assert_alive();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+        CASE(agent_serves_a_plain_tensorpipe_peer),
+        CASE(agent_survives_a_connection_that_closes_at_once),
+        CASE(agent_closes_a_connection_that_says_nothing),
+        CASE(agent_closes_half_a_hello),
+        CASE(agent_closes_what_is_no_hello),
+        CASE(agent_survives_an_end_at_every_byte_of_the_handshake),
+        CASE(agent_closes_a_pipe_whose_connections_do_not_come),
+        CASE(agent_refuses_a_brochure_without_common_transport),
+        CASE(agent_reads_what_dribbles_in_byte_by_byte),
+        CASE(agent_answers_a_tensor_without_target_with_a_reply),
+        CASE(agent_takes_a_tensor_that_comes_before_its_descriptor),
+        CASE(agent_answers_an_exception_when_a_tensor_finds_no_place),
+        CASE(agent_closes_a_pipe_that_breaks_the_rules),
+        CASE(agent_refuses_a_tensor_of_another_length),
+        CASE(agent_drops_an_answer_that_a_stranger_forges),
+        CASE(agent_refuses_a_message_beyond_its_limit),
+        CASE(agent_goes_on_accepting_after_it_ran_out_of_descriptors),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

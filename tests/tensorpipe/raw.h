@@ -1,0 +1,45 @@
+/* raw.h - a hand-driven socket that can say anything to an agent. */
+#ifndef TENSORPIPE_TEST_RAW_H
+#define TENSORPIPE_TEST_RAW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Connects to "uv://..."; blocking, with a receive limit. */
+int raw_connect(const char *address);
+/* Listens on a free loopback port and writes its address. */
+int raw_listen(char address[64]);
+int raw_accept(int fd);
+
+void raw_send(int fd, const void *data, size_t len);
+/* One frame. */
+void raw_frame(int fd, const void *body, size_t len);
+/* Exactly `len` bytes; false at the end of the stream. */
+bool raw_recv(int fd, void *data, size_t len);
+/* One frame into buf; its length, or -1 at the end of the stream. */
+long raw_recv_frame(int fd, void *buf, size_t cap);
+/* True when the agent closes the connection within the limit. */
+bool raw_closed(int fd);
+
+/* Parts of a handshake as a plain TensorPipe peer. */
+extern const unsigned char raw_hello[12];
+extern const unsigned char raw_brochure[38];
+void raw_hello_requested(int fd, unsigned id);
+
+/* A pipe that was opened by hand: hello to the last connection. */
+struct raw_pipe {
+    int fd[3]; /* descriptor, reply, channel */
+};
+
+void raw_pipe_open(struct raw_pipe *p, const char *address);
+void raw_pipe_close(struct raw_pipe *p);
+
+/* A message of type and id with `n` tensors of 4 bytes and a target, or
+ * without one, whose bytes are not sent. Returns the length of its frames. */
+size_t raw_message(unsigned char *buf, int32_t type, int64_t id, const void *payload, size_t len);
+size_t raw_tensor_message(unsigned char *buf, int32_t type, int64_t id, bool with_target);
+/* Reads one answer; its type, payload into buf. */
+int32_t raw_recv_message(struct raw_pipe *p, int64_t *ret_id, void *buf, size_t cap, long *ret_len);
+
+#endif
