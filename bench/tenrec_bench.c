@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <tenrec/tenrec.h>
 #include <time.h>
@@ -258,19 +259,24 @@ static int run_init(struct shared *s)
 
     unsetenv("BENCH_CPUS");
     s->world = INIT_WORLD;
-    for (int i = 0; i < s->world; i++) {
+    for (int i = 0; i < INIT_WORLD; i++) {
         c[i] = (struct child){ s, i };
         p[i] = pair_fork(init_child, &c[i]);
     }
-    while (atomic_load(&s->ready) < s->world)
+    for (int ms = 0; atomic_load(&s->ready) < s->world; ms++) {
+        if (ms == 30000) {
+            fprintf(stderr, "bench: not all workers started\n");
+            return 1;
+        }
         pause_ms(1);
+    }
     pause_ms(100); /* until all wait */
     atomic_fetch_add(&s->ready, 1);
-    for (int i = 0; i < s->world; i++)
+    for (int i = 0; i < INIT_WORLD; i++)
         ok = pair_join(p[i]) && ok;
     if (!ok)
         return 1;
-    for (int i = 0; i < s->world; i++) {
+    for (int i = 0; i < INIT_WORLD; i++) {
         first = s->begin_ns[i] < first ? s->begin_ns[i] : first;
         last = s->end_ns[i] > last ? s->end_ns[i] : last;
     }
@@ -279,23 +285,43 @@ static int run_init(struct shared *s)
     return 0;
 }
 
-/* Both workers rest in it, so that nothing but Tenrec's threads could run. */
-static int idle_child(void *arg)
+/* One of the two that rest: a program of its own, as a user's would be, so that
+ * it holds no pages of its parent. Says through `ready_fd` that it is done. */
+static int rest(struct shared *s, int rank, int ready_fd)
 {
-    struct child *c = arg;
-    struct tenrec_worker *w = make_worker(c->shared, c->rank);
+    struct tenrec_worker *w;
     struct measure_callee callee;
-    struct measure m = { .worker = w, .to = "w1" };
+    struct measure m = { .to = "w1" };
     tenrec_error err;
     uint64_t cpu;
 
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    s->world = 2;
+    m.worker = w = make_worker(s, rank);
     if (measure_callee_init(&callee, w, 64, &err) || tenrec_init_rpc(w, &err))
         give_up(&err);
-    if (c->rank == 0 && measure_callee_cpu(&m, &cpu, &err))
+    if (rank == 0 && measure_callee_cpu(&m, &cpu, &err))
         give_up(&err);
-    atomic_fetch_add(&c->shared->ready, 1);
+    if (write(ready_fd, "", 1) != 1)
+        pair_die("write");
     pause(); /* until it is killed */
     return 0;
+}
+
+struct resting {
+    const char *store;
+    int rank, ready_fd;
+};
+
+static int exec_rest(void *arg)
+{
+    const struct resting *r = arg;
+    char rank[16], fd[16];
+
+    snprintf(rank, sizeof rank, "%d", r->rank);
+    snprintf(fd, sizeof fd, "%d", r->ready_fd);
+    execl("/proc/self/exe", "tenrec_bench", "rest", r->store, rank, fd, (char *)NULL);
+    pair_die("exec");
 }
 
 static long status_of(pid_t pid, const char *key)
@@ -329,24 +355,28 @@ static int run_idle(struct shared *s)
 {
     const char *quick = getenv("BENCH_QUICK");
     unsigned settle_ms = 10000, window_ms = 5000;
-    struct child c[2];
+    struct resting c[2];
     uint64_t cpu, begin;
+    int ready[2];
     pid_t p[2];
 
     if (quick && strcmp(quick, "0") != 0)
         settle_ms = window_ms = 2000;
     unsetenv("BENCH_CPUS");
-    s->world = 2;
+    if (pipe(ready))
+        pair_die("pipe");
     for (int i = 0; i < 2; i++) {
-        c[i] = (struct child){ s, i };
-        p[i] = pair_fork(idle_child, &c[i]);
+        c[i] = (struct resting){ s->store, i, ready[1] };
+        p[i] = pair_fork(exec_rest, &c[i]);
     }
-    for (int i = 0; atomic_load(&s->ready) < 2; i++) {
-        if (i == 30000 || waitpid(-1, NULL, WNOHANG) != 0) {
+    close(ready[1]);
+    for (int i = 0; i < 2; i++) {
+        char byte;
+
+        if (read(ready[0], &byte, 1) != 1) {
             fprintf(stderr, "bench: a worker did not come to rest\n");
             return 1;
         }
-        pause_ms(1);
     }
     pause_ms(settle_ms);
     cpu = cpu_of(p[1]);
@@ -383,10 +413,17 @@ int main(int argc, char **argv)
     char folder[] = "/tmp/tenrec-bench-XXXXXX";
     int rc = 2;
 
-    if (s == MAP_FAILED || !mkdtemp(folder))
-        pair_die("cannot prepare");
-    snprintf(s->store, sizeof s->store, "%s/store", folder);
+    if (s == MAP_FAILED)
+        pair_die("mmap");
     s->progress = argc > 2 ? argv[2] : "adaptive";
+    if (argc == 5 && !strcmp(mode, "rest")) {
+        snprintf(s->store, sizeof s->store, "%s", argv[2]);
+        s->progress = "adaptive";
+        return rest(s, atoi(argv[3]), atoi(argv[4]));
+    }
+    if (!mkdtemp(folder))
+        pair_die("cannot make a folder in /tmp");
+    snprintf(s->store, sizeof s->store, "%s/store", folder);
     if (argc == 3 && one_of(mode, pairs) && one_of(s->progress, waits))
         rc = run_pair(s, mode);
     else if (argc == 2 && !strcmp(mode, "init"))
