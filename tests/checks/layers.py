@@ -25,7 +25,7 @@ CORE = {
 FOREIGN = {
     "yaml.h": ["core/config/*.c"],
     "dlfcn.h": ["core/backend/loader.c"],
-    "uv.h": ["core/base/loop.[ch]", "core/group/store_server.c",
+    "uv.h": ["core/base/loop.[ch]", "core/group/store_tcp_server.c",
              "plugins/tensorpipe/transport*.[ch]", "plugins/tensorpipe/uv*.[ch]"],
     "cbor.h": ["core/rpc/*.c"],
     "cbor/*.h": ["core/rpc/*.c"],
