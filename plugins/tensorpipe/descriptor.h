@@ -40,7 +40,8 @@ struct descriptor {
     uint32_t payloads_left, tensors_left;
 };
 
-/* Checks the whole object; the sum of lengths cannot overflow afterwards.
+/* Checks the whole object; the sum of lengths cannot overflow afterwards. After
+ * a failure *ret is undefined.
  *
  * errors   EPROTOCOL, ETOOBIG (beyond a limit)
  */

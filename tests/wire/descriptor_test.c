@@ -155,6 +155,42 @@ static void descriptor_accepts_wide_numbers_and_trailing_bytes(void **state)
     assert_int_equal(d.payload_len[0], 5);
 }
 
+/* One wide number more sends the same descriptor the long way. */
+static void descriptor_reads_the_plain_form_like_any_other(void **state)
+{
+    struct hex quick =
+        hex("b903bd00ba04 b90204bd00 b902812c01bd00 b9028270110100bd00 b9022fbd00 ba00");
+    struct hex slow =
+        hex("b903bd8000ba04 b90204bd00 b902812c01bd00 b9028270110100bd00 b9022fbd00 ba00");
+    static const uint64_t lengths[4] = { 4, 300, 70000, 47 };
+    const struct descriptor_limits tight = { 4, 0, 70350 };
+    struct descriptor_payload payload;
+    struct descriptor_tensor tensor;
+    struct descriptor d[2];
+    tenrec_error err;
+
+    (void)state;
+    read_ok(&quick, &d[0]);
+    read_ok(&slow, &d[1]);
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(d[k].n_payloads, 4);
+        assert_int_equal(d[k].n_tensors, 0);
+        assert_int_equal(d[k].n_targetless, 0);
+        assert_int_equal(d[k].payload_bytes, 70351);
+        assert_int_equal(d[k].tensor_bytes, 0);
+        assert_int_equal(d[k].metadata.len, 0);
+        assert_memory_equal(d[k].payload_len, lengths, sizeof lengths);
+        for (int i = 0; i < 4; i++) {
+            assert_true(descriptor_next_payload(&d[k], &payload));
+            assert_int_equal(payload.length, lengths[i]);
+        }
+        assert_false(descriptor_next_payload(&d[k], &payload));
+        assert_false(descriptor_next_tensor(&d[k], &tensor));
+    }
+    assert_int_equal(descriptor_read(quick.data, quick.len, &tight, &d[0], &err), TENREC_ETOOBIG);
+    assert_int_equal(descriptor_read(slow.data, slow.len, &tight, &d[0], &err), TENREC_ETOOBIG);
+}
+
 static void descriptor_refuses_every_cut(void **state)
 {
     struct hex h = hex("b903bd00ba04b90204bd00b90208bd00b902809fbd00b90280bcbd00ba01b90408b902bd03"
@@ -167,6 +203,20 @@ static void descriptor_refuses_every_cut(void **state)
         void *frame = hex_exact(h.data, len);
         assert_int_equal(descriptor_read(frame, len, &limits, &d, &err), TENREC_EPROTOCOL);
         assert_text_has(err.text, "descriptor.");
+        free(frame);
+    }
+}
+
+static void descriptor_refuses_every_cut_of_the_plain_form(void **state)
+{
+    struct hex h = hex("b903bd00ba04 b90204bd00 b902812c01bd00 b9028270110100bd00 b9022fbd00 ba00");
+    struct descriptor d;
+    tenrec_error err;
+
+    (void)state;
+    for (size_t len = 0; len < h.len; len++) {
+        void *frame = hex_exact(h.data, len);
+        assert_int_equal(descriptor_read(frame, len, &limits, &d, &err), TENREC_EPROTOCOL);
         free(frame);
     }
 }
@@ -244,7 +294,9 @@ int main(void)
         cmocka_unit_test(descriptor_reads_metadata_and_any_number_of_payloads),
         cmocka_unit_test(descriptor_counts_tensors_without_target),
         cmocka_unit_test(descriptor_accepts_wide_numbers_and_trailing_bytes),
+        cmocka_unit_test(descriptor_reads_the_plain_form_like_any_other),
         cmocka_unit_test(descriptor_refuses_every_cut),
+        cmocka_unit_test(descriptor_refuses_every_cut_of_the_plain_form),
         cmocka_unit_test(descriptor_refuses_what_is_beyond_a_limit),
         cmocka_unit_test(descriptor_reply_writes_what_the_library_wrote),
         cmocka_unit_test(descriptor_reply_needs_one_device_per_missing_target),
