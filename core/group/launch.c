@@ -69,8 +69,8 @@ static const struct launcher launchers[] = {
       "TENREC_RANK",
       NULL,
       { "TENREC_WORLD_SIZE" },
-      { "TENREC_LOCAL_RANK", "LOCAL_RANK" },
-      { "TENREC_LOCAL_WORLD_SIZE", "LOCAL_WORLD_SIZE" } },
+      { "LOCAL_RANK" },
+      { "LOCAL_WORLD_SIZE" } },
     { "torchrun's variables",
       "RANK",
       NULL,
@@ -148,8 +148,13 @@ static void find_run(const struct env *env, struct launch *ret)
 {
     const char *id = get(env, "TORCHELASTIC_RUN_ID"),
                *more = get(env, "TORCHELASTIC_RESTART_COUNT");
+    const char *given = get(env, "TENREC_RUN_ID");
     char text[sizeof ret->run];
 
+    if (given) {
+        copy_plain(ret->run, sizeof ret->run, given);
+        return;
+    }
     if (!id && strcmp(ret->source, "Slurm") == 0) {
         id = get(env, "SLURM_JOB_ID");
         more = get(env, "SLURM_STEP_ID");
@@ -178,8 +183,7 @@ tenrec_status launch_detect(launch_lookup_fn *lookup, void *arg, int32_t rank, i
     /* With both given, what a launcher says about them does not matter. */
     if (l && (st = take_launcher(&env, l, ret, given ? NULL : err)) != TENREC_OK && !given)
         return st;
-    if (l)
-        find_run(&env, ret);
+    find_run(&env, ret);
     if (rank >= 0)
         ret->rank = rank;
     if (world > 0)

@@ -1,33 +1,12 @@
 #include "group/store_session.h"
 
 #include "base/memory.h"
+#include "group/store_answer.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define FLUSH_AT ((size_t)64 << 10)
-#define MAX_ANSWER ((size_t)64 << 20)
-
-enum state {
-    READING,
-    WAITING,    /* for keys: only CANCEL_WAIT is taken */
-    IN_BARRIER, /* nothing is taken */
-};
-
-struct store_session {
-    struct store_hub *hub;
-    const struct store_session_ops *ops;
-    void *arg;
-    enum store_dialect dialect;
-    enum state state;
-    bool dead;
-    struct bytes in, out;
-    size_t need;              /* bytes in `in` before parsing makes sense */
-    struct store_link *links; /* what it waits for and watches */
-    size_t n_missing;         /* of them, those of the WAIT */
-    bool ready;
-    struct store_session *ready_prev, *ready_next;
-};
 
 tenrec_status store_hub_init(struct store_hub *hub, size_t limit)
 {
@@ -40,7 +19,7 @@ void store_hub_finish(struct store_hub *hub)
     store_table_finish(&hub->table);
 }
 
-static void make_ready(struct store_session *s)
+void store_session_make_ready(struct store_session *s)
 {
     struct store_hub *hub = s->hub;
 
@@ -64,8 +43,8 @@ static void make_unready(struct store_session *s)
     *(s->ready_next ? &s->ready_next->ready_prev : &hub->last_ready) = s->ready_prev;
 }
 
-static struct store_link *hang(struct store_session *s, struct store_entry *e,
-                               enum store_link_kind kind)
+struct store_link *store_session_hang(struct store_session *s, struct store_entry *e,
+                                      enum store_link_kind kind)
 {
     struct store_link *link = store_entry_link(&s->hub->table, e, kind, s);
 
@@ -79,7 +58,7 @@ static struct store_link *hang(struct store_session *s, struct store_entry *e,
     return link;
 }
 
-static void unhang(struct store_session *s, struct store_link *link)
+void store_session_unhang(struct store_session *s, struct store_link *link)
 {
     *(link->owner_prev ? &link->owner_prev->owner_next : &s->links) = link->owner_next;
     if (link->owner_next)
@@ -88,8 +67,7 @@ static void unhang(struct store_session *s, struct store_link *link)
     store_link_drop(&s->hub->table, link);
 }
 
-/* Lets go of all links but those of kind `keep` (-1: of none). */
-static void unhang_all(struct store_session *s, int keep)
+void store_session_unhang_all(struct store_session *s, int keep)
 {
     struct store_link *link, *next;
 
@@ -98,7 +76,7 @@ static void unhang_all(struct store_session *s, int keep)
         next = link->owner_next;
         if ((int)link->kind == keep)
             continue;
-        unhang(s, link);
+        store_session_unhang(s, link);
         store_table_tidy(&s->hub->table, e);
     }
 }
@@ -114,7 +92,7 @@ static void flush(struct store_session *s)
     bytes_drop_front(&s->out, s->out.len);
 }
 
-static void kill_session(struct store_session *s, const char *why)
+void store_session_kill(struct store_session *s, const char *why)
 {
     if (s->dead)
         return;
@@ -123,395 +101,19 @@ static void kill_session(struct store_session *s, const char *why)
     s->ops->close(s->arg, why);
 }
 
-static void kill_for(struct store_session *s, tenrec_status st)
+void store_session_release(struct store_session *s)
 {
-    kill_session(s, st == TENREC_EINVAL   ? "added to what is no number, or beyond 64 bits"
-                    : st == TENREC_ENOMEM ? "no memory for its request"
-                                          : "the store or a value is full");
-}
-
-/* Answers a session that waited, and lets it go on after the one that runs. */
-static void release(struct store_session *s)
-{
-    s->state = READING;
+    s->state = STORE_READING;
     bytes_add_u8(&s->out, 0);
-    make_ready(s);
-}
-
-/* Tells those who wait for `e` that it is there; only the first when one item
- * of a queue came, as only one of them can take it. */
-static void wake(struct store_entry *e, bool only_one)
-{
-    struct store_link *link, *next;
-
-    for (link = e->first_link; link; link = next) {
-        struct store_session *s = link->owner;
-        next = link->next;
-        if (link->kind != STORE_LINK_WAIT)
-            continue;
-        unhang(s, link);
-        if (s->n_missing == 0)
-            release(s);
-        if (only_one)
-            break;
-    }
-}
-
-static bool watched(const struct store_entry *e)
-{
-    for (const struct store_link *link = e->first_link; link; link = link->next)
-        if (link->kind == STORE_LINK_WATCH)
-            return true;
-    return false;
-}
-
-enum change { UPDATED, CREATED, DELETED };
-
-static void tell_watchers(struct store_entry *e, enum change change, struct span old,
-                          struct span now)
-{
-    for (struct store_link *link = e->first_link; link; link = link->next) {
-        struct store_session *s = link->owner;
-        if (link->kind != STORE_LINK_WATCH || s->dead)
-            continue;
-        if (s->ops->full(s->arg)) {
-            kill_session(s, "does not read the changes that it watches");
-            continue;
-        }
-        bytes_add_u8(&s->out, (uint8_t)change);
-        bytes_add_blob(&s->out, e->key, e->key_len);
-        bytes_add_blob(&s->out, old.data, old.len);
-        bytes_add_blob(&s->out, now.data, now.len);
-        make_ready(s);
-    }
-}
-
-/* A change that is about to be made to a key: remembers what watchers hear. */
-struct changing {
-    struct store_entry *e;
-    void *old; /* owns; NULL when nobody watches */
-    size_t old_len;
-    bool was_there;
-};
-
-static bool change_begin(struct store_session *s, struct span key, struct changing *c)
-{
-    *c = (struct changing){ .e = store_table_make(&s->hub->table, key) };
-    if (!c->e) {
-        kill_session(s, "the store is full");
-        return false;
-    }
-    c->was_there = c->e->present;
-    if (watched(c->e)) {
-        c->old = bytes_copy(c->e->value, c->e->value_len);
-        c->old_len = c->old ? c->e->value_len : 0;
-    }
-    return true;
-}
-
-static void change_end(struct store_session *s, struct changing *c, tenrec_status st, bool changed)
-{
-    if (st == TENREC_OK && changed) {
-        if (watched(c->e))
-            tell_watchers(c->e,
-                          !c->e->present ? DELETED
-                          : c->was_there ? UPDATED
-                                         : CREATED,
-                          (struct span){ c->old, c->old_len },
-                          (struct span){ c->e->value, c->e->value_len });
-        if (c->e->present)
-            wake(c->e, false);
-    }
-    free(c->old);
-    store_table_tidy(&s->hub->table, c->e);
-    if (st != TENREC_OK)
-        kill_for(s, st);
-}
-
-static void run_set(struct store_session *s, struct span key, struct span value, bool append)
-{
-    struct changing c;
-    tenrec_status st;
-
-    if (!change_begin(s, key, &c))
-        return;
-    st = append ? store_entry_append(&s->hub->table, c.e, value)
-                : store_entry_set(&s->hub->table, c.e, value);
-    change_end(s, &c, st, true);
-}
-
-static void run_compare_set(struct store_session *s, const struct store_request *r)
-{
-    struct changing c;
-    struct span now;
-    bool changed;
-    tenrec_status st;
-
-    if (!change_begin(s, r->key, &c))
-        return;
-    st = store_entry_compare_set(&s->hub->table, c.e, r->value[0], r->value[1], &now, &changed);
-    if (st == TENREC_OK)
-        bytes_add_blob(&s->out, now.data, now.len);
-    change_end(s, &c, st, st == TENREC_OK && changed);
-}
-
-static void run_add(struct store_session *s, const struct store_request *r)
-{
-    struct changing c;
-    tenrec_status st;
-    int64_t sum = 0;
-
-    if (!change_begin(s, r->key, &c))
-        return;
-    st = store_entry_add(&s->hub->table, c.e, r->number, &sum);
-    if (st == TENREC_OK)
-        bytes_add_u64(&s->out, (uint64_t)sum);
-    change_end(s, &c, st, true);
-}
-
-static void run_delete(struct store_session *s, struct span key)
-{
-    struct store_entry *e = store_table_find(&s->hub->table, key);
-    bool there = e && e->present;
-    struct changing c;
-
-    bytes_add_u64(&s->out, there);
-    if (!there || !change_begin(s, key, &c))
-        return;
-    store_entry_unset(&s->hub->table, c.e);
-    change_end(s, &c, TENREC_OK, true);
-}
-
-/* A missing key is answered by an empty value, as torch's libuv server does. */
-static void answer_value(struct store_session *s, struct span key)
-{
-    const struct store_entry *e = store_table_find(&s->hub->table, key);
-
-    bytes_add_blob(&s->out, e ? e->value : NULL, e ? e->value_len : 0);
-}
-
-static void run_multi_get(struct store_session *s, const struct store_request *r)
-{
-    struct span list = r->list;
-
-    for (size_t i = 0; i < r->n; i++) {
-        answer_value(s, store_request_next(&list));
-        if (s->out.len > MAX_ANSWER) {
-            kill_session(s, "asked for more than 64 MiB at once");
-            return;
-        }
-    }
-}
-
-static void run_multi_set(struct store_session *s, const struct store_request *r)
-{
-    struct span list = r->list;
-
-    for (size_t i = 0; i < r->n && !s->dead; i++) {
-        struct span key = store_request_next(&list);
-        run_set(s, key, store_request_next(&list), false);
-    }
-}
-
-static void run_check(struct store_session *s, const struct store_request *r)
-{
-    struct span list = r->list;
-    bool all = true;
-
-    for (size_t i = 0; i < r->n; i++)
-        all &= store_entry_there(store_table_find(&s->hub->table, store_request_next(&list)));
-    bytes_add_u8(&s->out, !all);
-}
-
-static void run_wait(struct store_session *s, const struct store_request *r)
-{
-    struct span list = r->list;
-
-    for (size_t i = 0; i < r->n; i++) {
-        struct span key = store_request_next(&list);
-        struct store_entry *e = store_table_find(&s->hub->table, key);
-        if (store_entry_there(e))
-            continue;
-        e = store_table_make(&s->hub->table, key);
-        if (!e || !hang(s, e, STORE_LINK_WAIT)) {
-            store_table_tidy(&s->hub->table, e);
-            kill_session(s, "the store is full");
-            return;
-        }
-    }
-    if (s->n_missing)
-        s->state = WAITING;
-    else
-        bytes_add_u8(&s->out, 0);
-}
-
-static void run_watch(struct store_session *s, struct span key)
-{
-    struct store_entry *e = store_table_make(&s->hub->table, key);
-
-    if (!e || !hang(s, e, STORE_LINK_WATCH)) {
-        store_table_tidy(&s->hub->table, e);
-        kill_session(s, "the store is full");
-        return;
-    }
-    bytes_add_u8(&s->out, 3);
-}
-
-static void run_push(struct store_session *s, const struct store_request *r)
-{
-    struct store_entry *e = store_table_make(&s->hub->table, r->key);
-    tenrec_status st = e ? store_entry_push(&s->hub->table, e, r->value[0]) : TENREC_ETOOBIG;
-
-    if (st == TENREC_OK)
-        wake(e, true);
-    store_table_tidy(&s->hub->table, e);
-    if (st != TENREC_OK)
-        kill_for(s, st);
-}
-
-static void run_pop(struct store_session *s, struct span key)
-{
-    struct store_entry *e = store_table_find(&s->hub->table, key);
-    struct store_item *item;
-
-    bytes_add_u64(&s->out, e ? e->n_items : 0);
-    if (e && (item = store_entry_pop(&s->hub->table, e))) {
-        bytes_add_blob(&s->out, item->data, item->len);
-        free(item);
-    }
-    store_table_tidy(&s->hub->table, e);
-}
-
-static void run_queue_len(struct store_session *s, struct span key)
-{
-    const struct store_entry *e = store_table_find(&s->hub->table, key);
-
-    bytes_add_u64(&s->out, e ? e->n_items : 0);
-}
-
-static void run_list_keys(struct store_session *s)
-{
-    const struct store_table *t = &s->hub->table;
-
-    bytes_add_u64(&s->out, t->n_keys);
-    for (size_t i = 0; i < t->n_buckets; i++)
-        for (const struct store_entry *e = t->bucket[i]; e; e = e->chain) {
-            if (!e->present)
-                continue;
-            bytes_add_blob(&s->out, e->key, e->key_len);
-            if (s->out.len > MAX_ANSWER) {
-                kill_session(s, "asked for a list of keys longer than 64 MiB");
-                return;
-            }
-        }
-}
-
-static void run_barrier(struct store_session *s, const struct store_request *r)
-{
-    struct store_entry *e = store_table_make(&s->hub->table, r->key);
-    struct store_link *link, *next;
-
-    if (r->number <= 0 || !e || !hang(s, e, STORE_LINK_BARRIER)) {
-        store_table_tidy(&s->hub->table, e);
-        kill_session(s, "asked for a barrier of less than one, or the store is full");
-        return;
-    }
-    s->state = IN_BARRIER;
-    if (e->n_barrier < (uint64_t)r->number)
-        return;
-    for (link = e->first_link; link; link = next) {
-        struct store_session *other = link->owner;
-        next = link->next;
-        if (link->kind != STORE_LINK_BARRIER)
-            continue;
-        unhang(other, link);
-        release(other);
-    }
-    store_table_tidy(&s->hub->table, e);
-}
-
-static void run_cancel(struct store_session *s)
-{
-    unhang_all(s, STORE_LINK_WATCH);
-    s->state = READING;
-    bytes_add_u8(&s->out, 1);
-}
-
-static void run_request(struct store_session *s, const struct store_request *r)
-{
-    switch (r->op) {
-    case STORE_OP_VALIDATE:
-        if (r->number != STORE_MAGIC)
-            kill_session(s, "wrong magic number");
-        break;
-    case STORE_OP_SET:
-        run_set(s, r->key, r->value[0], false);
-        break;
-    case STORE_OP_APPEND:
-        run_set(s, r->key, r->value[0], true);
-        break;
-    case STORE_OP_COMPARE_SET:
-        run_compare_set(s, r);
-        break;
-    case STORE_OP_GET:
-        answer_value(s, r->key);
-        break;
-    case STORE_OP_ADD:
-        run_add(s, r);
-        break;
-    case STORE_OP_CHECK:
-        run_check(s, r);
-        break;
-    case STORE_OP_WAIT:
-        run_wait(s, r);
-        break;
-    case STORE_OP_NUM_KEYS:
-        bytes_add_u64(&s->out, s->hub->table.n_keys);
-        break;
-    case STORE_OP_WATCH_KEY:
-        run_watch(s, r->key);
-        break;
-    case STORE_OP_DELETE_KEY:
-        run_delete(s, r->key);
-        break;
-    case STORE_OP_MULTI_GET:
-        run_multi_get(s, r);
-        break;
-    case STORE_OP_MULTI_SET:
-        run_multi_set(s, r);
-        break;
-    case STORE_OP_CANCEL_WAIT:
-        run_cancel(s);
-        break;
-    case STORE_OP_PING:
-        bytes_add_u32(&s->out, (uint32_t)r->number);
-        break;
-    case STORE_OP_QUEUE_PUSH:
-        run_push(s, r);
-        break;
-    case STORE_OP_QUEUE_POP:
-        run_pop(s, r->key);
-        break;
-    case STORE_OP_QUEUE_LEN:
-        run_queue_len(s, r->key);
-        break;
-    case STORE_OP_LIST_KEYS:
-        run_list_keys(s);
-        break;
-    case STORE_OP_BARRIER:
-        run_barrier(s, r);
-        break;
-    case STORE_OP_NONE:
-    case STORE_OP_COUNT:
-        break;
-    }
+    store_session_make_ready(s);
 }
 
 /* Whether the next byte, which comes while the session waits, may be taken. */
 static bool may_take(const struct store_session *s, uint8_t number)
 {
-    return s->state == READING ||
-           (s->state == WAITING && number == store_op_number(s->dialect, STORE_OP_CANCEL_WAIT));
+    return s->state == STORE_READING ||
+           (s->state == STORE_WAITING &&
+            number == store_op_number(s->dialect, STORE_OP_CANCEL_WAIT));
 }
 
 /* Runs the requests that are whole, as far as the session's state allows. */
@@ -532,20 +134,20 @@ static void run_session(struct store_session *s)
         s->need = 0;
         switch (store_request_parse(s->dialect, s->in.data + at, s->in.len - at, &r, &why)) {
         case STORE_PARSE_WHOLE:
-            run_request(s, &r);
+            store_answer(s, &r);
             at += r.len;
             break;
         case STORE_PARSE_PART:
             s->need = r.len;
             break;
         case STORE_PARSE_BAD:
-            kill_session(s, why);
+            store_session_kill(s, why);
             break;
         }
     }
     bytes_drop_front(&s->in, at);
     if (s->in.len > STORE_MAX_REQUEST)
-        kill_session(s, "sent more than 32 MiB behind a request that still waits");
+        store_session_kill(s, "sent more than 32 MiB behind a request that still waits");
     flush(s);
 }
 
@@ -576,7 +178,7 @@ void store_session_drop(struct store_session *s)
 {
     if (!s)
         return;
-    unhang_all(s, -1);
+    store_session_unhang_all(s, -1);
     make_unready(s);
     bytes_free(&s->in);
     bytes_free(&s->out);
@@ -589,7 +191,7 @@ void store_session_feed(struct store_session *s, const void *data, size_t len)
         return;
     bytes_add(&s->in, data, len);
     if (s->in.failed)
-        kill_session(s, "no memory for its request");
+        store_session_kill(s, "no memory for its request");
     else
         run_session(s);
     run_ready(s->hub);

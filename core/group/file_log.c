@@ -1,0 +1,241 @@
+#include "group/file_log.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LOCK_FIRST_US 50
+#define LOCK_MOST_US 1000
+
+/* flock knows no deadline: it is asked again and again. */
+static tenrec_status lock_file(const struct file_log *l, int fd, int how, uint64_t deadline_ns,
+                               tenrec_error *err)
+{
+    useconds_t gap_us = LOCK_FIRST_US;
+
+    while (flock(fd, how | LOCK_NB) != 0) {
+        if (errno == EINTR)
+            continue;
+        if (errno != EWOULDBLOCK)
+            return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot lock %s", l->name);
+        if (clock_passed(deadline_ns))
+            return tenrec_fail(err, TENREC_EPEER_LOST, "%s stays locked by another process",
+                               l->name);
+        usleep(gap_us);
+        gap_us = gap_us * 2 > LOCK_MOST_US ? LOCK_MOST_US : gap_us * 2;
+    }
+    return TENREC_OK;
+}
+
+/* Forgets what was read when the file at the path is another one. */
+static tenrec_status notice_change(struct file_log *l, const struct stat *st, tenrec_error *err)
+{
+    if (l->dev == st->st_dev && l->ino == st->st_ino && l->offset <= st->st_size)
+        return TENREC_OK;
+    store_table_finish(&l->table);
+    l->changes++;
+    l->offset = 0;
+    l->dev = st->st_dev;
+    l->ino = st->st_ino;
+    if (store_table_init(&l->table, 0) != TENREC_OK)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %s", l->name);
+    return TENREC_OK;
+}
+
+/* Opens and locks the file. A file that was unlinked between the two is opened
+ * again: what is written to it would be lost. */
+static tenrec_status open_locked(struct file_log *l, bool writing, uint64_t deadline_ns, int *ret,
+                                 tenrec_error *err)
+{
+    int flags = (writing ? O_RDWR | O_CREAT : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+    struct stat opened, named;
+    tenrec_status st;
+    int fd;
+
+    for (;;) {
+        fd = open(l->path, flags, 0644);
+        if (fd < 0 && errno == ENOENT && !writing) {
+            *ret = -1; /* nothing there: no keys */
+            return TENREC_OK;
+        }
+        if (fd < 0)
+            return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot open %s", l->name);
+        if ((st = lock_file(l, fd, writing ? LOCK_EX : LOCK_SH, deadline_ns, err)) != TENREC_OK)
+            goto err_fd;
+        if (fstat(fd, &opened) != 0 || !S_ISREG(opened.st_mode)) {
+            st = tenrec_fail(err, TENREC_EINVAL, "%s is no regular file", l->name);
+            goto err_fd;
+        }
+        if (lstat(l->path, &named) == 0 && named.st_ino == opened.st_ino &&
+            named.st_dev == opened.st_dev)
+            break;
+        close(fd);
+    }
+    if ((st = notice_change(l, &opened, err)) != TENREC_OK)
+        goto err_fd;
+    *ret = fd;
+    return TENREC_OK;
+
+err_fd:
+    close(fd);
+    return st;
+}
+
+/* Takes over one record; a key with '-' in front removes the rest of it. */
+static tenrec_status take_record(struct store_table *t, struct span key, struct span value)
+{
+    bool removes = key.len > 0 && key.data[0] == '-';
+    struct store_entry *e;
+    tenrec_status st = TENREC_OK;
+
+    if (removes)
+        key = (struct span){ key.data + 1, key.len - 1 };
+    if (!(e = store_table_make(t, key)))
+        return TENREC_ENOMEM;
+    if (removes)
+        store_entry_unset(t, e);
+    else
+        st = store_entry_set(t, e, value);
+    store_table_tidy(t, e);
+    return st;
+}
+
+/* Parses records; *ret_used is where the last whole one ends. */
+static tenrec_status take_records(struct store_table *t, const uint8_t *data, size_t len,
+                                  size_t *ret_used)
+{
+    size_t at = 0, key_len, value_len;
+    tenrec_status st;
+
+    *ret_used = 0;
+    while (len - at >= 4) {
+        key_len = bytes_get_u32(data + at);
+        if (key_len > len - at - 4 || len - at - 4 - key_len < 4)
+            break;
+        value_len = bytes_get_u32(data + at + 4 + key_len);
+        if (value_len > len - at - 8 - key_len)
+            break;
+        st = take_record(t, (struct span){ data + at + 4, key_len },
+                         (struct span){ data + at + 8 + key_len, value_len });
+        if (st != TENREC_OK)
+            return st;
+        at += 8 + key_len + value_len;
+        *ret_used = at;
+    }
+    return TENREC_OK;
+}
+
+/* Reads `want` bytes from where this store stands. */
+static tenrec_status read_rest(const struct file_log *l, int fd, size_t want, struct bytes *ret,
+                               tenrec_error *err)
+{
+    ssize_t r = 0;
+
+    while (ret->len < want && bytes_room(ret, want - ret->len)) {
+        r = pread(fd, ret->data + ret->len, want - ret->len, l->offset + (off_t)ret->len);
+        if (r < 0 && errno == EINTR)
+            continue;
+        if (r <= 0)
+            return tenrec_fail_errno(err, TENREC_EOS, r < 0 ? errno : EIO, "cannot read %s",
+                                     l->name);
+        bytes_grew(ret, (size_t)r);
+    }
+    if (ret->failed)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu bytes of %s", want, l->name);
+    return TENREC_OK;
+}
+
+/* Takes over what others have written since. */
+static tenrec_status catch_up(struct file_log *l, int fd, tenrec_error *err)
+{
+    struct bytes b = { 0 };
+    struct stat now = { 0 };
+    size_t used = 0, want;
+    tenrec_status st;
+
+    if (fd < 0) /* no file */
+        return notice_change(l, &now, err);
+    if (fstat(fd, &now) != 0)
+        return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot read %s", l->name);
+    want = (size_t)(now.st_size - l->offset);
+    if (want == 0)
+        return TENREC_OK;
+    if ((st = read_rest(l, fd, want, &b, err)) == TENREC_OK &&
+        (st = take_records(&l->table, b.data, b.len, &used)) != TENREC_OK)
+        tenrec_fail(err, st, "no memory for the keys of %s", l->name);
+    bytes_free(&b);
+    l->changes++;
+    l->offset += (off_t)used;
+    /* Writers hold the lock until a record is whole. */
+    if (st == TENREC_OK && used < want)
+        st = tenrec_fail(err, TENREC_EPROTOCOL,
+                         "%s is damaged at byte %lld: no store, or a writer died; remove it",
+                         l->name, (long long)l->offset);
+    return st;
+}
+
+tenrec_status file_log_open(struct file_log *l, bool writing, uint64_t deadline_ns, int *ret_fd,
+                            tenrec_error *err)
+{
+    tenrec_status st = open_locked(l, writing, deadline_ns, ret_fd, err);
+
+    if (st == TENREC_OK && (st = catch_up(l, *ret_fd, err)) != TENREC_OK && *ret_fd >= 0)
+        close(*ret_fd);
+    return st;
+}
+
+tenrec_status file_log_append(struct file_log *l, int fd, const char *sign, const char *key,
+                              struct span value, tenrec_error *err)
+{
+    size_t key_len = strlen(sign) + strlen(key), at = 0;
+    struct bytes b = { 0 };
+    tenrec_status st = TENREC_OK;
+    int reason;
+
+    bytes_add_u32(&b, (uint32_t)key_len);
+    bytes_add(&b, sign, strlen(sign));
+    bytes_add(&b, key, strlen(key));
+    bytes_add_u32(&b, (uint32_t)value.len);
+    bytes_add(&b, value.data, value.len);
+    if (b.failed) {
+        bytes_free(&b);
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a record of %s", l->name);
+    }
+    while (at < b.len) {
+        ssize_t r = pwrite(fd, b.data + at, b.len - at, l->offset + (off_t)at);
+        if (r > 0) {
+            at += (size_t)r;
+        } else if (r == 0 || errno != EINTR) {
+            reason = r == 0 ? EIO : errno;
+            /* Half a record would make the file unreadable for everybody. */
+            if (ftruncate(fd, l->offset) != 0)
+                reason = errno;
+            bytes_free(&b);
+            return tenrec_fail_errno(err, TENREC_EOS, reason, "cannot write to %s", l->name);
+        }
+    }
+    st = take_record(&l->table, (struct span){ b.data + 4, key_len },
+                     (struct span){ b.data + 8 + key_len, value.len });
+    if (st == TENREC_OK) {
+        l->offset += (off_t)b.len;
+        l->changes++;
+    } else {
+        tenrec_fail(err, st, "no memory for key \"%s\" of %s", key, l->name);
+    }
+    bytes_free(&b);
+    return st;
+}
+
+bool file_log_has_news(const struct file_log *l, uint64_t seen)
+{
+    struct stat st = { 0 };
+
+    if (stat(l->path, &st) != 0)
+        st.st_size = 0;
+    return l->changes != seen || st.st_size != l->offset || st.st_ino != l->ino;
+}

@@ -1,0 +1,40 @@
+/* file_log.h - the one file of a file store: records that are appended under
+ * flock, of which the last one of a key counts (c10d's FileStore):
+ *
+ *   u32 length, key, u32 length, value      a key "-x" removes x
+ *
+ * Not locked within the process: its owner sees to that. */
+#ifndef TENREC_GROUP_FILE_LOG_H
+#define TENREC_GROUP_FILE_LOG_H
+
+#include "group/store_table.h"
+
+#include <sys/types.h>
+
+struct file_log {
+    struct store_table table; /* what was read up to `offset` */
+    uint64_t changes;         /* how often that changed */
+    off_t offset;
+    dev_t dev; /* of the file that was read: another one may lie there now */
+    ino_t ino;
+    const char *path; /* borrowed */
+    const char *name; /* of the store, for errors; borrowed */
+};
+
+/* Opens the file (made when `writing`), locks it and reads what is new; close
+ * *ret_fd to unlock. Without a file there are no keys, and *ret_fd is -1.
+ *
+ * errors: EOS, EINVAL (no regular file), EPEER_LOST (stays locked by another),
+ *         EPROTOCOL (damaged), ENOMEM */
+tenrec_status file_log_open(struct file_log *l, bool writing, uint64_t deadline_ns, int *ret_fd,
+                            tenrec_error *err);
+
+/* Appends one record and takes it over; `sign` is "-" to remove the key. */
+tenrec_status file_log_append(struct file_log *l, int fd, const char *sign, const char *key,
+                              struct span value, tenrec_error *err);
+
+/* Whether somebody has written since l->changes was `seen`: another process,
+ * or another thread through this log. Cheaper than to lock the file. */
+bool file_log_has_news(const struct file_log *l, uint64_t seen);
+
+#endif
