@@ -136,7 +136,9 @@ static tenrec_status set_of_names(struct tenrec_worker *w, const char *const *na
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", s.n);
     for (size_t i = 0; i < s.n && st == TENREC_OK; i++) {
         s.id[i] = (tenrec_peer)i;
-        if (names)
+        if (names && !names[i])
+            st = tenrec_fail(err, TENREC_EINVAL, "name %zu of the set is NULL", i);
+        else if (names)
             st = peers_find(&w->peers, names[i], &s.id[i], err);
     }
     if (st == TENREC_OK)
@@ -158,7 +160,7 @@ static tenrec_status set_of_key(struct tenrec_worker *w, const char *key, struct
 
     for (const char *p = key; *p; p++)
         s.n += *p == '\n';
-    s.id = memory_new(s.n, sizeof s.id[0]);
+    s.id = memory_new(s.n + 1, sizeof s.id[0]); /* the last name may lack its end of line */
     if (!copy || !s.id)
         st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", s.n);
     s.n = 0;
