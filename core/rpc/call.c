@@ -33,6 +33,17 @@ tenrec_status call_deadline(struct tenrec_worker *w, int64_t *timeout_ms, uint64
 
 /* ---- completing ----------------------------------------------------------- */
 
+/* One call less is outstanding. */
+static void count_finished(struct tenrec_worker *w)
+{
+    atomic_fetch_add(&w->counts.finished, 1);
+    if (atomic_load(&w->leaving)) { /* shutdown waits for the last one */
+        pthread_mutex_lock(&w->lock);
+        pthread_cond_broadcast(&w->changed);
+        pthread_mutex_unlock(&w->lock);
+    }
+}
+
 /* An entry was taken out: complete its future and let go of both shares. */
 static void finish(struct tenrec_worker *w, struct pending_entry *e, struct tenrec_value *value,
                    const tenrec_error *why)
@@ -43,12 +54,7 @@ static void finish(struct tenrec_worker *w, struct pending_entry *e, struct tenr
         future_complete_value(e->future, value);
     tenrec_tensor_drop(e->into);
     tenrec_future_drop(e->future);
-    atomic_fetch_add(&w->counts.finished, 1);
-    if (atomic_load(&w->leaving)) { /* shutdown waits for the last one */
-        pthread_mutex_lock(&w->lock);
-        pthread_cond_broadcast(&w->changed);
-        pthread_mutex_unlock(&w->lock);
-    }
+    count_finished(w);
 }
 
 static void fail_late(struct tenrec_worker *w, struct pending_entry *e)
@@ -146,13 +152,13 @@ tenrec_status call_send(struct tenrec_worker *w, const struct call_spec *spec,
     tenrec_future_share(f); /* pending's */
     if (spec->into)
         tenrec_tensor_share(spec->into);
+    /* Before anybody can finish it: finished never exceeds calls. */
+    atomic_fetch_add(&w->counts.calls, 1);
     st = pending_add(&w->pending, &e, &f->call.id);
     if (st != TENREC_OK)
         goto err_future;
-    atomic_fetch_add(&w->counts.calls, 1);
     /* A shutdown that swept before this entry was in does not see it. */
     if (atomic_load(&w->state) != WORKER_RUNNING && pending_take(&w->pending, f->call.id, &e)) {
-        atomic_fetch_add(&w->counts.finished, 1);
         st = TENREC_ESHUTDOWN;
         goto err_future;
     }
@@ -168,6 +174,7 @@ tenrec_status call_send(struct tenrec_worker *w, const struct call_spec *spec,
     return TENREC_OK;
 
 err_future:
+    count_finished(w);
     tenrec_tensor_drop(spec->into);
     tenrec_future_drop(f);
     tenrec_future_drop(f);
