@@ -57,12 +57,14 @@ void dispatch_answer_value(struct tenrec_worker *w, tenrec_peer to, int64_t id,
 
 static void call_free(struct tenrec_call *c)
 {
-    served_remove(&c->worker->served, c);
+    const bool on_stack = c->function->flags == TENREC_INLINE;
+
     codec_call_finish(&c->in);
     if (c->reply)
         c->reply->release(c->reply);
     c->request->release(c->request);
-    if (!(c->function->flags & TENREC_INLINE) || (c->function->flags & TENREC_LATER))
+    served_remove(&c->worker->served, c); /* from now on the worker may go */
+    if (!on_stack)
         free(c);
 }
 
