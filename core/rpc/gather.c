@@ -32,6 +32,7 @@ struct part {
 struct gather {
     struct gather *next;
     int64_t number;
+    uint64_t deadline_ns; /* the first limit of those who have come */
     size_t n, came;
     struct part *part; /* n; the first `came` are there */
     tenrec_peer *id;   /* n: the set, ordered by name */
@@ -63,7 +64,7 @@ static void gather_drop(struct gather *g)
     free(g);
 }
 
-void gathers_finish(struct gathers *g)
+void gathers_reset(struct gathers *g)
 {
     struct gather_set *s, *next;
 
@@ -77,6 +78,12 @@ void gathers_finish(struct gathers *g)
         g->open = one->next;
         gather_drop(one);
     }
+    g->n_open = 0;
+}
+
+void gathers_finish(struct gathers *g)
+{
+    gathers_reset(g);
     pthread_mutex_destroy(&g->lock);
 }
 
@@ -273,48 +280,54 @@ static struct gather *take(struct gathers *gs, const char *key, int64_t number)
     return NULL;
 }
 
-/* A limit of one who waits in it. */
-struct limit {
-    struct tenrec_worker *w;
-    int64_t number;
-    char key[];
-};
-
-static void limit_passed(void *arg)
+/* Takes one out whose limit has passed; *next_ns is the first of the other limits. */
+static struct gather *take_late(struct gathers *gs, uint64_t now, uint64_t *next_ns)
 {
-    struct limit *l = arg;
-    struct tenrec_worker *w = l->w;
+    struct gather **at, *g, *late = NULL;
     struct gather_set *set;
+
+    *next_ns = CLOCK_NEVER;
+    pthread_mutex_lock(&gs->lock);
+    for (at = &gs->open; (g = *at) && !late; at = &g->next) {
+        if (g->deadline_ns <= now)
+            late = g;
+        else if (g->deadline_ns < *next_ns)
+            *next_ns = g->deadline_ns;
+    }
+    if (late) {
+        take(gs, late->key, late->number);
+        set = remembered(gs, late->key);
+        if (set && set->failed_upto < late->number)
+            set->failed_upto = late->number;
+    }
+    pthread_mutex_unlock(&gs->lock);
+    return late;
+}
+
+void gather_expire(struct tenrec_worker *w)
+{
+    uint64_t now = clock_now_ns(), next;
     struct gather *g;
     tenrec_error why;
 
-    pthread_mutex_lock(&w->gathers.lock);
-    g = take(&w->gathers, l->key, l->number);
-    if (g && (set = remembered(&w->gathers, l->key)) && set->failed_upto < l->number)
-        set->failed_upto = l->number;
-    pthread_mutex_unlock(&w->gathers.lock);
-    if (g) {
+    if (worker_enter(w, NULL) != TENREC_OK)
+        return; /* shutdown fails them all */
+    while ((g = take_late(&w->gathers, now, &next))) {
         missing(w, g, &why);
         fail(w, g, &why);
     }
-    free(l);
+    worker_leave(w);
+    if (next != CLOCK_NEVER)
+        loop_timer_arm(w->deadlines, next);
 }
 
 /* The leader answers a little before the others give up, so that they hear
  * who is missing. */
-static void limit_start(struct tenrec_worker *w, const char *key, int64_t number, int64_t ms)
+static uint64_t limit_of(int64_t ms)
 {
-    size_t len = strlen(key) + 1;
-    struct limit *l;
-
-    if (ms == TENREC_TIMEOUT_NONE || !(l = memory_new(1, sizeof *l + len)))
-        return;
-    l->w = w;
-    l->number = number;
-    memcpy(l->key, key, len);
-    ms -= ms / 10 > 100 ? 100 : ms / 10;
-    if (loop_after(w->loop, (uint64_t)ms, limit_passed, l) != TENREC_OK)
-        free(l);
+    if (ms == TENREC_TIMEOUT_NONE)
+        return CLOCK_NEVER;
+    return clock_deadline_ms((uint64_t)(ms - (ms / 10 > 100 ? 100 : ms / 10)));
 }
 
 static struct gather *gather_new(const struct set *s, int64_t number)
@@ -325,6 +338,7 @@ static struct gather *gather_new(const struct set *s, int64_t number)
     if (!g)
         return NULL;
     g->number = number;
+    g->deadline_ns = CLOCK_NEVER;
     g->n = s->n;
     g->part = memory_new(s->n, sizeof g->part[0]);
     g->id = memory_new(s->n, sizeof g->id[0]);
@@ -368,6 +382,7 @@ static tenrec_status find(struct gathers *gs, const struct set *s, int64_t numbe
 static tenrec_status join(struct tenrec_worker *w, const struct set *s, int64_t number, int64_t ms,
                           const struct part *part, tenrec_error *err)
 {
+    const uint64_t limit = limit_of(ms);
     struct gather *g = NULL, *whole = NULL;
     bool member = false;
     tenrec_status st;
@@ -385,14 +400,16 @@ static tenrec_status join(struct tenrec_worker *w, const struct set *s, int64_t 
                              peers_name(&w->peers, part->id));
     if (st == TENREC_OK) {
         g->part[g->came++] = *part;
+        if (limit < g->deadline_ns)
+            g->deadline_ns = limit;
         if (g->came == g->n)
             whole = take(&w->gathers, s->key, number);
     }
     pthread_mutex_unlock(&w->gathers.lock);
     if (whole)
         complete(w, whole);
-    else if (st == TENREC_OK)
-        limit_start(w, s->key, number, ms);
+    else if (st == TENREC_OK && limit != CLOCK_NEVER)
+        loop_timer_arm(w->deadlines, limit);
     return st;
 }
 

@@ -23,8 +23,14 @@ struct gathers {
 void gathers_init(struct gathers *g);
 void gathers_finish(struct gathers *g);
 
+/* Forgets the numbers of all sets: in a new life the others count from 0. */
+void gathers_reset(struct gathers *g);
+
 /* A GATHER request came: takes msg. */
 void gather_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg);
+
+/* Fails those whose limit has passed. On the loop's thread. */
+void gather_expire(struct tenrec_worker *w);
 
 /* Fails all that are open here. */
 void gather_fail_all(struct tenrec_worker *w, const tenrec_error *why);

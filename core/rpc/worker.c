@@ -15,6 +15,8 @@
 
 #include <stdlib.h>
 
+#define STOP_WAITS (UINT32_C(1) << 31) /* in inside: the last one tells stop */
+
 enum {
     DROP_MS = 10000, /* how long drop waits for functions that still run */
     LEAVE_MS = 1000, /* how long a store that we serve stays for the others, at least */
@@ -33,13 +35,28 @@ tenrec_status worker_enter(struct tenrec_worker *w, tenrec_error *err)
                                                                  : "it has been shut down");
 }
 
+/* Who is not the last, or leaves while nobody waits, does not look at `w`
+ * again: it may be gone by then. */
 void worker_leave(struct tenrec_worker *w)
 {
-    if (atomic_fetch_sub(&w->inside, 1) == 1 && atomic_load(&w->state) >= WORKER_STOPPING) {
-        pthread_mutex_lock(&w->lock);
-        pthread_cond_broadcast(&w->changed);
-        pthread_mutex_unlock(&w->lock);
-    }
+    if (atomic_fetch_sub(&w->inside, 1) != (STOP_WAITS | 1))
+        return;
+    pthread_mutex_lock(&w->lock);
+    w->all_left = true;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* Waits until those have left who entered while the worker ran. */
+static void wait_until_all_left(struct tenrec_worker *w)
+{
+    pthread_mutex_lock(&w->lock);
+    w->all_left = false;
+    if (atomic_fetch_or(&w->inside, STOP_WAITS) > 0)
+        while (!w->all_left)
+            pthread_cond_wait(&w->changed, &w->lock);
+    atomic_fetch_and(&w->inside, ~STOP_WAITS);
+    pthread_mutex_unlock(&w->lock);
 }
 
 bool tenrec_worker_running(const struct tenrec_worker *w)
@@ -86,8 +103,11 @@ void tenrec_worker_drop(struct tenrec_worker *w)
 
     if (!w)
         return;
-    if (tenrec_worker_running(w))
-        tenrec_shutdown(w, TENREC_IMMEDIATE, TENREC_TIMEOUT_DEFAULT, NULL);
+    if (tenrec_worker_running(w) &&
+        tenrec_shutdown(w, TENREC_IMMEDIATE, TENREC_TIMEOUT_DEFAULT, &err) == TENREC_EWOULDBLOCK) {
+        log_line(TENREC_LOG_ERROR, w->self.name, "not dropped: %s", err.text);
+        return;
+    }
     if (served_wait(&w->served, clock_deadline_ms(DROP_MS), &err) != TENREC_OK) {
         log_line(TENREC_LOG_ERROR, w->self.name, "dropped while %s: its memory is never freed",
                  err.text);
@@ -111,6 +131,7 @@ void tenrec_worker_drop(struct tenrec_worker *w)
 static void on_deadline(void *arg)
 {
     call_expire(arg);
+    gather_expire(arg);
 }
 
 static bool accepts(void *arg)
@@ -208,30 +229,6 @@ static tenrec_status start(struct tenrec_worker *w, tenrec_error *err)
                        err);
 }
 
-tenrec_status tenrec_init_rpc(struct tenrec_worker *w, tenrec_error *err)
-{
-    uint32_t fresh = WORKER_NEW, down = WORKER_DOWN;
-    tenrec_status st;
-
-    if (!atomic_compare_exchange_strong(&w->state, &fresh, WORKER_STARTING) &&
-        !atomic_compare_exchange_strong(&w->state, &down, WORKER_STARTING))
-        return tenrec_fail(err, TENREC_EBUSY, "the worker is running already");
-    peers_finish(&w->peers);
-    atomic_store(&w->leaving, 0);
-    st = start(w, err);
-    if (st != TENREC_OK) {
-        atomic_store(&w->state, WORKER_STOPPING);
-        if (w->chain)
-            chain_shutdown(w->chain);
-        unmake(w, clock_deadline_ms(LEAVE_MS));
-        w->self.name = "worker";
-        atomic_store(&w->state, WORKER_NEW);
-    }
-    return st;
-}
-
-/* ---- the end -------------------------------------------------------------- */
-
 /* Fails all calls, stops the agents, waits for the threads that are inside. */
 static void stop(struct tenrec_worker *w, uint64_t until)
 {
@@ -241,15 +238,43 @@ static void stop(struct tenrec_worker *w, uint64_t until)
     atomic_store(&w->state, WORKER_STOPPING);
     call_fail_peer(w, -1, &why);
     gather_fail_all(w, &why);
-    chain_shutdown(w->chain);
+    if (w->chain)
+        chain_shutdown(w->chain);
     call_fail_peer(w, -1, &why); /* what came between the two */
-    pthread_mutex_lock(&w->lock);
-    while (atomic_load(&w->inside) > 0)
-        pthread_cond_wait(&w->changed, &w->lock);
-    pthread_mutex_unlock(&w->lock);
+    wait_until_all_left(w);
+    gather_fail_all(w, &why); /* likewise: nobody can come any more */
     unmake(w, until);
     atomic_store(&w->state, WORKER_DOWN);
 }
+
+tenrec_status tenrec_init_rpc(struct tenrec_worker *w, tenrec_error *err)
+{
+    uint32_t fresh = WORKER_NEW, down = WORKER_DOWN;
+    tenrec_error still;
+    tenrec_status st;
+
+    if (!atomic_compare_exchange_strong(&w->state, &fresh, WORKER_STARTING) &&
+        !atomic_compare_exchange_strong(&w->state, &down, WORKER_STARTING))
+        return tenrec_fail(err, TENREC_EBUSY, "the worker is running already");
+    /* It knows its caller by the names of the former life, and would answer
+     * along a route that is another's in this one. */
+    if (served_wait(&w->served, clock_now_ns(), &still) != TENREC_OK) {
+        atomic_store(&w->state, WORKER_DOWN);
+        return tenrec_fail(err, TENREC_EBUSY, "from before the shutdown %s", still.text);
+    }
+    gathers_reset(&w->gathers);
+    peers_finish(&w->peers);
+    atomic_store(&w->leaving, 0);
+    st = start(w, err);
+    if (st != TENREC_OK) {
+        stop(w, clock_deadline_ms(LEAVE_MS));
+        w->self.name = "worker";
+        atomic_store(&w->state, WORKER_NEW);
+    }
+    return st;
+}
+
+/* ---- the end -------------------------------------------------------------- */
 
 /* Waits until no call of ours is outstanding. */
 static tenrec_status wait_for_calls(struct tenrec_worker *w, uint64_t until, tenrec_error *err)
@@ -312,7 +337,10 @@ tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode
         st = worker_enter(w, err);
     if (st != TENREC_OK)
         return st;
-    atomic_store(&w->leaving, 1);
+    if (atomic_exchange(&w->leaving, 1)) {
+        worker_leave(w);
+        return tenrec_fail(err, TENREC_EBUSY, "another thread shuts the worker down already");
+    }
     if (mode == TENREC_GRACEFUL) {
         st = quiesce(w, until, err);
         if (st == TENREC_OK)

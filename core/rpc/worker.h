@@ -35,10 +35,11 @@ struct worker_counts {
 
 struct tenrec_worker {
     _Atomic uint32_t state;   /* enum worker_state */
-    _Atomic uint32_t inside;  /* threads that use the chain right now */
+    _Atomic uint32_t inside;  /* threads that use the chain right now, and a bit for stop */
     _Atomic uint32_t leaving; /* the whole group goes: lost peers are no news */
     pthread_mutex_t lock;     /* guards what stands next, and init and shutdown */
-    pthread_cond_t changed;   /* inside became 0, a call finished; monotonic */
+    pthread_cond_t changed;   /* all_left, a call finished; monotonic */
+    bool all_left;            /* the last one who was inside has left since stop began */
     tenrec_peer_lost_fn *peer_lost;
     void *peer_lost_arg;
     struct tenrec_allocator allocator; /* size 0: none */

@@ -1,6 +1,9 @@
 /* life_test.c - starting, leaving, losing and gathering, on the backend named in argv. */
 #include "../support/cluster.h"
 #include "functions.h"
+#include "rpc/call.h"
+#include "rpc/codec.h"
+#include "rpc/worker.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -278,6 +281,7 @@ static void life_names_who_did_not_come_to_a_barrier(void **state)
 static void life_refuses_a_set_without_oneself(void **state)
 {
     static const char *const names[] = { "worker1" }, *twice[] = { "worker0", "worker0" };
+    static const char *const none[] = { NULL };
     struct cluster c;
     tenrec_error err;
 
@@ -286,7 +290,169 @@ static void life_refuses_a_set_without_oneself(void **state)
     assert_int_equal(tenrec_barrier(c.worker[0], names, 1, 100, &err), TENREC_EINVAL);
     assert_int_equal(tenrec_barrier(c.worker[0], twice, 2, 100, &err), TENREC_EINVAL);
     assert_int_equal(tenrec_barrier(c.worker[0], NULL, 0, -1, &err), TENREC_EINVAL);
+    assert_int_equal(tenrec_barrier(c.worker[0], none, 1, 100, &err), TENREC_EINVAL);
     cluster_close(&c, TENREC_GRACEFUL);
+}
+
+/* What a peer writes down as the set: seven names, but six ends of line. */
+static void life_refuses_a_gather_whose_set_is_malformed(void **state)
+{
+    struct tenrec_value item[] = {
+        tenrec_text("worker0\nworker0\nworker0\nworker0\nworker0\nworker0\nworker0"), tenrec_int(0),
+        tenrec_int(1000), tenrec_nil()
+    };
+    struct tenrec_value array = tenrec_array(item, 4);
+    struct call_spec spec = { .function = "all_gather", .deadline_ns = UINT64_MAX };
+    struct tenrec_future *f = NULL;
+    struct tenrec_msg *msg = NULL;
+    struct cluster c;
+    tenrec_error err;
+
+    (void)state;
+    cluster_open(&c, 2, NULL, functions_register);
+    assert_int_equal(codec_write_value(&array, TENREC_MSG_GATHER, &msg, &err), TENREC_OK);
+    assert_int_equal(worker_enter(c.worker[1], &err), TENREC_OK);
+    assert_int_equal(call_send(c.worker[1], &spec, msg, &f, &err), TENREC_OK);
+    worker_leave(c.worker[1]);
+    assert_int_equal(tenrec_future_wait(f, CLUSTER_LONG_MS, &err), TENREC_EINVAL);
+    tenrec_future_drop(f);
+    cluster_close(&c, TENREC_GRACEFUL);
+}
+
+/* ---- again ------------------------------------------------------------------ */
+
+static void *again(void *arg)
+{
+    struct together *t = arg;
+    tenrec_error err;
+
+    if (tenrec_shutdown(t->w, TENREC_GRACEFUL, CLUSTER_LONG_MS, &err) != TENREC_OK)
+        t->why = "shutdown failed";
+    else if (tenrec_init_rpc(t->w, &err) != TENREC_OK)
+        t->why = "init failed";
+    return NULL;
+}
+
+static void *barrier(void *arg)
+{
+    struct together *t = arg;
+    tenrec_error err;
+
+    if (tenrec_barrier(t->w, NULL, 0, CLUSTER_LONG_MS, &err) != TENREC_OK)
+        t->why = "barrier failed";
+    return NULL;
+}
+
+/* Both at once, each in a thread of its own. */
+static void both(struct cluster *c, void *(*fn)(void *))
+{
+    struct together t[2];
+    pthread_t thread[2];
+
+    for (size_t i = 0; i < 2; i++) {
+        t[i] = (struct together){ .w = c->worker[i] };
+        assert_int_equal(pthread_create(&thread[i], NULL, fn, &t[i]), 0);
+    }
+    for (size_t i = 0; i < 2; i++)
+        pthread_join(thread[i], NULL);
+    for (size_t i = 0; i < 2; i++)
+        if (t[i].why)
+            fail_msg("worker %zu: %s", i, t[i].why);
+}
+
+static void life_is_in_step_again_when_the_same_workers_start_again(void **state)
+{
+    struct cluster c;
+    tenrec_error err;
+
+    (void)state;
+    cluster_open(&c, 2, NULL, functions_register);
+    /* Only one of them counts this one. */
+    assert_int_equal(tenrec_barrier(c.worker[1], NULL, 0, 50, &err), TENREC_ETIMEDOUT);
+    both(&c, again);
+    both(&c, barrier);
+    cluster_close(&c, TENREC_GRACEFUL);
+}
+
+static void life_does_not_start_again_while_a_function_still_runs(void **state)
+{
+    struct tenrec_future *f = NULL;
+    struct cluster c;
+    tenrec_error err;
+
+    (void)state;
+    cluster_open(&c, 2, NULL, functions_register);
+    functions_close_gate();
+    assert_int_equal(tenrec_rpc_async(c.worker[0], "worker1", "wait_gate", NULL, 0, NULL, &f, &err),
+                     TENREC_OK);
+    for (int i = 0; i < CLUSTER_LONG_MS && functions_waiting() == 0; i++)
+        poll(NULL, 0, 1);
+    assert_int_equal(tenrec_shutdown(c.worker[1], TENREC_IMMEDIATE, 20, &err), TENREC_ETIMEDOUT);
+    assert_int_equal(tenrec_init_rpc(c.worker[1], &err), TENREC_EBUSY);
+    assert_non_null(strstr(err.text, "wait_gate"));
+    assert_false(tenrec_worker_running(c.worker[1]));
+    functions_open_gate();
+    tenrec_future_drop(f);
+    tenrec_worker_drop(c.worker[1]);
+    tenrec_worker_drop(c.worker[0]);
+}
+
+static void drop_worker(struct tenrec_future *f, void *arg)
+{
+    (void)f;
+    tenrec_worker_drop(arg);
+}
+
+static void life_goes_on_when_a_callback_drops_the_worker(void **state)
+{
+    struct tenrec_future *f = NULL;
+    struct cluster c;
+    tenrec_error err;
+
+    (void)state;
+    cluster_open(&c, 2, NULL, functions_register);
+    assert_int_equal(tenrec_rpc_async(c.worker[0], "worker1", "noop", NULL, 0, NULL, &f, &err),
+                     TENREC_OK);
+    assert_int_equal(tenrec_future_add_callback(f, drop_worker, c.worker[0], &err), TENREC_OK);
+    assert_int_equal(tenrec_future_wait(f, CLUSTER_LONG_MS, &err), TENREC_OK);
+    assert_true(tenrec_worker_running(c.worker[0]));
+    tenrec_future_drop(f);
+    cluster_close(&c, TENREC_GRACEFUL);
+}
+
+/* Waits that end while their worker goes: nobody looks back at it. */
+static void *wait_and_leave(void *arg)
+{
+    struct tenrec_future *f = arg;
+
+    tenrec_future_wait(f, CLUSTER_LONG_MS, NULL);
+    tenrec_future_drop(f);
+    return NULL;
+}
+
+static void life_ends_under_threads_that_wait(void **state)
+{
+    pthread_t thread[8];
+    struct cluster c;
+    tenrec_error err;
+
+    (void)state;
+    for (int round = 0; round < 10; round++) {
+        cluster_open(&c, 2, NULL, functions_register);
+        functions_close_gate();
+        for (size_t i = 0; i < 8; i++) {
+            struct tenrec_future *f = NULL;
+            assert_int_equal(
+                tenrec_rpc_async(c.worker[0], "worker1", "wait_gate", NULL, 0, NULL, &f, &err),
+                TENREC_OK);
+            assert_int_equal(pthread_create(&thread[i], NULL, wait_and_leave, f), 0);
+        }
+        tenrec_worker_drop(c.worker[0]);
+        functions_open_gate();
+        tenrec_worker_drop(c.worker[1]);
+        for (size_t i = 0; i < 8; i++)
+            pthread_join(thread[i], NULL);
+    }
 }
 
 int main(int argc, char **argv)
@@ -302,6 +468,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(life_gathers_from_a_set_of_workers),
         cmocka_unit_test(life_names_who_did_not_come_to_a_barrier),
         cmocka_unit_test(life_refuses_a_set_without_oneself),
+        cmocka_unit_test(life_refuses_a_gather_whose_set_is_malformed),
+        cmocka_unit_test(life_is_in_step_again_when_the_same_workers_start_again),
+        cmocka_unit_test(life_does_not_start_again_while_a_function_still_runs),
+        cmocka_unit_test(life_goes_on_when_a_callback_drops_the_worker),
+        cmocka_unit_test(life_ends_under_threads_that_wait),
     };
 
     if (argc > 1)

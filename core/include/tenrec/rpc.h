@@ -54,7 +54,8 @@ tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenre
  * group has told where it is, at most after the configured init_timeout.
  *
  * errors   ECONFIG, EPLUGIN, EABI, EGROUP (names the ranks that miss or
- *          disagree), ECONNECT, ETIMEDOUT, EBUSY (called twice), EOS, ENOMEM
+ *          disagree), ECONNECT, ETIMEDOUT, EBUSY (called twice, or a function
+ *          of the life before still runs), EOS, ENOMEM
  * threads  one at a time
  * source   torch.distributed.rpc.init_rpc, without its process-wide state
  */
@@ -71,7 +72,7 @@ enum tenrec_shutdown_mode {
  *
  * ms       limit of the whole; TENREC_TIMEOUT_DEFAULT: the rpc_timeout
  * errors   ETIMEDOUT (names who did not come), EINVAL, EWOULDBLOCK, ESHUTDOWN
- *          (was not running)
+ *          (was not running), EBUSY (another thread does it)
  * threads  one at a time; not from a handler or a callback
  * source   torch.distributed.rpc.shutdown, with one deadline for all steps
  */
@@ -79,7 +80,7 @@ tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode
                               tenrec_error *err);
 
 /* Ends the worker (immediate shutdown when it still runs) and frees it. NULL
- * is fine. Futures may outlive it. */
+ * is fine. Futures may outlive it. Not from a handler or a callback. */
 void tenrec_worker_drop(struct tenrec_worker *w);
 
 /* True between init and shutdown. */
