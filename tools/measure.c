@@ -186,9 +186,8 @@ struct rate {
     struct tenrec_value arg;
     _Atomic size_t to_make, to_end; /* calls */
     _Atomic bool failed;
-    tenrec_error why;                   /* of the first failure; written by who set failed */
-    struct tenrec_future *_Atomic last; /* a call under way, or one just made; shared */
-    struct tenrec_future *end;          /* done when all have ended */
+    tenrec_error why;          /* of the first failure; written by who set failed */
+    struct tenrec_future *end; /* done when all have ended */
 };
 
 static void some_ended(struct rate *r, size_t n)
@@ -246,8 +245,6 @@ static void make_one(struct rate *r)
         one_failed(r, &err);
         return;
     }
-    /* Whoever takes it out owns it; a call that nobody waits for is let go. */
-    tenrec_future_drop(atomic_exchange(&r->last, tenrec_future_share(f)));
     if (tenrec_future_add_callback(f, on_done, r, &err))
         one_failed(r, &err);
     tenrec_future_drop(f);
@@ -265,15 +262,6 @@ static tenrec_status run_rate(const struct measure *m, size_t calls, const void 
     atomic_init(&r.to_end, calls);
     for (size_t i = 0; i < m->inflight && i < calls; i++)
         make_one(&r);
-    /* A thread that waits for a call reads for all of them (it lends itself to
-     * the agent); one that waits for `end` could not. */
-    while (!tenrec_future_done(r.end)) {
-        struct tenrec_future *f = atomic_exchange(&r.last, NULL);
-
-        (void)tenrec_future_wait(f ? f : r.end, TENREC_TIMEOUT_NONE, NULL);
-        tenrec_future_drop(f);
-    }
-    tenrec_future_drop(atomic_exchange(&r.last, NULL));
     st = tenrec_future_wait(r.end, TENREC_TIMEOUT_NONE, err);
     tenrec_future_drop(r.end);
     if (!st && atomic_load(&r.failed)) {

@@ -298,7 +298,7 @@ void call_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg 
     } else if (msg->type == TENREC_MSG_EXCEPTION) {
         codec_read_error(msg, &why);
         st = why.code;
-    } else if (e.future->call.want_value) {
+    } else if (e.future->call.want_value && !codec_is_nil(msg)) {
         st = codec_read_value(msg, &value, &why);
         if (st != TENREC_OK)
             tenrec_error_prefix(&why, "answer to '%s'", e.future->call.function);

@@ -15,6 +15,9 @@
 /* Does the payload begin as Tenrec's do? A pickle and plain text never do. */
 bool codec_is_cbor(const struct tenrec_msg *msg);
 
+/* Is the payload that of nil, as the answer of a function without a result is? */
+bool codec_is_nil(const struct tenrec_msg *msg);
+
 /* Makes a message of a call; type is `type`, key_len set, id and deadline left
  * to the caller.
  *

@@ -185,6 +185,13 @@ bool codec_is_cbor(const struct tenrec_msg *msg)
            memcmp(msg->payload, self_described, sizeof self_described) == 0;
 }
 
+bool codec_is_nil(const struct tenrec_msg *msg)
+{
+    static const uint8_t nil[] = { 0xd9, 0xd9, 0xf7, 0xf6 };
+
+    return msg->payload_len == sizeof nil && memcmp(msg->payload, nil, sizeof nil) == 0;
+}
+
 tenrec_status codec_write_call(int32_t type, const char *function, const struct tenrec_value *args,
                                size_t n, int64_t remaining_ms, struct tenrec_msg **ret,
                                tenrec_error *err)
