@@ -212,6 +212,8 @@ static tenrec_status begin(struct tenrec_worker *w, const char *to, const char *
 
     if (!to || !function)
         return tenrec_fail(err, TENREC_EINVAL, "no %s is given", to ? "function" : "worker");
+    if (!args && n > 0)
+        return tenrec_fail(err, TENREC_EINVAL, "%zu arguments are said, but none is given", n);
     st = options ? check_options(o, err) : TENREC_OK;
     if (st == TENREC_OK)
         st = peers_find(&w->peers, to, &spec->to, err);
@@ -235,8 +237,11 @@ tenrec_status tenrec_rpc_async(struct tenrec_worker *w, const char *to, const ch
 {
     struct call_spec spec = { .want_value = true };
     struct tenrec_future *f;
-    tenrec_status st = worker_enter(w, err);
+    tenrec_status st;
 
+    if (!ret)
+        return tenrec_fail(err, TENREC_EINVAL, "no place for the future is given");
+    st = worker_enter(w, err);
     if (st != TENREC_OK)
         return st;
     st = begin(w, to, function, args, n, options, &spec, &f, err);

@@ -41,6 +41,12 @@ static tenrec_status add_text(const char *text, size_t n, struct total *t, tenre
     return TENREC_OK;
 }
 
+static tenrec_status no_memory_at(const struct tenrec_value *v, tenrec_error *err)
+{
+    return tenrec_fail(err, TENREC_EINVAL, "%s of %llu bytes or items is NULL",
+                       tenrec_value_type_name(v->type), (unsigned long long)v->n);
+}
+
 static tenrec_status add_value(const struct tenrec_value *v, int depth, struct total *t,
                                tenrec_error *err);
 
@@ -49,12 +55,17 @@ static tenrec_status add_items(const struct tenrec_value *v, int depth, struct t
 {
     tenrec_status status = TENREC_OK;
 
+    if (v->n && (v->type == TENREC_VALUE_ARRAY ? !v->u.array : !v->u.map))
+        return no_memory_at(v, err);
     t->bytes += item_head_size(v->n);
     for (uint64_t i = 0; i < v->n && !status; i++) {
         if (v->type == TENREC_VALUE_ARRAY) {
             status = add_value(&v->u.array[i], depth + 1, t, err);
             continue;
         }
+        if (!v->u.map[i].key)
+            return tenrec_fail(err, TENREC_EINVAL, "key %llu of a map is NULL",
+                               (unsigned long long)i);
         status = add_text(v->u.map[i].key, strlen(v->u.map[i].key), t, err);
         if (!status)
             status = add_value(&v->u.map[i].value, depth + 1, t, err);
@@ -79,8 +90,12 @@ static tenrec_status add_value(const struct tenrec_value *v, int depth, struct t
         t->bytes += ITEM_DOUBLE_SIZE;
         return TENREC_OK;
     case TENREC_VALUE_TEXT:
+        if (!v->u.text && v->n)
+            return no_memory_at(v, err);
         return add_text(v->u.text, (size_t)v->n, t, err);
     case TENREC_VALUE_BYTES:
+        if (!v->u.bytes && v->n)
+            return no_memory_at(v, err);
         t->bytes += item_head_size(v->n) + (size_t)v->n;
         return TENREC_OK;
     case TENREC_VALUE_ARRAY:

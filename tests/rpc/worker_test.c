@@ -202,6 +202,24 @@ static void worker_refuses_wrong_arguments_with_typed_errors(void **state)
     assert_int_equal(tenrec_register_function(two.worker[0], "", NULL, NULL, 0, &err),
                      TENREC_EINVAL);
     assert_int_equal(tenrec_init_rpc(two.worker[0], &err), TENREC_EBUSY);
+    assert_int_equal(tenrec_rpc_async(two.worker[0], "worker1", "noop", NULL, 0, NULL, NULL, &err),
+                     TENREC_EINVAL);
+}
+
+static void worker_refuses_arguments_when_they_point_nowhere(void **state)
+{
+    const struct tenrec_entry entry = { NULL, tenrec_nil() };
+    struct tenrec_value bad[] = { tenrec_value_of(TENREC_VALUE_TEXT, 1), tenrec_bytes(NULL, 1),
+                                  tenrec_array(NULL, 1), tenrec_map(NULL, 1),
+                                  tenrec_map(&entry, 1) };
+    tenrec_error err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_int_equal(call_fails("worker1", "identity", &bad[i], 1, 0, &err), TENREC_EINVAL);
+        assert_non_null(strstr(err.text, "NULL"));
+    }
+    assert_int_equal(call_fails("worker1", "identity", NULL, 2, 0, &err), TENREC_EINVAL);
 }
 
 static void worker_times_out_and_goes_on_when_the_callee_is_slow(void **state)
@@ -366,6 +384,31 @@ static void worker_collects_calls_in_a_scope(void **state)
                      TENREC_OK);
     tenrec_future_drop(f);
     assert_int_equal(tenrec_scope_end(CLUSTER_LONG_MS, &err), TENREC_EREMOTE);
+}
+
+static void call_that_fails(struct tenrec_future *f, void *arg)
+{
+    struct tenrec_value why = tenrec_text("of another's");
+
+    (void)f;
+    assert_int_equal(tenrec_rpc_async(two.worker[0], "worker1", "fail", &why, 1, NULL, arg, NULL),
+                     TENREC_OK);
+}
+
+/* It may run on any thread that waits: its calls are not that thread's. */
+static void worker_leaves_calls_of_a_callback_out_of_the_scope(void **state)
+{
+    struct tenrec_future *own = NULL, *f = NULL;
+
+    (void)state;
+    assert_int_equal(tenrec_future_new(&own, NULL), TENREC_OK);
+    assert_int_equal(tenrec_future_add_callback(own, call_that_fails, &f, NULL), TENREC_OK);
+    assert_int_equal(tenrec_scope_begin(NULL), TENREC_OK);
+    assert_int_equal(tenrec_future_set_value(own, NULL, NULL), TENREC_OK);
+    assert_int_equal(tenrec_scope_end(CLUSTER_LONG_MS, NULL), TENREC_OK);
+    assert_int_equal(tenrec_future_wait(f, CLUSTER_LONG_MS, NULL), TENREC_EREMOTE);
+    tenrec_future_drop(f);
+    tenrec_future_drop(own);
 }
 
 /* Each callback makes the next call, from the thread that completes. */
@@ -545,6 +588,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(worker_receives_into_the_buffer_when_one_is_given),
         cmocka_unit_test(worker_tells_the_remote_error_with_the_name),
         cmocka_unit_test(worker_refuses_wrong_arguments_with_typed_errors),
+        cmocka_unit_test(worker_refuses_arguments_when_they_point_nowhere),
         cmocka_unit_test(worker_times_out_and_goes_on_when_the_callee_is_slow),
         cmocka_unit_test(worker_times_out_an_async_call_that_nobody_waits_for),
         cmocka_unit_test(worker_sees_the_default_timeout_when_it_is_set),
@@ -555,6 +599,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(worker_runs_a_one_way_call_and_answers_nothing),
         cmocka_unit_test(worker_tells_the_callee_when_a_call_is_canceled),
         cmocka_unit_test(worker_collects_calls_in_a_scope),
+        cmocka_unit_test(worker_leaves_calls_of_a_callback_out_of_the_scope),
         cmocka_unit_test(worker_chains_calls_from_callbacks),
         cmocka_unit_test(worker_serves_many_threads_at_once),
         cmocka_unit_test(worker_knows_its_group),
