@@ -126,9 +126,10 @@ static void run_task(struct pool_task *t)
 
 static void run_inline(struct tenrec_call *c)
 {
-    thread_state.no_block++;
+    struct scope *scope = thread_lend();
+
     call_run(c);
-    thread_state.no_block--;
+    thread_back(scope);
 }
 
 /* Fills a call whose payload has been read. Takes the request. */

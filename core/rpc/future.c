@@ -49,6 +49,8 @@ struct tenrec_future *tenrec_future_share(struct tenrec_future *f)
     return f;
 }
 
+static void abandon(struct future_callback *c);
+
 void tenrec_future_drop(struct tenrec_future *f)
 {
     struct future_callback *c, *next;
@@ -57,6 +59,7 @@ void tenrec_future_drop(struct tenrec_future *f)
         return;
     for (c = f->callbacks; c; c = next) { /* never completed by its maker */
         next = c->next;
+        abandon(c);
         free(c);
     }
     tenrec_value_drop(f->value);
@@ -68,9 +71,10 @@ void tenrec_future_drop(struct tenrec_future *f)
 
 static void run_one(struct tenrec_future *f, tenrec_future_fn *fn, void *arg)
 {
-    thread_state.no_block++;
+    struct scope *scope = thread_lend();
+
     fn(f, arg);
-    thread_state.no_block--;
+    thread_back(scope);
 }
 
 size_t future_callbacks_run(struct future_callback *first)
@@ -226,8 +230,11 @@ tenrec_status future_result(const struct tenrec_future *f, tenrec_error *err)
 tenrec_status tenrec_future_add_callback(struct tenrec_future *f, tenrec_future_fn *fn, void *arg,
                                          tenrec_error *err)
 {
-    struct future_callback *c = memory_new(1, sizeof *c);
+    struct future_callback *c;
 
+    if (!fn)
+        return tenrec_fail(err, TENREC_EINVAL, "there is no callback to run");
+    c = memory_new(1, sizeof *c);
     if (!c)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a callback");
     c->fn = fn;
@@ -272,13 +279,31 @@ static void run_then(struct tenrec_future *f, void *arg)
     free(t);
 }
 
+/* Its source goes and was never done: what it would have become fails. */
+static void abandon(struct future_callback *c)
+{
+    struct then *t = c->arg;
+    tenrec_error why;
+
+    if (c->fn != run_then)
+        return;
+    tenrec_fail(&why, TENREC_ECANCELED, "the future before it was dropped and never done");
+    future_complete_error(t->result, &why);
+    tenrec_future_drop(t->result);
+    free(t);
+}
+
 tenrec_status tenrec_future_then(struct tenrec_future *f, tenrec_then_fn *fn, void *arg,
                                  struct tenrec_future **ret, tenrec_error *err)
 {
-    struct tenrec_future *result = future_make();
-    struct then *t = memory_new(1, sizeof *t);
+    struct tenrec_future *result;
+    struct then *t;
     tenrec_status st;
 
+    if (!fn)
+        return tenrec_fail(err, TENREC_EINVAL, "there is no callback to run");
+    result = future_make();
+    t = memory_new(1, sizeof *t);
     if (!result || !t) {
         st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a future");
         goto err_free;

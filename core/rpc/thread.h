@@ -3,6 +3,7 @@
 #define TENREC_RPC_THREAD_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct pool;
 struct scope;
@@ -17,5 +18,22 @@ struct thread_state {
 
 /* Small, and read several times per call: worth the static TLS block. */
 extern _Thread_local struct thread_state thread_state __attribute__((tls_model("initial-exec")));
+
+/* Around code of the program that runs on whatever thread is there: it may not
+ * block, and its calls do not belong to the scope that this thread has open. */
+static inline struct scope *thread_lend(void)
+{
+    struct scope *scope = thread_state.scope;
+
+    thread_state.scope = NULL;
+    thread_state.no_block++;
+    return scope;
+}
+
+static inline void thread_back(struct scope *scope)
+{
+    thread_state.no_block--;
+    thread_state.scope = scope;
+}
 
 #endif

@@ -366,6 +366,7 @@ void worker_peer_lost(void *arg, tenrec_peer peer, const tenrec_error *why)
     struct tenrec_worker *w = arg;
     tenrec_peer_lost_fn *fn;
     tenrec_error told = *why;
+    struct scope *scope;
     void *fn_arg;
 
     peers_blame(&w->peers, peer, &told);
@@ -378,7 +379,7 @@ void worker_peer_lost(void *arg, tenrec_peer peer, const tenrec_error *why)
     pthread_mutex_unlock(&w->lock);
     if (!fn)
         return;
-    thread_state.no_block++;
+    scope = thread_lend();
     fn(w, peer, &told, fn_arg);
-    thread_state.no_block--;
+    thread_back(scope);
 }

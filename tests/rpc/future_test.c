@@ -239,6 +239,37 @@ static void future_cancel_fails_it_when_pending(void **state)
     tenrec_future_drop(f);
 }
 
+static tenrec_status never(struct tenrec_future *f, void *arg, struct tenrec_value *ret,
+                           tenrec_error *err)
+{
+    (void)f, (void)ret, (void)err;
+    ++*(int *)arg;
+    return TENREC_OK;
+}
+
+static void future_then_fails_when_its_source_is_dropped(void **state)
+{
+    struct tenrec_future *f = make(), *then = NULL;
+    int ran = 0;
+
+    (void)state;
+    assert_int_equal(tenrec_future_then(f, never, &ran, &then, NULL), TENREC_OK);
+    tenrec_future_drop(f);
+    assert_int_equal(tenrec_future_wait(then, LONG_MS, NULL), TENREC_ECANCELED);
+    assert_int_equal(ran, 0);
+    tenrec_future_drop(then);
+}
+
+static void future_refuses_a_callback_when_it_is_null(void **state)
+{
+    struct tenrec_future *f = make(), *then = NULL;
+
+    (void)state;
+    assert_int_equal(tenrec_future_add_callback(f, NULL, NULL, NULL), TENREC_EINVAL);
+    assert_int_equal(tenrec_future_then(f, NULL, NULL, &then, NULL), TENREC_EINVAL);
+    tenrec_future_drop(f);
+}
+
 static void scope_end_is_refused_when_none_is_open(void **state)
 {
     tenrec_error err;
@@ -264,6 +295,8 @@ int main(void)
         cmocka_unit_test(future_wait_all_returns_the_first_error_of_the_list),
         cmocka_unit_test(future_wait_any_finds_the_one_that_is_done),
         cmocka_unit_test(future_cancel_fails_it_when_pending),
+        cmocka_unit_test(future_then_fails_when_its_source_is_dropped),
+        cmocka_unit_test(future_refuses_a_callback_when_it_is_null),
         cmocka_unit_test(scope_end_is_refused_when_none_is_open),
     };
 

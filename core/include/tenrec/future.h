@@ -73,16 +73,17 @@ const tenrec_error *tenrec_future_error(const struct tenrec_future *f);
 
 /* Runs fn once f is done.
  *
- * errors   ENOMEM (fn will not run)
+ * errors   EINVAL (no fn), ENOMEM (fn will not run)
  * source   torch.futures.Future.add_done_callback
  */
 tenrec_status tenrec_future_add_callback(struct tenrec_future *f, tenrec_future_fn *fn, void *arg,
                                          tenrec_error *err);
 
-/* A future of what fn makes of f; fn also runs when f failed.
+/* A future of what fn makes of f; fn also runs when f failed. It fails with
+ * ECANCELED when f is dropped by all and never done.
  *
  * ret      shares: drop it
- * errors   ENOMEM
+ * errors   EINVAL (no fn), ENOMEM
  * source   torch.futures.Future.then
  */
 tenrec_status tenrec_future_then(struct tenrec_future *f, tenrec_then_fn *fn, void *arg,
