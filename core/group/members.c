@@ -160,6 +160,7 @@ static tenrec_status get_all(struct meeting *m, const char **keys, uint64_t dead
     size_t n = (size_t)m->world, n_missing = 0;
     const uint64_t longest_ns = LONGEST_ROUND_MS * (uint64_t)1000000;
     uint64_t round_ns = FIRST_ROUND_MS * (uint64_t)1000000;
+    tenrec_error why;
     tenrec_status st;
     bool last;
 
@@ -168,9 +169,14 @@ static tenrec_status get_all(struct meeting *m, const char **keys, uint64_t dead
         last = left_ns < LAST_ROUND_MS * (uint64_t)1000000;
         round_ns = round_ns > left_ns / 2 ? left_ns / 2 : round_ns;
         st = store_get_all(m->store, keys, n, last ? deadline_ns : now_ns + round_ns, ret, missing,
-                           err);
-        if (st != TENREC_ETIMEDOUT)
+                           &why);
+        if (st == TENREC_OK)
             return st;
+        if (st != TENREC_ETIMEDOUT) {
+            if (err)
+                *err = why;
+            return st;
+        }
         st = look_at_new(m, keys, missing, seen, err);
         round_ns = round_ns * 2 < longest_ns ? round_ns * 2 : longest_ns;
     } while (st == TENREC_OK && !last);

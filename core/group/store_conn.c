@@ -86,16 +86,17 @@ static bool is_myself(int fd)
 tenrec_status store_conn_open(const struct address *list, size_t n, uint64_t deadline_ns,
                               struct store_conn **ret, tenrec_error *err)
 {
-    tenrec_status st = tenrec_fail(err, TENREC_ECONNECT, "no address to connect to");
     struct store_conn *c = memory_new(1, sizeof *c);
+    tenrec_error why;
+    tenrec_status st = tenrec_fail(&why, TENREC_ECONNECT, "no address to connect to");
 
     if (!c)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a connection");
     for (size_t i = 0; i < n; i++) {
-        st = connect_one(&list[i], deadline_ns, &c->fd, err);
+        st = connect_one(&list[i], deadline_ns, &c->fd, &why);
         if (st == TENREC_OK && is_myself(c->fd)) {
             close(c->fd);
-            st = tenrec_fail_errno(err, TENREC_ECONNECT, ECONNREFUSED, "cannot connect");
+            st = tenrec_fail_errno(&why, TENREC_ECONNECT, ECONNREFUSED, "cannot connect");
         }
         if (st == TENREC_OK) {
             *ret = c;
@@ -103,6 +104,8 @@ tenrec_status store_conn_open(const struct address *list, size_t n, uint64_t dea
         }
     }
     free(c);
+    if (err)
+        *err = why;
     return st;
 }
 

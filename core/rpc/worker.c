@@ -250,7 +250,7 @@ static void stop(struct tenrec_worker *w, uint64_t until)
 tenrec_status tenrec_init_rpc(struct tenrec_worker *w, tenrec_error *err)
 {
     uint32_t fresh = WORKER_NEW, down = WORKER_DOWN;
-    tenrec_error still;
+    tenrec_error why; /* also of what was tried in vain before something else worked */
     tenrec_status st;
 
     if (!atomic_compare_exchange_strong(&w->state, &fresh, WORKER_STARTING) &&
@@ -258,15 +258,17 @@ tenrec_status tenrec_init_rpc(struct tenrec_worker *w, tenrec_error *err)
         return tenrec_fail(err, TENREC_EBUSY, "the worker is running already");
     /* It knows its caller by the names of the former life, and would answer
      * along a route that is another's in this one. */
-    if (served_wait(&w->served, clock_now_ns(), &still) != TENREC_OK) {
+    if (served_wait(&w->served, clock_now_ns(), &why) != TENREC_OK) {
         atomic_store(&w->state, WORKER_DOWN);
-        return tenrec_fail(err, TENREC_EBUSY, "from before the shutdown %s", still.text);
+        return tenrec_fail(err, TENREC_EBUSY, "from before the shutdown %s", why.text);
     }
     gathers_reset(&w->gathers);
     peers_finish(&w->peers);
     atomic_store(&w->leaving, 0);
-    st = start(w, err);
+    st = start(w, &why);
     if (st != TENREC_OK) {
+        if (err)
+            *err = why;
         stop(w, clock_deadline_ms(LEAVE_MS));
         w->self.name = "worker";
         atomic_store(&w->state, WORKER_NEW);
