@@ -21,17 +21,18 @@ int main(void)
 {
     struct tenrec_value args[] = { tenrec_int(40), tenrec_int(2) }, *sum = NULL;
     struct tenrec_worker *w = NULL;
-    tenrec_error err = { .code = TENREC_OK };
+    tenrec_error err;
+    bool ok = tenrec_worker_new(NULL, &w, &err) == TENREC_OK &&
+              tenrec_register_function(w, "add", add, NULL, TENREC_POOL, &err) == TENREC_OK &&
+              tenrec_init_rpc(w, &err) == TENREC_OK &&
+              tenrec_rpc_sync(w, "worker0", "add", args, 2, NULL, &sum, &err) == TENREC_OK &&
+              tenrec_shutdown(w, TENREC_GRACEFUL, TENREC_TIMEOUT_DEFAULT, &err) == TENREC_OK;
 
-    if (tenrec_worker_new(NULL, &w, &err) == TENREC_OK &&
-        tenrec_register_function(w, "add", add, NULL, TENREC_POOL, &err) == TENREC_OK &&
-        tenrec_init_rpc(w, &err) == TENREC_OK &&
-        tenrec_rpc_sync(w, "worker0", "add", args, 2, NULL, &sum, &err) == TENREC_OK &&
-        tenrec_shutdown(w, TENREC_GRACEFUL, TENREC_TIMEOUT_DEFAULT, &err) == TENREC_OK)
+    if (ok)
         printf("worker0 says %lld\n", (long long)sum->u.integer);
     else
         fprintf(stderr, "hello: %s\n", err.text);
     tenrec_value_drop(sum);
     tenrec_worker_drop(w);
-    return err.code != TENREC_OK;
+    return !ok;
 }

@@ -49,7 +49,7 @@ def losses(lines):
 
 
 code, lines, errors = run(2, HELLO)
-case("examples_hello_adds", None if (code, lines) == (0, ["[0] 2 + 3 = 5"]) else f"{code} {lines}\n{errors}")
+case("examples_hello_adds", None if (code, sorted(lines)) == (0, ["[0] worker0 says 42", "[1] worker0 says 42"]) else f"{code} {lines}\n{errors}")
 
 problem, lines = bigram(4, "tensorpipe")
 case("examples_bigram_comes_within_a_percent_of_counting", problem)
