@@ -14,11 +14,37 @@
 
 /* ---- answering ------------------------------------------------------------ */
 
+/* An answer with tensors that is under way. */
+struct answer {
+    struct tenrec_worker *w;
+    tenrec_peer to;
+    int64_t id;
+    struct tenrec_route route;
+};
+
+/* The caller hears why the backend could not carry the answer; what a fault or a
+ * broken connection took away stays away. */
+static void answer_sent(void *arg, const tenrec_error *why)
+{
+    struct answer *a = arg;
+
+    if (why && (why->code == TENREC_EUNSUPPORTED || why->code == TENREC_EINVAL ||
+                why->code == TENREC_ETOOBIG || why->code == TENREC_ENOMEM)) {
+        tenrec_error told = *why;
+        tenrec_error_prefix(&told, "answer");
+        dispatch_answer_error(a->w, a->to, a->id, &a->route, true, &told);
+    }
+    free(a);
+}
+
 /* Sends what answers request `id` back along its route. Takes msg; NULL means
  * there was no memory for one: the caller then runs into its timeout. */
 static void answer(struct tenrec_worker *w, tenrec_peer to, int64_t id,
                    const struct tenrec_route *route, struct tenrec_msg *msg)
 {
+    struct tenrec_done done = { NULL, NULL };
+    struct answer *a;
+
     if (!msg) {
         log_line(TENREC_LOG_ERROR, w->self.name, "no memory to answer a call of '%s'",
                  peers_name(&w->peers, to));
@@ -28,7 +54,11 @@ static void answer(struct tenrec_worker *w, tenrec_peer to, int64_t id,
     msg->route = *route;
     /* An answer that is refused would leave its caller without a word. */
     msg->flags |= TENREC_MSG_CONTROL;
-    chain_send(w->chain, to, msg, (struct tenrec_done){ NULL, NULL });
+    if (msg->n_tensors > 0 && (a = memory_new(1, sizeof *a))) {
+        *a = (struct answer){ w, to, id, *route };
+        done = (struct tenrec_done){ answer_sent, a };
+    }
+    chain_send(w->chain, to, msg, done);
 }
 
 void dispatch_answer_error(struct tenrec_worker *w, tenrec_peer to, int64_t id,

@@ -386,6 +386,43 @@ static void worker_collects_calls_in_a_scope(void **state)
     assert_int_equal(tenrec_scope_end(CLUSTER_LONG_MS, &err), TENREC_EREMOTE);
 }
 
+/* Answers a tensor that says it lies where no channel reaches. */
+static tenrec_status on_device(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    const int64_t shape[] = { 8 };
+    struct tenrec_tensor *t = NULL;
+    struct tenrec_value v;
+    tenrec_status st = tenrec_tensor_new(TENREC_UINT8, 1, shape, &t, err);
+
+    (void)arg;
+    if (st != TENREC_OK)
+        return st;
+    memset(tenrec_tensor_data(t), 1, 8);
+    ((struct tenrec_tensor_desc *)tenrec_tensor_desc(t))->device.kind = TENREC_CUDA;
+    v = tenrec_tensor(t);
+    st = tenrec_call_return(c, &v, err);
+    tenrec_tensor_drop(t);
+    return st;
+}
+
+static void worker_hears_why_when_the_answer_cannot_be_carried(void **state)
+{
+    tenrec_status st;
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(
+        tenrec_register_function(two.worker[1], "on_device", on_device, NULL, TENREC_POOL, &err),
+        TENREC_OK);
+    st = tenrec_rpc_sync(two.worker[0], "worker1", "on_device", NULL, 0, NULL, NULL, &err);
+    if (strstr(cluster_backend(), "inproc")) { /* carries anything */
+        assert_int_equal(st, TENREC_OK);
+        return;
+    }
+    assert_int_equal(st, TENREC_EUNSUPPORTED);
+    assert_string_equal(err.worker_name, "worker1");
+}
+
 static void call_that_fails(struct tenrec_future *f, void *arg)
 {
     struct tenrec_value why = tenrec_text("of another's");
@@ -599,6 +636,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(worker_runs_a_one_way_call_and_answers_nothing),
         cmocka_unit_test(worker_tells_the_callee_when_a_call_is_canceled),
         cmocka_unit_test(worker_collects_calls_in_a_scope),
+        cmocka_unit_test(worker_hears_why_when_the_answer_cannot_be_carried),
         cmocka_unit_test(worker_leaves_calls_of_a_callback_out_of_the_scope),
         cmocka_unit_test(worker_chains_calls_from_callbacks),
         cmocka_unit_test(worker_serves_many_threads_at_once),
