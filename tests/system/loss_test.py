@@ -15,8 +15,12 @@ def joined(n):
     return crew
 
 
-def blames(got, code, name):
-    equal(got[0], code, "code")
+# What a new call to a lost worker fails with: its connection may just be breaking.
+GONE = ("ECONNECT", "EPEER_LOST")
+
+
+def blames(got, codes, name):
+    true(got[0] in codes, f"code is {got[0]}, expected {' or '.join(codes)}")
     equal(got[1], name, "worker")
     contains(got[2], name)
 
@@ -44,7 +48,7 @@ def system_fails_pending_calls_within_a_second_when_the_callee_is_killed():
         crew[0].do(f"call worker1 echo {LONG_MS} x")  # all have arrived
         since = kill(crew[1])
         for _ in range(6):
-            blames(crew[0].fails("await"), "EPEER_LOST", "worker1")
+            blames(crew[0].fails("await"), ("EPEER_LOST",), "worker1")
         within(since, time.monotonic(), 1, "failing of the pending calls")
 
 
@@ -54,7 +58,7 @@ def system_fails_a_call_that_waits_when_the_callee_is_killed():
         crew[0].say(f"call worker1 hold {LONG_MS}")
         crew[1].until_held()
         since = kill(crew[1])
-        blames(crew[0].badly(), "EPEER_LOST", "worker1")
+        blames(crew[0].badly(), ("EPEER_LOST",), "worker1")
         within(since, time.monotonic(), 1, "failing of the waiting call")
 
 
@@ -65,8 +69,7 @@ def system_fails_the_next_call_when_there_was_no_pipe():
         since = time.monotonic()
         got = crew[2].fails(f"call worker1 echo {LONG_MS} x")
         within(since, time.monotonic(), 1, "failing of the next call")
-        true(got[0] in ("ECONNECT", "EPEER_LOST"), got)
-        blames(got, got[0], "worker1")
+        blames(got, GONE, "worker1")
 
 
 def system_fails_later_calls_when_the_callee_was_killed():
@@ -78,7 +81,7 @@ def system_fails_later_calls_when_the_callee_was_killed():
             since = time.monotonic()
             got = crew[0].fails(f"call worker1 echo {LONG_MS} x")
             within(since, time.monotonic(), 1, "failing of a later call")
-            blames(got, got[0], "worker1")
+            blames(got, GONE, "worker1")
 
 
 def system_goes_on_among_the_others_when_one_is_killed():
@@ -134,7 +137,7 @@ def system_only_times_out_when_the_callee_is_stopped():
         crew[0].do(f"call worker1 echo {LONG_MS} x")
         crew[1].send_signal(signal.SIGSTOP)
         since = time.monotonic()
-        blames(crew[0].fails("call worker1 echo 300 x"), "ETIMEDOUT", "worker1")
+        blames(crew[0].fails("call worker1 echo 300 x"), ("ETIMEDOUT",), "worker1")
         waited = time.monotonic() - since
         true(waited >= 0.3, f"gave up after {waited:.3f} s")
         within(since, time.monotonic(), 5, "a call with a limit of 0.3 s")
@@ -174,7 +177,7 @@ def system_goes_on_and_fails_to_leave_when_rank_0_with_the_store_is_killed():
         kill(crew[0])
         contains(crew[1].event("lost")[1], "worker0")
         equal(crew[1].do(f"call worker2 echo {LONG_MS} x"), "x")
-        blames(crew[1].fails(f"call worker0 echo {LONG_MS} x"), "ECONNECT", "worker0")
+        blames(crew[1].fails(f"call worker0 echo {LONG_MS} x"), GONE, "worker0")
         fails_to_leave_without_store(crew, ranks=(1, 2))
 
 
