@@ -99,16 +99,17 @@ tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenre
 
 void tenrec_worker_drop(struct tenrec_worker *w)
 {
+    uint64_t until = clock_deadline_ms(DROP_MS);
     tenrec_error err;
 
     if (!w)
         return;
     if (tenrec_worker_running(w) &&
-        tenrec_shutdown(w, TENREC_IMMEDIATE, TENREC_TIMEOUT_DEFAULT, &err) == TENREC_EWOULDBLOCK) {
+        tenrec_shutdown(w, TENREC_IMMEDIATE, DROP_MS, &err) == TENREC_EWOULDBLOCK) {
         log_line(TENREC_LOG_ERROR, w->self.name, "not dropped: %s", err.text);
         return;
     }
-    if (served_wait(&w->served, clock_deadline_ms(DROP_MS), &err) != TENREC_OK) {
+    if (served_wait(&w->served, until, &err) != TENREC_OK) {
         log_line(TENREC_LOG_ERROR, w->self.name, "dropped while %s: its memory is never freed",
                  err.text);
         return;
