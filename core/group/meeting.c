@@ -145,13 +145,14 @@ err_views:
     return st;
 }
 
-void meeting_close(struct meeting *m, uint64_t deadline_ns)
+void meeting_leave(struct meeting *m, uint64_t deadline_ns)
 {
     char key[KEY_ROOM], text[KEY_ROOM];
     const char *record = key;
 
-    if (!m->base)
+    if (!m->base || m->over)
         return;
+    m->over = true;
     if (m->end == MEETING_LEFT) {
         rank_key(key, "left", m->rank);
         snprintf(text, sizeof text, "%lld", (long long)m->incarnation);
@@ -161,5 +162,10 @@ void meeting_close(struct meeting *m, uint64_t deadline_ns)
         store_delete_all(m->store, &record, 1, deadline_ns, NULL);
         take_back(m, deadline_ns);
     }
+}
+
+void meeting_close(struct meeting *m, uint64_t deadline_ns)
+{
+    meeting_leave(m, deadline_ns);
     close_views(m);
 }

@@ -16,6 +16,7 @@ struct meeting {
     int32_t rank, world;
     int64_t incarnation; /* counts from 1 */
     enum meeting_end end;
+    bool over; /* left already */
     char group[128];
     char hint[192]; /* what may be wrong with this rank, for an error; or "" */
 };
@@ -28,7 +29,10 @@ tenrec_status meeting_open(struct tenrec_store *s, const char *group, const char
                            int32_t world, uint64_t deadline_ns, struct meeting *ret,
                            tenrec_error *err);
 
-/* Marks the rank as left or takes its start back, as `end` says. */
+/* Marks the rank as left or takes its start back, as `end` says, once. */
+void meeting_leave(struct meeting *m, uint64_t deadline_ns);
+
+/* Leaves, unless that is done, and lets go of the views. */
 void meeting_close(struct meeting *m, uint64_t deadline_ns);
 
 #endif

@@ -236,7 +236,9 @@ tenrec_status rendezvous_open(const struct rendezvous_options *options, uint64_t
     return st;
 }
 
-/* The last words over a store that goes with rank 0. */
+/* The last words over a store that goes with rank 0. The count of those who
+ * are gone is the last that each of them asks of the store: whoever came back
+ * to it later would find that of the next start at the same address. */
 static void part(struct rendezvous *r, uint64_t deadline_ns)
 {
     struct tenrec_store *s = r->meeting.store;
@@ -247,15 +249,16 @@ static void part(struct rendezvous *r, uint64_t deadline_ns)
         tenrec_store_num_keys(s, store_left_ms(deadline_ns), &n, NULL);
         store_server_stop_listening(r->server);
         tenrec_store_set(s, "closing", "", 0, store_left_ms(deadline_ns), NULL);
+    } else {
+        tenrec_store_wait(s, (const char *[]){ "closing" }, 1, store_left_ms(deadline_ns), NULL);
     }
+    meeting_leave(&r->meeting, deadline_ns);
     if (tenrec_store_add(s, "gone", 1, store_left_ms(deadline_ns), &gone, NULL) != TENREC_OK)
         return;
     if (gone == r->launch.world)
         tenrec_store_set(s, "all-gone", "", 0, store_left_ms(deadline_ns), NULL);
     else if (r->server)
         tenrec_store_wait(s, (const char *[]){ "all-gone" }, 1, store_left_ms(deadline_ns), NULL);
-    if (!r->server)
-        tenrec_store_wait(s, (const char *[]){ "closing" }, 1, store_left_ms(deadline_ns), NULL);
 }
 
 void rendezvous_close(struct rendezvous *r, uint64_t deadline_ns)
