@@ -44,7 +44,7 @@ static tenrec_status get_number(const struct env *env, const char *name, int64_t
                                 int32_t *ret, tenrec_error *err)
 {
     const char *text = get(env, name);
-    int64_t n;
+    int64_t n = 0;
     tenrec_status st;
 
     if (!text)
@@ -246,7 +246,7 @@ tenrec_status launch_find_place(launch_lookup_fn *lookup, void *arg, struct laun
     const char *host = get(&env, "MASTER_ADDR"), *port = get(&env, "MASTER_PORT");
     const char *agent = get(&env, "TORCHELASTIC_USE_AGENT_STORE");
     tenrec_status st;
-    int64_t n;
+    int64_t n = 0;
 
     if (host && port) {
         if (strlen(host) >= sizeof launch->host)

@@ -202,7 +202,7 @@ tenrec_status tenrec_process_group_all_gather(struct tenrec_process_group *pg, c
                                               tenrec_error *err)
 {
     struct tenrec_gathered *list;
-    struct store_value *values;
+    struct store_value *values = NULL;
     uint64_t deadline_ns;
     tenrec_status st = store_deadline(ms, &deadline_ns, err);
 
@@ -235,7 +235,7 @@ void tenrec_gathered_free(struct tenrec_gathered *list, int32_t world)
 tenrec_status process_group_count_sync(struct tenrec_process_group *pg, int64_t mine,
                                        uint64_t deadline_ns, int64_t *ret_sum, tenrec_error *err)
 {
-    struct store_value *values;
+    struct store_value *values = NULL;
     int64_t sum = 0, one;
     char text[32];
     tenrec_status st;

@@ -191,7 +191,7 @@ tenrec_status tenrec_store_set(struct tenrec_store *s, const char *key, const vo
                                size_t len, int64_t ms, tenrec_error *err)
 {
     uint64_t deadline_ns = 0;
-    struct keys k;
+    struct keys k = { .list = NULL };
     tenrec_status st = check_value(len, err);
 
     if (st != TENREC_OK || (st = begin(s, &key, 1, ms, &k, &deadline_ns, err)) != TENREC_OK)
@@ -206,7 +206,7 @@ tenrec_status tenrec_store_add(struct tenrec_store *s, const char *key, int64_t 
 {
     uint64_t deadline_ns = 0;
     int64_t sum = 0;
-    struct keys k;
+    struct keys k = { .list = NULL };
     tenrec_status st = begin(s, &key, 1, ms, &k, &deadline_ns, err);
 
     if (st != TENREC_OK)
@@ -227,7 +227,7 @@ tenrec_status tenrec_store_compare_set(struct tenrec_store *s, const char *key,
     struct store_value from = { (void *)(uintptr_t)expected, expected_len };
     struct store_value to = { (void *)(uintptr_t)desired, desired_len }, now = { 0 };
     uint64_t deadline_ns = 0;
-    struct keys k;
+    struct keys k = { .list = NULL };
     tenrec_status st = check_value(desired_len, err);
 
     if (st == TENREC_OK)
@@ -284,7 +284,7 @@ static tenrec_status get_all(struct tenrec_store *s, const char *const *keys, si
 {
     uint64_t since_ns = clock_now_ns();
     bool one = false, *missing = ret_missing ? ret_missing : &one;
-    struct keys k;
+    struct keys k = { .list = NULL };
     tenrec_status st;
 
     if (!s || (n && !keys))
@@ -356,7 +356,7 @@ tenrec_status tenrec_store_check(struct tenrec_store *s, const char *const *keys
 {
     bool *missing, all = true;
     uint64_t deadline_ns = 0;
-    struct keys k;
+    struct keys k = { .list = NULL };
     tenrec_status st;
 
     if (!ret)
@@ -381,7 +381,7 @@ tenrec_status tenrec_store_delete(struct tenrec_store *s, const char *key, int64
 {
     uint64_t deadline_ns = 0;
     size_t n = 0;
-    struct keys k;
+    struct keys k = { .list = NULL };
     tenrec_status st = begin(s, &key, 1, ms, &k, &deadline_ns, err);
 
     if (st != TENREC_OK)
@@ -396,7 +396,7 @@ tenrec_status tenrec_store_delete(struct tenrec_store *s, const char *key, int64
 tenrec_status store_delete_all(struct tenrec_store *s, const char *const *keys, size_t n,
                                uint64_t deadline_ns, tenrec_error *err)
 {
-    struct keys k;
+    struct keys k = { .list = NULL };
     size_t gone;
     tenrec_status st;
 

@@ -117,6 +117,7 @@ static void sent(void *arg, const tenrec_error *why)
             peers_blame(&w->peers, e.to, &told);
         finish(w, &e, NULL, &told);
     } else if (!why && f->call.one_way && pending_take(&w->pending, f->call.id, &e)) {
+        atomic_fetch_add_explicit(&w->counts.one_way, 1, memory_order_relaxed);
         finish(w, &e, NULL, NULL);
     }
     tenrec_future_drop(f);
@@ -262,6 +263,7 @@ tenrec_status tenrec_rpc_sync(struct tenrec_worker *w, const char *to, const cha
                               tenrec_error *err)
 {
     struct call_spec spec = { .want_value = ret != NULL, .may_wait = true };
+    struct pool *pool = thread_state.pool;
     struct tenrec_future *f;
     tenrec_status st;
 
@@ -272,7 +274,11 @@ tenrec_status tenrec_rpc_sync(struct tenrec_worker *w, const char *to, const cha
     st = worker_enter(w, err);
     if (st != TENREC_OK)
         return st;
+    if (pool) /* sending may wait for room in the queue */
+        pool_block_begin(pool);
     st = begin(w, to, function, args, n, options, &spec, &f, err);
+    if (pool)
+        pool_block_end(pool);
     worker_leave(w);
     if (st != TENREC_OK)
         return st;

@@ -133,6 +133,7 @@ void tenrec_worker_debug_info(struct tenrec_worker *w, tenrec_sink_fn *sink, voi
 
     push(sink, arg, "worker.client_active_calls", atomic_load(&c->calls) - finished);
     push(sink, arg, "worker.client_calls", atomic_load(&c->calls));
+    push(sink, arg, "worker.one_way_calls", atomic_load(&c->one_way));
     push(sink, arg, "worker.timeouts", atomic_load(&c->timeouts));
     push(sink, arg, "worker.late_replies", atomic_load(&c->late_replies));
     push(sink, arg, "worker.server_active_calls", atomic_load(&c->serving));

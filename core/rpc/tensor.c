@@ -172,7 +172,7 @@ tenrec_status tenrec_tensor_new(struct tenrec_dtype dtype, uint32_t ndim, const 
                                 struct tenrec_tensor **ret, tenrec_error *err)
 {
     struct tenrec_tensor_desc d;
-    struct tenrec_tensor *t;
+    struct tenrec_tensor *t = NULL;
     tenrec_status status;
     uint64_t elements, bytes;
 
@@ -193,7 +193,7 @@ tenrec_status tensor_from_desc(const struct tenrec_tensor_desc *desc,
                                tenrec_tensor_free_fn *free_fn, void *arg,
                                struct tenrec_tensor **ret, tenrec_error *err)
 {
-    struct tenrec_tensor *t;
+    struct tenrec_tensor *t = NULL;
     tenrec_status status;
     uint64_t elements, bytes;
 
@@ -217,7 +217,7 @@ tenrec_status tensor_from_desc(const struct tenrec_tensor_desc *desc,
 tenrec_status tensor_for_desc(const struct tenrec_tensor_desc *desc, struct tenrec_tensor **ret,
                               tenrec_error *err)
 {
-    struct tenrec_tensor *t;
+    struct tenrec_tensor *t = NULL;
     tenrec_status status;
     uint64_t elements, bytes;
 

@@ -26,7 +26,7 @@ enum worker_state { WORKER_NEW, WORKER_STARTING, WORKER_RUNNING, WORKER_STOPPING
 struct worker_counts {
     _Atomic uint64_t calls;    /* requests that wait for an answer, made */
     _Atomic uint64_t finished; /* of those, completed */
-    _Atomic uint64_t one_way;
+    _Atomic uint64_t one_way;  /* of those, handed to the wire with no answer to come */
     _Atomic uint64_t timeouts;
     _Atomic uint64_t late_replies; /* answers that found nobody waiting */
     _Atomic uint64_t served;       /* requests answered */

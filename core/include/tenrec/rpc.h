@@ -123,7 +123,8 @@ tenrec_status tenrec_set_rpc_timeout(struct tenrec_worker *w, int64_t ms, tenrec
 
 /* Runs when the connection to a worker broke; calls to it fail with
  * EPEER_LOST, a later call connects again. NULL takes the callback back.
- * Called on a loop thread: must not block. */
+ * Called on a loop thread: must not block; it may still run once more when
+ * another one has just been set. */
 typedef void tenrec_peer_lost_fn(struct tenrec_worker *w, tenrec_peer id, const tenrec_error *why,
                                  void *arg);
 void tenrec_set_peer_lost_callback(struct tenrec_worker *w, tenrec_peer_lost_fn *fn, void *arg);
@@ -182,7 +183,8 @@ void tenrec_call_finish(struct tenrec_call *c, const tenrec_error *why);
 /* ---- calls ----------------------------------------------------------------*/
 
 enum tenrec_call_flags {
-    TENREC_ONE_WAY = 1 << 0, /* nobody answers; done when handed to the wire */
+    TENREC_ONE_WAY = 1 << 0, /* nobody answers; done when handed to the wire. A
+                                graceful shutdown does not wait for what it does */
 };
 
 /* NULL options, or a zeroed struct with size set, mean the defaults. */
@@ -192,7 +194,8 @@ struct tenrec_call_options {
     int64_t timeout_ms;         /* TENREC_TIMEOUT_DEFAULT, _NONE or > 0 */
     struct tenrec_tensor *into; /* receive the result's first tensor straight
                                    into this one (shared): same dtype, shape
-                                   and contiguous, else the call fails */
+                                   and contiguous, else the call fails. Unused
+                                   when the result has no tensor */
     uint64_t reserved[4];       /* zero */
 };
 
