@@ -1,9 +1,8 @@
 """calls_test.py - whole groups of processes call each other and leave together."""
 import os
 
-from cases import alive, equal, main, run, true
-from crew import (ALL_TO_ALL, BACKEND, CONFIG, LIMIT_S, LONG_MS, PUPPET, TENREC, WRAPPER, Crew, at,
-                  backend, by_hand, free_port)
+from cases import equal, main, run, true
+from crew import ALL_TO_ALL, CONFIG, LONG_MS, TENREC, WRAPPER, Crew, at, backend, by_hand, free_port
 
 
 def all_to_all(n, rounds=2):

@@ -23,9 +23,19 @@ LONG_MS = int(LIMIT_S * 1000)  # of calls that shall not run into their limit
 WRAPPER = shlex.split(os.environ.get("TENREC_TEST_WRAPPER", ""))
 
 
+def sanitizers():
+    """ASan's list of the thread-local memory of plugins is wrong once threads or plugins have gone,
+    and ends a process that exits while others of its threads run; TSan ends a child of fork that
+    starts threads."""
+    for name, option in (("ASAN_OPTIONS", "intercept_tls_get_addr=0"),
+                         ("TSAN_OPTIONS", "die_after_fork=0")):
+        yield name, ":".join(filter(None, (os.environ.get(name), option)))
+
+
 def backend(**more):
     """The environment of a worker on the backend of this run of the tests."""
-    chosen = {"TENREC_BACKEND": BACKEND, "TENREC_CONFIG": f"{CONFIG}/default.yaml"}
+    chosen = {"TENREC_BACKEND": BACKEND, "TENREC_CONFIG": f"{CONFIG}/default.yaml",
+              **dict(sanitizers())}
     if BACKEND == "faulty":  # the wrapper, with no rule
         chosen["TENREC_BACKENDS__FAULTY__MESSAGES_TO_FAIL"] = "[]"
         chosen["TENREC_BACKENDS__FAULTY__NUM_FAIL_SENDS"] = "0"
@@ -45,6 +55,17 @@ def free_port():
 
 def at(port):
     return {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+
+
+def threads(pid):
+    return os.listdir(f"/proc/{pid}/task")
+
+
+def fields(pid, tid=None):
+    """What /proc says of a process or thread, from its state on (field 3); see proc(5)."""
+    path = f"/proc/{pid}/task/{tid}/stat" if tid else f"/proc/{pid}/stat"
+    with open(path, encoding="ascii", errors="replace") as f:
+        return f.read().rsplit(")", 1)[1].split()
 
 
 class Puppet:
@@ -123,6 +144,12 @@ class Puppet:
     def until_held(self):
         """Until a call of hold has come."""
         until(lambda: self.do("held") != "0", "arrival of the call")
+
+    def stop(self):
+        """Stops it; a signal takes its time until all threads have heard of it."""
+        self.send_signal(signal.SIGSTOP)
+        until(lambda: all(fields(self.pid, tid)[0] == "T" for tid in threads(self.pid)),
+              "stop of all threads")
 
     def send_signal(self, sig):
         os.kill(self.pid, sig)

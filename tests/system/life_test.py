@@ -1,11 +1,10 @@
 """life_test.py - how processes join, rest, leave, come back and fork."""
-import os
 import signal
 import time
 
 from cases import alive, contains, equal, main, run, true, until
-from crew import (ALL_TO_ALL, CONFIG, LIMIT_S, LONG_MS, TENREC, WRAPPER, Crew, at, backend, by_hand,
-                  free_port, within)
+from crew import (ALL_TO_ALL, LONG_MS, TENREC, WRAPPER, Crew, at, backend, by_hand, fields,
+                  free_port, threads, within)
 
 
 # ---- those that do not come together ----------------------------------------
@@ -198,7 +197,7 @@ def forked(crew, parent):
 
 
 def system_gives_a_child_a_worker_of_its_own_when_it_makes_one():
-    with Crew().run(2, env=backend(TSAN_OPTIONS=die_not_after_fork())) as crew:
+    with Crew().run(2) as crew:
         crew.all("init")
         crew.all("exchange 1")
         children = [forked(crew, crew[rank]) for rank in range(2)]
@@ -220,7 +219,7 @@ def system_gives_a_child_a_worker_of_its_own_when_it_makes_one():
 
 
 def system_is_noticed_when_it_leaves_and_its_child_lives_on():
-    with Crew().run(2, env=backend(TSAN_OPTIONS=die_not_after_fork())) as crew:
+    with Crew().run(2) as crew:
         crew.all("init")
         crew.all("exchange 1")
         forked(crew, crew[1])  # holds what its parent had open
@@ -233,21 +232,10 @@ def system_is_noticed_when_it_leaves_and_its_child_lives_on():
         crew.finish()
 
 
-def die_not_after_fork():
-    """TSan ends a program that starts threads in the child of one that had some."""
-    return ":".join(filter(None, (os.environ.get("TSAN_OPTIONS"), "die_after_fork=0")))
-
-
-# ---- threads -------------------------------------------------------------------
-
-def threads(pid):
-    return os.listdir(f"/proc/{pid}/task")
-
+# ---- threads ----------------------------------------------------------------
 
 def cpu_ticks(pid):
-    with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
-        fields = f.read().rsplit(")", 1)[1].split()
-    return int(fields[11]) + int(fields[12])
+    return sum(int(n) for n in fields(pid)[11:13])
 
 
 def system_leaves_signals_to_the_program_when_it_runs():

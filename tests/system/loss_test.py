@@ -135,7 +135,7 @@ def system_fails_a_graceful_shutdown_when_a_worker_was_killed():
 def system_only_times_out_when_the_callee_is_stopped():
     with joined(2) as crew:
         crew[0].do(f"call worker1 echo {LONG_MS} x")
-        crew[1].send_signal(signal.SIGSTOP)
+        crew[1].stop()
         since = time.monotonic()
         blames(crew[0].fails("call worker1 echo 300 x"), ("ETIMEDOUT",), "worker1")
         waited = time.monotonic() - since
@@ -149,7 +149,7 @@ def system_only_times_out_when_the_callee_is_stopped():
 
 def system_fails_a_barrier_when_a_worker_is_stopped():
     with joined(3) as crew:
-        crew[2].send_signal(signal.SIGSTOP)
+        crew[2].stop()
         for code, _, text in crew.all_fail("barrier 400", ranks=(0, 1)):
             equal(code, "ETIMEDOUT")
             # Rank 0 leads and always knows; its word may come too late to the others.

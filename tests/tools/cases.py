@@ -40,7 +40,7 @@ def one_line(text):
 def environment(**more):
     """Ours without what a caller of the tests may have set for itself."""
     ours = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
-    kept = {"TENREC_PLUGIN_PATH"}
+    kept = {"TENREC_PLUGIN_PATH", "TENREC_DLCLOSE"}
     env = {k: v for k, v in os.environ.items()
            if k in kept or (k not in ours and not k.startswith("TENREC_"))}
     env.update(more)
