@@ -280,11 +280,32 @@ static struct gather *take(struct gathers *gs, const char *key, int64_t number)
     return NULL;
 }
 
+/* Is `id` one that the gather still waits for? */
+static bool waits_for(const struct gather *g, tenrec_peer id)
+{
+    bool in_set = false, came = false;
+
+    for (size_t i = 0; i < g->n; i++)
+        in_set = in_set || g->id[i] == id;
+    for (size_t i = 0; i < g->came; i++)
+        came = came || g->part[i].id == id;
+    return in_set && !came;
+}
+
+/* A gather that fails: who comes to it late shall know. Lock held. */
+static void take_failed(struct gathers *gs, struct gather *g)
+{
+    struct gather_set *set = remembered(gs, g->key);
+
+    take(gs, g->key, g->number);
+    if (set && set->failed_upto < g->number)
+        set->failed_upto = g->number;
+}
+
 /* Takes one out whose limit has passed; *next_ns is the first of the other limits. */
 static struct gather *take_late(struct gathers *gs, uint64_t now, uint64_t *next_ns)
 {
     struct gather **at, *g, *late = NULL;
-    struct gather_set *set;
 
     *next_ns = CLOCK_NEVER;
     pthread_mutex_lock(&gs->lock);
@@ -294,12 +315,8 @@ static struct gather *take_late(struct gathers *gs, uint64_t now, uint64_t *next
         else if (g->deadline_ns < *next_ns)
             *next_ns = g->deadline_ns;
     }
-    if (late) {
-        take(gs, late->key, late->number);
-        set = remembered(gs, late->key);
-        if (set && set->failed_upto < late->number)
-            set->failed_upto = late->number;
-    }
+    if (late)
+        take_failed(gs, late);
     pthread_mutex_unlock(&gs->lock);
     return late;
 }
@@ -441,6 +458,24 @@ void gather_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg
         dispatch_answer_error(w, from, part.msg_id, &part.route, true, &why);
     set_finish(&s);
     tenrec_value_drop(in);
+}
+
+void gather_lost(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *why)
+{
+    tenrec_error told = *why;
+    struct gather *g;
+
+    tenrec_error_prefix(&told, "'%s' was lost before it came", peers_name(&w->peers, peer));
+    do {
+        pthread_mutex_lock(&w->gathers.lock);
+        for (g = w->gathers.open; g && !waits_for(g, peer); g = g->next)
+            ;
+        if (g)
+            take_failed(&w->gathers, g);
+        pthread_mutex_unlock(&w->gathers.lock);
+        if (g)
+            fail(w, g, &told);
+    } while (g);
 }
 
 void gather_fail_all(struct tenrec_worker *w, const tenrec_error *why)

@@ -32,6 +32,9 @@ void gather_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg
 /* Fails those whose limit has passed. On the loop's thread. */
 void gather_expire(struct tenrec_worker *w);
 
+/* Fails those that wait for `peer`: the connection to it broke. */
+void gather_lost(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *why);
+
 /* Fails all that are open here. */
 void gather_fail_all(struct tenrec_worker *w, const tenrec_error *why);
 

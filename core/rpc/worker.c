@@ -376,6 +376,7 @@ void worker_peer_lost(void *arg, tenrec_peer peer, const tenrec_error *why)
     call_fail_peer(w, peer, &told);
     if (atomic_load(&w->leaving) || atomic_load(&w->state) != WORKER_RUNNING)
         return;
+    gather_lost(w, peer, &told);
     pthread_mutex_lock(&w->lock);
     fn = w->peer_lost;
     fn_arg = w->peer_lost_arg;

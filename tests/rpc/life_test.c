@@ -278,6 +278,51 @@ static void life_names_who_did_not_come_to_a_barrier(void **state)
     cluster_close(&c, TENREC_GRACEFUL);
 }
 
+static bool barriers_open(struct tenrec_worker *w)
+{
+    bool open;
+
+    pthread_mutex_lock(&w->gathers.lock);
+    open = w->gathers.n_open > 0;
+    pthread_mutex_unlock(&w->gathers.lock);
+    return open;
+}
+
+static void *lone_barrier(void *arg)
+{
+    struct together *t = arg;
+    tenrec_error err;
+
+    if (tenrec_barrier(t->w, NULL, 0, CLUSTER_LONG_MS, &err) != TENREC_EPEER_LOST)
+        t->why = "no lost peer";
+    else if (!strstr(err.text, "'worker1' was lost"))
+        t->why = "the lost one is not named";
+    return NULL;
+}
+
+static void life_fails_a_barrier_when_one_who_has_not_come_is_lost(void **state)
+{
+    struct together t = { .rank = 0 };
+    pthread_t thread;
+    struct cluster c;
+    tenrec_error err;
+
+    (void)state;
+    cluster_open(&c, 2, NULL, functions_register);
+    /* The leader notices on a connection of its own. */
+    assert_int_equal(tenrec_rpc_sync(c.worker[0], "worker1", "noop", NULL, 0, NULL, NULL, &err),
+                     TENREC_OK);
+    t.w = c.worker[0];
+    assert_int_equal(pthread_create(&thread, NULL, lone_barrier, &t), 0);
+    for (int i = 0; i < CLUSTER_LONG_MS && !barriers_open(c.worker[0]); i++)
+        poll(NULL, 0, 1);
+    tenrec_worker_drop(c.worker[1]);
+    pthread_join(thread, NULL);
+    if (t.why)
+        fail_msg("%s", t.why);
+    tenrec_worker_drop(c.worker[0]);
+}
+
 static void life_refuses_a_set_without_oneself(void **state)
 {
     static const char *const names[] = { "worker1" }, *twice[] = { "worker0", "worker0" };
@@ -467,6 +512,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(life_fails_a_pending_call_when_its_peer_is_lost),
         cmocka_unit_test(life_gathers_from_a_set_of_workers),
         cmocka_unit_test(life_names_who_did_not_come_to_a_barrier),
+        cmocka_unit_test(life_fails_a_barrier_when_one_who_has_not_come_is_lost),
         cmocka_unit_test(life_refuses_a_set_without_oneself),
         cmocka_unit_test(life_refuses_a_gather_whose_set_is_malformed),
         cmocka_unit_test(life_is_in_step_again_when_the_same_workers_start_again),
