@@ -12,6 +12,7 @@
 #include "rpc/codec.h"
 #include "rpc/dispatch.h"
 #include "rpc/future.h"
+#include "rpc/nameset.h"
 #include "rpc/thread.h"
 #include "rpc/worker.h"
 
@@ -85,106 +86,6 @@ void gathers_finish(struct gathers *g)
 {
     gathers_reset(g);
     pthread_mutex_destroy(&g->lock);
-}
-
-/* ---- the set -------------------------------------------------------------- */
-
-struct set {
-    tenrec_peer *id; /* owns; ordered by name */
-    size_t n;
-    char *key; /* owns: the names, one a line */
-};
-
-static void set_finish(struct set *s)
-{
-    free(s->id);
-    free(s->key);
-}
-
-static int by_name(const void *a, const void *b, void *arg)
-{
-    const struct peers *p = arg;
-
-    return strcmp(peers_name(p, *(const tenrec_peer *)a), peers_name(p, *(const tenrec_peer *)b));
-}
-
-/* Sorts the ids and writes the key. */
-static tenrec_status set_order(struct tenrec_worker *w, struct set *s, tenrec_error *err)
-{
-    bool have_me = false;
-    size_t len = 1, at = 0;
-
-    qsort_r(s->id, s->n, sizeof s->id[0], by_name, &w->peers);
-    for (size_t i = 0; i < s->n; i++) {
-        len += strlen(peers_name(&w->peers, s->id[i])) + 1;
-        have_me = have_me || s->id[i] == w->self.id;
-        if (i > 0 && s->id[i] == s->id[i - 1])
-            return tenrec_fail(err, TENREC_EINVAL, "worker '%s' is named twice",
-                               peers_name(&w->peers, s->id[i]));
-    }
-    if (!have_me)
-        return tenrec_fail(err, TENREC_EINVAL, "this worker ('%s') is not in the set",
-                           w->self.name);
-    if (!(s->key = memory_new(len, 1)))
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", s->n);
-    for (size_t i = 0; i < s->n; i++)
-        at += (size_t)sprintf(s->key + at, "%s\n", peers_name(&w->peers, s->id[i]));
-    return TENREC_OK;
-}
-
-static tenrec_status set_of_names(struct tenrec_worker *w, const char *const *names, size_t n,
-                                  struct set *ret, tenrec_error *err)
-{
-    struct set s = { .n = names ? n : w->peers.n };
-    tenrec_status st = TENREC_OK;
-
-    s.id = memory_new(s.n, sizeof s.id[0]);
-    if (!s.id)
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", s.n);
-    for (size_t i = 0; i < s.n && st == TENREC_OK; i++) {
-        s.id[i] = (tenrec_peer)i;
-        if (names && !names[i])
-            st = tenrec_fail(err, TENREC_EINVAL, "name %zu of the set is NULL", i);
-        else if (names)
-            st = peers_find(&w->peers, names[i], &s.id[i], err);
-    }
-    if (st == TENREC_OK)
-        st = set_order(w, &s, err);
-    if (st == TENREC_OK)
-        *ret = s;
-    else
-        set_finish(&s);
-    return st;
-}
-
-/* The set that another worker wrote down; it must lead here. */
-static tenrec_status set_of_key(struct tenrec_worker *w, const char *key, struct set *ret,
-                                tenrec_error *err)
-{
-    struct set s = { .n = 0 };
-    char *copy = memory_text(key), *save = NULL;
-    tenrec_status st = TENREC_OK;
-
-    for (const char *p = key; *p; p++)
-        s.n += *p == '\n';
-    s.id = memory_new(s.n + 1, sizeof s.id[0]); /* the last name may lack its end of line */
-    if (!copy || !s.id)
-        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", s.n);
-    s.n = 0;
-    for (char *name = copy ? strtok_r(copy, "\n", &save) : NULL; name && st == TENREC_OK;
-         name = strtok_r(NULL, "\n", &save))
-        st = peers_find(&w->peers, name, &s.id[s.n++], err);
-    free(copy);
-    if (st == TENREC_OK)
-        st = set_order(w, &s, err);
-    if (st == TENREC_OK && (s.n == 0 || s.id[0] != w->self.id))
-        st = tenrec_fail(err, TENREC_EPROTOCOL, "a gather came to '%s', which does not lead it",
-                         w->self.name);
-    if (st == TENREC_OK)
-        *ret = s;
-    else
-        set_finish(&s);
-    return st;
 }
 
 /* What is remembered of it. Lock held. */
@@ -347,7 +248,7 @@ static uint64_t limit_of(int64_t ms)
     return clock_deadline_ms((uint64_t)(ms - (ms / 10 > 100 ? 100 : ms / 10)));
 }
 
-static struct gather *gather_new(const struct set *s, int64_t number)
+static struct gather *gather_new(const struct nameset *s, int64_t number)
 {
     size_t len = strlen(s->key) + 1;
     struct gather *g = memory_new(1, sizeof *g + len);
@@ -369,7 +270,7 @@ static struct gather *gather_new(const struct set *s, int64_t number)
 }
 
 /* Finds or opens the gather. Lock held. */
-static tenrec_status find(struct gathers *gs, const struct set *s, int64_t number,
+static tenrec_status find(struct gathers *gs, const struct nameset *s, int64_t number,
                           struct gather **ret, tenrec_error *err)
 {
     struct gather_set *set = remembered(gs, s->key);
@@ -396,8 +297,8 @@ static tenrec_status find(struct gathers *gs, const struct set *s, int64_t numbe
 }
 
 /* One more has come; takes *part on success. */
-static tenrec_status join(struct tenrec_worker *w, const struct set *s, int64_t number, int64_t ms,
-                          const struct part *part, tenrec_error *err)
+static tenrec_status join(struct tenrec_worker *w, const struct nameset *s, int64_t number,
+                          int64_t ms, const struct part *part, tenrec_error *err)
 {
     const uint64_t limit = limit_of(ms);
     struct gather *g = NULL, *whole = NULL;
@@ -437,7 +338,7 @@ void gather_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg
     const char *key;
     int64_t number, ms;
     const struct tenrec_value *value;
-    struct set s = { .n = 0 };
+    struct nameset s = { .n = 0 };
     tenrec_error why;
     tenrec_status st = codec_read_value(msg, &in, &why);
 
@@ -449,14 +350,14 @@ void gather_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg
     if (st == TENREC_OK && (number < 0 || ms <= 0))
         st = tenrec_fail(&why, TENREC_EPROTOCOL, "a gather's payload has negative numbers");
     if (st == TENREC_OK)
-        st = set_of_key(w, key, &s, &why);
+        st = nameset_of_key(&w->peers, key, &s, &why);
     if (st == TENREC_OK)
         st = tenrec_value_copy(value, &part.value, &why);
     if (st == TENREC_OK && (st = join(w, &s, number, ms, &part, &why)) != TENREC_OK)
         tenrec_value_drop(part.value);
     if (st != TENREC_OK)
         dispatch_answer_error(w, from, part.msg_id, &part.route, true, &why);
-    set_finish(&s);
+    nameset_finish(&s);
     tenrec_value_drop(in);
 }
 
@@ -498,8 +399,8 @@ void gather_fail_all(struct tenrec_worker *w, const tenrec_error *why)
 
 /* ---- taking part ---------------------------------------------------------- */
 
-static tenrec_status lead(struct tenrec_worker *w, const struct set *s, int64_t number, int64_t ms,
-                          const struct tenrec_value *value, struct tenrec_future **ret,
+static tenrec_status lead(struct tenrec_worker *w, const struct nameset *s, int64_t number,
+                          int64_t ms, const struct tenrec_value *value, struct tenrec_future **ret,
                           tenrec_error *err)
 {
     struct part part = { .id = w->self.id };
@@ -524,7 +425,7 @@ static tenrec_status lead(struct tenrec_worker *w, const struct set *s, int64_t 
     return st;
 }
 
-static tenrec_status follow(struct tenrec_worker *w, const struct set *s, int64_t number,
+static tenrec_status follow(struct tenrec_worker *w, const struct nameset *s, int64_t number,
                             int64_t ms, uint64_t deadline_ns, const struct tenrec_value *value,
                             struct tenrec_future **ret, tenrec_error *err)
 {
@@ -550,7 +451,7 @@ tenrec_status tenrec_all_gather(struct tenrec_worker *w, const struct tenrec_val
     const struct tenrec_value nil = tenrec_nil();
     struct tenrec_future *f = NULL;
     struct gather_set *set;
-    struct set s = { .n = 0 };
+    struct nameset s = { .n = 0 };
     uint64_t deadline_ns;
     int64_t number = -1;
     tenrec_status st;
@@ -563,7 +464,7 @@ tenrec_status tenrec_all_gather(struct tenrec_worker *w, const struct tenrec_val
         return st;
     st = call_deadline(w, &ms, &deadline_ns, err);
     if (st == TENREC_OK)
-        st = set_of_names(w, names, n, &s, err);
+        st = nameset_of_names(&w->peers, names, n, &s, err);
     if (st == TENREC_OK) {
         pthread_mutex_lock(&w->gathers.lock);
         if ((set = remembered(&w->gathers, s.key)))
@@ -576,7 +477,7 @@ tenrec_status tenrec_all_gather(struct tenrec_worker *w, const struct tenrec_val
         else
             st = follow(w, &s, number, ms, deadline_ns, value ? value : &nil, &f, err);
     }
-    set_finish(&s);
+    nameset_finish(&s);
     worker_leave(w);
     if (st == TENREC_OK)
         st = tenrec_future_wait(f, ms, err);

@@ -1,0 +1,97 @@
+#include "rpc/nameset.h"
+
+#include "base/memory.h"
+#include "rpc/peers.h"
+
+#include <stdlib.h>
+
+void nameset_finish(struct nameset *s)
+{
+    free(s->id);
+    free(s->key);
+}
+
+static int by_name(const void *a, const void *b, void *arg)
+{
+    const struct peers *p = arg;
+
+    return strcmp(peers_name(p, *(const tenrec_peer *)a), peers_name(p, *(const tenrec_peer *)b));
+}
+
+/* Sorts the ids and writes the key. */
+static tenrec_status nameset_order(const struct peers *p, struct nameset *s, tenrec_error *err)
+{
+    bool have_me = false;
+    size_t len = 1, at = 0;
+
+    qsort_r(s->id, s->n, sizeof s->id[0], by_name, p);
+    for (size_t i = 0; i < s->n; i++) {
+        len += strlen(peers_name(p, s->id[i])) + 1;
+        have_me = have_me || s->id[i] == p->me;
+        if (i > 0 && s->id[i] == s->id[i - 1])
+            return tenrec_fail(err, TENREC_EINVAL, "worker '%s' is named twice",
+                               peers_name(p, s->id[i]));
+    }
+    if (!have_me)
+        return tenrec_fail(err, TENREC_EINVAL, "this worker ('%s') is not in the set",
+                           peers_name(p, p->me));
+    if (!(s->key = memory_new(len, 1)))
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", s->n);
+    for (size_t i = 0; i < s->n; i++)
+        at += (size_t)sprintf(s->key + at, "%s\n", peers_name(p, s->id[i]));
+    return TENREC_OK;
+}
+
+tenrec_status nameset_of_names(const struct peers *p, const char *const *names, size_t n,
+                               struct nameset *ret, tenrec_error *err)
+{
+    struct nameset s = { .n = names ? n : p->n };
+    tenrec_status st = TENREC_OK;
+
+    s.id = memory_new(s.n, sizeof s.id[0]);
+    if (!s.id)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", s.n);
+    for (size_t i = 0; i < s.n && st == TENREC_OK; i++) {
+        s.id[i] = (tenrec_peer)i;
+        if (names && !names[i])
+            st = tenrec_fail(err, TENREC_EINVAL, "name %zu of the set is NULL", i);
+        else if (names)
+            st = peers_find(p, names[i], &s.id[i], err);
+    }
+    if (st == TENREC_OK)
+        st = nameset_order(p, &s, err);
+    if (st == TENREC_OK)
+        *ret = s;
+    else
+        nameset_finish(&s);
+    return st;
+}
+
+tenrec_status nameset_of_key(const struct peers *p, const char *key, struct nameset *ret,
+                             tenrec_error *err)
+{
+    struct nameset s = { .n = 0 };
+    char *copy = memory_text(key), *save = NULL;
+    tenrec_status st = TENREC_OK;
+
+    for (const char *p = key; *p; p++)
+        s.n += *p == '\n';
+    s.id = memory_new(s.n + 1, sizeof s.id[0]); /* the last name may lack its end of line */
+    if (!copy || !s.id)
+        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", s.n);
+    s.n = 0;
+    for (char *name = copy ? strtok_r(copy, "\n", &save) : NULL; name && st == TENREC_OK;
+         name = strtok_r(NULL, "\n", &save))
+        st = peers_find(p, name, &s.id[s.n++], err);
+    free(copy);
+    if (st == TENREC_OK)
+        st = nameset_order(p, &s, err);
+    if (st == TENREC_OK && (s.n == 0 || s.id[0] != p->me))
+        st = tenrec_fail(err, TENREC_EPROTOCOL, "a gather came to '%s', which does not lead it",
+                         peers_name(p, p->me));
+    if (st == TENREC_OK)
+        *ret = s;
+    else
+        nameset_finish(&s);
+    return st;
+}
