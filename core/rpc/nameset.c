@@ -24,7 +24,7 @@ static tenrec_status nameset_order(const struct peers *p, struct nameset *s, ten
     bool have_me = false;
     size_t len = 1, at = 0;
 
-    qsort_r(s->id, s->n, sizeof s->id[0], by_name, p);
+    qsort_r(s->id, s->n, sizeof s->id[0], by_name, (void *)(uintptr_t)p);
     for (size_t i = 0; i < s->n; i++) {
         len += strlen(peers_name(p, s->id[i])) + 1;
         have_me = have_me || s->id[i] == p->me;
@@ -74,8 +74,8 @@ tenrec_status nameset_of_key(const struct peers *p, const char *key, struct name
     char *copy = memory_text(key), *save = NULL;
     tenrec_status st = TENREC_OK;
 
-    for (const char *p = key; *p; p++)
-        s.n += *p == '\n';
+    for (const char *c = key; *c; c++)
+        s.n += *c == '\n';
     s.id = memory_new(s.n + 1, sizeof s.id[0]); /* the last name may lack its end of line */
     if (!copy || !s.id)
         st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", s.n);
