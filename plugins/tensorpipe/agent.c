@@ -57,6 +57,30 @@ tenrec_status agent_add_pipe(struct agent *a, struct pipe *p)
     return TENREC_OK;
 }
 
+/* What the data path of `p` did, on top of `sum`. */
+static void add_counts(struct pipe *p, uint64_t sum[COUNTS])
+{
+    sum[COUNT_MESSAGES_SENT] += atomic_load(&p->messages_sent);
+    sum[COUNT_MESSAGES_RECEIVED] += atomic_load(&p->messages_received);
+    for (int i = 0; i < CONN_ROLES; i++) {
+        const struct conn *c = p->conn[i];
+
+        if (!c)
+            continue;
+        sum[COUNT_SENDS] += atomic_load(&c->sends);
+        sum[COUNT_RECEIVES] += atomic_load(&c->receives);
+        sum[COUNT_BYTES_SENT] += atomic_load(&c->bytes_sent);
+        sum[COUNT_BYTES_RECEIVED] += atomic_load(&c->bytes_received);
+    }
+}
+
+/* Before it is established the loop thread may be about to make a connection. */
+static void add_live_counts(struct pipe *p, void *sum)
+{
+    if (pipe_state(p) == PIPE_ESTABLISHED)
+        add_counts(p, sum);
+}
+
 void agent_remove_pipe(struct agent *a, struct pipe *p)
 {
     size_t slot = (size_t)p->route.pipe;
@@ -66,8 +90,7 @@ void agent_remove_pipe(struct agent *a, struct pipe *p)
     was_there = slot < a->n_pipe && a->pipe[slot] == p;
     if (was_there) {
         a->pipe[slot] = NULL;
-        for (int i = 0; i < COUNTS; i++)
-            a->count.gone[i] += atomic_load(&p->count[i]);
+        add_counts(p, a->count.gone);
     }
     pthread_mutex_unlock(&a->lock);
     if (was_there)
@@ -371,7 +394,8 @@ static tenrec_status op_poll(struct tenrec_agent *self, tenrec_peer id,
     enter(a);
     p = atomic_load(&a->state) == AGENT_STARTED ? pipe_of(peer) : NULL;
     if (p) {
-        atomic_fetch_add_explicit(&a->polls, 1, memory_order_relaxed);
+        atomic_store_explicit(&a->polls, atomic_load_explicit(&a->polls, memory_order_relaxed) + 1,
+                              memory_order_relaxed);
         st = pipe_poll(p, wait);
     }
     pipe_unref(p);
@@ -425,6 +449,8 @@ static void add_unsent(struct pipe *p, void *arg)
     uint64_t *bytes = arg;
 
     *bytes += atomic_load(&p->queued) + atomic_load(&p->untold);
+    if (pipe_state(p) == PIPE_ESTABLISHED)
+        *bytes += atomic_load(&p->conn[CONN_DESCRIPTOR]->writing);
 }
 
 static tenrec_status op_drain(struct tenrec_agent *self, uint32_t ms, tenrec_error *err)
@@ -560,14 +586,6 @@ static void push(tenrec_sink_fn *sink, void *arg, const char *key, const char *f
     sink(arg, key, value);
 }
 
-static void add_counts(struct pipe *p, void *arg)
-{
-    uint64_t *sum = arg;
-
-    for (int i = 0; i < COUNTS; i++)
-        sum[i] += atomic_load(&p->count[i]);
-}
-
 static void push_counters(struct agent *a, tenrec_sink_fn *sink, void *arg)
 {
     static const char *const data[COUNTS] = {
@@ -592,7 +610,7 @@ static void push_counters(struct agent *a, tenrec_sink_fn *sink, void *arg)
     };
     uint64_t sum[COUNTS] = { 0 };
 
-    each_pipe(a, add_counts, sum);
+    each_pipe(a, add_live_counts, sum);
     pthread_mutex_lock(&a->lock);
     for (int i = 0; i < COUNTS; i++)
         sum[i] += a->count.gone[i];
@@ -689,13 +707,14 @@ static const struct tenrec_agent_ops agent_ops = {
     .debug_info = op_debug_info,
 };
 
+/* Spinning can only pay off when the peer runs meanwhile, on another CPU, and
+ * by several threads only when we may use several. */
 static void count_cpus(struct agent *a)
 {
     cpu_set_t set;
-    int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 
-    a->one_cpu = n < 2;
-    a->many_cpus = n >= 4;
+    a->one_cpu = sysconf(_SC_NPROCESSORS_ONLN) < 2;
+    a->many_cpus = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) >= 4;
 }
 
 static void make_offer(struct agent *a)

@@ -34,9 +34,6 @@ struct peer {
     const char *name, *address; /* borrowed until shutdown */
 };
 
-/* Of one pipe's data path; only successful system calls count. Each has one
- * writer at a time (the lock or the reader's role), so that plain loads and
- * stores do. */
 enum count {
     COUNT_SENDS,
     COUNT_RECEIVES,

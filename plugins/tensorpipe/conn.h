@@ -44,11 +44,15 @@ struct conn {
     unsigned char *buf;
     size_t cap, pos, end;
 
-    /* Writing: under the pipe's lock. */
-    struct segment *first, *last;
-    bool writable;       /* EPOLLOUT came while somebody was writing */
-    atomic_bool full;    /* the socket took no more: EPOLLOUT will come */
-    atomic_bool writing; /* somebody is in sendmsg, without the lock */
+    struct segment *first, *last; /* to write; under the pipe's lock */
+    atomic_bool waiting;          /* something is in the queue; changes under lock */
+    atomic_bool writing;          /* whoever set it is the only one to write */
+    atomic_bool writable;         /* EPOLLOUT came meanwhile */
+    atomic_bool full;             /* the socket took no more: EPOLLOUT will come */
+
+    /* Successful system calls of the data path. One thread at a time counts
+     * each (the reader, the writer), so that plain loads and stores do. */
+    atomic_uint_fast64_t sends, bytes_sent, receives, bytes_received;
 
     struct reactor_timer timer; /* of the hello */
     struct conn *next, **prev;  /* listener's list of those without hello */
@@ -68,6 +72,19 @@ static inline uint64_t get_le64(const unsigned char *from)
     for (int i = 7; i >= 0; i--)
         v = v << 8 | from[i];
     return v;
+}
+
+static inline unsigned char *conn_put_frame(unsigned char *at, const void *body, size_t len)
+{
+    put_le64(at, len);
+    memcpy(at + FRAME_HEAD, body, len);
+    return at + FRAME_HEAD + len;
+}
+
+static inline void conn_count(atomic_uint_fast64_t *counter, uint64_t n)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
+                          memory_order_relaxed);
 }
 
 /* Takes `fd`. NULL: out of memory, `fd` is closed. */

@@ -47,6 +47,14 @@ struct out_list {
     struct out *first, **last;
 };
 
+/* Small messages that are written together, in memory of whoever sends them. */
+struct bundle {
+    size_t len;
+    unsigned n_done;
+    struct tenrec_done done[OUT_DONES];
+    unsigned char buf[OUT_SMALL];
+};
+
 /* Who is to be told, collected under the lock and told without it. */
 struct told {
     unsigned n_done, n_msg;
@@ -86,15 +94,16 @@ struct waiter {
 };
 
 struct role {
+    atomic_bool taken;
+    atomic_bool missed;    /* the loop found it taken: its event is used up */
+    atomic_bool quiet;     /* data do not wake the loop; changes under lock */
+    atomic_uint n_waiters; /* changes under lock */
+    atomic_uint polls;     /* calls of poll, about */
+    atomic_uint streak;    /* of them since a send that nobody waited for */
     pthread_mutex_t lock;
-    atomic_bool taken;  /* changes under lock */
-    bool missed;        /* the loop found it taken: its event is used up */
-    atomic_bool quiet;  /* data do not wake the loop; changes under lock */
-    unsigned polls;     /* calls of poll */
-    unsigned seen;      /* of them when the quiet timer last looked */
-    atomic_uint streak; /* polls since the last send that nobody waited for */
-    struct waiter *waiters;
-    struct spin spin; /* of the reader */
+    struct waiter *waiters; /* under lock */
+    unsigned seen;          /* polls when the quiet timer last looked */
+    struct spin spin;       /* of the reader */
 };
 
 struct pipe {
@@ -127,7 +136,7 @@ struct pipe {
     pthread_cond_t room; /* queued went down, or the pipe broke */
     unsigned waiting_for_room;
 
-    atomic_uint_fast64_t count[COUNTS];
+    atomic_uint_fast64_t messages_sent, messages_received;
     struct reading read;
     struct role role;
     atomic_bool paused;             /* the host does not accept requests */
@@ -137,13 +146,6 @@ struct pipe {
     struct reactor_timer timer; /* of the handshake */
     bool torn_down;
 };
-
-static inline void pipe_count(struct pipe *p, enum count c, uint64_t n)
-{
-    atomic_store_explicit(&p->count[c],
-                          atomic_load_explicit(&p->count[c], memory_order_relaxed) + n,
-                          memory_order_relaxed);
-}
 
 static inline enum pipe_state pipe_state(struct pipe *p)
 {
@@ -180,6 +182,35 @@ void pipe_accept_ready(struct pipe *p, struct conn *c, uint32_t events);
 /* Takes a connection that was requested. */
 void pipe_adopt(struct pipe *p, struct conn *c, enum conn_role role);
 
+/* pipe_queue.c: under the lock ... */
+
+struct out *out_new(struct pipe *p, size_t need);
+void out_free(struct pipe *p, struct out *o);
+void out_list_add(struct out_list *l, struct out *o);
+void out_add_done(struct pipe *p, struct out *o, struct tenrec_done done);
+void pipe_queued_add(struct pipe *p, uint64_t n);
+void pipe_enqueue(struct pipe *p, struct out *o);
+bool pipe_enqueue_object(struct pipe *p, enum conn_role role, const void *object, size_t len);
+/* Writes what is queued and not held up; lets the lock go. */
+void pipe_flush_unlock(struct pipe *p);
+
+/* ... and without it. */
+
+void pipe_flush(struct pipe *p);
+/* Writes small messages, or queues them behind others. */
+void pipe_write_bundle(struct pipe *p, const struct bundle *b);
+/* Queues them for a later flush. */
+void pipe_queue_bundle(struct pipe *p, const struct bundle *b);
+/* EPOLLOUT came for `c`. */
+void pipe_writable(struct pipe *p, struct conn *c);
+/* Tells all that is queued why the pipe broke. */
+void pipe_fail_queue(struct pipe *p);
+
+/* pipe_encode.c, under the lock: makes the frames around a payload that is not
+ * copied, and around tensors. Takes nothing on failure. */
+tenrec_status out_encode(struct pipe *p, struct tenrec_msg *msg, struct out **ret,
+                         tenrec_error *err);
+
 /* pipe_send.c */
 
 /* Takes the message and tells `done` once. */
@@ -188,12 +219,6 @@ void pipe_send(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done);
 tenrec_status pipe_send_object(struct pipe *p, enum conn_role role, const void *object, size_t len);
 /* Encodes what waited for the handshake; then the pipe is established. */
 void pipe_send_pending(struct pipe *p);
-/* EPOLLOUT came for `c`. */
-void pipe_writable(struct pipe *p, struct conn *c);
-/* Writes what is queued and not held up. */
-void pipe_flush(struct pipe *p);
-/* Tells all that is queued why the pipe broke. */
-void pipe_fail_queue(struct pipe *p);
 
 /* While a thread delivers what it has read at once, what is sent from there
  * gathers in the queues and is written at the end, with one system call. */
@@ -201,8 +226,9 @@ struct batch {
     struct batch *outer;
     struct pipe *reading;
     unsigned n;
-    struct pipe *dirty[8]; /* references */
-    unsigned answered;     /* taken off `unanswered` at the end */
+    struct pipe *dirty[8]; /* other pipes; references */
+    int64_t unanswered;    /* to add to that of `reading` */
+    struct bundle bundle;  /* for `reading` */
 };
 
 void batch_begin(struct batch *b, struct pipe *reading);

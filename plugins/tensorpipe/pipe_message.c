@@ -204,7 +204,7 @@ void message_end(struct pipe *p)
     struct tenrec_msg *msg = r->msg;
 
     r->msg = NULL;
-    pipe_count(p, COUNT_MESSAGES_RECEIVED, 1);
+    conn_count(&p->messages_received, 1);
     if (p->outgoing)
         batch_answered();
     if (goes_the_wrong_way(p, r->type)) {

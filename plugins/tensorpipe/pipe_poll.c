@@ -31,43 +31,62 @@ void pipe_set_quiet(struct pipe *p, bool quiet)
     atomic_store(&p->role.quiet, quiet);
 }
 
-/* With the role's lock, when nobody has the role: who reads next. */
+static void wake(const struct waiter *w)
+{
+    uint64_t one = 1;
+
+    while (write(w->wake_fd, &one, sizeof one) < 0 && errno == EINTR)
+        continue;
+}
+
+static bool take(struct role *r)
+{
+    bool no = false;
+
+    return atomic_compare_exchange_strong(&r->taken, &no, true);
+}
+
+/* Is there anything to do for who leaves without a successor? */
+static bool left_undone(struct pipe *p)
+{
+    struct role *r = &p->role;
+
+    return atomic_load(&r->n_waiters) || atomic_load(&r->missed) ||
+           (atomic_load(&r->quiet) && atomic_load(&p->unanswered) > 0);
+}
+
+/* Nobody reads now: wakes the next waiter, or has the loop listen. */
 static void pass_on(struct pipe *p)
 {
     struct role *r = &p->role;
-    uint64_t one = 1;
 
-    if (r->waiters) {
-        while (write(r->waiters->wake_fd, &one, sizeof one) < 0 && errno == EINTR)
-            continue;
-    } else if (atomic_load(&r->quiet) ? atomic_load(&p->unanswered) > 0 : r->missed) {
+    pthread_mutex_lock(&r->lock);
+    if (!atomic_load(&r->taken) && r->waiters) {
+        wake(r->waiters);
+    } else if (!atomic_load(&r->taken) && left_undone(p)) {
         /* Changing the registration reports what is there already. */
-        r->missed = false;
+        atomic_store(&r->missed, false);
         pipe_set_quiet(p, false);
     }
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* The first half of a handshake without lock: the role is given back before
+ * looking for what others left to do, and they leave it (a waiter, a missed
+ * event, a request) before they look whether the role is taken. */
+void role_leave(struct pipe *p)
+{
+    atomic_store(&p->role.taken, false);
+    if (left_undone(p))
+        pass_on(p);
 }
 
 bool role_try(struct pipe *p)
 {
-    struct role *r = &p->role;
-    bool mine;
-
-    pthread_mutex_lock(&r->lock);
-    mine = !r->taken;
-    if (mine)
-        atomic_store(&r->taken, true);
-    else
-        r->missed = true;
-    pthread_mutex_unlock(&r->lock);
-    return mine;
-}
-
-void role_leave(struct pipe *p)
-{
-    pthread_mutex_lock(&p->role.lock);
-    atomic_store(&p->role.taken, false);
-    pass_on(p);
-    pthread_mutex_unlock(&p->role.lock);
+    if (take(&p->role))
+        return true;
+    atomic_store(&p->role.missed, true);
+    return take(&p->role);
 }
 
 void role_request_sent(struct pipe *p, bool will_poll)
@@ -77,8 +96,8 @@ void role_request_sent(struct pipe *p, bool will_poll)
     if (will_poll || !atomic_load(&r->quiet))
         return;
     pthread_mutex_lock(&r->lock);
-    if (!r->taken && !r->waiters) {
-        r->streak = 0;
+    if (!atomic_load(&r->taken) && !r->waiters) {
+        atomic_store(&r->streak, 0);
         if (atomic_load(&r->quiet))
             pipe_set_quiet(p, false);
     }
@@ -88,47 +107,84 @@ void role_request_sent(struct pipe *p, bool will_poll)
 bool role_wake_loop(struct pipe *p)
 {
     struct role *r = &p->role;
+    unsigned polls = atomic_load(&r->polls);
 
     pthread_mutex_lock(&r->lock);
-    if (atomic_load(&r->quiet) && !r->taken && !r->waiters && r->seen == r->polls)
+    if (atomic_load(&r->quiet) && !atomic_load(&r->taken) && !r->waiters && r->seen == polls)
         pipe_set_quiet(p, false);
-    r->seen = r->polls;
+    r->seen = polls;
     pthread_mutex_unlock(&r->lock);
     return atomic_load(&r->quiet);
 }
 
 void role_wake_waiters(struct pipe *p)
 {
-    uint64_t one = 1;
-
     pthread_mutex_lock(&p->role.lock);
     for (struct waiter *w = p->role.waiters; w; w = w->next)
-        while (write(w->wake_fd, &one, sizeof one) < 0 && errno == EINTR)
-            continue;
+        wake(w);
     pthread_mutex_unlock(&p->role.lock);
 }
 
-/* Takes the role, or queues up for it. */
-static bool enter(struct pipe *p, struct waiter *me)
+static void unlink_waiter(struct role *r, struct waiter *me)
 {
-    struct role *r = &p->role;
+    struct waiter **at = &r->waiters;
+
+    while (*at && *at != me)
+        at = &(*at)->next;
+    if (!*at)
+        return;
+    *at = me->next;
+    atomic_fetch_sub(&r->n_waiters, 1);
+}
+
+/* A waiter tries: is it its turn? */
+static bool promote(struct role *r, struct waiter *me)
+{
     bool reader;
 
     pthread_mutex_lock(&r->lock);
-    r->polls++;
-    r->streak++;
-    reader = !r->taken;
-    if (reader) {
-        atomic_store(&r->taken, true);
-    } else {
-        struct waiter **at = &r->waiters;
-
-        while (*at)
-            at = &(*at)->next;
-        *at = me;
-    }
+    reader = take(r);
+    if (reader)
+        unlink_waiter(r, me);
     pthread_mutex_unlock(&r->lock);
     return reader;
+}
+
+/* Takes the role, or queues up for it. */
+static bool enter(struct role *r, struct waiter *me)
+{
+    struct waiter **at = &r->waiters;
+
+    /* Approximately is good enough for these. */
+    atomic_store_explicit(&r->polls, atomic_load_explicit(&r->polls, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    atomic_store_explicit(&r->streak, atomic_load_explicit(&r->streak, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    if (take(r))
+        return true;
+    pthread_mutex_lock(&r->lock);
+    while (*at)
+        at = &(*at)->next;
+    *at = me;
+    atomic_fetch_add(&r->n_waiters, 1);
+    pthread_mutex_unlock(&r->lock);
+    /* It may have been given back before we stood in line. */
+    return promote(r, me);
+}
+
+static void leave(struct pipe *p, struct waiter *me, bool reader)
+{
+    struct role *r = &p->role;
+
+    if (reader) {
+        role_leave(p);
+        return;
+    }
+    pthread_mutex_lock(&r->lock);
+    unlink_waiter(r, me);
+    pthread_mutex_unlock(&r->lock);
+    if (!atomic_load(&r->taken) && left_undone(p))
+        pass_on(p);
 }
 
 /* The reader keeps the loop thread asleep from here on. */
@@ -138,46 +194,6 @@ static void quieten(struct pipe *p)
     pipe_set_quiet(p, true);
     pthread_mutex_unlock(&p->role.lock);
     agent_quieted(p->agent);
-}
-
-static void unlink_waiter(struct role *r, struct waiter *me)
-{
-    struct waiter **at = &r->waiters;
-
-    while (*at && *at != me)
-        at = &(*at)->next;
-    if (*at)
-        *at = me->next;
-}
-
-/* A waiter that was woken: is it its turn? */
-static bool promote(struct pipe *p, struct waiter *me)
-{
-    struct role *r = &p->role;
-    bool reader;
-
-    pthread_mutex_lock(&r->lock);
-    reader = !r->taken;
-    if (reader) {
-        atomic_store(&r->taken, true);
-        unlink_waiter(r, me);
-    }
-    pthread_mutex_unlock(&r->lock);
-    return reader;
-}
-
-static void leave(struct pipe *p, struct waiter *me, bool reader)
-{
-    struct role *r = &p->role;
-
-    pthread_mutex_lock(&r->lock);
-    if (reader)
-        atomic_store(&r->taken, false);
-    else
-        unlink_waiter(r, me);
-    if (!r->taken)
-        pass_on(p);
-    pthread_mutex_unlock(&r->lock);
 }
 
 /* Sleeps until the socket (unless -1) or the wake_fd is readable. False when
@@ -262,7 +278,8 @@ static bool read_step(struct reader *r)
     struct spin *s = &p->role.spin;
     uint64_t ns = spin_time(p->agent, s);
 
-    if ((p->role.streak >= QUIET_AFTER || ++r->steps >= QUIET_STEPS) &&
+    if ((atomic_load_explicit(&p->role.streak, memory_order_relaxed) >= QUIET_AFTER ||
+         ++r->steps >= QUIET_STEPS) &&
         !atomic_load(&p->role.quiet))
         quieten(p);
     if (ns) {
@@ -290,14 +307,14 @@ tenrec_status pipe_poll(struct pipe *p, const struct tenrec_wait *w)
     if (pipe_state(p) != PIPE_ESTABLISHED)
         return TENREC_EUNSUPPORTED;
     batch_flush_all();
-    reader = enter(p, &me);
+    reader = enter(&p->role, &me);
     while (in_time && pipe_state(p) == PIPE_ESTABLISHED && !w->done(w->arg)) {
         if (reader)
             in_time = read_step(&r);
         else
             in_time = await(w, -1, 0);
         if (!reader)
-            reader = promote(p, &me);
+            reader = promote(&p->role, &me);
     }
     count_spinner(&r, false);
     leave(p, &me, reader);

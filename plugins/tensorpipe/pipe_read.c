@@ -296,8 +296,9 @@ static enum parsed parse(struct pipe *p)
 static enum read_result read_once(struct pipe *p, bool *ret_short)
 {
     struct reading *r = &p->read;
+    struct conn *c = p->conn[r->want];
     int e;
-    ssize_t n = conn_read(p->conn[r->want], r->lead, r->n_lead, ret_short, &e);
+    ssize_t n = conn_read(c, r->lead, r->n_lead, ret_short, &e);
 
     if (n == 0)
         return READ_NOTHING;
@@ -308,8 +309,8 @@ static enum read_result read_once(struct pipe *p, bool *ret_short)
             pipe_failf(p, TENREC_EPEER_LOST, 0, "connection closed by the peer");
         return READ_END;
     }
-    pipe_count(p, COUNT_RECEIVES, 1);
-    pipe_count(p, COUNT_BYTES_RECEIVED, (uint64_t)n);
+    conn_count(&c->receives, 1);
+    conn_count(&c->bytes_received, (uint64_t)n);
     lead_filled(r, (size_t)n);
     return READ_SOME;
 }

@@ -1,25 +1,17 @@
 /* pipe_send.c - messages on their way out.
  *
- * A message is encoded and written by the thread that sends it, with one
- * system call, when nothing is queued before it. What the socket does not take
- * stays queued until the loop thread hears that there is room again. One
- * thread at a time is in sendmsg for a connection (conn->writing), without the
- * lock: who comes meanwhile appends, and the writer goes on with that. */
-#include "descriptor.h"
+ * A small message is copied between its frames and written by the thread that
+ * sends it, with one system call. While a thread delivers, what it sends on
+ * the pipe that it reads gathers in a bundle of its own, which no lock guards;
+ * what it sends elsewhere gathers in that pipe's queue. */
 #include "pipe.h"
-#include "tensorlist.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#define COPY_MAX 4096  /* payloads up to this are copied between their frames */
-#define WRITE_IOV 128  /* buffers in one system call */
-#define BATCH_MAX 4000 /* queued bytes that a batch gathers before it writes */
-
-/* Heads and bodies of type and id, and the head of the payload. */
-#define FIXED_FRAMES (FRAME_HEAD + 4 + FRAME_HEAD + 8 + FRAME_HEAD)
+#define COPY_MAX 3500 /* payloads up to this are copied between their frames */
+#define BUNDLE_MAX                                                                                 \
+    3000 /* bytes that a batch gathers before it writes: the peer                                  \
+            works on the first while we make the next */
 
 /* ---- batches ---- */
 
@@ -29,12 +21,31 @@ void batch_begin(struct batch *b, struct pipe *reading)
 {
     b->outer = batch_now;
     b->reading = reading;
-    b->n = b->answered = 0;
+    b->n = 0;
+    b->unanswered = 0;
+    b->bundle.len = b->bundle.n_done = 0;
     batch_now = b;
+}
+
+/* Writes what was gathered for the pipe that is read. */
+static void write_own(struct batch *b)
+{
+    struct pipe *p = b->reading;
+
+    if (b->unanswered) {
+        atomic_fetch_add(&p->unanswered, b->unanswered);
+        b->unanswered = 0;
+    }
+    if (!b->bundle.len)
+        return;
+    pipe_write_bundle(p, &b->bundle);
+    b->bundle.len = b->bundle.n_done = 0;
+    atomic_fetch_sub(&p->untold, 1);
 }
 
 static void batch_flush(struct batch *b)
 {
+    write_own(b);
     for (unsigned i = 0; i < b->n; i++) {
         pipe_flush(b->dirty[i]);
         pipe_unref(b->dirty[i]);
@@ -45,14 +56,12 @@ static void batch_flush(struct batch *b)
 void batch_end(struct batch *b)
 {
     batch_now = b->outer;
-    if (b->answered)
-        atomic_fetch_sub(&b->reading->unanswered, b->answered);
     batch_flush(b);
 }
 
 void batch_answered(void)
 {
-    batch_now->answered++;
+    batch_now->unanswered--;
 }
 
 void batch_flush_all(void)
@@ -90,69 +99,6 @@ static bool batch_add(struct pipe *p)
 
 /* ---- one message ---- */
 
-static void told_init(struct told *t)
-{
-    t->n_done = t->n_msg = 0;
-    t->rest.first = NULL;
-    t->rest.last = &t->rest.first;
-}
-
-static void list_add(struct out_list *l, struct out *o)
-{
-    o->next = NULL;
-    *l->last = o;
-    l->last = &o->next;
-}
-
-/* Under the lock, but for what malloc costs it is cheap. */
-static struct out *out_new(struct pipe *p, size_t need)
-{
-    struct out *o;
-    size_t cap = need > OUT_SMALL ? need : OUT_SMALL;
-
-    if (need <= OUT_SMALL && p->spare) {
-        o = p->spare;
-        p->spare = o->next;
-        p->n_spare--;
-    } else {
-        o = malloc(sizeof *o + cap);
-        if (!o)
-            return NULL;
-        o->cap = cap;
-    }
-    o->next = NULL;
-    o->msg = NULL;
-    o->tensors = NULL;
-    o->parts = 1;
-    o->charge = 0;
-    o->len = 0;
-    o->open = false;
-    o->n_done = 0;
-    o->frames.out = o;
-    o->frames.n = 1;
-    o->frames.at = 0;
-    o->frames.iov[0] = (struct iovec){ o->buf, 0 };
-    return o;
-}
-
-static void out_free(struct pipe *p, struct out *o)
-{
-    free(o->tensors);
-    if (o->cap == OUT_SMALL && p->n_spare < OUT_SPARES) {
-        o->next = p->spare;
-        p->spare = o;
-        p->n_spare++;
-    } else {
-        free(o);
-    }
-}
-
-static void queued_add(struct pipe *p, uint64_t n)
-{
-    atomic_store_explicit(&p->queued, atomic_load_explicit(&p->queued, memory_order_relaxed) + n,
-                          memory_order_relaxed);
-}
-
 static uint64_t charge_of(const struct tenrec_msg *msg)
 {
     uint64_t n = msg->payload_len + 256;
@@ -181,356 +127,19 @@ static tenrec_status check(const struct pipe *p, const struct tenrec_msg *msg, t
     return TENREC_OK;
 }
 
-static unsigned char *put_frame(unsigned char *at, const void *body, size_t len)
-{
-    put_le64(at, len);
-    memcpy(at + FRAME_HEAD, body, len);
-    return at + FRAME_HEAD + len;
-}
-
-static unsigned char *put_fixed_frames(unsigned char *at, const struct tenrec_msg *msg)
-{
-    unsigned char type[8], id[8];
-
-    put_le64(type, (uint32_t)msg->type);
-    put_le64(id, (uint64_t)msg->id);
-    at = put_frame(at, type, 4);
-    at = put_frame(at, id, 8);
-    put_le64(at, msg->payload_len);
-    return at + FRAME_HEAD;
-}
-
-/* The descriptor's frame. Returns its end; NULL when a device has no name. */
-static unsigned char *put_descriptor(unsigned char *at, const struct tenrec_msg *msg,
-                                     size_t list_len)
-{
-    const uint64_t len[DESCRIPTOR_AGENT_PAYLOADS] = { 4, 8, msg->payload_len, list_len };
-    size_t n = descriptor_write(at + FRAME_HEAD, DESCRIPTOR_MAX(msg->n_tensors), len, msg->tensors,
-                                msg->n_tensors, msg->tensor_size);
-
-    put_le64(at, n);
-    return n ? at + FRAME_HEAD + n : NULL;
-}
-
-static tenrec_status add_tensors(struct out *o, const struct tenrec_msg *msg, tenrec_error *err)
-{
-    o->tensors = calloc(msg->n_tensors, sizeof *o->tensors);
-    if (!o->tensors)
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %u tensors", msg->n_tensors);
-    for (uint32_t i = 0; i < msg->n_tensors; i++) {
-        const struct tenrec_tensor_desc *t = tenrec_msg_tensor(msg, i);
-        struct segment *s = &o->tensors[i];
-
-        if (t->bytes == 0)
-            continue; /* an empty tensor has no frame */
-        s->out = o;
-        put_le64(s->head, t->bytes);
-        s->iov[0] = (struct iovec){ s->head, FRAME_HEAD };
-        s->iov[1] = (struct iovec){ t->data, (size_t)t->bytes };
-        s->n = 2;
-        o->parts++;
-    }
-    return TENREC_OK;
-}
-
 static bool is_plain(const struct tenrec_msg *msg)
 {
     return msg->n_tensors == 0 && msg->payload_len <= COPY_MAX;
 }
 
-static void add_done(struct pipe *p, struct out *o, struct tenrec_done done)
+static void bundle_add(struct bundle *b, const struct tenrec_msg *msg, size_t need,
+                       struct tenrec_done done)
 {
-    if (!done.fn)
-        return;
-    atomic_fetch_add_explicit(&p->untold, 1, memory_order_relaxed);
-    o->done[o->n_done++] = done;
+    plain_write(b->buf + b->len, msg->type, msg->id, msg->payload, msg->payload_len);
+    b->len += need;
+    if (done.fn)
+        b->done[b->n_done++] = done;
 }
-
-/* Makes the frames around a payload that is not copied, and around tensors. */
-static tenrec_status encode(struct pipe *p, struct tenrec_msg *msg, struct out **ret,
-                            tenrec_error *err)
-{
-    size_t heads = FRAME_HEAD + DESCRIPTOR_MAX(msg->n_tensors) + FIXED_FRAMES;
-    size_t list_len;
-    unsigned char *at, *list;
-    struct out *o;
-    tenrec_status st;
-
-    o = out_new(p, heads + FRAME_HEAD + TENSORLIST_MAX(msg->n_tensors));
-    if (!o)
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a message");
-    list = o->buf + heads;
-    st = tensorlist_write(list + FRAME_HEAD, TENSORLIST_MAX(msg->n_tensors), msg->tensors,
-                          msg->n_tensors, msg->tensor_size, p->capabilities & IDENTITY_ALL_DTYPES,
-                          &list_len, err);
-    if (!st && msg->n_tensors)
-        st = add_tensors(o, msg, err);
-    if (st)
-        goto err_out;
-    at = put_descriptor(o->buf, msg, list_len);
-    if (!at) {
-        st = tenrec_fail(err, TENREC_EUNSUPPORTED, "a tensor's device has no name on the wire");
-        goto err_out;
-    }
-    at = put_fixed_frames(at, msg);
-    put_le64(list, list_len);
-    o->msg = msg;
-    o->frames.iov[0] = (struct iovec){ o->buf, (size_t)(at - o->buf) };
-    o->frames.iov[1] = (struct iovec){ msg->payload, (size_t)msg->payload_len };
-    o->frames.iov[2] = (struct iovec){ list, FRAME_HEAD + list_len };
-    o->frames.n = 3;
-    *ret = o;
-    return TENREC_OK;
-
-err_out:
-    out_free(p, o);
-    return st;
-}
-
-/* ---- queues ---- */
-
-static void append(struct conn *c, struct segment *s)
-{
-    s->next = NULL;
-    if (c->first)
-        c->last->next = s;
-    else
-        c->first = s;
-    c->last = s;
-}
-
-static void enqueue(struct pipe *p, struct out *o)
-{
-    append(p->conn[CONN_DESCRIPTOR], &o->frames);
-    if (!o->tensors)
-        return;
-    for (uint32_t i = 0; i < o->msg->n_tensors; i++)
-        if (o->tensors[i].n)
-            append(p->conn[CONN_CHANNEL], &o->tensors[i]);
-}
-
-/* The out that the next small message can join; NULL when there is none. */
-static struct out *open_out(struct pipe *p, size_t need, struct tenrec_done done)
-{
-    struct conn *c = p->conn[CONN_DESCRIPTOR];
-    struct out *o = c->first ? c->last->out : NULL;
-
-    if (o && o->open && o->cap - o->len >= need && (!done.fn || o->n_done < OUT_DONES))
-        return o;
-    return NULL;
-}
-
-/* Copies the message behind others, or into an out of its own. */
-static tenrec_status enqueue_plain(struct pipe *p, const struct tenrec_msg *msg,
-                                   struct tenrec_done done, tenrec_error *err)
-{
-    size_t need = plain_len(msg->payload_len);
-    struct out *o = open_out(p, need, done);
-
-    if (!o) {
-        o = out_new(p, need);
-        if (!o)
-            return tenrec_fail(err, TENREC_ENOMEM, "no memory for a message");
-        o->open = true;
-        append(p->conn[CONN_DESCRIPTOR], &o->frames);
-    }
-    plain_write(o->buf + o->len, msg->type, msg->id, msg->payload, msg->payload_len);
-    o->len += need;
-    o->frames.iov[0].iov_len += need;
-    o->charge += need;
-    queued_add(p, need);
-    add_done(p, o, done);
-    return TENREC_OK;
-}
-
-/* All of it is written, or will never be: under the lock. */
-static void retire(struct pipe *p, struct out *o, struct told *t)
-{
-    queued_add(p, -o->charge);
-    if (p->waiting_for_room)
-        pthread_cond_broadcast(&p->room);
-    if (p->queue_full && atomic_load(&p->queued) <= p->agent->options->max_queued_bytes / 2) {
-        p->queue_full = false;
-        pipe_post(p, &p->read_task);
-    }
-    if (t->n_done + o->n_done > 2 * OUT_DONES || t->n_msg == 8) {
-        list_add(&t->rest, o);
-        return;
-    }
-    for (unsigned i = 0; i < o->n_done; i++)
-        t->done[t->n_done++] = o->done[i];
-    if (o->msg)
-        t->msg[t->n_msg++] = o->msg;
-    out_free(p, o);
-}
-
-static void segment_written(struct pipe *p, struct segment *s, struct told *t)
-{
-    if (--s->out->parts == 0)
-        retire(p, s->out, t);
-}
-
-/* Tells them, without the lock. */
-static void tell(struct pipe *p, struct told *t, const tenrec_error *why)
-{
-    unsigned n = t->n_done;
-    struct out *next;
-
-    for (unsigned i = 0; i < t->n_done; i++)
-        t->done[i].fn(t->done[i].arg, why);
-    for (unsigned i = 0; i < t->n_msg; i++)
-        t->msg[i]->release(t->msg[i]);
-    for (struct out *o = t->rest.first; o; o = next) {
-        next = o->next;
-        for (unsigned i = 0; i < o->n_done; i++)
-            o->done[i].fn(o->done[i].arg, why);
-        if (o->msg)
-            o->msg->release(o->msg);
-        n += o->n_done;
-        free(o->tensors);
-        free(o);
-    }
-    if (n)
-        atomic_fetch_sub(&p->untold, n);
-    if (atomic_load_explicit(&p->agent->drainers, memory_order_relaxed))
-        agent_told(p->agent);
-}
-
-/* Takes `n` written bytes off the front. */
-static void advance(struct pipe *p, struct conn *c, size_t n, struct told *t)
-{
-    while (c->first) {
-        struct segment *s = c->first;
-
-        while (s->at < s->n && n >= s->iov[s->at].iov_len)
-            n -= s->iov[s->at++].iov_len;
-        if (s->at < s->n) {
-            s->iov[s->at].iov_base = (char *)s->iov[s->at].iov_base + n;
-            s->iov[s->at].iov_len -= n;
-            return;
-        }
-        c->first = s->next;
-        segment_written(p, s, t);
-    }
-}
-
-static unsigned gather(const struct conn *c, struct iovec *iov, size_t *ret_len)
-{
-    unsigned n = 0;
-
-    *ret_len = 0;
-    for (const struct segment *s = c->first; s; s = s->next) {
-        if (n + s->n - s->at > WRITE_IOV)
-            break;
-        for (unsigned i = s->at; i < s->n; i++) {
-            iov[n++] = s->iov[i];
-            *ret_len += s->iov[i].iov_len;
-        }
-    }
-    return n;
-}
-
-static ssize_t write_some(struct conn *c, struct iovec *iov, unsigned n)
-{
-    const int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
-    struct msghdr m = { .msg_iov = iov, .msg_iovlen = n };
-    ssize_t r;
-
-    do {
-        /* Not through the C library: see conn_read. */
-        if (n == 1)
-            r = (ssize_t)syscall(SYS_sendto, c->source.fd, iov[0].iov_base, iov[0].iov_len, flags,
-                                 NULL, 0);
-        else
-            r = (ssize_t)syscall(SYS_sendmsg, c->source.fd, &m, flags);
-    } while (r < 0 && errno == EINTR);
-    return r;
-}
-
-/* With the lock, which it lets go during the system calls. 0 or an errno. */
-static int flush_conn(struct pipe *p, struct conn *c, struct told *t)
-{
-    struct iovec iov[WRITE_IOV];
-    int e = 0;
-
-    if (!c || !c->first || c->full || atomic_load(&c->writing))
-        return 0;
-    atomic_store_explicit(&c->writing, true, memory_order_release);
-    while (c->first && pipe_state(p) == PIPE_ESTABLISHED) {
-        size_t len;
-        unsigned n = gather(c, iov, &len);
-        ssize_t r;
-
-        c->writable = false;
-        /* Counted first: the peer may answer before the call returns. */
-        pipe_count(p, COUNT_SENDS, 1);
-        pthread_mutex_unlock(&p->lock);
-        r = write_some(c, iov, n);
-        e = r < 0 ? errno : 0;
-        pthread_mutex_lock(&p->lock);
-        if (r < 0)
-            pipe_count(p, COUNT_SENDS, (uint64_t)-1);
-        if (r > 0) {
-            pipe_count(p, COUNT_BYTES_SENT, (uint64_t)r);
-            advance(p, c, (size_t)r, t);
-        } else if (e != EAGAIN) {
-            break;
-        }
-        e = 0;
-        /* Less than all means full: the kernel then tells when there is room,
-         * unless it did so already. */
-        if ((r < 0 || (size_t)r < len) && !c->writable) {
-            c->full = true;
-            break;
-        }
-    }
-    atomic_store_explicit(&c->writing, false, memory_order_release);
-    return e;
-}
-
-/* With the lock, which it lets go. */
-static void flush_unlock(struct pipe *p)
-{
-    struct told t;
-    bool broken;
-    int e = 0;
-
-    told_init(&t);
-    for (int i = 0; i < CONN_ROLES && !e; i++)
-        e = flush_conn(p, p->conn[i], &t);
-    broken = pipe_state(p) == PIPE_BROKEN;
-    pthread_mutex_unlock(&p->lock);
-    tell(p, &t, NULL);
-    if (e)
-        pipe_failf(p, TENREC_EPEER_LOST, e, "connection lost");
-    if (broken)
-        pipe_fail_queue(p);
-}
-
-void pipe_flush(struct pipe *p)
-{
-    pthread_mutex_lock(&p->lock);
-    flush_unlock(p);
-}
-
-void pipe_writable(struct pipe *p, struct conn *c)
-{
-    bool waits;
-
-    /* Mostly nothing is held up: then the lock is not worth its price. Who
-     * writes has said so before the socket could be full. */
-    if (!atomic_load(&c->writing) && !atomic_load(&c->full))
-        return;
-    pthread_mutex_lock(&p->lock);
-    c->writable = true;
-    waits = c->full;
-    c->full = false;
-    pthread_mutex_unlock(&p->lock);
-    if (waits)
-        pipe_flush(p);
-}
-
-/* ---- sending ---- */
 
 /* Requests that nobody answers are not waited for. */
 static bool wants_answer(const struct tenrec_msg *msg)
@@ -583,93 +192,145 @@ static tenrec_status await_room(struct pipe *p, const struct tenrec_msg *msg, ui
 static tenrec_status enqueue_message(struct pipe *p, struct tenrec_msg *msg,
                                      struct tenrec_done done, uint64_t charge, tenrec_error *err)
 {
-    struct out *o = NULL;
+    struct out *o;
     tenrec_status st = check(p, msg, err);
 
     if (!st)
-        st = is_plain(msg) ? enqueue_plain(p, msg, done, err) : encode(p, msg, &o, err);
+        st = out_encode(p, msg, &o, err);
     if (st)
         return st;
-    pipe_count(p, COUNT_MESSAGES_SENT, 1);
-    if (!o)
-        return TENREC_OK;
+    agent_count(&p->messages_sent, 1);
     o->charge = charge;
-    queued_add(p, charge);
-    add_done(p, o, done);
-    enqueue(p, o);
+    pipe_queued_add(p, charge);
+    out_add_done(p, o, done);
+    pipe_enqueue(p, o);
     return TENREC_OK;
 }
 
-/* Under the lock. `ret_copied`: the message itself is needed no more. */
-static tenrec_status accept_message(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done,
-                                    bool *ret_copied, tenrec_error *err)
+/* Under the lock, before the handshake is over. */
+static tenrec_status enqueue_pending(struct pipe *p, struct tenrec_msg *msg,
+                                     struct tenrec_done done, uint64_t charge, tenrec_error *err)
 {
-    uint64_t charge = charge_of(msg);
-    struct out *o;
-    tenrec_status st = await_room(p, msg, charge, err);
+    struct out *o = out_new(p, 0);
 
-    *ret_copied = false;
-    if (st)
-        return st;
-    if (pipe_state(p) == PIPE_ESTABLISHED) {
-        *ret_copied = is_plain(msg);
-        return enqueue_message(p, msg, done, charge, err);
-    }
-    o = out_new(p, 0);
     if (!o)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a message");
     o->msg = msg;
     o->charge = charge;
-    queued_add(p, charge);
-    add_done(p, o, done);
-    list_add(&p->pending, o);
+    pipe_queued_add(p, charge);
+    out_add_done(p, o, done);
+    out_list_add(&p->pending, o);
     return TENREC_OK;
+}
+
+static void refuse(struct tenrec_msg *msg, struct tenrec_done done, const tenrec_error *err)
+{
+    if (done.fn)
+        done.fn(done.arg, err);
+    msg->release(msg);
+}
+
+/* The batch that gathers for `p`, with room for another message. */
+static struct batch *batch_of(struct pipe *p, size_t need)
+{
+    struct batch *b = batch_now;
+
+    if (!b || b->reading != p)
+        return NULL;
+    if (b->bundle.len && (b->bundle.len + need > BUNDLE_MAX || b->bundle.n_done == OUT_DONES))
+        write_own(b);
+    if (!b->bundle.len)
+        atomic_fetch_add(&p->untold, 1); /* for the bundle as a whole */
+    return b;
+}
+
+/* On a pipe that this thread is not delivering from. */
+static void send_one(struct pipe *p, const struct tenrec_msg *msg, size_t need,
+                     struct tenrec_done done)
+{
+    struct bundle one;
+
+    one.len = one.n_done = 0;
+    bundle_add(&one, msg, need, done);
+    if (batch_running() && atomic_load_explicit(&p->queued, memory_order_relaxed) < BUNDLE_MAX &&
+        batch_add(p))
+        pipe_queue_bundle(p, &one);
+    else
+        pipe_write_bundle(p, &one);
+}
+
+static void note_request(struct pipe *p, const struct tenrec_msg *msg)
+{
+    atomic_fetch_add(&p->unanswered, 1);
+    role_request_sent(p, msg->flags & TENREC_MSG_MAY_WAIT);
+}
+
+/* Small messages on an established pipe, without its lock. False: not taken. */
+static bool send_plain(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done, bool asks)
+{
+    size_t need = plain_len(msg->payload_len);
+    struct batch *b;
+    tenrec_error err;
+
+    if (!is_plain(msg) || pipe_state(p) != PIPE_ESTABLISHED || !has_room(p, msg, need))
+        return false;
+    if (check(p, msg, &err)) {
+        refuse(msg, done, &err);
+        return true;
+    }
+    agent_count(&p->messages_sent, 1);
+    b = batch_of(p, need);
+    if (b) {
+        b->unanswered += asks;
+        bundle_add(&b->bundle, msg, need, done);
+    } else {
+        if (asks)
+            note_request(p, msg);
+        send_one(p, msg, need, done);
+    }
+    msg->release(msg);
+    return true;
 }
 
 void pipe_send(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done)
 {
-    bool will_poll = msg->flags & TENREC_MSG_MAY_WAIT;
     bool asks = p->outgoing && wants_answer(msg);
-    bool copied;
+    uint64_t charge;
     tenrec_error err;
     tenrec_status st;
 
-    if (asks) {
-        atomic_fetch_add(&p->unanswered, 1);
-        role_request_sent(p, will_poll);
-    }
+    if (send_plain(p, msg, done, asks))
+        return;
+    if (batch_now && batch_now->reading == p)
+        write_own(batch_now); /* what came before goes before */
+    if (asks)
+        note_request(p, msg);
+    charge = charge_of(msg);
     pthread_mutex_lock(&p->lock);
-    st = accept_message(p, msg, done, &copied, &err);
+    st = await_room(p, msg, charge, &err);
+    if (!st)
+        st = pipe_state(p) == PIPE_ESTABLISHED ? enqueue_message(p, msg, done, charge, &err)
+                                               : enqueue_pending(p, msg, done, charge, &err);
     if (st || pipe_state(p) != PIPE_ESTABLISHED ||
-        (atomic_load_explicit(&p->queued, memory_order_relaxed) < BATCH_MAX && batch_add(p)))
+        (atomic_load_explicit(&p->queued, memory_order_relaxed) < BUNDLE_MAX && batch_add(p)))
         pthread_mutex_unlock(&p->lock);
     else
-        flush_unlock(p);
-    if (!st) {
-        if (copied)
-            msg->release(msg);
+        pipe_flush_unlock(p);
+    if (!st)
         return;
-    }
     if (asks)
         atomic_fetch_sub(&p->unanswered, 1);
-    if (done.fn)
-        done.fn(done.arg, &err);
-    msg->release(msg);
+    refuse(msg, done, &err);
 }
 
 tenrec_status pipe_send_object(struct pipe *p, enum conn_role role, const void *object, size_t len)
 {
-    struct out *o;
+    bool queued;
 
     pthread_mutex_lock(&p->lock);
-    o = pipe_state(p) == PIPE_ESTABLISHED ? out_new(p, FRAME_HEAD + len) : NULL;
-    if (o) {
-        put_frame(o->buf, object, len);
-        o->frames.iov[0].iov_len = FRAME_HEAD + len;
-        append(p->conn[role], &o->frames);
-    }
+    queued = pipe_state(p) == PIPE_ESTABLISHED && pipe_enqueue_object(p, role, object, len);
     pthread_mutex_unlock(&p->lock);
-    if (!o)
+    if (!queued)
         return TENREC_ENOMEM;
     if (!batch_add(p))
         pipe_flush(p);
@@ -684,7 +345,6 @@ static bool send_next_pending(struct pipe *p)
     struct out *waited;
     tenrec_error err;
     tenrec_status st;
-    bool copied;
 
     pthread_mutex_lock(&p->lock);
     waited = p->pending.first;
@@ -702,15 +362,13 @@ static bool send_next_pending(struct pipe *p)
         done = waited->done[0];
         atomic_fetch_sub(&p->untold, 1);
     }
-    queued_add(p, -waited->charge);
-    copied = is_plain(msg);
+    pipe_queued_add(p, -waited->charge);
     st = enqueue_message(p, msg, done, waited->charge, &err);
+    waited->msg = NULL;
     out_free(p, waited);
     pthread_mutex_unlock(&p->lock);
-    if (st && done.fn)
-        done.fn(done.arg, &err);
-    if (st || copied)
-        msg->release(msg);
+    if (st)
+        refuse(msg, done, &err);
     return true;
 }
 
@@ -719,41 +377,4 @@ void pipe_send_pending(struct pipe *p)
     while (send_next_pending(p))
         continue;
     pipe_flush(p);
-}
-
-void pipe_fail_queue(struct pipe *p)
-{
-    struct told dead;
-    tenrec_error why;
-
-    told_init(&dead);
-    pthread_mutex_lock(&p->lock);
-    pthread_cond_broadcast(&p->room);
-    for (int i = 0; i < CONN_ROLES; i++) {
-        if (p->conn[i] && atomic_load(&p->conn[i]->writing)) {
-            /* The kernel still reads those messages: the writer comes here. */
-            pthread_mutex_unlock(&p->lock);
-            return;
-        }
-    }
-    for (int i = 0; i < CONN_ROLES; i++) {
-        struct conn *c = p->conn[i];
-
-        while (c && c->first) {
-            struct segment *s = c->first;
-
-            c->first = s->next;
-            segment_written(p, s, &dead);
-        }
-    }
-    while (p->pending.first) {
-        struct out *o = p->pending.first;
-
-        p->pending.first = o->next;
-        retire(p, o, &dead);
-    }
-    p->pending.last = &p->pending.first;
-    why = p->why;
-    pthread_mutex_unlock(&p->lock);
-    tell(p, &dead, &why);
 }

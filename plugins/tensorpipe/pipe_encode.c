@@ -1,0 +1,94 @@
+/* pipe_encode.c - messages that are not copied: large payloads and tensors. */
+#include "descriptor.h"
+#include "pipe.h"
+#include "tensorlist.h"
+
+#include <stdlib.h>
+
+/* Heads and bodies of type and id, and the head of the payload. */
+#define FIXED_FRAMES (FRAME_HEAD + 4 + FRAME_HEAD + 8 + FRAME_HEAD)
+
+static unsigned char *put_fixed_frames(unsigned char *at, const struct tenrec_msg *msg)
+{
+    unsigned char type[8], id[8];
+
+    put_le64(type, (uint32_t)msg->type);
+    put_le64(id, (uint64_t)msg->id);
+    at = conn_put_frame(at, type, 4);
+    at = conn_put_frame(at, id, 8);
+    put_le64(at, msg->payload_len);
+    return at + FRAME_HEAD;
+}
+
+/* The descriptor's frame. Returns its end; NULL when a device has no name. */
+static unsigned char *put_descriptor(unsigned char *at, const struct tenrec_msg *msg,
+                                     size_t list_len)
+{
+    const uint64_t len[DESCRIPTOR_AGENT_PAYLOADS] = { 4, 8, msg->payload_len, list_len };
+    size_t n = descriptor_write(at + FRAME_HEAD, DESCRIPTOR_MAX(msg->n_tensors), len, msg->tensors,
+                                msg->n_tensors, msg->tensor_size);
+
+    put_le64(at, n);
+    return n ? at + FRAME_HEAD + n : NULL;
+}
+
+static tenrec_status add_tensors(struct out *o, const struct tenrec_msg *msg, tenrec_error *err)
+{
+    o->tensors = calloc(msg->n_tensors, sizeof *o->tensors);
+    if (!o->tensors)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %u tensors", msg->n_tensors);
+    for (uint32_t i = 0; i < msg->n_tensors; i++) {
+        const struct tenrec_tensor_desc *t = tenrec_msg_tensor(msg, i);
+        struct segment *s = &o->tensors[i];
+
+        if (t->bytes == 0)
+            continue; /* an empty tensor has no frame */
+        s->out = o;
+        put_le64(s->head, t->bytes);
+        s->iov[0] = (struct iovec){ s->head, FRAME_HEAD };
+        s->iov[1] = (struct iovec){ t->data, (size_t)t->bytes };
+        s->n = 2;
+        o->parts++;
+    }
+    return TENREC_OK;
+}
+
+tenrec_status out_encode(struct pipe *p, struct tenrec_msg *msg, struct out **ret,
+                         tenrec_error *err)
+{
+    size_t heads = FRAME_HEAD + DESCRIPTOR_MAX(msg->n_tensors) + FIXED_FRAMES;
+    size_t list_len;
+    unsigned char *at, *list;
+    struct out *o;
+    tenrec_status st;
+
+    o = out_new(p, heads + FRAME_HEAD + TENSORLIST_MAX(msg->n_tensors));
+    if (!o)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a message");
+    list = o->buf + heads;
+    st = tensorlist_write(list + FRAME_HEAD, TENSORLIST_MAX(msg->n_tensors), msg->tensors,
+                          msg->n_tensors, msg->tensor_size, p->capabilities & IDENTITY_ALL_DTYPES,
+                          &list_len, err);
+    if (!st && msg->n_tensors)
+        st = add_tensors(o, msg, err);
+    if (st)
+        goto err_out;
+    at = put_descriptor(o->buf, msg, list_len);
+    if (!at) {
+        st = tenrec_fail(err, TENREC_EUNSUPPORTED, "a tensor's device has no name on the wire");
+        goto err_out;
+    }
+    at = put_fixed_frames(at, msg);
+    put_le64(list, list_len);
+    o->msg = msg;
+    o->frames.iov[0] = (struct iovec){ o->buf, (size_t)(at - o->buf) };
+    o->frames.iov[1] = (struct iovec){ msg->payload, (size_t)msg->payload_len };
+    o->frames.iov[2] = (struct iovec){ list, FRAME_HEAD + list_len };
+    o->frames.n = 3;
+    *ret = o;
+    return TENREC_OK;
+
+err_out:
+    out_free(p, o);
+    return st;
+}
