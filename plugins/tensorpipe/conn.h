@@ -13,8 +13,7 @@ struct out;
 
 enum conn_role { CONN_DESCRIPTOR, CONN_REPLY, CONN_CHANNEL, CONN_ROLES };
 
-/* Registered once, edge-triggered. Without EPOLLIN the loop still learns of
- * the peer's end and of room to write, but data wake only who polls. */
+/* Edge-triggered. Without EPOLLIN for one that others read: pipe_set_quiet. */
 #define CONN_EVENTS_QUIET (EPOLLOUT | EPOLLRDHUP | EPOLLET)
 #define CONN_EVENTS (EPOLLIN | CONN_EVENTS_QUIET)
 

@@ -177,10 +177,25 @@ static void log_end(struct pipe *p)
         agent_log(a, TENREC_LOG_DEBUG, "pipe closed: %s", p->why.text);
 }
 
+/* The next send to that peer connects anew. */
+static void detach(struct pipe *p)
+{
+    bool ours;
+
+    if (!p->to)
+        return;
+    pthread_mutex_lock(&p->to->lock);
+    ours = p->to->out == p;
+    if (ours)
+        p->to->out = NULL;
+    pthread_mutex_unlock(&p->to->lock);
+    if (ours)
+        pipe_unref(p);
+}
+
 void pipe_teardown(struct pipe *p)
 {
     struct agent *a = p->agent;
-    bool ours = false;
 
     if (p->torn_down)
         return;
@@ -190,20 +205,12 @@ void pipe_teardown(struct pipe *p)
     listener_withdraw(&a->listener, p);
     cut_connections(p);
     agent_cool(a, p);
-    pipe_fail_queue(p);
-    role_wake_waiters(p);
-    /* Until the peer's calls have failed, sends find the broken pipe. */
+    /* First, so that who hears of the loss and tries again gets a new pipe. */
+    detach(p);
     if (p->outgoing && p->was_established && atomic_load(&a->state) == AGENT_STARTED)
         a->host->peer_lost(a->self, p->to->id, &p->why);
-    if (p->to) {
-        pthread_mutex_lock(&p->to->lock);
-        ours = p->to->out == p;
-        if (ours)
-            p->to->out = NULL;
-        pthread_mutex_unlock(&p->to->lock);
-    }
-    if (ours)
-        pipe_unref(p);
+    pipe_fail_queue(p);
+    role_wake_waiters(p);
     agent_remove_pipe(a, p);
 }
 

@@ -5,9 +5,11 @@
  * send to the peer makes a new one.
  *
  * Locks, none of which is held while a host function or `done` is called:
- *     pipe->lock        the write queues, state, why
+ *     agent->lock       the table of pipes
  *     pipe->role.lock   who reads an outgoing pipe
- * A thread that holds one of them takes no other, but reactor->lock. */
+ *     pipe->lock        the write queues, state, why
+ *     reactor->lock     tasks
+ * Who holds one of them may take those below it. peer->lock stands before all. */
 #ifndef TENSORPIPE_PIPE_H
 #define TENSORPIPE_PIPE_H
 

@@ -283,10 +283,13 @@ static bool take_writing(struct conn *c)
 
 /* The socket took less than all: is it full? The kernel then tells when there
  * is room, unless it did so already. Under the lock. */
-static void note_full(struct conn *c)
+static void note_full(struct pipe *p, struct conn *c)
 {
-    if (!atomic_load(&c->writable))
-        atomic_store(&c->full, true);
+    if (atomic_load(&c->writable))
+        return;
+    atomic_store(&c->full, true);
+    if (atomic_load(&p->role.quiet) && c->role != CONN_REPLY && pipe_state(p) == PIPE_ESTABLISHED)
+        reactor_rewatch(&p->agent->reactor, &c->source, CONN_EVENTS_QUIET);
 }
 
 /* With the lock, which it lets go during the system calls. 0 or an errno. */
@@ -316,7 +319,7 @@ static int flush_conn(struct pipe *p, struct conn *c, struct told *t)
             break;
         e = 0;
         if (r < 0 || (size_t)r < len)
-            note_full(c);
+            note_full(p, c);
     }
     atomic_store(&c->writing, false);
     return e;
@@ -403,7 +406,7 @@ static void bundle_rest(struct pipe *p, struct conn *c, const struct bundle *b, 
             c->last = &o->frames;
         c->first = &o->frames;
         atomic_store(&c->waiting, true);
-        note_full(c);
+        note_full(p, c);
     }
     pthread_mutex_unlock(&p->lock);
     if (e && e != EAGAIN)

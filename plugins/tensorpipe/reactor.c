@@ -279,7 +279,9 @@ int reactor_watch(struct reactor *r, struct reactor_source *s, uint32_t events)
 
 int reactor_rewatch(struct reactor *r, struct reactor_source *s, uint32_t events)
 {
-    return control(r, EPOLL_CTL_MOD, s, events);
+    int e = control(r, EPOLL_CTL_MOD, s, events);
+
+    return e == ENOENT ? control(r, EPOLL_CTL_ADD, s, events) : e;
 }
 
 void reactor_unwatch(struct reactor *r, struct reactor_source *s)

@@ -67,7 +67,8 @@ bool reactor_post(struct reactor *r, struct reactor_task *t);
  * the place to free them. */
 void reactor_defer(struct reactor *r, struct reactor_task *t);
 
-/* events: EPOLL* with or without EPOLLET. 0 or an errno. */
+/* events: EPOLL* with or without EPOLLET. 0 or an errno. rewatch also puts a
+ * source in that was taken out, and reports what is there already. */
 int reactor_watch(struct reactor *r, struct reactor_source *s, uint32_t events);
 int reactor_rewatch(struct reactor *r, struct reactor_source *s, uint32_t events);
 void reactor_unwatch(struct reactor *r, struct reactor_source *s);
