@@ -151,6 +151,23 @@ static tenrec_status look_at_new(struct meeting *m, const char **keys, const boo
     return st;
 }
 
+/* ETIMEDOUT: `missing` says who is. In a short wait a slow store looks like
+ * none, so it is asked once more with the limit of the whole. */
+static tenrec_status wait_a_round(struct meeting *m, const char **keys, uint64_t until_ns,
+                                  uint64_t deadline_ns, struct store_value *ret, bool *missing,
+                                  tenrec_error *err)
+{
+    size_t n = (size_t)m->world;
+    tenrec_status st = store_get_all(m->store, keys, n, until_ns, ret, missing, err);
+
+    if (until_ns == deadline_ns || (st != TENREC_ETIMEDOUT && st != TENREC_EPEER_LOST))
+        return st;
+    st = store_check_all(m->store, keys, n, deadline_ns, missing, err);
+    if (st == TENREC_ETIMEDOUT)
+        st = err->code = TENREC_EPEER_LOST;
+    return st == TENREC_OK ? TENREC_ETIMEDOUT : st;
+}
+
 /* Waits for the records of all ranks, in rounds. Who disagrees is heard of when
  * it comes, also when others never do. And as those that wait with us give up
  * when we do, and take their records back, only who was never seen is missing. */
@@ -168,8 +185,8 @@ static tenrec_status get_all(struct meeting *m, const char **keys, uint64_t dead
         uint64_t now_ns = clock_now_ns(), left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
         last = left_ns < LAST_ROUND_MS * (uint64_t)1000000;
         round_ns = round_ns > left_ns / 2 ? left_ns / 2 : round_ns;
-        st = store_get_all(m->store, keys, n, last ? deadline_ns : now_ns + round_ns, ret, missing,
-                           &why);
+        st = wait_a_round(m, keys, last ? deadline_ns : now_ns + round_ns, deadline_ns, ret,
+                          missing, &why);
         if (st == TENREC_OK)
             return st;
         if (st != TENREC_ETIMEDOUT) {

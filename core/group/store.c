@@ -351,6 +351,18 @@ tenrec_status tenrec_store_wait(struct tenrec_store *s, const char *const *keys,
     return st == TENREC_OK ? get_all(s, keys, n, deadline_ns, NULL, NULL, err) : st;
 }
 
+tenrec_status store_check_all(struct tenrec_store *s, const char *const *keys, size_t n,
+                              uint64_t deadline_ns, bool *ret_missing, tenrec_error *err)
+{
+    struct keys k = { .list = NULL };
+    tenrec_status st = keys_make(s, keys, n, &k, err);
+
+    if (st == TENREC_OK)
+        st = s->backend->ops->check(s->backend, k.list, n, deadline_ns, ret_missing, err);
+    keys_free(&k);
+    return st;
+}
+
 tenrec_status tenrec_store_check(struct tenrec_store *s, const char *const *keys, size_t n,
                                  int64_t ms, bool *ret, tenrec_error *err)
 {

@@ -65,6 +65,9 @@ tenrec_status store_memory_open(const char *name, struct tenrec_store **ret, ten
  * at an ETIMEDOUT (ret_missing: n, or NULL; then the text names them). */
 tenrec_status store_wait_all(struct tenrec_store *s, const char *const *keys, size_t n,
                              uint64_t deadline_ns, bool *ret_missing, tenrec_error *err);
+/* Which keys are missing now. */
+tenrec_status store_check_all(struct tenrec_store *s, const char *const *keys, size_t n,
+                              uint64_t deadline_ns, bool *ret_missing, tenrec_error *err);
 /* Waits for all and reads them. ret: n, filled only on success; free() each. */
 tenrec_status store_get_all(struct tenrec_store *s, const char *const *keys, size_t n,
                             uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,

@@ -265,5 +265,10 @@ class Crew:
             equal(self.ended(process), (0, "", ""), "status and output")
 
 
+def limit(ms):
+    """A limit that shall be short, but long enough for what comes before the wait."""
+    return int(ms * SLOW)
+
+
 def within(since, when, limit_s, what):
     true(when - since < limit_s * SLOW, f"{what} took {when - since:.3f} s, limit {limit_s} s")

@@ -4,7 +4,7 @@ import time
 
 from cases import alive, contains, equal, main, run, true, until
 from crew import (ALL_TO_ALL, LONG_MS, TENREC, WRAPPER, Crew, at, backend, by_hand, fields,
-                  free_port, threads, within)
+                  free_port, limit, threads, within)
 
 
 # ---- those that do not come together ----------------------------------------
@@ -14,7 +14,7 @@ def system_names_the_missing_rank_when_a_member_never_comes():
         crew.start(by_hand(4)[:2])
         since = time.monotonic()
         for code, _, text in crew.all_fail(
-                f"init worker.init_timeout=700ms init_method=file://{crew.folder.name}/store"):
+                f"init worker.init_timeout={limit(700)}ms init_method=file://{crew.folder.name}/store"):
             equal(code, "ETIMEDOUT")
             contains(text, "ranks 2, 3")
         within(since, time.monotonic(), 0.7 + 3, "init with a limit of 0.7 s")
@@ -23,7 +23,7 @@ def system_names_the_missing_rank_when_a_member_never_comes():
 
 def system_names_the_missing_rank_when_run_serves_the_store():
     with Crew().run(3) as crew:
-        for code, _, text in crew.all_fail("init worker.init_timeout=700ms", ranks=(0, 2)):
+        for code, _, text in crew.all_fail(f"init worker.init_timeout={limit(700)}ms", ranks=(0, 2)):
             equal(code, "ETIMEDOUT")
             contains(text, "rank 1 ")
         crew.finish()
@@ -33,7 +33,7 @@ def system_names_the_store_when_rank_0_never_comes():
     port = free_port()
     with Crew().start(by_hand(2, **at(port))[1:]) as crew:
         since = time.monotonic()
-        _, _, text = crew[0].fails("init worker.init_timeout=500ms")
+        _, _, text = crew[0].fails(f"init worker.init_timeout={limit(500)}ms")
         within(since, time.monotonic(), 0.5 + 3, "init with a limit of 0.5 s")
         contains(text, f"127.0.0.1:{port}")
         crew.finish()
@@ -41,7 +41,7 @@ def system_names_the_store_when_rank_0_never_comes():
 
 def system_joins_when_a_failed_init_is_repeated_with_all():
     with Crew().run(2) as crew:
-        equal(crew[0].fails("init worker.init_timeout=300ms")[0], "ETIMEDOUT")
+        equal(crew[0].fails(f"init worker.init_timeout={limit(300)}ms")[0], "ETIMEDOUT")
         crew.all("init")
         crew.all("exchange 1")
         crew.leave()

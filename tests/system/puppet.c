@@ -24,7 +24,7 @@ enum { WORDS_MAX = 32, FUTURES_MAX = 64, LEAVE_MS = 20000, LINE_MAX_BYTES = 4096
 
 static const char *control_path;
 static int control = -1;
-static bool forked;
+static struct tenrec_worker *parents; /* in the child of a fork: not to be touched */
 static pthread_mutex_t control_lock = PTHREAD_MUTEX_INITIALIZER;
 static int term_pipe[2];
 static struct tenrec_worker *worker;
@@ -294,8 +294,8 @@ static tenrec_status do_fork(char **word, size_t n, tenrec_error *err)
         return TENREC_OK;
     }
     /* Never used here, also not to drop it. */
+    parents = worker;
     worker = NULL;
-    forked = true;
     close(term_pipe[0]);
     close(term_pipe[1]);
     open_term_pipe();
@@ -454,7 +454,7 @@ int main(int argc, char **argv)
     tenrec_worker_drop(worker);
     tenrec_store_server_drop(server);
     /* The leak checker would look for the threads of the parent in here. */
-    if (forked)
+    if (parents)
         _exit(0);
     return 0;
 }
