@@ -190,7 +190,8 @@ static void write_out(void *arg, int fd, const char *data, size_t n)
         struct pollfd p[2] = { { fd, POLLOUT, 0 }, { r->signal_fd, POLLIN, 0 } };
         ssize_t k;
 
-        if (poll(p, 2, wait_ms(r->kill_at, NEVER)) < 0 && errno != EINTR)
+        /* Of workers that were killed no signal has to come any more. */
+        if (poll(p, 2, r->killed ? 0 : wait_ms(r->kill_at, NEVER)) < 0 && errno != EINTR)
             return;
         if (!p[0].revents) {
             if (r->killed)

@@ -193,8 +193,13 @@ def run_ends_when_nobody_reads_its_output():
     p.stderr.close()
 
 
+def unread(pipe):
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
 def run_can_be_ended_when_its_reader_hangs():
     p, pids = started(1, "echo $$; while :; do echo y; done", "--grace", "100ms")
+    until(lambda: unread(p.stdout) > 60000, "a full pipe")
     p.send_signal(signal.SIGTERM)
     until(lambda: not alive(pids[0]), "the end of the worker")
     p.wait(timeout=60)
