@@ -63,9 +63,18 @@ static void cache_end(void *arg)
     *c = (struct cache){ 0 };
 }
 
+/* In the child of a fork: another thread of the parent may have been at it. */
+static void forget_depot(void)
+{
+    pthread_mutex_init(&depot.lock, NULL);
+    depot.first = NULL;
+    depot.n = 0;
+}
+
 static void cache_key_make(void)
 {
     pthread_key_create(&cache_key, cache_end);
+    pthread_atfork(NULL, NULL, forget_depot);
 }
 
 /* Moves blocks from `*from` to `*to` until that has `limit` or none is left. */

@@ -19,12 +19,19 @@ static tenrec_log_fn *callback;
 static void *callback_arg;
 static FILE *file; /* NULL: stderr */
 
+/* In the child of a fork: another thread of the parent may have had it. */
+static void renew_lock(void)
+{
+    pthread_mutex_init(&lock, NULL);
+}
+
 static void read_environment(void)
 {
     const char *level = getenv("TENREC_LOG");
     const char *path = getenv("TENREC_LOG_FILE");
     size_t i = 0;
 
+    pthread_atfork(NULL, NULL, renew_lock);
     if (path && *path && !(file = fopen(path, "ae")))
         fprintf(stderr, "tenrec: TENREC_LOG_FILE: cannot open '%s', writing to stderr\n", path);
     if (!level || !*level)

@@ -21,6 +21,9 @@ SLOW = float(os.environ.get("TENREC_TEST_SLOW", "1"))
 LIMIT_S = 20 * SLOW
 LONG_MS = int(LIMIT_S * 1000)  # of calls that shall not run into their limit
 WRAPPER = shlex.split(os.environ.get("TENREC_TEST_WRAPPER", ""))
+if WRAPPER and "valgrind" in WRAPPER[0]:
+    # What threads of the parent have kept for themselves is lost in the child of a fork.
+    WRAPPER.insert(1, "--child-silent-after-fork=yes")
 
 
 def sanitizers():
