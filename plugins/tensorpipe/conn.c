@@ -3,6 +3,7 @@
 #include "agent.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -68,32 +69,42 @@ bool conn_reserve(struct conn *c, size_t need)
 /* A buffer that grew for one large object goes back once it is empty. */
 static void shrink(struct conn *c)
 {
-    if (c->cap > CONN_BUFFER && c->end == 0) {
+    if (c->end == 0) {
         free(c->buf);
         c->buf = NULL;
         c->cap = 0;
     }
 }
 
-/* The bare system calls: the C library's are cancellation points, which cost
- * as much as the parsing of a small message. */
-static ssize_t read_socket(int fd, const struct iovec *iov, int n)
+void conn_let_wait(struct conn *c)
 {
-    if (n > 1)
-        return (ssize_t)syscall(SYS_readv, fd, iov, n);
-    return (ssize_t)syscall(SYS_recvfrom, fd, iov->iov_base, iov->iov_len, MSG_DONTWAIT, NULL,
-                            NULL);
+    const struct timeval limit = { 0, CONN_WAIT_MS * 1000 };
+
+    setsockopt(c->source.fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    fcntl(c->source.fd, F_SETFL, fcntl(c->source.fd, F_GETFL) & ~O_NONBLOCK);
 }
 
-ssize_t conn_read(struct conn *c, const struct iovec *lead, int n_lead, bool *ret_short,
+/* The bare system calls: the C library's are cancellation points, which cost
+ * as much as the parsing of a small message. */
+static ssize_t read_socket(int fd, struct iovec *iov, int n, int flags)
+{
+    if (n > 1) {
+        struct msghdr m = { .msg_iov = iov, .msg_iovlen = (size_t)n };
+
+        return (ssize_t)syscall(SYS_recvmsg, fd, &m, flags);
+    }
+    return (ssize_t)syscall(SYS_recvfrom, fd, iov->iov_base, iov->iov_len, flags, NULL, NULL);
+}
+
+ssize_t conn_read(struct conn *c, struct iovec *lead, int n_lead, int flags, bool *ret_short,
                   int *ret_errno)
 {
     struct iovec iov[3];
     size_t lead_len = 0, asked;
     ssize_t n;
 
-    *ret_errno = 0;
-    shrink(c);
+    if (c->cap > CONN_BUFFER)
+        shrink(c);
     if (c->end == c->cap && !conn_reserve(c, conn_buffered(c) + 1)) {
         *ret_errno = ENOMEM;
         return -1;
@@ -105,12 +116,13 @@ ssize_t conn_read(struct conn *c, const struct iovec *lead, int n_lead, bool *re
     iov[n_lead] = (struct iovec){ c->buf + c->end, c->cap - c->end };
     asked = lead_len + iov[n_lead].iov_len;
     do
-        n = read_socket(c->source.fd, iov, n_lead + 1);
+        n = read_socket(c->source.fd, iov, n_lead + 1, flags);
     while (n < 0 && errno == EINTR);
     if (n < 0) {
         *ret_errno = errno;
-        return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1;
+        return *ret_errno == EAGAIN || *ret_errno == EWOULDBLOCK ? 0 : -1;
     }
+    *ret_errno = 0;
     if (n == 0)
         return -1;
     *ret_short = (size_t)n < asked;

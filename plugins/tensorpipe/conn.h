@@ -4,6 +4,7 @@
 
 #include "reactor.h"
 #include "transport_uv.h"
+#include <endian.h>
 #include <sys/epoll.h>
 #include <sys/uio.h>
 
@@ -60,17 +61,16 @@ struct conn {
 
 static inline void put_le64(unsigned char *to, uint64_t v)
 {
-    for (int i = 0; i < 8; i++)
-        to[i] = (unsigned char)(v >> (8 * i));
+    v = htole64(v);
+    memcpy(to, &v, sizeof v);
 }
 
 static inline uint64_t get_le64(const unsigned char *from)
 {
-    uint64_t v = 0;
+    uint64_t v;
 
-    for (int i = 7; i >= 0; i--)
-        v = v << 8 | from[i];
-    return v;
+    memcpy(&v, from, sizeof v);
+    return le64toh(v);
 }
 
 static inline unsigned char *conn_put_frame(unsigned char *at, const void *body, size_t len)
@@ -95,9 +95,12 @@ void conn_drop(struct conn *c);
 /* Reads once: first into `lead` (only when nothing is buffered), then into
  * the buffer. Returns the bytes read, 0 when there are none now, -1 at the end
  * of the stream (*ret_errno 0) or on an error. `ret_short`: the socket had no
- * more than that. */
-ssize_t conn_read(struct conn *c, const struct iovec *lead, int n_lead, bool *ret_short,
+ * more than that. `flags`: MSG_DONTWAIT, or 0 to wait for up to CONN_WAIT_MS. */
+ssize_t conn_read(struct conn *c, struct iovec *lead, int n_lead, int flags, bool *ret_short,
                   int *ret_errno);
+/* Makes reads without MSG_DONTWAIT wait. */
+void conn_let_wait(struct conn *c);
+#define CONN_WAIT_MS 10
 
 /* Makes room so that `need` bytes from pos on fit in the buffer. */
 bool conn_reserve(struct conn *c, size_t need);

@@ -257,7 +257,7 @@ void listener_conn_ready(struct listener *l, struct conn *c)
             refuse(l, c, TENREC_LOG_WARN, "a hello of %zu bytes", len);
             return;
         }
-        n = conn_read(c, NULL, 0, &is_short, &e);
+        n = conn_read(c, NULL, 0, MSG_DONTWAIT, &is_short, &e);
         if (n < 0) {
             refuse(l, c, TENREC_LOG_DEBUG, "%s before its hello", e ? strerror(e) : "closed");
             return;

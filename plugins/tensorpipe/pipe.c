@@ -223,6 +223,9 @@ void pipe_established(struct pipe *p)
     agent_log(a, TENREC_LOG_DEBUG, "pipe %s \"%s\" at %s established", p->outgoing ? "to" : "from",
               p->outgoing ? p->to->name : p->remote_name, p->remote_text);
     p->read.unparsed = true;
+    for (int i = 0; i < CONN_ROLES; i++)
+        if (p->outgoing && p->conn[i])
+            conn_let_wait(p->conn[i]);
     pipe_send_pending(p);
     pipe_post(p, &p->read_task);
 }

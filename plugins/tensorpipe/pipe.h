@@ -251,6 +251,8 @@ enum read_result { READ_NOTHING, READ_SOME, READ_PAUSED, READ_END };
  * of an outgoing pipe; of an incoming one, the loop thread. `drain`: until the
  * socket is empty, because no event will tell again. */
 enum read_result pipe_read(struct pipe *p, bool drain);
+/* The same, but waits for the first bytes up to CONN_WAIT_MS. */
+enum read_result pipe_read_waiting(struct pipe *p);
 void pipe_read_finish(struct pipe *p);
 
 /* pipe_message.c: parts of a message that is being read */

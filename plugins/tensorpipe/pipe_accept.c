@@ -71,7 +71,7 @@ static void read_brochure(struct pipe *p)
     int e;
 
     while (conn_frame(c, max, &body, &len) == FRAME_PARTIAL) {
-        ssize_t n = conn_read(c, NULL, 0, &is_short, &e);
+        ssize_t n = conn_read(c, NULL, 0, MSG_DONTWAIT, &is_short, &e);
 
         if (n < 0) {
             pipe_failf(p, TENREC_ECONNECT, e, "closed the connection during the handshake");

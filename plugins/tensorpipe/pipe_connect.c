@@ -146,7 +146,7 @@ static void read_answer(struct pipe *p, struct conn *c)
     int e;
 
     while (conn_frame(c, p->agent->options->max_object, &body, &len) == FRAME_PARTIAL) {
-        ssize_t n = conn_read(c, NULL, 0, &is_short, &e);
+        ssize_t n = conn_read(c, NULL, 0, MSG_DONTWAIT, &is_short, &e);
 
         if (n < 0) {
             pipe_failf(p, TENREC_ECONNECT, e, "closed the connection during the handshake");

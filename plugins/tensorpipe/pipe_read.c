@@ -293,12 +293,12 @@ static enum parsed parse(struct pipe *p)
 }
 
 /* One system call. READ_SOME: parse what came. */
-static enum read_result read_once(struct pipe *p, bool *ret_short)
+static enum read_result read_once(struct pipe *p, int flags, bool *ret_short)
 {
     struct reading *r = &p->read;
     struct conn *c = p->conn[r->want];
     int e;
-    ssize_t n = conn_read(c, r->lead, r->n_lead, ret_short, &e);
+    ssize_t n = conn_read(c, r->lead, r->n_lead, flags, ret_short, &e);
 
     if (n == 0)
         return READ_NOTHING;
@@ -337,13 +337,13 @@ static enum read_result read_on(struct pipe *p, bool is_short, bool drain)
             pipe_post(p, &p->read_task);
             return READ_SOME;
         }
-        result = read_once(p, &is_short);
+        result = read_once(p, MSG_DONTWAIT, &is_short);
         if (result != READ_SOME)
             return result == READ_NOTHING ? READ_SOME : result;
     }
 }
 
-enum read_result pipe_read(struct pipe *p, bool drain)
+static enum read_result read_with(struct pipe *p, int flags, bool drain)
 {
     bool is_short = false;
     enum read_result result;
@@ -351,7 +351,7 @@ enum read_result pipe_read(struct pipe *p, bool drain)
 
     /* Who spins comes here mostly for nothing. */
     if (!p->read.unparsed) {
-        result = read_once(p, &is_short);
+        result = read_once(p, flags, &is_short);
         if (result != READ_SOME)
             return result;
     }
@@ -360,4 +360,14 @@ enum read_result pipe_read(struct pipe *p, bool drain)
     result = read_on(p, is_short, drain);
     batch_end(&batch);
     return result;
+}
+
+enum read_result pipe_read(struct pipe *p, bool drain)
+{
+    return read_with(p, MSG_DONTWAIT, drain);
+}
+
+enum read_result pipe_read_waiting(struct pipe *p)
+{
+    return read_with(p, 0, false);
 }

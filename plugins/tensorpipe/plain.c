@@ -1,6 +1,7 @@
 /* plain.c - messages without tensors, written and recognised by template. */
 #include "plain.h"
 
+#include <endian.h>
 #include <string.h>
 
 /* A descriptor without metadata and tensors, four payloads of which the first
@@ -20,30 +21,32 @@ static const unsigned char list[] = "\x2f\0\0\0\0\0\0\0"
 #define FRAME 8
 #define BODIES (FRAME + 4 + FRAME + 8 + FRAME) /* type, id, head of the payload */
 
-/* Loops of a fixed number of rounds become single loads and stores. */
 static void put_le64(unsigned char *to, uint64_t v)
 {
-    for (int i = 0; i < 8; i++)
-        to[i] = (unsigned char)(v >> (8 * i));
+    v = htole64(v);
+    memcpy(to, &v, sizeof v);
 }
 
 static void put_le32(unsigned char *to, uint32_t v)
 {
-    for (int i = 0; i < 4; i++)
-        to[i] = (unsigned char)(v >> (8 * i));
+    v = htole32(v);
+    memcpy(to, &v, sizeof v);
 }
 
 static uint64_t get_le64(const unsigned char *from)
 {
-    return (uint64_t)from[0] | (uint64_t)from[1] << 8 | (uint64_t)from[2] << 16 |
-           (uint64_t)from[3] << 24 | (uint64_t)from[4] << 32 | (uint64_t)from[5] << 40 |
-           (uint64_t)from[6] << 48 | (uint64_t)from[7] << 56;
+    uint64_t v;
+
+    memcpy(&v, from, sizeof v);
+    return le64toh(v);
 }
 
 static uint32_t get_le32(const unsigned char *from)
 {
-    return (uint32_t)from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16 |
-           (uint32_t)from[3] << 24;
+    uint32_t v;
+
+    memcpy(&v, from, sizeof v);
+    return le32toh(v);
 }
 
 /* The payload's length as an object's unsigned integer. */
