@@ -91,6 +91,16 @@ static void move_blocks(struct message **from, unsigned *n_from, struct message 
     }
 }
 
+/* Before anything is put into this thread's cache: its end must empty it. */
+static bool cache_is_registered(void)
+{
+    if (!cache.registered) {
+        pthread_once(&cache_once, cache_key_make);
+        cache.registered = pthread_setspecific(cache_key, &cache) == 0;
+    }
+    return cache.registered;
+}
+
 static void depot_to_cache(struct cache *c)
 {
     pthread_mutex_lock(&depot.lock);
@@ -125,7 +135,7 @@ static struct message *block_take(size_t bytes)
             m->bytes = bytes;
         return m;
     }
-    if (!cache.first)
+    if (!cache.first && cache_is_registered())
         depot_to_cache(&cache);
     m = cache.first;
     if (m) {
@@ -141,17 +151,9 @@ static struct message *block_take(size_t bytes)
 
 static void block_give(struct message *m)
 {
-    if (!RECYCLE || m->bytes != BLOCK_BYTES) {
+    if (!RECYCLE || m->bytes != BLOCK_BYTES || !cache_is_registered()) {
         free(m);
         return;
-    }
-    if (!cache.registered) {
-        pthread_once(&cache_once, cache_key_make);
-        cache.registered = pthread_setspecific(cache_key, &cache) == 0;
-        if (!cache.registered) {
-            free(m);
-            return;
-        }
     }
     m->next = cache.first;
     cache.first = m;
