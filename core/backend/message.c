@@ -40,7 +40,8 @@ struct cache {
     bool registered; /* for the destructor at the thread's end */
 };
 
-static _Thread_local struct cache cache;
+/* Small, and used for every message: worth the static TLS block. */
+static _Thread_local struct cache cache __attribute__((tls_model("initial-exec")));
 
 static struct {
     pthread_mutex_t lock; /* guards all */
