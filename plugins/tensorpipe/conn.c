@@ -78,7 +78,7 @@ static void shrink(struct conn *c)
 
 void conn_let_wait(struct conn *c)
 {
-    const struct timeval limit = { 0, CONN_WAIT_MS * 1000 };
+    const struct timeval limit = { 0, CONN_WAIT_MS * 1000L };
 
     setsockopt(c->source.fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     fcntl(c->source.fd, F_SETFL, fcntl(c->source.fd, F_GETFL) & ~O_NONBLOCK);

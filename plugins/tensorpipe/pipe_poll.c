@@ -294,7 +294,7 @@ static bool may_wait_in_socket(const struct reader *r)
 {
     uint64_t deadline = r->w->deadline_ns;
 
-    return !r->waited && (!deadline || now_ns() + 2 * CONN_WAIT_MS * 1000000u < deadline);
+    return !r->waited && (!deadline || now_ns() + UINT64_C(2000000) * CONN_WAIT_MS < deadline);
 }
 
 /* False when the deadline has passed. */

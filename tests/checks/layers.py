@@ -37,7 +37,7 @@ FOREIGN = {
 AT_MOST = {"yaml.h": 1, "cbor.h": 2, "jansson.h": 2}
 
 SYSTEM = re.compile(r"(sys|netinet|net|arpa|linux|bits)/|"
-                    r"(assert|ctype|errno|fcntl|float|inttypes|limits|locale|math|poll|pthread|"
+                    r"(assert|ctype|endian|errno|fcntl|float|inttypes|limits|locale|math|poll|pthread|"
                     r"sched|setjmp|signal|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|"
                     r"stdlib|stdnoreturn|string|strings|syslog|termios|threads|time|unistd|getopt|"
                     r"netdb|semaphore|dirent|ifaddrs|fnmatch|glob|libgen|elf|link|wordexp|spawn|langinfo)\.h$")
