@@ -30,98 +30,6 @@
 #define DRAIN_LOOK_NS 10000000u
 #define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
-/* ---- pipes and peers ---- */
-
-tenrec_status agent_add_pipe(struct agent *a, struct pipe *p)
-{
-    size_t slot = 0;
-
-    pthread_mutex_lock(&a->lock);
-    while (slot < a->n_pipe && a->pipe[slot])
-        slot++;
-    if (slot == a->n_pipe) {
-        struct pipe **bigger = realloc(a->pipe, (a->n_pipe + 16) * sizeof(struct pipe *));
-
-        if (!bigger) {
-            pthread_mutex_unlock(&a->lock);
-            return TENREC_ENOMEM;
-        }
-        memset(bigger + a->n_pipe, 0, 16 * sizeof(struct pipe *));
-        a->pipe = bigger;
-        a->n_pipe += 16;
-    }
-    pipe_ref(p);
-    a->pipe[slot] = p;
-    p->route = (struct tenrec_route){ slot, ++a->generations };
-    pthread_mutex_unlock(&a->lock);
-    return TENREC_OK;
-}
-
-/* What the data path of `p` did, on top of `sum`. */
-static void add_counts(struct pipe *p, uint64_t sum[COUNTS])
-{
-    sum[COUNT_MESSAGES_SENT] += atomic_load(&p->messages_sent);
-    sum[COUNT_MESSAGES_RECEIVED] += atomic_load(&p->messages_received);
-    for (int i = 0; i < CONN_ROLES; i++) {
-        const struct conn *c = p->conn[i];
-
-        if (!c)
-            continue;
-        sum[COUNT_SENDS] += atomic_load(&c->sends);
-        sum[COUNT_RECEIVES] += atomic_load(&c->receives);
-        sum[COUNT_BYTES_SENT] += atomic_load(&c->bytes_sent);
-        sum[COUNT_BYTES_RECEIVED] += atomic_load(&c->bytes_received);
-    }
-}
-
-/* Before it is established the loop thread may be about to make a connection. */
-static void add_live_counts(struct pipe *p, void *sum)
-{
-    if (pipe_state(p) == PIPE_ESTABLISHED)
-        add_counts(p, sum);
-}
-
-void agent_remove_pipe(struct agent *a, struct pipe *p)
-{
-    size_t slot = (size_t)p->route.pipe;
-    bool was_there;
-
-    pthread_mutex_lock(&a->lock);
-    was_there = slot < a->n_pipe && a->pipe[slot] == p;
-    if (was_there) {
-        a->pipe[slot] = NULL;
-        add_counts(p, a->count.gone);
-    }
-    pthread_mutex_unlock(&a->lock);
-    if (was_there)
-        pipe_unref(p);
-}
-
-struct pipe *agent_find_pipe(struct agent *a, struct tenrec_route route)
-{
-    struct pipe *p = NULL;
-
-    pthread_mutex_lock(&a->lock);
-    if (route.pipe < a->n_pipe)
-        p = a->pipe[route.pipe];
-    if (p && p->route.generation == route.generation)
-        pipe_ref(p);
-    else
-        p = NULL;
-    pthread_mutex_unlock(&a->lock);
-    return p;
-}
-
-/* Calls fn for every pipe; fn may not call the host. */
-static void each_pipe(struct agent *a, void (*fn)(struct pipe *p, void *arg), void *arg)
-{
-    pthread_mutex_lock(&a->lock);
-    for (size_t i = 0; i < a->n_pipe; i++)
-        if (a->pipe[i])
-            fn(a->pipe[i], arg);
-    pthread_mutex_unlock(&a->lock);
-}
-
 void agent_conn_ready(struct reactor_source *s, uint32_t events)
 {
     struct conn *c = CONTAINER(s, struct conn, source);
@@ -130,55 +38,6 @@ void agent_conn_ready(struct reactor_source *s, uint32_t events)
         pipe_conn_ready(c->pipe, c, events);
     else
         listener_conn_ready(&c->agent->listener, c);
-}
-
-/* A reference to the pipe on which requests go to `peer`; NULL when there is
- * none. */
-static struct pipe *pipe_of(struct peer *peer)
-{
-    struct pipe *p;
-
-    pthread_mutex_lock(&peer->lock);
-    p = peer->out;
-    if (p)
-        pipe_ref(p);
-    pthread_mutex_unlock(&peer->lock);
-    return p;
-}
-
-/* Nothing is sent there any more. */
-static void retire_peer(struct peer *peer, const char *why)
-{
-    struct pipe *p;
-
-    atomic_store(&peer->left, true);
-    p = pipe_of(peer);
-    if (p)
-        pipe_failf(p, TENREC_EPEER_LOST, 0, "%s", why);
-    pipe_unref(p);
-}
-
-static tenrec_status add_member(struct agent *a, const struct tenrec_member *m, tenrec_error *err)
-{
-    struct peer *peer, *before;
-
-    if (m->id < 0 || m->id >= AGENT_PEERS)
-        return tenrec_fail(err, TENREC_EINVAL, "member id %d: expected 0 to %d", (int)m->id,
-                           AGENT_PEERS - 1);
-    peer = calloc(1, sizeof *peer);
-    if (!peer)
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for member %d", (int)m->id);
-    peer->id = m->id;
-    peer->incarnation = m->incarnation;
-    peer->name = m->name;
-    peer->address = m->address;
-    pthread_mutex_init(&peer->lock, NULL);
-    before = atomic_load(&a->peers[m->id]);
-    peer->before = before;
-    atomic_store(&a->peers[m->id], peer);
-    if (before)
-        retire_peer(before, "another worker took its place");
-    return TENREC_OK;
 }
 
 /* ---- calls in progress ---- */
@@ -260,7 +119,7 @@ static tenrec_status op_start(struct tenrec_agent *self, const struct tenrec_mem
     tenrec_status st = TENREC_OK;
 
     for (uint32_t i = 0; i < n && !st; i++, at += member->size)
-        st = add_member(a, (const struct tenrec_member *)(const void *)at, err);
+        st = agent_add_member(a, (const struct tenrec_member *)(const void *)at, err);
     if (!st)
         st = listener_start(&a->listener, err);
     if (st)
@@ -277,7 +136,7 @@ static void op_member_joined(struct tenrec_agent *self, const struct tenrec_memb
     struct agent *a = self->impl;
     tenrec_error err;
 
-    if (add_member(a, member, &err))
+    if (agent_add_member(a, member, &err))
         agent_log(a, TENREC_LOG_ERROR, "%s", err.text);
 }
 
@@ -287,7 +146,7 @@ static void op_member_left(struct tenrec_agent *self, tenrec_peer id)
     struct peer *peer = agent_peer(a, id);
 
     if (peer)
-        retire_peer(peer, "it left the group");
+        peer_retire(peer, "it left the group");
 }
 
 static void send_failed(struct tenrec_msg *msg, struct tenrec_done done, tenrec_status code,
@@ -300,21 +159,6 @@ static void send_failed(struct tenrec_msg *msg, struct tenrec_done done, tenrec_
     if (done.fn)
         done.fn(done.arg, &err);
     msg->release(msg);
-}
-
-/* A reference to the pipe for requests, made when there is none. */
-static struct pipe *pipe_for(struct agent *a, struct peer *peer)
-{
-    struct pipe *p = NULL;
-
-    pthread_mutex_lock(&peer->lock);
-    if (!peer->out && !atomic_load(&peer->left))
-        peer->out = pipe_connect(a, peer);
-    p = peer->out;
-    if (p)
-        pipe_ref(p);
-    pthread_mutex_unlock(&peer->lock);
-    return p;
 }
 
 static void send_request(struct agent *a, tenrec_peer to, struct tenrec_msg *msg,
@@ -332,7 +176,7 @@ static void send_request(struct agent *a, tenrec_peer to, struct tenrec_msg *msg
         send_failed(msg, done, TENREC_EPEER_UNKNOWN, "no member of the group has that id", to);
         return;
     }
-    p = pipe_for(a, peer);
+    p = peer_connect(a, peer);
     if (!p) {
         send_failed(msg, done, TENREC_ENOMEM, "no memory for a connection", to);
         return;
@@ -392,7 +236,7 @@ static tenrec_status op_poll(struct tenrec_agent *self, tenrec_peer id,
     if (!peer || reactor_is_me(&a->reactor))
         return st;
     enter(a);
-    p = atomic_load(&a->state) == AGENT_STARTED ? pipe_of(peer) : NULL;
+    p = atomic_load(&a->state) == AGENT_STARTED ? peer_pipe(peer) : NULL;
     if (p) {
         atomic_store_explicit(&a->polls, atomic_load_explicit(&a->polls, memory_order_relaxed) + 1,
                               memory_order_relaxed);
@@ -416,7 +260,7 @@ static void op_resume(struct tenrec_agent *self)
 
     enter(a);
     if (atomic_load(&a->state) == AGENT_STARTED)
-        each_pipe(a, resume_one, NULL);
+        agent_each_pipe(a, resume_one, NULL);
     leave(a);
 }
 
@@ -428,7 +272,7 @@ static tenrec_status op_disconnect(struct tenrec_agent *self, tenrec_peer id, te
 
     enter(a);
     if (peer && atomic_load(&a->state) == AGENT_STARTED)
-        p = pipe_of(peer);
+        p = peer_pipe(peer);
     if (p) {
         pipe_failf(p, TENREC_EPEER_LOST, 0, "disconnected on request");
         /* The next send shall find a new connection. */
@@ -464,7 +308,7 @@ static tenrec_status op_drain(struct tenrec_agent *self, uint32_t ms, tenrec_err
         struct timespec ts;
 
         left = 0;
-        each_pipe(a, add_unsent, &left);
+        agent_each_pipe(a, add_unsent, &left);
         if (!left || now >= until)
             break;
         /* Counters change without our lock: do not rely on being told. */
@@ -484,27 +328,9 @@ static tenrec_status op_drain(struct tenrec_agent *self, uint32_t ms, tenrec_err
 
 /* ---- stopping ---- */
 
-/* References to all pipes; NULL at the end. NULL: out of memory. */
-static struct pipe **all_pipes(struct agent *a)
-{
-    struct pipe **v;
-    size_t n = 0;
-
-    pthread_mutex_lock(&a->lock);
-    v = calloc(a->n_pipe + 1, sizeof(struct pipe *));
-    for (size_t i = 0; v && i < a->n_pipe; i++) {
-        if (a->pipe[i]) {
-            pipe_ref(a->pipe[i]);
-            v[n++] = a->pipe[i];
-        }
-    }
-    pthread_mutex_unlock(&a->lock);
-    return v;
-}
-
 static void cancel_pipes(struct agent *a)
 {
-    struct pipe **v = all_pipes(a);
+    struct pipe **v = agent_all_pipes(a);
     tenrec_error why;
 
     tenrec_fail(&why, TENREC_ECANCELED, "this worker is shutting down");
@@ -572,88 +398,12 @@ static void op_destroy(struct tenrec_agent *self)
     free(a);
 }
 
-/* ---- what people see ---- */
-
-TENREC_PRINTF(4, 5)
-static void push(tenrec_sink_fn *sink, void *arg, const char *key, const char *fmt, ...)
-{
-    char value[256];
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(value, sizeof value, fmt, ap);
-    va_end(ap);
-    sink(arg, key, value);
-}
-
-static void push_counters(struct agent *a, tenrec_sink_fn *sink, void *arg)
-{
-    static const char *const data[COUNTS] = {
-        [COUNT_SENDS] = "sends",
-        [COUNT_RECEIVES] = "receives",
-        [COUNT_BYTES_SENT] = "bytes_sent",
-        [COUNT_BYTES_RECEIVED] = "bytes_received",
-        [COUNT_MESSAGES_SENT] = "messages_sent",
-        [COUNT_MESSAGES_RECEIVED] = "messages_received",
-    };
-    const struct {
-        const char *key;
-        atomic_uint_fast64_t *value;
-    } events[] = {
-        { "messages_dropped", &a->count.messages_dropped },
-        { "messages_skipped", &a->count.messages_skipped },
-        { "answers_dropped", &a->count.answers_dropped },
-        { "pipes_opened", &a->count.pipes_opened },
-        { "pipes_accepted", &a->count.pipes_accepted },
-        { "pipes_broken", &a->count.pipes_broken },
-        { "handshakes_failed", &a->count.handshakes_failed },
-    };
-    uint64_t sum[COUNTS] = { 0 };
-
-    each_pipe(a, add_live_counts, sum);
-    pthread_mutex_lock(&a->lock);
-    for (int i = 0; i < COUNTS; i++)
-        sum[i] += a->count.gone[i];
-    pthread_mutex_unlock(&a->lock);
-    for (int i = 0; i < COUNTS; i++)
-        push(sink, arg, data[i], "%" PRIu64, sum[i]);
-    for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
-        push(sink, arg, events[i].key, "%" PRIu64, (uint64_t)atomic_load(events[i].value));
-}
-
-static void push_pipe(struct pipe *p, tenrec_sink_fn *sink, void *arg)
-{
-    char key[64];
-
-    if (p->outgoing)
-        snprintf(key, sizeof key, "pipe.to.%d", (int)p->to->id);
-    else
-        snprintf(key, sizeof key, "pipe.from.%s%" PRIu64, p->from < 0 ? "anonymous." : "",
-                 p->from < 0 ? p->route.generation : (uint64_t)p->from);
-    push(sink, arg, key, "%s, %s, %s%s", pipe_state_name(pipe_state(p)), TRANSPORT_UV,
-         p->has_channel ? "basic" : "no channel",
-         p->outgoing && atomic_load(&p->role.quiet) ? ", read by its callers" : "");
-}
-
 static void op_debug_info(struct tenrec_agent *self, tenrec_sink_fn *sink, void *arg)
 {
-    static const char *const progress[] = { "busy", "adaptive", "sleep" };
     struct agent *a = self->impl;
-    struct pipe **v;
 
     enter(a);
-    push(sink, arg, "transport", "%s", TRANSPORT_UV);
-    push(sink, arg, "channel", "%s", a->channel.name);
-    push(sink, arg, "progress", "%s", progress[a->progress]);
-    push(sink, arg, "address", "%s", a->address);
-    push_counters(a, sink, arg);
-    v = all_pipes(a);
-    for (size_t i = 0; v && v[i]; i++) {
-        if (pipe_state(v[i]) == PIPE_ESTABLISHED)
-            push_pipe(v[i], sink, arg);
-        pipe_unref(v[i]);
-    }
-    free(v);
+    agent_debug_info(a, sink, arg);
     leave(a);
 }
 
@@ -673,7 +423,7 @@ static void quiet_fire(struct reactor_timer *t)
     struct agent *a = CONTAINER(t, struct agent, quiet_timer);
     bool quiet = false;
 
-    each_pipe(a, look_at_one, &quiet);
+    agent_each_pipe(a, look_at_one, &quiet);
     if (quiet)
         reactor_arm(&a->reactor, t, now_ns() + QUIET_PERIOD_NS);
 }

@@ -129,6 +129,23 @@ void agent_remove_pipe(struct agent *a, struct pipe *p);
 /* A new reference to the pipe of that route; NULL when it is gone. */
 struct pipe *agent_find_pipe(struct agent *a, struct tenrec_route route);
 
+/* Calls fn for every pipe, under the agent's lock. */
+void agent_each_pipe(struct agent *a, void (*fn)(struct pipe *p, void *arg), void *arg);
+/* References to all pipes; NULL at the end. NULL: out of memory. */
+struct pipe **agent_all_pipes(struct agent *a);
+/* What the data path of `p` did, on top of `sum`. */
+void agent_add_counts(struct pipe *p, uint64_t sum[COUNTS]);
+void agent_debug_info(struct agent *a, tenrec_sink_fn *sink, void *arg);
+
+/* Replaces who had the id. errors: EINVAL, ENOMEM */
+tenrec_status agent_add_member(struct agent *a, const struct tenrec_member *m, tenrec_error *err);
+/* Nothing is sent there any more. */
+void peer_retire(struct peer *peer, const char *why);
+/* A reference to the pipe on which requests go to `peer`; NULL when there is
+ * none. The second makes one then; NULL: out of memory, or it has left. */
+struct pipe *peer_pipe(struct peer *peer);
+struct pipe *peer_connect(struct agent *a, struct peer *peer);
+
 /* NULL when no member has that id. */
 static inline struct peer *agent_peer(struct agent *a, tenrec_peer id)
 {

@@ -22,8 +22,9 @@ static const struct tenrec_option options[] = {
            .help = "Channels for tensors, the preferred first; basic sends them through a "
                    "connection of the transport."),
     OPTION(progress, STRING, "adaptive", .choices = "busy|adaptive|sleep",
-           .help = "How threads wait: busy spins always, adaptive spins up to 50 us while that "
-                   "pays off, sleep never spins."),
+           .help =
+               "How threads wait: busy spins always (one thread at a time), adaptive spins up to "
+               "50 us while that pays off, sleep never spins."),
     OPTION(ifname, STRING, "",
            .help = "Network interface to listen on, such as eth0; instead of listen."),
     OPTION(listen, STRING, "",

@@ -1,0 +1,92 @@
+/* agent_info.c - what an agent tells people about itself. */
+#include "pipe.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+TENREC_PRINTF(4, 5)
+static void push(tenrec_sink_fn *sink, void *arg, const char *key, const char *fmt, ...)
+{
+    char value[256];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(value, sizeof value, fmt, ap);
+    va_end(ap);
+    sink(arg, key, value);
+}
+
+/* Before it is established the loop thread may be about to make a connection. */
+static void add_live_counts(struct pipe *p, void *sum)
+{
+    if (pipe_state(p) == PIPE_ESTABLISHED)
+        agent_add_counts(p, sum);
+}
+
+static void push_counters(struct agent *a, tenrec_sink_fn *sink, void *arg)
+{
+    static const char *const data[COUNTS] = {
+        [COUNT_SENDS] = "sends",
+        [COUNT_RECEIVES] = "receives",
+        [COUNT_BYTES_SENT] = "bytes_sent",
+        [COUNT_BYTES_RECEIVED] = "bytes_received",
+        [COUNT_MESSAGES_SENT] = "messages_sent",
+        [COUNT_MESSAGES_RECEIVED] = "messages_received",
+    };
+    const struct {
+        const char *key;
+        atomic_uint_fast64_t *value;
+    } events[] = {
+        { "messages_dropped", &a->count.messages_dropped },
+        { "messages_skipped", &a->count.messages_skipped },
+        { "answers_dropped", &a->count.answers_dropped },
+        { "pipes_opened", &a->count.pipes_opened },
+        { "pipes_accepted", &a->count.pipes_accepted },
+        { "pipes_broken", &a->count.pipes_broken },
+        { "handshakes_failed", &a->count.handshakes_failed },
+    };
+    uint64_t sum[COUNTS] = { 0 };
+
+    agent_each_pipe(a, add_live_counts, sum);
+    pthread_mutex_lock(&a->lock);
+    for (int i = 0; i < COUNTS; i++)
+        sum[i] += a->count.gone[i];
+    pthread_mutex_unlock(&a->lock);
+    for (int i = 0; i < COUNTS; i++)
+        push(sink, arg, data[i], "%" PRIu64, sum[i]);
+    for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
+        push(sink, arg, events[i].key, "%" PRIu64, (uint64_t)atomic_load(events[i].value));
+}
+
+static void push_pipe(struct pipe *p, tenrec_sink_fn *sink, void *arg)
+{
+    char key[64];
+
+    if (p->outgoing)
+        snprintf(key, sizeof key, "pipe.to.%d", (int)p->to->id);
+    else
+        snprintf(key, sizeof key, "pipe.from.%s%" PRIu64, p->from < 0 ? "anonymous." : "",
+                 p->from < 0 ? p->route.generation : (uint64_t)p->from);
+    push(sink, arg, key, "%s, %s, %s%s", pipe_state_name(pipe_state(p)), TRANSPORT_UV,
+         p->has_channel ? "basic" : "no channel",
+         p->outgoing && atomic_load(&p->role.quiet) ? ", read by its callers" : "");
+}
+
+void agent_debug_info(struct agent *a, tenrec_sink_fn *sink, void *arg)
+{
+    static const char *const progress[] = { "busy", "adaptive", "sleep" };
+    struct pipe **v;
+
+    push(sink, arg, "transport", "%s", TRANSPORT_UV);
+    push(sink, arg, "channel", "%s", a->channel.name);
+    push(sink, arg, "progress", "%s", progress[a->progress]);
+    push(sink, arg, "address", "%s", a->address);
+    push_counters(a, sink, arg);
+    v = agent_all_pipes(a);
+    for (size_t i = 0; v && v[i]; i++) {
+        if (pipe_state(v[i]) == PIPE_ESTABLISHED)
+            push_pipe(v[i], sink, arg);
+        pipe_unref(v[i]);
+    }
+    free(v);
+}
