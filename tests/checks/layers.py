@@ -25,8 +25,7 @@ CORE = {
 FOREIGN = {
     "yaml.h": ["core/config/*.c"],
     "dlfcn.h": ["core/backend/loader.c"],
-    "uv.h": ["core/base/loop.[ch]", "core/group/store_tcp_server.c",
-             "plugins/tensorpipe/transport*.[ch]", "plugins/tensorpipe/uv*.[ch]"],
+    "uv.h": ["core/base/loop.[ch]", "core/group/store_tcp_server.c"],
     "cbor.h": ["core/rpc/*.c"],
     "cbor/*.h": ["core/rpc/*.c"],
     "jansson.h": ["core/*/*json*.c", "tools/*.c"],
