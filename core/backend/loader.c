@@ -58,7 +58,8 @@ struct search {
     const char *name;
     char *found;
     struct nearest nearest;
-    char looked[200]; /* the folders, cut when too long */
+    char looked[200]; /* the folders, as many as find room */
+    size_t unnamed;   /* the others */
 };
 
 static void try_names_of(struct nearest *n, const char *folder)
@@ -78,11 +79,21 @@ static void try_names_of(struct nearest *n, const char *folder)
     closedir(dir);
 }
 
+/* A folder is named whole or not at all. */
+static void note_folder(struct search *s, const char *folder)
+{
+    size_t used = strlen(s->looked);
+
+    if (s->unnamed || used + strlen(", ") + strlen(folder) >= sizeof s->looked)
+        s->unnamed++;
+    else
+        snprintf(s->looked + used, sizeof s->looked - used, "%s%s", used ? ", " : "", folder);
+}
+
 static bool search_folder(void *arg, const char *folder)
 {
     struct search *s = arg;
     char *path = join(folder, s->name, SUFFIX);
-    size_t used = strlen(s->looked);
     struct stat sb;
 
     if (path && stat(path, &sb) == 0) {
@@ -90,7 +101,7 @@ static bool search_folder(void *arg, const char *folder)
         return true;
     }
     free(path);
-    snprintf(s->looked + used, sizeof s->looked - used, "%s%s", used ? ", " : "", folder);
+    note_folder(s, folder);
     try_names_of(&s->nearest, folder);
     return false;
 }
@@ -98,16 +109,19 @@ static bool search_folder(void *arg, const char *folder)
 tenrec_status loader_find(const char *name, char **ret, tenrec_error *err)
 {
     struct search s = { .name = name };
+    char more[32] = "";
 
     if (!gate_name_ok(name))
         return tenrec_fail(err, TENREC_EPLUGIN,
                            "'%.64s' is no name of a plugin: expected [a-z0-9_]+, or a path", name);
     nearest_init(&s.nearest, name);
     each_folder(search_folder, &s);
+    if (s.unnamed)
+        snprintf(more, sizeof more, "%s%zu more", *s.looked ? " and " : "", s.unnamed);
     if (!s.found)
-        return tenrec_fail(err, TENREC_EPLUGIN, "no plugin '%s'%s%s%s: no %s%s in %s", name,
-                           *s.nearest.best ? ", did you mean '" : "", s.nearest.best,
-                           *s.nearest.best ? "'" : "", name, SUFFIX, s.looked);
+        return tenrec_fail(err, TENREC_EPLUGIN,
+                           "no plugin '%s'%s: no %s%s in %s%s (TENREC_PLUGIN_PATH adds folders)",
+                           name, nearest_hint(&s.nearest), name, SUFFIX, s.looked, more);
     *ret = s.found;
     return TENREC_OK;
 }

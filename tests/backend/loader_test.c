@@ -164,8 +164,26 @@ static void loader_find_names_the_nearest_and_where_it_looked(void **state)
     (void)state;
     setenv("TENREC_PLUGIN_PATH", "/nowhere:" FIXTURES, 1);
     assert_int_equal(loader_find("bad_strat", &path, &err), TENREC_EPLUGIN);
-    assert_text_has(err.text, "no plugin 'bad_strat', did you mean 'bad_start'");
-    assert_text_has(err.text, "/nowhere, " FIXTURES);
+    assert_text_has(err.text, "no plugin 'bad_strat' (did you mean 'bad_start'?)");
+    assert_text_has(err.text, "no bad_strat.so in /nowhere, " FIXTURES);
+    assert_text_has(err.text, "(TENREC_PLUGIN_PATH adds folders)");
+}
+
+static void loader_find_counts_the_folders_that_find_no_room(void **state)
+{
+    char folders[600] = "/first";
+    tenrec_error err;
+    char *path;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        size_t used = strlen(folders);
+        snprintf(folders + used, sizeof folders - used, ":/%0150d", i);
+    }
+    setenv("TENREC_PLUGIN_PATH", folders, 1);
+    assert_int_equal(loader_find("nosuch", &path, &err), TENREC_EPLUGIN);
+    assert_text_has(err.text, "no nosuch.so in /first, /000");
+    assert_text_has(err.text, "0000 and 3 more (TENREC_PLUGIN_PATH adds folders)");
 }
 
 static void loader_find_takes_the_first_folder_that_has_it(void **state)
@@ -219,6 +237,7 @@ int main(void)
         cmocka_unit_test(loader_open_refuses_a_text_file),
         cmocka_unit_test(loader_open_names_the_nearest_file_when_there_is_none),
         cmocka_unit_test(loader_find_names_the_nearest_and_where_it_looked),
+        cmocka_unit_test(loader_find_counts_the_folders_that_find_no_room),
         cmocka_unit_test(loader_find_takes_the_first_folder_that_has_it),
         cmocka_unit_test(loader_find_refuses_what_is_no_name),
         cmocka_unit_test(loader_list_shows_what_can_be_found),

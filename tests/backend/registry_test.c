@@ -143,7 +143,7 @@ static void load_backend_tells_what_is_missing(void **state)
 
     (void)state;
     assert_int_equal(tenrec_load_backend("ecoh", &err), TENREC_EPLUGIN);
-    assert_text_has(err.text, "no plugin 'ecoh', did you mean 'echo'");
+    assert_text_has(err.text, "no plugin 'ecoh' (did you mean 'echo'?)");
     assert_int_equal(tenrec_load_backend("", &err), TENREC_EINVAL);
 }
 

@@ -89,7 +89,7 @@ static void stack_open_tells_the_place_of_a_missing_plugin(void **state)
 {
     (void)state;
     expect_refused("backend: a\nbackends:\n  a: { plugin: eco }\n", TENREC_EPLUGIN,
-                   "test.yaml:3:16: backend 'a': ", "no plugin 'eco', did you mean 'echo'");
+                   "test.yaml:3:16: backend 'a': ", "no plugin 'eco' (did you mean 'echo'?)");
 }
 
 static void stack_open_tells_the_place_of_a_wrong_option(void **state)
