@@ -203,15 +203,15 @@ static void serve_later(struct tenrec_worker *w, const struct function *f, tenre
     struct tenrec_call *c = memory_new(1, sizeof *c);
     tenrec_error why;
 
-    if (!c || codec_read_call(msg, &c->in, &why) != TENREC_OK) {
-        if (!c)
-            tenrec_fail(&why, TENREC_ENOMEM, "no memory for a call");
-        free(c);
-        refuse(w, from, msg, true, &why);
-        return;
+    if (!c) {
+        tenrec_fail(&why, TENREC_ENOMEM, "no memory for a call");
+        goto err_refuse;
     }
+    if (codec_read_call(msg, &c->in, &why) != TENREC_OK)
+        goto err_free;
     call_fill(c, w, f, from, msg);
-    served_add(&w->served, c);
+    if (served_add(&w->served, c, &why) != TENREC_OK)
+        goto err_finish;
     atomic_fetch_add_explicit(&w->counts.serving, 1, memory_order_relaxed);
     c->task.fn = run_task;
     if (f->flags & TENREC_INLINE) {
@@ -220,6 +220,14 @@ static void serve_later(struct tenrec_worker *w, const struct function *f, tenre
         tenrec_fail(&why, TENREC_EOS, "cannot start a thread for '%s'", f->name);
         call_end(c, &why);
     }
+    return;
+
+err_finish:
+    codec_call_finish(&c->in);
+err_free:
+    free(c);
+err_refuse:
+    refuse(w, from, msg, true, &why);
 }
 
 static void serve(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)

@@ -59,6 +59,7 @@ tenrec_status tenrec_register_function(struct tenrec_worker *w, const char *name
 {
     size_t len = name ? strlen(name) : 0;
     struct function *one, *former;
+    tenrec_status st = TENREC_OK;
 
     if (len == 0 || len > NAME_MAX_BYTES)
         return tenrec_fail(err, TENREC_EINVAL, "a function's name has 1 to %d bytes, got %zu",
@@ -77,12 +78,17 @@ tenrec_status tenrec_register_function(struct tenrec_worker *w, const char *name
     one->flags = flags;
     pthread_rwlock_wrlock(&w->functions.lock);
     HASH_FIND(hh, w->functions.by_name, name, len, former);
-    if (!former)
+    if (former) {
+        st = tenrec_fail(err, TENREC_EEXIST, "function '%s' is registered already", name);
+    } else {
         HASH_ADD_KEYPTR(hh, w->functions.by_name, one->name, len, one);
+        if (!hash_has(one))
+            st = tenrec_fail(err, TENREC_ENOMEM, "no memory for function '%s'", name);
+    }
     pthread_rwlock_unlock(&w->functions.lock);
-    if (!former)
-        return TENREC_OK;
-    free(one->name);
-    free(one);
-    return tenrec_fail(err, TENREC_EEXIST, "function '%s' is registered already", name);
+    if (st != TENREC_OK) {
+        free(one->name);
+        free(one);
+    }
+    return st;
 }

@@ -2,9 +2,10 @@
 #ifndef TENREC_RPC_FUNCTION_H
 #define TENREC_RPC_FUNCTION_H
 
+#include "base/hash.h"
+
 #include <pthread.h>
 #include <tenrec/rpc.h>
-#include <uthash.h>
 
 struct function {
     char *name; /* owns */

@@ -5,6 +5,7 @@
 #include "rpc/gather.h"
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/memory.h"
@@ -17,7 +18,6 @@
 #include "rpc/worker.h"
 
 #include <stdlib.h>
-#include <uthash.h>
 
 enum { OPEN_MAX = 4096 };
 
@@ -100,7 +100,10 @@ static struct gather_set *remembered(struct gathers *g, const char *key)
     memcpy(s->key, key, len + 1);
     s->failed_upto = -1;
     HASH_ADD_KEYPTR(hh, g->sets, s->key, len, s);
-    return s;
+    if (hash_has(s))
+        return s;
+    free(s);
+    return NULL;
 }
 
 /* ---- the leader ----------------------------------------------------------- */

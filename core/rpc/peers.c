@@ -1,10 +1,10 @@
 #include "rpc/peers.h"
 
+#include "base/hash.h"
 #include "base/memory.h"
 #include "base/nearest.h"
 
 #include <stdlib.h>
-#include <uthash.h>
 
 struct peer {
     char *name; /* owns */
@@ -22,11 +22,13 @@ tenrec_status peers_fill(struct peers *p, const char *const *name, size_t n, ten
         struct peer *one = &p->peer[p->n];
         one->id = (tenrec_peer)p->n;
         one->name = memory_text(name[p->n]);
-        if (!one->name) {
+        if (one->name)
+            HASH_ADD_KEYPTR(hh, p->by_name, one->name, strlen(one->name), one);
+        if (!hash_has(one)) {
+            free(one->name);
             peers_finish(p);
             return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu workers", n);
         }
-        HASH_ADD_KEYPTR(hh, p->by_name, one->name, strlen(one->name), one);
     }
     return TENREC_OK;
 }

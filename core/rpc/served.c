@@ -23,7 +23,7 @@ void served_finish(struct served *s)
     pthread_mutex_destroy(&s->lock);
 }
 
-void served_add(struct served *s, struct tenrec_call *c)
+tenrec_status served_add(struct served *s, struct tenrec_call *c, tenrec_error *err)
 {
     struct tenrec_call *former;
 
@@ -33,8 +33,9 @@ void served_add(struct served *s, struct tenrec_call *c)
     if (former)
         c->key.id = -1 - (int64_t)(uintptr_t)c;
     HASH_ADD(hh, s->calls, key, sizeof c->key, c);
-    c->listed = true;
+    c->listed = hash_has(c);
     pthread_mutex_unlock(&s->lock);
+    return c->listed ? TENREC_OK : tenrec_fail(err, TENREC_ENOMEM, "no memory for a call");
 }
 
 void served_remove(struct served *s, struct tenrec_call *c)

@@ -3,13 +3,13 @@
 #ifndef TENREC_RPC_SERVED_H
 #define TENREC_RPC_SERVED_H
 
+#include "base/hash.h"
 #include "rpc/codec.h"
 #include "rpc/pool.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <tenrec/rpc.h>
-#include <uthash.h>
 
 struct function;
 
@@ -44,7 +44,8 @@ struct served {
 void served_init(struct served *s);
 void served_finish(struct served *s);
 
-void served_add(struct served *s, struct tenrec_call *c);
+/* errors: ENOMEM */
+tenrec_status served_add(struct served *s, struct tenrec_call *c, tenrec_error *err);
 void served_remove(struct served *s, struct tenrec_call *c);
 void served_cancel(struct served *s, const struct served_key *key);
 

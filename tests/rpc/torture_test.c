@@ -1,4 +1,4 @@
-/* Every allocation of the codec fails once: no leak, no crash, ENOMEM. */
+/* Every allocation of the codec and of the tables fails once: no leak, no crash, ENOMEM. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +11,7 @@
 #include <tenrec/future.h>
 
 #include "rpc/codec.h"
+#include "rpc/worker.h"
 
 static int fail_at; /* the allocation that fails; 0: none */
 
@@ -134,6 +135,76 @@ static tenrec_status dlpack_and_back(void)
     return status;
 }
 
+/* More names than a table has room for at first, so that it grows, too. */
+enum { N_NAMES = 400 };
+
+static void make_names(char name[N_NAMES][8], const char *ret[N_NAMES])
+{
+    for (int i = 0; i < N_NAMES; i++) {
+        snprintf(name[i], sizeof name[i], "n%d", i);
+        ret[i] = name[i];
+    }
+}
+
+static tenrec_status peers_and_none(void)
+{
+    char text[N_NAMES][8];
+    const char *name[N_NAMES];
+    struct peers p;
+    tenrec_peer id;
+    tenrec_status status;
+
+    make_names(text, name);
+    status = peers_fill(&p, name, N_NAMES, 0, NULL);
+    if (status)
+        return status;
+    status = peers_find(&p, "n399", &id, NULL);
+    peers_finish(&p);
+    return status;
+}
+
+static tenrec_status nothing(struct tenrec_call *call, void *arg, tenrec_error *err)
+{
+    (void)call;
+    (void)arg;
+    (void)err;
+    return TENREC_OK;
+}
+
+static tenrec_status functions_and_none(void)
+{
+    static struct tenrec_worker w; /* nothing but its functions is looked at */
+    char text[N_NAMES][8];
+    const char *name[N_NAMES];
+    tenrec_status status = TENREC_OK;
+
+    make_names(text, name);
+    functions_init(&w.functions);
+    for (int i = 0; i < N_NAMES && status == TENREC_OK; i++)
+        status = tenrec_register_function(&w, name[i], nothing, NULL, 0, NULL);
+    functions_finish(&w.functions);
+    return status;
+}
+
+static tenrec_status served_and_none(void)
+{
+    static struct tenrec_call call[N_NAMES];
+    struct served s;
+    tenrec_status status = TENREC_OK;
+
+    served_init(&s);
+    for (int i = 0; i < N_NAMES; i++) {
+        call[i] = (struct tenrec_call){ .key = { .id = i } };
+        if (status == TENREC_OK)
+            status = served_add(&s, &call[i], NULL);
+    }
+    for (int i = 0; i < N_NAMES; i++)
+        served_remove(&s, &call[i]);
+    assert_null(s.calls);
+    served_finish(&s);
+    return status;
+}
+
 /* Fails the first allocation, the second ..., until none is left to fail. */
 static void torture(tenrec_status (*fn)(void), int least)
 {
@@ -176,6 +247,24 @@ static void dlpack_fails_cleanly_when_any_allocation_fails(void **state)
     torture(dlpack_and_back, 3);
 }
 
+static void peers_fail_cleanly_when_any_allocation_fails(void **state)
+{
+    (void)state;
+    torture(peers_and_none, N_NAMES);
+}
+
+static void functions_fail_cleanly_when_any_allocation_fails(void **state)
+{
+    (void)state;
+    torture(functions_and_none, 2 * N_NAMES);
+}
+
+static void served_fails_cleanly_when_any_allocation_fails(void **state)
+{
+    (void)state;
+    torture(served_and_none, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,6 +272,9 @@ int main(void)
         cmocka_unit_test(codec_value_fails_cleanly_when_any_allocation_fails),
         cmocka_unit_test(codec_error_fails_cleanly_when_any_allocation_fails),
         cmocka_unit_test(dlpack_fails_cleanly_when_any_allocation_fails),
+        cmocka_unit_test(peers_fail_cleanly_when_any_allocation_fails),
+        cmocka_unit_test(functions_fail_cleanly_when_any_allocation_fails),
+        cmocka_unit_test(served_fails_cleanly_when_any_allocation_fails),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
