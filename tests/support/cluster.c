@@ -17,7 +17,9 @@ static const char *const yaml =
     "  tensorpipe: { plugin: tensorpipe }\n"
     "  faulty_inproc: { plugin: faulty, wraps: inproc }\n"
     "  faulty_tensorpipe: { plugin: faulty, wraps: tensorpipe }\n"
-    "  two_faulty_tensorpipe: { plugin: faulty, wraps: faulty_tensorpipe }\n";
+    "  two_faulty_tensorpipe: { plugin: faulty, wraps: faulty_tensorpipe }\n"
+    "  torture_inproc: { plugin: torture, wraps: inproc }\n"
+    "  torture_tensorpipe: { plugin: torture, wraps: tensorpipe }\n";
 
 struct job {
     struct tenrec_worker *worker;

@@ -1,0 +1,143 @@
+/* call_torture_test.c - calls while each allocation and each send fails once.
+ *
+ * Whatever fails: the call ends with an error that says so or with its result,
+ * nothing leaks, and the next call works. */
+#include "../support/cluster.h"
+#include "../support/torture.h"
+#include "functions.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+enum { SHORT_MS = 100 }; /* of a call whose answer may be lost */
+
+static struct cluster two;
+
+static int open_two(void **state)
+{
+    (void)state;
+    torture_register();
+    cluster_open(&two, 2, NULL, functions_register);
+    return 0;
+}
+
+static int close_two(void **state)
+{
+    (void)state;
+    cluster_close(&two, TENREC_GRACEFUL);
+    return 0;
+}
+
+static tenrec_status add_with(const char *function, int64_t timeout_ms, tenrec_error *err)
+{
+    const struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = timeout_ms };
+    const struct tenrec_value args[] = { tenrec_int(2), tenrec_int(40) };
+    struct tenrec_value *got = NULL;
+    tenrec_status st = tenrec_rpc_sync(two.worker[0], "worker1", function, args, 2, &o, &got, err);
+
+    if (st == TENREC_OK)
+        assert_int_equal(got->u.integer, 42);
+    tenrec_value_drop(got);
+    return st;
+}
+
+static void expect_works(void)
+{
+    tenrec_error err;
+
+    if (add_with("add", CLUSTER_LONG_MS, &err) != TENREC_OK)
+        fail_msg("afterwards: %s", err.text);
+}
+
+static tenrec_status one_call(void *arg, tenrec_error *err)
+{
+    tenrec_status st;
+
+    torture_on();
+    st = add_with(arg, SHORT_MS, err);
+    torture_off();
+    expect_works();
+    return st;
+}
+
+/* A tensor there and back, as arguments and result need all memory there is. */
+static tenrec_status one_tensor(void *arg, tenrec_error *err)
+{
+    static float data[1024];
+    const struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = SHORT_MS };
+    const int64_t shape[] = { 1024 };
+    struct tenrec_value *got = NULL, v;
+    struct tenrec_tensor *t = NULL;
+    tenrec_status st;
+
+    (void)arg;
+    torture_on();
+    st = tenrec_tensor_from_data(data, sizeof data, TENREC_FLOAT32, 1, shape, NULL, NULL, NULL, &t,
+                                 err);
+    if (st == TENREC_OK) {
+        v = tenrec_tensor(t);
+        st = tenrec_rpc_sync(two.worker[0], "worker1", "identity", &v, 1, &o, &got, err);
+    }
+    tenrec_value_drop(got);
+    tenrec_tensor_drop(t);
+    torture_off();
+    expect_works();
+    return st;
+}
+
+static void torture_calls(enum torture_kind kind, unsigned least)
+{
+    static const char *const function[] = { "add", "add_inline" };
+
+    for (size_t i = 0; i < 2; i++)
+        assert_true(torture(kind, 1, one_call, (void *)(uintptr_t)function[i]) >= least);
+    assert_true(torture(kind, 1, one_tensor, NULL) >= least);
+}
+
+static void call_ends_when_any_allocation_fails(void **state)
+{
+    (void)state;
+    torture_calls(TORTURE_ALLOCATIONS, 1);
+}
+
+static void call_ends_when_several_allocations_fail(void **state)
+{
+    (void)state;
+    torture(TORTURE_ALLOCATIONS, 3, one_tensor, NULL);
+}
+
+static void call_ends_when_any_send_fails(void **state)
+{
+    (void)state;
+    torture_calls(TORTURE_SENDS, 2); /* the request, the answer */
+}
+
+static void call_ends_when_any_message_is_sent_but_reported_failed(void **state)
+{
+    (void)state;
+    torture_calls(TORTURE_REPORTS, 2);
+}
+
+static void call_ends_when_any_message_is_lost(void **state)
+{
+    (void)state;
+    torture_calls(TORTURE_ARRIVALS, 2);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(call_ends_when_any_allocation_fails),
+        cmocka_unit_test(call_ends_when_several_allocations_fail),
+        cmocka_unit_test(call_ends_when_any_send_fails),
+        cmocka_unit_test(call_ends_when_any_message_is_sent_but_reported_failed),
+        cmocka_unit_test(call_ends_when_any_message_is_lost),
+    };
+
+    if (argc > 1)
+        cluster_use(argv[1]);
+    return cmocka_run_group_tests(tests, open_two, close_two);
+}
