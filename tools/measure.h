@@ -7,7 +7,7 @@
 
 #include <semaphore.h>
 #include <stdbool.h>
-#include <tenrec/rpc.h>
+#include <tenrec/observe.h>
 
 /* The callee: functions that run inline, and one buffer for all tensors that
  * arrive. */

@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "base/nearest.h"
+#include "rpc/builtin.h"
 #include "rpc/worker.h"
 
 #include <stdlib.h>
@@ -53,22 +54,13 @@ tenrec_status functions_none(struct functions *f, const char *name, size_t len, 
                        nearest_hint(&near));
 }
 
-tenrec_status tenrec_register_function(struct tenrec_worker *w, const char *name,
-                                       tenrec_function_fn *fn, void *arg, uint32_t flags,
-                                       tenrec_error *err)
+tenrec_status functions_add(struct functions *f, const char *name, tenrec_function_fn *fn,
+                            void *arg, uint32_t flags, tenrec_error *err)
 {
-    size_t len = name ? strlen(name) : 0;
-    struct function *one, *former;
+    struct function *one = memory_new(1, sizeof *one), *former;
+    size_t len = strlen(name);
     tenrec_status st = TENREC_OK;
 
-    if (len == 0 || len > NAME_MAX_BYTES)
-        return tenrec_fail(err, TENREC_EINVAL, "a function's name has 1 to %d bytes, got %zu",
-                           NAME_MAX_BYTES, len);
-    if (!fn)
-        return tenrec_fail(err, TENREC_EINVAL, "function '%s': there is nothing to call", name);
-    if (flags & ~(uint32_t)(TENREC_INLINE | TENREC_LATER))
-        return tenrec_fail(err, TENREC_EINVAL, "function '%s': unknown flags 0x%x", name, flags);
-    one = memory_new(1, sizeof *one);
     if (!one || !(one->name = memory_text(name))) {
         free(one);
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for function '%s'", name);
@@ -76,19 +68,49 @@ tenrec_status tenrec_register_function(struct tenrec_worker *w, const char *name
     one->fn = fn;
     one->arg = arg;
     one->flags = flags;
-    pthread_rwlock_wrlock(&w->functions.lock);
-    HASH_FIND(hh, w->functions.by_name, name, len, former);
+    pthread_rwlock_wrlock(&f->lock);
+    HASH_FIND(hh, f->by_name, name, len, former);
     if (former) {
         st = tenrec_fail(err, TENREC_EEXIST, "function '%s' is registered already", name);
     } else {
-        HASH_ADD_KEYPTR(hh, w->functions.by_name, one->name, len, one);
+        HASH_ADD_KEYPTR(hh, f->by_name, one->name, len, one);
         if (!hash_has(one))
             st = tenrec_fail(err, TENREC_ENOMEM, "no memory for function '%s'", name);
     }
-    pthread_rwlock_unlock(&w->functions.lock);
+    pthread_rwlock_unlock(&f->lock);
     if (st != TENREC_OK) {
         free(one->name);
         free(one);
     }
     return st;
+}
+
+tenrec_status functions_add_builtins(struct functions *f, tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+
+    for (const struct builtin *b = builtin_functions; b->name && st == TENREC_OK; b++)
+        st = functions_add(f, b->name, b->fn, NULL, b->flags, err);
+    return st;
+}
+
+tenrec_status tenrec_register_function(struct tenrec_worker *w, const char *name,
+                                       tenrec_function_fn *fn, void *arg, uint32_t flags,
+                                       tenrec_error *err)
+{
+    size_t len = name ? strlen(name) : 0;
+
+    if (len == 0 || len > NAME_MAX_BYTES)
+        return tenrec_fail(err, TENREC_EINVAL, "a function's name has 1 to %d bytes, got %zu",
+                           NAME_MAX_BYTES, len);
+    if (strncmp(name, BUILTIN_PREFIX, strlen(BUILTIN_PREFIX)) == 0)
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "function '%s': names that begin with '%s' are kept for what every "
+                           "worker has",
+                           name, BUILTIN_PREFIX);
+    if (!fn)
+        return tenrec_fail(err, TENREC_EINVAL, "function '%s': there is nothing to call", name);
+    if (flags & ~(uint32_t)(TENREC_INLINE | TENREC_LATER))
+        return tenrec_fail(err, TENREC_EINVAL, "function '%s': unknown flags 0x%x", name, flags);
+    return functions_add(&w->functions, name, fn, arg, flags, err);
 }

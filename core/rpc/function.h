@@ -23,6 +23,12 @@ struct functions {
 void functions_init(struct functions *f);
 void functions_finish(struct functions *f);
 
+/* errors: EEXIST, ENOMEM */
+tenrec_status functions_add(struct functions *f, const char *name, tenrec_function_fn *fn,
+                            void *arg, uint32_t flags, tenrec_error *err);
+/* Those that every worker has (builtin.h). errors: ENOMEM */
+tenrec_status functions_add_builtins(struct functions *f, tenrec_error *err);
+
 /* Borrowed until functions_finish; NULL when there is none. On failure the
  * second form says so, with the nearest name. */
 const struct function *functions_find(struct functions *f, const char *name, size_t len);

@@ -1,10 +1,7 @@
 /* info.c - what a worker tells of itself and its group. */
 #include "backend/registry.h"
-#include "rpc/call.h"
 #include "rpc/setup.h"
 #include "rpc/worker.h"
-
-#include <inttypes.h>
 
 const char *tenrec_version(void)
 {
@@ -115,37 +112,4 @@ tenrec_status tenrec_set_allocator(struct tenrec_worker *w, const struct tenrec_
     w->allocator = a ? *a : (struct tenrec_allocator){ .size = 0 };
     pthread_mutex_unlock(&w->lock);
     return TENREC_OK;
-}
-
-static void push(tenrec_sink_fn *sink, void *arg, const char *key, uint64_t n)
-{
-    char text[24];
-
-    snprintf(text, sizeof text, "%" PRIu64, n);
-    sink(arg, key, text);
-}
-
-void tenrec_worker_debug_info(struct tenrec_worker *w, tenrec_sink_fn *sink, void *arg)
-{
-    struct worker_counts *c = &w->counts;
-    uint64_t finished = atomic_load(&c->finished);
-    struct pool_counts pool;
-
-    push(sink, arg, "worker.client_active_calls", atomic_load(&c->calls) - finished);
-    push(sink, arg, "worker.client_calls", atomic_load(&c->calls));
-    push(sink, arg, "worker.one_way_calls", atomic_load(&c->one_way));
-    push(sink, arg, "worker.timeouts", atomic_load(&c->timeouts));
-    push(sink, arg, "worker.late_replies", atomic_load(&c->late_replies));
-    push(sink, arg, "worker.server_active_calls", atomic_load(&c->serving));
-    push(sink, arg, "worker.server_calls", atomic_load(&c->served));
-    if (worker_enter(w, NULL) != TENREC_OK)
-        return;
-    pool = pool_count(w->pool);
-    push(sink, arg, "pool.threads", pool.threads);
-    push(sink, arg, "pool.idle_threads", pool.idle);
-    push(sink, arg, "pool.blocked_threads", pool.blocked);
-    push(sink, arg, "pool.queued", pool.queued);
-    sink(arg, "worker.backend", chain_name(w->chain, 0));
-    chain_debug_info(w->chain, sink, arg);
-    worker_leave(w);
 }

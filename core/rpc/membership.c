@@ -136,6 +136,21 @@ uint64_t membership_incarnation(const struct membership *m)
     return (uint64_t)m->rendezvous->meeting.incarnation;
 }
 
+const char *membership_group(const struct membership *m)
+{
+    return m->rendezvous->meeting.group;
+}
+
+const char *membership_store_name(const struct membership *m)
+{
+    return tenrec_store_name(m->rendezvous->store);
+}
+
+bool membership_serves(const struct membership *m)
+{
+    return m->rendezvous->server != NULL;
+}
+
 const char *const *membership_names(const struct membership *m)
 {
     return m->names;

@@ -35,6 +35,9 @@ tenrec_peer membership_rank(const struct membership *m);
 const char *membership_name(const struct membership *m);
 uint32_t membership_world(const struct membership *m);
 uint64_t membership_incarnation(const struct membership *m);
+const char *membership_group(const struct membership *m);
+const char *membership_store_name(const struct membership *m);
+bool membership_serves(const struct membership *m); /* the store */
 const char *const *membership_names(const struct membership *m);
 const struct tenrec_member *membership_members(const struct membership *m);
 

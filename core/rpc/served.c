@@ -60,6 +60,18 @@ void served_cancel(struct served *s, const struct served_key *key)
     pthread_mutex_unlock(&s->lock);
 }
 
+size_t served_count_later(struct served *s)
+{
+    struct tenrec_call *c, *next;
+    size_t n = 0;
+
+    pthread_mutex_lock(&s->lock);
+    HASH_ITER(hh, s->calls, c, next)
+    n += (c->function->flags & TENREC_LATER) != 0;
+    pthread_mutex_unlock(&s->lock);
+    return n;
+}
+
 tenrec_status served_wait(struct served *s, uint64_t deadline_ns, tenrec_error *err)
 {
     struct timespec ts = { .tv_sec = (time_t)(deadline_ns / 1000000000u),

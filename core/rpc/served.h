@@ -49,6 +49,9 @@ tenrec_status served_add(struct served *s, struct tenrec_call *c, tenrec_error *
 void served_remove(struct served *s, struct tenrec_call *c);
 void served_cancel(struct served *s, const struct served_key *key);
 
+/* How many of them may be answered after their function has returned. */
+size_t served_count_later(struct served *s);
+
 /* Waits until none is left; names one that still runs. errors: ETIMEDOUT */
 tenrec_status served_wait(struct served *s, uint64_t deadline_ns, tenrec_error *err);
 

@@ -93,8 +93,12 @@ tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenre
     functions_init(&w->functions);
     gathers_init(&w->gathers);
     userloop_init(&w->userloop);
-    *ret = w;
-    return TENREC_OK;
+    st = functions_add_builtins(&w->functions, err);
+    if (st == TENREC_OK)
+        *ret = w;
+    else
+        tenrec_worker_drop(w);
+    return st;
 }
 
 void tenrec_worker_drop(struct tenrec_worker *w)

@@ -542,7 +542,7 @@ static void worker_knows_its_group(void **state)
 static void has_key(void *arg, const char *key, const char *value)
 {
     (void)value;
-    if (strcmp(key, "worker.client_active_calls") == 0 || strcmp(key, "pool.threads") == 0)
+    if (strcmp(key, "agent.client_active_calls") == 0 || strcmp(key, "pool.threads") == 0)
         ++*(int *)arg;
 }
 

@@ -146,7 +146,7 @@ typedef tenrec_status tenrec_function_fn(struct tenrec_call *call, void *arg, te
 
 /* Registers `fn` under `name`; before tenrec_init_rpc or later.
  *
- * name     1..255 bytes; copied
+ * name     1..255 bytes; copied. Names that begin with "tenrec." are kept
  * flags    enum tenrec_function_flags
  * errors   EINVAL, EEXIST, ENOMEM
  */
@@ -261,7 +261,7 @@ tenrec_status tenrec_worker_fd(struct tenrec_worker *w, int *ret_fd, tenrec_erro
 /* Runs what is ready on the calling thread; returns how many callbacks ran. */
 size_t tenrec_worker_dispatch(struct tenrec_worker *w);
 
-/* ---- memory, introspection ------------------------------------------------ */
+/* ---- memory --------------------------------------------------------------- */
 
 /* Memory for tensors that arrive. `alloc` fills desc->data for desc->bytes and
  * may return NULL state; `free_fn` is called once nobody uses it. */
@@ -277,9 +277,6 @@ struct tenrec_allocator {
  * default. Called from any thread; must not block. */
 tenrec_status tenrec_set_allocator(struct tenrec_worker *w, const struct tenrec_allocator *a,
                                    tenrec_error *err);
-
-/* Counters and states of the worker, its pool and the agents of its chain. */
-void tenrec_worker_debug_info(struct tenrec_worker *w, tenrec_sink_fn *sink, void *arg);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

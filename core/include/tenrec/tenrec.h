@@ -4,6 +4,7 @@
 
 #include <tenrec/backend.h>
 #include <tenrec/log.h>
+#include <tenrec/observe.h>
 #include <tenrec/rpc.h>
 
 #endif

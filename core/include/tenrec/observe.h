@@ -1,0 +1,47 @@
+/* tenrec/observe.h - looking into a worker that runs: counters and states, of
+ * this process or of another worker.
+ *
+ * Every worker brings functions for this that others may call; their names
+ * begin with "tenrec.", and nobody else may register such a name.
+ */
+#ifndef TENREC_OBSERVE_H
+#define TENREC_OBSERVE_H
+
+#include <tenrec/rpc.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+/* Counters and states of the worker, its calls, its pool, its group and store,
+ * its remote references, and the agents of its chain by their names in the
+ * config. Each key comes once; docs/observe.md has the list. A worker that does
+ * not run has its own counters only.
+ *
+ * sink     called for each key with its value as text, on this thread
+ * threads  any, also inline handlers and callbacks
+ * source   torch's rpc.api._get_debug_info, with its keys
+ */
+void tenrec_worker_debug_info(struct tenrec_worker *w, tenrec_sink_fn *sink, void *arg);
+
+/* The same as one map: numbers are integers, the rest is text. Of `w` itself,
+ * or of another worker by a call, which is answered also when that worker's
+ * pool is busy.
+ *
+ * to       name of a worker; NULL for `w` itself, without a call
+ * options  of the call; NULL for the defaults
+ * ret      owns: tenrec_value_drop it
+ * errors   ENOMEM; with `to` those of tenrec_rpc_sync
+ * threads  any; with `to` not an inline handler or a callback
+ */
+tenrec_status tenrec_debug_info(struct tenrec_worker *w, const char *to,
+                                const struct tenrec_call_options *options,
+                                struct tenrec_value **ret, tenrec_error *err);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,246 @@
+#include "observe/debug_info.h"
+
+#include "base/memory.h"
+#include "config/config.h"
+#include "rpc/membership.h"
+#include "rpc/setup.h"
+#include "rpc/worker.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* Where the pairs go: numbers and texts apart, as a map keeps them. */
+struct outlet {
+    void (*number)(void *arg, const char *key, int64_t n);
+    tenrec_sink_fn *text;
+    void *arg;
+};
+
+static void put(const struct outlet *to, const char *key, uint64_t n)
+{
+    to->number(to->arg, key, (int64_t)n);
+}
+
+static void put_text(const struct outlet *to, const char *key, const char *text)
+{
+    to->text(to->arg, key, text);
+}
+
+/* ---- the parts ------------------------------------------------------------ */
+
+/* The names that torch has for these are kept. */
+static void put_calls(struct tenrec_worker *w, const struct outlet *to)
+{
+    struct worker_counts *c = &w->counts;
+    /* In this order: finished never exceeds calls. */
+    uint64_t finished = atomic_load(&c->finished), made = atomic_load(&c->calls);
+
+    put(to, "agent.client_active_calls", made - finished);
+    put(to, "agent.server_active_calls", atomic_load(&c->serving));
+    put(to, "agent.server_active_async_calls", served_count_later(&w->served));
+    put(to, "calls.made", made);
+    put(to, "calls.one_way", atomic_load(&c->one_way));
+    put(to, "calls.timeouts", atomic_load(&c->timeouts));
+    put(to, "calls.late_replies", atomic_load(&c->late_replies));
+    put(to, "calls.served", atomic_load(&c->served));
+}
+
+static void put_pool(struct tenrec_worker *w, const struct outlet *to)
+{
+    const struct pool_counts pool = pool_count(w->pool);
+    uint64_t size = (uint64_t)setup_settings(w->setup)->num_worker_threads;
+    uint64_t busy = pool.threads - pool.idle - pool.blocked;
+
+    put(to, "agent.thread_pool_size", size);
+    put(to, "agent.num_idle_threads", busy < size ? size - busy : 0);
+    put(to, "pool.threads", pool.threads);
+    put(to, "pool.idle_threads", pool.idle);
+    put(to, "pool.blocked_threads", pool.blocked);
+    put(to, "pool.queued", pool.queued);
+}
+
+static void put_group(struct tenrec_worker *w, const struct outlet *to)
+{
+    const struct membership *m = w->membership;
+
+    put_text(to, "worker.name", w->self.name);
+    put(to, "worker.id", (uint64_t)w->self.id);
+    put_text(to, "worker.backend", chain_name(w->chain, 0));
+    put_text(to, "group.name", membership_group(m));
+    put(to, "group.size", membership_world(m));
+    put(to, "group.incarnation", membership_incarnation(m));
+    put_text(to, "store.name", membership_store_name(m));
+    put(to, "store.served_here", membership_serves(m));
+}
+
+/* An agent tells all as text. */
+static void put_agents_text(void *arg, const char *key, const char *value)
+{
+    static const char *const ours[] = {
+        "agent.", "calls.", "group.", "pool.", "store.", "worker."
+    };
+    const struct outlet *to = arg;
+    char apart[320], *end = NULL;
+    int64_t n = *value >= '0' && *value <= '9' ? strtoll(value, &end, 10) : 0;
+
+    /* A backend that the config calls as we call a part of ours. */
+    for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
+        if (strncmp(key, ours[i], strlen(ours[i])) == 0) {
+            snprintf(apart, sizeof apart, "backend.%s", key);
+            key = apart;
+            break;
+        }
+    if (end && !*end)
+        to->number(to->arg, key, n);
+    else
+        put_text(to, key, value);
+}
+
+static void collect(struct tenrec_worker *w, const struct outlet *to)
+{
+    put_calls(w, to);
+    if (worker_enter(w, NULL) != TENREC_OK)
+        return;
+    put_pool(w, to);
+    put_group(w, to);
+    chain_debug_info(w->chain, put_agents_text, (void *)(uintptr_t)to);
+    worker_leave(w);
+}
+
+/* ---- as texts ------------------------------------------------------------- */
+
+struct texts {
+    tenrec_sink_fn *sink;
+    void *arg;
+};
+
+static void number_as_text(void *arg, const char *key, int64_t n)
+{
+    const struct texts *t = arg;
+    char text[24];
+
+    snprintf(text, sizeof text, "%" PRId64, n);
+    t->sink(t->arg, key, text);
+}
+
+static void text_as_text(void *arg, const char *key, const char *value)
+{
+    const struct texts *t = arg;
+
+    t->sink(t->arg, key, value);
+}
+
+void tenrec_worker_debug_info(struct tenrec_worker *w, tenrec_sink_fn *sink, void *arg)
+{
+    struct texts t = { sink, arg };
+
+    collect(w, &(struct outlet){ number_as_text, text_as_text, &t });
+}
+
+/* ---- as a map ------------------------------------------------------------- */
+
+struct map {
+    struct tenrec_entry *entry; /* keys and texts are owned */
+    size_t n, room;
+    bool failed; /* no memory */
+};
+
+static void map_add(struct map *m, const char *key, const struct tenrec_value *v)
+{
+    size_t room = m->room ? m->room * 2 : 64;
+    struct tenrec_entry *entry;
+
+    if (m->n == m->room) {
+        entry = m->failed ? NULL : realloc(m->entry, room * sizeof *entry);
+        if (!entry) {
+            m->failed = true;
+            return;
+        }
+        m->entry = entry;
+        m->room = room;
+    }
+    entry = &m->entry[m->n];
+    if (!(entry->key = memory_text(key))) {
+        m->failed = true;
+        return;
+    }
+    entry->value = *v;
+    m->n++;
+}
+
+static void map_number(void *arg, const char *key, int64_t n)
+{
+    struct tenrec_value v = tenrec_int(n);
+
+    map_add(arg, key, &v);
+}
+
+static void map_text(void *arg, const char *key, const char *text)
+{
+    struct map *m = arg;
+    char *copy = memory_text(text);
+    struct tenrec_value v = tenrec_text(copy ? copy : "");
+    size_t n = m->n;
+
+    if (!copy)
+        m->failed = true;
+    else
+        map_add(m, key, &v);
+    if (m->n == n)
+        free(copy);
+}
+
+static void map_finish(struct map *m)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        free((char *)(uintptr_t)m->entry[i].key);
+        if (m->entry[i].value.type == TENREC_VALUE_TEXT)
+            free((char *)(uintptr_t)m->entry[i].value.u.text);
+    }
+    free(m->entry);
+}
+
+static tenrec_status map_fill(struct map *m, struct tenrec_worker *w, tenrec_error *err)
+{
+    *m = (struct map){ .n = 0 };
+    collect(w, &(struct outlet){ map_number, map_text, m });
+    if (!m->failed)
+        return TENREC_OK;
+    map_finish(m);
+    return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu values of debug info", m->n);
+}
+
+tenrec_status debug_info_answer(struct tenrec_call *call, void *arg, tenrec_error *err)
+{
+    struct tenrec_value v;
+    struct map m;
+    tenrec_status st = map_fill(&m, tenrec_call_worker(call), err);
+
+    (void)arg;
+    if (st != TENREC_OK)
+        return st;
+    v = tenrec_map(m.entry, m.n);
+    st = tenrec_call_return(call, &v, err);
+    map_finish(&m);
+    return st;
+}
+
+tenrec_status tenrec_debug_info(struct tenrec_worker *w, const char *to,
+                                const struct tenrec_call_options *options,
+                                struct tenrec_value **ret, tenrec_error *err)
+{
+    struct tenrec_value v;
+    tenrec_status st;
+    struct map m;
+
+    if (!ret)
+        return tenrec_fail(err, TENREC_EINVAL, "no place for the debug info is given");
+    if (to)
+        return tenrec_rpc_sync(w, to, DEBUG_INFO_FUNCTION, NULL, 0, options, ret, err);
+    if ((st = map_fill(&m, w, err)) != TENREC_OK)
+        return st;
+    v = tenrec_map(m.entry, m.n);
+    st = tenrec_value_copy(&v, ret, err);
+    map_finish(&m);
+    return st;
+}

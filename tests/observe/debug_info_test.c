@@ -1,0 +1,283 @@
+/* debug_info_test.c - what a worker tells of itself, here and to others, on the
+ * backend named in argv. */
+#include "../rpc/functions.h"
+#include "../support/cluster.h"
+#include "../testing.h"
+
+#include <stdlib.h>
+
+static struct cluster two;
+
+static int open_two(void **state)
+{
+    static const char *const extra[] = { "worker.num_worker_threads=2", "worker.group=lookers",
+                                         NULL };
+
+    (void)state;
+    cluster_open(&two, 2, extra, functions_register);
+    return 0;
+}
+
+static int close_two(void **state)
+{
+    (void)state;
+    functions_open_gate();
+    cluster_close(&two, TENREC_GRACEFUL);
+    return 0;
+}
+
+/* Debug info of `to` (NULL: its own) as worker0 reads it. */
+static struct tenrec_value *read_info(const char *to)
+{
+    struct tenrec_value *map = NULL;
+    tenrec_error err;
+
+    assert_status(tenrec_debug_info(two.worker[0], to, NULL, &map, &err), &err);
+    assert_int_equal(map->type, TENREC_VALUE_MAP);
+    return map;
+}
+
+static int64_t number(const struct tenrec_value *map, const char *key)
+{
+    const struct tenrec_value *v = tenrec_value_find(map, key);
+
+    if (!v || v->type != TENREC_VALUE_INT)
+        fail_msg("'%s' is no number of the debug info", key);
+    return v->u.integer;
+}
+
+static const char *text(const struct tenrec_value *map, const char *key)
+{
+    const struct tenrec_value *v = tenrec_value_find(map, key);
+
+    if (!v || v->type != TENREC_VALUE_TEXT)
+        fail_msg("'%s' is no text of the debug info", key);
+    return v->u.text;
+}
+
+static int64_t number_of(const char *to, const char *key)
+{
+    struct tenrec_value *map = read_info(to);
+    int64_t n = number(map, key);
+
+    tenrec_value_drop(map);
+    return n;
+}
+
+/* ---- in this process -------------------------------------------------------- */
+
+static void debug_info_has_the_names_of_torch(void **state)
+{
+    static const char *const key[] = {
+        "agent.thread_pool_size",    "agent.num_idle_threads",          "agent.client_active_calls",
+        "agent.server_active_calls", "agent.server_active_async_calls",
+    };
+    struct tenrec_value *map = read_info(NULL);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof key / sizeof key[0]; i++)
+        number(map, key[i]);
+    assert_int_equal(number(map, "agent.thread_pool_size"), 2);
+    tenrec_value_drop(map);
+}
+
+static void debug_info_tells_group_store_and_backend(void **state)
+{
+    struct tenrec_value *map = read_info(NULL);
+
+    (void)state;
+    assert_string_equal(text(map, "worker.name"), "worker0");
+    assert_int_equal(number(map, "worker.id"), 0);
+    assert_string_equal(text(map, "worker.backend"), cluster_backend());
+    assert_string_equal(text(map, "group.name"), "lookers");
+    assert_int_equal(number(map, "group.size"), 2);
+    assert_text_has(text(map, "store.name"), "store");
+    tenrec_value_drop(map);
+}
+
+static void debug_info_has_every_agent_of_the_chain_by_its_name(void **state)
+{
+    struct tenrec_value *map = read_info(NULL);
+    bool faulty = false, wire = false;
+
+    (void)state;
+    for (uint64_t i = 0; i < map->n; i++) {
+        const char *key = map->u.map[i].key;
+        faulty |= strncmp(key, "faulty_tensorpipe.", 18) == 0;
+        wire |= strncmp(key, "tensorpipe.", 11) == 0 || strncmp(key, "inproc.", 7) == 0;
+    }
+    assert_true(wire);
+    assert_int_equal(faulty, strcmp(cluster_backend(), "faulty_tensorpipe") == 0);
+    tenrec_value_drop(map);
+}
+
+static void debug_info_has_each_key_once(void **state)
+{
+    struct tenrec_value *map = read_info(NULL);
+
+    (void)state;
+    for (uint64_t i = 0; i < map->n; i++)
+        for (uint64_t k = 0; k < i; k++)
+            if (strcmp(map->u.map[i].key, map->u.map[k].key) == 0)
+                fail_msg("'%s' comes twice", map->u.map[i].key);
+    tenrec_value_drop(map);
+}
+
+struct seen {
+    const struct tenrec_value *map;
+    uint64_t n;
+};
+
+static void is_in_the_map(void *arg, const char *key, const char *value)
+{
+    struct seen *s = arg;
+    const struct tenrec_value *v = tenrec_value_find(s->map, key);
+
+    (void)value;
+    if (!v)
+        fail_msg("'%s' is not in the map", key);
+    s->n++;
+}
+
+static void debug_info_is_the_same_for_a_visitor(void **state)
+{
+    struct tenrec_value *map = read_info(NULL);
+    struct seen seen = { map, 0 };
+
+    (void)state;
+    tenrec_worker_debug_info(two.worker[0], is_in_the_map, &seen);
+    assert_int_equal(seen.n, map->n);
+    tenrec_value_drop(map);
+}
+
+static void debug_info_needs_a_place_for_the_result(void **state)
+{
+    (void)state;
+    assert_int_equal(tenrec_debug_info(two.worker[0], NULL, NULL, NULL, NULL), TENREC_EINVAL);
+}
+
+static void debug_info_sets_a_backend_apart_that_is_called_as_a_part_of_ours(void **state)
+{
+    static const char *const extra[] = { "backends.pool.plugin=inproc", "backend=pool", NULL };
+    struct cluster one;
+    struct tenrec_value *map;
+    tenrec_error err;
+
+    (void)state;
+    cluster_open(&one, 1, extra, NULL);
+    assert_status(tenrec_debug_info(one.worker[0], NULL, NULL, &map, &err), &err);
+    assert_non_null(tenrec_value_find(map, "backend.pool.sent"));
+    assert_null(tenrec_value_find(map, "pool.sent"));
+    tenrec_value_drop(map);
+    cluster_close(&one, TENREC_GRACEFUL);
+}
+
+static void debug_info_has_the_calls_only_when_the_worker_does_not_run(void **state)
+{
+    struct tenrec_config *config = NULL;
+    struct tenrec_worker *w = NULL;
+    struct tenrec_value *map = NULL;
+    tenrec_error err;
+
+    (void)state;
+    assert_status(tenrec_config_parse("backend: inproc\nbackends: { inproc: { plugin: inproc } }\n",
+                                      "c.yaml", &config, &err),
+                  &err);
+    assert_status(tenrec_worker_new(config, &w, &err), &err);
+    assert_status(tenrec_debug_info(w, NULL, NULL, &map, &err), &err);
+    assert_int_equal(number(map, "calls.made"), 0);
+    assert_null(tenrec_value_find(map, "worker.name"));
+    tenrec_value_drop(map);
+    tenrec_worker_drop(w);
+    tenrec_config_drop(config);
+}
+
+/* ---- of another worker ------------------------------------------------------ */
+
+static void debug_info_of_another_worker_comes_by_a_call(void **state)
+{
+    struct tenrec_value *map = read_info("worker1");
+
+    (void)state;
+    assert_string_equal(text(map, "worker.name"), "worker1");
+    assert_int_equal(number(map, "worker.id"), 1);
+    /* The one that asks. */
+    assert_true(number(map, "agent.server_active_calls") >= 1);
+    tenrec_value_drop(map);
+}
+
+static void debug_info_comes_when_the_pool_is_full_of_blocked_functions(void **state)
+{
+    struct tenrec_future *f[2];
+    tenrec_error err;
+
+    (void)state;
+    functions_close_gate();
+    for (int i = 0; i < 2; i++)
+        assert_status(
+            tenrec_rpc_async(two.worker[0], "worker1", "wait_long", NULL, 0, NULL, &f[i], &err),
+            &err);
+    assert_becomes(functions_waiting() == 2);
+    assert_int_equal(number_of("worker1", "agent.num_idle_threads"), 0);
+    assert_int_equal(number_of("worker1", "agent.server_active_calls"), 3);
+    assert_int_equal(number_of(NULL, "agent.client_active_calls"), 2);
+    functions_open_gate();
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(tenrec_future_wait(f[i], CLUSTER_LONG_MS, &err), TENREC_OK);
+        tenrec_future_drop(f[i]);
+    }
+}
+
+static void debug_info_of_a_worker_that_is_none_names_the_nearest(void **state)
+{
+    struct tenrec_value *map = NULL;
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(tenrec_debug_info(two.worker[0], "worker", NULL, &map, &err),
+                     TENREC_EPEER_UNKNOWN);
+    assert_text_has(err.text, "worker0");
+}
+
+static tenrec_status nothing(struct tenrec_call *call, void *arg, tenrec_error *err)
+{
+    (void)call;
+    (void)arg;
+    (void)err;
+    return TENREC_OK;
+}
+
+static void a_function_may_not_be_called_as_those_of_tenrec(void **state)
+{
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(
+        tenrec_register_function(two.worker[0], "tenrec.mine", nothing, NULL, TENREC_POOL, &err),
+        TENREC_EINVAL);
+    assert_text_has(err.text, "'tenrec.mine'");
+    assert_status(
+        tenrec_register_function(two.worker[0], "tenrecs", nothing, NULL, TENREC_POOL, &err), &err);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(debug_info_has_the_names_of_torch),
+        cmocka_unit_test(debug_info_tells_group_store_and_backend),
+        cmocka_unit_test(debug_info_has_every_agent_of_the_chain_by_its_name),
+        cmocka_unit_test(debug_info_has_each_key_once),
+        cmocka_unit_test(debug_info_is_the_same_for_a_visitor),
+        cmocka_unit_test(debug_info_needs_a_place_for_the_result),
+        cmocka_unit_test(debug_info_sets_a_backend_apart_that_is_called_as_a_part_of_ours),
+        cmocka_unit_test(debug_info_has_the_calls_only_when_the_worker_does_not_run),
+        cmocka_unit_test(debug_info_of_another_worker_comes_by_a_call),
+        cmocka_unit_test(debug_info_comes_when_the_pool_is_full_of_blocked_functions),
+        cmocka_unit_test(debug_info_of_a_worker_that_is_none_names_the_nearest),
+        cmocka_unit_test(a_function_may_not_be_called_as_those_of_tenrec),
+    };
+
+    if (argc > 1)
+        cluster_use(argv[1]);
+    return cmocka_run_group_tests_name("debug_info", tests, open_two, close_two);
+}
