@@ -44,11 +44,16 @@ static tenrec_status add_with(const char *function, int64_t timeout_ms, tenrec_e
     return st;
 }
 
+/* A connection that had no memory even to say so is broken: the call that hears
+ * of it fails, the one after it does not. */
 static void expect_works(void)
 {
-    tenrec_error err;
+    tenrec_error err = { .code = TENREC_OK };
+    tenrec_status st = add_with("add", CLUSTER_LONG_MS, &err);
 
-    if (add_with("add", CLUSTER_LONG_MS, &err) != TENREC_OK)
+    if (st == TENREC_EPEER_LOST)
+        st = add_with("add", CLUSTER_LONG_MS, &err);
+    if (st != TENREC_OK)
         fail_msg("afterwards: %s", err.text);
 }
 

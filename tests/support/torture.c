@@ -12,7 +12,7 @@
 
 enum { RUNS_MAX = 20000 }; /* more means that something never stops trying */
 
-static enum torture_kind what;
+static atomic_int what; /* enum torture_kind */
 static atomic_bool on;
 static atomic_long seen;        /* in this run */
 static atomic_long first, last; /* the numbers that fail */
@@ -23,7 +23,7 @@ static bool fails(enum torture_kind kind)
 {
     long n;
 
-    if (!atomic_load_explicit(&on, memory_order_relaxed) || kind != what)
+    if (!atomic_load_explicit(&on, memory_order_relaxed) || atomic_load(&what) != (int)kind)
         return false;
     n = atomic_fetch_add(&seen, 1) + 1;
     if (n < atomic_load(&first) || n > atomic_load(&last))
@@ -49,7 +49,7 @@ bool torture_happened(void)
 
 unsigned torture(enum torture_kind kind, unsigned in_a_row, torture_fn *fn, void *arg)
 {
-    what = kind;
+    atomic_store(&what, (int)kind);
     for (long n = 1; n < RUNS_MAX; n++) {
         tenrec_error err = { .code = TENREC_OK };
         tenrec_status st;
