@@ -44,15 +44,17 @@ static tenrec_status add_with(const char *function, int64_t timeout_ms, tenrec_e
     return st;
 }
 
-/* A connection that had no memory even to say so is broken: the call that hears
- * of it fails, the one after it does not. */
+/* A connection that had no memory even to say so is broken: calls that hear of
+ * it fail, those after it do not. */
 static void expect_works(void)
 {
     tenrec_error err = { .code = TENREC_OK };
-    tenrec_status st = add_with("add", CLUSTER_LONG_MS, &err);
+    tenrec_status st;
+    unsigned left = 5;
 
-    if (st == TENREC_EPEER_LOST)
+    do
         st = add_with("add", CLUSTER_LONG_MS, &err);
+    while ((st == TENREC_EPEER_LOST || st == TENREC_ENOMEM) && left-- > 0);
     if (st != TENREC_OK)
         fail_msg("afterwards: %s", err.text);
 }
