@@ -34,8 +34,9 @@ struct chain_user {
     void (*deliver)(void *arg, tenrec_peer from, struct tenrec_msg *msg); /* takes msg */
     /* NULL: message_place */
     tenrec_status (*place)(void *arg, tenrec_peer from, struct tenrec_msg *msg, tenrec_error *err);
-    bool (*accepts)(void *arg);                                              /* NULL: always */
-    void (*peer_lost)(void *arg, tenrec_peer peer, const tenrec_error *why); /* NULL: ignored */
+    bool (*accepts)(void *arg);                                                /* NULL: always */
+    void (*peer_lost)(void *arg, tenrec_peer peer, const tenrec_error *why);   /* NULL: ignored */
+    void (*caller_lost)(void *arg, tenrec_peer peer, const tenrec_error *why); /* NULL: ignored */
     /* NULL: message_new */
     struct tenrec_msg *(*msg_new)(void *arg, uint64_t payload_len, uint32_t n_tensors);
     void *arg;

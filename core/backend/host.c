@@ -82,6 +82,17 @@ static void host_peer_lost(struct tenrec_agent *self, tenrec_peer peer, const te
         user->peer_lost(user->arg, peer, why);
 }
 
+static void host_caller_lost(struct tenrec_agent *self, tenrec_peer peer, const tenrec_error *why)
+{
+    struct link *l = link_of(self);
+    const struct chain_user *user = &l->chain->user;
+
+    if (state_of(l->chain) == CHAIN_STOPPED)
+        log_line(TENREC_LOG_DEBUG, l->part, "lost a caller while it does not run");
+    else if (user->caller_lost)
+        user->caller_lost(user->arg, peer, why);
+}
+
 static bool host_log_enabled(struct tenrec_agent *self, enum tenrec_log_level level)
 {
     (void)self;
@@ -111,4 +122,5 @@ const struct tenrec_host chain_host = {
     .peer_lost = host_peer_lost,
     .log_enabled = host_log_enabled,
     .log = host_log,
+    .caller_lost = host_caller_lost,
 };

@@ -95,14 +95,6 @@ tenrec_status tenrec_set_rpc_timeout(struct tenrec_worker *w, int64_t ms, tenrec
     return TENREC_OK;
 }
 
-void tenrec_set_peer_lost_callback(struct tenrec_worker *w, tenrec_peer_lost_fn *fn, void *arg)
-{
-    pthread_mutex_lock(&w->lock);
-    w->peer_lost = fn;
-    w->peer_lost_arg = arg;
-    pthread_mutex_unlock(&w->lock);
-}
-
 tenrec_status tenrec_set_allocator(struct tenrec_worker *w, const struct tenrec_allocator *a,
                                    tenrec_error *err)
 {

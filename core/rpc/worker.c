@@ -125,6 +125,7 @@ void tenrec_worker_drop(struct tenrec_worker *w)
     served_finish(&w->served);
     pending_finish(&w->pending);
     peers_finish(&w->peers);
+    losses_finish(&w->losses);
     pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->lock);
     setup_drop(w->setup);
@@ -186,6 +187,7 @@ static tenrec_status make_chain(struct tenrec_worker *w, tenrec_error *err)
                                      .place = place_tensors,
                                      .accepts = accepts,
                                      .peer_lost = worker_peer_lost,
+                                     .caller_lost = worker_caller_lost,
                                      .msg_new = new_message,
                                      .arg = w };
 
@@ -221,6 +223,8 @@ static tenrec_status start(struct tenrec_worker *w, tenrec_error *err)
     st = make_chain(w, err);
     if (st == TENREC_OK)
         st = membership_join(w->membership, chain_address(w->chain), until, err);
+    if (st == TENREC_OK)
+        st = losses_reset(&w->losses, membership_world(w->membership), err);
     if (st == TENREC_OK)
         st = peers_fill(&w->peers, membership_names(w->membership), membership_world(w->membership),
                         w->self.id, err);
@@ -364,30 +368,4 @@ tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode
             *err = late;
     }
     return st;
-}
-
-/* ---- peers ---------------------------------------------------------------- */
-
-void worker_peer_lost(void *arg, tenrec_peer peer, const tenrec_error *why)
-{
-    struct tenrec_worker *w = arg;
-    tenrec_peer_lost_fn *fn;
-    tenrec_error told = *why;
-    struct scope *scope;
-    void *fn_arg;
-
-    peers_blame(&w->peers, peer, &told);
-    call_fail_peer(w, peer, &told);
-    if (atomic_load(&w->leaving) || atomic_load(&w->state) != WORKER_RUNNING)
-        return;
-    gather_lost(w, peer, &told);
-    pthread_mutex_lock(&w->lock);
-    fn = w->peer_lost;
-    fn_arg = w->peer_lost_arg;
-    pthread_mutex_unlock(&w->lock);
-    if (!fn)
-        return;
-    scope = thread_lend();
-    fn(w, peer, &told, fn_arg);
-    thread_back(scope);
 }

@@ -5,6 +5,7 @@
 #include "backend/chain.h"
 #include "rpc/function.h"
 #include "rpc/gather.h"
+#include "rpc/loss.h"
 #include "rpc/peers.h"
 #include "rpc/pending.h"
 #include "rpc/pool.h"
@@ -40,8 +41,7 @@ struct tenrec_worker {
     pthread_mutex_t lock;     /* guards what stands next, and init and shutdown */
     pthread_cond_t changed;   /* all_left, a call finished; monotonic */
     bool all_left;            /* the last one who was inside has left since stop began */
-    tenrec_peer_lost_fn *peer_lost;
-    void *peer_lost_arg;
+    struct losses losses;
     struct tenrec_allocator allocator; /* size 0: none */
 
     struct setup *setup;            /* from the config; owns */
@@ -67,8 +67,7 @@ struct tenrec_worker {
 tenrec_status worker_enter(struct tenrec_worker *w, tenrec_error *err);
 void worker_leave(struct tenrec_worker *w);
 
-/* The chain's user. */
+/* The chain's user; loss.h has the rest. */
 void worker_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg);
-void worker_peer_lost(void *arg, tenrec_peer peer, const tenrec_error *why);
 
 #endif

@@ -193,6 +193,17 @@ static void detach(struct pipe *p)
         pipe_unref(p);
 }
 
+/* Of incoming pipes those of a member that has not been replaced since. */
+static void tell_lost(struct pipe *p)
+{
+    struct agent *a = p->agent;
+
+    if (p->outgoing)
+        a->host->peer_lost(a->self, p->to->id, &p->why);
+    else if (p->caller && agent_peer(a, p->from) == p->caller && TENREC_HAS(a->host, caller_lost))
+        a->host->caller_lost(a->self, p->from, &p->why);
+}
+
 void pipe_teardown(struct pipe *p)
 {
     struct agent *a = p->agent;
@@ -207,8 +218,8 @@ void pipe_teardown(struct pipe *p)
     agent_cool(a, p);
     /* First, so that who hears of the loss and tries again gets a new pipe. */
     detach(p);
-    if (p->outgoing && p->was_established && atomic_load(&a->state) == AGENT_STARTED)
-        a->host->peer_lost(a->self, p->to->id, &p->why);
+    if (p->was_established && atomic_load(&a->state) == AGENT_STARTED)
+        tell_lost(p);
     pipe_fail_queue(p);
     role_wake_waiters(p);
     agent_remove_pipe(a, p);

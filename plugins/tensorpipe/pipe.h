@@ -114,8 +114,9 @@ struct pipe {
     atomic_int state; /* enum pipe_state; changes under lock */
     bool outgoing;
     bool was_established;
-    struct peer *to;  /* outgoing */
-    tenrec_peer from; /* whose messages come in */
+    struct peer *to;     /* outgoing */
+    tenrec_peer from;    /* whose messages come in */
+    struct peer *caller; /* incoming: who proved to be it; NULL */
     uint64_t capabilities;
     bool has_channel; /* for host memory */
     struct tenrec_route route;

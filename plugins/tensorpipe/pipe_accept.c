@@ -16,8 +16,10 @@ static void recognise(struct pipe *p, const struct identity *identity)
     if (!identity->version)
         return;
     peer = agent_peer(p->agent, identity->rank);
-    if (peer && peer->incarnation == identity->incarnation)
+    if (peer && peer->incarnation == identity->incarnation) {
         p->from = peer->id;
+        p->caller = peer;
+    }
 }
 
 static tenrec_status take_brochure(struct pipe *p, const unsigned char *frame, size_t len,

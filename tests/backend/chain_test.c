@@ -443,9 +443,12 @@ static tenrec_status no_place(void *arg, tenrec_peer from, struct tenrec_msg *ms
 static void host_asks_the_user_when_there_is_one(void **state)
 {
     char text[512] = "";
-    const struct chain_user above = {
-        .deliver = on_deliver, .place = no_place, .accepts = no, .peer_lost = lost, .arg = text
-    };
+    const struct chain_user above = { .deliver = on_deliver,
+                                      .place = no_place,
+                                      .accepts = no,
+                                      .peer_lost = lost,
+                                      .caller_lost = lost,
+                                      .arg = text };
     struct chain *c = open_caught(&above);
     struct tenrec_msg *msg = wire->host->msg_new(wire, 0, 1);
     tenrec_error err;
@@ -456,6 +459,8 @@ static void host_asks_the_user_when_there_is_one(void **state)
     tenrec_fail(&err, TENREC_EPEER_LOST, "reset");
     wire->host->peer_lost(wire, 3, &err);
     assert_string_equal(text, "3: reset");
+    wire->host->caller_lost(wire, 2, &err);
+    assert_string_equal(text, "2: reset");
     msg->release(msg);
     chain_close(c);
 }

@@ -482,6 +482,18 @@ static void contract_a_peer_that_shuts_down_is_lost(void **state)
     assert_int_equal(atomic_load(&t.failed), 1);
 }
 
+static void contract_a_caller_that_shuts_down_is_lost(void **state)
+{
+    struct tally t = { 0 };
+
+    (void)state;
+    send_ping(b, a->id, 1, &t);
+    await(a, 0, NULL);
+    chain_shutdown(b->chain);
+    assert_becomes(atomic_load(&a->callers_lost) == 1);
+    assert_int_equal(atomic_load(&a->lost), 0); /* nothing of a's was under way to it */
+}
+
 /* --- the end ---------------------------------------------------------------------- */
 
 static void contract_shutdown_tells_what_is_pending(void **state)
@@ -616,9 +628,10 @@ int main(int argc, char **argv)
         CASE(contract_requests_wait_while_the_user_takes_none),
         CASE(contract_a_send_after_disconnect_connects_again),
         CASE(contract_a_peer_that_shuts_down_is_lost),
+        CASE(contract_a_caller_that_shuts_down_is_lost),
         CASE(contract_nothing_is_called_after_shutdown),
     };
-    enum { ALL = sizeof test / sizeof test[0], ALONE = ALL - 5 };
+    enum { ALL = sizeof test / sizeof test[0], ALONE = ALL - 6 };
     struct CMUnitTest alone[ALONE];
 
     if (argc != 3)

@@ -77,6 +77,13 @@ static void on_lost(void *arg, tenrec_peer peer, const tenrec_error *why)
         atomic_fetch_add(&((struct worker *)arg)->lost, 1);
 }
 
+static void on_caller_lost(void *arg, tenrec_peer peer, const tenrec_error *why)
+{
+    (void)why;
+    if (peer >= 0)
+        atomic_fetch_add(&((struct worker *)arg)->callers_lost, 1);
+}
+
 /* --- life ------------------------------------------------------------------- */
 
 struct starter {
@@ -118,6 +125,7 @@ static void open_worker(struct world *w, int i)
                                      .place = on_place,
                                      .accepts = on_accepts,
                                      .peer_lost = on_lost,
+                                     .caller_lost = on_caller_lost,
                                      .arg = k };
     struct chain_identity id = { .me = i, .world = (uint32_t)w->n, .name = k->name };
     const struct chain_layer *layer;

@@ -25,7 +25,7 @@ struct worker {
     size_t n_got;
 
     atomic_bool answers, refuses, no_memory, discards;
-    atomic_int lost, placed, n_delivered;
+    atomic_int lost, callers_lost, placed, n_delivered;
     void *memory;       /* for place, when set */
     atomic_int wake_fd; /* told of each delivery, when above 0 */
 };

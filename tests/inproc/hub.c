@@ -83,12 +83,16 @@ uint64_t hub_connect(struct peer *p)
 
 void hub_break(struct inproc *a, tenrec_peer id, const char *why)
 {
-    struct peer *p = hub_peer(a, id);
+    struct peer *p = hub_peer(a, id), *caller;
+    struct inproc *other = hub_find(a->group, id);
 
     if (!p || p->state != LINK_UP)
         return;
     p->state = LINK_BROKEN;
     p->why = why;
+    caller = other ? hub_peer(other, a->me) : NULL;
+    if (caller)
+        caller->gone = why;
     pthread_cond_broadcast(&hub_moved);
 }
 

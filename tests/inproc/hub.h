@@ -18,6 +18,7 @@ struct peer {
     int state;           /* of the connection from here to there */
     const char *why;     /* it broke */
     uint64_t generation; /* of that connection */
+    const char *gone;    /* why the connection from there to here broke, until told */
 };
 
 /* A message on its way. */
@@ -69,7 +70,8 @@ tenrec_status hub_peer_add(struct inproc *a, tenrec_peer id);
 void hub_peer_remove(struct inproc *a, tenrec_peer id);
 /* Connects when that is not done; the generation. */
 uint64_t hub_connect(struct peer *p);
-/* Breaks the connection of `a` to `id`, if there is one: its thread will tell. */
+/* Breaks the connection of `a` to `id`, if there is one: the threads of both
+ * will tell. */
 void hub_break(struct inproc *a, tenrec_peer id, const char *why);
 
 void hub_push(struct inproc *to, struct envelope *e);

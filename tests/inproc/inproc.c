@@ -188,10 +188,24 @@ static void tell_lost(struct inproc *a, struct peer *p)
     pthread_cond_broadcast(&hub_moved);
 }
 
+/* Tells that the connection from `p` broke. With the lock, as above. */
+static void tell_caller_lost(struct inproc *a, struct peer *p)
+{
+    const tenrec_peer id = p->id;
+    tenrec_error why;
+
+    tenrec_fail(&why, TENREC_EPEER_LOST, "caller %d: %s", id, p->gone);
+    p->gone = NULL;
+    pthread_mutex_unlock(&hub_lock);
+    a->agent->host->caller_lost(a->agent, id, &why);
+    pthread_mutex_lock(&hub_lock);
+}
+
+/* A connection to or from it broke, and nobody was told. */
 static struct peer *broken_peer(struct inproc *a)
 {
     for (uint32_t i = 0; i < a->n_peers; i++)
-        if (a->peer[i].state == LINK_BROKEN)
+        if (a->peer[i].state == LINK_BROKEN || a->peer[i].gone)
             return &a->peer[i];
     return NULL;
 }
@@ -206,7 +220,10 @@ static void *run(void *arg)
         struct envelope *e;
         bool yes;
         if (p) {
-            tell_lost(a, p);
+            if (p->gone)
+                tell_caller_lost(a, p);
+            else
+                tell_lost(a, p);
             continue;
         }
         /* When resume comes while we ask, it wins. */
@@ -355,8 +372,10 @@ static void inproc_shutdown(struct tenrec_agent *self)
         if (strcmp(other->group, a->group) != 0)
             continue;
         end = hub_recall(other, a, end);
-        if (other != a)
-            hub_break(other, a->me, "shut down");
+        if (other == a)
+            continue;
+        hub_break(other, a->me, "shut down");
+        hub_break(a, other->me, "shut down");
     }
     hub_recall(a, NULL, &theirs);
     hub_leave(a);

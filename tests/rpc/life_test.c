@@ -168,6 +168,64 @@ static void life_tells_when_a_peer_is_lost(void **state)
     tenrec_worker_drop(c.worker[0]);
 }
 
+static void count_lost(struct tenrec_worker *w, tenrec_peer id, const tenrec_error *why, void *arg)
+{
+    (void)w;
+    assert_int_equal(id, why->worker);
+    atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+static void call(struct cluster *c, size_t from, const char *to)
+{
+    tenrec_error err;
+
+    assert_int_equal(tenrec_rpc_sync(c->worker[from], to, "noop", NULL, 0, NULL, NULL, &err),
+                     TENREC_OK);
+}
+
+static void await_count(atomic_int *n, int want)
+{
+    for (int i = 0; i < CLUSTER_LONG_MS && atomic_load(n) < want; i++)
+        poll(NULL, 0, 1);
+    assert_int_equal(atomic_load(n), want);
+}
+
+static void life_tells_when_a_caller_is_lost(void **state)
+{
+    atomic_int lost = 0;
+    struct cluster c;
+
+    (void)state;
+    cluster_open(&c, 2, NULL, functions_register);
+    tenrec_set_peer_lost_callback(c.worker[0], count_lost, &lost);
+    call(&c, 1, "worker0");
+    tenrec_worker_drop(c.worker[1]);
+    await_count(&lost, 1);
+    tenrec_worker_drop(c.worker[0]);
+}
+
+/* worker2 goes after worker1, and its loss is told after what there is to
+ * tell of worker1's: three of them would mean that one was told twice. */
+static void life_tells_once_when_both_directions_break(void **state)
+{
+    atomic_int lost = 0;
+    struct cluster c;
+
+    (void)state;
+    cluster_open(&c, 3, NULL, functions_register);
+    tenrec_set_peer_lost_callback(c.worker[0], count_lost, &lost);
+    for (size_t i = 1; i < 3; i++) {
+        call(&c, 0, i == 1 ? "worker1" : "worker2");
+        call(&c, i, "worker0");
+    }
+    tenrec_worker_drop(c.worker[1]);
+    await_count(&lost, 1);
+    tenrec_worker_drop(c.worker[2]);
+    await_count(&lost, 2);
+    tenrec_worker_drop(c.worker[0]);
+    assert_int_equal(atomic_load(&lost), 2);
+}
+
 static void life_fails_a_pending_call_when_its_peer_is_lost(void **state)
 {
     struct tenrec_future *f = NULL;
@@ -509,6 +567,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(life_ends_when_every_follow_up_call_has_ended),
         cmocka_unit_test(life_names_the_missing_when_a_graceful_shutdown_times_out),
         cmocka_unit_test(life_tells_when_a_peer_is_lost),
+        cmocka_unit_test(life_tells_when_a_caller_is_lost),
+        cmocka_unit_test(life_tells_once_when_both_directions_break),
         cmocka_unit_test(life_fails_a_pending_call_when_its_peer_is_lost),
         cmocka_unit_test(life_gathers_from_a_set_of_workers),
         cmocka_unit_test(life_names_who_did_not_come_to_a_barrier),

@@ -40,6 +40,27 @@ def system_tells_a_loss_within_a_second_when_there_is_a_pipe():
         contains(text, "EPEER_LOST 1 worker1")
 
 
+def system_tells_the_loss_of_a_caller_within_a_second():
+    with joined(3) as crew:
+        crew[1].do(f"call worker0 echo {LONG_MS} x")
+        since = kill(crew[1])
+        when, text = crew[0].event("lost")
+        within(since, when, 1, "news of the loss")
+        contains(text, "EPEER_LOST 1 worker1")
+
+
+def system_tells_a_loss_once_when_both_called_each_other():
+    with joined(3) as crew:
+        crew[0].do(f"call worker1 echo {LONG_MS} x")
+        crew[1].do(f"call worker0 echo {LONG_MS} x")
+        crew[2].do(f"call worker0 echo {LONG_MS} x")
+        kill(crew[1])
+        contains(crew[0].event("lost")[1], "EPEER_LOST 1 worker1")
+        crew[0].fails(f"call worker1 echo {LONG_MS} x")  # both ends of it were seen
+        kill(crew[2])
+        contains(crew[0].event("lost")[1], "EPEER_LOST 2 worker2")
+
+
 def system_fails_pending_calls_within_a_second_when_the_callee_is_killed():
     with joined(3) as crew:
         for _ in range(5):

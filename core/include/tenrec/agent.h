@@ -193,6 +193,11 @@ struct tenrec_host {
     bool (*log_enabled)(struct tenrec_agent *self, enum tenrec_log_level level);
     void (*log)(struct tenrec_agent *self, enum tenrec_log_level level, const char *fmt, ...)
         TENREC_PRINTF(3, 4);
+
+    /* Since ABI 0.2. The connection on which requests came from `peer`, who
+     * has proved to be that, broke. No call waits for it, but the program
+     * wants to know. When both connections break tell both, in any order. */
+    void (*caller_lost)(struct tenrec_agent *self, tenrec_peer peer, const tenrec_error *why);
 };
 
 static inline void tenrec_done_ok(struct tenrec_done done)

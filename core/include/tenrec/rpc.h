@@ -121,8 +121,9 @@ tenrec_status tenrec_get_worker_infos(const struct tenrec_worker *w, struct tenr
 int64_t tenrec_get_rpc_timeout(const struct tenrec_worker *w);
 tenrec_status tenrec_set_rpc_timeout(struct tenrec_worker *w, int64_t ms, tenrec_error *err);
 
-/* Runs when the connection to a worker broke; calls to it fail with
- * EPEER_LOST, a later call connects again. NULL takes the callback back.
+/* Runs when the connection to a worker broke, or the one that it made to us:
+ * once when both did. Calls to it that are under way fail with EPEER_LOST, a
+ * later call connects again. NULL takes the callback back.
  * Called on a loop thread: must not block; it may still run once more when
  * another one has just been set. */
 typedef void tenrec_peer_lost_fn(struct tenrec_worker *w, tenrec_peer id, const tenrec_error *why,

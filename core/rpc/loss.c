@@ -1,0 +1,105 @@
+/* loss.c - what happens when a connection breaks. */
+#include "rpc/loss.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "rpc/call.h"
+#include "rpc/gather.h"
+#include "rpc/thread.h"
+#include "rpc/worker.h"
+
+#include <stdlib.h>
+
+/* How far apart the ends of the two connections to one process may be seen. */
+enum { SAME_MS = 5000 };
+
+enum direction { NOTHING_TOLD, OURS, THEIRS };
+
+struct loss {
+    enum direction told; /* whose other direction is still to break */
+    uint64_t until_ns;   /* then it counts as that loss */
+};
+
+tenrec_status losses_reset(struct losses *l, size_t n, tenrec_error *err)
+{
+    struct loss *last = memory_new(n, sizeof *last);
+
+    if (!last)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu workers", n);
+    free(l->last);
+    l->last = last;
+    l->n = n;
+    return TENREC_OK;
+}
+
+void losses_finish(struct losses *l)
+{
+    free(l->last);
+    *l = (struct losses){ .n = 0 };
+}
+
+/* False for the second direction of a loss that was told. Lock held. */
+static bool is_news(struct losses *l, tenrec_peer peer, enum direction which)
+{
+    uint64_t now = clock_now_ns();
+    struct loss *last;
+    bool same;
+
+    if (peer < 0 || (size_t)peer >= l->n)
+        return true;
+    last = &l->last[peer];
+    same = last->told != NOTHING_TOLD && last->told != which && now < last->until_ns;
+    last->told = same ? NOTHING_TOLD : which;
+    last->until_ns = now + SAME_MS * UINT64_C(1000000);
+    return !same;
+}
+
+static void tell(struct tenrec_worker *w, tenrec_peer peer, enum direction which,
+                 const tenrec_error *why)
+{
+    tenrec_peer_lost_fn *fn;
+    struct scope *scope;
+    void *arg;
+
+    pthread_mutex_lock(&w->lock);
+    fn = is_news(&w->losses, peer, which) ? w->losses.fn : NULL;
+    arg = w->losses.arg;
+    pthread_mutex_unlock(&w->lock);
+    if (!fn)
+        return;
+    scope = thread_lend();
+    fn(w, peer, why, arg);
+    thread_back(scope);
+}
+
+static void lost(struct tenrec_worker *w, tenrec_peer peer, enum direction which,
+                 const tenrec_error *why)
+{
+    tenrec_error told = *why;
+
+    peers_blame(&w->peers, peer, &told);
+    if (which == OURS)
+        call_fail_peer(w, peer, &told);
+    if (atomic_load(&w->leaving) || atomic_load(&w->state) != WORKER_RUNNING)
+        return;
+    gather_lost(w, peer, &told);
+    tell(w, peer, which, &told);
+}
+
+void worker_peer_lost(void *worker, tenrec_peer peer, const tenrec_error *why)
+{
+    lost(worker, peer, OURS, why);
+}
+
+void worker_caller_lost(void *worker, tenrec_peer peer, const tenrec_error *why)
+{
+    lost(worker, peer, THEIRS, why);
+}
+
+void tenrec_set_peer_lost_callback(struct tenrec_worker *w, tenrec_peer_lost_fn *fn, void *arg)
+{
+    pthread_mutex_lock(&w->lock);
+    w->losses.fn = fn;
+    w->losses.arg = arg;
+    pthread_mutex_unlock(&w->lock);
+}

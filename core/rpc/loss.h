@@ -1,0 +1,26 @@
+/* loss.h - peers whose connection broke. There is one connection per direction:
+ * ours to the peer, on which our calls wait for answers, and the peer's to us.
+ * When its process ends both break, and the program is told once. */
+#ifndef TENREC_RPC_LOSS_H
+#define TENREC_RPC_LOSS_H
+
+#include <tenrec/rpc.h>
+
+struct loss;
+
+struct losses {
+    tenrec_peer_lost_fn *fn; /* NULL: nobody wants to know */
+    void *arg;
+    struct loss *last; /* by id, what was told of each; owns */
+    size_t n;
+};
+
+/* Forgets what was told, for a group of `n`. errors: ENOMEM */
+tenrec_status losses_reset(struct losses *l, size_t n, tenrec_error *err);
+void losses_finish(struct losses *l); /* safe on zeroed memory */
+
+/* The chain's user. */
+void worker_peer_lost(void *worker, tenrec_peer peer, const tenrec_error *why);
+void worker_caller_lost(void *worker, tenrec_peer peer, const tenrec_error *why);
+
+#endif
