@@ -8,11 +8,12 @@
 const char *tenrec_value_type_name(uint32_t type)
 {
     static const char *const names[] = {
-        [TENREC_VALUE_NIL] = "nil",         [TENREC_VALUE_BOOL] = "a boolean",
-        [TENREC_VALUE_INT] = "an integer",  [TENREC_VALUE_DOUBLE] = "a number",
-        [TENREC_VALUE_TEXT] = "text",       [TENREC_VALUE_BYTES] = "bytes",
-        [TENREC_VALUE_ARRAY] = "an array",  [TENREC_VALUE_MAP] = "a map",
-        [TENREC_VALUE_TENSOR] = "a tensor",
+        [TENREC_VALUE_NIL] = "nil",          [TENREC_VALUE_BOOL] = "a boolean",
+        [TENREC_VALUE_INT] = "an integer",   [TENREC_VALUE_DOUBLE] = "a number",
+        [TENREC_VALUE_TEXT] = "text",        [TENREC_VALUE_BYTES] = "bytes",
+        [TENREC_VALUE_ARRAY] = "an array",   [TENREC_VALUE_MAP] = "a map",
+        [TENREC_VALUE_TENSOR] = "a tensor",  [TENREC_VALUE_RREF] = "a remote reference",
+        [TENREC_VALUE_OBJECT] = "an object",
     };
 
     return type < sizeof names / sizeof *names ? names[type] : "of an unknown type";

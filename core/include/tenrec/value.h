@@ -29,10 +29,14 @@ enum tenrec_value_type {
     TENREC_VALUE_ARRAY,
     TENREC_VALUE_MAP,
     TENREC_VALUE_TENSOR,
+    TENREC_VALUE_RREF,   /* see tenrec/rref.h */
+    TENREC_VALUE_OBJECT, /* likewise */
 };
 
 struct tenrec_value;
 struct tenrec_entry; /* of a map */
+struct tenrec_rref;
+struct tenrec_object;
 
 struct tenrec_value {
     uint32_t type;     /* enum tenrec_value_type */
@@ -47,6 +51,8 @@ struct tenrec_value {
         const struct tenrec_value *array;
         const struct tenrec_entry *map;
         struct tenrec_tensor *tensor;
+        struct tenrec_rref *rref;
+        struct tenrec_object *object;
         uint64_t room[2]; /* for what is yet to come */
     } u;
 };
@@ -127,12 +133,27 @@ static inline struct tenrec_value tenrec_tensor(struct tenrec_tensor *t)
     return v;
 }
 
+static inline struct tenrec_value tenrec_rref(struct tenrec_rref *r)
+{
+    struct tenrec_value v = tenrec_value_of(TENREC_VALUE_RREF, 0);
+    v.u.rref = r;
+    return v;
+}
+
+static inline struct tenrec_value tenrec_object(struct tenrec_object *o)
+{
+    struct tenrec_value v = tenrec_value_of(TENREC_VALUE_OBJECT, 0);
+    v.u.object = o;
+    return v;
+}
+
 /* "an integer", "text", ...: for error texts. */
 const char *tenrec_value_type_name(uint32_t type);
 
 /* Reads arguments or the items of an array by a short type text and checks
  * them: b bool, i int64_t, d double (takes an int too), s const char *,
  * y bytes (const void *, size_t), t struct tenrec_tensor *,
+ * r struct tenrec_rref *, o struct tenrec_object *,
  * v const struct tenrec_value *. After `|` the rest may be missing.
  *
  *     int64_t a; struct tenrec_tensor *t;
@@ -148,7 +169,8 @@ tenrec_status tenrec_values_get(const struct tenrec_value *v, size_t n, tenrec_e
 /* The value of `key` in a map; NULL when it is no map or has no such key. */
 const struct tenrec_value *tenrec_value_find(const struct tenrec_value *map, const char *key);
 
-/* A deep copy in one block (tensors shared), and its end.
+/* A deep copy in one block (tensors, references and objects shared), and its
+ * end.
  *
  * ret      owns: drop it
  * errors   ENOMEM, EINVAL (type unknown, nested deeper than 64)

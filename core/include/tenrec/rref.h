@@ -1,0 +1,238 @@
+/* tenrec/rref.h - remote references: values that stay where they were made.
+ *
+ *     tenrec_remote(w, "server", "make_table", args, n, NULL, &r, err);
+ *     tenrec_rref_rpc_sync(r, "lookup", &key, 1, NULL, &value, err);
+ *     tenrec_rref_to_here(r, NULL, &copy, err);
+ *     tenrec_rref_drop(r);
+ *
+ * A reference names a value that its owner, one of the workers, keeps alive
+ * until the last reference to it is gone, wherever in the group that is. It is
+ * shared (counted) within a worker, and travels between workers as an argument
+ * or in a result: tenrec_rref(r) makes a value of it. A function that gets
+ * references starts when the owner knows of all of them.
+ *
+ * Lifetime is explicit: every reference that you were given as `ret`, or shared,
+ * has to be dropped. A worker that is lost takes its references with it: what
+ * it owned fails with EPEER_LOST, what it referred to is released.
+ */
+#ifndef TENREC_RREF_H
+#define TENREC_RREF_H
+
+#include <tenrec/rpc.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+/* ---- C objects as values --------------------------------------------------- */
+
+/* What a type of objects can do. Lives as long as objects of it do; usually
+ * static. */
+struct tenrec_object_type {
+    uint32_t size; /* sizeof(struct tenrec_object_type) */
+    uint32_t reserved;
+    const char *name; /* 1..127 bytes; names the type on the wire and in errors */
+
+    /* Frees `data`; on the thread that let go of it last. NULL: nothing to do. */
+    void (*free_fn)(void *data, void *arg);
+
+    /* Make a value of `data`, and data of a value; both NULL when objects of this
+     * type do not travel. `ret` of encode is dropped by Tenrec; from
+     * tenrec_value_copy. May not block. */
+    tenrec_status (*encode)(const void *data, void *arg, struct tenrec_value **ret,
+                            tenrec_error *err);
+    tenrec_status (*decode)(const struct tenrec_value *value, void *arg, void **ret,
+                            tenrec_error *err);
+    void *arg;
+    uint64_t more[4]; /* zero */
+};
+
+/* Wraps `data`; tenrec_object(o) is a value of it.
+ *
+ * type     borrowed while objects of it live
+ * data     taken on success
+ * ret      shares: drop it
+ * errors   EINVAL (a name is missing, encode without decode), ENOMEM
+ */
+tenrec_status tenrec_object_new(const struct tenrec_object_type *type, void *data,
+                                struct tenrec_object **ret, tenrec_error *err);
+struct tenrec_object *tenrec_object_share(struct tenrec_object *o);
+void tenrec_object_drop(struct tenrec_object *o); /* NULL is fine */
+
+/* The data of an object of this type; NULL for one of another type and for
+ * NULL. Borrowed until the object is dropped. */
+void *tenrec_object_data(const struct tenrec_object *o, const struct tenrec_object_type *type);
+
+/* The same for a value, with an error that names both types.
+ *
+ * errors   EINVAL (no object, or of another type)
+ */
+tenrec_status tenrec_object_get(const struct tenrec_value *v, const struct tenrec_object_type *type,
+                                void **ret, tenrec_error *err);
+
+/* Lets objects of this type arrive at `w`; one that travels needs it on both
+ * sides.
+ *
+ * type     borrowed until tenrec_worker_drop
+ * errors   EINVAL, EEXIST (another type of that name), ENOMEM
+ */
+tenrec_status tenrec_register_object_type(struct tenrec_worker *w,
+                                          const struct tenrec_object_type *type, tenrec_error *err);
+
+/* ---- made, shared, dropped -------------------------------------------------- */
+
+/* Calls `function` on `to`, which keeps the result and owns it. Returns at once;
+ * what goes wrong there, or on the way, is told by whatever uses the reference.
+ *
+ * to       name of a worker, oneself included
+ * options  timeout_ms limits the creation; `into` and TENREC_ONE_WAY are refused
+ * ret      shares: drop it
+ * errors   EINVAL, EPEER_UNKNOWN, EAGAIN, ENOMEM, ESHUTDOWN
+ * threads  any, also inline handlers and callbacks
+ * source   torch.distributed.rpc.remote
+ */
+tenrec_status tenrec_remote(struct tenrec_worker *w, const char *to, const char *function,
+                            const struct tenrec_value *args, size_t n,
+                            const struct tenrec_call_options *options, struct tenrec_rref **ret,
+                            tenrec_error *err);
+
+/* A reference to a value of this worker's own.
+ *
+ * value    copied (tensors and objects shared)
+ * ret      shares: drop it
+ * errors   EINVAL, ENOMEM, ESHUTDOWN
+ * source   torch.distributed.rpc.RRef(value)
+ */
+tenrec_status tenrec_rref_new(struct tenrec_worker *w, const struct tenrec_value *value,
+                              struct tenrec_rref **ret, tenrec_error *err);
+
+struct tenrec_rref *tenrec_rref_share(struct tenrec_rref *r);
+
+/* The last drop tells the owner. NULL is fine; also after shutdown. */
+void tenrec_rref_drop(struct tenrec_rref *r);
+
+/* ---- what is known without asking ------------------------------------------- */
+
+bool tenrec_rref_is_owner(const struct tenrec_rref *r);
+tenrec_peer tenrec_rref_owner(const struct tenrec_rref *r);
+const char *tenrec_rref_owner_name(const struct tenrec_rref *r); /* borrowed from r */
+
+/* True once the owner is known to count this reference; always at the owner.
+ * Stays false when the creation failed. */
+bool tenrec_rref_confirmed_by_owner(const struct tenrec_rref *r);
+
+/* The future of the creation that tenrec_remote began: nil once the owner keeps
+ * the result of the function, also when that is an error.
+ *
+ * ret      shares: drop it
+ * errors   EINVAL (was not made by tenrec_remote on this worker)
+ */
+tenrec_status tenrec_rref_future(struct tenrec_rref *r, struct tenrec_future **ret,
+                                 tenrec_error *err);
+
+/* "RRef(created_on=0, local_id=7) of 'worker1'": for people. */
+#define TENREC_RREF_TEXT_MAX 256
+const char *tenrec_rref_text(const struct tenrec_rref *r, char *buf, size_t len);
+
+/* ---- the value ---------------------------------------------------------------- */
+
+/* A copy of the value, fetched from the owner; at the owner copied here.
+ *
+ * options  timeout_ms; `into` receives the first tensor
+ * ret      owns: tenrec_value_drop it; may be NULL when nobody wants it
+ * errors   what the creating function or the creation failed with, ETIMEDOUT,
+ *          ENOTFOUND (released already), EPEER_LOST, EUNSUPPORTED (an object
+ *          that does not travel), EINVAL, EWOULDBLOCK, ESHUTDOWN, ENOMEM
+ * threads  any; not an inline handler or a callback
+ * source   torch.distributed.rpc.RRef.to_here
+ */
+tenrec_status tenrec_rref_to_here(struct tenrec_rref *r, const struct tenrec_call_options *options,
+                                  struct tenrec_value **ret, tenrec_error *err);
+
+/* The same without waiting.
+ *
+ * ret      shares: drop it
+ */
+tenrec_status tenrec_rref_to_here_async(struct tenrec_rref *r,
+                                        const struct tenrec_call_options *options,
+                                        struct tenrec_future **ret, tenrec_error *err);
+
+/* The value itself, at its owner; waits while it is being made.
+ *
+ * ms       at most this long; TENREC_TIMEOUT_DEFAULT: the rpc_timeout
+ * ret      borrowed until r is dropped
+ * errors   EINVAL (not the owner), ETIMEDOUT, what the creation failed with,
+ *          EWOULDBLOCK, ESHUTDOWN
+ * source   torch.distributed.rpc.RRef.local_value
+ */
+tenrec_status tenrec_rref_local_value(struct tenrec_rref *r, int64_t ms,
+                                      const struct tenrec_value **ret, tenrec_error *err);
+
+/* ---- calls on the referenced value ------------------------------------------------ */
+
+/* Call `function` on the owner with the referenced value as its first argument,
+ * before `args`. The function starts when the value is there.
+ *
+ * ret, options, errors, threads  as tenrec_rpc_sync, tenrec_rpc_async and
+ *          tenrec_remote; and what the creation failed with
+ * source   torch.distributed.rpc.RRef.rpc_sync, rpc_async, remote
+ */
+tenrec_status tenrec_rref_rpc_sync(struct tenrec_rref *r, const char *function,
+                                   const struct tenrec_value *args, size_t n,
+                                   const struct tenrec_call_options *options,
+                                   struct tenrec_value **ret, tenrec_error *err);
+tenrec_status tenrec_rref_rpc_async(struct tenrec_rref *r, const char *function,
+                                    const struct tenrec_value *args, size_t n,
+                                    const struct tenrec_call_options *options,
+                                    struct tenrec_future **ret, tenrec_error *err);
+tenrec_status tenrec_rref_remote(struct tenrec_rref *r, const char *function,
+                                 const struct tenrec_value *args, size_t n,
+                                 const struct tenrec_call_options *options,
+                                 struct tenrec_rref **ret, tenrec_error *err);
+
+/* ---- the end ------------------------------------------------------------------------ */
+
+/* Lets go of every reference that this worker has to others' values, and waits
+ * until nobody refers to its own. The references can be used no more, only
+ * dropped. A graceful shutdown does it by itself.
+ *
+ * ms       limit of the whole; TENREC_TIMEOUT_DEFAULT: the rpc_timeout
+ * errors   ETIMEDOUT (names what is left), EWOULDBLOCK, ESHUTDOWN
+ * source   torch's _delete_all_user_and_unforked_owner_rrefs
+ */
+tenrec_status tenrec_rref_release_all(struct tenrec_worker *w, int64_t ms, tenrec_error *err);
+
+/* Runs when references of a lost worker were released: it held `n_forks`
+ * references to values of this worker, and `n_freed` of these values are held
+ * by nobody now. Called on a loop thread: must not block. NULL takes it back. */
+typedef void tenrec_rrefs_released_fn(struct tenrec_worker *w, tenrec_peer lost, size_t n_forks,
+                                      size_t n_freed, void *arg);
+void tenrec_set_rrefs_released_callback(struct tenrec_worker *w, tenrec_rrefs_released_fn *fn,
+                                        void *arg);
+
+/* References that are left at shutdown are told in the log. With the check on,
+ * tenrec_shutdown also returns EBUSY and names the first. Off by default.
+ *
+ * source   torch's _set_rref_ignore_leak
+ */
+void tenrec_set_rref_leak_check(struct tenrec_worker *w, bool on);
+
+/* Says where the next reference of this thread is made, for the report of what
+ * leaks. `file` lives for ever. */
+void tenrec_rref_made_at(const char *file, int line);
+
+/* In debug builds the report names the line that made a reference. */
+#ifndef NDEBUG
+#define tenrec_remote(...) (tenrec_rref_made_at(__FILE__, __LINE__), tenrec_remote(__VA_ARGS__))
+#define tenrec_rref_new(...) (tenrec_rref_made_at(__FILE__, __LINE__), tenrec_rref_new(__VA_ARGS__))
+#define tenrec_rref_remote(...)                                                                    \
+    (tenrec_rref_made_at(__FILE__, __LINE__), tenrec_rref_remote(__VA_ARGS__))
+#endif
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+#endif
