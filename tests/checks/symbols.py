@@ -1,8 +1,10 @@
-"""symbols.py LIBTENREC LIST [--update] [PLUGIN-FOLDER] - what the binaries export.
+"""symbols.py LIBTENREC LIST LIBTENREC-TESTKIT LIST [--update] [PLUGIN-FOLDER] - what
+the binaries export.
 
-libtenrec.so exports what LIST names, all under the version TENREC_0.1, each
-declared in a public header; and a function that a public header declares is
-there. A plugin exports its three symbols. --update writes LIST anew: do that
+A library exports what its LIST names, all under its version, each declared in
+a public header; and a function that a public header declares is there. What
+tenrec/testkit.h declares is in libtenrec-testkit.so, all else in libtenrec.so.
+A plugin exports its three symbols. --update writes LIST anew: do that
 when the diff it is meant to show is the one you want.
 """
 import difflib
@@ -13,7 +15,6 @@ import sys
 
 import report
 
-VERSION = "TENREC_0.1"
 PLUGIN_SYMBOLS = ["tenrec_construct_options", "tenrec_init_agent", "tenrec_plugin"]
 # Instrumented builds add symbols of their own.
 FOREIGN = re.compile(r"(__asan|__ubsan|__tsan|__sanitizer|__start_|__stop_|__odr_asan|__gcov)")
@@ -26,11 +27,11 @@ def exported(path):
     return sorted(name for name in names if not FOREIGN.match(name))
 
 
-def declared():
+def declared(testkit):
     """Names of functions that the public headers declare and do not define."""
     names = set()
     for path in report.files("core/include", ends=(".h",)):
-        if path.endswith("/plugin.h"):
+        if path.endswith("/plugin.h") or path.endswith("/testkit.h") != testkit:
             continue
         code = report.without_comments(report.text(path))
         code = re.sub(r"^\s*#.*(\\\n.*)*", "", code, flags=re.MULTILINE)
@@ -46,10 +47,10 @@ def declared():
     return names
 
 
-def main():
-    update = "--update" in sys.argv
-    library, list_path, *folders = [a for a in sys.argv[1:] if a != "--update"]
-    symbols = [s for s in exported(library) if s != VERSION and s != f"{VERSION}@@{VERSION}"]
+def check_library(library, list_path, update):
+    name = os.path.basename(library).split(".")[0]
+    version = "TENREC_TESTKIT_0.1" if "testkit" in name else "TENREC_0.1"
+    symbols = [s for s in exported(library) if s not in (version, f"{version}@@{version}")]
     names = [s.split("@")[0] for s in symbols]
     if update:
         with open(list_path, "w", encoding="utf-8") as f:
@@ -62,18 +63,30 @@ def main():
                                      os.path.basename(library), lineterm="", n=0))
     if diff:
         diff.append("if that is meant: ninja -C BUILD update-symbols")
-    report.case("symbols_libtenrec_exports_the_list", diff)
-    report.case("symbols_libtenrec_are_all_versioned",
-                [s for s in symbols if not s.endswith(f"@@{VERSION}")])
-    public = declared()
-    report.case("symbols_exported_are_declared_in_public_headers",
+    case = name.replace("-", "_")
+    report.case(f"symbols_{case}_exports_the_list", diff)
+    report.case(f"symbols_{case}_are_all_versioned",
+                [s for s in symbols if not s.endswith(f"@@{version}")])
+    public = declared("testkit" in name)
+    report.case(f"symbols_{case}_are_declared_in_public_headers",
                 [f"{n} is exported and in no public header" for n in names if n not in public])
-    report.case("symbols_declared_are_exported",
+    report.case(f"symbols_{case}_has_what_is_declared",
                 [f"{n} is declared and not exported" for n in sorted(public - set(names))])
-    soname = re.search(r"\[(libtenrec\.so[^]]*)\]", subprocess.run(
-        ["readelf", "-d", library], capture_output=True, text=True, check=True).stdout)
-    report.case("symbols_soname_is_libtenrec_so_0",
-                [] if soname and soname[1] == "libtenrec.so.0" else [str(soname and soname[1])])
+    soname = re.search(r"\[(libtenrec[^]]*)\]", next(
+        line for line in subprocess.run(["readelf", "-d", library], capture_output=True, text=True,
+                                        check=True).stdout.splitlines() if "SONAME" in line))
+    report.case(f"symbols_{case}_has_its_soname",
+                [] if soname and soname[1] == f"{name}.so.0" else [str(soname and soname[1])])
+
+
+def main():
+    update = "--update" in sys.argv
+    library, list_path, testkit, testkit_list, *folders = [a for a in sys.argv[1:]
+                                                           if a != "--update"]
+    check_library(library, list_path, update)
+    check_library(testkit, testkit_list, update)
+    if update:
+        return
     plugins = [os.path.join(where, leaf) for folder in folders
                for where, _, leaves in os.walk(folder)
                for leaf in leaves if leaf.endswith(".so")]

@@ -1,0 +1,10 @@
+/* functions.h - what every worker of the kit serves. */
+#ifndef TENREC_TESTKIT_FUNCTIONS_H
+#define TENREC_TESTKIT_FUNCTIONS_H
+
+#include <tenrec/testkit.h>
+
+/* errors: those of tenrec_register_function */
+tenrec_status functions_register(struct tenrec_worker *w, tenrec_error *err);
+
+#endif

@@ -1,0 +1,130 @@
+#include "testkit/leaks.h"
+
+#include <dirent.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "testkit/counts.h"
+#include "testkit/scale.h"
+
+enum {
+    GONE_MS = 1000,    /* a thread that was joined is listed a moment longer */
+    KEPT_EVENTFDS = 64 /* that Tenrec keeps for threads that will wait */
+};
+
+static unsigned count_threads(void)
+{
+    DIR *dir = opendir("/proc/self/task");
+    struct dirent *entry;
+    unsigned n = 0;
+
+    while (dir && (entry = readdir(dir)))
+        n += entry->d_name[0] != '.';
+    if (dir)
+        closedir(dir);
+    return n;
+}
+
+static void list_fds(unsigned char fd[LEAKS_FDS / 8])
+{
+    DIR *dir = opendir("/proc/self/fd");
+    struct dirent *entry;
+
+    memset(fd, 0, LEAKS_FDS / 8);
+    while (dir && (entry = readdir(dir))) {
+        long n = entry->d_name[0] == '.' ? -1 : strtol(entry->d_name, NULL, 10);
+        if (n >= 0 && n < LEAKS_FDS && n != dirfd(dir))
+            fd[n / 8] |= (unsigned char)(1 << n % 8);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+static void what_is(int fd, char *ret, size_t room)
+{
+    char path[64];
+    ssize_t n;
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    n = readlink(path, ret, room - 1);
+    ret[n > 0 ? n : 0] = '\0';
+}
+
+/* Fds that are open and were not; the first of them to *ret_first. */
+static unsigned more_fds(const struct leaks *before, int *ret_first)
+{
+    unsigned char now[LEAKS_FDS / 8];
+    unsigned n = 0, kept = 0;
+    char what[128];
+
+    list_fds(now);
+    for (int i = LEAKS_FDS - 1; i >= 0; i--) {
+        if (!(now[i / 8] & ~before->fd[i / 8] & 1 << i % 8))
+            continue;
+        what_is(i, what, sizeof what);
+        if (strcmp(what, "anon_inode:[eventfd]") == 0 && kept++ < KEPT_EVENTFDS)
+            continue;
+        *ret_first = i;
+        n++;
+    }
+    return n;
+}
+
+/* Makes what the first event loop of a process makes once and for all. */
+static void warm_up(void)
+{
+    static atomic_bool warm;
+    struct tenrec_store_server *server = NULL;
+
+    if (atomic_exchange(&warm, true))
+        return;
+    if (tenrec_store_serve("127.0.0.1", 0, &server, NULL, NULL) == TENREC_OK)
+        tenrec_store_server_drop(server);
+}
+
+void leaks_begin(struct leaks *l)
+{
+    warm_up();
+    l->threads = count_threads();
+    list_fds(l->fd);
+}
+
+tenrec_status leaks_check(const struct leaks *l, tenrec_error *err)
+{
+    int64_t deadline = scale_deadline(GONE_MS);
+    unsigned fds, threads;
+    char what[128];
+    int first = -1;
+
+    do {
+        threads = count_threads();
+        fds = more_fds(l, &first);
+    } while ((fds > 0 || threads > l->threads) && scale_moment(deadline));
+    if (fds == 0 && threads <= l->threads)
+        return TENREC_OK;
+    if (fds == 0)
+        return tenrec_fail(err, TENREC_EBUSY, "%u threads are left", threads - l->threads);
+    what_is(first, what, sizeof what);
+    return tenrec_fail(err, TENREC_EBUSY,
+                       "%u file descriptors and %u threads are left; the first is %d (%s)", fds,
+                       threads > l->threads ? threads - l->threads : 0, first, what);
+}
+
+tenrec_status leaks_check_worker(struct tenrec_worker *w, tenrec_error *err)
+{
+    static const char *const keys[] = { "worker.client_active_calls",
+                                        "worker.server_active_calls" };
+    int64_t n[2];
+
+    counts_get(w, keys, 2, n);
+    if (n[0] > 0)
+        return tenrec_fail(err, TENREC_EBUSY, "%lld calls that it made are not done",
+                           (long long)n[0]);
+    if (n[1] > 0)
+        return tenrec_fail(err, TENREC_EBUSY, "%lld calls that it got are not answered",
+                           (long long)n[1]);
+    return TENREC_OK;
+}

@@ -1,0 +1,52 @@
+/* record.h - what a group and its workers know of each other, in memory that
+ * they share also as processes. */
+#ifndef TENREC_TESTKIT_RECORD_H
+#define TENREC_TESTKIT_RECORD_H
+
+#include <stdatomic.h>
+#include <tenrec/testkit.h>
+
+/* Where a worker is. */
+enum record_phase {
+    RECORD_SETUP,
+    RECORD_INIT,
+    RECORD_BODY,
+    RECORD_WAIT, /* for the bodies of the others, or for the close */
+    RECORD_SHUTDOWN,
+    RECORD_LEAKS,
+    RECORD_ENDED,
+};
+
+struct record {
+    atomic_int phase;     /* enum record_phase */
+    atomic_bool may_die;  /* it, or the test, ends it on purpose */
+    atomic_bool asserted; /* an assertion failed */
+    /* Written before the phase is RECORD_ENDED. */
+    tenrec_status status;
+    tenrec_error err;
+};
+
+struct board {
+    size_t bytes;
+    int32_t n;
+    atomic_int failed;     /* 1 + rank of the worker that failed first; 0: none */
+    atomic_bool shortened; /* one was ended on purpose: nobody waits for it */
+    atomic_bool closing;   /* workers without a body may go */
+    atomic_bool at_once;   /* and they go by an immediate shutdown */
+    struct record worker[];
+};
+
+/* errors: EOS */
+tenrec_status board_new(int32_t n, struct board **ret, tenrec_error *err);
+void board_drop(struct board *b);
+
+/* Ends a worker's record; the first failure of all is kept. */
+void board_end(struct board *b, int32_t rank, tenrec_status status, const tenrec_error *err);
+
+/* True when every worker has come to `phase` or died on purpose. */
+bool board_all(const struct board *b, enum record_phase phase);
+
+/* "in tenrec_init_rpc", "in its body", ... */
+const char *record_place(const struct record *r);
+
+#endif

@@ -1,0 +1,485 @@
+/* testkit_test.c - workers as threads and as processes, and how their failures
+ * are told. */
+#include "../testing.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <tenrec/tenrec.h>
+#include <tenrec/testkit.h>
+#include <unistd.h>
+
+/* What most cases start from; `two` has a second worker to fail. */
+static struct tenrec_test_options options(uint32_t mode, tenrec_test_body_fn *body)
+{
+    return (struct tenrec_test_options){
+        .size = sizeof(struct tenrec_test_options), .mode = mode, .world_size = 2, .body = body
+    };
+}
+
+static const uint32_t modes[] = { TENREC_TEST_PROCESSES, TENREC_TEST_THREADS };
+enum { MODES = 2 };
+
+static tenrec_status give_rank(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    struct tenrec_worker_info me;
+    struct tenrec_value v;
+    tenrec_status st = tenrec_get_worker_info(tenrec_call_worker(c), NULL, &me, err);
+
+    (void)arg;
+    v = tenrec_int(me.id);
+    return st == TENREC_OK ? tenrec_call_return(c, &v, err) : st;
+}
+
+static tenrec_status setup(struct tenrec_worker *w, int32_t rank, void *arg, tenrec_error *err)
+{
+    (void)rank, (void)arg;
+    return tenrec_register_function(w, "rank", give_rank, NULL, TENREC_POOL, err);
+}
+
+static void ask_rank(struct tenrec_worker *w, int32_t rank)
+{
+    char name[TENREC_NAME_MAX + 1];
+    struct tenrec_value *got = NULL;
+    tenrec_error err;
+
+    assert_status(
+        tenrec_rpc_sync(w, tenrec_test_worker_name(rank, name), "rank", NULL, 0, NULL, &got, &err),
+        &err);
+    assert_int_equal(got->u.integer, rank);
+    tenrec_value_drop(got);
+}
+
+/* ---- bodies ------------------------------------------------------------------ */
+
+static tenrec_status ask_all(const struct tenrec_test *t, tenrec_error *err)
+{
+    char name[TENREC_NAME_MAX + 1];
+
+    (void)err;
+    assert_string_equal(t->name, tenrec_test_worker_name(t->rank, name));
+    for (int32_t i = 0; i < t->world_size; i++)
+        ask_rank(t->worker, i);
+    return TENREC_OK;
+}
+
+static void kit_runs_the_body_in_each_worker(void **state)
+{
+    tenrec_error err;
+
+    (void)state;
+    for (size_t i = 0; i < MODES; i++) {
+        struct tenrec_test_options o = options(modes[i], ask_all);
+        o.world_size = 0; /* four */
+        o.setup = setup;
+        tenrec_test_assert_ok(tenrec_test_dist_init(&o, &err), &err);
+    }
+}
+
+static tenrec_status fail_in_one(const struct tenrec_test *t, tenrec_error *err)
+{
+    return t->rank == 1 ? tenrec_fail(err, TENREC_ENOTFOUND, "no such luck") : TENREC_OK;
+}
+
+static void kit_returns_the_error_of_a_body_with_its_worker(void **state)
+{
+    tenrec_error err;
+
+    (void)state;
+    for (size_t i = 0; i < MODES; i++) {
+        struct tenrec_test_options o = options(modes[i], fail_in_one);
+        assert_int_equal(tenrec_test_dist_init(&o, &err), TENREC_ENOTFOUND);
+        assert_string_equal(err.text, "worker1: no such luck");
+        assert_int_equal(err.worker, 1);
+        assert_string_equal(err.worker_name, "worker1");
+    }
+}
+
+static tenrec_status assert_in_one(const struct tenrec_test *t, tenrec_error *err)
+{
+    (void)err;
+    if (t->rank == 1)
+        assert_string_equal("told", "this");
+    return TENREC_OK;
+}
+
+static void kit_fails_with_its_text_when_an_assertion_of_a_body_fails(void **state)
+{
+    struct tenrec_test_options o = options(TENREC_TEST_PROCESSES, assert_in_one);
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(tenrec_test_dist_init(&o, &err), TENREC_EREMOTE);
+    assert_text_has(err.text, "worker1: an assertion failed in its body");
+    assert_text_has(err.text, "\"told\" != \"this\"");
+    assert_text_has(err.text, "testkit_test.c:");
+}
+
+static void kit_fails_when_an_assertion_of_a_thread_fails(void **state)
+{
+    struct tenrec_test_options o = options(TENREC_TEST_THREADS, assert_in_one);
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(tenrec_test_dist_init(&o, &err), TENREC_EREMOTE);
+    assert_text_has(err.text, "worker1: an assertion failed in its body");
+}
+
+static tenrec_status crash(const struct tenrec_test *t, tenrec_error *err)
+{
+    (void)err;
+    if (t->rank == 1) {
+        printf("last words\n");
+        fflush(stdout);
+        raise(SIGSEGV);
+    }
+    return TENREC_OK;
+}
+
+static void kit_says_which_signal_killed_a_worker_and_what_it_printed(void **state)
+{
+    struct tenrec_test_options o = options(TENREC_TEST_PROCESSES, crash);
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(tenrec_test_dist_init(&o, &err), TENREC_EPEER_LOST);
+    assert_string_equal(err.text, "worker1: was killed by signal 11 (Segmentation fault) in its "
+                                  "body; it printed: last words");
+}
+
+static tenrec_status leave_early(const struct tenrec_test *t, tenrec_error *err)
+{
+    (void)err;
+    if (t->rank == 0)
+        _exit(t->arg ? 3 : 0);
+    return TENREC_OK;
+}
+
+static void kit_says_how_a_worker_exited(void **state)
+{
+    struct tenrec_test_options o = options(TENREC_TEST_PROCESSES, leave_early);
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(tenrec_test_dist_init(&o, &err), TENREC_EPEER_LOST);
+    assert_string_equal(err.text, "worker0: exited with status 0 in its body");
+    o.arg = &o;
+    assert_int_equal(tenrec_test_dist_init(&o, &err), TENREC_EPEER_LOST);
+    assert_string_equal(err.text, "worker0: exited with status 3 in its body");
+}
+
+static tenrec_status hang(const struct tenrec_test *t, tenrec_error *err)
+{
+    (void)err;
+    while (t->rank == 1)
+        pause();
+    return TENREC_OK;
+}
+
+static void kit_kills_a_process_that_hangs(void **state)
+{
+    struct tenrec_test_options o = options(TENREC_TEST_PROCESSES, hang);
+    tenrec_error err;
+
+    (void)state;
+    o.timeout_ms = 500;
+    assert_int_equal(tenrec_test_dist_init(&o, &err), TENREC_ETIMEDOUT);
+    assert_string_equal(err.text, "worker1: hangs in its body");
+}
+
+static atomic_bool given_up;
+
+static tenrec_status never(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    (void)c, (void)arg, (void)err;
+    while (!atomic_load(&given_up))
+        poll(NULL, 0, 1);
+    return TENREC_OK;
+}
+
+static tenrec_status setup_never(struct tenrec_worker *w, int32_t rank, void *arg,
+                                 tenrec_error *err)
+{
+    (void)rank, (void)arg;
+    return tenrec_register_function(w, "never", never, NULL, TENREC_POOL, err);
+}
+
+static tenrec_status wait_for_ever(const struct tenrec_test *t, tenrec_error *err)
+{
+    struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = TENREC_TIMEOUT_NONE };
+    tenrec_status st;
+
+    if (t->rank == 0)
+        return TENREC_OK;
+    st = tenrec_rpc_sync(t->worker, "worker0", "never", NULL, 0, &o, NULL, err);
+    atomic_store(&given_up, true);
+    return st;
+}
+
+static void kit_shuts_a_thread_down_that_hangs(void **state)
+{
+    struct tenrec_test_options o = options(TENREC_TEST_THREADS, wait_for_ever);
+    tenrec_error err;
+
+    (void)state;
+    o.setup = setup_never;
+    o.timeout_ms = 500;
+    assert_int_equal(tenrec_test_dist_init(&o, &err), TENREC_ETIMEDOUT);
+    assert_string_equal(err.text, "worker1: hangs in its body");
+}
+
+static tenrec_status leak_fd(const struct tenrec_test *t, tenrec_error *err)
+{
+    (void)err;
+    if (t->rank == 1)
+        open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return TENREC_OK;
+}
+
+static void kit_names_a_file_descriptor_that_a_worker_leaves(void **state)
+{
+    struct tenrec_test_options o = options(TENREC_TEST_PROCESSES, leak_fd);
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(tenrec_test_dist_init(&o, &err), TENREC_EBUSY);
+    assert_text_has(err.text, "worker1: 1 file descriptors and 0 threads are left");
+    assert_text_has(err.text, "(/dev/null)");
+    o.flags = TENREC_TEST_IGNORE_LEAKS;
+    tenrec_test_assert_ok(tenrec_test_dist_init(&o, &err), &err);
+}
+
+static tenrec_status die(const struct tenrec_test *t, tenrec_error *err)
+{
+    tenrec_error why;
+
+    if (t->rank == 1) {
+        tenrec_test_die(t);
+        return TENREC_OK;
+    }
+    if (tenrec_test_wait_until_node_failure(t->worker, 1, TENREC_OK, 10000, &why, err) != TENREC_OK)
+        return err->code;
+    assert_true(why.code == TENREC_EPEER_LOST || why.code == TENREC_ECONNECT);
+    return TENREC_OK;
+}
+
+static void kit_lets_a_worker_die_on_purpose(void **state)
+{
+    tenrec_error err;
+
+    (void)state;
+    for (size_t i = 0; i < MODES; i++) {
+        struct tenrec_test_options o = options(modes[i], die);
+        tenrec_test_assert_ok(tenrec_test_dist_init(&o, &err), &err);
+    }
+}
+
+static void kit_says_so_when_no_worker_fails_within_the_limit(void **state)
+{
+    struct tenrec_test_options o = options(TENREC_TEST_THREADS, NULL);
+    struct tenrec_test_group *g = NULL;
+    tenrec_error err;
+
+    (void)state;
+    tenrec_test_assert_ok(tenrec_test_group_open(&o, &g, &err), &err);
+    assert_int_equal(tenrec_test_wait_until_node_failure(tenrec_test_group_worker(g, 0), 1,
+                                                         TENREC_OK, 10, NULL, &err),
+                     TENREC_ETIMEDOUT);
+    assert_text_has(err.text, "'worker1' has not failed within 10 ms; the last call: it answered");
+    tenrec_test_assert_ok(tenrec_test_group_close(g, TENREC_GRACEFUL, &err), &err);
+}
+
+/* ---- groups -------------------------------------------------------------------- */
+
+static void kit_opens_a_group_that_the_test_drives(void **state)
+{
+    tenrec_error err;
+
+    (void)state;
+    for (size_t i = 0; i < MODES; i++) {
+        struct tenrec_test_options o = options(modes[i], NULL);
+        struct tenrec_test_group *g = NULL;
+        o.world_size = 3;
+        o.setup = setup;
+        tenrec_test_assert_ok(tenrec_test_group_open(&o, &g, &err), &err);
+        for (int32_t rank = 0; rank < 3; rank++)
+            ask_rank(tenrec_test_group_worker(g, 0), rank);
+        assert_int_equal(tenrec_test_group_worker(g, 1) != NULL, modes[i] == TENREC_TEST_THREADS);
+        assert_null(tenrec_test_group_worker(g, 3));
+        tenrec_test_assert_ok(tenrec_test_group_close(g, TENREC_GRACEFUL, &err), &err);
+    }
+}
+
+static void kit_kills_a_worker_of_a_group(void **state)
+{
+    tenrec_error err;
+
+    (void)state;
+    for (size_t i = 0; i < MODES; i++) {
+        struct tenrec_test_options o = options(modes[i], NULL);
+        struct tenrec_test_group *g = NULL;
+        struct tenrec_worker *w;
+        tenrec_test_assert_ok(tenrec_test_group_open(&o, &g, &err), &err);
+        w = tenrec_test_group_worker(g, 0);
+        tenrec_test_assert_ok(tenrec_test_group_kill(g, 1, SIGKILL, &err), &err);
+        assert_int_equal(tenrec_test_group_kill(g, 1, SIGKILL, &err), TENREC_ESHUTDOWN);
+        assert_int_equal(tenrec_test_group_kill(g, 0, SIGKILL, &err), TENREC_EINVAL);
+        tenrec_test_assert_ok(
+            tenrec_test_wait_until_node_failure(w, 1, TENREC_OK, 10000, NULL, &err), &err);
+        tenrec_test_assert_ok(tenrec_test_group_close(g, TENREC_GRACEFUL, &err), &err);
+    }
+}
+
+static void kit_keeps_groups_apart(void **state)
+{
+    struct tenrec_test_options o = options(TENREC_TEST_THREADS, NULL);
+    struct tenrec_test_group *g[2] = { NULL, NULL };
+    tenrec_error err;
+
+    (void)state;
+    o.flags = TENREC_TEST_IGNORE_LEAKS; /* each sees the threads of the other */
+    for (size_t i = 0; i < 2; i++)
+        tenrec_test_assert_ok(tenrec_test_group_open(&o, &g[i], &err), &err);
+    for (size_t i = 0; i < 2; i++)
+        tenrec_test_assert_ok(tenrec_test_group_close(g[i], TENREC_GRACEFUL, &err), &err);
+    tenrec_test_assert_ok(tenrec_test_group_close(NULL, TENREC_GRACEFUL, &err), &err);
+}
+
+/* ---- settings ------------------------------------------------------------------- */
+
+static void kit_takes_backend_options_and_faults_in_code(void **state)
+{
+    static const char *const fail[] = { "CALL", NULL }, *const delay[] = { NULL };
+    static const char *const settings[] = { "worker.name=trainer{rank}", "worker.rpc_timeout=7s",
+                                            NULL };
+    struct tenrec_test_options o = options(TENREC_TEST_THREADS, NULL);
+    struct tenrec_test_group *g = NULL;
+    struct tenrec_worker *w;
+    tenrec_error err;
+
+    (void)state;
+    o.backend = "faulty";
+    o.num_fail_sends = 1;
+    o.settings = settings;
+    tenrec_test_single_threaded(&o);
+    tenrec_test_setup_fault_injection(&o, fail, NULL);
+    tenrec_test_setup_fault_injection(&o, NULL, delay);
+    tenrec_test_assert_ok(tenrec_test_group_open(&o, &g, &err), &err);
+    w = tenrec_test_group_worker(g, 0);
+    assert_int_equal(tenrec_get_rpc_timeout(w), 7000);
+    assert_int_equal(tenrec_rpc_sync(w, "trainer1", TENREC_TEST_NOOP, NULL, 0, NULL, NULL, &err),
+                     TENREC_EINJECTED);
+    assert_status(tenrec_rpc_sync(w, "trainer1", TENREC_TEST_NOOP, NULL, 0, NULL, NULL, &err),
+                  &err);
+    tenrec_test_assert_ok(tenrec_test_group_close(g, TENREC_GRACEFUL, &err), &err);
+}
+
+static tenrec_status meet(const struct tenrec_test *t, tenrec_error *err)
+{
+    struct tenrec_process_group *pg = NULL;
+
+    assert_null(t->worker);
+    assert_status(tenrec_test_initialize_pg(t->init_method, t->rank, t->world_size, &pg, err), err);
+    assert_status(tenrec_process_group_barrier(pg, tenrec_test_ms(10000), err), err);
+    tenrec_process_group_drop(pg);
+    return TENREC_OK;
+}
+
+static void kit_meets_without_rpc(void **state)
+{
+    tenrec_error err;
+
+    (void)state;
+    for (size_t i = 0; i < MODES; i++) {
+        struct tenrec_test_options o = options(modes[i], meet);
+        o.flags = TENREC_TEST_NO_RPC;
+        tenrec_test_assert_ok(tenrec_test_dist_init(&o, &err), &err);
+    }
+}
+
+static void kit_meets_in_a_tcp_store(void **state)
+{
+    struct tenrec_test_options o = options(TENREC_TEST_PROCESSES, ask_all);
+    tenrec_error err;
+
+    (void)state;
+    o.flags = TENREC_TEST_TCP_STORE;
+    o.setup = setup;
+    tenrec_test_assert_ok(tenrec_test_dist_init(&o, &err), &err);
+}
+
+static tenrec_status setup_fails(struct tenrec_worker *w, int32_t rank, void *arg,
+                                 tenrec_error *err)
+{
+    (void)w, (void)arg;
+    return rank == 0 ? tenrec_fail(err, TENREC_EINVAL, "not today") : TENREC_OK;
+}
+
+static void kit_ends_the_others_when_one_does_not_start(void **state)
+{
+    tenrec_error err;
+
+    (void)state;
+    for (size_t i = 0; i < MODES; i++) {
+        static const char *const settings[] = { "worker.init_timeout=300ms", NULL };
+        struct tenrec_test_options o = options(modes[i], NULL);
+        struct tenrec_test_group *g = NULL;
+        o.setup = setup_fails;
+        o.settings = settings;
+        assert_int_equal(tenrec_test_group_open(&o, &g, &err), TENREC_EINVAL);
+        assert_string_equal(err.text, "worker0: not today");
+        assert_null(g);
+    }
+}
+
+static void kit_refuses_wrong_options(void **state)
+{
+    static const char *const list[] = { "worker.name", NULL };
+    const struct tenrec_test_options good = options(TENREC_TEST_THREADS, NULL);
+    struct tenrec_test_options bad[] = { good, good, good, good, good, good, good, good };
+    tenrec_error err;
+
+    (void)state;
+    bad[0].size = 0;
+    bad[1].mode = 7;
+    bad[2].world_size = -1;
+    bad[3].config = bad[3].config_text = "";
+    bad[4].flags = TENREC_TEST_TCP_STORE;
+    bad[5].settings = list;
+    bad[6].backend_options = list;
+    bad[7].timeout_ms = -1;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        if (tenrec_test_dist_init(&bad[i], &err) != TENREC_EINVAL)
+            fail_msg("%zu: %s", i, err.text);
+    assert_int_equal(tenrec_test_dist_init(NULL, &err), TENREC_EINVAL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kit_runs_the_body_in_each_worker),
+        cmocka_unit_test(kit_returns_the_error_of_a_body_with_its_worker),
+        cmocka_unit_test(kit_fails_with_its_text_when_an_assertion_of_a_body_fails),
+        cmocka_unit_test(kit_fails_when_an_assertion_of_a_thread_fails),
+        cmocka_unit_test(kit_says_which_signal_killed_a_worker_and_what_it_printed),
+        cmocka_unit_test(kit_says_how_a_worker_exited),
+        cmocka_unit_test(kit_kills_a_process_that_hangs),
+        cmocka_unit_test(kit_shuts_a_thread_down_that_hangs),
+        cmocka_unit_test(kit_names_a_file_descriptor_that_a_worker_leaves),
+        cmocka_unit_test(kit_lets_a_worker_die_on_purpose),
+        cmocka_unit_test(kit_says_so_when_no_worker_fails_within_the_limit),
+        cmocka_unit_test(kit_opens_a_group_that_the_test_drives),
+        cmocka_unit_test(kit_kills_a_worker_of_a_group),
+        cmocka_unit_test(kit_keeps_groups_apart),
+        cmocka_unit_test(kit_takes_backend_options_and_faults_in_code),
+        cmocka_unit_test(kit_meets_without_rpc),
+        cmocka_unit_test(kit_meets_in_a_tcp_store),
+        cmocka_unit_test(kit_ends_the_others_when_one_does_not_start),
+        cmocka_unit_test(kit_refuses_wrong_options),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
