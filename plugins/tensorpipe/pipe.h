@@ -17,8 +17,9 @@
 #include "conn.h"
 #include "plain.h"
 
-#define OUT_DONES 16
-#define OUT_SMALL 4096 /* cap of those that are kept for the next messages */
+#define OUT_DONES 64
+#define OUT_SMALL 4096   /* cap of those that are kept for the next messages */
+#define BUNDLE_CAP 16384 /* bytes that are written together at most */
 #define OUT_SPARES 8
 
 enum pipe_state {
@@ -53,8 +54,9 @@ struct out_list {
 struct bundle {
     size_t len;
     unsigned n_done;
+    unsigned n_messages;
     struct tenrec_done done[OUT_DONES];
-    unsigned char buf[OUT_SMALL];
+    unsigned char buf[BUNDLE_CAP];
 };
 
 /* Who is to be told, collected under the lock and told without it. */
@@ -99,6 +101,7 @@ struct role {
     atomic_bool taken;
     atomic_bool missed;    /* the loop found it taken: its event is used up */
     atomic_bool quiet;     /* data do not wake the loop; changes under lock */
+    atomic_bool spins;     /* the reader does, and writes what the socket did not take */
     atomic_uint n_waiters; /* changes under lock */
     atomic_uint polls;     /* calls of poll, about */
     atomic_uint streak;    /* of them since a send that nobody waited for */
@@ -206,6 +209,9 @@ void pipe_write_bundle(struct pipe *p, const struct bundle *b);
 void pipe_queue_bundle(struct pipe *p, const struct bundle *b);
 /* EPOLLOUT came for `c`. */
 void pipe_writable(struct pipe *p, struct conn *c);
+/* Is there something that a socket did not take, and: try it again. */
+bool pipe_is_full(const struct pipe *p);
+void pipe_push(struct pipe *p);
 /* Tells all that is queued why the pipe broke. */
 void pipe_fail_queue(struct pipe *p);
 

@@ -249,7 +249,11 @@ static void count_spinner(struct reader *r, bool spinning)
     if (r->spinning == spinning)
         return;
     r->spinning = spinning;
+    atomic_store(&r->p->role.spins, spinning);
     atomic_fetch_add(&r->p->agent->spinners, spinning ? 1u : -1u);
+    /* From here on the kernel has to tell when there is room. */
+    if (!spinning && pipe_is_full(r->p))
+        pipe_push(r->p);
 }
 
 /* Reads without sleeping for a while. True when something came. */
@@ -260,6 +264,12 @@ static bool spin(struct reader *r, uint64_t for_ns)
 
     count_spinner(r, true);
     for (unsigned round = 0;; round++) {
+        /* What the socket did not take would else wait for the loop thread,
+         * which may have to share a CPU with us. */
+        if (pipe_is_full(r->p)) {
+            pipe_push(r->p);
+            until = 0; /* the answer comes after the last byte at the earliest */
+        }
         if (pipe_read(r->p, false) != READ_NOTHING || w->done(w->arg))
             return true;
         if (round % CLOCK_EVERY == CLOCK_EVERY - 1) {

@@ -285,9 +285,13 @@ static bool take_writing(struct conn *c)
  * is room, unless it did so already. Under the lock. */
 static void note_full(struct pipe *p, struct conn *c)
 {
-    if (atomic_load(&c->writable))
-        return;
     atomic_store(&c->full, true);
+    if (atomic_load(&c->writable)) {
+        atomic_store(&c->full, false);
+        return;
+    }
+    if (atomic_load(&p->role.spins))
+        return; /* it tries again and again */
     if (atomic_load(&p->role.quiet) && c->role != CONN_REPLY && pipe_state(p) == PIPE_ESTABLISHED)
         reactor_rewatch(&p->agent->reactor, &c->source, CONN_EVENTS_QUIET);
 }
@@ -453,6 +457,10 @@ void pipe_writable(struct pipe *p, struct conn *c)
 
     /* Mostly nothing is held up: then the lock is not worth its price. Who
      * writes has said so before the socket could be full. */
+    if (atomic_load(&p->role.spins)) {
+        atomic_store(&c->writable, true);
+        return;
+    }
     if (!atomic_load(&c->writing) && !atomic_load(&c->full))
         return;
     pthread_mutex_lock(&p->lock);
@@ -461,6 +469,23 @@ void pipe_writable(struct pipe *p, struct conn *c)
     pthread_mutex_unlock(&p->lock);
     if (waits)
         pipe_flush(p);
+}
+
+bool pipe_is_full(const struct pipe *p)
+{
+    for (int i = 0; i < CONN_ROLES; i++)
+        if (p->conn[i] && atomic_load_explicit(&p->conn[i]->full, memory_order_relaxed))
+            return true;
+    return false;
+}
+
+void pipe_push(struct pipe *p)
+{
+    pthread_mutex_lock(&p->lock);
+    for (int i = 0; i < CONN_ROLES; i++)
+        if (p->conn[i])
+            atomic_store(&p->conn[i]->full, false);
+    pipe_flush_unlock(p);
 }
 
 void pipe_fail_queue(struct pipe *p)

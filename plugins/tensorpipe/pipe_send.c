@@ -8,14 +8,18 @@
 
 #include <errno.h>
 
-#define COPY_MAX 3500 /* payloads up to this are copied between their frames */
-#define BUNDLE_MAX                                                                                 \
-    3000 /* bytes that a batch gathers before it writes: the peer                                  \
-            works on the first while we make the next */
+#define COPY_MAX 3500  /* payloads up to this are copied between their frames */
+#define QUEUE_MAX 3000 /* bytes that a pipe which is not read gathers before it writes */
+#define EARLY_MIN 3000 /* bytes from which on a batch may write before its end */
 
 /* ---- batches ---- */
 
-static _Thread_local struct batch *batch_now;
+static _Thread_local struct batch *batch_now __attribute__((tls_model("initial-exec")));
+
+static void bundle_clear(struct bundle *b)
+{
+    b->len = b->n_done = b->n_messages = 0;
+}
 
 void batch_begin(struct batch *b, struct pipe *reading)
 {
@@ -23,7 +27,7 @@ void batch_begin(struct batch *b, struct pipe *reading)
     b->reading = reading;
     b->n = 0;
     b->unanswered = 0;
-    b->bundle.len = b->bundle.n_done = 0;
+    bundle_clear(&b->bundle);
     batch_now = b;
 }
 
@@ -38,8 +42,9 @@ static void write_own(struct batch *b)
     }
     if (!b->bundle.len)
         return;
+    agent_count(&p->messages_sent, b->bundle.n_messages);
     pipe_write_bundle(p, &b->bundle);
-    b->bundle.len = b->bundle.n_done = 0;
+    bundle_clear(&b->bundle);
     atomic_fetch_sub(&p->untold, 1);
 }
 
@@ -137,6 +142,7 @@ static void bundle_add(struct bundle *b, const struct tenrec_msg *msg, size_t ne
 {
     plain_write(b->buf + b->len, msg->type, msg->id, msg->payload, msg->payload_len);
     b->len += need;
+    b->n_messages++;
     if (done.fn)
         b->done[b->n_done++] = done;
 }
@@ -230,6 +236,17 @@ static void refuse(struct tenrec_msg *msg, struct tenrec_done done, const tenrec
     msg->release(msg);
 }
 
+/* Half of the requests under way are in it: the peer works on these while we
+ * make the other half. */
+static bool is_half(const struct batch *b)
+{
+    const struct pipe *p = b->reading;
+
+    return p->outgoing && b->bundle.len >= EARLY_MIN &&
+           2 * (int64_t)b->bundle.n_messages >=
+               atomic_load_explicit(&p->unanswered, memory_order_relaxed) + b->unanswered;
+}
+
 /* The batch that gathers for `p`, with room for another message. */
 static struct batch *batch_of(struct pipe *p, size_t need)
 {
@@ -237,7 +254,8 @@ static struct batch *batch_of(struct pipe *p, size_t need)
 
     if (!b || b->reading != p)
         return NULL;
-    if (b->bundle.len && (b->bundle.len + need > BUNDLE_MAX || b->bundle.n_done == OUT_DONES))
+    if (b->bundle.len &&
+        (b->bundle.len + need > BUNDLE_CAP || b->bundle.n_done == OUT_DONES || is_half(b)))
         write_own(b);
     if (!b->bundle.len)
         atomic_fetch_add(&p->untold, 1); /* for the bundle as a whole */
@@ -250,9 +268,10 @@ static void send_one(struct pipe *p, const struct tenrec_msg *msg, size_t need,
 {
     struct bundle one;
 
-    one.len = one.n_done = 0;
+    agent_count(&p->messages_sent, 1);
+    bundle_clear(&one);
     bundle_add(&one, msg, need, done);
-    if (batch_running() && atomic_load_explicit(&p->queued, memory_order_relaxed) < BUNDLE_MAX &&
+    if (batch_running() && atomic_load_explicit(&p->queued, memory_order_relaxed) < QUEUE_MAX &&
         batch_add(p))
         pipe_queue_bundle(p, &one);
     else
@@ -278,7 +297,6 @@ static bool send_plain(struct pipe *p, struct tenrec_msg *msg, struct tenrec_don
         refuse(msg, done, &err);
         return true;
     }
-    agent_count(&p->messages_sent, 1);
     b = batch_of(p, need);
     if (b) {
         b->unanswered += asks;
@@ -312,7 +330,7 @@ void pipe_send(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done)
         st = pipe_state(p) == PIPE_ESTABLISHED ? enqueue_message(p, msg, done, charge, &err)
                                                : enqueue_pending(p, msg, done, charge, &err);
     if (st || pipe_state(p) != PIPE_ESTABLISHED ||
-        (atomic_load_explicit(&p->queued, memory_order_relaxed) < BUNDLE_MAX && batch_add(p)))
+        (atomic_load_explicit(&p->queued, memory_order_relaxed) < QUEUE_MAX && batch_add(p)))
         pthread_mutex_unlock(&p->lock);
     else
         pipe_flush_unlock(p);
