@@ -33,10 +33,10 @@ static void put_calls(struct tenrec_worker *w, const struct outlet *to)
 {
     struct worker_counts *c = &w->counts;
     /* In this order: finished never exceeds calls. */
-    uint64_t finished = atomic_load(&c->finished), made = atomic_load(&c->calls);
+    uint64_t finished = atomic_load(&c->finished), served = atomic_load(&c->served), made = atomic_load(&w->pending.added);
 
     put(to, "agent.client_active_calls", made - finished);
-    put(to, "agent.server_active_calls", atomic_load(&c->serving));
+    put(to, "agent.server_active_calls", atomic_load(&c->taken) - served);
     put(to, "agent.server_active_async_calls", served_count_later(&w->served));
     put(to, "calls.made", made);
     put(to, "calls.one_way", atomic_load(&c->one_way));

@@ -14,6 +14,9 @@
 
 #include <stdlib.h>
 
+/* Of the future of a call: the caller's, pending's and that of `sent`. */
+#define CALL_SHARES 3
+
 tenrec_status call_deadline(struct tenrec_worker *w, int64_t *timeout_ms, uint64_t *ret_ns,
                             tenrec_error *err)
 {
@@ -150,17 +153,17 @@ tenrec_status call_send(struct tenrec_worker *w, const struct call_spec *spec,
 
     if (!f)
         goto err_msg;
-    tenrec_future_share(f); /* pending's */
+    /* Nobody else knows it yet: the shares of pending and of sent cost nothing. */
+    atomic_init(&f->refs, CALL_SHARES);
     if (spec->into)
         tenrec_tensor_share(spec->into);
-    /* Before anybody can finish it: finished never exceeds calls. */
-    atomic_fetch_add(&w->counts.calls, 1);
     st = pending_add(&w->pending, &e, &f->call.id);
     if (st != TENREC_OK)
         goto err_future;
     /* A shutdown that swept before this entry was in does not see it. */
     if (atomic_load(&w->state) != WORKER_RUNNING && pending_take(&w->pending, f->call.id, &e)) {
         st = TENREC_ESHUTDOWN;
+        count_finished(w);
         goto err_future;
     }
     if (spec->deadline_ns != CLOCK_NEVER)
@@ -169,16 +172,14 @@ tenrec_status call_send(struct tenrec_worker *w, const struct call_spec *spec,
     msg->deadline_ns = spec->deadline_ns == CLOCK_NEVER ? 0 : spec->deadline_ns;
     if (spec->may_wait)
         msg->flags |= TENREC_MSG_MAY_WAIT;
-    tenrec_future_share(f); /* sent's */
     chain_send(w->chain, spec->to, msg, (struct tenrec_done){ sent, f });
     *ret = f;
     return TENREC_OK;
 
 err_future:
-    count_finished(w);
     tenrec_tensor_drop(spec->into);
-    tenrec_future_drop(f);
-    tenrec_future_drop(f);
+    for (int i = 0; i < CALL_SHARES; i++)
+        tenrec_future_drop(f);
 err_msg:
     msg->release(msg);
     return tenrec_fail(err, st, "cannot call '%s': %s", spec->function, tenrec_status_text(st));

@@ -85,17 +85,22 @@ void dispatch_answer_value(struct tenrec_worker *w, tenrec_peer to, int64_t id,
         dispatch_answer_error(w, to, id, route, true, &why);
 }
 
+/* An inline function is over before the delivery of its request is. */
+static bool is_on_stack(const struct tenrec_call *c)
+{
+    return c->function->flags == TENREC_INLINE;
+}
+
 static void call_free(struct tenrec_call *c)
 {
-    const bool on_stack = c->function->flags == TENREC_INLINE;
-
     codec_call_finish(&c->in);
     if (c->reply)
         c->reply->release(c->reply);
     c->request->release(c->request);
+    if (is_on_stack(c))
+        return;
     served_remove(&c->worker->served, c); /* from now on the worker may go */
-    if (!on_stack)
-        free(c);
+    free(c);
 }
 
 /* Sends the answer of a function that has returned or finished; ends the call. */
@@ -105,9 +110,12 @@ static void call_end(struct tenrec_call *c, const tenrec_error *why)
     struct tenrec_route route = c->request->route;
     struct tenrec_msg *reply = c->reply;
     tenrec_error told;
+    bool entered;
 
     c->reply = NULL;
-    if (c->one_way || worker_enter(w, NULL) != TENREC_OK) {
+    /* A delivery keeps the chain alive; who answers later must ask for that. */
+    entered = !is_on_stack(c) && !c->one_way && worker_enter(w, NULL) == TENREC_OK;
+    if (c->one_way || !(entered || is_on_stack(c))) {
         if (why && c->one_way)
             log_line(TENREC_LOG_WARN, w->self.name, "one-way call of '%s' failed: %s",
                      c->function->name, why->text);
@@ -125,10 +133,10 @@ static void call_end(struct tenrec_call *c, const tenrec_error *why)
         } else {
             dispatch_answer_value(w, c->from, c->request->id, &route, TENREC_MSG_RET, NULL);
         }
-        worker_leave(w);
     }
+    if (entered)
+        worker_leave(w);
     atomic_fetch_add_explicit(&w->counts.served, 1, memory_order_relaxed);
-    atomic_fetch_sub_explicit(&w->counts.serving, 1, memory_order_relaxed);
     call_free(c);
 }
 
@@ -137,9 +145,15 @@ static void call_end(struct tenrec_call *c, const tenrec_error *why)
 static void call_run(struct tenrec_call *c)
 {
     const struct function *f = c->function;
-    tenrec_error err = { .code = TENREC_OK, .worker = -1 };
-    tenrec_status st = f->fn(c, f->arg, &err);
+    tenrec_error err;
+    tenrec_status st;
 
+    /* Not its texts: they are long, and mostly nobody fails. */
+    err.code = TENREC_OK;
+    err.worker = -1;
+    err.os_errno = 0;
+    err.worker_name[0] = err.text[0] = '\0';
+    st = f->fn(c, f->arg, &err);
     if (st != TENREC_OK) {
         if (err.code == TENREC_OK)
             tenrec_fail(&err, st, "%s", tenrec_status_text(st));
@@ -212,7 +226,7 @@ static void serve_later(struct tenrec_worker *w, const struct function *f, tenre
     call_fill(c, w, f, from, msg);
     if (served_add(&w->served, c, &why) != TENREC_OK)
         goto err_finish;
-    atomic_fetch_add_explicit(&w->counts.serving, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&w->counts.taken, 1, memory_order_relaxed);
     c->task.fn = run_task;
     if (f->flags & TENREC_INLINE) {
         run_inline(c);
@@ -247,7 +261,7 @@ static void serve(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *
         refuse(w, from, msg, true, &why);
     } else if (f->flags == TENREC_INLINE) {
         call_fill(&c, w, f, from, msg);
-        atomic_fetch_add_explicit(&w->counts.serving, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&w->counts.taken, 1, memory_order_relaxed);
         run_inline(&c);
     } else {
         codec_call_finish(&c.in);

@@ -12,6 +12,7 @@ enum { NAME_MAX_BYTES = 255 };
 void functions_init(struct functions *f)
 {
     f->by_name = NULL;
+    atomic_init(&f->last, NULL);
     pthread_rwlock_init(&f->lock, NULL);
 }
 
@@ -30,11 +31,16 @@ void functions_finish(struct functions *f)
 
 const struct function *functions_find(struct functions *f, const char *name, size_t len)
 {
+    const struct function *last = atomic_load_explicit(&f->last, memory_order_acquire);
     struct function *one;
 
+    if (last && last->len == len && memcmp(last->name, name, len) == 0)
+        return last;
     pthread_rwlock_rdlock(&f->lock);
     HASH_FIND(hh, f->by_name, name, len, one);
     pthread_rwlock_unlock(&f->lock);
+    if (one)
+        atomic_store_explicit(&f->last, one, memory_order_release);
     return one;
 }
 
@@ -65,6 +71,7 @@ tenrec_status functions_add(struct functions *f, const char *name, tenrec_functi
         free(one);
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for function '%s'", name);
     }
+    one->len = len;
     one->fn = fn;
     one->arg = arg;
     one->flags = flags;

@@ -5,10 +5,12 @@
 #include "base/hash.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <tenrec/rpc.h>
 
 struct function {
     char *name; /* owns */
+    size_t len;
     tenrec_function_fn *fn;
     void *arg;
     uint32_t flags;
@@ -18,6 +20,7 @@ struct function {
 struct functions {
     pthread_rwlock_t lock; /* guards the table; entries never go while it lives */
     struct function *by_name;
+    const struct function *_Atomic last; /* found; mostly the next one wants it too */
 };
 
 void functions_init(struct functions *f);

@@ -8,13 +8,6 @@
 
 #include <stdlib.h>
 
-struct future_callback {
-    struct future_callback *next;
-    struct tenrec_future *future; /* shared while queued to an event loop */
-    tenrec_future_fn *fn;
-    void *arg;
-};
-
 /* Stands in for an error that could not be stored. */
 static tenrec_error no_memory = { .code = TENREC_ENOMEM,
                                   .worker = -1,
@@ -51,6 +44,12 @@ struct tenrec_future *tenrec_future_share(struct tenrec_future *f)
 
 static void abandon(struct future_callback *c);
 
+static void callback_drop(struct tenrec_future *f, struct future_callback *c)
+{
+    if (c != &f->own)
+        free(c);
+}
+
 void tenrec_future_drop(struct tenrec_future *f)
 {
     struct future_callback *c, *next;
@@ -60,7 +59,7 @@ void tenrec_future_drop(struct tenrec_future *f)
     for (c = f->callbacks; c; c = next) { /* never completed by its maker */
         next = c->next;
         abandon(c);
-        free(c);
+        callback_drop(f, c);
     }
     tenrec_value_drop(f->value);
     if (f->error != &no_memory)
@@ -80,13 +79,15 @@ static void run_one(struct tenrec_future *f, tenrec_future_fn *fn, void *arg)
 size_t future_callbacks_run(struct future_callback *first)
 {
     struct future_callback *c, *next;
+    struct tenrec_future *f;
     size_t n = 0;
 
     for (c = first; c; c = next, n++) {
         next = c->next;
-        c->fn(c->future, c->arg);
-        tenrec_future_drop(c->future);
-        free(c);
+        f = c->future;
+        c->fn(f, c->arg);
+        callback_drop(f, c);
+        tenrec_future_drop(f);
     }
     return n;
 }
@@ -107,7 +108,7 @@ static void run_callbacks(struct tenrec_future *f, struct future_callback *first
     for (c = first; c; c = next) {
         next = c->next;
         run_one(f, c->fn, c->arg);
-        free(c);
+        callback_drop(f, c);
     }
 }
 
@@ -230,26 +231,26 @@ tenrec_status future_result(const struct tenrec_future *f, tenrec_error *err)
 tenrec_status tenrec_future_add_callback(struct tenrec_future *f, tenrec_future_fn *fn, void *arg,
                                          tenrec_error *err)
 {
-    struct future_callback *c;
+    struct future_callback *c = NULL;
+    bool pending;
 
     if (!fn)
         return tenrec_fail(err, TENREC_EINVAL, "there is no callback to run");
-    c = memory_new(1, sizeof *c);
-    if (!c)
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a callback");
-    c->fn = fn;
-    c->arg = arg;
     pthread_mutex_lock(&f->lock);
-    if (atomic_load_explicit(&f->state, memory_order_relaxed) == FUTURE_PENDING) {
+    pending = atomic_load_explicit(&f->state, memory_order_relaxed) == FUTURE_PENDING;
+    if (pending)
+        c = f->own.fn ? memory_new(1, sizeof *c) : &f->own;
+    if (c) {
+        c->fn = fn;
+        c->arg = arg;
         *f->last_callback = c;
         f->last_callback = &c->next;
-        c = NULL;
     }
     pthread_mutex_unlock(&f->lock);
-    if (c) {
-        free(c);
+    if (!pending)
         run_one(f, fn, arg);
-    }
+    else if (!c)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a callback");
     return TENREC_OK;
 }
 

@@ -9,7 +9,6 @@
 #include <tenrec/types.h>
 
 struct tenrec_worker;
-struct future_callback;
 
 enum future_state { FUTURE_PENDING, FUTURE_VALUE, FUTURE_ERROR };
 
@@ -31,12 +30,20 @@ struct future_call {
     char function[48]; /* for error texts; cut */
 };
 
+struct future_callback {
+    struct future_callback *next;
+    struct tenrec_future *future; /* shared while queued to an event loop */
+    tenrec_future_fn *fn;
+    void *arg;
+};
+
 struct tenrec_future {
     atomic_uint refs;
     _Atomic uint32_t state; /* enum future_state; set last, with release */
     pthread_mutex_t lock;   /* guards waiters, callbacks, and completing */
     struct future_node *waiters;
     struct future_callback *callbacks, **last_callback;
+    struct future_callback own; /* room for the first one: mostly there is no other */
     struct tenrec_value *value; /* owns; set before state */
     tenrec_error *error;        /* owns, or points to the out-of-memory error */
     struct future_call call;

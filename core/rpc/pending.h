@@ -8,6 +8,7 @@
 #define TENREC_RPC_PENDING_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -32,6 +33,7 @@ struct pending {
     size_t n_chunks;
     uint32_t free_head; /* index + 1; 0: none */
     size_t n;
+    _Atomic uint64_t added; /* since it was made; read without the lock */
 };
 
 void pending_init(struct pending *p);

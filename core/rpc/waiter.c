@@ -17,6 +17,8 @@
 
 enum { KEPT_MAX = 64 };
 
+/* The one that a thread which calls again and again takes and gives back. */
+static atomic_int spare = -1;
 static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
 static int kept[KEPT_MAX];
 static unsigned n_kept;
@@ -26,6 +28,10 @@ _Thread_local struct thread_state thread_state;
 /* A child of fork must not share its parent's descriptors. */
 static void forget_kept(void)
 {
+    int fd = atomic_exchange(&spare, -1);
+
+    if (fd >= 0)
+        close(fd);
     while (n_kept > 0)
         close(kept[--n_kept]);
     pthread_mutex_init(&kept_lock, NULL);
@@ -39,8 +45,10 @@ static void watch_fork(void)
 static int fd_take(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    int fd = -1;
+    int fd = atomic_exchange(&spare, -1);
 
+    if (fd >= 0)
+        return fd;
     pthread_once(&once, watch_fork);
     pthread_mutex_lock(&kept_lock);
     if (n_kept > 0)
@@ -51,6 +59,10 @@ static int fd_take(void)
 
 static void fd_keep(int fd)
 {
+    int none = -1;
+
+    if (atomic_compare_exchange_strong(&spare, &none, fd))
+        return;
     pthread_mutex_lock(&kept_lock);
     if (n_kept < KEPT_MAX) {
         kept[n_kept++] = fd;

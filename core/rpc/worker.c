@@ -295,7 +295,7 @@ static tenrec_status wait_for_calls(struct tenrec_worker *w, uint64_t until, ten
     uint64_t left;
 
     pthread_mutex_lock(&w->lock);
-    while ((left = atomic_load(&w->counts.calls) - atomic_load(&w->counts.finished)) > 0 &&
+    while ((left = atomic_load(&w->pending.added) - atomic_load(&w->counts.finished)) > 0 &&
            !clock_passed(until)) {
         if (until == CLOCK_NEVER)
             pthread_cond_wait(&w->changed, &w->lock);
@@ -325,8 +325,8 @@ static tenrec_status quiesce(struct tenrec_worker *w, uint64_t until, tenrec_err
             st = membership_sum(w->membership, (int64_t)atomic_load(&w->counts.finished), until,
                                 &finished, err);
         if (st == TENREC_OK)
-            st = membership_sum(w->membership, (int64_t)atomic_load(&w->counts.calls), until, &made,
-                                err);
+            st = membership_sum(w->membership, (int64_t)atomic_load(&w->pending.added), until,
+                                &made, err);
     } while (st == TENREC_OK && finished != made);
     return st;
 }
