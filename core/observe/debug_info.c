@@ -33,7 +33,8 @@ static void put_calls(struct tenrec_worker *w, const struct outlet *to)
 {
     struct worker_counts *c = &w->counts;
     /* In this order: finished never exceeds calls. */
-    uint64_t finished = atomic_load(&c->finished), served = atomic_load(&c->served), made = atomic_load(&w->pending.added);
+    uint64_t finished = atomic_load(&c->finished), served = atomic_load(&c->served),
+             made = atomic_load(&w->pending.added);
 
     put(to, "agent.client_active_calls", made - finished);
     put(to, "agent.server_active_calls", atomic_load(&c->taken) - served);
@@ -42,7 +43,7 @@ static void put_calls(struct tenrec_worker *w, const struct outlet *to)
     put(to, "calls.one_way", atomic_load(&c->one_way));
     put(to, "calls.timeouts", atomic_load(&c->timeouts));
     put(to, "calls.late_replies", atomic_load(&c->late_replies));
-    put(to, "calls.served", atomic_load(&c->served));
+    put(to, "calls.served", served);
 }
 
 static void put_pool(struct tenrec_worker *w, const struct outlet *to)
