@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <tenrec/observe.h>
 
 struct wanted {
     const char *const *keys;
