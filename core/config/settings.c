@@ -36,6 +36,8 @@ static const struct tenrec_option table[] = {
       "Workers in the group; else the launcher says." },
     { "group", TENREC_OPT_STRING, 0, AT(group), 0, "default", 0, 0, NULL,
       "Name of the group; groups that share a store need different ones." },
+    { "trace", TENREC_OPT_STRING, 0, AT(trace), 0, "", 0, 0, NULL,
+      "File for a Chrome trace of all calls, written at shutdown; {rank} becomes the rank." },
     { "max_queued_calls", TENREC_OPT_INT, 0, AT(max_queued_calls), 0, "4096", 1, 1 << 24, NULL,
       "Calls that may wait for a thread before the worker stops reading." },
 };

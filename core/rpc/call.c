@@ -9,6 +9,7 @@
 #include "rpc/peers.h"
 #include "rpc/place.h"
 #include "rpc/scope.h"
+#include "rpc/span.h"
 #include "rpc/thread.h"
 #include "rpc/worker.h"
 
@@ -51,6 +52,8 @@ static void count_finished(struct tenrec_worker *w)
 static void finish(struct tenrec_worker *w, struct pending_entry *e, struct tenrec_value *value,
                    const tenrec_error *why)
 {
+    if (__builtin_expect(e->future->call.span != NULL, 0))
+        span_hooks.done(e->future->call.span, why);
     if (why)
         future_complete_error(e->future, why);
     else
@@ -139,6 +142,7 @@ static struct tenrec_future *make_future(struct tenrec_worker *w, const struct c
     f->call.deadline_ns = spec->deadline_ns;
     f->call.one_way = msg->type == TENREC_MSG_ONE_WAY_CALL;
     f->call.want_value = spec->want_value;
+    f->call.span = spec->span;
     n = strnlen(spec->function, sizeof f->call.function - 1);
     memcpy(f->call.function, spec->function, n);
     return f;
@@ -201,6 +205,31 @@ static tenrec_status check_options(const struct tenrec_call_options *o, tenrec_e
     return TENREC_OK;
 }
 
+/* Writes and sends a call that somebody records, and tells about it. */
+static tenrec_status begin_recorded(struct tenrec_worker *w, int32_t type, struct call_spec *spec,
+                                    const struct tenrec_value *args, size_t n, int64_t timeout_ms,
+                                    struct tenrec_future **ret, tenrec_error *err)
+{
+    uint32_t max = 0;
+    struct tenrec_msg *msg;
+    tenrec_status st;
+
+    spec->span = span_hooks.ask(w, type == TENREC_MSG_ONE_WAY_CALL ? "rpc_one_way" : spec->op,
+                                spec->function, spec->to, &max);
+    st = codec_write_call_asking(type, spec->function, args, n, timeout_ms,
+                                 type == TENREC_MSG_CALL ? max : 0, &msg, err);
+    if (st == TENREC_OK) {
+        if (spec->span)
+            span_hooks.write(spec->span, msg);
+        st = call_send(w, spec, msg, ret, err);
+    }
+    if (spec->span && st == TENREC_OK)
+        span_hooks.back(spec->span, (*ret)->call.id);
+    else if (spec->span)
+        span_hooks.refused(spec->span, st);
+    return st;
+}
+
 static tenrec_status begin(struct tenrec_worker *w, const char *to, const char *function,
                            const struct tenrec_value *args, size_t n,
                            const struct tenrec_call_options *options, struct call_spec *spec,
@@ -208,6 +237,7 @@ static tenrec_status begin(struct tenrec_worker *w, const char *to, const char *
 {
     static const struct tenrec_call_options defaults = { .size = sizeof defaults };
     const struct tenrec_call_options *o = options ? options : &defaults;
+    int32_t type = o->flags & TENREC_ONE_WAY ? TENREC_MSG_ONE_WAY_CALL : TENREC_MSG_CALL;
     int64_t timeout_ms = o->timeout_ms;
     struct tenrec_msg *msg;
     tenrec_status st;
@@ -223,12 +253,13 @@ static tenrec_status begin(struct tenrec_worker *w, const char *to, const char *
         st = call_deadline(w, &timeout_ms, &spec->deadline_ns, err);
     if (st != TENREC_OK)
         return st;
-    st = codec_write_call(o->flags & TENREC_ONE_WAY ? TENREC_MSG_ONE_WAY_CALL : TENREC_MSG_CALL,
-                          function, args, n, timeout_ms, &msg, err);
-    if (st != TENREC_OK)
-        return st;
     spec->function = function;
     spec->into = o->into;
+    if (span_wanted())
+        return begin_recorded(w, type, spec, args, n, timeout_ms, ret, err);
+    st = codec_write_call(type, function, args, n, timeout_ms, &msg, err);
+    if (st != TENREC_OK)
+        return st;
     return call_send(w, spec, msg, ret, err);
 }
 
@@ -237,7 +268,7 @@ tenrec_status tenrec_rpc_async(struct tenrec_worker *w, const char *to, const ch
                                const struct tenrec_call_options *options,
                                struct tenrec_future **ret, tenrec_error *err)
 {
-    struct call_spec spec = { .want_value = true };
+    struct call_spec spec = { .op = "rpc_async", .want_value = true };
     struct tenrec_future *f;
     tenrec_status st;
 
@@ -263,7 +294,7 @@ tenrec_status tenrec_rpc_sync(struct tenrec_worker *w, const char *to, const cha
                               const struct tenrec_call_options *options, struct tenrec_value **ret,
                               tenrec_error *err)
 {
-    struct call_spec spec = { .want_value = ret != NULL, .may_wait = true };
+    struct call_spec spec = { .op = "rpc_sync", .want_value = ret != NULL, .may_wait = true };
     struct pool *pool = thread_state.pool;
     struct tenrec_future *f;
     tenrec_status st;
@@ -304,6 +335,8 @@ void call_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg 
         msg->release(msg);
         return;
     }
+    if (__builtin_expect(e.future->call.span != NULL, 0))
+        span_hooks.answered(e.future->call.span, msg);
     if (from != e.to) {
         st = tenrec_fail(&why, TENREC_EPROTOCOL, "worker %d answered a call to worker %d", from,
                          e.to);

@@ -11,6 +11,8 @@ struct call_spec {
     const char *function; /* for error texts */
     struct tenrec_tensor *into;
     uint64_t deadline_ns;
+    const char *op;    /* what recorded calls are named by */
+    struct span *span; /* the future's; NULL: the call is not recorded */
     bool want_value;
     bool may_wait; /* the sender may wait for room in the queue */
 };

@@ -10,6 +10,7 @@
 
 /* Kept private by those who do not register; see docs/wire.md. */
 #define CODEC_TAG_TENSOR UINT64_C(52596)
+#define CODEC_OPTION_SPANS "spans"     /* option of a call */
 #define CODEC_TAG_RREF UINT64_C(52597) /* kept for remote references */
 
 /* Does the payload begin as Tenrec's do? A pickle and plain text never do. */
@@ -29,12 +30,20 @@ tenrec_status codec_write_call(int32_t type, const char *function, const struct 
                                size_t n, int64_t remaining_ms, struct tenrec_msg **ret,
                                tenrec_error *err);
 
+/* The same, which asks for the spans of the call: at most `spans_max` bytes of
+ * them behind the answer's value; 0 asks for none. */
+tenrec_status codec_write_call_asking(int32_t type, const char *function,
+                                      const struct tenrec_value *args, size_t n,
+                                      int64_t remaining_ms, uint32_t spans_max,
+                                      struct tenrec_msg **ret, tenrec_error *err);
+
 struct codec_call {
     const char *function; /* not terminated; borrowed from the message */
     size_t function_len;
     const struct tenrec_value *args; /* texts have a NUL; bytes are the message's */
     size_t n;
     int64_t remaining_ms; /* TENREC_TIMEOUT_NONE when the caller did not say */
+    uint32_t spans_max;   /* bytes of spans that the caller asks for; 0: none */
     void *heap;           /* what did not fit into room; NULL */
     bool tensors;         /* the arguments hold shares of some */
     uint64_t room[40];    /* a small call needs no more memory */
@@ -58,6 +67,10 @@ tenrec_status codec_write_value(const struct tenrec_value *value, int32_t type,
  * errors   EPROTOCOL, ENOMEM */
 tenrec_status codec_read_value(const struct tenrec_msg *msg, struct tenrec_value **ret,
                                tenrec_error *err);
+
+/* Where the first item of an answer ends: what follows was asked for by the
+ * call (docs/wire.md). False when there is none that can be read. */
+bool codec_first_end(const struct tenrec_msg *msg, size_t *ret);
 
 /* An EXCEPTION that tells `why`: for Tenrec with all that is in it, for others
  * as plain text.

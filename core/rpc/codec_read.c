@@ -271,6 +271,31 @@ static tenrec_status check_remaining(struct checking *c, int64_t *ret_ms, tenrec
     return TENREC_OK;
 }
 
+/* One option of a call. Those that are not known must be well-formed. */
+static tenrec_status check_option(struct checking *c, struct codec_call *call, tenrec_error *err)
+{
+    static const char spans[] = CODEC_OPTION_SPANS;
+    struct item key, value;
+    size_t at;
+    tenrec_status status = expect(&c->r, ITEM_TEXT, "key of an option", &key, err);
+
+    if (status)
+        return status;
+    at = c->r.at;
+    status = check_value(c, 2, err);
+    if (status || key.n != sizeof spans - 1 || memcmp(key.data, spans, sizeof spans - 1) != 0)
+        return status;
+    c->r.at = at;
+    status = expect(&c->r, ITEM_INT, "bytes of spans", &value, err);
+    if (status)
+        return status;
+    if (value.integer < 0 || value.integer > UINT32_MAX)
+        return tenrec_fail(err, TENREC_EPROTOCOL, "%lld bytes of spans are asked for at byte %zu",
+                           (long long)value.integer, value.at);
+    call->spans_max = (uint32_t)value.integer;
+    return TENREC_OK;
+}
+
 /* *ret_at is where the first argument begins. */
 static tenrec_status check_call(struct checking *c, struct codec_call *call, size_t *ret_at,
                                 tenrec_error *err)
@@ -298,11 +323,11 @@ static tenrec_status check_call(struct checking *c, struct codec_call *call, siz
     if (status)
         return status;
     call->n = (size_t)args.n;
-    /* For what comes later: must be a map, is not looked into. */
+    call->spans_max = 0;
     size = c->size;
     status = expect(&c->r, ITEM_MAP, "options of a call", &it, err);
-    if (!status)
-        status = check_items(c, &it, 1, err);
+    for (uint64_t i = 0; !status && i < it.n; i++)
+        status = check_option(c, call, err);
     c->size = size;
     return status ? status : check_end(c, err);
 }
@@ -388,6 +413,16 @@ tenrec_status codec_read_value(const struct tenrec_msg *msg, struct tenrec_value
     }
     *ret = root;
     return TENREC_OK;
+}
+
+bool codec_first_end(const struct tenrec_msg *msg, size_t *ret)
+{
+    struct checking c;
+
+    if (check_begin(&c, msg, NULL) != TENREC_OK || check_value(&c, 1, NULL) != TENREC_OK)
+        return false;
+    *ret = c.r.at;
+    return true;
 }
 
 /* ---- errors -------------------------------------------------------------------- */

@@ -15,6 +15,7 @@
 #define CALL_ITEMS 4
 #define CALL_OVERHEAD 2 /* heads of the array of items and of the empty map */
 #define ERROR_ITEMS 5
+#define SPANS_LEN (sizeof CODEC_OPTION_SPANS - 1)
 
 /* Tag 55799, "what follows is CBOR". */
 static const unsigned char self_described[] = { 0xd9, 0xd9, 0xf7 };
@@ -207,9 +208,10 @@ bool codec_is_nil(const struct tenrec_msg *msg)
     return msg->payload_len == sizeof nil && memcmp(msg->payload, nil, sizeof nil) == 0;
 }
 
-tenrec_status codec_write_call(int32_t type, const char *function, const struct tenrec_value *args,
-                               size_t n, int64_t remaining_ms, struct tenrec_msg **ret,
-                               tenrec_error *err)
+tenrec_status codec_write_call_asking(int32_t type, const char *function,
+                                      const struct tenrec_value *args, size_t n,
+                                      int64_t remaining_ms, uint32_t spans_max,
+                                      struct tenrec_msg **ret, tenrec_error *err)
 {
     const struct tenrec_value list = tenrec_array(args, n);
     const struct tenrec_value left = remaining_ms == TENREC_TIMEOUT_NONE
@@ -225,6 +227,8 @@ tenrec_status codec_write_call(int32_t type, const char *function, const struct 
         status = add_value(&list, 0, &t, err);
     if (!status)
         status = add_value(&left, 1, &t, err);
+    if (spans_max > 0)
+        t.bytes += item_head_size(SPANS_LEN) + SPANS_LEN + item_head_size(spans_max);
     if (!status)
         status = begin(&f, type, &t, err);
     if (status)
@@ -235,8 +239,21 @@ tenrec_status codec_write_call(int32_t type, const char *function, const struct 
     f.msg->key_len = (uint32_t)(f.w.at - (unsigned char *)f.msg->payload);
     if (!status)
         status = put_value(&f, &left, err);
-    item_put_map(&f.w, 0); /* for what comes later */
+    if (status) /* nothing more has to fit */
+        return end(&f, status, ret);
+    item_put_map(&f.w, spans_max > 0);
+    if (spans_max > 0) {
+        item_put_text(&f.w, CODEC_OPTION_SPANS, SPANS_LEN);
+        item_put_int(&f.w, spans_max);
+    }
     return end(&f, status, ret);
+}
+
+tenrec_status codec_write_call(int32_t type, const char *function, const struct tenrec_value *args,
+                               size_t n, int64_t remaining_ms, struct tenrec_msg **ret,
+                               tenrec_error *err)
+{
+    return codec_write_call_asking(type, function, args, n, remaining_ms, 0, ret, err);
 }
 
 tenrec_status codec_write_value(const struct tenrec_value *value, int32_t type,

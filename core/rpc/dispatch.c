@@ -7,6 +7,7 @@
 #include "rpc/call.h"
 #include "rpc/function.h"
 #include "rpc/message.h"
+#include "rpc/span.h"
 #include "rpc/thread.h"
 #include "rpc/worker.h"
 
@@ -103,37 +104,50 @@ static void call_free(struct tenrec_call *c)
     free(c);
 }
 
+/* The message that answers a call; NULL when there is no memory for one. */
+static struct tenrec_msg *call_answer(struct tenrec_call *c, struct tenrec_msg *reply,
+                                      const tenrec_error *why)
+{
+    struct tenrec_msg *msg = NULL;
+    tenrec_error told;
+
+    if (!why && reply)
+        return reply;
+    if (reply)
+        reply->release(reply);
+    if (!why) {
+        codec_write_value(NULL, TENREC_MSG_RET, &msg, NULL);
+        return msg;
+    }
+    told = *why;
+    told.code = TENREC_EREMOTE;
+    peers_blame(&c->worker->peers, c->worker->self.id, &told);
+    codec_write_error(&told, c->cbor, &msg, NULL);
+    return msg;
+}
+
 /* Sends the answer of a function that has returned or finished; ends the call. */
 static void call_end(struct tenrec_call *c, const tenrec_error *why)
 {
     struct tenrec_worker *w = c->worker;
     struct tenrec_route route = c->request->route;
     struct tenrec_msg *reply = c->reply;
-    tenrec_error told;
-    bool entered;
+    /* A delivery keeps the chain alive; who answers later must ask for that. */
+    const bool entered = !is_on_stack(c) && !c->one_way && worker_enter(w, NULL) == TENREC_OK;
+    const bool answers = entered || (is_on_stack(c) && !c->one_way);
 
     c->reply = NULL;
-    /* A delivery keeps the chain alive; who answers later must ask for that. */
-    entered = !is_on_stack(c) && !c->one_way && worker_enter(w, NULL) == TENREC_OK;
-    if (c->one_way || !(entered || is_on_stack(c))) {
-        if (why && c->one_way)
-            log_line(TENREC_LOG_WARN, w->self.name, "one-way call of '%s' failed: %s",
-                     c->function->name, why->text);
-        if (reply)
-            reply->release(reply);
-    } else {
-        if (why) {
-            told = *why;
-            told.code = TENREC_EREMOTE;
-            dispatch_answer_error(w, c->from, c->request->id, &route, c->cbor, &told);
-            if (reply)
-                reply->release(reply);
-        } else if (reply) {
-            answer(w, c->from, c->request->id, &route, reply);
-        } else {
-            dispatch_answer_value(w, c->from, c->request->id, &route, TENREC_MSG_RET, NULL);
-        }
-    }
+    if (answers)
+        reply = call_answer(c, reply, why);
+    else if (why && c->one_way)
+        log_line(TENREC_LOG_WARN, w->self.name, "one-way call of '%s' failed: %s",
+                 c->function->name, why->text);
+    if (__builtin_expect(c->span != NULL, 0))
+        reply = span_hooks.end(c->span, reply, why);
+    if (answers)
+        answer(w, c->from, c->request->id, &route, reply);
+    else if (reply)
+        reply->release(reply);
     if (entered)
         worker_leave(w);
     atomic_fetch_add_explicit(&w->counts.served, 1, memory_order_relaxed);
@@ -153,7 +167,8 @@ static void call_run(struct tenrec_call *c)
     err.worker = -1;
     err.os_errno = 0;
     err.worker_name[0] = err.text[0] = '\0';
-    st = f->fn(c, f->arg, &err);
+    st = __builtin_expect(c->span != NULL, 0) ? span_hooks.run(c->span, c, &err)
+                                              : f->fn(c, f->arg, &err);
     if (st != TENREC_OK) {
         if (err.code == TENREC_OK)
             tenrec_fail(&err, st, "%s", tenrec_status_text(st));
@@ -198,6 +213,7 @@ static void call_fill(struct tenrec_call *c, struct tenrec_worker *w, const stru
         c->deadline_ns = CLOCK_NEVER;
     else if (f->flags != TENREC_INLINE)
         c->deadline_ns = clock_deadline_ms((uint64_t)c->in.remaining_ms);
+    c->span = c->in.spans_max > 0 || span_wanted() ? span_hooks.serve(c) : NULL;
 }
 
 static void refuse(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg, bool cbor,
@@ -237,6 +253,8 @@ static void serve_later(struct tenrec_worker *w, const struct function *f, tenre
     return;
 
 err_finish:
+    if (c->span)
+        span_hooks.end(c->span, NULL, &why);
     codec_call_finish(&c->in);
 err_free:
     free(c);

@@ -25,6 +25,7 @@ struct future_call {
     int64_t id;
     uint64_t deadline_ns;
     tenrec_peer to;
+    struct span *span; /* shared; NULL: not recorded */
     bool one_way;
     bool want_value;
     char function[48]; /* for error texts; cut */

@@ -28,6 +28,7 @@ struct tenrec_call {
     tenrec_peer from;
     struct served_key key;
     uint64_t deadline_ns;
+    struct span *span; /* NULL: not recorded */
     bool one_way;
     bool cbor; /* the caller reads our errors */
     atomic_bool canceled;

@@ -11,6 +11,7 @@
 #include "rpc/message.h"
 #include "rpc/place.h"
 #include "rpc/setup.h"
+#include "rpc/span.h"
 #include "rpc/thread.h"
 
 #include <stdlib.h>
@@ -231,6 +232,9 @@ static tenrec_status start(struct tenrec_worker *w, tenrec_error *err)
     if (st != TENREC_OK)
         return st;
     w->self.name = peers_name(&w->peers, w->self.id);
+    st = span_hooks.started(w, err);
+    if (st != TENREC_OK)
+        return st;
     /* A request may arrive before chain_start returns, and its function may
      * make calls. */
     atomic_store(&w->state, WORKER_RUNNING);
@@ -279,6 +283,7 @@ tenrec_status tenrec_init_rpc(struct tenrec_worker *w, tenrec_error *err)
         if (err)
             *err = why;
         stop(w, clock_deadline_ms(LEAVE_MS));
+        span_hooks.stopped(w);
         w->self.name = "worker";
         atomic_store(&w->state, WORKER_NEW);
     }
@@ -367,5 +372,6 @@ tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode
         if (err)
             *err = late;
     }
+    span_hooks.stopped(w);
     return st;
 }

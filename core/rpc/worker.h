@@ -58,6 +58,7 @@ struct tenrec_worker {
     struct functions functions;
     struct gathers gathers;
     struct userloop userloop;
+    struct tenrec_profiler *profiler; /* of who records; see span.h */
     struct worker_counts counts;
 };
 

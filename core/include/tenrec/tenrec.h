@@ -5,6 +5,7 @@
 #include <tenrec/backend.h>
 #include <tenrec/log.h>
 #include <tenrec/observe.h>
+#include <tenrec/profiler.h>
 #include <tenrec/rpc.h>
 
 #endif

@@ -1,0 +1,66 @@
+#include "observe/event.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "rpc/worker.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Asked for once per thread: names change, ids do not. */
+static _Thread_local uint64_t thread_id;
+
+static struct tenrec_event *make(const struct tenrec_event *from, const char *prefix)
+{
+    const size_t prefix_len = strlen(prefix), name_len = strlen(from->name);
+    const size_t worker_len = strlen(from->worker_name), thread_len = strlen(from->thread_name);
+    struct tenrec_event *e;
+    char *text;
+
+    if (prefix_len + name_len > EVENT_NAME_MAX)
+        return NULL;
+    e = memory_new(1, sizeof *e + prefix_len + name_len + worker_len + thread_len + 3);
+    if (!e)
+        return NULL;
+    *e = *from;
+    text = (char *)(e + 1);
+    e->name = text;
+    memcpy(text, prefix, prefix_len);
+    memcpy(text + prefix_len, from->name, name_len + 1);
+    text += prefix_len + name_len + 1;
+    e->worker_name = memcpy(text, from->worker_name, worker_len + 1);
+    text += worker_len + 1;
+    e->thread_name = memcpy(text, from->thread_name, thread_len + 1);
+    return e;
+}
+
+struct tenrec_event *event_new(const struct tenrec_worker *w, uint32_t kind, const char *name)
+{
+    char thread[16] = "";
+    struct tenrec_event e = { .name = name,
+                              .worker_name = w->self.name,
+                              .thread_name = thread,
+                              .worker_id = w->self.id,
+                              .caller_id = TENREC_ANONYMOUS,
+                              .call_id = -1,
+                              .kind = kind };
+
+    if (thread_id == 0)
+        thread_id = (uint64_t)syscall(SYS_gettid);
+    e.thread = thread_id;
+    (void)pthread_getname_np(pthread_self(), thread, sizeof thread);
+    e.start_ns = clock_now_ns();
+    return make(&e, "");
+}
+
+struct tenrec_event *event_copy(const struct tenrec_event *e, const char *prefix)
+{
+    return make(e, prefix);
+}
+
+void event_drop(struct tenrec_event *e)
+{
+    free(e);
+}

@@ -1,0 +1,236 @@
+#include "observe/spans_wire.h"
+
+#include "rpc/message.h"
+
+#include <string.h>
+
+enum { HEAD_ITEMS = 3, EVENT_ITEMS = 16, TEXTS = 3, NUMBERS = EVENT_ITEMS - TEXTS };
+
+/* An event as it stands on the wire: texts, then numbers. */
+struct fields {
+    const char *text[TEXTS];
+    int64_t number[NUMBERS];
+};
+
+static int64_t as_int(uint64_t n)
+{
+    return n > INT64_MAX ? INT64_MAX : (int64_t)n;
+}
+
+static struct fields fields_of(const struct tenrec_event *e, uint64_t arrival_ns)
+{
+    const uint64_t start_ns = e->start_ns > arrival_ns ? e->start_ns - arrival_ns : 0;
+
+    return (struct fields){
+        .text = { e->name, e->worker_name, e->thread_name },
+        .number = { e->kind, e->worker_id, as_int(e->thread), e->caller_id, e->call_id, e->status,
+                    as_int(start_ns), as_int(e->duration_ns), as_int(e->run_ns),
+                    as_int(e->queue_ns), as_int(e->wire_ns), as_int(e->sent_bytes),
+                    as_int(e->received_bytes) },
+    };
+}
+
+/* ---- writing ---------------------------------------------------------------- */
+
+static size_t fields_size(const struct fields *f)
+{
+    size_t n = item_head_size(EVENT_ITEMS);
+
+    for (size_t i = 0; i < TEXTS; i++) {
+        size_t len = strlen(f->text[i]);
+        n += item_head_size(len) + len;
+    }
+    for (size_t i = 0; i < NUMBERS; i++)
+        n += item_int_size(f->number[i]);
+    return n;
+}
+
+static void put_fields(struct item_writer *w, const struct fields *f)
+{
+    item_put_array(w, EVENT_ITEMS);
+    for (size_t i = 0; i < TEXTS; i++)
+        item_put_text(w, f->text[i], strlen(f->text[i]));
+    for (size_t i = 0; i < NUMBERS; i++)
+        item_put_int(w, f->number[i]);
+}
+
+/* Event `i` of what is told: the call itself, then what happened in it. */
+static struct fields told(const struct spans *s, size_t i)
+{
+    return fields_of(i == 0 ? s->served : s->trace->event[i - 1], s->arrival_ns);
+}
+
+/* The message with `more` bytes behind its payload. */
+static struct tenrec_msg *grow(struct tenrec_msg *old, size_t more)
+{
+    struct tenrec_msg *msg = rpc_message_new(old->payload_len + more, old->n_tensors);
+
+    if (!msg)
+        return NULL;
+    msg->type = old->type;
+    msg->flags = old->flags;
+    msg->key_len = old->key_len;
+    if (msg->key_len == 0 && old->payload_len <= UINT32_MAX)
+        msg->key_len = (uint32_t)old->payload_len;
+    memcpy(msg->payload, old->payload, (size_t)old->payload_len);
+    for (uint32_t i = 0; i < old->n_tensors; i++) {
+        *tenrec_msg_tensor(msg, i) = *tenrec_msg_tensor(old, i);
+        rpc_message_set_owner(msg, i, tenrec_tensor_share(rpc_message_owner(old, i)));
+    }
+    return msg;
+}
+
+struct tenrec_msg *spans_attach(struct tenrec_msg *answer, const struct spans *s)
+{
+    const int64_t whole_ns = as_int(s->end_ns - s->arrival_ns);
+    /* With the most that the numbers of the head may take. */
+    size_t n = 0, bytes = item_head_size(HEAD_ITEMS) + 3 * item_int_size(INT64_MAX);
+    struct tenrec_msg *msg;
+    struct item_writer w;
+    struct fields f;
+    uint64_t dropped;
+
+    for (; n < s->trace->n + 1; n++) {
+        f = told(s, n);
+        if (bytes + fields_size(&f) > s->max)
+            break;
+        bytes += fields_size(&f);
+    }
+    dropped = s->trace->dropped + (s->trace->n + 1 - n);
+    bytes -= 3 * item_int_size(INT64_MAX);
+    bytes += item_int_size(whole_ns) + item_int_size(as_int(dropped)) + item_head_size(n);
+    if (bytes > s->max || !(msg = grow(answer, bytes)))
+        return answer;
+    w.at = (unsigned char *)msg->payload + answer->payload_len;
+    w.end = w.at + bytes;
+    item_put_array(&w, HEAD_ITEMS);
+    item_put_int(&w, whole_ns);
+    item_put_int(&w, as_int(dropped));
+    item_put_array(&w, n);
+    for (size_t i = 0; i < n; i++) {
+        f = told(s, i);
+        put_fields(&w, &f);
+    }
+    answer->release(answer);
+    return msg;
+}
+
+/* ---- reading: a peer may have sent anything ---------------------------------- */
+
+static bool next(struct item_reader *r, enum item_kind kind, struct item *ret)
+{
+    return item_next(r, ret, NULL) == TENREC_OK && ret->kind == kind;
+}
+
+static bool next_count(struct item_reader *r, uint64_t *ret)
+{
+    struct item it;
+
+    if (!next(r, ITEM_INT, &it) || it.integer < 0)
+        return false;
+    *ret = (uint64_t)it.integer;
+    return true;
+}
+
+static bool next_text(struct item_reader *r, char *to, size_t max)
+{
+    struct item it;
+
+    if (!next(r, ITEM_TEXT, &it) || it.n > max || (it.n > 0 && memchr(it.data, 0, (size_t)it.n)))
+        return false;
+    if (it.n > 0)
+        memcpy(to, it.data, (size_t)it.n);
+    to[it.n] = '\0';
+    return true;
+}
+
+/* Items behind those that we know: numbers and texts that may come one day. */
+static bool skip(struct item_reader *r, uint64_t n)
+{
+    struct item it;
+
+    for (; n > 0; n--)
+        if (item_next(r, &it, NULL) != TENREC_OK || it.kind == ITEM_ARRAY || it.kind == ITEM_MAP ||
+            it.kind == ITEM_TAG || it.kind == ITEM_BAD)
+            return false;
+    return true;
+}
+
+bool spans_read_head(const void *data, size_t len, struct spans_head *ret)
+{
+    struct item it;
+
+    *ret = (struct spans_head){ .r = { .data = data, .len = len } };
+    if (!next(&ret->r, ITEM_ARRAY, &it) || it.n != HEAD_ITEMS ||
+        !next_count(&ret->r, &ret->whole_ns) || !next_count(&ret->r, &ret->dropped) ||
+        !next(&ret->r, ITEM_ARRAY, &it))
+        return false;
+    ret->n = (size_t)it.n;
+    return true;
+}
+
+static bool fits(int64_t n, int64_t least, int64_t most)
+{
+    return n >= least && n <= most;
+}
+
+static bool fill(const struct fields *f, struct tenrec_event *e)
+{
+    if (!fits(f->number[0], TENREC_EVENT_CALL, TENREC_EVENT_RECORD) ||
+        !fits(f->number[1], TENREC_ANONYMOUS, INT16_MAX) ||
+        !fits(f->number[3], TENREC_ANONYMOUS, INT16_MAX) ||
+        !fits(f->number[5], INT32_MIN, TENREC_OK))
+        return false;
+    for (size_t i = 6; i < NUMBERS; i++)
+        if (f->number[i] < 0)
+            return false;
+    *e = (struct tenrec_event){ .name = f->text[0],
+                                .worker_name = f->text[1],
+                                .thread_name = f->text[2],
+                                .kind = (uint32_t)f->number[0],
+                                .worker_id = (tenrec_peer)f->number[1],
+                                .thread = (uint64_t)f->number[2],
+                                .caller_id = (tenrec_peer)f->number[3],
+                                .call_id = f->number[4],
+                                .status = (int32_t)f->number[5],
+                                .start_ns = (uint64_t)f->number[6],
+                                .duration_ns = (uint64_t)f->number[7],
+                                .run_ns = (uint64_t)f->number[8],
+                                .queue_ns = (uint64_t)f->number[9],
+                                .wire_ns = (uint64_t)f->number[10],
+                                .sent_bytes = (uint64_t)f->number[11],
+                                .received_bytes = (uint64_t)f->number[12] };
+    return true;
+}
+
+static bool read_event(struct item_reader *r, spans_fn *fn, void *arg)
+{
+    char name[EVENT_NAME_MAX + 1], worker[EVENT_LABEL_MAX + 1], thread[EVENT_LABEL_MAX + 1];
+    struct fields f = { .text = { name, worker, thread } };
+    struct tenrec_event e;
+    struct item it, number;
+
+    if (!next(r, ITEM_ARRAY, &it) || it.n < EVENT_ITEMS || !next_text(r, name, EVENT_NAME_MAX) ||
+        !next_text(r, worker, EVENT_LABEL_MAX) || !next_text(r, thread, EVENT_LABEL_MAX))
+        return false;
+    for (size_t i = 0; i < NUMBERS; i++) {
+        if (!next(r, ITEM_INT, &number))
+            return false;
+        f.number[i] = number.integer;
+    }
+    if (!skip(r, it.n - EVENT_ITEMS) || !fill(&f, &e))
+        return false;
+    if (fn)
+        fn(arg, &e);
+    return true;
+}
+
+bool spans_read_events(struct spans_head *head, size_t max, spans_fn *fn, void *arg)
+{
+    for (size_t i = 0; i < head->n; i++) {
+        if (!read_event(&head->r, i < max ? fn : NULL, arg))
+            return false;
+        head->dropped += i >= max;
+    }
+    return head->r.at == head->r.len;
+}

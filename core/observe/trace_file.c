@@ -1,0 +1,63 @@
+/* trace_file.c - `worker.trace`: a worker that writes what it did when it ends. */
+#include "observe/profiler.h"
+#include "observe/span.h"
+
+#include "base/log.h"
+#include "config/config.h"
+#include "rpc/setup.h"
+#include "rpc/worker.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Where this worker writes; false when that is too long. */
+static bool file_of(const struct tenrec_worker *w, char path[static PATH_MAX])
+{
+    const char *pattern = setup_settings(w->setup)->trace, *mark = strstr(pattern, "{rank}");
+    int n = mark ? snprintf(path, PATH_MAX, "%.*s%d%s", (int)(mark - pattern), pattern, w->self.id,
+                            mark + strlen("{rank}"))
+                 : snprintf(path, PATH_MAX, "%s", pattern);
+
+    return n > 0 && n < PATH_MAX;
+}
+
+tenrec_status span_started(struct tenrec_worker *w, tenrec_error *err)
+{
+    /* The others write what they did: their events are not needed here. */
+    const struct tenrec_profiler_options options = { .size = sizeof options,
+                                                     .scope = TENREC_PROFILE_WORKER,
+                                                     .flags = TENREC_PROFILE_LOCAL };
+    char path[PATH_MAX];
+    FILE *file;
+
+    if (!*setup_settings(w->setup)->trace)
+        return TENREC_OK;
+    if (!file_of(w, path))
+        return tenrec_fail(err, TENREC_ECONFIG, "worker.trace: the path is longer than %d bytes",
+                           PATH_MAX - 1);
+    file = fopen(path, "we"); /* not at the end of a long run */
+    if (!file)
+        return tenrec_fail_errno(err, TENREC_EOS, errno, "worker.trace: cannot write '%s'", path);
+    fclose(file);
+    return tenrec_profiler_start(w, &options, &w->profiler, err);
+}
+
+void span_stopped(struct tenrec_worker *w)
+{
+    struct tenrec_profiler *p = w->profiler;
+    char path[PATH_MAX];
+    tenrec_error err;
+
+    if (!p)
+        return;
+    w->profiler = NULL;
+    if (tenrec_profiler_stop(p, &err) != TENREC_OK || !file_of(w, path) ||
+        trace_json_write(p, path, true, &err) != TENREC_OK)
+        log_line(TENREC_LOG_ERROR, w->self.name, "worker.trace: %s", err.text);
+    else if (tenrec_profiler_dropped(p) > 0)
+        log_line(TENREC_LOG_WARN, w->self.name, "worker.trace: '%s' lacks %llu events", path,
+                 (unsigned long long)tenrec_profiler_dropped(p));
+    tenrec_profiler_drop(p);
+}

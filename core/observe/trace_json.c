@@ -1,0 +1,222 @@
+/* trace_json.c - a session as a Chrome trace: what ui.perfetto.dev opens.
+ *
+ * A worker is a process of the trace, a thread a thread. What a thread did is a
+ * slice of its row; what went on after the thread had left (an asynchronous call,
+ * a function that answers later) also stands among the worker's own rows, for
+ * its whole time. An arrow leads from each call to its function. */
+#include "observe/profiler.h"
+
+#include "base/hash.h"
+#include "base/memory.h"
+#include "observe/span.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STRANGER = 1 << 16 }; /* the process of an anonymous worker */
+
+/* A row that has got its names. */
+struct row {
+    tenrec_peer worker;
+    uint64_t thread;
+};
+
+struct call_key {
+    int64_t id;
+    int64_t caller;
+};
+
+struct call_entry {
+    struct call_key key;
+    UT_hash_handle hh;
+};
+
+struct writer {
+    FILE *file;
+    bool failed, any;
+    struct row *row;
+    size_t rows, room;
+    struct call_entry *calls; /* those that are here; only when an arrow must come from one */
+    struct call_entry *entry;
+};
+
+/* Takes `o`, as jansson's functions with "new" do. */
+static void put(struct writer *w, json_t *o)
+{
+    if (!o || fputs(w->any ? ",\n" : "\n", w->file) < 0 ||
+        json_dumpf(o, w->file, JSON_COMPACT | JSON_REAL_PRECISION(15)) != 0)
+        w->failed = true;
+    w->any = true;
+    json_decref(o);
+}
+
+static json_int_t process(tenrec_peer worker)
+{
+    return worker >= 0 ? worker : STRANGER;
+}
+
+static double micros(uint64_t ns)
+{
+    return (double)ns / 1000.0;
+}
+
+/* Names the row of the event, when it is its first. */
+static void put_row(struct writer *w, const struct tenrec_event *e)
+{
+    bool worker = true;
+
+    for (size_t i = w->rows; i > 0; i--) {
+        if (w->row[i - 1].worker != e->worker_id)
+            continue;
+        if (w->row[i - 1].thread == e->thread)
+            return;
+        worker = false;
+    }
+    if (w->rows == w->room) {
+        size_t room = w->room ? 2 * w->room : 16;
+        struct row *more = memory_resize(w->row, room, sizeof *more);
+        if (!more) {
+            w->failed = true;
+            return;
+        }
+        w->row = more;
+        w->room = room;
+    }
+    w->row[w->rows++] = (struct row){ e->worker_id, e->thread };
+    if (worker) {
+        put(w, json_pack("{ss ss sI s{ss}}", "ph", "M", "name", "process_name", "pid",
+                         process(e->worker_id), "args", "name",
+                         *e->worker_name ? e->worker_name : "no member"));
+        put(w, json_pack("{ss ss sI s{sI}}", "ph", "M", "name", "process_sort_index", "pid",
+                         process(e->worker_id), "args", "sort_index", process(e->worker_id)));
+    }
+    put(w, json_pack("{ss ss sI sI s{ss}}", "ph", "M", "name", "thread_name", "pid",
+                     process(e->worker_id), "tid", (json_int_t)e->thread, "args", "name",
+                     *e->thread_name ? e->thread_name : "thread"));
+}
+
+static json_t *args_of(const struct tenrec_event *e)
+{
+    json_t *args = json_pack("{ss ss}", "name", e->name, "status",
+                             tenrec_status_name((tenrec_status)e->status));
+
+    if (!args || e->kind == TENREC_EVENT_RECORD)
+        return args;
+    json_object_set_new(args, "caller", json_integer(e->caller_id));
+    json_object_set_new(args, "call", json_integer(e->call_id));
+    json_object_set_new(args, "sent_bytes", json_integer((json_int_t)e->sent_bytes));
+    json_object_set_new(args, "received_bytes", json_integer((json_int_t)e->received_bytes));
+    if (e->kind == TENREC_EVENT_SERVE)
+        json_object_set_new(args, "queue_us", json_real(micros(e->queue_ns)));
+    else if (e->wire_ns > 0)
+        json_object_set_new(args, "wire_us", json_real(micros(e->wire_ns)));
+    return args;
+}
+
+/* One number for both ends of an arrow that also JavaScript can hold: 16 bits of
+ * the caller, 37 of the message. */
+static json_int_t arrow_of(const struct tenrec_event *e)
+{
+    return (json_int_t)(((uint64_t)(e->caller_id + 1) & 0xffff) << 37 |
+                        ((uint64_t)e->call_id & ((UINT64_C(1) << 37) - 1)));
+}
+
+static bool has_call(const struct writer *w, const struct tenrec_event *e)
+{
+    const struct call_key key = { e->call_id, e->caller_id };
+    struct call_entry *found;
+
+    HASH_FIND(hh, w->calls, &key, sizeof key, found);
+    return found != NULL;
+}
+
+static void put_event(struct writer *w, const struct tenrec_event *e, size_t number, bool part)
+{
+    static const char *const kind[] = { "call", "serve", "record" };
+    const char *cat = kind[e->kind], *name = e->name, *last;
+    const json_int_t pid = process(e->worker_id), tid = (json_int_t)e->thread;
+    char id[64];
+
+    while ((last = strstr(name, SPAN_REMOTE)))
+        name = last + strlen(SPAN_REMOTE);
+    put_row(w, e);
+    put(w, json_pack("{ss ss ss sI sI sf sf so}", "ph", "X", "name", name, "cat", cat, "pid", pid,
+                     "tid", tid, "ts", micros(e->start_ns), "dur", micros(e->run_ns), "args",
+                     args_of(e)));
+    if (e->kind == TENREC_EVENT_CALL && e->call_id >= 0)
+        put(w, json_pack("{ss ss ss sI sI sI sf}", "ph", "s", "name", "call", "cat", "rpc", "id",
+                         arrow_of(e), "pid", pid, "tid", tid, "ts", micros(e->start_ns)));
+    if (e->kind == TENREC_EVENT_SERVE && (part || has_call(w, e)))
+        put(w,
+            json_pack("{ss ss ss ss sI sI sI sf}", "ph", "f", "bp", "e", "name", "call", "cat",
+                      "rpc", "id", arrow_of(e), "pid", pid, "tid", tid, "ts", micros(e->start_ns)));
+    if (e->run_ns >= e->duration_ns)
+        return;
+    snprintf(id, sizeof id, "%lld.%zu", (long long)pid, number);
+    put(w, json_pack("{ss ss ss ss sI sI sf}", "ph", "b", "name", name, "cat", cat, "id", id, "pid",
+                     pid, "tid", tid, "ts", micros(e->start_ns)));
+    put(w, json_pack("{ss ss ss ss sI sI sf}", "ph", "e", "name", name, "cat", cat, "id", id, "pid",
+                     pid, "tid", tid, "ts", micros(e->start_ns + e->duration_ns)));
+}
+
+/* Remembers which calls are here, so that no arrow comes from nowhere. */
+static bool list_calls(struct writer *w, const struct tenrec_profiler *p)
+{
+    w->entry = memory_new(p->trace->n ? p->trace->n : 1, sizeof *w->entry);
+    if (!w->entry)
+        return false;
+    for (size_t i = 0; i < p->trace->n; i++) {
+        const struct tenrec_event *e = p->trace->event[i];
+        struct call_entry *c = &w->entry[i];
+        if (e->kind != TENREC_EVENT_CALL || has_call(w, e))
+            continue;
+        c->key = (struct call_key){ e->call_id, e->caller_id };
+        HASH_ADD(hh, w->calls, key, sizeof c->key, c);
+        if (!hash_has(c))
+            return false;
+    }
+    return true;
+}
+
+static void put_all(struct writer *w, const struct tenrec_profiler *p, bool part)
+{
+    char other[160];
+
+    snprintf(other, sizeof other, "\"writer\":\"tenrec %s\",\"clock_ns\":%llu,\"dropped\":%llu",
+             tenrec_version(), (unsigned long long)p->start_ns,
+             (unsigned long long)p->trace->dropped);
+    fprintf(w->file, "{\"displayTimeUnit\":\"ns\",\"otherData\":{%s},\"traceEvents\":[", other);
+    for (size_t i = 0; i < p->trace->n && !w->failed; i++)
+        put_event(w, p->trace->event[i], i, part);
+    if (fputs("\n]}\n", w->file) < 0)
+        w->failed = true;
+}
+
+tenrec_status trace_json_write(const struct tenrec_profiler *p, const char *path, bool part,
+                               tenrec_error *err)
+{
+    struct writer w = { .file = fopen(path, "we") };
+    int cause;
+
+    if (!w.file)
+        return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot write the trace '%s'", path);
+    errno = 0;
+    if (part || list_calls(&w, p))
+        put_all(&w, p, part);
+    else
+        w.failed = true;
+    cause = errno ? errno : ENOMEM;
+    HASH_CLEAR(hh, w.calls);
+    free(w.entry);
+    free(w.row);
+    if (fclose(w.file) != 0 && !w.failed) {
+        w.failed = true;
+        cause = errno;
+    }
+    if (w.failed)
+        return tenrec_fail_errno(err, cause == ENOMEM ? TENREC_ENOMEM : TENREC_EOS, cause,
+                                 "cannot write the trace '%s'", path);
+    return TENREC_OK;
+}
