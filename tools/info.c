@@ -54,6 +54,8 @@ static json_t *choice_list(const char *choices)
     return list;
 }
 
+static json_t *key_list(const struct tenrec_option_record *record);
+
 static json_t *option_object(const struct tenrec_option *o)
 {
     char type[OPTIONS_TYPE_MAX];
@@ -69,7 +71,24 @@ static json_t *option_object(const struct tenrec_option *o)
     if (o->choices)
         json_object_set_new(r, "choices", choice_list(o->choices));
     json_object_set_new(r, "help", json_string(o->help ? o->help : ""));
+    if (o->record)
+        json_object_set_new(r, "keys", key_list(o->record));
     return r;
+}
+
+/* What each map of a list of maps may hold. */
+static json_t *key_list(const struct tenrec_option_record *record)
+{
+    const struct tenrec_plugin table = { .options = record->options,
+                                         .option_size = record->option_size };
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < record->n_options; i++) {
+        struct tenrec_option o = options_at(&table, i);
+
+        json_array_append_new(list, option_object(&o));
+    }
+    return list;
 }
 
 /* "transport.uv" = "not viable: why" goes to "transports" as {name, viable,
@@ -264,11 +283,25 @@ static void print_allowed(const json_t *option)
     }
 }
 
+/* One option; `outer` is that of the list of maps whose key it is, or NULL. */
+static void print_option(const json_t *option, const char *outer)
+{
+    char name[128];
+
+    snprintf(name, sizeof name, "%s%s%s", outer ? outer : "", outer ? "[]." : "",
+             text(option, "name"));
+    printf("    %-*s%s, default %s", OPTION_COLUMN - 4, name, text(option, "type"),
+           *text(option, "default") ? text(option, "default") : "\"\"");
+    print_allowed(option);
+    print_wrapped(text(option, "help"));
+    printf("\n");
+}
+
 static void print_backend(const json_t *b)
 {
-    const json_t *flags = json_object_get(b, "flags"), *row;
+    const json_t *flags = json_object_get(b, "flags"), *row, *of_map;
     const char *key;
-    size_t i;
+    size_t i, k;
 
     printf("\n%s %s - %s\n", text(b, "name"), text(b, "version"), text(b, "summary"));
     printf("  %-12s%s\n", "file", text(b, "path"));
@@ -286,11 +319,9 @@ static void print_backend(const json_t *b)
     {
         if (i == 0)
             printf("  options\n");
-        printf("    %-*s%s, default %s", OPTION_COLUMN - 4, text(row, "name"), text(row, "type"),
-               *text(row, "default") ? text(row, "default") : "\"\"");
-        print_allowed(row);
-        print_wrapped(text(row, "help"));
-        printf("\n");
+        print_option(row, NULL);
+        json_array_foreach(json_object_get(row, "keys"), k, of_map)
+            print_option(of_map, text(row, "name"));
     }
 }
 

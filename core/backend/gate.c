@@ -42,13 +42,15 @@ static size_t value_size(enum tenrec_option_type t)
         return sizeof(struct tenrec_option_list);
     case TENREC_OPT_MAP:
         return sizeof(struct tenrec_option_map);
+    case TENREC_OPT_RECORDS:
+        return sizeof(struct tenrec_option_records);
     }
     return 0;
 }
 
 static size_t value_align(enum tenrec_option_type t)
 {
-    return t == TENREC_OPT_LIST || t == TENREC_OPT_MAP ? sizeof(void *) : value_size(t);
+    return t >= TENREC_OPT_LIST ? sizeof(void *) : value_size(t);
 }
 
 /* Is option `i` sound by itself? */
@@ -64,10 +66,12 @@ static tenrec_status check_option(const struct tenrec_plugin *p, uint32_t i, ten
     if (!size)
         return tenrec_fail(err, TENREC_EPLUGIN, "option '%s' has the unknown type %d", o->key,
                            (int)o->type);
-    if (is_scalar(o->type) ? o->item != 0 : !is_scalar(o->item))
-        return tenrec_fail(err, TENREC_EPLUGIN, "option '%s' has items of the type %d, %s", o->key,
-                           (int)o->item,
-                           is_scalar(o->type) ? "but is no list or map" : "expected a plain type");
+    if (o->type == TENREC_OPT_LIST || o->type == TENREC_OPT_MAP ? !is_scalar(o->item)
+                                                                : o->item != 0)
+        return tenrec_fail(
+            err, TENREC_EPLUGIN, "option '%s' has items of the type %d, %s", o->key, (int)o->item,
+            o->type == TENREC_OPT_LIST || o->type == TENREC_OPT_MAP ? "expected a plain type"
+                                                                    : "but is no list or map");
     if (o->offset > p->options_size || size > p->options_size - o->offset)
         return tenrec_fail(err, TENREC_EPLUGIN,
                            "option '%s' lies at bytes %u to %zu of an options struct of %u bytes",
@@ -97,7 +101,29 @@ static tenrec_status check_apart(const struct tenrec_plugin *p, uint32_t i, tenr
     return TENREC_OK;
 }
 
-static tenrec_status check_options(const struct tenrec_plugin *p, tenrec_error *err)
+static tenrec_status check_options(const struct tenrec_plugin *p, bool in_record,
+                                   tenrec_error *err);
+
+/* The table of a list of maps. */
+static tenrec_status check_record(const struct tenrec_plugin *p, const struct tenrec_option *o,
+                                  tenrec_error *err)
+{
+    struct tenrec_plugin sub = { 0 };
+    tenrec_status st;
+
+    if (p->option_size < sizeof *o || !o->record || !o->record->size)
+        return tenrec_fail(err, TENREC_EPLUGIN, "option '%s' has no record", o->key);
+    sub.options = o->record->options;
+    sub.n_options = o->record->n_options;
+    sub.option_size = o->record->option_size;
+    sub.options_size = o->record->size;
+    st = check_options(&sub, true, err);
+    if (st != TENREC_OK)
+        tenrec_error_prefix(err, "record of option '%s'", o->key);
+    return st;
+}
+
+static tenrec_status check_options(const struct tenrec_plugin *p, bool in_record, tenrec_error *err)
 {
     if (p->options_size > MAX_OPTIONS_SIZE)
         return tenrec_fail(err, TENREC_EPLUGIN, "its options struct has %u bytes, at most %u work",
@@ -109,15 +135,20 @@ static tenrec_status check_options(const struct tenrec_plugin *p, tenrec_error *
                            MAX_OPTIONS);
     if (!p->options)
         return tenrec_fail(err, TENREC_EPLUGIN, "has %u options, but no table", p->n_options);
-    /* Up to `reserved` all of it is read; what is longer was appended later. */
-    if (p->option_size < offsetof(struct tenrec_option, reserved) ||
+    /* Up to `record` all of it is read; what is longer was appended later. */
+    if (p->option_size < offsetof(struct tenrec_option, record) ||
         p->option_size > MAX_STRUCT_SIZE || p->option_size % sizeof(void *))
         return tenrec_fail(err, TENREC_EABI, "its table has %u bytes per option, expected %zu",
                            p->option_size, sizeof(struct tenrec_option));
     for (uint32_t i = 0; i < p->n_options; i++) {
+        const struct tenrec_option *o = option_at(p, i);
         tenrec_status st = check_option(p, i, err);
         if (st == TENREC_OK)
             st = check_apart(p, i, err);
+        if (st == TENREC_OK && o->type == TENREC_OPT_RECORDS)
+            st = in_record ? tenrec_fail(err, TENREC_EPLUGIN, "option '%s': no records in records",
+                                         o->key)
+                           : check_record(p, o, err);
         if (st != TENREC_OK)
             return st;
     }
@@ -157,5 +188,5 @@ tenrec_status gate_check(const struct tenrec_plugin *p, enum tenrec_plugin_kind 
                            p->name ? p->name : "");
     if (!p->version || !p->summary)
         return tenrec_fail(err, TENREC_EPLUGIN, "has no %s", p->version ? "summary" : "version");
-    return check_options(p, err);
+    return check_options(p, false, err);
 }

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "base/nearest.h"
+#include "config/record.h"
 #include "config/state.h"
 #include "config/tree.h"
 #include "config/value.h"
@@ -10,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An option of an older plugin has at least what comes before `reserved`. */
-#define OPTION_SIZE_MIN offsetof(struct tenrec_option, reserved)
+/* An option of an older plugin has at least what comes before `record`. */
+#define OPTION_SIZE_MIN offsetof(struct tenrec_option, record)
 
 /* What options_make hands out is `opts`; the rest stays ours. */
 struct made {
@@ -41,7 +42,9 @@ static bool has_key(const struct tenrec_plugin *desc, const char *key, struct ne
 
 void options_what(char *buf, size_t size, const struct option_source *src, const char *key)
 {
-    if (src->backend)
+    if (src->item)
+        snprintf(buf, size, "%s: '%s'", src->item, key);
+    else if (src->backend)
         snprintf(buf, size, "backend '%s': option '%s'", src->backend, key);
     else
         snprintf(buf, size, "worker.%s", key);
@@ -76,6 +79,7 @@ tenrec_status options_check_table(const struct tenrec_plugin *desc, tenrec_error
     for (uint32_t i = 0; i < desc->n_options; i++) {
         struct tenrec_option opt = options_at(desc, i);
         size_t size = value_size(opt.type);
+        tenrec_status st;
         bool nested = opt.type == TENREC_OPT_LIST || opt.type == TENREC_OPT_MAP;
         if (!opt.key || !*opt.key)
             return tenrec_fail(err, TENREC_EPLUGIN, "plugin '%s': option %u has no key", who, i);
@@ -89,6 +93,9 @@ tenrec_status options_check_table(const struct tenrec_plugin *desc, tenrec_error
             return tenrec_fail(err, TENREC_EPLUGIN,
                                "plugin '%s': option '%s' does not lie inside its options struct",
                                who, opt.key);
+        st = opt.type == TENREC_OPT_RECORDS ? record_check_table(desc, &opt, err) : TENREC_OK;
+        if (st != TENREC_OK)
+            return st;
     }
     return TENREC_OK;
 }
@@ -136,6 +143,9 @@ tenrec_status options_check_keys(const struct tenrec_plugin *desc, const struct 
             continue;
         if (also)
             nearest_try(&near, also);
+        if (src->item)
+            return place_fail(err, TENREC_ECONFIG, &node->key_place, "%s: has no key '%s'%s",
+                              src->item, node->key, nearest_hint(&near));
         if (src->backend)
             return place_fail(err, TENREC_ECONFIG, &node->key_place,
                               "backend '%s': has no option '%s'%s", src->backend, node->key,
@@ -252,7 +262,10 @@ tenrec_status options_fill(const struct tenrec_plugin *desc, const struct option
         if (!value)
             continue;
         options_what(what, sizeof what, src, opt.key);
-        st = value_read(&opt, value, what, arena, (char *)opts + opt.offset, err);
+        if (opt.type == TENREC_OPT_RECORDS)
+            st = record_read_all(&opt, value, what, arena, (void *)((char *)opts + opt.offset), err);
+        else
+            st = value_read(&opt, value, what, arena, (char *)opts + opt.offset, err);
         if (st == TENREC_ECONFIG && !node_get(src->map, opt.key) &&
             value->place.kind == PLACE_DEFAULT) {
             st = TENREC_EPLUGIN;

@@ -11,6 +11,7 @@ struct option_source {
     const struct node *map;        /* what file and code wrote; NULL: nothing */
     const struct environment *env; /* NULL: no variables */
     const char *backend;           /* the entry's name; NULL for `worker` */
+    const char *item;              /* of a list of maps: how errors name it; else NULL */
     bool innermost;                /* the short variables are meant for it */
 };
 

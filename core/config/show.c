@@ -1,6 +1,7 @@
 /* show.c - the values in force, for people. */
 #include "base/memory.h"
 #include "config/quantity.h"
+#include "config/record.h"
 #include "config/secret.h"
 #include "config/settings.h"
 #include "config/state.h"
@@ -118,6 +119,9 @@ static void add_map(struct text *t, enum tenrec_option_type item,
     add(t, "}");
 }
 
+static void add_records(struct text *t, const struct tenrec_option_record *record,
+                        const struct tenrec_option_records *list);
+
 static struct text text_new(void)
 {
     return (struct text){ .p = memory_new(64, 1), .room = 64 };
@@ -144,11 +148,47 @@ char *options_print(const struct tenrec_option *opt, const void *opts)
         add_list(&t, opt->item, at);
     } else if (opt->type == TENREC_OPT_MAP) {
         add_map(&t, opt->item, at);
+    } else if (opt->type == TENREC_OPT_RECORDS) {
+        add_records(&t, opt->record, at);
     } else {
         memcpy(&v, at, value_size(opt->type));
         add_scalar(&t, opt->type, &v, false);
     }
     return text_finish(t);
+}
+
+/* What differs from the default is shown of each map. */
+static void add_records(struct text *t, const struct tenrec_option_record *record,
+                        const struct tenrec_option_records *list)
+{
+    const struct tenrec_plugin table = record_table(record);
+
+    add(t, "[");
+    for (size_t i = 0; i < list->n; i++) {
+        const void *item = (const char *)list->v + i * record->size;
+        bool first = true;
+        add(t, i ? ", {" : "{");
+        for (uint32_t k = 0; k < record->n_options; k++) {
+            struct tenrec_option o = options_at(&table, k);
+            char *value = options_print(&o, item);
+            if (value && strcmp(value, o.def ? o.def : "") != 0) {
+                add(t, first ? "" : ", ");
+                add(t, o.key);
+                add(t, ": ");
+                if (o.type == TENREC_OPT_STRING)
+                    add_quoted(t, value);
+                else
+                    add(t, value);
+                first = false;
+            } else if (!value) {
+                free(t->p);
+                t->p = NULL;
+            }
+            free(value);
+        }
+        add(t, "}");
+    }
+    add(t, "]");
 }
 
 const char *options_type(const struct tenrec_option *opt, char buf[OPTIONS_TYPE_MAX])
@@ -164,6 +204,7 @@ const char *options_type(const struct tenrec_option *opt, char buf[OPTIONS_TYPE_
         [TENREC_OPT_STRING] = { "string", "strings" },
         [TENREC_OPT_LIST] = { "list", "lists" },
         [TENREC_OPT_MAP] = { "map", "maps" },
+        [TENREC_OPT_RECORDS] = { "list of maps", "lists of maps" },
     };
     const size_t n = sizeof names / sizeof names[0];
     const char *type = (size_t)opt->type < n ? names[opt->type].one : NULL;

@@ -30,6 +30,7 @@ static const struct type types[] = {
     [TENREC_OPT_STRING] = TYPE(const char *),
     [TENREC_OPT_LIST] = TYPE(struct tenrec_option_list),
     [TENREC_OPT_MAP] = TYPE(struct tenrec_option_map),
+    [TENREC_OPT_RECORDS] = TYPE(struct tenrec_option_records),
 };
 
 size_t value_size(enum tenrec_option_type type)
@@ -332,10 +333,13 @@ tenrec_status value_expand(const struct tenrec_option *opt, const struct node *n
                            const char *what, struct node **ret, tenrec_error *err)
 {
     bool list = opt->type == TENREC_OPT_LIST, map = opt->type == TENREC_OPT_MAP;
+    bool records = opt->type == TENREC_OPT_RECORDS;
     tenrec_status st;
 
-    if (node->kind == NODE_SCALAR && node->style == NODE_RAW && (list || map)) {
-        if (*node->text != (list ? '[' : '{'))
+    if (node->kind == NODE_SCALAR && node->style == NODE_RAW && (list || map || records)) {
+        if (records && *node->text != '[')
+            return fail_type(node, what, VALUE_RECORDS_EXPECTED, err);
+        if (!records && *node->text != (list ? '[' : '{'))
             return split(node, map, what, ret, err);
         st = tree_parse(node->text, strlen(node->text), &node->place, ret, err);
         return st;

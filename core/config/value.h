@@ -9,6 +9,9 @@
 
 #define VALUE_WHAT_MAX 160
 
+/* What a list of maps should have been, after "expected". */
+#define VALUE_RECORDS_EXPECTED "a list of maps such as [{key: value}]"
+
 /* Reads `node` as `opt` wants it (type, range, choices) and stores it at `dst`.
  *
  * what     begins the error text: "backend 'flaky': option 'delay'"

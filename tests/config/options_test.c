@@ -164,6 +164,11 @@ static void options_refuse_with_place_and_reason(void **state)
 
 static void options_refuse_a_table_that_is_wrong(void **state)
 {
+    static const struct tenrec_option inner = { "y", TENREC_OPT_RECORDS, .record = &sample_rule };
+    static const struct tenrec_option_record nested = { &inner, 1, sizeof inner,
+                                                        sizeof(struct tenrec_option_records), 0 };
+    static const struct tenrec_option_record short_one = { sample_rule_options, 1,
+                                                           sizeof sample_rule_options[0], 4, 0 };
     static const struct {
         struct tenrec_option option;
         const char *text;
@@ -185,6 +190,12 @@ static void options_refuse_a_table_that_is_wrong(void **state)
           "plugin 'sample': option 'x' has type 7 of 8, which this version does not know" },
         { { "x", TENREC_OPT_LIST, .offset = 0 },
           "plugin 'sample': option 'x' has type 7 of 0, which this version does not know" },
+        { { "x", TENREC_OPT_RECORDS, .offset = 0 }, "plugin 'sample': option 'x' has no record" },
+        { { "x", TENREC_OPT_RECORDS, .offset = 0, .record = &nested },
+          "plugin 'sample': option 'x': records in records are not known" },
+        { { "x", TENREC_OPT_RECORDS, .offset = 0, .record = &short_one },
+          "plugin 'sample': option 'x': plugin 'record': option 'do' does not lie inside its "
+          "options struct" },
         { { "x", TENREC_OPT_INT, .offset = sizeof(struct sample) - 4 },
           "plugin 'sample': option 'x' does not lie inside its options struct" },
         { { "x", TENREC_OPT_INT, .offset = UINT32_MAX },
@@ -235,8 +246,8 @@ static void options_read_the_table_of_a_newer_plugin(void **state)
 
 static void options_read_the_table_of_an_older_plugin(void **state)
 {
-    /* What an older header had: an option ends before its reserved words. */
-    enum { OLD = offsetof(struct tenrec_option, reserved) };
+    /* What an older header had: an option ends before its record. */
+    enum { OLD = offsetof(struct tenrec_option, record) };
     static const struct tenrec_option port = { "port", TENREC_OPT_INT, .offset = AT(port),
                                                .def = "7" };
     static const struct tenrec_option factor = { "factor", TENREC_OPT_DOUBLE, .offset = AT(factor),
@@ -290,6 +301,7 @@ static void options_print_as_a_user_would_write(void **state)
         { "ports", "[1, 9]" },
         { "delays", "{SCRIPT_CALL: 1500ms}" },
         { "labels", "{a: \"b c\", \"d,\": \"\\\"\", e: \"\"}" },
+        { "rules", "[{do: drop}, {chance: 0.5, on: [CALL], weights: {a: 1}}]" },
     };
     struct tenrec_config *config;
     struct sample *s;
@@ -299,7 +311,8 @@ static void options_print_as_a_user_would_write(void **state)
     if (make_from("{keepalive: false, port: 80, factor: 2.5, delay: 1.5s, limit: 1MiB, "
                   "progress: busy, ifname: 'tcp://me:a@b/c@host', password: s3, "
                   "transports: [shm, uv], ports: [1, 9], delays: {SCRIPT_CALL: 1.5}, "
-                  "labels: {a: b c, 'd,': '\"', e: ''}}",
+                  "labels: {a: b c, 'd,': '\"', e: ''}, "
+                  "rules: [{do: drop, chance: 1}, {chance: .5, on: [CALL], weights: {a: 1}}]}",
                   &config, &s, &err) != TENREC_OK)
         fail_msg("%s", err.text);
     for (uint32_t i = 0; i < sample.n_options; i++) {
@@ -323,6 +336,7 @@ static void options_type_is_named_for_people(void **state)
     assert_string_equal(options_type(&sample_options[3], buf), "duration");
     assert_string_equal(options_type(&sample_options[8], buf), "list of strings");
     assert_string_equal(options_type(&sample_options[10], buf), "map to durations");
+    assert_string_equal(options_type(&sample_options[12], buf), "list of maps");
     assert_string_equal(options_type(&strange, buf), "unknown");
 }
 

@@ -21,10 +21,27 @@ struct sample {
     struct tenrec_option_list ports;
     struct tenrec_option_map delays;
     struct tenrec_option_map labels;
+    struct tenrec_option_records rules;
+};
+
+struct sample_rule {
+    const char *name;
+    double chance;
+    struct tenrec_option_list on;
+    struct tenrec_option_map weights;
 };
 
 #define AT(field) offsetof(struct sample, field)
+#define RULE_AT(field) offsetof(struct sample_rule, field)
 /* clang-format off */
+static const struct tenrec_option sample_rule_options[] = {
+    { "do", TENREC_OPT_STRING, 0, RULE_AT(name), 0, NULL, 0, 0, "drop|delay", "Help." },
+    { "chance", TENREC_OPT_DOUBLE, 0, RULE_AT(chance), 0, "1", 0, 1, NULL, "Help." },
+    { "on", TENREC_OPT_LIST, TENREC_OPT_STRING, RULE_AT(on), 0, "[]", 0, 0, "CALL|RET", "Help." },
+    { "weights", TENREC_OPT_MAP, TENREC_OPT_INT, RULE_AT(weights), 0, "{}", 0, 0, NULL, "Help." },
+};
+static const struct tenrec_option_record sample_rule =
+    TENREC_OPTION_RECORD(sample_rule_options, struct sample_rule);
 static const struct tenrec_option sample_options[] = {
     { "keepalive", TENREC_OPT_BOOL, 0, AT(keepalive), 0, "true", 0, 0, NULL, "Help." },
     { "port", TENREC_OPT_INT, 0, AT(port), 0, "0", 0, 65535, NULL, "Help." },
@@ -38,6 +55,7 @@ static const struct tenrec_option sample_options[] = {
     { "ports", TENREC_OPT_LIST, TENREC_OPT_INT, AT(ports), 0, "[]", 1, 9, NULL, "Help." },
     { "delays", TENREC_OPT_MAP, TENREC_OPT_DURATION, AT(delays), TENREC_OPT_PLAIN_SECONDS, "{}", 0, 0, "CALL|SCRIPT_CALL", "Help." },
     { "labels", TENREC_OPT_MAP, TENREC_OPT_STRING, AT(labels), 0, "{a: b}", 0, 0, NULL, "Help." },
+    { "rules", TENREC_OPT_RECORDS, 0, AT(rules), 0, "[]", 0, 0, NULL, "Help.", &sample_rule },
 };
 /* clang-format on */
 

@@ -44,7 +44,8 @@ char *__wrap_memory_text_n(const char *text, size_t n)
 static const char text[] =
     "worker: {devices: [cpu], device_maps: {w: {cpu: cpu}}}\n"
     "init_method: tcp://me:pw@h:1\nbackend: b\nbackends:\n"
-    "  a: {plugin: p, options: {transports: [uv, shm], delays: {CALL: 1}, labels: {a: b}}}\n"
+    "  a: {plugin: p, options: {transports: [uv, shm], delays: {CALL: 1}, labels: {a: b},\n"
+    "    rules: [{do: drop, on: [CALL], weights: {a: 1}}, {chance: 0.5}]}}\n"
     "  b: {plugin: q, wraps: a}\n";
 
 static void ignore(void *arg, const char *key, const char *value, const char *source)

@@ -16,10 +16,19 @@ struct options {
     const char *text;
     struct tenrec_option_list list;
     struct tenrec_option_map map;
+    struct tenrec_option_records rules;
 };
 
 #define AT(field) offsetof(struct options, field)
 /* clang-format off */
+static const struct tenrec_option record_table[] = {
+    { "do", TENREC_OPT_STRING, 0, 0, 0, NULL, 0, 0, "drop|delay", "" },
+    { "on", TENREC_OPT_LIST, TENREC_OPT_STRING, sizeof(const char *), 0, "[]", 0, 0, NULL, "" },
+};
+static const struct tenrec_option_record record = {
+    .options = record_table, .n_options = 2, .option_size = sizeof record_table[0],
+    .size = sizeof(const char *) + sizeof(struct tenrec_option_list),
+};
 static const struct tenrec_option table[] = {
     { "keepalive", TENREC_OPT_BOOL, 0, AT(flag), 0, "true", 0, 0, NULL, "" },
     { "num_fail_sends", TENREC_OPT_INT, 0, AT(number), 0, "3", 0, 100, NULL, "" },
@@ -30,6 +39,7 @@ static const struct tenrec_option table[] = {
     { "transports", TENREC_OPT_LIST, TENREC_OPT_STRING, AT(list), 0, "[uv]", 0, 0, "uv|shm", "" },
     { "messages_to_delay", TENREC_OPT_MAP, TENREC_OPT_DURATION, AT(map), TENREC_OPT_PLAIN_SECONDS,
       "{}", 0, 0, NULL, "" },
+    { "rules", TENREC_OPT_RECORDS, 0, AT(rules), 0, "[]", 0, 0, NULL, "", &record },
 };
 /* clang-format on */
 

@@ -57,6 +57,13 @@ struct tenrec_option_map {
     size_t n;
 };
 
+struct tenrec_option_records {
+    const void *v;            /* structs of record->size bytes each; owned by the core */
+    const char *const *place; /* of each: "cluster.yaml:9:7", or "" for a default;
+                                 owned by the core */
+    size_t n;
+};
+
 /* The type of an option says what lies at its offset in the options struct. */
 enum tenrec_option_type {
     TENREC_OPT_BOOL = 1, /* bool:        true, false */
@@ -67,6 +74,8 @@ enum tenrec_option_type {
     TENREC_OPT_STRING,   /* const char *, owned by the core */
     TENREC_OPT_LIST,     /* struct tenrec_option_list of `item` */
     TENREC_OPT_MAP,      /* struct tenrec_option_map from text to `item` */
+    TENREC_OPT_RECORDS,  /* struct tenrec_option_records: a list of maps, each
+                            read by the table of `record` */
 };
 
 enum tenrec_option_flags {
@@ -81,19 +90,29 @@ enum tenrec_option_flags {
 struct tenrec_option {
     const char *key; /* as in YAML */
     enum tenrec_option_type type;
-    enum tenrec_option_type item; /* of a list or map; else 0 */
-    uint32_t offset;              /* offsetof in the options struct */
-    uint32_t flags;               /* enum tenrec_option_flags */
-    const char *def;              /* as a user would write it, without quotes:
-                                     "[uv]", "60s"; NULL leaves zero */
-    int64_t min, max;             /* INT, DOUBLE, DURATION in ms, SIZE, and each
-                                     item of a list or map of those; both 0 = no
-                                     limit, max < min = no upper one. `none` is
-                                     above every limit */
-    const char *choices;          /* "busy|adaptive|sleep": the strings (items,
-                                     keys of a map) allowed; NULL = any */
-    const char *help;             /* one sentence */
-    const void *reserved[2];
+    enum tenrec_option_type item;              /* of a list or map; else 0 */
+    uint32_t offset;                           /* offsetof in the options struct */
+    uint32_t flags;                            /* enum tenrec_option_flags */
+    const char *def;                           /* as a user would write it, without quotes:
+                                                  "[uv]", "60s"; NULL leaves zero */
+    int64_t min, max;                          /* INT, DOUBLE, DURATION in ms, SIZE, and each
+                                                  item of a list or map of those; both 0 = no
+                                                  limit, max < min = no upper one. `none` is
+                                                  above every limit */
+    const char *choices;                       /* "busy|adaptive|sleep": the strings (items,
+                                                  keys of a map) allowed; NULL = any */
+    const char *help;                          /* one sentence */
+    const struct tenrec_option_record *record; /* of RECORDS; else NULL */
+    const void *reserved[1];
+};
+
+/* What each map of a TENREC_OPT_RECORDS may hold, and the struct it fills. */
+struct tenrec_option_record {
+    const struct tenrec_option *options; /* any type but RECORDS */
+    uint32_t n_options;
+    uint32_t option_size; /* sizeof(struct tenrec_option) */
+    uint32_t size;        /* of the struct */
+    uint32_t reserved;
 };
 
 enum tenrec_plugin_flags {
@@ -135,6 +154,12 @@ struct tenrec_plugin {
 #define TENREC_PLUGIN_OPTIONS(table, type)                                                         \
     .options = (table), .n_options = sizeof(table) / sizeof((table)[0]),                           \
     .option_size = sizeof((table)[0]), .options_size = sizeof(type)
+
+#define TENREC_OPTION_RECORD(table, type)                                                          \
+    {                                                                                              \
+        .options = (table), .n_options = sizeof(table) / sizeof((table)[0]),                       \
+        .option_size = sizeof((table)[0]), .size = sizeof(type)                                    \
+    }
 
 struct tenrec_init {
     uint32_t size; /* sizeof(struct tenrec_init) */

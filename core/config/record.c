@@ -1,0 +1,87 @@
+#include "config/record.h"
+
+#include "config/value.h"
+
+struct tenrec_plugin record_table(const struct tenrec_option_record *record)
+{
+    return (struct tenrec_plugin){
+        .name = "record",
+        .options = record->options,
+        .n_options = record->n_options,
+        .option_size = record->option_size,
+        .options_size = record->size,
+    };
+}
+
+tenrec_status record_check_table(const struct tenrec_plugin *desc, const struct tenrec_option *opt,
+                                 tenrec_error *err)
+{
+    const char *who = desc->name ? desc->name : "?";
+    struct tenrec_plugin table;
+    tenrec_status st = TENREC_OK;
+
+    if (!opt->record || !opt->record->size)
+        return tenrec_fail(err, TENREC_EPLUGIN, "plugin '%s': option '%s' has no record", who,
+                           opt->key);
+    table = record_table(opt->record);
+    for (uint32_t i = 0; i < table.n_options && st == TENREC_OK && table.options; i++)
+        if (options_at(&table, i).type == TENREC_OPT_RECORDS)
+            st = tenrec_fail(err, TENREC_EPLUGIN, "records in records are not known");
+    if (st == TENREC_OK)
+        st = options_check_table(&table, err);
+    if (st != TENREC_OK)
+        tenrec_error_prefix(err, "plugin '%s': option '%s'", who, opt->key);
+    return st;
+}
+
+static tenrec_status read_one(const struct tenrec_plugin *table, const struct node *node,
+                              const char *item, struct arena *arena, void *dst, tenrec_error *err)
+{
+    const struct option_source src = { .map = node, .backend = "", .item = item };
+    char found[VALUE_WHAT_MAX];
+    tenrec_status st;
+
+    if (node->kind != NODE_MAP)
+        return place_fail(err, TENREC_ECONFIG, &node->place, "%s: expected a map, found %s", item,
+                          node_describe(node, found, sizeof found));
+    st = options_check_keys(table, &src, NULL, err);
+    return st == TENREC_OK ? options_fill(table, &src, arena, dst, err) : st;
+}
+
+tenrec_status record_read_all(const struct tenrec_option *opt, const struct node *node,
+                              const char *what, struct arena *arena,
+                              struct tenrec_option_records *ret, tenrec_error *err)
+{
+    const struct tenrec_plugin table = record_table(opt->record);
+    char item[VALUE_WHAT_MAX], place[PLACE_TEXT_MAX];
+    struct node *list = NULL;
+    const char **places;
+    char *v;
+    tenrec_status st = value_expand(opt, node, what, &list, err);
+
+    if (st != TENREC_OK)
+        return st;
+    if (list->kind != NODE_LIST) {
+        st = place_fail(err, TENREC_ECONFIG, &list->place, "%s: expected %s, found %s", what,
+                        VALUE_RECORDS_EXPECTED, node_describe(list, item, sizeof item));
+        node_drop(list);
+        return st;
+    }
+    v = arena_new(arena, list->n ? list->n : 1, opt->record->size);
+    places = arena_new(arena, list->n ? list->n : 1, sizeof(const char *));
+    if (!v || !places)
+        st = tenrec_fail(err, TENREC_ENOMEM, "out of memory");
+    for (size_t i = 0; st == TENREC_OK && i < list->n; i++) {
+        const struct place *at = &list->item[i]->place;
+        snprintf(item, sizeof item, "%s, item %zu", what, i + 1);
+        st = read_one(&table, list->item[i], item, arena, v + i * opt->record->size, err);
+        places[i] = arena_text(arena, at->kind == PLACE_DEFAULT ? "" : place_text(at, place));
+        if (st == TENREC_OK && !places[i])
+            st = tenrec_fail(err, TENREC_ENOMEM, "out of memory");
+    }
+    ret->v = v;
+    ret->place = places;
+    ret->n = list->n;
+    node_drop(list);
+    return st;
+}
