@@ -232,29 +232,48 @@ void tenrec_gathered_free(struct tenrec_gathered *list, int32_t world)
     free(list);
 }
 
-tenrec_status process_group_count_sync(struct tenrec_process_group *pg, int64_t mine,
-                                       uint64_t deadline_ns, int64_t *ret_sum, tenrec_error *err)
+/* Adds the n numbers of "1 -2 3" to `sum`. */
+static bool add_counts(const uint8_t *text, size_t len, size_t n, int64_t *sum)
+{
+    for (size_t i = 0; i < n; i++) {
+        const bool last = i + 1 == n;
+        const uint8_t *end = len == 0 ? NULL : last ? text + len : memchr(text, ' ', len);
+        const size_t used = end ? (size_t)(end - text) : 0;
+        int64_t one;
+
+        if (!end || !store_number((struct span){ text, used }, &one))
+            return false;
+        sum[i] = (int64_t)((uint64_t)sum[i] + (uint64_t)one);
+        text += used + 1;
+        len -= used + !last;
+    }
+    return true;
+}
+
+tenrec_status process_group_sum(struct tenrec_process_group *pg, const int64_t *mine, size_t n,
+                                uint64_t deadline_ns, int64_t *ret, tenrec_error *err)
 {
     struct store_value *values = NULL;
-    int64_t sum = 0, one;
-    char text[32];
+    int64_t sum[PROCESS_GROUP_SUMS] = { 0 };
+    char text[PROCESS_GROUP_SUMS * 24];
+    size_t len = 0;
     tenrec_status st;
 
-    snprintf(text, sizeof text, "%lld", (long long)mine);
-    st = gather(pg, "a count of open calls", text, strlen(text), deadline_ns, &values, err);
+    for (size_t i = 0; i < n; i++)
+        len += (size_t)snprintf(text + len, sizeof text - len, "%s%lld", i ? " " : "",
+                                (long long)mine[i]);
+    st = gather(pg, "its counts of calls", text, len, deadline_ns, &values, err);
     if (st != TENREC_OK)
         return st;
-    for (int32_t i = 0; i < pg->world && st == TENREC_OK; i++) {
-        if (store_number((struct span){ values[i].data, values[i].len }, &one))
-            sum += one;
-        else
-            st = tenrec_fail(err, TENREC_EPROTOCOL, "rank %d gave \"%.32s\" as its open calls", i,
+    for (int32_t i = 0; i < pg->world && st == TENREC_OK; i++)
+        if (!add_counts(values[i].data, values[i].len, n, sum))
+            st = tenrec_fail(err, TENREC_EPROTOCOL, "rank %d gave \"%.*s\" as its counts of calls",
+                             i, (int)(values[i].len < 32 ? values[i].len : 32),
                              (char *)values[i].data);
-    }
     store_values_free(values, (size_t)pg->world);
     free(values);
     if (st == TENREC_OK)
-        *ret_sum = sum;
+        memcpy(ret, sum, n * sizeof sum[0]);
     return st;
 }
 

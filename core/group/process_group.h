@@ -16,12 +16,14 @@ tenrec_status process_group_new_once(struct tenrec_store *s, int32_t rank, int32
 tenrec_status process_group_barrier(struct tenrec_process_group *pg, uint64_t deadline_ns,
                                     tenrec_error *err);
 
-/* One round of the termination detection at shutdown: gives this worker's count
- * of open calls, waits for all, and returns the sum of all counts. The n-th
- * call of each rank meets the n-th ones of the others.
+#define PROCESS_GROUP_SUMS 8 /* at most so many at once */
+
+/* One wave of the termination detection at shutdown: gives this worker's n
+ * counts, waits for all, and returns the sum of each. The n-th call of each
+ * rank meets the n-th ones of the others.
  *
- * errors: ETIMEDOUT names who did not come */
-tenrec_status process_group_count_sync(struct tenrec_process_group *pg, int64_t mine,
-                                       uint64_t deadline_ns, int64_t *ret_sum, tenrec_error *err);
+ * errors: ETIMEDOUT names who did not come, EPROTOCOL */
+tenrec_status process_group_sum(struct tenrec_process_group *pg, const int64_t *mine, size_t n,
+                                uint64_t deadline_ns, int64_t *ret, tenrec_error *err);
 
 #endif

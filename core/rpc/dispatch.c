@@ -126,6 +126,14 @@ static struct tenrec_msg *call_answer(struct tenrec_call *c, struct tenrec_msg *
     return msg;
 }
 
+/* Graceful shutdown waits until as many have ended as the members have sent;
+ * a stranger does not count his. */
+static void count_one_way(struct tenrec_worker *w, tenrec_peer from)
+{
+    if (from >= 0)
+        atomic_fetch_add(&w->counts.one_way_ended, 1);
+}
+
 /* Sends the answer of a function that has returned or finished; ends the call. */
 static void call_end(struct tenrec_call *c, const tenrec_error *why)
 {
@@ -150,6 +158,8 @@ static void call_end(struct tenrec_call *c, const tenrec_error *why)
         reply->release(reply);
     if (entered)
         worker_leave(w);
+    if (c->one_way)
+        count_one_way(w, c->from);
     atomic_fetch_add_explicit(&w->counts.served, 1, memory_order_relaxed);
     call_free(c);
 }
@@ -219,10 +229,12 @@ static void call_fill(struct tenrec_call *c, struct tenrec_worker *w, const stru
 static void refuse(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg, bool cbor,
                    const tenrec_error *why)
 {
-    if (msg->type != TENREC_MSG_ONE_WAY_CALL)
+    if (msg->type != TENREC_MSG_ONE_WAY_CALL) {
         dispatch_answer_error(w, from, msg->id, &msg->route, cbor, why);
-    else
+    } else {
         log_line(TENREC_LOG_WARN, w->self.name, "one-way call refused: %s", why->text);
+        count_one_way(w, from);
+    }
     msg->release(msg);
 }
 

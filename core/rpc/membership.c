@@ -93,10 +93,10 @@ tenrec_status membership_join(struct membership *m, const char *address, uint64_
     return st;
 }
 
-tenrec_status membership_sum(struct membership *m, int64_t mine, uint64_t deadline_ns, int64_t *ret,
-                             tenrec_error *err)
+tenrec_status membership_sum(struct membership *m, const int64_t *mine, size_t n,
+                             uint64_t deadline_ns, int64_t *ret, tenrec_error *err)
 {
-    return process_group_count_sync(m->pg, mine, deadline_ns, ret, err);
+    return process_group_sum(m->pg, mine, n, deadline_ns, ret, err);
 }
 
 tenrec_status membership_leave(struct membership *m, uint64_t deadline_ns, tenrec_error *err)

@@ -18,9 +18,9 @@ tenrec_status membership_find(const struct config_settings *s, struct loop *loop
 tenrec_status membership_join(struct membership *m, const char *address, uint64_t deadline_ns,
                               tenrec_error *err);
 
-/* The sum of what all give; they call it equally often. */
-tenrec_status membership_sum(struct membership *m, int64_t mine, uint64_t deadline_ns, int64_t *ret,
-                             tenrec_error *err);
+/* The sums of what all give, n numbers each; they call it equally often. */
+tenrec_status membership_sum(struct membership *m, const int64_t *mine, size_t n,
+                             uint64_t deadline_ns, int64_t *ret, tenrec_error *err);
 
 /* Waits until all are about to leave. */
 tenrec_status membership_leave(struct membership *m, uint64_t deadline_ns, tenrec_error *err);

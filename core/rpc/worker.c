@@ -10,6 +10,7 @@
 #include "rpc/membership.h"
 #include "rpc/message.h"
 #include "rpc/place.h"
+#include "rpc/quiesce.h"
 #include "rpc/setup.h"
 #include "rpc/span.h"
 #include "rpc/thread.h"
@@ -278,6 +279,8 @@ tenrec_status tenrec_init_rpc(struct tenrec_worker *w, tenrec_error *err)
     gathers_reset(&w->gathers);
     peers_finish(&w->peers);
     atomic_store(&w->leaving, 0);
+    atomic_store(&w->counts.one_way, 0); /* those who got them may be gone */
+    atomic_store(&w->counts.one_way_ended, 0);
     st = start(w, &why);
     if (st != TENREC_OK) {
         if (err)
@@ -292,50 +295,6 @@ tenrec_status tenrec_init_rpc(struct tenrec_worker *w, tenrec_error *err)
 
 /* ---- the end -------------------------------------------------------------- */
 
-/* Waits until no call of ours is outstanding. */
-static tenrec_status wait_for_calls(struct tenrec_worker *w, uint64_t until, tenrec_error *err)
-{
-    struct timespec ts = { .tv_sec = (time_t)(until / 1000000000u),
-                           .tv_nsec = (long)(until % 1000000000u) };
-    uint64_t left;
-
-    pthread_mutex_lock(&w->lock);
-    while ((left = atomic_load(&w->pending.added) - atomic_load(&w->counts.finished)) > 0 &&
-           !clock_passed(until)) {
-        if (until == CLOCK_NEVER)
-            pthread_cond_wait(&w->changed, &w->lock);
-        else
-            pthread_cond_timedwait(&w->changed, &w->lock, &ts);
-    }
-    pthread_mutex_unlock(&w->lock);
-    if (left > 0)
-        return tenrec_fail(err, TENREC_ETIMEDOUT, "%llu calls of '%s' are still outstanding",
-                           (unsigned long long)left, w->self.name);
-    return TENREC_OK;
-}
-
-/* Ends when nobody in the group has a call outstanding. Two waves over the
- * store: the sum of the calls finished, then, after all have told that, the
- * sum of the calls made. When they are equal nothing was under way between
- * the two, and nothing can start any more but from outside. (Mattern's four
- * counters: nobody needs to be stopped while it is counted.) */
-static tenrec_status quiesce(struct tenrec_worker *w, uint64_t until, tenrec_error *err)
-{
-    int64_t finished, made;
-    tenrec_status st;
-
-    do {
-        st = wait_for_calls(w, until, err);
-        if (st == TENREC_OK)
-            st = membership_sum(w->membership, (int64_t)atomic_load(&w->counts.finished), until,
-                                &finished, err);
-        if (st == TENREC_OK)
-            st = membership_sum(w->membership, (int64_t)atomic_load(&w->pending.added), until,
-                                &made, err);
-    } while (st == TENREC_OK && finished != made);
-    return st;
-}
-
 tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode mode, int64_t ms,
                               tenrec_error *err)
 {
@@ -348,6 +307,7 @@ tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode
     if (ms < 0 || (mode != TENREC_GRACEFUL && mode != TENREC_IMMEDIATE))
         return tenrec_fail(err, TENREC_EINVAL, "shutdown: mode %d, limit %lld ms", (int)mode,
                            (long long)ms);
+    ms = shutdown_limit_ms(w, ms);
     st = call_deadline(w, &ms, &until, err);
     if (st == TENREC_OK)
         st = worker_enter(w, err);
@@ -358,7 +318,7 @@ tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode
         return tenrec_fail(err, TENREC_EBUSY, "another thread shuts the worker down already");
     }
     if (mode == TENREC_GRACEFUL) {
-        st = quiesce(w, until, err);
+        st = worker_quiesce(w, until, err);
         if (st == TENREC_OK)
             st = membership_leave(w->membership, until, err);
         if (st != TENREC_OK)

@@ -25,8 +25,9 @@ enum worker_state { WORKER_NEW, WORKER_STARTING, WORKER_RUNNING, WORKER_STOPPING
 
 /* Counters for people; relaxed, exact at rest. */
 struct worker_counts {
-    _Atomic uint64_t finished; /* requests that waited for an answer, completed */
-    _Atomic uint64_t one_way;  /* of those, handed to the wire with no answer to come */
+    _Atomic uint64_t finished;      /* requests that waited for an answer, completed */
+    _Atomic uint64_t one_way;       /* of those, handed to the wire with no answer to come */
+    _Atomic uint64_t one_way_ended; /* of the members' ones that came here */
     _Atomic uint64_t timeouts;
     _Atomic uint64_t late_replies; /* answers that found nobody waiting */
     _Atomic uint64_t taken;        /* requests whose function was started or queued */

@@ -47,6 +47,7 @@ static tenrec_status live(void)
     struct tenrec_process_group *pg = NULL;
     struct members *members = NULL;
     struct rendezvous *r;
+    const int64_t one = 1;
     int64_t sum;
     tenrec_status st = rendezvous_open(&o, clock_deadline_ms(TEST_MS), &r, &err);
 
@@ -56,7 +57,7 @@ static tenrec_status live(void)
     if (st == TENREC_OK)
         st = process_group_new_once(r->meeting.store, 0, 1, "sum", NULL, &pg, &err);
     for (int i = 0; i < 2 && st == TENREC_OK; i++)
-        st = process_group_count_sync(pg, 1, clock_deadline_ms(TEST_MS), &sum, &err);
+        st = process_group_sum(pg, &one, 1, clock_deadline_ms(TEST_MS), &sum, &err);
     tenrec_process_group_drop(pg);
     members_drop(members);
     rendezvous_close(r, clock_deadline_ms(TEST_MS));

@@ -181,21 +181,42 @@ static void barrier_names_the_ranks_that_did_not_come(void **state)
     tenrec_process_group_drop(other);
 }
 
-static void count_sync_adds_up_and_names_who_is_missing(void **state)
+static void sum_adds_up_and_names_who_is_missing(void **state)
 {
     static const char *const names[] = { "ps", "trainer" };
+    const int64_t first[] = { 5, INT64_C(1) << 60, 0 }, second[] = { -2, INT64_C(1) << 60, -7 };
     struct tenrec_process_group *a, *b;
-    int64_t sum = 0;
+    int64_t sum[3] = { 0 };
 
     (void)state;
     assert_status(process_group_new_once(keep, 0, 2, "sum", names, &a, &err), &err);
     assert_status(process_group_new_once(keep, 1, 2, "sum", names, &b, &err), &err);
-    assert_int_equal(process_group_count_sync(a, 5, clock_deadline_ms(10), &sum, &err),
+    assert_int_equal(process_group_sum(a, first, 3, clock_deadline_ms(10), sum, &err),
                      TENREC_ETIMEDOUT);
     assert_text_has(err.text, "rank 1 (\"trainer\") of 2");
     /* Who comes late finds what the other gave. */
-    assert_status(process_group_count_sync(b, -2, clock_deadline_ms(TEST_MS), &sum, &err), &err);
-    assert_int_equal(sum, 3);
+    assert_status(process_group_sum(b, second, 3, clock_deadline_ms(TEST_MS), sum, &err), &err);
+    assert_int_equal(sum[0], 3);
+    assert_int_equal(sum[1], INT64_C(1) << 61);
+    assert_int_equal(sum[2], -7);
+    tenrec_process_group_drop(a);
+    tenrec_process_group_drop(b);
+}
+
+static void sum_refuses_another_number_of_counts(void **state)
+{
+    const int64_t mine[] = { 1, 2 };
+    struct tenrec_process_group *a, *b;
+    int64_t sum[2];
+
+    (void)state;
+    assert_status(process_group_new_once(keep, 0, 2, "sums", NULL, &a, &err), &err);
+    assert_status(process_group_new_once(keep, 1, 2, "sums", NULL, &b, &err), &err);
+    assert_int_equal(process_group_sum(a, mine, 1, clock_deadline_ms(10), sum, &err),
+                     TENREC_ETIMEDOUT);
+    assert_int_equal(process_group_sum(b, mine, 2, clock_deadline_ms(TEST_MS), sum, &err),
+                     TENREC_EPROTOCOL);
+    assert_text_has(err.text, "rank 0 gave \"1\" as its counts of calls");
     tenrec_process_group_drop(a);
     tenrec_process_group_drop(b);
 }
@@ -231,7 +252,8 @@ int main(int argc, char **argv)
         CASE(group_can_be_made_again_under_its_name),
         CASE(groups_of_other_names_do_not_meet),
         CASE(barrier_names_the_ranks_that_did_not_come),
-        CASE(count_sync_adds_up_and_names_who_is_missing),
+        CASE(sum_adds_up_and_names_who_is_missing),
+        CASE(sum_refuses_another_number_of_counts),
         CASE(group_refuses_what_makes_no_sense),
     };
 

@@ -3,6 +3,7 @@
 #include "functions.h"
 #include "rpc/call.h"
 #include "rpc/codec.h"
+#include "rpc/quiesce.h"
 #include "rpc/worker.h"
 
 #include <poll.h>
@@ -124,6 +125,78 @@ static void life_ends_when_every_follow_up_call_has_ended(void **state)
     tenrec_future_drop(f);
     cluster_close(&c, TENREC_GRACEFUL);
     assert_int_equal(atomic_load(&hops), 51);
+}
+
+/* The same with calls that nobody waits for. */
+static tenrec_status hop_one_way(struct tenrec_call *call, void *arg, tenrec_error *err)
+{
+    const struct tenrec_call_options one_way = { .size = sizeof one_way, .flags = TENREC_ONE_WAY };
+    struct tenrec_worker *w = tenrec_call_worker(call);
+    struct tenrec_value left;
+    struct tenrec_worker_info me;
+    int64_t n;
+    size_t n_args;
+    const struct tenrec_value *v = tenrec_call_args(call, &n_args);
+    tenrec_status st = tenrec_values_get(v, n_args, err, "i", &n);
+
+    (void)arg;
+    if (st == TENREC_OK)
+        st = tenrec_get_worker_info(w, NULL, &me, err);
+    if (st == TENREC_OK && n > 0) {
+        left = tenrec_int(n - 1);
+        st = tenrec_rpc_sync(w, me.id == 0 ? "worker1" : "worker0", "hop_one_way", &left, 1,
+                             &one_way, NULL, err);
+    }
+    atomic_fetch_add(&hops, 1);
+    return st;
+}
+
+static void register_hop_one_way(struct tenrec_worker *w, size_t rank)
+{
+    (void)rank;
+    assert_int_equal(
+        tenrec_register_function(w, "hop_one_way", hop_one_way, NULL, TENREC_POOL, NULL),
+        TENREC_OK);
+}
+
+static void life_ends_when_every_one_way_call_has_ended(void **state)
+{
+    const struct tenrec_call_options one_way = { .size = sizeof one_way, .flags = TENREC_ONE_WAY };
+    struct tenrec_value n = tenrec_int(200);
+    struct cluster c;
+
+    (void)state;
+    atomic_store(&hops, 0);
+    cluster_open(&c, 2, NULL, register_hop_one_way);
+    assert_int_equal(
+        tenrec_rpc_sync(c.worker[0], "worker1", "hop_one_way", &n, 1, &one_way, NULL, NULL),
+        TENREC_OK);
+    cluster_close(&c, TENREC_GRACEFUL);
+    assert_int_equal(atomic_load(&hops), 201);
+}
+
+static void life_ends_although_one_way_calls_were_lost(void **state)
+{
+    struct cluster c;
+
+    (void)state;
+    cluster_open(&c, 2, NULL, functions_register);
+    atomic_fetch_add(&c.worker[0]->counts.one_way, 3); /* that no connection brings anywhere */
+    cluster_close(&c, TENREC_GRACEFUL);
+}
+
+static void life_bounds_a_shutdown_when_calls_have_no_limit(void **state)
+{
+    const char *const none[] = { "worker.rpc_timeout=none", NULL };
+    struct cluster c;
+
+    (void)state;
+    cluster_open(&c, 1, none, functions_register);
+    assert_int_equal(shutdown_limit_ms(c.worker[0], TENREC_TIMEOUT_DEFAULT), 60000);
+    assert_true(shutdown_limit_ms(c.worker[0], TENREC_TIMEOUT_NONE) == TENREC_TIMEOUT_NONE);
+    assert_int_equal(tenrec_set_rpc_timeout(c.worker[0], 500, NULL), TENREC_OK);
+    assert_int_equal(shutdown_limit_ms(c.worker[0], TENREC_TIMEOUT_DEFAULT), 500);
+    cluster_close(&c, TENREC_GRACEFUL);
 }
 
 static void life_names_the_missing_when_a_graceful_shutdown_times_out(void **state)
@@ -565,6 +638,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(life_refuses_calls_when_not_running),
         cmocka_unit_test(life_fails_pending_calls_when_shut_down_at_once),
         cmocka_unit_test(life_ends_when_every_follow_up_call_has_ended),
+        cmocka_unit_test(life_ends_when_every_one_way_call_has_ended),
+        cmocka_unit_test(life_ends_although_one_way_calls_were_lost),
+        cmocka_unit_test(life_bounds_a_shutdown_when_calls_have_no_limit),
         cmocka_unit_test(life_names_the_missing_when_a_graceful_shutdown_times_out),
         cmocka_unit_test(life_tells_when_a_peer_is_lost),
         cmocka_unit_test(life_tells_when_a_caller_is_lost),

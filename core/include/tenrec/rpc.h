@@ -67,10 +67,11 @@ enum tenrec_shutdown_mode {
 };
 
 /* Leaves the group. Graceful: waits until no worker of the group has a call
- * outstanding, then all leave together; whatever happens, the worker is down
- * when this returns.
+ * outstanding, one-way calls included that still run, then all leave together;
+ * whatever happens, the worker is down when this returns.
  *
- * ms       limit of the whole; TENREC_TIMEOUT_DEFAULT: the rpc_timeout
+ * ms       limit of the whole; TENREC_TIMEOUT_DEFAULT: the rpc_timeout, and
+ *          60 s when that is none; TENREC_TIMEOUT_NONE: as long as it takes
  * errors   ETIMEDOUT (names who did not come), EINVAL, EWOULDBLOCK, ESHUTDOWN
  *          (was not running), EBUSY (another thread does it)
  * threads  one at a time; not from a handler or a callback

@@ -1,0 +1,115 @@
+#include "rpc/quiesce.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "rpc/membership.h"
+#include "rpc/worker.h"
+
+/* A one-way call that a broken connection took away never arrives. When for so
+ * long nothing has moved and nothing runs, what is missing is lost. */
+enum { LOST_MS = 1000, PAUSE_MAX_MS = 100 };
+
+enum { SHUTDOWN_MS = 60000 };
+
+int64_t shutdown_limit_ms(const struct tenrec_worker *w, int64_t ms)
+{
+    const int64_t of_calls = tenrec_get_rpc_timeout(w);
+
+    if (ms != TENREC_TIMEOUT_DEFAULT)
+        return ms;
+    return of_calls == TENREC_TIMEOUT_NONE ? SHUTDOWN_MS : of_calls;
+}
+
+/* What all workers together have done, by two waves over the store: first what
+ * ended, then, after all have told that, what was begun. What is equal had
+ * nothing under way between the two. (Mattern's four counters: nobody needs to
+ * be stopped while it is counted.) */
+struct sums {
+    int64_t calls_finished, one_way_ended;
+    int64_t calls_made, one_way_sent, serving;
+};
+
+/* How long the sums have stood still. All workers see the same sums, so that
+ * all come to the same end. */
+struct stillness {
+    struct sums sums;
+    uint64_t pause_ms, since_ms;
+};
+
+/* Waits until no call of ours is outstanding. */
+static tenrec_status wait_for_calls(struct tenrec_worker *w, uint64_t until, tenrec_error *err)
+{
+    struct timespec ts = { .tv_sec = (time_t)(until / 1000000000u),
+                           .tv_nsec = (long)(until % 1000000000u) };
+    uint64_t left;
+
+    pthread_mutex_lock(&w->lock);
+    while ((left = atomic_load(&w->pending.added) - atomic_load(&w->counts.finished)) > 0 &&
+           !clock_passed(until)) {
+        if (until == CLOCK_NEVER)
+            pthread_cond_wait(&w->changed, &w->lock);
+        else
+            pthread_cond_timedwait(&w->changed, &w->lock, &ts);
+    }
+    pthread_mutex_unlock(&w->lock);
+    if (left > 0)
+        return tenrec_fail(err, TENREC_ETIMEDOUT, "%llu calls of '%s' are still outstanding",
+                           (unsigned long long)left, w->self.name);
+    return TENREC_OK;
+}
+
+static tenrec_status count(struct tenrec_worker *w, uint64_t until, struct sums *ret,
+                           tenrec_error *err)
+{
+    int64_t ended[2], begun[3];
+    int64_t mine[3] = { (int64_t)atomic_load(&w->counts.finished),
+                        (int64_t)atomic_load(&w->counts.one_way_ended) };
+    tenrec_status st = membership_sum(w->membership, mine, 2, until, ended, err);
+
+    if (st != TENREC_OK)
+        return st;
+    mine[0] = (int64_t)atomic_load(&w->pending.added);
+    mine[1] = (int64_t)atomic_load(&w->counts.one_way);
+    mine[2] = (int64_t)(atomic_load(&w->counts.taken) - atomic_load(&w->counts.served));
+    st = membership_sum(w->membership, mine, 3, until, begun, err);
+    *ret = (struct sums){ ended[0], ended[1], begun[0], begun[1], begun[2] };
+    return st;
+}
+
+/* Waits a little before it is counted again. False: nothing will move any more. */
+static bool wait_for_one_way_calls(struct tenrec_worker *w, const struct sums *now,
+                                   struct stillness *still)
+{
+    const bool moved = memcmp(now, &still->sums, sizeof *now) != 0;
+
+    if (moved || now->serving > 0)
+        still->since_ms = 0;
+    if (moved)
+        still->pause_ms = 1;
+    still->sums = *now;
+    if (still->since_ms >= LOST_MS) {
+        log_line(TENREC_LOG_WARN, w->self.name, "%lld one-way calls of the group never arrived",
+                 (long long)(now->one_way_sent - now->one_way_ended));
+        return false;
+    }
+    nanosleep(&(struct timespec){ .tv_nsec = (long)still->pause_ms * 1000000 }, NULL);
+    still->since_ms += still->pause_ms;
+    still->pause_ms = still->pause_ms * 2 < PAUSE_MAX_MS ? still->pause_ms * 2 : PAUSE_MAX_MS;
+    return true;
+}
+
+tenrec_status worker_quiesce(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)
+{
+    struct stillness still = { .pause_ms = 1 };
+    struct sums s = { 0 };
+    tenrec_status st;
+
+    do {
+        st = wait_for_calls(w, deadline_ns, err);
+        if (st == TENREC_OK)
+            st = count(w, deadline_ns, &s, err);
+    } while (st == TENREC_OK &&
+             (s.calls_finished != s.calls_made ||
+              (s.one_way_ended < s.one_way_sent && wait_for_one_way_calls(w, &s, &still))));
+    return st;
+}

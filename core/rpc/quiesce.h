@@ -1,0 +1,18 @@
+/* quiesce.h - the wait of a graceful shutdown. */
+#ifndef TENREC_RPC_QUIESCE_H
+#define TENREC_RPC_QUIESCE_H
+
+#include <stdint.h>
+#include <tenrec/rpc.h>
+
+/* The limit of a shutdown whose caller says `ms`: also when he leaves it to
+ * the default and calls have none. */
+int64_t shutdown_limit_ms(const struct tenrec_worker *w, int64_t ms);
+
+/* Returns when nobody in the group has a call outstanding or runs a one-way
+ * call. All members call it.
+ *
+ * errors: ETIMEDOUT (names who did not come), and what the store says */
+tenrec_status worker_quiesce(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err);
+
+#endif
