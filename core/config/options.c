@@ -263,7 +263,8 @@ tenrec_status options_fill(const struct tenrec_plugin *desc, const struct option
             continue;
         options_what(what, sizeof what, src, opt.key);
         if (opt.type == TENREC_OPT_RECORDS)
-            st = record_read_all(&opt, value, what, arena, (void *)((char *)opts + opt.offset), err);
+            st =
+                record_read_all(&opt, value, what, arena, (void *)((char *)opts + opt.offset), err);
         else
             st = value_read(&opt, value, what, arena, (char *)opts + opt.offset, err);
         if (st == TENREC_ECONFIG && !node_get(src->map, opt.key) &&
