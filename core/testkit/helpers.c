@@ -1,8 +1,10 @@
 /* helpers.c - what torch's own tests use, with limits. */
 #include <stdio.h>
 #include <string.h>
+#include <tenrec/observe.h>
 #include <tenrec/testkit.h>
 
+#include "testkit/counts.h"
 #include "testkit/scale.h"
 
 enum { PROBE_MS = 5000 };
@@ -39,6 +41,12 @@ static tenrec_status name_of(struct tenrec_worker *w, int32_t rank, char ret[TEN
     return st;
 }
 
+/* What calls to a worker that is gone end with. */
+static bool is_gone(tenrec_status st)
+{
+    return st == TENREC_EPEER_LOST || st == TENREC_ECONNECT || st == TENREC_ETIMEDOUT;
+}
+
 tenrec_status tenrec_test_wait_until_node_failure(struct tenrec_worker *w, int32_t rank,
                                                   tenrec_status code, int64_t ms,
                                                   tenrec_error *ret_why, tenrec_error *err)
@@ -56,7 +64,7 @@ tenrec_status tenrec_test_wait_until_node_failure(struct tenrec_worker *w, int32
         if (left < o.timeout_ms)
             o.timeout_ms = left;
         st = tenrec_rpc_sync(w, name, TENREC_TEST_NOOP, NULL, 0, &o, NULL, &why);
-        if (st != TENREC_OK && (code == TENREC_OK || st == code)) {
+        if (code == TENREC_OK ? is_gone(st) : st == code) {
             if (ret_why)
                 *ret_why = why;
             return TENREC_OK;
@@ -68,6 +76,78 @@ tenrec_status tenrec_test_wait_until_node_failure(struct tenrec_worker *w, int32
                                code == TENREC_OK ? "" : tenrec_status_name(code), (long long)ms,
                                st == TENREC_OK ? "it answered" : why.text);
     }
+}
+
+static int64_t number(const struct tenrec_value *map, const char *key)
+{
+    const struct tenrec_value *v = tenrec_value_find(map, key);
+
+    return v && v->type == TENREC_VALUE_INT ? v->u.integer : -1;
+}
+
+tenrec_status tenrec_test_wait_until_pending_futures_and_users_flushed(struct tenrec_worker *w,
+                                                                       int64_t ms,
+                                                                       tenrec_error *err)
+{
+    static const char *const keys[] = { "rref.num_pending_futures", "rref.num_pending_users" };
+    int64_t deadline = scale_deadline(ms), n[2];
+
+    do {
+        counts_get(w, keys, 2, n);
+        if (n[0] == 0 && n[1] == 0)
+            return TENREC_OK;
+    } while (scale_moment(deadline));
+    return tenrec_fail(err, TENREC_ETIMEDOUT,
+                       "%lld control messages and %lld references are pending after %lld ms",
+                       (long long)n[0], (long long)n[1], (long long)ms);
+}
+
+/* As the public one, with the limit of the call. */
+static tenrec_status owners_and_forks(struct tenrec_worker *w, int32_t rank, int64_t limit_ms,
+                                      int64_t *ret_owners, int64_t *ret_forks, tenrec_error *err)
+{
+    struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = limit_ms };
+    struct tenrec_value *info = NULL;
+    char name[TENREC_NAME_MAX + 1];
+    tenrec_status st = name_of(w, rank, name, err);
+
+    if (st == TENREC_OK)
+        st = tenrec_debug_info(w, name, &o, &info, err);
+    if (st != TENREC_OK)
+        return st;
+    *ret_owners = number(info, "rref.num_owner_rrefs");
+    *ret_forks = number(info, "rref.num_forks");
+    tenrec_value_drop(info);
+    return TENREC_OK;
+}
+
+tenrec_status tenrec_test_get_num_owners_and_forks(struct tenrec_worker *w, int32_t rank,
+                                                   int64_t *ret_owners, int64_t *ret_forks,
+                                                   tenrec_error *err)
+{
+    return owners_and_forks(w, rank, tenrec_test_ms(PROBE_MS), ret_owners, ret_forks, err);
+}
+
+tenrec_status tenrec_test_wait_until_owners_and_forks_on_rank(struct tenrec_worker *w,
+                                                              int64_t owners, int64_t forks,
+                                                              int32_t rank, int64_t ms,
+                                                              tenrec_error *err)
+{
+    int64_t deadline = scale_deadline(ms), has_owners, has_forks;
+    tenrec_status st;
+
+    do {
+        st = owners_and_forks(w, rank, scale_left(deadline), &has_owners, &has_forks, err);
+        if (st != TENREC_OK)
+            return st;
+        if (has_owners == owners && has_forks == forks)
+            return TENREC_OK;
+    } while (scale_moment(deadline));
+    return tenrec_fail(err, TENREC_ETIMEDOUT,
+                       "worker %d has %lld owners and %lld forks after %lld ms, expected %lld and "
+                       "%lld",
+                       rank, (long long)has_owners, (long long)has_forks, (long long)ms,
+                       (long long)owners, (long long)forks);
 }
 
 tenrec_status tenrec_test_initialize_pg(const char *init_method, int32_t rank, int32_t world_size,

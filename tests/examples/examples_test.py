@@ -1,4 +1,4 @@
-"""examples_test.py TENREC BIGRAM HELLO - the examples do what they say, with
+"""examples_test.py TENREC BIGRAM HELLO SERVICE_TEST - the examples do what they say, with
 real processes, on each shipped backend.
 """
 import os
@@ -8,7 +8,7 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-TENREC, BIGRAM, HELLO = sys.argv[1:]
+TENREC, BIGRAM, HELLO, SERVICE_TEST = sys.argv[1:]
 LAST = re.compile(r"\[0\] bigram: perplexity (\S+) \(optimum (\S+)\), (\d+) workers, backend (\S+), "
                   r"(\d+) steps, \S+ s$")
 results = []
@@ -50,6 +50,11 @@ def losses(lines):
 
 code, lines, errors = run(2, HELLO)
 case("examples_hello_adds", None if (code, sorted(lines)) == (0, ["[0] worker0 says 42", "[1] worker0 says 42"]) else f"{code} {lines}\n{errors}")
+
+done = subprocess.run([SERVICE_TEST], capture_output=True, text=True, timeout=100, check=False)
+case("examples_service_test_passes", None if (done.returncode, done.stdout) == (
+    0, "service_test: the total was 110, and the server was missed when it died\n")
+    else f"{done.returncode} {done.stdout}\n{done.stderr}")
 
 problem, lines = bigram(4, "tensorpipe")
 case("examples_bigram_comes_within_a_percent_of_counting", problem)

@@ -348,6 +348,30 @@ static void kit_keeps_groups_apart(void **state)
     tenrec_test_assert_ok(tenrec_test_group_close(NULL, TENREC_GRACEFUL, &err), &err);
 }
 
+static void kit_waits_for_counts_of_references(void **state)
+{
+    struct tenrec_test_options o = options(TENREC_TEST_THREADS, NULL);
+    struct tenrec_test_group *g = NULL;
+    struct tenrec_worker *w;
+    tenrec_error err;
+    int64_t owners = -1, forks = -1;
+
+    (void)state;
+    tenrec_test_assert_ok(tenrec_test_group_open(&o, &g, &err), &err);
+    w = tenrec_test_group_worker(g, 0);
+    tenrec_test_assert_ok(tenrec_test_wait_until_pending_futures_and_users_flushed(w, 5000, &err),
+                          &err);
+    tenrec_test_assert_ok(tenrec_test_get_num_owners_and_forks(w, 1, &owners, &forks, &err), &err);
+    assert_int_equal(owners, 0);
+    assert_int_equal(forks, 0);
+    assert_int_equal(tenrec_test_wait_until_owners_and_forks_on_rank(w, 3, 4, 1, 20, &err),
+                     TENREC_ETIMEDOUT);
+    assert_text_has(err.text, "has 0 owners and 0 forks after 20 ms, expected 3 and 4");
+    assert_int_equal(tenrec_test_wait_until_owners_and_forks_on_rank(w, 0, 0, 7, 20, &err),
+                     TENREC_EPEER_UNKNOWN);
+    tenrec_test_assert_ok(tenrec_test_group_close(g, TENREC_GRACEFUL, &err), &err);
+}
+
 /* ---- settings ------------------------------------------------------------------- */
 
 static void kit_takes_backend_options_and_faults_in_code(void **state)
@@ -474,6 +498,7 @@ int main(void)
         cmocka_unit_test(kit_opens_a_group_that_the_test_drives),
         cmocka_unit_test(kit_kills_a_worker_of_a_group),
         cmocka_unit_test(kit_keeps_groups_apart),
+        cmocka_unit_test(kit_waits_for_counts_of_references),
         cmocka_unit_test(kit_takes_backend_options_and_faults_in_code),
         cmocka_unit_test(kit_meets_without_rpc),
         cmocka_unit_test(kit_meets_in_a_tcp_store),

@@ -189,7 +189,8 @@ void tenrec_test_single_threaded(struct tenrec_test_options *options);
 
 /* Calls TENREC_TEST_NOOP on `rank` until that fails.
  *
- * code     the error that is waited for; TENREC_OK: any
+ * code     the error that is waited for; TENREC_OK: EPEER_LOST, ECONNECT or
+ *          ETIMEDOUT, but no failure that a test injects
  * ret_why  may be NULL; what it failed with
  * errors   ETIMEDOUT (says how the last call went)
  * source   wait_until_node_failure, which waits for ever
@@ -197,6 +198,37 @@ void tenrec_test_single_threaded(struct tenrec_test_options *options);
 tenrec_status tenrec_test_wait_until_node_failure(struct tenrec_worker *w, int32_t rank,
                                                   tenrec_status code, int64_t ms,
                                                   tenrec_error *ret_why, tenrec_error *err);
+
+/* Waits until the control messages of remote references that `w` has sent are
+ * answered, and its references confirmed by their owners. Counters of
+ * references can be relied upon then.
+ *
+ * errors   ETIMEDOUT (says how many of both are left)
+ * source   wait_until_pending_futures_and_users_flushed
+ */
+tenrec_status tenrec_test_wait_until_pending_futures_and_users_flushed(struct tenrec_worker *w,
+                                                                       int64_t ms,
+                                                                       tenrec_error *err);
+
+/* How many values `rank` owns that are referred to, and how many references
+ * there are to them.
+ *
+ * errors   those of tenrec_rpc_sync
+ * source   get_num_owners_and_forks
+ */
+tenrec_status tenrec_test_get_num_owners_and_forks(struct tenrec_worker *w, int32_t rank,
+                                                   int64_t *ret_owners, int64_t *ret_forks,
+                                                   tenrec_error *err);
+
+/* Waits until they are so many.
+ *
+ * errors   ETIMEDOUT (says how many there are), those of tenrec_rpc_sync
+ * source   wait_until_owners_and_forks_on_rank
+ */
+tenrec_status tenrec_test_wait_until_owners_and_forks_on_rank(struct tenrec_worker *w,
+                                                              int64_t owners, int64_t forks,
+                                                              int32_t rank, int64_t ms,
+                                                              tenrec_error *err);
 
 /* Processes that meet without RPC, which they may have broken: barriers and
  * gathers over the store of the test.

@@ -1,0 +1,79 @@
+/* service_test.c - a test of one's own service: clients add to a counter over a
+ * network that loses the first messages, until its server dies. */
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <tenrec/testkit.h>
+
+enum { CLIENTS = 2, CALLS = 10, TRIES = 3, TOTAL = CLIENTS * CALLS * (CALLS + 1) / 2 };
+
+/* ---- the service and its client: elsewhere in a real program ------------------ */
+static atomic_int total; /* of the server */
+
+static tenrec_status serve_add(struct tenrec_call *call, void *arg, tenrec_error *err)
+{
+    size_t n;
+    int64_t more;
+    const struct tenrec_value *args = tenrec_call_args(call, &n);
+    tenrec_status st = tenrec_values_get(args, n, err, "i", &more);
+
+    (void)arg;
+    if (st == TENREC_OK)
+        atomic_fetch_add(&total, (int)more);
+    return st;
+}
+
+static tenrec_status client_add(struct tenrec_worker *w, int64_t more, tenrec_error *err)
+{
+    struct tenrec_value arg = tenrec_int(more);
+    tenrec_status st = TENREC_EAGAIN;
+
+    for (int tries = 0; tries < TRIES && st != TENREC_OK; tries++)
+        st = tenrec_rpc_sync(w, "worker0", "add", &arg, 1, NULL, NULL, err);
+    return st;
+}
+
+/* ---- the test ------------------------------------------------------------------- */
+static tenrec_status setup(struct tenrec_worker *w, int32_t rank, void *arg, tenrec_error *err)
+{
+    (void)rank, (void)arg;
+    return tenrec_register_function(w, "add", serve_add, NULL, TENREC_INLINE, err);
+}
+
+static tenrec_status body(const struct tenrec_test *t, tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+
+    if (t->rank == 0) {
+        while (atomic_load(&total) < TOTAL) /* the kit ends a test that hangs */
+            poll(NULL, 0, 1);
+        if (atomic_load(&total) != TOTAL)
+            return tenrec_fail(err, TENREC_EINVAL, "the total is %d", atomic_load(&total));
+        tenrec_test_die(t);
+        return TENREC_OK;
+    }
+    for (int64_t i = 1; i <= CALLS && st == TENREC_OK; i++)
+        st = client_add(t->worker, i, err);
+    if (st == TENREC_OK)
+        st = tenrec_test_wait_until_node_failure(t->worker, 0, TENREC_OK, 10000, NULL, err);
+    return st;
+}
+
+int main(void)
+{
+    static const char *const lost[] = { "CALL", NULL };
+    const struct tenrec_test_options o = { .size = sizeof o,
+                                           .mode = TENREC_TEST_PROCESSES,
+                                           .world_size = 1 + CLIENTS,
+                                           .backend = "faulty",
+                                           .messages_to_fail = lost,
+                                           .num_fail_sends = TRIES - 1,
+                                           .setup = setup,
+                                           .body = body };
+    tenrec_error err;
+
+    if (tenrec_test_dist_init(&o, &err) != TENREC_OK)
+        return fprintf(stderr, "service_test: %s\n", err.text), 1;
+    printf("service_test: the total was %d, and the server was missed when it died\n", TOTAL);
+    return 0;
+}
