@@ -56,6 +56,10 @@ case("examples_service_test_passes", None if (done.returncode, done.stdout) == (
     0, "service_test: the total was 110, and the server was missed when it died\n")
     else f"{done.returncode} {done.stdout}\n{done.stderr}")
 
+with open(f"{ROOT}/examples/service_test.c", encoding="utf-8") as f:
+    length = len(f.readlines())
+case("examples_service_test_is_under_80_lines", f"{length} lines" if length >= 80 else None)
+
 problem, lines = bigram(4, "tensorpipe")
 case("examples_bigram_comes_within_a_percent_of_counting", problem)
 falling = losses(lines)

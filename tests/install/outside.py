@@ -57,8 +57,8 @@ def main():
                LD_LIBRARY_PATH=libdir, TENREC_LOG="warn")
     env.pop("TENREC_PLUGIN_PATH", None)
 
-    def ask(*what):
-        return run("pkg-config", f"--define-variable=prefix={prefix}", *what, "tenrec", env=env)
+    def ask(*what, package="tenrec"):
+        return run("pkg-config", f"--define-variable=prefix={prefix}", *what, package, env=env)
 
     version, problem = ask("--modversion")
     case("install_pkg_config_knows_tenrec", problem)
@@ -88,6 +88,14 @@ def main():
             if not problem and out.splitlines()[-1:] != [f"{name} is registered"]:
                 problem = f"the program said: {out}"
             case(f"install_program_outside_loads_{name}", problem)
+        kit_flags, problem = ask("--cflags", "--libs", package="tenrec-testkit")
+        case("install_pkg_config_knows_the_test_kit", problem)
+        shutil.copy(os.path.join(HERE, "..", "..", "examples", "service_test.c"), outside)
+        _, problem = run(*CC, *strict, "service_test.c", "-o", "service_test", *kit_flags.split(),
+                         cwd=outside)
+        case("install_test_of_a_service_builds_outside", problem)
+        _, problem = run("./service_test", cwd=outside, env=env)
+        case("install_test_of_a_service_passes_outside", problem)
         command = os.path.join(prefix, option["bindir"], "tenrec")
         out, problem = run(command, "info", cwd=outside, env=env)
         if not problem and "outside" not in out:
