@@ -1,0 +1,87 @@
+#include "profiler_functions.h"
+
+#include "../rpc/functions.h"
+#include "../testing.h"
+
+#include <stdlib.h>
+
+static tenrec_status marked(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    struct tenrec_record *step = tenrec_record_begin(tenrec_call_worker(c), "step"), *inner;
+
+    (void)arg, (void)err;
+    inner = tenrec_record_begin(tenrec_call_worker(c), "inner");
+    tenrec_record_end(inner);
+    tenrec_record_end(step);
+    return TENREC_OK;
+}
+
+static tenrec_status many(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    int64_t times = 0;
+    size_t n;
+    const struct tenrec_value *v = tenrec_call_args(c, &n);
+    tenrec_status st = tenrec_values_get(v, n, err, "i", &times);
+
+    (void)arg;
+    for (int64_t i = 0; i < times; i++)
+        tenrec_record_end(tenrec_record_begin(tenrec_call_worker(c), "tick"));
+    return st;
+}
+
+static tenrec_status through(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    const char *to, *fn;
+    size_t n;
+    const struct tenrec_value *v = tenrec_call_args(c, &n);
+    tenrec_status st = tenrec_values_get(v, n, err, "ss", &to, &fn);
+
+    (void)arg;
+    return st != TENREC_OK
+               ? st
+               : tenrec_rpc_sync(tenrec_call_worker(c), to, fn, NULL, 0, NULL, NULL, err);
+}
+
+/* In a callback: no wait is allowed here. */
+static void passed(struct tenrec_future *f, void *arg)
+{
+    struct tenrec_call *c = arg;
+    struct tenrec_record *r = tenrec_call_record_begin(c, "passed");
+    struct tenrec_future *more = NULL;
+    tenrec_error err;
+
+    if (tenrec_rpc_async(tenrec_call_worker(c), tenrec_call_from(c).name, "noop", NULL, 0, NULL,
+                         &more, &err) == TENREC_OK)
+        tenrec_future_drop(more);
+    tenrec_record_end(r);
+    tenrec_call_finish(c, tenrec_future_error(f));
+}
+
+static tenrec_status pass(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    struct tenrec_future *f;
+    const char *to, *fn;
+    size_t n;
+    const struct tenrec_value *v = tenrec_call_args(c, &n);
+    tenrec_status st = tenrec_values_get(v, n, err, "ss", &to, &fn);
+
+    (void)arg;
+    if (st == TENREC_OK)
+        st = tenrec_rpc_async(tenrec_call_worker(c), to, fn, NULL, 0, NULL, &f, err);
+    if (st != TENREC_OK)
+        return st;
+    st = tenrec_future_add_callback(f, passed, c, err);
+    tenrec_future_drop(f);
+    return st;
+}
+
+void profiler_functions_register(struct tenrec_worker *w, size_t rank)
+{
+    tenrec_error err;
+
+    functions_register(w, rank);
+    assert_status(tenrec_register_function(w, "marked", marked, NULL, TENREC_POOL, &err), &err);
+    assert_status(tenrec_register_function(w, "many", many, NULL, TENREC_POOL, &err), &err);
+    assert_status(tenrec_register_function(w, "through", through, NULL, TENREC_POOL, &err), &err);
+    assert_status(tenrec_register_function(w, "pass", pass, NULL, TENREC_LATER, &err), &err);
+}
