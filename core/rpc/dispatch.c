@@ -179,6 +179,8 @@ static void call_run(struct tenrec_call *c)
     err.worker_name[0] = err.text[0] = '\0';
     st = __builtin_expect(c->span != NULL, 0) ? span_hooks.run(c->span, c, &err)
                                               : f->fn(c, f->arg, &err);
+    if (__builtin_expect(thread_state.scope != NULL, 0))
+        scope_abandon(f->name);
     if (st != TENREC_OK) {
         if (err.code == TENREC_OK)
             tenrec_fail(&err, st, "%s", tenrec_status_text(st));

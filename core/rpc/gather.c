@@ -5,7 +5,6 @@
 #include "rpc/gather.h"
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/memory.h"
@@ -13,6 +12,7 @@
 #include "rpc/codec.h"
 #include "rpc/dispatch.h"
 #include "rpc/future.h"
+#include "rpc/gather_set.h"
 #include "rpc/nameset.h"
 #include "rpc/thread.h"
 #include "rpc/worker.h"
@@ -40,14 +40,6 @@ struct gather {
     char key[];        /* the set, as text */
 };
 
-/* What is remembered of a set of names. */
-struct gather_set {
-    int64_t next;        /* number of our next gather */
-    int64_t failed_upto; /* as leader: these numbers have failed */
-    UT_hash_handle hh;
-    char key[];
-};
-
 void gathers_init(struct gathers *g)
 {
     *g = (struct gathers){ .n_open = 0 };
@@ -67,13 +59,7 @@ static void gather_drop(struct gather *g)
 
 void gathers_reset(struct gathers *g)
 {
-    struct gather_set *s, *next;
-
-    HASH_ITER(hh, g->sets, s, next)
-    {
-        HASH_DEL(g->sets, s);
-        free(s);
-    }
+    gather_sets_drop(&g->sets);
     while (g->open) {
         struct gather *one = g->open;
         g->open = one->next;
@@ -86,24 +72,6 @@ void gathers_finish(struct gathers *g)
 {
     gathers_reset(g);
     pthread_mutex_destroy(&g->lock);
-}
-
-/* What is remembered of it. Lock held. */
-static struct gather_set *remembered(struct gathers *g, const char *key)
-{
-    size_t len = strlen(key);
-    struct gather_set *s;
-
-    HASH_FIND(hh, g->sets, key, len, s);
-    if (s || !(s = memory_new(1, sizeof *s + len + 1)))
-        return s;
-    memcpy(s->key, key, len + 1);
-    s->failed_upto = -1;
-    HASH_ADD_KEYPTR(hh, g->sets, s->key, len, s);
-    if (hash_has(s))
-        return s;
-    free(s);
-    return NULL;
 }
 
 /* ---- the leader ----------------------------------------------------------- */
@@ -199,11 +167,11 @@ static bool waits_for(const struct gather *g, tenrec_peer id)
 /* A gather that fails: who comes to it late shall know. Lock held. */
 static void take_failed(struct gathers *gs, struct gather *g)
 {
-    struct gather_set *set = remembered(gs, g->key);
+    struct gather_set *set = gather_set_get(&gs->sets, g->key);
 
     take(gs, g->key, g->number);
-    if (set && set->failed_upto < g->number)
-        set->failed_upto = g->number;
+    if (set)
+        gather_set_fail(set, g->number);
 }
 
 /* Takes one out whose limit has passed; *next_ns is the first of the other limits. */
@@ -276,16 +244,16 @@ static struct gather *gather_new(const struct nameset *s, int64_t number)
 static tenrec_status find(struct gathers *gs, const struct nameset *s, int64_t number,
                           struct gather **ret, tenrec_error *err)
 {
-    struct gather_set *set = remembered(gs, s->key);
+    struct gather_set *set = gather_set_get(&gs->sets, s->key);
     struct gather *g;
 
-    if (set && number <= set->failed_upto)
-        return tenrec_fail(err, TENREC_ETIMEDOUT,
-                           "this gather has failed: a limit ran out before "
-                           "all had come");
     for (g = gs->open; g; g = g->next)
         if (g->number == number && strcmp(g->key, s->key) == 0)
             break;
+    if (!g && set && gather_set_has_failed(set, number))
+        return tenrec_fail(err, TENREC_ETIMEDOUT,
+                           "this gather has failed: a limit ran out before "
+                           "all had come");
     if (!g && gs->n_open >= OPEN_MAX)
         return tenrec_fail(err, TENREC_EAGAIN, "%d gathers are open already", OPEN_MAX);
     if (!g) {
@@ -470,7 +438,7 @@ tenrec_status tenrec_all_gather(struct tenrec_worker *w, const struct tenrec_val
         st = nameset_of_names(&w->peers, names, n, &s, err);
     if (st == TENREC_OK) {
         pthread_mutex_lock(&w->gathers.lock);
-        if ((set = remembered(&w->gathers, s.key)))
+        if ((set = gather_set_get(&w->gathers.sets, s.key)))
             number = set->next++;
         pthread_mutex_unlock(&w->gathers.lock);
         if (number < 0)

@@ -1,5 +1,6 @@
 #include "rpc/scope.h"
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "rpc/thread.h"
 
@@ -10,6 +11,14 @@ struct scope {
     struct tenrec_future **future;
     size_t n, room;
 };
+
+static void drop(struct scope *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        tenrec_future_drop(s->future[i]);
+    free(s->future);
+    free(s);
+}
 
 tenrec_status scope_add(struct tenrec_future *f, tenrec_error *err)
 {
@@ -50,9 +59,18 @@ tenrec_status tenrec_scope_end(int64_t ms, tenrec_error *err)
         return tenrec_fail(err, TENREC_EINVAL, "no scope is open on this thread");
     thread_state.scope = s->outer;
     st = tenrec_future_wait_all(s->future, s->n, ms, err);
-    for (size_t i = 0; i < s->n; i++)
-        tenrec_future_drop(s->future[i]);
-    free(s->future);
-    free(s);
+    drop(s);
     return st;
+}
+
+void scope_abandon(const char *who)
+{
+    struct scope *s;
+
+    while ((s = thread_state.scope)) {
+        thread_state.scope = s->outer;
+        log_line(TENREC_LOG_WARN, "scope",
+                 "%s did not end its scope: nobody waits for its %zu calls", who, s->n);
+        drop(s);
+    }
 }

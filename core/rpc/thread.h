@@ -2,11 +2,12 @@
 #ifndef TENREC_RPC_THREAD_H
 #define TENREC_RPC_THREAD_H
 
+#include "rpc/scope.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
 struct pool;
-struct scope;
 struct waiter;
 
 struct thread_state {
@@ -32,6 +33,8 @@ static inline struct scope *thread_lend(void)
 
 static inline void thread_back(struct scope *scope)
 {
+    if (__builtin_expect(thread_state.scope != NULL, 0))
+        scope_abandon("a callback");
     thread_state.no_block--;
     thread_state.scope = scope;
 }

@@ -13,6 +13,8 @@
  *   later(int)   answers the double from another thread; also later_inline
  *   call_inline  inline: tries a synchronous call
  *   count        inline: counts
+ *   forget_scope calls count on its caller in a scope that it leaves open; also
+ *                forget_scope_inline
  *   sum(tensor)  of float32
  *   range(n)     a float32 tensor */
 void functions_register(struct tenrec_worker *w, size_t rank);

@@ -409,6 +409,16 @@ static void life_names_who_did_not_come_to_a_barrier(void **state)
     cluster_close(&c, TENREC_GRACEFUL);
 }
 
+static void *long_barrier(void *arg)
+{
+    struct together *t = arg;
+    tenrec_error err;
+
+    if (tenrec_barrier(t->w, NULL, 0, CLUSTER_LONG_MS, &err) != TENREC_OK)
+        t->why = "the first barrier failed";
+    return NULL;
+}
+
 static bool barriers_open(struct tenrec_worker *w)
 {
     bool open;
@@ -417,6 +427,29 @@ static bool barriers_open(struct tenrec_worker *w)
     open = w->gathers.n_open > 0;
     pthread_mutex_unlock(&w->gathers.lock);
     return open;
+}
+
+/* worker1 makes a second barrier while a thread of it waits in the first. */
+static void life_completes_a_barrier_when_a_later_one_has_failed(void **state)
+{
+    struct together t = { .rank = 1 };
+    pthread_t thread;
+    struct cluster c;
+    tenrec_error err;
+
+    (void)state;
+    cluster_open(&c, 2, NULL, functions_register);
+    t.w = c.worker[1];
+    assert_int_equal(pthread_create(&thread, NULL, long_barrier, &t), 0);
+    for (int i = 0; i < CLUSTER_LONG_MS && !barriers_open(c.worker[0]); i++)
+        poll(NULL, 0, 1);
+    assert_int_equal(tenrec_barrier(c.worker[1], NULL, 0, 200, &err), TENREC_ETIMEDOUT);
+    assert_int_equal(tenrec_barrier(c.worker[0], NULL, 0, CLUSTER_LONG_MS, &err), TENREC_OK);
+    pthread_join(thread, NULL);
+    if (t.why)
+        fail_msg("%s", t.why);
+    assert_int_equal(tenrec_barrier(c.worker[0], NULL, 0, CLUSTER_LONG_MS, &err), TENREC_ETIMEDOUT);
+    cluster_close(&c, TENREC_GRACEFUL);
 }
 
 static void *lone_barrier(void *arg)
@@ -648,6 +681,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(life_fails_a_pending_call_when_its_peer_is_lost),
         cmocka_unit_test(life_gathers_from_a_set_of_workers),
         cmocka_unit_test(life_names_who_did_not_come_to_a_barrier),
+        cmocka_unit_test(life_completes_a_barrier_when_a_later_one_has_failed),
         cmocka_unit_test(life_fails_a_barrier_when_one_who_has_not_come_is_lost),
         cmocka_unit_test(life_refuses_a_set_without_oneself),
         cmocka_unit_test(life_refuses_a_gather_whose_set_is_malformed),

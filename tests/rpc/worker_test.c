@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 static struct cluster two; /* worker0 and worker1, for most cases */
+static atomic_int warnings;
 
 static int open_two(void **state)
 {
@@ -433,6 +434,31 @@ static void call_that_fails(struct tenrec_future *f, void *arg)
 }
 
 /* It may run on any thread that waits: its calls are not that thread's. */
+static void count_warning(void *arg, enum tenrec_log_level level, const char *part,
+                          const char *text)
+{
+    (void)part;
+    if (level == TENREC_LOG_WARN && strstr(text, arg) && strstr(text, "did not end its scope"))
+        atomic_fetch_add(&warnings, 1);
+}
+
+/* Its thread serves others afterwards. */
+static void worker_closes_a_scope_when_a_function_leaves_it_open(void **state)
+{
+    static const char *const fn[] = { "forget_scope", "forget_scope_inline" };
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        int want = functions_counted() + 2;
+        atomic_store(&warnings, 0);
+        tenrec_set_log_callback(count_warning, (void *)(uintptr_t)fn[i]);
+        tenrec_value_drop(call("worker1", fn[i], NULL, 0));
+        tenrec_set_log_callback(NULL, NULL);
+        assert_int_equal(atomic_load(&warnings), 2);
+        eventually(counted, &want);
+    }
+}
+
 static void worker_leaves_calls_of_a_callback_out_of_the_scope(void **state)
 {
     struct tenrec_future *own = NULL, *f = NULL;
@@ -637,6 +663,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(worker_tells_the_callee_when_a_call_is_canceled),
         cmocka_unit_test(worker_collects_calls_in_a_scope),
         cmocka_unit_test(worker_hears_why_when_the_answer_cannot_be_carried),
+        cmocka_unit_test(worker_closes_a_scope_when_a_function_leaves_it_open),
         cmocka_unit_test(worker_leaves_calls_of_a_callback_out_of_the_scope),
         cmocka_unit_test(worker_chains_calls_from_callbacks),
         cmocka_unit_test(worker_serves_many_threads_at_once),

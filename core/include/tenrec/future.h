@@ -110,7 +110,8 @@ tenrec_status tenrec_future_wait_any(struct tenrec_future *const *f, size_t n, i
  *
  * errors   ENOMEM; end: as tenrec_future_wait_all. The scope is gone after end
  *          in any case
- * threads  begin and end on the same thread
+ * threads  begin and end on the same thread; a registered function or a
+ *          callback that leaves one open loses it, with a warning
  * source   torch.distributed.rpc.api._wait_all
  */
 tenrec_status tenrec_scope_begin(tenrec_error *err);

@@ -1,0 +1,59 @@
+#include "rpc/gather_set.h"
+
+#include "base/memory.h"
+
+#include <stdlib.h>
+
+struct gather_set *gather_set_get(struct gather_set **all, const char *key)
+{
+    size_t len = strlen(key);
+    struct gather_set *s;
+
+    HASH_FIND(hh, *all, key, len, s);
+    if (s || !(s = memory_new(1, sizeof *s + len + 1)))
+        return s;
+    memcpy(s->key, key, len + 1);
+    s->failed_upto = -1;
+    HASH_ADD_KEYPTR(hh, *all, s->key, len, s);
+    if (hash_has(s))
+        return s;
+    free(s);
+    return NULL;
+}
+
+void gather_sets_drop(struct gather_set **all)
+{
+    struct gather_set *s, *next;
+
+    HASH_ITER(hh, *all, s, next)
+    {
+        HASH_DEL(*all, s);
+        free(s);
+    }
+}
+
+/* Gathers of several threads overlap, so that a later one may fail first. */
+void gather_set_fail(struct gather_set *s, int64_t number)
+{
+    unsigned at = s->n_failed;
+
+    if (at < GATHER_SET_FAILED) {
+        s->n_failed++;
+    } else {
+        at = s->oldest;
+        if (s->failed[at] > s->failed_upto)
+            s->failed_upto = s->failed[at];
+        s->oldest = (s->oldest + 1) % GATHER_SET_FAILED;
+    }
+    s->failed[at] = number;
+}
+
+bool gather_set_has_failed(const struct gather_set *s, int64_t number)
+{
+    if (number <= s->failed_upto)
+        return true;
+    for (unsigned i = 0; i < s->n_failed; i++)
+        if (s->failed[i] == number)
+            return true;
+    return false;
+}

@@ -1,0 +1,36 @@
+/* gather_set.h - what is remembered of each set of workers that gathers: the
+ * number of our next gather, and which have failed. Needs the lock of the
+ * gathers. */
+#ifndef TENREC_RPC_GATHER_SET_H
+#define TENREC_RPC_GATHER_SET_H
+
+#include "base/hash.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* So many that failed are known apart from others that are still under way. */
+#define GATHER_SET_FAILED 64
+
+struct gather_set {
+    int64_t next; /* number of our next gather */
+
+    /* As leader. All up to `failed_upto` are over; of those that came after
+     * it, these have failed. */
+    int64_t failed_upto;
+    int64_t failed[GATHER_SET_FAILED];
+    unsigned n_failed, oldest; /* a ring when it is full */
+
+    UT_hash_handle hh;
+    char key[]; /* the names */
+};
+
+/* Finds or makes it; NULL when there is no memory. */
+struct gather_set *gather_set_get(struct gather_set **all, const char *key);
+void gather_sets_drop(struct gather_set **all);
+
+void gather_set_fail(struct gather_set *s, int64_t number);
+/* Of one that is not open. */
+bool gather_set_has_failed(const struct gather_set *s, int64_t number);
+
+#endif
