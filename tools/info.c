@@ -6,6 +6,7 @@
 #include "backend/registry.h"
 #include "config/quantity.h"
 #include "entry.h"
+#include "inspect.h"
 #include "tool.h"
 
 #include <getopt.h>
@@ -373,42 +374,58 @@ static int info(const struct tool *self, const char *path, bool as_json)
 
 static int info_main(const struct tool *self, int argc, char **argv)
 {
-    static const struct option option[] = { { "config", required_argument, NULL, 'c' },
+    static const struct option option[] = { OUTSIDE_OPTIONS,
+                                            { "worker", required_argument, NULL, 'w' },
                                             { "json", no_argument, NULL, 'j' },
                                             { "help", no_argument, NULL, 'h' },
                                             { NULL, 0, NULL, 0 } };
-    const char *path = NULL;
+    struct outside o = { .limit_ms = OUTSIDE_LIMIT_MS };
+    const char *worker = NULL;
     bool as_json = false;
+    tenrec_status st;
+    tenrec_error err;
     int c;
 
     opterr = 0;
-    while ((c = getopt_long(argc, argv, ":c:jh", option, NULL)) != -1) {
-        if (c == 'c') {
-            path = optarg;
+    while ((c = getopt_long(argc, argv, ":" OUTSIDE_SHORT "w:jh", option, NULL)) != -1) {
+        if (c == 'w') {
+            worker = optarg;
         } else if (c == 'j') {
             as_json = true;
         } else if (c == 'h') {
             tool_print_help(self);
             return TOOL_OK;
-        } else {
+        } else if (!outside_option(&o, c, optarg, &st, &err)) {
             return tool_bad_option(self, c, argv);
+        } else if (st != TENREC_OK) {
+            return tool_misuse(self, "--timeout: %s", err.text);
         }
     }
     if (optind < argc)
         return tool_misuse(self, "unknown word '%s'", argv[optind]);
-    return info(self, path, as_json);
+    if (worker)
+        return inspect(self, &o, worker, as_json);
+    if (o.store || o.group || o.limit_ms != OUTSIDE_LIMIT_MS)
+        return tool_misuse(self, "--store, --group and --timeout are for --worker");
+    return info(self, o.config, as_json);
 }
 
 const struct tool tool_info = {
     .name = "info",
-    .usage = "[--config F] [--json]",
+    .usage = "[--config F] [--json] [--worker NAME [--store URL] [--group G] [--timeout D]]",
     .summary = "show backends, their options, and what works here",
     .help =
         "Lists the plugins found in the folders of TENREC_PLUGIN_PATH and among the installed\n"
         "ones: version, file, options with type, default and help, and which transports and\n"
         "channels work on this machine (or why not).\n"
         "\n"
-        "  -c, --config F  also the values in force with this config, and where each comes from\n"
-        "  -j, --json      one JSON object",
+        "  -c, --config F   also the values in force with this config, and where each comes from\n"
+        "  -j, --json       one JSON object\n"
+        "\n"
+        "With --worker it shows instead what a worker of a running group tells of itself: its\n"
+        "counters and states, and those of its backends. It is called from outside, as 'tenrec\n"
+        "ping' does.\n"
+        "\n"
+        "  -w, --worker W   which\n" OUTSIDE_HELP,
     .main = info_main,
 };

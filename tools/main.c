@@ -6,7 +6,8 @@
 #include <string.h>
 #include <tenrec/rpc.h>
 
-static const struct tool *const tools[] = { &tool_info, &tool_check, &tool_run, &tool_perf };
+static const struct tool *const tools[] = { &tool_info, &tool_check, &tool_run, &tool_perf,
+                                            &tool_ping };
 
 #define N_TOOLS (sizeof tools / sizeof tools[0])
 

@@ -16,6 +16,7 @@ static int run_main(const struct tool *self, int argc, char **argv)
         { "config", required_argument, NULL, 'c' },
         { "grace", required_argument, NULL, 'g' },
         { "num-workers", required_argument, NULL, 'n' },
+        { "verbose", no_argument, NULL, 'v' },
         { "help", no_argument, NULL, 'h' },
         { NULL, 0, NULL, 0 },
     };
@@ -27,12 +28,14 @@ static int run_main(const struct tool *self, int argc, char **argv)
     int c;
 
     opterr = 0;
-    while ((c = getopt_long(argc, argv, "+:n:c:g:h", option, NULL)) != -1) {
+    while ((c = getopt_long(argc, argv, "+:n:c:g:vh", option, NULL)) != -1) {
         if (c == 'h') {
             tool_print_help(self);
             return TOOL_OK;
         } else if (c == 'c') {
             config = optarg;
+        } else if (c == 'v') {
+            plan.verbose = true;
         } else if (c == 'n') {
             if (!tool_number(optarg, 1, MOST_WORKERS, &n))
                 return tool_misuse(self, "-n is '%s', expected a number from 1 to %d", optarg,
@@ -60,7 +63,7 @@ static int run_main(const struct tool *self, int argc, char **argv)
 
 const struct tool tool_run = {
     .name = "run",
-    .usage = "-n N [--config F] [--grace D] [--] PROGRAM ARGS",
+    .usage = "-n N [--config F] [--grace D] [--verbose] [--] PROGRAM ARGS",
     .summary = "start N workers on this machine",
     .help =
         "Starts N processes of PROGRAM with RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE,\n"
@@ -74,6 +77,7 @@ const struct tool tool_run = {
         "\n"
         "  -n, --num-workers N  how many\n"
         "  -c, --config F       the config of all workers, in TENREC_CONFIG\n"
-        "  -g, --grace D        from SIGTERM to SIGKILL, as 500ms or 10s (default)",
+        "  -g, --grace D        from SIGTERM to SIGKILL, as 500ms or 10s (default)\n"
+        "  -v, --verbose        say where the store is, for 'tenrec ping --store' from outside",
     .main = run_main,
 };

@@ -397,6 +397,8 @@ int workers_run(const struct workers_plan *plan)
         r.status = tool_fail(plan->tool, "cannot serve the store of the group: %s", err.text);
     } else {
         fflush(NULL);
+        if (plan->verbose)
+            say(&r, "store tcp://127.0.0.1:%u", (unsigned)port);
         start_all(&r, port);
         watch_until_the_end(&r, p, who);
     }

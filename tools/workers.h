@@ -18,6 +18,7 @@ struct workers_plan {
     int n;             /* how many workers */
     uint64_t grace_ms; /* from SIGTERM to SIGKILL */
     bool prefix;       /* "[rank] " before each line */
+    bool verbose;      /* say where the store is */
 };
 
 /* Serves a store for them, runs them to their end and returns the exit status

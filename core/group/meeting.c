@@ -2,11 +2,13 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "group/groups.h"
 #include "group/member_record.h"
 #include "group/ranks.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <tenrec/types.h>
 
 /* Keys below tenrec/<group>[/<run>]:
  *   rank/<r>           how often rank r has started
@@ -21,17 +23,17 @@ static void rank_key(char *ret, const char *what, int32_t rank)
     snprintf(ret, KEY_ROOM, "%s/%d", what, rank);
 }
 
-/* Whether the life before this one was left in good order. */
-static bool former_left(struct meeting *m)
+/* Whether `rank` has left its life `n` in good order. */
+static bool has_left(struct meeting *m, int32_t rank, int64_t n, int64_t ms)
 {
     char key[KEY_ROOM];
     void *text = NULL;
     bool left;
 
-    rank_key(key, "left", m->rank);
-    if (tenrec_store_get(m->base, key, 0, &text, NULL, NULL) != TENREC_OK)
+    rank_key(key, "left", rank);
+    if (tenrec_store_get(m->base, key, ms, &text, NULL, NULL) != TENREC_OK)
         return false;
-    left = strtoll(text, NULL, 10) >= m->incarnation - 1;
+    left = strtoll(text, NULL, 10) >= n;
     free(text);
     return left;
 }
@@ -60,7 +62,7 @@ static tenrec_status check_former(struct meeting *m, uint64_t deadline_ns, tenre
     struct member other = { 0 };
     tenrec_status st = TENREC_OK;
 
-    if (former_left(m))
+    if (has_left(m, m->rank, m->incarnation - 1, 0))
         return TENREC_OK;
     if (!former_record(m, m->incarnation - 1, deadline_ns, &other)) {
         snprintf(m->hint, sizeof m->hint,
@@ -110,23 +112,43 @@ static void take_back(struct meeting *m, uint64_t deadline_ns)
     tenrec_store_add(m->base, key, -1, store_left_ms(deadline_ns), NULL, NULL);
 }
 
+/* Opens the views of the group and, from `incarnation` on, of this life. */
+static tenrec_status open_base(struct meeting *m, struct tenrec_store *s, const char *group,
+                               const char *run, tenrec_error *err)
+{
+    char text[400];
+    tenrec_status st = ranks_check_name("group name", group, err);
+
+    if (st != TENREC_OK)
+        return st;
+    snprintf(m->group, sizeof m->group, "%s", group);
+    snprintf(m->run, sizeof m->run, "%s", run);
+    snprintf(text, sizeof text, "tenrec/%s%s%s", group, *run ? "/" : "", run);
+    m->whole = s;
+    return tenrec_store_prefix(s, text, &m->base, err);
+}
+
+static tenrec_status open_life(struct meeting *m, tenrec_error *err)
+{
+    char text[KEY_ROOM];
+
+    snprintf(text, sizeof text, "%lld", (long long)m->incarnation);
+    return tenrec_store_prefix(m->base, text, &m->store, err);
+}
+
 tenrec_status meeting_open(struct tenrec_store *s, const char *group, const char *run, int32_t rank,
                            int32_t world, uint64_t deadline_ns, struct meeting *ret,
                            tenrec_error *err)
 {
     struct meeting m = { .rank = rank, .world = world, .end = MEETING_GIVEN_UP };
-    char text[400];
+    char key[KEY_ROOM];
     tenrec_status st;
 
-    if ((st = ranks_check_name("group name", group, err)) != TENREC_OK ||
-        (st = ranks_check(rank, world, err)) != TENREC_OK)
+    if ((st = ranks_check(rank, world, err)) != TENREC_OK ||
+        (st = open_base(&m, s, group, run, err)) != TENREC_OK)
         return st;
-    snprintf(m.group, sizeof m.group, "%s", group);
-    snprintf(text, sizeof text, "tenrec/%s%s%s", group, *run ? "/" : "", run);
-    if ((st = tenrec_store_prefix(s, text, &m.base, err)) != TENREC_OK)
-        return st;
-    rank_key(text, "rank", rank);
-    st = tenrec_store_add(m.base, text, 1, store_left_ms(deadline_ns), &m.incarnation, err);
+    rank_key(key, "rank", rank);
+    st = tenrec_store_add(m.base, key, 1, store_left_ms(deadline_ns), &m.incarnation, err);
     if (st != TENREC_OK)
         goto err_views;
     if (m.incarnation > 1 && (st = check_former(&m, deadline_ns, err)) != TENREC_OK) {
@@ -134,8 +156,7 @@ tenrec_status meeting_open(struct tenrec_store *s, const char *group, const char
         goto err_views;
     }
     tidy(&m, deadline_ns);
-    snprintf(text, sizeof text, "%lld", (long long)m.incarnation);
-    if ((st = tenrec_store_prefix(m.base, text, &m.store, err)) != TENREC_OK)
+    if ((st = open_life(&m, err)) != TENREC_OK)
         goto err_views;
     *ret = m;
     return TENREC_OK;
@@ -143,6 +164,50 @@ tenrec_status meeting_open(struct tenrec_store *s, const char *group, const char
 err_views:
     close_views(&m);
     return st;
+}
+
+tenrec_status meeting_visit(struct tenrec_store *s, const char *group, uint64_t deadline_ns,
+                            struct meeting *ret, tenrec_error *err)
+{
+    struct meeting m = { .rank = TENREC_ANONYMOUS, .over = true };
+    struct groups_entry e;
+    tenrec_status st = ranks_check_name("group name", group, err);
+
+    if (st == TENREC_OK)
+        st = groups_find(s, group, deadline_ns, &e, err);
+    if (st != TENREC_OK)
+        return st;
+    m.world = e.world;
+    m.incarnation = e.incarnation;
+    st = open_base(&m, s, group, e.run, err);
+    if (st == TENREC_OK)
+        st = open_life(&m, err);
+    if (st == TENREC_OK)
+        *ret = m;
+    else
+        close_views(&m);
+    return st;
+}
+
+tenrec_status meeting_announce(struct meeting *m, uint64_t deadline_ns, tenrec_error *err)
+{
+    struct groups_entry e = { .world = m->world, .incarnation = m->incarnation };
+
+    snprintf(e.name, sizeof e.name, "%s", m->group);
+    snprintf(e.run, sizeof e.run, "%s", m->run);
+    return groups_announce(m->whole, &e, deadline_ns, err);
+}
+
+bool meeting_has_left(struct meeting *m, int32_t rank, uint64_t deadline_ns)
+{
+    char key[KEY_ROOM];
+    const char *keys[] = { key };
+    bool there;
+
+    rank_key(key, "left", rank);
+    return tenrec_store_check(m->base, keys, 1, store_left_ms(deadline_ns), &there, NULL) ==
+               TENREC_OK &&
+           there && has_left(m, rank, m->incarnation, store_left_ms(deadline_ns));
 }
 
 void meeting_leave(struct meeting *m, uint64_t deadline_ns)

@@ -11,23 +11,38 @@ enum meeting_end {
 };
 
 struct meeting {
+    struct tenrec_store *whole; /* borrowed: what both are views of */
     struct tenrec_store *base;  /* owns; view of the group */
     struct tenrec_store *store; /* owns; view of this life of the group */
     int32_t rank, world;
     int64_t incarnation; /* counts from 1 */
     enum meeting_end end;
     bool over; /* left already */
-    char group[128];
+    char group[128], run[128];
     char hint[192]; /* what may be wrong with this rank, for an error; or "" */
 };
 
-/* Counts this start of `rank`. `group`: 1..127 of [A-Za-z0-9_:-]; `run`: tells
- * one start of all processes from the next where the launcher does, or "".
+/* Counts this start of `rank`. `s` is borrowed until meeting_close; `group`: 1..127 of
+ * [A-Za-z0-9_:-]; `run`: tells one start of all processes from the next where the launcher does, or
+ * "".
  *
  * errors: EGROUP when a living process has the rank, EINVAL, and the store's */
 tenrec_status meeting_open(struct tenrec_store *s, const char *group, const char *run, int32_t rank,
                            int32_t world, uint64_t deadline_ns, struct meeting *ret,
                            tenrec_error *err);
+
+/* The same for one who only looks: the latest life of the group, which need not
+ * be complete; rank is TENREC_ANONYMOUS. Nothing is written, then or later.
+ *
+ * errors: EGROUP (no such group in this store), EINVAL, and the store's */
+tenrec_status meeting_visit(struct tenrec_store *s, const char *group, uint64_t deadline_ns,
+                            struct meeting *ret, tenrec_error *err);
+
+/* Tells those who come from outside of this life of the group. */
+tenrec_status meeting_announce(struct meeting *m, uint64_t deadline_ns, tenrec_error *err);
+
+/* Whether `rank` has left this life of the group in good order. */
+bool meeting_has_left(struct meeting *m, int32_t rank, uint64_t deadline_ns);
 
 /* Marks the rank as left or takes its start back, as `end` says, once. */
 void meeting_leave(struct meeting *m, uint64_t deadline_ns);

@@ -61,12 +61,17 @@ void member_describe_process(struct member *m)
     m->start = start_of(m->pid);
 }
 
-bool member_runs_here(const struct member *m)
+bool member_was_here(const struct member *m)
 {
     struct member me = { 0 };
 
     member_describe_process(&me);
-    if (strcmp(me.host, m->host) != 0 || strcmp(me.boot, m->boot) != 0 || m->pid <= 0)
+    return strcmp(me.host, m->host) == 0 && strcmp(me.boot, m->boot) == 0 && m->pid > 0;
+}
+
+bool member_runs_here(const struct member *m)
+{
+    if (!member_was_here(m))
         return false;
     if (kill((pid_t)m->pid, 0) != 0 && errno != EPERM)
         return false;

@@ -24,6 +24,9 @@ void member_free(struct member *m); /* leaves it zeroed */
 /* Fills host, boot, pid and start with this process. */
 void member_describe_process(struct member *m);
 
+/* Whether `m` says that it is, or was, a process of this host as it runs now. */
+bool member_was_here(const struct member *m);
+
 /* Whether the process of `m` runs on this host now. False when that cannot be
  * seen from here. */
 bool member_runs_here(const struct member *m);

@@ -248,27 +248,15 @@ static tenrec_status check_arguments(const char *name, const char *address, tenr
     return st;
 }
 
-tenrec_status members_join(struct meeting *m, const char *name, const char *address,
-                           uint64_t deadline_ns, struct members **ret, tenrec_error *err)
+tenrec_status members_await(struct meeting *m, uint64_t deadline_ns, struct members **ret,
+                            tenrec_error *err)
 {
-    uint64_t since_ns = clock_now_ns();
-    struct store_value *values = NULL;
-    struct members *members = NULL;
-    tenrec_status st, published;
+    const uint64_t since_ns = clock_now_ns();
+    const size_t n = (size_t)m->world;
+    struct store_value *values = memory_new(n, sizeof *values);
+    struct members *members = memory_new(1, sizeof *members + n * sizeof *members->list);
+    tenrec_status st = TENREC_OK;
 
-    if ((st = check_arguments(name, address, err)) != TENREC_OK)
-        return st;
-    st = agree(m, name, deadline_ns, err);
-    /* Also one that disagrees is published, so that the others hear of it now
-     * and not at their deadline. */
-    if (st == TENREC_OK || st == TENREC_EGROUP) {
-        published = publish(m, name, address, deadline_ns, st == TENREC_OK ? err : NULL);
-        st = st == TENREC_OK ? published : st;
-    }
-    if (st != TENREC_OK)
-        goto out;
-    values = memory_new((size_t)m->world, sizeof *values);
-    members = memory_new(1, sizeof *members + (size_t)m->world * sizeof *members->list);
     if (!values || !members) {
         st = tenrec_fail(err, TENREC_ENOMEM, "no memory for %d workers", m->world);
         goto out;
@@ -280,13 +268,34 @@ tenrec_status members_join(struct meeting *m, const char *name, const char *addr
         st = check_names(m, members, err);
 out:
     if (values)
-        store_values_free(values, (size_t)m->world);
+        store_values_free(values, n);
     free(values);
-    if (st == TENREC_OK || st == TENREC_EGROUP)
-        m->end = MEETING_LEFT;
     if (st == TENREC_OK)
         *ret = members;
     else
         members_drop(members);
+    return st;
+}
+
+tenrec_status members_join(struct meeting *m, const char *name, const char *address,
+                           uint64_t deadline_ns, struct members **ret, tenrec_error *err)
+{
+    tenrec_status st, published;
+
+    if ((st = check_arguments(name, address, err)) != TENREC_OK)
+        return st;
+    st = agree(m, name, deadline_ns, err);
+    if (st == TENREC_OK && m->rank == 0)
+        st = meeting_announce(m, deadline_ns, err);
+    /* Also one that disagrees is published, so that the others hear of it now
+     * and not at their deadline. */
+    if (st == TENREC_OK || st == TENREC_EGROUP) {
+        published = publish(m, name, address, deadline_ns, st == TENREC_OK ? err : NULL);
+        st = st == TENREC_OK ? published : st;
+    }
+    if (st == TENREC_OK)
+        st = members_await(m, deadline_ns, ret, err);
+    if (st == TENREC_OK || st == TENREC_EGROUP)
+        m->end = MEETING_LEFT;
     return st;
 }

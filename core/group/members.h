@@ -19,6 +19,12 @@ struct members {
  *         ETIMEDOUT (which ranks did not come), and the store's */
 tenrec_status members_join(struct meeting *m, const char *name, const char *address,
                            uint64_t deadline_ns, struct members **ret, tenrec_error *err);
+
+/* Waits for the records of all, without being one of them (meeting_visit).
+ *
+ * errors: EGROUP, ETIMEDOUT (which ranks did not come), and the store's */
+tenrec_status members_await(struct meeting *m, uint64_t deadline_ns, struct members **ret,
+                            tenrec_error *err);
 void members_drop(struct members *members);
 
 #endif

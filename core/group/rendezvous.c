@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define VISIT_MS 1000
+
 static const char *from_environment(void *arg, const char *name)
 {
     (void)arg;
@@ -230,6 +232,97 @@ tenrec_status rendezvous_open(const struct rendezvous_options *options, uint64_t
         log_line(TENREC_LOG_INFO, "group", "rank %d of %d by %s; %s%s%s", r->launch.rank,
                  r->launch.world, r->launch.source, tenrec_store_name(r->store),
                  *r->launch.place ? " by " : "", r->launch.place);
+        *ret = r;
+    }
+    free(method.text);
+    return st;
+}
+
+/* ---- from outside ----------------------------------------------------------- */
+
+/* A file that is not there would be made by opening it as a store. */
+static tenrec_status visit_file(const char *path, uint64_t deadline_ns, struct tenrec_store **ret,
+                                tenrec_error *err)
+{
+    if (access(path, R_OK | W_OK) != 0)
+        return tenrec_fail_errno(err, TENREC_ENOTFOUND, errno, "no store at \"%s\"", path);
+    return store_file_open(path, 0, deadline_ns, ret, err);
+}
+
+/* A store that is looked at from outside is there already: when nobody answers
+ * within a second, only a slow network is still waited for. */
+static tenrec_status visit_tcp(const char *host, uint16_t port, uint64_t deadline_ns,
+                               struct tenrec_store **ret, tenrec_error *err)
+{
+    uint64_t soon = clock_deadline_ms(VISIT_MS);
+    tenrec_status st =
+        store_tcp_open(host, port, soon < deadline_ns ? soon : deadline_ns, ret, err);
+
+    if (st == TENREC_ETIMEDOUT && soon < deadline_ns)
+        st = store_tcp_open(host, port, deadline_ns, ret, err);
+    return st;
+}
+
+static tenrec_status visit_env(const struct rendezvous_options *o, struct rendezvous *r,
+                               uint64_t deadline_ns, tenrec_error *err)
+{
+    launch_lookup_fn *lookup = o->lookup ? o->lookup : from_environment;
+    struct launch *l = &r->launch;
+    tenrec_status st = launch_detect(lookup, o->lookup_arg, -1, -1, l, err);
+
+    if (st == TENREC_OK)
+        st = launch_find_place(lookup, o->lookup_arg, l, err);
+    if (st != TENREC_OK && l->world < 0 && !lookup(o->lookup_arg, "MASTER_ADDR") &&
+        !lookup(o->lookup_arg, "MASTER_PORT"))
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "nothing says where the group meets: set MASTER_ADDR and MASTER_PORT as "
+                           "its workers have them");
+    if (st != TENREC_OK)
+        return st;
+    if (!*l->file)
+        return visit_tcp(l->host, l->port, deadline_ns, &r->store, err);
+    st = check_owner(l->file, err);
+    return st == TENREC_OK ? visit_file(l->file, deadline_ns, &r->store, err) : st;
+}
+
+static tenrec_status visit_store(const struct rendezvous_options *o, const struct method *method,
+                                 struct rendezvous *r, uint64_t deadline_ns, tenrec_error *err)
+{
+    struct launch *l = &r->launch;
+    tenrec_status st;
+
+    switch (method->kind) {
+    case BY_ENV:
+        return visit_env(o, r, deadline_ns, err);
+    case BY_TCP:
+        st = resolve_split(method->text, l->host, sizeof l->host, &l->port, err);
+        return st == TENREC_OK ? visit_tcp(l->host, l->port, deadline_ns, &r->store, err) : st;
+    case BY_FILE:
+        return visit_file(method->text, deadline_ns, &r->store, err);
+    case BY_MEMORY:
+        return store_memory_open(method->text, &r->store, err);
+    }
+    return TENREC_EINVAL;
+}
+
+tenrec_status rendezvous_visit(const struct rendezvous_options *options, uint64_t deadline_ns,
+                               struct rendezvous **ret, tenrec_error *err)
+{
+    const char *init = options->init_method ? options->init_method : "env://";
+    struct rendezvous *r = memory_new(1, sizeof *r);
+    struct method method = { 0 };
+    tenrec_status st;
+
+    if (!r)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the rendezvous");
+    if ((st = read_method(init, &method, err)) != TENREC_OK ||
+        (st = visit_store(options, &method, r, deadline_ns, err)) != TENREC_OK) {
+        tenrec_error_prefix(err, "store \"%.80s\"", init);
+        free_all(r);
+    } else if ((st = meeting_visit(r->store, options->group ? options->group : "default",
+                                   deadline_ns, &r->meeting, err)) != TENREC_OK) {
+        free_all(r);
+    } else {
         *ret = r;
     }
     free(method.text);

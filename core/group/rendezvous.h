@@ -33,6 +33,11 @@ struct rendezvous {
 tenrec_status rendezvous_open(const struct rendezvous_options *options, uint64_t deadline_ns,
                               struct rendezvous **ret, tenrec_error *err);
 
+/* The same for one who only looks at a group (meeting_visit). `rank` and `world`
+ * do not count. Serves no store and makes no file. */
+tenrec_status rendezvous_visit(const struct rendezvous_options *options, uint64_t deadline_ns,
+                               struct rendezvous **ret, tenrec_error *err);
+
 /* Leaves the group. When rank 0 serves the store it waits for the last key of
  * the others, and they for its word that it has stopped to listen (so that a
  * next start does not find the old store), all until the deadline. NULL is

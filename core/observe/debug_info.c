@@ -65,7 +65,7 @@ static void put_group(struct tenrec_worker *w, const struct outlet *to)
     const struct membership *m = w->membership;
 
     put_text(to, "worker.name", w->self.name);
-    put(to, "worker.id", (uint64_t)w->self.id);
+    to->number(to->arg, "worker.id", w->self.id);
     put_text(to, "worker.backend", chain_name(w->chain, 0));
     put_text(to, "group.name", membership_group(m));
     put(to, "group.size", membership_world(m));

@@ -93,6 +93,42 @@ tenrec_status membership_join(struct membership *m, const char *address, uint64_
     return st;
 }
 
+tenrec_status membership_visit(const struct config_settings *s, const char *store,
+                               uint64_t deadline_ns, struct membership **ret, tenrec_error *err)
+{
+    const struct rendezvous_options o = { .init_method = store ? store : s->init_method,
+                                          .group = s->group };
+    struct membership *m = memory_new(1, sizeof *m);
+    tenrec_status st;
+
+    if (!m)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the group");
+    st = rendezvous_visit(&o, deadline_ns, &m->rendezvous, err);
+    if (st == TENREC_OK)
+        st = members_await(&m->rendezvous->meeting, deadline_ns, &m->members, err);
+    if (st == TENREC_OK)
+        st = list_members(m, err);
+    if (st == TENREC_OK)
+        *ret = m;
+    else
+        membership_drop(m, 0);
+    return st;
+}
+
+const char *membership_absence(struct membership *m, tenrec_peer id, uint64_t deadline_ns,
+                               char *text, size_t room)
+{
+    const struct member *one = &m->members->list[id];
+
+    if (meeting_has_left(&m->rendezvous->meeting, id, deadline_ns))
+        snprintf(text, room, "it has left the group");
+    else if (member_was_here(one) && !member_runs_here(one))
+        snprintf(text, room, "its process %lld does not run any more", (long long)one->pid);
+    else
+        return NULL;
+    return text;
+}
+
 tenrec_status membership_sum(struct membership *m, const int64_t *mine, size_t n,
                              uint64_t deadline_ns, int64_t *ret, tenrec_error *err)
 {

@@ -18,6 +18,12 @@ tenrec_status membership_find(const struct config_settings *s, struct loop *loop
 tenrec_status membership_join(struct membership *m, const char *address, uint64_t deadline_ns,
                               tenrec_error *err);
 
+/* Finds a group and its members to call them from outside: membership_rank is
+ * TENREC_ANONYMOUS, and of what stands below only the drop and the questions are
+ * for such a one. `store`: its URL; NULL: as init_method says. */
+tenrec_status membership_visit(const struct config_settings *s, const char *store,
+                               uint64_t deadline_ns, struct membership **ret, tenrec_error *err);
+
 /* The sums of what all give, n numbers each; they call it equally often. */
 tenrec_status membership_sum(struct membership *m, const int64_t *mine, size_t n,
                              uint64_t deadline_ns, int64_t *ret, tenrec_error *err);
@@ -38,6 +44,10 @@ uint64_t membership_incarnation(const struct membership *m);
 const char *membership_group(const struct membership *m);
 const char *membership_store_name(const struct membership *m);
 bool membership_serves(const struct membership *m); /* the store */
+/* NULL when there is no reason why member `id` should not be there; else that:
+ * it has left, or its process does not run here any more. `text` has `room`. */
+const char *membership_absence(struct membership *m, tenrec_peer id, uint64_t deadline_ns,
+                               char *text, size_t room);
 const char *const *membership_names(const struct membership *m);
 const struct tenrec_member *membership_members(const struct membership *m);
 

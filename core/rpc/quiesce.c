@@ -104,6 +104,8 @@ tenrec_status worker_quiesce(struct tenrec_worker *w, uint64_t deadline_ns, tenr
     struct sums s = { 0 };
     tenrec_status st;
 
+    if (worker_visits(w)) /* the group does not wait for it, nor it for the group */
+        return wait_for_calls(w, deadline_ns, err);
     do {
         st = wait_for_calls(w, deadline_ns, err);
         if (st == TENREC_OK)

@@ -209,21 +209,28 @@ static void unmake(struct tenrec_worker *w, uint64_t until)
     w->loop = NULL;
 }
 
-static tenrec_status start(struct tenrec_worker *w, tenrec_error *err)
+/* Members find their group and join it; others only call it. */
+struct manner {
+    bool visits;
+    const char *store; /* of a visit; NULL: as the config says */
+    uint64_t until;    /* CLOCK_MONOTONIC */
+};
+
+static tenrec_status start(struct tenrec_worker *w, const struct manner *how, tenrec_error *err)
 {
     const struct config_settings *s = setup_settings(w->setup);
-    uint64_t until =
-        s->init_timeout_ms == TENREC_FOREVER ? CLOCK_NEVER : clock_deadline_ms(s->init_timeout_ms);
+    const uint64_t until = how->until;
     tenrec_status st = make_parts(w, err);
 
     if (st == TENREC_OK)
-        st = membership_find(s, w->loop, until, &w->membership, err);
+        st = how->visits ? membership_visit(s, how->store, until, &w->membership, err)
+                         : membership_find(s, w->loop, until, &w->membership, err);
     if (st != TENREC_OK)
         return st;
     w->self.id = membership_rank(w->membership);
     w->self.name = membership_name(w->membership);
     st = make_chain(w, err);
-    if (st == TENREC_OK)
+    if (st == TENREC_OK && !how->visits)
         st = membership_join(w->membership, chain_address(w->chain), until, err);
     if (st == TENREC_OK)
         st = losses_reset(&w->losses, membership_world(w->membership), err);
@@ -261,7 +268,7 @@ static void stop(struct tenrec_worker *w, uint64_t until)
     atomic_store(&w->state, WORKER_DOWN);
 }
 
-tenrec_status tenrec_init_rpc(struct tenrec_worker *w, tenrec_error *err)
+static tenrec_status begin(struct tenrec_worker *w, const struct manner *how, tenrec_error *err)
 {
     uint32_t fresh = WORKER_NEW, down = WORKER_DOWN;
     tenrec_error why; /* also of what was tried in vain before something else worked */
@@ -281,7 +288,7 @@ tenrec_status tenrec_init_rpc(struct tenrec_worker *w, tenrec_error *err)
     atomic_store(&w->leaving, 0);
     atomic_store(&w->counts.one_way, 0); /* those who got them may be gone */
     atomic_store(&w->counts.one_way_ended, 0);
-    st = start(w, &why);
+    st = start(w, how, &why);
     if (st != TENREC_OK) {
         if (err)
             *err = why;
@@ -291,6 +298,24 @@ tenrec_status tenrec_init_rpc(struct tenrec_worker *w, tenrec_error *err)
         atomic_store(&w->state, WORKER_NEW);
     }
     return st;
+}
+
+tenrec_status tenrec_init_rpc(struct tenrec_worker *w, tenrec_error *err)
+{
+    const uint64_t ms = setup_settings(w->setup)->init_timeout_ms;
+
+    return begin(
+        w, &(struct manner){ .until = ms == TENREC_FOREVER ? CLOCK_NEVER : clock_deadline_ms(ms) },
+        err);
+}
+
+tenrec_status tenrec_worker_attach(struct tenrec_worker *w, const char *store, int64_t ms,
+                                   tenrec_error *err)
+{
+    struct manner how = { .visits = true, .store = store };
+    tenrec_status st = call_deadline(w, &ms, &how.until, err);
+
+    return st == TENREC_OK ? begin(w, &how, err) : st;
 }
 
 /* ---- the end -------------------------------------------------------------- */
@@ -319,7 +344,7 @@ tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode
     }
     if (mode == TENREC_GRACEFUL) {
         st = worker_quiesce(w, until, err);
-        if (st == TENREC_OK)
+        if (st == TENREC_OK && !worker_visits(w))
             st = membership_leave(w->membership, until, err);
         if (st != TENREC_OK)
             tenrec_error_prefix(err, "graceful shutdown");

@@ -14,7 +14,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <tenrec/rpc.h>
+#include <tenrec/observe.h>
 
 struct membership;
 struct loop;
@@ -62,6 +62,12 @@ struct tenrec_worker {
     struct tenrec_profiler *profiler; /* of who records; see span.h */
     struct worker_counts counts;
 };
+
+/* Is it no member of the group that it calls? While it runs. */
+static inline bool worker_visits(const struct tenrec_worker *w)
+{
+    return w->self.id == TENREC_ANONYMOUS;
+}
 
 /* Around each use of the chain by a thread that does not belong to it. enter
  * fails with ESHUTDOWN when the worker does not run. */

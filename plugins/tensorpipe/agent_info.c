@@ -1,4 +1,5 @@
 /* agent_info.c - what an agent tells people about itself. */
+#include "known.h"
 #include "pipe.h"
 
 #include <inttypes.h>
@@ -58,18 +59,29 @@ static void push_counters(struct agent *a, tenrec_sink_fn *sink, void *arg)
         push(sink, arg, events[i].key, "%" PRIu64, (uint64_t)atomic_load(events[i].value));
 }
 
+/* Of an outgoing pipe what is in use, by peer; those of callers are listed. */
 static void push_pipe(struct pipe *p, tenrec_sink_fn *sink, void *arg)
 {
+    const char *channel = p->has_channel ? p->agent->channel.name : "none";
     char key[64];
+    int id = (int)(p->outgoing ? p->to->id : p->from), n;
 
-    if (p->outgoing)
-        snprintf(key, sizeof key, "pipe.to.%d", (int)p->to->id);
-    else
-        snprintf(key, sizeof key, "pipe.from.%s%" PRIu64, p->from < 0 ? "anonymous." : "",
-                 p->from < 0 ? p->route.generation : (uint64_t)p->from);
-    push(sink, arg, key, "%s, %s, %s%s", pipe_state_name(pipe_state(p)), TRANSPORT_UV,
-         p->has_channel ? "basic" : "no channel",
-         p->outgoing && atomic_load(&p->role.quiet) ? ", read by its callers" : "");
+    if (!p->outgoing) {
+        n = snprintf(key, sizeof key, "pipe.from.");
+        n += id < 0 ? snprintf(key + n, sizeof key - (size_t)n, "anonymous")
+                    : snprintf(key + n, sizeof key - (size_t)n, "%d", id);
+        snprintf(key + n, sizeof key - (size_t)n, ".%" PRIu64, p->route.generation);
+        push(sink, arg, key, "%s, %s, %s", p->remote_text, TRANSPORT_UV, channel);
+        return;
+    }
+    snprintf(key, sizeof key, "peer.%d.transport", id);
+    push(sink, arg, key, "%s", TRANSPORT_UV);
+    snprintf(key, sizeof key, "peer.%d.channel", id);
+    push(sink, arg, key, "%s", channel);
+    if (p->has_channel)
+        return;
+    snprintf(key, sizeof key, "peer.%d.not_used.channel.%s", id, p->agent->channel.name);
+    push(sink, arg, key, "the peer does not offer it");
 }
 
 void agent_debug_info(struct agent *a, tenrec_sink_fn *sink, void *arg)
@@ -79,6 +91,9 @@ void agent_debug_info(struct agent *a, tenrec_sink_fn *sink, void *arg)
 
     push(sink, arg, "transport", "%s", TRANSPORT_UV);
     push(sink, arg, "channel", "%s", a->channel.name);
+    known_tell_unused(known_transports, "transport", TRANSPORT_UV, &a->options->transports, sink,
+                      arg);
+    known_tell_unused(known_channels, "channel", a->channel.name, &a->options->channels, sink, arg);
     push(sink, arg, "progress", "%s", progress[a->progress]);
     push(sink, arg, "address", "%s", a->address);
     push_counters(a, sink, arg);

@@ -126,10 +126,18 @@ static void listener_ready(struct reactor_source *s, uint32_t events)
 
 tenrec_status listener_open(struct listener *l, struct agent *a, tenrec_error *err)
 {
+    struct tp_options options = *a->options;
+
     *l = (struct listener){ .agent = a };
     l->source.ready = listener_ready;
     l->pause.fire = pause_over;
-    return transport_listen(a->options, &l->source.fd, &l->address, err);
+    /* Who is no member is never called: any place will do, and must not be that
+     * of a member with the same options. */
+    if (a->me == TENREC_ANONYMOUS) {
+        options.port = "0";
+        options.listen = options.ifname = "";
+    }
+    return transport_listen(&options, &l->source.fd, &l->address, err);
 }
 
 tenrec_status listener_start(struct listener *l, tenrec_error *err)

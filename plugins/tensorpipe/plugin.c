@@ -1,5 +1,6 @@
 /* plugin.c - the tensorpipe plugin's face: who it is and what can be set. */
 #include "agent.h"
+#include "known.h"
 
 #include <unistd.h>
 
@@ -16,11 +17,12 @@
     }
 
 static const struct tenrec_option options[] = {
-    OPTION(transports, LIST, "[uv]", .item = TENREC_OPT_STRING, .choices = "uv",
-           .help = "Transports to offer, the preferred first; uv is TCP."),
-    OPTION(channels, LIST, "[basic]", .item = TENREC_OPT_STRING, .choices = "basic",
+    OPTION(transports, LIST, "[uv]", .item = TENREC_OPT_STRING, .choices = KNOWN_TRANSPORTS,
+           .help = "Transports to offer, the preferred first; uv is TCP. What does not work here "
+                   "is skipped."),
+    OPTION(channels, LIST, "[basic]", .item = TENREC_OPT_STRING, .choices = KNOWN_CHANNELS,
            .help = "Channels for tensors, the preferred first; basic sends them through a "
-                   "connection of the transport."),
+                   "connection of the transport. What does not work here is skipped."),
     OPTION(progress, STRING, "adaptive", .choices = "busy|adaptive|sleep",
            .help =
                "How threads wait: busy spins always (one thread at a time), adaptive spins up to "
@@ -51,6 +53,18 @@ static const struct tenrec_option options[] = {
                    "a blocking call, waits."),
 };
 
+static void probe_known(const struct known *all, const char *what, tenrec_sink_fn *sink, void *arg)
+{
+    char key[64], value[128];
+
+    for (; all->name; all++) {
+        snprintf(key, sizeof key, "%s.%s", what, all->name);
+        snprintf(value, sizeof value, "not viable: %s", all->missing ? all->missing : "");
+        if (strcmp(all->name, TRANSPORT_UV) != 0)
+            sink(arg, key, all->missing ? value : "viable");
+    }
+}
+
 static void probe(const void *opts, tenrec_sink_fn *sink, void *arg)
 {
     const struct tp_options *o = opts;
@@ -66,7 +80,8 @@ static void probe(const void *opts, tenrec_sink_fn *sink, void *arg)
         snprintf(value, sizeof value, "viable, on %s", text);
     }
     sink(arg, "transport.uv", value);
-    sink(arg, "channel.basic", "viable");
+    probe_known(known_transports, "transport", sink, arg);
+    probe_known(known_channels, "channel", sink, arg);
 }
 
 const struct tenrec_plugin tenrec_plugin = {
@@ -82,13 +97,12 @@ tenrec_status tenrec_construct_options(void *opts, tenrec_error *err)
 {
     const struct tp_options *o = opts;
     struct port_range ports;
+    tenrec_status st = known_check(known_transports, "transports", &o->transports, err);
 
-    if (o->transports.n == 0)
-        return tenrec_fail(err, TENREC_ECONFIG,
-                           "transports: none is left of those that this build has (uv)");
-    if (o->channels.n == 0)
-        return tenrec_fail(err, TENREC_ECONFIG,
-                           "channels: none is left of those that this build has (basic)");
+    if (st == TENREC_OK)
+        st = known_check(known_channels, "channels", &o->channels, err);
+    if (st != TENREC_OK)
+        return st;
     if (*o->ifname && *o->listen)
         return tenrec_fail(err, TENREC_ECONFIG,
                            "ifname \"%s\" and listen \"%s\" exclude each other; set one of them",

@@ -39,6 +39,26 @@ tenrec_status tenrec_debug_info(struct tenrec_worker *w, const char *to,
                                 const struct tenrec_call_options *options,
                                 struct tenrec_value **ret, tenrec_error *err);
 
+/* Calls a group that runs from outside, in the place of tenrec_init_rpc: finds
+ * its members in the store and starts without being one of them. Calls go out
+ * as those of a member do; who answers sees TENREC_ANONYMOUS, and nobody can
+ * call back. The group does not wait for it, and tenrec_shutdown only for its
+ * own calls. What needs a place in the group (barriers, gathers, remote
+ * references) is refused.
+ *
+ * w        made with the backend that the group has; its worker.group says
+ *          which group of the store
+ * store    borrowed: URL of the group's store (tcp://host:port, file://path);
+ *          NULL: as the config's init_method says
+ * ms       limit of the whole; also the members' start is waited for
+ * errors   EINVAL, ENOTFOUND or ECONNECT (no store there), EGROUP (no such
+ *          group in it), ETIMEDOUT (names the ranks that did not come), EBUSY,
+ *          ENOMEM
+ * threads  one at a time
+ */
+tenrec_status tenrec_worker_attach(struct tenrec_worker *w, const char *store, int64_t ms,
+                                   tenrec_error *err);
+
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }

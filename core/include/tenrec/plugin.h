@@ -162,8 +162,8 @@ struct tenrec_plugin {
     }
 
 struct tenrec_init {
-    uint32_t size; /* sizeof(struct tenrec_init) */
-    tenrec_peer me;
+    uint32_t size;  /* sizeof(struct tenrec_init) */
+    tenrec_peer me; /* TENREC_ANONYMOUS: no member, calls only */
     uint32_t world; /* number of members; 0 in a dynamic group */
     uint32_t reserved;
     uint64_t incarnation; /* of this worker; differs between two lives */

@@ -1,0 +1,147 @@
+#include "group/groups.h"
+
+#include "base/nearest.h"
+#include "group/ranks.h"
+#include "group/store.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* No group can be called so: its keys begin with "tenrec/". One line for each,
+ * the latest first: "<name> <world> <incarnation> <run>". */
+#define KEY "tenrec.groups"
+
+enum { MOST = 32, LINE_MAX_BYTES = 320, TRIES = 64 };
+
+static const char *line_end(const char *line)
+{
+    return line + strcspn(line, "\n");
+}
+
+static bool line_is_of(const char *line, const char *name)
+{
+    size_t len = strlen(name);
+
+    return strncmp(line, name, len) == 0 && line[len] == ' ';
+}
+
+/* The list `old` with `e` in front; NULL: out of memory. */
+static char *list_with(const struct groups_entry *e, const char *old)
+{
+    char *text = malloc(LINE_MAX_BYTES + strlen(old) + 1);
+    int kept = 1;
+    size_t n;
+
+    if (!text)
+        return NULL;
+    n = (size_t)snprintf(text, LINE_MAX_BYTES, "%s %d %" PRId64 " %s\n", e->name, (int)e->world,
+                         e->incarnation, e->run);
+    for (const char *end; *old && kept < MOST; old = *end ? end + 1 : end) {
+        size_t len;
+        end = line_end(old);
+        len = (size_t)(end - old);
+        if (len == 0 || line_is_of(old, e->name))
+            continue;
+        memcpy(text + n, old, len);
+        text[n + len] = '\n';
+        n += len + 1;
+        kept++;
+    }
+    text[n] = '\0';
+    return text;
+}
+
+tenrec_status groups_announce(struct tenrec_store *s, const struct groups_entry *e,
+                              uint64_t deadline_ns, tenrec_error *err)
+{
+    char *seen = NULL, *mine;
+    void *now = NULL;
+    tenrec_status st;
+    bool done;
+
+    /* Others may change it between our look and our word. */
+    for (int i = 0; i < TRIES; i++) {
+        if (!(mine = list_with(e, seen ? seen : ""))) {
+            free(seen);
+            return tenrec_fail(err, TENREC_ENOMEM, "no memory for the list of groups");
+        }
+        st = tenrec_store_compare_set(s, KEY, seen, seen ? strlen(seen) : 0, mine, strlen(mine),
+                                      store_left_ms(deadline_ns), &now, NULL, err);
+        free(seen);
+        done = st != TENREC_OK || strcmp(now, mine) == 0;
+        free(mine);
+        seen = st == TENREC_OK ? now : NULL;
+        if (done) {
+            free(seen);
+            return st;
+        }
+    }
+    free(seen);
+    return tenrec_fail(err, TENREC_EAGAIN, "the list of groups in %s changes all the time",
+                       tenrec_store_name(s));
+}
+
+static bool read_line(const char *line, struct groups_entry *ret)
+{
+    long long incarnation;
+    int world, used = 0;
+
+    *ret = (struct groups_entry){ .world = 0 };
+    if (sscanf(line, "%127[^ \n] %d %lld%n", ret->name, &world, &incarnation, &used) != 3 ||
+        line[used] != ' ' || world < 1 || world > RANKS_MAX || incarnation < 1)
+        return false;
+    line += used + 1;
+    snprintf(ret->run, sizeof ret->run, "%.*s", (int)(line_end(line) - line), line);
+    ret->world = world;
+    ret->incarnation = incarnation;
+    return true;
+}
+
+static tenrec_status fail_unknown(const struct tenrec_store *s, const char *list, const char *name,
+                                  tenrec_error *err)
+{
+    struct groups_entry e;
+    char all[160] = "";
+    struct nearest near;
+    size_t n = 0;
+
+    nearest_init(&near, name);
+    for (const char *line = list; *line; line = line_end(line) + (*line_end(line) != '\0')) {
+        if (!read_line(line, &e))
+            continue;
+        nearest_try(&near, e.name);
+        if (n < sizeof all)
+            n += (size_t)snprintf(all + n, sizeof all - n, "%s\"%s\"", n ? ", " : "", e.name);
+    }
+    if (!*all)
+        return tenrec_fail(err, TENREC_EGROUP, "%s has no group of workers", tenrec_store_name(s));
+    return tenrec_fail(err, TENREC_EGROUP, "%s has no group \"%s\"%s; it has %s%s",
+                       tenrec_store_name(s), name, nearest_hint(&near), all,
+                       n < sizeof all ? "" : " ...");
+}
+
+tenrec_status groups_find(struct tenrec_store *s, const char *name, uint64_t deadline_ns,
+                          struct groups_entry *ret, tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+    void *list = NULL;
+    const char *line;
+    bool there = false;
+
+    st = tenrec_store_check(s, (const char *[]){ KEY }, 1, store_left_ms(deadline_ns), &there, err);
+    if (st == TENREC_OK && there)
+        st = tenrec_store_get(s, KEY, store_left_ms(deadline_ns), &list, NULL, err);
+    if (st != TENREC_OK)
+        return st;
+    line = list ? list : "";
+    while (*line && !line_is_of(line, name))
+        line = line_end(line) + (*line_end(line) != '\0');
+    if (!*line)
+        st = fail_unknown(s, list ? list : "", name, err);
+    else if (!read_line(line, ret))
+        st = tenrec_fail(err, TENREC_EPROTOCOL, "%s tells of group \"%s\" in words of no sense",
+                         tenrec_store_name(s), name);
+    free(list);
+    return st;
+}

@@ -1,0 +1,86 @@
+#include "inspect.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+static json_t *as_object(const struct tenrec_value *map)
+{
+    json_t *object = json_object();
+
+    for (uint64_t i = 0; i < map->n; i++) {
+        const struct tenrec_value *v = &map->u.map[i].value;
+
+        json_object_set_new(object, map->u.map[i].key,
+                            v->type == TENREC_VALUE_INT    ? json_integer(v->u.integer)
+                            : v->type == TENREC_VALUE_TEXT ? json_string(v->u.text)
+                                                           : json_null());
+    }
+    return object;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct tenrec_entry *const *x = a, *const *y = b;
+
+    return strcmp((*x)->key, (*y)->key);
+}
+
+static tenrec_status print_sorted(const struct tenrec_value *map, tenrec_error *err)
+{
+    const struct tenrec_entry **sorted = calloc(map->n ? map->n : 1, sizeof *sorted);
+
+    if (!sorted)
+        return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
+    for (uint64_t i = 0; i < map->n; i++)
+        sorted[i] = &map->u.map[i];
+    qsort(sorted, map->n, sizeof *sorted, by_key);
+    for (uint64_t i = 0; i < map->n; i++) {
+        const struct tenrec_value *v = &sorted[i]->value;
+
+        if (v->type == TENREC_VALUE_INT)
+            printf("%-44s %lld\n", sorted[i]->key, (long long)v->u.integer);
+        else
+            printf("%-44s %s\n", sorted[i]->key, v->type == TENREC_VALUE_TEXT ? v->u.text : "");
+    }
+    free(sorted);
+    return TENREC_OK;
+}
+
+static tenrec_status print(const struct tenrec_value *map, const char *name, bool as_json,
+                           tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+    json_t *all;
+
+    if (map->type != TENREC_VALUE_MAP)
+        return tenrec_fail(err, TENREC_EPROTOCOL, "'%s' answers with %s, expected a map", name,
+                           tenrec_value_type_name(map->type));
+    if (!as_json)
+        return print_sorted(map, err);
+    all = json_pack("{s:s, s:o}", "worker", name, "debug_info", as_object(map));
+    if (!all || json_dumpf(all, stdout, JSON_INDENT(2)) || putchar('\n') == EOF)
+        st = tenrec_fail(err, TENREC_EOS, "cannot write to stdout");
+    json_decref(all);
+    return st;
+}
+
+int inspect(const struct tool *self, struct outside *o, const char *name, bool as_json)
+{
+    struct tenrec_value *map = NULL;
+    struct tenrec_call_options call;
+    tenrec_error err;
+    tenrec_status st = outside_open(o, &err);
+
+    if (st == TENREC_OK) {
+        call = outside_call(o);
+        st = tenrec_debug_info(o->worker, name, &call, &map, &err);
+        if (st != TENREC_OK)
+            outside_explain(o, name, &err);
+    }
+    if (st == TENREC_OK)
+        st = print(map, name, as_json, &err);
+    tenrec_value_drop(map);
+    outside_close(o);
+    return st ? tool_fail(self, "%s", err.text) : TOOL_OK;
+}

@@ -1,0 +1,273 @@
+/* ping.c - `tenrec ping`: is a worker there, how far is it, and by which way?
+ *
+ * All is collected into one JSON object first; for people it is printed from
+ * there, so that both say the same. */
+#include "base/clock.h"
+#include "outside.h"
+#include "rpc/membership.h"
+#include "rpc/worker.h"
+#include "samples.h"
+#include "tool.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CALLS = 10, MOST_CALLS = 1000000, STORE_MS = 500 };
+
+static json_t *describe_group(const struct outside *o)
+{
+    const struct membership *m = o->worker->membership;
+
+    return json_pack("{s:s, s:s, s:i}", "group", membership_group(m), "store",
+                     membership_store_name(m), "workers", (int)membership_world(m));
+}
+
+/* ---- the members ------------------------------------------------------------- */
+
+static void list_members(const struct outside *o, json_t *all)
+{
+    struct membership *m = o->worker->membership;
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < membership_world(m); i++) {
+        const struct tenrec_member *one = &membership_members(m)[i];
+        char text[128];
+        const char *why =
+            membership_absence(m, one->id, clock_deadline_ms(STORE_MS), text, sizeof text);
+        json_t *row = json_pack("{s:s, s:i, s:s}", "name", one->name, "id", (int)one->id, "address",
+                                one->address);
+
+        if (why)
+            json_object_set_new(row, "absent", json_string(why));
+        json_array_append_new(list, row);
+    }
+    json_object_set_new(all, "members", list);
+}
+
+static const char *text(const json_t *object, const char *key)
+{
+    const char *s = json_string_value(json_object_get(object, key));
+
+    return s ? s : "";
+}
+
+static void print_members(const json_t *all)
+{
+    const json_t *row;
+    size_t i;
+
+    printf("group \"%s\" in %s, %zu worker%s\n", text(all, "group"), text(all, "store"),
+           json_array_size(json_object_get(all, "members")),
+           json_array_size(json_object_get(all, "members")) == 1 ? "" : "s");
+    json_array_foreach(json_object_get(all, "members"), i, row)
+        printf("  %-5" JSON_INTEGER_FORMAT " %-20s %s%s%s\n",
+               json_integer_value(json_object_get(row, "id")), text(row, "name"),
+               text(row, "address"), *text(row, "absent") ? "  absent: " : "", text(row, "absent"));
+}
+
+/* ---- one of them -------------------------------------------------------------- */
+
+/* "tensorpipe.peer.3.transport" and "tensorpipe.not_used.channel.cma" */
+struct way {
+    json_t *all;
+    char peer[32]; /* ".peer.3." */
+};
+
+static void on_info(void *arg, const char *key, const char *value)
+{
+    static const char *const kind[] = { "transport", "channel" };
+    const struct way *way = arg;
+    const char *at = strstr(key, way->peer), *not_used = strstr(key, ".not_used.");
+
+    if (strcmp(key, "worker.backend") == 0)
+        json_object_set_new(way->all, "backend", json_string(value));
+    if (at && !not_used && (at += strlen(way->peer)))
+        for (size_t i = 0; i < 2; i++)
+            if (strcmp(at, kind[i]) == 0)
+                json_object_set_new(way->all, kind[i], json_string(value));
+    /* Of all peers, or of this one. */
+    if (not_used && (at || !strstr(key, ".peer."))) {
+        json_t *list = json_object_get(way->all, "not_used");
+        const char *name = not_used + strlen(".not_used.");
+        size_t n = strcspn(name, ".");
+
+        json_array_append_new(list, json_pack("{s:s%, s:s, s:s}", "kind", name, n, "name",
+                                              name[n] ? name + n + 1 : "", "reason", value));
+    }
+}
+
+static tenrec_status call_once(const struct outside *o, const char *name, uint64_t *ret_ns,
+                               tenrec_error *err)
+{
+    struct tenrec_call_options call = outside_call(o);
+    uint64_t begin = samples_now_ns();
+    tenrec_status st = tenrec_rpc_sync(o->worker, name, "tenrec.ping", NULL, 0, &call, NULL, err);
+
+    *ret_ns = samples_now_ns() - begin;
+    return st;
+}
+
+/* The first call makes the connection, and stands apart. */
+static tenrec_status measure(const struct outside *o, const char *name, int64_t calls, json_t *all,
+                             tenrec_error *err)
+{
+    struct samples s;
+    uint64_t ns = 0;
+    tenrec_status st;
+
+    if (samples_init(&s, (size_t)calls))
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %" PRId64 " times", calls);
+    st = call_once(o, name, &ns, err);
+    json_object_set_new(all, "first_us", json_real((double)ns / 1e3));
+    for (int64_t i = 0; st == TENREC_OK && i < calls; i++) {
+        st = call_once(o, name, &ns, err);
+        samples_add(&s, ns);
+    }
+    json_object_set_new(all, "calls", json_integer(calls));
+    json_object_set_new(all, "min_us", json_real(samples_us(&s, 0)));
+    json_object_set_new(all, "median_us", json_real(samples_us(&s, 0.5)));
+    json_object_set_new(all, "max_us", json_real(samples_us(&s, 1)));
+    samples_finish(&s);
+    if (st != TENREC_OK)
+        outside_explain(o, name, err);
+    return st;
+}
+
+static tenrec_status ping_one(const struct outside *o, const char *name, int64_t calls, json_t *all,
+                              tenrec_error *err)
+{
+    struct way way = { .all = all };
+    struct tenrec_worker_info info;
+    tenrec_status st = tenrec_get_worker_info(o->worker, name, &info, err);
+
+    if (st == TENREC_OK)
+        st = measure(o, name, calls, all, err);
+    if (st != TENREC_OK)
+        return st;
+    json_object_set_new(all, "worker", json_string(info.name));
+    json_object_set_new(all, "id", json_integer(info.id));
+    json_object_set_new(all, "address",
+                        json_string(membership_members(o->worker->membership)[info.id].address));
+    json_object_set_new(all, "not_used", json_array());
+    snprintf(way.peer, sizeof way.peer, ".peer.%d.", (int)info.id);
+    tenrec_worker_debug_info(o->worker, on_info, &way);
+    return TENREC_OK;
+}
+
+static void print_way(const json_t *all, const char *kind)
+{
+    const json_t *row;
+    size_t i;
+
+    if (!*text(all, kind))
+        return;
+    printf("  %-12s%s\n", kind, text(all, kind));
+    json_array_foreach(json_object_get(all, "not_used"), i, row)
+    {
+        if (strcmp(text(row, "kind"), kind) == 0)
+            printf("  %-12snot %s: %s\n", "", text(row, "name"), text(row, "reason"));
+    }
+}
+
+static void print_one(const json_t *all)
+{
+    printf("%s (id %" JSON_INTEGER_FORMAT ") of group \"%s\" in %s, %" JSON_INTEGER_FORMAT
+           " worker%s\n",
+           text(all, "worker"), json_integer_value(json_object_get(all, "id")), text(all, "group"),
+           text(all, "store"), json_integer_value(json_object_get(all, "workers")),
+           json_integer_value(json_object_get(all, "workers")) == 1 ? "" : "s");
+    printf("  %-12s%s\n", "address", text(all, "address"));
+    printf("  %-12smin %.1f us, median %.1f us, max %.1f us of %" JSON_INTEGER_FORMAT " call%s\n",
+           "round trip", json_real_value(json_object_get(all, "min_us")),
+           json_real_value(json_object_get(all, "median_us")),
+           json_real_value(json_object_get(all, "max_us")),
+           json_integer_value(json_object_get(all, "calls")),
+           json_integer_value(json_object_get(all, "calls")) == 1 ? "" : "s");
+    printf("  %-12s%.1f us, with the connection made\n", "first call",
+           json_real_value(json_object_get(all, "first_us")));
+    printf("  %-12s%s\n", "backend", text(all, "backend"));
+    print_way(all, "transport");
+    print_way(all, "channel");
+}
+
+/* ---- the command ---------------------------------------------------------------- */
+
+static int ping(const struct tool *self, struct outside *o, const char *name, int64_t calls,
+                bool as_json)
+{
+    json_t *all = NULL;
+    tenrec_error err;
+    tenrec_status st = outside_open(o, &err);
+
+    if (st == TENREC_OK) {
+        all = describe_group(o);
+        if (name)
+            st = ping_one(o, name, calls, all, &err);
+        else
+            list_members(o, all);
+    }
+    if (st == TENREC_OK && as_json) {
+        if (json_dumpf(all, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) ||
+            putchar('\n') == EOF)
+            st = tenrec_fail(&err, TENREC_EOS, "cannot write to stdout");
+    } else if (st == TENREC_OK) {
+        (name ? print_one : print_members)(all);
+    }
+    json_decref(all);
+    outside_close(o);
+    return st ? tool_fail(self, "%s", err.text) : TOOL_OK;
+}
+
+static int ping_main(const struct tool *self, int argc, char **argv)
+{
+    static const struct option option[] = { OUTSIDE_OPTIONS,
+                                            { "count", required_argument, NULL, 'n' },
+                                            { "json", no_argument, NULL, 'j' },
+                                            { "help", no_argument, NULL, 'h' },
+                                            { NULL, 0, NULL, 0 } };
+    struct outside o = { .limit_ms = OUTSIDE_LIMIT_MS };
+    int64_t calls = CALLS;
+    bool as_json = false;
+    tenrec_status st;
+    tenrec_error err;
+    int c;
+
+    opterr = 0;
+    while ((c = getopt_long(argc, argv, ":" OUTSIDE_SHORT "n:jh", option, NULL)) != -1) {
+        if (c == 'h') {
+            tool_print_help(self);
+            return TOOL_OK;
+        } else if (c == 'j') {
+            as_json = true;
+        } else if (c == 'n') {
+            if (!tool_number(optarg, 1, MOST_CALLS, &calls))
+                return tool_misuse(self, "--count is '%s', expected a number from 1 to %d", optarg,
+                                   MOST_CALLS);
+        } else if (!outside_option(&o, c, optarg, &st, &err)) {
+            return tool_bad_option(self, c, argv);
+        } else if (st != TENREC_OK) {
+            return tool_misuse(self, "--timeout: %s", err.text);
+        }
+    }
+    if (argc - optind > 1)
+        return tool_misuse(self, "takes one worker, got %d", argc - optind);
+    return ping(self, &o, argv[optind], calls, as_json);
+}
+
+const struct tool tool_ping = {
+    .name = "ping",
+    .usage = "[WORKER] [--store URL] [--config F] [--group G] [--timeout D] [--count N] [--json]",
+    .summary = "call a worker of a running group from outside",
+    .help =
+        "Finds a group that runs through its store, calls WORKER without joining, and says how\n"
+        "long that takes, by which transport and channel, and why not by better ones. Without\n"
+        "WORKER it lists the members. Exit status 0 when WORKER answered; else 1, and one line on\n"
+        "stderr that says what is wrong.\n"
+        "\n" OUTSIDE_HELP "\n"
+        "  -n, --count N    how many calls (10)\n"
+        "  -j, --json       one JSON object",
+    .main = ping_main,
+};
