@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "config/config.h"
 #include "rpc/membership.h"
+#include "rpc/rref_counts.h"
 #include "rpc/setup.h"
 #include "rpc/worker.h"
 
@@ -74,27 +75,33 @@ static void put_group(struct tenrec_worker *w, const struct outlet *to)
     put(to, "store.served_here", membership_serves(m));
 }
 
-/* An agent tells all as text. */
-static void put_agents_text(void *arg, const char *key, const char *value)
+/* For those who tell all as text. */
+static void put_either(void *arg, const char *key, const char *value)
 {
-    static const char *const ours[] = {
-        "agent.", "calls.", "group.", "pool.", "store.", "worker."
-    };
     const struct outlet *to = arg;
-    char apart[320], *end = NULL;
+    char *end = NULL;
     int64_t n = *value >= '0' && *value <= '9' ? strtoll(value, &end, 10) : 0;
 
-    /* A backend that the config calls as we call a part of ours. */
-    for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
-        if (strncmp(key, ours[i], strlen(ours[i])) == 0) {
-            snprintf(apart, sizeof apart, "backend.%s", key);
-            key = apart;
-            break;
-        }
     if (end && !*end)
         to->number(to->arg, key, n);
     else
         put_text(to, key, value);
+}
+
+/* A backend that the config calls as we call a part of ours is set apart. */
+static void put_agents(void *arg, const char *key, const char *value)
+{
+    static const char *const ours[] = { "agent.", "calls.", "group.", "pool.",
+                                        "rref.",  "store.", "worker." };
+    char apart[320];
+
+    for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
+        if (strncmp(key, ours[i], strlen(ours[i])) == 0) {
+            snprintf(apart, sizeof apart, "backend.%s", key);
+            put_either(arg, apart, value);
+            return;
+        }
+    put_either(arg, key, value);
 }
 
 static void collect(struct tenrec_worker *w, const struct outlet *to)
@@ -104,7 +111,8 @@ static void collect(struct tenrec_worker *w, const struct outlet *to)
         return;
     put_pool(w, to);
     put_group(w, to);
-    chain_debug_info(w->chain, put_agents_text, (void *)(uintptr_t)to);
+    rrefs_debug_info(w, put_either, (void *)(uintptr_t)to);
+    chain_debug_info(w->chain, put_agents, (void *)(uintptr_t)to);
     worker_leave(w);
 }
 

@@ -81,6 +81,21 @@ static void debug_info_has_the_names_of_torch(void **state)
     tenrec_value_drop(map);
 }
 
+static void debug_info_counts_references(void **state)
+{
+    static const char *const key[] = {
+        "rref.num_owner_rrefs",     "rref.num_pending_users",    "rref.num_forks",
+        "rref.num_pending_futures", "rref.num_pending_children", "rref.num_pending_owners",
+        "rref.num_confirmed_users", "rref.num_tombstones",
+    };
+    struct tenrec_value *map = read_info("worker1");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof key / sizeof key[0]; i++)
+        assert_int_equal(number(map, key[i]), 0);
+    tenrec_value_drop(map);
+}
+
 static void debug_info_tells_group_store_and_backend(void **state)
 {
     struct tenrec_value *map = read_info(NULL);
@@ -264,6 +279,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(debug_info_has_the_names_of_torch),
+        cmocka_unit_test(debug_info_counts_references),
         cmocka_unit_test(debug_info_tells_group_store_and_backend),
         cmocka_unit_test(debug_info_has_every_agent_of_the_chain_by_its_name),
         cmocka_unit_test(debug_info_has_each_key_once),
