@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "rpc/utf8.h"
 #include "rpc/worker.h"
 
 #include <stdlib.h>
@@ -38,7 +39,7 @@ static struct tenrec_event *make(const struct tenrec_event *from, const char *pr
 
 struct tenrec_event *event_new(const struct tenrec_worker *w, uint32_t kind, const char *name)
 {
-    char thread[16] = "";
+    char thread[16] = "", clean[EVENT_NAME_MAX + 2];
     struct tenrec_event e = { .name = name,
                               .worker_name = w->self.name,
                               .thread_name = thread,
@@ -51,6 +52,13 @@ struct tenrec_event *event_new(const struct tenrec_worker *w, uint32_t kind, con
         thread_id = (uint64_t)syscall(SYS_gettid);
     e.thread = thread_id;
     (void)pthread_getname_np(pthread_self(), thread, sizeof thread);
+    if (utf8_span(thread, strlen(thread)) != strlen(thread))
+        thread[0] = '\0';
+    /* It goes into texts, on the wire and in the trace. */
+    if (utf8_span(name, strlen(name)) != strlen(name)) {
+        utf8_clean(name, strlen(name), clean, sizeof clean);
+        e.name = clean;
+    }
     e.start_ns = clock_now_ns();
     return make(&e, "");
 }
