@@ -12,9 +12,26 @@ struct counts_entry {
     UT_hash_handle hh; /* also links the entries from old to new */
 };
 
+enum counts_by counts_by(const char *word)
+{
+    static const char *const words[] = { "all", "payload", "type", "destination",
+                                         "type_and_destination" };
+    unsigned i = 0;
+
+    while (strcmp(words[i], word) != 0)
+        i++;
+    return (enum counts_by)i;
+}
+
+static uint64_t mix(uint64_t h)
+{
+    h = (h ^ (h >> 32)) * 0xd6e8feb86659fd93u;
+    return h ^ (h >> 32);
+}
+
 /* FNV-1a over words with a final mix: fast, and 64 bits make it unlikely that
  * two of COUNTS_MAX messages share a count. */
-uint64_t counts_key(const struct tenrec_msg *msg)
+static uint64_t hash_payload(const struct tenrec_msg *msg)
 {
     const uint64_t len =
         msg->key_len && msg->key_len <= msg->payload_len ? msg->key_len : msg->payload_len;
@@ -27,8 +44,24 @@ uint64_t counts_key(const struct tenrec_msg *msg)
         h = (h ^ word) * 0x9e3779b97f4a7c15u;
         h ^= h >> 29;
     }
-    h = (h ^ (h >> 32)) * 0xd6e8feb86659fd93u;
-    return h ^ (h >> 32);
+    return mix(h);
+}
+
+uint64_t counts_key(enum counts_by by, const struct tenrec_msg *msg, tenrec_peer peer)
+{
+    switch (by) {
+    case COUNTS_ALL:
+        return 0;
+    case COUNTS_PAYLOAD:
+        return hash_payload(msg);
+    case COUNTS_TYPE:
+        return (uint32_t)msg->type;
+    case COUNTS_DESTINATION:
+        return (uint32_t)peer;
+    case COUNTS_TYPE_AND_DESTINATION:
+        return (uint64_t)(uint32_t)msg->type << 32 | (uint32_t)peer;
+    }
+    return 0;
 }
 
 int64_t counts_next(struct counts *c, uint64_t key, int64_t limit)

@@ -372,6 +372,7 @@ static void faulty_shows_what_it_injected(void **state)
                               "flaky.injected_delays.REMOTE_CALL=1\n"
                               "flaky.injected_delays=1\n"
                               "flaky.delayed_now=1\n"
+                              "flaky.dropped_past_deadline=0\n"
                               "flaky.distinct_messages=2\n");
 }
 
@@ -385,8 +386,10 @@ static void faulty_logs_the_first_injection_of_each_rule(void **state)
     send_bytes(TENREC_MSG_REMOTE_CALL, "c", 0);
     send_bytes(TENREC_MSG_REMOTE_CALL, "d", 0);
     assert_string_equal(log_text,
-                        "info worker0/flaky: fails its first CALL\n"
-                        "info worker0/flaky: delays its first REMOTE_CALL by 3600000 ms\n");
+                        "info worker0/flaky: messages_to_fail fails its first message: CALL to "
+                        "worker 0\n"
+                        "info worker0/flaky: messages_to_delay delays its first message: "
+                        "REMOTE_CALL to worker 0\n");
 }
 
 static void faulty_warns_of_rules_that_hit_nothing(void **state)

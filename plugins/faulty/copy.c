@@ -1,0 +1,131 @@
+#include "copy.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The message whose bytes others share. */
+struct origin {
+    struct tenrec_msg *msg;
+    atomic_uint shares;
+};
+
+/* A message of ours around bytes of another. */
+struct shell {
+    struct tenrec_msg msg; /* first: all that others see */
+    struct origin *origin;
+    unsigned char payload[]; /* when it has one of its own */
+};
+
+static void shell_release(struct tenrec_msg *msg)
+{
+    struct shell *s = (struct shell *)msg;
+
+    if (atomic_fetch_sub(&s->origin->shares, 1) == 1) {
+        s->origin->msg->release(s->origin->msg);
+        free(s->origin);
+    }
+    free(s);
+}
+
+static struct shell *shell_new(const struct tenrec_msg *msg, struct origin *origin, size_t room)
+{
+    struct shell *s = malloc(sizeof *s + room);
+
+    if (!s)
+        return NULL;
+    memset(&s->msg, 0, sizeof s->msg);
+    memcpy(&s->msg, msg, msg->size < sizeof s->msg ? msg->size : sizeof s->msg);
+    s->msg.size = sizeof s->msg;
+    s->msg.release = shell_release;
+    s->origin = origin;
+    return s;
+}
+
+static struct origin *origin_new(struct tenrec_msg *msg, unsigned shares)
+{
+    struct origin *o = malloc(sizeof *o);
+
+    if (o) {
+        o->msg = msg;
+        atomic_init(&o->shares, shares);
+    }
+    return o;
+}
+
+bool copy_twins(struct tenrec_msg *msg, struct tenrec_msg *ret[2])
+{
+    struct origin *o = origin_new(msg, 2);
+    struct shell *a = o ? shell_new(msg, o, 0) : NULL;
+    struct shell *b = a ? shell_new(msg, o, 0) : NULL;
+
+    if (!b) {
+        free(a);
+        free(o);
+        return false;
+    }
+    ret[0] = &a->msg;
+    ret[1] = &b->msg;
+    return true;
+}
+
+struct tenrec_msg *copy_with_payload(struct tenrec_msg *msg)
+{
+    struct origin *o = origin_new(msg, 1);
+    struct shell *s =
+        o && msg->payload_len < SIZE_MAX / 2 ? shell_new(msg, o, (size_t)msg->payload_len) : NULL;
+
+    if (!s) {
+        free(o);
+        return NULL;
+    }
+    if (msg->payload_len)
+        memcpy(s->payload, msg->payload, (size_t)msg->payload_len);
+    s->msg.payload = s->payload;
+    return &s->msg;
+}
+
+static bool is_readable(const struct tenrec_msg *msg)
+{
+    for (uint32_t i = 0; i < msg->n_tensors; i++)
+        if (tenrec_msg_tensor(msg, i)->device.kind != TENREC_CPU)
+            return false;
+    return true;
+}
+
+struct tenrec_msg *copy_received(struct tenrec_agent *self, tenrec_peer from,
+                                 const struct tenrec_msg *msg)
+{
+    struct tenrec_msg *copy;
+    tenrec_error why;
+
+    if (!is_readable(msg))
+        return NULL;
+    copy = self->host->msg_new(self, msg->payload_len, msg->n_tensors);
+    if (!copy)
+        return NULL;
+    copy->type = msg->type;
+    copy->id = msg->id;
+    copy->deadline_ns = msg->deadline_ns;
+    copy->key_len = msg->key_len;
+    copy->flags = msg->flags;
+    copy->route = msg->route;
+    if (msg->payload_len)
+        memcpy(copy->payload, msg->payload, (size_t)msg->payload_len);
+    for (uint32_t i = 0; i < msg->n_tensors; i++) {
+        *tenrec_msg_tensor(copy, i) = *tenrec_msg_tensor(msg, i);
+        tenrec_msg_tensor(copy, i)->data = NULL;
+    }
+    if (copy->n_tensors && self->host->place(self, from, copy, &why) != TENREC_OK) {
+        copy->release(copy);
+        return NULL;
+    }
+    /* An answer goes into the caller's buffer: the same one for both. */
+    for (uint32_t i = 0; i < msg->n_tensors; i++) {
+        const struct tenrec_tensor_desc *a = tenrec_msg_tensor(msg, i);
+        const struct tenrec_tensor_desc *b = tenrec_msg_tensor(copy, i);
+        if (a->bytes && a->data && b->data && a->data != b->data)
+            memcpy(b->data, a->data, (size_t)a->bytes);
+    }
+    return copy;
+}

@@ -1,0 +1,44 @@
+/* kinds.h - message types by the names that rules use. */
+#ifndef FAULTY_KINDS_H
+#define FAULTY_KINDS_H
+
+#include <stdint.h>
+#include <tenrec/plugin.h>
+
+/* A set of message types: one bit for each that has a name, and one each for
+ * other requests, other responses, and the rest. */
+typedef uint64_t kinds_mask;
+
+/* The bit of a type; never 0. */
+kinds_mask kinds_bit(int32_t type);
+
+/* What `name` means; 0 when it is none. */
+kinds_mask kinds_of(const char *name);
+
+/* All that `names` mean; what a rule means that names nothing when there are
+ * none: everything but barriers and gathers. */
+kinds_mask kinds_of_all(const struct tenrec_option_list *names);
+
+/* Why no message of this library is hit by `name`; NULL when some are. */
+const char *kinds_never(const char *name);
+
+/* "CALL", "0x1ab"; returns `buf`. */
+#define KINDS_TEXT_MAX 32
+const char *kinds_text(int32_t type, char buf[KINDS_TEXT_MAX]);
+
+/* The names as `choices` of an option: those that torch's options take ... */
+#define KINDS_TORCH                                                                                \
+    "CALL|REMOTE_CALL|RREF_FETCH_CALL|PYTHON_CALL|SCRIPT_CALL|PYTHON_REMOTE_CALL|"                 \
+    "SCRIPT_REMOTE_CALL|PYTHON_RREF_FETCH_CALL|SCRIPT_RREF_FETCH_CALL|RREF_USER_DELETE|"           \
+    "RREF_FORK_REQUEST|RREF_CHILD_ACCEPT|CLEANUP_AUTOGRAD_CONTEXT_REQ"
+
+/* ... and all. */
+#define KINDS_ALL                                                                                  \
+    KINDS_TORCH                                                                                    \
+    "|REQUEST|RESPONSE|RET|PYTHON_RET|SCRIPT_RET|REMOTE_RET|RREF_FETCH_RET|"                       \
+    "PYTHON_RREF_FETCH_RET|SCRIPT_RREF_FETCH_RET|RREF_ACK|EXCEPTION|ONE_WAY_CALL|CANCEL|GATHER|"   \
+    "GATHER_RET|FORWARD_AUTOGRAD_REQ|FORWARD_AUTOGRAD_RESP|BACKWARD_AUTOGRAD_REQ|"                 \
+    "BACKWARD_AUTOGRAD_RESP|CLEANUP_AUTOGRAD_CONTEXT_RESP|RUN_WITH_PROFILING_REQ|"                 \
+    "RUN_WITH_PROFILING_RESP|RREF_BACKWARD_REQ|RREF_BACKWARD_RESP"
+
+#endif

@@ -1,0 +1,179 @@
+#include "queue.h"
+
+#include "faulty.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#define NS_PER_MS 1000000u
+
+void queue_init(struct queue *q)
+{
+    pthread_condattr_t attr;
+
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&q->nobody, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+void queue_finish(struct queue *q)
+{
+    pthread_cond_destroy(&q->nobody);
+}
+
+uint64_t queue_now_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+struct held *queue_new(struct faulty *f, struct rule *r, bool incoming, tenrec_peer peer,
+                       struct tenrec_msg *msg, struct tenrec_done done)
+{
+    struct held *h = malloc(sizeof *h);
+
+    if (h)
+        *h = (struct held){
+            .faulty = f, .rule = r, .incoming = incoming, .peer = peer, .msg = msg, .done = done
+        };
+    return h;
+}
+
+/* From the end: most delays are alike, so the newest is mostly the last. */
+void queue_add(struct queue *q, struct held *h)
+{
+    h->prev = q->last;
+    while (h->prev && h->prev->due_ns > h->due_ns)
+        h->prev = h->prev->prev;
+    h->next = h->prev ? h->prev->next : q->first;
+    *(h->prev ? &h->prev->next : &q->first) = h;
+    *(h->next ? &h->next->prev : &q->last) = h;
+    ++*(h->incoming ? &q->in : &q->out);
+    if (h->rule->action == RULE_SLOW)
+        rule_link(h->rule, h->peer)->waiting++;
+    else if (h->rule->action == RULE_REORDER)
+        rule_link(h->rule, h->peer)->overtaken = h;
+}
+
+struct held queue_take(struct queue *q, struct held *h)
+{
+    *(h->prev ? &h->prev->next : &q->first) = h->next;
+    *(h->next ? &h->next->prev : &q->last) = h->prev;
+    h->gone = true;
+    if (h->rule->action == RULE_REORDER)
+        rule_link(h->rule, h->peer)->overtaken = NULL;
+    return *h;
+}
+
+/* It is not held any more. */
+static void forget(struct held *h)
+{
+    struct faulty *f = h->faulty;
+    struct queue *q = &f->queue;
+
+    pthread_mutex_lock(&f->lock);
+    if (--*(h->incoming ? &q->in : &q->out) == 0 && !h->incoming)
+        pthread_cond_broadcast(&q->nobody);
+    if (h->rule->action == RULE_SLOW)
+        rule_link(h->rule, h->peer)->waiting--;
+    pthread_mutex_unlock(&f->lock);
+}
+
+/* The config says that a message which comes too late anyway is not sent. */
+static bool is_too_late(const struct held *h)
+{
+    return !h->incoming && h->msg->deadline_ns &&
+           strcmp(h->faulty->opt->past_deadline, "drop") == 0 &&
+           queue_now_ns() >= h->msg->deadline_ns;
+}
+
+void queue_pass(struct held *h)
+{
+    struct faulty *f = h->faulty;
+    char type[KINDS_TEXT_MAX];
+
+    if (h->incoming) {
+        f->self->host->deliver_outer(f->self, h->peer, h->msg);
+    } else if (is_too_late(h)) {
+        pthread_mutex_lock(&f->lock);
+        f->queue.dropped++;
+        pthread_mutex_unlock(&f->lock);
+        kinds_text(h->msg->type, type);
+        h->msg->release(h->msg);
+        tenrec_done_fail(h->done, TENREC_ETIMEDOUT,
+                         "faulty: the deadline of this %s passed while it was held", type);
+    } else {
+        f->self->host->send_inner(f->self, h->peer, h->msg, h->done);
+    }
+    forget(h);
+}
+
+/* The time of `arg` has come, and that of all before it; or the agent shuts
+ * down. Their own timers find them gone. */
+static void on_time(void *arg)
+{
+    struct held *h = arg, first;
+    struct faulty *f = h->faulty;
+    bool gone;
+
+    do {
+        pthread_mutex_lock(&f->lock);
+        gone = h->gone;
+        if (!gone)
+            first = queue_take(&f->queue, f->queue.first);
+        pthread_mutex_unlock(&f->lock);
+        if (!gone)
+            queue_pass(&first);
+    } while (!gone);
+    free(h);
+}
+
+tenrec_status queue_arm(struct held *h)
+{
+    struct faulty *f = h->faulty;
+    const uint64_t now = queue_now_ns();
+    const uint64_t ns = h->due_ns > now ? h->due_ns - now : 0;
+    tenrec_status st =
+        f->self->host->after(f->self, (uint32_t)((ns + NS_PER_MS - 1) / NS_PER_MS), on_time, h);
+    bool gone;
+
+    if (st == TENREC_OK)
+        return st;
+    pthread_mutex_lock(&f->lock);
+    gone = h->gone; /* somebody else has passed it on already */
+    if (!gone)
+        queue_take(&f->queue, h);
+    pthread_mutex_unlock(&f->lock);
+    if (!gone)
+        forget(h);
+    free(h);
+    return gone ? TENREC_OK : st;
+}
+
+tenrec_status queue_drain(struct faulty *f, uint32_t ms, tenrec_error *err)
+{
+    struct queue *q = &f->queue;
+    struct timespec until;
+    uint64_t left;
+    int r = 0;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += ms / 1000;
+    until.tv_nsec += (long)(ms % 1000) * (long)NS_PER_MS;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    pthread_mutex_lock(&f->lock);
+    while (q->out && r == 0)
+        r = pthread_cond_timedwait(&q->nobody, &f->lock, &until);
+    left = q->out;
+    pthread_mutex_unlock(&f->lock);
+    if (!left)
+        return TENREC_OK;
+    return tenrec_fail(err, TENREC_ETIMEDOUT, "%llu delayed messages are left after %u ms",
+                       (unsigned long long)left, ms);
+}
