@@ -426,3 +426,21 @@ uint64_t node_counter(struct node *n, const char *key)
         fail_msg("debug_info has no \"%s\"", key);
     return l.value;
 }
+
+struct tenrec_msg *request(const char *text)
+{
+    return message_of(TENREC_MSG_CALL, text, strlen(text), 0, NULL, 0);
+}
+
+void keep_request(struct node *n, tenrec_peer from, struct tenrec_msg *msg)
+{
+    (void)n;
+    (void)from;
+    msg->release(msg);
+}
+
+void assert_call_fails(struct call *c, tenrec_status code)
+{
+    assert_soon(atomic_load(&c->done));
+    assert_int_equal(c->status, code);
+}

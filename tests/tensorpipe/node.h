@@ -67,6 +67,11 @@ void group_close(struct node *n, size_t count);
 struct tenrec_msg *message_of(int32_t type, const void *payload, size_t len, uint32_t n, void *data,
                               uint64_t bytes);
 
+/* A request without tensors. */
+struct tenrec_msg *request(const char *text);
+/* For on_request: no answer ever. */
+void keep_request(struct node *n, tenrec_peer from, struct tenrec_msg *msg);
+
 /* Sends `msg` to `to` as a request; c is done when the answer or an error came. */
 void call_start(struct node *n, struct call *c, tenrec_peer to, struct tenrec_msg *msg);
 /* Waits as the core does: polls, and sleeps when there is nothing to poll. */
@@ -74,6 +79,8 @@ void call_wait(struct node *n, struct call *c, tenrec_peer to);
 void call_finish(struct call *c); /* releases the answer */
 /* All three, with MAY_WAIT as in a blocking call. */
 tenrec_status call_sync(struct node *n, tenrec_peer to, struct tenrec_msg *msg, struct call *c);
+/* Waits for the end of `c`. */
+void assert_call_fails(struct call *c, tenrec_status code);
 /* One byte there and back. */
 void assert_ping(struct node *n, tenrec_peer to);
 

@@ -1,0 +1,202 @@
+/* contract_carry.c - types, ids, payloads and tensors arrive as they were sent. */
+#include "cases.h"
+
+#include <stdlib.h>
+
+void contract_send_delivers_both_ways(void **state)
+{
+    struct tally t = { 0 };
+    struct tenrec_msg *msg;
+    tenrec_peer from = -7;
+
+    (void)state;
+    send_ping(a, b->id, 5, &t);
+    msg = await(b, 0, &from);
+    assert_int_equal(from, a->id);
+    assert_int_equal(msg->type, TENREC_MSG_CALL);
+    assert_int_equal(msg->id, 5);
+    assert_int_equal(msg->payload_len, 4);
+    assert_memory_equal(msg->payload, "ping", 4);
+    assert_int_equal(msg->n_tensors, 0);
+    send_ping(b, a->id, 6, &t);
+    msg = await(a, a == b, &from);
+    assert_int_equal(from, b->id);
+    assert_int_equal(msg->id, 6);
+    assert_becomes(atomic_load(&t.ok) == 2);
+}
+
+void contract_types_and_ids_are_untouched(void **state)
+{
+    static const int32_t type[] = { 0x100, 0x10f, 0x117, 0x180, 0x1fe, 0x133 };
+    static const int32_t answer[] = { 0x203, 0x210, 0x237, 0x283, 0x2ff, 0x24d };
+    static const int64_t id[] = { 0, -1, INT64_MAX, INT64_MIN, 255, 1LL << 40 };
+    const size_t n = sizeof type / sizeof type[0];
+    struct tally t = { 0 };
+
+    (void)state;
+    for (size_t i = 0; i < n; i++) {
+        struct tenrec_msg *msg = make_request(id[i], "x", 1, 0, &t);
+        msg->type = type[i];
+        send_msg(a, b->id, msg, &t);
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct tenrec_msg *msg = await(b, i, NULL), *reply = make_request(id[i], "y", 1, 0, &t);
+        assert_int_equal(msg->type, type[i]);
+        assert_true(msg->id == id[i]);
+        reply->type = answer[i];
+        reply->route = msg->route;
+        send_msg(b, a->id, reply, &t);
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct tenrec_msg *msg = await(a, a == b ? n + i : i, NULL);
+        assert_int_equal(msg->type, answer[i]);
+        assert_true(msg->id == id[i]);
+    }
+}
+
+void contract_payloads_of_all_sizes_arrive(void **state)
+{
+    static const size_t size[] = { 0, 1, 127, 4095, 4096, 65537, 9u << 20, 0 };
+    const size_t n = sizeof size / sizeof size[0];
+    unsigned char *bytes = malloc(9u << 20);
+    struct tally t = { 0 };
+
+    (void)state;
+    for (size_t i = 0; i < 9u << 20; i++)
+        bytes[i] = (unsigned char)(i * 7 + (i >> 12));
+    for (size_t i = 0; i < n; i++)
+        send_msg(a, b->id, make_request((int64_t)i, bytes, size[i], 0, &t), &t);
+    for (size_t i = 0; i < n; i++) {
+        struct tenrec_msg *msg = await(b, i, NULL);
+        assert_int_equal(msg->payload_len, size[i]);
+        assert_memory_equal(msg->payload, bytes, size[i]);
+    }
+    assert_becomes(atomic_load(&t.ok) == (int)n);
+    free(bytes);
+}
+
+/* Views of one storage of 1024 bytes; the last one has no element. */
+static const struct tenrec_tensor_desc views[] = {
+    { .bytes = 1024,
+      .dtype = { TENREC_DTYPE_FLOAT, 32, 1 },
+      .ndim = 2,
+      .shape = { 16, 16 },
+      .strides = { 16, 1 } },
+    { .bytes = 1024,
+      .byte_offset = 8,
+      .dtype = { TENREC_DTYPE_INT, 64, 1 },
+      .ndim = 3,
+      .flags = 0,
+      .shape = { 2, 3, 4 },
+      .strides = { 1, 2, 6 } },
+    { .bytes = 1024, .byte_offset = 1020, .dtype = { TENREC_DTYPE_FLOAT, 32, 1 }, .ndim = 0 },
+    { .bytes = 1024,
+      .dtype = { TENREC_DTYPE_BFLOAT, 16, 1 },
+      .ndim = 1,
+      .flags = TENREC_TENSOR_REQUIRES_GRAD,
+      .shape = { 256 },
+      .strides = { 2 } },
+    { .bytes = 1024,
+      .byte_offset = 3,
+      .dtype = { TENREC_DTYPE_BOOL, 8, 1 },
+      .ndim = 1,
+      .shape = { 5 },
+      .strides = { 1 } },
+    { .bytes = 1024,
+      .dtype = { TENREC_DTYPE_COMPLEX, 64, 1 },
+      .ndim = 4,
+      .shape = { 2, 2, 2, 2 },
+      .strides = { 8, 4, 2, 1 } },
+    { .bytes = 0,
+      .dtype = { TENREC_DTYPE_UINT, 8, 1 },
+      .ndim = 2,
+      .shape = { 0, 7 },
+      .strides = { 7, 1 } },
+};
+#define N_VIEWS (sizeof views / sizeof views[0])
+
+void contract_tensors_keep_all_their_fields(void **state)
+{
+    static unsigned char storage[N_VIEWS][1024];
+    struct tally t = { 0 };
+    struct tenrec_msg *msg = make_request(1, "args", 4, N_VIEWS, &t);
+
+    (void)state;
+    for (uint32_t i = 0; i < N_VIEWS; i++) {
+        struct tenrec_tensor_desc *d = tenrec_msg_tensor(msg, i);
+        *d = views[i];
+        d->device.kind = d->target.kind = TENREC_CPU;
+        d->data = storage[i];
+        for (size_t k = 0; k < sizeof storage[i]; k++)
+            storage[i][k] = (unsigned char)(k * 3 + i);
+    }
+    send_msg(a, b->id, msg, &t);
+    msg = await(b, 0, NULL);
+    assert_int_equal(msg->n_tensors, N_VIEWS);
+    assert_int_equal(atomic_load(&b->placed), 1);
+    for (uint32_t i = 0; i < N_VIEWS; i++) {
+        const struct tenrec_tensor_desc *d = tenrec_msg_tensor(msg, i), *want = &views[i];
+        assert_int_equal(d->bytes, want->bytes);
+        assert_int_equal(d->byte_offset, want->byte_offset);
+        assert_memory_equal(&d->dtype, &want->dtype, sizeof d->dtype);
+        assert_int_equal(d->ndim, want->ndim);
+        assert_int_equal(d->flags, want->flags);
+        assert_int_equal(d->device.kind, TENREC_CPU);
+        for (uint32_t k = 0; k < d->ndim; k++) {
+            assert_int_equal(d->shape[k], want->shape[k]);
+            assert_int_equal(d->strides[k], want->strides[k]);
+        }
+        assert_ptr_not_equal(d->data, storage[i]);
+        assert_memory_equal(d->data, storage[i], d->bytes);
+    }
+    assert_becomes(atomic_load(&t.ok) == 1);
+}
+
+/* A request with one tensor of bytes. */
+static struct tenrec_msg *tensor_request(void *data, uint64_t bytes, struct tally *t)
+{
+    struct tenrec_msg *msg = make_request(1, "t", 1, 1, t);
+
+    *msg->tensors = (struct tenrec_tensor_desc){ .data = data,
+                                                 .bytes = bytes,
+                                                 .dtype = { TENREC_DTYPE_UINT, 8, 1 },
+                                                 .ndim = 1,
+                                                 .device = { TENREC_CPU, 0 },
+                                                 .target = { TENREC_CPU, 0 },
+                                                 .shape = { (int64_t)bytes },
+                                                 .strides = { 1 } };
+    return msg;
+}
+
+void contract_large_tensors_land_where_the_receiver_says(void **state)
+{
+    const uint64_t bytes = 5000001;
+    unsigned char *data = malloc(bytes), *place = malloc(bytes);
+    struct tally t = { 0 };
+    struct tenrec_msg *msg;
+
+    (void)state;
+    for (uint64_t i = 0; i < bytes; i++)
+        data[i] = (unsigned char)(i * 31 + (i >> 10));
+    b->memory = place;
+    send_msg(a, b->id, tensor_request(data, bytes, &t), &t);
+    msg = await(b, 0, NULL);
+    assert_ptr_equal(msg->tensors->data, place);
+    assert_memory_equal(place, data, bytes);
+    assert_becomes(atomic_load(&t.released) == 1);
+    free(data);
+    free(place);
+}
+
+void contract_a_message_without_memory_is_dropped_alone(void **state)
+{
+    static unsigned char data[100000];
+    struct tally t = { 0 };
+
+    (void)state;
+    atomic_store(&b->no_memory, true);
+    send_msg(a, b->id, tensor_request(data, sizeof data, &t), &t);
+    send_ping(a, b->id, 77, &t);
+    assert_int_equal(await(b, 0, NULL)->id, 77);
+    assert_becomes(told(&t) == 2 && atomic_load(&t.released) == 2);
+}

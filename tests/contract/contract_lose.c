@@ -1,0 +1,131 @@
+/* contract_lose.c - what happens when a peer takes nothing, breaks off or ends. */
+#include "cases.h"
+
+#include <stdlib.h>
+
+void contract_requests_wait_while_the_user_takes_none(void **state)
+{
+    struct tally t = { 0 };
+
+    (void)state;
+    atomic_store(&b->refuses, true);
+    atomic_store(&a->answers, true);
+    send_ping(a, b->id, 1, &t);
+    send_ping(b, a->id, 2, &t);
+    assert_int_equal(await(b, 0, NULL)->type, TENREC_MSG_RET);
+    assert_int_equal(worker_count(b), 1);
+    atomic_store(&b->refuses, false);
+    chain_resume(b->chain);
+    assert_int_equal(await(b, 1, NULL)->id, 1);
+}
+
+/* --- lost peers ------------------------------------------------------------------ */
+
+void contract_a_send_after_disconnect_connects_again(void **state)
+{
+    struct tally t = { 0 };
+    tenrec_error err;
+
+    (void)state;
+    send_ping(a, b->id, 1, &t);
+    await(b, 0, NULL);
+    assert_becomes(atomic_load(&t.ok) == 1);
+    assert_status(chain_disconnect(a->chain, b->id, &err), &err);
+    assert_becomes(atomic_load(&a->lost) == 1);
+    send_ping(a, b->id, 2, &t);
+    assert_int_equal(await(b, 1, NULL)->id, 2);
+    assert_int_equal(atomic_load(&a->lost), 1);
+}
+
+void contract_a_peer_that_shuts_down_is_lost(void **state)
+{
+    struct tally t = { 0 };
+
+    (void)state;
+    send_ping(a, b->id, 1, &t);
+    await(b, 0, NULL);
+    chain_shutdown(b->chain);
+    assert_becomes(atomic_load(&a->lost) == 1);
+    send_ping(a, b->id, 2, &t);
+    assert_becomes(told(&t) == 2 && atomic_load(&t.released) == 2);
+    assert_int_equal(atomic_load(&t.failed), 1);
+}
+
+void contract_a_caller_that_shuts_down_is_lost(void **state)
+{
+    struct tally t = { 0 };
+
+    (void)state;
+    send_ping(b, a->id, 1, &t);
+    await(a, 0, NULL);
+    chain_shutdown(b->chain);
+    assert_becomes(atomic_load(&a->callers_lost) == 1);
+    assert_int_equal(atomic_load(&a->lost), 0); /* nothing of a's was under way to it */
+}
+
+/* --- the end ---------------------------------------------------------------------- */
+
+void contract_shutdown_tells_what_is_pending(void **state)
+{
+    enum { N = 40, BYTES = 1 << 18 };
+    char *bytes = calloc(1, BYTES);
+    struct tally t = { 0 };
+
+    (void)state;
+    atomic_store(&b->refuses, true); /* so that sends pile up */
+    for (int i = 0; i < N; i++)
+        send_msg(a, b->id, make_request(i, bytes, BYTES, 0, &t), &t);
+    chain_shutdown(a->chain);
+    assert_int_equal(told(&t), N);
+    assert_int_equal(atomic_load(&t.released), N);
+    free(bytes);
+}
+
+static atomic_bool stop;
+
+static void *send_until_stopped(void *arg)
+{
+    const struct sender *s = arg;
+
+    for (int64_t i = 0; !atomic_load(&stop); i++)
+        send_ping(s->from, s->to, i, s->tally);
+    return NULL;
+}
+
+void contract_nothing_is_called_after_shutdown(void **state)
+{
+    struct tally t = { 0 };
+    struct sender s = { b, a->id, 0, &t };
+    pthread_t thread;
+    int delivered, lost, told_before;
+
+    (void)state;
+    atomic_store(&stop, false);
+    atomic_store(&a->discards, true);
+    assert_int_equal(pthread_create(&thread, NULL, send_until_stopped, &s), 0);
+    assert_becomes(atomic_load(&a->n_delivered) > 50);
+    chain_shutdown(a->chain);
+    delivered = atomic_load(&a->n_delivered);
+    lost = atomic_load(&a->lost);
+    told_before = told(&t);
+    /* A good deal more is tried before we look. */
+    assert_becomes(told(&t) > told_before + 100);
+    atomic_store(&stop, true);
+    pthread_join(thread, NULL);
+    assert_int_equal(atomic_load(&a->n_delivered), delivered);
+    assert_int_equal(atomic_load(&a->lost), lost);
+    chain_shutdown(b->chain);
+    assert_int_equal(told(&t), atomic_load(&t.released));
+}
+
+void contract_a_send_after_shutdown_fails(void **state)
+{
+    struct tally t = { 0 };
+
+    (void)state;
+    chain_shutdown(a->chain);
+    send_ping(a, b->id, 1, &t);
+    assert_int_equal(atomic_load(&t.failed), 1);
+    assert_int_equal(atomic_load(&t.last_error), TENREC_ESHUTDOWN);
+    assert_int_equal(atomic_load(&t.released), 1);
+}

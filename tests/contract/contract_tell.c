@@ -1,0 +1,181 @@
+/* contract_tell.c - every send is told once, and answers find their way. */
+#include "cases.h"
+
+#include "base/clock.h"
+
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+void contract_done_and_release_come_exactly_once(void **state)
+{
+    enum { N = 500 };
+    struct tally t = { 0 };
+    tenrec_error err;
+
+    (void)state;
+    for (int i = 0; i < N; i++)
+        send_ping(a, b->id, i, &t);
+    assert_becomes(worker_count(b) == N);
+    assert_status(chain_drain(a->chain, 10000, &err), &err);
+    assert_int_equal(atomic_load(&t.ok), N);
+    chain_shutdown(a->chain);
+    assert_int_equal(told(&t), N);
+    assert_int_equal(atomic_load(&t.released), N);
+}
+
+void contract_an_unknown_peer_is_an_error(void **state)
+{
+    struct tally t = { 0 };
+
+    (void)state;
+    send_ping(a, 31, 1, &t);
+    assert_becomes(atomic_load(&t.failed) == 1);
+    assert_int_equal(atomic_load(&t.last_error), TENREC_EPEER_UNKNOWN);
+    assert_becomes(atomic_load(&t.released) == 1);
+    send_ping(a, b->id, 2, &t);
+    assert_int_equal(await(b, 0, NULL)->id, 2);
+}
+
+void contract_a_send_to_oneself_arrives(void **state)
+{
+    struct tally t = { 0 };
+    tenrec_peer from = -7;
+
+    (void)state;
+    send_ping(a, a->id, 9, &t);
+    assert_int_equal(await(a, 0, &from)->id, 9);
+    assert_int_equal(from, a->id);
+}
+
+enum { PER_THREAD = 200 };
+
+static void *send_many(void *arg)
+{
+    const struct sender *s = arg;
+
+    for (int i = 0; i < PER_THREAD; i++) {
+        char bytes[64];
+        memset(bytes, i, sizeof bytes);
+        send_msg(s->from, s->to, make_request(s->first_id + i, bytes, (size_t)i % 64, 0, s->tally),
+                 s->tally);
+    }
+    return NULL;
+}
+
+/* Each thread's messages came, once each and in its order. */
+static void check_ids(struct worker *k, const int64_t *first_id, int n)
+{
+    int next[4] = { 0 };
+
+    assert_becomes(worker_count(k) == (size_t)n * PER_THREAD);
+    for (size_t i = 0; i < (size_t)n * PER_THREAD; i++) {
+        const struct tenrec_msg *msg = worker_got(k, i, NULL);
+        for (int s = 0; s < n; s++)
+            if (msg->id >= first_id[s] && msg->id < first_id[s] + PER_THREAD) {
+                assert_int_equal(msg->id, first_id[s] + next[s]);
+                assert_int_equal(msg->payload_len, next[s] % 64);
+                next[s]++;
+            }
+    }
+}
+
+void contract_many_threads_may_send_at_once(void **state)
+{
+    struct tally t = { 0 };
+    const struct sender s[4] = { { a, b->id, 0, &t },
+                                 { b, a->id, 10000, &t },
+                                 { a, b->id, 20000, &t },
+                                 { b, a->id, 30000, &t } };
+    const int64_t to_b[] = { 0, 20000 }, to_a[] = { 10000, 30000 };
+    const int64_t all[] = { 0, 10000, 20000, 30000 };
+    pthread_t thread[4];
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, send_many, (void *)(uintptr_t)&s[i]), 0);
+    for (int i = 0; i < 4; i++)
+        pthread_join(thread[i], NULL);
+    if (a == b) {
+        check_ids(a, all, 4);
+    } else {
+        check_ids(b, to_b, 2);
+        check_ids(a, to_a, 2);
+    }
+    assert_becomes(atomic_load(&t.ok) == 4 * PER_THREAD);
+    assert_becomes(atomic_load(&t.released) == 4 * PER_THREAD);
+}
+
+/* --- answers ------------------------------------------------------------------- */
+
+void contract_an_answer_finds_its_way_back(void **state)
+{
+    struct tally t = { 0 };
+    struct tenrec_msg *msg;
+
+    (void)state;
+    atomic_store(&b->answers, true);
+    send_ping(a, b->id, 42, &t);
+    msg = await(a, 0, NULL);
+    assert_int_equal(msg->type, TENREC_MSG_RET);
+    assert_int_equal(msg->id, 42);
+    assert_memory_equal(msg->payload, "ping", 4);
+}
+
+void contract_an_answer_without_a_way_back_is_dropped(void **state)
+{
+    struct tally t = { 0 }, answered = { 0 };
+    struct tenrec_msg *request, *reply;
+    tenrec_error err;
+
+    (void)state;
+    send_ping(a, b->id, 1, &t);
+    request = await(b, 0, NULL);
+    assert_status(chain_disconnect(a->chain, b->id, &err), &err);
+    send_ping(a, b->id, 2, &t); /* a new connection, which the answer must not take */
+    await(b, 1, NULL);
+    reply = make_request(1, "late", 4, 0, &answered);
+    reply->type = TENREC_MSG_RET;
+    reply->route = request->route;
+    send_msg(b, a->id, reply, &answered);
+    assert_becomes(told(&answered) == 1 && atomic_load(&answered.released) == 1);
+    atomic_store(&b->answers, true);
+    send_ping(a, b->id, 3, &t);
+    assert_int_equal(await(a, 0, NULL)->id, 3);
+}
+
+static bool got_one(void *arg)
+{
+    return worker_count(arg) > 0;
+}
+
+/* Either it reads until the answer is there, or it says at once that it can't. */
+void contract_poll_brings_the_answer_or_is_unsupported(void **state)
+{
+    const int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    struct tenrec_wait wait = { .size = sizeof wait, .wake_fd = fd, .done = got_one, .arg = a };
+    struct tally t = { 0 };
+    tenrec_status st;
+
+    (void)state;
+    atomic_store(&a->wake_fd, fd);
+    send_ping(a, b->id, 1, &t);
+    await(b, 0, NULL);
+    if (a != b) {
+        wait.deadline_ns = clock_deadline_ms(5); /* nobody answers yet */
+        st = chain_poll(a->chain, b->id, &wait);
+        assert_true(st == TENREC_OK || st == TENREC_EUNSUPPORTED);
+    }
+    atomic_store(&b->answers, true);
+    wait.deadline_ns = clock_deadline_ms(10000);
+    send_ping(a, b->id, 2, &t);
+    st = chain_poll(a->chain, b->id, &wait);
+    if (st != TENREC_EUNSUPPORTED) {
+        assert_int_equal(st, TENREC_OK);
+        assert_true(got_one(a));
+    }
+    if (a != b)
+        assert_int_equal(await(a, 0, NULL)->id, 2);
+    chain_shutdown(a->chain); /* nobody writes to it afterwards */
+    close(fd);
+}

@@ -1,0 +1,228 @@
+/* gather_test.c - barrier and all_gather, on the backend named in argv. */
+#include "../support/cluster.h"
+#include "functions.h"
+#include "rpc/call.h"
+#include "rpc/codec.h"
+#include "rpc/worker.h"
+#include "together.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static void *gather(void *arg)
+{
+    struct together *t = arg;
+    struct tenrec_value mine = tenrec_int((int64_t)t->rank), *all = NULL;
+    tenrec_error err;
+
+    for (int i = 0; i < t->rounds && !t->why; i++) {
+        if (tenrec_all_gather(t->w, &mine, t->names, t->n, CLUSTER_LONG_MS, &all, &err) !=
+            TENREC_OK)
+            t->why = "gather failed";
+        else if (all->n != t->n || !tenrec_value_find(all, "worker2") ||
+                 tenrec_value_find(all, "worker2")->u.integer != 2)
+            t->why = "wrong result";
+        else
+            tenrec_value_drop(all);
+        if (tenrec_barrier(t->w, t->names, t->n, CLUSTER_LONG_MS, &err) != TENREC_OK)
+            t->why = "barrier failed";
+    }
+    return NULL;
+}
+
+static void gather_gives_what_a_set_of_workers_brought(void **state)
+{
+    static const char *const names[] = { "worker3", "worker1", "worker2" };
+    struct together t[4];
+    pthread_t thread[4];
+    struct cluster c;
+
+    (void)state;
+    cluster_open(&c, 4, NULL, functions_register);
+    for (size_t i = 1; i < 4; i++) {
+        t[i] = (struct together){ c.worker[i], i, names, 3, 20, NULL };
+        assert_int_equal(pthread_create(&thread[i], NULL, gather, &t[i]), 0);
+    }
+    for (size_t i = 1; i < 4; i++)
+        pthread_join(thread[i], NULL);
+    for (size_t i = 1; i < 4; i++)
+        if (t[i].why)
+            fail_msg("worker %zu: %s", i, t[i].why);
+    cluster_close(&c, TENREC_GRACEFUL);
+}
+
+static void *late_barrier(void *arg)
+{
+    struct together *t = arg;
+    tenrec_error err;
+
+    if (tenrec_barrier(t->w, NULL, 0, 300, &err) != TENREC_ETIMEDOUT)
+        t->why = "no timeout";
+    else if (!strstr(err.text, "'worker1' did not come"))
+        t->why = "the missing one is not named";
+    return NULL;
+}
+
+static void gather_names_who_did_not_come_to_a_barrier(void **state)
+{
+    struct together t[3];
+    pthread_t thread[3];
+    struct cluster c;
+    tenrec_error err;
+
+    (void)state;
+    cluster_open(&c, 3, NULL, functions_register);
+    for (size_t i = 0; i < 3; i += 2) {
+        t[i] = (struct together){ .w = c.worker[i] };
+        assert_int_equal(pthread_create(&thread[i], NULL, late_barrier, &t[i]), 0);
+    }
+    for (size_t i = 0; i < 3; i += 2) {
+        pthread_join(thread[i], NULL);
+        if (t[i].why)
+            fail_msg("worker %zu: %s", i, t[i].why);
+    }
+    /* The late one is told at once, and the next barrier is in step again. */
+    assert_int_equal(tenrec_barrier(c.worker[1], NULL, 0, CLUSTER_LONG_MS, &err), TENREC_ETIMEDOUT);
+    cluster_close(&c, TENREC_GRACEFUL);
+}
+
+static void *long_barrier(void *arg)
+{
+    struct together *t = arg;
+    tenrec_error err;
+
+    if (tenrec_barrier(t->w, NULL, 0, CLUSTER_LONG_MS, &err) != TENREC_OK)
+        t->why = "the first barrier failed";
+    return NULL;
+}
+
+static bool barriers_open(struct tenrec_worker *w)
+{
+    bool open;
+
+    pthread_mutex_lock(&w->gathers.lock);
+    open = w->gathers.n_open > 0;
+    pthread_mutex_unlock(&w->gathers.lock);
+    return open;
+}
+
+/* worker1 makes a second barrier while a thread of it waits in the first. */
+static void gather_completes_a_barrier_when_a_later_one_has_failed(void **state)
+{
+    struct together t = { .rank = 1 };
+    pthread_t thread;
+    struct cluster c;
+    tenrec_error err;
+
+    (void)state;
+    cluster_open(&c, 2, NULL, functions_register);
+    t.w = c.worker[1];
+    assert_int_equal(pthread_create(&thread, NULL, long_barrier, &t), 0);
+    for (int i = 0; i < CLUSTER_LONG_MS && !barriers_open(c.worker[0]); i++)
+        poll(NULL, 0, 1);
+    assert_int_equal(tenrec_barrier(c.worker[1], NULL, 0, 200, &err), TENREC_ETIMEDOUT);
+    assert_int_equal(tenrec_barrier(c.worker[0], NULL, 0, CLUSTER_LONG_MS, &err), TENREC_OK);
+    pthread_join(thread, NULL);
+    if (t.why)
+        fail_msg("%s", t.why);
+    assert_int_equal(tenrec_barrier(c.worker[0], NULL, 0, CLUSTER_LONG_MS, &err), TENREC_ETIMEDOUT);
+    cluster_close(&c, TENREC_GRACEFUL);
+}
+
+static void *lone_barrier(void *arg)
+{
+    struct together *t = arg;
+    tenrec_error err;
+
+    if (tenrec_barrier(t->w, NULL, 0, CLUSTER_LONG_MS, &err) != TENREC_EPEER_LOST)
+        t->why = "no lost peer";
+    else if (!strstr(err.text, "'worker1' was lost"))
+        t->why = "the lost one is not named";
+    return NULL;
+}
+
+static void gather_fails_a_barrier_when_one_who_has_not_come_is_lost(void **state)
+{
+    struct together t = { .rank = 0 };
+    pthread_t thread;
+    struct cluster c;
+    tenrec_error err;
+
+    (void)state;
+    cluster_open(&c, 2, NULL, functions_register);
+    /* The leader notices on a connection of its own. */
+    assert_int_equal(tenrec_rpc_sync(c.worker[0], "worker1", "noop", NULL, 0, NULL, NULL, &err),
+                     TENREC_OK);
+    t.w = c.worker[0];
+    assert_int_equal(pthread_create(&thread, NULL, lone_barrier, &t), 0);
+    for (int i = 0; i < CLUSTER_LONG_MS && !barriers_open(c.worker[0]); i++)
+        poll(NULL, 0, 1);
+    tenrec_worker_drop(c.worker[1]);
+    pthread_join(thread, NULL);
+    if (t.why)
+        fail_msg("%s", t.why);
+    tenrec_worker_drop(c.worker[0]);
+}
+
+static void gather_refuses_a_set_without_oneself(void **state)
+{
+    static const char *const names[] = { "worker1" }, *twice[] = { "worker0", "worker0" };
+    static const char *const none[] = { NULL };
+    struct cluster c;
+    tenrec_error err;
+
+    (void)state;
+    cluster_open(&c, 2, NULL, functions_register);
+    assert_int_equal(tenrec_barrier(c.worker[0], names, 1, 100, &err), TENREC_EINVAL);
+    assert_int_equal(tenrec_barrier(c.worker[0], twice, 2, 100, &err), TENREC_EINVAL);
+    assert_int_equal(tenrec_barrier(c.worker[0], NULL, 0, -1, &err), TENREC_EINVAL);
+    assert_int_equal(tenrec_barrier(c.worker[0], none, 1, 100, &err), TENREC_EINVAL);
+    cluster_close(&c, TENREC_GRACEFUL);
+}
+
+/* What a peer writes down as the set: seven names, but six ends of line. */
+static void gather_refuses_a_gather_whose_set_is_malformed(void **state)
+{
+    struct tenrec_value item[] = {
+        tenrec_text("worker0\nworker0\nworker0\nworker0\nworker0\nworker0\nworker0"), tenrec_int(0),
+        tenrec_int(1000), tenrec_nil()
+    };
+    struct tenrec_value array = tenrec_array(item, 4);
+    struct call_spec spec = { .function = "all_gather", .deadline_ns = UINT64_MAX };
+    struct tenrec_future *f = NULL;
+    struct tenrec_msg *msg = NULL;
+    struct cluster c;
+    tenrec_error err;
+
+    (void)state;
+    cluster_open(&c, 2, NULL, functions_register);
+    assert_int_equal(codec_write_value(&array, TENREC_MSG_GATHER, &msg, &err), TENREC_OK);
+    assert_int_equal(worker_enter(c.worker[1], &err), TENREC_OK);
+    assert_int_equal(call_send(c.worker[1], &spec, msg, &f, &err), TENREC_OK);
+    worker_leave(c.worker[1]);
+    assert_int_equal(tenrec_future_wait(f, CLUSTER_LONG_MS, &err), TENREC_EINVAL);
+    tenrec_future_drop(f);
+    cluster_close(&c, TENREC_GRACEFUL);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gather_gives_what_a_set_of_workers_brought),
+        cmocka_unit_test(gather_names_who_did_not_come_to_a_barrier),
+        cmocka_unit_test(gather_completes_a_barrier_when_a_later_one_has_failed),
+        cmocka_unit_test(gather_fails_a_barrier_when_one_who_has_not_come_is_lost),
+        cmocka_unit_test(gather_refuses_a_set_without_oneself),
+        cmocka_unit_test(gather_refuses_a_gather_whose_set_is_malformed),
+    };
+
+    if (argc > 1)
+        cluster_use(argv[1]);
+    return cmocka_run_group_tests_name("gather", tests, NULL, NULL);
+}

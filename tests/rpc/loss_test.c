@@ -1,0 +1,132 @@
+/* loss_test.c - workers that go away, on the backend named in argv. */
+#include "../support/cluster.h"
+#include "functions.h"
+
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static void peer_lost(struct tenrec_worker *w, tenrec_peer id, const tenrec_error *why, void *arg)
+{
+    (void)w, (void)why;
+    atomic_store((atomic_int *)arg, id);
+}
+
+static void loss_tells_when_a_peer_is_lost(void **state)
+{
+    atomic_int lost = -1;
+    struct cluster c;
+    tenrec_error err;
+
+    (void)state;
+    cluster_open(&c, 2, NULL, functions_register);
+    tenrec_set_peer_lost_callback(c.worker[0], peer_lost, &lost);
+    assert_int_equal(tenrec_rpc_sync(c.worker[0], "worker1", "noop", NULL, 0, NULL, NULL, &err),
+                     TENREC_OK);
+    tenrec_worker_drop(c.worker[1]);
+    for (int i = 0; i < CLUSTER_LONG_MS && atomic_load(&lost) < 0; i++)
+        poll(NULL, 0, 1);
+    assert_int_equal(atomic_load(&lost), 1);
+    assert_int_not_equal(tenrec_rpc_sync(c.worker[0], "worker1", "noop", NULL, 0, NULL, NULL, &err),
+                         TENREC_OK);
+    assert_string_equal(err.worker_name, "worker1");
+    tenrec_worker_drop(c.worker[0]);
+}
+
+static void count_lost(struct tenrec_worker *w, tenrec_peer id, const tenrec_error *why, void *arg)
+{
+    (void)w;
+    assert_int_equal(id, why->worker);
+    atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+static void call(struct cluster *c, size_t from, const char *to)
+{
+    tenrec_error err;
+
+    assert_int_equal(tenrec_rpc_sync(c->worker[from], to, "noop", NULL, 0, NULL, NULL, &err),
+                     TENREC_OK);
+}
+
+static void await_count(atomic_int *n, int want)
+{
+    for (int i = 0; i < CLUSTER_LONG_MS && atomic_load(n) < want; i++)
+        poll(NULL, 0, 1);
+    assert_int_equal(atomic_load(n), want);
+}
+
+static void loss_tells_when_a_caller_is_lost(void **state)
+{
+    atomic_int lost = 0;
+    struct cluster c;
+
+    (void)state;
+    cluster_open(&c, 2, NULL, functions_register);
+    tenrec_set_peer_lost_callback(c.worker[0], count_lost, &lost);
+    call(&c, 1, "worker0");
+    tenrec_worker_drop(c.worker[1]);
+    await_count(&lost, 1);
+    tenrec_worker_drop(c.worker[0]);
+}
+
+/* worker2 goes after worker1, and its loss is told after what there is to
+ * tell of worker1's: three of them would mean that one was told twice. */
+static void loss_tells_once_when_both_directions_break(void **state)
+{
+    atomic_int lost = 0;
+    struct cluster c;
+
+    (void)state;
+    cluster_open(&c, 3, NULL, functions_register);
+    tenrec_set_peer_lost_callback(c.worker[0], count_lost, &lost);
+    for (size_t i = 1; i < 3; i++) {
+        call(&c, 0, i == 1 ? "worker1" : "worker2");
+        call(&c, i, "worker0");
+    }
+    tenrec_worker_drop(c.worker[1]);
+    await_count(&lost, 1);
+    tenrec_worker_drop(c.worker[2]);
+    await_count(&lost, 2);
+    tenrec_worker_drop(c.worker[0]);
+    assert_int_equal(atomic_load(&lost), 2);
+}
+
+static void loss_fails_a_pending_call_when_its_peer_is_lost(void **state)
+{
+    struct tenrec_future *f = NULL;
+    struct cluster c;
+    tenrec_error err;
+
+    (void)state;
+    cluster_open(&c, 2, NULL, functions_register);
+    functions_close_gate();
+    assert_int_equal(tenrec_rpc_async(c.worker[0], "worker1", "wait_gate", NULL, 0, NULL, &f, &err),
+                     TENREC_OK);
+    for (int i = 0; i < CLUSTER_LONG_MS && functions_waiting() == 0; i++)
+        poll(NULL, 0, 1);
+    assert_int_equal(tenrec_shutdown(c.worker[1], TENREC_IMMEDIATE, 20, &err), TENREC_ETIMEDOUT);
+    assert_non_null(strstr(err.text, "wait_gate"));
+    assert_int_equal(tenrec_future_wait(f, CLUSTER_LONG_MS, &err), TENREC_EPEER_LOST);
+    functions_open_gate();
+    tenrec_future_drop(f);
+    tenrec_worker_drop(c.worker[1]);
+    tenrec_worker_drop(c.worker[0]);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(loss_tells_when_a_peer_is_lost),
+        cmocka_unit_test(loss_tells_when_a_caller_is_lost),
+        cmocka_unit_test(loss_tells_once_when_both_directions_break),
+        cmocka_unit_test(loss_fails_a_pending_call_when_its_peer_is_lost),
+    };
+
+    if (argc > 1)
+        cluster_use(argv[1]);
+    return cmocka_run_group_tests_name("loss", tests, NULL, NULL);
+}

@@ -1,0 +1,52 @@
+#include "pair.h"
+
+#include <poll.h>
+
+struct cluster two;
+
+int open_two(void **state)
+{
+    static const char *const extra[] = { "worker.num_worker_threads=2", NULL };
+
+    (void)state;
+    cluster_open(&two, 2, extra, functions_register);
+    return 0;
+}
+
+int close_two(void **state)
+{
+    (void)state;
+    functions_open_gate();
+    cluster_close(&two, TENREC_GRACEFUL);
+    return 0;
+}
+
+struct tenrec_value *call(const char *to, const char *fn, const struct tenrec_value *args, size_t n)
+{
+    struct tenrec_value *got = NULL;
+    tenrec_error err;
+
+    if (tenrec_rpc_sync(two.worker[0], to, fn, args, n, NULL, &got, &err) != TENREC_OK)
+        fail_msg("%s on %s: %s: %s", fn, to, tenrec_status_name(err.code), err.text);
+    return got;
+}
+
+tenrec_status call_fails(const char *to, const char *fn, const struct tenrec_value *args, size_t n,
+                         int64_t timeout_ms, tenrec_error *err)
+{
+    struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = timeout_ms };
+
+    return tenrec_rpc_sync(two.worker[0], to, fn, args, n, &o, NULL, err);
+}
+
+bool counted(void *arg)
+{
+    return functions_counted() == *(int *)arg;
+}
+
+void eventually(bool (*is)(void *), void *arg)
+{
+    for (int i = 0; i < CLUSTER_LONG_MS && !is(arg); i++)
+        poll(NULL, 0, 1);
+    assert_true(is(arg));
+}

@@ -1,0 +1,31 @@
+/* pair.h - the two workers that most cases call between. */
+#ifndef TESTS_RPC_PAIR_H
+#define TESTS_RPC_PAIR_H
+
+#include "../support/cluster.h"
+#include "functions.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+extern struct cluster two; /* worker0 and worker1 */
+
+/* For cmocka: before the first case and after the last. */
+int open_two(void **state);
+int close_two(void **state);
+
+/* From worker0. What it returns is dropped by the case; it fails when the call does. */
+struct tenrec_value *call(const char *to, const char *fn, const struct tenrec_value *args,
+                          size_t n);
+tenrec_status call_fails(const char *to, const char *fn, const struct tenrec_value *args, size_t n,
+                         int64_t timeout_ms, tenrec_error *err);
+
+/* Waits until `is` says yes; nobody is woken, so it looks again and again. */
+void eventually(bool (*is)(void *), void *arg);
+/* Has `count` run so often in all, an int? */
+bool counted(void *arg);
+
+#endif

@@ -1,0 +1,204 @@
+/* worker_future_test.c - calls whose caller goes on meanwhile, on the backend
+ * named in argv. */
+#include "pair.h"
+
+#include <poll.h>
+#include <stdatomic.h>
+
+static atomic_int warnings;
+
+static void worker_runs_a_one_way_call_and_answers_nothing(void **state)
+{
+    struct tenrec_call_options o = { .size = sizeof o, .flags = TENREC_ONE_WAY };
+    int before = functions_counted(), want = before + 10;
+
+    (void)state;
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(
+            tenrec_rpc_sync(two.worker[0], "worker1", "count", NULL, 0, &o, NULL, NULL), TENREC_OK);
+    eventually(counted, &want);
+}
+
+static bool nobody_waits(void *arg)
+{
+    (void)arg;
+    return functions_waiting() == 0;
+}
+
+static bool somebody_waits(void *arg)
+{
+    (void)arg;
+    return functions_waiting() > 0;
+}
+
+static void worker_tells_the_callee_when_a_call_is_canceled(void **state)
+{
+    struct tenrec_future *f = NULL;
+    tenrec_error err;
+
+    (void)state;
+    functions_close_gate();
+    assert_int_equal(
+        tenrec_rpc_async(two.worker[0], "worker1", "wait_gate", NULL, 0, NULL, &f, &err),
+        TENREC_OK);
+    eventually(somebody_waits, NULL);
+    tenrec_future_cancel(f);
+    assert_int_equal(tenrec_future_wait(f, CLUSTER_LONG_MS, &err), TENREC_ECANCELED);
+    eventually(nobody_waits, NULL); /* the gate is still closed */
+    functions_open_gate();
+    tenrec_future_drop(f);
+}
+
+static void worker_collects_calls_in_a_scope(void **state)
+{
+    struct tenrec_value args[] = { tenrec_int(1), tenrec_int(1) }, bad = tenrec_text("no");
+    struct tenrec_future *f = NULL;
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(tenrec_scope_begin(&err), TENREC_OK);
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(tenrec_rpc_async(two.worker[0], "worker1", "add", args, 2, NULL, &f, &err),
+                         TENREC_OK);
+        tenrec_future_drop(f);
+    }
+    assert_int_equal(tenrec_scope_end(CLUSTER_LONG_MS, &err), TENREC_OK);
+    assert_int_equal(tenrec_scope_begin(&err), TENREC_OK);
+    assert_int_equal(tenrec_rpc_async(two.worker[0], "worker1", "fail", &bad, 1, NULL, &f, &err),
+                     TENREC_OK);
+    tenrec_future_drop(f);
+    assert_int_equal(tenrec_scope_end(CLUSTER_LONG_MS, &err), TENREC_EREMOTE);
+}
+
+static void call_that_fails(struct tenrec_future *f, void *arg)
+{
+    struct tenrec_value why = tenrec_text("of another's");
+
+    (void)f;
+    assert_int_equal(tenrec_rpc_async(two.worker[0], "worker1", "fail", &why, 1, NULL, arg, NULL),
+                     TENREC_OK);
+}
+
+static void count_warning(void *arg, enum tenrec_log_level level, const char *part,
+                          const char *text)
+{
+    (void)part;
+    if (level == TENREC_LOG_WARN && strstr(text, arg) && strstr(text, "did not end its scope"))
+        atomic_fetch_add(&warnings, 1);
+}
+
+/* Its thread serves others afterwards. */
+static void worker_closes_a_scope_when_a_function_leaves_it_open(void **state)
+{
+    static const char *const fn[] = { "forget_scope", "forget_scope_inline" };
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        int want = functions_counted() + 2;
+        atomic_store(&warnings, 0);
+        tenrec_set_log_callback(count_warning, (void *)(uintptr_t)fn[i]);
+        tenrec_value_drop(call("worker1", fn[i], NULL, 0));
+        tenrec_set_log_callback(NULL, NULL);
+        assert_int_equal(atomic_load(&warnings), 2);
+        eventually(counted, &want);
+    }
+}
+
+/* It may run on any thread that waits: its calls are not that thread's. */
+static void worker_leaves_calls_of_a_callback_out_of_the_scope(void **state)
+{
+    struct tenrec_future *own = NULL, *f = NULL;
+
+    (void)state;
+    assert_int_equal(tenrec_future_new(&own, NULL), TENREC_OK);
+    assert_int_equal(tenrec_future_add_callback(own, call_that_fails, &f, NULL), TENREC_OK);
+    assert_int_equal(tenrec_scope_begin(NULL), TENREC_OK);
+    assert_int_equal(tenrec_future_set_value(own, NULL, NULL), TENREC_OK);
+    assert_int_equal(tenrec_scope_end(CLUSTER_LONG_MS, NULL), TENREC_OK);
+    assert_int_equal(tenrec_future_wait(f, CLUSTER_LONG_MS, NULL), TENREC_EREMOTE);
+    tenrec_future_drop(f);
+    tenrec_future_drop(own);
+}
+
+/* Each callback makes the next call, from the thread that completes. */
+struct chain_state {
+    atomic_int left;
+    struct tenrec_future *done;
+};
+
+static void next_call(struct tenrec_future *f, void *arg)
+{
+    struct chain_state *s = arg;
+    struct tenrec_future *next = NULL;
+
+    if (tenrec_future_error(f) || atomic_fetch_sub(&s->left, 1) == 1) {
+        struct tenrec_value v = tenrec_bool(!tenrec_future_error(f));
+        tenrec_future_set_value(s->done, &v, NULL);
+    } else if (tenrec_rpc_async(two.worker[0], "worker1", "noop_inline", NULL, 0, NULL, &next,
+                                NULL) == TENREC_OK) {
+        tenrec_future_add_callback(next, next_call, s, NULL);
+    }
+    tenrec_future_drop(f);
+}
+
+static void worker_chains_calls_from_callbacks(void **state)
+{
+    struct chain_state s = { .left = 500 };
+    struct tenrec_future *f = NULL;
+
+    (void)state;
+    assert_int_equal(tenrec_future_new(&s.done, NULL), TENREC_OK);
+    assert_int_equal(
+        tenrec_rpc_async(two.worker[0], "worker1", "noop_inline", NULL, 0, NULL, &f, NULL),
+        TENREC_OK);
+    assert_int_equal(tenrec_future_add_callback(f, next_call, &s, NULL), TENREC_OK);
+    assert_int_equal(tenrec_future_wait(s.done, CLUSTER_LONG_MS, NULL), TENREC_OK);
+    assert_true(tenrec_future_value(s.done)->u.boolean);
+    tenrec_future_drop(s.done);
+}
+
+static void callback_counts(struct tenrec_future *f, void *arg)
+{
+    (void)f;
+    ++*(int *)arg; /* on the thread that dispatches: no atomic needed */
+}
+
+static void worker_runs_callbacks_in_the_users_loop_when_asked(void **state)
+{
+    struct tenrec_future *f = NULL;
+    struct pollfd p = { .events = POLLIN };
+    struct cluster c;
+    int n = 0;
+
+    (void)state;
+    cluster_open(&c, 2, NULL, functions_register);
+    assert_int_equal(tenrec_worker_fd(c.worker[0], &p.fd, NULL), TENREC_OK);
+    assert_int_equal(tenrec_worker_dispatch(c.worker[0]), 0);
+    assert_int_equal(tenrec_rpc_async(c.worker[0], "worker1", "noop", NULL, 0, NULL, &f, NULL),
+                     TENREC_OK);
+    assert_int_equal(tenrec_future_add_callback(f, callback_counts, &n, NULL), TENREC_OK);
+    assert_int_equal(poll(&p, 1, CLUSTER_LONG_MS), 1);
+    assert_int_equal(n, 0);
+    assert_int_equal(tenrec_worker_dispatch(c.worker[0]), 1);
+    assert_int_equal(n, 1);
+    assert_int_equal(poll(&p, 1, 0), 0);
+    tenrec_future_drop(f);
+    cluster_close(&c, TENREC_GRACEFUL);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(worker_runs_a_one_way_call_and_answers_nothing),
+        cmocka_unit_test(worker_tells_the_callee_when_a_call_is_canceled),
+        cmocka_unit_test(worker_collects_calls_in_a_scope),
+        cmocka_unit_test(worker_closes_a_scope_when_a_function_leaves_it_open),
+        cmocka_unit_test(worker_leaves_calls_of_a_callback_out_of_the_scope),
+        cmocka_unit_test(worker_chains_calls_from_callbacks),
+        cmocka_unit_test(worker_runs_callbacks_in_the_users_loop_when_asked),
+    };
+
+    if (argc > 1)
+        cluster_use(argv[1]);
+    return cmocka_run_group_tests_name("worker_future", tests, open_two, close_two);
+}

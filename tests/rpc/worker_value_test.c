@@ -1,0 +1,181 @@
+/* worker_value_test.c - values and tensors between workers, on the backend named
+ * in argv. */
+#include "pair.h"
+
+#include <stdlib.h>
+
+static void worker_gives_every_value_back_when_identity_is_called(void **state)
+{
+    const struct tenrec_entry entry[] = { { "k", tenrec_int(1) }, { "l", tenrec_text("v") } };
+    const struct tenrec_value item[] = { tenrec_int(-5), tenrec_bool(true) };
+    const struct tenrec_value args[] = { tenrec_nil(),
+                                         tenrec_double(0.5),
+                                         tenrec_text("h\xc3\xa9"),
+                                         tenrec_bytes("\0\1", 2),
+                                         tenrec_array(item, 2),
+                                         tenrec_map(entry, 2) };
+    struct tenrec_value *got = call("worker1", "identity", args, 6);
+    const struct tenrec_value *v = got->u.array;
+
+    (void)state;
+    assert_int_equal(got->n, 6);
+    assert_int_equal(v[0].type, TENREC_VALUE_NIL);
+    assert_true(v[1].u.number == 0.5);
+    assert_string_equal(v[2].u.text, "h\xc3\xa9");
+    assert_memory_equal(v[3].u.bytes, "\0\1", 2);
+    assert_int_equal(v[4].u.array[0].u.integer, -5);
+    assert_string_equal(tenrec_value_find(&v[5], "l")->u.text, "v");
+    tenrec_value_drop(got);
+}
+
+static struct tenrec_tensor *make_range(int64_t n)
+{
+    struct tenrec_tensor *t = NULL;
+
+    assert_int_equal(tenrec_tensor_new(TENREC_FLOAT32, 1, &n, &t, NULL), TENREC_OK);
+    for (int64_t i = 0; i < n; i++)
+        ((float *)tenrec_tensor_data(t))[i] = (float)i;
+    return t;
+}
+
+static void worker_carries_tensors_of_many_sizes(void **state)
+{
+    static const int64_t size[] = { 0, 1, 7, 1000, 100000, 3000000 };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof size / sizeof size[0]; i++) {
+        struct tenrec_tensor *t = make_range(size[i]);
+        struct tenrec_value arg = tenrec_tensor(t), *got = call("worker1", "identity", &arg, 1);
+        const struct tenrec_tensor *back = got->u.array[0].u.tensor;
+        assert_int_equal(tenrec_tensor_count(back), size[i]);
+        assert_memory_equal(tenrec_tensor_data(back), tenrec_tensor_data(t),
+                            (size_t)size[i] * sizeof(float));
+        tenrec_value_drop(got);
+        tenrec_tensor_drop(t);
+    }
+}
+
+static void worker_makes_a_strided_tensor_contiguous_when_it_sends(void **state)
+{
+    static float data[6] = { 0, 1, 2, 3, 4, 5 };
+    const int64_t shape[] = { 3, 2 }, strides[] = { 1, 3 }; /* transposed */
+    struct tenrec_tensor *t = NULL;
+    struct tenrec_value arg, *got;
+
+    (void)state;
+    assert_int_equal(tenrec_tensor_from_data(data, sizeof data, TENREC_FLOAT32, 2, shape, strides,
+                                             NULL, NULL, &t, NULL),
+                     TENREC_OK);
+    arg = tenrec_tensor(t);
+    got = call("worker1", "identity", &arg, 1);
+    assert_memory_equal(tenrec_tensor_desc(got->u.array[0].u.tensor)->shape, shape, sizeof shape);
+    assert_true(((float *)tenrec_tensor_data(got->u.array[0].u.tensor))[1] == 3);
+    tenrec_value_drop(got);
+    tenrec_tensor_drop(t);
+}
+
+static void worker_receives_into_the_buffer_when_one_is_given(void **state)
+{
+    struct tenrec_call_options o = { .size = sizeof o };
+    struct tenrec_value arg = tenrec_int(1000), *got = NULL;
+    struct tenrec_tensor *into = make_range(1000), *wrong = make_range(7);
+    tenrec_error err;
+
+    (void)state;
+    memset(tenrec_tensor_data(into), 0, 4000);
+    o.into = into;
+    assert_int_equal(tenrec_rpc_sync(two.worker[0], "worker1", "range", &arg, 1, &o, &got, &err),
+                     TENREC_OK);
+    assert_ptr_equal(tenrec_tensor_data(got->u.tensor), tenrec_tensor_data(into));
+    assert_true(((float *)tenrec_tensor_data(into))[999] == 999);
+    tenrec_value_drop(got);
+    o.into = wrong;
+    assert_int_equal(tenrec_rpc_sync(two.worker[0], "worker1", "range", &arg, 1, &o, NULL, &err),
+                     TENREC_EINVAL);
+    assert_non_null(strstr(err.text, "buffer given for it"));
+    tenrec_tensor_drop(into);
+    tenrec_tensor_drop(wrong);
+}
+
+/* Answers a tensor that says it lies where no channel reaches. */
+static tenrec_status on_device(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    const int64_t shape[] = { 8 };
+    struct tenrec_tensor *t = NULL;
+    struct tenrec_value v;
+    tenrec_status st = tenrec_tensor_new(TENREC_UINT8, 1, shape, &t, err);
+
+    (void)arg;
+    if (st != TENREC_OK)
+        return st;
+    memset(tenrec_tensor_data(t), 1, 8);
+    ((struct tenrec_tensor_desc *)tenrec_tensor_desc(t))->device.kind = TENREC_CUDA;
+    v = tenrec_tensor(t);
+    st = tenrec_call_return(c, &v, err);
+    tenrec_tensor_drop(t);
+    return st;
+}
+
+static void worker_hears_why_when_the_answer_cannot_be_carried(void **state)
+{
+    tenrec_status st;
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(
+        tenrec_register_function(two.worker[1], "on_device", on_device, NULL, TENREC_POOL, &err),
+        TENREC_OK);
+    st = tenrec_rpc_sync(two.worker[0], "worker1", "on_device", NULL, 0, NULL, NULL, &err);
+    if (strstr(cluster_backend(), "inproc")) { /* carries anything */
+        assert_int_equal(st, TENREC_OK);
+        return;
+    }
+    assert_int_equal(st, TENREC_EUNSUPPORTED);
+    assert_string_equal(err.worker_name, "worker1");
+}
+
+static void *alloc_here(void *arg, const struct tenrec_tensor_desc *desc)
+{
+    ++*(int *)arg;
+    return malloc(desc->bytes ? desc->bytes : 1);
+}
+
+static void free_here(void *arg, void *data)
+{
+    --*(int *)arg;
+    free(data);
+}
+
+static void worker_takes_the_users_memory_when_it_has_an_allocator(void **state)
+{
+    static int n; /* freed when the messages go, after the case */
+    struct tenrec_allocator a = {
+        .size = sizeof a, .alloc = alloc_here, .free_fn = free_here, .arg = &n
+    };
+    struct tenrec_value arg = tenrec_int(100), *got;
+
+    (void)state;
+    assert_int_equal(tenrec_set_allocator(two.worker[0], &a, NULL), TENREC_OK);
+    got = call("worker1", "range", &arg, 1);
+    assert_int_equal(n, 1);
+    assert_true(((float *)tenrec_tensor_data(got->u.tensor))[99] == 99);
+    tenrec_value_drop(got);
+    assert_int_equal(n, 0);
+    assert_int_equal(tenrec_set_allocator(two.worker[0], NULL, NULL), TENREC_OK);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(worker_gives_every_value_back_when_identity_is_called),
+        cmocka_unit_test(worker_carries_tensors_of_many_sizes),
+        cmocka_unit_test(worker_makes_a_strided_tensor_contiguous_when_it_sends),
+        cmocka_unit_test(worker_receives_into_the_buffer_when_one_is_given),
+        cmocka_unit_test(worker_hears_why_when_the_answer_cannot_be_carried),
+        cmocka_unit_test(worker_takes_the_users_memory_when_it_has_an_allocator),
+    };
+
+    if (argc > 1)
+        cluster_use(argv[1]);
+    return cmocka_run_group_tests_name("worker_value", tests, open_two, close_two);
+}

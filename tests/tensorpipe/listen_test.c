@@ -1,0 +1,87 @@
+/* listen_test.c - where an agent listens. */
+#include "raw.h"
+
+#include "node.h"
+#include <stdlib.h>
+
+static void listen_works_over_ipv6(void **state)
+{
+    struct node n[2];
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        node_init(&n[i], i);
+        n[i].options.family = "ipv6";
+        node_open(&n[i]);
+    }
+    assert_non_null(strstr(n[0].address, "uv://[::1]:"));
+    nodes_start(n, 2);
+    for (int i = 0; i < 10; i++)
+        assert_ping(&n[0], 1);
+    group_close(n, 2);
+}
+
+static void listen_listens_on_an_interface_and_in_a_port_range(void **state)
+{
+    struct node n[2];
+    char range[32];
+
+    (void)state;
+    node_init(&n[0], 0);
+    n[0].options.ifname = "lo";
+    node_open(&n[0]);
+    assert_non_null(strstr(n[0].address, "uv://127.0.0.1:"));
+    /* The first port of the range is taken. */
+    snprintf(range, sizeof range, "%s-65535", strrchr(n[0].address, ':') + 1);
+    node_init(&n[1], 1);
+    n[1].options.listen = "127.0.0.1";
+    n[1].options.port = range;
+    node_open(&n[1]);
+    assert_string_not_equal(n[0].address, n[1].address);
+    nodes_start(n, 2);
+    assert_ping(&n[0], 1);
+    group_close(n, 2);
+}
+
+static void assert_refused(const char *ifname, const char *listen_at, const char *port,
+                           const char *text)
+{
+    struct tenrec_init in = { .size = sizeof in, .name = "w" };
+    tenrec_error err = { .code = TENREC_OK };
+    struct node n;
+
+    node_init(&n, 0);
+    n.options.ifname = ifname;
+    n.options.listen = listen_at;
+    n.options.port = port;
+    n.agent.host = &n.host;
+    in.options = &n.options;
+    if (tenrec_construct_options(&n.options, &err) == TENREC_OK)
+        assert_int_not_equal(tenrec_init_agent(&in, &n.agent, &err), TENREC_OK);
+    if (!strstr(err.text, text))
+        fail_msg("\"%s\" does not say \"%s\"", err.text, text);
+}
+
+static void listen_refuses_places_where_it_cannot_listen(void **state)
+{
+    (void)state;
+    assert_refused("nosuch0", "", "0", "does not exist");
+    assert_refused("", "0.0.0.0", "0", "no address that others could connect to");
+    assert_refused("", "no such host", "0", "listen: \"no such host\"");
+    assert_refused("", "192.0.2.1", "0", "cannot listen on 192.0.2.1:0");
+    assert_refused("lo", "127.0.0.1", "0", "exclude each other");
+    assert_refused("", "", "http", "expected a port");
+    assert_refused("", "", "70000", "expected a port");
+    assert_refused("", "", "9000-8000", "ends before it begins");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(listen_works_over_ipv6),
+        cmocka_unit_test(listen_listens_on_an_interface_and_in_a_port_range),
+        cmocka_unit_test(listen_refuses_places_where_it_cannot_listen),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,182 @@
+/* queue_test.c - what waits to be written: bounded, waited for, drained, canceled. */
+#include "raw.h"
+
+#include "node.h"
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* worker 0's queue to a peer that never reads. */
+static void fill_queue(struct node *n, struct call *c, size_t *ret_accepted)
+{
+    static char payload[200000];
+    size_t i = 0;
+
+    for (;; i++) {
+        assert_true(i < NODE_CALLS);
+        c[i] = (struct call){ .wake_fd = -1 };
+        call_start(n, &c[i], 1, message_of(TENREC_MSG_CALL, payload, sizeof payload, 0, NULL, 0));
+        if (atomic_load(&c[i].done))
+            break;
+    }
+    *ret_accepted = i;
+}
+
+/* The other side's host does not accept, so it does not read. */
+static void open_clogged(struct node *n)
+{
+    for (int i = 0; i < 2; i++) {
+        node_init(&n[i], i);
+        n[i].options.max_queued_bytes = 1000000;
+        node_open(&n[i]);
+    }
+    nodes_start(n, 2);
+    assert_ping(&n[0], 1);
+    atomic_store(&n[1].refuse_requests, true);
+}
+
+static void queue_refuses_sends_beyond_its_queue_limit(void **state)
+{
+    static struct call c[NODE_CALLS];
+    struct node n[2];
+    struct call control = { .wake_fd = -1 };
+    struct tenrec_msg *msg = request("c");
+    size_t accepted;
+
+    (void)state;
+    open_clogged(n);
+    fill_queue(&n[0], c, &accepted);
+    assert_int_equal(c[accepted].status, TENREC_EAGAIN);
+    msg->flags |= TENREC_MSG_CONTROL;
+    call_start(&n[0], &control, 1, msg);
+    assert_false(atomic_load(&control.done));
+    /* Once the peer accepts again everything that was taken is answered. */
+    atomic_store(&n[1].refuse_requests, false);
+    n[1].agent.ops->resume(&n[1].agent);
+    for (size_t i = 0; i < accepted; i++) {
+        assert_soon(atomic_load(&c[i].done));
+        assert_int_equal(c[i].status, TENREC_OK);
+        call_finish(&c[i]);
+    }
+    assert_soon(atomic_load(&control.done));
+    call_finish(&control);
+    group_close(n, 2);
+}
+
+static void queue_waits_for_room_until_the_deadline(void **state)
+{
+    static struct call c[NODE_CALLS];
+    static char payload[200000];
+    struct node n[2];
+    struct call late = { .wake_fd = -1 };
+    struct tenrec_msg *msg = message_of(TENREC_MSG_CALL, payload, sizeof payload, 0, NULL, 0);
+    size_t accepted;
+
+    (void)state;
+    open_clogged(n);
+    fill_queue(&n[0], c, &accepted);
+    msg->flags |= TENREC_MSG_MAY_WAIT;
+    msg->deadline_ns = clock_ns() + 50000000u;
+    call_start(&n[0], &late, 1, msg);
+    assert_true(atomic_load(&late.done));
+    assert_int_equal(late.status, TENREC_ETIMEDOUT);
+    group_close(n, 2);
+}
+
+static void *send_waiting(void *arg)
+{
+    static char payload[200000];
+    struct node *n = arg;
+    struct call c = { .id = 0 };
+    tenrec_status st =
+        call_sync(n, 1, message_of(TENREC_MSG_CALL, payload, sizeof payload, 0, NULL, 0), &c);
+
+    call_finish(&c);
+    return (void *)(intptr_t)st;
+}
+
+static void queue_lets_a_waiting_send_go_on_when_there_is_room(void **state)
+{
+    static struct call c[NODE_CALLS];
+    struct node n[2];
+    pthread_t t;
+    size_t accepted;
+    void *st;
+
+    (void)state;
+    open_clogged(n);
+    fill_queue(&n[0], c, &accepted);
+    pthread_create(&t, NULL, send_waiting, &n[0]);
+    nap();
+    atomic_store(&n[1].refuse_requests, false);
+    n[1].agent.ops->resume(&n[1].agent);
+    pthread_join(t, &st);
+    assert_int_equal((intptr_t)st, TENREC_OK);
+    for (size_t i = 0; i < accepted; i++) {
+        assert_soon(atomic_load(&c[i].done));
+        call_finish(&c[i]);
+    }
+    group_close(n, 2);
+}
+
+static void queue_cancels_everything_at_shutdown(void **state)
+{
+    static struct call c[NODE_CALLS];
+    struct node n[2];
+    tenrec_error err;
+    pthread_t t;
+    size_t accepted, canceled = 0;
+    unsigned told;
+    void *st;
+
+    (void)state;
+    open_clogged(n);
+    fill_queue(&n[0], c, &accepted);
+    pthread_create(&t, NULL, send_waiting, &n[0]);
+    assert_int_equal(n[0].agent.ops->drain(&n[0].agent, 20, &err), TENREC_ETIMEDOUT);
+    node_shutdown(&n[0]);
+    pthread_join(t, &st);
+    assert_int_not_equal((intptr_t)st, TENREC_OK);
+    for (size_t i = 0; i < accepted; i++)
+        canceled += atomic_load(&c[i].done) && c[i].status == TENREC_ECANCELED;
+    assert_true(canceled > 0);
+    /* Every send was told: the pings', the accepted, the refused, the waiting one. */
+    told = atomic_load(&n[0].told);
+    assert_int_equal(told, 1 + accepted + 1 + 1);
+    /* And what comes later is refused. */
+    c[0] = (struct call){ .wake_fd = -1 };
+    memset(n[0].call, 0, sizeof n[0].call);
+    call_start(&n[0], &c[0], 1, request("x"));
+    assert_int_equal(c[0].status, TENREC_ESHUTDOWN);
+    group_close(n, 2);
+}
+
+static void queue_drains_what_is_queued(void **state)
+{
+    static char payload[3000000];
+    struct node n[2];
+    struct call c = { .wake_fd = -1 };
+    tenrec_error err;
+
+    (void)state;
+    group_open(n, 2, "sleep");
+    call_start(&n[0], &c, 1, message_of(TENREC_MSG_CALL, payload, sizeof payload, 0, NULL, 0));
+    assert_int_equal(n[0].agent.ops->drain(&n[0].agent, 20000, &err), TENREC_OK);
+    assert_int_equal(atomic_load(&n[0].told), 1);
+    assert_soon(atomic_load(&c.done));
+    call_finish(&c);
+    group_close(n, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(queue_refuses_sends_beyond_its_queue_limit),
+        cmocka_unit_test(queue_waits_for_room_until_the_deadline),
+        cmocka_unit_test(queue_lets_a_waiting_send_go_on_when_there_is_room),
+        cmocka_unit_test(queue_cancels_everything_at_shutdown),
+        cmocka_unit_test(queue_drains_what_is_queued),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

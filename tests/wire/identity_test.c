@@ -1,0 +1,114 @@
+/* identity_test.c - who a Tenrec peer is. */
+#include "handshake.h"
+#include "identity.h"
+
+static void identity_travels_both_ways_between_tenrec_peers(void **state)
+{
+    static const uint64_t ids[1] = { 1 };
+    const struct wire_ids wire_ids = { false, 0, 0, ids };
+    const struct identity client = { IDENTITY_VERSION, 3, 0xfedcba9876543210u, 3 };
+    const struct identity listener = { IDENTITY_VERSION, TENREC_ANONYMOUS, 0, 0 };
+    unsigned char brochure[256], answer[256];
+    char client_text[IDENTITY_MAX], listener_text[IDENTITY_MAX];
+    struct wire_offer client_offer = plain, listener_offer = plain;
+    struct wire_selection s;
+    struct identity read;
+    struct brochure b;
+    struct answer a;
+    tenrec_error err;
+    size_t len;
+
+    (void)state;
+    identity_write(client_text, &client);
+    identity_write(listener_text, &listener);
+    assert_string_equal(client_text, "tenrec:1:3:fedcba9876543210:3");
+    client_offer.identity = client_text;
+    listener_offer.identity = listener_text;
+
+    len = brochure_write(brochure, sizeof brochure, &client_offer);
+    assert_int_equal(brochure_read(brochure, len, &b, &err), TENREC_OK);
+    assert_int_equal(identity_of_client(&b, &read, &err), TENREC_OK);
+    assert_int_equal(read.rank, 3);
+    assert_true(read.incarnation == client.incarnation);
+    assert_int_equal(read.capabilities, 3);
+
+    assert_int_equal(brochure_select(&b, &listener_offer, &s, &err), TENREC_OK);
+    len = answer_write(answer, sizeof answer, &listener_offer, &s, &wire_ids, true);
+    assert_int_equal(answer_read(answer, len, &a, &err), TENREC_OK);
+    assert_int_equal(answer_check(&a, &client_offer, "uv", &s, &err), TENREC_OK);
+    assert_int_equal(identity_of_listener(&a, &read, &err), TENREC_OK);
+    assert_int_equal(read.version, IDENTITY_VERSION);
+    assert_int_equal(read.rank, TENREC_ANONYMOUS);
+}
+
+static void identity_is_absent_in_plain_peers(void **state)
+{
+    struct identity read;
+    struct brochure b;
+    struct answer a;
+    struct hex frame;
+    tenrec_error err;
+
+    (void)state;
+    read_brochure(shm_brochure, &b, &frame);
+    assert_int_equal(identity_of_client(&b, &read, &err), TENREC_OK);
+    assert_int_equal(read.version, 0);
+    assert_int_equal(read.rank, TENREC_ANONYMOUS);
+    read_answer(shm_answer, &a, &frame);
+    assert_int_equal(identity_of_listener(&a, &read, &err), TENREC_OK);
+    assert_int_equal(read.version, 0);
+}
+
+static void identity_skips_fields_of_later_versions(void **state)
+{
+    struct identity read;
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(identity_read(nop_text("tenrec:2:0:1f:ff:more:and more"), &read, &err),
+                     TENREC_OK);
+    assert_int_equal(read.version, 2);
+    assert_int_equal(read.incarnation, 0x1f);
+    assert_int_equal(read.capabilities, 0xff);
+}
+
+static void identity_refuses_what_is_none(void **state)
+{
+    static const char *const bad[] = {
+        "",
+        "tenrec:",
+        "tenrec",
+        "tenrec:1",
+        "tenrec:1:2",
+        "tenrec:1:2:3",
+        "tenrec:0:1:2:3",
+        "tenrec:1:-2:3:4",
+        "tenrec:1:32768:1:1",
+        "tenrec:1:1:11112222333344445:1",
+        "tenrec:1:1:G:1",
+        "tenrec:1:1:1:",
+        "tenrec:4294967296:1:1:1",
+        "uv:*",
+        "tenrec:1::1:1",
+    };
+    struct identity read;
+    tenrec_error err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_int_equal(identity_read(nop_text(bad[i]), &read, &err), TENREC_EPROTOCOL);
+        assert_text_has(err.text, bad[i]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(identity_travels_both_ways_between_tenrec_peers),
+        cmocka_unit_test(identity_is_absent_in_plain_peers),
+        cmocka_unit_test(identity_skips_fields_of_later_versions),
+        cmocka_unit_test(identity_refuses_what_is_none),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
