@@ -1,5 +1,6 @@
 /* run.c - `tenrec run`: N local workers of one program. */
 #include "config/quantity.h"
+#include "parts.h"
 #include "tool.h"
 #include "workers.h"
 
@@ -10,38 +11,48 @@
 
 #define MOST_WORKERS 32768 /* ids are 16 bit */
 
-static int run_main(const struct tool *self, int argc, char **argv)
+/* What the command line asks for. */
+struct wish {
+    struct workers_plan plan;
+    const char *config, *trace; /* NULL: not given */
+};
+
+/* Reads the options; *ret_end is set when that was all: the exit status is
+ * returned. */
+static int read_options(const struct tool *self, int argc, char **argv, struct wish *w,
+                        bool *ret_end)
 {
     static const struct option option[] = {
         { "config", required_argument, NULL, 'c' },
         { "grace", required_argument, NULL, 'g' },
         { "num-workers", required_argument, NULL, 'n' },
+        { "trace", required_argument, NULL, 't' },
         { "verbose", no_argument, NULL, 'v' },
         { "help", no_argument, NULL, 'h' },
         { NULL, 0, NULL, 0 },
     };
-    struct workers_plan plan = { .tool = self, .grace_ms = 10000, .prefix = true };
-    const char *config = getenv("TENREC_CONFIG");
-    char *path = NULL;
     tenrec_error err;
     int64_t n = 0;
     int c;
 
     opterr = 0;
-    while ((c = getopt_long(argc, argv, "+:n:c:g:vh", option, NULL)) != -1) {
+    *ret_end = true;
+    while ((c = getopt_long(argc, argv, "+:n:c:g:t:vh", option, NULL)) != -1) {
         if (c == 'h') {
             tool_print_help(self);
             return TOOL_OK;
         } else if (c == 'c') {
-            config = optarg;
+            w->config = optarg;
+        } else if (c == 't') {
+            w->trace = optarg;
         } else if (c == 'v') {
-            plan.verbose = true;
+            w->plan.verbose = true;
         } else if (c == 'n') {
             if (!tool_number(optarg, 1, MOST_WORKERS, &n))
                 return tool_misuse(self, "-n is '%s', expected a number from 1 to %d", optarg,
                                    MOST_WORKERS);
         } else if (c == 'g') {
-            if (quantity_duration(optarg, false, &plan.grace_ms, &err))
+            if (quantity_duration(optarg, false, &w->plan.grace_ms, &err))
                 return tool_misuse(self, "--grace: %s", err.text);
         } else {
             return tool_bad_option(self, c, argv);
@@ -51,19 +62,45 @@ static int run_main(const struct tool *self, int argc, char **argv)
         return tool_misuse(self, "how many workers? give -n N");
     if (optind >= argc)
         return tool_misuse(self, "which program? give it after the options");
-    if (config && *config && !tool_readable(config, &path))
-        return tool_fail(self, "cannot read the config '%s': %s", config, strerror(errno));
-    plan.n = (int)n;
-    plan.config = path;
-    plan.argv = argv + optind;
-    c = workers_run(&plan);
+    w->plan.n = (int)n;
+    w->plan.argv = argv + optind;
+    *ret_end = false;
+    return TOOL_OK;
+}
+
+static int run_main(const struct tool *self, int argc, char **argv)
+{
+    struct wish w = { .plan = { .tool = self, .grace_ms = 10000, .prefix = true },
+                      .config = getenv("TENREC_CONFIG") };
+    struct parts parts;
+    char *path = NULL;
+    bool end;
+    int c = read_options(self, argc, argv, &w, &end);
+
+    if (end)
+        return c;
+    if (w.config && *w.config && !tool_readable(w.config, &path))
+        return tool_fail(self, "cannot read the config '%s': %s", w.config, strerror(errno));
+    w.plan.config = path;
+    if (w.trace) {
+        c = parts_open(self, w.trace, &parts);
+        if (c != TOOL_OK) {
+            free(path);
+            return c;
+        }
+        w.plan.set = &parts.setting;
+        w.plan.n_set = 1;
+    }
+    c = workers_run(&w.plan);
+    if (w.trace && parts_join(self, &parts, w.plan.n) != TOOL_OK && c == TOOL_OK)
+        c = TOOL_FAILED;
     free(path);
     return c;
 }
 
 const struct tool tool_run = {
     .name = "run",
-    .usage = "-n N [--config F] [--grace D] [--verbose] [--] PROGRAM ARGS",
+    .usage = "-n N [--config F] [--grace D] [--trace FILE] [--verbose] [--] PROGRAM ARGS",
     .summary = "start N workers on this machine",
     .help =
         "Starts N processes of PROGRAM with RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE,\n"
@@ -78,6 +115,8 @@ const struct tool tool_run = {
         "  -n, --num-workers N  how many\n"
         "  -c, --config F       the config of all workers, in TENREC_CONFIG\n"
         "  -g, --grace D        from SIGTERM to SIGKILL, as 500ms or 10s (default)\n"
+        "  -t, --trace FILE     write the calls of all workers as one Chrome trace, for\n"
+        "                       ui.perfetto.dev; each tells what it did when it shuts down\n"
         "  -v, --verbose        say where the store is, for 'tenrec ping --store' from outside",
     .main = run_main,
 };

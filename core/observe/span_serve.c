@@ -85,7 +85,9 @@ struct tenrec_msg *span_end(struct span *s, struct tenrec_msg *answer, const ten
     if (e) {
         e->duration_ns = spans.end_ns > e->start_ns ? spans.end_ns - e->start_ns : 0;
         e->run_ns = atomic_load(&s->run_ns);
-        if (e->run_ns == 0 || e->run_ns > e->duration_ns) /* its function is not back yet */
+        /* The function ends with its answer, or is not back yet. */
+        if (!(s->call->function->flags & TENREC_LATER) || e->run_ns == 0 ||
+            e->run_ns > e->duration_ns)
             e->run_ns = e->duration_ns;
         e->status = why ? why->code : TENREC_OK;
         if (answer)

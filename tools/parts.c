@@ -1,0 +1,110 @@
+#include "parts.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int parts_open(const struct tool *self, const char *path, struct parts *ret)
+{
+    const char *tmp = getenv("TMPDIR");
+    FILE *file = fopen(path, "we");
+
+    if (!file)
+        return tool_fail(self, "--trace: cannot write '%s': %s", path, strerror(errno));
+    fclose(file);
+    *ret = (struct parts){ .path = path };
+    if (asprintf(&ret->folder, "%s/tenrec-trace-XXXXXX", tmp && *tmp ? tmp : "/tmp") < 0) {
+        ret->folder = NULL;
+        return tool_fail(self, "--trace: no memory");
+    }
+    if (!mkdtemp(ret->folder) ||
+        asprintf(&ret->setting, "TENREC_WORKER__TRACE=%s/{rank}.json", ret->folder) < 0) {
+        tool_fail(self, "--trace: cannot make the folder '%s': %s", ret->folder, strerror(errno));
+        free(ret->folder);
+        return TOOL_FAILED;
+    }
+    return TOOL_OK;
+}
+
+/* The parts read so far. */
+struct joining {
+    FILE *file;
+    bool any, failed;
+    double clock_ns; /* of the part that began first */
+};
+
+static double clock_of(const json_t *part)
+{
+    return json_number_value(json_object_get(json_object_get(part, "otherData"), "clock_ns"));
+}
+
+/* Writes the events of a part, whose times count from its own beginning. All
+ * workers have one clock, since they run on one machine. */
+static void put_part(struct joining *j, json_t *part)
+{
+    const double shift_us = (clock_of(part) - j->clock_ns) / 1000.0;
+    json_t *events = json_object_get(part, "traceEvents"), *event, *ts;
+    size_t i;
+
+    json_array_foreach(events, i, event)
+    {
+        ts = json_object_get(event, "ts");
+        if (ts)
+            json_object_set_new(event, "ts", json_real(json_number_value(ts) + shift_us));
+        if (fputs(j->any ? ",\n" : "\n", j->file) < 0 ||
+            json_dumpf(event, j->file, JSON_COMPACT | JSON_REAL_PRECISION(15)) != 0)
+            j->failed = true;
+        j->any = true;
+    }
+}
+
+/* Reads the part of each rank that has one, and takes the files away. */
+static int read_parts(const struct tool *self, const struct parts *p, int n, json_t **part)
+{
+    char path[PATH_MAX];
+    int found = 0;
+
+    for (int i = 0; i < n; i++) {
+        snprintf(path, sizeof path, "%s/%d.json", p->folder, i);
+        part[i] = json_load_file(path, 0, NULL);
+        unlink(path);
+        found += part[i] != NULL;
+        if (!part[i])
+            tool_fail(self, "worker %d wrote no trace: it has not shut down a Tenrec worker", i);
+    }
+    return found;
+}
+
+int parts_join(const struct tool *self, struct parts *p, int n)
+{
+    struct joining j = { .file = fopen(p->path, "we") };
+    json_t **part = calloc((size_t)n, sizeof(json_t *));
+    int status = TOOL_OK, found = part ? read_parts(self, p, n, part) : 0;
+
+    rmdir(p->folder);
+    if (!j.file || !part) {
+        status = tool_fail(self, "--trace: cannot write '%s': %s", p->path, strerror(errno));
+    } else {
+        for (int i = 0; i < n; i++)
+            if (part[i] && (j.clock_ns == 0 || clock_of(part[i]) < j.clock_ns))
+                j.clock_ns = clock_of(part[i]);
+        fprintf(j.file, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
+        for (int i = 0; i < n; i++)
+            put_part(&j, part[i]);
+        if (fputs("\n]}\n", j.file) < 0)
+            j.failed = true;
+    }
+    if (j.file && (fclose(j.file) != 0 || j.failed))
+        status = tool_fail(self, "--trace: cannot write '%s': %s", p->path, strerror(errno));
+    if (status == TOOL_OK && found < n)
+        status = TOOL_FAILED;
+    for (int i = 0; part && i < n; i++)
+        json_decref(part[i]);
+    free(part);
+    free(p->folder);
+    free(p->setting);
+    return status;
+}
