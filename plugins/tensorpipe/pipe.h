@@ -178,13 +178,18 @@ void pipe_conn_ready(struct pipe *p, struct conn *c, uint32_t events);
 void pipe_established(struct pipe *p);
 const char *pipe_state_name(enum pipe_state s);
 
-/* pipe_connect.c, pipe_accept.c: handshakes, on the loop thread. */
+/* pipe_connect.c, pipe_accept.c, pipe_greeting.c: handshakes, on the loop thread. */
 
 struct pipe *pipe_connect(struct agent *a, struct peer *to);
 void pipe_connect_ready(struct pipe *p, struct conn *c, uint32_t events);
 /* Takes `c`, whose spontaneous hello was just read. */
 void pipe_accept(struct agent *a, struct conn *c, struct nop_bytes name);
 void pipe_accept_ready(struct pipe *p, struct conn *c, uint32_t events);
+/* The peer's one object of the handshake, called `what` in errors, once it is
+ * there as a whole; borrowed until `c` is read on. False: not yet, or the pipe
+ * is broken. */
+bool pipe_read_greeting(struct pipe *p, struct conn *c, const char *what, const unsigned char **ret,
+                        size_t *ret_len);
 /* Takes a connection that was requested. */
 void pipe_adopt(struct pipe *p, struct conn *c, enum conn_role role);
 

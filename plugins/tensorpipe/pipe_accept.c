@@ -65,36 +65,12 @@ static tenrec_status take_brochure(struct pipe *p, const unsigned char *frame, s
 static void read_brochure(struct pipe *p)
 {
     struct conn *c = p->conn[CONN_DESCRIPTOR];
-    uint64_t max = p->agent->options->max_object;
     const unsigned char *body;
-    bool is_short;
     tenrec_error err;
-    size_t len = 0;
-    int e;
+    size_t len;
 
-    while (conn_frame(c, max, &body, &len) == FRAME_PARTIAL) {
-        ssize_t n = conn_read(c, NULL, 0, MSG_DONTWAIT, &is_short, &e);
-
-        if (n < 0) {
-            pipe_failf(p, TENREC_ECONNECT, e, "closed the connection during the handshake");
-            return;
-        }
-        if (n == 0)
-            return;
-    }
-    switch (conn_frame(c, max, &body, &len)) {
-    case FRAME_PARTIAL:
+    if (!pipe_read_greeting(p, c, "Brochure", &body, &len))
         return;
-    case FRAME_NO_MEMORY:
-        pipe_failf(p, TENREC_ENOMEM, 0, "no memory for the Brochure");
-        return;
-    case FRAME_TOO_BIG:
-        pipe_failf(p, TENREC_EPROTOCOL, 0, "sent a Brochure of %zu bytes; max_object is %llu", len,
-                   (unsigned long long)max);
-        return;
-    case FRAME_WHOLE:
-        break;
-    }
     if (take_brochure(p, body, len, &err)) {
         pipe_failf(p, err.code, 0, "%s", err.text);
         return;

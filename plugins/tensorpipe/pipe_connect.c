@@ -140,34 +140,11 @@ static tenrec_status take_answer(struct pipe *p, const unsigned char *frame, siz
 static void read_answer(struct pipe *p, struct conn *c)
 {
     const unsigned char *body;
-    bool is_short;
     tenrec_error err;
-    size_t len = 0;
-    int e;
+    size_t len;
 
-    while (conn_frame(c, p->agent->options->max_object, &body, &len) == FRAME_PARTIAL) {
-        ssize_t n = conn_read(c, NULL, 0, MSG_DONTWAIT, &is_short, &e);
-
-        if (n < 0) {
-            pipe_failf(p, TENREC_ECONNECT, e, "closed the connection during the handshake");
-            return;
-        }
-        if (n == 0)
-            return;
-    }
-    switch (conn_frame(c, p->agent->options->max_object, &body, &len)) {
-    case FRAME_PARTIAL:
+    if (!pipe_read_greeting(p, c, "answer to the Brochure", &body, &len))
         return;
-    case FRAME_NO_MEMORY:
-        pipe_failf(p, TENREC_ENOMEM, 0, "no memory for the answer to the Brochure");
-        return;
-    case FRAME_TOO_BIG:
-        pipe_failf(p, TENREC_EPROTOCOL, 0, "sent an answer of %zu bytes; max_object is %llu", len,
-                   (unsigned long long)p->agent->options->max_object);
-        return;
-    case FRAME_WHOLE:
-        break;
-    }
     if (take_answer(p, body, len, &err)) {
         pipe_failf(p, err.code == TENREC_EPEER_LOST ? TENREC_ECONNECT : err.code, 0, "%s",
                    err.text);

@@ -1,5 +1,8 @@
 #include "functions.h"
 
+#include "../support/cluster.h"
+
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +16,7 @@
 static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t gate_changed = PTHREAD_COND_INITIALIZER;
 static bool gate_open = true;
-static atomic_int counted, waiting;
+static atomic_int counted, waiting, arrived; /* the last: at the gate, ever */
 
 void functions_close_gate(void)
 {
@@ -38,6 +41,20 @@ int functions_counted(void)
 int functions_waiting(void)
 {
     return atomic_load(&waiting);
+}
+
+struct tenrec_future *functions_hold(struct tenrec_worker *w, const char *to)
+{
+    struct tenrec_future *f = NULL;
+    const int before = atomic_load(&arrived);
+    tenrec_error err;
+
+    functions_close_gate();
+    assert_int_equal(tenrec_rpc_async(w, to, "wait_gate", NULL, 0, NULL, &f, &err), TENREC_OK);
+    for (int i = 0; i < CLUSTER_LONG_MS && atomic_load(&arrived) == before; i++)
+        poll(NULL, 0, 1);
+    assert_int_not_equal(atomic_load(&arrived), before);
+    return f;
 }
 
 static tenrec_status noop(struct tenrec_call *c, void *arg, tenrec_error *err)
@@ -124,6 +141,7 @@ static tenrec_status wait_gate(struct tenrec_call *c, void *arg, tenrec_error *e
     struct tenrec_value canceled;
 
     atomic_fetch_add(&waiting, 1);
+    atomic_fetch_add(&arrived, 1);
     pthread_mutex_lock(&gate_lock);
     while (!gate_open && (patient || !tenrec_call_canceled(c))) {
         struct timespec soon;

@@ -19,6 +19,9 @@
  *   range(n)     a float32 tensor */
 void functions_register(struct tenrec_worker *w, size_t rank);
 
+/* A call of wait_gate that waits there now; the gate is closed. */
+struct tenrec_future *functions_hold(struct tenrec_worker *w, const char *to);
+
 void functions_close_gate(void);
 void functions_open_gate(void);
 /* How often `count` ran, and how many wait in wait_gate. */

@@ -59,9 +59,7 @@ static void life_fails_pending_calls_when_shut_down_at_once(void **state)
 
     (void)state;
     cluster_open(&c, 2, NULL, functions_register);
-    functions_close_gate();
-    assert_int_equal(tenrec_rpc_async(c.worker[0], "worker1", "wait_gate", NULL, 0, NULL, &f, &err),
-                     TENREC_OK);
+    f = functions_hold(c.worker[0], "worker1");
     assert_int_equal(tenrec_shutdown(c.worker[0], TENREC_IMMEDIATE, CLUSTER_LONG_MS, &err),
                      TENREC_OK);
     assert_int_equal(tenrec_future_wait(f, CLUSTER_LONG_MS, &err), TENREC_ECANCELED);
@@ -276,11 +274,7 @@ static void life_does_not_start_again_while_a_function_still_runs(void **state)
 
     (void)state;
     cluster_open(&c, 2, NULL, functions_register);
-    functions_close_gate();
-    assert_int_equal(tenrec_rpc_async(c.worker[0], "worker1", "wait_gate", NULL, 0, NULL, &f, &err),
-                     TENREC_OK);
-    for (int i = 0; i < CLUSTER_LONG_MS && functions_waiting() == 0; i++)
-        poll(NULL, 0, 1);
+    f = functions_hold(c.worker[0], "worker1");
     assert_int_equal(tenrec_shutdown(c.worker[1], TENREC_IMMEDIATE, 20, &err), TENREC_ETIMEDOUT);
     assert_int_equal(tenrec_init_rpc(c.worker[1], &err), TENREC_EBUSY);
     assert_non_null(strstr(err.text, "wait_gate"));
