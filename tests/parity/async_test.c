@@ -1,0 +1,90 @@
+/* async_test.c - functions that answer later: group G12 of docs/parity.md. Each
+ * is called in the ways of the table. */
+#include "parity.h"
+
+#include "functions.h"
+
+enum way { BY_SYNC, BY_ASYNC };
+
+/* What a case calls, from `to` (x, y, z), and what it returns. */
+struct plan {
+    const char *function;
+    int64_t x, y, z;
+    int64_t sum;
+    enum way way;
+    tenrec_status code; /* OK, or what it fails with */
+    const char *text;   /* then in the error */
+};
+
+/* Takes the plan from the options: one body for all of these. */
+static tenrec_status run(const struct tenrec_test *t, tenrec_error *err)
+{
+    const struct plan *p = t->arg;
+    const struct tenrec_value args[] = { tenrec_text(next_worker(t, 2)), tenrec_int(p->x),
+                                         tenrec_int(p->y), tenrec_int(p->z) };
+    struct tenrec_future *f;
+
+    if (p->code == TENREC_OK && p->way == BY_SYNC) {
+        assert_int_equal(take_int(ask(t, next_worker(t, 1), p->function, args, 4)), p->sum);
+        return TENREC_OK;
+    }
+    f = ask_async(t, next_worker(t, 1), p->function, args, 4);
+    if (p->code == TENREC_OK) {
+        assert_int_equal(future_int(f), p->sum);
+    } else {
+        wait_fails(f, p->code, err);
+        assert_text_has(err->text, p->text);
+        if (p->way == BY_SYNC)
+            assert_int_equal(tenrec_rpc_sync(t->worker, next_worker(t, 1), p->function, args, 4,
+                                             NULL, NULL, err),
+                             p->code);
+    }
+    tenrec_future_drop(f);
+    return TENREC_OK;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        struct plan plan;
+    } list[] = {
+        /* test_async_function_raise */
+        { "parity_async_raise_fails_the_call",
+          { "async_raise", .code = TENREC_EREMOTE, .text = "Expected error" } },
+        /* test_async_function_raise_async */
+        { "parity_async_raise_fails_the_future",
+          { "async_raise", .way = BY_ASYNC, .code = TENREC_EREMOTE, .text = "Expected error" } },
+        /* test_async_function_wrong_return_type */
+        { "parity_async_answer_of_no_type_fails_the_call",
+          { "async_wrong_type", .code = TENREC_EREMOTE, .text = "type" } },
+        /* test_async_function_wrong_return_type_async */
+        { "parity_async_answer_of_no_type_fails_the_future",
+          { "async_wrong_type", .way = BY_ASYNC, .code = TENREC_EREMOTE, .text = "type" } },
+        /* test_async_function_simple */
+        { "parity_async_add_is_answered", { "async_add", 1, 1, 0, 2 } },
+        /* test_async_function_with_future_ctor */
+        { "parity_async_add_completes_a_future_of_its_own",
+          { "async_add_with_future_ctor", 1, 1, 2, 4 } },
+        /* test_async_function_chained */
+        { "parity_async_add_chains", { "async_add_chained", 1, 1, 2, 4 } },
+        /* test_async_function_nested */
+        { "parity_async_add_nests", { "async_add_nested", 1, 1, 2, 4 } },
+        /* test_async_function_multi_chained */
+        { "parity_async_add_chains_many_times", { "async_add_chained_multi", 1, 20, 3, 61 } },
+        /* test_async_function_multi_chained_async */
+        { "parity_async_add_chains_many_times_for_a_future",
+          { "async_add_chained_multi", 1, 20, 3, 61, BY_ASYNC } },
+        /* test_async_function_multi_fanout */
+        { "parity_async_add_fans_out", { "async_add_multi_fanout", 1, 20, 3, 61 } },
+        /* test_async_function_multi_fanout_async */
+        { "parity_async_add_fans_out_for_a_future",
+          { "async_add_multi_fanout", 1, 20, 3, 61, BY_ASYNC } },
+    };
+    struct parity_case cases[sizeof list / sizeof list[0]];
+
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
+        cases[i] =
+            (struct parity_case){ list[i].name, run, { .arg = (void *)(uintptr_t)&list[i].plan } };
+    return parity_run(argc, argv, cases, sizeof list / sizeof list[0]);
+}

@@ -1,0 +1,59 @@
+/* parity.h - the tests of torch.distributed.rpc as tests of ours: four workers
+ * run one body, as there. docs/parity.md says which is which. */
+#ifndef TESTS_PARITY_H
+#define TESTS_PARITY_H
+
+#include "../testing.h"
+
+#include <stdlib.h>
+#include <tenrec/tenrec.h>
+#include <tenrec/testkit.h>
+
+enum { LONG_MS = 30000 /* only a broken test waits so long */ };
+
+/* One test. What the options leave open is filled in: four workers as threads,
+ * the functions of functions.h, the backend named in argv. */
+struct parity_case {
+    const char *name;
+    tenrec_test_body_fn *body;
+    struct tenrec_test_options o;
+};
+
+/* Runs them all as cmocka cases. argv[1] names the backend: tensorpipe, or
+ * faulty_tensorpipe, which has no rules of its own. */
+int parity_run(int argc, char **argv, const struct parity_case *cases, size_t n);
+
+/* The name of the worker `k` after the caller's; one of a few static buffers
+ * per thread. */
+const char *next_worker(const struct tenrec_test *t, int k);
+
+/* ---- calls that are expected to go well --------------------------------------- */
+
+struct tenrec_value *ask(const struct tenrec_test *t, const char *to, const char *function,
+                         const struct tenrec_value *args, size_t n);
+struct tenrec_future *ask_async(const struct tenrec_test *t, const char *to, const char *function,
+                                const struct tenrec_value *args, size_t n);
+
+/* The same, with limits; the call must fail with `code`. */
+void ask_fails(const struct tenrec_test *t, const char *to, const char *function, int64_t ms,
+               tenrec_status code, tenrec_error *ret);
+struct tenrec_future *ask_async_within(const struct tenrec_test *t, const char *to,
+                                       const char *function, int64_t ms);
+
+void wait_ok(struct tenrec_future *f);
+void wait_fails(struct tenrec_future *f, tenrec_status code, tenrec_error *ret);
+
+/* The integer of a future or a value that is given away. */
+int64_t take_int(struct tenrec_value *v);
+int64_t future_int(struct tenrec_future *f);
+
+/* ---- tensors ---------------------------------------------------------------------- */
+
+/* n x n of float32, all `x`. */
+struct tenrec_tensor *filled(int64_t n, float x);
+
+/* True when v is a tensor of n x n, all `x`. */
+bool is_filled(const struct tenrec_value *v, int64_t n, float x);
+void assert_filled(struct tenrec_value *take, int64_t n, float x);
+
+#endif
