@@ -96,6 +96,8 @@ tenrec_status tenrec_test_wait_until_pending_futures_and_users_flushed(struct te
         counts_get(w, keys, 2, n);
         if (n[0] == 0 && n[1] == 0)
             return TENREC_OK;
+        if (n[0] < 0 || n[1] < 0)
+            return tenrec_fail(err, TENREC_ESHUTDOWN, "the worker does not run");
     } while (scale_moment(deadline));
     return tenrec_fail(err, TENREC_ETIMEDOUT,
                        "%lld control messages and %lld references are pending after %lld ms",

@@ -115,11 +115,12 @@ tenrec_status leaks_check(const struct leaks *l, tenrec_error *err)
 
 tenrec_status leaks_check_worker(struct tenrec_worker *w, tenrec_error *err)
 {
-    static const char *const keys[] = { "worker.client_active_calls",
-                                        "worker.server_active_calls" };
+    static const char *const keys[] = { "agent.client_active_calls", "agent.server_active_calls" };
     int64_t n[2];
 
     counts_get(w, keys, 2, n);
+    if (n[0] < 0 || n[1] < 0)
+        return tenrec_fail(err, TENREC_EUNSUPPORTED, "it does not tell %s", keys[n[0] < 0 ? 0 : 1]);
     if (n[0] > 0)
         return tenrec_fail(err, TENREC_EBUSY, "%lld calls that it made are not done",
                            (long long)n[0]);

@@ -167,6 +167,14 @@ void member_run(struct member *m)
     board_end(m->board, m->test.rank, st, &err);
 }
 
+tenrec_status tenrec_test_make_config(const struct tenrec_test *t, struct tenrec_config **ret,
+                                      tenrec_error *err)
+{
+    const struct member *m = (const struct member *)(const void *)t;
+
+    return setting_config(m->setting, t->rank, ret, err);
+}
+
 void tenrec_test_die(const struct tenrec_test *t)
 {
     const struct member *m = (const struct member *)(const void *)t;

@@ -115,6 +115,15 @@ struct tenrec_test_options {
  */
 tenrec_status tenrec_test_dist_init(const struct tenrec_test_options *options, tenrec_error *err);
 
+/* The configuration that the worker of `t` is made from, for a body that makes
+ * one itself.
+ *
+ * ret      the caller owns it; tenrec_config_drop
+ * errors   ECONFIG, EINVAL, EOS, ENOMEM
+ */
+tenrec_status tenrec_test_make_config(const struct tenrec_test *t, struct tenrec_config **ret,
+                                      tenrec_error *err);
+
 /* Ends the calling worker without a word to the others: a process by SIGKILL,
  * a thread by an immediate shutdown, after which the body returns. That is no
  * failure of the test, and the others leave by an immediate shutdown, too. */
@@ -203,7 +212,7 @@ tenrec_status tenrec_test_wait_until_node_failure(struct tenrec_worker *w, int32
  * answered, and its references confirmed by their owners. Counters of
  * references can be relied upon then.
  *
- * errors   ETIMEDOUT (says how many of both are left)
+ * errors   ETIMEDOUT (says how many of both are left), ESHUTDOWN
  * source   wait_until_pending_futures_and_users_flushed
  */
 tenrec_status tenrec_test_wait_until_pending_futures_and_users_flushed(struct tenrec_worker *w,

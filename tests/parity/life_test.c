@@ -1,0 +1,592 @@
+/* life_test.c - starting, meeting, leaving, and what is told of it: groups G2,
+ * G14, G15, G16 and TP-A of docs/parity.md. */
+#include "parity.h"
+
+#include "functions.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* The worker that the kit would have made, with up to two settings more. */
+static tenrec_status make(const struct tenrec_test *t, const char *key, const char *value,
+                          struct tenrec_worker **ret, tenrec_error *err)
+{
+    struct tenrec_config *config = NULL;
+    tenrec_status st = tenrec_test_make_config(t, &config, err);
+
+    if (st == TENREC_OK && key)
+        st = tenrec_config_set(config, key, value, err);
+    if (st == TENREC_OK)
+        st = tenrec_worker_new(config, ret, err);
+    if (st == TENREC_OK)
+        st = functions_setup(*ret, t->rank, NULL, err);
+    tenrec_config_drop(config);
+    return st;
+}
+
+static struct tenrec_process_group *meet(const struct tenrec_test *t)
+{
+    struct tenrec_process_group *pg = NULL;
+    tenrec_error err;
+
+    assert_status(tenrec_test_initialize_pg(t->init_method, t->rank, t->world_size, &pg, &err),
+                  &err);
+    return pg;
+}
+
+static void barrier(struct tenrec_process_group *pg)
+{
+    tenrec_error err;
+
+    assert_status(tenrec_process_group_barrier(pg, tenrec_test_ms(LONG_MS), &err), &err);
+}
+
+/* One call to the next worker, to see that it works. */
+static void add_next(const struct tenrec_test *t, struct tenrec_worker *w)
+{
+    const struct tenrec_value args[] = { tenrec_int(t->rank), tenrec_int(1) };
+    struct tenrec_value *sum = NULL;
+    tenrec_error err;
+
+    assert_status(tenrec_rpc_sync(w, next_worker(t, 1), "add", args, 2, NULL, &sum, &err), &err);
+    assert_int_equal(take_int(sum), t->rank + 1);
+}
+
+static void leave(struct tenrec_worker *w)
+{
+    tenrec_error err;
+
+    assert_status(tenrec_shutdown(w, TENREC_GRACEFUL, tenrec_test_ms(LONG_MS), &err), &err);
+}
+
+/* ---- G2: init ------------------------------------------------------------------------- */
+
+static void name_is_refused_by_all(const struct tenrec_test *t, const char *name, const char *text)
+{
+    struct tenrec_worker *w = NULL;
+    tenrec_error err;
+
+    assert_status(make(t, "worker.name", name, &w, &err), &err);
+    assert_int_equal(tenrec_init_rpc(w, &err), TENREC_EGROUP);
+    assert_text_has(err.text, text);
+    tenrec_worker_drop(w);
+}
+
+/* test_duplicate_name */
+static tenrec_status init_fails_when_all_have_one_name(const struct tenrec_test *t,
+                                                       tenrec_error *err)
+{
+    (void)err;
+    name_is_refused_by_all(t, "duplicate_name", "duplicate_name");
+    return TENREC_OK;
+}
+
+/* test_duplicate_name_2 */
+static tenrec_status init_fails_when_two_have_one_name(const struct tenrec_test *t,
+                                                       tenrec_error *err)
+{
+    char name[TENREC_NAME_MAX + 1];
+
+    (void)err;
+    name_is_refused_by_all(t, tenrec_test_worker_name(t->rank % (t->world_size - 1), name),
+                           "worker0");
+    return TENREC_OK;
+}
+
+/* test_reinit */
+static tenrec_status init_is_refused_when_the_worker_runs(const struct tenrec_test *t,
+                                                          tenrec_error *err)
+{
+    assert_int_equal(tenrec_init_rpc(t->worker, err), TENREC_EBUSY);
+    add_next(t, t->worker);
+    return TENREC_OK;
+}
+
+/* test_world_size_one: alone, under a name of its own */
+static tenrec_status worker_is_alone_in_its_world(const struct tenrec_test *t, tenrec_error *err)
+{
+    struct tenrec_tensor *ones = filled(2, 1);
+    const struct tenrec_value args[] = { tenrec_tensor(ones), tenrec_tensor(ones) };
+    struct tenrec_future *f;
+
+    (void)err;
+    assert_string_equal(t->name, "me");
+    assert_filled(ask(t, "me", "add", args, 2), 2, 2);
+    f = ask_async(t, "me", "add", args, 2);
+    wait_ok(f);
+    assert_true(is_filled(tenrec_future_value(f), 2, 2));
+    tenrec_future_drop(f);
+    tenrec_tensor_drop(ones);
+    return TENREC_OK;
+}
+
+/* test_invalid_names */
+static tenrec_status names_are_checked(const struct tenrec_test *t, tenrec_error *err)
+{
+    char long_name[501];
+    const char *const names[] = { "abc*", "' '", "''", long_name };
+    struct tenrec_worker *w = NULL;
+
+    memset(long_name, 'a', 500);
+    long_name[500] = '\0';
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(make(t, "worker.name", names[i], &w, err), TENREC_ECONFIG);
+        assert_text_has(err->text, "worker.name");
+        assert_null(w);
+    }
+    return TENREC_OK;
+}
+
+/* test_init_pg_then_rpc */
+static tenrec_status process_group_and_then_calls(const struct tenrec_test *t, tenrec_error *err)
+{
+    struct tenrec_process_group *pg = meet(t);
+    struct tenrec_worker *w = NULL;
+
+    barrier(pg);
+    assert_status(make(t, NULL, NULL, &w, err), err);
+    assert_status(tenrec_init_rpc(w, err), err);
+    add_next(t, w);
+    barrier(pg);
+    leave(w);
+    tenrec_worker_drop(w);
+    tenrec_process_group_drop(pg);
+    return TENREC_OK;
+}
+
+/* test_init_rpc_then_pg */
+static tenrec_status calls_and_then_a_process_group(const struct tenrec_test *t, tenrec_error *err)
+{
+    struct tenrec_process_group *pg = meet(t);
+
+    (void)err;
+    add_next(t, t->worker);
+    barrier(pg);
+    tenrec_process_group_drop(pg);
+    return TENREC_OK;
+}
+
+/* test_init_rpc_twice */
+static tenrec_status worker_starts_again_after_its_shutdown(const struct tenrec_test *t,
+                                                            tenrec_error *err)
+{
+    struct tenrec_process_group *pg = meet(t);
+
+    leave(t->worker);
+    barrier(pg);
+    assert_status(tenrec_init_rpc(t->worker, err), err);
+    add_next(t, t->worker);
+    tenrec_process_group_drop(pg);
+    return TENREC_OK;
+}
+
+/* test_wrong_types, test_cannot_infer_backend_from_options,
+ * test_mismatched_type_for_options: what the configuration cannot mean is refused
+ * before anything starts, and said with its place */
+static tenrec_status wrong_configurations_are_refused(const struct tenrec_test *t,
+                                                      tenrec_error *err)
+{
+    static const struct {
+        const char *key, *value, *text;
+    } wrong[] = {
+        { "backend", "TENSORPIPE", "TENSORPIPE" },
+        { "backend", "[tensorpipe]", "backend" },
+        { "backends.tensorpipe.options", "5", "options" },
+        { "backends.tensorpipe.options", "{ no_such_option: 1 }", "no_such_option" },
+        { "backends.tensorpipe.options", "{ channels: {} }", "channels" },
+        { "worker.num_worker_threads", "many", "num_worker_threads" },
+        { "worker.rpc_timeout", "-1s", "rpc_timeout" },
+    };
+    struct tenrec_worker *w = NULL;
+
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        if (make(t, wrong[i].key, wrong[i].value, &w, err) != TENREC_ECONFIG)
+            fail_msg("%s=%s: %s", wrong[i].key, wrong[i].value, err->text);
+        assert_text_has(err->text, wrong[i].text);
+        assert_null(w);
+    }
+    return TENREC_OK;
+}
+
+/* ---- TP-A: options ----------------------------------------------------------------------- */
+
+struct wanted {
+    const char *key;
+    char value[64];
+};
+
+static void take(void *arg, const char *key, const char *value)
+{
+    struct wanted *w = arg;
+
+    if (strcmp(key, w->key) == 0)
+        snprintf(w->value, sizeof w->value, "%s", value);
+}
+
+static void tells(struct tenrec_worker *w, const char *key, const char *value)
+{
+    struct wanted wanted = { .key = key };
+
+    tenrec_worker_debug_info(w, take, &wanted);
+    assert_string_equal(wanted.value, value);
+}
+
+/* test_infer_backend_from_options: nothing names one */
+static tenrec_status backend_is_tensorpipe_when_none_is_named(const struct tenrec_test *t,
+                                                              tenrec_error *err)
+{
+    struct tenrec_config *config = NULL;
+    struct tenrec_worker *w = NULL;
+    char url[512];
+
+    snprintf(url, sizeof url, "%s?rank=%d&world_size=%d", t->init_method, t->rank, t->world_size);
+    assert_status(tenrec_config_parse("worker: { name: 'worker{rank}' }", NULL, &config, err), err);
+    assert_status(tenrec_config_set(config, "init_method", url, err), err);
+    assert_status(tenrec_worker_new(config, &w, err), err);
+    tenrec_config_drop(config);
+    assert_status(tenrec_init_rpc(w, err), err);
+    tells(w, "worker.backend", "tensorpipe");
+    leave(w);
+    tenrec_worker_drop(w);
+    return TENREC_OK;
+}
+
+/* test_set_and_get_num_worker_threads */
+static tenrec_status pool_has_the_threads_of_the_options(const struct tenrec_test *t,
+                                                         tenrec_error *err)
+{
+    (void)err;
+    tells(t->worker, "agent.thread_pool_size", "27");
+    return TENREC_OK;
+}
+
+/* test_tensorpipe_set_default_timeout */
+static tenrec_status timeout_is_that_of_the_options(const struct tenrec_test *t, tenrec_error *err)
+{
+    (void)err;
+    assert_int_equal(tenrec_get_rpc_timeout(t->worker), 100000);
+    return TENREC_OK;
+}
+
+/* ---- G14: together ----------------------------------------------------------------------------
+ */
+
+/* test_all_gather */
+static tenrec_status gather_has_what_each_gave(const struct tenrec_test *t, tenrec_error *err)
+{
+    const struct tenrec_value mine = tenrec_int(t->rank);
+    struct tenrec_value *all = NULL;
+    char name[TENREC_NAME_MAX + 1];
+
+    assert_status(tenrec_all_gather(t->worker, &mine, NULL, 0, tenrec_test_ms(LONG_MS), &all, err),
+                  err);
+    assert_int_equal(all->n, t->world_size);
+    for (int32_t i = 0; i < t->world_size; i++)
+        assert_int_equal(tenrec_value_find(all, tenrec_test_worker_name(i, name))->u.integer, i);
+    tenrec_value_drop(all);
+    return TENREC_OK;
+}
+
+/* test_all_gather_timeout: one is too late; leader and followers say who */
+static tenrec_status gather_times_out_when_one_is_late(const struct tenrec_test *t,
+                                                       tenrec_error *err)
+{
+    struct tenrec_process_group *pg = meet(t);
+    const struct tenrec_value mine = tenrec_int(t->rank);
+    struct tenrec_value *all = NULL;
+
+    if (t->rank != 2) {
+        assert_int_equal(tenrec_all_gather(t->worker, &mine, NULL, 0, 100, &all, err),
+                         TENREC_ETIMEDOUT);
+        assert_text_has(err->text, "worker2");
+        assert_null(all);
+    }
+    barrier(pg);
+    tenrec_process_group_drop(pg);
+    return TENREC_OK;
+}
+
+/* Counts on the first of `names` between two barriers. */
+static void count_between(const struct tenrec_test *t, const char *const *names, size_t n,
+                          bool alone)
+{
+    char name[TENREC_NAME_MAX + 1];
+    int32_t leader = 0;
+    tenrec_error err;
+
+    while (strcmp(tenrec_test_worker_name(leader, name), names[0]) != 0)
+        leader++;
+    assert_status(tenrec_barrier(t->worker, names, n, tenrec_test_ms(LONG_MS), &err), &err);
+    tenrec_value_drop(ask(t, names[0], "count", NULL, 0));
+    assert_status(tenrec_barrier(t->worker, names, n, tenrec_test_ms(LONG_MS), &err), &err);
+    if (alone)
+        assert_int_equal(count_of(leader), n);
+}
+
+static const char *const all_names[] = { "worker0", "worker1", "worker2", "worker3" };
+static const char *const even_names[] = { "worker0", "worker2" };
+static const char *const odd_names[] = { "worker1", "worker3" };
+
+/* test_rpc_barrier_all */
+static tenrec_status barrier_of_all(const struct tenrec_test *t, tenrec_error *err)
+{
+    (void)err;
+    count_between(t, all_names, 4, true);
+    return TENREC_OK;
+}
+
+/* test_rpc_barrier_subset */
+static tenrec_status barrier_of_two_sets(const struct tenrec_test *t, tenrec_error *err)
+{
+    (void)err;
+    count_between(t, t->rank % 2 ? odd_names : even_names, 2, true);
+    return TENREC_OK;
+}
+
+/* test_rpc_barrier_partial_subset */
+static tenrec_status barrier_of_some(const struct tenrec_test *t, tenrec_error *err)
+{
+    const char *me = t->name;
+
+    (void)err;
+    if (t->rank % 2)
+        count_between(t, odd_names, 2, true);
+    else
+        count_between(t, &me, 1, true);
+    return TENREC_OK;
+}
+
+static void *count_in_thread(void *arg)
+{
+    const struct tenrec_test *t = arg;
+    tenrec_error err;
+
+    for (int i = 0; i < 2; i++)
+        if (tenrec_barrier(t->worker, all_names, 4, tenrec_test_ms(LONG_MS), &err) != TENREC_OK)
+            return arg;
+    return NULL;
+}
+
+/* test_rpc_barrier_multithreaded */
+static tenrec_status barrier_of_many_threads(const struct tenrec_test *t, tenrec_error *err)
+{
+    pthread_t thread[3];
+    void *failed;
+
+    (void)err;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, count_in_thread, (void *)(uintptr_t)t),
+                         0);
+    for (int i = 0; i < 3; i++) {
+        pthread_join(thread[i], &failed);
+        assert_null(failed);
+    }
+    return TENREC_OK;
+}
+
+/* worker0 drives worker1, then worker2; the others have nothing to do. */
+static void uneven_workload(const struct tenrec_test *t)
+{
+    struct tenrec_tensor *ones = filled(100, 1);
+    const struct tenrec_value arg = tenrec_tensor(ones);
+    struct tenrec_future *f[30];
+
+    for (int phase = 1; phase <= 2 && t->rank == 0; phase++) {
+        for (int i = 0; i < 30; i++)
+            f[i] = ask_async(t, next_worker(t, phase), "heavy", &arg, 1);
+        for (int i = 0; i < 30; i++) {
+            assert_int_equal(future_int(f[i]), 0);
+            tenrec_future_drop(f[i]);
+        }
+    }
+    tenrec_tensor_drop(ones);
+}
+
+/* test_graceful_shutdown_with_uneven_workload */
+static tenrec_status graceful_shutdown_waits_for_an_uneven_workload(const struct tenrec_test *t,
+                                                                    tenrec_error *err)
+{
+    (void)err;
+    uneven_workload(t);
+    leave(t->worker); /* the idle ones long before worker0 */
+    return TENREC_OK;
+}
+
+/* test_wait_all_workers_dense, test_wait_all_workers_twice_dense */
+static tenrec_status barrier_waits_for_an_uneven_workload(const struct tenrec_test *t,
+                                                          tenrec_error *err)
+{
+    struct tenrec_process_group *pg = meet(t);
+
+    uneven_workload(t);
+    for (int i = 0; i < 2; i++)
+        assert_status(tenrec_barrier(t->worker, NULL, 0, tenrec_test_ms(LONG_MS), err), err);
+    barrier(pg);
+    assert_status(tenrec_shutdown(t->worker, TENREC_IMMEDIATE, tenrec_test_ms(LONG_MS), err), err);
+    tenrec_process_group_drop(pg);
+    return TENREC_OK;
+}
+
+/* test_wait_all_workers_timeout */
+static tenrec_status graceful_shutdown_times_out_when_one_does_not_come(const struct tenrec_test *t,
+                                                                        tenrec_error *err)
+{
+    struct tenrec_process_group *pg = meet(t);
+
+    if (t->rank != 0) {
+        assert_int_equal(tenrec_shutdown(t->worker, TENREC_GRACEFUL, 100, err), TENREC_ETIMEDOUT);
+        assert_false(tenrec_worker_running(t->worker));
+    }
+    barrier(pg);
+    tenrec_process_group_drop(pg);
+    return TENREC_OK;
+}
+
+/* test_shutdown_followed_by_rpc */
+static tenrec_status calls_are_refused_after_the_shutdown(const struct tenrec_test *t,
+                                                          tenrec_error *err)
+{
+    add_next(t, t->worker);
+    leave(t->worker);
+    ask_fails(t, next_worker(t, 1), "add", TENREC_TIMEOUT_DEFAULT, TENREC_ESHUTDOWN, err);
+    return TENREC_OK;
+}
+
+/* test_multi_layer_nested_async_rpc: the body ends at once, and so does each
+ * function; the shutdown waits for the whole chain */
+static tenrec_status graceful_shutdown_waits_for_chains_of_calls(const struct tenrec_test *t,
+                                                                 tenrec_error *err)
+{
+    const struct tenrec_value ttl = tenrec_int(19);
+
+    (void)err;
+    tenrec_future_drop(ask_async(t, next_worker(t, 1), "layers", &ttl, 1));
+    leave(t->worker);
+    assert_int_equal(layers_run(), 20 * t->world_size);
+    return TENREC_OK;
+}
+
+/* test_local_shutdown */
+static tenrec_status immediate_shutdown_waits_for_nobody(const struct tenrec_test *t,
+                                                         tenrec_error *err)
+{
+    assert_status(tenrec_shutdown(t->worker, TENREC_IMMEDIATE, tenrec_test_ms(LONG_MS), err), err);
+    return TENREC_OK;
+}
+
+/* test_local_shutdown_with_rpc */
+static tenrec_status immediate_shutdown_after_calls(const struct tenrec_test *t, tenrec_error *err)
+{
+    struct tenrec_process_group *pg = meet(t);
+
+    add_next(t, t->worker);
+    barrier(pg);
+    assert_status(tenrec_shutdown(t->worker, TENREC_IMMEDIATE, tenrec_test_ms(LONG_MS), err), err);
+    tenrec_process_group_drop(pg);
+    return TENREC_OK;
+}
+
+/* test_shutdown_errors: the followers leave in a wrong way; the leader hears of
+ * it within its limit */
+static tenrec_status graceful_shutdown_fails_when_others_just_leave(const struct tenrec_test *t,
+                                                                    tenrec_error *err)
+{
+    struct tenrec_process_group *pg = meet(t);
+
+    if (t->rank != 0) {
+        assert_status(tenrec_shutdown(t->worker, TENREC_IMMEDIATE, tenrec_test_ms(LONG_MS), err),
+                      err);
+        barrier(pg);
+    } else {
+        barrier(pg);
+        assert_int_not_equal(tenrec_shutdown(t->worker, TENREC_GRACEFUL, 200, err), TENREC_OK);
+        assert_text_has(err->text, "1");
+    }
+    tenrec_process_group_drop(pg);
+    return TENREC_OK;
+}
+
+/* ---- G15: losses -------------------------------------------------------------------------------
+ */
+
+/* test_handle_send_exceptions: in processes, and the callee is killed */
+static tenrec_status calls_to_one_that_is_gone_fail(const struct tenrec_test *t, tenrec_error *err)
+{
+    struct tenrec_future *f;
+    tenrec_error why;
+
+    assert_status(tenrec_barrier(t->worker, NULL, 0, tenrec_test_ms(LONG_MS), err), err);
+    if (t->rank == 2)
+        tenrec_test_die(t);
+    if (t->rank != 1)
+        return TENREC_OK;
+    assert_status(tenrec_test_wait_until_node_failure(t->worker, 2, TENREC_OK, LONG_MS, &why, err),
+                  err);
+    f = ask_async(t, "worker2", "noop", NULL, 0);
+    tenrec_future_wait(f, tenrec_test_ms(LONG_MS), err);
+    assert_true(err->code == TENREC_EPEER_LOST || err->code == TENREC_ECONNECT);
+    assert_string_equal(err->worker_name, "worker2");
+    tenrec_future_drop(f);
+    return TENREC_OK;
+}
+
+/* test_deadlock: worker1's call is answered while the others wait for it in the
+ * start of a process group */
+static tenrec_status callee_answers_while_it_waits_elsewhere(const struct tenrec_test *t,
+                                                             tenrec_error *err)
+{
+    struct tenrec_process_group *pg;
+
+    (void)err;
+    if (t->rank == 1)
+        add_next(t, t->worker);
+    pg = meet(t);
+    barrier(pg);
+    tenrec_process_group_drop(pg);
+    return TENREC_OK;
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const called_me[] = { "worker.name=me", NULL };
+    static const char *const timeout[] = { "worker.rpc_timeout=100s", NULL };
+    const struct parity_case cases[] = {
+#define CASE(body, ...)                                                                            \
+    {                                                                                              \
+        .name = "parity_" #body, body,                                                             \
+        {                                                                                          \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+        CASE(init_fails_when_all_have_one_name, .flags = TENREC_TEST_NO_RPC),
+        CASE(init_fails_when_two_have_one_name, .flags = TENREC_TEST_NO_RPC),
+        CASE(init_is_refused_when_the_worker_runs, .flags = 0),
+        CASE(worker_is_alone_in_its_world, .world_size = 1, .settings = called_me),
+        CASE(names_are_checked, .flags = TENREC_TEST_NO_RPC),
+        CASE(process_group_and_then_calls, .flags = TENREC_TEST_NO_RPC),
+        CASE(calls_and_then_a_process_group, .flags = 0),
+        CASE(worker_starts_again_after_its_shutdown, .flags = 0),
+        CASE(wrong_configurations_are_refused, .flags = TENREC_TEST_NO_RPC),
+        CASE(backend_is_tensorpipe_when_none_is_named, .flags = TENREC_TEST_NO_RPC),
+        CASE(pool_has_the_threads_of_the_options, .num_worker_threads = 27),
+        CASE(timeout_is_that_of_the_options, .settings = timeout),
+        CASE(gather_has_what_each_gave, .flags = 0),
+        CASE(gather_times_out_when_one_is_late, .flags = TENREC_TEST_UNCLEAN),
+        CASE(barrier_of_all, .flags = 0),
+        CASE(barrier_of_two_sets, .flags = 0),
+        CASE(barrier_of_some, .flags = 0),
+        CASE(barrier_of_many_threads, .flags = 0),
+        CASE(graceful_shutdown_waits_for_an_uneven_workload, .flags = 0),
+        CASE(barrier_waits_for_an_uneven_workload, .flags = 0),
+        CASE(graceful_shutdown_times_out_when_one_does_not_come, .flags = TENREC_TEST_UNCLEAN),
+        CASE(calls_are_refused_after_the_shutdown, .flags = 0),
+        CASE(graceful_shutdown_waits_for_chains_of_calls, .flags = 0),
+        CASE(immediate_shutdown_waits_for_nobody, .flags = 0),
+        CASE(immediate_shutdown_after_calls, .flags = 0),
+        CASE(graceful_shutdown_fails_when_others_just_leave, .flags = 0),
+        CASE(calls_to_one_that_is_gone_fail, .mode = TENREC_TEST_PROCESSES),
+        CASE(callee_answers_while_it_waits_elsewhere, .flags = 0),
+    };
+
+    return parity_run(argc, argv, cases, sizeof cases / sizeof cases[0]);
+}
