@@ -188,8 +188,6 @@ static tenrec_status check_rule(const struct faulty_rule_options *r, tenrec_erro
     if ((strcmp(r->what, "slow") == 0) != (r->bytes_per_second != 0))
         return tenrec_fail(err, TENREC_ECONFIG,
                            "'bytes_per_second' and 'do: slow' need each other");
-    if (r->bytes_per_second == UINT64_MAX)
-        return tenrec_fail(err, TENREC_ECONFIG, "'bytes_per_second: none' limits nothing");
     if (r->by_ms > UINT32_MAX || r->after_ms > UINT32_MAX)
         return tenrec_fail(err, TENREC_ECONFIG, "'%s' is for ever, expected at most %us",
                            r->by_ms > UINT32_MAX ? "by" : "after", UINT32_MAX / 1000);

@@ -1,184 +1,55 @@
-/* faulty over echo: what is failed, what is delayed, what is counted. */
-#include "../testing.h"
-#include "backend/message.h"
-#include "backend/stack.h"
-#include "base/loop.h"
+/* faulty_test.c - torch's options: what is failed, what is delayed,
+ * what is counted. */
+#include "flaky.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <tenrec/config.h>
-#include <tenrec/log.h>
-
-static struct loop *loop;
-static struct stack *stack;
-static struct chain *chain;
-static atomic_int ok, failed, delivered, released;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards last */
-static tenrec_error last;
-static char log_text[4096];
-
-static void on_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
-{
-    (void)arg, (void)from;
-    msg->release(msg);
-    atomic_fetch_add(&delivered, 1);
-}
-
-static void on_done(void *arg, const tenrec_error *err)
-{
-    (void)arg;
-    if (err) {
-        pthread_mutex_lock(&lock);
-        last = *err;
-        pthread_mutex_unlock(&lock);
-    }
-    atomic_fetch_add(err ? &failed : &ok, 1);
-}
-
-static void on_release(void *arg, struct tenrec_msg *msg)
-{
-    (void)arg, (void)msg;
-    atomic_fetch_add(&released, 1);
-}
-
-static void on_log(void *arg, enum tenrec_log_level level, const char *part, const char *text)
-{
-    static const char *const names[] = { "error", "warn", "info", "debug", "trace" };
-    size_t n = strlen(log_text);
-
-    (void)arg;
-    snprintf(log_text + n, sizeof log_text - n, "%s %s: %s\n", names[level], part, text);
-}
-
-/* Opens the config with `options` of faulty, e.g. "{ num_fail_sends: 1 }". */
-static tenrec_status try_open(const char *options, tenrec_error *err)
-{
-    struct tenrec_config *config;
-    char text[1024];
-    tenrec_status st;
-
-    snprintf(text, sizeof text,
-             "backend: flaky\nbackends:\n  here: { plugin: echo }\n"
-             "  flaky:\n    plugin: faulty\n    wraps: here\n    options: %s\n",
-             options);
-    st = tenrec_config_parse(text, "t.yaml", &config, err);
-    if (st != TENREC_OK)
-        return st;
-    st = stack_open(config, &stack, err);
-    tenrec_config_drop(config);
-    return st;
-}
-
-static void open_chain(const char *options)
-{
-    const struct chain_identity id = { .world = 1, .name = "worker0" };
-    const struct chain_user user = { .deliver = on_deliver };
-    const struct tenrec_member member = { sizeof member, 0, 0, "worker0", "" };
-    const struct chain_layer *layer;
-    tenrec_error err;
-    size_t n;
-
-    assert_status(try_open(options, &err), &err);
-    layer = stack_layers(stack, &n);
-    assert_status(chain_open(layer, n, &id, loop, &user, &chain, &err), &err);
-    assert_status(chain_start(chain, &member, 1, &err), &err);
-}
-
-static int set_up(void **state)
-{
-    tenrec_error err;
-
-    (void)state;
-    atomic_store(&ok, 0);
-    atomic_store(&failed, 0);
-    atomic_store(&delivered, 0);
-    atomic_store(&released, 0);
-    log_text[0] = '\0';
-    stack = NULL;
-    chain = NULL;
-    tenrec_set_log_callback(on_log, NULL);
-    tenrec_set_log_level(TENREC_LOG_INFO);
-    return loop_open(&loop, &err);
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    chain_close(chain);
-    stack_close(stack);
-    loop_close(loop);
-    tenrec_set_log_callback(NULL, NULL);
-    return 0;
-}
-
-static void send_bytes(int32_t type, const char *payload, uint32_t key_len)
-{
-    struct tenrec_msg *msg = message_new(strlen(payload), 0);
-
-    assert_non_null(msg);
-    msg->type = type;
-    memcpy(msg->payload, payload, strlen(payload));
-    msg->key_len = key_len;
-    message_on_release(msg, on_release, NULL);
-    chain_send(chain, 0, msg, (struct tenrec_done){ on_done, NULL });
-}
-
-/* A CALL of `payload`; true when it went through. */
-static bool call(const char *payload)
-{
-    int before = atomic_load(&ok);
-
-    send_bytes(TENREC_MSG_CALL, payload, 0);
-    return atomic_load(&ok) > before;
-}
 
 /* --- failing ------------------------------------------------------------------ */
 
 static void faulty_fails_the_first_sends_of_each_payload(void **state)
 {
     (void)state;
-    open_chain("{ messages_to_fail: [CALL], num_fail_sends: 2 }");
-    assert_false(call("add 1 2"));
-    assert_int_equal(last.code, TENREC_EINJECTED);
-    assert_string_equal(last.text, "faulty: told to fail this CALL (1 of 2)");
-    assert_int_equal(atomic_load(&released), 1);
-    assert_false(call("add 1 2"));
-    assert_false(call("add 1 3")); /* another payload counts anew */
-    assert_true(call("add 1 2"));
-    assert_true(call("add 1 2")); /* and once through it is not failed again */
-    assert_false(call("add 1 3"));
-    assert_true(call("add 1 3"));
-    assert_int_equal(atomic_load(&delivered), 3);
+    flaky_open("{ messages_to_fail: [CALL], num_fail_sends: 2 }");
+    assert_false(flaky_call("add 1 2"));
+    assert_int_equal(flaky_last().code, TENREC_EINJECTED);
+    assert_string_equal(flaky_last().text, "faulty: told to fail this CALL (1 of 2)");
+    assert_int_equal(atomic_load(&flaky_released), 1);
+    assert_false(flaky_call("add 1 2"));
+    assert_false(flaky_call("add 1 3")); /* another payload counts anew */
+    assert_true(flaky_call("add 1 2"));
+    assert_true(flaky_call("add 1 2")); /* and once through it is not failed again */
+    assert_false(flaky_call("add 1 3"));
+    assert_true(flaky_call("add 1 3"));
+    assert_int_equal(atomic_load(&flaky_delivered), 3);
 }
 
 static void faulty_counts_by_the_key_when_there_is_one(void **state)
 {
     (void)state;
-    open_chain("{ messages_to_fail: [CALL], num_fail_sends: 1 }");
-    send_bytes(TENREC_MSG_CALL, "add 1 2|left 59s", 7);
-    assert_int_equal(atomic_load(&failed), 1);
-    send_bytes(TENREC_MSG_CALL, "add 1 2|left 58s", 7);
-    assert_int_equal(atomic_load(&failed), 1);
-    assert_int_equal(atomic_load(&ok), 1);
+    flaky_open("{ messages_to_fail: [CALL], num_fail_sends: 1 }");
+    flaky_send_to(0, TENREC_MSG_CALL, "add 1 2|left 59s", 7);
+    assert_int_equal(atomic_load(&flaky_failed), 1);
+    flaky_send_to(0, TENREC_MSG_CALL, "add 1 2|left 58s", 7);
+    assert_int_equal(atomic_load(&flaky_failed), 1);
+    assert_int_equal(atomic_load(&flaky_ok), 1);
 }
 
 /* As in torch: neither the type nor the receiver is part of the key. */
 static void faulty_counts_one_payload_once_for_all_types(void **state)
 {
     (void)state;
-    open_chain("{ messages_to_fail: [CALL, RREF_USER_DELETE], num_fail_sends: 1 }");
-    assert_false(call("same"));
-    send_bytes(TENREC_MSG_RREF_USER_DELETE, "same", 0);
-    assert_int_equal(atomic_load(&ok), 1);
+    flaky_open("{ messages_to_fail: [CALL, RREF_USER_DELETE], num_fail_sends: 1 }");
+    assert_false(flaky_call("same"));
+    flaky_send(TENREC_MSG_RREF_USER_DELETE, "same");
+    assert_int_equal(atomic_load(&flaky_ok), 1);
 }
 
 static void faulty_fails_payloads_without_a_byte(void **state)
 {
     (void)state;
-    open_chain("{ messages_to_fail: [CALL], num_fail_sends: 1 }");
-    assert_false(call(""));
-    assert_true(call(""));
+    flaky_open("{ messages_to_fail: [CALL], num_fail_sends: 1 }");
+    assert_false(flaky_call(""));
+    assert_true(flaky_call(""));
 }
 
 static void faulty_lets_other_types_through(void **state)
@@ -195,11 +66,11 @@ static void faulty_lets_other_types_through(void **state)
                                       -1 };
 
     (void)state;
-    open_chain("{ messages_to_fail: [CALL], num_fail_sends: 100 }");
+    flaky_open("{ messages_to_fail: [CALL], num_fail_sends: 100 }");
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        send_bytes(others[i], "x", 0);
-    assert_int_equal(atomic_load(&failed), 0);
-    assert_int_equal(atomic_load(&delivered), sizeof others / sizeof others[0]);
+        flaky_send(others[i], "x");
+    assert_int_equal(atomic_load(&flaky_failed), 0);
+    assert_int_equal(atomic_load(&flaky_delivered), sizeof others / sizeof others[0]);
 }
 
 struct name {
@@ -231,30 +102,27 @@ static void faulty_names_mean_torchs_numbers(void **state)
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         snprintf(options, sizeof options, "{ messages_to_fail: [%s], num_fail_sends: 1 }",
                  names[i].rule);
-        open_chain(options);
+        flaky_open(options);
         for (int k = 0; k < 2; k++) {
-            int before = atomic_load(&failed);
+            int before = atomic_load(&flaky_failed);
             snprintf(payload, sizeof payload, "%d", k);
             if (names[i].hit[k])
-                send_bytes(names[i].hit[k], payload, 0);
-            assert_int_equal(atomic_load(&failed) - before, names[i].hit[k] ? 1 : 0);
-            send_bytes(names[i].missed[k], "missed", 0);
-            assert_int_equal(atomic_load(&failed) - before, names[i].hit[k] ? 1 : 0);
+                flaky_send(names[i].hit[k], payload);
+            assert_int_equal(atomic_load(&flaky_failed) - before, names[i].hit[k] ? 1 : 0);
+            flaky_send(names[i].missed[k], "missed");
+            assert_int_equal(atomic_load(&flaky_failed) - before, names[i].hit[k] ? 1 : 0);
         }
-        chain_close(chain);
-        stack_close(stack);
-        chain = NULL;
-        stack = NULL;
+        flaky_close();
     }
 }
 
 static void faulty_is_transparent_without_rules(void **state)
 {
     (void)state;
-    open_chain("{}");
+    flaky_open("{}");
     for (int i = 0; i < 10; i++)
-        assert_true(call("x"));
-    assert_string_equal(log_text, "");
+        assert_true(flaky_call("x"));
+    assert_string_equal(flaky_log, "");
 }
 
 static void *hammer(void *arg)
@@ -263,7 +131,7 @@ static void *hammer(void *arg)
 
     for (int i = 0; i < 500; i++) {
         snprintf(payload, sizeof payload, "%d", i);
-        send_bytes(TENREC_MSG_CALL, payload, 0);
+        flaky_send(TENREC_MSG_CALL, payload);
     }
     return arg;
 }
@@ -274,14 +142,14 @@ static void faulty_counts_right_when_many_threads_send(void **state)
     pthread_t thread[4];
 
     (void)state;
-    open_chain("{ messages_to_fail: [CALL], num_fail_sends: 3 }");
+    flaky_open("{ messages_to_fail: [CALL], num_fail_sends: 3 }");
     for (int i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, hammer, NULL), 0);
     for (int i = 0; i < 4; i++)
         pthread_join(thread[i], NULL);
-    assert_int_equal(atomic_load(&failed), 1500);
-    assert_int_equal(atomic_load(&ok), 500);
-    assert_int_equal(atomic_load(&released), 2000);
+    assert_int_equal(atomic_load(&flaky_failed), 1500);
+    assert_int_equal(atomic_load(&flaky_ok), 500);
+    assert_int_equal(atomic_load(&flaky_released), 2000);
 }
 
 /* --- delaying ------------------------------------------------------------------- */
@@ -291,16 +159,16 @@ static void faulty_delays_without_blocking_the_sender(void **state)
     tenrec_error err;
 
     (void)state;
-    open_chain("{ messages_to_delay: { CALL: 1h } }");
-    assert_false(call("late"));
-    assert_int_equal(atomic_load(&failed), 0);
-    send_bytes(TENREC_MSG_RREF_FETCH_CALL, "at once", 0);
-    assert_int_equal(atomic_load(&delivered), 1);
-    assert_int_equal(chain_drain(chain, 1, &err), TENREC_ETIMEDOUT);
+    flaky_open("{ messages_to_delay: { CALL: 1h } }");
+    assert_false(flaky_call("late"));
+    assert_int_equal(atomic_load(&flaky_failed), 0);
+    flaky_send(TENREC_MSG_RREF_FETCH_CALL, "at once");
+    assert_int_equal(atomic_load(&flaky_delivered), 1);
+    assert_int_equal(chain_drain(flaky_chain, 1, &err), TENREC_ETIMEDOUT);
     assert_text_has(err.text, "backend 'flaky': 1 delayed messages are left");
-    chain_shutdown(chain); /* sends it at the latest */
-    assert_int_equal(atomic_load(&ok), 2);
-    assert_int_equal(atomic_load(&released), 2);
+    chain_shutdown(flaky_chain); /* sends it at the latest */
+    assert_int_equal(atomic_load(&flaky_ok), 2);
+    assert_int_equal(atomic_load(&flaky_released), 2);
 }
 
 static void faulty_sends_when_the_delay_is_over(void **state)
@@ -308,21 +176,21 @@ static void faulty_sends_when_the_delay_is_over(void **state)
     tenrec_error err;
 
     (void)state;
-    open_chain("{ messages_to_delay: { PYTHON_CALL: 0.02, REMOTE_CALL: 5ms } }");
-    call("x");
-    send_bytes(TENREC_MSG_REMOTE_CALL, "y", 0);
-    assert_status(chain_drain(chain, 10000, &err), &err);
-    assert_int_equal(atomic_load(&delivered), 2);
+    flaky_open("{ messages_to_delay: { PYTHON_CALL: 0.02, REMOTE_CALL: 5ms } }");
+    flaky_call("x");
+    flaky_send(TENREC_MSG_REMOTE_CALL, "y");
+    assert_status(chain_drain(flaky_chain, 10000, &err), &err);
+    assert_int_equal(atomic_load(&flaky_delivered), 2);
 }
 
 static void faulty_fails_first_and_delays_then(void **state)
 {
     (void)state;
-    open_chain("{ messages_to_fail: [CALL], num_fail_sends: 1, messages_to_delay: { CALL: 1ms } }");
-    call("x");
-    assert_int_equal(atomic_load(&failed), 1);
-    call("x");
-    assert_becomes(atomic_load(&delivered) == 1);
+    flaky_open("{ messages_to_fail: [CALL], num_fail_sends: 1, messages_to_delay: { CALL: 1ms } }");
+    flaky_call("x");
+    assert_int_equal(atomic_load(&flaky_failed), 1);
+    flaky_call("x");
+    assert_becomes(atomic_load(&flaky_delivered) == 1);
 }
 
 static void keep_flags(void *arg, struct tenrec_msg *msg)
@@ -336,36 +204,28 @@ static void faulty_never_lets_the_core_thread_wait(void **state)
     atomic_int flags = -1;
 
     (void)state;
-    open_chain("{ messages_to_delay: { CALL: 1ms } }");
+    flaky_open("{ messages_to_delay: { CALL: 1ms } }");
     msg->type = TENREC_MSG_CALL;
     msg->flags = TENREC_MSG_MAY_WAIT | TENREC_MSG_CONTROL;
     message_on_release(msg, keep_flags, &flags);
-    chain_send(chain, 0, msg, (struct tenrec_done){ on_done, NULL });
+    chain_send(flaky_chain, 0, msg, (struct tenrec_done){ NULL, NULL });
     assert_becomes(atomic_load(&flags) == TENREC_MSG_CONTROL);
 }
 
 /* --- what it says ---------------------------------------------------------------- */
 
-static void collect(void *arg, const char *key, const char *value)
-{
-    char *text = arg;
-    size_t n = strlen(text);
-
-    snprintf(text + n, 1024 - n, "%s=%s\n", key, value);
-}
-
 static void faulty_shows_what_it_injected(void **state)
 {
-    char text[1024] = "";
+    char text[1024];
 
     (void)state;
-    open_chain("{ messages_to_fail: [RREF_USER_DELETE, CALL], num_fail_sends: 1,"
+    flaky_open("{ messages_to_fail: [RREF_USER_DELETE, CALL], num_fail_sends: 1,"
                " messages_to_delay: { REMOTE_CALL: 1h } }");
-    call("a");
-    call("b");
-    call("b");
-    send_bytes(TENREC_MSG_REMOTE_CALL, "c", 0);
-    chain_debug_info(chain, collect, text);
+    flaky_call("a");
+    flaky_call("b");
+    flaky_call("b");
+    flaky_send(TENREC_MSG_REMOTE_CALL, "c");
+    flaky_info(text, sizeof text);
     assert_string_equal(text, "flaky.injected_failures.RREF_USER_DELETE=0\n"
                               "flaky.injected_failures.CALL=2\n"
                               "flaky.injected_failures=2\n"
@@ -379,13 +239,13 @@ static void faulty_shows_what_it_injected(void **state)
 static void faulty_logs_the_first_injection_of_each_rule(void **state)
 {
     (void)state;
-    open_chain("{ messages_to_fail: [CALL], num_fail_sends: 5,"
+    flaky_open("{ messages_to_fail: [CALL], num_fail_sends: 5,"
                " messages_to_delay: { REMOTE_CALL: 1h } }");
-    call("a");
-    call("b");
-    send_bytes(TENREC_MSG_REMOTE_CALL, "c", 0);
-    send_bytes(TENREC_MSG_REMOTE_CALL, "d", 0);
-    assert_string_equal(log_text,
+    flaky_call("a");
+    flaky_call("b");
+    flaky_send(TENREC_MSG_REMOTE_CALL, "c");
+    flaky_send(TENREC_MSG_REMOTE_CALL, "d");
+    assert_string_equal(flaky_log,
                         "info worker0/flaky: messages_to_fail fails its first message: CALL to "
                         "worker 0\n"
                         "info worker0/flaky: messages_to_delay delays its first message: "
@@ -395,11 +255,12 @@ static void faulty_logs_the_first_injection_of_each_rule(void **state)
 static void faulty_warns_of_rules_that_hit_nothing(void **state)
 {
     (void)state;
-    open_chain("{ messages_to_fail: [SCRIPT_CALL],"
+    flaky_open("{ messages_to_fail: [SCRIPT_CALL],"
                " messages_to_delay: { CLEANUP_AUTOGRAD_CONTEXT_REQ: 1s } }");
-    assert_text_has(log_text, "warn worker0/flaky: messages_to_fail: 'SCRIPT_CALL' hits nothing: ");
-    assert_text_has(log_text, "messages_to_delay: 'CLEANUP_AUTOGRAD_CONTEXT_REQ' hits nothing: ");
-    assert_text_has(log_text, "messages_to_fail hits nothing: num_fail_sends is 0");
+    assert_text_has(flaky_log,
+                    "warn worker0/flaky: messages_to_fail: 'SCRIPT_CALL' hits nothing: ");
+    assert_text_has(flaky_log, "messages_to_delay: 'CLEANUP_AUTOGRAD_CONTEXT_REQ' hits nothing: ");
+    assert_text_has(flaky_log, "messages_to_fail hits nothing: num_fail_sends is 0");
 }
 
 /* --- wrong options ------------------------------------------------------------------ */
@@ -408,7 +269,7 @@ static void expect_refused(const char *options, const char *text)
 {
     tenrec_error err;
 
-    assert_int_equal(try_open(options, &err), TENREC_ECONFIG);
+    assert_int_equal(flaky_try(options, &err), TENREC_ECONFIG);
     assert_text_has(err.text, "t.yaml:");
     assert_text_has(err.text, text);
 }
@@ -439,7 +300,7 @@ static void faulty_refuses_delays_that_never_end_or_clash(void **state)
 
 int main(void)
 {
-#define CASE(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
+#define CASE(fn) cmocka_unit_test_setup_teardown(fn, flaky_set_up, flaky_tear_down)
     const struct CMUnitTest test[] = {
         CASE(faulty_fails_the_first_sends_of_each_payload),
         CASE(faulty_counts_by_the_key_when_there_is_one),
