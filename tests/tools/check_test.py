@@ -49,6 +49,16 @@ def check_names_the_place_of_a_wrong_value():
     refused(GOOD.replace("true", "maybe"), "F:3:44: ", "'maybe'")
 
 
+def check_skips_ways_that_are_known_and_not_here():
+    text = "backends: { tensorpipe: { plugin: tensorpipe, options: { transports: [%s], channels: [%s] } } }\n"
+    equal(check(text % ("shm, uv", "cma, basic"))[0], 0, "exit status")
+    for ways, part in ((("shm", "basic"), "transports: none is left that can be used here (shm: this"),
+                       (("uv", "cma, xth"), "channels: none is left that can be used here (cma: this"),
+                       (("uv", ""), "channels: none is left that can be used here (the list is empty)"),
+                       (("smh", "basic"), "found 'smh' (did you mean 'shm'?)")):
+        refused(text % ways, "F:1:", part)
+
+
 def check_names_the_place_of_a_key_that_is_there_twice():
     refused(GOOD + "backend: echo\n", "F:5:1: ", "backend")
 

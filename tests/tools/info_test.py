@@ -53,6 +53,16 @@ def info_tells_type_default_and_help_of_every_option():
     equal({o["name"]: o["default"] for o in backend("echo")["options"]}["refuse"], "false")
 
 
+def info_says_which_transports_and_channels_work_here():
+    tensorpipe = backend("tensorpipe")
+    for kind, works, not_here in (("transports", "uv", ("shm", "ibv")),
+                                  ("channels", "basic", ("cma", "cuda_ipc"))):
+        rows = {row["name"]: row for row in tensorpipe[kind]}
+        true(rows[works]["viable"], f"{works} does not work: {rows[works]}")
+        for name in not_here:
+            equal((rows[name]["viable"], rows[name]["reason"]), (False, "this build does not have it"))
+
+
 def info_says_why_a_plugin_cannot_be_used():
     with tempfile.TemporaryDirectory() as folder:
         with open(f"{folder}/broken.so", "w", encoding="ascii") as f:
@@ -126,7 +136,7 @@ def info_refuses_words_that_it_does_not_know():
 def info_help_tells_every_command():
     overview = run(TENREC, "help")
     equal((overview.returncode, overview.stderr), (0, ""))
-    for command in ("info", "check", "run", "perf"):
+    for command in ("info", "check", "run", "perf", "ping"):
         contains(overview.stdout, f"  {command} ")
         for args in (["help", command], [command, "--help"], [command, "-h"]):
             got = run(TENREC, *args)
