@@ -36,11 +36,13 @@ struct span *span_ask(struct tenrec_worker *w, const char *op, const char *funct
     if (!trace && !wanted)
         return NULL;
     s = span_new(w, trace, 2);
-    if (!s)
-        return NULL;
-    s->event = call_event(w, op, function, to);
-    if (!s->event) {
+    if (s && !(s->event = call_event(w, op, function, to))) {
         span_free(s);
+        s = NULL;
+    }
+    if (!s) {
+        trace_miss(trace, 1);
+        sessions_miss(w, served, 1);
         return NULL;
     }
     s->served = served;

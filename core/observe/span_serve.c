@@ -18,14 +18,14 @@ struct span *span_serve(struct tenrec_call *c)
     if (!wanted && !asked)
         return NULL;
     trace = trace_new(events ? SPANS_EVENTS : 0);
-    if (!trace)
-        return NULL;
-    trace->served = true;
-    trace->remote = events;
-    s = span_new(c->worker, trace, 1);
+    s = trace ? span_new(c->worker, trace, 1) : NULL;
     trace_drop(trace);
-    if (!s)
+    if (!s) {
+        sessions_miss(c->worker, true, 1);
         return NULL;
+    }
+    s->trace->served = true;
+    s->trace->remote = events;
     s->served = true;
     s->call = c;
     s->arrival_ns = now;
@@ -96,6 +96,8 @@ struct tenrec_msg *span_end(struct span *s, struct tenrec_msg *answer, const ten
         spans.served = e;
         if (answer && s->max > 0)
             answer = spans_attach(answer, &spans);
+    } else {
+        sessions_miss(s->w, true, 1);
     }
     if (span_last(s))
         span_free(s);

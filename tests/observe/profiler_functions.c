@@ -29,17 +29,20 @@ static tenrec_status many(struct tenrec_call *c, void *arg, tenrec_error *err)
     return st;
 }
 
+/* No longer than its own caller waits. */
 static tenrec_status through(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
+    const int64_t left = tenrec_call_time_left(c);
+    const struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = left > 0 ? left : 1 };
     const char *to, *fn;
     size_t n;
     const struct tenrec_value *v = tenrec_call_args(c, &n);
     tenrec_status st = tenrec_values_get(v, n, err, "ss", &to, &fn);
 
     (void)arg;
-    return st != TENREC_OK
-               ? st
-               : tenrec_rpc_sync(tenrec_call_worker(c), to, fn, NULL, 0, NULL, NULL, err);
+    if (st != TENREC_OK)
+        return st;
+    return tenrec_rpc_sync(tenrec_call_worker(c), to, fn, NULL, 0, &o, NULL, err);
 }
 
 /* In a callback: no wait is allowed here. */
