@@ -249,8 +249,8 @@ static tenrec_status visit_file(const char *path, uint64_t deadline_ns, struct t
     return store_file_open(path, 0, deadline_ns, ret, err);
 }
 
-/* A store that is looked at from outside is there already: when nobody answers
- * within a second, only a slow network is still waited for. */
+/* A store that is looked at from outside is there already: when nobody listens
+ * for a second, nobody will. One that is only slow gets all the time. */
 static tenrec_status visit_tcp(const char *host, uint16_t port, uint64_t deadline_ns,
                                struct tenrec_store **ret, tenrec_error *err)
 {
@@ -258,7 +258,7 @@ static tenrec_status visit_tcp(const char *host, uint16_t port, uint64_t deadlin
     tenrec_status st =
         store_tcp_open(host, port, soon < deadline_ns ? soon : deadline_ns, ret, err);
 
-    if (st == TENREC_ETIMEDOUT && soon < deadline_ns)
+    if (st != TENREC_OK && st != TENREC_ECONNECT && soon < deadline_ns)
         st = store_tcp_open(host, port, deadline_ns, ret, err);
     return st;
 }

@@ -1,6 +1,7 @@
 """look_test.py - `tenrec ping` and `tenrec info --worker` on groups that run."""
 import json
 import signal
+import socket
 import tempfile
 import time
 
@@ -156,6 +157,17 @@ def look_says_so_when_nobody_serves_the_store():
     within(since, time.monotonic(), 8, "a ping of nobody")
     contains(fails("ping", "worker0", "--store", "file:///nowhere/store"), "no store at")
     contains(fails("ping", "worker0", "--store", "http://x"), "expected env://")
+
+
+def look_ends_at_its_limit_when_the_store_says_nothing():
+    with socket.socket() as mute:
+        mute.bind(("127.0.0.1", 0))
+        mute.listen(8)
+        since = time.monotonic()
+        text = fails("ping", "worker0", "--store", f"tcp://127.0.0.1:{mute.getsockname()[1]}",
+                     timeout=f"{limit(500)}ms")
+        within(since, time.monotonic(), 5, "a ping with a limit of 0.5 s")
+        contains(text, "takes connections but does not answer")
 
 
 def look_says_what_to_set_when_it_knows_no_store():
