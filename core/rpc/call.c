@@ -143,6 +143,7 @@ static struct tenrec_future *make_future(struct tenrec_worker *w, const struct c
     f->call.one_way = msg->type == TENREC_MSG_ONE_WAY_CALL;
     f->call.want_value = spec->want_value;
     f->call.span = spec->span;
+    f->waiters = spec->node;
     n = strnlen(spec->function, sizeof f->call.function - 1);
     memcpy(f->call.function, spec->function, n);
     return f;
@@ -294,7 +295,11 @@ tenrec_status tenrec_rpc_sync(struct tenrec_worker *w, const char *to, const cha
                               const struct tenrec_call_options *options, struct tenrec_value **ret,
                               tenrec_error *err)
 {
-    struct call_spec spec = { .op = "rpc_sync", .want_value = ret != NULL, .may_wait = true };
+    struct waiter waiter;
+    struct future_node node = { .waiter = &waiter };
+    struct call_spec spec = {
+        .node = &node, .op = "rpc_sync", .want_value = ret != NULL, .may_wait = true
+    };
     struct pool *pool = thread_state.pool;
     struct tenrec_future *f;
     tenrec_status st;
@@ -306,15 +311,19 @@ tenrec_status tenrec_rpc_sync(struct tenrec_worker *w, const char *to, const cha
     st = worker_enter(w, err);
     if (st != TENREC_OK)
         return st;
-    if (pool) /* sending may wait for room in the queue */
+    if (pool) /* sending may wait for room in the queue, too */
         pool_block_begin(pool);
+    waiter_init(&waiter, true);
     st = begin(w, to, function, args, n, options, &spec, &f, err);
+    if (st == TENREC_OK)
+        wait_for_call(f, &node);
+    waiter_finish(&waiter);
     if (pool)
         pool_block_end(pool);
     worker_leave(w);
     if (st != TENREC_OK)
         return st;
-    st = tenrec_future_wait(f, TENREC_TIMEOUT_NONE, err);
+    st = future_result(f, err);
     if (st == TENREC_OK && ret)
         st = future_take_value(f, ret, err);
     tenrec_future_drop(f);

@@ -7,6 +7,7 @@
 
 /* What a call needs beside its message. */
 struct call_spec {
+    struct future_node *node; /* who waits, known before anybody can complete it; or NULL */
     tenrec_peer to;
     const char *function; /* for error texts */
     struct tenrec_tensor *into;

@@ -57,6 +57,10 @@ struct tenrec_future *future_make(void);
 bool future_complete_value(struct tenrec_future *f, struct tenrec_value *value);
 bool future_complete_error(struct tenrec_future *f, const tenrec_error *why);
 
+/* Waits until the call of `f`, made with `node` as its only waiter, has ended. By
+ * a thread that is inside the worker. */
+void wait_for_call(struct tenrec_future *f, struct future_node *node);
+
 /* Adds a waiter; false when f is done already (nothing was added). */
 bool future_watch(struct tenrec_future *f, struct future_node *node);
 void future_unwatch(struct tenrec_future *f, struct future_node *node);

@@ -71,7 +71,8 @@ tenrec_status pending_add(struct pending *p, const struct pending_entry *e, int6
         s->e = *e;
         *ret_id = (int64_t)((uint64_t)s->generation << INDEX_BITS | i);
         p->n++;
-        atomic_store(&p->added, atomic_load_explicit(&p->added, memory_order_relaxed) + 1);
+        atomic_store_explicit(&p->added, atomic_load_explicit(&p->added, memory_order_relaxed) + 1,
+                              memory_order_release);
     }
     pthread_mutex_unlock(&p->lock);
     return st;

@@ -15,6 +15,7 @@ struct thread_state {
     struct pool *pool;     /* whose thread this is; NULL for others */
     struct scope *scope;   /* innermost open scope */
     struct waiter *waiter; /* that this thread polls for */
+    int spare_fd;          /* the eventfd of its last wait, for the next; 0: none */
 };
 
 /* Small, and read several times per call: worth the static TLS block. */

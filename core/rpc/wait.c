@@ -39,6 +39,32 @@ static void wait_polling(struct tenrec_future *f, struct waiter *w, uint64_t unt
     waiter_sleep(w, until);
 }
 
+/* Until w is woken, the call's deadline (which then ends it) or `until`. */
+static void wait_inside(struct tenrec_future *f, struct waiter *w, uint64_t until)
+{
+    uint64_t own = f->call.deadline_ns;
+
+    if (w->fd >= 0)
+        wait_polling(f, w, own < until ? own : until);
+    else
+        waiter_sleep(w, own < until ? own : until);
+    if (!waiter_woken(w) && clock_passed(own)) {
+        call_expire_one(f->call.worker, f);
+        waiter_sleep(w, until); /* somebody else who took it is completing it */
+    }
+}
+
+void wait_for_call(struct tenrec_future *f, struct future_node *node)
+{
+    struct waiter *w = node->waiter;
+
+    if (!waiter_woken(w))
+        wait_inside(f, w, CLOCK_NEVER);
+    /* Another thread that woke us may still look at the node. */
+    if (!w->by_self)
+        future_unwatch(f, node);
+}
+
 /* Adds the waiter, and enters the worker of a pending call so that it cannot
  * go meanwhile. False: f is done. */
 static bool watch(struct tenrec_future *f, struct future_node *node, bool *ret_inside)
@@ -60,7 +86,6 @@ static bool watch(struct tenrec_future *f, struct future_node *node, bool *ret_i
 
 static void wait_pending(struct tenrec_future *f, uint64_t until)
 {
-    uint64_t own = f->call.worker ? f->call.deadline_ns : CLOCK_NEVER;
     struct future_node node;
     struct waiter w;
     bool inside;
@@ -68,15 +93,10 @@ static void wait_pending(struct tenrec_future *f, uint64_t until)
     waiter_init(&w, f->call.worker != NULL);
     node.waiter = &w;
     if (watch(f, &node, &inside)) {
-        if (inside && w.fd >= 0)
-            wait_polling(f, &w, own < until ? own : until);
+        if (inside)
+            wait_inside(f, &w, until);
         else
-            waiter_sleep(&w, own < until ? own : until);
-        if (!waiter_woken(&w) && clock_passed(own)) {
-            if (inside)
-                call_expire_one(f->call.worker, f);
-            waiter_sleep(&w, until); /* somebody else who took it is completing it */
-        }
+            waiter_sleep(&w, until);
         future_unwatch(f, &node);
         if (inside)
             worker_leave(f->call.worker);

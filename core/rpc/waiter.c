@@ -17,39 +17,51 @@
 
 enum { KEPT_MAX = 64 };
 
-/* The one that a thread which calls again and again takes and gives back. */
-static atomic_int spare = -1;
 static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
 static int kept[KEPT_MAX];
 static unsigned n_kept;
+static pthread_key_t ends_key;
+static bool have_key;
 
 _Thread_local struct thread_state thread_state;
 
 /* A child of fork must not share its parent's descriptors. */
 static void forget_kept(void)
 {
-    int fd = atomic_exchange(&spare, -1);
-
-    if (fd >= 0)
-        close(fd);
+    if (thread_state.spare_fd > 0)
+        close(thread_state.spare_fd);
+    thread_state.spare_fd = 0;
     while (n_kept > 0)
         close(kept[--n_kept]);
     pthread_mutex_init(&kept_lock, NULL);
 }
 
-static void watch_fork(void)
+/* Takes the address of the thread's spare descriptor. */
+static void thread_ends(void *arg)
 {
+    int *fd = arg;
+
+    if (*fd > 0)
+        close(*fd);
+    *fd = 0;
+}
+
+static void prepare(void)
+{
+    have_key = pthread_key_create(&ends_key, thread_ends) == 0;
     pthread_atfork(NULL, NULL, forget_kept);
 }
 
 static int fd_take(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    int fd = atomic_exchange(&spare, -1);
+    int fd = thread_state.spare_fd;
 
-    if (fd >= 0)
+    thread_state.spare_fd = 0;
+    if (fd > 0)
         return fd;
-    pthread_once(&once, watch_fork);
+    fd = -1;
+    pthread_once(&once, prepare);
     pthread_mutex_lock(&kept_lock);
     if (n_kept > 0)
         fd = kept[--n_kept];
@@ -59,10 +71,11 @@ static int fd_take(void)
 
 static void fd_keep(int fd)
 {
-    int none = -1;
-
-    if (atomic_compare_exchange_strong(&spare, &none, fd))
+    if (thread_state.spare_fd == 0 && fd > 0 && have_key &&
+        pthread_setspecific(ends_key, &thread_state.spare_fd) == 0) {
+        thread_state.spare_fd = fd;
         return;
+    }
     pthread_mutex_lock(&kept_lock);
     if (n_kept < KEPT_MAX) {
         kept[n_kept++] = fd;
@@ -76,6 +89,7 @@ static void fd_keep(int fd)
 void waiter_init(struct waiter *w, bool with_fd)
 {
     atomic_init(&w->woken, 0);
+    w->by_self = false;
     w->fd = with_fd ? fd_take() : -1;
 }
 
@@ -85,8 +99,10 @@ void waiter_wake(struct waiter *w)
 
     if (atomic_exchange(&w->woken, 1) != 0)
         return;
-    if (thread_state.waiter == w)
+    if (thread_state.waiter == w) {
+        w->by_self = true;
         return; /* it is awake: it runs this */
+    }
     if (w->fd >= 0) {
         while (write(w->fd, &one, sizeof one) < 0 && errno == EINTR)
             ;

@@ -11,7 +11,8 @@
 
 struct waiter {
     _Atomic uint32_t woken;
-    int fd; /* -1: futex */
+    int fd;       /* -1: futex */
+    bool by_self; /* its own thread woke it: nobody else looks at it any more */
 };
 
 /* `with_fd`: it will be polled for. Falls back to a futex when the system has

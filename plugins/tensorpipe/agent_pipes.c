@@ -30,7 +30,8 @@ tenrec_status agent_add_pipe(struct agent *a, struct pipe *p)
 
 void agent_add_counts(struct pipe *p, uint64_t sum[COUNTS])
 {
-    sum[COUNT_MESSAGES_SENT] += atomic_load(&p->messages_sent);
+    sum[COUNT_MESSAGES_SENT] +=
+        atomic_load(&p->messages_queued) + atomic_load(&p->messages_written);
     sum[COUNT_MESSAGES_RECEIVED] += atomic_load(&p->messages_received);
     for (int i = 0; i < CONN_ROLES; i++) {
         const struct conn *c = p->conn[i];

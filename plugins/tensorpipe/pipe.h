@@ -97,11 +97,13 @@ struct waiter {
     int wake_fd;
 };
 
+/* Who spins writes what the socket did not take, too. */
+enum role_taken { ROLE_FREE, ROLE_TAKEN, ROLE_SPINS };
+
 struct role {
-    atomic_bool taken;
+    atomic_int taken;      /* enum role_taken */
     atomic_bool missed;    /* the loop found it taken: its event is used up */
     atomic_bool quiet;     /* data do not wake the loop; changes under lock */
-    atomic_bool spins;     /* the reader does, and writes what the socket did not take */
     atomic_uint n_waiters; /* changes under lock */
     atomic_uint polls;     /* calls of poll, about */
     atomic_uint streak;    /* of them since a send that nobody waited for */
@@ -142,7 +144,7 @@ struct pipe {
     pthread_cond_t room; /* queued went down, or the pipe broke */
     unsigned waiting_for_room;
 
-    atomic_uint_fast64_t messages_sent, messages_received;
+    atomic_uint_fast64_t messages_queued, messages_written, messages_received;
     struct reading read;
     struct role role;
     atomic_bool paused;             /* the host does not accept requests */

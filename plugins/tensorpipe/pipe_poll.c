@@ -56,9 +56,9 @@ static void wake(const struct waiter *w)
 
 static bool take(struct role *r)
 {
-    bool no = false;
+    int no = ROLE_FREE;
 
-    return atomic_compare_exchange_strong(&r->taken, &no, true);
+    return atomic_compare_exchange_strong(&r->taken, &no, ROLE_TAKEN);
 }
 
 /* Is there anything to do for who leaves without a successor? */
@@ -91,7 +91,7 @@ static void pass_on(struct pipe *p)
  * event, a request) before they look whether the role is taken. */
 void role_leave(struct pipe *p)
 {
-    atomic_store(&p->role.taken, false);
+    atomic_store(&p->role.taken, ROLE_FREE);
     if (left_undone(p))
         pass_on(p);
 }
@@ -249,10 +249,19 @@ static void count_spinner(struct reader *r, bool spinning)
     if (r->spinning == spinning)
         return;
     r->spinning = spinning;
-    atomic_store(&r->p->role.spins, spinning);
-    atomic_fetch_add(&r->p->agent->spinners, spinning ? 1u : -1u);
-    /* From here on the kernel has to tell when there is room. */
-    if (!spinning && pipe_is_full(r->p))
+    if (spinning)
+        atomic_store_explicit(&r->p->role.taken, ROLE_SPINS, memory_order_relaxed);
+    atomic_fetch_add_explicit(&r->p->agent->spinners, spinning ? 1u : -1u, memory_order_relaxed);
+}
+
+/* From here on the kernel has to tell when there is room. */
+static void stop_spinning(struct reader *r)
+{
+    if (!r->spinning)
+        return;
+    count_spinner(r, false);
+    atomic_store(&r->p->role.taken, ROLE_TAKEN);
+    if (pipe_is_full(r->p))
         pipe_push(r->p);
 }
 
@@ -326,7 +335,7 @@ static bool read_step(struct reader *r)
         if (came)
             return true;
     }
-    count_spinner(r, false);
+    stop_spinning(r);
     if (may_wait_in_socket(r)) {
         r->waited = pipe_read_waiting(p) == READ_NOTHING;
         return true;
@@ -358,6 +367,8 @@ tenrec_status pipe_poll(struct pipe *p, const struct tenrec_wait *w)
     }
     count_spinner(&r, false);
     leave(p, &me, reader);
+    if (pipe_is_full(p))
+        pipe_push(p);
     /* What waits on a broken pipe is about to fail: the core waits for that. */
     return in_time && !w->done(w->arg) ? TENREC_EUNSUPPORTED : TENREC_OK;
 }

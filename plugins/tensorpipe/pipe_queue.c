@@ -290,7 +290,7 @@ static void note_full(struct pipe *p, struct conn *c)
         atomic_store(&c->full, false);
         return;
     }
-    if (atomic_load(&p->role.spins))
+    if (atomic_load(&p->role.taken) == ROLE_SPINS)
         return; /* it tries again and again */
     if (atomic_load(&p->role.quiet) && c->role != CONN_REPLY && pipe_state(p) == PIPE_ESTABLISHED)
         reactor_rewatch(&p->agent->reactor, &c->source, CONN_EVENTS_QUIET);
@@ -374,6 +374,7 @@ void pipe_queue_bundle(struct pipe *p, const struct bundle *b)
     pthread_mutex_lock(&p->lock);
     queued = pipe_state(p) == PIPE_ESTABLISHED && enqueue_bundle(p, b);
     if (queued) {
+        agent_count(&p->messages_queued, b->n_messages);
         pthread_mutex_unlock(&p->lock);
         return;
     }
@@ -439,6 +440,7 @@ void pipe_write_bundle(struct pipe *p, const struct bundle *b)
         return;
     }
     atomic_store_explicit(&c->writable, false, memory_order_relaxed);
+    conn_count(&p->messages_written, b->n_messages);
     conn_count(&c->sends, 1);
     r = write_some(c, &iov, 1);
     count_write(c, r);
@@ -457,7 +459,7 @@ void pipe_writable(struct pipe *p, struct conn *c)
 
     /* Mostly nothing is held up: then the lock is not worth its price. Who
      * writes has said so before the socket could be full. */
-    if (atomic_load(&p->role.spins)) {
+    if (atomic_load(&p->role.taken) == ROLE_SPINS) {
         atomic_store(&c->writable, true);
         return;
     }

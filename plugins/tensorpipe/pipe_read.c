@@ -231,6 +231,8 @@ static enum parsed parse(struct pipe *p)
         r->want = CONN_DESCRIPTOR;
         switch (r->step) {
         case STEP_DESCRIPTOR:
+            if (!conn_buffered(c) && conn_reserve(c, FRAME_HEAD))
+                return PARSED_ALL;
             if (plain_read(c->buf + c->pos, conn_buffered(c), &plain)) {
                 if (!may_go_on(p))
                     return PARSED_PAUSED;

@@ -42,7 +42,6 @@ static void write_own(struct batch *b)
     }
     if (!b->bundle.len)
         return;
-    agent_count(&p->messages_sent, b->bundle.n_messages);
     pipe_write_bundle(p, &b->bundle);
     bundle_clear(&b->bundle);
     atomic_fetch_sub(&p->untold, 1);
@@ -205,7 +204,7 @@ static tenrec_status enqueue_message(struct pipe *p, struct tenrec_msg *msg,
         st = out_encode(p, msg, &o, err);
     if (st)
         return st;
-    agent_count(&p->messages_sent, 1);
+    agent_count(&p->messages_queued, 1);
     o->charge = charge;
     pipe_queued_add(p, charge);
     out_add_done(p, o, done);
@@ -268,7 +267,6 @@ static void send_one(struct pipe *p, const struct tenrec_msg *msg, size_t need,
 {
     struct bundle one;
 
-    agent_count(&p->messages_sent, 1);
     bundle_clear(&one);
     bundle_add(&one, msg, need, done);
     if (batch_running() && atomic_load_explicit(&p->queued, memory_order_relaxed) < QUEUE_MAX &&
@@ -282,6 +280,13 @@ static void note_request(struct pipe *p, const struct tenrec_msg *msg)
 {
     atomic_fetch_add(&p->unanswered, 1);
     role_request_sent(p, msg->flags & TENREC_MSG_MAY_WAIT);
+}
+
+/* Nothing else has come that could be answered with the same system call: what
+ * is left to do for the request is done while the answer travels. */
+static bool is_last_answer(const struct pipe *p)
+{
+    return !p->outgoing && !conn_buffered(p->conn[CONN_DESCRIPTOR]);
 }
 
 /* Small messages on an established pipe, without its lock. False: not taken. */
@@ -301,6 +306,8 @@ static bool send_plain(struct pipe *p, struct tenrec_msg *msg, struct tenrec_don
     if (b) {
         b->unanswered += asks;
         bundle_add(&b->bundle, msg, need, done);
+        if (is_last_answer(p))
+            write_own(b);
     } else {
         if (asks)
             note_request(p, msg);

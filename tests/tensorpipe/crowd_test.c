@@ -122,6 +122,7 @@ static void crowd_calls_between_processes_and_sees_one_killed(void **state)
     for (int i = 0; i < 100; i++)
         assert_ping(&n[0], 1);
     kill(child, SIGSTOP);
+    assert_int_equal(waitpid(child, &status, WUNTRACED), child);
     call_start(&n[0], &c, 1, request("x"));
     kill(child, SIGKILL);
     assert_int_equal(waitpid(child, &status, 0), child);

@@ -332,13 +332,14 @@ void call_start(struct node *n, struct call *c, tenrec_peer to, struct tenrec_ms
 {
     struct sent *s = malloc(sizeof *s);
 
-    c->id = atomic_fetch_add(&n->next_id, 1);
     atomic_store(&c->done, false);
     c->answer = NULL;
+    pthread_mutex_lock(&n->lock);
+    do /* a call that takes long keeps its place while others come and go */
+        c->id = atomic_fetch_add(&n->next_id, 1);
+    while (n->call[c->id % NODE_CALLS]);
     msg->id = c->id;
     *s = (struct sent){ n, c->id };
-    pthread_mutex_lock(&n->lock);
-    assert_null(n->call[c->id % NODE_CALLS]);
     n->call[c->id % NODE_CALLS] = c;
     pthread_mutex_unlock(&n->lock);
     n->agent.ops->send(&n->agent, to, msg, (struct tenrec_done){ sent_done, s });
