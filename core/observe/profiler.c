@@ -60,6 +60,19 @@ tenrec_status tenrec_profiler_start(struct tenrec_worker *w,
     return TENREC_OK;
 }
 
+/* By begin; of two that begin together the outer one is first. */
+static int by_start(const void *left, const void *right)
+{
+    const struct tenrec_event *a = *(struct tenrec_event *const *)left;
+    const struct tenrec_event *b = *(struct tenrec_event *const *)right;
+
+    if (a->start_ns != b->start_ns)
+        return a->start_ns < b->start_ns ? -1 : 1;
+    if (a->duration_ns != b->duration_ns)
+        return a->duration_ns > b->duration_ns ? -1 : 1;
+    return 0;
+}
+
 /* No more events; those that are there get their times. */
 static void finish(struct tenrec_profiler *p)
 {
@@ -68,6 +81,8 @@ static void finish(struct tenrec_profiler *p)
         struct tenrec_event *e = p->trace->event[i];
         e->start_ns = e->start_ns > p->start_ns ? e->start_ns - p->start_ns : 0;
     }
+    if (p->trace->n > 0)
+        qsort(p->trace->event, p->trace->n, sizeof(struct tenrec_event *), by_start);
     p->running = false;
 }
 

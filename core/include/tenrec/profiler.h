@@ -108,7 +108,7 @@ struct tenrec_event {
     uint32_t reserved;
 };
 
-/* The events in the order in which they ended; only after stop (0, NULL before).
+/* The events in the order in which they began; only after stop (0, NULL before).
  * Borrowed until the session is dropped. */
 size_t tenrec_profiler_count(const struct tenrec_profiler *p);
 const struct tenrec_event *tenrec_profiler_event(const struct tenrec_profiler *p, size_t i);
