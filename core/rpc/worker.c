@@ -230,6 +230,12 @@ static tenrec_status start(struct tenrec_worker *w, const struct manner *how, te
     w->self.id = membership_rank(w->membership);
     w->self.name = membership_name(w->membership);
     st = make_chain(w, err);
+    if (st == TENREC_OK && how->visits &&
+        (chain_innermost_flags(w->chain) & TENREC_PLUGIN_LOOPBACK_ONLY))
+        st = tenrec_fail(err, TENREC_EUNSUPPORTED,
+                         "backend '%s' reaches only this process: no group can be called with it "
+                         "from outside",
+                         chain_name(w->chain, chain_depth(w->chain) - 1));
     if (st == TENREC_OK && !how->visits)
         st = membership_join(w->membership, chain_address(w->chain), until, err);
     if (st == TENREC_OK)

@@ -197,6 +197,25 @@ static void attach_names_the_group_that_is_not_there(void **state)
     tenrec_worker_drop(w);
 }
 
+static void attach_refuses_a_backend_that_reaches_nobody_else(void **state)
+{
+    struct tenrec_config *config = NULL;
+    struct tenrec_worker *w = NULL;
+    tenrec_error err;
+
+    (void)state;
+    assert_status(
+        tenrec_config_parse("backend: faulty\nbackends: { echo: { plugin: echo }, faulty: "
+                            "{ plugin: faulty, wraps: echo } }\n",
+                            "attach.yaml", &config, &err),
+        &err);
+    assert_status(tenrec_worker_new(config, &w, &err), &err);
+    tenrec_config_drop(config);
+    assert_int_equal(tenrec_worker_attach(w, STORE, CLUSTER_LONG_MS, &err), TENREC_EUNSUPPORTED);
+    assert_text_has(err.text, "backend 'echo' reaches only this process");
+    tenrec_worker_drop(w);
+}
+
 static void attach_says_what_is_wrong_with_the_store(void **state)
 {
     static const struct {
@@ -233,6 +252,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(attach_is_not_waited_for_by_the_group),
         cmocka_unit_test(attach_can_be_done_again_but_not_twice),
         cmocka_unit_test(attach_names_the_group_that_is_not_there),
+        cmocka_unit_test(attach_refuses_a_backend_that_reaches_nobody_else),
         cmocka_unit_test(attach_says_what_is_wrong_with_the_store),
     };
 

@@ -52,8 +52,8 @@ tenrec_status tenrec_debug_info(struct tenrec_worker *w, const char *to,
  *          NULL: as the config's init_method says
  * ms       limit of the whole; also the members' start is waited for
  * errors   EINVAL, ENOTFOUND or ECONNECT (no store there), EGROUP (no such
- *          group in it), ETIMEDOUT (names the ranks that did not come), EBUSY,
- *          ENOMEM
+ *          group in it), ETIMEDOUT (names the ranks that did not come),
+ *          EUNSUPPORTED (a backend for one process only), EBUSY, ENOMEM
  * threads  one at a time
  */
 tenrec_status tenrec_worker_attach(struct tenrec_worker *w, const char *store, int64_t ms,
