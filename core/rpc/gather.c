@@ -152,6 +152,16 @@ static struct gather *take(struct gathers *gs, const char *key, int64_t number)
     return NULL;
 }
 
+/* The same when all have come. Lock held. */
+static struct gather *take_whole(struct gathers *gs, const char *key, int64_t number)
+{
+    struct gather_set *set = gather_set_get(&gs->sets, key);
+
+    if (set)
+        gather_set_add_whole(set, number);
+    return take(gs, key, number);
+}
+
 /* Is `id` one that the gather still waits for? */
 static bool waits_for(const struct gather *g, tenrec_peer id)
 {
@@ -240,7 +250,7 @@ static struct gather *gather_new(const struct nameset *s, int64_t number)
     return g;
 }
 
-/* Finds or opens the gather. Lock held. */
+/* Finds or opens the gather; NULL when all have come to it long since. Lock held. */
 static tenrec_status find(struct gathers *gs, const struct nameset *s, int64_t number,
                           struct gather **ret, tenrec_error *err)
 {
@@ -250,6 +260,10 @@ static tenrec_status find(struct gathers *gs, const struct nameset *s, int64_t n
     for (g = gs->open; g; g = g->next)
         if (g->number == number && strcmp(g->key, s->key) == 0)
             break;
+    if (!g && set && gather_set_was_whole(set, number)) {
+        *ret = NULL;
+        return TENREC_OK;
+    }
     if (!g && set && gather_set_has_failed(set, number))
         return tenrec_fail(err, TENREC_ETIMEDOUT,
                            "this gather has failed: a limit ran out before "
@@ -267,13 +281,31 @@ static tenrec_status find(struct gathers *gs, const struct nameset *s, int64_t n
     return TENREC_OK;
 }
 
+/* Has who comes here come before? By the same message: whatever carries them may
+ * double them. By another one: EEXIST. Lock held. */
+static tenrec_status came_before(struct tenrec_worker *w, const struct gather *g,
+                                 const struct part *part, bool *ret_again, tenrec_error *err)
+{
+    *ret_again = !g;
+    for (size_t i = 0; g && i < g->came; i++) {
+        if (g->part[i].id != part->id)
+            continue;
+        *ret_again = g->part[i].msg_id == part->msg_id &&
+                     g->part[i].route.generation == part->route.generation;
+        if (!*ret_again)
+            return tenrec_fail(err, TENREC_EEXIST, "'%s' has come to this gather already",
+                               peers_name(&w->peers, part->id));
+    }
+    return TENREC_OK;
+}
+
 /* One more has come; takes *part on success. */
 static tenrec_status join(struct tenrec_worker *w, const struct nameset *s, int64_t number,
                           int64_t ms, const struct part *part, tenrec_error *err)
 {
     const uint64_t limit = limit_of(ms);
     struct gather *g = NULL, *whole = NULL;
-    bool member = false;
+    bool member = false, again = false;
     tenrec_status st;
 
     for (size_t i = 0; i < s->n; i++)
@@ -283,19 +315,19 @@ static tenrec_status join(struct tenrec_worker *w, const struct nameset *s, int6
                            peers_name(&w->peers, part->id));
     pthread_mutex_lock(&w->gathers.lock);
     st = find(&w->gathers, s, number, &g, err);
-    for (size_t i = 0; st == TENREC_OK && i < g->came; i++)
-        if (g->part[i].id == part->id)
-            st = tenrec_fail(err, TENREC_EEXIST, "'%s' has come to this gather already",
-                             peers_name(&w->peers, part->id));
-    if (st == TENREC_OK) {
+    if (st == TENREC_OK)
+        st = came_before(w, g, part, &again, err);
+    if (st == TENREC_OK && !again) {
         g->part[g->came++] = *part;
         if (limit < g->deadline_ns)
             g->deadline_ns = limit;
         if (g->came == g->n)
-            whole = take(&w->gathers, s->key, number);
+            whole = take_whole(&w->gathers, s->key, number);
     }
     pthread_mutex_unlock(&w->gathers.lock);
-    if (whole)
+    if (again)
+        tenrec_value_drop(part->value);
+    else if (whole)
         complete(w, whole);
     else if (st == TENREC_OK && limit != CLOCK_NEVER)
         loop_timer_arm(w->deadlines, limit);

@@ -57,3 +57,16 @@ bool gather_set_has_failed(const struct gather_set *s, int64_t number)
             return true;
     return false;
 }
+
+void gather_set_add_whole(struct gather_set *s, int64_t number)
+{
+    s->whole[s->n_whole++ % GATHER_SET_WHOLE] = number;
+}
+
+bool gather_set_was_whole(const struct gather_set *s, int64_t number)
+{
+    for (unsigned i = 0; i < s->n_whole && i < GATHER_SET_WHOLE; i++)
+        if (s->whole[i] == number)
+            return true;
+    return false;
+}

@@ -11,6 +11,7 @@
 
 /* So many that failed are known apart from others that are still under way. */
 #define GATHER_SET_FAILED 64
+#define GATHER_SET_WHOLE 64
 
 struct gather_set {
     int64_t next; /* number of our next gather */
@@ -21,6 +22,11 @@ struct gather_set {
     int64_t failed[GATHER_SET_FAILED];
     unsigned n_failed, oldest; /* a ring when it is full */
 
+    /* As leader, the last that all had come to: who comes again is a message
+     * that came twice. A ring. */
+    int64_t whole[GATHER_SET_WHOLE];
+    unsigned n_whole;
+
     UT_hash_handle hh;
     char key[]; /* the names */
 };
@@ -28,6 +34,10 @@ struct gather_set {
 /* Finds or makes it; NULL when there is no memory. */
 struct gather_set *gather_set_get(struct gather_set **all, const char *key);
 void gather_sets_drop(struct gather_set **all);
+
+/* All have come to it. */
+void gather_set_add_whole(struct gather_set *s, int64_t number);
+bool gather_set_was_whole(const struct gather_set *s, int64_t number);
 
 void gather_set_fail(struct gather_set *s, int64_t number);
 /* Of one that is not open. */

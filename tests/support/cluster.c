@@ -18,6 +18,7 @@ static const char *const yaml =
     "  faulty_inproc: { plugin: faulty, wraps: inproc }\n"
     "  faulty_tensorpipe: { plugin: faulty, wraps: tensorpipe }\n"
     "  two_faulty_tensorpipe: { plugin: faulty, wraps: faulty_tensorpipe }\n"
+    "  two_faulty_inproc: { plugin: faulty, wraps: faulty_inproc }\n"
     "  torture_inproc: { plugin: torture, wraps: inproc }\n"
     "  torture_tensorpipe: { plugin: torture, wraps: tensorpipe }\n";
 
