@@ -13,12 +13,19 @@
 /* Asked for once per thread: names change, ids do not. */
 static _Thread_local uint64_t thread_id;
 
+static const char *put_text(char *to, const char *text, size_t n)
+{
+    memcpy(to, text, n);
+    to[n] = '\0';
+    return to;
+}
+
 static struct tenrec_event *make(const struct tenrec_event *from, const char *prefix)
 {
     const size_t prefix_len = strlen(prefix), name_len = strlen(from->name);
     const size_t worker_len = strlen(from->worker_name), thread_len = strlen(from->thread_name);
     struct tenrec_event *e;
-    char *text;
+    char *at;
 
     if (prefix_len + name_len > EVENT_NAME_MAX)
         return NULL;
@@ -26,14 +33,13 @@ static struct tenrec_event *make(const struct tenrec_event *from, const char *pr
     if (!e)
         return NULL;
     *e = *from;
-    text = (char *)(e + 1);
-    e->name = text;
-    memcpy(text, prefix, prefix_len);
-    memcpy(text + prefix_len, from->name, name_len + 1);
-    text += prefix_len + name_len + 1;
-    e->worker_name = memcpy(text, from->worker_name, worker_len + 1);
-    text += worker_len + 1;
-    e->thread_name = memcpy(text, from->thread_name, thread_len + 1);
+    at = (char *)(e + 1);
+    put_text(at, prefix, prefix_len);
+    put_text(at + prefix_len, from->name, name_len);
+    e->name = at;
+    at += prefix_len + name_len + 1;
+    e->worker_name = put_text(at, from->worker_name, worker_len);
+    e->thread_name = put_text(at + worker_len + 1, from->thread_name, thread_len);
     return e;
 }
 

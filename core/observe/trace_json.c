@@ -6,7 +6,6 @@
  * its whole time. An arrow leads from each call to its function. */
 #include "observe/profiler.h"
 
-#include "base/hash.h"
 #include "base/memory.h"
 #include "observe/span.h"
 
@@ -23,23 +22,13 @@ struct row {
     uint64_t thread;
 };
 
-struct call_key {
-    int64_t id;
-    int64_t caller;
-};
-
-struct call_entry {
-    struct call_key key;
-    UT_hash_handle hh;
-};
-
 struct writer {
     FILE *file;
     bool failed, any;
     struct row *row;
     size_t rows, room;
-    struct call_entry *calls; /* those that are here; only when an arrow must come from one */
-    struct call_entry *entry;
+    json_int_t *call; /* arrows of the calls that are here, ordered; owns */
+    size_t calls;
 };
 
 /* Takes `o`, as jansson's functions with "new" do. */
@@ -123,13 +112,18 @@ static json_int_t arrow_of(const struct tenrec_event *e)
                         ((uint64_t)e->call_id & ((UINT64_C(1) << 37) - 1)));
 }
 
+static int by_number(const void *left, const void *right)
+{
+    const json_int_t a = *(const json_int_t *)left, b = *(const json_int_t *)right;
+
+    return (a > b) - (a < b);
+}
+
 static bool has_call(const struct writer *w, const struct tenrec_event *e)
 {
-    const struct call_key key = { e->call_id, e->caller_id };
-    struct call_entry *found;
+    const json_int_t arrow = arrow_of(e);
 
-    HASH_FIND(hh, w->calls, &key, sizeof key, found);
-    return found != NULL;
+    return w->calls > 0 && bsearch(&arrow, w->call, w->calls, sizeof arrow, by_number);
 }
 
 static void put_event(struct writer *w, const struct tenrec_event *e, size_t number, bool part)
@@ -164,19 +158,13 @@ static void put_event(struct writer *w, const struct tenrec_event *e, size_t num
 /* Remembers which calls are here, so that no arrow comes from nowhere. */
 static bool list_calls(struct writer *w, const struct tenrec_profiler *p)
 {
-    w->entry = memory_new(p->trace->n ? p->trace->n : 1, sizeof *w->entry);
-    if (!w->entry)
+    w->call = memory_new(p->trace->n ? p->trace->n : 1, sizeof *w->call);
+    if (!w->call)
         return false;
-    for (size_t i = 0; i < p->trace->n; i++) {
-        const struct tenrec_event *e = p->trace->event[i];
-        struct call_entry *c = &w->entry[i];
-        if (e->kind != TENREC_EVENT_CALL || has_call(w, e))
-            continue;
-        c->key = (struct call_key){ e->call_id, e->caller_id };
-        HASH_ADD(hh, w->calls, key, sizeof c->key, c);
-        if (!hash_has(c))
-            return false;
-    }
+    for (size_t i = 0; i < p->trace->n; i++)
+        if (p->trace->event[i]->kind == TENREC_EVENT_CALL)
+            w->call[w->calls++] = arrow_of(p->trace->event[i]);
+    qsort(w->call, w->calls, sizeof *w->call, by_number);
     return true;
 }
 
@@ -208,8 +196,7 @@ tenrec_status trace_json_write(const struct tenrec_profiler *p, const char *path
     else
         w.failed = true;
     cause = errno ? errno : ENOMEM;
-    HASH_CLEAR(hh, w.calls);
-    free(w.entry);
+    free(w.call);
     free(w.row);
     if (fclose(w.file) != 0 && !w.failed) {
         w.failed = true;

@@ -47,7 +47,7 @@ static bool same(const struct tenrec_event *a, const struct tenrec_event *b)
 static void write_again(const struct trace *t, const struct spans_head *head)
 {
     struct spans s = { .max = UINT32_MAX, .end_ns = head->whole_ns, .trace = t };
-    struct trace *back = trace_new(2 * MOST);
+    struct trace *back = trace_new(MOST + 1);
     struct tenrec_msg *msg = NULL;
     struct spans_head again;
 
