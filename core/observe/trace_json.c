@@ -16,10 +16,14 @@
 
 enum { STRANGER = 1 << 16 }; /* the process of an anonymous worker */
 
-/* A row that has got its names. */
+enum { DEPTH = 64 }; /* of slices in slices that are looked at */
+
+/* A row that has got its names, and where the slices end that are open in it. */
 struct row {
     tenrec_peer worker;
     uint64_t thread;
+    uint64_t end_ns[DEPTH];
+    unsigned depth;
 };
 
 struct writer {
@@ -41,9 +45,10 @@ static void put(struct writer *w, json_t *o)
     json_decref(o);
 }
 
+/* Not 0: that is the idle process to those who read traces. */
 static json_int_t process(tenrec_peer worker)
 {
-    return worker >= 0 ? worker : STRANGER;
+    return worker >= 0 ? worker + 1 : STRANGER;
 }
 
 static double micros(uint64_t ns)
@@ -51,8 +56,8 @@ static double micros(uint64_t ns)
     return (double)ns / 1000.0;
 }
 
-/* Names the row of the event, when it is its first. */
-static void put_row(struct writer *w, const struct tenrec_event *e)
+/* The row of the event, with its names when it is new; NULL: no memory. */
+static struct row *row_of(struct writer *w, const struct tenrec_event *e)
 {
     bool worker = true;
 
@@ -60,20 +65,18 @@ static void put_row(struct writer *w, const struct tenrec_event *e)
         if (w->row[i - 1].worker != e->worker_id)
             continue;
         if (w->row[i - 1].thread == e->thread)
-            return;
+            return &w->row[i - 1];
         worker = false;
     }
     if (w->rows == w->room) {
         size_t room = w->room ? 2 * w->room : 16;
         struct row *more = memory_resize(w->row, room, sizeof *more);
-        if (!more) {
-            w->failed = true;
-            return;
-        }
+        if (!more)
+            return NULL;
         w->row = more;
         w->room = room;
     }
-    w->row[w->rows++] = (struct row){ e->worker_id, e->thread };
+    w->row[w->rows] = (struct row){ .worker = e->worker_id, .thread = e->thread };
     if (worker) {
         put(w, json_pack("{ss ss sI s{ss}}", "ph", "M", "name", "process_name", "pid",
                          process(e->worker_id), "args", "name",
@@ -84,6 +87,23 @@ static void put_row(struct writer *w, const struct tenrec_event *e)
     put(w, json_pack("{ss ss sI sI s{ss}}", "ph", "M", "name", "thread_name", "pid",
                      process(e->worker_id), "tid", (json_int_t)e->thread, "args", "name",
                      *e->thread_name ? e->thread_name : "thread"));
+    return &w->row[w->rows++];
+}
+
+/* How long the event's slice is: never 0, since an arrow must end in it, and not
+ * beyond the slice that it lies in. Readers leave out what does, and the clocks
+ * of two workers are known only so well. */
+static uint64_t slice_ns(struct row *r, const struct tenrec_event *e)
+{
+    uint64_t end_ns = e->start_ns + (e->run_ns > 0 ? e->run_ns : 1);
+
+    while (r->depth > 0 && r->end_ns[r->depth - 1] <= e->start_ns)
+        r->depth--;
+    if (r->depth > 0 && r->end_ns[r->depth - 1] < end_ns)
+        end_ns = r->end_ns[r->depth - 1];
+    if (r->depth < DEPTH)
+        r->end_ns[r->depth++] = end_ns;
+    return end_ns - e->start_ns;
 }
 
 static json_t *args_of(const struct tenrec_event *e)
@@ -131,13 +151,17 @@ static void put_event(struct writer *w, const struct tenrec_event *e, size_t num
     static const char *const kind[] = { "call", "serve", "record" };
     const char *cat = kind[e->kind], *name = e->name, *last;
     const json_int_t pid = process(e->worker_id), tid = (json_int_t)e->thread;
+    struct row *row = row_of(w, e);
     char id[64];
 
+    if (!row) {
+        w->failed = true;
+        return;
+    }
     while ((last = strstr(name, SPAN_REMOTE)))
         name = last + strlen(SPAN_REMOTE);
-    put_row(w, e);
     put(w, json_pack("{ss ss ss sI sI sf sf so}", "ph", "X", "name", name, "cat", cat, "pid", pid,
-                     "tid", tid, "ts", micros(e->start_ns), "dur", micros(e->run_ns), "args",
+                     "tid", tid, "ts", micros(e->start_ns), "dur", micros(slice_ns(row, e)), "args",
                      args_of(e)));
     if (e->kind == TENREC_EVENT_CALL && e->call_id >= 0)
         put(w, json_pack("{ss ss ss sI sI sI sf}", "ph", "s", "name", "call", "cat", "rpc", "id",

@@ -2,6 +2,7 @@
 #include "../rpc/functions.h"
 #include "../support/cluster.h"
 #include "../testing.h"
+#include "observe/profiler.h"
 #include "profiler_functions.h"
 
 #include <jansson.h>
@@ -163,8 +164,8 @@ static void trace_shows_rows_and_arrows_when_calls_are_nested(void **state)
     step = find(root, "X", "step");
     assert_non_null(find(root, "X", "rpc_sync#through(worker0 -> worker1)"));
     assert_non_null(find(root, "X", "rpc_sync#marked(worker1 -> worker2)"));
-    assert_int_equal(number(through, "pid"), 1);
-    assert_int_equal(number(step, "pid"), 2);
+    assert_int_equal(number(through, "pid"), 1 + 1);
+    assert_int_equal(number(step, "pid"), 2 + 1);
     assert_true(number(step, "ts") >= number(through, "ts"));
     assert_true(number(step, "dur") <= number(through, "dur"));
     assert_string_equal(text(json_object_get(step, "args"), "name"),
@@ -207,6 +208,45 @@ static void trace_shows_both_times_when_a_call_is_asynchronous(void **state)
     assert_true(number(find(root, "e", NAME), "ts") >
                 number(find(root, "X", NAME), "ts") + number(find(root, "X", NAME), "dur"));
 #undef NAME
+    json_decref(root);
+}
+
+/* Readers leave out a slice that reaches beyond the one it lies in. */
+static void trace_ends_slices_with_those_around_them(void **state)
+{
+    static const struct {
+        const char *name;
+        uint64_t start_us, run_us, shown_us;
+        uint64_t thread;
+    } slices[] = {
+        { "outer", 0, 100, 100, 1 }, { "within", 10, 20, 20, 1 }, { "beyond", 90, 20, 10, 1 },
+        { "beside", 90, 20, 20, 2 }, { "after", 100, 50, 50, 1 }, { "nothing", 160, 0, 0, 1 },
+    };
+    struct tenrec_profiler p = { .trace = trace_new(10) };
+    tenrec_error err;
+    json_t *root;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof slices / sizeof *slices; i++) {
+        const struct tenrec_event e = { .name = slices[i].name,
+                                        .worker_name = "w",
+                                        .thread_name = "t",
+                                        .thread = slices[i].thread,
+                                        .call_id = -1,
+                                        .kind = TENREC_EVENT_RECORD,
+                                        .start_ns = slices[i].start_us * 1000,
+                                        .duration_ns = slices[i].run_us * 1000,
+                                        .run_ns = slices[i].run_us * 1000 };
+        trace_add(p.trace, &e, "");
+    }
+    assert_status(trace_json_write(&p, file("overlap.json"), false, &err), &err);
+    trace_drop(p.trace);
+    root = load(file("overlap.json"));
+    for (size_t i = 0; i < sizeof slices / sizeof *slices; i++) {
+        double us = number(find(root, "X", slices[i].name), "dur");
+        assert_true(us > 0 && us - 0.001 <= (double)slices[i].shown_us &&
+                    us >= (double)slices[i].shown_us);
+    }
     json_decref(root);
 }
 
@@ -308,6 +348,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trace_shows_rows_and_arrows_when_calls_are_nested),
         cmocka_unit_test(trace_shows_both_times_when_a_call_is_asynchronous),
+        cmocka_unit_test(trace_ends_slices_with_those_around_them),
         cmocka_unit_test(trace_is_json_when_names_are_odd),
         cmocka_unit_test(trace_is_refused_when_its_file_cannot_be_written),
         cmocka_unit_test(trace_of_a_worker_is_written_when_it_ends),

@@ -30,7 +30,7 @@ def check_arrows(events, n):
         serve = slices[(end["pid"], end["tid"], end["ts"])]
         equal(call["cat"], "call")
         equal(serve["cat"], "serve")
-        contains(call["name"], f"#{serve['name']}(worker{begin['pid']} -> worker{end['pid']})")
+        contains(call["name"], f"#{serve['name']}(worker{begin['pid'] - 1} -> worker{end['pid'] - 1})")
         true(call["ts"] < serve["ts"] < call["ts"] + call["dur"], f"{serve} is not within {call}")
 
 
@@ -41,7 +41,7 @@ def trace_has_the_rows_of_all_workers():
         equal((got.returncode, got.stderr), (0, ""))
         events = load(path)
         names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
-        equal(names, {0: "worker0", 1: "worker1", 2: "worker2"})
+        equal(names, {1: "worker0", 2: "worker1", 3: "worker2"})
         check_arrows(events, 3)
         equal(len([e for e in events if e["ph"] == "X" and e["cat"] == "call"]), 3)
 
