@@ -164,3 +164,17 @@ tenrec_status tenrec_test_initialize_pg(const char *init_method, int32_t rank, i
     tenrec_store_drop(store);
     return st;
 }
+
+tenrec_status tenrec_test_get_function_event(const struct tenrec_profiler *p, const char *part,
+                                             const struct tenrec_event **ret, tenrec_error *err)
+{
+    const struct tenrec_event *event = tenrec_profiler_get_function_event(p, part),
+                              *first = tenrec_profiler_event(p, 0);
+
+    if (!event)
+        return tenrec_fail(err, TENREC_ENOTFOUND, "none of %zu events has \"%s\" in its name%s%s",
+                           tenrec_profiler_count(p), part, first ? "; the first is " : "",
+                           first ? first->name : "");
+    *ret = event;
+    return TENREC_OK;
+}

@@ -372,6 +372,31 @@ static void kit_waits_for_counts_of_references(void **state)
     tenrec_test_assert_ok(tenrec_test_group_close(g, TENREC_GRACEFUL, &err), &err);
 }
 
+static void kit_finds_an_event_by_a_part_of_its_name(void **state)
+{
+    struct tenrec_test_options o = options(TENREC_TEST_THREADS, NULL);
+    const struct tenrec_event *event = NULL;
+    struct tenrec_test_group *g = NULL;
+    struct tenrec_profiler *p = NULL;
+    struct tenrec_worker *w;
+    tenrec_error err;
+
+    (void)state;
+    o.setup = setup;
+    tenrec_test_assert_ok(tenrec_test_group_open(&o, &g, &err), &err);
+    w = tenrec_test_group_worker(g, 0);
+    tenrec_test_assert_ok(tenrec_profiler_start(w, NULL, &p, &err), &err);
+    ask_rank(w, 1);
+    tenrec_test_assert_ok(tenrec_profiler_stop(p, &err), &err);
+    tenrec_test_assert_ok(tenrec_test_get_function_event(p, "#remote_op: rank", &event, &err),
+                          &err);
+    assert_string_equal(event->worker_name, "worker1");
+    assert_int_equal(tenrec_test_get_function_event(p, "rnak", &event, &err), TENREC_ENOTFOUND);
+    assert_text_has(err.text, "\"rnak\"");
+    tenrec_profiler_drop(p);
+    tenrec_test_assert_ok(tenrec_test_group_close(g, TENREC_GRACEFUL, &err), &err);
+}
+
 /* ---- settings ------------------------------------------------------------------- */
 
 static void kit_takes_backend_options_and_faults_in_code(void **state)
@@ -499,6 +524,7 @@ int main(void)
         cmocka_unit_test(kit_kills_a_worker_of_a_group),
         cmocka_unit_test(kit_keeps_groups_apart),
         cmocka_unit_test(kit_waits_for_counts_of_references),
+        cmocka_unit_test(kit_finds_an_event_by_a_part_of_its_name),
         cmocka_unit_test(kit_takes_backend_options_and_faults_in_code),
         cmocka_unit_test(kit_meets_without_rpc),
         cmocka_unit_test(kit_meets_in_a_tcp_store),

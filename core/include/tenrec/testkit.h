@@ -25,6 +25,7 @@
 #ifndef TENREC_TESTKIT_H
 #define TENREC_TESTKIT_H
 
+#include <tenrec/profiler.h>
 #include <tenrec/rpc.h>
 
 #ifdef __cplusplus
@@ -249,6 +250,16 @@ tenrec_status tenrec_test_wait_until_owners_and_forks_on_rank(struct tenrec_work
  */
 tenrec_status tenrec_test_initialize_pg(const char *init_method, int32_t rank, int32_t world_size,
                                         struct tenrec_process_group **ret, tenrec_error *err);
+
+/* The first event of a session whose name contains `part`.
+ *
+ * p        stopped
+ * ret      borrowed until the session is dropped
+ * errors   ENOTFOUND (says how many events there are, and the first's name)
+ * source   get_function_event
+ */
+tenrec_status tenrec_test_get_function_event(const struct tenrec_profiler *p, const char *part,
+                                             const struct tenrec_event **ret, tenrec_error *err);
 
 /* ---- cmocka ------------------------------------------------------------------ */
 
