@@ -22,6 +22,12 @@ void gate_open(int32_t rank)
     atomic_store(&gates[rank], true);
 }
 
+void gate_wait(int32_t rank)
+{
+    while (!atomic_load(&gates[rank]))
+        poll(NULL, 0, 1);
+}
+
 int64_t value_of(int32_t rank)
 {
     return atomic_load(&values[rank]);
@@ -290,11 +296,8 @@ static tenrec_status raise_error(struct tenrec_call *c, void *arg, tenrec_error 
 
 static tenrec_status gate(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
-    tenrec_peer from = tenrec_call_from(c).id;
-
     (void)arg, (void)err;
-    while (!atomic_load(&gates[from])) /* also when the caller has given up */
-        poll(NULL, 0, 1);
+    gate_wait(tenrec_call_from(c).id); /* also when the caller has given up */
     return TENREC_OK;
 }
 

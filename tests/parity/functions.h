@@ -32,6 +32,7 @@ tenrec_status functions_async(struct tenrec_worker *w, tenrec_error *err);
 void functions_reset(void);
 
 void gate_open(int32_t rank);
+void gate_wait(int32_t rank);
 int64_t value_of(int32_t rank); /* -1: not set */
 int count_of(int32_t rank);
 int layers_run(void);

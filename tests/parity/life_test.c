@@ -72,6 +72,61 @@ static void name_is_refused_by_all(const struct tenrec_test *t, const char *name
     tenrec_worker_drop(w);
 }
 
+/* A backend of the program: a wrapper that lets everything through. */
+static atomic_int constructed, inited;
+
+static tenrec_status construct_own(void *opts, tenrec_error *err)
+{
+    (void)opts, (void)err;
+    atomic_fetch_add(&constructed, 1);
+    return TENREC_OK;
+}
+
+static tenrec_status init_own(const struct tenrec_init *in, struct tenrec_agent *self,
+                              tenrec_error *err)
+{
+    static const struct tenrec_agent_ops ops = { .size = sizeof ops };
+
+    (void)in, (void)err;
+    self->ops = &ops;
+    atomic_fetch_add(&inited, 1);
+    return TENREC_OK;
+}
+
+static const struct tenrec_plugin own_plugin = { TENREC_PLUGIN_HEADER, .name = "own",
+                                                 .version = "1", .flags = TENREC_PLUGIN_WRAPS,
+                                                 .summary = "of this program" };
+
+/* test_register_rpc_backend_and_set_and_start_rpc_backend */
+static tenrec_status backend_of_the_program_is_registered_and_started(const struct tenrec_test *t,
+                                                                      tenrec_error *err)
+{
+    struct tenrec_process_group *pg = meet(t);
+    struct tenrec_worker *w = NULL;
+
+    if (t->rank == 0) {
+        assert_false(tenrec_backend_registered("own"));
+        assert_status(tenrec_register_backend(&own_plugin, construct_own, init_own, err), err);
+        assert_true(tenrec_backend_registered("own"));
+        assert_int_equal(tenrec_register_backend(&own_plugin, construct_own, init_own, err),
+                         TENREC_EEXIST);
+    }
+    barrier(pg);
+    assert_status(make(t, NULL, NULL, &w, err), err);
+    assert_status(tenrec_init_rpc(w, err), err);
+    add_next(t, w);
+    barrier(pg);
+    assert_true(atomic_load(&constructed) >= t->world_size);
+    assert_int_equal(atomic_load(&inited), t->world_size);
+    leave(w);
+    tenrec_worker_drop(w);
+    barrier(pg);
+    if (t->rank == 0)
+        assert_status(tenrec_unload_backend("own", err), err);
+    tenrec_process_group_drop(pg);
+    return TENREC_OK;
+}
+
 /* test_duplicate_name */
 static tenrec_status init_fails_when_all_have_one_name(const struct tenrec_test *t,
                                                        tenrec_error *err)
@@ -550,6 +605,8 @@ int main(int argc, char **argv)
 {
     static const char *const called_me[] = { "worker.name=me", NULL };
     static const char *const timeout[] = { "worker.rpc_timeout=100s", NULL };
+    static const char *const own[] = { "backends.own.plugin=own", "backends.own.wraps=tensorpipe",
+                                       NULL };
     const struct parity_case cases[] = {
 #define CASE(body, ...)                                                                            \
     {                                                                                              \
@@ -558,6 +615,8 @@ int main(int argc, char **argv)
             __VA_ARGS__                                                                            \
         }                                                                                          \
     }
+        CASE(backend_of_the_program_is_registered_and_started, .flags = TENREC_TEST_NO_RPC,
+             .backend = "own", .settings = own),
         CASE(init_fails_when_all_have_one_name, .flags = TENREC_TEST_NO_RPC),
         CASE(init_fails_when_two_have_one_name, .flags = TENREC_TEST_NO_RPC),
         CASE(init_is_refused_when_the_worker_runs, .flags = 0),

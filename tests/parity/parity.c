@@ -18,7 +18,7 @@ static void run_case(void **state)
 
     o.size = sizeof o;
     o.body = c->body;
-    if (!o.config_text)
+    if (!o.config_text && !o.config)
         o.config_text = config;
     if (!o.backend)
         o.backend = backend;
