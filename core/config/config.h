@@ -56,8 +56,9 @@ struct config_settings {
     int64_t max_queued_calls;
     uint64_t rpc_timeout_ms;  /* TENREC_FOREVER: none */
     uint64_t init_timeout_ms; /* of joining the group; TENREC_FOREVER: none */
-    int64_t rank;             /* -1: the launcher says */
-    int64_t world_size;       /* -1: the launcher says */
+    uint64_t rref_retry_gap_ms;
+    int64_t rank;       /* -1: the launcher says */
+    int64_t world_size; /* -1: the launcher says */
     const struct tenrec_device *device;
     size_t n_devices;
     const struct config_device_map *device_map;

@@ -38,6 +38,8 @@ static const struct tenrec_option table[] = {
       "Name of the group; groups that share a store need different ones." },
     { "trace", TENREC_OPT_STRING, 0, AT(trace), 0, "", 0, 0, NULL,
       "File for a Chrome trace of all calls, written at shutdown; {rank} becomes the rank." },
+    { "rref_retry_gap", TENREC_OPT_DURATION, 0, AT(rref_retry_gap_ms), 0, "1s", 1, 60000, NULL,
+      "How long before a control message of remote references is sent again." },
     { "max_queued_calls", TENREC_OPT_INT, 0, AT(max_queued_calls), 0, "4096", 1, 1 << 24, NULL,
       "Calls that may wait for a thread before the worker stops reading." },
 };

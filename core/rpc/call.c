@@ -8,6 +8,7 @@
 #include "rpc/message.h"
 #include "rpc/peers.h"
 #include "rpc/place.h"
+#include "rpc/rref_value.h"
 #include "rpc/scope.h"
 #include "rpc/span.h"
 #include "rpc/thread.h"
@@ -37,14 +38,40 @@ tenrec_status call_deadline(struct tenrec_worker *w, int64_t *timeout_ms, uint64
 
 /* ---- completing ----------------------------------------------------------- */
 
-/* One call less is outstanding. */
-static void count_finished(struct tenrec_worker *w)
+/* Something less is outstanding. */
+static void tell_finished(struct tenrec_worker *w)
 {
-    atomic_fetch_add(&w->counts.finished, 1);
     if (atomic_load(&w->leaving)) { /* shutdown waits for the last one */
         pthread_mutex_lock(&w->lock);
         pthread_cond_broadcast(&w->changed);
         pthread_mutex_unlock(&w->lock);
+    }
+}
+
+static void count_finished(struct tenrec_worker *w)
+{
+    atomic_fetch_add(&w->counts.finished, 1);
+    tell_finished(w);
+}
+
+void call_job_begun(struct tenrec_worker *w)
+{
+    atomic_fetch_add(&w->counts.jobs, 1);
+}
+
+void call_job_ended(struct tenrec_worker *w)
+{
+    atomic_fetch_add(&w->counts.jobs_ended, 1);
+    tell_finished(w);
+}
+
+static void run_hooks(struct tenrec_worker *w, struct call_hook *h, const tenrec_error *why)
+{
+    struct call_hook *next;
+
+    for (; h; h = next) {
+        next = h->next;
+        h->done(h, w, why);
     }
 }
 
@@ -54,6 +81,8 @@ static void finish(struct tenrec_worker *w, struct pending_entry *e, struct tenr
 {
     if (__builtin_expect(e->future->call.span != NULL, 0))
         span_hooks.done(e->future->call.span, why);
+    if (__builtin_expect(e->future->call.hook != NULL, 0))
+        run_hooks(w, e->future->call.hook, why);
     if (why)
         future_complete_error(e->future, why);
     else
@@ -93,6 +122,14 @@ void call_expire_one(struct tenrec_worker *w, struct tenrec_future *f)
 
     if (pending_take(&w->pending, f->call.id, &e))
         fail_late(w, &e);
+}
+
+void call_fail_one(struct tenrec_worker *w, struct tenrec_future *f, const tenrec_error *why)
+{
+    struct pending_entry e;
+
+    if (pending_take(&w->pending, f->call.id, &e))
+        finish(w, &e, NULL, why);
 }
 
 void call_fail_peer(struct tenrec_worker *w, tenrec_peer to, const tenrec_error *why)
@@ -144,6 +181,7 @@ static struct tenrec_future *make_future(struct tenrec_worker *w, const struct c
     f->call.want_value = spec->want_value;
     f->call.span = spec->span;
     f->waiters = spec->node;
+    f->call.hook = spec->hook;
     n = strnlen(spec->function, sizeof f->call.function - 1);
     memcpy(f->call.function, spec->function, n);
     return f;
@@ -190,13 +228,14 @@ err_msg:
     return tenrec_fail(err, st, "cannot call '%s': %s", spec->function, tenrec_status_text(st));
 }
 
-static tenrec_status check_options(const struct tenrec_call_options *o, tenrec_error *err)
+tenrec_status call_check_options(const struct tenrec_call_options *o, uint32_t flags,
+                                 tenrec_error *err)
 {
     if (o->size < sizeof *o)
         return tenrec_fail(err, TENREC_EINVAL,
                            "call options: size is %u, expected %zu (set it to sizeof)", o->size,
                            sizeof *o);
-    if (o->flags & ~(uint32_t)TENREC_ONE_WAY)
+    if (o->flags & ~flags)
         return tenrec_fail(err, TENREC_EINVAL, "call options: unknown flags 0x%x", o->flags);
     if (o->into && (o->flags & TENREC_ONE_WAY))
         return tenrec_fail(err, TENREC_EINVAL, "a one-way call has no result to receive into");
@@ -206,27 +245,55 @@ static tenrec_status check_options(const struct tenrec_call_options *o, tenrec_e
     return TENREC_OK;
 }
 
-/* Writes and sends a call that somebody records, and tells about it. */
-static tenrec_status begin_recorded(struct tenrec_worker *w, int32_t type, struct call_spec *spec,
-                                    const struct tenrec_value *args, size_t n, int64_t timeout_ms,
-                                    struct tenrec_future **ret, tenrec_error *err)
+/* Sends a call that somebody records, and tells about it. */
+static tenrec_status send_recorded(struct tenrec_worker *w, const struct call_spec *spec,
+                                   struct tenrec_msg *msg, struct tenrec_future **ret,
+                                   tenrec_error *err)
 {
-    uint32_t max = 0;
-    struct tenrec_msg *msg;
     tenrec_status st;
 
-    spec->span = span_hooks.ask(w, type == TENREC_MSG_ONE_WAY_CALL ? "rpc_one_way" : spec->op,
-                                spec->function, spec->to, &max);
-    st = codec_write_call_asking(type, spec->function, args, n, timeout_ms,
-                                 type == TENREC_MSG_CALL ? max : 0, &msg, err);
-    if (st == TENREC_OK) {
-        if (spec->span)
-            span_hooks.write(spec->span, msg);
-        st = call_send(w, spec, msg, ret, err);
-    }
-    if (spec->span && st == TENREC_OK)
+    span_hooks.write(spec->span, msg);
+    st = call_send(w, spec, msg, ret, err);
+    if (st == TENREC_OK)
         span_hooks.back(spec->span, (*ret)->call.id);
-    else if (spec->span)
+    return st;
+}
+
+static void add_hook(struct call_spec *spec, struct call_hook *h)
+{
+    h->next = spec->hook;
+    spec->hook = h;
+}
+
+tenrec_status call_write(struct tenrec_worker *w, int32_t type, struct call_spec *spec,
+                         const struct codec_creation *creation, const struct tenrec_value *args,
+                         size_t n, int64_t timeout_ms, struct tenrec_future **ret,
+                         tenrec_error *err)
+{
+    struct codec_extra extra = { .creation = creation };
+    struct rref_out out;
+    struct tenrec_msg *msg;
+    uint32_t max = 0;
+    tenrec_status st;
+
+    rref_out_init(&out, w, spec->to);
+    extra.refs = &out.refs;
+    if (span_wanted()) {
+        spec->span = span_hooks.ask(w, type == TENREC_MSG_ONE_WAY_CALL ? "rpc_one_way" : spec->op,
+                                    spec->function, spec->to, &max);
+        extra.spans_max = type == TENREC_MSG_CALL ? max : 0;
+    }
+    st = codec_write_call_with(type, spec->function, args, n, timeout_ms, &extra, &msg, err);
+    if (__builtin_expect(out.parcel != NULL, 0))
+        add_hook(spec, rref_parcel_hook(out.parcel, type == TENREC_MSG_ONE_WAY_CALL));
+    if (st == TENREC_OK)
+        st = spec->span ? send_recorded(w, spec, msg, ret, err) : call_send(w, spec, msg, ret, err);
+    if (__builtin_expect(out.refs.ref != NULL, 0))
+        rref_out_finish(&out);
+    if (st == TENREC_OK)
+        return st;
+    rref_parcel_end(out.parcel, RREF_REFUSED);
+    if (spec->span)
         span_hooks.refused(spec->span, st);
     return st;
 }
@@ -240,14 +307,13 @@ static tenrec_status begin(struct tenrec_worker *w, const char *to, const char *
     const struct tenrec_call_options *o = options ? options : &defaults;
     int32_t type = o->flags & TENREC_ONE_WAY ? TENREC_MSG_ONE_WAY_CALL : TENREC_MSG_CALL;
     int64_t timeout_ms = o->timeout_ms;
-    struct tenrec_msg *msg;
     tenrec_status st;
 
     if (!to || !function)
         return tenrec_fail(err, TENREC_EINVAL, "no %s is given", to ? "function" : "worker");
     if (!args && n > 0)
         return tenrec_fail(err, TENREC_EINVAL, "%zu arguments are said, but none is given", n);
-    st = options ? check_options(o, err) : TENREC_OK;
+    st = options ? call_check_options(o, TENREC_ONE_WAY, err) : TENREC_OK;
     if (st == TENREC_OK)
         st = peers_find(&w->peers, to, &spec->to, err);
     if (st == TENREC_OK)
@@ -256,12 +322,7 @@ static tenrec_status begin(struct tenrec_worker *w, const char *to, const char *
         return st;
     spec->function = function;
     spec->into = o->into;
-    if (span_wanted())
-        return begin_recorded(w, type, spec, args, n, timeout_ms, ret, err);
-    st = codec_write_call(type, function, args, n, timeout_ms, &msg, err);
-    if (st != TENREC_OK)
-        return st;
-    return call_send(w, spec, msg, ret, err);
+    return call_write(w, type, spec, NULL, args, n, timeout_ms, ret, err);
 }
 
 tenrec_status tenrec_rpc_async(struct tenrec_worker *w, const char *to, const char *function,
@@ -332,6 +393,27 @@ tenrec_status tenrec_rpc_sync(struct tenrec_worker *w, const char *to, const cha
 
 /* ---- answers -------------------------------------------------------------- */
 
+static tenrec_status read_answer(struct tenrec_worker *w, tenrec_peer from, bool wanted,
+                                 const struct tenrec_msg *msg, struct tenrec_value **ret,
+                                 tenrec_error *err)
+{
+    bool refers = false;
+    tenrec_status st = TENREC_OK;
+
+    if (wanted)
+        st = codec_read_value_refs(msg, ret, &refers, err);
+    if (!wanted || st != TENREC_OK)
+        rrefs_forget(w, from, msg);
+    if (!refers)
+        return st;
+    st = rrefs_take(w, from, *ret, 1, false, err);
+    if (st != TENREC_OK) {
+        tenrec_value_drop(*ret);
+        *ret = NULL;
+    }
+    return st;
+}
+
 void call_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
 {
     struct tenrec_value *value = NULL;
@@ -341,6 +423,7 @@ void call_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg 
 
     if (!pending_take(&w->pending, msg->id, &e)) {
         atomic_fetch_add_explicit(&w->counts.late_replies, 1, memory_order_relaxed);
+        rrefs_forget(w, from, msg);
         msg->release(msg);
         return;
     }
@@ -352,8 +435,8 @@ void call_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg 
     } else if (msg->type == TENREC_MSG_EXCEPTION) {
         codec_read_error(msg, &why);
         st = why.code;
-    } else if (e.future->call.want_value && !codec_is_nil(msg)) {
-        st = codec_read_value(msg, &value, &why);
+    } else if (!codec_is_nil(msg)) {
+        st = read_answer(w, from, e.future->call.want_value, msg, &value, &why);
         if (st != TENREC_OK)
             tenrec_error_prefix(&why, "answer to '%s'", e.future->call.function);
     }

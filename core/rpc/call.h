@@ -5,6 +5,15 @@
 #include <tenrec/agent.h>
 #include <tenrec/rpc.h>
 
+struct codec_creation;
+
+/* Whoever has to know when a call ends. `done` runs once, before the future is
+ * done, on the thread that completes it; no lock is held. It may free itself. */
+struct call_hook {
+    void (*done)(struct call_hook *h, struct tenrec_worker *w, const tenrec_error *why);
+    struct call_hook *next; /* set by who adds it to a spec */
+};
+
 /* What a call needs beside its message. */
 struct call_spec {
     struct future_node *node; /* who waits, known before anybody can complete it; or NULL */
@@ -12,8 +21,9 @@ struct call_spec {
     const char *function; /* for error texts */
     struct tenrec_tensor *into;
     uint64_t deadline_ns;
-    const char *op;    /* what recorded calls are named by */
-    struct span *span; /* the future's; NULL: the call is not recorded */
+    const char *op;         /* what recorded calls are named by */
+    struct span *span;      /* the future's; NULL: the call is not recorded */
+    struct call_hook *hook; /* a list; not called when call_send fails */
     bool want_value;
     bool may_wait; /* the sender may wait for room in the queue */
 };
@@ -23,6 +33,22 @@ struct call_spec {
  * ESHUTDOWN; all else fails the future. */
 tenrec_status call_send(struct tenrec_worker *w, const struct call_spec *spec,
                         struct tenrec_msg *msg, struct tenrec_future **ret, tenrec_error *err);
+
+/* Writes a call and sends it; what it brings of references ends with it.
+ * spec->to, deadline_ns and function are set. */
+tenrec_status call_write(struct tenrec_worker *w, int32_t type, struct call_spec *spec,
+                         const struct codec_creation *creation, const struct tenrec_value *args,
+                         size_t n, int64_t timeout_ms, struct tenrec_future **ret,
+                         tenrec_error *err);
+
+/* size, flags that are allowed, `into`. errors: EINVAL */
+tenrec_status call_check_options(const struct tenrec_call_options *o, uint32_t flags,
+                                 tenrec_error *err);
+
+/* A job counts as outstanding although no call of it is under way, from begun
+ * to ended. */
+void call_job_begun(struct tenrec_worker *w);
+void call_job_ended(struct tenrec_worker *w);
 
 /* The limit of a call made now: TENREC_TIMEOUT_DEFAULT becomes the worker's. Puts
  * the milliseconds that are meant into *timeout_ms. */
@@ -38,6 +64,9 @@ void call_fail_peer(struct tenrec_worker *w, tenrec_peer to, const tenrec_error 
 
 /* Takes the entry of this one future out and fails it as late. */
 void call_expire_one(struct tenrec_worker *w, struct tenrec_future *f);
+
+/* The same with a reason, if it is still pending. */
+void call_fail_one(struct tenrec_worker *w, struct tenrec_future *f, const tenrec_error *why);
 
 /* The buffer that the caller gave for the answer `msg`, shared once more; NULL
  * when it gave none. */

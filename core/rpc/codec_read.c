@@ -1,36 +1,18 @@
 /* Reading payloads: a first walk checks everything and counts, a second one
  * fills one block. */
-#include "rpc/codec.h"
+#include "rpc/codec_walk.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <tenrec/future.h>
 
-#include "rpc/arena.h"
-#include "rpc/item.h"
 #include "rpc/message.h"
 #include "rpc/tensor.h"
-#include "rpc/utf8.h"
 
 #define CALL_ITEMS 4
-#define ERROR_ITEMS 5
 
-struct checking {
-    struct item_reader r;
-    uint32_t n_tensors;
-    struct arena_size size;
-    bool copy_bytes; /* else they stay where they are */
-};
-
-struct filling {
-    struct item_reader r;
-    const struct tenrec_msg *msg;
-    struct arena arena;
-    bool copy_bytes;
-};
-
-static tenrec_status expect(struct item_reader *r, enum item_kind kind, const char *what,
-                            struct item *ret, tenrec_error *err)
+tenrec_status codec_expect(struct item_reader *r, enum item_kind kind, const char *what,
+                           struct item *ret, tenrec_error *err)
 {
     tenrec_status status = item_next(r, ret, err);
 
@@ -42,15 +24,15 @@ static tenrec_status expect(struct item_reader *r, enum item_kind kind, const ch
 
 /* ---- the first walk --------------------------------------------------------- */
 
-static tenrec_status check_tensor(struct checking *c, const struct item *tag, tenrec_error *err)
+static tenrec_status check_tag(struct checking *c, const struct item *tag, int depth,
+                               tenrec_error *err)
 {
     struct item index;
     tenrec_status status;
 
     if (tag->n != CODEC_TAG_TENSOR)
-        return tenrec_fail(err, TENREC_EPROTOCOL, "unknown tag %llu at byte %zu",
-                           (unsigned long long)tag->n, tag->at);
-    status = expect(&c->r, ITEM_INT, "index of a tensor", &index, err);
+        return codec_check_ref(c, tag, depth, err);
+    status = codec_expect(&c->r, ITEM_INT, "index of a tensor", &index, err);
     if (status)
         return status;
     if (index.integer < 0 || index.integer >= c->n_tensors)
@@ -60,12 +42,10 @@ static tenrec_status check_tensor(struct checking *c, const struct item *tag, te
     return TENREC_OK;
 }
 
-static tenrec_status check_value(struct checking *c, int depth, tenrec_error *err);
-
 static tenrec_status check_key(struct checking *c, tenrec_error *err)
 {
     struct item key;
-    tenrec_status status = expect(&c->r, ITEM_TEXT, "key of a map", &key, err);
+    tenrec_status status = codec_expect(&c->r, ITEM_TEXT, "key of a map", &key, err);
 
     if (status)
         return status;
@@ -89,12 +69,12 @@ static tenrec_status check_items(struct checking *c, const struct item *head, in
         if (head->kind == ITEM_MAP)
             status = check_key(c, err);
         if (!status)
-            status = check_value(c, depth + 1, err);
+            status = codec_check_value(c, depth + 1, err);
     }
     return status;
 }
 
-static tenrec_status check_value(struct checking *c, int depth, tenrec_error *err)
+tenrec_status codec_check_value(struct checking *c, int depth, tenrec_error *err)
 {
     struct item it;
     tenrec_status status = item_next(&c->r, &it, err);
@@ -113,15 +93,14 @@ static tenrec_status check_value(struct checking *c, int depth, tenrec_error *er
     case ITEM_MAP:
         return check_items(c, &it, depth, err);
     case ITEM_TAG:
-        return check_tensor(c, &it, err);
+        return check_tag(c, &it, depth, err);
     default:
         break;
     }
     return TENREC_OK;
 }
 
-static tenrec_status check_begin(struct checking *c, const struct tenrec_msg *msg,
-                                 tenrec_error *err)
+tenrec_status codec_check_begin(struct checking *c, const struct tenrec_msg *msg, tenrec_error *err)
 {
     if (!codec_is_cbor(msg))
         return tenrec_fail(
@@ -136,7 +115,7 @@ static tenrec_status check_begin(struct checking *c, const struct tenrec_msg *ms
     return TENREC_OK;
 }
 
-static tenrec_status check_end(const struct checking *c, tenrec_error *err)
+tenrec_status codec_check_end(const struct checking *c, tenrec_error *err)
 {
     if (c->r.at == c->r.len)
         return TENREC_OK;
@@ -174,8 +153,6 @@ static tenrec_status tensor_get(const struct tenrec_msg *msg, uint32_t i,
     return status;
 }
 
-static tenrec_status fill_value(struct filling *f, struct tenrec_value *to, tenrec_error *err);
-
 static tenrec_status fill_array(struct filling *f, size_t n, struct tenrec_value *to,
                                 tenrec_error *err)
 {
@@ -184,7 +161,7 @@ static tenrec_status fill_array(struct filling *f, size_t n, struct tenrec_value
 
     *to = tenrec_array(items, n);
     for (size_t i = 0; i < n && !status; i++)
-        status = fill_value(f, &items[i], err);
+        status = codec_fill_value(f, &items[i], err);
     return status;
 }
 
@@ -201,12 +178,12 @@ static tenrec_status fill_map(struct filling *f, size_t n, struct tenrec_value *
         if (status)
             break;
         entries[i].key = arena_text(&f->arena, key.data, (size_t)key.n, true);
-        status = fill_value(f, &entries[i].value, err);
+        status = codec_fill_value(f, &entries[i].value, err);
     }
     return status;
 }
 
-static tenrec_status fill_value(struct filling *f, struct tenrec_value *to, tenrec_error *err)
+tenrec_status codec_fill_value(struct filling *f, struct tenrec_value *to, tenrec_error *err)
 {
     struct item it;
     struct tenrec_tensor *t;
@@ -238,6 +215,8 @@ static tenrec_status fill_value(struct filling *f, struct tenrec_value *to, tenr
     case ITEM_MAP:
         return fill_map(f, (size_t)it.n, to, err);
     case ITEM_TAG:
+        if (it.n != CODEC_TAG_TENSOR)
+            return codec_fill_ref(f, &it, to, err);
         status = item_next(&f->r, &it, err);
         if (!status)
             status = tensor_get(f->msg, (uint32_t)it.integer, &t, err);
@@ -277,16 +256,16 @@ static tenrec_status check_option(struct checking *c, struct codec_call *call, t
     static const char spans[] = CODEC_OPTION_SPANS;
     struct item key, value;
     size_t at;
-    tenrec_status status = expect(&c->r, ITEM_TEXT, "key of an option", &key, err);
+    tenrec_status status = codec_expect(&c->r, ITEM_TEXT, "key of an option", &key, err);
 
     if (status)
         return status;
     at = c->r.at;
-    status = check_value(c, 2, err);
+    status = codec_check_value(c, 2, err);
     if (status || key.n != sizeof spans - 1 || memcmp(key.data, spans, sizeof spans - 1) != 0)
         return status;
     c->r.at = at;
-    status = expect(&c->r, ITEM_INT, "bytes of spans", &value, err);
+    status = codec_expect(&c->r, ITEM_INT, "bytes of spans", &value, err);
     if (status)
         return status;
     if (value.integer < 0 || value.integer > UINT32_MAX)
@@ -297,24 +276,27 @@ static tenrec_status check_option(struct checking *c, struct codec_call *call, t
 }
 
 /* *ret_at is where the first argument begins. */
-static tenrec_status check_call(struct checking *c, struct codec_call *call, size_t *ret_at,
-                                tenrec_error *err)
+static tenrec_status check_call(struct checking *c, bool creates, struct codec_call *call,
+                                size_t *ret_at, tenrec_error *err)
 {
     struct item it, args;
     struct arena_size size;
-    tenrec_status status = expect(&c->r, ITEM_ARRAY, "call", &it, err);
+    tenrec_status status = codec_expect(&c->r, ITEM_ARRAY, "call", &it, err);
 
     if (status)
         return status;
-    if (it.n != CALL_ITEMS)
+    if (it.n != CALL_ITEMS + (creates ? 1U : 0U))
         return tenrec_fail(err, TENREC_EPROTOCOL, "call at byte %zu has %llu items, expected %d",
-                           it.at, (unsigned long long)it.n, CALL_ITEMS);
-    status = expect(&c->r, ITEM_TEXT, "name of a function", &it, err);
+                           it.at, (unsigned long long)it.n, CALL_ITEMS + (creates ? 1 : 0));
+    if (creates)
+        status = codec_check_creation(c, &call->creation, err);
+    if (!status)
+        status = codec_expect(&c->r, ITEM_TEXT, "name of a function", &it, err);
     if (status)
         return status;
     call->function = it.data;
     call->function_len = (size_t)it.n;
-    status = expect(&c->r, ITEM_ARRAY, "arguments", &args, err);
+    status = codec_expect(&c->r, ITEM_ARRAY, "arguments", &args, err);
     *ret_at = c->r.at;
     if (!status)
         status = check_items(c, &args, 0, err);
@@ -325,11 +307,11 @@ static tenrec_status check_call(struct checking *c, struct codec_call *call, siz
     call->n = (size_t)args.n;
     call->spans_max = 0;
     size = c->size;
-    status = expect(&c->r, ITEM_MAP, "options of a call", &it, err);
+    status = codec_expect(&c->r, ITEM_MAP, "options of a call", &it, err);
     for (uint64_t i = 0; !status && i < it.n; i++)
         status = check_option(c, call, err);
     c->size = size;
-    return status ? status : check_end(c, err);
+    return status ? status : codec_check_end(c, err);
 }
 
 static tenrec_status no_memory(const struct arena_size *size, tenrec_error *err)
@@ -345,15 +327,18 @@ tenrec_status codec_read_call(const struct tenrec_msg *msg, struct codec_call *r
     struct filling f;
     struct tenrec_value list = tenrec_nil();
     size_t first = 0;
-    tenrec_status status = check_begin(&c, msg, err);
+    tenrec_status status = codec_check_begin(&c, msg, err);
 
+    c.may_refer = true;
     if (!status)
-        status = check_call(&c, ret, &first, err);
+        status = check_call(&c, msg->type == TENREC_MSG_REMOTE_CALL, ret, &first, err);
     if (status)
         return status;
     ret->args = NULL;
     ret->heap = NULL;
     ret->tensors = c.size.tensors;
+    ret->refers = c.refers;
+    ret->borrowed = 0;
     if (ret->n == 0)
         return TENREC_OK;
     if (c.size.items + c.size.text > sizeof ret->room) {
@@ -373,8 +358,8 @@ tenrec_status codec_read_call(const struct tenrec_msg *msg, struct codec_call *r
 
 void codec_call_finish(struct codec_call *call)
 {
-    if (call->tensors)
-        values_finish(call->args, call->n);
+    if (call->tensors && call->n > call->borrowed)
+        values_finish(call->args + call->borrowed, call->n - call->borrowed);
     free(call->heap);
     call->args = NULL;
     call->n = 0;
@@ -385,18 +370,25 @@ void codec_call_finish(struct codec_call *call)
 tenrec_status codec_read_value(const struct tenrec_msg *msg, struct tenrec_value **ret,
                                tenrec_error *err)
 {
+    return codec_read_value_refs(msg, ret, NULL, err);
+}
+
+tenrec_status codec_read_value_refs(const struct tenrec_msg *msg, struct tenrec_value **ret,
+                                    bool *ret_refers, tenrec_error *err)
+{
     struct checking c;
     struct filling f;
     struct tenrec_value *root;
-    tenrec_status status = check_begin(&c, msg, err);
+    tenrec_status status = codec_check_begin(&c, msg, err);
 
     if (status)
         return status;
     c.copy_bytes = true;
+    c.may_refer = ret_refers != NULL;
     c.size.items = sizeof *root;
-    status = check_value(&c, 1, err);
+    status = codec_check_value(&c, 1, err);
     if (!status)
-        status = check_end(&c, err);
+        status = codec_check_end(&c, err);
     if (status)
         return status;
     root = malloc(c.size.items + c.size.text);
@@ -406,12 +398,14 @@ tenrec_status codec_read_value(const struct tenrec_msg *msg, struct tenrec_value
     f.r.at = 3;
     f.arena = arena_at(root, &c.size);
     arena_items(&f.arena, 1, sizeof *root);
-    status = fill_value(&f, root, err);
+    status = codec_fill_value(&f, root, err);
     if (status) {
         tenrec_value_drop(root);
         return status;
     }
     *ret = root;
+    if (ret_refers)
+        *ret_refers = c.refers;
     return TENREC_OK;
 }
 
@@ -419,67 +413,11 @@ bool codec_first_end(const struct tenrec_msg *msg, size_t *ret)
 {
     struct checking c;
 
-    if (check_begin(&c, msg, NULL) != TENREC_OK || check_value(&c, 1, NULL) != TENREC_OK)
+    if (codec_check_begin(&c, msg, NULL) != TENREC_OK)
+        return false;
+    c.may_refer = true;
+    if (codec_check_value(&c, 1, NULL) != TENREC_OK)
         return false;
     *ret = c.r.at;
     return true;
-}
-
-/* ---- errors -------------------------------------------------------------------- */
-
-static bool is_failure(int64_t code)
-{
-    return code < 0 && code >= INT32_MIN &&
-           strcmp(tenrec_status_name((tenrec_status)code), "?") != 0;
-}
-
-static int32_t fits(int64_t i, int32_t otherwise)
-{
-    return i >= INT32_MIN && i <= INT32_MAX ? (int32_t)i : otherwise;
-}
-
-static tenrec_status read_error(const struct tenrec_msg *msg, tenrec_error *ret, tenrec_error *err)
-{
-    static const enum item_kind kinds[ERROR_ITEMS] = { ITEM_INT, ITEM_INT, ITEM_TEXT, ITEM_INT,
-                                                       ITEM_TEXT };
-    static const char *const what[ERROR_ITEMS] = { "status", "worker's id", "worker's name",
-                                                   "errno", "text of an error" };
-    struct checking c;
-    struct item it, field[ERROR_ITEMS];
-    tenrec_status status = check_begin(&c, msg, err);
-
-    if (!status)
-        status = expect(&c.r, ITEM_ARRAY, "error", &it, err);
-    if (status)
-        return status;
-    if (it.n != ERROR_ITEMS)
-        return tenrec_fail(err, TENREC_EPROTOCOL, "error at byte %zu has %llu items, expected %d",
-                           it.at, (unsigned long long)it.n, ERROR_ITEMS);
-    for (size_t i = 0; i < ERROR_ITEMS && !status; i++)
-        status = expect(&c.r, kinds[i], what[i], &field[i], err);
-    if (!status)
-        status = check_end(&c, err);
-    if (status)
-        return status;
-    ret->code = is_failure(field[0].integer) ? (tenrec_status)field[0].integer : TENREC_EREMOTE;
-    ret->worker = fits(field[1].integer, -1);
-    ret->os_errno = fits(field[3].integer, 0);
-    utf8_clean(field[2].data, (size_t)field[2].n, ret->worker_name, sizeof ret->worker_name);
-    utf8_clean(field[4].data, (size_t)field[4].n, ret->text, sizeof ret->text);
-    return TENREC_OK;
-}
-
-void codec_read_error(const struct tenrec_msg *msg, tenrec_error *ret)
-{
-    tenrec_error why;
-
-    tenrec_fail(ret, TENREC_EREMOTE, "%s", "");
-    if (!codec_is_cbor(msg)) {
-        utf8_clean(msg->payload, (size_t)msg->payload_len, ret->text, sizeof ret->text);
-        return;
-    }
-    if (read_error(msg, ret, &why)) {
-        *ret = why;
-        tenrec_error_prefix(ret, "unreadable error from the peer");
-    }
 }

@@ -1,6 +1,6 @@
 /* Writing payloads: first count, which finds all that is wrong, then one
  * allocation, then fill. */
-#include "rpc/codec.h"
+#include "rpc/codec_walk.h"
 
 #include <assert.h>
 #include <string.h>
@@ -23,12 +23,14 @@ static const unsigned char self_described[] = { 0xd9, 0xd9, 0xf7 };
 struct total {
     size_t bytes;
     uint32_t tensors;
+    struct codec_refs *refs;
 };
 
-struct filling {
+struct writing {
     struct item_writer w;
     struct tenrec_msg *msg;
     uint32_t tensor; /* the next one */
+    const struct codec_ref *ref;
 };
 
 static tenrec_status add_text(const char *text, size_t n, struct total *t, tenrec_error *err)
@@ -74,6 +76,24 @@ static tenrec_status add_items(const struct tenrec_value *v, int depth, struct t
     return status;
 }
 
+static tenrec_status add_ref(const struct tenrec_value *v, int depth, struct total *t,
+                             tenrec_error *err)
+{
+    struct codec_ref *ref;
+    tenrec_status status = codec_make_ref(t->refs, v, &ref, err);
+
+    if (status)
+        return status;
+    t->bytes += item_head_size(CODEC_TAG_RREF);
+    if (v->type == TENREC_VALUE_RREF) {
+        t->bytes += codec_fork_size(&ref->fork, v->reserved == CODEC_DEREF);
+        return TENREC_OK;
+    }
+    t->bytes += item_head_size(2);
+    status = add_text(ref->type, strlen(ref->type), t, err);
+    return status ? status : add_value(ref->encoded, depth + 1, t, err);
+}
+
 static tenrec_status add_value(const struct tenrec_value *v, int depth, struct total *t,
                                tenrec_error *err)
 {
@@ -107,12 +127,15 @@ static tenrec_status add_value(const struct tenrec_value *v, int depth, struct t
             return tenrec_fail(err, TENREC_EINVAL, "tensor is NULL");
         t->bytes += item_head_size(CODEC_TAG_TENSOR) + item_head_size(t->tensors++);
         return TENREC_OK;
+    case TENREC_VALUE_RREF:
+    case TENREC_VALUE_OBJECT:
+        return add_ref(v, depth, t, err);
     default:
         return tenrec_fail(err, TENREC_EINVAL, "value has type %u, which is none", v->type);
     }
 }
 
-static tenrec_status put_tensor(struct filling *f, struct tenrec_tensor *t, tenrec_error *err)
+static tenrec_status put_tensor(struct writing *f, struct tenrec_tensor *t, tenrec_error *err)
 {
     struct tenrec_tensor *sent;
     tenrec_status status = tensor_to_send(t, &sent, err);
@@ -125,7 +148,25 @@ static tenrec_status put_tensor(struct filling *f, struct tenrec_tensor *t, tenr
     return TENREC_OK;
 }
 
-static tenrec_status put_value(struct filling *f, const struct tenrec_value *v, tenrec_error *err)
+static tenrec_status put_value(struct writing *f, const struct tenrec_value *v, tenrec_error *err);
+
+static tenrec_status put_ref(struct writing *f, const struct tenrec_value *v, tenrec_error *err)
+{
+    const struct codec_ref *ref = f->ref++;
+    const bool deref = v->reserved == CODEC_DEREF;
+
+    if (v->type == TENREC_VALUE_RREF) {
+        item_put_tag(&f->w, deref ? CODEC_TAG_DEREF : CODEC_TAG_RREF);
+        codec_put_fork(&f->w, &ref->fork, deref);
+        return TENREC_OK;
+    }
+    item_put_tag(&f->w, CODEC_TAG_OBJECT);
+    item_put_array(&f->w, 2);
+    item_put_text(&f->w, ref->type, strlen(ref->type));
+    return put_value(f, ref->encoded, err);
+}
+
+static tenrec_status put_value(struct writing *f, const struct tenrec_value *v, tenrec_error *err)
 {
     tenrec_status status = TENREC_OK;
 
@@ -163,13 +204,17 @@ static tenrec_status put_value(struct filling *f, const struct tenrec_value *v, 
     case TENREC_VALUE_TENSOR:
         status = put_tensor(f, v->u.tensor, err);
         break;
+    case TENREC_VALUE_RREF:
+    case TENREC_VALUE_OBJECT:
+        status = put_ref(f, v, err);
+        break;
     default:
         break; /* add_value has refused it */
     }
     return status;
 }
 
-static tenrec_status begin(struct filling *f, int32_t type, const struct total *t,
+static tenrec_status begin(struct writing *f, int32_t type, const struct total *t,
                            tenrec_error *err)
 {
     f->msg = rpc_message_new(t->bytes, t->tensors);
@@ -179,12 +224,13 @@ static tenrec_status begin(struct filling *f, int32_t type, const struct total *
     f->w.at = f->msg->payload;
     f->w.end = f->w.at + t->bytes;
     f->tensor = 0;
+    f->ref = t->refs ? t->refs->ref : NULL;
     memcpy(f->w.at, self_described, sizeof self_described);
     f->w.at += sizeof self_described;
     return TENREC_OK;
 }
 
-static tenrec_status end(struct filling *f, tenrec_status status, struct tenrec_msg **ret)
+static tenrec_status end(struct writing *f, tenrec_status status, struct tenrec_msg **ret)
 {
     if (status) {
         f->msg->release(f->msg);
@@ -208,18 +254,22 @@ bool codec_is_nil(const struct tenrec_msg *msg)
     return msg->payload_len == sizeof nil && memcmp(msg->payload, nil, sizeof nil) == 0;
 }
 
-tenrec_status codec_write_call_asking(int32_t type, const char *function,
-                                      const struct tenrec_value *args, size_t n,
-                                      int64_t remaining_ms, uint32_t spans_max,
-                                      struct tenrec_msg **ret, tenrec_error *err)
+tenrec_status codec_write_call_with(int32_t type, const char *function,
+                                    const struct tenrec_value *args, size_t n, int64_t remaining_ms,
+                                    const struct codec_extra *extra, struct tenrec_msg **ret,
+                                    tenrec_error *err)
 {
     const struct tenrec_value list = tenrec_array(args, n);
     const struct tenrec_value left = remaining_ms == TENREC_TIMEOUT_NONE
                                          ? tenrec_nil()
                                          : tenrec_int(remaining_ms < 0 ? 0 : remaining_ms);
-    struct total t = { sizeof self_described + CALL_OVERHEAD, 0 };
+    const struct codec_creation *creation = extra->creation;
+    const struct rref_fork made = creation
+                                      ? (struct rref_fork){ creation->id, creation->fork, 0, 0 }
+                                      : (struct rref_fork){ .owner = 0 };
+    struct total t = { sizeof self_described + CALL_OVERHEAD, 0, extra->refs };
     const size_t function_len = strlen(function);
-    struct filling f;
+    struct writing f;
     tenrec_status status;
 
     status = add_text(function, function_len, &t, err);
@@ -227,13 +277,17 @@ tenrec_status codec_write_call_asking(int32_t type, const char *function,
         status = add_value(&list, 0, &t, err);
     if (!status)
         status = add_value(&left, 1, &t, err);
-    if (spans_max > 0)
-        t.bytes += item_head_size(SPANS_LEN) + SPANS_LEN + item_head_size(spans_max);
+    if (extra->spans_max > 0)
+        t.bytes += item_head_size(SPANS_LEN) + SPANS_LEN + item_head_size(extra->spans_max);
+    if (creation)
+        t.bytes += codec_fork_size(&made, true);
     if (!status)
         status = begin(&f, type, &t, err);
     if (status)
         return status;
-    item_put_array(&f.w, CALL_ITEMS);
+    item_put_array(&f.w, CALL_ITEMS + (creation ? 1U : 0U));
+    if (creation)
+        codec_put_fork(&f.w, &made, true);
     item_put_text(&f.w, function, function_len);
     status = put_value(&f, &list, err);
     f.msg->key_len = (uint32_t)(f.w.at - (unsigned char *)f.msg->payload);
@@ -241,27 +295,46 @@ tenrec_status codec_write_call_asking(int32_t type, const char *function,
         status = put_value(&f, &left, err);
     if (status) /* nothing more has to fit */
         return end(&f, status, ret);
-    item_put_map(&f.w, spans_max > 0);
-    if (spans_max > 0) {
+    item_put_map(&f.w, extra->spans_max > 0);
+    if (extra->spans_max > 0) {
         item_put_text(&f.w, CODEC_OPTION_SPANS, SPANS_LEN);
-        item_put_int(&f.w, spans_max);
+        item_put_int(&f.w, extra->spans_max);
     }
     return end(&f, status, ret);
+}
+
+tenrec_status codec_write_call_asking(int32_t type, const char *function,
+                                      const struct tenrec_value *args, size_t n,
+                                      int64_t remaining_ms, uint32_t spans_max,
+                                      struct tenrec_msg **ret, tenrec_error *err)
+{
+    const struct codec_extra extra = { .spans_max = spans_max };
+
+    return codec_write_call_with(type, function, args, n, remaining_ms, &extra, ret, err);
 }
 
 tenrec_status codec_write_call(int32_t type, const char *function, const struct tenrec_value *args,
                                size_t n, int64_t remaining_ms, struct tenrec_msg **ret,
                                tenrec_error *err)
 {
-    return codec_write_call_asking(type, function, args, n, remaining_ms, 0, ret, err);
+    static const struct codec_extra none;
+
+    return codec_write_call_with(type, function, args, n, remaining_ms, &none, ret, err);
 }
 
 tenrec_status codec_write_value(const struct tenrec_value *value, int32_t type,
                                 struct tenrec_msg **ret, tenrec_error *err)
 {
+    return codec_write_value_refs(value, type, NULL, ret, err);
+}
+
+tenrec_status codec_write_value_refs(const struct tenrec_value *value, int32_t type,
+                                     struct codec_refs *refs, struct tenrec_msg **ret,
+                                     tenrec_error *err)
+{
     const struct tenrec_value nil = tenrec_nil();
-    struct total t = { sizeof self_described, 0 };
-    struct filling f;
+    struct total t = { sizeof self_described, 0, refs };
+    struct writing f;
     tenrec_status status;
 
     if (!value)
@@ -272,36 +345,4 @@ tenrec_status codec_write_value(const struct tenrec_value *value, int32_t type,
     if (status)
         return status;
     return end(&f, put_value(&f, value, err), ret);
-}
-
-static tenrec_status write_plain(const char *text, size_t n, struct tenrec_msg **ret,
-                                 tenrec_error *err)
-{
-    struct tenrec_msg *msg = rpc_message_new(n, 0);
-
-    if (!msg)
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for an error message");
-    msg->type = TENREC_MSG_EXCEPTION;
-    memcpy(msg->payload, text, n);
-    *ret = msg;
-    return TENREC_OK;
-}
-
-tenrec_status codec_write_error(const tenrec_error *why, bool as_cbor, struct tenrec_msg **ret,
-                                tenrec_error *err)
-{
-    char name[sizeof why->worker_name], text[sizeof why->text];
-    struct tenrec_value items[ERROR_ITEMS], list = tenrec_array(items, ERROR_ITEMS);
-
-    /* Both may have been cut in the middle of a character. */
-    utf8_clean(why->worker_name, strnlen(why->worker_name, sizeof name), name, sizeof name);
-    utf8_clean(why->text, strnlen(why->text, sizeof text), text, sizeof text);
-    if (!as_cbor)
-        return write_plain(text, strlen(text), ret, err);
-    items[0] = tenrec_int(why->code);
-    items[1] = tenrec_int(why->worker);
-    items[2] = tenrec_text(name);
-    items[3] = tenrec_int(why->os_errno);
-    items[4] = tenrec_text(text);
-    return codec_write_value(&list, TENREC_MSG_EXCEPTION, ret, err);
 }

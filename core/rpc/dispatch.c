@@ -7,6 +7,9 @@
 #include "rpc/call.h"
 #include "rpc/function.h"
 #include "rpc/message.h"
+#include "rpc/rref_call.h"
+#include "rpc/rref_control.h"
+#include "rpc/rref_value.h"
 #include "rpc/span.h"
 #include "rpc/thread.h"
 #include "rpc/worker.h"
@@ -15,9 +18,10 @@
 
 /* ---- answering ------------------------------------------------------------ */
 
-/* An answer with tensors that is under way. */
+/* An answer with tensors or references that is under way. */
 struct answer {
     struct tenrec_worker *w;
+    struct rref_parcel *parcel; /* NULL: no references */
     tenrec_peer to;
     int64_t id;
     struct tenrec_route route;
@@ -35,18 +39,22 @@ static void answer_sent(void *arg, const tenrec_error *why)
         tenrec_error_prefix(&told, "answer");
         dispatch_answer_error(a->w, a->to, a->id, &a->route, true, &told);
     }
+    rref_parcel_end(a->parcel, why ? RREF_REFUSED : RREF_UNSURE);
     free(a);
 }
 
 /* Sends what answers request `id` back along its route. Takes msg; NULL means
- * there was no memory for one: the caller then runs into its timeout. */
+ * there was no memory for one: the caller then runs into its timeout. Ends
+ * `parcel`, what it brings of references. */
 static void answer(struct tenrec_worker *w, tenrec_peer to, int64_t id,
-                   const struct tenrec_route *route, struct tenrec_msg *msg)
+                   const struct tenrec_route *route, struct tenrec_msg *msg,
+                   struct rref_parcel *parcel)
 {
     struct tenrec_done done = { NULL, NULL };
-    struct answer *a;
+    struct answer *a = NULL;
 
     if (!msg) {
+        rref_parcel_end(parcel, RREF_REFUSED);
         log_line(TENREC_LOG_ERROR, w->self.name, "no memory to answer a call of '%s'",
                  peers_name(&w->peers, to));
         return;
@@ -55,11 +63,19 @@ static void answer(struct tenrec_worker *w, tenrec_peer to, int64_t id,
     msg->route = *route;
     /* An answer that is refused would leave its caller without a word. */
     msg->flags |= TENREC_MSG_CONTROL;
-    if (msg->n_tensors > 0 && (a = memory_new(1, sizeof *a))) {
-        *a = (struct answer){ w, to, id, *route };
+    if ((msg->n_tensors > 0 || parcel) && (a = memory_new(1, sizeof *a))) {
+        *a = (struct answer){ w, parcel, to, id, *route };
         done = (struct tenrec_done){ answer_sent, a };
     }
+    if (!a)
+        rref_parcel_end(parcel, RREF_UNSURE);
     chain_send(w->chain, to, msg, done);
+}
+
+void dispatch_answer(struct tenrec_worker *w, tenrec_peer to, int64_t id,
+                     const struct tenrec_route *route, struct tenrec_msg *msg)
+{
+    answer(w, to, id, route, msg, NULL);
 }
 
 void dispatch_answer_error(struct tenrec_worker *w, tenrec_peer to, int64_t id,
@@ -70,7 +86,7 @@ void dispatch_answer_error(struct tenrec_worker *w, tenrec_peer to, int64_t id,
 
     peers_blame(&w->peers, w->self.id, &told);
     codec_write_error(&told, cbor, &msg, NULL);
-    answer(w, to, id, route, msg);
+    answer(w, to, id, route, msg, NULL);
 }
 
 void dispatch_answer_value(struct tenrec_worker *w, tenrec_peer to, int64_t id,
@@ -78,27 +94,28 @@ void dispatch_answer_value(struct tenrec_worker *w, tenrec_peer to, int64_t id,
                            const struct tenrec_value *value)
 {
     struct tenrec_msg *msg = NULL;
+    struct rref_out out;
     tenrec_error why;
 
-    if (codec_write_value(value, type, &msg, &why) == TENREC_OK)
-        answer(w, to, id, route, msg);
-    else
+    rref_out_init(&out, w, to);
+    if (codec_write_value_refs(value, type, &out.refs, &msg, &why) == TENREC_OK) {
+        answer(w, to, id, route, msg, out.parcel);
+    } else {
+        rref_parcel_end(out.parcel, RREF_REFUSED);
         dispatch_answer_error(w, to, id, route, true, &why);
-}
-
-/* An inline function is over before the delivery of its request is. */
-static bool is_on_stack(const struct tenrec_call *c)
-{
-    return c->function->flags == TENREC_INLINE;
+    }
+    rref_out_finish(&out);
 }
 
 static void call_free(struct tenrec_call *c)
 {
+    if (__builtin_expect(c->refs != NULL, 0))
+        rref_call_end(c);
     codec_call_finish(&c->in);
     if (c->reply)
         c->reply->release(c->reply);
     c->request->release(c->request);
-    if (is_on_stack(c))
+    if (c->on_stack)
         return;
     served_remove(&c->worker->served, c); /* from now on the worker may go */
     free(c);
@@ -111,6 +128,8 @@ static struct tenrec_msg *call_answer(struct tenrec_call *c, struct tenrec_msg *
     struct tenrec_msg *msg = NULL;
     tenrec_error told;
 
+    if (c->refs && rref_call_made(c, why, &msg))
+        return msg;
     if (!why && reply)
         return reply;
     if (reply)
@@ -120,7 +139,8 @@ static struct tenrec_msg *call_answer(struct tenrec_call *c, struct tenrec_msg *
         return msg;
     }
     told = *why;
-    told.code = TENREC_EREMOTE;
+    if (!c->refused)
+        told.code = TENREC_EREMOTE;
     peers_blame(&c->worker->peers, c->worker->self.id, &told);
     codec_write_error(&told, c->cbor, &msg, NULL);
     return msg;
@@ -141,8 +161,8 @@ static void call_end(struct tenrec_call *c, const tenrec_error *why)
     struct tenrec_route route = c->request->route;
     struct tenrec_msg *reply = c->reply;
     /* A delivery keeps the chain alive; who answers later must ask for that. */
-    const bool entered = !is_on_stack(c) && !c->one_way && worker_enter(w, NULL) == TENREC_OK;
-    const bool answers = entered || (is_on_stack(c) && !c->one_way);
+    const bool entered = !c->on_stack && !c->one_way && worker_enter(w, NULL) == TENREC_OK;
+    const bool answers = entered || (c->on_stack && !c->one_way);
 
     c->reply = NULL;
     if (answers)
@@ -152,10 +172,17 @@ static void call_end(struct tenrec_call *c, const tenrec_error *why)
                  c->function->name, why->text);
     if (__builtin_expect(c->span != NULL, 0))
         reply = span_hooks.end(c->span, reply, why);
-    if (answers)
-        answer(w, c->from, c->request->id, &route, reply);
-    else if (reply)
-        reply->release(reply);
+    if (why && c->parcel) {
+        rref_parcel_end(c->parcel, RREF_REFUSED);
+        c->parcel = NULL;
+    }
+    if (answers) {
+        answer(w, c->from, c->request->id, &route, reply, c->parcel);
+    } else {
+        rref_parcel_end(c->parcel, RREF_REFUSED);
+        if (reply)
+            reply->release(reply);
+    }
     if (entered)
         worker_leave(w);
     if (c->one_way)
@@ -203,10 +230,16 @@ static void run_inline(struct tenrec_call *c)
     thread_back(scope);
 }
 
-/* Fills a call whose payload has been read. Takes the request. */
+/* Fills a call whose payload has been read. Takes the request. An inline
+ * function that need not wait for anything has its call on the stack: it is
+ * over before the delivery of its request is. */
 static void call_fill(struct tenrec_call *c, struct tenrec_worker *w, const struct function *f,
-                      tenrec_peer from, struct tenrec_msg *msg)
+                      tenrec_peer from, struct tenrec_msg *msg, bool on_stack)
 {
+    c->refs = NULL;
+    c->parcel = NULL;
+    c->on_stack = on_stack;
+    c->refused = false;
     c->task.next = NULL;
     c->worker = w;
     c->request = msg;
@@ -223,7 +256,7 @@ static void call_fill(struct tenrec_call *c, struct tenrec_worker *w, const stru
     c->deadline_ns = 0;
     if (c->in.remaining_ms == TENREC_TIMEOUT_NONE)
         c->deadline_ns = CLOCK_NEVER;
-    else if (f->flags != TENREC_INLINE)
+    else if (!on_stack)
         c->deadline_ns = clock_deadline_ms((uint64_t)c->in.remaining_ms);
     c->span = c->in.spans_max > 0 || span_wanted() ? span_hooks.serve(c) : NULL;
 }
@@ -231,6 +264,7 @@ static void call_fill(struct tenrec_call *c, struct tenrec_worker *w, const stru
 static void refuse(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg, bool cbor,
                    const tenrec_error *why)
 {
+    rrefs_forget(w, from, msg);
     if (msg->type != TENREC_MSG_ONE_WAY_CALL) {
         dispatch_answer_error(w, from, msg->id, &msg->route, cbor, why);
     } else {
@@ -238,6 +272,35 @@ static void refuse(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg 
         count_one_way(w, from);
     }
     msg->release(msg);
+}
+
+static void start(struct tenrec_call *c)
+{
+    tenrec_error why;
+
+    c->task.fn = run_task;
+    if (c->function->flags & TENREC_INLINE) {
+        run_inline(c);
+    } else if (pool_run(c->worker->pool, &c->task) != TENREC_OK) {
+        tenrec_fail(&why, TENREC_EOS, "cannot start a thread for '%s'", c->function->name);
+        call_end(c, &why);
+    }
+}
+
+void dispatch_start(struct tenrec_call *c, const tenrec_error *why)
+{
+    if (!why) {
+        start(c);
+        return;
+    }
+    c->refused = true;
+    call_end(c, why);
+}
+
+/* Is there more to do than to read the arguments before it starts? */
+static bool has_refs(const struct tenrec_call *c)
+{
+    return c->in.refers || c->request->type == TENREC_MSG_REMOTE_CALL;
 }
 
 /* A call for the pool, or one that may outlive its function. */
@@ -253,22 +316,24 @@ static void serve_later(struct tenrec_worker *w, const struct function *f, tenre
     }
     if (codec_read_call(msg, &c->in, &why) != TENREC_OK)
         goto err_free;
-    call_fill(c, w, f, from, msg);
+    call_fill(c, w, f, from, msg, false);
+    if (has_refs(c) && !(c->refs = rref_call_new())) {
+        tenrec_fail(&why, TENREC_ENOMEM, "no memory for a call");
+        goto err_finish;
+    }
     if (served_add(&w->served, c, &why) != TENREC_OK)
         goto err_finish;
     atomic_fetch_add_explicit(&w->counts.taken, 1, memory_order_relaxed);
-    c->task.fn = run_task;
-    if (f->flags & TENREC_INLINE) {
-        run_inline(c);
-    } else if (pool_run(w->pool, &c->task) != TENREC_OK) {
-        tenrec_fail(&why, TENREC_EOS, "cannot start a thread for '%s'", f->name);
-        call_end(c, &why);
-    }
+    if (c->refs)
+        rref_call_begin(c);
+    else
+        start(c);
     return;
 
 err_finish:
     if (c->span)
         span_hooks.end(c->span, NULL, &why);
+    rref_call_end(c);
     codec_call_finish(&c->in);
 err_free:
     free(c);
@@ -290,9 +355,12 @@ static void serve(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *
     if (!f) {
         functions_none(&w->functions, c.in.function, c.in.function_len, &why);
         codec_call_finish(&c.in);
-        refuse(w, from, msg, true, &why);
-    } else if (f->flags == TENREC_INLINE) {
-        call_fill(&c, w, f, from, msg);
+        if (msg->type == TENREC_MSG_REMOTE_CALL)
+            rref_call_refused(w, from, msg, &c.in.creation, &why);
+        else
+            refuse(w, from, msg, true, &why);
+    } else if (f->flags == TENREC_INLINE && !c.in.refers && msg->type != TENREC_MSG_REMOTE_CALL) {
+        call_fill(&c, w, f, from, msg, true);
         atomic_fetch_add_explicit(&w->counts.taken, 1, memory_order_relaxed);
         run_inline(&c);
     } else {
@@ -313,7 +381,16 @@ void worker_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
     switch (msg->type) {
     case TENREC_MSG_CALL:
     case TENREC_MSG_ONE_WAY_CALL:
+    case TENREC_MSG_REMOTE_CALL:
         serve(w, from, msg);
+        break;
+    case TENREC_MSG_RREF_FETCH_CALL:
+        rref_fetch_arrived(w, from, msg);
+        break;
+    case TENREC_MSG_RREF_USER_DELETE:
+    case TENREC_MSG_RREF_FORK_REQUEST:
+    case TENREC_MSG_RREF_CHILD_ACCEPT:
+        rrefs_control_arrived(w, from, msg);
         break;
     case TENREC_MSG_CANCEL:
         served_cancel(&w->served,
@@ -374,13 +451,24 @@ tenrec_status tenrec_call_return(struct tenrec_call *c, const struct tenrec_valu
                                  tenrec_error *err)
 {
     struct tenrec_msg *reply;
-    tenrec_status st = codec_write_value(value, TENREC_MSG_RET, &reply, err);
+    struct rref_out out;
+    tenrec_status st;
 
-    if (st != TENREC_OK)
+    if (c->refs && rref_call_keep(c, value, &st, err))
         return st;
+    rref_out_init(&out, c->worker, c->from);
+    st = codec_write_value_refs(value, TENREC_MSG_RET, &out.refs, &reply, err);
+    if (__builtin_expect(out.refs.ref != NULL, 0))
+        rref_out_finish(&out);
+    if (st != TENREC_OK) {
+        rref_parcel_end(out.parcel, RREF_REFUSED);
+        return st;
+    }
     if (c->reply)
         c->reply->release(c->reply);
+    rref_parcel_end(c->parcel, RREF_REFUSED);
     c->reply = reply;
+    c->parcel = out.parcel;
     return TENREC_OK;
 }
 

@@ -6,6 +6,7 @@
 #include <tenrec/agent.h>
 #include <tenrec/value.h>
 
+struct tenrec_call;
 struct tenrec_worker;
 
 /* Answer request `id` along its route; the caller is inside the worker, or on
@@ -15,5 +16,12 @@ void dispatch_answer_error(struct tenrec_worker *w, tenrec_peer to, int64_t id,
 void dispatch_answer_value(struct tenrec_worker *w, tenrec_peer to, int64_t id,
                            const struct tenrec_route *route, int32_t type,
                            const struct tenrec_value *value);
+
+/* Sends a message that answers it; takes msg, NULL: no memory for one. */
+void dispatch_answer(struct tenrec_worker *w, tenrec_peer to, int64_t id,
+                     const struct tenrec_route *route, struct tenrec_msg *msg);
+
+/* Its arguments are there, or will not be: runs the function, or answers `why`. */
+void dispatch_start(struct tenrec_call *c, const tenrec_error *why);
 
 #endif

@@ -25,7 +25,8 @@ struct future_call {
     int64_t id;
     uint64_t deadline_ns;
     tenrec_peer to;
-    struct span *span; /* shared; NULL: not recorded */
+    struct span *span;      /* shared; NULL: not recorded */
+    struct call_hook *hook; /* a list; NULL: nobody has to know */
     bool one_way;
     bool want_value;
     char function[48]; /* for error texts; cut */

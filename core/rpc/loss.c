@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "rpc/call.h"
 #include "rpc/gather.h"
+#include "rpc/rref_control.h"
 #include "rpc/thread.h"
 #include "rpc/worker.h"
 
@@ -80,6 +81,8 @@ static void lost(struct tenrec_worker *w, tenrec_peer peer, enum direction which
     peers_blame(&w->peers, peer, &told);
     if (which == OURS)
         call_fail_peer(w, peer, &told);
+    if (atomic_load(&w->state) == WORKER_RUNNING)
+        rrefs_lost(w, peer, !atomic_load(&w->leaving), &told);
     if (atomic_load(&w->leaving) || atomic_load(&w->state) != WORKER_RUNNING)
         return;
     gather_lost(w, peer, &told);

@@ -36,6 +36,18 @@ struct stillness {
     uint64_t pause_ms, since_ms;
 };
 
+/* A control message of references counts until it is given up, also while it
+ * rests before it is repeated. */
+static uint64_t calls_finished(struct tenrec_worker *w)
+{
+    return atomic_load(&w->counts.finished) + atomic_load(&w->counts.jobs_ended);
+}
+
+static uint64_t calls_made(struct tenrec_worker *w)
+{
+    return atomic_load(&w->pending.added) + atomic_load(&w->counts.jobs);
+}
+
 /* Waits until no call of ours is outstanding. */
 static tenrec_status wait_for_calls(struct tenrec_worker *w, uint64_t until, tenrec_error *err)
 {
@@ -44,8 +56,7 @@ static tenrec_status wait_for_calls(struct tenrec_worker *w, uint64_t until, ten
     uint64_t left;
 
     pthread_mutex_lock(&w->lock);
-    while ((left = atomic_load(&w->pending.added) - atomic_load(&w->counts.finished)) > 0 &&
-           !clock_passed(until)) {
+    while ((left = calls_made(w) - calls_finished(w)) > 0 && !clock_passed(until)) {
         if (until == CLOCK_NEVER)
             pthread_cond_wait(&w->changed, &w->lock);
         else
@@ -62,13 +73,13 @@ static tenrec_status count(struct tenrec_worker *w, uint64_t until, struct sums 
                            tenrec_error *err)
 {
     int64_t ended[2], begun[3];
-    int64_t mine[3] = { (int64_t)atomic_load(&w->counts.finished),
+    int64_t mine[3] = { (int64_t)calls_finished(w),
                         (int64_t)atomic_load(&w->counts.one_way_ended) };
     tenrec_status st = membership_sum(w->membership, mine, 2, until, ended, err);
 
     if (st != TENREC_OK)
         return st;
-    mine[0] = (int64_t)atomic_load(&w->pending.added);
+    mine[0] = (int64_t)calls_made(w);
     mine[1] = (int64_t)atomic_load(&w->counts.one_way);
     mine[2] = (int64_t)(atomic_load(&w->counts.taken) - atomic_load(&w->counts.served));
     st = membership_sum(w->membership, mine, 3, until, begun, err);

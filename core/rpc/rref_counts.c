@@ -1,9 +1,15 @@
-#include "rpc/rref_counts.h"
+#include "rpc/rref_context.h"
+#include "rpc/worker.h"
 
 struct rref_counts rrefs_count(struct tenrec_worker *w)
 {
-    (void)w;
-    return (struct rref_counts){ .num_forks = 0 };
+    struct rref_counts n = { .num_forks = 0 };
+
+    if (worker_enter(w, NULL) == TENREC_OK) {
+        n = rref_context_count(w->rrefs);
+        worker_leave(w);
+    }
+    return n;
 }
 
 void rrefs_debug_info(struct tenrec_worker *w, tenrec_sink_fn *sink, void *arg)

@@ -28,7 +28,11 @@ struct tenrec_call {
     tenrec_peer from;
     struct served_key key;
     uint64_t deadline_ns;
-    struct span *span; /* NULL: not recorded */
+    struct span *span;          /* NULL: not recorded */
+    struct rref_call *refs;     /* owns; NULL: it has to do with no reference */
+    struct rref_parcel *parcel; /* what the reply brings; NULL: nothing */
+    bool on_stack;              /* over before the delivery of its request is */
+    bool refused;               /* its function was not started */
     bool one_way;
     bool cbor; /* the caller reads our errors */
     atomic_bool canceled;

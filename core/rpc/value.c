@@ -3,7 +3,10 @@
 
 #include <stdlib.h>
 
+#include <tenrec/rref.h>
+
 #include "rpc/arena.h"
+#include "rpc/codec.h"
 
 const char *tenrec_value_type_name(uint32_t type)
 {
@@ -37,6 +40,10 @@ static int letter_type(char letter)
         return TENREC_VALUE_BYTES;
     case 't':
         return TENREC_VALUE_TENSOR;
+    case 'r':
+        return TENREC_VALUE_RREF;
+    case 'o':
+        return TENREC_VALUE_OBJECT;
     case 'v':
         return -2;
     default:
@@ -65,7 +72,7 @@ static tenrec_status check_one(const struct tenrec_value *v, size_t number, char
 
     if (want == -1)
         return tenrec_fail(err, TENREC_EINVAL,
-                           "type text has '%c' (one of b i d s y t v and | expected)", letter);
+                           "type text has '%c' (one of b i d s y t r o v and | expected)", letter);
     if (want == -2 || v->type == (uint32_t)want ||
         (want == TENREC_VALUE_DOUBLE && v->type == TENREC_VALUE_INT)) {
         if (want == TENREC_VALUE_TEXT && v->n && memchr(v->u.text, '\0', v->n))
@@ -98,6 +105,12 @@ static void store(const struct tenrec_value *v, char letter, va_list *ap)
         break;
     case 't':
         *va_arg(*ap, struct tenrec_tensor **) = v->u.tensor;
+        break;
+    case 'r':
+        *va_arg(*ap, struct tenrec_rref **) = v->u.rref;
+        break;
+    case 'o':
+        *va_arg(*ap, struct tenrec_object **) = v->u.object;
         break;
     default:
         *va_arg(*ap, const struct tenrec_value **) = v;
@@ -156,6 +169,8 @@ static tenrec_status count_value(const struct tenrec_value *v, int depth, struct
     case TENREC_VALUE_DOUBLE:
         break;
     case TENREC_VALUE_TENSOR:
+    case TENREC_VALUE_RREF:
+    case TENREC_VALUE_OBJECT:
         size->tensors = true;
         break;
     case TENREC_VALUE_TEXT:
@@ -212,6 +227,14 @@ static void copy_value(const struct tenrec_value *v, struct arena *a, struct ten
         if (to->u.tensor)
             tenrec_tensor_share(to->u.tensor);
         break;
+    case TENREC_VALUE_RREF:
+        if (to->u.rref)
+            tenrec_rref_share(to->u.rref);
+        break;
+    case TENREC_VALUE_OBJECT:
+        if (to->u.object)
+            tenrec_object_share(to->u.object);
+        break;
     default:
         break;
     }
@@ -237,11 +260,26 @@ tenrec_status tenrec_value_copy(const struct tenrec_value *v, struct tenrec_valu
     return TENREC_OK;
 }
 
+/* What was read and never taken holds nothing but an encoded value. */
+static void finish_ref(const struct tenrec_value *v)
+{
+    const bool untaken = v->reserved & CODEC_UNTAKEN;
+
+    if (v->type == TENREC_VALUE_RREF && !untaken)
+        tenrec_rref_drop(v->u.rref);
+    else if (v->type == TENREC_VALUE_OBJECT && !untaken)
+        tenrec_object_drop(v->u.object);
+    else if (v->type == TENREC_VALUE_OBJECT)
+        values_finish(&v->u.map->value, 1);
+}
+
 void values_finish(const struct tenrec_value *v, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (v[i].type == TENREC_VALUE_TENSOR)
             tenrec_tensor_drop(v[i].u.tensor);
+        else if (v[i].type >= TENREC_VALUE_RREF)
+            finish_ref(&v[i]);
         else if (v[i].type == TENREC_VALUE_ARRAY)
             values_finish(v[i].u.array, (size_t)v[i].n);
         else if (v[i].type == TENREC_VALUE_MAP)

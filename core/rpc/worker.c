@@ -11,6 +11,8 @@
 #include "rpc/message.h"
 #include "rpc/place.h"
 #include "rpc/quiesce.h"
+#include "rpc/rref_control.h"
+#include "rpc/rref_release.h"
 #include "rpc/setup.h"
 #include "rpc/span.h"
 #include "rpc/thread.h"
@@ -95,6 +97,7 @@ tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenre
     functions_init(&w->functions);
     gathers_init(&w->gathers);
     userloop_init(&w->userloop);
+    object_types_init(&w->object_types);
     st = functions_add_builtins(&w->functions, err);
     if (st == TENREC_OK)
         *ret = w;
@@ -124,6 +127,7 @@ void tenrec_worker_drop(struct tenrec_worker *w)
     userloop_finish(&w->userloop);
     gathers_finish(&w->gathers);
     functions_finish(&w->functions);
+    object_types_finish(&w->object_types);
     served_finish(&w->served);
     pending_finish(&w->pending);
     peers_finish(&w->peers);
@@ -201,6 +205,7 @@ static void unmake(struct tenrec_worker *w, uint64_t until)
 {
     chain_close(w->chain);
     w->chain = NULL;
+    rrefs_drop(w);
     loop_timer_drop(w->deadlines);
     w->deadlines = NULL;
     membership_drop(w->membership, until); /* uses the loop when it serves the store */
@@ -243,6 +248,8 @@ static tenrec_status start(struct tenrec_worker *w, const struct manner *how, te
     if (st == TENREC_OK)
         st = peers_fill(&w->peers, membership_names(w->membership), membership_world(w->membership),
                         w->self.id, err);
+    if (st == TENREC_OK)
+        st = rrefs_open(w, err);
     if (st != TENREC_OK)
         return st;
     w->self.name = peers_name(&w->peers, w->self.id);
@@ -270,6 +277,7 @@ static void stop(struct tenrec_worker *w, uint64_t until)
     call_fail_peer(w, -1, &why); /* what came between the two */
     wait_until_all_left(w);
     gather_fail_all(w, &why); /* likewise: nobody can come any more */
+    rrefs_stop(w);
     unmake(w, until);
     atomic_store(&w->state, WORKER_DOWN);
 }
@@ -294,6 +302,8 @@ static tenrec_status begin(struct tenrec_worker *w, const struct manner *how, te
     atomic_store(&w->leaving, 0);
     atomic_store(&w->counts.one_way, 0); /* those who got them may be gone */
     atomic_store(&w->counts.one_way_ended, 0);
+    atomic_store(&w->counts.jobs, 0);
+    atomic_store(&w->counts.jobs_ended, 0);
     st = start(w, how, &why);
     if (st != TENREC_OK) {
         if (err)
@@ -330,7 +340,8 @@ tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode
                               tenrec_error *err)
 {
     tenrec_status st = TENREC_OK;
-    tenrec_error late;
+    tenrec_status leaked;
+    tenrec_error late, leak;
     uint64_t until, left;
 
     if (thread_state.no_block > 0 || thread_state.pool)
@@ -351,10 +362,13 @@ tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode
     if (mode == TENREC_GRACEFUL) {
         st = worker_quiesce(w, until, err);
         if (st == TENREC_OK && !worker_visits(w))
+            st = rrefs_flush(w, until, err);
+        if (st == TENREC_OK && !worker_visits(w))
             st = membership_leave(w->membership, until, err);
         if (st != TENREC_OK)
             tenrec_error_prefix(err, "graceful shutdown");
     }
+    leaked = rrefs_check(w, mode == TENREC_GRACEFUL, &leak);
     worker_leave(w);
     left = clock_deadline_ms(LEAVE_MS);
     stop(w, mode == TENREC_GRACEFUL && until > left ? until : left);
@@ -364,5 +378,10 @@ tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode
             *err = late;
     }
     span_hooks.stopped(w);
+    if (leaked != TENREC_OK && st == TENREC_OK) {
+        st = leaked;
+        if (err)
+            *err = leak;
+    }
     return st;
 }

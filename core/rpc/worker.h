@@ -6,6 +6,7 @@
 #include "rpc/function.h"
 #include "rpc/gather.h"
 #include "rpc/loss.h"
+#include "rpc/object.h"
 #include "rpc/peers.h"
 #include "rpc/pending.h"
 #include "rpc/pool.h"
@@ -32,6 +33,15 @@ struct worker_counts {
     _Atomic uint64_t late_replies; /* answers that found nobody waiting */
     _Atomic uint64_t taken;        /* requests whose function was started or queued */
     _Atomic uint64_t served;       /* of those, answered */
+    _Atomic uint64_t jobs;         /* control messages begun, their repetitions not counted */
+    _Atomic uint64_t jobs_ended;
+};
+
+/* What the program wants to know of references. */
+struct rref_options {
+    tenrec_rrefs_released_fn *released;
+    void *arg;
+    bool leak_check;
 };
 
 struct tenrec_worker {
@@ -61,6 +71,10 @@ struct tenrec_worker {
     struct userloop userloop;
     struct tenrec_profiler *profiler; /* of who records; see span.h */
     struct worker_counts counts;
+
+    struct object_types object_types;
+    struct rref_context *rrefs;       /* of this session; shares */
+    struct rref_options rref_options; /* guarded by lock */
 };
 
 /* Is it no member of the group that it calls? While it runs. */

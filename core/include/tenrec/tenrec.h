@@ -7,5 +7,6 @@
 #include <tenrec/observe.h>
 #include <tenrec/profiler.h>
 #include <tenrec/rpc.h>
+#include <tenrec/rref.h>
 
 #endif

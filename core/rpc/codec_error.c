@@ -1,0 +1,100 @@
+/* Errors as payloads, and back. */
+#include "rpc/codec_walk.h"
+
+#include <string.h>
+
+#include "rpc/message.h"
+#include "rpc/utf8.h"
+
+#define ERROR_ITEMS 5
+
+static tenrec_status write_plain(const char *text, size_t n, struct tenrec_msg **ret,
+                                 tenrec_error *err)
+{
+    struct tenrec_msg *msg = rpc_message_new(n, 0);
+
+    if (!msg)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for an error message");
+    msg->type = TENREC_MSG_EXCEPTION;
+    memcpy(msg->payload, text, n);
+    *ret = msg;
+    return TENREC_OK;
+}
+
+tenrec_status codec_write_error(const tenrec_error *why, bool as_cbor, struct tenrec_msg **ret,
+                                tenrec_error *err)
+{
+    char name[sizeof why->worker_name], text[sizeof why->text];
+    struct tenrec_value items[ERROR_ITEMS], list = tenrec_array(items, ERROR_ITEMS);
+
+    /* Both may have been cut in the middle of a character. */
+    utf8_clean(why->worker_name, strnlen(why->worker_name, sizeof name), name, sizeof name);
+    utf8_clean(why->text, strnlen(why->text, sizeof text), text, sizeof text);
+    if (!as_cbor)
+        return write_plain(text, strlen(text), ret, err);
+    items[0] = tenrec_int(why->code);
+    items[1] = tenrec_int(why->worker);
+    items[2] = tenrec_text(name);
+    items[3] = tenrec_int(why->os_errno);
+    items[4] = tenrec_text(text);
+    return codec_write_value(&list, TENREC_MSG_EXCEPTION, ret, err);
+}
+
+/* ---- errors -------------------------------------------------------------------- */
+
+static bool is_failure(int64_t code)
+{
+    return code < 0 && code >= INT32_MIN &&
+           strcmp(tenrec_status_name((tenrec_status)code), "?") != 0;
+}
+
+static int32_t fits(int64_t i, int32_t otherwise)
+{
+    return i >= INT32_MIN && i <= INT32_MAX ? (int32_t)i : otherwise;
+}
+
+static tenrec_status read_error(const struct tenrec_msg *msg, tenrec_error *ret, tenrec_error *err)
+{
+    static const enum item_kind kinds[ERROR_ITEMS] = { ITEM_INT, ITEM_INT, ITEM_TEXT, ITEM_INT,
+                                                       ITEM_TEXT };
+    static const char *const what[ERROR_ITEMS] = { "status", "worker's id", "worker's name",
+                                                   "errno", "text of an error" };
+    struct checking c;
+    struct item it, field[ERROR_ITEMS];
+    tenrec_status status = codec_check_begin(&c, msg, err);
+
+    if (!status)
+        status = codec_expect(&c.r, ITEM_ARRAY, "error", &it, err);
+    if (status)
+        return status;
+    if (it.n != ERROR_ITEMS)
+        return tenrec_fail(err, TENREC_EPROTOCOL, "error at byte %zu has %llu items, expected %d",
+                           it.at, (unsigned long long)it.n, ERROR_ITEMS);
+    for (size_t i = 0; i < ERROR_ITEMS && !status; i++)
+        status = codec_expect(&c.r, kinds[i], what[i], &field[i], err);
+    if (!status)
+        status = codec_check_end(&c, err);
+    if (status)
+        return status;
+    ret->code = is_failure(field[0].integer) ? (tenrec_status)field[0].integer : TENREC_EREMOTE;
+    ret->worker = fits(field[1].integer, -1);
+    ret->os_errno = fits(field[3].integer, 0);
+    utf8_clean(field[2].data, (size_t)field[2].n, ret->worker_name, sizeof ret->worker_name);
+    utf8_clean(field[4].data, (size_t)field[4].n, ret->text, sizeof ret->text);
+    return TENREC_OK;
+}
+
+void codec_read_error(const struct tenrec_msg *msg, tenrec_error *ret)
+{
+    tenrec_error why;
+
+    tenrec_fail(ret, TENREC_EREMOTE, "%s", "");
+    if (!codec_is_cbor(msg)) {
+        utf8_clean(msg->payload, (size_t)msg->payload_len, ret->text, sizeof ret->text);
+        return;
+    }
+    if (read_error(msg, ret, &why)) {
+        *ret = why;
+        tenrec_error_prefix(ret, "unreadable error from the peer");
+    }
+}

@@ -1,0 +1,226 @@
+/* References and objects in payloads (docs/wire.md). Reading gives values that
+ * say what was read; rrefs_take makes references and objects of them. */
+#include "rpc/codec_walk.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "rpc/object.h"
+
+enum { FORK_ITEMS = 6, DEREF_ITEMS = 4, OBJECT_ITEMS = 2 };
+
+/* ---- reading ---------------------------------------------------------------------- */
+
+/* An array of `n` integers that are not negative. */
+static tenrec_status read_numbers(struct item_reader *r, size_t n, int64_t *ret, tenrec_error *err)
+{
+    struct item it;
+    tenrec_status status = codec_expect(r, ITEM_ARRAY, "remote reference", &it, err);
+
+    if (status == TENREC_OK && it.n != n)
+        return tenrec_fail(err, TENREC_EPROTOCOL,
+                           "remote reference at byte %zu has %llu items, expected %zu", it.at,
+                           (unsigned long long)it.n, n);
+    for (size_t i = 0; i < n && status == TENREC_OK; i++) {
+        status = codec_expect(r, ITEM_INT, "part of a remote reference", &it, err);
+        if (status == TENREC_OK && it.integer < 0)
+            return tenrec_fail(err, TENREC_EPROTOCOL, "%lld in a remote reference at byte %zu",
+                               (long long)it.integer, it.at);
+        ret[i] = it.integer;
+    }
+    return status;
+}
+
+static tenrec_peer peer_of(int64_t n)
+{
+    return n > INT16_MAX ? TENREC_ANONYMOUS : (tenrec_peer)n;
+}
+
+static tenrec_status read_fork(struct item_reader *r, bool deref, struct rref_fork *ret,
+                               tenrec_error *err)
+{
+    int64_t n[FORK_ITEMS] = { 0 };
+    tenrec_status status = read_numbers(r, deref ? DEREF_ITEMS : FORK_ITEMS, n, err);
+
+    *ret = (struct rref_fork){ .id = { n[0], n[1] },
+                               .fork = { n[2], n[3] },
+                               .owner = peer_of(n[4]),
+                               .parent = peer_of(n[5]) };
+    return status;
+}
+
+static tenrec_status check_object(struct checking *c, int depth, tenrec_error *err)
+{
+    struct item it;
+    tenrec_status status = codec_expect(&c->r, ITEM_ARRAY, "object", &it, err);
+
+    if (status == TENREC_OK && (it.n != OBJECT_ITEMS || depth >= VALUE_DEPTH))
+        return tenrec_fail(err, TENREC_EPROTOCOL, "object at byte %zu: %s", it.at,
+                           it.n != OBJECT_ITEMS ? "a type and a value are expected"
+                                                : "values are nested too deep");
+    if (status == TENREC_OK)
+        status = codec_expect(&c->r, ITEM_TEXT, "type of an object", &it, err);
+    if (status != TENREC_OK)
+        return status;
+    if (it.n == 0 || it.n > TENREC_NAME_MAX || memchr(it.data, '\0', (size_t)it.n))
+        return tenrec_fail(err, TENREC_EPROTOCOL, "type of an object at byte %zu is no name",
+                           it.at);
+    c->size.items += sizeof(struct tenrec_entry);
+    c->size.text += (size_t)it.n + 1;
+    return codec_check_value(c, depth + 1, err);
+}
+
+tenrec_status codec_check_ref(struct checking *c, const struct item *tag, int depth,
+                              tenrec_error *err)
+{
+    struct rref_fork fork;
+
+    if (tag->n != CODEC_TAG_RREF && tag->n != CODEC_TAG_DEREF && tag->n != CODEC_TAG_OBJECT)
+        return tenrec_fail(err, TENREC_EPROTOCOL, "unknown tag %llu at byte %zu",
+                           (unsigned long long)tag->n, tag->at);
+    if (!c->may_refer)
+        return tenrec_fail(err, TENREC_EPROTOCOL,
+                           "a reference or an object has no place here, at byte %zu", tag->at);
+    c->refers = c->size.tensors = true;
+    if (tag->n == CODEC_TAG_OBJECT)
+        return check_object(c, depth, err);
+    c->size.items += sizeof fork;
+    return read_fork(&c->r, tag->n == CODEC_TAG_DEREF, &fork, err);
+}
+
+tenrec_status codec_fill_ref(struct filling *f, const struct item *tag, struct tenrec_value *to,
+                             tenrec_error *err)
+{
+    const bool deref = tag->n == CODEC_TAG_DEREF;
+    struct tenrec_entry *entry;
+    struct rref_fork *fork;
+    tenrec_status status;
+    struct item it;
+
+    if (tag->n != CODEC_TAG_OBJECT) {
+        fork = arena_items(&f->arena, 1, sizeof *fork);
+        *to = tenrec_value_of(TENREC_VALUE_RREF, 0);
+        to->reserved = CODEC_UNTAKEN | (deref ? CODEC_DEREF : 0);
+        to->u.bytes = fork;
+        return read_fork(&f->r, deref, fork, err);
+    }
+    entry = arena_items(&f->arena, 1, sizeof *entry);
+    *to = tenrec_value_of(TENREC_VALUE_OBJECT, 0);
+    to->reserved = CODEC_UNTAKEN;
+    to->u.map = entry;
+    status = item_next(&f->r, &it, err); /* the array */
+    if (status == TENREC_OK)
+        status = item_next(&f->r, &it, err);
+    if (status != TENREC_OK)
+        return status;
+    entry->key = arena_text(&f->arena, it.data, (size_t)it.n, true);
+    return codec_fill_value(f, &entry->value, err);
+}
+
+tenrec_status codec_check_creation(struct checking *c, struct codec_creation *ret,
+                                   tenrec_error *err)
+{
+    struct rref_fork fork;
+    tenrec_status status = read_fork(&c->r, true, &fork, err);
+
+    *ret = (struct codec_creation){ fork.id, fork.fork };
+    return status;
+}
+
+bool codec_may_refer(const struct tenrec_msg *msg)
+{
+    static const unsigned char tag[] = { 0xd9, 0xcd, 0x75 }; /* of a reference */
+    const unsigned char *at = msg->payload, *end = at + msg->payload_len;
+
+    while (end - at >= (ptrdiff_t)sizeof tag && (at = memchr(at, tag[0], (size_t)(end - at)))) {
+        if (end - at < (ptrdiff_t)sizeof tag)
+            return false;
+        if (memcmp(at, tag, sizeof tag) == 0)
+            return true;
+        at++;
+    }
+    return false;
+}
+
+/* ---- writing -------------------------------------------------------------------------- */
+
+static struct codec_ref *next_ref(struct codec_refs *refs)
+{
+    if (refs->n == refs->room) {
+        size_t room = refs->room ? refs->room * 2 : 4;
+        struct codec_ref *more = memory_resize(refs->ref, room, sizeof *more);
+        if (!more)
+            return NULL;
+        refs->ref = more;
+        refs->room = room;
+    }
+    refs->ref[refs->n] = (struct codec_ref){ .type = NULL };
+    return &refs->ref[refs->n];
+}
+
+tenrec_status codec_make_ref(struct codec_refs *refs, const struct tenrec_value *v,
+                             struct codec_ref **ret, tenrec_error *err)
+{
+    const bool deref = v->reserved == CODEC_DEREF;
+    struct codec_ref *ref;
+    tenrec_status status;
+
+    if (!refs)
+        return tenrec_fail(err, TENREC_EUNSUPPORTED, "%s travels in calls and answers only",
+                           tenrec_value_type_name(v->type));
+    if (!v->u.rref || (v->reserved != 0 && !deref))
+        return tenrec_fail(err, TENREC_EINVAL, "%s is NULL", tenrec_value_type_name(v->type));
+    ref = next_ref(refs);
+    if (!ref)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory to send %s",
+                           tenrec_value_type_name(v->type));
+    if (v->type == TENREC_VALUE_OBJECT)
+        status = object_encode(v->u.object, &ref->encoded, &ref->type, err);
+    else
+        status = refs->fork(refs, v->u.rref, deref, &ref->fork, err);
+    if (status != TENREC_OK)
+        return status;
+    refs->n++;
+    *ret = ref;
+    return TENREC_OK;
+}
+
+static size_t numbers_of(const struct rref_fork *f, bool deref, int64_t n[FORK_ITEMS])
+{
+    n[0] = f->id.on;
+    n[1] = f->id.local;
+    n[2] = f->fork.on;
+    n[3] = f->fork.local;
+    n[4] = f->owner;
+    n[5] = f->parent;
+    return deref ? DEREF_ITEMS : FORK_ITEMS;
+}
+
+size_t codec_fork_size(const struct rref_fork *f, bool deref)
+{
+    int64_t number[FORK_ITEMS];
+    size_t n = numbers_of(f, deref, number), size = item_head_size(n);
+
+    for (size_t i = 0; i < n; i++)
+        size += item_int_size(number[i]);
+    return size;
+}
+
+void codec_put_fork(struct item_writer *w, const struct rref_fork *f, bool deref)
+{
+    int64_t number[FORK_ITEMS];
+    size_t n = numbers_of(f, deref, number);
+
+    item_put_array(w, n);
+    for (size_t i = 0; i < n; i++)
+        item_put_int(w, number[i]);
+}
+
+void codec_refs_finish(struct codec_refs *refs)
+{
+    for (size_t i = 0; i < refs->n; i++)
+        tenrec_value_drop(refs->ref[i].encoded);
+    free(refs->ref);
+    refs->ref = NULL;
+    refs->n = refs->room = 0;
+}
