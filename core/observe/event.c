@@ -10,8 +10,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Asked for once per thread: names change, ids do not. */
-static _Thread_local uint64_t thread_id;
+/* Asked for once per thread: each is a call of the kernel, and a row of a trace
+ * has one name. */
+static _Thread_local struct {
+    uint64_t id;
+    char name[16];
+} thread;
 
 static const char *put_text(char *to, const char *text, size_t n)
 {
@@ -45,21 +49,22 @@ static struct tenrec_event *make(const struct tenrec_event *from, const char *pr
 
 struct tenrec_event *event_new(const struct tenrec_worker *w, uint32_t kind, const char *name)
 {
-    char thread[16] = "", clean[EVENT_NAME_MAX + 2];
+    char clean[EVENT_NAME_MAX + 2];
     struct tenrec_event e = { .name = name,
                               .worker_name = w->self.name,
-                              .thread_name = thread,
+                              .thread_name = thread.name,
                               .worker_id = w->self.id,
                               .caller_id = TENREC_ANONYMOUS,
                               .call_id = -1,
                               .kind = kind };
 
-    if (thread_id == 0)
-        thread_id = (uint64_t)syscall(SYS_gettid);
-    e.thread = thread_id;
-    (void)pthread_getname_np(pthread_self(), thread, sizeof thread);
-    if (utf8_span(thread, strlen(thread)) != strlen(thread))
-        thread[0] = '\0';
+    if (thread.id == 0) {
+        thread.id = (uint64_t)syscall(SYS_gettid);
+        if (pthread_getname_np(pthread_self(), thread.name, sizeof thread.name) != 0 ||
+            utf8_span(thread.name, strlen(thread.name)) != strlen(thread.name))
+            thread.name[0] = '\0';
+    }
+    e.thread = thread.id;
     /* It goes into texts, on the wire and in the trace. */
     if (utf8_span(name, strlen(name)) != strlen(name)) {
         utf8_clean(name, strlen(name), clean, sizeof clean);
@@ -72,6 +77,11 @@ struct tenrec_event *event_new(const struct tenrec_worker *w, uint32_t kind, con
 struct tenrec_event *event_copy(const struct tenrec_event *e, const char *prefix)
 {
     return make(e, prefix);
+}
+
+void event_forget_thread(void)
+{
+    thread.id = 0;
 }
 
 void event_drop(struct tenrec_event *e)

@@ -19,4 +19,7 @@ struct tenrec_event *event_new(const struct tenrec_worker *w, uint32_t kind, con
 struct tenrec_event *event_copy(const struct tenrec_event *e, const char *prefix);
 void event_drop(struct tenrec_event *e);
 
+/* In the child of a fork: the thread that runs is another one now. */
+void event_forget_thread(void);
+
 #endif

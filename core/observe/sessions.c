@@ -19,6 +19,7 @@ static void forget(void)
     pthread_mutex_init(&lock, NULL);
     list = NULL;
     atomic_store(&span_recorders, 0);
+    event_forget_thread();
 }
 
 static void watch_forks(void)

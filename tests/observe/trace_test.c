@@ -8,6 +8,7 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <tenrec/profiler.h>
 #include <unistd.h>
 
@@ -295,6 +296,51 @@ static void trace_is_refused_when_its_file_cannot_be_written(void **state)
     cluster_close(&c, TENREC_GRACEFUL);
 }
 
+/* The child makes a session with a worker that never ran: it needs no thread. */
+static int record_in_child(struct tenrec_worker *w)
+{
+    struct tenrec_profiler *p = NULL;
+    tenrec_error err;
+    int ok;
+
+    if (tenrec_profiler_start(w, NULL, &p, &err) != TENREC_OK)
+        return 1;
+    tenrec_record_end(tenrec_record_begin(w, "child"));
+    ok = tenrec_profiler_stop(p, &err) == TENREC_OK && tenrec_profiler_count(p) == 1 &&
+         tenrec_profiler_event(p, 0)->thread == (uint64_t)getpid();
+    tenrec_profiler_drop(p);
+    return !ok;
+}
+
+static void trace_is_of_the_child_alone_after_a_fork(void **state)
+{
+    struct tenrec_profiler *p;
+    struct tenrec_worker *w;
+    tenrec_error err;
+    int status = -1;
+    pid_t pid;
+
+    (void)state;
+    assert_status(tenrec_worker_new(NULL, &w, &err), &err);
+    assert_status(tenrec_profiler_start(w,
+                                        &(struct tenrec_profiler_options){
+                                            .size = sizeof(struct tenrec_profiler_options),
+                                            .scope = TENREC_PROFILE_WORKER },
+                                        &p, &err),
+                  &err);
+    tenrec_record_end(tenrec_record_begin(w, "parent"));
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        _exit(record_in_child(w));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_status(tenrec_profiler_stop(p, &err), &err);
+    assert_int_equal(tenrec_profiler_count(p), 1);
+    tenrec_profiler_drop(p);
+    tenrec_worker_drop(w);
+}
+
 static void trace_of_a_worker_is_written_when_it_ends(void **state)
 {
     char setting[160];
@@ -351,6 +397,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(trace_ends_slices_with_those_around_them),
         cmocka_unit_test(trace_is_json_when_names_are_odd),
         cmocka_unit_test(trace_is_refused_when_its_file_cannot_be_written),
+        cmocka_unit_test(trace_is_of_the_child_alone_after_a_fork),
         cmocka_unit_test(trace_of_a_worker_is_written_when_it_ends),
         cmocka_unit_test(trace_of_a_worker_is_refused_when_it_starts),
     };
