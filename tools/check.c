@@ -1,5 +1,6 @@
 /* check.c - `tenrec check`: is this config right? Starts nothing. */
 #include "entry.h"
+#include "rpc/setup.h"
 #include "tool.h"
 
 #include <getopt.h>
@@ -17,9 +18,11 @@ static tenrec_status check(const char *path, tenrec_error *err)
         return st;
     st = config_settings_make(config, &settings, err);
     if (!st) {
+        st = setup_check(settings, err);
         config_settings_drop(settings);
-        st = entries_open(config, &entries, err);
     }
+    if (!st)
+        st = entries_open(config, &entries, err);
     if (!st) {
         printf("%s: ok, %zu backend%s:", path, entries.n, entries.n == 1 ? "" : "s");
         for (size_t i = 0; i < entries.n; i++) {

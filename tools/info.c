@@ -331,8 +331,11 @@ static void print_all(const json_t *all)
     const json_t *list = json_object_get(all, "backends"), *row;
     size_t i;
 
-    printf("tenrec %s, %zu backend%s\n", text(all, "version"), json_array_size(list),
+    printf("tenrec %s, %zu backend%s", text(all, "version"), json_array_size(list),
            json_array_size(list) == 1 ? "" : "s");
+    json_array_foreach(json_object_get(all, "folders"), i, row)
+        printf("%s%s", i ? ", " : "; plugins are looked for in ", json_string_value(row));
+    printf("\n");
     json_array_foreach(list, i, row) print_backend(row);
     json_array_foreach(json_object_get(all, "unusable"), i, row)
     {
@@ -349,6 +352,12 @@ static void print_all(const json_t *all)
 
 /* ---- the command -------------------------------------------------------------------- */
 
+static bool on_folder(void *arg, const char *folder)
+{
+    json_array_append_new(arg, json_string(folder));
+    return false;
+}
+
 static int info(const struct tool *self, const char *path, bool as_json)
 {
     json_t *all = json_object();
@@ -358,6 +367,8 @@ static int info(const struct tool *self, const char *path, bool as_json)
     json_object_set_new(all, "version", json_string(tenrec_version()));
     json_object_set_new(all, "backends", json_array());
     json_object_set_new(all, "unusable", json_array());
+    json_object_set_new(all, "folders", json_array());
+    loader_folders(on_folder, json_object_get(all, "folders"));
     loader_list(on_file, all);
     if (path)
         st = collect_config(path, all, &err);
@@ -365,8 +376,8 @@ static int info(const struct tool *self, const char *path, bool as_json)
         backend_each(on_backend, json_object_get(all, "backends"));
         if (!as_json)
             print_all(all);
-        else if (json_dumpf(all, stdout, JSON_INDENT(2)) || putchar('\n') == EOF)
-            st = tenrec_fail(&err, TENREC_EOS, "cannot write to stdout");
+        else if (json_dumpf(all, stdout, JSON_INDENT(2)) == 0) /* else main says why */
+            putchar('\n');
     }
     json_decref(all);
     return st ? tool_fail(self, "%s", err.text) : TOOL_OK;

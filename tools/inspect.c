@@ -59,8 +59,10 @@ static tenrec_status print(const struct tenrec_value *map, const char *name, boo
     if (!as_json)
         return print_sorted(map, err);
     all = json_pack("{s:s, s:o}", "worker", name, "debug_info", as_object(map));
-    if (!all || json_dumpf(all, stdout, JSON_INDENT(2)) || putchar('\n') == EOF)
-        st = tenrec_fail(err, TENREC_EOS, "cannot write to stdout");
+    if (!all)
+        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for what '%s' answers", name);
+    else if (json_dumpf(all, stdout, JSON_INDENT(2)) == 0) /* else main says why */
+        putchar('\n');
     json_decref(all);
     return st;
 }

@@ -2,9 +2,11 @@
 #include "tool.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <tenrec/rpc.h>
+#include <unistd.h>
 
 static const struct tool *const tools[] = { &tool_info, &tool_check, &tool_run, &tool_perf,
                                             &tool_ping };
@@ -73,10 +75,25 @@ static int run(int argc, char **argv)
     return t->main(t, argc - 1, argv + 1);
 }
 
+/* What a shell has closed (>&-) shall not be the number of a socket. Reading
+ * finds the end there, and writing fails. */
+static void occupy_standard_files(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDONLY);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
 int main(int argc, char **argv)
 {
-    int rc = run(argc, argv);
+    int rc;
 
+    occupy_standard_files();
+    rc = run(argc, argv);
     /* What was printed may still have met a full disk. */
     if (fflush(stdout) || ferror(stdout)) {
         fprintf(stderr, "tenrec: cannot write to stdout: %s\n", strerror(errno));

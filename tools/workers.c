@@ -178,6 +178,18 @@ static void kill_late(struct run *r)
             (double)r->plan->grace_ms / 1e3);
 }
 
+/* Nobody reads our stdout any more, or it has no room: the workers end. The
+ * first is usual (head), and told by the status alone. */
+static void cannot_write(struct run *r, int why)
+{
+    r->deaf = true;
+    r->failed = true;
+    r->status = why == EPIPE ? 128 + SIGPIPE : TOOL_FAILED;
+    if (why != EPIPE)
+        say(r, "cannot write to stdout: %s; ending the workers", strerror(why));
+    end_all(r, SIGTERM);
+}
+
 /* A reader that stopped reading must not keep us from ending, so signals and
  * deadlines are looked after here too, and what is left is thrown away once
  * the workers were killed. A pipe that poll calls writable takes PIPE_BUF bytes
@@ -202,12 +214,8 @@ static void write_out(void *arg, int fd, const char *data, size_t n)
         }
         k = write(fd, data, n < PIPE_BUF ? n : PIPE_BUF);
         if (k < 0 && errno != EINTR && errno != EAGAIN) {
-            if (fd == 1) {
-                r->deaf = true;
-                r->failed = true;
-                r->status = 128 + SIGPIPE;
-                end_all(r, SIGTERM);
-            }
+            if (fd == 1)
+                cannot_write(r, errno);
             return;
         }
         if (k > 0) {

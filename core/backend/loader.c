@@ -26,9 +26,8 @@ bool loader_is_path(const char *name_or_path)
     return strchr(name_or_path, '/') || ends_in_suffix(name_or_path);
 }
 
-/* Calls fn for each folder of the search until it returns true. An empty item
- * of the variable is no folder: it never means the current one. */
-static void each_folder(bool (*fn)(void *arg, const char *folder), void *arg)
+/* An empty item of the variable is no folder: it never means the current one. */
+void loader_folders(bool (*fn)(void *arg, const char *folder), void *arg)
 {
     const char *env = secure_getenv("TENREC_PLUGIN_PATH");
 
@@ -115,7 +114,7 @@ tenrec_status loader_find(const char *name, char **ret, tenrec_error *err)
         return tenrec_fail(err, TENREC_EPLUGIN,
                            "'%.64s' is no name of a plugin: expected [a-z0-9_]+, or a path", name);
     nearest_init(&s.nearest, name);
-    each_folder(search_folder, &s);
+    loader_folders(search_folder, &s);
     if (s.unnamed)
         snprintf(more, sizeof more, "%s%zu more", *s.looked ? " and " : "", s.unnamed);
     if (!s.found)
@@ -279,5 +278,5 @@ void loader_list(void (*fn)(void *arg, const char *name, const char *path), void
 {
     struct listing l = { fn, arg };
 
-    each_folder(list_folder, &l);
+    loader_folders(list_folder, &l);
 }

@@ -37,4 +37,7 @@ void loader_close(struct loaded *l);
  * and path, in the order of the search. */
 void loader_list(void (*fn)(void *arg, const char *name, const char *path), void *arg);
 
+/* Calls fn for each folder of the search, in its order, until it returns true. */
+void loader_folders(bool (*fn)(void *arg, const char *folder), void *arg);
+
 #endif

@@ -3,9 +3,11 @@
 #include "base/clock.h"
 #include "base/threads.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <uv.h>
 
 struct task {
@@ -144,6 +146,17 @@ static void *run(void *arg)
     return NULL;
 }
 
+/* A program whose standard files are closed would get them as sockets, on which
+ * libuv aborts, and into which its next printf would write. */
+static void occupy_standard_files(void)
+{
+    int fd;
+
+    for (int i = 0; i <= STDERR_FILENO; i++)
+        if (fcntl(i, F_GETFD) < 0 && (fd = open("/dev/null", O_RDWR)) > STDERR_FILENO)
+            close(fd);
+}
+
 tenrec_status loop_open(struct loop **ret, tenrec_error *err)
 {
     struct loop *l = calloc(1, sizeof *l);
@@ -152,6 +165,7 @@ tenrec_status loop_open(struct loop **ret, tenrec_error *err)
     if (!l)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the loop");
     l->last = &l->first;
+    occupy_standard_files();
     if ((r = uv_loop_init(&l->uv)) != 0)
         goto err_free;
     if ((r = uv_async_init(&l->uv, &l->wake, on_wake)) != 0)

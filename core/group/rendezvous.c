@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "config/secret.h"
 #include "group/ranks.h"
 #include "group/resolve.h"
 #include "group/store_tcp_server.h"
@@ -203,6 +204,30 @@ static tenrec_status open_store(const struct rendezvous_options *o, const struct
     return TENREC_EINVAL;
 }
 
+/* Says which init_method it was, without the password that a URL may carry. */
+static void blame(const char *init, tenrec_error *err)
+{
+    tenrec_error_prefix(err, "init_method \"%.80s\"", init);
+    secret_mask_error(err);
+}
+
+tenrec_status rendezvous_check(const char *init_method, tenrec_error *err)
+{
+    struct method method = { 0 };
+    char host[sizeof((struct launch *)0)->host];
+    uint16_t port;
+    tenrec_status st = read_method(init_method, &method, err);
+
+    if (st == TENREC_OK && method.kind == BY_TCP)
+        st = resolve_split(method.text, host, sizeof host, &port, err);
+    else if (st == TENREC_OK && method.kind == BY_FILE && method.text[0] == '\0')
+        st = tenrec_fail(err, TENREC_EINVAL, "expected file://path");
+    if (st != TENREC_OK)
+        blame(init_method, err);
+    free(method.text);
+    return st;
+}
+
 static void free_all(struct rendezvous *r)
 {
     tenrec_store_drop(r->store);
@@ -226,7 +251,7 @@ tenrec_status rendezvous_open(const struct rendezvous_options *options, uint64_t
         (st = meeting_open(r->store, options->group ? options->group : "default", r->launch.run,
                            r->launch.rank, r->launch.world, deadline_ns, &r->meeting, err)) !=
             TENREC_OK) {
-        tenrec_error_prefix(err, "init_method \"%.80s\"", init);
+        blame(init, err);
         free_all(r);
     } else {
         log_line(TENREC_LOG_INFO, "group", "rank %d of %d by %s; %s%s%s", r->launch.rank,
@@ -318,6 +343,7 @@ tenrec_status rendezvous_visit(const struct rendezvous_options *options, uint64_
     if ((st = read_method(init, &method, err)) != TENREC_OK ||
         (st = visit_store(options, &method, r, deadline_ns, err)) != TENREC_OK) {
         tenrec_error_prefix(err, "store \"%.80s\"", init);
+        secret_mask_error(err);
         free_all(r);
     } else if ((st = meeting_visit(r->store, options->group ? options->group : "default",
                                    deadline_ns, &r->meeting, err)) != TENREC_OK) {

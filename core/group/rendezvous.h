@@ -33,7 +33,11 @@ struct rendezvous {
 tenrec_status rendezvous_open(const struct rendezvous_options *options, uint64_t deadline_ns,
                               struct rendezvous **ret, tenrec_error *err);
 
-/* The same for one who only looks at a group (meeting_visit). `rank` and `world`
+/* Can `init_method` be read at all? Opens nothing. errors: EINVAL, ENOMEM; no
+ * password stands in their text */
+tenrec_status rendezvous_check(const char *init_method, tenrec_error *err);
+
+/* The same as open for one who only looks at a group (meeting_visit). `rank` and `world`
  * do not count. Serves no store and makes no file. */
 tenrec_status rendezvous_visit(const struct rendezvous_options *options, uint64_t deadline_ns,
                                struct rendezvous **ret, tenrec_error *err);

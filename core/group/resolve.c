@@ -151,6 +151,9 @@ tenrec_status resolve_split(const char *text, char *ret_host, size_t room, uint1
     unsigned long port = 0;
     char *stop;
 
+    if (strchr(text, '@')) /* not repeated: a password may stand there */
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "expected host:port; a user or password has no use there");
     if (!colon || colon == text || (bracket && (colon < text + 2 || colon[-1] != ']')))
         return tenrec_fail(err, TENREC_EINVAL, "\"%s\" is no host:port", text);
     if (!bracket && memchr(text, ':', (size_t)(colon - text)))

@@ -3,6 +3,7 @@
 #include "backend/stack.h"
 #include "base/memory.h"
 #include "config/config.h"
+#include "group/rendezvous.h"
 
 #include <stdlib.h>
 #include <tenrec/future.h>
@@ -21,10 +22,22 @@ void setup_drop(struct setup *s)
     free(s);
 }
 
+tenrec_status setup_check(const struct config_settings *s, tenrec_error *err)
+{
+    if (rendezvous_check(s->init_method, err) == TENREC_OK)
+        return TENREC_OK;
+    tenrec_error_prefix(err, "%s", s->init_method_place);
+    if (err)
+        err->code = TENREC_ECONFIG;
+    return TENREC_ECONFIG;
+}
+
 static tenrec_status load(struct setup *s, const struct tenrec_config *config, tenrec_error *err)
 {
     tenrec_status st = config_settings_make(config, &s->settings, err);
 
+    if (st == TENREC_OK)
+        st = setup_check(s->settings, err);
     return st == TENREC_OK ? stack_open(config, &s->stack, err) : st;
 }
 

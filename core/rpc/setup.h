@@ -14,6 +14,9 @@ struct setup;
 tenrec_status setup_make(const struct tenrec_config *config, struct setup **ret, tenrec_error *err);
 void setup_drop(struct setup *s);
 
+/* What the configuration's own part cannot check. errors: ECONFIG */
+tenrec_status setup_check(const struct config_settings *s, tenrec_error *err);
+
 const struct config_settings *setup_settings(const struct setup *s);
 int64_t setup_timeout_ms(const struct setup *s);
 

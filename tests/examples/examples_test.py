@@ -51,6 +51,9 @@ def losses(lines):
 code, lines, errors = run(2, HELLO)
 case("examples_hello_adds", None if (code, sorted(lines)) == (0, ["[0] worker0 says 42", "[1] worker0 says 42"]) else f"{code} {lines}\n{errors}")
 
+done = subprocess.run(["sh", "-c", f"exec {HELLO} <&- >&- 2>&-"], timeout=100, check=False)
+case("examples_hello_needs_no_standard_files", None if done.returncode == 0 else f"{done.returncode}")
+
 done = subprocess.run([SERVICE_TEST], capture_output=True, text=True, timeout=100, check=False)
 case("examples_service_test_passes", None if (done.returncode, done.stdout) == (
     0, "service_test: the total was 110, and the server was missed when it died\n")

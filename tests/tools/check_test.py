@@ -72,6 +72,15 @@ def check_names_the_place_of_a_missing_plugin():
     refused(GOOD.replace("plugin: echo", "plugin: eco"), "F:3:19: ", "did you mean 'echo'")
 
 
+def check_names_the_place_of_an_init_method_that_makes_no_sense():
+    for method, part in (("http://x", "expected env://, tcp://host:port"),
+                         ("tcp://host", '"host" is no host:port'),
+                         ("tcp://a:1?rank=x", 'rank="x"'),
+                         ("file://", "expected file://path"),
+                         ("tcp://me:hunter2@a:1", '"tcp://me:***@a:1": expected host:port')):
+        refused(f"init_method: {method}\n" + GOOD, "F:1:14: ", part)
+
+
 def check_refuses_a_backend_that_is_not_there():
     refused(GOOD.replace("backend: faulty", "backend: fault"), "F:1:10: ", "'faulty'")
 

@@ -45,6 +45,13 @@ def info_lists_the_plugins_that_it_finds():
     true("wraps" in backend("faulty")["flags"], "faulty does not say that it wraps")
 
 
+def info_says_where_it_looks_for_plugins():
+    with tempfile.TemporaryDirectory() as folder:
+        env = environment(TENREC_PLUGIN_PATH=f"{folder}:/nowhere")
+        equal(info(env=env)["folders"][:2], [folder, "/nowhere"])
+        contains(run(TENREC, "info", env=env).stdout, f"0 backends; plugins are looked for in {folder}, ")
+
+
 def info_tells_type_default_and_help_of_every_option():
     for b in info()["backends"]:
         for option in b["options"]:
@@ -116,9 +123,10 @@ def info_refuses_a_wrong_config():
 
 def info_fails_when_it_cannot_write():
     with open("/dev/full", "w", encoding="ascii") as full:
-        got = run_to(full, "info")
-        equal(got.returncode, 1, "exit status")
-        contains(one_line(got.stderr), "cannot write")
+        for more in ([], ["--json"]):
+            got = run_to(full, "info", *more)
+            equal(got.returncode, 1, "exit status")
+            equal(one_line(got.stderr), "tenrec: cannot write to stdout: No space left on device\n")
 
 
 def run_to(file, *args):

@@ -193,6 +193,24 @@ def run_ends_when_nobody_reads_its_output():
     p.stderr.close()
 
 
+def with_stdout(target, script):
+    """A run by a shell that does with its stdout what `target` says."""
+    return run("sh", "-c", f'exec "$0" run -n 2 -- sh -c "$1" {target}', TENREC, script)
+
+
+def run_says_why_when_it_cannot_write():
+    for target, why in (("> /dev/full", "No space left on device"), (">&-", "Bad file descriptor")):
+        got = with_stdout(target, "echo x; exec sleep 300")
+        equal(got.returncode, 1, "exit status")
+        equal(one_line(got.stderr),
+              f"tenrec run: cannot write to stdout: {why}; ending the workers\n")
+
+
+def run_needs_no_standard_files():
+    got = with_stdout("<&- >&- 2>&-", "true")
+    equal((got.returncode, got.stdout, got.stderr), (0, "", ""))
+
+
 def unread(pipe):
     return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
 
