@@ -19,7 +19,7 @@
 
 #include <stdlib.h>
 
-enum { OPEN_MAX = 4096 };
+enum { OPEN_MAX = 4096, LATE_MS = 1000 };
 
 /* One worker that has come. */
 struct part {
@@ -150,16 +150,6 @@ static struct gather *take(struct gathers *gs, const char *key, int64_t number)
             return g;
         }
     return NULL;
-}
-
-/* The same when all have come. Lock held. */
-static struct gather *take_whole(struct gathers *gs, const char *key, int64_t number)
-{
-    struct gather_set *set = gather_set_get(&gs->sets, key);
-
-    if (set)
-        gather_set_add_whole(set, number);
-    return take(gs, key, number);
 }
 
 /* Is `id` one that the gather still waits for? */
@@ -321,8 +311,10 @@ static tenrec_status join(struct tenrec_worker *w, const struct nameset *s, int6
         g->part[g->came++] = *part;
         if (limit < g->deadline_ns)
             g->deadline_ns = limit;
-        if (g->came == g->n)
-            whole = take_whole(&w->gathers, s->key, number);
+        if (g->came == g->n) {
+            whole = take(&w->gathers, s->key, number);
+            gather_set_add_whole(gather_set_get(&w->gathers.sets, s->key), number);
+        }
     }
     pthread_mutex_unlock(&w->gathers.lock);
     if (again)
@@ -484,6 +476,10 @@ tenrec_status tenrec_all_gather(struct tenrec_worker *w, const struct tenrec_val
     worker_leave(w);
     if (st == TENREC_OK)
         st = tenrec_future_wait(f, ms, err);
+    if (st == TENREC_ETIMEDOUT && !tenrec_future_done(f)) {
+        gather_expire(w); /* we lead, and the loop is late to say who is missing */
+        st = tenrec_future_wait(f, LATE_MS, err);
+    }
     if (st == TENREC_OK && ret)
         st = future_take_value(f, ret, err);
     tenrec_future_drop(f);
