@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <tenrec/rref.h>
 #include <unistd.h>
 
 #include "testkit/functions.h"
@@ -33,6 +34,8 @@ static tenrec_status make_worker(struct member *m, struct tenrec_worker **ret, t
     tenrec_config_drop(config);
     if (st == TENREC_OK)
         st = functions_register(*ret, err);
+    if (st == TENREC_OK && !(o->flags & TENREC_TEST_IGNORE_LEAKS))
+        tenrec_set_rref_leak_check(*ret, true);
     if (st == TENREC_OK && o->setup)
         st = o->setup(*ret, m->test.rank, o->arg, err);
     return st;

@@ -4,7 +4,9 @@
 
 #include "functions.h"
 
-enum way { BY_SYNC, BY_ASYNC };
+#include <tenrec/rref.h>
+
+enum way { BY_SYNC, BY_ASYNC, BY_REMOTE };
 
 /* What a case calls, from `to` (x, y, z), and what it returns. */
 struct plan {
@@ -16,6 +18,23 @@ struct plan {
     const char *text;   /* then in the error */
 };
 
+static void run_remote(const struct tenrec_test *t, const struct plan *p,
+                       const struct tenrec_value args[4])
+{
+    struct tenrec_value *got = NULL;
+    struct tenrec_rref *r = NULL;
+    tenrec_error err;
+
+    assert_status(tenrec_remote(t->worker, next_worker(t, 1), p->function, args, 4, NULL, &r, &err),
+                  &err);
+    assert_int_equal(tenrec_rref_to_here(r, NULL, &got, &err), p->code);
+    if (p->code == TENREC_OK)
+        assert_int_equal(take_int(got), p->sum);
+    else
+        assert_text_has(err.text, p->text);
+    tenrec_rref_drop(r);
+}
+
 /* Takes the plan from the options: one body for all of these. */
 static tenrec_status run(const struct tenrec_test *t, tenrec_error *err)
 {
@@ -26,6 +45,10 @@ static tenrec_status run(const struct tenrec_test *t, tenrec_error *err)
 
     if (p->code == TENREC_OK && p->way == BY_SYNC) {
         assert_int_equal(take_int(ask(t, next_worker(t, 1), p->function, args, 4)), p->sum);
+        return TENREC_OK;
+    }
+    if (p->way == BY_REMOTE) {
+        run_remote(t, p, args);
         return TENREC_OK;
     }
     f = ask_async(t, next_worker(t, 1), p->function, args, 4);
@@ -55,31 +78,51 @@ int main(int argc, char **argv)
         /* test_async_function_raise_async */
         { "parity_async_raise_fails_the_future",
           { "async_raise", .way = BY_ASYNC, .code = TENREC_EREMOTE, .text = "Expected error" } },
+        /* test_async_function_raise_remote */
+        { "parity_async_raise_fails_the_reference",
+          { "async_raise", .way = BY_REMOTE, .code = TENREC_EREMOTE, .text = "Expected error" } },
         /* test_async_function_wrong_return_type */
         { "parity_async_answer_of_no_type_fails_the_call",
           { "async_wrong_type", .code = TENREC_EREMOTE, .text = "type" } },
         /* test_async_function_wrong_return_type_async */
         { "parity_async_answer_of_no_type_fails_the_future",
           { "async_wrong_type", .way = BY_ASYNC, .code = TENREC_EREMOTE, .text = "type" } },
+        /* test_async_function_wrong_return_type_remote */
+        { "parity_async_answer_of_no_type_fails_the_reference",
+          { "async_wrong_type", .way = BY_REMOTE, .code = TENREC_EREMOTE, .text = "type" } },
         /* test_async_function_simple */
         { "parity_async_add_is_answered", { "async_add", 1, 1, 0, 2 } },
         /* test_async_function_with_future_ctor */
         { "parity_async_add_completes_a_future_of_its_own",
           { "async_add_with_future_ctor", 1, 1, 2, 4 } },
+        /* test_async_function_with_future_ctor_remote */
+        { "parity_async_add_completes_a_future_of_its_own_for_a_reference",
+          { "async_add_with_future_ctor", 1, 1, 2, 4, BY_REMOTE } },
         /* test_async_function_chained */
         { "parity_async_add_chains", { "async_add_chained", 1, 1, 2, 4 } },
+        /* test_async_function_chained_remote */
+        { "parity_async_add_chains_for_a_reference",
+          { "async_add_chained", 1, 1, 2, 4, BY_REMOTE } },
         /* test_async_function_nested */
         { "parity_async_add_nests", { "async_add_nested", 1, 1, 2, 4 } },
+        /* test_async_function_nested_remote */
+        { "parity_async_add_nests_for_a_reference", { "async_add_nested", 1, 1, 2, 4, BY_REMOTE } },
         /* test_async_function_multi_chained */
         { "parity_async_add_chains_many_times", { "async_add_chained_multi", 1, 20, 3, 61 } },
         /* test_async_function_multi_chained_async */
         { "parity_async_add_chains_many_times_for_a_future",
           { "async_add_chained_multi", 1, 20, 3, 61, BY_ASYNC } },
+        /* test_async_function_multi_chained_remote */
+        { "parity_async_add_chains_many_times_for_a_reference",
+          { "async_add_chained_multi", 1, 20, 3, 61, BY_REMOTE } },
         /* test_async_function_multi_fanout */
         { "parity_async_add_fans_out", { "async_add_multi_fanout", 1, 20, 3, 61 } },
         /* test_async_function_multi_fanout_async */
         { "parity_async_add_fans_out_for_a_future",
           { "async_add_multi_fanout", 1, 20, 3, 61, BY_ASYNC } },
+        /* test_async_function_multi_fanout_remote */
+        { "parity_async_add_fans_out_for_a_reference",
+          { "async_add_multi_fanout", 1, 20, 3, 61, BY_REMOTE } },
     };
     struct parity_case cases[sizeof list / sizeof list[0]];
 

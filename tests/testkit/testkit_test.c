@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <tenrec/rref.h>
 #include <tenrec/tenrec.h>
 #include <tenrec/testkit.h>
 #include <unistd.h>
@@ -248,6 +249,30 @@ static void kit_names_a_file_descriptor_that_a_worker_leaves(void **state)
     assert_int_equal(tenrec_test_dist_init(&o, &err), TENREC_EBUSY);
     assert_text_has(err.text, "worker1: 1 file descriptors and 0 threads are left");
     assert_text_has(err.text, "(/dev/null)");
+    o.flags = TENREC_TEST_IGNORE_LEAKS;
+    tenrec_test_assert_ok(tenrec_test_dist_init(&o, &err), &err);
+}
+
+static tenrec_status leak_reference(const struct tenrec_test *t, tenrec_error *err)
+{
+    struct tenrec_rref *r = NULL;
+
+    if (t->rank == 0)
+        return TENREC_OK;
+    assert_status(tenrec_remote(t->worker, "worker0", "rank", NULL, 0, NULL, &r, err), err);
+    return tenrec_rref_to_here(r, NULL, NULL, err);
+}
+
+static void kit_names_a_reference_that_a_worker_leaves(void **state)
+{
+    struct tenrec_test_options o = options(TENREC_TEST_PROCESSES, leak_reference);
+    tenrec_error err;
+
+    (void)state;
+    o.setup = setup;
+    assert_int_equal(tenrec_test_dist_init(&o, &err), TENREC_EBUSY);
+    assert_text_has(err.text, "worker1: ");
+    assert_text_has(err.text, "created_on=1");
     o.flags = TENREC_TEST_IGNORE_LEAKS;
     tenrec_test_assert_ok(tenrec_test_dist_init(&o, &err), &err);
 }
@@ -518,6 +543,7 @@ int main(void)
         cmocka_unit_test(kit_kills_a_process_that_hangs),
         cmocka_unit_test(kit_shuts_a_thread_down_that_hangs),
         cmocka_unit_test(kit_names_a_file_descriptor_that_a_worker_leaves),
+        cmocka_unit_test(kit_names_a_reference_that_a_worker_leaves),
         cmocka_unit_test(kit_lets_a_worker_die_on_purpose),
         cmocka_unit_test(kit_says_so_when_no_worker_fails_within_the_limit),
         cmocka_unit_test(kit_opens_a_group_that_the_test_drives),
