@@ -307,7 +307,7 @@ static tenrec_status join(struct tenrec_worker *w, const struct nameset *s, int6
     st = find(&w->gathers, s, number, &g, err);
     if (st == TENREC_OK)
         st = came_before(w, g, part, &again, err);
-    if (st == TENREC_OK && !again) {
+    if (st == TENREC_OK && g && !again) {
         g->part[g->came++] = *part;
         if (limit < g->deadline_ns)
             g->deadline_ns = limit;

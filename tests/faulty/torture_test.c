@@ -1,0 +1,151 @@
+/* torture_test.c - faulty while each allocation fails once, its own and the
+ * core's: it begins or says why not, sends end, nothing leaks. */
+#include "../rpc/functions.h"
+#include "../support/cluster.h"
+#include "../support/torture.h"
+#include "../testing.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <tenrec/backend.h>
+#include <tenrec/config.h>
+
+enum { SHORT_MS = 50 }; /* of a call that may be lost */
+
+static const char rules[] =
+    "[{ do: fail_in_flight, after_messages: 1, times: 1 }, { do: duplicate, on: [CALL] },"
+    " { do: corrupt, on: [RET], times: 1 }, { do: slow, bytes_per_second: 10kB, on: [CANCEL] },"
+    " { do: reorder, by: 1ms, on: [RET], times: 1, count_by: payload },"
+    " { do: delay, by: 1ms, from: ['*'], on: [RET], times: 1 },"
+    " { do: duplicate, from: [worker0, '*'], on: [REQUEST, RET] }]";
+
+static void use_own_faulty(void)
+{
+    tenrec_error err;
+
+    if (!tenrec_backend_registered("faulty"))
+        assert_status(tenrec_register_backend(&tenrec_plugin, tenrec_construct_options,
+                                              tenrec_init_agent, &err),
+                      &err);
+}
+
+/* ---- without RPC: from the options to the end --------------------------------- */
+
+static atomic_int told;
+
+static void on_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
+{
+    (void)arg, (void)from;
+    msg->release(msg);
+}
+
+static void on_done(void *arg, const tenrec_error *err)
+{
+    (void)arg, (void)err;
+    atomic_fetch_add(&told, 1);
+}
+
+static void send_some(struct tenrec_backend_agent *agent)
+{
+    static const int32_t type[] = { TENREC_MSG_CALL, TENREC_MSG_RET, TENREC_MSG_CANCEL,
+                                    TENREC_MSG_RET, TENREC_MSG_REMOTE_CALL };
+
+    for (size_t i = 0; i < sizeof type / sizeof type[0]; i++) {
+        struct tenrec_msg *msg = tenrec_backend_message(100, 0);
+        if (!msg) { /* nothing was sent: nobody is told */
+            atomic_fetch_add(&told, 1);
+            continue;
+        }
+        memset(msg->payload, (int)i, 100);
+        msg->type = type[i];
+        tenrec_backend_send(agent, 0, msg, (struct tenrec_done){ on_done, NULL });
+    }
+}
+
+static tenrec_status whole_life(void *arg, tenrec_error *err)
+{
+    const struct tenrec_backend_user user = { .size = sizeof user, .deliver = on_deliver };
+    const struct tenrec_member me = { sizeof me, 0, 0, "worker0", "" };
+    struct tenrec_rpc_backend_options *options = NULL;
+    struct tenrec_backend_agent *agent = NULL;
+    tenrec_status st;
+
+    torture_on();
+    st = tenrec_construct_rpc_backend_options(arg, &options, err);
+    if (st == TENREC_OK)
+        st = tenrec_init_backend(options, &user, &me, 1, &agent, err);
+    if (st == TENREC_OK)
+        st = tenrec_backend_start(agent, &me, 1, err);
+    if (st == TENREC_OK) {
+        atomic_store(&told, 0);
+        send_some(agent);
+    }
+    tenrec_backend_drop(agent);
+    torture_off();
+    if (st == TENREC_OK)
+        assert_int_equal(atomic_load(&told), 5);
+    tenrec_rpc_backend_options_drop(options);
+    return st;
+}
+
+static void faulty_lives_when_any_allocation_fails(void **state)
+{
+    struct tenrec_config *config;
+    tenrec_error err;
+
+    (void)state;
+    assert_status(tenrec_config_parse("backend: flaky\nbackends:\n  here: { plugin: echo }\n"
+                                      "  flaky: { plugin: faulty, wraps: here }\n",
+                                      "t.yaml", &config, &err),
+                  &err);
+    assert_status(tenrec_config_set(config, "backends.flaky.options.rules", rules, &err), &err);
+    assert_status(tenrec_config_set(config, "backends.flaky.options.seed", "5", &err), &err);
+    assert_true(torture(TORTURE_ALLOCATIONS, 1, whole_life, config) > 50);
+    tenrec_config_drop(config);
+}
+
+/* ---- with RPC -------------------------------------------------------------------- */
+
+static struct cluster two;
+
+static tenrec_status one_call(void *arg, tenrec_error *err)
+{
+    const struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = SHORT_MS };
+    const struct tenrec_value args[] = { tenrec_int(2), tenrec_int(40) };
+    tenrec_status st;
+
+    (void)arg;
+    torture_on();
+    st = tenrec_rpc_sync(two.worker[0], "worker1", "add", args, 2, &o, NULL, err);
+    torture_off();
+    return st;
+}
+
+static void faulty_calls_end_when_any_allocation_fails(void **state)
+{
+    static const char *const extra[] = {
+        "backends.faulty_inproc.options.rules="
+        "[{ do: duplicate }, { do: duplicate, from: ['*'], on: [REQUEST] },"
+        " { do: delay, by: 1ms, from: ['*'] }]",
+        NULL
+    };
+    tenrec_error err;
+
+    (void)state;
+    cluster_use("faulty_inproc");
+    cluster_open(&two, 2, extra, functions_register);
+    assert_true(torture(TORTURE_ALLOCATIONS, 1, one_call, NULL) > 5);
+    assert_status(one_call(NULL, &err), &err);
+    cluster_close(&two, TENREC_GRACEFUL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(faulty_lives_when_any_allocation_fails),
+        cmocka_unit_test(faulty_calls_end_when_any_allocation_fails),
+    };
+
+    use_own_faulty();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
