@@ -46,7 +46,7 @@ struct span *span_ask(struct tenrec_worker *w, const char *op, const char *funct
         return NULL;
     }
     s->served = served;
-    s->waits = strcmp(op, "rpc_sync") == 0;
+    s->waits = strcmp(op, "rpc_sync") == 0 || strcmp(op, "to_here") == 0;
     s->remote = remote || trace_wants_remote(trace);
     s->max = s->remote ? SPANS_MAX : SPANS_HEAD;
     *ret_max = s->max;

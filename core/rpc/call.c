@@ -245,10 +245,9 @@ tenrec_status call_check_options(const struct tenrec_call_options *o, uint32_t f
     return TENREC_OK;
 }
 
-/* Sends a call that somebody records, and tells about it. */
-static tenrec_status send_recorded(struct tenrec_worker *w, const struct call_spec *spec,
-                                   struct tenrec_msg *msg, struct tenrec_future **ret,
-                                   tenrec_error *err)
+tenrec_status call_send_recorded(struct tenrec_worker *w, const struct call_spec *spec,
+                                 struct tenrec_msg *msg, struct tenrec_future **ret,
+                                 tenrec_error *err)
 {
     tenrec_status st;
 
@@ -281,13 +280,14 @@ tenrec_status call_write(struct tenrec_worker *w, int32_t type, struct call_spec
     if (span_wanted()) {
         spec->span = span_hooks.ask(w, type == TENREC_MSG_ONE_WAY_CALL ? "rpc_one_way" : spec->op,
                                     spec->function, spec->to, &max);
-        extra.spans_max = type == TENREC_MSG_CALL ? max : 0;
+        extra.spans_max = type == TENREC_MSG_ONE_WAY_CALL ? 0 : max;
     }
     st = codec_write_call_with(type, spec->function, args, n, timeout_ms, &extra, &msg, err);
     if (__builtin_expect(out.parcel != NULL, 0))
         add_hook(spec, rref_parcel_hook(out.parcel, type == TENREC_MSG_ONE_WAY_CALL));
     if (st == TENREC_OK)
-        st = spec->span ? send_recorded(w, spec, msg, ret, err) : call_send(w, spec, msg, ret, err);
+        st = spec->span ? call_send_recorded(w, spec, msg, ret, err)
+                        : call_send(w, spec, msg, ret, err);
     if (__builtin_expect(out.refs.ref != NULL, 0))
         rref_out_finish(&out);
     if (st == TENREC_OK)
@@ -414,6 +414,15 @@ static tenrec_status read_answer(struct tenrec_worker *w, tenrec_peer from, bool
     return st;
 }
 
+/* Nobody knows any more whether the answer was asked to bring spans. */
+static void cut_spans(struct tenrec_msg *msg)
+{
+    size_t at;
+
+    if (codec_may_refer(msg) && codec_first_end(msg, &at))
+        msg->payload_len = at;
+}
+
 void call_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
 {
     struct tenrec_value *value = NULL;
@@ -423,6 +432,7 @@ void call_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg 
 
     if (!pending_take(&w->pending, msg->id, &e)) {
         atomic_fetch_add_explicit(&w->counts.late_replies, 1, memory_order_relaxed);
+        cut_spans(msg);
         rrefs_forget(w, from, msg);
         msg->release(msg);
         return;

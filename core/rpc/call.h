@@ -50,6 +50,11 @@ tenrec_status call_check_options(const struct tenrec_call_options *o, uint32_t f
 void call_job_begun(struct tenrec_worker *w);
 void call_job_ended(struct tenrec_worker *w);
 
+/* The same for a call with a span: tells about it when it was sent. */
+tenrec_status call_send_recorded(struct tenrec_worker *w, const struct call_spec *spec,
+                                 struct tenrec_msg *msg, struct tenrec_future **ret,
+                                 tenrec_error *err);
+
 /* The limit of a call made now: TENREC_TIMEOUT_DEFAULT becomes the worker's. Puts
  * the milliseconds that are meant into *timeout_ms. */
 tenrec_status call_deadline(struct tenrec_worker *w, int64_t *timeout_ms, uint64_t *ret_ns,

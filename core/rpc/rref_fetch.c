@@ -9,6 +9,7 @@
 #include "rpc/place.h"
 #include "rpc/rref_context.h"
 #include "rpc/rref_control.h"
+#include "rpc/span.h"
 #include "rpc/thread.h"
 #include "rpc/worker.h"
 
@@ -159,6 +160,7 @@ static tenrec_status send(struct tenrec_worker *w, struct fetching *f, struct ca
     const int64_t number[] = { r->id.on, r->id.local, u->fork.on, u->fork.local,
                                timeout_ms == TENREC_TIMEOUT_NONE ? 0 : timeout_ms };
     struct tenrec_msg *msg;
+    uint32_t spans; /* a fetch brings none: it runs no function */
     tenrec_status st = rref_numbers_write(TENREC_MSG_RREF_FETCH_CALL, number, 5, &msg, err);
 
     if (st != TENREC_OK)
@@ -166,7 +168,14 @@ static tenrec_status send(struct tenrec_worker *w, struct fetching *f, struct ca
     msg->key_len = (uint32_t)msg->payload_len;
     spec->to = r->owner;
     spec->hook = &f->hook;
-    return call_send(w, spec, msg, ret, err);
+    if (span_wanted())
+        spec->span = span_hooks.ask(w, spec->op, "", r->owner, &spans);
+    if (!spec->span)
+        return call_send(w, spec, msg, ret, err);
+    st = call_send_recorded(w, spec, msg, ret, err);
+    if (st != TENREC_OK)
+        span_hooks.refused(spec->span, st);
+    return st;
 }
 
 static tenrec_status fetch(struct tenrec_worker *w, struct tenrec_rref *r, struct call_spec *spec,
@@ -198,10 +207,11 @@ static tenrec_status fetch(struct tenrec_worker *w, struct tenrec_rref *r, struc
 
 /* ---- both ------------------------------------------------------------------------- */
 
-static tenrec_status begin(struct tenrec_rref *r, const struct tenrec_call_options *o,
-                           bool want_value, struct tenrec_future **ret, tenrec_error *err)
+static tenrec_status begin(struct tenrec_rref *r, const char *op,
+                           const struct tenrec_call_options *o, bool want_value,
+                           struct tenrec_future **ret, tenrec_error *err)
 {
-    struct call_spec spec = { .function = "to_here", .want_value = want_value };
+    struct call_spec spec = { .function = "to_here", .op = op, .want_value = want_value };
     int64_t timeout_ms = o ? o->timeout_ms : TENREC_TIMEOUT_DEFAULT;
     struct tenrec_worker *w;
     tenrec_status st = o ? call_check_options(o, 0, err) : TENREC_OK;
@@ -225,7 +235,7 @@ tenrec_status tenrec_rref_to_here_async(struct tenrec_rref *r,
                                         const struct tenrec_call_options *options,
                                         struct tenrec_future **ret, tenrec_error *err)
 {
-    return begin(r, options, true, ret, err);
+    return begin(r, "to_here_async", options, true, ret, err);
 }
 
 static tenrec_status may_wait(const char *what, tenrec_error *err)
@@ -243,7 +253,7 @@ tenrec_status tenrec_rref_to_here(struct tenrec_rref *r, const struct tenrec_cal
     tenrec_status st = may_wait("to_here", err);
 
     if (st == TENREC_OK)
-        st = begin(r, options, ret != NULL, &f, err);
+        st = begin(r, "to_here", options, ret != NULL, &f, err);
     if (st != TENREC_OK)
         return st;
     st = tenrec_future_wait(f, TENREC_TIMEOUT_NONE, err);

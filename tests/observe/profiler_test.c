@@ -271,6 +271,68 @@ static void profiler_has_the_call_when_it_goes_to_itself(void **state)
     tenrec_profiler_drop(p);
 }
 
+static void profiler_has_creations_and_fetches_of_references(void **state)
+{
+    struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
+    const struct tenrec_value n = tenrec_int(1000);
+    const struct tenrec_event *made, *fetched;
+    struct tenrec_value *v;
+    struct tenrec_rref *r;
+    struct tenrec_future *f;
+    tenrec_error err;
+
+    (void)state;
+    assert_status(tenrec_remote(three.worker[0], "worker1", "range", &n, 1, NULL, &r, &err), &err);
+    assert_status(tenrec_rref_to_here(r, NULL, &v, &err), &err);
+    assert_status(tenrec_rref_future(r, &f, &err), &err);
+    assert_status(tenrec_future_wait(f, TENREC_TIMEOUT_NONE, &err), &err);
+    stop(p);
+    made = one(p, "remote#range(worker0 -> worker1)");
+    fetched = one(p, "to_here#(worker0 -> worker1)");
+    assert_int_equal(one(p, "remote#range(worker0 -> worker1)#remote_op: range")->call_id,
+                     made->call_id);
+    assert_true(made->wire_ns > 0);
+    assert_true(fetched->received_bytes > 4000);
+    assert_true(fetched->run_ns == fetched->duration_ns);
+    assert_int_equal(tenrec_profiler_count(p), 3);
+    assert_int_equal(tenrec_profiler_dropped(p), 0);
+    tenrec_profiler_drop(p);
+    tenrec_value_drop(v);
+    tenrec_future_drop(f);
+    tenrec_rref_drop(r);
+}
+
+static void profiler_has_calls_on_references(void **state)
+{
+    struct tenrec_profiler *p;
+    const struct tenrec_value two = tenrec_int(2), three_more = tenrec_int(3);
+    struct tenrec_value *sum;
+    struct tenrec_rref *r, *again;
+    struct tenrec_future *f;
+    tenrec_error err;
+
+    (void)state;
+    assert_status(tenrec_rref_new(three.worker[0], &two, &r, &err), &err);
+    p = start(0, TENREC_PROFILE_THREAD, 0);
+    assert_status(tenrec_rref_rpc_sync(r, "add", &three_more, 1, NULL, &sum, &err), &err);
+    assert_int_equal(sum->u.integer, 5);
+    assert_status(tenrec_rref_remote(r, "add", &three_more, 1, NULL, &again, &err), &err);
+    tenrec_value_drop(sum);
+    assert_status(tenrec_rref_to_here(again, NULL, &sum, &err), &err);
+    assert_int_equal(sum->u.integer, 5);
+    /* The value is here before the answer is that it was made. */
+    assert_status(tenrec_rref_future(again, &f, &err), &err);
+    assert_status(tenrec_future_wait(f, TENREC_TIMEOUT_NONE, &err), &err);
+    tenrec_future_drop(f);
+    stop(p);
+    one(p, "rpc_sync#add(worker0 -> worker0)#remote_op: add");
+    one(p, "remote#add(worker0 -> worker0)");
+    tenrec_profiler_drop(p);
+    tenrec_value_drop(sum);
+    tenrec_rref_drop(again);
+    tenrec_rref_drop(r);
+}
+
 /* ---- what follows from a call ----------------------------------------------------- */
 
 static void profiler_has_the_whole_way_when_calls_are_nested(void **state)
@@ -608,6 +670,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(profiler_has_both_sides_when_the_function_fails),
         cmocka_unit_test(profiler_has_the_callers_side_when_the_call_is_late),
         cmocka_unit_test(profiler_has_the_call_when_it_goes_to_itself),
+        cmocka_unit_test(profiler_has_creations_and_fetches_of_references),
+        cmocka_unit_test(profiler_has_calls_on_references),
         cmocka_unit_test(profiler_has_the_whole_way_when_calls_are_nested),
         cmocka_unit_test(profiler_follows_a_call_into_callbacks_when_they_say_so),
         cmocka_unit_test(profiler_has_each_call_once_when_they_go_to_and_fro),

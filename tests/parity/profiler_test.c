@@ -161,18 +161,38 @@ static void call_udf(const struct tenrec_test *t, const char *to)
 
 /* ---- the cases ------------------------------------------------------------------------- */
 
-/* One way to call: rank 1 does, once in an event of its own. */
+/* Until the creation is known to have ended, and so is recorded. */
+static void make_remote(const struct tenrec_test *t, const char *to, const char *function,
+                        const struct tenrec_value *args, size_t n)
+{
+    struct tenrec_value *here;
+    struct tenrec_future *f;
+    struct tenrec_rref *r;
+    tenrec_error err;
+
+    assert_status(tenrec_remote(t->worker, to, function, args, n, NULL, &r, &err), &err);
+    assert_status(tenrec_rref_to_here(r, NULL, &here, &err), &err);
+    tenrec_value_drop(here);
+    assert_status(tenrec_rref_future(r, &f, &err), &err);
+    wait_ok(f);
+    tenrec_future_drop(f);
+    tenrec_rref_drop(r);
+}
+
+/* One way to call the worker `k` further on, in an event of its own or not. */
 static void profile_call(const struct tenrec_test *t, const char *mode, const char *function,
-                         bool in_record)
+                         bool in_record, int k)
 {
     struct tenrec_profiler *p = profile(t);
     struct tenrec_record *r = in_record ? tenrec_record_begin(t->worker, "foo") : NULL;
     const struct tenrec_event *e, *foo;
-    const char *to = next_worker(t, 1);
+    const char *to = next_worker(t, k);
     const struct tenrec_value args[] = { tenrec_int(1), tenrec_int(2) };
 
     if (strcmp(mode, "rpc_sync") == 0) {
         tenrec_value_drop(ask(t, to, function, args, 2));
+    } else if (strcmp(mode, "remote") == 0) {
+        make_remote(t, to, function, args, 2);
     } else {
         struct tenrec_future *f = ask_async(t, to, function, args, 2);
         wait_ok(f);
@@ -183,7 +203,7 @@ static void profile_call(const struct tenrec_test *t, const char *mode, const ch
     e = tenrec_profiler_get_function_event(p, mode);
     assert_string_equal(e->name, key_of(mode, function, t->name, to));
     assert_int_equal(e->worker_id, t->rank);
-    assert_int_equal(only_remote(p, e->name, function)->worker_id, t->rank + 1);
+    assert_int_equal(only_remote(p, e->name, function)->worker_id, t->rank + k);
     if (in_record) {
         foo = only(p, "foo");
         assert_ptr_equal(tenrec_profiler_event(p, 0), foo); /* then the call */
@@ -204,8 +224,10 @@ static tenrec_status with_rpc(const struct tenrec_test *t, tenrec_error *err)
 
     (void)err;
     if (t->rank == 1) {
-        profile_call(t, plan->mode, plan->function, false);
-        profile_call(t, plan->mode, plan->function, true);
+        profile_call(t, plan->mode, plan->function, false, 1);
+        profile_call(t, plan->mode, plan->function, true, 1);
+        if (strcmp(plan->mode, "remote") == 0)
+            profile_call(t, plan->mode, plan->function, false, 0);
     }
     return TENREC_OK;
 }
@@ -428,7 +450,9 @@ int main(int argc, char **argv)
 {
     static const struct plan sync_udf = { "rpc_sync", "udf" }, async_udf = { "rpc_async", "udf" },
                              sync_builtin = { "rpc_sync", "add_inline" },
-                             async_builtin = { "rpc_async", "add_inline" };
+                             async_builtin = { "rpc_async", "add_inline" },
+                             remote_udf = { "remote", "udf" },
+                             remote_builtin = { "remote", "add_inline" };
 #define PLAN(p) .arg = (void *)(uintptr_t) & (p)
 #define SINGLE .num_worker_threads = 1
     static const struct parity_case cases[] = {
@@ -472,6 +496,16 @@ int main(int argc, char **argv)
         { "parity_profiler_records_an_async_call_of_a_builtin",
           with_rpc,
           { .setup = setup, PLAN(async_builtin) } },
+        /* test_profiler_with_remote_udf */
+        { "parity_profiler_records_a_creation", with_rpc, { .setup = setup, PLAN(remote_udf) } },
+        /* test_profiler_with_remote_udf_single_threaded */
+        { "parity_profiler_records_a_creation_by_one_thread",
+          with_rpc,
+          { .setup = setup, SINGLE, PLAN(remote_udf) } },
+        /* test_profiler_with_remote_builtin */
+        { "parity_profiler_records_a_creation_by_a_builtin",
+          with_rpc,
+          { .setup = setup, PLAN(remote_builtin) } },
         /* test_server_process_global_profiler */
         { "parity_profiler_of_the_server_nests", server_global, { .setup = setup } },
         /* test_async_record_function_double_end_callbacks: a record is given away
