@@ -3,12 +3,15 @@
 #include "base/clock.h"
 #include "base/threads.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include <uv.h>
+
+enum { LOOP_FDS = 6 }; /* what a loop needs at most */
 
 struct task {
     struct task *next;
@@ -157,6 +160,20 @@ static void occupy_standard_files(void)
             close(fd);
 }
 
+/* libuv aborts when it finds no descriptor for what all loops share. */
+static int try_descriptors(void)
+{
+    int fd[LOOP_FDS], n = 0, why = 0;
+
+    while (n < LOOP_FDS && (fd[n] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+        n++;
+    if (n < LOOP_FDS)
+        why = -errno;
+    while (n > 0)
+        close(fd[--n]);
+    return why;
+}
+
 tenrec_status loop_open(struct loop **ret, tenrec_error *err)
 {
     struct loop *l = calloc(1, sizeof *l);
@@ -166,7 +183,7 @@ tenrec_status loop_open(struct loop **ret, tenrec_error *err)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the loop");
     l->last = &l->first;
     occupy_standard_files();
-    if ((r = uv_loop_init(&l->uv)) != 0)
+    if ((r = try_descriptors()) != 0 || (r = uv_loop_init(&l->uv)) != 0)
         goto err_free;
     if ((r = uv_async_init(&l->uv, &l->wake, on_wake)) != 0)
         goto err_loop;

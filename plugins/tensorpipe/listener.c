@@ -104,6 +104,7 @@ static void listener_ready(struct reactor_source *s, uint32_t events)
         }
         fd = accept4(s->fd, &from.any, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0) {
+            l->starved = false;
             take_connection(l, fd, &from);
             continue;
         }
@@ -114,8 +115,10 @@ static void listener_ready(struct reactor_source *s, uint32_t events)
         case ENFILE:
         case ENOBUFS:
         case ENOMEM:
-            agent_log(l->agent, TENREC_LOG_WARN, "cannot accept connections for a moment: %s",
-                      strerror(errno));
+            if (!l->starved)
+                agent_log(l->agent, TENREC_LOG_WARN, "cannot accept connections for now: %s",
+                          strerror(errno));
+            l->starved = true;
             pause_accepting(l);
             return;
         default: /* an error of the one connection */

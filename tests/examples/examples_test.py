@@ -54,6 +54,17 @@ case("examples_hello_adds", None if (code, sorted(lines)) == (0, ["[0] worker0 s
 done = subprocess.run(["sh", "-c", f"exec {HELLO} <&- >&- 2>&-"], timeout=100, check=False)
 case("examples_hello_needs_no_standard_files", None if done.returncode == 0 else f"{done.returncode}")
 
+def without_descriptors():
+    """Each count of descriptors that is too small gives an error, and no crash."""
+    for n in range(4, 12):
+        got = subprocess.run(["sh", "-c", f"ulimit -n {n} && exec {HELLO}"], timeout=100, check=False,
+                             capture_output=True, text=True)
+        if got.returncode != 1 or not got.stderr.endswith("Too many open files\n"):
+            yield f"{n} descriptors: {got.returncode} {got.stdout}{got.stderr}"
+
+
+case("examples_hello_says_why_when_it_has_few_descriptors", "\n".join(without_descriptors()))
+
 done = subprocess.run([SERVICE_TEST], capture_output=True, text=True, timeout=100, check=False)
 case("examples_service_test_passes", None if (done.returncode, done.stdout) == (
     0, "service_test: the total was 110, and the server was missed when it died\n")
