@@ -54,6 +54,57 @@ static void register_backend_makes_a_name_known(void **state)
     backend_put(b);
 }
 
+/* Lists of maps: their tables are looked at like those of options. */
+static void register_backend_checks_the_tables_of_records(void **state)
+{
+#define INNER                                                                                      \
+    {                                                                                              \
+        "do", TENREC_OPT_STRING, .help = "Help."                                                   \
+    }
+    static const struct tenrec_option good[] = { INNER };
+    static const struct tenrec_option no_help[] = { { "do", TENREC_OPT_STRING, .offset = 0 } };
+    static const struct tenrec_option_record inside = TENREC_OPTION_RECORD(good, const char *);
+    static const struct tenrec_option nested[] = { { "r", TENREC_OPT_RECORDS, .help = "Help.",
+                                                     .record = &inside } };
+    static const struct tenrec_option_record records[] = {
+        TENREC_OPTION_RECORD(good, const char *),
+        TENREC_OPTION_RECORD(good, char),
+        TENREC_OPTION_RECORD(no_help, const char *),
+        TENREC_OPTION_RECORD(nested, struct tenrec_option_records),
+        { .options = NULL, .n_options = 1, .option_size = sizeof good[0], .size = 8 },
+    };
+    static const char *const text[] = {
+        NULL,
+        "record of option 'rules': option 'do' lies at bytes 0 to 8 of an options struct of 1",
+        "record of option 'rules': option 'do' has no help",
+        "record of option 'rules': option 'r': no records in records",
+        "record of option 'rules': has 1 options, but no table",
+        "option 'rules' has no record",
+    };
+    tenrec_error err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof text / sizeof text[0]; i++) {
+        const struct tenrec_option rules = { "rules", TENREC_OPT_RECORDS, .help = "Help.",
+                                             .record = i < sizeof records / sizeof records[0]
+                                                           ? &records[i]
+                                                           : NULL };
+        struct tenrec_plugin plugin = own;
+        plugin.options = &rules;
+        plugin.n_options = 1;
+        plugin.option_size = sizeof rules;
+        plugin.options_size = sizeof(struct tenrec_option_records);
+        if (text[i]) {
+            assert_int_equal(tenrec_register_backend(&plugin, construct, init, &err),
+                             TENREC_EPLUGIN);
+            assert_text_has(err.text, text[i]);
+        } else {
+            assert_status(tenrec_register_backend(&plugin, construct, init, &err), &err);
+            assert_status(tenrec_unload_backend("own", &err), &err);
+        }
+    }
+}
+
 static void register_backend_refuses_a_name_twice(void **state)
 {
     tenrec_error err;
@@ -283,6 +334,7 @@ int main(void)
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, unload_all, unload_all)
     const struct CMUnitTest test[] = {
         CASE(register_backend_makes_a_name_known),
+        CASE(register_backend_checks_the_tables_of_records),
         CASE(register_backend_refuses_a_name_twice),
         CASE(register_backend_refuses_what_is_out_of_contract),
         CASE(load_backend_twice_gives_one_handle),

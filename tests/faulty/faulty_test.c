@@ -2,6 +2,8 @@
  * what is counted. */
 #include "flaky.h"
 
+#include "backend/link.h"
+
 #include <pthread.h>
 
 /* --- failing ------------------------------------------------------------------ */
@@ -123,6 +125,22 @@ static void faulty_is_transparent_without_rules(void **state)
     for (int i = 0; i < 10; i++)
         assert_true(flaky_call("x"));
     assert_string_equal(flaky_log, "");
+}
+
+/* Not even a call: what it does not need is the next agent's. */
+static void faulty_is_passed_by_when_no_rule_can_hit(void **state)
+{
+    static const char *const options[] = { "{}", "{ messages_to_fail: [CALL] }",
+                                           "{ rules: [{ do: drop, from: ['*'] }] }",
+                                           "{ rules: [{ do: drop }] }" };
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        flaky_open(options[i]);
+        assert_ptr_equal(flaky_chain->sender, &flaky_chain->link[i < 3 ? 1 : 0].agent);
+        assert_int_equal(flaky_chain->link[1].outer_deliver != NULL, i == 2);
+        flaky_close();
+    }
 }
 
 static void *hammer(void *arg)
@@ -309,6 +327,7 @@ int main(void)
         CASE(faulty_lets_other_types_through),
         CASE(faulty_names_mean_torchs_numbers),
         CASE(faulty_is_transparent_without_rules),
+        CASE(faulty_is_passed_by_when_no_rule_can_hit),
         CASE(faulty_counts_right_when_many_threads_send),
         CASE(faulty_delays_without_blocking_the_sender),
         CASE(faulty_sends_when_the_delay_is_over),
