@@ -250,6 +250,12 @@ static void keep_this(size_t rank, struct tenrec_rref *r)
     tenrec_rref_drop(former);
 }
 
+void rref_release_kept(void)
+{
+    for (size_t i = 0; i < CLUSTER_MAX; i++)
+        keep_this(i, NULL);
+}
+
 static size_t rank_of(const struct tenrec_call *c)
 {
     struct tenrec_worker_info me = { .id = 0 };

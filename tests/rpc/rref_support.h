@@ -27,6 +27,9 @@ void rref_functions(struct tenrec_worker *w, size_t rank);
 
 extern const struct tenrec_object_type table_type;
 
+/* Drops what keep() keeps, also for workers that are gone. */
+void rref_release_kept(void);
+
 /* How many tables live in this process. */
 int tables_alive(void);
 

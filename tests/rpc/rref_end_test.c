@@ -1,0 +1,340 @@
+/* References when workers are lost, sends fail, and sessions end. */
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "functions.h"
+#include "rref_support.h"
+
+static struct cluster c;
+
+static const char *const quick[] = { "worker.rref_retry_gap=5ms", NULL };
+
+static int open_three(void **state)
+{
+    (void)state;
+    cluster_open(&c, 3, quick, rref_functions);
+    return 0;
+}
+
+/* What is left of it: tests may have ended some workers already. */
+static int close_rest(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < c.n; i++)
+        tenrec_worker_drop(c.worker[i]);
+    assert_int_equal(tables_alive(), 0);
+    return 0;
+}
+
+static void end_worker(size_t i)
+{
+    tenrec_worker_drop(c.worker[i]);
+    c.worker[i] = NULL;
+}
+
+#define CASE(fn) cmocka_unit_test_setup_teardown(fn, open_three, close_rest)
+
+/* ---- lost workers ------------------------------------------------------------- */
+
+struct released {
+    atomic_int times;
+    _Atomic size_t forks, freed;
+    atomic_int peer;
+};
+
+static void count_released(struct tenrec_worker *w, tenrec_peer lost, size_t forks, size_t freed,
+                           void *arg)
+{
+    struct released *r = arg;
+
+    (void)w;
+    atomic_store(&r->peer, lost);
+    atomic_fetch_add(&r->forks, forks);
+    atomic_fetch_add(&r->freed, freed);
+    atomic_fetch_add(&r->times, 1);
+}
+
+static void forks_of_a_lost_worker_are_released(void **state)
+{
+    struct released told = { .times = 0 };
+    struct tenrec_rref *r = new_int(c.worker[0], 1), *s = new_int(c.worker[0], 2);
+    struct tenrec_value arg = tenrec_rref(r);
+    struct tenrec_rref *made;
+
+    (void)state;
+    tenrec_set_rrefs_released_callback(c.worker[0], count_released, &told);
+    call_int(c.worker[0], "worker1", "keep", &arg, 1);
+    call_int(c.worker[0], "worker2", "keep", &arg, 1);
+    made = remote_int(c.worker[2], "worker0", 3);
+    wait_owners_and_forks(c.worker[0], 2, 3);
+    end_worker(2);
+    wait_owners_and_forks(c.worker[0], 1, 1);
+    for (int i = 0; i < CLUSTER_LONG_MS && atomic_load(&told.times) < 1; i++)
+        poll(NULL, 0, 1);
+    assert_int_equal(atomic_load(&told.peer), 2);
+    assert_int_equal(atomic_load(&told.forks), 2);
+    assert_int_equal(atomic_load(&told.freed), 1);
+    tenrec_rref_drop(made);
+    tenrec_rref_drop(r);
+    tenrec_rref_drop(s);
+    rref_release_kept(); /* also what the lost worker kept, in this process */
+    wait_owners_and_forks(c.worker[0], 0, 0);
+}
+
+static void rref_fails_at_once_when_its_owner_is_lost(void **state)
+{
+    struct tenrec_rref *r = remote_int(c.worker[0], "worker1", 1), *pending = NULL;
+    struct tenrec_value *v = NULL, arg;
+    struct tenrec_future *f = NULL;
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(int_of(r), 1);
+    functions_close_gate();
+    expect_ok(tenrec_remote(c.worker[0], "worker1", "wait_gate", NULL, 0, NULL, &pending, &err),
+              err);
+    expect_ok(tenrec_rref_to_here_async(pending, NULL, &f, &err), err);
+    for (int i = 0; i < CLUSTER_LONG_MS && functions_waiting() < 1; i++)
+        poll(NULL, 0, 1);
+    functions_open_gate();
+    end_worker(1);
+    for (int i = 0; i < CLUSTER_LONG_MS && tenrec_rref_confirmed_by_owner(r); i++)
+        poll(NULL, 0, 1);
+    assert_int_equal(tenrec_rref_to_here(r, NULL, &v, &err), TENREC_EPEER_LOST);
+    assert_string_equal(err.worker_name, "worker1");
+    assert_int_equal(tenrec_rref_rpc_sync(r, "value", NULL, 0, NULL, NULL, &err),
+                     TENREC_EPEER_LOST);
+    arg = tenrec_rref(r);
+    assert_int_equal(tenrec_rpc_sync(c.worker[0], "worker2", "value", &arg, 1, NULL, NULL, &err),
+                     TENREC_EPEER_LOST);
+    tenrec_future_wait(f, CLUSTER_LONG_MS, &err);
+    assert_true(tenrec_future_done(f));
+    tenrec_future_drop(f);
+    tenrec_rref_drop(pending);
+    tenrec_rref_drop(r);
+    wait_flushed(c.worker[0]);
+}
+
+static void parent_is_released_when_its_child_goes_to_a_lost_worker(void **state)
+{
+    struct tenrec_rref *r = remote_int(c.worker[0], "worker1", 1);
+    struct tenrec_value arg = tenrec_rref(r);
+    struct tenrec_future *f = NULL;
+    tenrec_error err;
+
+    (void)state;
+    end_worker(2);
+    if (tenrec_rpc_async(c.worker[0], "worker2", "value", &arg, 1, NULL, &f, &err) == TENREC_OK) {
+        assert_int_not_equal(tenrec_future_wait(f, CLUSTER_LONG_MS, &err), TENREC_OK);
+        tenrec_future_drop(f);
+    }
+    tenrec_rref_drop(r);
+    wait_owners_and_forks(c.worker[1], 0, 0);
+    wait_flushed(c.worker[0]);
+}
+
+/* ---- late messages -------------------------------------------------------------- */
+
+static void rref_of_an_answer_nobody_waits_for_is_released(void **state)
+{
+    struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = 20 };
+    struct tenrec_value arg[1];
+    struct tenrec_rref *gate = NULL;
+    tenrec_error err;
+
+    (void)state;
+    /* The function waits behind a value that is not made yet. */
+    functions_close_gate();
+    expect_ok(tenrec_remote(c.worker[0], "worker1", "wait_long", NULL, 0, NULL, &gate, &err), err);
+    arg[0] = tenrec_rref(gate);
+    assert_int_equal(tenrec_rpc_sync(c.worker[0], "worker1", "value", arg, 1, &o, NULL, &err),
+                     TENREC_ETIMEDOUT);
+    functions_open_gate();
+    tenrec_rref_drop(gate);
+    wait_owners_and_forks(c.worker[1], 0, 0);
+    wait_flushed(c.worker[0]);
+}
+
+static void creation_that_was_deleted_before_leaves_nothing(void **state)
+{
+    struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = 10 };
+    const struct tenrec_value four = tenrec_int(4);
+    struct tenrec_rref *r = NULL, *gate = NULL;
+    struct tenrec_value arg[2];
+    tenrec_error err;
+
+    (void)state;
+    functions_close_gate();
+    expect_ok(tenrec_remote(c.worker[0], "worker1", "wait_long", NULL, 0, NULL, &gate, &err), err);
+    arg[0] = tenrec_rref(gate);
+    for (int i = 0; i < 20; i++) {
+        expect_ok(tenrec_remote(c.worker[0], "worker1", i % 2 ? "table" : "value",
+                                i % 2 ? &four : arg, 1, &o, &r, &err),
+                  err);
+        tenrec_rref_drop(r);
+    }
+    wait_flushed(c.worker[0]);
+    functions_open_gate();
+    tenrec_rref_drop(gate);
+    wait_owners_and_forks(c.worker[1], 0, 0);
+    for (int i = 0; i < CLUSTER_LONG_MS && tables_alive() > 0; i++)
+        poll(NULL, 0, 1);
+}
+
+/* ---- the end of a session ---------------------------------------------------------- */
+
+static void shutdown_releases_references_that_the_program_still_has(void **state)
+{
+    struct tenrec_rref *r = remote_int(c.worker[0], "worker1", 1), *own = new_int(c.worker[0], 2);
+    struct tenrec_value arg = tenrec_rref(own), *v = NULL;
+    const struct tenrec_value *local = NULL;
+    const struct tenrec_value four = tenrec_int(4);
+    struct tenrec_rref *table = NULL;
+    tenrec_error err;
+
+    (void)state;
+    expect_ok(tenrec_remote(c.worker[2], "worker1", "table", &four, 1, NULL, &table, &err), err);
+    call_int(c.worker[0], "worker2", "keep", &arg, 1);
+    assert_int_equal(int_of(r), 1);
+    cluster_close(&c, TENREC_GRACEFUL);
+    assert_int_equal(tables_alive(), 0);
+    assert_int_equal(tenrec_rref_to_here(r, NULL, &v, &err), TENREC_ENOTFOUND);
+    assert_int_equal(tenrec_rref_rpc_sync(own, "value", NULL, 0, NULL, NULL, &err),
+                     TENREC_ESHUTDOWN);
+    expect_ok(tenrec_rref_local_value(own, 1000, &local, &err), err);
+    assert_int_equal(local->u.integer, 2);
+    assert_string_equal(tenrec_rref_owner_name(r), "worker1");
+    tenrec_rref_drop(r);
+    tenrec_rref_drop(own);
+    tenrec_rref_drop(table);
+    rref_release_kept();
+}
+
+static void shutdown_names_what_leaks_when_asked(void **state)
+{
+    struct tenrec_rref *own = new_int(c.worker[0], 2);
+    struct tenrec_value arg = tenrec_rref(own);
+    tenrec_error err;
+
+    (void)state;
+    tenrec_set_rref_leak_check(c.worker[0], true);
+    call_int(c.worker[0], "worker1", "keep", &arg, 1);
+    assert_int_equal(tenrec_shutdown(c.worker[0], TENREC_IMMEDIATE, 1000, &err), TENREC_EBUSY);
+    assert_non_null(strstr(err.text, "'worker1' still refers to RRef("));
+    tenrec_rref_drop(own);
+    rref_release_kept();
+}
+
+static void shutdown_says_where_a_leak_was_made(void **state)
+{
+    struct tenrec_rref *own = NULL;
+    const struct tenrec_value v = tenrec_int(1);
+    tenrec_error err;
+    int line = 0;
+
+    (void)state;
+    tenrec_set_rref_leak_check(c.worker[0], true);
+    line = __LINE__ + 1;
+    expect_ok(tenrec_rref_new(c.worker[0], &v, &own, &err), err);
+    assert_int_equal(tenrec_shutdown(c.worker[0], TENREC_IMMEDIATE, 1000, &err), TENREC_EBUSY);
+#ifndef NDEBUG
+    char place[64];
+    snprintf(place, sizeof place, "rref_end_test.c:%d, was not dropped", line);
+    assert_non_null(strstr(err.text, place));
+#endif
+    (void)line;
+    tenrec_rref_drop(own);
+}
+
+static void *init_again(void *arg)
+{
+    tenrec_error err;
+
+    expect_ok(tenrec_init_rpc(arg, &err), err);
+    return NULL;
+}
+
+static void *shut_down(void *arg)
+{
+    tenrec_error err;
+
+    expect_ok(tenrec_shutdown(arg, TENREC_GRACEFUL, CLUSTER_LONG_MS, &err), err);
+    return NULL;
+}
+
+static void all(void *(*fn)(void *))
+{
+    pthread_t thread[3];
+
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, fn, c.worker[i]), 0);
+    for (int i = 0; i < 3; i++)
+        pthread_join(thread[i], NULL);
+}
+
+static void references_work_in_a_second_session(void **state)
+{
+    struct tenrec_rref *old = remote_int(c.worker[0], "worker1", 1), *r;
+    struct tenrec_value arg, *v = NULL;
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(int_of(old), 1);
+    all(shut_down);
+    all(init_again);
+    assert_int_not_equal(tenrec_rref_to_here(old, NULL, &v, &err), TENREC_OK);
+    arg = tenrec_rref(old);
+    assert_int_not_equal(
+        tenrec_rpc_sync(c.worker[0], "worker2", "value", &arg, 1, NULL, NULL, &err), TENREC_OK);
+    r = remote_int(c.worker[0], "worker1", 2);
+    assert_int_equal(int_of(r), 2);
+    wait_owners_and_forks(c.worker[1], 1, 1);
+    tenrec_rref_drop(old);
+    tenrec_rref_drop(r);
+    wait_owners_and_forks(c.worker[1], 0, 0);
+    all(shut_down);
+}
+
+static void shutdown_is_bounded_when_a_user_is_gone(void **state)
+{
+    struct tenrec_rref *r = new_int(c.worker[0], 1);
+    struct tenrec_value arg = tenrec_rref(r);
+    tenrec_error err;
+
+    (void)state;
+    call_int(c.worker[0], "worker1", "keep", &arg, 1);
+    end_worker(1);
+    wait_owners_and_forks(c.worker[0], 0, 0);
+    assert_int_equal(tenrec_shutdown(c.worker[0], TENREC_GRACEFUL, 300, &err), TENREC_ETIMEDOUT);
+    tenrec_rref_drop(r);
+    rref_release_kept();
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(forks_of_a_lost_worker_are_released),
+        CASE(rref_fails_at_once_when_its_owner_is_lost),
+        CASE(parent_is_released_when_its_child_goes_to_a_lost_worker),
+        CASE(rref_of_an_answer_nobody_waits_for_is_released),
+        CASE(creation_that_was_deleted_before_leaves_nothing),
+        CASE(shutdown_releases_references_that_the_program_still_has),
+        CASE(shutdown_names_what_leaks_when_asked),
+        CASE(shutdown_says_where_a_leak_was_made),
+        CASE(references_work_in_a_second_session),
+        CASE(shutdown_is_bounded_when_a_user_is_gone),
+    };
+
+    if (argc > 1)
+        cluster_use(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
