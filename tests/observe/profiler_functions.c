@@ -45,6 +45,29 @@ static tenrec_status through(struct tenrec_call *c, void *arg, tenrec_error *err
     return tenrec_rpc_sync(tenrec_call_worker(c), to, fn, NULL, 0, &o, NULL, err);
 }
 
+/* When the gate is open. */
+static tenrec_status give(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    struct tenrec_worker *w = tenrec_call_worker(c);
+    const struct tenrec_value one = tenrec_int(1);
+    struct tenrec_worker_info self;
+    struct tenrec_rref *r;
+    struct tenrec_value v;
+    tenrec_status st = tenrec_get_worker_info(w, NULL, &self, err);
+
+    (void)arg;
+    if (st == TENREC_OK)
+        st = tenrec_rpc_sync(w, self.name, "wait_long", NULL, 0, NULL, NULL, err);
+    if (st == TENREC_OK)
+        st = tenrec_rref_new(w, &one, &r, err);
+    if (st != TENREC_OK)
+        return st;
+    v = tenrec_rref(r);
+    st = tenrec_call_return(c, &v, err);
+    tenrec_rref_drop(r);
+    return st;
+}
+
 /* In a callback: no wait is allowed here. */
 static void passed(struct tenrec_future *f, void *arg)
 {
@@ -86,5 +109,6 @@ void profiler_functions_register(struct tenrec_worker *w, size_t rank)
     assert_status(tenrec_register_function(w, "marked", marked, NULL, TENREC_POOL, &err), &err);
     assert_status(tenrec_register_function(w, "many", many, NULL, TENREC_POOL, &err), &err);
     assert_status(tenrec_register_function(w, "through", through, NULL, TENREC_POOL, &err), &err);
+    assert_status(tenrec_register_function(w, "give", give, NULL, TENREC_POOL, &err), &err);
     assert_status(tenrec_register_function(w, "pass", pass, NULL, TENREC_LATER, &err), &err);
 }

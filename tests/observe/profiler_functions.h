@@ -9,6 +9,7 @@
  *   through(to, fn) calls fn on `to` and waits
  *   pass(to, fn)    later: calls fn on `to`, and is finished when that is,
  *                   after an event "passed" and one more call of noop in it
+ *   give            a reference to a value of its own, when the gate is open
  *   many(n)         records n events "tick" */
 void profiler_functions_register(struct tenrec_worker *w, size_t rank);
 

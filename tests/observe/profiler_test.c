@@ -82,6 +82,28 @@ static bool within(const struct tenrec_event *inner, const struct tenrec_event *
 
 /* ---- what a call leaves --------------------------------------------------------- */
 
+struct wanted {
+    const char *key;
+    long value;
+};
+
+static void read_key(void *arg, const char *key, const char *value)
+{
+    struct wanted *w = arg;
+
+    if (strcmp(key, w->key) == 0)
+        w->value = strtol(value, NULL, 10);
+}
+
+static long debug_info(size_t rank, const char *key)
+{
+    struct wanted w = { key, -1 };
+
+    tenrec_worker_debug_info(three.worker[rank], read_key, &w);
+    assert_true(w.value >= 0);
+    return w.value;
+}
+
 static void both_sides(const char *fn, bool pooled)
 {
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
@@ -244,6 +266,7 @@ static void profiler_has_both_sides_when_the_function_fails(void **state)
 static void profiler_has_the_callers_side_when_the_call_is_late(void **state)
 {
     const struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = 20 };
+    const long late = debug_info(0, "calls.late_replies");
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
     tenrec_error err;
 
@@ -254,9 +277,27 @@ static void profiler_has_the_callers_side_when_the_call_is_late(void **state)
         TENREC_ETIMEDOUT);
     stop(p);
     functions_open_gate();
-    assert_becomes(functions_waiting() == 0);
+    assert_becomes(debug_info(0, "calls.late_replies") == late + 1);
     assert_int_equal(one(p, "rpc_sync#wait_long(worker0 -> worker1)")->status, TENREC_ETIMEDOUT);
     assert_int_equal(tenrec_profiler_count(p), 1);
+    tenrec_profiler_drop(p);
+}
+
+/* Behind its value the answer has spans that nobody waits for any more. */
+static void profiler_lets_go_of_references_when_an_answer_is_late(void **state)
+{
+    const struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = 20 };
+    struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
+    const long late = debug_info(0, "calls.late_replies");
+    tenrec_error err;
+
+    (void)state;
+    functions_close_gate();
+    assert_int_equal(tenrec_rpc_sync(three.worker[0], "worker1", "give", NULL, 0, &o, NULL, &err),
+                     TENREC_ETIMEDOUT);
+    functions_open_gate();
+    assert_becomes(debug_info(0, "calls.late_replies") == late + 1);
+    assert_becomes(debug_info(1, "rref.num_owner_rrefs") == 0);
     tenrec_profiler_drop(p);
 }
 
@@ -669,6 +710,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(profiler_has_the_callers_side_when_nobody_may_answer),
         cmocka_unit_test(profiler_has_both_sides_when_the_function_fails),
         cmocka_unit_test(profiler_has_the_callers_side_when_the_call_is_late),
+        cmocka_unit_test(profiler_lets_go_of_references_when_an_answer_is_late),
         cmocka_unit_test(profiler_has_the_call_when_it_goes_to_itself),
         cmocka_unit_test(profiler_has_creations_and_fetches_of_references),
         cmocka_unit_test(profiler_has_calls_on_references),
