@@ -25,6 +25,7 @@ static int read_options(const struct tool *self, int argc, char **argv, struct w
     static const struct option option[] = {
         { "config", required_argument, NULL, 'c' },
         { "grace", required_argument, NULL, 'g' },
+        { "keep-going", no_argument, NULL, 'k' },
         { "num-workers", required_argument, NULL, 'n' },
         { "trace", required_argument, NULL, 't' },
         { "verbose", no_argument, NULL, 'v' },
@@ -37,7 +38,7 @@ static int read_options(const struct tool *self, int argc, char **argv, struct w
 
     opterr = 0;
     *ret_end = true;
-    while ((c = getopt_long(argc, argv, "+:n:c:g:t:vh", option, NULL)) != -1) {
+    while ((c = getopt_long(argc, argv, "+:n:c:g:kt:vh", option, NULL)) != -1) {
         if (c == 'h') {
             tool_print_help(self);
             return TOOL_OK;
@@ -45,6 +46,8 @@ static int read_options(const struct tool *self, int argc, char **argv, struct w
             w->config = optarg;
         } else if (c == 't') {
             w->trace = optarg;
+        } else if (c == 'k') {
+            w->plan.keep_going = true;
         } else if (c == 'v') {
             w->plan.verbose = true;
         } else if (c == 'n') {
@@ -100,7 +103,7 @@ static int run_main(const struct tool *self, int argc, char **argv)
 
 const struct tool tool_run = {
     .name = "run",
-    .usage = "-n N [--config F] [--grace D] [--trace FILE] [--verbose] [--] PROGRAM ARGS",
+    .usage = "-n N [--config F] [--grace D] [--keep-going] [--trace FILE] [--verbose] [--] PROGRAM ARGS",
     .summary = "start N workers on this machine",
     .help =
         "Starts N processes of PROGRAM with RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE,\n"
@@ -115,6 +118,7 @@ const struct tool tool_run = {
         "  -n, --num-workers N  how many\n"
         "  -c, --config F       the config of all workers, in TENREC_CONFIG\n"
         "  -g, --grace D        from SIGTERM to SIGKILL, as 500ms or 10s (default)\n"
+        "  -k, --keep-going     when one fails the others go on; the exit status stays as said\n"
         "  -t, --trace FILE     write the calls of all workers as one Chrome trace, for\n"
         "                       ui.perfetto.dev; each tells what it did when it shuts down\n"
         "  -v, --verbose        say where the store is, for 'tenrec ping --store' from outside",

@@ -117,11 +117,16 @@ static void on_end(struct run *r, int rank, int status)
 
     r->worker[rank].running = false;
     r->running--;
-    if (status == 0 || r->failed)
+    if (status == 0 || (r->failed && !r->plan->keep_going))
         return;
+    if (!r->failed)
+        r->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     r->failed = true;
-    r->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     how_it_ended(status, how, sizeof how);
+    if (r->plan->keep_going && !r->signals) {
+        say(r, "rank %d failed: %s; %d go on", rank, how, r->running);
+        return;
+    }
     end_all(r, SIGTERM);
     if (r->running && !r->signals)
         say(r, "rank %d failed: %s; ending the other %d", rank, how, r->running);

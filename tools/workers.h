@@ -19,6 +19,7 @@ struct workers_plan {
     uint64_t grace_ms; /* from SIGTERM to SIGKILL */
     bool prefix;       /* "[rank] " before each line */
     bool verbose;      /* say where the store is */
+    bool keep_going;   /* when one fails the others go on */
 };
 
 /* Serves a store for them, runs them to their end and returns the exit status

@@ -1,4 +1,4 @@
-"""examples_test.py TENREC BIGRAM HELLO SERVICE_TEST - the examples do what they say, with
+"""examples_test.py TENREC BIGRAM HELLO SERVICE_TEST PARAMETER_SERVER - the examples do what they say, with
 real processes, on each shipped backend.
 """
 import os
@@ -8,7 +8,7 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-TENREC, BIGRAM, HELLO, SERVICE_TEST = sys.argv[1:]
+TENREC, BIGRAM, HELLO, SERVICE_TEST, PARAMETER_SERVER = sys.argv[1:]
 LAST = re.compile(r"\[0\] bigram: perplexity (\S+) \(optimum (\S+)\), (\d+) workers, backend (\S+), "
                   r"(\d+) steps, \S+ s$")
 results = []
@@ -86,6 +86,25 @@ case("examples_bigram_comes_as_close_when_sends_are_made_to_fail", problem)
 # 3 trainers, 200 steps, a pull and a push in each, of which 3 sends fail.
 case("examples_bigram_counts_the_faults",
      None if "[0] bigram: 3600 faults injected, each send was tried again" in lines else lines)
+
+
+
+def parameter_server(config, *args):
+    done = subprocess.run([TENREC, "run", "-n", "4", "--keep-going", "--config", f"{ROOT}/config/{config}", "--",
+                           PARAMETER_SERVER, *args], capture_output=True, text=True, timeout=100, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+code, lines, errors = parameter_server("faulty_rref.yaml", "--updates", "1200")
+case("examples_parameter_server_learns_while_control_messages_fail",
+     None if code == 0 and re.search(r"[1-9]\d* control messages were made to fail", lines)
+     and "0 lost, 0 references left" in lines else f"{code} {lines}\n{errors}")
+
+for config in "faulty_rref.yaml", "default.yaml":
+    code, lines, errors = parameter_server(config, "--updates", "1200", "--kill", "2")
+    case(f"examples_parameter_server_goes_on_when_a_trainer_is_killed_on_{config.split('.')[0]}",
+         None if code == 137 and "worker2 is lost after" in lines and "1 lost, 0 references left" in lines
+         else f"{code} {lines}\n{errors}")
 
 with tempfile.NamedTemporaryFile(suffix=".txt") as f:
     f.write("ein Text: äöü, 文字\n".encode() * 20 + bytes(range(256)))

@@ -129,6 +129,14 @@ def run_keeps_the_first_failure_when_others_fail_later():
     true("rank 1 failed" not in got.stderr, f"rank 1 is blamed: {got.stderr!r}")
 
 
+def run_lets_the_others_go_on_when_told_to():
+    got = workers(3, "[ $RANK = 1 ] && kill -KILL $$; [ $RANK = 2 ] && exit 5; read x; echo end", "--keep-going")
+    equal(got.returncode in (5, 137), True, "exit status")
+    contains(got.stderr, "rank 1 failed: killed by SIGKILL")
+    contains(got.stderr, "rank 2 failed: exit status 5")
+    equal(lines_of(0, got.stdout), ["end"])
+
+
 def run_kills_workers_that_ignore_the_end_of_others():
     p, pids = started(2, "trap '' TERM; echo $$; while [ $RANK = 1 ] || ! read x; do sleep 0.05; "
                          "if [ $RANK = 0 ]; then exit 5; fi; done", "--grace", "100ms")
