@@ -476,7 +476,7 @@ tenrec_status tenrec_all_gather(struct tenrec_worker *w, const struct tenrec_val
     worker_leave(w);
     if (st == TENREC_OK)
         st = tenrec_future_wait(f, ms, err);
-    if (st == TENREC_ETIMEDOUT && !tenrec_future_done(f)) {
+    if (f && st == TENREC_ETIMEDOUT && !tenrec_future_done(f)) {
         gather_expire(w); /* we lead, and the loop is late to say who is missing */
         st = tenrec_future_wait(f, LATE_MS, err);
     }
