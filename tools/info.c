@@ -291,7 +291,7 @@ static void print_option(const json_t *option, const char *outer)
 
     snprintf(name, sizeof name, "%s%s%s", outer ? outer : "", outer ? "[]." : "",
              text(option, "name"));
-    printf("    %-*s%s, default %s", OPTION_COLUMN - 4, name, text(option, "type"),
+    printf("    %-*s %s, default %s", OPTION_COLUMN - 5, name, text(option, "type"),
            *text(option, "default") ? text(option, "default") : "\"\"");
     print_allowed(option);
     print_wrapped(text(option, "help"));

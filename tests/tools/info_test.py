@@ -60,6 +60,15 @@ def info_tells_type_default_and_help_of_every_option():
     equal({o["name"]: o["default"] for o in backend("echo")["options"]}["refuse"], "false")
 
 
+def info_tells_the_keys_of_a_list_of_maps():
+    rules = next(o for o in backend("faulty")["options"] if o["name"] == "rules")
+    equal(rules["type"], "list of maps")
+    keys = {k["name"]: k for k in rules["keys"]}
+    equal((keys["probability"]["type"], keys["probability"]["default"]), ("number", "1"))
+    true("drop" in keys["do"]["choices"], keys["do"]["choices"])
+    contains(run(TENREC, "info").stdout, "    rules[].probability    number, default 1, 0 to 1")
+
+
 def info_says_which_transports_and_channels_work_here():
     tensorpipe = backend("tensorpipe")
     for kind, works, not_here in (("transports", "uv", ("shm", "ibv")),
