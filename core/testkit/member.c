@@ -110,6 +110,8 @@ static tenrec_status leave(struct member *m, tenrec_error *err)
     enter(m, RECORD_SHUTDOWN);
     if (!tenrec_worker_running(w))
         return TENREC_OK; /* the body did it */
+    if (at_once)          /* what is under way about references is cut off: no leak */
+        tenrec_set_rref_leak_check(w, false);
     st = tenrec_shutdown(w, at_once ? TENREC_IMMEDIATE : TENREC_GRACEFUL, left, err);
     return st == TENREC_ESHUTDOWN ? TENREC_OK : st;
 }

@@ -1,5 +1,5 @@
-/* calls_test.c - addressing, calls, payloads, errors and nested calls: groups
- * G1, G3, G4, G5, G6 and TP-C of docs/parity.md. */
+/* calls_test.c - addressing, calls, errors and nested calls: groups G1, G3, G5,
+ * G6 and TP-C of docs/parity.md. */
 #include "parity.h"
 
 #include "functions.h"
@@ -282,101 +282,6 @@ static tenrec_status call_without_a_result_returns_nil(const struct tenrec_test 
     return TENREC_OK;
 }
 
-/* ---- G4: what travels ------------------------------------------------------------------ */
-
-/* test_py_tensors */
-static tenrec_status tensors_travel(const struct tenrec_test *t, tenrec_error *err)
-{
-    (void)err;
-    add_ones(t, next_worker(t, 1));
-    return TENREC_OK;
-}
-
-/* test_py_tensors_multi_async_call: sizes 0 x 0 to 99 x 99, all under way */
-static tenrec_status tensors_of_all_sizes_travel_at_once(const struct tenrec_test *t,
-                                                         tenrec_error *err)
-{
-    struct tenrec_future *f[100];
-
-    for (int i = 0; i < 100; i++) {
-        struct tenrec_tensor *ones = filled(i, 1);
-        const struct tenrec_value args[] = { tenrec_tensor(ones), tenrec_tensor(ones) };
-        f[i] = ask_async(t, next_worker(t, 1), "add", args, 2);
-        tenrec_tensor_drop(ones);
-    }
-    assert_status(tenrec_future_wait_all(f, 100, tenrec_test_ms(LONG_MS), err), err);
-    for (int i = 0; i < 100; i++) {
-        assert_true(is_filled(tenrec_future_value(f[i]), i, 2));
-        tenrec_future_drop(f[i]);
-    }
-    return TENREC_OK;
-}
-
-/* test_py_tensors_in_container */
-static tenrec_status tensors_travel_in_lists_and_maps(const struct tenrec_test *t,
-                                                      tenrec_error *err)
-{
-    int64_t n = t->rank + 1;
-    struct tenrec_tensor *ones = filled(n, 1);
-    const struct tenrec_value list[] = { tenrec_tensor(ones), tenrec_tensor(ones) };
-    const struct tenrec_entry map[] = { { "foo", tenrec_tensor(ones) },
-                                        { "bar", tenrec_tensor(ones) } };
-    const struct tenrec_value args[] = { tenrec_array(list, 2), tenrec_map(map, 2) };
-
-    (void)err;
-    assert_filled(ask(t, next_worker(t, 1), "sum_all", args, 2), n, 4);
-    tenrec_tensor_drop(ones);
-    return TENREC_OK;
-}
-
-/* test_py_nested_pickle, test_use_rpc_pickler: there a class that brings its own
- * serialisation; here a value within values within bytes. */
-static tenrec_status values_travel_within_values(const struct tenrec_test *t, tenrec_error *err)
-{
-    struct tenrec_tensor *ones = filled(2, 1);
-    const struct tenrec_value inner[] = { tenrec_tensor(ones), tenrec_bytes("\0\1\2", 3) };
-    const struct tenrec_entry entry[] = { { "state", tenrec_array(inner, 2) } };
-    const struct tenrec_value item = tenrec_map(entry, 1), arg = tenrec_array(&item, 1);
-    struct tenrec_value *got = ask(t, next_worker(t, 1), "identity", &arg, 1);
-    const struct tenrec_value *state = tenrec_value_find(&got->u.array[0], "state");
-
-    (void)err;
-    assert_true(is_filled(&state->u.array[0], 2, 1));
-    assert_memory_equal(state->u.array[1].u.bytes, "\0\1\2", 3);
-    tenrec_value_drop(got);
-    tenrec_tensor_drop(ones);
-    return TENREC_OK;
-}
-
-/* test_non_cont_tensors: a view of two columns in the middle keeps its values */
-static tenrec_status views_travel(const struct tenrec_test *t, tenrec_error *err)
-{
-    static const int64_t shape[] = { 5, 2 }, strides[] = { 5, 1 };
-    struct tenrec_tensor *view = NULL;
-    const struct tenrec_tensor_desc *d;
-    struct tenrec_value arg, *got;
-    float data[25];
-
-    for (int i = 0; i < 25; i++)
-        data[i] = (float)i;
-    assert_status(tenrec_tensor_from_data(data + 2, sizeof data - 2 * sizeof data[0],
-                                          TENREC_FLOAT32, 2, shape, strides, NULL, NULL, &view,
-                                          err),
-                  err);
-    arg = tenrec_tensor(view);
-    got = ask(t, next_worker(t, 1), "identity", &arg, 1);
-    d = tenrec_tensor_desc(got->u.tensor);
-    assert_memory_equal(d->shape, shape, sizeof shape);
-    for (int64_t i = 0; i < 5; i++)
-        for (int64_t k = 0; k < 2; k++)
-            assert_true(((float *)tenrec_tensor_data(
-                            got->u.tensor))[i * d->strides[0] + k * d->strides[1]] ==
-                        data[2 + 5 * i + k]);
-    tenrec_value_drop(got);
-    tenrec_tensor_drop(view);
-    return TENREC_OK;
-}
-
 /* ---- G5: errors ---------------------------------------------------------------------------- */
 
 /* test_py_function_exception */
@@ -527,11 +432,6 @@ int main(int argc, char **argv)
         CASE(call_takes_named_arguments),
         CASE(calls_are_under_way_together),
         CASE(call_without_a_result_returns_nil),
-        CASE(tensors_travel),
-        CASE(tensors_of_all_sizes_travel_at_once),
-        CASE(tensors_travel_in_lists_and_maps),
-        CASE(values_travel_within_values),
-        CASE(views_travel),
         CASE(wrong_arguments_fail_on_the_callee),
         CASE(error_of_a_function_reaches_the_caller),
         CASE(error_text_is_not_escaped),

@@ -5,9 +5,7 @@
  * its rules and replaces what it names. Times are shorter than torch's. */
 #include "parity.h"
 
-#include "functions.h"
-
-#include <tenrec/rref.h>
+#include "references.h"
 
 enum {
     DELAY_MS = 300, /* of messages, as the lists below say */
@@ -73,37 +71,6 @@ static void creation_failed(struct tenrec_rref *r, tenrec_status code)
 }
 
 /* ---- control messages ----------------------------------------------------------------- */
-
-/* add_to_reference(reference, x): the value of the reference plus x. */
-static tenrec_status add_to_reference(struct tenrec_call *call, void *arg, tenrec_error *err)
-{
-    struct tenrec_value *here = NULL, *sum = NULL;
-    const struct tenrec_value *x;
-    struct tenrec_rref *r;
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(call, &n);
-    tenrec_status st = tenrec_values_get(args, n, err, "rv", &r, &x);
-
-    (void)arg;
-    if (st == TENREC_OK)
-        st = tenrec_rref_to_here(r, NULL, &here, err);
-    if (st == TENREC_OK)
-        st = add_values(here, x, &sum, err);
-    if (st == TENREC_OK)
-        st = tenrec_call_return(call, sum, err);
-    tenrec_value_drop(here);
-    tenrec_value_drop(sum);
-    return st;
-}
-
-static tenrec_status setup(struct tenrec_worker *w, int32_t rank, void *arg, tenrec_error *err)
-{
-    tenrec_status st = functions_setup(w, rank, arg, err);
-
-    return st == TENREC_OK ? tenrec_register_function(w, "add_to_reference", add_to_reference, NULL,
-                                                      TENREC_POOL, err)
-                           : st;
-}
 
 /* test_check_failed_messages: each control message fails three times, and is
  * sent again */
@@ -348,7 +315,7 @@ int main(int argc, char **argv)
     {                                                                                              \
         .name = "parity_faulty_" name_, body,                                                      \
         {                                                                                          \
-            .config = fixture, .settings = quick, .setup = setup,                                  \
+            .config = fixture, .settings = quick, .setup = references_setup,                       \
             .arg = (void *)(uintptr_t) & (plan), __VA_ARGS__                                       \
         }                                                                                          \
     }

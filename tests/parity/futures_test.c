@@ -1,13 +1,7 @@
-/* futures_test.c - timeouts, callbacks of futures, and waiting for many: groups
- * G10, G11 and G13 of docs/parity.md. */
+/* futures_test.c - callbacks of futures: group G11 of docs/parity.md. */
 #include "parity.h"
 
-#include "functions.h"
-
-#include <pthread.h>
 #include <stdatomic.h>
-
-enum { SOON_MS = 50 /* a limit that is meant to pass */ };
 
 static struct tenrec_future *ask_sum(const struct tenrec_test *t, int64_t x, int64_t y)
 {
@@ -15,78 +9,6 @@ static struct tenrec_future *ask_sum(const struct tenrec_test *t, int64_t x, int
 
     return ask_async(t, next_worker(t, 1), "add", args, 2);
 }
-
-/* ---- G10: timeouts ------------------------------------------------------------------- */
-
-/* test_set_and_get_default_rpc_timeout */
-static tenrec_status default_timeout_is_that_of_the_options(const struct tenrec_test *t,
-                                                            tenrec_error *err)
-{
-    (void)err;
-    assert_int_equal(tenrec_get_rpc_timeout(t->worker), 500);
-    return TENREC_OK;
-}
-
-/* test_default_timeout_used */
-static tenrec_status default_timeout_is_that_of_the_moment_of_the_call(const struct tenrec_test *t,
-                                                                       tenrec_error *err)
-{
-    const char *to = next_worker(t, 1);
-    struct tenrec_future *f[10], *slow;
-
-    assert_status(tenrec_set_rpc_timeout(t->worker, SOON_MS, err), err);
-    for (int i = 0; i < 10; i++)
-        f[i] = ask_async(t, to, "gate", NULL, 0);
-    for (int i = 0; i < 10; i++) {
-        wait_fails(f[i], TENREC_ETIMEDOUT, err);
-        tenrec_future_drop(f[i]);
-    }
-    /* A call keeps the limit that it began with. */
-    assert_status(tenrec_set_rpc_timeout(t->worker, 200000, err), err);
-    slow = ask_async(t, to, "gate", NULL, 0);
-    assert_status(tenrec_set_rpc_timeout(t->worker, SOON_MS, err), err);
-    f[0] = ask_async(t, to, "gate", NULL, 0);
-    wait_fails(f[0], TENREC_ETIMEDOUT, err);
-    assert_false(tenrec_future_done(slow));
-    gate_open(t->rank);
-    wait_ok(slow);
-    tenrec_future_drop(f[0]);
-    tenrec_future_drop(slow);
-    /* None at all. */
-    assert_status(tenrec_set_rpc_timeout(t->worker, TENREC_TIMEOUT_NONE, err), err);
-    tenrec_value_drop(ask(t, to, "gate", NULL, 0));
-    return TENREC_OK;
-}
-
-/* test_rpc_timeouts */
-static tenrec_status timeout_of_a_call_overrides_the_default(const struct tenrec_test *t,
-                                                             tenrec_error *err)
-{
-    static const int64_t enough[] = { 60000, TENREC_TIMEOUT_NONE };
-    const char *to = next_worker(t, 1);
-    struct tenrec_call_options o = { .size = sizeof o };
-    struct tenrec_future *f = ask_async_within(t, to, "gate", SOON_MS);
-
-    wait_fails(f, TENREC_ETIMEDOUT, err);
-    tenrec_future_drop(f);
-    ask_fails(t, to, "gate", SOON_MS, TENREC_ETIMEDOUT, err);
-    assert_status(tenrec_set_rpc_timeout(t->worker, SOON_MS, err), err);
-    f = ask_async(t, to, "gate", NULL, 0);
-    wait_fails(f, TENREC_ETIMEDOUT, err);
-    tenrec_future_drop(f);
-    ask_fails(t, to, "gate", TENREC_TIMEOUT_DEFAULT, TENREC_ETIMEDOUT, err);
-    gate_open(t->rank);
-    for (int i = 0; i < 2; i++) {
-        f = ask_async_within(t, to, "gate", enough[i]);
-        wait_ok(f);
-        tenrec_future_drop(f);
-        o.timeout_ms = enough[i];
-        assert_status(tenrec_rpc_sync(t->worker, to, "gate", NULL, 0, &o, NULL, err), err);
-    }
-    return TENREC_OK;
-}
-
-/* ---- G11: callbacks -------------------------------------------------------------------- */
 
 /* What a callback saw, for the thread that waits for it. */
 struct seen {
@@ -365,182 +287,8 @@ static tenrec_status future_is_done_when_it_failed(const struct tenrec_test *t, 
     return TENREC_OK;
 }
 
-/* ---- G13: all of them --------------------------------------------------------------------- */
-
-static void ask_many(const struct tenrec_test *t, const char *function, struct tenrec_future **f,
-                     size_t n)
-{
-    const struct tenrec_value args[] = { tenrec_int(1), tenrec_int(1) };
-
-    for (size_t i = 0; i < n; i++)
-        f[i] =
-            ask_async(t, next_worker(t, 1), function, args, strcmp(function, "add") == 0 ? 2 : 0);
-}
-
-static void all_fail(struct tenrec_future **f, size_t n)
-{
-    tenrec_error err;
-
-    assert_int_equal(tenrec_future_wait_all(f, n, tenrec_test_ms(LONG_MS), &err), TENREC_EREMOTE);
-    assert_text_has(err.text, "Expected error");
-}
-
-static void drop_all(struct tenrec_future **f, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        tenrec_future_drop(f[i]);
-}
-
-/* test_future_wait_twice */
-static tenrec_status futures_can_be_waited_for_twice(const struct tenrec_test *t, tenrec_error *err)
-{
-    struct tenrec_future *f[20];
-
-    ask_many(t, "raise", f, 20);
-    all_fail(f, 20);
-    for (int i = 0; i < 20; i++)
-        wait_fails(f[i], TENREC_EREMOTE, err);
-    drop_all(f, 20);
-    return TENREC_OK;
-}
-
-/* test_wait_all_with_exception */
-static tenrec_status waiting_for_all_fails_when_all_fail(const struct tenrec_test *t,
-                                                         tenrec_error *err)
-{
-    struct tenrec_future *f[10];
-
-    (void)err;
-    ask_many(t, "raise", f, 10);
-    all_fail(f, 10);
-    drop_all(f, 10);
-    return TENREC_OK;
-}
-
-/* test_wait_all_with_partial_exception */
-static tenrec_status waiting_for_all_fails_when_one_fails(const struct tenrec_test *t,
-                                                          tenrec_error *err)
-{
-    struct tenrec_future *f[11];
-
-    (void)err;
-    ask_many(t, "add", f, 10);
-    ask_many(t, "raise", f + 10, 1);
-    all_fail(f, 11);
-    drop_all(f, 11);
-    return TENREC_OK;
-}
-
-/* test_wait_all_exit_early_python, test_wait_all_exit_early_builtin: there the
- * wait ends with the first error. Here wait_any sees it first, while another
- * call is still out; wait_all returns the same error when all are done. */
-static tenrec_status first_error_is_seen_while_others_are_out(const struct tenrec_test *t,
-                                                              tenrec_error *err)
-{
-    struct tenrec_future *f[3];
-    size_t first = 0;
-
-    ask_many(t, "gate", f, 1);
-    ask_many(t, "raise", f + 1, 2);
-    assert_status(tenrec_future_wait_any(f, 3, tenrec_test_ms(LONG_MS), &first, err), err);
-    assert_int_not_equal(first, 0);
-    wait_fails(f[first], TENREC_EREMOTE, err);
-    assert_false(tenrec_future_done(f[0]));
-    gate_open(t->rank);
-    all_fail(f, 3);
-    drop_all(f, 3);
-    return TENREC_OK;
-}
-
-/* test_wait_all */
-static tenrec_status scope_waits_for_its_call(const struct tenrec_test *t, tenrec_error *err)
-{
-    struct tenrec_future *f;
-
-    assert_status(tenrec_scope_begin(err), err);
-    f = ask_sum(t, t->rank, 1);
-    assert_status(tenrec_scope_end(tenrec_test_ms(LONG_MS), err), err);
-    assert_true(tenrec_future_done(f));
-    assert_int_equal(future_int(f), t->rank + 1);
-    assert_int_equal(tenrec_scope_end(1, err), TENREC_EINVAL); /* it is gone */
-    tenrec_future_drop(f);
-    return TENREC_OK;
-}
-
-/* test_wait_all_multiple_call: synchronous calls are not collected */
-static tenrec_status scope_waits_for_all_its_calls(const struct tenrec_test *t, tenrec_error *err)
-{
-    struct tenrec_future *f[20];
-
-    assert_status(tenrec_scope_begin(err), err);
-    for (int i = 0; i < 20; i++) {
-        const struct tenrec_value args[] = { tenrec_int(i), tenrec_int(1) };
-        f[i] = ask_sum(t, i, 1);
-        assert_int_equal(take_int(ask(t, next_worker(t, 1), "add", args, 2)), i + 1);
-    }
-    assert_status(tenrec_scope_end(tenrec_test_ms(LONG_MS), err), err);
-    for (int i = 0; i < 20; i++) {
-        assert_true(tenrec_future_done(f[i]));
-        assert_int_equal(future_int(f[i]), i + 1);
-        tenrec_future_drop(f[i]);
-    }
-    return TENREC_OK;
-}
-
-/* test_wait_all_timeout */
-static tenrec_status scope_ends_with_the_timeout_of_its_call(const struct tenrec_test *t,
-                                                             tenrec_error *err)
-{
-    assert_status(tenrec_scope_begin(err), err);
-    tenrec_future_drop(ask_async_within(t, next_worker(t, 1), "gate", SOON_MS));
-    assert_int_equal(tenrec_scope_end(tenrec_test_ms(LONG_MS), err), TENREC_ETIMEDOUT);
-    assert_int_equal(tenrec_scope_end(1, err), TENREC_EINVAL);
-    gate_open(t->rank);
-    return TENREC_OK;
-}
-
-/* test_wait_all_raise_in_user_func */
-static tenrec_status scope_ends_with_the_error_of_its_call(const struct tenrec_test *t,
-                                                           tenrec_error *err)
-{
-    assert_status(tenrec_scope_begin(err), err);
-    tenrec_future_drop(ask_async(t, next_worker(t, 1), "raise", NULL, 0));
-    assert_int_equal(tenrec_scope_end(tenrec_test_ms(LONG_MS), err), TENREC_EREMOTE);
-    assert_text_has(err->text, "Expected error");
-    assert_int_equal(tenrec_scope_end(1, err), TENREC_EINVAL);
-    return TENREC_OK;
-}
-
-/* A function that opens a scope and fails in it: its error is kept, and the
- * scope is closed. */
-static tenrec_status fail_in_a_scope(tenrec_error *err)
-{
-    tenrec_status st = tenrec_scope_begin(err);
-
-    if (st != TENREC_OK)
-        return st;
-    st = tenrec_fail(err, TENREC_ENOTFOUND, "raised in the body");
-    tenrec_scope_end(0, NULL);
-    return st;
-}
-
-/* test_wait_all_raise_in_body */
-static tenrec_status scope_is_gone_when_its_body_fails(const struct tenrec_test *t,
-                                                       tenrec_error *err)
-{
-    (void)t;
-    assert_int_equal(fail_in_a_scope(err), TENREC_ENOTFOUND);
-    assert_int_equal(tenrec_scope_end(1, err), TENREC_EINVAL);
-    return TENREC_OK;
-}
-
 int main(int argc, char **argv)
 {
-    static const char *const half_a_second[] = { "worker.rpc_timeout=500ms", NULL };
-    const struct parity_case cases[] = {
-        { .name = "parity_default_timeout_is_that_of_the_options",
-          default_timeout_is_that_of_the_options,
-          { .settings = half_a_second } },
 #define CASE(body)                                                                                 \
     {                                                                                              \
         .name = "parity_" #body, body,                                                             \
@@ -548,8 +296,7 @@ int main(int argc, char **argv)
             .size = 0                                                                              \
         }                                                                                          \
     }
-        CASE(default_timeout_is_that_of_the_moment_of_the_call),
-        CASE(timeout_of_a_call_overrides_the_default),
+    static const struct parity_case cases[] = {
         CASE(callback_sees_the_value),
         CASE(callback_that_fails_fails_its_future),
         CASE(callbacks_of_one_future_all_run),
@@ -563,15 +310,6 @@ int main(int argc, char **argv)
         CASE(future_is_completed_once),
         CASE(future_is_done_after_its_wait),
         CASE(future_is_done_when_it_failed),
-        CASE(futures_can_be_waited_for_twice),
-        CASE(waiting_for_all_fails_when_all_fail),
-        CASE(waiting_for_all_fails_when_one_fails),
-        CASE(first_error_is_seen_while_others_are_out),
-        CASE(scope_waits_for_its_call),
-        CASE(scope_waits_for_all_its_calls),
-        CASE(scope_ends_with_the_timeout_of_its_call),
-        CASE(scope_ends_with_the_error_of_its_call),
-        CASE(scope_is_gone_when_its_body_fails),
     };
 
     return parity_run(argc, argv, cases, sizeof cases / sizeof cases[0]);

@@ -2,158 +2,9 @@
  * G19 and TP-B of docs/parity.md, and single tests of others. */
 #include "parity.h"
 
-#include "functions.h"
-
-#include <pthread.h>
-#include <stdatomic.h>
-#include <tenrec/rref.h>
+#include "references.h"
 
 enum { SOON_MS = 50 /* a limit that is meant to pass */ };
-
-/* ---- an object, as torch's tests have classes ---------------------------------------- */
-
-struct counter {
-    pthread_mutex_t lock;
-    int64_t value;
-};
-
-static void counter_free(void *data, void *arg)
-{
-    struct counter *c = data;
-
-    (void)arg;
-    pthread_mutex_destroy(&c->lock);
-    free(c);
-}
-
-static const struct tenrec_object_type counter_type = { .size = sizeof counter_type,
-                                                        .name = "counter",
-                                                        .free_fn = counter_free };
-
-/* counter_new(start): a new object. */
-static tenrec_status counter_new(struct tenrec_call *call, void *arg, tenrec_error *err)
-{
-    struct counter *c = calloc(1, sizeof *c);
-    struct tenrec_object *o = NULL;
-    struct tenrec_value v;
-    int64_t start;
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(call, &n);
-    tenrec_status st = tenrec_values_get(args, n, err, "i", &start);
-
-    (void)arg;
-    if (!c || st != TENREC_OK) {
-        free(c);
-        return c ? st : tenrec_fail(err, TENREC_ENOMEM, "no memory");
-    }
-    pthread_mutex_init(&c->lock, NULL);
-    c->value = start;
-    if ((st = tenrec_object_new(&counter_type, c, &o, err)) != TENREC_OK) {
-        counter_free(c, NULL);
-        return st;
-    }
-    v = tenrec_object(o);
-    st = tenrec_call_return(call, &v, err);
-    tenrec_object_drop(o);
-    return st;
-}
-
-/* counter_add(counter, more): its value then; with `arg` not before the gate of
- * the caller is open. */
-static tenrec_status counter_add(struct tenrec_call *call, void *arg, tenrec_error *err)
-{
-    const struct tenrec_value *self;
-    struct counter *c = NULL;
-    struct tenrec_value v;
-    void *data = NULL;
-    int64_t more;
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(call, &n);
-    tenrec_status st = tenrec_values_get(args, n, err, "vi", &self, &more);
-
-    if (st == TENREC_OK)
-        st = tenrec_object_get(self, &counter_type, &data, err);
-    if (st != TENREC_OK)
-        return st;
-    if (arg)
-        gate_wait(tenrec_call_from(call).id);
-    c = data;
-    pthread_mutex_lock(&c->lock);
-    c->value += more;
-    v = tenrec_int(c->value);
-    pthread_mutex_unlock(&c->lock);
-    return tenrec_call_return(call, &v, err);
-}
-
-/* counter_add_later(counter, more): the same, answered from another thread. */
-static void *finish_counter_add(void *arg)
-{
-    struct tenrec_call *call = arg;
-    tenrec_error err;
-
-    tenrec_call_finish(call, counter_add(call, NULL, &err) == TENREC_OK ? NULL : &err);
-    return NULL;
-}
-
-static tenrec_status counter_add_later(struct tenrec_call *call, void *arg, tenrec_error *err)
-{
-    pthread_attr_t attr;
-    pthread_t thread;
-    int r;
-
-    (void)arg;
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    r = pthread_create(&thread, &attr, finish_counter_add, call);
-    pthread_attr_destroy(&attr);
-    return r ? tenrec_fail_errno(err, TENREC_EOS, r, "no thread") : TENREC_OK;
-}
-
-/* slow_counter_new(start): once the gate of the caller is open. */
-static tenrec_status slow_counter_new(struct tenrec_call *call, void *arg, tenrec_error *err)
-{
-    gate_wait(tenrec_call_from(call).id);
-    return counter_new(call, arg, err);
-}
-
-/* rows(tensor) */
-static tenrec_status rows(struct tenrec_call *call, void *arg, tenrec_error *err)
-{
-    struct tenrec_tensor *t;
-    struct tenrec_value v;
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(call, &n);
-    tenrec_status st = tenrec_values_get(args, n, err, "t", &t);
-
-    (void)arg;
-    if (st != TENREC_OK)
-        return st;
-    v = tenrec_int(tenrec_tensor_desc(t)->shape[0]);
-    return tenrec_call_return(call, &v, err);
-}
-
-static tenrec_status setup(struct tenrec_worker *w, int32_t rank, void *arg, tenrec_error *err)
-{
-    static char waits[] = "";
-    const struct {
-        const char *name;
-        tenrec_function_fn *fn;
-        void *arg;
-        uint32_t flags;
-    } list[] = {
-        { "counter_new", counter_new, NULL, TENREC_POOL },
-        { "slow_counter_new", slow_counter_new, NULL, TENREC_POOL },
-        { "counter_add", counter_add, NULL, TENREC_POOL },
-        { "slow_counter_add", counter_add, waits, TENREC_POOL },
-        { "counter_add_later", counter_add_later, NULL, TENREC_LATER },
-        { "rows", rows, NULL, TENREC_POOL },
-    };
-    tenrec_status st = functions_setup(w, rank, arg, err);
-
-    for (size_t i = 0; i < sizeof list / sizeof list[0] && st == TENREC_OK; i++)
-        st = tenrec_register_function(w, list[i].name, list[i].fn, list[i].arg, list[i].flags, err);
-    return st;
-}
 
 /* ---- ways to call ------------------------------------------------------------------------ */
 
@@ -195,24 +46,6 @@ static int64_t int_on(enum way way, struct tenrec_rref *r, const char *function,
 
     assert_status(on(way, r, function, args, n, TENREC_TIMEOUT_DEFAULT, &got, &err), &err);
     return take_int(got);
-}
-
-static struct tenrec_rref *remote(const struct tenrec_test *t, const char *to, const char *function,
-                                  const struct tenrec_value *args, size_t n)
-{
-    struct tenrec_rref *r = NULL;
-    tenrec_error err;
-
-    assert_status(tenrec_remote(t->worker, to, function, args, n, NULL, &r, &err), &err);
-    return r;
-}
-
-static struct tenrec_rref *remote_int(const struct tenrec_test *t, const char *to,
-                                      const char *function, int64_t i)
-{
-    const struct tenrec_value arg = tenrec_int(i);
-
-    return remote(t, to, function, &arg, 1);
 }
 
 /* ---- G8 ------------------------------------------------------------------------------------- */
@@ -500,7 +333,7 @@ static tenrec_status train(struct tenrec_call *call, void *arg, tenrec_error *er
 static tenrec_status setup_trainers(struct tenrec_worker *w, int32_t rank, void *arg,
                                     tenrec_error *err)
 {
-    tenrec_status st = setup(w, rank, arg, err);
+    tenrec_status st = references_setup(w, rank, arg, err);
 
     return st == TENREC_OK ? tenrec_register_function(w, "train", train, NULL, TENREC_POOL, err)
                            : st;
@@ -535,7 +368,7 @@ int main(int argc, char **argv)
     {                                                                                              \
         .name = "parity_" #body, body,                                                             \
         {                                                                                          \
-            .setup = setup, __VA_ARGS__                                                            \
+            .setup = references_setup, __VA_ARGS__                                                 \
         }                                                                                          \
     }
         CASE(function_that_the_owner_lacks_fails_each_way, .flags = 0),
