@@ -155,6 +155,7 @@ static tenrec_status put_ref(struct writing *f, const struct tenrec_value *v, te
     const struct codec_ref *ref = f->ref++;
     const bool deref = v->reserved == CODEC_DEREF;
 
+    assert(ref);
     if (v->type == TENREC_VALUE_RREF) {
         item_put_tag(&f->w, deref ? CODEC_TAG_DEREF : CODEC_TAG_RREF);
         codec_put_fork(&f->w, &ref->fork, deref);
