@@ -351,6 +351,22 @@ void rref_job_start(struct rref_job *job, struct rref_context *ctx, struct tenre
     acts->last_job = &job->next;
 }
 
+void rref_job_hurry(struct rref_job *job)
+{
+    struct rref_context *ctx = job->ctx;
+    struct rref_job **at = &ctx->resting;
+
+    atomic_store(&job->most, 1);
+    while (*at && *at != job)
+        at = &(*at)->next;
+    if (!*at)
+        return; /* under way: it ends with its answer */
+    *at = job->next;
+    job->due_ns = 0;
+    job->next = ctx->resting;
+    ctx->resting = job;
+}
+
 static void fork_request_done(struct rref_user *u, const tenrec_error *why, struct rref_acts *acts)
 {
     struct rref_context *ctx = u->ref.ctx;

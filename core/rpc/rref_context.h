@@ -29,8 +29,9 @@ struct rref_job {
     struct rref_id id, fork;
     int32_t type; /* of the message */
     tenrec_peer to;
-    uint32_t tries, most; /* made, and allowed */
-    uint64_t due_ns;      /* of the next one */
+    uint32_t tries;        /* made ... */
+    _Atomic uint32_t most; /* ... and allowed; 1 when who gets it is lost */
+    uint64_t due_ns;       /* of the next one */
     bool active;
 };
 

@@ -60,6 +60,12 @@ static const char *job_name(const struct rref_job *job)
     }
 }
 
+/* Nobody is there who would miss it. */
+static bool is_for_the_lost(const struct rref_job *job)
+{
+    return atomic_load(&job->most) == 1;
+}
+
 /* `w` is NULL when it runs no more: then the job was not counted either. */
 static void job_end(struct rref_job *job, struct tenrec_worker *w, const tenrec_error *why)
 {
@@ -73,8 +79,8 @@ static void job_end(struct rref_job *job, struct tenrec_worker *w, const tenrec_
         if (job->tries > 1)
             tenrec_error_prefix(&told, "given up after %u tries", job->tries);
         if (w && atomic_load(&w->state) == WORKER_RUNNING)
-            log_line(TENREC_LOG_WARN, w->self.name, "%s to '%s': %s", job_name(job),
-                     rref_context_name(ctx, job->to), told.text);
+            log_line(is_for_the_lost(job) ? TENREC_LOG_DEBUG : TENREC_LOG_WARN, w->self.name,
+                     "%s to '%s': %s", job_name(job), rref_context_name(ctx, job->to), told.text);
     }
     rref_acts_init(&acts);
     rref_job_done(job, why ? &told : NULL, &acts);
@@ -361,6 +367,7 @@ void rrefs_lost(struct tenrec_worker *w, tenrec_peer peer, bool tell, const tenr
     rref_acts_init(&acts);
     n = rref_peer_lost(w->rrefs, peer, why, &acts);
     rref_acts_run(&acts);
+    rrefs_arm(w->rrefs, clock_now_ns());
     pthread_mutex_lock(&w->lock);
     fn = w->rref_options.released;
     arg = w->rref_options.arg;

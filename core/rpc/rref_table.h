@@ -26,6 +26,8 @@ void rref_act_dead(struct rref_acts *acts, struct tenrec_rref *r);
 void rref_job_start(struct rref_job *job, struct rref_context *ctx, struct tenrec_rref *ref,
                     int32_t type, tenrec_peer to, struct rref_id id, struct rref_id fork,
                     struct rref_acts *acts);
+/* Who gets it is lost: a try that rests is made now, and none after it. */
+void rref_job_hurry(struct rref_job *job);
 
 /* Lets go of what is needed no more. */
 void rref_owner_settle(struct rref_owner *o, struct rref_acts *acts);

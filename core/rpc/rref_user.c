@@ -311,6 +311,8 @@ void rref_refuse(struct rref_context *ctx, const struct rref_fork *f, struct rre
 void rref_user_lose(struct rref_user *u, const tenrec_error *why, struct rref_acts *acts)
 {
     u->owner_lost = true;
+    if (u->job.active)
+        rref_job_hurry(&u->job);
     if (u->state == USER_DELETED)
         return;
     rref_set_error(&u->ref, why);
