@@ -78,7 +78,7 @@ static int read_parts(const struct tool *self, const struct parts *p, int n, jso
     return found;
 }
 
-int parts_join(const struct tool *self, struct parts *p, int n)
+int parts_join(const struct tool *self, struct parts *p, int n, bool some_missing)
 {
     struct joining j = { .file = fopen(p->path, "we") };
     json_t **part = calloc((size_t)n, sizeof(json_t *));
@@ -99,7 +99,7 @@ int parts_join(const struct tool *self, struct parts *p, int n)
     }
     if (j.file && (fclose(j.file) != 0 || j.failed))
         status = tool_fail(self, "--trace: cannot write '%s': %s", p->path, strerror(errno));
-    if (status == TOOL_OK && found < n)
+    if (status == TOOL_OK && found < n && !some_missing)
         status = TOOL_FAILED;
     for (int i = 0; part && i < n; i++)
         json_decref(part[i]);

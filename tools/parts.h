@@ -16,7 +16,8 @@ struct parts {
 int parts_open(const struct tool *self, const char *path, struct parts *ret);
 
 /* Joins what `n` workers wrote, takes the folder away, and says who wrote
- * nothing. Returns TOOL_OK or an exit status. */
-int parts_join(const struct tool *self, struct parts *p, int n);
+ * nothing: a failure unless some may be missing. Returns TOOL_OK or an exit
+ * status. */
+int parts_join(const struct tool *self, struct parts *p, int n, bool some_missing);
 
 #endif

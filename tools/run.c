@@ -23,14 +23,10 @@ static int read_options(const struct tool *self, int argc, char **argv, struct w
                         bool *ret_end)
 {
     static const struct option option[] = {
-        { "config", required_argument, NULL, 'c' },
-        { "grace", required_argument, NULL, 'g' },
-        { "keep-going", no_argument, NULL, 'k' },
-        { "num-workers", required_argument, NULL, 'n' },
-        { "trace", required_argument, NULL, 't' },
-        { "verbose", no_argument, NULL, 'v' },
-        { "help", no_argument, NULL, 'h' },
-        { NULL, 0, NULL, 0 },
+        { "config", required_argument, NULL, 'c' }, { "grace", required_argument, NULL, 'g' },
+        { "keep-going", no_argument, NULL, 'k' },   { "num-workers", required_argument, NULL, 'n' },
+        { "trace", required_argument, NULL, 't' },  { "verbose", no_argument, NULL, 'v' },
+        { "help", no_argument, NULL, 'h' },         { NULL, 0, NULL, 0 },
     };
     tenrec_error err;
     int64_t n = 0;
@@ -95,7 +91,7 @@ static int run_main(const struct tool *self, int argc, char **argv)
         w.plan.n_set = 1;
     }
     c = workers_run(&w.plan);
-    if (w.trace && parts_join(self, &parts, w.plan.n) != TOOL_OK && c == TOOL_OK)
+    if (w.trace && parts_join(self, &parts, w.plan.n, w.plan.keep_going) != TOOL_OK && c == TOOL_OK)
         c = TOOL_FAILED;
     free(path);
     return c;
@@ -103,7 +99,8 @@ static int run_main(const struct tool *self, int argc, char **argv)
 
 const struct tool tool_run = {
     .name = "run",
-    .usage = "-n N [--config F] [--grace D] [--keep-going] [--trace FILE] [--verbose] [--] PROGRAM ARGS",
+    .usage =
+        "-n N [--config F] [--grace D] [--keep-going] [--trace FILE] [--verbose] [--] PROGRAM ARGS",
     .summary = "start N workers on this machine",
     .help =
         "Starts N processes of PROGRAM with RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE,\n"

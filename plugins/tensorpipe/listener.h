@@ -20,7 +20,7 @@ struct listener {
     union transport_address address;
     struct reactor_timer pause; /* accepting goes on when it fires */
     bool paused;
-    bool starved; /* that no descriptor is left was told */
+    bool starved;         /* that no descriptor is left was told */
     struct conn *infants; /* no hello yet */
     unsigned n_infants;
     uint64_t next_id;

@@ -69,6 +69,15 @@ def trace_says_who_wrote_none():
         equal(load(f"{folder}/trace.json"), [])
 
 
+def trace_may_lack_a_worker_when_the_others_keep_going():
+    with tempfile.TemporaryDirectory() as folder:
+        got = run(TENREC, "run", "-n", 2, "--keep-going", "--trace", f"{folder}/trace.json", "--",
+                  "sh", "-c", f"test $RANK = 1 || WORLD_SIZE=1 exec {HELLO}")
+        equal(got.returncode, 0)
+        contains(one_line(got.stderr), "worker 1 wrote no trace")
+        check_arrows(load(f"{folder}/trace.json"), 1)
+
+
 def trace_keeps_the_exit_status_of_the_program():
     with tempfile.TemporaryDirectory() as folder:
         got = traced(1, f"{folder}/trace.json", "sh", "-c", f"{HELLO}; exit 7")
