@@ -5,6 +5,7 @@
 #include "functions.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <tenrec/profiler.h>
 #include <unistd.h>
 
@@ -424,8 +425,15 @@ static tenrec_status server_global(const struct tenrec_test *t, tenrec_error *er
     return TENREC_OK;
 }
 
+static void set_flag(struct tenrec_future *f, void *arg)
+{
+    (void)f;
+    atomic_store((atomic_bool *)arg, true);
+}
+
 static tenrec_status record_ends_with_future(const struct tenrec_test *t, tenrec_error *err)
 {
+    atomic_bool done = false;
     struct tenrec_profiler *p;
     struct tenrec_record *r;
     struct tenrec_future *f;
@@ -436,10 +444,11 @@ static tenrec_status record_ends_with_future(const struct tenrec_test *t, tenrec
     r = tenrec_record_begin(t->worker, "foo");
     f = ask_async(t, "worker0", "udf", NULL, 0);
     assert_status(tenrec_record_end_with(r, f, err), err);
+    /* Callbacks run in their order, maybe when the waiters know already. */
+    assert_status(tenrec_future_add_callback(f, set_flag, &done, err), err);
     wait_ok(f);
-    /* Callbacks run when the waiters know already. */
+    assert_becomes(atomic_load(&done));
     tenrec_future_drop(f);
-    tenrec_value_drop(ask(t, "worker0", "noop", NULL, 0));
     end(p);
     assert_true(only(p, "foo")->duration_ns > 0);
     tenrec_profiler_drop(p);
