@@ -135,14 +135,14 @@ tenrec_status tenrec_test_wait_until_owners_and_forks_on_rank(struct tenrec_work
                                                               int32_t rank, int64_t ms,
                                                               tenrec_error *err)
 {
-    int64_t deadline = scale_deadline(ms), has_owners, has_forks;
+    int64_t deadline = scale_deadline(ms), has_owners = -1, has_forks = -1;
     tenrec_status st;
 
     do {
         st = owners_and_forks(w, rank, scale_left(deadline), &has_owners, &has_forks, err);
-        if (st != TENREC_OK)
+        if (st != TENREC_OK && (st != TENREC_ETIMEDOUT || has_owners < 0))
             return st;
-        if (has_owners == owners && has_forks == forks)
+        if (st == TENREC_OK && has_owners == owners && has_forks == forks)
             return TENREC_OK;
     } while (scale_moment(deadline));
     return tenrec_fail(err, TENREC_ETIMEDOUT,

@@ -73,7 +73,8 @@ static tenrec_status gather_times_out_when_one_is_late(const struct tenrec_test 
         const int64_t ms = t->rank == 0 ? 100 : tenrec_test_ms(LONG_MS);
         assert_int_equal(tenrec_all_gather(t->worker, &mine, NULL, 0, ms, &all, err),
                          TENREC_ETIMEDOUT);
-        assert_text_has(err->text, "worker2");
+        if (t->rank == 0) /* the others may run out of time before it tells them */
+            assert_text_has(err->text, "worker2");
         assert_null(all);
     }
     barrier(pg);
