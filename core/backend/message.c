@@ -1,5 +1,7 @@
 #include "backend/message.h"
 
+#include "base/recycle.h"
+
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -10,18 +12,6 @@
 #define BATCH 32 /* blocks that move between a thread and the depot at once */
 #define CACHE_MAX (2 * BATCH)
 #define DEPOT_MAX (8 * BATCH)
-
-/* Recycling would hide a use after release from AddressSanitizer. */
-#if defined(__SANITIZE_ADDRESS__)
-#define RECYCLE 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define RECYCLE 0
-#endif
-#endif
-#ifndef RECYCLE
-#define RECYCLE 1
-#endif
 
 struct message {
     struct tenrec_msg msg; /* first: all that others see */

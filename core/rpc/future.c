@@ -3,27 +3,53 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/recycle.h"
 #include "rpc/thread.h"
 #include "rpc/userloop.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+enum { SPARE_MAX = 64 }; /* kept by one thread */
 
 /* Stands in for an error that could not be stored. */
 static tenrec_error no_memory = { .code = TENREC_ENOMEM,
                                   .worker = -1,
                                   .text = "no memory for the error" };
 
+/* One that this thread has kept, or a new one. */
+static struct tenrec_future *take(void)
+{
+    struct tenrec_future *f = thread_state.spare;
+
+    if (f) {
+        thread_state.spare = f->next;
+        thread_state.n_spare--;
+        memset(&f->waiters, 0, sizeof *f - offsetof(struct tenrec_future, waiters));
+        return f;
+    }
+    f = memory_new(1, sizeof *f);
+    if (f)
+        pthread_mutex_init(&f->lock, NULL);
+    return f;
+}
+
 struct tenrec_future *future_make(void)
 {
-    struct tenrec_future *f = memory_new(1, sizeof *f);
+    struct tenrec_future *f = take();
 
     if (!f)
         return NULL;
     atomic_init(&f->refs, 1);
     atomic_init(&f->state, FUTURE_PENDING);
-    pthread_mutex_init(&f->lock, NULL);
     f->last_callback = &f->callbacks;
     return f;
+}
+
+void future_free(struct tenrec_future *f)
+{
+    pthread_mutex_destroy(&f->lock);
+    free(f);
 }
 
 tenrec_status tenrec_future_new(struct tenrec_future **ret, tenrec_error *err)
@@ -64,8 +90,13 @@ void tenrec_future_drop(struct tenrec_future *f)
     tenrec_value_drop(f->value);
     if (f->error != &no_memory)
         free(f->error);
-    pthread_mutex_destroy(&f->lock);
-    free(f);
+    if (!RECYCLE || thread_state.n_spare == SPARE_MAX || !thread_keeps()) {
+        future_free(f);
+        return;
+    }
+    f->next = thread_state.spare;
+    thread_state.spare = f;
+    thread_state.n_spare++;
 }
 
 static void run_one(struct tenrec_future *f, tenrec_future_fn *fn, void *arg)

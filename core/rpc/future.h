@@ -43,15 +43,18 @@ struct tenrec_future {
     atomic_uint refs;
     _Atomic uint32_t state; /* enum future_state; set last, with release */
     pthread_mutex_t lock;   /* guards waiters, callbacks, and completing */
+    /* From here on it is cleared when it is made. */
     struct future_node *waiters;
     struct future_callback *callbacks, **last_callback;
     struct future_callback own; /* room for the first one: mostly there is no other */
     struct tenrec_value *value; /* owns; set before state */
     tenrec_error *error;        /* owns, or points to the out-of-memory error */
     struct future_call call;
+    struct tenrec_future *next; /* while its thread keeps it for another call */
 };
 
 struct tenrec_future *future_make(void);
+void future_free(struct tenrec_future *f); /* one that nobody shares any more */
 
 /* Complete it: false when it was done already. complete_value takes the value
  * always (NULL is nil). Runs callbacks, wakes waiters. */

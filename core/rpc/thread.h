@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 struct pool;
+struct tenrec_future;
 struct waiter;
 
 struct thread_state {
@@ -15,11 +16,24 @@ struct thread_state {
     struct pool *pool;     /* whose thread this is; NULL for others */
     struct scope *scope;   /* innermost open scope */
     struct waiter *waiter; /* that this thread polls for */
-    int spare_fd;          /* the eventfd of its last wait, for the next; 0: none */
+    /* What it keeps for its next calls: */
+    int spare_fd; /* the eventfd of a wait; 0: none */
+    struct tenrec_future *spare;
+    unsigned n_spare;
+    bool keeps; /* its end will give them back */
 };
 
 /* Small, and read several times per call: worth the static TLS block. */
 extern _Thread_local struct thread_state thread_state __attribute__((tls_model("initial-exec")));
+
+/* Before something is kept: sees to it that the thread's end gives it back.
+ * False: then nothing may be kept. */
+bool thread_keeps_first(void);
+
+static inline bool thread_keeps(void)
+{
+    return thread_state.keeps || thread_keeps_first();
+}
 
 /* Around code of the program that runs on whatever thread is there: it may not
  * block, and its calls do not belong to the scope that this thread has open. */

@@ -20,10 +20,6 @@ enum { KEPT_MAX = 64 };
 static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
 static int kept[KEPT_MAX];
 static unsigned n_kept;
-static pthread_key_t ends_key;
-static bool have_key;
-
-_Thread_local struct thread_state thread_state;
 
 /* A child of fork must not share its parent's descriptors. */
 static void forget_kept(void)
@@ -36,19 +32,8 @@ static void forget_kept(void)
     pthread_mutex_init(&kept_lock, NULL);
 }
 
-/* Takes the address of the thread's spare descriptor. */
-static void thread_ends(void *arg)
+static void watch_fork(void)
 {
-    int *fd = arg;
-
-    if (*fd > 0)
-        close(*fd);
-    *fd = 0;
-}
-
-static void prepare(void)
-{
-    have_key = pthread_key_create(&ends_key, thread_ends) == 0;
     pthread_atfork(NULL, NULL, forget_kept);
 }
 
@@ -61,7 +46,7 @@ static int fd_take(void)
     if (fd > 0)
         return fd;
     fd = -1;
-    pthread_once(&once, prepare);
+    pthread_once(&once, watch_fork);
     pthread_mutex_lock(&kept_lock);
     if (n_kept > 0)
         fd = kept[--n_kept];
@@ -71,8 +56,7 @@ static int fd_take(void)
 
 static void fd_keep(int fd)
 {
-    if (thread_state.spare_fd == 0 && fd > 0 && have_key &&
-        pthread_setspecific(ends_key, &thread_state.spare_fd) == 0) {
+    if (thread_state.spare_fd == 0 && fd > 0 && thread_keeps()) {
         thread_state.spare_fd = fd;
         return;
     }

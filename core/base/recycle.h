@@ -1,0 +1,19 @@
+/* recycle.h - whether freed blocks are kept for the next use.
+ *
+ * It would hide a use after release from AddressSanitizer, so not there; and not
+ * where -DRECYCLE=0 says so, for valgrind. */
+#ifndef TENREC_BASE_RECYCLE_H
+#define TENREC_BASE_RECYCLE_H
+
+#if defined(__SANITIZE_ADDRESS__)
+#define RECYCLE 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define RECYCLE 0
+#endif
+#endif
+#ifndef RECYCLE
+#define RECYCLE 1
+#endif
+
+#endif
