@@ -164,7 +164,7 @@ static void references_work_when_messages_overtake_each_other(void **state)
 static int some_control_is_reported_failed(void **state)
 {
     (void)state;
-    return open_faulty("rules", "[{ do: fail_in_flight, on: [" CONTROL "], probability: 0.5 }]",
+    return open_faulty("rules", "[{ do: fail_in_flight, on: [" CONTROL "], probability: 0.1 }]",
                        "seed=3");
 }
 
