@@ -186,7 +186,7 @@ void tenrec_call_finish(struct tenrec_call *c, const tenrec_error *why);
 
 enum tenrec_call_flags {
     TENREC_ONE_WAY = 1 << 0, /* nobody answers; done when handed to the wire. A
-                                graceful shutdown does not wait for what it does */
+                                graceful shutdown waits for what it does */
 };
 
 /* NULL options, or a zeroed struct with size set, mean the defaults. */
