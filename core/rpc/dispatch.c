@@ -176,6 +176,12 @@ static void call_end(struct tenrec_call *c, const tenrec_error *why)
         rref_parcel_end(c->parcel, RREF_REFUSED);
         c->parcel = NULL;
     }
+    if (__builtin_expect(c->refs != NULL, 0)) {
+        /* Before the caller can know: who looks then for what is left finds nothing of this call.
+         */
+        rref_call_end(c);
+        codec_call_finish(&c->in);
+    }
     if (answers) {
         answer(w, c->from, c->request->id, &route, reply, c->parcel);
     } else {

@@ -368,6 +368,9 @@ tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode
         if (st != TENREC_OK)
             tenrec_error_prefix(err, "graceful shutdown");
     }
+    /* Functions may still run whose callers have given up: they hold their arguments. */
+    if (mode == TENREC_GRACEFUL && st == TENREC_OK)
+        served_wait(&w->served, until, NULL);
     leaked = rrefs_check(w, mode == TENREC_GRACEFUL, &leak);
     worker_leave(w);
     left = clock_deadline_ms(LEAVE_MS);
