@@ -96,7 +96,10 @@ tenrec_status process_start(struct member *m, tenrec_error *err)
 
 bool process_ended(struct member *m)
 {
-    if (!m->reaped && waitpid(m->pid, &m->exit, WNOHANG) == m->pid)
+    pid_t r = m->reaped ? 0 : waitpid(m->pid, &m->exit, WNOHANG);
+
+    /* A program that ignores SIGCHLD never hears how it was. */
+    if (r == m->pid || (r < 0 && errno == ECHILD))
         m->reaped = true;
     return m->reaped;
 }

@@ -197,7 +197,7 @@ void tenrec_test_single_threaded(struct tenrec_test_options *options);
  */
 #define TENREC_TEST_NOOP "tenrec_test_noop"
 
-/* Calls TENREC_TEST_NOOP on `rank` until that fails.
+/* Calls TENREC_TEST_NOOP on `rank` until that fails; each call has a second.
  *
  * code     the error that is waited for; TENREC_OK: EPEER_LOST, ECONNECT or
  *          ETIMEDOUT, but no failure that a test injects
