@@ -315,7 +315,7 @@ static void kit_says_so_when_no_worker_fails_within_the_limit(void **state)
     assert_int_equal(tenrec_test_wait_until_node_failure(tenrec_test_group_worker(g, 0), 1,
                                                          TENREC_OK, 10, NULL, &err),
                      TENREC_ETIMEDOUT);
-    assert_text_has(err.text, "'worker1' has not failed within 10 ms; the last call: it answered");
+    assert_text_has(err.text, "'worker1' has not failed within 10 ms; the last call: ");
     tenrec_test_assert_ok(tenrec_test_group_close(g, TENREC_GRACEFUL, &err), &err);
 }
 
@@ -391,9 +391,9 @@ static void kit_waits_for_counts_of_references(void **state)
     tenrec_test_assert_ok(tenrec_test_get_num_owners_and_forks(w, 1, &owners, &forks, &err), &err);
     assert_int_equal(owners, 0);
     assert_int_equal(forks, 0);
-    assert_int_equal(tenrec_test_wait_until_owners_and_forks_on_rank(w, 3, 4, 1, 20, &err),
+    assert_int_equal(tenrec_test_wait_until_owners_and_forks_on_rank(w, 3, 4, 1, 300, &err),
                      TENREC_ETIMEDOUT);
-    assert_text_has(err.text, "has 0 owners and 0 forks after 20 ms, expected 3 and 4");
+    assert_text_has(err.text, "has 0 owners and 0 forks after 300 ms, expected 3 and 4");
     assert_int_equal(tenrec_test_wait_until_owners_and_forks_on_rank(w, 0, 0, 7, 20, &err),
                      TENREC_EPEER_UNKNOWN);
     tenrec_test_assert_ok(tenrec_test_group_close(g, TENREC_GRACEFUL, &err), &err);
