@@ -200,10 +200,12 @@ void rref_call_begin(struct tenrec_call *c)
         rrefs_forget(c->worker, c->from, c->request);
     else if (c->in.refers)
         st = rrefs_take(c->worker, c->from, c->in.args, c->in.n, true, &why);
-    if (st == TENREC_OK && c->refs->repeated)
+    if (st == TENREC_OK && c->refs->repeated) {
+        c->one_way = true; /* the first one answers, when its value is made */
         tenrec_call_finish(c, NULL);
-    else if (st == TENREC_OK)
+    } else if (st == TENREC_OK) {
         st = wait_for_args(c, &why);
+    }
     if (st != TENREC_OK)
         dispatch_start(c, &why);
 }

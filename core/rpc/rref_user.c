@@ -285,6 +285,7 @@ tenrec_status rref_arrive(struct rref_context *ctx, const struct rref_fork *f,
 void rref_refuse(struct rref_context *ctx, const struct rref_fork *f, struct rref_acts *acts)
 {
     const bool from_owner = f->parent == f->owner;
+    struct rref_user *u;
     struct rref_job *job;
 
     if (check_fork(ctx, f, NULL) != TENREC_OK)
@@ -297,7 +298,9 @@ void rref_refuse(struct rref_context *ctx, const struct rref_fork *f, struct rre
     if (!job)
         return; /* the sender keeps it until one of us leaves */
     pthread_mutex_lock(&ctx->lock);
-    if (ctx->worker)
+    /* One that is here: the message came twice, and was taken the first time. */
+    HASH_FIND(hh, ctx->users, &f->fork, sizeof f->fork, u);
+    if (ctx->worker && !u)
         rref_job_start(job, ctx, NULL,
                        from_owner ? TENREC_MSG_RREF_USER_DELETE : TENREC_MSG_RREF_CHILD_ACCEPT,
                        f->parent, f->id, f->fork, acts);

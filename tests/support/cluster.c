@@ -9,6 +9,11 @@
 
 #include <cmocka.h>
 
+/* What may come twice and change nothing: all but the calls of the program. */
+#define TWICE                                                                                      \
+    "[RESPONSE, REMOTE_CALL, RREF_FETCH_CALL, RREF_USER_DELETE, RREF_FORK_REQUEST, "               \
+    "RREF_CHILD_ACCEPT, GATHER, GATHER_RET]"
+
 static const char *const yaml =
     "worker: { rpc_timeout: 20s }\n"
     "backend: inproc\n"
@@ -19,6 +24,11 @@ static const char *const yaml =
     "  faulty_tensorpipe: { plugin: faulty, wraps: tensorpipe }\n"
     "  two_faulty_tensorpipe: { plugin: faulty, wraps: faulty_tensorpipe }\n"
     "  two_faulty_inproc: { plugin: faulty, wraps: faulty_inproc }\n"
+    "  doubling_inproc: { plugin: faulty, wraps: inproc, options: { rules: [{ do: duplicate, "
+    "on: " TWICE " }, { do: duplicate, from: ['*'], on: " TWICE " }] } }\n"
+    "  shuffling_tensorpipe: { plugin: faulty, wraps: tensorpipe, options: { seed: 1, rules: ["
+    "{ do: reorder, by: 5ms, probability: 0.3 },"
+    " { do: reorder, by: 5ms, from: ['*'], probability: 0.3 }] } }\n"
     "  torture_inproc: { plugin: torture, wraps: inproc }\n"
     "  torture_tensorpipe: { plugin: torture, wraps: tensorpipe }\n";
 

@@ -24,7 +24,8 @@ void cluster_open(struct cluster *c, size_t n, const char *const *extra, cluster
 void cluster_close(struct cluster *c, enum tenrec_shutdown_mode mode);
 
 /* The backend of what is opened from now on: inproc (default), tensorpipe, or
- * faulty over one of these (faulty_inproc ...). `name` is borrowed for ever. */
+ * faulty over one of these (faulty_inproc ...), also with rules: doubling_inproc,
+ * shuffling_tensorpipe. `name` is borrowed for ever. */
 void cluster_use(const char *name);
 const char *cluster_backend(void);
 
