@@ -43,12 +43,9 @@ static void answer_sent(void *arg, const tenrec_error *why)
     free(a);
 }
 
-/* Sends what answers request `id` back along its route. Takes msg; NULL means
- * there was no memory for one: the caller then runs into its timeout. Ends
- * `parcel`, what it brings of references. */
-static void answer(struct tenrec_worker *w, tenrec_peer to, int64_t id,
-                   const struct tenrec_route *route, struct tenrec_msg *msg,
-                   struct rref_parcel *parcel)
+void dispatch_answer(struct tenrec_worker *w, tenrec_peer to, int64_t id,
+                     const struct tenrec_route *route, struct tenrec_msg *msg,
+                     struct rref_parcel *parcel)
 {
     struct tenrec_done done = { NULL, NULL };
     struct answer *a = NULL;
@@ -72,12 +69,6 @@ static void answer(struct tenrec_worker *w, tenrec_peer to, int64_t id,
     chain_send(w->chain, to, msg, done);
 }
 
-void dispatch_answer(struct tenrec_worker *w, tenrec_peer to, int64_t id,
-                     const struct tenrec_route *route, struct tenrec_msg *msg)
-{
-    answer(w, to, id, route, msg, NULL);
-}
-
 void dispatch_answer_error(struct tenrec_worker *w, tenrec_peer to, int64_t id,
                            const struct tenrec_route *route, bool cbor, const tenrec_error *why)
 {
@@ -86,7 +77,7 @@ void dispatch_answer_error(struct tenrec_worker *w, tenrec_peer to, int64_t id,
 
     peers_blame(&w->peers, w->self.id, &told);
     codec_write_error(&told, cbor, &msg, NULL);
-    answer(w, to, id, route, msg, NULL);
+    dispatch_answer(w, to, id, route, msg, NULL);
 }
 
 void dispatch_answer_value(struct tenrec_worker *w, tenrec_peer to, int64_t id,
@@ -99,7 +90,7 @@ void dispatch_answer_value(struct tenrec_worker *w, tenrec_peer to, int64_t id,
 
     rref_out_init(&out, w, to);
     if (codec_write_value_refs(value, type, &out.refs, &msg, &why) == TENREC_OK) {
-        answer(w, to, id, route, msg, out.parcel);
+        dispatch_answer(w, to, id, route, msg, out.parcel);
     } else {
         rref_parcel_end(out.parcel, RREF_REFUSED);
         dispatch_answer_error(w, to, id, route, true, &why);
@@ -177,13 +168,12 @@ static void call_end(struct tenrec_call *c, const tenrec_error *why)
         c->parcel = NULL;
     }
     if (__builtin_expect(c->refs != NULL, 0)) {
-        /* Before the caller can know: who looks then for what is left finds nothing of this call.
-         */
+        /* Before the caller can know: who looks then for what is left finds nothing. */
         rref_call_end(c);
         codec_call_finish(&c->in);
     }
     if (answers) {
-        answer(w, c->from, c->request->id, &route, reply, c->parcel);
+        dispatch_answer(w, c->from, c->request->id, &route, reply, c->parcel);
     } else {
         rref_parcel_end(c->parcel, RREF_REFUSED);
         if (reply)

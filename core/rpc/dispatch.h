@@ -17,9 +17,13 @@ void dispatch_answer_value(struct tenrec_worker *w, tenrec_peer to, int64_t id,
                            const struct tenrec_route *route, int32_t type,
                            const struct tenrec_value *value);
 
-/* Sends a message that answers it; takes msg, NULL: no memory for one. */
+struct rref_parcel;
+
+/* Sends a message that answers it; takes msg, NULL: no memory for one. Ends
+ * `parcel`, what it brings of references; NULL: nothing. */
 void dispatch_answer(struct tenrec_worker *w, tenrec_peer to, int64_t id,
-                     const struct tenrec_route *route, struct tenrec_msg *msg);
+                     const struct tenrec_route *route, struct tenrec_msg *msg,
+                     struct rref_parcel *parcel);
 
 /* Its arguments are there, or will not be: runs the function, or answers `why`. */
 void dispatch_start(struct tenrec_call *c, const tenrec_error *why);

@@ -183,7 +183,7 @@ void rref_call_refused(struct tenrec_worker *w, tenrec_peer from, struct tenrec_
         rref_made(o, ids->fork, from, NULL, &told, &acts);
         rref_acts_run(&acts);
         rref_numbers_write(TENREC_MSG_REMOTE_RET, number, 4, &answer, NULL);
-        dispatch_answer(w, from, msg->id, &msg->route, answer);
+        dispatch_answer(w, from, msg->id, &msg->route, answer, NULL);
     }
     msg->release(msg);
 }
@@ -288,24 +288,40 @@ struct fetch {
     struct tenrec_route route;
 };
 
+/* The worker is entered. Lets go of the value before its asker hears of it. */
+static void send_value(struct fetch *f, struct tenrec_rref *r, const tenrec_error *why)
+{
+    struct tenrec_msg *msg = NULL;
+    struct rref_out out;
+    tenrec_error told;
+
+    rref_out_init(&out, f->w, f->from);
+    if (why)
+        told = *why;
+    else if (codec_write_value_refs(rref_owner_of(r)->value, TENREC_MSG_RREF_FETCH_RET, &out.refs,
+                                    &msg, &told) != TENREC_OK)
+        why = &told;
+    rref_out_finish(&out);
+    tenrec_rref_drop(r);
+    if (!why) {
+        dispatch_answer(f->w, f->from, f->id, &f->route, msg, out.parcel);
+        return;
+    }
+    rref_parcel_end(out.parcel, RREF_REFUSED);
+    dispatch_answer_error(f->w, f->from, f->id, &f->route, true, &told);
+}
+
 static void answer_fetch(struct rref_waiter *waiter, const tenrec_error *why)
 {
     struct fetch *f = (struct fetch *)(void *)waiter;
-    struct tenrec_rref *r = waiter->ref;
-    struct rref_acts acts;
 
     if (worker_enter(f->w, NULL) == TENREC_OK) {
-        if (why)
-            dispatch_answer_error(f->w, f->from, f->id, &f->route, true, why);
-        else
-            dispatch_answer_value(f->w, f->from, f->id, &f->route, TENREC_MSG_RREF_FETCH_RET,
-                                  rref_owner_of(r)->value);
+        send_value(f, waiter->ref, why);
         worker_leave(f->w);
+    } else {
+        tenrec_rref_drop(waiter->ref);
     }
-    rref_acts_init(&acts);
-    rref_let_go(r, &acts);
     free(f);
-    rref_acts_run(&acts);
 }
 
 static tenrec_status begin_fetch(struct tenrec_worker *w, tenrec_peer from,

@@ -79,13 +79,18 @@ static void look_done(struct rref_waiter *w, const tenrec_error *why)
         tenrec_value_drop(copy);
         why = &err;
     }
+    if (why) { /* it may be the reference's */
+        err = *why;
+        why = &err;
+    }
+    /* Who waits for the future may look for what is left of the reference. */
+    tenrec_rref_drop(w->ref);
     if (why)
         future_complete_error(l->future, why);
     else
         future_complete_value(l->future, copy);
     tenrec_future_drop(l->future);
     tenrec_tensor_drop(l->into);
-    tenrec_rref_drop(w->ref);
     free(l);
 }
 
