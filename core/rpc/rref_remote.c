@@ -15,20 +15,22 @@ struct creation {
     struct tenrec_rref *ref;
 };
 
-static void creation_end(struct creation *c, const tenrec_error *why)
+static void creation_end(struct tenrec_rref *r, const tenrec_error *why)
 {
     struct rref_acts acts;
 
     rref_acts_init(&acts);
-    rref_created(c->ref, why, &acts);
+    rref_created(r, why, &acts);
     rref_acts_run(&acts);
-    free(c);
 }
 
 static void created(struct call_hook *h, struct tenrec_worker *w, const tenrec_error *why)
 {
+    struct creation *c = (struct creation *)(void *)h;
+
     (void)w;
-    creation_end((struct creation *)(void *)h, why);
+    creation_end(c->ref, why);
+    free(c);
 }
 
 static tenrec_status new_ref(struct tenrec_worker *w, tenrec_peer to, struct tenrec_rref **ret,
@@ -61,15 +63,20 @@ static tenrec_status send(struct tenrec_worker *w, struct tenrec_rref *r, struct
     tenrec_error why, *told = err ? err : &why;
     tenrec_status st;
 
-    if (!c)
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a remote reference");
-    *c = (struct creation){ .hook = { .done = created }, .ref = tenrec_rref_share(r) };
-    spec->hook = &c->hook;
-    st = call_write(w, TENREC_MSG_REMOTE_CALL, spec, ids, args, n, timeout_ms, &f, told);
-    if (st == TENREC_OK)
+    tenrec_rref_share(r);
+    if (!c) {
+        st = tenrec_fail(told, TENREC_ENOMEM, "no memory for a remote reference");
+    } else {
+        *c = (struct creation){ .hook = { .done = created }, .ref = r };
+        spec->hook = &c->hook;
+        st = call_write(w, TENREC_MSG_REMOTE_CALL, spec, ids, args, n, timeout_ms, &f, told);
+    }
+    if (st == TENREC_OK) {
         r->creation = f;
-    else
-        creation_end(c, told);
+    } else {
+        creation_end(r, told);
+        free(c);
+    }
     return st;
 }
 
