@@ -452,6 +452,11 @@ void call_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg 
     }
     if (st != TENREC_OK && why.worker < 0)
         peers_blame(&w->peers, e.to, &why);
+    /* What the call brought was taken, even when its answer cannot be read. */
+    if (st != TENREC_OK && from == e.to && msg->type != TENREC_MSG_EXCEPTION) {
+        run_hooks(w, e.future->call.hook, NULL);
+        e.future->call.hook = NULL;
+    }
     msg->release(msg);
     finish(w, &e, value, st == TENREC_OK ? NULL : &why);
 }

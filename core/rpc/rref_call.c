@@ -265,9 +265,17 @@ bool rref_call_made(struct tenrec_call *c, const tenrec_error *why, struct tenre
 void rref_call_end(struct tenrec_call *c)
 {
     struct rref_call *r = c->refs;
+    struct rref_acts acts;
+    tenrec_error why;
 
     if (!r)
         return;
+    if (r->made) { /* nobody waits for an answer: the worker stops */
+        tenrec_fail(&why, TENREC_ECANCELED, "the worker was shut down");
+        rref_acts_init(&acts);
+        rref_made(r->made, c->in.creation.fork, c->from, NULL, &why, &acts);
+        rref_acts_run(&acts);
+    }
     tenrec_rref_drop(r->on);
     tenrec_value_drop(r->kept);
     free(r->waiter);

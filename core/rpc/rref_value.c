@@ -107,8 +107,6 @@ enum rref_outcome rref_outcome_of(const tenrec_error *why)
     switch (why->code) {
     case TENREC_ETIMEDOUT:
     case TENREC_ECANCELED:
-    case TENREC_EPROTOCOL: /* of the answer, as it may be */
-    case TENREC_ENOMEM:
         return RREF_UNSURE;
     default:
         return RREF_REFUSED;
