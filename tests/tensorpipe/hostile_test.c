@@ -355,14 +355,8 @@ static void agent_goes_on_accepting_after_it_ran_out_of_descriptors(void **state
     close(spare);
     setrlimit(RLIMIT_NOFILE, &low);
     /* Each takes two here: ours and the accepted one. */
-    while (n_fd < 64) {
-        fd[n_fd] = socket(AF_INET, SOCK_STREAM, 0);
-        if (fd[n_fd] < 0)
-            break;
-        close(fd[n_fd]);
-        fd[n_fd] = raw_connect(n[1].address);
+    while (n_fd < 64 && (fd[n_fd] = raw_connect_if_room(n[1].address)) >= 0)
         n_fd++;
-    }
     assert_true(n_fd > 0);
     setrlimit(RLIMIT_NOFILE, &before);
     while (n_fd > 0)

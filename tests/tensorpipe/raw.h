@@ -8,6 +8,8 @@
 
 /* Connects to "uv://..."; blocking, with a receive limit. */
 int raw_connect(const char *address);
+/* The same; -1 when no descriptor is left. */
+int raw_connect_if_room(const char *address);
 /* Listens on a free loopback port and writes its address. */
 int raw_listen(char address[64]);
 int raw_accept(int fd);
