@@ -89,13 +89,11 @@ static void job_end(struct rref_job *job, struct tenrec_worker *w, const tenrec_
         call_job_ended(w);
 }
 
-/* The gaps grow by half: 1, 1, 1.5, 2.25 and 3.375 s, from one sending to the
- * next. */
-static uint64_t gap_ns(const struct rref_job *job)
+uint64_t rref_gap_ns(uint32_t first_ms, uint32_t tries)
 {
-    double ms = job->ctx->gap_ms;
+    double ms = first_ms;
 
-    for (uint32_t i = 2; i < job->tries; i++)
+    for (uint32_t i = 2; i < tries; i++)
         ms *= 1.5;
     return (uint64_t)(ms * 1e6);
 }
@@ -183,7 +181,7 @@ static void job_try(struct rref_job *job)
     if (job->tries++ == 0)
         call_job_begun(w);
     job->hook.done = job_answered;
-    job->due_ns = clock_now_ns() + gap_ns(job);
+    job->due_ns = clock_now_ns() + rref_gap_ns(job->ctx->gap_ms, job->tries);
     if (job_send(job, w, &why) != TENREC_OK)
         job_failed(job, w, &why);
     worker_leave(w);

@@ -22,6 +22,10 @@ void rrefs_lost(struct tenrec_worker *w, tenrec_peer peer, bool tell, const tenr
 /* The loop looks at the clock at `deadline_ns` at the latest. */
 void rrefs_arm(struct rref_context *ctx, uint64_t deadline_ns);
 
+/* From the nth sending of a control message to the next: twice the first gap,
+ * and then half more each time. */
+uint64_t rref_gap_ns(uint32_t first_ms, uint32_t tries);
+
 /* A payload of numbers: reading one of exactly `n`. errors: EPROTOCOL, ENOMEM */
 tenrec_status rref_numbers_read(const struct tenrec_msg *msg, size_t n, int64_t *ret,
                                 tenrec_error *err);

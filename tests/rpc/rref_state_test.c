@@ -1,0 +1,282 @@
+/* Single parts of the state machine of references; rref_order_test.c has its
+ * whole. */
+#include "../testing.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "rpc/rref_context.h"
+#include "rpc/rref_control.h"
+
+enum { ME, OTHER, THIRD, WORKERS };
+
+static char nobody; /* stands for a worker */
+static struct rref_context *ctx;
+static struct rref_acts acts;
+
+static int open_context(void **state)
+{
+    static const char *const name[] = { "me", "other", "third" };
+    const struct rref_setup s = { .worker = (struct tenrec_worker *)(void *)&nobody,
+                                  .names = name,
+                                  .n = WORKERS,
+                                  .me = ME,
+                                  .session = 3 };
+
+    (void)state;
+    rref_acts_init(&acts);
+    return rref_context_new(&s, &ctx, NULL);
+}
+
+static void free_dead(void)
+{
+    struct tenrec_rref *r, *next;
+
+    for (r = acts.dead; r; r = next) {
+        next = r->next;
+        rref_free(r);
+    }
+    rref_acts_init(&acts);
+}
+
+static int close_context(void **state)
+{
+    (void)state;
+    rref_context_close(ctx, &acts);
+    free_dead();
+    rref_context_drop(ctx);
+    return 0;
+}
+
+#define CASE(fn) cmocka_unit_test_setup_teardown(fn, open_context, close_context)
+
+static struct rref_id id_of(int64_t on, int64_t local)
+{
+    return (struct rref_id){ on, local };
+}
+
+static struct tenrec_rref *local(void)
+{
+    const struct tenrec_value nil = tenrec_nil();
+    struct tenrec_value *v;
+    struct tenrec_rref *r;
+
+    assert_int_equal(tenrec_value_copy(&nil, &v, NULL), TENREC_OK);
+    assert_int_equal(rref_local(ctx, v, &r, NULL), TENREC_OK);
+    return r;
+}
+
+/* ---- sets ------------------------------------------------------------------- */
+
+static void rref_forks_counts_a_fork_once(void **state)
+{
+    struct rref_forks f = { .n = 0 };
+
+    (void)state;
+    assert_true(rref_forks_add(&f, id_of(1, 1), OTHER));
+    assert_true(rref_forks_add(&f, id_of(1, 1), OTHER));
+    assert_true(rref_forks_add(&f, id_of(1, 2), THIRD));
+    assert_int_equal(f.n, 2);
+    assert_false(rref_forks_remove(&f, id_of(1, 2), OTHER));
+    assert_true(rref_forks_remove(&f, id_of(1, 2), THIRD));
+    assert_int_equal(rref_forks_remove_of(&f, OTHER), 1);
+    assert_int_equal(f.n, 0);
+    rref_forks_finish(&f);
+}
+
+static void rref_tombs_forgets_the_oldest_when_full(void **state)
+{
+    struct rref_tombs t = { .n = 0 };
+
+    (void)state;
+    for (int64_t i = 0; i < RREF_TOMBS_MAX + 10; i++)
+        rref_tombs_add(&t, id_of(1, i), id_of(2, i));
+    assert_int_equal(t.n, RREF_TOMBS_MAX);
+    assert_false(rref_tombs_has(&t, id_of(1, 9), id_of(2, 9)));
+    assert_true(rref_tombs_has(&t, id_of(1, 10), id_of(2, 10)));
+    rref_tombs_finish(&t);
+}
+
+static void rref_gaps_are_those_of_torch(void **state)
+{
+    static const uint64_t ms[] = { 1000, 1000, 1500, 2250, 3375 };
+
+    (void)state;
+    for (uint32_t i = 0; i < 5; i++)
+        assert_int_equal(rref_gap_ns(1000, i + 1), ms[i] * 1000000);
+}
+
+/* ---- the owner ---------------------------------------------------------------- */
+
+static void rref_delete_of_another_workers_fork_does_nothing(void **state)
+{
+    struct tenrec_rref *r = local();
+    struct rref_fork f;
+
+    (void)state;
+    assert_int_equal(rref_fork_for(r, OTHER, &f, NULL), TENREC_OK);
+    rref_user_deleted(ctx, f.id, f.fork, THIRD, &acts);
+    assert_int_equal(rref_context_count(ctx).num_forks, 1);
+    rref_user_deleted(ctx, f.id, f.fork, OTHER, &acts);
+    assert_int_equal(rref_context_count(ctx).num_forks, 0);
+    rref_let_go(r, &acts);
+    free_dead();
+}
+
+static void rref_that_was_let_go_of_is_told_to_who_asks(void **state)
+{
+    struct tenrec_rref *r = local();
+    struct rref_owner *o;
+    struct rref_fork f;
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(rref_fork_for(r, OTHER, &f, NULL), TENREC_OK);
+    rref_let_go(r, &acts);
+    rref_user_deleted(ctx, f.id, f.fork, OTHER, &acts);
+    free_dead();
+    assert_null(ctx->owners);
+    assert_int_equal(rref_find(ctx, f.id, id_of(THIRD, 1), &o, &err), TENREC_ENOTFOUND);
+    assert_int_equal(rref_fork_requested(ctx, f.id, id_of(THIRD, 1), THIRD, &err),
+                     TENREC_ENOTFOUND);
+}
+
+static void rref_creation_that_comes_twice_is_made_once(void **state)
+{
+    struct rref_owner *o, *again;
+
+    (void)state;
+    assert_int_equal(rref_begin_making(ctx, id_of(1, 1), id_of(1, 2), OTHER, &o), RREF_MAKE);
+    assert_int_equal(rref_begin_making(ctx, id_of(1, 1), id_of(1, 2), OTHER, &again),
+                     RREF_REPEATED);
+    rref_made(o, id_of(1, 2), OTHER, NULL, NULL, &acts);
+    assert_int_equal(rref_begin_making(ctx, id_of(1, 1), id_of(1, 2), OTHER, &again),
+                     RREF_REPEATED);
+    rref_user_deleted(ctx, id_of(1, 1), id_of(1, 2), OTHER, &acts);
+    free_dead();
+    assert_int_equal(rref_begin_making(ctx, id_of(1, 1), id_of(1, 2), OTHER, &again), RREF_DELETED);
+}
+
+static void rref_made_for_a_lost_worker_is_not_kept(void **state)
+{
+    struct rref_owner *o;
+    tenrec_error why;
+
+    (void)state;
+    tenrec_fail(&why, TENREC_EPEER_LOST, "gone");
+    assert_int_equal(rref_begin_making(ctx, id_of(1, 1), id_of(1, 2), OTHER, &o), RREF_MAKE);
+    rref_peer_lost(ctx, OTHER, &why, &acts);
+    rref_made(o, id_of(1, 2), OTHER, NULL, NULL, &acts);
+    free_dead();
+    assert_null(ctx->owners);
+    assert_int_equal(rref_context_count(ctx).num_forks, 0);
+}
+
+static void rref_ids_differ_between_sessions(void **state)
+{
+    struct tenrec_rref *r = local();
+
+    (void)state;
+    assert_int_equal(r->id.local >> RREF_SESSION_SHIFT, 3);
+    assert_int_equal(r->id.on, ME);
+    rref_let_go(r, &acts);
+    free_dead();
+}
+
+/* ---- waiting -------------------------------------------------------------------- */
+
+static const tenrec_error *told;
+static int times;
+
+static void ready(struct rref_waiter *w, const tenrec_error *why)
+{
+    (void)w;
+    told = why;
+    times++;
+}
+
+static void tell(void)
+{
+    for (struct rref_waiter *w = acts.ready; w; w = w->next)
+        w->ready(w, w->why);
+    free_dead();
+}
+
+static void rref_wait_ends_when_its_time_is_up(void **state)
+{
+    struct rref_waiter late = { .deadline_ns = 100, .from = -1, .ready = ready };
+    struct rref_waiter later = { .deadline_ns = 200, .from = -1, .ready = ready };
+    struct rref_owner *o;
+
+    (void)state;
+    times = 0;
+    assert_int_equal(rref_find(ctx, id_of(1, 1), id_of(1, 2), &o, NULL), TENREC_OK);
+    assert_false(rref_wait(&o->ref, &late));
+    assert_false(rref_wait(&o->ref, &later));
+    assert_int_equal(rref_context_count(ctx).num_pending_owners, 1);
+    assert_int_equal(rref_expire(ctx, 50, &acts), 100);
+    tell();
+    assert_int_equal(times, 0);
+    assert_int_equal(rref_expire(ctx, 100, &acts), 200);
+    tell();
+    assert_int_equal(times, 1);
+    assert_int_equal(told->code, TENREC_ETIMEDOUT);
+    assert_true(rref_expire(ctx, 300, &acts) == CLOCK_NEVER);
+    tell();
+    assert_int_equal(times, 2);
+    rref_let_go(&o->ref, &acts);
+    free_dead();
+}
+
+static void rref_wait_ends_when_who_waits_is_lost(void **state)
+{
+    struct rref_waiter w = { .deadline_ns = CLOCK_NEVER, .from = THIRD, .ready = ready };
+    struct rref_owner *o;
+    tenrec_error why;
+
+    (void)state;
+    times = 0;
+    tenrec_fail(&why, TENREC_EPEER_LOST, "gone");
+    assert_int_equal(rref_find(ctx, id_of(1, 1), id_of(1, 2), &o, NULL), TENREC_OK);
+    assert_false(rref_wait(&o->ref, &w));
+    rref_peer_lost(ctx, OTHER, &why, &acts);
+    tell();
+    assert_int_equal(times, 0);
+    rref_peer_lost(ctx, THIRD, &why, &acts);
+    tell();
+    assert_int_equal(times, 1);
+    assert_int_equal(told->code, TENREC_EPEER_LOST);
+    rref_let_go(&o->ref, &acts);
+    free_dead();
+}
+
+static void rref_of_nonsense_is_refused(void **state)
+{
+    const struct rref_fork f = { id_of(1, 1), id_of(1, 2), 7, OTHER };
+    struct tenrec_rref *r;
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(rref_arrive(ctx, &f, &r, &acts, &err), TENREC_EPROTOCOL);
+    rref_refuse(ctx, &f, &acts);
+    assert_null(acts.jobs);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(rref_forks_counts_a_fork_once),
+        CASE(rref_tombs_forgets_the_oldest_when_full),
+        CASE(rref_gaps_are_those_of_torch),
+        CASE(rref_delete_of_another_workers_fork_does_nothing),
+        CASE(rref_that_was_let_go_of_is_told_to_who_asks),
+        CASE(rref_creation_that_comes_twice_is_made_once),
+        CASE(rref_made_for_a_lost_worker_is_not_kept),
+        CASE(rref_ids_differ_between_sessions),
+        CASE(rref_wait_ends_when_its_time_is_up),
+        CASE(rref_wait_ends_when_who_waits_is_lost),
+        CASE(rref_of_nonsense_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
