@@ -14,6 +14,7 @@
 #include "rpc/future.h"
 #include "rpc/gather_set.h"
 #include "rpc/nameset.h"
+#include "rpc/rref_value.h"
 #include "rpc/thread.h"
 #include "rpc/worker.h"
 
@@ -454,6 +455,8 @@ tenrec_status tenrec_all_gather(struct tenrec_worker *w, const struct tenrec_val
     if (thread_state.no_block > 0)
         return tenrec_fail(err, TENREC_EWOULDBLOCK,
                            "an inline function or a callback may not wait for a gather");
+    if (value && rrefs_in(value))
+        return tenrec_fail(err, TENREC_EUNSUPPORTED, "references are not gathered");
     st = worker_enter(w, err);
     if (st != TENREC_OK)
         return st;

@@ -241,6 +241,17 @@ tenrec_status rrefs_take(struct tenrec_worker *w, tenrec_peer from, const struct
     return st;
 }
 
+bool rrefs_in(const struct tenrec_value *v)
+{
+    bool found = v->type == TENREC_VALUE_RREF || v->type == TENREC_VALUE_OBJECT;
+
+    for (uint64_t i = 0; v->type == TENREC_VALUE_ARRAY && i < v->n && !found; i++)
+        found = rrefs_in(&v->u.array[i]);
+    for (uint64_t i = 0; v->type == TENREC_VALUE_MAP && i < v->n && !found; i++)
+        found = rrefs_in(&v->u.map[i].value);
+    return found;
+}
+
 void rrefs_forget(struct tenrec_worker *w, tenrec_peer from, const struct tenrec_msg *msg)
 {
     struct taking t = { .w = w, .from = from, .forget = true };

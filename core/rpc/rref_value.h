@@ -41,6 +41,9 @@ struct call_hook *rref_parcel_hook(struct rref_parcel *p, bool one_way);
 tenrec_status rrefs_take(struct tenrec_worker *w, tenrec_peer from, const struct tenrec_value *v,
                          size_t n, bool deref, tenrec_error *err);
 
+/* Has it references or objects in it? */
+bool rrefs_in(const struct tenrec_value *v);
+
 /* Nobody wants what `msg` from `from` brings: tells those who wait for a word
  * about its references. Does not take msg. */
 void rrefs_forget(struct tenrec_worker *w, tenrec_peer from, const struct tenrec_msg *msg);

@@ -265,6 +265,18 @@ static void rref_of_a_rref_leads_to_the_value(void **state)
         wait_owners_and_forks(c.worker[i], 0, 0);
 }
 
+static void rref_is_refused_when_gathered(void **state)
+{
+    struct tenrec_rref *r = new_int(c.worker[0], 1);
+    const struct tenrec_value item = tenrec_rref(r), list = tenrec_array(&item, 1);
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(tenrec_all_gather(c.worker[0], &list, NULL, 0, 1000, NULL, &err),
+                     TENREC_EUNSUPPORTED);
+    tenrec_rref_drop(r);
+}
+
 /* ---- objects, and calls on them -------------------------------------------------- */
 
 static struct tenrec_rref *remote_table(struct tenrec_worker *w, const char *to, int64_t n)
@@ -521,6 +533,7 @@ int main(int argc, char **argv)
         CASE(rref_is_released_when_the_call_is_refused),
         CASE(rref_goes_on_from_worker_to_worker),
         CASE(rref_of_a_rref_leads_to_the_value),
+        CASE(rref_is_refused_when_gathered),
         CASE(object_stays_with_its_owner_when_called_on),
         CASE(object_is_called_on_when_it_is_ours),
         CASE(object_travels_when_its_type_says_how),

@@ -240,10 +240,11 @@ tenrec_status tenrec_rpc_async(struct tenrec_worker *w, const char *to, const ch
 tenrec_status tenrec_barrier(struct tenrec_worker *w, const char *const *names, size_t n,
                              int64_t ms, tenrec_error *err);
 
-/* Everybody gives a value and gets a map from worker name to value.
+/* Everybody gives a value and gets a map from worker name to value. Remote
+ * references and objects are not gathered.
  *
  * ret      owns: tenrec_value_drop it
- * errors   as tenrec_barrier
+ * errors   as tenrec_barrier, EUNSUPPORTED
  * source   torch.distributed.rpc.api._all_gather
  */
 tenrec_status tenrec_all_gather(struct tenrec_worker *w, const struct tenrec_value *value,
