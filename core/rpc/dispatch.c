@@ -152,8 +152,10 @@ static void call_end(struct tenrec_call *c, const tenrec_error *why)
     struct tenrec_route route = c->request->route;
     struct tenrec_msg *reply = c->reply;
     /* A delivery keeps the chain alive; who answers later must ask for that. */
-    const bool entered = !c->on_stack && !c->one_way && worker_enter(w, NULL) == TENREC_OK;
-    const bool answers = entered || (c->on_stack && !c->one_way);
+    const bool repeated = __builtin_expect(c->refs != NULL, 0) && rref_call_is_repeated(c);
+    const bool wanted = !c->one_way && !repeated;
+    const bool entered = !c->on_stack && wanted && worker_enter(w, NULL) == TENREC_OK;
+    const bool answers = entered || (c->on_stack && wanted);
 
     c->reply = NULL;
     if (answers)

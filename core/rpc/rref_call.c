@@ -200,12 +200,10 @@ void rref_call_begin(struct tenrec_call *c)
         rrefs_forget(c->worker, c->from, c->request);
     else if (c->in.refers)
         st = rrefs_take(c->worker, c->from, c->in.args, c->in.n, true, &why);
-    if (st == TENREC_OK && c->refs->repeated) {
-        c->one_way = true; /* the first one answers, when its value is made */
+    if (st == TENREC_OK && c->refs->repeated)
         tenrec_call_finish(c, NULL);
-    } else if (st == TENREC_OK) {
+    else if (st == TENREC_OK)
         st = wait_for_args(c, &why);
-    }
     if (st != TENREC_OK)
         dispatch_start(c, &why);
 }
@@ -236,10 +234,8 @@ bool rref_call_made(struct tenrec_call *c, const tenrec_error *why, struct tenre
     tenrec_error told;
     tenrec_status st;
 
-    if (c->refs && c->refs->repeated)
-        rref_numbers_write(TENREC_MSG_REMOTE_RET, number, 4, ret, NULL);
     if (!o)
-        return c->refs && c->refs->repeated;
+        return false;
     if (!why && !c->refs->kept && rref_call_keep(c, NULL, &st, &told) && st != TENREC_OK)
         why = &told;
     if (why) {
@@ -260,6 +256,11 @@ bool rref_call_made(struct tenrec_call *c, const tenrec_error *why, struct tenre
     rref_acts_run(&acts);
     rref_numbers_write(TENREC_MSG_REMOTE_RET, number, 4, ret, NULL);
     return true;
+}
+
+bool rref_call_is_repeated(const struct tenrec_call *c)
+{
+    return c->refs->repeated;
 }
 
 void rref_call_end(struct tenrec_call *c)

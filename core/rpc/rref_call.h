@@ -29,6 +29,10 @@ bool rref_call_keep(struct tenrec_call *c, const struct tenrec_value *value, ten
  * is no memory. */
 bool rref_call_made(struct tenrec_call *c, const tenrec_error *why, struct tenrec_msg **ret);
 
+/* A creation that came twice: the first one answers, when its value is made.
+ * Only of a call with refs. */
+bool rref_call_is_repeated(const struct tenrec_call *c);
+
 /* Before the arguments are let go of. */
 void rref_call_end(struct tenrec_call *c);
 
