@@ -31,21 +31,21 @@ static tenrec_status read_numbers(struct item_reader *r, size_t n, int64_t *ret,
     return status;
 }
 
-static tenrec_peer peer_of(int64_t n)
-{
-    return n > INT16_MAX ? TENREC_ANONYMOUS : (tenrec_peer)n;
-}
-
 static tenrec_status read_fork(struct item_reader *r, bool deref, struct rref_fork *ret,
                                tenrec_error *err)
 {
     int64_t n[FORK_ITEMS] = { 0 };
+    const size_t at = r->at;
     tenrec_status status = read_numbers(r, deref ? DEREF_ITEMS : FORK_ITEMS, n, err);
 
+    if (status == TENREC_OK && (n[4] > INT16_MAX || n[5] > INT16_MAX))
+        status = tenrec_fail(err, TENREC_EPROTOCOL,
+                             "remote reference at byte %zu names worker %lld, ids end at %d", at,
+                             (long long)(n[4] > INT16_MAX ? n[4] : n[5]), INT16_MAX);
     *ret = (struct rref_fork){ .id = { n[0], n[1] },
                                .fork = { n[2], n[3] },
-                               .owner = peer_of(n[4]),
-                               .parent = peer_of(n[5]) };
+                               .owner = (tenrec_peer)n[4],
+                               .parent = (tenrec_peer)n[5] };
     return status;
 }
 
