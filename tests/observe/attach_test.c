@@ -139,12 +139,15 @@ static void attach_refuses_what_needs_a_place_in_the_group(void **state)
     const struct tenrec_value nothing = tenrec_nil();
     struct tenrec_worker *w = attach();
     struct tenrec_value *got = NULL;
+    struct tenrec_rref *r = NULL;
     tenrec_error err;
 
     (void)state;
     assert_int_equal(tenrec_barrier(w, NULL, 0, CLUSTER_LONG_MS, &err), TENREC_EINVAL);
     assert_int_equal(tenrec_all_gather(w, &nothing, NULL, 0, CLUSTER_LONG_MS, &got, &err),
                      TENREC_EINVAL);
+    assert_int_equal(tenrec_remote(w, "worker1", "noop", NULL, 0, NULL, &r, &err),
+                     TENREC_EUNSUPPORTED);
     drop(w);
 }
 
