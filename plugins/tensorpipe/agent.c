@@ -34,6 +34,10 @@ void agent_conn_ready(struct reactor_source *s, uint32_t events)
 {
     struct conn *c = CONTAINER(s, struct conn, source);
 
+    if (c->carrier->events)
+        events = c->carrier->events(c, events);
+    if (!events)
+        return;
     if (c->pipe)
         pipe_conn_ready(c->pipe, c, events);
     else

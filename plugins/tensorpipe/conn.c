@@ -1,18 +1,16 @@
-/* conn.c - buffered reading from one socket. */
+/* conn.c - buffered reading from one connection. */
 #include "conn.h"
 #include "agent.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 static void conn_free(struct reactor_task *t)
 {
     struct conn *c = (struct conn *)(void *)((char *)t - offsetof(struct conn, free_task));
 
-    close(c->source.fd);
+    c->carrier->free(c);
     free(c->buf);
     free(c);
 }
@@ -26,6 +24,7 @@ struct conn *conn_new(struct agent *a, int fd, const union transport_address *pe
         return NULL;
     }
     c->agent = a;
+    c->carrier = &carrier_socket;
     c->source.fd = fd;
     c->source.ready = agent_conn_ready;
     c->peer = *peer;
@@ -38,7 +37,7 @@ void conn_drop(struct conn *c)
     if (!c)
         return;
     reactor_disarm(&c->timer);
-    reactor_unwatch(&c->agent->reactor, &c->source);
+    c->carrier->hear(c, HEARS_NOTHING);
     reactor_defer(&c->agent->reactor, &c->free_task);
 }
 
@@ -78,25 +77,11 @@ static void shrink(struct conn *c)
 
 void conn_let_wait(struct conn *c)
 {
-    const struct timeval limit = { 0, CONN_WAIT_MS * 1000L };
-
-    setsockopt(c->source.fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    fcntl(c->source.fd, F_SETFL, fcntl(c->source.fd, F_GETFL) & ~O_NONBLOCK);
+    if (c->carrier->let_wait)
+        c->carrier->let_wait(c);
 }
 
-/* The bare system calls: the C library's are cancellation points, which cost
- * as much as the parsing of a small message. */
-static ssize_t read_socket(int fd, struct iovec *iov, int n, int flags)
-{
-    if (n > 1) {
-        struct msghdr m = { .msg_iov = iov, .msg_iovlen = (size_t)n };
-
-        return (ssize_t)syscall(SYS_recvmsg, fd, &m, flags);
-    }
-    return (ssize_t)syscall(SYS_recvfrom, fd, iov->iov_base, iov->iov_len, flags, NULL, NULL);
-}
-
-ssize_t conn_read(struct conn *c, struct iovec *lead, int n_lead, int flags, bool *ret_short,
+ssize_t conn_read(struct conn *c, struct iovec *lead, int n_lead, bool wait, bool *ret_short,
                   int *ret_errno)
 {
     struct iovec iov[3];
@@ -115,12 +100,10 @@ ssize_t conn_read(struct conn *c, struct iovec *lead, int n_lead, int flags, boo
     }
     iov[n_lead] = (struct iovec){ c->buf + c->end, c->cap - c->end };
     asked = lead_len + iov[n_lead].iov_len;
-    do
-        n = read_socket(c->source.fd, iov, n_lead + 1, flags);
-    while (n < 0 && errno == EINTR);
+    n = c->carrier->read(c, iov, n_lead + 1, wait);
     if (n < 0) {
-        *ret_errno = errno;
-        return *ret_errno == EAGAIN || *ret_errno == EWOULDBLOCK ? 0 : -1;
+        *ret_errno = (int)-n;
+        return n == -EAGAIN ? 0 : -1;
     }
     *ret_errno = 0;
     if (n == 0)
@@ -150,12 +133,10 @@ enum frame conn_frame(struct conn *c, uint64_t max_len, const unsigned char **re
 
 int conn_send_small(struct conn *c, const void *data, size_t len)
 {
-    ssize_t n;
+    struct iovec iov = { (void *)(uintptr_t)data, len };
+    ssize_t n = c->carrier->write(c, &iov, 1);
 
-    do
-        n = send(c->source.fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
-    while (n < 0 && errno == EINTR);
     if (n < 0)
-        return errno;
+        return (int)-n;
     return (size_t)n == len ? 0 : EMSGSIZE;
 }

@@ -1,7 +1,8 @@
-/* conn.h - one connection of a pipe: a socket, a read buffer, a write queue. */
+/* conn.h - one connection of a pipe: a carrier, a read buffer, a write queue. */
 #ifndef TENSORPIPE_CONN_H
 #define TENSORPIPE_CONN_H
 
+#include "carrier.h"
 #include "reactor.h"
 #include "transport_uv.h"
 #include <endian.h>
@@ -13,10 +14,6 @@ struct pipe;
 struct out;
 
 enum conn_role { CONN_DESCRIPTOR, CONN_REPLY, CONN_CHANNEL, CONN_ROLES };
-
-/* Edge-triggered. Without EPOLLIN for one that others read: pipe_set_quiet. */
-#define CONN_EVENTS_QUIET (EPOLLOUT | EPOLLRDHUP | EPOLLET)
-#define CONN_EVENTS (EPOLLIN | CONN_EVENTS_QUIET)
 
 #define CONN_BUFFER (64u << 10)
 #define FRAME_HEAD 8 /* bytes of the length before each frame */
@@ -33,6 +30,8 @@ struct segment {
 
 struct conn {
     struct reactor_source source;
+    const struct carrier *carrier;
+    void *medium; /* the carrier's; NULL for one that needs only source.fd */
     struct agent *agent;
     struct pipe *pipe; /* NULL until its hello was read */
     enum conn_role role;
@@ -48,9 +47,9 @@ struct conn {
     atomic_bool waiting;          /* something is in the queue; changes under lock */
     atomic_bool writing;          /* whoever set it is the only one to write */
     atomic_bool writable;         /* EPOLLOUT came meanwhile */
-    atomic_bool full;             /* the socket took no more: EPOLLOUT will come */
+    atomic_bool full;             /* the carrier took no more: EPOLLOUT will come */
 
-    /* Successful system calls of the data path. One thread at a time counts
+    /* Successful reads and writes of the data path. One thread at a time counts
      * each (the reader, the writer), so that plain loads and stores do. */
     atomic_uint_fast64_t sends, bytes_sent, receives, bytes_received;
 
@@ -86,19 +85,18 @@ static inline void conn_count(atomic_uint_fast64_t *counter, uint64_t n)
                           memory_order_relaxed);
 }
 
-/* Takes `fd`. NULL: out of memory, `fd` is closed. */
+/* A connection over a socket. Takes `fd`. NULL: out of memory, `fd` is closed. */
 struct conn *conn_new(struct agent *a, int fd, const union transport_address *peer);
-/* Stops watching; the memory and the socket go when no event can name it.
+/* Hears no more; the memory and the medium go when no event can name it.
  * Loop thread, or when the loop does not run. NULL is fine. */
 void conn_drop(struct conn *c);
 
 /* Reads once: first into `lead` (only when nothing is buffered), then into
  * the buffer. Returns the bytes read, 0 when there are none now, -1 at the end
- * of the stream (*ret_errno 0) or on an error. `ret_short`: the socket had no
- * more than that. `flags`: MSG_DONTWAIT, or 0 to wait for up to CONN_WAIT_MS. */
-ssize_t conn_read(struct conn *c, struct iovec *lead, int n_lead, int flags, bool *ret_short,
+ * of the stream (*ret_errno 0) or on an error. `ret_short`: the carrier had no
+ * more than that. `wait`: for up to CONN_WAIT_MS, after conn_let_wait. */
+ssize_t conn_read(struct conn *c, struct iovec *lead, int n_lead, bool wait, bool *ret_short,
                   int *ret_errno);
-/* Makes reads without MSG_DONTWAIT wait. */
 void conn_let_wait(struct conn *c);
 #define CONN_WAIT_MS 10
 
@@ -124,8 +122,8 @@ enum frame { FRAME_PARTIAL, FRAME_WHOLE, FRAME_TOO_BIG, FRAME_NO_MEMORY };
 enum frame conn_frame(struct conn *c, uint64_t max_len, const unsigned char **ret_body,
                       size_t *ret_len);
 
-/* Sends a few bytes on a connection whose socket buffer is empty: all or
- * nothing. 0 or an errno. */
+/* Sends a few bytes on a connection that carries nothing yet: all or nothing.
+ * 0 or an errno. */
 int conn_send_small(struct conn *c, const void *data, size_t len);
 
 #endif

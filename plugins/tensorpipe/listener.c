@@ -84,7 +84,7 @@ static void take_connection(struct listener *l, int fd, const union transport_ad
     l->n_infants++;
     c->timer.fire = hello_late;
     reactor_arm(&a->reactor, &c->timer, now_ns() + a->options->handshake_timeout_ms * 1000000u);
-    if (reactor_watch(&a->reactor, &c->source, CONN_EVENTS))
+    if (c->carrier->hear(c, HEARS_ALL))
         refuse(l, c, TENREC_LOG_WARN, "cannot watch it");
 }
 
@@ -268,7 +268,7 @@ void listener_conn_ready(struct listener *l, struct conn *c)
             refuse(l, c, TENREC_LOG_WARN, "a hello of %zu bytes", len);
             return;
         }
-        n = conn_read(c, NULL, 0, MSG_DONTWAIT, &is_short, &e);
+        n = conn_read(c, NULL, 0, false, &is_short, &e);
         if (n < 0) {
             refuse(l, c, TENREC_LOG_DEBUG, "%s before its hello", e ? strerror(e) : "closed");
             return;

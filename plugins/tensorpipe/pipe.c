@@ -150,17 +150,15 @@ void pipe_failf(struct pipe *p, tenrec_status code, int os_errno, const char *fm
     pipe_fail(p, &why);
 }
 
-/* The peer is told by shutdown(); the sockets themselves go with the last
- * reference, because other threads may be reading them. */
+/* The peer is told; the connections themselves go with the last reference,
+ * because other threads may be reading them. */
 static void cut_connections(struct pipe *p)
 {
     for (int i = 0; i < CONN_ROLES; i++) {
         struct conn *c = p->conn[i];
 
-        if (!c)
-            continue;
-        reactor_unwatch(&p->agent->reactor, &c->source);
-        shutdown(c->source.fd, SHUT_RDWR);
+        if (c)
+            c->carrier->cut(c);
     }
 }
 

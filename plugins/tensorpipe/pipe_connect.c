@@ -31,7 +31,7 @@ static bool connect_one(struct pipe *p, enum conn_role role)
     c->role = role;
     c->pending = true; /* also when it stands already: EPOLLOUT says so at once */
     p->conn[role] = c;
-    e = reactor_watch(&a->reactor, &c->source, CONN_EVENTS);
+    e = c->carrier->hear(c, HEARS_ALL);
     if (e)
         pipe_failf(p, TENREC_EOS, e, "cannot watch a connection");
     return e == 0;
@@ -180,7 +180,7 @@ void pipe_connect_ready(struct pipe *p, struct conn *c, uint32_t events)
 
         if (!(events & (EPOLLOUT | EPOLLERR | EPOLLHUP)))
             return;
-        e = transport_connected(c->source.fd);
+        e = c->carrier->connected(c);
         if (e) {
             pipe_failf(p, TENREC_ECONNECT, e, "cannot connect");
             return;

@@ -10,7 +10,7 @@ bool pipe_read_greeting(struct pipe *p, struct conn *c, const char *what, const 
     int e;
 
     while ((frame = conn_frame(c, max, ret, ret_len)) == FRAME_PARTIAL) {
-        ssize_t n = conn_read(c, NULL, 0, MSG_DONTWAIT, &is_short, &e);
+        ssize_t n = conn_read(c, NULL, 0, false, &is_short, &e);
 
         if (n < 0)
             pipe_failf(p, TENREC_ECONNECT, e, "closed the connection during the handshake");

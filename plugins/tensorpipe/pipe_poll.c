@@ -22,9 +22,7 @@
 #define BUSY_POLL_NS 2000000u /* progress: busy spins so long before it sleeps */
 #define CLOCK_EVERY 8         /* rounds of spinning between two looks at the clock */
 
-/* Quiet connections are not in the epoll set at all, since the kernel's look at
- * it costs each message 200 ns; but one whose socket is full stays in, for the
- * sake of EPOLLOUT. */
+/* Of a connection that is full the loop still has to hear when there is room. */
 void pipe_set_quiet(struct pipe *p, bool quiet)
 {
     static const enum conn_role data[] = { CONN_DESCRIPTOR, CONN_CHANNEL };
@@ -37,11 +35,9 @@ void pipe_set_quiet(struct pipe *p, bool quiet)
         if (!c)
             continue;
         if (!quiet)
-            reactor_rewatch(&p->agent->reactor, &c->source, CONN_EVENTS);
-        else if (atomic_load(&c->full))
-            reactor_rewatch(&p->agent->reactor, &c->source, CONN_EVENTS_QUIET);
+            c->carrier->hear(c, HEARS_ALL);
         else
-            reactor_unwatch(&p->agent->reactor, &c->source);
+            c->carrier->hear(c, atomic_load(&c->full) ? HEARS_ROOM : HEARS_NOTHING);
     }
     pthread_mutex_unlock(&p->lock);
 }
@@ -211,28 +207,41 @@ static void quieten(struct pipe *p)
     agent_quieted(p->agent);
 }
 
-/* Sleeps until the socket (unless -1) or the wake_fd is readable. False when
- * the deadline has passed. */
-static bool await(const struct tenrec_wait *w, int fd, short events)
+/* Sleeps until the wake_fd is readable, or that of `also`. False when the
+ * deadline has passed. */
+static bool await(const struct tenrec_wait *w, const struct conn_sleep *also)
 {
     struct pollfd set[2] = { { .fd = w->wake_fd, .events = POLLIN },
-                             { .fd = fd, .events = events } };
-    struct timespec left, *limit = NULL;
-    uint64_t n;
+                             { .fd = also->fd, .events = POLLIN } };
+    struct timespec limit;
+    uint64_t ns = also->ns, n;
 
     if (w->deadline_ns) {
         uint64_t now = now_ns();
 
         if (now >= w->deadline_ns)
             return false;
-        left.tv_sec = (time_t)((w->deadline_ns - now) / 1000000000u);
-        left.tv_nsec = (long)((w->deadline_ns - now) % 1000000000u);
-        limit = &left;
+        if (!ns || ns > w->deadline_ns - now)
+            ns = w->deadline_ns - now;
     }
-    if (ppoll(set, fd < 0 ? 1 : 2, limit, NULL) > 0 && (set[0].revents & POLLIN))
+    limit = (struct timespec){ (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
+    if (ppoll(set, also->fd < 0 ? 1 : 2, ns ? &limit : NULL, NULL) > 0 && (set[0].revents & POLLIN))
         while (read(w->wake_fd, &n, sizeof n) < 0 && errno == EINTR)
             continue;
     return true;
+}
+
+/* The same, or until there is something to read. */
+static bool await_data(const struct tenrec_wait *w, struct conn *c)
+{
+    struct conn_sleep sleep;
+    bool in_time = true;
+
+    if (c->carrier->sleep(c, &sleep))
+        in_time = await(w, &sleep);
+    if (c->carrier->awake)
+        c->carrier->awake(c);
+    return in_time;
 }
 
 /* One poll of the one that reads. */
@@ -240,7 +249,7 @@ struct reader {
     struct pipe *p;
     const struct tenrec_wait *w;
     bool spinning; /* counted in agent->spinners */
-    bool waited;   /* in the socket, once */
+    bool waited;   /* in a read, once */
     unsigned steps;
 };
 
@@ -306,10 +315,10 @@ static uint64_t spin_time(struct agent *a, struct spin *s)
     return 0;
 }
 
-/* Waiting in recv costs one system call and two looks at descriptors less than
- * ppoll and recv. But it is deaf to the wake_fd (another thread gives the call
+/* Waiting in a read costs one system call and two looks at descriptors less
+ * than ppoll and a read. But it is deaf to the wake_fd (another thread gives the call
  * up), so it is done once, for CONN_WAIT_MS, and not near the deadline. */
-static bool may_wait_in_socket(const struct reader *r)
+static bool may_wait_in_read(const struct reader *r)
 {
     uint64_t deadline = r->w->deadline_ns;
 
@@ -336,11 +345,11 @@ static bool read_step(struct reader *r)
             return true;
     }
     stop_spinning(r);
-    if (may_wait_in_socket(r)) {
+    if (may_wait_in_read(r)) {
         r->waited = pipe_read_waiting(p) == READ_NOTHING;
         return true;
     }
-    if (!await(r->w, p->conn[p->read.want]->source.fd, POLLIN))
+    if (!await_data(r->w, p->conn[p->read.want]))
         return false;
     if (!r->w->done(r->w->arg))
         pipe_read(p, false);
@@ -361,7 +370,7 @@ tenrec_status pipe_poll(struct pipe *p, const struct tenrec_wait *w)
         if (reader)
             in_time = read_step(&r);
         else
-            in_time = await(w, -1, 0);
+            in_time = await(w, &(struct conn_sleep){ .fd = -1 });
         if (!reader)
             reader = promote(&p->role, &me);
     }

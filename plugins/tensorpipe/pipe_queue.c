@@ -10,8 +10,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #define WRITE_IOV 128 /* buffers in one system call */
 
@@ -249,23 +247,6 @@ static unsigned gather(const struct conn *c, struct iovec *iov, size_t *ret_len)
     return n;
 }
 
-static ssize_t write_some(struct conn *c, struct iovec *iov, unsigned n)
-{
-    const int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
-    struct msghdr m = { .msg_iov = iov, .msg_iovlen = n };
-    ssize_t r;
-
-    do {
-        /* Not through the C library: see conn_read. */
-        if (n == 1)
-            r = (ssize_t)syscall(SYS_sendto, c->source.fd, iov[0].iov_base, iov[0].iov_len, flags,
-                                 NULL, 0);
-        else
-            r = (ssize_t)syscall(SYS_sendmsg, c->source.fd, &m, flags);
-    } while (r < 0 && errno == EINTR);
-    return r;
-}
-
 static void count_write(struct conn *c, ssize_t r)
 {
     if (r < 0)
@@ -285,6 +266,8 @@ static bool take_writing(struct conn *c)
  * is room, unless it did so already. Under the lock. */
 static void note_full(struct pipe *p, struct conn *c)
 {
+    bool quiet;
+
     atomic_store(&c->full, true);
     if (atomic_load(&c->writable)) {
         atomic_store(&c->full, false);
@@ -292,8 +275,10 @@ static void note_full(struct pipe *p, struct conn *c)
     }
     if (atomic_load(&p->role.taken) == ROLE_SPINS)
         return; /* it tries again and again */
-    if (atomic_load(&p->role.quiet) && c->role != CONN_REPLY && pipe_state(p) == PIPE_ESTABLISHED)
-        reactor_rewatch(&p->agent->reactor, &c->source, CONN_EVENTS_QUIET);
+    quiet =
+        atomic_load(&p->role.quiet) && c->role != CONN_REPLY && pipe_state(p) == PIPE_ESTABLISHED;
+    if (c->carrier->want_room(c, quiet))
+        atomic_store(&c->full, false);
 }
 
 /* With the lock, which it lets go during the system calls. 0 or an errno. */
@@ -313,8 +298,8 @@ static int flush_conn(struct pipe *p, struct conn *c, struct told *t)
         /* Counted first: the peer may answer before the call returns. */
         conn_count(&c->sends, 1);
         pthread_mutex_unlock(&p->lock);
-        r = write_some(c, iov, n);
-        e = r < 0 ? errno : 0;
+        r = c->carrier->write(c, iov, n);
+        e = r < 0 ? (int)-r : 0;
         count_write(c, r);
         pthread_mutex_lock(&p->lock);
         if (r > 0)
@@ -442,12 +427,12 @@ void pipe_write_bundle(struct pipe *p, const struct bundle *b)
     atomic_store_explicit(&c->writable, false, memory_order_relaxed);
     conn_count(&p->messages_written, b->n_messages);
     conn_count(&c->sends, 1);
-    r = write_some(c, &iov, 1);
+    r = c->carrier->write(c, &iov, 1);
     count_write(c, r);
     if (r == (ssize_t)b->len)
         tell_bundle(b, NULL);
     else
-        bundle_rest(p, c, b, r > 0 ? (size_t)r : 0, r < 0 ? errno : 0);
+        bundle_rest(p, c, b, r > 0 ? (size_t)r : 0, r < 0 ? (int)-r : 0);
     end_writing(p, c);
 }
 

@@ -294,13 +294,13 @@ static enum parsed parse(struct pipe *p)
     return PARSED_BAD;
 }
 
-/* One system call. READ_SOME: parse what came. */
-static enum read_result read_once(struct pipe *p, int flags, bool *ret_short)
+/* Reads once. READ_SOME: parse what came. */
+static enum read_result read_once(struct pipe *p, bool wait, bool *ret_short)
 {
     struct reading *r = &p->read;
     struct conn *c = p->conn[r->want];
     int e;
-    ssize_t n = conn_read(c, r->lead, r->n_lead, flags, ret_short, &e);
+    ssize_t n = conn_read(c, r->lead, r->n_lead, wait, ret_short, &e);
 
     if (n == 0)
         return READ_NOTHING;
@@ -339,13 +339,13 @@ static enum read_result read_on(struct pipe *p, bool is_short, bool drain)
             pipe_post(p, &p->read_task);
             return READ_SOME;
         }
-        result = read_once(p, MSG_DONTWAIT, &is_short);
+        result = read_once(p, false, &is_short);
         if (result != READ_SOME)
             return result == READ_NOTHING ? READ_SOME : result;
     }
 }
 
-static enum read_result read_with(struct pipe *p, int flags, bool drain)
+static enum read_result read_with(struct pipe *p, bool wait, bool drain)
 {
     bool is_short = false;
     enum read_result result;
@@ -353,7 +353,7 @@ static enum read_result read_with(struct pipe *p, int flags, bool drain)
 
     /* Who spins comes here mostly for nothing. */
     if (!p->read.unparsed) {
-        result = read_once(p, flags, &is_short);
+        result = read_once(p, wait, &is_short);
         if (result != READ_SOME)
             return result;
     }
@@ -366,10 +366,10 @@ static enum read_result read_with(struct pipe *p, int flags, bool drain)
 
 enum read_result pipe_read(struct pipe *p, bool drain)
 {
-    return read_with(p, MSG_DONTWAIT, drain);
+    return read_with(p, false, drain);
 }
 
 enum read_result pipe_read_waiting(struct pipe *p)
 {
-    return read_with(p, 0, false);
+    return read_with(p, true, false);
 }
