@@ -33,7 +33,7 @@ void agent_add_counts(struct pipe *p, uint64_t sum[COUNTS])
     sum[COUNT_MESSAGES_SENT] +=
         atomic_load(&p->messages_queued) + atomic_load(&p->messages_written);
     sum[COUNT_MESSAGES_RECEIVED] += atomic_load(&p->messages_received);
-    for (int i = 0; i < CONN_ROLES; i++) {
+    for (unsigned i = 0; i < p->n_conns; i++) {
         const struct conn *c = p->conn[i];
 
         if (!c)
@@ -148,11 +148,22 @@ tenrec_status agent_add_member(struct agent *a, const struct tenrec_member *m, t
     return TENREC_OK;
 }
 
+/* It never stood, and who heard of that tries again before the loop thread has
+ * taken it away. (Of one that stood the core must hear first.) */
+static bool came_to_nothing(struct pipe *p)
+{
+    return pipe_state(p) == PIPE_BROKEN && !p->was_established;
+}
+
 struct pipe *peer_connect(struct agent *a, struct peer *peer)
 {
     struct pipe *p = NULL;
 
     pthread_mutex_lock(&peer->lock);
+    if (peer->out && came_to_nothing(peer->out)) {
+        pipe_unref(peer->out);
+        peer->out = NULL;
+    }
     if (!peer->out && !atomic_load(&peer->left))
         peer->out = pipe_connect(a, peer);
     p = peer->out;
