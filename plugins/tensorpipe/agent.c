@@ -483,9 +483,9 @@ static void make_offer(struct agent *a)
     identity_write(a->identity, &identity);
     a->transport = (struct wire_transport){ TRANSPORT_UV, TRANSPORT_UV_DOMAIN,
                                             a->address + sizeof TRANSPORT_UV_SCHEME - 1 };
-    a->cpu = (struct wire_channel_device){ { nop_text("cpu"), 0 }, "any" };
-    a->channel = (struct wire_channel){ "basic", &a->cpu, 1, 1 };
-    a->offer = (struct wire_offer){ &a->transport, &a->channel, 1, 1, a->identity };
+    channels_init(&a->channels, a->options);
+    a->offer =
+        (struct wire_offer){ &a->transport, a->channels.offered, 1, a->channels.n, a->identity };
 }
 
 static enum progress progress_of(const char *text)

@@ -3,6 +3,7 @@
 #define TENSORPIPE_AGENT_H
 
 #include "brochure.h"
+#include "channels.h"
 #include "hello.h"
 #include "identity.h"
 #include "listener.h"
@@ -69,8 +70,7 @@ struct agent {
     char address[TRANSPORT_TEXT_MAX + sizeof TRANSPORT_UV_SCHEME];
     char identity[IDENTITY_MAX];
     struct wire_transport transport;
-    struct wire_channel_device cpu;
-    struct wire_channel channel;
+    struct channels channels;
     struct wire_offer offer;
 
     struct reactor reactor;

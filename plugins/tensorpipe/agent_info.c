@@ -62,7 +62,8 @@ static void push_counters(struct agent *a, tenrec_sink_fn *sink, void *arg)
 /* Of an outgoing pipe what is in use, by peer; those of callers are listed. */
 static void push_pipe(struct pipe *p, tenrec_sink_fn *sink, void *arg)
 {
-    const char *channel = p->has_channel ? p->agent->channel.name : "none";
+    const char *channel = p->channel ? channel_name(p->channel) : "none";
+    const struct agent *a = p->agent;
     char key[64];
     int id = (int)(p->outgoing ? p->to->id : p->from), n;
 
@@ -78,10 +79,11 @@ static void push_pipe(struct pipe *p, tenrec_sink_fn *sink, void *arg)
     push(sink, arg, key, "%s", TRANSPORT_UV);
     snprintf(key, sizeof key, "peer.%d.channel", id);
     push(sink, arg, key, "%s", channel);
-    if (p->has_channel)
-        return;
-    snprintf(key, sizeof key, "peer.%d.not_used.channel.%s", id, p->agent->channel.name);
-    push(sink, arg, key, "the peer does not offer it");
+    for (uint32_t i = 0; i < a->channels.n && a->channels.channel[i] != p->channel; i++) {
+        snprintf(key, sizeof key, "peer.%d.not_used.channel.%s", id,
+                 channel_name(a->channels.channel[i]));
+        push(sink, arg, key, "the peer does not offer it");
+    }
 }
 
 void agent_debug_info(struct agent *a, tenrec_sink_fn *sink, void *arg)
@@ -90,10 +92,11 @@ void agent_debug_info(struct agent *a, tenrec_sink_fn *sink, void *arg)
     struct pipe **v;
 
     push(sink, arg, "transport", "%s", TRANSPORT_UV);
-    push(sink, arg, "channel", "%s", a->channel.name);
+    push(sink, arg, "channel", "%s", channels_best(&a->channels));
     known_tell_unused(known_transports, "transport", TRANSPORT_UV, &a->options->transports, sink,
                       arg);
-    known_tell_unused(known_channels, "channel", a->channel.name, &a->options->channels, sink, arg);
+    known_tell_unused(known_channels, "channel", channels_best(&a->channels), &a->options->channels,
+                      sink, arg);
     push(sink, arg, "progress", "%s", progress[a->progress]);
     push(sink, arg, "address", "%s", a->address);
     push_counters(a, sink, arg);

@@ -114,6 +114,19 @@ ssize_t conn_read(struct conn *c, struct iovec *lead, int n_lead, bool wait, boo
     return n;
 }
 
+void conn_take(struct conn *c, void *to, uint64_t len, uint64_t *got)
+{
+    size_t n = conn_buffered(c);
+
+    if (n > len - *got)
+        n = (size_t)(len - *got);
+    if (to && n)
+        memcpy((char *)to + *got, c->buf + c->pos, n);
+    if (n)
+        conn_consume(c, n);
+    *got += n;
+}
+
 enum frame conn_frame(struct conn *c, uint64_t max_len, const unsigned char **ret_body,
                       size_t *ret_len)
 {

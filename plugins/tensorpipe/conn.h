@@ -13,18 +13,26 @@ struct agent;
 struct pipe;
 struct out;
 
-enum conn_role { CONN_DESCRIPTOR, CONN_REPLY, CONN_CHANNEL, CONN_ROLES };
+/* A channel may have several connections: CONN_CHANNEL is the first of them. */
+#define CHANNEL_CONNECTIONS 17
+enum conn_role {
+    CONN_DESCRIPTOR,
+    CONN_REPLY,
+    CONN_CHANNEL,
+    CONN_ROLES = CONN_CHANNEL + CHANNEL_CONNECTIONS
+};
 
 #define CONN_BUFFER (64u << 10)
 #define FRAME_HEAD 8 /* bytes of the length before each frame */
 
 /* Bytes to write that belong together: a message's frames on the descriptor
- * connection, or one tensor's frame on the channel connection. */
+ * connection, or what a channel writes for a tensor. */
 struct segment {
     struct segment *next;
     struct out *out; /* whose part it is */
     struct iovec iov[3];
-    unsigned n, at; /* iov[at..n-1] are left */
+    unsigned n, at;    /* iov[at..n-1] are left */
+    enum conn_role on; /* where it is written */
     unsigned char head[FRAME_HEAD];
 };
 
@@ -114,6 +122,10 @@ static inline void conn_consume(struct conn *c, size_t n)
     if (c->pos == c->end)
         c->pos = c->end = 0;
 }
+
+/* Moves what the buffer has of a body of `len` bytes, of which *got are there,
+ * to its place `to` (NULL: nowhere). */
+void conn_take(struct conn *c, void *to, uint64_t len, uint64_t *got);
 
 enum frame { FRAME_PARTIAL, FRAME_WHOLE, FRAME_TOO_BIG, FRAME_NO_MEMORY };
 

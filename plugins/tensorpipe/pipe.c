@@ -1,5 +1,5 @@
 /* pipe.c - life of a pipe, from the first reference to the last. */
-#include "pipe.h"
+#include "channel.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@ static void free_run(struct reactor_task *t)
 {
     struct pipe *p = CONTAINER(t, struct pipe, free_task);
 
-    for (int i = 0; i < CONN_ROLES; i++)
+    for (unsigned i = 0; i < p->n_conns; i++)
         conn_drop(p->conn[i]);
     pipe_read_finish(p);
     while (p->spare) {
@@ -71,6 +71,7 @@ struct pipe *pipe_new(struct agent *a, bool outgoing)
     p->outgoing = outgoing;
     atomic_init(&p->state, outgoing ? PIPE_CONNECTING : PIPE_GREETING);
     p->from = TENREC_ANONYMOUS;
+    p->n_conns = CONN_CHANNEL;
     p->pending.last = &p->pending.first;
     p->read_task.run = read_run;
     p->teardown_task.run = teardown_run;
@@ -121,6 +122,22 @@ void pipe_fail(struct pipe *p, const tenrec_error *why)
     pipe_post(p, &p->teardown_task);
 }
 
+void pipe_use_channel(struct pipe *p, const struct channel *channel)
+{
+    pthread_mutex_lock(&p->lock);
+    p->channel = channel;
+    p->n_conns = CONN_CHANNEL + (channel ? channel->connections : 0);
+    pthread_mutex_unlock(&p->lock);
+}
+
+bool pipe_is_complete(const struct pipe *p)
+{
+    for (unsigned i = CONN_REPLY; i < p->n_conns; i++)
+        if (!p->conn[i] || p->conn[i]->pending)
+            return false;
+    return true;
+}
+
 void pipe_advance(struct pipe *p, enum pipe_state to)
 {
     pthread_mutex_lock(&p->lock);
@@ -154,7 +171,7 @@ void pipe_failf(struct pipe *p, tenrec_status code, int os_errno, const char *fm
  * because other threads may be reading them. */
 static void cut_connections(struct pipe *p)
 {
-    for (int i = 0; i < CONN_ROLES; i++) {
+    for (unsigned i = 0; i < p->n_conns; i++) {
         struct conn *c = p->conn[i];
 
         if (c)
@@ -232,11 +249,17 @@ void pipe_established(struct pipe *p)
     agent_log(a, TENREC_LOG_DEBUG, "pipe %s \"%s\" at %s established", p->outgoing ? "to" : "from",
               p->outgoing ? p->to->name : p->remote_name, p->remote_text);
     p->read.unparsed = true;
-    for (int i = 0; i < CONN_ROLES; i++)
+    for (unsigned i = 0; i < p->n_conns; i++)
         if (p->outgoing && p->conn[i])
             conn_let_wait(p->conn[i]);
     pipe_send_pending(p);
     pipe_post(p, &p->read_task);
+}
+
+bool pipe_reads(const struct pipe *p, const struct conn *c)
+{
+    return c->role == CONN_DESCRIPTOR ||
+           (c->role >= CONN_CHANNEL && c->role < CONN_CHANNEL + p->channel->data);
 }
 
 void pipe_conn_ready(struct pipe *p, struct conn *c, uint32_t events)
@@ -257,6 +280,10 @@ void pipe_conn_ready(struct pipe *p, struct conn *c, uint32_t events)
         pipe_writable(p, c);
     if (!(events & (EPOLLIN | end)))
         return;
+    if (c->role >= CONN_CHANNEL && !pipe_reads(p, c)) {
+        p->channel->arrived(p, c);
+        return;
+    }
     if (p->outgoing && !role_try(p))
         return;
     if (c->role == p->read.want && pipe_read(p, events & end) != READ_END && !(events & end))

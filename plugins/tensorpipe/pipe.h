@@ -1,4 +1,4 @@
-/* pipe.h - one TensorPipe pipe: three connections and a handshake.
+/* pipe.h - one TensorPipe pipe: a handful of connections and a handshake.
  *
  * An outgoing pipe carries our requests and their answers, an incoming one the
  * peer's requests and our answers. A pipe that breaks never recovers; the next
@@ -38,6 +38,7 @@ struct out {
     uint64_t charge;         /* counted in pipe->queued */
     uint32_t parts;          /* segments that are not written yet */
     struct segment *tensors; /* owns; NULL without tensors */
+    uint32_t n_tensors;      /* segments there */
     struct segment frames;
     size_t cap, len; /* of buf; others may be appended up to cap */
     bool open;       /* further small messages may be appended */
@@ -66,6 +67,9 @@ struct told {
     struct tenrec_msg *msg[8];
     struct out_list rest; /* what did not fit */
 };
+
+/* How far a part of a message has come. */
+enum part { PART_THERE, PART_MISSING, PART_BAD };
 
 /* The message that is being read. */
 struct reading {
@@ -113,6 +117,8 @@ struct role {
     struct spin spin;       /* of the reader */
 };
 
+struct channel;
+
 struct pipe {
     struct agent *agent;
     atomic_uint refs;
@@ -123,12 +129,13 @@ struct pipe {
     tenrec_peer from;    /* whose messages come in */
     struct peer *caller; /* incoming: who proved to be it; NULL */
     uint64_t capabilities;
-    bool has_channel; /* for host memory */
     struct tenrec_route route;
     union transport_address remote;
     char remote_text[TRANSPORT_TEXT_MAX];
     char remote_name[TENREC_NAME_MAX + 1];
+    const struct channel *channel; /* for host memory; NULL: none */
     struct conn *conn[CONN_ROLES]; /* do not change once established */
+    unsigned n_conns;              /* that it has, or will have */
     uint64_t ids[CONN_ROLES];      /* outgoing: to request them with */
 
     pthread_mutex_t lock;
@@ -194,6 +201,12 @@ bool pipe_read_greeting(struct pipe *p, struct conn *c, const char *what, const 
                         size_t *ret_len);
 /* Takes a connection that was requested. */
 void pipe_adopt(struct pipe *p, struct conn *c, enum conn_role role);
+/* Which channel was agreed; NULL: none. */
+void pipe_use_channel(struct pipe *p, const struct channel *channel);
+/* Is it a connection that who reads the pipe reads? */
+bool pipe_reads(const struct pipe *p, const struct conn *c);
+/* All connections stand. */
+bool pipe_is_complete(const struct pipe *p);
 
 /* pipe_queue.c: under the lock ... */
 

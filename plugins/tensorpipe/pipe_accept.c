@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Three connections and two names of ours: far below. */
-#define ANSWER_MAX 1024
+/* A few dozen ids and some names of ours: below. */
+#define ANSWER_MAX 2048
 
 /* Only an entry of a member's present life is believed. */
 static void recognise(struct pipe *p, const struct identity *identity)
@@ -31,7 +31,7 @@ static tenrec_status take_brochure(struct pipe *p, const unsigned char *frame, s
     struct wire_ids ids = { .has_descriptor = false };
     struct identity identity;
     struct brochure brochure;
-    uint64_t channel_id;
+    uint64_t channel_id[CHANNEL_CONNECTIONS];
     size_t n;
     tenrec_status st;
     int e;
@@ -44,13 +44,13 @@ static tenrec_status take_brochure(struct pipe *p, const unsigned char *frame, s
     if (st)
         return st;
     recognise(p, &identity);
-    p->has_channel = selection.channel_used[0];
+    pipe_use_channel(p, channels_selected(&a->channels, &selection));
     st = listener_want(&a->listener, p, CONN_REPLY, &ids.reply);
-    if (!st && p->has_channel)
-        st = listener_want(&a->listener, p, CONN_CHANNEL, &channel_id);
+    for (unsigned i = CONN_CHANNEL; i < p->n_conns && !st; i++)
+        st = listener_want(&a->listener, p, (enum conn_role)i, &channel_id[i - CONN_CHANNEL]);
     if (st)
         return tenrec_fail(err, st, "no memory for the handshake");
-    ids.channels = &channel_id;
+    ids.channels = channel_id;
     n = answer_write(buf + FRAME_HEAD, ANSWER_MAX, &a->offer, &selection, &ids,
                      identity.version != 0);
     if (n > ANSWER_MAX)
@@ -116,6 +116,6 @@ void pipe_adopt(struct pipe *p, struct conn *c, enum conn_role role)
     c->pipe = p;
     c->role = role;
     p->conn[role] = c;
-    if (p->conn[CONN_REPLY] && (!p->has_channel || p->conn[CONN_CHANNEL]))
+    if (pipe_is_complete(p))
         pipe_established(p);
 }

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define BROCHURE_MAX 512
+#define BROCHURE_MAX 2048
 
 static bool connect_one(struct pipe *p, enum conn_role role)
 {
@@ -127,10 +127,11 @@ static tenrec_status take_answer(struct pipe *p, const unsigned char *frame, siz
         return tenrec_fail(err, TENREC_EPEER_LOST, "another life of that worker listens there now");
     p->capabilities = identity.version ? identity.capabilities : 0;
     p->ids[CONN_REPLY] = answer.reply_id;
-    p->has_channel = selection.channel_used[0] && answer_find_ids(&answer, a->channel.name, &ids) &&
-                     nop_uint64_count(ids) > 0;
-    if (p->has_channel)
-        p->ids[CONN_CHANNEL] = nop_uint64_at(ids, 0);
+    pipe_use_channel(p, channels_selected(&a->channels, &selection));
+    /* As many as the channel needs: answer_check has counted them. */
+    if (p->channel && answer_find_ids(&answer, channel_name(p->channel), &ids))
+        for (unsigned i = CONN_CHANNEL; i < p->n_conns; i++)
+            p->ids[i] = nop_uint64_at(ids, i - CONN_CHANNEL);
     /* The host that was dialled is known to be reachable; only the port can
      * be another one. */
     transport_set_port(&p->remote, transport_port(&there));
@@ -152,8 +153,9 @@ static void read_answer(struct pipe *p, struct conn *c)
     }
     conn_consume(c, FRAME_HEAD + len);
     pipe_advance(p, PIPE_OPENING);
-    if (connect_one(p, CONN_REPLY) && p->has_channel)
-        connect_one(p, CONN_CHANNEL);
+    for (unsigned i = CONN_REPLY; i < p->n_conns; i++)
+        if (!connect_one(p, (enum conn_role)i))
+            return;
 }
 
 /* The reply or channel connection stands. */
@@ -169,7 +171,7 @@ static void introduce(struct pipe *p, struct conn *c)
         pipe_failf(p, TENREC_ECONNECT, e, "cannot send a hello");
         return;
     }
-    if (!p->conn[CONN_REPLY]->pending && (!p->has_channel || !p->conn[CONN_CHANNEL]->pending))
+    if (pipe_is_complete(p))
         pipe_established(p);
 }
 

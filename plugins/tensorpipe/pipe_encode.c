@@ -1,6 +1,6 @@
 /* pipe_encode.c - messages that are not copied: large payloads and tensors. */
+#include "channel.h"
 #include "descriptor.h"
-#include "pipe.h"
 #include "tensorlist.h"
 
 #include <stdlib.h>
@@ -32,24 +32,24 @@ static unsigned char *put_descriptor(unsigned char *at, const struct tenrec_msg 
     return n ? at + FRAME_HEAD + n : NULL;
 }
 
-static tenrec_status add_tensors(struct out *o, const struct tenrec_msg *msg, tenrec_error *err)
+static tenrec_status add_tensors(struct pipe *p, struct out *o, const struct tenrec_msg *msg,
+                                 tenrec_error *err)
 {
-    o->tensors = calloc(msg->n_tensors, sizeof *o->tensors);
+    const struct channel *ch = p->channel;
+    unsigned n = 0;
+
+    for (uint32_t i = 0; i < msg->n_tensors; i++)
+        if (tenrec_msg_tensor(msg, i)->bytes)
+            n += ch->segments(p, tenrec_msg_tensor(msg, i));
+    if (!n)
+        return TENREC_OK;
+    o->tensors = calloc(n, sizeof *o->tensors);
     if (!o->tensors)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for %u tensors", msg->n_tensors);
-    for (uint32_t i = 0; i < msg->n_tensors; i++) {
-        const struct tenrec_tensor_desc *t = tenrec_msg_tensor(msg, i);
-        struct segment *s = &o->tensors[i];
-
-        if (t->bytes == 0)
-            continue; /* an empty tensor has no frame */
-        s->out = o;
-        put_le64(s->head, t->bytes);
-        s->iov[0] = (struct iovec){ s->head, FRAME_HEAD };
-        s->iov[1] = (struct iovec){ t->data, (size_t)t->bytes };
-        s->n = 2;
-        o->parts++;
-    }
+    /* Of an empty tensor nothing is sent. */
+    for (uint32_t i = 0; i < msg->n_tensors; i++)
+        if (tenrec_msg_tensor(msg, i)->bytes)
+            o->n_tensors += ch->send(p, o, tenrec_msg_tensor(msg, i), &o->tensors[o->n_tensors]);
     return TENREC_OK;
 }
 
@@ -70,7 +70,7 @@ tenrec_status out_encode(struct pipe *p, struct tenrec_msg *msg, struct out **re
                           msg->n_tensors, msg->tensor_size, p->capabilities & IDENTITY_ALL_DTYPES,
                           &list_len, err);
     if (!st && msg->n_tensors)
-        st = add_tensors(o, msg, err);
+        st = add_tensors(p, o, msg, err);
     if (st)
         goto err_out;
     at = put_descriptor(o->buf, msg, list_len);

@@ -33,7 +33,7 @@ static tenrec_status take_tensor(struct pipe *p, struct descriptor *d, uint32_t 
     struct tenrec_tensor_desc *desc;
 
     descriptor_next_tensor(d, &t);
-    if (!p->has_channel || !device_from_wire(&t.source, &source) || source.kind != TENREC_CPU ||
+    if (!p->channel || !device_from_wire(&t.source, &source) || source.kind != TENREC_CPU ||
         (t.has_target && (!device_from_wire(&t.target, &target) || target.kind != TENREC_CPU)))
         return tenrec_fail(err, TENREC_EPROTOCOL,
                            "tensor %u goes from %.*s:%d to %.*s:%d: no channel was agreed for that",

@@ -11,7 +11,7 @@
  * again as soon as somebody awaits an answer who does not poll, and at the
  * latest when its quiet timer finds that nobody polled for one period: then it
  * notices the peer's end too. */
-#include "pipe.h"
+#include "channel.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -23,21 +23,27 @@
 #define CLOCK_EVERY 8         /* rounds of spinning between two looks at the clock */
 
 /* Of a connection that is full the loop still has to hear when there is room. */
+static void set_quiet(struct conn *c, bool quiet)
+{
+    if (!c)
+        return;
+    if (!quiet)
+        c->carrier->hear(c, HEARS_ALL);
+    else
+        c->carrier->hear(c, atomic_load(&c->full) ? HEARS_ROOM : HEARS_NOTHING);
+}
+
+/* Those that who reads the pipe reads. */
 void pipe_set_quiet(struct pipe *p, bool quiet)
 {
-    static const enum conn_role data[] = { CONN_DESCRIPTOR, CONN_CHANNEL };
-
     pthread_mutex_lock(&p->lock);
     atomic_store(&p->role.quiet, quiet);
-    for (int i = 0; i < 2 && pipe_state(p) == PIPE_ESTABLISHED; i++) {
-        struct conn *c = p->conn[data[i]];
+    if (pipe_state(p) == PIPE_ESTABLISHED) {
+        unsigned end = CONN_CHANNEL + (p->channel ? p->channel->data : 0);
 
-        if (!c)
-            continue;
-        if (!quiet)
-            c->carrier->hear(c, HEARS_ALL);
-        else
-            c->carrier->hear(c, atomic_load(&c->full) ? HEARS_ROOM : HEARS_NOTHING);
+        set_quiet(p->conn[CONN_DESCRIPTOR], quiet);
+        for (unsigned i = CONN_CHANNEL; i < end; i++)
+            set_quiet(p->conn[i], quiet);
     }
     pthread_mutex_unlock(&p->lock);
 }

@@ -46,6 +46,7 @@ struct out *out_new(struct pipe *p, size_t need)
     o->next = NULL;
     o->msg = NULL;
     o->tensors = NULL;
+    o->n_tensors = 0;
     o->parts = 1;
     o->charge = 0;
     o->len = 0;
@@ -92,11 +93,8 @@ static void append(struct conn *c, struct segment *s)
 void pipe_enqueue(struct pipe *p, struct out *o)
 {
     append(p->conn[CONN_DESCRIPTOR], &o->frames);
-    if (!o->tensors)
-        return;
-    for (uint32_t i = 0; i < o->msg->n_tensors; i++)
-        if (o->tensors[i].n)
-            append(p->conn[CONN_CHANNEL], &o->tensors[i]);
+    for (uint32_t i = 0; i < o->n_tensors; i++)
+        append(p->conn[o->tensors[i].on], &o->tensors[i]);
 }
 
 void out_add_done(struct pipe *p, struct out *o, struct tenrec_done done)
@@ -275,8 +273,7 @@ static void note_full(struct pipe *p, struct conn *c)
     }
     if (atomic_load(&p->role.taken) == ROLE_SPINS)
         return; /* it tries again and again */
-    quiet =
-        atomic_load(&p->role.quiet) && c->role != CONN_REPLY && pipe_state(p) == PIPE_ESTABLISHED;
+    quiet = atomic_load(&p->role.quiet) && pipe_reads(p, c) && pipe_state(p) == PIPE_ESTABLISHED;
     if (c->carrier->want_room(c, quiet))
         atomic_store(&c->full, false);
 }
@@ -326,7 +323,7 @@ void pipe_flush_unlock(struct pipe *p)
     int e = 0;
 
     told_init(&t);
-    for (int i = 0; i < CONN_ROLES && !e; i++)
+    for (unsigned i = 0; i < p->n_conns && !e; i++)
         e = flush_conn(p, p->conn[i], &t);
     broken = pipe_state(p) == PIPE_BROKEN;
     pthread_mutex_unlock(&p->lock);
@@ -460,7 +457,7 @@ void pipe_writable(struct pipe *p, struct conn *c)
 
 bool pipe_is_full(const struct pipe *p)
 {
-    for (int i = 0; i < CONN_ROLES; i++)
+    for (unsigned i = 0; i < p->n_conns; i++)
         if (p->conn[i] && atomic_load_explicit(&p->conn[i]->full, memory_order_relaxed))
             return true;
     return false;
@@ -469,7 +466,7 @@ bool pipe_is_full(const struct pipe *p)
 void pipe_push(struct pipe *p)
 {
     pthread_mutex_lock(&p->lock);
-    for (int i = 0; i < CONN_ROLES; i++)
+    for (unsigned i = 0; i < p->n_conns; i++)
         if (p->conn[i])
             atomic_store(&p->conn[i]->full, false);
     pipe_flush_unlock(p);
@@ -483,14 +480,14 @@ void pipe_fail_queue(struct pipe *p)
     told_init(&dead);
     pthread_mutex_lock(&p->lock);
     pthread_cond_broadcast(&p->room);
-    for (int i = 0; i < CONN_ROLES; i++) {
+    for (unsigned i = 0; i < p->n_conns; i++) {
         if (p->conn[i] && atomic_load(&p->conn[i]->writing)) {
             /* The kernel still reads those messages: the writer comes here. */
             pthread_mutex_unlock(&p->lock);
             return;
         }
     }
-    for (int i = 0; i < CONN_ROLES; i++) {
+    for (unsigned i = 0; i < p->n_conns; i++) {
         struct conn *c = p->conn[i];
 
         while (c && c->first) {

@@ -4,7 +4,7 @@
  * delivered, before the next one. Large payloads and tensors are read straight
  * to where they belong (reading.lead) with the buffer behind them, so that the
  * call that brings their end brings the beginning of the next message too. */
-#include "pipe.h"
+#include "channel.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,6 @@
 #define READ_ROUND 32 /* system calls for one pipe before others have their turn */
 
 enum parsed { PARSED_ALL, PARSED_PAUSED, PARSED_BAD };
-enum part { PART_THERE, PART_MISSING, PART_BAD };
 
 void pipe_read_finish(struct pipe *p)
 {
@@ -56,20 +55,6 @@ static enum part announced_frame(struct pipe *p, int index, const char *what,
     return PART_BAD;
 }
 
-/* Takes what the buffer has of a body that goes to `to` (NULL: nowhere). */
-static void take_body(struct conn *c, void *to, uint64_t len, uint64_t *got)
-{
-    size_t n = conn_buffered(c);
-
-    if (n > len - *got)
-        n = (size_t)(len - *got);
-    if (to && n)
-        memcpy((char *)to + *got, c->buf + c->pos, n);
-    if (n)
-        conn_consume(c, n);
-    *got += n;
-}
-
 static enum part take_payload(struct pipe *p)
 {
     struct reading *r = &p->read;
@@ -94,54 +79,13 @@ static enum part take_payload(struct pipe *p)
         r->in_body = true;
         r->got = 0;
     }
-    take_body(c, to, r->len[2], &r->got);
+    conn_take(c, to, r->len[2], &r->got);
     if (r->got == r->len[2])
         return PART_THERE;
     if (to) {
         r->lead[0] = (struct iovec){ (char *)to + r->got, (size_t)(r->len[2] - r->got) };
         r->n_lead = 1;
     }
-    return PART_MISSING;
-}
-
-static void take_tensor_head(struct conn *c, struct reading *r)
-{
-    size_t n = conn_buffered(c);
-
-    if (n > FRAME_HEAD - r->head_got)
-        n = FRAME_HEAD - r->head_got;
-    if (!n)
-        return;
-    memcpy(r->head + r->head_got, c->buf + c->pos, n);
-    conn_consume(c, n);
-    r->head_got += n;
-}
-
-/* The rest of tensor r->tensor. Its length is known, so its header and body
- * can be read with one system call that skips the buffer. */
-static enum part take_tensor(struct pipe *p)
-{
-    struct reading *r = &p->read;
-    struct conn *c = p->conn[CONN_CHANNEL];
-    uint64_t len = r->tensor_len[r->tensor];
-    char *to = r->msg ? tenrec_msg_tensor(r->msg, r->tensor)->data : NULL;
-
-    take_tensor_head(c, r);
-    if (r->head_got == FRAME_HEAD) {
-        if (get_le64(r->head) != len) {
-            pipe_failf(p, TENREC_EPROTOCOL, 0, "sent a tensor of %llu bytes after announcing %llu",
-                       (unsigned long long)get_le64(r->head), (unsigned long long)len);
-            return PART_BAD;
-        }
-        take_body(c, to, len, &r->got);
-        if (r->got == len)
-            return PART_THERE;
-    }
-    if (r->head_got < FRAME_HEAD)
-        r->lead[r->n_lead++] = (struct iovec){ r->head + r->head_got, FRAME_HEAD - r->head_got };
-    /* Without a place the rest of the head must come first, alone. */
-    if (to)
-        r->lead[r->n_lead++] = (struct iovec){ to + r->got, (size_t)(len - r->got) };
     return PART_MISSING;
 }
 
@@ -153,7 +97,7 @@ static enum part take_tensors(struct pipe *p)
         enum part part;
 
         if (r->tensor_len[r->tensor]) {
-            part = take_tensor(p);
+            part = p->channel->receive(p);
             if (part != PART_THERE)
                 return part;
         }
@@ -279,7 +223,6 @@ static enum parsed parse(struct pipe *p)
             r->got = 0;
             break;
         case STEP_TENSORS:
-            r->want = CONN_CHANNEL;
             part = take_tensors(p);
             if (part != PART_THERE)
                 return parsed_of(part);

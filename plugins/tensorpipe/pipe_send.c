@@ -122,7 +122,7 @@ static tenrec_status check(const struct pipe *p, const struct tenrec_msg *msg, t
 
         if (t->target.kind == 0)
             t->target = (struct tenrec_device){ TENREC_CPU, 0 };
-        if (t->device.kind != TENREC_CPU || t->target.kind != TENREC_CPU || !p->has_channel)
+        if (t->device.kind != TENREC_CPU || t->target.kind != TENREC_CPU || !p->channel)
             return tenrec_fail(err, TENREC_EUNSUPPORTED,
                                "tensor %u: no channel to this peer carries it from %s to %s memory",
                                i, t->device.kind == TENREC_CPU ? "host" : "device",

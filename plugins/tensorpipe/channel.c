@@ -1,0 +1,62 @@
+/* channel.c - what channels have in common: frames that hold a tensor. */
+#include "channel.h"
+
+void *channel_target(const struct pipe *p)
+{
+    const struct reading *r = &p->read;
+
+    return r->msg ? tenrec_msg_tensor(r->msg, r->tensor)->data : NULL;
+}
+
+static void take_head(struct conn *c, struct reading *r)
+{
+    size_t n = conn_buffered(c);
+
+    if (n > FRAME_HEAD - r->head_got)
+        n = FRAME_HEAD - r->head_got;
+    if (!n)
+        return;
+    memcpy(r->head + r->head_got, c->buf + c->pos, n);
+    conn_consume(c, n);
+    r->head_got += n;
+}
+
+/* The length is known, so head and body can be read with one system call that
+ * skips the buffer. */
+enum part channel_take_frame(struct pipe *p, enum conn_role from, void *to, uint64_t len)
+{
+    struct reading *r = &p->read;
+    struct conn *c = p->conn[from];
+
+    r->want = from;
+    take_head(c, r);
+    if (r->head_got == FRAME_HEAD) {
+        if (get_le64(r->head) != len) {
+            pipe_failf(p, TENREC_EPROTOCOL, 0, "sent a tensor of %llu bytes after announcing %llu",
+                       (unsigned long long)get_le64(r->head), (unsigned long long)len);
+            return PART_BAD;
+        }
+        conn_take(c, to, len, &r->got);
+        if (r->got == len)
+            return PART_THERE;
+    }
+    if (r->head_got < FRAME_HEAD)
+        r->lead[r->n_lead++] = (struct iovec){ r->head + r->head_got, FRAME_HEAD - r->head_got };
+    /* Without a place the rest of the head must come first, alone. */
+    if (to)
+        r->lead[r->n_lead++] =
+            (struct iovec){ (unsigned char *)to + r->got, (size_t)(len - r->got) };
+    return PART_MISSING;
+}
+
+void channel_put_frame(struct segment *s, struct out *o, enum conn_role on, void *data,
+                       uint64_t len)
+{
+    s->out = o;
+    s->on = on;
+    put_le64(s->head, len);
+    s->iov[0] = (struct iovec){ s->head, FRAME_HEAD };
+    s->iov[1] = (struct iovec){ data, (size_t)len };
+    s->n = 2;
+    o->parts++;
+}

@@ -1,0 +1,49 @@
+/* channel.h - how the bytes of tensors travel within a pipe.
+ *
+ * A channel is a name that both peers put into their Brochures. It may have
+ * connections of its own, says what is written for each tensor and takes what
+ * arrives. Messages whose tensors are empty do not ask it. */
+#ifndef TENSORPIPE_CHANNEL_H
+#define TENSORPIPE_CHANNEL_H
+
+#include "pipe.h"
+
+struct channel {
+    const char *name; /* on the wire */
+
+    /* Connections of its own. The first `data` of them are read by who reads
+     * the pipe, when the next byte of a message is there (read.want); what
+     * arrives on the others is for the sender of tensors, and the loop thread
+     * reads it. */
+    unsigned connections, data;
+
+    /* Sending, under the pipe's lock. At most `segments` of them are written
+     * for tensor `t`; send fills them in, and returns how many it took. Its
+     * parts are counted in `o`. */
+    unsigned (*segments)(const struct pipe *p, const struct tenrec_tensor_desc *t);
+    unsigned (*send)(struct pipe *p, struct out *o, const struct tenrec_tensor_desc *t,
+                     struct segment *s);
+
+    /* Receiving, for who reads the pipe: takes what is there of the tensor that
+     * is being read, and says where the next byte is (read.want, read.lead). */
+    enum part (*receive)(struct pipe *p);
+
+    /* Something arrived on a connection after the first `data`; on the loop
+     * thread. NULL: there is none. */
+    void (*arrived)(struct pipe *p, struct conn *c);
+};
+
+extern const struct channel channel_basic;
+
+/* Where the tensor that is being read goes; NULL: nowhere, it is skipped. */
+void *channel_target(const struct pipe *p);
+
+/* Takes a frame of `len` bytes for `to` (NULL: nowhere) from p->conn[from],
+ * over several calls; read.head_got and read.got are 0 before the first. */
+enum part channel_take_frame(struct pipe *p, enum conn_role from, void *to, uint64_t len);
+
+/* Fills `s` with a frame of `len` bytes at `data`, to be written on `on`. */
+void channel_put_frame(struct segment *s, struct out *o, enum conn_role on, void *data,
+                       uint64_t len);
+
+#endif

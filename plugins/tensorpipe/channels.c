@@ -1,0 +1,44 @@
+/* channels.c - which channels an agent offers. */
+#include "channels.h"
+#include "channel.h"
+
+static void offer(struct channels *cs, const struct channel *ch, const char *descriptor)
+{
+    uint32_t i = cs->n++;
+
+    cs->channel[i] = ch;
+    cs->cpu[i] = (struct wire_channel_device){ { nop_text("cpu"), 0 }, descriptor };
+    cs->offered[i] = (struct wire_channel){ ch->name, &cs->cpu[i], 1, ch->connections };
+}
+
+void channels_init(struct channels *cs, const struct tp_options *o)
+{
+    (void)o;
+    cs->n = 0;
+    offer(cs, &channel_basic, "any");
+}
+
+const struct channel *channels_selected(const struct channels *cs, struct wire_selection *s)
+{
+    const struct nop_device cpu = { nop_text("cpu"), 0 };
+    const struct wire_pair *pair = wire_selection_find(s, &cpu, &cpu);
+    uint32_t only = pair ? pair->channel : WIRE_MAX_CHANNELS, n = 0;
+
+    for (uint32_t i = 0; i < s->n_pairs; i++)
+        if (s->pairs[i].channel == only)
+            s->pairs[n++] = s->pairs[i];
+    s->n_pairs = n;
+    for (uint32_t i = 0; i < WIRE_MAX_CHANNELS; i++)
+        s->channel_used[i] = i == only;
+    return pair ? cs->channel[only] : NULL;
+}
+
+const char *channel_name(const struct channel *ch)
+{
+    return ch->name;
+}
+
+const char *channels_best(const struct channels *cs)
+{
+    return cs->n ? cs->channel[0]->name : "none";
+}

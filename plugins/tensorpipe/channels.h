@@ -1,0 +1,29 @@
+/* channels.h - the channels that an agent offers, the preferred first. */
+#ifndef TENSORPIPE_CHANNELS_H
+#define TENSORPIPE_CHANNELS_H
+
+#include "brochure.h"
+#include "options.h"
+
+#define CHANNELS_MAX 4
+
+struct channel;
+
+struct channels {
+    uint32_t n;
+    const struct channel *channel[CHANNELS_MAX];
+    struct wire_channel offered[CHANNELS_MAX];
+    struct wire_channel_device cpu[CHANNELS_MAX];
+};
+
+void channels_init(struct channels *cs, const struct tp_options *o);
+
+/* The one for host memory on both sides; NULL when there is none. The others
+ * are taken out of the selection. */
+const struct channel *channels_selected(const struct channels *cs, struct wire_selection *s);
+
+const char *channel_name(const struct channel *ch);
+/* The name of the first; "none". */
+const char *channels_best(const struct channels *cs);
+
+#endif
