@@ -1,5 +1,6 @@
 #include "observe/spans_wire.h"
 
+#include "rpc/item_write.h"
 #include "rpc/message.h"
 
 #include <string.h>

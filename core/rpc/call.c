@@ -315,7 +315,7 @@ static tenrec_status begin(struct tenrec_worker *w, const char *to, const char *
         return tenrec_fail(err, TENREC_EINVAL, "%zu arguments are said, but none is given", n);
     st = options ? call_check_options(o, TENREC_ONE_WAY, err) : TENREC_OK;
     if (st == TENREC_OK)
-        st = peers_find(&w->peers, to, &spec->to, err);
+        st = peers_find_again(&w->peers, to, &spec->to, err);
     if (st == TENREC_OK)
         st = call_deadline(w, &timeout_ms, &spec->deadline_ns, err);
     if (st != TENREC_OK)

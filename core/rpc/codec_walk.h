@@ -5,6 +5,7 @@
 #include "rpc/arena.h"
 #include "rpc/codec.h"
 #include "rpc/item.h"
+#include "rpc/item_write.h"
 
 /* The first walk: checks all, counts what the second one needs. */
 struct checking {

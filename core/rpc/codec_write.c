@@ -7,13 +7,14 @@
 #include <tenrec/future.h>
 
 #include "rpc/arena.h"
-#include "rpc/item.h"
+#include "rpc/item_write.h"
 #include "rpc/message.h"
 #include "rpc/tensor.h"
 #include "rpc/utf8.h"
 
 #define CALL_ITEMS 4
 #define CALL_OVERHEAD 2 /* heads of the array of items and of the empty map */
+#define CALL_NIL 1      /* the time that remains, when there is no limit */
 #define ERROR_ITEMS 5
 #define SPANS_LEN (sizeof CODEC_OPTION_SPANS - 1)
 
@@ -261,23 +262,23 @@ tenrec_status codec_write_call_with(int32_t type, const char *function,
                                     tenrec_error *err)
 {
     const struct tenrec_value list = tenrec_array(args, n);
-    const struct tenrec_value left = remaining_ms == TENREC_TIMEOUT_NONE
-                                         ? tenrec_nil()
-                                         : tenrec_int(remaining_ms < 0 ? 0 : remaining_ms);
+    const bool forever = remaining_ms == TENREC_TIMEOUT_NONE;
+    const int64_t left_ms = remaining_ms < 0 ? 0 : remaining_ms;
     const struct codec_creation *creation = extra->creation;
     const struct rref_fork made = creation
                                       ? (struct rref_fork){ creation->id, creation->fork, 0, 0 }
                                       : (struct rref_fork){ .owner = 0 };
-    struct total t = { sizeof self_described + CALL_OVERHEAD, 0, extra->refs };
+    struct total t = { .bytes = sizeof self_described + CALL_OVERHEAD + CALL_NIL,
+                       .refs = extra->refs };
     const size_t function_len = strlen(function);
     struct writing f;
     tenrec_status status;
 
     status = add_text(function, function_len, &t, err);
     if (!status)
-        status = add_value(&list, 0, &t, err);
-    if (!status)
-        status = add_value(&left, 1, &t, err);
+        status = add_items(&list, 0, &t, err);
+    if (!forever)
+        t.bytes += item_int_size(left_ms) - CALL_NIL;
     if (extra->spans_max > 0)
         t.bytes += item_head_size(SPANS_LEN) + SPANS_LEN + item_head_size(extra->spans_max);
     if (creation)
@@ -290,12 +291,16 @@ tenrec_status codec_write_call_with(int32_t type, const char *function,
     if (creation)
         codec_put_fork(&f.w, &made, true);
     item_put_text(&f.w, function, function_len);
-    status = put_value(&f, &list, err);
-    f.msg->key_len = (uint32_t)(f.w.at - (unsigned char *)f.msg->payload);
-    if (!status)
-        status = put_value(&f, &left, err);
+    item_put_array(&f.w, n);
+    for (size_t i = 0; i < n && !status; i++)
+        status = put_value(&f, &args[i], err);
     if (status) /* nothing more has to fit */
         return end(&f, status, ret);
+    f.msg->key_len = (uint32_t)(f.w.at - (unsigned char *)f.msg->payload);
+    if (forever)
+        item_put_nil(&f.w);
+    else
+        item_put_int(&f.w, left_ms);
     item_put_map(&f.w, extra->spans_max > 0);
     if (extra->spans_max > 0) {
         item_put_text(&f.w, CODEC_OPTION_SPANS, SPANS_LEN);

@@ -1,5 +1,4 @@
-/* item.h - single data items of CBOR (RFC 8949), on libcbor's streaming
- * functions. Definite lengths only. */
+/* item.h - reads single data items of CBOR (RFC 8949). Definite lengths only. */
 #ifndef TENREC_RPC_ITEM_H
 #define TENREC_RPC_ITEM_H
 
@@ -45,26 +44,5 @@ tenrec_status item_next(struct item_reader *r, struct item *ret, tenrec_error *e
 
 /* What an item is, for error texts. */
 const char *item_kind_name(enum item_kind kind);
-
-/* Writing: bytes that the head of a length, an integer or a tag takes ... */
-size_t item_head_size(uint64_t n);
-size_t item_int_size(int64_t i);
-#define ITEM_DOUBLE_SIZE 9
-
-/* ... and the items themselves. Who writes has counted before. */
-struct item_writer {
-    unsigned char *at;
-    unsigned char *end;
-};
-
-void item_put_int(struct item_writer *w, int64_t i);
-void item_put_text(struct item_writer *w, const char *text, size_t n);
-void item_put_bytes(struct item_writer *w, const void *bytes, size_t n);
-void item_put_array(struct item_writer *w, size_t n);
-void item_put_map(struct item_writer *w, size_t n);
-void item_put_tag(struct item_writer *w, uint64_t tag);
-void item_put_nil(struct item_writer *w);
-void item_put_bool(struct item_writer *w, bool b);
-void item_put_double(struct item_writer *w, double d);
 
 #endif

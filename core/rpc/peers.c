@@ -60,6 +60,22 @@ tenrec_status peers_find(const struct peers *p, const char *name, tenrec_peer *r
                        nearest_hint(&near));
 }
 
+tenrec_status peers_find_again(struct peers *p, const char *name, tenrec_peer *ret,
+                               tenrec_error *err)
+{
+    const struct peer *last = atomic_load_explicit(&p->last, memory_order_acquire);
+    tenrec_status st;
+
+    if (last && strcmp(last->name, name) == 0) {
+        *ret = last->id;
+        return TENREC_OK;
+    }
+    st = peers_find(p, name, ret, err);
+    if (st == TENREC_OK)
+        atomic_store_explicit(&p->last, &p->peer[*ret], memory_order_release);
+    return st;
+}
+
 const char *peers_name(const struct peers *p, tenrec_peer id)
 {
     return id >= 0 && (size_t)id < p->n ? p->peer[id].name : "";

@@ -34,20 +34,28 @@ static size_t one(const unsigned char *s, size_t n)
     return 4;
 }
 
+static bool eight_ascii(const unsigned char *s)
+{
+    uint64_t eight;
+
+    memcpy(&eight, s, sizeof eight);
+    return !(eight & EIGHT_HIGH_BITS);
+}
+
 size_t utf8_span(const void *text, size_t n)
 {
     const unsigned char *s = text;
     size_t at = 0, step;
-    uint64_t eight;
 
+    /* Nearly all text is ASCII; of its last eight bytes some were looked at already. */
+    while (n - at >= 8 && eight_ascii(s + at))
+        at += 8;
+    if (at > 0 && n - at < 8 && eight_ascii(s + n - 8))
+        return n;
     while (at < n) {
-        /* Nearly all text is ASCII. */
-        if (n - at >= sizeof eight) {
-            memcpy(&eight, s + at, sizeof eight);
-            if (!(eight & EIGHT_HIGH_BITS)) {
-                at += sizeof eight;
-                continue;
-            }
+        if (n - at >= 8 && eight_ascii(s + at)) {
+            at += 8;
+            continue;
         }
         if (s[at] < 0x80) {
             at++;

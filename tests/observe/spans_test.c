@@ -3,6 +3,7 @@
 
 #include "observe/spans_wire.h"
 #include "rpc/codec.h"
+#include "rpc/item_write.h"
 #include "rpc/message.h"
 
 #include <stdlib.h>
