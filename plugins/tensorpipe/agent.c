@@ -19,6 +19,7 @@
  * a time unless there are CPUs to spare. */
 #include "agent.h"
 #include "pipe.h"
+#include "transport_uv.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -349,8 +350,7 @@ static void cancel_pipes(struct agent *a)
 /* On the loop thread: nothing comes in and nobody connects from here on. */
 static void stop_on_loop(struct agent *a)
 {
-    if (a->listener.source.fd >= 0)
-        listener_stop(&a->listener);
+    listener_stop(&a->listener);
     reactor_disarm(&a->quiet_timer);
     cancel_pipes(a);
 }
@@ -471,6 +471,17 @@ static void count_cpus(struct agent *a)
     a->many_cpus = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) >= 4;
 }
 
+/* Everybody can reach uv; what else is possible the handshake finds out. */
+static void publish(struct agent *a)
+{
+    const struct listener_port *port = &a->listener.port[a->listener.n_ports - 1];
+
+    for (unsigned i = 0; i < a->listener.n_ports; i++)
+        if (a->listener.port[i].transport == &transport_uv)
+            port = &a->listener.port[i];
+    snprintf(a->address, sizeof a->address, "%s://%s", port->transport->name, port->address);
+}
+
 static void make_offer(struct agent *a)
 {
     const struct identity identity = {
@@ -481,11 +492,15 @@ static void make_offer(struct agent *a)
     };
 
     identity_write(a->identity, &identity);
-    a->transport = (struct wire_transport){ TRANSPORT_UV, TRANSPORT_UV_DOMAIN,
-                                            a->address + sizeof TRANSPORT_UV_SCHEME - 1 };
+    for (unsigned i = 0; i < a->listener.n_ports; i++) {
+        const struct listener_port *port = &a->listener.port[i];
+
+        a->transport[i] =
+            (struct wire_transport){ port->transport->name, port->domain, port->address };
+    }
     channels_init(&a->channels, a->options);
-    a->offer =
-        (struct wire_offer){ &a->transport, a->channels.offered, 1, a->channels.n, a->identity };
+    a->offer = (struct wire_offer){ a->transport, a->channels.offered, a->listener.n_ports,
+                                    a->channels.n, a->identity };
 }
 
 static enum progress progress_of(const char *text)
@@ -499,7 +514,6 @@ tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self,
 {
     struct agent *a = calloc(1, sizeof *a);
     pthread_condattr_t attr;
-    char text[TRANSPORT_TEXT_MAX];
     tenrec_status st;
 
     if (!a)
@@ -524,8 +538,7 @@ tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self,
     st = listener_open(&a->listener, a, err);
     if (st)
         goto err_reactor;
-    transport_format(&a->listener.address, text);
-    snprintf(a->address, sizeof a->address, "%s%s", TRANSPORT_UV_SCHEME, text);
+    publish(a);
     make_offer(a);
     a->reactor.spin = agent_spin;
     a->reactor.arg = a;

@@ -67,9 +67,9 @@ struct agent {
     tenrec_peer me;
     uint64_t incarnation;
     char name[TENREC_NAME_MAX + 1];
-    char address[TRANSPORT_TEXT_MAX + sizeof TRANSPORT_UV_SCHEME];
+    char address[TRANSPORT_TEXT_MAX + 16];
     char identity[IDENTITY_MAX];
-    struct wire_transport transport;
+    struct wire_transport transport[TRANSPORTS_MAX]; /* as the listener's ports */
     struct channels channels;
     struct wire_offer offer;
 

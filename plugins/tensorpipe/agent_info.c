@@ -59,6 +59,19 @@ static void push_counters(struct agent *a, tenrec_sink_fn *sink, void *arg)
         push(sink, arg, events[i].key, "%" PRIu64, (uint64_t)atomic_load(events[i].value));
 }
 
+/* What the peer might have chosen and did not. */
+static void push_better(struct pipe *p, int id, tenrec_sink_fn *sink, void *arg)
+{
+    const struct listener *l = &p->agent->listener;
+    char key[64];
+
+    for (unsigned i = 0; i < l->n_ports && l->port[i].transport != p->transport; i++) {
+        snprintf(key, sizeof key, "peer.%d.not_used.transport.%s", id, l->port[i].transport->name);
+        push(sink, arg, key,
+             "the peer does not offer it, or is of another host, user or namespace");
+    }
+}
+
 /* Of an outgoing pipe what is in use, by peer; those of callers are listed. */
 static void push_pipe(struct pipe *p, tenrec_sink_fn *sink, void *arg)
 {
@@ -72,11 +85,12 @@ static void push_pipe(struct pipe *p, tenrec_sink_fn *sink, void *arg)
         n += id < 0 ? snprintf(key + n, sizeof key - (size_t)n, "anonymous")
                     : snprintf(key + n, sizeof key - (size_t)n, "%d", id);
         snprintf(key + n, sizeof key - (size_t)n, ".%" PRIu64, p->route.generation);
-        push(sink, arg, key, "%s, %s, %s", p->remote_text, TRANSPORT_UV, channel);
+        push(sink, arg, key, "%s, %s, %s", p->remote_text, p->transport->name, channel);
         return;
     }
     snprintf(key, sizeof key, "peer.%d.transport", id);
-    push(sink, arg, key, "%s", TRANSPORT_UV);
+    push(sink, arg, key, "%s", p->transport->name);
+    push_better(p, id, sink, arg);
     snprintf(key, sizeof key, "peer.%d.channel", id);
     push(sink, arg, key, "%s", channel);
     for (uint32_t i = 0; i < a->channels.n && a->channels.channel[i] != p->channel; i++) {
@@ -91,10 +105,10 @@ void agent_debug_info(struct agent *a, tenrec_sink_fn *sink, void *arg)
     static const char *const progress[] = { "busy", "adaptive", "sleep" };
     struct pipe **v;
 
-    push(sink, arg, "transport", "%s", TRANSPORT_UV);
+    push(sink, arg, "transport", "%s", a->listener.port[0].transport->name);
     push(sink, arg, "channel", "%s", channels_best(&a->channels));
-    known_tell_unused(known_transports, "transport", TRANSPORT_UV, &a->options->transports, sink,
-                      arg);
+    known_tell_unused(known_transports, "transport", a->listener.port[0].transport->option,
+                      &a->options->transports, sink, arg);
     known_tell_unused(known_channels, "channel", channels_best(&a->channels), &a->options->channels,
                       sink, arg);
     push(sink, arg, "progress", "%s", progress[a->progress]);

@@ -26,8 +26,6 @@ struct conn_sleep {
 };
 
 struct carrier {
-    const char *name;
-
     /* Reads what there is, up to what `iov` takes. Returns the bytes, 0 at the
      * end of the stream, -EAGAIN when there is nothing now, another -errno.
      * `wait`: for up to CONN_WAIT_MS, after let_wait. */

@@ -1,6 +1,7 @@
 /* carrier_socket.c - a connection over a stream socket of the kernel. */
 #include "agent.h"
 #include "conn.h"
+#include "transport_uv.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -94,7 +95,6 @@ static void socket_free(struct conn *c)
 }
 
 const struct carrier carrier_socket = {
-    .name = TRANSPORT_UV,
     .read = socket_read,
     .let_wait = socket_let_wait,
     .write = socket_write,

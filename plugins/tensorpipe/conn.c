@@ -15,7 +15,8 @@ static void conn_free(struct reactor_task *t)
     free(c);
 }
 
-struct conn *conn_new(struct agent *a, int fd, const union transport_address *peer)
+struct conn *conn_new(struct agent *a, const struct transport *transport,
+                      const struct carrier *carrier, int fd, const union transport_address *peer)
 {
     struct conn *c = calloc(1, sizeof *c);
 
@@ -24,7 +25,8 @@ struct conn *conn_new(struct agent *a, int fd, const union transport_address *pe
         return NULL;
     }
     c->agent = a;
-    c->carrier = &carrier_socket;
+    c->transport = transport;
+    c->carrier = carrier;
     c->source.fd = fd;
     c->source.ready = agent_conn_ready;
     c->peer = *peer;

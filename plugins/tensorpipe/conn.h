@@ -4,7 +4,7 @@
 
 #include "carrier.h"
 #include "reactor.h"
-#include "transport_uv.h"
+#include "transport.h"
 #include <endian.h>
 #include <sys/epoll.h>
 #include <sys/uio.h>
@@ -13,13 +13,15 @@ struct agent;
 struct pipe;
 struct out;
 
-/* A channel may have several connections: CONN_CHANNEL is the first of them. */
+/* A channel may have several connections: CONN_CHANNEL is the first of them.
+ * CONN_BOOTSTRAP: began a pipe whose connections use another transport. */
 #define CHANNEL_CONNECTIONS 17
 enum conn_role {
     CONN_DESCRIPTOR,
     CONN_REPLY,
     CONN_CHANNEL,
-    CONN_ROLES = CONN_CHANNEL + CHANNEL_CONNECTIONS
+    CONN_ROLES = CONN_CHANNEL + CHANNEL_CONNECTIONS,
+    CONN_BOOTSTRAP
 };
 
 #define CONN_BUFFER (64u << 10)
@@ -39,7 +41,9 @@ struct segment {
 struct conn {
     struct reactor_source source;
     const struct carrier *carrier;
+    const struct transport *transport;
     void *medium; /* the carrier's; NULL for one that needs only source.fd */
+    pid_t pid;    /* whose process is at the other end; 0 when the kernel does not say */
     struct agent *agent;
     struct pipe *pipe; /* NULL until its hello was read */
     enum conn_role role;
@@ -93,8 +97,9 @@ static inline void conn_count(atomic_uint_fast64_t *counter, uint64_t n)
                           memory_order_relaxed);
 }
 
-/* A connection over a socket. Takes `fd`. NULL: out of memory, `fd` is closed. */
-struct conn *conn_new(struct agent *a, int fd, const union transport_address *peer);
+/* Takes `fd`. NULL: out of memory, `fd` is closed. */
+struct conn *conn_new(struct agent *a, const struct transport *transport,
+                      const struct carrier *carrier, int fd, const union transport_address *peer);
 /* Hears no more; the memory and the medium go when no event can name it.
  * Loop thread, or when the loop does not run. NULL is fine. */
 void conn_drop(struct conn *c);

@@ -5,6 +5,7 @@
  * at once, and when the process runs out of descriptors accepting pauses. */
 #include "listener.h"
 #include "pipe.h"
+#include "transport_uv.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -50,10 +51,25 @@ static void hello_late(struct reactor_timer *t)
            (unsigned long long)c->agent->options->handshake_timeout_ms);
 }
 
+static int watch_ports(struct listener *l)
+{
+    int e = 0;
+
+    for (unsigned i = 0; i < l->n_ports && !e; i++)
+        e = reactor_rewatch(&l->agent->reactor, &l->port[i].source, EPOLLIN);
+    return e;
+}
+
+static void unwatch_ports(struct listener *l)
+{
+    for (unsigned i = 0; i < l->n_ports; i++)
+        reactor_unwatch(&l->agent->reactor, &l->port[i].source);
+}
+
 static void pause_accepting(struct listener *l)
 {
     if (!l->paused)
-        reactor_unwatch(&l->agent->reactor, &l->source);
+        unwatch_ports(l);
     l->paused = true;
     reactor_arm(&l->agent->reactor, &l->pause, now_ns() + PAUSE_NS);
 }
@@ -62,20 +78,19 @@ static void pause_over(struct reactor_timer *t)
 {
     struct listener *l = CONTAINER(t, struct listener, pause);
 
-    if (reactor_watch(&l->agent->reactor, &l->source, EPOLLIN) == 0)
-        l->paused = false;
-    else
+    l->paused = false;
+    if (watch_ports(l))
         pause_accepting(l);
 }
 
-static void take_connection(struct listener *l, int fd, const union transport_address *from)
+static void take_connection(struct listener_port *port, int fd, const union transport_address *from)
 {
+    struct listener *l = port->listener;
     struct agent *a = l->agent;
-    struct conn *c = conn_new(a, fd, from);
+    struct conn *c = port->transport->accept(a, fd, from);
 
     if (!c)
         return;
-    transport_tune(fd, a->options);
     c->next = l->infants;
     c->prev = &l->infants;
     if (c->next)
@@ -90,11 +105,12 @@ static void take_connection(struct listener *l, int fd, const union transport_ad
 
 static void listener_ready(struct reactor_source *s, uint32_t events)
 {
-    struct listener *l = CONTAINER(s, struct listener, source);
+    struct listener_port *port = CONTAINER(s, struct listener_port, source);
+    struct listener *l = port->listener;
 
     (void)events;
     for (int i = 0; i < ACCEPT_ROUND; i++) {
-        union transport_address from;
+        union transport_address from = { .any = { .sa_family = AF_UNSPEC } };
         socklen_t len = sizeof from;
         int fd;
 
@@ -105,7 +121,7 @@ static void listener_ready(struct reactor_source *s, uint32_t events)
         fd = accept4(s->fd, &from.any, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0) {
             l->starved = false;
-            take_connection(l, fd, &from);
+            take_connection(port, fd, &from);
             continue;
         }
         switch (errno) {
@@ -127,12 +143,51 @@ static void listener_ready(struct reactor_source *s, uint32_t events)
     }
 }
 
+static tenrec_status open_port(struct listener *l, const struct transport *t,
+                               const struct tp_options *o, tenrec_error *err)
+{
+    struct listener_port *port = &l->port[l->n_ports];
+    tenrec_status st = t->listen(o, &port->source.fd, port->address, err);
+
+    if (st)
+        return st;
+    port->source.ready = listener_ready;
+    port->listener = l;
+    port->transport = t;
+    t->domain(port->domain);
+    l->n_ports++;
+    return TENREC_OK;
+}
+
+/* All that one name of the option stands for. A better transport that does not
+ * work is no reason to do without the others; what the user said about uv is. */
+static tenrec_status open_ports(struct listener *l, const char *option, const struct tp_options *o,
+                                tenrec_error *err)
+{
+    char why[sizeof err->text];
+
+    for (const struct transport *const *t = transports; *t; t++) {
+        if (strcmp((*t)->option, option) != 0 || l->n_ports == TRANSPORTS_MAX)
+            continue;
+        if ((*t)->viable && !(*t)->viable(why, sizeof why)) {
+            agent_log(l->agent, TENREC_LOG_DEBUG, "transport %s is not used: %s", (*t)->name, why);
+        } else if (open_port(l, *t, o, err)) {
+            if (*t == &transport_uv)
+                return err->code;
+            agent_log(l->agent, TENREC_LOG_WARN, "transport %s is not used: %s", (*t)->name,
+                      err->text);
+        }
+    }
+    return TENREC_OK;
+}
+
 tenrec_status listener_open(struct listener *l, struct agent *a, tenrec_error *err)
 {
+    const struct tenrec_option_list *list = &a->options->transports;
     struct tp_options options = *a->options;
+    tenrec_status st = TENREC_OK;
 
     *l = (struct listener){ .agent = a };
-    l->source.ready = listener_ready;
     l->pause.fire = pause_over;
     /* Who is no member is never called: any place will do, and must not be that
      * of a member with the same options. */
@@ -140,23 +195,40 @@ tenrec_status listener_open(struct listener *l, struct agent *a, tenrec_error *e
         options.port = "0";
         options.listen = options.ifname = "";
     }
-    return transport_listen(&options, &l->source.fd, &l->address, err);
+    for (size_t i = 0; i < list->n && !st; i++)
+        st = open_ports(l, list->v[i].s, &options, err);
+    if (!st && l->n_ports == 0)
+        st = tenrec_fail(err, TENREC_ECONFIG, "transports: none of those listed works here");
+    if (st)
+        listener_close(l);
+    return st;
 }
 
 tenrec_status listener_start(struct listener *l, tenrec_error *err)
 {
-    int e = reactor_watch(&l->agent->reactor, &l->source, EPOLLIN);
+    int e = watch_ports(l);
 
-    return e ? tenrec_fail_errno(err, TENREC_EOS, e, "cannot watch the listening socket")
+    return e ? tenrec_fail_errno(err, TENREC_EOS, e, "cannot watch the listening sockets")
              : TENREC_OK;
+}
+
+static void close_ports(struct listener *l)
+{
+    for (unsigned i = 0; i < l->n_ports; i++)
+        if (l->port[i].source.fd >= 0)
+            close(l->port[i].source.fd);
+    for (unsigned i = 0; i < l->n_ports; i++)
+        l->port[i].source.fd = -1;
 }
 
 void listener_stop(struct listener *l)
 {
+    if (l->stopped)
+        return;
+    l->stopped = true;
     reactor_disarm(&l->pause);
-    reactor_unwatch(&l->agent->reactor, &l->source);
-    close(l->source.fd);
-    l->source.fd = -1;
+    unwatch_ports(l);
+    close_ports(l);
     while (l->infants) {
         struct conn *c = l->infants;
 
@@ -167,8 +239,7 @@ void listener_stop(struct listener *l)
 
 void listener_close(struct listener *l)
 {
-    if (l->source.fd >= 0)
-        close(l->source.fd);
+    close_ports(l);
     free(l->wanted);
 }
 
@@ -199,6 +270,13 @@ void listener_withdraw(struct listener *l, const struct pipe *p)
     l->n_wanted = n;
 }
 
+/* Ids are easily guessed: what else is known of who asked for one must fit. */
+static bool comes_from_its_caller(const struct conn *c, const struct pipe *p)
+{
+    return c->transport == p->transport && transport_same_host(&c->peer, &p->remote) &&
+           (!p->pid || p->pid == c->pid);
+}
+
 static void take_requested(struct listener *l, struct conn *c, uint64_t id)
 {
     for (size_t i = 0; i < l->n_wanted; i++) {
@@ -206,8 +284,8 @@ static void take_requested(struct listener *l, struct conn *c, uint64_t id)
 
         if (r.id != id)
             continue;
-        if (!transport_same_host(&c->peer, &r.pipe->remote)) {
-            refuse(l, c, TENREC_LOG_WARN, "another host's pipe waits for connection %llu",
+        if (!comes_from_its_caller(c, r.pipe)) {
+            refuse(l, c, TENREC_LOG_WARN, "somebody else's pipe waits for connection %llu",
                    (unsigned long long)id);
             return;
         }

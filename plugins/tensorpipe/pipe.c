@@ -13,6 +13,7 @@ static void free_run(struct reactor_task *t)
 
     for (unsigned i = 0; i < p->n_conns; i++)
         conn_drop(p->conn[i]);
+    conn_drop(p->bootstrap);
     pipe_read_finish(p);
     while (p->spare) {
         struct out *o = p->spare;
@@ -132,7 +133,7 @@ void pipe_use_channel(struct pipe *p, const struct channel *channel)
 
 bool pipe_is_complete(const struct pipe *p)
 {
-    for (unsigned i = CONN_REPLY; i < p->n_conns; i++)
+    for (unsigned i = CONN_DESCRIPTOR; i < p->n_conns; i++)
         if (!p->conn[i] || p->conn[i]->pending)
             return false;
     return true;
@@ -177,6 +178,8 @@ static void cut_connections(struct pipe *p)
         if (c)
             c->carrier->cut(c);
     }
+    if (p->bootstrap)
+        p->bootstrap->carrier->cut(p->bootstrap);
 }
 
 static void log_end(struct pipe *p)
@@ -245,6 +248,8 @@ void pipe_established(struct pipe *p)
     struct agent *a = p->agent;
 
     reactor_disarm(&p->timer);
+    conn_drop(p->bootstrap);
+    p->bootstrap = NULL;
     agent_count(p->outgoing ? &a->count.pipes_opened : &a->count.pipes_accepted, 1);
     agent_log(a, TENREC_LOG_DEBUG, "pipe %s \"%s\" at %s established", p->outgoing ? "to" : "from",
               p->outgoing ? p->to->name : p->remote_name, p->remote_text);
@@ -267,7 +272,7 @@ void pipe_conn_ready(struct pipe *p, struct conn *c, uint32_t events)
     const uint32_t end = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
     enum pipe_state state = pipe_state(p);
 
-    if (state == PIPE_BROKEN)
+    if (state == PIPE_BROKEN || c->role == CONN_BOOTSTRAP)
         return;
     if (state != PIPE_ESTABLISHED) {
         if (p->outgoing)

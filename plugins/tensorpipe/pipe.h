@@ -130,12 +130,16 @@ struct pipe {
     struct peer *caller; /* incoming: who proved to be it; NULL */
     uint64_t capabilities;
     struct tenrec_route route;
-    union transport_address remote;
+    const struct transport *transport; /* of its connections, once that is agreed */
+    union transport_address remote;    /* where the handshake began ... */
+    union transport_address there;     /* ... and outgoing: where its connections go */
+    pid_t pid;                         /* the peer's process, when the kernel tells; 0 */
     char remote_text[TRANSPORT_TEXT_MAX];
     char remote_name[TENREC_NAME_MAX + 1];
     const struct channel *channel; /* for host memory; NULL: none */
     struct conn *conn[CONN_ROLES]; /* do not change once established */
     unsigned n_conns;              /* that it has, or will have */
+    struct conn *bootstrap;        /* incoming: where the handshake began, if not here */
     uint64_t ids[CONN_ROLES];      /* outgoing: to request them with */
 
     pthread_mutex_t lock;

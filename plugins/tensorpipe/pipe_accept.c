@@ -26,6 +26,7 @@ static tenrec_status take_brochure(struct pipe *p, const unsigned char *frame, s
                                    tenrec_error *err)
 {
     struct agent *a = p->agent;
+    struct conn *c = p->conn[CONN_DESCRIPTOR];
     unsigned char buf[FRAME_HEAD + ANSWER_MAX];
     struct wire_selection selection;
     struct wire_ids ids = { .has_descriptor = false };
@@ -45,7 +46,12 @@ static tenrec_status take_brochure(struct pipe *p, const unsigned char *frame, s
         return st;
     recognise(p, &identity);
     pipe_use_channel(p, channels_selected(&a->channels, &selection));
-    st = listener_want(&a->listener, p, CONN_REPLY, &ids.reply);
+    p->transport = a->listener.port[selection.transport].transport;
+    ids.has_descriptor = p->transport != c->transport;
+    if (ids.has_descriptor)
+        st = listener_want(&a->listener, p, CONN_DESCRIPTOR, &ids.descriptor);
+    if (!st)
+        st = listener_want(&a->listener, p, CONN_REPLY, &ids.reply);
     for (unsigned i = CONN_CHANNEL; i < p->n_conns && !st; i++)
         st = listener_want(&a->listener, p, (enum conn_role)i, &channel_id[i - CONN_CHANNEL]);
     if (st)
@@ -56,9 +62,15 @@ static tenrec_status take_brochure(struct pipe *p, const unsigned char *frame, s
     if (n > ANSWER_MAX)
         return tenrec_fail(err, TENREC_EPROTOCOL, "the answer to this Brochure takes %zu bytes", n);
     put_le64(buf, n);
-    e = conn_send_small(p->conn[CONN_DESCRIPTOR], buf, FRAME_HEAD + n);
+    e = conn_send_small(c, buf, FRAME_HEAD + n);
     if (e)
         return tenrec_fail_errno(err, TENREC_ECONNECT, e, "cannot send the answer");
+    /* The caller closes it once it has read that. */
+    if (ids.has_descriptor) {
+        c->role = CONN_BOOTSTRAP;
+        p->bootstrap = c;
+        p->conn[CONN_DESCRIPTOR] = NULL;
+    }
     return TENREC_OK;
 }
 
@@ -100,6 +112,8 @@ void pipe_accept(struct agent *a, struct conn *c, struct nop_bytes name)
         return;
     }
     p->remote = c->peer;
+    p->transport = c->transport;
+    p->pid = c->pid;
     transport_format(&p->remote, p->remote_text);
     /* The name is free text of a stranger: only for messages to people. */
     for (size_t i = 0; i < len; i++)
@@ -116,6 +130,7 @@ void pipe_adopt(struct pipe *p, struct conn *c, enum conn_role role)
     c->pipe = p;
     c->role = role;
     p->conn[role] = c;
+    p->pid = c->pid;
     if (pipe_is_complete(p))
         pipe_established(p);
 }

@@ -4,6 +4,7 @@
  * from the answer on the reply and channel connections are opened. Messages
  * wait for those, because the listener looks at none before all are there. */
 #include "pipe.h"
+#include "transport_uv.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,17 +15,12 @@ static bool connect_one(struct pipe *p, enum conn_role role)
 {
     struct agent *a = p->agent;
     struct conn *c;
-    bool pending;
-    int fd, e;
+    int e;
 
-    e = transport_connect(&p->remote, a->options, &fd, &pending);
+    e = p->transport->connect(a, &p->there, &c);
     if (e) {
-        pipe_failf(p, TENREC_ECONNECT, e, "cannot connect");
-        return false;
-    }
-    c = conn_new(a, fd, &p->remote);
-    if (!c) {
-        pipe_failf(p, TENREC_ENOMEM, 0, "no memory for a connection");
+        pipe_failf(p, e == ENOMEM ? TENREC_ENOMEM : TENREC_ECONNECT, e, "cannot connect over %s",
+                   p->transport->name);
         return false;
     }
     c->pipe = p;
@@ -37,21 +33,31 @@ static bool connect_one(struct pipe *p, enum conn_role role)
     return e == 0;
 }
 
+static bool is_ours(const struct agent *a, const struct transport *t)
+{
+    for (unsigned i = 0; i < a->listener.n_ports; i++)
+        if (a->listener.port[i].transport == t)
+            return true;
+    return false;
+}
+
 static void start_run(struct reactor_task *t)
 {
     struct pipe *p = (struct pipe *)(void *)((char *)t - offsetof(struct pipe, connect_task));
-    const char *address = p->to->address;
-    const size_t scheme = sizeof TRANSPORT_UV_SCHEME - 1;
+    const char *address;
     tenrec_error err;
 
     if (pipe_state(p) == PIPE_BROKEN)
         goto out;
-    if (strncmp(address, TRANSPORT_UV_SCHEME, scheme) != 0) {
+    p->transport = transport_of(p->to->address, &address);
+    if (!p->transport || !is_ours(p->agent, p->transport)) {
         pipe_failf(p, TENREC_ECONNECT, 0,
-                   "the address is of no transport that is in use here; expected uv://...");
-    } else if (transport_parse(address + scheme, strlen(address + scheme), &p->remote, &err)) {
+                   "the address is of no transport that is in use here; expected %s://...",
+                   p->agent->listener.port[p->agent->listener.n_ports - 1].transport->name);
+    } else if (p->transport->parse(address, strlen(address), &p->remote, &err)) {
         pipe_failf(p, TENREC_ECONNECT, 0, "%s", err.text);
     } else {
+        p->there = p->remote;
         transport_format(&p->remote, p->remote_text);
         reactor_arm(&p->agent->reactor, &p->timer,
                     now_ns() + p->agent->options->connect_timeout_ms * 1000000u);
@@ -106,26 +112,27 @@ static tenrec_status take_answer(struct pipe *p, const unsigned char *frame, siz
     struct agent *a = p->agent;
     struct wire_selection selection;
     struct identity identity;
-    union transport_address there;
+    const struct transport *transport;
     struct answer answer;
     struct nop_bytes ids;
     tenrec_status st;
 
     st = answer_read(frame, len, &answer, err);
     if (!st)
-        st = answer_check(&answer, &a->offer, TRANSPORT_UV, &selection, err);
+        st = answer_check(&answer, &a->offer, p->transport->name, &selection, err);
     if (!st)
         st = identity_of_listener(&answer, &identity, err);
-    if (!st)
-        st = transport_parse((const char *)answer.address.data, answer.address.len, &there, err);
     if (st)
         return st;
-    if (!answer.has_reply_id)
-        return tenrec_fail(err, TENREC_EPROTOCOL, "answer: no id for the reply connection");
+    transport = a->listener.port[selection.transport].transport;
+    st = transport->parse((const char *)answer.address.data, answer.address.len, &p->there, err);
+    if (st)
+        return st;
     if (identity.version && p->to->incarnation && identity.rank == p->to->id &&
         identity.incarnation != p->to->incarnation)
         return tenrec_fail(err, TENREC_EPEER_LOST, "another life of that worker listens there now");
     p->capabilities = identity.version ? identity.capabilities : 0;
+    p->ids[CONN_DESCRIPTOR] = answer.descriptor_id;
     p->ids[CONN_REPLY] = answer.reply_id;
     pipe_use_channel(p, channels_selected(&a->channels, &selection));
     /* As many as the channel needs: answer_check has counted them. */
@@ -134,7 +141,13 @@ static tenrec_status take_answer(struct pipe *p, const unsigned char *frame, siz
             p->ids[i] = nop_uint64_at(ids, i - CONN_CHANNEL);
     /* The host that was dialled is known to be reachable; only the port can
      * be another one. */
-    transport_set_port(&p->remote, transport_port(&there));
+    if (transport == p->transport && transport == &transport_uv) {
+        uint16_t port = transport_port(&p->there);
+
+        p->there = p->remote;
+        transport_set_port(&p->there, port);
+    }
+    p->transport = transport;
     return TENREC_OK;
 }
 
@@ -153,12 +166,20 @@ static void read_answer(struct pipe *p, struct conn *c)
     }
     conn_consume(c, FRAME_HEAD + len);
     pipe_advance(p, PIPE_OPENING);
+    if (c->transport != p->transport) {
+        /* It has done its work: the descriptors take the better way too. */
+        c->role = CONN_BOOTSTRAP;
+        p->conn[CONN_DESCRIPTOR] = NULL;
+        conn_drop(c);
+        if (!connect_one(p, CONN_DESCRIPTOR))
+            return;
+    }
     for (unsigned i = CONN_REPLY; i < p->n_conns; i++)
         if (!connect_one(p, (enum conn_role)i))
             return;
 }
 
-/* The reply or channel connection stands. */
+/* A connection that the answer asked for stands. */
 static void introduce(struct pipe *p, struct conn *c)
 {
     unsigned char buf[FRAME_HEAD + HELLO_MAX(0)];
@@ -171,6 +192,7 @@ static void introduce(struct pipe *p, struct conn *c)
         pipe_failf(p, TENREC_ECONNECT, e, "cannot send a hello");
         return;
     }
+    p->pid = c->pid;
     if (pipe_is_complete(p))
         pipe_established(p);
 }
@@ -184,11 +206,11 @@ void pipe_connect_ready(struct pipe *p, struct conn *c, uint32_t events)
             return;
         e = c->carrier->connected(c);
         if (e) {
-            pipe_failf(p, TENREC_ECONNECT, e, "cannot connect");
+            pipe_failf(p, TENREC_ECONNECT, e, "cannot connect over %s", p->transport->name);
             return;
         }
         c->pending = false;
-        if (c->role == CONN_DESCRIPTOR)
+        if (pipe_state(p) == PIPE_CONNECTING)
             greet(p, c);
         else
             introduce(p, c);

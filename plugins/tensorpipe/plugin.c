@@ -1,6 +1,7 @@
 /* plugin.c - the tensorpipe plugin's face: who it is and what can be set. */
 #include "agent.h"
 #include "known.h"
+#include "transport_uv.h"
 
 #include <unistd.h>
 
@@ -55,13 +56,17 @@ static const struct tenrec_option options[] = {
 
 static void probe_known(const struct known *all, const char *what, tenrec_sink_fn *sink, void *arg)
 {
-    char key[64], value[128];
+    char key[64], why[KNOWN_WHY], value[KNOWN_WHY + 16];
 
     for (; all->name; all++) {
+        if (strcmp(all->name, TRANSPORT_UV) == 0)
+            continue;
         snprintf(key, sizeof key, "%s.%s", what, all->name);
-        snprintf(value, sizeof value, "not viable: %s", all->missing ? all->missing : "");
-        if (strcmp(all->name, TRANSPORT_UV) != 0)
-            sink(arg, key, all->missing ? value : "viable");
+        if (known_viable(all, why))
+            snprintf(value, sizeof value, "viable");
+        else
+            snprintf(value, sizeof value, "not viable: %s", why);
+        sink(arg, key, value);
     }
 }
 

@@ -1,5 +1,7 @@
 /* transport_uv.c - sockets and addresses of the uv transport. */
 #include "transport_uv.h"
+#include "agent.h"
+#include "conn.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -128,30 +130,6 @@ bad:
                        (int)(len < 80 ? len : 80), text);
 }
 
-void transport_format(const union transport_address *a, char buf[TRANSPORT_TEXT_MAX])
-{
-    char host[INET6_ADDRSTRLEN] = "?", scope[IF_NAMESIZE + 1] = "";
-
-    if (a->any.sa_family == AF_INET6) {
-        inet_ntop(AF_INET6, &a->v6.sin6_addr, host, sizeof host);
-        if (a->v6.sin6_scope_id && if_indextoname(a->v6.sin6_scope_id, scope + 1))
-            scope[0] = '%';
-        snprintf(buf, TRANSPORT_TEXT_MAX, "[%s%s]:%u", host, scope, transport_port(a));
-    } else {
-        inet_ntop(AF_INET, &a->v4.sin_addr, host, sizeof host);
-        snprintf(buf, TRANSPORT_TEXT_MAX, "%s:%u", host, transport_port(a));
-    }
-}
-
-bool transport_same_host(const union transport_address *a, const union transport_address *b)
-{
-    if (a->any.sa_family != b->any.sa_family)
-        return false;
-    if (a->any.sa_family == AF_INET6)
-        return memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, sizeof a->v6.sin6_addr) == 0;
-    return a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr;
-}
-
 /* The address family that the options ask for. */
 static int family_of(const struct tp_options *o)
 {
@@ -247,13 +225,13 @@ static int listen_at(const union transport_address *at, int *ret_fd)
     return 0;
 }
 
-tenrec_status transport_listen(const struct tp_options *o, int *ret_fd,
-                               union transport_address *ret_address, tenrec_error *err)
+static tenrec_status uv_listen(const struct tp_options *o, int *ret_fd,
+                               char ret_address[TRANSPORT_TEXT_MAX], tenrec_error *err)
 {
     union transport_address at;
     struct port_range ports;
     char text[TRANSPORT_TEXT_MAX];
-    socklen_t len = sizeof *ret_address;
+    socklen_t len = sizeof at;
     tenrec_status st;
     int e = 0;
 
@@ -273,15 +251,17 @@ tenrec_status transport_listen(const struct tp_options *o, int *ret_fd,
         return tenrec_fail_errno(err, TENREC_EOS, e, "cannot listen on %s (port \"%s\")", text,
                                  o->port);
     }
-    if (getsockname(*ret_fd, &ret_address->any, &len) < 0) {
+    if (getsockname(*ret_fd, &at.any, &len) < 0) {
         e = errno;
         close(*ret_fd);
         return tenrec_fail_errno(err, TENREC_EOS, e, "cannot ask for the listening address");
     }
+    transport_format(&at, ret_address);
     return TENREC_OK;
 }
 
-void transport_tune(int fd, const struct tp_options *o)
+/* The socket options of every data connection. */
+static void tune(int fd, const struct tp_options *o)
 {
     uint64_t seconds = o->keepalive_ms / 1000;
     int one = 1, idle, gap, count = 4;
@@ -299,25 +279,28 @@ void transport_tune(int fd, const struct tp_options *o)
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
 }
 
-int transport_connect(const union transport_address *to, const struct tp_options *o, int *ret_fd,
-                      bool *ret_pending)
+static struct conn *uv_accept(struct agent *a, int fd, const union transport_address *from)
+{
+    tune(fd, a->options);
+    return conn_new(a, &transport_uv, &carrier_socket, fd, from);
+}
+
+static int uv_connect(struct agent *a, const union transport_address *to, struct conn **ret)
 {
     int e, fd = socket(to->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
     if (fd < 0)
         return errno;
-    transport_tune(fd, o);
-    *ret_pending = false;
+    tune(fd, a->options);
     if (connect(fd, &to->any, length_of(to)) < 0) {
         e = errno;
         if (e != EINPROGRESS && e != EINTR) {
             close(fd);
             return e;
         }
-        *ret_pending = true;
     }
-    *ret_fd = fd;
-    return 0;
+    *ret = conn_new(a, &transport_uv, &carrier_socket, fd, to);
+    return *ret ? 0 : ENOMEM;
 }
 
 int transport_connected(int fd)
@@ -329,3 +312,18 @@ int transport_connected(int fd)
         return errno;
     return e;
 }
+
+static void uv_domain(char buf[TRANSPORT_DOMAIN_MAX])
+{
+    snprintf(buf, TRANSPORT_DOMAIN_MAX, "uv:*");
+}
+
+const struct transport transport_uv = {
+    .name = TRANSPORT_UV,
+    .option = TRANSPORT_UV,
+    .domain = uv_domain,
+    .listen = uv_listen,
+    .parse = transport_parse,
+    .accept = uv_accept,
+    .connect = uv_connect,
+};

@@ -1,0 +1,61 @@
+/* transport.h - the ways to connect to a peer, and what each of them does.
+ *
+ * In a Brochure a transport is its name and a domain: both ends must name the
+ * same one with the same domain to use it. */
+#ifndef TENSORPIPE_TRANSPORT_H
+#define TENSORPIPE_TRANSPORT_H
+
+#include "options.h"
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#define TRANSPORTS_MAX 4
+#define TRANSPORT_TEXT_MAX 128   /* an address as text, without scheme */
+#define TRANSPORT_DOMAIN_MAX 160 /* a domain */
+
+struct agent;
+struct conn;
+
+union transport_address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+    struct sockaddr_un local; /* sun_path: 0 and a name that ends with 0 */
+    struct sockaddr_storage storage;
+};
+
+struct transport {
+    const char *name;   /* in Brochures, and before the :// of addresses */
+    const char *option; /* what the list `transports` calls it; several may share that */
+
+    /* Whether this machine lets us use it; else why not. NULL: always. */
+    bool (*viable)(char why[], size_t cap);
+    /* Who can reach whom: those with equal ones. */
+    void (*domain)(char buf[TRANSPORT_DOMAIN_MAX]);
+
+    /* A listening socket, non-blocking, not inherited, and its address as text. */
+    tenrec_status (*listen)(const struct tp_options *o, int *ret_fd,
+                            char ret_address[TRANSPORT_TEXT_MAX], tenrec_error *err);
+    /* errors: EINVAL */
+    tenrec_status (*parse)(const char *text, size_t len, union transport_address *ret,
+                           tenrec_error *err);
+    /* The connection over a socket that came in; takes it. NULL: out of memory,
+     * or nobody to talk to; it is closed then. */
+    struct conn *(*accept)(struct agent *a, int fd, const union transport_address *from);
+    /* Begins to connect; EPOLLOUT tells that it stands (carrier->connected). 0 or an errno. */
+    int (*connect)(struct agent *a, const union transport_address *to, struct conn **ret);
+};
+
+/* All of this build, ended by NULL; of those with one option the better first. */
+extern const struct transport *const transports[];
+
+/* The one that `address` begins with, and where the rest of it is; else NULL. */
+const struct transport *transport_of(const char *address, const char **ret_rest);
+/* Is one of those that the option stands for viable? Else why the first is not. */
+bool transport_option_viable(const char *option, char why[], size_t cap);
+
+void transport_format(const union transport_address *a, char buf[TRANSPORT_TEXT_MAX]);
+bool transport_same_host(const union transport_address *a, const union transport_address *b);
+
+#endif
