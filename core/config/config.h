@@ -57,6 +57,7 @@ struct config_settings {
     uint64_t rpc_timeout_ms;  /* TENREC_FOREVER: none */
     uint64_t init_timeout_ms; /* of joining the group; TENREC_FOREVER: none */
     uint64_t rref_retry_gap_ms;
+    uint64_t receive_pool_bytes;
     int64_t rank;       /* -1: the launcher says */
     int64_t world_size; /* -1: the launcher says */
     const struct tenrec_device *device;

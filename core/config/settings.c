@@ -42,6 +42,8 @@ static const struct tenrec_option table[] = {
       "How long before a control message of remote references is sent again." },
     { "max_queued_calls", TENREC_OPT_INT, 0, AT(max_queued_calls), 0, "4096", 1, 1 << 24, NULL,
       "Calls that may wait for a thread before the worker stops reading." },
+    { "receive_pool", TENREC_OPT_SIZE, 0, AT(receive_pool_bytes), 0, "256MiB", 0, INT64_MAX / 2,
+      NULL, "Memory of large tensors that is kept for the next ones; 0 keeps none." },
 };
 /* clang-format on */
 

@@ -1,6 +1,7 @@
 #include "observe/debug_info.h"
 
 #include "base/memory.h"
+#include "base/storage_pool.h"
 #include "config/config.h"
 #include "rpc/membership.h"
 #include "rpc/rref_counts.h"
@@ -61,6 +62,20 @@ static void put_pool(struct tenrec_worker *w, const struct outlet *to)
     put(to, "pool.queued", pool.queued);
 }
 
+/* Of the whole process: its workers share the memory of large tensors. */
+static void put_memory(const struct outlet *to)
+{
+    const struct storage_counts c = storage_pool_count(storage_pool_of_process());
+
+    put(to, "memory.pool_limit_bytes", c.limit);
+    put(to, "memory.pool_kept_bytes", c.kept_bytes);
+    put(to, "memory.pool_kept_blocks", c.kept_blocks);
+    put(to, "memory.pool_used_bytes", c.used_bytes);
+    put(to, "memory.pool_used_blocks", c.used_blocks);
+    put(to, "memory.pool_fresh", c.fresh);
+    put(to, "memory.pool_reused", c.reused);
+}
+
 static void put_group(struct tenrec_worker *w, const struct outlet *to)
 {
     const struct membership *m = w->membership;
@@ -91,8 +106,8 @@ static void put_either(void *arg, const char *key, const char *value)
 /* A backend that the config calls as we call a part of ours is set apart. */
 static void put_agents(void *arg, const char *key, const char *value)
 {
-    static const char *const ours[] = { "agent.", "calls.", "group.", "pool.",
-                                        "rref.",  "store.", "worker." };
+    static const char *const ours[] = { "agent.", "calls.", "group.", "memory.",
+                                        "pool.",  "rref.",  "store.", "worker." };
     char apart[320];
 
     for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
@@ -107,6 +122,7 @@ static void put_agents(void *arg, const char *key, const char *value)
 static void collect(struct tenrec_worker *w, const struct outlet *to)
 {
     put_calls(w, to);
+    put_memory(to);
     if (worker_enter(w, NULL) != TENREC_OK)
         return;
     put_pool(w, to);

@@ -1,5 +1,6 @@
 /* A tensor is a counted descriptor; the storage lies behind it in the same
- * block, or is somebody's and goes back through free_fn. */
+ * block, or, when it is large, comes from the pool and goes back there, or is
+ * somebody's and goes back through free_fn. */
 #include "rpc/tensor.h"
 
 #include <stdatomic.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/storage_pool.h"
 
 #define ALIGNMENT 64
 
@@ -131,18 +133,47 @@ static char *inside(struct tenrec_tensor *t)
     return (char *)t + HEAD;
 }
 
-/* A tensor with room for `bytes` bytes behind it; the descriptor is not set. */
+static void give_to_pool(void *class, void *data)
+{
+    storage_pool_give(storage_pool_of_process(), data, (unsigned)(uintptr_t) class);
+}
+
+/* A tensor whose storage is a block of the pool. */
+static struct tenrec_tensor *pooled_new(uint64_t bytes)
+{
+    struct tenrec_tensor *t = memory_new(1, sizeof *t);
+    unsigned class = 0;
+
+    if (!t)
+        return NULL;
+    t->desc.data = storage_pool_take(storage_pool_of_process(), (size_t)bytes, &class);
+    if (!t->desc.data) {
+        free(t);
+        return NULL;
+    }
+    t->free_fn = give_to_pool;
+    t->arg = (void *)(uintptr_t) class;
+    return t;
+}
+
+/* A tensor and room for `bytes` bytes at desc.data; nothing else is set. */
 static tenrec_status block_new(uint64_t bytes, struct tenrec_tensor **ret, tenrec_error *err)
 {
     struct tenrec_tensor *t = NULL;
 
-    if (bytes <= PTRDIFF_MAX - HEAD - ALIGNMENT)
+    if (bytes >= STORAGE_POOL_MIN && bytes <= PTRDIFF_MAX) {
+        t = pooled_new(bytes);
+    } else if (bytes < STORAGE_POOL_MIN) {
         t = aligned_alloc(ALIGNMENT,
                           HEAD + ((size_t)bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
+        if (t) {
+            memset(t, 0, sizeof *t);
+            t->desc.data = inside(t);
+        }
+    }
     if (!t)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a tensor of %llu bytes",
                            (unsigned long long)bytes);
-    memset(t, 0, sizeof *t);
     atomic_init(&t->count, 1);
     *ret = t;
     return TENREC_OK;
@@ -184,7 +215,7 @@ tenrec_status tenrec_tensor_new(struct tenrec_dtype dtype, uint32_t ndim, const 
         return status;
     set_row_major(&d);
     d.bytes = bytes;
-    describe(t, &d, inside(t), elements, bytes);
+    describe(t, &d, t->desc.data, elements, bytes);
     *ret = t;
     return TENREC_OK;
 }
@@ -226,7 +257,7 @@ tenrec_status tensor_for_desc(const struct tenrec_tensor_desc *desc, struct tenr
         status = block_new(desc->bytes, &t, err);
     if (status)
         return status;
-    describe(t, desc, inside(t), elements, bytes);
+    describe(t, desc, t->desc.data, elements, bytes);
     t->desc.device = (struct tenrec_device){ TENREC_CPU, 0 };
     *ret = t;
     return TENREC_OK;

@@ -5,6 +5,8 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/memory.h"
+#include "base/storage_pool.h"
+#include "base/upkeep.h"
 #include "config/config.h"
 #include "rpc/call.h"
 #include "rpc/membership.h"
@@ -180,6 +182,10 @@ static tenrec_status make_parts(struct tenrec_worker *w, tenrec_error *err)
     if (st == TENREC_OK && !w->pool)
         st = pool_open((unsigned)s->num_worker_threads, (size_t)s->max_queued_calls, drained, w,
                        &w->pool, err);
+    if (st == TENREC_OK)
+        st = upkeep_join(w->loop, &w->upkeep, err);
+    if (st == TENREC_OK)
+        storage_pool_allow(storage_pool_of_process(), (size_t)s->receive_pool_bytes);
     return st;
 }
 
@@ -208,6 +214,11 @@ static void unmake(struct tenrec_worker *w, uint64_t until)
     rrefs_drop(w);
     loop_timer_drop(w->deadlines);
     w->deadlines = NULL;
+    if (w->upkeep)
+        storage_pool_deny(storage_pool_of_process(),
+                          (size_t)setup_settings(w->setup)->receive_pool_bytes);
+    upkeep_leave(w->upkeep);
+    w->upkeep = NULL;
     membership_drop(w->membership, until); /* uses the loop when it serves the store */
     w->membership = NULL;
     loop_close(w->loop);

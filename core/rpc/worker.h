@@ -21,6 +21,7 @@ struct membership;
 struct loop;
 struct loop_timer;
 struct setup;
+struct upkeep;
 
 enum worker_state { WORKER_NEW, WORKER_STARTING, WORKER_RUNNING, WORKER_STOPPING, WORKER_DOWN };
 
@@ -60,6 +61,7 @@ struct tenrec_worker {
     struct tenrec_worker_info self; /* name borrowed from peers */
     struct loop *loop;
     struct loop_timer *deadlines;
+    struct upkeep *upkeep; /* its loop, lent to the memory that all workers share */
     struct chain *chain;
     struct pool *pool;
     _Atomic int64_t timeout_ms;

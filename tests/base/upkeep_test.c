@@ -1,0 +1,126 @@
+/* Upkeep: runs on whichever loop is there, and on none when there is none. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/loop.h"
+#include "base/upkeep.h"
+
+enum { LONG_MS = 10000 };
+
+static sem_t ran;
+static _Atomic int runs;
+static _Atomic int again; /* so often it wants to run at once once more */
+
+static uint64_t job(uint64_t now_ns)
+{
+    atomic_fetch_add(&runs, 1);
+    sem_post(&ran);
+    if (atomic_load(&again) == 0)
+        return CLOCK_NEVER;
+    atomic_fetch_sub(&again, 1);
+    return now_ns;
+}
+
+static int wait_for_run(void)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += LONG_MS / 1000;
+    return sem_timedwait(&ran, &until);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    atomic_store(&runs, 0);
+    return sem_init(&ran, 0, 0);
+}
+
+static struct upkeep *join(struct loop **ret_loop)
+{
+    struct upkeep *u = NULL;
+
+    assert_int_equal(loop_open(ret_loop, NULL), TENREC_OK);
+    assert_int_equal(upkeep_join(*ret_loop, &u, NULL), TENREC_OK);
+    return u;
+}
+
+static void upkeep_runs_at_its_time(void **state)
+{
+    struct loop *l;
+    struct upkeep *u = join(&l);
+
+    (void)state;
+    upkeep_at(job, clock_now_ns());
+    assert_int_equal(wait_for_run(), 0);
+    upkeep_leave(u);
+    loop_close(l);
+    assert_int_equal(atomic_load(&runs), 1);
+}
+
+static void upkeep_runs_as_often_as_it_wants(void **state)
+{
+    struct loop *l;
+    struct upkeep *u = join(&l);
+
+    (void)state;
+    atomic_store(&again, 2);
+    upkeep_at(job, clock_now_ns());
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(wait_for_run(), 0);
+    upkeep_leave(u);
+    loop_close(l);
+    assert_int_equal(atomic_load(&runs), 3);
+}
+
+static void upkeep_waits_until_a_loop_is_there(void **state)
+{
+    struct loop *l;
+    struct upkeep *u;
+
+    (void)state;
+    upkeep_at(job, clock_now_ns());
+    assert_int_equal(atomic_load(&runs), 0);
+    u = join(&l);
+    assert_int_equal(wait_for_run(), 0);
+    upkeep_leave(u);
+    loop_close(l);
+}
+
+static void upkeep_goes_on_with_another_loop_when_one_leaves(void **state)
+{
+    const uint64_t late = clock_deadline_ms(50);
+    struct loop *l[2];
+    struct upkeep *u[2] = { join(&l[0]), join(&l[1]) };
+
+    (void)state;
+    upkeep_at(job, late); /* on the loop that joined last */
+    upkeep_leave(u[1]);
+    loop_close(l[1]);
+    assert_int_equal(wait_for_run(), 0);
+    assert_true(clock_now_ns() >= late);
+    upkeep_leave(u[0]);
+    loop_close(l[0]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(upkeep_runs_at_its_time, setup),
+        cmocka_unit_test_setup(upkeep_runs_as_often_as_it_wants, setup),
+        cmocka_unit_test_setup(upkeep_waits_until_a_loop_is_there, setup),
+        cmocka_unit_test_setup(upkeep_goes_on_with_another_loop_when_one_leaves, setup),
+    };
+
+    return cmocka_run_group_tests_name("upkeep", tests, NULL, NULL);
+}
