@@ -31,18 +31,22 @@
 #define DRAIN_LOOK_NS 10000000u
 #define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
+void agent_conn_tell(struct conn *c, uint32_t events)
+{
+    if (c->pipe)
+        pipe_conn_ready(c->pipe, c, events);
+    else
+        listener_conn_ready(&c->agent->listener, c);
+}
+
 void agent_conn_ready(struct reactor_source *s, uint32_t events)
 {
     struct conn *c = CONTAINER(s, struct conn, source);
 
     if (c->carrier->events)
         events = c->carrier->events(c, events);
-    if (!events)
-        return;
-    if (c->pipe)
-        pipe_conn_ready(c->pipe, c, events);
-    else
-        listener_conn_ready(&c->agent->listener, c);
+    if (events)
+        agent_conn_tell(c, events);
 }
 
 /* ---- calls in progress ---- */
@@ -298,8 +302,12 @@ static void add_unsent(struct pipe *p, void *arg)
     uint64_t *bytes = arg;
 
     *bytes += atomic_load(&p->queued) + atomic_load(&p->untold);
-    if (pipe_state(p) == PIPE_ESTABLISHED)
-        *bytes += atomic_load(&p->conn[CONN_DESCRIPTOR]->writing);
+    if (pipe_state(p) != PIPE_ESTABLISHED)
+        return;
+    *bytes += atomic_load(&p->conn[CONN_DESCRIPTOR]->writing);
+    for (int i = 0; i < CONN_ROLES; i++)
+        if (p->conn[i] && p->conn[i]->carrier->unread)
+            *bytes += p->conn[i]->carrier->unread(p->conn[i]);
 }
 
 static tenrec_status op_drain(struct tenrec_agent *self, uint32_t ms, tenrec_error *err)
@@ -541,6 +549,7 @@ tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self,
     publish(a);
     make_offer(a);
     a->reactor.spin = agent_spin;
+    shm_watch_init(&a->shm);
     a->reactor.arg = a;
     a->quiet_task.run = quiet_run;
     a->quiet_timer.fire = quiet_fire;

@@ -9,6 +9,7 @@
 #include "listener.h"
 #include "options.h"
 #include "reactor.h"
+#include "shm_watch.h"
 
 #define AGENT_PEERS 32768 /* ids are torch's int16 */
 #define AGENT_HOT 4       /* pipes that the loop thread spins on at most */
@@ -75,6 +76,7 @@ struct agent {
 
     struct reactor reactor;
     struct listener listener;
+    struct shm_watch shm;
     struct counters count;
     atomic_int state; /* enum agent_state */
 
@@ -121,6 +123,8 @@ tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self,
 
 /* Events of any connection, from the loop. */
 void agent_conn_ready(struct reactor_source *s, uint32_t events);
+/* The same for events of the connection that did not come from its descriptor. */
+void agent_conn_tell(struct conn *c, uint32_t events);
 
 /* Takes a reference; gives the pipe an id and a generation. ENOMEM */
 tenrec_status agent_add_pipe(struct agent *a, struct pipe *p);
@@ -159,7 +163,7 @@ void agent_told(struct agent *a);
 /* The loop has read from `p`: spin there first. */
 void agent_hot(struct agent *a, struct pipe *p);
 void agent_cool(struct agent *a, struct pipe *p);
-int agent_spin(void *arg);
+uint64_t agent_spin(void *arg);
 
 /* A poller took the pipe's data events away from the loop. */
 void agent_quieted(struct agent *a);

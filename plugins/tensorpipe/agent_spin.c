@@ -1,14 +1,15 @@
 /* agent_spin.c - when the loop thread reads without being told to. */
 #include "agent.h"
 #include "pipe.h"
+#include "shm_watch.h"
 
-#define LOOK_NS 40000u  /* so often the epoll set and the timers have their turn */
-#define CLOCK_EVERY 4   /* rounds between two looks at the clock */
-#define OTHERS_EVERY 8  /* rounds in which not only the last active pipe is read */
-#define BUSY_YIELD_MS 5 /* busy: nap while a caller of this agent spins */
-#define MISSES_MAX 3    /* in a row before spinning is left off for a while */
-#define BACKOFF_MIN 16  /* waits without spinning, doubled each time ... */
-#define BACKOFF_MAX 512 /* ... up to this */
+#define LOOK_NS 40000u         /* so often the epoll set and the timers have their turn */
+#define CLOCK_EVERY 4          /* rounds between two looks at the clock */
+#define OTHERS_EVERY 8         /* rounds in which not only the last active pipe is read */
+#define BUSY_YIELD_NS 5000000u /* busy: nap while a caller of this agent spins */
+#define MISSES_MAX 3           /* in a row before spinning is left off for a while */
+#define BACKOFF_MIN 16         /* waits without spinning, doubled each time ... */
+#define BACKOFF_MAX 512        /* ... up to this */
 
 bool spin_wanted(struct spin *s)
 {
@@ -146,7 +147,7 @@ static bool disturbed(struct agent *a)
            atomic_load_explicit(&a->reactor.stop, memory_order_relaxed);
 }
 
-static int spin_busy(struct agent *a)
+static uint64_t spin_busy(struct agent *a)
 {
     unsigned polls = atomic_load_explicit(&a->polls, memory_order_relaxed);
     bool callers = polls != a->polls_seen || atomic_load(&a->spinners) > 0;
@@ -157,7 +158,7 @@ static int spin_busy(struct agent *a)
      * us. Naps end with events, and by themselves to look again. */
     if (callers && !a->many_cpus) {
         all_hot_quiet(a, false);
-        return BUSY_YIELD_MS;
+        return BUSY_YIELD_NS;
     }
     all_hot_quiet(a, true);
     until = now_ns() + LOOK_NS;
@@ -170,23 +171,23 @@ static int spin_busy(struct agent *a)
 }
 
 /* Spins until nothing has come for SPIN_NS, with looks around in between. */
-static int spin_adaptive(struct agent *a)
+static uint64_t spin_adaptive(struct agent *a)
 {
     uint64_t now, until;
 
     if (a->one_cpu || (atomic_load(&a->spinners) > 0 && !a->many_cpus))
-        return -1;
+        return REACTOR_FOREVER;
     now = now_ns();
     if (a->active) {
         a->active = false;
         if (!a->last_ns && !spin_wanted(&a->spin))
-            return -1;
+            return REACTOR_FOREVER;
         if (!a->last_ns)
             a->paid_off = false;
         a->last_ns = now;
     }
     if (!a->last_ns)
-        return -1;
+        return REACTOR_FOREVER;
     until = now + LOOK_NS;
     for (unsigned round = 1; now < until && !disturbed(a); round++) {
         if (one_round(a, round)) {
@@ -203,16 +204,23 @@ static int spin_adaptive(struct agent *a)
         return 0;
     spin_ended(&a->spin, a->paid_off);
     a->last_ns = 0;
-    return -1;
+    return REACTOR_FOREVER;
 }
 
-int agent_spin(void *arg)
+static uint64_t spin(struct agent *a)
 {
-    struct agent *a = arg;
-
     if (any_to_read(a))
         return a->progress == PROGRESS_BUSY ? spin_busy(a) : spin_adaptive(a);
     all_hot_quiet(a, false);
     a->last_ns = 0;
-    return -1;
+    return REACTOR_FOREVER;
+}
+
+uint64_t agent_spin(void *arg)
+{
+    struct agent *a = arg;
+    /* First: it tells which connections are worth spinning for. */
+    uint64_t look_ns = shm_watch_look(a), spin_ns = spin(a);
+
+    return look_ns < spin_ns ? look_ns : spin_ns;
 }

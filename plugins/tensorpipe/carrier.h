@@ -50,6 +50,10 @@ struct carrier {
     bool (*sleep)(struct conn *c, struct conn_sleep *ret);
     void (*awake)(struct conn *c); /* NULL: nothing to undo */
 
+    /* Bytes that were written and that the peer loses when we end the connection
+     * now, because it did not read them. NULL: it gets them anyway. */
+    uint64_t (*unread)(struct conn *c);
+
     /* How a connection that was pending ended: 0 or an errno. */
     int (*connected)(struct conn *c);
     /* Ends both directions, so that both sides' threads hear of it; on the loop

@@ -251,8 +251,13 @@ void pipe_established(struct pipe *p)
     conn_drop(p->bootstrap);
     p->bootstrap = NULL;
     agent_count(p->outgoing ? &a->count.pipes_opened : &a->count.pipes_accepted, 1);
-    agent_log(a, TENREC_LOG_DEBUG, "pipe %s \"%s\" at %s established", p->outgoing ? "to" : "from",
-              p->outgoing ? p->to->name : p->remote_name, p->remote_text);
+    agent_log(a, TENREC_LOG_DEBUG, "pipe %s \"%s\" at %s established over %s",
+              p->outgoing ? "to" : "from", p->outgoing ? p->to->name : p->remote_name,
+              p->remote_text, p->transport->name);
+    if (p->transport->advice)
+        agent_log(a, TENREC_LOG_INFO, "\"%s\" at %s is reached over %s: %s",
+                  p->outgoing ? p->to->name : p->remote_name, p->remote_text, p->transport->name,
+                  p->transport->advice);
     p->read.unparsed = true;
     for (unsigned i = 0; i < p->n_conns; i++)
         if (p->outgoing && p->conn[i])

@@ -12,10 +12,12 @@
 #include <stddef.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #define EVENTS_MAX 64
+#define FINE_NS 2000000u /* shorter sleeps are exact */
 
 static _Thread_local const struct reactor *mine; /* whose loop this thread is */
 
@@ -167,41 +169,61 @@ static void run_timers(struct reactor *r)
     }
 }
 
-static int sleep_ms(struct reactor *r, int limit_ms)
+/* How long the loop may sleep at most, for the sake of its timers. */
+static uint64_t until_timer(const struct reactor *r)
 {
-    uint64_t now, left;
+    uint64_t now;
 
     if (!r->timers)
-        return limit_ms;
+        return REACTOR_FOREVER;
     now = now_ns();
-    if (r->timers->due_ns <= now)
-        return 0;
-    left = (r->timers->due_ns - now + 999999u) / 1000000u;
-    if (left > INT_MAX)
-        left = INT_MAX;
-    return limit_ms >= 0 && (uint64_t)limit_ms < left ? limit_ms : (int)left;
+    return r->timers->due_ns > now ? r->timers->due_ns - now : 0;
+}
+
+/* Whole milliseconds, rounded up, unless it is about less: older kernels know
+ * no better, and timers need none. */
+static int fetch(struct reactor *r, struct epoll_event *events, uint64_t ns)
+{
+    uint64_t ms = ns / 1000000u + (ns % 1000000u != 0);
+
+#ifdef SYS_epoll_pwait2
+    if (ns && ns < FINE_NS) {
+        struct timespec limit = { 0, (long)ns };
+        long n = syscall(SYS_epoll_pwait2, r->epoll_fd, events, EVENTS_MAX, &limit, NULL, 0);
+
+        if (n >= 0 || errno != ENOSYS)
+            return (int)n;
+    }
+#endif
+    if (ns == REACTOR_FOREVER)
+        return epoll_wait(r->epoll_fd, events, EVENTS_MAX, -1);
+    return epoll_wait(r->epoll_fd, events, EVENTS_MAX, ms < INT_MAX ? (int)ms : INT_MAX);
 }
 
 static void round_of(struct reactor *r)
 {
     struct epoll_event events[EVENTS_MAX];
+    uint64_t ns = REACTOR_FOREVER;
     bool sleepy = false;
-    int n, ms = -1;
+    int n;
 
     run_tasks(r);
     run_timers(r);
     if (r->spin)
-        ms = r->spin(r->arg);
-    if (ms != 0) {
+        ns = r->spin(r->arg);
+    if (ns != 0) {
+        uint64_t timer_ns = until_timer(r);
+
         sleepy = true;
-        ms = sleep_ms(r, ms);
+        if (timer_ns < ns)
+            ns = timer_ns;
         atomic_store(&r->asleep, true);
         if (atomic_load(&r->waiting) || atomic_load(&r->stop))
-            ms = 0;
+            ns = 0;
     }
     /* Before the fetch, because afterwards `events` may name what dies now. */
     run_dead(r);
-    n = epoll_wait(r->epoll_fd, events, EVENTS_MAX, ms);
+    n = fetch(r, events, ns);
     if (sleepy)
         atomic_store_explicit(&r->asleep, false, memory_order_relaxed);
     for (int i = 0; i < n; i++) {

@@ -34,6 +34,8 @@ struct reactor_timer {
     void (*fire)(struct reactor_timer *t);
 };
 
+#define REACTOR_FOREVER UINT64_MAX
+
 struct reactor {
     int epoll_fd, wake_fd;
     struct reactor_source wake;
@@ -46,9 +48,10 @@ struct reactor {
     struct reactor_task *head, **tail; /* under lock */
     struct reactor_task *dead;         /* under lock: run after the next round */
     struct reactor_timer *timers;      /* by due_ns */
-    /* Reads whatever is worth spinning for. How long the loop may sleep now:
-     * 0 not at all, -1 until something happens. Runs on the loop thread. */
-    int (*spin)(void *arg);
+    /* Reads whatever is worth spinning for. How many nanoseconds the loop may
+     * sleep now: 0 not at all, REACTOR_FOREVER until something happens. Runs on
+     * the loop thread. */
+    uint64_t (*spin)(void *arg);
     void *arg;
 };
 

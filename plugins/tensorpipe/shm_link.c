@@ -276,6 +276,17 @@ uint64_t shm_link_taken(const struct shm_link *l)
     return marker(&l->outbox, SHM_CONSUMER);
 }
 
+bool shm_link_is_unread(const struct shm_link *l)
+{
+    return shm_link_written(l) != marker(&l->inbox, SHM_CONSUMER);
+}
+
+bool shm_link_owes(const struct shm_link *l)
+{
+    return atomic_load_explicit(&l->owes_inbox, memory_order_relaxed) ||
+           atomic_load_explicit(&l->owes_outbox, memory_order_relaxed);
+}
+
 uint64_t shm_link_unread(const struct shm_link *l)
 {
     uint64_t n = marker(&l->outbox, SHM_PRODUCER) - marker(&l->outbox, SHM_CONSUMER);
@@ -286,10 +297,10 @@ uint64_t shm_link_unread(const struct shm_link *l)
 void shm_link_tend(struct shm_link *l)
 {
     shm_reactor_empty(&l->reactor);
-    if (atomic_load_explicit(&l->owes_inbox, memory_order_relaxed) &&
-        atomic_exchange(&l->owes_inbox, false))
+    if (!shm_link_owes(l))
+        return;
+    if (atomic_exchange(&l->owes_inbox, false))
         push(l, l->inbox_token, &l->owes_inbox);
-    if (atomic_load_explicit(&l->owes_outbox, memory_order_relaxed) &&
-        atomic_exchange(&l->owes_outbox, false))
+    if (atomic_exchange(&l->owes_outbox, false))
         push(l, l->outbox_token, &l->owes_outbox);
 }

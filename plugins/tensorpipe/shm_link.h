@@ -63,8 +63,12 @@ bool shm_link_writable(const struct shm_link *l);
  * from its own. */
 uint64_t shm_link_written(const struct shm_link *l);
 uint64_t shm_link_taken(const struct shm_link *l);
+/* Is there anything in our inbox? */
+bool shm_link_is_unread(const struct shm_link *l);
 /* Bytes that we wrote and the peer did not take. */
 uint64_t shm_link_unread(const struct shm_link *l);
+/* Is there a token that found no place? */
+bool shm_link_owes(const struct shm_link *l);
 
 /* To be called now and then, by any thread: makes room in our reactor, and
  * pushes the tokens that we owe. */

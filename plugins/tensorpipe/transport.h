@@ -28,6 +28,7 @@ union transport_address {
 struct transport {
     const char *name;   /* in Brochures, and before the :// of addresses */
     const char *option; /* what the list `transports` calls it; several may share that */
+    const char *advice; /* what the user should know while it is in use; NULL: nothing */
 
     /* Whether this machine lets us use it; else why not. NULL: always. */
     bool (*viable)(char why[], size_t cap);
