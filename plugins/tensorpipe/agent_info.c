@@ -100,6 +100,20 @@ static void push_pipe(struct pipe *p, tenrec_sink_fn *sink, void *arg)
     }
 }
 
+/* Why the loop thread is not quite at rest. */
+static void push_polling(struct agent *a, tenrec_sink_fn *sink, void *arg)
+{
+    unsigned n = atomic_load(&a->shm.n);
+
+    if (n)
+        push(sink, arg, "polling",
+             "%u connections to peers on libtensorpipe, which wake nobody: every %.2f to %.0f ms",
+             n, (double)SHM_PAUSE_MIN_NS / 1e6, (double)SHM_PAUSE_MAX_NS / 1e6);
+    else
+        push(sink, arg, "polling", "no");
+    push(sink, arg, "looks", "%" PRIu64, (uint64_t)atomic_load(&a->shm.looks));
+}
+
 void agent_debug_info(struct agent *a, tenrec_sink_fn *sink, void *arg)
 {
     static const char *const progress[] = { "busy", "adaptive", "sleep" };
@@ -113,6 +127,7 @@ void agent_debug_info(struct agent *a, tenrec_sink_fn *sink, void *arg)
                       sink, arg);
     push(sink, arg, "progress", "%s", progress[a->progress]);
     push(sink, arg, "address", "%s", a->address);
+    push_polling(a, sink, arg);
     push_counters(a, sink, arg);
     v = agent_all_pipes(a);
     for (size_t i = 0; v && v[i]; i++) {

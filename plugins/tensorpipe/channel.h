@@ -16,6 +16,7 @@ struct channel {
      * arrives on the others is for the sender of tensors, and the loop thread
      * reads it. */
     unsigned connections, data;
+    bool frames; /* the bytes of a tensor are a frame of the transport */
 
     /* Sending, under the pipe's lock. At most `segments` of them are written
      * for tensor `t`; send fills them in, and returns how many it took. Its

@@ -27,6 +27,7 @@ const struct channel channel_basic = {
     .name = "basic",
     .connections = 1,
     .data = 1,
+    .frames = true,
     .segments = basic_segments,
     .send = basic_send,
     .receive = basic_receive,

@@ -53,6 +53,31 @@ static tenrec_status add_tensors(struct pipe *p, struct out *o, const struct ten
     return TENREC_OK;
 }
 
+/* What the transport has no frame for; before anything is made for the message. */
+static tenrec_status check_size(const struct pipe *p, const struct tenrec_msg *msg,
+                                tenrec_error *err)
+{
+    const struct transport *t = p->transport;
+
+    if (t->max_object && DESCRIPTOR_MAX(msg->n_tensors) > t->max_object)
+        return tenrec_fail(err, TENREC_ETOOBIG, "a message with %u tensors is too long for %s",
+                           msg->n_tensors, t->name);
+    if (!t->max_frame)
+        return TENREC_OK;
+    if (msg->payload_len > t->max_frame)
+        return tenrec_fail(err, TENREC_ETOOBIG, "a payload of %llu bytes; the limit of %s is %llu",
+                           (unsigned long long)msg->payload_len, t->name,
+                           (unsigned long long)t->max_frame);
+    for (uint32_t i = 0; p->channel && p->channel->frames && i < msg->n_tensors; i++)
+        if (tenrec_msg_tensor(msg, i)->bytes > t->max_frame)
+            return tenrec_fail(err, TENREC_ETOOBIG,
+                               "a tensor of %llu bytes; the limit of %s is %llu, set transports: "
+                               "[uv] to send it",
+                               (unsigned long long)tenrec_msg_tensor(msg, i)->bytes, t->name,
+                               (unsigned long long)t->max_frame);
+    return TENREC_OK;
+}
+
 tenrec_status out_encode(struct pipe *p, struct tenrec_msg *msg, struct out **ret,
                          tenrec_error *err)
 {
@@ -60,8 +85,10 @@ tenrec_status out_encode(struct pipe *p, struct tenrec_msg *msg, struct out **re
     size_t list_len;
     unsigned char *at, *list;
     struct out *o;
-    tenrec_status st;
+    tenrec_status st = check_size(p, msg, err);
 
+    if (st)
+        return st;
     o = out_new(p, heads + FRAME_HEAD + TENSORLIST_MAX(msg->n_tensors));
     if (!o)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a message");

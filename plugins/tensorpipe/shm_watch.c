@@ -114,5 +114,8 @@ uint64_t shm_watch_look(struct agent *a)
         if (events)
             agent_conn_tell(m->conn, events);
     }
-    return expecting ? shm_pause_ns(now - w->last_ns) : UINT64_MAX;
+    if (!expecting)
+        return UINT64_MAX;
+    conn_count(&w->looks, 1);
+    return shm_pause_ns(now - w->last_ns);
 }

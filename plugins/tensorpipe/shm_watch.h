@@ -22,7 +22,8 @@ struct shm_watch {
     struct shm_medium *first; /* loop thread */
     uint64_t last_ns;         /* something came; loop thread */
     struct reactor_task look_task;
-    atomic_uint n; /* connections that are looked at */
+    atomic_uint n;              /* connections that are looked at */
+    atomic_uint_fast64_t looks; /* so often it looked at them */
 };
 
 /* How long one that has waited for `waited_ns` may pause before the next look. */

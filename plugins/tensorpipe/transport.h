@@ -28,6 +28,7 @@ union transport_address {
 struct transport {
     const char *name;   /* in Brochures, and before the :// of addresses */
     const char *option; /* what the list `transports` calls it; several may share that */
+    uint64_t max_frame, max_object; /* bytes that fit into a frame, or an object; 0: any */
     const char *advice; /* what the user should know while it is in use; NULL: nothing */
 
     /* Whether this machine lets us use it; else why not. NULL: always. */

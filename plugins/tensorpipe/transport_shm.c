@@ -14,8 +14,9 @@
 #include <unistd.h>
 
 #define BACKLOG 1024
-#define NAME_AT (offsetof(struct sockaddr_un, sun_path) + 1) /* behind the zero of abstract names  \
-                                                              */
+#define NAME_AT                                                                                    \
+    (offsetof(struct sockaddr_un, sun_path) + 1) /* behind the zero of abstract names              \
+                                                  */
 
 static bool shm_domain_of(char buf[TRANSPORT_DOMAIN_MAX])
 {
@@ -149,6 +150,8 @@ static int shm_connect(struct agent *a, const union transport_address *to, struc
 const struct transport transport_shm = {
     .name = "shm",
     .option = "shm",
+    .max_frame = SHM_FRAME_MAX,
+    .max_object = SHM_INBOX_SIZE,
     .advice = "it wakes nobody, so this worker looks every 0.05 to 1 ms for what comes as long as "
               "that peer is connected; with transports: [uv] it need not",
     .viable = shm_viable,

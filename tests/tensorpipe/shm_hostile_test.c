@@ -1,0 +1,434 @@
+/* shm_hostile_test.c - whatever a peer does with shared memory, the agent goes
+ * on serving. */
+#include "raw.h"
+
+#include "agent.h"
+#include "node.h"
+#include "plain.h"
+#include "transport_shm.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static struct node n;
+static union tenrec_option_value names[] = { { .s = "shm" }, { .s = "uv" } };
+
+/* Short handshakes, so that silence ends soon. */
+static int setup(void **state)
+{
+    (void)state;
+    node_init(&n, 0);
+    n.options.handshake_timeout_ms = 300;
+    n.options.transports.v = names;
+    n.options.transports.n = 2;
+    node_open(&n);
+    nodes_start(&n, 1);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    group_close(&n, 1);
+    return 0;
+}
+
+/* A caller that knows where the agent listens for shm, and with which ids. */
+struct caller {
+    int bootstrap;
+    union transport_address to;
+    uint64_t id[3]; /* descriptor, reply, channel */
+};
+
+static void caller_open(struct caller *c)
+{
+    static char domain[TRANSPORT_DOMAIN_MAX];
+    const struct wire_channel_device any = { { nop_text("cpu"), 0 }, "any" };
+    const struct wire_channel channel = { "basic", &any, 1, 1 };
+    const struct wire_transport known[] = { { "shm", domain, NULL }, { "uv", "uv:*", NULL } };
+    const struct wire_offer offer = { known, &channel, 2, 1, NULL };
+    unsigned char buf[1024];
+    struct nop_bytes ids;
+    struct answer answer;
+    tenrec_error err;
+    long len;
+
+    transport_shm.domain(domain);
+    c->bootstrap = raw_connect(n.address);
+    raw_frame(c->bootstrap, raw_hello, sizeof raw_hello);
+    raw_frame(c->bootstrap, buf, brochure_write(buf, sizeof buf, &offer));
+    len = raw_recv_frame(c->bootstrap, buf, sizeof buf);
+    assert_true(len > 0);
+    if (answer_read(buf, (size_t)len, &answer, &err))
+        fail_msg("%s", err.text);
+    assert_true(nop_bytes_is(answer.transport, "shm"));
+    assert_true(nop_bytes_is(answer.domain, domain));
+    assert_true(answer.has_descriptor_id && answer.has_reply_id);
+    assert_true(answer_find_ids(&answer, "basic", &ids));
+    c->id[0] = answer.descriptor_id;
+    c->id[1] = answer.reply_id;
+    c->id[2] = nop_uint64_at(ids, 0);
+    if (transport_shm.parse((const char *)answer.address.data, answer.address.len, &c->to, &err))
+        fail_msg("%s", err.text);
+}
+
+static void caller_close(const struct caller *c)
+{
+    close(c->bootstrap);
+}
+
+static int dial(const struct caller *c)
+{
+    const struct timeval limit = { 20, 0 };
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    assert_int_equal(connect(fd, &c->to.any,
+                             (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+                                         strlen(c->to.local.sun_path + 1))),
+                     0);
+    return fd;
+}
+
+/* The caller's end of a connection. */
+struct wire {
+    int fd;
+    struct shm_link link;
+};
+
+static void wire_open(struct wire *w, const struct caller *c)
+{
+    struct shm_hello hello;
+    tenrec_error err;
+    int e;
+
+    w->fd = dial(c);
+    if (shm_link_init(&w->link, &hello, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(shm_hello_send(w->fd, &hello), 0);
+    shm_hello_close(&hello);
+    assert_soon((e = shm_hello_receive(w->fd, &hello)) != EAGAIN);
+    assert_int_equal(e, 0);
+    if (shm_link_attach(&w->link, &hello, &err))
+        fail_msg("%s", err.text);
+    shm_hello_close(&hello);
+}
+
+static void wire_close(struct wire *w)
+{
+    close(w->fd);
+    shm_link_finish(&w->link);
+}
+
+static void wire_send(struct wire *w, const void *data, size_t len)
+{
+    const struct iovec iov = { (void *)(uintptr_t)data, len };
+
+    assert_int_equal(shm_link_write(&w->link, &iov, 1), len);
+}
+
+static void wire_request(struct wire *w, uint64_t id)
+{
+    unsigned char frame[FRAME_HEAD + 16];
+    size_t len = hello_write_requested(frame + FRAME_HEAD, 16, id);
+
+    put_le64(frame, len);
+    wire_send(w, frame, FRAME_HEAD + len);
+}
+
+/* A pipe that was opened by hand. */
+struct shm_pipe {
+    struct caller caller;
+    struct wire wire[3];
+};
+
+static void pipe_open(struct shm_pipe *p)
+{
+    caller_open(&p->caller);
+    for (int i = 0; i < 3; i++) {
+        wire_open(&p->wire[i], &p->caller);
+        wire_request(&p->wire[i], p->caller.id[i]);
+    }
+}
+
+static void pipe_close(struct shm_pipe *p)
+{
+    for (int i = 0; i < 3; i++)
+        wire_close(&p->wire[i]);
+    caller_close(&p->caller);
+}
+
+static void call(struct shm_pipe *p, int64_t id)
+{
+    unsigned char buf[512], back[512];
+    size_t want = raw_message(buf, TENREC_MSG_CALL, id, "hi", 2), got = 0;
+    struct plain answer;
+
+    wire_send(&p->wire[0], buf, want);
+    /* The echo is of the same length. */
+    while (got < want) {
+        const struct iovec iov = { back + got, want - got };
+        ssize_t r;
+
+        assert_soon((r = shm_link_read(&p->wire[0].link, &iov, 1)) != -EAGAIN);
+        assert_true(r > 0);
+        got += (size_t)r;
+    }
+    assert_true(plain_read(back, got, &answer));
+    assert_int_equal(answer.id, id);
+    assert_int_equal(answer.type, TENREC_MSG_RET);
+    assert_memory_equal(answer.payload, "hi", 2);
+}
+
+static void assert_alive(void)
+{
+    struct shm_pipe p;
+
+    pipe_open(&p);
+    call(&p, 7);
+    pipe_close(&p);
+}
+
+static void assert_closed(int fd)
+{
+    assert_true(raw_closed(fd));
+}
+
+/* ---- before the hello ---- */
+
+static void agent_serves_a_peer_over_shm(void **state)
+{
+    struct shm_pipe p;
+
+    (void)state;
+    pipe_open(&p);
+    for (int64_t id = 0; id < 100; id++)
+        call(&p, id);
+    pipe_close(&p);
+}
+
+static void agent_survives_a_shm_connection_that_closes_at_once(void **state)
+{
+    struct caller c;
+
+    (void)state;
+    caller_open(&c);
+    for (int i = 0; i < 20; i++)
+        close(dial(&c));
+    caller_close(&c);
+    assert_alive();
+}
+
+static void agent_closes_a_shm_connection_that_says_nothing(void **state)
+{
+    struct caller c;
+    struct wire w;
+    int fd;
+
+    (void)state;
+    caller_open(&c);
+    fd = dial(&c);
+    wire_open(&w, &c);
+    assert_closed(fd);
+    assert_closed(w.fd);
+    close(fd);
+    wire_close(&w);
+    caller_close(&c);
+    assert_alive();
+}
+
+static int file_of(off_t size)
+{
+    int fd = memfd_create("test", MFD_CLOEXEC);
+
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, size), 0);
+    return fd;
+}
+
+static void agent_closes_a_shm_connection_without_rings(void **state)
+{
+    struct caller c;
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC), empty = file_of(0), header = file_of(40),
+        data = file_of(4096);
+    const struct shm_hello odd[] = {
+        { 1, 2, { null, null }, { null, null } },
+        { 1, 2, { empty, empty }, { empty, empty } },
+        { 1, 2, { header, data }, { header, data } }, /* all zero */
+        { 1, 2, { data, header }, { data, header } },
+    };
+    int fd;
+
+    (void)state;
+    caller_open(&c);
+    for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
+        fd = dial(&c);
+        assert_int_equal(shm_hello_send(fd, &odd[i]), 0);
+        assert_closed(fd);
+        close(fd);
+    }
+    for (size_t len = 1; len < 20; len += 7) {
+        fd = dial(&c);
+        raw_send(fd, "no descriptor, no token", len);
+        assert_closed(fd);
+        close(fd);
+    }
+    caller_close(&c);
+    close(null);
+    close(empty);
+    close(header);
+    close(data);
+    assert_alive();
+}
+
+static void agent_closes_what_is_no_hello_over_shm(void **state)
+{
+    static const char *const garbage[] = { "\0\0\0\0", "\xff\xff\xff\xff",
+                                           "\4\0\0\0\xff\xff\xff\xff", "\3\0\0\0\xb8\xff\xbe" };
+    static const size_t len[] = { 4, 4, 8, 7 };
+    struct caller c;
+    struct wire w;
+
+    (void)state;
+    caller_open(&c);
+    for (size_t i = 0; i < sizeof len / sizeof len[0]; i++) {
+        wire_open(&w, &c);
+        shm_ring_put(&w.link.outbox, 0, garbage[i], len[i]);
+        shm_ring_advance(&w.link.outbox, len[i]);
+        assert_closed(w.fd);
+        wire_close(&w);
+    }
+    caller_close(&c);
+    assert_alive();
+}
+
+/* ---- afterwards ---- */
+
+static void move_marker(struct shm_ring *r, enum shm_role role, uint64_t to)
+{
+    atomic_store(&r->header->marker[role], to);
+}
+
+static void agent_ends_only_the_pipe_whose_markers_cannot_be(void **state)
+{
+    static const uint64_t far[] = { UINT64_C(1) << 22, UINT64_MAX / 2 };
+    struct shm_pipe good, bad;
+    unsigned char buf[512];
+
+    (void)state;
+    pipe_open(&good);
+    for (size_t i = 0; i < 2; i++) {
+        pipe_open(&bad);
+        call(&bad, 1);
+        move_marker(&bad.wire[0].link.outbox, SHM_PRODUCER, far[i]);
+        assert_closed(bad.wire[0].fd);
+        pipe_close(&bad);
+
+        pipe_open(&bad);
+        move_marker(&bad.wire[0].link.inbox, SHM_CONSUMER, far[i]);
+        wire_send(&bad.wire[0], buf, raw_message(buf, TENREC_MSG_CALL, 1, "hi", 2));
+        assert_closed(bad.wire[0].fd);
+        pipe_close(&bad);
+    }
+    call(&good, 2);
+    pipe_close(&good);
+}
+
+static void agent_ends_the_pipe_of_who_writes_to_its_socket(void **state)
+{
+    struct shm_pipe p;
+
+    (void)state;
+    pipe_open(&p);
+    call(&p, 1);
+    raw_send(p.wire[0].fd, "x", 1);
+    assert_closed(p.wire[0].fd);
+    pipe_close(&p);
+    assert_alive();
+}
+
+static void agent_ends_a_pipe_with_a_frame_beyond_all_limits(void **state)
+{
+    struct shm_pipe p;
+
+    (void)state;
+    pipe_open(&p);
+    shm_ring_put(&p.wire[0].link.outbox, 0, "\xff\xff\xff\xff", 4);
+    shm_ring_advance(&p.wire[0].link.outbox, 4);
+    assert_closed(p.wire[0].fd);
+    pipe_close(&p);
+    assert_alive();
+}
+
+/* The answer cannot be told while the peer holds its reactor, and is when it
+ * lets go. */
+static void agent_answers_others_while_a_peer_holds_its_reactor(void **state)
+{
+    unsigned char buf[512];
+    struct shm_pipe stuck;
+    atomic_uchar *lock;
+    uint64_t tokens;
+
+    (void)state;
+    pipe_open(&stuck);
+    call(&stuck, 1);
+    lock = &stuck.wire[0].link.reactor.header->in_use[SHM_PRODUCER];
+    atomic_store(lock, 1);
+    wire_send(&stuck.wire[0], buf, raw_message(buf, TENREC_MSG_CALL, 2, "hi", 2));
+    assert_soon(shm_link_is_unread(&stuck.wire[0].link));
+    assert_alive();
+    shm_reactor_empty(&stuck.wire[0].link.reactor);
+    atomic_store(lock, 0);
+    assert_soon(atomic_load(&stuck.wire[0].link.reactor.header->marker[SHM_PRODUCER]) !=
+                atomic_load(&stuck.wire[0].link.reactor.header->marker[SHM_CONSUMER]));
+    tokens = atomic_load(&stuck.wire[0].link.reactor.header->marker[SHM_PRODUCER]);
+    assert_int_equal(tokens % 4, 0);
+    pipe_close(&stuck);
+}
+
+static void agent_looks_only_while_there_is_such_a_peer(void **state)
+{
+    struct agent *a = n.agent.impl;
+    struct shm_pipe p;
+    uint64_t looks;
+
+    (void)state;
+    assert_soon(atomic_load(&a->shm.n) == 0);
+    pipe_open(&p);
+    call(&p, 1);
+    assert_int_equal(atomic_load(&a->shm.n), 3);
+    looks = node_counter(&n, "looks");
+    assert_soon(node_counter(&n, "looks") > looks + 10);
+    pipe_close(&p);
+    assert_soon(atomic_load(&a->shm.n) == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(agent_serves_a_peer_over_shm, setup, teardown),
+        cmocka_unit_test_setup_teardown(agent_survives_a_shm_connection_that_closes_at_once, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(agent_closes_a_shm_connection_that_says_nothing, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(agent_closes_a_shm_connection_without_rings, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(agent_closes_what_is_no_hello_over_shm, setup, teardown),
+        cmocka_unit_test_setup_teardown(agent_ends_only_the_pipe_whose_markers_cannot_be, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(agent_ends_the_pipe_of_who_writes_to_its_socket, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(agent_ends_a_pipe_with_a_frame_beyond_all_limits, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(agent_answers_others_while_a_peer_holds_its_reactor, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(agent_looks_only_while_there_is_such_a_peer, setup,
+                                        teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
