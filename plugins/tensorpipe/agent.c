@@ -158,6 +158,8 @@ static void op_member_left(struct tenrec_agent *self, tenrec_peer id)
         peer_retire(peer, "it left the group");
 }
 
+static const char no_member[] = "no member of the group has that id";
+
 static void send_failed(struct tenrec_msg *msg, struct tenrec_done done, tenrec_status code,
                         const char *text, tenrec_peer to)
 {
@@ -170,37 +172,69 @@ static void send_failed(struct tenrec_msg *msg, struct tenrec_done done, tenrec_
     msg->release(msg);
 }
 
+static bool runs(struct agent *a)
+{
+    return atomic_load(&a->state) == AGENT_STARTED;
+}
+
+static void leave_peer(struct agent *a, struct peer *peer, unsigned side)
+{
+    if (peer_leave(peer, side) && __builtin_expect(!runs(a), 0))
+        signal_idle(a);
+}
+
+/* Inside of the peer. */
+static void send_to(struct agent *a, struct peer *peer, struct tenrec_msg *msg,
+                    struct tenrec_done done)
+{
+    struct pipe *p = peer_out(peer);
+
+    if (!runs(a)) {
+        send_failed(msg, done, TENREC_ESHUTDOWN, "this worker does not run", peer->id);
+        return;
+    }
+    if (atomic_load_explicit(&peer->left, memory_order_relaxed)) {
+        send_failed(msg, done, TENREC_EPEER_UNKNOWN, no_member, peer->id);
+        return;
+    }
+    if (!p || pipe_state(p) == PIPE_BROKEN)
+        p = peer_connect(a, peer);
+    if (p)
+        pipe_send(p, msg, done);
+    else
+        send_failed(msg, done, TENREC_ENOMEM, "no memory for a connection", peer->id);
+}
+
 static void send_request(struct agent *a, tenrec_peer to, struct tenrec_msg *msg,
                          struct tenrec_done done)
 {
     struct peer *peer = agent_peer(a, to);
     struct pipe *p = batch_reading();
+    unsigned side;
 
-    /* The next request from the callback of an answer: that pipe lives. */
-    if (p && p->outgoing && p->to == peer && p->agent == a && pipe_state(p) == PIPE_ESTABLISHED) {
+    /* The next request from the callback of an answer: that pipe lives. Who
+     * delivers for this agent is waited for by shutdown already. */
+    if (p && p->outgoing && p->to == peer && p->agent == a && pipe_state(p) == PIPE_ESTABLISHED &&
+        runs(a)) {
         pipe_send(p, msg, done);
         return;
     }
-    if (!peer || atomic_load(&peer->left)) {
-        send_failed(msg, done, TENREC_EPEER_UNKNOWN, "no member of the group has that id", to);
+    if (!peer) {
+        send_failed(msg, done, TENREC_EPEER_UNKNOWN, no_member, to);
         return;
     }
-    p = peer_connect(a, peer);
-    if (!p) {
-        send_failed(msg, done, TENREC_ENOMEM, "no memory for a connection", to);
-        return;
-    }
-    pipe_send(p, msg, done);
-    pipe_unref(p);
+    side = peer_enter(peer);
+    send_to(a, peer, msg, done);
+    leave_peer(a, peer, side);
 }
 
-static void send_answer(struct agent *a, struct tenrec_msg *msg, struct tenrec_done done)
+/* The handler ran elsewhere. Inside of the agent. */
+static void send_late_answer(struct agent *a, struct tenrec_msg *msg, struct tenrec_done done)
 {
-    struct pipe *p = batch_reading();
+    struct pipe *p;
 
-    /* From an inline handler: the pipe that is being read. */
-    if (p && p->agent == a && p->route.generation == msg->route.generation) {
-        pipe_send(p, msg, done);
+    if (!runs(a)) {
+        send_failed(msg, done, TENREC_ESHUTDOWN, "this worker does not run", TENREC_ANONYMOUS);
         return;
     }
     p = agent_find_pipe(a, msg->route);
@@ -214,24 +248,29 @@ static void send_answer(struct agent *a, struct tenrec_msg *msg, struct tenrec_d
     pipe_unref(p);
 }
 
+static void send_answer(struct agent *a, struct tenrec_msg *msg, struct tenrec_done done)
+{
+    struct pipe *p = batch_reading();
+
+    /* From an inline handler: the pipe that is being read. */
+    if (p && p->agent == a && p->route.generation == msg->route.generation && runs(a)) {
+        pipe_send(p, msg, done);
+        return;
+    }
+    enter(a);
+    send_late_answer(a, msg, done);
+    leave(a);
+}
+
 static void op_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
                     struct tenrec_done done)
 {
     struct agent *a = self->impl;
-    struct pipe *p = batch_reading();
-    /* Who delivers for this agent is waited for by shutdown already. */
-    bool counted = !p || p->agent != a;
 
-    if (counted)
-        enter(a);
-    if (atomic_load(&a->state) != AGENT_STARTED)
-        send_failed(msg, done, TENREC_ESHUTDOWN, "this worker does not run", to);
-    else if (msg->route.generation)
+    if (msg->route.generation)
         send_answer(a, msg, done);
     else
         send_request(a, to, msg, done);
-    if (counted)
-        leave(a);
 }
 
 static tenrec_status op_poll(struct tenrec_agent *self, tenrec_peer id,
@@ -241,18 +280,18 @@ static tenrec_status op_poll(struct tenrec_agent *self, tenrec_peer id,
     struct peer *peer = agent_peer(a, id);
     tenrec_status st = TENREC_EUNSUPPORTED;
     struct pipe *p;
+    unsigned side;
 
     if (!peer || reactor_is_me(&a->reactor))
         return st;
-    enter(a);
-    p = atomic_load(&a->state) == AGENT_STARTED ? peer_pipe(peer) : NULL;
-    if (p) {
+    side = peer_enter(peer);
+    p = peer_out(peer);
+    if (p && runs(a)) {
         atomic_store_explicit(&a->polls, atomic_load_explicit(&a->polls, memory_order_relaxed) + 1,
                               memory_order_relaxed);
         st = pipe_poll(p, wait);
     }
-    pipe_unref(p);
-    leave(a);
+    leave_peer(a, peer, side);
     return st;
 }
 
@@ -278,23 +317,23 @@ static tenrec_status op_disconnect(struct tenrec_agent *self, tenrec_peer id, te
     struct agent *a = self->impl;
     struct peer *peer = agent_peer(a, id);
     struct pipe *p = NULL;
+    unsigned side;
 
-    enter(a);
-    if (peer && atomic_load(&a->state) == AGENT_STARTED)
-        p = peer_pipe(peer);
-    if (p) {
-        pipe_failf(p, TENREC_EPEER_LOST, 0, "disconnected on request");
-        /* The next send shall find a new connection. */
-        if (reactor_is_me(&a->reactor))
-            pipe_teardown(p);
-        else
-            call_loop(a, NULL);
+    if (peer) {
+        side = peer_enter(peer);
+        p = runs(a) ? peer_out(peer) : NULL;
+        if (p) {
+            pipe_failf(p, TENREC_EPEER_LOST, 0, "disconnected on request");
+            /* The next send shall find a new connection. */
+            if (reactor_is_me(&a->reactor))
+                pipe_teardown(p);
+            else
+                call_loop(a, NULL);
+        }
+        leave_peer(a, peer, side);
     }
-    leave(a);
-    if (!p)
-        return tenrec_fail(err, TENREC_EPEER_UNKNOWN, "no connection to worker %d", (int)id);
-    pipe_unref(p);
-    return TENREC_OK;
+    return p ? TENREC_OK
+             : tenrec_fail(err, TENREC_EPEER_UNKNOWN, "no connection to worker %d", (int)id);
 }
 
 static void add_unsent(struct pipe *p, void *arg)
@@ -363,6 +402,24 @@ static void stop_on_loop(struct agent *a)
     cancel_pipes(a);
 }
 
+static void drop_old_pipes(struct agent *a)
+{
+    for (size_t i = 0; i < AGENT_PEERS; i++)
+        for (struct peer *peer = atomic_load(&a->peers[i]); peer; peer = peer->before)
+            peer_drop_old(peer);
+}
+
+static bool in_use(struct agent *a)
+{
+    if (atomic_load(&a->inside))
+        return true;
+    for (size_t i = 0; i < AGENT_PEERS; i++)
+        for (struct peer *peer = atomic_load(&a->peers[i]); peer; peer = peer->before)
+            if (peer_in_use(peer))
+                return true;
+    return false;
+}
+
 static void op_shutdown(struct tenrec_agent *self)
 {
     struct agent *a = self->impl;
@@ -372,9 +429,11 @@ static void op_shutdown(struct tenrec_agent *self)
         return;
     call_loop(a, stop_on_loop);
     pthread_mutex_lock(&a->idle_lock);
-    while (atomic_load(&a->inside))
+    while (in_use(a))
         pthread_cond_wait(&a->idle, &a->idle_lock);
     pthread_mutex_unlock(&a->idle_lock);
+    /* Who left last may not have come to it yet. */
+    drop_old_pipes(a);
     /* Once more, for pipes that a send made which was inside before. */
     call_loop(a, stop_on_loop);
     reactor_stop(&a->reactor);
@@ -383,15 +442,8 @@ static void op_shutdown(struct tenrec_agent *self)
 
 static void free_peers(struct agent *a)
 {
-    for (size_t i = 0; i < AGENT_PEERS; i++) {
-        struct peer *peer = atomic_load(&a->peers[i]), *before;
-
-        for (; peer; peer = before) {
-            before = peer->before;
-            pthread_mutex_destroy(&peer->lock);
-            free(peer);
-        }
-    }
+    for (size_t i = 0; i < AGENT_PEERS; i++)
+        peer_free(atomic_load(&a->peers[i]));
     free(a->peers);
 }
 
@@ -401,6 +453,7 @@ static void op_destroy(struct tenrec_agent *self)
 
     op_shutdown(self);
     listener_close(&a->listener);
+    drop_old_pipes(a);
     reactor_finish(&a->reactor);
     free_peers(a);
     free(a->pipe);

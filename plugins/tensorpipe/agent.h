@@ -8,6 +8,7 @@
 #include "identity.h"
 #include "listener.h"
 #include "options.h"
+#include "peer.h"
 #include "reactor.h"
 #include "shm_watch.h"
 
@@ -23,17 +24,6 @@ struct spin {
     uint32_t misses;  /* in a row */
     uint32_t skip;    /* waits that do not try at all */
     uint32_t backoff; /* the next value of skip */
-};
-
-/* A member of the group; lives as long as the agent. */
-struct peer {
-    tenrec_peer id;
-    pthread_mutex_t lock;
-    struct pipe *out;    /* under lock; owns a reference */
-    atomic_bool left;    /* nothing is sent there any more */
-    struct peer *before; /* who had the id before; owns */
-    uint64_t incarnation;
-    const char *name, *address; /* borrowed until shutdown */
 };
 
 enum count {
@@ -88,7 +78,8 @@ struct agent {
     size_t n_pipe;
     uint64_t generations;
 
-    /* Calls of ops that run now; shutdown waits for the last. */
+    /* Calls of ops that run now and are not inside of a peer; shutdown waits for
+     * the last of both. */
     atomic_uint inside;
     pthread_mutex_t idle_lock;
     pthread_cond_t idle;         /* nobody is inside, or every send was told */
@@ -143,13 +134,6 @@ void agent_debug_info(struct agent *a, tenrec_sink_fn *sink, void *arg);
 
 /* Replaces who had the id. errors: EINVAL, ENOMEM */
 tenrec_status agent_add_member(struct agent *a, const struct tenrec_member *m, tenrec_error *err);
-/* Nothing is sent there any more. */
-void peer_retire(struct peer *peer, const char *why);
-/* A reference to the pipe on which requests go to `peer`; NULL when there is
- * none. The second makes one then; NULL: out of memory, or it has left. */
-struct pipe *peer_pipe(struct peer *peer);
-struct pipe *peer_connect(struct agent *a, struct peer *peer);
-
 /* NULL when no member has that id. */
 static inline struct peer *agent_peer(struct agent *a, tenrec_peer id)
 {

@@ -102,29 +102,6 @@ struct pipe **agent_all_pipes(struct agent *a)
     return v;
 }
 
-struct pipe *peer_pipe(struct peer *peer)
-{
-    struct pipe *p;
-
-    pthread_mutex_lock(&peer->lock);
-    p = peer->out;
-    if (p)
-        pipe_ref(p);
-    pthread_mutex_unlock(&peer->lock);
-    return p;
-}
-
-void peer_retire(struct peer *peer, const char *why)
-{
-    struct pipe *p;
-
-    atomic_store(&peer->left, true);
-    p = peer_pipe(peer);
-    if (p)
-        pipe_failf(p, TENREC_EPEER_LOST, 0, "%s", why);
-    pipe_unref(p);
-}
-
 tenrec_status agent_add_member(struct agent *a, const struct tenrec_member *m, tenrec_error *err)
 {
     struct peer *peer, *before;
@@ -132,43 +109,13 @@ tenrec_status agent_add_member(struct agent *a, const struct tenrec_member *m, t
     if (m->id < 0 || m->id >= AGENT_PEERS)
         return tenrec_fail(err, TENREC_EINVAL, "member id %d: expected 0 to %d", (int)m->id,
                            AGENT_PEERS - 1);
-    peer = calloc(1, sizeof *peer);
+    peer = peer_new(m);
     if (!peer)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for member %d", (int)m->id);
-    peer->id = m->id;
-    peer->incarnation = m->incarnation;
-    peer->name = m->name;
-    peer->address = m->address;
-    pthread_mutex_init(&peer->lock, NULL);
     before = atomic_load(&a->peers[m->id]);
     peer->before = before;
     atomic_store(&a->peers[m->id], peer);
     if (before)
         peer_retire(before, "another worker took its place");
     return TENREC_OK;
-}
-
-/* It never stood, and who heard of that tries again before the loop thread has
- * taken it away. (Of one that stood the core must hear first.) */
-static bool came_to_nothing(struct pipe *p)
-{
-    return pipe_state(p) == PIPE_BROKEN && !p->was_established;
-}
-
-struct pipe *peer_connect(struct agent *a, struct peer *peer)
-{
-    struct pipe *p = NULL;
-
-    pthread_mutex_lock(&peer->lock);
-    if (peer->out && came_to_nothing(peer->out)) {
-        pipe_unref(peer->out);
-        peer->out = NULL;
-    }
-    if (!peer->out && !atomic_load(&peer->left))
-        peer->out = pipe_connect(a, peer);
-    p = peer->out;
-    if (p)
-        pipe_ref(p);
-    pthread_mutex_unlock(&peer->lock);
-    return p;
 }

@@ -195,22 +195,6 @@ static void log_end(struct pipe *p)
         agent_log(a, TENREC_LOG_DEBUG, "pipe closed: %s", p->why.text);
 }
 
-/* The next send to that peer connects anew. */
-static void detach(struct pipe *p)
-{
-    bool ours;
-
-    if (!p->to)
-        return;
-    pthread_mutex_lock(&p->to->lock);
-    ours = p->to->out == p;
-    if (ours)
-        p->to->out = NULL;
-    pthread_mutex_unlock(&p->to->lock);
-    if (ours)
-        pipe_unref(p);
-}
-
 /* Of incoming pipes those of a member that has not been replaced since. */
 static void tell_lost(struct pipe *p)
 {
@@ -235,7 +219,8 @@ void pipe_teardown(struct pipe *p)
     cut_connections(p);
     agent_cool(a, p);
     /* First, so that who hears of the loss and tries again gets a new pipe. */
-    detach(p);
+    if (p->to)
+        peer_forget(p->to, p);
     if (p->was_established && atomic_load(&a->state) == AGENT_STARTED)
         tell_lost(p);
     pipe_fail_queue(p);

@@ -125,9 +125,11 @@ struct pipe {
     atomic_int state; /* enum pipe_state; changes under lock */
     bool outgoing;
     bool was_established;
-    struct peer *to;     /* outgoing */
-    tenrec_peer from;    /* whose messages come in */
-    struct peer *caller; /* incoming: who proved to be it; NULL */
+    struct peer *to;       /* outgoing */
+    struct pipe *next_old; /* of to->old; under its lock, as the next */
+    bool seen_empty[2];    /* the sides of `to` since it was taken out */
+    tenrec_peer from;      /* whose messages come in */
+    struct peer *caller;   /* incoming: who proved to be it; NULL */
     uint64_t capabilities;
     struct tenrec_route route;
     const struct transport *transport; /* of its connections, once that is agreed */

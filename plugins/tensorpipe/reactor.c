@@ -281,7 +281,8 @@ void reactor_stop(struct reactor *r)
 
 void reactor_finish(struct reactor *r)
 {
-    run_dead(r);
+    while (r->dead) /* the dead of one round may leave others */
+        run_dead(r);
     pthread_mutex_destroy(&r->lock);
     close(r->epoll_fd);
     close(r->wake_fd);

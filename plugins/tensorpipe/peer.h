@@ -1,0 +1,80 @@
+/* peer.h - a member of the group, and the pipe on which requests go to it.
+ *
+ * The pipe is found without a lock and without a reference, since every call
+ * needs it twice: between peer_enter and peer_leave neither the pipe nor the
+ * agent goes. A pipe that is taken out is kept until everybody who was inside
+ * then has left. For that the users are counted on two sides: newcomers go to
+ * one while the other runs empty, so that it does, however many there are. */
+#ifndef TENSORPIPE_PEER_H
+#define TENSORPIPE_PEER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <tenrec/agent.h>
+
+struct agent;
+struct pipe;
+
+/* Lives as long as the agent. */
+struct peer {
+    tenrec_peer id;
+    atomic_uint side;           /* where newcomers are counted; changes under lock */
+    atomic_uint users[2];       /* who is inside, by side */
+    _Atomic(struct pipe *) out; /* owns a reference; changes under lock */
+    _Atomic(struct pipe *) old; /* taken out, and perhaps in use; likewise */
+    pthread_mutex_t lock;
+    atomic_bool left;    /* nothing is sent there any more */
+    struct peer *before; /* who had the id before; owns */
+    uint64_t incarnation;
+    const char *name, *address; /* borrowed until shutdown */
+};
+
+/* errors: ENOMEM */
+struct peer *peer_new(const struct tenrec_member *m);
+void peer_free(struct peer *peer); /* with all that had the id before */
+
+/* Returns what peer_leave is to be told. */
+static inline unsigned peer_enter(struct peer *peer)
+{
+    unsigned side = atomic_load_explicit(&peer->side, memory_order_relaxed);
+
+    /* Before any look at `out` and at the agent's state. */
+    atomic_fetch_add(&peer->users[side], 1);
+    return side;
+}
+
+/* Lets go of what was taken out and is not in use any more. */
+void peer_drop_old(struct peer *peer);
+
+/* True when nobody is left on this side: then a shutdown may wait for that. */
+static inline bool peer_leave(struct peer *peer, unsigned side)
+{
+    if (atomic_fetch_sub(&peer->users[side], 1) != 1)
+        return false;
+    if (__builtin_expect(atomic_load(&peer->old) != NULL, 0))
+        peer_drop_old(peer);
+    return true;
+}
+
+static inline bool peer_in_use(struct peer *peer)
+{
+    return atomic_load(&peer->users[0]) || atomic_load(&peer->users[1]);
+}
+
+/* The pipe to `peer`, NULL when there is none; by those who are inside. */
+static inline struct pipe *peer_out(struct peer *peer)
+{
+    return atomic_load(&peer->out);
+}
+
+/* The same, but makes one. NULL: out of memory, or the peer has left. */
+struct pipe *peer_connect(struct agent *a, struct peer *peer);
+
+/* Takes `p` out, if it is the peer's: the next send connects anew. */
+void peer_forget(struct peer *peer, struct pipe *p);
+
+/* Nothing is sent there any more. */
+void peer_retire(struct peer *peer, const char *why);
+
+#endif
