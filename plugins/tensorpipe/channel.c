@@ -49,6 +49,32 @@ enum part channel_take_frame(struct pipe *p, enum conn_role from, void *to, uint
     return PART_MISSING;
 }
 
+bool channel_next_frame(struct pipe *p, struct conn *c, size_t max, const unsigned char **ret_body,
+                        size_t *ret_len)
+{
+    enum frame frame;
+    bool is_short;
+    ssize_t n;
+    int e;
+
+    while ((frame = conn_frame(c, max, ret_body, ret_len)) == FRAME_PARTIAL) {
+        n = conn_read(c, NULL, 0, false, &is_short, &e);
+        if (n < 0)
+            pipe_failf(p, TENREC_EPEER_LOST, e,
+                       e ? "connection lost" : "connection closed by the peer");
+        if (n <= 0)
+            return false;
+        conn_count(&c->receives, 1);
+        conn_count(&c->bytes_received, (uint64_t)n);
+    }
+    if (frame == FRAME_TOO_BIG)
+        pipe_failf(p, TENREC_EPROTOCOL, 0, "sent %zu bytes where channel \"%s\" has %zu at most",
+                   *ret_len, p->channel->name, max);
+    else if (frame == FRAME_NO_MEMORY)
+        pipe_failf(p, TENREC_ENOMEM, 0, "no memory for channel \"%s\"", p->channel->name);
+    return frame == FRAME_WHOLE;
+}
+
 void channel_put_frame(struct segment *s, struct out *o, enum conn_role on, void *data,
                        uint64_t len)
 {

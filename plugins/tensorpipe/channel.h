@@ -6,6 +6,7 @@
 #ifndef TENSORPIPE_CHANNEL_H
 #define TENSORPIPE_CHANNEL_H
 
+#include "descriptor.h"
 #include "pipe.h"
 
 struct channel {
@@ -18,12 +19,17 @@ struct channel {
     unsigned connections, data;
     bool frames; /* the bytes of a tensor are a frame of the transport */
 
-    /* Sending, under the pipe's lock. At most `segments` of them are written
-     * for tensor `t`; send fills them in, and returns how many it took. Its
-     * parts are counted in `o`. */
+    /* Sending, under the pipe's lock. At most `segments` of them are needed for
+     * tensor `t`; send fills them in (they are zero), counts its parts in `o` and
+     * returns how many it took. `note` travels with the descriptor; an empty one
+     * is what libtensorpipe sends. */
     unsigned (*segments)(const struct pipe *p, const struct tenrec_tensor_desc *t);
     unsigned (*send)(struct pipe *p, struct out *o, const struct tenrec_tensor_desc *t,
-                     struct segment *s);
+                     struct segment *s, struct descriptor_note *note);
+
+    /* A note came with a descriptor; NULL: notes mean nothing here. errors: EPROTOCOL */
+    tenrec_status (*announced)(struct pipe *p, struct nop_bytes note, struct incoming *in,
+                               tenrec_error *err);
 
     /* Receiving, for who reads the pipe: takes what is there of the tensor that
      * is being read, and says where the next byte is (read.want, read.lead). */
@@ -32,9 +38,12 @@ struct channel {
     /* Something arrived on a connection after the first `data`; on the loop
      * thread. NULL: there is none. */
     void (*arrived)(struct pipe *p, struct conn *c);
+
+    /* The pipe is established; on the loop thread. NULL: nothing to do. */
+    void (*established)(struct pipe *p);
 };
 
-extern const struct channel channel_basic;
+extern const struct channel channel_basic, channel_cma;
 
 /* Where the tensor that is being read goes; NULL: nowhere, it is skipped. */
 void *channel_target(const struct pipe *p);
@@ -42,6 +51,11 @@ void *channel_target(const struct pipe *p);
 /* Takes a frame of `len` bytes for `to` (NULL: nowhere) from p->conn[from],
  * over several calls; read.head_got and read.got are 0 before the first. */
 enum part channel_take_frame(struct pipe *p, enum conn_role from, void *to, uint64_t len);
+
+/* The next frame, of at most `max` bytes, on a connection that the loop thread
+ * reads; conn_consume takes it. False: there is none now, or the pipe is broken. */
+bool channel_next_frame(struct pipe *p, struct conn *c, size_t max, const unsigned char **ret_body,
+                        size_t *ret_len);
 
 /* Fills `s` with a frame of `len` bytes at `data`, to be written on `on`. */
 void channel_put_frame(struct segment *s, struct out *o, enum conn_role on, void *data,

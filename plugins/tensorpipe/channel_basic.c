@@ -10,9 +10,10 @@ static unsigned basic_segments(const struct pipe *p, const struct tenrec_tensor_
 }
 
 static unsigned basic_send(struct pipe *p, struct out *o, const struct tenrec_tensor_desc *t,
-                           struct segment *s)
+                           struct segment *s, struct descriptor_note *note)
 {
     (void)p;
+    (void)note;
     channel_put_frame(s, o, CONN_CHANNEL, t->data, t->bytes);
     return 1;
 }
@@ -20,7 +21,7 @@ static unsigned basic_send(struct pipe *p, struct out *o, const struct tenrec_te
 static enum part basic_receive(struct pipe *p)
 {
     return channel_take_frame(p, CONN_CHANNEL, channel_target(p),
-                              p->read.tensor_len[p->read.tensor]);
+                              p->read.in[p->read.tensor].len);
 }
 
 const struct channel channel_basic = {

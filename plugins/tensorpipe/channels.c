@@ -11,11 +11,25 @@ static void offer(struct channels *cs, const struct channel *ch, const char *des
     cs->offered[i] = (struct wire_channel){ ch->name, &cs->cpu[i], 1, ch->connections };
 }
 
+static void offer_cma(struct channels *cs)
+{
+    char why[PULL_TEXT_MAX];
+
+    if (!pull_viable(why, sizeof why) || !pull_domain(cs->cma))
+        return;
+    pull_allow();
+    offer(cs, &channel_cma, cs->cma);
+}
+
 void channels_init(struct channels *cs, const struct tp_options *o)
 {
-    (void)o;
     cs->n = 0;
-    offer(cs, &channel_basic, "any");
+    for (size_t i = 0; i < o->channels.n; i++) {
+        if (strcmp(o->channels.v[i].s, channel_cma.name) == 0)
+            offer_cma(cs);
+        else if (strcmp(o->channels.v[i].s, channel_basic.name) == 0)
+            offer(cs, &channel_basic, "any");
+    }
 }
 
 const struct channel *channels_selected(const struct channels *cs, struct wire_selection *s)

@@ -4,6 +4,7 @@
 
 #include "brochure.h"
 #include "options.h"
+#include "pull.h"
 
 #define CHANNELS_MAX 4
 
@@ -14,6 +15,7 @@ struct channels {
     const struct channel *channel[CHANNELS_MAX];
     struct wire_channel offered[CHANNELS_MAX];
     struct wire_channel_device cpu[CHANNELS_MAX];
+    char cma[PULL_TEXT_MAX];
 };
 
 void channels_init(struct channels *cs, const struct tp_options *o);

@@ -27,6 +27,7 @@ enum conn_role {
 #define CONN_BUFFER (64u << 10)
 #define FRAME_HEAD 8 /* bytes of the length before each frame */
 
+#define SEGMENT_HEAD 32
 /* Bytes to write that belong together: a message's frames on the descriptor
  * connection, or what a channel writes for a tensor. */
 struct segment {
@@ -35,7 +36,11 @@ struct segment {
     struct iovec iov[3];
     unsigned n, at;    /* iov[at..n-1] are left */
     enum conn_role on; /* where it is written */
-    unsigned char head[FRAME_HEAD];
+    /* The peer says when it has taken the tensor; until then it is `out`'s part
+     * a second time. */
+    bool awaited;
+    struct segment *next_awaited;
+    unsigned char head[SEGMENT_HEAD];
 };
 
 struct conn {
@@ -87,7 +92,8 @@ static inline uint64_t get_le64(const unsigned char *from)
 static inline unsigned char *conn_put_frame(unsigned char *at, const void *body, size_t len)
 {
     put_le64(at, len);
-    memcpy(at + FRAME_HEAD, body, len);
+    if (len)
+        memcpy(at + FRAME_HEAD, body, len);
     return at + FRAME_HEAD + len;
 }
 

@@ -199,7 +199,8 @@ bool device_from_wire(const struct nop_device *device, struct tenrec_device *ret
 
 size_t descriptor_write(void *buf, size_t cap,
                         const uint64_t payload_len[DESCRIPTOR_AGENT_PAYLOADS],
-                        const struct tenrec_tensor_desc *tensors, uint32_t n, uint32_t tensor_size)
+                        const struct tenrec_tensor_desc *tensors, uint32_t n, uint32_t tensor_size,
+                        const struct descriptor_note *notes)
 {
     static const struct nop_bytes no_metadata = { NULL, 0 };
     const char *at = (const char *)tensors;
@@ -223,7 +224,8 @@ size_t descriptor_write(void *buf, size_t cap,
         nop_write_uint(&w, tensor->bytes);
         nop_write_device(&w, &source);
         nop_write_device(&w, &target);
-        nop_write_string(&w, no_metadata);
+        nop_write_string(&w, notes ? (struct nop_bytes){ notes[i].bytes, notes[i].len }
+                                   : no_metadata);
     }
     return w.len;
 }

@@ -53,18 +53,27 @@ bool descriptor_next_payload(struct descriptor *d, struct descriptor_payload *re
 bool descriptor_next_tensor(struct descriptor *d, struct descriptor_tensor *ret);
 
 /* Bytes that a descriptor with `n` tensors takes at most. */
-#define DESCRIPTOR_MAX(n) (72 + (size_t)(n)*44)
+#define DESCRIPTOR_MAX(n) (72 + (size_t)(n) * (44 + DESCRIPTOR_NOTE_MAX))
+
+/* What one of our own channels says about a tensor: its metadata. */
+#define DESCRIPTOR_NOTE_MAX 40
+struct descriptor_note {
+    uint8_t len;
+    unsigned char bytes[DESCRIPTOR_NOTE_MAX];
+};
 
 /* Writes the agent's form: no metadata, four payloads, every tensor with its
  * target device.
  *
  * tensors  the first of `n`, each `tensor_size` bytes after the one before
+ * notes    one for each; NULL: none
  * return   length of the object; beyond `cap` nothing usable was written.
  *          0 when a tensor lies on a device that the wire cannot name
  */
 size_t descriptor_write(void *buf, size_t cap,
                         const uint64_t payload_len[DESCRIPTOR_AGENT_PAYLOADS],
-                        const struct tenrec_tensor_desc *tensors, uint32_t n, uint32_t tensor_size);
+                        const struct tenrec_tensor_desc *tensors, uint32_t n, uint32_t tensor_size,
+                        const struct descriptor_note *notes);
 
 /* The wire's name of a device and back; false when there is none. */
 bool device_to_wire(struct tenrec_device device, struct nop_device *ret);

@@ -15,6 +15,7 @@ static void free_run(struct reactor_task *t)
         conn_drop(p->conn[i]);
     conn_drop(p->bootstrap);
     pipe_read_finish(p);
+    pull_close(&p->puller);
     while (p->spare) {
         struct out *o = p->spare;
 

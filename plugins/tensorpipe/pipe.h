@@ -16,11 +16,13 @@
 #include "agent.h"
 #include "conn.h"
 #include "plain.h"
+#include "pull.h"
 
 #define OUT_DONES 64
 #define OUT_SMALL 4096   /* cap of those that are kept for the next messages */
 #define BUNDLE_CAP 16384 /* bytes that are written together at most */
 #define OUT_SPARES 8
+#define OUT_FEW 4
 
 enum pipe_state {
     PIPE_CONNECTING, /* outgoing: until the descriptor connection stands */
@@ -37,8 +39,9 @@ struct out {
     struct tenrec_msg *msg;  /* released when it is written; NULL: was copied */
     uint64_t charge;         /* counted in pipe->queued */
     uint32_t parts;          /* segments that are not written yet */
-    struct segment *tensors; /* owns; NULL without tensors */
+    struct segment *tensors; /* owns, unless it is `few`; NULL without tensors */
     uint32_t n_tensors;      /* segments there */
+    struct segment few[OUT_FEW]; /* for messages with few tensors */
     struct segment frames;
     size_t cap, len; /* of buf; others may be appended up to cap */
     bool open;       /* further small messages may be appended */
@@ -71,6 +74,13 @@ struct told {
 /* How far a part of a message has come. */
 enum part { PART_THERE, PART_MISSING, PART_BAD };
 
+/* A tensor of the message that is being read. */
+struct incoming {
+    uint64_t len;
+    uint64_t from; /* the channel's: an address of the sender */
+    int how;       /* the channel's: how it comes; 0 when it was not told */
+};
+
 /* The message that is being read. */
 struct reading {
     enum step { STEP_DESCRIPTOR, STEP_TYPE, STEP_ID, STEP_PAYLOAD, STEP_LIST, STEP_TENSORS } step;
@@ -82,8 +92,8 @@ struct reading {
     int64_t id;
     uint64_t len[4];
     uint32_t n_tensors, n_targetless;
-    uint64_t *tensor_len; /* n_tensors of them; owns */
-    uint32_t cap_tensors;
+    struct incoming *in; /* n_tensors of them; owns */
+    uint32_t cap_in;
     uint32_t tensor;
     unsigned char head[FRAME_HEAD]; /* of the tensor's frame */
     size_t head_got;
@@ -138,6 +148,8 @@ struct pipe {
     pid_t pid;                         /* the peer's process, when the kernel tells; 0 */
     char remote_text[TRANSPORT_TEXT_MAX];
     char remote_name[TENREC_NAME_MAX + 1];
+    pid_t pid;
+    struct pull_peer puller;        /* of who reads the pipe */
     const struct channel *channel; /* for host memory; NULL: none */
     struct conn *conn[CONN_ROLES]; /* do not change once established */
     unsigned n_conns;              /* that it has, or will have */
@@ -149,6 +161,8 @@ struct pipe {
     struct out_list pending; /* before it is established */
     struct out *spare;
     unsigned n_spare;
+    /* What the peer has to take before it goes, in that order; under lock. */
+    struct segment *awaited, *last_awaited;
     /* Bytes accepted and not written. Changes under lock, so that plain loads
      * and stores do; read without it too. */
     atomic_uint_fast64_t queued;
@@ -238,6 +252,8 @@ void pipe_writable(struct pipe *p, struct conn *c);
 /* Is there something that a socket did not take, and: try it again. */
 bool pipe_is_full(const struct pipe *p);
 void pipe_push(struct pipe *p);
+/* The peer has taken the first tensor that is awaited; false: there is none. */
+bool pipe_tensor_taken(struct pipe *p);
 /* Tells all that is queued why the pipe broke. */
 void pipe_fail_queue(struct pipe *p);
 

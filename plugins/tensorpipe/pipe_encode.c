@@ -22,18 +22,18 @@ static unsigned char *put_fixed_frames(unsigned char *at, const struct tenrec_ms
 
 /* The descriptor's frame. Returns its end; NULL when a device has no name. */
 static unsigned char *put_descriptor(unsigned char *at, const struct tenrec_msg *msg,
-                                     size_t list_len)
+                                     size_t list_len, const struct descriptor_note *notes)
 {
     const uint64_t len[DESCRIPTOR_AGENT_PAYLOADS] = { 4, 8, msg->payload_len, list_len };
     size_t n = descriptor_write(at + FRAME_HEAD, DESCRIPTOR_MAX(msg->n_tensors), len, msg->tensors,
-                                msg->n_tensors, msg->tensor_size);
+                                msg->n_tensors, msg->tensor_size, notes);
 
     put_le64(at, n);
     return n ? at + FRAME_HEAD + n : NULL;
 }
 
 static tenrec_status add_tensors(struct pipe *p, struct out *o, const struct tenrec_msg *msg,
-                                 tenrec_error *err)
+                                 struct descriptor_note *notes, tenrec_error *err)
 {
     const struct channel *ch = p->channel;
     unsigned n = 0;
@@ -43,13 +43,17 @@ static tenrec_status add_tensors(struct pipe *p, struct out *o, const struct ten
             n += ch->segments(p, tenrec_msg_tensor(msg, i));
     if (!n)
         return TENREC_OK;
-    o->tensors = calloc(n, sizeof *o->tensors);
+    if (n <= OUT_FEW)
+        o->tensors = memset(o->few, 0, sizeof o->few);
+    else
+        o->tensors = calloc(n, sizeof *o->tensors);
     if (!o->tensors)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for %u tensors", msg->n_tensors);
     /* Of an empty tensor nothing is sent. */
     for (uint32_t i = 0; i < msg->n_tensors; i++)
         if (tenrec_msg_tensor(msg, i)->bytes)
-            o->n_tensors += ch->send(p, o, tenrec_msg_tensor(msg, i), &o->tensors[o->n_tensors]);
+            o->n_tensors += ch->send(p, o, tenrec_msg_tensor(msg, i), &o->tensors[o->n_tensors],
+                                      &notes[i]);
     return TENREC_OK;
 }
 
@@ -83,6 +87,7 @@ tenrec_status out_encode(struct pipe *p, struct tenrec_msg *msg, struct out **re
 {
     size_t heads = FRAME_HEAD + DESCRIPTOR_MAX(msg->n_tensors) + FIXED_FRAMES;
     size_t list_len;
+    struct descriptor_note few[OUT_FEW] = { 0 }, *notes = few;
     unsigned char *at, *list;
     struct out *o;
     tenrec_status st = check_size(p, msg, err);
@@ -96,11 +101,16 @@ tenrec_status out_encode(struct pipe *p, struct tenrec_msg *msg, struct out **re
     st = tensorlist_write(list + FRAME_HEAD, TENSORLIST_MAX(msg->n_tensors), msg->tensors,
                           msg->n_tensors, msg->tensor_size, p->capabilities & IDENTITY_ALL_DTYPES,
                           &list_len, err);
+    if (!st && msg->n_tensors > OUT_FEW) {
+        notes = calloc(msg->n_tensors, sizeof *notes);
+        if (!notes)
+            st = tenrec_fail(err, TENREC_ENOMEM, "no memory for %u tensors", msg->n_tensors);
+    }
     if (!st && msg->n_tensors)
-        st = add_tensors(p, o, msg, err);
+        st = add_tensors(p, o, msg, notes, err);
     if (st)
         goto err_out;
-    at = put_descriptor(o->buf, msg, list_len);
+    at = put_descriptor(o->buf, msg, list_len, notes);
     if (!at) {
         st = tenrec_fail(err, TENREC_EUNSUPPORTED, "a tensor's device has no name on the wire");
         goto err_out;
@@ -113,9 +123,13 @@ tenrec_status out_encode(struct pipe *p, struct tenrec_msg *msg, struct out **re
     o->frames.iov[2] = (struct iovec){ list, FRAME_HEAD + list_len };
     o->frames.n = 3;
     *ret = o;
+    if (notes != few)
+        free(notes);
     return TENREC_OK;
 
 err_out:
+    if (notes != few)
+        free(notes);
     out_free(p, o);
     return st;
 }

@@ -1,6 +1,6 @@
 /* pipe_message.c - the parts of a message, as they arrive. */
+#include "channel.h"
 #include "descriptor.h"
-#include "pipe.h"
 #include "tensorlist.h"
 
 #include <stdlib.h>
@@ -40,7 +40,9 @@ static tenrec_status take_tensor(struct pipe *p, struct descriptor *d, uint32_t 
                            i, NOP_PRINT(t.source.type), t.source.index,
                            NOP_PRINT(t.has_target ? t.target.type : nop_text("none")),
                            t.has_target ? t.target.index : 0);
-    r->tensor_len[i] = t.length;
+    r->in[i] = (struct incoming){ .len = t.length };
+    if (p->channel->announced && p->channel->announced(p, t.metadata, &r->in[i], err))
+        return err->code;
     if (r->msg) {
         desc = tenrec_msg_tensor(r->msg, i);
         desc->bytes = t.length;
@@ -88,13 +90,13 @@ tenrec_status message_begin(struct pipe *p, const unsigned char *frame, size_t l
                            "descriptor: expected the four payloads of an RPC message, type (4 "
                            "bytes), id (8), payload and tensor list; got %u",
                            d.n_payloads);
-    if (d.n_tensors > r->cap_tensors) {
-        uint64_t *bigger = realloc(r->tensor_len, d.n_tensors * sizeof *bigger);
+    if (d.n_tensors > r->cap_in) {
+        struct incoming *bigger = realloc(r->in, d.n_tensors * sizeof *bigger);
 
         if (!bigger)
             return tenrec_fail(err, TENREC_ENOMEM, "no memory for %u tensors", d.n_tensors);
-        r->tensor_len = bigger;
-        r->cap_tensors = d.n_tensors;
+        r->in = bigger;
+        r->cap_in = d.n_tensors;
     }
     memcpy(r->len, d.payload_len, sizeof r->len);
     r->n_tensors = d.n_tensors;

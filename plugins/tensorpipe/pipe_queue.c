@@ -61,7 +61,8 @@ struct out *out_new(struct pipe *p, size_t need)
 
 void out_free(struct pipe *p, struct out *o)
 {
-    free(o->tensors);
+    if (o->tensors != o->few)
+        free(o->tensors);
     if (o->cap == OUT_SMALL && p->n_spare < OUT_SPARES) {
         o->next = p->spare;
         p->spare = o;
@@ -90,11 +91,25 @@ static void append(struct conn *c, struct segment *s)
     atomic_store(&c->waiting, true);
 }
 
+static void await_taking(struct pipe *p, struct segment *s)
+{
+    s->next_awaited = NULL;
+    if (p->awaited)
+        p->last_awaited->next_awaited = s;
+    else
+        p->awaited = s;
+    p->last_awaited = s;
+}
+
 void pipe_enqueue(struct pipe *p, struct out *o)
 {
     append(p->conn[CONN_DESCRIPTOR], &o->frames);
-    for (uint32_t i = 0; i < o->n_tensors; i++)
-        append(p->conn[o->tensors[i].on], &o->tensors[i]);
+    for (uint32_t i = 0; i < o->n_tensors; i++) {
+        if (o->tensors[i].n)
+            append(p->conn[o->tensors[i].on], &o->tensors[i]);
+        if (o->tensors[i].awaited)
+            await_taking(p, &o->tensors[i]);
+    }
 }
 
 void out_add_done(struct pipe *p, struct out *o, struct tenrec_done done)
@@ -201,7 +216,8 @@ static void tell(struct pipe *p, struct told *t, const tenrec_error *why)
         if (o->msg)
             o->msg->release(o->msg);
         n += o->n_done;
-        free(o->tensors);
+        if (o->tensors != o->few)
+            free(o->tensors);
         free(o);
     }
     if (n)
@@ -472,6 +488,31 @@ void pipe_push(struct pipe *p)
     pipe_flush_unlock(p);
 }
 
+/* Under the lock. */
+static bool take_awaited(struct pipe *p, struct told *t)
+{
+    struct segment *s = p->awaited;
+
+    if (!s)
+        return false;
+    p->awaited = s->next_awaited;
+    segment_written(p, s, t);
+    return true;
+}
+
+bool pipe_tensor_taken(struct pipe *p)
+{
+    struct told t;
+    bool was_awaited;
+
+    told_init(&t);
+    pthread_mutex_lock(&p->lock);
+    was_awaited = take_awaited(p, &t);
+    pthread_mutex_unlock(&p->lock);
+    tell(p, &t, NULL);
+    return was_awaited;
+}
+
 void pipe_fail_queue(struct pipe *p)
 {
     struct told dead;
@@ -499,6 +540,8 @@ void pipe_fail_queue(struct pipe *p)
         if (c)
             atomic_store(&c->waiting, false);
     }
+    while (take_awaited(p, &dead))
+        continue;
     while (p->pending.first) {
         struct out *o = p->pending.first;
 

@@ -19,7 +19,7 @@ void pipe_read_finish(struct pipe *p)
 
     if (r->msg)
         r->msg->release(r->msg);
-    free(r->tensor_len);
+    free(r->in);
 }
 
 /* A frame of at most `max` bytes, as a whole. */
@@ -96,7 +96,7 @@ static enum part take_tensors(struct pipe *p)
     while (r->tensor < r->n_tensors) {
         enum part part;
 
-        if (r->tensor_len[r->tensor]) {
+        if (r->in[r->tensor].len) {
             part = p->channel->receive(p);
             if (part != PART_THERE)
                 return part;

@@ -1,0 +1,47 @@
+/* pull.h - reading tensors out of another process's memory.
+ *
+ * The kernel allows that between processes of one user in one user namespace
+ * when its rules for ptrace do. Memory is only ever read: a process id can be
+ * given to somebody else once its process is gone, and then a read yields
+ * nonsense that is thrown away with the pipe, while a write would hit a
+ * stranger. */
+#ifndef TENSORPIPE_PULL_H
+#define TENSORPIPE_PULL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define PULL_TEXT_MAX 192
+
+/* Whether peers may read our memory and, being alike, we theirs; else why not.
+ * Asks the kernel once per process: a child tries it on us. */
+bool pull_viable(char why[], size_t cap);
+
+/* The text of TensorPipe's channel "cma" by which peers find out whether they
+ * are alike: boot, namespaces, user, group and capabilities. False: the
+ * machine does not tell. */
+bool pull_domain(char buf[PULL_TEXT_MAX]);
+
+/* Peers may read from now on, where the kernel wants that said. */
+void pull_allow(void);
+
+/* A process to read from. */
+struct pull_peer {
+    pid_t pid; /* 0: unknown */
+    int fd;    /* tells when it is gone; -1: not open */
+};
+
+/* 0 or an errno. */
+int pull_open(struct pull_peer *peer, pid_t pid);
+void pull_close(struct pull_peer *peer);
+/* Reads `len` bytes at `from` there. 0 or an errno; ESRCH when the process is
+ * gone, and so also when it was another one of the same id that was read. */
+int pull_read(const struct pull_peer *peer, void *to, uint64_t from, uint64_t len);
+
+/* Does process `pid` hold the other end of this TCP connection? Asked of the
+ * kernel, for whoever is named by the peer itself. */
+bool pull_owns_socket(pid_t pid, int fd);
+
+#endif
