@@ -43,7 +43,7 @@ struct channel {
     void (*established)(struct pipe *p);
 };
 
-extern const struct channel channel_basic, channel_cma;
+extern const struct channel channel_basic, channel_cma, channel_host;
 
 /* Where the tensor that is being read goes; NULL: nowhere, it is skipped. */
 void *channel_target(const struct pipe *p);

@@ -20,8 +20,7 @@ static unsigned basic_send(struct pipe *p, struct out *o, const struct tenrec_te
 
 static enum part basic_receive(struct pipe *p)
 {
-    return channel_take_frame(p, CONN_CHANNEL, channel_target(p),
-                              p->read.in[p->read.tensor].len);
+    return channel_take_frame(p, CONN_CHANNEL, channel_target(p), p->read.in[p->read.tensor].len);
 }
 
 const struct channel channel_basic = {

@@ -140,7 +140,7 @@ static void cma_arrived(struct pipe *p, struct conn *c)
 
     while (channel_next_frame(p, c, 0, &frame, &len)) {
         conn_consume(c, FRAME_HEAD);
-        if (!pipe_tensor_taken(p)) {
+        if (!pipe_tensor_taken(p, p->n_taken++)) {
             pipe_failf(p, TENREC_EPROTOCOL, 0, "took a tensor that was not sent");
             return;
         }

@@ -2,6 +2,16 @@
 #include "channels.h"
 #include "channel.h"
 
+#define HOST_VERSION "1" /* of channel_host's notes and control frames */
+
+static bool lists(const struct tenrec_option_list *list, const char *name)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (strcmp(list->v[i].s, name) == 0)
+            return true;
+    return false;
+}
+
 static void offer(struct channels *cs, const struct channel *ch, const char *descriptor)
 {
     uint32_t i = cs->n++;
@@ -11,22 +21,21 @@ static void offer(struct channels *cs, const struct channel *ch, const char *des
     cs->offered[i] = (struct wire_channel){ ch->name, &cs->cpu[i], 1, ch->connections };
 }
 
-static void offer_cma(struct channels *cs)
+/* Our own comes before TensorPipe's: its peers are Tenrec's only. */
+void channels_init(struct channels *cs, const struct tp_options *o)
 {
     char why[PULL_TEXT_MAX];
 
-    if (!pull_viable(why, sizeof why) || !pull_domain(cs->cma))
-        return;
-    pull_allow();
-    offer(cs, &channel_cma, cs->cma);
-}
-
-void channels_init(struct channels *cs, const struct tp_options *o)
-{
     cs->n = 0;
+    cs->pulls = lists(&o->channels, channel_cma.name) && pull_viable(why, sizeof why) &&
+                pull_domain(cs->cma);
+    if (cs->pulls)
+        pull_allow();
+    if (cs->pulls || lists(&o->channels, channel_basic.name))
+        offer(cs, &channel_host, HOST_VERSION);
     for (size_t i = 0; i < o->channels.n; i++) {
-        if (strcmp(o->channels.v[i].s, channel_cma.name) == 0)
-            offer_cma(cs);
+        if (cs->pulls && strcmp(o->channels.v[i].s, channel_cma.name) == 0)
+            offer(cs, &channel_cma, cs->cma);
         else if (strcmp(o->channels.v[i].s, channel_basic.name) == 0)
             offer(cs, &channel_basic, "any");
     }

@@ -16,6 +16,7 @@ struct channels {
     struct wire_channel offered[CHANNELS_MAX];
     struct wire_channel_device cpu[CHANNELS_MAX];
     char cma[PULL_TEXT_MAX];
+    bool pulls; /* tensors may be read out of memory */
 };
 
 void channels_init(struct channels *cs, const struct tp_options *o);

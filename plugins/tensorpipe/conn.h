@@ -39,6 +39,7 @@ struct segment {
     /* The peer says when it has taken the tensor; until then it is `out`'s part
      * a second time. */
     bool awaited;
+    uint64_t number; /* of what is awaited on a pipe, from 0 */
     struct segment *next_awaited;
     unsigned char head[SEGMENT_HEAD];
 };

@@ -224,8 +224,8 @@ size_t descriptor_write(void *buf, size_t cap,
         nop_write_uint(&w, tensor->bytes);
         nop_write_device(&w, &source);
         nop_write_device(&w, &target);
-        nop_write_string(&w, notes ? (struct nop_bytes){ notes[i].bytes, notes[i].len }
-                                   : no_metadata);
+        nop_write_string(&w,
+                         notes ? (struct nop_bytes){ notes[i].bytes, notes[i].len } : no_metadata);
     }
     return w.len;
 }

@@ -1,4 +1,5 @@
 #include "known.h"
+#include "pull.h"
 #include "transport.h"
 
 static bool not_built(char why[], size_t cap)
@@ -20,7 +21,7 @@ const struct known known_transports[] = {
 };
 
 const struct known known_channels[] = {
-    { "cma", true, not_built },
+    { "cma", true, pull_viable },
     { "mpt_uv", true, not_built },
     { "xth", true, not_built },
     { "basic", true, NULL },

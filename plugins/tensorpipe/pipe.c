@@ -24,6 +24,7 @@ static void free_run(struct reactor_task *t)
     }
     pthread_cond_destroy(&p->room);
     pthread_mutex_destroy(&p->role.lock);
+    pthread_mutex_destroy(&p->side_lock);
     pthread_mutex_destroy(&p->lock);
     free(p);
 }
@@ -37,6 +38,18 @@ static void read_run(struct reactor_task *t)
         if (p->outgoing)
             role_leave(p);
     }
+    pipe_unref(p);
+}
+
+/* What came on those connections when nobody listened. */
+static void side_run(struct reactor_task *t)
+{
+    struct pipe *p = CONTAINER(t, struct pipe, side_task);
+
+    if (p->channel)
+        for (unsigned i = CONN_CHANNEL + p->channel->data; i < p->n_conns; i++)
+            if (pipe_state(p) == PIPE_ESTABLISHED)
+                p->channel->arrived(p, p->conn[i]);
     pipe_unref(p);
 }
 
@@ -76,10 +89,12 @@ struct pipe *pipe_new(struct agent *a, bool outgoing)
     p->n_conns = CONN_CHANNEL;
     p->pending.last = &p->pending.first;
     p->read_task.run = read_run;
+    p->side_task.run = side_run;
     p->teardown_task.run = teardown_run;
     p->free_task.run = free_run;
     p->timer.fire = handshake_late;
     pthread_mutex_init(&p->lock, NULL);
+    pthread_mutex_init(&p->side_lock, NULL);
     pthread_mutex_init(&p->role.lock, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -250,6 +265,18 @@ void pipe_established(struct pipe *p)
             conn_let_wait(p->conn[i]);
     pipe_send_pending(p);
     pipe_post(p, &p->read_task);
+    if (p->channel && p->channel->established)
+        p->channel->established(p);
+    pipe_post(p, &p->side_task);
+}
+
+void pipe_lend_side(struct pipe *p, bool lent)
+{
+    pthread_mutex_lock(&p->side_lock);
+    atomic_store(&p->side_lent, lent);
+    pthread_mutex_unlock(&p->side_lock);
+    if (!lent)
+        pipe_post(p, &p->side_task);
 }
 
 bool pipe_reads(const struct pipe *p, const struct conn *c)
@@ -276,7 +303,7 @@ void pipe_conn_ready(struct pipe *p, struct conn *c, uint32_t events)
         pipe_writable(p, c);
     if (!(events & (EPOLLIN | end)))
         return;
-    if (c->role >= CONN_CHANNEL && !pipe_reads(p, c)) {
+    if (c->role >= CONN_CHANNEL && !pipe_reads(p, c) && !atomic_load(&p->side_lent)) {
         p->channel->arrived(p, c);
         return;
     }

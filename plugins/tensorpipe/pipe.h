@@ -7,6 +7,7 @@
  * Locks, none of which is held while a host function or `done` is called:
  *     agent->lock       the table of pipes
  *     pipe->role.lock   who reads an outgoing pipe
+ *     pipe->side_lock   who reads connections that are not data
  *     pipe->lock        the write queues, state, why
  *     reactor->lock     tasks
  * Who holds one of them may take those below it. peer->lock stands before all. */
@@ -36,11 +37,11 @@ enum pipe_state {
  * whose frames lie one after the other in buf. */
 struct out {
     struct out *next;
-    struct tenrec_msg *msg;  /* released when it is written; NULL: was copied */
-    uint64_t charge;         /* counted in pipe->queued */
-    uint32_t parts;          /* segments that are not written yet */
-    struct segment *tensors; /* owns, unless it is `few`; NULL without tensors */
-    uint32_t n_tensors;      /* segments there */
+    struct tenrec_msg *msg;      /* released when it is written; NULL: was copied */
+    uint64_t charge;             /* counted in pipe->queued */
+    uint32_t parts;              /* segments that are not written yet */
+    struct segment *tensors;     /* owns, unless it is `few`; NULL without tensors */
+    uint32_t n_tensors;          /* segments there */
     struct segment few[OUT_FEW]; /* for messages with few tensors */
     struct segment frames;
     size_t cap, len; /* of buf; others may be appended up to cap */
@@ -77,8 +78,9 @@ enum part { PART_THERE, PART_MISSING, PART_BAD };
 /* A tensor of the message that is being read. */
 struct incoming {
     uint64_t len;
-    uint64_t from; /* the channel's: an address of the sender */
-    int how;       /* the channel's: how it comes; 0 when it was not told */
+    uint64_t from;   /* the channel's: an address of the sender */
+    uint64_t number; /* the channel's */
+    int how;         /* the channel's: how it comes; 0 when it was not told */
 };
 
 /* The message that is being read. */
@@ -148,8 +150,6 @@ struct pipe {
     pid_t pid;                         /* the peer's process, when the kernel tells; 0 */
     char remote_text[TRANSPORT_TEXT_MAX];
     char remote_name[TENREC_NAME_MAX + 1];
-    pid_t pid;
-    struct pull_peer puller;        /* of who reads the pipe */
     const struct channel *channel; /* for host memory; NULL: none */
     struct conn *conn[CONN_ROLES]; /* do not change once established */
     unsigned n_conns;              /* that it has, or will have */
@@ -161,8 +161,10 @@ struct pipe {
     struct out_list pending; /* before it is established */
     struct out *spare;
     unsigned n_spare;
-    /* What the peer has to take before it goes, in that order; under lock. */
+    /* What the peer has to take before it goes; under lock. */
     struct segment *awaited, *last_awaited;
+    uint64_t n_awaited; /* so far */
+    bool pulls;         /* the peer can read tensors out of our memory */
     /* Bytes accepted and not written. Changes under lock, so that plain loads
      * and stores do; read without it too. */
     atomic_uint_fast64_t queued;
@@ -173,11 +175,19 @@ struct pipe {
 
     atomic_uint_fast64_t messages_queued, messages_written, messages_received;
     struct reading read;
+    struct pull_peer puller; /* whose memory we read; changes under lock */
+    uint64_t n_pulls;        /* tensors that were announced so; of who reads the pipe */
+    uint64_t n_taken;        /* the loop's: what the peer took in order */
+    uint64_t probe;          /* what the peer shall read here */
+    /* Who reads the pipe reads also those of its connections that else the loop
+     * thread reads. Changes under side_lock, which the loop holds while it reads. */
+    atomic_bool side_lent;
+    pthread_mutex_t side_lock;
     struct role role;
     atomic_bool paused;             /* the host does not accept requests */
     atomic_int_fast64_t unanswered; /* outgoing: requests without answer */
 
-    struct reactor_task connect_task, read_task, teardown_task, free_task;
+    struct reactor_task connect_task, read_task, side_task, teardown_task, free_task;
     struct reactor_timer timer; /* of the handshake */
     bool torn_down;
 };
@@ -223,6 +233,8 @@ bool pipe_read_greeting(struct pipe *p, struct conn *c, const char *what, const 
 void pipe_adopt(struct pipe *p, struct conn *c, enum conn_role role);
 /* Which channel was agreed; NULL: none. */
 void pipe_use_channel(struct pipe *p, const struct channel *channel);
+/* Who reads the pipe takes over what the loop thread reads, and gives it back. */
+void pipe_lend_side(struct pipe *p, bool lent);
 /* Is it a connection that who reads the pipe reads? */
 bool pipe_reads(const struct pipe *p, const struct conn *c);
 /* All connections stand. */
@@ -252,8 +264,11 @@ void pipe_writable(struct pipe *p, struct conn *c);
 /* Is there something that a socket did not take, and: try it again. */
 bool pipe_is_full(const struct pipe *p);
 void pipe_push(struct pipe *p);
-/* The peer has taken the first tensor that is awaited; false: there is none. */
-bool pipe_tensor_taken(struct pipe *p);
+/* The peer has taken the tensor of that number, or refuses it: then its two
+ * buffers are written, of which the first ends with the number. False: it is
+ * not awaited. */
+bool pipe_tensor_taken(struct pipe *p, uint64_t number);
+bool pipe_tensor_refused(struct pipe *p, uint64_t number);
 /* Tells all that is queued why the pipe broke. */
 void pipe_fail_queue(struct pipe *p);
 

@@ -52,8 +52,8 @@ static tenrec_status add_tensors(struct pipe *p, struct out *o, const struct ten
     /* Of an empty tensor nothing is sent. */
     for (uint32_t i = 0; i < msg->n_tensors; i++)
         if (tenrec_msg_tensor(msg, i)->bytes)
-            o->n_tensors += ch->send(p, o, tenrec_msg_tensor(msg, i), &o->tensors[o->n_tensors],
-                                      &notes[i]);
+            o->n_tensors +=
+                ch->send(p, o, tenrec_msg_tensor(msg, i), &o->tensors[o->n_tensors], &notes[i]);
     return TENREC_OK;
 }
 

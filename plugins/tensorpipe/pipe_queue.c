@@ -93,6 +93,7 @@ static void append(struct conn *c, struct segment *s)
 
 static void await_taking(struct pipe *p, struct segment *s)
 {
+    s->number = p->n_awaited++;
     s->next_awaited = NULL;
     if (p->awaited)
         p->last_awaited->next_awaited = s;
@@ -488,29 +489,53 @@ void pipe_push(struct pipe *p)
     pipe_flush_unlock(p);
 }
 
-/* Under the lock. */
-static bool take_awaited(struct pipe *p, struct told *t)
+/* Under the lock: no longer awaited; NULL: it was not. */
+static struct segment *take_awaited(struct pipe *p, uint64_t number)
 {
-    struct segment *s = p->awaited;
+    struct segment **at = &p->awaited, *s, *before = NULL;
 
+    while (*at && (*at)->number != number) {
+        before = *at;
+        at = &before->next_awaited;
+    }
+    s = *at;
     if (!s)
-        return false;
-    p->awaited = s->next_awaited;
-    segment_written(p, s, t);
-    return true;
+        return NULL;
+    *at = s->next_awaited;
+    if (p->last_awaited == s)
+        p->last_awaited = before;
+    return s;
 }
 
-bool pipe_tensor_taken(struct pipe *p)
+bool pipe_tensor_taken(struct pipe *p, uint64_t number)
 {
     struct told t;
-    bool was_awaited;
+    struct segment *s;
 
     told_init(&t);
     pthread_mutex_lock(&p->lock);
-    was_awaited = take_awaited(p, &t);
+    s = take_awaited(p, number);
+    if (s)
+        segment_written(p, s, &t);
     pthread_mutex_unlock(&p->lock);
     tell(p, &t, NULL);
-    return was_awaited;
+    return s != NULL;
+}
+
+bool pipe_tensor_refused(struct pipe *p, uint64_t number)
+{
+    struct segment *s;
+
+    pthread_mutex_lock(&p->lock);
+    p->pulls = false;
+    s = take_awaited(p, number);
+    if (s) {
+        put_le64((unsigned char *)s->iov[0].iov_base + s->iov[0].iov_len - 8, number);
+        s->n = 2;
+        append(p->conn[s->on], s);
+    }
+    pipe_flush_unlock(p);
+    return s != NULL;
 }
 
 void pipe_fail_queue(struct pipe *p)
@@ -540,8 +565,8 @@ void pipe_fail_queue(struct pipe *p)
         if (c)
             atomic_store(&c->waiting, false);
     }
-    while (take_awaited(p, &dead))
-        continue;
+    while (p->awaited)
+        segment_written(p, take_awaited(p, p->awaited->number), &dead);
     while (p->pending.first) {
         struct out *o = p->pending.first;
 

@@ -49,6 +49,9 @@ static const struct tenrec_option options[] = {
            .help = "Largest handshake object, descriptor or tensor list that a peer may send."),
     OPTION(max_message, SIZE, "16GiB", .min = 4096, .max = INT64_MAX,
            .help = "Largest message, payload and tensors together, that a peer may send."),
+    OPTION(pull_min, SIZE, "64MiB", .min = 0, .max = INT64_MAX,
+           .help = "Size from which on a Tenrec worker on this host reads a tensor out of our "
+                   "memory, instead of being sent it; needs the channel cma."),
     OPTION(max_queued_bytes, SIZE, "256MiB", .min = 4096, .max = INT64_MAX,
            .help = "Bytes that may wait to be written to one peer; beyond it a send fails or, in "
                    "a blocking call, waits."),

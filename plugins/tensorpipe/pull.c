@@ -208,8 +208,8 @@ bool pull_domain(char buf[PULL_TEXT_MAX])
     char boot[DOMAIN_PART_MAX], pid[DOMAIN_PART_MAX], user[DOMAIN_PART_MAX];
     char caps[DOMAIN_PART_MAX] = "";
 
-    if (!domain_boot_id(boot) || !domain_namespace("pid", pid) ||
-        !domain_namespace("user", user) || (has_capabilities() && !permitted_capabilities(caps)))
+    if (!domain_boot_id(boot) || !domain_namespace("pid", pid) || !domain_namespace("user", user) ||
+        (has_capabilities() && !permitted_capabilities(caps)))
         return false;
     return snprintf(buf, PULL_TEXT_MAX, "cma:%s_%s_%s_%u_%u%s", boot, pid, user,
                     (unsigned)geteuid(), (unsigned)getegid(), caps) < PULL_TEXT_MAX;
