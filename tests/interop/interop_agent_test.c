@@ -13,7 +13,8 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static const char *config;
-static const char *channel = "basic"; /* that the agent and a peer with all it has agree on */
+/* What the agent and a peer with all it has agree on. */
+static const char *channel = "basic", *transport = "uv";
 
 static const size_t sizes[] = { 0, 1, 100, 4096, 65535, 65536, 1000000, 64 * MIB };
 static const uint64_t tensors[] = { 16, 0, 70000, 1 };
@@ -21,7 +22,8 @@ static const uint64_t big_tensors[] = { 64 * MIB };
 
 static struct peer *start(bool all)
 {
-    struct peer *p = peer_start(all || strcmp(channel, "basic") != 0);
+    struct peer *p =
+        peer_start(all || strcmp(channel, "basic") != 0 || strcmp(transport, "uv") != 0);
 
     if (!p) {
         print_message("libtensorpipe is not installed\n");
@@ -32,12 +34,18 @@ static struct peer *start(bool all)
 
 /* ---- we call ---- */
 
+/* On all that it may be reached over: libtensorpipe does not by itself. */
+static void let_listen(struct peer *p)
+{
+    peer_say(p, "listen uv://127.0.0.1%s", strcmp(transport, "shm") == 0 ? " shm://" : "");
+}
+
 static struct peer *start_echo(bool all, struct side *s)
 {
     struct peer *p = start(all);
 
     peer_say(p, "echo");
-    peer_say(p, "listen uv://127.0.0.1");
+    let_listen(p);
     side_open(s, config, peer_expect_begin(p, "listening "));
     return p;
 }
@@ -75,24 +83,18 @@ static void agent_sends_tensors_to_a_real_listener(void **state)
     peer_stop(p);
 }
 
-static void find_channel(void *arg, const char *key, const char *value)
-{
-    const char *end = strstr(key, "peer.1.channel");
-
-    if (end && !end[strlen("peer.1.channel")])
-        snprintf(arg, 32, "%s", value);
-}
-
 static void agent_uses_its_best_with_a_listener_that_has_more(void **state)
 {
-    char used[32] = "";
+    char used[SIDE_INFO];
     struct side s;
     struct peer *p = start_echo(true, &s);
 
     (void)state;
     call(&s, 1, 1000, tensors, COUNT(tensors));
-    chain_debug_info(s.chain, find_channel, used);
+    side_info(&s, "peer.1.channel", used);
     assert_string_equal(used, channel);
+    side_info(&s, "peer.1.transport", used);
+    assert_string_equal(used, transport);
     side_close(&s);
     peer_stop(p);
 }
@@ -117,7 +119,7 @@ static void agent_connects_again_after_a_real_listener_closed_the_pipe(void **st
     struct peer *p = start(false);
 
     (void)state;
-    peer_say(p, "listen uv://127.0.0.1");
+    let_listen(p);
     side_open(&s, config, peer_expect_begin(p, "listening "));
     side_send(&s, side_request(1, 1, 10, NULL, 0));
     peer_expect(p, "pipe 0 worker0");
@@ -157,7 +159,7 @@ static void real_peer_sees_the_end_when_the_agent_disconnects(void **state)
     struct peer *p = start(false);
 
     (void)state;
-    peer_say(p, "listen uv://127.0.0.1");
+    let_listen(p);
     side_open(&s, config, peer_expect_begin(p, "listening "));
     side_send(&s, side_request(1, 1, 10, NULL, 0));
     peer_expect(p, "pipe 0 worker0");
@@ -442,12 +444,14 @@ int main(int argc, char **argv)
         cmocka_unit_test(real_client_sees_the_end_when_the_agent_shuts_down),
     };
 
-    if (argc != 2 && argc != 3) {
-        fprintf(stderr, "usage: %s CONFIG [CHANNEL]\n", argv[0]);
+    if (argc < 2 || argc > 4) {
+        fprintf(stderr, "usage: %s CONFIG [CHANNEL [TRANSPORT]]\n", argv[0]);
         return 2;
     }
     config = argv[1];
-    if (argc == 3)
+    if (argc > 2)
         channel = argv[2];
+    if (argc > 3)
+        transport = argv[3];
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,6 +94,28 @@ void side_close(struct side *s)
     pthread_mutex_destroy(&s->lock);
 }
 
+struct wanted {
+    const char *key;
+    char *value;
+};
+
+static void find_info(void *arg, const char *key, const char *value)
+{
+    const struct wanted *w = arg;
+    size_t len = strlen(key), end = strlen(w->key);
+
+    if (!*w->value && len >= end && strcmp(key + len - end, w->key) == 0)
+        snprintf(w->value, SIDE_INFO, "%s", value);
+}
+
+void side_info(struct side *s, const char *key, char ret[SIDE_INFO])
+{
+    struct wanted w = { key, ret };
+
+    *ret = '\0';
+    chain_debug_info(s->chain, find_info, &w);
+}
+
 const char *side_address(struct side *s)
 {
     const char *address = chain_address(s->chain);

@@ -34,6 +34,10 @@ struct side {
 void side_open(struct side *s, const char *config, const char *peer_address);
 void side_close(struct side *s);
 
+/* What debug_info says under the first key that ends so; "" when there is none. */
+#define SIDE_INFO 160
+void side_info(struct side *s, const char *key, char ret[SIDE_INFO]);
+
 /* Our own "127.0.0.1:port". */
 const char *side_address(struct side *s);
 

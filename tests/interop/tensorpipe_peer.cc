@@ -4,7 +4,7 @@
 // each. DATA is x<hex> or s<seed>:<length>, a pattern; META is a word
 // that may be empty.
 //
-//   listen URL                 listening ADDRESS; then "pipe N NAME" for each accepted one
+//   listen URL...              listening ADDRESS of uv; then "pipe N NAME" for each accepted one
 //   connect URL                connected N
 //   write N mMETA PART...       wrote N | failed N write WHY
 //     p:META:DATA payload, t:META:DATA tensor for cpu:0, n:META:DATA tensor without target
@@ -234,8 +234,10 @@ void obey(tensorpipe::Context &context, const std::string &line)
 
     in >> command;
     if (command == "listen") {
-        in >> url;
-        auto listener = context.listen({ url });
+        std::vector<std::string> urls;
+        while (in >> url)
+            urls.push_back(url);
+        auto listener = context.listen(urls);
         say("listening " + listener->address("uv"));
         accept(listener);
     } else if (command == "connect") {
