@@ -45,6 +45,8 @@ static void push_counters(struct agent *a, tenrec_sink_fn *sink, void *arg)
         { "pipes_accepted", &a->count.pipes_accepted },
         { "pipes_broken", &a->count.pipes_broken },
         { "handshakes_failed", &a->count.handshakes_failed },
+        { "tensors_pulled", &a->count.tensors_pulled },
+        { "pulls_refused", &a->count.pulls_refused },
     };
     uint64_t sum[COUNTS] = { 0 };
 

@@ -91,8 +91,10 @@ static tenrec_status pull(struct pipe *p, const unsigned char *frame, size_t len
     if (st)
         return st;
     e = pull_read(&p->puller, to, from, r->in[r->tensor].len);
-    if (!e)
+    if (!e) {
+        agent_count(&p->agent->count.tensors_pulled, 1);
         return TENREC_OK;
+    }
     tenrec_fail_errno(err, TENREC_EPEER_LOST, e,
                       "cannot read a tensor of %llu bytes from process %d",
                       (unsigned long long)r->in[r->tensor].len, (int)p->puller.pid);

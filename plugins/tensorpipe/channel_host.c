@@ -172,8 +172,10 @@ static enum part pull(struct pipe *p)
     struct pull_peer peer = puller_of(p);
     int e = to ? pull_read(&peer, to, in->from, in->len) : 0;
 
-    if (!e)
+    if (!e) {
+        agent_count(&p->agent->count.tensors_pulled, to != NULL);
         return tell_number(p, TAKEN, in->number) ? PART_THERE : PART_BAD;
+    }
     if (e == ESRCH) {
         pipe_failf(p, TENREC_EPEER_LOST, e, "cannot read a tensor");
         return PART_BAD;
@@ -181,6 +183,7 @@ static enum part pull(struct pipe *p)
     agent_log(p->agent, TENREC_LOG_WARN,
               "cannot read a tensor of %llu bytes from process %d (%s): it is asked for instead",
               (unsigned long long)in->len, (int)peer.pid, strerror(e));
+    agent_count(&p->agent->count.pulls_refused, 1);
     in->how = HOW_SENT;
     pipe_lend_side(p, true);
     return tell_number(p, REFUSED, in->number) ? take_sent(p) : PART_BAD;

@@ -155,11 +155,11 @@ static void host_log(struct tenrec_agent *self, enum tenrec_log_level level, con
 void node_init(struct node *n, tenrec_peer id)
 {
     memset(n, 0, sizeof *n);
-    n->transport.s = "uv";
-    n->channel.s = "basic";
+    n->transport[0].s = "uv";
+    n->channel[0].s = "basic";
     n->options = (struct tp_options){
-        .transports = { &n->transport, 1 },
-        .channels = { &n->channel, 1 },
+        .transports = { n->transport, 1 },
+        .channels = { n->channel, 1 },
         .progress = "sleep",
         .ifname = "",
         .listen = "",
@@ -188,6 +188,15 @@ void node_init(struct node *n, tenrec_peer id)
     n->member =
         (struct tenrec_member){ sizeof n->member, id, 1000 + (uint64_t)id, n->name, n->address };
     pthread_mutex_init(&n->lock, NULL);
+}
+
+void node_share_memory(struct node *n)
+{
+    n->transport[0].s = "shm";
+    n->transport[1].s = "uv";
+    n->channel[0].s = "cma";
+    n->channel[1].s = "basic";
+    n->options.transports.n = n->options.channels.n = 2;
 }
 
 void node_open(struct node *n)

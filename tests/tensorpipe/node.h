@@ -32,7 +32,7 @@ struct node {
     struct tenrec_agent agent;
     struct tenrec_host host;
     struct tp_options options;
-    union tenrec_option_value transport, channel;
+    union tenrec_option_value transport[2], channel[2];
     struct tenrec_member member;
     char name[32], address[96];
     bool started;
@@ -58,6 +58,8 @@ void nodes_start(struct node *n, size_t count);
 void node_shutdown(struct node *n);
 void node_close(struct node *n);
 
+/* For one on this host: shm and uv, cma and basic; before node_open. */
+void node_share_memory(struct node *n);
 /* Opens, starts and names `count` of them; `progress` as in the options. */
 void group_open(struct node *n, size_t count, const char *progress);
 void group_close(struct node *n, size_t count);

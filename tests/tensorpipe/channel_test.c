@@ -1,0 +1,405 @@
+/* channel_test.c - tensors between agents that share a machine, by every way
+ * that the channels have. */
+#include "node.h"
+
+#include "backend/message.h"
+#include <errno.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PULL_MIN 65536
+#define MIB ((size_t)1 << 20)
+
+static const char *const modes[] = { "sleep", "adaptive", "busy" };
+
+static void fill(unsigned char *data, size_t len, unsigned seed)
+{
+    for (size_t i = 0; i < len; i++)
+        data[i] = (unsigned char)(i * 31 + (i >> 8) + seed);
+}
+
+/* A node that pulls what is at least PULL_MIN. */
+static void open_puller(struct node *n, tenrec_peer id, const char *progress)
+{
+    node_init(n, id);
+    node_share_memory(n);
+    n->options.progress = progress;
+    n->options.pull_min = PULL_MIN;
+    node_open(n);
+}
+
+static void open_pullers(struct node *n, const char *progress)
+{
+    open_puller(&n[0], 0, progress);
+    open_puller(&n[1], 1, progress);
+    nodes_start(n, 2);
+}
+
+/* A request with `count` tensors of these sizes, echoed. */
+static void call_tensors(struct node *n, const size_t *sizes, uint32_t count)
+{
+    struct tenrec_msg *msg = message_of(TENREC_MSG_CALL, "t", 1, count, NULL, 0);
+    unsigned char *data[8];
+    struct call c = { .id = 0 };
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct tenrec_tensor_desc *t = tenrec_msg_tensor(msg, i);
+
+        data[i] = malloc(sizes[i] + 1);
+        fill(data[i], sizes[i], i);
+        t->data = data[i];
+        t->bytes = sizes[i];
+        t->shape[0] = (int64_t)sizes[i];
+    }
+    if (call_sync(n, 1, msg, &c))
+        fail_msg("call: %s", c.err.text);
+    assert_int_equal(c.answer->n_tensors, count);
+    for (uint32_t i = 0; i < count; i++) {
+        assert_int_equal(tenrec_msg_tensor(c.answer, i)->bytes, sizes[i]);
+        assert_memory_equal(tenrec_msg_tensor(c.answer, i)->data, data[i], sizes[i]);
+    }
+    call_finish(&c);
+    /* The request goes when the peer says that it has it. */
+    assert_soon(atomic_load(&n->told) == atomic_load(&n->next_id));
+    for (uint32_t i = 0; i < count; i++)
+        free(data[i]);
+}
+
+/* Calls until both have agreed that memory can be read. */
+static void agree(struct node *n)
+{
+    static const size_t size = PULL_MIN;
+
+    assert_soon((call_tensors(n, &size, 1),
+                 node_counter(&n[0], "tensors_pulled") && node_counter(&n[1], "tensors_pulled")));
+}
+
+static void channel_carries_tensors_of_all_sizes_around_its_limits(void **state)
+{
+    static const size_t sizes[] = { 1,   PULL_MIN - 1, 0,       PULL_MIN, 3 * MIB, PULL_MIN + 1, 0,
+                                    100, 2 * MIB,      2 * MIB, MIB + 1,  4096,    64 * MIB };
+
+    (void)state;
+    for (size_t m = 0; m < 3; m++) {
+        struct node n[2];
+        uint64_t pulled;
+
+        open_pullers(n, modes[m]);
+        agree(n);
+        pulled = node_counter(&n[1], "tensors_pulled");
+        call_tensors(n, sizes, 8);
+        assert_int_equal(node_counter(&n[1], "tensors_pulled"), pulled + 3);
+        call_tensors(n, sizes + 8, 5);
+        for (int i = 0; i < 100; i++)
+            call_tensors(n, sizes + i % 8, 1 + (uint32_t)i % 4);
+        group_close(n, 2);
+    }
+}
+
+static void channel_sends_what_is_too_small_to_be_read(void **state)
+{
+    static const size_t sizes[] = { PULL_MIN - 1, 1, 0, 1000 };
+    struct node n[2];
+    uint64_t pulled;
+
+    (void)state;
+    open_pullers(n, "sleep");
+    agree(n);
+    pulled = node_counter(&n[1], "tensors_pulled");
+    call_tensors(n, sizes, 4);
+    assert_int_equal(node_counter(&n[1], "tensors_pulled"), pulled);
+    group_close(n, 2);
+}
+
+static void channel_reads_no_memory_unless_the_options_list_cma(void **state)
+{
+    static const size_t sizes[] = { 3 * MIB, PULL_MIN };
+    struct node n[2];
+
+    (void)state;
+    node_init(&n[0], 0);
+    node_share_memory(&n[0]);
+    n[0].channel[0].s = "basic";
+    n[0].options.channels.n = 1;
+    n[0].options.pull_min = PULL_MIN;
+    node_open(&n[0]);
+    open_puller(&n[1], 1, "sleep");
+    nodes_start(n, 2);
+    for (int i = 0; i < 20; i++)
+        call_tensors(n, sizes, 2);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(node_counter(&n[i], "tensors_pulled"), 0);
+    group_close(n, 2);
+}
+
+static void note_release(void *arg, struct tenrec_msg *msg)
+{
+    (void)msg;
+    atomic_store((atomic_bool *)arg, true);
+}
+
+static void channel_keeps_a_tensor_until_the_peer_has_it(void **state)
+{
+    unsigned char *data = malloc(MIB);
+    struct node n[2];
+    struct call c = { .wake_fd = -1 };
+    struct tenrec_msg *msg;
+    atomic_bool released = false;
+    unsigned told;
+
+    (void)state;
+    fill(data, MIB, 3);
+    open_pullers(n, "sleep");
+    agree(n);
+    told = atomic_load(&n[0].told);
+    /* The peer reads no request for now. */
+    atomic_store(&n[1].refuse_requests, true);
+    msg = message_of(TENREC_MSG_CALL, "t", 1, 1, data, MIB);
+    message_on_release(msg, note_release, &released);
+    call_start(&n[0], &c, 1, msg);
+    for (int i = 0; i < 50; i++)
+        nap();
+    assert_false(atomic_load(&released));
+    assert_int_equal(atomic_load(&n[0].told), told);
+    atomic_store(&n[1].refuse_requests, false);
+    n[1].agent.ops->resume(&n[1].agent);
+    assert_soon(atomic_load(&released) && atomic_load(&c.done));
+    assert_memory_equal(tenrec_msg_tensor(c.answer, 0)->data, data, MIB);
+    call_finish(&c);
+    assert_soon(atomic_load(&n[0].told) == told + 1);
+    group_close(n, 2);
+    free(data);
+}
+
+static void channel_skips_tensors_that_have_no_place(void **state)
+{
+    static const size_t sizes[] = { 3 * MIB, 10 };
+    struct node n[2];
+    struct call c = { .id = 0 };
+    unsigned char *data = malloc(2 * MIB);
+    uint64_t pulled;
+
+    (void)state;
+    open_pullers(n, "sleep");
+    agree(n);
+    pulled = node_counter(&n[1], "tensors_pulled");
+    atomic_store(&n[1].refuse_place, true);
+    fill(data, 2 * MIB, 1);
+    assert_int_equal(call_sync(n, 1, message_of(TENREC_MSG_CALL, "", 0, 2, data, MIB), &c),
+                     TENREC_OK);
+    assert_int_equal(c.answer->type, TENREC_MSG_EXCEPTION);
+    call_finish(&c);
+    assert_int_equal(call_sync(n, 1, message_of(TENREC_MSG_CALL, "", 0, 2, data, 1000), &c),
+                     TENREC_OK);
+    assert_int_equal(c.answer->type, TENREC_MSG_EXCEPTION);
+    call_finish(&c);
+    assert_int_equal(node_counter(&n[1], "tensors_pulled"), pulled);
+    atomic_store(&n[1].refuse_place, false);
+    call_tensors(n, sizes, 2);
+    group_close(n, 2);
+    free(data);
+}
+
+static void channel_lets_go_of_tensors_when_the_peer_goes(void **state)
+{
+    unsigned char *data = malloc(MIB);
+    struct node n[2];
+    struct call c[3];
+
+    (void)state;
+    fill(data, MIB, 3);
+    open_pullers(n, "sleep");
+    agree(n);
+    atomic_store(&n[1].refuse_requests, true);
+    for (int i = 0; i < 3; i++) {
+        c[i] = (struct call){ .wake_fd = -1 };
+        call_start(&n[0], &c[i], 1, message_of(TENREC_MSG_CALL, "t", 1, 1, data, MIB));
+    }
+    node_shutdown(&n[1]);
+    for (int i = 0; i < 3; i++)
+        assert_call_fails(&c[i], TENREC_EPEER_LOST);
+    assert_soon(atomic_load(&n[0].told) == atomic_load(&n[0].next_id));
+    group_close(n, 2);
+    free(data);
+}
+
+/* ---- a peer in another process ---- */
+
+struct far {
+    pid_t pid;
+    int fd; /* "x" ends it */
+};
+
+/* Calls without the power to read whomever it likes, as users have it. */
+static void drop_tracing(void)
+{
+    struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
+    struct __user_cap_data_struct data[2];
+
+    if (syscall(SYS_capget, &head, data))
+        fail_msg("capget: %s", strerror(errno));
+    data[0].effective &= ~(1u << CAP_SYS_PTRACE);
+    data[0].permitted &= ~(1u << CAP_SYS_PTRACE);
+    data[0].inheritable &= ~(1u << CAP_SYS_PTRACE);
+    if (syscall(SYS_capset, &head, data))
+        fail_msg("capset: %s", strerror(errno));
+}
+
+static bool says(const struct tenrec_msg *msg, const char *what)
+{
+    return msg->payload_len == strlen(what) &&
+           memcmp(msg->payload, what, (size_t)msg->payload_len) == 0;
+}
+
+/* Echoes; "hide" makes its memory unreadable first, "die" ends it at once. */
+static void obey(struct node *n, tenrec_peer from, struct tenrec_msg *msg)
+{
+    bool dies = says(msg, "die");
+
+    if (says(msg, "hide"))
+        prctl(PR_SET_DUMPABLE, 0);
+    echo_request(n, from, msg);
+    if (dies)
+        raise(SIGKILL);
+}
+
+static void exchange(int fd, struct node *mine, struct node *other)
+{
+    if (write(fd, mine->address, sizeof mine->address) != (ssize_t)sizeof mine->address ||
+        read(fd, other->address, sizeof other->address) != (ssize_t)sizeof other->address)
+        fail_msg("the other process does not tell its address");
+}
+
+/* Worker 1 of n[2] in a process of its own; worker 0 starts here. */
+static struct far far_open(struct node *n)
+{
+    struct tenrec_member members[2];
+    struct far far;
+    tenrec_error err;
+    int fd[2], me;
+    char end;
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), 0);
+    far.pid = fork();
+    me = far.pid == 0;
+    far.fd = fd[0];
+    close(fd[!me]);
+    node_init(&n[!me], !me);
+    open_puller(&n[me], me, "sleep");
+    n[me].on_request = me ? obey : NULL;
+    exchange(fd[me], &n[me], &n[!me]);
+    members[0] = n[0].member;
+    members[1] = n[1].member;
+    assert_int_equal(n[me].agent.ops->start(&n[me].agent, members, 2, &err), TENREC_OK);
+    n[me].started = true;
+    if (!me)
+        return far;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (read(fd[1], &end, 1) < 0)
+        _exit(1);
+    node_close(&n[1]);
+    _exit(0);
+}
+
+static void far_close(struct far *far, struct node *n)
+{
+    int status = 0;
+
+    close(far->fd);
+    assert_int_equal(waitpid(far->pid, &status, 0), far->pid);
+    if (WIFSIGNALED(status))
+        assert_int_equal(WTERMSIG(status), SIGKILL);
+    else
+        assert_int_equal(WEXITSTATUS(status), 0);
+    node_close(&n[0]);
+}
+
+static tenrec_status call_far(struct node *n, const char *what, unsigned char *data, size_t len)
+{
+    struct call c = { .id = 0 };
+    tenrec_status st =
+        call_sync(n, 1, message_of(TENREC_MSG_CALL, what, strlen(what), 1, data, len), &c);
+
+    if (!st)
+        assert_memory_equal(tenrec_msg_tensor(c.answer, 0)->data, data, len);
+    call_finish(&c);
+    return st;
+}
+
+static void channel_reads_the_memory_of_another_process(void **state)
+{
+    unsigned char *data = malloc(3 * MIB);
+    struct node n[2];
+    struct far far = far_open(n);
+
+    (void)state;
+    fill(data, 3 * MIB, 7);
+    assert_soon(call_far(n, "echo", data, MIB) == TENREC_OK &&
+                node_counter(&n[0], "tensors_pulled") > 0);
+    assert_int_equal(call_far(n, "", data, 3 * MIB), TENREC_OK);
+    assert_int_equal(node_counter(&n[0], "pulls_refused"), 0);
+    far_close(&far, n);
+    free(data);
+}
+
+static void channel_asks_for_what_it_may_no_longer_read(void **state)
+{
+    unsigned char *data = malloc(3 * MIB);
+    struct node n[2];
+    struct far far = far_open(n);
+
+    (void)state;
+    fill(data, 3 * MIB, 9);
+    assert_soon(call_far(n, "", data, MIB) == TENREC_OK &&
+                node_counter(&n[0], "tensors_pulled") > 0);
+    assert_int_equal(call_far(n, "hide", data, 3 * MIB), TENREC_OK);
+    assert_int_equal(node_counter(&n[0], "pulls_refused"), 1);
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(call_far(n, "", data, 3 * MIB - (size_t)i), TENREC_OK);
+    /* Told once, it is not tried again. */
+    assert_int_equal(node_counter(&n[0], "pulls_refused"), 1);
+    far_close(&far, n);
+    free(data);
+}
+
+static void channel_fails_a_call_when_the_peer_dies_while_it_is_read(void **state)
+{
+    unsigned char *data = malloc(64 * MIB);
+    struct node n[2];
+    struct far far = far_open(n);
+    tenrec_status st;
+
+    (void)state;
+    fill(data, 64 * MIB, 9);
+    assert_soon(call_far(n, "", data, MIB) == TENREC_OK &&
+                node_counter(&n[0], "tensors_pulled") > 0);
+    st = call_far(n, "die", data, 64 * MIB);
+    if (st)
+        assert_int_equal(st, TENREC_EPEER_LOST);
+    far_close(&far, n);
+    free(data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(channel_reads_the_memory_of_another_process),
+        cmocka_unit_test(channel_asks_for_what_it_may_no_longer_read),
+        cmocka_unit_test(channel_fails_a_call_when_the_peer_dies_while_it_is_read),
+        cmocka_unit_test(channel_carries_tensors_of_all_sizes_around_its_limits),
+        cmocka_unit_test(channel_sends_what_is_too_small_to_be_read),
+        cmocka_unit_test(channel_reads_no_memory_unless_the_options_list_cma),
+        cmocka_unit_test(channel_keeps_a_tensor_until_the_peer_has_it),
+        cmocka_unit_test(channel_skips_tensors_that_have_no_place),
+        cmocka_unit_test(channel_lets_go_of_tensors_when_the_peer_goes),
+    };
+
+    drop_tracing();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
