@@ -1,19 +1,16 @@
 #include "pair.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 void pair_die(const char *fmt, ...)
@@ -26,7 +23,7 @@ void pair_die(const char *fmt, ...)
     vfprintf(stderr, fmt, ap);
     fprintf(stderr, " (%s)\n", strerror(e));
     va_end(ap);
-    exit(1);
+    _exit(1); /* the libraries of peers may hang in their exit handlers */
 }
 
 void pair_pin(enum pair_side side)
@@ -80,50 +77,32 @@ bool pair_join(pid_t callee)
     return false;
 }
 
-void pair_sockets(int fd[2], bool nonblocking)
-{
-    struct sockaddr_in a = { .sin_family = AF_INET };
-    socklen_t n = sizeof a;
-    int one = 1;
-    int l = socket(AF_INET, SOCK_STREAM, 0);
-
-    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (l < 0 || bind(l, (struct sockaddr *)&a, n) || listen(l, 1) ||
-        getsockname(l, (struct sockaddr *)&a, &n))
-        pair_die("cannot listen on loopback");
-    fd[0] = socket(AF_INET, SOCK_STREAM, 0);
-    if (fd[0] < 0 || connect(fd[0], (struct sockaddr *)&a, n))
-        pair_die("cannot connect to loopback");
-    fd[1] = accept(l, NULL, NULL);
-    if (fd[1] < 0)
-        pair_die("accept");
-    close(l);
-    for (int i = 0; i < 2; i++) {
-        setsockopt(fd[i], IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-        if (nonblocking)
-            fcntl(fd[i], F_SETFL, O_NONBLOCK);
-    }
-}
-
-static bool quick(void)
+bool pair_quick(void)
 {
     const char *q = getenv("BENCH_QUICK");
 
     return q && strcmp(q, "0") != 0;
 }
 
-size_t pair_calls(const char *mode)
+uint64_t pair_cpu_ns(pid_t pid)
 {
-    if (!strcmp(mode, "rate"))
-        return quick() ? 20000 : 200000;
-    if (!strcmp(mode, "bandwidth"))
-        return quick() ? 6 : 24;
-    return quick() ? 2000 : 20000;
+    struct timespec t = { 0 };
+    clockid_t clock;
+
+    if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &t))
+        pair_die("cannot read the CPU time of process %d", (int)pid);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-size_t pair_warm(const char *mode)
+void *pair_memory(size_t n, bool shared)
 {
-    return !strcmp(mode, "bandwidth") ? 3 : pair_calls(mode) / 10;
+    int flags = MAP_ANONYMOUS | (shared ? MAP_SHARED : MAP_PRIVATE);
+    void *p = mmap(NULL, n, PROT_READ | PROT_WRITE, flags, -1, 0);
+
+    if (p == MAP_FAILED)
+        pair_die("no memory for %zu bytes", n);
+    memset(p, 0, n);
+    return p;
 }
 
 static unsigned char pattern(size_t i)
@@ -131,59 +110,55 @@ static unsigned char pattern(size_t i)
     return (unsigned char)(i * 131 + (i >> 12) + 7);
 }
 
-void pair_fill(unsigned char *p, size_t n)
+void pair_fill(void *p, size_t n)
 {
+    unsigned char *b = p;
+
     for (size_t i = 0; i < n; i++)
-        p[i] = pattern(i);
+        b[i] = pattern(i);
 }
 
-bool pair_check(const unsigned char *p, size_t n)
+bool pair_check(const void *p, size_t n)
 {
+    const unsigned char *b = p;
+
     for (size_t i = 0; i < n; i++)
-        if (p[i] != pattern(i))
+        if (b[i] != pattern(i))
             return false;
     return true;
 }
 
-static uint64_t cpu_ns_of(int who)
+void pair_expect(const char *peer, const void *p, size_t n)
 {
-    struct rusage u;
-
-    getrusage(who, &u);
-    return ((uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000u +
-            (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec)) *
-           1000u;
+    if (pair_check(p, n))
+        return;
+    errno = EPROTO;
+    pair_die("%s: the bytes arrived changed", peer);
 }
 
-uint64_t pair_cpu_ns(void)
+bool pair_read(int fd, void *p, size_t n)
 {
-    return cpu_ns_of(RUSAGE_SELF);
+    for (size_t got = 0; got < n;) {
+        ssize_t k = read(fd, (char *)p + got, n - got);
+
+        if (k > 0)
+            got += (size_t)k;
+        else if (k == 0 && got == 0)
+            return false;
+        else if (k == 0 || (errno != EAGAIN && errno != EINTR))
+            pair_die("read");
+    }
+    return true;
 }
 
-uint64_t pair_children_cpu_ns(void)
+void pair_write(int fd, const void *p, size_t n)
 {
-    return cpu_ns_of(RUSAGE_CHILDREN);
-}
+    for (size_t put = 0; put < n;) {
+        ssize_t k = write(fd, (const char *)p + put, n - put);
 
-void pair_print(const struct pair_result *r, struct samples *s)
-{
-    double seconds = (double)r->wall_ns / 1e9;
-
-    printf("{\"peer\": \"%s\", \"mode\": \"%s\", \"progress\": \"%s\", \"size_bytes\": %zu, "
-           "\"inflight\": %zu, \"calls\": %zu",
-           r->peer, r->mode, r->progress, r->size_bytes, r->inflight, r->calls);
-    if (s && s->n)
-        printf(", \"p50_us\": %.3f, \"p99_us\": %.3f", samples_us(s, 0.5), samples_us(s, 0.99));
-    if (s && s->n && !strcmp(r->mode, "bandwidth"))
-        printf(", \"gib_per_s\": %.3f",
-               (double)r->size_bytes / (1u << 30) / (samples_us(s, 0.5) / 1e6));
-    if (seconds > 0)
-        printf(", \"calls_per_s\": %.1f", (double)r->calls / seconds);
-    if (r->cpu_us_per_call > 0)
-        printf(", \"cpu_us_per_call\": %.3f", r->cpu_us_per_call);
-    if (r->sends_per_message > 0)
-        printf(", \"sends_per_message\": %.4f, \"receives_per_message\": %.4f",
-               r->sends_per_message, r->receives_per_message);
-    printf("}\n");
-    fflush(stdout);
+        if (k > 0)
+            put += (size_t)k;
+        else if (errno != EAGAIN && errno != EINTR)
+            pair_die("write");
+    }
 }

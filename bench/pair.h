@@ -1,12 +1,10 @@
-/* pair.h - what the benchmark programs share: two pinned processes, and one
- * line of JSON per figure.
+/* pair.h - two processes on two processors, a caller and a callee: what all
+ * benchmark programs stand on.
  *
  * The environment says how: BENCH_CPUS="0,1" pins the caller to cpu 0 and the
  * callee to cpu 1 ("none": no pinning), BENCH_QUICK=1 makes short runs. */
 #ifndef TENREC_BENCH_PAIR_H
 #define TENREC_BENCH_PAIR_H
-
-#include "samples.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,22 +15,11 @@
 extern "C" {
 #endif
 
-#define PAIR_SMALL 64u                /* bytes of a small message */
+#define PAIR_SMALL 64u                /* bytes of a small message, and of every answer */
 #define PAIR_LARGE ((size_t)64 << 20) /* bytes of a large one */
 #define PAIR_INFLIGHT 64u
 
 enum pair_side { PAIR_CALLER, PAIR_CALLEE };
-
-/* One figure. Zero means: does not apply, and is not printed. */
-struct pair_result {
-    const char *peer;     /* "raw", "tenrec", ... */
-    const char *mode;     /* "latency", "rate", "bandwidth" */
-    const char *progress; /* "busy" or "sleep" */
-    size_t size_bytes, inflight, calls;
-    uint64_t wall_ns;
-    double cpu_us_per_call; /* of both processes together */
-    double sends_per_message, receives_per_message;
-};
 
 /* Pins the calling thread, and with it the threads it makes later. */
 void pair_pin(enum pair_side side);
@@ -44,24 +31,36 @@ pid_t pair_fork(int (*fn)(void *arg), void *arg);
 /* Waits for the callee; false (and a line on stderr) when it failed. */
 bool pair_join(pid_t callee);
 
-/* Two connected TCP sockets over loopback, without Nagle; ends the program on
- * failure. */
-void pair_sockets(int fd[2], bool nonblocking);
+/* Whether runs shall be short. */
+bool pair_quick(void);
 
-/* Calls to time, and to make before that untimed. */
-size_t pair_calls(const char *mode);
-size_t pair_warm(const char *mode);
+/* CPU time of a process so far, in nanoseconds. */
+uint64_t pair_cpu_ns(pid_t pid);
 
-/* A pattern that shows displaced pages too. */
-void pair_fill(unsigned char *p, size_t n);
-bool pair_check(const unsigned char *p, size_t n);
+/* Anonymous memory with its pages present; shared with children that are forked
+ * later, or not. Ends the program when there is none. */
+void *pair_memory(size_t n, bool shared);
 
-/* CPU time used by this process, and by its children that were joined, in
- * nanoseconds. */
-uint64_t pair_cpu_ns(void);
-uint64_t pair_children_cpu_ns(void);
+/* A pattern that shows displaced pages too. pair_expect ends the program, with
+ * a line that says whose bytes came changed, when it is not there. */
+void pair_fill(void *p, size_t n);
+bool pair_check(const void *p, size_t n);
+void pair_expect(const char *peer, const void *p, size_t n);
 
-void pair_print(const struct pair_result *r, struct samples *s);
+/* All bytes through a file descriptor, spinning while a non-blocking one has
+ * none; pair_read says false when the other end was closed before. */
+bool pair_read(int fd, void *p, size_t n);
+void pair_write(int fd, const void *p, size_t n);
+
+/* For loops that spin. */
+static inline void pair_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
 
 /* Prints one line with errno and ends the program. */
 #if defined(__GNUC__)

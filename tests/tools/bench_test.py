@@ -1,83 +1,211 @@
-"""bench_test.py RAW TENREC_BENCH COMPARE - the benchmark programs do their work, and bench/compare
+"""bench_test.py COMPARE BUILD PROGRAM... - the benchmark programs do their work, and bench/compare
 judges rightly. How fast it is, no test says."""
-import importlib.machinery
-import importlib.util
+import importlib
 import json
 import os
+import re
 import sys
 
 from cases import contains, environment, equal, main, run, true
 
-RAW, TENREC, COMPARE = (os.path.abspath(path) for path in sys.argv[1:4])
+COMPARE, BUILD = sys.argv[1:3]
+PROGRAMS = sys.argv[3:]
+SMALL, MIDDLE = 64, 65536
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(COMPARE))
+machine, picture, programs, table, verdict, works = map(
+    importlib.import_module, ("machine", "picture", "programs", "table", "verdict", "works"))
 
 
-def compare_module():
-    loader = importlib.machinery.SourceFileLoader("compare", COMPARE)
-    sys.dont_write_bytecode = True
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("compare", loader))
-    loader.exec_module(module)
-    return module
+def program(name):
+    return next(path for path in PROGRAMS if os.path.basename(path) == name)
 
 
 def figures(*command):
     got = run(*command, env=environment(BENCH_QUICK="1", BENCH_CPUS="none"))
-    equal((got.returncode, got.stderr), (0, ""))
-    return json.loads(got.stdout)
+    true(got.returncode == 0, f"{command[0]} {' '.join(command[1:])}: {got.stderr}")
+    return [json.loads(line) for line in got.stdout.splitlines()]
 
 
-def bench_every_mode_prints_its_figures():
-    for program in (RAW, TENREC):
-        for mode, key in (("latency", "p50_us"), ("rate", "calls_per_s"), ("bandwidth", "gib_per_s")):
-            got = figures(program, mode, "sleep")
-            equal((got["mode"], got["progress"]), (mode, "sleep"))
-            true(got[key] > 0 and got["cpu_us_per_call"] > 0, f"figures are {got}")
+def ways(path):
+    """(mode, progress, via) of all that a program says it can do."""
+    got = run(path)
+    equal(got.returncode, 2, "exit status without arguments")
+    for via, modes, waits in re.findall(r"^ +(\S+): ([a-z ]+): ([a-z ]+)$", got.stderr, re.MULTILINE):
+        for mode in modes.split():
+            for progress in waits.split():
+                yield mode, progress, via
+
+
+def expect_figures(got, mode, progress, via, size):
+    equal((got["mode"], got["progress"], got["via"]), (mode, progress, via))
+    true(got["calls"] > 0 and got["cpu_us_per_call"] >= 0, f"figures are {got}")
+    true(got["calls_per_s" if mode == "rate" else "p50_us"] > 0, f"figures are {got}")
+    if mode not in ("latency", "rate"):
+        equal(got["size_bytes"], size)
+        true(got["gb_per_s"] > 0, f"figures are {got}")
+
+
+def expect_every_way(path):
+    known = list(ways(path))
+    true(known, f"{path} can do nothing")
+    for mode, progress, via in known:
+        sizes = [SMALL] if mode in ("latency", "rate") else [MIDDLE]
+        rows = figures(path, mode, progress, via, ",".join(map(str, sizes)))
+        equal(len(rows), len(sizes), "lines printed")
+        for row, size in zip(rows, sizes):
+            expect_figures(row, mode, progress, via, size)
+
+
+def make_case(path):
+    return lambda: expect_every_way(path)
+
+
+for each in PROGRAMS:
+    globals()[f"bench_{os.path.basename(each)}_does_all_that_it_says"] = make_case(each)
+
+
+def bench_programs_print_a_line_for_each_size():
+    rows = figures(program("raw"), "bandwidth", "busy", "tcp", "64,4096,65536")
+    equal([row["size_bytes"] for row in rows], [64, 4096, 65536])
 
 
 def bench_counts_the_system_calls_of_a_message():
-    got = figures(TENREC, "latency", "sleep")
+    got = figures(program("tenrec_bench"), "latency", "sleep", "uv")[0]
     true(got["sends_per_message"] > 0 and got["receives_per_message"] > 0, f"figures are {got}")
+    equal(got["transport"], "uv")
 
 
-def bench_init_and_idle_print_their_figures():
-    true(figures(TENREC, "init")["init_s"] > 0, "init took no time")
-    got = figures(TENREC, "idle")
-    true(got["threads"] >= 1 and got["rss_kib"] > 0 and got["cpu_percent"] >= 0, f"figures are {got}")
+def bench_init_idle_and_after_print_their_figures():
+    tenrec = program("tenrec_bench")
+    true(figures(tenrec, "init", "uv")[0]["init_s"] > 0, "init took no time")
+    for mode in ("idle", "after"):
+        got = figures(tenrec, mode, "uv")[0]
+        true(got["threads"] >= 1 and got["rss_kib"] > 0 and got["cpu_percent"] >= 0, f"figures are {got}")
 
 
 def bench_programs_refuse_what_they_do_not_know():
-    for program in (RAW, TENREC):
-        for args in ([], ["latency"], ["speed", "busy"], ["latency", "fast"]):
-            equal(run(program, *args).returncode, 2, f"exit status of {args}")
-    got = run(RAW, "latency", "sleep", env=environment(BENCH_CPUS="x"))
+    for path in PROGRAMS:
+        for args in (["latency"], ["speed", "busy", "tcp"], ["latency", "fast", "tcp"], ["latency", "sleep", "air"],
+                     ["latency", "sleep", "tcp", "1"], ["latency", "sleep", "tcp", "x"]):
+            equal(run(path, *args).returncode, 2, f"exit status of {path} {args}")
+    got = run(program("raw"), "latency", "sleep", "tcp", env=environment(BENCH_CPUS="x"))
     equal(got.returncode, 1, "exit status")
     contains(got.stderr, "BENCH_CPUS")
 
 
+def compare_prints(*args):
+    got = run(sys.executable, COMPARE, "--no-build", "--build", BUILD, "--quick", "--rounds", "1", "--cpus", "none",
+              *args)
+    equal(got.returncode, 0, f"exit status, with {got.stderr!r}")
+    return got.stdout
+
+
+def bench_compare_prints_json():
+    got = json.loads(compare_prints("--json", "--only", "64 in flight, TCP, asleep"))
+    row = got["rows"][0]
+    equal((row["work"], row["peer"], row["figure"]), ("64 in flight, TCP, asleep", "raw batched", "calls_per_s"))
+    true(row["ratio"] > 0 and len(row["ratios"]) == 1, f"row is {row}")
+    equal(set(got["absent"]) - set(programs.PACKAGES), set())
+    true({"load_before", "steal", "foreign", "raw_spread"} <= set(got["machine"][0]), f"machine is {got['machine']}")
+
+
+def bench_compare_prints_a_table_of_what_was_printed_as_json():
+    name = "bench_test.part.json"
+    with open(name, "w", encoding="utf-8") as f:
+        f.write(compare_prints("--json", "--only", "64 in flight, TCP, asleep"))
+    got = compare_prints("--table", name, name)
+    os.unlink(name)
+    equal(len(re.findall("^64 in flight, TCP, asleep .*raw batched ", got, re.MULTILINE)), 2, "rows")
+
+
+def bench_compare_names_peers_that_are_not_there():
+    nothing = programs.Programs("/nonexistent", None)
+    equal(nothing.absent(), list(programs.PACKAGES))
+    contains(programs.absent_text("UCX"), "libucx-dev")
+    contains(programs.absent_text("Mercury"), "not in Debian")
+    for work in works.all_works(nothing):
+        for pair in work.pairs:
+            if pair.command is None:
+                equal(pair.verdict(work.at_least), "not measured", f"{work.name}, {pair.label}")
+    rows = [row for work in works.all_works(nothing) for row in work.rows()]
+    contains(table.as_text(rows), "not measured")
+
+
+def bench_compare_runs_the_judged_peer_beside_tenrec():
+    here = programs.Programs(BUILD, None)
+    for work in works.all_works(here):
+        for number in (0, 1):
+            order = work.commands(number)
+            judged = [pair for pair in work.pairs if pair.reach is not None and pair.command]
+            if judged:
+                true(abs(order.index(tuple(judged[0].command)) - order.index(tuple(work.command))) == 1,
+                     f"{work.name}: {order}")
+
+
+def bench_compare_judges_the_rate_by_mercury_or_ten_times_libtensorpipe():
+    class Some(programs.Programs):
+        def peer(self, name, *args):
+            return [name] if name in self.torch else None
+    for there, label, reach in ((("Mercury", "libtensorpipe"), "Mercury", 1.5),
+                                (("libtensorpipe",), "libtensorpipe", 10)):
+        pair = works.many_shared(Some("/nonexistent", there))[0].pairs[0]
+        equal((pair.label, pair.reach), (label, reach))
+
+
 def bench_compare_judges_by_the_median_of_enough_pairs():
-    compare = compare_module()
-    for ratios, reach, at_least, verdict in (([1.1] * 9, 1.15, False, "met"),
-                                             ([1.2] * 9, 1.15, False, "missed"),
-                                             ([9, 9, 9, 9] + [1] * 5, 1.15, False, "met"),
-                                             ([0.5] * 9, 0.4, True, "met"),
-                                             ([0.3] * 9, 0.4, True, "missed"),
-                                             ([1.0] * 8, 1.15, False, "too few pairs (8)"),
-                                             ([], 1.15, False, "not measured"),
-                                             ([2.0] * 9, None, False, "")):
-        row = compare.Row("x", [], [], "p50_us", "us", reach, at_least)
-        row.ratios = ratios
-        equal(row.verdict(), verdict, f"verdict of {ratios}")
+    for ratios, reach, at_least, wanted in (([1.1] * 9, 1.15, False, "met"),
+                                            ([1.2] * 9, 1.15, False, "missed"),
+                                            ([9, 9, 9, 9] + [1] * 5, 1.15, False, "met"),
+                                            ([0.5] * 9, 0.4, True, "met"),
+                                            ([0.3] * 9, 0.4, True, "missed"),
+                                            ([1.0] * 8, 1.15, False, "too few pairs (8)"),
+                                            ([], 1.15, False, "not measured"),
+                                            ([], None, False, "not measured"),
+                                            ([2.0] * 9, None, False, "")):
+        pair = verdict.Pair("x", [], reach=reach)
+        pair.ratios = ratios
+        equal(pair.verdict(at_least), wanted, f"verdict of {ratios}")
 
 
-def bench_compare_never_calls_a_missing_peer_met():
-    compare = compare_module()
-    row = compare.Row("x", ["true"], None, "p50_us", "us", 1.0)
-    equal((row.verdict(), compare.as_object(row)["verdict"]), ("not measured", "not measured"))
-    limit = compare.Limit("x", ["true"], {"threads": 4}, 1)
+def bench_compare_takes_ratios_of_the_same_round_only():
+    pair = verdict.Pair("x", ["peer"], reach=1)
+    work = verdict.Work("w", ["tenrec"], "p50_us", [pair])
+    work.take({("tenrec",): {"p50_us": 2}, ("peer",): None})
+    work.take({("tenrec",): None, ("peer",): {"p50_us": 1}})
+    work.take({("tenrec",): {"p50_us": 3}, ("peer",): {"p50_us": 2}})
+    equal(pair.ratios, [1.5])
+
+
+def bench_compare_judges_limits():
+    limit = verdict.Limit("x", ["tenrec"], {"threads": 4})
     equal(limit.verdict(), "not measured")
-    limit.our_rows = [{"threads": 4}]
-    equal(limit.verdict(), "met")
-    limit.our_rows = [{"threads": 5}]
+    for found, wanted in (({"threads": 4}, "met"), ({"threads": 5}, "missed"), ({}, "not measured")):
+        limit.found = found
+        equal(limit.verdict(), wanted, f"verdict of {found}")
+    limit = verdict.Limit("x", ["tenrec"], {"sends_per_message": 1}, exact=True)
+    limit.found = {"sends_per_message": 0.5}
     equal(limit.verdict(), "missed")
+
+
+def bench_compare_says_when_the_machine_was_busy():
+    quiet = {"load_before": 0.1, "foreign": 0.01, "steal": 0, "raw_spread": 1.1}
+    equal(machine.complaints(quiet), [])
+    for key, value, part in (("load_before", 3, "load"), ("foreign", 0.5, "others"), ("steal", 0.2, "host"),
+                             ("raw_spread", 3, "raw figures")):
+        contains(machine.complaints(dict(quiet, **{key: value}))[0], part)
+
+
+def bench_picture_has_a_curve_for_each_peer():
+    series = [{"label": "Tenrec, TCP", "kind": "tcp", "points": [[64, 9.5, 0.007]]},
+              {"label": "raw copy", "kind": "raw", "points": [[64, 0.5, 0.1]]}]
+    os.makedirs("bench_test.picture", exist_ok=True)
+    text = picture.script(series, "out.svg", "bench_test.picture")
+    for i, one in enumerate(series):
+        contains(text, f"title '{one['label']}'")
+        os.unlink(f"bench_test.picture/{i}.dat")
+    os.rmdir("bench_test.picture")
 
 
 main(globals(), "bench_")

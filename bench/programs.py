@@ -1,0 +1,110 @@
+"""programs.py - the programs that measure: which are here, how they are built and run."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+TIMEOUT_S = 120
+
+# What Debian calls what a peer needs.
+PACKAGES = {
+    "libtensorpipe": ["libtensorpipe-dev"],
+    "torch": ["python3-torch"],
+    "UCX": ["libucx-dev"],
+    "libfabric": ["libfabric-dev"],
+    "gRPC": ["libgrpc++-dev"],
+    "ZeroMQ": ["libzmq3-dev"],
+    "nng": ["libnng-dev"],
+    "Mercury": [],
+}
+PROGRAMS = {"libtensorpipe": "tensorpipe_peer", "UCX": "ucx_peer", "libfabric": "libfabric_peer",
+            "gRPC": "grpc_peer", "ZeroMQ": "zeromq_peer", "nng": "nng_peer", "Mercury": "mercury_peer"}
+
+
+def build(folder, quiet):
+    """A release build in `folder`."""
+    log = folder + ".log"
+    os.makedirs(os.path.dirname(folder), exist_ok=True)
+    with open(log, "w", encoding="utf-8") as out:
+        def call(*command):
+            return subprocess.run(command, cwd=ROOT, stdout=out, stderr=out, check=False).returncode
+        setup = ["meson", "setup", folder, "-Dbuildtype=release", "-Dtests=false"]
+        if os.path.exists(f"{folder}/build.ninja"):
+            setup.append("--reconfigure")
+        if not quiet:
+            print(f"compare: building in {os.path.relpath(folder)}", file=sys.stderr)
+        if call(*setup) or call("ninja", "-C", folder):
+            sys.exit(f"compare: the tree does not build; all of the output is in {log}")
+
+
+def torch_python():
+    """An interpreter that has torch.distributed.rpc, or None."""
+    for python in ("/usr/bin/python3", sys.executable):
+        try:
+            done = subprocess.run([python, "-c", "import torch.distributed.rpc as r; r.init_rpc"],
+                                  capture_output=True, timeout=120, check=False)
+        except (OSError, subprocess.TimeoutExpired):
+            continue
+        if done.returncode == 0:
+            return python
+    return None
+
+
+class Programs:
+    """Commands of the programs in a build folder; None for a peer that is not here."""
+
+    def __init__(self, folder, torch):
+        self.folder, self.torch = f"{folder}/bench", torch
+
+    def tenrec(self, *args):
+        return [f"{self.folder}/tenrec_bench", *args]
+
+    def raw(self, *args):
+        return [f"{self.folder}/raw", *args]
+
+    def peer(self, name, *args):
+        if name == "torch":
+            return [self.torch, f"{ROOT}/bench/peers/torch_peer.py", *args] if self.torch else None
+        path = f"{self.folder}/peers/{PROGRAMS[name]}"
+        return [path, *args] if os.path.exists(path) else None
+
+    def absent(self):
+        return [name for name in PACKAGES if not self.peer(name)]
+
+
+def absent_text(name):
+    packages = PACKAGES[name]
+    if not packages:
+        return f"{name} (not in Debian; found through pkg-config if installed)"
+    return f"{name} ({' '.join(packages)})"
+
+
+def install():
+    """Installs the peers, and what draws the picture, through apt; returns the exit status."""
+    wanted = [p for packages in PACKAGES.values() for p in packages] + ["gnuplot-nox"]
+    missing = [p for p in wanted if subprocess.run(["dpkg-query", "-W", "-f", "${db:Status-Status}", p],
+                                                   capture_output=True, text=True, check=False).stdout != "installed"]
+    if not missing:
+        print("compare: all peers that Debian has are installed")
+        return 0
+    command = ([] if os.geteuid() == 0 or not shutil.which("sudo") else ["sudo"]) + [
+        "apt-get", "install", "-y", "--no-install-recommends", *missing]
+    print("compare: " + " ".join(command), flush=True)
+    return subprocess.run(command, check=False).returncode
+
+
+def measure(command, env, failures):
+    """What a program printed, one object for each line; None when it failed (noted once)."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, env=env, check=False)
+        if done.returncode == 0:
+            return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        why = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+    except (subprocess.TimeoutExpired, ValueError) as problem:
+        why = str(problem)
+    text = f"{os.path.basename(command[0])} {' '.join(command[1:])}: {why}"
+    if text not in failures:
+        failures.append(text)
+    return None

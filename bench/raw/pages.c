@@ -1,0 +1,89 @@
+/* pages.c - what memory costs one process alone: a copy into memory that is
+ * there, into pages that are new each time, and into huge ones. */
+#include "raw.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define HUGE ((size_t)2 << 20)
+
+struct buffers {
+    unsigned char *from, *into;
+};
+
+/* The callee has nothing to do. */
+static int serve(struct trial *t)
+{
+    char byte;
+
+    while (pair_read(t->fd, &byte, 1))
+        ;
+    return 0;
+}
+
+static void start(struct trial *t)
+{
+    struct buffers *b = calloc(1, sizeof *b);
+
+    if (!b)
+        pair_die("calloc");
+    b->from = pair_memory(t->size, false);
+    b->into = pair_memory(t->size, false);
+    t->state = b;
+}
+
+static void copy(void *to, const void *from, size_t n)
+{
+    memcpy(to, from, n);
+    __asm__ volatile("" ::: "memory"); /* whoever reads it, it is copied */
+}
+
+static void call_memcpy(struct trial *t)
+{
+    const struct buffers *b = t->state;
+
+    copy(b->into, b->from, t->size);
+}
+
+static void call_new(struct trial *t, size_t spare, int advice)
+{
+    const struct buffers *b = t->state;
+    size_t n = t->size + spare;
+    unsigned char *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned char *at = p;
+
+    if (p == MAP_FAILED)
+        pair_die("mmap");
+    if (spare) {
+        at = (unsigned char *)(((uintptr_t)p + spare - 1) & ~(uintptr_t)(spare - 1));
+        madvise(at, t->size, advice);
+    }
+    copy(at, b->from, t->size);
+    munmap(p, n);
+}
+
+static void call_pages(struct trial *t)
+{
+    call_new(t, 0, 0);
+}
+
+static void call_huge(struct trial *t)
+{
+    call_new(t, HUGE, MADV_HUGEPAGE);
+}
+
+static void end(struct trial *t)
+{
+    (void)t;
+}
+
+#define PAGES_WAY(name, mode, fn)                                                                  \
+    {                                                                                              \
+        .peer = "raw", .via = name, .modes = mode, .progress = "busy", .serve = serve,             \
+        .open = start, .call = fn, .close = end                                                    \
+    }
+
+const struct way raw_memcpy = PAGES_WAY("memcpy", "bandwidth", call_memcpy);
+const struct way raw_pages = PAGES_WAY("pages", "drop", call_pages);
+const struct way raw_huge = PAGES_WAY("huge", "drop", call_huge);

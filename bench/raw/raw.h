@@ -1,0 +1,21 @@
+/* raw.h - the ways in which two processes can reach each other without any
+ * library: what nobody can beat on this machine. */
+#ifndef TENREC_BENCH_RAW_H
+#define TENREC_BENCH_RAW_H
+
+#include "../driver.h"
+
+/* Only few calls carry bytes that are looked at: who checks them is fast first. */
+static inline bool raw_is_large(const struct trial *t)
+{
+    return t->size > PAIR_SMALL;
+}
+
+extern const struct way raw_tcp, raw_unix;               /* socket.c */
+extern const struct way raw_eventfd, raw_futex;          /* wake.c */
+extern const struct way raw_spin;                        /* memory.c */
+extern const struct way raw_copy, raw_ring, raw_readv;   /* copy.c */
+extern const struct way raw_pages, raw_huge, raw_memcpy; /* pages.c */
+extern const struct way raw_memfd;                       /* handover.c */
+
+#endif

@@ -1,0 +1,69 @@
+"""table.py - rows of a comparison (verdict.py) as text for people, or as Markdown."""
+
+HEAD = ["work", "tenrec", "peer", "ratio", "min..max", "reach", ""]
+
+
+def number_text(value, figure):
+    if figure == "calls_per_s":
+        return f"{value / 1e6:.2f} M/s" if value >= 1e6 else f"{value / 1e3:.1f} k/s"
+    if figure == "gb_per_s":
+        return f"{value:.1f} GB/s"
+    if figure == "rss_kib":
+        return f"{value / 1024:.1f} MiB"
+    if figure == "init_s":
+        return f"{value * 1e3:.1f} ms"
+    if value >= 1000:
+        return f"{value / 1e3:.2f} ms"
+    return f"{value:.2f} us" if value < 10 else f"{value:.1f} us"
+
+
+def limit_line(row):
+    sign = "=" if row["exact"] else "<="
+    found = ", ".join(f"{key} {'?' if value is None else format(value, 'g')}"
+                      for key, value in row["found"].items())
+    wanted = ", ".join(f"{key} {sign} {limit:g}" for key, limit in row["limits"].items())
+    return [row["work"], found, "", "", "", wanted, row["verdict"]]
+
+
+def pair_line(row):
+    name = row["work"] + (" (CPU of a call)" if row["figure"] == "cpu_us_per_call" else "")
+    if "shared memory" in name and row["transports"] == ["uv"]:
+        name += ", over uv"
+    reach = "" if row["reach"] is None else f"{'>=' if row['at_least'] else '<='} {row['reach']:g}x"
+    if not row["ratios"]:
+        return [name, "", row["peer"], "", "", reach, "not measured"]
+    return [name, number_text(row["tenrec_median"], row["figure"]),
+            f"{row['peer']} {number_text(row['peer_median'], row['figure'])}", f"{row['ratio']:.2f}x",
+            f"{min(row['ratios']):.2f}..{max(row['ratios']):.2f}", reach, row["verdict"]]
+
+
+def lines_of(rows):
+    return [limit_line(row) if "limits" in row else pair_line(row) for row in rows]
+
+
+def failures_of(rows):
+    return dict.fromkeys(f"{row['work']}: {why}" for row in rows for why in row["failures"])
+
+
+def as_text(rows):
+    lines = [HEAD] + lines_of(rows)
+    # What a limit says runs over the columns that it leaves empty.
+    pairs = [line for line in lines if line[2]]
+    widths = [max(len(line[i]) for line in (lines if i in (0, 5, 6) else pairs)) for i in range(len(HEAD))]
+    out = []
+    for line in lines:
+        if line[2]:
+            cells = [cell.ljust(width) for cell, width in zip(line, widths)]
+        else:
+            cells = [line[0].ljust(widths[0]), line[1].ljust(sum(widths[1:5]) + 6),
+                     line[5].ljust(widths[5]), line[6]]
+        out.append("  ".join(cells).rstrip())
+    return "\n".join(out + [f"  {text}" for text in failures_of(rows)])
+
+
+def as_markdown(rows):
+    out = ["| work | Tenrec | peer | ratio | held to | |", "|---|---|---|---|---|---|"]
+    for line in lines_of(rows):
+        ratio = f"{line[3]} ({line[4]})" if line[3] else ""
+        out.append("| " + " | ".join([line[0], line[1], line[2], ratio, line[5], line[6]]) + " |")
+    return "\n".join(out)

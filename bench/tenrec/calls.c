@@ -1,0 +1,253 @@
+/* calls.c - calls between two workers: small ones, and tensors either way. */
+#include "measure.h"
+#include "modes.h"
+#include "side.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define KEEP_MAX 16
+
+/* Sums up to a message; the larger of both sides counts. */
+struct counters {
+    uint64_t sends, receives, messages_sent, messages_received;
+    char transport[32], channel[32]; /* the caller's */
+};
+
+struct state {
+    struct side *side;
+    struct measure m;
+    struct tenrec_tensor *tensor; /* what is sent, or at the callee given */
+    struct tenrec_value *kept[KEEP_MAX];
+    size_t n_kept;
+    bool first;
+    struct counters before[2]; /* [0] the caller's, [1] the callee's */
+};
+
+static void prepare(struct trial *t)
+{
+    struct state *s = calloc(1, sizeof *s);
+
+    if (!s)
+        pair_die("calloc");
+    s->side = side_new(t->via, t->progress, 2);
+    s->first = true;
+    t->state = s;
+    if (!strcmp(t->mode, "latency"))
+        t->size = 0; /* the function takes nothing and gives nothing */
+}
+
+static bool is_received(const struct trial *t)
+{
+    return !strcmp(t->mode, "drop") || !strcmp(t->mode, "keep");
+}
+
+static struct tenrec_tensor *new_tensor(size_t size)
+{
+    int64_t shape = (int64_t)size;
+    struct tenrec_tensor *t;
+    tenrec_error err;
+
+    if (tenrec_tensor_new(TENREC_UINT8, 1, &shape, &t, &err))
+        side_give_up(&err);
+    pair_fill(tenrec_tensor_data(t), size);
+    return t;
+}
+
+/* ---- the callee ---------------------------------------------------------------------- */
+
+static tenrec_status on_give(struct tenrec_call *call, void *arg, tenrec_error *err)
+{
+    struct state *s = arg;
+    struct tenrec_value v = tenrec_tensor(s->tensor);
+
+    return tenrec_call_return(call, &v, err);
+}
+
+static int serve(struct trial *t)
+{
+    struct state *s = t->state;
+    struct tenrec_worker *w = side_worker(s->side, 1);
+    struct measure_callee c;
+    tenrec_error err;
+
+    if (is_received(t))
+        s->tensor = new_tensor(t->size);
+    if (measure_callee_init(&c, w, t->size, &err) ||
+        tenrec_register_function(w, "bench.give", on_give, s, TENREC_INLINE, &err) ||
+        tenrec_init_rpc(w, &err))
+        side_give_up(&err);
+    measure_callee_wait(&c);
+    side_end_worker(w);
+    measure_callee_finish(&c);
+    tenrec_tensor_drop(s->tensor);
+    return 0;
+}
+
+/* ---- what is counted -------------------------------------------------------------------- */
+
+static void on_counter(void *arg, const char *key, const char *value)
+{
+    struct counters *c = arg;
+    uint64_t n = strtoull(value, NULL, 10);
+
+    if (!strcmp(key, "tensorpipe.sends"))
+        c->sends = n;
+    else if (!strcmp(key, "tensorpipe.receives"))
+        c->receives = n;
+    else if (!strcmp(key, "tensorpipe.messages_sent"))
+        c->messages_sent = n;
+    else if (!strcmp(key, "tensorpipe.messages_received"))
+        c->messages_received = n;
+    else if (!strcmp(key, "tensorpipe.peer.1.transport"))
+        snprintf(c->transport, sizeof c->transport, "%s", value);
+    else if (!strcmp(key, "tensorpipe.peer.1.channel"))
+        snprintf(c->channel, sizeof c->channel, "%s", value);
+}
+
+static void count(const struct state *s, struct counters ret[2])
+{
+    tenrec_error err;
+
+    memset(ret, 0, 2 * sizeof ret[0]);
+    tenrec_worker_debug_info(s->m.worker, on_counter, &ret[0]);
+    if (measure_callee_info(&s->m, on_counter, &ret[1], &err))
+        side_give_up(&err);
+}
+
+static void add_larger(double *sum, uint64_t calls, uint64_t messages)
+{
+    double one = messages ? (double)calls / (double)messages : 0;
+
+    *sum = one > *sum ? one : *sum;
+}
+
+static void tell(struct trial *t, FILE *out)
+{
+    struct state *s = t->state;
+    struct counters now[2];
+    double sends = 0, receives = 0;
+
+    count(s, now);
+    for (int i = 0; i < 2; i++) {
+        const struct counters *b = &s->before[i];
+
+        add_larger(&sends, now[i].sends - b->sends, now[i].messages_sent - b->messages_sent);
+        add_larger(&receives, now[i].receives - b->receives,
+                   now[i].messages_received - b->messages_received);
+    }
+    fprintf(out, ", \"transport\": \"%s\", \"channel\": \"%s\"", now[0].transport, now[0].channel);
+    if (t->size < 4096)
+        fprintf(out, ", \"sends_per_message\": %.4f, \"receives_per_message\": %.4f", sends,
+                receives);
+}
+
+/* ---- the caller --------------------------------------------------------------------------- */
+
+static void start(struct trial *t)
+{
+    struct state *s = t->state;
+    tenrec_error err;
+
+    s->m.worker = side_worker(s->side, 0);
+    s->m.to = "w1";
+    s->m.size = t->size;
+    s->m.inflight = PAIR_INFLIGHT;
+    if (!strcmp(t->mode, "bandwidth"))
+        s->tensor = new_tensor(t->size);
+    if (tenrec_init_rpc(s->m.worker, &err))
+        side_give_up(&err);
+    count(s, s->before); /* makes the connection, too */
+    count(s, s->before);
+}
+
+static void call_small(struct state *s)
+{
+    tenrec_error err;
+
+    if (tenrec_rpc_sync(s->m.worker, "w1", "measure.nothing", NULL, 0, NULL, NULL, &err))
+        side_give_up(&err);
+}
+
+static void call_tensor(struct state *s)
+{
+    struct tenrec_value args[] = { tenrec_tensor(s->tensor), tenrec_bool(true) };
+    tenrec_error err;
+
+    if (tenrec_rpc_sync(s->m.worker, "w1", "measure.tensor", args, s->first ? 2 : 1, NULL, NULL,
+                        &err))
+        side_give_up(&err);
+    s->first = false;
+}
+
+static void call_give(struct trial *t, struct state *s)
+{
+    struct tenrec_value *v;
+    struct tenrec_tensor *got;
+    tenrec_error err;
+
+    if (tenrec_rpc_sync(s->m.worker, "w1", "bench.give", NULL, 0, NULL, &v, &err) ||
+        tenrec_values_get(v, 1, &err, "t", &got))
+        side_give_up(&err);
+    if (s->first)
+        pair_expect(t->peer, tenrec_tensor_data(got), t->size);
+    s->first = false;
+    if (!strcmp(t->mode, "keep") && s->n_kept < KEEP_MAX)
+        s->kept[s->n_kept++] = v;
+    else
+        tenrec_value_drop(v);
+}
+
+static void call(struct trial *t)
+{
+    struct state *s = t->state;
+
+    if (s->tensor)
+        call_tensor(s);
+    else if (is_received(t))
+        call_give(t, s);
+    else
+        call_small(s);
+}
+
+static void flood(struct trial *t, size_t n)
+{
+    struct state *s = t->state;
+    tenrec_error err;
+    uint64_t ns;
+
+    s->m.calls = n;
+    if (measure_rate(&s->m, &ns, &err))
+        side_give_up(&err);
+}
+
+static void end(struct trial *t)
+{
+    struct state *s = t->state;
+    tenrec_error err;
+
+    for (size_t i = 0; i < s->n_kept; i++)
+        tenrec_value_drop(s->kept[i]);
+    tenrec_tensor_drop(s->tensor);
+    if (measure_end(&s->m, &err))
+        side_give_up(&err);
+    side_end_worker(s->m.worker);
+}
+
+static void clean(struct trial *t)
+{
+    side_drop(((struct state *)t->state)->side);
+}
+
+#define CALLS_WAY(name, mode, most)                                                                \
+    {                                                                                              \
+        .peer = "tenrec", .via = name, .modes = mode, .progress = "busy adaptive sleep",           \
+        .prepare = prepare, .serve = serve, .open = start, .call = call, .flood = flood,           \
+        .close = end, .clean = clean, .tell = tell, .most_calls = most                             \
+    }
+#define MANY_MODES "latency rate bandwidth drop"
+
+const struct way calls_uv = CALLS_WAY("uv", MANY_MODES, 0);
+const struct way calls_shm = CALLS_WAY("shm", MANY_MODES, 0);
+const struct way calls_keep_uv = CALLS_WAY("uv", "keep", KEEP_MAX - 1);
+const struct way calls_keep_shm = CALLS_WAY("shm", "keep", KEEP_MAX - 1);

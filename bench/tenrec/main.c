@@ -1,0 +1,32 @@
+/* main.c - Tenrec, measured as its peers are, and its start and rest.
+ *
+ *     tenrec_bench MODE PROGRESS uv|shm [BYTES,...]
+ *     tenrec_bench init|idle|after uv|shm
+ *
+ * MODE is latency, rate, bandwidth or drop as in driver.h; keep is drop with all
+ * results kept; source is bandwidth out of memory that both processes could see,
+ * handover passes such memory on.
+ *
+ * init    8 workers over a file store, first call in to last return
+ * idle    one of 2 workers at rest: CPU, threads, memory
+ * after   CPU of 2 workers from a moment after the last of many calls on */
+#include "modes.h"
+
+#include <string.h>
+
+int main(int argc, char **argv)
+{
+    const struct way ways[] = { calls_uv, calls_shm, calls_keep_uv, calls_keep_shm };
+    const char *mode = argc > 1 ? argv[1] : "";
+    bool known = argc == 3 && (!strcmp(argv[2], "uv") || !strcmp(argv[2], "shm"));
+
+    if (argc == 6 && !strcmp(mode, "rest"))
+        return rest_exec(argv + 2);
+    if (known && !strcmp(mode, "init"))
+        return start_main(argv[2]);
+    if (known && !strcmp(mode, "idle"))
+        return rest_main(argv[2], false);
+    if (known && !strcmp(mode, "after"))
+        return rest_main(argv[2], true);
+    return driver_main(argc, argv, ways, sizeof ways / sizeof ways[0]);
+}

@@ -1,0 +1,74 @@
+#include "side.h"
+
+#include "../pair.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+void side_give_up(const tenrec_error *err)
+{
+    fprintf(stderr, "bench: tenrec: %s: %s\n", tenrec_status_name(err->code), err->text);
+    exit(1);
+}
+
+void side_pause_ms(unsigned ms)
+{
+    struct timespec t = { .tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000 };
+
+    nanosleep(&t, NULL);
+}
+
+struct side *side_new(const char *via, const char *progress, int world)
+{
+    struct side *s = pair_memory(sizeof *s, true);
+
+    snprintf(s->folder, sizeof s->folder, "/tmp/tenrec-bench-XXXXXX");
+    if (!mkdtemp(s->folder))
+        pair_die("cannot make a folder in /tmp");
+    snprintf(s->store, sizeof s->store, "%s/store", s->folder);
+    snprintf(s->via, sizeof s->via, "%s", via);
+    snprintf(s->progress, sizeof s->progress, "%s", progress);
+    s->world = world;
+    return s;
+}
+
+void side_drop(struct side *s)
+{
+    unlink(s->store);
+    rmdir(s->folder);
+}
+
+struct tenrec_worker *side_worker(const struct side *s, int rank)
+{
+    const char *more = getenv("BENCH_TENREC");
+    const char *ways = !strcmp(s->via, "uv") ? "transports: [uv], channels: [basic]"
+                                             : "transports: [shm, uv], channels: [cma, basic]";
+    struct tenrec_config *c;
+    struct tenrec_worker *w;
+    tenrec_error err;
+    char text[1024];
+
+    snprintf(text, sizeof text,
+             "worker: { name: \"w{rank}\", rank: %d, world_size: %d }\n"
+             "init_method: file://%s\n"
+             "backend: tensorpipe\n"
+             "backends:\n"
+             "  tensorpipe: { plugin: tensorpipe, options: { %s, progress: %s%s%s } }\n",
+             rank, s->world, s->store, ways, s->progress, more ? ", " : "", more ? more : "");
+    if (tenrec_config_parse(text, "bench", &c, &err) || tenrec_worker_new(c, &w, &err))
+        side_give_up(&err);
+    tenrec_config_drop(c);
+    return w;
+}
+
+void side_end_worker(struct tenrec_worker *w)
+{
+    tenrec_error err;
+
+    if (tenrec_shutdown(w, TENREC_GRACEFUL, TENREC_TIMEOUT_DEFAULT, &err))
+        side_give_up(&err);
+    tenrec_worker_drop(w);
+}

@@ -1,0 +1,38 @@
+/* side.h - one worker of a benchmark: its configuration, its start and end. */
+#ifndef TENREC_BENCH_SIDE_H
+#define TENREC_BENCH_SIDE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <tenrec/tenrec.h>
+
+#define SIDE_WORLD_MAX 8
+
+/* What all processes of one run share; mapped before the first fork. */
+struct side {
+    char folder[64], store[96]; /* of the file store */
+    char via[16], progress[16];
+    int world;
+    _Atomic int ready;
+    uint64_t begin_ns[SIDE_WORLD_MAX], end_ns[SIDE_WORLD_MAX];
+};
+
+/* Makes the folder of the store, and removes it. */
+struct side *side_new(const char *via, const char *progress, int world);
+void side_drop(struct side *s);
+
+/* Worker `rank` of s->world. On the tensorpipe backend over transport uv, or
+ * with `via` "shm" over what is best between two processes of one host. What
+ * BENCH_TENREC holds goes to the backend's options, as in "lanes: 2". */
+struct tenrec_worker *side_worker(const struct side *s, int rank);
+void side_end_worker(struct tenrec_worker *w);
+
+void side_pause_ms(unsigned ms);
+
+/* Prints the error and ends the program. */
+#if defined(__GNUC__)
+__attribute__((noreturn))
+#endif
+void side_give_up(const tenrec_error *err);
+
+#endif

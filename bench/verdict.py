@@ -1,0 +1,104 @@
+"""verdict.py - what is compared, what came out, and whether that is what we hold ourselves to."""
+import re
+import statistics
+
+ENOUGH = 9  # ratios that a reach needs
+
+
+class Pair:
+    """One peer of a work: its command (None: not here) and the figure that is compared."""
+
+    def __init__(self, label, command, figure=None, reach=None, rounds=3):
+        self.label, self.command, self.figure, self.reach = label, command, figure, reach
+        self.rounds = None if reach is not None else rounds  # None: all
+        self.ours, self.theirs, self.ratios = [], [], []
+
+    def verdict(self, at_least):
+        if self.reach is None:
+            return "" if self.ratios else "not measured"
+        if not self.ratios:
+            return "not measured"
+        if len(self.ratios) < ENOUGH:
+            return f"too few pairs ({len(self.ratios)})"
+        middle = statistics.median(self.ratios)
+        good = middle >= self.reach if at_least else middle <= self.reach
+        return "met" if good else "missed"
+
+
+class Work:
+    """What Tenrec does, and the peers that do the same. `figure` is a key of what the programs
+    print; with `at_least` more of it is better. The first pair runs right beside Tenrec."""
+
+    def __init__(self, name, command, figure, pairs, at_least=False):
+        self.name, self.command, self.figure = name, command, figure
+        self.pairs, self.at_least = pairs, at_least
+        self.failures, self.transports = [], set()
+
+    def matches(self, pattern):
+        return re.search(pattern, " ".join([self.name] + [pair.label for pair in self.pairs]))
+
+    def commands(self, number):
+        """What runs in a round, once each; every other round the other way about."""
+        due = [p.command for p in self.pairs if p.command and (p.rounds is None or number < p.rounds)]
+        order = due[:1] + [self.command] + due[1:] if due else []
+        order = list(dict.fromkeys(tuple(c) for c in order))
+        return order[::-1] if number % 2 else order
+
+    def take(self, got):
+        """The figures of one round, by command; None for what failed."""
+        mine = got.get(tuple(self.command))
+        if not mine:
+            return
+        self.transports.add(mine.get("transport", ""))
+        for pair in self.pairs:
+            theirs = got.get(tuple(pair.command or ()))
+            key = pair.figure or self.figure
+            if theirs and theirs.get(key):
+                pair.ours.append(mine[key])
+                pair.theirs.append(theirs[key])
+                pair.ratios.append(mine[key] / theirs[key])
+
+    def rows(self):
+        return [self._row(pair) for pair in self.pairs]
+
+    def _row(self, pair):
+        row = {"work": self.name, "peer": pair.label, "figure": pair.figure or self.figure,
+               "reach": pair.reach, "at_least": self.at_least, "verdict": pair.verdict(self.at_least),
+               "tenrec": pair.ours, "theirs": pair.theirs, "ratios": pair.ratios,
+               "transports": sorted(self.transports - {""}), "failures": self.failures}
+        if pair.ratios:
+            row.update(ratio=statistics.median(pair.ratios), tenrec_median=statistics.median(pair.ours),
+                       peer_median=statistics.median(pair.theirs))
+        return row
+
+
+class Limit:
+    """What Tenrec alone shall keep to: {figure: limit}; `exact`: neither more nor less."""
+
+    pairs = ()
+
+    def __init__(self, name, command, limits, exact=False):
+        self.name, self.command, self.limits, self.exact = name, command, limits, exact
+        self.failures, self.found = [], None
+
+    def matches(self, pattern):
+        return re.search(pattern, self.name)
+
+    def commands(self, number):
+        return [tuple(self.command)] if number == 0 else []
+
+    def take(self, got):
+        self.found = got.get(tuple(self.command)) or self.found
+
+    def verdict(self):
+        if not self.found or any(key not in self.found for key in self.limits):
+            return "not measured"
+        for key, limit in self.limits.items():
+            if (abs(self.found[key] - limit) > 0.005) if self.exact else self.found[key] > limit:
+                return "missed"
+        return "met"
+
+    def rows(self):
+        return [{"work": self.name, "limits": self.limits, "exact": self.exact, "verdict": self.verdict(),
+                 "found": {key: (self.found or {}).get(key) for key in self.limits},
+                 "failures": self.failures}]

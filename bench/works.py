@@ -1,0 +1,149 @@
+"""works.py - all that is compared, with the peers and the reach of each."""
+from verdict import Limit, Pair, Work
+
+
+def small_shared(p):
+    """Calls without arguments between two processes of one host, in shared memory."""
+    busy = p.tenrec("latency", "busy", "shm")
+    return [
+        Work("no-op call, shared memory, busy", busy, "p50_us", [
+            Pair("UCX message", p.peer("UCX", "latency", "busy", "sm"), reach=3),
+            Pair("raw spin", p.raw("latency", "busy", "spin"), rounds=None),
+            Pair("libfabric message", p.peer("libfabric", "latency", "busy", "shm")),
+            Pair("Mercury", p.peer("Mercury", "latency", "busy", "na+sm")),
+            Pair("libtensorpipe", p.peer("libtensorpipe", "latency", "busy", "shm_cma")),
+            Pair("torch", p.peer("torch", "latency", "busy", "shm"))]),
+        Work("no-op call, shared memory, asleep", p.tenrec("latency", "sleep", "shm"), "p50_us", [
+            Pair("raw eventfd", p.raw("latency", "sleep", "eventfd"), reach=1.15),
+            Pair("raw eventfd", p.raw("latency", "sleep", "eventfd"), "cpu_us_per_call", reach=1.3),
+            Pair("raw futex", p.raw("latency", "sleep", "futex")),
+            Pair("raw Unix socket", p.raw("latency", "sleep", "unix")),
+            Pair("UCX message", p.peer("UCX", "latency", "sleep", "sm")),
+            Pair("libfabric message (polls)", p.peer("libfabric", "latency", "sleep", "shm")),
+            Pair("Mercury", p.peer("Mercury", "latency", "sleep", "na+sm")),
+            Pair("gRPC, Unix (polls a little)", p.peer("gRPC", "latency", "adaptive", "unix")),
+            Pair("ZeroMQ, Unix", p.peer("ZeroMQ", "latency", "sleep", "ipc")),
+            Pair("nng, Unix", p.peer("nng", "latency", "sleep", "ipc"))]),
+        Work("no-op call, shared memory, adaptive", p.tenrec("latency", "adaptive", "shm"), "p50_us", [
+            Pair("Tenrec busy", busy, reach=1.5),
+            Pair("gRPC, Unix", p.peer("gRPC", "latency", "adaptive", "unix"))]),
+        Limit("a moment after the last call, adaptive", p.tenrec("after", "shm"), {"cpu_percent": 0.05}),
+    ]
+
+
+def small_tcp(p):
+    asleep = p.tenrec("latency", "sleep", "uv")
+    return [
+        Work("no-op call, TCP, busy", p.tenrec("latency", "busy", "uv"), "p50_us", [
+            Pair("raw", p.raw("latency", "busy", "tcp"), reach=1.12),
+            Pair("libfabric message", p.peer("libfabric", "latency", "busy", "tcp")),
+            Pair("UCX message", p.peer("UCX", "latency", "busy", "tcp")),
+            Pair("Mercury", p.peer("Mercury", "latency", "busy", "ofi+tcp"))]),
+        Work("no-op call, TCP, asleep", asleep, "p50_us", [
+            Pair("raw", p.raw("latency", "sleep", "tcp"), reach=1.15),
+            Pair("raw", p.raw("latency", "sleep", "tcp"), "cpu_us_per_call", rounds=None),
+            Pair("libfabric message", p.peer("libfabric", "latency", "sleep", "tcp")),
+            Pair("UCX message", p.peer("UCX", "latency", "sleep", "tcp")),
+            Pair("Mercury", p.peer("Mercury", "latency", "sleep", "ofi+tcp")),
+            Pair("libtensorpipe", p.peer("libtensorpipe", "latency", "sleep", "uv")),
+            Pair("torch", p.peer("torch", "latency", "sleep", "uv")),
+            Pair("gRPC (polls a little)", p.peer("gRPC", "latency", "adaptive", "tcp")),
+            Pair("ZeroMQ", p.peer("ZeroMQ", "latency", "sleep", "tcp")),
+            Pair("nng", p.peer("nng", "latency", "sleep", "tcp"))]),
+        Limit("system calls of a small message, TCP, busy", p.tenrec("latency", "busy", "uv"),
+              {"sends_per_message": 1, "receives_per_message": 1}, exact=True),
+        Limit("system calls of a small message, TCP, asleep", asleep,
+              {"sends_per_message": 1, "receives_per_message": 1}, exact=True),
+    ]
+
+
+def many_shared(p):
+    """Mercury is what to beat; where it is not, ten times libtensorpipe."""
+    mercury = p.peer("Mercury", "rate", "busy", "na+sm")
+    tensorpipe = p.peer("libtensorpipe", "rate", "busy", "shm_cma")
+    judged = [Pair("Mercury", mercury, reach=1.5), Pair("libtensorpipe", tensorpipe)]
+    if not mercury:
+        judged = [Pair("libtensorpipe", tensorpipe, reach=10), Pair("Mercury", None)]
+    return [Work("64 in flight, shared memory", p.tenrec("rate", "busy", "shm"), "calls_per_s", judged + [
+        Pair("raw ring", p.raw("rate", "busy", "spin"), rounds=None),
+        Pair("UCX message", p.peer("UCX", "rate", "busy", "sm")),
+        Pair("libfabric message", p.peer("libfabric", "rate", "busy", "shm")),
+        Pair("torch", p.peer("torch", "rate", "busy", "shm")),
+        Pair("gRPC, Unix", p.peer("gRPC", "rate", "adaptive", "unix")),
+        Pair("ZeroMQ, Unix", p.peer("ZeroMQ", "rate", "sleep", "ipc")),
+        Pair("nng, Unix", p.peer("nng", "rate", "sleep", "ipc"))], at_least=True)]
+
+
+def many_tcp(p):
+    """The limit of a rate is the plain blocking loop; Tenrec as it comes is adaptive."""
+    return [
+        Work("64 in flight, TCP", p.tenrec("rate", "adaptive", "uv"), "calls_per_s", [
+            Pair("raw batched", p.raw("rate", "sleep", "tcp"), reach=0.7),
+            Pair("UCX message", p.peer("UCX", "rate", "busy", "tcp")),
+            Pair("libfabric message", p.peer("libfabric", "rate", "busy", "tcp")),
+            Pair("Mercury", p.peer("Mercury", "rate", "busy", "ofi+tcp")),
+            Pair("libtensorpipe", p.peer("libtensorpipe", "rate", "sleep", "uv")),
+            Pair("torch", p.peer("torch", "rate", "sleep", "uv")),
+            Pair("gRPC", p.peer("gRPC", "rate", "adaptive", "tcp")),
+            Pair("ZeroMQ", p.peer("ZeroMQ", "rate", "sleep", "tcp")),
+            Pair("nng", p.peer("nng", "rate", "sleep", "tcp"))], at_least=True),
+        Work("64 in flight, TCP, busy", p.tenrec("rate", "busy", "uv"), "calls_per_s", [
+            Pair("raw batched", p.raw("rate", "busy", "tcp"))], at_least=True),
+        Work("64 in flight, TCP, asleep", p.tenrec("rate", "sleep", "uv"), "calls_per_s", [
+            Pair("raw batched", p.raw("rate", "sleep", "tcp"))], at_least=True),
+    ]
+
+
+def large_shared(p):
+    return [
+        Work("64 MiB, shared memory, reused buffer", p.tenrec("bandwidth", "busy", "shm"), "gb_per_s", [
+            Pair("libtensorpipe", p.peer("libtensorpipe", "bandwidth", "busy", "shm_basic"), reach=1),
+            Pair("raw copy", p.raw("bandwidth", "busy", "copy")),
+            Pair("raw pipelined ring", p.raw("bandwidth", "busy", "ring")),
+            Pair("raw process_vm_readv", p.raw("bandwidth", "busy", "readv")),
+            Pair("libtensorpipe, cma", p.peer("libtensorpipe", "bandwidth", "busy", "shm_cma")),
+            Pair("UCX message", p.peer("UCX", "bandwidth", "busy", "sm")),
+            Pair("libfabric message", p.peer("libfabric", "bandwidth", "busy", "shm")),
+            Pair("Mercury bulk", p.peer("Mercury", "bandwidth", "busy", "na+sm")),
+            Pair("gRPC, Unix", p.peer("gRPC", "bandwidth", "adaptive", "unix"))], at_least=True),
+        Work("64 MiB, shared memory, each result dropped", p.tenrec("drop", "busy", "shm"), "gb_per_s", [
+            Pair("libtensorpipe", p.peer("libtensorpipe", "drop", "busy", "shm_cma"), reach=4),
+            Pair("torch", p.peer("torch", "drop", "busy", "shm")),
+            Pair("raw, new pages", p.raw("drop", "busy", "pages")),
+            Pair("raw, new huge pages", p.raw("drop", "busy", "huge"))], at_least=True),
+        Work("64 MiB, shared memory, all results kept", p.tenrec("keep", "busy", "shm"), "gb_per_s", [
+            Pair("raw, new pages", p.raw("drop", "busy", "pages")),
+            Pair("raw, new huge pages", p.raw("drop", "busy", "huge"))], at_least=True),
+    ]
+
+
+def large_tcp(p):
+    return [
+        Work("64 MiB, TCP, busy", p.tenrec("bandwidth", "busy", "uv"), "gb_per_s", [
+            Pair("raw", p.raw("bandwidth", "busy", "tcp"), reach=0.95),
+            Pair("UCX message", p.peer("UCX", "bandwidth", "busy", "tcp")),
+            Pair("libfabric message", p.peer("libfabric", "bandwidth", "busy", "tcp")),
+            Pair("Mercury bulk", p.peer("Mercury", "bandwidth", "busy", "ofi+tcp"))], at_least=True),
+        Work("64 MiB, TCP, asleep", p.tenrec("bandwidth", "sleep", "uv"), "gb_per_s", [
+            Pair("raw", p.raw("bandwidth", "sleep", "tcp")),
+            Pair("libtensorpipe", p.peer("libtensorpipe", "bandwidth", "sleep", "uv")),
+            Pair("torch", p.peer("torch", "bandwidth", "sleep", "uv")),
+            Pair("gRPC", p.peer("gRPC", "bandwidth", "adaptive", "tcp")),
+            Pair("ZeroMQ", p.peer("ZeroMQ", "bandwidth", "sleep", "tcp")),
+            Pair("nng", p.peer("nng", "bandwidth", "sleep", "tcp"))], at_least=True),
+    ]
+
+
+def life(p):
+    return [
+        Work("init of 8 workers", p.tenrec("init", "shm"), "init_s", [
+            Pair("torch", p.peer("torch", "init", "uv"), reach=0.3)]),
+        Limit("idle worker", p.tenrec("idle", "shm"), {"cpu_percent": 0.05, "threads": 4, "rss_kib": 12288}),
+        Work("memory of an idle worker", p.tenrec("idle", "shm"), "rss_kib", [
+            Pair("torch", p.peer("torch", "idle", "uv"), rounds=1)]),
+    ]
+
+
+def all_works(p):
+    return (small_shared(p) + small_tcp(p) + many_shared(p) + many_tcp(p) + large_shared(p) + large_tcp(p) +
+            life(p))
