@@ -34,14 +34,11 @@ static int64_t now_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-struct peer *peer_start(bool all)
+struct peer *peer_start_program(const char *const argv[])
 {
-    const char *program = getenv("TENSORPIPE_PEER");
     struct peer *p;
     int in[2], out[2];
 
-    if (!program)
-        return NULL;
     p = calloc(1, sizeof *p);
     assert_non_null(p);
     assert_int_equal(pipe(in), 0);
@@ -53,7 +50,7 @@ struct peer *peer_start(bool all)
         dup2(out[1], 1);
         for (int fd = 3; fd < 256; fd++)
             close(fd);
-        execl(program, program, all ? "all" : "plain", (char *)NULL);
+        execv(argv[0], (char *const *)(uintptr_t)argv);
         _exit(127);
     }
     close(in[0]);
@@ -61,6 +58,30 @@ struct peer *peer_start(bool all)
     p->in = in[1];
     p->out = out[0];
     return p;
+}
+
+struct peer *peer_start(bool all)
+{
+    const char *argv[] = { getenv("TENSORPIPE_PEER"), all ? "all" : "plain", NULL };
+
+    return argv[0] ? peer_start_program(argv) : NULL;
+}
+
+static void peer_free(struct peer *p)
+{
+    close(p->out);
+    for (size_t i = 0; i < p->n_lines; i++)
+        free(p->lines[i]);
+    free(p->rest);
+    free(p);
+}
+
+void peer_kill(struct peer *p)
+{
+    kill(p->pid, SIGKILL);
+    waitpid(p->pid, NULL, 0);
+    close(p->in);
+    peer_free(p);
 }
 
 void peer_stop(struct peer *p)
@@ -81,11 +102,7 @@ void peer_stop(struct peer *p)
         kill(p->pid, SIGKILL);
         waitpid(p->pid, &status, 0);
     }
-    close(p->out);
-    for (size_t i = 0; i < p->n_lines; i++)
-        free(p->lines[i]);
-    free(p->rest);
-    free(p);
+    peer_free(p);
     assert_true(done > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 

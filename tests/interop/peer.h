@@ -19,6 +19,10 @@ struct peer;
 /* `all`: with shm, cma and xth beside uv and basic. NULL when there is no such
  * program, because libtensorpipe was not there when the tests were built. */
 struct peer *peer_start(bool all);
+/* Any program that is driven like it; `argv` ends with NULL. */
+struct peer *peer_start_program(const char *const argv[]);
+/* Kills it, as a crash would, and waits until it is gone. */
+void peer_kill(struct peer *p);
 /* Ends the process; it must have been alive and end by itself. */
 void peer_stop(struct peer *p);
 
