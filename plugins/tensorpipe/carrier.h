@@ -59,6 +59,8 @@ struct carrier {
     /* Ends both directions, so that both sides' threads hear of it; on the loop
      * thread, or when it does not run. May come again. */
     void (*cut)(struct conn *c);
+    /* No event comes from here on. NULL: to hear of nothing is enough. */
+    void (*drop)(struct conn *c);
     /* Closes and frees what conn->medium is; no event names it any more. */
     void (*free)(struct conn *c);
 };

@@ -39,7 +39,10 @@ void conn_drop(struct conn *c)
     if (!c)
         return;
     reactor_disarm(&c->timer);
-    c->carrier->hear(c, HEARS_NOTHING);
+    if (c->carrier->drop)
+        c->carrier->drop(c);
+    else
+        c->carrier->hear(c, HEARS_NOTHING);
     reactor_defer(&c->agent->reactor, &c->free_task);
 }
 

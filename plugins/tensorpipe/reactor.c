@@ -200,6 +200,60 @@ static int fetch(struct reactor *r, struct epoll_event *events, uint64_t ns)
     return epoll_wait(r->epoll_fd, events, EVENTS_MAX, ms < INT_MAX ? (int)ms : INT_MAX);
 }
 
+static void link_look(struct reactor_look **list, struct reactor_look *l)
+{
+    l->next = *list;
+    l->prev = list;
+    if (l->next)
+        l->next->prev = &l->next;
+    *list = l;
+}
+
+void reactor_look_remove(struct reactor_look *l)
+{
+    if (!l->prev)
+        return;
+    *l->prev = l->next;
+    if (l->next)
+        l->next->prev = l->prev;
+    l->prev = NULL;
+}
+
+void reactor_look_add(struct reactor *r, struct reactor_look *l)
+{
+    if (!l->prev)
+        link_look(&r->looks, l);
+}
+
+/* True when the loop must not sleep. Only looks: what is found is told later, so
+ * that the list does not change under us. */
+static bool look_around(struct reactor *r, bool sleeps)
+{
+    struct reactor_look *next;
+
+    for (struct reactor_look *l = r->looks; l; l = next) {
+        enum reactor_looked looked = l->look(l, sleeps);
+
+        next = l->next;
+        if (looked == LOOK_NOTHING)
+            continue;
+        reactor_look_remove(l);
+        if (looked == LOOK_FOUND)
+            link_look(&r->found, l);
+    }
+    return r->found != NULL;
+}
+
+static void tell_found(struct reactor *r)
+{
+    while (r->found) {
+        struct reactor_look *l = r->found;
+
+        reactor_look_remove(l);
+        l->found(l);
+    }
+}
+
 static void round_of(struct reactor *r)
 {
     struct epoll_event events[EVENTS_MAX];
@@ -221,6 +275,8 @@ static void round_of(struct reactor *r)
         if (atomic_load(&r->waiting) || atomic_load(&r->stop))
             ns = 0;
     }
+    if (r->looks && look_around(r, ns != 0))
+        ns = 0;
     /* Before the fetch, because afterwards `events` may name what dies now. */
     run_dead(r);
     n = fetch(r, events, ns);
@@ -231,6 +287,7 @@ static void round_of(struct reactor *r)
 
         s->ready(s, events[i].events);
     }
+    tell_found(r);
 }
 
 static void *loop_main(void *arg)

@@ -34,6 +34,20 @@ struct reactor_timer {
     void (*fire)(struct reactor_timer *t);
 };
 
+enum reactor_looked {
+    LOOK_NOTHING, /* nothing; look again */
+    LOOK_NO_MORE, /* nothing, and what comes next will wake the loop */
+    LOOK_FOUND,
+};
+
+/* What the epoll set cannot see by itself: the loop looks at it in every round,
+ * and before it `sleeps`, until there is no need. `found` runs where events do. */
+struct reactor_look {
+    struct reactor_look *next, **prev; /* prev NULL: not in the list */
+    enum reactor_looked (*look)(struct reactor_look *l, bool sleeps);
+    void (*found)(struct reactor_look *l);
+};
+
 #define REACTOR_FOREVER UINT64_MAX
 
 struct reactor {
@@ -48,6 +62,7 @@ struct reactor {
     struct reactor_task *head, **tail; /* under lock */
     struct reactor_task *dead;         /* under lock: run after the next round */
     struct reactor_timer *timers;      /* by due_ns */
+    struct reactor_look *looks, *found;
     /* Reads whatever is worth spinning for. How many nanoseconds the loop may
      * sleep now: 0 not at all, REACTOR_FOREVER until something happens. Runs on
      * the loop thread. */
@@ -79,5 +94,8 @@ void reactor_unwatch(struct reactor *r, struct reactor_source *s);
 /* On the loop thread only. */
 void reactor_arm(struct reactor *r, struct reactor_timer *t, uint64_t due_ns);
 void reactor_disarm(struct reactor_timer *t);
+/* May be in the list already, or not. */
+void reactor_look_add(struct reactor *r, struct reactor_look *l);
+void reactor_look_remove(struct reactor_look *l);
 
 #endif

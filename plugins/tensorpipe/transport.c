@@ -1,12 +1,14 @@
 /* transport.c - which transports there are, and addresses of all kinds. */
 #include "transport.h"
+#include "transport_ring.h"
 #include "transport_shm.h"
 #include "transport_uv.h"
 
 #include <arpa/inet.h>
 #include <net/if.h>
 
-const struct transport *const transports[] = { &transport_shm, &transport_uv, NULL };
+const struct transport *const transports[] = { &transport_ring, &transport_shm, &transport_uv,
+                                               NULL };
 
 const struct transport *transport_of(const char *address, const char **ret_rest)
 {

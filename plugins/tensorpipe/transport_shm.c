@@ -7,16 +7,11 @@
 #include "carrier_shm.h"
 #include "conn.h"
 #include "domain.h"
+#include "transport_local.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#define BACKLOG 1024
-#define NAME_AT                                                                                    \
-    (offsetof(struct sockaddr_un, sun_path) + 1) /* behind the zero of abstract names              \
-                                                  */
 
 static bool shm_domain_of(char buf[TRANSPORT_DOMAIN_MAX])
 {
@@ -49,44 +44,6 @@ static bool shm_viable(char why[], size_t cap)
     }
     close(fd);
     return true;
-}
-
-static tenrec_status shm_listen(const struct tp_options *o, int *ret_fd,
-                                char ret_address[TRANSPORT_TEXT_MAX], tenrec_error *err)
-{
-    /* Without a name: the kernel gives one that nobody has. */
-    struct sockaddr_un at = { .sun_family = AF_UNIX };
-    socklen_t len = sizeof at;
-    int e, fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-    (void)o;
-    if (fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at.sun_family) == 0 &&
-        listen(fd, BACKLOG) == 0 && getsockname(fd, (struct sockaddr *)&at, &len) == 0) {
-        snprintf(ret_address, TRANSPORT_TEXT_MAX, "%.*s", (int)(len - NAME_AT), at.sun_path + 1);
-        *ret_fd = fd;
-        return TENREC_OK;
-    }
-    e = errno;
-    if (fd >= 0)
-        close(fd);
-    return tenrec_fail_errno(err, TENREC_EOS, e, "cannot listen on a Unix socket");
-}
-
-static tenrec_status shm_parse(const char *text, size_t len, union transport_address *ret,
-                               tenrec_error *err)
-{
-    union transport_address a;
-
-    memset(&a, 0, sizeof a);
-    if (len == 0 || len > sizeof a.local.sun_path - 2 || memchr(text, '\0', len))
-        return tenrec_fail(err, TENREC_EINVAL,
-                           "address \"%.*s\": expected the name of an abstract Unix socket, 1 to "
-                           "%zu bytes",
-                           (int)(len < 80 ? len : 80), text, sizeof a.local.sun_path - 2);
-    a.local.sun_family = AF_UNIX;
-    memcpy(a.local.sun_path + 1, text, len);
-    *ret = a;
-    return TENREC_OK;
 }
 
 /* Tells the peer of our rings. Drops the connection when that fails. */
@@ -125,7 +82,6 @@ static struct conn *shm_accept(struct agent *a, int fd, const union transport_ad
  * listening for good when a connection ends before its hello. */
 static int shm_connect(struct agent *a, const union transport_address *to, struct conn **ret)
 {
-    socklen_t len = (socklen_t)(NAME_AT + strlen(to->local.sun_path + 1));
     int e, fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     struct shm_hello hello;
     struct conn *c;
@@ -135,8 +91,8 @@ static int shm_connect(struct agent *a, const union transport_address *to, struc
     c = carrier_shm_conn(a, &transport_shm, fd, to, &hello, &e);
     if (!c)
         return e;
-    if (connect(fd, &to->any, len) < 0) {
-        e = errno;
+    e = local_connect(fd, to);
+    if (e) {
         shm_hello_close(&hello);
         conn_drop(c);
         return e;
@@ -156,8 +112,8 @@ const struct transport transport_shm = {
               "that peer is connected; with transports: [uv] it need not",
     .viable = shm_viable,
     .domain = shm_domain,
-    .listen = shm_listen,
-    .parse = shm_parse,
+    .listen = local_listen,
+    .parse = local_parse,
     .accept = shm_accept,
     .connect = shm_connect,
 };

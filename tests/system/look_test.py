@@ -45,7 +45,7 @@ def look_ping_finds_a_worker_that_run_started():
         crew.all("init")
         got = ping("worker1", "--store", store_of(crew[0]), "--count", "5")
         equal((got["worker"], got["id"], got["workers"], got["group"]), ("worker1", 1, 2, "default"))
-        equal((got["transport"], got["channel"], got["calls"]), ("uv", "basic", 5))
+        equal((got["transport"], got["channel"], got["calls"]), ("uv", "tenrec_host", 5))
         true(0 < got["min_us"] <= got["median_us"] <= got["max_us"], f"times are {got}")
         crew.leave()
 
@@ -55,11 +55,11 @@ def look_ping_says_why_better_ways_are_not_used():
         crew.all("init")
         got = {(n["kind"], n["name"]): n["reason"] for n in
                ping("worker0", "--store", store_of(crew[0]))["not_used"]}
-        equal(got["transport", "shm"], "this build does not have it")
-        equal(got["channel", "cma"], "this build does not have it")
+        equal(got["transport", "ibv"], "this build does not have it")
+        equal(got["transport", "shm"], "the options do not list it")
         text = well("ping", "worker0", "--store", store_of(crew[0]))
-        for part in ("worker0 (id 0)", "round trip", "transport   uv", "not shm: this build",
-                     "channel     basic", "not cma: this build"):
+        for part in ("worker0 (id 0)", "round trip", "transport   uv", "not shm: the options",
+                     "not ibv: this build", "channel     tenrec_host"):
             contains(text, part)
         crew.leave()
 

@@ -154,11 +154,14 @@ static void host_log(struct tenrec_agent *self, enum tenrec_log_level level, con
 
 void node_init(struct node *n, tenrec_peer id)
 {
+    const char *preferred = getenv("TENREC_TEST_TRANSPORT");
+
     memset(n, 0, sizeof *n);
-    n->transport[0].s = "uv";
+    n->transport[0].s = preferred ? preferred : "uv";
+    n->transport[1].s = "uv";
     n->channel[0].s = "basic";
     n->options = (struct tp_options){
-        .transports = { n->transport, 1 },
+        .transports = { n->transport, strcmp(n->transport[0].s, "uv") == 0 ? 1 : 2 },
         .channels = { n->channel, 1 },
         .progress = "sleep",
         .ifname = "",

@@ -50,7 +50,8 @@ struct node {
     _Atomic tenrec_peer last_from;
 };
 
-/* Default options; change them before node_open. */
+/* Default options; change them before node_open. TENREC_TEST_TRANSPORT names
+ * the preferred transport. */
 void node_init(struct node *n, tenrec_peer id);
 void node_open(struct node *n);
 /* All meet all. */

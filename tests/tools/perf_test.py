@@ -21,7 +21,7 @@ def perf_latency_prints_one_object():
     got = perf("latency", "--calls", 50)
     equal(set(got), ALWAYS | {"p50_us", "p99_us", "calls_per_s"})
     equal((got["mode"], got["backend"], got["transport"], got["channel"]),
-          ("latency", "tensorpipe", "uv", "basic"))
+          ("latency", "tensorpipe", "uv", "tenrec_host"))
     equal((got["size_bytes"], got["inflight"], got["calls"]), (0, 1, 50))
     true(0 < got["p50_us"] <= got["p99_us"], f"percentiles are {got}")
 

@@ -1,0 +1,116 @@
+/* ring.h - a stream of bytes in memory that two processes share.
+ *
+ * One writes, the other reads. The cursors count bytes and never wrap; the place
+ * of a byte is its number modulo the size. Neither side believes the memory: each
+ * keeps its own cursor to itself and checks the other's against it, so that
+ * whatever the other does can only break this stream.
+ *
+ * A side that is about to sleep says so in a word of its own and then looks once
+ * more; the other looks at that word after it has moved its cursor, and wakes only
+ * who sleeps. Both have a fence in between, so one of the two sees the other. */
+#ifndef TENSORPIPE_RING_H
+#define TENSORPIPE_RING_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RING_LINE 128 /* no two words that different sides write share one */
+
+/* In shared memory, byte for byte. */
+struct ring_words {
+    _Alignas(RING_LINE) _Atomic uint64_t head; /* the writer's: bytes written */
+    _Alignas(RING_LINE) _Atomic uint64_t tail; /* the reader's: bytes read */
+    /* How who waits wants to be woken, RING_FUTEX and RING_BELL; who wakes takes
+     * it away. */
+    _Alignas(RING_LINE) _Atomic uint32_t reader_sleeps;
+    _Alignas(RING_LINE) _Atomic uint32_t writer_sleeps;
+};
+
+#define RING_FUTEX 1u
+#define RING_BELL 2u
+
+#define RING_SIZE_MIN 4096u /* and a power of two */
+#define RING_SIZE_MAX (64u << 20)
+
+static inline bool ring_size_valid(uint64_t size)
+{
+    return size >= RING_SIZE_MIN && size <= RING_SIZE_MAX && (size & (size - 1)) == 0;
+}
+
+struct ring_writer {
+    struct ring_words *words; /* shared */
+    unsigned char *data;      /* shared, `size` bytes */
+    uint64_t size;
+    uint64_t head; /* of these bytes those before words->head are published */
+    uint64_t tail; /* the reader's, as it was last seen */
+};
+
+struct ring_reader {
+    struct ring_words *words;
+    const unsigned char *data;
+    uint64_t size;
+    uint64_t tail; /* the room before it is released by ring_release */
+    uint64_t released;
+    uint64_t head;      /* the writer's, as it was last seen */
+    uint64_t unchecked; /* bytes released since we looked whether the writer sleeps */
+};
+
+/* Copies what there is room for. Returns how much that was; -1 when the words
+ * make no sense. Nobody sees it before ring_publish. */
+long ring_stage(struct ring_writer *w, const void *data, size_t len);
+static inline void ring_publish(struct ring_writer *w)
+{
+    atomic_store_explicit(&w->words->head, w->head, memory_order_release);
+}
+/* Is there no room at all? Looks anew. */
+bool ring_is_full(struct ring_writer *w);
+
+/* Copies what there is, up to `len` bytes. Returns how much that was; -1 when the
+ * words make no sense. Its room is not given back before ring_release. */
+long ring_take(struct ring_reader *r, void *to, size_t len);
+static inline void ring_release(struct ring_reader *r)
+{
+    r->unchecked += r->tail - r->released;
+    r->released = r->tail;
+    atomic_store_explicit(&r->words->tail, r->tail, memory_order_release);
+}
+/* How far the writer is: there is something to read when that is not r->tail. */
+static inline uint64_t ring_head(const struct ring_reader *r)
+{
+    return atomic_load_explicit(&r->words->head, memory_order_acquire);
+}
+
+/* Says how to be woken; the caller looks again before it sleeps. Who does not
+ * sleep after all takes it back. */
+void ring_sleep(_Atomic uint32_t *word, uint32_t how);
+void ring_awake(_Atomic uint32_t *word, uint32_t how);
+
+/* After ring_publish: how to wake the reader; 0: it does not sleep. */
+static inline uint32_t ring_reader_to_wake(struct ring_writer *w)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    if (!atomic_load_explicit(&w->words->reader_sleeps, memory_order_relaxed))
+        return 0;
+    return atomic_exchange(&w->words->reader_sleeps, 0);
+}
+
+/* Whether to look if the writer sleeps: a writer sleeps only while the ring is
+ * full from end to end, and is to be woken for some work. So a reader looks when
+ * half a ring was read since it last did, and when it finds the ring empty. */
+static inline bool ring_should_look(const struct ring_reader *r, bool empty)
+{
+    return r->unchecked > r->size / 2 || (empty && r->unchecked);
+}
+/* After ring_release: how to wake the writer; 0: it does not sleep. */
+static inline uint32_t ring_writer_to_wake(struct ring_reader *r)
+{
+    r->unchecked = 0;
+    atomic_thread_fence(memory_order_seq_cst);
+    if (!atomic_load_explicit(&r->words->writer_sleeps, memory_order_relaxed))
+        return 0;
+    return atomic_exchange(&r->words->writer_sleeps, 0);
+}
+
+#endif
