@@ -16,6 +16,8 @@ static void send_back(struct side *s, tenrec_peer from, struct tenrec_msg *msg)
     pthread_mutex_unlock(&s->lock);
     atomic_fetch_add(&s->requests, 1);
 
+    if (s->on_request)
+        s->on_request(msg);
     msg->type = TENREC_MSG_RET;
     for (uint32_t i = 0; i < msg->n_tensors; i++)
         tenrec_msg_tensor(msg, i)->target = (struct tenrec_device){ TENREC_CPU, 0 };
@@ -102,9 +104,8 @@ struct wanted {
 static void find_info(void *arg, const char *key, const char *value)
 {
     const struct wanted *w = arg;
-    size_t len = strlen(key), end = strlen(w->key);
 
-    if (!*w->value && len >= end && strcmp(key + len - end, w->key) == 0)
+    if (!*w->value && strstr(key, w->key))
         snprintf(w->value, SIDE_INFO, "%s", value);
 }
 
@@ -192,7 +193,7 @@ struct tenrec_msg *side_answer(struct side *s, int64_t id)
     return msg;
 }
 
-static void check_pattern(const void *data, unsigned long seed, size_t len)
+void side_check_pattern(const void *data, unsigned long seed, size_t len)
 {
     void *expected = malloc(len > 0 ? len : 1);
 
@@ -207,7 +208,7 @@ void side_check(struct tenrec_msg *answer, unsigned long seed, size_t len, const
 {
     assert_int_equal(answer->type, TENREC_MSG_RET);
     assert_int_equal(answer->payload_len, len);
-    check_pattern(answer->payload, seed, len);
+    side_check_pattern(answer->payload, seed, len);
     assert_int_equal(answer->n_tensors, n);
     for (uint32_t i = 0; i < n; i++) {
         const struct tenrec_tensor_desc *t = tenrec_msg_tensor(answer, i);
@@ -216,7 +217,7 @@ void side_check(struct tenrec_msg *answer, unsigned long seed, size_t len, const
         assert_int_equal(t->ndim, 1);
         assert_int_equal(t->shape[0], tensors[i]);
         assert_int_equal(t->device.kind, TENREC_CPU);
-        check_pattern(t->data, seed + i + 1, t->bytes);
+        side_check_pattern(t->data, seed + i + 1, t->bytes);
     }
     answer->release(answer);
 }

@@ -26,6 +26,8 @@ struct side {
     struct tenrec_msg *answers[SIDE_MAX];
     int n_answers;
     int32_t last_type; /* of a request */
+    /* Changes a request before it is sent back; NULL: nothing to change. */
+    void (*on_request)(struct tenrec_msg *msg);
     tenrec_peer last_from;
 };
 
@@ -34,7 +36,7 @@ struct side {
 void side_open(struct side *s, const char *config, const char *peer_address);
 void side_close(struct side *s);
 
-/* What debug_info says under the first key that ends so; "" when there is none. */
+/* What debug_info says under the first key with this in it; "" when there is none. */
 #define SIDE_INFO 160
 void side_info(struct side *s, const char *key, char ret[SIDE_INFO]);
 
@@ -47,6 +49,8 @@ struct tenrec_msg *side_request(int64_t id, unsigned long seed, size_t len, cons
                                 uint32_t n);
 void side_send(struct side *s, struct tenrec_msg *msg);
 
+/* `data` is the pattern of that seed. */
+void side_check_pattern(const void *data, unsigned long seed, size_t len);
 /* Waits for the answer to `id` and hands it over. */
 struct tenrec_msg *side_answer(struct side *s, int64_t id);
 /* It holds what side_request made; releases it. */

@@ -1,0 +1,62 @@
+"""torch_worker.py - a torch worker with its default transports and channels.
+
+It does what it is told on stdin and says on stdout what happened.
+
+  start [ADDRESS]   address IP:PORT, where it listens; a worker "tenrec" is at ADDRESS
+  pickle LENGTH     pickle HEX, the call operator.add(tensor of LENGTH bytes, 1)
+  call LENGTH       same | differs: what "tenrec" sent back of that call's tensor
+"""
+import operator
+import os
+import sys
+import tempfile
+
+os.environ["TP_SOCKET_IFNAME"] = "lo"
+try:
+    import torch
+    import torch.distributed as dist
+    from torch.distributed import autograd, rpc
+    from torch.distributed.rpc.internal import PythonUDF, _internal_rpc_pickler
+except ImportError:
+    print("no torch", flush=True)
+    sys.exit(0)
+
+
+def start(folder, address):
+    """The agent alone: what init_rpc does besides is to meet the others, who
+    would have to be torch workers."""
+    store = dist.PrefixStore("rpc_prefix_0", dist.FileStore(os.path.join(folder, "store"), 1))
+    if address:
+        store.set("names/1", "tenrec")
+        store.set("addrs/tenrec", "uv://" + address)
+    agent = rpc.TensorPipeAgent(store, "torch", 0, 2 if address else 1,
+                                rpc.TensorPipeRpcBackendOptions(num_worker_threads=4), {}, [])
+    autograd._init(0)
+    rpc.api._init_rpc_states(agent)
+    return store.get("addrs/torch").decode().removeprefix("uv://")
+
+
+def tensor(length):
+    return torch.arange(length, dtype=torch.int64).to(torch.uint8)
+
+
+def call(length):
+    sent = tensor(length)
+    # "tenrec" answers with the call itself.
+    back = rpc.rpc_sync("tenrec", operator.add, (sent, 1), timeout=30)
+    return "same" if torch.equal(back.args[0], sent) else "differs"
+
+
+with tempfile.TemporaryDirectory() as scratch:
+    for line in sys.stdin:
+        what, *words = line.split()
+        if what == "start":
+            print("address", start(scratch, words[0] if words else None), flush=True)
+        elif what == "pickle":
+            data, _ = _internal_rpc_pickler.serialize(
+                PythonUDF(operator.add, (tensor(int(words[0])), 1), {}))
+            print("pickle", data.hex(), flush=True)
+        elif what == "call":
+            print(call(int(words[0])), flush=True)
+sys.stdout.flush()
+os._exit(0)  # the other side is no torch worker that could be waited for
