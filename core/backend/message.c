@@ -167,6 +167,31 @@ static size_t round_up(size_t n, size_t step)
     return (n + step - 1) / step * step;
 }
 
+/* One by one: to clear it as a whole, the compiler takes an instruction that
+ * needs longer to begin than these to end. */
+static void message_fill(struct message *m, void *payload, uint64_t payload_len)
+{
+    struct tenrec_msg *msg = &m->msg;
+
+    msg->size = sizeof *msg;
+    msg->type = 0;
+    msg->id = 0;
+    msg->deadline_ns = 0;
+    msg->payload = payload;
+    msg->payload_len = payload_len;
+    msg->key_len = 0;
+    msg->flags = 0;
+    msg->n_tensors = 0;
+    msg->tensor_size = sizeof(struct tenrec_tensor_desc);
+    msg->tensors = NULL;
+    msg->route = (struct tenrec_route){ 0 };
+    msg->release = message_release;
+    for (size_t i = 0; i < sizeof msg->reserved / sizeof msg->reserved[0]; i++)
+        msg->reserved[i] = 0;
+    m->on_release = NULL;
+    m->storage = NULL;
+}
+
 struct tenrec_msg *message_new(uint64_t payload_len, uint32_t n_tensors)
 {
     const size_t head = round_up(sizeof(struct message), sizeof(max_align_t));
@@ -178,20 +203,12 @@ struct tenrec_msg *message_new(uint64_t payload_len, uint32_t n_tensors)
     m = block_take(head + descs + (size_t)payload_len);
     if (!m)
         return NULL;
-    m->msg = (struct tenrec_msg){
-        .size = sizeof m->msg,
-        .payload_len = payload_len,
-        .n_tensors = n_tensors,
-        .tensor_size = sizeof(struct tenrec_tensor_desc),
-        .release = message_release,
-    };
-    m->on_release = NULL;
-    m->storage = NULL;
+    message_fill(m, (char *)m + head + descs, payload_len);
     if (n_tensors) {
+        m->msg.n_tensors = n_tensors;
         m->msg.tensors = (void *)((char *)m + head);
         memset(m->msg.tensors, 0, descs);
     }
-    m->msg.payload = (char *)m + head + descs;
     return &m->msg;
 }
 

@@ -2,6 +2,8 @@
 
 #include <limits.h>
 
+enum { LONG_MS = 1000, TICK_MAX_NS = 10000000 };
+
 uint64_t clock_now_ns(void)
 {
     struct timespec t;
@@ -10,13 +12,25 @@ uint64_t clock_now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+static uint64_t later(uint64_t now, uint64_t ms)
+{
+    return ms >= (CLOCK_NEVER - now) / 1000000u ? CLOCK_NEVER : now + ms * 1000000u;
+}
+
 uint64_t clock_deadline_ms(uint64_t ms)
 {
-    uint64_t now = clock_now_ns();
+    return later(clock_now_ns(), ms);
+}
 
-    if (ms >= (CLOCK_NEVER - now) / 1000000u)
-        return CLOCK_NEVER;
-    return now + ms * 1000000u;
+uint64_t clock_deadline_about_ms(uint64_t ms)
+{
+    struct timespec t;
+
+    if (ms < LONG_MS)
+        return clock_deadline_ms(ms);
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    /* That is up to one tick of the kernel ago. */
+    return later((uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec + TICK_MAX_NS, ms);
 }
 
 int clock_left_ms(uint64_t deadline_ns)

@@ -15,6 +15,10 @@ uint64_t clock_now_ns(void);
  * for what would overflow. */
 uint64_t clock_deadline_ms(uint64_t ms);
 
+/* The same for a quarter of the time that reading the clock takes: a deadline of
+ * a second or more comes up to 10 ms late, and never early. */
+uint64_t clock_deadline_about_ms(uint64_t ms);
+
 /* Milliseconds until `deadline_ns`, rounded up; 0 when it has passed, -1 for
  * CLOCK_NEVER: the argument of poll(2). */
 int clock_left_ms(uint64_t deadline_ns);

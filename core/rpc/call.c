@@ -31,7 +31,7 @@ tenrec_status call_deadline(struct tenrec_worker *w, int64_t *timeout_ms, uint64
                            "timeout of %lld ms: it may not be negative (TENREC_TIMEOUT_NONE for "
                            "none)",
                            (long long)ms);
-    *ret_ns = ms == TENREC_TIMEOUT_NONE ? CLOCK_NEVER : clock_deadline_ms((uint64_t)ms);
+    *ret_ns = ms == TENREC_TIMEOUT_NONE ? CLOCK_NEVER : clock_deadline_about_ms((uint64_t)ms);
     *timeout_ms = ms;
     return TENREC_OK;
 }
@@ -180,10 +180,11 @@ static struct tenrec_future *make_future(struct tenrec_worker *w, const struct c
     f->call.one_way = msg->type == TENREC_MSG_ONE_WAY_CALL;
     f->call.want_value = spec->want_value;
     f->call.span = spec->span;
-    f->waiters = spec->node;
     f->call.hook = spec->hook;
+    f->waiters = spec->node;
     n = strnlen(spec->function, sizeof f->call.function - 1);
     memcpy(f->call.function, spec->function, n);
+    f->call.function[n] = '\0';
     return f;
 }
 
@@ -361,6 +362,7 @@ tenrec_status tenrec_rpc_sync(struct tenrec_worker *w, const char *to, const cha
     struct call_spec spec = {
         .node = &node, .op = "rpc_sync", .want_value = ret != NULL, .may_wait = true
     };
+    struct waiter *outer = thread_state.waiter;
     struct pool *pool = thread_state.pool;
     struct tenrec_future *f;
     tenrec_status st;
@@ -375,9 +377,11 @@ tenrec_status tenrec_rpc_sync(struct tenrec_worker *w, const char *to, const cha
     if (pool) /* sending may wait for room in the queue, too */
         pool_block_begin(pool);
     waiter_init(&waiter, true);
+    thread_state.waiter = &waiter; /* awake until it waits: also while it sends */
     st = begin(w, to, function, args, n, options, &spec, &f, err);
     if (st == TENREC_OK)
         wait_for_call(f, &node);
+    thread_state.waiter = outer;
     waiter_finish(&waiter);
     if (pool)
         pool_block_end(pool);
@@ -485,11 +489,11 @@ void tenrec_future_cancel(struct tenrec_future *f)
     struct tenrec_msg *msg;
     tenrec_error why;
 
-    pthread_mutex_lock(&f->lock);
+    light_lock(&f->lock);
     if (atomic_load(&f->state) == FUTURE_PENDING && f->call.worker &&
         worker_enter(f->call.worker, NULL) == TENREC_OK)
         w = f->call.worker;
-    pthread_mutex_unlock(&f->lock);
+    light_unlock(&f->lock);
     tenrec_fail(&why, TENREC_ECANCELED, "canceled by the caller");
     if (!w) {
         if (!f->call.worker)

@@ -255,7 +255,7 @@ static void call_fill(struct tenrec_call *c, struct tenrec_worker *w, const stru
     if (c->in.remaining_ms == TENREC_TIMEOUT_NONE)
         c->deadline_ns = CLOCK_NEVER;
     else if (!on_stack)
-        c->deadline_ns = clock_deadline_ms((uint64_t)c->in.remaining_ms);
+        c->deadline_ns = clock_deadline_about_ms((uint64_t)c->in.remaining_ms);
     c->span = c->in.spans_max > 0 || span_wanted() ? span_hooks.serve(c) : NULL;
 }
 

@@ -22,15 +22,10 @@ static struct tenrec_future *take(void)
 {
     struct tenrec_future *f = thread_state.spare;
 
-    if (f) {
-        thread_state.spare = f->next;
-        thread_state.n_spare--;
-        memset(&f->waiters, 0, sizeof *f - offsetof(struct tenrec_future, waiters));
-        return f;
-    }
-    f = memory_new(1, sizeof *f);
-    if (f)
-        pthread_mutex_init(&f->lock, NULL);
+    if (!f)
+        return memory_new(1, sizeof *f);
+    thread_state.spare = f->next;
+    thread_state.n_spare--;
     return f;
 }
 
@@ -40,15 +35,23 @@ struct tenrec_future *future_make(void)
 
     if (!f)
         return NULL;
+    /* One by one, as in a message: each call makes one. */
     atomic_init(&f->refs, 1);
     atomic_init(&f->state, FUTURE_PENDING);
+    f->waiters = NULL;
+    f->callbacks = NULL;
     f->last_callback = &f->callbacks;
+    f->own.fn = NULL;
+    f->value = NULL;
+    f->error = NULL;
+    f->call.worker = NULL;
+    f->call.span = NULL;
+    f->call.hook = NULL;
     return f;
 }
 
 void future_free(struct tenrec_future *f)
 {
-    pthread_mutex_destroy(&f->lock);
     free(f);
 }
 
@@ -76,11 +79,18 @@ static void callback_drop(struct tenrec_future *f, struct future_callback *c)
         free(c);
 }
 
+/* Lets go of a share. Who has the only one need not take part in a vote. */
+static bool is_last(struct tenrec_future *f)
+{
+    return atomic_load_explicit(&f->refs, memory_order_acquire) == 1 ||
+           atomic_fetch_sub_explicit(&f->refs, 1, memory_order_acq_rel) == 1;
+}
+
 void tenrec_future_drop(struct tenrec_future *f)
 {
     struct future_callback *c, *next;
 
-    if (!f || atomic_fetch_sub_explicit(&f->refs, 1, memory_order_acq_rel) != 1)
+    if (!f || !is_last(f))
         return;
     for (c = f->callbacks; c; c = next) { /* never completed by its maker */
         next = c->next;
@@ -153,16 +163,16 @@ static void finish(struct tenrec_future *f, enum future_state state)
     atomic_store_explicit(&f->state, state, memory_order_release);
     for (struct future_node *n = f->waiters; n; n = n->next)
         waiter_wake(n->waiter);
-    pthread_mutex_unlock(&f->lock);
+    light_unlock(&f->lock);
     if (callbacks)
         run_callbacks(f, callbacks);
 }
 
 bool future_complete_value(struct tenrec_future *f, struct tenrec_value *value)
 {
-    pthread_mutex_lock(&f->lock);
+    light_lock(&f->lock);
     if (atomic_load_explicit(&f->state, memory_order_relaxed) != FUTURE_PENDING) {
-        pthread_mutex_unlock(&f->lock);
+        light_unlock(&f->lock);
         tenrec_value_drop(value);
         return false;
     }
@@ -177,9 +187,9 @@ bool future_complete_error(struct tenrec_future *f, const tenrec_error *why)
 
     if (copy)
         *copy = *why;
-    pthread_mutex_lock(&f->lock);
+    light_lock(&f->lock);
     if (atomic_load_explicit(&f->state, memory_order_relaxed) != FUTURE_PENDING) {
-        pthread_mutex_unlock(&f->lock);
+        light_unlock(&f->lock);
         free(copy);
         return false;
     }
@@ -267,17 +277,18 @@ tenrec_status tenrec_future_add_callback(struct tenrec_future *f, tenrec_future_
 
     if (!fn)
         return tenrec_fail(err, TENREC_EINVAL, "there is no callback to run");
-    pthread_mutex_lock(&f->lock);
+    light_lock(&f->lock);
     pending = atomic_load_explicit(&f->state, memory_order_relaxed) == FUTURE_PENDING;
     if (pending)
         c = f->own.fn ? memory_new(1, sizeof *c) : &f->own;
     if (c) {
+        c->next = NULL;
         c->fn = fn;
         c->arg = arg;
         *f->last_callback = c;
         f->last_callback = &c->next;
     }
-    pthread_mutex_unlock(&f->lock);
+    light_unlock(&f->lock);
     if (!pending)
         run_one(f, fn, arg);
     else if (!c)
@@ -359,13 +370,13 @@ bool future_watch(struct tenrec_future *f, struct future_node *node)
 {
     bool pending;
 
-    pthread_mutex_lock(&f->lock);
+    light_lock(&f->lock);
     pending = atomic_load_explicit(&f->state, memory_order_relaxed) == FUTURE_PENDING;
     if (pending) {
         node->next = f->waiters;
         f->waiters = node;
     }
-    pthread_mutex_unlock(&f->lock);
+    light_unlock(&f->lock);
     return pending;
 }
 
@@ -373,10 +384,10 @@ void future_unwatch(struct tenrec_future *f, struct future_node *node)
 {
     struct future_node **at;
 
-    pthread_mutex_lock(&f->lock);
+    light_lock(&f->lock);
     for (at = &f->waiters; *at && *at != node; at = &(*at)->next)
         ;
     if (*at)
         *at = node->next;
-    pthread_mutex_unlock(&f->lock);
+    light_unlock(&f->lock);
 }

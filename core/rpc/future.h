@@ -2,9 +2,9 @@
 #ifndef TENREC_RPC_FUTURE_H
 #define TENREC_RPC_FUTURE_H
 
+#include "base/light_lock.h"
 #include "rpc/waiter.h"
 
-#include <pthread.h>
 #include <tenrec/future.h>
 #include <tenrec/types.h>
 
@@ -21,7 +21,7 @@ struct future_node {
 /* What a future of a call knows of it. `worker` may be used only while the
  * future is pending: shutdown completes all before the worker goes. */
 struct future_call {
-    struct tenrec_worker *worker; /* NULL: made by the program */
+    struct tenrec_worker *worker; /* NULL: made by the program; then nothing else is set */
     int64_t id;
     uint64_t deadline_ns;
     tenrec_peer to;
@@ -42,8 +42,7 @@ struct future_callback {
 struct tenrec_future {
     atomic_uint refs;
     _Atomic uint32_t state; /* enum future_state; set last, with release */
-    pthread_mutex_t lock;   /* guards waiters, callbacks, and completing */
-    /* From here on it is cleared when it is made. */
+    struct light_lock lock; /* guards waiters, callbacks, and completing */
     struct future_node *waiters;
     struct future_callback *callbacks, **last_callback;
     struct future_callback own; /* room for the first one: mostly there is no other */

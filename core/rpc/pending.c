@@ -6,7 +6,10 @@
 #include <stdlib.h>
 #include <tenrec/future.h>
 
-enum { CHUNK = 256, INDEX_BITS = 20, SLOTS_MAX = 1 << INDEX_BITS };
+/* Chunk k has twice the slots of the one before, so that slots never move and
+ * few allocations make a million. */
+enum { FIRST_CHUNK = 256, INDEX_BITS = 20, INDEX_MASK = (1 << INDEX_BITS) - 1 };
+#define SWEEP 256 /* slots that are looked at before others get the lock */
 
 struct pending_slot {
     struct pending_entry e; /* e.future NULL: free */
@@ -14,78 +17,91 @@ struct pending_slot {
     uint32_t next_free;     /* index + 1 */
 };
 
-void pending_init(struct pending *p)
+/* Slots of the chunks before chunk k. */
+static uint32_t slots_before(unsigned k)
 {
-    *p = (struct pending){ .free_head = 0 };
-    pthread_mutex_init(&p->lock, NULL);
-}
-
-void pending_finish(struct pending *p)
-{
-    for (size_t i = 0; i < p->n_chunks; i++)
-        free(p->chunk[i]);
-    free(p->chunk);
-    pthread_mutex_destroy(&p->lock);
+    return (((uint32_t)1 << k) - 1) * FIRST_CHUNK;
 }
 
 static struct pending_slot *slot_at(struct pending *p, uint32_t i)
 {
-    return &p->chunk[i / CHUNK][i % CHUNK];
+    unsigned k = 31 - (unsigned)__builtin_clz(i / FIRST_CHUNK + 1);
+
+    return &p->chunk[k][i - slots_before(k)];
 }
 
-static tenrec_status grow(struct pending *p)
+void pending_init(struct pending *p)
 {
-    struct pending_slot **chunk, *slots;
-    uint32_t first = (uint32_t)p->n_chunks * CHUNK;
+    *p = (struct pending){ .free_head = 0 };
+}
 
-    if (first >= SLOTS_MAX)
+void pending_finish(struct pending *p)
+{
+    for (unsigned k = 0; k < p->n_chunks; k++)
+        free(p->chunk[k]);
+}
+
+/* Without the lock, which is too light for an allocation. */
+static tenrec_status grow(struct pending *p, unsigned k)
+{
+    const uint32_t n = (uint32_t)FIRST_CHUNK << k, first = slots_before(k);
+    struct pending_slot *slots;
+
+    if (k == PENDING_CHUNKS)
         return TENREC_EAGAIN;
-    chunk = memory_resize(p->chunk, p->n_chunks + 1, sizeof(struct pending_slot *));
-    if (!chunk)
-        return TENREC_ENOMEM;
-    p->chunk = chunk;
-    slots = memory_new(CHUNK, sizeof *slots);
+    slots = memory_new(n, sizeof *slots);
     if (!slots)
         return TENREC_ENOMEM;
-    p->chunk[p->n_chunks++] = slots;
-    for (uint32_t i = CHUNK; i > 0; i--) {
-        slots[i - 1].next_free = p->free_head;
-        p->free_head = first + i;
+    for (uint32_t i = 0; i + 1 < n; i++)
+        slots[i].next_free = first + i + 2;
+    light_lock(&p->lock);
+    if (p->n_chunks == k) {
+        slots[n - 1].next_free = p->free_head;
+        p->free_head = first + 1;
+        p->chunk[p->n_chunks++] = slots;
+        slots = NULL;
     }
+    light_unlock(&p->lock);
+    free(slots); /* another thread was first */
     return TENREC_OK;
 }
 
 tenrec_status pending_add(struct pending *p, const struct pending_entry *e, int64_t *ret_id)
 {
-    tenrec_status st = TENREC_OK;
+    tenrec_status st;
     struct pending_slot *s;
+    unsigned k;
     uint32_t i;
 
-    pthread_mutex_lock(&p->lock);
-    if (!p->free_head)
-        st = grow(p);
-    if (st == TENREC_OK) {
-        i = p->free_head - 1;
-        s = slot_at(p, i);
-        p->free_head = s->next_free;
-        s->e = *e;
-        *ret_id = (int64_t)((uint64_t)s->generation << INDEX_BITS | i);
-        p->n++;
-        atomic_store_explicit(&p->added, atomic_load_explicit(&p->added, memory_order_relaxed) + 1,
-                              memory_order_release);
+    light_lock(&p->lock);
+    while (!p->free_head) {
+        k = p->n_chunks;
+        light_unlock(&p->lock);
+        st = grow(p, k);
+        if (st != TENREC_OK)
+            return st;
+        light_lock(&p->lock);
     }
-    pthread_mutex_unlock(&p->lock);
-    return st;
+    i = p->free_head - 1;
+    s = slot_at(p, i);
+    p->free_head = s->next_free;
+    s->e = *e;
+    *ret_id = (int64_t)((uint64_t)s->generation << INDEX_BITS | i);
+    p->n++;
+    atomic_store_explicit(&p->added, atomic_load_explicit(&p->added, memory_order_relaxed) + 1,
+                          memory_order_release);
+    light_unlock(&p->lock);
+    return TENREC_OK;
 }
 
 /* The slot of a live id; NULL for any other number. */
 static struct pending_slot *find(struct pending *p, int64_t id)
 {
     uint64_t u = (uint64_t)id;
-    uint32_t i = (uint32_t)(u & (SLOTS_MAX - 1));
+    uint32_t i = (uint32_t)(u & INDEX_MASK);
     struct pending_slot *s;
 
-    if (i >= p->n_chunks * CHUNK)
+    if (i >= slots_before(p->n_chunks))
         return NULL;
     s = slot_at(p, i);
     return s->e.future && u >> INDEX_BITS == s->generation ? s : NULL;
@@ -105,11 +121,11 @@ bool pending_take(struct pending *p, int64_t id, struct pending_entry *ret)
 {
     struct pending_slot *s;
 
-    pthread_mutex_lock(&p->lock);
+    light_lock(&p->lock);
     s = find(p, id);
     if (s)
-        take(p, s, (uint32_t)((uint64_t)id & (SLOTS_MAX - 1)), ret);
-    pthread_mutex_unlock(&p->lock);
+        take(p, s, (uint32_t)((uint64_t)id & INDEX_MASK), ret);
+    light_unlock(&p->lock);
     return s != NULL;
 }
 
@@ -117,60 +133,82 @@ bool pending_peek(struct pending *p, int64_t id, struct pending_entry *ret)
 {
     struct pending_slot *s;
 
-    pthread_mutex_lock(&p->lock);
+    light_lock(&p->lock);
     s = find(p, id);
     if (s) {
         *ret = s->e;
         if (ret->into)
             tenrec_tensor_share(ret->into);
     }
-    pthread_mutex_unlock(&p->lock);
+    light_unlock(&p->lock);
     return s != NULL;
+}
+
+/* What a sweep is after. */
+struct wanted {
+    tenrec_peer to;  /* any when < 0 */
+    uint64_t now_ns; /* CLOCK_NEVER: whatever its deadline */
+};
+
+/* Goes over the slots from *at to `end`. Under the lock. */
+static bool sweep(struct pending *p, const struct wanted *w, uint32_t end, uint32_t *at,
+                  struct pending_entry *ret, uint64_t *next_ns)
+{
+    while (p->n > 0 && *at < end) {
+        const uint32_t i = (*at)++;
+        struct pending_slot *s = slot_at(p, i);
+
+        if (!s->e.future || (w->to >= 0 && s->e.to != w->to))
+            continue;
+        if (w->now_ns == CLOCK_NEVER ||
+            (s->e.deadline_ns <= w->now_ns && s->e.deadline_ns != CLOCK_NEVER)) {
+            take(p, s, i, ret);
+            return true;
+        }
+        if (s->e.deadline_ns < *next_ns)
+            *next_ns = s->e.deadline_ns;
+    }
+    return false;
+}
+
+static bool take_one(struct pending *p, const struct wanted *w, uint32_t *at,
+                     struct pending_entry *ret, uint64_t *next_ns)
+{
+    bool found = false, more = true;
+
+    while (!found && more) {
+        uint32_t end;
+
+        light_lock(&p->lock);
+        end = slots_before(p->n_chunks);
+        if (end - *at > SWEEP)
+            end = *at + SWEEP;
+        found = sweep(p, w, end, at, ret, next_ns);
+        more = p->n > 0 && *at < slots_before(p->n_chunks);
+        light_unlock(&p->lock);
+    }
+    return found;
 }
 
 bool pending_take_peer(struct pending *p, tenrec_peer to, uint32_t *at, struct pending_entry *ret)
 {
-    bool found = false;
+    uint64_t next_ns = CLOCK_NEVER;
 
-    pthread_mutex_lock(&p->lock);
-    for (; p->n > 0 && *at < p->n_chunks * CHUNK && !found; ++*at) {
-        struct pending_slot *s = slot_at(p, *at);
-        if (s->e.future && (to < 0 || s->e.to == to)) {
-            take(p, s, *at, ret);
-            found = true;
-        }
-    }
-    pthread_mutex_unlock(&p->lock);
-    return found;
+    return take_one(p, &(struct wanted){ to, CLOCK_NEVER }, at, ret, &next_ns);
 }
 
 bool pending_take_late(struct pending *p, uint64_t now_ns, uint32_t *at, struct pending_entry *ret,
                        uint64_t *next_ns)
 {
-    bool found = false;
-
-    pthread_mutex_lock(&p->lock);
-    for (; p->n > 0 && *at < p->n_chunks * CHUNK && !found; ++*at) {
-        struct pending_slot *s = slot_at(p, *at);
-        if (!s->e.future)
-            continue;
-        if (s->e.deadline_ns <= now_ns && s->e.deadline_ns != CLOCK_NEVER) {
-            take(p, s, *at, ret);
-            found = true;
-        } else if (s->e.deadline_ns < *next_ns) {
-            *next_ns = s->e.deadline_ns;
-        }
-    }
-    pthread_mutex_unlock(&p->lock);
-    return found;
+    return take_one(p, &(struct wanted){ -1, now_ns }, at, ret, next_ns);
 }
 
 size_t pending_count(struct pending *p)
 {
     size_t n;
 
-    pthread_mutex_lock(&p->lock);
+    light_lock(&p->lock);
     n = p->n;
-    pthread_mutex_unlock(&p->lock);
+    light_unlock(&p->lock);
     return n;
 }

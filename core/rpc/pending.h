@@ -7,7 +7,8 @@
 #ifndef TENREC_RPC_PENDING_H
 #define TENREC_RPC_PENDING_H
 
-#include <pthread.h>
+#include "base/light_lock.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,10 +28,12 @@ struct pending_entry {
 
 struct pending_slot;
 
+#define PENDING_CHUNKS 12
+
 struct pending {
-    pthread_mutex_t lock; /* guards all */
-    struct pending_slot **chunk;
-    size_t n_chunks;
+    struct light_lock lock; /* guards all */
+    unsigned n_chunks;
+    struct pending_slot *chunk[PENDING_CHUNKS];
     uint32_t free_head; /* index + 1; 0: none */
     size_t n;
     _Atomic uint64_t added; /* since it was made; read without the lock */

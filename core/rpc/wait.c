@@ -72,7 +72,7 @@ static bool watch(struct tenrec_future *f, struct future_node *node, bool *ret_i
     bool pending;
 
     *ret_inside = false;
-    pthread_mutex_lock(&f->lock);
+    light_lock(&f->lock);
     pending = atomic_load(&f->state) == FUTURE_PENDING;
     if (pending) {
         node->next = f->waiters;
@@ -80,7 +80,7 @@ static bool watch(struct tenrec_future *f, struct future_node *node, bool *ret_i
         if (f->call.worker)
             *ret_inside = worker_enter(f->call.worker, NULL) == TENREC_OK;
     }
-    pthread_mutex_unlock(&f->lock);
+    light_unlock(&f->lock);
     return pending;
 }
 

@@ -81,12 +81,13 @@ void waiter_wake(struct waiter *w)
 {
     const uint64_t one = 1;
 
+    if (thread_state.waiter == w) { /* it is awake: it runs this */
+        w->by_self = true;
+        atomic_store_explicit(&w->woken, 1, memory_order_release);
+        return;
+    }
     if (atomic_exchange(&w->woken, 1) != 0)
         return;
-    if (thread_state.waiter == w) {
-        w->by_self = true;
-        return; /* it is awake: it runs this */
-    }
     if (w->fd >= 0) {
         while (write(w->fd, &one, sizeof one) < 0 && errno == EINTR)
             ;
