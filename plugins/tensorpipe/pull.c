@@ -30,7 +30,8 @@ int pull_open(struct pull_peer *peer, pid_t pid)
 {
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);
 
-    if (fd < 0)
+    /* Kernels before 5.3 have no such descriptor, so nothing tells that it is gone. */
+    if (fd < 0 && errno != ENOSYS)
         return errno;
     *peer = (struct pull_peer){ pid, fd };
     return 0;
@@ -38,7 +39,7 @@ int pull_open(struct pull_peer *peer, pid_t pid)
 
 void pull_close(struct pull_peer *peer)
 {
-    if (peer->pid)
+    if (peer->pid && peer->fd >= 0)
         close(peer->fd);
     *peer = (struct pull_peer){ 0, -1 };
 }

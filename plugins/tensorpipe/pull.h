@@ -30,7 +30,7 @@ void pull_allow(void);
 /* A process to read from. */
 struct pull_peer {
     pid_t pid; /* 0: unknown */
-    int fd;    /* tells when it is gone; -1: not open */
+    int fd;    /* tells when it is gone; -1: nothing does */
 };
 
 /* 0 or an errno. */
