@@ -77,7 +77,7 @@ static void push_better(struct pipe *p, int id, tenrec_sink_fn *sink, void *arg)
 /* Of an outgoing pipe what is in use, by peer; those of callers are listed. */
 static void push_pipe(struct pipe *p, tenrec_sink_fn *sink, void *arg)
 {
-    const char *channel = p->channel ? channel_name(p->channel) : "none";
+    const char *channel = p->channel ? p->channel->name : "none";
     const struct agent *a = p->agent;
     char key[64];
     int id = (int)(p->outgoing ? p->to->id : p->from), n;
@@ -96,8 +96,7 @@ static void push_pipe(struct pipe *p, tenrec_sink_fn *sink, void *arg)
     snprintf(key, sizeof key, "peer.%d.channel", id);
     push(sink, arg, key, "%s", channel);
     for (uint32_t i = 0; i < a->channels.n && a->channels.channel[i] != p->channel; i++) {
-        snprintf(key, sizeof key, "peer.%d.not_used.channel.%s", id,
-                 channel_name(a->channels.channel[i]));
+        snprintf(key, sizeof key, "peer.%d.not_used.channel.%s", id, a->channels.channel[i]->name);
         push(sink, arg, key, "the peer does not offer it");
     }
 }

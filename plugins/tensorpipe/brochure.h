@@ -29,6 +29,7 @@ struct wire_channel {
     const struct wire_channel_device *devices; /* borrowed with the struct */
     uint32_t n_devices;
     uint32_t n_connections; /* that one pipe needs for it */
+    const char *transport;  /* a listener selects it only with this one; NULL: any */
 };
 
 /* What this side offers. The strings live as long as the agent. */

@@ -1,5 +1,6 @@
 /* channel.c - what channels have in common: frames that hold a tensor. */
 #include "channel.h"
+#include "pipe.h"
 
 void *channel_target(const struct pipe *p)
 {

@@ -6,8 +6,13 @@
 #ifndef TENSORPIPE_CHANNEL_H
 #define TENSORPIPE_CHANNEL_H
 
+#include "conn.h"
 #include "descriptor.h"
-#include "pipe.h"
+
+/* How far a part of a message has come. */
+enum part { PART_THERE, PART_MISSING, PART_BAD };
+
+struct incoming;
 
 struct channel {
     const char *name; /* on the wire */
@@ -44,6 +49,10 @@ struct channel {
 };
 
 extern const struct channel channel_basic, channel_cma, channel_host;
+/* How many connections it has says the option `lanes`. */
+extern const struct channel channel_lanes;
+/* Its connections are as many as the options say. */
+extern const struct channel channel_lanes;
 
 /* Where the tensor that is being read goes; NULL: nowhere, it is skipped. */
 void *channel_target(const struct pipe *p);

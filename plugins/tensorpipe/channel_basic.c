@@ -1,6 +1,7 @@
 /* channel_basic.c - TensorPipe's channel "basic": each tensor is a frame on a
  * connection of the channel. */
 #include "channel.h"
+#include "pipe.h"
 
 static unsigned basic_segments(const struct pipe *p, const struct tenrec_tensor_desc *t)
 {

@@ -6,6 +6,7 @@
  * has the bytes, in the same order. Until then they stay where they are. */
 #include "channel.h"
 #include "nop.h"
+#include "pipe.h"
 #include "pull.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* channel_host.c - Tenrec's own channel for host memory, "tenrec_host".
+/* channel_host.c - Tenrec's own channels for host memory, "tenrec_host" and
+ * "tenrec_lanes".
  *
  * Each tensor takes the way that suits it, and the note beside it in the
  * descriptor says which:
@@ -7,8 +8,10 @@
  *                 one system call writes all of it. Where the connection is a
  *                 ring both sides copy at the same time
  *     1 address   the receiver reads it out of our memory
+ *     2 length    frames of that length (the last one is shorter), in turns on
+ *                 the lanes, which only the channel tenrec_lanes has
  *
- * The channel's one connection is for control, both ways. Its frames begin with
+ * The channel's last connection is for control, both ways. Its frames begin with
  * a byte that says what they are:
  *
  *     PROBE    address, number: can you read this number there?
@@ -20,38 +23,78 @@
  * The loop thread reads it, but for SENT: for that the reader of the pipe waits
  * before it goes on, and so takes over meanwhile. */
 #include "channel.h"
+#include "pipe.h"
 
 #include <errno.h>
 #include <unistd.h>
 
-#define CONN_CONTROL CONN_CHANNEL
 #define CONTROL_MAX 24   /* bytes of a frame, but for what SENT brings */
-#define NUMBERED (1 + 8) /* bytes of one with a number */
+#define NOTE_LEN (1 + 8) /* bytes of a note */
+#define STRIPE ((uint64_t)1 << 20)
+#define LANES_MIN (2 * STRIPE) /* less is not worth more than one connection */
+#define NUMBERED (1 + 8)       /* bytes of one with a number */
 
-enum how { HOW_INLINE, HOW_PULL, HOW_SENT };
+enum how { HOW_INLINE, HOW_PULL, HOW_LANES, HOW_SENT };
 enum control { PROBE = 1, PULLS = 2, TAKEN = 3, REFUSED = 4, SENT = 5 };
+
+static enum conn_role control_of(const struct pipe *p)
+{
+    return (enum conn_role)(CONN_CHANNEL + p->channel->data);
+}
 
 /* ---- sending ---- */
 
+static bool is_pulled(const struct pipe *p, uint64_t len)
+{
+    return p->pulls && len >= p->agent->options->pull_min;
+}
+
+/* Of a tensor that takes the lanes; 0 for others. */
+static unsigned stripes(const struct pipe *p, uint64_t len)
+{
+    if (!p->channel->data || len < LANES_MIN || is_pulled(p, len))
+        return 0;
+    return (unsigned)((len + STRIPE - 1) / STRIPE);
+}
+
 static unsigned host_segments(const struct pipe *p, const struct tenrec_tensor_desc *t)
 {
-    (void)p;
-    (void)t;
-    return 1;
+    unsigned n = stripes(p, t->bytes);
+
+    return n ? n : 1;
+}
+
+static unsigned send_stripes(struct pipe *p, struct out *o, const struct tenrec_tensor_desc *t,
+                             struct segment *s, struct descriptor_note *note)
+{
+    unsigned n = stripes(p, t->bytes);
+
+    for (unsigned i = 0; i < n; i++) {
+        uint64_t at = (uint64_t)i * STRIPE, left = t->bytes - at;
+
+        channel_put_frame(&s[i], o, (enum conn_role)(CONN_CHANNEL + i % p->channel->data),
+                          (unsigned char *)t->data + at, left < STRIPE ? left : STRIPE);
+    }
+    note->len = NOTE_LEN;
+    note->bytes[0] = HOW_LANES;
+    put_le64(note->bytes + 1, STRIPE);
+    return n;
 }
 
 static unsigned host_send(struct pipe *p, struct out *o, const struct tenrec_tensor_desc *t,
                           struct segment *s, struct descriptor_note *note)
 {
-    if (!p->pulls || t->bytes < p->agent->options->pull_min) {
+    if (stripes(p, t->bytes))
+        return send_stripes(p, o, t, s, note);
+    if (!is_pulled(p, t->bytes)) {
         channel_put_frame(s, o, CONN_DESCRIPTOR, t->data, t->bytes);
         return 1;
     }
-    note->len = 9;
+    note->len = NOTE_LEN;
     note->bytes[0] = HOW_PULL;
     put_le64(note->bytes + 1, (uintptr_t)t->data);
     s->out = o;
-    s->on = CONN_CONTROL;
+    s->on = control_of(p);
     s->awaited = true;
     o->parts++;
     /* In case it is refused; the number is put in then. */
@@ -78,20 +121,26 @@ static struct pull_peer puller_of(struct pipe *p)
 static tenrec_status host_announced(struct pipe *p, struct nop_bytes note, struct incoming *in,
                                     tenrec_error *err)
 {
+    uint64_t value;
+
     if (note.len == 0)
         return TENREC_OK;
-    if (note.len != 9 || note.data[0] != HOW_PULL || !puller_of(p).pid)
-        return tenrec_fail(err, TENREC_EPROTOCOL,
-                           "descriptor: a tensor that comes in a way which was not agreed");
-    in->how = HOW_PULL;
-    in->from = get_le64(note.data + 1);
-    in->number = p->n_pulls++;
-    return TENREC_OK;
+    value = note.len == NOTE_LEN ? get_le64(note.data + 1) : 0;
+    if (note.len == NOTE_LEN && note.data[0] == HOW_PULL && puller_of(p).pid) {
+        *in = (struct incoming){ in->len, value, p->n_pulls++, HOW_PULL };
+        return TENREC_OK;
+    }
+    if (note.len == NOTE_LEN && note.data[0] == HOW_LANES && p->channel->data && value) {
+        *in = (struct incoming){ in->len, 0, value, HOW_LANES };
+        return TENREC_OK;
+    }
+    return tenrec_fail(err, TENREC_EPROTOCOL,
+                       "descriptor: a tensor that comes in a way which was not agreed");
 }
 
 static bool tell(struct pipe *p, const unsigned char *body, size_t len)
 {
-    if (pipe_send_object(p, CONN_CONTROL, body, len) == TENREC_OK)
+    if (pipe_send_object(p, control_of(p), body, len) == TENREC_OK)
         return true;
     pipe_failf(p, TENREC_ENOMEM, 0, "no memory for a control frame");
     return false;
@@ -142,10 +191,10 @@ static enum part take_sent(struct pipe *p)
 {
     struct reading *r = &p->read;
     struct incoming *in = &r->in[r->tensor];
-    struct conn *c = p->conn[CONN_CONTROL];
+    struct conn *c = p->conn[control_of(p)];
     unsigned char *to = channel_target(p);
 
-    r->want = CONN_CONTROL;
+    r->want = control_of(p);
     if (!r->head_got) {
         enum part part = find_sent(p, c, in);
 
@@ -189,6 +238,28 @@ static enum part pull(struct pipe *p)
     return tell_number(p, REFUSED, in->number) ? take_sent(p) : PART_BAD;
 }
 
+/* in->number: the length of a stripe, in->from: how far the ones before reach. */
+static enum part take_stripes(struct pipe *p)
+{
+    struct reading *r = &p->read;
+    struct incoming *in = &r->in[r->tensor];
+    unsigned char *to = channel_target(p);
+
+    while (in->from < in->len) {
+        uint64_t left = in->len - in->from, n = left < in->number ? left : in->number;
+        unsigned lane = (unsigned)(in->from / in->number % p->channel->data);
+        enum part part = channel_take_frame(p, (enum conn_role)(CONN_CHANNEL + lane),
+                                            to ? to + in->from : NULL, n);
+
+        if (part != PART_THERE)
+            return part;
+        in->from += n;
+        r->head_got = 0;
+        r->got = 0;
+    }
+    return PART_THERE;
+}
+
 static enum part host_receive(struct pipe *p)
 {
     const struct incoming *in = &p->read.in[p->read.tensor];
@@ -198,6 +269,8 @@ static enum part host_receive(struct pipe *p)
         break;
     case HOW_PULL:
         return pull(p);
+    case HOW_LANES:
+        return take_stripes(p);
     case HOW_SENT:
         return take_sent(p);
     }
@@ -297,6 +370,16 @@ const struct channel channel_host = {
     .name = "tenrec_host",
     .connections = 1,
     .data = 0,
+    .segments = host_segments,
+    .send = host_send,
+    .announced = host_announced,
+    .receive = host_receive,
+    .arrived = host_arrived,
+    .established = host_established,
+};
+
+const struct channel channel_lanes = {
+    .name = "tenrec_lanes",
     .segments = host_segments,
     .send = host_send,
     .announced = host_announced,

@@ -1,6 +1,7 @@
 /* channels.c - which channels an agent offers. */
 #include "channels.h"
 #include "channel.h"
+#include "transport_uv.h"
 
 #define HOST_VERSION "1" /* of channel_host's notes and control frames */
 
@@ -21,6 +22,17 @@ static void offer(struct channels *cs, const struct channel *ch, const char *des
     cs->offered[i] = (struct wire_channel){ ch->name, &cs->cpu[i], 1, ch->connections };
 }
 
+/* Several connections help at most where one is a TCP connection. */
+static void offer_lanes(struct channels *cs, unsigned lanes)
+{
+    cs->lanes = channel_lanes;
+    cs->lanes.data = lanes;
+    cs->lanes.connections = lanes + 1;
+    snprintf(cs->lanes_domain, sizeof cs->lanes_domain, HOST_VERSION ":%u", lanes);
+    offer(cs, &cs->lanes, cs->lanes_domain);
+    cs->offered[cs->n - 1].transport = TRANSPORT_UV;
+}
+
 /* Our own comes before TensorPipe's: its peers are Tenrec's only. */
 void channels_init(struct channels *cs, const struct tp_options *o)
 {
@@ -31,8 +43,11 @@ void channels_init(struct channels *cs, const struct tp_options *o)
                 pull_domain(cs->cma);
     if (cs->pulls)
         pull_allow();
-    if (cs->pulls || lists(&o->channels, channel_basic.name))
+    if (cs->pulls || lists(&o->channels, channel_basic.name)) {
+        if (o->lanes > 1)
+            offer_lanes(cs, (unsigned)o->lanes);
         offer(cs, &channel_host, HOST_VERSION);
+    }
     for (size_t i = 0; i < o->channels.n; i++) {
         if (cs->pulls && strcmp(o->channels.v[i].s, channel_cma.name) == 0)
             offer(cs, &channel_cma, cs->cma);
@@ -54,11 +69,6 @@ const struct channel *channels_selected(const struct channels *cs, struct wire_s
     for (uint32_t i = 0; i < WIRE_MAX_CHANNELS; i++)
         s->channel_used[i] = i == only;
     return pair ? cs->channel[only] : NULL;
-}
-
-const char *channel_name(const struct channel *ch)
-{
-    return ch->name;
 }
 
 const char *channels_best(const struct channels *cs)

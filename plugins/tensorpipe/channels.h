@@ -3,12 +3,11 @@
 #define TENSORPIPE_CHANNELS_H
 
 #include "brochure.h"
+#include "channel.h"
 #include "options.h"
 #include "pull.h"
 
-#define CHANNELS_MAX 4
-
-struct channel;
+#define CHANNELS_MAX 8
 
 struct channels {
     uint32_t n;
@@ -16,6 +15,8 @@ struct channels {
     struct wire_channel offered[CHANNELS_MAX];
     struct wire_channel_device cpu[CHANNELS_MAX];
     char cma[PULL_TEXT_MAX];
+    struct channel lanes; /* with as many connections as the options say */
+    char lanes_domain[16];
     bool pulls; /* tensors may be read out of memory */
 };
 
@@ -25,7 +26,6 @@ void channels_init(struct channels *cs, const struct tp_options *o);
  * are taken out of the selection. */
 const struct channel *channels_selected(const struct channels *cs, struct wire_selection *s);
 
-const char *channel_name(const struct channel *ch);
 /* The name of the first; "none". */
 const char *channels_best(const struct channels *cs);
 

@@ -1,4 +1,5 @@
 /* pipe.c - life of a pipe, from the first reference to the last. */
+#include "pipe.h"
 #include "channel.h"
 
 #include <errno.h>

@@ -72,13 +72,10 @@ struct told {
     struct out_list rest; /* what did not fit */
 };
 
-/* How far a part of a message has come. */
-enum part { PART_THERE, PART_MISSING, PART_BAD };
-
 /* A tensor of the message that is being read. */
 struct incoming {
     uint64_t len;
-    uint64_t from;   /* the channel's: an address of the sender */
+    uint64_t from;   /* the channel's: an address of the sender, or a place in the tensor */
     uint64_t number; /* the channel's */
     int how;         /* the channel's: how it comes; 0 when it was not told */
 };

@@ -136,7 +136,7 @@ static tenrec_status take_answer(struct pipe *p, const unsigned char *frame, siz
     p->ids[CONN_REPLY] = answer.reply_id;
     pipe_use_channel(p, channels_selected(&a->channels, &selection));
     /* As many as the channel needs: answer_check has counted them. */
-    if (p->channel && answer_find_ids(&answer, channel_name(p->channel), &ids))
+    if (p->channel && answer_find_ids(&answer, p->channel->name, &ids))
         for (unsigned i = CONN_CHANNEL; i < p->n_conns; i++)
             p->ids[i] = nop_uint64_at(ids, i - CONN_CHANNEL);
     /* The host that was dialled is known to be reachable; only the port can

@@ -1,6 +1,7 @@
 /* pipe_encode.c - messages that are not copied: large payloads and tensors. */
 #include "channel.h"
 #include "descriptor.h"
+#include "pipe.h"
 #include "tensorlist.h"
 
 #include <stdlib.h>

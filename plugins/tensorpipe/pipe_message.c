@@ -1,6 +1,7 @@
 /* pipe_message.c - the parts of a message, as they arrive. */
 #include "channel.h"
 #include "descriptor.h"
+#include "pipe.h"
 #include "tensorlist.h"
 
 #include <stdlib.h>

@@ -12,6 +12,7 @@
  * latest when its quiet timer finds that nobody polled for one period: then it
  * notices the peer's end too. */
 #include "channel.h"
+#include "pipe.h"
 
 #include <errno.h>
 #include <poll.h>

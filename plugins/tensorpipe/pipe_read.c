@@ -5,6 +5,7 @@
  * to where they belong (reading.lead) with the buffer behind them, so that the
  * call that brings their end brings the beginning of the next message too. */
 #include "channel.h"
+#include "pipe.h"
 
 #include <errno.h>
 #include <stdlib.h>

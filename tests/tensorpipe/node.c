@@ -174,6 +174,8 @@ void node_init(struct node *n, tenrec_peer id)
         .max_object = 1 << 20,
         .max_message = UINT64_C(1) << 34,
         .max_queued_bytes = 256 << 20,
+        .lanes = 1,
+        .pull_min = UINT64_C(1) << 62,
     };
     n->host = (struct tenrec_host){
         .size = sizeof n->host,
