@@ -1,5 +1,6 @@
 /* shm_hostile_test.c - whatever a peer does with shared memory, the agent goes
  * on serving. */
+#include "caller.h"
 #include "raw.h"
 
 #include "agent.h"
@@ -36,64 +37,6 @@ static int teardown(void **state)
     return 0;
 }
 
-/* A caller that knows where the agent listens for shm, and with which ids. */
-struct caller {
-    int bootstrap;
-    union transport_address to;
-    uint64_t id[3]; /* descriptor, reply, channel */
-};
-
-static void caller_open(struct caller *c)
-{
-    static char domain[TRANSPORT_DOMAIN_MAX];
-    const struct wire_channel_device any = { { nop_text("cpu"), 0 }, "any" };
-    const struct wire_channel channel = { "basic", &any, 1, 1 };
-    const struct wire_transport known[] = { { "shm", domain, NULL }, { "uv", "uv:*", NULL } };
-    const struct wire_offer offer = { known, &channel, 2, 1, NULL };
-    unsigned char buf[1024];
-    struct nop_bytes ids;
-    struct answer answer;
-    tenrec_error err;
-    long len;
-
-    transport_shm.domain(domain);
-    c->bootstrap = raw_connect(n.address);
-    raw_frame(c->bootstrap, raw_hello, sizeof raw_hello);
-    raw_frame(c->bootstrap, buf, brochure_write(buf, sizeof buf, &offer));
-    len = raw_recv_frame(c->bootstrap, buf, sizeof buf);
-    assert_true(len > 0);
-    if (answer_read(buf, (size_t)len, &answer, &err))
-        fail_msg("%s", err.text);
-    assert_true(nop_bytes_is(answer.transport, "shm"));
-    assert_true(nop_bytes_is(answer.domain, domain));
-    assert_true(answer.has_descriptor_id && answer.has_reply_id);
-    assert_true(answer_find_ids(&answer, "basic", &ids));
-    c->id[0] = answer.descriptor_id;
-    c->id[1] = answer.reply_id;
-    c->id[2] = nop_uint64_at(ids, 0);
-    if (transport_shm.parse((const char *)answer.address.data, answer.address.len, &c->to, &err))
-        fail_msg("%s", err.text);
-}
-
-static void caller_close(const struct caller *c)
-{
-    close(c->bootstrap);
-}
-
-static int dial(const struct caller *c)
-{
-    const struct timeval limit = { 20, 0 };
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    assert_true(fd >= 0);
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    assert_int_equal(connect(fd, &c->to.any,
-                             (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
-                                         strlen(c->to.local.sun_path + 1))),
-                     0);
-    return fd;
-}
-
 /* The caller's end of a connection. */
 struct wire {
     int fd;
@@ -106,7 +49,7 @@ static void wire_open(struct wire *w, const struct caller *c)
     tenrec_error err;
     int e;
 
-    w->fd = dial(c);
+    w->fd = caller_dial(c);
     if (shm_link_init(&w->link, &hello, &err))
         fail_msg("%s", err.text);
     assert_int_equal(shm_hello_send(w->fd, &hello), 0);
@@ -133,11 +76,9 @@ static void wire_send(struct wire *w, const void *data, size_t len)
 
 static void wire_request(struct wire *w, uint64_t id)
 {
-    unsigned char frame[FRAME_HEAD + 16];
-    size_t len = hello_write_requested(frame + FRAME_HEAD, 16, id);
+    unsigned char frame[FRAME_HEAD + HELLO_MAX(0)];
 
-    put_le64(frame, len);
-    wire_send(w, frame, FRAME_HEAD + len);
+    wire_send(w, frame, caller_hello(frame, id));
 }
 
 /* A pipe that was opened by hand. */
@@ -148,7 +89,7 @@ struct shm_pipe {
 
 static void pipe_open(struct shm_pipe *p)
 {
-    caller_open(&p->caller);
+    caller_open(&p->caller, &transport_shm, n.address);
     for (int i = 0; i < 3; i++) {
         wire_open(&p->wire[i], &p->caller);
         wire_request(&p->wire[i], p->caller.id[i]);
@@ -216,9 +157,9 @@ static void agent_survives_a_shm_connection_that_closes_at_once(void **state)
     struct caller c;
 
     (void)state;
-    caller_open(&c);
+    caller_open(&c, &transport_shm, n.address);
     for (int i = 0; i < 20; i++)
-        close(dial(&c));
+        close(caller_dial(&c));
     caller_close(&c);
     assert_alive();
 }
@@ -230,8 +171,8 @@ static void agent_closes_a_shm_connection_that_says_nothing(void **state)
     int fd;
 
     (void)state;
-    caller_open(&c);
-    fd = dial(&c);
+    caller_open(&c, &transport_shm, n.address);
+    fd = caller_dial(&c);
     wire_open(&w, &c);
     assert_closed(fd);
     assert_closed(w.fd);
@@ -264,15 +205,15 @@ static void agent_closes_a_shm_connection_without_rings(void **state)
     int fd;
 
     (void)state;
-    caller_open(&c);
+    caller_open(&c, &transport_shm, n.address);
     for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
-        fd = dial(&c);
+        fd = caller_dial(&c);
         assert_int_equal(shm_hello_send(fd, &odd[i]), 0);
         assert_closed(fd);
         close(fd);
     }
     for (size_t len = 1; len < 20; len += 7) {
-        fd = dial(&c);
+        fd = caller_dial(&c);
         raw_send(fd, "no descriptor, no token", len);
         assert_closed(fd);
         close(fd);
@@ -294,7 +235,7 @@ static void agent_closes_what_is_no_hello_over_shm(void **state)
     struct wire w;
 
     (void)state;
-    caller_open(&c);
+    caller_open(&c, &transport_shm, n.address);
     for (size_t i = 0; i < sizeof len / sizeof len[0]; i++) {
         wire_open(&w, &c);
         shm_ring_put(&w.link.outbox, 0, garbage[i], len[i]);

@@ -1,0 +1,335 @@
+/* ring_hostile_test.c - whatever a peer does with the rings that it shares with
+ * an agent, that goes on serving. */
+#include "caller.h"
+#include "raw.h"
+
+#include "conn.h"
+#include "hello.h"
+#include "node.h"
+#include "plain.h"
+#include "ring_setup.h"
+#include "transport_ring.h"
+#include <poll.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define SIZE 65536
+
+static struct node n;
+static union tenrec_option_value names[] = { { .s = "shm" }, { .s = "uv" } };
+
+/* Short handshakes, so that silence ends soon. */
+static int setup(void **state)
+{
+    (void)state;
+    node_init(&n, 0);
+    n.options.handshake_timeout_ms = 300;
+    n.options.transports.v = names;
+    n.options.transports.n = 2;
+    node_open(&n);
+    nodes_start(&n, 1);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    group_close(&n, 1);
+    return 0;
+}
+
+/* The caller's end of a connection. */
+struct wire {
+    int fd;
+    struct ring_end end;
+};
+
+static void wire_open(struct wire *w, const struct caller *c)
+{
+    w->fd = caller_dial(c);
+    assert_int_equal(ring_setup_call(w->fd, SIZE, &w->end), 0);
+}
+
+static void wire_close(struct wire *w)
+{
+    close(w->fd);
+    ring_end_close(&w->end);
+}
+
+/* Rings whether it is wanted or not. */
+static void ring_bell(const struct wire *w)
+{
+    const uint64_t one = 1;
+
+    assert_int_equal(write(w->end.peer_bell, &one, sizeof one), sizeof one);
+}
+
+static void wire_send(struct wire *w, const void *data, size_t len)
+{
+    assert_int_equal(ring_stage(&w->end.out, data, len), len);
+    ring_publish(&w->end.out);
+    ring_bell(w);
+}
+
+static void wire_hello(struct wire *w, uint64_t id)
+{
+    unsigned char frame[FRAME_HEAD + HELLO_MAX(0)];
+
+    wire_send(w, frame, caller_hello(frame, id));
+}
+
+struct ring_pipe {
+    struct caller caller;
+    struct wire wire[3];
+};
+
+static void pipe_open(struct ring_pipe *p)
+{
+    caller_open(&p->caller, &transport_ring, n.address);
+    for (int i = 0; i < 3; i++) {
+        wire_open(&p->wire[i], &p->caller);
+        wire_hello(&p->wire[i], p->caller.id[i]);
+    }
+}
+
+static void pipe_close(struct ring_pipe *p)
+{
+    for (int i = 0; i < 3; i++)
+        wire_close(&p->wire[i]);
+    caller_close(&p->caller);
+}
+
+static void call(struct ring_pipe *p, int64_t id)
+{
+    unsigned char buf[512], back[512];
+    size_t want = raw_message(buf, TENREC_MSG_CALL, id, "hi", 2), got = 0;
+    struct plain answer;
+
+    wire_send(&p->wire[0], buf, want);
+    /* The echo is of the same length. */
+    while (got < want) {
+        long r;
+
+        assert_soon((r = ring_take(&p->wire[0].end.in, back + got, want - got)) != 0);
+        assert_true(r > 0);
+        ring_release(&p->wire[0].end.in);
+        got += (size_t)r;
+    }
+    assert_true(plain_read(back, got, &answer));
+    assert_int_equal(answer.id, id);
+    assert_int_equal(answer.type, TENREC_MSG_RET);
+    assert_memory_equal(answer.payload, "hi", 2);
+}
+
+static void assert_alive(void)
+{
+    struct ring_pipe p;
+
+    pipe_open(&p);
+    call(&p, 7);
+    pipe_close(&p);
+}
+
+/* ---- before the hello ---- */
+
+static void agent_serves_a_caller_over_a_ring(void **state)
+{
+    struct ring_pipe p;
+
+    (void)state;
+    pipe_open(&p);
+    for (int64_t id = 0; id < 100; id++)
+        call(&p, id);
+    pipe_close(&p);
+}
+
+static void agent_survives_a_ring_connection_that_closes_at_once(void **state)
+{
+    struct caller c;
+    struct wire w;
+
+    (void)state;
+    caller_open(&c, &transport_ring, n.address);
+    for (int i = 0; i < 20; i++) {
+        close(caller_dial(&c));
+        wire_open(&w, &c);
+        wire_close(&w);
+    }
+    caller_close(&c);
+    assert_alive();
+}
+
+static void agent_closes_a_ring_connection_that_says_nothing(void **state)
+{
+    struct caller c;
+    struct wire w;
+    int fd;
+
+    (void)state;
+    caller_open(&c, &transport_ring, n.address);
+    fd = caller_dial(&c);
+    wire_open(&w, &c);
+    assert_true(raw_closed(fd));
+    assert_true(raw_closed(w.fd));
+    close(fd);
+    wire_close(&w);
+    caller_close(&c);
+    assert_alive();
+}
+
+static void agent_closes_a_ring_connection_without_memory(void **state)
+{
+    struct caller c;
+    int fd;
+
+    (void)state;
+    caller_open(&c, &transport_ring, n.address);
+    for (size_t len = 1; len <= 64; len *= 8) {
+        fd = caller_dial(&c);
+        raw_send(fd, "tenrring and nothing behind it that could be any kind of memory.", len);
+        assert_true(raw_closed(fd));
+        close(fd);
+    }
+    caller_close(&c);
+    assert_alive();
+}
+
+static void agent_closes_what_is_no_hello_over_a_ring(void **state)
+{
+    static const char *const garbage[] = { "\xff\xff\xff\xff\xff\xff\xff\xff",
+                                           "\3\0\0\0\0\0\0\0\xb8\xff\xbe", "\0\0\0\0\0\0\0\0" };
+    static const size_t len[] = { 8, 11, 8 };
+    struct caller c;
+    struct wire w;
+
+    (void)state;
+    caller_open(&c, &transport_ring, n.address);
+    for (size_t i = 0; i < sizeof len / sizeof len[0]; i++) {
+        wire_open(&w, &c);
+        wire_send(&w, garbage[i], len[i]);
+        assert_true(raw_closed(w.fd));
+        wire_close(&w);
+    }
+    caller_close(&c);
+    assert_alive();
+}
+
+/* An id that was given out for a ring is of no use to a socket, and the other way. */
+static void agent_takes_a_connection_over_its_own_transport_only(void **state)
+{
+    struct caller c;
+    int fd;
+
+    (void)state;
+    caller_open(&c, &transport_ring, n.address);
+    fd = raw_connect(n.address);
+    raw_hello_requested(fd, (unsigned)c.id[0]);
+    assert_true(raw_closed(fd));
+    close(fd);
+    caller_close(&c);
+    assert_alive();
+}
+
+/* ---- afterwards ---- */
+
+static uint64_t room_of(const struct wire *w)
+{
+    return SIZE - (w->end.out.head - atomic_load(&w->end.out.words->tail));
+}
+
+static bool is_over(const struct wire *w)
+{
+    struct pollfd p = { .fd = w->fd, .events = POLLRDHUP };
+
+    return poll(&p, 1, 0) > 0;
+}
+
+static void agent_ends_only_the_pipe_whose_cursors_cannot_be(void **state)
+{
+    static const uint64_t far[] = { SIZE * 2 + 1, UINT64_MAX / 2, UINT64_MAX };
+    struct ring_pipe good, bad;
+    unsigned char buf[512];
+
+    (void)state;
+    pipe_open(&good);
+    for (size_t i = 0; i < sizeof far / sizeof far[0]; i++) {
+        pipe_open(&bad);
+        call(&bad, 1);
+        atomic_store(&bad.wire[0].end.out.words->head, far[i]);
+        ring_bell(&bad.wire[0]);
+        assert_true(raw_closed(bad.wire[0].fd));
+        pipe_close(&bad);
+    }
+    /* It answers until the ring seems full, and then looks where we are. */
+    pipe_open(&bad);
+    atomic_store(&bad.wire[0].end.in.words->tail, UINT64_MAX / 2);
+    for (uint64_t sent = 0, len = 0; sent < 2 * SIZE && !is_over(&bad.wire[0]); sent += len) {
+        len = raw_message(buf, TENREC_MSG_CALL, 1, "hi", 2);
+        assert_soon(room_of(&bad.wire[0]) >= len || is_over(&bad.wire[0]));
+        if (room_of(&bad.wire[0]) >= len)
+            wire_send(&bad.wire[0], buf, len);
+    }
+    assert_true(raw_closed(bad.wire[0].fd));
+    pipe_close(&bad);
+    call(&good, 2);
+    pipe_close(&good);
+}
+
+/* The words by which the agent sleeps, its own cursors and the bell: it must go
+ * on, whatever the peer leaves there. */
+static void agent_serves_others_while_a_peer_spoils_all_words(void **state)
+{
+    struct ring_pipe good, bad;
+
+    (void)state;
+    pipe_open(&good);
+    pipe_open(&bad);
+    call(&bad, 1);
+    for (uint32_t i = 0; i < 2000; i++) {
+        for (int w = 0; w < 3; w++) {
+            struct ring_end *e = &bad.wire[w].end;
+
+            atomic_store(&e->out.words->reader_sleeps, i * 2654435761u);
+            atomic_store(&e->in.words->writer_sleeps, i * 40503u);
+            atomic_store(&e->out.words->tail, i * UINT64_C(0x9e3779b97f4a7c15));
+            atomic_store(&e->in.words->head, i * UINT64_C(0xff51afd7ed558ccd));
+            ring_bell(&bad.wire[w]);
+        }
+        if (i % 100 == 0)
+            call(&good, i);
+    }
+    pipe_close(&bad);
+    call(&good, 3000);
+    pipe_close(&good);
+    assert_alive();
+}
+
+static void agent_ends_a_pipe_with_a_frame_beyond_all_limits_over_a_ring(void **state)
+{
+    struct ring_pipe p;
+
+    (void)state;
+    pipe_open(&p);
+    wire_send(&p.wire[0], "\xff\xff\xff\xff\xff\xff\xff\x7f", 8);
+    assert_true(raw_closed(p.wire[0].fd));
+    pipe_close(&p);
+    assert_alive();
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        CASE(agent_serves_a_caller_over_a_ring),
+        CASE(agent_survives_a_ring_connection_that_closes_at_once),
+        CASE(agent_closes_a_ring_connection_that_says_nothing),
+        CASE(agent_closes_a_ring_connection_without_memory),
+        CASE(agent_closes_what_is_no_hello_over_a_ring),
+        CASE(agent_takes_a_connection_over_its_own_transport_only),
+        CASE(agent_ends_only_the_pipe_whose_cursors_cannot_be),
+        CASE(agent_serves_others_while_a_peer_spoils_all_words),
+        CASE(agent_ends_a_pipe_with_a_frame_beyond_all_limits_over_a_ring),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,351 @@
+/* ring_link_test.c - rings between two processes, one of which dies, stops or
+ * cannot be reached that way; and all that can be under way at once. */
+#include "node.h"
+
+#include "agent.h"
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PIECE (1u << 20)
+
+static const char *const modes[] = { "sleep", "adaptive", "busy" };
+static union tenrec_option_value names[] = { { .s = "shm" }, { .s = "uv" } };
+
+static void open_node(struct node *n, tenrec_peer id, const char *progress)
+{
+    node_init(n, id);
+    n->options.progress = progress;
+    n->options.transports.v = names;
+    n->options.transports.n = 2;
+    node_open(n);
+}
+
+static void open_pair(struct node n[2], const char *progress)
+{
+    open_node(&n[0], 0, progress);
+    open_node(&n[1], 1, progress);
+    nodes_start(n, 2);
+}
+
+/* ---- worker 1 in another process ---- */
+
+struct far {
+    pid_t pid;
+    int fd; /* its end ends the process */
+};
+
+/* Requests that begin with 'k' are kept, others echoed. */
+static void obey(struct node *n, tenrec_peer from, struct tenrec_msg *msg)
+{
+    if (msg->payload_len && *(const char *)msg->payload == 'k')
+        keep_request(n, from, msg);
+    else
+        echo_request(n, from, msg);
+}
+
+/* Worker 0 starts here. To be called when this process has no threads. */
+static struct far far_open(struct node n[2], const char *progress)
+{
+    struct tenrec_member members[2];
+    struct far far;
+    tenrec_error err;
+    int fd[2], me;
+    char end;
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), 0);
+    far.pid = fork();
+    me = far.pid == 0;
+    far.fd = fd[0];
+    close(fd[!me]);
+    if (me)
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+    node_init(&n[!me], !me);
+    open_node(&n[me], me, progress);
+    n[me].on_request = me ? obey : NULL;
+    if (write(fd[me], n[me].address, sizeof n[me].address) != sizeof n[me].address ||
+        recv(fd[me], n[!me].address, sizeof n[!me].address, MSG_WAITALL) != sizeof n[!me].address)
+        fail_msg("the other process does not tell its address");
+    members[0] = n[0].member;
+    members[1] = n[1].member;
+    assert_int_equal(n[me].agent.ops->start(&n[me].agent, members, 2, &err), TENREC_OK);
+    n[me].started = true;
+    if (!me)
+        return far;
+    if (read(fd[1], &end, 1) < 0)
+        _exit(1);
+    node_close(&n[1]);
+    _exit(0);
+}
+
+static void far_close(struct far *far, struct node n[2])
+{
+    close(far->fd);
+    assert_int_equal(waitpid(far->pid, NULL, 0), far->pid);
+    node_close(&n[0]);
+    pthread_mutex_destroy(&n[1].lock);
+}
+
+static void compare(void *arg, const char *key, const char *value)
+{
+    const char **want = arg;
+
+    if (strcmp(key, "peer.1.transport") == 0 && strcmp(value, *want) == 0)
+        *want = NULL;
+}
+
+static void assert_over(struct node *n, const char *transport)
+{
+    const char *want = transport;
+
+    n->agent.ops->debug_info(&n->agent, compare, &want);
+    if (want)
+        fail_msg("not over %s", transport);
+}
+
+/* ---- the other one dies ---- */
+
+static void *wait_for_nothing(void *arg)
+{
+    struct call c = { .id = 0 };
+
+    return (void *)(intptr_t)call_sync(arg, 1, request("keep"), &c);
+}
+
+static void ring_ends_a_wait_when_the_other_process_is_killed(void **state)
+{
+    (void)state;
+    for (size_t m = 0; m < 3; m++) {
+        struct node n[2];
+        struct far far = far_open(n, modes[m]);
+        uint64_t since;
+        pthread_t t;
+        void *st;
+
+        assert_ping(&n[0], 1);
+        assert_over(&n[0], "tenrec_ring");
+        pthread_create(&t, NULL, wait_for_nothing, &n[0]);
+        assert_soon(node_counter(&n[0], "messages_sent") == 2);
+        kill(far.pid, SIGKILL);
+        since = clock_ns();
+        pthread_join(t, &st);
+        assert_int_equal((intptr_t)st, TENREC_EPEER_LOST);
+        /* By the kernel's notice, not by a time limit. */
+        assert_true(clock_ns() - since < NODE_LIMIT_NS / 4);
+        assert_non_null(strstr(n[0].lost_why.text, "closed by the peer"));
+        far_close(&far, n);
+    }
+}
+
+static void send_pieces(struct node *n, struct call *c, int count, unsigned char *data)
+{
+    for (int i = 0; i < count; i++) {
+        c[i] = (struct call){ .wake_fd = -1 };
+        call_start(n, &c[i], 1, message_of(TENREC_MSG_CALL, data, PIECE, 0, NULL, 0));
+    }
+}
+
+static void ring_fails_what_is_queued_when_the_other_process_is_killed(void **state)
+{
+    unsigned char *data = calloc(1, PIECE);
+
+    (void)state;
+    for (size_t m = 0; m < 3; m++) {
+        struct node n[2];
+        struct far far = far_open(n, modes[m]);
+        struct call c[16];
+
+        assert_ping(&n[0], 1);
+        kill(far.pid, SIGSTOP);
+        send_pieces(&n[0], c, 16, data);
+        kill(far.pid, SIGKILL);
+        for (int i = 0; i < 16; i++)
+            assert_call_fails(&c[i], TENREC_EPEER_LOST);
+        far_close(&far, n);
+    }
+    free(data);
+}
+
+static void ring_waits_for_a_reader_that_stops_for_a_while(void **state)
+{
+    unsigned char *data = calloc(1, PIECE);
+
+    (void)state;
+    for (size_t m = 0; m < 3; m++) {
+        struct node n[2];
+        struct far far = far_open(n, modes[m]);
+        struct call c[16];
+
+        assert_ping(&n[0], 1);
+        kill(far.pid, SIGSTOP);
+        send_pieces(&n[0], c, 16, data);
+        kill(far.pid, SIGCONT);
+        for (int i = 0; i < 16; i++) {
+            assert_soon(atomic_load(&c[i].done));
+            assert_int_equal(c[i].status, TENREC_OK);
+            assert_int_equal(c[i].answer->payload_len, PIECE);
+            call_finish(&c[i]);
+        }
+        assert_ping(&n[0], 1);
+        far_close(&far, n);
+    }
+    free(data);
+}
+
+/* ---- much at once ---- */
+
+struct stream {
+    struct node *n;
+    tenrec_peer to;
+};
+
+static void *send_small(void *arg)
+{
+    const struct stream *s = arg;
+
+    for (int i = 0; i < 1000; i++)
+        assert_ping(s->n, s->to);
+    return NULL;
+}
+
+static void *send_large(void *arg)
+{
+    const struct stream *s = arg;
+    const size_t len = 64u << 20;
+    unsigned char *data = malloc(len);
+
+    for (size_t i = 0; i < len; i++)
+        data[i] = (unsigned char)(i * 7 + (i >> 12));
+    for (int i = 0; i < 2; i++) {
+        struct call c = { .id = 0 };
+
+        assert_int_equal(
+            call_sync(s->n, s->to, message_of(TENREC_MSG_CALL, "t", 1, 1, data, len), &c),
+            TENREC_OK);
+        assert_memory_equal(tenrec_msg_tensor(c.answer, 0)->data, data, len);
+        call_finish(&c);
+    }
+    free(data);
+    return NULL;
+}
+
+static void ring_carries_small_and_large_messages_both_ways_at_once(void **state)
+{
+    (void)state;
+    for (size_t m = 0; m < 3; m++) {
+        struct node n[2];
+        struct stream s[2] = { { &n[0], 1 }, { &n[1], 0 } };
+        pthread_t t[4];
+
+        open_pair(n, modes[m]);
+        for (int i = 0; i < 2; i++) {
+            pthread_create(&t[2 * i], NULL, send_small, &s[i]);
+            pthread_create(&t[2 * i + 1], NULL, send_large, &s[i]);
+        }
+        for (int i = 0; i < 4; i++)
+            pthread_join(t[i], NULL);
+        group_close(n, 2);
+    }
+}
+
+/* Callers that come and go in all ways: each call sleeps, spins or is read by
+ * somebody else, as it happens. */
+static void *come_and_go(void *arg)
+{
+    const struct stream *s = arg;
+
+    for (int i = 0; i < 300; i++) {
+        assert_ping(s->n, s->to);
+        if (i % 50 == 0)
+            nap();
+    }
+    return NULL;
+}
+
+static void ring_loses_no_wake_up_whoever_reads(void **state)
+{
+    (void)state;
+    for (size_t m = 0; m < 3; m++) {
+        struct node n[2];
+        struct far far = far_open(n, modes[m]);
+        struct stream s = { &n[0], 1 };
+        pthread_t t[4];
+
+        for (int i = 0; i < 4; i++)
+            pthread_create(&t[i], NULL, come_and_go, &s);
+        for (int i = 0; i < 4; i++)
+            pthread_join(t[i], NULL);
+        far_close(&far, n);
+    }
+}
+
+/* ---- rest ---- */
+
+static uint64_t cpu_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static void ring_uses_no_cpu_when_nothing_comes(void **state)
+{
+    const struct timespec rest = { 0, 300000000 };
+
+    (void)state;
+    for (size_t m = 0; m < 2; m++) {
+        struct node n[2];
+        uint64_t before;
+
+        open_pair(n, modes[m]);
+        for (int i = 0; i < 100; i++)
+            assert_ping(&n[0], 1);
+        nanosleep(&(struct timespec){ 0, 200000000 }, NULL); /* the last timers have fired */
+        before = cpu_ns();
+        nanosleep(&rest, NULL);
+        assert_true(cpu_ns() - before < 15000000);
+        assert_ping(&n[0], 1);
+        group_close(n, 2);
+    }
+}
+
+/* ---- who cannot share memory ---- */
+
+static void ring_is_not_used_by_who_is_elsewhere(void **state)
+{
+    struct node n[2];
+    struct agent *a;
+
+    (void)state;
+    open_node(&n[0], 0, "sleep");
+    open_node(&n[1], 1, "sleep");
+    a = n[1].agent.impl;
+    /* As if it were in another namespace, for both ways through shared memory. */
+    for (unsigned i = 0; i < a->listener.n_ports; i++)
+        if (strcmp(a->listener.port[i].transport->option, "shm") == 0)
+            a->listener.port[i].domain[0] ^= 1;
+    nodes_start(n, 2);
+    assert_ping(&n[0], 1);
+    assert_over(&n[0], "uv");
+    group_close(n, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ring_ends_a_wait_when_the_other_process_is_killed),
+        cmocka_unit_test(ring_fails_what_is_queued_when_the_other_process_is_killed),
+        cmocka_unit_test(ring_waits_for_a_reader_that_stops_for_a_while),
+        cmocka_unit_test(ring_loses_no_wake_up_whoever_reads),
+        cmocka_unit_test(ring_carries_small_and_large_messages_both_ways_at_once),
+        cmocka_unit_test(ring_uses_no_cpu_when_nothing_comes),
+        cmocka_unit_test(ring_is_not_used_by_who_is_elsewhere),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

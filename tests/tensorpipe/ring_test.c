@@ -1,0 +1,457 @@
+/* ring_test.c - rings alone: bytes, cursors that cannot be, who is woken, and
+ * what is refused when memory comes from another process. */
+#include "node.h"
+#include "ring_setup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define SIZE RING_SIZE_MIN
+
+struct ring {
+    struct ring_words words;
+    unsigned char data[SIZE];
+    struct ring_writer out;
+    struct ring_reader in;
+};
+
+static struct ring *ring_new(uint64_t at)
+{
+    struct ring *r = aligned_alloc(RING_LINE, sizeof *r + RING_LINE - sizeof *r % RING_LINE);
+
+    memset(r, 0, sizeof *r);
+    atomic_store(&r->words.head, at);
+    atomic_store(&r->words.tail, at);
+    r->out = (struct ring_writer){
+        .words = &r->words, .data = r->data, .size = SIZE, .head = at, .tail = at
+    };
+    r->in = (struct ring_reader){
+        .words = &r->words, .data = r->data, .size = SIZE, .tail = at, .released = at, .head = at
+    };
+    return r;
+}
+
+static long put(struct ring *r, const void *data, size_t len)
+{
+    long n = ring_stage(&r->out, data, len);
+
+    if (n > 0)
+        ring_publish(&r->out);
+    return n;
+}
+
+static long get(struct ring *r, void *to, size_t len)
+{
+    long n = ring_take(&r->in, to, len);
+
+    if (n > 0)
+        ring_release(&r->in);
+    return n;
+}
+
+/* ---- bytes ---- */
+
+static void ring_carries_bytes_around_its_end_and_past_the_last_number(void **state)
+{
+    static const uint64_t from[] = { 0, SIZE - 3, UINT64_MAX - 10000 };
+    unsigned char data[300], back[300];
+
+    (void)state;
+    for (size_t f = 0; f < sizeof from / sizeof from[0]; f++) {
+        struct ring *r = ring_new(from[f]);
+
+        for (unsigned i = 0; i < 1000; i++) {
+            size_t len = i % sizeof data;
+
+            memset(data, (int)i, sizeof data);
+            assert_int_equal(put(r, data, len), len);
+            assert_int_equal(get(r, back, sizeof back), len);
+            assert_memory_equal(back, data, len);
+        }
+        free(r);
+    }
+}
+
+static void ring_takes_what_there_is_room_for(void **state)
+{
+    unsigned char data[SIZE + 100] = { 1 };
+    struct ring *r = ring_new(SIZE - 7);
+
+    (void)state;
+    assert_false(ring_is_full(&r->out));
+    assert_int_equal(put(r, data, sizeof data), SIZE);
+    assert_true(ring_is_full(&r->out));
+    assert_int_equal(put(r, data, 1), 0);
+    assert_int_equal(get(r, data, 10), 10);
+    assert_false(ring_is_full(&r->out));
+    assert_int_equal(put(r, data, 11), 10);
+    free(r);
+}
+
+static void ring_shows_nothing_before_it_is_published(void **state)
+{
+    struct ring *r = ring_new(0);
+    char back[4];
+
+    (void)state;
+    assert_int_equal(ring_stage(&r->out, "ab", 2), 2);
+    assert_int_equal(get(r, back, 4), 0);
+    assert_int_equal(put(r, "cd", 2), 2);
+    assert_int_equal(get(r, back, 4), 4);
+    assert_memory_equal(back, "abcd", 4);
+    free(r);
+}
+
+/* ---- what the other side writes into the words ---- */
+
+static void ring_does_not_believe_the_writers_cursor(void **state)
+{
+    static const uint64_t bad[] = { SIZE + 101, UINT64_MAX, 99, 0, UINT64_C(1) << 63 };
+    char back[16];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct ring *r = ring_new(100);
+
+        atomic_store(&r->words.head, bad[i]);
+        assert_int_equal(get(r, back, sizeof back), -1);
+        free(r);
+    }
+}
+
+static void ring_does_not_believe_the_readers_cursor(void **state)
+{
+    static const uint64_t bad[] = { SIZE + 101, UINT64_MAX, 0, UINT64_C(1) << 63 };
+    unsigned char data[SIZE] = { 0 };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct ring *r = ring_new(100);
+
+        assert_int_equal(put(r, data, SIZE), SIZE);
+        atomic_store(&r->words.tail, bad[i]);
+        assert_int_equal(put(r, data, 1), -1);
+        assert_false(ring_is_full(&r->out));
+        free(r);
+    }
+}
+
+/* A side's own words are of no interest to it: others may have written there. */
+static void ring_does_not_read_its_own_cursor_back(void **state)
+{
+    struct ring *r = ring_new(0);
+    char back[8];
+
+    (void)state;
+    atomic_store(&r->words.tail, 77);
+    assert_int_equal(put(r, "ab", 2), 2);
+    assert_int_equal(get(r, back, 8), 2);
+    atomic_store(&r->words.head, 2);
+    assert_int_equal(put(r, "cd", 2), 2);
+    assert_int_equal(get(r, back, 8), 2);
+    assert_memory_equal(back, "cd", 2);
+    free(r);
+}
+
+/* ---- who is woken ---- */
+
+static void ring_wakes_a_reader_once_and_only_when_it_sleeps(void **state)
+{
+    struct ring *r = ring_new(0);
+
+    (void)state;
+    put(r, "a", 1);
+    assert_int_equal(ring_reader_to_wake(&r->out), 0);
+    ring_sleep(&r->words.reader_sleeps, RING_FUTEX);
+    ring_sleep(&r->words.reader_sleeps, RING_BELL);
+    put(r, "b", 1);
+    assert_int_equal(ring_reader_to_wake(&r->out), RING_FUTEX | RING_BELL);
+    assert_int_equal(ring_reader_to_wake(&r->out), 0);
+    ring_sleep(&r->words.reader_sleeps, RING_FUTEX | RING_BELL);
+    ring_awake(&r->words.reader_sleeps, RING_FUTEX);
+    assert_int_equal(ring_reader_to_wake(&r->out), RING_BELL);
+    free(r);
+}
+
+static void ring_wakes_a_writer_when_half_is_free_or_all(void **state)
+{
+    unsigned char data[SIZE] = { 0 };
+    struct ring *r = ring_new(0);
+
+    (void)state;
+    put(r, data, SIZE);
+    ring_sleep(&r->words.writer_sleeps, RING_BELL);
+    assert_true(ring_is_full(&r->out));
+    get(r, data, SIZE / 2);
+    assert_false(ring_should_look(&r->in, false));
+    get(r, data, 1);
+    assert_true(ring_should_look(&r->in, false));
+    assert_int_equal(ring_writer_to_wake(&r->in), RING_BELL);
+    assert_int_equal(ring_writer_to_wake(&r->in), 0);
+    get(r, data, 1);
+    assert_false(ring_should_look(&r->in, false));
+    assert_true(ring_should_look(&r->in, true));
+    free(r);
+}
+
+/* ---- two threads, each of which sleeps whenever it can ---- */
+
+#define RACE_BYTES (4u << 20)
+
+static void wait_at(_Atomic uint32_t *word)
+{
+    uint32_t v = atomic_load(word);
+
+    /* Without a limit: a wake-up that is lost hangs the test. */
+    if (v)
+        syscall(SYS_futex, word, FUTEX_WAIT, v, NULL, NULL, 0);
+}
+
+static void wake(_Atomic uint32_t *word, uint32_t how)
+{
+    if (how)
+        syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+static void *race_write(void *arg)
+{
+    struct ring *r = arg;
+    unsigned char data[700];
+    unsigned seed = 1, at = 0;
+
+    while (at < RACE_BYTES) {
+        size_t len = 1 + (seed = seed * 1103515245 + 12345) / 65536 % sizeof data;
+        long n;
+
+        if (len > RACE_BYTES - at)
+            len = RACE_BYTES - at;
+        for (size_t i = 0; i < len; i++)
+            data[i] = (unsigned char)((at + i) * 7);
+        n = put(r, data, len);
+        at += (unsigned)n;
+        wake(&r->words.reader_sleeps, n ? ring_reader_to_wake(&r->out) : 0);
+        if (n)
+            continue;
+        ring_sleep(&r->words.writer_sleeps, RING_FUTEX);
+        if (ring_is_full(&r->out))
+            wait_at(&r->words.writer_sleeps);
+        else
+            ring_awake(&r->words.writer_sleeps, RING_FUTEX);
+    }
+    return NULL;
+}
+
+static void *race_read(void *arg)
+{
+    struct ring *r = arg;
+    unsigned char data[900];
+    unsigned seed = 2, at = 0, wrong = 0;
+
+    while (at < RACE_BYTES) {
+        size_t len = 1 + (seed = seed * 1103515245 + 12345) / 65536 % sizeof data;
+        long n = get(r, data, len);
+
+        for (long i = 0; i < n; i++)
+            wrong += data[i] != (unsigned char)((at + (unsigned)i) * 7);
+        at += (unsigned)n;
+        if (ring_should_look(&r->in, n == 0))
+            wake(&r->words.writer_sleeps, ring_writer_to_wake(&r->in));
+        if (n)
+            continue;
+        ring_sleep(&r->words.reader_sleeps, RING_FUTEX);
+        if (ring_head(&r->in) == r->in.tail)
+            wait_at(&r->words.reader_sleeps);
+        else
+            ring_awake(&r->words.reader_sleeps, RING_FUTEX);
+    }
+    return (void *)(uintptr_t)wrong;
+}
+
+static void ring_loses_no_byte_and_no_wake_up_between_threads(void **state)
+{
+    struct ring *r = ring_new(0);
+    pthread_t writer, reader;
+    void *wrong;
+
+    (void)state;
+    alarm(120); /* a lost wake-up ends here */
+    pthread_create(&writer, NULL, race_write, r);
+    pthread_create(&reader, NULL, race_read, r);
+    pthread_join(writer, NULL);
+    pthread_join(reader, &wrong);
+    alarm(0);
+    assert_null(wrong);
+    free(r);
+}
+
+/* ---- memory from another process ---- */
+
+static void ring_setup_connects_both_ends(void **state)
+{
+    struct ring_end caller, listener;
+    const char *why;
+    uint64_t count;
+    char back[8];
+    int s[2];
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, s), 0);
+    assert_int_equal(ring_setup_answer(s[1], &listener, &why), EAGAIN);
+    assert_int_equal(ring_setup_call(s[0], SIZE, &caller), 0);
+    assert_int_equal(ring_setup_answer(s[1], &listener, &why), 0);
+    ring_stage(&caller.out, "to", 2);
+    ring_publish(&caller.out);
+    ring_stage(&listener.out, "fro", 3);
+    ring_publish(&listener.out);
+    assert_int_equal(ring_take(&listener.in, back, 8), 2);
+    assert_int_equal(ring_take(&caller.in, back, 8), 3);
+    count = 1;
+    assert_int_equal(write(caller.peer_bell, &count, sizeof count), sizeof count);
+    assert_int_equal(read(listener.bell, &count, sizeof count), sizeof count);
+    ring_end_close(&caller);
+    ring_end_close(&listener);
+    close(s[0]);
+    close(s[1]);
+}
+
+enum flaw {
+    FLAW_NONE,
+    FLAW_MAGIC,
+    FLAW_SIZE_ODD,
+    FLAW_SIZE_HUGE,
+    FLAW_SIZE_OTHER,
+    FLAW_NO_SEALS,
+    FLAW_READ_ONLY,
+    FLAW_FILE,
+    FLAW_PIPE_AS_MEMORY,
+    FLAW_PIPE_AS_BELL,
+    FLAW_MEMORY_AS_BELL,
+    FLAW_SHORT,
+    FLAW_TOO_FEW_FDS,
+    FLAW_TOO_MANY_FDS,
+    FLAWS,
+};
+
+static int memory_with(enum flaw flaw)
+{
+    const off_t len = 4096 + 2 * SIZE;
+    char path[] = "/tmp/tenrec_ring_XXXXXX";
+    int fd;
+
+    if (flaw == FLAW_FILE) {
+        fd = mkstemp(path);
+        unlink(path);
+    } else {
+        fd = memfd_create("test", MFD_ALLOW_SEALING | MFD_CLOEXEC);
+    }
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, flaw == FLAW_SIZE_OTHER ? len - 1 : len), 0);
+    if (flaw != FLAW_NO_SEALS && flaw != FLAW_FILE)
+        fcntl(fd, F_ADD_SEALS,
+              F_SEAL_SHRINK | F_SEAL_GROW | (flaw == FLAW_READ_ONLY ? F_SEAL_WRITE : 0));
+    return fd;
+}
+
+static void send_with(int sock, enum flaw flaw)
+{
+    unsigned char text[24] = "tenrring";
+    int fd[4] = { memory_with(flaw), eventfd(0, EFD_CLOEXEC), eventfd(0, EFD_CLOEXEC),
+                  eventfd(0, EFD_CLOEXEC) };
+    int n = flaw == FLAW_TOO_FEW_FDS ? 2 : flaw == FLAW_TOO_MANY_FDS ? 4 : 3, tube[2];
+    union {
+        struct cmsghdr align;
+        char buf[CMSG_SPACE(sizeof fd)];
+    } control = { .buf = { 0 } };
+    struct iovec iov = { text, flaw == FLAW_SHORT ? 23 : 24 };
+    struct msghdr m = { .msg_iov = &iov,
+                        .msg_iovlen = 1,
+                        .msg_control = control.buf,
+                        .msg_controllen = CMSG_SPACE((size_t)n * sizeof(int)) };
+    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+    uint64_t size[2] = { SIZE, SIZE };
+
+    if (flaw == FLAW_MAGIC)
+        text[7] = 'x';
+    if (flaw == FLAW_SIZE_ODD)
+        size[0]++;
+    if (flaw == FLAW_SIZE_HUGE)
+        size[1] = UINT64_C(1) << 63;
+    memcpy(text + 8, size, sizeof size);
+    assert_int_equal(pipe(tube), 0);
+    if (flaw == FLAW_PIPE_AS_MEMORY)
+        dup2(tube[0], fd[0]);
+    if (flaw == FLAW_PIPE_AS_BELL)
+        dup2(tube[1], fd[1]);
+    if (flaw == FLAW_MEMORY_AS_BELL)
+        dup2(fd[0], fd[2]);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN((size_t)n * sizeof(int));
+    memcpy(CMSG_DATA(c), fd, (size_t)n * sizeof(int));
+    assert_int_equal(sendmsg(sock, &m, 0), iov.iov_len);
+    for (int i = 0; i < 4; i++)
+        close(fd[i]);
+    close(tube[0]);
+    close(tube[1]);
+}
+
+static int count_fds(void)
+{
+    int n = 0;
+
+    for (int fd = 0; fd < 1000; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
+
+static void ring_setup_refuses_what_could_hurt_and_keeps_none_of_it(void **state)
+{
+    struct ring_end end;
+    const char *why;
+    int before, s[2];
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, s), 0);
+    before = count_fds();
+    for (enum flaw flaw = FLAW_NONE + 1; flaw < FLAWS; flaw++) {
+        send_with(s[0], flaw);
+        if (ring_setup_answer(s[1], &end, &why) == 0)
+            fail_msg("flaw %d was not noticed", (int)flaw);
+        assert_non_null(why);
+        assert_int_equal(count_fds(), before);
+    }
+    send_with(s[0], FLAW_NONE);
+    assert_int_equal(ring_setup_answer(s[1], &end, &why), 0);
+    ring_end_close(&end);
+    assert_int_equal(count_fds(), before);
+    close(s[0]);
+    assert_int_equal(ring_setup_answer(s[1], &end, &why), ECONNRESET);
+    close(s[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ring_carries_bytes_around_its_end_and_past_the_last_number),
+        cmocka_unit_test(ring_takes_what_there_is_room_for),
+        cmocka_unit_test(ring_shows_nothing_before_it_is_published),
+        cmocka_unit_test(ring_does_not_believe_the_writers_cursor),
+        cmocka_unit_test(ring_does_not_believe_the_readers_cursor),
+        cmocka_unit_test(ring_does_not_read_its_own_cursor_back),
+        cmocka_unit_test(ring_wakes_a_reader_once_and_only_when_it_sleeps),
+        cmocka_unit_test(ring_wakes_a_writer_when_half_is_free_or_all),
+        cmocka_unit_test(ring_loses_no_byte_and_no_wake_up_between_threads),
+        cmocka_unit_test(ring_setup_connects_both_ends),
+        cmocka_unit_test(ring_setup_refuses_what_could_hurt_and_keeps_none_of_it),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
