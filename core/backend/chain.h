@@ -28,6 +28,17 @@ struct chain_identity {
     const char *name; /* borrowed until chain_close */
 };
 
+/* Shared memory: the host functions of the same names. */
+struct chain_sharing {
+    struct tenrec_sharing *(*open)(void);
+    void (*close)(struct tenrec_sharing *s);
+    bool (*share)(struct tenrec_sharing *s, const struct tenrec_tensor_desc *desc,
+                  struct tenrec_share *ret);
+    void (*share_back)(struct tenrec_sharing *s, struct tenrec_share *share);
+    tenrec_status (*shared)(struct tenrec_sharing *s, struct tenrec_share *share,
+                            struct tenrec_tensor_desc *desc, tenrec_error *err);
+};
+
 /* What lies above the outermost agent. Called from any thread, concurrently;
  * the meaning of each is that of the same name in struct tenrec_host. */
 struct chain_user {
@@ -39,6 +50,7 @@ struct chain_user {
     void (*caller_lost)(void *arg, tenrec_peer peer, const tenrec_error *why); /* NULL: ignored */
     /* NULL: message_new */
     struct tenrec_msg *(*msg_new)(void *arg, uint64_t payload_len, uint32_t n_tensors);
+    const struct chain_sharing *sharing; /* NULL: nothing is shared */
     void *arg;
 };
 

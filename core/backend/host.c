@@ -93,6 +93,41 @@ static void host_caller_lost(struct tenrec_agent *self, tenrec_peer peer, const 
         user->caller_lost(user->arg, peer, why);
 }
 
+static const struct chain_sharing *sharing_of(struct tenrec_agent *self)
+{
+    return link_of(self)->chain->user.sharing;
+}
+
+static struct tenrec_sharing *host_sharing_open(struct tenrec_agent *self)
+{
+    return sharing_of(self) ? sharing_of(self)->open() : NULL;
+}
+
+static void host_sharing_close(struct tenrec_agent *self, struct tenrec_sharing *s)
+{
+    if (s)
+        sharing_of(self)->close(s);
+}
+
+static bool host_share(struct tenrec_agent *self, struct tenrec_sharing *s,
+                       const struct tenrec_tensor_desc *desc, struct tenrec_share *ret)
+{
+    return s && sharing_of(self)->share(s, desc, ret);
+}
+
+static void host_share_back(struct tenrec_agent *self, struct tenrec_sharing *s,
+                            struct tenrec_share *share)
+{
+    sharing_of(self)->share_back(s, share);
+}
+
+static tenrec_status host_shared(struct tenrec_agent *self, struct tenrec_sharing *s,
+                                 struct tenrec_share *share, struct tenrec_tensor_desc *desc,
+                                 tenrec_error *err)
+{
+    return sharing_of(self)->shared(s, share, desc, err);
+}
+
 static bool host_log_enabled(struct tenrec_agent *self, enum tenrec_log_level level)
 {
     (void)self;
@@ -123,4 +158,9 @@ const struct tenrec_host chain_host = {
     .log_enabled = host_log_enabled,
     .log = host_log,
     .caller_lost = host_caller_lost,
+    .sharing_open = host_sharing_open,
+    .sharing_close = host_sharing_close,
+    .share = host_share,
+    .share_back = host_share_back,
+    .shared = host_shared,
 };

@@ -40,6 +40,13 @@ static unsigned class_for(size_t bytes)
     return storage_pool_bytes(class) < bytes ? class + 1 : class;
 }
 
+size_t storage_pool_round(size_t bytes)
+{
+    const unsigned class = class_for(bytes);
+
+    return class < STORAGE_POOL_CLASSES ? storage_pool_bytes(class) : bytes;
+}
+
 /* ---- pages ---------------------------------------------------------------- */
 
 static void *map(size_t bytes)

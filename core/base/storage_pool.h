@@ -47,8 +47,9 @@ struct storage_pool *storage_pool_of_process(void);
 void *storage_pool_take(struct storage_pool *p, size_t bytes, unsigned *ret_class);
 void storage_pool_give(struct storage_pool *p, void *data, unsigned class);
 
-/* Bytes of a block of that class. */
+/* Bytes of a block of that class, and of the block that `bytes` bytes get. */
 size_t storage_pool_bytes(unsigned class);
+size_t storage_pool_round(size_t bytes);
 
 /* So many bytes more, or less, may be kept. */
 void storage_pool_allow(struct storage_pool *p, size_t more);

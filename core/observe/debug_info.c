@@ -3,9 +3,12 @@
 #include "base/memory.h"
 #include "base/storage_pool.h"
 #include "config/config.h"
+#include "rpc/mapping.h"
 #include "rpc/membership.h"
 #include "rpc/rref_counts.h"
 #include "rpc/setup.h"
+#include "rpc/shared_memory.h"
+#include "rpc/sharing.h"
 #include "rpc/worker.h"
 
 #include <inttypes.h>
@@ -66,6 +69,8 @@ static void put_pool(struct tenrec_worker *w, const struct outlet *to)
 static void put_memory(const struct outlet *to)
 {
     const struct storage_counts c = storage_pool_count(storage_pool_of_process());
+    const struct shared_counts own = shared_memory_count();
+    const struct mapping_counts others = mapping_count();
 
     put(to, "memory.pool_limit_bytes", c.limit);
     put(to, "memory.pool_kept_bytes", c.kept_bytes);
@@ -74,6 +79,11 @@ static void put_memory(const struct outlet *to)
     put(to, "memory.pool_used_blocks", c.used_blocks);
     put(to, "memory.pool_fresh", c.fresh);
     put(to, "memory.pool_reused", c.reused);
+    put(to, "memory.shared_bytes", own.bytes);
+    put(to, "memory.shared_blocks", own.blocks);
+    put(to, "memory.shared_lent", sharing_lent());
+    put(to, "memory.mapped_bytes", others.bytes);
+    put(to, "memory.mapped_tensors", others.tensors);
 }
 
 static void put_group(struct tenrec_worker *w, const struct outlet *to)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "backend/message.h"
+#include "rpc/mapping.h"
 
 /* Lies in front of the payload, behind the descriptors. A message without
  * tensors has none: it is a plain message of the backend's. */
@@ -21,8 +22,12 @@ static void release(struct tenrec_msg *msg)
 {
     const struct owners *o = owners_of(msg);
 
-    for (uint32_t i = 0; i < msg->n_tensors; i++)
+    for (uint32_t i = 0; i < msg->n_tensors; i++) {
         tenrec_tensor_drop(o->tensor[i]);
+        /* Arrived, and found no place. */
+        if (__builtin_expect(tenrec_msg_tensor(msg, i)->mapping != NULL, 0))
+            mapping_drop(tenrec_msg_tensor(msg, i)->mapping);
+    }
     o->release(msg);
 }
 

@@ -1,6 +1,7 @@
 #include "rpc/place.h"
 
 #include "rpc/call.h"
+#include "rpc/mapping.h"
 #include "rpc/message.h"
 #include "rpc/tensor.h"
 #include "rpc/worker.h"
@@ -45,15 +46,22 @@ static tenrec_status check_into(struct tenrec_tensor *into, const struct tenrec_
     return TENREC_OK;
 }
 
-/* Memory of the user's allocator or of our own. */
+/* Memory of the user's allocator, where it is already, or of our own. */
 static tenrec_status find_memory(struct tenrec_worker *w, struct tenrec_tensor_desc *d,
                                  struct tenrec_tensor **ret, tenrec_error *err)
 {
     struct tenrec_allocator a;
+    tenrec_status st;
 
     pthread_mutex_lock(&w->lock);
     a = w->allocator;
     pthread_mutex_unlock(&w->lock);
+    if (!a.alloc && d->mapping) {
+        st = mapping_tensor(d->mapping, d, ret, err);
+        if (st == TENREC_OK)
+            d->mapping = NULL; /* the tensor has it */
+        return st;
+    }
     if (!a.alloc)
         return tensor_for_desc(d, ret, err);
     d->data = a.alloc(a.arg, d);
@@ -67,6 +75,15 @@ static tenrec_status find_memory(struct tenrec_worker *w, struct tenrec_tensor_d
     return err->code;
 }
 
+/* The bytes of a shared tensor for which the user has memory of his own. */
+static void copy_mapped(struct tenrec_tensor_desc *d)
+{
+    if (d->bytes)
+        memcpy(d->data, d->mapping->data, (size_t)d->bytes);
+    mapping_drop(d->mapping);
+    d->mapping = NULL;
+}
+
 tenrec_status place_tensors(void *worker, tenrec_peer from, struct tenrec_msg *msg,
                             tenrec_error *err)
 {
@@ -78,6 +95,7 @@ tenrec_status place_tensors(void *worker, tenrec_peer from, struct tenrec_msg *m
     for (uint32_t i = 0; i < msg->n_tensors && st == TENREC_OK; i++) {
         struct tenrec_tensor_desc *d = tenrec_msg_tensor(msg, i);
         d->device = (struct tenrec_device){ TENREC_CPU, 0 };
+        d->flags &= ~TENREC_TENSOR_READ_ONLY; /* as the sender had it */
         t = NULL;
         if (i == 0 && into) {
             st = check_into(into, d, &why);
@@ -88,6 +106,8 @@ tenrec_status place_tensors(void *worker, tenrec_peer from, struct tenrec_msg *m
         }
         if (t) {
             d->data = tenrec_tensor_desc(t)->data;
+            if (d->mapping)
+                copy_mapped(d);
             rpc_message_set_owner(msg, i, t);
         }
     }

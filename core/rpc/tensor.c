@@ -8,8 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/storage_pool.h"
+#include "rpc/shared_memory.h"
+#include "rpc/sharing.h"
 
 #define ALIGNMENT 64
 
@@ -184,6 +187,7 @@ static void describe(struct tenrec_tensor *t, const struct tenrec_tensor_desc *d
 {
     t->desc = *d;
     t->desc.data = data;
+    t->desc.mapping = NULL; /* of the message's, when `d` is one */
     t->elements = elements;
     t->bytes = bytes;
 }
@@ -218,6 +222,44 @@ tenrec_status tenrec_tensor_new(struct tenrec_dtype dtype, uint32_t ndim, const 
     describe(t, &d, t->desc.data, elements, bytes);
     *ret = t;
     return TENREC_OK;
+}
+
+static void drop_block(void *block, void *data)
+{
+    (void)data;
+    shared_block_drop(block);
+}
+
+tenrec_status tenrec_tensor_alloc(struct tenrec_dtype dtype, uint32_t ndim, const int64_t *shape,
+                                  uint32_t flags, struct tenrec_tensor **ret, tenrec_error *err)
+{
+    const bool moves = flags & TENREC_MOVES;
+    struct shared_block *block;
+    struct tenrec_tensor_desc d;
+    uint64_t elements, bytes;
+    tenrec_status st;
+
+    if (flags & ~(uint32_t)(TENREC_SHARED | TENREC_MOVES) || flags == TENREC_MOVES)
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "tensor flags 0x%x: expected 0, TENREC_SHARED, or that and TENREC_MOVES",
+                           flags);
+    set_shape(&d, dtype, ndim, shape);
+    st = measure(&d, &elements, &bytes, err);
+    if (st != TENREC_OK)
+        return st;
+    if (!flags || bytes == 0)
+        return tenrec_tensor_new(dtype, ndim, shape, ret, err);
+    set_row_major(&d);
+    d.bytes = bytes;
+    sharing_collect(clock_now_ns());
+    st = shared_block_new((size_t)bytes, moves, &block, err);
+    if (st != TENREC_OK)
+        return st;
+    d.data = shared_block_data(block);
+    st = tensor_from_desc(&d, drop_block, block, ret, err);
+    if (st != TENREC_OK)
+        shared_block_drop(block);
+    return st;
 }
 
 tenrec_status tensor_from_desc(const struct tenrec_tensor_desc *desc,
@@ -354,7 +396,7 @@ static tenrec_status copy_new(const struct tenrec_tensor *t, struct tenrec_tenso
     if (status)
         return status;
     copy->desc.target = d->target;
-    copy->desc.flags = d->flags;
+    copy->desc.flags = d->flags & ~TENREC_TENSOR_READ_ONLY;
     if (t->elements == 0)
         ; /* nothing to copy */
     else if (is_contiguous(d))
@@ -372,6 +414,12 @@ tenrec_status tenrec_tensor_contiguous(struct tenrec_tensor *t, struct tenrec_te
         return copy_new(t, ret, err);
     *ret = tenrec_tensor_share(t);
     return TENREC_OK;
+}
+
+tenrec_status tenrec_tensor_copy(const struct tenrec_tensor *t, struct tenrec_tensor **ret,
+                                 tenrec_error *err)
+{
+    return copy_new(t, ret, err);
 }
 
 tenrec_status tensor_to_send(struct tenrec_tensor *t, struct tenrec_tensor **ret, tenrec_error *err)

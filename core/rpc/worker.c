@@ -16,6 +16,7 @@
 #include "rpc/rref_control.h"
 #include "rpc/rref_release.h"
 #include "rpc/setup.h"
+#include "rpc/sharing.h"
 #include "rpc/span.h"
 #include "rpc/thread.h"
 
@@ -189,6 +190,12 @@ static tenrec_status make_parts(struct tenrec_worker *w, tenrec_error *err)
     return st;
 }
 
+static const struct chain_sharing sharing = { .open = sharing_open,
+                                              .close = sharing_close,
+                                              .share = sharing_share,
+                                              .share_back = sharing_share_back,
+                                              .shared = sharing_shared };
+
 static tenrec_status make_chain(struct tenrec_worker *w, tenrec_error *err)
 {
     const struct chain_identity id = { .me = w->self.id,
@@ -201,6 +208,7 @@ static tenrec_status make_chain(struct tenrec_worker *w, tenrec_error *err)
                                      .peer_lost = worker_peer_lost,
                                      .caller_lost = worker_caller_lost,
                                      .msg_new = new_message,
+                                     .sharing = &sharing,
                                      .arg = w };
 
     return setup_chain(w->setup, &id, w->loop, &user, &w->chain, err);

@@ -117,7 +117,8 @@ static void storage_pool_refuses_what_no_machine_has(void **state)
 
     (void)state;
     assert_null(storage_pool_take(&p, PTRDIFF_MAX, &class));
-    assert_null(storage_pool_take(&p, (size_t)1 << 46, &class));
+    if (RECYCLE) /* AddressSanitizer ends the program instead */
+        assert_null(storage_pool_take(&p, (size_t)1 << 46, &class));
     assert_int_equal(storage_pool_count(&p).used_bytes, 0);
     assert_int_equal(storage_pool_count(&p).fresh, 0);
 }

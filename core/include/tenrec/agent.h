@@ -28,6 +28,7 @@ extern "C" {
 
 struct tenrec_agent;
 struct tenrec_host;
+struct tenrec_sharing; /* opaque: what a connection's two ends have of each other's memory */
 
 /* Told exactly once per send: err == NULL means handed to the wire. May be
  * called from any thread, also from inside send. `err` is valid during the
@@ -173,7 +174,8 @@ struct tenrec_host {
                                   uint32_t n_tensors);
 
     /* Where shall its tensors go? Sets data (and device) of each descriptor:
-     * the caller's own buffer, the user's allocator or memory of the core.
+     * the caller's own buffer, the user's allocator or memory of the core. What
+     * is mapped is there already: no bytes of it follow.
      * Called once per message with tensors, when type, id, payload and
      * descriptors are filled in. ENOMEM, ETOOBIG: then drop the message,
      * skip the tensors' bytes, and answer a request with an EXCEPTION. */
@@ -198,6 +200,31 @@ struct tenrec_host {
      * has proved to be that, broke. No call waits for it, but the program
      * wants to know. When both connections break tell both, in any order. */
     void (*caller_lost)(struct tenrec_agent *self, tenrec_peer peer, const tenrec_error *why);
+
+    /* Since ABI 0.3: tensors in shared memory reach a process of this host as a
+     * mapping. All of it is optional; what is not shared is carried as bytes.
+     *
+     * One sharing per connection that can carry descriptors, for both ways. NULL:
+     * carry bytes. Close it when nothing is sent or received on it any more. */
+    struct tenrec_sharing *(*sharing_open)(struct tenrec_agent *self);
+    void (*sharing_close)(struct tenrec_agent *self, struct tenrec_sharing *s);
+
+    /* What to send in the place of desc's bytes; false: carry the bytes. The
+     * records arrive in the order of these calls, each after its descriptors,
+     * which are the caller's to close once they were sent. One that could not be
+     * queued is taken back, the last one first; share_back closes its fds. */
+    bool (*share)(struct tenrec_agent *self, struct tenrec_sharing *s,
+                  const struct tenrec_tensor_desc *desc, struct tenrec_share *ret);
+    void (*share_back)(struct tenrec_agent *self, struct tenrec_sharing *s,
+                       struct tenrec_share *share);
+
+    /* A record came: to be called for each, in order, before place. Takes the
+     * fds always. Sets desc->mapping, which place or the release of the message
+     * takes; desc->bytes is set. NULL: the message is not wanted. EPROTOCOL: end
+     * the connection. Others: drop the message, as when place fails. */
+    tenrec_status (*shared)(struct tenrec_agent *self, struct tenrec_sharing *s,
+                            struct tenrec_share *share, struct tenrec_tensor_desc *desc,
+                            tenrec_error *err);
 };
 
 static inline void tenrec_done_ok(struct tenrec_done done)

@@ -45,6 +45,31 @@ typedef void tenrec_tensor_free_fn(void *arg, void *data);
 tenrec_status tenrec_tensor_new(struct tenrec_dtype dtype, uint32_t ndim, const int64_t *shape,
                                 struct tenrec_tensor **ret, tenrec_error *err);
 
+enum tenrec_tensor_alloc_flags {
+    TENREC_SHARED = 1u << 0, /* peers on this host may map it: see below */
+    TENREC_MOVES = 1u << 1,  /* with it: who receives it first may write it */
+};
+
+/* Makes a contiguous tensor in memory that a worker on the same host can map, so
+ * that it travels in the time of a small message whatever its size is. Where the
+ * connection cannot carry that its bytes are copied, as of any other tensor.
+ *
+ * What arrives is read-only (TENREC_TENSOR_READ_ONLY in its descriptor's flags):
+ * a write ends the process with SIGSEGV. tenrec_tensor_copy makes one that may
+ * be written; a call with `into` and a worker with an allocator get a copy. The
+ * receiver sees what the sender writes after sending. The memory is used for
+ * other tensors when here and there all have dropped it.
+ *
+ * With TENREC_MOVES the first message that carries it gives it away: the
+ * receiver may write it, and the sender may only drop it.
+ *
+ * flags    enum tenrec_tensor_alloc_flags; 0 is tenrec_tensor_new
+ * errors   as tenrec_tensor_new; EINVAL (flags), EOS (no descriptor left)
+ * threads  any
+ */
+tenrec_status tenrec_tensor_alloc(struct tenrec_dtype dtype, uint32_t ndim, const int64_t *shape,
+                                  uint32_t flags, struct tenrec_tensor **ret, tenrec_error *err);
+
 /* Makes a tensor of memory that exists.
  *
  * data     first byte of the storage; owned by the tensor from success on when
@@ -81,6 +106,14 @@ uint64_t tenrec_tensor_bytes(const struct tenrec_tensor *t);
  */
 tenrec_status tenrec_tensor_contiguous(struct tenrec_tensor *t, struct tenrec_tensor **ret,
                                        tenrec_error *err);
+
+/* The elements of t once more, contiguous in memory of this process that may be
+ * written. Host memory only.
+ *
+ * errors   ENOMEM, EUNSUPPORTED (device memory)
+ */
+tenrec_status tenrec_tensor_copy(const struct tenrec_tensor *t, struct tenrec_tensor **ret,
+                                 tenrec_error *err);
 
 /* "float32", "bfloat16", "bool"; "?" for what has no name. */
 const char *tenrec_dtype_name(struct tenrec_dtype dtype);

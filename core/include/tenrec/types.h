@@ -35,6 +35,8 @@ enum tenrec_dtype_code {
 /* DLPack's numbers. */
 enum tenrec_device_kind { TENREC_CPU = 1, TENREC_CUDA = 2 };
 
+struct tenrec_mapping; /* opaque */
+
 struct tenrec_device {
     int32_t kind;  /* enum tenrec_device_kind */
     int32_t index; /* 0 for the CPU */
@@ -50,13 +52,27 @@ struct tenrec_tensor_desc {
     struct tenrec_device device; /* where `data` lives */
     struct tenrec_device target; /* where the receiver shall have it */
     uint64_t stream;             /* cudaStream_t as integer; 0 = none */
-    uint64_t flags;              /* TENREC_TENSOR_REQUIRES_GRAD */
+    uint64_t flags;              /* TENREC_TENSOR_... */
     int64_t shape[TENREC_MAX_DIMS];
     int64_t strides[TENREC_MAX_DIMS]; /* in elements */
-    uint64_t reserved[4];             /* zero */
+    struct tenrec_mapping *mapping;   /* of one that arrives as shared memory, from
+                                         host->shared until host->place; else NULL */
+    uint64_t reserved[3];             /* zero */
 };
 
 #define TENREC_TENSOR_REQUIRES_GRAD ((uint64_t)1)
+#define TENREC_TENSOR_READ_ONLY ((uint64_t)2) /* another process's memory: a write faults */
+
+/* What travels in the place of a shared tensor's bytes. */
+#define TENREC_SHARE_RECORD 16
+#define TENREC_SHARE_FDS 3
+
+struct tenrec_share {
+    uint32_t size; /* sizeof(struct tenrec_share) */
+    uint32_t n_fds;
+    int32_t fd[TENREC_SHARE_FDS];              /* owned by who has the struct */
+    unsigned char record[TENREC_SHARE_RECORD]; /* for the core at the other end */
+};
 
 /* Message types: TensorPipeAgent's numbers. Any other number passes through
  * untouched. Requests have 0x100, responses 0x200. The 0x180 range is Tenrec's

@@ -1,0 +1,54 @@
+/* mapping.h - a tensor's storage in memory of another process.
+ *
+ * One tensor that has arrived: what it lies in stays mapped, and its owner is
+ * told when it is dropped, on whatever thread, also when the connection is long
+ * gone. */
+#ifndef TENREC_RPC_MAPPING_H
+#define TENREC_RPC_MAPPING_H
+
+#include "base/ledger.h"
+
+#include <stdatomic.h>
+#include <tenrec/tensor.h>
+
+struct shared_block;
+
+/* A region of the peer; counted. */
+struct mapped_region {
+    atomic_size_t count;
+    struct region region;
+};
+
+void mapped_region_drop(struct mapped_region *r); /* NULL is fine */
+
+/* Our end of the peer's ledger; counted. */
+struct holding {
+    atomic_size_t count;
+    struct ledger ledger;
+};
+
+void holding_drop(struct holding *h); /* NULL is fine */
+
+struct tenrec_mapping {
+    char *data;
+    struct shared_block *given;   /* it is ours now; owns */
+    struct mapped_region *region; /* else: shares both */
+    struct holding *holding;
+    unsigned slot; /* in its ledger */
+};
+
+/* Makes a tensor of it as `desc` says; desc->bytes are all within it. Takes the
+ * mapping on success. errors: as tensor_from_desc */
+tenrec_status mapping_tensor(struct tenrec_mapping *m, const struct tenrec_tensor_desc *desc,
+                             struct tenrec_tensor **ret, tenrec_error *err);
+
+void mapping_drop(struct tenrec_mapping *m); /* NULL is fine */
+
+/* Of the process: mapped regions of others, and tensors in them that are in use. */
+struct mapping_counts {
+    size_t regions, bytes, tensors;
+};
+struct mapping_counts mapping_count(void);
+void mapping_count_region(const struct mapped_region *r); /* one more */
+
+#endif

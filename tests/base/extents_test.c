@@ -1,0 +1,116 @@
+/* Extents: where room is found, and what is free. */
+#include "../testing.h"
+
+#include "base/extents.h"
+
+static size_t take(struct extents *e, size_t len, void *owner)
+{
+    size_t at = 0;
+
+    assert_true(extents_take(e, len, owner, &at));
+    return at;
+}
+
+static void extents_finds_the_lowest_room(void **state)
+{
+    struct extents e = { .length = 100 };
+    size_t at;
+    int a, b, c, d;
+
+    (void)state;
+    assert_int_equal(take(&e, 40, &a), 0);
+    assert_int_equal(take(&e, 40, &b), 40);
+    assert_int_equal(take(&e, 20, &c), 80);
+    assert_false(extents_take(&e, 1, &d, &at));
+    extents_give(&e, 40);
+    assert_false(extents_take(&e, 41, &d, &at));
+    assert_int_equal(take(&e, 10, &d), 40);
+    assert_int_equal(take(&e, 30, &d), 50);
+    extents_finish(&e);
+}
+
+static void extents_knows_whose_a_part_is(void **state)
+{
+    struct extents e = { .length = 100 };
+    int a, b;
+
+    (void)state;
+    take(&e, 30, &a);
+    take(&e, 30, &b);
+    assert_ptr_equal(extents_owner(&e, 0, 30), &a);
+    assert_ptr_equal(extents_owner(&e, 29, 1), &a);
+    assert_ptr_equal(extents_owner(&e, 30, 30), &b);
+    assert_null(extents_owner(&e, 29, 2));
+    assert_null(extents_owner(&e, 60, 1));
+    assert_null(extents_owner(&e, 31, (size_t)-1));
+    extents_give(&e, 0);
+    assert_null(extents_owner(&e, 0, 30));
+    extents_finish(&e);
+}
+
+static void extents_shows_every_gap(void **state)
+{
+    struct extents e = { .length = 100 };
+    size_t at = 0;
+    int a;
+
+    (void)state;
+    assert_int_equal(extents_gap(&e, &at), 100);
+    for (int i = 0; i < 10; i++)
+        take(&e, 10, &a);
+    assert_int_equal(extents_gap(&e, &at), 0);
+    extents_give(&e, 20);
+    extents_give(&e, 30);
+    extents_give(&e, 90);
+    at = 0;
+    assert_int_equal(extents_gap(&e, &at), 20);
+    assert_int_equal(at, 20);
+    at += 20;
+    assert_int_equal(extents_gap(&e, &at), 10);
+    assert_int_equal(at, 90);
+    at += 10;
+    assert_int_equal(extents_gap(&e, &at), 0);
+    extents_finish(&e);
+}
+
+/* Against a plain array: what is given out never overlaps, and all comes back. */
+static void extents_agrees_with_a_plain_array(void **state)
+{
+    enum { LENGTH = 500, MOVES = 20000 };
+    static int owner[LENGTH];
+    static int *have[LENGTH]; /* whose each place is */
+    struct extents e = { .length = LENGTH };
+    unsigned seed = 1;
+
+    (void)state;
+    for (int i = 0; i < MOVES; i++) {
+        size_t at, len;
+        seed = seed * 1103515245 + 12345;
+        at = (seed >> 8) % LENGTH;
+        len = (seed >> 20) % 40 + 1;
+        if (have[at]) {
+            size_t first = (size_t)(have[at] - owner);
+            extents_give(&e, first);
+            for (size_t k = first; k < LENGTH && have[k] == &owner[first]; k++)
+                have[k] = NULL;
+        } else if (extents_take(&e, len, NULL, &at)) {
+            for (size_t k = at; k < at + len; k++) {
+                assert_null(have[k]);
+                have[k] = &owner[at];
+            }
+        }
+    }
+    extents_finish(&e);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(extents_finds_the_lowest_room),
+        cmocka_unit_test(extents_knows_whose_a_part_is),
+        cmocka_unit_test(extents_shows_every_gap),
+        cmocka_unit_test(extents_agrees_with_a_plain_array),
+    };
+
+    return cmocka_run_group_tests_name("extents", tests, NULL, NULL);
+}

@@ -1,0 +1,166 @@
+/* Regions: what others may do with them, and what is taken from others. */
+#include "../testing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/region.h"
+
+enum { BYTES = 8 * 4096 };
+
+static struct region make(enum region_access access)
+{
+    struct region r;
+    tenrec_error err;
+
+    assert_status(region_make(BYTES - 5, access, &r, &err), &err);
+    assert_int_equal(r.bytes, BYTES);
+    return r;
+}
+
+static void region_is_seen_by_who_maps_it(void **state)
+{
+    struct region own = make(REGION_READ), other;
+    tenrec_error err;
+
+    (void)state;
+    own.base[BYTES - 1] = 'x';
+    assert_status(region_map(dup(own.fd), REGION_READ, &other, &err), &err);
+    assert_int_equal(other.bytes, BYTES);
+    assert_int_equal(other.base[BYTES - 1], 'x');
+    own.base[0] = 'y';
+    assert_int_equal(other.base[0], 'y');
+    region_close(&other);
+    region_close(&own);
+    region_close(&own);
+}
+
+static void region_cannot_be_written_by_readers(void **state)
+{
+    struct region own = make(REGION_READ), other;
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(region_map(own.fd, REGION_WRITE, &other, &err), TENREC_EPROTOCOL);
+    assert_text_has(err.text, "cannot be written");
+    assert_true(write(own.fd, "x", 1) < 0);
+    region_close(&own);
+}
+
+static void region_can_be_written_when_it_is_for_writers(void **state)
+{
+    struct region own = make(REGION_WRITE), other;
+    tenrec_error err;
+
+    (void)state;
+    assert_status(region_map(dup(own.fd), REGION_WRITE, &other, &err), &err);
+    other.base[3] = 'z';
+    assert_int_equal(own.base[3], 'z');
+    region_restrict(&own);
+    region_close(&other);
+    assert_int_equal(region_map(own.fd, REGION_WRITE, &other, &err), TENREC_EPROTOCOL);
+    region_close(&own);
+}
+
+static void region_cannot_be_cut(void **state)
+{
+    struct region own = make(REGION_WRITE);
+
+    (void)state;
+    assert_true(ftruncate(own.fd, 4096) < 0);
+    assert_true(ftruncate(own.fd, 100 * BYTES) < 0);
+    region_close(&own);
+}
+
+static void region_gives_whole_pages_back(void **state)
+{
+    struct region own = make(REGION_READ);
+
+    (void)state;
+    memset(own.base, 'a', BYTES);
+    region_discard(&own, 4000, 4096 + 200); /* one whole page of it */
+    assert_int_equal(own.base[4095], 'a');
+    assert_int_equal(own.base[4096], 0);
+    assert_int_equal(own.base[8191], 0);
+    assert_int_equal(own.base[8192], 'a');
+    region_close(&own);
+}
+
+static void region_is_refused_when_it_could_be_cut(void **state)
+{
+    const int fd = memfd_create("cut", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    struct region r;
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(ftruncate(fd, BYTES), 0);
+    assert_int_equal(region_map(fd, REGION_READ, &r, &err), TENREC_EPROTOCOL);
+    assert_text_has(err.text, "not sealed");
+    close(fd);
+}
+
+static void region_is_refused_when_it_is_no_memfd(void **state)
+{
+    int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), line[2];
+    struct region r;
+
+    (void)state;
+    assert_int_equal(region_map(fd, REGION_READ, &r, NULL), TENREC_EPROTOCOL);
+    close(fd);
+    assert_int_equal(pipe(line), 0);
+    assert_int_equal(region_map(line[0], REGION_READ, &r, NULL), TENREC_EPROTOCOL);
+    close(line[0]);
+    close(line[1]);
+    assert_int_equal(region_map(-1, REGION_READ, &r, NULL), TENREC_EPROTOCOL);
+}
+
+static void region_is_refused_when_it_is_empty(void **state)
+{
+    const int fd = memfd_create("empty", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    struct region r;
+
+    (void)state;
+    assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+    assert_int_equal(region_map(fd, REGION_READ, &r, NULL), TENREC_EPROTOCOL);
+    close(fd);
+    assert_int_equal(region_make(0, REGION_READ, &r, NULL), TENREC_ENOMEM);
+    assert_int_equal(region_make(PTRDIFF_MAX, REGION_READ, &r, NULL), TENREC_ENOMEM);
+}
+
+static void region_says_so_when_descriptors_are_out(void **state)
+{
+    struct rlimit before, none;
+    struct region r;
+    tenrec_error err;
+    tenrec_status st;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){ 3, before.rlim_max };
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    st = region_make(BYTES, REGION_READ, &r, &err);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(st, TENREC_EOS);
+    assert_int_equal(err.os_errno, EMFILE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(region_is_seen_by_who_maps_it),
+        cmocka_unit_test(region_cannot_be_written_by_readers),
+        cmocka_unit_test(region_can_be_written_when_it_is_for_writers),
+        cmocka_unit_test(region_cannot_be_cut),
+        cmocka_unit_test(region_gives_whole_pages_back),
+        cmocka_unit_test(region_is_refused_when_it_could_be_cut),
+        cmocka_unit_test(region_is_refused_when_it_is_no_memfd),
+        cmocka_unit_test(region_is_refused_when_it_is_empty),
+        cmocka_unit_test(region_says_so_when_descriptors_are_out),
+    };
+
+    return cmocka_run_group_tests_name("region", tests, NULL, NULL);
+}
