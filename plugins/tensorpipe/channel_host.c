@@ -4,15 +4,16 @@
  * Each tensor takes the way that suits it, and the note beside it in the
  * descriptor says which:
  *
- *     none        a frame on the descriptor connection, after the message's own:
- *                 one system call writes all of it. Where the connection is a
- *                 ring both sides copy at the same time
+ *     none        a frame on the descriptor connection, behind the message's own:
+ *                 one write sends all of it
  *     1 address   the receiver reads it out of our memory
  *     2 length    frames of that length (the last one is shorter), in turns on
- *                 the lanes, which only the channel tenrec_lanes has
+ *                 the lanes. Where a lane is a ring both sides copy at once
  *
- * The channel's last connection is for control, both ways. Its frames begin with
- * a byte that says what they are:
+ * Lanes are the first connections of the channel: one of tenrec_host, as many as
+ * the options say of tenrec_lanes, which is for TCP. The other connection of
+ * tenrec_host is for control, both ways. Its frames begin with a byte that says
+ * what they are:
  *
  *     PROBE    address, number: can you read this number there?
  *     PULLS    yes: from now on tensors may be announced by their address
@@ -28,11 +29,10 @@
 #include <errno.h>
 #include <unistd.h>
 
-#define CONTROL_MAX 24   /* bytes of a frame, but for what SENT brings */
-#define NOTE_LEN (1 + 8) /* bytes of a note */
-#define STRIPE ((uint64_t)1 << 20)
-#define LANES_MIN (2 * STRIPE) /* less is not worth more than one connection */
-#define NUMBERED (1 + 8)       /* bytes of one with a number */
+#define CONTROL_MAX 24             /* bytes of a frame, but for what SENT brings */
+#define NOTE_LEN (1 + 8)           /* bytes of a note */
+#define STRIPE ((uint64_t)1 << 20) /* with several lanes */
+#define NUMBERED (1 + 8)           /* bytes of one with a number */
 
 enum how { HOW_INLINE, HOW_PULL, HOW_LANES, HOW_SENT };
 enum control { PROBE = 1, PULLS = 2, TAKEN = 3, REFUSED = 4, SENT = 5 };
@@ -49,12 +49,20 @@ static bool is_pulled(const struct pipe *p, uint64_t len)
     return p->pulls && len >= p->agent->options->pull_min;
 }
 
-/* Of a tensor that takes the lanes; 0 for others. */
+/* Of a tensor that takes the lanes: a turn's bytes on each. */
+static uint64_t stripe_of(const struct pipe *p, uint64_t len)
+{
+    return p->channel->data == 1 ? len : STRIPE;
+}
+
+/* 0 for tensors that go another way. */
 static unsigned stripes(const struct pipe *p, uint64_t len)
 {
-    if (!p->channel->data || len < LANES_MIN || is_pulled(p, len))
+    uint64_t stripe = stripe_of(p, len);
+
+    if (len <= p->agent->options->inline_max || is_pulled(p, len))
         return 0;
-    return (unsigned)((len + STRIPE - 1) / STRIPE);
+    return (unsigned)((len + stripe - 1) / stripe);
 }
 
 static unsigned host_segments(const struct pipe *p, const struct tenrec_tensor_desc *t)
@@ -67,17 +75,18 @@ static unsigned host_segments(const struct pipe *p, const struct tenrec_tensor_d
 static unsigned send_stripes(struct pipe *p, struct out *o, const struct tenrec_tensor_desc *t,
                              struct segment *s, struct descriptor_note *note)
 {
+    uint64_t stripe = stripe_of(p, t->bytes);
     unsigned n = stripes(p, t->bytes);
 
     for (unsigned i = 0; i < n; i++) {
-        uint64_t at = (uint64_t)i * STRIPE, left = t->bytes - at;
+        uint64_t at = (uint64_t)i * stripe, left = t->bytes - at;
 
         channel_put_frame(&s[i], o, (enum conn_role)(CONN_CHANNEL + i % p->channel->data),
-                          (unsigned char *)t->data + at, left < STRIPE ? left : STRIPE);
+                          (unsigned char *)t->data + at, left < stripe ? left : stripe);
     }
     note->len = NOTE_LEN;
     note->bytes[0] = HOW_LANES;
-    put_le64(note->bytes + 1, STRIPE);
+    put_le64(note->bytes + 1, stripe);
     return n;
 }
 
@@ -130,7 +139,7 @@ static tenrec_status host_announced(struct pipe *p, struct nop_bytes note, struc
         *in = (struct incoming){ in->len, value, p->n_pulls++, HOW_PULL };
         return TENREC_OK;
     }
-    if (note.len == NOTE_LEN && note.data[0] == HOW_LANES && p->channel->data && value) {
+    if (note.len == NOTE_LEN && note.data[0] == HOW_LANES && value) {
         *in = (struct incoming){ in->len, 0, value, HOW_LANES };
         return TENREC_OK;
     }
@@ -368,8 +377,8 @@ static void host_established(struct pipe *p)
 
 const struct channel channel_host = {
     .name = "tenrec_host",
-    .connections = 1,
-    .data = 0,
+    .connections = 2,
+    .data = 1,
     .segments = host_segments,
     .send = host_send,
     .announced = host_announced,
@@ -378,12 +387,11 @@ const struct channel channel_host = {
     .established = host_established,
 };
 
+/* Nobody's memory can be read over TCP: there is nothing to control. */
 const struct channel channel_lanes = {
     .name = "tenrec_lanes",
     .segments = host_segments,
     .send = host_send,
     .announced = host_announced,
     .receive = host_receive,
-    .arrived = host_arrived,
-    .established = host_established,
 };

@@ -22,12 +22,12 @@ static void offer(struct channels *cs, const struct channel *ch, const char *des
     cs->offered[i] = (struct wire_channel){ ch->name, &cs->cpu[i], 1, ch->connections };
 }
 
-/* Several connections help at most where one is a TCP connection. */
+/* For TCP only: where memory is shared one lane is as good as several. */
 static void offer_lanes(struct channels *cs, unsigned lanes)
 {
     cs->lanes = channel_lanes;
     cs->lanes.data = lanes;
-    cs->lanes.connections = lanes + 1;
+    cs->lanes.connections = lanes;
     snprintf(cs->lanes_domain, sizeof cs->lanes_domain, HOST_VERSION ":%u", lanes);
     offer(cs, &cs->lanes, cs->lanes_domain);
     cs->offered[cs->n - 1].transport = TRANSPORT_UV;
@@ -44,8 +44,7 @@ void channels_init(struct channels *cs, const struct tp_options *o)
     if (cs->pulls)
         pull_allow();
     if (cs->pulls || lists(&o->channels, channel_basic.name)) {
-        if (o->lanes > 1)
-            offer_lanes(cs, (unsigned)o->lanes);
+        offer_lanes(cs, (unsigned)o->lanes);
         offer(cs, &channel_host, HOST_VERSION);
     }
     for (size_t i = 0; i < o->channels.n; i++) {

@@ -49,8 +49,11 @@ static const struct tenrec_option options[] = {
            .help = "Largest handshake object, descriptor or tensor list that a peer may send."),
     OPTION(max_message, SIZE, "16GiB", .min = 4096, .max = INT64_MAX,
            .help = "Largest message, payload and tensors together, that a peer may send."),
+    OPTION(inline_max, SIZE, "64KiB", .min = 0, .max = INT64_MAX,
+           .help = "Size up to which tensors travel between Tenrec workers on the connection of "
+                   "their message; larger ones have a connection of their own."),
     OPTION(lanes, INT, "1", .min = 1, .max = 16,
-           .help = "TCP connections over which a tensor of 2 MiB or more is spread between Tenrec "
+           .help = "TCP connections over which tensors above inline_max are spread between Tenrec "
                    "workers that have the same number here."),
     OPTION(pull_min, SIZE, "64MiB", .min = 0, .max = INT64_MAX,
            .help = "Size from which on a Tenrec worker on this host reads a tensor out of our "

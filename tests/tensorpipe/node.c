@@ -174,6 +174,7 @@ void node_init(struct node *n, tenrec_peer id)
         .max_object = 1 << 20,
         .max_message = UINT64_C(1) << 34,
         .max_queued_bytes = 256 << 20,
+        .inline_max = 64 << 10,
         .lanes = 1,
         .pull_min = UINT64_C(1) << 62,
     };
