@@ -340,6 +340,8 @@ static void add_unsent(struct pipe *p, void *arg)
 {
     uint64_t *bytes = arg;
 
+    /* What a batch lets go of is in the queue before. */
+    *bytes += atomic_load(&p->gathers);
     *bytes += atomic_load(&p->queued) + atomic_load(&p->untold);
     if (pipe_state(p) != PIPE_ESTABLISHED)
         return;

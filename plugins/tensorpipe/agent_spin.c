@@ -4,7 +4,7 @@
 #include "shm_watch.h"
 
 #define LOOK_NS 40000u         /* so often the epoll set and the timers have their turn */
-#define CLOCK_EVERY 4          /* rounds between two looks at the clock */
+#define CLOCK_EVERY 16         /* rounds between two looks at the clock */
 #define OTHERS_EVERY 8         /* rounds in which not only the last active pipe is read */
 #define BUSY_YIELD_NS 5000000u /* busy: nap while a caller of this agent spins */
 #define MISSES_MAX 3           /* in a row before spinning is left off for a while */
@@ -147,16 +147,22 @@ static bool disturbed(struct agent *a)
            atomic_load_explicit(&a->reactor.stop, memory_order_relaxed);
 }
 
-static uint64_t spin_busy(struct agent *a)
+/* Some spin now, or did a moment ago. */
+static bool callers_spin(struct agent *a)
 {
-    unsigned polls = atomic_load_explicit(&a->polls, memory_order_relaxed);
-    bool callers = polls != a->polls_seen || atomic_load(&a->spinners) > 0;
-    uint64_t until;
+    unsigned polls = atomic_load_explicit(&a->polls, memory_order_relaxed), seen = a->polls_seen;
 
     a->polls_seen = polls;
+    return polls != seen || atomic_load_explicit(&a->spinners, memory_order_relaxed) > 0;
+}
+
+static uint64_t spin_busy(struct agent *a)
+{
+    uint64_t until;
+
     /* A caller that spins on a machine with few CPUs would lose its own to
      * us. Naps end with events, and by themselves to look again. */
-    if (callers && !a->many_cpus) {
+    if (callers_spin(a) && !a->many_cpus) {
         all_hot_quiet(a, false);
         return BUSY_YIELD_NS;
     }
@@ -173,9 +179,10 @@ static uint64_t spin_busy(struct agent *a)
 /* Spins until nothing has come for SPIN_NS, with looks around in between. */
 static uint64_t spin_adaptive(struct agent *a)
 {
+    bool came = false;
     uint64_t now, until;
 
-    if (a->one_cpu || (atomic_load(&a->spinners) > 0 && !a->many_cpus))
+    if (a->one_cpu || (callers_spin(a) && !a->many_cpus))
         return REACTOR_FOREVER;
     now = now_ns();
     if (a->active) {
@@ -190,14 +197,21 @@ static uint64_t spin_adaptive(struct agent *a)
         return REACTOR_FOREVER;
     until = now + LOOK_NS;
     for (unsigned round = 1; now < until && !disturbed(a); round++) {
-        if (one_round(a, round)) {
+        came |= one_round(a, round);
+        if (round % CLOCK_EVERY != 0)
+            continue;
+        now = now_ns();
+        if (came) {
             a->paid_off = true;
-            a->last_ns = now = now_ns();
-        } else if (round % CLOCK_EVERY == 0) {
-            now = now_ns();
-        }
-        if (now - a->last_ns >= SPIN_NS)
+            a->last_ns = now;
+            came = false;
+        } else if (now - a->last_ns >= SPIN_NS) {
             break;
+        }
+    }
+    if (came) {
+        a->paid_off = true;
+        a->last_ns = now;
     }
     a->active = false;
     if (now - a->last_ns < SPIN_NS)

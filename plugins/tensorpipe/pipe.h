@@ -166,6 +166,7 @@ struct pipe {
      * and stores do; read without it too. */
     atomic_uint_fast64_t queued;
     atomic_uint untold;  /* sends whose done was not told */
+    atomic_bool gathers; /* a batch has messages that are in no queue; by who reads */
     bool queue_full;     /* it stopped reading because of that */
     pthread_cond_t room; /* queued went down, or the pipe broke */
     unsigned waiting_for_room;
@@ -181,8 +182,8 @@ struct pipe {
     atomic_bool side_lent;
     pthread_mutex_t side_lock;
     struct role role;
-    atomic_bool paused;             /* the host does not accept requests */
-    atomic_int_fast64_t unanswered; /* outgoing: requests without answer */
+    atomic_bool paused;         /* the host does not accept requests */
+    atomic_uint_fast64_t asked; /* outgoing: requests that want an answer */
 
     struct reactor_task connect_task, read_task, side_task, teardown_task, free_task;
     struct reactor_timer timer; /* of the handshake */
@@ -192,6 +193,15 @@ struct pipe {
 static inline enum pipe_state pipe_state(struct pipe *p)
 {
     return (enum pipe_state)atomic_load_explicit(&p->state, memory_order_acquire);
+}
+
+/* Of an outgoing one: requests without answer, or more, since they change
+ * meanwhile. All that comes in there are answers. */
+static inline int64_t pipe_unanswered(struct pipe *p)
+{
+    uint64_t answers = atomic_load(&p->messages_received);
+
+    return (int64_t)(atomic_load(&p->asked) - answers);
 }
 
 /* pipe.c: life. */
@@ -290,7 +300,7 @@ struct batch {
     struct pipe *reading;
     unsigned n;
     struct pipe *dirty[8]; /* other pipes; references */
-    int64_t unanswered;    /* to add to that of `reading` */
+    unsigned asked;        /* to add to that of `reading` */
     struct bundle bundle;  /* for `reading` */
 };
 
@@ -299,8 +309,6 @@ void batch_end(struct batch *b);
 /* For a thread that is about to wait in the middle of a delivery. */
 void batch_flush_all(void);
 bool batch_running(void);
-/* An answer came on the pipe of this batch. */
-void batch_answered(void);
 /* The pipe whose messages this thread is delivering; NULL. */
 struct pipe *batch_reading(void);
 

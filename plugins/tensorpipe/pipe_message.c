@@ -208,8 +208,6 @@ void message_end(struct pipe *p)
 
     r->msg = NULL;
     conn_count(&p->messages_received, 1);
-    if (p->outgoing)
-        batch_answered();
     if (goes_the_wrong_way(p, r->type)) {
         agent_count(&a->count.messages_dropped, 1);
         agent_log(a, TENREC_LOG_WARN, "message 0x%x from %s \"%s\" dropped: %s", r->type,

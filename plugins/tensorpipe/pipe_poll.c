@@ -21,7 +21,7 @@
 #define QUIET_AFTER 2         /* polls in a row that nobody else's send interrupts ... */
 #define QUIET_STEPS 4         /* ... or reads in one poll */
 #define BUSY_POLL_NS 2000000u /* progress: busy spins so long before it sleeps */
-#define CLOCK_EVERY 8         /* rounds of spinning between two looks at the clock */
+#define CLOCK_EVERY 32        /* rounds of spinning between two looks at the clock */
 
 /* Of a connection that is full the loop still has to hear when there is room. */
 static void set_quiet(struct conn *c, bool quiet)
@@ -70,7 +70,7 @@ static bool left_undone(struct pipe *p)
     struct role *r = &p->role;
 
     return atomic_load(&r->n_waiters) || atomic_load(&r->missed) ||
-           (atomic_load(&r->quiet) && atomic_load(&p->unanswered) > 0);
+           (atomic_load(&r->quiet) && pipe_unanswered(p) > 0);
 }
 
 /* Nobody reads now: wakes the next waiter, or has the loop listen. */
@@ -255,19 +255,19 @@ static bool await_data(const struct tenrec_wait *w, struct conn *c)
 struct reader {
     struct pipe *p;
     const struct tenrec_wait *w;
-    bool spinning; /* counted in agent->spinners */
+    bool spinning; /* role.taken says so */
+    bool counted;  /* in agent->spinners */
     bool waited;   /* in a read, once */
     unsigned steps;
 };
 
-static void count_spinner(struct reader *r, bool spinning)
+/* In agent->spinners. */
+static void count_spinner(struct reader *r, bool counted)
 {
-    if (r->spinning == spinning)
+    if (r->counted == counted)
         return;
-    r->spinning = spinning;
-    if (spinning)
-        atomic_store_explicit(&r->p->role.taken, ROLE_SPINS, memory_order_relaxed);
-    atomic_fetch_add_explicit(&r->p->agent->spinners, spinning ? 1u : -1u, memory_order_relaxed);
+    r->counted = counted;
+    atomic_fetch_add_explicit(&r->p->agent->spinners, counted ? 1u : -1u, memory_order_relaxed);
 }
 
 /* From here on the kernel has to tell when there is room. */
@@ -275,6 +275,7 @@ static void stop_spinning(struct reader *r)
 {
     if (!r->spinning)
         return;
+    r->spinning = false;
     count_spinner(r, false);
     atomic_store(&r->p->role.taken, ROLE_TAKEN);
     if (pipe_is_full(r->p))
@@ -287,7 +288,8 @@ static bool spin(struct reader *r, uint64_t for_ns)
     const struct tenrec_wait *w = r->w;
     uint64_t until = 0;
 
-    count_spinner(r, true);
+    r->spinning = true;
+    atomic_store_explicit(&r->p->role.taken, ROLE_SPINS, memory_order_relaxed);
     for (unsigned round = 0;; round++) {
         /* What the socket did not take would else wait for the loop thread,
          * which may have to share a CPU with us. */
@@ -300,6 +302,8 @@ static bool spin(struct reader *r, uint64_t for_ns)
         if (round % CLOCK_EVERY == CLOCK_EVERY - 1) {
             uint64_t now = now_ns();
 
+            /* A short one is told by agent->polls. */
+            count_spinner(r, true);
             if (!until)
                 until = now + for_ns;
             if (now >= until || (w->deadline_ns && now >= w->deadline_ns))

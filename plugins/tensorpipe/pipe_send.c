@@ -26,7 +26,7 @@ void batch_begin(struct batch *b, struct pipe *reading)
     b->outer = batch_now;
     b->reading = reading;
     b->n = 0;
-    b->unanswered = 0;
+    b->asked = 0;
     bundle_clear(&b->bundle);
     batch_now = b;
 }
@@ -36,15 +36,15 @@ static void write_own(struct batch *b)
 {
     struct pipe *p = b->reading;
 
-    if (b->unanswered) {
-        atomic_fetch_add(&p->unanswered, b->unanswered);
-        b->unanswered = 0;
+    if (b->asked) {
+        atomic_fetch_add(&p->asked, b->asked);
+        b->asked = 0;
     }
     if (!b->bundle.len)
         return;
     pipe_write_bundle(p, &b->bundle);
     bundle_clear(&b->bundle);
-    atomic_fetch_sub(&p->untold, 1);
+    atomic_store_explicit(&p->gathers, false, memory_order_release);
 }
 
 static void batch_flush(struct batch *b)
@@ -61,11 +61,6 @@ void batch_end(struct batch *b)
 {
     batch_now = b->outer;
     batch_flush(b);
-}
-
-void batch_answered(void)
-{
-    batch_now->unanswered--;
 }
 
 void batch_flush_all(void)
@@ -239,11 +234,10 @@ static void refuse(struct tenrec_msg *msg, struct tenrec_done done, const tenrec
  * make the other half. */
 static bool is_half(const struct batch *b)
 {
-    const struct pipe *p = b->reading;
+    struct pipe *p = b->reading;
 
     return p->outgoing && b->bundle.len >= EARLY_MIN &&
-           2 * (int64_t)b->bundle.n_messages >=
-               atomic_load_explicit(&p->unanswered, memory_order_relaxed) + b->unanswered;
+           2 * (int64_t)b->bundle.n_messages >= pipe_unanswered(p) + b->asked;
 }
 
 /* The batch that gathers for `p`, with room for another message. */
@@ -257,7 +251,7 @@ static struct batch *batch_of(struct pipe *p, size_t need)
         (b->bundle.len + need > BUNDLE_CAP || b->bundle.n_done == OUT_DONES || is_half(b)))
         write_own(b);
     if (!b->bundle.len)
-        atomic_fetch_add(&p->untold, 1); /* for the bundle as a whole */
+        atomic_store_explicit(&p->gathers, true, memory_order_release);
     return b;
 }
 
@@ -278,7 +272,7 @@ static void send_one(struct pipe *p, const struct tenrec_msg *msg, size_t need,
 
 static void note_request(struct pipe *p, const struct tenrec_msg *msg)
 {
-    atomic_fetch_add(&p->unanswered, 1);
+    atomic_fetch_add(&p->asked, 1);
     role_request_sent(p, msg->flags & TENREC_MSG_MAY_WAIT);
 }
 
@@ -304,7 +298,7 @@ static bool send_plain(struct pipe *p, struct tenrec_msg *msg, struct tenrec_don
     }
     b = batch_of(p, need);
     if (b) {
-        b->unanswered += asks;
+        b->asked += asks;
         bundle_add(&b->bundle, msg, need, done);
         if (is_last_answer(p))
             write_own(b);
@@ -344,7 +338,7 @@ void pipe_send(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done)
     if (!st)
         return;
     if (asks)
-        atomic_fetch_sub(&p->unanswered, 1);
+        atomic_fetch_sub(&p->asked, 1);
     refuse(msg, done, &err);
 }
 
