@@ -82,14 +82,17 @@ static void move_blocks(struct message **from, unsigned *n_from, struct message 
     }
 }
 
-/* Before anything is put into this thread's cache: its end must empty it. */
-static bool cache_is_registered(void)
+__attribute__((noinline)) static bool cache_register(void)
 {
-    if (!cache.registered) {
-        pthread_once(&cache_once, cache_key_make);
-        cache.registered = pthread_setspecific(cache_key, &cache) == 0;
-    }
+    pthread_once(&cache_once, cache_key_make);
+    cache.registered = pthread_setspecific(cache_key, &cache) == 0;
     return cache.registered;
+}
+
+/* Before anything is put into this thread's cache: its end must empty it. */
+static inline bool cache_is_registered(void)
+{
+    return cache.registered || cache_register();
 }
 
 static void depot_to_cache(struct cache *c)
@@ -100,7 +103,7 @@ static void depot_to_cache(struct cache *c)
 }
 
 /* Half of a full cache goes to the depot; what that has no room for, to free. */
-static void cache_to_depot(struct cache *c)
+__attribute__((noinline)) static void cache_to_depot(struct cache *c)
 {
     struct message *half = NULL;
     unsigned n = 0;
@@ -116,27 +119,36 @@ static void cache_to_depot(struct cache *c)
     }
 }
 
-static struct message *block_take(size_t bytes)
+/* A block that this thread does not have yet, or one that is too large to keep. */
+__attribute__((noinline)) static struct message *block_find(size_t bytes)
 {
+    const bool small = RECYCLE && bytes <= BLOCK_BYTES;
     struct message *m;
 
-    if (!RECYCLE || bytes > BLOCK_BYTES) {
-        m = malloc(bytes);
-        if (m)
-            m->bytes = bytes;
-        return m;
-    }
-    if (!cache.first && cache_is_registered())
+    if (small && cache_is_registered())
         depot_to_cache(&cache);
-    m = cache.first;
+    m = small ? cache.first : NULL;
     if (m) {
         cache.first = m->next;
         cache.n--;
         return m;
     }
-    m = malloc(BLOCK_BYTES);
+    if (small)
+        bytes = BLOCK_BYTES;
+    m = malloc(bytes);
     if (m)
-        m->bytes = BLOCK_BYTES;
+        m->bytes = bytes;
+    return m;
+}
+
+static struct message *block_take(size_t bytes)
+{
+    struct message *m = cache.first;
+
+    if (!m || bytes > BLOCK_BYTES)
+        return block_find(bytes);
+    cache.first = m->next;
+    cache.n--;
     return m;
 }
 
@@ -158,7 +170,8 @@ static void message_release(struct tenrec_msg *msg)
 
     if (m->on_release)
         m->on_release(m->arg, msg);
-    free(m->storage);
+    if (m->storage) /* mostly there is none, and a call costs */
+        free(m->storage);
     block_give(m);
 }
 
