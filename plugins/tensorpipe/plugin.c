@@ -18,10 +18,11 @@
     }
 
 static const struct tenrec_option options[] = {
-    OPTION(transports, LIST, "[uv]", .item = TENREC_OPT_STRING, .choices = KNOWN_TRANSPORTS,
-           .help = "Transports to offer, the preferred first; uv is TCP. What does not work here "
-                   "is skipped."),
-    OPTION(channels, LIST, "[basic]", .item = TENREC_OPT_STRING, .choices = KNOWN_CHANNELS,
+    OPTION(transports, LIST, "[shm, uv]", .item = TENREC_OPT_STRING, .choices = KNOWN_TRANSPORTS,
+           .help =
+               "Transports to offer, the preferred first; shm is shared memory with peers on this "
+               "host, uv is TCP. What does not work here is skipped."),
+    OPTION(channels, LIST, "[cma, basic]", .item = TENREC_OPT_STRING, .choices = KNOWN_CHANNELS,
            .help = "Channels for tensors, the preferred first; basic sends them through a "
                    "connection of the transport. What does not work here is skipped."),
     OPTION(progress, STRING, "adaptive", .choices = "busy|adaptive|sleep",

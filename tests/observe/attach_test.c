@@ -127,7 +127,8 @@ static void attach_tells_which_way_it_calls(void **state)
     (void)state;
     assert_status(tenrec_rpc_sync(w, "worker1", "tenrec.ping", NULL, 0, NULL, NULL, &err), &err);
     assert_status(tenrec_debug_info(w, NULL, NULL, &map, &err), &err);
-    assert_string_equal(tenrec_value_find(map, "tensorpipe.peer.1.transport")->u.text, "uv");
+    assert_string_equal(tenrec_value_find(map, "tensorpipe.peer.1.transport")->u.text,
+                        "tenrec_ring");
     assert_string_equal(tenrec_value_find(map, "tensorpipe.peer.1.channel")->u.text, "tenrec_host");
     assert_null(tenrec_value_find(map, "tensorpipe.peer.0.transport"));
     tenrec_value_drop(map);

@@ -17,6 +17,7 @@ import time
 from cases import Failed, alive, environment, equal, true, until
 
 TENREC, PUPPET, ALL_TO_ALL, CONFIG, BACKEND = sys.argv[1:6]
+TRANSPORTS = sys.argv[6:7]  # instead of those of the config
 SLOW = float(os.environ.get("TENREC_TEST_SLOW", "1"))
 LIMIT_S = 20 * SLOW
 LONG_MS = int(LIMIT_S * 1000)  # of calls that shall not run into their limit
@@ -39,6 +40,8 @@ def backend(**more):
     """The environment of a worker on the backend of this run of the tests."""
     chosen = {"TENREC_BACKEND": BACKEND, "TENREC_CONFIG": f"{CONFIG}/default.yaml",
               **dict(sanitizers())}
+    if TRANSPORTS:
+        chosen["TENREC_TRANSPORTS"] = TRANSPORTS[0]
     if BACKEND == "faulty":  # the wrapper, with no rule
         chosen["TENREC_BACKENDS__FAULTY__MESSAGES_TO_FAIL"] = "[]"
         chosen["TENREC_BACKENDS__FAULTY__NUM_FAIL_SENDS"] = "0"

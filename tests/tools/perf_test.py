@@ -21,7 +21,7 @@ def perf_latency_prints_one_object():
     got = perf("latency", "--calls", 50)
     equal(set(got), ALWAYS | {"p50_us", "p99_us", "calls_per_s"})
     equal((got["mode"], got["backend"], got["transport"], got["channel"]),
-          ("latency", "tensorpipe", "uv", "tenrec_host"))
+          ("latency", "tensorpipe", "tenrec_ring", "tenrec_host"))
     equal((got["size_bytes"], got["inflight"], got["calls"]), (0, 1, 50))
     true(0 < got["p50_us"] <= got["p99_us"], f"percentiles are {got}")
 
@@ -62,7 +62,7 @@ backends:
         f.write(text)
         f.flush()
         got = perf("latency", "--calls", 10, "--config", f.name)
-    equal((got["backend"], got["transport"], got["progress"]), ("slow", "uv", "sleep"))
+    equal((got["backend"], got["transport"], got["progress"]), ("slow", "tenrec_ring", "sleep"))
 
 
 def perf_shows_people_the_same():
