@@ -106,6 +106,8 @@ def large_shared(p):
             Pair("libfabric message", p.peer("libfabric", "bandwidth", "busy", "shm")),
             Pair("Mercury bulk", p.peer("Mercury", "bandwidth", "busy", "na+sm")),
             Pair("gRPC, Unix", p.peer("gRPC", "bandwidth", "adaptive", "unix"))], at_least=True),
+        Work("64 MiB, shared memory, source that can be mapped", p.tenrec("source", "busy", "shm"), "gb_per_s", [
+            Pair("raw copy", p.raw("bandwidth", "busy", "copy"), reach=0.85)], at_least=True),
         Work("64 MiB, shared memory, each result dropped", p.tenrec("drop", "busy", "shm"), "gb_per_s", [
             Pair("libtensorpipe", p.peer("libtensorpipe", "drop", "busy", "shm_cma"), reach=4),
             Pair("torch", p.peer("torch", "drop", "busy", "shm")),
@@ -114,6 +116,20 @@ def large_shared(p):
         Work("64 MiB, shared memory, all results kept", p.tenrec("keep", "busy", "shm"), "gb_per_s", [
             Pair("raw, new pages", p.raw("drop", "busy", "pages")),
             Pair("raw, new huge pages", p.raw("drop", "busy", "huge"))], at_least=True),
+    ]
+
+
+def shared(p):
+    """A tensor that is handed over as a mapping takes as long as a small call, whatever its size is."""
+    small = Pair("no-op call", p.tenrec("latency", "busy", "shm"), reach=2)
+    return [
+        Work("shared tensor of 64 KiB, shared memory", p.tenrec("handover", "busy", "shm", str(64 << 10)), "p50_us",
+             [small]),
+        Work("shared tensor of 64 MiB, shared memory", p.tenrec("handover", "busy", "shm", str(64 << 20)), "p50_us", [
+            Pair("no-op call", small.command, reach=2),
+            Pair("raw, memfd passed and mapped each time", p.raw("handover", "sleep", "memfd"))]),
+        Work("shared tensor of 1 GiB, shared memory", p.tenrec("handover", "busy", "shm", str(1 << 30)), "p50_us", [
+            Pair("no-op call", small.command, reach=2)]),
     ]
 
 
@@ -145,5 +161,5 @@ def life(p):
 
 
 def all_works(p):
-    return (small_shared(p) + small_tcp(p) + many_shared(p) + many_tcp(p) + large_shared(p) + large_tcp(p) +
+    return (small_shared(p) + small_tcp(p) + many_shared(p) + many_tcp(p) + large_shared(p) + shared(p) + large_tcp(p) +
             life(p))

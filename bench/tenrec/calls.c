@@ -37,18 +37,24 @@ static void prepare(struct trial *t)
         t->size = 0; /* the function takes nothing and gives nothing */
 }
 
+/* The memory of the tensor can be mapped by the callee. */
+static bool is_shared(const struct trial *t)
+{
+    return !strcmp(t->mode, "source") || !strcmp(t->mode, "handover");
+}
+
 static bool is_received(const struct trial *t)
 {
     return !strcmp(t->mode, "drop") || !strcmp(t->mode, "keep");
 }
 
-static struct tenrec_tensor *new_tensor(size_t size)
+static struct tenrec_tensor *new_tensor(size_t size, bool shared)
 {
     int64_t shape = (int64_t)size;
     struct tenrec_tensor *t;
     tenrec_error err;
 
-    if (tenrec_tensor_new(TENREC_UINT8, 1, &shape, &t, &err))
+    if (tenrec_tensor_alloc(TENREC_UINT8, 1, &shape, shared ? TENREC_SHARED : 0, &t, &err))
         side_give_up(&err);
     pair_fill(tenrec_tensor_data(t), size);
     return t;
@@ -72,8 +78,9 @@ static int serve(struct trial *t)
     tenrec_error err;
 
     if (is_received(t))
-        s->tensor = new_tensor(t->size);
+        s->tensor = new_tensor(t->size, false);
     if (measure_callee_init(&c, w, t->size, &err) ||
+        (!strcmp(t->mode, "handover") && tenrec_set_allocator(w, NULL, &err)) ||
         tenrec_register_function(w, "bench.give", on_give, s, TENREC_INLINE, &err) ||
         tenrec_init_rpc(w, &err))
         side_give_up(&err);
@@ -153,8 +160,8 @@ static void start(struct trial *t)
     s->m.to = "w1";
     s->m.size = t->size;
     s->m.inflight = PAIR_INFLIGHT;
-    if (!strcmp(t->mode, "bandwidth"))
-        s->tensor = new_tensor(t->size);
+    if (!strcmp(t->mode, "bandwidth") || is_shared(t))
+        s->tensor = new_tensor(t->size, is_shared(t));
     if (tenrec_init_rpc(s->m.worker, &err))
         side_give_up(&err);
     count(s, s->before); /* makes the connection, too */
@@ -245,7 +252,7 @@ static void clean(struct trial *t)
         .prepare = prepare, .serve = serve, .open = start, .call = call, .flood = flood,           \
         .close = end, .clean = clean, .tell = tell, .most_calls = most                             \
     }
-#define MANY_MODES "latency rate bandwidth drop"
+#define MANY_MODES "latency rate bandwidth drop source handover"
 
 const struct way calls_uv = CALLS_WAY("uv", MANY_MODES, 0);
 const struct way calls_shm = CALLS_WAY("shm", MANY_MODES, 0);

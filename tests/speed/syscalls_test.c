@@ -1,0 +1,153 @@
+/* syscalls_test.c TRANSPORT - how many system calls a synchronous call takes, in
+ * the caller and in the callee, once the connection is there. Some more are
+ * allowed, for a timer or a look at the clock now and then: one in twenty calls. */
+#include "count.h"
+#include "two.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#define CALLS 400u
+#define WARM 50u
+#define FEW (CALLS / 20)
+#define ATTEMPTS 5
+
+static const char *transport;
+
+static tenrec_status calls(struct tenrec_worker *w, void *arg, tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+    char used[32];
+
+    (void)arg;
+    for (unsigned i = 0; !st && i < WARM; i++)
+        st = two_call(w, err);
+    two_transport(w, used, sizeof used);
+    if (!st && !strcmp(used, "uv") != !strcmp(transport, "uv"))
+        return tenrec_fail(err, TENREC_EUNSUPPORTED, "the connection uses transport '%s'", used);
+    count_begin();
+    for (unsigned i = 0; !st && i < CALLS; i++)
+        st = two_call(w, err);
+    count_end();
+    return st;
+}
+
+/* In a process of its own, which is traced. */
+static int subject(void *arg)
+{
+    const struct two t = { .transport = transport, .progress = arg, .work = calls };
+    tenrec_error err;
+    int rc = two_run(&t, &err);
+
+    if (rc)
+        fprintf(stderr, "%s\n", err.text);
+    return rc ? 1 : 0;
+}
+
+/* What is expected of one process; limits are of each call, a few calls more. */
+struct expected {
+    uint32_t sends, receives, vain, waits, wakes;
+    bool exact; /* neither more nor less sends and receives */
+};
+
+static bool is_few(uint32_t got, uint32_t of_each)
+{
+    return got <= of_each * CALLS + FEW;
+}
+
+static bool is_each(uint32_t got, uint32_t of_each)
+{
+    return got >= of_each * CALLS && is_few(got, of_each);
+}
+
+static bool fits(const struct count_process *p, const struct expected *e)
+{
+    struct count_sums s = count_sum(p);
+    bool (*is)(uint32_t got, uint32_t of_each) = e->exact ? is_each : is_few;
+
+    return is(s.sends, e->sends) && is(s.receives, e->receives) && is_few(s.vain, e->vain) &&
+           is_few(s.waits, e->waits) && is_few(s.wakes, e->wakes) && is_few(s.others, 0);
+}
+
+/* Others use the processors, too, and who is not served for long may well go to
+ * sleep: one good run of some is enough. */
+static void expect_calls(const char *progress, const struct expected e[COUNT_ROLES])
+{
+    struct counts c;
+
+    for (int i = 0; i < ATTEMPTS; i++) {
+        int rc = count_run(subject, (void *)progress, &c);
+
+        if (rc)
+            fail_msg("exit status %d (%s)", rc, rc < 0 ? strerror(errno) : "");
+        if (fits(&c.of[0], &e[0]) && fits(&c.of[1], &e[1]))
+            return;
+    }
+    count_print(&c);
+    fail_msg("%u calls took more or other system calls", CALLS);
+}
+
+/* ---- TCP ------------------------------------------------------------------------------ */
+
+/* Who spins looks in vain, at this connection and others, as often as it likes. */
+static void syscalls_tcp_busy_call_sends_once_and_receives_once(void **state)
+{
+    const uint32_t any = UINT32_MAX / CALLS / 2;
+    const struct expected both[] = {
+        { .sends = 1, .receives = 1, .exact = true, .vain = any },
+        { .sends = 1, .receives = 1, .exact = true, .vain = any },
+    };
+
+    (void)state;
+    expect_calls("busy", both);
+}
+
+/* The caller waits inside its receive; the callee's loop has other connections,
+ * too, so it waits for all of them. */
+static void syscalls_tcp_sleeping_call_waits_once(void **state)
+{
+    const struct expected both[] = {
+        { .sends = 1, .receives = 1, .exact = true },
+        { .sends = 1, .receives = 1, .exact = true, .waits = 1 },
+    };
+
+    (void)state;
+    expect_calls("sleep", both);
+}
+
+/* ---- shared memory ---------------------------------------------------------------------- */
+
+static void syscalls_shm_busy_call_takes_none(void **state)
+{
+    const struct expected both[] = { { .sends = 0 }, { .sends = 0 } };
+
+    (void)state;
+    expect_calls("busy", both);
+}
+
+/* The caller sleeps on a futex, the callee's loop on a descriptor: waking the
+ * one is a futex call, waking the other a write. Who is still awake needs none. */
+static void syscalls_shm_sleeping_call_wakes_once_and_waits_once(void **state)
+{
+    const struct expected both[] = { { .sends = 1, .waits = 1 }, { .wakes = 1, .waits = 1 } };
+
+    (void)state;
+    expect_calls("sleep", both);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tcp[] = {
+        cmocka_unit_test(syscalls_tcp_busy_call_sends_once_and_receives_once),
+        cmocka_unit_test(syscalls_tcp_sleeping_call_waits_once),
+    };
+    const struct CMUnitTest shm[] = {
+        cmocka_unit_test(syscalls_shm_busy_call_takes_none),
+        cmocka_unit_test(syscalls_shm_sleeping_call_wakes_once_and_waits_once),
+    };
+
+    transport = argc > 1 ? argv[1] : "uv";
+    if (!strcmp(transport, "uv"))
+        return cmocka_run_group_tests(tcp, NULL, NULL);
+    return cmocka_run_group_tests(shm, NULL, NULL);
+}

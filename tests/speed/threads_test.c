@@ -1,0 +1,190 @@
+/* threads_test.c TRANSPORT - a synchronous call is answered without passing from
+ * thread to thread, and workers at rest do nothing. */
+#include "two.h"
+
+#include <limits.h>
+#include <poll.h>
+#include <sys/resource.h>
+
+#define CALLS 200 /* one stretch of them */
+#define FEW (CALLS / 20)
+#define STRETCHES 50   /* others use the processors, too: one that is good is enough */
+#define WINDOW_MS 1000 /* that nothing happens in is what is looked at */
+
+static const char *transport;
+
+static void run(const char *progress, two_work_fn *work)
+{
+    const struct two t = { .transport = transport, .progress = progress, .work = work };
+    tenrec_error err;
+
+    if (two_run(&t, &err))
+        fail_msg("%s", err.text);
+}
+
+static tenrec_status call_often(struct tenrec_worker *w, tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+
+    for (int i = 0; !st && i < CALLS; i++)
+        st = two_call(w, err);
+    return st;
+}
+
+/* ---- the way of a call ------------------------------------------------------------------ */
+
+static long switches_of_this_thread(void)
+{
+    struct rusage r;
+
+    getrusage(RUSAGE_THREAD, &r);
+    return r.ru_nvcsw;
+}
+
+static long switches_of_others(void)
+{
+    return (long)two_own_usage().switches - switches_of_this_thread();
+}
+
+/* Fewest of what `count` counts in a stretch of calls. */
+static tenrec_status fewest(struct tenrec_worker *w, long (*count)(void), long *ret,
+                            tenrec_error *err)
+{
+    tenrec_status st = call_often(w, err);
+
+    *ret = LONG_MAX;
+    for (int i = 0; !st && i<STRETCHES && * ret> FEW; i++) {
+        long before = count(), n;
+
+        st = call_often(w, err);
+        n = count() - before;
+        *ret = n < *ret ? n : *ret;
+    }
+    return st;
+}
+
+static tenrec_status busy_work(struct tenrec_worker *w, void *arg, tenrec_error *err)
+{
+    long n;
+    tenrec_status st = fewest(w, switches_of_this_thread, &n, err);
+
+    (void)arg;
+    if (!st && n > FEW)
+        return tenrec_fail(err, TENREC_EREMOTE, "the caller went to sleep %ld times in %d calls", n,
+                           CALLS);
+    return st;
+}
+
+static void threads_busy_caller_does_not_sleep(void **state)
+{
+    (void)state;
+    run("busy", busy_work);
+}
+
+/* Else the loop would read, and wake the caller. */
+static tenrec_status reading_work(struct tenrec_worker *w, void *arg, tenrec_error *err)
+{
+    long n;
+    tenrec_status st = fewest(w, switches_of_others, &n, err);
+
+    (void)arg;
+    if (!st && n > FEW)
+        return tenrec_fail(err, TENREC_EREMOTE,
+                           "other threads of the caller woke up %ld times in %d calls", n, CALLS);
+    return st;
+}
+
+static void threads_caller_reads_its_own_answer(void **state)
+{
+    (void)state;
+    run("busy", reading_work);
+    run("adaptive", reading_work);
+    run("sleep", reading_work);
+}
+
+static tenrec_status answering_work(struct tenrec_worker *w, void *arg, tenrec_error *err)
+{
+    struct two_answers a;
+    tenrec_status st = call_often(w, err);
+
+    (void)arg;
+    if (!st)
+        st = two_answered(w, &a, err);
+    if (!st && (a.threads != 1 || a.on_pool))
+        return tenrec_fail(err, TENREC_EREMOTE, "%d threads answered, %d of them of the pool",
+                           (int)a.threads, (int)a.on_pool);
+    return st;
+}
+
+/* The thread of the callee's backend. */
+static void threads_inline_functions_run_where_they_are_delivered(void **state)
+{
+    (void)state;
+    run("adaptive", answering_work);
+    run("sleep", answering_work);
+}
+
+/* ---- at rest ---------------------------------------------------------------------------- */
+
+static void let_pass(int ms)
+{
+    poll(NULL, 0, ms);
+}
+
+static tenrec_status expect_rest(const char *who, const struct two_usage *before,
+                                 const struct two_usage *after, int64_t own, tenrec_error *err)
+{
+    int64_t cpu = after->cpu_us - before->cpu_us, switches = after->switches - before->switches;
+
+    if (after->threads > 3)
+        return tenrec_fail(err, TENREC_EREMOTE, "%s has %d threads at rest", who,
+                           (int)after->threads);
+    if (cpu > WINDOW_MS * 1000 / 100)
+        return tenrec_fail(err, TENREC_EREMOTE, "%s used %d us of CPU in %d ms of rest", who,
+                           (int)cpu, WINDOW_MS);
+    if (switches > own + 5)
+        return tenrec_fail(err, TENREC_EREMOTE, "threads of %s woke up %d times in %d ms of rest",
+                           who, (int)(switches - own), WINDOW_MS);
+    return TENREC_OK;
+}
+
+/* The two calls that ask are part of what is seen: a handful of switches. */
+static tenrec_status rest_work(struct tenrec_worker *w, void *arg, tenrec_error *err)
+{
+    struct two_usage before[2], after[2];
+    tenrec_status st = call_often(w, err);
+
+    (void)arg;
+    let_pass(300); /* connections go back to the loop */
+    if (!st)
+        st = two_callee_usage(w, &before[1], err);
+    let_pass(300);
+    before[0] = two_own_usage();
+    let_pass(WINDOW_MS);
+    after[0] = two_own_usage();
+    if (!st)
+        st = two_callee_usage(w, &after[1], err);
+    if (!st)
+        st = expect_rest("the caller", &before[0], &after[0], 1, err);
+    return st ? st : expect_rest("the callee", &before[1], &after[1], 10, err);
+}
+
+static void threads_at_rest_are_few_and_asleep(void **state)
+{
+    (void)state;
+    run("adaptive", rest_work);
+    run("sleep", rest_work);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_busy_caller_does_not_sleep),
+        cmocka_unit_test(threads_caller_reads_its_own_answer),
+        cmocka_unit_test(threads_inline_functions_run_where_they_are_delivered),
+        cmocka_unit_test(threads_at_rest_are_few_and_asleep),
+    };
+
+    transport = argc > 1 ? argv[1] : "uv";
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,43 @@
+/* two.h - two workers in two processes: what a caller does, and what is looked
+ * at meanwhile. */
+#ifndef TESTS_SPEED_TWO_H
+#define TESTS_SPEED_TWO_H
+
+#include "../testing.h"
+#include <tenrec/testkit.h>
+
+/* What the caller does once it is connected; fails by an assertion. */
+typedef tenrec_status two_work_fn(struct tenrec_worker *w, void *arg, tenrec_error *err);
+
+struct two {
+    const char *transport; /* "uv" or "shm" */
+    const char *progress;
+    two_work_fn *work;
+    void *arg;
+};
+
+/* Runs both until the work is done; 0 when all went well. */
+int two_run(const struct two *t, tenrec_error *err);
+
+/* One call that does nothing. */
+tenrec_status two_call(struct tenrec_worker *w, tenrec_error *err);
+
+/* Threads on which the callee has answered two_call so far, and whether one was
+ * no thread that delivers. Asks the callee. */
+struct two_answers {
+    int64_t threads, on_pool;
+};
+tenrec_status two_answered(struct tenrec_worker *w, struct two_answers *ret, tenrec_error *err);
+
+/* What the callee used so far: CPU in microseconds, voluntary and other
+ * switches of all its threads; and how many threads it has. Asks the callee. */
+struct two_usage {
+    int64_t cpu_us, switches, threads;
+};
+tenrec_status two_callee_usage(struct tenrec_worker *w, struct two_usage *ret, tenrec_error *err);
+struct two_usage two_own_usage(void);
+
+/* The transport of the connection to the callee, as the agent tells. */
+void two_transport(struct tenrec_worker *w, char *ret_name, size_t size);
+
+#endif
