@@ -22,8 +22,7 @@ static struct shm_medium *medium_of(const struct conn *c)
 /* ---- handshake ---- */
 
 struct conn *carrier_shm_conn(struct agent *a, const struct transport *transport, int fd,
-                              const union transport_address *peer, struct shm_hello *ret_hello,
-                              int *ret_errno)
+                              const union transport_address *peer, int *ret_errno)
 {
     struct shm_medium *m = calloc(1, sizeof *m);
     struct conn *c = conn_new(a, transport, &carrier_shm, fd, peer);
@@ -32,7 +31,7 @@ struct conn *carrier_shm_conn(struct agent *a, const struct transport *transport
     *ret_errno = ENOMEM;
     if (!m || !c)
         goto err;
-    if (shm_link_init(&m->link, ret_hello, &err)) {
+    if (shm_link_init(&m->link, &m->ours, &err)) {
         *ret_errno = err.os_errno ? err.os_errno : ENOMEM;
         goto err;
     }
@@ -44,6 +43,29 @@ err:
     free(m);
     conn_drop(c);
     return NULL;
+}
+
+int carrier_shm_reached(struct conn *c)
+{
+    struct shm_medium *m = medium_of(c);
+    int e = shm_hello_send(c->source.fd, &m->ours);
+
+    shm_hello_close(&m->ours);
+    m->reached = e == 0;
+    return e;
+}
+
+void carrier_shm_reached_late(struct conn *c, int e)
+{
+    struct shm_medium *m = medium_of(c);
+
+    if (!e)
+        e = carrier_shm_reached(c);
+    if (!e)
+        return;
+    m->failed = e;
+    atomic_store(&m->ended, true);
+    agent_conn_tell(c, EPOLLIN | EPOLLERR);
 }
 
 /* The peer's rings may have come. Leaves why not in m->failed; an errno has to
@@ -75,6 +97,8 @@ static uint32_t shm_events(struct conn *c, uint32_t fetched)
     struct shm_medium *m = medium_of(c);
     uint32_t events = 0;
 
+    if (!m->reached)
+        return 0; /* that a socket is not connected counts as its end, too */
     if (!m->attached && !m->failed) {
         attach(c, m);
         if (m->failed == EAGAIN) {
@@ -240,6 +264,7 @@ static void shm_free(struct conn *c)
     if (!m) /* it did not become one */
         return;
     shm_watch_remove(&c->agent->shm, m);
+    shm_hello_close(&m->ours);
     shm_link_finish(&m->link);
     free(m);
 }

@@ -13,9 +13,11 @@ struct shm_medium {
     struct conn *conn;
 
     /* The loop thread's, until the handshake is over. */
-    bool watched;  /* the socket is in the epoll set */
-    bool attached; /* the peer's rings are here */
-    int failed;    /* why they never will be, an errno */
+    struct shm_hello ours; /* to tell the peer; its descriptors are closed then */
+    bool watched;          /* the socket is in the epoll set */
+    bool reached;          /* the socket is connected, and the peer was told */
+    bool attached;         /* the peer's rings are here */
+    int failed;            /* why they never will be, an errno */
 
     unsigned naps;     /* of the reader, since it last found something */
     atomic_bool ended; /* the socket said that the peer is gone, or we are going */
@@ -31,11 +33,15 @@ struct shm_medium {
 
 extern const struct carrier carrier_shm;
 
-/* A connection over the socket `fd`, which it takes always, with rings of ours;
- * `ret_hello` is what to tell the peer of them, and the caller's to close. The
- * peer's answer is told as EPOLLOUT. NULL: *ret_errno says why. */
+/* A connection over the socket `fd`, which it takes always, with rings of ours.
+ * The peer's are told as EPOLLOUT. NULL: *ret_errno says why. */
 struct conn *carrier_shm_conn(struct agent *a, const struct transport *transport, int fd,
-                              const union transport_address *peer, struct shm_hello *ret_hello,
-                              int *ret_errno);
+                              const union transport_address *peer, int *ret_errno);
+
+/* The socket is connected: tells the peer of our rings. 0 or an errno. */
+int carrier_shm_reached(struct conn *c);
+/* The same later than connect has returned; `e`: why it could not be connected.
+ * What fails is told to the connection. */
+void carrier_shm_reached_late(struct conn *c, int e);
 
 #endif

@@ -13,10 +13,14 @@ static bool shm_viable(char why[], size_t cap)
     return transport_option_viable("shm", why, cap);
 }
 
+static bool ring_viable(char why[], size_t cap)
+{
+    return transport_option_viable("tenrec_ring", why, cap);
+}
+
 const struct known known_transports[] = {
-    { "shm", true, shm_viable },
-    { "ibv", true, not_built },
-    { "uv", true, NULL },
+    { "shm", true, shm_viable }, { "tenrec_ring", true, ring_viable },
+    { "ibv", true, not_built },  { "uv", true, NULL },
     { NULL, false, NULL },
 };
 

@@ -20,7 +20,7 @@ struct known {
 extern const struct known known_transports[], known_channels[];
 
 /* For the choices of options. */
-#define KNOWN_TRANSPORTS "shm|ibv|uv"
+#define KNOWN_TRANSPORTS "shm|tenrec_ring|ibv|uv"
 #define KNOWN_CHANNELS "cma|mpt_uv|xth|basic|cuda_xth|cuda_ipc|cuda_gdr|cuda_basic"
 
 bool known_viable(const struct known *k, char why[KNOWN_WHY]);

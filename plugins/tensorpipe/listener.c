@@ -159,6 +159,14 @@ static tenrec_status open_port(struct listener *l, const struct transport *t,
     return TENREC_OK;
 }
 
+static bool is_open(const struct listener *l, const struct transport *t)
+{
+    for (unsigned i = 0; i < l->n_ports; i++)
+        if (l->port[i].transport == t)
+            return true;
+    return false;
+}
+
 /* All that one name of the option stands for. A better transport that does not
  * work is no reason to do without the others; what the user said about uv is. */
 static tenrec_status open_ports(struct listener *l, const char *option, const struct tp_options *o,
@@ -167,7 +175,7 @@ static tenrec_status open_ports(struct listener *l, const char *option, const st
     char why[sizeof err->text];
 
     for (const struct transport *const *t = transports; *t; t++) {
-        if (strcmp((*t)->option, option) != 0 || l->n_ports == TRANSPORTS_MAX)
+        if (!transport_is_meant(*t, option) || is_open(l, *t) || l->n_ports == TRANSPORTS_MAX)
             continue;
         if ((*t)->viable && !(*t)->viable(why, sizeof why)) {
             agent_log(l->agent, TENREC_LOG_DEBUG, "transport %s is not used: %s", (*t)->name, why);

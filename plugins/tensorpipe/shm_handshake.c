@@ -108,14 +108,3 @@ void shm_hello_close(struct shm_hello *hello)
         hello->reactor[i] = hello->inbox[i] = -1;
     }
 }
-
-bool shm_peer_is_trusted(int fd, int *ret_pid)
-{
-    struct ucred peer;
-    socklen_t len = sizeof peer;
-
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
-        return false;
-    *ret_pid = peer.pid;
-    return peer.uid == geteuid() || peer.uid == 0;
-}

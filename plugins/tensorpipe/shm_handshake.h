@@ -27,8 +27,4 @@ int shm_hello_receive(int fd, struct shm_hello *ret);
 /* Closes the descriptors that are there. */
 void shm_hello_close(struct shm_hello *hello);
 
-/* Whether the process at the other end may share memory with us: it runs as
- * our user, or as root. */
-bool shm_peer_is_trusted(int fd, int *ret_pid);
-
 #endif

@@ -10,7 +10,7 @@
  * What cannot be checked is that the other side leaves its files as long as
  * they were. libtensorpipe does not seal them, and who cuts a file that
  * somebody has mapped kills him with SIGBUS. So only processes of the same user
- * are let in (shm_handshake.h), who could as well send that signal. */
+ * are let in (local_peer_is_ours), who could as well send that signal. */
 #ifndef TENSORPIPE_SHM_RING_H
 #define TENSORPIPE_SHM_RING_H
 

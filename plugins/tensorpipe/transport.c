@@ -23,6 +23,11 @@ const struct transport *transport_of(const char *address, const char **ret_rest)
     return NULL;
 }
 
+bool transport_is_meant(const struct transport *t, const char *listed)
+{
+    return strcmp(t->option, listed) == 0 || strcmp(t->name, listed) == 0;
+}
+
 bool transport_option_viable(const char *option, char why[], size_t cap)
 {
     bool said = false;
@@ -30,7 +35,7 @@ bool transport_option_viable(const char *option, char why[], size_t cap)
 
     snprintf(why, cap, "this build does not have it");
     for (const struct transport *const *t = transports; *t; t++) {
-        if (strcmp((*t)->option, option) != 0)
+        if (!transport_is_meant(*t, option))
             continue;
         if (!(*t)->viable || (*t)->viable(said ? other : why, said ? sizeof other : cap))
             return true;

@@ -15,7 +15,8 @@ tenrec_status local_parse(const char *text, size_t len, union transport_address 
 int local_connect(int fd, const union transport_address *to);
 
 /* The process at the other end, as the kernel says; false when it runs as
- * another user. */
+ * another user, who is not root: such a one could do us harm by means of memory
+ * that we share. */
 bool local_peer_is_ours(int fd, pid_t *ret_pid);
 
 #endif

@@ -10,8 +10,11 @@
 #include "transport_local.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#define RETRY_NS 1000000u
 
 static bool shm_domain_of(char buf[TRANSPORT_DOMAIN_MAX])
 {
@@ -46,61 +49,77 @@ static bool shm_viable(char why[], size_t cap)
     return true;
 }
 
-/* Tells the peer of our rings. Drops the connection when that fails. */
-static int introduce(struct agent *a, struct conn *c, struct shm_hello *hello)
+/* Tells the peer of our rings. */
+static int introduce(struct conn *c)
 {
-    int pid = 0, e = 0;
-
-    if (!shm_peer_is_trusted(c->source.fd, &pid)) {
-        agent_log(a, TENREC_LOG_WARN,
-                  "shm connection with process %d closed: it runs as another user; the option "
-                  "transports: [uv] avoids shm",
-                  pid);
-        e = EPERM;
-    }
-    c->pid = pid;
-    if (!e)
-        e = shm_hello_send(c->source.fd, hello);
-    shm_hello_close(hello);
-    if (e)
-        conn_drop(c);
-    return e;
+    if (local_peer_is_ours(c->source.fd, &c->pid))
+        return carrier_shm_reached(c);
+    agent_log(c->agent, TENREC_LOG_WARN,
+              "shm connection with process %d closed: it is another user's; with transports: [uv] "
+              "it can be reached",
+              (int)c->pid);
+    return EPERM;
 }
 
 static struct conn *shm_accept(struct agent *a, int fd, const union transport_address *from)
 {
-    struct shm_hello hello;
     int e;
-    struct conn *c = carrier_shm_conn(a, &transport_shm, fd, from, &hello, &e);
+    struct conn *c = carrier_shm_conn(a, &transport_shm, fd, from, &e);
 
-    if (!c)
+    if (c)
+        e = introduce(c);
+    if (!e)
+        return c;
+    if (e != EPERM)
         agent_log(a, TENREC_LOG_WARN, "shm connection closed: %s", strerror(e));
-    return c && introduce(a, c, &hello) == 0 ? c : NULL;
+    conn_drop(c);
+    return NULL;
 }
 
-/* Everything that can fail here is done before connecting: libtensorpipe stops
- * listening for good when a connection ends before its hello. */
+/* Connecting never waits; but a listener's queue may be full. */
+static int reach(struct conn *c)
+{
+    int e = local_connect(c->source.fd, &c->peer);
+
+    return e ? e : introduce(c);
+}
+
+static void reach_again(struct reactor_timer *t)
+{
+    struct conn *c = (struct conn *)(void *)((char *)t - offsetof(struct conn, timer));
+    int e = local_connect(c->source.fd, &c->peer);
+
+    if (e == EAGAIN) {
+        reactor_arm(&c->agent->reactor, t, now_ns() + RETRY_NS);
+        return;
+    }
+    if (!e && !local_peer_is_ours(c->source.fd, &c->pid))
+        e = EPERM;
+    carrier_shm_reached_late(c, e);
+}
+
+/* What can fail does so before connecting, as far as possible: libtensorpipe
+ * stops listening for good when a connection ends before its hello. */
 static int shm_connect(struct agent *a, const union transport_address *to, struct conn **ret)
 {
     int e, fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    struct shm_hello hello;
     struct conn *c;
 
     if (fd < 0)
         return errno;
-    c = carrier_shm_conn(a, &transport_shm, fd, to, &hello, &e);
+    c = carrier_shm_conn(a, &transport_shm, fd, to, &e);
     if (!c)
         return e;
-    e = local_connect(fd, to);
-    if (e) {
-        shm_hello_close(&hello);
+    e = reach(c);
+    if (e == EAGAIN) {
+        c->timer.fire = reach_again;
+        reactor_arm(&a->reactor, &c->timer, now_ns() + RETRY_NS);
+    } else if (e) {
         conn_drop(c);
         return e;
     }
-    e = introduce(a, c, &hello);
-    if (!e)
-        *ret = c;
-    return e;
+    *ret = c;
+    return 0;
 }
 
 const struct transport transport_shm = {

@@ -3,6 +3,7 @@
 
 #include "shm_handshake.h"
 #include "shm_reactor.h"
+#include "transport_local.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -353,10 +354,10 @@ static void handshake_trusts_our_own_user(void **state)
 
     (void)state;
     open_pair(fd);
-    assert_true(shm_peer_is_trusted(fd[0], &pid));
+    assert_true(local_peer_is_ours(fd[0], &pid));
     assert_int_equal(pid, getpid());
     close(fd[0]);
-    assert_false(shm_peer_is_trusted(fd[0], &pid));
+    assert_false(local_peer_is_ours(fd[0], &pid));
     close(fd[1]);
 }
 
