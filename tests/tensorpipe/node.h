@@ -35,7 +35,7 @@ struct node {
     union tenrec_option_value transport[2], channel[2];
     struct tenrec_member member;
     char name[32], address[96];
-    bool started;
+    bool started, ringless;
 
     /* What the test wants to happen. NULL: requests are echoed. */
     void (*on_request)(struct node *n, tenrec_peer from, struct tenrec_msg *msg);

@@ -6,8 +6,8 @@
 #include "agent.h"
 #include "node.h"
 #include "plain.h"
+#include "shm_wire.h"
 #include "transport_shm.h"
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -37,50 +37,6 @@ static int teardown(void **state)
     return 0;
 }
 
-/* The caller's end of a connection. */
-struct wire {
-    int fd;
-    struct shm_link link;
-};
-
-static void wire_open(struct wire *w, const struct caller *c)
-{
-    struct shm_hello hello;
-    tenrec_error err;
-    int e;
-
-    w->fd = caller_dial(c);
-    if (shm_link_init(&w->link, &hello, &err))
-        fail_msg("%s", err.text);
-    assert_int_equal(shm_hello_send(w->fd, &hello), 0);
-    shm_hello_close(&hello);
-    assert_soon((e = shm_hello_receive(w->fd, &hello)) != EAGAIN);
-    assert_int_equal(e, 0);
-    if (shm_link_attach(&w->link, &hello, &err))
-        fail_msg("%s", err.text);
-    shm_hello_close(&hello);
-}
-
-static void wire_close(struct wire *w)
-{
-    close(w->fd);
-    shm_link_finish(&w->link);
-}
-
-static void wire_send(struct wire *w, const void *data, size_t len)
-{
-    const struct iovec iov = { (void *)(uintptr_t)data, len };
-
-    assert_int_equal(shm_link_write(&w->link, &iov, 1), len);
-}
-
-static void wire_request(struct wire *w, uint64_t id)
-{
-    unsigned char frame[FRAME_HEAD + HELLO_MAX(0)];
-
-    wire_send(w, frame, caller_hello(frame, id));
-}
-
 /* A pipe that was opened by hand. */
 struct shm_pipe {
     struct caller caller;
@@ -91,7 +47,7 @@ static void pipe_open(struct shm_pipe *p)
 {
     caller_open(&p->caller, &transport_shm, n.address);
     for (int i = 0; i < 3; i++) {
-        wire_open(&p->wire[i], &p->caller);
+        wire_open(&p->wire[i], caller_dial(&p->caller));
         wire_request(&p->wire[i], p->caller.id[i]);
     }
 }
@@ -106,20 +62,13 @@ static void pipe_close(struct shm_pipe *p)
 static void call(struct shm_pipe *p, int64_t id)
 {
     unsigned char buf[512], back[512];
-    size_t want = raw_message(buf, TENREC_MSG_CALL, id, "hi", 2), got = 0;
+    size_t len = raw_message(buf, TENREC_MSG_CALL, id, "hi", 2);
     struct plain answer;
 
-    wire_send(&p->wire[0], buf, want);
+    wire_send(&p->wire[0], buf, len);
     /* The echo is of the same length. */
-    while (got < want) {
-        const struct iovec iov = { back + got, want - got };
-        ssize_t r;
-
-        assert_soon((r = shm_link_read(&p->wire[0].link, &iov, 1)) != -EAGAIN);
-        assert_true(r > 0);
-        got += (size_t)r;
-    }
-    assert_true(plain_read(back, got, &answer));
+    wire_receive(&p->wire[0], back, len);
+    assert_true(plain_read(back, len, &answer));
     assert_int_equal(answer.id, id);
     assert_int_equal(answer.type, TENREC_MSG_RET);
     assert_memory_equal(answer.payload, "hi", 2);
@@ -173,7 +122,7 @@ static void agent_closes_a_shm_connection_that_says_nothing(void **state)
     (void)state;
     caller_open(&c, &transport_shm, n.address);
     fd = caller_dial(&c);
-    wire_open(&w, &c);
+    wire_open(&w, caller_dial(&c));
     assert_closed(fd);
     assert_closed(w.fd);
     close(fd);
@@ -237,7 +186,7 @@ static void agent_closes_what_is_no_hello_over_shm(void **state)
     (void)state;
     caller_open(&c, &transport_shm, n.address);
     for (size_t i = 0; i < sizeof len / sizeof len[0]; i++) {
-        wire_open(&w, &c);
+        wire_open(&w, caller_dial(&c));
         shm_ring_put(&w.link.outbox, 0, garbage[i], len[i]);
         shm_ring_advance(&w.link.outbox, len[i]);
         assert_closed(w.fd);

@@ -1,0 +1,283 @@
+/* shm_listener_test.c - an agent calls somebody who sends it on to shm, and who
+ * then does it well or badly. */
+#include "raw.h"
+
+#include "brochure.h"
+#include "conn.h"
+#include "hello.h"
+#include "node.h"
+#include "plain.h"
+#include "shm_wire.h"
+#include "transport_local.h"
+#include "transport_shm.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define ID 40 /* of the descriptor connection; reply and channel follow */
+
+/* Where the agent is sent on to, and where it begins. */
+struct ghost {
+    struct node member; /* in the agent's group */
+    int uv, shm;
+    char name[TRANSPORT_TEXT_MAX]; /* of the shm socket */
+};
+
+static struct node n;
+static struct ghost g;
+
+static int setup(void **state)
+{
+    struct tenrec_member members[2];
+    static union tenrec_option_value names[] = { { .s = "shm" }, { .s = "uv" } };
+    tenrec_error err;
+
+    (void)state;
+    node_init(&n, 0);
+    n.options.handshake_timeout_ms = 3000;
+    n.options.transports.v = names;
+    n.options.transports.n = 2;
+    node_open(&n);
+    node_init(&g.member, 1);
+    g.uv = raw_listen(g.member.address);
+    if (local_listen(NULL, &g.shm, g.name, &err))
+        fail_msg("%s", err.text);
+    members[0] = n.member;
+    members[1] = g.member.member;
+    members[1].address = g.member.address;
+    if (n.agent.ops->start(&n.agent, members, 2, &err))
+        fail_msg("%s", err.text);
+    n.started = true;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    node_shutdown(&n);
+    node_close(&n);
+    close(g.uv);
+    if (g.shm >= 0)
+        close(g.shm);
+    return 0;
+}
+
+/* Takes the agent's Brochure and sends it on to `name`. */
+static void send_on(const char *name)
+{
+    const struct wire_channel_device any = { { nop_text("cpu"), 0 }, "any" };
+    const struct wire_channel channel = { "basic", &any, 1, 1 };
+    char domain[TRANSPORT_DOMAIN_MAX];
+    const struct wire_transport shm = { "shm", domain, name };
+    const struct wire_offer offer = { &shm, &channel, 1, 1, NULL };
+    const uint64_t channel_id = ID + 2;
+    const struct wire_ids ids = { true, ID, ID + 1, &channel_id };
+    static struct wire_selection selection;
+    unsigned char buf[2048];
+    struct brochure brochure;
+    tenrec_error err;
+    int fd = raw_accept(g.uv);
+    long len;
+
+    transport_shm.domain(domain);
+    assert_true(raw_recv_frame(fd, buf, sizeof buf) > 0);
+    len = raw_recv_frame(fd, buf, sizeof buf);
+    assert_true(len > 0);
+    if (brochure_read(buf, (size_t)len, &brochure, &err) ||
+        brochure_select(&brochure, &offer, &selection, &err))
+        fail_msg("%s", err.text);
+    raw_frame(fd, buf, answer_write(buf, sizeof buf, &offer, &selection, &ids, false));
+    assert_true(raw_closed(fd)); /* both of us are done with it */
+    close(fd);
+}
+
+static int take_socket(void)
+{
+    struct pollfd ready = { .fd = g.shm, .events = POLLIN };
+    int fd;
+
+    assert_int_equal(poll(&ready, 1, 20000), 1);
+    fd = accept(g.shm, NULL, NULL);
+    assert_true(fd >= 0);
+    return fd;
+}
+
+/* The three connections, in the order of their ids. */
+static void take_pipe(struct wire w[3])
+{
+    for (int i = 0; i < 3; i++) {
+        struct wire one;
+        uint64_t id;
+
+        wire_open(&one, take_socket());
+        id = wire_requested(&one);
+        assert_in_range(id, ID, ID + 2);
+        w[id - ID] = one;
+    }
+}
+
+static void close_pipe(struct wire w[3])
+{
+    for (int i = 0; i < 3; i++)
+        wire_close(&w[i]);
+}
+
+/* Reads the agent's request and sends its answer. */
+static void answer_one(struct wire *w)
+{
+    unsigned char buf[512];
+    size_t len = raw_message(buf, TENREC_MSG_CALL, 0, "hi", 2);
+    struct plain request_read;
+
+    wire_receive(w, buf, len);
+    assert_true(plain_read(buf, len, &request_read));
+    assert_memory_equal(request_read.payload, "hi", 2);
+    wire_send(w, buf, raw_message(buf, TENREC_MSG_RET, request_read.id, "yes", 3));
+}
+
+static void start_call(struct call *c)
+{
+    *c = (struct call){ .wake_fd = -1 };
+    call_start(&n, c, 1, message_of(TENREC_MSG_CALL, "hi", 2, 0, NULL, 0));
+}
+
+static void assert_answered(struct call *c)
+{
+    assert_soon(atomic_load(&c->done));
+    assert_int_equal(c->status, TENREC_OK);
+    assert_int_equal(c->answer->payload_len, 3);
+    call_finish(c);
+}
+
+static void agent_goes_where_it_is_sent_on_to(void **state)
+{
+    struct wire w[3];
+    struct call c;
+
+    (void)state;
+    start_call(&c);
+    send_on(g.name);
+    take_pipe(w);
+    answer_one(&w[0]);
+    assert_answered(&c);
+    close_pipe(w);
+}
+
+/* As many as it lets wait, and a few. */
+#define MORE 16
+
+static void agent_tries_again_when_the_queue_of_a_listener_is_full(void **state)
+{
+    union transport_address to;
+    int fd[MORE], n_fds = 0;
+    struct wire w[3];
+    tenrec_error err;
+    struct call c;
+
+    (void)state;
+    assert_int_equal(listen(g.shm, 0), 0);
+    if (local_parse(g.name, strlen(g.name), &to, &err))
+        fail_msg("%s", err.text);
+    for (; n_fds < MORE; n_fds++) {
+        fd[n_fds] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (local_connect(fd[n_fds], &to))
+            break;
+    }
+    assert_in_range(n_fds, 1, MORE - 1);
+    close(fd[n_fds]);
+    start_call(&c);
+    send_on(g.name);
+    for (int i = 0; i < n_fds; i++) {
+        close(take_socket());
+        close(fd[i]);
+    }
+    take_pipe(w);
+    answer_one(&w[0]);
+    assert_answered(&c);
+    close_pipe(w);
+}
+
+static void agent_says_why_when_nobody_listens_there(void **state)
+{
+    struct call c;
+
+    (void)state;
+    close(g.shm);
+    g.shm = -1;
+    start_call(&c);
+    send_on(g.name);
+    assert_call_fails(&c, TENREC_ECONNECT);
+    assert_non_null(strstr(c.err.text, "shm"));
+}
+
+static void agent_gives_up_on_a_listener_that_hands_over_nothing(void **state)
+{
+    struct call c;
+    int fd;
+
+    (void)state;
+    start_call(&c);
+    send_on(g.name);
+    fd = take_socket();
+    assert_call_fails(&c, TENREC_ECONNECT);
+    close(fd);
+}
+
+static void agent_says_why_when_a_listener_hands_over_nonsense(void **state)
+{
+    struct call c;
+    int fd;
+
+    (void)state;
+    start_call(&c);
+    send_on(g.name);
+    fd = take_socket();
+    raw_send(fd, "no ring!", 8);
+    assert_call_fails(&c, TENREC_ECONNECT);
+    close(fd);
+}
+
+static void agent_says_why_when_a_listener_hangs_up(void **state)
+{
+    struct call c;
+
+    (void)state;
+    start_call(&c);
+    send_on(g.name);
+    close(take_socket());
+    assert_call_fails(&c, TENREC_ECONNECT);
+}
+
+static void agent_loses_no_answer_that_came_before_the_end(void **state)
+{
+    struct wire w[3];
+    struct call c;
+
+    (void)state;
+    start_call(&c);
+    send_on(g.name);
+    take_pipe(w);
+    answer_one(&w[0]);
+    close_pipe(w);
+    assert_answered(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(agent_goes_where_it_is_sent_on_to, setup, teardown),
+        cmocka_unit_test_setup_teardown(agent_tries_again_when_the_queue_of_a_listener_is_full,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(agent_says_why_when_nobody_listens_there, setup, teardown),
+        cmocka_unit_test_setup_teardown(agent_gives_up_on_a_listener_that_hands_over_nothing, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(agent_says_why_when_a_listener_hands_over_nonsense, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(agent_says_why_when_a_listener_hangs_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(agent_loses_no_answer_that_came_before_the_end, setup,
+                                        teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
