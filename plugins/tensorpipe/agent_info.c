@@ -96,6 +96,10 @@ static void push_pipe(struct pipe *p, tenrec_sink_fn *sink, void *arg)
     snprintf(key, sizeof key, "peer.%d.channel", id);
     push(sink, arg, key, "%s", channel);
     for (uint32_t i = 0; i < a->channels.n && a->channels.channel[i] != p->channel; i++) {
+        const char *only = a->channels.offered[i].transport;
+
+        if (only && strcmp(only, p->transport->name) != 0)
+            continue;
         snprintf(key, sizeof key, "peer.%d.not_used.channel.%s", id, a->channels.channel[i]->name);
         push(sink, arg, key, "the peer does not offer it");
     }
@@ -124,8 +128,8 @@ void agent_debug_info(struct agent *a, tenrec_sink_fn *sink, void *arg)
     push(sink, arg, "channel", "%s", channels_best(&a->channels));
     known_tell_unused(known_transports, "transport", a->listener.port[0].transport->option,
                       &a->options->transports, sink, arg);
-    known_tell_unused(known_channels, "channel", channels_best(&a->channels), &a->options->channels,
-                      sink, arg);
+    known_tell_unused(known_channels, "channel", channels_option(&a->channels),
+                      &a->options->channels, sink, arg);
     push(sink, arg, "progress", "%s", progress[a->progress]);
     push(sink, arg, "address", "%s", a->address);
     push_polling(a, sink, arg);

@@ -72,5 +72,10 @@ const struct channel *channels_selected(const struct channels *cs, struct wire_s
 
 const char *channels_best(const struct channels *cs)
 {
-    return cs->n ? cs->channel[0]->name : "none";
+    return cs->n ? channel_host.name : "none";
+}
+
+const char *channels_option(const struct channels *cs)
+{
+    return cs->pulls ? channel_cma.name : channel_basic.name;
 }

@@ -26,7 +26,9 @@ void channels_init(struct channels *cs, const struct tp_options *o);
  * are taken out of the selection. */
 const struct channel *channels_selected(const struct channels *cs, struct wire_selection *s);
 
-/* The name of the first; "none". */
+/* What Tenrec workers on this host use among themselves, and what the options
+ * call the best that they list. */
 const char *channels_best(const struct channels *cs);
+const char *channels_option(const struct channels *cs);
 
 #endif
