@@ -20,19 +20,26 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define CHUNK (16u << 10) /* published at once, so that the other side copies meanwhile */
-#define FALSE_ALARMS 16   /* wake-ups without news that a waiting read puts up with */
+#define FALSE_ALARMS 16 /* wake-ups without news that a waiting read puts up with */
 
 #define END (EPOLLRDHUP | EPOLLHUP | EPOLLERR)
 #define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
-/* Large tensors go through the channel's rings; two of them and what is copied
- * from and to should fit into a processor's own cache. */
+/* Messages and small tensors should stay in a processor's own cache; large tensors
+ * go through the channel's first rings, where more room lets both sides copy at
+ * their own pace. */
 static const uint64_t ring_size[] = {
     [CONN_DESCRIPTOR] = 128u << 10,
     [CONN_REPLY] = RING_SIZE_MIN,
-    [CONN_CHANNEL] = 256u << 10,
+    [CONN_CHANNEL] = 1u << 20,
+    [CONN_CHANNEL + 1] = 16u << 10,
 };
+
+/* Published at once, so that the other side copies meanwhile. */
+static size_t chunk_of(uint64_t size)
+{
+    return size < 1u << 20 ? 16u << 10 : 32u << 10;
+}
 
 enum state {
     RING_CALLED,  /* waits for the memory */
@@ -103,12 +110,13 @@ static long nonsense(struct medium *m)
 static long take(struct medium *m, const struct iovec *iov, int n)
 {
     struct ring_reader *r = &m->end.in;
+    const size_t chunk = chunk_of(r->size);
     long total = 0;
 
     for (int i = 0; i < n; i++) {
         for (size_t at = 0; at < iov[i].iov_len;) {
-            size_t left = iov[i].iov_len - at, part = left < CHUNK ? left : CHUNK;
-            long got = ring_take(r, (char *)iov[i].iov_base + at, part);
+            size_t left = iov[i].iov_len - at, part = left < chunk ? left : chunk;
+            long got = ring_take(r, (char *)iov[i].iov_base + at, part, iov[i].iov_len);
 
             if (got < 0)
                 return nonsense(m);
@@ -190,6 +198,7 @@ static ssize_t ring_write(struct conn *c, struct iovec *iov, unsigned n)
 {
     struct medium *m = c->medium;
     struct ring_writer *w = &m->end.out;
+    const size_t chunk = chunk_of(w->size);
     ssize_t total = 0;
     size_t staged = 0;
 
@@ -197,7 +206,7 @@ static ssize_t ring_write(struct conn *c, struct iovec *iov, unsigned n)
         return -EPIPE;
     for (unsigned i = 0; i < n; i++) {
         for (size_t at = 0; at < iov[i].iov_len;) {
-            size_t left = iov[i].iov_len - at, part = left < CHUNK ? left : CHUNK;
+            size_t left = iov[i].iov_len - at, part = left < chunk ? left : chunk;
             long put = ring_stage(w, (const char *)iov[i].iov_base + at, part);
 
             if (put < 0)
@@ -205,7 +214,7 @@ static ssize_t ring_write(struct conn *c, struct iovec *iov, unsigned n)
             at += (size_t)put;
             staged += (size_t)put;
             total += put;
-            if ((size_t)put == part && staged < CHUNK)
+            if ((size_t)put == part && staged < chunk)
                 continue;
             if (staged)
                 publish(m);
@@ -375,7 +384,7 @@ void carrier_ring_reached(struct conn *c, int e)
 static int ring_connected(struct conn *c)
 {
     struct medium *m = c->medium;
-    enum conn_role role = c->role < CONN_CHANNEL ? c->role : CONN_CHANNEL;
+    size_t role = c->role < CONN_CHANNEL + 1 ? c->role : CONN_CHANNEL + 1;
 
     if (!m->error)
         m->error = ring_setup_call(c->source.fd, ring_size[role], &m->end);

@@ -44,9 +44,15 @@ static enum conn_role control_of(const struct pipe *p)
 
 /* ---- sending ---- */
 
+/* Two who copy at once are faster with what no cache holds, but only when both
+ * are awake. */
 static bool is_pulled(const struct pipe *p, uint64_t len)
 {
-    return p->pulls && len >= p->agent->options->pull_min;
+    const struct agent *a = p->agent;
+
+    if (!p->pulls || len <= a->options->inline_max)
+        return false;
+    return len <= a->options->pull_max || a->progress == PROGRESS_SLEEP || a->one_cpu;
 }
 
 /* Of a tensor that takes the lanes: a turn's bytes on each. */

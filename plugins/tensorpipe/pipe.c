@@ -217,7 +217,7 @@ static void tell_lost(struct pipe *p)
 {
     struct agent *a = p->agent;
 
-    if (p->outgoing)
+    if (p->to)
         a->host->peer_lost(a->self, p->to->id, &p->why);
     else if (p->caller && agent_peer(a, p->from) == p->caller && TENREC_HAS(a->host, caller_lost))
         a->host->caller_lost(a->self, p->from, &p->why);

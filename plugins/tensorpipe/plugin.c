@@ -53,14 +53,16 @@ static const struct tenrec_option options[] = {
     OPTION(max_message, SIZE, "16GiB", .min = 4096, .max = INT64_MAX,
            .help = "Largest message, payload and tensors together, that a peer may send."),
     OPTION(inline_max, SIZE, "64KiB", .min = 0, .max = INT64_MAX,
-           .help = "Size up to which tensors travel between Tenrec workers on the connection of "
-                   "their message; larger ones have a connection of their own."),
+           .help = "Size up to which a tensor travels between Tenrec workers on the connection of "
+                   "its message; a larger one is read out of memory or has another connection."),
+    OPTION(pull_max, SIZE, "512KiB", .min = 0, .max = INT64_MAX,
+           .help =
+               "Size up to which a Tenrec worker on this host reads a tensor out of our memory, "
+               "if channels have cma. A larger one is copied by both workers at once, unless "
+               "progress is sleep or there is only one processor."),
     OPTION(lanes, INT, "1", .min = 1, .max = 16,
            .help = "TCP connections over which tensors above inline_max are spread between Tenrec "
                    "workers that have the same number here."),
-    OPTION(pull_min, SIZE, "64MiB", .min = 0, .max = INT64_MAX,
-           .help = "Size from which on a Tenrec worker on this host reads a tensor out of our "
-                   "memory, instead of being sent it; needs the channel cma."),
     OPTION(max_queued_bytes, SIZE, "256MiB", .min = 4096, .max = INT64_MAX,
            .help = "Bytes that may wait to be written to one peer; beyond it a send fails or, in "
                    "a blocking call, waits."),

@@ -1,4 +1,5 @@
 #include "ring.h"
+#include "copy.h"
 
 #include <string.h>
 
@@ -43,7 +44,7 @@ bool ring_is_full(struct ring_writer *w)
     return look_at_tail(w) && w->head - w->tail == w->size;
 }
 
-long ring_take(struct ring_reader *r, void *to, size_t len)
+long ring_take(struct ring_reader *r, void *to, size_t len, size_t whole)
 {
     size_t at = (size_t)(r->tail & (r->size - 1)), n = (size_t)r->size - at;
     uint64_t there = r->head - r->tail;
@@ -60,9 +61,9 @@ long ring_take(struct ring_reader *r, void *to, size_t len)
         return 0;
     if (n > len)
         n = len;
-    memcpy(to, r->data + at, n);
+    copy_part(to, r->data + at, n, whole);
     if (len > n)
-        memcpy((char *)to + n, r->data, len - n);
+        copy_part((char *)to + n, r->data, len - n, whole);
     r->tail += len;
     return (long)len;
 }

@@ -67,9 +67,9 @@ static inline void ring_publish(struct ring_writer *w)
 /* Is there no room at all? Looks anew. */
 bool ring_is_full(struct ring_writer *w);
 
-/* Copies what there is, up to `len` bytes. Returns how much that was; -1 when the
- * words make no sense. Its room is not given back before ring_release. */
-long ring_take(struct ring_reader *r, void *to, size_t len);
+/* Copies what there is, up to `len` bytes, the first of `whole`. Returns how much
+ * that was; -1 when the words make no sense. Its room is not given back before ring_release. */
+long ring_take(struct ring_reader *r, void *to, size_t len, size_t whole);
 static inline void ring_release(struct ring_reader *r)
 {
     r->unchecked += r->tail - r->released;

@@ -59,7 +59,7 @@ def look_ping_says_why_better_ways_are_not_used():
             contains(got["transport", better], "the peer does not offer it")
         text = well("ping", "worker0", "--store", store_of(crew[0]))
         for part in ("worker0 (id 0)", "round trip", "transport   uv", "not tenrec_ring: the peer",
-                     "not shm: the peer", "channel     tenrec_host"):
+                     "not shm: the peer", "channel     tenrec_lanes"):
             contains(text, part)
         crew.leave()
 

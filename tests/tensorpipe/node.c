@@ -179,7 +179,7 @@ void node_init(struct node *n, tenrec_peer id)
         .max_queued_bytes = 256 << 20,
         .inline_max = 64 << 10,
         .lanes = 1,
-        .pull_min = UINT64_C(1) << 62,
+        .pull_max = 512 << 10,
     };
     n->host = (struct tenrec_host){
         .size = sizeof n->host,

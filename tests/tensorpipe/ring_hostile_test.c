@@ -110,7 +110,7 @@ static void call(struct ring_pipe *p, int64_t id)
     while (got < want) {
         long r;
 
-        assert_soon((r = ring_take(&p->wire[0].end.in, back + got, want - got)) != 0);
+        assert_soon((r = ring_take(&p->wire[0].end.in, back + got, want - got, want)) != 0);
         assert_true(r > 0);
         ring_release(&p->wire[0].end.in);
         got += (size_t)r;

@@ -50,7 +50,7 @@ static long put(struct ring *r, const void *data, size_t len)
 
 static long get(struct ring *r, void *to, size_t len)
 {
-    long n = ring_take(&r->in, to, len);
+    long n = ring_take(&r->in, to, len, len);
 
     if (n > 0)
         ring_release(&r->in);
@@ -311,8 +311,8 @@ static void ring_setup_connects_both_ends(void **state)
     ring_publish(&caller.out);
     ring_stage(&listener.out, "fro", 3);
     ring_publish(&listener.out);
-    assert_int_equal(ring_take(&listener.in, back, 8), 2);
-    assert_int_equal(ring_take(&caller.in, back, 8), 3);
+    assert_int_equal(ring_take(&listener.in, back, 8, 8), 2);
+    assert_int_equal(ring_take(&caller.in, back, 8, 8), 3);
     count = 1;
     assert_int_equal(write(caller.peer_bell, &count, sizeof count), sizeof count);
     assert_int_equal(read(listener.bell, &count, sizeof count), sizeof count);
