@@ -375,6 +375,44 @@ static void discard_gaps(struct shared_region *r)
     r->dirty = false;
 }
 
+static void drop_all(struct shared_region *gone)
+{
+    while (gone) {
+        struct shared_region *r = gone;
+        gone = r->next;
+        region_drop(r);
+    }
+}
+
+/* Takes an empty region out of the list, *at, and puts it into another. With
+ * the lock. */
+static void take_out(struct shared_region **at, struct shared_region **to)
+{
+    struct shared_region *r = *at;
+
+    all.empty_bytes -= r->region.bytes;
+    *at = r->next;
+    atomic_fetch_sub(&all.some, 1);
+    r->next = *to;
+    *to = r;
+}
+
+void shared_memory_shrink(void)
+{
+    const size_t limit = storage_pool_count(storage_pool_of_process()).limit;
+    struct shared_region *gone = NULL, **at;
+
+    pthread_mutex_lock(&all.lock);
+    for (at = &all.first; *at && all.empty_bytes > limit;) {
+        if ((*at)->used.n == 0)
+            take_out(at, &gone);
+        else
+            at = &(*at)->next;
+    }
+    pthread_mutex_unlock(&all.lock);
+    drop_all(gone);
+}
+
 uint64_t shared_memory_trim(uint64_t now_ns)
 {
     struct shared_region *gone = NULL, **at;
@@ -393,18 +431,10 @@ uint64_t shared_memory_trim(uint64_t now_ns)
             discard_gaps(r);
             at = &r->next;
         } else {
-            all.empty_bytes -= r->region.bytes;
-            *at = r->next;
-            atomic_fetch_sub(&all.some, 1);
-            r->next = gone;
-            gone = r;
+            take_out(at, &gone);
         }
     }
     pthread_mutex_unlock(&all.lock);
-    while (gone) {
-        struct shared_region *r = gone;
-        gone = r->next;
-        region_drop(r);
-    }
+    drop_all(gone);
     return next;
 }

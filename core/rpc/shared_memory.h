@@ -55,4 +55,7 @@ struct shared_counts shared_memory_count(void);
  * itself while a worker does (base/upkeep.h). */
 uint64_t shared_memory_trim(uint64_t now_ns);
 
+/* The pool may keep less than before: gives the system what is too much. */
+void shared_memory_shrink(void);
+
 #endif

@@ -16,6 +16,7 @@
 #include "rpc/rref_control.h"
 #include "rpc/rref_release.h"
 #include "rpc/setup.h"
+#include "rpc/shared_memory.h"
 #include "rpc/sharing.h"
 #include "rpc/span.h"
 #include "rpc/thread.h"
@@ -222,9 +223,11 @@ static void unmake(struct tenrec_worker *w, uint64_t until)
     rrefs_drop(w);
     loop_timer_drop(w->deadlines);
     w->deadlines = NULL;
-    if (w->upkeep)
+    if (w->upkeep) {
         storage_pool_deny(storage_pool_of_process(),
                           (size_t)setup_settings(w->setup)->receive_pool_bytes);
+        shared_memory_shrink();
+    }
     upkeep_leave(w->upkeep);
     w->upkeep = NULL;
     membership_drop(w->membership, until); /* uses the loop when it serves the store */

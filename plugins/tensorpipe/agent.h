@@ -39,7 +39,7 @@ enum count {
 struct counters {
     atomic_uint_fast64_t answers_dropped, messages_dropped, messages_skipped;
     atomic_uint_fast64_t pipes_opened, pipes_accepted, pipes_broken, handshakes_failed;
-    atomic_uint_fast64_t tensors_pulled, pulls_refused;
+    atomic_uint_fast64_t tensors_pulled, pulls_refused, tensors_shared, tensors_mapped;
     uint64_t gone[COUNTS]; /* of pipes that are gone; under the agent's lock */
 };
 

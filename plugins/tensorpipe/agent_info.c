@@ -47,6 +47,8 @@ static void push_counters(struct agent *a, tenrec_sink_fn *sink, void *arg)
         { "handshakes_failed", &a->count.handshakes_failed },
         { "tensors_pulled", &a->count.tensors_pulled },
         { "pulls_refused", &a->count.pulls_refused },
+        { "tensors_shared", &a->count.tensors_shared },
+        { "tensors_mapped", &a->count.tensors_mapped },
     };
     uint64_t sum[COUNTS] = { 0 };
 

@@ -26,6 +26,8 @@ struct conn_sleep {
 };
 
 struct carrier {
+    bool passes_fds; /* the connection's descriptor is a Unix socket without data */
+
     /* Reads what there is, up to what `iov` takes. Returns the bytes, 0 at the
      * end of the stream, -EAGAIN when there is nothing now, another -errno.
      * `wait`: for up to CONN_WAIT_MS, after let_wait. */

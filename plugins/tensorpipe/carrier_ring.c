@@ -489,6 +489,7 @@ static void ring_free(struct conn *c)
 }
 
 static const struct carrier carrier_ring = {
+    .passes_fds = true,
     .read = ring_read,
     .write = ring_write,
     .hear = ring_hear,

@@ -32,9 +32,14 @@ struct channel {
     unsigned (*send)(struct pipe *p, struct out *o, const struct tenrec_tensor_desc *t,
                      struct segment *s, struct descriptor_note *note);
 
-    /* A note came with a descriptor; NULL: notes mean nothing here. errors: EPROTOCOL */
+    /* The message of these notes is not sent after all; NULL: nothing to do. */
+    void (*take_back)(struct pipe *p, const struct descriptor_note *notes, uint32_t n);
+
+    /* A note came with a descriptor; NULL: notes mean nothing here. `desc` is the
+     * tensor's, with its length; NULL: the message is not wanted. errors:
+     * EPROTOCOL; others: it cannot be taken, but the pipe goes on */
     tenrec_status (*announced)(struct pipe *p, struct nop_bytes note, struct incoming *in,
-                               tenrec_error *err);
+                               struct tenrec_tensor_desc *desc, tenrec_error *err);
 
     /* Receiving, for who reads the pipe: takes what is there of the tensor that
      * is being read, and says where the next byte is (read.want, read.lead). */

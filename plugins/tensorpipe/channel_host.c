@@ -9,6 +9,7 @@
  *     1 address   the receiver reads it out of our memory
  *     2 length    frames of that length (the last one is shorter), in turns on
  *                 the lanes. Where a lane is a ring both sides copy at once
+ *     3 ...       the receiver maps it (share.h)
  *
  * Lanes are the first connections of the channel: one of tenrec_host, as many as
  * the options say of tenrec_lanes, which is for TCP. The other connection of
@@ -25,6 +26,7 @@
  * before it goes on, and so takes over meanwhile. */
 #include "channel.h"
 #include "pipe.h"
+#include "share.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -34,7 +36,7 @@
 #define STRIPE ((uint64_t)1 << 20) /* with several lanes */
 #define NUMBERED (1 + 8)           /* bytes of one with a number */
 
-enum how { HOW_INLINE, HOW_PULL, HOW_LANES, HOW_SENT };
+enum how { HOW_INLINE, HOW_PULL, HOW_LANES, HOW_MAPPED, HOW_SENT };
 enum control { PROBE = 1, PULLS = 2, TAKEN = 3, REFUSED = 4, SENT = 5 };
 
 static enum conn_role control_of(const struct pipe *p)
@@ -99,6 +101,8 @@ static unsigned send_stripes(struct pipe *p, struct out *o, const struct tenrec_
 static unsigned host_send(struct pipe *p, struct out *o, const struct tenrec_tensor_desc *t,
                           struct segment *s, struct descriptor_note *note)
 {
+    if (share_send(p, t, HOW_MAPPED, note))
+        return 0;
     if (stripes(p, t->bytes))
         return send_stripes(p, o, t, s, note);
     if (!is_pulled(p, t->bytes)) {
@@ -120,6 +124,11 @@ static unsigned host_send(struct pipe *p, struct out *o, const struct tenrec_ten
     return 1;
 }
 
+static void host_take_back(struct pipe *p, const struct descriptor_note *notes, uint32_t n)
+{
+    share_take_back(p, HOW_MAPPED, notes, n);
+}
+
 /* ---- receiving ---- */
 
 /* The loop thread finds it out. */
@@ -134,12 +143,16 @@ static struct pull_peer puller_of(struct pipe *p)
 }
 
 static tenrec_status host_announced(struct pipe *p, struct nop_bytes note, struct incoming *in,
-                                    tenrec_error *err)
+                                    struct tenrec_tensor_desc *desc, tenrec_error *err)
 {
     uint64_t value;
 
     if (note.len == 0)
         return TENREC_OK;
+    if (note.data[0] == HOW_MAPPED) {
+        in->how = HOW_MAPPED;
+        return share_arrived(p, note, desc, err);
+    }
     value = note.len == NOTE_LEN ? get_le64(note.data + 1) : 0;
     if (note.len == NOTE_LEN && note.data[0] == HOW_PULL && puller_of(p).pid) {
         *in = (struct incoming){ in->len, value, p->n_pulls++, HOW_PULL };
@@ -286,6 +299,8 @@ static enum part host_receive(struct pipe *p)
         return pull(p);
     case HOW_LANES:
         return take_stripes(p);
+    case HOW_MAPPED:
+        return PART_THERE;
     case HOW_SENT:
         return take_sent(p);
     }
@@ -387,6 +402,7 @@ const struct channel channel_host = {
     .data = 1,
     .segments = host_segments,
     .send = host_send,
+    .take_back = host_take_back,
     .announced = host_announced,
     .receive = host_receive,
     .arrived = host_arrived,
@@ -398,6 +414,7 @@ const struct channel channel_lanes = {
     .name = "tenrec_lanes",
     .segments = host_segments,
     .send = host_send,
+    .take_back = host_take_back,
     .announced = host_announced,
     .receive = host_receive,
 };

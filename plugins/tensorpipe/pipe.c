@@ -1,6 +1,7 @@
 /* pipe.c - life of a pipe, from the first reference to the last. */
 #include "pipe.h"
 #include "channel.h"
+#include "share.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@ static void free_run(struct reactor_task *t)
         conn_drop(p->conn[i]);
     conn_drop(p->bootstrap);
     pipe_read_finish(p);
+    share_close(p);
     pull_close(&p->puller);
     while (p->spare) {
         struct out *o = p->spare;
@@ -264,6 +266,7 @@ void pipe_established(struct pipe *p)
     for (unsigned i = 0; i < p->n_conns; i++)
         if (p->outgoing && p->conn[i])
             conn_let_wait(p->conn[i]);
+    share_open(p);
     pipe_send_pending(p);
     pipe_post(p, &p->read_task);
     if (p->channel && p->channel->established)

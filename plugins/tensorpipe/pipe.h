@@ -127,6 +127,7 @@ struct role {
 };
 
 struct channel;
+struct tenrec_sharing;
 
 struct pipe {
     struct agent *agent;
@@ -162,6 +163,9 @@ struct pipe {
     struct segment *awaited, *last_awaited;
     uint64_t n_awaited; /* so far */
     bool pulls;         /* the peer can read tensors out of our memory */
+    /* The core's; NULL: nothing is shared. Set before the pipe is established. */
+    struct tenrec_sharing *sharing;
+    uint64_t fds_sent; /* packets of file descriptors; under lock */
     /* Bytes accepted and not written. Changes under lock, so that plain loads
      * and stores do; read without it too. */
     atomic_uint_fast64_t queued;

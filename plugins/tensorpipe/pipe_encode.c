@@ -129,6 +129,8 @@ tenrec_status out_encode(struct pipe *p, struct tenrec_msg *msg, struct out **re
     return TENREC_OK;
 
 err_out:
+    if (p->channel && p->channel->take_back && notes)
+        p->channel->take_back(p, notes, msg->n_tensors);
     if (notes != few)
         free(notes);
     out_free(p, o);

@@ -32,6 +32,8 @@ static tenrec_status take_tensor(struct pipe *p, struct descriptor *d, uint32_t 
     struct descriptor_tensor t;
     struct tenrec_device source, target = { TENREC_CPU, 0 };
     struct tenrec_tensor_desc *desc;
+    tenrec_status st = TENREC_OK;
+    tenrec_error why;
 
     descriptor_next_tensor(d, &t);
     if (!p->channel || !device_from_wire(&t.source, &source) || source.kind != TENREC_CPU ||
@@ -42,14 +44,18 @@ static tenrec_status take_tensor(struct pipe *p, struct descriptor *d, uint32_t 
                            NOP_PRINT(t.has_target ? t.target.type : nop_text("none")),
                            t.has_target ? t.target.index : 0);
     r->in[i] = (struct incoming){ .len = t.length };
-    if (p->channel->announced && p->channel->announced(p, t.metadata, &r->in[i], err))
-        return err->code;
-    if (r->msg) {
-        desc = tenrec_msg_tensor(r->msg, i);
+    desc = r->msg ? tenrec_msg_tensor(r->msg, i) : NULL;
+    if (desc) {
         desc->bytes = t.length;
         desc->device = desc->target = target;
     }
-    return TENREC_OK;
+    if (p->channel->announced)
+        st = p->channel->announced(p, t.metadata, &r->in[i], desc, &why);
+    if (st == TENREC_EPROTOCOL && err)
+        *err = why;
+    else if (st && !r->skipped)
+        skip(p, &why);
+    return st == TENREC_EPROTOCOL ? st : TENREC_OK;
 }
 
 bool message_plain(struct pipe *p, const struct plain *m)

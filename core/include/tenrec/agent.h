@@ -211,8 +211,9 @@ struct tenrec_host {
 
     /* What to send in the place of desc's bytes; false: carry the bytes. The
      * records arrive in the order of these calls, each after its descriptors,
-     * which are the caller's to close once they were sent. One that could not be
-     * queued is taken back, the last one first; share_back closes its fds. */
+     * which are the caller's to close once they were sent. What could not be
+     * queued is taken back, the last one first; share_back closes its fds. Both
+     * may be called with locks of yours held. */
     bool (*share)(struct tenrec_agent *self, struct tenrec_sharing *s,
                   const struct tenrec_tensor_desc *desc, struct tenrec_share *ret);
     void (*share_back)(struct tenrec_agent *self, struct tenrec_sharing *s,
