@@ -402,10 +402,12 @@ static void register_echo_too(struct tenrec_worker *w, size_t rank)
 
 static int open_three(void **state)
 {
-    static const char *const shm[] = { "backends.tensorpipe.options.transports=[shm, uv]", NULL };
+    const char *const transports[] = { mapped ? "backends.tensorpipe.options.transports=[shm, uv]"
+                                              : "backends.tensorpipe.options.transports=[uv]",
+                                       NULL };
 
     (void)state;
-    cluster_open(&three, 3, mapped ? shm : NULL, register_echo_too);
+    cluster_open(&three, 3, transports, register_echo_too);
     return 0;
 }
 
