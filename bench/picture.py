@@ -1,5 +1,6 @@
 """picture.py - time and bandwidth of one transfer over its size, for Tenrec and its peers."""
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -10,8 +11,10 @@ import programs
 
 SIZES = [64, 512, 4 << 10, 32 << 10, 256 << 10, 2 << 20, 16 << 20, 64 << 20]
 
-# Colour and dashes: a kind of way each, so that shared memory and TCP are told apart.
-STYLES = {"shm": "dashtype 1", "tcp": "dashtype 2", "raw": "dashtype 3"}
+# Dashes tell the ways apart, colours who takes them.
+DASHES = {"shm": "dashtype 1", "tcp": "dashtype 2", "raw": "dashtype 3"}
+COLOURS = {"Tenrec": "#c8102e", "raw": "#808080", "libtensorpipe": "#1f5fbf", "torch": "#000000", "UCX": "#1b8a3a",
+           "libfabric": "#e08a00", "Mercury": "#8a2be2", "gRPC": "#00a0b0", "ZeroMQ": "#8b5a2b", "nng": "#c060a0"}
 
 
 def wanted(p):
@@ -67,9 +70,10 @@ def script(series, target, folder):
             f.writelines(f"{size} {us} {gb}\n" for size, us, gb in one["points"])
         for column, lines in plots.items():
             title = f"title '{one['label']}'" if column == 2 else "notitle"
-            lines.append(f"'{path}' using 1:{column} with linespoints linetype {i + 1} linewidth "
-                         f"{3 if one['label'].startswith('Tenrec') else 1.5} pointsize 0.5 "
-                         f"{STYLES[one['kind']]} {title}")
+            who = re.split("[ ,]", one["label"])[0]
+            lines.append(f"'{path}' using 1:{column} with linespoints linecolor rgb '{COLOURS[who]}' linewidth "
+                         f"{3.5 if who == 'Tenrec' else 1.5} pointtype {4 + i % 10} pointsize 0.5 "
+                         f"{DASHES[one['kind']]} {title}")
     return f"""set terminal svg size 1000,860 font 'sans-serif,13' background '#ffffff'
 set output '{target}'
 set multiplot layout 2,1
@@ -79,6 +83,7 @@ set grid
 set xrange [50:90000000]
 set key outside right top
 set logscale y
+set format y '%g'
 set rmargin 32
 set ylabel 'one transfer and its answer, microseconds'
 plot {', '.join(plots[2])}
