@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <time.h>
 #include <unistd.h>
 
 #define QUIET_AFTER 2         /* polls in a row that nobody else's send interrupts ... */
@@ -332,8 +333,15 @@ static uint64_t spin_time(struct agent *a, struct spin *s)
 static bool may_wait_in_read(const struct reader *r)
 {
     uint64_t deadline = r->w->deadline_ns;
+    struct timespec now;
 
-    return !r->waited && (!deadline || now_ns() + UINT64_C(2000000) * CONN_WAIT_MS < deadline);
+    if (r->waited || !deadline)
+        return !r->waited;
+    /* Some milliseconds old, in a fraction of the time. */
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec +
+               UINT64_C(3000000) * CONN_WAIT_MS <
+           deadline;
 }
 
 /* False when the deadline has passed. */

@@ -16,16 +16,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RING_LINE 128 /* no two words that different sides write share one */
+#define RING_LINE 128 /* what one processor fetches from another at once, at most */
 
-/* In shared memory, byte for byte. */
+/* In shared memory, byte for byte. A cursor, and how the other side sleeps that
+ * waits for it to move (RING_FUTEX, RING_BELL; who wakes takes it away), share a
+ * line: who moves the one looks at the other next. */
 struct ring_words {
     _Alignas(RING_LINE) _Atomic uint64_t head; /* the writer's: bytes written */
+    _Atomic uint32_t reader_sleeps;
     _Alignas(RING_LINE) _Atomic uint64_t tail; /* the reader's: bytes read */
-    /* How who waits wants to be woken, RING_FUTEX and RING_BELL; who wakes takes
-     * it away. */
-    _Alignas(RING_LINE) _Atomic uint32_t reader_sleeps;
-    _Alignas(RING_LINE) _Atomic uint32_t writer_sleeps;
+    _Atomic uint32_t writer_sleeps;
 };
 
 #define RING_FUTEX 1u
