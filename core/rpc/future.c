@@ -10,23 +10,95 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPARE_MAX = 64 }; /* kept by one thread */
+enum {
+    BATCH = 32, /* futures that move between a thread and the depot at once */
+    SPARE_MAX = 2 * BATCH,
+    DEPOT_MAX = 8 * BATCH,
+};
+
+/* Those that one thread has let go of more often than it made them, for others:
+ * calls are often made by one thread and ended by another. */
+static struct {
+    struct light_lock lock;
+    struct tenrec_future *first;
+    unsigned n;
+} depot;
 
 /* Stands in for an error that could not be stored. */
 static tenrec_error no_memory = { .code = TENREC_ENOMEM,
                                   .worker = -1,
                                   .text = "no memory for the error" };
 
-/* One that this thread has kept, or a new one. */
+void futures_forget_depot(void)
+{
+    light_unlock(&depot.lock);
+    depot.first = NULL;
+    depot.n = 0;
+}
+
+/* This thread has none: some of the depot's. */
+static void get_spares(void)
+{
+    if (!thread_keeps())
+        return;
+    light_lock(&depot.lock);
+    while (depot.first && thread_state.n_spare < BATCH) {
+        struct tenrec_future *f = depot.first;
+
+        depot.first = f->next;
+        depot.n--;
+        f->next = thread_state.spare;
+        thread_state.spare = f;
+        thread_state.n_spare++;
+    }
+    light_unlock(&depot.lock);
+}
+
+/* This thread has too many: some go to the depot. False: that is full, too. */
+static bool give_spares(void)
+{
+    bool given = false;
+
+    light_lock(&depot.lock);
+    while (depot.n < DEPOT_MAX && thread_state.n_spare > BATCH) {
+        struct tenrec_future *f = thread_state.spare;
+
+        thread_state.spare = f->next;
+        thread_state.n_spare--;
+        f->next = depot.first;
+        depot.first = f;
+        depot.n++;
+        given = true;
+    }
+    light_unlock(&depot.lock);
+    return given;
+}
+
+/* One that was used before, or a new one. */
 static struct tenrec_future *take(void)
 {
-    struct tenrec_future *f = thread_state.spare;
+    struct tenrec_future *f;
 
+    if (RECYCLE && !thread_state.spare)
+        get_spares();
+    f = thread_state.spare;
     if (!f)
         return memory_new(1, sizeof *f);
     thread_state.spare = f->next;
     thread_state.n_spare--;
     return f;
+}
+
+/* Nobody shares it any more: for the next call. */
+static void keep(struct tenrec_future *f)
+{
+    if (!RECYCLE || !thread_keeps() || (thread_state.n_spare == SPARE_MAX && !give_spares())) {
+        future_free(f);
+        return;
+    }
+    f->next = thread_state.spare;
+    thread_state.spare = f;
+    thread_state.n_spare++;
 }
 
 struct tenrec_future *future_make(void)
@@ -100,13 +172,7 @@ void tenrec_future_drop(struct tenrec_future *f)
     tenrec_value_drop(f->value);
     if (f->error != &no_memory)
         free(f->error);
-    if (!RECYCLE || thread_state.n_spare == SPARE_MAX || !thread_keeps()) {
-        future_free(f);
-        return;
-    }
-    f->next = thread_state.spare;
-    thread_state.spare = f;
-    thread_state.n_spare++;
+    keep(f);
 }
 
 static void run_one(struct tenrec_future *f, tenrec_future_fn *fn, void *arg)

@@ -30,6 +30,7 @@ static void thread_ends(void *arg)
 static void make_key(void)
 {
     have_key = pthread_key_create(&ends_key, thread_ends) == 0;
+    pthread_atfork(NULL, NULL, futures_forget_depot);
 }
 
 bool thread_keeps_first(void)
