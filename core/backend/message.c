@@ -119,36 +119,34 @@ __attribute__((noinline)) static void cache_to_depot(struct cache *c)
     }
 }
 
+/* One that this thread has kept; NULL when it has none. */
+static inline struct message *block_pop(void)
+{
+    struct message *m = cache.first;
+
+    if (m) {
+        cache.first = m->next;
+        cache.n--;
+    }
+    return m;
+}
+
 /* A block that this thread does not have yet, or one that is too large to keep. */
-__attribute__((noinline)) static struct message *block_find(size_t bytes)
+static struct message *block_find(size_t bytes)
 {
     const bool small = RECYCLE && bytes <= BLOCK_BYTES;
     struct message *m;
 
-    if (small && cache_is_registered())
+    if (small && !cache.first && cache_is_registered())
         depot_to_cache(&cache);
-    m = small ? cache.first : NULL;
-    if (m) {
-        cache.first = m->next;
-        cache.n--;
+    m = small ? block_pop() : NULL;
+    if (m)
         return m;
-    }
     if (small)
         bytes = BLOCK_BYTES;
     m = malloc(bytes);
     if (m)
         m->bytes = bytes;
-    return m;
-}
-
-static struct message *block_take(size_t bytes)
-{
-    struct message *m = cache.first;
-
-    if (!m || bytes > BLOCK_BYTES)
-        return block_find(bytes);
-    cache.first = m->next;
-    cache.n--;
     return m;
 }
 
@@ -205,23 +203,36 @@ static void message_fill(struct message *m, void *payload, uint64_t payload_len)
     m->storage = NULL;
 }
 
-struct tenrec_msg *message_new(uint64_t payload_len, uint32_t n_tensors)
+#define HEAD_BYTES round_up(sizeof(struct message), sizeof(max_align_t))
+
+/* With tensors, or large, or with a block that this thread does not have. */
+__attribute__((noinline)) static struct tenrec_msg *message_make(uint64_t payload_len,
+                                                                 uint32_t n_tensors)
 {
-    const size_t head = round_up(sizeof(struct message), sizeof(max_align_t));
     const size_t descs = (size_t)n_tensors * sizeof(struct tenrec_tensor_desc);
     struct message *m;
 
     if (payload_len > SIZE_MAX / 4 || descs > SIZE_MAX / 4)
         return NULL;
-    m = block_take(head + descs + (size_t)payload_len);
+    m = block_find(HEAD_BYTES + descs + (size_t)payload_len);
     if (!m)
         return NULL;
-    message_fill(m, (char *)m + head + descs, payload_len);
+    message_fill(m, (char *)m + HEAD_BYTES + descs, payload_len);
     if (n_tensors) {
         m->msg.n_tensors = n_tensors;
-        m->msg.tensors = (void *)((char *)m + head);
+        m->msg.tensors = (void *)((char *)m + HEAD_BYTES);
         memset(m->msg.tensors, 0, descs);
     }
+    return &m->msg;
+}
+
+struct tenrec_msg *message_new(uint64_t payload_len, uint32_t n_tensors)
+{
+    struct message *m;
+
+    if (n_tensors > 0 || payload_len > BLOCK_BYTES - HEAD_BYTES || !(m = block_pop()))
+        return message_make(payload_len, n_tensors);
+    message_fill(m, (char *)m + HEAD_BYTES, payload_len);
     return &m->msg;
 }
 

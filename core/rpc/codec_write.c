@@ -20,6 +20,7 @@
 
 /* Tag 55799, "what follows is CBOR". */
 static const unsigned char self_described[] = { 0xd9, 0xd9, 0xf7 };
+static const unsigned char nil_payload[] = { 0xd9, 0xd9, 0xf7, 0xf6 };
 
 struct total {
     size_t bytes;
@@ -251,9 +252,22 @@ bool codec_is_cbor(const struct tenrec_msg *msg)
 
 bool codec_is_nil(const struct tenrec_msg *msg)
 {
-    static const uint8_t nil[] = { 0xd9, 0xd9, 0xf7, 0xf6 };
+    return msg->payload_len == sizeof nil_payload &&
+           memcmp(msg->payload, nil_payload, sizeof nil_payload) == 0;
+}
 
-    return msg->payload_len == sizeof nil && memcmp(msg->payload, nil, sizeof nil) == 0;
+/* What most functions answer. */
+static tenrec_status write_nil(int32_t type, struct tenrec_msg **ret, tenrec_error *err)
+{
+    struct tenrec_msg *msg = rpc_message_new(sizeof nil_payload, 0);
+
+    if (!msg)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a message of %zu bytes",
+                           sizeof nil_payload);
+    msg->type = type;
+    memcpy(msg->payload, nil_payload, sizeof nil_payload);
+    *ret = msg;
+    return TENREC_OK;
 }
 
 tenrec_status codec_write_call_with(int32_t type, const char *function,
@@ -338,13 +352,12 @@ tenrec_status codec_write_value_refs(const struct tenrec_value *value, int32_t t
                                      struct codec_refs *refs, struct tenrec_msg **ret,
                                      tenrec_error *err)
 {
-    const struct tenrec_value nil = tenrec_nil();
     struct total t = { sizeof self_described, 0, refs };
     struct writing f;
     tenrec_status status;
 
-    if (!value)
-        value = &nil;
+    if (!value || value->type == TENREC_VALUE_NIL)
+        return write_nil(type, ret, err);
     status = add_value(value, 1, &t, err);
     if (!status)
         status = begin(&f, type, &t, err);

@@ -151,19 +151,11 @@ static void callback_drop(struct tenrec_future *f, struct future_callback *c)
         free(c);
 }
 
-/* Lets go of a share. Who has the only one need not take part in a vote. */
-static bool is_last(struct tenrec_future *f)
-{
-    return atomic_load_explicit(&f->refs, memory_order_acquire) == 1 ||
-           atomic_fetch_sub_explicit(&f->refs, 1, memory_order_acq_rel) == 1;
-}
-
-void tenrec_future_drop(struct tenrec_future *f)
+/* The last share is gone. */
+__attribute__((noinline)) static void finish_last(struct tenrec_future *f)
 {
     struct future_callback *c, *next;
 
-    if (!f || !is_last(f))
-        return;
     for (c = f->callbacks; c; c = next) { /* never completed by its maker */
         next = c->next;
         abandon(c);
@@ -173,6 +165,16 @@ void tenrec_future_drop(struct tenrec_future *f)
     if (f->error != &no_memory)
         free(f->error);
     keep(f);
+}
+
+void tenrec_future_drop(struct tenrec_future *f)
+{
+    if (!f)
+        return;
+    /* Who has the only share need not take part in a vote. */
+    if (atomic_load_explicit(&f->refs, memory_order_acquire) == 1 ||
+        atomic_fetch_sub_explicit(&f->refs, 1, memory_order_acq_rel) == 1)
+        finish_last(f);
 }
 
 static void run_one(struct tenrec_future *f, tenrec_future_fn *fn, void *arg)

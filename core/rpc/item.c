@@ -1,6 +1,8 @@
 #include "rpc/item.h"
 
 #include <cbor.h>
+#include <endian.h>
+#include <string.h>
 
 #include "rpc/item_write.h"
 #include "rpc/utf8.h"
@@ -332,17 +334,31 @@ const char *item_kind_name(enum item_kind kind)
 
 void item_put_long_head(struct item_writer *w, enum item_major major, uint64_t n)
 {
+    const unsigned head = (unsigned)major << 5 | ITEM_LONG_HEAD;
     const size_t len = item_head_size(n);
-    unsigned log = 0;
+    unsigned char *at = w->at;
 
-    if (len > (size_t)(w->end - w->at))
+    if (len > (size_t)(w->end - at))
         return;
-    while ((size_t)1 << log < len - 1)
-        log++;
-    w->at[0] = (unsigned char)((unsigned)major << 5 | (ITEM_LONG_HEAD + log));
-    for (size_t i = len; --i > 0; n >>= 8)
-        w->at[i] = (unsigned char)n;
     w->at += len;
+    /* The lower bits say, as a power of two, how many bytes follow. */
+    switch (len) {
+    case 2:
+        at[0] = (unsigned char)head;
+        at[1] = (unsigned char)n;
+        break;
+    case 3:
+        at[0] = (unsigned char)(head + 1);
+        memcpy(at + 1, &(uint16_t){ htobe16((uint16_t)n) }, 2);
+        break;
+    case 5:
+        at[0] = (unsigned char)(head + 2);
+        memcpy(at + 1, &(uint32_t){ htobe32((uint32_t)n) }, 4);
+        break;
+    default:
+        at[0] = (unsigned char)(head + 3);
+        memcpy(at + 1, &(uint64_t){ htobe64(n) }, 8);
+    }
 }
 
 void item_put_double(struct item_writer *w, double d)

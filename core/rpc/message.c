@@ -34,16 +34,17 @@ static void release(struct tenrec_msg *msg)
 struct tenrec_msg *rpc_message_new(uint64_t payload_len, uint32_t n_tensors)
 {
     const uint64_t bytes =
-        n_tensors ? sizeof(struct owners) + (uint64_t)n_tensors * sizeof(struct tenrec_tensor *)
-                  : 0;
+        sizeof(struct owners) + (uint64_t)n_tensors * sizeof(struct tenrec_tensor *);
     struct tenrec_msg *msg;
     struct owners *o;
 
+    if (n_tensors == 0)
+        return message_new(payload_len, 0);
     if (payload_len > UINT64_MAX - bytes)
         return NULL;
     msg = message_new(payload_len + bytes, n_tensors);
-    if (!msg || n_tensors == 0)
-        return msg;
+    if (!msg)
+        return NULL;
     o = owners_of(msg);
     memset(o, 0, (size_t)bytes);
     o->release = msg->release;

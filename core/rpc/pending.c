@@ -25,8 +25,11 @@ static uint32_t slots_before(unsigned k)
 
 static struct pending_slot *slot_at(struct pending *p, uint32_t i)
 {
-    unsigned k = 31 - (unsigned)__builtin_clz(i / FIRST_CHUNK + 1);
+    unsigned k;
 
+    if (i < FIRST_CHUNK)
+        return &p->chunk[0][i];
+    k = 31 - (unsigned)__builtin_clz(i / FIRST_CHUNK + 1);
     return &p->chunk[k][i - slots_before(k)];
 }
 
