@@ -339,7 +339,7 @@ static bool handle(struct pipe *p, const unsigned char *body, size_t len)
             try_probe(p, body);
         break;
     case PULLS:
-        known = len == 1;
+        known = len == 1 && p->probe; /* an answer to nothing else */
         pthread_mutex_lock(&p->lock);
         p->pulls = p->agent->channels.pulls;
         pthread_mutex_unlock(&p->lock);
