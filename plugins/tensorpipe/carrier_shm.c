@@ -167,8 +167,11 @@ static ssize_t read_waiting(struct conn *c, const struct iovec *iov, int n)
 static ssize_t shm_read(struct conn *c, struct iovec *iov, int n, bool wait)
 {
     struct shm_medium *m = medium_of(c);
+    ssize_t r = wait && m->attached ? read_waiting(c, iov, n) : read_once(m, iov, n);
 
-    return wait && m->attached ? read_waiting(c, iov, n) : read_once(m, iov, n);
+    if (r > 0 && shm_link_owes(&m->link))
+        shm_watch_wake(c->agent);
+    return r;
 }
 
 static bool shm_sleep(struct conn *c, struct conn_sleep *ret)

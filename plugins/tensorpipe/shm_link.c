@@ -53,12 +53,19 @@ void shm_link_finish(struct shm_link *l)
     shm_ring_unmap(&l->peer_reactor);
 }
 
+/* A peer that cost us patience once is left to shm_link_tend. That is told in
+ * any case, since it may have pushed the token before our marker moved. */
 static void push(struct shm_link *l, uint32_t token, atomic_bool *owed)
 {
-    if (!shm_reactor_push(&l->peer_reactor, token))
+    if (atomic_load_explicit(owed, memory_order_relaxed) ||
+        !shm_reactor_push(&l->peer_reactor, token, true))
         atomic_store(owed, true);
-    else if (atomic_load_explicit(owed, memory_order_relaxed))
-        atomic_store(owed, false);
+}
+
+static void push_owed(struct shm_link *l, uint32_t token, atomic_bool *owed)
+{
+    if (atomic_exchange(owed, false) && !shm_reactor_push(&l->peer_reactor, token, false))
+        atomic_store(owed, true);
 }
 
 /* ---- reading ---- */
@@ -299,8 +306,6 @@ void shm_link_tend(struct shm_link *l)
     shm_reactor_empty(&l->reactor);
     if (!shm_link_owes(l))
         return;
-    if (atomic_exchange(&l->owes_inbox, false))
-        push(l, l->inbox_token, &l->owes_inbox);
-    if (atomic_exchange(&l->owes_outbox, false))
-        push(l, l->outbox_token, &l->owes_outbox);
+    push_owed(l, l->inbox_token, &l->owes_inbox);
+    push_owed(l, l->outbox_token, &l->owes_outbox);
 }

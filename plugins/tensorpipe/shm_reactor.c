@@ -8,19 +8,21 @@
 #define YIELDS 20 /* then it is left for later */
 #define TOKEN_SIZE ((uint64_t)sizeof(uint32_t))
 
-static bool take(atomic_uchar *in_use)
+static bool take(atomic_uchar *in_use, bool patient)
 {
     for (int yields = 0; yields < YIELDS; yields++) {
         for (int i = 0; i < TRIES; i++)
             if (!atomic_load_explicit(in_use, memory_order_relaxed) &&
                 !atomic_exchange_explicit(in_use, 1, memory_order_acquire))
                 return true;
+        if (!patient)
+            return false;
         sched_yield();
     }
     return false;
 }
 
-bool shm_reactor_push(const struct shm_ring *peer, uint32_t token)
+bool shm_reactor_push(const struct shm_ring *peer, uint32_t token, bool patient)
 {
     struct shm_ring_header *h = peer->header;
     /* Others put tokens in too: our place is where the last one ended. */
@@ -28,7 +30,7 @@ bool shm_reactor_push(const struct shm_ring *peer, uint32_t token)
     uint64_t room;
     bool fits;
 
-    if (!take(&h->in_use[SHM_PRODUCER]))
+    if (!take(&h->in_use[SHM_PRODUCER], patient))
         return false;
     at.own = atomic_load_explicit(&h->marker[SHM_PRODUCER], memory_order_relaxed);
     /* Markers that cannot be are as good as no room: nothing but this token

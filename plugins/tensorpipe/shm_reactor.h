@@ -18,8 +18,9 @@
 #define SHM_REACTOR_SIZE (UINT64_C(512) << 10)
 
 /* Puts `token` into a peer's ring; any thread. False when that has to be tried
- * again later: it is full, or somebody else holds it for too long. */
-bool shm_reactor_push(const struct shm_ring *peer, uint32_t token);
+ * again later: it is full, or somebody else holds it, for too long when we are
+ * `patient`. */
+bool shm_reactor_push(const struct shm_ring *peer, uint32_t token, bool patient);
 
 /* Throws away what the peer put into ours; any thread. */
 void shm_reactor_empty(const struct shm_ring *own);

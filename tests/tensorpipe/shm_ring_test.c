@@ -192,14 +192,14 @@ static void reactor_tells_tokens_in_order_until_it_is_full(void **state)
     (void)state;
     open_both(&b);
     for (uint32_t i = 0; i < SIZE / 4; i++)
-        assert_true(shm_reactor_push(&b.writer, i));
-    assert_false(shm_reactor_push(&b.writer, 7));
+        assert_true(shm_reactor_push(&b.writer, i, true));
+    assert_false(shm_reactor_push(&b.writer, 7, true));
     for (uint32_t i = 0; i < SIZE / 4; i++) {
         shm_ring_get(&b.reader, 4 * i, &token, 4);
         assert_int_equal(token, i);
     }
     shm_reactor_empty(&b.reader);
-    assert_true(shm_reactor_push(&b.writer, 7));
+    assert_true(shm_reactor_push(&b.writer, 7, true));
     close_both(&b);
 }
 
@@ -210,9 +210,10 @@ static void reactor_gives_up_on_a_lock_that_stays_taken(void **state)
     (void)state;
     open_both(&b);
     atomic_store(&b.reader.header->in_use[SHM_PRODUCER], 1);
-    assert_false(shm_reactor_push(&b.writer, 7));
+    assert_false(shm_reactor_push(&b.writer, 7, true));
+    assert_false(shm_reactor_push(&b.writer, 7, false));
     atomic_store(&b.reader.header->in_use[SHM_PRODUCER], 0);
-    assert_true(shm_reactor_push(&b.writer, 7));
+    assert_true(shm_reactor_push(&b.writer, 7, true));
     close_both(&b);
 }
 
@@ -226,12 +227,12 @@ static void reactor_with_markers_that_cannot_be_takes_nothing(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         atomic_store(&b.reader.header->marker[SHM_CONSUMER], bad[i][0]);
         atomic_store(&b.reader.header->marker[SHM_PRODUCER], bad[i][1]);
-        assert_false(shm_reactor_push(&b.writer, 7));
+        assert_false(shm_reactor_push(&b.writer, 7, true));
     }
     /* One that is possible but crooked is harmless: the token goes around the end. */
     atomic_store(&b.reader.header->marker[SHM_CONSUMER], SIZE - 2);
     atomic_store(&b.reader.header->marker[SHM_PRODUCER], SIZE - 2);
-    assert_true(shm_reactor_push(&b.writer, 7));
+    assert_true(shm_reactor_push(&b.writer, 7, true));
     close_both(&b);
 }
 
@@ -241,7 +242,7 @@ static void reactor_with_markers_that_cannot_be_takes_nothing(void **state)
 static void *push_many(void *arg)
 {
     for (uint32_t i = 0; i < PUSHES; i++)
-        while (!shm_reactor_push(arg, 1))
+        while (!shm_reactor_push(arg, 1, true))
             continue;
     return NULL;
 }
