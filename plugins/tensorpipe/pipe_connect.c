@@ -2,7 +2,10 @@
  *
  * hello and Brochure go out with one write as soon as the connection stands;
  * from the answer on the reply and channel connections are opened. Messages
- * wait for those, because the listener looks at none before all are there. */
+ * wait for those, because the listener looks at none before all are there.
+ *
+ * The answer may name a better transport than was dialled. When that turns out
+ * not to work, in spite of equal domains, all begins anew without it. */
 #include "pipe.h"
 #include "transport_uv.h"
 
@@ -10,6 +13,65 @@
 #include <stdlib.h>
 
 #define BROCHURE_MAX 2048
+
+static bool connect_one(struct pipe *p, enum conn_role role);
+
+static unsigned port_of(const struct agent *a, const struct transport *t)
+{
+    unsigned i = 0;
+
+    while (i < a->listener.n_ports && a->listener.port[i].transport != t)
+        i++;
+    return i;
+}
+
+/* All but what was tried in vain. */
+static struct wire_offer offer_of(const struct pipe *p, struct wire_transport left[TRANSPORTS_MAX])
+{
+    struct wire_offer offer = p->agent->offer;
+    uint32_t n = 0;
+
+    for (unsigned i = 0; i < offer.n_transports; i++)
+        if (!(p->avoided & 1u << i))
+            left[n++] = offer.transports[i];
+    offer.transports = left;
+    offer.n_transports = n;
+    return offer;
+}
+
+static void dismiss(struct pipe *p, enum conn_role role)
+{
+    struct conn *c = p->conn[role];
+
+    if (!c)
+        return;
+    c->role = CONN_BOOTSTRAP; /* events that were fetched already mean nothing */
+    p->conn[role] = NULL;
+    conn_drop(c);
+}
+
+/* No connection over the transport that was agreed: `e`. The one that was
+ * dialled works, so the handshake is made again without the other. */
+static void lead_nowhere(struct pipe *p, int e)
+{
+    struct agent *a = p->agent;
+
+    if (e == ENOMEM || p->transport == p->dialled) {
+        pipe_failf(p, e == ENOMEM ? TENREC_ENOMEM : TENREC_ECONNECT, e, "cannot connect over %s",
+                   p->transport->name);
+        return;
+    }
+    agent_log(a, TENREC_LOG_WARN, "worker \"%s\" cannot be reached over %s, which is left out: %s",
+              p->to->name, p->transport->name, strerror(e));
+    for (unsigned i = 0; i < p->n_conns; i++)
+        dismiss(p, (enum conn_role)i);
+    pipe_use_channel(p, NULL);
+    p->avoided |= 1u << port_of(a, p->transport);
+    p->transport = p->dialled;
+    p->there = p->remote;
+    pipe_advance(p, PIPE_CONNECTING);
+    connect_one(p, CONN_DESCRIPTOR);
+}
 
 static bool connect_one(struct pipe *p, enum conn_role role)
 {
@@ -19,8 +81,7 @@ static bool connect_one(struct pipe *p, enum conn_role role)
 
     e = p->transport->connect(a, &p->there, &c);
     if (e) {
-        pipe_failf(p, e == ENOMEM ? TENREC_ENOMEM : TENREC_ECONNECT, e, "cannot connect over %s",
-                   p->transport->name);
+        lead_nowhere(p, e);
         return false;
     }
     c->pipe = p;
@@ -33,14 +94,6 @@ static bool connect_one(struct pipe *p, enum conn_role role)
     return e == 0;
 }
 
-static bool is_ours(const struct agent *a, const struct transport *t)
-{
-    for (unsigned i = 0; i < a->listener.n_ports; i++)
-        if (a->listener.port[i].transport == t)
-            return true;
-    return false;
-}
-
 static void start_run(struct reactor_task *t)
 {
     struct pipe *p = (struct pipe *)(void *)((char *)t - offsetof(struct pipe, connect_task));
@@ -49,8 +102,8 @@ static void start_run(struct reactor_task *t)
 
     if (pipe_state(p) == PIPE_BROKEN)
         goto out;
-    p->transport = transport_of(p->to->address, &address);
-    if (!p->transport || !is_ours(p->agent, p->transport)) {
+    p->transport = p->dialled = transport_of(p->to->address, &address);
+    if (!p->transport || port_of(p->agent, p->transport) == p->agent->listener.n_ports) {
         pipe_failf(p, TENREC_ECONNECT, 0,
                    "the address is of no transport that is in use here; expected %s://...",
                    p->agent->listener.port[p->agent->listener.n_ports - 1].transport->name);
@@ -88,6 +141,8 @@ static void greet(struct pipe *p, struct conn *c)
 {
     struct agent *a = p->agent;
     unsigned char buf[FRAME_HEAD + HELLO_MAX(TENREC_NAME_MAX) + FRAME_HEAD + BROCHURE_MAX];
+    struct wire_transport left[TRANSPORTS_MAX];
+    const struct wire_offer offer = offer_of(p, left);
     size_t hello, brochure;
     int e;
 
@@ -95,7 +150,7 @@ static void greet(struct pipe *p, struct conn *c)
         hello_write_spontaneous(buf + FRAME_HEAD, HELLO_MAX(TENREC_NAME_MAX), nop_text(a->name));
     put_le64(buf, hello);
     hello += FRAME_HEAD;
-    brochure = brochure_write(buf + hello + FRAME_HEAD, BROCHURE_MAX, &a->offer);
+    brochure = brochure_write(buf + hello + FRAME_HEAD, BROCHURE_MAX, &offer);
     put_le64(buf + hello, brochure);
     e = conn_send_small(c, buf, hello + FRAME_HEAD + brochure);
     if (e) {
@@ -110,6 +165,8 @@ static tenrec_status take_answer(struct pipe *p, const unsigned char *frame, siz
                                  tenrec_error *err)
 {
     struct agent *a = p->agent;
+    struct wire_transport left[TRANSPORTS_MAX];
+    const struct wire_offer offer = offer_of(p, left);
     struct wire_selection selection;
     struct identity identity;
     const struct transport *transport;
@@ -119,12 +176,12 @@ static tenrec_status take_answer(struct pipe *p, const unsigned char *frame, siz
 
     st = answer_read(frame, len, &answer, err);
     if (!st)
-        st = answer_check(&answer, &a->offer, p->transport->name, &selection, err);
+        st = answer_check(&answer, &offer, p->dialled->name, &selection, err);
     if (!st)
         st = identity_of_listener(&answer, &identity, err);
     if (st)
         return st;
-    transport = a->listener.port[selection.transport].transport;
+    transport = transport_named(offer.transports[selection.transport].name);
     st = transport->parse((const char *)answer.address.data, answer.address.len, &p->there, err);
     if (st)
         return st;
@@ -168,9 +225,7 @@ static void read_answer(struct pipe *p, struct conn *c)
     pipe_advance(p, PIPE_OPENING);
     if (c->transport != p->transport) {
         /* It has done its work: the descriptors take the better way too. */
-        c->role = CONN_BOOTSTRAP;
-        p->conn[CONN_DESCRIPTOR] = NULL;
-        conn_drop(c);
+        dismiss(p, CONN_DESCRIPTOR);
         if (!connect_one(p, CONN_DESCRIPTOR))
             return;
     }
@@ -206,7 +261,7 @@ void pipe_connect_ready(struct pipe *p, struct conn *c, uint32_t events)
             return;
         e = c->carrier->connected(c);
         if (e) {
-            pipe_failf(p, TENREC_ECONNECT, e, "cannot connect over %s", p->transport->name);
+            lead_nowhere(p, e);
             return;
         }
         c->pending = false;

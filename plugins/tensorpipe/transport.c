@@ -10,6 +10,14 @@
 const struct transport *const transports[] = { &transport_ring, &transport_shm, &transport_uv,
                                                NULL };
 
+const struct transport *transport_named(const char *name)
+{
+    for (const struct transport *const *t = transports; *t; t++)
+        if (strcmp((*t)->name, name) == 0)
+            return *t;
+    return NULL;
+}
+
 const struct transport *transport_of(const char *address, const char **ret_rest)
 {
     for (const struct transport *const *t = transports; *t; t++) {

@@ -54,6 +54,8 @@ extern const struct transport *const transports[];
 
 /* Does a name in the list of the options stand for it, perhaps among others? */
 bool transport_is_meant(const struct transport *t, const char *listed);
+/* NULL when there is none of that name. */
+const struct transport *transport_named(const char *name);
 /* The one that `address` begins with, and where the rest of it is; else NULL. */
 const struct transport *transport_of(const char *address, const char **ret_rest);
 /* Is one of those that the option stands for viable? Else why the first is not. */

@@ -335,6 +335,30 @@ static void ring_is_not_used_by_who_is_elsewhere(void **state)
     group_close(n, 2);
 }
 
+/* Equal domains, and yet there is no way: what is left is tried, down to TCP. */
+static void ring_is_left_out_where_it_leads_nowhere(void **state)
+{
+    static const char *const left[] = { "shm", "uv" };
+
+    (void)state;
+    for (unsigned broken = 1; broken <= 2; broken++) {
+        struct node n[2];
+        struct agent *a;
+
+        open_node(&n[0], 0, "sleep");
+        open_node(&n[1], 1, "sleep");
+        a = n[1].agent.impl;
+        for (unsigned i = 0; i < broken; i++)
+            snprintf(a->listener.port[i].address, sizeof a->listener.port[i].address,
+                     "nobody listens there");
+        nodes_start(n, 2);
+        assert_ping(&n[0], 1);
+        assert_over(&n[0], left[broken - 1]);
+        assert_int_equal(atomic_load(&n[0].lost), 0);
+        group_close(n, 2);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,6 +369,7 @@ int main(void)
         cmocka_unit_test(ring_carries_small_and_large_messages_both_ways_at_once),
         cmocka_unit_test(ring_uses_no_cpu_when_nothing_comes),
         cmocka_unit_test(ring_is_not_used_by_who_is_elsewhere),
+        cmocka_unit_test(ring_is_left_out_where_it_leads_nowhere),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
