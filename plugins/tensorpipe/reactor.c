@@ -8,11 +8,11 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -180,21 +180,19 @@ static uint64_t until_timer(const struct reactor *r)
     return r->timers->due_ns > now ? r->timers->due_ns - now : 0;
 }
 
-/* Whole milliseconds, rounded up, unless it is about less: older kernels know
- * no better, and timers need none. */
+/* Sleeps for whole milliseconds, rounded up, as is good enough for timers; one
+ * that is shorter is exact, by a second system call. */
 static int fetch(struct reactor *r, struct epoll_event *events, uint64_t ns)
 {
     uint64_t ms = ns / 1000000u + (ns % 1000000u != 0);
 
-#ifdef SYS_epoll_pwait2
     if (ns && ns < FINE_NS) {
-        struct timespec limit = { 0, (long)ns };
-        long n = syscall(SYS_epoll_pwait2, r->epoll_fd, events, EVENTS_MAX, &limit, NULL, 0);
+        const struct timespec limit = { 0, (long)ns };
+        struct pollfd set = { .fd = r->epoll_fd, .events = POLLIN };
 
-        if (n >= 0 || errno != ENOSYS)
-            return (int)n;
+        ppoll(&set, 1, &limit, NULL);
+        ms = 0;
     }
-#endif
     if (ns == REACTOR_FOREVER)
         return epoll_wait(r->epoll_fd, events, EVENTS_MAX, -1);
     return epoll_wait(r->epoll_fd, events, EVENTS_MAX, ms < INT_MAX ? (int)ms : INT_MAX);
