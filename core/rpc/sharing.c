@@ -17,6 +17,8 @@
 #define COLLECT_MIN_NS UINT64_C(1000000000)
 #define COLLECT_MAX_NS UINT64_C(60000000000)
 
+#define COLLECT_FROM 64 /* loans of one connection; fewer wait for who wants memory */
+
 /* All of the process; closed ones as long as they lend something. The lock is
  * taken before one of theirs. */
 static struct {
@@ -298,7 +300,9 @@ bool sharing_share(struct tenrec_sharing *s, const struct tenrec_tensor_desc *de
     r.offset = shared_block_offset(b, desc->data);
     pthread_mutex_lock(&s->lock);
     if (!s->closed && r.offset % SHARING_ALIGNMENT == 0) {
-        collect(s);
+        /* Rarely: the page is in the caches of who ends loans. */
+        if (s->n_lent >= COLLECT_FROM)
+            collect(s);
         switch (shared_block_way(b)) {
         case SHARED_LENT:
             ok = lend(s, b, &r, ret);

@@ -551,7 +551,7 @@ static void make_offer(struct agent *a)
         .version = IDENTITY_VERSION,
         .rank = a->me,
         .incarnation = a->incarnation,
-        .capabilities = IDENTITY_ALL_DTYPES | IDENTITY_OWN_MESSAGES |
+        .capabilities = IDENTITY_ALL_DTYPES | IDENTITY_OWN_MESSAGES | IDENTITY_SHORT_LISTS |
                         (TENREC_HAS(a->host, sharing_open) ? IDENTITY_MAPS : 0),
     };
 

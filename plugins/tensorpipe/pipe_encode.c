@@ -2,6 +2,7 @@
 #include "channel.h"
 #include "descriptor.h"
 #include "pipe.h"
+#include "shortlist.h"
 #include "tensorlist.h"
 
 #include <stdlib.h>
@@ -83,6 +84,18 @@ static tenrec_status check_size(const struct pipe *p, const struct tenrec_msg *m
     return TENREC_OK;
 }
 
+/* The list of tensors, in the shortest form that the peer reads. */
+static tenrec_status put_list(const struct pipe *p, const struct tenrec_msg *msg, void *at,
+                              size_t *ret_len, tenrec_error *err)
+{
+    const uint64_t both = IDENTITY_SHORT_LISTS | IDENTITY_ALL_DTYPES;
+
+    if (msg->n_tensors && (p->capabilities & both) == both)
+        return shortlist_write(at, msg->tensors, msg->n_tensors, msg->tensor_size, ret_len, err);
+    return tensorlist_write(at, TENSORLIST_MAX(msg->n_tensors), msg->tensors, msg->n_tensors,
+                            msg->tensor_size, p->capabilities & IDENTITY_ALL_DTYPES, ret_len, err);
+}
+
 tenrec_status out_encode(struct pipe *p, struct tenrec_msg *msg, struct out **ret,
                          tenrec_error *err)
 {
@@ -99,9 +112,7 @@ tenrec_status out_encode(struct pipe *p, struct tenrec_msg *msg, struct out **re
     if (!o)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a message");
     list = o->buf + heads;
-    st = tensorlist_write(list + FRAME_HEAD, TENSORLIST_MAX(msg->n_tensors), msg->tensors,
-                          msg->n_tensors, msg->tensor_size, p->capabilities & IDENTITY_ALL_DTYPES,
-                          &list_len, err);
+    st = put_list(p, msg, list + FRAME_HEAD, &list_len, err);
     if (!st && msg->n_tensors > OUT_FEW) {
         notes = calloc(msg->n_tensors, sizeof *notes);
         if (!notes)

@@ -2,6 +2,7 @@
 #include "channel.h"
 #include "descriptor.h"
 #include "pipe.h"
+#include "shortlist.h"
 #include "tensorlist.h"
 
 #include <stdlib.h>
@@ -141,6 +142,14 @@ static void send_targets(struct pipe *p)
         pipe_failf(p, TENREC_ENOMEM, 0, "no memory for a DescriptorReply");
 }
 
+static tenrec_status read_list(struct reading *r, const unsigned char *frame, size_t len,
+                               tenrec_error *err)
+{
+    if (shortlist_is(frame, len))
+        return shortlist_read(frame, len, r->msg->tensors, r->n_tensors, r->msg->tensor_size, err);
+    return tensorlist_read(frame, len, r->msg->tensors, r->n_tensors, r->msg->tensor_size, err);
+}
+
 void message_place_tensors(struct pipe *p, const unsigned char *frame, size_t len)
 {
     struct agent *a = p->agent;
@@ -151,9 +160,8 @@ void message_place_tensors(struct pipe *p, const unsigned char *frame, size_t le
         r->msg->type = r->type;
         r->msg->id = r->id;
     }
-    if (r->msg &&
-        (tensorlist_read(frame, len, r->msg->tensors, r->n_tensors, r->msg->tensor_size, &why) ||
-         (r->n_tensors > 0 && a->host->place(a->self, p->from, r->msg, &why))))
+    if (r->msg && (read_list(r, frame, len, &why) ||
+                   (r->n_tensors > 0 && a->host->place(a->self, p->from, r->msg, &why))))
         skip(p, &why);
     if (r->n_targetless)
         send_targets(p);

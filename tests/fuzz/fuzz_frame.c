@@ -6,6 +6,7 @@
 #include "fuzz.h"
 #include "hello.h"
 #include "identity.h"
+#include "shortlist.h"
 #include "storage.h"
 #include "tensorlist.h"
 
@@ -117,6 +118,23 @@ static void fuzz_reply(const uint8_t *data, size_t len)
 }
 
 /* The second byte is the number of tensors, the next four their bytes. */
+static void fuzz_shortlist(const uint8_t *data, size_t len, struct tenrec_tensor_desc *tensors,
+                           uint32_t n)
+{
+    static unsigned char buf[SHORTLIST_MAX(16)];
+    tenrec_error err;
+    size_t written;
+
+    if (shortlist_read(data, len, tensors, n, sizeof *tensors, &err))
+        return;
+    for (uint32_t i = 0; i < n; i++)
+        expect(tensors[i].ndim <= TENREC_MAX_DIMS &&
+               storage_check_view(&tensors[i], TENREC_EINVAL, &err) == TENREC_OK);
+    expect(shortlist_write(buf, tensors, n, sizeof *tensors, &written, &err) == TENREC_OK &&
+           written <= len &&
+           shortlist_read(buf, written, tensors, n, sizeof *tensors, &err) == TENREC_OK);
+}
+
 static void fuzz_tensorlist(const uint8_t *data, size_t len)
 {
     static unsigned char buf[TENSORLIST_MAX(16)];
@@ -132,6 +150,10 @@ static void fuzz_tensorlist(const uint8_t *data, size_t len)
     for (uint32_t i = 0; i < n; i++) {
         tensors[i].bytes = bytes;
         tensors[i].device.kind = TENREC_CPU;
+    }
+    if (shortlist_is(data + 5, len - 5)) {
+        fuzz_shortlist(data + 5, len - 5, tensors, n);
+        return;
     }
     if (tensorlist_read(data + 5, len - 5, tensors, n, sizeof *tensors, &err))
         return;

@@ -1,0 +1,137 @@
+/* shortlist_test.c - the short list of tensors: there and back, and what of it
+ * is refused. */
+#include "shortlist.h"
+#include "wire_test.h"
+
+#define MAX SHORTLIST_MAX(2)
+
+/* A 3 x 4 of floats, and a view of it: every second row, transposed. */
+static const struct tenrec_tensor_desc sent[2] = {
+    { .bytes = 48,
+      .dtype = { TENREC_DTYPE_FLOAT, 32, 1 },
+      .ndim = 2,
+      .device = { TENREC_CPU, 0 },
+      .shape = { 3, 4 },
+      .strides = { 4, 1 } },
+    { .bytes = 48,
+      .byte_offset = 4,
+      .dtype = { TENREC_DTYPE_FLOAT, 32, 1 },
+      .ndim = 2,
+      .device = { TENREC_CPU, 0 },
+      .flags = TENREC_TENSOR_REQUIRES_GRAD,
+      .shape = { 3, 2 },
+      .strides = { 1, 8 } },
+};
+
+static size_t write_both(unsigned char buf[MAX])
+{
+    tenrec_error err;
+    size_t len = 0;
+
+    if (shortlist_write(buf, sent, 2, sizeof sent[0], &len, &err))
+        fail_msg("%s", err.text);
+    return len;
+}
+
+static tenrec_status read_both(const unsigned char *buf, size_t len, tenrec_error *err)
+{
+    struct tenrec_tensor_desc got[2] = { { .bytes = 48 }, { .bytes = 48 } };
+
+    return shortlist_is(buf, len) ? shortlist_read(buf, len, got, 2, sizeof got[0], err)
+                                  : TENREC_EPROTOCOL;
+}
+
+static void shortlist_reads_what_it_wrote(void **state)
+{
+    struct tenrec_tensor_desc got[2] = { { .bytes = 48 }, { .bytes = 48 } };
+    unsigned char buf[MAX];
+    size_t len = write_both(buf);
+    tenrec_error err;
+
+    (void)state;
+    assert_true(shortlist_is(buf, len));
+    assert_int_equal(len, 8 + 16 + 16 + 16 + 32); /* strides of the second only */
+    assert_int_equal(shortlist_read(buf, len, got, 2, sizeof got[0], &err), TENREC_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_memory_equal(&got[i].dtype, &sent[i].dtype, sizeof sent[i].dtype);
+        assert_int_equal(got[i].ndim, 2);
+        assert_int_equal(got[i].byte_offset, sent[i].byte_offset);
+        assert_int_equal(got[i].flags, sent[i].flags);
+        assert_memory_equal(got[i].shape, sent[i].shape, sizeof sent[i].shape);
+        assert_memory_equal(got[i].strides, sent[i].strides, 2 * sizeof sent[i].strides[0]);
+    }
+}
+
+static void shortlist_refuses_what_is_cut_or_too_long(void **state)
+{
+    unsigned char buf[MAX + 1] = { 0 };
+    size_t len = write_both(buf);
+    tenrec_error err;
+
+    (void)state;
+    for (size_t n = 0; n < len; n++)
+        assert_int_equal(read_both(buf, n, &err), TENREC_EPROTOCOL);
+    assert_int_equal(read_both(buf, len + 1, &err), TENREC_EPROTOCOL);
+    assert_int_equal(read_both(buf, len, &err), TENREC_OK);
+}
+
+static void shortlist_refuses_views_that_leave_their_storage(void **state)
+{
+    static const struct {
+        size_t at;
+        unsigned char byte;
+        tenrec_status status;
+    } change[] = {
+        { 4, 3, TENREC_EPROTOCOL },     /* three tensors */
+        { 8 + 1, 3, TENREC_EPROTOCOL }, /* 3 bits */
+        { 8 + 4, 17, TENREC_ETOOBIG },  /* dimensions */
+        { 8 + 4, 1, TENREC_EPROTOCOL }, /* fewer: the rest makes no sense */
+        { 8 + 8, 4, TENREC_EPROTOCOL }, /* offset */
+        { 8 + 15, 255, TENREC_EPROTOCOL },  { 8 + 16, 4, TENREC_EPROTOCOL }, /* 4 x 4 */
+        { 8 + 23, 128, TENREC_EPROTOCOL },                                   /* a negative size */
+        { 8 + 23, 127, TENREC_EPROTOCOL },                                   /* a huge one */
+        { 40 + 32, 9, TENREC_EPROTOCOL },                                    /* stride */
+        { 40 + 39, 128, TENREC_EPROTOCOL },
+    };
+    tenrec_error err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof change / sizeof change[0]; i++) {
+        unsigned char buf[MAX];
+        size_t len = write_both(buf);
+
+        buf[change[i].at] = change[i].byte;
+        if (read_both(buf, len, &err) != change[i].status)
+            fail_msg("byte %zu as %d is taken", change[i].at, change[i].byte);
+    }
+}
+
+static void shortlist_does_not_write_what_cannot_be_read(void **state)
+{
+    struct tenrec_tensor_desc bad = sent[0];
+    unsigned char buf[MAX];
+    tenrec_error err;
+    size_t len;
+
+    (void)state;
+    bad.bytes = 47;
+    assert_int_equal(shortlist_write(buf, &bad, 1, sizeof bad, &len, &err), TENREC_EINVAL);
+    bad = sent[0];
+    bad.ndim = TENREC_MAX_DIMS + 1;
+    assert_int_equal(shortlist_write(buf, &bad, 1, sizeof bad, &len, &err), TENREC_EINVAL);
+    bad = sent[0];
+    bad.dtype.bits = 4;
+    assert_int_equal(shortlist_write(buf, &bad, 1, sizeof bad, &len, &err), TENREC_EUNSUPPORTED);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shortlist_reads_what_it_wrote),
+        cmocka_unit_test(shortlist_refuses_what_is_cut_or_too_long),
+        cmocka_unit_test(shortlist_refuses_views_that_leave_their_storage),
+        cmocka_unit_test(shortlist_does_not_write_what_cannot_be_read),
+    };
+
+    return cmocka_run_group_tests_name("shortlist", tests, NULL, NULL);
+}
