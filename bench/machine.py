@@ -2,8 +2,10 @@
 import os
 import platform
 import resource
+import time
 
-QUIET_LOAD = 0.7      # runnable processes before
+LOOK_S = 0.5          # how long a look before the first run takes
+QUIET_BEFORE = 0.25   # processors that were busy then
 QUIET_FOREIGN = 0.1   # processors that others used
 QUIET_STEAL = 0.02    # processors that the host took
 QUIET_SPREAD = 1.6    # largest over smallest of one raw figure, in the middle of all of them
@@ -34,18 +36,21 @@ def own_s():
 class Watch:
     """From now on until `report`."""
 
-    def __init__(self, now):
-        self.begin, self.load = now, os.getloadavg()[0]
+    def __init__(self):
+        before = stat_s()[0]
+        time.sleep(LOOK_S)
+        self.begin, self.load = time.monotonic(), os.getloadavg()[0]
         self.busy, self.steal = stat_s()
+        self.before = (self.busy - before) / LOOK_S
         self.own = own_s()
 
-    def report(self, now, raw_figures):
+    def report(self, raw_figures):
         """`raw_figures`: lists, one of each raw program's figures over the rounds."""
-        wall = max(now - self.begin, 0.001)
+        wall = max(time.monotonic() - self.begin, 0.001)
         busy, steal = stat_s()
         spreads = sorted(max(v) / min(v) for v in raw_figures if len(v) > 2 and min(v) > 0)
         return {"machine": name(), "processors": os.cpu_count(), "seconds": round(wall, 1),
-                "load_before": round(self.load, 2),
+                "load_before": round(self.load, 2), "busy_before": round(self.before, 2),
                 "foreign": round(max(0.0, busy - self.busy - (own_s() - self.own)) / wall, 3),
                 "steal": round((steal - self.steal) / wall, 3),
                 "raw_spread": round(spreads[len(spreads) // 2], 2) if spreads else None}
@@ -54,8 +59,8 @@ class Watch:
 def complaints(report):
     """Why these figures may mislead; empty on a quiet machine."""
     out = []
-    if report["load_before"] > QUIET_LOAD:
-        out.append(f"the load before was {report['load_before']}")
+    if report.get("busy_before", 0) > QUIET_BEFORE:
+        out.append(f"{report['busy_before']} processors were busy before")
     if report["foreign"] > QUIET_FOREIGN:
         out.append(f"others used {report['foreign']:.2f} processors meanwhile")
     if report["steal"] > QUIET_STEAL:

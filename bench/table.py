@@ -61,9 +61,35 @@ def as_text(rows):
     return "\n".join(out + [f"  {text}" for text in failures_of(rows)])
 
 
+def judged_markdown(rows):
+    """What something is held to, a row each."""
+    out = ["| work | Tenrec | judged by | ratio | held to | |", "|---|---|---|---|---|---|"]
+    for row, line in zip(rows, lines_of(rows)):
+        if "limits" in row or row["reach"] is not None:
+            ratio = f"{line[3]} ({line[4]})" if line[3] else ""
+            out.append("| " + " | ".join([line[0], line[1], line[2], ratio, line[5], line[6]]) + " |")
+    return out
+
+
+def peer_text(row):
+    if not row["ratios"]:
+        return f"{row['peer']} not measured"
+    return f"{row['peer']} {number_text(row['peer_median'], row['figure'])} ({row['ratio']:.2f}x)"
+
+
+def peers_markdown(rows):
+    """All peers of a work in one row, judged or not, in the order of the table."""
+    works = {}
+    for row in rows:
+        if "limits" not in row:
+            works.setdefault(pair_line(row)[0], []).append(row)
+    out = ["| work | Tenrec | peers (Tenrec's figure over theirs) |", "|---|---|---|"]
+    for name, same in works.items():
+        medians = [row["tenrec_median"] for row in same if row["ratios"]]
+        ours = number_text(medians[0], same[0]["figure"]) if medians else ""
+        out.append(f"| {name} | {ours} | {', '.join(map(peer_text, same))} |")
+    return out
+
+
 def as_markdown(rows):
-    out = ["| work | Tenrec | peer | ratio | held to | |", "|---|---|---|---|---|---|"]
-    for line in lines_of(rows):
-        ratio = f"{line[3]} ({line[4]})" if line[3] else ""
-        out.append("| " + " | ".join([line[0], line[1], line[2], ratio, line[5], line[6]]) + " |")
-    return "\n".join(out)
+    return "\n".join(judged_markdown(rows) + [""] + peers_markdown(rows))

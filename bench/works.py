@@ -18,7 +18,7 @@ def small_shared(p):
             Pair("raw eventfd", p.raw("latency", "sleep", "eventfd"), "cpu_us_per_call", reach=1.3),
             Pair("raw futex", p.raw("latency", "sleep", "futex")),
             Pair("raw Unix socket", p.raw("latency", "sleep", "unix")),
-            Pair("UCX message", p.peer("UCX", "latency", "sleep", "sm")),
+            Pair("UCX message (polls)", p.peer("UCX", "latency", "sleep", "sm")),
             Pair("libfabric message (polls)", p.peer("libfabric", "latency", "sleep", "shm")),
             Pair("Mercury", p.peer("Mercury", "latency", "sleep", "na+sm")),
             Pair("gRPC, Unix (polls a little)", p.peer("gRPC", "latency", "adaptive", "unix")),

@@ -108,7 +108,7 @@ def bench_compare_prints_json():
     equal((row["work"], row["peer"], row["figure"]), ("64 in flight, TCP, asleep", "raw batched", "calls_per_s"))
     true(row["ratio"] > 0 and len(row["ratios"]) == 1, f"row is {row}")
     equal(set(got["absent"]) - set(programs.PACKAGES), set())
-    true({"load_before", "steal", "foreign", "raw_spread"} <= set(got["machine"][0]), f"machine is {got['machine']}")
+    true({"busy_before", "load_before", "steal", "foreign", "raw_spread"} <= set(got["machine"][0]), f"machine is {got['machine']}")
 
 
 def bench_compare_prints_a_table_of_what_was_printed_as_json():
@@ -190,11 +190,20 @@ def bench_compare_judges_limits():
 
 
 def bench_compare_says_when_the_machine_was_busy():
-    quiet = {"load_before": 0.1, "foreign": 0.01, "steal": 0, "raw_spread": 1.1}
+    quiet = {"busy_before": 0.1, "foreign": 0.01, "steal": 0, "raw_spread": 1.1}
     equal(machine.complaints(quiet), [])
-    for key, value, part in (("load_before", 3, "load"), ("foreign", 0.5, "others"), ("steal", 0.2, "host"),
+    for key, value, part in (("busy_before", 1.5, "before"), ("foreign", 0.5, "others"), ("steal", 0.2, "host"),
                              ("raw_spread", 3, "raw figures")):
         contains(machine.complaints(dict(quiet, **{key: value}))[0], part)
+
+
+def bench_compare_prints_markdown_of_what_is_judged_and_of_all_peers():
+    pair, other = verdict.Pair("raw", ["peer"], reach=2), verdict.Pair("UCX", None)
+    work = verdict.Work("call", ["tenrec"], "p50_us", [pair, other])
+    work.take({("tenrec",): {"p50_us": 3}, ("peer",): {"p50_us": 2}})
+    text = table.as_markdown(work.rows())
+    contains(text, "| call | 3.00 us | raw 2.00 us | 1.50x (1.50..1.50) | <= 2x | too few pairs (1) |")
+    contains(text, "| call | 3.00 us | raw 2.00 us (1.50x), UCX not measured |")
 
 
 def bench_picture_has_a_curve_for_each_peer():
