@@ -100,6 +100,56 @@ tenrec_status codec_check_value(struct checking *c, int depth, tenrec_error *err
     return TENREC_OK;
 }
 
+/* Values without anything behind them; bytes stay where they are. False: it is
+ * another. */
+static bool simple_value(const struct item *it, struct tenrec_value *to)
+{
+    switch (it->kind) {
+    case ITEM_INT:
+        *to = tenrec_int(it->integer);
+        return true;
+    case ITEM_BOOL:
+        *to = tenrec_bool(it->boolean);
+        return true;
+    case ITEM_DOUBLE:
+        *to = tenrec_double(it->number);
+        return true;
+    case ITEM_NIL:
+        *to = tenrec_nil();
+        return true;
+    case ITEM_BYTES:
+        *to = tenrec_bytes(it->data, (size_t)it->n);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The arguments. A few simple ones are filled in at once: *ret_filled. */
+static tenrec_status check_args(struct checking *c, const struct item *head,
+                                struct codec_call *call, bool *ret_filled, tenrec_error *err)
+{
+    struct tenrec_value *to = (struct tenrec_value *)(void *)call->room;
+    const size_t room = sizeof call->room;
+    bool simple = head->n <= room / sizeof *to;
+    tenrec_status status = TENREC_OK;
+    struct item it;
+
+    c->size.items += (size_t)head->n * sizeof *to;
+    for (uint64_t i = 0; i < head->n && !status; i++) {
+        const size_t at = c->r.at;
+
+        status = simple ? item_next(&c->r, &it, err) : TENREC_OK;
+        if (status || (simple && simple_value(&it, &to[i])))
+            continue;
+        simple = false;
+        c->r.at = at;
+        status = codec_check_value(c, 1, err);
+    }
+    *ret_filled = simple;
+    return status;
+}
+
 tenrec_status codec_check_begin(struct checking *c, const struct tenrec_msg *msg, tenrec_error *err)
 {
     if (!codec_is_cbor(msg))
@@ -191,24 +241,15 @@ tenrec_status codec_fill_value(struct filling *f, struct tenrec_value *to, tenre
 
     if (status)
         return status;
+    if (simple_value(&it, to)) {
+        if (it.kind == ITEM_BYTES && f->copy_bytes)
+            to->u.bytes = arena_text(&f->arena, it.data, (size_t)it.n, false);
+        return TENREC_OK;
+    }
     switch (it.kind) {
-    case ITEM_INT:
-        *to = tenrec_int(it.integer);
-        break;
-    case ITEM_BOOL:
-        *to = tenrec_bool(it.boolean);
-        break;
-    case ITEM_DOUBLE:
-        *to = tenrec_double(it.number);
-        break;
     case ITEM_TEXT:
         *to = tenrec_value_of(TENREC_VALUE_TEXT, it.n);
         to->u.text = arena_text(&f->arena, it.data, (size_t)it.n, true);
-        break;
-    case ITEM_BYTES:
-        *to = tenrec_bytes(f->copy_bytes ? arena_text(&f->arena, it.data, (size_t)it.n, false)
-                                         : it.data,
-                           (size_t)it.n);
         break;
     case ITEM_ARRAY:
         return fill_array(f, (size_t)it.n, to, err);
@@ -275,12 +316,13 @@ static tenrec_status check_option(struct checking *c, struct codec_call *call, t
     return TENREC_OK;
 }
 
-/* *ret_at is where the first argument begins. */
+/* *ret_at is where the first argument begins; 0: they are filled in. */
 static tenrec_status check_call(struct checking *c, bool creates, struct codec_call *call,
                                 size_t *ret_at, tenrec_error *err)
 {
     struct item it, args;
     struct arena_size size;
+    bool filled = false;
     tenrec_status status = codec_expect(&c->r, ITEM_ARRAY, "call", &it, err);
 
     if (status)
@@ -299,7 +341,9 @@ static tenrec_status check_call(struct checking *c, bool creates, struct codec_c
     status = codec_expect(&c->r, ITEM_ARRAY, "arguments", &args, err);
     *ret_at = c->r.at;
     if (!status)
-        status = check_items(c, &args, 0, err);
+        status = check_args(c, &args, call, &filled, err);
+    if (filled)
+        *ret_at = 0;
     if (!status)
         status = check_remaining(c, &call->remaining_ms, err);
     if (status)
@@ -334,12 +378,12 @@ tenrec_status codec_read_call(const struct tenrec_msg *msg, struct codec_call *r
         status = check_call(&c, msg->type == TENREC_MSG_REMOTE_CALL, ret, &first, err);
     if (status)
         return status;
-    ret->args = NULL;
+    ret->args = first == 0 && ret->n > 0 ? (struct tenrec_value *)(void *)ret->room : NULL;
     ret->heap = NULL;
     ret->tensors = c.size.tensors;
     ret->refers = c.refers;
     ret->borrowed = 0;
-    if (ret->n == 0)
+    if (first == 0)
         return TENREC_OK;
     if (c.size.items + c.size.text > sizeof ret->room) {
         ret->heap = malloc(c.size.items + c.size.text);
