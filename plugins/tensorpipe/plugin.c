@@ -55,7 +55,7 @@ static const struct tenrec_option options[] = {
     OPTION(inline_max, SIZE, "64KiB", .min = 0, .max = INT64_MAX,
            .help = "Size up to which a tensor travels between Tenrec workers on the connection of "
                    "its message; a larger one is read out of memory or has another connection."),
-    OPTION(pull_max, SIZE, "512KiB", .min = 0, .max = INT64_MAX,
+    OPTION(pull_max, SIZE, "16MiB", .min = 0, .max = INT64_MAX,
            .help =
                "Size up to which a Tenrec worker on this host reads a tensor out of our memory, "
                "if channels have cma. A larger one is copied by both workers at once, unless "

@@ -179,7 +179,7 @@ void node_init(struct node *n, tenrec_peer id)
         .max_queued_bytes = 256 << 20,
         .inline_max = 64 << 10,
         .lanes = 1,
-        .pull_max = 512 << 10,
+        .pull_max = 16 << 20,
     };
     n->host = (struct tenrec_host){
         .size = sizeof n->host,
