@@ -2,6 +2,8 @@
 #include "channel.h"
 #include "pipe.h"
 
+#define PULL_TURN ((uint64_t)64 << 20) /* bytes before other pipes have their turn */
+
 void *channel_target(const struct pipe *p)
 {
     const struct reading *r = &p->read;
@@ -48,6 +50,30 @@ enum part channel_take_frame(struct pipe *p, enum conn_role from, void *to, uint
         r->lead[r->n_lead++] =
             (struct iovec){ (unsigned char *)to + r->got, (size_t)(len - r->got) };
     return PART_MISSING;
+}
+
+enum part channel_pull(struct pipe *p, const struct pull_peer *peer, uint64_t from, int *ret_errno)
+{
+    struct reading *r = &p->read;
+    const uint64_t len = r->in[r->tensor].len;
+    const bool shares = reactor_is_me(&p->agent->reactor);
+    unsigned char *to = channel_target(p);
+
+    while (to && r->got < len) {
+        uint64_t left = len - r->got, n = left < PULL_TURN ? left : PULL_TURN;
+
+        *ret_errno = pull_read(peer, to + r->got, from + r->got, n);
+        if (*ret_errno)
+            return PART_BAD;
+        r->got += n;
+        if (shares && r->got < len) {
+            r->unparsed = true;
+            pipe_post(p, &p->read_task);
+            return PART_MISSING;
+        }
+    }
+    agent_count(&p->agent->count.tensors_pulled, to != NULL);
+    return PART_THERE;
 }
 
 bool channel_next_frame(struct pipe *p, struct conn *c, size_t max, const unsigned char **ret_body,

@@ -8,6 +8,7 @@
 
 #include "conn.h"
 #include "descriptor.h"
+#include "pull.h"
 
 /* How far a part of a message has come. */
 enum part { PART_THERE, PART_MISSING, PART_BAD };
@@ -65,6 +66,11 @@ void *channel_target(const struct pipe *p);
 /* Takes a frame of `len` bytes for `to` (NULL: nowhere) from p->conn[from],
  * over several calls; read.head_got and read.got are 0 before the first. */
 enum part channel_take_frame(struct pipe *p, enum conn_role from, void *to, uint64_t len);
+
+/* Reads the tensor that is being read at `from` in that process's memory, as far
+ * as it is the loop thread's turn: PART_MISSING, it goes on later by itself.
+ * PART_BAD: why not is *ret_errno. */
+enum part channel_pull(struct pipe *p, const struct pull_peer *peer, uint64_t from, int *ret_errno);
 
 /* The next frame, of at most `max` bytes, on a connection that the loop thread
  * reads; conn_consume takes it. False: there is none now, or the pipe is broken. */

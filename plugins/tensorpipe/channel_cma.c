@@ -73,42 +73,47 @@ static tenrec_status find_peer(struct pipe *p, uint32_t named, tenrec_error *err
     return TENREC_OK;
 }
 
-static tenrec_status pull(struct pipe *p, const unsigned char *frame, size_t len, tenrec_error *err)
+static enum part bad(struct pipe *p, const tenrec_error *err)
+{
+    pipe_failf(p, err->code, 0, "%s", err->text);
+    return PART_BAD;
+}
+
+static enum part pull(struct pipe *p, const unsigned char *frame, size_t len)
 {
     struct reading *r = &p->read;
-    void *to = channel_target(p);
     struct nop_reader in;
     uint64_t pid, from;
-    tenrec_status st;
+    tenrec_error err;
+    enum part part;
     int e;
 
-    nop_reader_init(&in, "cma descriptor", frame, len, err);
+    nop_reader_init(&in, "cma descriptor", frame, len, &err);
     nop_read_struct(&in, 2, "structure");
     pid = nop_read_uint(&in, UINT32_MAX, "pid");
     from = nop_read_uint(&in, UINT64_MAX, "ptr");
-    if (in.status || !to)
-        return in.status;
-    st = find_peer(p, (uint32_t)pid, err);
-    if (st)
-        return st;
-    e = pull_read(&p->puller, to, from, r->in[r->tensor].len);
-    if (!e) {
-        agent_count(&p->agent->count.tensors_pulled, 1);
-        return TENREC_OK;
-    }
-    tenrec_fail_errno(err, TENREC_EPEER_LOST, e,
-                      "cannot read a tensor of %llu bytes from process %d",
-                      (unsigned long long)r->in[r->tensor].len, (int)p->puller.pid);
+    if (in.status)
+        return bad(p, &err);
+    if (!channel_target(p))
+        return PART_THERE;
+    if (find_peer(p, (uint32_t)pid, &err))
+        return bad(p, &err);
+    part = channel_pull(p, &p->puller, from, &e);
+    if (part != PART_BAD)
+        return part;
+    (void)tenrec_fail_errno(&err, TENREC_EPEER_LOST, e,
+                            "cannot read a tensor of %llu bytes from process %d",
+                            (unsigned long long)r->in[r->tensor].len, (int)p->puller.pid);
     if (e == EPERM)
-        tenrec_error_prefix(err, "channels: [basic] works without");
-    return err->code;
+        tenrec_error_prefix(&err, "channels: [basic] works without");
+    return bad(p, &err);
 }
 
 static enum part cma_receive(struct pipe *p)
 {
     struct conn *c = p->conn[CONN_ANNOUNCE];
     const unsigned char *frame;
-    tenrec_error err;
+    enum part part;
     size_t len;
 
     p->read.want = CONN_ANNOUNCE;
@@ -124,10 +129,9 @@ static enum part cma_receive(struct pipe *p)
     case FRAME_WHOLE:
         break;
     }
-    if (pull(p, frame, len, &err)) {
-        pipe_failf(p, err.code, 0, "%s", err.text);
-        return PART_BAD;
-    }
+    part = pull(p, frame, len);
+    if (part != PART_THERE)
+        return part;
     conn_consume(c, FRAME_HEAD + len);
     if (pipe_send_object(p, CONN_COMPLETION, NULL, 0)) {
         pipe_failf(p, TENREC_ENOMEM, 0, "no memory to say that a tensor was taken");

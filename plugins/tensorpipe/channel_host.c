@@ -46,15 +46,15 @@ static enum conn_role control_of(const struct pipe *p)
 
 /* ---- sending ---- */
 
-/* Two who copy at once are faster with what no cache holds, but only when both
- * are awake. */
+/* What a ring holds needs no turns; and two who copy at once are faster with what
+ * no cache holds, if there are two processors for it. */
 static bool is_pulled(const struct pipe *p, uint64_t len)
 {
     const struct agent *a = p->agent;
 
-    if (!p->pulls || len <= a->options->inline_max)
+    if (!p->pulls || len <= a->options->inline_max || len < a->options->pull_min)
         return false;
-    return len <= a->options->pull_max || a->progress == PROGRESS_SLEEP || a->one_cpu;
+    return len <= a->options->pull_max || a->one_cpu;
 }
 
 /* Of a tensor that takes the lanes: a turn's bytes on each. */
@@ -245,14 +245,14 @@ static enum part pull(struct pipe *p)
 {
     struct reading *r = &p->read;
     struct incoming *in = &r->in[r->tensor];
-    void *to = channel_target(p);
     struct pull_peer peer = puller_of(p);
-    int e = to ? pull_read(&peer, to, in->from, in->len) : 0;
+    int e;
+    enum part part = channel_pull(p, &peer, in->from, &e);
 
-    if (!e) {
-        agent_count(&p->agent->count.tensors_pulled, to != NULL);
+    if (part == PART_MISSING)
+        return part;
+    if (part == PART_THERE)
         return tell_number(p, TAKEN, in->number) ? PART_THERE : PART_BAD;
-    }
     if (e == ESRCH) {
         pipe_failf(p, TENREC_EPEER_LOST, e, "cannot read a tensor");
         return PART_BAD;
@@ -262,6 +262,7 @@ static enum part pull(struct pipe *p)
               (unsigned long long)in->len, (int)peer.pid, strerror(e));
     agent_count(&p->agent->count.pulls_refused, 1);
     in->how = HOW_SENT;
+    r->got = 0;
     pipe_lend_side(p, true);
     return tell_number(p, REFUSED, in->number) ? take_sent(p) : PART_BAD;
 }

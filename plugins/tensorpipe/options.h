@@ -19,9 +19,9 @@ struct tp_options {
     uint64_t max_object;
     uint64_t max_message;
     uint64_t max_queued_bytes;
-    uint64_t inline_max; /* bytes of a tensor that travels with its message */
-    int64_t lanes;       /* TCP connections for one large tensor */
-    uint64_t pull_max;   /* bytes of a tensor that the receiver reads out of our memory */
+    uint64_t inline_max;         /* bytes of a tensor that travels with its message */
+    int64_t lanes;               /* TCP connections for one large tensor */
+    uint64_t pull_min, pull_max; /* of a tensor that the receiver reads out of our memory */
 };
 
 #endif

@@ -52,14 +52,17 @@ static const struct tenrec_option options[] = {
            .help = "Largest handshake object, descriptor or tensor list that a peer may send."),
     OPTION(max_message, SIZE, "16GiB", .min = 4096, .max = INT64_MAX,
            .help = "Largest message, payload and tensors together, that a peer may send."),
-    OPTION(inline_max, SIZE, "64KiB", .min = 0, .max = INT64_MAX,
+    OPTION(inline_max, SIZE, "32KiB", .min = 0, .max = INT64_MAX,
            .help = "Size up to which a tensor travels between Tenrec workers on the connection of "
-                   "its message; a larger one is read out of memory or has another connection."),
+                   "its message; a larger one has a connection of its own, or is read out of "
+                   "memory."),
+    OPTION(pull_min, SIZE, "512KiB", .min = 0, .max = INT64_MAX,
+           .help = "Size from which on a Tenrec worker on this host reads a tensor out of our "
+                   "memory, if channels have cma and it is above inline_max."),
     OPTION(pull_max, SIZE, "16MiB", .min = 0, .max = INT64_MAX,
            .help =
-               "Size up to which a Tenrec worker on this host reads a tensor out of our memory, "
-               "if channels have cma. A larger one is copied by both workers at once, unless "
-               "progress is sleep or there is only one processor."),
+               "Size up to which it does, unless there is only one processor. A larger tensor is "
+               "copied by both workers at the same time."),
     OPTION(lanes, INT, "1", .min = 1, .max = 16,
            .help = "TCP connections over which tensors above inline_max are spread between Tenrec "
                    "workers that have the same number here."),

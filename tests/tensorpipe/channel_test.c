@@ -30,7 +30,8 @@ static void open_puller(struct node *n, tenrec_peer id, const char *progress)
     node_init(n, id);
     node_share_memory(n);
     n->options.progress = progress;
-    n->options.inline_max = PULL_MIN - 1;
+    n->options.inline_max = 1000;
+    n->options.pull_min = PULL_MIN;
     n->options.pull_max = UINT64_C(1) << 40;
     node_open(n);
 }
@@ -103,6 +104,21 @@ static void channel_carries_tensors_of_all_sizes_around_its_limits(void **state)
     }
 }
 
+static void channel_reads_what_takes_several_turns(void **state)
+{
+    static const size_t sizes[] = { 150 * MIB + 1, 10 };
+
+    (void)state;
+    for (size_t m = 0; m < 2; m++) {
+        struct node n[2];
+
+        open_pullers(n, modes[m]);
+        agree(n);
+        call_tensors(n, sizes, 2);
+        group_close(n, 2);
+    }
+}
+
 static void channel_sends_what_is_too_small_to_be_read(void **state)
 {
     static const size_t sizes[] = { PULL_MIN - 1, 1, 0, 1000 };
@@ -118,13 +134,13 @@ static void channel_sends_what_is_too_small_to_be_read(void **state)
     group_close(n, 2);
 }
 
-static void channel_copies_what_is_large_together_when_both_are_awake(void **state)
+static void channel_copies_what_is_large_together(void **state)
 {
     static const size_t sizes[] = { 3 * MIB, PULL_MIN + 1, MIB + 1, MIB };
 
     (void)state;
     for (size_t m = 0; m < 3; m++) {
-        const bool awake = strcmp(modes[m], "sleep") != 0 && sysconf(_SC_NPROCESSORS_ONLN) > 1;
+        const bool together = sysconf(_SC_NPROCESSORS_ONLN) > 1;
         struct node n[2];
         uint64_t pulled;
 
@@ -132,7 +148,7 @@ static void channel_copies_what_is_large_together_when_both_are_awake(void **sta
             node_init(&n[i], i);
             node_share_memory(&n[i]);
             n[i].options.progress = modes[m];
-            n[i].options.inline_max = PULL_MIN - 1;
+            n[i].options.pull_min = PULL_MIN;
             n[i].options.pull_max = MIB;
             node_open(&n[i]);
         }
@@ -140,7 +156,7 @@ static void channel_copies_what_is_large_together_when_both_are_awake(void **sta
         agree(n);
         pulled = node_counter(&n[1], "tensors_pulled");
         call_tensors(n, sizes, 4);
-        assert_int_equal(node_counter(&n[1], "tensors_pulled"), pulled + (awake ? 2 : 4));
+        assert_int_equal(node_counter(&n[1], "tensors_pulled"), pulled + (together ? 2 : 4));
         group_close(n, 2);
     }
 }
@@ -155,7 +171,7 @@ static void channel_reads_no_memory_unless_the_options_list_cma(void **state)
     node_share_memory(&n[0]);
     n[0].channel[0].s = "basic";
     n[0].options.channels.n = 1;
-    n[0].options.inline_max = PULL_MIN - 1;
+    n[0].options.pull_min = PULL_MIN;
     node_open(&n[0]);
     open_puller(&n[1], 1, "sleep");
     nodes_start(n, 2);
@@ -524,8 +540,9 @@ int main(void)
         cmocka_unit_test(channel_asks_for_what_it_may_no_longer_read),
         cmocka_unit_test(channel_fails_a_call_when_the_peer_dies_while_it_is_read),
         cmocka_unit_test(channel_carries_tensors_of_all_sizes_around_its_limits),
+        cmocka_unit_test(channel_reads_what_takes_several_turns),
         cmocka_unit_test(channel_sends_what_is_too_small_to_be_read),
-        cmocka_unit_test(channel_copies_what_is_large_together_when_both_are_awake),
+        cmocka_unit_test(channel_copies_what_is_large_together),
         cmocka_unit_test(channel_reads_no_memory_unless_the_options_list_cma),
         cmocka_unit_test(channel_keeps_a_tensor_until_the_peer_has_it),
         cmocka_unit_test(channel_skips_tensors_that_have_no_place),

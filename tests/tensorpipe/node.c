@@ -177,8 +177,9 @@ void node_init(struct node *n, tenrec_peer id)
         .max_object = 1 << 20,
         .max_message = UINT64_C(1) << 34,
         .max_queued_bytes = 256 << 20,
-        .inline_max = 64 << 10,
+        .inline_max = 32 << 10,
         .lanes = 1,
+        .pull_min = 512 << 10,
         .pull_max = 16 << 20,
     };
     n->host = (struct tenrec_host){
