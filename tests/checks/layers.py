@@ -30,6 +30,7 @@ FOREIGN = {
     "cbor/*.h": ["core/rpc/*.c"],
     "jansson.h": ["core/*/*json*.c", "tools/*.c"],
     "dlpack/dlpack.h": ["core/include/tenrec/dlpack.h", "core/rpc/*.c"],
+    "emmintrin.h": ["plugins/tensorpipe/copy.c"],
     "uthash.h": ["core/base/hash.h", "plugins/*/*.[ch]"],
     "utlist.h": ["core/*/*.[ch]", "plugins/*/*.[ch]"],
 }

@@ -38,7 +38,8 @@ static void descriptor_writes_what_torch_wrote_for_a_call(void **state)
     (void)state;
     check_bytes(buf, descriptor_write(buf, sizeof buf, plain, NULL, 0, 0, NULL),
                 "b903bd00ba04b90204bd00b90208bd00b9025cbd00b9022fbd00ba00");
-    check_bytes(buf, descriptor_write(buf, sizeof buf, with_tensor, &tensor, 1, sizeof tensor, NULL),
+    check_bytes(buf,
+                descriptor_write(buf, sizeof buf, with_tensor, &tensor, 1, sizeof tensor, NULL),
                 "b903bd00ba04b90204bd00b90208bd00b902809fbd00b90280bcbd00ba01b90408b902bd0363707500"
                 "b902bd0363707500bd00");
 }
@@ -76,7 +77,8 @@ static void descriptor_reads_what_it_writes_with_wide_steps(void **state)
 
     (void)state;
     tensors[2].tensor.device = (struct tenrec_device){ TENREC_CUDA, 1 };
-    len = descriptor_write(buf, sizeof buf, lengths, &tensors[0].tensor, 3, sizeof tensors[0], NULL);
+    len =
+        descriptor_write(buf, sizeof buf, lengths, &tensors[0].tensor, 3, sizeof tensors[0], NULL);
     assert_int_equal(descriptor_read(buf, len, &limits, &d, &err), TENREC_OK);
     assert_int_equal(d.n_payloads, 4);
     assert_memory_equal(d.payload_len, lengths, sizeof lengths);
@@ -102,7 +104,8 @@ static void descriptor_refuses_to_write_an_unknown_device(void **state)
 
     (void)state;
     tensor.target.kind = 99;
-    assert_int_equal(descriptor_write(buf, sizeof buf, lengths, &tensor, 1, sizeof tensor, NULL), 0);
+    assert_int_equal(descriptor_write(buf, sizeof buf, lengths, &tensor, 1, sizeof tensor, NULL),
+                     0);
 }
 
 static void descriptor_reads_metadata_and_any_number_of_payloads(void **state)
