@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define FDS (2 * SHM_FILES)
+#define FDS ((size_t)4) /* headers and data of two rings */
 
 /* Control messages want the alignment of their head. */
 union control {
@@ -42,9 +42,9 @@ int shm_hello_send(int fd, const struct shm_hello *hello)
 }
 
 /* Takes up to FDS descriptors out of the message; further ones are closed. */
-static unsigned take_fds(struct msghdr *m, int fds[FDS])
+static size_t take_fds(struct msghdr *m, int fds[FDS])
 {
-    unsigned n = 0;
+    size_t n = 0;
 
     for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
         size_t count;
@@ -75,7 +75,7 @@ int shm_hello_receive(int fd, struct shm_hello *ret)
                         .msg_iovlen = 1,
                         .msg_control = control.buf,
                         .msg_controllen = sizeof control.buf };
-    unsigned n_fds;
+    size_t n_fds;
     ssize_t n;
 
     do
@@ -91,7 +91,7 @@ int shm_hello_receive(int fd, struct shm_hello *ret)
                                    .inbox = { fds[2], fds[3] } };
         return 0;
     }
-    for (unsigned i = 0; i < n_fds; i++)
+    for (size_t i = 0; i < n_fds; i++)
         close(fds[i]);
     if (n == 0)
         return ECONNRESET;

@@ -106,8 +106,8 @@ static void shm_carries_payloads_and_tensors_around_the_size_of_a_ring(void **st
     (void)state;
     side_open(&s, config, listen_for_calls(p));
     for (uint32_t i = 0; i < COUNT(sizes); i++) {
-        call(&s, 2 * i, (size_t)sizes[i], NULL, 0);
-        call(&s, 2 * i + 1, 3, &sizes[i], 1);
+        call(&s, (int64_t)2 * i, (size_t)sizes[i], NULL, 0);
+        call(&s, (int64_t)2 * i + 1, 3, &sizes[i], 1);
     }
     call(&s, 100, 0, sizes, COUNT(sizes) - 1);
     side_close(&s);
