@@ -168,9 +168,10 @@ static void ring_is_refused_when_its_files_are_none(void **state)
 
 static void ring_is_refused_when_its_header_lies(void **state)
 {
-    static const uint64_t bad[][2] = {
-        { SIZE * 2, SIZE * 2 - 1 }, { SIZE, SIZE }, { 0, 0 }, { UINT64_MAX, UINT64_MAX }
-    };
+    static const uint64_t bad[][2] = { { (uint64_t)SIZE * 2, (uint64_t)SIZE * 2 - 1 },
+                                       { SIZE, SIZE },
+                                       { 0, 0 },
+                                       { UINT64_MAX, UINT64_MAX } };
     int header = file_of(40), data = file_of(SIZE);
 
     (void)state;
@@ -195,7 +196,7 @@ static void reactor_tells_tokens_in_order_until_it_is_full(void **state)
         assert_true(shm_reactor_push(&b.writer, i, true));
     assert_false(shm_reactor_push(&b.writer, 7, true));
     for (uint32_t i = 0; i < SIZE / 4; i++) {
-        shm_ring_get(&b.reader, 4 * i, &token, 4);
+        shm_ring_get(&b.reader, (uint64_t)4 * i, &token, 4);
         assert_int_equal(token, i);
     }
     shm_reactor_empty(&b.reader);
