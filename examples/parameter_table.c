@@ -53,9 +53,9 @@ static tenrec_status table_open(struct tenrec_call *call, void *arg, tenrec_erro
 static tenrec_status table_join(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
     const tenrec_peer id = tenrec_call_from(call).id;
-    const struct tenrec_value *args;
+    const struct tenrec_value *args = NULL;
     struct tenrec_rref *seen;
-    struct table *t;
+    struct table *t = NULL;
     size_t n;
 
     (void)arg;
@@ -72,10 +72,10 @@ static tenrec_status table_join(struct tenrec_call *call, void *arg, tenrec_erro
 /* pull(table): the weights as they are now. */
 static tenrec_status table_pull(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
-    const struct tenrec_value *args;
+    const struct tenrec_value *args = NULL;
     struct tenrec_tensor *weights;
     struct tenrec_value v;
-    struct table *t;
+    struct table *t = NULL;
     tenrec_status status;
     size_t n;
 
@@ -94,10 +94,10 @@ static tenrec_status table_pull(struct tenrec_call *call, void *arg, tenrec_erro
 /* push(table, gradient, loss): true while more is wanted. */
 static tenrec_status table_push(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
-    const struct tenrec_value *args;
+    const struct tenrec_value *args = NULL;
     struct tenrec_tensor *gradient, *next;
     struct tenrec_value more;
-    struct table *t;
+    struct table *t = NULL;
     double loss;
     size_t n;
 
@@ -128,8 +128,8 @@ static tenrec_status table_push(struct tenrec_call *call, void *arg, tenrec_erro
 static tenrec_status table_done(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
     const tenrec_peer id = tenrec_call_from(call).id;
-    const struct tenrec_value *args;
-    struct table *t;
+    const struct tenrec_value *args = NULL;
+    struct table *t = NULL;
     size_t n;
 
     (void)arg;

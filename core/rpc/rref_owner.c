@@ -11,7 +11,7 @@ enum { OWNERS_MAX = 1 << 22 };
 
 struct rref_owner *rref_owner_get(struct rref_context *ctx, struct rref_id id)
 {
-    struct rref_owner *o;
+    struct rref_owner *o = NULL;
 
     HASH_FIND(hh, ctx->owners, &id, sizeof id, o);
     return o;
@@ -78,7 +78,7 @@ static tenrec_status closed(tenrec_error *err)
 static tenrec_status make(struct rref_context *ctx, bool with_fork, struct rref_owner **ret,
                           tenrec_error *err)
 {
-    struct rref_owner *o;
+    struct rref_owner *o = NULL;
 
     if (!ctx->worker)
         return closed(err);
@@ -98,7 +98,7 @@ static tenrec_status make(struct rref_context *ctx, bool with_fork, struct rref_
 tenrec_status rref_local(struct rref_context *ctx, struct tenrec_value *value,
                          struct tenrec_rref **ret, tenrec_error *err)
 {
-    struct rref_owner *o;
+    struct rref_owner *o = NULL;
     tenrec_status st;
 
     pthread_mutex_lock(&ctx->lock);
@@ -116,7 +116,7 @@ tenrec_status rref_local(struct rref_context *ctx, struct tenrec_value *value,
 
 tenrec_status rref_self(struct rref_context *ctx, struct tenrec_rref **ret, tenrec_error *err)
 {
-    struct rref_owner *o;
+    struct rref_owner *o = NULL;
     tenrec_status st;
 
     pthread_mutex_lock(&ctx->lock);
@@ -251,7 +251,7 @@ tenrec_status rref_fork_requested(struct rref_context *ctx, struct rref_id id, s
                                   tenrec_peer from, tenrec_error *err)
 {
     struct rref_acts acts;
-    struct rref_owner *o;
+    struct rref_owner *o = NULL;
     tenrec_status st;
 
     rref_acts_init(&acts);
@@ -269,7 +269,7 @@ tenrec_status rref_fork_requested(struct rref_context *ctx, struct rref_id id, s
 void rref_user_deleted(struct rref_context *ctx, struct rref_id id, struct rref_id fork,
                        tenrec_peer from, struct rref_acts *acts)
 {
-    struct rref_owner *o;
+    struct rref_owner *o = NULL;
 
     pthread_mutex_lock(&ctx->lock);
     o = rref_owner_get(ctx, id);
