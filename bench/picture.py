@@ -80,7 +80,7 @@ set multiplot layout 2,1
 set logscale x 2
 set format x '%.0b %BB'
 set grid
-set xrange [50:90000000]
+set xrange [50:{1.4 * max(point[0] for one in series for point in one['points']):.0f}]
 set key outside right top
 set logscale y
 set format y '%g'
