@@ -1,7 +1,7 @@
 /* plugin.c - the tensorpipe plugin's face: who it is and what can be set. */
-#include "agent.h"
-#include "known.h"
-#include "transport_uv.h"
+#include "agent/agent.h"
+#include "agent/known.h"
+#include "transport/transport_uv.h"
 
 #include <unistd.h>
 

@@ -1,14 +1,14 @@
 /* fuzz_frame.c - every object of the tensorpipe wire. The first byte says
  * which reader gets the rest; what it accepts is then used as the agent would.
  */
-#include "brochure.h"
-#include "descriptor.h"
 #include "fuzz.h"
-#include "hello.h"
-#include "identity.h"
-#include "shortlist.h"
-#include "storage.h"
-#include "tensorlist.h"
+#include "wire/brochure.h"
+#include "wire/descriptor.h"
+#include "wire/hello.h"
+#include "wire/identity.h"
+#include "wire/shortlist.h"
+#include "wire/storage.h"
+#include "wire/tensorlist.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
  *
  * The input is a list of steps: a byte that says what, and its arguments. */
 #include "fuzz.h"
-#include "shm_link.h"
+#include "transport/shm_link.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "peer.h"
 #include "side.h"
 
-#include "tensorlist.h"
+#include "wire/tensorlist.h"
 
 #include <stdio.h>
 #include <stdlib.h>

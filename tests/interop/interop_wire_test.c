@@ -3,9 +3,9 @@
  */
 #include "peer.h"
 
-#include "brochure.h"
-#include "descriptor.h"
-#include "hello.h"
+#include "wire/brochure.h"
+#include "wire/descriptor.h"
+#include "wire/hello.h"
 
 #include <stdio.h>
 #include <stdlib.h>

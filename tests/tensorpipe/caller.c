@@ -1,12 +1,12 @@
 #include "caller.h"
 
-#include "conn.h"
 #include "node.h"
 #include "raw.h"
+#include "transport/conn.h"
 
-#include "brochure.h"
-#include "hello.h"
-#include "transport_local.h"
+#include "transport/transport_local.h"
+#include "wire/brochure.h"
+#include "wire/hello.h"
 #include <sys/socket.h>
 #include <unistd.h>
 

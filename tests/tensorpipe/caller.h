@@ -2,7 +2,7 @@
 #ifndef TENSORPIPE_TEST_CALLER_H
 #define TENSORPIPE_TEST_CALLER_H
 
-#include "transport.h"
+#include "transport/transport.h"
 
 struct caller {
     int bootstrap;

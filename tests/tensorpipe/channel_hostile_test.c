@@ -1,10 +1,10 @@
 /* channel_hostile_test.c - a peer that says nonsense through Tenrec's own channel. */
 #include "raw.h"
 
-#include "brochure.h"
-#include "descriptor.h"
 #include "node.h"
-#include "tensorlist.h"
+#include "wire/brochure.h"
+#include "wire/descriptor.h"
+#include "wire/tensorlist.h"
 #include <stdlib.h>
 #include <unistd.h>
 

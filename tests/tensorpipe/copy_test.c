@@ -1,5 +1,5 @@
 /* copy_test.c - copying past the caches copies, at whatever places and lengths. */
-#include "copy.h"
+#include "channel/copy.h"
 #include "node.h"
 
 #include <stdlib.h>

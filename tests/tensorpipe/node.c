@@ -1,7 +1,7 @@
 /* node.c - a host as small as it can be, and calls over it. */
 #include "node.h"
-#include "agent.h"
-#include "transport_ring.h"
+#include "agent/agent.h"
+#include "transport/transport_ring.h"
 
 #include "backend/message.h"
 #include <poll.h>

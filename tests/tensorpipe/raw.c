@@ -2,9 +2,9 @@
 #include "raw.h"
 
 #include "node.h"
-#include "plain.h"
-#include "tensorlist.h"
-#include "transport_uv.h"
+#include "transport/transport_uv.h"
+#include "wire/plain.h"
+#include "wire/tensorlist.h"
 #include <errno.h>
 #include <sys/time.h>
 #include <unistd.h>

@@ -3,12 +3,12 @@
 #include "caller.h"
 #include "raw.h"
 
-#include "conn.h"
-#include "hello.h"
 #include "node.h"
-#include "plain.h"
-#include "ring_setup.h"
-#include "transport_ring.h"
+#include "transport/conn.h"
+#include "transport/ring_setup.h"
+#include "transport/transport_ring.h"
+#include "wire/hello.h"
+#include "wire/plain.h"
 #include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>

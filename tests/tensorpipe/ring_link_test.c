@@ -2,7 +2,7 @@
  * cannot be reached that way; and all that can be under way at once. */
 #include "node.h"
 
-#include "agent.h"
+#include "agent/agent.h"
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>

@@ -3,11 +3,11 @@
 #include "caller.h"
 #include "raw.h"
 
-#include "agent.h"
+#include "agent/agent.h"
 #include "node.h"
-#include "plain.h"
 #include "shm_wire.h"
-#include "transport_shm.h"
+#include "transport/transport_shm.h"
+#include "wire/plain.h"
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -1,7 +1,7 @@
 /* shm_link_test.c - the stream of a connection, through the rings of another. */
 #include "../testing.h"
 
-#include "shm_link.h"
+#include "transport/shm_link.h"
 
 #include <endian.h>
 #include <errno.h>

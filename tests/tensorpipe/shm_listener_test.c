@@ -2,14 +2,14 @@
  * then does it well or badly. */
 #include "raw.h"
 
-#include "brochure.h"
-#include "conn.h"
-#include "hello.h"
 #include "node.h"
-#include "plain.h"
 #include "shm_wire.h"
-#include "transport_local.h"
-#include "transport_shm.h"
+#include "transport/conn.h"
+#include "transport/transport_local.h"
+#include "transport/transport_shm.h"
+#include "wire/brochure.h"
+#include "wire/hello.h"
+#include "wire/plain.h"
 
 #include <poll.h>
 #include <sys/socket.h>

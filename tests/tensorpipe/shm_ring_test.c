@@ -1,9 +1,9 @@
 /* shm_ring_test.c - rings that processes share, and what comes with a bad one. */
 #include "../testing.h"
 
-#include "shm_handshake.h"
-#include "shm_reactor.h"
-#include "transport_local.h"
+#include "transport/shm_handshake.h"
+#include "transport/shm_reactor.h"
+#include "transport/transport_local.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,9 +2,9 @@
 #include "shm_wire.h"
 
 #include "caller.h"
-#include "conn.h"
-#include "hello.h"
 #include "node.h"
+#include "transport/conn.h"
+#include "wire/hello.h"
 
 #include <errno.h>
 #include <unistd.h>

@@ -2,7 +2,7 @@
 #ifndef TENSORPIPE_TEST_SHM_WIRE_H
 #define TENSORPIPE_TEST_SHM_WIRE_H
 
-#include "shm_link.h"
+#include "transport/shm_link.h"
 
 struct wire {
     int fd;

@@ -1,6 +1,6 @@
 /* answer_test.c - the answer to a brochure, and what a client believes of it. */
-#include "brochure.h"
 #include "handshake.h"
+#include "wire/brochure.h"
 
 #include <stdlib.h>
 

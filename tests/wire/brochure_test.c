@@ -1,6 +1,6 @@
 /* brochure_test.c - what a client offers, and what a listener selects of it. */
-#include "brochure.h"
 #include "handshake.h"
+#include "wire/brochure.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* descriptor_test.c - Descriptor and DescriptorReply against captured bytes. */
-#include "descriptor.h"
+#include "wire/descriptor.h"
 #include "wire_test.h"
 
 #define CPU0 "b902bd0363707500 "

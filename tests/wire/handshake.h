@@ -3,7 +3,7 @@
 #ifndef TESTS_WIRE_HANDSHAKE_H
 #define TESTS_WIRE_HANDSHAKE_H
 
-#include "brochure.h"
+#include "wire/brochure.h"
 #include "wire_test.h"
 
 #define CPU0 "b902bd0363707500 "

@@ -1,6 +1,6 @@
 /* hello_test.c - the first bytes of a connection. */
 #include "handshake.h"
-#include "hello.h"
+#include "wire/hello.h"
 
 static void hello_writes_what_a_real_client_wrote(void **state)
 {

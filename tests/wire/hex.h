@@ -2,7 +2,7 @@
 #ifndef WIRE_TEST_HEX_H
 #define WIRE_TEST_HEX_H
 
-#include "nop.h"
+#include "wire/nop.h"
 #include <stdlib.h>
 
 struct hex {

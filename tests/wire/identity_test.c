@@ -1,6 +1,6 @@
 /* identity_test.c - who a Tenrec peer is. */
 #include "handshake.h"
-#include "identity.h"
+#include "wire/identity.h"
 
 static void identity_travels_both_ways_between_tenrec_peers(void **state)
 {

@@ -1,6 +1,6 @@
 /* shortlist_test.c - the short list of tensors: there and back, and what of it
  * is refused. */
-#include "shortlist.h"
+#include "wire/shortlist.h"
 #include "wire_test.h"
 
 #define MAX SHORTLIST_MAX(2)

@@ -1,8 +1,8 @@
 /* tensorlist_test.c - the pickle of the tensor list: torch's own bytes, ours,
  * and those of nobody.
  */
-#include "storage.h"
-#include "tensorlist.h"
+#include "wire/storage.h"
+#include "wire/tensorlist.h"
 #include "wire_test.h"
 
 #define BEGIN                                                                                      \

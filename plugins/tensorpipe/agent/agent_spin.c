@@ -1,0 +1,240 @@
+/* agent_spin.c - when the loop thread reads without being told to. */
+#include "agent/agent.h"
+#include "pipe/pipe.h"
+#include "transport/shm_watch.h"
+
+#define LOOK_NS 40000u         /* so often the epoll set and the timers have their turn */
+#define CLOCK_EVERY 16         /* rounds between two looks at the clock */
+#define OTHERS_EVERY 8         /* rounds in which not only the last active pipe is read */
+#define BUSY_YIELD_NS 5000000u /* busy: nap while a caller of this agent spins */
+#define MISSES_MAX 3           /* in a row before spinning is left off for a while */
+#define BACKOFF_MIN 16         /* waits without spinning, doubled each time ... */
+#define BACKOFF_MAX 512        /* ... up to this */
+
+bool spin_wanted(struct spin *s)
+{
+    if (!s->skip)
+        return true;
+    s->skip--;
+    return false;
+}
+
+void spin_ended(struct spin *s, bool paid_off)
+{
+    if (paid_off) {
+        s->misses = s->backoff = 0;
+        return;
+    }
+    if (++s->misses < MISSES_MAX)
+        return;
+    s->backoff = s->backoff ? 2 * s->backoff : BACKOFF_MIN;
+    if (s->backoff > BACKOFF_MAX)
+        s->backoff = BACKOFF_MAX;
+    s->skip = s->backoff;
+}
+
+static unsigned place_of(const struct agent *a, const struct pipe *p)
+{
+    unsigned i = 0;
+
+    while (i < a->n_hot && a->hot[i] != p)
+        i++;
+    return i;
+}
+
+/* A loop that reads them anyway need not be told. Outgoing pipes are left
+ * alone: there callers decide. */
+static void set_hot_quiet(struct pipe *p, bool quiet)
+{
+    if (!p->outgoing && pipe_state(p) == PIPE_ESTABLISHED)
+        pipe_set_quiet(p, quiet);
+}
+
+static void all_hot_quiet(struct agent *a, bool quiet)
+{
+    if (a->hot_quiet == quiet)
+        return;
+    a->hot_quiet = quiet;
+    for (unsigned i = 0; i < a->n_hot; i++)
+        set_hot_quiet(a->hot[i], quiet);
+}
+
+void agent_hot(struct agent *a, struct pipe *p)
+{
+    unsigned i;
+
+    a->active = true;
+    if (a->progress == PROGRESS_SLEEP || (a->n_hot && a->hot[0] == p))
+        return;
+    i = place_of(a, p);
+    if (i == a->n_hot) {
+        if (a->n_hot == AGENT_HOT)
+            agent_cool(a, a->hot[--i]);
+        pipe_ref(p);
+        a->n_hot++;
+        if (a->hot_quiet)
+            set_hot_quiet(p, true);
+    }
+    for (; i > 0; i--)
+        a->hot[i] = a->hot[i - 1];
+    a->hot[0] = p;
+}
+
+void agent_cool(struct agent *a, struct pipe *p)
+{
+    unsigned i = place_of(a, p);
+
+    if (i == a->n_hot)
+        return;
+    for (a->n_hot--; i < a->n_hot; i++)
+        a->hot[i] = a->hot[i + 1];
+    if (a->hot_quiet)
+        set_hot_quiet(p, false);
+    pipe_unref(p);
+}
+
+static bool may_read(struct pipe *p)
+{
+    /* What the host does not accept stays where it is until it says so. */
+    return pipe_state(p) == PIPE_ESTABLISHED && (p->outgoing ? role_free(p) : !p->read.unparsed);
+}
+
+/* True when something was read. */
+static bool try_pipe(struct pipe *p)
+{
+    enum read_result r;
+
+    if (!may_read(p))
+        return false;
+    if (!p->outgoing)
+        return pipe_read(p, false) == READ_SOME;
+    if (!role_try(p))
+        return false;
+    r = pipe_read(p, false);
+    role_leave(p);
+    return r == READ_SOME;
+}
+
+/* There is none when callers read all that was active lately. */
+static bool any_to_read(struct agent *a)
+{
+    for (unsigned i = 0; i < a->n_hot; i++)
+        if (may_read(a->hot[i]))
+            return true;
+    return false;
+}
+
+/* Reads the hot pipes, the last active one more often. True when something
+ * came. */
+static bool one_round(struct agent *a, unsigned round)
+{
+    unsigned n = round % OTHERS_EVERY == 0 ? a->n_hot : 1;
+    bool came = false;
+
+    for (unsigned i = 0; i < n && i < a->n_hot; i++) {
+        if (try_pipe(a->hot[i])) {
+            came = true;
+            if (i)
+                agent_hot(a, a->hot[i]);
+        }
+    }
+    return came;
+}
+
+static bool disturbed(struct agent *a)
+{
+    return atomic_load_explicit(&a->reactor.waiting, memory_order_relaxed) ||
+           atomic_load_explicit(&a->reactor.stop, memory_order_relaxed);
+}
+
+/* Some spin now, or did a moment ago. */
+static bool callers_spin(struct agent *a)
+{
+    unsigned polls = atomic_load_explicit(&a->polls, memory_order_relaxed), seen = a->polls_seen;
+
+    a->polls_seen = polls;
+    return polls != seen || atomic_load_explicit(&a->spinners, memory_order_relaxed) > 0;
+}
+
+static uint64_t spin_busy(struct agent *a)
+{
+    uint64_t until;
+
+    /* A caller that spins on a machine with few CPUs would lose its own to
+     * us. Naps end with events, and by themselves to look again. */
+    if (callers_spin(a) && !a->many_cpus) {
+        all_hot_quiet(a, false);
+        return BUSY_YIELD_NS;
+    }
+    all_hot_quiet(a, true);
+    until = now_ns() + LOOK_NS;
+    for (unsigned round = 1; !disturbed(a); round++) {
+        one_round(a, round);
+        if (round % CLOCK_EVERY == 0 && now_ns() >= until)
+            break;
+    }
+    return 0;
+}
+
+/* Spins until nothing has come for SPIN_NS, with looks around in between. */
+static uint64_t spin_adaptive(struct agent *a)
+{
+    bool came = false;
+    uint64_t now, until;
+
+    if (a->one_cpu || (callers_spin(a) && !a->many_cpus))
+        return REACTOR_FOREVER;
+    now = now_ns();
+    if (a->active) {
+        a->active = false;
+        if (!a->last_ns && !spin_wanted(&a->spin))
+            return REACTOR_FOREVER;
+        if (!a->last_ns)
+            a->paid_off = false;
+        a->last_ns = now;
+    }
+    if (!a->last_ns)
+        return REACTOR_FOREVER;
+    until = now + LOOK_NS;
+    for (unsigned round = 1; now < until && !disturbed(a); round++) {
+        came |= one_round(a, round);
+        if (round % CLOCK_EVERY != 0)
+            continue;
+        now = now_ns();
+        if (came) {
+            a->paid_off = true;
+            a->last_ns = now;
+            came = false;
+        } else if (now - a->last_ns >= SPIN_NS) {
+            break;
+        }
+    }
+    if (came) {
+        a->paid_off = true;
+        a->last_ns = now;
+    }
+    a->active = false;
+    if (now - a->last_ns < SPIN_NS)
+        return 0;
+    spin_ended(&a->spin, a->paid_off);
+    a->last_ns = 0;
+    return REACTOR_FOREVER;
+}
+
+static uint64_t spin(struct agent *a)
+{
+    if (any_to_read(a))
+        return a->progress == PROGRESS_BUSY ? spin_busy(a) : spin_adaptive(a);
+    all_hot_quiet(a, false);
+    a->last_ns = 0;
+    return REACTOR_FOREVER;
+}
+
+uint64_t agent_spin(void *arg)
+{
+    struct agent *a = arg;
+    /* First: it tells which connections are worth spinning for. */
+    uint64_t look_ns = shm_watch_look(a), spin_ns = spin(a);
+
+    return look_ns < spin_ns ? look_ns : spin_ns;
+}

@@ -1,0 +1,365 @@
+/* listener.c - accepts connections and finds out what they are.
+ *
+ * Whatever one connection does, the socket goes on listening: a stranger that
+ * says nothing is closed after the handshake's limit, one that talks nonsense
+ * at once, and when the process runs out of descriptors accepting pauses. */
+#include "agent/listener.h"
+#include "pipe/pipe.h"
+#include "transport/transport_uv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define PAUSE_NS 100000000u
+#define ACCEPT_ROUND 64  /* then other sources have their turn */
+#define INFANTS_MAX 4096 /* connections without hello; more wait in the backlog */
+
+#define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+
+static void unlink_infant(struct listener *l, struct conn *c)
+{
+    *c->prev = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
+    l->n_infants--;
+    reactor_disarm(&c->timer);
+}
+
+TENREC_PRINTF(4, 5)
+static void refuse(struct listener *l, struct conn *c, enum tenrec_log_level level, const char *fmt,
+                   ...)
+{
+    char where[TRANSPORT_TEXT_MAX], text[256];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    transport_format(&c->peer, where);
+    agent_count(&l->agent->count.handshakes_failed, 1);
+    agent_log(l->agent, level, "connection from %s closed: %s", where, text);
+    unlink_infant(l, c);
+    conn_drop(c);
+}
+
+static void hello_late(struct reactor_timer *t)
+{
+    struct conn *c = CONTAINER(t, struct conn, timer);
+
+    refuse(&c->agent->listener, c, TENREC_LOG_DEBUG, "no hello within %llu ms",
+           (unsigned long long)c->agent->options->handshake_timeout_ms);
+}
+
+static int watch_ports(struct listener *l)
+{
+    int e = 0;
+
+    for (unsigned i = 0; i < l->n_ports && !e; i++)
+        e = reactor_rewatch(&l->agent->reactor, &l->port[i].source, EPOLLIN);
+    return e;
+}
+
+static void unwatch_ports(struct listener *l)
+{
+    for (unsigned i = 0; i < l->n_ports; i++)
+        reactor_unwatch(&l->agent->reactor, &l->port[i].source);
+}
+
+static void pause_accepting(struct listener *l)
+{
+    if (!l->paused)
+        unwatch_ports(l);
+    l->paused = true;
+    reactor_arm(&l->agent->reactor, &l->pause, now_ns() + PAUSE_NS);
+}
+
+static void pause_over(struct reactor_timer *t)
+{
+    struct listener *l = CONTAINER(t, struct listener, pause);
+
+    l->paused = false;
+    if (watch_ports(l))
+        pause_accepting(l);
+}
+
+static void take_connection(struct listener_port *port, int fd, const union transport_address *from)
+{
+    struct listener *l = port->listener;
+    struct agent *a = l->agent;
+    struct conn *c = port->transport->accept(a, fd, from);
+
+    if (!c)
+        return;
+    c->next = l->infants;
+    c->prev = &l->infants;
+    if (c->next)
+        c->next->prev = &c->next;
+    l->infants = c;
+    l->n_infants++;
+    c->timer.fire = hello_late;
+    reactor_arm(&a->reactor, &c->timer, now_ns() + a->options->handshake_timeout_ms * 1000000u);
+    if (c->carrier->hear(c, HEARS_ALL))
+        refuse(l, c, TENREC_LOG_WARN, "cannot watch it");
+}
+
+static void listener_ready(struct reactor_source *s, uint32_t events)
+{
+    struct listener_port *port = CONTAINER(s, struct listener_port, source);
+    struct listener *l = port->listener;
+
+    (void)events;
+    for (int i = 0; i < ACCEPT_ROUND; i++) {
+        union transport_address from = { .any = { .sa_family = AF_UNSPEC } };
+        socklen_t len = sizeof from;
+        int fd;
+
+        if (l->n_infants >= INFANTS_MAX) {
+            pause_accepting(l);
+            return;
+        }
+        fd = accept4(s->fd, &from.any, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd >= 0) {
+            l->starved = false;
+            take_connection(port, fd, &from);
+            continue;
+        }
+        switch (errno) {
+        case EAGAIN:
+            return;
+        case EMFILE:
+        case ENFILE:
+        case ENOBUFS:
+        case ENOMEM:
+            if (!l->starved)
+                agent_log(l->agent, TENREC_LOG_WARN, "cannot accept connections for now: %s",
+                          strerror(errno));
+            l->starved = true;
+            pause_accepting(l);
+            return;
+        default: /* an error of the one connection */
+            break;
+        }
+    }
+}
+
+static tenrec_status open_port(struct listener *l, const struct transport *t,
+                               const struct tp_options *o, tenrec_error *err)
+{
+    struct listener_port *port = &l->port[l->n_ports];
+    tenrec_status st = t->listen(o, &port->source.fd, port->address, err);
+
+    if (st)
+        return st;
+    port->source.ready = listener_ready;
+    port->listener = l;
+    port->transport = t;
+    t->domain(port->domain);
+    l->n_ports++;
+    return TENREC_OK;
+}
+
+static bool is_open(const struct listener *l, const struct transport *t)
+{
+    for (unsigned i = 0; i < l->n_ports; i++)
+        if (l->port[i].transport == t)
+            return true;
+    return false;
+}
+
+/* All that one name of the option stands for. A better transport that does not
+ * work is no reason to do without the others; what the user said about uv is. */
+static tenrec_status open_ports(struct listener *l, const char *option, const struct tp_options *o,
+                                tenrec_error *err)
+{
+    char why[sizeof err->text];
+
+    for (const struct transport *const *t = transports; *t; t++) {
+        if (!transport_is_meant(*t, option) || is_open(l, *t) || l->n_ports == TRANSPORTS_MAX)
+            continue;
+        if ((*t)->viable && !(*t)->viable(why, sizeof why)) {
+            agent_log(l->agent, TENREC_LOG_DEBUG, "transport %s is not used: %s", (*t)->name, why);
+        } else if (open_port(l, *t, o, err)) {
+            if (*t == &transport_uv)
+                return err->code;
+            agent_log(l->agent, TENREC_LOG_WARN, "transport %s is not used: %s", (*t)->name,
+                      err->text);
+        }
+    }
+    return TENREC_OK;
+}
+
+tenrec_status listener_open(struct listener *l, struct agent *a, tenrec_error *err)
+{
+    const struct tenrec_option_list *list = &a->options->transports;
+    struct tp_options options = *a->options;
+    tenrec_status st = TENREC_OK;
+
+    *l = (struct listener){ .agent = a };
+    l->pause.fire = pause_over;
+    /* Who is no member is never called: any place will do, and must not be that
+     * of a member with the same options. */
+    if (a->me == TENREC_ANONYMOUS) {
+        options.port = "0";
+        options.listen = options.ifname = "";
+    }
+    for (size_t i = 0; i < list->n && !st; i++)
+        st = open_ports(l, list->v[i].s, &options, err);
+    if (!st && l->n_ports == 0)
+        st = tenrec_fail(err, TENREC_ECONFIG, "transports: none of those listed works here");
+    if (st)
+        listener_close(l);
+    return st;
+}
+
+tenrec_status listener_start(struct listener *l, tenrec_error *err)
+{
+    int e = watch_ports(l);
+
+    return e ? tenrec_fail_errno(err, TENREC_EOS, e, "cannot watch the listening sockets")
+             : TENREC_OK;
+}
+
+static void close_ports(struct listener *l)
+{
+    for (unsigned i = 0; i < l->n_ports; i++)
+        if (l->port[i].source.fd >= 0)
+            close(l->port[i].source.fd);
+    for (unsigned i = 0; i < l->n_ports; i++)
+        l->port[i].source.fd = -1;
+}
+
+void listener_stop(struct listener *l)
+{
+    if (l->stopped)
+        return;
+    l->stopped = true;
+    reactor_disarm(&l->pause);
+    unwatch_ports(l);
+    close_ports(l);
+    while (l->infants) {
+        struct conn *c = l->infants;
+
+        unlink_infant(l, c);
+        conn_drop(c);
+    }
+}
+
+void listener_close(struct listener *l)
+{
+    close_ports(l);
+    free(l->wanted);
+}
+
+tenrec_status listener_want(struct listener *l, struct pipe *p, enum conn_role role,
+                            uint64_t *ret_id)
+{
+    if (l->n_wanted == l->cap_wanted) {
+        size_t cap = l->cap_wanted ? 2 * l->cap_wanted : 8;
+        struct registration *bigger = realloc(l->wanted, cap * sizeof *bigger);
+
+        if (!bigger)
+            return TENREC_ENOMEM;
+        l->wanted = bigger;
+        l->cap_wanted = cap;
+    }
+    *ret_id = l->next_id++;
+    l->wanted[l->n_wanted++] = (struct registration){ *ret_id, p, role };
+    return TENREC_OK;
+}
+
+void listener_withdraw(struct listener *l, const struct pipe *p)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < l->n_wanted; i++)
+        if (l->wanted[i].pipe != p)
+            l->wanted[n++] = l->wanted[i];
+    l->n_wanted = n;
+}
+
+/* Ids are easily guessed: what else is known of who asked for one must fit. */
+static bool comes_from_its_caller(const struct conn *c, const struct pipe *p)
+{
+    return c->transport == p->transport && transport_same_host(&c->peer, &p->remote) &&
+           (!p->pid || p->pid == c->pid);
+}
+
+static void take_requested(struct listener *l, struct conn *c, uint64_t id)
+{
+    for (size_t i = 0; i < l->n_wanted; i++) {
+        struct registration r = l->wanted[i];
+
+        if (r.id != id)
+            continue;
+        if (!comes_from_its_caller(c, r.pipe)) {
+            refuse(l, c, TENREC_LOG_WARN, "somebody else's pipe waits for connection %llu",
+                   (unsigned long long)id);
+            return;
+        }
+        l->wanted[i] = l->wanted[--l->n_wanted];
+        unlink_infant(l, c);
+        pipe_adopt(r.pipe, c, r.role);
+        return;
+    }
+    refuse(l, c, TENREC_LOG_DEBUG, "nobody waits for connection %llu", (unsigned long long)id);
+}
+
+/* Takes the connection's first frame, which is there as a whole. */
+static void take_hello(struct listener *l, struct conn *c, const unsigned char *body, size_t len)
+{
+    struct hello hello;
+    tenrec_error err;
+
+    if (hello_read(body, len, &hello, &err)) {
+        refuse(l, c, TENREC_LOG_WARN, "%s", err.text);
+        return;
+    }
+    switch (hello.kind) {
+    case HELLO_EMPTY:
+        refuse(l, c, TENREC_LOG_DEBUG, "an empty hello");
+        return;
+    case HELLO_REQUESTED:
+        conn_consume(c, FRAME_HEAD + len);
+        take_requested(l, c, hello.id);
+        return;
+    case HELLO_SPONTANEOUS:
+        unlink_infant(l, c);
+        pipe_accept(l->agent, c, hello.name);
+        if (c->pipe) {
+            conn_consume(c, FRAME_HEAD + len);
+            pipe_accept_ready(c->pipe, c, 0);
+        }
+        return;
+    }
+}
+
+void listener_conn_ready(struct listener *l, struct conn *c)
+{
+    uint64_t max = CONN_BUFFER - FRAME_HEAD; /* a name of no honest caller is longer */
+    const unsigned char *body;
+    bool is_short;
+    size_t len = 0;
+
+    for (;;) {
+        enum frame f = conn_frame(c, max, &body, &len);
+        ssize_t n;
+        int e;
+
+        if (f == FRAME_WHOLE) {
+            take_hello(l, c, body, len);
+            return;
+        }
+        if (f != FRAME_PARTIAL) {
+            refuse(l, c, TENREC_LOG_WARN, "a hello of %zu bytes", len);
+            return;
+        }
+        n = conn_read(c, NULL, 0, false, &is_short, &e);
+        if (n < 0) {
+            refuse(l, c, TENREC_LOG_DEBUG, "%s before its hello", e ? strerror(e) : "closed");
+            return;
+        }
+        if (n == 0)
+            return;
+    }
+}

@@ -1,0 +1,57 @@
+/* listener.h - the listening sockets of an agent, one for each transport, and
+ * connections that have not said yet what they are. Loop thread only, once started. */
+#ifndef TENSORPIPE_LISTENER_H
+#define TENSORPIPE_LISTENER_H
+
+#include "transport/conn.h"
+
+struct pipe;
+
+/* A connection that a pipe in its handshake waits for. */
+struct registration {
+    uint64_t id;
+    struct pipe *pipe; /* borrowed: the pipe withdraws it */
+    enum conn_role role;
+};
+
+/* Where connections of one transport come in. */
+struct listener_port {
+    struct reactor_source source;
+    struct listener *listener;
+    const struct transport *transport;
+    char domain[TRANSPORT_DOMAIN_MAX], address[TRANSPORT_TEXT_MAX];
+};
+
+struct listener {
+    struct listener_port port[TRANSPORTS_MAX]; /* the preferred first */
+    unsigned n_ports;
+    bool stopped;
+    struct agent *agent;
+    struct reactor_timer pause; /* accepting goes on when it fires */
+    bool paused;
+    bool starved;         /* that no descriptor is left was told */
+    struct conn *infants; /* no hello yet */
+    unsigned n_infants;
+    uint64_t next_id;
+    struct registration *wanted;
+    size_t n_wanted, cap_wanted;
+};
+
+/* Opens the sockets of the transports that the options list and that can be used
+ * here; accepts nothing before listener_start. errors: ECONFIG, EOS */
+tenrec_status listener_open(struct listener *l, struct agent *a, tenrec_error *err);
+tenrec_status listener_start(struct listener *l, tenrec_error *err);
+/* Stops listening and drops the infants; may come again. */
+void listener_stop(struct listener *l);
+void listener_close(struct listener *l);
+
+/* A connection without pipe has something to read. */
+void listener_conn_ready(struct listener *l, struct conn *c);
+
+/* The pipe wants a connection of its transport. ENOMEM */
+tenrec_status listener_want(struct listener *l, struct pipe *p, enum conn_role role,
+                            uint64_t *ret_id);
+/* Forgets all that `p` still waits for. */
+void listener_withdraw(struct listener *l, const struct pipe *p);
+
+#endif

@@ -1,0 +1,393 @@
+/* reactor.c - an epoll loop that a data path can spin in.
+ *
+ * libuv's loop would do for the control plane, but the data path must decide
+ * by itself when to spin on a socket and when to sleep, and may not pay a
+ * second epoll set for it. Watching, tasks and timers are so few lines that
+ * the plugin needs no foreign loop inside its own. */
+#include "agent/reactor.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EVENTS_MAX 64
+#define FINE_NS 2000000u /* shorter sleeps are exact */
+
+static _Thread_local const struct reactor *mine; /* whose loop this thread is */
+
+uint64_t now_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static void wake_ready(struct reactor_source *s, uint32_t events)
+{
+    uint64_t n;
+
+    (void)events;
+    while (read(s->fd, &n, sizeof n) < 0 && errno == EINTR)
+        continue;
+}
+
+tenrec_status reactor_init(struct reactor *r, tenrec_error *err)
+{
+    int e;
+
+    *r = (struct reactor){ .epoll_fd = -1, .wake_fd = -1 };
+    r->tail = &r->head;
+    r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (r->epoll_fd < 0 || r->wake_fd < 0) {
+        e = errno;
+        goto err_fds;
+    }
+    r->wake = (struct reactor_source){ .fd = r->wake_fd, .ready = wake_ready };
+    e = reactor_watch(r, &r->wake, EPOLLIN);
+    if (e)
+        goto err_fds;
+    pthread_mutex_init(&r->lock, NULL);
+    return TENREC_OK;
+
+err_fds:
+    if (r->epoll_fd >= 0)
+        close(r->epoll_fd);
+    if (r->wake_fd >= 0)
+        close(r->wake_fd);
+    return tenrec_fail_errno(err, TENREC_EOS, e, "cannot make the event loop");
+}
+
+bool reactor_is_me(const struct reactor *r)
+{
+    return mine == r;
+}
+
+/* A loop that is about to sleep says so before it looks at `waiting` once
+ * more; who posts counts up before looking at `asleep`. One of the two sees
+ * the other, so that a busy loop costs its posters no system call. */
+static void wake_if_asleep(struct reactor *r)
+{
+    uint64_t one = 1;
+
+    if (atomic_load(&r->asleep))
+        while (write(r->wake_fd, &one, sizeof one) < 0 && errno == EINTR)
+            continue;
+}
+
+bool reactor_post(struct reactor *r, struct reactor_task *t)
+{
+    pthread_mutex_lock(&r->lock);
+    if (t->queued) {
+        pthread_mutex_unlock(&r->lock);
+        return false;
+    }
+    t->queued = true;
+    t->next = NULL;
+    *r->tail = t;
+    r->tail = &t->next;
+    atomic_fetch_add(&r->waiting, 1);
+    pthread_mutex_unlock(&r->lock);
+    wake_if_asleep(r);
+    return true;
+}
+
+void reactor_defer(struct reactor *r, struct reactor_task *t)
+{
+    pthread_mutex_lock(&r->lock);
+    t->next = r->dead;
+    r->dead = t;
+    atomic_fetch_add(&r->waiting, 1);
+    pthread_mutex_unlock(&r->lock);
+    wake_if_asleep(r);
+}
+
+/* Only what was posted before it began: a task that posts itself must not
+ * keep the sockets waiting. */
+static void run_tasks(struct reactor *r)
+{
+    struct reactor_task *last, *t = NULL;
+
+    if (!atomic_load_explicit(&r->waiting, memory_order_acquire))
+        return;
+    pthread_mutex_lock(&r->lock);
+    last =
+        r->head
+            ? (struct reactor_task *)(void *)((char *)r->tail - offsetof(struct reactor_task, next))
+            : NULL;
+    while (r->head && t != last) {
+        t = r->head;
+        r->head = t->next;
+        if (!r->head)
+            r->tail = &r->head;
+        t->queued = false;
+        atomic_fetch_sub(&r->waiting, 1);
+        pthread_mutex_unlock(&r->lock);
+        t->run(t); /* may free t: it is only compared from here on */
+        pthread_mutex_lock(&r->lock);
+    }
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* What died before this round began: no event fetched in it names them. */
+static void run_dead(struct reactor *r)
+{
+    struct reactor_task *t, *next;
+
+    if (!atomic_load_explicit(&r->waiting, memory_order_acquire))
+        return;
+    pthread_mutex_lock(&r->lock);
+    t = r->dead;
+    r->dead = NULL;
+    pthread_mutex_unlock(&r->lock);
+    for (; t; t = next) {
+        next = t->next;
+        atomic_fetch_sub(&r->waiting, 1);
+        t->run(t);
+    }
+}
+
+static void run_timers(struct reactor *r)
+{
+    uint64_t now;
+
+    if (!r->timers)
+        return;
+    now = now_ns();
+    while (r->timers && r->timers->due_ns <= now) {
+        struct reactor_timer *t = r->timers;
+
+        reactor_disarm(t);
+        t->fire(t);
+    }
+}
+
+/* How long the loop may sleep at most, for the sake of its timers. */
+static uint64_t until_timer(const struct reactor *r)
+{
+    uint64_t now;
+
+    if (!r->timers)
+        return REACTOR_FOREVER;
+    now = now_ns();
+    return r->timers->due_ns > now ? r->timers->due_ns - now : 0;
+}
+
+/* Sleeps for whole milliseconds, rounded up, as is good enough for timers; one
+ * that is shorter is exact, by a second system call. */
+static int fetch(struct reactor *r, struct epoll_event *events, uint64_t ns)
+{
+    uint64_t ms = ns / 1000000u + (ns % 1000000u != 0);
+
+    if (ns && ns < FINE_NS) {
+        const struct timespec limit = { 0, (long)ns };
+        struct pollfd set = { .fd = r->epoll_fd, .events = POLLIN };
+
+        ppoll(&set, 1, &limit, NULL);
+        ms = 0;
+    }
+    if (ns == REACTOR_FOREVER)
+        return epoll_wait(r->epoll_fd, events, EVENTS_MAX, -1);
+    return epoll_wait(r->epoll_fd, events, EVENTS_MAX, ms < INT_MAX ? (int)ms : INT_MAX);
+}
+
+static void link_look(struct reactor_look **list, struct reactor_look *l)
+{
+    l->next = *list;
+    l->prev = list;
+    if (l->next)
+        l->next->prev = &l->next;
+    *list = l;
+}
+
+void reactor_look_remove(struct reactor_look *l)
+{
+    if (!l->prev)
+        return;
+    *l->prev = l->next;
+    if (l->next)
+        l->next->prev = l->prev;
+    l->prev = NULL;
+}
+
+void reactor_look_add(struct reactor *r, struct reactor_look *l)
+{
+    if (!l->prev)
+        link_look(&r->looks, l);
+}
+
+/* True when the loop must not sleep. Only looks: what is found is told later, so
+ * that the list does not change under us. */
+static bool look_around(struct reactor *r, bool sleeps)
+{
+    struct reactor_look *next;
+
+    for (struct reactor_look *l = r->looks; l; l = next) {
+        enum reactor_looked looked = l->look(l, sleeps);
+
+        next = l->next;
+        if (looked == LOOK_NOTHING)
+            continue;
+        reactor_look_remove(l);
+        if (looked == LOOK_FOUND)
+            link_look(&r->found, l);
+    }
+    return r->found != NULL;
+}
+
+static void tell_found(struct reactor *r)
+{
+    while (r->found) {
+        struct reactor_look *l = r->found;
+
+        reactor_look_remove(l);
+        l->found(l);
+    }
+}
+
+static void round_of(struct reactor *r)
+{
+    struct epoll_event events[EVENTS_MAX];
+    uint64_t ns = REACTOR_FOREVER;
+    bool sleepy = false;
+    int n;
+
+    run_tasks(r);
+    run_timers(r);
+    if (r->spin)
+        ns = r->spin(r->arg);
+    if (ns != 0) {
+        uint64_t timer_ns = until_timer(r);
+
+        sleepy = true;
+        if (timer_ns < ns)
+            ns = timer_ns;
+        atomic_store(&r->asleep, true);
+        if (atomic_load(&r->waiting) || atomic_load(&r->stop))
+            ns = 0;
+    }
+    if (r->looks && look_around(r, ns != 0))
+        ns = 0;
+    /* Before the fetch, because afterwards `events` may name what dies now. */
+    run_dead(r);
+    n = fetch(r, events, ns);
+    if (sleepy)
+        atomic_store_explicit(&r->asleep, false, memory_order_relaxed);
+    for (int i = 0; i < n; i++) {
+        struct reactor_source *s = events[i].data.ptr;
+
+        s->ready(s, events[i].events);
+    }
+    tell_found(r);
+}
+
+static void *loop_main(void *arg)
+{
+    struct reactor *r = arg;
+
+    mine = r;
+    pthread_setname_np(pthread_self(), "tensorpipe");
+    while (!atomic_load(&r->stop))
+        round_of(r);
+    while (atomic_load(&r->waiting)) {
+        run_tasks(r);
+        run_dead(r);
+    }
+    return NULL;
+}
+
+tenrec_status reactor_start(struct reactor *r, tenrec_error *err)
+{
+    sigset_t all, old;
+    int e;
+
+    /* The program's signals are handled on the program's threads. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    e = pthread_create(&r->thread, NULL, loop_main, r);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (e)
+        return tenrec_fail_errno(err, TENREC_EOS, e, "cannot start the loop thread");
+    r->running = true;
+    return TENREC_OK;
+}
+
+void reactor_stop(struct reactor *r)
+{
+    if (!r->running)
+        return;
+    atomic_store(&r->stop, true);
+    wake_if_asleep(r);
+    pthread_join(r->thread, NULL);
+    r->running = false;
+    /* Last references may have been dropped by other threads in between. */
+    while (atomic_load(&r->waiting)) {
+        run_tasks(r);
+        run_dead(r);
+    }
+}
+
+void reactor_finish(struct reactor *r)
+{
+    while (r->dead) /* the dead of one round may leave others */
+        run_dead(r);
+    pthread_mutex_destroy(&r->lock);
+    close(r->epoll_fd);
+    close(r->wake_fd);
+}
+
+static int control(struct reactor *r, int op, struct reactor_source *s, uint32_t events)
+{
+    struct epoll_event e = { .events = events, .data.ptr = s };
+
+    return epoll_ctl(r->epoll_fd, op, s->fd, &e) < 0 ? errno : 0;
+}
+
+int reactor_watch(struct reactor *r, struct reactor_source *s, uint32_t events)
+{
+    return control(r, EPOLL_CTL_ADD, s, events);
+}
+
+int reactor_rewatch(struct reactor *r, struct reactor_source *s, uint32_t events)
+{
+    int e = control(r, EPOLL_CTL_MOD, s, events);
+
+    return e == ENOENT ? control(r, EPOLL_CTL_ADD, s, events) : e;
+}
+
+void reactor_unwatch(struct reactor *r, struct reactor_source *s)
+{
+    control(r, EPOLL_CTL_DEL, s, 0);
+}
+
+void reactor_arm(struct reactor *r, struct reactor_timer *t, uint64_t due_ns)
+{
+    struct reactor_timer **at = &r->timers;
+
+    reactor_disarm(t);
+    while (*at && (*at)->due_ns <= due_ns)
+        at = &(*at)->next;
+    t->due_ns = due_ns;
+    t->next = *at;
+    t->prev = at;
+    if (t->next)
+        t->next->prev = &t->next;
+    *at = t;
+}
+
+void reactor_disarm(struct reactor_timer *t)
+{
+    if (!t->prev)
+        return;
+    *t->prev = t->next;
+    if (t->next)
+        t->next->prev = t->prev;
+    t->prev = NULL;
+}

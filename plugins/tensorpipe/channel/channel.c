@@ -1,0 +1,115 @@
+/* channel.c - what channels have in common: frames that hold a tensor. */
+#include "channel/channel.h"
+#include "pipe/pipe.h"
+
+#define PULL_TURN ((uint64_t)64 << 20) /* bytes before other pipes have their turn */
+
+void *channel_target(const struct pipe *p)
+{
+    const struct reading *r = &p->read;
+
+    return r->msg ? tenrec_msg_tensor(r->msg, r->tensor)->data : NULL;
+}
+
+static void take_head(struct conn *c, struct reading *r)
+{
+    size_t n = conn_buffered(c);
+
+    if (n > FRAME_HEAD - r->head_got)
+        n = FRAME_HEAD - r->head_got;
+    if (!n)
+        return;
+    memcpy(r->head + r->head_got, c->buf + c->pos, n);
+    conn_consume(c, n);
+    r->head_got += n;
+}
+
+/* The length is known, so head and body can be read with one system call that
+ * skips the buffer. */
+enum part channel_take_frame(struct pipe *p, enum conn_role from, void *to, uint64_t len)
+{
+    struct reading *r = &p->read;
+    struct conn *c = p->conn[from];
+
+    r->want = from;
+    take_head(c, r);
+    if (r->head_got == FRAME_HEAD) {
+        if (get_le64(r->head) != len) {
+            pipe_failf(p, TENREC_EPROTOCOL, 0, "sent a tensor of %llu bytes after announcing %llu",
+                       (unsigned long long)get_le64(r->head), (unsigned long long)len);
+            return PART_BAD;
+        }
+        conn_take(c, to, len, &r->got);
+        if (r->got == len)
+            return PART_THERE;
+    }
+    if (r->head_got < FRAME_HEAD)
+        r->lead[r->n_lead++] = (struct iovec){ r->head + r->head_got, FRAME_HEAD - r->head_got };
+    /* Without a place the rest of the head must come first, alone. */
+    if (to)
+        r->lead[r->n_lead++] =
+            (struct iovec){ (unsigned char *)to + r->got, (size_t)(len - r->got) };
+    return PART_MISSING;
+}
+
+enum part channel_pull(struct pipe *p, const struct pull_peer *peer, uint64_t from, int *ret_errno)
+{
+    struct reading *r = &p->read;
+    const uint64_t len = r->in[r->tensor].len;
+    const bool shares = reactor_is_me(&p->agent->reactor);
+    unsigned char *to = channel_target(p);
+
+    while (to && r->got < len) {
+        uint64_t left = len - r->got, n = left < PULL_TURN ? left : PULL_TURN;
+
+        *ret_errno = pull_read(peer, to + r->got, from + r->got, n);
+        if (*ret_errno)
+            return PART_BAD;
+        r->got += n;
+        if (shares && r->got < len) {
+            r->unparsed = true;
+            pipe_post(p, &p->read_task);
+            return PART_MISSING;
+        }
+    }
+    agent_count(&p->agent->count.tensors_pulled, to != NULL);
+    return PART_THERE;
+}
+
+bool channel_next_frame(struct pipe *p, struct conn *c, size_t max, const unsigned char **ret_body,
+                        size_t *ret_len)
+{
+    enum frame frame;
+    bool is_short;
+    ssize_t n;
+    int e;
+
+    while ((frame = conn_frame(c, max, ret_body, ret_len)) == FRAME_PARTIAL) {
+        n = conn_read(c, NULL, 0, false, &is_short, &e);
+        if (n < 0)
+            pipe_failf(p, TENREC_EPEER_LOST, e,
+                       e ? "connection lost" : "connection closed by the peer");
+        if (n <= 0)
+            return false;
+        conn_count(&c->receives, 1);
+        conn_count(&c->bytes_received, (uint64_t)n);
+    }
+    if (frame == FRAME_TOO_BIG)
+        pipe_failf(p, TENREC_EPROTOCOL, 0, "sent %zu bytes where channel \"%s\" has %zu at most",
+                   *ret_len, p->channel->name, max);
+    else if (frame == FRAME_NO_MEMORY)
+        pipe_failf(p, TENREC_ENOMEM, 0, "no memory for channel \"%s\"", p->channel->name);
+    return frame == FRAME_WHOLE;
+}
+
+void channel_put_frame(struct segment *s, struct out *o, enum conn_role on, void *data,
+                       uint64_t len)
+{
+    s->out = o;
+    s->on = on;
+    put_le64(s->head, len);
+    s->iov[0] = (struct iovec){ s->head, FRAME_HEAD };
+    s->iov[1] = (struct iovec){ data, (size_t)len };
+    s->n = 2;
+    o->parts++;
+}

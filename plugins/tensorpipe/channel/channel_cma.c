@@ -1,0 +1,165 @@
+/* channel_cma.c - TensorPipe's channel "cma": the receiver reads a tensor out
+ * of the sender's memory.
+ *
+ * Per tensor the sender tells its process id and the address on the first
+ * connection; the receiver answers with an empty frame on the second once it
+ * has the bytes, in the same order. Until then they stay where they are. */
+#include "channel/channel.h"
+#include "channel/pull.h"
+#include "pipe/pipe.h"
+#include "wire/nop.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CONN_ANNOUNCE CONN_CHANNEL
+#define CONN_COMPLETION ((enum conn_role)(CONN_CHANNEL + 1))
+#define ANNOUNCE_MAX (SEGMENT_HEAD - FRAME_HEAD)
+
+static unsigned cma_segments(const struct pipe *p, const struct tenrec_tensor_desc *t)
+{
+    (void)p;
+    (void)t;
+    return 1;
+}
+
+static unsigned cma_send(struct pipe *p, struct out *o, const struct tenrec_tensor_desc *t,
+                         struct segment *s, struct descriptor_note *note)
+{
+    struct nop_writer w;
+
+    (void)p;
+    (void)note;
+    nop_writer_init(&w, s->head + FRAME_HEAD, ANNOUNCE_MAX);
+    nop_write_struct(&w, 2);
+    nop_write_uint(&w, (uint32_t)getpid());
+    nop_write_uint(&w, (uintptr_t)t->data);
+    put_le64(s->head, w.len);
+    s->out = o;
+    s->on = CONN_ANNOUNCE;
+    s->iov[0] = (struct iovec){ s->head, FRAME_HEAD + w.len };
+    s->n = 1;
+    s->awaited = true;
+    o->parts += 2; /* the announcement is written, and the tensor taken */
+    return 1;
+}
+
+/* The process to read from. A Unix socket's kernel has told who that is; over
+ * TCP the peer's word is checked. */
+static tenrec_status find_peer(struct pipe *p, uint32_t named, tenrec_error *err)
+{
+    struct pull_peer peer = p->puller;
+    int e;
+
+    if (p->pid ? p->pid != (pid_t)named : peer.pid && peer.pid != (pid_t)named)
+        return tenrec_fail(err, TENREC_EPROTOCOL,
+                           "sent a tensor in the memory of process %u, but is process %d", named,
+                           (int)(p->pid ? p->pid : peer.pid));
+    if (peer.pid)
+        return TENREC_OK;
+    e = pull_open(&peer, (pid_t)named);
+    if (e)
+        return tenrec_fail_errno(err, TENREC_EPEER_LOST, e,
+                                 "sent a tensor in the memory of process %u", named);
+    if (!p->pid && !pull_owns_socket(peer.pid, p->conn[CONN_ANNOUNCE]->source.fd)) {
+        pull_close(&peer);
+        return tenrec_fail(err, TENREC_EPROTOCOL,
+                           "sent a tensor in the memory of process %u, of which cannot be seen "
+                           "that it holds this connection; channels: [basic] works without",
+                           named);
+    }
+    p->puller = peer;
+    return TENREC_OK;
+}
+
+static enum part bad(struct pipe *p, const tenrec_error *err)
+{
+    pipe_failf(p, err->code, 0, "%s", err->text);
+    return PART_BAD;
+}
+
+static enum part pull(struct pipe *p, const unsigned char *frame, size_t len)
+{
+    struct reading *r = &p->read;
+    struct nop_reader in;
+    uint64_t pid, from;
+    tenrec_error err;
+    enum part part;
+    int e;
+
+    nop_reader_init(&in, "cma descriptor", frame, len, &err);
+    nop_read_struct(&in, 2, "structure");
+    pid = nop_read_uint(&in, UINT32_MAX, "pid");
+    from = nop_read_uint(&in, UINT64_MAX, "ptr");
+    if (in.status)
+        return bad(p, &err);
+    if (!channel_target(p))
+        return PART_THERE;
+    if (find_peer(p, (uint32_t)pid, &err))
+        return bad(p, &err);
+    part = channel_pull(p, &p->puller, from, &e);
+    if (part != PART_BAD)
+        return part;
+    (void)tenrec_fail_errno(&err, TENREC_EPEER_LOST, e,
+                            "cannot read a tensor of %llu bytes from process %d",
+                            (unsigned long long)r->in[r->tensor].len, (int)p->puller.pid);
+    if (e == EPERM)
+        tenrec_error_prefix(&err, "channels: [basic] works without");
+    return bad(p, &err);
+}
+
+static enum part cma_receive(struct pipe *p)
+{
+    struct conn *c = p->conn[CONN_ANNOUNCE];
+    const unsigned char *frame;
+    enum part part;
+    size_t len;
+
+    p->read.want = CONN_ANNOUNCE;
+    switch (conn_frame(c, ANNOUNCE_MAX, &frame, &len)) {
+    case FRAME_PARTIAL:
+        return PART_MISSING;
+    case FRAME_TOO_BIG:
+        pipe_failf(p, TENREC_EPROTOCOL, 0, "sent a cma descriptor of %zu bytes", len);
+        return PART_BAD;
+    case FRAME_NO_MEMORY:
+        pipe_failf(p, TENREC_ENOMEM, 0, "no memory for a cma descriptor");
+        return PART_BAD;
+    case FRAME_WHOLE:
+        break;
+    }
+    part = pull(p, frame, len);
+    if (part != PART_THERE)
+        return part;
+    conn_consume(c, FRAME_HEAD + len);
+    if (pipe_send_object(p, CONN_COMPLETION, NULL, 0)) {
+        pipe_failf(p, TENREC_ENOMEM, 0, "no memory to say that a tensor was taken");
+        return PART_BAD;
+    }
+    return PART_THERE;
+}
+
+static void cma_arrived(struct pipe *p, struct conn *c)
+{
+    const unsigned char *frame;
+    size_t len;
+
+    while (channel_next_frame(p, c, 0, &frame, &len)) {
+        conn_consume(c, FRAME_HEAD);
+        if (!pipe_tensor_taken(p, p->n_taken++)) {
+            pipe_failf(p, TENREC_EPROTOCOL, 0, "took a tensor that was not sent");
+            return;
+        }
+    }
+}
+
+const struct channel channel_cma = {
+    .name = "cma",
+    .connections = 2,
+    .data = 1,
+    .segments = cma_segments,
+    .send = cma_send,
+    .receive = cma_receive,
+    .arrived = cma_arrived,
+};

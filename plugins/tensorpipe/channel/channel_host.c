@@ -1,0 +1,421 @@
+/* channel_host.c - Tenrec's own channels for host memory, "tenrec_host" and
+ * "tenrec_lanes".
+ *
+ * Each tensor takes the way that suits it, and the note beside it in the
+ * descriptor says which:
+ *
+ *     none        a frame on the descriptor connection, behind the message's own:
+ *                 one write sends all of it
+ *     1 address   the receiver reads it out of our memory
+ *     2 length    frames of that length (the last one is shorter), in turns on
+ *                 the lanes. Where a lane is a ring both sides copy at once
+ *     3 ...       the receiver maps it (share.h)
+ *
+ * Lanes are the first connections of the channel: one of tenrec_host, as many as
+ * the options say of tenrec_lanes, which is for TCP. The other connection of
+ * tenrec_host is for control, both ways. Its frames begin with a byte that says
+ * what they are:
+ *
+ *     PROBE    address, number: can you read this number there?
+ *     PULLS    yes: from now on tensors may be announced by their address
+ *     TAKEN    number: the tensor that was announced so, counted from 0, was read
+ *     REFUSED  number: it cannot be read, send it
+ *     SENT     number, and the bytes of what was refused
+ *
+ * The loop thread reads it, but for SENT: for that the reader of the pipe waits
+ * before it goes on, and so takes over meanwhile. */
+#include "channel/channel.h"
+#include "channel/share.h"
+#include "pipe/pipe.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#define CONTROL_MAX 24             /* bytes of a frame, but for what SENT brings */
+#define NOTE_LEN (1 + 8)           /* bytes of a note */
+#define STRIPE ((uint64_t)1 << 20) /* with several lanes */
+#define NUMBERED (1 + 8)           /* bytes of one with a number */
+
+enum how { HOW_INLINE, HOW_PULL, HOW_LANES, HOW_MAPPED, HOW_SENT };
+enum control { PROBE = 1, PULLS = 2, TAKEN = 3, REFUSED = 4, SENT = 5 };
+
+static enum conn_role control_of(const struct pipe *p)
+{
+    return (enum conn_role)(CONN_CHANNEL + p->channel->data);
+}
+
+/* ---- sending ---- */
+
+/* What a ring holds needs no turns; and two who copy at once are faster with what
+ * no cache holds, if there are two processors for it. */
+static bool is_pulled(const struct pipe *p, uint64_t len)
+{
+    const struct agent *a = p->agent;
+
+    if (!p->pulls || len <= a->options->inline_max || len < a->options->pull_min)
+        return false;
+    return len <= a->options->pull_max || a->one_cpu;
+}
+
+/* Of a tensor that takes the lanes: a turn's bytes on each. */
+static uint64_t stripe_of(const struct pipe *p, uint64_t len)
+{
+    return p->channel->data == 1 ? len : STRIPE;
+}
+
+/* 0 for tensors that go another way. */
+static unsigned stripes(const struct pipe *p, uint64_t len)
+{
+    uint64_t stripe = stripe_of(p, len);
+
+    if (len <= p->agent->options->inline_max || is_pulled(p, len))
+        return 0;
+    return (unsigned)((len + stripe - 1) / stripe);
+}
+
+static unsigned host_segments(const struct pipe *p, const struct tenrec_tensor_desc *t)
+{
+    unsigned n = stripes(p, t->bytes);
+
+    return n ? n : 1;
+}
+
+static unsigned send_stripes(struct pipe *p, struct out *o, const struct tenrec_tensor_desc *t,
+                             struct segment *s, struct descriptor_note *note)
+{
+    uint64_t stripe = stripe_of(p, t->bytes);
+    unsigned n = stripes(p, t->bytes);
+
+    for (unsigned i = 0; i < n; i++) {
+        uint64_t at = (uint64_t)i * stripe, left = t->bytes - at;
+
+        channel_put_frame(&s[i], o, (enum conn_role)(CONN_CHANNEL + i % p->channel->data),
+                          (unsigned char *)t->data + at, left < stripe ? left : stripe);
+    }
+    note->len = NOTE_LEN;
+    note->bytes[0] = HOW_LANES;
+    put_le64(note->bytes + 1, stripe);
+    return n;
+}
+
+static unsigned host_send(struct pipe *p, struct out *o, const struct tenrec_tensor_desc *t,
+                          struct segment *s, struct descriptor_note *note)
+{
+    if (share_send(p, t, HOW_MAPPED, note))
+        return 0;
+    if (stripes(p, t->bytes))
+        return send_stripes(p, o, t, s, note);
+    if (!is_pulled(p, t->bytes)) {
+        channel_put_frame(s, o, CONN_DESCRIPTOR, t->data, t->bytes);
+        return 1;
+    }
+    note->len = NOTE_LEN;
+    note->bytes[0] = HOW_PULL;
+    put_le64(note->bytes + 1, (uintptr_t)t->data);
+    s->out = o;
+    s->on = control_of(p);
+    s->awaited = true;
+    o->parts++;
+    /* In case it is refused; the number is put in then. */
+    put_le64(s->head, NUMBERED + t->bytes);
+    s->head[FRAME_HEAD] = SENT;
+    s->iov[0] = (struct iovec){ s->head, FRAME_HEAD + NUMBERED };
+    s->iov[1] = (struct iovec){ t->data, (size_t)t->bytes };
+    return 1;
+}
+
+static void host_take_back(struct pipe *p, const struct descriptor_note *notes, uint32_t n)
+{
+    share_take_back(p, HOW_MAPPED, notes, n);
+}
+
+/* ---- receiving ---- */
+
+/* The loop thread finds it out. */
+static struct pull_peer puller_of(struct pipe *p)
+{
+    struct pull_peer peer;
+
+    pthread_mutex_lock(&p->lock);
+    peer = p->puller;
+    pthread_mutex_unlock(&p->lock);
+    return peer;
+}
+
+static tenrec_status host_announced(struct pipe *p, struct nop_bytes note, struct incoming *in,
+                                    struct tenrec_tensor_desc *desc, tenrec_error *err)
+{
+    uint64_t value;
+
+    if (note.len == 0)
+        return TENREC_OK;
+    if (note.data[0] == HOW_MAPPED) {
+        in->how = HOW_MAPPED;
+        return share_arrived(p, note, desc, err);
+    }
+    value = note.len == NOTE_LEN ? get_le64(note.data + 1) : 0;
+    if (note.len == NOTE_LEN && note.data[0] == HOW_PULL && puller_of(p).pid) {
+        *in = (struct incoming){ in->len, value, p->n_pulls++, HOW_PULL };
+        return TENREC_OK;
+    }
+    if (note.len == NOTE_LEN && note.data[0] == HOW_LANES && value) {
+        *in = (struct incoming){ in->len, 0, value, HOW_LANES };
+        return TENREC_OK;
+    }
+    return tenrec_fail(err, TENREC_EPROTOCOL,
+                       "descriptor: a tensor that comes in a way which was not agreed");
+}
+
+static bool tell(struct pipe *p, const unsigned char *body, size_t len)
+{
+    if (pipe_send_object(p, control_of(p), body, len) == TENREC_OK)
+        return true;
+    pipe_failf(p, TENREC_ENOMEM, 0, "no memory for a control frame");
+    return false;
+}
+
+static bool tell_number(struct pipe *p, enum control what, uint64_t number)
+{
+    unsigned char body[NUMBERED] = { (unsigned char)what };
+
+    put_le64(body + 1, number);
+    return tell(p, body, sizeof body);
+}
+
+static bool handle(struct pipe *p, const unsigned char *body, size_t len);
+
+/* Reads the control connection up to the bytes that were refused. */
+static enum part find_sent(struct pipe *p, struct conn *c, const struct incoming *in)
+{
+    const unsigned char *body;
+    size_t len;
+
+    while (conn_buffered(c) > FRAME_HEAD && c->buf[c->pos + FRAME_HEAD] != SENT) {
+        switch (conn_frame(c, CONTROL_MAX, &body, &len)) {
+        case FRAME_WHOLE:
+            if (!handle(p, body, len))
+                return PART_BAD;
+            conn_consume(c, FRAME_HEAD + len);
+            continue;
+        case FRAME_PARTIAL:
+            return PART_MISSING;
+        default:
+            pipe_failf(p, TENREC_EPROTOCOL, 0, "sent a control frame of %zu bytes", len);
+            return PART_BAD;
+        }
+    }
+    if (conn_buffered(c) < FRAME_HEAD + NUMBERED)
+        return PART_MISSING;
+    body = c->buf + c->pos + FRAME_HEAD;
+    if (get_le64(c->buf + c->pos) != NUMBERED + in->len || get_le64(body + 1) != in->number) {
+        pipe_failf(p, TENREC_EPROTOCOL, 0, "sent other bytes than those of the refused tensor");
+        return PART_BAD;
+    }
+    conn_consume(c, FRAME_HEAD + NUMBERED);
+    return PART_THERE;
+}
+
+static enum part take_sent(struct pipe *p)
+{
+    struct reading *r = &p->read;
+    struct incoming *in = &r->in[r->tensor];
+    struct conn *c = p->conn[control_of(p)];
+    unsigned char *to = channel_target(p);
+
+    r->want = control_of(p);
+    if (!r->head_got) {
+        enum part part = find_sent(p, c, in);
+
+        if (part != PART_THERE)
+            return part;
+        r->head_got = FRAME_HEAD;
+    }
+    conn_take(c, to, in->len, &r->got);
+    if (r->got < in->len) {
+        if (to)
+            r->lead[r->n_lead++] = (struct iovec){ to + r->got, (size_t)(in->len - r->got) };
+        return PART_MISSING;
+    }
+    pipe_lend_side(p, false);
+    return PART_THERE;
+}
+
+/* Out of the sender's memory, or when that fails, through the connection. */
+static enum part pull(struct pipe *p)
+{
+    struct reading *r = &p->read;
+    struct incoming *in = &r->in[r->tensor];
+    struct pull_peer peer = puller_of(p);
+    int e;
+    enum part part = channel_pull(p, &peer, in->from, &e);
+
+    if (part == PART_MISSING)
+        return part;
+    if (part == PART_THERE)
+        return tell_number(p, TAKEN, in->number) ? PART_THERE : PART_BAD;
+    if (e == ESRCH) {
+        pipe_failf(p, TENREC_EPEER_LOST, e, "cannot read a tensor");
+        return PART_BAD;
+    }
+    agent_log(p->agent, TENREC_LOG_WARN,
+              "cannot read a tensor of %llu bytes from process %d (%s): it is asked for instead",
+              (unsigned long long)in->len, (int)peer.pid, strerror(e));
+    agent_count(&p->agent->count.pulls_refused, 1);
+    in->how = HOW_SENT;
+    r->got = 0;
+    pipe_lend_side(p, true);
+    return tell_number(p, REFUSED, in->number) ? take_sent(p) : PART_BAD;
+}
+
+/* in->number: the length of a stripe, in->from: how far the ones before reach. */
+static enum part take_stripes(struct pipe *p)
+{
+    struct reading *r = &p->read;
+    struct incoming *in = &r->in[r->tensor];
+    unsigned char *to = channel_target(p);
+
+    while (in->from < in->len) {
+        uint64_t left = in->len - in->from, n = left < in->number ? left : in->number;
+        unsigned lane = (unsigned)(in->from / in->number % p->channel->data);
+        enum part part = channel_take_frame(p, (enum conn_role)(CONN_CHANNEL + lane),
+                                            to ? to + in->from : NULL, n);
+
+        if (part != PART_THERE)
+            return part;
+        in->from += n;
+        r->head_got = 0;
+        r->got = 0;
+    }
+    return PART_THERE;
+}
+
+static enum part host_receive(struct pipe *p)
+{
+    const struct incoming *in = &p->read.in[p->read.tensor];
+
+    switch ((enum how)in->how) {
+    case HOW_INLINE:
+        break;
+    case HOW_PULL:
+        return pull(p);
+    case HOW_LANES:
+        return take_stripes(p);
+    case HOW_MAPPED:
+        return PART_THERE;
+    case HOW_SENT:
+        return take_sent(p);
+    }
+    return channel_take_frame(p, CONN_DESCRIPTOR, channel_target(p), in->len);
+}
+
+/* ---- control ---- */
+
+/* "Can you read this?" Nothing is said when the answer is no. */
+static void try_probe(struct pipe *p, const unsigned char *body)
+{
+    const unsigned char yes = PULLS;
+    uint64_t word = 0;
+    struct pull_peer peer;
+
+    if (!p->agent->channels.pulls || !p->pid || p->puller.pid || pull_open(&peer, p->pid))
+        return;
+    if (pull_read(&peer, &word, get_le64(body + 1), sizeof word) || word != get_le64(body + 9)) {
+        pull_close(&peer);
+        return;
+    }
+    pthread_mutex_lock(&p->lock);
+    p->puller = peer;
+    pthread_mutex_unlock(&p->lock);
+    tell(p, &yes, 1);
+}
+
+static bool handle(struct pipe *p, const unsigned char *body, size_t len)
+{
+    bool known = false;
+
+    switch (len ? body[0] : 0) {
+    case PROBE:
+        known = len == 17;
+        if (known)
+            try_probe(p, body);
+        break;
+    case PULLS:
+        known = len == 1 && p->probe; /* an answer to nothing else */
+        pthread_mutex_lock(&p->lock);
+        p->pulls = p->agent->channels.pulls;
+        pthread_mutex_unlock(&p->lock);
+        break;
+    case TAKEN:
+        known = len == NUMBERED && pipe_tensor_taken(p, get_le64(body + 1));
+        break;
+    case REFUSED:
+        known = len == NUMBERED && pipe_tensor_refused(p, get_le64(body + 1));
+        break;
+    default:
+        break;
+    }
+    if (!known)
+        pipe_failf(p, TENREC_EPROTOCOL, 0, "sent a control frame that makes no sense");
+    return known;
+}
+
+/* The next frame, copied; false: none, or who reads the pipe reads these too. */
+static bool next_control(struct pipe *p, struct conn *c, unsigned char ret[CONTROL_MAX],
+                         size_t *ret_len)
+{
+    const unsigned char *body;
+    bool there;
+
+    pthread_mutex_lock(&p->side_lock);
+    there = !atomic_load(&p->side_lent) && channel_next_frame(p, c, CONTROL_MAX, &body, ret_len);
+    if (there) {
+        memcpy(ret, body, *ret_len);
+        conn_consume(c, FRAME_HEAD + *ret_len);
+    }
+    pthread_mutex_unlock(&p->side_lock);
+    return there;
+}
+
+static void host_arrived(struct pipe *p, struct conn *c)
+{
+    unsigned char body[CONTROL_MAX];
+    size_t len;
+
+    while (next_control(p, c, body, &len) && handle(p, body, len))
+        continue;
+}
+
+static void host_established(struct pipe *p)
+{
+    unsigned char body[17] = { PROBE };
+
+    if (!p->agent->channels.pulls || !p->pid)
+        return;
+    p->probe = now_ns() ^ (uintptr_t)p;
+    put_le64(body + 1, (uintptr_t)&p->probe);
+    put_le64(body + 9, p->probe);
+    tell(p, body, sizeof body);
+}
+
+const struct channel channel_host = {
+    .name = "tenrec_host",
+    .connections = 2,
+    .data = 1,
+    .segments = host_segments,
+    .send = host_send,
+    .take_back = host_take_back,
+    .announced = host_announced,
+    .receive = host_receive,
+    .arrived = host_arrived,
+    .established = host_established,
+};
+
+/* Nobody's memory can be read over TCP: there is nothing to control. */
+const struct channel channel_lanes = {
+    .name = "tenrec_lanes",
+    .segments = host_segments,
+    .send = host_send,
+    .take_back = host_take_back,
+    .announced = host_announced,
+    .receive = host_receive,
+};

@@ -1,0 +1,191 @@
+/* share.c - records in notes, descriptors over the socket. */
+#include "channel/share.h"
+#include "pipe/pipe.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* A note: kind, record, number of descriptors, number of their packet. */
+#define AT_RECORD 1
+#define AT_FDS (AT_RECORD + TENREC_SHARE_RECORD)
+#define AT_NUMBER (AT_FDS + 1)
+#define NOTE_LEN (AT_NUMBER + 8)
+
+/* Room for one more than there should be, to notice it. */
+union control {
+    struct cmsghdr align;
+    char buf[CMSG_SPACE((TENREC_SHARE_FDS + 1) * sizeof(int))];
+};
+
+void share_open(struct pipe *p)
+{
+    const struct tenrec_host *host = p->agent->host;
+    struct tenrec_sharing *s = NULL;
+
+    if ((p->capabilities & IDENTITY_MAPS) && p->conn[CONN_DESCRIPTOR]->carrier->passes_fds &&
+        TENREC_HAS(host, sharing_open))
+        s = host->sharing_open(p->agent->self);
+    pthread_mutex_lock(&p->lock);
+    p->sharing = s;
+    pthread_mutex_unlock(&p->lock);
+}
+
+void share_close(struct pipe *p)
+{
+    if (p->sharing)
+        p->agent->host->sharing_close(p->agent->self, p->sharing);
+    p->sharing = NULL;
+}
+
+/* ---- sending ---- */
+
+static bool send_fds(struct pipe *p, const struct tenrec_share *share, uint64_t number)
+{
+    union control control = { .buf = { 0 } };
+    const size_t bytes = share->n_fds * sizeof share->fd[0];
+    unsigned char text[8];
+    struct iovec iov = { text, sizeof text };
+    struct msghdr m = { .msg_iov = &iov,
+                        .msg_iovlen = 1,
+                        .msg_control = control.buf,
+                        .msg_controllen = CMSG_SPACE(bytes) };
+    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+    ssize_t n;
+
+    put_le64(text, number);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(bytes);
+    memcpy(CMSG_DATA(c), share->fd, bytes);
+    do
+        n = sendmsg(p->conn[CONN_DESCRIPTOR]->source.fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    return n == sizeof text;
+}
+
+static void close_fds(struct tenrec_share *share)
+{
+    while (share->n_fds > 0)
+        close(share->fd[--share->n_fds]);
+}
+
+bool share_send(struct pipe *p, const struct tenrec_tensor_desc *t, unsigned char kind,
+                struct descriptor_note *note)
+{
+    struct agent *a = p->agent;
+    struct tenrec_share share;
+
+    if (!p->sharing || !a->host->share(a->self, p->sharing, t, &share))
+        return false;
+    if (share.n_fds && !send_fds(p, &share, p->fds_sent + 1)) {
+        a->host->share_back(a->self, p->sharing, &share);
+        return false;
+    }
+    if (share.n_fds)
+        p->fds_sent++;
+    note->len = NOTE_LEN;
+    note->bytes[0] = kind;
+    memcpy(note->bytes + AT_RECORD, share.record, sizeof share.record);
+    note->bytes[AT_FDS] = (unsigned char)share.n_fds;
+    put_le64(note->bytes + AT_NUMBER, p->fds_sent);
+    close_fds(&share);
+    agent_count(&a->count.tensors_shared, 1);
+    return true;
+}
+
+void share_take_back(struct pipe *p, unsigned char kind, const struct descriptor_note *notes,
+                     uint32_t n)
+{
+    struct agent *a = p->agent;
+
+    while (p->sharing && n > 0) {
+        struct tenrec_share share = { .size = sizeof share };
+
+        n--;
+        if (notes[n].len != NOTE_LEN || notes[n].bytes[0] != kind)
+            continue;
+        memcpy(share.record, notes[n].bytes + AT_RECORD, sizeof share.record);
+        a->host->share_back(a->self, p->sharing, &share);
+    }
+}
+
+/* ---- receiving ---- */
+
+/* Those that are too many are closed, and counted. */
+static unsigned take_fds(struct msghdr *m, struct tenrec_share *share)
+{
+    unsigned got = 0;
+
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        for (size_t i = 0; CMSG_LEN((i + 1) * sizeof(int)) <= c->cmsg_len; i++) {
+            int fd;
+
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+            if (share->n_fds < TENREC_SHARE_FDS)
+                share->fd[share->n_fds++] = fd;
+            else
+                close(fd);
+            got++;
+        }
+    }
+    return got;
+}
+
+/* One packet of descriptors. False: there is none, or it is none. */
+static bool receive_packet(int sock, struct tenrec_share *share, uint64_t *ret_number)
+{
+    union control control;
+    unsigned char text[8];
+    struct iovec iov = { text, sizeof text };
+    struct msghdr m = { .msg_iov = &iov,
+                        .msg_iovlen = 1,
+                        .msg_control = control.buf,
+                        .msg_controllen = sizeof control.buf };
+    ssize_t n;
+
+    do
+        n = recvmsg(sock, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    while (n < 0 && errno == EINTR);
+    if (n <= 0)
+        return false;
+    *ret_number = n == sizeof text ? get_le64(text) : 0;
+    return take_fds(&m, share) <= TENREC_SHARE_FDS && n == sizeof text;
+}
+
+/* The packet of that number; what was sent before it and never named, is skipped. */
+static bool receive_fds(struct pipe *p, uint64_t number, struct tenrec_share *share)
+{
+    uint64_t got = 0;
+
+    do {
+        close_fds(share);
+        if (!receive_packet(p->conn[CONN_DESCRIPTOR]->source.fd, share, &got))
+            return false;
+    } while (got < number);
+    return got == number;
+}
+
+tenrec_status share_arrived(struct pipe *p, struct nop_bytes note, struct tenrec_tensor_desc *desc,
+                            tenrec_error *err)
+{
+    struct agent *a = p->agent;
+    struct tenrec_share share = { .size = sizeof share };
+    tenrec_status st;
+
+    if (!p->sharing || note.len != NOTE_LEN)
+        return tenrec_fail(err, TENREC_EPROTOCOL,
+                           "descriptor: shared memory, which was not agreed on");
+    if (note.data[AT_FDS] && !receive_fds(p, get_le64(note.data + AT_NUMBER), &share)) {
+        close_fds(&share);
+        return tenrec_fail(err, TENREC_EPROTOCOL,
+                           "descriptor: shared memory whose file descriptors did not come");
+    }
+    memcpy(share.record, note.data + AT_RECORD, sizeof share.record);
+    st = a->host->shared(a->self, p->sharing, &share, desc, err);
+    if (st == TENREC_OK)
+        agent_count(&a->count.tensors_mapped, 1);
+    return st;
+}

@@ -1,0 +1,328 @@
+/* pipe.c - life of a pipe, from the first reference to the last. */
+#include "pipe/pipe.h"
+#include "channel/channel.h"
+#include "channel/share.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+
+static void free_run(struct reactor_task *t)
+{
+    struct pipe *p = CONTAINER(t, struct pipe, free_task);
+
+    for (unsigned i = 0; i < p->n_conns; i++)
+        conn_drop(p->conn[i]);
+    conn_drop(p->bootstrap);
+    pipe_read_finish(p);
+    share_close(p);
+    pull_close(&p->puller);
+    while (p->spare) {
+        struct out *o = p->spare;
+
+        p->spare = o->next;
+        free(o);
+    }
+    pthread_cond_destroy(&p->room);
+    pthread_mutex_destroy(&p->role.lock);
+    pthread_mutex_destroy(&p->side_lock);
+    pthread_mutex_destroy(&p->lock);
+    free(p);
+}
+
+static void read_run(struct reactor_task *t)
+{
+    struct pipe *p = CONTAINER(t, struct pipe, read_task);
+
+    if (pipe_state(p) == PIPE_ESTABLISHED && (!p->outgoing || role_try(p))) {
+        pipe_read(p, true);
+        if (p->outgoing)
+            role_leave(p);
+    }
+    pipe_unref(p);
+}
+
+/* What came on those connections when nobody listened. */
+static void side_run(struct reactor_task *t)
+{
+    struct pipe *p = CONTAINER(t, struct pipe, side_task);
+
+    if (p->channel)
+        for (unsigned i = CONN_CHANNEL + p->channel->data; i < p->n_conns; i++)
+            if (pipe_state(p) == PIPE_ESTABLISHED)
+                p->channel->arrived(p, p->conn[i]);
+    pipe_unref(p);
+}
+
+static void teardown_run(struct reactor_task *t)
+{
+    struct pipe *p = CONTAINER(t, struct pipe, teardown_task);
+
+    pipe_teardown(p);
+    pipe_unref(p);
+}
+
+static void handshake_late(struct reactor_timer *t)
+{
+    struct pipe *p = CONTAINER(t, struct pipe, timer);
+    const struct tp_options *o = p->agent->options;
+
+    if (pipe_state(p) == PIPE_CONNECTING)
+        pipe_failf(p, TENREC_ECONNECT, ETIMEDOUT, "no connection within %llu ms",
+                   (unsigned long long)o->connect_timeout_ms);
+    else
+        pipe_failf(p, TENREC_ECONNECT, ETIMEDOUT, "handshake not finished within %llu ms",
+                   (unsigned long long)o->handshake_timeout_ms);
+}
+
+struct pipe *pipe_new(struct agent *a, bool outgoing)
+{
+    struct pipe *p = calloc(1, sizeof *p);
+    pthread_condattr_t attr;
+
+    if (!p)
+        return NULL;
+    p->agent = a;
+    atomic_init(&p->refs, 1);
+    p->outgoing = outgoing;
+    atomic_init(&p->state, outgoing ? PIPE_CONNECTING : PIPE_GREETING);
+    p->from = TENREC_ANONYMOUS;
+    p->n_conns = CONN_CHANNEL;
+    p->pending.last = &p->pending.first;
+    p->read_task.run = read_run;
+    p->side_task.run = side_run;
+    p->teardown_task.run = teardown_run;
+    p->free_task.run = free_run;
+    p->timer.fire = handshake_late;
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_mutex_init(&p->side_lock, NULL);
+    pthread_mutex_init(&p->role.lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&p->room, &attr);
+    pthread_condattr_destroy(&attr);
+    return p;
+}
+
+void pipe_ref(struct pipe *p)
+{
+    atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
+}
+
+void pipe_unref(struct pipe *p)
+{
+    if (p && atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) == 1)
+        reactor_defer(&p->agent->reactor, &p->free_task);
+}
+
+void pipe_post(struct pipe *p, struct reactor_task *t)
+{
+    pipe_ref(p);
+    if (!reactor_post(&p->agent->reactor, t))
+        pipe_unref(p);
+}
+
+void pipe_fail(struct pipe *p, const tenrec_error *why)
+{
+    pthread_mutex_lock(&p->lock);
+    if (pipe_state(p) == PIPE_BROKEN) {
+        pthread_mutex_unlock(&p->lock);
+        return;
+    }
+    p->was_established = pipe_state(p) == PIPE_ESTABLISHED;
+    p->why = *why;
+    if (p->to) {
+        p->why.worker = p->to->id;
+        snprintf(p->why.worker_name, sizeof p->why.worker_name, "%s", p->to->name);
+    }
+    atomic_store(&p->state, PIPE_BROKEN);
+    pthread_mutex_unlock(&p->lock);
+    pipe_post(p, &p->teardown_task);
+}
+
+void pipe_use_channel(struct pipe *p, const struct channel *channel)
+{
+    pthread_mutex_lock(&p->lock);
+    p->channel = channel;
+    p->n_conns = CONN_CHANNEL + (channel ? channel->connections : 0);
+    pthread_mutex_unlock(&p->lock);
+}
+
+bool pipe_is_complete(const struct pipe *p)
+{
+    for (unsigned i = CONN_DESCRIPTOR; i < p->n_conns; i++)
+        if (!p->conn[i] || p->conn[i]->pending)
+            return false;
+    return true;
+}
+
+void pipe_advance(struct pipe *p, enum pipe_state to)
+{
+    pthread_mutex_lock(&p->lock);
+    if (pipe_state(p) != PIPE_BROKEN)
+        atomic_store(&p->state, to);
+    pthread_mutex_unlock(&p->lock);
+}
+
+void pipe_failf(struct pipe *p, tenrec_status code, int os_errno, const char *fmt, ...)
+{
+    tenrec_error why;
+    va_list ap;
+
+    va_start(ap, fmt);
+    tenrec_vfail(&why, code, fmt, ap);
+    va_end(ap);
+    if (os_errno) {
+        size_t n = strlen(why.text);
+
+        snprintf(why.text + n, sizeof why.text - n, ": %s", strerror(os_errno));
+        why.os_errno = os_errno;
+    }
+    if (p->to)
+        tenrec_error_prefix(&why, "worker \"%s\" at %s", p->to->name, p->to->address);
+    else
+        tenrec_error_prefix(&why, "caller \"%s\" at %s", p->remote_name, p->remote_text);
+    pipe_fail(p, &why);
+}
+
+/* The peer is told; the connections themselves go with the last reference,
+ * because other threads may be reading them. */
+static void cut_connections(struct pipe *p)
+{
+    for (unsigned i = 0; i < p->n_conns; i++) {
+        struct conn *c = p->conn[i];
+
+        if (c)
+            c->carrier->cut(c);
+    }
+    if (p->bootstrap)
+        p->bootstrap->carrier->cut(p->bootstrap);
+}
+
+static void log_end(struct pipe *p)
+{
+    struct agent *a = p->agent;
+
+    agent_count(&a->count.pipes_broken, 1);
+    if (!p->was_established)
+        agent_count(&a->count.handshakes_failed, 1);
+    if (p->why.code == TENREC_EPROTOCOL || p->why.code == TENREC_ETOOBIG)
+        agent_log(a, TENREC_LOG_WARN, "pipe closed: %s", p->why.text);
+    else
+        agent_log(a, TENREC_LOG_DEBUG, "pipe closed: %s", p->why.text);
+}
+
+/* Of incoming pipes those of a member that has not been replaced since. */
+static void tell_lost(struct pipe *p)
+{
+    struct agent *a = p->agent;
+
+    if (p->to)
+        a->host->peer_lost(a->self, p->to->id, &p->why);
+    else if (p->caller && agent_peer(a, p->from) == p->caller && TENREC_HAS(a->host, caller_lost))
+        a->host->caller_lost(a->self, p->from, &p->why);
+}
+
+void pipe_teardown(struct pipe *p)
+{
+    struct agent *a = p->agent;
+
+    if (p->torn_down)
+        return;
+    p->torn_down = true;
+    log_end(p);
+    reactor_disarm(&p->timer);
+    listener_withdraw(&a->listener, p);
+    cut_connections(p);
+    agent_cool(a, p);
+    /* First, so that who hears of the loss and tries again gets a new pipe. */
+    if (p->to)
+        peer_forget(p->to, p);
+    if (p->was_established && atomic_load(&a->state) == AGENT_STARTED)
+        tell_lost(p);
+    pipe_fail_queue(p);
+    role_wake_waiters(p);
+    agent_remove_pipe(a, p);
+}
+
+void pipe_established(struct pipe *p)
+{
+    struct agent *a = p->agent;
+
+    reactor_disarm(&p->timer);
+    conn_drop(p->bootstrap);
+    p->bootstrap = NULL;
+    agent_count(p->outgoing ? &a->count.pipes_opened : &a->count.pipes_accepted, 1);
+    agent_log(a, TENREC_LOG_DEBUG, "pipe %s \"%s\" at %s established over %s",
+              p->outgoing ? "to" : "from", p->outgoing ? p->to->name : p->remote_name,
+              p->remote_text, p->transport->name);
+    if (p->transport->advice)
+        agent_log(a, TENREC_LOG_INFO, "\"%s\" at %s is reached over %s: %s",
+                  p->outgoing ? p->to->name : p->remote_name, p->remote_text, p->transport->name,
+                  p->transport->advice);
+    p->read.unparsed = true;
+    for (unsigned i = 0; i < p->n_conns; i++)
+        if (p->outgoing && p->conn[i])
+            conn_let_wait(p->conn[i]);
+    share_open(p);
+    pipe_send_pending(p);
+    pipe_post(p, &p->read_task);
+    if (p->channel && p->channel->established)
+        p->channel->established(p);
+    pipe_post(p, &p->side_task);
+}
+
+void pipe_lend_side(struct pipe *p, bool lent)
+{
+    pthread_mutex_lock(&p->side_lock);
+    atomic_store(&p->side_lent, lent);
+    pthread_mutex_unlock(&p->side_lock);
+    if (!lent)
+        pipe_post(p, &p->side_task);
+}
+
+bool pipe_reads(const struct pipe *p, const struct conn *c)
+{
+    return c->role == CONN_DESCRIPTOR ||
+           (c->role >= CONN_CHANNEL && c->role < CONN_CHANNEL + p->channel->data);
+}
+
+void pipe_conn_ready(struct pipe *p, struct conn *c, uint32_t events)
+{
+    const uint32_t end = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
+    enum pipe_state state = pipe_state(p);
+
+    if (state == PIPE_BROKEN || c->role == CONN_BOOTSTRAP)
+        return;
+    if (state != PIPE_ESTABLISHED) {
+        if (p->outgoing)
+            pipe_connect_ready(p, c, events);
+        else
+            pipe_accept_ready(p, c, events);
+        return;
+    }
+    if (events & EPOLLOUT)
+        pipe_writable(p, c);
+    if (!(events & (EPOLLIN | end)))
+        return;
+    if (c->role >= CONN_CHANNEL && !pipe_reads(p, c) && !atomic_load(&p->side_lent)) {
+        p->channel->arrived(p, c);
+        return;
+    }
+    if (p->outgoing && !role_try(p))
+        return;
+    if (c->role == p->read.want && pipe_read(p, events & end) != READ_END && !(events & end))
+        agent_hot(p->agent, p);
+    if (p->outgoing)
+        role_leave(p);
+}
+
+const char *pipe_state_name(enum pipe_state s)
+{
+    static const char *const name[] = { "connecting", "greeting", "opening", "established",
+                                        "broken" };
+
+    return name[s];
+}

@@ -1,0 +1,365 @@
+/* pipe.h - one TensorPipe pipe: a handful of connections and a handshake.
+ *
+ * An outgoing pipe carries our requests and their answers, an incoming one the
+ * peer's requests and our answers. A pipe that breaks never recovers; the next
+ * send to the peer makes a new one.
+ *
+ * Locks, none of which is held while a host function or `done` is called:
+ *     agent->lock       the table of pipes
+ *     pipe->role.lock   who reads an outgoing pipe
+ *     pipe->side_lock   who reads connections that are not data
+ *     pipe->lock        the write queues, state, why
+ *     reactor->lock     tasks
+ * Who holds one of them may take those below it. peer->lock stands before all. */
+#ifndef TENSORPIPE_PIPE_H
+#define TENSORPIPE_PIPE_H
+
+#include "agent/agent.h"
+#include "channel/pull.h"
+#include "transport/conn.h"
+#include "wire/plain.h"
+
+#define OUT_DONES 64
+#define OUT_SMALL 4096   /* cap of those that are kept for the next messages */
+#define BUNDLE_CAP 16384 /* bytes that are written together at most */
+#define OUT_SPARES 8
+#define OUT_FEW 4
+
+enum pipe_state {
+    PIPE_CONNECTING, /* outgoing: until the descriptor connection stands */
+    PIPE_GREETING,   /* waits for the Brochure, or for the answer to it */
+    PIPE_OPENING,    /* waits for the other connections */
+    PIPE_ESTABLISHED,
+    PIPE_BROKEN,
+};
+
+/* What is on its way out: one message or object, or several small messages
+ * whose frames lie one after the other in buf. */
+struct out {
+    struct out *next;
+    struct tenrec_msg *msg;      /* released when it is written; NULL: was copied */
+    uint64_t charge;             /* counted in pipe->queued */
+    uint32_t parts;              /* segments that are not written yet */
+    struct segment *tensors;     /* owns, unless it is `few`; NULL without tensors */
+    uint32_t n_tensors;          /* segments there */
+    struct segment few[OUT_FEW]; /* for messages with few tensors */
+    struct segment frames;
+    size_t cap, len; /* of buf; others may be appended up to cap */
+    bool open;       /* further small messages may be appended */
+    unsigned n_done;
+    struct tenrec_done done[OUT_DONES]; /* of those whose senders want to know */
+    unsigned char buf[];
+};
+
+struct out_list {
+    struct out *first, **last;
+};
+
+/* Small messages that are written together, in memory of whoever sends them. */
+struct bundle {
+    size_t len;
+    unsigned n_done;
+    unsigned n_messages;
+    struct tenrec_done done[OUT_DONES];
+    unsigned char buf[BUNDLE_CAP];
+};
+
+/* Who is to be told, collected under the lock and told without it. */
+struct told {
+    unsigned n_done, n_msg;
+    struct tenrec_done done[2 * OUT_DONES];
+    struct tenrec_msg *msg[8];
+    struct out_list rest; /* what did not fit */
+};
+
+/* A tensor of the message that is being read. */
+struct incoming {
+    uint64_t len;
+    uint64_t from;   /* the channel's: an address of the sender, or a place in the tensor */
+    uint64_t number; /* the channel's */
+    int how;         /* the channel's: how it comes; 0 when it was not told */
+};
+
+/* The message that is being read. */
+struct reading {
+    enum step { STEP_DESCRIPTOR, STEP_TYPE, STEP_ID, STEP_PAYLOAD, STEP_LIST, STEP_TENSORS } step;
+    enum conn_role want;    /* the connection that has the next byte */
+    struct tenrec_msg *msg; /* NULL: its bytes are skipped, `why` says why */
+    bool skipped;
+    tenrec_error why;
+    int32_t type;
+    int64_t id;
+    uint64_t len[4];
+    uint32_t n_tensors, n_targetless;
+    struct incoming *in; /* n_tensors of them; owns */
+    uint32_t cap_in;
+    uint32_t tensor;
+    unsigned char head[FRAME_HEAD]; /* of the tensor's frame */
+    size_t head_got;
+    bool in_body;         /* of the payload: its header was read */
+    uint64_t got;         /* bytes of the body */
+    struct iovec lead[2]; /* where the next bytes of `want` go */
+    int n_lead;
+    bool unparsed; /* something may lie in the buffers */
+};
+
+/* Who reads an outgoing pipe: the loop thread for the time of one read, or a
+ * caller that waits for its answer. */
+struct waiter {
+    struct waiter *next;
+    int wake_fd;
+};
+
+/* Who spins writes what the socket did not take, too. */
+enum role_taken { ROLE_FREE, ROLE_TAKEN, ROLE_SPINS };
+
+struct role {
+    atomic_int taken;      /* enum role_taken */
+    atomic_bool missed;    /* the loop found it taken: its event is used up */
+    atomic_bool quiet;     /* data do not wake the loop; changes under lock */
+    atomic_uint n_waiters; /* changes under lock */
+    atomic_uint polls;     /* calls of poll, about */
+    atomic_uint streak;    /* of them since a send that nobody waited for */
+    pthread_mutex_t lock;
+    struct waiter *waiters; /* under lock */
+    unsigned seen;          /* polls when the quiet timer last looked */
+    struct spin spin;       /* of the reader */
+};
+
+struct channel;
+struct tenrec_sharing;
+
+struct pipe {
+    struct agent *agent;
+    atomic_uint refs;
+    atomic_int state; /* enum pipe_state; changes under lock */
+    bool outgoing;
+    bool was_established;
+    struct peer *to;       /* outgoing */
+    struct pipe *next_old; /* of to->old; under its lock, as the next */
+    bool seen_empty[2];    /* the sides of `to` since it was taken out */
+    tenrec_peer from;      /* whose messages come in */
+    struct peer *caller;   /* incoming: who proved to be it; NULL */
+    uint64_t capabilities;
+    struct tenrec_route route;
+    const struct transport *transport; /* of its connections, once that is agreed */
+    const struct transport *dialled;   /* outgoing: where the handshake begins */
+    unsigned avoided;                  /* outgoing: ports that led nowhere, by bit */
+    union transport_address remote;    /* where the handshake began ... */
+    union transport_address there;     /* ... and outgoing: where its connections go */
+    pid_t pid;                         /* the peer's process, when the kernel tells; 0 */
+    char remote_text[TRANSPORT_TEXT_MAX];
+    char remote_name[TENREC_NAME_MAX + 1];
+    const struct channel *channel; /* for host memory; NULL: none */
+    struct conn *conn[CONN_ROLES]; /* do not change once established */
+    unsigned n_conns;              /* that it has, or will have */
+    struct conn *bootstrap;        /* incoming: where the handshake began, if not here */
+    uint64_t ids[CONN_ROLES];      /* outgoing: to request them with */
+
+    pthread_mutex_t lock;
+    tenrec_error why;        /* it broke */
+    struct out_list pending; /* before it is established */
+    struct out *spare;
+    unsigned n_spare;
+    /* What the peer has to take before it goes; under lock. */
+    struct segment *awaited, *last_awaited;
+    uint64_t n_awaited; /* so far */
+    bool pulls;         /* the peer can read tensors out of our memory */
+    /* The core's; NULL: nothing is shared. Set before the pipe is established. */
+    struct tenrec_sharing *sharing;
+    uint64_t fds_sent; /* packets of file descriptors; under lock */
+    /* Bytes accepted and not written. Changes under lock, so that plain loads
+     * and stores do; read without it too. */
+    atomic_uint_fast64_t queued;
+    atomic_uint untold;  /* sends whose done was not told */
+    atomic_bool gathers; /* a batch has messages that are in no queue; by who reads */
+    bool queue_full;     /* it stopped reading because of that */
+    pthread_cond_t room; /* queued went down, or the pipe broke */
+    unsigned waiting_for_room;
+
+    atomic_uint_fast64_t messages_queued, messages_written, messages_received;
+    struct reading read;
+    struct pull_peer puller; /* whose memory we read; changes under lock */
+    uint64_t n_pulls;        /* tensors that were announced so; of who reads the pipe */
+    uint64_t n_taken;        /* the loop's: what the peer took in order */
+    uint64_t probe;          /* what the peer shall read here */
+    /* Who reads the pipe reads also those of its connections that else the loop
+     * thread reads. Changes under side_lock, which the loop holds while it reads. */
+    atomic_bool side_lent;
+    pthread_mutex_t side_lock;
+    struct role role;
+    atomic_bool paused;         /* the host does not accept requests */
+    atomic_uint_fast64_t asked; /* outgoing: requests that want an answer */
+
+    struct reactor_task connect_task, read_task, side_task, teardown_task, free_task;
+    struct reactor_timer timer; /* of the handshake */
+    bool torn_down;
+};
+
+static inline enum pipe_state pipe_state(struct pipe *p)
+{
+    return (enum pipe_state)atomic_load_explicit(&p->state, memory_order_acquire);
+}
+
+/* Of an outgoing one: requests without answer, or more, since they change
+ * meanwhile. All that comes in there are answers. */
+static inline int64_t pipe_unanswered(struct pipe *p)
+{
+    uint64_t answers = atomic_load(&p->messages_received);
+
+    return (int64_t)(atomic_load(&p->asked) - answers);
+}
+
+/* pipe.c: life. */
+
+struct pipe *pipe_new(struct agent *a, bool outgoing);
+void pipe_ref(struct pipe *p);
+void pipe_unref(struct pipe *p); /* NULL is fine */
+/* Posts a task that keeps the pipe until it ran. */
+void pipe_post(struct pipe *p, struct reactor_task *t);
+/* The pipe is broken from now on; the loop tears it down. The first reason
+ * stays. From any thread, without locks. */
+void pipe_fail(struct pipe *p, const tenrec_error *why);
+TENREC_PRINTF(4, 5)
+void pipe_failf(struct pipe *p, tenrec_status code, int os_errno, const char *fmt, ...);
+/* Enters the next state, unless it is broken meanwhile. */
+void pipe_advance(struct pipe *p, enum pipe_state to);
+/* On the loop thread. */
+void pipe_teardown(struct pipe *p);
+void pipe_conn_ready(struct pipe *p, struct conn *c, uint32_t events);
+void pipe_established(struct pipe *p);
+const char *pipe_state_name(enum pipe_state s);
+
+/* pipe_connect.c, pipe_accept.c, pipe_greeting.c: handshakes, on the loop thread. */
+
+struct pipe *pipe_connect(struct agent *a, struct peer *to);
+void pipe_connect_ready(struct pipe *p, struct conn *c, uint32_t events);
+/* Takes `c`, whose spontaneous hello was just read. */
+void pipe_accept(struct agent *a, struct conn *c, struct nop_bytes name);
+void pipe_accept_ready(struct pipe *p, struct conn *c, uint32_t events);
+/* The peer's one object of the handshake, called `what` in errors, once it is
+ * there as a whole; borrowed until `c` is read on. False: not yet, or the pipe
+ * is broken. */
+bool pipe_read_greeting(struct pipe *p, struct conn *c, const char *what, const unsigned char **ret,
+                        size_t *ret_len);
+/* Takes a connection that was requested. */
+void pipe_adopt(struct pipe *p, struct conn *c, enum conn_role role);
+/* Which channel was agreed; NULL: none. */
+void pipe_use_channel(struct pipe *p, const struct channel *channel);
+/* Who reads the pipe takes over what the loop thread reads, and gives it back. */
+void pipe_lend_side(struct pipe *p, bool lent);
+/* Is it a connection that who reads the pipe reads? */
+bool pipe_reads(const struct pipe *p, const struct conn *c);
+/* All connections stand. */
+bool pipe_is_complete(const struct pipe *p);
+
+/* pipe_queue.c: under the lock ... */
+
+struct out *out_new(struct pipe *p, size_t need);
+void out_free(struct pipe *p, struct out *o);
+void out_list_add(struct out_list *l, struct out *o);
+void out_add_done(struct pipe *p, struct out *o, struct tenrec_done done);
+void pipe_queued_add(struct pipe *p, uint64_t n);
+void pipe_enqueue(struct pipe *p, struct out *o);
+bool pipe_enqueue_object(struct pipe *p, enum conn_role role, const void *object, size_t len);
+/* Writes what is queued and not held up; lets the lock go. */
+void pipe_flush_unlock(struct pipe *p);
+
+/* ... and without it. */
+
+void pipe_flush(struct pipe *p);
+/* Writes small messages, or queues them behind others. */
+void pipe_write_bundle(struct pipe *p, const struct bundle *b);
+/* Queues them for a later flush. */
+void pipe_queue_bundle(struct pipe *p, const struct bundle *b);
+/* EPOLLOUT came for `c`. */
+void pipe_writable(struct pipe *p, struct conn *c);
+/* Is there something that a socket did not take, and: try it again. */
+bool pipe_is_full(const struct pipe *p);
+void pipe_push(struct pipe *p);
+/* The peer has taken the tensor of that number, or refuses it: then its two
+ * buffers are written, of which the first ends with the number. False: it is
+ * not awaited. */
+bool pipe_tensor_taken(struct pipe *p, uint64_t number);
+bool pipe_tensor_refused(struct pipe *p, uint64_t number);
+/* Tells all that is queued why the pipe broke. */
+void pipe_fail_queue(struct pipe *p);
+
+/* pipe_encode.c, under the lock: makes the frames around a payload that is not
+ * copied, and around tensors. Takes nothing on failure. */
+tenrec_status out_encode(struct pipe *p, struct tenrec_msg *msg, struct out **ret,
+                         tenrec_error *err);
+
+/* pipe_send.c */
+
+/* Takes the message and tells `done` once. */
+void pipe_send(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done);
+/* An object on the reply connection. ENOMEM */
+tenrec_status pipe_send_object(struct pipe *p, enum conn_role role, const void *object, size_t len);
+/* Encodes what waited for the handshake; then the pipe is established. */
+void pipe_send_pending(struct pipe *p);
+
+/* While a thread delivers what it has read at once, what is sent from there
+ * gathers in the queues and is written at the end, with one system call. */
+struct batch {
+    struct batch *outer;
+    struct pipe *reading;
+    unsigned n;
+    struct pipe *dirty[8]; /* other pipes; references */
+    unsigned asked;        /* to add to that of `reading` */
+    struct bundle bundle;  /* for `reading` */
+};
+
+void batch_begin(struct batch *b, struct pipe *reading);
+void batch_end(struct batch *b);
+/* For a thread that is about to wait in the middle of a delivery. */
+void batch_flush_all(void);
+bool batch_running(void);
+/* The pipe whose messages this thread is delivering; NULL. */
+struct pipe *batch_reading(void);
+
+/* pipe_read.c */
+
+enum read_result { READ_NOTHING, READ_SOME, READ_PAUSED, READ_END };
+
+/* Reads once or more and delivers all that is whole. Needs the reader's role
+ * of an outgoing pipe; of an incoming one, the loop thread. `drain`: until the
+ * socket is empty, because no event will tell again. */
+enum read_result pipe_read(struct pipe *p, bool drain);
+/* The same, but waits for the first bytes up to CONN_WAIT_MS. */
+enum read_result pipe_read_waiting(struct pipe *p);
+void pipe_read_finish(struct pipe *p);
+
+/* pipe_message.c: parts of a message that is being read */
+
+/* Takes a message without tensors that is all there; false: takes nothing,
+ * because another way suits it. */
+bool message_plain(struct pipe *p, const struct plain *m);
+tenrec_status message_begin(struct pipe *p, const unsigned char *frame, size_t len,
+                            tenrec_error *err);
+/* The tensor list is there: asks where the tensors shall go. */
+void message_place_tensors(struct pipe *p, const unsigned char *frame, size_t len);
+/* All is there: delivers it, or answers that it could not be taken. */
+void message_end(struct pipe *p);
+
+/* pipe_poll.c */
+
+/* Whether data on this pipe wake the loop. Of an outgoing one with the role's
+ * lock, of an incoming one on the loop thread. */
+void pipe_set_quiet(struct pipe *p, bool quiet);
+bool role_try(struct pipe *p);
+/* False when role_try is not worth it now. */
+static inline bool role_free(struct pipe *p)
+{
+    return !atomic_load_explicit(&p->role.taken, memory_order_relaxed) &&
+           !atomic_load_explicit(&p->role.quiet, memory_order_relaxed);
+}
+void role_leave(struct pipe *p);
+/* A request went out: somebody must read the answer. */
+void role_request_sent(struct pipe *p, bool will_poll);
+/* Data wake the loop again, unless callers poll. True when it is still quiet. */
+bool role_wake_loop(struct pipe *p);
+void role_wake_waiters(struct pipe *p);
+tenrec_status pipe_poll(struct pipe *p, const struct tenrec_wait *w);
+
+#endif

@@ -1,0 +1,136 @@
+/* pipe_accept.c - the acceptor's side of the handshake. */
+#include "pipe/pipe.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* A few dozen ids and some names of ours: below. */
+#define ANSWER_MAX 2048
+
+/* Only an entry of a member's present life is believed. */
+static void recognise(struct pipe *p, const struct identity *identity)
+{
+    struct peer *peer;
+
+    p->capabilities = identity->version ? identity->capabilities : 0;
+    if (!identity->version)
+        return;
+    peer = agent_peer(p->agent, identity->rank);
+    if (peer && peer->incarnation == identity->incarnation) {
+        p->from = peer->id;
+        p->caller = peer;
+    }
+}
+
+static tenrec_status take_brochure(struct pipe *p, const unsigned char *frame, size_t len,
+                                   tenrec_error *err)
+{
+    struct agent *a = p->agent;
+    struct conn *c = p->conn[CONN_DESCRIPTOR];
+    unsigned char buf[FRAME_HEAD + ANSWER_MAX];
+    struct wire_selection selection;
+    struct wire_ids ids = { .has_descriptor = false };
+    struct identity identity;
+    struct brochure brochure;
+    uint64_t channel_id[CHANNEL_CONNECTIONS];
+    size_t n;
+    tenrec_status st;
+    int e;
+
+    st = brochure_read(frame, len, &brochure, err);
+    if (!st)
+        st = identity_of_client(&brochure, &identity, err);
+    if (!st)
+        st = brochure_select(&brochure, &a->offer, &selection, err);
+    if (st)
+        return st;
+    recognise(p, &identity);
+    pipe_use_channel(p, channels_selected(&a->channels, &selection));
+    p->transport = a->listener.port[selection.transport].transport;
+    ids.has_descriptor = p->transport != c->transport;
+    if (ids.has_descriptor)
+        st = listener_want(&a->listener, p, CONN_DESCRIPTOR, &ids.descriptor);
+    if (!st)
+        st = listener_want(&a->listener, p, CONN_REPLY, &ids.reply);
+    for (unsigned i = CONN_CHANNEL; i < p->n_conns && !st; i++)
+        st = listener_want(&a->listener, p, (enum conn_role)i, &channel_id[i - CONN_CHANNEL]);
+    if (st)
+        return tenrec_fail(err, st, "no memory for the handshake");
+    ids.channels = channel_id;
+    n = answer_write(buf + FRAME_HEAD, ANSWER_MAX, &a->offer, &selection, &ids,
+                     identity.version != 0);
+    if (n > ANSWER_MAX)
+        return tenrec_fail(err, TENREC_EPROTOCOL, "the answer to this Brochure takes %zu bytes", n);
+    put_le64(buf, n);
+    e = conn_send_small(c, buf, FRAME_HEAD + n);
+    if (e)
+        return tenrec_fail_errno(err, TENREC_ECONNECT, e, "cannot send the answer");
+    /* The caller closes it once it has read that. */
+    if (ids.has_descriptor) {
+        c->role = CONN_BOOTSTRAP;
+        p->bootstrap = c;
+        p->conn[CONN_DESCRIPTOR] = NULL;
+    }
+    return TENREC_OK;
+}
+
+static void read_brochure(struct pipe *p)
+{
+    struct conn *c = p->conn[CONN_DESCRIPTOR];
+    const unsigned char *body;
+    tenrec_error err;
+    size_t len;
+
+    if (!pipe_read_greeting(p, c, "Brochure", &body, &len))
+        return;
+    if (take_brochure(p, body, len, &err)) {
+        pipe_failf(p, err.code, 0, "%s", err.text);
+        return;
+    }
+    conn_consume(c, FRAME_HEAD + len);
+    pipe_advance(p, PIPE_OPENING);
+}
+
+/* What a client sends early stays in the socket until all is open. */
+void pipe_accept_ready(struct pipe *p, struct conn *c, uint32_t events)
+{
+    if (c->role == CONN_DESCRIPTOR && pipe_state(p) == PIPE_GREETING)
+        read_brochure(p);
+    else if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+        pipe_failf(p, TENREC_ECONNECT, 0, "closed a connection during the handshake");
+}
+
+void pipe_accept(struct agent *a, struct conn *c, struct nop_bytes name)
+{
+    struct pipe *p = pipe_new(a, false);
+    size_t len = name.len < TENREC_NAME_MAX ? name.len : TENREC_NAME_MAX;
+
+    if (!p || agent_add_pipe(a, p)) {
+        agent_log(a, TENREC_LOG_WARN, "no memory for another pipe");
+        pipe_unref(p);
+        conn_drop(c);
+        return;
+    }
+    p->remote = c->peer;
+    p->transport = c->transport;
+    p->pid = c->pid;
+    transport_format(&p->remote, p->remote_text);
+    /* The name is free text of a stranger: only for messages to people. */
+    for (size_t i = 0; i < len; i++)
+        p->remote_name[i] = name.data[i] >= ' ' && name.data[i] < 127 ? (char)name.data[i] : '?';
+    c->pipe = p;
+    c->role = CONN_DESCRIPTOR;
+    p->conn[CONN_DESCRIPTOR] = c;
+    reactor_arm(&a->reactor, &p->timer, now_ns() + a->options->handshake_timeout_ms * 1000000u);
+    pipe_unref(p); /* the agent's reference stays */
+}
+
+void pipe_adopt(struct pipe *p, struct conn *c, enum conn_role role)
+{
+    c->pipe = p;
+    c->role = role;
+    p->conn[role] = c;
+    p->pid = c->pid;
+    if (pipe_is_complete(p))
+        pipe_established(p);
+}

@@ -1,0 +1,277 @@
+/* pipe_connect.c - the connector's side of the handshake.
+ *
+ * hello and Brochure go out with one write as soon as the connection stands;
+ * from the answer on the reply and channel connections are opened. Messages
+ * wait for those, because the listener looks at none before all are there.
+ *
+ * The answer may name a better transport than was dialled. When that turns out
+ * not to work, in spite of equal domains, all begins anew without it. */
+#include "pipe/pipe.h"
+#include "transport/transport_uv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define BROCHURE_MAX 2048
+
+static bool connect_one(struct pipe *p, enum conn_role role);
+
+static unsigned port_of(const struct agent *a, const struct transport *t)
+{
+    unsigned i = 0;
+
+    while (i < a->listener.n_ports && a->listener.port[i].transport != t)
+        i++;
+    return i;
+}
+
+/* All but what was tried in vain. */
+static struct wire_offer offer_of(const struct pipe *p, struct wire_transport left[TRANSPORTS_MAX])
+{
+    struct wire_offer offer = p->agent->offer;
+    uint32_t n = 0;
+
+    for (unsigned i = 0; i < offer.n_transports; i++)
+        if (!(p->avoided & 1u << i))
+            left[n++] = offer.transports[i];
+    offer.transports = left;
+    offer.n_transports = n;
+    return offer;
+}
+
+static void dismiss(struct pipe *p, enum conn_role role)
+{
+    struct conn *c = p->conn[role];
+
+    if (!c)
+        return;
+    c->role = CONN_BOOTSTRAP; /* events that were fetched already mean nothing */
+    p->conn[role] = NULL;
+    conn_drop(c);
+}
+
+/* No connection over the transport that was agreed: `e`. The one that was
+ * dialled works, so the handshake is made again without the other. */
+static void lead_nowhere(struct pipe *p, int e)
+{
+    struct agent *a = p->agent;
+
+    if (e == ENOMEM || p->transport == p->dialled) {
+        pipe_failf(p, e == ENOMEM ? TENREC_ENOMEM : TENREC_ECONNECT, e, "cannot connect over %s",
+                   p->transport->name);
+        return;
+    }
+    agent_log(a, TENREC_LOG_WARN, "worker \"%s\" cannot be reached over %s, which is left out: %s",
+              p->to->name, p->transport->name, strerror(e));
+    for (unsigned i = 0; i < p->n_conns; i++)
+        dismiss(p, (enum conn_role)i);
+    pipe_use_channel(p, NULL);
+    p->avoided |= 1u << port_of(a, p->transport);
+    p->transport = p->dialled;
+    p->there = p->remote;
+    pipe_advance(p, PIPE_CONNECTING);
+    connect_one(p, CONN_DESCRIPTOR);
+}
+
+static bool connect_one(struct pipe *p, enum conn_role role)
+{
+    struct agent *a = p->agent;
+    struct conn *c;
+    int e;
+
+    e = p->transport->connect(a, &p->there, &c);
+    if (e) {
+        lead_nowhere(p, e);
+        return false;
+    }
+    c->pipe = p;
+    c->role = role;
+    c->pending = true; /* also when it stands already: EPOLLOUT says so at once */
+    p->conn[role] = c;
+    e = c->carrier->hear(c, HEARS_ALL);
+    if (e)
+        pipe_failf(p, TENREC_EOS, e, "cannot watch a connection");
+    return e == 0;
+}
+
+static void start_run(struct reactor_task *t)
+{
+    struct pipe *p = (struct pipe *)(void *)((char *)t - offsetof(struct pipe, connect_task));
+    const char *address;
+    tenrec_error err;
+
+    if (pipe_state(p) == PIPE_BROKEN)
+        goto out;
+    p->transport = p->dialled = transport_of(p->to->address, &address);
+    if (!p->transport || port_of(p->agent, p->transport) == p->agent->listener.n_ports) {
+        pipe_failf(p, TENREC_ECONNECT, 0,
+                   "the address is of no transport that is in use here; expected %s://...",
+                   p->agent->listener.port[p->agent->listener.n_ports - 1].transport->name);
+    } else if (p->transport->parse(address, strlen(address), &p->remote, &err)) {
+        pipe_failf(p, TENREC_ECONNECT, 0, "%s", err.text);
+    } else {
+        p->there = p->remote;
+        transport_format(&p->remote, p->remote_text);
+        reactor_arm(&p->agent->reactor, &p->timer,
+                    now_ns() + p->agent->options->connect_timeout_ms * 1000000u);
+        connect_one(p, CONN_DESCRIPTOR);
+    }
+out:
+    pipe_unref(p);
+}
+
+struct pipe *pipe_connect(struct agent *a, struct peer *to)
+{
+    struct pipe *p = pipe_new(a, true);
+
+    if (!p)
+        return NULL;
+    p->to = to;
+    p->from = to->id;
+    p->connect_task.run = start_run;
+    if (agent_add_pipe(a, p)) {
+        pipe_unref(p);
+        return NULL;
+    }
+    pipe_post(p, &p->connect_task);
+    return p;
+}
+
+static void greet(struct pipe *p, struct conn *c)
+{
+    struct agent *a = p->agent;
+    unsigned char buf[FRAME_HEAD + HELLO_MAX(TENREC_NAME_MAX) + FRAME_HEAD + BROCHURE_MAX];
+    struct wire_transport left[TRANSPORTS_MAX];
+    const struct wire_offer offer = offer_of(p, left);
+    size_t hello, brochure;
+    int e;
+
+    hello =
+        hello_write_spontaneous(buf + FRAME_HEAD, HELLO_MAX(TENREC_NAME_MAX), nop_text(a->name));
+    put_le64(buf, hello);
+    hello += FRAME_HEAD;
+    brochure = brochure_write(buf + hello + FRAME_HEAD, BROCHURE_MAX, &offer);
+    put_le64(buf + hello, brochure);
+    e = conn_send_small(c, buf, hello + FRAME_HEAD + brochure);
+    if (e) {
+        pipe_failf(p, TENREC_ECONNECT, e, "cannot send the hello");
+        return;
+    }
+    pipe_advance(p, PIPE_GREETING);
+    reactor_arm(&a->reactor, &p->timer, now_ns() + a->options->handshake_timeout_ms * 1000000u);
+}
+
+static tenrec_status take_answer(struct pipe *p, const unsigned char *frame, size_t len,
+                                 tenrec_error *err)
+{
+    struct agent *a = p->agent;
+    struct wire_transport left[TRANSPORTS_MAX];
+    const struct wire_offer offer = offer_of(p, left);
+    struct wire_selection selection;
+    struct identity identity;
+    const struct transport *transport;
+    struct answer answer;
+    struct nop_bytes ids;
+    tenrec_status st;
+
+    st = answer_read(frame, len, &answer, err);
+    if (!st)
+        st = answer_check(&answer, &offer, p->dialled->name, &selection, err);
+    if (!st)
+        st = identity_of_listener(&answer, &identity, err);
+    if (st)
+        return st;
+    transport = transport_named(offer.transports[selection.transport].name);
+    st = transport->parse((const char *)answer.address.data, answer.address.len, &p->there, err);
+    if (st)
+        return st;
+    if (identity.version && p->to->incarnation && identity.rank == p->to->id &&
+        identity.incarnation != p->to->incarnation)
+        return tenrec_fail(err, TENREC_EPEER_LOST, "another life of that worker listens there now");
+    p->capabilities = identity.version ? identity.capabilities : 0;
+    p->ids[CONN_DESCRIPTOR] = answer.descriptor_id;
+    p->ids[CONN_REPLY] = answer.reply_id;
+    pipe_use_channel(p, channels_selected(&a->channels, &selection));
+    /* As many as the channel needs: answer_check has counted them. */
+    if (p->channel && answer_find_ids(&answer, p->channel->name, &ids))
+        for (unsigned i = CONN_CHANNEL; i < p->n_conns; i++)
+            p->ids[i] = nop_uint64_at(ids, i - CONN_CHANNEL);
+    /* The host that was dialled is known to be reachable; only the port can
+     * be another one. */
+    if (transport == p->transport && transport == &transport_uv) {
+        uint16_t port = transport_port(&p->there);
+
+        p->there = p->remote;
+        transport_set_port(&p->there, port);
+    }
+    p->transport = transport;
+    return TENREC_OK;
+}
+
+static void read_answer(struct pipe *p, struct conn *c)
+{
+    const unsigned char *body;
+    tenrec_error err;
+    size_t len;
+
+    if (!pipe_read_greeting(p, c, "answer to the Brochure", &body, &len))
+        return;
+    if (take_answer(p, body, len, &err)) {
+        pipe_failf(p, err.code == TENREC_EPEER_LOST ? TENREC_ECONNECT : err.code, 0, "%s",
+                   err.text);
+        return;
+    }
+    conn_consume(c, FRAME_HEAD + len);
+    pipe_advance(p, PIPE_OPENING);
+    if (c->transport != p->transport) {
+        /* It has done its work: the descriptors take the better way too. */
+        dismiss(p, CONN_DESCRIPTOR);
+        if (!connect_one(p, CONN_DESCRIPTOR))
+            return;
+    }
+    for (unsigned i = CONN_REPLY; i < p->n_conns; i++)
+        if (!connect_one(p, (enum conn_role)i))
+            return;
+}
+
+/* A connection that the answer asked for stands. */
+static void introduce(struct pipe *p, struct conn *c)
+{
+    unsigned char buf[FRAME_HEAD + HELLO_MAX(0)];
+    size_t len = hello_write_requested(buf + FRAME_HEAD, HELLO_MAX(0), p->ids[c->role]);
+    int e;
+
+    put_le64(buf, len);
+    e = conn_send_small(c, buf, FRAME_HEAD + len);
+    if (e) {
+        pipe_failf(p, TENREC_ECONNECT, e, "cannot send a hello");
+        return;
+    }
+    p->pid = c->pid;
+    if (pipe_is_complete(p))
+        pipe_established(p);
+}
+
+void pipe_connect_ready(struct pipe *p, struct conn *c, uint32_t events)
+{
+    if (c->pending) {
+        int e;
+
+        if (!(events & (EPOLLOUT | EPOLLERR | EPOLLHUP)))
+            return;
+        e = c->carrier->connected(c);
+        if (e) {
+            lead_nowhere(p, e);
+            return;
+        }
+        c->pending = false;
+        if (pipe_state(p) == PIPE_CONNECTING)
+            greet(p, c);
+        else
+            introduce(p, c);
+    }
+    if (c->role == CONN_DESCRIPTOR && pipe_state(p) == PIPE_GREETING)
+        read_answer(p, c);
+    else if (events & (EPOLLRDHUP | EPOLLERR | EPOLLHUP))
+        pipe_failf(p, TENREC_ECONNECT, 0, "closed the connection during the handshake");
+}

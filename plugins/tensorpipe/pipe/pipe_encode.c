@@ -1,0 +1,149 @@
+/* pipe_encode.c - messages that are not copied: large payloads and tensors. */
+#include "channel/channel.h"
+#include "pipe/pipe.h"
+#include "wire/descriptor.h"
+#include "wire/shortlist.h"
+#include "wire/tensorlist.h"
+
+#include <stdlib.h>
+
+/* Heads and bodies of type and id, and the head of the payload. */
+#define FIXED_FRAMES (FRAME_HEAD + 4 + FRAME_HEAD + 8 + FRAME_HEAD)
+
+static unsigned char *put_fixed_frames(unsigned char *at, const struct tenrec_msg *msg)
+{
+    unsigned char type[8], id[8];
+
+    put_le64(type, (uint32_t)msg->type);
+    put_le64(id, (uint64_t)msg->id);
+    at = conn_put_frame(at, type, 4);
+    at = conn_put_frame(at, id, 8);
+    put_le64(at, msg->payload_len);
+    return at + FRAME_HEAD;
+}
+
+/* The descriptor's frame. Returns its end; NULL when a device has no name. */
+static unsigned char *put_descriptor(unsigned char *at, const struct tenrec_msg *msg,
+                                     size_t list_len, const struct descriptor_note *notes)
+{
+    const uint64_t len[DESCRIPTOR_AGENT_PAYLOADS] = { 4, 8, msg->payload_len, list_len };
+    size_t n = descriptor_write(at + FRAME_HEAD, DESCRIPTOR_MAX(msg->n_tensors), len, msg->tensors,
+                                msg->n_tensors, msg->tensor_size, notes);
+
+    put_le64(at, n);
+    return n ? at + FRAME_HEAD + n : NULL;
+}
+
+static tenrec_status add_tensors(struct pipe *p, struct out *o, const struct tenrec_msg *msg,
+                                 struct descriptor_note *notes, tenrec_error *err)
+{
+    const struct channel *ch = p->channel;
+    unsigned n = 0;
+
+    for (uint32_t i = 0; i < msg->n_tensors; i++)
+        if (tenrec_msg_tensor(msg, i)->bytes)
+            n += ch->segments(p, tenrec_msg_tensor(msg, i));
+    if (!n)
+        return TENREC_OK;
+    if (n <= OUT_FEW)
+        o->tensors = memset(o->few, 0, sizeof o->few);
+    else
+        o->tensors = calloc(n, sizeof *o->tensors);
+    if (!o->tensors)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %u tensors", msg->n_tensors);
+    /* Of an empty tensor nothing is sent. */
+    for (uint32_t i = 0; i < msg->n_tensors; i++)
+        if (tenrec_msg_tensor(msg, i)->bytes)
+            o->n_tensors +=
+                ch->send(p, o, tenrec_msg_tensor(msg, i), &o->tensors[o->n_tensors], &notes[i]);
+    return TENREC_OK;
+}
+
+/* What the transport has no frame for; before anything is made for the message. */
+static tenrec_status check_size(const struct pipe *p, const struct tenrec_msg *msg,
+                                tenrec_error *err)
+{
+    const struct transport *t = p->transport;
+
+    if (t->max_object && DESCRIPTOR_MAX(msg->n_tensors) > t->max_object)
+        return tenrec_fail(err, TENREC_ETOOBIG, "a message with %u tensors is too long for %s",
+                           msg->n_tensors, t->name);
+    if (!t->max_frame)
+        return TENREC_OK;
+    if (msg->payload_len > t->max_frame)
+        return tenrec_fail(err, TENREC_ETOOBIG, "a payload of %llu bytes; the limit of %s is %llu",
+                           (unsigned long long)msg->payload_len, t->name,
+                           (unsigned long long)t->max_frame);
+    for (uint32_t i = 0; p->channel && p->channel->frames && i < msg->n_tensors; i++)
+        if (tenrec_msg_tensor(msg, i)->bytes > t->max_frame)
+            return tenrec_fail(err, TENREC_ETOOBIG,
+                               "a tensor of %llu bytes; the limit of %s is %llu, set transports: "
+                               "[uv] to send it",
+                               (unsigned long long)tenrec_msg_tensor(msg, i)->bytes, t->name,
+                               (unsigned long long)t->max_frame);
+    return TENREC_OK;
+}
+
+/* The list of tensors, in the shortest form that the peer reads. */
+static tenrec_status put_list(const struct pipe *p, const struct tenrec_msg *msg, void *at,
+                              size_t *ret_len, tenrec_error *err)
+{
+    const uint64_t both = IDENTITY_SHORT_LISTS | IDENTITY_ALL_DTYPES;
+
+    if (msg->n_tensors && (p->capabilities & both) == both)
+        return shortlist_write(at, msg->tensors, msg->n_tensors, msg->tensor_size, ret_len, err);
+    return tensorlist_write(at, TENSORLIST_MAX(msg->n_tensors), msg->tensors, msg->n_tensors,
+                            msg->tensor_size, p->capabilities & IDENTITY_ALL_DTYPES, ret_len, err);
+}
+
+tenrec_status out_encode(struct pipe *p, struct tenrec_msg *msg, struct out **ret,
+                         tenrec_error *err)
+{
+    size_t heads = FRAME_HEAD + DESCRIPTOR_MAX(msg->n_tensors) + FIXED_FRAMES;
+    size_t list_len;
+    struct descriptor_note few[OUT_FEW] = { 0 }, *notes = few;
+    unsigned char *at, *list;
+    struct out *o;
+    tenrec_status st = check_size(p, msg, err);
+
+    if (st)
+        return st;
+    o = out_new(p, heads + FRAME_HEAD + TENSORLIST_MAX(msg->n_tensors));
+    if (!o)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a message");
+    list = o->buf + heads;
+    st = put_list(p, msg, list + FRAME_HEAD, &list_len, err);
+    if (!st && msg->n_tensors > OUT_FEW) {
+        notes = calloc(msg->n_tensors, sizeof *notes);
+        if (!notes)
+            st = tenrec_fail(err, TENREC_ENOMEM, "no memory for %u tensors", msg->n_tensors);
+    }
+    if (!st && msg->n_tensors)
+        st = add_tensors(p, o, msg, notes, err);
+    if (st)
+        goto err_out;
+    at = put_descriptor(o->buf, msg, list_len, notes);
+    if (!at) {
+        st = tenrec_fail(err, TENREC_EUNSUPPORTED, "a tensor's device has no name on the wire");
+        goto err_out;
+    }
+    at = put_fixed_frames(at, msg);
+    put_le64(list, list_len);
+    o->msg = msg;
+    o->frames.iov[0] = (struct iovec){ o->buf, (size_t)(at - o->buf) };
+    o->frames.iov[1] = (struct iovec){ msg->payload, (size_t)msg->payload_len };
+    o->frames.iov[2] = (struct iovec){ list, FRAME_HEAD + list_len };
+    o->frames.n = 3;
+    *ret = o;
+    if (notes != few)
+        free(notes);
+    return TENREC_OK;
+
+err_out:
+    if (p->channel && p->channel->take_back && notes)
+        p->channel->take_back(p, notes, msg->n_tensors);
+    if (notes != few)
+        free(notes);
+    out_free(p, o);
+    return st;
+}

@@ -1,0 +1,26 @@
+/* pipe_greeting.c - what both sides of a handshake do. */
+#include "pipe/pipe.h"
+
+bool pipe_read_greeting(struct pipe *p, struct conn *c, const char *what, const unsigned char **ret,
+                        size_t *ret_len)
+{
+    const uint64_t max = p->agent->options->max_object;
+    enum frame frame;
+    bool is_short;
+    int e;
+
+    while ((frame = conn_frame(c, max, ret, ret_len)) == FRAME_PARTIAL) {
+        ssize_t n = conn_read(c, NULL, 0, false, &is_short, &e);
+
+        if (n < 0)
+            pipe_failf(p, TENREC_ECONNECT, e, "closed the connection during the handshake");
+        if (n <= 0)
+            return false;
+    }
+    if (frame == FRAME_NO_MEMORY)
+        pipe_failf(p, TENREC_ENOMEM, 0, "no memory for the %s", what);
+    else if (frame == FRAME_TOO_BIG)
+        pipe_failf(p, TENREC_EPROTOCOL, 0, "sent %zu bytes as %s; max_object is %llu", *ret_len,
+                   what, (unsigned long long)max);
+    return frame == FRAME_WHOLE;
+}

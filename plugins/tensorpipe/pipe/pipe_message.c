@@ -1,0 +1,241 @@
+/* pipe_message.c - the parts of a message, as they arrive. */
+#include "channel/channel.h"
+#include "pipe/pipe.h"
+#include "wire/descriptor.h"
+#include "wire/shortlist.h"
+#include "wire/tensorlist.h"
+
+#include <stdlib.h>
+
+#define TENSORS_MAX 65536 /* of one message */
+
+static bool is_request(int32_t type)
+{
+    return (type & TENREC_MSG_REQUEST_BIT) && !(type & TENREC_MSG_RESPONSE_BIT);
+}
+
+/* From now on the bytes of this message are read and forgotten. */
+static void skip(struct pipe *p, const tenrec_error *why)
+{
+    struct reading *r = &p->read;
+
+    r->skipped = true;
+    r->why = *why;
+    if (r->msg)
+        r->msg->release(r->msg);
+    r->msg = NULL;
+}
+
+static tenrec_status take_tensor(struct pipe *p, struct descriptor *d, uint32_t i,
+                                 tenrec_error *err)
+{
+    struct reading *r = &p->read;
+    struct descriptor_tensor t;
+    struct tenrec_device source, target = { TENREC_CPU, 0 };
+    struct tenrec_tensor_desc *desc;
+    tenrec_status st = TENREC_OK;
+    tenrec_error why;
+
+    descriptor_next_tensor(d, &t);
+    if (!p->channel || !device_from_wire(&t.source, &source) || source.kind != TENREC_CPU ||
+        (t.has_target && (!device_from_wire(&t.target, &target) || target.kind != TENREC_CPU)))
+        return tenrec_fail(err, TENREC_EPROTOCOL,
+                           "tensor %u goes from %.*s:%d to %.*s:%d: no channel was agreed for that",
+                           i, NOP_PRINT(t.source.type), t.source.index,
+                           NOP_PRINT(t.has_target ? t.target.type : nop_text("none")),
+                           t.has_target ? t.target.index : 0);
+    r->in[i] = (struct incoming){ .len = t.length };
+    desc = r->msg ? tenrec_msg_tensor(r->msg, i) : NULL;
+    if (desc) {
+        desc->bytes = t.length;
+        desc->device = desc->target = target;
+    }
+    if (p->channel->announced)
+        st = p->channel->announced(p, t.metadata, &r->in[i], desc, &why);
+    if (st == TENREC_EPROTOCOL && err)
+        *err = why;
+    else if (st && !r->skipped)
+        skip(p, &why);
+    return st == TENREC_EPROTOCOL ? st : TENREC_OK;
+}
+
+bool message_plain(struct pipe *p, const struct plain *m)
+{
+    struct agent *a = p->agent;
+    struct reading *r = &p->read;
+
+    if (m->payload_len > a->options->max_message)
+        return false;
+    r->msg = a->host->msg_new(a->self, m->payload_len, 0);
+    if (!r->msg)
+        return false;
+    r->msg->type = r->type = m->type;
+    r->msg->id = r->id = m->id;
+    r->skipped = false;
+    if (m->payload_len)
+        memcpy(r->msg->payload, m->payload, m->payload_len);
+    conn_consume(p->conn[CONN_DESCRIPTOR], m->len);
+    message_end(p);
+    return true;
+}
+
+tenrec_status message_begin(struct pipe *p, const unsigned char *frame, size_t len,
+                            tenrec_error *err)
+{
+    struct agent *a = p->agent;
+    struct reading *r = &p->read;
+    const struct descriptor_limits limits = { DESCRIPTOR_AGENT_PAYLOADS, TENSORS_MAX,
+                                              a->options->max_message };
+    struct descriptor d;
+    tenrec_error why;
+    tenrec_status st = descriptor_read(frame, len, &limits, &d, err);
+
+    if (st)
+        return st;
+    if (d.n_payloads != DESCRIPTOR_AGENT_PAYLOADS || d.payload_len[0] != 4 ||
+        d.payload_len[1] != 8 || d.payload_len[3] > a->options->max_object)
+        return tenrec_fail(err, TENREC_EPROTOCOL,
+                           "descriptor: expected the four payloads of an RPC message, type (4 "
+                           "bytes), id (8), payload and tensor list; got %u",
+                           d.n_payloads);
+    if (d.n_tensors > r->cap_in) {
+        struct incoming *bigger = realloc(r->in, d.n_tensors * sizeof *bigger);
+
+        if (!bigger)
+            return tenrec_fail(err, TENREC_ENOMEM, "no memory for %u tensors", d.n_tensors);
+        r->in = bigger;
+        r->cap_in = d.n_tensors;
+    }
+    memcpy(r->len, d.payload_len, sizeof r->len);
+    r->n_tensors = d.n_tensors;
+    r->n_targetless = d.n_targetless;
+    r->skipped = false;
+    r->msg = a->host->msg_new(a->self, r->len[2], r->n_tensors);
+    if (!r->msg) {
+        tenrec_fail(&why, TENREC_ENOMEM, "no memory for a message of %llu bytes and %u tensors",
+                    (unsigned long long)r->len[2], r->n_tensors);
+        skip(p, &why);
+    }
+    for (uint32_t i = 0; i < r->n_tensors && !st; i++)
+        st = take_tensor(p, &d, i, err);
+    return st;
+}
+
+/* The sender holds its tensors until it knows where they go. */
+static void send_targets(struct pipe *p)
+{
+    uint32_t n = p->read.n_targetless;
+    struct nop_device *device = malloc(n * sizeof *device);
+    unsigned char *buf = malloc(DESCRIPTOR_REPLY_MAX(n));
+    size_t len;
+
+    if (device && buf) {
+        for (uint32_t i = 0; i < n; i++)
+            device[i] = (struct nop_device){ nop_text("cpu"), 0 };
+        len = descriptor_reply_write(buf, DESCRIPTOR_REPLY_MAX(n), device, n);
+        if (pipe_send_object(p, CONN_REPLY, buf, len) == TENREC_OK)
+            n = 0;
+    }
+    free(device);
+    free(buf);
+    if (n)
+        pipe_failf(p, TENREC_ENOMEM, 0, "no memory for a DescriptorReply");
+}
+
+static tenrec_status read_list(struct reading *r, const unsigned char *frame, size_t len,
+                               tenrec_error *err)
+{
+    if (shortlist_is(frame, len))
+        return shortlist_read(frame, len, r->msg->tensors, r->n_tensors, r->msg->tensor_size, err);
+    return tensorlist_read(frame, len, r->msg->tensors, r->n_tensors, r->msg->tensor_size, err);
+}
+
+void message_place_tensors(struct pipe *p, const unsigned char *frame, size_t len)
+{
+    struct agent *a = p->agent;
+    struct reading *r = &p->read;
+    tenrec_error why;
+
+    if (r->msg) {
+        r->msg->type = r->type;
+        r->msg->id = r->id;
+    }
+    if (r->msg && (read_list(r, frame, len, &why) ||
+                   (r->n_tensors > 0 && a->host->place(a->self, p->from, r->msg, &why))))
+        skip(p, &why);
+    if (r->n_targetless)
+        send_targets(p);
+}
+
+static struct tenrec_msg *exception(struct pipe *p)
+{
+    struct agent *a = p->agent;
+    char text[sizeof p->read.why.text + 32];
+    struct tenrec_msg *msg;
+    size_t len;
+
+    len = (size_t)snprintf(text, sizeof text, "Error on Node %d: %s", (int)a->me, p->read.why.text);
+    msg = a->host->msg_new(a->self, len, 0);
+    if (!msg)
+        return NULL;
+    msg->type = TENREC_MSG_EXCEPTION;
+    msg->id = p->read.id;
+    memcpy(msg->payload, text, len);
+    return msg;
+}
+
+/* Somebody waits for it: the caller there, or the one here. */
+static void end_skipped(struct pipe *p)
+{
+    struct reading *r = &p->read;
+    struct tenrec_msg *msg;
+
+    agent_count(&p->agent->count.messages_skipped, 1);
+    agent_log(p->agent, TENREC_LOG_WARN, "message 0x%x from %s \"%s\" dropped: %s", r->type,
+              p->outgoing ? "worker" : "caller", p->outgoing ? p->to->name : p->remote_name,
+              r->why.text);
+    if (r->type == TENREC_MSG_ONE_WAY_CALL || r->type == TENREC_MSG_CANCEL)
+        return;
+    msg = exception(p);
+    if (!msg) {
+        pipe_failf(p, TENREC_ENOMEM, 0, "no memory to say that a message was dropped");
+        return;
+    }
+    if (is_request(r->type))
+        pipe_send(p, msg, (struct tenrec_done){ NULL, NULL });
+    else
+        p->agent->host->deliver_outer(p->agent->self, p->from, msg);
+}
+
+/* Requests come in on incoming pipes only, and answers on outgoing ones: else
+ * a stranger could answer what was asked of somebody else. */
+static bool goes_the_wrong_way(const struct pipe *p, int32_t type)
+{
+    return p->outgoing ? is_request(type) : (type & TENREC_MSG_RESPONSE_BIT) != 0;
+}
+
+void message_end(struct pipe *p)
+{
+    struct agent *a = p->agent;
+    struct reading *r = &p->read;
+    struct tenrec_msg *msg = r->msg;
+
+    r->msg = NULL;
+    conn_count(&p->messages_received, 1);
+    if (goes_the_wrong_way(p, r->type)) {
+        agent_count(&a->count.messages_dropped, 1);
+        agent_log(a, TENREC_LOG_WARN, "message 0x%x from %s \"%s\" dropped: %s", r->type,
+                  p->outgoing ? "worker" : "caller", p->outgoing ? p->to->name : p->remote_name,
+                  p->outgoing ? "a request on the pipe for answers" : "an answer to nothing");
+        if (msg)
+            msg->release(msg);
+        return;
+    }
+    if (r->skipped) {
+        end_skipped(p);
+        return;
+    }
+    if (!p->outgoing)
+        msg->route = p->route;
+    a->host->deliver_outer(a->self, p->from, msg);
+}

@@ -1,0 +1,402 @@
+/* pipe_poll.c - callers that read their answers themselves.
+ *
+ * A thread that waits for an answer takes the reader's role of the pipe that
+ * the answer comes on and reads there until its wait is over, so that a call
+ * costs no thread switch. One thread has the role at a time; others queue up
+ * and are woken one by one when the reader leaves.
+ *
+ * So that data do not wake the loop thread as well, the connections are taken
+ * out of its epoll set ("quiet"). That lasts beyond the wait, because a caller
+ * that calls again would else pay two system calls each time. The loop listens
+ * again as soon as somebody awaits an answer who does not poll, and at the
+ * latest when its quiet timer finds that nobody polled for one period: then it
+ * notices the peer's end too. */
+#include "channel/channel.h"
+#include "pipe/pipe.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <time.h>
+#include <unistd.h>
+
+#define QUIET_AFTER 2         /* polls in a row that nobody else's send interrupts ... */
+#define QUIET_STEPS 4         /* ... or reads in one poll */
+#define BUSY_POLL_NS 2000000u /* progress: busy spins so long before it sleeps */
+#define CLOCK_EVERY 32        /* rounds of spinning between two looks at the clock */
+
+/* Of a connection that is full the loop still has to hear when there is room. */
+static void set_quiet(struct conn *c, bool quiet)
+{
+    if (!c)
+        return;
+    if (!quiet)
+        c->carrier->hear(c, HEARS_ALL);
+    else
+        c->carrier->hear(c, atomic_load(&c->full) ? HEARS_ROOM : HEARS_NOTHING);
+}
+
+/* Those that who reads the pipe reads. */
+void pipe_set_quiet(struct pipe *p, bool quiet)
+{
+    pthread_mutex_lock(&p->lock);
+    atomic_store(&p->role.quiet, quiet);
+    if (pipe_state(p) == PIPE_ESTABLISHED) {
+        unsigned end = CONN_CHANNEL + (p->channel ? p->channel->data : 0);
+
+        set_quiet(p->conn[CONN_DESCRIPTOR], quiet);
+        for (unsigned i = CONN_CHANNEL; i < end; i++)
+            set_quiet(p->conn[i], quiet);
+    }
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void wake(const struct waiter *w)
+{
+    uint64_t one = 1;
+
+    while (write(w->wake_fd, &one, sizeof one) < 0 && errno == EINTR)
+        continue;
+}
+
+static bool take(struct role *r)
+{
+    int no = ROLE_FREE;
+
+    return atomic_compare_exchange_strong(&r->taken, &no, ROLE_TAKEN);
+}
+
+/* Is there anything to do for who leaves without a successor? */
+static bool left_undone(struct pipe *p)
+{
+    struct role *r = &p->role;
+
+    return atomic_load(&r->n_waiters) || atomic_load(&r->missed) ||
+           (atomic_load(&r->quiet) && pipe_unanswered(p) > 0);
+}
+
+/* Nobody reads now: wakes the next waiter, or has the loop listen. */
+static void pass_on(struct pipe *p)
+{
+    struct role *r = &p->role;
+
+    pthread_mutex_lock(&r->lock);
+    if (!atomic_load(&r->taken) && r->waiters) {
+        wake(r->waiters);
+    } else if (!atomic_load(&r->taken) && left_undone(p)) {
+        /* Changing the registration reports what is there already. */
+        atomic_store(&r->missed, false);
+        pipe_set_quiet(p, false);
+    }
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* The first half of a handshake without lock: the role is given back before
+ * looking for what others left to do, and they leave it (a waiter, a missed
+ * event, a request) before they look whether the role is taken. */
+void role_leave(struct pipe *p)
+{
+    atomic_store(&p->role.taken, ROLE_FREE);
+    if (left_undone(p))
+        pass_on(p);
+}
+
+bool role_try(struct pipe *p)
+{
+    if (take(&p->role))
+        return true;
+    atomic_store(&p->role.missed, true);
+    return take(&p->role);
+}
+
+void role_request_sent(struct pipe *p, bool will_poll)
+{
+    struct role *r = &p->role;
+
+    if (will_poll || !atomic_load(&r->quiet))
+        return;
+    pthread_mutex_lock(&r->lock);
+    if (!atomic_load(&r->taken) && !r->waiters) {
+        atomic_store(&r->streak, 0);
+        if (atomic_load(&r->quiet))
+            pipe_set_quiet(p, false);
+    }
+    pthread_mutex_unlock(&r->lock);
+}
+
+bool role_wake_loop(struct pipe *p)
+{
+    struct role *r = &p->role;
+    unsigned polls = atomic_load(&r->polls);
+
+    pthread_mutex_lock(&r->lock);
+    if (atomic_load(&r->quiet) && !atomic_load(&r->taken) && !r->waiters && r->seen == polls)
+        pipe_set_quiet(p, false);
+    r->seen = polls;
+    pthread_mutex_unlock(&r->lock);
+    return atomic_load(&r->quiet);
+}
+
+void role_wake_waiters(struct pipe *p)
+{
+    pthread_mutex_lock(&p->role.lock);
+    for (struct waiter *w = p->role.waiters; w; w = w->next)
+        wake(w);
+    pthread_mutex_unlock(&p->role.lock);
+}
+
+static void unlink_waiter(struct role *r, struct waiter *me)
+{
+    struct waiter **at = &r->waiters;
+
+    while (*at && *at != me)
+        at = &(*at)->next;
+    if (!*at)
+        return;
+    *at = me->next;
+    atomic_fetch_sub(&r->n_waiters, 1);
+}
+
+/* A waiter tries: is it its turn? */
+static bool promote(struct role *r, struct waiter *me)
+{
+    bool reader;
+
+    pthread_mutex_lock(&r->lock);
+    reader = take(r);
+    if (reader)
+        unlink_waiter(r, me);
+    pthread_mutex_unlock(&r->lock);
+    return reader;
+}
+
+/* Takes the role, or queues up for it. */
+static bool enter(struct role *r, struct waiter *me)
+{
+    struct waiter **at = &r->waiters;
+
+    /* Approximately is good enough for these. */
+    atomic_store_explicit(&r->polls, atomic_load_explicit(&r->polls, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    atomic_store_explicit(&r->streak, atomic_load_explicit(&r->streak, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    if (take(r))
+        return true;
+    pthread_mutex_lock(&r->lock);
+    while (*at)
+        at = &(*at)->next;
+    *at = me;
+    atomic_fetch_add(&r->n_waiters, 1);
+    pthread_mutex_unlock(&r->lock);
+    /* It may have been given back before we stood in line. */
+    return promote(r, me);
+}
+
+static void leave(struct pipe *p, struct waiter *me, bool reader)
+{
+    struct role *r = &p->role;
+
+    if (reader) {
+        role_leave(p);
+        return;
+    }
+    pthread_mutex_lock(&r->lock);
+    unlink_waiter(r, me);
+    pthread_mutex_unlock(&r->lock);
+    if (!atomic_load(&r->taken) && left_undone(p))
+        pass_on(p);
+}
+
+/* The reader keeps the loop thread asleep from here on. */
+static void quieten(struct pipe *p)
+{
+    pthread_mutex_lock(&p->role.lock);
+    pipe_set_quiet(p, true);
+    pthread_mutex_unlock(&p->role.lock);
+    agent_quieted(p->agent);
+}
+
+/* Sleeps until the wake_fd is readable, or that of `also`. False when the
+ * deadline has passed. */
+static bool await(const struct tenrec_wait *w, const struct conn_sleep *also)
+{
+    struct pollfd set[2] = { { .fd = w->wake_fd, .events = POLLIN },
+                             { .fd = also->fd, .events = POLLIN } };
+    struct timespec limit;
+    uint64_t ns = also->ns, n;
+
+    if (w->deadline_ns) {
+        uint64_t now = now_ns();
+
+        if (now >= w->deadline_ns)
+            return false;
+        if (!ns || ns > w->deadline_ns - now)
+            ns = w->deadline_ns - now;
+    }
+    limit = (struct timespec){ (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
+    if (ppoll(set, also->fd < 0 ? 1 : 2, ns ? &limit : NULL, NULL) > 0 && (set[0].revents & POLLIN))
+        while (read(w->wake_fd, &n, sizeof n) < 0 && errno == EINTR)
+            continue;
+    return true;
+}
+
+/* The same, or until there is something to read. */
+static bool await_data(const struct tenrec_wait *w, struct conn *c)
+{
+    struct conn_sleep sleep;
+    bool in_time = true;
+
+    if (c->carrier->sleep(c, &sleep))
+        in_time = await(w, &sleep);
+    if (c->carrier->awake)
+        c->carrier->awake(c);
+    return in_time;
+}
+
+/* One poll of the one that reads. */
+struct reader {
+    struct pipe *p;
+    const struct tenrec_wait *w;
+    bool spinning; /* role.taken says so */
+    bool counted;  /* in agent->spinners */
+    bool waited;   /* in a read, once */
+    unsigned steps;
+};
+
+/* In agent->spinners. */
+static void count_spinner(struct reader *r, bool counted)
+{
+    if (r->counted == counted)
+        return;
+    r->counted = counted;
+    atomic_fetch_add_explicit(&r->p->agent->spinners, counted ? 1u : -1u, memory_order_relaxed);
+}
+
+/* From here on the kernel has to tell when there is room. */
+static void stop_spinning(struct reader *r)
+{
+    if (!r->spinning)
+        return;
+    r->spinning = false;
+    count_spinner(r, false);
+    atomic_store(&r->p->role.taken, ROLE_TAKEN);
+    if (pipe_is_full(r->p))
+        pipe_push(r->p);
+}
+
+/* Reads without sleeping for a while. True when something came. */
+static bool spin(struct reader *r, uint64_t for_ns)
+{
+    const struct tenrec_wait *w = r->w;
+    uint64_t until = 0;
+
+    r->spinning = true;
+    atomic_store_explicit(&r->p->role.taken, ROLE_SPINS, memory_order_relaxed);
+    for (unsigned round = 0;; round++) {
+        /* What the socket did not take would else wait for the loop thread,
+         * which may have to share a CPU with us. */
+        if (pipe_is_full(r->p)) {
+            pipe_push(r->p);
+            until = 0; /* the answer comes after the last byte at the earliest */
+        }
+        if (pipe_read(r->p, false) != READ_NOTHING || w->done(w->arg))
+            return true;
+        if (round % CLOCK_EVERY == CLOCK_EVERY - 1) {
+            uint64_t now = now_ns();
+
+            /* A short one is told by agent->polls. */
+            count_spinner(r, true);
+            if (!until)
+                until = now + for_ns;
+            if (now >= until || (w->deadline_ns && now >= w->deadline_ns))
+                return false;
+        }
+    }
+}
+
+/* How long to spin before the next sleep. */
+static uint64_t spin_time(struct agent *a, struct spin *s)
+{
+    switch (a->progress) {
+    case PROGRESS_BUSY:
+        return BUSY_POLL_NS;
+    case PROGRESS_ADAPTIVE:
+        return !a->one_cpu && spin_wanted(s) ? SPIN_NS : 0;
+    case PROGRESS_SLEEP:
+        break;
+    }
+    return 0;
+}
+
+/* Waiting in a read costs one system call and two looks at descriptors less
+ * than ppoll and a read. But it is deaf to the wake_fd (another thread gives the call
+ * up), so it is done once, for CONN_WAIT_MS, and not near the deadline. */
+static bool may_wait_in_read(const struct reader *r)
+{
+    uint64_t deadline = r->w->deadline_ns;
+    struct timespec now;
+
+    if (r->waited || !deadline)
+        return !r->waited;
+    /* Some milliseconds old, in a fraction of the time. */
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec +
+               UINT64_C(3000000) * CONN_WAIT_MS <
+           deadline;
+}
+
+/* False when the deadline has passed. */
+static bool read_step(struct reader *r)
+{
+    struct pipe *p = r->p;
+    struct spin *s = &p->role.spin;
+    uint64_t ns = spin_time(p->agent, s);
+
+    if ((atomic_load_explicit(&p->role.streak, memory_order_relaxed) >= QUIET_AFTER ||
+         ++r->steps >= QUIET_STEPS) &&
+        !atomic_load(&p->role.quiet))
+        quieten(p);
+    if (ns) {
+        bool came = spin(r, ns);
+
+        if (p->agent->progress == PROGRESS_ADAPTIVE)
+            spin_ended(s, came);
+        if (came)
+            return true;
+    }
+    stop_spinning(r);
+    if (may_wait_in_read(r)) {
+        r->waited = pipe_read_waiting(p) == READ_NOTHING;
+        return true;
+    }
+    if (!await_data(r->w, p->conn[p->read.want]))
+        return false;
+    if (!r->w->done(r->w->arg))
+        pipe_read(p, false);
+    return true;
+}
+
+tenrec_status pipe_poll(struct pipe *p, const struct tenrec_wait *w)
+{
+    struct waiter me = { .wake_fd = w->wake_fd };
+    struct reader r = { .p = p, .w = w };
+    bool reader, in_time = true;
+
+    if (pipe_state(p) != PIPE_ESTABLISHED)
+        return TENREC_EUNSUPPORTED;
+    batch_flush_all();
+    reader = enter(&p->role, &me);
+    while (in_time && pipe_state(p) == PIPE_ESTABLISHED && !w->done(w->arg)) {
+        if (reader)
+            in_time = read_step(&r);
+        else
+            in_time = await(w, &(struct conn_sleep){ .fd = -1 });
+        if (!reader)
+            reader = promote(&p->role, &me);
+    }
+    count_spinner(&r, false);
+    leave(p, &me, reader);
+    if (pipe_is_full(p))
+        pipe_push(p);
+    /* What waits on a broken pipe is about to fail: the core waits for that. */
+    return in_time && !w->done(w->arg) ? TENREC_EUNSUPPORTED : TENREC_OK;
+}

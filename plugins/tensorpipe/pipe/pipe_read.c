@@ -1,0 +1,319 @@
+/* pipe_read.c - finds messages in what arrives.
+ *
+ * One system call reads what there is; then every message that is whole is
+ * delivered, before the next one. Large payloads and tensors are read straight
+ * to where they belong (reading.lead) with the buffer behind them, so that the
+ * call that brings their end brings the beginning of the next message too. */
+#include "channel/channel.h"
+#include "pipe/pipe.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define READ_ROUND 32 /* system calls for one pipe before others have their turn */
+
+enum parsed { PARSED_ALL, PARSED_PAUSED, PARSED_BAD };
+
+void pipe_read_finish(struct pipe *p)
+{
+    struct reading *r = &p->read;
+
+    if (r->msg)
+        r->msg->release(r->msg);
+    free(r->in);
+}
+
+/* A frame of at most `max` bytes, as a whole. */
+static enum part whole_frame(struct pipe *p, uint64_t max, const char *what,
+                             const unsigned char **ret_body, size_t *ret_len)
+{
+    switch (conn_frame(p->conn[CONN_DESCRIPTOR], max, ret_body, ret_len)) {
+    case FRAME_WHOLE:
+        return PART_THERE;
+    case FRAME_PARTIAL:
+        return PART_MISSING;
+    case FRAME_TOO_BIG:
+        pipe_failf(p, TENREC_EPROTOCOL, 0, "sent a %s of %zu bytes; the limit is %llu", what,
+                   *ret_len, (unsigned long long)max);
+        return PART_BAD;
+    case FRAME_NO_MEMORY:
+        pipe_failf(p, TENREC_ENOMEM, 0, "no memory for a %s of %zu bytes", what, *ret_len);
+        return PART_BAD;
+    }
+    return PART_BAD;
+}
+
+/* A payload's frame, which must have the length that was announced. */
+static enum part announced_frame(struct pipe *p, int index, const char *what,
+                                 const unsigned char **ret_body, size_t *ret_len)
+{
+    enum part part = whole_frame(p, p->read.len[index], what, ret_body, ret_len);
+
+    if (part != PART_THERE || *ret_len == p->read.len[index])
+        return part;
+    pipe_failf(p, TENREC_EPROTOCOL, 0, "sent a %s of %zu bytes after announcing %llu", what,
+               *ret_len, (unsigned long long)p->read.len[index]);
+    return PART_BAD;
+}
+
+static enum part take_payload(struct pipe *p)
+{
+    struct reading *r = &p->read;
+    struct conn *c = p->conn[CONN_DESCRIPTOR];
+    void *to = r->msg ? r->msg->payload : NULL;
+    uint64_t len;
+
+    if (!r->in_body) {
+        if (conn_buffered(c) < FRAME_HEAD) {
+            if (conn_reserve(c, FRAME_HEAD))
+                return PART_MISSING;
+            pipe_failf(p, TENREC_ENOMEM, 0, "no memory for a payload");
+            return PART_BAD;
+        }
+        len = get_le64(c->buf + c->pos);
+        if (len != r->len[2]) {
+            pipe_failf(p, TENREC_EPROTOCOL, 0, "sent a payload of %llu bytes after announcing %llu",
+                       (unsigned long long)len, (unsigned long long)r->len[2]);
+            return PART_BAD;
+        }
+        conn_consume(c, FRAME_HEAD);
+        r->in_body = true;
+        r->got = 0;
+    }
+    conn_take(c, to, r->len[2], &r->got);
+    if (r->got == r->len[2])
+        return PART_THERE;
+    if (to) {
+        r->lead[0] = (struct iovec){ (char *)to + r->got, (size_t)(r->len[2] - r->got) };
+        r->n_lead = 1;
+    }
+    return PART_MISSING;
+}
+
+static enum part take_tensors(struct pipe *p)
+{
+    struct reading *r = &p->read;
+
+    while (r->tensor < r->n_tensors) {
+        enum part part;
+
+        if (r->in[r->tensor].len) {
+            part = p->channel->receive(p);
+            if (part != PART_THERE)
+                return part;
+        }
+        r->tensor++;
+        r->head_got = 0;
+        r->got = 0;
+    }
+    return PART_THERE;
+}
+
+/* Accounts for what was read past the buffer. */
+static void lead_filled(struct reading *r, size_t n)
+{
+    for (int i = 0; i < r->n_lead && n; i++) {
+        size_t part = n < r->lead[i].iov_len ? n : r->lead[i].iov_len;
+
+        if (r->step == STEP_TENSORS && r->head_got < FRAME_HEAD)
+            r->head_got += part;
+        else
+            r->got += part;
+        n -= part;
+    }
+}
+
+/* Surely: then the writer has the pipe read again once it is half empty. */
+static bool queue_is_full(struct pipe *p)
+{
+    bool full;
+
+    pthread_mutex_lock(&p->lock);
+    full = atomic_load(&p->queued) > p->agent->options->max_queued_bytes;
+    p->queue_full = full;
+    pthread_mutex_unlock(&p->lock);
+    return full;
+}
+
+/* May the next request be taken? */
+static bool may_go_on(struct pipe *p)
+{
+    struct agent *a = p->agent;
+
+    if (p->outgoing)
+        return true;
+    if (atomic_load_explicit(&p->queued, memory_order_relaxed) > a->options->max_queued_bytes &&
+        queue_is_full(p))
+        return false;
+    if (a->host->accepts(a->self))
+        return true;
+    /* Says so first and asks again: else a resume in between were lost. */
+    atomic_store(&p->paused, true);
+    if (!a->host->accepts(a->self))
+        return false;
+    atomic_store(&p->paused, false);
+    return true;
+}
+
+static enum parsed parsed_of(enum part part)
+{
+    return part == PART_MISSING ? PARSED_ALL : PARSED_BAD;
+}
+
+/* Goes through the buffers as far as they reach. */
+static enum parsed parse(struct pipe *p)
+{
+    struct reading *r = &p->read;
+    struct conn *c = p->conn[CONN_DESCRIPTOR];
+    const unsigned char *body;
+    struct plain plain;
+    tenrec_error err;
+    enum part part;
+    size_t len;
+
+    r->n_lead = 0;
+    while (pipe_state(p) != PIPE_BROKEN) {
+        r->want = CONN_DESCRIPTOR;
+        switch (r->step) {
+        case STEP_DESCRIPTOR:
+            if (!conn_buffered(c) && conn_reserve(c, FRAME_HEAD))
+                return PARSED_ALL;
+            if (plain_read(c->buf + c->pos, conn_buffered(c), &plain)) {
+                if (!may_go_on(p))
+                    return PARSED_PAUSED;
+                if (message_plain(p, &plain))
+                    continue;
+            }
+            part = whole_frame(p, p->agent->options->max_object, "descriptor", &body, &len);
+            if (part != PART_THERE)
+                return parsed_of(part);
+            if (!may_go_on(p))
+                return PARSED_PAUSED;
+            if (message_begin(p, body, len, &err)) {
+                pipe_failf(p, err.code, 0, "%s", err.text);
+                return PARSED_BAD;
+            }
+            break;
+        case STEP_TYPE:
+            part = announced_frame(p, 0, "message type", &body, &len);
+            if (part != PART_THERE)
+                return parsed_of(part);
+            r->type = (int32_t)((uint32_t)body[0] | (uint32_t)body[1] << 8 |
+                                (uint32_t)body[2] << 16 | (uint32_t)body[3] << 24);
+            break;
+        case STEP_ID:
+            part = announced_frame(p, 1, "message id", &body, &len);
+            if (part != PART_THERE)
+                return parsed_of(part);
+            r->id = (int64_t)get_le64(body);
+            r->in_body = false;
+            break;
+        case STEP_PAYLOAD:
+            part = take_payload(p);
+            if (part != PART_THERE)
+                return parsed_of(part);
+            len = 0;
+            break;
+        case STEP_LIST:
+            part = announced_frame(p, 3, "tensor list", &body, &len);
+            if (part != PART_THERE)
+                return parsed_of(part);
+            message_place_tensors(p, body, len);
+            r->tensor = 0;
+            r->head_got = 0;
+            r->got = 0;
+            break;
+        case STEP_TENSORS:
+            part = take_tensors(p);
+            if (part != PART_THERE)
+                return parsed_of(part);
+            r->step = STEP_DESCRIPTOR;
+            message_end(p);
+            continue;
+        }
+        if (r->step != STEP_PAYLOAD)
+            conn_consume(c, FRAME_HEAD + len);
+        r->step++;
+    }
+    return PARSED_BAD;
+}
+
+/* Reads once. READ_SOME: parse what came. */
+static enum read_result read_once(struct pipe *p, bool wait, bool *ret_short)
+{
+    struct reading *r = &p->read;
+    struct conn *c = p->conn[r->want];
+    int e;
+    ssize_t n = conn_read(c, r->lead, r->n_lead, wait, ret_short, &e);
+
+    if (n == 0)
+        return READ_NOTHING;
+    if (n < 0) {
+        if (e)
+            pipe_failf(p, TENREC_EPEER_LOST, e, "connection lost");
+        else
+            pipe_failf(p, TENREC_EPEER_LOST, 0, "connection closed by the peer");
+        return READ_END;
+    }
+    conn_count(&c->receives, 1);
+    conn_count(&c->bytes_received, (uint64_t)n);
+    lead_filled(r, (size_t)n);
+    return READ_SOME;
+}
+
+/* Parses, and reads and parses on while there is more. */
+static enum read_result read_on(struct pipe *p, bool is_short, bool drain)
+{
+    struct reading *r = &p->read;
+
+    for (int round = 0;; round++) {
+        enum conn_role from = r->want;
+        enum parsed parsed = parse(p);
+        enum read_result result;
+
+        if (parsed == PARSED_BAD)
+            return READ_END;
+        if (parsed == PARSED_PAUSED) {
+            r->unparsed = true;
+            return READ_PAUSED;
+        }
+        if (is_short && from == r->want && !drain)
+            return READ_SOME;
+        if (round == READ_ROUND) {
+            pipe_post(p, &p->read_task);
+            return READ_SOME;
+        }
+        result = read_once(p, false, &is_short);
+        if (result != READ_SOME)
+            return result == READ_NOTHING ? READ_SOME : result;
+    }
+}
+
+static enum read_result read_with(struct pipe *p, bool wait, bool drain)
+{
+    bool is_short = false;
+    enum read_result result;
+    struct batch batch;
+
+    /* Who spins comes here mostly for nothing. */
+    if (!p->read.unparsed) {
+        result = read_once(p, wait, &is_short);
+        if (result != READ_SOME)
+            return result;
+    }
+    p->read.unparsed = false;
+    batch_begin(&batch, p);
+    result = read_on(p, is_short, drain);
+    batch_end(&batch);
+    return result;
+}
+
+enum read_result pipe_read(struct pipe *p, bool drain)
+{
+    return read_with(p, false, drain);
+}
+
+enum read_result pipe_read_waiting(struct pipe *p)
+{
+    return read_with(p, true, false);
+}

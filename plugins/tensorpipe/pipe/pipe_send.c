@@ -1,0 +1,399 @@
+/* pipe_send.c - messages on their way out.
+ *
+ * A small message is copied between its frames and written by the thread that
+ * sends it, with one system call. While a thread delivers, what it sends on
+ * the pipe that it reads gathers in a bundle of its own, which no lock guards;
+ * what it sends elsewhere gathers in that pipe's queue. */
+#include "pipe/pipe.h"
+
+#include <errno.h>
+
+#define COPY_MAX 3500  /* payloads up to this are copied between their frames */
+#define QUEUE_MAX 3000 /* bytes that a pipe which is not read gathers before it writes */
+#define EARLY_MIN 3000 /* bytes from which on a batch may write before its end */
+
+/* ---- batches ---- */
+
+static _Thread_local struct batch *batch_now __attribute__((tls_model("initial-exec")));
+
+static void bundle_clear(struct bundle *b)
+{
+    b->len = b->n_done = b->n_messages = 0;
+}
+
+void batch_begin(struct batch *b, struct pipe *reading)
+{
+    b->outer = batch_now;
+    b->reading = reading;
+    b->n = 0;
+    b->asked = 0;
+    bundle_clear(&b->bundle);
+    batch_now = b;
+}
+
+/* Writes what was gathered for the pipe that is read. */
+static void write_own(struct batch *b)
+{
+    struct pipe *p = b->reading;
+
+    if (b->asked) {
+        atomic_fetch_add(&p->asked, b->asked);
+        b->asked = 0;
+    }
+    if (!b->bundle.len)
+        return;
+    pipe_write_bundle(p, &b->bundle);
+    bundle_clear(&b->bundle);
+    atomic_store_explicit(&p->gathers, false, memory_order_release);
+}
+
+static void batch_flush(struct batch *b)
+{
+    write_own(b);
+    for (unsigned i = 0; i < b->n; i++) {
+        pipe_flush(b->dirty[i]);
+        pipe_unref(b->dirty[i]);
+    }
+    b->n = 0;
+}
+
+void batch_end(struct batch *b)
+{
+    batch_now = b->outer;
+    batch_flush(b);
+}
+
+void batch_flush_all(void)
+{
+    for (struct batch *b = batch_now; b; b = b->outer)
+        batch_flush(b);
+}
+
+bool batch_running(void)
+{
+    return batch_now != NULL;
+}
+
+struct pipe *batch_reading(void)
+{
+    return batch_now ? batch_now->reading : NULL;
+}
+
+/* False: there is no batch, or it has no room for another pipe. */
+static bool batch_add(struct pipe *p)
+{
+    struct batch *b = batch_now;
+
+    if (!b)
+        return false;
+    for (unsigned i = 0; i < b->n; i++)
+        if (b->dirty[i] == p)
+            return true;
+    if (b->n == sizeof b->dirty / sizeof b->dirty[0])
+        return false;
+    pipe_ref(p);
+    b->dirty[b->n++] = p;
+    return true;
+}
+
+/* ---- one message ---- */
+
+static uint64_t charge_of(const struct tenrec_msg *msg)
+{
+    uint64_t n = msg->payload_len + 256;
+
+    for (uint32_t i = 0; i < msg->n_tensors; i++)
+        n += tenrec_msg_tensor(msg, i)->bytes;
+    return n;
+}
+
+static tenrec_status check(const struct pipe *p, const struct tenrec_msg *msg, tenrec_error *err)
+{
+    if (msg->type >= 0x180 && msg->type <= 0x1ff && !(p->capabilities & IDENTITY_OWN_MESSAGES))
+        return tenrec_fail(err, TENREC_EUNSUPPORTED,
+                           "message type 0x%x is understood by Tenrec workers only", msg->type);
+    for (uint32_t i = 0; i < msg->n_tensors; i++) {
+        struct tenrec_tensor_desc *t = tenrec_msg_tensor(msg, i);
+
+        if (t->target.kind == 0)
+            t->target = (struct tenrec_device){ TENREC_CPU, 0 };
+        if (t->device.kind != TENREC_CPU || t->target.kind != TENREC_CPU || !p->channel)
+            return tenrec_fail(err, TENREC_EUNSUPPORTED,
+                               "tensor %u: no channel to this peer carries it from %s to %s memory",
+                               i, t->device.kind == TENREC_CPU ? "host" : "device",
+                               t->target.kind == TENREC_CPU ? "host" : "device");
+    }
+    return TENREC_OK;
+}
+
+static bool is_plain(const struct tenrec_msg *msg)
+{
+    return msg->n_tensors == 0 && msg->payload_len <= COPY_MAX;
+}
+
+static void bundle_add(struct bundle *b, const struct tenrec_msg *msg, size_t need,
+                       struct tenrec_done done)
+{
+    plain_write(b->buf + b->len, msg->type, msg->id, msg->payload, msg->payload_len);
+    b->len += need;
+    b->n_messages++;
+    if (done.fn)
+        b->done[b->n_done++] = done;
+}
+
+/* Requests that nobody answers are not waited for. */
+static bool wants_answer(const struct tenrec_msg *msg)
+{
+    return (msg->type & TENREC_MSG_REQUEST_BIT) && msg->type != TENREC_MSG_ONE_WAY_CALL &&
+           msg->type != TENREC_MSG_CANCEL;
+}
+
+static bool has_room(const struct pipe *p, const struct tenrec_msg *msg, uint64_t charge)
+{
+    uint64_t queued = atomic_load_explicit(&p->queued, memory_order_relaxed);
+
+    /* Answers are bounded by the requests that are let in: pipe_read stops
+     * reading those while the answers pile up. */
+    return !p->outgoing || (msg->flags & TENREC_MSG_CONTROL) || queued == 0 ||
+           queued + charge <= p->agent->options->max_queued_bytes;
+}
+
+/* Under the lock. */
+static tenrec_status await_room(struct pipe *p, const struct tenrec_msg *msg, uint64_t charge,
+                                tenrec_error *err)
+{
+    struct timespec until = { (time_t)(msg->deadline_ns / 1000000000u),
+                              (long)(msg->deadline_ns % 1000000000u) };
+    int e = 0;
+
+    if (!has_room(p, msg, charge) && (!(msg->flags & TENREC_MSG_MAY_WAIT) || batch_running() ||
+                                      reactor_is_me(&p->agent->reactor)))
+        return tenrec_fail(err, TENREC_EAGAIN,
+                           "%llu bytes to worker \"%s\" are queued; max_queued_bytes is %llu",
+                           (unsigned long long)atomic_load(&p->queued), p->to->name,
+                           (unsigned long long)p->agent->options->max_queued_bytes);
+    p->waiting_for_room++;
+    while (!e && pipe_state(p) != PIPE_BROKEN && !has_room(p, msg, charge))
+        e = msg->deadline_ns ? pthread_cond_timedwait(&p->room, &p->lock, &until)
+                             : pthread_cond_wait(&p->room, &p->lock);
+    p->waiting_for_room--;
+    if (pipe_state(p) == PIPE_BROKEN) {
+        *err = p->why;
+        return p->why.code;
+    }
+    if (e)
+        return tenrec_fail(err, TENREC_ETIMEDOUT,
+                           "no room in the queue to worker \"%s\" before the deadline",
+                           p->to->name);
+    return TENREC_OK;
+}
+
+/* Under the lock, when the handshake is over. */
+static tenrec_status enqueue_message(struct pipe *p, struct tenrec_msg *msg,
+                                     struct tenrec_done done, uint64_t charge, tenrec_error *err)
+{
+    struct out *o;
+    tenrec_status st = check(p, msg, err);
+
+    if (!st)
+        st = out_encode(p, msg, &o, err);
+    if (st)
+        return st;
+    agent_count(&p->messages_queued, 1);
+    o->charge = charge;
+    pipe_queued_add(p, charge);
+    out_add_done(p, o, done);
+    pipe_enqueue(p, o);
+    return TENREC_OK;
+}
+
+/* Under the lock, before the handshake is over. */
+static tenrec_status enqueue_pending(struct pipe *p, struct tenrec_msg *msg,
+                                     struct tenrec_done done, uint64_t charge, tenrec_error *err)
+{
+    struct out *o = out_new(p, 0);
+
+    if (!o)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a message");
+    o->msg = msg;
+    o->charge = charge;
+    pipe_queued_add(p, charge);
+    out_add_done(p, o, done);
+    out_list_add(&p->pending, o);
+    return TENREC_OK;
+}
+
+static void refuse(struct tenrec_msg *msg, struct tenrec_done done, const tenrec_error *err)
+{
+    if (done.fn)
+        done.fn(done.arg, err);
+    msg->release(msg);
+}
+
+/* Half of the requests under way are in it: the peer works on these while we
+ * make the other half. */
+static bool is_half(const struct batch *b)
+{
+    struct pipe *p = b->reading;
+
+    return p->outgoing && b->bundle.len >= EARLY_MIN &&
+           2 * (int64_t)b->bundle.n_messages >= pipe_unanswered(p) + b->asked;
+}
+
+/* The batch that gathers for `p`, with room for another message. */
+static struct batch *batch_of(struct pipe *p, size_t need)
+{
+    struct batch *b = batch_now;
+
+    if (!b || b->reading != p)
+        return NULL;
+    if (b->bundle.len &&
+        (b->bundle.len + need > BUNDLE_CAP || b->bundle.n_done == OUT_DONES || is_half(b)))
+        write_own(b);
+    if (!b->bundle.len)
+        atomic_store_explicit(&p->gathers, true, memory_order_release);
+    return b;
+}
+
+/* On a pipe that this thread is not delivering from. */
+static void send_one(struct pipe *p, const struct tenrec_msg *msg, size_t need,
+                     struct tenrec_done done)
+{
+    struct bundle one;
+
+    bundle_clear(&one);
+    bundle_add(&one, msg, need, done);
+    if (batch_running() && atomic_load_explicit(&p->queued, memory_order_relaxed) < QUEUE_MAX &&
+        batch_add(p))
+        pipe_queue_bundle(p, &one);
+    else
+        pipe_write_bundle(p, &one);
+}
+
+static void note_request(struct pipe *p, const struct tenrec_msg *msg)
+{
+    atomic_fetch_add(&p->asked, 1);
+    role_request_sent(p, msg->flags & TENREC_MSG_MAY_WAIT);
+}
+
+/* Nothing else has come that could be answered with the same system call: what
+ * is left to do for the request is done while the answer travels. */
+static bool is_last_answer(const struct pipe *p)
+{
+    return !p->outgoing && !conn_buffered(p->conn[CONN_DESCRIPTOR]);
+}
+
+/* Small messages on an established pipe, without its lock. False: not taken. */
+static bool send_plain(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done, bool asks)
+{
+    size_t need = plain_len(msg->payload_len);
+    struct batch *b;
+    tenrec_error err;
+
+    if (!is_plain(msg) || pipe_state(p) != PIPE_ESTABLISHED || !has_room(p, msg, need))
+        return false;
+    if (check(p, msg, &err)) {
+        refuse(msg, done, &err);
+        return true;
+    }
+    b = batch_of(p, need);
+    if (b) {
+        b->asked += asks;
+        bundle_add(&b->bundle, msg, need, done);
+        if (is_last_answer(p))
+            write_own(b);
+    } else {
+        if (asks)
+            note_request(p, msg);
+        send_one(p, msg, need, done);
+    }
+    msg->release(msg);
+    return true;
+}
+
+void pipe_send(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done)
+{
+    bool asks = p->outgoing && wants_answer(msg);
+    uint64_t charge;
+    tenrec_error err;
+    tenrec_status st;
+
+    if (send_plain(p, msg, done, asks))
+        return;
+    if (batch_now && batch_now->reading == p)
+        write_own(batch_now); /* what came before goes before */
+    if (asks)
+        note_request(p, msg);
+    charge = charge_of(msg);
+    pthread_mutex_lock(&p->lock);
+    st = await_room(p, msg, charge, &err);
+    if (!st)
+        st = pipe_state(p) == PIPE_ESTABLISHED ? enqueue_message(p, msg, done, charge, &err)
+                                               : enqueue_pending(p, msg, done, charge, &err);
+    if (st || pipe_state(p) != PIPE_ESTABLISHED ||
+        (atomic_load_explicit(&p->queued, memory_order_relaxed) < QUEUE_MAX && batch_add(p)))
+        pthread_mutex_unlock(&p->lock);
+    else
+        pipe_flush_unlock(p);
+    if (!st)
+        return;
+    if (asks)
+        atomic_fetch_sub(&p->asked, 1);
+    refuse(msg, done, &err);
+}
+
+tenrec_status pipe_send_object(struct pipe *p, enum conn_role role, const void *object, size_t len)
+{
+    bool queued;
+
+    pthread_mutex_lock(&p->lock);
+    queued = pipe_state(p) == PIPE_ESTABLISHED && pipe_enqueue_object(p, role, object, len);
+    pthread_mutex_unlock(&p->lock);
+    if (!queued)
+        return TENREC_ENOMEM;
+    if (!batch_add(p))
+        pipe_flush(p);
+    return TENREC_OK;
+}
+
+/* One that waited for the handshake, in order; false when there is none. */
+static bool send_next_pending(struct pipe *p)
+{
+    struct tenrec_done done = { NULL, NULL };
+    struct tenrec_msg *msg;
+    struct out *waited;
+    tenrec_error err;
+    tenrec_status st;
+
+    pthread_mutex_lock(&p->lock);
+    waited = p->pending.first;
+    if (!waited || pipe_state(p) == PIPE_BROKEN) {
+        if (!waited && pipe_state(p) != PIPE_BROKEN)
+            atomic_store(&p->state, PIPE_ESTABLISHED);
+        pthread_mutex_unlock(&p->lock);
+        return false;
+    }
+    p->pending.first = waited->next;
+    if (!p->pending.first)
+        p->pending.last = &p->pending.first;
+    msg = waited->msg;
+    if (waited->n_done) {
+        done = waited->done[0];
+        atomic_fetch_sub(&p->untold, 1);
+    }
+    pipe_queued_add(p, -waited->charge);
+    st = enqueue_message(p, msg, done, waited->charge, &err);
+    waited->msg = NULL;
+    out_free(p, waited);
+    pthread_mutex_unlock(&p->lock);
+    if (st)
+        refuse(msg, done, &err);
+    return true;
+}
+
+void pipe_send_pending(struct pipe *p)
+{
+    while (send_next_pending(p))
+        continue;
+    pipe_flush(p);
+}

@@ -1,0 +1,15 @@
+/* carrier_ring.h - a connection over rings in shared memory. */
+#ifndef TENSORPIPE_CARRIER_RING_H
+#define TENSORPIPE_CARRIER_RING_H
+
+#include "transport/conn.h"
+#include "transport/ring_setup.h"
+
+/* Takes `fd`, a Unix socket. One that came in waits for what the caller sends.
+ * NULL: out of memory. */
+struct conn *carrier_ring_conn(struct agent *a, const struct transport *transport, int fd,
+                               const union transport_address *peer);
+/* The socket of one that calls is connected, or could not be: `e`. */
+void carrier_ring_reached(struct conn *c, int e);
+
+#endif

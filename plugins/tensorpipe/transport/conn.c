@@ -1,0 +1,160 @@
+/* conn.c - buffered reading from one connection. */
+#include "transport/conn.h"
+#include "agent/agent.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static void conn_free(struct reactor_task *t)
+{
+    struct conn *c = (struct conn *)(void *)((char *)t - offsetof(struct conn, free_task));
+
+    c->carrier->free(c);
+    free(c->buf);
+    free(c);
+}
+
+struct conn *conn_new(struct agent *a, const struct transport *transport,
+                      const struct carrier *carrier, int fd, const union transport_address *peer)
+{
+    struct conn *c = calloc(1, sizeof *c);
+
+    if (!c) {
+        close(fd);
+        return NULL;
+    }
+    c->agent = a;
+    c->transport = transport;
+    c->carrier = carrier;
+    c->source.fd = fd;
+    c->source.ready = agent_conn_ready;
+    c->peer = *peer;
+    c->free_task.run = conn_free;
+    return c;
+}
+
+void conn_drop(struct conn *c)
+{
+    if (!c)
+        return;
+    reactor_disarm(&c->timer);
+    if (c->carrier->drop)
+        c->carrier->drop(c);
+    else
+        c->carrier->hear(c, HEARS_NOTHING);
+    reactor_defer(&c->agent->reactor, &c->free_task);
+}
+
+bool conn_reserve(struct conn *c, size_t need)
+{
+    unsigned char *bigger;
+    size_t cap = CONN_BUFFER;
+
+    if (c->pos + need <= c->cap)
+        return true;
+    if (c->buf && c->pos) {
+        memmove(c->buf, c->buf + c->pos, conn_buffered(c));
+        c->end -= c->pos;
+        c->pos = 0;
+        if (need <= c->cap)
+            return true;
+    }
+    if (cap < need)
+        cap = need;
+    bigger = realloc(c->buf, cap);
+    if (!bigger)
+        return false;
+    c->buf = bigger;
+    c->cap = cap;
+    return true;
+}
+
+/* A buffer that grew for one large object goes back once it is empty. */
+static void shrink(struct conn *c)
+{
+    if (c->end == 0) {
+        free(c->buf);
+        c->buf = NULL;
+        c->cap = 0;
+    }
+}
+
+void conn_let_wait(struct conn *c)
+{
+    if (c->carrier->let_wait)
+        c->carrier->let_wait(c);
+}
+
+ssize_t conn_read(struct conn *c, struct iovec *lead, int n_lead, bool wait, bool *ret_short,
+                  int *ret_errno)
+{
+    struct iovec iov[3];
+    size_t lead_len = 0, asked;
+    ssize_t n;
+
+    if (c->cap > CONN_BUFFER)
+        shrink(c);
+    if (c->end == c->cap && !conn_reserve(c, conn_buffered(c) + 1)) {
+        *ret_errno = ENOMEM;
+        return -1;
+    }
+    for (int i = 0; i < n_lead; i++) {
+        iov[i] = lead[i];
+        lead_len += lead[i].iov_len;
+    }
+    iov[n_lead] = (struct iovec){ c->buf + c->end, c->cap - c->end };
+    asked = lead_len + iov[n_lead].iov_len;
+    n = c->carrier->read(c, iov, n_lead + 1, wait);
+    if (n < 0) {
+        *ret_errno = (int)-n;
+        return n == -EAGAIN ? 0 : -1;
+    }
+    *ret_errno = 0;
+    if (n == 0)
+        return -1;
+    *ret_short = (size_t)n < asked;
+    if ((size_t)n > lead_len)
+        c->end += (size_t)n - lead_len;
+    return n;
+}
+
+void conn_take(struct conn *c, void *to, uint64_t len, uint64_t *got)
+{
+    size_t n = conn_buffered(c);
+
+    if (n > len - *got)
+        n = (size_t)(len - *got);
+    if (to && n)
+        memcpy((char *)to + *got, c->buf + c->pos, n);
+    if (n)
+        conn_consume(c, n);
+    *got += n;
+}
+
+enum frame conn_frame(struct conn *c, uint64_t max_len, const unsigned char **ret_body,
+                      size_t *ret_len)
+{
+    uint64_t len;
+
+    if (conn_buffered(c) < FRAME_HEAD)
+        return conn_reserve(c, FRAME_HEAD) ? FRAME_PARTIAL : FRAME_NO_MEMORY;
+    len = get_le64(c->buf + c->pos);
+    *ret_len = (size_t)len;
+    if (len > max_len)
+        return FRAME_TOO_BIG;
+    if (conn_buffered(c) - FRAME_HEAD < len)
+        return conn_reserve(c, FRAME_HEAD + (size_t)len) ? FRAME_PARTIAL : FRAME_NO_MEMORY;
+    *ret_body = c->buf + c->pos + FRAME_HEAD;
+    return FRAME_WHOLE;
+}
+
+int conn_send_small(struct conn *c, const void *data, size_t len)
+{
+    struct iovec iov = { (void *)(uintptr_t)data, len };
+    ssize_t n = c->carrier->write(c, &iov, 1);
+
+    if (n < 0)
+        return (int)-n;
+    return (size_t)n == len ? 0 : EMSGSIZE;
+}

@@ -1,0 +1,153 @@
+/* conn.h - one connection of a pipe: a carrier, a read buffer, a write queue. */
+#ifndef TENSORPIPE_CONN_H
+#define TENSORPIPE_CONN_H
+
+#include "agent/reactor.h"
+#include "transport/carrier.h"
+#include "transport/transport.h"
+#include <endian.h>
+#include <sys/epoll.h>
+#include <sys/uio.h>
+
+struct agent;
+struct pipe;
+struct out;
+
+/* A channel may have several connections: CONN_CHANNEL is the first of them.
+ * CONN_BOOTSTRAP: began a pipe whose connections use another transport. */
+#define CHANNEL_CONNECTIONS 17
+enum conn_role {
+    CONN_DESCRIPTOR,
+    CONN_REPLY,
+    CONN_CHANNEL,
+    CONN_ROLES = CONN_CHANNEL + CHANNEL_CONNECTIONS,
+    CONN_BOOTSTRAP
+};
+
+#define CONN_BUFFER (64u << 10)
+#define FRAME_HEAD 8 /* bytes of the length before each frame */
+
+#define SEGMENT_HEAD 32
+/* Bytes to write that belong together: a message's frames on the descriptor
+ * connection, or what a channel writes for a tensor. */
+struct segment {
+    struct segment *next;
+    struct out *out; /* whose part it is */
+    struct iovec iov[3];
+    unsigned n, at;    /* iov[at..n-1] are left */
+    enum conn_role on; /* where it is written */
+    /* The peer says when it has taken the tensor; until then it is `out`'s part
+     * a second time. */
+    bool awaited;
+    uint64_t number; /* of what is awaited on a pipe, from 0 */
+    struct segment *next_awaited;
+    unsigned char head[SEGMENT_HEAD];
+};
+
+struct conn {
+    struct reactor_source source;
+    const struct carrier *carrier;
+    const struct transport *transport;
+    void *medium; /* the carrier's; NULL for one that needs only source.fd */
+    pid_t pid;    /* whose process is at the other end; 0 when the kernel does not say */
+    struct agent *agent;
+    struct pipe *pipe; /* NULL until its hello was read */
+    enum conn_role role;
+    union transport_address peer;
+    bool pending; /* connect has not ended */
+
+    /* Reading: belongs to the loop thread during the handshake, afterwards to
+     * whoever reads the pipe. Unread bytes are buf[pos..end-1]. */
+    unsigned char *buf;
+    size_t cap, pos, end;
+
+    struct segment *first, *last; /* to write; under the pipe's lock */
+    atomic_bool waiting;          /* something is in the queue; changes under lock */
+    atomic_bool writing;          /* whoever set it is the only one to write */
+    atomic_bool writable;         /* EPOLLOUT came meanwhile */
+    atomic_bool full;             /* the carrier took no more: EPOLLOUT will come */
+
+    /* Successful reads and writes of the data path. One thread at a time counts
+     * each (the reader, the writer), so that plain loads and stores do. */
+    atomic_uint_fast64_t sends, bytes_sent, receives, bytes_received;
+
+    struct reactor_timer timer; /* of the hello */
+    struct conn *next, **prev;  /* listener's list of those without hello */
+    struct reactor_task free_task;
+};
+
+static inline void put_le64(unsigned char *to, uint64_t v)
+{
+    v = htole64(v);
+    memcpy(to, &v, sizeof v);
+}
+
+static inline uint64_t get_le64(const unsigned char *from)
+{
+    uint64_t v;
+
+    memcpy(&v, from, sizeof v);
+    return le64toh(v);
+}
+
+static inline unsigned char *conn_put_frame(unsigned char *at, const void *body, size_t len)
+{
+    put_le64(at, len);
+    if (len)
+        memcpy(at + FRAME_HEAD, body, len);
+    return at + FRAME_HEAD + len;
+}
+
+static inline void conn_count(atomic_uint_fast64_t *counter, uint64_t n)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
+                          memory_order_relaxed);
+}
+
+/* Takes `fd`. NULL: out of memory, `fd` is closed. */
+struct conn *conn_new(struct agent *a, const struct transport *transport,
+                      const struct carrier *carrier, int fd, const union transport_address *peer);
+/* Hears no more; the memory and the medium go when no event can name it.
+ * Loop thread, or when the loop does not run. NULL is fine. */
+void conn_drop(struct conn *c);
+
+/* Reads once: first into `lead` (only when nothing is buffered), then into
+ * the buffer. Returns the bytes read, 0 when there are none now, -1 at the end
+ * of the stream (*ret_errno 0) or on an error. `ret_short`: the carrier had no
+ * more than that. `wait`: for up to CONN_WAIT_MS, after conn_let_wait. */
+ssize_t conn_read(struct conn *c, struct iovec *lead, int n_lead, bool wait, bool *ret_short,
+                  int *ret_errno);
+void conn_let_wait(struct conn *c);
+#define CONN_WAIT_MS 10
+
+/* Makes room so that `need` bytes from pos on fit in the buffer. */
+bool conn_reserve(struct conn *c, size_t need);
+
+static inline size_t conn_buffered(const struct conn *c)
+{
+    return c->end - c->pos;
+}
+
+static inline void conn_consume(struct conn *c, size_t n)
+{
+    c->pos += n;
+    if (c->pos == c->end)
+        c->pos = c->end = 0;
+}
+
+/* Moves what the buffer has of a body of `len` bytes, of which *got are there,
+ * to its place `to` (NULL: nowhere). */
+void conn_take(struct conn *c, void *to, uint64_t len, uint64_t *got);
+
+enum frame { FRAME_PARTIAL, FRAME_WHOLE, FRAME_TOO_BIG, FRAME_NO_MEMORY };
+
+/* Looks at the frame at the front of the buffer; conn_consume(FRAME_HEAD +
+ * len) takes it. `ret_len` is set once its header is there. */
+enum frame conn_frame(struct conn *c, uint64_t max_len, const unsigned char **ret_body,
+                      size_t *ret_len);
+
+/* Sends a few bytes on a connection that carries nothing yet: all or nothing.
+ * 0 or an errno. */
+int conn_send_small(struct conn *c, const void *data, size_t len);
+
+#endif

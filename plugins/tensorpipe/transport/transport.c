@@ -1,0 +1,90 @@
+/* transport.c - which transports there are, and addresses of all kinds. */
+#include "transport/transport.h"
+#include "transport/transport_ring.h"
+#include "transport/transport_shm.h"
+#include "transport/transport_uv.h"
+
+#include <arpa/inet.h>
+#include <net/if.h>
+
+const struct transport *const transports[] = { &transport_ring, &transport_shm, &transport_uv,
+                                               NULL };
+
+const struct transport *transport_named(const char *name)
+{
+    for (const struct transport *const *t = transports; *t; t++)
+        if (strcmp((*t)->name, name) == 0)
+            return *t;
+    return NULL;
+}
+
+const struct transport *transport_of(const char *address, const char **ret_rest)
+{
+    for (const struct transport *const *t = transports; *t; t++) {
+        size_t n = strlen((*t)->name);
+
+        if (strncmp(address, (*t)->name, n) == 0 && strncmp(address + n, "://", 3) == 0) {
+            *ret_rest = address + n + 3;
+            return *t;
+        }
+    }
+    return NULL;
+}
+
+bool transport_is_meant(const struct transport *t, const char *listed)
+{
+    return strcmp(t->option, listed) == 0 || strcmp(t->name, listed) == 0;
+}
+
+bool transport_option_viable(const char *option, char why[], size_t cap)
+{
+    bool said = false;
+    char other[160];
+
+    snprintf(why, cap, "this build does not have it");
+    for (const struct transport *const *t = transports; *t; t++) {
+        if (!transport_is_meant(*t, option))
+            continue;
+        if (!(*t)->viable || (*t)->viable(said ? other : why, said ? sizeof other : cap))
+            return true;
+        said = true;
+    }
+    return false;
+}
+
+void transport_format(const union transport_address *a, char buf[TRANSPORT_TEXT_MAX])
+{
+    char host[INET6_ADDRSTRLEN] = "?", scope[IF_NAMESIZE + 1] = "";
+
+    switch (a->any.sa_family) {
+    case AF_INET6:
+        inet_ntop(AF_INET6, &a->v6.sin6_addr, host, sizeof host);
+        if (a->v6.sin6_scope_id && if_indextoname(a->v6.sin6_scope_id, scope + 1))
+            scope[0] = '%';
+        snprintf(buf, TRANSPORT_TEXT_MAX, "[%s%s]:%u", host, scope, ntohs(a->v6.sin6_port));
+        return;
+    case AF_INET:
+        inet_ntop(AF_INET, &a->v4.sin_addr, host, sizeof host);
+        snprintf(buf, TRANSPORT_TEXT_MAX, "%s:%u", host, ntohs(a->v4.sin_port));
+        return;
+    case AF_UNIX:
+        /* Who connects has no address of its own. */
+        snprintf(buf, TRANSPORT_TEXT_MAX, "%s",
+                 a->local.sun_path[1] ? a->local.sun_path + 1 : "this host");
+        return;
+    default:
+        snprintf(buf, TRANSPORT_TEXT_MAX, "?");
+    }
+}
+
+bool transport_same_host(const union transport_address *a, const union transport_address *b)
+{
+    /* A Unix socket ends on this host; who else is on it has any address. */
+    if (a->any.sa_family == AF_UNIX || b->any.sa_family == AF_UNIX)
+        return true;
+    if (a->any.sa_family != b->any.sa_family)
+        return false;
+    if (a->any.sa_family == AF_INET6)
+        return memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, sizeof a->v6.sin6_addr) == 0;
+    return a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr;
+}

@@ -1,0 +1,65 @@
+#include "transport/transport_local.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <unistd.h>
+
+#define BACKLOG 1024
+/* The length of an address without its name, which begins behind a zero. */
+#define NAMELESS (offsetof(struct sockaddr_un, sun_path) + 1)
+
+tenrec_status local_listen(const struct tp_options *o, int *ret_fd,
+                           char ret_address[TRANSPORT_TEXT_MAX], tenrec_error *err)
+{
+    struct sockaddr_un at = { .sun_family = AF_UNIX };
+    socklen_t len = sizeof at;
+    int e, fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    (void)o;
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at.sun_family) == 0 &&
+        listen(fd, BACKLOG) == 0 && getsockname(fd, (struct sockaddr *)&at, &len) == 0) {
+        snprintf(ret_address, TRANSPORT_TEXT_MAX, "%.*s", (int)(len - NAMELESS), at.sun_path + 1);
+        *ret_fd = fd;
+        return TENREC_OK;
+    }
+    e = errno;
+    if (fd >= 0)
+        close(fd);
+    return tenrec_fail_errno(err, TENREC_EOS, e, "cannot listen on a Unix socket");
+}
+
+tenrec_status local_parse(const char *text, size_t len, union transport_address *ret,
+                          tenrec_error *err)
+{
+    union transport_address a;
+
+    memset(&a, 0, sizeof a);
+    if (len == 0 || len > sizeof a.local.sun_path - 2 || memchr(text, '\0', len))
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "address \"%.*s\": expected the name of an abstract Unix socket, 1 to "
+                           "%zu bytes",
+                           (int)(len < 80 ? len : 80), text, sizeof a.local.sun_path - 2);
+    a.local.sun_family = AF_UNIX;
+    memcpy(a.local.sun_path + 1, text, len);
+    *ret = a;
+    return TENREC_OK;
+}
+
+int local_connect(int fd, const union transport_address *to)
+{
+    socklen_t len = (socklen_t)(NAMELESS + strlen(to->local.sun_path + 1));
+
+    return connect(fd, &to->any, len) < 0 ? errno : 0;
+}
+
+bool local_peer_is_ours(int fd, pid_t *ret_pid)
+{
+    struct ucred peer;
+    socklen_t len = sizeof peer;
+
+    *ret_pid = 0;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+        return false;
+    *ret_pid = peer.pid;
+    return peer.uid == geteuid() || peer.uid == 0;
+}

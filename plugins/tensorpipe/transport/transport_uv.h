@@ -1,0 +1,36 @@
+/* transport_uv.h - the transport that TensorPipe calls uv: TCP, IPv4 or IPv6.
+ *
+ * Addresses on the wire are numeric: 127.0.0.1:1234, [::1]:1234,
+ * [fe80::1%eth0]:1234. The published form has the scheme uv:// in front. */
+#ifndef TENSORPIPE_TRANSPORT_UV_H
+#define TENSORPIPE_TRANSPORT_UV_H
+
+#include "transport/transport.h"
+
+#define TRANSPORT_UV "uv"
+#define TRANSPORT_UV_SCHEME "uv://"
+
+extern const struct transport transport_uv;
+
+struct port_range {
+    uint16_t first, last; /* both 0: any free port */
+};
+
+/* errors: ECONFIG */
+tenrec_status transport_ports(const char *text, struct port_range *ret, tenrec_error *err);
+
+/* Reads an address without scheme. errors: EINVAL */
+tenrec_status transport_parse(const char *text, size_t len, union transport_address *ret,
+                              tenrec_error *err);
+uint16_t transport_port(const union transport_address *a);
+void transport_set_port(union transport_address *a, uint16_t port);
+
+/* Which local address the options ask for; looks names and interfaces up.
+ * errors: ECONFIG, EOS */
+tenrec_status transport_local(const struct tp_options *o, union transport_address *ret,
+                              tenrec_error *err);
+
+/* How a connect that was pending ended: 0 or an errno. */
+int transport_connected(int fd);
+
+#endif

@@ -1,0 +1,161 @@
+/* brochure.h - how two peers agree on a transport and on channels.
+ *
+ * The client sends a Brochure of all it has, the listener selects and sends a
+ * BrochureAnswer, the client checks that answer. Names are the application's:
+ * "uv", "basic", ... Unknown ones stay reachable by name and are never
+ * selected. What is read are views of the frame, and lookups walk them:
+ * that happens once per pipe, and there is nothing to free.
+ */
+#ifndef TENSORPIPE_BROCHURE_H
+#define TENSORPIPE_BROCHURE_H
+
+#include "wire/nop.h"
+
+/* One transport of ours, in order of preference. */
+struct wire_transport {
+    const char *name;
+    const char *domain;  /* domain descriptor, compatible when equal: "uv:*" */
+    const char *address; /* of our listener, no scheme; NULL: none, not selectable */
+};
+
+struct wire_channel_device {
+    struct nop_device device;
+    const char *descriptor; /* compatible when equal: "any" */
+};
+
+/* One channel of ours, in order of preference. */
+struct wire_channel {
+    const char *name;
+    const struct wire_channel_device *devices; /* borrowed with the struct */
+    uint32_t n_devices;
+    uint32_t n_connections; /* that one pipe needs for it */
+    const char *transport;  /* a listener selects it only with this one; NULL: any */
+};
+
+/* What this side offers. The strings live as long as the agent. */
+struct wire_offer {
+    const struct wire_transport *transports;
+    const struct wire_channel *channels;
+    uint32_t n_transports, n_channels;
+    const char *identity; /* Tenrec's own entry; NULL or "": stay a plain peer */
+};
+
+#define WIRE_MAX_CHANNELS 16 /* of our own */
+#define WIRE_MAX_NAMES 64    /* transports or channels that a peer may name */
+#define WIRE_MAX_DEVICES 256 /* that it may name per channel */
+#define WIRE_MAX_TYPE 15     /* bytes of the type of a device that gets a channel */
+#define WIRE_MAX_PAIRS 320   /* of our and their devices: 16 GPUs and the CPU on both sides */
+
+/* Tensors between these two devices travel through this channel. Our device
+ * borrows from the offer; theirs is a copy, for the frame goes away. */
+struct wire_pair {
+    uint32_t channel; /* index in the offer */
+    struct nop_device ours;
+    int32_t their_index;
+    char their_type[WIRE_MAX_TYPE + 1];
+};
+
+static inline struct nop_device wire_pair_theirs(const struct wire_pair *pair)
+{
+    return (struct nop_device){ nop_text(pair->their_type), pair->their_index };
+}
+
+/* What a listener selected, or a client found in the answer. */
+struct wire_selection {
+    uint32_t transport; /* index in the offer */
+    uint32_t n_pairs;
+    bool channel_used[WIRE_MAX_CHANNELS];
+    struct wire_pair pairs[WIRE_MAX_PAIRS];
+};
+
+/* A map from devices to descriptors inside a frame. */
+struct wire_device_map {
+    uint32_t n;
+    struct nop_reader entries;
+};
+
+/* Steps through a copy of the map; false after the last. */
+bool wire_device_map_next(struct wire_device_map *map, struct nop_device *ret_device,
+                          struct nop_bytes *ret_descriptor);
+bool wire_device_map_find(const struct wire_device_map *map, const struct nop_device *device,
+                          struct nop_bytes *ret_descriptor);
+
+/* ---- Brochure: client to listener ---- */
+
+struct brochure {
+    uint32_t n_transports, n_channels;
+    struct nop_reader transports, channels; /* at the first pair of each map */
+};
+
+/* return   length of the object; beyond `cap` nothing usable was written */
+size_t brochure_write(void *buf, size_t cap, const struct wire_offer *offer);
+
+/* errors   EPROTOCOL, ETOOBIG (more names or devices than the limits above) */
+tenrec_status brochure_read(const void *frame, size_t len, struct brochure *ret, tenrec_error *err);
+
+/* The first entry of that name; false when there is none. */
+bool brochure_find_transport(const struct brochure *b, const char *name,
+                             struct nop_bytes *ret_domain);
+bool brochure_find_channel(const struct brochure *b, const char *name, struct wire_device_map *ret);
+
+/* The listener's choice: the first transport that both can, then channels by
+ * pair of devices. No channel at all is legal: then no tensor can travel.
+ *
+ * errors   EPROTOCOL (no common transport), ETOOBIG (too many pairs of devices)
+ */
+tenrec_status brochure_select(const struct brochure *b, const struct wire_offer *offer,
+                              struct wire_selection *ret, tenrec_error *err);
+
+/* ---- BrochureAnswer: listener to client ---- */
+
+/* Which registration id each further connection of the pipe shall bring. */
+struct wire_ids {
+    bool has_descriptor; /* only when the transport differs from the dialled one */
+    uint64_t descriptor;
+    uint64_t reply;
+    /* n_connections ids for each channel in use, in order of the offer; of
+     * others nothing. */
+    const uint64_t *channels;
+};
+
+/* The number of ids that wire_ids.channels must hold. */
+uint32_t wire_selection_connections(const struct wire_selection *s, const struct wire_offer *offer);
+
+/* `with_identity`: put offer->identity in, for a client that brought its own;
+ * a libtensorpipe client is sent nothing that it does not know.
+ *
+ * return   length of the object; beyond `cap` nothing usable was written
+ */
+size_t answer_write(void *buf, size_t cap, const struct wire_offer *offer,
+                    const struct wire_selection *s, const struct wire_ids *ids, bool with_identity);
+
+struct answer {
+    struct nop_bytes transport, address, domain;
+    bool has_descriptor_id, has_reply_id;
+    uint64_t descriptor_id, reply_id;
+    uint32_t n_channel_ids, n_channels, n_pairs;
+    struct nop_reader channel_ids, channels, pairs; /* at the first pair of each map */
+};
+
+/* errors   EPROTOCOL, ETOOBIG */
+tenrec_status answer_read(const void *frame, size_t len, struct answer *ret, tenrec_error *err);
+
+bool answer_find_ids(const struct answer *a, const char *channel, struct nop_bytes *ret);
+bool answer_find_channel(const struct answer *a, const char *name, struct wire_device_map *ret);
+
+/* The client's mirror of the listener's choice: the transport is one of ours
+ * with our domain, a changed transport brings a descriptor id, every pair uses
+ * a channel of ours whose descriptors match, with as many ids as connections.
+ * `dialled` is the transport that the answer came over.
+ *
+ * errors   EPROTOCOL, ETOOBIG (too many pairs of devices)
+ */
+tenrec_status answer_check(const struct answer *a, const struct wire_offer *offer,
+                           const char *dialled, struct wire_selection *ret, tenrec_error *err);
+
+/* Channel for a tensor between these devices; NULL when there is none. */
+const struct wire_pair *wire_selection_find(const struct wire_selection *s,
+                                            const struct nop_device *ours,
+                                            const struct nop_device *theirs);
+
+#endif

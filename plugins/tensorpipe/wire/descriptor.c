@@ -1,0 +1,260 @@
+/* descriptor.c - codec of Descriptor and DescriptorReply. */
+#include "wire/descriptor.h"
+
+#define PAYLOAD_MIN 5 /* b9 02 00 bd 00 */
+#define TENSOR_MIN 11 /* b9 04 00, a device, nil, bd 00 */
+
+/* The four members that every message of the agent has in common. */
+static const unsigned char agent_head[] = { NOP_STRUCT, 3,         NOP_STRING,
+                                            0,          NOP_ARRAY, DESCRIPTOR_AGENT_PAYLOADS };
+
+static struct descriptor_payload read_payload(struct nop_reader *r)
+{
+    struct descriptor_payload payload;
+
+    nop_read_struct(r, 2, "payload");
+    payload.length = nop_read_uint(r, UINT64_MAX, "payload length");
+    payload.metadata = nop_read_string(r, "payload metadata");
+    return payload;
+}
+
+static struct descriptor_tensor read_tensor(struct nop_reader *r)
+{
+    struct descriptor_tensor tensor = { .has_target = false };
+
+    nop_read_struct(r, 4, "tensor");
+    tensor.length = nop_read_uint(r, UINT64_MAX, "tensor length");
+    tensor.source = nop_read_device(r, "sourceDevice");
+    if (!nop_read_nil(r)) {
+        tensor.target = nop_read_device(r, "targetDevice");
+        tensor.has_target = true;
+    }
+    tensor.metadata = nop_read_string(r, "tensor metadata");
+    return tensor;
+}
+
+static void add_bytes(struct nop_reader *r, struct descriptor *d, uint64_t max, uint64_t length,
+                      uint64_t *sum)
+{
+    uint64_t before = d->payload_bytes + d->tensor_bytes;
+
+    if (length > max - before)
+        nop_reader_fail(r, TENREC_ETOOBIG, "length",
+                        "a message of %llu bytes and more; the limit is %llu",
+                        (unsigned long long)before, (unsigned long long)max);
+    else
+        *sum += length;
+}
+
+static uint32_t read_number(struct nop_reader *r, size_t min_bytes, uint32_t max, const char *what)
+{
+    size_t n = nop_read_array(r, min_bytes, what);
+
+    if (n > max) {
+        nop_reader_fail(r, TENREC_ETOOBIG, what, "%zu of them; the limit is %u", n, max);
+        return 0;
+    }
+    return (uint32_t)n;
+}
+
+/* Takes a number of up to 4 bytes; false for anything else. */
+static bool take_short(const unsigned char **pos, const unsigned char *end, uint64_t *ret)
+{
+    const unsigned char *at = *pos;
+    unsigned int bytes;
+
+    if (at == end)
+        return false;
+    if (*at < 0x80) {
+        *ret = *at;
+        *pos = at + 1;
+        return true;
+    }
+    bytes = 1u << (*at & 3);
+    if (*at > 0x82 || (size_t)(end - at) < bytes + 1)
+        return false;
+    *ret = 0;
+    for (unsigned int i = 0; i < bytes; i++)
+        *ret |= (uint64_t)at[1 + i] << (8 * i);
+    *pos = at + 1 + bytes;
+    return true;
+}
+
+/* The agent's form without tensors, which most messages have, at a third of
+ * the time. False: read it the long way, which also finds what is wrong. */
+static bool read_plain(const unsigned char *frame, size_t len,
+                       const struct descriptor_limits *limits, struct descriptor *d)
+{
+    const unsigned char *pos = frame + sizeof agent_head, *end = frame + len;
+
+    if (len < sizeof agent_head || memcmp(frame, agent_head, sizeof agent_head) != 0 ||
+        limits->max_payloads < DESCRIPTOR_AGENT_PAYLOADS)
+        return false;
+    d->metadata = (struct nop_bytes){ frame + 4, 0 };
+    nop_reader_init(&d->payloads, "descriptor", frame, len, NULL);
+    d->payloads.pos = pos;
+    d->payload_bytes = 0;
+    for (int i = 0; i < DESCRIPTOR_AGENT_PAYLOADS; i++) {
+        if (end - pos < 2 || pos[0] != NOP_STRUCT || pos[1] != 2)
+            return false;
+        pos += 2;
+        if (!take_short(&pos, end, &d->payload_len[i]) || end - pos < 2 || pos[0] != NOP_STRING ||
+            pos[1] != 0)
+            return false;
+        pos += 2;
+        d->payload_bytes += d->payload_len[i];
+    }
+    if (end - pos < 2 || pos[0] != NOP_ARRAY || pos[1] != 0 || d->payload_bytes > limits->max_bytes)
+        return false;
+    d->tensors = d->payloads;
+    d->n_payloads = d->payloads_left = DESCRIPTOR_AGENT_PAYLOADS;
+    d->n_tensors = d->tensors_left = d->n_targetless = 0;
+    d->tensor_bytes = 0;
+    return true;
+}
+
+tenrec_status descriptor_read(const void *frame, size_t len, const struct descriptor_limits *limits,
+                              struct descriptor *ret, tenrec_error *err)
+{
+    struct descriptor d = { .n_payloads = 0 };
+    struct nop_reader r;
+
+    if (read_plain(frame, len, limits, ret))
+        return TENREC_OK;
+    nop_reader_init(&r, "descriptor", frame, len, err);
+    nop_read_struct(&r, 3, "structure");
+    d.metadata = nop_read_string(&r, "metadata");
+
+    d.n_payloads = read_number(&r, PAYLOAD_MIN, limits->max_payloads, "payloads");
+    d.payloads = r;
+    for (uint32_t i = 0; i < d.n_payloads && !r.status; i++) {
+        struct descriptor_payload payload = read_payload(&r);
+        add_bytes(&r, &d, limits->max_bytes, payload.length, &d.payload_bytes);
+        if (i < DESCRIPTOR_AGENT_PAYLOADS)
+            d.payload_len[i] = payload.length;
+    }
+
+    d.n_tensors = read_number(&r, TENSOR_MIN, limits->max_tensors, "tensors");
+    d.tensors = r;
+    for (uint32_t i = 0; i < d.n_tensors && !r.status; i++) {
+        struct descriptor_tensor tensor = read_tensor(&r);
+        add_bytes(&r, &d, limits->max_bytes, tensor.length, &d.tensor_bytes);
+        d.n_targetless += !tensor.has_target;
+    }
+    if (r.status)
+        return r.status;
+
+    /* From here on the cursors count down to the end of their array. */
+    d.payloads_left = d.n_payloads;
+    d.tensors_left = d.n_tensors;
+    d.payloads.err = d.tensors.err = NULL;
+    *ret = d;
+    return TENREC_OK;
+}
+
+bool descriptor_next_payload(struct descriptor *d, struct descriptor_payload *ret)
+{
+    if (d->payloads_left == 0)
+        return false;
+    d->payloads_left--;
+    *ret = read_payload(&d->payloads);
+    return true;
+}
+
+bool descriptor_next_tensor(struct descriptor *d, struct descriptor_tensor *ret)
+{
+    if (d->tensors_left == 0)
+        return false;
+    d->tensors_left--;
+    *ret = read_tensor(&d->tensors);
+    return true;
+}
+
+bool device_to_wire(struct tenrec_device device, struct nop_device *ret)
+{
+    switch (device.kind) {
+    case TENREC_CPU:
+        *ret = (struct nop_device){ nop_text("cpu"), 0 };
+        return true;
+    case TENREC_CUDA:
+        *ret = (struct nop_device){ nop_text("cuda"), device.index };
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool device_from_wire(const struct nop_device *device, struct tenrec_device *ret)
+{
+    if (nop_bytes_is(device->type, "cpu") && device->index == 0) {
+        *ret = (struct tenrec_device){ TENREC_CPU, 0 };
+        return true;
+    }
+    if (nop_bytes_is(device->type, "cuda") && device->index >= 0) {
+        *ret = (struct tenrec_device){ TENREC_CUDA, device->index };
+        return true;
+    }
+    return false;
+}
+
+size_t descriptor_write(void *buf, size_t cap,
+                        const uint64_t payload_len[DESCRIPTOR_AGENT_PAYLOADS],
+                        const struct tenrec_tensor_desc *tensors, uint32_t n, uint32_t tensor_size,
+                        const struct descriptor_note *notes)
+{
+    static const struct nop_bytes no_metadata = { NULL, 0 };
+    const char *at = (const char *)tensors;
+    struct nop_writer w;
+
+    nop_writer_init(&w, buf, cap);
+    nop_write_raw(&w, agent_head, sizeof agent_head);
+    for (int i = 0; i < DESCRIPTOR_AGENT_PAYLOADS; i++) {
+        nop_write_struct(&w, 2);
+        nop_write_uint(&w, payload_len[i]);
+        nop_write_string(&w, no_metadata);
+    }
+    nop_write_array(&w, n);
+    for (uint32_t i = 0; i < n; i++, at += tensor_size) {
+        const struct tenrec_tensor_desc *tensor = (const void *)at;
+        struct nop_device source, target;
+
+        if (!device_to_wire(tensor->device, &source) || !device_to_wire(tensor->target, &target))
+            return 0;
+        nop_write_struct(&w, 4);
+        nop_write_uint(&w, tensor->bytes);
+        nop_write_device(&w, &source);
+        nop_write_device(&w, &target);
+        nop_write_string(&w,
+                         notes ? (struct nop_bytes){ notes[i].bytes, notes[i].len } : no_metadata);
+    }
+    return w.len;
+}
+
+size_t descriptor_reply_write(void *buf, size_t cap, const struct nop_device *devices, uint32_t n)
+{
+    struct nop_writer w;
+
+    nop_writer_init(&w, buf, cap);
+    nop_write_struct(&w, 1);
+    nop_write_array(&w, n);
+    for (uint32_t i = 0; i < n; i++)
+        nop_write_device(&w, &devices[i]);
+    return w.len;
+}
+
+tenrec_status descriptor_reply_read(const void *frame, size_t len, uint32_t n,
+                                    struct nop_device *ret, tenrec_error *err)
+{
+    struct nop_reader r;
+    size_t count;
+
+    nop_reader_init(&r, "descriptor reply", frame, len, err);
+    nop_read_struct(&r, 1, "structure");
+    count = nop_read_array(&r, NOP_DEVICE_MIN, "targetDevices");
+    if (count != n)
+        nop_reader_fail(&r, TENREC_EPROTOCOL, "targetDevices", "expected %u devices, got %zu", n,
+                        count);
+    for (uint32_t i = 0; i < n && !r.status; i++)
+        ret[i] = nop_read_device(&r, "targetDevice");
+    return r.status;
+}

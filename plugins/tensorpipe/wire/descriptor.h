@@ -1,0 +1,94 @@
+/* descriptor.h - the object before each message, and the answer to one whose
+ * tensors have no target device.
+ */
+#ifndef TENSORPIPE_DESCRIPTOR_H
+#define TENSORPIPE_DESCRIPTOR_H
+
+#include "wire/nop.h"
+#include <tenrec/types.h>
+
+#define DESCRIPTOR_AGENT_PAYLOADS 4 /* type, id, payload, tensor list */
+
+struct descriptor_payload {
+    uint64_t length;
+    struct nop_bytes metadata;
+};
+
+struct descriptor_tensor {
+    uint64_t length; /* 0: no bytes travel at all for it */
+    struct nop_device source;
+    struct nop_device target;
+    bool has_target; /* without one the sender waits for a DescriptorReply */
+    struct nop_bytes metadata;
+};
+
+/* What a receiver is ready to take. */
+struct descriptor_limits {
+    uint32_t max_payloads;
+    uint32_t max_tensors;
+    uint64_t max_bytes; /* of all payloads and tensors together */
+};
+
+/* A descriptor that was read and found sound: views of its frame. */
+struct descriptor {
+    struct nop_bytes metadata;
+    uint32_t n_payloads, n_tensors;
+    uint32_t n_targetless; /* tensors that need a device in a DescriptorReply */
+    uint64_t payload_len[DESCRIPTOR_AGENT_PAYLOADS]; /* of the first ones */
+    uint64_t payload_bytes, tensor_bytes;            /* sums */
+    struct nop_reader payloads, tensors;             /* where next_* goes on */
+    uint32_t payloads_left, tensors_left;
+};
+
+/* Checks the whole object; the sum of lengths cannot overflow afterwards. After
+ * a failure *ret is undefined.
+ *
+ * errors   EPROTOCOL, ETOOBIG (beyond a limit)
+ */
+tenrec_status descriptor_read(const void *frame, size_t len, const struct descriptor_limits *limits,
+                              struct descriptor *ret, tenrec_error *err);
+
+/* One after the other; false after the last. The frame must still be there. */
+bool descriptor_next_payload(struct descriptor *d, struct descriptor_payload *ret);
+bool descriptor_next_tensor(struct descriptor *d, struct descriptor_tensor *ret);
+
+/* Bytes that a descriptor with `n` tensors takes at most. */
+#define DESCRIPTOR_MAX(n) (72 + (size_t)(n) * (44 + DESCRIPTOR_NOTE_MAX))
+
+/* What one of our own channels says about a tensor: its metadata. */
+#define DESCRIPTOR_NOTE_MAX 40
+struct descriptor_note {
+    uint8_t len;
+    unsigned char bytes[DESCRIPTOR_NOTE_MAX];
+};
+
+/* Writes the agent's form: no metadata, four payloads, every tensor with its
+ * target device.
+ *
+ * tensors  the first of `n`, each `tensor_size` bytes after the one before
+ * notes    one for each; NULL: none
+ * return   length of the object; beyond `cap` nothing usable was written.
+ *          0 when a tensor lies on a device that the wire cannot name
+ */
+size_t descriptor_write(void *buf, size_t cap,
+                        const uint64_t payload_len[DESCRIPTOR_AGENT_PAYLOADS],
+                        const struct tenrec_tensor_desc *tensors, uint32_t n, uint32_t tensor_size,
+                        const struct descriptor_note *notes);
+
+/* The wire's name of a device and back; false when there is none. */
+bool device_to_wire(struct tenrec_device device, struct nop_device *ret);
+bool device_from_wire(const struct nop_device *device, struct tenrec_device *ret);
+
+#define DESCRIPTOR_REPLY_MAX(n) (16 + (size_t)(n)*16)
+
+/* One device for each tensor of the message that had no target, in order. */
+size_t descriptor_reply_write(void *buf, size_t cap, const struct nop_device *devices, uint32_t n);
+
+/* Fills exactly `n` devices; any other number in the reply is refused.
+ *
+ * errors   EPROTOCOL
+ */
+tenrec_status descriptor_reply_read(const void *frame, size_t len, uint32_t n,
+                                    struct nop_device *ret, tenrec_error *err);
+
+#endif

@@ -1,0 +1,101 @@
+/* identity.c - text form of a Tenrec peer's identity. */
+#include "wire/identity.h"
+#include "wire/brochure.h"
+#include <inttypes.h>
+
+void identity_write(char buf[IDENTITY_MAX], const struct identity *identity)
+{
+    snprintf(buf, IDENTITY_MAX, "tenrec:%" PRIu32 ":%" PRId32 ":%" PRIx64 ":%" PRIx64,
+             identity->version, identity->rank, identity->incarnation, identity->capabilities);
+}
+
+/* Takes one field up to ':' or the end as a number of that base. */
+static bool take_field(struct nop_bytes *rest, unsigned int base, uint64_t max, uint64_t *ret)
+{
+    uint64_t value = 0;
+    size_t i;
+
+    for (i = 0; i < rest->len && rest->data[i] != ':'; i++) {
+        unsigned int c = rest->data[i], digit = base;
+        if (c >= '0' && c <= '9')
+            digit = c - '0';
+        else if (c >= 'a' && c <= 'f')
+            digit = c - 'a' + 10;
+        if (digit >= base || value > (max - digit) / base)
+            return false;
+        value = value * base + digit;
+    }
+    if (i == 0)
+        return false;
+    *ret = value;
+    if (i < rest->len)
+        i++; /* the colon */
+    rest->data += i;
+    rest->len -= i;
+    return true;
+}
+
+/* "-1" or a member's id. */
+static bool take_rank(struct nop_bytes *rest, tenrec_peer *ret)
+{
+    uint64_t value;
+    bool negative = rest->len > 0 && rest->data[0] == '-';
+
+    if (negative) {
+        rest->data++;
+        rest->len--;
+    }
+    if (!take_field(rest, 10, INT16_MAX, &value) || (negative && value != 1))
+        return false;
+    *ret = negative ? TENREC_ANONYMOUS : (tenrec_peer)value;
+    return true;
+}
+
+tenrec_status identity_read(struct nop_bytes text, struct identity *ret, tenrec_error *err)
+{
+    static const char head[] = "tenrec:";
+    struct nop_bytes rest = text;
+    struct identity identity;
+    uint64_t version = 0;
+
+    if (text.len >= sizeof head && memcmp(text.data, head, sizeof head - 1) == 0) {
+        rest.data += sizeof head - 1;
+        rest.len -= sizeof head - 1;
+        if (take_field(&rest, 10, UINT32_MAX, &version) && version > 0 &&
+            take_rank(&rest, &identity.rank) &&
+            take_field(&rest, 16, UINT64_MAX, &identity.incarnation) &&
+            take_field(&rest, 16, UINT64_MAX, &identity.capabilities)) {
+            identity.version = (uint32_t)version;
+            *ret = identity;
+            return TENREC_OK;
+        }
+    }
+    return tenrec_fail(err, TENREC_EPROTOCOL,
+                       "identity \"%.*s\": expected tenrec:<version>:<rank>:<incarnation>:"
+                       "<capabilities>",
+                       NOP_PRINT(text));
+}
+
+tenrec_status identity_of_client(const struct brochure *b, struct identity *ret, tenrec_error *err)
+{
+    struct nop_bytes text;
+
+    memset(ret, 0, sizeof *ret);
+    ret->rank = TENREC_ANONYMOUS;
+    return brochure_find_transport(b, IDENTITY_ENTRY, &text) ? identity_read(text, ret, err)
+                                                             : TENREC_OK;
+}
+
+tenrec_status identity_of_listener(const struct answer *a, struct identity *ret, tenrec_error *err)
+{
+    struct wire_device_map map;
+    struct nop_device device;
+    struct nop_bytes text;
+
+    memset(ret, 0, sizeof *ret);
+    ret->rank = TENREC_ANONYMOUS;
+    if (!answer_find_channel(a, IDENTITY_ENTRY, &map) ||
+        !wire_device_map_next(&map, &device, &text))
+        return TENREC_OK;
+    return identity_read(text, ret, err);
+}

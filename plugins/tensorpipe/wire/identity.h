@@ -1,0 +1,51 @@
+/* identity.h - how one Tenrec peer proves to another who it is.
+ *
+ * The name in a hello is free text. A Tenrec peer puts an entry of its own,
+ * named "tenrec", beside the transports of its Brochure, and answers one with
+ * an entry among the channels of its BrochureAnswer; other peers skip both.
+ *
+ *     tenrec:<version>:<rank>:<incarnation, hex>:<capabilities, hex>[:...]
+ */
+#ifndef TENSORPIPE_IDENTITY_H
+#define TENSORPIPE_IDENTITY_H
+
+#include "wire/nop.h"
+#include <tenrec/types.h>
+
+#define IDENTITY_ENTRY "tenrec" /* its key in both maps */
+#define IDENTITY_VERSION 1      /* grows when capabilities alone cannot say a change */
+#define IDENTITY_MAX 64         /* bytes of the text with its NUL */
+
+enum identity_capability {
+    IDENTITY_ALL_DTYPES = 1u << 0,   /* reads dtypes that torch cannot carry */
+    IDENTITY_OWN_MESSAGES = 1u << 1, /* understands message types 0x180..0x1ff */
+    IDENTITY_MAPS = 1u << 2,         /* maps shared memory that its peer sends (share.h) */
+    IDENTITY_SHORT_LISTS = 1u << 3,  /* reads shortlist.h */
+};
+
+struct identity {
+    uint32_t version;
+    tenrec_peer rank; /* TENREC_ANONYMOUS: no member */
+    uint64_t incarnation;
+    uint64_t capabilities; /* enum identity_capability; unknown bits are others' */
+};
+
+void identity_write(char buf[IDENTITY_MAX], const struct identity *identity);
+
+/* Fields after the known ones are a later version's and are skipped.
+ *
+ * errors   EPROTOCOL
+ */
+tenrec_status identity_read(struct nop_bytes text, struct identity *ret, tenrec_error *err);
+
+struct brochure;
+struct answer;
+
+/* ret->version is 0 when the peer brought no identity: it is not Tenrec.
+ *
+ * errors   EPROTOCOL (there is one, but it makes no sense)
+ */
+tenrec_status identity_of_client(const struct brochure *b, struct identity *ret, tenrec_error *err);
+tenrec_status identity_of_listener(const struct answer *a, struct identity *ret, tenrec_error *err);
+
+#endif

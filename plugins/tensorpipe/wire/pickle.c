@@ -1,0 +1,362 @@
+/* pickle.c - the pickle operations that torch's C++ pickler writes. */
+#include "wire/pickle.h"
+
+static void fail(struct pickle *p, const char *text)
+{
+    nop_reader_fail(&p->r, TENREC_EPROTOCOL, "pickle", "%s", text);
+}
+
+static const unsigned char *take(struct pickle *p, size_t len)
+{
+    const unsigned char *at = p->r.pos;
+
+    if ((size_t)(p->r.end - at) < len) {
+        fail(p, "it ends inside an operation");
+        return NULL;
+    }
+    p->r.pos += len;
+    return at;
+}
+
+/* Little endian, at most 8 bytes. */
+static uint64_t take_number(struct pickle *p, unsigned int len)
+{
+    const unsigned char *at = take(p, len);
+    uint64_t value = 0;
+
+    for (unsigned int i = 0; at && i < len; i++)
+        value |= (uint64_t)at[i] << (8 * i);
+    return value;
+}
+
+/* Up to the next line end, which is taken too. */
+static struct nop_bytes take_line(struct pickle *p)
+{
+    struct nop_bytes line = { p->r.pos, 0 };
+    size_t rest = (size_t)(p->r.end - p->r.pos);
+    const unsigned char *end = rest > 0 ? memchr(p->r.pos, '\n', rest) : NULL;
+
+    if (!end) {
+        fail(p, "a name has no end");
+        return line;
+    }
+    line.len = (size_t)(end - line.data);
+    p->r.pos = end + 1;
+    return line;
+}
+
+static void push(struct pickle *p, struct pickle_value value)
+{
+    struct pickle_value *top = p->n_stack > 0 ? &p->stack[p->n_stack - 1] : NULL;
+
+    if (p->r.status)
+        return;
+    /* Objects in a row take one place, so that their number has no limit. */
+    if (value.kind == PICKLE_OBJECTS && top && top->kind == PICKLE_OBJECTS)
+        top->count += value.count;
+    else if (p->n_stack == PICKLE_STACK)
+        nop_reader_fail(&p->r, TENREC_ETOOBIG, "pickle", "more than %d values on its stack",
+                        PICKLE_STACK);
+    else
+        p->stack[p->n_stack++] = value;
+}
+
+static void push_number(struct pickle *p, enum pickle_kind kind, int64_t number)
+{
+    push(p, (struct pickle_value){ .kind = kind, .number = number });
+}
+
+static struct pickle_value pop(struct pickle *p)
+{
+    if (p->r.status || p->n_stack == 0 || p->stack[p->n_stack - 1].kind == PICKLE_MARK) {
+        fail(p, "an operation lacks its operand");
+        return (struct pickle_value){ .kind = PICKLE_NOTHING };
+    }
+    return p->stack[--p->n_stack];
+}
+
+/* Makes a tuple of the top `n` values. */
+static void make_tuple(struct pickle *p, uint32_t n)
+{
+    struct pickle_value tuple = {
+        .kind = PICKLE_TUPLE, .number = p->n_items, .first = p->n_items, .count = n
+    };
+
+    if (n > PICKLE_ITEMS - p->n_items) {
+        nop_reader_fail(&p->r, TENREC_ETOOBIG, "pickle", "more than %d items in its tuples",
+                        PICKLE_ITEMS);
+        return;
+    }
+    for (uint32_t i = n; i > 0; i--) {
+        struct pickle_value item = pop(p);
+        if (item.kind == PICKLE_TUPLE && item.number < tuple.number)
+            tuple.number = item.number;
+        p->items[tuple.first + i - 1] = item;
+    }
+    p->n_items += n;
+    push(p, tuple);
+}
+
+/* The number of values above the topmost mark. */
+static uint32_t above_mark(struct pickle *p)
+{
+    uint32_t i = p->n_stack;
+
+    while (i > 0 && p->stack[i - 1].kind != PICKLE_MARK)
+        i--;
+    if (i == 0)
+        fail(p, "an operation lacks its mark");
+    return i == 0 ? 0 : p->n_stack - i;
+}
+
+static void tuple_from_mark(struct pickle *p)
+{
+    uint32_t n = above_mark(p);
+    struct pickle_value tuple;
+
+    if (p->r.status)
+        return;
+    make_tuple(p, n);
+    tuple = pop(p);
+    if (p->r.status)
+        return;
+    p->n_stack--; /* the mark */
+    push(p, tuple);
+}
+
+static void append_from_mark(struct pickle *p)
+{
+    uint32_t n = above_mark(p);
+    struct pickle_value objects = { .count = 0 };
+
+    if (p->r.status)
+        return;
+    if (n > 0)
+        objects = pop(p);
+    if (n > 1 || (n == 1 && objects.kind != PICKLE_OBJECTS)) {
+        fail(p, "a list holds something else than tensors");
+        return;
+    }
+    p->n_stack--; /* the mark */
+    if (p->n_stack == 0 || p->stack[p->n_stack - 1].kind != PICKLE_LIST)
+        fail(p, "values are appended to something that is no list");
+    else
+        p->stack[p->n_stack - 1].count += objects.count;
+}
+
+/* Keys of storages grow with the list, and nobody recalls them. */
+static bool worth_keeping(const struct pickle_value *value)
+{
+    if (value->kind == PICKLE_STRING)
+        for (size_t i = 0; i < value->text.len; i++)
+            if (value->text.data[i] < '0' || value->text.data[i] > '9')
+                return true;
+    return value->kind == PICKLE_GLOBAL;
+}
+
+static uint32_t memo_find(const struct pickle *p, uint32_t key)
+{
+    uint32_t i = 0;
+
+    while (i < p->n_memo && p->memo[i].key != key)
+        i++;
+    return i;
+}
+
+static void memo_put(struct pickle *p, uint32_t key)
+{
+    uint32_t i = memo_find(p, key);
+    struct pickle_value value = { .kind = PICKLE_NOTHING };
+
+    if (p->n_stack == 0) {
+        fail(p, "it memoizes nothing");
+        return;
+    }
+    if (worth_keeping(&p->stack[p->n_stack - 1]))
+        value = p->stack[p->n_stack - 1];
+    else if (i == p->n_memo)
+        return;
+    if (i == PICKLE_MEMO)
+        return; /* a recall of it will say so */
+    p->memo[i].key = key;
+    p->memo[i].value = value;
+    if (i == p->n_memo)
+        p->n_memo++;
+}
+
+static void memo_get(struct pickle *p, uint32_t key)
+{
+    uint32_t i = memo_find(p, key);
+
+    if (p->r.status)
+        return;
+    if (i == p->n_memo || p->memo[i].value.kind == PICKLE_NOTHING)
+        nop_reader_fail(&p->r, TENREC_EPROTOCOL, "pickle",
+                        "it recalls memo %u, which is no name that was kept", key);
+    else
+        push(p, p->memo[i].value);
+}
+
+static void run_global(struct pickle *p)
+{
+    struct pickle_value value = { .kind = PICKLE_GLOBAL };
+    struct nop_bytes module = take_line(p), name = take_line(p);
+
+    if (p->r.status)
+        return;
+    value.text = name;
+    p->user->global(p, module, name, &value);
+    push(p, value);
+}
+
+static void run_reduce(struct pickle *p)
+{
+    struct pickle_value args = pop(p), callable = pop(p);
+    struct pickle_value result = { .kind = PICKLE_NOTHING };
+
+    if (!p->r.status && (args.kind != PICKLE_TUPLE || callable.kind != PICKLE_GLOBAL))
+        fail(p, "a call needs a name and a tuple");
+    if (p->r.status)
+        return;
+    p->user->reduce(p, &callable, &args, &result);
+    /* The tuple is used up, and what lies below it on the stack is older. */
+    p->n_items = (uint32_t)args.number;
+    push(p, result);
+}
+
+static void run_persistent(struct pickle *p)
+{
+    struct pickle_value id = pop(p), result = { .kind = PICKLE_NOTHING };
+
+    if (!p->r.status && id.kind != PICKLE_TUPLE)
+        fail(p, "a persistent id is no tuple");
+    if (p->r.status)
+        return;
+    p->user->persistent(p, &id, &result);
+    p->n_items = (uint32_t)id.number;
+    push(p, result);
+}
+
+static void run_string(struct pickle *p)
+{
+    struct pickle_value value = { .kind = PICKLE_STRING };
+
+    value.text.len = (size_t)take_number(p, 4);
+    value.text.data = take(p, value.text.len);
+    push(p, value);
+}
+
+static void run_long(struct pickle *p)
+{
+    uint64_t len = take_number(p, 1);
+
+    if (!p->r.status && len != 8)
+        fail(p, "a long number of other than 8 bytes");
+    push_number(p, PICKLE_INT, (int64_t)take_number(p, 8));
+}
+
+/* The operations that push a value of their own. */
+static bool run_push(struct pickle *p, unsigned int op)
+{
+    switch (op) {
+    case '(':
+        push(p, (struct pickle_value){ .kind = PICKLE_MARK });
+        return true;
+    case ']':
+        push(p, (struct pickle_value){ .kind = PICKLE_LIST });
+        return true;
+    case 'K':
+        push_number(p, PICKLE_INT, (int64_t)take_number(p, 1));
+        return true;
+    case 'M':
+        push_number(p, PICKLE_INT, (int64_t)take_number(p, 2));
+        return true;
+    case 'J':
+        push_number(p, PICKLE_INT, (int32_t)(uint32_t)take_number(p, 4));
+        return true;
+    case 0x8a:
+        run_long(p);
+        return true;
+    case 0x88:
+    case 0x89:
+        push_number(p, PICKLE_BOOL, op == 0x88);
+        return true;
+    case 'X':
+        run_string(p);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void run_op(struct pickle *p, unsigned int op)
+{
+    switch (op) {
+    case 'c':
+        run_global(p);
+        break;
+    case ')':
+        make_tuple(p, 0);
+        break;
+    case 0x85:
+    case 0x86:
+    case 0x87:
+        make_tuple(p, op - 0x84);
+        break;
+    case 't':
+        tuple_from_mark(p);
+        break;
+    case 'e':
+        append_from_mark(p);
+        break;
+    case 'R':
+        run_reduce(p);
+        break;
+    case 'Q':
+        run_persistent(p);
+        break;
+    case 'q':
+        memo_put(p, (uint32_t)take_number(p, 1));
+        break;
+    case 'r':
+        memo_put(p, (uint32_t)take_number(p, 4));
+        break;
+    case 'h':
+        memo_get(p, (uint32_t)take_number(p, 1));
+        break;
+    case 'j':
+        memo_get(p, (uint32_t)take_number(p, 4));
+        break;
+    default:
+        if (!run_push(p, op)) {
+            p->r.pos--;
+            nop_reader_fail(&p->r, TENREC_EPROTOCOL, "pickle",
+                            "operation 0x%02x is none that torch writes here", op);
+        }
+    }
+}
+
+static unsigned int take_op(struct pickle *p)
+{
+    const unsigned char *at = take(p, 1);
+
+    return at ? *at : '.';
+}
+
+tenrec_status pickle_run(struct pickle *p, const struct pickle_user *user, void *arg,
+                         struct pickle_value *ret)
+{
+    unsigned int op;
+
+    p->user = user;
+    p->arg = arg;
+    p->n_stack = p->n_items = p->n_memo = 0;
+    if (take_op(p) != 0x80 || take_number(p, 1) != 2)
+        fail(p, "expected protocol 2");
+    while (!p->r.status && (op = take_op(p)) != '.')
+        run_op(p, op);
+    *ret = pop(p);
+    if (!p->r.status && p->n_stack > 0)
+        fail(p, "it ends with more than one value");
+    return p->r.status;
+}

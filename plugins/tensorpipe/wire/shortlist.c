@@ -1,0 +1,189 @@
+/* shortlist.c - the short form of the list of tensors. */
+#include "wire/shortlist.h"
+#include "wire/storage.h"
+
+#include <endian.h>
+#include <string.h>
+
+#define HEAD 8
+#define FIXED 16 /* of a tensor, before its sizes */
+
+enum flags { REQUIRES_GRAD = 1, HAS_STRIDES = 2 };
+
+static const char magic[4] = { 'T', 'N', 'R', '1' };
+
+static void put16(unsigned char *to, uint16_t v)
+{
+    v = htole16(v);
+    memcpy(to, &v, sizeof v);
+}
+
+static void put32(unsigned char *to, uint32_t v)
+{
+    v = htole32(v);
+    memcpy(to, &v, sizeof v);
+}
+
+static void put64(unsigned char *to, uint64_t v)
+{
+    v = htole64(v);
+    memcpy(to, &v, sizeof v);
+}
+
+static uint64_t get64(const unsigned char *from)
+{
+    uint64_t v;
+
+    memcpy(&v, from, sizeof v);
+    return le64toh(v);
+}
+
+/* Side by side, the last dimension first. False: these strides cannot be counted. */
+static bool row_major(const int64_t *shape, uint32_t ndim, int64_t *ret)
+{
+    int64_t step = 1;
+
+    for (uint32_t i = ndim; i-- > 0;) {
+        ret[i] = step;
+        if (shape[i] > 1 && __builtin_mul_overflow(step, shape[i], &step))
+            return false;
+    }
+    return true;
+}
+
+/* ---- writing ---- */
+
+static tenrec_status check(const struct tenrec_tensor_desc *t, tenrec_error *err)
+{
+    if (t->ndim > TENREC_MAX_DIMS)
+        return tenrec_fail(err, TENREC_EINVAL, "%u dimensions; the limit is %d", t->ndim,
+                           TENREC_MAX_DIMS);
+    if (storage_element_bytes(t->dtype) == 0)
+        return tenrec_fail(
+            err, TENREC_EUNSUPPORTED, "the wire has no dtype with code %u, %u bits, %u lanes",
+            (unsigned)t->dtype.code, (unsigned)t->dtype.bits, (unsigned)t->dtype.lanes);
+    return storage_check_view(t, TENREC_EINVAL, err);
+}
+
+static unsigned char *put_numbers(unsigned char *at, const int64_t *number, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++, at += 8)
+        put64(at, (uint64_t)number[i]);
+    return at;
+}
+
+static unsigned char *put_tensor(unsigned char *at, const struct tenrec_tensor_desc *t)
+{
+    int64_t expected[TENREC_MAX_DIMS];
+    const bool plain = row_major(t->shape, t->ndim, expected) &&
+                       memcmp(expected, t->strides, t->ndim * sizeof expected[0]) == 0;
+
+    at[0] = t->dtype.code;
+    at[1] = t->dtype.bits;
+    put16(at + 2, t->dtype.lanes);
+    at[4] = (unsigned char)t->ndim;
+    at[5] = (unsigned char)((t->flags & TENREC_TENSOR_REQUIRES_GRAD ? REQUIRES_GRAD : 0) |
+                            (plain ? 0 : HAS_STRIDES));
+    put16(at + 6, 0);
+    put64(at + 8, t->byte_offset);
+    at = put_numbers(at + FIXED, t->shape, t->ndim);
+    return plain ? at : put_numbers(at, t->strides, t->ndim);
+}
+
+tenrec_status shortlist_write(void *buf, const struct tenrec_tensor_desc *tensors, uint32_t n,
+                              uint32_t tensor_size, size_t *ret_len, tenrec_error *err)
+{
+    const char *from = (const char *)tensors;
+    unsigned char *at = buf;
+
+    memcpy(at, magic, sizeof magic);
+    put32(at + 4, n);
+    at += HEAD;
+    for (uint32_t i = 0; i < n; i++, from += tensor_size) {
+        const struct tenrec_tensor_desc *t = (const void *)from;
+        tenrec_status status = check(t, err);
+
+        if (status) {
+            tenrec_error_prefix(err, "tensor %u", i);
+            return status;
+        }
+        at = put_tensor(at, t);
+    }
+    *ret_len = (size_t)(at - (unsigned char *)buf);
+    return TENREC_OK;
+}
+
+/* ---- reading ---- */
+
+struct reader {
+    const unsigned char *at, *end;
+};
+
+static size_t left(const struct reader *r)
+{
+    return (size_t)(r->end - r->at);
+}
+
+static void get_numbers(struct reader *r, int64_t *ret, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++, r->at += 8)
+        ret[i] = (int64_t)get64(r->at);
+}
+
+static tenrec_status get_tensor(struct reader *r, struct tenrec_tensor_desc *t, tenrec_error *err)
+{
+    unsigned ndim, flags;
+
+    if (left(r) < FIXED)
+        return tenrec_fail(err, TENREC_EPROTOCOL, "the list is cut");
+    ndim = r->at[4];
+    flags = r->at[5];
+    if (ndim > TENREC_MAX_DIMS)
+        return tenrec_fail(err, TENREC_ETOOBIG, "%u dimensions; the limit is %d", ndim,
+                           TENREC_MAX_DIMS);
+    if (left(r) < FIXED + 8 * ndim * (flags & HAS_STRIDES ? 2u : 1u))
+        return tenrec_fail(err, TENREC_EPROTOCOL, "the list is cut");
+    t->dtype = (struct tenrec_dtype){ r->at[0], r->at[1], (uint16_t)(r->at[2] | r->at[3] << 8) };
+    t->ndim = ndim;
+    t->flags = flags & REQUIRES_GRAD ? TENREC_TENSOR_REQUIRES_GRAD : 0;
+    t->byte_offset = get64(r->at + 8);
+    r->at += FIXED;
+    get_numbers(r, t->shape, ndim);
+    if (flags & HAS_STRIDES)
+        get_numbers(r, t->strides, ndim);
+    else if (!row_major(t->shape, ndim, t->strides))
+        return tenrec_fail(err, TENREC_EPROTOCOL, "its sizes cannot be counted");
+    if (storage_element_bytes(t->dtype) == 0)
+        return tenrec_fail(err, TENREC_EPROTOCOL, "dtype of %u bits and %u lanes",
+                           (unsigned)t->dtype.bits, (unsigned)t->dtype.lanes);
+    return storage_check_view(t, TENREC_EPROTOCOL, err);
+}
+
+bool shortlist_is(const void *list, size_t len)
+{
+    return len >= HEAD && memcmp(list, magic, sizeof magic) == 0;
+}
+
+tenrec_status shortlist_read(const void *list, size_t len, struct tenrec_tensor_desc *tensors,
+                             uint32_t n, uint32_t tensor_size, tenrec_error *err)
+{
+    struct reader r = { (const unsigned char *)list + HEAD, (const unsigned char *)list + len };
+    char *to = (char *)tensors;
+    uint32_t count;
+
+    memcpy(&count, (const char *)list + 4, sizeof count);
+    if (le32toh(count) != n)
+        return tenrec_fail(err, TENREC_EPROTOCOL, "list of %u tensors in a message that carries %u",
+                           (unsigned)le32toh(count), n);
+    for (uint32_t i = 0; i < n; i++, to += tensor_size) {
+        tenrec_status status = get_tensor(&r, (void *)to, err);
+
+        if (status) {
+            tenrec_error_prefix(err, "tensor %u", i);
+            return status;
+        }
+    }
+    if (left(&r))
+        return tenrec_fail(err, TENREC_EPROTOCOL, "%zu bytes behind the list of tensors", left(&r));
+    return TENREC_OK;
+}

@@ -1,0 +1,33 @@
+/* storage.h - names of storage classes, and whether a view stays inside. */
+#ifndef TENSORPIPE_STORAGE_H
+#define TENSORPIPE_STORAGE_H
+
+#include "wire/nop.h"
+#include <tenrec/types.h>
+
+#define STORAGE_TENREC "tenrec" /* module of the classes that torch lacks */
+#define STORAGE_CLASS_MAX 24    /* bytes of a class name with its NUL */
+
+/* "torch", "FloatStorage", or our own module and "1.16.1" (code.bits.lanes)
+ * where torch has none; `ret_module` points to constant text.
+ *
+ * return   false when torch has none
+ */
+bool storage_class(struct tenrec_dtype dtype, const char **ret_module,
+                   char ret_name[STORAGE_CLASS_MAX]);
+
+/* The dtype of a class; false when it is unknown. */
+bool storage_dtype(struct nop_bytes module, struct nop_bytes name, struct tenrec_dtype *ret);
+
+/* Bytes of an element; 0 for a dtype without whole bytes. */
+uint32_t storage_element_bytes(struct tenrec_dtype dtype);
+
+/* Does every element of the view lie within desc->bytes? Dimensions and
+ * strides that cannot be counted do not.
+ *
+ * errors   `code`
+ */
+tenrec_status storage_check_view(const struct tenrec_tensor_desc *desc, tenrec_status code,
+                                 tenrec_error *err);
+
+#endif
