@@ -17,18 +17,15 @@
  * Spinning (agent_spin.c): `sleep` never, `adaptive` for at most SPIN_NS and
  * only while that finds something, `busy` always, but one thread per agent at
  * a time unless there are CPUs to spare. */
-#include "agent/agent.h"
+#include "agent/agent_ops.h"
 #include "pipe/pipe.h"
 #include "transport/transport_uv.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#define QUIET_PERIOD_NS 60000000u
-#define DRAIN_LOOK_NS 10000000u
 #define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 void agent_conn_tell(struct conn *c, uint32_t events)
@@ -51,27 +48,22 @@ void agent_conn_ready(struct reactor_source *s, uint32_t events)
 
 /* ---- calls in progress ---- */
 
-static void enter(struct agent *a)
+void agent_enter(struct agent *a)
 {
     atomic_fetch_add(&a->inside, 1);
 }
 
-static void signal_idle(struct agent *a)
+void agent_told(struct agent *a)
 {
     pthread_mutex_lock(&a->idle_lock);
     pthread_cond_broadcast(&a->idle);
     pthread_mutex_unlock(&a->idle_lock);
 }
 
-static void leave(struct agent *a)
+void agent_leave(struct agent *a)
 {
     if (atomic_fetch_sub(&a->inside, 1) == 1 && atomic_load(&a->state) == AGENT_STOPPING)
-        signal_idle(a);
-}
-
-void agent_told(struct agent *a)
-{
-    signal_idle(a);
+        agent_told(a);
 }
 
 struct sync {
@@ -95,8 +87,7 @@ static void sync_run(struct reactor_task *t)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Runs fn on the loop thread, after all that was posted before, and waits. */
-static void call_loop(struct agent *a, void (*fn)(struct agent *a))
+void agent_call_loop(struct agent *a, void (*fn)(struct agent *a))
 {
     struct sync s = { .task.run = sync_run, .fn = fn, .agent = a };
 
@@ -158,143 +149,6 @@ static void op_member_left(struct tenrec_agent *self, tenrec_peer id)
         peer_retire(peer, "it left the group");
 }
 
-static const char no_member[] = "no member of the group has that id";
-
-static void send_failed(struct tenrec_msg *msg, struct tenrec_done done, tenrec_status code,
-                        const char *text, tenrec_peer to)
-{
-    tenrec_error err;
-
-    tenrec_fail(&err, code, "worker %d: %s", (int)to, text);
-    err.worker = to;
-    if (done.fn)
-        done.fn(done.arg, &err);
-    msg->release(msg);
-}
-
-static bool runs(struct agent *a)
-{
-    return atomic_load(&a->state) == AGENT_STARTED;
-}
-
-static void leave_peer(struct agent *a, struct peer *peer, unsigned side)
-{
-    if (peer_leave(peer, side) && __builtin_expect(!runs(a), 0))
-        signal_idle(a);
-}
-
-/* Inside of the peer. */
-static void send_to(struct agent *a, struct peer *peer, struct tenrec_msg *msg,
-                    struct tenrec_done done)
-{
-    struct pipe *p = peer_out(peer);
-
-    if (!runs(a)) {
-        send_failed(msg, done, TENREC_ESHUTDOWN, "this worker does not run", peer->id);
-        return;
-    }
-    if (atomic_load_explicit(&peer->left, memory_order_relaxed)) {
-        send_failed(msg, done, TENREC_EPEER_UNKNOWN, no_member, peer->id);
-        return;
-    }
-    if (!p || pipe_state(p) == PIPE_BROKEN)
-        p = peer_connect(a, peer);
-    if (p)
-        pipe_send(p, msg, done);
-    else
-        send_failed(msg, done, TENREC_ENOMEM, "no memory for a connection", peer->id);
-}
-
-static void send_request(struct agent *a, tenrec_peer to, struct tenrec_msg *msg,
-                         struct tenrec_done done)
-{
-    struct peer *peer = agent_peer(a, to);
-    struct pipe *p = batch_reading();
-    unsigned side;
-
-    /* The next request from the callback of an answer: that pipe lives. Who
-     * delivers for this agent is waited for by shutdown already. */
-    if (p && p->outgoing && p->to == peer && p->agent == a && pipe_state(p) == PIPE_ESTABLISHED &&
-        runs(a)) {
-        pipe_send(p, msg, done);
-        return;
-    }
-    if (!peer) {
-        send_failed(msg, done, TENREC_EPEER_UNKNOWN, no_member, to);
-        return;
-    }
-    side = peer_enter(peer);
-    send_to(a, peer, msg, done);
-    leave_peer(a, peer, side);
-}
-
-/* The handler ran elsewhere. Inside of the agent. */
-static void send_late_answer(struct agent *a, struct tenrec_msg *msg, struct tenrec_done done)
-{
-    struct pipe *p;
-
-    if (!runs(a)) {
-        send_failed(msg, done, TENREC_ESHUTDOWN, "this worker does not run", TENREC_ANONYMOUS);
-        return;
-    }
-    p = agent_find_pipe(a, msg->route);
-    if (!p) {
-        agent_count(&a->count.answers_dropped, 1);
-        tenrec_done_fail(done, TENREC_EPEER_LOST, "the caller's connection is gone");
-        msg->release(msg);
-        return;
-    }
-    pipe_send(p, msg, done);
-    pipe_unref(p);
-}
-
-static void send_answer(struct agent *a, struct tenrec_msg *msg, struct tenrec_done done)
-{
-    struct pipe *p = batch_reading();
-
-    /* From an inline handler: the pipe that is being read. */
-    if (p && p->agent == a && p->route.generation == msg->route.generation && runs(a)) {
-        pipe_send(p, msg, done);
-        return;
-    }
-    enter(a);
-    send_late_answer(a, msg, done);
-    leave(a);
-}
-
-static void op_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
-                    struct tenrec_done done)
-{
-    struct agent *a = self->impl;
-
-    if (msg->route.generation)
-        send_answer(a, msg, done);
-    else
-        send_request(a, to, msg, done);
-}
-
-static tenrec_status op_poll(struct tenrec_agent *self, tenrec_peer id,
-                             const struct tenrec_wait *wait)
-{
-    struct agent *a = self->impl;
-    struct peer *peer = agent_peer(a, id);
-    tenrec_status st = TENREC_EUNSUPPORTED;
-    struct pipe *p;
-    unsigned side;
-
-    if (!peer || reactor_is_me(&a->reactor))
-        return st;
-    side = peer_enter(peer);
-    p = peer_out(peer);
-    if (p && runs(a)) {
-        atomic_store_explicit(&a->polls, atomic_load_explicit(&a->polls, memory_order_relaxed) + 1,
-                              memory_order_relaxed);
-        st = pipe_poll(p, wait);
-    }
-    leave_peer(a, peer, side);
-    return st;
-}
-
 static void resume_one(struct pipe *p, void *arg)
 {
     (void)arg;
@@ -306,10 +160,10 @@ static void op_resume(struct tenrec_agent *self)
 {
     struct agent *a = self->impl;
 
-    enter(a);
-    if (atomic_load(&a->state) == AGENT_STARTED)
+    agent_enter(a);
+    if (agent_runs(a))
         agent_each_pipe(a, resume_one, NULL);
-    leave(a);
+    agent_leave(a);
 }
 
 static tenrec_status op_disconnect(struct tenrec_agent *self, tenrec_peer id, tenrec_error *err)
@@ -321,192 +175,31 @@ static tenrec_status op_disconnect(struct tenrec_agent *self, tenrec_peer id, te
 
     if (peer) {
         side = peer_enter(peer);
-        p = runs(a) ? peer_out(peer) : NULL;
+        p = agent_runs(a) ? peer_out(peer) : NULL;
         if (p) {
             pipe_failf(p, TENREC_EPEER_LOST, 0, "disconnected on request");
             /* The next send shall find a new connection. */
             if (reactor_is_me(&a->reactor))
                 pipe_teardown(p);
             else
-                call_loop(a, NULL);
+                agent_call_loop(a, NULL);
         }
-        leave_peer(a, peer, side);
+        agent_leave_peer(a, peer, side);
     }
     return p ? TENREC_OK
              : tenrec_fail(err, TENREC_EPEER_UNKNOWN, "no connection to worker %d", (int)id);
-}
-
-static void add_unsent(struct pipe *p, void *arg)
-{
-    uint64_t *bytes = arg;
-
-    /* What a batch lets go of is in the queue before. */
-    *bytes += atomic_load(&p->gathers);
-    *bytes += atomic_load(&p->queued) + atomic_load(&p->untold);
-    if (pipe_state(p) != PIPE_ESTABLISHED)
-        return;
-    *bytes += atomic_load(&p->conn[CONN_DESCRIPTOR]->writing);
-    for (int i = 0; i < CONN_ROLES; i++)
-        if (p->conn[i] && p->conn[i]->carrier->unread)
-            *bytes += p->conn[i]->carrier->unread(p->conn[i]);
-}
-
-static tenrec_status op_drain(struct tenrec_agent *self, uint32_t ms, tenrec_error *err)
-{
-    struct agent *a = self->impl;
-    uint64_t until = now_ns() + (uint64_t)ms * 1000000u, left;
-
-    atomic_fetch_add(&a->drainers, 1);
-    for (;;) {
-        uint64_t now = now_ns(), next = now + DRAIN_LOOK_NS;
-        struct timespec ts;
-
-        left = 0;
-        agent_each_pipe(a, add_unsent, &left);
-        if (!left || now >= until)
-            break;
-        /* Counters change without our lock: do not rely on being told. */
-        if (next > until)
-            next = until;
-        ts = (struct timespec){ (time_t)(next / 1000000000u), (long)(next % 1000000000u) };
-        pthread_mutex_lock(&a->idle_lock);
-        pthread_cond_timedwait(&a->idle, &a->idle_lock, &ts);
-        pthread_mutex_unlock(&a->idle_lock);
-    }
-    atomic_fetch_sub(&a->drainers, 1);
-    if (!left)
-        return TENREC_OK;
-    return tenrec_fail(err, TENREC_ETIMEDOUT, "%" PRIu64 " bytes not written after %u ms", left,
-                       ms);
-}
-
-/* ---- stopping ---- */
-
-static void cancel_pipes(struct agent *a)
-{
-    struct pipe **v = agent_all_pipes(a);
-    tenrec_error why;
-
-    tenrec_fail(&why, TENREC_ECANCELED, "this worker is shutting down");
-    for (size_t i = 0; v && v[i]; i++) {
-        pipe_fail(v[i], &why);
-        pipe_teardown(v[i]);
-        pipe_unref(v[i]);
-    }
-    free(v);
-}
-
-/* On the loop thread: nothing comes in and nobody connects from here on. */
-static void stop_on_loop(struct agent *a)
-{
-    listener_stop(&a->listener);
-    reactor_disarm(&a->quiet_timer);
-    cancel_pipes(a);
-}
-
-static void drop_old_pipes(struct agent *a)
-{
-    for (size_t i = 0; i < AGENT_PEERS; i++)
-        for (struct peer *peer = atomic_load(&a->peers[i]); peer; peer = peer->before)
-            peer_drop_old(peer);
-}
-
-static bool in_use(struct agent *a)
-{
-    if (atomic_load(&a->inside))
-        return true;
-    for (size_t i = 0; i < AGENT_PEERS; i++)
-        for (struct peer *peer = atomic_load(&a->peers[i]); peer; peer = peer->before)
-            if (peer_in_use(peer))
-                return true;
-    return false;
-}
-
-static void op_shutdown(struct tenrec_agent *self)
-{
-    struct agent *a = self->impl;
-    int started = AGENT_STARTED;
-
-    if (!atomic_compare_exchange_strong(&a->state, &started, AGENT_STOPPING))
-        return;
-    call_loop(a, stop_on_loop);
-    pthread_mutex_lock(&a->idle_lock);
-    while (in_use(a))
-        pthread_cond_wait(&a->idle, &a->idle_lock);
-    pthread_mutex_unlock(&a->idle_lock);
-    /* Who left last may not have come to it yet. */
-    drop_old_pipes(a);
-    /* Once more, for pipes that a send made which was inside before. */
-    call_loop(a, stop_on_loop);
-    reactor_stop(&a->reactor);
-    atomic_store(&a->state, AGENT_STOPPED);
-}
-
-static void free_peers(struct agent *a)
-{
-    for (size_t i = 0; i < AGENT_PEERS; i++)
-        peer_free(atomic_load(&a->peers[i]));
-    free(a->peers);
-}
-
-static void op_destroy(struct tenrec_agent *self)
-{
-    struct agent *a = self->impl;
-
-    op_shutdown(self);
-    listener_close(&a->listener);
-    drop_old_pipes(a);
-    reactor_finish(&a->reactor);
-    free_peers(a);
-    free(a->pipe);
-    pthread_mutex_destroy(&a->lock);
-    pthread_mutex_destroy(&a->idle_lock);
-    pthread_cond_destroy(&a->idle);
-    free(a);
 }
 
 static void op_debug_info(struct tenrec_agent *self, tenrec_sink_fn *sink, void *arg)
 {
     struct agent *a = self->impl;
 
-    enter(a);
+    agent_enter(a);
     agent_debug_info(a, sink, arg);
-    leave(a);
+    agent_leave(a);
 }
 
 /* ---- making one ---- */
-
-static void look_at_one(struct pipe *p, void *arg)
-{
-    bool *quiet = arg;
-
-    if (p->outgoing && pipe_state(p) == PIPE_ESTABLISHED && atomic_load(&p->role.quiet) &&
-        role_wake_loop(p))
-        *quiet = true;
-}
-
-static void quiet_fire(struct reactor_timer *t)
-{
-    struct agent *a = CONTAINER(t, struct agent, quiet_timer);
-    bool quiet = false;
-
-    agent_each_pipe(a, look_at_one, &quiet);
-    if (quiet)
-        reactor_arm(&a->reactor, t, now_ns() + QUIET_PERIOD_NS);
-}
-
-static void quiet_run(struct reactor_task *t)
-{
-    struct agent *a = CONTAINER(t, struct agent, quiet_task);
-
-    if (!a->quiet_timer.prev && atomic_load(&a->state) == AGENT_STARTED)
-        reactor_arm(&a->reactor, &a->quiet_timer, now_ns() + QUIET_PERIOD_NS);
-}
-
-void agent_quieted(struct agent *a)
-{
-    reactor_post(&a->reactor, &a->quiet_task);
-}
 
 static const struct tenrec_agent_ops agent_ops = {
     .size = sizeof(struct tenrec_agent_ops),
@@ -514,13 +207,13 @@ static const struct tenrec_agent_ops agent_ops = {
     .start = op_start,
     .member_joined = op_member_joined,
     .member_left = op_member_left,
-    .send = op_send,
-    .poll = op_poll,
+    .send = agent_send,
+    .poll = agent_poll,
     .resume = op_resume,
     .disconnect = op_disconnect,
-    .drain = op_drain,
-    .shutdown = op_shutdown,
-    .destroy = op_destroy,
+    .drain = agent_drain,
+    .shutdown = agent_shutdown,
+    .destroy = agent_destroy,
     .debug_info = op_debug_info,
 };
 
@@ -607,8 +300,7 @@ tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self,
     a->reactor.spin = agent_spin;
     shm_watch_init(&a->shm);
     a->reactor.arg = a;
-    a->quiet_task.run = quiet_run;
-    a->quiet_timer.fire = quiet_fire;
+    agent_quiet_init(a);
     pthread_mutex_init(&a->lock, NULL);
     pthread_mutex_init(&a->idle_lock, NULL);
     pthread_condattr_init(&attr);

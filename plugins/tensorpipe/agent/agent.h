@@ -142,7 +142,8 @@ static inline struct peer *agent_peer(struct agent *a, tenrec_peer id)
                                        : NULL;
 }
 
-/* Somebody drains, and a pipe has told some of its sends. */
+/* Who waits for the agent to come to rest looks again: sends were told, or
+ * nobody is inside any more. */
 void agent_told(struct agent *a);
 
 /* The loop has read from `p`: spin there first. */
@@ -150,8 +151,9 @@ void agent_hot(struct agent *a, struct pipe *p);
 void agent_cool(struct agent *a, struct pipe *p);
 uint64_t agent_spin(void *arg);
 
-/* A poller took the pipe's data events away from the loop. */
+/* agent_quiet.c: a poller took the pipe's data events away from the loop. */
 void agent_quieted(struct agent *a);
+void agent_quiet_init(struct agent *a);
 
 /* May spin now, and how it went. */
 bool spin_wanted(struct spin *s);

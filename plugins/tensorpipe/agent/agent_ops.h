@@ -1,0 +1,37 @@
+/* agent_ops.h - the operations of an agent that have files of their own, and
+ * what all operations use. */
+#ifndef TENSORPIPE_AGENT_OPS_H
+#define TENSORPIPE_AGENT_OPS_H
+
+#include "agent/agent.h"
+
+/* Around what an operation does; shutdown waits for the last. */
+void agent_enter(struct agent *a);
+void agent_leave(struct agent *a);
+static inline bool agent_runs(struct agent *a)
+{
+    return atomic_load(&a->state) == AGENT_STARTED;
+}
+
+/* After peer_enter, which is cheaper and serves the same. */
+static inline void agent_leave_peer(struct agent *a, struct peer *peer, unsigned side)
+{
+    if (peer_leave(peer, side) && __builtin_expect(!agent_runs(a), 0))
+        agent_told(a);
+}
+
+/* Runs fn (or nothing) on the loop thread, after all that was posted before,
+ * and waits. */
+void agent_call_loop(struct agent *a, void (*fn)(struct agent *a));
+
+/* agent_send.c */
+void agent_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
+                struct tenrec_done done);
+tenrec_status agent_poll(struct tenrec_agent *self, tenrec_peer id, const struct tenrec_wait *wait);
+
+/* agent_stop.c */
+tenrec_status agent_drain(struct tenrec_agent *self, uint32_t ms, tenrec_error *err);
+void agent_shutdown(struct tenrec_agent *self);
+void agent_destroy(struct tenrec_agent *self);
+
+#endif

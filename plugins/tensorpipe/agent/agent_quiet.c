@@ -1,0 +1,45 @@
+/* agent_quiet.c - a timer that gives connections back to the loop thread when
+ * the callers who read them have gone (pipe_poll.c). */
+#include "agent/agent.h"
+#include "pipe/pipe.h"
+
+#define QUIET_PERIOD_NS 60000000u
+#define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+
+static void look_at_one(struct pipe *p, void *arg)
+{
+    bool *quiet = arg;
+
+    if (p->outgoing && pipe_state(p) == PIPE_ESTABLISHED && atomic_load(&p->role.quiet) &&
+        role_wake_loop(p))
+        *quiet = true;
+}
+
+static void quiet_fire(struct reactor_timer *t)
+{
+    struct agent *a = CONTAINER(t, struct agent, quiet_timer);
+    bool quiet = false;
+
+    agent_each_pipe(a, look_at_one, &quiet);
+    if (quiet)
+        reactor_arm(&a->reactor, t, now_ns() + QUIET_PERIOD_NS);
+}
+
+static void quiet_run(struct reactor_task *t)
+{
+    struct agent *a = CONTAINER(t, struct agent, quiet_task);
+
+    if (!a->quiet_timer.prev && atomic_load(&a->state) == AGENT_STARTED)
+        reactor_arm(&a->reactor, &a->quiet_timer, now_ns() + QUIET_PERIOD_NS);
+}
+
+void agent_quieted(struct agent *a)
+{
+    reactor_post(&a->reactor, &a->quiet_task);
+}
+
+void agent_quiet_init(struct agent *a)
+{
+    a->quiet_task.run = quiet_run;
+    a->quiet_timer.fire = quiet_fire;
+}

@@ -1,0 +1,129 @@
+/* agent_send.c - messages that the core sends, and callers that wait for
+ * answers. These two run for each call: they find the pipe without a lock. */
+#include "agent/agent_ops.h"
+#include "pipe/pipe.h"
+
+static const char no_member[] = "no member of the group has that id";
+
+static void send_failed(struct tenrec_msg *msg, struct tenrec_done done, tenrec_status code,
+                        const char *text, tenrec_peer to)
+{
+    tenrec_error err;
+
+    tenrec_fail(&err, code, "worker %d: %s", (int)to, text);
+    err.worker = to;
+    if (done.fn)
+        done.fn(done.arg, &err);
+    msg->release(msg);
+}
+
+/* Inside of the peer. */
+static void send_to(struct agent *a, struct peer *peer, struct tenrec_msg *msg,
+                    struct tenrec_done done)
+{
+    struct pipe *p = peer_out(peer);
+
+    if (!agent_runs(a)) {
+        send_failed(msg, done, TENREC_ESHUTDOWN, "this worker does not run", peer->id);
+        return;
+    }
+    if (atomic_load_explicit(&peer->left, memory_order_relaxed)) {
+        send_failed(msg, done, TENREC_EPEER_UNKNOWN, no_member, peer->id);
+        return;
+    }
+    if (!p || pipe_state(p) == PIPE_BROKEN)
+        p = peer_connect(a, peer);
+    if (p)
+        pipe_send(p, msg, done);
+    else
+        send_failed(msg, done, TENREC_ENOMEM, "no memory for a connection", peer->id);
+}
+
+static void send_request(struct agent *a, tenrec_peer to, struct tenrec_msg *msg,
+                         struct tenrec_done done)
+{
+    struct peer *peer = agent_peer(a, to);
+    struct pipe *p = batch_reading();
+    unsigned side;
+
+    /* The next request from the callback of an answer: that pipe lives. Who
+     * delivers for this agent is waited for by shutdown already. */
+    if (p && p->outgoing && p->to == peer && p->agent == a && pipe_state(p) == PIPE_ESTABLISHED &&
+        agent_runs(a)) {
+        pipe_send(p, msg, done);
+        return;
+    }
+    if (!peer) {
+        send_failed(msg, done, TENREC_EPEER_UNKNOWN, no_member, to);
+        return;
+    }
+    side = peer_enter(peer);
+    send_to(a, peer, msg, done);
+    agent_leave_peer(a, peer, side);
+}
+
+/* The handler ran elsewhere. Inside of the agent. */
+static void send_late_answer(struct agent *a, struct tenrec_msg *msg, struct tenrec_done done)
+{
+    struct pipe *p;
+
+    if (!agent_runs(a)) {
+        send_failed(msg, done, TENREC_ESHUTDOWN, "this worker does not run", TENREC_ANONYMOUS);
+        return;
+    }
+    p = agent_find_pipe(a, msg->route);
+    if (!p) {
+        agent_count(&a->count.answers_dropped, 1);
+        tenrec_done_fail(done, TENREC_EPEER_LOST, "the caller's connection is gone");
+        msg->release(msg);
+        return;
+    }
+    pipe_send(p, msg, done);
+    pipe_unref(p);
+}
+
+static void send_answer(struct agent *a, struct tenrec_msg *msg, struct tenrec_done done)
+{
+    struct pipe *p = batch_reading();
+
+    /* From an inline handler: the pipe that is being read. */
+    if (p && p->agent == a && p->route.generation == msg->route.generation && agent_runs(a)) {
+        pipe_send(p, msg, done);
+        return;
+    }
+    agent_enter(a);
+    send_late_answer(a, msg, done);
+    agent_leave(a);
+}
+
+void agent_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
+                struct tenrec_done done)
+{
+    struct agent *a = self->impl;
+
+    if (msg->route.generation)
+        send_answer(a, msg, done);
+    else
+        send_request(a, to, msg, done);
+}
+
+tenrec_status agent_poll(struct tenrec_agent *self, tenrec_peer id, const struct tenrec_wait *wait)
+{
+    struct agent *a = self->impl;
+    struct peer *peer = agent_peer(a, id);
+    tenrec_status st = TENREC_EUNSUPPORTED;
+    struct pipe *p;
+    unsigned side;
+
+    if (!peer || reactor_is_me(&a->reactor))
+        return st;
+    side = peer_enter(peer);
+    p = peer_out(peer);
+    if (p && agent_runs(a)) {
+        atomic_store_explicit(&a->polls, atomic_load_explicit(&a->polls, memory_order_relaxed) + 1,
+                              memory_order_relaxed);
+        st = pipe_poll(p, wait);
+    }
+    agent_leave_peer(a, peer, side);
+    return st;
+}

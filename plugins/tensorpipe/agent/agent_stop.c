@@ -1,0 +1,138 @@
+/* agent_stop.c - what an agent does at its end: waits until all is written,
+ * stops, and frees itself. */
+#include "agent/agent_ops.h"
+#include "pipe/pipe.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define DRAIN_LOOK_NS 10000000u
+
+static void add_unsent(struct pipe *p, void *arg)
+{
+    uint64_t *bytes = arg;
+
+    /* What a batch lets go of is in the queue before. */
+    *bytes += atomic_load(&p->gathers);
+    *bytes += atomic_load(&p->queued) + atomic_load(&p->untold);
+    if (pipe_state(p) != PIPE_ESTABLISHED)
+        return;
+    *bytes += atomic_load(&p->conn[CONN_DESCRIPTOR]->writing);
+    for (int i = 0; i < CONN_ROLES; i++)
+        if (p->conn[i] && p->conn[i]->carrier->unread)
+            *bytes += p->conn[i]->carrier->unread(p->conn[i]);
+}
+
+tenrec_status agent_drain(struct tenrec_agent *self, uint32_t ms, tenrec_error *err)
+{
+    struct agent *a = self->impl;
+    uint64_t until = now_ns() + (uint64_t)ms * 1000000u, left;
+
+    atomic_fetch_add(&a->drainers, 1);
+    for (;;) {
+        uint64_t now = now_ns(), next = now + DRAIN_LOOK_NS;
+        struct timespec ts;
+
+        left = 0;
+        agent_each_pipe(a, add_unsent, &left);
+        if (!left || now >= until)
+            break;
+        /* Counters change without our lock: do not rely on being told. */
+        if (next > until)
+            next = until;
+        ts = (struct timespec){ (time_t)(next / 1000000000u), (long)(next % 1000000000u) };
+        pthread_mutex_lock(&a->idle_lock);
+        pthread_cond_timedwait(&a->idle, &a->idle_lock, &ts);
+        pthread_mutex_unlock(&a->idle_lock);
+    }
+    atomic_fetch_sub(&a->drainers, 1);
+    if (!left)
+        return TENREC_OK;
+    return tenrec_fail(err, TENREC_ETIMEDOUT, "%" PRIu64 " bytes not written after %u ms", left,
+                       ms);
+}
+
+/* ---- stopping ---- */
+
+static void cancel_pipes(struct agent *a)
+{
+    struct pipe **v = agent_all_pipes(a);
+    tenrec_error why;
+
+    tenrec_fail(&why, TENREC_ECANCELED, "this worker is shutting down");
+    for (size_t i = 0; v && v[i]; i++) {
+        pipe_fail(v[i], &why);
+        pipe_teardown(v[i]);
+        pipe_unref(v[i]);
+    }
+    free(v);
+}
+
+/* On the loop thread: nothing comes in and nobody connects from here on. */
+static void stop_on_loop(struct agent *a)
+{
+    listener_stop(&a->listener);
+    reactor_disarm(&a->quiet_timer);
+    cancel_pipes(a);
+}
+
+static void drop_old_pipes(struct agent *a)
+{
+    for (size_t i = 0; i < AGENT_PEERS; i++)
+        for (struct peer *peer = atomic_load(&a->peers[i]); peer; peer = peer->before)
+            peer_drop_old(peer);
+}
+
+static bool in_use(struct agent *a)
+{
+    if (atomic_load(&a->inside))
+        return true;
+    for (size_t i = 0; i < AGENT_PEERS; i++)
+        for (struct peer *peer = atomic_load(&a->peers[i]); peer; peer = peer->before)
+            if (peer_in_use(peer))
+                return true;
+    return false;
+}
+
+void agent_shutdown(struct tenrec_agent *self)
+{
+    struct agent *a = self->impl;
+    int started = AGENT_STARTED;
+
+    if (!atomic_compare_exchange_strong(&a->state, &started, AGENT_STOPPING))
+        return;
+    agent_call_loop(a, stop_on_loop);
+    pthread_mutex_lock(&a->idle_lock);
+    while (in_use(a))
+        pthread_cond_wait(&a->idle, &a->idle_lock);
+    pthread_mutex_unlock(&a->idle_lock);
+    /* Who left last may not have come to it yet. */
+    drop_old_pipes(a);
+    /* Once more, for pipes that a send made which was inside before. */
+    agent_call_loop(a, stop_on_loop);
+    reactor_stop(&a->reactor);
+    atomic_store(&a->state, AGENT_STOPPED);
+}
+
+static void free_peers(struct agent *a)
+{
+    for (size_t i = 0; i < AGENT_PEERS; i++)
+        peer_free(atomic_load(&a->peers[i]));
+    free(a->peers);
+}
+
+void agent_destroy(struct tenrec_agent *self)
+{
+    struct agent *a = self->impl;
+
+    agent_shutdown(self);
+    listener_close(&a->listener);
+    drop_old_pipes(a);
+    reactor_finish(&a->reactor);
+    free_peers(a);
+    free(a->pipe);
+    pthread_mutex_destroy(&a->lock);
+    pthread_mutex_destroy(&a->idle_lock);
+    pthread_cond_destroy(&a->idle);
+    free(a);
+}
