@@ -1,0 +1,31 @@
+/* sharing_pair.h - an owner and a holder of memory. What a plugin does between
+ * them - carry records in order, and descriptors - the test does itself. */
+#ifndef TENREC_TEST_SHARING_PAIR_H
+#define TENREC_TEST_SHARING_PAIR_H
+
+#include <tenrec/tensor.h>
+
+#include "rpc/sharing.h"
+
+#define MIB (1 << 20)
+
+extern struct tenrec_sharing *owner, *holder;
+
+int open_both(void **state);
+/* After each case nothing is left of anything. */
+int close_both(void **state);
+
+/* A tensor of that many bytes, all `fill`. */
+struct tenrec_tensor *make(int64_t bytes, uint32_t flags, int fill);
+unsigned char *bytes_of(const struct tenrec_tensor *t);
+
+/* What arrives, as a plugin and the place of messages take it. */
+tenrec_status take(struct tenrec_sharing *to, struct tenrec_share *share,
+                   const struct tenrec_tensor_desc *desc, struct tenrec_tensor **ret,
+                   tenrec_error *err);
+/* From the owner to the holder. */
+struct tenrec_tensor *carry(const struct tenrec_tensor *t);
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, open_both, close_both)
+
+#endif
