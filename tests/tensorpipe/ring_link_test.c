@@ -14,14 +14,12 @@
 #define PIECE (1u << 20)
 
 static const char *const modes[] = { "sleep", "adaptive", "busy" };
-static union tenrec_option_value names[] = { { .s = "shm" }, { .s = "uv" } };
 
 static void open_node(struct node *n, tenrec_peer id, const char *progress)
 {
     node_init(n, id);
     n->options.progress = progress;
-    n->options.transports.v = names;
-    n->options.transports.n = 2;
+    node_share_memory(n);
     node_open(n);
 }
 

@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 static struct node n;
-static union tenrec_option_value names[] = { { .s = "shm" }, { .s = "uv" } };
 
 /* Short handshakes, so that silence ends soon. */
 static int setup(void **state)
@@ -23,8 +22,7 @@ static int setup(void **state)
     (void)state;
     node_init(&n, 0);
     n.options.handshake_timeout_ms = 300;
-    n.options.transports.v = names;
-    n.options.transports.n = 2;
+    node_share_memory(&n);
     node_open(&n);
     nodes_start(&n, 1);
     return 0;

@@ -30,14 +30,12 @@ static struct ghost g;
 static int setup(void **state)
 {
     struct tenrec_member members[2];
-    static union tenrec_option_value names[] = { { .s = "shm" }, { .s = "uv" } };
     tenrec_error err;
 
     (void)state;
     node_init(&n, 0);
     n.options.handshake_timeout_ms = 3000;
-    n.options.transports.v = names;
-    n.options.transports.n = 2;
+    node_share_memory(&n);
     node_open(&n);
     node_init(&g.member, 1);
     g.uv = raw_listen(g.member.address);
