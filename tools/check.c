@@ -19,6 +19,8 @@ static tenrec_status check(const char *path, tenrec_error *err)
     st = config_settings_make(config, &settings, err);
     if (!st) {
         st = setup_check(settings, err);
+        if (!st)
+            st = setup_check_stores(config, settings, err);
         config_settings_drop(settings);
     }
     if (!st)
@@ -32,6 +34,12 @@ static tenrec_status check(const char *path, tenrec_error *err)
             if (l->wraps)
                 printf(" (wraps %s)", l->wraps);
         }
+        for (size_t i = 0; i < entries.n_stores; i++)
+            printf("%s %s",
+                   i                       ? ","
+                   : entries.n_stores == 1 ? "; 1 store:"
+                                           : "; stores:",
+                   entries.v[entries.n + i].layer.name);
         printf("\n");
         entries_close(&entries);
     }
@@ -69,9 +77,10 @@ const struct tool tool_check = {
     .name = "check",
     .usage = "F",
     .summary = "check a config without starting anything",
-    .help = "Reads the config F, loads the plugins of all its backends and checks their\n"
-            "options. Exit status 0 when all is right; else 1, and one line on stderr that says\n"
-            "file:line:column and what is wrong. The environment overrides the file here as it\n"
-            "does for a worker.",
+    .help =
+        "Reads the config F, loads the plugins of all its backends and stores and checks their\n"
+        "options. Exit status 0 when all is right; else 1, and one line on stderr that says\n"
+        "file:line:column and what is wrong. The environment overrides the file here as it\n"
+        "does for a worker.",
     .main = check_main,
 };

@@ -24,18 +24,22 @@ static void put_place(tenrec_error *err, const struct entry *e, const struct pla
 {
     char text[PLACE_TEXT_MAX];
 
-    tenrec_error_prefix(err, "%s: backend '%s'", place_text(place, text), e->layer.name);
+    tenrec_error_prefix(err, "%s: %s '%s'", place_text(place, text), section_word(e->layer.section),
+                        e->layer.name);
 }
 
 static tenrec_status entry_open(struct entry *e, tenrec_error *err)
 {
-    tenrec_status st = backend_get(e->layer.plugin, &e->backend, err);
+    bool is_store = e->layer.section == SECTION_STORES;
+    tenrec_status st = backend_get_kind(
+        e->layer.plugin, is_store ? TENREC_PLUGIN_STORE : TENREC_PLUGIN_BACKEND, &e->backend, err);
 
     if (st) {
         put_place(err, e, &e->layer.plugin_place);
         return st;
     }
-    st = check_wraps(e, err);
+    if (!is_store)
+        st = check_wraps(e, err);
     if (!st)
         st = options_make(backend_plugin(e->backend), &e->layer, &e->options, err);
     if (st)
@@ -49,27 +53,33 @@ static tenrec_status entry_open(struct entry *e, tenrec_error *err)
 tenrec_status entries_open(const struct tenrec_config *config, struct entries *ret,
                            tenrec_error *err)
 {
-    struct config_layer *layer;
-    size_t n;
+    struct config_layer *layer, *store = NULL;
+    size_t n, n_stores = 0;
     tenrec_status st = config_layers(config, &layer, &n, err);
 
-    ret->v = NULL;
-    ret->n = 0;
+    *ret = (struct entries){ 0 };
     if (st)
         return st;
     free(layer); /* only to see that the chain ends at a wire */
     st = config_entries(config, &layer, &n, err);
     if (st)
         return st;
-    ret->v = calloc(n ? n : 1, sizeof *ret->v);
-    if (!ret->v)
+    st = config_stores(config, &store, &n_stores, err);
+    ret->v = calloc(n + n_stores + 1, sizeof *ret->v);
+    if (!st && !ret->v)
         st = tenrec_fail(err, TENREC_ENOMEM, "out of memory");
     for (size_t i = 0; !st && i < n; i++) {
         ret->v[i].layer = layer[i];
         ret->n++;
         st = entry_open(&ret->v[i], err);
     }
+    for (size_t i = 0; !st && i < n_stores; i++) {
+        ret->v[n + i].layer = store[i];
+        ret->n_stores++;
+        st = entry_open(&ret->v[n + i], err);
+    }
     free(layer);
+    free(store);
     if (st)
         entries_close(ret);
     return st;
@@ -77,12 +87,11 @@ tenrec_status entries_open(const struct tenrec_config *config, struct entries *r
 
 void entries_close(struct entries *e)
 {
-    for (size_t i = 0; i < e->n; i++) {
+    for (size_t i = 0; i < e->n + e->n_stores; i++) {
         options_drop(e->v[i].options);
         if (e->v[i].backend)
             backend_put(e->v[i].backend);
     }
     free(e->v);
-    e->v = NULL;
-    e->n = 0;
+    *e = (struct entries){ 0 };
 }

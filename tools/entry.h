@@ -1,5 +1,5 @@
-/* entry.h - one entry of `backends:` with its plugin loaded and its options
- * made; nothing is started. */
+/* entry.h - one entry of `backends:` or `stores:` with its plugin loaded and its
+ * options made; nothing is started. */
 #ifndef TENREC_TOOLS_ENTRY_H
 #define TENREC_TOOLS_ENTRY_H
 
@@ -14,8 +14,9 @@ struct entry {
 };
 
 struct entries {
-    struct entry *v; /* in file order */
-    size_t n;
+    struct entry *v; /* backends, then stores; each in file order */
+    size_t n;        /* backends */
+    size_t n_stores;
 };
 
 /* Loads the plugin of every entry, fills and checks its options as a worker

@@ -1,7 +1,8 @@
-/* info.c - `tenrec info`: the backends of this machine, and what is in force.
+/* info.c - `tenrec info`: the backends and stores of this machine, and what is in force.
  *
  * All is collected into one JSON object first; for people it is printed from
  * there, so that both say the same. */
+#include "backend/gate.h"
 #include "backend/loader.h"
 #include "backend/registry.h"
 #include "config/quantity.h"
@@ -121,7 +122,7 @@ static void on_probe(void *arg, const char *key, const char *value)
     json_object_set_new(json_object_get(backend, "probe"), key, json_string(value));
 }
 
-static json_t *backend_object(struct backend *b)
+static json_t *plugin_object(struct backend *b)
 {
     const struct tenrec_plugin *p = backend_plugin(b);
     json_t *r = json_object(), *list = json_array();
@@ -135,8 +136,10 @@ static json_t *backend_object(struct backend *b)
     json_object_set_new(r, "path", json_string(backend_path(b)));
     json_object_set_new(r, "abi", json_string(abi));
     json_object_set_new(r, "flags", flag_list(p->flags));
-    json_object_set_new(r, "transports", json_array());
-    json_object_set_new(r, "channels", json_array());
+    if (p->kind == TENREC_PLUGIN_BACKEND) {
+        json_object_set_new(r, "transports", json_array());
+        json_object_set_new(r, "channels", json_array());
+    }
     json_object_set_new(r, "probe", json_object());
     if (p->probe && options_make(p, NULL, &options, NULL) == TENREC_OK)
         p->probe(options, on_probe, r);
@@ -153,21 +156,24 @@ static json_t *backend_object(struct backend *b)
 static void on_file(void *arg, const char *name, const char *path)
 {
     json_t *unusable = json_object_get(arg, "unusable");
+    struct backend *b;
     tenrec_error err;
     json_t *row;
 
     (void)name;
-    if (tenrec_load_backend(path, &err) == TENREC_OK)
+    if (backend_get_kind(path, GATE_ANY, &b, &err) == TENREC_OK) {
+        backend_put(b);
         return;
+    }
     row = json_object();
     json_object_set_new(row, "path", json_string(path));
     json_object_set_new(row, "reason", json_string(err.text));
     json_array_append_new(unusable, row);
 }
 
-static void on_backend(void *arg, struct backend *b)
+static void on_plugin(void *arg, struct backend *b)
 {
-    json_array_append_new(arg, backend_object(b));
+    json_array_append_new(arg, plugin_object(b));
 }
 
 static void on_value(void *arg, const char *key, const char *value, const char *source)
@@ -198,7 +204,7 @@ static tenrec_status collect_config(const char *path, json_t *all, tenrec_error 
         st = entries_open(config, &entries, err);
     if (!st) {
         st = config_show(config, on_value, list, err);
-        for (size_t i = 0; !st && i < entries.n; i++)
+        for (size_t i = 0; !st && i < entries.n + entries.n_stores; i++)
             st = options_show(backend_plugin(entries.v[i].backend), &entries.v[i].layer, on_value,
                               list, err);
         entries_close(&entries);
@@ -298,13 +304,13 @@ static void print_option(const json_t *option, const char *outer)
     printf("\n");
 }
 
-static void print_backend(const json_t *b)
+static void print_plugin(const json_t *b, const char *kind)
 {
     const json_t *flags = json_object_get(b, "flags"), *row, *of_map;
     const char *key;
     size_t i, k;
 
-    printf("\n%s %s - %s\n", text(b, "name"), text(b, "version"), text(b, "summary"));
+    printf("\n%s%s %s - %s\n", kind, text(b, "name"), text(b, "version"), text(b, "summary"));
     printf("  %-12s%s\n", "file", text(b, "path"));
     printf("  %-12s%s\n", "abi", text(b, "abi"));
     if (json_array_size(flags)) {
@@ -329,14 +335,18 @@ static void print_backend(const json_t *b)
 static void print_all(const json_t *all)
 {
     const json_t *list = json_object_get(all, "backends"), *row;
+    const json_t *stores = json_object_get(all, "stores");
     size_t i;
 
     printf("tenrec %s, %zu backend%s", text(all, "version"), json_array_size(list),
            json_array_size(list) == 1 ? "" : "s");
+    if (json_array_size(stores))
+        printf(", %zu store%s", json_array_size(stores), json_array_size(stores) == 1 ? "" : "s");
     json_array_foreach(json_object_get(all, "folders"), i, row)
         printf("%s%s", i ? ", " : "; plugins are looked for in ", json_string_value(row));
     printf("\n");
-    json_array_foreach(list, i, row) print_backend(row);
+    json_array_foreach(list, i, row) print_plugin(row, "");
+    json_array_foreach(stores, i, row) print_plugin(row, "store ");
     json_array_foreach(json_object_get(all, "unusable"), i, row)
     {
         if (i == 0)
@@ -366,6 +376,7 @@ static int info(const struct tool *self, const char *path, bool as_json)
 
     json_object_set_new(all, "version", json_string(tenrec_version()));
     json_object_set_new(all, "backends", json_array());
+    json_object_set_new(all, "stores", json_array());
     json_object_set_new(all, "unusable", json_array());
     json_object_set_new(all, "folders", json_array());
     loader_folders(on_folder, json_object_get(all, "folders"));
@@ -373,7 +384,8 @@ static int info(const struct tool *self, const char *path, bool as_json)
     if (path)
         st = collect_config(path, all, &err);
     if (st == TENREC_OK) {
-        backend_each(on_backend, json_object_get(all, "backends"));
+        backend_each(TENREC_PLUGIN_BACKEND, on_plugin, json_object_get(all, "backends"));
+        backend_each(TENREC_PLUGIN_STORE, on_plugin, json_object_get(all, "stores"));
         if (!as_json)
             print_all(all);
         else if (json_dumpf(all, stdout, JSON_INDENT(2)) == 0) /* else main says why */

@@ -150,7 +150,7 @@ static tenrec_status ping_one(const struct outside *o, const char *name, int64_t
     json_object_set_new(all, "worker", json_string(info.name));
     json_object_set_new(all, "id", json_integer(info.id));
     json_object_set_new(all, "address",
-                        json_string(membership_members(o->worker->membership)[info.id].address));
+                        json_string(membership_member(o->worker->membership, info.id)->address));
     json_object_set_new(all, "not_used", json_array());
     snprintf(way.peer, sizeof way.peer, ".peer.%d.", (int)info.id);
     tenrec_worker_debug_info(o->worker, on_info, &way);

@@ -10,12 +10,130 @@
 #include <string.h>
 
 #define MOST_WORKERS 32768 /* ids are 16 bit */
+#define MOST_RESTARTS 9999
+#define RESTARTS 3 /* when nobody says */
 
 /* What the command line asks for. */
 struct wish {
     struct workers_plan plan;
     const char *config, *trace; /* NULL: not given */
+    bool restarts_given;
+    char host[256]; /* of --serve */
 };
+
+/* "MIN:MAX", or one number for both. */
+static bool read_range(const char *text, struct elastic_plan *ret)
+{
+    char first[16];
+    const char *colon = strchr(text, ':');
+    size_t len = colon ? (size_t)(colon - text) : strlen(text);
+    int64_t min, max;
+
+    snprintf(first, sizeof first, "%.*s", (int)(len < 16 ? len : 15), text);
+    if (!tool_number(first, 1, MOST_WORKERS, &min) ||
+        !tool_number(colon ? colon + 1 : first, min, MOST_WORKERS, &max))
+        return false;
+    ret->min = (int)min;
+    ret->max = (int)max;
+    return true;
+}
+
+/* "HOST", "HOST:PORT", "[V6]:PORT"; a V6 address alone has no port. */
+static bool read_place(struct wish *w, const char *text)
+{
+    const char *colon = strrchr(text, ':');
+    bool bracket = *text == '[', has_port = bracket || (colon && strchr(text, ':') == colon);
+    size_t len = has_port && colon ? (size_t)(colon - text) : strlen(text);
+    int64_t port = 0;
+
+    if (has_port && !tool_number(colon ? colon + 1 : "", 0, UINT16_MAX, &port))
+        return false;
+    if (bracket && (len < 3 || text[len - 1] != ']'))
+        return false;
+    snprintf(w->host, sizeof w->host, "%.*s", (int)(len - (bracket ? 2 : 0)), text + bracket);
+    w->plan.serve_at = w->host;
+    w->plan.serve_port = (uint16_t)port;
+    return len && len < sizeof w->host;
+}
+
+static int take_number(const struct tool *self, const char *what, int min, int max, int *ret)
+{
+    int64_t n;
+
+    if (!tool_number(optarg, min, max, &n))
+        return tool_misuse(self, "%s is '%s', expected a number from %d to %d", what, optarg, min,
+                           max);
+    *ret = (int)n;
+    return TOOL_OK;
+}
+
+static int take_option(const struct tool *self, int c, struct wish *w, char **argv)
+{
+    tenrec_error err;
+
+    switch (c) {
+    case 'c':
+        w->config = optarg;
+        return TOOL_OK;
+    case 'e':
+        if (!read_range(optarg, &w->plan.elastic))
+            return tool_misuse(self, "--elastic is '%s', expected MIN:MAX as 2:8, at most %d",
+                               optarg, MOST_WORKERS);
+        return TOOL_OK;
+    case 'g':
+        if (quantity_duration(optarg, false, &w->plan.grace_ms, &err))
+            return tool_misuse(self, "--grace: %s", err.text);
+        return TOOL_OK;
+    case 'j':
+        w->plan.elastic.join = optarg;
+        return TOOL_OK;
+    case 'k':
+        w->plan.keep_going = true;
+        return TOOL_OK;
+    case 'n':
+        return take_number(self, "-n", 1, MOST_WORKERS, &w->plan.n);
+    case 'r':
+        w->restarts_given = true;
+        return take_number(self, "--restarts", 0, MOST_RESTARTS, &w->plan.elastic.restarts);
+    case 's':
+        return read_place(w, optarg)
+                   ? TOOL_OK
+                   : tool_misuse(self, "--serve is '%s', expected ADDRESS or ADDRESS:PORT", optarg);
+    case 't':
+        w->trace = optarg;
+        return TOOL_OK;
+    case 'v':
+        w->plan.verbose = true;
+        return TOOL_OK;
+    default:
+        return tool_bad_option(self, c, argv);
+    }
+}
+
+/* What goes together, and the number of workers where it may be left out. */
+static int check_elastic(const struct tool *self, struct wish *w)
+{
+    struct workers_plan *plan = &w->plan;
+
+    if (!plan->elastic.max) {
+        if (w->restarts_given || plan->elastic.join)
+            return tool_misuse(self, "%s needs --elastic MIN:MAX",
+                               plan->elastic.join ? "--join" : "--restarts");
+        return TOOL_OK;
+    }
+    if (!plan->n)
+        plan->n = plan->elastic.max;
+    if (plan->n < plan->elastic.min || plan->n > plan->elastic.max)
+        return tool_misuse(self, "-n is %d, expected one from %d to %d as --elastic says", plan->n,
+                           plan->elastic.min, plan->elastic.max);
+    if (plan->keep_going || w->trace)
+        return tool_misuse(self, "--elastic and %s exclude each other",
+                           w->trace ? "--trace" : "--keep-going");
+    if (plan->elastic.join && plan->serve_at)
+        return tool_misuse(self, "--join and --serve exclude each other: the store is there or "
+                                 "here");
+    return TOOL_OK;
+}
 
 /* Reads the options; *ret_end is set when that was all: the exit status is
  * returned. */
@@ -23,45 +141,39 @@ static int read_options(const struct tool *self, int argc, char **argv, struct w
                         bool *ret_end)
 {
     static const struct option option[] = {
-        { "config", required_argument, NULL, 'c' }, { "grace", required_argument, NULL, 'g' },
-        { "keep-going", no_argument, NULL, 'k' },   { "num-workers", required_argument, NULL, 'n' },
-        { "trace", required_argument, NULL, 't' },  { "verbose", no_argument, NULL, 'v' },
-        { "help", no_argument, NULL, 'h' },         { NULL, 0, NULL, 0 },
+        { "config", required_argument, NULL, 'c' },
+        { "elastic", required_argument, NULL, 'e' },
+        { "grace", required_argument, NULL, 'g' },
+        { "join", required_argument, NULL, 'j' },
+        { "keep-going", no_argument, NULL, 'k' },
+        { "num-workers", required_argument, NULL, 'n' },
+        { "restarts", required_argument, NULL, 'r' },
+        { "serve", required_argument, NULL, 's' },
+        { "trace", required_argument, NULL, 't' },
+        { "verbose", no_argument, NULL, 'v' },
+        { "help", no_argument, NULL, 'h' },
+        { NULL, 0, NULL, 0 },
     };
-    tenrec_error err;
-    int64_t n = 0;
     int c;
 
     opterr = 0;
     *ret_end = true;
-    while ((c = getopt_long(argc, argv, "+:n:c:g:kt:vh", option, NULL)) != -1) {
+    while ((c = getopt_long(argc, argv, "+:n:c:e:g:j:kr:s:t:vh", option, NULL)) != -1) {
         if (c == 'h') {
             tool_print_help(self);
             return TOOL_OK;
-        } else if (c == 'c') {
-            w->config = optarg;
-        } else if (c == 't') {
-            w->trace = optarg;
-        } else if (c == 'k') {
-            w->plan.keep_going = true;
-        } else if (c == 'v') {
-            w->plan.verbose = true;
-        } else if (c == 'n') {
-            if (!tool_number(optarg, 1, MOST_WORKERS, &n))
-                return tool_misuse(self, "-n is '%s', expected a number from 1 to %d", optarg,
-                                   MOST_WORKERS);
-        } else if (c == 'g') {
-            if (quantity_duration(optarg, false, &w->plan.grace_ms, &err))
-                return tool_misuse(self, "--grace: %s", err.text);
-        } else {
-            return tool_bad_option(self, c, argv);
         }
+        c = take_option(self, c, w, argv);
+        if (c != TOOL_OK)
+            return c;
     }
-    if (!n)
+    c = check_elastic(self, w);
+    if (c != TOOL_OK)
+        return c;
+    if (!w->plan.n)
         return tool_misuse(self, "how many workers? give -n N");
     if (optind >= argc)
         return tool_misuse(self, "which program? give it after the options");
-    w->plan.n = (int)n;
     w->plan.argv = argv + optind;
     *ret_end = false;
     return TOOL_OK;
@@ -69,8 +181,10 @@ static int read_options(const struct tool *self, int argc, char **argv, struct w
 
 static int run_main(const struct tool *self, int argc, char **argv)
 {
-    struct wish w = { .plan = { .tool = self, .grace_ms = 10000, .prefix = true },
-                      .config = getenv("TENREC_CONFIG") };
+    struct wish w = {
+        .plan = { .tool = self, .grace_ms = 10000, .prefix = true, .elastic.restarts = RESTARTS },
+        .config = getenv("TENREC_CONFIG")
+    };
     struct parts parts;
     char *path = NULL;
     bool end;
@@ -100,7 +214,9 @@ static int run_main(const struct tool *self, int argc, char **argv)
 const struct tool tool_run = {
     .name = "run",
     .usage =
-        "-n N [--config F] [--grace D] [--keep-going] [--trace FILE] [--verbose] [--] PROGRAM ARGS",
+        "-n N [--config F] [--grace D] [--keep-going] [--serve A] [--trace FILE] [--verbose]\n"
+        "                  [--] PROGRAM ARGS\n"
+        "       tenrec run --elastic MIN:MAX [--restarts K] [-n N] [--join URL] ... PROGRAM ARGS",
     .summary = "start N workers on this machine",
     .help =
         "Starts N processes of PROGRAM with RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE,\n"
@@ -116,8 +232,23 @@ const struct tool tool_run = {
         "  -c, --config F       the config of all workers, in TENREC_CONFIG\n"
         "  -g, --grace D        from SIGTERM to SIGKILL, as 500ms or 10s (default)\n"
         "  -k, --keep-going     when one fails the others go on; the exit status stays as said\n"
+        "  -s, --serve A[:PORT] serve the store at this address of the machine, for workers of\n"
+        "                       other hosts; by default on loopback, any port\n"
         "  -t, --trace FILE     write the calls of all workers as one Chrome trace, for\n"
         "                       ui.perfetto.dev; each tells what it did when it shuts down\n"
-        "  -v, --verbose        say where the store is, for 'tenrec ping --store' from outside",
+        "  -v, --verbose        say where the store is, for 'tenrec ping --store' from outside\n"
+        "\n"
+        "With --elastic no WORLD_SIZE is set: the workers are a group that changes. Each has a\n"
+        "slot, which is its RANK; lines begin with \"[slot.life] \". One that fails is started\n"
+        "again in its slot, after 0.1 to 5 s, and the others go on; one that ends with 0 is\n"
+        "done. The run ends with the status of a worker that fails, has no restart left and\n"
+        "leaves fewer than MIN that run, wait for theirs or are done. SIGUSR1 adds a slot.\n"
+        "\n"
+        "  -e, --elastic MIN:MAX  how few and how many slots; N (by default MAX) at first\n"
+        "  -r, --restarts K       of each slot; by default 3\n"
+        "  -j, --join URL         the workers meet in this store, tcp:// or another, which is "
+        "there\n"
+        "                         already: that of a run with --serve, say. The group gives them\n"
+        "                         their ids, RANK is not set",
     .main = run_main,
 };

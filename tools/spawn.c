@@ -26,15 +26,16 @@ char **spawn_environment(char *const *set, size_t n)
         bool replaced = false;
 
         for (size_t k = 0; k < n && !replaced; k++) {
-            size_t name = strcspn(set[k], "=") + 1;
+            size_t name = strcspn(set[k], "=");
 
-            replaced = !strncmp(environ[i], set[k], name);
+            replaced = !strncmp(environ[i], set[k], name) && environ[i][name] == '=';
         }
         if (!replaced)
             ret[used++] = environ[i];
     }
     for (size_t k = 0; k < n; k++)
-        ret[used++] = set[k];
+        if (strchr(set[k], '='))
+            ret[used++] = set[k];
     return ret;
 }
 

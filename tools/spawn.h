@@ -23,8 +23,8 @@ struct spawned {
 tenrec_status spawn(const struct spawn *what, struct spawned *ret, tenrec_error *err);
 
 /* A copy of the environment in which the `n` given "NAME=value" texts replace
- * or follow what is there. The texts are borrowed, the array is free()d by the
- * caller. NULL: out of memory. */
+ * or follow what is there; "NAME" alone takes it away. The texts are borrowed, the array is free()d
+ * by the caller. NULL: out of memory. */
 char **spawn_environment(char *const *set, size_t n);
 
 #endif

@@ -60,6 +60,7 @@ static tenrec_status link_make(struct link *l, const struct chain_layer *layer,
         .name = id->name,
         .backend = layer->name,
         .options = layer->options,
+        .host_address = id->host_address ? id->host_address : "",
     };
     tenrec_status st = check_wraps(layer, l->agent.inner, err);
 
@@ -259,6 +260,42 @@ const char *chain_address(struct chain *c)
             return address;
     }
     return "";
+}
+
+tenrec_status chain_devices(struct chain *c, const struct tenrec_device_ops **ret, uint32_t *ret_n,
+                            tenrec_error *err)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        struct tenrec_agent *a = &c->link[i].agent;
+        tenrec_status st;
+        if (!TENREC_HAS(a->ops, devices))
+            continue;
+        st = a->ops->devices(a, ret, ret_n, err);
+        if (st == TENREC_OK)
+            backend_keep(c->link[i].backend);
+        else
+            tenrec_error_prefix(err, "backend '%s'", c->link[i].name);
+        return st;
+    }
+    return tenrec_fail(err, TENREC_EUNSUPPORTED, "no backend of '%s' carries memory of devices",
+                       c->n ? c->link[0].name : "");
+}
+
+tenrec_status chain_use_devices(struct chain *c, const struct tenrec_device *device, uint32_t n,
+                                tenrec_error *err)
+{
+    for (size_t i = c->n; i-- > 0;) {
+        struct tenrec_agent *a = &c->link[i].agent;
+        tenrec_status st;
+        if (!TENREC_HAS(a->ops, use_devices))
+            continue;
+        st = a->ops->use_devices(a, device, n, err);
+        if (st != TENREC_OK) {
+            tenrec_error_prefix(err, "backend '%s'", c->link[i].name);
+            return st;
+        }
+    }
+    return TENREC_OK;
 }
 
 void chain_resume(struct chain *c)

@@ -25,7 +25,8 @@ struct chain_identity {
     tenrec_peer me;
     uint32_t world; /* number of members; 0 in a dynamic group */
     uint64_t incarnation;
-    const char *name; /* borrowed until chain_close */
+    const char *name;         /* borrowed until chain_close */
+    const char *host_address; /* likewise; NULL: "" */
 };
 
 /* Shared memory: the host functions of the same names. */
@@ -63,6 +64,16 @@ tenrec_status chain_open(const struct chain_layer *layer, size_t n, const struct
 
 /* Where peers reach us; "" when no agent says. Owned by the chain. */
 const char *chain_address(struct chain *c);
+
+/* The devices of the first agent that has some: how many, and what they can do.
+ * Its plugin stays mapped from then on. errors: EUNSUPPORTED (why there are none),
+ * EPLUGIN */
+tenrec_status chain_devices(struct chain *c, const struct tenrec_device_ops **ret, uint32_t *ret_n,
+                            tenrec_error *err);
+
+/* Every agent of the chain hears which devices are used. */
+tenrec_status chain_use_devices(struct chain *c, const struct tenrec_device *device, uint32_t n,
+                                tenrec_error *err);
 
 /* Starts from the wire outwards. When one fails those that run are shut down
  * again, and the chain can only be closed. The members' strings must live

@@ -155,7 +155,7 @@ static tenrec_status check_options(const struct tenrec_plugin *p, bool in_record
     return TENREC_OK;
 }
 
-static const char *kind_name(uint32_t kind)
+const char *gate_kind_name(uint32_t kind)
 {
     switch (kind) {
     case TENREC_PLUGIN_BACKEND:
@@ -166,9 +166,21 @@ static const char *kind_name(uint32_t kind)
     return "of an unknown kind";
 }
 
-tenrec_status gate_check(const struct tenrec_plugin *p, enum tenrec_plugin_kind wanted,
-                         tenrec_error *err)
+tenrec_status gate_check_kind(const struct tenrec_plugin *p, int wanted, tenrec_error *err)
 {
+    bool known = p->kind == TENREC_PLUGIN_BACKEND || p->kind == TENREC_PLUGIN_STORE;
+
+    if (wanted == GATE_ANY ? known : p->kind == (uint32_t)wanted)
+        return TENREC_OK;
+    return tenrec_fail(
+        err, TENREC_EPLUGIN, "is %s (kind %u), but %s is wanted here", gate_kind_name(p->kind),
+        p->kind, wanted == GATE_ANY ? "a backend or a store" : gate_kind_name((uint32_t)wanted));
+}
+
+tenrec_status gate_check(const struct tenrec_plugin *p, int wanted, tenrec_error *err)
+{
+    tenrec_status st;
+
     if (p->magic != TENREC_PLUGIN_MAGIC)
         return tenrec_fail(err, TENREC_EPLUGIN, "magic is %08x, expected %08x: no plugin of Tenrec",
                            p->magic, TENREC_PLUGIN_MAGIC);
@@ -179,9 +191,8 @@ tenrec_status gate_check(const struct tenrec_plugin *p, enum tenrec_plugin_kind 
     if (p->size < offsetof(struct tenrec_plugin, probe) || p->size > MAX_STRUCT_SIZE)
         return tenrec_fail(err, TENREC_EABI, "its description has %u bytes, expected %zu", p->size,
                            sizeof *p);
-    if (p->kind != (uint32_t)wanted)
-        return tenrec_fail(err, TENREC_EPLUGIN, "is %s (kind %u), but %s is wanted here",
-                           kind_name(p->kind), p->kind, kind_name((uint32_t)wanted));
+    if ((st = gate_check_kind(p, wanted, err)) != TENREC_OK)
+        return st;
     if (!gate_name_ok(p->name))
         return tenrec_fail(err, TENREC_EPLUGIN,
                            "has the name '%.64s', expected up to 63 of [a-z0-9_]",

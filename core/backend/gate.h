@@ -5,10 +5,18 @@
 #include <stdbool.h>
 #include <tenrec/plugin.h>
 
+#define GATE_ANY 0 /* every kind that is known is wanted */
+
 /* Reads `p` only as far as its fields that never change allow, and calls
- * nothing of the plugin. errors: EPLUGIN, EABI, each with what differs. */
-tenrec_status gate_check(const struct tenrec_plugin *p, enum tenrec_plugin_kind wanted,
-                         tenrec_error *err);
+ * nothing of the plugin. `wanted`: an enum tenrec_plugin_kind, or GATE_ANY.
+ * errors: EPLUGIN, EABI, each with what differs. */
+tenrec_status gate_check(const struct tenrec_plugin *p, int wanted, tenrec_error *err);
+
+/* Is it of the kind that is wanted? errors: EPLUGIN */
+tenrec_status gate_check_kind(const struct tenrec_plugin *p, int wanted, tenrec_error *err);
+
+/* "a store": for texts. */
+const char *gate_kind_name(uint32_t kind);
 
 /* Only [a-z0-9_]+, at most 63 of them. */
 bool gate_name_ok(const char *name);

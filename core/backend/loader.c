@@ -183,9 +183,10 @@ static void unmap(void *handle)
 }
 
 /* The three symbols, in the order that gives the most telling error. */
-static tenrec_status read_symbols(struct loaded *l, enum tenrec_plugin_kind kind, tenrec_error *err)
+static tenrec_status read_symbols(struct loaded *l, int kind, tenrec_error *err)
 {
     tenrec_status st;
+    void *init;
 
     l->plugin = symbol_of(l->handle, "tenrec_plugin", err);
     if (!l->plugin)
@@ -197,12 +198,17 @@ static tenrec_status read_symbols(struct loaded *l, enum tenrec_plugin_kind kind
         l->handle, "tenrec_construct_options", err);
     if (!l->construct)
         return TENREC_EPLUGIN;
-    l->init = (tenrec_init_agent_fn *)(uintptr_t)symbol_of(l->handle, "tenrec_init_agent", err);
-    return l->init ? TENREC_OK : TENREC_EPLUGIN;
+    if (l->plugin->kind == TENREC_PLUGIN_STORE) {
+        init = symbol_of(l->handle, "tenrec_init_store", err);
+        l->init_store = (tenrec_init_store_fn *)(uintptr_t)init;
+    } else {
+        init = symbol_of(l->handle, "tenrec_init_agent", err);
+        l->init = (tenrec_init_agent_fn *)(uintptr_t)init;
+    }
+    return init ? TENREC_OK : TENREC_EPLUGIN;
 }
 
-tenrec_status loader_open(const char *path, enum tenrec_plugin_kind kind, struct loaded *ret,
-                          tenrec_error *err)
+tenrec_status loader_open(const char *path, int kind, struct loaded *ret, tenrec_error *err)
 {
     struct loaded l = { 0 };
     tenrec_status st = check_file(path, err);

@@ -3,7 +3,7 @@
 #define TENREC_BACKEND_LOADER_H
 
 #include <stdbool.h>
-#include <tenrec/plugin.h>
+#include <tenrec/store_plugin.h>
 
 /* A plugin file that passed the gate. */
 struct loaded {
@@ -11,7 +11,8 @@ struct loaded {
     char *path;   /* owned */
     const struct tenrec_plugin *plugin;
     tenrec_construct_options_fn *construct;
-    tenrec_init_agent_fn *init;
+    tenrec_init_agent_fn *init;       /* of a backend; else NULL */
+    tenrec_init_store_fn *init_store; /* of a store; else NULL */
 };
 
 /* A word with a '/' in it, or with ".so" at its end, is a path. */
@@ -23,10 +24,10 @@ bool loader_is_path(const char *name_or_path);
  * what of a like name is there), ENOMEM */
 tenrec_status loader_find(const char *name, char **ret, tenrec_error *err);
 
-/* Maps the file and lets it through the gate; none of the plugin's functions
- * is called. errors: EPLUGIN, EABI, ENOMEM */
-tenrec_status loader_open(const char *path, enum tenrec_plugin_kind kind, struct loaded *ret,
-                          tenrec_error *err);
+/* Maps the file and lets it through the gate as a plugin of `kind`, or of any
+ * kind for GATE_ANY; none of the plugin's functions is called. errors: EPLUGIN,
+ * EABI, ENOMEM */
+tenrec_status loader_open(const char *path, int kind, struct loaded *ret, tenrec_error *err);
 
 /* Gives the file back. It is unmapped only when the plugin says that it may be
  * (TENREC_PLUGIN_UNLOADABLE) and TENREC_DLCLOSE=0 is not set, so that tools

@@ -12,7 +12,8 @@
 struct backend {
     struct backend *next; /* in the order of registration */
     struct loaded file;   /* handle and path are NULL for the program's own */
-    unsigned users;       /* guarded by registry.lock */
+    unsigned users;       /* guarded by registry.lock, as what follows */
+    bool kept;            /* counted in users for ever */
 };
 
 static struct {
@@ -59,7 +60,8 @@ static tenrec_status add(const struct loaded *file, unsigned users, struct backe
     other = find_name(file->plugin->name);
     if (other) {
         const char *path = backend_path(other);
-        st = tenrec_fail(err, TENREC_EEXIST, "backend '%s' is registered already%s%.200s%s",
+        st = tenrec_fail(err, TENREC_EEXIST, "%s '%s' is registered already%s%.200s%s",
+                         other->file.plugin->kind == TENREC_PLUGIN_STORE ? "store" : "backend",
                          name_of(other), *path ? ", from '" : ", by the program", path,
                          *path ? "'" : "");
     } else {
@@ -100,12 +102,12 @@ static struct backend *share_handle(const void *handle)
 }
 
 /* With registry.loading held. `name` is NULL when the user gave a path. */
-static tenrec_status load_file(const char *path, const char *name, struct backend **ret,
+static tenrec_status load_file(const char *path, const char *name, int kind, struct backend **ret,
                                tenrec_error *err)
 {
     struct loaded file;
     struct backend *b;
-    tenrec_status st = loader_open(path, TENREC_PLUGIN_BACKEND, &file, err);
+    tenrec_status st = loader_open(path, kind, &file, err);
 
     if (st != TENREC_OK)
         return st;
@@ -125,7 +127,27 @@ static tenrec_status load_file(const char *path, const char *name, struct backen
     return st;
 }
 
+/* Takes the one found by its name only when it is of the kind that is wanted. */
+static tenrec_status fits(struct backend *b, int kind, struct backend **ret, tenrec_error *err)
+{
+    tenrec_status st = gate_check_kind(b->file.plugin, kind, err);
+
+    if (st == TENREC_OK) {
+        *ret = b;
+        return st;
+    }
+    tenrec_error_prefix(err, "plugin '%s'", name_of(b));
+    backend_put(b);
+    return st;
+}
+
 tenrec_status backend_get(const char *name_or_path, struct backend **ret, tenrec_error *err)
+{
+    return backend_get_kind(name_or_path, TENREC_PLUGIN_BACKEND, ret, err);
+}
+
+tenrec_status backend_get_kind(const char *name_or_path, int kind, struct backend **ret,
+                               tenrec_error *err)
 {
     struct backend *b;
     tenrec_status st;
@@ -133,20 +155,17 @@ tenrec_status backend_get(const char *name_or_path, struct backend **ret, tenrec
 
     if (loader_is_path(name_or_path)) {
         pthread_mutex_lock(&registry.loading);
-        st = load_file(name_or_path, NULL, ret, err);
+        st = load_file(name_or_path, NULL, kind, ret, err);
         pthread_mutex_unlock(&registry.loading);
         return st;
     }
-    if ((b = share_name(name_or_path))) {
-        *ret = b;
-        return TENREC_OK;
-    }
+    if ((b = share_name(name_or_path)))
+        return fits(b, kind, ret, err);
     pthread_mutex_lock(&registry.loading);
     if ((b = share_name(name_or_path))) { /* another thread was first */
-        *ret = b;
-        st = TENREC_OK;
+        st = fits(b, kind, ret, err);
     } else if ((st = loader_find(name_or_path, &path, err)) == TENREC_OK) {
-        st = load_file(path, name_or_path, ret, err);
+        st = load_file(path, name_or_path, kind, ret, err);
         free(path);
     }
     pthread_mutex_unlock(&registry.loading);
@@ -166,6 +185,15 @@ void backend_put(struct backend *b)
         return;
     pthread_mutex_lock(&registry.lock);
     b->users--;
+    pthread_mutex_unlock(&registry.lock);
+}
+
+void backend_keep(struct backend *b)
+{
+    pthread_mutex_lock(&registry.lock);
+    if (!b->kept)
+        b->users++;
+    b->kept = true;
     pthread_mutex_unlock(&registry.lock);
 }
 
@@ -189,6 +217,11 @@ tenrec_init_agent_fn *backend_init(const struct backend *b)
     return b->file.init;
 }
 
+tenrec_init_store_fn *backend_init_store(const struct backend *b)
+{
+    return b->file.init_store;
+}
+
 /* The next one after `b`, or the first, shared so that it stays. */
 static struct backend *share_next(struct backend *b)
 {
@@ -202,13 +235,14 @@ static struct backend *share_next(struct backend *b)
     return next;
 }
 
-void backend_each(void (*fn)(void *arg, struct backend *b), void *arg)
+void backend_each(enum tenrec_plugin_kind kind, void (*fn)(void *arg, struct backend *b), void *arg)
 {
     struct backend *b = share_next(NULL);
 
     while (b) {
         struct backend *next;
-        fn(arg, b);
+        if (b->file.plugin->kind == (uint32_t)kind)
+            fn(arg, b);
         next = share_next(b);
         backend_put(b);
         b = next;
@@ -237,10 +271,12 @@ tenrec_status tenrec_register_backend(const struct tenrec_plugin *plugin,
 
 bool tenrec_backend_registered(const char *name)
 {
+    const struct backend *b;
     bool found;
 
     pthread_mutex_lock(&registry.lock);
-    found = name && find_name(name);
+    b = name ? find_name(name) : NULL;
+    found = b && b->file.plugin->kind == TENREC_PLUGIN_BACKEND;
     pthread_mutex_unlock(&registry.lock);
     return found;
 }

@@ -1,11 +1,13 @@
-/* registry.h - the backends that this process knows.
+/* registry.h - the backends and store plugins that this process knows.
  *
  * A backend is a plugin's description and its two functions; where it came
- * from (a file or the program itself) makes no difference above. */
+ * from (a file or the program itself) makes no difference above. A plugin of the
+ * kind `store` is kept likewise and handed out as a struct backend too: a name
+ * belongs to one plugin, whatever its kind. */
 #ifndef TENREC_BACKEND_REGISTRY_H
 #define TENREC_BACKEND_REGISTRY_H
 
-#include <tenrec/plugin.h>
+#include <tenrec/store_plugin.h>
 
 struct backend;
 
@@ -15,18 +17,28 @@ struct backend;
  * errors: EPLUGIN (not found, not loadable), EABI, EEXIST (another file has a
  * plugin of that name), ENOMEM */
 tenrec_status backend_get(const char *name_or_path, struct backend **ret, tenrec_error *err);
+
+/* The same for a plugin of another kind, or for GATE_ANY of whatever it is.
+ * errors: also EPLUGIN when the one of that name is of another kind */
+tenrec_status backend_get_kind(const char *name_or_path, int kind, struct backend **ret,
+                               tenrec_error *err);
 void backend_share(struct backend *b);
 void backend_put(struct backend *b);
+
+/* It is never unmapped from now on: somebody has functions of it. */
+void backend_keep(struct backend *b);
 
 /* Borrowed until backend_put. */
 const struct tenrec_plugin *backend_plugin(const struct backend *b);
 /* The file it was loaded from; "" when the program registered it. */
 const char *backend_path(const struct backend *b);
 tenrec_construct_options_fn *backend_construct(const struct backend *b);
-tenrec_init_agent_fn *backend_init(const struct backend *b);
+tenrec_init_agent_fn *backend_init(const struct backend *b);       /* NULL for a store */
+tenrec_init_store_fn *backend_init_store(const struct backend *b); /* NULL for a backend */
 
-/* Calls fn for each registered backend, in the order of registration; the
- * handle is borrowed during the call. */
-void backend_each(void (*fn)(void *arg, struct backend *b), void *arg);
+/* Calls fn for each registered plugin of `kind`, in the order of registration;
+ * the handle is borrowed during the call. */
+void backend_each(enum tenrec_plugin_kind kind, void (*fn)(void *arg, struct backend *b),
+                  void *arg);
 
 #endif

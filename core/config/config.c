@@ -19,10 +19,10 @@
 
 /* Read by other parts, or by the launcher's workers. */
 static const char *const known_variables[] = {
-    "TENREC_BACKEND",  "TENREC_INIT_METHOD", "TENREC_CONFIG",     "TENREC_PLUGIN_PATH",
-    "TENREC_LOG",      "TENREC_LOG_FILE",    "TENREC_DLCLOSE",    "TENREC_RUN_ID",
-    "TENREC_RANK",     "TENREC_WORLD_SIZE",  "TENREC_TRANSPORTS", "TENREC_CHANNELS",
-    "TENREC_PROGRESS", "TENREC_IFNAME",
+    "TENREC_BACKEND",  "TENREC_INIT_METHOD", "TENREC_CONFIG",      "TENREC_PLUGIN_PATH",
+    "TENREC_LOG",      "TENREC_LOG_FILE",    "TENREC_DLCLOSE",     "TENREC_RUN_ID",
+    "TENREC_RANK",     "TENREC_WORLD_SIZE",  "TENREC_TRANSPORTS",  "TENREC_CHANNELS",
+    "TENREC_PROGRESS", "TENREC_IFNAME",      "TENREC_MIN_WORKERS", "TENREC_MAX_WORKERS",
 };
 
 static tenrec_status no_memory(tenrec_error *err)
@@ -101,7 +101,8 @@ static bool is_read(const struct tenrec_config *config, const char *name, struct
 {
     const struct node *entries = node_get(config->root, "backends");
     char other[ENVIRONMENT_NAME_MAX];
-    bool read = false;
+    /* A store's plugin is loaded when a URL asks for it: it tells then. */
+    bool read = strncmp(name, "TENREC_STORES__", 15) == 0;
 
     for (size_t i = 0; i < sizeof known_variables / sizeof known_variables[0]; i++) {
         read |= strcmp(name, known_variables[i]) == 0;
@@ -118,10 +119,10 @@ static bool is_read(const struct tenrec_config *config, const char *name, struct
     for (size_t i = 0; i < entries->n && !read; i++) {
         char guess[ENVIRONMENT_NAME_MAX];
         const char *option = strstr(name, "__");
-        environment_option_name(other, entries->item[i]->key, "");
+        environment_option_name(other, SECTION_BACKENDS, entries->item[i]->key, "");
         read = strncmp(name, other, strlen(other)) == 0;
         if (option && (option = strstr(option + 2, "__"))) {
-            environment_option_name(guess, entries->item[i]->key, option + 2);
+            environment_option_name(guess, SECTION_BACKENDS, entries->item[i]->key, option + 2);
             nearest_try(near, guess);
         }
     }
@@ -265,9 +266,10 @@ tenrec_status tenrec_config_parse(const char *text, const char *name, struct ten
 /* Where a value is a whole map: it is read as YAML at once. */
 static bool is_structure(char *const *part, size_t n)
 {
-    return n == 1 ? strcmp(part[0], "worker") == 0 || strcmp(part[0], "backends") == 0
-                  : strcmp(part[0], "backends") == 0 &&
-                        (n == 2 || (n == 3 && strcmp(part[2], "options") == 0));
+    bool entries = strcmp(part[0], "backends") == 0 || strcmp(part[0], "stores") == 0;
+
+    return n == 1 ? strcmp(part[0], "worker") == 0 || entries
+                  : entries && (n == 2 || (n == 3 && strcmp(part[2], "options") == 0));
 }
 
 static tenrec_status split_key(char *key, char **part, size_t *ret_n, tenrec_error *err)

@@ -6,18 +6,20 @@
 #define TENREC_CONFIG_CONFIG_H
 
 #include "config/node.h"
+#include "config/section.h"
 
 #include <tenrec/config.h>
 #include <tenrec/plugin.h>
 
-/* One entry of `backends:`, and what the environment says to it. All texts are
- * borrowed from the configuration, until it is changed or dropped. */
+/* One entry of `backends:` or `stores:`, and what the environment says to it. All
+ * texts are borrowed from the configuration, until it is changed or dropped. */
 struct config_layer {
     const struct tenrec_config *config; /* where to look for variables; NULL: nowhere */
-    const char *name;                   /* the entry's */
-    const char *plugin;                 /* name or path */
-    const char *wraps;                  /* the next inner entry; NULL at the wire */
-    struct place place;                 /* of the entry */
+    enum config_section section;
+    const char *name;   /* the entry's */
+    const char *plugin; /* name or path */
+    const char *wraps;  /* the next inner entry; NULL at the wire */
+    struct place place; /* of the entry */
     struct place plugin_place;
     struct place wraps_place;   /* of `wraps`, or of the entry when there is none */
     const struct node *options; /* a map; NULL when none are written */
@@ -35,6 +37,17 @@ tenrec_status config_layers(const struct tenrec_config *config, struct config_la
 /* Every entry of `backends:`, in file order, in the chain or not; as above. */
 tenrec_status config_entries(const struct tenrec_config *config, struct config_layer **ret,
                              size_t *ret_n, tenrec_error *err);
+
+/* Every entry of `stores:`, in file order; none is fine. As above. */
+tenrec_status config_stores(const struct tenrec_config *config, struct config_layer **ret,
+                            size_t *ret_n, tenrec_error *err);
+
+/* What `stores:` says of URLs that begin with "<scheme>://"; where it says nothing,
+ * a plugin of that name with its defaults. `scheme` is borrowed as the texts are. */
+struct config_layer config_store(const struct tenrec_config *config, const char *scheme);
+
+/* "tcp", "env" and others need no plugin. */
+bool config_scheme_is_own(const char *scheme);
 
 struct config_device_pair {
     struct tenrec_device from; /* the caller's */
@@ -58,6 +71,9 @@ struct config_settings {
     uint64_t init_timeout_ms; /* of joining the group; TENREC_FOREVER: none */
     uint64_t rref_retry_gap_ms;
     uint64_t receive_pool_bytes;
+    uint64_t heartbeat_ms; /* of dynamic groups, as the two below */
+    int64_t heartbeat_misses;
+    uint64_t group_lease_ms;
     int64_t rank;       /* -1: the launcher says */
     int64_t world_size; /* -1: the launcher says */
     const struct tenrec_device *device;
@@ -83,7 +99,8 @@ typedef void config_show_fn(void *arg, const char *key, const char *value, const
 tenrec_status config_show(const struct tenrec_config *config, config_show_fn *fn, void *arg,
                           tenrec_error *err);
 
-/* The same for one entry: "backends.NAME.plugin", ".wraps", ".options.*".
+/* The same for one entry: "backends.NAME.plugin", ".wraps", ".options.*", or
+ * "stores.NAME..." likewise.
  * Secrets read "***". errors: as options_make */
 tenrec_status options_show(const struct tenrec_plugin *desc, const struct config_layer *layer,
                            config_show_fn *fn, void *arg, tenrec_error *err);

@@ -99,11 +99,13 @@ void environment_name_add(char buf[ENVIRONMENT_NAME_MAX], const char *text)
     buf[n] = '\0';
 }
 
-void environment_option_name(char buf[ENVIRONMENT_NAME_MAX], const char *backend,
-                             const char *option)
+void environment_option_name(char buf[ENVIRONMENT_NAME_MAX], enum config_section section,
+                             const char *entry, const char *option)
 {
-    snprintf(buf, ENVIRONMENT_NAME_MAX, "TENREC_BACKENDS__");
-    environment_name_add(buf, backend);
+    snprintf(buf, ENVIRONMENT_NAME_MAX, "TENREC_");
+    environment_name_add(buf, section_key(section));
+    environment_name_add(buf, "__");
+    environment_name_add(buf, entry);
     environment_name_add(buf, "__");
     environment_name_add(buf, option);
 }

@@ -4,6 +4,7 @@
 #define TENREC_CONFIG_ENVIRONMENT_H
 
 #include "config/node.h"
+#include "config/section.h"
 
 #define ENVIRONMENT_NAME_MAX 192
 
@@ -31,9 +32,10 @@ const struct variable *environment_get(const struct environment *env, const char
  * what is no letter or digit. What does not fit is cut. */
 void environment_name_add(char buf[ENVIRONMENT_NAME_MAX], const char *text);
 
-/* "TENREC_BACKENDS__<backend>__<option>" and "TENREC_WORKER__<key>". */
-void environment_option_name(char buf[ENVIRONMENT_NAME_MAX], const char *backend,
-                             const char *option);
+/* "TENREC_BACKENDS__<entry>__<option>", "TENREC_STORES__..." by the section, and
+ * "TENREC_WORKER__<key>". */
+void environment_option_name(char buf[ENVIRONMENT_NAME_MAX], enum config_section section,
+                             const char *entry, const char *option);
 void environment_worker_name(char buf[ENVIRONMENT_NAME_MAX], const char *key);
 
 /* The short name for this option of the innermost backend

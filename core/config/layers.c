@@ -1,4 +1,4 @@
-/* layers.c - the entries of `backends:` as the backend part wants them. */
+/* layers.c - the entries of `backends:` and `stores:` as the backend part wants them. */
 #include "base/memory.h"
 #include "config/state.h"
 
@@ -78,4 +78,48 @@ tenrec_status config_entries(const struct tenrec_config *config, struct config_l
     *ret = layer;
     *ret_n = entries->n;
     return TENREC_OK;
+}
+
+static struct config_layer store_layer(const struct tenrec_config *config, const struct node *entry)
+{
+    struct config_layer layer;
+
+    fill(&layer, config, entry);
+    layer.section = SECTION_STORES;
+    layer.innermost = false; /* the short variables are meant for backends */
+    return layer;
+}
+
+tenrec_status config_stores(const struct tenrec_config *config, struct config_layer **ret,
+                            size_t *ret_n, tenrec_error *err)
+{
+    const struct node *entries = node_get(config->root, "stores");
+    const size_t n = entries ? entries->n : 0;
+    struct config_layer *layer = memory_new(n ? n : 1, sizeof *layer);
+
+    if (!layer)
+        return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
+    for (size_t i = 0; i < n; i++)
+        layer[i] = store_layer(config, entries->item[i]);
+    *ret = layer;
+    *ret_n = n;
+    return TENREC_OK;
+}
+
+struct config_layer config_store(const struct tenrec_config *config, const char *scheme)
+{
+    const struct node *entry = node_get(node_get(config->root, "stores"), scheme);
+    const struct node *init_method = node_get(config->root, "init_method");
+
+    if (entry)
+        return store_layer(config, entry);
+    return (struct config_layer){
+        .config = config,
+        .section = SECTION_STORES,
+        .name = scheme,
+        .plugin = scheme,
+        .place = init_method->place,
+        .plugin_place = init_method->place,
+        .wraps_place = init_method->place,
+    };
 }

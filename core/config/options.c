@@ -44,8 +44,8 @@ void options_what(char *buf, size_t size, const struct option_source *src, const
 {
     if (src->item)
         snprintf(buf, size, "%s: '%s'", src->item, key);
-    else if (src->backend)
-        snprintf(buf, size, "backend '%s': option '%s'", src->backend, key);
+    else if (src->entry)
+        snprintf(buf, size, "%s '%s': option '%s'", section_word(src->section), src->entry, key);
     else
         snprintf(buf, size, "worker.%s", key);
 }
@@ -53,11 +53,12 @@ void options_what(char *buf, size_t size, const struct option_source *src, const
 struct option_source options_source(const struct config_layer *layer)
 {
     if (!layer)
-        return (struct option_source){ .backend = "" };
+        return (struct option_source){ .entry = "" };
     return (struct option_source){
         .map = layer->options,
         .env = layer->config ? &layer->config->env : NULL,
-        .backend = layer->name,
+        .section = layer->section,
+        .entry = layer->name,
         .innermost = layer->innermost,
     };
 }
@@ -107,7 +108,7 @@ static void warn_unread(const struct tenrec_plugin *desc, const struct option_so
     char prefix[ENVIRONMENT_NAME_MAX], name[ENVIRONMENT_NAME_MAX];
     struct nearest near;
 
-    environment_option_name(prefix, src->backend, "");
+    environment_option_name(prefix, src->section, src->entry, "");
     for (size_t i = 0; i < src->env->n; i++) {
         const char *found = src->env->v[i].name;
         bool read = false;
@@ -115,19 +116,19 @@ static void warn_unread(const struct tenrec_plugin *desc, const struct option_so
             continue;
         nearest_init(&near, found);
         for (uint32_t k = 0; k < desc->n_options && !read; k++) {
-            environment_option_name(name, src->backend, options_at(desc, k).key);
+            environment_option_name(name, src->section, src->entry, options_at(desc, k).key);
             read = strcmp(found, name) == 0;
             nearest_try(&near, name);
         }
         if (!read)
-            environment_warn(found, "is not used: backend '%s' has no such option%s", src->backend,
-                             nearest_hint(&near));
+            environment_warn(found, "is not used: %s '%s' has no such option%s",
+                             section_word(src->section), src->entry, nearest_hint(&near));
     }
     for (size_t i = 0; src->innermost && i < ENVIRONMENT_N_SHORT; i++) {
         const char *option, *found = environment_short(i, &option);
         nearest_init(&near, option);
         if (environment_get(src->env, found) && !has_key(desc, option, &near))
-            environment_warn(found, "is not used: backend '%s' has no option '%s'", src->backend,
+            environment_warn(found, "is not used: backend '%s' has no option '%s'", src->entry,
                              option);
     }
 }
@@ -146,10 +147,10 @@ tenrec_status options_check_keys(const struct tenrec_plugin *desc, const struct 
         if (src->item)
             return place_fail(err, TENREC_ECONFIG, &node->key_place, "%s: has no key '%s'%s",
                               src->item, node->key, nearest_hint(&near));
-        if (src->backend)
+        if (src->entry)
             return place_fail(err, TENREC_ECONFIG, &node->key_place,
-                              "backend '%s': has no option '%s'%s", src->backend, node->key,
-                              nearest_hint(&near));
+                              "%s '%s': has no option '%s'%s", section_word(src->section),
+                              src->entry, node->key, nearest_hint(&near));
         return place_fail(err, TENREC_ECONFIG, &node->key_place, "worker: has no key '%s'%s",
                           node->key, nearest_hint(&near));
     }
@@ -230,8 +231,8 @@ tenrec_status options_resolve(const struct tenrec_option *opt, const struct opti
     if (src->env && !(written && written->place.kind == PLACE_CODE)) {
         const char *short_name = src->innermost ? environment_short_name(opt->key) : NULL;
         options_what(what, sizeof what, src, opt->key);
-        if (src->backend)
-            environment_option_name(name, src->backend, opt->key);
+        if (src->entry)
+            environment_option_name(name, src->section, src->entry, opt->key);
         else
             environment_worker_name(name, opt->key);
         /* The weaker first: the long name says which backend it means. */
@@ -290,7 +291,7 @@ tenrec_status options_make(const struct tenrec_plugin *desc, const struct config
     tenrec_status st = options_check_table(desc, err);
 
     if (!layer)
-        src.backend = desc->name;
+        src.entry = desc->name;
     if (st == TENREC_OK)
         st = options_check_keys(desc, &src, NULL, err);
     if (st != TENREC_OK)

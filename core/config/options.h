@@ -10,7 +10,8 @@
 struct option_source {
     const struct node *map;        /* what file and code wrote; NULL: nothing */
     const struct environment *env; /* NULL: no variables */
-    const char *backend;           /* the entry's name; NULL for `worker` */
+    enum config_section section;   /* of the entry */
+    const char *entry;             /* its name; NULL for `worker` */
     const char *item;              /* of a list of maps: how errors name it; else NULL */
     bool innermost;                /* the short variables are meant for it */
 };

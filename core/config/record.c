@@ -37,7 +37,7 @@ tenrec_status record_check_table(const struct tenrec_plugin *desc, const struct 
 static tenrec_status read_one(const struct tenrec_plugin *table, const struct node *node,
                               const char *item, struct arena *arena, void *dst, tenrec_error *err)
 {
-    const struct option_source src = { .map = node, .backend = "", .item = item };
+    const struct option_source src = { .map = node, .entry = "", .item = item };
     char found[VALUE_WHAT_MAX];
     tenrec_status st;
 

@@ -2,6 +2,7 @@
 #include "config/schema.h"
 
 #include "base/nearest.h"
+#include "config/config.h"
 #include "config/environment.h"
 
 #include <stdint.h>
@@ -21,12 +22,13 @@ static const struct known top[] = {
     { "init_method", NODE_SCALAR, "text such as env://" },
     { "backend", NODE_SCALAR, "the name of an entry of 'backends'" },
     { "backends", NODE_MAP, "a map" },
+    { "stores", NODE_MAP, "a map" },
 };
 
 static const struct known entry[] = {
     { "plugin", NODE_SCALAR, "the name or path of a plugin" },
-    { "wraps", NODE_SCALAR, "the name of an entry of 'backends'" },
     { "options", NODE_MAP, "a map" },
+    { "wraps", NODE_SCALAR, "the name of an entry of 'backends'" }, /* of a backend only */
 };
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -62,59 +64,98 @@ static bool is_name(const char *text)
     return text[len] == '\0' && len > 0 && len <= ENTRY_NAME_MAX;
 }
 
-static tenrec_status check_entry(const struct node *node, tenrec_error *err)
+static tenrec_status check_entry(enum config_section section, const struct node *node,
+                                 tenrec_error *err)
 {
     char who[ENTRY_NAME_MAX + 16], found[120];
 
     if (!is_name(node->key))
         return place_fail(err, TENREC_ECONFIG, &node->key_place,
-                          "'%s' cannot be the name of a backend: 1 to %d letters, digits, '_' and "
+                          "'%s' cannot be the name of a %s: 1 to %d letters, digits, '_' and "
                           "'-' were expected",
-                          node->key, ENTRY_NAME_MAX);
+                          node->key, section_word(section), ENTRY_NAME_MAX);
     if (node->kind != NODE_MAP)
         return place_fail(err, TENREC_ECONFIG, &node->place,
-                          "backend '%s': expected a map such as {plugin: NAME}, found %s",
-                          node->key, node_describe(node, found, sizeof found));
-    snprintf(who, sizeof who, "backend '%s': ", node->key);
-    return check_map(node, who, entry, COUNT(entry), err);
+                          "%s '%s': expected a map such as {plugin: NAME}, found %s",
+                          section_word(section), node->key,
+                          node_describe(node, found, sizeof found));
+    snprintf(who, sizeof who, "%s '%s': ", section_word(section), node->key);
+    return check_map(node, who, entry, COUNT(entry) - (section == SECTION_STORES), err);
 }
 
 /* Two names that differ only where variables do not would share their
  * variables. */
-static tenrec_status check_same_variable(const struct node *entries, const struct node *node,
-                                         tenrec_error *err)
+static tenrec_status check_same_variable(enum config_section section, const struct node *entries,
+                                         const struct node *node, tenrec_error *err)
 {
     char mine[ENVIRONMENT_NAME_MAX], other[ENVIRONMENT_NAME_MAX];
 
-    environment_option_name(mine, node->key, "");
+    environment_option_name(mine, section, node->key, "");
     for (size_t i = 0; entries->item[i] != node; i++) {
-        environment_option_name(other, entries->item[i]->key, "");
+        environment_option_name(other, section, entries->item[i]->key, "");
         if (strcmp(mine, other) == 0)
             return place_fail(err, TENREC_ECONFIG, &node->key_place,
-                              "backends '%s' and '%s' have the same variables (%s...); rename one",
-                              entries->item[i]->key, node->key, mine);
+                              "%s '%s' and '%s' have the same variables (%s...); rename one",
+                              section_key(section), entries->item[i]->key, node->key, mine);
+    }
+    return TENREC_OK;
+}
+
+static tenrec_status check_entries(enum config_section section, const struct node *entries,
+                                   tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+
+    for (size_t i = 0; st == TENREC_OK && entries && i < entries->n; i++) {
+        st = check_entry(section, entries->item[i], err);
+        if (st == TENREC_OK)
+            st = check_same_variable(section, entries, entries->item[i], err);
+    }
+    return st;
+}
+
+bool config_scheme_is_own(const char *scheme)
+{
+    static const char *const own[] = { "env", "tcp", "file", "memory" };
+
+    for (size_t i = 0; i < COUNT(own); i++)
+        if (strcmp(scheme, own[i]) == 0)
+            return true;
+    return false;
+}
+
+/* A store is found by its name: that of a scheme which the core has itself
+ * would never be asked for. */
+static tenrec_status check_stores(const struct node *stores, tenrec_error *err)
+{
+    for (size_t i = 0; stores && i < stores->n; i++) {
+        const struct node *node = stores->item[i];
+        if (config_scheme_is_own(node->key))
+            return place_fail(err, TENREC_ECONFIG, &node->key_place,
+                              "store '%s': %s:// needs no plugin, choose another name", node->key,
+                              node->key);
+        if (!node_get(node, "plugin"))
+            return place_fail(err, TENREC_ECONFIG, &node->key_place,
+                              "store '%s': 'plugin' is missing: say which plugin it is", node->key);
     }
     return TENREC_OK;
 }
 
 tenrec_status schema_check_shape(const struct node *root, tenrec_error *err)
 {
-    const struct node *entries;
     tenrec_status st;
     char found[120];
 
     if (root->kind != NODE_MAP)
         return place_fail(err, TENREC_ECONFIG, &root->place,
                           "expected a map with the keys worker, init_method, backend, backends, "
-                          "found %s",
+                          "stores, found %s",
                           node_describe(root, found, sizeof found));
     st = check_map(root, "", top, COUNT(top), err);
-    entries = node_get(root, "backends");
-    for (size_t i = 0; st == TENREC_OK && entries && i < entries->n; i++) {
-        st = check_entry(entries->item[i], err);
-        if (st == TENREC_OK)
-            st = check_same_variable(entries, entries->item[i], err);
-    }
+    if (st == TENREC_OK)
+        st = check_entries(SECTION_BACKENDS, node_get(root, "backends"), err);
+    if (st == TENREC_OK)
+        st = check_entries(SECTION_STORES, node_get(root, "stores"), err);
     return st;
 }
 
@@ -173,12 +214,12 @@ tenrec_status schema_check_names(const struct node *root, const char *file, tenr
 {
     const struct node *entries = node_get(root, "backends"), *backend = node_get(root, "backend");
     struct nearest near;
+    tenrec_status st = check_stores(node_get(root, "stores"), err);
 
-    for (size_t i = 0; i < entries->n; i++) {
-        tenrec_status st = check_links(entries, entries->item[i], err);
-        if (st != TENREC_OK)
-            return st;
-    }
+    for (size_t i = 0; st == TENREC_OK && i < entries->n; i++)
+        st = check_links(entries, entries->item[i], err);
+    if (st != TENREC_OK)
+        return st;
     if (node_get(entries, backend->text))
         return TENREC_OK;
     if (backend->place.kind == PLACE_DEFAULT)

@@ -31,15 +31,21 @@ static const struct tenrec_option table[] = {
     { "devices", TENREC_OPT_LIST, TENREC_OPT_STRING, AT(device_names), 0, "[]", 0, 0, NULL,
       "Devices whose tensors this worker sends and receives." },
     { "rank", TENREC_OPT_INT, 0, AT(rank), 0, NULL, 0, INT16_MAX, NULL,
-      "Rank in the group; else the launcher says." },
+      "Rank in the group, or the id wished for in a dynamic one; else the launcher says." },
     { "world_size", TENREC_OPT_INT, 0, AT(world_size), 0, NULL, 1, INT16_MAX + 1, NULL,
-      "Workers in the group; else the launcher says." },
+      "Workers in the group; else the launcher says. When nobody does the group is dynamic." },
     { "group", TENREC_OPT_STRING, 0, AT(group), 0, "default", 0, 0, NULL,
       "Name of the group; groups that share a store need different ones." },
     { "trace", TENREC_OPT_STRING, 0, AT(trace), 0, "", 0, 0, NULL,
       "File for a Chrome trace of all calls, written at shutdown; {rank} becomes the rank." },
     { "rref_retry_gap", TENREC_OPT_DURATION, 0, AT(rref_retry_gap_ms), 0, "1s", 1, 60000, NULL,
       "How long before a control message of remote references is sent again." },
+    { "heartbeat", TENREC_OPT_DURATION, 0, AT(heartbeat_ms), 0, "1s", 10, 3600000, NULL,
+      "How often members of a dynamic group look after each other." },
+    { "heartbeat_misses", TENREC_OPT_INT, 0, AT(heartbeat_misses), 0, "5", 1, 1000, NULL,
+      "So many looks without an answer, and the member is taken out of the group as dead." },
+    { "group_lease", TENREC_OPT_DURATION, 0, AT(group_lease_ms), 0, "5s", 50, 600000, NULL,
+      "How long the lock of a dynamic group is held at most; a dead holder keeps it so long." },
     { "max_queued_calls", TENREC_OPT_INT, 0, AT(max_queued_calls), 0, "4096", 1, 1 << 24, NULL,
       "Calls that may wait for a thread before the worker stops reading." },
     { "receive_pool", TENREC_OPT_SIZE, 0, AT(receive_pool_bytes), 0, "256MiB", 0, INT64_MAX / 2,
@@ -241,7 +247,8 @@ static tenrec_status fill_init_method(const struct tenrec_config *config, struct
 
     if (!strstr(node->text, "://")) {
         place_fail(err, TENREC_ECONFIG, &node->place,
-                   "init_method: expected env://, tcp://HOST:PORT or file://PATH, found '%s'",
+                   "init_method: expected env://, tcp://HOST:PORT, file://PATH or PLUGIN://..., "
+                   "found '%s'",
                    node->text);
         secret_mask_error(err);
         return TENREC_ECONFIG;

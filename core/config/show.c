@@ -327,14 +327,14 @@ tenrec_status options_show(const struct tenrec_plugin *desc, const struct config
     tenrec_status st;
     void *opts;
 
-    snprintf(prefix, sizeof prefix, "backends.%s.", layer->name);
+    snprintf(prefix, sizeof prefix, "%s.%s.", section_key(layer->section), layer->name);
     st = options_make(desc, layer, &opts, err);
     if (st != TENREC_OK)
         return st;
     st = tell(&show, "plugin", memory_text(layer->plugin), &layer->plugin_place, err);
     if (st == TENREC_OK && layer->wraps)
         st = tell(&show, "wraps", memory_text(layer->wraps), &layer->wraps_place, err);
-    snprintf(prefix, sizeof prefix, "backends.%s.options.", layer->name);
+    snprintf(prefix, sizeof prefix, "%s.%s.options.", section_key(layer->section), layer->name);
     if (st == TENREC_OK)
         st = show_table(desc, &src, opts, &show, err);
     options_drop(opts);

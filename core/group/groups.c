@@ -89,7 +89,7 @@ static bool read_line(const char *line, struct groups_entry *ret)
 
     *ret = (struct groups_entry){ .world = 0 };
     if (sscanf(line, "%127[^ \n] %d %lld%n", ret->name, &world, &incarnation, &used) != 3 ||
-        line[used] != ' ' || world < 1 || world > RANKS_MAX || incarnation < 1)
+        line[used] != ' ' || world < 0 || world > RANKS_MAX || incarnation < 1)
         return false;
     line += used + 1;
     snprintf(ret->run, sizeof ret->run, "%.*s", (int)(line_end(line) - line), line);

@@ -10,7 +10,7 @@
 struct groups_entry {
     char name[128];
     char run[128]; /* of the launcher, or "" */
-    int32_t world;
+    int32_t world; /* 0: a dynamic group */
     int64_t incarnation;
 };
 

@@ -190,7 +190,9 @@ tenrec_status launch_detect(launch_lookup_fn *lookup, void *arg, int32_t rank, i
         ret->world = world;
     if (given)
         snprintf(ret->source, sizeof ret->source, "the configuration");
-    if (l && ret->world < 0)
+    /* By hand or torchrun's way a rank alone is that of a dynamic group; other
+     * launchers always know how many they start. */
+    if (l && ret->world < 0 && l >= &launchers[2])
         return tenrec_fail(err, TENREC_EINVAL,
                            "%s is set but not %s: set it, or TENREC_RANK and TENREC_WORLD_SIZE",
                            l->rank, l->world[0]);
@@ -271,6 +273,12 @@ tenrec_status launch_find_place(launch_lookup_fn *lookup, void *arg, struct laun
     }
     if (find_file(&env, launch))
         return TENREC_OK;
+    if (launch->world < 0)
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "there is a rank (%s) but no world size, so that the group is dynamic: "
+                           "set MASTER_ADDR and MASTER_PORT, or init_method to tcp://host:port or "
+                           "file://path; or TENREC_WORLD_SIZE or WORLD_SIZE for a static group",
+                           launch->source);
     return tenrec_fail(err, TENREC_EINVAL,
                        "rank %d of %d (%s) does not know where to meet the others: set MASTER_ADDR "
                        "and MASTER_PORT, or init_method to tcp://host:port or file://path",

@@ -1,5 +1,6 @@
 #include "group/member_record.h"
 
+#include "base/memory.h"
 #include "group/bytes.h"
 #include "group/ranks.h"
 
@@ -8,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Magic, then texts as blobs and numbers as u64, little-endian. What a later
@@ -17,6 +19,7 @@
 void member_free(struct member *m)
 {
     free(m->address);
+    free(m->extra);
     *m = (struct member){ 0 };
 }
 
@@ -53,10 +56,14 @@ static int64_t start_of(int64_t pid)
 
 void member_describe_process(struct member *m)
 {
+    struct stat ns;
+
     if (gethostname(m->host, sizeof m->host) != 0)
         m->host[0] = '\0';
     m->host[sizeof m->host - 1] = '\0';
-    read_file("/proc/sys/kernel/random/boot_id", m->boot, sizeof m->boot);
+    read_file("/proc/sys/kernel/random/boot_id", m->boot, sizeof m->boot - 24);
+    if (stat("/proc/self/ns/pid", &ns) == 0)
+        snprintf(m->boot + strlen(m->boot), 24, " %llu", (unsigned long long)ns.st_ino);
     m->pid = getpid();
     m->start = start_of(m->pid);
 }
@@ -92,6 +99,8 @@ void member_pack(const struct member *m, struct store_value *ret)
     bytes_add_u64(&b, (uint64_t)m->incarnation);
     bytes_add_u64(&b, (uint64_t)m->pid);
     bytes_add_u64(&b, (uint64_t)m->start);
+    if (m->extra_len > 0)
+        bytes_add_blob(&b, m->extra, m->extra_len);
     if (b.failed)
         bytes_free(&b);
     ret->data = b.data;
@@ -129,6 +138,25 @@ static void read_text(struct reader *r, char *ret, size_t room)
     r->at += (size_t)n;
 }
 
+/* What a worker may tell of itself stands last. */
+static tenrec_status read_extra(struct reader *r, struct member *ret, tenrec_error *err)
+{
+    uint64_t n;
+
+    if (r->bad || r->at == r->len)
+        return TENREC_OK;
+    n = (uint64_t)read_number(r);
+    if (r->bad || n > MEMBER_MAX_EXTRA || n > r->len - r->at) {
+        r->bad = true;
+        return TENREC_OK;
+    }
+    ret->extra = bytes_copy(r->data + r->at, (size_t)n);
+    ret->extra_len = (size_t)n;
+    r->at += (size_t)n;
+    return ret->extra ? TENREC_OK
+                      : tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker's record");
+}
+
 tenrec_status member_unpack(const struct store_value *value, struct member *ret, tenrec_error *err)
 {
     struct reader r = { .data = value->data, .len = value->len, .at = 4 };
@@ -149,14 +177,25 @@ tenrec_status member_unpack(const struct store_value *value, struct member *ret,
     ret->incarnation = read_number(&r);
     ret->pid = read_number(&r);
     ret->start = read_number(&r);
-    if (r.bad || world < 1 || world > RANKS_MAX || rank < 0 || rank >= world ||
+    if (read_extra(&r, ret, err) != TENREC_OK) {
+        free(address);
+        member_free(ret);
+        return TENREC_ENOMEM;
+    }
+    if (r.bad || world < 0 || world > RANKS_MAX || rank < 0 ||
+        rank >= (world ? world : RANKS_MAX) ||
         ranks_check_name("worker name", ret->name, NULL) != TENREC_OK) {
         free(address);
-        *ret = (struct member){ 0 };
+        member_free(ret);
         return tenrec_fail(err, TENREC_EPROTOCOL, "record of a worker makes no sense");
     }
     ret->rank = (int32_t)rank;
     ret->world = (int32_t)world;
-    ret->address = address;
+    ret->address = memory_text(address);
+    free(address);
+    if (!ret->address) {
+        *ret = (struct member){ 0 };
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker's address");
+    }
     return TENREC_OK;
 }

@@ -7,16 +7,20 @@
 #include <tenrec/types.h>
 
 #define MEMBER_MAX_ADDRESS 4096 /* bytes */
+#define MEMBER_MAX_EXTRA 65536  /* bytes */
 
 struct member {
     char name[TENREC_NAME_MAX + 1];
-    int32_t rank, world;
+    int32_t rank, world; /* world: 0 in a dynamic group */
     int64_t incarnation; /* the rank's n-th life in its group */
     char host[65];
-    char boot[40]; /* of the host's kernel: tells equal host names apart */
+    char boot[72]; /* of the host's kernel, and in which namespace its pid counts: tells equal
+                      host names apart, and containers on one host */
     int64_t pid;
     int64_t start; /* of the process in clock ticks, as pids come again */
     char *address; /* owns; what the agent can be reached at */
+    void *extra;   /* owns; what the worker tells of itself, opaque here */
+    size_t extra_len;
 };
 
 void member_free(struct member *m); /* leaves it zeroed */

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "group/ranks.h"
+#include "group/roster.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,8 +29,12 @@ static tenrec_status agree(struct meeting *m, const char *name, uint64_t deadlin
 {
     char mine[32], *theirs = NULL;
     void *now = NULL;
-    tenrec_status st;
+    tenrec_status st = roster_claim_static(m->base, m->group, deadline_ns, err);
 
+    if (st != TENREC_OK) {
+        tenrec_error_prefix(err, "worker \"%s\" (rank %d)", name, m->rank);
+        return st;
+    }
     snprintf(mine, sizeof mine, "static %d", m->world);
     st = tenrec_store_compare_set(m->store, "kind", "", 0, mine, strlen(mine),
                                   store_left_ms(deadline_ns), &now, NULL, err);
@@ -53,7 +58,8 @@ static tenrec_status agree(struct meeting *m, const char *name, uint64_t deadlin
 }
 
 static tenrec_status publish(struct meeting *m, const char *name, const char *address,
-                             uint64_t deadline_ns, tenrec_error *err)
+                             const struct store_value *extra, uint64_t deadline_ns,
+                             tenrec_error *err)
 {
     struct member me = { .rank = m->rank, .world = m->world, .incarnation = m->incarnation };
     struct store_value record;
@@ -61,7 +67,11 @@ static tenrec_status publish(struct meeting *m, const char *name, const char *ad
     tenrec_status st;
 
     snprintf(me.name, sizeof me.name, "%s", name);
-    me.address = (char *)(uintptr_t)address; /* only read */
+    me.address = (char *)(uintptr_t)address; /* only read, as extra */
+    if (extra) {
+        me.extra = extra->data;
+        me.extra_len = extra->len;
+    }
     member_describe_process(&me);
     member_pack(&me, &record);
     if (!record.data)
@@ -278,19 +288,24 @@ out:
 }
 
 tenrec_status members_join(struct meeting *m, const char *name, const char *address,
-                           uint64_t deadline_ns, struct members **ret, tenrec_error *err)
+                           const struct store_value *extra, uint64_t deadline_ns,
+                           struct members **ret, tenrec_error *err)
 {
     tenrec_status st, published;
 
     if ((st = check_arguments(name, address, err)) != TENREC_OK)
         return st;
+    if (extra && extra->len > MEMBER_MAX_EXTRA)
+        return tenrec_fail(err, TENREC_ETOOBIG,
+                           "worker \"%s\" tells %zu bytes of its devices, at most %d", name,
+                           extra->len, MEMBER_MAX_EXTRA);
     st = agree(m, name, deadline_ns, err);
     if (st == TENREC_OK && m->rank == 0)
         st = meeting_announce(m, deadline_ns, err);
     /* Also one that disagrees is published, so that the others hear of it now
      * and not at their deadline. */
     if (st == TENREC_OK || st == TENREC_EGROUP) {
-        published = publish(m, name, address, deadline_ns, st == TENREC_OK ? err : NULL);
+        published = publish(m, name, address, extra, deadline_ns, st == TENREC_OK ? err : NULL);
         st = st == TENREC_OK ? published : st;
     }
     if (st == TENREC_OK)

@@ -11,14 +11,16 @@ struct members {
     struct member list[]; /* by rank */
 };
 
-/* Joins under `name`, to be reached at `address` (text of the agent's). Blocks
+/* Joins under `name`, to be reached at `address` (text of the agent's); `extra`
+ * (may be NULL) is told to the others. Blocks
  * until all are there and have been read. After success the meeting ends as
  * left; also when the members disagree, as all of them then start anew.
  *
  * errors: EINVAL (name, address), EGROUP (who disagrees or shares a name),
  *         ETIMEDOUT (which ranks did not come), and the store's */
 tenrec_status members_join(struct meeting *m, const char *name, const char *address,
-                           uint64_t deadline_ns, struct members **ret, tenrec_error *err);
+                           const struct store_value *extra, uint64_t deadline_ns,
+                           struct members **ret, tenrec_error *err);
 
 /* Waits for the records of all, without being one of them (meeting_visit).
  *

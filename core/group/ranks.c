@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <tenrec/types.h>
 
 static size_t put(char *ret, size_t room, size_t at, const char *text)
 {
@@ -62,6 +61,23 @@ tenrec_status ranks_check_name(const char *what, const char *name, tenrec_error 
         return TENREC_OK;
     return tenrec_fail(err, TENREC_EINVAL, "%s \"%.140s\" must be 1 to %d of A-Z a-z 0-9 _ : -",
                        what, name ? name : "", TENREC_NAME_MAX);
+}
+
+tenrec_status ranks_make_name(const char *pattern, int32_t rank, char ret[TENREC_NAME_MAX + 1],
+                              tenrec_error *err)
+{
+    const char *mark = strstr(pattern, "{rank}");
+    int n;
+
+    if (mark)
+        n = snprintf(ret, TENREC_NAME_MAX + 1, "%.*s%d%s", (int)(mark - pattern), pattern,
+                     (int)rank, mark + strlen("{rank}"));
+    else
+        n = snprintf(ret, TENREC_NAME_MAX + 1, "%s", pattern);
+    if (n >= 0 && n <= TENREC_NAME_MAX)
+        return TENREC_OK;
+    return tenrec_fail(err, TENREC_EINVAL, "worker.name '%s': longer than %d bytes", pattern,
+                       TENREC_NAME_MAX);
 }
 
 tenrec_status ranks_check(int32_t rank, int32_t world, tenrec_error *err)

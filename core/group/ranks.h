@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <tenrec/error.h>
+#include <tenrec/types.h>
 
 #define RANKS_MAX 32768 /* ids are torch's int16 */
 
@@ -15,6 +16,11 @@ void ranks_text(char *ret, size_t room, const bool *flag, int32_t n, const char 
 
 /* 1..127 of [A-Za-z0-9_:-]. EINVAL: `what` says whose name it is. */
 tenrec_status ranks_check_name(const char *what, const char *name, tenrec_error *err);
+
+/* The name that a pattern gives to `rank`: "{rank}" in it becomes that. EINVAL: too
+ * long. */
+tenrec_status ranks_make_name(const char *pattern, int32_t rank, char ret[TENREC_NAME_MAX + 1],
+                              tenrec_error *err);
 
 /* 0 <= rank < world <= RANKS_MAX. */
 tenrec_status ranks_check(int32_t rank, int32_t world, tenrec_error *err);

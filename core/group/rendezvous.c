@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "config/secret.h"
+#include "group/groups.h"
 #include "group/ranks.h"
 #include "group/resolve.h"
 #include "group/store_tcp_server.h"
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #define VISIT_MS 1000
+#define LOOK_MS 20 /* between two looks at who still needs our store */
 
 static const char *from_environment(void *arg, const char *name)
 {
@@ -24,8 +26,8 @@ static const char *from_environment(void *arg, const char *name)
 
 /* An init_method that was taken apart. */
 struct method {
-    enum { BY_ENV, BY_TCP, BY_FILE, BY_MEMORY } kind;
-    char *text; /* owns; what stands between :// and the '?' */
+    enum { BY_ENV, BY_TCP, BY_FILE, BY_MEMORY, BY_OTHER } kind;
+    char *text; /* owns; what stands between :// and the '?'; of BY_OTHER with the scheme */
     int32_t rank, world;
 };
 
@@ -61,23 +63,27 @@ static tenrec_status read_method(const char *text, struct method *ret, tenrec_er
                   { "tcp://", BY_TCP },
                   { "file://", BY_FILE },
                   { "memory://", BY_MEMORY } };
+    const size_t n = sizeof kinds / sizeof kinds[0];
+    size_t i, len = 0, other = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_-");
     char *query;
 
-    *ret = (struct method){ .rank = -1, .world = -1 };
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        size_t len = strlen(kinds[i].scheme);
-        if (strncmp(text, kinds[i].scheme, len) != 0)
-            continue;
+    *ret = (struct method){ .rank = -1, .world = -1, .kind = BY_OTHER };
+    for (i = 0; i < n && strncmp(text, kinds[i].scheme, strlen(kinds[i].scheme)) != 0; i++)
+        ;
+    if (i < n) {
         ret->kind = kinds[i].kind;
-        if (!(ret->text = memory_text(text + len)))
-            return tenrec_fail(err, TENREC_ENOMEM, "no memory for init_method");
-        if (!(query = strchr(ret->text, '?')))
-            return TENREC_OK;
-        *query = '\0';
-        return read_query(query + 1, ret, err);
+        len = strlen(kinds[i].scheme);
+    } else if (other == 0 || strncmp(text + other, "://", 3) != 0) {
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "expected env://, tcp://host:port, file://path, memory://name or "
+                           "PLUGIN://...");
     }
-    return tenrec_fail(err, TENREC_EINVAL,
-                       "expected env://, tcp://host:port, file://path or memory://name");
+    if (!(ret->text = memory_text(text + len)))
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for init_method");
+    if (!(query = strchr(ret->text, '?')))
+        return TENREC_OK;
+    *query = '\0';
+    return read_query(query + 1, ret, err);
 }
 
 /* The configuration and the URL may say the same, but not different things. */
@@ -89,6 +95,13 @@ static tenrec_status merge(const char *what, int32_t given, int32_t in_url, int3
                            given, in_url);
     *ret = given >= 0 ? given : in_url;
     return TENREC_OK;
+}
+
+static bool says_where(launch_lookup_fn *lookup, void *arg)
+{
+    const char *host = lookup(arg, "MASTER_ADDR"), *port = lookup(arg, "MASTER_PORT");
+
+    return (host && *host) || (port && *port);
 }
 
 /* Rank and world size out of the options, the URL and the environment. */
@@ -105,25 +118,18 @@ static tenrec_status find_identity(const struct rendezvous_options *o, const str
         return st;
     if ((st = launch_detect(lookup, o->lookup_arg, rank, world, ret, err)) != TENREC_OK)
         return st;
-    if (ret->rank < 0 && ret->world < 0 && method->kind == BY_ENV) {
+    if (ret->rank < 0 && ret->world < 0 && method->kind == BY_ENV &&
+        !says_where(lookup, o->lookup_arg)) {
         ret->rank = 0;
         ret->world = 1;
     }
+    if (ret->world < 0)
+        return TENREC_OK; /* dynamic; the rank, if any, is a wish */
     if (ret->rank < 0)
         return tenrec_fail(err, TENREC_EINVAL,
                            "nothing says which rank this process has: set it in the configuration, "
                            "as ?rank= in init_method, or TENREC_RANK");
-    if (ret->world < 0)
-        return tenrec_fail(err, TENREC_EINVAL,
-                           "nothing says how many workers there are: set world_size in the "
-                           "configuration, as ?world_size= in init_method, or TENREC_WORLD_SIZE");
     return ranks_check(ret->rank, ret->world, err);
-}
-
-static bool is_loopback(const char *host)
-{
-    return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
-           strcmp(host, "::1") == 0;
 }
 
 /* Rank 0 serves, unless the store is there already; all connect. Only a
@@ -133,16 +139,22 @@ static tenrec_status open_tcp(const struct rendezvous_options *o, struct rendezv
                               uint64_t deadline_ns, tenrec_error *err)
 {
     const struct launch *l = &r->launch;
-    bool local = is_loopback(l->host);
+    bool local = vantage_is_loopback(l->host);
     const char *host = l->host;
+    tenrec_error why;
     tenrec_status st;
 
     r->member_serves = !l->agent_store;
     if (r->member_serves && l->rank == 0) {
-        st = store_server_open(o->loop, local ? l->host : NULL, l->port, &r->server, NULL, err);
-        if (st != TENREC_OK)
+        st = store_server_open(o->loop, local ? l->host : NULL, l->port, &r->server, NULL, &why);
+        /* Id 0 of a dynamic group may come when the store is there already. */
+        if (st != TENREC_OK && !(r->dynamic && why.os_errno == EADDRINUSE)) {
+            if (err)
+                *err = why;
             return st;
-        host = local ? l->host : "127.0.0.1";
+        }
+        if (st == TENREC_OK && !local)
+            host = "127.0.0.1";
     }
     return store_tcp_open(host, l->port, deadline_ns, &r->store, err);
 }
@@ -184,6 +196,19 @@ static tenrec_status open_env(const struct rendezvous_options *o, struct rendezv
     return store_memory_open(name, &r->store, err);
 }
 
+/* A plugin's store. Nobody of the group serves it, so whoever is ready may go. */
+static tenrec_status open_other(const struct rendezvous_options *o, const struct method *method,
+                                struct rendezvous *r, uint64_t deadline_ns, tenrec_error *err)
+{
+    store_open_fn *open = o->open_other ? o->open_other : store_open_other;
+    struct launch *l = &r->launch;
+    tenrec_status st = open(o->open_arg, method->text, deadline_ns, &r->store, err);
+
+    if (st == TENREC_OK && *store_at(r->store))
+        resolve_split(store_at(r->store), l->host, sizeof l->host, &l->port, NULL);
+    return st;
+}
+
 static tenrec_status open_store(const struct rendezvous_options *o, const struct method *method,
                                 struct rendezvous *r, uint64_t deadline_ns, tenrec_error *err)
 {
@@ -197,9 +222,12 @@ static tenrec_status open_store(const struct rendezvous_options *o, const struct
         st = resolve_split(method->text, l->host, sizeof l->host, &l->port, err);
         return st == TENREC_OK ? open_tcp(o, r, deadline_ns, err) : st;
     case BY_FILE:
-        return store_file_open(method->text, (uint32_t)l->world, deadline_ns, &r->store, err);
+        return store_file_open(method->text, r->dynamic ? 0 : (uint32_t)l->world, deadline_ns,
+                               &r->store, err);
     case BY_MEMORY:
         return store_memory_open(method->text, &r->store, err);
+    case BY_OTHER:
+        return open_other(o, method, r, deadline_ns, err);
     }
     return TENREC_EINVAL;
 }
@@ -230,9 +258,41 @@ tenrec_status rendezvous_check(const char *init_method, tenrec_error *err)
 
 static void free_all(struct rendezvous *r)
 {
+    roster_close(&r->roster);
     tenrec_store_drop(r->store);
     tenrec_store_server_drop(r->server);
     free(r);
+}
+
+/* A place in the group. */
+static tenrec_status enter(const struct rendezvous_options *o, struct rendezvous *r,
+                           uint64_t deadline_ns, tenrec_error *err)
+{
+    const char *group = o->group ? o->group : "default";
+    tenrec_status st;
+
+    if (!r->dynamic)
+        return meeting_open(r->store, group, r->launch.run, r->launch.rank, r->launch.world,
+                            deadline_ns, &r->meeting, err);
+    st = roster_open(r->store, group, r->launch.run, o->lease_ms ? o->lease_ms : LEASE_MS,
+                     &r->roster, err);
+    if (st == TENREC_OK)
+        st = roster_reserve(&r->roster, r->launch.rank, o->name ? o->name : "worker{rank}",
+                            deadline_ns, err);
+    return st;
+}
+
+static void tell(const struct rendezvous *r)
+{
+    const struct launch *l = &r->launch;
+
+    if (r->dynamic)
+        log_line(TENREC_LOG_INFO, "group", "id %d of dynamic group \"%s\" by %s; %s%s%s",
+                 (int)r->roster.id, r->roster.group, l->source, tenrec_store_name(r->store),
+                 *l->place ? " by " : "", l->place);
+    else
+        log_line(TENREC_LOG_INFO, "group", "rank %d of %d by %s; %s%s%s", l->rank, l->world,
+                 l->source, tenrec_store_name(r->store), *l->place ? " by " : "", l->place);
 }
 
 tenrec_status rendezvous_open(const struct rendezvous_options *options, uint64_t deadline_ns,
@@ -246,17 +306,20 @@ tenrec_status rendezvous_open(const struct rendezvous_options *options, uint64_t
     if (!r)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the rendezvous");
     if ((st = read_method(init, &method, err)) != TENREC_OK ||
-        (st = find_identity(options, &method, &r->launch, err)) != TENREC_OK ||
-        (st = open_store(options, &method, r, deadline_ns, err)) != TENREC_OK ||
-        (st = meeting_open(r->store, options->group ? options->group : "default", r->launch.run,
-                           r->launch.rank, r->launch.world, deadline_ns, &r->meeting, err)) !=
-            TENREC_OK) {
+        (st = find_identity(options, &method, &r->launch, err)) != TENREC_OK)
+        goto out;
+    r->dynamic = r->launch.world < 0;
+    st = open_store(options, &method, r, deadline_ns, err);
+    if (st == TENREC_OK) {
+        vantage_find(r->launch.host, r->launch.port, deadline_ns, r->vantage);
+        st = enter(options, r, deadline_ns, err);
+    }
+out:
+    if (st != TENREC_OK) {
         blame(init, err);
         free_all(r);
     } else {
-        log_line(TENREC_LOG_INFO, "group", "rank %d of %d by %s; %s%s%s", r->launch.rank,
-                 r->launch.world, r->launch.source, tenrec_store_name(r->store),
-                 *r->launch.place ? " by " : "", r->launch.place);
+        tell(r);
         *ret = r;
     }
     free(method.text);
@@ -326,8 +389,25 @@ static tenrec_status visit_store(const struct rendezvous_options *o, const struc
         return visit_file(method->text, deadline_ns, &r->store, err);
     case BY_MEMORY:
         return store_memory_open(method->text, &r->store, err);
+    case BY_OTHER:
+        return open_other(o, method, r, deadline_ns, err);
     }
     return TENREC_EINVAL;
+}
+
+static tenrec_status visit_group(const char *group, struct rendezvous *r, uint64_t deadline_ns,
+                                 tenrec_error *err)
+{
+    struct groups_entry e;
+    tenrec_status st = ranks_check_name("group name", group, err);
+
+    if (st == TENREC_OK)
+        st = groups_find(r->store, group, deadline_ns, &e, err);
+    if (st != TENREC_OK)
+        return st;
+    r->dynamic = e.world == 0;
+    return r->dynamic ? roster_open(r->store, group, e.run, LEASE_MS, &r->roster, err)
+                      : meeting_visit(r->store, group, deadline_ns, &r->meeting, err);
 }
 
 tenrec_status rendezvous_visit(const struct rendezvous_options *options, uint64_t deadline_ns,
@@ -345,8 +425,8 @@ tenrec_status rendezvous_visit(const struct rendezvous_options *options, uint64_
         tenrec_error_prefix(err, "store \"%.80s\"", init);
         secret_mask_error(err);
         free_all(r);
-    } else if ((st = meeting_visit(r->store, options->group ? options->group : "default",
-                                   deadline_ns, &r->meeting, err)) != TENREC_OK) {
+    } else if ((st = visit_group(options->group ? options->group : "default", r, deadline_ns,
+                                 err)) != TENREC_OK) {
         free_all(r);
     } else {
         *ret = r;
@@ -380,10 +460,32 @@ static void part(struct rendezvous *r, uint64_t deadline_ns)
         tenrec_store_wait(s, (const char *[]){ "all-gone" }, 1, store_left_ms(deadline_ns), NULL);
 }
 
+/* Out of a dynamic group. Who serves its store stays while others need that. */
+static void part_dynamic(struct rendezvous *r, uint64_t deadline_ns)
+{
+    struct view v;
+    size_t left;
+
+    if (r->roster.id < 0)
+        return; /* a visitor */
+    if (roster_leave(&r->roster, deadline_ns, &v, NULL) == TENREC_OK)
+        view_finish(&v);
+    while (r->server && !clock_passed(deadline_ns) &&
+           roster_read(&r->roster, deadline_ns, &v, NULL) == TENREC_OK) {
+        left = v.n;
+        view_finish(&v);
+        if (left == 0)
+            break;
+        nanosleep(&(struct timespec){ .tv_nsec = LOOK_MS * 1000000L }, NULL);
+    }
+}
+
 void rendezvous_close(struct rendezvous *r, uint64_t deadline_ns)
 {
     if (!r)
         return;
+    if (r->dynamic)
+        part_dynamic(r, deadline_ns);
     if (r->member_serves && r->meeting.end == MEETING_LEFT && r->launch.world > 1)
         part(r, deadline_ns);
     meeting_close(&r->meeting, deadline_ns);

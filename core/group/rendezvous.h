@@ -1,5 +1,6 @@
 /* rendezvous.h - from `init_method` and the environment to a rank, a world size
- * and a store that all share. */
+ * and a store that all share. A group of which nothing says a world size is
+ * dynamic: then there is a roster, and no meeting. */
 #ifndef TENREC_GROUP_RENDEZVOUS_H
 #define TENREC_GROUP_RENDEZVOUS_H
 
@@ -7,17 +8,25 @@
 #include "group/launch.h"
 #include "group/meeting.h"
 #include "group/process_group.h"
+#include "group/roster.h"
+#include "group/store.h"
+#include "group/vantage.h"
 
 struct rendezvous_options {
-    const char *init_method;  /* env://, tcp://host:port, file://path, memory://name; the last
-                                 three may carry ?rank=R&world_size=W. NULL: env:// */
+    const char *init_method;  /* env://, tcp://host:port, file://path, memory://name, or what
+                                 open_other takes; all but the first may carry
+                                 ?rank=R&world_size=W. NULL: env:// */
     const char *group;        /* name of the group; NULL: "default" */
     int32_t rank;             /* -1: from init_method or the environment */
     int32_t world;            /* 0 or -1: likewise */
     launch_lookup_fn *lookup; /* NULL: getenv */
     void *lookup_arg;
-    struct loop *loop; /* for a store that rank 0 serves; borrowed until the
-                          close; NULL: one of its own */
+    store_open_fn *open_other; /* for schemes of plugins; NULL: store_open_other */
+    void *open_arg;            /* borrowed during the call */
+    const char *name;          /* of a worker in a dynamic group; "{rank}" becomes its id */
+    uint64_t lease_ms;         /* of a dynamic group's lock; 0: LEASE_MS */
+    struct loop *loop;         /* for a store that rank 0 serves; borrowed until the
+                                  close; NULL: one of its own */
 };
 
 struct rendezvous {
@@ -25,8 +34,13 @@ struct rendezvous {
     struct tenrec_store *store;         /* owns; the whole store */
     struct tenrec_store_server *server; /* owns; rank 0 when it serves */
     bool member_serves;                 /* the store goes with rank 0 */
-    struct meeting meeting;             /* meeting.store is the group's part */
+    char vantage[VANTAGE_MAX];          /* our address for the others; "" when nobody says */
+    bool dynamic;
+    struct meeting meeting; /* of a static group; meeting.store is its part */
+    struct roster roster;   /* of a dynamic one: its id and name are reserved */
 };
+
+#define LEASE_MS 5000
 
 /* errors: EINVAL (what to set), EGROUP (rank is taken), ECONNECT, EOS (cannot
  *         serve), ETIMEDOUT and the store's; says which init_method it was */

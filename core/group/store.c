@@ -79,10 +79,7 @@ tenrec_status tenrec_store_open(const char *url, int64_t ms, struct tenrec_store
     else if (strncmp(url, "memory://", 9) == 0)
         st = store_memory_open(url + 9, ret, err);
     else
-        st = tenrec_fail(err, TENREC_EINVAL,
-                         "\"%s\" is no store, expected tcp://host:port, file://path or "
-                         "memory://name",
-                         url);
+        st = store_open_other(NULL, url, deadline_ns, ret, err);
     return st;
 }
 
@@ -120,6 +117,11 @@ void tenrec_store_drop(struct tenrec_store *s)
 const char *tenrec_store_name(const struct tenrec_store *s)
 {
     return s->backend->name;
+}
+
+const char *store_at(const struct tenrec_store *s)
+{
+    return s->backend->at;
 }
 
 /* Whole keys of one call: in one block, freed at once. */

@@ -1,4 +1,4 @@
-/* store.h - what is behind a store: one of three kinds, all with these
+/* store.h - what is behind a store: one of the kinds here or a plugin, all with these
  * operations. Keys arrive here with every prefix in front; deadlines are
  * CLOCK_MONOTONIC nanoseconds; a deadline that has passed still lets the store
  * itself be asked, but waits for nobody. */
@@ -45,12 +45,16 @@ struct store_backend {
     const struct store_ops *ops;
     atomic_uint refs;
     char name[300]; /* "tcp store 127.0.0.1:29500" */
+    char at[80];    /* of a plugin's: "10.0.0.3:6379", or "" where it has no address */
 };
 
 /* A handle of its own on `b`, of which it takes one reference (always); keys
  * get `prefix` in front. */
 tenrec_status store_handle_new(struct store_backend *b, const char *prefix,
                                struct tenrec_store **ret, tenrec_error *err);
+
+/* Where a plugin's store is, "" when it does not say. Lives as long as `s`. */
+const char *store_at(const struct tenrec_store *s);
 
 /* The kinds. `address` and `path` are what follows "://". */
 tenrec_status store_tcp_open(const char *host, uint16_t port, uint64_t deadline_ns,
@@ -60,6 +64,14 @@ tenrec_status store_tcp_open(const char *host, uint16_t port, uint64_t deadline_
 tenrec_status store_file_open(const char *path, uint32_t num_workers, uint64_t deadline_ns,
                               struct tenrec_store **ret, tenrec_error *err);
 tenrec_status store_memory_open(const char *name, struct tenrec_store **ret, tenrec_error *err);
+
+/* Opens a store whose scheme is none of the kinds above. Plugins are known to the
+ * layer above only, which defines it (core/rpc/plugin_store.c). `arg`: what it gave
+ * together with its own store_open_fn; here NULL: as TENREC_CONFIG and the
+ * environment say. errors: EINVAL for what is no URL of a store at all */
+typedef tenrec_status store_open_fn(void *arg, const char *url, uint64_t deadline_ns,
+                                    struct tenrec_store **ret, tenrec_error *err);
+store_open_fn store_open_other;
 
 /* As the public function, with a deadline, and telling which keys were missing
  * at an ETIMEDOUT (ret_missing: n, or NULL; then the text names them). */

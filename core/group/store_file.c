@@ -1,8 +1,10 @@
 /* The file store. Every call opens the file, so that one that was removed and
- * made again is noticed; a wait looks again and again, at growing gaps. */
+ * made again is noticed. A wait is woken by what this host writes, and looks again
+ * and again, at growing gaps, for what others do. */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "group/file_log.h"
+#include "group/file_watch.h"
 #include "group/store.h"
 
 #include <pthread.h>
@@ -13,8 +15,9 @@
 #define CLEANUP_KEY "cleanup/"   /* how many have left */
 #define REFCOUNT_KEY "refcount/" /* how many have it open (torch 2 and this) */
 #define POLL_FIRST_MS 1
-#define POLL_MOST_MS 10
-#define GRACE_MS 1000 /* that a call with a shorter limit gets for the lock */
+#define POLL_MOST_MS 10   /* where the kernel does not tell of changes */
+#define WATCH_MOST_MS 100 /* where it does, but for those of other hosts */
+#define GRACE_MS 1000     /* that a call with a shorter limit gets for the lock */
 #define CLOSE_MS 1000
 
 struct file_store {
@@ -184,36 +187,71 @@ static bool has_news(struct file_store *f, uint64_t seen)
     return news;
 }
 
+/* Waits until the file has more than was `seen`. False when the deadline came first. */
+static bool await_news(struct file_store *f, struct file_watch *watch, uint64_t seen,
+                       uint64_t *gap_ms, uint64_t deadline_ns)
+{
+    for (;;) {
+        /* First watch, then look: what comes in between is found. */
+        bool watched = file_watch_arm(watch, f->path);
+        uint64_t most_ms = watched ? WATCH_MOST_MS : POLL_MOST_MS;
+        int left_ms = clock_left_ms(deadline_ns);
+        if (has_news(f, seen))
+            return true;
+        if (clock_passed(deadline_ns))
+            return false;
+        if (!watched)
+            sleep_ms(*gap_ms, deadline_ns);
+        else if (file_watch_wait(watch, left_ms >= 0 && (uint64_t)left_ms < *gap_ms ? left_ms
+                                                                                    : (int)*gap_ms))
+            sleep_ms(POLL_FIRST_MS, deadline_ns); /* others that write now are read with it */
+        *gap_ms = *gap_ms * 2 > most_ms ? most_ms : *gap_ms * 2;
+    }
+}
+
+/* One look: values, when all are there; else how many are missing, and which. */
+static tenrec_status look(struct file_store *f, const char *const *keys, size_t n,
+                          uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,
+                          size_t *ret_left, uint64_t *ret_seen, tenrec_error *err)
+{
+    int fd;
+    tenrec_status st = begin(f, false, deadline_ns, &fd, err);
+
+    if (st != TENREC_OK)
+        return st;
+    *ret_seen = f->log.changes;
+    *ret_left = find_missing(f, keys, n, ret_missing);
+    if (*ret_left == 0 && ret)
+        st = copy_values(f, keys, n, ret, err);
+    end(f, fd);
+    return st;
+}
+
 static tenrec_status file_get(struct store_backend *b, const char *const *keys, size_t n,
                               uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,
                               tenrec_error *err)
 {
     struct file_store *f = (struct file_store *)b;
-    uint64_t gap_ms = POLL_FIRST_MS, seen;
+    uint64_t gap_ms = POLL_FIRST_MS, seen = 0;
+    struct file_watch watch = { .fd = -1 };
     size_t left = n, before = n;
-    tenrec_status st;
-    int fd;
+    tenrec_status st = look(f, keys, n, deadline_ns, ret, ret_missing, &left, &seen, err);
 
-    for (;;) {
-        if ((st = begin(f, false, deadline_ns, &fd, err)) != TENREC_OK)
-            return st;
-        seen = f->log.changes;
-        left = find_missing(f, keys, n, ret_missing);
-        if (left == 0 && ret)
-            st = copy_values(f, keys, n, ret, err);
-        end(f, fd);
-        if (left == 0)
-            return st;
+    if (st != TENREC_OK || left == 0 || clock_passed(deadline_ns))
+        return st == TENREC_OK && left ? TENREC_ETIMEDOUT : st;
+    file_watch_open(&watch);
+    do {
+        if (!await_news(f, &watch, seen, &gap_ms, deadline_ns)) {
+            st = TENREC_ETIMEDOUT;
+            break;
+        }
+        st = look(f, keys, n, deadline_ns, ret, ret_missing, &left, &seen, err);
         if (left < before)
             gap_ms = POLL_FIRST_MS; /* others are coming: look often */
         before = left;
-        do {
-            if (clock_passed(deadline_ns))
-                return TENREC_ETIMEDOUT;
-            sleep_ms(gap_ms, deadline_ns);
-            gap_ms = gap_ms * 2 > POLL_MOST_MS ? POLL_MOST_MS : gap_ms * 2;
-        } while (!has_news(f, seen));
-    }
+    } while (st == TENREC_OK && left);
+    file_watch_close(&watch);
+    return st;
 }
 
 static tenrec_status file_check(struct store_backend *b, const char *const *keys, size_t n,

@@ -89,12 +89,17 @@ static void put_memory(const struct outlet *to)
 static void put_group(struct tenrec_worker *w, const struct outlet *to)
 {
     const struct membership *m = w->membership;
+    tenrec_error unused;
+    size_t n;
 
+    /* A group that changes has as many as there are now. */
+    if (tenrec_get_worker_infos(w, NULL, 0, &n, &unused) != TENREC_OK)
+        n = membership_world(m);
     put_text(to, "worker.name", w->self.name);
     to->number(to->arg, "worker.id", w->self.id);
     put_text(to, "worker.backend", chain_name(w->chain, 0));
     put_text(to, "group.name", membership_group(m));
-    put(to, "group.size", membership_world(m));
+    put(to, "group.size", n);
     put(to, "group.incarnation", membership_incarnation(m));
     put_text(to, "store.name", membership_store_name(m));
     put(to, "store.served_here", membership_serves(m));

@@ -4,6 +4,9 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "rpc/codec.h"
+#include "rpc/codec_simple.h"
+#include "rpc/device_memory.h"
+#include "rpc/devices.h"
 #include "rpc/future.h"
 #include "rpc/message.h"
 #include "rpc/peers.h"
@@ -11,6 +14,7 @@
 #include "rpc/rref_value.h"
 #include "rpc/scope.h"
 #include "rpc/span.h"
+#include "rpc/stream_value.h"
 #include "rpc/thread.h"
 #include "rpc/worker.h"
 
@@ -259,16 +263,43 @@ tenrec_status call_send_recorded(struct tenrec_worker *w, const struct call_spec
     return st;
 }
 
+tenrec_status call_begin_into(struct tenrec_tensor *into, struct tenrec_tensor **ret,
+                              tenrec_error *err)
+{
+    struct tenrec_stream now, s;
+    tenrec_status st;
+
+    *ret = into;
+    if (!into || tenrec_tensor_desc(into)->device.kind == TENREC_CPU)
+        return TENREC_OK;
+    now.device = tenrec_tensor_desc(into)->device;
+    now.stream = tenrec_current_stream(now.device);
+    st = stream_after(&now, &s, err);
+    if (st == TENREC_OK)
+        st = device_tensor_order(into, &s, err);
+    if (st != TENREC_OK)
+        return st;
+    tenrec_tensor_record_stream(into, &s);
+    return device_tensor_on(into, &s, ret, err);
+}
+
+void call_end_into(struct tenrec_tensor *into, struct tenrec_tensor *made)
+{
+    if (made != into)
+        tenrec_tensor_drop(made);
+}
+
 static void add_hook(struct call_spec *spec, struct call_hook *h)
 {
     h->next = spec->hook;
     spec->hook = h;
 }
 
-tenrec_status call_write(struct tenrec_worker *w, int32_t type, struct call_spec *spec,
-                         const struct codec_creation *creation, const struct tenrec_value *args,
-                         size_t n, int64_t timeout_ms, struct tenrec_future **ret,
-                         tenrec_error *err)
+/* References that the arguments bring end with the call. */
+static tenrec_status write_any(struct tenrec_worker *w, int32_t type, struct call_spec *spec,
+                               const struct codec_creation *creation,
+                               const struct tenrec_value *args, size_t n, int64_t timeout_ms,
+                               struct tenrec_future **ret, tenrec_error *err)
 {
     struct codec_extra extra = { .creation = creation };
     struct rref_out out;
@@ -286,6 +317,11 @@ tenrec_status call_write(struct tenrec_worker *w, int32_t type, struct call_spec
     st = codec_write_call_with(type, spec->function, args, n, timeout_ms, &extra, &msg, err);
     if (__builtin_expect(out.parcel != NULL, 0))
         add_hook(spec, rref_parcel_hook(out.parcel, type == TENREC_MSG_ONE_WAY_CALL));
+    if (st == TENREC_OK && msg->n_tensors > 0) {
+        st = devices_request(w, spec->to, spec->function, msg, err);
+        if (st != TENREC_OK)
+            msg->release(msg);
+    }
     if (st == TENREC_OK)
         st = spec->span ? call_send_recorded(w, spec, msg, ret, err)
                         : call_send(w, spec, msg, ret, err);
@@ -297,6 +333,19 @@ tenrec_status call_write(struct tenrec_worker *w, int32_t type, struct call_spec
     if (spec->span)
         span_hooks.refused(spec->span, st);
     return st;
+}
+
+tenrec_status call_write(struct tenrec_worker *w, int32_t type, struct call_spec *spec,
+                         const struct codec_creation *creation, const struct tenrec_value *args,
+                         size_t n, int64_t timeout_ms, struct tenrec_future **ret,
+                         tenrec_error *err)
+{
+    struct tenrec_msg *msg = NULL;
+
+    if (!creation && !span_wanted())
+        msg = codec_simple_write(type, spec->function, args, n, timeout_ms);
+    return msg ? call_send(w, spec, msg, ret, err)
+               : write_any(w, type, spec, creation, args, n, timeout_ms, ret, err);
 }
 
 static tenrec_status begin(struct tenrec_worker *w, const char *to, const char *function,
@@ -322,8 +371,12 @@ static tenrec_status begin(struct tenrec_worker *w, const char *to, const char *
     if (st != TENREC_OK)
         return st;
     spec->function = function;
-    spec->into = o->into;
-    return call_write(w, type, spec, NULL, args, n, timeout_ms, ret, err);
+    st = call_begin_into(o->into, &spec->into, err);
+    if (st != TENREC_OK)
+        return st;
+    st = call_write(w, type, spec, NULL, args, n, timeout_ms, ret, err);
+    call_end_into(o->into, spec->into);
+    return st;
 }
 
 tenrec_status tenrec_rpc_async(struct tenrec_worker *w, const char *to, const char *function,
@@ -453,6 +506,8 @@ void call_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg 
         st = read_answer(w, from, e.future->call.want_value, msg, &value, &why);
         if (st != TENREC_OK)
             tenrec_error_prefix(&why, "answer to '%s'", e.future->call.function);
+        else if (msg->n_tensors > 0 && __builtin_expect(devices_in(msg), 0))
+            e.future->streams = value ? value_streams(value) : NULL;
     }
     if (st != TENREC_OK && why.worker < 0)
         peers_blame(&w->peers, e.to, &why);

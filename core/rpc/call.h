@@ -45,6 +45,13 @@ tenrec_status call_write(struct tenrec_worker *w, int32_t type, struct call_spec
 tenrec_status call_check_options(const struct tenrec_call_options *o, uint32_t flags,
                                  tenrec_error *err);
 
+/* A buffer for the result, in the host or on a device: there *ret is the same one with
+ * a stream on which it may be written, after what this thread does with it. end
+ * is to be called when that was sent. errors: EUNSUPPORTED, the driver's */
+tenrec_status call_begin_into(struct tenrec_tensor *into, struct tenrec_tensor **ret,
+                              tenrec_error *err);
+void call_end_into(struct tenrec_tensor *into, struct tenrec_tensor *made);
+
 /* A job counts as outstanding although no call of it is under way, from begun
  * to ended. */
 void call_job_begun(struct tenrec_worker *w);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <tenrec/future.h>
 
+#include "rpc/codec_simple.h"
 #include "rpc/message.h"
 #include "rpc/tensor.h"
 
@@ -364,8 +365,8 @@ static tenrec_status no_memory(const struct arena_size *size, tenrec_error *err)
                        size->items + size->text);
 }
 
-tenrec_status codec_read_call(const struct tenrec_msg *msg, struct codec_call *ret,
-                              tenrec_error *err)
+tenrec_status codec_read_any_call(const struct tenrec_msg *msg, struct codec_call *ret,
+                                  tenrec_error *err)
 {
     struct checking c;
     struct filling f;
@@ -398,6 +399,12 @@ tenrec_status codec_read_call(const struct tenrec_msg *msg, struct codec_call *r
     if (status)
         codec_call_finish(ret);
     return status;
+}
+
+tenrec_status codec_read_call(const struct tenrec_msg *msg, struct codec_call *ret,
+                              tenrec_error *err)
+{
+    return codec_simple_read(msg, ret) ? TENREC_OK : codec_read_any_call(msg, ret, err);
 }
 
 void codec_call_finish(struct codec_call *call)

@@ -5,13 +5,16 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "rpc/call.h"
+#include "rpc/devices.h"
 #include "rpc/function.h"
 #include "rpc/message.h"
 #include "rpc/rref_call.h"
 #include "rpc/rref_control.h"
 #include "rpc/rref_value.h"
 #include "rpc/span.h"
+#include "rpc/stream_value.h"
 #include "rpc/thread.h"
+#include "rpc/watch.h"
 #include "rpc/worker.h"
 
 #include <stdlib.h>
@@ -106,6 +109,8 @@ static void call_free(struct tenrec_call *c)
     if (c->reply)
         c->reply->release(c->reply);
     c->request->release(c->request);
+    if (__builtin_expect(c->streams != NULL, 0))
+        streams_drop(c->streams);
     if (c->on_stack)
         return;
     served_remove(&c->worker->served, c); /* from now on the worker may go */
@@ -137,6 +142,24 @@ static struct tenrec_msg *call_answer(struct tenrec_call *c, struct tenrec_msg *
     return msg;
 }
 
+/* Its tensors go where a device map says; else the caller hears why not. Takes
+ * `reply`, which may be NULL. */
+static struct tenrec_msg *map_answer(struct tenrec_call *c, struct tenrec_msg *reply)
+{
+    struct tenrec_msg *msg = NULL;
+    tenrec_error why;
+
+    if (!reply || reply->n_tensors == 0 ||
+        devices_answer(c->worker, c->from, c->streams, reply, &why) == TENREC_OK)
+        return reply;
+    reply->release(reply);
+    rref_parcel_end(c->parcel, RREF_REFUSED);
+    c->parcel = NULL;
+    peers_blame(&c->worker->peers, c->worker->self.id, &why);
+    codec_write_error(&why, c->cbor, &msg, NULL);
+    return msg;
+}
+
 /* Graceful shutdown waits until as many have ended as the members have sent;
  * a stranger does not count his. */
 static void count_one_way(struct tenrec_worker *w, tenrec_peer from)
@@ -159,7 +182,7 @@ static void call_end(struct tenrec_call *c, const tenrec_error *why)
 
     c->reply = NULL;
     if (answers)
-        reply = call_answer(c, reply, why);
+        reply = map_answer(c, call_answer(c, reply, why));
     else if (why && c->one_way)
         log_line(TENREC_LOG_WARN, w->self.name, "one-way call of '%s' failed: %s",
                  c->function->name, why->text);
@@ -194,6 +217,7 @@ static void call_end(struct tenrec_call *c, const tenrec_error *why)
 static void call_run(struct tenrec_call *c)
 {
     const struct function *f = c->function;
+    struct streams *outer = thread_state.streams, *streams = c->streams;
     tenrec_error err;
     tenrec_status st;
 
@@ -202,8 +226,15 @@ static void call_run(struct tenrec_call *c)
     err.worker = -1;
     err.os_errno = 0;
     err.worker_name[0] = err.text[0] = '\0';
+    /* Shared: one that is answered later may be gone before its function returns. */
+    if (__builtin_expect(streams != NULL, 0))
+        thread_state.streams = streams_share(streams);
     st = __builtin_expect(c->span != NULL, 0) ? span_hooks.run(c->span, c, &err)
                                               : f->fn(c, f->arg, &err);
+    if (__builtin_expect(streams != NULL, 0)) {
+        thread_state.streams = outer;
+        streams_drop(streams);
+    }
     if (__builtin_expect(thread_state.scope != NULL, 0))
         scope_abandon(f->name);
     if (st != TENREC_OK) {
@@ -243,6 +274,9 @@ static void call_fill(struct tenrec_call *c, struct tenrec_worker *w, const stru
     c->request = msg;
     c->function = f;
     c->reply = NULL;
+    c->streams = NULL;
+    if (__builtin_expect(w->devices != NULL, 0))
+        c->streams = devices_call_streams(w, msg);
     c->from = from;
     c->key = (struct served_key){ msg->route.pipe, msg->route.generation, msg->id };
     c->one_way = msg->type == TENREC_MSG_ONE_WAY_CALL;
@@ -329,6 +363,7 @@ static void serve_later(struct tenrec_worker *w, const struct function *f, tenre
     return;
 
 err_finish:
+    streams_drop(c->streams);
     if (c->span)
         span_hooks.end(c->span, NULL, &why);
     rref_call_end(c);
@@ -367,13 +402,15 @@ static void serve(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *
     }
 }
 
-void worker_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
+static void deliver(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
 {
-    struct tenrec_worker *w = arg;
     tenrec_error why;
 
     if (msg->type & TENREC_MSG_RESPONSE_BIT) {
-        call_answered(w, from, msg);
+        if (__builtin_expect(msg->type == TENREC_MSG_VIEW_RET, 0))
+            watch_answered(w, from, msg);
+        else
+            call_answered(w, from, msg);
         return;
     }
     switch (msg->type) {
@@ -398,11 +435,24 @@ void worker_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
     case TENREC_MSG_GATHER:
         gather_arrived(w, from, msg);
         break;
+    case TENREC_MSG_VIEW:
+        watch_arrived(w, from, msg);
+        break;
     default:
         tenrec_fail(&why, TENREC_EUNSUPPORTED, "message type 0x%x is not supported here",
                     (unsigned)msg->type);
         refuse(w, from, msg, codec_is_cbor(msg), &why);
     }
+}
+
+void worker_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
+{
+    const struct tenrec_worker *outer = thread_state.delivers;
+    struct tenrec_worker *w = arg;
+
+    thread_state.delivers = w;
+    deliver(w, from, msg);
+    thread_state.delivers = outer;
 }
 
 /* ---- what a function sees ------------------------------------------------- */
@@ -440,6 +490,13 @@ int64_t tenrec_call_time_left(const struct tenrec_call *c)
     return c->deadline_ns <= now ? 0 : (int64_t)((c->deadline_ns - now) / 1000000u);
 }
 
+uint64_t tenrec_call_stream(struct tenrec_call *c, struct tenrec_device device)
+{
+    struct tenrec_stream s;
+
+    return streams_get(c->streams, device, &s, NULL) == TENREC_OK ? s.stream : 0;
+}
+
 bool tenrec_call_canceled(const struct tenrec_call *c)
 {
     return atomic_load(&c->canceled) || (c->deadline_ns != 0 && clock_passed(c->deadline_ns));
@@ -452,6 +509,11 @@ tenrec_status tenrec_call_return(struct tenrec_call *c, const struct tenrec_valu
     struct rref_out out;
     tenrec_status st;
 
+    if (__builtin_expect(c->streams != NULL, 0) && value_on_devices(value)) {
+        st = value_order(value, c->streams, err);
+        if (st != TENREC_OK)
+            return st;
+    }
     if (c->refs && rref_call_keep(c, value, &st, err))
         return st;
     rref_out_init(&out, c->worker, c->from);

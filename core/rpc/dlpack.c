@@ -25,10 +25,13 @@ static void release_dl(void *arg, void *data)
 static tenrec_status check(const DLTensor *from, tenrec_error *err)
 {
     /* Pinned memory of CUDA is host memory. */
-    if (from->device.device_type != kDLCPU && from->device.device_type != kDLCUDAHost)
+    if (from->device.device_type != kDLCPU && from->device.device_type != kDLCUDAHost &&
+        from->device.device_type != kDLCUDA)
         return tenrec_fail(err, TENREC_EUNSUPPORTED,
-                           "DLPack tensor is on device type %d, expected %d (CPU) or %d (pinned)",
-                           (int)from->device.device_type, (int)kDLCPU, (int)kDLCUDAHost);
+                           "DLPack tensor is on device type %d, expected %d (CPU), %d (pinned) or "
+                           "%d (CUDA)",
+                           (int)from->device.device_type, (int)kDLCPU, (int)kDLCUDAHost,
+                           (int)kDLCUDA);
     if (from->ndim < 0 || from->ndim > TENREC_MAX_DIMS)
         return tenrec_fail(err, TENREC_EINVAL, "DLPack tensor has %d dimensions, expected 0 to %d",
                            (int)from->ndim, TENREC_MAX_DIMS);
@@ -82,6 +85,8 @@ tenrec_status tenrec_tensor_from_dlpack(DLManagedTensor *dl, struct tenrec_tenso
     d.dtype.bits = from->dtype.bits;
     d.dtype.lanes = from->dtype.lanes;
     d.device = d.target = (struct tenrec_device){ TENREC_CPU, 0 };
+    if (from->device.device_type == kDLCUDA)
+        d.device = (struct tenrec_device){ TENREC_CUDA, from->device.device_id };
     for (uint32_t i = 0; i < d.ndim; i++) {
         d.shape[i] = from->shape[i];
         if (from->strides)

@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/recycle.h"
+#include "rpc/future_devices.h"
+#include "rpc/stream_value.h"
 #include "rpc/thread.h"
 #include "rpc/userloop.h"
 
@@ -115,6 +117,8 @@ struct tenrec_future *future_make(void)
     f->last_callback = &f->callbacks;
     f->own.fn = NULL;
     f->value = NULL;
+    f->streams = NULL;
+    f->devices = NULL;
     f->error = NULL;
     f->call.worker = NULL;
     f->call.span = NULL;
@@ -162,6 +166,8 @@ __attribute__((noinline)) static void finish_last(struct tenrec_future *f)
         callback_drop(f, c);
     }
     tenrec_value_drop(f->value);
+    if (__builtin_expect(f->streams != NULL || f->devices != NULL, 0))
+        future_forget_devices(f);
     if (f->error != &no_memory)
         free(f->error);
     keep(f);
@@ -181,7 +187,10 @@ static void run_one(struct tenrec_future *f, tenrec_future_fn *fn, void *arg)
 {
     struct scope *scope = thread_lend();
 
-    fn(f, arg);
+    if (__builtin_expect(f->streams != NULL, 0))
+        future_run_on_streams(f, fn, arg);
+    else
+        fn(f, arg);
     thread_back(scope);
 }
 
@@ -194,7 +203,10 @@ size_t future_callbacks_run(struct future_callback *first)
     for (c = first; c; c = next, n++) {
         next = c->next;
         f = c->future;
-        c->fn(f, c->arg);
+        if (__builtin_expect(f->streams != NULL, 0))
+            future_run_on_streams(f, c->fn, c->arg);
+        else
+            c->fn(f, c->arg);
         callback_drop(f, c);
         tenrec_future_drop(f);
     }
@@ -238,13 +250,23 @@ static void finish(struct tenrec_future *f, enum future_state state)
 
 bool future_complete_value(struct tenrec_future *f, struct tenrec_value *value)
 {
+    return future_complete_ready(f, value, NULL);
+}
+
+bool future_complete_ready(struct tenrec_future *f, struct tenrec_value *value,
+                           struct streams *streams)
+{
     light_lock(&f->lock);
     if (atomic_load_explicit(&f->state, memory_order_relaxed) != FUTURE_PENDING) {
         light_unlock(&f->lock);
         tenrec_value_drop(value);
+        if (streams)
+            streams_drop(streams);
         return false;
     }
     f->value = value;
+    if (__builtin_expect(streams != NULL, 0))
+        f->streams = streams;
     finish(f, FUTURE_VALUE);
     return true;
 }
@@ -269,13 +291,23 @@ bool future_complete_error(struct tenrec_future *f, const tenrec_error *why)
 tenrec_status tenrec_future_set_value(struct tenrec_future *f, const struct tenrec_value *value,
                                       tenrec_error *err)
 {
+    struct streams *streams = NULL;
     struct tenrec_value *copy = NULL;
+    tenrec_error why;
 
     if (f->call.worker)
         return tenrec_fail(err, TENREC_EINVAL, "the future of a call cannot be set");
-    if (value && tenrec_value_copy(value, &copy, err) != TENREC_OK)
+    if (future_hand_over(f, value, &streams, &why) != TENREC_OK) {
+        future_complete_error(f, &why);
+        if (err)
+            *err = why;
+        return why.code;
+    }
+    if (value && tenrec_value_copy(value, &copy, err) != TENREC_OK) {
+        streams_drop(streams);
         return err ? err->code : TENREC_ENOMEM;
-    if (!future_complete_value(f, copy))
+    }
+    if (!future_complete_ready(f, copy, streams))
         return tenrec_fail(err, TENREC_EEXIST, "the future is done already");
     return TENREC_OK;
 }
@@ -331,7 +363,8 @@ tenrec_status future_result(const struct tenrec_future *f, tenrec_error *err)
     const tenrec_error *why = tenrec_future_error(f);
 
     if (!why)
-        return TENREC_OK;
+        return __builtin_expect(f->streams == NULL, 1) ? TENREC_OK
+                                                       : value_take(f->value, f->streams, err);
     if (err)
         *err = *why;
     return why->code;
@@ -374,14 +407,18 @@ static void run_then(struct tenrec_future *f, void *arg)
 {
     struct then *t = arg;
     struct tenrec_value value = tenrec_nil(), *copy = NULL;
+    struct streams *streams = NULL;
     tenrec_error err = { .code = TENREC_OK, .worker = -1 };
     tenrec_status st = t->fn(f, t->arg, &value, &err);
 
     if (st == TENREC_OK)
+        st = future_hand_over(t->result, &value, &streams, &err);
+    if (st == TENREC_OK)
         st = tenrec_value_copy(&value, &copy, &err);
     if (st == TENREC_OK) {
-        future_complete_value(t->result, copy);
+        future_complete_ready(t->result, copy, streams);
     } else {
+        streams_drop(streams);
         if (err.code == TENREC_OK)
             tenrec_fail(&err, st, "%s", tenrec_status_text(st));
         future_complete_error(t->result, &err);
@@ -420,6 +457,8 @@ tenrec_status tenrec_future_then(struct tenrec_future *f, tenrec_then_fn *fn, vo
         goto err_free;
     }
     *t = (struct then){ tenrec_future_share(result), fn, arg };
+    if (__builtin_expect(f->devices != NULL, 0))
+        future_inherit_devices(result, f);
     st = tenrec_future_add_callback(f, run_then, t, err);
     if (st != TENREC_OK) {
         tenrec_future_drop(result);

@@ -8,7 +8,15 @@
 #include <tenrec/future.h>
 #include <tenrec/types.h>
 
+struct streams;
 struct tenrec_worker;
+
+/* The only devices that a value of the future may be on. Shared (counted). */
+struct future_devices {
+    atomic_uint refs;
+    size_t n;
+    struct tenrec_device device[];
+};
 
 enum future_state { FUTURE_PENDING, FUTURE_VALUE, FUTURE_ERROR };
 
@@ -47,7 +55,9 @@ struct tenrec_future {
     struct future_callback *callbacks, **last_callback;
     struct future_callback own; /* room for the first one: mostly there is no other */
     struct tenrec_value *value; /* owns; set before state */
-    tenrec_error *error;        /* owns, or points to the out-of-memory error */
+    struct streams *streams;    /* shared; on which it is ready; NULL: always. Set before state */
+    struct future_devices *devices; /* shared; NULL: any */
+    tenrec_error *error;            /* owns, or points to the out-of-memory error */
     struct future_call call;
     struct tenrec_future *next; /* while its thread keeps it for another call */
 };
@@ -61,6 +71,9 @@ void futures_forget_depot(void);
 /* Complete it: false when it was done already. complete_value takes the value
  * always (NULL is nil). Runs callbacks, wakes waiters. */
 bool future_complete_value(struct tenrec_future *f, struct tenrec_value *value);
+/* With a value that is ready on `streams` (taken always; NULL: ready). */
+bool future_complete_ready(struct tenrec_future *f, struct tenrec_value *value,
+                           struct streams *streams);
 bool future_complete_error(struct tenrec_future *f, const tenrec_error *why);
 
 /* Waits until the call of `f`, made with `node` as its only waiter, has ended. By

@@ -15,6 +15,7 @@
 #include "rpc/gather_set.h"
 #include "rpc/nameset.h"
 #include "rpc/rref_value.h"
+#include "rpc/stream_value.h"
 #include "rpc/thread.h"
 #include "rpc/worker.h"
 
@@ -166,13 +167,13 @@ static bool waits_for(const struct gather *g, tenrec_peer id)
 }
 
 /* A gather that fails: who comes to it late shall know. Lock held. */
-static void take_failed(struct gathers *gs, struct gather *g)
+static void take_failed(struct gathers *gs, struct gather *g, tenrec_peer lost)
 {
     struct gather_set *set = gather_set_get(&gs->sets, g->key);
 
     take(gs, g->key, g->number);
     if (set)
-        gather_set_fail(set, g->number);
+        gather_set_fail(set, g->number, lost);
 }
 
 /* Takes one out whose limit has passed; *next_ns is the first of the other limits. */
@@ -189,7 +190,7 @@ static struct gather *take_late(struct gathers *gs, uint64_t now, uint64_t *next
             *next_ns = g->deadline_ns;
     }
     if (late)
-        take_failed(gs, late);
+        take_failed(gs, late, -1);
     pthread_mutex_unlock(&gs->lock);
     return late;
 }
@@ -242,11 +243,13 @@ static struct gather *gather_new(const struct nameset *s, int64_t number)
 }
 
 /* Finds or opens the gather; NULL when all have come to it long since. Lock held. */
-static tenrec_status find(struct gathers *gs, const struct nameset *s, int64_t number,
+static tenrec_status find(struct tenrec_worker *w, const struct nameset *s, int64_t number,
                           struct gather **ret, tenrec_error *err)
 {
+    struct gathers *gs = &w->gathers;
     struct gather_set *set = gather_set_get(&gs->sets, s->key);
     struct gather *g;
+    tenrec_peer lost;
 
     for (g = gs->open; g; g = g->next)
         if (g->number == number && strcmp(g->key, s->key) == 0)
@@ -255,10 +258,12 @@ static tenrec_status find(struct gathers *gs, const struct nameset *s, int64_t n
         *ret = NULL;
         return TENREC_OK;
     }
-    if (!g && set && gather_set_has_failed(set, number))
-        return tenrec_fail(err, TENREC_ETIMEDOUT,
-                           "this gather has failed: a limit ran out before "
-                           "all had come");
+    if (!g && set && gather_set_has_failed(set, number, &lost))
+        return lost < 0 ? tenrec_fail(err, TENREC_ETIMEDOUT,
+                                      "this gather has failed: a limit ran out before all had come")
+                        : tenrec_fail(err, TENREC_EPEER_LOST,
+                                      "this gather has failed: '%s' was lost before it came",
+                                      peers_name(&w->peers, lost));
     if (!g && gs->n_open >= OPEN_MAX)
         return tenrec_fail(err, TENREC_EAGAIN, "%d gathers are open already", OPEN_MAX);
     if (!g) {
@@ -305,7 +310,7 @@ static tenrec_status join(struct tenrec_worker *w, const struct nameset *s, int6
         return tenrec_fail(err, TENREC_EINVAL, "'%s' is not in the set that it gathers",
                            peers_name(&w->peers, part->id));
     pthread_mutex_lock(&w->gathers.lock);
-    st = find(&w->gathers, s, number, &g, err);
+    st = find(w, s, number, &g, err);
     if (st == TENREC_OK)
         st = came_before(w, g, part, &again, err);
     if (st == TENREC_OK && g && !again) {
@@ -368,11 +373,18 @@ void gather_lost(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *
         for (g = w->gathers.open; g && !waits_for(g, peer); g = g->next)
             ;
         if (g)
-            take_failed(&w->gathers, g);
+            take_failed(&w->gathers, g, peer);
         pthread_mutex_unlock(&w->gathers.lock);
         if (g)
             fail(w, g, &told);
     } while (g);
+}
+
+void gather_forget(struct tenrec_worker *w, const char *name, uint64_t incarnation)
+{
+    pthread_mutex_lock(&w->gathers.lock);
+    gather_sets_forget(&w->gathers.sets, name, incarnation);
+    pthread_mutex_unlock(&w->gathers.lock);
 }
 
 void gather_fail_all(struct tenrec_worker *w, const tenrec_error *why)
@@ -457,6 +469,10 @@ tenrec_status tenrec_all_gather(struct tenrec_worker *w, const struct tenrec_val
                            "an inline function or a callback may not wait for a gather");
     if (value && rrefs_in(value))
         return tenrec_fail(err, TENREC_EUNSUPPORTED, "references are not gathered");
+    if (value_on_devices(value))
+        return tenrec_fail(err, TENREC_EUNSUPPORTED,
+                           "tensors on devices are not gathered: give copies in the host "
+                           "(tenrec_tensor_to)");
     st = worker_enter(w, err);
     if (st != TENREC_OK)
         return st;

@@ -35,6 +35,9 @@ void gather_expire(struct tenrec_worker *w);
 /* Fails those that wait for `peer`: the connection to it broke. */
 void gather_lost(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *why);
 
+/* That life of a worker is over: forgets the sets that it was in. */
+void gather_forget(struct tenrec_worker *w, const char *name, uint64_t incarnation);
+
 /* Fails all that are open here. */
 void gather_fail_all(struct tenrec_worker *w, const tenrec_error *why);
 

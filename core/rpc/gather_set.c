@@ -2,7 +2,10 @@
 
 #include "base/memory.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <tenrec/types.h>
 
 struct gather_set *gather_set_get(struct gather_set **all, const char *key)
 {
@@ -32,8 +35,27 @@ void gather_sets_drop(struct gather_set **all)
     }
 }
 
+void gather_sets_forget(struct gather_set **all, const char *name, uint64_t incarnation)
+{
+    char line[TENREC_NAME_MAX + 24];
+    struct gather_set *s, *next;
+    const char *at;
+
+    snprintf(line, sizeof line, "%s#%" PRIx64 "\n", name, incarnation);
+    HASH_ITER(hh, *all, s, next)
+    {
+        /* Not the end of a longer name. */
+        for (at = strstr(s->key, line); at && at > s->key && at[-1] != '\n';)
+            at = strstr(at + 1, line);
+        if (!at)
+            continue;
+        HASH_DEL(*all, s);
+        free(s);
+    }
+}
+
 /* Gathers of several threads overlap, so that a later one may fail first. */
-void gather_set_fail(struct gather_set *s, int64_t number)
+void gather_set_fail(struct gather_set *s, int64_t number, tenrec_peer lost)
 {
     unsigned at = s->n_failed;
 
@@ -46,16 +68,18 @@ void gather_set_fail(struct gather_set *s, int64_t number)
         s->oldest = (s->oldest + 1) % GATHER_SET_FAILED;
     }
     s->failed[at] = number;
+    s->lost[at] = lost;
 }
 
-bool gather_set_has_failed(const struct gather_set *s, int64_t number)
+bool gather_set_has_failed(const struct gather_set *s, int64_t number, tenrec_peer *ret_lost)
 {
-    if (number <= s->failed_upto)
-        return true;
+    *ret_lost = -1;
     for (unsigned i = 0; i < s->n_failed; i++)
-        if (s->failed[i] == number)
+        if (s->failed[i] == number) {
+            *ret_lost = s->lost[i];
             return true;
-    return false;
+        }
+    return number <= s->failed_upto;
 }
 
 void gather_set_add_whole(struct gather_set *s, int64_t number)

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <tenrec/types.h>
 
 /* So many that failed are known apart from others that are still under way. */
 #define GATHER_SET_FAILED 64
@@ -20,7 +21,8 @@ struct gather_set {
      * it, these have failed. */
     int64_t failed_upto;
     int64_t failed[GATHER_SET_FAILED];
-    unsigned n_failed, oldest; /* a ring when it is full */
+    tenrec_peer lost[GATHER_SET_FAILED]; /* whose loss it was; -1: a limit ran out */
+    unsigned n_failed, oldest;           /* a ring when it is full */
 
     /* As leader, the last that all had come to: who comes again is a message
      * that came twice. A ring. */
@@ -35,12 +37,15 @@ struct gather_set {
 struct gather_set *gather_set_get(struct gather_set **all, const char *key);
 void gather_sets_drop(struct gather_set **all);
 
+/* Forgets those that this life of a worker was in. */
+void gather_sets_forget(struct gather_set **all, const char *name, uint64_t incarnation);
+
 /* All have come to it. */
 void gather_set_add_whole(struct gather_set *s, int64_t number);
 bool gather_set_was_whole(const struct gather_set *s, int64_t number);
 
-void gather_set_fail(struct gather_set *s, int64_t number);
-/* Of one that is not open. */
-bool gather_set_has_failed(const struct gather_set *s, int64_t number);
+void gather_set_fail(struct gather_set *s, int64_t number, tenrec_peer lost);
+/* Of one that is not open; *ret_lost as it was told, -1 when that is forgotten. */
+bool gather_set_has_failed(const struct gather_set *s, int64_t number, tenrec_peer *ret_lost);
 
 #endif

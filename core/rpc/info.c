@@ -58,9 +58,9 @@ tenrec_status tenrec_get_worker_info_by_id(const struct tenrec_worker *w, tenrec
 
     if (st != TENREC_OK)
         return st;
-    if (id < 0 || (size_t)id >= w->peers.n)
+    if (!peers_has(&w->peers, id))
         return tenrec_fail(err, TENREC_EPEER_UNKNOWN, "no worker has id %d, there are %zu", id,
-                           w->peers.n);
+                           atomic_load(&w->peers.n));
     *ret = (struct tenrec_worker_info){ .name = peers_name(&w->peers, id), .id = id };
     return TENREC_OK;
 }
@@ -69,13 +69,19 @@ tenrec_status tenrec_get_worker_infos(const struct tenrec_worker *w, struct tenr
                                       size_t room, size_t *ret_n, tenrec_error *err)
 {
     tenrec_status st = known(w, err);
+    size_t n = 0;
 
     if (st != TENREC_OK)
         return st;
-    for (size_t i = 0; i < w->peers.n && i < room; i++)
-        ret[i] = (struct tenrec_worker_info){ .name = peers_name(&w->peers, (tenrec_peer)i),
-                                              .id = (tenrec_peer)i };
-    *ret_n = w->peers.n;
+    for (size_t i = 0; i < atomic_load(&w->peers.top); i++) {
+        if (!peers_has(&w->peers, (tenrec_peer)i))
+            continue;
+        if (n < room)
+            ret[n] = (struct tenrec_worker_info){ .name = peers_name(&w->peers, (tenrec_peer)i),
+                                                  .id = (tenrec_peer)i };
+        n++;
+    }
+    *ret_n = n;
     return TENREC_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "rpc/gather.h"
 #include "rpc/rref_control.h"
 #include "rpc/thread.h"
+#include "rpc/watch.h"
 #include "rpc/worker.h"
 
 #include <stdlib.h>
@@ -37,6 +38,14 @@ void losses_finish(struct losses *l)
 {
     free(l->last);
     *l = (struct losses){ .n = 0 };
+}
+
+void losses_forget(struct tenrec_worker *w, tenrec_peer peer)
+{
+    pthread_mutex_lock(&w->lock);
+    if (peer >= 0 && (size_t)peer < w->losses.n)
+        w->losses.last[peer] = (struct loss){ .told = NOTHING_TOLD };
+    pthread_mutex_unlock(&w->lock);
 }
 
 /* False for the second direction of a loss that was told. Lock held. */
@@ -81,7 +90,8 @@ static void lost(struct tenrec_worker *w, tenrec_peer peer, enum direction which
     peers_blame(&w->peers, peer, &told);
     if (which == OURS)
         call_fail_peer(w, peer, &told);
-    if (atomic_load(&w->state) == WORKER_RUNNING)
+    /* A member of a dynamic group that still lives keeps its references. */
+    if (atomic_load(&w->state) == WORKER_RUNNING && !watch_suspects(w, peer))
         rrefs_lost(w, peer, !atomic_load(&w->leaving), &told);
     if (atomic_load(&w->leaving) || atomic_load(&w->state) != WORKER_RUNNING)
         return;

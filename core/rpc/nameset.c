@@ -3,7 +3,10 @@
 #include "base/memory.h"
 #include "rpc/peers.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
+
+#define LINE_EXTRA 20 /* of a line beside the name: its life and end */
 
 void nameset_finish(struct nameset *s)
 {
@@ -18,6 +21,14 @@ static int by_name(const void *a, const void *b, void *arg)
     return strcmp(peers_name(p, *(const tenrec_peer *)a), peers_name(p, *(const tenrec_peer *)b));
 }
 
+/* Names that come again are told apart by their lives. Returns the bytes. */
+static int write_line(const struct peers *p, tenrec_peer id, char *ret, size_t room)
+{
+    if (!p->lives)
+        return snprintf(ret, room, "%s\n", peers_name(p, id));
+    return snprintf(ret, room, "%s#%" PRIx64 "\n", peers_name(p, id), peers_incarnation(p, id));
+}
+
 /* Sorts the ids and writes the key. */
 static tenrec_status nameset_order(const struct peers *p, struct nameset *s, tenrec_error *err)
 {
@@ -26,7 +37,7 @@ static tenrec_status nameset_order(const struct peers *p, struct nameset *s, ten
 
     qsort_r(s->id, s->n, sizeof s->id[0], by_name, (void *)(uintptr_t)p);
     for (size_t i = 0; i < s->n; i++) {
-        len += strlen(peers_name(p, s->id[i])) + 1;
+        len += strlen(peers_name(p, s->id[i])) + LINE_EXTRA;
         have_me = have_me || s->id[i] == p->me;
         if (i > 0 && s->id[i] == s->id[i - 1])
             return tenrec_fail(err, TENREC_EINVAL, "worker '%s' is named twice",
@@ -38,24 +49,55 @@ static tenrec_status nameset_order(const struct peers *p, struct nameset *s, ten
     if (!(s->key = memory_new(len, 1)))
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", s->n);
     for (size_t i = 0; i < s->n; i++)
-        at += (size_t)sprintf(s->key + at, "%s\n", peers_name(p, s->id[i]));
+        at += (size_t)write_line(p, s->id[i], s->key + at, len - at);
     return TENREC_OK;
+}
+
+/* Every worker that is there. errors: ENOMEM */
+static tenrec_status take_all(const struct peers *p, struct nameset *s, tenrec_error *err)
+{
+    const size_t room = atomic_load(&p->top);
+
+    s->id = memory_new(room, sizeof s->id[0]);
+    if (!s->id)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", room);
+    s->n = 0;
+    for (size_t i = 0; i < room; i++)
+        if (peers_has(p, (tenrec_peer)i))
+            s->id[s->n++] = (tenrec_peer)i;
+    return TENREC_OK;
+}
+
+/* Finds the worker of one line, cutting the life off. */
+static tenrec_status find_line(const struct peers *p, char *line, tenrec_peer *ret,
+                               tenrec_error *err)
+{
+    char *life = strchr(line, '#');
+    tenrec_status st;
+
+    if (life)
+        *life++ = '\0';
+    st = peers_find(p, line, ret, err);
+    if (st == TENREC_OK && life && strtoull(life, NULL, 16) != peers_incarnation(p, *ret))
+        st = tenrec_fail(err, TENREC_EGROUP,
+                         "a gather names '%s' in another life than the one it has", line);
+    return st;
 }
 
 tenrec_status nameset_of_names(const struct peers *p, const char *const *names, size_t n,
                                struct nameset *ret, tenrec_error *err)
 {
-    struct nameset s = { .n = names ? n : p->n };
+    struct nameset s = { .n = n };
     tenrec_status st = TENREC_OK;
 
-    s.id = memory_new(s.n, sizeof s.id[0]);
-    if (!s.id)
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", s.n);
-    for (size_t i = 0; i < s.n && st == TENREC_OK; i++) {
-        s.id[i] = (tenrec_peer)i;
-        if (names && !names[i])
+    if (!names)
+        st = take_all(p, &s, err);
+    else if (!(s.id = memory_new(s.n, sizeof s.id[0])))
+        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", s.n);
+    for (size_t i = 0; names && i < s.n && st == TENREC_OK; i++) {
+        if (!names[i])
             st = tenrec_fail(err, TENREC_EINVAL, "name %zu of the set is NULL", i);
-        else if (names)
+        else
             st = peers_find(p, names[i], &s.id[i], err);
     }
     if (st == TENREC_OK)
@@ -82,7 +124,7 @@ tenrec_status nameset_of_key(const struct peers *p, const char *key, struct name
     s.n = 0;
     for (char *name = copy ? strtok_r(copy, "\n", &save) : NULL; name && st == TENREC_OK;
          name = strtok_r(NULL, "\n", &save))
-        st = peers_find(p, name, &s.id[s.n++], err);
+        st = find_line(p, name, &s.id[s.n++], err);
     free(copy);
     if (st == TENREC_OK)
         st = nameset_order(p, &s, err);

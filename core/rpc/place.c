@@ -1,29 +1,24 @@
 #include "rpc/place.h"
 
 #include "rpc/call.h"
+#include "rpc/device_memory.h"
+#include "rpc/devices.h"
 #include "rpc/mapping.h"
 #include "rpc/message.h"
 #include "rpc/tensor.h"
 #include "rpc/worker.h"
 
-static bool is_contiguous(const struct tenrec_tensor_desc *d)
-{
-    int64_t step = 1;
-
-    for (uint32_t i = d->ndim; i > 0; i--) {
-        if (d->shape[i - 1] != 1 && d->strides[i - 1] != step)
-            return false;
-        step *= d->shape[i - 1];
-    }
-    return true;
-}
+/* One stream of the pool for each device of a message: its copies are queued there. */
+struct arrival {
+    struct tenrec_worker *w;
+    struct streams *streams; /* made for the first tensor on a device */
+};
 
 bool place_is_plain(const struct tenrec_tensor *t)
 {
     const struct tenrec_tensor_desc *d = tenrec_tensor_desc(t);
 
-    return d->device.kind == TENREC_CPU && d->byte_offset == 0 &&
-           d->bytes == tenrec_tensor_bytes(t) && is_contiguous(d);
+    return d->byte_offset == 0 && d->bytes == tenrec_tensor_bytes(t) && tensor_is_contiguous(d);
 }
 
 /* Does what arrives fit into the caller's buffer? */
@@ -31,13 +26,18 @@ static tenrec_status check_into(struct tenrec_tensor *into, const struct tenrec_
                                 tenrec_error *err)
 {
     const struct tenrec_tensor_desc *want = tenrec_tensor_desc(into);
+    char a[DEVICE_TEXT_MAX], b[DEVICE_TEXT_MAX];
 
     if (memcmp(&want->dtype, &got->dtype, sizeof want->dtype) != 0)
         return tenrec_fail(err, TENREC_EINVAL, "the result is %s, the buffer given for it is %s",
                            tenrec_dtype_name(got->dtype), tenrec_dtype_name(want->dtype));
+    if (!device_equal(want->device, got->target))
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "the result goes to %s, the buffer given for it is on %s",
+                           device_text(got->target, a), device_text(want->device, b));
     if (want->ndim != got->ndim ||
         memcmp(want->shape, got->shape, got->ndim * sizeof got->shape[0]) != 0 ||
-        got->bytes != want->bytes || got->byte_offset != 0 || !is_contiguous(got))
+        got->bytes != want->bytes || got->byte_offset != 0 || !tensor_is_contiguous(got))
         return tenrec_fail(err, TENREC_EINVAL,
                            "the result has %u dimensions and %llu bytes, the buffer given for it "
                            "%u and %llu (same shape, contiguous)",
@@ -46,16 +46,51 @@ static tenrec_status check_into(struct tenrec_tensor *into, const struct tenrec_
     return TENREC_OK;
 }
 
-/* Memory of the user's allocator, where it is already, or of our own. */
-static tenrec_status find_memory(struct tenrec_worker *w, struct tenrec_tensor_desc *d,
-                                 struct tenrec_tensor **ret, tenrec_error *err)
+static struct tenrec_allocator allocator_of(struct tenrec_worker *w)
 {
     struct tenrec_allocator a;
-    tenrec_status st;
 
     pthread_mutex_lock(&w->lock);
     a = w->allocator;
     pthread_mutex_unlock(&w->lock);
+    return a;
+}
+
+/* For a tensor that goes to a device: the user's allocator, when it knows about
+ * that and has some, else the backend's memory. */
+static tenrec_status find_device_memory(struct arrival *on, struct tenrec_tensor_desc *d,
+                                        struct tenrec_tensor **ret, tenrec_error *err)
+{
+    const struct tenrec_allocator a = allocator_of(on->w);
+    struct tenrec_stream s;
+    tenrec_status st = devices_check_target(on->w, d->target, err);
+
+    if (st == TENREC_OK && d->mapping)
+        st = tenrec_fail(err, TENREC_EPROTOCOL, "a tensor for a device came as shared memory");
+    if (st == TENREC_OK && !on->streams && !(on->streams = streams_new(true)))
+        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for the streams of a message");
+    if (st == TENREC_OK)
+        st = streams_get(on->streams, d->target, &s, err);
+    if (st != TENREC_OK)
+        return st;
+    d->device = d->target;
+    d->stream = s.stream;
+    d->data = a.alloc && (a.flags & TENREC_ALLOCATOR_DEVICES) ? a.alloc(a.arg, d) : NULL;
+    if (!d->data)
+        return device_tensor_for_desc(d, &s, ret, err);
+    st = tensor_from_desc(d, a.free_fn, a.arg, ret, err);
+    if (st != TENREC_OK && a.free_fn)
+        a.free_fn(a.arg, d->data);
+    return st;
+}
+
+/* Memory of the user's allocator, where it is already, or of our own. */
+static tenrec_status find_memory(struct tenrec_worker *w, struct tenrec_tensor_desc *d,
+                                 struct tenrec_tensor **ret, tenrec_error *err)
+{
+    const struct tenrec_allocator a = allocator_of(w);
+    tenrec_status st;
+
     if (!a.alloc && d->mapping) {
         st = mapping_tensor(d->mapping, d, ret, err);
         if (st == TENREC_OK)
@@ -89,12 +124,17 @@ tenrec_status place_tensors(void *worker, tenrec_peer from, struct tenrec_msg *m
 {
     struct tenrec_worker *w = worker;
     struct tenrec_tensor *into = call_into(w, msg), *t;
+    struct arrival on = { .w = w };
     tenrec_status st = TENREC_OK;
     tenrec_error why;
 
     for (uint32_t i = 0; i < msg->n_tensors && st == TENREC_OK; i++) {
         struct tenrec_tensor_desc *d = tenrec_msg_tensor(msg, i);
+        const bool host = d->target.kind == TENREC_CPU || d->target.kind == 0;
         d->device = (struct tenrec_device){ TENREC_CPU, 0 };
+        d->stream = 0;
+        if (host)
+            d->target = d->device;
         d->flags &= ~TENREC_TENSOR_READ_ONLY; /* as the sender had it */
         t = NULL;
         if (i == 0 && into) {
@@ -102,16 +142,19 @@ tenrec_status place_tensors(void *worker, tenrec_peer from, struct tenrec_msg *m
             if (st == TENREC_OK)
                 t = tenrec_tensor_share(into);
         } else {
-            st = find_memory(w, d, &t, &why);
+            st = host ? find_memory(w, d, &t, &why) : find_device_memory(&on, d, &t, &why);
         }
         if (t) {
             d->data = tenrec_tensor_desc(t)->data;
+            d->device = tenrec_tensor_desc(t)->device;
+            d->stream = tenrec_tensor_desc(t)->stream;
             if (d->mapping)
                 copy_mapped(d);
             rpc_message_set_owner(msg, i, t);
         }
     }
     tenrec_tensor_drop(into);
+    streams_drop(on.streams);
     if (st != TENREC_OK) {
         tenrec_error_prefix(&why, "message from '%s'", peers_name(&w->peers, from));
         call_fail(w, msg, &why);

@@ -3,6 +3,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "rpc/membership.h"
+#include "rpc/rref_release.h"
+#include "rpc/watch.h"
 #include "rpc/worker.h"
 
 /* A one-way call that a broken connection took away never arrives. When for so
@@ -125,4 +127,32 @@ tenrec_status worker_quiesce(struct tenrec_worker *w, uint64_t deadline_ns, tenr
              (s.calls_finished != s.calls_made ||
               (s.one_way_ended < s.one_way_sent && wait_for_one_way_calls(w, &s, &still))));
     return st;
+}
+
+static uint32_t left_ms(uint64_t deadline_ns)
+{
+    const int ms = clock_left_ms(deadline_ns);
+
+    return ms < 0 ? UINT32_MAX : (uint32_t)ms;
+}
+
+tenrec_status worker_part(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)
+{
+    tenrec_status st;
+
+    st = wait_for_calls(w, deadline_ns, err);
+    if (st == TENREC_OK) {
+        rrefs_let_go(w);
+        st = wait_for_calls(w, deadline_ns, err);
+    }
+    if (st != TENREC_OK)
+        return st;
+    watch_tell_leaving(w, deadline_ns);
+    /* What came before the others knew. Its function may call, too. */
+    st = served_wait(&w->served, deadline_ns, err);
+    if (st == TENREC_OK)
+        st = wait_for_calls(w, deadline_ns, err);
+    if (st == TENREC_OK)
+        st = chain_drain(w->chain, left_ms(deadline_ns), err);
+    return st == TENREC_OK ? watch_depart(w, deadline_ns, err) : st;
 }

@@ -15,4 +15,11 @@ int64_t shutdown_limit_ms(const struct tenrec_worker *w, int64_t ms);
  * errors: ETIMEDOUT (names who did not come), and what the store says */
 tenrec_status worker_quiesce(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err);
 
+/* Leaves a dynamic group: returns when no call of ours is outstanding, none runs
+ * here, our references are released and the others know that we are gone. They
+ * wait for nothing.
+ *
+ * errors: ETIMEDOUT (what is left), and what the store says */
+tenrec_status worker_part(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err);
+
 #endif

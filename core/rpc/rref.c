@@ -7,6 +7,7 @@
 #include "rpc/future.h"
 #include "rpc/rref_context.h"
 #include "rpc/rref_place.h"
+#include "rpc/stream_value.h"
 #include "rpc/worker.h"
 
 /* Where the next reference of this thread is made. */
@@ -37,15 +38,21 @@ tenrec_status(tenrec_rref_new)(struct tenrec_worker *w, const struct tenrec_valu
                                struct tenrec_rref **ret, tenrec_error *err)
 {
     const struct tenrec_value nil = tenrec_nil();
+    struct streams *streams = NULL;
     struct tenrec_value *copy;
     struct tenrec_rref *r;
     tenrec_status st = worker_enter(w, err);
 
     if (st == TENREC_OK) {
-        st = tenrec_value_copy(value ? value : &nil, &copy, err);
+        st = value_hand_over(value, &streams, err);
+        if (st == TENREC_OK)
+            st = tenrec_value_copy(value ? value : &nil, &copy, err);
         if (st == TENREC_OK)
             st = rref_local(w->rrefs, copy, &r, err);
-        if (st == TENREC_OK) {
+        if (st != TENREC_OK) {
+            streams_drop(streams);
+        } else {
+            rref_owner_of(r)->streams = streams; /* before anybody else knows it */
             rref_place(r);
             *ret = r;
         }

@@ -4,10 +4,12 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "rpc/devices.h"
 #include "rpc/dispatch.h"
 #include "rpc/rref_context.h"
 #include "rpc/rref_control.h"
 #include "rpc/rref_value.h"
+#include "rpc/stream_value.h"
 #include "rpc/worker.h"
 
 /* One reference of the arguments that the call waits for. */
@@ -78,6 +80,8 @@ static void put_value(struct tenrec_call *c)
     c->refs->on = first->u.rref;
     *first = *rref_owner_of(c->refs->on)->value;
     c->in.borrowed = 1;
+    if (__builtin_expect(rref_owner_of(c->refs->on)->streams != NULL, 0))
+        value_take_on(first, rref_owner_of(c->refs->on)->streams, c->streams, NULL);
 }
 
 static void one_less(struct tenrec_call *c)
@@ -252,6 +256,7 @@ bool rref_call_made(struct tenrec_call *c, const tenrec_error *why, struct tenre
         tenrec_value_drop(kept);
         kept = NULL;
     }
+    o->streams = streams_share(c->streams); /* nobody looks at it before it is made */
     rref_made(o, ids->fork, c->from, kept, why ? &told : NULL, &acts);
     rref_acts_run(&acts);
     rref_numbers_write(TENREC_MSG_REMOTE_RET, number, 4, ret, NULL);
@@ -297,6 +302,25 @@ struct fetch {
     struct tenrec_route route;
 };
 
+/* Says where its tensors go. Releases msg when that cannot be said. */
+static tenrec_status map_value(struct fetch *f, struct rref_owner *o, struct tenrec_msg *msg,
+                               tenrec_error *err)
+{
+    struct streams *streams;
+    tenrec_status st;
+
+    if (msg->n_tensors == 0)
+        return TENREC_OK;
+    streams = o->streams ? streams_fork(o->streams) : NULL;
+    st = devices_answer(f->w, f->from, streams, msg, err);
+    streams_drop(streams);
+    if (st == TENREC_OK)
+        return st;
+    peers_blame(&f->w->peers, f->w->self.id, err);
+    msg->release(msg);
+    return st;
+}
+
 /* The worker is entered. Lets go of the value before its asker hears of it. */
 static void send_value(struct fetch *f, struct tenrec_rref *r, const tenrec_error *why)
 {
@@ -308,7 +332,8 @@ static void send_value(struct fetch *f, struct tenrec_rref *r, const tenrec_erro
     if (why)
         told = *why;
     else if (codec_write_value_refs(rref_owner_of(r)->value, TENREC_MSG_RREF_FETCH_RET, &out.refs,
-                                    &msg, &told) != TENREC_OK)
+                                    &msg, &told) != TENREC_OK ||
+             map_value(f, rref_owner_of(r), msg, &told) != TENREC_OK)
         why = &told;
     rref_out_finish(&out);
     tenrec_rref_drop(r);

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "rpc/stream.h"
 #include "rpc/worker.h"
 
 /* Stands in for an error that could not be stored. */
@@ -37,22 +38,64 @@ void rref_act_dead(struct rref_acts *acts, struct tenrec_rref *r)
 
 /* ---- the context ---------------------------------------------------------------- */
 
-static void names_drop(char **names, size_t n)
+/* A text of an error may still be about to be written with it. */
+struct rref_old_name {
+    struct rref_old_name *next;
+    char *name; /* owns */
+};
+
+static void names_drop(struct rref_context *ctx)
 {
-    for (size_t i = 0; names && i < n; i++)
-        free(names[i]);
-    free(names);
+    struct rref_old_name *next;
+
+    for (size_t i = 0; ctx->names && i < ctx->n_names; i++)
+        free(ctx->names[i]);
+    free(ctx->names);
+    for (struct rref_old_name *o = ctx->old_names; o; o = next) {
+        next = o->next;
+        free(o->name);
+        free(o);
+    }
 }
 
 static tenrec_status copy_names(struct rref_context *ctx, const struct rref_setup *s)
 {
-    ctx->names = memory_new(s->n, sizeof(char *));
+    ctx->names = memory_new(s->room, sizeof(char *));
     if (!ctx->names)
         return TENREC_ENOMEM;
-    for (ctx->n_names = 0; ctx->n_names < s->n; ctx->n_names++)
-        if (!(ctx->names[ctx->n_names] = memory_text(s->names[ctx->n_names])))
+    ctx->n_names = s->room;
+    for (size_t i = 0; i < s->n; i++)
+        if (!(ctx->names[s->member[i].id] = memory_text(s->member[i].name)))
             return TENREC_ENOMEM;
     return TENREC_OK;
+}
+
+tenrec_status rref_context_set_name(struct rref_context *ctx, tenrec_peer id, const char *name,
+                                    tenrec_error *err)
+{
+    struct rref_old_name *old = memory_new(1, sizeof *old);
+    char *mine = memory_text(name), *before;
+    tenrec_status st = TENREC_OK;
+
+    pthread_mutex_lock(&ctx->lock);
+    before = ctx->names[id];
+    if (before && strcmp(before, name) == 0) {
+        /* Most come back under their own. */
+    } else if (!mine || !old) {
+        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for the name of '%s'", name);
+    } else {
+        ctx->names[id] = mine;
+        mine = NULL;
+        if (before) {
+            *old = (struct rref_old_name){ ctx->old_names, before };
+            ctx->old_names = old;
+            old = NULL;
+        }
+    }
+    pthread_mutex_unlock(&ctx->lock);
+    free(mine);
+    free(old);
+    return st;
 }
 
 tenrec_status rref_context_new(const struct rref_setup *s, struct rref_context **ret,
@@ -63,7 +106,7 @@ tenrec_status rref_context_new(const struct rref_setup *s, struct rref_context *
 
     if (!ctx || copy_names(ctx, s) != TENREC_OK) {
         if (ctx)
-            names_drop(ctx->names, ctx->n_names);
+            names_drop(ctx);
         free(ctx);
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the references of a worker");
     }
@@ -86,7 +129,7 @@ void rref_context_drop(struct rref_context *ctx)
     if (!ctx || atomic_fetch_sub(&ctx->refs, 1) != 1)
         return;
     rref_tombs_finish(&ctx->tombs);
-    names_drop(ctx->names, ctx->n_names);
+    names_drop(ctx);
     pthread_cond_destroy(&ctx->changed);
     pthread_mutex_destroy(&ctx->lock);
     free(ctx);
@@ -109,7 +152,7 @@ tenrec_status rref_context_enter(struct rref_context *ctx, struct tenrec_worker 
 
 const char *rref_context_name(const struct rref_context *ctx, tenrec_peer id)
 {
-    return id >= 0 && (size_t)id < ctx->n_names ? ctx->names[id] : "";
+    return id >= 0 && (size_t)id < ctx->n_names && ctx->names[id] ? ctx->names[id] : "";
 }
 
 struct rref_counts rref_context_count(struct rref_context *ctx)
@@ -157,6 +200,7 @@ void rref_free(struct tenrec_rref *r)
 
     if (o) {
         tenrec_value_drop(o->value);
+        streams_drop(o->streams);
         rref_forks_finish(&o->forks);
     }
     if (r->error != &no_memory)

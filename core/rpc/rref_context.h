@@ -19,6 +19,8 @@
 
 struct loop_timer;
 struct rref_context;
+struct rref_old_name;
+struct streams;
 
 /* A control message that is repeated until it is acknowledged. */
 struct rref_job {
@@ -69,6 +71,7 @@ struct tenrec_rref {
 struct rref_owner {
     struct tenrec_rref ref;     /* first */
     struct tenrec_value *value; /* owns; set once, under the lock */
+    struct streams *streams;    /* shared; on which it is ready, set before; NULL: always */
     struct rref_forks forks;
     bool done;         /* value or error is set */
     bool making;       /* its function runs, or is about to */
@@ -115,8 +118,9 @@ struct rref_context {
     struct tenrec_worker *worker; /* NULL once closed */
     bool flushed;                 /* what arrives is refused */
     tenrec_peer me;
-    char **names; /* owns; by id */
+    char **names; /* owns; by id; NULL: nobody had it yet */
     size_t n_names;
+    struct rref_old_name *old_names; /* owns: of those whose ids others have now */
     int64_t next_local;
     uint32_t gap_ms; /* before the first repetition of a control message */
     struct rref_owner *owners;
@@ -138,8 +142,9 @@ struct rref_acts {
 
 struct rref_setup {
     struct tenrec_worker *worker;
-    const char *const *names; /* copied */
+    const struct tenrec_member *member; /* n; their names are copied */
     size_t n;
+    size_t room; /* ids are 0 to room - 1 */
     tenrec_peer me;
     uint64_t session;
     uint32_t gap_ms;
@@ -160,6 +165,9 @@ tenrec_status rref_context_enter(struct rref_context *ctx, struct tenrec_worker 
                                  tenrec_error *err);
 
 struct rref_counts rref_context_count(struct rref_context *ctx);
+/* Member `id` is called so from now on. errors: ENOMEM */
+tenrec_status rref_context_set_name(struct rref_context *ctx, tenrec_peer id, const char *name,
+                                    tenrec_error *err);
 const char *rref_context_name(const struct rref_context *ctx, tenrec_peer id);
 
 static inline struct rref_owner *rref_owner_of(struct tenrec_rref *r)

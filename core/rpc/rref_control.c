@@ -307,8 +307,9 @@ void rrefs_control_arrived(struct tenrec_worker *w, tenrec_peer from, struct ten
 tenrec_status rrefs_open(struct tenrec_worker *w, tenrec_error *err)
 {
     const struct rref_setup s = { .worker = w,
-                                  .names = membership_names(w->membership),
+                                  .member = membership_members(w->membership),
                                   .n = membership_world(w->membership),
+                                  .room = w->peers.room,
                                   .me = w->self.id,
                                   .session = membership_incarnation(w->membership),
                                   .gap_ms = (uint32_t)setup_settings(w->setup)->rref_retry_gap_ms };

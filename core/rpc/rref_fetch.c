@@ -5,11 +5,13 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "rpc/device_memory.h"
 #include "rpc/future.h"
 #include "rpc/place.h"
 #include "rpc/rref_context.h"
 #include "rpc/rref_control.h"
 #include "rpc/span.h"
+#include "rpc/stream_value.h"
 #include "rpc/thread.h"
 #include "rpc/worker.h"
 
@@ -42,7 +44,7 @@ static struct tenrec_value *first_tensor(struct tenrec_value *v)
 
 /* What arrives from elsewhere is put there by the agent; this is for what is here. */
 static tenrec_status copy_into(struct tenrec_tensor *into, struct tenrec_value *v,
-                               tenrec_error *err)
+                               struct streams *ready, tenrec_error *err)
 {
     struct tenrec_value *t = first_tensor(v);
     const struct tenrec_tensor_desc *to = tenrec_tensor_desc(into), *from;
@@ -54,11 +56,14 @@ static tenrec_status copy_into(struct tenrec_tensor *into, struct tenrec_value *
         memcmp(from->shape, to->shape, from->ndim * sizeof *from->shape) != 0)
         return tenrec_fail(err, TENREC_EINVAL,
                            "the tensor has another dtype or shape than 'into' (to_here)");
-    if (!place_is_plain(t->u.tensor) || from->device.kind != TENREC_CPU ||
-        to->device.kind != TENREC_CPU)
-        return tenrec_fail(err, TENREC_EUNSUPPORTED, "the tensor is not contiguous in the host");
-    memmove(tenrec_tensor_data(into), tenrec_tensor_data(t->u.tensor),
-            (size_t)tenrec_tensor_bytes(t->u.tensor));
+    if (!place_is_plain(t->u.tensor) || from->device.kind != to->device.kind)
+        return tenrec_fail(err, TENREC_EUNSUPPORTED,
+                           "the tensor is not contiguous, or 'into' is not where it is");
+    if (from->device.kind == TENREC_CPU)
+        memmove(tenrec_tensor_data(into), tenrec_tensor_data(t->u.tensor),
+                (size_t)tenrec_tensor_bytes(t->u.tensor));
+    else if (device_tensor_copy(t->u.tensor, into, ready, err) != TENREC_OK)
+        return err->code;
     tenrec_tensor_drop(t->u.tensor);
     t->u.tensor = tenrec_tensor_share(into);
     return TENREC_OK;
@@ -67,6 +72,7 @@ static tenrec_status copy_into(struct tenrec_tensor *into, struct tenrec_value *
 static void look_done(struct rref_waiter *w, const tenrec_error *why)
 {
     struct look *l = (struct look *)(void *)w;
+    struct streams *streams = why ? NULL : streams_share(rref_owner_of(w->ref)->streams);
     struct tenrec_value *copy = NULL;
     tenrec_error err;
     tenrec_status st = TENREC_OK;
@@ -74,7 +80,7 @@ static void look_done(struct rref_waiter *w, const tenrec_error *why)
     if (!why && l->copy)
         st = tenrec_value_copy(rref_owner_of(w->ref)->value, &copy, &err);
     if (copy && l->into)
-        st = copy_into(l->into, copy, &err);
+        st = copy_into(l->into, copy, streams, &err);
     if (st != TENREC_OK) {
         tenrec_value_drop(copy);
         why = &err;
@@ -85,10 +91,12 @@ static void look_done(struct rref_waiter *w, const tenrec_error *why)
     }
     /* Who waits for the future may look for what is left of the reference. */
     tenrec_rref_drop(w->ref);
-    if (why)
+    if (why) {
         future_complete_error(l->future, why);
-    else
-        future_complete_value(l->future, copy);
+        streams_drop(streams);
+    } else {
+        future_complete_ready(l->future, copy, streams);
+    }
     tenrec_future_drop(l->future);
     tenrec_tensor_drop(l->into);
     free(l);
@@ -218,6 +226,7 @@ static tenrec_status begin(struct tenrec_rref *r, const char *op,
 {
     struct call_spec spec = { .function = "to_here", .op = op, .want_value = want_value };
     int64_t timeout_ms = o ? o->timeout_ms : TENREC_TIMEOUT_DEFAULT;
+    struct tenrec_tensor *into;
     struct tenrec_worker *w;
     tenrec_status st = o ? call_check_options(o, 0, err) : TENREC_OK;
 
@@ -227,11 +236,17 @@ static tenrec_status begin(struct tenrec_rref *r, const char *op,
         st = rref_context_enter(r->ctx, &w, err);
     if (st != TENREC_OK)
         return st;
-    spec.into = o ? o->into : NULL;
+    into = o ? o->into : NULL;
+    st = call_begin_into(into, &spec.into, err);
+    if (st != TENREC_OK) {
+        worker_leave(w);
+        return st;
+    }
     st = call_deadline(w, &timeout_ms, &spec.deadline_ns, err);
     if (st == TENREC_OK)
         st = r->is_owner ? look(r, want_value, spec.into, spec.deadline_ns, ret, err)
                          : fetch(w, r, &spec, timeout_ms, ret, err);
+    call_end_into(into, spec.into);
     worker_leave(w);
     return st;
 }
@@ -285,7 +300,7 @@ tenrec_status tenrec_rref_local_value(struct tenrec_rref *r, int64_t ms,
     *ret = o->done && !r->error ? o->value : NULL;
     pthread_mutex_unlock(&r->ctx->lock);
     if (*ret)
-        return TENREC_OK;
+        return value_take_on(*ret, o->streams, NULL, err);
     st = may_wait("local_value", err);
     if (st == TENREC_OK)
         st = rref_context_enter(r->ctx, &w, err);
@@ -298,6 +313,8 @@ tenrec_status tenrec_rref_local_value(struct tenrec_rref *r, int64_t ms,
     if (st != TENREC_OK)
         return st;
     st = tenrec_future_wait(f, TENREC_TIMEOUT_NONE, err);
+    if (st == TENREC_OK)
+        st = value_take_on(o->value, o->streams, NULL, err);
     if (st == TENREC_OK)
         *ret = o->value;
     tenrec_future_drop(f);

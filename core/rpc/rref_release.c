@@ -29,6 +29,15 @@ tenrec_status rrefs_flush(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_
     return worker_quiesce(w, deadline_ns, err);
 }
 
+void rrefs_let_go(struct tenrec_worker *w)
+{
+    struct rref_acts acts;
+
+    rref_acts_init(&acts);
+    rref_delete_users(w->rrefs, false, &acts);
+    rref_acts_run(&acts);
+}
+
 tenrec_status tenrec_rref_release_all(struct tenrec_worker *w, int64_t ms, tenrec_error *err)
 {
     struct pool *pool = thread_state.pool;

@@ -14,4 +14,8 @@ tenrec_status rrefs_flush(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_
 /* Tells in the log what has leaked. errors: EBUSY, where that is asked for */
 tenrec_status rrefs_check(struct tenrec_worker *w, bool graceful, tenrec_error *err);
 
+/* Leaving alone: tells the owners of all that we refer to. A call's outstanding
+ * work until they have acknowledged it. */
+void rrefs_let_go(struct tenrec_worker *w);
+
 #endif

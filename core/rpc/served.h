@@ -12,6 +12,7 @@
 #include <tenrec/rpc.h>
 
 struct function;
+struct streams;
 
 struct served_key {
     uint64_t pipe, generation;
@@ -28,6 +29,7 @@ struct tenrec_call {
     tenrec_peer from;
     struct served_key key;
     uint64_t deadline_ns;
+    struct streams *streams;    /* shared; its function runs on; NULL: the thread's */
     struct span *span;          /* NULL: not recorded */
     struct rref_call *refs;     /* owns; NULL: it has to do with no reference */
     struct rref_parcel *parcel; /* what the reply brings; NULL: nothing */

@@ -1,6 +1,7 @@
 #include "rpc/setup.h"
 
 #include "backend/stack.h"
+#include "backend/stores.h"
 #include "base/memory.h"
 #include "config/config.h"
 #include "group/rendezvous.h"
@@ -11,6 +12,7 @@
 struct setup {
     struct config_settings *settings;
     struct stack *stack;
+    struct stores *stores;
 };
 
 void setup_drop(struct setup *s)
@@ -18,8 +20,23 @@ void setup_drop(struct setup *s)
     if (!s)
         return;
     stack_close(s->stack);
+    stores_drop(s->stores);
     config_settings_drop(s->settings);
     free(s);
+}
+
+/* The scheme of init_method that only a plugin knows, or NULL. */
+static const char *plugin_scheme(const struct config_settings *s, char buf[STORES_SCHEME_MAX])
+{
+    return stores_scheme(s->init_method, buf) && !config_scheme_is_own(buf) ? buf : NULL;
+}
+
+tenrec_status setup_check_stores(const struct tenrec_config *config,
+                                 const struct config_settings *s, tenrec_error *err)
+{
+    char scheme[STORES_SCHEME_MAX];
+
+    return stores_check(config, plugin_scheme(s, scheme), err);
 }
 
 tenrec_status setup_check(const struct config_settings *s, tenrec_error *err)
@@ -34,10 +51,13 @@ tenrec_status setup_check(const struct config_settings *s, tenrec_error *err)
 
 static tenrec_status load(struct setup *s, const struct tenrec_config *config, tenrec_error *err)
 {
+    char scheme[STORES_SCHEME_MAX];
     tenrec_status st = config_settings_make(config, &s->settings, err);
 
     if (st == TENREC_OK)
         st = setup_check(s->settings, err);
+    if (st == TENREC_OK)
+        st = stores_load(config, plugin_scheme(s->settings, scheme), &s->stores, err);
     return st == TENREC_OK ? stack_open(config, &s->stack, err) : st;
 }
 
@@ -64,6 +84,11 @@ tenrec_status setup_make(const struct tenrec_config *config, struct setup **ret,
 const struct config_settings *setup_settings(const struct setup *s)
 {
     return s->settings;
+}
+
+struct stores *setup_stores(const struct setup *s)
+{
+    return s->stores;
 }
 
 int64_t setup_timeout_ms(const struct setup *s)

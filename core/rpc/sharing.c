@@ -291,7 +291,8 @@ bool sharing_share(struct tenrec_sharing *s, const struct tenrec_tensor_desc *de
     struct shared_block *b;
     bool ok = false;
 
-    if (desc->bytes == 0 || desc->device.kind != TENREC_CPU)
+    if (desc->bytes == 0 || desc->device.kind != TENREC_CPU ||
+        (desc->target.kind != TENREC_CPU && desc->target.kind != 0))
         return false;
     b = shared_block_at(desc->data, desc->bytes);
     if (!b)

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/storage_pool.h"
+#include "rpc/device_memory.h"
 #include "rpc/shared_memory.h"
 #include "rpc/sharing.h"
 
@@ -28,7 +29,7 @@ struct tenrec_tensor {
     struct tenrec_tensor_desc desc;
 };
 
-static bool is_contiguous(const struct tenrec_tensor_desc *d)
+bool tensor_is_contiguous(const struct tenrec_tensor_desc *d)
 {
     int64_t step = 1;
 
@@ -201,6 +202,31 @@ static void set_shape(struct tenrec_tensor_desc *d, struct tenrec_dtype dtype, u
     d->device = d->target = (struct tenrec_device){ TENREC_CPU, 0 };
     if (ndim && ndim <= TENREC_MAX_DIMS)
         memcpy(d->shape, shape, ndim * sizeof *shape);
+}
+
+tenrec_status tensor_check_desc(const struct tenrec_tensor_desc *desc, tenrec_error *err)
+{
+    uint64_t elements, bytes;
+
+    return check(desc, &elements, &bytes, err);
+}
+
+tenrec_status tensor_describe(struct tenrec_dtype dtype, uint32_t ndim, const int64_t *shape,
+                              struct tenrec_tensor_desc *ret, tenrec_error *err)
+{
+    uint64_t elements;
+    tenrec_status status;
+
+    set_shape(ret, dtype, ndim, shape);
+    status = measure(ret, &elements, &ret->bytes, err);
+    if (status == TENREC_OK)
+        set_row_major(ret);
+    return status;
+}
+
+void *tensor_free_arg(const struct tenrec_tensor *t, tenrec_tensor_free_fn *free_fn)
+{
+    return t->free_fn == free_fn ? t->arg : NULL;
 }
 
 tenrec_status tenrec_tensor_new(struct tenrec_dtype dtype, uint32_t ndim, const int64_t *shape,
@@ -391,7 +417,7 @@ static tenrec_status copy_new(const struct tenrec_tensor *t, struct tenrec_tenso
 
     if (d->device.kind != TENREC_CPU)
         return tenrec_fail(err, TENREC_EUNSUPPORTED,
-                           "tensor in device memory is not contiguous: copy it there first");
+                           "the tensor is in memory of a device: tenrec_tensor_to copies it");
     status = tenrec_tensor_new(d->dtype, d->ndim, d->shape, &copy, err);
     if (status)
         return status;
@@ -399,7 +425,7 @@ static tenrec_status copy_new(const struct tenrec_tensor *t, struct tenrec_tenso
     copy->desc.flags = d->flags & ~TENREC_TENSOR_READ_ONLY;
     if (t->elements == 0)
         ; /* nothing to copy */
-    else if (is_contiguous(d))
+    else if (tensor_is_contiguous(d))
         memcpy(copy->desc.data, tenrec_tensor_data(t), (size_t)t->bytes);
     else
         gather(copy->desc.data, tenrec_tensor_data(t), d, 0, dtype_bytes(d->dtype));
@@ -410,7 +436,7 @@ static tenrec_status copy_new(const struct tenrec_tensor *t, struct tenrec_tenso
 tenrec_status tenrec_tensor_contiguous(struct tenrec_tensor *t, struct tenrec_tensor **ret,
                                        tenrec_error *err)
 {
-    if (!is_contiguous(&t->desc) || t->bytes != t->desc.bytes)
+    if (!tensor_is_contiguous(&t->desc) || t->bytes != t->desc.bytes)
         return copy_new(t, ret, err);
     *ret = tenrec_tensor_share(t);
     return TENREC_OK;
@@ -430,7 +456,9 @@ tenrec_status tensor_to_send(struct tenrec_tensor *t, struct tenrec_tensor **ret
     const bool whole = d->bytes % item == 0 && d->byte_offset % item == 0;
     const bool small_part = d->bytes >= WHOLE_BELOW && t->bytes <= d->bytes / 2;
 
-    if (!is_contiguous(d) || !whole || small_part)
+    if (__builtin_expect(d->device.kind != TENREC_CPU, 0))
+        return device_tensor_to_send(t, ret, err);
+    if (!tensor_is_contiguous(d) || !whole || small_part)
         return copy_new(t, ret, err);
     *ret = tenrec_tensor_share(t);
     return TENREC_OK;

@@ -2,6 +2,7 @@
 #ifndef TENREC_RPC_TENSOR_H
 #define TENREC_RPC_TENSOR_H
 
+#include <stdbool.h>
 #include <tenrec/tensor.h>
 
 /* Makes a tensor of a storage and the view of it that `desc` describes. Checks
@@ -18,6 +19,18 @@ tenrec_status tensor_from_desc(const struct tenrec_tensor_desc *desc,
  * desc->data and desc->device do not matter. */
 tenrec_status tensor_for_desc(const struct tenrec_tensor_desc *desc, struct tenrec_tensor **ret,
                               tenrec_error *err);
+
+/* Is it sound: type, shape, reach? errors: EINVAL, ETOOBIG */
+tenrec_status tensor_check_desc(const struct tenrec_tensor_desc *desc, tenrec_error *err);
+
+/* The descriptor of a contiguous tensor without memory. errors: EINVAL, ETOOBIG */
+tenrec_status tensor_describe(struct tenrec_dtype dtype, uint32_t ndim, const int64_t *shape,
+                              struct tenrec_tensor_desc *ret, tenrec_error *err);
+
+bool tensor_is_contiguous(const struct tenrec_tensor_desc *d);
+
+/* What it hands to its free function; NULL when that is not `free_fn`. */
+void *tensor_free_arg(const struct tenrec_tensor *t, tenrec_tensor_free_fn *free_fn);
 
 /* What to send for `t`: t itself, shared, when its elements lie together and
  * are not a small part of a large storage; else a contiguous copy.

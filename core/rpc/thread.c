@@ -1,6 +1,7 @@
 #include "rpc/thread.h"
 
 #include "rpc/future.h"
+#include "rpc/stream.h"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -21,6 +22,10 @@ static void thread_ends(void *arg)
         next = f->next;
         future_free(f);
     }
+    streams_drop(t->own_streams);
+    if (t->streams == t->own_streams)
+        t->streams = NULL;
+    t->own_streams = NULL;
     t->spare_fd = 0;
     t->spare = NULL;
     t->n_spare = 0;

@@ -8,14 +8,22 @@
 #include <stddef.h>
 
 struct pool;
+struct streams;
 struct tenrec_future;
+struct tenrec_worker;
 struct waiter;
 
 struct thread_state {
-    unsigned no_block;     /* > 0: inside an inline function or a callback */
-    struct pool *pool;     /* whose thread this is; NULL for others */
-    struct scope *scope;   /* innermost open scope */
-    struct waiter *waiter; /* that this thread polls for */
+    unsigned no_block;           /* > 0: inside an inline function or a callback */
+    struct pool *pool;           /* whose thread this is; NULL for others */
+    struct scope *scope;         /* innermost open scope */
+    struct waiter *waiter;       /* that this thread polls for */
+    struct streams *streams;     /* it works on: its own, or of the call that it answers;
+                                    NULL: the default ones */
+    struct streams *own_streams; /* owns; NULL: it never set one */
+    /* For whom it delivers a message right now; NULL. The worker's agents wait for
+     * the end of that before they go, and the worker for them. */
+    const struct tenrec_worker *delivers;
     /* What it keeps for its next calls: */
     int spare_fd; /* the eventfd of a wait; 0: none */
     struct tenrec_future *spare;

@@ -8,7 +8,10 @@
 #include "base/storage_pool.h"
 #include "base/upkeep.h"
 #include "config/config.h"
+#include "group/ranks.h"
+#include "group/store.h"
 #include "rpc/call.h"
+#include "rpc/devices.h"
 #include "rpc/membership.h"
 #include "rpc/message.h"
 #include "rpc/place.h"
@@ -20,6 +23,7 @@
 #include "rpc/sharing.h"
 #include "rpc/span.h"
 #include "rpc/thread.h"
+#include "rpc/watch.h"
 
 #include <stdlib.h>
 
@@ -32,9 +36,16 @@ enum {
 
 /* ---- being inside --------------------------------------------------------- */
 
+/* Who delivers for `w` need not be counted: stop waits for the agents first. */
+static bool is_counted(const struct tenrec_worker *w)
+{
+    return thread_state.delivers != w;
+}
+
 tenrec_status worker_enter(struct tenrec_worker *w, tenrec_error *err)
 {
-    atomic_fetch_add(&w->inside, 1);
+    if (is_counted(w))
+        atomic_fetch_add(&w->inside, 1);
     if (atomic_load(&w->state) == WORKER_RUNNING)
         return TENREC_OK;
     worker_leave(w);
@@ -47,7 +58,7 @@ tenrec_status worker_enter(struct tenrec_worker *w, tenrec_error *err)
  * again: it may be gone by then. */
 void worker_leave(struct tenrec_worker *w)
 {
-    if (atomic_fetch_sub(&w->inside, 1) != (STOP_WAITS | 1))
+    if (!is_counted(w) || atomic_fetch_sub(&w->inside, 1) != (STOP_WAITS | 1))
         return;
     pthread_mutex_lock(&w->lock);
     w->all_left = true;
@@ -84,7 +95,10 @@ tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenre
     if (!w)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker");
     st = setup_make(config, &w->setup, err);
+    if (st == TENREC_OK)
+        st = devices_new(setup_settings(w->setup), &w->devices, err);
     if (st != TENREC_OK) {
+        setup_drop(w->setup);
         free(w);
         return st;
     }
@@ -138,6 +152,7 @@ void tenrec_worker_drop(struct tenrec_worker *w)
     losses_finish(&w->losses);
     pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->lock);
+    devices_free(w->devices);
     setup_drop(w->setup);
     free(w);
 }
@@ -200,9 +215,12 @@ static const struct chain_sharing sharing = { .open = sharing_open,
 static tenrec_status make_chain(struct tenrec_worker *w, tenrec_error *err)
 {
     const struct chain_identity id = { .me = w->self.id,
-                                       .world = membership_world(w->membership),
+                                       .world = membership_roster(w->membership)
+                                                    ? 0
+                                                    : membership_world(w->membership),
                                        .incarnation = membership_incarnation(w->membership),
-                                       .name = membership_name(w->membership) };
+                                       .name = membership_name(w->membership),
+                                       .host_address = membership_vantage(w->membership) };
     const struct chain_user user = { .deliver = worker_deliver,
                                      .place = place_tensors,
                                      .accepts = accepts,
@@ -220,6 +238,7 @@ static void unmake(struct tenrec_worker *w, uint64_t until)
 {
     chain_close(w->chain);
     w->chain = NULL;
+    watch_close(w);
     rrefs_drop(w);
     loop_timer_drop(w->deadlines);
     w->deadlines = NULL;
@@ -243,15 +262,45 @@ struct manner {
     uint64_t until;    /* CLOCK_MONOTONIC */
 };
 
+/* Ids of a dynamic group are any. */
+static size_t room_for_ids(const struct tenrec_worker *w)
+{
+    return membership_roster(w->membership) ? RANKS_MAX : membership_world(w->membership);
+}
+
+static tenrec_status fill_peers(struct tenrec_worker *w, tenrec_error *err)
+{
+    const struct tenrec_member *member = membership_members(w->membership);
+    tenrec_status st = peers_init(&w->peers, room_for_ids(w), w->self.id, err);
+
+    w->peers.lives = membership_roster(w->membership) != NULL;
+    for (uint32_t i = 0; i < membership_world(w->membership) && st == TENREC_OK; i++)
+        st = peers_add(&w->peers, member[i].id, member[i].incarnation, member[i].name, err);
+    return st;
+}
+
+static tenrec_status join(struct tenrec_worker *w, uint64_t until, tenrec_error *err)
+{
+    struct store_value extra;
+    tenrec_status st = devices_tell(w->devices, w->chain, &extra, err);
+
+    if (st != TENREC_OK)
+        return st;
+    st = membership_join(w->membership, chain_address(w->chain), &extra, until, err);
+    free(extra.data);
+    return st;
+}
+
 static tenrec_status start(struct tenrec_worker *w, const struct manner *how, tenrec_error *err)
 {
     const struct config_settings *s = setup_settings(w->setup);
+    struct stores *stores = setup_stores(w->setup);
     const uint64_t until = how->until;
     tenrec_status st = make_parts(w, err);
 
     if (st == TENREC_OK)
-        st = how->visits ? membership_visit(s, how->store, until, &w->membership, err)
-                         : membership_find(s, w->loop, until, &w->membership, err);
+        st = how->visits ? membership_visit(s, stores, how->store, until, &w->membership, err)
+                         : membership_find(s, stores, w->loop, until, &w->membership, err);
     if (st != TENREC_OK)
         return st;
     w->self.id = membership_rank(w->membership);
@@ -264,25 +313,31 @@ static tenrec_status start(struct tenrec_worker *w, const struct manner *how, te
                          "from outside",
                          chain_name(w->chain, chain_depth(w->chain) - 1));
     if (st == TENREC_OK && !how->visits)
-        st = membership_join(w->membership, chain_address(w->chain), until, err);
+        st = join(w, until, err);
     if (st == TENREC_OK)
-        st = losses_reset(&w->losses, membership_world(w->membership), err);
+        st = losses_reset(&w->losses, room_for_ids(w), err);
     if (st == TENREC_OK)
-        st = peers_fill(&w->peers, membership_names(w->membership), membership_world(w->membership),
-                        w->self.id, err);
+        st = fill_peers(w, err);
     if (st == TENREC_OK)
         st = rrefs_open(w, err);
+    if (st == TENREC_OK)
+        st = watch_open(w, err);
     if (st != TENREC_OK)
         return st;
-    w->self.name = peers_name(&w->peers, w->self.id);
-    st = span_hooks.started(w, err);
+    if (!how->visits)
+        w->self.name = peers_name(&w->peers, w->self.id);
+    if (!how->visits)
+        st = devices_agree(w, until, err);
+    if (st == TENREC_OK)
+        st = span_hooks.started(w, err);
     if (st != TENREC_OK)
         return st;
     /* A request may arrive before chain_start returns, and its function may
      * make calls. */
     atomic_store(&w->state, WORKER_RUNNING);
-    return chain_start(w->chain, membership_members(w->membership), membership_world(w->membership),
-                       err);
+    st = chain_start(w->chain, membership_members(w->membership), membership_world(w->membership),
+                     err);
+    return st == TENREC_OK ? watch_start(w, until, err) : st;
 }
 
 /* Fails all calls, stops the agents, waits for the threads that are inside. */
@@ -294,6 +349,7 @@ static void stop(struct tenrec_worker *w, uint64_t until)
     atomic_store(&w->state, WORKER_STOPPING);
     call_fail_peer(w, -1, &why);
     gather_fail_all(w, &why);
+    watch_stop(w);
     if (w->chain)
         chain_shutdown(w->chain);
     call_fail_peer(w, -1, &why); /* what came between the two */
@@ -356,6 +412,18 @@ tenrec_status tenrec_worker_attach(struct tenrec_worker *w, const char *store, i
     return st == TENREC_OK ? begin(w, &how, err) : st;
 }
 
+/* Together with the others; a visitor alone. */
+static tenrec_status worker_leave_all(struct tenrec_worker *w, uint64_t until, tenrec_error *err)
+{
+    tenrec_status st = worker_quiesce(w, until, err);
+
+    if (st == TENREC_OK && !worker_visits(w))
+        st = rrefs_flush(w, until, err);
+    if (st == TENREC_OK && !worker_visits(w))
+        st = membership_leave(w->membership, until, err);
+    return st;
+}
+
 /* ---- the end -------------------------------------------------------------- */
 
 tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode mode, int64_t ms,
@@ -382,11 +450,7 @@ tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode
         return tenrec_fail(err, TENREC_EBUSY, "another thread shuts the worker down already");
     }
     if (mode == TENREC_GRACEFUL) {
-        st = worker_quiesce(w, until, err);
-        if (st == TENREC_OK && !worker_visits(w))
-            st = rrefs_flush(w, until, err);
-        if (st == TENREC_OK && !worker_visits(w))
-            st = membership_leave(w->membership, until, err);
+        st = w->watch ? worker_part(w, until, err) : worker_leave_all(w, until, err);
         if (st != TENREC_OK)
             tenrec_error_prefix(err, "graceful shutdown");
     }

@@ -15,13 +15,16 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <tenrec/group.h>
 #include <tenrec/observe.h>
 
+struct devices;
 struct membership;
 struct loop;
 struct loop_timer;
 struct setup;
 struct upkeep;
+struct watch;
 
 enum worker_state { WORKER_NEW, WORKER_STARTING, WORKER_RUNNING, WORKER_STOPPING, WORKER_DOWN };
 
@@ -54,16 +57,19 @@ struct tenrec_worker {
     bool all_left;            /* the last one who was inside has left since stop began */
     struct losses losses;
     struct tenrec_allocator allocator; /* size 0: none */
+    struct tenrec_member_callbacks member_callbacks;
 
     struct setup *setup;            /* from the config; owns */
     struct membership *membership;  /* the group in its store; owns; between init and shutdown */
     struct peers peers;             /* filled by init, emptied by drop */
+    struct watch *watch;            /* owns; NULL in a static group */
     struct tenrec_worker_info self; /* name borrowed from peers */
     struct loop *loop;
     struct loop_timer *deadlines;
     struct upkeep *upkeep; /* its loop, lent to the memory that all workers share */
     struct chain *chain;
     struct pool *pool;
+    struct devices *devices; /* owns; NULL: nobody in the group names one */
     _Atomic int64_t timeout_ms;
 
     struct pending pending;
@@ -86,7 +92,8 @@ static inline bool worker_visits(const struct tenrec_worker *w)
 }
 
 /* Around each use of the chain by a thread that does not belong to it. enter
- * fails with ESHUTDOWN when the worker does not run. */
+ * fails with ESHUTDOWN when the worker does not run. The same thread leaves, and in
+ * the same delivery of a message if it entered in one. */
 tenrec_status worker_enter(struct tenrec_worker *w, tenrec_error *err);
 void worker_leave(struct tenrec_worker *w);
 

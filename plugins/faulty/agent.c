@@ -219,8 +219,8 @@ static void warn_of_idle_rules(const struct faulty *f)
         const char *why = r->origin == RULE_OF_LIST ? NULL : kinds_never(r->label);
         const char *option = r->origin == RULE_OF_FAIL ? "messages_to_fail" : "messages_to_delay";
         if (why)
-            f->self->host->log(f->self, TENREC_LOG_WARN, "%s: '%s' hits nothing: %s", option,
-                               r->label, why);
+            f->self->host->log(f->self, TENREC_LOG_WARN,
+                               "%s: '%s' hits messages of torch's only: %s", option, r->label, why);
     }
     for (size_t i = 0; i < o->rules.n; i++) {
         const struct faulty_rule_options *r = options_rule(o, i);
@@ -228,7 +228,8 @@ static void warn_of_idle_rules(const struct faulty *f)
         options_label(o, i, label);
         for (size_t k = 0; k < r->on.n; k++)
             if (kinds_never(r->on.v[k].s))
-                f->self->host->log(f->self, TENREC_LOG_WARN, "%s: '%s' hits nothing: %s", label,
+                f->self->host->log(f->self, TENREC_LOG_WARN,
+                                   "%s: '%s' hits messages of torch's only: %s", label,
                                    r->on.v[k].s, kinds_never(r->on.v[k].s));
         if (r->probability <= 0)
             f->self->host->log(f->self, TENREC_LOG_WARN, "%s hits nothing: its probability is 0",

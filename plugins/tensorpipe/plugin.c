@@ -1,6 +1,7 @@
 /* plugin.c - the tensorpipe plugin's face: who it is and what can be set. */
 #include "agent/agent.h"
 #include "agent/known.h"
+#include "transport/interface.h"
 #include "transport/transport_uv.h"
 
 #include <unistd.h>
@@ -24,7 +25,8 @@ static const struct tenrec_option options[] = {
                "host, uv is TCP. What does not work here is skipped. A peer on libtensorpipe costs "
                "some 1 % of a processor while it is connected over shm; tenrec_ring instead of shm "
                "is for workers of Tenrec only."),
-    OPTION(channels, LIST, "[cma, basic]", .item = TENREC_OPT_STRING, .choices = KNOWN_CHANNELS,
+    OPTION(channels, LIST, "[cuda_xth, cuda_ipc, cuda_basic, cma, basic]",
+           .item = TENREC_OPT_STRING, .choices = KNOWN_CHANNELS,
            .help = "Channels for tensors, the preferred first; basic sends them through a "
                    "connection of the transport. What does not work here is skipped."),
     OPTION(progress, STRING, "adaptive", .choices = "busy|adaptive|sleep",
@@ -32,10 +34,12 @@ static const struct tenrec_option options[] = {
                "How threads wait: busy spins always (one thread at a time), adaptive spins up to "
                "50 us while that pays off, sleep never spins."),
     OPTION(ifname, STRING, "",
-           .help = "Network interface to listen on, such as eth0; instead of listen."),
+           .help =
+               "Network interface to listen on, instead of listen: eth0, a prefix eth*, a subnet "
+               "10.1.0.0/16, several with commas between, or all but some: ^docker0,virbr*."),
     OPTION(listen, STRING, "",
-           .help = "Address or host name of this machine to listen on; by default the loopback "
-                   "address, which only workers on the same host can reach."),
+           .help = "Address or host name of this machine to listen on; by default the address from "
+                   "which the group's store is reached, so loopback when that is on this host."),
     OPTION(family, STRING, "any", .choices = "any|ipv4|ipv6",
            .help = "Address family for ifname, listen and the default address."),
     OPTION(port, STRING, "0",
@@ -46,8 +50,10 @@ static const struct tenrec_option options[] = {
     OPTION_MS(handshake_timeout, "30s", .min = 1, .max = 86400000,
               .help = "Longest time for a peer, once connected, to say who it is and to answer."),
     OPTION_MS(keepalive, "60s",
-              .help = "Idle time after which TCP asks whether the peer's host is still there; "
-                      "none turns that off."),
+              .help =
+                  "Idle time after which TCP asks whether the peer's host is still there; after "
+                  "twice that without any answer the connection is lost, also one that is in "
+                  "use. none turns that off."),
     OPTION(max_object, SIZE, "1MiB", .min = 4096, .max = 1 << 30,
            .help = "Largest handshake object, descriptor or tensor list that a peer may send."),
     OPTION(max_message, SIZE, "16GiB", .min = 4096, .max = INT64_MAX,
@@ -66,6 +72,12 @@ static const struct tenrec_option options[] = {
     OPTION(lanes, INT, "1", .min = 1, .max = 16,
            .help = "TCP connections over which tensors above inline_max are spread between Tenrec "
                    "workers that have the same number here."),
+    OPTION(cuda_staging, SIZE, "64MiB", .min = 4 << 20, .max = INT64_MAX,
+           .help = "Pinned host memory through which tensors of devices go where they cannot be "
+                   "copied directly; taken when it is needed, half of it for each direction."),
+    OPTION(cuda_cache, SIZE, "1GiB", .min = 0, .max = INT64_MAX,
+           .help = "Memory of a device that received tensors have used and that is kept for the "
+                   "next ones."),
     OPTION(max_queued_bytes, SIZE, "256MiB", .min = 4096, .max = INT64_MAX,
            .help = "Bytes that may wait to be written to one peer; beyond it a send fails or, in "
                    "a blocking call, waits."),
@@ -129,6 +141,10 @@ tenrec_status tenrec_construct_options(void *opts, tenrec_error *err)
         return tenrec_fail(err, TENREC_ECONFIG,
                            "ifname \"%s\" and listen \"%s\" exclude each other; set one of them",
                            o->ifname, o->listen);
+    if (*o->ifname)
+        st = interface_check(o->ifname, err);
+    if (st != TENREC_OK)
+        return st;
     return transport_ports(o->port, &ports, err);
 }
 

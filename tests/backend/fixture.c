@@ -1,7 +1,7 @@
 /* A plugin that is wrong in one way, chosen by -D. All that it has in code
  * aborts: the core must refuse it before it calls anything. */
 #include <stdlib.h>
-#include <tenrec/plugin.h>
+#include <tenrec/store_plugin.h>
 
 #ifndef MAGIC
 #define MAGIC TENREC_PLUGIN_MAGIC
@@ -72,7 +72,29 @@ const struct tenrec_plugin tenrec_plugin = {
 tenrec_status tenrec_construct_options(void *opts, tenrec_error *err)
 {
     (void)opts, (void)err;
+#ifdef INIT_STORE
+    return TENREC_OK;
+#else
     abort();
+#endif
+}
+#endif
+
+/* A store of which nothing can be asked. */
+#ifdef INIT_STORE
+static void fixture_close(struct tenrec_plugin_store *self)
+{
+    (void)self;
+}
+
+tenrec_status tenrec_init_store(const struct tenrec_store_init *in,
+                                struct tenrec_plugin_store *self, tenrec_error *err)
+{
+    static const struct tenrec_store_ops ops = { .size = sizeof ops, .close = fixture_close };
+
+    (void)in, (void)err;
+    self->ops = &ops;
+    return TENREC_OK;
 }
 #endif
 

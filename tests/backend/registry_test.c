@@ -322,7 +322,7 @@ static void handles_stay_valid_when_others_register(void **state)
     assert_status(tenrec_register_backend(&more[1], construct, init, &err), &err);
     assert_status(backend_get("own", &after, &err), &err);
     assert_ptr_equal(before, after);
-    backend_each(collect, names);
+    backend_each(TENREC_PLUGIN_BACKEND, collect, names);
     assert_string_equal(names, "own other third ");
     backend_put(before);
     backend_put(after);

@@ -24,12 +24,13 @@ CORE = {
 # Who may include a header that is neither ours nor of the C library.
 FOREIGN = {
     "yaml.h": ["core/config/*.c"],
-    "dlfcn.h": ["core/backend/loader.c"],
+    "dlfcn.h": ["core/backend/loader.c", "plugins/tensorpipe/cuda/driver.c"],
     "uv.h": ["core/base/loop.[ch]", "core/group/store_tcp_server.c"],
     "cbor.h": ["core/rpc/*.c"],
     "cbor/*.h": ["core/rpc/*.c"],
     "jansson.h": ["core/*/*json*.c", "tools/*.c"],
     "dlpack/dlpack.h": ["core/include/tenrec/dlpack.h", "core/rpc/*.c"],
+    "hiredis/hiredis.h": ["plugins/redis/conn.h"],
     "emmintrin.h": ["plugins/tensorpipe/channel/copy.c"],
     "uthash.h": ["core/base/hash.h", "plugins/*/*.[ch]"],
     "utlist.h": ["core/*/*.[ch]", "plugins/*/*.[ch]"],

@@ -13,9 +13,9 @@ static void config_is_refused_with_the_place(void **state)
     static const char *const cases[][2] = {
         { "wroker: {}", "t.yaml:1:1: unknown key 'wroker' (did you mean 'worker'?)" },
         { "[a]", "t.yaml:1:1: expected a map with the keys worker, init_method, backend, backends, "
-                 "found a list" },
+                 "stores, found a list" },
         { "text", "t.yaml:1:1: expected a map with the keys worker, init_method, backend, "
-                  "backends, found 'text'" },
+                  "backends, stores, found 'text'" },
         { "worker: [a]", "t.yaml:1:9: 'worker': expected a map, found a list" },
         { "worker:", "t.yaml:1:8: 'worker': expected a map, found nothing" },
         { "backend: [a]",
@@ -92,9 +92,9 @@ static void config_is_refused_with_the_place(void **state)
         { "worker: {device_maps: {w: {cpu: cuda:x}}}",
           "t.yaml:1:33: worker.device_maps: expected a device such as cpu or cuda:0, found "
           "'cuda:x'" },
-        { "init_method: me:pw@host",
-          "t.yaml:1:14: init_method: expected env://, tcp://HOST:PORT or file://PATH, found "
-          "'me:pw@host'" },
+        { "init_method: me:pw@host", "t.yaml:1:14: init_method: expected env://, tcp://HOST:PORT, "
+                                     "file://PATH or PLUGIN://..., found "
+                                     "'me:pw@host'" },
         { "init_method: [a]",
           "t.yaml:1:14: 'init_method': expected text such as env://, found a list" },
     };

@@ -125,7 +125,8 @@ static void environment_value_that_does_not_fit_names_the_variable(void **state)
         { "TENREC_WORKER__DEVICE_MAPS", "{w: {",
           "not valid YAML: while parsing a flow node, did not find expected node content" },
         { "TENREC_INIT_METHOD", "host",
-          "init_method: expected env://, tcp://HOST:PORT or file://PATH, found 'host'" },
+          "init_method: expected env://, tcp://HOST:PORT, file://PATH or PLUGIN://..., found "
+          "'host'" },
     };
     (void)state;
 

@@ -53,7 +53,7 @@ static tenrec_status live(void)
 
     if (st != TENREC_OK)
         return st;
-    st = members_join(&r->meeting, "w", "a", clock_deadline_ms(TEST_MS), &members, &err);
+    st = members_join(&r->meeting, "w", "a", NULL, clock_deadline_ms(TEST_MS), &members, &err);
     if (st == TENREC_OK)
         st = process_group_new_once(r->meeting.store, 0, 1, "sum", NULL, &pg, &err);
     for (int i = 0; i < 2 && st == TENREC_OK; i++)
@@ -132,6 +132,14 @@ static void group_survives_failing_memory_with_a_file(void **state)
     unlink(init + 7);
 }
 
+static void group_survives_failing_memory_with_a_plugin(void **state)
+{
+    (void)state;
+    snprintf(init, sizeof init, "drawer://torture");
+    torture(live);
+    torture(use_store);
+}
+
 static bool closed;
 
 static void ignore(void *arg, const void *data, size_t len)
@@ -202,6 +210,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(group_survives_failing_memory_in_process),
         cmocka_unit_test(group_survives_failing_memory_with_a_file),
+        cmocka_unit_test(group_survives_failing_memory_with_a_plugin),
         cmocka_unit_test(server_survives_failing_memory),
     };
 

@@ -93,7 +93,7 @@ static void groups_forget_the_oldest_when_there_are_many(void **state)
 
 static void groups_refuse_a_list_of_no_sense(void **state)
 {
-    static const char *const bad[] = { "a \n",      "a 2\n",           "a 0 1 \n",   "a 2 -1 \n",
+    static const char *const bad[] = { "a \n",      "a 2\n",           "a -1 1 \n",  "a 2 -1 \n",
                                        "a x y z\n", "a 99999999 1 \n", "a 2 1word\n" };
     struct groups_entry e;
 
@@ -141,7 +141,7 @@ static void groups_keep_all_when_several_announce_at_once(void **state)
 static void join(struct meeting *m, int32_t rank, int32_t world, struct members **ret)
 {
     assert_status(meeting_open(store, "g", "", rank, world, soon(), m, &err), &err);
-    assert_status(members_join(m, rank ? "b" : "a", "uv://x", soon(), ret, &err), &err);
+    assert_status(members_join(m, rank ? "b" : "a", "uv://x", NULL, soon(), ret, &err), &err);
 }
 
 static void meeting_shows_the_members_to_a_visitor_and_leaves_no_trace(void **state)

@@ -1,5 +1,5 @@
 /* Barrier and all_gather over a store; ranks are threads with stores of their
- * own. Each case runs on the three kinds of stores. */
+ * own. Each case runs on each kind of store. */
 #include "test_store.h"
 
 #include "base/clock.h"
@@ -20,6 +20,10 @@ static int make_place(void **state)
 
     snprintf(path, sizeof path, "/tmp/tenrec-pg-%d-%d", (int)getpid(), count);
     snprintf(url, sizeof url, "memory://pg%d", count++);
+    if (strcmp(kind, "drawer") == 0)
+        snprintf(url, sizeof url, "drawer://pg%d", count);
+    if (strcmp(kind, "redis") == 0)
+        snprintf(url, sizeof url, "%spg%d", getenv("TENREC_TEST_REDIS"), count);
     if (strcmp(kind, "file") == 0)
         snprintf(url, sizeof url, "file://%s", path);
     if (strcmp(kind, "tcp") == 0) {

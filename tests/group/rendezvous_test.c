@@ -43,6 +43,11 @@ static void launch_takes_the_first_launcher_that_is_there(void **state)
           -1,
           -1,
           { 2, 3, -1, -1, "TENREC_RANK" } },
+        { "a rank alone: a dynamic group",
+          ENV("RANK", "4"),
+          -1,
+          -1,
+          { 4, -1, -1, -1, "torchrun's variables" } },
         { "configuration before all",
           ENV("TENREC_RANK", "x", "RANK", "1", "WORLD_SIZE", "4", "LOCAL_RANK", "1"),
           0,
@@ -126,7 +131,6 @@ static void launch_says_which_variable_is_wrong(void **state)
         void *env;
         const char *says;
     } rows[] = {
-        { ENV("RANK", "1"), "RANK is set but not WORLD_SIZE" },
         { ENV("WORLD_SIZE", "2"), "WORLD_SIZE is set but not RANK" },
         { ENV("TENREC_WORLD_SIZE", "2"), "TENREC_WORLD_SIZE is set but not TENREC_RANK" },
         { ENV("RANK", "one", "WORLD_SIZE", "2"), "RANK=\"one\"" },
@@ -237,15 +241,15 @@ static void rendezvous_refuses_what_makes_no_sense(void **state)
         int32_t rank, world;
         const char *says;
     } rows[] = {
-        { "ftp://x", -1, 0, "expected env://" },
-        { "tcp://127.0.0.1:5", -1, 0, "which rank" },
-        { "tcp://127.0.0.1:5?rank=0", -1, 0, "how many workers" },
+        { "ftp//x", -1, 0, "expected env://" },
+        { "tcp://127.0.0.1:5?world_size=2", -1, 0, "which rank" },
         { "tcp://127.0.0.1:5?rank=2&world_size=2", -1, 0, "rank 2 is not within 0..1" },
         { "tcp://127.0.0.1:5?rank=x&world_size=2", -1, 0, "rank=\"x\"" },
         { "tcp://127.0.0.1:5?rang=1", -1, 0, "\"rang=1\" is neither" },
         { "tcp://127.0.0.1:5?rank=1&world_size=2", 0, 2, "rank 0 is configured" },
         { "tcp://127.0.0.1?rank=1&world_size=2", -1, 0, "host:port" },
         { "env://", 1, 2, "set MASTER_ADDR" },
+        { "env://", 1, 0, "the group is dynamic: set MASTER_ADDR" },
         { "file://?rank=0&world_size=1", -1, 0, "path" },
     };
 
@@ -274,8 +278,9 @@ static void rendezvous_alone_needs_nothing(void **state)
     assert_status(rendezvous_open(&o, clock_deadline_ms(TEST_MS), &r, &err), &err);
     assert_int_equal(r->launch.rank, 0);
     assert_int_equal(r->launch.world, 1);
-    assert_status(members_join(&r->meeting, "w", "a", clock_deadline_ms(TEST_MS), &members, &err),
-                  &err);
+    assert_status(
+        members_join(&r->meeting, "w", "a", NULL, clock_deadline_ms(TEST_MS), &members, &err),
+        &err);
     members_drop(members);
     rendezvous_close(r, clock_deadline_ms(TEST_MS));
 }
@@ -307,8 +312,8 @@ static tenrec_status one_life(struct process *p)
     if (st != TENREC_OK)
         return st;
     snprintf(name, sizeof name, "w%d", r->launch.rank);
-    st = members_join(&r->meeting, name, p->address, clock_deadline_ms((uint64_t)p->ms), &members,
-                      &p->err);
+    st = members_join(&r->meeting, name, p->address, NULL, clock_deadline_ms((uint64_t)p->ms),
+                      &members, &p->err);
     if (st == TENREC_OK)
         st = process_group_new_once(r->meeting.store, r->launch.rank, r->launch.world, "shutdown",
                                     NULL, &pg, &p->err);

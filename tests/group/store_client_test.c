@@ -89,7 +89,8 @@ static void client_connects_when_server_starts_later(void **state)
 static void client_refuses_what_is_no_url(void **state)
 {
     static const char *const bad[][2] = {
-        { "http://x:1", "tcp://host:port" },
+        { "http//x:1", "tcp://host:port" },
+        { "HTTP://me:pw@x:1", "\"HTTP://me:***@x:1\" is no store" },
         { "", "tcp://host:port" },
         { "tcp://", "host:port" },
         { "tcp://localhost", "host:port" },
@@ -111,6 +112,8 @@ static void client_refuses_what_is_no_url(void **state)
         assert_text_has(err.text, bad[i][1]);
         assert_null(s);
     }
+    assert_int_equal(tenrec_store_open("http://x:1", 1000, &s, &err), TENREC_EPLUGIN);
+    assert_text_has(err.text, "store 'http': no plugin 'http'");
 }
 
 static void client_names_a_host_that_is_unknown(void **state)

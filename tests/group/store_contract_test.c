@@ -1,12 +1,12 @@
 /* What every store does, whatever is behind it: each case runs on the
- * in-process store, the file store, and the TCP store. */
+ * in-process store, the file store, the TCP store and those of plugins. */
 #include "test_store.h"
 
 #include "base/clock.h"
 
 #include <pthread.h>
 
-enum kind { MEMORY, FILE_STORE, TCP };
+enum kind { MEMORY, FILE_STORE, TCP, DRAWER, REDIS };
 
 struct place {
     char url[128];
@@ -26,6 +26,10 @@ static int place_make(void **state, enum kind kind)
     snprintf(p->path, sizeof p->path, "/tmp/tenrec-store-XXXXXX");
     if (kind == MEMORY)
         snprintf(p->url, sizeof p->url, "memory://contract%d", count++);
+    if (kind == DRAWER)
+        snprintf(p->url, sizeof p->url, "drawer://contract%d", count++);
+    if (kind == REDIS) /* each case has keys of its own */
+        snprintf(p->url, sizeof p->url, "%scontract%d", getenv("TENREC_TEST_REDIS"), count++);
     if (kind == FILE_STORE) {
         fd = mkstemp(p->path);
         assert_true(fd >= 0);
@@ -54,6 +58,16 @@ static int make_file(void **state)
 static int make_tcp(void **state)
 {
     return place_make(state, TCP);
+}
+
+static int make_drawer(void **state)
+{
+    return place_make(state, DRAWER);
+}
+
+static int make_redis(void **state)
+{
+    return place_make(state, REDIS);
 }
 
 static int place_drop(void **state)
@@ -408,17 +422,23 @@ static void store_add_loses_nothing_between_threads(void **state)
             CASE(store_add_loses_nothing_between_threads, kind),                                   \
     }
 
-/* One kind for each run of the program: memory, file or tcp. */
+/* One kind for each run of the program: memory, file, tcp, drawer or redis. */
 int main(int argc, char **argv)
 {
     const struct CMUnitTest memory[] = ALL(memory);
     const struct CMUnitTest file[] = ALL(file);
     const struct CMUnitTest tcp[] = ALL(tcp);
+    const struct CMUnitTest drawer[] = ALL(drawer);
+    const struct CMUnitTest redis[] = ALL(redis);
     const char *kind = argc > 1 ? argv[1] : "memory";
 
     if (strcmp(kind, "file") == 0)
         return cmocka_run_group_tests_name("file", file, NULL, NULL);
     if (strcmp(kind, "tcp") == 0)
         return cmocka_run_group_tests_name("tcp", tcp, NULL, NULL);
+    if (strcmp(kind, "drawer") == 0)
+        return cmocka_run_group_tests_name("drawer", drawer, NULL, NULL);
+    if (strcmp(kind, "redis") == 0)
+        return cmocka_run_group_tests_name("redis", redis, NULL, NULL);
     return cmocka_run_group_tests_name("memory", memory, NULL, NULL);
 }

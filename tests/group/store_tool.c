@@ -1,8 +1,8 @@
 /* Does to a store what lines on stdin say, and answers each by one line; the
  * other side of torch_store_test.py. A failed call answers "error CODE: text".
  *
- *   serve | open URL | file PATH N | set K V | get K MS | add K N | swap K E D | wait K MS
- *   check K | delete K | count | init | close */
+ *   serve | open URL [MS] | file PATH N | set K V [MS] | get K [MS] | add K N [MS]
+ *   swap K E D [MS] | wait K MS | check K | delete K | count | init | close */
 #include "base/clock.h"
 #include "group/store.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define MS 20000
-#define MAX_WORDS 4
+#define MAX_WORDS 5
 
 static struct tenrec_store *s;
 static struct tenrec_store_server *server;
@@ -20,6 +20,11 @@ static tenrec_error err;
 static const char *empty_for_dash(const char *word)
 {
     return strcmp(word, "-") == 0 ? "" : word;
+}
+
+static int64_t limit(const char *word)
+{
+    return word ? atoi(word) : MS;
 }
 
 static void answer(tenrec_status st, const char *text)
@@ -46,7 +51,7 @@ static void answer_value(tenrec_status st, void *data)
         free(data);
 }
 
-static void run(char **w, int n)
+static void run(char **w)
 {
     void *data = NULL;
     int64_t number = 0;
@@ -58,21 +63,21 @@ static void run(char **w, int n)
         st = tenrec_store_serve("127.0.0.1", 0, &server, &port, &err);
         answer_number(st, port);
     } else if (strcmp(w[0], "open") == 0) {
-        answer(tenrec_store_open(w[1], MS, &s, &err), "");
+        answer(tenrec_store_open(w[1], limit(w[2]), &s, &err), "");
     } else if (strcmp(w[0], "file") == 0) {
         answer(store_file_open(w[1], (uint32_t)atoi(w[2]), CLOCK_NEVER, &s, &err), "");
     } else if (strcmp(w[0], "set") == 0) {
-        answer(tenrec_store_set(s, w[1], w[2], strlen(w[2]), MS, &err), "");
+        answer(tenrec_store_set(s, w[1], w[2], strlen(w[2]), limit(w[3]), &err), "");
     } else if (strcmp(w[0], "get") == 0) {
-        st = tenrec_store_get(s, w[1], n > 2 ? atoi(w[2]) : MS, &data, NULL, &err);
+        st = tenrec_store_get(s, w[1], limit(w[2]), &data, NULL, &err);
         answer_value(st, data);
     } else if (strcmp(w[0], "add") == 0) {
-        st = tenrec_store_add(s, w[1], atoi(w[2]), MS, &number, &err);
+        st = tenrec_store_add(s, w[1], atoi(w[2]), limit(w[3]), &number, &err);
         answer_number(st, number);
     } else if (strcmp(w[0], "swap") == 0) {
         const char *from = empty_for_dash(w[2]), *to = empty_for_dash(w[3]);
-        st = tenrec_store_compare_set(s, w[1], from, strlen(from), to, strlen(to), MS, &data, NULL,
-                                      &err);
+        st = tenrec_store_compare_set(s, w[1], from, strlen(from), to, strlen(to), limit(w[4]),
+                                      &data, NULL, &err);
         answer_value(st, data);
     } else if (strcmp(w[0], "wait") == 0) {
         answer(tenrec_store_wait(s, (const char *const *)&w[1], 1, atoi(w[2]), &err), "");
@@ -106,7 +111,7 @@ int main(void)
              word = strtok_r(NULL, " ", &save))
             w[n++] = word;
         if (n > 0)
-            run(w, n);
+            run(w);
     }
     tenrec_store_drop(s);
     tenrec_store_server_drop(server);

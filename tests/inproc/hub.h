@@ -36,7 +36,8 @@ struct inproc {
     struct inproc *next; /* in the hub */
     tenrec_peer me;
     const char *group;
-    uint32_t limit; /* of the queue */
+    uint32_t limit;     /* of the queue */
+    uint32_t n_devices; /* that it pretends to have */
     char address[160];
     pthread_t thread;
 
@@ -46,6 +47,7 @@ struct inproc {
     struct envelope *first, **last;
     uint32_t queued;  /* messages in the list above */
     uint64_t pending; /* own sends that were not told done */
+    bool entered;     /* others find it, from the time on that it tells its address */
     bool serving;     /* between start and shutdown */
     bool paused;      /* the user takes no requests */
     uint64_t sent, received;

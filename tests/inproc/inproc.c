@@ -2,6 +2,7 @@
  * second backend with real peers, threads, lost connections and full queues,
  * and no wire. */
 #include "hub.h"
+#include "pretend.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 struct inproc_options {
     const char *group;
     int64_t max_queued_messages;
+    int64_t devices;
 };
 
 static uint64_t deadline_in(uint32_t ms)
@@ -22,12 +24,38 @@ static uint64_t deadline_in(uint32_t ms)
 
 /* --- sending -------------------------------------------------------------- */
 
+static void release_later(void *arg)
+{
+    struct tenrec_msg *msg = arg;
+
+    msg->release(msg);
+}
+
+/* A stream on which a device reads memory of the message: its last reader. */
+static bool device_reads(const struct tenrec_msg *msg, struct tenrec_stream *ret)
+{
+    for (uint32_t i = msg->n_tensors; i-- > 0;) {
+        const struct tenrec_tensor_desc *t = tenrec_msg_tensor(msg, i);
+
+        if (t->device.kind == TENREC_CPU)
+            continue;
+        *ret = (struct tenrec_stream){ t->device, t->stream };
+        return true;
+    }
+    return false;
+}
+
 /* Tells what became of an envelope and forgets it. Without the lock. */
 static void settle(struct envelope *e, const tenrec_error *err)
 {
     struct inproc *sender = e->sender;
+    struct tenrec_stream reader;
 
-    e->msg->release(e->msg);
+    /* Those of all its devices were ordered before that one, by copy_tensors. */
+    if (device_reads(e->msg, &reader))
+        pretend_ops.launch(&reader, release_later, e->msg);
+    else
+        e->msg->release(e->msg);
     if (e->done.fn)
         e->done.fn(e->done.arg, err);
     free(e);
@@ -125,6 +153,46 @@ static void inproc_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec
 
 /* --- delivering ----------------------------------------------------------- */
 
+/* One tensor to where it was placed. Between devices nothing waits; the host does
+ * when it is one of the two. */
+static void copy_tensor(const struct tenrec_tensor_desc *from, const struct tenrec_tensor_desc *to)
+{
+    const struct tenrec_stream at_from = { from->device, from->stream };
+    const struct tenrec_stream at_to = { to->device, to->stream };
+    const bool from_host = from->device.kind == TENREC_CPU, to_host = to->device.kind == TENREC_CPU;
+
+    if (from_host && to_host) {
+        memcpy(to->data, from->data, from->bytes);
+    } else if (to_host) {
+        pretend_ops.ops.copy(&at_from, to->data, from->data, from->bytes, NULL);
+        pretend_ops.ops.stream_wait(&at_from, NULL);
+    } else if (from_host) {
+        pretend_ops.ops.copy(&at_to, to->data, from->data, from->bytes, NULL);
+        pretend_ops.ops.stream_wait(&at_to, NULL);
+    } else {
+        pretend_ops.ops.stream_order(&at_from, &at_to, NULL);
+        pretend_ops.ops.copy(&at_to, to->data, from->data, from->bytes, NULL);
+        pretend_ops.ops.stream_order(&at_to, &at_from, NULL);
+    }
+}
+
+/* The stream that device_reads will tell waits for all others. */
+static void join_readers(const struct tenrec_msg *msg)
+{
+    struct tenrec_stream last, s;
+
+    if (!device_reads(msg, &last))
+        return;
+    for (uint32_t i = 0; i < msg->n_tensors; i++) {
+        const struct tenrec_tensor_desc *t = tenrec_msg_tensor(msg, i);
+
+        s = (struct tenrec_stream){ t->device, t->stream };
+        if (t->device.kind != TENREC_CPU &&
+            (s.device.index != last.device.index || s.stream != last.stream))
+            pretend_ops.ops.stream_order(&s, &last, NULL);
+    }
+}
+
 static struct tenrec_msg *copy_of(struct tenrec_agent *self, const struct envelope *e,
                                   tenrec_error *err)
 {
@@ -143,8 +211,11 @@ static struct tenrec_msg *copy_of(struct tenrec_agent *self, const struct envelo
     if (msg->payload_len)
         memcpy(copy->payload, msg->payload, msg->payload_len);
     for (uint32_t i = 0; i < msg->n_tensors; i++) {
-        *tenrec_msg_tensor(copy, i) = *tenrec_msg_tensor(msg, i);
-        tenrec_msg_tensor(copy, i)->data = NULL;
+        struct tenrec_tensor_desc *t = tenrec_msg_tensor(copy, i);
+        *t = *tenrec_msg_tensor(msg, i);
+        t->data = NULL;
+        t->source = t->device;
+        t->stream = 0;
     }
     if (copy->n_tensors && self->host->place(self, e->from, copy, err) != TENREC_OK) {
         copy->release(copy);
@@ -152,10 +223,11 @@ static struct tenrec_msg *copy_of(struct tenrec_agent *self, const struct envelo
     }
     for (uint32_t i = 0; i < msg->n_tensors; i++) {
         const struct tenrec_tensor_desc *t = tenrec_msg_tensor(msg, i);
-        void *to = tenrec_msg_tensor(copy, i)->data;
-        if (to && t->bytes)
-            memcpy(to, t->data, t->bytes);
+        const struct tenrec_tensor_desc *to = tenrec_msg_tensor(copy, i);
+        if (to->data && t->bytes)
+            copy_tensor(t, to);
     }
+    join_readers(msg);
     return copy;
 }
 
@@ -260,9 +332,16 @@ static void inproc_resume(struct tenrec_agent *self)
 
 /* --- life ----------------------------------------------------------------- */
 
+/* Others may call before our start, as they may connect where a port is open. */
 static const char *inproc_address(struct tenrec_agent *self)
 {
-    return ((struct inproc *)self->impl)->address;
+    struct inproc *a = self->impl;
+
+    pthread_mutex_lock(&hub_lock);
+    if (!a->entered)
+        a->entered = hub_enter(a, NULL) == TENREC_OK;
+    pthread_mutex_unlock(&hub_lock);
+    return a->address;
 }
 
 static tenrec_status inproc_start(struct tenrec_agent *self, const struct tenrec_member *member,
@@ -279,8 +358,9 @@ static tenrec_status inproc_start(struct tenrec_agent *self, const struct tenrec
     }
     if (st != TENREC_OK)
         tenrec_fail(err, st, "no memory for %u members", n);
-    else
+    else if (!a->entered)
         st = hub_enter(a, err);
+    a->entered |= st == TENREC_OK;
     a->serving = st == TENREC_OK;
     pthread_mutex_unlock(&hub_lock);
     if (st != TENREC_OK)
@@ -289,7 +369,7 @@ static tenrec_status inproc_start(struct tenrec_agent *self, const struct tenrec
     if (r == 0)
         return TENREC_OK;
     pthread_mutex_lock(&hub_lock);
-    a->serving = false;
+    a->serving = a->entered = false;
     hub_leave(a);
     pthread_mutex_unlock(&hub_lock);
     return tenrec_fail_errno(err, TENREC_EOS, r, "cannot start a thread");
@@ -379,22 +459,35 @@ static void inproc_shutdown(struct tenrec_agent *self)
     }
     hub_recall(a, NULL, &theirs);
     hub_leave(a);
+    a->entered = false;
     pthread_cond_broadcast(&hub_moved);
     pthread_mutex_unlock(&hub_lock);
     settle_all(mine, &canceled);
     settle_all(theirs, &lost);
+    pretend_finish();
     /* What another thread copies just now. */
     pthread_mutex_lock(&hub_lock);
     while (a->pending)
         hub_wait(0);
     pthread_mutex_unlock(&hub_lock);
     pthread_join(a->thread, NULL);
+    pretend_finish(); /* messages hold tensors, and these the memory of others */
 }
 
 static void inproc_destroy(struct tenrec_agent *self)
 {
     struct inproc *a = self->impl;
+    struct envelope *theirs = NULL;
+    tenrec_error lost;
 
+    pthread_mutex_lock(&hub_lock);
+    if (a->entered) { /* it never started */
+        hub_recall(a, NULL, &theirs);
+        hub_leave(a);
+    }
+    pthread_mutex_unlock(&hub_lock);
+    tenrec_fail(&lost, TENREC_EPEER_LOST, "%s did not start", a->address);
+    settle_all(theirs, &lost);
     free(a->peer);
     free(a);
 }
@@ -422,6 +515,32 @@ static void inproc_debug_info(struct tenrec_agent *self, tenrec_sink_fn *sink, v
     push(sink, arg, "received", received);
     push(sink, arg, "queued", queued);
     push(sink, arg, "pending", pending);
+    if (a->n_devices > 0) /* how tests find what is behind them */
+        push(sink, arg, "devices", (uint64_t)(uintptr_t)&pretend_ops);
+}
+
+static tenrec_status inproc_devices(struct tenrec_agent *self, const struct tenrec_device_ops **ret,
+                                    uint32_t *ret_n, tenrec_error *err)
+{
+    struct inproc *a = self->impl;
+
+    if (a->n_devices == 0)
+        return tenrec_fail(err, TENREC_EUNSUPPORTED, "the option `devices` is 0");
+    *ret = &pretend_ops.ops;
+    *ret_n = a->n_devices;
+    return TENREC_OK;
+}
+
+static tenrec_status inproc_use_devices(struct tenrec_agent *self,
+                                        const struct tenrec_device *device, uint32_t n,
+                                        tenrec_error *err)
+{
+    struct inproc *a = self->impl;
+
+    for (uint32_t i = 0; i < n; i++)
+        if (device[i].kind != TENREC_CUDA || (uint32_t)device[i].index >= a->n_devices)
+            return tenrec_fail(err, TENREC_EINVAL, "there is no device %d", device[i].index);
+    return TENREC_OK;
 }
 
 static const struct tenrec_agent_ops inproc_ops = {
@@ -437,6 +556,8 @@ static const struct tenrec_agent_ops inproc_ops = {
     .shutdown = inproc_shutdown,
     .destroy = inproc_destroy,
     .debug_info = inproc_debug_info,
+    .devices = inproc_devices,
+    .use_devices = inproc_use_devices,
 };
 
 tenrec_status tenrec_construct_options(void *opts, tenrec_error *err)
@@ -460,6 +581,7 @@ tenrec_status tenrec_init_agent(const struct tenrec_init *in, struct tenrec_agen
     a->me = in->me;
     a->group = o->group;
     a->limit = (uint32_t)o->max_queued_messages;
+    a->n_devices = (uint32_t)o->devices;
     a->last = &a->first;
     snprintf(a->address, sizeof a->address, "inproc://%s/%d", o->group, in->me);
     self->ops = &inproc_ops;
@@ -480,6 +602,13 @@ static const struct tenrec_option options[] = {
       .min = 1,
       .max = UINT32_MAX,
       .help = "So many may wait for a worker before a send to it fails or waits." },
+    { .key = "devices",
+      .type = TENREC_OPT_INT,
+      .offset = offsetof(struct inproc_options, devices),
+      .def = "0",
+      .min = 0,
+      .max = 8,
+      .help = "Devices that each worker pretends to have." },
 };
 
 const struct tenrec_plugin tenrec_plugin = {

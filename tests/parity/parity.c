@@ -5,10 +5,13 @@
 static const char *const config = "worker: { rpc_timeout: 60s }\n"
                                   "backends:\n"
                                   "  tensorpipe: { plugin: tensorpipe }\n"
+                                  "  inproc: { plugin: inproc, options: { devices: 4 } }\n"
+                                  "  faulty_inproc: { plugin: faulty, wraps: inproc }\n"
                                   "  faulty_tensorpipe: { plugin: faulty, wraps: tensorpipe }\n"
                                   "backend: tensorpipe\n";
 
 static const char *backend = "tensorpipe";
+static uint32_t mode = TENREC_TEST_THREADS;
 
 static void run_case(void **state)
 {
@@ -22,6 +25,10 @@ static void run_case(void **state)
         o.config_text = config;
     if (!o.backend)
         o.backend = backend;
+    if (mode == TENREC_TEST_PROCESSES) {
+        o.mode = mode;
+        o.flags |= TENREC_TEST_IGNORE_LEAKS; /* threads of the driver, and its files */
+    }
     if (!o.setup)
         o.setup = functions_setup;
     functions_reset();
@@ -37,6 +44,8 @@ int parity_run(int argc, char **argv, const struct parity_case *cases, size_t n)
         return 1;
     if (argc > 1)
         backend = argv[1];
+    if (argc > 2 && strcmp(argv[2], "processes") == 0)
+        mode = TENREC_TEST_PROCESSES;
     for (size_t i = 0; i < n; i++)
         tests[i] = (struct CMUnitTest){ cases[i].name, run_case, NULL, NULL,
                                         (void *)(uintptr_t)&cases[i] };

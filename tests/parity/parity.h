@@ -19,8 +19,9 @@ struct parity_case {
     struct tenrec_test_options o;
 };
 
-/* Runs them all as cmocka cases. argv[1] names the backend: tensorpipe, or
- * faulty_tensorpipe, which has no rules of its own. */
+/* Runs them all as cmocka cases. argv[1] names the backend: tensorpipe, inproc, or
+ * faulty_ one of these, which has no rules of its own. argv[2] "processes": the
+ * workers are that, and no threads. */
 int parity_run(int argc, char **argv, const struct parity_case *cases, size_t n);
 
 /* The name of the worker `k` after the caller's; one of a few static buffers

@@ -117,7 +117,9 @@ static void act(int at, struct rref_acts *acts)
 
 static void open_world(const struct plan *p)
 {
-    static const char *const name[] = { "A", "B", "C" };
+    static const struct tenrec_member member[] = { { .id = 0, .name = "A" },
+                                                   { .id = 1, .name = "B" },
+                                                   { .id = 2, .name = "C" } };
 
     plan = *p;
     faults = p->faults;
@@ -125,8 +127,9 @@ static void open_world(const struct plan *p)
     creating = NULL;
     for (int i = 0; i < WORKERS; i++) {
         const struct rref_setup s = { .worker = (struct tenrec_worker *)(void *)&nobody,
-                                      .names = name,
+                                      .member = member,
                                       .n = WORKERS,
+                                      .room = WORKERS,
                                       .me = i,
                                       .session = 1 };
         assert_int_equal(rref_context_new(&s, &ctx[i], NULL), TENREC_OK);

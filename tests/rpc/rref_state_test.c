@@ -16,10 +16,13 @@ static struct rref_acts acts;
 
 static int open_context(void **state)
 {
-    static const char *const name[] = { "me", "other", "third" };
+    static const struct tenrec_member member[] = { { .id = ME, .name = "me" },
+                                                   { .id = OTHER, .name = "other" },
+                                                   { .id = THIRD, .name = "third" } };
     const struct rref_setup s = { .worker = (struct tenrec_worker *)(void *)&nobody,
-                                  .names = name,
+                                  .member = member,
                                   .n = WORKERS,
+                                  .room = WORKERS,
                                   .me = ME,
                                   .session = 3 };
 

@@ -92,16 +92,23 @@ static void set(struct tenrec_config *config, const char *key, const char *value
         fail_msg("%s: %s", key, err.text);
 }
 
-static struct tenrec_config *make_config(size_t rank, size_t n, unsigned store,
-                                         const char *const *extra)
+struct tenrec_config *cluster_config(void)
 {
     struct tenrec_config *config = NULL;
-    char text[128];
     tenrec_error err;
 
     if (tenrec_config_parse(yaml, "cluster.yaml", &config, &err) != TENREC_OK)
         fail_msg("%s", err.text);
     set(config, "backend", cluster_backend());
+    return config;
+}
+
+static struct tenrec_config *make_config(size_t rank, size_t n, unsigned store,
+                                         const char *const *extra)
+{
+    struct tenrec_config *config = cluster_config();
+    char text[128];
+
     snprintf(text, sizeof text, "memory://cluster%u?rank=%zu&world_size=%zu", store, rank, n);
     set(config, "init_method", text);
     snprintf(text, sizeof text, "cluster%u", store);

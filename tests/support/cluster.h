@@ -29,4 +29,7 @@ void cluster_close(struct cluster *c, enum tenrec_shutdown_mode mode);
 void cluster_use(const char *name);
 const char *cluster_backend(void);
 
+/* A configuration with that backend; owns: tenrec_config_drop it. */
+struct tenrec_config *cluster_config(void);
+
 #endif

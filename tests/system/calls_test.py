@@ -130,7 +130,7 @@ def system_refuses_a_rank_when_it_is_taken():
 
 
 def system_calls_on_each_shipped_config():
-    for name in sorted(os.listdir(CONFIG)):
+    for name in sorted(set(os.listdir(CONFIG)) - {"redis.yaml"}):  # job_test.py has a server for it
         env = backend(TENREC_CONFIG=f"{CONFIG}/{name}")
         del env["TENREC_BACKEND"]
         with Crew().run(2, env=env) as crew:

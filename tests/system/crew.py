@@ -221,15 +221,21 @@ class Crew:
         equal(sorted(self.puppets), list(range(n)), "ranks")
         return self
 
-    def start(self, envs, on_term="default"):
-        """Starts one puppet by hand for each environment; ranks are the places in the list."""
-        for env in envs:
-            self._start([*WRAPPER, PUPPET, self.path, on_term], env)
-        by_pid = {p.pid: p for p in (self.meet() for _ in envs)}
+    def start(self, envs, on_term="default", before=None):
+        """Starts one puppet by hand for each environment; ranks are the places in the list.
+
+        before: for each what stands in front of its command, such as nsenter; where that makes a
+        process with another id than ours of it, RANK tells which puppet it is."""
+        for i, env in enumerate(envs):
+            self._start([*(before[i] if before else []), *WRAPPER, PUPPET, self.path, on_term], env)
+        met = [self.meet() for _ in envs]
         first = len(self.puppets)
         for i, process in enumerate(self.processes[-len(envs):]):
-            self.puppets[first + i] = by_pid[process.pid]
-            by_pid[process.pid].rank = first + i
+            puppet = next((p for p in met if p.pid == process.pid), None) or \
+                next(p for p in met if str(p.rank) == envs[i].get("RANK"))
+            met.remove(puppet)
+            self.puppets[first + i] = puppet
+            puppet.rank = first + i
         return self
 
     def all(self, line, ranks=None):

@@ -174,6 +174,27 @@ static bool is_twice(const struct tenrec_value *v, struct tenrec_tensor *sent)
     return true;
 }
 
+tenrec_status exchange_tensor(struct tenrec_worker *w, const char *to, int64_t count, int64_t ms,
+                              tenrec_error *err)
+{
+    const struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = ms };
+    struct tenrec_tensor *t = NULL;
+    struct tenrec_value *ret = NULL, arg;
+    tenrec_status st = tenrec_tensor_new(TENREC_FLOAT32, 1, &count, &t, err);
+
+    for (int64_t i = 0; st == TENREC_OK && i < count; i++)
+        ((float *)tenrec_tensor_data(t))[i] = (float)(i * 7 % 1000003);
+    if (st == TENREC_OK) {
+        arg = tenrec_tensor(t);
+        st = tenrec_rpc_sync(w, to, "scale", &arg, 1, &o, &ret, err);
+    }
+    if (st == TENREC_OK && !is_twice(ret, t))
+        st = tenrec_fail(err, TENREC_EINVAL, "'%s' sends back other numbers", to);
+    tenrec_value_drop(ret);
+    tenrec_tensor_drop(t);
+    return st;
+}
+
 static tenrec_status check(const struct tenrec_worker_info *to, struct sent *s, tenrec_error *err)
 {
     const struct tenrec_value *v[KINDS];

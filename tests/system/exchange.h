@@ -16,6 +16,10 @@ tenrec_status exchange_register(struct tenrec_worker *w, tenrec_error *err);
  */
 tenrec_status exchange_all(struct tenrec_worker *w, int rounds, int *ret_calls, tenrec_error *err);
 
+/* Has a worker double a tensor of so many numbers, and checks each. */
+tenrec_status exchange_tensor(struct tenrec_worker *w, const char *to, int64_t count, int64_t ms,
+                              tenrec_error *err);
+
 /* How many calls hold keeps; and answers them, and returns how many they were. */
 int exchange_held(void);
 int exchange_release(void);

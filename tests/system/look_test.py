@@ -156,7 +156,7 @@ def look_says_so_when_nobody_serves_the_store():
     contains(fails("ping", "worker0", "--store", f"tcp://127.0.0.1:{free_port()}"), "cannot reach tcp store")
     within(since, time.monotonic(), 8, "a ping of nobody")
     contains(fails("ping", "worker0", "--store", "file:///nowhere/store"), "no store at")
-    contains(fails("ping", "worker0", "--store", "http://x"), "expected env://")
+    contains(fails("ping", "worker0", "--store", "http://x"), "no plugin 'http'")
 
 
 def look_ends_at_its_limit_when_the_store_says_nothing():

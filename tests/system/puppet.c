@@ -77,6 +77,24 @@ static void peer_lost(struct tenrec_worker *w, tenrec_peer id, const tenrec_erro
     say("event lost %s %d %s %s", tenrec_status_name(why->code), id, why->worker_name, why->text);
 }
 
+static void member_joined(struct tenrec_worker *w, const struct tenrec_worker_info *who,
+                          uint64_t version, void *arg)
+{
+    (void)w, (void)arg;
+    say("event joined %s %d %" PRIu64, who->name, who->id, version);
+}
+
+static void member_left(struct tenrec_worker *w, const struct tenrec_worker_info *who,
+                        const tenrec_error *why, uint64_t version, void *arg)
+{
+    (void)w, (void)arg;
+    say("event left %s %s %" PRIu64, who->name, tenrec_status_name(why->code), version);
+}
+
+static const struct tenrec_member_callbacks on_members = { .size = sizeof on_members,
+                                                           .joined = member_joined,
+                                                           .left = member_left };
+
 /* ---- what it can do ------------------------------------------------------- */
 
 typedef tenrec_status command_fn(char **word, size_t n, tenrec_error *err);
@@ -107,6 +125,9 @@ static tenrec_status do_init(char **word, size_t n, tenrec_error *err)
         st = exchange_register(worker, err);
     if (st == TENREC_OK) {
         tenrec_set_peer_lost_callback(worker, peer_lost, NULL);
+        st = tenrec_set_member_callbacks(worker, &on_members, err);
+    }
+    if (st == TENREC_OK) {
         st = tenrec_init_rpc(worker, err);
     }
     if (st == TENREC_OK)
@@ -205,6 +226,49 @@ static tenrec_status do_call(char **word, size_t n, tenrec_error *err)
     return st;
 }
 
+/* "tensor TO MS COUNT": has so many numbers doubled, and looks at each. */
+static tenrec_status do_tensor(char **word, size_t n, tenrec_error *err)
+{
+    int64_t count = strtoll(word_or(word, n, 2, "1"), NULL, 10);
+    tenrec_status st = exchange_tensor(worker, word_or(word, n, 0, ""), count,
+                                       strtoll(word_or(word, n, 1, "0"), NULL, 10), err);
+
+    if (st == TENREC_OK)
+        say("ok %" PRId64, count);
+    return st;
+}
+
+struct way {
+    char end[2][40];
+    char found[2][40];
+};
+
+static void on_info(void *arg, const char *key, const char *value)
+{
+    struct way *way = arg;
+    size_t len = strlen(key);
+
+    for (size_t i = 0; i < 2; i++) {
+        size_t k = strlen(way->end[i]);
+
+        if (len > k && strcmp(key + len - k, way->end[i]) == 0)
+            snprintf(way->found[i], sizeof way->found[i], "%s", value);
+    }
+}
+
+/* "way ID": by which transport and channel calls go to that member. */
+static tenrec_status do_way(char **word, size_t n, tenrec_error *err)
+{
+    struct way way = { .found = { "none", "none" } };
+
+    (void)err;
+    snprintf(way.end[0], sizeof way.end[0], ".peer.%s.transport", word_or(word, n, 0, ""));
+    snprintf(way.end[1], sizeof way.end[1], ".peer.%s.channel", word_or(word, n, 0, ""));
+    tenrec_worker_debug_info(worker, on_info, &way);
+    say("ok %s %s", way.found[0], way.found[1]);
+    return TENREC_OK;
+}
+
 /* "exchange ROUNDS" */
 static tenrec_status do_exchange(char **word, size_t n, tenrec_error *err)
 {
@@ -216,11 +280,41 @@ static tenrec_status do_exchange(char **word, size_t n, tenrec_error *err)
     return st;
 }
 
-/* "barrier MS" */
+/* "barrier MS [NAME ...]": without names of all who are there. */
 static tenrec_status do_barrier(char **word, size_t n, tenrec_error *err)
 {
-    tenrec_status st =
-        tenrec_barrier(worker, NULL, 0, strtoll(word_or(word, n, 0, "0"), NULL, 10), err);
+    const int64_t ms = strtoll(word_or(word, n, 0, "0"), NULL, 10);
+    const char *const *names = (const char *const *)(word + 1);
+    tenrec_status st = tenrec_barrier(worker, n > 1 ? names : NULL, n > 1 ? n - 1 : 0, ms, err);
+
+    if (st == TENREC_OK)
+        say("ok");
+    return st;
+}
+
+/* "view": the names of the members. */
+static tenrec_status do_view(char **word, size_t n, tenrec_error *err)
+{
+    struct tenrec_group_view *v = NULL;
+    char text[900] = "";
+    size_t at = 0;
+    tenrec_status st = tenrec_group_view_get(worker, &v, err);
+
+    (void)word, (void)n;
+    if (st != TENREC_OK)
+        return st;
+    for (uint32_t i = 0; i < v->n && at < sizeof text; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, " %s", v->member[i].name);
+    say("ok%s", text);
+    tenrec_group_view_drop(v);
+    return TENREC_OK;
+}
+
+/* "members COUNT MS": waits for so many at least. */
+static tenrec_status do_members(char **word, size_t n, tenrec_error *err)
+{
+    tenrec_status st = tenrec_group_wait_members(worker, (size_t)atoi(word_or(word, n, 0, "0")),
+                                                 strtoll(word_or(word, n, 1, "0"), NULL, 10), err);
 
     if (st == TENREC_OK)
         say("ok");
@@ -325,6 +419,8 @@ static void run_command(char *line)
         { "release", do_release, false }, { "shutdown", do_shutdown, true },
         { "drop", do_drop, false },       { "serve", do_serve, false },
         { "fork", do_fork, false },       { "exit", do_exit, false },
+        { "tensor", do_tensor, true },    { "way", do_way, true },
+        { "view", do_view, true },        { "members", do_members, true },
     };
     char *word[WORDS_MAX + 1], *save = NULL;
     tenrec_error err = { 0 };

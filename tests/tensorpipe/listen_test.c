@@ -43,6 +43,24 @@ static void listen_listens_on_an_interface_and_in_a_port_range(void **state)
     group_close(n, 2);
 }
 
+static void listen_takes_the_first_interface_that_fits(void **state)
+{
+    const char *const wanted[] = { "nosuch0,lo", "nosuch0, l*", "127.0.0.0/8", "::1/128,lo",
+                                   "127.0.0.1/32" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        struct node n;
+
+        node_init(&n, 0);
+        n.options.ifname = wanted[i];
+        node_open(&n);
+        assert_non_null(strstr(n.address, *wanted[i] == ':' ? "uv://[::1]:" : "uv://127.0.0.1:"));
+        nodes_start(&n, 1);
+        group_close(&n, 1);
+    }
+}
+
 static void assert_refused(const char *ifname, const char *listen_at, const char *port,
                            const char *text)
 {
@@ -65,7 +83,12 @@ static void assert_refused(const char *ifname, const char *listen_at, const char
 static void listen_refuses_places_where_it_cannot_listen(void **state)
 {
     (void)state;
-    assert_refused("nosuch0", "", "0", "does not exist");
+    assert_refused("nosuch0", "", "0", "fits \"nosuch0\"; there are lo (127.0.0.1");
+    assert_refused("^*", "", "0", "fits \"^*\"; there are lo");
+    assert_refused("127.0.0.1/33", "", "0", "is no subnet");
+    assert_refused("fd00:/64", "", "0", "is no subnet");
+    assert_refused("eth0,^lo", "", "0", "the ^ has to stand first");
+    assert_refused("^", "", "0", "names no interface");
     assert_refused("", "0.0.0.0", "0", "no address that others could connect to");
     assert_refused("", "no such host", "0", "listen: \"no such host\"");
     assert_refused("", "192.0.2.1", "0", "cannot listen on 192.0.2.1:0");
@@ -80,6 +103,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(listen_works_over_ipv6),
         cmocka_unit_test(listen_listens_on_an_interface_and_in_a_port_range),
+        cmocka_unit_test(listen_takes_the_first_interface_that_fits),
         cmocka_unit_test(listen_refuses_places_where_it_cannot_listen),
     };
 

@@ -72,11 +72,14 @@ def info_tells_the_keys_of_a_list_of_maps():
 def info_says_which_transports_and_channels_work_here():
     tensorpipe = backend("tensorpipe")
     for kind, works, not_here in (("transports", "uv", ("ibv",)),
-                                  ("channels", "basic", ("xth", "cuda_ipc"))):
+                                  ("channels", "basic", ("xth", "cuda_gdr"))):
         rows = {row["name"]: row for row in tensorpipe[kind]}
         true(rows[works]["viable"], f"{works} does not work: {rows[works]}")
         for name in not_here:
             equal((rows[name]["viable"], rows[name]["reason"]), (False, "this build does not have it"))
+    for name in ("cuda_xth", "cuda_ipc", "cuda_basic"):
+        row = rows[name]
+        true(row["viable"] or "CUDA" in row["reason"] or "cu" in row["reason"], f"{row}")
 
 
 def info_says_why_a_plugin_cannot_be_used():
@@ -102,6 +105,18 @@ def info_shows_the_values_in_force_and_their_source():
     equal(values["backends.echo.options.refuse"]["source"], f"{name}:3:44")
     equal(values["backends.faulty.options.num_fail_sends"]["source"], "default")
     equal(values["worker.rpc_timeout"]["source"], "default")
+
+
+def info_lists_stores_apart_from_backends():
+    got = info()
+    equal([s["name"] for s in got["stores"] if s["name"] == "drawer"], ["drawer"])
+    true("drawer" not in [b["name"] for b in got["backends"]], "a store among the backends")
+    true(not any("drawer" in u["path"] for u in got["unusable"]), "a store is called unusable")
+    drawer = next(s for s in got["stores"] if s["name"] == "drawer")
+    equal([(o["name"], o["default"]) for o in drawer["options"]], [("most", "1000000")])
+    values, name = with_config("stores: { notes: { plugin: drawer, options: { most: 4 } } }\n" + CONFIG)
+    equal(values["stores.notes.options.most"]["value"], "4")
+    equal(values["stores.notes.options.most"]["source"], f"{name}:1:53")
 
 
 def info_never_prints_a_password():

@@ -66,6 +66,40 @@ struct tenrec_wait {
                           sizeof((table)->member) &&                                               \
      (table)->member)
 
+/* Since ABI 0.4. What the core needs of devices of one kind. These are functions
+ * of the process, not of an agent: tensors and futures outlive workers, so the
+ * core may call them when the agent is long gone, and keeps the plugin mapped once
+ * it has the table. From any thread, several at once. Only stream_wait waits for
+ * a device. Each leaves the thread's current device (context) as it was. */
+struct tenrec_device_ops {
+    uint32_t size; /* sizeof(struct tenrec_device_ops) */
+    int32_t kind;  /* enum tenrec_device_kind */
+
+    /* One of the streams of a pool, in turn; they are never destroyed. */
+    tenrec_status (*stream_get)(int32_t index, uint64_t *ret, tenrec_error *err);
+
+    /* What is queued on `then` from now on waits for what is queued on `first`
+     * now. Their devices may differ. */
+    tenrec_status (*stream_order)(const struct tenrec_stream *first,
+                                  const struct tenrec_stream *then, tenrec_error *err);
+
+    /* Blocks until all that is queued on `s` has been done. */
+    tenrec_status (*stream_wait)(const struct tenrec_stream *s, tenrec_error *err);
+
+    /* Memory of s->device that may be used on `s` at once; bytes >= 1. ENOMEM. */
+    tenrec_status (*memory_new)(const struct tenrec_stream *s, uint64_t bytes, void **ret,
+                                tenrec_error *err);
+
+    /* Frees it when what is queued on `s` now has been done; `s` as given to
+     * memory_new. */
+    void (*memory_drop)(const struct tenrec_stream *s, void *data);
+
+    /* Queues a copy on `s`: memory of the host or of any device of this kind on
+     * either side. Memory of the host that is not pinned may be waited for. */
+    tenrec_status (*copy)(const struct tenrec_stream *s, void *to, const void *from, uint64_t bytes,
+                          tenrec_error *err);
+};
+
 struct tenrec_agent_ops {
     uint32_t size; /* sizeof(struct tenrec_agent_ops) */
     uint32_t reserved;
@@ -91,7 +125,13 @@ struct tenrec_agent_ops {
     /* Carry `msg` to `to`, or along msg->route when that is set. Takes the
      * message always, and tells `done` exactly once. Does not block on the
      * network unless the message says TENREC_MSG_MAY_WAIT. Mandatory for an
-     * agent that wraps nothing. */
+     * agent that wraps nothing.
+     *
+     * Since ABI 0.4: each tensor's `target` says where the receiver shall have
+     * it. One in device memory has a `stream` on which it is ready: queue work
+     * and record events on it as you like until you release the message, and
+     * release it only when the device does not read its memory any more. What
+     * cannot be carried: EUNSUPPORTED. */
     void (*send)(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
                  struct tenrec_done done);
 
@@ -131,6 +171,19 @@ struct tenrec_agent_ops {
     /* Push counters and states, for people. Every agent of the chain is
      * asked; the core puts "<backend>." before each key. */
     void (*debug_info)(struct tenrec_agent *self, tenrec_sink_fn *sink, void *arg);
+
+    /* Since ABI 0.4. The devices from and to which this agent carries tensors:
+     * what they can do, and their number in *ret_n (indices 0 to n - 1).
+     * EUNSUPPORTED, with the reason, when there are none. Makes no context.
+     * Asked once, between init and address. */
+    tenrec_status (*devices)(struct tenrec_agent *self, const struct tenrec_device_ops **ret,
+                             uint32_t *ret_n, tenrec_error *err);
+
+    /* Since ABI 0.4. The worker's list of devices, by index: make them ready, as
+     * a peer may send there before the program has touched them. Before start,
+     * and again with all of them when there are more (elastic groups). */
+    tenrec_status (*use_devices)(struct tenrec_agent *self, const struct tenrec_device *device,
+                                 uint32_t n, tenrec_error *err);
 };
 
 /* One link of the chain. The core allocates it; init_agent sets ops and impl.
@@ -173,9 +226,13 @@ struct tenrec_host {
     struct tenrec_msg *(*msg_new)(struct tenrec_agent *self, uint64_t payload_len,
                                   uint32_t n_tensors);
 
-    /* Where shall its tensors go? Sets data (and device) of each descriptor:
+    /* Where shall its tensors go? Sets data and device of each descriptor:
      * the caller's own buffer, the user's allocator or memory of the core. What
      * is mapped is there already: no bytes of it follow.
+     * Since ABI 0.4 `target` (kind 0: not told, then the host's memory) is where
+     * it shall be and `source` where it was; memory of a device comes with a
+     * `stream`, on which it may be written at once. Deliver when the last copy
+     * is queued there; what goes to the host, when it is there.
      * Called once per message with tensors, when type, id, payload and
      * descriptors are filled in. ENOMEM, ETOOBIG: then drop the message,
      * skip the tensors' bytes, and answer a request with an EXCEPTION. */

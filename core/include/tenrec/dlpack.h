@@ -10,7 +10,8 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* Makes a tensor of a DLPack one, without a copy.
+/* Makes a tensor of a DLPack one, without a copy. One on a device is ordered as
+ * any other: on the current stream of who sends it (tenrec/device.h).
  *
  * dl       taken on success: its deleter runs when the last holder drops
  * errors   EINVAL (null data, negative strides, too many dimensions),

@@ -36,6 +36,7 @@ extern "C" {
     X(ENOTFOUND,    -11,  "call",  "no such key or name")                      \
     X(EEXIST,       -12,  "call",  "is there already")                         \
     X(ETOOBIG,      -13,  "call",  "larger than the configured limit")         \
+    X(EDEVICE,      -14,  "call",  "no device map says where a tensor shall go") \
     X(EPEER_UNKNOWN,-20,  "peer",  "no such peer")                             \
     X(EPEER_LOST,   -21,  "peer",  "connection to the peer broke")             \
     X(ECONNECT,     -22,  "peer",  "cannot connect to the peer")               \

@@ -39,6 +39,23 @@ typedef tenrec_status tenrec_then_fn(struct tenrec_future *f, void *arg, struct 
  */
 tenrec_status tenrec_future_new(struct tenrec_future **ret, tenrec_error *err);
 
+/* The same for values on these devices only: completing it with a tensor on another
+ * one fails it with EDEVICE, and so does a then-future of it.
+ *
+ * errors   EINVAL (the host, a negative index), ENOMEM
+ * source   torch.futures.Future(devices=...)
+ */
+tenrec_status tenrec_future_new_on(const struct tenrec_device *device, size_t n,
+                                   struct tenrec_future **ret, tenrec_error *err);
+
+/* What is queued on `s` from now on waits for the value of a future that is done:
+ * for code that has streams of its own. A wait does it for the thread's current ones.
+ *
+ * errors   EAGAIN (not done yet), what the driver says
+ */
+tenrec_status tenrec_future_order(struct tenrec_future *f, const struct tenrec_stream *s,
+                                  tenrec_error *err);
+
 /* Complete it; `value` is copied (tensors shared), `why` too.
  *
  * errors   EEXIST (done already: nothing changes), ENOMEM

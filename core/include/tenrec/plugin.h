@@ -24,7 +24,7 @@ extern "C" {
  * came later. */
 #define TENREC_PLUGIN_MAGIC 0x544e5243u /* "TNRC" */
 #define TENREC_ABI_MAJOR 0              /* changes when old plugins break */
-#define TENREC_ABI_MINOR 3              /* counts additions at struct ends */
+#define TENREC_ABI_MINOR 4              /* counts additions at struct ends */
 
 #define TENREC_EXPORT __attribute__((visibility("default")))
 
@@ -170,6 +170,11 @@ struct tenrec_init {
     const char *name;     /* of this worker */
     const char *backend;  /* how the config calls this link */
     const void *options;  /* yours, lives as long as the agent */
+
+    /* Since ABI 0.4. Where members on other hosts reach this one, "10.1.0.7" or
+     * "fd00::7", as far as the core can tell: where an agent listens that was told
+     * nothing else. "": all are on this host. Borrowed during the call. */
+    const char *host_address;
 };
 
 /* `opts` is zeroed, then filled from the table. Check what spans several

@@ -20,6 +20,7 @@
 
 #include <tenrec/agent.h>
 #include <tenrec/config.h>
+#include <tenrec/device.h>
 #include <tenrec/future.h>
 #include <tenrec/store.h>
 
@@ -167,7 +168,16 @@ int64_t tenrec_call_time_left(const struct tenrec_call *c);
 /* True once the caller has given up: nobody reads the answer. */
 bool tenrec_call_canceled(const struct tenrec_call *c);
 
-/* Sets the answer; encoded at once, so `value` need not live on.
+/* The stream on which the arguments at `device` are ready, and on which results
+ * have to be; this call's own. It is the current one of the thread that runs the
+ * function; this is for other threads that go on with it.
+ *
+ * source   the streams that torch.distributed.rpc makes current
+ */
+uint64_t tenrec_call_stream(struct tenrec_call *c, struct tenrec_device device);
+
+/* Sets the answer; encoded at once, so `value` need not live on. Tensors on
+ * devices are ready when the current streams of the calling thread are done.
  *
  * errors   EINVAL, ENOMEM
  */
@@ -181,6 +191,37 @@ tenrec_status tenrec_call_return(struct tenrec_call *c, const struct tenrec_valu
  * source   torch.distributed.rpc.functions.async_execution
  */
 void tenrec_call_finish(struct tenrec_call *c, const tenrec_error *why);
+
+/* ---- devices -------------------------------------------------------------- */
+
+/* Says where tensors go that are sent to worker `to`, as worker.device_maps in the
+ * configuration does, to which it adds; answers come back the other way round.
+ * Agreed upon with the group at tenrec_init_rpc, so before it.
+ *
+ * errors   EINVAL (a device has another target already, or is none), EBUSY (the
+ *          worker runs), ENOMEM
+ * source   torch's TensorPipeRpcBackendOptions.set_device_map
+ */
+tenrec_status tenrec_set_device_map(struct tenrec_worker *w, const char *to,
+                                    const struct tenrec_device_pair *pair, size_t n,
+                                    tenrec_error *err);
+
+/* The only devices that this worker sends from and receives to, as worker.devices
+ * does, which it replaces. None: those that the device maps name.
+ *
+ * errors   EINVAL, EBUSY (the worker runs), ENOMEM
+ * source   torch's TensorPipeRpcBackendOptions.set_devices
+ */
+tenrec_status tenrec_set_devices(struct tenrec_worker *w, const struct tenrec_device *device,
+                                 size_t n, tenrec_error *err);
+
+/* The devices that the worker uses, as agreed upon: `ret` takes at most `room`,
+ * *ret_n is how many there are.
+ *
+ * errors   ESHUTDOWN (not running)
+ */
+tenrec_status tenrec_get_devices(const struct tenrec_worker *w, struct tenrec_device *ret,
+                                 size_t room, size_t *ret_n, tenrec_error *err);
 
 /* ---- calls ----------------------------------------------------------------*/
 
@@ -208,7 +249,8 @@ struct tenrec_call_options {
  * ret      owns: tenrec_value_drop it; may be NULL when nobody wants it
  * errors   ETIMEDOUT, EREMOTE (err names the worker), ENOFUNCTION,
  *          EPEER_UNKNOWN, EPEER_LOST, ECONNECT, ECANCELED, EINVAL, EAGAIN,
- *          EWOULDBLOCK (inline handler), EINJECTED, ESHUTDOWN, ENOMEM
+ *          EWOULDBLOCK (inline handler), EDEVICE (a tensor is on a device that
+ *          no map names), EINJECTED, ESHUTDOWN, ENOMEM
  * threads  any; not an inline handler or a callback
  * source   torch.distributed.rpc.rpc_sync; a timeout never cancels the callee
  */
@@ -266,11 +308,17 @@ size_t tenrec_worker_dispatch(struct tenrec_worker *w);
 
 /* ---- memory --------------------------------------------------------------- */
 
-/* Memory for tensors that arrive. `alloc` fills desc->data for desc->bytes and
- * may return NULL state; `free_fn` is called once nobody uses it. */
+enum tenrec_allocator_flags {
+    TENREC_ALLOCATOR_DEVICES = 1 << 0, /* is asked for memory of devices, too: of
+                                          desc->device, to be written on desc->stream
+                                          at once. NULL: the backend's instead */
+};
+
+/* Memory for tensors that arrive. `alloc` returns desc->bytes of it, in the host
+ * unless the flag says more; `free_fn` is called once nobody uses it. */
 struct tenrec_allocator {
-    uint32_t size; /* sizeof(struct tenrec_allocator) */
-    uint32_t reserved;
+    uint32_t size;  /* sizeof(struct tenrec_allocator) */
+    uint32_t flags; /* enum tenrec_allocator_flags */
     void *(*alloc)(void *arg, const struct tenrec_tensor_desc *desc);
     tenrec_tensor_free_fn *free_fn;
     void *arg;

@@ -33,11 +33,13 @@ struct tenrec_process_group;
 /* Opens a store.
  *
  * url      borrowed: `tcp://host:port` (connects; retries until the limit, as
- *          the server may start later), `file://path`, or `memory://name`
- *          (shared by name inside this process)
+ *          the server may start later), `file://path`, `memory://name`
+ *          (shared by name inside this process), or that of a store plugin
+ *          (tenrec/store_plugin.h), with its options as the config says that
+ *          TENREC_CONFIG names
  * ret      owns: tenrec_store_drop it
  * errors   EINVAL (what is wrong with the url), ECONNECT, ETIMEDOUT, EPROTOCOL,
- *          EOS, ENOMEM
+ *          EOS, ENOMEM; of a plugin also EPLUGIN, EABI, ECONFIG (it refuses us)
  * source   torch.distributed.TCPStore, FileStore, HashStore
  */
 tenrec_status tenrec_store_open(const char *url, int64_t ms, struct tenrec_store **ret,

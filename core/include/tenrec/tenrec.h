@@ -3,6 +3,7 @@
 #define TENREC_TENREC_H
 
 #include <tenrec/backend.h>
+#include <tenrec/group.h>
 #include <tenrec/log.h>
 #include <tenrec/observe.h>
 #include <tenrec/profiler.h>

@@ -42,6 +42,13 @@ struct tenrec_device {
     int32_t index; /* 0 for the CPU */
 };
 
+/* Work of a device that runs in order: a cudaStream_t as a number, 0 for the
+ * device's default (legacy) stream. */
+struct tenrec_stream {
+    struct tenrec_device device;
+    uint64_t stream;
+};
+
 /* One tensor of a message: a storage and the view of it. */
 struct tenrec_tensor_desc {
     void *data;                  /* start of the storage, in `device` memory */
@@ -51,13 +58,16 @@ struct tenrec_tensor_desc {
     uint32_t ndim;               /* 0 for a scalar, at most TENREC_MAX_DIMS */
     struct tenrec_device device; /* where `data` lives */
     struct tenrec_device target; /* where the receiver shall have it */
-    uint64_t stream;             /* cudaStream_t as integer; 0 = none */
+    uint64_t stream;             /* of `device`: work queued on it finds the elements there;
+                                    sent, see ops->send; 0 for host memory */
     uint64_t flags;              /* TENREC_TENSOR_... */
     int64_t shape[TENREC_MAX_DIMS];
     int64_t strides[TENREC_MAX_DIMS]; /* in elements */
     struct tenrec_mapping *mapping;   /* of one that arrives as shared memory, from
                                          host->shared until host->place; else NULL */
-    uint64_t reserved[3];             /* zero */
+    struct tenrec_device source;      /* of one that arrived: where the sender had it;
+                                         kind 0: not told */
+    uint64_t reserved[2];             /* zero */
 };
 
 #define TENREC_TENSOR_REQUIRES_GRAD ((uint64_t)1)
@@ -107,6 +117,8 @@ enum tenrec_msg_type {
     TENREC_MSG_CANCEL = 0x181,       /* payload empty; id of the call; no answer */
     TENREC_MSG_GATHER = 0x182,       /* barrier and all_gather */
     TENREC_MSG_GATHER_RET = 0x283,
+    TENREC_MSG_VIEW = 0x184, /* members of a dynamic group about its view */
+    TENREC_MSG_VIEW_RET = 0x285,
 };
 
 #define TENREC_MSG_REQUEST_BIT 0x100

@@ -140,13 +140,30 @@ static void op_member_joined(struct tenrec_agent *self, const struct tenrec_memb
         agent_log(a, TENREC_LOG_ERROR, "%s", err.text);
 }
 
+/* So that one that was taken out and still lives hears of it. */
+static void fail_pipes_from(struct agent *a, const struct peer *peer)
+{
+    struct pipe **v = agent_all_pipes(a);
+
+    for (size_t i = 0; v && v[i]; i++) {
+        if (atomic_load(&v[i]->caller) == peer)
+            pipe_failf(v[i], TENREC_EPEER_LOST, 0, "the caller left the group");
+        pipe_unref(v[i]);
+    }
+    free(v);
+}
+
 static void op_member_left(struct tenrec_agent *self, tenrec_peer id)
 {
     struct agent *a = self->impl;
     struct peer *peer = agent_peer(a, id);
 
-    if (peer)
-        peer_retire(peer, "it left the group");
+    if (!peer)
+        return;
+    agent_enter(a);
+    peer_retire(peer, "it left the group");
+    fail_pipes_from(a, peer);
+    agent_leave(a);
 }
 
 static void resume_one(struct pipe *p, void *arg)
@@ -190,6 +207,22 @@ static tenrec_status op_disconnect(struct tenrec_agent *self, tenrec_peer id, te
              : tenrec_fail(err, TENREC_EPEER_UNKNOWN, "no connection to worker %d", (int)id);
 }
 
+static tenrec_status op_devices(struct tenrec_agent *self, const struct tenrec_device_ops **ret,
+                                uint32_t *ret_n, tenrec_error *err)
+{
+    struct agent *a = self->impl;
+
+    return cuda_devices(&a->cuda, ret, ret_n, err);
+}
+
+static tenrec_status op_use_devices(struct tenrec_agent *self, const struct tenrec_device *device,
+                                    uint32_t n, tenrec_error *err)
+{
+    struct agent *a = self->impl;
+
+    return cuda_use(&a->cuda, device, n, err);
+}
+
 static void op_debug_info(struct tenrec_agent *self, tenrec_sink_fn *sink, void *arg)
 {
     struct agent *a = self->impl;
@@ -215,6 +248,8 @@ static const struct tenrec_agent_ops agent_ops = {
     .shutdown = agent_shutdown,
     .destroy = agent_destroy,
     .debug_info = op_debug_info,
+    .devices = op_devices,
+    .use_devices = op_use_devices,
 };
 
 /* Spinning can only pay off when the peer runs meanwhile, on another CPU, and
@@ -256,6 +291,7 @@ static void make_offer(struct agent *a)
             (struct wire_transport){ port->transport->name, port->domain, port->address };
     }
     channels_init(&a->channels, a->options);
+    /* Not copied: devices may join it until the agent starts. */
     a->offer = (struct wire_offer){ a->transport, a->channels.offered, a->listener.n_ports,
                                     a->channels.n, a->identity };
 }
@@ -280,7 +316,10 @@ tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self,
     a->options = in->options;
     a->me = in->me;
     a->incarnation = in->incarnation;
+    a->dynamic = in->world == 0;
     snprintf(a->name, sizeof a->name, "%s", in->name);
+    if (TENREC_HAS(in, host_address))
+        snprintf(a->host_address, sizeof a->host_address, "%s", in->host_address);
     a->progress = progress_of(a->options->progress);
     count_cpus(a);
     /* Zeroed pages that are never touched cost nothing. */
@@ -301,6 +340,7 @@ tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self,
     shm_watch_init(&a->shm);
     a->reactor.arg = a;
     agent_quiet_init(a);
+    cuda_init(&a->cuda, a);
     pthread_mutex_init(&a->lock, NULL);
     pthread_mutex_init(&a->idle_lock, NULL);
     pthread_condattr_init(&attr);

@@ -6,6 +6,7 @@
 #include "agent/peer.h"
 #include "agent/reactor.h"
 #include "channel/channels.h"
+#include "cuda/link.h"
 #include "options.h"
 #include "transport/shm_watch.h"
 #include "wire/brochure.h"
@@ -57,9 +58,16 @@ struct agent {
     enum progress progress;
     bool one_cpu, many_cpus;
     tenrec_peer me;
+    atomic_int state;              /* enum agent_state */
+    _Atomic(struct peer *) *peers; /* AGENT_PEERS of them, by id */
+    atomic_uint spinners;          /* callers that spin now */
+    atomic_uint polls;             /* calls of poll so far, about */
+
     uint64_t incarnation;
+    bool dynamic; /* members may come that are not known yet */
     char name[TENREC_NAME_MAX + 1];
     char address[TRANSPORT_TEXT_MAX + 16];
+    char host_address[TRANSPORT_TEXT_MAX]; /* where to listen if nobody says; "": loopback */
     char identity[IDENTITY_MAX];
     struct wire_transport transport[TRANSPORTS_MAX]; /* as the listener's ports */
     struct channels channels;
@@ -68,11 +76,8 @@ struct agent {
     struct reactor reactor;
     struct listener listener;
     struct shm_watch shm;
+    struct cuda cuda;
     struct counters count;
-    atomic_int state; /* enum agent_state */
-
-    _Atomic(struct peer *) *peers; /* AGENT_PEERS of them, by id */
-
     /* All pipes by slot: a reply route is slot and generation. */
     pthread_mutex_t lock;
     struct pipe **pipe; /* under lock; each owns a reference */
@@ -89,11 +94,10 @@ struct agent {
 
     struct reactor_task quiet_task;
     struct reactor_timer quiet_timer; /* looks at pipes that pollers left */
+    struct reactor_timer alive_timer; /* looks whether hosts answer */
 
     /* Spinning. At most one thread of an agent does, unless there are CPUs
      * enough: a caller that waits comes first, else the loop thread. */
-    atomic_uint spinners; /* callers that spin now */
-    atomic_uint polls;    /* calls of poll so far, about */
     unsigned polls_seen;
     struct pipe *hot[AGENT_HOT]; /* loop thread; each owns a reference */
     unsigned n_hot;
@@ -154,6 +158,8 @@ uint64_t agent_spin(void *arg);
 /* agent_quiet.c: a poller took the pipe's data events away from the loop. */
 void agent_quieted(struct agent *a);
 void agent_quiet_init(struct agent *a);
+/* agent_alive.c: from now on there are TCP connections to look at. Loop thread. */
+void agent_look_alive(struct agent *a);
 
 /* May spin now, and how it went. */
 bool spin_wanted(struct spin *s);

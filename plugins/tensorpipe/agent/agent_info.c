@@ -126,6 +126,7 @@ static void push_polling(struct agent *a, tenrec_sink_fn *sink, void *arg)
 void agent_debug_info(struct agent *a, tenrec_sink_fn *sink, void *arg)
 {
     static const char *const progress[] = { "busy", "adaptive", "sleep" };
+    unsigned connections = 0;
     struct pipe **v;
 
     push(sink, arg, "transport", "%s", a->listener.port[0].transport->name);
@@ -138,11 +139,15 @@ void agent_debug_info(struct agent *a, tenrec_sink_fn *sink, void *arg)
     push(sink, arg, "address", "%s", a->address);
     push_polling(a, sink, arg);
     push_counters(a, sink, arg);
+    cuda_tell(&a->cuda, sink, arg);
     v = agent_all_pipes(a);
     for (size_t i = 0; v && v[i]; i++) {
-        if (pipe_state(v[i]) == PIPE_ESTABLISHED)
+        if (pipe_state(v[i]) == PIPE_ESTABLISHED) {
             push_pipe(v[i], sink, arg);
+            connections += v[i]->n_conns;
+        }
         pipe_unref(v[i]);
     }
+    push(sink, arg, "connections", "%u", connections);
     free(v);
 }

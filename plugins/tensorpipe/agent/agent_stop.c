@@ -73,7 +73,13 @@ static void stop_on_loop(struct agent *a)
 {
     listener_stop(&a->listener);
     reactor_disarm(&a->quiet_timer);
+    reactor_disarm(&a->alive_timer);
     cancel_pipes(a);
+}
+
+static void stop_devices(struct agent *a)
+{
+    cuda_stop(&a->cuda);
 }
 
 static void drop_old_pipes(struct agent *a)
@@ -110,6 +116,7 @@ void agent_shutdown(struct tenrec_agent *self)
     drop_old_pipes(a);
     /* Once more, for pipes that a send made which was inside before. */
     agent_call_loop(a, stop_on_loop);
+    agent_call_loop(a, stop_devices);
     reactor_stop(&a->reactor);
     atomic_store(&a->state, AGENT_STOPPED);
 }
@@ -129,6 +136,7 @@ void agent_destroy(struct tenrec_agent *self)
     listener_close(&a->listener);
     drop_old_pipes(a);
     reactor_finish(&a->reactor);
+    cuda_finish(&a->cuda);
     free_peers(a);
     free(a->pipe);
     pthread_mutex_destroy(&a->lock);

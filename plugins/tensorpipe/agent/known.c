@@ -1,5 +1,6 @@
 #include "agent/known.h"
 #include "channel/pull.h"
+#include "cuda/link.h"
 #include "transport/transport.h"
 
 static bool not_built(char why[], size_t cap)
@@ -29,10 +30,10 @@ const struct known known_channels[] = {
     { "mpt_uv", true, not_built },
     { "xth", true, not_built },
     { "basic", true, NULL },
-    { "cuda_xth", false, not_built },
-    { "cuda_ipc", false, not_built },
+    { "cuda_xth", false, cuda_viable },
+    { "cuda_ipc", false, cuda_viable },
     { "cuda_gdr", false, not_built },
-    { "cuda_basic", false, not_built },
+    { "cuda_basic", false, cuda_viable },
     { NULL, false, NULL },
 };
 

@@ -189,6 +189,19 @@ static tenrec_status open_ports(struct listener *l, const char *option, const st
     return TENREC_OK;
 }
 
+/* Members are on other hosts: loopback would not do. */
+static void listen_for_others(const struct agent *a, struct tp_options *o)
+{
+    bool v6 = strchr(a->host_address, ':') != NULL;
+
+    if (!*a->host_address)
+        return;
+    if (strcmp(o->family, v6 ? "ipv4" : "ipv6") == 0)
+        o->ifname = "^lo"; /* the family counts more */
+    else
+        o->listen = a->host_address;
+}
+
 tenrec_status listener_open(struct listener *l, struct agent *a, tenrec_error *err)
 {
     const struct tenrec_option_list *list = &a->options->transports;
@@ -202,6 +215,8 @@ tenrec_status listener_open(struct listener *l, struct agent *a, tenrec_error *e
     if (a->me == TENREC_ANONYMOUS) {
         options.port = "0";
         options.listen = options.ifname = "";
+    } else if (!*options.listen && !*options.ifname) {
+        listen_for_others(a, &options);
     }
     for (size_t i = 0; i < list->n && !st; i++)
         st = open_ports(l, list->v[i].s, &options, err);

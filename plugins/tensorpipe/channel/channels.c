@@ -1,9 +1,11 @@
 /* channels.c - which channels an agent offers. */
 #include "channel/channels.h"
 #include "channel/channel.h"
+#include "cuda/link.h"
 #include "transport/transport_uv.h"
 
 #define HOST_VERSION "1" /* of channel_host's notes and control frames */
+#define CUDA_VERSION "1" /* of a link's */
 
 static bool lists(const struct tenrec_option_list *list, const char *name)
 {
@@ -33,6 +35,28 @@ static void offer_lanes(struct channels *cs, unsigned lanes)
     cs->offered[cs->n - 1].transport = TRANSPORT_UV;
 }
 
+/* With the host's memory alone it is chosen for nothing between two workers without
+ * devices, and so costs them no connection. */
+static void offer_cuda(struct channels *cs)
+{
+    cs->cuda[0] = (struct wire_channel_device){ { nop_text("cpu"), 0 }, CUDA_VERSION };
+    cs->channel[cs->n] = NULL;
+    cs->offered[cs->n++] = (struct wire_channel){ CHANNEL_CUDA, cs->cuda, 1, 1, NULL };
+}
+
+void channels_add_devices(struct channels *cs, uint32_t n)
+{
+    for (uint32_t i = 0; i < cs->n; i++) {
+        struct wire_channel *ch = &cs->offered[i];
+
+        for (; ch->devices == cs->cuda && ch->n_devices < CHANNEL_DEVICES && ch->n_devices <= n;
+             ch->n_devices++)
+            cs->cuda[ch->n_devices] =
+                (struct wire_channel_device){ { nop_text("cuda"), (int32_t)ch->n_devices - 1 },
+                                              CUDA_VERSION };
+    }
+}
+
 /* Our own comes before TensorPipe's: its peers are Tenrec's only. */
 void channels_init(struct channels *cs, const struct tp_options *o)
 {
@@ -53,20 +77,33 @@ void channels_init(struct channels *cs, const struct tp_options *o)
         else if (strcmp(o->channels.v[i].s, channel_basic.name) == 0)
             offer(cs, &channel_basic, "any");
     }
+    /* Last: what others carry from host to host is theirs. */
+    if (cs->n && cuda_is_offered(o))
+        offer_cuda(cs);
 }
 
-const struct channel *channels_selected(const struct channels *cs, struct wire_selection *s)
+const struct channel *channels_selected(const struct channels *cs, struct wire_selection *s,
+                                        bool *ret_devices)
 {
     const struct nop_device cpu = { nop_text("cpu"), 0 };
     const struct wire_pair *pair = wire_selection_find(s, &cpu, &cpu);
     uint32_t only = pair ? pair->channel : WIRE_MAX_CHANNELS, n = 0;
 
-    for (uint32_t i = 0; i < s->n_pairs; i++)
-        if (s->pairs[i].channel == only)
+    *ret_devices = false;
+    for (uint32_t i = 0; i < s->n_pairs; i++) {
+        const uint32_t c = s->pairs[i].channel;
+        const bool first = c != only && cs->offered[c].devices == cs->cuda && !*ret_devices;
+
+        /* One pair stands for all: with 16 devices on both sides they are many. */
+        if (c == only || first)
             s->pairs[n++] = s->pairs[i];
+        *ret_devices |= first;
+    }
     s->n_pairs = n;
     for (uint32_t i = 0; i < WIRE_MAX_CHANNELS; i++)
-        s->channel_used[i] = i == only;
+        s->channel_used[i] = false;
+    for (uint32_t i = 0; i < n; i++)
+        s->channel_used[s->pairs[i].channel] = true;
     return pair ? cs->channel[only] : NULL;
 }
 

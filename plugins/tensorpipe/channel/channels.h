@@ -8,6 +8,8 @@
 #include "wire/brochure.h"
 
 #define CHANNELS_MAX 8
+#define CHANNEL_CUDA "tenrec_cuda" /* for memory of devices; see cuda/link.h */
+#define CHANNEL_DEVICES 17         /* the host and 16 GPUs */
 
 struct channels {
     uint32_t n;
@@ -18,13 +20,19 @@ struct channels {
     struct channel lanes; /* with as many connections as the options say */
     char lanes_domain[16];
     bool pulls; /* tensors may be read out of memory */
+    struct wire_channel_device cuda[CHANNEL_DEVICES];
 };
 
 void channels_init(struct channels *cs, const struct tp_options *o);
 
-/* The one for host memory on both sides; NULL when there is none. The others
- * are taken out of the selection. */
-const struct channel *channels_selected(const struct channels *cs, struct wire_selection *s);
+/* From now on the first `n` devices are offered too. */
+void channels_add_devices(struct channels *cs, uint32_t n);
+
+/* The one for host memory on both sides; NULL when there is none. *ret_devices:
+ * there is one for the memory of devices beside it. All else is taken out of the
+ * selection. */
+const struct channel *channels_selected(const struct channels *cs, struct wire_selection *s,
+                                        bool *ret_devices);
 
 /* What Tenrec workers on this host use among themselves, and what the options
  * call the best that they list. */

@@ -2,6 +2,8 @@
 #include "pipe/pipe.h"
 #include "channel/channel.h"
 #include "channel/share.h"
+#include "cuda/link.h"
+#include "transport/transport_uv.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,6 +19,7 @@ static void free_run(struct reactor_task *t)
         conn_drop(p->conn[i]);
     conn_drop(p->bootstrap);
     pipe_read_finish(p);
+    link_close(p);
     share_close(p);
     pull_close(&p->puller);
     while (p->spare) {
@@ -50,9 +53,18 @@ static void side_run(struct reactor_task *t)
     struct pipe *p = CONTAINER(t, struct pipe, side_task);
 
     if (p->channel)
-        for (unsigned i = CONN_CHANNEL + p->channel->data; i < p->n_conns; i++)
+        for (unsigned i = CONN_CHANNEL + p->channel->data;
+             i < CONN_CHANNEL + p->channel->connections; i++)
             if (pipe_state(p) == PIPE_ESTABLISHED)
                 p->channel->arrived(p, p->conn[i]);
+    pipe_unref(p);
+}
+
+static void device_run(struct reactor_task *t)
+{
+    struct pipe *p = CONTAINER(t, struct pipe, device_task);
+
+    link_run(p);
     pipe_unref(p);
 }
 
@@ -91,6 +103,8 @@ struct pipe *pipe_new(struct agent *a, bool outgoing)
     p->from = TENREC_ANONYMOUS;
     p->n_conns = CONN_CHANNEL;
     p->pending.last = &p->pending.first;
+    p->device_sends.last = &p->device_sends.first;
+    p->device_task.run = device_run;
     p->read_task.run = read_run;
     p->side_task.run = side_run;
     p->teardown_task.run = teardown_run;
@@ -142,11 +156,12 @@ void pipe_fail(struct pipe *p, const tenrec_error *why)
     pipe_post(p, &p->teardown_task);
 }
 
-void pipe_use_channel(struct pipe *p, const struct channel *channel)
+void pipe_use_channel(struct pipe *p, const struct channel *channel, bool devices)
 {
     pthread_mutex_lock(&p->lock);
     p->channel = channel;
     p->n_conns = CONN_CHANNEL + (channel ? channel->connections : 0);
+    p->device_role = devices ? (enum conn_role)p->n_conns++ : 0;
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -214,15 +229,18 @@ static void log_end(struct pipe *p)
         agent_log(a, TENREC_LOG_DEBUG, "pipe closed: %s", p->why.text);
 }
 
-/* Of incoming pipes those of a member that has not been replaced since. */
+/* Of members that have not left or been replaced since: their ids may be others'. */
 static void tell_lost(struct pipe *p)
 {
     struct agent *a = p->agent;
+    const struct peer *peer = p->to ? p->to : atomic_load(&p->caller);
 
+    if (!peer || agent_peer(a, peer->id) != peer || atomic_load(&peer->left))
+        return;
     if (p->to)
-        a->host->peer_lost(a->self, p->to->id, &p->why);
-    else if (p->caller && agent_peer(a, p->from) == p->caller && TENREC_HAS(a->host, caller_lost))
-        a->host->caller_lost(a->self, p->from, &p->why);
+        a->host->peer_lost(a->self, peer->id, &p->why);
+    else if (TENREC_HAS(a->host, caller_lost))
+        a->host->caller_lost(a->self, peer->id, &p->why);
 }
 
 void pipe_teardown(struct pipe *p)
@@ -243,6 +261,7 @@ void pipe_teardown(struct pipe *p)
     if (p->was_established && atomic_load(&a->state) == AGENT_STARTED)
         tell_lost(p);
     pipe_fail_queue(p);
+    link_broken(p);
     role_wake_waiters(p);
     agent_remove_pipe(a, p);
 }
@@ -266,11 +285,14 @@ void pipe_established(struct pipe *p)
     for (unsigned i = 0; i < p->n_conns; i++)
         if (p->outgoing && p->conn[i])
             conn_let_wait(p->conn[i]);
+    if (p->transport == &transport_uv)
+        agent_look_alive(a);
     share_open(p);
     pipe_send_pending(p);
     pipe_post(p, &p->read_task);
     if (p->channel && p->channel->established)
         p->channel->established(p);
+    link_open(p);
     pipe_post(p, &p->side_task);
 }
 
@@ -286,7 +308,7 @@ void pipe_lend_side(struct pipe *p, bool lent)
 bool pipe_reads(const struct pipe *p, const struct conn *c)
 {
     return c->role == CONN_DESCRIPTOR ||
-           (c->role >= CONN_CHANNEL && c->role < CONN_CHANNEL + p->channel->data);
+           (c->role >= CONN_CHANNEL && p->channel && c->role < CONN_CHANNEL + p->channel->data);
 }
 
 void pipe_conn_ready(struct pipe *p, struct conn *c, uint32_t events)
@@ -307,6 +329,10 @@ void pipe_conn_ready(struct pipe *p, struct conn *c, uint32_t events)
         pipe_writable(p, c);
     if (!(events & (EPOLLIN | end)))
         return;
+    if (p->device_role && c->role == p->device_role) {
+        link_arrived(p, c);
+        return;
+    }
     if (c->role >= CONN_CHANNEL && !pipe_reads(p, c) && !atomic_load(&p->side_lent)) {
         p->channel->arrived(p, c);
         return;

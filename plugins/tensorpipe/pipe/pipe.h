@@ -78,6 +78,7 @@ struct incoming {
     uint64_t from;   /* the channel's: an address of the sender, or a place in the tensor */
     uint64_t number; /* the channel's */
     int how;         /* the channel's: how it comes; 0 when it was not told */
+    bool on_device;  /* the link brings it (cuda/link.h) */
 };
 
 /* The message that is being read. */
@@ -86,21 +87,22 @@ struct reading {
     enum conn_role want;    /* the connection that has the next byte */
     struct tenrec_msg *msg; /* NULL: its bytes are skipped, `why` says why */
     bool skipped;
-    tenrec_error why;
+    bool unparsed; /* something may lie in the buffers */
+    int n_lead;
     int32_t type;
     int64_t id;
     uint64_t len[4];
     uint32_t n_tensors, n_targetless;
-    struct incoming *in; /* n_tensors of them; owns */
+    struct incoming *in;       /* n_tensors of them; owns */
+    struct arriving *arriving; /* of those on devices; owns; NULL: there are none */
     uint32_t cap_in;
     uint32_t tensor;
     unsigned char head[FRAME_HEAD]; /* of the tensor's frame */
     size_t head_got;
     bool in_body;         /* of the payload: its header was read */
     uint64_t got;         /* bytes of the body */
-    struct iovec lead[2]; /* where the next bytes of `want` go */
-    int n_lead;
-    bool unparsed; /* something may lie in the buffers */
+    struct iovec lead[2]; /* n_lead: where the next bytes of `want` go */
+    tenrec_error why;
 };
 
 /* Who reads an outgoing pipe: the loop thread for the time of one read, or a
@@ -114,34 +116,56 @@ struct waiter {
 enum role_taken { ROLE_FREE, ROLE_TAKEN, ROLE_SPINS };
 
 struct role {
-    atomic_int taken;      /* enum role_taken */
-    atomic_bool missed;    /* the loop found it taken: its event is used up */
-    atomic_bool quiet;     /* data do not wake the loop; changes under lock */
-    atomic_uint n_waiters; /* changes under lock */
-    atomic_uint polls;     /* calls of poll, about */
-    atomic_uint streak;    /* of them since a send that nobody waited for */
-    pthread_mutex_t lock;
-    struct waiter *waiters; /* under lock */
-    unsigned seen;          /* polls when the quiet timer last looked */
+    atomic_int taken;       /* enum role_taken */
+    atomic_bool missed;     /* the loop found it taken: its event is used up */
+    atomic_bool quiet;      /* data do not wake the loop; changes under lock */
+    atomic_uint n_waiters;  /* changes under lock */
+    atomic_uint polls;      /* calls of poll, about */
+    atomic_uint streak;     /* of them since a send that nobody waited for */
     struct spin spin;       /* of the reader */
+    unsigned seen;          /* polls when the quiet timer last looked */
+    struct waiter *waiters; /* under lock */
+    pthread_mutex_t lock;
 };
 
+struct arriving;
 struct channel;
+struct link;
 struct tenrec_sharing;
 
 struct pipe {
+    /* What each small message needs stands together: after a sleep nothing of it is
+     * in a cache. */
     struct agent *agent;
-    atomic_uint refs;
     atomic_int state; /* enum pipe_state; changes under lock */
+    atomic_uint refs;
     bool outgoing;
     bool was_established;
-    struct peer *to;       /* outgoing */
-    struct pipe *next_old; /* of to->old; under its lock, as the next */
-    bool seen_empty[2];    /* the sides of `to` since it was taken out */
-    tenrec_peer from;      /* whose messages come in */
-    struct peer *caller;   /* incoming: who proved to be it; NULL */
+    bool queue_full;     /* it stopped reading because of that */
+    atomic_bool gathers; /* a batch has messages that are in no queue; by who reads */
+    atomic_bool stuffed; /* one of the connections may be full; changes under lock */
+    atomic_bool paused;  /* the host does not accept requests */
+    unsigned n_conns;    /* that it has, or will have */
+    struct peer *to;     /* outgoing */
     uint64_t capabilities;
     struct tenrec_route route;
+    tenrec_peer from; /* whose messages come in */
+    /* Bytes accepted and not written. Changes under lock, so that plain loads
+     * and stores do; read without it too. */
+    atomic_uint_fast64_t queued;
+    atomic_uint_fast64_t asked; /* outgoing: requests that want an answer */
+    atomic_uint_fast64_t messages_queued, messages_written, messages_received;
+    struct role role;
+    struct conn *conn[CONN_ROLES]; /* do not change once established */
+    struct reading read;
+
+    struct pipe *next_old; /* of to->old; under its lock, as the next */
+    bool seen_empty[2];    /* the sides of `to` since it was taken out */
+    /* incoming: who proved to be it, set by who reads; NULL */
+    _Atomic(struct peer *) caller;
+    bool claims; /* incoming: says to be a member that is not known, as below */
+    tenrec_peer claimed;
+    uint64_t claimed_incarnation;
     const struct transport *transport; /* of its connections, once that is agreed */
     const struct transport *dialled;   /* outgoing: where the handshake begins */
     unsigned avoided;                  /* outgoing: ports that led nowhere, by bit */
@@ -151,14 +175,16 @@ struct pipe {
     char remote_text[TRANSPORT_TEXT_MAX];
     char remote_name[TENREC_NAME_MAX + 1];
     const struct channel *channel; /* for host memory; NULL: none */
-    struct conn *conn[CONN_ROLES]; /* do not change once established */
-    unsigned n_conns;              /* that it has, or will have */
+    enum conn_role device_role;    /* its connection for memory of devices; 0: none */
+    struct link *link;             /* the loop's; NULL: as above, or not yet */
     struct conn *bootstrap;        /* incoming: where the handshake began, if not here */
     uint64_t ids[CONN_ROLES];      /* outgoing: to request them with */
 
     pthread_mutex_t lock;
-    tenrec_error why;        /* it broke */
-    struct out_list pending; /* before it is established */
+    tenrec_error why;               /* it broke */
+    struct out_list pending;        /* before it is established */
+    struct out_list device_sends;   /* for the link; under lock */
+    struct arriving *device_handed; /* likewise */
     struct out *spare;
     unsigned n_spare;
     /* What the peer has to take before it goes; under lock. */
@@ -167,18 +193,11 @@ struct pipe {
     bool pulls;         /* the peer can read tensors out of our memory */
     /* The core's; NULL: nothing is shared. Set before the pipe is established. */
     struct tenrec_sharing *sharing;
-    uint64_t fds_sent; /* packets of file descriptors; under lock */
-    /* Bytes accepted and not written. Changes under lock, so that plain loads
-     * and stores do; read without it too. */
-    atomic_uint_fast64_t queued;
+    uint64_t fds_sent;   /* packets of file descriptors; under lock */
     atomic_uint untold;  /* sends whose done was not told */
-    atomic_bool gathers; /* a batch has messages that are in no queue; by who reads */
-    bool queue_full;     /* it stopped reading because of that */
     pthread_cond_t room; /* queued went down, or the pipe broke */
     unsigned waiting_for_room;
 
-    atomic_uint_fast64_t messages_queued, messages_written, messages_received;
-    struct reading read;
     struct pull_peer puller; /* whose memory we read; changes under lock */
     uint64_t n_pulls;        /* tensors that were announced so; of who reads the pipe */
     uint64_t n_taken;        /* the loop's: what the peer took in order */
@@ -187,11 +206,8 @@ struct pipe {
      * thread reads. Changes under side_lock, which the loop holds while it reads. */
     atomic_bool side_lent;
     pthread_mutex_t side_lock;
-    struct role role;
-    atomic_bool paused;         /* the host does not accept requests */
-    atomic_uint_fast64_t asked; /* outgoing: requests that want an answer */
 
-    struct reactor_task connect_task, read_task, side_task, teardown_task, free_task;
+    struct reactor_task connect_task, read_task, side_task, device_task, teardown_task, free_task;
     struct reactor_timer timer; /* of the handshake */
     bool torn_down;
 };
@@ -242,10 +258,12 @@ void pipe_accept_ready(struct pipe *p, struct conn *c, uint32_t events);
  * is broken. */
 bool pipe_read_greeting(struct pipe *p, struct conn *c, const char *what, const unsigned char **ret,
                         size_t *ret_len);
+/* Whether the caller is the member that it claims to be. By who reads. */
+bool pipe_recognise(struct pipe *p);
 /* Takes a connection that was requested. */
 void pipe_adopt(struct pipe *p, struct conn *c, enum conn_role role);
-/* Which channel was agreed; NULL: none. */
-void pipe_use_channel(struct pipe *p, const struct channel *channel);
+/* Which channel was agreed, NULL: none; and whether there is one for devices. */
+void pipe_use_channel(struct pipe *p, const struct channel *channel, bool devices);
 /* Who reads the pipe takes over what the loop thread reads, and gives it back. */
 void pipe_lend_side(struct pipe *p, bool lent);
 /* Is it a connection that who reads the pipe reads? */
@@ -268,6 +286,12 @@ void pipe_flush_unlock(struct pipe *p);
 /* ... and without it. */
 
 void pipe_flush(struct pipe *p);
+/* A part of `o` that is in no queue is done with: the last one ends it. */
+void pipe_part_done(struct pipe *p, struct out *o);
+/* A frame of a head and `len` bytes that stay until `done`. False: it is not sent,
+ * and nobody is told. */
+bool pipe_send_frame(struct pipe *p, enum conn_role role, const void *head, size_t head_len,
+                     void *data, uint64_t len, struct tenrec_done done);
 /* Writes small messages, or queues them behind others. */
 void pipe_write_bundle(struct pipe *p, const struct bundle *b);
 /* Queues them for a later flush. */
@@ -296,6 +320,8 @@ tenrec_status out_encode(struct pipe *p, struct tenrec_msg *msg, struct out **re
 void pipe_send(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done);
 /* An object on the reply connection. ENOMEM */
 tenrec_status pipe_send_object(struct pipe *p, enum conn_role role, const void *object, size_t len);
+/* The next message that waits for the link, on the loop thread; false: none. */
+bool pipe_send_device_message(struct pipe *p);
 /* Encodes what waited for the handshake; then the pipe is established. */
 void pipe_send_pending(struct pipe *p);
 
@@ -341,6 +367,10 @@ tenrec_status message_begin(struct pipe *p, const unsigned char *frame, size_t l
 void message_place_tensors(struct pipe *p, const unsigned char *frame, size_t len);
 /* All is there: delivers it, or answers that it could not be taken. */
 void message_end(struct pipe *p);
+/* The same for one that is not being read any more. msg NULL: it could not be taken,
+ * `why` says why. */
+void message_deliver(struct pipe *p, struct tenrec_msg *msg, int32_t type, int64_t id,
+                     const tenrec_error *why);
 
 /* pipe_poll.c */
 

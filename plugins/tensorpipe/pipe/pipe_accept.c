@@ -7,19 +7,32 @@
 /* A few dozen ids and some names of ours: below. */
 #define ANSWER_MAX 2048
 
-/* Only an entry of a member's present life is believed. */
+bool pipe_recognise(struct pipe *p)
+{
+    struct peer *peer = agent_peer(p->agent, p->claimed);
+
+    if (!peer || peer->incarnation != p->claimed_incarnation || atomic_load(&peer->left))
+        return false;
+    atomic_store(&p->caller, peer);
+    /* Whoever took it out meanwhile has not seen this pipe. */
+    if (atomic_load(&peer->left))
+        return false;
+    p->from = peer->id;
+    p->claims = false;
+    return true;
+}
+
+/* Only an entry of a member's present life is believed. Of a dynamic group it may be
+ * one that we are about to hear of. */
 static void recognise(struct pipe *p, const struct identity *identity)
 {
-    struct peer *peer;
-
     p->capabilities = identity->version ? identity->capabilities : 0;
-    if (!identity->version)
+    if (!identity->version || identity->rank < 0)
         return;
-    peer = agent_peer(p->agent, identity->rank);
-    if (peer && peer->incarnation == identity->incarnation) {
-        p->from = peer->id;
-        p->caller = peer;
-    }
+    p->claimed = identity->rank;
+    p->claimed_incarnation = identity->incarnation;
+    if (!pipe_recognise(p))
+        p->claims = p->agent->dynamic;
 }
 
 static tenrec_status take_brochure(struct pipe *p, const unsigned char *frame, size_t len,
@@ -31,6 +44,8 @@ static tenrec_status take_brochure(struct pipe *p, const unsigned char *frame, s
     struct wire_selection selection;
     struct wire_ids ids = { .has_descriptor = false };
     struct identity identity;
+    const struct channel *channel;
+    bool devices;
     struct brochure brochure;
     uint64_t channel_id[CHANNEL_CONNECTIONS];
     size_t n;
@@ -45,7 +60,8 @@ static tenrec_status take_brochure(struct pipe *p, const unsigned char *frame, s
     if (st)
         return st;
     recognise(p, &identity);
-    pipe_use_channel(p, channels_selected(&a->channels, &selection));
+    channel = channels_selected(&a->channels, &selection, &devices);
+    pipe_use_channel(p, channel, devices);
     p->transport = a->listener.port[selection.transport].transport;
     ids.has_descriptor = p->transport != c->transport;
     if (ids.has_descriptor)

@@ -65,7 +65,7 @@ static void lead_nowhere(struct pipe *p, int e)
               p->to->name, p->transport->name, strerror(e));
     for (unsigned i = 0; i < p->n_conns; i++)
         dismiss(p, (enum conn_role)i);
-    pipe_use_channel(p, NULL);
+    pipe_use_channel(p, NULL, false);
     p->avoided |= 1u << port_of(a, p->transport);
     p->transport = p->dialled;
     p->there = p->remote;
@@ -170,6 +170,8 @@ static tenrec_status take_answer(struct pipe *p, const unsigned char *frame, siz
     struct wire_selection selection;
     struct identity identity;
     const struct transport *transport;
+    const struct channel *channel;
+    bool devices;
     struct answer answer;
     struct nop_bytes ids;
     tenrec_status st;
@@ -185,17 +187,21 @@ static tenrec_status take_answer(struct pipe *p, const unsigned char *frame, siz
     st = transport->parse((const char *)answer.address.data, answer.address.len, &p->there, err);
     if (st)
         return st;
-    if (identity.version && p->to->incarnation && identity.rank == p->to->id &&
-        identity.incarnation != p->to->incarnation)
+    if (identity.version && p->to->incarnation &&
+        (identity.rank == p->to->id ? identity.incarnation != p->to->incarnation
+                                    : p->agent->dynamic))
         return tenrec_fail(err, TENREC_EPEER_LOST, "another life of that worker listens there now");
     p->capabilities = identity.version ? identity.capabilities : 0;
     p->ids[CONN_DESCRIPTOR] = answer.descriptor_id;
     p->ids[CONN_REPLY] = answer.reply_id;
-    pipe_use_channel(p, channels_selected(&a->channels, &selection));
+    channel = channels_selected(&a->channels, &selection, &devices);
+    pipe_use_channel(p, channel, devices);
     /* As many as the channel needs: answer_check has counted them. */
-    if (p->channel && answer_find_ids(&answer, p->channel->name, &ids))
-        for (unsigned i = CONN_CHANNEL; i < p->n_conns; i++)
-            p->ids[i] = nop_uint64_at(ids, i - CONN_CHANNEL);
+    if (channel && answer_find_ids(&answer, channel->name, &ids))
+        for (unsigned i = 0; i < channel->connections; i++)
+            p->ids[CONN_CHANNEL + i] = nop_uint64_at(ids, i);
+    if (devices && answer_find_ids(&answer, CHANNEL_CUDA, &ids))
+        p->ids[p->device_role] = nop_uint64_at(ids, 0);
     /* The host that was dialled is known to be reachable; only the port can
      * be another one. */
     if (transport == p->transport && transport == &transport_uv) {

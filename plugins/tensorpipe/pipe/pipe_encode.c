@@ -1,5 +1,6 @@
 /* pipe_encode.c - messages that are not copied: large payloads and tensors. */
 #include "channel/channel.h"
+#include "cuda/link.h"
 #include "pipe/pipe.h"
 #include "wire/descriptor.h"
 #include "wire/shortlist.h"
@@ -22,12 +23,23 @@ static unsigned char *put_fixed_frames(unsigned char *at, const struct tenrec_ms
     return at + FRAME_HEAD;
 }
 
+/* Of the descriptor, notes of devices included. */
+static size_t descriptor_max(const struct tenrec_msg *msg)
+{
+    size_t n = DESCRIPTOR_MAX(msg->n_tensors);
+
+    for (uint32_t i = 0; i < msg->n_tensors; i++)
+        if (tensor_is_on_device(tenrec_msg_tensor(msg, i)))
+            n += DESCRIPTOR_NOTE_LONG - DESCRIPTOR_NOTE_MAX;
+    return n;
+}
+
 /* The descriptor's frame. Returns its end; NULL when a device has no name. */
 static unsigned char *put_descriptor(unsigned char *at, const struct tenrec_msg *msg,
                                      size_t list_len, const struct descriptor_note *notes)
 {
     const uint64_t len[DESCRIPTOR_AGENT_PAYLOADS] = { 4, 8, msg->payload_len, list_len };
-    size_t n = descriptor_write(at + FRAME_HEAD, DESCRIPTOR_MAX(msg->n_tensors), len, msg->tensors,
+    size_t n = descriptor_write(at + FRAME_HEAD, descriptor_max(msg), len, msg->tensors,
                                 msg->n_tensors, msg->tensor_size, notes);
 
     put_le64(at, n);
@@ -40,9 +52,14 @@ static tenrec_status add_tensors(struct pipe *p, struct out *o, const struct ten
     const struct channel *ch = p->channel;
     unsigned n = 0;
 
-    for (uint32_t i = 0; i < msg->n_tensors; i++)
-        if (tenrec_msg_tensor(msg, i)->bytes)
-            n += ch->segments(p, tenrec_msg_tensor(msg, i));
+    for (uint32_t i = 0; i < msg->n_tensors; i++) {
+        const struct tenrec_tensor_desc *t = tenrec_msg_tensor(msg, i);
+
+        if (tensor_is_on_device(t))
+            link_put_note(p, o, i, &notes[i]);
+        else if (t->bytes)
+            n += ch->segments(p, t);
+    }
     if (!n)
         return TENREC_OK;
     if (n <= OUT_FEW)
@@ -52,10 +69,12 @@ static tenrec_status add_tensors(struct pipe *p, struct out *o, const struct ten
     if (!o->tensors)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for %u tensors", msg->n_tensors);
     /* Of an empty tensor nothing is sent. */
-    for (uint32_t i = 0; i < msg->n_tensors; i++)
-        if (tenrec_msg_tensor(msg, i)->bytes)
-            o->n_tensors +=
-                ch->send(p, o, tenrec_msg_tensor(msg, i), &o->tensors[o->n_tensors], &notes[i]);
+    for (uint32_t i = 0; i < msg->n_tensors; i++) {
+        const struct tenrec_tensor_desc *t = tenrec_msg_tensor(msg, i);
+
+        if (t->bytes && !tensor_is_on_device(t))
+            o->n_tensors += ch->send(p, o, t, &o->tensors[o->n_tensors], &notes[i]);
+    }
     return TENREC_OK;
 }
 
@@ -75,7 +94,8 @@ static tenrec_status check_size(const struct pipe *p, const struct tenrec_msg *m
                            (unsigned long long)msg->payload_len, t->name,
                            (unsigned long long)t->max_frame);
     for (uint32_t i = 0; p->channel && p->channel->frames && i < msg->n_tensors; i++)
-        if (tenrec_msg_tensor(msg, i)->bytes > t->max_frame)
+        if (tenrec_msg_tensor(msg, i)->bytes > t->max_frame &&
+            !tensor_is_on_device(tenrec_msg_tensor(msg, i)))
             return tenrec_fail(err, TENREC_ETOOBIG,
                                "a tensor of %llu bytes; the limit of %s is %llu, set transports: "
                                "[uv] to send it",
@@ -99,9 +119,9 @@ static tenrec_status put_list(const struct pipe *p, const struct tenrec_msg *msg
 tenrec_status out_encode(struct pipe *p, struct tenrec_msg *msg, struct out **ret,
                          tenrec_error *err)
 {
-    size_t heads = FRAME_HEAD + DESCRIPTOR_MAX(msg->n_tensors) + FIXED_FRAMES;
+    size_t heads = FRAME_HEAD + descriptor_max(msg) + FIXED_FRAMES;
     size_t list_len;
-    struct descriptor_note few[OUT_FEW] = { 0 }, *notes = few;
+    struct descriptor_note few[OUT_FEW], *notes = few;
     unsigned char *at, *list;
     struct out *o;
     tenrec_status st = check_size(p, msg, err);
@@ -111,6 +131,8 @@ tenrec_status out_encode(struct pipe *p, struct tenrec_msg *msg, struct out **re
     o = out_new(p, heads + FRAME_HEAD + TENSORLIST_MAX(msg->n_tensors));
     if (!o)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a message");
+    for (unsigned i = 0; i < OUT_FEW; i++)
+        few[i].len = 0;
     list = o->buf + heads;
     st = put_list(p, msg, list + FRAME_HEAD, &list_len, err);
     if (!st && msg->n_tensors > OUT_FEW) {

@@ -1,5 +1,6 @@
 /* pipe_message.c - the parts of a message, as they arrive. */
 #include "channel/channel.h"
+#include "cuda/link.h"
 #include "pipe/pipe.h"
 #include "wire/descriptor.h"
 #include "wire/shortlist.h"
@@ -26,29 +27,51 @@ static void skip(struct pipe *p, const tenrec_error *why)
     r->msg = NULL;
 }
 
+/* Where it was and where it goes. errors: EPROTOCOL (no channel was agreed for that) */
+static tenrec_status read_devices(const struct pipe *p, const struct descriptor_tensor *t,
+                                  uint32_t i, struct tenrec_device *source,
+                                  struct tenrec_device *target, tenrec_error *err)
+{
+    *target = (struct tenrec_device){ TENREC_CPU, 0 };
+    if (device_from_wire(&t->source, source) &&
+        (!t->has_target || device_from_wire(&t->target, target))) {
+        if (source->kind == TENREC_CPU && target->kind == TENREC_CPU
+                ? p->channel != NULL
+                : p->device_role && t->has_target)
+            return TENREC_OK;
+    }
+    return tenrec_fail(err, TENREC_EPROTOCOL,
+                       "tensor %u goes from %.*s:%d to %.*s:%d: no channel was agreed for that", i,
+                       NOP_PRINT(t->source.type), t->source.index,
+                       NOP_PRINT(t->has_target ? t->target.type : nop_text("none")),
+                       t->has_target ? t->target.index : 0);
+}
+
 static tenrec_status take_tensor(struct pipe *p, struct descriptor *d, uint32_t i,
                                  tenrec_error *err)
 {
     struct reading *r = &p->read;
     struct descriptor_tensor t;
-    struct tenrec_device source, target = { TENREC_CPU, 0 };
+    struct tenrec_device source, target;
     struct tenrec_tensor_desc *desc;
-    tenrec_status st = TENREC_OK;
+    tenrec_status st;
     tenrec_error why;
 
     descriptor_next_tensor(d, &t);
-    if (!p->channel || !device_from_wire(&t.source, &source) || source.kind != TENREC_CPU ||
-        (t.has_target && (!device_from_wire(&t.target, &target) || target.kind != TENREC_CPU)))
-        return tenrec_fail(err, TENREC_EPROTOCOL,
-                           "tensor %u goes from %.*s:%d to %.*s:%d: no channel was agreed for that",
-                           i, NOP_PRINT(t.source.type), t.source.index,
-                           NOP_PRINT(t.has_target ? t.target.type : nop_text("none")),
-                           t.has_target ? t.target.index : 0);
+    st = read_devices(p, &t, i, &source, &target, err);
+    if (st)
+        return st;
     r->in[i] = (struct incoming){ .len = t.length };
     desc = r->msg ? tenrec_msg_tensor(r->msg, i) : NULL;
     if (desc) {
         desc->bytes = t.length;
+        desc->source = source;
         desc->device = desc->target = target;
+    }
+    if (source.kind != TENREC_CPU || target.kind != TENREC_CPU) {
+        r->in[i].on_device = true;
+        return t.length ? link_announced(p, &r->arriving, r->n_tensors, i, t.metadata, &t, err)
+                        : TENREC_OK;
     }
     if (p->channel->announced)
         st = p->channel->announced(p, t.metadata, &r->in[i], desc, &why);
@@ -167,41 +190,40 @@ void message_place_tensors(struct pipe *p, const unsigned char *frame, size_t le
         send_targets(p);
 }
 
-static struct tenrec_msg *exception(struct pipe *p)
+static struct tenrec_msg *exception(struct pipe *p, int64_t id, const tenrec_error *why)
 {
     struct agent *a = p->agent;
-    char text[sizeof p->read.why.text + 32];
+    char text[sizeof why->text + 32];
     struct tenrec_msg *msg;
     size_t len;
 
-    len = (size_t)snprintf(text, sizeof text, "Error on Node %d: %s", (int)a->me, p->read.why.text);
+    len = (size_t)snprintf(text, sizeof text, "Error on Node %d: %s", (int)a->me, why->text);
     msg = a->host->msg_new(a->self, len, 0);
     if (!msg)
         return NULL;
     msg->type = TENREC_MSG_EXCEPTION;
-    msg->id = p->read.id;
+    msg->id = id;
     memcpy(msg->payload, text, len);
     return msg;
 }
 
 /* Somebody waits for it: the caller there, or the one here. */
-static void end_skipped(struct pipe *p)
+static void end_skipped(struct pipe *p, int32_t type, int64_t id, const tenrec_error *why)
 {
-    struct reading *r = &p->read;
     struct tenrec_msg *msg;
 
     agent_count(&p->agent->count.messages_skipped, 1);
-    agent_log(p->agent, TENREC_LOG_WARN, "message 0x%x from %s \"%s\" dropped: %s", r->type,
+    agent_log(p->agent, TENREC_LOG_WARN, "message 0x%x from %s \"%s\" dropped: %s", type,
               p->outgoing ? "worker" : "caller", p->outgoing ? p->to->name : p->remote_name,
-              r->why.text);
-    if (r->type == TENREC_MSG_ONE_WAY_CALL || r->type == TENREC_MSG_CANCEL)
+              why->text);
+    if (type == TENREC_MSG_ONE_WAY_CALL || type == TENREC_MSG_CANCEL)
         return;
-    msg = exception(p);
+    msg = exception(p, id, why);
     if (!msg) {
         pipe_failf(p, TENREC_ENOMEM, 0, "no memory to say that a message was dropped");
         return;
     }
-    if (is_request(r->type))
+    if (is_request(type))
         pipe_send(p, msg, (struct tenrec_done){ NULL, NULL });
     else
         p->agent->host->deliver_outer(p->agent->self, p->from, msg);
@@ -214,28 +236,55 @@ static bool goes_the_wrong_way(const struct pipe *p, int32_t type)
     return p->outgoing ? is_request(type) : (type & TENREC_MSG_RESPONSE_BIT) != 0;
 }
 
-void message_end(struct pipe *p)
+/* Who says to be a member is heard once he is. Until then he may tell of the view
+ * that he is in, as he knows it before we do; one of a former life never is. */
+static bool may_speak(struct pipe *p, int32_t type)
+{
+    return type == TENREC_MSG_VIEW || pipe_recognise(p);
+}
+
+void message_deliver(struct pipe *p, struct tenrec_msg *msg, int32_t type, int64_t id,
+                     const tenrec_error *why)
 {
     struct agent *a = p->agent;
-    struct reading *r = &p->read;
-    struct tenrec_msg *msg = r->msg;
 
-    r->msg = NULL;
-    conn_count(&p->messages_received, 1);
-    if (goes_the_wrong_way(p, r->type)) {
+    if (goes_the_wrong_way(p, type)) {
         agent_count(&a->count.messages_dropped, 1);
-        agent_log(a, TENREC_LOG_WARN, "message 0x%x from %s \"%s\" dropped: %s", r->type,
+        agent_log(a, TENREC_LOG_WARN, "message 0x%x from %s \"%s\" dropped: %s", type,
                   p->outgoing ? "worker" : "caller", p->outgoing ? p->to->name : p->remote_name,
                   p->outgoing ? "a request on the pipe for answers" : "an answer to nothing");
         if (msg)
             msg->release(msg);
         return;
     }
-    if (r->skipped) {
-        end_skipped(p);
+    if (!msg) {
+        end_skipped(p, type, id, why);
         return;
     }
     if (!p->outgoing)
         msg->route = p->route;
+    if (__builtin_expect(p->claims, 0) && !may_speak(p, type)) {
+        agent_count(&a->count.messages_dropped, 1);
+        msg->release(msg);
+        pipe_failf(p, TENREC_EPROTOCOL, 0,
+                   "the caller says that it is member %d in life %llu, which is not in the group",
+                   (int)p->claimed, (unsigned long long)p->claimed_incarnation);
+        return;
+    }
     a->host->deliver_outer(a->self, p->from, msg);
+}
+
+void message_end(struct pipe *p)
+{
+    struct reading *r = &p->read;
+    struct arriving *in = r->arriving;
+    struct tenrec_msg *msg = r->msg;
+
+    r->msg = NULL;
+    r->arriving = NULL;
+    conn_count(&p->messages_received, 1);
+    if (in)
+        link_hand_over(p, in, msg, r->type, r->id, &r->why);
+    else
+        message_deliver(p, msg, r->type, r->id, &r->why);
 }

@@ -194,6 +194,18 @@ static void retire(struct pipe *p, struct out *o, struct told *t)
     out_free(p, o);
 }
 
+/* None of them will be sent. */
+static void retire_list(struct pipe *p, struct out_list *l, struct told *t)
+{
+    while (l->first) {
+        struct out *o = l->first;
+
+        l->first = o->next;
+        retire(p, o, t);
+    }
+    l->last = &l->first;
+}
+
 static void segment_written(struct pipe *p, struct segment *s, struct told *t)
 {
     if (--s->out->parts == 0)
@@ -283,6 +295,7 @@ static void note_full(struct pipe *p, struct conn *c)
 {
     bool quiet;
 
+    atomic_store(&p->stuffed, true);
     atomic_store(&c->full, true);
     if (atomic_load(&c->writable)) {
         atomic_store(&c->full, false);
@@ -452,6 +465,14 @@ void pipe_write_bundle(struct pipe *p, const struct bundle *b)
 
 /* ---- events ---- */
 
+static bool any_full(const struct pipe *p)
+{
+    for (unsigned i = 0; i < p->n_conns; i++)
+        if (p->conn[i] && atomic_load_explicit(&p->conn[i]->full, memory_order_relaxed))
+            return true;
+    return false;
+}
+
 void pipe_writable(struct pipe *p, struct conn *c)
 {
     bool waits;
@@ -467,6 +488,7 @@ void pipe_writable(struct pipe *p, struct conn *c)
     pthread_mutex_lock(&p->lock);
     atomic_store(&c->writable, true);
     waits = atomic_exchange(&c->full, false);
+    atomic_store(&p->stuffed, any_full(p));
     pthread_mutex_unlock(&p->lock);
     if (waits)
         pipe_flush(p);
@@ -474,10 +496,7 @@ void pipe_writable(struct pipe *p, struct conn *c)
 
 bool pipe_is_full(const struct pipe *p)
 {
-    for (unsigned i = 0; i < p->n_conns; i++)
-        if (p->conn[i] && atomic_load_explicit(&p->conn[i]->full, memory_order_relaxed))
-            return true;
-    return false;
+    return atomic_load_explicit(&p->stuffed, memory_order_relaxed) && any_full(p);
 }
 
 void pipe_push(struct pipe *p)
@@ -486,7 +505,47 @@ void pipe_push(struct pipe *p)
     for (unsigned i = 0; i < p->n_conns; i++)
         if (p->conn[i])
             atomic_store(&p->conn[i]->full, false);
+    atomic_store(&p->stuffed, false);
     pipe_flush_unlock(p);
+}
+
+void pipe_part_done(struct pipe *p, struct out *o)
+{
+    struct told t;
+    tenrec_error why;
+    bool broken;
+
+    told_init(&t);
+    pthread_mutex_lock(&p->lock);
+    broken = pipe_state(p) == PIPE_BROKEN;
+    why = p->why;
+    if (--o->parts == 0)
+        retire(p, o, &t);
+    pthread_mutex_unlock(&p->lock);
+    tell(p, &t, broken ? &why : NULL);
+}
+
+bool pipe_send_frame(struct pipe *p, enum conn_role role, const void *head, size_t head_len,
+                     void *data, uint64_t len, struct tenrec_done done)
+{
+    struct out *o = NULL;
+
+    pthread_mutex_lock(&p->lock);
+    if (pipe_state(p) == PIPE_ESTABLISHED)
+        o = out_new(p, FRAME_HEAD + head_len);
+    if (!o) {
+        pthread_mutex_unlock(&p->lock);
+        return false;
+    }
+    put_le64(o->buf, head_len + len);
+    memcpy(o->buf + FRAME_HEAD, head, head_len);
+    o->frames.iov[0].iov_len = FRAME_HEAD + head_len;
+    o->frames.iov[1] = (struct iovec){ data, (size_t)len };
+    o->frames.n = 2;
+    out_add_done(p, o, done);
+    append(p->conn[role], &o->frames);
+    pipe_flush_unlock(p);
+    return true;
 }
 
 /* Under the lock: no longer awaited; NULL: it was not. */
@@ -567,13 +626,8 @@ void pipe_fail_queue(struct pipe *p)
     }
     while (p->awaited)
         segment_written(p, take_awaited(p, p->awaited->number), &dead);
-    while (p->pending.first) {
-        struct out *o = p->pending.first;
-
-        p->pending.first = o->next;
-        retire(p, o, &dead);
-    }
-    p->pending.last = &p->pending.first;
+    retire_list(p, &p->pending, &dead);
+    retire_list(p, &p->device_sends, &dead);
     why = p->why;
     pthread_mutex_unlock(&p->lock);
     tell(p, &dead, &why);

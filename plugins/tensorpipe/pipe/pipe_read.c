@@ -5,6 +5,7 @@
  * to where they belong (reading.lead) with the buffer behind them, so that the
  * call that brings their end brings the beginning of the next message too. */
 #include "channel/channel.h"
+#include "cuda/link.h"
 #include "pipe/pipe.h"
 
 #include <errno.h>
@@ -20,6 +21,7 @@ void pipe_read_finish(struct pipe *p)
 
     if (r->msg)
         r->msg->release(r->msg);
+    link_drop_arriving(r->arriving);
     free(r->in);
 }
 
@@ -97,7 +99,7 @@ static enum part take_tensors(struct pipe *p)
     while (r->tensor < r->n_tensors) {
         enum part part;
 
-        if (r->in[r->tensor].len) {
+        if (r->in[r->tensor].len && !r->in[r->tensor].on_device) {
             part = p->channel->receive(p);
             if (part != PART_THERE)
                 return part;

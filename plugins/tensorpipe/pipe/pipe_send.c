@@ -4,6 +4,7 @@
  * sends it, with one system call. While a thread delivers, what it sends on
  * the pipe that it reads gathers in a bundle of its own, which no lock guards;
  * what it sends elsewhere gathers in that pipe's queue. */
+#include "cuda/link.h"
 #include "pipe/pipe.h"
 
 #include <errno.h>
@@ -115,9 +116,12 @@ static tenrec_status check(const struct pipe *p, const struct tenrec_msg *msg, t
     for (uint32_t i = 0; i < msg->n_tensors; i++) {
         struct tenrec_tensor_desc *t = tenrec_msg_tensor(msg, i);
 
+        bool on_device;
+
         if (t->target.kind == 0)
             t->target = (struct tenrec_device){ TENREC_CPU, 0 };
-        if (t->device.kind != TENREC_CPU || t->target.kind != TENREC_CPU || !p->channel)
+        on_device = t->device.kind != TENREC_CPU || t->target.kind != TENREC_CPU;
+        if (on_device ? !p->device_role : !p->channel)
             return tenrec_fail(err, TENREC_EUNSUPPORTED,
                                "tensor %u: no channel to this peer carries it from %s to %s memory",
                                i, t->device.kind == TENREC_CPU ? "host" : "device",
@@ -207,8 +211,8 @@ static tenrec_status enqueue_message(struct pipe *p, struct tenrec_msg *msg,
     return TENREC_OK;
 }
 
-/* Under the lock, before the handshake is over. */
-static tenrec_status enqueue_pending(struct pipe *p, struct tenrec_msg *msg,
+/* Under the lock: before the handshake is over, or for the link. */
+static tenrec_status enqueue_pending(struct pipe *p, struct out_list *list, struct tenrec_msg *msg,
                                      struct tenrec_done done, uint64_t charge, tenrec_error *err)
 {
     struct out *o = out_new(p, 0);
@@ -219,7 +223,7 @@ static tenrec_status enqueue_pending(struct pipe *p, struct tenrec_msg *msg,
     o->charge = charge;
     pipe_queued_add(p, charge);
     out_add_done(p, o, done);
-    out_list_add(&p->pending, o);
+    out_list_add(list, o);
     return TENREC_OK;
 }
 
@@ -311,6 +315,28 @@ static bool send_plain(struct pipe *p, struct tenrec_msg *msg, struct tenrec_don
     return true;
 }
 
+/* The loop thread sends it. */
+static bool is_for_link(const struct pipe *p, const struct tenrec_msg *msg)
+{
+    return p->device_role && msg->n_tensors && link_concerns(msg);
+}
+
+/* Under the lock. */
+static tenrec_status enqueue_any(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done,
+                                 uint64_t charge, tenrec_error *err)
+{
+    tenrec_status st;
+
+    if (pipe_state(p) != PIPE_ESTABLISHED)
+        return enqueue_pending(p, &p->pending, msg, done, charge, err);
+    if (!is_for_link(p, msg))
+        return enqueue_message(p, msg, done, charge, err);
+    st = enqueue_pending(p, &p->device_sends, msg, done, charge, err);
+    if (!st)
+        pipe_post(p, &p->device_task);
+    return st;
+}
+
 void pipe_send(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done)
 {
     bool asks = p->outgoing && wants_answer(msg);
@@ -328,8 +354,7 @@ void pipe_send(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done)
     pthread_mutex_lock(&p->lock);
     st = await_room(p, msg, charge, &err);
     if (!st)
-        st = pipe_state(p) == PIPE_ESTABLISHED ? enqueue_message(p, msg, done, charge, &err)
-                                               : enqueue_pending(p, msg, done, charge, &err);
+        st = enqueue_any(p, msg, done, charge, &err);
     if (st || pipe_state(p) != PIPE_ESTABLISHED ||
         (atomic_load_explicit(&p->queued, memory_order_relaxed) < QUEUE_MAX && batch_add(p)))
         pthread_mutex_unlock(&p->lock);
@@ -356,6 +381,36 @@ tenrec_status pipe_send_object(struct pipe *p, enum conn_role role, const void *
     return TENREC_OK;
 }
 
+/* Under the lock, as the next two. */
+static void take_first(struct out_list *l)
+{
+    l->first = l->first->next;
+    if (!l->first)
+        l->last = &l->first;
+}
+
+/* Who is to be told of one that waited, and what it was charged with, are taken off. */
+static void take_done(struct pipe *p, struct out *waited, struct tenrec_done *done)
+{
+    if (waited->n_done) {
+        *done = waited->done[0];
+        atomic_fetch_sub(&p->untold, 1);
+    }
+    pipe_queued_add(p, -waited->charge);
+}
+
+static tenrec_status enqueue_waited(struct pipe *p, struct out *waited, struct tenrec_done *done,
+                                    tenrec_error *err)
+{
+    tenrec_status st;
+
+    take_done(p, waited, done);
+    st = enqueue_message(p, waited->msg, *done, waited->charge, err);
+    waited->msg = NULL;
+    out_free(p, waited);
+    return st;
+}
+
 /* One that waited for the handshake, in order; false when there is none. */
 static bool send_next_pending(struct pipe *p)
 {
@@ -373,21 +428,57 @@ static bool send_next_pending(struct pipe *p)
         pthread_mutex_unlock(&p->lock);
         return false;
     }
-    p->pending.first = waited->next;
-    if (!p->pending.first)
-        p->pending.last = &p->pending.first;
-    msg = waited->msg;
-    if (waited->n_done) {
-        done = waited->done[0];
-        atomic_fetch_sub(&p->untold, 1);
+    take_first(&p->pending);
+    if (is_for_link(p, waited->msg)) {
+        out_list_add(&p->device_sends, waited);
+        pthread_mutex_unlock(&p->lock);
+        return true;
     }
-    pipe_queued_add(p, -waited->charge);
-    st = enqueue_message(p, msg, done, waited->charge, &err);
-    waited->msg = NULL;
-    out_free(p, waited);
+    msg = waited->msg;
+    st = enqueue_waited(p, waited, &done, &err);
     pthread_mutex_unlock(&p->lock);
     if (st)
         refuse(msg, done, &err);
+    return true;
+}
+
+bool pipe_send_device_message(struct pipe *p)
+{
+    struct tenrec_done done = { NULL, NULL };
+    struct tenrec_msg *msg;
+    struct out *waited;
+    tenrec_error err;
+    tenrec_status st;
+
+    pthread_mutex_lock(&p->lock);
+    waited = pipe_state(p) == PIPE_ESTABLISHED ? p->device_sends.first : NULL;
+    if (waited)
+        take_first(&p->device_sends);
+    pthread_mutex_unlock(&p->lock);
+    if (!waited)
+        return false;
+    msg = waited->msg;
+    st = link_lend(p, msg, &err);
+    pthread_mutex_lock(&p->lock);
+    if (!st && pipe_state(p) == PIPE_BROKEN) {
+        err = p->why;
+        st = err.code;
+        link_take_back(p);
+    }
+    if (st) {
+        take_done(p, waited, &done);
+        waited->msg = NULL;
+        out_free(p, waited);
+    } else {
+        st = enqueue_waited(p, waited, &done, &err);
+        if (st)
+            link_take_back(p);
+    }
+    pipe_flush_unlock(p);
+    if (st)
+        refuse(msg, done, &err);
+    else
+        link_lent(p);
     return true;
 }
 

@@ -47,29 +47,30 @@ struct segment {
 struct conn {
     struct reactor_source source;
     const struct carrier *carrier;
-    const struct transport *transport;
     void *medium; /* the carrier's; NULL for one that needs only source.fd */
-    pid_t pid;    /* whose process is at the other end; 0 when the kernel does not say */
-    struct agent *agent;
-    struct pipe *pipe; /* NULL until its hello was read */
-    enum conn_role role;
-    union transport_address peer;
-    bool pending; /* connect has not ended */
 
     /* Reading: belongs to the loop thread during the handshake, afterwards to
      * whoever reads the pipe. Unread bytes are buf[pos..end-1]. */
     unsigned char *buf;
     size_t cap, pos, end;
 
-    struct segment *first, *last; /* to write; under the pipe's lock */
-    atomic_bool waiting;          /* something is in the queue; changes under lock */
-    atomic_bool writing;          /* whoever set it is the only one to write */
-    atomic_bool writable;         /* EPOLLOUT came meanwhile */
-    atomic_bool full;             /* the carrier took no more: EPOLLOUT will come */
+    struct pipe *pipe; /* NULL until its hello was read */
+    struct agent *agent;
+    enum conn_role role;
+    atomic_bool waiting;  /* something is in the queue; changes under lock */
+    atomic_bool writing;  /* whoever set it is the only one to write */
+    atomic_bool writable; /* EPOLLOUT came meanwhile */
+    atomic_bool full;     /* the carrier took no more: EPOLLOUT will come */
 
     /* Successful reads and writes of the data path. One thread at a time counts
      * each (the reader, the writer), so that plain loads and stores do. */
     atomic_uint_fast64_t sends, bytes_sent, receives, bytes_received;
+
+    struct segment *first, *last; /* to write; under the pipe's lock */
+    const struct transport *transport;
+    pid_t pid; /* whose process is at the other end; 0 when the kernel does not say */
+    union transport_address peer;
+    bool pending; /* connect has not ended */
 
     struct reactor_timer timer; /* of the hello */
     struct conn *next, **prev;  /* listener's list of those without hello */

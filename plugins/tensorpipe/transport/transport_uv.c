@@ -2,10 +2,10 @@
 #include "transport/transport_uv.h"
 #include "agent/agent.h"
 #include "transport/conn.h"
+#include "transport/interface.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define BACKLOG 1024
+#define KEEPALIVES 4 /* that get no answer before a connection is given up */
 
 static socklen_t length_of(const union transport_address *a)
 {
@@ -138,38 +139,6 @@ static int family_of(const struct tp_options *o)
     return strcmp(o->family, "ipv6") == 0 ? AF_INET6 : AF_UNSPEC;
 }
 
-static tenrec_status local_of_interface(const struct tp_options *o, union transport_address *ret,
-                                        tenrec_error *err)
-{
-    struct ifaddrs *list, *best = NULL;
-    int family = family_of(o);
-    bool exists = false;
-
-    if (getifaddrs(&list) < 0)
-        return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot list the network interfaces");
-    for (struct ifaddrs *i = list; i; i = i->ifa_next) {
-        int f = i->ifa_addr ? i->ifa_addr->sa_family : AF_UNSPEC;
-
-        if (strcmp(i->ifa_name, o->ifname) != 0)
-            continue;
-        exists = true;
-        if ((f == AF_INET || f == AF_INET6) && (family == AF_UNSPEC || family == f) &&
-            (!best || (best->ifa_addr->sa_family == AF_INET6 && f == AF_INET)))
-            best = i;
-    }
-    if (best) {
-        memset(ret, 0, sizeof *ret);
-        memcpy(ret, best->ifa_addr,
-               best->ifa_addr->sa_family == AF_INET6 ? sizeof ret->v6 : sizeof ret->v4);
-    }
-    freeifaddrs(list);
-    if (best)
-        return TENREC_OK;
-    return tenrec_fail(err, TENREC_ECONFIG, "ifname: interface \"%s\" %s%s", o->ifname,
-                       exists ? "has no address of family " : "does not exist",
-                       exists ? o->family : "");
-}
-
 static bool is_wildcard(const union transport_address *a)
 {
     if (a->any.sa_family == AF_INET6)
@@ -186,7 +155,7 @@ tenrec_status transport_local(const struct tp_options *o, union transport_addres
     int e;
 
     if (*o->ifname)
-        return local_of_interface(o, ret, err);
+        return interface_pick(o->ifname, family_of(o), ret, err);
     if (!*name)
         name = hints.ai_family == AF_INET6 ? "::1" : "127.0.0.1";
     e = getaddrinfo(name, NULL, &hints, &found);
@@ -260,19 +229,35 @@ static tenrec_status uv_listen(const struct tp_options *o, int *ret_fd,
     return TENREC_OK;
 }
 
+/* Seconds, as TCP takes them; false: off. */
+static bool keepalive_of(const struct tp_options *o, int *ret_idle, int *ret_gap)
+{
+    uint64_t seconds = o->keepalive_ms / 1000;
+
+    if (o->keepalive_ms == TENREC_FOREVER)
+        return false;
+    if (seconds > 32767)
+        seconds = 32767;
+    *ret_idle = seconds ? (int)seconds : 1;
+    *ret_gap = *ret_idle / KEEPALIVES > 0 ? *ret_idle / KEEPALIVES : 1;
+    return true;
+}
+
+uint64_t transport_silence_ms(const struct tp_options *o)
+{
+    int idle, gap;
+
+    return keepalive_of(o, &idle, &gap) ? ((uint64_t)idle + (uint64_t)gap * KEEPALIVES) * 1000 : 0;
+}
+
 /* The socket options of every data connection. */
 static void tune(int fd, const struct tp_options *o)
 {
-    uint64_t seconds = o->keepalive_ms / 1000;
-    int one = 1, idle, gap, count = 4;
+    int one = 1, idle, gap, count = KEEPALIVES;
 
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    if (o->keepalive_ms == TENREC_FOREVER)
+    if (!keepalive_of(o, &idle, &gap))
         return;
-    if (seconds > 32767)
-        seconds = 32767;
-    idle = seconds ? (int)seconds : 1;
-    gap = idle / count > 0 ? idle / count : 1;
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &gap, sizeof gap);

@@ -30,6 +30,9 @@ void transport_set_port(union transport_address *a, uint16_t port);
 tenrec_status transport_local(const struct tp_options *o, union transport_address *ret,
                               tenrec_error *err);
 
+/* How long a host that is there may not answer at all; 0: for ever. */
+uint64_t transport_silence_ms(const struct tp_options *o);
+
 /* How a connect that was pending ended: 0 or an errno. */
 int transport_connected(int fd);
 

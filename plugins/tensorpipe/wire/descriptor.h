@@ -57,9 +57,10 @@ bool descriptor_next_tensor(struct descriptor *d, struct descriptor_tensor *ret)
 
 /* What one of our own channels says about a tensor: its metadata. */
 #define DESCRIPTOR_NOTE_MAX 40
+#define DESCRIPTOR_NOTE_LONG 168 /* of a tensor in memory of a device */
 struct descriptor_note {
     uint8_t len;
-    unsigned char bytes[DESCRIPTOR_NOTE_MAX];
+    unsigned char bytes[DESCRIPTOR_NOTE_LONG];
 };
 
 /* Writes the agent's form: no metadata, four payloads, every tensor with its

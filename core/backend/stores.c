@@ -1,0 +1,189 @@
+#include "backend/stores.h"
+
+#include "backend/registry.h"
+#include "base/memory.h"
+#include "config/config.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct choice {
+    char *scheme;
+    struct backend *backend; /* shared (counted); NULL when it could not be loaded */
+    void *options;
+    tenrec_error err; /* why not */
+};
+
+struct stores {
+    atomic_uint refs;
+    size_t n;
+    struct choice choice[];
+};
+
+bool stores_scheme(const char *url, char ret[STORES_SCHEME_MAX])
+{
+    size_t len = strspn(url, "abcdefghijklmnopqrstuvwxyz0123456789_-");
+
+    if (len == 0 || len >= STORES_SCHEME_MAX || strncmp(url + len, "://", 3) != 0)
+        return false;
+    memcpy(ret, url, len);
+    ret[len] = '\0';
+    return true;
+}
+
+/* Puts "PLACE: store 'name': " before the text; a URL of the program's has no place. */
+static tenrec_status blame(const struct config_layer *from, const struct place *place,
+                           tenrec_status st, tenrec_error *err)
+{
+    char text[PLACE_TEXT_MAX];
+
+    if (place->kind == PLACE_DEFAULT)
+        tenrec_error_prefix(err, "store '%s'", from->name);
+    else
+        tenrec_error_prefix(err, "%s: store '%s'", place_text(place, text), from->name);
+    return st;
+}
+
+static tenrec_status fill(struct choice *c, const struct config_layer *from, tenrec_error *err)
+{
+    tenrec_status st;
+
+    if (!(c->scheme = memory_text(from->name)))
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for store '%s'", from->name);
+    st = backend_get_kind(from->plugin, TENREC_PLUGIN_STORE, &c->backend, err);
+    if (st != TENREC_OK)
+        return blame(from, &from->plugin_place, st, err);
+    st = options_make(backend_plugin(c->backend), from, &c->options, err);
+    if (st != TENREC_OK)
+        return st;
+    st = backend_construct(c->backend)(c->options, err);
+    return st == TENREC_OK ? st : blame(from, &from->place, st, err);
+}
+
+static void empty(struct choice *c)
+{
+    options_drop(c->options);
+    backend_put(c->backend);
+    c->options = NULL;
+    c->backend = NULL;
+}
+
+/* The entries of the file, and one for `scheme` when it has none of its own. */
+static tenrec_status list_layers(const struct tenrec_config *config, const char *scheme,
+                                 struct config_layer **ret, size_t *ret_n, tenrec_error *err)
+{
+    struct config_layer *layer = NULL, *more;
+    size_t n = 0, i;
+    tenrec_status st = config ? config_stores(config, &layer, &n, err) : TENREC_OK;
+
+    for (i = 0; st == TENREC_OK && scheme && i < n && strcmp(layer[i].name, scheme) != 0; i++)
+        ;
+    if (st == TENREC_OK && scheme && i == n) {
+        if (!(more = memory_resize(layer, n + 1, sizeof *layer))) {
+            free(layer);
+            return tenrec_fail(err, TENREC_ENOMEM, "no memory for store '%s'", scheme);
+        }
+        layer = more;
+        if (config)
+            layer[n++] = config_store(config, scheme);
+        else
+            layer[n++] = (struct config_layer){ .section = SECTION_STORES,
+                                                .name = scheme,
+                                                .plugin = scheme };
+    }
+    *ret = layer;
+    *ret_n = n;
+    return st;
+}
+
+static tenrec_status load(const struct tenrec_config *config, const char *scheme, bool strict,
+                          struct stores **ret, tenrec_error *err)
+{
+    struct config_layer *layer = NULL;
+    struct stores *s;
+    tenrec_error why = { 0 };
+    size_t n = 0;
+    tenrec_status st = list_layers(config, scheme, &layer, &n, err);
+
+    if (st != TENREC_OK)
+        return st;
+    if (!(s = memory_new(1, sizeof *s + n * sizeof s->choice[0]))) {
+        free(layer);
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu stores", n);
+    }
+    atomic_init(&s->refs, 1);
+    while (st == TENREC_OK && s->n < n) {
+        struct choice *c = &s->choice[s->n];
+        const char *name = layer[s->n].name;
+        st = fill(c, &layer[s->n++], &why);
+        if (st == TENREC_OK)
+            continue;
+        empty(c);
+        c->err = why;
+        if (!strict && st != TENREC_ENOMEM && !(scheme && strcmp(scheme, name) == 0))
+            st = TENREC_OK;
+    }
+    free(layer);
+    if (st == TENREC_OK) {
+        *ret = s;
+        return st;
+    }
+    if (err)
+        *err = why;
+    stores_drop(s);
+    return st;
+}
+
+tenrec_status stores_load(const struct tenrec_config *config, const char *scheme,
+                          struct stores **ret, tenrec_error *err)
+{
+    return load(config, scheme, false, ret, err);
+}
+
+tenrec_status stores_check(const struct tenrec_config *config, const char *scheme,
+                           tenrec_error *err)
+{
+    struct stores *s = NULL;
+    tenrec_status st = load(config, scheme, true, &s, err);
+
+    stores_drop(s);
+    return st;
+}
+
+struct stores *stores_share(struct stores *s)
+{
+    atomic_fetch_add(&s->refs, 1);
+    return s;
+}
+
+void stores_drop(struct stores *s)
+{
+    if (!s || atomic_fetch_sub(&s->refs, 1) != 1)
+        return;
+    for (size_t i = 0; i < s->n; i++) {
+        empty(&s->choice[i]);
+        free(s->choice[i].scheme);
+    }
+    free(s);
+}
+
+tenrec_status stores_find(const struct stores *s, const char *scheme, struct stores_choice *ret,
+                          tenrec_error *err)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        const struct choice *c = &s->choice[i];
+        if (!c->scheme || strcmp(c->scheme, scheme) != 0)
+            continue;
+        if (!c->backend) {
+            if (err)
+                *err = c->err;
+            return c->err.code;
+        }
+        *ret = (struct stores_choice){ .plugin = backend_plugin(c->backend),
+                                       .init = backend_init_store(c->backend),
+                                       .options = c->options };
+        return TENREC_OK;
+    }
+    return tenrec_fail(err, TENREC_ENOTFOUND, "no store '%s' is configured", scheme);
+}

@@ -1,0 +1,49 @@
+/* stores.h - the store plugins that a configuration names, loaded and with their
+ * options filled: what a store is opened with. Opens nothing. */
+#ifndef TENREC_BACKEND_STORES_H
+#define TENREC_BACKEND_STORES_H
+
+#include <tenrec/store_plugin.h>
+
+struct stores;
+struct tenrec_config;
+
+#define STORES_SCHEME_MAX 64
+
+/* "redis" of "redis://host/jobs". False: there is none, or no plugin can have
+ * that name. */
+bool stores_scheme(const char *url, char ret[STORES_SCHEME_MAX]);
+
+/* All that `stores:` names, and what `scheme` (NULL: none) needs. An entry that
+ * is wrong and not needed is kept with its error, for stores_find to tell.
+ *
+ * config   NULL: the plugin of that name, with its defaults; may be changed or
+ *          dropped afterwards
+ * ret      shares (counted); stores_drop
+ * errors   with the place: ECONFIG (also what a plugin's construct says), EPLUGIN,
+ *          EABI, EEXIST, ENOMEM
+ */
+tenrec_status stores_load(const struct tenrec_config *config, const char *scheme,
+                          struct stores **ret, tenrec_error *err);
+
+/* Loads, fills and checks the same, and gives all back. errors: as above, the
+ * first one of any entry */
+tenrec_status stores_check(const struct tenrec_config *config, const char *scheme,
+                           tenrec_error *err);
+
+struct stores *stores_share(struct stores *s);
+void stores_drop(struct stores *s); /* NULL is fine */
+
+/* What opens URLs that begin with "<scheme>://". Borrowed until the last
+ * stores_drop. */
+struct stores_choice {
+    const struct tenrec_plugin *plugin;
+    tenrec_init_store_fn *init;
+    const void *options;
+};
+
+/* errors: ENOTFOUND (not among them), and why it could not be loaded */
+tenrec_status stores_find(const struct stores *s, const char *scheme, struct stores_choice *ret,
+                          tenrec_error *err);
+
+#endif

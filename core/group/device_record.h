@@ -1,0 +1,18 @@
+/* device_record.h - what a worker tells the others of its devices, as bytes. */
+#ifndef TENREC_GROUP_DEVICE_RECORD_H
+#define TENREC_GROUP_DEVICE_RECORD_H
+
+#include "group/device_map.h"
+#include "group/store.h"
+
+/* ret->data NULL: out of memory. */
+void device_record_pack(const struct device_row *r, struct store_value *ret);
+
+/* No bytes at all: a worker that says nothing of devices.
+ *
+ * ret      the caller frees it with device_row_free
+ * errors   EPROTOCOL, ENOMEM */
+tenrec_status device_record_unpack(const void *data, size_t len, struct device_row *ret,
+                                   tenrec_error *err);
+
+#endif

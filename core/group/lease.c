@@ -1,0 +1,136 @@
+#include "group/lease.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "group/store.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+enum {
+    FIRST_LOOK_MS = 2,
+    LONGEST_LOOK_MS = 100,
+    LEASE_MIN_MS = 50,
+    LEASE_MAX_MS = 600000,
+};
+
+static uint64_t real_now(void *arg)
+{
+    (void)arg;
+    return clock_now_ns();
+}
+
+static void real_sleep(void *arg, uint64_t ms)
+{
+    (void)arg;
+    nanosleep(
+        &(struct timespec){ .tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000 },
+        NULL);
+}
+
+static const struct lease_clock real_clock = { real_now, real_sleep, NULL };
+
+/* "<64 random bits, hex> <lease, ms> <holder>" */
+static void write_token(struct lease *l, const char *holder)
+{
+    uint64_t r = 0;
+
+    if (getrandom(&r, sizeof r, 0) != (ssize_t)sizeof r)
+        r = clock_now_ns() ^ (uint64_t)(uintptr_t)l;
+    snprintf(l->mine, sizeof l->mine, "%016" PRIx64 " %" PRIu64 " %.127s", r, l->lease_ms, holder);
+}
+
+/* How long the holder of `token` may be silent: as it says, within reason. */
+static uint64_t lease_of(const char *token, uint64_t otherwise_ms)
+{
+    const char *blank = strchr(token, ' ');
+    uint64_t ms = blank ? strtoull(blank + 1, NULL, 10) : 0;
+
+    if (ms == 0)
+        ms = otherwise_ms;
+    if (ms < LEASE_MIN_MS)
+        return LEASE_MIN_MS;
+    return ms < LEASE_MAX_MS ? ms : LEASE_MAX_MS;
+}
+
+static const char *holder_of(const char *token)
+{
+    const char *blank = strrchr(token, ' ');
+
+    return blank ? blank + 1 : token;
+}
+
+/* `token` is under the key now. False: as it was before. */
+static bool look_at(struct lease *l, const char *token, uint64_t now_ns)
+{
+    if (*l->seen && strncmp(l->seen, token, sizeof l->seen - 1) == 0)
+        return false;
+    snprintf(l->seen, sizeof l->seen, "%s", token);
+    l->since_ns = now_ns;
+    return true;
+}
+
+/* One try: in the place of nobody, or of a holder whose lease has ended. */
+static tenrec_status try_once(struct lease *l, const struct lease_clock *clock,
+                              uint64_t deadline_ns, bool *ret_new_holder, tenrec_error *err)
+{
+    const bool over = *l->seen && clock->now_ns(clock->arg) - l->since_ns >=
+                                      lease_of(l->seen, l->lease_ms) * UINT64_C(1000000);
+    const char *expected = over ? l->seen : "";
+    void *now = NULL;
+    tenrec_status st =
+        tenrec_store_compare_set(l->store, l->key, expected, strlen(expected), l->mine,
+                                 strlen(l->mine), store_left_ms(deadline_ns), &now, NULL, err);
+
+    if (st != TENREC_OK)
+        return st;
+    l->held = strcmp(now, l->mine) == 0;
+    if (l->held && over)
+        log_line(TENREC_LOG_WARN, "group",
+                 "took over the lock of '%s', which held it longer than its lease",
+                 holder_of(l->seen));
+    if (l->held)
+        *l->seen = '\0';
+    else
+        *ret_new_holder = look_at(l, now, clock->now_ns(clock->arg));
+    free(now);
+    return TENREC_OK;
+}
+
+tenrec_status lease_take(struct lease *l, const char *holder, uint64_t deadline_ns,
+                         tenrec_error *err)
+{
+    const struct lease_clock *clock = l->clock ? l->clock : &real_clock;
+    uint64_t look_ms = FIRST_LOOK_MS;
+    bool fresh = false;
+    tenrec_status st;
+
+    write_token(l, holder);
+    for (;;) {
+        st = try_once(l, clock, deadline_ns, &fresh, err);
+        if (st != TENREC_OK || l->held)
+            return st;
+        if (clock->now_ns(clock->arg) >= deadline_ns)
+            return tenrec_fail(err, TENREC_ETIMEDOUT,
+                               "'%s' holds the lock of the group, and has not let go of it in time",
+                               holder_of(l->seen));
+        if (fresh)
+            look_ms = FIRST_LOOK_MS;
+        clock->sleep_ms(clock->arg, look_ms);
+        look_ms = look_ms * 2 < LONGEST_LOOK_MS ? look_ms * 2 : LONGEST_LOOK_MS;
+    }
+}
+
+void lease_release(struct lease *l, uint64_t deadline_ns)
+{
+    void *now = NULL;
+
+    if (!l->held)
+        return;
+    l->held = false;
+    if (tenrec_store_compare_set(l->store, l->key, l->mine, strlen(l->mine), "", 0,
+                                 store_left_ms(deadline_ns), &now, NULL, NULL) == TENREC_OK)
+        free(now);
+}

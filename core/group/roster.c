@@ -1,0 +1,505 @@
+#include "group/roster.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "group/groups.h"
+#include "group/ranks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define KEY_ROOM 40
+#define STATIC "static"
+#define DYNAMIC "dynamic"
+
+enum {
+    TRIES = 16,        /* of a change, when others change it at the same time */
+    LOOK_MS = 100,     /* between two looks at who has our id */
+    RELEASE_MS = 2000, /* letting go of the lock, also when nothing else goes */
+};
+
+static void record_key(char ret[KEY_ROOM], int64_t incarnation)
+{
+    snprintf(ret, KEY_ROOM, "member/%lld", (long long)incarnation);
+}
+
+/* ---- static or dynamic -------------------------------------------------------- */
+
+static tenrec_status fail_mixed(const char *group, const char *what, tenrec_error *err)
+{
+    return tenrec_fail(err, TENREC_EGROUP,
+                       "group \"%s\" mixes static and dynamic workers: %s; give all of them a "
+                       "world size, or none",
+                       group, what);
+}
+
+/* Has every rank of the latest life of the static group left it? */
+static bool static_is_over(struct roster *r, uint64_t deadline_ns)
+{
+    struct groups_entry e;
+    char key[KEY_ROOM];
+    const char *keys[] = { key };
+
+    if (groups_find(r->whole, r->group, deadline_ns, &e, NULL) != TENREC_OK || e.world == 0)
+        return false;
+    for (int32_t i = 0; i < e.world; i++) {
+        void *text = NULL;
+        bool there = false;
+
+        snprintf(key, sizeof key, "left/%d", (int)i);
+        if (tenrec_store_check(r->store, keys, 1, store_left_ms(deadline_ns), &there, NULL) !=
+                TENREC_OK ||
+            !there ||
+            tenrec_store_get(r->store, key, store_left_ms(deadline_ns), &text, NULL, NULL) !=
+                TENREC_OK)
+            return false;
+        there = strtoll(text, NULL, 10) >= e.incarnation;
+        free(text);
+        if (!there)
+            return false;
+    }
+    return true;
+}
+
+static tenrec_status set_kind(struct tenrec_store *base, const char *from, const char *to,
+                              uint64_t deadline_ns, bool *ret_done, tenrec_error *err)
+{
+    void *now = NULL;
+    tenrec_status st = tenrec_store_compare_set(base, "kind", from, strlen(from), to, strlen(to),
+                                                store_left_ms(deadline_ns), &now, NULL, err);
+
+    *ret_done = st == TENREC_OK && strcmp(now, to) == 0;
+    free(now);
+    return st;
+}
+
+/* With the lock. */
+static tenrec_status claim_dynamic(struct roster *r, uint64_t deadline_ns, tenrec_error *err)
+{
+    bool done;
+    tenrec_status st = set_kind(r->store, "", DYNAMIC, deadline_ns, &done, err);
+
+    if (st == TENREC_OK && !done && static_is_over(r, deadline_ns))
+        st = set_kind(r->store, STATIC, DYNAMIC, deadline_ns, &done, err);
+    if (st == TENREC_OK && !done)
+        st = fail_mixed(r->group, "this one has no world size, others gave one", err);
+    return st;
+}
+
+/* ---- the list ------------------------------------------------------------------ */
+
+/* *ret is zeroed when nobody ever joined; *ret_raw (may be NULL) is what stands there. */
+static tenrec_status read_view(struct tenrec_store *store, uint64_t deadline_ns, struct view *ret,
+                               struct store_value *ret_raw, tenrec_error *err)
+{
+    struct store_value raw = { 0 };
+    bool there = false;
+    tenrec_status st = tenrec_store_check(store, (const char *[]){ "view" }, 1,
+                                          store_left_ms(deadline_ns), &there, err);
+
+    *ret = (struct view){ .version = 0 };
+    if (st == TENREC_OK && there)
+        st = tenrec_store_get(store, "view", store_left_ms(deadline_ns), &raw.data, &raw.len, err);
+    if (st == TENREC_OK && there)
+        st = view_unpack(&raw, ret, err);
+    if (st == TENREC_OK && ret_raw)
+        *ret_raw = raw;
+    else
+        free(raw.data);
+    return st;
+}
+
+/* Puts `v` in the place of `raw`; *ret_done is false when something else stands there. */
+static tenrec_status replace_view(struct roster *r, const struct store_value *raw,
+                                  const struct view *v, uint64_t deadline_ns, bool *ret_done,
+                                  tenrec_error *err)
+{
+    struct store_value mine = { 0 };
+    void *now = NULL;
+    size_t len = 0;
+    tenrec_status st;
+
+    view_pack(v, &mine);
+    if (!mine.data)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a list of %zu workers", v->n);
+    st = tenrec_store_compare_set(r->store, "view", raw->data ? raw->data : "", raw->len, mine.data,
+                                  mine.len, store_left_ms(deadline_ns), &now, &len, err);
+    *ret_done = st == TENREC_OK && len == mine.len && memcmp(now, mine.data, len) == 0;
+    free(now);
+    free(mine.data);
+    return st;
+}
+
+tenrec_status roster_claim_static(struct tenrec_store *base, const char *group,
+                                  uint64_t deadline_ns, tenrec_error *err)
+{
+    struct view v = { .version = 0 };
+    bool done;
+    size_t n = 0;
+    tenrec_status st = set_kind(base, "", STATIC, deadline_ns, &done, err);
+
+    if (st != TENREC_OK || done)
+        return st;
+    st = read_view(base, deadline_ns, &v, NULL, err);
+    n = v.n;
+    view_finish(&v);
+    if (st == TENREC_OK && n == 0)
+        st = set_kind(base, DYNAMIC, STATIC, deadline_ns, &done, err);
+    if (st == TENREC_OK && !done)
+        st = fail_mixed(group, "this one gives a world size, others have none", err);
+    return st;
+}
+
+tenrec_status roster_read(struct roster *r, uint64_t deadline_ns, struct view *ret,
+                          tenrec_error *err)
+{
+    tenrec_status st = read_view(r->store, deadline_ns, ret, NULL, err);
+
+    if (st == TENREC_OK && ret->version == 0)
+        st = tenrec_fail(err, TENREC_EGROUP, "%s has no list of the members of group \"%s\"",
+                         tenrec_store_name(r->store), r->group);
+    return st;
+}
+
+tenrec_status roster_records(struct roster *r, const struct view_entry *e, size_t n,
+                             uint64_t deadline_ns, struct member *ret, tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+
+    for (size_t i = 0; i < n && st == TENREC_OK; i++) {
+        struct store_value value = { 0 };
+        char key[KEY_ROOM];
+        const char *keys[] = { key };
+        bool there = false;
+
+        record_key(key, e[i].incarnation);
+        ret[i] = (struct member){ .rank = -1 };
+        st = tenrec_store_check(r->store, keys, 1, store_left_ms(deadline_ns), &there, err);
+        if (st != TENREC_OK || !there)
+            continue;
+        st = tenrec_store_get(r->store, key, store_left_ms(deadline_ns), &value.data, &value.len,
+                              err);
+        if (st == TENREC_OK)
+            st = member_unpack(&value, &ret[i], err);
+        free(value.data);
+        if (st == TENREC_OK && (ret[i].rank != e[i].id || strcmp(ret[i].name, e[i].name) != 0))
+            st = tenrec_fail(err, TENREC_EPROTOCOL,
+                             "the record of worker \"%s\" is that of another", e[i].name);
+    }
+    for (size_t i = 0; i < n && st != TENREC_OK; i++)
+        member_free(&ret[i]);
+    return st;
+}
+
+static void delete_record(struct roster *r, int64_t incarnation, uint64_t deadline_ns)
+{
+    char key[KEY_ROOM];
+    const char *keys[] = { key };
+
+    record_key(key, incarnation);
+    store_delete_all(r->store, keys, 1, deadline_ns, NULL);
+}
+
+/* ---- joining ------------------------------------------------------------------- */
+
+tenrec_status roster_open(struct tenrec_store *s, const char *group, const char *run,
+                          uint64_t lease_ms, struct roster *ret, tenrec_error *err)
+{
+    struct roster r = { .whole = s, .id = -1 };
+    char text[400];
+    tenrec_status st = ranks_check_name("group name", group, err);
+
+    if (st != TENREC_OK)
+        return st;
+    snprintf(r.group, sizeof r.group, "%s", group);
+    snprintf(r.run, sizeof r.run, "%s", run);
+    snprintf(text, sizeof text, "tenrec/%s%s%s", group, *run ? "/" : "", run);
+    st = tenrec_store_prefix(s, text, &r.store, err);
+    r.lease = (struct lease){ .store = r.store, .key = "lock", .lease_ms = lease_ms };
+    if (st == TENREC_OK)
+        *ret = r;
+    return st;
+}
+
+void roster_close(struct roster *r)
+{
+    tenrec_store_drop(r->store);
+    *r = (struct roster){ .id = -1 };
+}
+
+static void unlock(struct roster *r, uint64_t deadline_ns)
+{
+    const uint64_t soon = clock_deadline_ms(RELEASE_MS);
+
+    lease_release(&r->lease, soon > deadline_ns ? soon : deadline_ns);
+}
+
+/* Whose id or name stands in our way. */
+struct conflict {
+    struct view_entry who;
+    struct member record;
+    bool by_name;
+};
+
+static const struct view_entry *other_with(const struct view *v, tenrec_peer id, const char *name,
+                                           bool *ret_by_name)
+{
+    const struct view_entry *e = view_by_id(v, id);
+
+    *ret_by_name = !e;
+    return e ? e : view_by_name(v, name);
+}
+
+/* Finds what we would be called in `v`. */
+static tenrec_status identify(struct roster *r, const struct view *v, tenrec_peer wished,
+                              const char *pattern, tenrec_error *err)
+{
+    tenrec_status st;
+
+    r->id = wished >= 0 ? wished : view_free_id(v);
+    if (r->id < 0 || r->id >= RANKS_MAX)
+        return tenrec_fail(err, TENREC_EGROUP, "group \"%s\" has %zu members, which is the most",
+                           r->group, v->n);
+    st = ranks_make_name(pattern, r->id, r->name, err);
+    return st == TENREC_OK ? ranks_check_name("worker name", r->name, err) : st;
+}
+
+/* Takes the dead that stand in our way out of `v`. True: somebody who may be alive does. */
+static tenrec_status clear_way(struct roster *r, struct view *v, tenrec_peer wished,
+                               const char *pattern, uint64_t deadline_ns, struct conflict *ret,
+                               bool *ret_blocked, tenrec_error *err)
+{
+    const struct view_entry *e;
+    tenrec_status st;
+
+    *ret_blocked = false;
+    for (;;) {
+        st = identify(r, v, wished, pattern, err);
+        if (st != TENREC_OK || !(e = other_with(v, r->id, r->name, &ret->by_name)))
+            return st;
+        ret->who = *e;
+        st = roster_records(r, &ret->who, 1, deadline_ns, &ret->record, err);
+        if (st != TENREC_OK)
+            return st;
+        if (!member_was_here(&ret->record) || member_runs_here(&ret->record)) {
+            *ret_blocked = true;
+            return TENREC_OK;
+        }
+        log_line(TENREC_LOG_INFO, "group",
+                 "worker \"%s\" (id %d) of group \"%s\" died: its process %lld does not run any "
+                 "more",
+                 e->name, (int)e->id, r->group, (long long)ret->record.pid);
+        member_free(&ret->record);
+        view_remove(v, ret->who.id, ret->who.incarnation, true, r->id);
+    }
+}
+
+static tenrec_status fail_taken(const struct roster *r, const struct conflict *c, tenrec_error *err)
+{
+    char where[120] = "";
+
+    if (c->record.pid > 0)
+        snprintf(where, sizeof where, " (process %lld on %.64s)", (long long)c->record.pid,
+                 c->record.host);
+    if (c->by_name)
+        return tenrec_fail(err, TENREC_EGROUP, "name \"%s\" is used by id %d of group \"%s\"%s",
+                           r->name, (int)c->who.id, r->group, where);
+    return tenrec_fail(err, TENREC_EGROUP,
+                       "id %d of group \"%s\" is taken by worker \"%s\"%s, which has not left",
+                       (int)c->who.id, r->group, c->who.name, where);
+}
+
+/* With the lock. */
+static tenrec_status try_reserve(struct roster *r, tenrec_peer wished, const char *pattern,
+                                 uint64_t deadline_ns, struct conflict *ret, bool *ret_blocked,
+                                 tenrec_error *err)
+{
+    struct view v = { .version = 0 };
+    tenrec_status st = claim_dynamic(r, deadline_ns, err);
+
+    if (st == TENREC_OK)
+        st = read_view(r->store, deadline_ns, &v, NULL, err);
+    if (st == TENREC_OK)
+        st = clear_way(r, &v, wished, pattern, deadline_ns, ret, ret_blocked, err);
+    if (st == TENREC_OK && !*ret_blocked)
+        st = tenrec_store_add(r->store, "incarnations", 1, store_left_ms(deadline_ns),
+                              &r->incarnation, err);
+    view_finish(&v);
+    return st;
+}
+
+tenrec_status roster_reserve(struct roster *r, tenrec_peer wished, const char *pattern,
+                             uint64_t deadline_ns, tenrec_error *err)
+{
+    struct conflict c;
+    bool blocked = false, here;
+    char holder[64];
+    tenrec_status st;
+
+    snprintf(holder, sizeof holder, "joiner-%d", (int)wished);
+    for (;;) {
+        c = (struct conflict){ .by_name = false };
+        st = lease_take(&r->lease, holder, deadline_ns, err);
+        if (st == TENREC_OK)
+            st = try_reserve(r, wished, pattern, deadline_ns, &c, &blocked, err);
+        if (st == TENREC_OK && !blocked)
+            return TENREC_OK; /* the lock stays ours */
+        unlock(r, deadline_ns);
+        here = blocked && member_was_here(&c.record); /* and runs: it is no leftover */
+        if (st == TENREC_OK && (here || clock_passed(deadline_ns)))
+            st = fail_taken(r, &c, err);
+        member_free(&c.record);
+        if (st != TENREC_OK) {
+            r->id = -1;
+            return st;
+        }
+        /* Elsewhere: when it is dead the others will find out. */
+        nanosleep(&(struct timespec){ .tv_nsec = LOOK_MS * 1000000L }, NULL);
+    }
+}
+
+static tenrec_status publish(struct roster *r, const char *address, const struct store_value *extra,
+                             uint64_t deadline_ns, tenrec_error *err)
+{
+    struct member me = { .rank = r->id, .incarnation = r->incarnation };
+    struct store_value record;
+    char key[KEY_ROOM];
+    tenrec_status st;
+
+    if (strlen(address) > MEMBER_MAX_ADDRESS)
+        return tenrec_fail(err, TENREC_EINVAL, "address of worker \"%s\" has %zu bytes, at most %d",
+                           r->name, strlen(address), MEMBER_MAX_ADDRESS);
+    snprintf(me.name, sizeof me.name, "%s", r->name);
+    me.address = (char *)(uintptr_t)address; /* only read, as extra */
+    if (extra) {
+        me.extra = extra->data;
+        me.extra_len = extra->len;
+    }
+    member_describe_process(&me);
+    member_pack(&me, &record);
+    if (!record.data)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the worker's record");
+    record_key(key, r->incarnation);
+    st = tenrec_store_set(r->store, key, record.data, record.len, store_left_ms(deadline_ns), err);
+    free(record.data);
+    return st;
+}
+
+/* Tells those who come from outside of the group. */
+static tenrec_status announce(struct roster *r, uint64_t deadline_ns, tenrec_error *err)
+{
+    struct groups_entry e = { .world = 0, .incarnation = 1 };
+
+    snprintf(e.name, sizeof e.name, "%s", r->group);
+    snprintf(e.run, sizeof e.run, "%s", r->run);
+    return groups_announce(r->whole, &e, deadline_ns, err);
+}
+
+/* Puts us into `v`. Those in our way were found dead when the id was reserved, or
+ * have come since the lock was lost. */
+static tenrec_status add_us(struct roster *r, struct view *v, uint64_t deadline_ns,
+                            tenrec_error *err)
+{
+    struct view_entry me = { .id = r->id, .incarnation = r->incarnation };
+    struct conflict c = { .by_name = false };
+    bool blocked;
+    tenrec_status st;
+
+    snprintf(me.name, sizeof me.name, "%s", r->name);
+    st = clear_way(r, v, me.id, me.name, deadline_ns, &c, &blocked, err);
+    if (st == TENREC_OK && blocked) {
+        st = fail_taken(r, &c, err);
+        tenrec_error_prefix(err, "joining took longer than the lease of the lock");
+        member_free(&c.record);
+    }
+    if (st == TENREC_OK)
+        st = view_add(v, &me, err);
+    v->version++;
+    return st;
+}
+
+tenrec_status roster_join(struct roster *r, const char *address, const struct store_value *extra,
+                          uint64_t deadline_ns, struct view *ret, tenrec_error *err)
+{
+    tenrec_status st = publish(r, address, extra, deadline_ns, err);
+    struct store_value raw = { 0 };
+    struct view v = { .version = 0 };
+    bool done = false;
+
+    /* From here on others may see us: who fails must take that back. */
+    r->joined = st == TENREC_OK;
+    for (int i = 0; i < TRIES && st == TENREC_OK && !done; i++) {
+        view_finish(&v);
+        st = read_view(r->store, deadline_ns, &v, &raw, err);
+        if (st == TENREC_OK && view_find(&v, r->id, r->incarnation))
+            done = true; /* an answer was lost, but not what it was about */
+        else if (st == TENREC_OK && (st = add_us(r, &v, deadline_ns, err)) == TENREC_OK)
+            st = replace_view(r, &raw, &v, deadline_ns, &done, err);
+        free(raw.data);
+        raw = (struct store_value){ 0 };
+    }
+    if (st == TENREC_OK && done && v.n == 1)
+        st = announce(r, deadline_ns, err);
+    unlock(r, deadline_ns);
+    if (st == TENREC_OK && !done)
+        st = tenrec_fail(err, TENREC_EAGAIN, "the members of group \"%s\" change all the time",
+                         r->group);
+    if (st == TENREC_OK)
+        *ret = v;
+    else
+        view_finish(&v);
+    return st;
+}
+
+/* ---- leaving ------------------------------------------------------------------- */
+
+tenrec_status roster_remove(struct roster *r, tenrec_peer id, int64_t incarnation, bool died,
+                            uint64_t deadline_ns, struct view *ret, tenrec_error *err)
+{
+    struct store_value raw = { 0 };
+    struct view v = { .version = 0 };
+    bool done = false, out = false;
+    tenrec_status st = lease_take(&r->lease, r->name, deadline_ns, err);
+
+    for (int i = 0; i < TRIES && st == TENREC_OK && !done; i++) {
+        view_finish(&v);
+        st = read_view(r->store, deadline_ns, &v, &raw, err);
+        /* Who was cut off takes the others for dead, but is out itself. */
+        out = st == TENREC_OK && r->joined && !view_find(&v, r->id, r->incarnation);
+        if (st == TENREC_OK && !out && view_remove(&v, id, incarnation, died, r->id)) {
+            v.version++;
+            st = replace_view(r, &raw, &v, deadline_ns, &done, err);
+        } else {
+            done = true;
+        }
+        free(raw.data);
+        raw = (struct store_value){ 0 };
+    }
+    if (st == TENREC_OK && !out)
+        delete_record(r, incarnation, deadline_ns);
+    unlock(r, deadline_ns);
+    if (st == TENREC_OK && !done)
+        st = tenrec_fail(err, TENREC_EAGAIN, "the members of group \"%s\" change all the time",
+                         r->group);
+    if (st == TENREC_OK)
+        *ret = v;
+    else
+        view_finish(&v);
+    return st;
+}
+
+tenrec_status roster_leave(struct roster *r, uint64_t deadline_ns, struct view *ret,
+                           tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+
+    *ret = (struct view){ .version = 0 };
+    if (r->joined)
+        st = roster_remove(r, r->id, r->incarnation, false, deadline_ns, ret, err);
+    else
+        unlock(r, deadline_ns);
+    if (st == TENREC_OK)
+        r->joined = false;
+    return st;
+}

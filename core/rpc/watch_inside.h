@@ -1,0 +1,73 @@
+/* watch_inside.h - what the two halves of the watch share: watch.c has the thread
+ * and its messages, follow.c makes the worker follow a new view. */
+#ifndef TENREC_RPC_WATCH_INSIDE_H
+#define TENREC_RPC_WATCH_INSIDE_H
+
+#include "group/member_record.h"
+#include "rpc/heartbeat.h"
+#include "rpc/watch.h"
+
+#include <pthread.h>
+
+struct known;
+struct roster;
+struct sent;
+
+/* Somebody has told of a view, and is answered when we have that, too. */
+struct ask {
+    struct ask *next;
+    tenrec_peer from;
+    int64_t msg_id;
+    struct tenrec_route route;
+    int64_t version;
+    tenrec_peer id; /* who it says it is */
+    int64_t incarnation;
+    bool leaving; /* it will soon be gone: no new calls */
+};
+
+struct watch {
+    struct tenrec_worker *w;
+    struct roster *roster; /* borrowed; for the thread only, once it runs */
+    int64_t incarnation;   /* ours */
+    pthread_t thread;
+    bool started;
+    uint64_t retry_ms;   /* the thread's; 0: the store answers */
+    struct known *known; /* the thread's; of the members, and of some that have gone */
+
+    pthread_mutex_t lock;   /* guards all below */
+    pthread_cond_t changed; /* monotonic */
+    struct view view;       /* what the worker follows */
+    struct heartbeats beats;
+    struct sent *sent;
+    int64_t n_sent;
+    struct ask *asks;
+    uint64_t store_at_ns; /* not asked before */
+    bool look;            /* at the store: it may say something new */
+    bool suspects;        /* a connection broke: is a process gone? */
+    bool stop, stopped;
+    bool departs, departed; /* we leave */
+    uint64_t depart_ns;
+    tenrec_status depart_status;
+    tenrec_error depart_why;
+    bool expelled; /* we were taken out */
+    tenrec_error why;
+};
+
+/* What the membership lists is where it begins. errors: ENOMEM */
+tenrec_status watch_begin(struct watch *wa, tenrec_error *err);
+
+/* Makes the worker follow `v` (taken always), unless it is older. No lock held. */
+void watch_apply(struct watch *wa, struct view *v, tenrec_error *err);
+
+/* What was asked of `id` is not answered any more. Lock held. */
+void watch_gives_up(struct watch *wa, tenrec_peer id);
+
+/* That member is about to leave: nobody here begins a call to it any more. */
+void watch_leaves(struct watch *wa, tenrec_peer id, int64_t incarnation);
+
+/* Buries suspects whose process does not run any more. Lock held. */
+void watch_find_dead(struct watch *wa);
+
+void watch_end(struct watch *wa);
+
+#endif

@@ -1,0 +1,66 @@
+/* agent_alive.c - finds TCP connections whose peer's host does not answer.
+ *
+ * The kernel's keepalive asks only on idle connections. What was sent and is not
+ * acknowledged it repeats for a quarter of an hour, with gaps of up to two minutes,
+ * so that a host that was cut off would be found late and reached again late.
+ * TCP_USER_TIMEOUT would also end connections to a peer that is there and just
+ * does not read, which is how a full pool slows its callers down. So we look. */
+#include "agent/agent.h"
+#include "pipe/pipe.h"
+#include "transport/transport_uv.h"
+
+#include <errno.h>
+#include <netinet/tcp.h>
+
+#define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+
+/* Milliseconds since anything came back for what was sent; 0: nothing is owed. */
+static uint32_t silence_of(const struct conn *c)
+{
+    struct tcp_info info = { 0 };
+    socklen_t len = sizeof info;
+
+    if (getsockopt(c->source.fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
+        return 0;
+    if (!info.tcpi_retransmits && !info.tcpi_probes)
+        return 0;
+    return info.tcpi_last_ack_recv;
+}
+
+static void look_at_one(struct pipe *p, void *arg)
+{
+    const uint64_t limit = transport_silence_ms(p->agent->options);
+    bool *any = arg;
+
+    if (p->transport != &transport_uv || pipe_state(p) != PIPE_ESTABLISHED)
+        return;
+    *any = true;
+    for (unsigned i = CONN_DESCRIPTOR; i < p->n_conns; i++) {
+        uint32_t silence = silence_of(p->conn[i]);
+
+        if (silence < limit)
+            continue;
+        pipe_failf(p, TENREC_EPEER_LOST, ETIMEDOUT,
+                   "its host has not answered for %.1f s (keepalive)", silence / 1e3);
+        return;
+    }
+}
+
+static void alive_fire(struct reactor_timer *t)
+{
+    struct agent *a = CONTAINER(t, struct agent, alive_timer);
+    bool any = false;
+
+    agent_each_pipe(a, look_at_one, &any);
+    if (any)
+        agent_look_alive(a);
+}
+
+void agent_look_alive(struct agent *a)
+{
+    uint64_t limit = transport_silence_ms(a->options);
+
+    a->alive_timer.fire = alive_fire;
+    if (limit && !a->alive_timer.prev)
+        reactor_arm(&a->reactor, &a->alive_timer, now_ns() + limit * 250000u);
+}

@@ -1,0 +1,144 @@
+/* cuda.c - an agent's part in channels for device memory. */
+#include "agent/agent.h"
+#include "cuda/link_parts.h"
+#include "cuda/memory.h"
+#include "cuda/ops.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define STOP_MS 10000 /* that a device may need for what it was told, at the end */
+
+#define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+
+static const struct {
+    const char *name;
+    unsigned bit;
+} channels[] = {
+    { "cuda_xth", WAY_BIT(WAY_XTH) },
+    { "cuda_ipc", WAY_BIT(WAY_IPC) },
+    { "cuda_basic", WAY_BIT(WAY_BASIC) },
+};
+
+static unsigned ways_of(const struct tp_options *o)
+{
+    unsigned ways = 0;
+
+    for (size_t i = 0; i < o->channels.n; i++)
+        for (size_t k = 0; k < sizeof channels / sizeof channels[0]; k++)
+            if (strcmp(o->channels.v[i].s, channels[k].name) == 0)
+                ways |= channels[k].bit;
+    return ways;
+}
+
+bool cuda_is_offered(const struct tp_options *o)
+{
+    return ways_of(o) != 0;
+}
+
+bool cuda_viable(char why[], size_t cap)
+{
+    tenrec_error err;
+    uint32_t n;
+
+    if (devices_open(&n, &err) == TENREC_OK)
+        return true;
+    snprintf(why, cap, "%s", err.text);
+    return false;
+}
+
+static void task_run(struct reactor_task *t)
+{
+    pieces_written(CONTAINER(t, struct cuda, task));
+}
+
+void cuda_init(struct cuda *c, struct agent *a)
+{
+    c->agent = a;
+    c->ways = ways_of(a->options);
+    c->task.run = task_run;
+    pthread_mutex_init(&c->lock, NULL);
+    flights_init(&c->flights, &a->reactor, lent_look);
+    staging_init(&c->out, a->options->cuda_staging / 2);
+    staging_init(&c->in, a->options->cuda_staging / 2);
+}
+
+void cuda_stop(struct cuda *c)
+{
+    if (!flights_finish(&c->flights, STOP_MS))
+        agent_log(c->agent, TENREC_LOG_WARN,
+                  "a device has not done in %d ms what it was told; the memory of those tensors is "
+                  "not given back",
+                  STOP_MS);
+    pieces_written(c);
+}
+
+void cuda_finish(struct cuda *c)
+{
+    staging_finish(&c->out);
+    staging_finish(&c->in);
+    pthread_mutex_destroy(&c->lock);
+    if (c->holds)
+        devices_let_go();
+}
+
+tenrec_status cuda_devices(struct cuda *c, const struct tenrec_device_ops **ret, uint32_t *ret_n,
+                           tenrec_error *err)
+{
+    tenrec_status st;
+
+    if (!c->ways)
+        return tenrec_fail(err, TENREC_EUNSUPPORTED,
+                           "the option channels lists none for devices: cuda_xth, cuda_ipc, "
+                           "cuda_basic");
+    st = devices_open(ret_n, err);
+    if (st == TENREC_OK)
+        *ret = &cuda_device_ops;
+    return st;
+}
+
+tenrec_status cuda_use(struct cuda *c, const struct tenrec_device *device, uint32_t n,
+                       tenrec_error *err)
+{
+    uint32_t n_devices;
+    tenrec_status st = devices_open(&n_devices, err);
+
+    if (st)
+        return st;
+    for (uint32_t i = 0; i < n; i++) {
+        if (device[i].kind != TENREC_CUDA)
+            continue;
+        st = device_enter(device[i].index, err);
+        if (st)
+            return st;
+        device_leave();
+        if (!c->holds)
+            devices_hold();
+        c->holds = true;
+    }
+    if (c->holds)
+        channels_add_devices(&c->agent->channels, n_devices);
+    device_memory_keep(c->agent->options->cuda_cache);
+    return TENREC_OK;
+}
+
+void cuda_tell(struct cuda *c, tenrec_sink_fn *sink, void *arg)
+{
+    const struct {
+        const char *key;
+        uint64_t n;
+    } count[] = {
+        { "cuda.xth", atomic_load(&c->xth) },
+        { "cuda.ipc", atomic_load(&c->ipc) },
+        { "cuda.basic", atomic_load(&c->basic) },
+        { "cuda.ipc_refused", atomic_load(&c->refused) },
+    };
+    char text[24];
+
+    if (!c->ways)
+        return;
+    for (size_t i = 0; i < sizeof count / sizeof count[0]; i++) {
+        snprintf(text, sizeof text, "%" PRIu64, count[i].n);
+        sink(arg, count[i].key, text);
+    }
+}

@@ -1,0 +1,324 @@
+/* device.c - contexts, streams and events. */
+#include "cuda/device.h"
+#include "cuda/import.h"
+#include "cuda/memory.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Per device; of shared ones all, because peers know them by their handles. */
+#define EVENTS_KEPT 64
+
+struct device {
+    pthread_mutex_t lock;
+    struct CUctx_st *context;                   /* under lock until it is there */
+    atomic_bool ready;                          /* it is */
+    struct CUstream_st *stream[DEVICE_STREAMS]; /* under lock until it is there */
+    unsigned next_stream;                       /* under lock */
+    struct device_event *events[2];             /* under lock; [1] of shared ones */
+    unsigned n_events[2];
+    unsigned char uuid[16];
+    bool has_uuid;
+};
+
+static struct {
+    pthread_once_t once;
+    tenrec_status status;
+    tenrec_error why;
+    int n;
+    struct device device[DEVICES_MAX];
+} all = { .once = PTHREAD_ONCE_INIT };
+
+static atomic_uint holders;
+
+static void open_once(void)
+{
+    all.status = driver_open(&all.why);
+    if (!all.status)
+        all.status = DRIVER(device_count, -1, &all.why, &all.n);
+    if (!all.status && all.n < 1)
+        all.status = tenrec_fail(&all.why, TENREC_EUNSUPPORTED, "the CUDA driver has no device");
+    if (all.status) {
+        all.status = all.why.code = TENREC_EUNSUPPORTED;
+        all.n = 0;
+        return;
+    }
+    if (all.n > DEVICES_MAX)
+        all.n = DEVICES_MAX;
+    for (int i = 0; i < all.n; i++) {
+        struct device *d = &all.device[i];
+        struct driver_uuid uuid;
+
+        pthread_mutex_init(&d->lock, NULL);
+        /* Without one the device is not reached from other processes, no more. */
+        d->has_uuid = driver()->device_uuid(&uuid, i) == DRIVER_SUCCESS;
+        memcpy(d->uuid, uuid.bytes, sizeof d->uuid);
+    }
+}
+
+tenrec_status devices_open(uint32_t *ret_n, tenrec_error *err)
+{
+    pthread_once(&all.once, open_once);
+    *ret_n = (uint32_t)all.n;
+    if (all.status && err)
+        *err = all.why;
+    return all.status;
+}
+
+bool device_uuid(int index, unsigned char ret[16])
+{
+    if (index < 0 || index >= all.n || !all.device[index].has_uuid)
+        return false;
+    memcpy(ret, all.device[index].uuid, 16);
+    return true;
+}
+
+int device_of_uuid(const unsigned char uuid[16])
+{
+    for (int i = 0; i < all.n; i++)
+        if (all.device[i].has_uuid && memcmp(all.device[i].uuid, uuid, 16) == 0)
+            return i;
+    return -1;
+}
+
+bool device_reaches(int from, int to)
+{
+    int can = 0;
+
+    return from == to || (driver()->device_can_access(&can, from, to) == DRIVER_SUCCESS && can);
+}
+
+/* ---- contexts ---- */
+
+static tenrec_status make_ready(struct device *d, int index, tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+
+    pthread_mutex_lock(&d->lock);
+    if (!d->context)
+        st = DRIVER(context_retain, index, err, &d->context, index);
+    if (st)
+        d->context = NULL;
+    else
+        atomic_store(&d->ready, true);
+    pthread_mutex_unlock(&d->lock);
+    return st;
+}
+
+tenrec_status device_enter(int index, tenrec_error *err)
+{
+    struct device *d;
+    uint32_t n;
+    tenrec_status st = devices_open(&n, err);
+
+    if (st)
+        return st;
+    if (index < 0 || index >= all.n)
+        return tenrec_fail(err, TENREC_EINVAL, "cuda:%d: this process sees %d devices", index,
+                           all.n);
+    d = &all.device[index];
+    if (!atomic_load_explicit(&d->ready, memory_order_acquire))
+        st = make_ready(d, index, err);
+    return st ? st : DRIVER(context_push, index, err, d->context);
+}
+
+void device_leave(void)
+{
+    struct CUctx_st *left;
+
+    driver()->context_pop(&left);
+}
+
+/* ---- streams ---- */
+
+tenrec_status device_stream(int index, uint64_t *ret, tenrec_error *err)
+{
+    tenrec_status st = device_enter(index, err);
+    struct CUstream_st **s;
+    struct device *d;
+
+    if (st)
+        return st;
+    d = &all.device[index];
+    pthread_mutex_lock(&d->lock);
+    s = &d->stream[d->next_stream++ % DEVICE_STREAMS];
+    if (!*s)
+        st = DRIVER(stream_new, index, err, s, DRIVER_STREAM_NON_BLOCKING);
+    if (st)
+        *s = NULL;
+    *ret = (uintptr_t)*s;
+    pthread_mutex_unlock(&d->lock);
+    device_leave();
+    return st;
+}
+
+/* ---- events ---- */
+
+static void event_free(struct device_event *e)
+{
+    if (e->event && device_enter(e->device, NULL) == TENREC_OK) {
+        driver()->event_drop(e->event);
+        device_leave();
+    }
+    free(e);
+}
+
+static tenrec_status event_make(int index, bool shared, struct device_event **ret,
+                                tenrec_error *err)
+{
+    struct device_event *e = calloc(1, sizeof *e);
+    tenrec_status st;
+
+    if (!e)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for an event of cuda:%d", index);
+    e->device = index;
+    e->shared = shared;
+    st = device_enter(index, err);
+    if (!st) {
+        st = DRIVER(event_new, index, err, &e->event,
+                    DRIVER_EVENT_DISABLE_TIMING | (shared ? DRIVER_EVENT_INTERPROCESS : 0u));
+        if (st)
+            e->event = NULL;
+        else if (shared)
+            st = DRIVER(ipc_event, index, err, &e->handle, e->event);
+        device_leave();
+    }
+    if (st) {
+        event_free(e);
+        return st;
+    }
+    *ret = e;
+    return TENREC_OK;
+}
+
+tenrec_status device_event_get(int index, bool shared, struct device_event **ret, tenrec_error *err)
+{
+    struct device_event *e = NULL;
+
+    if (index >= 0 && index < all.n) {
+        struct device *d = &all.device[index];
+
+        pthread_mutex_lock(&d->lock);
+        e = d->events[shared];
+        if (e) {
+            d->events[shared] = e->next;
+            d->n_events[shared]--;
+        }
+        pthread_mutex_unlock(&d->lock);
+    }
+    if (!e)
+        return event_make(index, shared, ret, err);
+    *ret = e;
+    return TENREC_OK;
+}
+
+void device_event_give(struct device_event *e)
+{
+    struct device *d;
+
+    if (!e)
+        return;
+    d = &all.device[e->device];
+    pthread_mutex_lock(&d->lock);
+    if (atomic_load(&holders) && (e->shared || d->n_events[0] < EVENTS_KEPT)) {
+        e->next = d->events[e->shared];
+        d->events[e->shared] = e;
+        d->n_events[e->shared]++;
+        e = NULL;
+    }
+    pthread_mutex_unlock(&d->lock);
+    if (e)
+        event_free(e);
+}
+
+tenrec_status device_event_record(struct device_event *e, uint64_t stream, tenrec_error *err)
+{
+    return DRIVER(event_record, e->device, err, e->event, (void *)(uintptr_t)stream);
+}
+
+tenrec_status device_event_query(struct device_event *e, tenrec_error *err)
+{
+    tenrec_status st = device_enter(e->device, err);
+    driver_result r;
+
+    if (st)
+        return st;
+    r = driver()->event_query(e->event);
+    if (r != DRIVER_NOT_READY)
+        st = driver_check(r, driver_symbol(offsetof(struct driver, event_query)), e->device, err);
+    device_leave();
+    return r == DRIVER_NOT_READY ? TENREC_EAGAIN : st;
+}
+
+/* A wait remembers what was recorded when it was queued, so the event is free
+ * again at once. */
+tenrec_status device_order(const struct tenrec_stream *first, const struct tenrec_stream *then,
+                           tenrec_error *err)
+{
+    struct device_event *e;
+    tenrec_status st;
+
+    if (first->device.kind != TENREC_CUDA || then->device.kind != TENREC_CUDA ||
+        (first->device.index == then->device.index && first->stream == then->stream))
+        return TENREC_OK;
+    st = device_enter(first->device.index, err);
+    if (st)
+        return st;
+    st = device_event_get(first->device.index, false, &e, err);
+    if (st) {
+        device_leave();
+        return st;
+    }
+    st = device_event_record(e, first->stream, err);
+    device_leave();
+    if (!st)
+        st = device_enter(then->device.index, err);
+    if (!st) {
+        st = DRIVER(stream_wait, then->device.index, err, (void *)(uintptr_t)then->stream, e->event,
+                    0);
+        device_leave();
+    }
+    device_event_give(e);
+    return st;
+}
+
+/* ---- who uses them ---- */
+
+void devices_hold(void)
+{
+    atomic_fetch_add(&holders, 1);
+}
+
+bool devices_held(void)
+{
+    return atomic_load(&holders) > 0;
+}
+
+void devices_let_go(void)
+{
+    if (atomic_fetch_sub(&holders, 1) != 1)
+        return;
+    imports_close(NULL);
+    for (int i = 0; i < all.n; i++) {
+        struct device *d = &all.device[i];
+
+        device_memory_trim(i);
+        for (int shared = 0; shared < 2; shared++) {
+            struct device_event *e;
+
+            pthread_mutex_lock(&d->lock);
+            e = d->events[shared];
+            d->events[shared] = NULL;
+            d->n_events[shared] = 0;
+            pthread_mutex_unlock(&d->lock);
+            while (e) {
+                struct device_event *next = e->next;
+
+                event_free(e);
+                e = next;
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+/* device.h - the devices of this process: contexts, streams, events.
+ *
+ * All of it is of the process, not of an agent, and lives as long. A function that
+ * takes a device makes the device's primary context current itself, and gives the
+ * thread back the one that it had: the program may use CUDA on that thread too. */
+#ifndef TENSORPIPE_CUDA_DEVICE_H
+#define TENSORPIPE_CUDA_DEVICE_H
+
+#include "cuda/driver.h"
+#include <tenrec/types.h>
+
+#define DEVICES_MAX 16
+#define DEVICE_STREAMS 32 /* as many as torch's pool has */
+
+/* How many there are. Loads the driver at the first call; makes no context.
+ *
+ * errors   EUNSUPPORTED: there is none, and why
+ */
+tenrec_status devices_open(uint32_t *ret_n, tenrec_error *err);
+
+/* Which of them has that number, which is the same in all processes; -1: none. */
+int device_of_uuid(const unsigned char uuid[16]);
+bool device_uuid(int index, unsigned char ret[16]);
+/* Does `from` reach the memory of `to`? */
+bool device_reaches(int from, int to);
+
+/* Between the two the device's context is current. After a failure leave nothing.
+ * errors   EINVAL (no such device), EOS */
+tenrec_status device_enter(int index, tenrec_error *err);
+void device_leave(void);
+
+/* The next stream of the device's pool; it is never destroyed. */
+tenrec_status device_stream(int index, uint64_t *ret, tenrec_error *err);
+
+/* A point in the work of a stream. */
+struct device_event {
+    struct device_event *next;
+    struct CUevent_st *event;
+    int device;
+    bool shared; /* other processes may wait for it: `handle` */
+    struct driver_ipc_event handle;
+};
+
+/* Of the process's store; what comes back to it is used again, so nothing may
+ * look at it any more. `e` NULL is fine. */
+tenrec_status device_event_get(int index, bool shared, struct device_event **ret,
+                               tenrec_error *err);
+void device_event_give(struct device_event *e);
+/* With the device entered. The second: TENREC_EAGAIN when it is not there yet. */
+tenrec_status device_event_record(struct device_event *e, uint64_t stream, tenrec_error *err);
+tenrec_status device_event_query(struct device_event *e, tenrec_error *err);
+
+/* What is queued on `then` from now on waits for what is on `first` now. */
+tenrec_status device_order(const struct tenrec_stream *first, const struct tenrec_stream *then,
+                           tenrec_error *err);
+
+/* Users of devices; when the last has gone what is kept for the next goes too. */
+void devices_hold(void);
+void devices_let_go(void);
+bool devices_held(void);
+
+#endif

@@ -1,0 +1,42 @@
+/* import.h - memory and events of other processes, opened once.
+ *
+ * To open a handle takes the driver a hundred microseconds, so what was opened
+ * stays open: until the peer says that the allocation is another one, until there
+ * are too many, or until nobody here uses devices any more. Of the process,
+ * because a process may open a handle only once. */
+#ifndef TENSORPIPE_CUDA_IMPORT_H
+#define TENSORPIPE_CUDA_IMPORT_H
+
+#include "cuda/device.h"
+
+#define IMPORT_OWNER 16 /* bytes that name a process */
+
+/* Which memory: all of it comes from the peer. */
+struct import_key {
+    unsigned char owner[IMPORT_OWNER];
+    uint64_t base;   /* its address there */
+    uint64_t buffer; /* which life of that address */
+    struct driver_ipc_memory handle;
+};
+
+struct import;
+
+/* The first byte of the allocation, for device `index`. It stays open until
+ * import_drop at least.
+ *
+ * errors   EOS, ENOMEM: it cannot be opened here
+ */
+tenrec_status import_open(const struct import_key *key, int index, struct import **ret,
+                          driver_address *ret_at, tenrec_error *err);
+void import_drop(struct import *i); /* NULL is fine */
+
+/* What is queued on `s` from now on waits for what `owner` has recorded. */
+tenrec_status import_wait(const struct tenrec_stream *s, const unsigned char owner[IMPORT_OWNER],
+                          const struct driver_ipc_event *handle, tenrec_error *err);
+
+/* Closes all of `owner` (NULL: of everybody) that is not in use. To be called when
+ * a connection to it ends: what comes after may name other things by the same
+ * handles. */
+void imports_close(const unsigned char *owner);
+
+#endif

@@ -1,0 +1,111 @@
+/* link.h - tensors in memory of devices, on one pipe.
+ *
+ * The channel "tenrec_cuda" has one connection, which carries what is said below
+ * and the bytes of tensors that are staged, both ways; the loop thread alone reads
+ * it. How a tensor travels the sender chooses, and says in the note beside it:
+ *
+ *     cuda_xth    number: both workers are in this process, and the receiver copies
+ *                 from where the tensor is (loan.h)
+ *     cuda_ipc    handles: the receiver maps the sender's allocation and copies
+ *     cuda_basic  number: the bytes come in pieces over the connection, out of and
+ *                 into pinned memory. Also from the host to a device, and back
+ *
+ * A message with such tensors is taken by the loop thread on both sides: there it
+ * may be overtaken by others. The driver is never called with a lock held. */
+#ifndef TENSORPIPE_CUDA_LINK_H
+#define TENSORPIPE_CUDA_LINK_H
+
+#include "cuda/flight.h"
+#include "cuda/staging.h"
+#include "options.h"
+#include "wire/descriptor.h"
+
+struct agent;
+struct conn;
+struct link;
+struct out;
+struct pipe;
+struct arriving;
+struct lent;
+struct piece_out;
+struct tenrec_init;
+
+/* An agent's part, on the loop thread but where it says otherwise. */
+struct cuda {
+    struct agent *agent;
+    unsigned ways; /* of the options */
+    bool holds;    /* devices_hold was called */
+    struct flights flights;
+    struct staging out, in; /* apart, or two workers that only send would wait for ever */
+    bool has_staging;
+    struct lent *lent;    /* what peers read, or what is being staged */
+    struct link *starved; /* links that wait for a piece of `in` */
+    bool out_starved;     /* some tensor waits for a piece of `out` */
+    pthread_mutex_t lock;
+    struct piece_out *written; /* under lock: pieces that left */
+    struct reactor_task task;
+    atomic_uint_fast64_t xth, ipc, basic, refused; /* tensors sent so */
+};
+
+/* Once per agent, before its loop runs; and when it runs no more. */
+void cuda_init(struct cuda *c, struct agent *a);
+void cuda_finish(struct cuda *c);
+/* On the loop thread, when all pipes are broken: waits for devices, a while. */
+void cuda_stop(struct cuda *c);
+/* The operations of the core. */
+tenrec_status cuda_devices(struct cuda *c, const struct tenrec_device_ops **ret, uint32_t *ret_n,
+                           tenrec_error *err);
+tenrec_status cuda_use(struct cuda *c, const struct tenrec_device *device, uint32_t n,
+                       tenrec_error *err);
+/* Is any of the channels in the options? */
+bool cuda_is_offered(const struct tp_options *o);
+/* Of the three: whether it works here, else why not. Loads the driver. */
+bool cuda_viable(char why[], size_t cap);
+void cuda_tell(struct cuda *c, tenrec_sink_fn *sink, void *arg);
+
+/* ---- pipes ---- */
+
+static inline bool tensor_is_on_device(const struct tenrec_tensor_desc *t)
+{
+    return t->bytes && (t->device.kind == TENREC_CUDA || t->target.kind == TENREC_CUDA);
+}
+
+/* Has it a tensor for the link? */
+static inline bool link_concerns(const struct tenrec_msg *msg)
+{
+    for (uint32_t i = 0; i < msg->n_tensors; i++)
+        if (tensor_is_on_device(tenrec_msg_tensor(msg, i)))
+            return true;
+    return false;
+}
+
+/* Whether a note is the link's. */
+bool link_is_note(struct nop_bytes note);
+
+/* On the loop thread: the pipe stands, is broken, is about to be freed; something
+ * came on the connection; messages wait in pipe->device_sends or were handed over. */
+void link_open(struct pipe *p);
+void link_broken(struct pipe *p);
+void link_close(struct pipe *p);
+void link_arrived(struct pipe *p, struct conn *c);
+void link_run(struct pipe *p);
+
+/* Sending, on the loop thread: what becomes of each tensor is decided before the
+ * message is encoded, under the pipe's lock; `out` is its part then. */
+tenrec_status link_lend(struct pipe *p, const struct tenrec_msg *msg, tenrec_error *err);
+void link_put_note(struct pipe *p, struct out *o, uint32_t tensor, struct descriptor_note *note);
+void link_lent(struct pipe *p);      /* the message is queued */
+void link_take_back(struct pipe *p); /* it was not */
+
+/* Receiving, for who reads the pipe. A tensor was announced: `in` is NULL before the
+ * message's first. errors: EPROTOCOL, ENOMEM */
+tenrec_status link_announced(struct pipe *p, struct arriving **in, uint32_t n, uint32_t tensor,
+                             struct nop_bytes note, const struct descriptor_tensor *t,
+                             tenrec_error *err);
+/* All else of the message is there. Takes `in` and msg (NULL: it is not wanted,
+ * `why` says why). */
+void link_hand_over(struct pipe *p, struct arriving *in, struct tenrec_msg *msg, int32_t type,
+                    int64_t id, const tenrec_error *why);
+void link_drop_arriving(struct arriving *in); /* NULL is fine */
+
+#endif

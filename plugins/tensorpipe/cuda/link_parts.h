@@ -1,0 +1,120 @@
+/* link_parts.h - what the files of a link share. */
+#ifndef TENSORPIPE_CUDA_LINK_PARTS_H
+#define TENSORPIPE_CUDA_LINK_PARTS_H
+
+#include "cuda/import.h"
+#include "cuda/link.h"
+#include "cuda/loan.h"
+#include "pipe/pipe.h"
+
+/* ---- the wire: docs/wire.md ---- */
+
+enum way { WAY_XTH = 1, WAY_IPC = 2, WAY_BASIC = 3 }; /* first byte of a note, plus NOTE_KIND */
+#define WAY_BIT(way) (1u << (way))
+#define NOTE_KIND 16 /* above those of host memory */
+#define NOTE_SHORT (1 + 8)
+#define NOTE_IPC (1 + 4 * 8 + 64 + 64)
+
+enum said { SAID_HELLO = 1, SAID_PIECE = 2, SAID_TAKEN = 3, SAID_REFUSED = 4, SAID_FAILED = 5 };
+#define PIECE_HEAD (1 + 8 + 8) /* of a frame with bytes of a tensor */
+#define SAID_MAX 512           /* of any other */
+#define LINK_VERSION 1
+#define PROCESS_TOKEN IMPORT_OWNER
+#define BOOT_ID 48
+
+struct link {
+    struct pipe *pipe; /* a reference while it is starved */
+    struct link *next_starved;
+    bool is_starved;
+    bool greeted; /* the peer's HELLO came */
+    unsigned ways;
+    unsigned char token[PROCESS_TOKEN];
+    bool same_process, same_host;
+    unsigned n_uuids;
+    unsigned char uuid[DEVICES_MAX][16];
+    bool refused[DEVICES_MAX]; /* of a device of ours the peer could not map memory */
+    uint64_t numbers;          /* of tensors sent */
+    struct lent **lending;     /* for each tensor of the message that is being encoded */
+    uint32_t n_lending;
+    struct arriving *arriving, **last_arriving;
+    struct { /* the piece that is being read */
+        bool on;
+        uint64_t number, len, got;
+        struct arriving *message;
+        uint32_t tensor;
+        struct staging_piece *piece;
+        unsigned char *to; /* NULL: nowhere */
+    } in;
+};
+
+/* What a peer has of a tensor of ours. */
+struct lent {
+    struct lent *next, **prev; /* of cuda.lent */
+    struct pipe *pipe;         /* owns a reference */
+    struct out *out;           /* whose part it is */
+    enum way way;
+    uint64_t number;
+    struct tenrec_stream stream; /* CPU: memory of the host */
+    unsigned char *data;
+    uint64_t bytes, issued;
+    unsigned busy;     /* pieces on their way */
+    bool stopped;      /* no more pieces */
+    bool waits;        /* for a piece of pinned memory */
+    struct loan *loan; /* xth */
+    struct device_event *event;
+    uint64_t orphan_ns; /* ipc, when its pipe broke: keep it until then */
+    unsigned char note[NOTE_IPC];
+    uint8_t note_len;
+};
+
+struct landing {
+    bool is_ours; /* is the link's */
+    bool is_there;
+    enum way way;
+    struct tenrec_device source, target;
+    uint64_t number, len, got;
+    uint64_t offset; /* ipc */
+    struct import_key key;
+    struct driver_ipc_event event;
+};
+
+/* A message of which tensors are missing. */
+struct arriving {
+    struct arriving *next;
+    struct pipe *pipe;
+    struct tenrec_msg *msg; /* NULL: not wanted */
+    int32_t type;
+    int64_t id;
+    bool skipped;
+    tenrec_error why;
+    uint32_t n, left;
+    struct landing landing[];
+};
+
+/* link.c */
+bool link_say(struct pipe *p, const unsigned char *body, size_t len);
+bool link_say_number(struct pipe *p, enum said what, uint64_t number);
+
+/* link_send.c */
+void link_greeted(struct pipe *p); /* what waited for that goes on */
+bool lent_taken(struct pipe *p, uint64_t number);
+bool lent_refused(struct pipe *p, uint64_t number);
+void lent_of_broken(struct pipe *p);
+void lent_look(struct flights *fs);
+void lent_pump_all(struct cuda *c);
+void pieces_written(struct cuda *c);
+
+/* link_receive.c */
+void link_receive_handed(struct pipe *p);
+bool link_piece_begin(struct pipe *p, uint64_t number, uint64_t offset, uint64_t len);
+void link_piece_end(struct pipe *p);
+bool link_failed(struct pipe *p, uint64_t number, const char *text, size_t len);
+void link_receive_broken(struct pipe *p);
+/* Whether a message with that tensor is known yet. */
+bool link_knows(const struct link *l, uint64_t number);
+/* Links that wait for pinned memory go on. */
+void link_feed(struct cuda *c);
+/* Reads the connection as far as it goes. */
+void link_read(struct pipe *p);
+
+#endif

@@ -1,0 +1,248 @@
+/* memory.c - pieces of device memory, by device and size. */
+#include "cuda/memory.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#define BUCKETS 1024 /* of those in use, by address */
+#define SIZE_MIN 512 /* the driver's own step */
+#define STEP_SHIFT 3 /* eighths of a power of two: an eighth is wasted at most */
+#define LOOK_MAX 16  /* pieces of a size that are looked at */
+
+struct piece {
+    struct piece *next;
+    uintptr_t at;
+    uint64_t bytes;
+    uint64_t stream;            /* on which it was used last */
+    struct device_event *event; /* while it is kept: what was queued there */
+};
+
+static struct pool {
+    pthread_mutex_t lock;
+    struct piece *used[BUCKETS];
+    struct piece *kept; /* the latest first */
+    uint64_t kept_bytes;
+} pools[DEVICES_MAX];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static atomic_uint_fast64_t keep_max;
+
+static void init(void)
+{
+    for (int i = 0; i < DEVICES_MAX; i++)
+        pthread_mutex_init(&pools[i].lock, NULL);
+}
+
+static unsigned bucket(uintptr_t at)
+{
+    return (unsigned)(at >> 9) % BUCKETS;
+}
+
+static uint64_t round_size(uint64_t bytes)
+{
+    uint64_t step = SIZE_MIN;
+
+    while (bytes > step << (STEP_SHIFT + 1))
+        step <<= 1;
+    return (bytes + step - 1) / step * step;
+}
+
+void device_memory_keep(uint64_t bytes)
+{
+    uint64_t before = atomic_load(&keep_max);
+
+    while (before < bytes && !atomic_compare_exchange_weak(&keep_max, &before, bytes))
+        continue;
+}
+
+static void use(struct pool *pool, struct piece *p)
+{
+    struct piece **to = &pool->used[bucket(p->at)];
+
+    p->next = *to;
+    *to = p;
+}
+
+/* The best of the kept ones: used last on that stream, else done with, else any. */
+static struct piece **find_kept(struct pool *pool, uint64_t bytes, uint64_t stream)
+{
+    struct piece **best = NULL;
+    unsigned looked = 0;
+
+    for (struct piece **p = &pool->kept; *p && looked < LOOK_MAX; p = &(*p)->next) {
+        if ((*p)->bytes != bytes)
+            continue;
+        looked++;
+        if ((*p)->stream == stream)
+            return p;
+        if (!best)
+            best = p;
+    }
+    return best;
+}
+
+/* With the device entered. What was queued on the other stream comes first. */
+static tenrec_status take_over(struct piece *p, const struct tenrec_stream *s, tenrec_error *err)
+{
+    if (p->stream == s->stream)
+        return TENREC_OK;
+    return DRIVER(stream_wait, s->device.index, err, (void *)(uintptr_t)s->stream, p->event->event,
+                  0);
+}
+
+/* Of a piece that nobody has: waits for what is queued, as cuMemFree does too. */
+static void free_piece(struct piece *p)
+{
+    driver()->stream_sync((void *)(uintptr_t)p->stream);
+    driver()->memory_drop(p->at);
+    device_event_give(p->event);
+    free(p);
+}
+
+void device_memory_trim(int index)
+{
+    struct pool *pool = &pools[index];
+    struct piece *p;
+
+    pthread_once(&once, init);
+    pthread_mutex_lock(&pool->lock);
+    p = pool->kept;
+    pool->kept = NULL;
+    pool->kept_bytes = 0;
+    pthread_mutex_unlock(&pool->lock);
+    if (!p || device_enter(index, NULL))
+        return;
+    while (p) {
+        struct piece *next = p->next;
+
+        free_piece(p);
+        p = next;
+    }
+    device_leave();
+}
+
+static tenrec_status make(int index, uint64_t bytes, struct piece **ret, tenrec_error *err)
+{
+    struct piece *p = calloc(1, sizeof *p);
+    driver_address at = 0;
+    tenrec_status st;
+
+    if (!p)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a tensor of cuda:%d", index);
+    st = DRIVER(memory_new, index, err, &at, (size_t)bytes);
+    if (st == TENREC_ENOMEM) {
+        /* What is kept for others may be all that is missing. */
+        device_memory_trim(index);
+        st = DRIVER(memory_new, index, err, &at, (size_t)bytes);
+    }
+    if (st) {
+        tenrec_error_prefix(err, "a tensor of %llu bytes", (unsigned long long)bytes);
+        free(p);
+        return st;
+    }
+    p->at = (uintptr_t)at;
+    p->bytes = bytes;
+    *ret = p;
+    return TENREC_OK;
+}
+
+static struct piece *take_kept(struct pool *pool, uint64_t bytes, uint64_t stream)
+{
+    struct piece **at, *p = NULL;
+
+    pthread_mutex_lock(&pool->lock);
+    at = find_kept(pool, bytes, stream);
+    if (at) {
+        p = *at;
+        *at = p->next;
+        pool->kept_bytes -= p->bytes;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return p;
+}
+
+tenrec_status device_memory_new(const struct tenrec_stream *s, uint64_t bytes, void **ret,
+                                tenrec_error *err)
+{
+    const int index = s->device.index;
+    tenrec_status st = device_enter(index, err);
+    struct pool *pool;
+    struct piece *p;
+
+    if (st)
+        return st;
+    pthread_once(&once, init);
+    pool = &pools[index];
+    bytes = round_size(bytes);
+    p = take_kept(pool, bytes, s->stream);
+    if (p)
+        st = take_over(p, s, err);
+    if (p && st) {
+        free_piece(p);
+        p = NULL;
+    }
+    if (p) {
+        device_event_give(p->event);
+        p->event = NULL;
+    } else if (!st) {
+        st = make(index, bytes, &p, err);
+    }
+    if (!st) {
+        p->stream = s->stream;
+        *ret = (void *)p->at;
+        pthread_mutex_lock(&pool->lock);
+        use(pool, p);
+        pthread_mutex_unlock(&pool->lock);
+    }
+    device_leave();
+    return st;
+}
+
+static struct piece *take_used(struct pool *pool, uintptr_t at)
+{
+    struct piece **p = &pool->used[bucket(at)], *found;
+
+    pthread_mutex_lock(&pool->lock);
+    while (*p && (*p)->at != at)
+        p = &(*p)->next;
+    found = *p;
+    if (found)
+        *p = found->next;
+    pthread_mutex_unlock(&pool->lock);
+    return found;
+}
+
+/* With the device entered. False: there is no room, or no event to be had. */
+static bool keep(struct pool *pool, int index, struct piece *p)
+{
+    bool room;
+
+    if (p->bytes > atomic_load(&keep_max) || device_event_get(index, false, &p->event, NULL))
+        return false;
+    if (device_event_record(p->event, p->stream, NULL))
+        return false;
+    pthread_mutex_lock(&pool->lock);
+    room = pool->kept_bytes + p->bytes <= atomic_load(&keep_max);
+    if (room) {
+        p->next = pool->kept;
+        pool->kept = p;
+        pool->kept_bytes += p->bytes;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return room;
+}
+
+void device_memory_drop(const struct tenrec_stream *s, void *data)
+{
+    const int index = s->device.index;
+    struct piece *p;
+
+    pthread_once(&once, init);
+    p = take_used(&pools[index], (uintptr_t)data);
+    if (!p || device_enter(index, NULL))
+        return;
+    p->stream = s->stream;
+    if (!devices_held() || !keep(&pools[index], index, p))
+        free_piece(p);
+    device_leave();
+}

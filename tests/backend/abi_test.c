@@ -1,0 +1,70 @@
+/* What plugins were compiled against stays where it was: an addition stands at
+ * the end of its struct, or takes what was reserved, and counts up the minor. */
+#include <stddef.h>
+#include <tenrec/plugin.h>
+
+#include "../testing.h"
+
+#if defined(__LP64__)
+#define AT(type, member, at)                                                                       \
+    _Static_assert(offsetof(struct type, member) == (at), #type "." #member " has moved")
+#define SIZE(type, bytes) _Static_assert(sizeof(struct type) == (bytes), #type " has another size")
+
+/* Never changes, in any ABI. */
+AT(tenrec_plugin, magic, 0);
+AT(tenrec_plugin, abi_major, 4);
+AT(tenrec_plugin, abi_minor, 6);
+AT(tenrec_plugin, size, 8);
+AT(tenrec_plugin, kind, 12);
+
+/* 0.1 */
+SIZE(tenrec_dtype, 4);
+SIZE(tenrec_device, 8);
+SIZE(tenrec_route, 16);
+SIZE(tenrec_tensor_desc, 352);
+AT(tenrec_tensor_desc, device, 32);
+AT(tenrec_tensor_desc, target, 40);
+AT(tenrec_tensor_desc, stream, 48);
+AT(tenrec_tensor_desc, shape, 64);
+SIZE(tenrec_msg, 120);
+AT(tenrec_msg, tensors, 56);
+AT(tenrec_msg, release, 80);
+SIZE(tenrec_done, 16);
+SIZE(tenrec_member, 32);
+AT(tenrec_agent_ops, send, 40);
+AT(tenrec_agent_ops, debug_info, 104);
+AT(tenrec_host, send_inner, 8);
+AT(tenrec_host, log, 72);
+
+/* 0.2 */
+AT(tenrec_host, caller_lost, 80);
+
+/* 0.3 */
+AT(tenrec_tensor_desc, mapping, 320);
+AT(tenrec_host, sharing_open, 88);
+AT(tenrec_host, shared, 120);
+
+/* 0.4 */
+SIZE(tenrec_stream, 16);
+AT(tenrec_tensor_desc, source, 328);
+AT(tenrec_agent_ops, devices, 112);
+AT(tenrec_agent_ops, use_devices, 120);
+AT(tenrec_device_ops, stream_get, 8);
+AT(tenrec_device_ops, copy, 48);
+#endif
+
+static void abi_is_the_one_that_these_sizes_are_of(void **state)
+{
+    (void)state;
+    assert_int_equal(TENREC_ABI_MAJOR, 0);
+    assert_int_equal(TENREC_ABI_MINOR, 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(abi_is_the_one_that_these_sizes_are_of),
+    };
+
+    return cmocka_run_group_tests_name("abi", tests, NULL, NULL);
+}

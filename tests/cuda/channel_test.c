@@ -1,0 +1,235 @@
+/* channel_test.c - tensors from and to devices, by every way there is. */
+#include "../testing.h"
+#include "rig.h"
+
+#define MIB ((size_t)1 << 20)
+
+struct kind {
+    const char *name;
+    struct rig_setup setup;
+    const char *counter; /* of tensors from device to device */
+};
+
+static const struct kind kinds[] = {
+    { "xth", { .two_processes = false }, "cuda.xth" },
+    { "ipc", { .two_processes = true }, "cuda.ipc" },
+    { "basic", { .channels = "cuda_basic", .two_processes = true }, "cuda.basic" },
+    { "basic over rings",
+      { .channels = "cuda_basic", .two_processes = true, .transport = "shm" },
+      "cuda.basic" },
+};
+#define KINDS (sizeof kinds / sizeof kinds[0])
+
+static int last_device(void)
+{
+    return fake_open(NULL) > 1 ? 1 : 0;
+}
+
+static void cuda_carries_tensors_of_all_sizes(void **state)
+{
+    static const size_t sizes[] = {
+        0, 1, 4, 511, 4096, MIB - 1, MIB, MIB + 1, 3 * MIB + 5, 64 * MIB
+    };
+
+    (void)state;
+    for (size_t k = 0; k < KINDS; k++) {
+        struct rig r;
+
+        rig_open(&r, &kinds[k].setup);
+        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+            rig_call(&r, &(struct rig_tensor){ sizes[i], 0, 0, 0 }, 1, (uint32_t)(10 * i));
+        assert_int_equal(rig_count(&r, kinds[k].counter), sizeof sizes / sizeof sizes[0] - 1);
+        rig_close(&r);
+    }
+}
+
+static void cuda_maps_from_every_device_to_every_other(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < KINDS; k++) {
+        struct rig r;
+
+        rig_open(&r, &kinds[k].setup);
+        for (int from = RIG_CPU; from <= last_device(); from++)
+            for (int there = RIG_CPU; there <= last_device(); there++)
+                for (int back = RIG_CPU; back <= last_device(); back++)
+                    rig_call(&r, &(struct rig_tensor){ 2 * MIB + 3, from, there, back }, 1, 3);
+        rig_close(&r);
+    }
+}
+
+static void cuda_carries_several_tensors_of_one_message(void **state)
+{
+    const int other = last_device();
+    const struct rig_tensor t[RIG_TENSORS] = {
+        { 5 * MIB, 0, other, 0 },
+        { 100, RIG_CPU, RIG_CPU, RIG_CPU },
+        { 2 * MIB, RIG_CPU, 0, RIG_CPU },
+        { 7, other, 0, other },
+        { 0, 0, 0, 0 },
+        { MIB, other, RIG_CPU, 0 },
+        { 3 * MIB, RIG_CPU, RIG_CPU, 0 },
+        { 40000, 0, 0, RIG_CPU },
+    };
+
+    (void)state;
+    for (size_t k = 0; k < KINDS; k++) {
+        struct rig r;
+
+        rig_open(&r, &kinds[k].setup);
+        for (uint32_t i = 0; i < 5; i++) {
+            rig_call(&r, t, RIG_TENSORS, 100 * i);
+            rig_ping(&r);
+        }
+        rig_close(&r);
+    }
+}
+
+/* One call's tensors are pieces of few that are there. */
+static void cuda_needs_no_more_pinned_memory_than_it_may_take(void **state)
+{
+    struct rig_setup setup = { .channels = "cuda_basic",
+                               .two_processes = true,
+                               .staging = 4 * MIB };
+    struct rig_tensor t[RIG_TENSORS];
+    struct rig r;
+
+    (void)state;
+    for (unsigned i = 0; i < RIG_TENSORS; i++)
+        t[i] = (struct rig_tensor){ 6 * MIB + i, 0, 0, 0 };
+    rig_open(&r, &setup);
+    rig_call(&r, t, RIG_TENSORS, 0);
+    if (fake_is_stand_in())
+        assert_true(fake_live(FAKE_HOST_MEMORY) <= 4 + RIG_TENSORS); /* and those of fake_fill */
+    rig_close(&r);
+}
+
+static void cuda_serves_a_worker_without_devices(void **state)
+{
+    (void)state;
+    for (int side = -2; side <= -1; side++) {
+        struct rig_setup setup = { .two_processes = true, .devices = side };
+        const bool here = side == -2;
+        struct rig r;
+
+        rig_open(&r, &setup);
+        if (here)
+            rig_call(&r, &(struct rig_tensor){ 3 * MIB, 0, RIG_CPU, 0 }, 1, 1);
+        else
+            rig_call(&r, &(struct rig_tensor){ 3 * MIB, RIG_CPU, 0, RIG_CPU }, 1, 1);
+        rig_close(&r);
+    }
+}
+
+static void cuda_costs_nothing_without_devices(void **state)
+{
+    const struct rig_setup setup = { .two_processes = false };
+    struct rig r, plain;
+    unsigned connections = 0;
+
+    (void)state;
+    rig_open(&r, &setup);
+    rig_ping(&r);
+    connections = (unsigned)rig_count(&r, "connections");
+    rig_close(&r);
+    group_open(plain.n, 2, "sleep");
+    assert_ping(&plain.n[0], 1);
+    assert_int_equal(node_counter(&plain.n[0], "connections") + 1, connections);
+    group_close(plain.n, 2);
+}
+
+static void cuda_opens_the_memory_of_a_peer_once(void **state)
+{
+    struct rig_setup setup = { .channels = "cuda_ipc,cuda_basic", .two_processes = true };
+    struct rig r;
+    unsigned opened;
+
+    (void)state;
+    if (!fake_is_stand_in())
+        skip();
+    rig_open(&r, &setup);
+    rig_call(&r, &(struct rig_tensor){ MIB, 0, 0, 0 }, 1, 1);
+    opened = fake_calls("cuIpcOpenMemHandle_v2");
+    /* What the child sends back lies in memory that it keeps and uses again. */
+    for (uint32_t i = 0; i < 10; i++)
+        rig_call(&r, &(struct rig_tensor){ MIB, 0, 0, 0 }, 1, i);
+    assert_true(fake_calls("cuIpcOpenMemHandle_v2") - opened <= 1);
+    assert_int_equal(rig_count(&r, "cuda.ipc_refused"), 0);
+    rig_close(&r);
+}
+
+static void cuda_stages_what_cannot_be_mapped(void **state)
+{
+    struct rig_setup setup = { .channels = "cuda_ipc,cuda_basic",
+                               .two_processes = true,
+                               .child_env = "FAKE_CUDA_FAIL=cuIpcOpenMemHandle_v2:1" };
+    struct rig r;
+
+    (void)state;
+    if (!fake_is_stand_in())
+        skip();
+    rig_open(&r, &setup);
+    for (uint32_t i = 0; i < 3; i++)
+        rig_call(&r, &(struct rig_tensor){ 3 * MIB, 0, 0, 0 }, 1, i);
+    assert_int_equal(rig_count(&r, "cuda.ipc_refused"), 1);
+    assert_int_equal(rig_count(&r, "cuda.basic"), 2);
+    rig_close(&r);
+}
+
+static void cuda_says_what_no_channel_carries(void **state)
+{
+    struct rig_setup setup = { .channels = "cuda_ipc", .two_processes = true };
+    tenrec_error err;
+    struct rig r;
+
+    (void)state;
+    rig_open(&r, &setup);
+    r.ready = true;
+    assert_int_equal(rig_try(&r, &(struct rig_tensor){ 100, 0, RIG_CPU, 0 }, 1, 1, &err),
+                     TENREC_EUNSUPPORTED);
+    assert_text_has(err.text, "cuda_basic would");
+    rig_ping(&r);
+    rig_close(&r);
+}
+
+static void cuda_ends_calls_when_the_peer_dies(void **state)
+{
+    (void)state;
+    for (size_t k = 1; k < KINDS; k++) {
+        const struct rig_tensor t = { 64 * MIB, 0, 0, 0 };
+        struct rig r;
+
+        rig_open(&r, &kinds[k].setup);
+        rig_call(&r, &(struct rig_tensor){ 100, 0, 0, 0 }, 1, 1);
+        r.ready = true;
+        rig_start(&r, &t, 1, 2);
+        assert_soon(rig_count(&r, kinds[k].counter) == 2);
+        rig_kill(&r);
+        assert_int_not_equal(rig_end(&r, &t, 1, 2, NULL), TENREC_OK);
+        rig_close(&r);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cuda_carries_tensors_of_all_sizes),
+        cmocka_unit_test(cuda_maps_from_every_device_to_every_other),
+        cmocka_unit_test(cuda_carries_several_tensors_of_one_message),
+        cmocka_unit_test(cuda_needs_no_more_pinned_memory_than_it_may_take),
+        cmocka_unit_test(cuda_serves_a_worker_without_devices),
+        cmocka_unit_test(cuda_costs_nothing_without_devices),
+        cmocka_unit_test(cuda_opens_the_memory_of_a_peer_once),
+        cmocka_unit_test(cuda_stages_what_cannot_be_mapped),
+        cmocka_unit_test(cuda_says_what_no_channel_carries),
+        cmocka_unit_test(cuda_ends_calls_when_the_peer_dies),
+    };
+    const char *why;
+
+    rig_child(argc, argv);
+    if (!fake_open(&why)) {
+        printf("1..0 # SKIP no GPU: %s\n", why);
+        return 77;
+    }
+    return cmocka_run_group_tests_name("cuda_channel", tests, NULL, NULL);
+}

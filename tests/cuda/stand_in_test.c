@@ -1,0 +1,50 @@
+/* stand_in_test.c - does the stand-in of libcuda show what it is there to show? */
+#include "../testing.h"
+#include "fake.h"
+
+#define BYTES 4096
+
+static void stand_in_runs_streams_late(void **state)
+{
+    uint64_t s = fake_stream(0), other = fake_stream(0);
+    void *data = fake_new(0, BYTES);
+
+    (void)state;
+    fake_delay(0, s);
+    fake_fill(0, s, data, BYTES, 7);
+    /* Nothing orders the two: the bytes cannot be there yet. */
+    assert_false(fake_same(0, other, data, BYTES, 7));
+    fake_check(0, s, data, BYTES, 7);
+    fake_drop(0, data);
+    fake_close();
+    assert_int_equal(fake_live(FAKE_DEVICE_MEMORY), 0);
+    assert_int_equal(fake_live(FAKE_HOST_MEMORY), 0);
+    assert_int_equal(fake_reports(), 0);
+}
+
+static void stand_in_has_several_devices(void **state)
+{
+    (void)state;
+    assert_int_equal(fake_open(NULL), 2);
+    assert_true(fake_is_stand_in());
+}
+
+static void stand_in_counts_calls(void **state)
+{
+    unsigned before = fake_calls("cuStreamCreate");
+
+    (void)state;
+    fake_stream(1);
+    assert_int_equal(fake_calls("cuStreamCreate"), before + 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stand_in_has_several_devices),
+        cmocka_unit_test(stand_in_runs_streams_late),
+        cmocka_unit_test(stand_in_counts_calls),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

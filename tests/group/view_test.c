@@ -1,0 +1,135 @@
+/* view_test.c - the list of a dynamic group's members, and its bytes. */
+#include "test_store.h"
+
+#include "group/ranks.h"
+#include "group/view.h"
+
+static tenrec_error err;
+
+static void add(struct view *v, tenrec_peer id, int64_t incarnation, const char *name)
+{
+    struct view_entry e = { .id = id, .incarnation = incarnation };
+
+    snprintf(e.name, sizeof e.name, "%s", name);
+    assert_status(view_add(v, &e, &err), &err);
+}
+
+static struct view some(void)
+{
+    struct view v = { .version = 7 };
+
+    add(&v, 4, 3, "four-4");
+    add(&v, 0, 1, "zero");
+    add(&v, 1, 9, "one:1");
+    return v;
+}
+
+static void view_is_ordered_by_id_and_found_by_all(void **state)
+{
+    struct view v = some();
+
+    (void)state;
+    for (size_t i = 1; i < v.n; i++)
+        assert_true(v.entry[i - 1].id < v.entry[i].id);
+    assert_int_equal(view_by_id(&v, 4)->incarnation, 3);
+    assert_int_equal(view_by_name(&v, "one:1")->id, 1);
+    assert_null(view_by_id(&v, 2));
+    assert_null(view_by_name(&v, "four"));
+    assert_non_null(view_find(&v, 1, 9));
+    assert_null(view_find(&v, 1, 8));
+    view_finish(&v);
+}
+
+static void view_gives_the_lowest_free_id(void **state)
+{
+    struct view v = { .version = 1 };
+    char name[16];
+
+    (void)state;
+    assert_int_equal(view_free_id(&v), 0);
+    for (int i = 0; i < 40; i++) {
+        snprintf(name, sizeof name, "w%d", i);
+        assert_int_equal(view_free_id(&v), i);
+        add(&v, i, i + 1, name);
+    }
+    assert_true(view_remove(&v, 7, 8, true, 0));
+    assert_int_equal(view_free_id(&v), 7);
+    view_finish(&v);
+}
+
+static void view_remembers_how_the_last_ones_went(void **state)
+{
+    struct view v = { .version = 1 };
+
+    (void)state;
+    add(&v, 0, 1, "a");
+    assert_false(view_remove(&v, 0, 2, true, 5)); /* another life */
+    for (int64_t i = 2; i < 2 + 2 * VIEW_GONE_MAX; i++) {
+        add(&v, 1, i, "b");
+        assert_true(view_remove(&v, 1, i, i % 2, 0));
+    }
+    assert_null(view_find_gone(&v, 2));
+    assert_true(view_find_gone(&v, 1 + 2 * VIEW_GONE_MAX)->died);
+    assert_false(view_find_gone(&v, 2 * VIEW_GONE_MAX)->died);
+    assert_int_equal(v.n, 1);
+    view_finish(&v);
+}
+
+static void view_is_the_same_after_its_bytes(void **state)
+{
+    struct view v = some(), back;
+    struct store_value bytes;
+
+    (void)state;
+    assert_true(view_remove(&v, 0, 1, true, 4));
+    view_pack(&v, &bytes);
+    assert_non_null(bytes.data);
+    assert_status(view_unpack(&bytes, &back, &err), &err);
+    assert_int_equal(back.version, 7);
+    assert_int_equal(back.n, 2);
+    assert_string_equal(back.entry[1].name, "four-4");
+    assert_int_equal(back.gone[0].by, 4);
+    view_finish(&back);
+    view_finish(&v);
+    free(bytes.data);
+}
+
+/* Whatever is cut off or changed is refused, and nothing is read beyond the end. */
+static void view_refuses_bytes_of_no_sense(void **state)
+{
+    struct view v = some(), back;
+    struct store_value bytes, part;
+
+    (void)state;
+    view_pack(&v, &bytes);
+    for (size_t len = 0; len < bytes.len; len++) {
+        part = (struct store_value){ malloc(len ? len : 1), len };
+        memcpy(part.data, bytes.data, len);
+        assert_int_equal(view_unpack(&part, &back, &err), TENREC_EPROTOCOL);
+        free(part.data);
+    }
+    for (size_t at = 0; at < bytes.len; at++) {
+        ((uint8_t *)bytes.data)[at] ^= 0x80;
+        if (view_unpack(&bytes, &back, &err) == TENREC_OK) {
+            for (size_t i = 0; i < back.n; i++)
+                assert_true(back.entry[i].id >= 0 && back.entry[i].id < RANKS_MAX);
+            view_finish(&back);
+        }
+        ((uint8_t *)bytes.data)[at] ^= 0x80;
+    }
+    view_finish(&v);
+    free(bytes.data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest all[] = {
+        cmocka_unit_test(view_is_ordered_by_id_and_found_by_all),
+        cmocka_unit_test(view_gives_the_lowest_free_id),
+        cmocka_unit_test(view_remembers_how_the_last_ones_went),
+        cmocka_unit_test(view_is_the_same_after_its_bytes),
+        cmocka_unit_test(view_refuses_bytes_of_no_sense),
+    };
+
+    return cmocka_run_group_tests(all, NULL, NULL);
+}

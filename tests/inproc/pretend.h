@@ -1,0 +1,25 @@
+/* pretend.h - devices that are not there, for tests of the order of things.
+ *
+ * Their memory is that of the host, and nothing that is queued on a stream is done
+ * before somebody waits for it: whoever forgets to order two streams sees old
+ * bytes, every time. */
+#ifndef INPROC_PRETEND_H
+#define INPROC_PRETEND_H
+
+#include <tenrec/agent.h>
+
+/* What a test finds in the table of functions beyond those that the core knows. */
+struct pretend_ops {
+    struct tenrec_device_ops ops;
+    /* Queues a call of fn(arg): what a kernel would do. */
+    void (*launch)(const struct tenrec_stream *s, void (*fn)(void *arg), void *arg);
+    /* Blocks of memory that are not free yet, when all that is queued was done. */
+    unsigned (*live)(void);
+};
+
+extern const struct pretend_ops pretend_ops;
+
+/* Does all that is queued anywhere. */
+void pretend_finish(void);
+
+#endif

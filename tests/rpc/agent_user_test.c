@@ -1,0 +1,430 @@
+/* agent_user_test.c BACKEND... - messages without RPC, over each backend named. */
+#include "../testing.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <tenrec/backend.h>
+#include <tenrec/config.h>
+#include <tenrec/tensor.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char *backend; /* of this run */
+
+static const char text[] =
+    "worker: { num_worker_threads: 3, rpc_timeout: 7s }\n"
+    "backend: inproc\n"
+    "backends:\n"
+    "  inproc: { plugin: inproc }\n"
+    "  tcp: { plugin: tensorpipe, options: { transports: [uv], channels: [basic] } }\n"
+    "  shm: { plugin: tensorpipe, options: { transports: [shm, uv], channels: [cma, basic] } }\n"
+    "  faulty: { plugin: faulty, wraps: tcp, options: { messages_to_fail: [PYTHON_CALL], "
+    "num_fail_sends: 1 } }\n";
+
+/* One of two ends, in this process. */
+struct end {
+    struct tenrec_backend_agent *agent;
+    pthread_mutex_t lock;
+    struct tenrec_msg *last; /* that was delivered */
+    tenrec_peer from;
+    atomic_int got, told, failed, lost, woken, placed;
+    atomic_bool deaf; /* accepts says no */
+    void *memory;     /* for tensors that are placed */
+    tenrec_error why; /* of what failed last */
+};
+
+struct pair {
+    struct tenrec_rpc_backend_options *options;
+    struct tenrec_member member[2];
+    struct end end[2];
+};
+
+static void on_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
+{
+    struct end *e = arg;
+    struct tenrec_msg *old;
+
+    pthread_mutex_lock(&e->lock);
+    old = e->last;
+    e->last = msg;
+    e->from = from;
+    pthread_mutex_unlock(&e->lock);
+    if (old)
+        old->release(old);
+    atomic_fetch_add(&e->got, 1);
+}
+
+static void on_lost(void *arg, tenrec_peer peer, const tenrec_error *why)
+{
+    (void)peer, (void)why;
+    atomic_fetch_add(&((struct end *)arg)->lost, 1);
+}
+
+static bool on_accepts(void *arg)
+{
+    return !atomic_load(&((struct end *)arg)->deaf);
+}
+
+static void on_wake(void *arg)
+{
+    atomic_fetch_add(&((struct end *)arg)->woken, 1);
+}
+
+static tenrec_status on_place(void *arg, tenrec_peer from, struct tenrec_msg *msg,
+                              tenrec_error *err)
+{
+    struct end *e = arg;
+
+    (void)from;
+    atomic_fetch_add(&e->placed, 1);
+    if (!e->memory)
+        return tenrec_backend_place(msg, err);
+    for (uint32_t i = 0; i < msg->n_tensors; i++) {
+        tenrec_msg_tensor(msg, i)->device = (struct tenrec_device){ TENREC_CPU, 0 };
+        tenrec_msg_tensor(msg, i)->data = e->memory;
+    }
+    return TENREC_OK;
+}
+
+static void on_done(void *arg, const tenrec_error *err)
+{
+    struct end *e = arg;
+
+    if (err) {
+        pthread_mutex_lock(&e->lock);
+        e->why = *err;
+        pthread_mutex_unlock(&e->lock);
+        atomic_fetch_add(&e->failed, 1);
+    }
+    atomic_fetch_add(&e->told, 1);
+}
+
+static int make(void **state)
+{
+    struct pair *p = calloc(1, sizeof *p);
+    struct tenrec_config *config;
+    tenrec_error err;
+
+    assert_non_null(p);
+    assert_status(tenrec_config_parse(text, NULL, &config, &err), &err);
+    assert_status(tenrec_config_set(config, "backend", backend, &err), &err);
+    assert_status(tenrec_construct_rpc_backend_options(config, &p->options, &err), &err);
+    tenrec_config_drop(config);
+    for (int i = 0; i < 2; i++) {
+        struct end *e = &p->end[i];
+        const struct tenrec_backend_user user = { .size = sizeof user,
+                                                  .deliver = on_deliver,
+                                                  .peer_lost = on_lost,
+                                                  .place = on_place,
+                                                  .accepts = on_accepts,
+                                                  .wake = on_wake,
+                                                  .arg = e };
+        pthread_mutex_init(&e->lock, NULL);
+        p->member[i] = (struct tenrec_member){ .size = sizeof p->member[i],
+                                               .id = i,
+                                               .incarnation = 7 + (unsigned)i,
+                                               .name = i ? "b" : "a" };
+        assert_status(tenrec_init_backend(p->options, &user, &p->member[i], 2, &e->agent, &err),
+                      &err);
+        p->member[i].address = tenrec_backend_address(e->agent);
+    }
+    for (int i = 0; i < 2; i++)
+        assert_status(tenrec_backend_start(p->end[i].agent, p->member, 2, &err), &err);
+    *state = p;
+    return 0;
+}
+
+static int drop(void **state)
+{
+    struct pair *p = *state;
+
+    for (int i = 0; i < 2; i++) {
+        tenrec_backend_drop(p->end[i].agent);
+        if (p->end[i].last)
+            p->end[i].last->release(p->end[i].last);
+        free(p->end[i].memory);
+        pthread_mutex_destroy(&p->end[i].lock);
+    }
+    tenrec_rpc_backend_options_drop(p->options);
+    free(p);
+    return 0;
+}
+
+static void send(struct pair *p, int from, struct tenrec_msg *msg)
+{
+    tenrec_backend_send(p->end[from].agent, 1 - from, msg,
+                        (struct tenrec_done){ on_done, &p->end[from] });
+}
+
+static struct tenrec_msg *request(const char *payload, uint32_t n_tensors)
+{
+    struct tenrec_msg *msg = tenrec_backend_message(strlen(payload), n_tensors);
+
+    assert_non_null(msg);
+    msg->type = 0x10f; /* any number travels */
+    msg->id = 42;
+    memcpy(msg->payload, payload, strlen(payload));
+    return msg;
+}
+
+static struct tenrec_msg *answer(const struct tenrec_msg *to)
+{
+    struct tenrec_msg *msg = tenrec_backend_message(0, 0);
+
+    assert_non_null(msg);
+    msg->type = 0x210;
+    msg->id = to->id;
+    msg->route = to->route;
+    msg->flags = TENREC_MSG_CONTROL;
+    return msg;
+}
+
+/* ---- cases ----------------------------------------------------------------- */
+
+static void agent_user_carries_a_request_and_its_answer(void **state)
+{
+    struct pair *p = *state;
+    struct end *a = &p->end[0], *b = &p->end[1];
+
+    send(p, 0, request("hello", 0));
+    assert_becomes(atomic_load(&b->got) == 1 && atomic_load(&a->told) == 1);
+    assert_int_equal(b->last->type, 0x10f);
+    assert_int_equal(b->last->payload_len, 5);
+    assert_memory_equal(b->last->payload, "hello", 5);
+    assert_int_equal(b->from, 0);
+    send(p, 1, answer(b->last));
+    assert_becomes(atomic_load(&a->got) == 1);
+    assert_int_equal(a->last->type, 0x210);
+    assert_int_equal(a->last->id, 42);
+    assert_int_equal(atomic_load(&a->failed) + atomic_load(&b->failed), 0);
+}
+
+static void agent_user_tensors_outlive_their_message_when_taken(void **state)
+{
+    const int64_t shape[] = { 1 << 18 };
+    struct pair *p = *state;
+    struct tenrec_msg *msg = request("x", 1);
+    struct tenrec_tensor *t;
+    tenrec_error err;
+    float *x;
+
+    assert_status(tenrec_tensor_new(TENREC_FLOAT32, 1, shape, &t, &err), &err);
+    x = tenrec_tensor_data(t);
+    for (int i = 0; i < 1 << 18; i++)
+        x[i] = (float)i;
+    tenrec_backend_set_tensor(msg, 0, t);
+    send(p, 0, msg);
+    assert_becomes(atomic_load(&p->end[1].got) == 1);
+    assert_int_equal(atomic_load(&p->end[1].placed), 1);
+    t = tenrec_backend_take_tensor(p->end[1].last, 0);
+    assert_non_null(t);
+    assert_null(tenrec_backend_take_tensor(p->end[1].last, 0));
+    p->end[1].last->release(p->end[1].last);
+    p->end[1].last = NULL;
+    x = tenrec_tensor_data(t);
+    assert_true(x[0] == 0 && x[1000] == 1000 && x[(1 << 18) - 1] == (float)((1 << 18) - 1));
+    tenrec_tensor_drop(t);
+}
+
+static void agent_user_tensors_land_where_they_are_placed(void **state)
+{
+    const int64_t shape[] = { 4 };
+    struct pair *p = *state;
+    struct tenrec_msg *msg = request("x", 1);
+    struct tenrec_tensor *t;
+    tenrec_error err;
+
+    p->end[1].memory = calloc(1, 16);
+    assert_non_null(p->end[1].memory);
+    assert_status(tenrec_tensor_new(TENREC_INT32, 1, shape, &t, &err), &err);
+    memcpy(tenrec_tensor_data(t), "0123456789abcdef", 16);
+    tenrec_backend_set_tensor(msg, 0, t);
+    send(p, 0, msg);
+    assert_becomes(atomic_load(&p->end[1].got) == 1);
+    assert_memory_equal(p->end[1].memory, "0123456789abcdef", 16);
+    assert_null(tenrec_backend_take_tensor(p->end[1].last, 0));
+}
+
+static atomic_int released;
+
+static void count_release(struct tenrec_msg *msg)
+{
+    atomic_fetch_add(&released, 1);
+    free(msg);
+}
+
+static void agent_user_sends_messages_of_the_programs_own_making(void **state)
+{
+    struct pair *p = *state;
+    struct tenrec_msg *msg = calloc(1, sizeof *msg);
+    static char payload[] = "own";
+
+    assert_non_null(msg);
+    atomic_store(&released, 0);
+    *msg = (struct tenrec_msg){ .size = sizeof *msg,
+                                .type = 0x10f,
+                                .id = 1,
+                                .payload = payload,
+                                .payload_len = 3,
+                                .tensor_size = sizeof(struct tenrec_tensor_desc),
+                                .release = count_release };
+    send(p, 0, msg);
+    assert_becomes(atomic_load(&p->end[1].got) == 1 && atomic_load(&p->end[0].told) == 1);
+    assert_memory_equal(p->end[1].last->payload, "own", 3);
+    /* inproc hands the very message over. */
+    p->end[1].last->release(p->end[1].last);
+    p->end[1].last = NULL;
+    assert_becomes(atomic_load(&released) == 1);
+}
+
+static bool has_answer(void *arg)
+{
+    return atomic_load(&((struct end *)arg)->got) > 0;
+}
+
+static void agent_user_a_waiting_thread_reads_by_itself(void **state)
+{
+    struct pair *p = *state;
+    struct tenrec_wait wait = { .size = sizeof wait, .done = has_answer, .arg = &p->end[0] };
+    struct timespec now;
+    tenrec_status st;
+
+    send(p, 0, request("hello", 0));
+    assert_becomes(atomic_load(&p->end[1].got) == 1);
+    wait.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    assert_true(wait.wake_fd >= 0);
+    send(p, 1, answer(p->end[1].last));
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    wait.deadline_ns = ((uint64_t)now.tv_sec + 10) * 1000000000;
+    st = tenrec_backend_poll(p->end[0].agent, 1, &wait);
+    assert_true(st == TENREC_OK || st == TENREC_EUNSUPPORTED);
+    assert_becomes(has_answer(&p->end[0]));
+    close(wait.wake_fd);
+}
+
+static void agent_user_wakes_at_the_earliest_deadline(void **state)
+{
+    struct pair *p = *state;
+    struct timespec now;
+    uint64_t ns;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    tenrec_backend_wake_at(p->end[0].agent, ns + UINT64_C(3600000000000));
+    tenrec_backend_wake_at(p->end[0].agent, ns + 20000000);
+    assert_becomes(atomic_load(&p->end[0].woken) == 1);
+    assert_int_equal(atomic_load(&p->end[1].woken), 0);
+}
+
+static void agent_user_is_told_that_a_peer_is_gone(void **state)
+{
+    struct pair *p = *state;
+
+    send(p, 0, request("hello", 0));
+    assert_becomes(atomic_load(&p->end[1].got) == 1);
+    tenrec_backend_stop(p->end[1].agent);
+    assert_becomes(atomic_load(&p->end[0].lost) == 1);
+}
+
+static void agent_user_send_fails_after_stop(void **state)
+{
+    struct pair *p = *state;
+
+    tenrec_backend_stop(p->end[0].agent);
+    tenrec_backend_stop(p->end[0].agent);
+    send(p, 0, request("hello", 0));
+    assert_int_equal(atomic_load(&p->end[0].failed), 1);
+    assert_int_equal(p->end[0].why.code, TENREC_ESHUTDOWN);
+}
+
+static void agent_user_drain_returns_when_all_is_told(void **state)
+{
+    struct pair *p = *state;
+    tenrec_error err;
+
+    for (int i = 0; i < 20; i++)
+        send(p, 0, request("hello", 0));
+    assert_status(tenrec_backend_drain(p->end[0].agent, 10000, &err), &err);
+    assert_int_equal(atomic_load(&p->end[0].told), 20);
+    assert_becomes(atomic_load(&p->end[1].got) == 20);
+}
+
+static void agent_user_reads_on_when_it_is_resumed(void **state)
+{
+    struct pair *p = *state;
+
+    send(p, 0, request("hello", 0)); /* connected from now on */
+    assert_becomes(atomic_load(&p->end[1].got) == 1);
+    atomic_store(&p->end[1].deaf, true);
+    for (int i = 0; i < 5; i++)
+        send(p, 0, request("hello", 0));
+    assert_true(atomic_load(&p->end[1].got) < 6);
+    atomic_store(&p->end[1].deaf, false);
+    tenrec_backend_resume(p->end[1].agent);
+    assert_becomes(atomic_load(&p->end[1].got) == 6);
+}
+
+static void agent_user_names_its_backend_and_its_settings(void **state)
+{
+    struct pair *p = *state;
+    struct tenrec_backend_settings s = { .size = sizeof s };
+    struct tenrec_backend_settings part = { .size = 8, .rpc_timeout_ms = 5 };
+
+    assert_string_equal(tenrec_backend_name(p->end[0].agent), backend);
+    tenrec_rpc_backend_options_settings(p->options, &s);
+    assert_int_equal(s.num_worker_threads, 3);
+    assert_int_equal(s.rpc_timeout_ms, 7000);
+    assert_string_equal(s.init_method, "env://");
+    tenrec_rpc_backend_options_settings(p->options, &part);
+    assert_int_equal(part.num_worker_threads, 3);
+    assert_int_equal(part.rpc_timeout_ms, 5);
+}
+
+/* Only of faulty: the call's number fails once, then goes through. */
+static void agent_user_is_told_of_injected_failures(void **state)
+{
+    struct pair *p = *state;
+    struct tenrec_msg *msg;
+
+    for (int i = 0; i < 2; i++) {
+        msg = request("same", 0);
+        msg->type = TENREC_MSG_CALL;
+        msg->key_len = 4;
+        send(p, 0, msg);
+        assert_becomes(atomic_load(&p->end[0].told) == i + 1);
+    }
+    assert_int_equal(atomic_load(&p->end[0].failed), 1);
+    assert_int_equal(p->end[0].why.code, TENREC_EINJECTED);
+    assert_becomes(atomic_load(&p->end[1].got) == 1);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, make, drop)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest plain[] = {
+        CASE(agent_user_carries_a_request_and_its_answer),
+        CASE(agent_user_tensors_outlive_their_message_when_taken),
+        CASE(agent_user_tensors_land_where_they_are_placed),
+        CASE(agent_user_sends_messages_of_the_programs_own_making),
+        CASE(agent_user_a_waiting_thread_reads_by_itself),
+        CASE(agent_user_wakes_at_the_earliest_deadline),
+        CASE(agent_user_is_told_that_a_peer_is_gone),
+        CASE(agent_user_send_fails_after_stop),
+        CASE(agent_user_drain_returns_when_all_is_told),
+        CASE(agent_user_reads_on_when_it_is_resumed),
+        CASE(agent_user_names_its_backend_and_its_settings),
+    };
+    const struct CMUnitTest faulty[] = {
+        CASE(agent_user_carries_a_request_and_its_answer),
+        CASE(agent_user_is_told_of_injected_failures),
+    };
+
+    assert_int_equal(argc, 2);
+    backend = argv[1];
+    return strcmp(backend, "faulty") == 0
+               ? cmocka_run_group_tests_name("faulty", faulty, NULL, NULL)
+               : cmocka_run_group_tests_name(backend, plain, NULL, NULL);
+}

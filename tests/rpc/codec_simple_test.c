@@ -1,0 +1,222 @@
+/* The short way for calls with a few simple arguments: it writes and reads what the
+ * long one does, or leaves it alone. */
+#include "payload.h"
+#include "rpc/codec_simple.h"
+
+#include <stdlib.h>
+#include <tenrec/future.h>
+
+static char letters[700];
+
+static void assert_same_message(const struct tenrec_msg *a, const struct tenrec_msg *b)
+{
+    assert_int_equal(a->type, b->type);
+    assert_int_equal(a->key_len, b->key_len);
+    assert_int_equal(a->payload_len, b->payload_len);
+    assert_memory_equal(a->payload, b->payload, (size_t)a->payload_len);
+}
+
+static struct tenrec_msg *
+written_by_the_long_way(const char *function, const struct tenrec_value *args, size_t n, int64_t ms)
+{
+    struct tenrec_msg *msg;
+
+    assert_int_equal(codec_write_call(TENREC_MSG_CALL, function, args, n, ms, &msg, NULL),
+                     TENREC_OK);
+    return msg;
+}
+
+static void check_written(const char *function, const struct tenrec_value *args, size_t n,
+                          int64_t ms)
+{
+    struct tenrec_msg *msg = codec_simple_write(TENREC_MSG_CALL, function, args, n, ms), *want;
+
+    assert_non_null(msg);
+    want = written_by_the_long_way(function, args, n, ms);
+    assert_same_message(msg, want);
+    msg->release(msg);
+    want->release(want);
+}
+
+static void assert_same_value(const struct tenrec_value *a, const struct tenrec_value *b)
+{
+    assert_int_equal(a->type, b->type);
+    assert_int_equal(a->n, b->n);
+    switch (a->type) {
+    case TENREC_VALUE_BOOL:
+        assert_int_equal(a->u.boolean, b->u.boolean);
+        break;
+    case TENREC_VALUE_BYTES:
+        assert_ptr_equal(a->u.bytes, b->u.bytes);
+        break;
+    case TENREC_VALUE_NIL:
+        break;
+    default:
+        assert_true(a->u.integer == b->u.integer);
+    }
+}
+
+/* Returns whether the short way took it. */
+static bool check_read(const struct tenrec_msg *msg)
+{
+    struct codec_call call, want;
+
+    if (!codec_simple_read(msg, &call))
+        return false;
+    assert_int_equal(codec_read_any_call(msg, &want, NULL), TENREC_OK);
+    assert_ptr_equal(call.function, want.function);
+    assert_int_equal(call.function_len, want.function_len);
+    assert_int_equal(call.n, want.n);
+    for (size_t i = 0; i < call.n; i++)
+        assert_same_value(&call.args[i], &want.args[i]);
+    assert_true(call.remaining_ms == want.remaining_ms);
+    assert_int_equal(call.spans_max, 0);
+    assert_false(call.refers || call.tensors);
+    assert_null(call.heap);
+    codec_call_finish(&call);
+    codec_call_finish(&want);
+    return true;
+}
+
+static const int64_t edges[] = { 0,         1,          23,         24,         255,       256,
+                                 65535,     65536,      4294967295, 4294967296, INT64_MAX, -1,
+                                 -24,       -25,        -256,       -257,       -65536,    -65537,
+                                 INT64_MIN, 2147483648, -2147483649 };
+
+static void codec_simple_writes_the_same_bytes_when_numbers_are_at_edges(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N(edges); i++) {
+        struct tenrec_value v = tenrec_int(edges[i]);
+
+        check_written("f", &v, 1, edges[i] < 0 ? 0 : edges[i]);
+    }
+    check_written("f", NULL, 0, TENREC_TIMEOUT_NONE);
+    check_written("f", NULL, 0, -5);
+}
+
+static void codec_simple_writes_the_same_bytes_when_lengths_are_at_edges(void **state)
+{
+    static const size_t lens[] = { 0, 1, 23, 24, 255, 256, 300, 500 };
+    char name[256];
+
+    (void)state;
+    for (size_t i = 0; i < N(lens); i++) {
+        struct tenrec_value v[] = { tenrec_bytes(letters, lens[i]), tenrec_text("end") };
+
+        check_written("f", v, 2, 1);
+        v[0].type = TENREC_VALUE_TEXT;
+        check_written("f", v, 2, 1);
+        snprintf(name, sizeof name, "%.*s", (int)lens[i], letters);
+        check_written(name, v + 1, 1, 1);
+    }
+}
+
+static void codec_simple_writes_the_same_bytes_when_all_types_are_there(void **state)
+{
+    struct tenrec_value v[] = { tenrec_nil(),         tenrec_bool(true), tenrec_bool(false),
+                                tenrec_double(-0.25), tenrec_int(-7),    tenrec_text("h\xc3\xa9"),
+                                tenrec_bytes(NULL, 0) };
+
+    (void)state;
+    check_written("f", v, N(v), 60000);
+}
+
+static void codec_simple_leaves_alone_what_is_not_simple_when_written(void **state)
+{
+    struct tenrec_value many[24],
+        list = tenrec_array(NULL, 0), bad = tenrec_text("\xff"), missing = tenrec_bytes(NULL, 3),
+        large = tenrec_bytes(letters, sizeof letters),
+        two[] = { tenrec_bytes(letters, 400), tenrec_bytes(letters, 400) };
+
+    (void)state;
+    for (size_t i = 0; i < N(many); i++)
+        many[i] = tenrec_nil();
+    assert_null(codec_simple_write(TENREC_MSG_CALL, "f", many, N(many), 1));
+    assert_null(codec_simple_write(TENREC_MSG_CALL, "f", &list, 1, 1));
+    assert_null(codec_simple_write(TENREC_MSG_CALL, "f", &bad, 1, 1));
+    assert_null(codec_simple_write(TENREC_MSG_CALL, "f", &missing, 1, 1));
+    assert_null(codec_simple_write(TENREC_MSG_CALL, "f", &large, 1, 1));
+    assert_null(codec_simple_write(TENREC_MSG_CALL, "f", two, 2, 1));
+    assert_null(codec_simple_write(TENREC_MSG_CALL, "\xff", NULL, 0, 1));
+    assert_null(codec_simple_write(TENREC_MSG_CALL, letters, NULL, 0, 1));
+}
+
+static void codec_simple_reads_the_same_call_when_it_takes_it(void **state)
+{
+    struct tenrec_value v[] = { tenrec_nil(),   tenrec_bool(true),     tenrec_bool(false),
+                                tenrec_int(-7), tenrec_double(-0.25),  tenrec_int(300),
+                                tenrec_int(25), tenrec_bytes("ab", 2), tenrec_bytes("", 0) };
+    struct tenrec_msg *msg = written_call("f", v, N(v), 60000);
+
+    (void)state;
+    assert_true(check_read(msg));
+    msg->release(msg);
+    msg = written_call("name", NULL, 0, TENREC_TIMEOUT_NONE);
+    assert_true(check_read(msg));
+    msg->release(msg);
+    for (size_t i = 0; i < N(edges); i++) {
+        v[0] = tenrec_int(edges[i]);
+        msg = written_call("f", v, 1, 1);
+        check_read(msg);
+        msg->release(msg);
+    }
+}
+
+/* Each byte of a call changed in each way: what the short way takes, the long one
+ * reads alike. */
+static void codec_simple_reads_the_same_call_when_a_byte_is_changed(void **state)
+{
+    const struct tenrec_value v[] = { tenrec_int(300), tenrec_double(1.5), tenrec_bytes("abc", 3),
+                                      tenrec_bool(true) };
+    struct tenrec_msg *msg = written_call("fn", v, N(v), 1000);
+    unsigned char *bytes = msg->payload;
+    size_t taken = 0;
+
+    (void)state;
+    for (uint64_t i = 0; i < msg->payload_len; i++) {
+        const unsigned char was = bytes[i];
+
+        for (unsigned b = 0; b < 256; b++) {
+            bytes[i] = (unsigned char)b;
+            taken += check_read(msg);
+        }
+        bytes[i] = was;
+    }
+    assert_true(taken > 1000);
+    msg->release(msg);
+}
+
+/* In memory that ends where the payload does. */
+static void codec_simple_reads_nothing_behind_the_end_when_it_is_cut(void **state)
+{
+    const struct tenrec_value v[] = { tenrec_int(300), tenrec_double(1.5), tenrec_bytes("abc", 3) };
+    struct tenrec_msg *whole = written_call("fn", v, N(v), 1000), cut = *whole;
+    struct codec_call call;
+
+    (void)state;
+    for (cut.payload_len = 0; cut.payload_len < whole->payload_len; cut.payload_len++) {
+        cut.payload = malloc((size_t)cut.payload_len + !cut.payload_len);
+        assert_non_null(cut.payload);
+        memcpy(cut.payload, whole->payload, (size_t)cut.payload_len);
+        assert_false(codec_simple_read(&cut, &call));
+        free(cut.payload);
+    }
+    whole->release(whole);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(codec_simple_writes_the_same_bytes_when_numbers_are_at_edges),
+        cmocka_unit_test(codec_simple_writes_the_same_bytes_when_lengths_are_at_edges),
+        cmocka_unit_test(codec_simple_writes_the_same_bytes_when_all_types_are_there),
+        cmocka_unit_test(codec_simple_leaves_alone_what_is_not_simple_when_written),
+        cmocka_unit_test(codec_simple_reads_the_same_call_when_it_takes_it),
+        cmocka_unit_test(codec_simple_reads_the_same_call_when_a_byte_is_changed),
+        cmocka_unit_test(codec_simple_reads_nothing_behind_the_end_when_it_is_cut),
+    };
+
+    memset(letters, 'x', sizeof letters - 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,275 @@
+/* dynamic_rref_test.c - references and gathers in a group that changes, on the
+ * backend named in argv. */
+#include "../support/party.h"
+#include "functions.h"
+#include "rref_support.h"
+
+#include "base/clock.h"
+#include "group/roster.h"
+#include "rpc/membership.h"
+#include "rpc/watch.h"
+#include "rpc/worker.h"
+#include "together.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static int begin(void **state)
+{
+    (void)state;
+    party_begin();
+    return 0;
+}
+
+/* As if its process ended. */
+static void die(struct tenrec_worker *w)
+{
+    watch_stop(w);
+    chain_shutdown(w->chain);
+}
+
+static void clear_away(struct tenrec_worker *w)
+{
+    tenrec_error err;
+
+    membership_roster(w->membership)->joined = false;
+    tenrec_shutdown(w, TENREC_IMMEDIATE, CLUSTER_LONG_MS, &err);
+    tenrec_worker_drop(w);
+}
+
+static void dynamic_references_work_with_one_that_came_later(void **state)
+{
+    struct tenrec_worker *a = party_join(-1, NULL, rref_functions);
+    struct tenrec_worker *b = party_join(-1, NULL, rref_functions);
+    struct tenrec_rref *r = remote_int(a, "worker1", 41);
+    struct tenrec_value arg = tenrec_rref(r);
+
+    (void)state;
+    assert_int_equal(int_of(r), 41);
+    wait_owners_and_forks(b, 1, 1);
+    /* Passed on to a third one, which did not exist when the value was made. */
+    {
+        struct tenrec_worker *c = party_join(-1, NULL, rref_functions);
+        assert_int_equal(call_int(a, "worker2", "to_here", &arg, 1), 41);
+        party_leave(c);
+    }
+    tenrec_rref_drop(r);
+    wait_owners_and_forks(b, 0, 0);
+    party_leave(b);
+    party_leave(a);
+}
+
+static void dynamic_references_to_a_dead_owner_fail(void **state)
+{
+    struct tenrec_worker *a = party_join(-1, NULL, rref_functions);
+    struct tenrec_worker *b = party_join(-1, NULL, rref_functions);
+    struct tenrec_rref *r = remote_int(a, "worker1", 7), *fresh;
+    struct tenrec_worker *again;
+    struct tenrec_value *v = NULL;
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(int_of(r), 7);
+    die(b);
+    party_await(a, 1);
+    assert_int_equal(tenrec_rref_to_here(r, NULL, &v, &err), TENREC_EPEER_LOST);
+    /* The next one of that name and id has nothing to do with them. */
+    again = party_join(1, NULL, rref_functions);
+    assert_int_equal(tenrec_rref_to_here(r, NULL, &v, &err), TENREC_EPEER_LOST);
+    fresh = remote_int(a, "worker1", 8);
+    assert_int_equal(int_of(fresh), 8);
+    tenrec_rref_drop(fresh);
+    tenrec_rref_drop(r);
+    clear_away(b);
+    party_leave(again);
+    party_leave(a);
+}
+
+static atomic_size_t released;
+
+static void on_released(struct tenrec_worker *w, tenrec_peer lost, size_t n_forks, size_t n_freed,
+                        void *arg)
+{
+    (void)w, (void)lost, (void)n_freed, (void)arg;
+    atomic_fetch_add(&released, n_forks);
+}
+
+static void dynamic_references_of_a_dead_worker_are_released(void **state)
+{
+    struct tenrec_worker *a = party_join(-1, NULL, rref_functions);
+    struct tenrec_worker *b = party_join(-1, NULL, rref_functions);
+    struct tenrec_rref *r = remote_int(b, "worker0", 7);
+
+    (void)state;
+    tenrec_set_rrefs_released_callback(a, on_released, NULL);
+    assert_int_equal(int_of(r), 7);
+    wait_owners_and_forks(a, 1, 1);
+    die(b);
+    party_await(a, 1);
+    wait_owners_and_forks(a, 0, 0);
+    assert_int_equal(atomic_exchange(&released, 0), 1);
+    clear_away(b);
+    tenrec_rref_drop(r);
+    party_leave(a);
+}
+
+/* Only a connection broke: the member lives, and so do its references. */
+static void dynamic_references_survive_a_broken_connection(void **state)
+{
+    struct tenrec_worker *a = party_join(-1, NULL, rref_functions);
+    struct tenrec_worker *b = party_join(-1, NULL, rref_functions);
+    struct tenrec_rref *r = remote_int(b, "worker0", 7);
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(int_of(r), 7);
+    wait_owners_and_forks(a, 1, 1);
+    wait_flushed(b);
+    expect_ok(chain_disconnect(b->chain, 0, &err), err);
+    assert_int_equal(int_of(r), 7);
+    assert_int_equal(counts_of(a).num_forks, 1);
+    tenrec_rref_drop(r);
+    wait_owners_and_forks(a, 0, 0);
+    party_leave(b);
+    party_leave(a);
+}
+
+static void dynamic_who_leaves_releases_what_it_refers_to(void **state)
+{
+    struct tenrec_worker *a = party_join(-1, NULL, rref_functions);
+    struct tenrec_worker *b = party_join(-1, NULL, rref_functions);
+    struct tenrec_rref *theirs = remote_int(b, "worker0", 7), *mine = remote_int(a, "worker1", 8);
+    struct tenrec_value *v = NULL;
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(int_of(theirs), 7);
+    assert_int_equal(int_of(mine), 8);
+    expect_ok(tenrec_shutdown(b, TENREC_GRACEFUL, CLUSTER_LONG_MS, &err), err);
+    assert_int_equal(counts_of(a).num_owner_rrefs, 0);
+    assert_int_equal(tenrec_rref_to_here(mine, NULL, &v, &err), TENREC_EPEER_LOST);
+    assert_non_null(strstr(err.text, "has left the group"));
+    tenrec_rref_drop(theirs);
+    tenrec_rref_drop(mine);
+    tenrec_worker_drop(b);
+    party_leave(a);
+}
+
+/* ---- gathers ------------------------------------------------------------------------ */
+
+static void *gather(void *arg)
+{
+    struct together *t = arg;
+    struct tenrec_value mine = tenrec_int(party_id(t->w)), *all = NULL;
+    tenrec_error err;
+
+    for (int i = 0; i < t->rounds && !t->why; i++) {
+        if (tenrec_all_gather(t->w, &mine, t->names, t->n, CLUSTER_LONG_MS, &all, &err) !=
+            TENREC_OK)
+            t->why = "gather failed";
+        else if (all->n != t->rank)
+            t->why = "wrong number";
+        tenrec_value_drop(all);
+        all = NULL;
+    }
+    return NULL;
+}
+
+/* All of `w` at once, `rounds` times. */
+static void gather_all(struct tenrec_worker **w, size_t n, int rounds)
+{
+    struct together t[CLUSTER_MAX];
+    pthread_t thread[CLUSTER_MAX];
+
+    for (size_t i = 0; i < n; i++) {
+        t[i] = (struct together){ .w = w[i], .rank = n, .rounds = rounds };
+        assert_int_equal(pthread_create(&thread[i], NULL, gather, &t[i]), 0);
+    }
+    for (size_t i = 0; i < n; i++)
+        pthread_join(thread[i], NULL);
+    for (size_t i = 0; i < n; i++)
+        if (t[i].why)
+            fail_msg("worker %zu: %s", i, t[i].why);
+}
+
+static void dynamic_gathers_are_of_those_who_are_there(void **state)
+{
+    struct tenrec_worker *w[3];
+
+    (void)state;
+    w[0] = party_join(-1, NULL, functions_register);
+    gather_all(w, 1, 2);
+    w[1] = party_join(-1, NULL, functions_register);
+    gather_all(w, 2, 3);
+    w[2] = party_join(-1, NULL, functions_register);
+    gather_all(w, 3, 2);
+    party_leave(w[1]);
+    /* A new life under the old name: it has not counted the gathers of the old one. */
+    w[1] = party_join(1, NULL, functions_register);
+    gather_all(w, 3, 2);
+    for (int i = 2; i >= 0; i--)
+        party_leave(w[i]);
+}
+
+static void *barrier_that_fails(void *arg)
+{
+    struct together *t = arg;
+    tenrec_error err;
+
+    if (tenrec_barrier(t->w, t->names, t->n, CLUSTER_LONG_MS, &err) == TENREC_OK)
+        t->why = "no error";
+    else if (!strstr(err.text, "worker2"))
+        t->why = "who died is not named";
+    return NULL;
+}
+
+static void dynamic_gathers_fail_for_all_when_one_dies(void **state)
+{
+    static const char *const names[] = { "worker0", "worker1", "worker2" };
+    struct tenrec_worker *w[3];
+    struct together t[2];
+    pthread_t thread[2];
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        w[i] = party_join(-1, NULL, functions_register);
+    gather_all(w, 3, 1); /* all are connected to who leads */
+    for (size_t i = 0; i < 2; i++) {
+        t[i] = (struct together){ .w = w[i], .names = names, .n = 3 };
+        assert_int_equal(pthread_create(&thread[i], NULL, barrier_that_fails, &t[i]), 0);
+    }
+    die(w[2]);
+    for (size_t i = 0; i < 2; i++) {
+        pthread_join(thread[i], NULL);
+        if (t[i].why)
+            fail_msg("worker %zu: %s", i, t[i].why);
+    }
+    party_await(w[0], 2);
+    party_await(w[1], 2);
+    gather_all(w, 2, 2);
+    clear_away(w[2]);
+    party_leave(w[1]);
+    party_leave(w[0]);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest all[] = {
+        cmocka_unit_test_setup(dynamic_references_work_with_one_that_came_later, begin),
+        cmocka_unit_test_setup(dynamic_references_to_a_dead_owner_fail, begin),
+        cmocka_unit_test_setup(dynamic_references_of_a_dead_worker_are_released, begin),
+        cmocka_unit_test_setup(dynamic_references_survive_a_broken_connection, begin),
+        cmocka_unit_test_setup(dynamic_who_leaves_releases_what_it_refers_to, begin),
+        cmocka_unit_test_setup(dynamic_gathers_are_of_those_who_are_there, begin),
+        cmocka_unit_test_setup(dynamic_gathers_fail_for_all_when_one_dies, begin),
+    };
+
+    if (argc > 1)
+        cluster_use(argv[1]);
+    return cmocka_run_group_tests(all, NULL, NULL);
+}

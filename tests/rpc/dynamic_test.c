@@ -1,0 +1,559 @@
+/* dynamic_test.c - workers that come and go while the others run, on the backend
+ * named in argv. */
+#include "../support/party.h"
+#include "functions.h"
+#include "group/roster.h"
+#include "rpc/membership.h"
+#include "rpc/watch_inside.h"
+#include "rpc/worker.h"
+
+#include "base/clock.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static int begin(void **state)
+{
+    (void)state;
+    party_begin();
+    return 0;
+}
+
+static tenrec_status add(struct tenrec_worker *w, const char *to, int64_t a, int64_t b,
+                         tenrec_error *err)
+{
+    const struct tenrec_value args[] = { tenrec_int(a), tenrec_int(b) };
+    struct tenrec_value *got = NULL;
+    tenrec_status st = tenrec_rpc_sync(w, to, "add", args, 2, NULL, &got, err);
+
+    if (st == TENREC_OK)
+        assert_int_equal(got->u.integer, a + b);
+    tenrec_value_drop(got);
+    return st;
+}
+
+static void must_add(struct tenrec_worker *w, const char *to)
+{
+    tenrec_error err;
+
+    if (add(w, to, 2, 3, &err) != TENREC_OK)
+        fail_msg("calling '%s': %s: %s", to, tenrec_status_name(err.code), err.text);
+}
+
+static void dynamic_one_worker_is_a_group(void **state)
+{
+    struct tenrec_worker *w = party_join(-1, NULL, functions_register);
+    struct tenrec_group_view *v;
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(party_id(w), 0);
+    assert_int_equal(tenrec_group_view_get(w, &v, &err), TENREC_OK);
+    assert_int_equal(v->n, 1);
+    assert_int_equal(v->version, 1);
+    assert_string_equal(v->member[0].name, "worker0");
+    tenrec_group_view_drop(v);
+    must_add(w, "worker0");
+    party_leave(w);
+}
+
+static void dynamic_who_joins_calls_all_and_is_called_by_all(void **state)
+{
+    struct tenrec_worker *a = party_join(-1, NULL, functions_register);
+    struct tenrec_worker *b = party_join(-1, NULL, functions_register);
+    struct tenrec_worker *c = party_join(7, NULL, functions_register);
+
+    (void)state;
+    assert_int_equal(party_id(b), 1);
+    assert_int_equal(party_id(c), 7);
+    must_add(c, "worker0");
+    must_add(c, "worker1");
+    must_add(a, "worker7");
+    must_add(b, "worker7");
+    must_add(a, "worker1");
+    party_leave(b);
+    party_leave(c);
+    party_leave(a);
+}
+
+static void dynamic_one_that_left_is_unknown_and_its_id_is_free(void **state)
+{
+    struct tenrec_worker *a = party_join(-1, NULL, functions_register);
+    struct tenrec_worker *b = party_join(-1, NULL, functions_register);
+    tenrec_error err;
+
+    (void)state;
+    must_add(a, "worker1");
+    party_leave(b);
+    assert_int_equal(add(a, "worker1", 1, 1, &err), TENREC_EPEER_UNKNOWN);
+    assert_non_null(strstr(err.text, "has left the group"));
+    b = party_join(-1, "other-name", functions_register);
+    assert_int_equal(party_id(b), 1);
+    must_add(a, "other-name");
+    must_add(b, "worker0");
+    party_leave(a);
+    party_leave(b);
+}
+
+static void dynamic_one_comes_back_under_its_name(void **state)
+{
+    struct tenrec_worker *a = party_join(-1, "a-0", functions_register);
+    struct tenrec_worker *b;
+
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        b = party_join(3, "b-1", functions_register);
+        must_add(a, "b-1");
+        must_add(b, "a-0");
+        party_leave(b);
+    }
+    party_leave(a);
+}
+
+/* ---- death ----------------------------------------------------------------- */
+
+/* As if its process ended: connections break, nobody listens, and it has not left. */
+static void die(struct tenrec_worker *w)
+{
+    watch_stop(w);
+    chain_shutdown(w->chain);
+}
+
+/* What is left of it. */
+static void clear_away(struct tenrec_worker *w)
+{
+    tenrec_error err;
+
+    membership_roster(w->membership)->joined = false;
+    tenrec_shutdown(w, TENREC_IMMEDIATE, CLUSTER_LONG_MS, &err);
+    tenrec_worker_drop(w);
+}
+
+static void dynamic_a_dead_one_is_taken_out_and_its_id_used_again(void **state)
+{
+    struct tenrec_worker *a = party_join(-1, NULL, functions_register);
+    struct tenrec_worker *b = party_join(-1, NULL, functions_register);
+    struct tenrec_worker *c = party_join(-1, NULL, functions_register);
+    struct tenrec_worker *again;
+    tenrec_error err;
+
+    (void)state;
+    must_add(a, "worker1");
+    must_add(b, "worker2");
+    die(b);
+    party_await(a, 2);
+    party_await(c, 2);
+    assert_int_equal(add(a, "worker1", 1, 1, &err), TENREC_EPEER_UNKNOWN);
+    again = party_join(1, NULL, functions_register);
+    must_add(a, "worker1");
+    must_add(again, "worker2");
+    must_add(c, "worker1");
+    clear_away(b);
+    must_add(c, "worker1");
+    party_leave(again);
+    party_leave(c);
+    party_leave(a);
+}
+
+static void dynamic_calls_under_way_to_one_that_dies_fail(void **state)
+{
+    struct tenrec_worker *a = party_join(-1, NULL, functions_register);
+    struct tenrec_worker *b = party_join(-1, NULL, functions_register);
+    struct tenrec_future *f = functions_hold(a, "worker1");
+    tenrec_error err;
+
+    (void)state;
+    die(b);
+    assert_int_equal(tenrec_future_wait(f, CLUSTER_LONG_MS, &err), TENREC_EPEER_LOST);
+    assert_string_equal(err.worker_name, "worker1");
+    tenrec_future_drop(f);
+    functions_open_gate();
+    party_await(a, 1);
+    clear_away(b);
+    party_leave(a);
+}
+
+/* A joiner is not kept out by one that died before anybody noticed. */
+static void dynamic_one_joins_while_another_is_dead(void **state)
+{
+    struct tenrec_worker *a = party_join(-1, NULL, functions_register);
+    struct tenrec_worker *b = party_join(-1, NULL, functions_register);
+    struct tenrec_worker *c;
+
+    (void)state;
+    die(b);
+    c = party_join(-1, NULL, functions_register);
+    must_add(c, "worker0");
+    must_add(a, c->self.name);
+    party_await(a, 2);
+    party_await(c, 2);
+    clear_away(b);
+    party_leave(c);
+    party_leave(a);
+}
+
+/* ---- one that was taken out ----------------------------------------------------- */
+
+/* `a` finds `b` dead although it lives. */
+static void bury(struct tenrec_worker *a, struct tenrec_worker *b)
+{
+    pthread_mutex_lock(&a->watch->lock);
+    heartbeats_bury(&a->watch->beats, b->self.id, b->watch->incarnation, clock_now_ns());
+    pthread_cond_broadcast(&a->watch->changed);
+    pthread_mutex_unlock(&a->watch->lock);
+}
+
+static void dynamic_one_that_was_taken_out_hears_of_it_and_joins_anew(void **state)
+{
+    struct tenrec_worker *a = party_join(-1, NULL, functions_register);
+    struct tenrec_worker *b = party_join(-1, NULL, functions_register);
+    tenrec_error err;
+
+    (void)state;
+    must_add(a, "worker1");
+    must_add(b, "worker0");
+    bury(a, b);
+    party_await(a, 1);
+    assert_int_equal(tenrec_group_wait_members(b, 9, CLUSTER_LONG_MS, &err), TENREC_EGROUP);
+    assert_non_null(strstr(err.text, "was taken out of group \"default\" by 'worker0'"));
+    assert_int_equal(add(b, "worker0", 1, 1, &err), TENREC_EGROUP);
+    tenrec_shutdown(b, TENREC_GRACEFUL, CLUSTER_LONG_MS, &err);
+    assert_int_equal(tenrec_init_rpc(b, &err), TENREC_OK);
+    must_add(a, "worker1");
+    must_add(b, "worker0");
+    party_leave(b);
+    party_leave(a);
+}
+
+/* ---- what the program is told ---------------------------------------------------- */
+
+struct diary {
+    pthread_mutex_t lock;
+    char text[512];
+};
+
+static void write_down(struct diary *d, const char *what, const char *name, tenrec_status why)
+{
+    size_t n;
+
+    pthread_mutex_lock(&d->lock);
+    n = strlen(d->text);
+    snprintf(d->text + n, sizeof d->text - n, "%s %s %s;", what, name, tenrec_status_name(why));
+    pthread_mutex_unlock(&d->lock);
+}
+
+static void on_joined(struct tenrec_worker *w, const struct tenrec_worker_info *who,
+                      uint64_t version, void *arg)
+{
+    tenrec_error err;
+
+    assert_int_equal(tenrec_group_wait_version(w, version, 1, &err), TENREC_EWOULDBLOCK);
+    write_down(arg, "joined", who->name, TENREC_OK);
+}
+
+static void on_left(struct tenrec_worker *w, const struct tenrec_worker_info *who,
+                    const tenrec_error *why, uint64_t version, void *arg)
+{
+    (void)w, (void)version;
+    write_down(arg, "left", who->name, why->code);
+}
+
+static bool diary_has(struct diary *d, const char *text)
+{
+    bool has;
+
+    pthread_mutex_lock(&d->lock);
+    has = strstr(d->text, text) != NULL;
+    pthread_mutex_unlock(&d->lock);
+    return has;
+}
+
+static void dynamic_the_program_is_told_who_comes_and_goes(void **state)
+{
+    struct diary d = { .lock = PTHREAD_MUTEX_INITIALIZER };
+    const struct tenrec_member_callbacks c = {
+        .size = sizeof c, .joined = on_joined, .left = on_left, .arg = &d
+    };
+    struct tenrec_worker *a = party_worker(-1, NULL, NULL, functions_register);
+    struct tenrec_worker *b, *x;
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(tenrec_set_member_callbacks(a, &c, &err), TENREC_OK);
+    assert_int_equal(tenrec_init_rpc(a, &err), TENREC_OK);
+    b = party_join(-1, NULL, functions_register);
+    /* Who has joined was told of: it waits for that. */
+    assert_true(diary_has(&d, "joined worker1 OK;"));
+    party_leave(b);
+    x = party_join(-1, "x", functions_register);
+    assert_true(diary_has(&d, "left worker1 OK;joined x OK;"));
+    must_add(a, "x");
+    die(x);
+    party_await(a, 1);
+    while (!diary_has(&d, "left x EPEER_LOST;"))
+        poll(NULL, 0, 1);
+    clear_away(x);
+    party_leave(a);
+}
+
+/* ---- joining and the lock ---------------------------------------------------------- */
+
+static void dynamic_a_name_that_is_used_is_refused_and_the_group_stays_open(void **state)
+{
+    struct tenrec_worker *a = party_join(-1, "same", functions_register);
+    struct tenrec_worker *b = party_worker(-1, "same", NULL, NULL);
+    struct tenrec_worker *c = party_worker(0, "other", NULL, NULL);
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(tenrec_init_rpc(b, &err), TENREC_EGROUP);
+    assert_non_null(strstr(err.text, "name \"same\" is used by id 0"));
+    assert_int_equal(tenrec_init_rpc(c, &err), TENREC_EGROUP);
+    assert_non_null(strstr(err.text, "id 0 of group \"default\" is taken by worker \"same\""));
+    tenrec_worker_drop(b);
+    tenrec_worker_drop(c);
+    b = party_join(-1, "third", functions_register);
+    must_add(a, "third");
+    party_leave(b);
+    party_leave(a);
+}
+
+static void put(const char *key, const char *text)
+{
+    tenrec_error err;
+
+    if (tenrec_store_set(party_store(), key, text, strlen(text), CLUSTER_LONG_MS, &err) !=
+        TENREC_OK)
+        fail_msg("%s", err.text);
+}
+
+static void assert_lock_is_free(void)
+{
+    tenrec_error err;
+    void *lock = NULL;
+
+    if (tenrec_store_get(party_store(), "tenrec/default/lock", CLUSTER_LONG_MS, &lock, NULL,
+                         &err) != TENREC_OK)
+        fail_msg("%s", err.text);
+    assert_string_equal(lock, "");
+    free(lock);
+}
+
+static void dynamic_a_join_that_fails_leaves_the_group_open(void **state)
+{
+    static const struct {
+        const char *key;
+        tenrec_status st;
+    } spoiled[] = { { "tenrec/default/view", TENREC_EPROTOCOL },
+                    { "tenrec/default/incarnations", TENREC_EINVAL } };
+    struct tenrec_worker *a = party_worker(-1, NULL, NULL, functions_register);
+    tenrec_error err;
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        put(spoiled[i].key, "of no sense");
+        assert_int_equal(tenrec_init_rpc(a, &err), spoiled[i].st);
+        assert_lock_is_free();
+        assert_int_equal(
+            tenrec_store_delete(party_store(), spoiled[i].key, CLUSTER_LONG_MS, NULL, &err),
+            TENREC_OK);
+    }
+    assert_int_equal(tenrec_init_rpc(a, &err), TENREC_OK);
+    assert_lock_is_free();
+    party_leave(a);
+}
+
+static void dynamic_who_waits_for_the_lock_is_told_who_holds_it(void **state)
+{
+    static const char *const brief[] = { "worker.init_timeout=50ms", NULL };
+    struct tenrec_worker *a = party_worker(-1, NULL, brief, functions_register);
+    tenrec_error err;
+
+    (void)state;
+    put("tenrec/default/lock", "00000000deadbeef 100000 ghost");
+    assert_int_equal(tenrec_init_rpc(a, &err), TENREC_ETIMEDOUT);
+    assert_non_null(strstr(err.text, "'ghost' holds the lock of the group"));
+    tenrec_worker_drop(a);
+}
+
+static void dynamic_the_lock_of_a_dead_holder_is_taken_over(void **state)
+{
+    const uint64_t since = clock_now_ns();
+    struct tenrec_worker *a;
+
+    (void)state;
+    put("tenrec/default/lock", "00000000deadbeef 200 ghost");
+    a = party_join(-1, NULL, functions_register);
+    assert_true(clock_now_ns() - since >= 200000000u);
+    party_leave(a);
+}
+
+/* ---- mixing ---------------------------------------------------------------------------- */
+
+static void dynamic_and_static_workers_do_not_mix(void **state)
+{
+    static const char *const fixed[] = { "worker.world_size=1", NULL };
+    struct tenrec_worker *a = party_join(-1, NULL, functions_register);
+    struct tenrec_worker *b = party_worker(0, NULL, fixed, functions_register);
+    struct tenrec_worker *c = party_worker(-1, NULL, NULL, functions_register);
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(tenrec_init_rpc(b, &err), TENREC_EGROUP);
+    assert_non_null(strstr(err.text, "mixes static and dynamic"));
+    party_leave(a);
+    /* Nobody is left: the group may become another kind. */
+    assert_int_equal(tenrec_init_rpc(b, &err), TENREC_OK);
+    assert_int_equal(tenrec_init_rpc(c, &err), TENREC_EGROUP);
+    assert_non_null(strstr(err.text, "mixes static and dynamic"));
+    party_leave(b);
+    assert_int_equal(tenrec_init_rpc(c, &err), TENREC_OK);
+    party_leave(c);
+}
+
+/* ---- calls while others come and go -------------------------------------------------------- */
+
+struct caller {
+    struct tenrec_worker *w;
+    const char *to;
+    atomic_bool stop;
+    atomic_int calls;
+    tenrec_error err;
+    tenrec_status st;
+};
+
+static void *call_on(void *arg)
+{
+    struct caller *c = arg;
+
+    while (!atomic_load(&c->stop) && c->st == TENREC_OK) {
+        c->st = add(c->w, c->to, 20, 22, &c->err);
+        atomic_fetch_add(&c->calls, 1);
+    }
+    return NULL;
+}
+
+static void dynamic_calls_go_on_while_others_come_and_go(void **state)
+{
+    struct tenrec_worker *a = party_join(-1, NULL, functions_register);
+    struct tenrec_worker *b = party_join(-1, NULL, functions_register);
+    struct caller c[2] = { { .w = a, .to = "worker1" }, { .w = b, .to = "worker0" } };
+    pthread_t thread[2];
+
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, call_on, &c[i]), 0);
+    for (int i = 0; i < 5; i++) {
+        struct tenrec_worker *x = party_join(-1, "x", functions_register);
+        struct tenrec_worker *y = party_join(-1, NULL, functions_register);
+        must_add(x, "worker0");
+        must_add(a, "x");
+        must_add(y, "x");
+        if (i % 2) {
+            party_leave(x);
+        } else {
+            die(x);
+            party_await(a, 3);
+            party_await(y, 3);
+            clear_away(x);
+        }
+        party_leave(y);
+    }
+    for (int i = 0; i < 2; i++) {
+        atomic_store(&c[i].stop, true);
+        pthread_join(thread[i], NULL);
+        if (c[i].st != TENREC_OK)
+            fail_msg("%s", c[i].err.text);
+        assert_true(atomic_load(&c[i].calls) > 0);
+    }
+    party_leave(b);
+    party_leave(a);
+}
+
+struct many {
+    int rank;
+    struct tenrec_worker *w;
+    tenrec_status st;
+    tenrec_error err;
+};
+
+static void *join_one(void *arg)
+{
+    struct many *m = arg;
+
+    m->st = tenrec_init_rpc(m->w, &m->err);
+    return NULL;
+}
+
+static void *leave_one(void *arg)
+{
+    struct many *m = arg;
+
+    m->st = tenrec_shutdown(m->w, TENREC_GRACEFUL, CLUSTER_LONG_MS, &m->err);
+    return NULL;
+}
+
+static void at_once(struct many *m, size_t n, void *(*fn)(void *))
+{
+    pthread_t thread[CLUSTER_MAX];
+
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, fn, &m[i]), 0);
+    for (size_t i = 0; i < n; i++)
+        pthread_join(thread[i], NULL);
+    for (size_t i = 0; i < n; i++)
+        if (m[i].st != TENREC_OK)
+            fail_msg("worker %zu: %s", i, m[i].err.text);
+}
+
+static void dynamic_many_join_and_leave_at_once(void **state)
+{
+    struct many m[6];
+
+    (void)state;
+    for (int i = 0; i < 6; i++)
+        m[i] = (struct many){ .w = party_worker(-1, NULL, NULL, functions_register) };
+    at_once(m, 6, join_one);
+    for (int i = 0; i < 6; i++)
+        party_await(m[i].w, 6);
+    for (int i = 0; i < 6; i++)
+        for (int k = 0; k < 6; k++)
+            must_add(m[i].w, m[k].w->self.name);
+    at_once(m, 6, leave_one);
+    for (int i = 0; i < 6; i++)
+        tenrec_worker_drop(m[i].w);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest all[] = {
+        cmocka_unit_test_setup(dynamic_one_worker_is_a_group, begin),
+        cmocka_unit_test_setup(dynamic_who_joins_calls_all_and_is_called_by_all, begin),
+        cmocka_unit_test_setup(dynamic_one_that_left_is_unknown_and_its_id_is_free, begin),
+        cmocka_unit_test_setup(dynamic_one_comes_back_under_its_name, begin),
+        cmocka_unit_test_setup(dynamic_a_dead_one_is_taken_out_and_its_id_used_again, begin),
+        cmocka_unit_test_setup(dynamic_calls_under_way_to_one_that_dies_fail, begin),
+        cmocka_unit_test_setup(dynamic_one_joins_while_another_is_dead, begin),
+        cmocka_unit_test_setup(dynamic_one_that_was_taken_out_hears_of_it_and_joins_anew, begin),
+        cmocka_unit_test_setup(dynamic_the_program_is_told_who_comes_and_goes, begin),
+        cmocka_unit_test_setup(dynamic_a_name_that_is_used_is_refused_and_the_group_stays_open,
+                               begin),
+        cmocka_unit_test_setup(dynamic_a_join_that_fails_leaves_the_group_open, begin),
+        cmocka_unit_test_setup(dynamic_who_waits_for_the_lock_is_told_who_holds_it, begin),
+        cmocka_unit_test_setup(dynamic_the_lock_of_a_dead_holder_is_taken_over, begin),
+        cmocka_unit_test_setup(dynamic_and_static_workers_do_not_mix, begin),
+        cmocka_unit_test_setup(dynamic_calls_go_on_while_others_come_and_go, begin),
+        cmocka_unit_test_setup(dynamic_many_join_and_leave_at_once, begin),
+    };
+
+    if (argc > 1)
+        cluster_use(argv[1]);
+    return cmocka_run_group_tests(all, NULL, NULL);
+}

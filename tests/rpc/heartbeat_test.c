@@ -1,0 +1,218 @@
+/* heartbeat_test.c - whom a member looks after, and when one is dead. */
+#include "../testing.h"
+
+#include "base/clock.h"
+#include "rpc/heartbeat.h"
+
+#include <stdio.h>
+
+#define SECOND UINT64_C(1000000000)
+#define MISSES 3
+
+static struct view view;
+static struct heartbeats beats;
+static uint64_t now;
+static tenrec_error err;
+
+/* Members 0 to n - 1, in lives 100 and up; we are member 1. */
+static void follow(int n)
+{
+    view_finish(&view);
+    view.version = 1;
+    for (int i = 0; i < n; i++) {
+        struct view_entry e = { .id = i, .incarnation = 100 + i };
+        snprintf(e.name, sizeof e.name, "w%d", i);
+        assert_status(view_add(&view, &e, &err), &err);
+    }
+    assert_status(heartbeats_follow(&beats, &view, 1, now, &err), &err);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    beats = (struct heartbeats){ .rules = { SECOND, MISSES } };
+    now = 5 * SECOND;
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    heartbeats_finish(&beats);
+    view_finish(&view);
+    return 0;
+}
+
+/* What is due now; -1 for none. */
+static tenrec_peer due(enum heartbeat_due expected)
+{
+    struct heartbeat one = { .id = -1 };
+    uint64_t next;
+
+    assert_int_equal(heartbeats_next(&beats, now, &one, &next), expected);
+    return one.id;
+}
+
+static void heartbeat_asks_the_two_that_follow(void **state)
+{
+    (void)state;
+    follow(5);
+    assert_int_equal(due(HEARTBEAT_REST), -1);
+    now += SECOND;
+    assert_int_equal(due(HEARTBEAT_ASK), 2);
+    assert_int_equal(due(HEARTBEAT_ASK), 3);
+    due(HEARTBEAT_REST);
+}
+
+static void heartbeat_asks_the_other_in_a_group_of_two_and_nobody_alone(void **state)
+{
+    struct heartbeat one;
+    uint64_t next;
+
+    (void)state;
+    follow(2);
+    now += SECOND;
+    assert_int_equal(due(HEARTBEAT_ASK), 0);
+    due(HEARTBEAT_REST);
+    view_finish(&view);
+    assert_status(view_add(&view, &(struct view_entry){ 1, 101, "w1" }, &err), &err);
+    assert_status(heartbeats_follow(&beats, &view, 1, now, &err), &err);
+    assert_int_equal(heartbeats_next(&beats, now, &one, &next), HEARTBEAT_REST);
+    assert_true(next == CLOCK_NEVER); /* at rest it sleeps for ever */
+}
+
+static void heartbeat_finds_one_dead_that_never_answers(void **state)
+{
+    (void)state;
+    follow(2);
+    for (int i = 0; i < MISSES; i++) {
+        now += SECOND;
+        due(HEARTBEAT_ASK);
+    }
+    now += SECOND;
+    assert_int_equal(due(HEARTBEAT_DEAD), 0);
+    now += SECOND; /* when it could not be buried */
+    assert_int_equal(due(HEARTBEAT_DEAD), 0);
+}
+
+static void heartbeat_forgets_misses_when_it_is_answered(void **state)
+{
+    (void)state;
+    follow(2);
+    for (int i = 0; i < 5 * MISSES; i++) {
+        now += SECOND;
+        due(HEARTBEAT_ASK);
+        if (i % 2)
+            heartbeats_answered(&beats, 0, 100);
+    }
+}
+
+/* Stopped for an hour: that the others were silent meanwhile says nothing. */
+static void heartbeat_buries_nobody_after_being_stopped(void **state)
+{
+    (void)state;
+    follow(2);
+    now += SECOND;
+    due(HEARTBEAT_ASK);
+    now += 3600 * SECOND;
+    due(HEARTBEAT_ASK);
+    heartbeats_answered(&beats, 0, 100);
+    now += SECOND;
+    due(HEARTBEAT_ASK);
+}
+
+static void heartbeat_looks_sooner_where_nobody_listens(void **state)
+{
+    uint64_t since;
+
+    (void)state;
+    follow(5);
+    assert_status(heartbeats_suspect(&beats, 4, 104, now, &err), &err);
+    since = now;
+    for (int i = 0; i < MISSES; i++) {
+        assert_int_equal(due(HEARTBEAT_ASK), 4);
+        heartbeats_failed(&beats, 4, 104, true, now);
+        now += SECOND / 4;
+    }
+    assert_int_equal(due(HEARTBEAT_DEAD), 4);
+    assert_true(now - since < SECOND);
+}
+
+static void heartbeat_stops_to_suspect_one_that_answers(void **state)
+{
+    struct heartbeat one;
+    uint64_t next;
+
+    (void)state;
+    follow(5);
+    assert_status(heartbeats_suspect(&beats, 4, 104, now, &err), &err);
+    assert_int_equal(due(HEARTBEAT_ASK), 4);
+    heartbeats_answered(&beats, 4, 104);
+    assert_int_equal(heartbeats_next(&beats, now, &one, &next), HEARTBEAT_REST);
+    assert_true(next == now + SECOND); /* of the two that are ours */
+}
+
+/* Its connections are taken and broken at once, again and again. */
+static void heartbeat_does_not_turn_in_circles_over_broken_connections(void **state)
+{
+    (void)state;
+    follow(5);
+    assert_status(heartbeats_suspect(&beats, 4, 104, now, &err), &err);
+    assert_int_equal(due(HEARTBEAT_ASK), 4);
+    assert_status(heartbeats_suspect(&beats, 4, 104, now, &err), &err);
+    due(HEARTBEAT_REST);
+}
+
+static void heartbeat_forgets_another_life(void **state)
+{
+    (void)state;
+    follow(2);
+    now += SECOND;
+    due(HEARTBEAT_ASK);
+    heartbeats_answered(&beats, 0, 99);
+    for (int i = 1; i < MISSES; i++) {
+        now += SECOND;
+        due(HEARTBEAT_ASK);
+    }
+    now += SECOND;
+    due(HEARTBEAT_DEAD);
+}
+
+/* Who was cut off from all and comes back has missed everybody's answers. */
+static void heartbeat_starts_over_after_being_cut_off(void **state)
+{
+    (void)state;
+    follow(3);
+    for (int i = 0; i < MISSES; i++) {
+        now += SECOND;
+        due(HEARTBEAT_ASK);
+        due(HEARTBEAT_ASK);
+    }
+    heartbeats_start_over(&beats, now);
+    for (int i = 0; i < MISSES; i++) {
+        due(HEARTBEAT_ASK); /* at once, and each as often as at first */
+        due(HEARTBEAT_ASK);
+        now += SECOND;
+    }
+    due(HEARTBEAT_DEAD);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest all[] = {
+        CASE(heartbeat_asks_the_two_that_follow),
+        CASE(heartbeat_asks_the_other_in_a_group_of_two_and_nobody_alone),
+        CASE(heartbeat_finds_one_dead_that_never_answers),
+        CASE(heartbeat_forgets_misses_when_it_is_answered),
+        CASE(heartbeat_buries_nobody_after_being_stopped),
+        CASE(heartbeat_looks_sooner_where_nobody_listens),
+        CASE(heartbeat_stops_to_suspect_one_that_answers),
+        CASE(heartbeat_does_not_turn_in_circles_over_broken_connections),
+        CASE(heartbeat_forgets_another_life),
+        CASE(heartbeat_starts_over_after_being_cut_off),
+    };
+
+    return cmocka_run_group_tests(all, NULL, NULL);
+}

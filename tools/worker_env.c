@@ -1,0 +1,133 @@
+#include "worker_env.h"
+
+#include "samples.h"
+#include "spawn.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define MOST 24   /* variables of ours */
+#define TEXT 8192 /* bytes of them */
+
+struct worker_env {
+    char **all;
+    size_t n, used;
+    bool full;
+    char *set[MOST];
+    char text[TEXT];
+};
+
+/* "NAME=value"; "NAME" alone takes the variable away. */
+TENREC_PRINTF(2, 3)
+static void put(struct worker_env *e, const char *fmt, ...)
+{
+    size_t room = TEXT - e->used;
+    va_list ap;
+    int n;
+
+    va_start(ap, fmt);
+    n = vsnprintf(e->text + e->used, room, fmt, ap);
+    va_end(ap);
+    e->full |= e->n == MOST || n < 0 || (size_t)n >= room;
+    if (e->full)
+        return;
+    e->set[e->n++] = e->text + e->used;
+    e->used += (size_t)n + 1;
+}
+
+static void put_place(struct worker_env *e, const struct workers_plan *plan,
+                      const struct worker_place *place)
+{
+    put(e, "TENREC_RUN_ID=%s", place->run_id);
+    if (plan->elastic.join) {
+        put(e, "TENREC_INIT_METHOD=%s", plan->elastic.join);
+        return;
+    }
+    put(e, "MASTER_ADDR=%s", place->host);
+    put(e, "MASTER_PORT=%u", (unsigned)place->port);
+    put(e, "TORCHELASTIC_USE_AGENT_STORE=True");
+}
+
+/* Without a world size the group is one that may change. */
+static void put_elastic(struct worker_env *e, const struct workers_plan *plan, int life)
+{
+    put(e, "WORLD_SIZE");
+    put(e, "TENREC_WORLD_SIZE");
+    put(e, "TENREC_RANK");
+    if (plan->elastic.join)
+        put(e, "RANK"); /* somebody there may have it: the group gives one */
+    put(e, "TORCHELASTIC_RESTART_COUNT=%d", life);
+    put(e, "TORCHELASTIC_MAX_RESTARTS=%d", plan->elastic.restarts);
+    put(e, "TENREC_MIN_WORKERS=%d", plan->elastic.min);
+    put(e, "TENREC_MAX_WORKERS=%d", plan->elastic.max);
+}
+
+static void put_all(struct worker_env *e, const struct workers_plan *plan,
+                    const struct worker_who *who, const struct worker_place *place)
+{
+    if (!plan->elastic.join)
+        put(e, "RANK=%d", who->rank);
+    put(e, "LOCAL_RANK=%d", who->rank);
+    put(e, "LOCAL_WORLD_SIZE=%d", plan->n);
+    put_place(e, plan, place);
+    if (plan->elastic.max)
+        put_elastic(e, plan, who->life);
+    else
+        put(e, "WORLD_SIZE=%d", plan->n);
+    if (plan->config)
+        put(e, "TENREC_CONFIG=%s", plan->config);
+}
+
+struct worker_env *worker_env_new(const struct workers_plan *plan, const struct worker_who *who,
+                                  const struct worker_place *place)
+{
+    struct worker_env *e = calloc(1, sizeof *e);
+    char **set = calloc(MOST + plan->n_set, sizeof *set);
+
+    if (e && set) {
+        put_all(e, plan, who, place);
+        memcpy(set, e->set, e->n * sizeof *set);
+        for (size_t i = 0; i < plan->n_set; i++)
+            set[e->n + i] = plan->set[i];
+        if (!e->full)
+            e->all = spawn_environment(set, e->n + plan->n_set);
+    }
+    free(set);
+    if (e && e->all)
+        return e;
+    free(e);
+    return NULL;
+}
+
+char *const *worker_env_all(const struct worker_env *e)
+{
+    return e->all;
+}
+
+void worker_env_drop(struct worker_env *e)
+{
+    if (e)
+        free(e->all);
+    free(e);
+}
+
+void worker_env_run_id(const struct workers_plan *plan, char ret[RUN_ID_MAX])
+{
+    const char *given = getenv("TENREC_RUN_ID");
+    unsigned char b[8];
+
+    if (plan->elastic.max) {
+        snprintf(ret, RUN_ID_MAX, "%s", given && *given ? given : "elastic");
+        return;
+    }
+    if (getrandom(b, sizeof b, 0) != sizeof b) {
+        uint64_t now = samples_now_ns() ^ ((uint64_t)getpid() << 40);
+
+        memcpy(b, &now, sizeof b);
+    }
+    for (size_t i = 0; i < sizeof b; i++)
+        snprintf(ret + 2 * i, 3, "%02x", b[i]);
+}

@@ -1,0 +1,89 @@
+/* workers_out.c - what the workers write, on its way to our stdout and stderr. */
+#include "workers_run.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Nobody reads our stdout any more, or it has no room: the workers end. The
+ * first is usual (head), and told by the status alone. */
+static void cannot_write(struct run *r, int why)
+{
+    r->deaf = true;
+    r->failed = true;
+    r->status = why == EPIPE ? 128 + SIGPIPE : TOOL_FAILED;
+    if (why != EPIPE)
+        run_say(r, "cannot write to stdout: %s; ending the workers", strerror(why));
+    run_end_all(r, SIGTERM);
+}
+
+/* A reader that stopped reading must not keep us from ending, so signals and
+ * deadlines are looked after here too, and what is left is thrown away once
+ * the workers were killed. A pipe that poll calls writable takes PIPE_BUF bytes
+ * without blocking. */
+void run_write(void *arg, int fd, const char *data, size_t n)
+{
+    struct run *r = arg;
+
+    while (n && !(fd == 1 && r->deaf)) {
+        struct pollfd p[2] = { { fd, POLLOUT, 0 }, { r->signal_fd, POLLIN, 0 } };
+        ssize_t k;
+
+        /* Of workers that were killed no signal has to come any more. */
+        if (poll(p, 2, r->killed ? 0 : run_wait_ms(r->kill_at, NEVER)) < 0 && errno != EINTR)
+            return;
+        if (!p[0].revents) {
+            if (r->killed)
+                return;
+            run_read_signals(r);
+            run_kill_late(r);
+            continue;
+        }
+        k = write(fd, data, n < PIPE_BUF ? n : PIPE_BUF);
+        if (k < 0 && errno != EINTR && errno != EAGAIN) {
+            if (fd == 1)
+                cannot_write(r, errno);
+            return;
+        }
+        if (k > 0) {
+            data += k;
+            n -= (size_t)k;
+        }
+    }
+}
+
+/* ---- what the workers write ------------------------------------------------- */
+
+void worker_close_stream(struct worker *w, int which)
+{
+    close(w->fd[which]);
+    w->fd[which] = -1;
+    stream_finish(&w->stream[which]);
+}
+
+void worker_read_stream(struct worker *w, int which)
+{
+    char buf[16384];
+    ssize_t k = read(w->fd[which], buf, sizeof buf);
+
+    if (k > 0)
+        stream_feed(&w->stream[which], buf, (size_t)k);
+    else if (k == 0 || (errno != EINTR && errno != EAGAIN)) /* EIO: end of a terminal */
+        worker_close_stream(w, which);
+}
+
+/* What the former life still had to say; whoever holds its pipes is not waited for. */
+void worker_hear_out(struct worker *w)
+{
+    for (int k = 1; k <= 2; k++) {
+        struct pollfd p = { w->fd[k], POLLIN, 0 };
+
+        while (w->fd[k] >= 0 && poll(&p, 1, 0) > 0)
+            worker_read_stream(w, k);
+        if (w->fd[k] >= 0)
+            worker_close_stream(w, k);
+    }
+}
