@@ -1,0 +1,195 @@
+/* call.c - one script at the server, whatever happens to the connection. */
+#include "clock.h"
+#include "script.h"
+#include "store.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define GRACE_MS 100 /* that the server gets to answer, at least */
+#define GAP_FIRST_MS 10
+#define GAP_MOST_MS 500
+#define HEAD 9 /* words before a call's own: EVAL script 2 meta keys id client answered number */
+
+static uint64_t later(uint64_t deadline_ns, uint64_t least_ms)
+{
+    uint64_t least = clock_in_ms(least_ms);
+
+    return deadline_ns > least ? deadline_ns : least;
+}
+
+/* The connection and the numbers are used by one thread at a time. */
+static bool take(struct redis_store *s, uint64_t deadline_ns)
+{
+    struct timespec until = clock_timespec(deadline_ns);
+    bool taken;
+
+    pthread_mutex_lock(&s->lock);
+    while (s->busy) {
+        if (deadline_ns == TENREC_STORE_NEVER)
+            pthread_cond_wait(&s->free, &s->lock);
+        else if (pthread_cond_timedwait(&s->free, &s->lock, &until) != 0)
+            break;
+    }
+    taken = !s->busy;
+    s->busy = true; /* it is, one way or the other */
+    pthread_mutex_unlock(&s->lock);
+    return taken;
+}
+
+static void give(struct redis_store *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->busy = false;
+    pthread_cond_signal(&s->free);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* The words of one call, in one block. */
+struct words {
+    const char **word;
+    size_t *len;
+    int n;
+    char number[24], answered[24];
+};
+
+static bool words_make(struct words *w, const struct redis_store *s, const struct call *call)
+{
+    const char *head[HEAD] = { "EVAL", call->script, "2",         s->meta,  s->url.prefix,
+                               s->id,  s->client,    w->answered, w->number };
+
+    w->n = HEAD + (int)call->n;
+    w->word = malloc((size_t)w->n * sizeof *w->word);
+    w->len = malloc((size_t)w->n * sizeof *w->len);
+    if (!w->word || !w->len)
+        return false;
+    snprintf(w->answered, sizeof w->answered, "%" PRIu64, s->answered);
+    snprintf(w->number, sizeof w->number, "%" PRIu64, call->changes ? s->asked : 0);
+    for (int i = 0; i < w->n; i++) {
+        int k = i - HEAD;
+        w->word[i] = k < 0 ? head[i] : call->arg[k];
+        w->len[i] = k < 0 || !call->len ? strlen(w->word[i]) : call->len[k];
+    }
+    return true;
+}
+
+/* Sends it once, over the connection that is there or a new one. *ret_sent: the
+ * server may have seen it. */
+static enum conn_end try_once(struct redis_store *s, const struct words *w, uint64_t deadline_ns,
+                              redisReply **ret, bool *ret_sent, tenrec_error *err)
+{
+    enum conn_end end = CONN_OK;
+
+    if (!s->conn)
+        end = conn_open(&s->login, deadline_ns, &s->conn, err);
+    if (end != CONN_OK)
+        return end;
+    *ret_sent = true;
+    end = conn_send(s->conn, w->n, w->word, w->len, deadline_ns, err);
+    if (end == CONN_OK)
+        end = conn_read(s->conn, deadline_ns, ret, err);
+    if (end != CONN_OK) { /* an answer that comes late would be taken for the next one */
+        conn_drop(s->conn);
+        s->conn = NULL;
+        return end;
+    }
+    return CONN_OK;
+}
+
+/* An error reply. Nothing was changed when the server refused the script. */
+static enum conn_end refused(const redisReply *r, tenrec_error *err)
+{
+    if (strncmp(r->str, "LOST ", 5) == 0) {
+        tenrec_fail(err, TENREC_EPEER_LOST,
+                    "the server has lost what it held (it was restarted without persistence, the "
+                    "lease ran out, or the keys were removed): all workers must start anew");
+        return CONN_NEVER;
+    }
+    if (strstr(r->str, "is not an integer") || strstr(r->str, "would overflow")) {
+        tenrec_fail(err, TENREC_EINVAL, "no number, or beyond 64 bits");
+        return CONN_NEVER;
+    }
+    return conn_refused(r, err);
+}
+
+static void nap(uint64_t *gap_ms, uint64_t deadline_ns)
+{
+    int left = clock_poll_ms(deadline_ns);
+    uint64_t ms = left >= 0 && (uint64_t)left < *gap_ms ? (uint64_t)left : *gap_ms;
+
+    usleep((useconds_t)(ms * 1000));
+    *gap_ms = *gap_ms * 2 > GAP_MOST_MS ? GAP_MOST_MS : *gap_ms * 2;
+}
+
+/* With the connection taken. */
+static tenrec_status run(struct redis_store *s, const struct call *call, const struct words *w,
+                         uint64_t deadline_ns, redisReply **ret, tenrec_error *err)
+{
+    uint64_t gap_ms = GAP_FIRST_MS, since = clock_now();
+    bool sent, unknown = false; /* whether the change was made */
+    tenrec_error why = { 0 };
+    enum conn_end end;
+
+    for (;;) {
+        *ret = NULL;
+        sent = false;
+        end = try_once(s, w, deadline_ns, ret, &sent, &why);
+        unknown |= sent && end != CONN_OK;
+        if (end == CONN_OK && (*ret)->type == REDIS_REPLY_ERROR)
+            end = refused(*ret, &why);
+        if (end == CONN_OK && (*ret)->type == REDIS_REPLY_ARRAY)
+            return TENREC_OK;
+        if (end == CONN_OK) {
+            tenrec_fail(&why, TENREC_EPROTOCOL, "it answers a script by a reply of type %d",
+                        (*ret)->type);
+            end = CONN_NEVER;
+        }
+        freeReplyObject(*ret);
+        if (end != CONN_AGAIN || clock_over(deadline_ns))
+            break;
+        nap(&gap_ms, deadline_ns);
+    }
+    if (end == CONN_LATE && !*why.text)
+        tenrec_fail(&why, TENREC_ETIMEDOUT, "it does not answer");
+    if (end == CONN_LATE && why.code != TENREC_EPEER_LOST && why.code != TENREC_ECONNECT)
+        why.code = TENREC_ETIMEDOUT;
+    if (why.code == TENREC_ECONNECT && *s->id) /* it was reached before */
+        why.code = TENREC_EPEER_LOST;
+    if (err)
+        *err = why;
+    /* A refusal is no matter of time, nor of what is not known. */
+    if (end == CONN_NEVER)
+        return why.code;
+    tenrec_error_prefix(err, "no answer for %" PRIu64 " ms%s", (clock_now() - since) / 1000000u,
+                        call->changes && unknown ? ", and whether the change was made is not known"
+                                                 : "");
+    return why.code;
+}
+
+static bool is_noted(const redisReply *r)
+{
+    return r && r->elements > 0 && r->element[0]->str && strcmp(r->element[0]->str, "1") == 0;
+}
+
+tenrec_status redis_call(struct redis_store *s, const struct call *call, uint64_t deadline_ns,
+                         redisReply **ret, tenrec_error *err)
+{
+    struct words w = { 0 };
+    tenrec_status st;
+
+    deadline_ns = later(deadline_ns, GRACE_MS);
+    if (!take(s, deadline_ns))
+        return tenrec_fail(err, TENREC_ETIMEDOUT, "other calls of this process wait for it too");
+    s->asked += call->changes;
+    if (words_make(&w, s, call))
+        st = run(s, call, &w, deadline_ns, ret, err);
+    else
+        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a command");
+    if (st == TENREC_OK && call->changes && is_noted(*ret))
+        s->answered = s->asked;
+    free(w.word);
+    free(w.len);
+    give(s);
+    return st;
+}

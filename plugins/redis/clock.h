@@ -1,0 +1,47 @@
+/* clock.h - deadlines: CLOCK_MONOTONIC nanoseconds, TENREC_STORE_NEVER for none. */
+#ifndef REDIS_CLOCK_H
+#define REDIS_CLOCK_H
+
+#include <tenrec/store_plugin.h>
+#include <time.h>
+
+static inline uint64_t clock_now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static inline uint64_t clock_in_ms(uint64_t ms)
+{
+    return clock_now() + ms * 1000000u;
+}
+
+static inline bool clock_over(uint64_t deadline_ns)
+{
+    return deadline_ns != TENREC_STORE_NEVER && clock_now() >= deadline_ns;
+}
+
+/* For poll(2): -1 for none, and never more than a minute. */
+static inline int clock_poll_ms(uint64_t deadline_ns)
+{
+    uint64_t now;
+
+    if (deadline_ns == TENREC_STORE_NEVER)
+        return -1;
+    now = clock_now();
+    if (now >= deadline_ns)
+        return 0;
+    if (deadline_ns - now > 60000000000u)
+        return 60000;
+    return (int)((deadline_ns - now + 999999u) / 1000000u);
+}
+
+static inline struct timespec clock_timespec(uint64_t deadline_ns)
+{
+    return (struct timespec){ .tv_sec = (time_t)(deadline_ns / 1000000000u),
+                              .tv_nsec = (long)(deadline_ns % 1000000000u) };
+}
+
+#endif

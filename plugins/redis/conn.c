@@ -1,0 +1,319 @@
+#include "conn.h"
+
+#include "clock.h"
+#include "resolve.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+struct conn {
+    int fd;
+    redisReader *reader;
+    char buf[32768]; /* what was just received */
+};
+
+/* ---- bytes ---------------------------------------------------------------- */
+
+/* Waits until the socket is ready. CONN_LATE without a text. */
+static enum conn_end await(int fd, short events, uint64_t deadline_ns, tenrec_error *err)
+{
+    struct pollfd p = { .fd = fd, .events = events };
+
+    for (;;) {
+        int n = poll(&p, 1, clock_poll_ms(deadline_ns));
+        if (n > 0)
+            return CONN_OK;
+        if (n < 0 && errno != EINTR) {
+            tenrec_fail_errno(err, TENREC_EOS, errno, "cannot wait for the server");
+            return CONN_NEVER;
+        }
+        if (n == 0 && clock_over(deadline_ns))
+            return CONN_LATE;
+    }
+}
+
+static enum conn_end send_all(struct conn *c, const char *data, size_t len, uint64_t deadline_ns,
+                              tenrec_error *err)
+{
+    while (len > 0) {
+        ssize_t n = send(c->fd, data, len, MSG_NOSIGNAL);
+        enum conn_end end;
+        if (n >= 0) {
+            data += n;
+            len -= (size_t)n;
+            continue;
+        }
+        if (errno == EINTR)
+            continue;
+        if (errno != EAGAIN) {
+            tenrec_fail_errno(err, TENREC_EPEER_LOST, errno, "the connection broke");
+            return CONN_AGAIN;
+        }
+        if ((end = await(c->fd, POLLOUT, deadline_ns, err)) != CONN_OK)
+            return end;
+    }
+    return CONN_OK;
+}
+
+enum conn_end conn_send(struct conn *c, int argc, const char **argv, const size_t *len,
+                        uint64_t deadline_ns, tenrec_error *err)
+{
+    char *text = NULL;
+    int n = redisFormatCommandArgv(&text, argc, argv, len);
+    enum conn_end end;
+
+    if (n < 0) {
+        tenrec_fail(err, TENREC_ENOMEM, "no memory for a command");
+        return CONN_NEVER;
+    }
+    end = send_all(c, text, (size_t)n, deadline_ns, err);
+    redisFreeCommand(text);
+    return end;
+}
+
+static enum conn_end receive(struct conn *c, uint64_t deadline_ns, tenrec_error *err)
+{
+    enum conn_end end;
+    ssize_t n;
+
+    do {
+        if ((end = await(c->fd, POLLIN, deadline_ns, err)) != CONN_OK)
+            return end;
+        n = recv(c->fd, c->buf, sizeof c->buf, 0);
+    } while (n < 0 && (errno == EINTR || errno == EAGAIN));
+    if (n == 0)
+        tenrec_fail(err, TENREC_EPEER_LOST, "the server closed the connection");
+    else if (n < 0)
+        tenrec_fail_errno(err, TENREC_EPEER_LOST, errno, "the connection broke");
+    if (n <= 0)
+        return CONN_AGAIN;
+    if (redisReaderFeed(c->reader, c->buf, (size_t)n) == REDIS_OK)
+        return CONN_OK;
+    tenrec_fail(err, TENREC_ENOMEM, "no memory for a reply");
+    return CONN_NEVER;
+}
+
+enum conn_end conn_read(struct conn *c, uint64_t deadline_ns, redisReply **ret, tenrec_error *err)
+{
+    void *reply = NULL;
+
+    for (;;) {
+        enum conn_end end;
+        if (redisReaderGetReply(c->reader, &reply) != REDIS_OK) {
+            if (c->reader->err == REDIS_ERR_OOM)
+                tenrec_fail(err, TENREC_ENOMEM, "no memory for a reply");
+            else
+                tenrec_fail(err, TENREC_EPROTOCOL,
+                            "it does not answer as a Redis server without TLS does (%s)",
+                            c->reader->errstr);
+            return CONN_NEVER;
+        }
+        if (reply) {
+            *ret = reply;
+            return CONN_OK;
+        }
+        if ((end = receive(c, deadline_ns, err)) != CONN_OK)
+            return end;
+    }
+}
+
+/* ---- what a server says --------------------------------------------------- */
+
+enum conn_end conn_refused(const redisReply *r, tenrec_error *err)
+{
+    static const struct {
+        const char *begins;
+        enum conn_end end;
+        tenrec_status status;
+        const char *means;
+    } known[] = {
+        { "LOADING", CONN_AGAIN, TENREC_EPEER_LOST, "it is still loading its data" },
+        { "BUSY ", CONN_AGAIN, TENREC_EPEER_LOST, "it is busy with a script of somebody's" },
+        { "MASTERDOWN", CONN_AGAIN, TENREC_EPEER_LOST, "it is a replica without its master" },
+        { "CLUSTERDOWN", CONN_AGAIN, TENREC_EPEER_LOST, "its cluster is down" },
+        { "TRYAGAIN", CONN_AGAIN, TENREC_EPEER_LOST, "its cluster moves keys" },
+        { "ERR max number of clients", CONN_AGAIN, TENREC_EPEER_LOST,
+          "it has too many clients: raise its maxclients" },
+        { "NOAUTH", CONN_NEVER, TENREC_ECONFIG,
+          "it wants a password: redis://user:password@..., or the option 'password'" },
+        { "WRONGPASS", CONN_NEVER, TENREC_ECONFIG, "it refuses the user or the password" },
+        { "ERR invalid password", CONN_NEVER, TENREC_ECONFIG, "it refuses the password" },
+        { "ERR Client sent AUTH, but no password", CONN_NEVER, TENREC_ECONFIG,
+          "it knows no password: leave it out" },
+        { "ERR AUTH <password> called without", CONN_NEVER, TENREC_ECONFIG,
+          "it knows no password: leave it out" },
+        { "NOPERM", CONN_NEVER, TENREC_ECONFIG,
+          "its user lacks a right: keys and channels PREFIX*, and the commands of docs/stores.md" },
+        { "ERR The user executing the script can't", CONN_NEVER, TENREC_ECONFIG,
+          "its user lacks a right: keys and channels PREFIX*, and the commands of docs/stores.md" },
+        { "DENIED", CONN_NEVER, TENREC_ECONFIG,
+          "it is in protected mode, which lets only its own host in" },
+        { "READONLY", CONN_NEVER, TENREC_ECONFIG,
+          "it is a read-only replica: name its master instead" },
+        { "OOM", CONN_NEVER, TENREC_ETOOBIG, "it is full: raise its maxmemory" },
+        { "MISCONF", CONN_NEVER, TENREC_ECONFIG, "it cannot save its data and takes no more" },
+        { "NOREPLICAS", CONN_NEVER, TENREC_ECONFIG, "it has too few replicas and takes no more" },
+        { "MOVED", CONN_NEVER, TENREC_EUNSUPPORTED,
+          "it is part of a Redis Cluster, which this plugin does not speak" },
+        { "CROSSSLOT", CONN_NEVER, TENREC_EUNSUPPORTED,
+          "it is part of a Redis Cluster, which this plugin does not speak" },
+        { "WRONGTYPE", CONN_NEVER, TENREC_ECONFIG,
+          "the keys at this prefix belong to something else: choose another prefix" },
+        { "ERR DB index is out of range", CONN_NEVER, TENREC_ECONFIG,
+          "it has no such database: see the option 'database'" },
+        { "ERR unknown command", CONN_NEVER, TENREC_EUNSUPPORTED,
+          "it lacks a command that is needed" },
+    };
+
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (strncmp(r->str, known[i].begins, strlen(known[i].begins)) != 0)
+            continue;
+        tenrec_fail(err, known[i].status, "%s (%.150s)", known[i].means, r->str);
+        return known[i].end;
+    }
+    tenrec_fail(err, TENREC_EPROTOCOL, "it says: %.250s", r->str);
+    return CONN_NEVER;
+}
+
+/* One command whose reply only matters when it is an error. */
+static enum conn_end command(struct conn *c, int argc, const char **argv, uint64_t deadline_ns,
+                             tenrec_error *err)
+{
+    redisReply *reply = NULL;
+    enum conn_end end = conn_send(c, argc, argv, NULL, deadline_ns, err);
+
+    if (end == CONN_OK)
+        end = conn_read(c, deadline_ns, &reply, err);
+    if (end == CONN_OK && reply->type == REDIS_REPLY_ERROR)
+        end = conn_refused(reply, err);
+    freeReplyObject(reply);
+    return end;
+}
+
+static enum conn_end log_in(struct conn *c, const struct conn_login *login, uint64_t deadline_ns,
+                            tenrec_error *err)
+{
+    const char *auth[] = { "AUTH", login->user, login->password };
+    const char *alone[] = { "AUTH", login->password };
+    const char *ping[] = { "PING" };
+    const char *select[] = { "SELECT", NULL };
+    enum conn_end end = CONN_OK;
+    char number[24];
+
+    if (*login->password)
+        end = *login->user ? command(c, 3, auth, deadline_ns, err)
+                           : command(c, 2, alone, deadline_ns, err);
+    snprintf(number, sizeof number, "%lld", (long long)login->database);
+    select[1] = number;
+    if (end == CONN_OK && login->database)
+        end = command(c, 2, select, deadline_ns, err);
+    /* Also shows that there is a Redis behind the port. */
+    if (end == CONN_OK)
+        end = command(c, 1, ping, deadline_ns, err);
+    return end;
+}
+
+/* ---- opening -------------------------------------------------------------- */
+
+static enum conn_end connect_one(const struct address *a, uint64_t deadline_ns, int *ret_fd,
+                                 tenrec_error *err)
+{
+    const int on = 1, idle = 10;
+    int fd = socket(a->addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), failed = 0;
+    socklen_t len = sizeof failed;
+    enum conn_end end;
+
+    if (fd < 0) {
+        tenrec_fail_errno(err, TENREC_EOS, errno, "cannot make a socket");
+        return CONN_AGAIN;
+    }
+    if (connect(fd, (const struct sockaddr *)&a->addr, a->len) != 0 && errno != EINPROGRESS)
+        failed = errno;
+    if (!failed) {
+        end = await(fd, POLLOUT, deadline_ns, err);
+        if (end != CONN_OK) {
+            close(fd);
+            return end;
+        }
+        getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &len);
+    }
+    if (failed) {
+        tenrec_fail_errno(err, TENREC_ECONNECT, failed, "cannot connect");
+        close(fd);
+        return CONN_AGAIN;
+    }
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    *ret_fd = fd;
+    return CONN_OK;
+}
+
+static enum conn_end connect_any(const struct redis_url *url, uint64_t deadline_ns, int *ret_fd,
+                                 tenrec_error *err)
+{
+    struct address list[RESOLVE_MAX];
+    size_t n = 0;
+    enum conn_end end = CONN_AGAIN;
+    tenrec_status st = resolve(url->host, url->port, deadline_ns, list, &n, err);
+
+    if (st != TENREC_OK)
+        return st == TENREC_ETIMEDOUT ? CONN_LATE : CONN_AGAIN;
+    for (size_t i = 0; i < n && end != CONN_OK && end != CONN_LATE; i++)
+        end = connect_one(&list[i], deadline_ns, ret_fd, err);
+    return end;
+}
+
+enum conn_end conn_open(const struct conn_login *login, uint64_t deadline_ns, struct conn **ret,
+                        tenrec_error *err)
+{
+    struct conn *c;
+    enum conn_end end;
+    int fd = -1;
+
+    if ((end = connect_any(login->url, deadline_ns, &fd, err)) != CONN_OK)
+        return end;
+    if (!(c = malloc(sizeof *c)) || !(c->reader = redisReaderCreate())) {
+        free(c);
+        close(fd);
+        tenrec_fail(err, TENREC_ENOMEM, "no memory for a connection");
+        return CONN_NEVER;
+    }
+    c->fd = fd;
+    end = log_in(c, login, deadline_ns, err);
+    if (end == CONN_OK)
+        *ret = c;
+    else
+        conn_drop(c);
+    return end;
+}
+
+void conn_address(const struct conn *c, char ret[CONN_ADDRESS_MAX])
+{
+    struct sockaddr_storage a = { .ss_family = AF_UNSPEC };
+    socklen_t len = sizeof a;
+    char host[INET6_ADDRSTRLEN + 16], port[8];
+
+    *ret = '\0';
+    if (getpeername(c->fd, (struct sockaddr *)&a, &len) == 0 &&
+        getnameinfo((struct sockaddr *)&a, len, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+        snprintf(ret, CONN_ADDRESS_MAX, a.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
+}
+
+void conn_drop(struct conn *c)
+{
+    if (!c)
+        return;
+    close(c->fd);
+    redisReaderFree(c->reader);
+    free(c);
+}

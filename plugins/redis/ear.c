@@ -1,0 +1,173 @@
+#include "ear.h"
+
+#include "clock.h"
+
+#include <stdlib.h>
+
+#define BATCH 256    /* channels of one command */
+#define CLOSE_MS 100 /* for the server to confirm that nobody listens */
+#define LOOK_MS 5000 /* a change that was not heard is found so much later */
+#define GATHER_MS 5  /* so long after a change others are waited for */
+#define GATHER_MOST_MS 50
+
+/* "jobs/17" + "/default/1/member/3"; the caller frees it. */
+static char *channel_of(const struct redis_store *s, const char *key)
+{
+    size_t size = strlen(s->url.prefix) + strlen(key) + 1;
+    char *name = malloc(size);
+
+    if (name)
+        snprintf(name, size, "%s%s", s->url.prefix, key);
+    return name;
+}
+
+/* Reads `n` confirmations; what is told meanwhile is found by the look that follows. */
+static enum conn_end read_confirmations(struct conn *c, uint32_t n, uint64_t deadline_ns,
+                                        tenrec_error *err)
+{
+    enum conn_end end = CONN_OK;
+
+    while (n > 0 && end == CONN_OK) {
+        redisReply *r = NULL;
+        end = conn_read(c, deadline_ns, &r, err);
+        if (end == CONN_OK && r->type == REDIS_REPLY_ERROR)
+            end = conn_refused(r, err);
+        else if (end == CONN_OK && r->type == REDIS_REPLY_ARRAY && r->elements == 3 &&
+                 r->element[0]->str && strcmp(r->element[0]->str, "subscribe") == 0)
+            n--;
+        freeReplyObject(r);
+    }
+    return end;
+}
+
+/* One SUBSCRIBE for the next keys that are missing; *at moves behind them. */
+static enum conn_end subscribe(struct redis_store *s, struct conn *c, const char *const *keys,
+                               uint32_t n, const bool *missing, uint32_t *at, uint64_t deadline_ns,
+                               tenrec_error *err)
+{
+    const char *argv[BATCH + 1] = { "SUBSCRIBE" };
+    char *name[BATCH];
+    enum conn_end end = CONN_OK;
+    int count = 0;
+
+    for (; *at < n && count < BATCH && end == CONN_OK; ++*at) {
+        if (!missing[*at])
+            continue;
+        if ((name[count] = channel_of(s, keys[*at]))) {
+            argv[count + 1] = name[count];
+            count++;
+        } else {
+            tenrec_fail(err, TENREC_ENOMEM, "no memory to wait for %u keys", n);
+            end = CONN_NEVER;
+        }
+    }
+    if (end == CONN_OK && count)
+        end = conn_send(c, count + 1, argv, NULL, deadline_ns, err);
+    if (end == CONN_OK)
+        end = read_confirmations(c, (uint32_t)count, deadline_ns, err);
+    while (count > 0)
+        free(name[--count]);
+    return end;
+}
+
+static struct conn *take_idle(struct redis_store *s)
+{
+    struct conn *c;
+
+    pthread_mutex_lock(&s->lock);
+    c = s->ear;
+    s->ear = NULL;
+    pthread_mutex_unlock(&s->lock);
+    return c;
+}
+
+static enum conn_end subscribe_all(struct redis_store *s, struct conn *c, const char *const *keys,
+                                   uint32_t n, const bool *missing, uint64_t deadline_ns,
+                                   tenrec_error *err)
+{
+    enum conn_end end = CONN_OK;
+
+    for (uint32_t at = 0; at < n && end == CONN_OK;)
+        end = subscribe(s, c, keys, n, missing, &at, deadline_ns, err);
+    return end;
+}
+
+enum conn_end ear_open(struct redis_store *s, const char *const *keys, uint32_t n,
+                       const bool *missing, uint64_t deadline_ns, struct conn **ret,
+                       tenrec_error *err)
+{
+    struct conn *c = take_idle(s);
+    enum conn_end end = CONN_AGAIN;
+
+    if (c)
+        end = subscribe_all(s, c, keys, n, missing, deadline_ns, err);
+    if (end == CONN_AGAIN) { /* none, or one that broke while it was idle */
+        conn_drop(c);
+        c = NULL;
+        end = conn_open(&s->login, deadline_ns, &c, err);
+        if (end == CONN_OK)
+            end = subscribe_all(s, c, keys, n, missing, deadline_ns, err);
+    }
+    if (end == CONN_OK)
+        *ret = c;
+    else
+        conn_drop(c);
+    return end;
+}
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+enum conn_end ear_wait(struct conn *ear, uint32_t count, uint64_t deadline_ns, tenrec_error *err)
+{
+    uint64_t until = sooner(deadline_ns, clock_in_ms(LOOK_MS));
+    uint32_t heard = 0;
+    enum conn_end end = CONN_OK;
+
+    while (end == CONN_OK && heard < count) {
+        redisReply *r = NULL;
+        end = conn_read(ear, until, &r, err);
+        freeReplyObject(r);
+        /* While others come too it is not worth a look for each of them. */
+        if (heard++ == 0)
+            deadline_ns = sooner(deadline_ns, clock_in_ms(GATHER_MOST_MS));
+        until = sooner(deadline_ns, clock_in_ms(GATHER_MS));
+    }
+    return end == CONN_LATE ? CONN_OK : end;
+}
+
+/* True when the server has confirmed that nothing more will be told. */
+static bool unsubscribe(struct conn *c)
+{
+    const char *argv[] = { "UNSUBSCRIBE" };
+    uint64_t deadline_ns = clock_in_ms(CLOSE_MS);
+    bool quiet = false;
+    redisReply *r;
+
+    if (conn_send(c, 1, argv, NULL, deadline_ns, NULL) != CONN_OK)
+        return false;
+    while (!quiet) {
+        r = NULL;
+        if (conn_read(c, deadline_ns, &r, NULL) != CONN_OK)
+            return false;
+        quiet = r->type == REDIS_REPLY_ARRAY && r->elements == 3 && r->element[0]->str &&
+                strcmp(r->element[0]->str, "unsubscribe") == 0 && r->element[2]->integer == 0;
+        freeReplyObject(r);
+    }
+    return true;
+}
+
+void ear_close(struct redis_store *s, struct conn *ear, bool broken)
+{
+    if (ear && !broken && unsubscribe(ear)) {
+        pthread_mutex_lock(&s->lock);
+        if (!s->ear) {
+            s->ear = ear;
+            ear = NULL;
+        }
+        pthread_mutex_unlock(&s->lock);
+    }
+    conn_drop(ear);
+}

@@ -1,0 +1,80 @@
+/* lease.c - while a process has the store open, its keys do not expire. */
+#include "clock.h"
+#include "script.h"
+#include "store.h"
+
+#include <signal.h>
+
+#define CALL_MS 500 /* so that closing never waits long for it */
+
+/* Until when the next renewal sleeps: a third of the lease leaves two more tries. */
+static uint64_t next(const struct redis_store *s, bool worked)
+{
+    uint64_t ms = worked ? s->lease_ms / 3 : s->lease_ms / 10;
+
+    return clock_in_ms(ms ? ms : 1);
+}
+
+static bool renew(struct redis_store *s, bool worked)
+{
+    const struct call call = { .script = script_renew };
+    redisReply *reply = NULL;
+    tenrec_error err;
+    tenrec_status st = redis_call(s, &call, clock_in_ms(CALL_MS), &reply, &err);
+
+    freeReplyObject(st == TENREC_OK ? reply : NULL);
+    if (st != TENREC_OK && worked)
+        s->self->host->log(s->self, TENREC_LOG_WARN, "%s: cannot renew the lease: %s", s->name,
+                           err.text);
+    return st == TENREC_OK;
+}
+
+static void *keep(void *arg)
+{
+    struct redis_store *s = arg;
+    bool worked = true;
+
+    pthread_mutex_lock(&s->lock);
+    for (;;) {
+        struct timespec until = clock_timespec(next(s, worked));
+        while (!s->closing && pthread_cond_timedwait(&s->wake, &s->lock, &until) == 0)
+            ;
+        if (s->closing)
+            break;
+        pthread_mutex_unlock(&s->lock);
+        worked = renew(s, worked);
+        pthread_mutex_lock(&s->lock);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+tenrec_status lease_start(struct redis_store *s, tenrec_error *err)
+{
+    sigset_t all, before;
+    int failed;
+
+    if (!s->lease_ms)
+        return TENREC_OK;
+    /* The program handles its signals on its own threads. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    failed = pthread_create(&s->keeper, NULL, keep, s);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed)
+        return tenrec_fail_errno(err, TENREC_EOS, failed, "cannot start a thread for the lease");
+    pthread_setname_np(s->keeper, "tenrec-redis");
+    s->has_keeper = true;
+    return TENREC_OK;
+}
+
+void lease_stop(struct redis_store *s)
+{
+    if (!s->has_keeper)
+        return;
+    pthread_mutex_lock(&s->lock);
+    s->closing = true;
+    pthread_cond_signal(&s->wake);
+    pthread_mutex_unlock(&s->lock);
+    pthread_join(s->keeper, NULL);
+}

@@ -1,0 +1,119 @@
+/* open.c - from a URL and options to an open store, and back to nothing. */
+#include "clock.h"
+#include "script.h"
+#include "store.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+static tenrec_status draw(char *ret, size_t room, tenrec_error *err)
+{
+    uint64_t n = 0;
+
+    if (getrandom(&n, sizeof n, 0) != (ssize_t)sizeof n)
+        return tenrec_fail_errno(err, TENREC_EOS, errno, "no random number can be had");
+    snprintf(ret, room, "%016" PRIx64, n);
+    return TENREC_OK;
+}
+
+/* Which store this is: one that is there, or a new one with our lease. */
+static tenrec_status identify(struct redis_store *s, uint64_t wanted_ms, uint64_t deadline_ns,
+                              tenrec_error *err)
+{
+    char id[sizeof s->id], lease[24];
+    const char *arg[] = { id, lease };
+    const struct call call = { script_open, false, 2, arg, NULL };
+    redisReply *r;
+    tenrec_status st = draw(id, sizeof id, err);
+
+    snprintf(lease, sizeof lease, "%" PRIu64, wanted_ms);
+    if (st == TENREC_OK)
+        st = redis_call(s, &call, deadline_ns, &r, err);
+    if (st != TENREC_OK)
+        return st;
+    if (r->elements == 2 && r->element[0]->str && r->element[1]->str) {
+        snprintf(s->id, sizeof s->id, "%s", r->element[0]->str);
+        s->lease_ms = strtoull(r->element[1]->str, NULL, 10);
+    } else {
+        st = tenrec_fail(err, TENREC_EPROTOCOL, "a script's reply makes no sense");
+    }
+    freeReplyObject(r);
+    if (s->conn)
+        conn_address(s->conn, s->address);
+    if (st == TENREC_OK && s->lease_ms != wanted_ms)
+        s->self->host->log(s->self, TENREC_LOG_WARN,
+                           "%s was opened with a lease of %" PRIu64 " ms (0: none) by others, "
+                           "which counts, and not ours of %" PRIu64 " ms",
+                           s->name, s->lease_ms, wanted_ms);
+    return st;
+}
+
+static tenrec_status fill(struct redis_store *s, const struct redis_options *o, tenrec_error *err)
+{
+    const struct redis_url *url = &s->url;
+    bool v6 = strchr(url->host, ':') != NULL;
+
+    s->login = (struct conn_login){ url, *url->password ? url->user : o->user,
+                                    *url->password ? url->password : o->password, o->database };
+    snprintf(s->name, sizeof s->name, "redis store %s%.150s%s:%u/%.80s", v6 ? "[" : "", url->host,
+             v6 ? "]" : "", url->port, url->prefix);
+    snprintf(s->meta, sizeof s->meta, "%s:meta", url->prefix);
+    return draw(s->client, sizeof s->client, err);
+}
+
+static struct redis_store *store_new(struct tenrec_plugin_store *self, const struct redis_url *url)
+{
+    struct redis_store *s = calloc(1, sizeof *s);
+    pthread_condattr_t attr;
+
+    if (!s)
+        return NULL;
+    s->self = self;
+    s->url = *url;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->free, &attr);
+    pthread_cond_init(&s->wake, &attr);
+    pthread_condattr_destroy(&attr);
+    return s;
+}
+
+void redis_store_free(struct redis_store *s)
+{
+    conn_drop(s->conn);
+    conn_drop(s->ear);
+    pthread_cond_destroy(&s->wake);
+    pthread_cond_destroy(&s->free);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+tenrec_status redis_store_open(const struct tenrec_store_init *in, struct tenrec_plugin_store *self,
+                               tenrec_error *err)
+{
+    const struct redis_options *o = in->options;
+    struct redis_store *s;
+    struct redis_url url;
+    tenrec_status st = redis_url_read(in->url, &url, err);
+
+    if (st != TENREC_OK)
+        return st;
+    if (!(s = store_new(self, &url)))
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a store");
+    st = fill(s, o, err);
+    if (st == TENREC_OK)
+        st = identify(s, o->lease_ms == TENREC_FOREVER ? 0 : o->lease_ms, in->deadline_ns, err);
+    if (st == TENREC_OK)
+        st = lease_start(s, err);
+    if (st != TENREC_OK) {
+        tenrec_error_prefix(err, "%s", s->name);
+        redis_store_free(s);
+        return st;
+    }
+    self->ops = &redis_ops;
+    self->impl = s;
+    return TENREC_OK;
+}

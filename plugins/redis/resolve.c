@@ -1,0 +1,92 @@
+#include "resolve.h"
+
+#include "clock.h"
+
+#include <netdb.h>
+#include <stdlib.h>
+
+/* One look-up on a thread of the C library's. All that it reads lies here. */
+struct lookup {
+    struct gaicb cb;
+    struct addrinfo hints;
+    char host[256];
+    char service[8];
+};
+
+static size_t take(const struct addrinfo *list, struct address ret[RESOLVE_MAX])
+{
+    size_t n = 0;
+
+    for (; list && n < RESOLVE_MAX; list = list->ai_next) {
+        if (list->ai_addrlen > sizeof ret[n].addr)
+            continue;
+        memset(&ret[n], 0, sizeof ret[n]);
+        memcpy(&ret[n].addr, list->ai_addr, list->ai_addrlen);
+        ret[n++].len = list->ai_addrlen;
+    }
+    return n;
+}
+
+/* Waits for the look-up; EAI_INPROGRESS when the deadline came first. */
+static int await(struct lookup *l, uint64_t deadline_ns)
+{
+    const struct gaicb *const list[] = { &l->cb };
+
+    while (gai_error(&l->cb) == EAI_INPROGRESS) {
+        int ms = clock_poll_ms(deadline_ns);
+        struct timespec left = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
+        if (ms == 0)
+            break;
+        gai_suspend(list, 1, ms < 0 ? NULL : &left);
+    }
+    return gai_error(&l->cb);
+}
+
+static tenrec_status look_up(const char *host, const char *service, uint64_t deadline_ns,
+                             struct addrinfo **ret, tenrec_error *err)
+{
+    struct lookup *l = calloc(1, sizeof *l);
+    struct gaicb *list[1];
+    int result;
+
+    if (!l)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory to look up host \"%s\"", host);
+    snprintf(l->host, sizeof l->host, "%s", host);
+    snprintf(l->service, sizeof l->service, "%s", service);
+    l->hints = (struct addrinfo){ .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG };
+    l->cb = (struct gaicb){ .ar_name = l->host, .ar_service = l->service, .ar_request = &l->hints };
+    list[0] = &l->cb;
+    result = getaddrinfo_a(GAI_NOWAIT, list, 1, NULL);
+    if (result == 0)
+        result = await(l, deadline_ns);
+    if (result == EAI_INPROGRESS) {
+        /* One that cannot be taken back still writes here: its memory is left to it. */
+        if (gai_cancel(&l->cb) != EAI_NOTCANCELED)
+            free(l);
+        return tenrec_fail(err, TENREC_ETIMEDOUT, "looking up host \"%s\" takes too long", host);
+    }
+    *ret = l->cb.ar_result;
+    free(l);
+    return result == 0 ? TENREC_OK
+                       : tenrec_fail(err, TENREC_ECONNECT, "cannot look up host \"%s\": %s", host,
+                                     gai_strerror(result));
+}
+
+tenrec_status resolve(const char *host, uint16_t port, uint64_t deadline_ns,
+                      struct address ret[RESOLVE_MAX], size_t *ret_n, tenrec_error *err)
+{
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST };
+    struct addrinfo *list = NULL;
+    tenrec_status st = TENREC_OK;
+    char service[8];
+
+    snprintf(service, sizeof service, "%u", port);
+    if (getaddrinfo(host, service, &hints, &list) != 0)
+        st = look_up(host, service, deadline_ns, &list, err);
+    if (st != TENREC_OK)
+        return st;
+    *ret_n = take(list, ret);
+    freeaddrinfo(list);
+    return *ret_n ? TENREC_OK
+                  : tenrec_fail(err, TENREC_ECONNECT, "host \"%s\" has no address", host);
+}

@@ -1,0 +1,25 @@
+/* url.h - redis://[user:password@]host[:port][/prefix], taken apart. */
+#ifndef REDIS_URL_H
+#define REDIS_URL_H
+
+#include <stdint.h>
+#include <tenrec/error.h>
+
+#define REDIS_PORT 6379
+#define REDIS_PREFIX_MAX 200 /* bytes */
+
+struct redis_url {
+    char host[256];
+    char user[128];     /* "": none */
+    char password[512]; /* "": none */
+    char prefix[REDIS_PREFIX_MAX + 1];
+    uint16_t port;
+};
+
+/* User, password and prefix may hold %XX. The prefix is "tenrec" where none is
+ * given.
+ *
+ * errors: EINVAL says what is wrong, without the password; EUNSUPPORTED */
+tenrec_status redis_url_read(const char *url, struct redis_url *ret, tenrec_error *err);
+
+#endif

@@ -1,0 +1,262 @@
+"""netns_test.py - workers on three hosts, which are network namespaces (net.py)."""
+import itertools
+import json
+import signal
+import time
+
+import net
+from cases import contains, equal, main, run, true, until
+from crew import LIMIT_S, LONG_MS, TENREC, Crew, backend, limit, within
+
+KEEPALIVE = "TENREC_BACKENDS__TENSORPIPE__KEEPALIVE"
+ports = itertools.count(29500)  # nobody else is in this network
+
+
+def crew_on(*places, v6=False, network=77, containers=(), hosts_file=False, store=None,
+            changes=False, **env):
+    """A worker on each of these hosts, joined. Rank 0 serves the store, at its address. `changes`:
+    a group that may."""
+    where = store or net.address(places[0], network, v6)
+    here = {"MASTER_ADDR": where, "MASTER_PORT": str(next(ports))}
+    if not changes:
+        here["WORLD_SIZE"] = str(len(places))
+    envs = [backend(RANK=str(rank), **here, **env) for rank in range(len(places))]
+    before = [net.on(h, container=rank in containers, hosts_file=hosts_file)
+              for rank, h in enumerate(places)]
+    crew = Crew()
+    crew.url = f"tcp://{f'[{where}]' if ':' in where else where}:{here['MASTER_PORT']}"
+    try:
+        crew.start(envs, on_term="ignore", before=before)
+        if changes:
+            crew[0].do("init")  # serves the store
+        crew.all("init", list(crew.puppets)[1:] if changes else None)
+    except BaseException:
+        crew.__exit__(Exception)
+        raise
+    return crew
+
+
+def look(crew, host, *args):
+    got = run(*net.on(host), TENREC, "ping", "--json", "--store", crew.url, *args, env=backend())
+    true(got.returncode == 0, got.stderr)
+    return json.loads(got.stdout)
+
+
+def addresses(crew):
+    """Where the members say that they are, without ports."""
+    return [m["address"].rsplit(":", 1)[0] for m in look(crew, 2)["members"]]
+
+
+def works(crew):
+    equal(set(crew.all("exchange 2")), {str(6 * len(crew.puppets))}, "calls")
+
+
+# ---- where a worker listens ----------------------------------------------------------
+
+def netns_publishes_the_address_towards_the_store():
+    with crew_on(0, 1, 2) as crew:
+        equal(addresses(crew), [f"uv://10.77.0.{n}" for n in (1, 2, 3)])
+        works(crew)
+        crew.leave()
+
+
+def netns_publishes_ipv6_when_the_store_is_there():
+    with crew_on(0, 1, 2, v6=True) as crew:
+        equal(addresses(crew), [f"uv://[fd77::{n}]" for n in (1, 2, 3)])
+        works(crew)
+        crew.leave()
+
+
+def netns_publishes_no_loopback_where_a_host_knows_itself_as_127_0_1_1():
+    with crew_on(0, 1, 2, store="host0", hosts_file=True) as crew:
+        crew.url = crew.url.replace("host0", net.address(0))
+        equal(addresses(crew), [f"uv://10.77.0.{n}" for n in (1, 2, 3)])
+        works(crew)
+        crew.leave()
+
+
+def netns_listens_on_the_interface_that_is_named():
+    for wanted in ("eth1", "eth7,eth1", "10.78.0.0/24", "^eth0", "fd78::/64"):
+        with crew_on(0, 1, TENREC_IFNAME=wanted) as crew:
+            v6 = wanted.startswith("fd")
+            equal(addresses(crew), [f"uv://[fd78::{n}]" if v6 else f"uv://10.78.0.{n}"
+                                    for n in (1, 2)])
+            works(crew)
+            crew.leave()
+
+
+def netns_family_counts_more_than_the_address_of_the_store():
+    with crew_on(0, 1, TENREC_BACKENDS__TENSORPIPE__FAMILY="ipv6") as crew:
+        for text in addresses(crew):
+            contains(text, "uv://[fd7")
+        works(crew)
+        crew.leave()
+
+
+def netns_lists_the_interfaces_when_none_fits():
+    env = backend(RANK="0", WORLD_SIZE="1", TENREC_IFNAME="ib0")
+    with Crew() as crew:
+        crew.start([env], before=[net.on(1)])
+        code, _, text = crew[0].fails("init")
+        equal(code, "ECONFIG")
+        contains(text, '"ib0"; there are lo (127.0.0.1, ::1), eth0 (10.77.0.2, fd77::2), '
+                       'eth1 (10.78.0.2, fd78::2)')
+
+
+# ---- which way they take ---------------------------------------------------------------
+
+def netns_uses_shared_memory_on_a_host_and_tcp_between_two():
+    with crew_on(0, 1, 1) as crew:
+        works(crew)
+        equal(crew[1].do("way 2"), "tenrec_ring tenrec_host")
+        equal(crew[2].do("way 1"), "tenrec_ring tenrec_host")
+        for a, b in ((0, 1), (1, 0), (0, 2), (2, 0)):
+            equal(crew[a].do(f"way {b}"), "uv tenrec_lanes")
+        crew.leave()
+
+
+def netns_works_between_containers_of_one_host():
+    """They share the network, and so Unix sockets, but not the numbers of processes."""
+    with crew_on(0, 1, 1, 1, containers=(2, 3)) as crew:
+        works(crew)
+        equal(crew[1].do("way 2").split()[0], "tenrec_ring")
+        equal(crew[2].do("way 3").split()[0], "tenrec_ring")
+        equal(crew[1].do(f"tensor worker2 {LONG_MS} 4000000"), "4000000")  # too big to be inline
+        equal(crew[2].do(f"tensor worker3 {LONG_MS} 4000000"), "4000000")
+        equal([m.get("absent") for m in look(crew, 1)["members"]], [None] * 4)
+        crew.leave()
+
+
+def netns_calls_from_a_host_that_is_no_member():
+    with crew_on(0, 1) as crew:
+        got = look(crew, 2, "worker1")
+        equal((got["transport"], got["calls"]), ("uv", 10))
+        crew.leave()
+
+
+# ---- when the network breaks --------------------------------------------------------------
+
+def cut_and_heal(cut):
+    with crew_on(0, 1, 2, **{KEEPALIVE: "1s"}) as crew:
+        works(crew)
+        crew[0].do(f"start worker1 hold {LONG_MS}")
+        crew[1].until_held()
+        cut(1)
+        try:
+            since = time.monotonic()
+            code, worker, text = crew[0].fails(f"call worker1 echo {limit(500)} x")
+            equal((code, worker), ("ETIMEDOUT", "worker1"))
+            within(since, time.monotonic(), 3, "a call with a limit of 0.5 s")
+            equal(crew[0].do(f"call worker2 echo {LONG_MS} y"), "y")
+            # What waits without a limit of its own is told when the host does not answer any more.
+            code, worker, text = crew[0].fails("await")
+            equal((code, worker), ("EPEER_LOST", "worker1"))
+            within(since, time.monotonic(), 8, "finding that a host is gone")
+            contains(crew[0].event("lost")[1], "worker1")
+            code, worker, text = crew[0].fails(f"call worker1 echo {limit(500)} x")
+            true(code in ("ETIMEDOUT", "ECONNECT", "EPEER_LOST"), code)
+            contains(text, "worker1")
+        finally:
+            net.heal(1)
+        since = time.monotonic()
+        equal(again(crew[0], "worker1"), "x")
+        within(since, time.monotonic(), 6, "reaching it again")
+        equal(again(crew[1], "worker2"), "x")
+        crew[1].do("release")
+        works(crew)
+        crew.leave()
+
+
+def again(puppet, to):
+    """Calls until it works."""
+    until = time.monotonic() + LIMIT_S
+    while True:
+        puppet.say(f"call {to} echo {limit(500)} x")
+        answer = puppet.answer()
+        if answer.startswith("ok") or time.monotonic() > until:
+            return answer[3:]
+
+
+def netns_finds_a_host_that_is_cut_off_and_reaches_it_again():
+    cut_and_heal(net.cut)
+
+
+def netns_finds_a_host_whose_cable_is_out_and_reaches_it_again():
+    cut_and_heal(net.unplug)
+
+
+def netns_finds_an_idle_host_that_is_cut_off():
+    with crew_on(0, 1, 2, **{KEEPALIVE: "1s"}) as crew:
+        works(crew)
+        crew[0].do(f"start worker1 hold 0")
+        crew[1].until_held()
+        since = time.monotonic()
+        net.cut(1)
+        try:
+            code, worker, _ = crew[0].fails("await")
+            equal((code, worker), ("EPEER_LOST", "worker1"))
+            within(since, time.monotonic(), 12, "finding that an idle host is gone")
+        finally:
+            net.heal(1)
+        equal(again(crew[0], "worker1"), "x")
+        crew[1].do("release")
+        crew.leave()
+
+
+def netns_takes_a_host_that_is_cut_off_out_of_a_group_that_changes():
+    with crew_on(0, 1, 2, changes=True, TENREC_WORKER__HEARTBEAT="300ms",
+                 TENREC_WORKER__HEARTBEAT_MISSES=str(limit(4))) as crew:
+        works(crew)
+        net.cut(1)
+        try:
+            for rank in (0, 2):
+                until(lambda r=rank: fails_with(crew[r], "worker1", "EPEER_UNKNOWN"), "its removal")
+            equal(crew[0].do(f"call worker2 echo {LONG_MS} y"), "y")
+        finally:
+            net.heal(1)
+        until(lambda: fails_with(crew[1], "worker0", "EGROUP"), "hearing that it was taken out")
+        crew[1].do("shutdown immediate 0")
+        crew[1].do("again")  # joins anew
+        until(lambda: set(crew.all("exchange 1")) == {"9"}, "all calling all")
+        for rank in (2, 1, 0):
+            crew[rank].do(f"shutdown graceful {LONG_MS}")
+
+
+def fails_with(puppet, to, code):
+    puppet.say(f"call {to} echo {limit(300)} x")
+    return puppet.answer().split()[:2] == ["fail", code]
+
+
+def netns_waits_for_a_worker_that_is_stopped():
+    with crew_on(0, 1, 2, **{KEEPALIVE: "1s"}) as crew:
+        works(crew)
+        crew[1].stop()
+        code, worker, _ = crew[0].fails(f"call worker1 echo {limit(300)} x")
+        equal((code, worker), ("ETIMEDOUT", "worker1"))
+        crew[0].say(f"call worker1 echo {LONG_MS} late")
+        # Longer than a host may be silent; this one answers for its worker, so nothing is lost.
+        equal(crew[2].fails(f"call worker1 echo {limit(6000)} x")[0], "ETIMEDOUT")
+        crew[1].send_signal(signal.SIGCONT)
+        equal(crew[0].well(), "late")
+        equal(crew[0].told, [], "events")
+        works(crew)
+        crew.leave()
+
+
+def netns_carries_all_of_it_over_a_bad_line():
+    with net.Weather(delay_ms=20, loss=0.01) as weather:
+        with crew_on(0, 1, 2) as crew:
+            for n in (1000, 300000, 1500000):
+                for rank in range(3):
+                    crew[rank].say(f"tensor worker{(rank + 1) % 3} {LONG_MS} {n}")
+                for rank in range(3):
+                    equal(crew[rank].well(), str(n), f"sum with {weather.what}")
+            works(crew)
+            crew.leave()
+    true(weather.lost > 0, f"of {weather.carried} frames none was lost")
+
+
+cases = [name for name in list(globals()) if name.startswith("netns_")]
+net.enter(cases)
+net.build()
+main(globals(), "netns_")

@@ -1,0 +1,89 @@
+"""server.py - a Redis server of a test's own: in its own folder, on a port that nobody
+else is given, ended with the test."""
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+LIMIT_S = 20 * float(os.environ.get("TENREC_TEST_SLOW", "1"))
+
+
+def need_server():
+    """Skips the whole program where redis-server is not installed."""
+    if not shutil.which("redis-server"):
+        print("1..0 # SKIP redis-server is not installed")
+        sys.exit(0)
+
+
+class Server:
+    """One server, which can be killed, stopped and started again on its port."""
+
+    def __init__(self, *options):
+        self.folder = tempfile.TemporaryDirectory(prefix="tenrec-redis-")
+        self.options, self.process, self.port = options, None, 0
+        # Below the ports that the kernel hands out; one that is taken shows when it starts.
+        for port in random.sample(range(10000, 30000), 50):
+            self.port = port
+            if self.try_start():
+                return
+        raise RuntimeError("no port could be had")
+
+    def try_start(self):
+        """False when it ended at once, as with a port that is taken."""
+        self.process = subprocess.Popen(
+            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir",
+             self.folder.name, "--save", "", "--logfile", "", *self.options],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for line in self.process.stdout:
+            if "Ready to accept connections" in line:
+                return True
+        self.process.stdout.close()
+        self.process.wait(LIMIT_S)
+        return False
+
+    def start(self):
+        """Again on the same port."""
+        if not self.try_start():
+            raise RuntimeError(f"cannot start again on port {self.port}")
+
+    def kill(self):
+        self.process.send_signal(signal.SIGCONT)
+        self.process.kill()
+        self.process.stdout.close()
+        self.process.wait(LIMIT_S)
+
+    def stop(self):
+        """It holds its connections and answers nothing."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self):
+        self.process.send_signal(signal.SIGCONT)
+
+    def url(self, prefix="test", login=""):
+        return f"redis://{login}127.0.0.1:{self.port}/{prefix}"
+
+    def ask(self, *words, login=()):
+        """What redis-cli prints."""
+        done = subprocess.run(["redis-cli", "-p", str(self.port), *login, *words],
+                              capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        return done.stdout.strip()
+
+    def until(self, wanted, *words):
+        """Asks until the answer is that."""
+        deadline = time.monotonic() + LIMIT_S
+        while self.ask(*words) != wanted:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"{words}: {self.ask(*words)!r}, expected {wanted!r}")
+            threading.Event().wait(0.01)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+        self.folder.cleanup()

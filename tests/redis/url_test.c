@@ -1,0 +1,109 @@
+/* redis://..., taken apart or refused. */
+#include "url.h"
+
+#include "../testing.h"
+
+static void url_is_taken_apart(void **state)
+{
+    static const struct {
+        const char *url, *host, *user, *password, *prefix;
+        uint16_t port;
+    } rows[] = {
+        { "redis://h", "h", "", "", "tenrec", 6379 },
+        { "redis://h/", "h", "", "", "tenrec", 6379 },
+        { "redis://h:7000/jobs/17/", "h", "", "", "jobs/17", 7000 },
+        { "redis://10.0.0.3:1/x", "10.0.0.3", "", "", "x", 1 },
+        { "redis://[fd00::3]", "fd00::3", "", "", "tenrec", 6379 },
+        { "redis://[fd00::3]:7000/x", "fd00::3", "", "", "x", 7000 },
+        { "redis://:pw@h/x", "h", "", "pw", "x", 6379 },
+        { "redis://bob:pw@h:7/x", "h", "bob", "pw", "x", 7 },
+        { "redis://bob:p%40%2F%3a%25w@h/x", "h", "bob", "p@/:%w", "x", 6379 },
+        { "redis://bob:p@/w:@h/x", "h", "bob", "p@/w:", "x", 6379 },
+        { "cluster://h/a%2fb", "h", "", "", "a/b", 6379 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct redis_url u;
+        tenrec_error err;
+        assert_status(redis_url_read(rows[i].url, &u, &err), &err);
+        assert_string_equal(u.host, rows[i].host);
+        assert_string_equal(u.user, rows[i].user);
+        assert_string_equal(u.password, rows[i].password);
+        assert_string_equal(u.prefix, rows[i].prefix);
+        assert_int_equal(u.port, rows[i].port);
+    }
+}
+
+static void url_that_makes_no_sense_is_refused(void **state)
+{
+    static const char *const rows[][2] = {
+        { "redis://", "found no host" },
+        { "redis:///x", "found no host" },
+        { "redis://:7000", "found no host" },
+        { "redis://:s3cret@", "found no host" },
+        { "redis://h:0", "port \"0\" is not within 1..65535" },
+        { "redis://h:65536/x", "port \"65536\"" },
+        { "redis://h:s/x", "port \"s\"" },
+        { "redis://h:", "port \"\"" },
+        { "redis://fd00::3", "[address]:port" },
+        { "redis://[fd00::3", "expected [address]:port" },
+        { "redis://[fd00::3]7", "expected [address]:port" },
+        { "redis://s3cret@h", "no password stands before the @" },
+        { "redis://bob:@h", "no password stands before the @" },
+        { "redis://bob:s3cret%4@h", "the password has a %" },
+        { "redis://bob:s3cret%zz@h", "the password has a %" },
+        { "redis://bob:s3cret%00@h", "the password has a %" },
+        { "redis://h/a b", "no blanks" },
+        { "redis://h/a%0ab", "no blanks" },
+        { "redis://h/a%ffb", "not ASCII" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct redis_url u;
+        tenrec_error err;
+        assert_int_equal(redis_url_read(rows[i][0], &u, &err), TENREC_EINVAL);
+        assert_text_has(err.text, rows[i][1]);
+        assert_null(strstr(err.text, "s3cret"));
+    }
+}
+
+static void url_that_is_too_long_is_refused(void **state)
+{
+    static const char *const before[] = { "redis://", "redis://:", "redis://h/" };
+    static const char *const after[] = { "", "@h", "" };
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        char url[1200], many[1025];
+        struct redis_url u;
+        tenrec_error err;
+        memset(many, 'a', sizeof many - 1);
+        many[sizeof many - 1] = '\0';
+        snprintf(url, sizeof url, "%s%s%s", before[i], many, after[i]);
+        assert_int_equal(redis_url_read(url, &u, &err), TENREC_EINVAL);
+    }
+}
+
+static void url_of_tls_is_refused(void **state)
+{
+    struct redis_url u;
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(redis_url_read("rediss://bob:s3cret@h", &u, &err), TENREC_EUNSUPPORTED);
+    assert_text_has(err.text, "asks for TLS");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(url_is_taken_apart),
+        cmocka_unit_test(url_that_makes_no_sense_is_refused),
+        cmocka_unit_test(url_that_is_too_long_is_refused),
+        cmocka_unit_test(url_of_tls_is_refused),
+    };
+
+    return cmocka_run_group_tests_name("redis_url", tests, NULL, NULL);
+}

@@ -1,0 +1,13 @@
+"""with_server.py PROGRAM ARGS - runs a program that finds a Redis server of its own at
+TENREC_TEST_REDIS."""
+import os
+import subprocess
+import sys
+
+from server import Server, need_server
+
+need_server()
+with Server() as server:
+    done = subprocess.run(sys.argv[1:], check=False,
+                          env={**os.environ, "TENREC_TEST_REDIS": server.url("")})
+sys.exit(done.returncode)

@@ -1,0 +1,376 @@
+/* callers.c - threads that call members of the group, whoever is one just now, and
+ * check what they answer. */
+#include "functions.h"
+#include "ledger.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+enum { MEMBERS_MAX = 256, BATCH = 8, PAUSE_MS = 20, CANCEL_EACH = 4 };
+
+/* As soak.py calls them; kinds from 100 on are those of calls inside of functions. */
+enum kind { KIND_MIX, KIND_FLIP, KIND_BATCH, KIND_PASS, KIND_REF, KIND_LEND, KINDS };
+
+struct caller {
+    struct tenrec_worker *worker;
+    uint64_t random;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t cond;
+    bool paused, idle, stop; /* under lock */
+};
+
+static atomic_bool removed;
+
+bool work_was_removed(void)
+{
+    return atomic_load(&removed);
+}
+
+/* xorshift64*: of one thread. */
+static uint32_t draw(struct caller *c, uint32_t below)
+{
+    c->random ^= c->random >> 12;
+    c->random ^= c->random << 25;
+    c->random ^= c->random >> 27;
+    return (uint32_t)((c->random * UINT64_C(0x2545f4914f6cdd1d)) >> 32) % below;
+}
+
+/* A member, perhaps oneself. */
+static bool draw_member(struct caller *c, char name[TENREC_NAME_MAX + 1])
+{
+    struct tenrec_worker_info all[MEMBERS_MAX];
+    tenrec_error err;
+    size_t n;
+
+    if (tenrec_get_worker_infos(c->worker, all, MEMBERS_MAX, &n, &err) != TENREC_OK || n == 0 ||
+        n > MEMBERS_MAX)
+        return false;
+    snprintf(name, TENREC_NAME_MAX + 1, "%s", all[draw(c, (uint32_t)n)].name);
+    return true;
+}
+
+/* Around the limits at which tensors change their way. */
+static int64_t draw_count(struct caller *c)
+{
+    static const int64_t count[] = { 1, 3, 100, 5000, 8192, 8193, 40000, 140000, 400000 };
+    uint32_t i = draw(c, 64);
+
+    return count[i < 8 ? i + 1 : i % 4];
+}
+
+static int64_t draw_limit(struct caller *c)
+{
+    static const int64_t ms[] = { 300, 1000, 3000, 3000 };
+
+    return ms[draw(c, 4)];
+}
+
+static struct tenrec_call_options limited(int64_t ms)
+{
+    return (struct tenrec_call_options){ .size = sizeof(struct tenrec_call_options),
+                                         .timeout_ms = ms };
+}
+
+static uint64_t begin(enum kind kind, int64_t ms)
+{
+    uint64_t id = ledger_next();
+
+    ledger_note(LEDGER_START, id, (int32_t)kind, (uint32_t)ms);
+    return id;
+}
+
+static void end(uint64_t id, tenrec_status st, const tenrec_error *err)
+{
+    /* What soak.py may ask about. */
+    if (st == TENREC_EREMOTE || st == TENREC_EINVAL || st == TENREC_EPROTOCOL ||
+        st == TENREC_ENOMEM)
+        fprintf(stderr, "call %" PRIu64 ": %s\n", id & UINT64_C(0xffffffffff), err->text);
+    if (st == TENREC_EGROUP)
+        atomic_store(&removed, true);
+    ledger_note(LEDGER_END, id, st, 0);
+}
+
+static void check(uint64_t id, bool good)
+{
+    if (!good)
+        ledger_note(LEDGER_BAD, id, 0, 0);
+}
+
+static bool is_int(const struct tenrec_value *v, uint64_t id)
+{
+    return v && v->type == TENREC_VALUE_INT && v->u.integer == mix(id);
+}
+
+static void call_mix(struct caller *c, const char *to, int64_t ms)
+{
+    const struct tenrec_call_options o = limited(ms);
+    struct tenrec_value *ret = NULL, arg;
+    uint64_t id = begin(KIND_MIX, ms);
+    tenrec_error err;
+    tenrec_status st;
+
+    arg = tenrec_int((int64_t)id);
+    st = tenrec_rpc_sync(c->worker, to, "mix", &arg, 1, &o, &ret, &err);
+    check(id, st != TENREC_OK || is_int(ret, id));
+    end(id, st, &err);
+    tenrec_value_drop(ret);
+}
+
+static void call_flip(struct caller *c, const char *to, int64_t ms)
+{
+    const struct tenrec_call_options o = limited(ms);
+    struct tenrec_value *ret = NULL, arg[2];
+    struct tenrec_tensor *t = NULL;
+    uint64_t id = begin(KIND_FLIP, ms);
+    int64_t count = draw_count(c);
+    tenrec_error err;
+    tenrec_status st = tensor_make(id, count, &t, &err);
+
+    arg[0] = tenrec_int((int64_t)id);
+    if (st == TENREC_OK) {
+        arg[1] = tenrec_tensor(t);
+        st = tenrec_rpc_sync(c->worker, to, "flip", arg, 2, &o, &ret, &err);
+    }
+    check(id, st != TENREC_OK || (ret->type == TENREC_VALUE_TENSOR &&
+                                  tenrec_tensor_count(ret->u.tensor) == (uint64_t)count &&
+                                  tensor_is(ret->u.tensor, id, FLIP)));
+    end(id, st, &err);
+    tenrec_value_drop(ret);
+    tenrec_tensor_drop(t);
+}
+
+static void call_pass(struct caller *c, const char *to, const char *on, int64_t ms)
+{
+    const struct tenrec_call_options o = limited(ms);
+    struct tenrec_value *ret = NULL, arg[2];
+    uint64_t id = begin(KIND_PASS, ms);
+    tenrec_error err;
+    tenrec_status st;
+
+    arg[0] = tenrec_int((int64_t)id);
+    arg[1] = tenrec_text(on);
+    st = tenrec_rpc_sync(c->worker, to, "pass", arg, 2, &o, &ret, &err);
+    check(id, st != TENREC_OK || is_int(ret, id));
+    end(id, st, &err);
+    tenrec_value_drop(ret);
+}
+
+/* The end of a call of a batch; twice would be in the ledger. */
+static void ended(struct tenrec_future *f, void *arg)
+{
+    uint64_t id = (uint64_t)(uintptr_t)arg;
+    tenrec_error err;
+    tenrec_status st = tenrec_future_wait(f, 0, &err);
+
+    check(id, st != TENREC_OK || is_int(tenrec_future_value(f), id));
+    end(id, st, &err);
+}
+
+/* Several at once, some of them given up. */
+static void call_batch(struct caller *c, int64_t ms)
+{
+    const struct tenrec_call_options o = limited(ms);
+    struct tenrec_future *f[BATCH];
+    char to[TENREC_NAME_MAX + 1];
+    tenrec_error err;
+    size_t n = 0;
+
+    for (int i = 0; i < BATCH && draw_member(c, to); i++) {
+        uint64_t id = begin(KIND_BATCH, ms);
+        struct tenrec_value arg = tenrec_int((int64_t)id);
+        tenrec_status st = tenrec_rpc_async(c->worker, to, "mix", &arg, 1, &o, &f[n], &err);
+
+        if (st == TENREC_OK)
+            st = tenrec_future_add_callback(f[n++], ended, (void *)(uintptr_t)id, &err);
+        if (st != TENREC_OK)
+            end(id, st, &err);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (draw(c, CANCEL_EACH * BATCH) == 0)
+            tenrec_future_cancel(f[i]);
+        (void)tenrec_future_wait(f[i], TENREC_TIMEOUT_NONE, &err);
+        tenrec_future_drop(f[i]);
+    }
+}
+
+/* A value there, fetched from there. */
+static void call_ref(struct caller *c, const char *to, int64_t ms)
+{
+    const struct tenrec_call_options o = limited(ms);
+    struct tenrec_value *copy = NULL, arg[2];
+    struct tenrec_rref *r = NULL;
+    uint64_t id = begin(KIND_REF, 2 * ms);
+    tenrec_error err;
+    tenrec_status st;
+
+    arg[0] = tenrec_int((int64_t)id);
+    arg[1] = tenrec_int(draw_count(c));
+    st = tenrec_remote(c->worker, to, "make", arg, 2, &o, &r, &err);
+    if (st == TENREC_OK)
+        st = tenrec_rref_to_here(r, &o, &copy, &err);
+    check(id, st != TENREC_OK ||
+                  (copy->type == TENREC_VALUE_TENSOR && tensor_is(copy->u.tensor, id, 0)));
+    end(id, st, &err);
+    tenrec_value_drop(copy);
+    tenrec_rref_drop(r);
+}
+
+/* A value there, that a third one fetches. */
+static void call_lend(struct caller *c, const char *to, const char *third, int64_t ms)
+{
+    const struct tenrec_call_options o = limited(ms);
+    struct tenrec_value *ret = NULL, arg[3];
+    struct tenrec_rref *r = NULL;
+    uint64_t of = begin(KIND_REF, ms), id;
+    tenrec_error err;
+    tenrec_status st;
+
+    arg[0] = tenrec_int((int64_t)of);
+    arg[1] = tenrec_int(draw_count(c));
+    st = tenrec_remote(c->worker, to, "make", arg, 2, &o, &r, &err);
+    end(of, st, &err);
+    if (st != TENREC_OK)
+        return;
+    /* A call with references may also wait for these to be known. */
+    id = begin(KIND_LEND, ms + LOOK_MS);
+    arg[0] = tenrec_int((int64_t)id);
+    arg[1] = tenrec_int((int64_t)of);
+    arg[2] = tenrec_rref(r);
+    st = tenrec_rpc_sync(c->worker, third, "look", arg, 3, &o, &ret, &err);
+    check(id, st != TENREC_OK || is_int(ret, id));
+    end(id, st, &err);
+    tenrec_value_drop(ret);
+    tenrec_rref_drop(r);
+}
+
+static bool one_call(struct caller *c)
+{
+    char to[TENREC_NAME_MAX + 1], other[TENREC_NAME_MAX + 1];
+    int64_t ms = draw_limit(c);
+
+    if (!draw_member(c, to) || !draw_member(c, other))
+        return false;
+    switch ((enum kind)draw(c, KINDS)) {
+    case KIND_MIX:
+        call_mix(c, to, ms);
+        break;
+    case KIND_FLIP:
+        call_flip(c, to, ms);
+        break;
+    case KIND_BATCH:
+        call_batch(c, ms);
+        break;
+    case KIND_PASS:
+        call_pass(c, to, other, ms);
+        break;
+    case KIND_REF:
+        call_ref(c, to, ms);
+        break;
+    default:
+        call_lend(c, to, other, ms);
+        break;
+    }
+    return true;
+}
+
+/* False: it shall end. Waits while it is paused, and between calls a moment. */
+static bool go_on(struct caller *c, bool rest)
+{
+    struct timespec until;
+    bool stop;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += PAUSE_MS * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    pthread_mutex_lock(&c->lock);
+    if (rest && !c->stop && !c->paused)
+        pthread_cond_timedwait(&c->cond, &c->lock, &until);
+    while (c->paused && !c->stop) {
+        c->idle = true;
+        pthread_cond_broadcast(&c->cond);
+        pthread_cond_wait(&c->cond, &c->lock);
+    }
+    c->idle = false;
+    stop = c->stop;
+    pthread_mutex_unlock(&c->lock);
+    return !stop;
+}
+
+static void *run(void *arg)
+{
+    struct caller *c = arg;
+    bool rest = false;
+
+    while (go_on(c, rest))
+        rest = work_was_removed() || !one_call(c) || draw(c, 4) == 0;
+    return NULL;
+}
+
+struct caller *caller_start(struct tenrec_worker *w, uint64_t seed)
+{
+    struct caller *c = calloc(1, sizeof *c);
+
+    if (!c)
+        return NULL;
+    c->worker = w;
+    c->random = seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_cond_init(&c->cond, NULL);
+    if (pthread_create(&c->thread, NULL, run, c) == 0)
+        return c;
+    free(c);
+    return NULL;
+}
+
+static void tell(struct caller *c, bool paused, bool stop)
+{
+    pthread_mutex_lock(&c->lock);
+    c->paused = paused;
+    c->stop = stop;
+    pthread_cond_broadcast(&c->cond);
+    while (paused && !c->idle)
+        pthread_cond_wait(&c->cond, &c->lock);
+    pthread_mutex_unlock(&c->lock);
+}
+
+void caller_pause(struct caller *c)
+{
+    tell(c, true, false);
+}
+
+void caller_resume(struct caller *c)
+{
+    tell(c, false, false);
+}
+
+void caller_stop(struct caller *c)
+{
+    tell(c, false, true);
+    pthread_join(c->thread, NULL);
+    pthread_cond_destroy(&c->cond);
+    pthread_mutex_destroy(&c->lock);
+    free(c);
+}
+
+tenrec_status work_gather(struct tenrec_worker *w, const char *const *names, size_t n,
+                          int64_t value, int64_t ms, tenrec_error *err)
+{
+    struct tenrec_value give = tenrec_int(value), *got = NULL;
+    tenrec_status st = tenrec_all_gather(w, &give, names, n, ms, &got, err);
+
+    for (size_t i = 0; i < n && st == TENREC_OK; i++) {
+        const struct tenrec_value *v = tenrec_value_find(got, names[i]);
+
+        /* All give the same number in one round. */
+        if (!v || v->type != TENREC_VALUE_INT || v->u.integer != value)
+            st = tenrec_fail(err, TENREC_EPROTOCOL, "'%s' gave another number", names[i]);
+    }
+    tenrec_value_drop(got);
+    return st;
+}

@@ -1,0 +1,17 @@
+/* functions.h - what both sides of a call know of its numbers and tensors. */
+#ifndef SOAK_FUNCTIONS_H
+#define SOAK_FUNCTIONS_H
+
+#include "work.h"
+
+enum { LOOK_MS = 2000 };
+#define FLIP 0x5aa55aa5u
+
+uint32_t mix(uint64_t x);
+/* The tensor that belongs to an id, and whether one is that, each number xored
+ * with `key`. */
+tenrec_status tensor_make(uint64_t id, int64_t count, struct tenrec_tensor **ret,
+                          tenrec_error *err);
+bool tensor_is(struct tenrec_tensor *t, uint64_t id, uint32_t key);
+
+#endif
