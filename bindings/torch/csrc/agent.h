@@ -1,0 +1,129 @@
+// agent.h - torch's RpcAgent over any backend of Tenrec's.
+//
+// What a message means, references, autograd contexts and Python live in libtorch;
+// what moves messages, in libtenrec. Here lies what is between: which answer
+// belongs to which call and until when it is awaited, which thread runs what, and
+// when all of a group have nothing to do any more.
+#pragma once
+
+#include "group.h"
+#include "message.h"
+#include "options.h"
+#include "pool.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <torch/csrc/distributed/rpc/rpc_agent.h>
+#include <unordered_map>
+
+namespace tenrec_torch
+{
+
+namespace rpc = torch::distributed::rpc;
+
+struct Member {
+    std::string name, address;
+    uint64_t incarnation;
+};
+
+class TenrecAgent : public rpc::RpcAgent
+{
+  public:
+    using rpc::RpcAgent::getWorkerInfo;
+
+    // host_address  where members on other hosts reach this one; "": there are none
+    TenrecAgent(std::string name, int64_t id, uint32_t world, uint64_t incarnation,
+                std::string host_address, std::shared_ptr<Options> options,
+                std::chrono::milliseconds timeout, unsigned num_worker_threads,
+                std::unique_ptr<rpc::RequestCallback> cb);
+    ~TenrecAgent() override;
+
+    // Where others reach it, and who they are: before start.
+    std::string address() const;
+    void meet(const c10::intrusive_ptr<c10d::Store> &store, std::vector<Member> members,
+              std::unordered_map<std::string, rpc::DeviceMap> device_maps);
+    // All call it, and none returns before all have.
+    void barrier(std::chrono::milliseconds limit);
+    std::string backendName() const;
+
+    c10::intrusive_ptr<rpc::JitFuture> send(const rpc::WorkerInfo &to,
+                                            c10::intrusive_ptr<Message> message,
+                                            float rpcTimeoutSeconds = rpc::kUnsetRpcTimeout,
+                                            const rpc::DeviceMap &deviceMap = {}) override;
+    const rpc::WorkerInfo &getWorkerInfo(const std::string &name) const override;
+    const rpc::WorkerInfo &getWorkerInfo(rpc::worker_id_t id) const override;
+    std::vector<rpc::WorkerInfo> getWorkerInfos() const override;
+    void join(bool shutdown = false, float timeout = 0) override;
+    void sync() override
+    {
+    }
+    void startImpl() override;
+    void shutdownImpl() override;
+    // How long shutdown waits for functions that run; the interpreter's end has
+    // less time than the program.
+    void setPatience(std::chrono::milliseconds limit);
+    std::unordered_map<std::string, std::string> getMetrics() override;
+    std::unordered_map<std::string, std::string> getDebugInfo() override;
+    rpc::DeviceMap getDeviceMap(const rpc::WorkerInfo &dst) const override;
+    void addGilWaitTime(const std::chrono::microseconds wait) override;
+
+  private:
+    struct Call {
+        c10::intrusive_ptr<rpc::JitFuture> future;
+        uint64_t deadline_ns; // CLOCK_MONOTONIC; 0: none
+        std::chrono::milliseconds timeout;
+        rpc::worker_id_t to;
+    };
+    struct Answer;  // one of ours is over
+    struct Request; // one of theirs
+    struct Counting;
+    struct Sending;
+    static thread_local Sending *sending_;
+
+    // What the chain calls; `arg` is the agent.
+    static void onDeliver(void *arg, tenrec_peer from, tenrec_msg *msg);
+    static tenrec_status onPlace(void *arg, tenrec_peer from, tenrec_msg *msg, tenrec_error *err);
+    static void onPeerLost(void *arg, tenrec_peer peer, const tenrec_error *why);
+    static void onWake(void *arg);
+    static void onSent(void *arg, const tenrec_error *err); // arg: an Outgoing
+
+    bool take(int64_t id, Call &ret);
+    void fail(Call call, std::string text);
+    void failAll(tenrec_peer to, const std::string &text);
+    void finish(Call &call, const c10::intrusive_ptr<Message> &response, const std::string &error);
+    void serve(tenrec_peer from, const tenrec_route &route,
+               const c10::intrusive_ptr<Message> &request);
+    void reply(tenrec_peer from, const tenrec_route &route, int64_t id, rpc::JitFuture &future);
+    void sendReply(tenrec_peer from, const tenrec_route &route, int64_t id,
+                   c10::intrusive_ptr<Message> response);
+    void expire();
+    bool quiet(Group::Deadline until);
+
+    const std::shared_ptr<Options> options_;
+    const uint32_t world_;
+    const uint64_t incarnation_;
+    const std::string host_address_;
+    tenrec_backend_agent *backend_ = nullptr;
+    Pool pool_;
+    std::unique_ptr<Group> group_; // from meet on, as are the next four
+    std::chrono::milliseconds store_timeout_{ 0 };
+    std::vector<Member> members_; // by id
+    std::vector<rpc::WorkerInfo> infos_;
+    std::unordered_map<std::string, rpc::worker_id_t> ids_;
+    std::unordered_map<std::string, rpc::DeviceMap> device_maps_;
+    std::chrono::milliseconds patience_;
+
+    mutable std::mutex lock_;       // guards all that follows
+    std::condition_variable quiet_; // client_calls_ is 0
+    std::condition_variable counted_;
+    bool counting_ = false; // no call may begin
+    std::unordered_map<int64_t, Call> pending_;
+    int64_t next_id_ = 0;
+    int64_t client_calls_ = 0; // until the callbacks of their futures have run
+    int64_t server_calls_ = 0;
+    int64_t server_async_calls_ = 0;
+    uint64_t gil_waits_ = 0, gil_wait_us_ = 0;
+};
+
+} // namespace tenrec_torch

@@ -1,0 +1,72 @@
+#include "group.h"
+
+#include <thread>
+
+namespace tenrec_torch
+{
+
+namespace
+{
+
+using std::chrono::milliseconds;
+
+milliseconds left(Group::Deadline until)
+{
+    auto ms = std::chrono::ceil<milliseconds>(until - std::chrono::steady_clock::now());
+
+    return std::max(ms, milliseconds(1)); // 0 would be for ever
+}
+
+} // namespace
+
+Group::Group(c10::intrusive_ptr<c10d::Store> store, std::vector<std::string> names, int me)
+    : store_(std::move(store)), names_(std::move(names)), me_(me)
+{
+}
+
+std::string Group::missing(const std::string &round)
+{
+    std::string text;
+
+    for (size_t id = 0; id < names_.size(); id++)
+        if (!store_->check({ round + "/" + std::to_string(id) }))
+            text += (text.empty() ? "'" : ", '") + names_[id] + "'";
+    return text.empty() ? "nobody any more" : text;
+}
+
+int64_t Group::sum(int64_t mine, Deadline until)
+{
+    const std::string round = "sync/" + std::to_string(++rounds_);
+
+    store_->set(round + "/" + std::to_string(me_), { 1 }); // for who looks who misses
+    store_->add(round + "/sum", mine);
+    if (store_->add(round + "/count", 1) == (int64_t)names_.size())
+        store_->set(round + "/all", { 1 });
+    try {
+        store_->wait({ round + "/all" }, left(until));
+    } catch (const std::exception &e) {
+        if (std::chrono::steady_clock::now() < until)
+            throw; // the store is gone
+        throw std::runtime_error("the group does not meet: waiting for " + missing(round));
+    }
+    return store_->add(round + "/sum", 0);
+}
+
+void Group::leave(Deadline until)
+{
+    const int64_t n = (int64_t)names_.size();
+
+    try {
+        int64_t gone = store_->add("left", 1);
+        if (me_ != 0)
+            return;
+        while (gone < n && std::chrono::steady_clock::now() < until) {
+            std::this_thread::sleep_for(milliseconds(1));
+            gone = store_->add("left", 0);
+        }
+    } catch (const std::exception &) {
+        // Who serves the store has gone: nobody needs it.
+    }
+}
+
+} // namespace tenrec_torch

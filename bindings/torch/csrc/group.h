@@ -1,0 +1,38 @@
+// group.h - the end of a group, over the store that torch brings.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+namespace tenrec_torch
+{
+
+// All workers of a group meet again and again; each of them calls the same
+// functions in the same order. One thread at a time.
+class Group
+{
+  public:
+    using Deadline = std::chrono::steady_clock::time_point;
+
+    Group(c10::intrusive_ptr<c10d::Store> store, std::vector<std::string> names, int me);
+
+    // Adds up one number of each worker: waits until all have given theirs.
+    // Throws std::runtime_error at the deadline, with the names of who misses.
+    int64_t sum(int64_t mine, Deadline until);
+
+    // Returns when nobody needs the store any more: the worker that may serve it
+    // waits for the others, for a while at most.
+    void leave(Deadline until);
+
+  private:
+    std::string missing(const std::string &round);
+
+    const c10::intrusive_ptr<c10d::Store> store_;
+    const std::vector<std::string> names_; // by id
+    const int me_;
+    int64_t rounds_ = 0;
+};
+
+} // namespace tenrec_torch

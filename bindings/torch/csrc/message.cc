@@ -1,0 +1,289 @@
+#include "message.h"
+
+#include <tenrec/tensor.h>
+#include <torch/csrc/autograd/variable.h>
+#include <torch/csrc/jit/serialization/pickler.h>
+#include <torch/csrc/jit/serialization/unpickler.h>
+
+namespace tenrec_torch
+{
+
+namespace
+{
+
+// A view of a part of a storage that is larger than this travels without the rest.
+constexpr size_t WHOLE_BELOW = 8192;
+
+struct DtypePair {
+    at::ScalarType torch;
+    tenrec_dtype tenrec;
+};
+
+constexpr DtypePair DTYPES[] = {
+    { at::kFloat, { TENREC_DTYPE_FLOAT, 32, 1 } },
+    { at::kLong, { TENREC_DTYPE_INT, 64, 1 } },
+    { at::kDouble, { TENREC_DTYPE_FLOAT, 64, 1 } },
+    { at::kInt, { TENREC_DTYPE_INT, 32, 1 } },
+    { at::kHalf, { TENREC_DTYPE_FLOAT, 16, 1 } },
+    { at::kBFloat16, { TENREC_DTYPE_BFLOAT, 16, 1 } },
+    { at::kByte, { TENREC_DTYPE_UINT, 8, 1 } },
+    { at::kChar, { TENREC_DTYPE_INT, 8, 1 } },
+    { at::kShort, { TENREC_DTYPE_INT, 16, 1 } },
+    { at::kBool, { TENREC_DTYPE_BOOL, 8, 1 } },
+    { at::kComplexFloat, { TENREC_DTYPE_COMPLEX, 64, 1 } },
+    { at::kComplexDouble, { TENREC_DTYPE_COMPLEX, 128, 1 } },
+};
+
+const DtypePair *find(at::ScalarType type)
+{
+    for (const DtypePair &pair : DTYPES)
+        if (pair.torch == type)
+            return &pair;
+    return nullptr;
+}
+
+const DtypePair *find(const tenrec_dtype &type)
+{
+    for (const DtypePair &pair : DTYPES)
+        if (memcmp(&pair.tenrec, &type, sizeof type) == 0)
+            return &pair;
+    return nullptr;
+}
+
+// ---- sending -----------------------------------------------------------------
+
+// Does a descriptor say all that there is to know of it?
+bool is_plain(const at::Tensor &t)
+{
+    return t.defined() && t.layout() == at::kStrided && t.has_storage() && !t.is_nested() &&
+           !t.is_quantized() && !t._is_zerotensor() && t.dim() <= TENREC_MAX_DIMS &&
+           find(t.scalar_type());
+}
+
+// Its storage belongs to somebody who may free it at any time.
+bool is_borrowed(const at::Tensor &t)
+{
+    return t.storage().nbytes() > 0 && !t.storage().data_ptr().get_context();
+}
+
+// What to send for it: itself, or a copy that is as it looks, without the rest of
+// a large storage.
+at::Tensor to_send(const at::Tensor &t)
+{
+    const size_t whole = t.storage().nbytes();
+
+    if (is_borrowed(t) || t.is_conj() || t.is_neg() ||
+        (whole >= WHOLE_BELOW && t.nbytes() * 2 <= whole)) {
+        at::NoGradGuard no_grad;
+        return t.detach().resolve_conj().resolve_neg().clone().requires_grad_(t.requires_grad());
+    }
+    return t;
+}
+
+void check_device(const at::Tensor &t, const Message &message)
+{
+    TORCH_CHECK(!t.defined() || t.device().is_cpu(),
+                "TENREC RPC backend only supports CPU tensors by default, please move your "
+                "tensors to CPU before sending them over RPC. ",
+                message.isRequest() ? "Request" : "Response",
+                " device mapping is not available for the destination, but found tensor on "
+                "device: ",
+                t.device());
+}
+
+void describe_storage(Descriptor &d, const at::Tensor &t)
+{
+    d.data = t.storage().data();
+    d.bytes = t.storage().nbytes();
+    d.device = d.target = { TENREC_CPU, 0 };
+}
+
+void describe(Descriptor &d, const at::Tensor &t)
+{
+    describe_storage(d, t);
+    d.byte_offset = (uint64_t)t.storage_offset() * t.element_size();
+    d.dtype = find(t.scalar_type())->tenrec;
+    d.ndim = (uint32_t)t.dim();
+    d.flags = t.requires_grad() ? TENREC_TENSOR_REQUIRES_GRAD : 0;
+    for (uint32_t i = 0; i < d.ndim; i++) {
+        d.shape[i] = t.size(i);
+        d.strides[i] = t.stride(i);
+    }
+}
+
+void describe_bytes(Descriptor &d, const void *data, uint64_t bytes)
+{
+    d.data = const_cast<void *>(data);
+    d.bytes = bytes;
+    d.device = d.target = { TENREC_CPU, 0 };
+    d.dtype = { TENREC_DTYPE_UINT, 8, 1 };
+    d.ndim = 1;
+    d.shape[0] = (int64_t)bytes;
+    d.strides[0] = 1;
+}
+
+void write_plain(Outgoing &out)
+{
+    for (const at::Tensor &t : out.from->tensors())
+        out.tensors.push_back(to_send(t));
+    out.descs.resize(out.tensors.size());
+    for (size_t i = 0; i < out.tensors.size(); i++)
+        describe(out.descs[i], out.tensors[i]);
+}
+
+void write_pickled(Outgoing &out)
+{
+    c10::List<at::Tensor> list;
+    torch::jit::Pickler pickler(
+        [&](const char *data, size_t n) { out.pickle.insert(out.pickle.end(), data, data + n); });
+
+    for (const at::Tensor &t : out.from->tensors())
+        list.push_back(is_plain(t) ? to_send(t) : t);
+    pickler.protocol();
+    pickler.pushIValue(list);
+    pickler.stop();
+    for (const at::Tensor &t : pickler.tensorData())
+        out.tensors.push_back(is_borrowed(t) ? t.clone() : t);
+    out.descs.resize(1 + out.tensors.size());
+    describe_bytes(out.descs[0], out.pickle.data(), out.pickle.size());
+    out.descs[0].flags = TENREC_TENSOR_REQUIRES_GRAD;
+    for (size_t i = 0; i < out.tensors.size(); i++)
+        describe_bytes(out.descs[1 + i], out.tensors[i].storage().data(),
+                       out.tensors[i].storage().nbytes());
+}
+
+void on_release(tenrec_msg *msg)
+{
+    reinterpret_cast<Outgoing *>(msg)->drop();
+}
+
+// ---- receiving ---------------------------------------------------------------
+
+void drop_tensor(void *tensor)
+{
+    tenrec_tensor_drop(static_cast<tenrec_tensor *>(tensor));
+}
+
+// The storage of tensor `i`, which outlives the message then.
+c10::DataPtr take_storage(tenrec_msg *msg, uint32_t i)
+{
+    tenrec_tensor *t = tenrec_backend_take_tensor(msg, i);
+
+    TORCH_CHECK(t, "tensor ", i, " of a message has no memory");
+    return { tenrec_tensor_desc(t)->data, t, drop_tensor, c10::Device(c10::kCPU) };
+}
+
+at::Tensor read_tensor(tenrec_msg *msg, uint32_t i)
+{
+    const Descriptor &d = *tenrec_msg_tensor(msg, i);
+    const DtypePair *dtype = find(d.dtype);
+
+    TORCH_CHECK(dtype, "tensor ", i, " of a message is ", tenrec_dtype_name(d.dtype),
+                ", which this version of torch does not have");
+    c10::Storage storage(c10::Storage::use_byte_size_t(), d.bytes, take_storage(msg, i), nullptr,
+                         false);
+    at::Tensor t = at::detail::make_tensor<c10::TensorImpl>(
+        std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU),
+        c10::scalarTypeToTypeMeta(dtype->torch));
+    t.unsafeGetTensorImpl()->set_sizes_and_strides(
+        { d.shape, d.ndim }, { d.strides, d.ndim },
+        (int64_t)(d.byte_offset / c10::elementSize(dtype->torch)));
+    if (d.flags & TENREC_TENSOR_REQUIRES_GRAD)
+        t.set_requires_grad(true);
+    return t;
+}
+
+bool is_pickled(const tenrec_msg *msg)
+{
+    const Descriptor *d = msg->n_tensors > 0 ? tenrec_msg_tensor(msg, 0) : nullptr;
+
+    return d && (d->flags & TENREC_TENSOR_REQUIRES_GRAD) && d->dtype.code == TENREC_DTYPE_UINT;
+}
+
+std::vector<at::Tensor> read_pickled(tenrec_msg *msg)
+{
+    const Descriptor *d = tenrec_msg_tensor(msg, 0);
+    const char *at = static_cast<const char *>(d->data), *end = at + d->bytes;
+    std::vector<at::Tensor> tensors;
+    torch::jit::Unpickler unpickler(
+        [&](char *to, size_t n) {
+            n = std::min(n, (size_t)(end - at));
+            memcpy(to, at, n);
+            at += n;
+            return n;
+        },
+        nullptr, nullptr,
+        [&](const std::string &name) {
+            const size_t i = std::stoul(name) + 1;
+            TORCH_CHECK(i < msg->n_tensors, "a message has no tensor ", i);
+            return take_storage(msg, (uint32_t)i);
+        },
+        c10::nullopt);
+
+    for (at::Tensor t : unpickler.parse_ivalue().toTensorList())
+        tensors.push_back(std::move(t));
+    return tensors;
+}
+
+struct Released {
+    tenrec_msg *msg;
+
+    ~Released()
+    {
+        msg->release(msg);
+    }
+};
+
+} // namespace
+
+Outgoing *Outgoing::make(c10::intrusive_ptr<Message> message, int64_t id)
+{
+    std::unique_ptr<Outgoing> out = std::make_unique<Outgoing>();
+    const std::vector<at::Tensor> &tensors = message->tensors();
+
+    for (const at::Tensor &t : tensors)
+        check_device(t, *message);
+    out->msg = {};
+    out->msg.size = sizeof out->msg;
+    out->msg.type = message->type();
+    out->msg.id = id;
+    out->msg.payload = message->payload().data();
+    out->msg.payload_len = message->payload().size();
+    out->msg.key_len = (uint32_t)std::min(message->payload().size(), (size_t)UINT32_MAX);
+    out->msg.release = on_release;
+    out->from = std::move(message);
+    if (std::all_of(tensors.begin(), tensors.end(), is_plain))
+        write_plain(*out);
+    else
+        write_pickled(*out);
+    out->msg.n_tensors = (uint32_t)out->descs.size();
+    out->msg.tensor_size = sizeof(Descriptor);
+    out->msg.tensors = out->descs.data();
+    return out.release();
+}
+
+void Outgoing::drop()
+{
+    if (shares.fetch_sub(1) == 1)
+        delete this;
+}
+
+c10::intrusive_ptr<Message> read_message(tenrec_msg *msg)
+{
+    const Released released{ msg };
+    const char *payload = static_cast<const char *>(msg->payload);
+    std::vector<at::Tensor> tensors;
+
+    if (is_pickled(msg)) {
+        tensors = read_pickled(msg);
+    } else {
+        tensors.reserve(msg->n_tensors);
+        for (uint32_t i = 0; i < msg->n_tensors; i++)
+            tensors.push_back(read_tensor(msg, i));
+    }
+    return c10::make_intrusive<Message>(
+        std::vector<char>(payload, payload + msg->payload_len), std::move(tensors),
+        static_cast<torch::distributed::rpc::MessageType>(msg->type), msg->id);
+}
+
+} // namespace tenrec_torch

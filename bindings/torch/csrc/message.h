@@ -1,0 +1,42 @@
+// message.h - torch's messages as Tenrec's, and back.
+//
+// Type and payload travel as they are. A tensor's metadata lies in its
+// descriptor, which the tensorpipe plugin writes in the form that torch's own
+// agent uses, and its storage is sent from where it lies and received into the
+// storage that the tensor keeps. What no descriptor can say (sparse and quantized
+// tensors) is pickled as torch does it: the pickle is the first
+// tensor then, of bytes that require gradients, which no tensor of torch's can,
+// and the storages follow as plain bytes.
+#pragma once
+
+#include <tenrec/agent_user.h>
+#include <torch/csrc/distributed/rpc/message.h>
+
+namespace tenrec_torch
+{
+
+using torch::distributed::rpc::Message;
+using Descriptor = struct tenrec_tensor_desc; // there is a function of that name, too
+
+// A message to send that keeps the torch one until nobody reads it any more.
+// Throws c10::Error for tensors that cannot travel.
+//
+// Who sends gets two shares, one for msg.release and one for `drop`.
+struct Outgoing {
+    tenrec_msg msg; // first
+    c10::intrusive_ptr<Message> from;
+    std::vector<at::Tensor> tensors; // whose storages are sent
+    std::vector<char> pickle;
+    std::vector<Descriptor> descs;
+    std::atomic<unsigned> shares{ 2 };
+    void *agent = nullptr; // for who sends
+
+    static Outgoing *make(c10::intrusive_ptr<Message> message, int64_t id);
+    void drop();
+};
+
+// What has arrived, without its tensors' being copied. Releases msg always, also
+// when it throws.
+c10::intrusive_ptr<Message> read_message(tenrec_msg *msg);
+
+} // namespace tenrec_torch

@@ -1,0 +1,51 @@
+#include "options.h"
+
+#include <stdexcept>
+#include <tenrec/config.h>
+
+namespace tenrec_torch
+{
+
+namespace
+{
+
+tenrec_status load(const std::string &config, tenrec_config **ret, tenrec_error *err)
+{
+    if (config.find('\n') != std::string::npos)
+        return tenrec_config_parse(config.c_str(), nullptr, ret, err);
+    return tenrec_config_load(config.empty() ? nullptr : config.c_str(), ret, err);
+}
+
+} // namespace
+
+Options::Options(const std::string &config, const std::map<std::string, std::string> &values)
+{
+    tenrec_config *tree = nullptr;
+    tenrec_error err;
+    tenrec_status st = load(config, &tree, &err);
+
+    for (auto &[key, value] : values)
+        if (st == TENREC_OK)
+            st = tenrec_config_set(tree, key.c_str(), value.c_str(), &err);
+    if (st == TENREC_OK)
+        st = tenrec_construct_rpc_backend_options(tree, &options_, &err);
+    tenrec_config_drop(tree);
+    if (st != TENREC_OK)
+        throw std::invalid_argument(err.text);
+}
+
+Options::~Options()
+{
+    tenrec_rpc_backend_options_drop(options_);
+}
+
+tenrec_backend_settings Options::settings() const
+{
+    tenrec_backend_settings settings{};
+
+    settings.size = sizeof settings;
+    tenrec_rpc_backend_options_settings(options_, &settings);
+    return settings;
+}
+
+} // namespace tenrec_torch

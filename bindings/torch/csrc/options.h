@@ -1,0 +1,34 @@
+// options.h - a configuration of Tenrec's, read and checked.
+#pragma once
+
+#include <map>
+#include <string>
+#include <tenrec/agent_user.h>
+
+namespace tenrec_torch
+{
+
+class Options
+{
+  public:
+    // config   path of a YAML file, or its text when there is a line break in it;
+    //          "": what TENREC_CONFIG names, else the built-in one
+    // values   stronger than the file: "backend", "backends.faulty.options.seed"
+    // Throws std::invalid_argument with the place and what to do.
+    Options(const std::string &config, const std::map<std::string, std::string> &values);
+    ~Options();
+    Options(const Options &) = delete;
+    Options &operator=(const Options &) = delete;
+
+    const tenrec_rpc_backend_options *get() const
+    {
+        return options_;
+    }
+
+    tenrec_backend_settings settings() const;
+
+  private:
+    tenrec_rpc_backend_options *options_ = nullptr;
+};
+
+} // namespace tenrec_torch

@@ -1,0 +1,233 @@
+#include "pool.h"
+
+#include "python_thread.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+namespace tenrec_torch
+{
+
+namespace
+{
+
+constexpr std::chrono::milliseconds STALL(10); // no task began for so long: one thread more
+constexpr std::chrono::seconds IDLE(5);        // so long a thread waits for work
+constexpr unsigned ANSWER_THREADS = 4;
+constexpr unsigned THREADS_MAX = 1024; // of both lanes, however much is blocked
+
+struct Queue {
+    Pool::Task *first = nullptr, **last = &first;
+    unsigned running = 0;
+    unsigned configured = 0, limit = 0; // at once; the limit is more while tasks block
+
+    void push(std::unique_ptr<Pool::Task> task)
+    {
+        *last = task.release();
+        last = &(*last)->next;
+    }
+
+    std::unique_ptr<Pool::Task> pop()
+    {
+        std::unique_ptr<Pool::Task> task(first);
+
+        first = task->next;
+        if (!first)
+            last = &first;
+        return task;
+    }
+
+    bool ready() const
+    {
+        return first && running < limit;
+    }
+
+    void ended()
+    {
+        running--;
+        if (limit > configured)
+            limit--;
+    }
+};
+
+} // namespace
+
+struct Pool::State {
+    std::mutex lock; // guards all
+    std::condition_variable work, ended, watch;
+    Queue lane[2];
+    unsigned threads = 0, idle = 0, woken = 0;
+    uint64_t begun = 0; // tasks
+    bool watched = false, stopping = false;
+
+    bool waiting() const
+    {
+        return lane[ANSWERS].first || lane[REQUESTS].first;
+    }
+
+    Queue *ready()
+    {
+        for (Queue &q : lane)
+            if (q.ready())
+                return &q;
+        return nullptr;
+    }
+};
+
+namespace
+{
+
+void start_watch(const std::shared_ptr<Pool::State> &s);
+
+void serve(const std::shared_ptr<Pool::State> &s)
+{
+    std::unique_lock<std::mutex> hold(s->lock);
+
+    while (true) {
+        if (Queue *q = s->ready()) {
+            std::unique_ptr<Pool::Task> task = q->pop();
+            q->running++;
+            s->begun++;
+            hold.unlock();
+            task->run();
+            task.reset();
+            hold.lock();
+            q->ended();
+            continue;
+        }
+        if (s->stopping && !s->waiting())
+            return;
+        start_watch(s);
+        s->idle++;
+        bool late = s->work.wait_for(hold, IDLE) == std::cv_status::timeout;
+        s->idle--;
+        if (s->woken > 0)
+            s->woken--;
+        else if (late)
+            return;
+    }
+}
+
+void thread_main(std::shared_ptr<Pool::State> s)
+{
+    {
+        PythonThread python;
+        serve(s);
+    }
+    std::lock_guard<std::mutex> hold(s->lock);
+    s->threads--;
+    s->ended.notify_all();
+    s->work.notify_all(); // one that stops looks again
+}
+
+void start_thread(const std::shared_ptr<Pool::State> &s)
+{
+    s->threads++;
+    try {
+        std::thread(thread_main, s).detach();
+    } catch (const std::exception &) {
+        s->threads--; // those that there are go on
+    }
+}
+
+// Looks after tasks that wait, as long as there are some.
+void watch_main(std::shared_ptr<Pool::State> s)
+{
+    std::unique_lock<std::mutex> hold(s->lock);
+
+    for (unsigned quiet = 0; quiet < 20 && !s->stopping;) {
+        uint64_t begun = s->begun;
+        s->watch.wait_for(hold, STALL);
+        quiet = s->waiting() ? 0 : quiet + 1;
+        if (!s->waiting() || s->begun != begun || s->threads >= THREADS_MAX)
+            continue;
+        for (Queue &q : s->lane)
+            if (q.first && q.running >= q.limit)
+                q.limit = q.running + 1;
+        start_thread(s);
+    }
+    s->watched = false;
+    s->threads--;
+    s->ended.notify_all();
+}
+
+// When tasks wait.
+void start_watch(const std::shared_ptr<Pool::State> &s)
+{
+    if (s->watched || !s->waiting() || s->stopping)
+        return;
+    s->watched = true;
+    s->threads++;
+    try {
+        std::thread(watch_main, s).detach();
+    } catch (const std::exception &) {
+        s->watched = false;
+        s->threads--;
+    }
+}
+
+} // namespace
+
+Pool::Pool(unsigned num_request_threads) : state_(std::make_shared<State>())
+{
+    Queue *lane = state_->lane;
+
+    lane[ANSWERS].configured = lane[ANSWERS].limit = ANSWER_THREADS;
+    lane[REQUESTS].configured = lane[REQUESTS].limit = num_request_threads;
+}
+
+Pool::~Pool()
+{
+    stop(std::chrono::milliseconds(0));
+}
+
+void Pool::run(Lane lane, std::unique_ptr<Task> task)
+{
+    State *s = state_.get();
+    std::unique_lock<std::mutex> hold(s->lock);
+
+    if (s->stopping) {
+        hold.unlock();
+        task->run();
+        return;
+    }
+    Queue &q = s->lane[lane];
+    q.push(std::move(task));
+    if (q.running >= q.limit) {
+        start_watch(state_);
+    } else if (s->idle > s->woken) {
+        s->woken++;
+        s->work.notify_one();
+    } else if (s->threads < s->lane[ANSWERS].limit + s->lane[REQUESTS].limit) {
+        start_thread(state_);
+    }
+}
+
+unsigned Pool::stop(std::chrono::milliseconds limit)
+{
+    State *s = state_.get();
+    std::unique_lock<std::mutex> hold(s->lock);
+
+    s->stopping = true;
+    s->work.notify_all();
+    s->watch.notify_all();
+    s->ended.wait_for(hold, limit, [s] { return s->threads == 0; });
+    return s->threads;
+}
+
+unsigned Pool::size() const
+{
+    return state_->lane[REQUESTS].configured;
+}
+
+unsigned Pool::idle() const
+{
+    std::lock_guard<std::mutex> hold(state_->lock);
+    const Queue &q = state_->lane[REQUESTS];
+
+    return q.limit - std::min(q.running, q.limit);
+}
+
+} // namespace tenrec_torch

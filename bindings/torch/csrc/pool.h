@@ -1,0 +1,48 @@
+// pool.h - the threads that run Python: requests of others, and what waits for
+// answers of ours.
+//
+// Threads come with the work and go when there was none for a while. Answers
+// have threads of their own beside those of requests, so that a request that
+// waits for an answer gets it. A thread cannot tell that the function it runs
+// waits for something; so when all are at work, tasks wait and none begins for
+// a moment, one more thread is made: nested calls end with one configured thread.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+namespace tenrec_torch
+{
+
+class Pool
+{
+  public:
+    struct Task {
+        virtual ~Task() = default;
+        virtual void run() = 0; // throws nothing
+        Task *next = nullptr;
+    };
+    enum Lane { ANSWERS, REQUESTS };
+
+    explicit Pool(unsigned num_request_threads);
+    ~Pool(); // as stop with no time left
+
+    // From any thread. After stop the task is run by its caller.
+    void run(Lane lane, std::unique_ptr<Task> task);
+
+    // Runs what is queued and waits for the threads; returns how many still ran
+    // at the end of the limit. Those are left alone. Without the GIL; not from a
+    // thread of the pool.
+    unsigned stop(std::chrono::milliseconds limit);
+
+    // Of those for requests.
+    unsigned size() const;
+    unsigned idle() const;
+
+    struct State; // outlives the pool as long as a thread of it runs
+
+  private:
+    std::shared_ptr<State> state_;
+};
+
+} // namespace tenrec_torch

@@ -1,0 +1,144 @@
+"""Registers TENREC, and makes its agent when init_rpc asks for one."""
+import atexit
+import datetime
+import json
+import ipaddress
+import os
+import secrets
+import socket
+import urllib.parse
+
+import torch
+import torch.distributed as dist
+import torch.distributed.rpc as rpc
+from torch.distributed.rpc import api, backend_registry
+
+from . import _C
+from ._options import TenrecRpcBackendOptions, device_names, devices_of_names
+
+NAME = "TENREC"
+INIT_TIMEOUT = 300.0  # seconds, where the configuration says none
+EXIT_PATIENCE = 2.0   # seconds for functions that still run when the interpreter ends
+
+
+def register():
+    """Makes rpc.BackendType.TENREC. Again does nothing."""
+    if backend_registry.backend_registered(NAME):
+        return
+    backend_registry.register_backend(NAME, _construct_options, _init_backend)
+    # register_backend makes a new enum; the old one would break every other backend.
+    rpc.BackendType = backend_registry.BackendType
+
+
+def _construct_options(rpc_timeout, init_method, **kwargs):
+    # These two come always; what torch gives of itself yields to a configuration.
+    if rpc_timeout == rpc.constants.DEFAULT_RPC_TIMEOUT_SEC:
+        rpc_timeout = None
+    if init_method == rpc.constants.DEFAULT_INIT_METHOD:
+        init_method = None
+    return TenrecRpcBackendOptions(rpc_timeout=rpc_timeout, init_method=init_method, **kwargs)
+
+
+def _host_address(init_method):
+    """Which of our addresses the others see, when they may be on other hosts: the one that
+    packets to the group's store leave from; "" when that is on this host only."""
+    url = urllib.parse.urlparse(init_method)
+    host = os.environ.get("MASTER_ADDR") if url.scheme == "env" else url.hostname
+    if not host or url.scheme not in ("env", "tcp"):
+        return ""
+    try:
+        # Connecting a datagram socket sends nothing.
+        family, kind, _, _, address = socket.getaddrinfo(host, 1, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind) as s:
+            s.connect(address)
+            mine = s.getsockname()[0].split("%")[0]
+    except OSError:
+        return ""
+    return "" if ipaddress.ip_address(mine).is_loopback else mine
+
+
+def _meet(store, rank, world_size, mine, limit):
+    """What all workers say of themselves, by rank."""
+    store.set(f"workers/{rank}", json.dumps(mine))
+    records = []
+    for i in range(world_size):
+        try:
+            store.wait([f"workers/{i}"], datetime.timedelta(seconds=limit))
+        except RuntimeError as error:
+            missing = ", ".join(str(k) for k in range(world_size)
+                                if not _C.has_key(store, f"workers/{k}"))
+            raise RuntimeError(f"init_rpc: no word in {limit:g} s of the workers with rank "
+                               f"{missing}, of {world_size}: {error}") from error
+        records.append(json.loads(store.get(f"workers/{i}")))
+    return records
+
+
+def _check(records, world_size):
+    ranks = {}
+    for rank, record in enumerate(records):
+        name = record["name"]
+        if record["world_size"] != world_size:
+            raise RuntimeError(f"init_rpc: worker '{name}' says that the group has "
+                               f"{record['world_size']} workers, we say {world_size}")
+        if name in ranks:
+            raise RuntimeError(f"RPC worker name {name} is not unique. Workers {ranks[name]} and "
+                               f"{rank} share the same name.")
+        ranks[name] = rank
+
+
+def _check_devices(records, name):
+    """Checks the maps of all, and returns ours backwards, for answers."""
+    names = [r["name"] for r in records]
+    maps, devices = {}, {}
+    for r in records:
+        maps[r["name"]], devices[r["name"]] = devices_of_names(r["device_maps"], r["devices"])
+    if not any(maps.values()) and not any(devices.values()):
+        return {}
+    backend_registry._validate_device_maps(
+        names, {r["name"]: r["device_count"] for r in records}, maps, devices)
+    return backend_registry._create_reverse_mapping(name, names, maps)
+
+
+def _init_backend(store, name, rank, world_size, rpc_backend_options):
+    if not isinstance(store, dist.Store):
+        raise TypeError(f"`store` must be a c10d::Store. {store}")
+    if not isinstance(rpc_backend_options, TenrecRpcBackendOptions):
+        raise TypeError("`rpc_backend_options` must be a `TenrecRpcBackendOptions`. "
+                        f"{rpc_backend_options}")
+    if not world_size:
+        raise RuntimeError("init_rpc: the backend TENREC needs a world_size; groups that workers "
+                           "join and leave are not supported by this binding")
+    options = rpc_backend_options
+    limit = options.rpc_timeout or options.config.init_timeout or INIT_TIMEOUT
+    incarnation = secrets.randbits(63)
+    agent = _C.TenrecAgent(name=name, id=rank, world_size=world_size, incarnation=incarnation,
+                           host_address=_host_address(options.init_method), config=options.config, rpc_timeout=options.rpc_timeout,
+                           num_worker_threads=options.num_worker_threads)
+    maps, devices = device_names(options)
+    records = _meet(store, rank, world_size, {
+        "name": name, "address": agent.address(), "incarnation": incarnation,
+        "world_size": world_size, "device_count": torch.cuda.device_count(),
+        "device_maps": maps, "devices": devices}, limit)
+    _check(records, world_size)
+    _check_devices(records, name)
+    agent.meet(store, [(r["name"], r["address"], r["incarnation"]) for r in records],
+               options.device_maps)
+    api._init_rpc_states(agent)
+    # Nobody calls, or leaves, before all are there. Over the store: a fault that is to hit calls
+    # hits those of the program only.
+    agent.barrier(limit)
+    return agent
+
+
+def _stop_at_exit():
+    """A program that ends without rpc.shutdown must not leave threads behind that still want
+    to run Python."""
+    if not api._is_current_rpc_agent_set():
+        return
+    agent = api._get_current_rpc_agent()
+    if isinstance(agent, _C.TenrecAgent):
+        agent.set_patience(EXIT_PATIENCE)
+        agent.shutdown()
+
+
+atexit.register(_stop_at_exit)

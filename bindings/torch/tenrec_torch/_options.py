@@ -1,0 +1,75 @@
+"""What init_rpc may be told of Tenrec."""
+import json
+
+import torch
+import torch.distributed.rpc as rpc
+from torch.distributed.rpc import options as torch_options
+
+from . import _C
+
+
+class TenrecRpcBackendOptions(rpc.RpcBackendOptions):
+    """Options of the backend TENREC.
+
+    config   which backends there are, with which options: the path of a YAML file, YAML text
+             (a str with a line break in it), or a dict of the same shape. None: the file that
+             TENREC_CONFIG names, else what is built in
+    backend  the entry of `backends:` to use. None: what `backend:` says
+    overrides  single values, stronger than the file: {"backends.faulty.options.seed": 7}
+    rpc_timeout  seconds, 0 for none. None: `worker: rpc_timeout`
+    num_worker_threads  that run what others call. None: `worker: num_worker_threads`
+    init_method  where the group meets. None: `init_method`
+    device_maps, devices  as those of TensorPipeRpcBackendOptions
+
+    Raises ValueError with the place in the file, and what to do there.
+    """
+
+    def __init__(self, *, config=None, backend=None, overrides=None, rpc_timeout=None,
+                 num_worker_threads=None, init_method=None, device_maps=None, devices=None):
+        values = {key: _yaml(value) for key, value in (overrides or {}).items()}
+        if backend is not None:
+            values["backend"] = backend
+        if isinstance(config, dict):
+            config = json.dumps(config) + "\n"
+        self.config = _C.Config(str(config or ""), values)
+        super().__init__(
+            rpc_timeout=self.config.rpc_timeout if rpc_timeout is None else rpc_timeout,
+            init_method=init_method or self.config.init_method)
+        if num_worker_threads is None:
+            num_worker_threads = self.config.num_worker_threads
+        if num_worker_threads <= 0:
+            raise ValueError(f"num_worker_threads must be positive, got {num_worker_threads}")
+        self.num_worker_threads = num_worker_threads
+        self.device_maps = {}
+        self.devices = torch_options._to_device_list(devices or [])
+        for to, device_map in (device_maps or {}).items():
+            self.set_device_map(to, device_map)
+
+    def set_device_map(self, to, device_map):
+        """Adds to where tensors for worker `to` go: {our device: theirs}."""
+        mine = self.device_maps.setdefault(to, {})
+        for source, target in torch_options._to_device_map(device_map).items():
+            if target in (t for s, t in mine.items() if s != source):
+                raise ValueError(f"`set_device_map` only supports 1-to-1 mapping, {target} is "
+                                 "the target of two devices")
+            mine[source] = target
+
+    def set_devices(self, devices):
+        """The devices that this worker uses; None: those that the maps name."""
+        self.devices = torch_options._to_device_list(devices)
+
+
+def _yaml(value):
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def device_names(options):
+    """Maps and devices as JSON can carry them."""
+    maps = {to: {str(a): str(b) for a, b in m.items()} for to, m in options.device_maps.items()}
+    return maps, [str(d) for d in options.devices]
+
+
+def devices_of_names(maps, devices):
+    maps = {to: {torch.device(a): torch.device(b) for a, b in m.items()}
+            for to, m in maps.items()}
+    return maps, [torch.device(d) for d in devices]

@@ -1,0 +1,94 @@
+"""worker.py - a worker among C, C++ and Python programs that call each other's functions.
+
+Not torch.distributed.rpc: these are the calls of tenrec/rpc.h, with functions by name, and values
+that every language has (None, bool, int, float, str, bytes, list, dict with text keys, tensors).
+Tensors share their memory with torch on both sides; those of type bool do not travel (DLPack).
+
+    import tenrec_torch.worker as worker
+
+    worker.register("double", lambda x: x * 2)
+    worker.init_rpc("trainer")                 # rank, world size, MASTER_ADDR ... as torchrun sets them
+    y = worker.call("cworker", "scale", torch.ones(4), 0.5)
+    worker.shutdown()
+
+A process may have several: class Worker.
+"""
+import atexit
+import weakref
+
+from tenrec_torch import _worker
+
+_alive = weakref.WeakSet()
+
+
+class Worker(_worker.Worker):
+    """One worker, not started.
+
+    name       None: what the configuration says ("worker{rank}")
+    config     path of a YAML file or the text of one; None: $TENREC_CONFIG or the built-in one
+    overrides  {"worker.rpc_timeout": "5s", ...}, stronger than file and environment
+    """
+
+    def __init__(self, name=None, config=None, overrides=None):
+        given = dict(overrides or {})
+        if name is not None:
+            given["worker.name"] = name
+        super().__init__(config, given)
+        _alive.add(self)
+
+
+_worker_here = None
+_registered = []
+
+
+def register(name, function):
+    """What others may call; before or after init_rpc. Runs on a thread of its own."""
+    _registered.append((name, function))
+    if _worker_here:
+        _worker_here.register(name, function)
+
+
+def init_rpc(name=None, config=None, overrides=None):
+    """Makes this process a worker; returns when the whole group is there."""
+    global _worker_here
+    if _worker_here:
+        raise RuntimeError("this process is a worker already; make a Worker for one more")
+    made = Worker(name, config, overrides)
+    for known, function in _registered:
+        made.register(known, function)
+    made.init_rpc()
+    _worker_here = made
+    return made
+
+
+def _here():
+    if not _worker_here:
+        raise RuntimeError("this process is no worker yet: tenrec_torch.worker.init_rpc(...)")
+    return _worker_here
+
+
+def call(to, function, *args, timeout=None):
+    """The result of `function(*args)` on the worker `to`; `timeout` in seconds."""
+    return _here().call(to, function, *args, timeout=timeout)
+
+
+def call_async(to, function, *args, timeout=None):
+    """The same without waiting: an object with wait(timeout=None) and done()."""
+    return _here().call_async(to, function, *args, timeout=timeout)
+
+
+def shutdown(graceful=True, timeout=None):
+    """Leaves together with the others, or at once."""
+    global _worker_here
+    leaving, _worker_here = _here(), None
+    leaving.shutdown(graceful=graceful, timeout=timeout)
+
+
+@atexit.register
+def _end():
+    # Python functions cannot be called any more once the interpreter ends.
+    for worker in list(_alive):
+        try:
+            worker.shutdown(graceful=False)
+        except RuntimeError:
+            pass

@@ -1,0 +1,134 @@
+"""fixtures.py - what the suites run on: one class per backend and way.
+
+A fixture says which backend and which options a rank gives to init_rpc.
+"""
+import importlib
+import json
+import os
+
+from torch.distributed import rpc
+from torch.distributed.rpc import backend_registry
+from torch.testing._internal.distributed.rpc.rpc_agent_test_fixture import RpcAgentTestFixture
+
+import ranks
+
+CONFIG = os.path.join(os.path.dirname(os.path.abspath(__file__)), "config")
+
+
+class Fixture(ranks.Ranks, RpcAgentTestFixture):
+    backend = None
+    options = {}
+
+    @classmethod
+    def prepare(cls):
+        """In the process of the case, before it begins."""
+
+    @property
+    def rpc_backend(self):
+        return backend_registry.BackendType[self.backend]
+
+    @property
+    def rpc_backend_options(self):
+        return backend_registry.construct_rpc_backend_options(
+            self.rpc_backend, init_method=self.init_method, **self.options)
+
+    def get_shutdown_error_regex(self):
+        return ".*"
+
+    def get_timeout_error_regex(self):
+        return "RPC ran for more than"
+
+
+def tensorpipe(transports):
+    """torch's own agent, to tell what fails there too."""
+    if transports == "faulty":
+        return None
+    ways = {"_transports": ["uv"], "_channels": ["basic"]} if transports == "tcp" else {}
+
+    class TensorPipe(Fixture):
+        backend = "TENSORPIPE"
+        options = ways
+    return TensorPipe
+
+
+def tenrec(transports):
+    """Ours, as the file config/<transports>.yaml says."""
+    class Tenrec(Fixture):
+        backend = "TENREC"
+        options = {"config": os.path.join(CONFIG, transports + ".yaml")}
+
+        def get_shutdown_error_regex(self):
+            return LOST
+    return Tenrec
+
+
+# What a call to a worker that has gone may say.
+LOST = "(?i)lost|shut ?down|connect|closed"
+
+
+class Faulty(Fixture):
+    """As torch's fixture of its faulty agent begins; dist_init changes it per test."""
+
+    backend = "FAULTY_TENSORPIPE"
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.fail_types = ["RREF_FORK_REQUEST", "RREF_CHILD_ACCEPT", "RREF_USER_DELETE",
+                           "CLEANUP_AUTOGRAD_CONTEXT_REQ"]
+        self.delays_s = {"PYTHON_CALL": 1.5, "SCRIPT_CALL": 1.5}
+
+    @property
+    def options(self):
+        return {"num_worker_threads": 8, "num_fail_sends": 3,
+                "messages_to_fail": self.fail_types, "messages_to_delay": self.delays_s}
+
+    def setup_fault_injection(self, faulty_messages, messages_to_delay):
+        if faulty_messages is not None:
+            self.fail_types = faulty_messages
+        if messages_to_delay is not None:
+            self.delays_s = messages_to_delay
+
+
+def use_faulty_plugin():
+    """The `faulty` plugin in the place of torch's faulty agent, under its name: the
+    suites ask for FAULTY_TENSORPIPE and read the options back by torch's names."""
+    import tenrec_torch
+
+    class Options(tenrec_torch.TenrecRpcBackendOptions):
+        pass
+
+    with open(os.path.join(CONFIG, "faulty.yaml"), encoding="utf-8") as f:
+        quiet = f.read()
+
+    def construct(rpc_timeout, init_method, num_worker_threads=8, messages_to_fail=(),
+                  messages_to_delay=None, num_fail_sends=0):
+        faults = {"messages_to_fail": list(messages_to_fail), "num_fail_sends": num_fail_sends,
+                  "messages_to_delay": dict(messages_to_delay or {})}
+        made = Options(rpc_timeout=rpc_timeout, init_method=init_method,
+                       num_worker_threads=num_worker_threads,
+                       # YAML understands JSON.
+                       config=quiet.replace("options: {}", "options: " + json.dumps(faults)))
+        for name, value in faults.items():
+            setattr(made, name, value)
+        return made
+
+    ours = backend_registry.BackendType["TENREC"].value
+    backend_registry.BackendType["FAULTY_TENSORPIPE"]._value_ = backend_registry.BackendValue(
+        construct_rpc_backend_options_handler=construct,
+        init_backend_handler=ours.init_backend_handler)
+
+
+def injecting(name):
+    class Injecting(Faulty):
+        @classmethod
+        def prepare(cls):
+            import torch.distributed.rpc._testing  # registers FAULTY_TENSORPIPE
+            rpc.BackendType = backend_registry.BackendType
+            if name == "TENREC":
+                use_faulty_plugin()
+    return Injecting
+
+
+def import_backend(name):
+    if name == "TENREC":
+        importlib.import_module("tenrec_torch")  # registers it

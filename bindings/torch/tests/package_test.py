@@ -1,0 +1,162 @@
+"""package_test.py - what tenrec_torch promises beyond what torch's suites ask."""
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import torch
+import torch.distributed.rpc as rpc
+from torch.testing._internal.dist_utils import dist_init, worker_name
+from torch.testing._internal.distributed.rpc.rpc_agent_test_fixture import RpcAgentTestFixture
+
+import tenrec_torch
+
+# A worker of its own interpreter, as users have it: argv is store, rank, world size.
+PROGRAM = """
+import sys, threading
+import torch.distributed.rpc as rpc, tenrec_torch
+rpc.init_rpc("worker" + sys.argv[2], backend=rpc.BackendType.TENREC, rank=int(sys.argv[2]),
+             world_size=int(sys.argv[3]),
+             rpc_backend_options=tenrec_torch.TenrecRpcBackendOptions(init_method="file://" + sys.argv[1]))
+print("here", flush=True)
+"""
+EXIT_LIMIT_S = 30
+
+
+def echo(x):
+    return x
+
+
+class TenrecPackageTest(RpcAgentTestFixture):
+    @property
+    def world_size(self):
+        return 2
+
+    def peer(self):
+        return worker_name(1 - self.rank)
+
+    def init(self, backend, options):
+        rpc.init_rpc(worker_name(self.rank), backend=backend, rank=self.rank, world_size=2,
+                     rpc_backend_options=options)
+
+    def test_import_leaves_the_default_backend_as_it_was(self):
+        rpc.init_rpc(worker_name(self.rank), rank=self.rank, world_size=2,
+                     rpc_backend_options=rpc.TensorPipeRpcBackendOptions(init_method=self.init_method))
+        self.assertIsInstance(rpc.api._get_current_rpc_agent(), rpc.TensorPipeAgent)
+        self.assertEqual(rpc.rpc_sync(self.peer(), echo, args=(self.rank,)), self.rank)
+        rpc.shutdown()
+
+    def test_backend_follows_from_the_options(self):
+        self.init(None, self.rpc_backend_options)
+        self.assertIsInstance(rpc.api._get_current_rpc_agent(), tenrec_torch._C.TenrecAgent)
+        rpc.shutdown()
+
+    def test_options_of_another_agent_are_refused(self):
+        with self.assertRaisesRegex(TypeError, "TenrecRpcBackendOptions"):
+            self.init(rpc.BackendType.TENREC,
+                      rpc.TensorPipeRpcBackendOptions(init_method=self.init_method))
+
+    def test_number_of_threads_and_timeout_are_taken(self):
+        self.init(rpc.BackendType.TENREC, tenrec_torch.TenrecRpcBackendOptions(
+            init_method=self.init_method, num_worker_threads=27, rpc_timeout=99))
+        info = rpc.api._get_current_rpc_agent().get_debug_info()
+        self.assertEqual(int(info["agent.thread_pool_size"]), 27)
+        self.assertEqual(rpc.get_rpc_timeout(), 99)
+        rpc.shutdown()
+
+    def test_mistake_in_config_is_named_with_its_line(self):
+        # Both ranks fail by themselves: none has begun to wait for the other.
+        with self.assertRaisesRegex(Exception, ":3:.*plugins"):
+            self.init(rpc.BackendType.TENREC, tenrec_torch.TenrecRpcBackendOptions(
+                init_method=self.init_method,
+                config="backend: a\nbackends:\n  a: { plugins: tensorpipe }\n"))
+
+    def test_unknown_backend_is_refused(self):
+        with self.assertRaisesRegex(Exception, "nosuch"):
+            self.init(rpc.BackendType.TENREC, tenrec_torch.TenrecRpcBackendOptions(
+                init_method=self.init_method, backend="nosuch"))
+
+    @dist_init
+    def test_tensors_of_all_kinds_come_back_as_they_went(self):
+        base = torch.arange(60.0).reshape(3, 4, 5)
+        for x in [torch.tensor(7), torch.empty(0), torch.empty(3, 0, 2), base, base[1], base.transpose(0, 2),
+                  base[:, ::2], base.expand(2, 3, 4, 5), torch.tensor([True, False]), torch.ones(3, dtype=torch.float16),
+                  torch.ones(3, dtype=torch.bfloat16), torch.tensor([1 + 2j]), torch.ones(2, dtype=torch.int8),
+                  torch.quantize_per_tensor(torch.ones(4), 0.5, 3, torch.quint8),
+                  torch.eye(4).to_sparse(),
+                  torch.arange(1 << 22, dtype=torch.int64)]:
+            y = rpc.rpc_sync(self.peer(), echo, args=(x,))
+            self.assertEqual((y.dtype, y.layout, y.shape), (x.dtype, x.layout, x.shape))
+            self.assertEqual(y, x)
+
+    @dist_init
+    def test_what_came_may_be_written_and_outlives_the_message(self):
+        x = torch.ones(1 << 20)
+        kept = [rpc.rpc_sync(self.peer(), echo, args=(x * i,)) for i in range(8)]
+        for i, y in enumerate(kept):
+            y.add_(1)
+            self.assertEqual(float(y.min()), i + 1)
+            self.assertEqual(float(y.max()), i + 1)
+
+    @dist_init
+    def test_other_python_threads_run_while_one_waits(self):
+        if self.rank != 0:
+            return
+        turns = 0
+        fut = rpc.rpc_async(self.peer(), time.sleep, args=(0.5,))
+        done = threading.Event()
+
+        def wait():
+            fut.wait()
+            done.set()
+        waiter = threading.Thread(target=wait)
+        waiter.start()
+        while not done.wait(0.001):
+            turns += 1
+        waiter.join()
+        self.assertGreater(turns, 20)
+
+    def start_program(self, text, rank):
+        env = dict(os.environ, TP_SOCKET_IFNAME="lo", GLOO_SOCKET_IFNAME="lo")
+        return subprocess.Popen([sys.executable, "-c", PROGRAM + text, self.file_name, str(rank), "2"],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+
+    def test_program_that_ends_without_shutdown_ends(self):
+        if self.rank != 0:
+            return
+        programs = [self.start_program("", rank) for rank in range(2)]
+        for p in programs:
+            out, err = p.communicate(timeout=EXIT_LIMIT_S)
+            self.assertEqual((p.returncode, out), (0, "here\n"), err)
+
+    def test_program_that_dies_of_an_exception_ends(self):
+        if self.rank != 0:
+            return
+        programs = [self.start_program("raise ValueError('on purpose')", rank) for rank in range(2)]
+        for p in programs:
+            _, err = p.communicate(timeout=EXIT_LIMIT_S)
+            self.assertEqual(p.returncode, 1, err)
+            self.assertIn("on purpose", err)
+
+    def test_killed_worker_fails_open_calls_at_once(self):
+        if self.rank != 0:
+            return
+        victim = self.start_program("threading.Event().wait()", 1)
+        caller = self.start_program("""
+import time
+fut = rpc.rpc_async("worker1", time.sleep, args=(3600,))
+print(rpc.rpc_sync("worker1", len, args=("four",)), flush=True)
+begin = time.monotonic()
+try:
+    fut.wait()
+except Exception as e:
+    print(time.monotonic() - begin < 20, e, flush=True)
+""", 0)
+        self.assertEqual(caller.stdout.readline(), "here\n")
+        self.assertEqual(caller.stdout.readline(), "4\n")
+        victim.send_signal(signal.SIGKILL)
+        out, err = caller.communicate(timeout=EXIT_LIMIT_S)
+        victim.communicate()
+        self.assertRegex(out, "^True .*", err)

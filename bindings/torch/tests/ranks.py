@@ -1,0 +1,99 @@
+"""ranks.py - the ranks of one case: forked, watched until a deadline, and asked
+for their stacks when they miss it.
+
+torch's own harness spawns a new interpreter for each rank (seconds of import)
+and looks at them ten times a second; a fork of a process that has imported
+everything and waits for their ends is what makes hundreds of cases bearable.
+"""
+import faulthandler
+import multiprocessing
+import multiprocessing.connection
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+SIGNAL = signal.SIGUSR1
+LINE = 120  # of a stack
+# A thread of a pool that has nothing to do.
+BELOW = r"wait|poll|\?\?|clone|start_thread|fetch|round_of|std::"
+AT_REST = (r"uv_run|loop_main|serve|watch_main|c10::ThreadPool::main_loop|torch::autograd::ReadyQueue::pop|"
+           r"c10d::ProcessGroupGloo::runLoop|gloo::transport::tcp::Loop|torch::distributed::rpc::RpcAgent::retry")
+IDLE = re.compile(rf"#0 .*(wait|poll).*\n(#.*({BELOW}).*\n?)*(#\d+ +(0x\w+ in )?({AT_REST})|$)")
+AFTER_ERROR_S = 2  # for the others, once a rank has failed
+
+
+def answer_with_stacks():
+    """This process, and what it forks, prints its Python stacks when asked."""
+    faulthandler.register(SIGNAL, file=sys.stderr, all_threads=True, chain=False)
+
+
+def print_stacks(pids):
+    """Where they are: Python's threads as Python sees them, all of them if gdb is here."""
+    for pid in pids:
+        print(f"---- process {pid}, its Python threads:", file=sys.stderr, flush=True)
+        try:
+            os.kill(pid, SIGNAL)
+        except ProcessLookupError:
+            continue
+        time.sleep(0.5)  # nobody tells when it has been printed
+    gdb = shutil.which("gdb")
+    for pid in pids if gdb else []:
+        try:
+            done = subprocess.run([gdb, "-q", "-nx", "-batch", "-p", str(pid), "-ex",
+                                   "thread apply all backtrace -frame-info short-location 20"],
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                  timeout=60, check=False)
+        except subprocess.TimeoutExpired:
+            continue
+        print(f"---- process {pid}, threads that do not just wait for work:", file=sys.stderr)
+        for thread in re.split(r"\n(?=Thread )", done.stdout)[1:]:
+            if not IDLE.search(thread):
+                print("\n".join(x[:LINE] for x in thread.rstrip().splitlines()), file=sys.stderr)
+    sys.stderr.flush()
+
+
+class Ranks:
+    """To be mixed in before torch's SpawnHelper."""
+
+    deadline_s = 120
+
+    def _spawn_processes(self):
+        self._start_processes(multiprocessing.get_context("fork").Process)
+
+    def _join_processes(self, fn):
+        started = time.monotonic()
+        until = started + self.deadline_s
+        waiting = {p.sentinel: p for p in self.processes}
+        failed = False
+        while waiting and time.monotonic() < until:
+            left = max(0, until - time.monotonic())
+            for sentinel in multiprocessing.connection.wait(list(waiting), left):
+                process = waiting.pop(sentinel)
+                process.join()
+                if process.exitcode == self.TEST_ERROR_EXIT_CODE and not failed:
+                    failed = True
+                    until = min(until, time.monotonic() + AFTER_ERROR_S)
+        if waiting and not failed:
+            print(f"---- deadline of {self.deadline_s} s", file=sys.stderr, flush=True)
+            print_stacks([p.pid for p in waiting.values()])
+        for process in waiting.values():
+            process.kill()
+        try:
+            if waiting and not failed:
+                ranks = [i for i, p in enumerate(self.processes) if p.sentinel in waiting]
+                self.fail(f"ranks {ranks} did not end within {self.deadline_s} s")
+            if fn in self.skip_return_code_checks:
+                self._check_no_test_errors(time.monotonic() - started)
+            else:
+                self._check_return_codes(time.monotonic() - started)
+        finally:
+            for pipe in self.pid_to_pipe.values():
+                pipe.close()
+            try:
+                os.unlink(self.file_name)
+            except FileNotFoundError:
+                pass

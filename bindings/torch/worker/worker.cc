@@ -1,0 +1,182 @@
+#include "worker.h"
+
+#include <cmath>
+
+namespace tenrec_torch
+{
+
+/* Seconds as milliseconds; none is `otherwise`. */
+static int64_t to_ms(std::optional<double> s, int64_t otherwise)
+{
+    if (!s)
+        return otherwise;
+    if (!(*s > 0))
+        throw py::value_error("a limit is more than 0 seconds; without one it is None");
+    return *s > 1e12 ? TENREC_TIMEOUT_NONE : std::max<int64_t>(1, std::llround(*s * 1000));
+}
+
+/* Runs `fn` without the GIL, and raises what it fails with. */
+template <class Fn> static void without_gil(Fn fn)
+{
+    tenrec_error err;
+    tenrec_status st;
+
+    {
+        py::gil_scoped_release released;
+        st = fn(&err);
+    }
+    if (st != TENREC_OK)
+        raise(err);
+}
+
+Future::~Future()
+{
+    py::gil_scoped_release released; // the last one frees tensors of the result
+    tenrec_future_drop(f_);
+}
+
+py::object Future::wait(std::optional<double> limit_s)
+{
+    int64_t ms = to_ms(limit_s, TENREC_TIMEOUT_NONE);
+
+    without_gil([&](tenrec_error *err) { return tenrec_future_wait(f_, ms, err); });
+    return to_python(*tenrec_future_value(f_));
+}
+
+Worker::Worker(const std::optional<std::string> &config, const py::dict &overrides)
+{
+    struct tenrec_config *made;
+    tenrec_error err;
+    tenrec_status st;
+
+    if (config && config->find('\n') != std::string::npos)
+        st = tenrec_config_parse(config->c_str(), "config", &made, &err);
+    else
+        st = tenrec_config_load(config ? config->c_str() : nullptr, &made, &err);
+    if (st != TENREC_OK)
+        raise(err);
+    for (auto item : overrides) {
+        st = tenrec_config_set(made, py::str(item.first).cast<std::string>().c_str(),
+                               py::str(item.second).cast<std::string>().c_str(), &err);
+        if (st != TENREC_OK)
+            break;
+    }
+    if (st == TENREC_OK)
+        st = tenrec_worker_new(made, &w_, &err);
+    tenrec_config_drop(made);
+    if (st != TENREC_OK)
+        raise(err);
+}
+
+Worker::~Worker()
+{
+    py::gil_scoped_release released; // functions that still run need it to end
+    tenrec_worker_drop(w_);
+}
+
+/* Answers a call by a Python function. On a thread of the pool. */
+static tenrec_status answer(struct tenrec_call *call, void *arg, tenrec_error *err)
+{
+    py::gil_scoped_acquire gil;
+
+    try {
+        size_t n;
+        const struct tenrec_value *args = tenrec_call_args(call, &n);
+        py::tuple given(n);
+
+        for (size_t i = 0; i < n; i++)
+            given[i] = to_python(args[i]);
+        Values result(py::make_tuple((*static_cast<py::function *>(arg))(*given)));
+        return tenrec_call_return(call, result.data(), err);
+    } catch (const std::exception &e) { // a Python exception too: "ValueError: text, at: ..."
+        return tenrec_fail(err, TENREC_EREMOTE, "%s", e.what());
+    }
+}
+
+void Worker::register_function(const std::string &name, py::function fn)
+{
+    auto kept = std::make_unique<py::function>(std::move(fn));
+    tenrec_error err;
+
+    if (tenrec_register_function(w_, name.c_str(), answer, kept.get(), TENREC_POOL, &err) !=
+        TENREC_OK)
+        raise(err);
+    functions_.push_back(std::move(kept));
+}
+
+void Worker::init_rpc()
+{
+    without_gil([&](tenrec_error *err) { return tenrec_init_rpc(w_, err); });
+}
+
+void Worker::shutdown(bool graceful, std::optional<double> limit_s)
+{
+    enum tenrec_shutdown_mode mode = graceful ? TENREC_GRACEFUL : TENREC_IMMEDIATE;
+    int64_t ms = to_ms(limit_s, TENREC_TIMEOUT_DEFAULT);
+
+    if (!tenrec_worker_running(w_))
+        return;
+    without_gil([&](tenrec_error *err) { return tenrec_shutdown(w_, mode, ms, err); });
+}
+
+std::unique_ptr<Future> Worker::call_async(const std::string &to, const std::string &function,
+                                           const py::args &args, std::optional<double> timeout_s)
+{
+    Values values(args);
+    struct tenrec_call_options options = {};
+    struct tenrec_future *f;
+
+    options.size = sizeof options;
+    options.timeout_ms = to_ms(timeout_s, TENREC_TIMEOUT_DEFAULT);
+    without_gil([&](tenrec_error *err) {
+        return tenrec_rpc_async(w_, to.c_str(), function.c_str(), values.data(), values.size(),
+                                &options, &f, err);
+    });
+    return std::make_unique<Future>(f);
+}
+
+py::object Worker::call(const std::string &to, const std::string &function, const py::args &args,
+                        std::optional<double> timeout_s)
+{
+    Values values(args);
+    struct tenrec_call_options options = {};
+    struct tenrec_value *ret;
+
+    options.size = sizeof options;
+    options.timeout_ms = to_ms(timeout_s, TENREC_TIMEOUT_DEFAULT);
+    without_gil([&](tenrec_error *err) {
+        return tenrec_rpc_sync(w_, to.c_str(), function.c_str(), values.data(), values.size(),
+                               &options, &ret, err);
+    });
+    std::unique_ptr<struct tenrec_value, decltype(&tenrec_value_drop)> held(ret, tenrec_value_drop);
+    return to_python(*ret);
+}
+
+std::string Worker::name() const
+{
+    struct tenrec_worker_info info;
+    tenrec_error err;
+
+    if (tenrec_get_worker_info(w_, nullptr, &info, &err) != TENREC_OK)
+        raise(err);
+    return info.name;
+}
+
+std::vector<std::string> Worker::names() const
+{
+    std::vector<struct tenrec_worker_info> infos(16);
+    std::vector<std::string> found;
+    tenrec_error err;
+    size_t n = infos.size();
+
+    do {
+        infos.resize(n);
+        if (tenrec_get_worker_infos(w_, infos.data(), infos.size(), &n, &err) != TENREC_OK)
+            raise(err);
+    } while (n > infos.size());
+    for (size_t i = 0; i < n; i++)
+        found.emplace_back(infos[i].name);
+    return found;
+}
+
+} // namespace tenrec_torch

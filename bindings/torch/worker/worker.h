@@ -1,0 +1,61 @@
+/* worker.h - a worker of a Tenrec group, for Python. */
+#ifndef TORCH_WORKER_WORKER_H
+#define TORCH_WORKER_WORKER_H
+
+#include "value.h"
+
+#include <memory>
+#include <optional>
+
+namespace tenrec_torch
+{
+
+/* What a call will bring. */
+class Future
+{
+  public:
+    explicit Future(struct tenrec_future *f) : f_(f) // takes
+    {
+    }
+    ~Future();
+    Future(const Future &) = delete;
+    Future &operator=(const Future &) = delete;
+
+    py::object wait(std::optional<double> limit_s);
+    bool done() const
+    {
+        return tenrec_future_done(f_);
+    }
+
+  private:
+    struct tenrec_future *f_;
+};
+
+/* All methods with the GIL, which those give away that wait. */
+class Worker
+{
+  public:
+    /* config: a path, a text (it has more than one line), or none of both. */
+    Worker(const std::optional<std::string> &config, const py::dict &overrides);
+    ~Worker();
+    Worker(const Worker &) = delete;
+    Worker &operator=(const Worker &) = delete;
+
+    void register_function(const std::string &name, py::function fn);
+    void init_rpc();
+    void shutdown(bool graceful, std::optional<double> limit_s);
+    std::unique_ptr<Future> call_async(const std::string &to, const std::string &function,
+                                       const py::args &args, std::optional<double> timeout_s);
+    py::object call(const std::string &to, const std::string &function, const py::args &args,
+                    std::optional<double> timeout_s);
+    std::string name() const;
+    std::vector<std::string> names() const;
+
+  private:
+    struct tenrec_worker *w_ = nullptr;
+    std::vector<std::unique_ptr<py::function>> functions_; // who calls them has their addresses
+};
+
+} // namespace tenrec_torch
+
+#endif

@@ -1,0 +1,235 @@
+"""What the backend TENREC does beside what PyTorch's own suites ask: two or three
+processes on this host, over each transport. Prints TAP; skips where it is not built."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import traceback
+
+if sys.argv[1]:
+    print(f"1..0 # SKIP {sys.argv[1]}")
+    sys.exit(0)
+
+LIMIT = 60  # seconds for one program
+
+
+def run(world, program, config=None, env=None, expect=0):
+    """Runs `program` once per rank, each with `rank`, `init(**options)` and all that a test
+    needs; what they print, by rank."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = os.path.join(folder, "store")
+        common = dict(os.environ, INIT_METHOD=f"file://{store}", WORLD=str(world), **(env or {}))
+        processes = [subprocess.Popen(
+            [sys.executable, os.path.join(os.path.dirname(__file__), "worker.py"), str(rank),
+             json.dumps(config)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, env=common) for rank in range(world)]
+        try:
+            for p in processes:
+                p.stdin.write(program)
+                p.stdin.close()
+            said = [p.stdout.read() for p in processes]
+            codes = [p.wait(LIMIT) for p in processes]
+        finally:
+            for p in processes:
+                p.kill()
+    text = "\n".join(said)
+    assert all(code == expect for code in codes), f"exit codes {codes}:\n{text}"
+    return said
+
+
+def over(*transports, **options):
+    return {"backend": "tensorpipe", "backends": {"tensorpipe": {
+        "plugin": "tensorpipe", "options": dict(transports=list(transports), **options)}}}
+
+
+def tensors_arrive_as_they_were_sent(config):
+    run(2, """
+init()
+if rank == 0:
+    some = [torch.rand(3, 4), torch.rand(3, 4).t(), torch.arange(10)[3:7], torch.tensor(5.),
+            torch.rand(0, 3), torch.rand(1 << 20), torch.rand(4, 4, requires_grad=True),
+            torch.ones(3, dtype=torch.bool), torch.ones(2, dtype=torch.bfloat16),
+            torch.rand(1).expand(5), torch.rand(100000)[7:9], torch.rand(2, dtype=torch.complex64)]
+    for t in some:
+        back = rpc.rpc_sync("w1", same, args=(t,))
+        assert torch.equal(back, t) and back.dtype == t.dtype, t
+        assert back.stride() == t.stride() and back.requires_grad == t.requires_grad, t
+    pair = rpc.rpc_sync("w1", same, args=(some,))
+    assert all(torch.equal(a, b) for a, b in zip(pair, some))
+rpc.shutdown()
+""", config)
+
+
+def unusual_tensors_arrive_as_torch_pickles_them(config):
+    run(2, """
+init()
+if rank == 0:
+    sparse = torch.eye(4).to_sparse()
+    assert torch.equal(rpc.rpc_sync("w1", same, args=(sparse,)).to_dense(), sparse.to_dense())
+    quantized = torch.quantize_per_tensor(torch.rand(4), 0.1, 10, torch.quint8)
+    assert torch.equal(rpc.rpc_sync("w1", same, args=(quantized,)).dequantize(), quantized.dequantize())
+    conj = torch.rand(3, dtype=torch.complex64).conj()
+    assert torch.equal(rpc.rpc_sync("w1", same, args=([conj, torch.ones(2)],))[0], conj)
+    deep = torch.rand([1] * 20)
+    assert torch.equal(rpc.rpc_sync("w1", same, args=(deep,)), deep)
+rpc.shutdown()
+""", config)
+
+
+def what_is_sent_may_change_after_the_answer(config):
+    run(2, """
+init()
+if rank == 0:
+    t = torch.zeros(1 << 18)
+    kept = [rpc.rpc_sync("w1", same, args=(t.fill_(i),)) for i in range(20)]
+    assert [k[5].item() for k in kept] == list(range(20))
+    kept[3].fill_(-1)
+    assert [k[5].item() for k in kept][2:5] == [2, -1, 4]
+rpc.shutdown()
+""", config)
+
+
+def nested_calls_end_with_one_thread(config):
+    run(2, """
+init(num_worker_threads=1)
+if rank == 0:
+    assert rpc.rpc_sync("w1", down, args=("w0", 8)) == 8
+rpc.shutdown()
+""", config)
+
+
+def errors_reach_the_caller(config):
+    run(2, """
+init()
+if rank == 0:
+    raises(ValueError, "no luck", lambda: rpc.rpc_sync("w1", fail))
+    raises(RuntimeError, "ran for more than set timeout .200 ms.",
+           lambda: rpc.rpc_sync("w1", nap, args=(1,), timeout=0.2))
+    raises(RuntimeError, "could not find destination .nobody.", lambda: rpc.rpc_sync("nobody", same, args=(1,)))
+rpc.shutdown()
+""", config)
+
+
+def a_worker_calls_itself(config):
+    run(1, """
+init()
+t = torch.rand(1000)
+assert torch.equal(rpc.rpc_sync("w0", torch.add, args=(t, 1)), t + 1)
+assert rpc.rpc_sync("w0", down, args=("w0", 3)) == 3
+rpc.shutdown()
+""", config)
+
+
+def a_lost_worker_fails_calls(config):
+    said = run(2, """
+init()
+if rank == 1:
+    rpc.rpc_sync("w0", same, args=(1,))
+    os._exit(0)
+raises(RuntimeError, "w1", lambda: rpc.rpc_sync("w1", nap, args=(30,)))
+print("noticed")
+rpc.shutdown(graceful=False)
+os._exit(0)
+""", config)
+    assert "noticed" in said[0], said[0]
+
+
+def a_program_ends_without_shutdown(config):
+    run(2, """
+init()
+if rank == 0:
+    kept = rpc.rpc_async("w1", nap, args=(0.5,))
+    ref = rpc.remote("w1", torch.add, args=(torch.ones(1), 1))
+    assert ref.to_here().item() == 2
+else:
+    nap(0.2)
+""", config)
+
+
+def names_must_differ(config):
+    said = run(2, """
+try:
+    init(name="same")
+except RuntimeError as error:
+    print(error)
+""", config)
+    assert all("not unique" in text for text in said), said
+
+
+def a_missing_worker_is_named(config):
+    said = run(1, """
+try:
+    init(world_size=3, rpc_timeout=1)
+except RuntimeError as error:
+    print(error)
+""", config)
+    assert "with rank 1, 2, of 3" in said[0], said
+
+
+def injected_failures_are_told_as_torch_does(config):
+    del config
+    faults = {"backend": "faulty", "backends": {
+        "tensorpipe": {"plugin": "tensorpipe"},
+        "faulty": {"plugin": "faulty", "wraps": "tensorpipe",
+                   "options": {"messages_to_fail": ["SCRIPT_CALL"], "num_fail_sends": 1}}}}
+    run(2, """
+init()
+if rank == 0:
+    raises(RuntimeError, "RPCErr:2:", lambda: rpc.rpc_sync("w1", torch.add, args=(1, 2)))
+    assert rpc.rpc_sync("w1", torch.add, args=(1, 2)) == 3
+rpc.shutdown()
+""", faults)
+
+
+def config_errors_say_where(config):
+    del config
+    said = run(1, """
+for wrong in ("backend: tensorpip\\n", {"backends": {"tensorpipe": {"plugin": "tensorpipe",
+              "options": {"transport": 1}}}}):
+    try:
+        tenrec_torch.TenrecRpcBackendOptions(config=wrong)
+    except ValueError as error:
+        print(error)
+""")
+    assert "text:1:" in said[0] and "transports" in said[0], said
+
+
+def a_program_at_rest_uses_no_cpu(config):
+    run(2, """
+init()
+for _ in range(50):
+    rpc.rpc_sync(f"w{1 - rank}", same, args=(1,))
+nap(0.5)
+before = time.process_time()
+nap(1)
+used = time.process_time() - before
+assert used < 0.05, used
+rpc.shutdown()
+""", config)
+
+
+CASES = [
+    tensors_arrive_as_they_were_sent, unusual_tensors_arrive_as_torch_pickles_them,
+    what_is_sent_may_change_after_the_answer, nested_calls_end_with_one_thread,
+    errors_reach_the_caller, a_worker_calls_itself, a_lost_worker_fails_calls,
+    a_program_ends_without_shutdown, a_program_at_rest_uses_no_cpu,
+]
+ONCE = [names_must_differ, a_missing_worker_is_named, injected_failures_are_told_as_torch_does,
+        config_errors_say_where]
+PLANS = [(f"torch_{case.__name__}_over_{name}", case, over(*transports))
+         for name, transports in (("tcp", ["uv"]), ("shared_memory", ["shm", "uv"]))
+         for case in CASES] + [(f"torch_{case.__name__}", case, None) for case in ONCE]
+
+failed = 0
+for number, (name, case, config) in enumerate(PLANS, 1):
+    try:
+        case(config)
+        print(f"ok {number} - {name}", flush=True)
+    except Exception:
+        failed += 1
+        print(f"not ok {number} - {name}")
+        for line in traceback.format_exc().splitlines():
+            print("#", line)
+print(f"1..{len(PLANS)}")
+sys.exit(1 if failed else 0)
