@@ -1,4 +1,4 @@
-"""examples_test.py TENREC BIGRAM HELLO SERVICE_TEST PARAMETER_SERVER - the examples do what they say, with
+"""examples_test.py TENREC BIGRAM HELLO SERVICE_TEST PARAMETER_SERVER ELASTIC - the examples do what they say, with
 real processes, on each shipped backend.
 """
 import os
@@ -8,7 +8,7 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-TENREC, BIGRAM, HELLO, SERVICE_TEST, PARAMETER_SERVER = sys.argv[1:]
+TENREC, BIGRAM, HELLO, SERVICE_TEST, PARAMETER_SERVER, ELASTIC = sys.argv[1:]
 LAST = re.compile(r"\[0\] bigram: perplexity (\S+) \(optimum (\S+)\), (\d+) workers, backend (\S+), "
                   r"(\d+) steps, \S+ s$")
 results = []
@@ -50,6 +50,12 @@ def losses(lines):
 
 code, lines, errors = run(2, HELLO)
 case("examples_hello_adds", None if (code, sorted(lines)) == (0, ["[0] worker0 says 42", "[1] worker0 says 42"]) else f"{code} {lines}\n{errors}")
+
+done = subprocess.run([TENREC, "run", "--elastic", "3:3", "--config", f"{ROOT}/config/default.yaml", "--", ELASTIC, "1000"],
+                      capture_output=True, text=True, timeout=100, check=False)
+told = [line for line in done.stdout.splitlines() if line.endswith(" calls")]
+case("examples_elastic_workers_join_call_and_leave",
+     None if done.returncode == 0 and len(told) == 3 else f"{done.returncode} {done.stdout}\n{done.stderr}")
 
 done = subprocess.run(["sh", "-c", f"exec {HELLO} <&- >&- 2>&-"], timeout=100, check=False)
 case("examples_hello_needs_no_standard_files", None if done.returncode == 0 else f"{done.returncode}")
