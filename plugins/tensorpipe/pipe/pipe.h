@@ -16,14 +16,9 @@
 
 #include "agent/agent.h"
 #include "channel/pull.h"
+#include "pipe/out.h"
 #include "transport/conn.h"
 #include "wire/plain.h"
-
-#define OUT_DONES 64
-#define OUT_SMALL 4096   /* cap of those that are kept for the next messages */
-#define BUNDLE_CAP 16384 /* bytes that are written together at most */
-#define OUT_SPARES 8
-#define OUT_FEW 4
 
 enum pipe_state {
     PIPE_CONNECTING, /* outgoing: until the descriptor connection stands */
@@ -31,45 +26,6 @@ enum pipe_state {
     PIPE_OPENING,    /* waits for the other connections */
     PIPE_ESTABLISHED,
     PIPE_BROKEN,
-};
-
-/* What is on its way out: one message or object, or several small messages
- * whose frames lie one after the other in buf. */
-struct out {
-    struct out *next;
-    struct tenrec_msg *msg;      /* released when it is written; NULL: was copied */
-    uint64_t charge;             /* counted in pipe->queued */
-    uint32_t parts;              /* segments that are not written yet */
-    struct segment *tensors;     /* owns, unless it is `few`; NULL without tensors */
-    uint32_t n_tensors;          /* segments there */
-    struct segment few[OUT_FEW]; /* for messages with few tensors */
-    struct segment frames;
-    size_t cap, len; /* of buf; others may be appended up to cap */
-    bool open;       /* further small messages may be appended */
-    unsigned n_done;
-    struct tenrec_done done[OUT_DONES]; /* of those whose senders want to know */
-    unsigned char buf[];
-};
-
-struct out_list {
-    struct out *first, **last;
-};
-
-/* Small messages that are written together, in memory of whoever sends them. */
-struct bundle {
-    size_t len;
-    unsigned n_done;
-    unsigned n_messages;
-    struct tenrec_done done[OUT_DONES];
-    unsigned char buf[BUNDLE_CAP];
-};
-
-/* Who is to be told, collected under the lock and told without it. */
-struct told {
-    unsigned n_done, n_msg;
-    struct tenrec_done done[2 * OUT_DONES];
-    struct tenrec_msg *msg[8];
-    struct out_list rest; /* what did not fit */
 };
 
 /* A tensor of the message that is being read. */
@@ -273,34 +229,24 @@ bool pipe_is_complete(const struct pipe *p);
 
 /* pipe_queue.c: under the lock ... */
 
-struct out *out_new(struct pipe *p, size_t need);
-void out_free(struct pipe *p, struct out *o);
-void out_list_add(struct out_list *l, struct out *o);
-void out_add_done(struct pipe *p, struct out *o, struct tenrec_done done);
-void pipe_queued_add(struct pipe *p, uint64_t n);
+static inline void pipe_queued_add(struct pipe *p, uint64_t n)
+{
+    atomic_store_explicit(&p->queued, atomic_load_explicit(&p->queued, memory_order_relaxed) + n,
+                          memory_order_relaxed);
+}
 void pipe_enqueue(struct pipe *p, struct out *o);
 bool pipe_enqueue_object(struct pipe *p, enum conn_role role, const void *object, size_t len);
-/* Writes what is queued and not held up; lets the lock go. */
-void pipe_flush_unlock(struct pipe *p);
 
 /* ... and without it. */
 
-void pipe_flush(struct pipe *p);
-/* A part of `o` that is in no queue is done with: the last one ends it. */
-void pipe_part_done(struct pipe *p, struct out *o);
+/* Small messages, for a later flush. */
+void pipe_queue_bundle(struct pipe *p, const struct bundle *b);
 /* A frame of a head and `len` bytes that stay until `done`. False: it is not sent,
  * and nobody is told. */
 bool pipe_send_frame(struct pipe *p, enum conn_role role, const void *head, size_t head_len,
                      void *data, uint64_t len, struct tenrec_done done);
-/* Writes small messages, or queues them behind others. */
-void pipe_write_bundle(struct pipe *p, const struct bundle *b);
-/* Queues them for a later flush. */
-void pipe_queue_bundle(struct pipe *p, const struct bundle *b);
-/* EPOLLOUT came for `c`. */
-void pipe_writable(struct pipe *p, struct conn *c);
-/* Is there something that a socket did not take, and: try it again. */
-bool pipe_is_full(const struct pipe *p);
-void pipe_push(struct pipe *p);
+/* A part of `o` that is in no queue is done with: the last one ends it. */
+void pipe_part_done(struct pipe *p, struct out *o);
 /* The peer has taken the tensor of that number, or refuses it: then its two
  * buffers are written, of which the first ends with the number. False: it is
  * not awaited. */
@@ -308,6 +254,20 @@ bool pipe_tensor_taken(struct pipe *p, uint64_t number);
 bool pipe_tensor_refused(struct pipe *p, uint64_t number);
 /* Tells all that is queued why the pipe broke. */
 void pipe_fail_queue(struct pipe *p);
+
+/* pipe_write.c */
+
+/* Writes what is queued and not held up. */
+void pipe_flush(struct pipe *p);
+/* The same with the lock, which it lets go. */
+void pipe_flush_unlock(struct pipe *p);
+/* Writes small messages, or queues them behind others. */
+void pipe_write_bundle(struct pipe *p, const struct bundle *b);
+/* EPOLLOUT came for `c`. */
+void pipe_writable(struct pipe *p, struct conn *c);
+/* Is there something that a socket did not take, and: try it again. */
+bool pipe_is_full(const struct pipe *p);
+void pipe_push(struct pipe *p);
 
 /* pipe_encode.c, under the lock: makes the frames around a payload that is not
  * copied, and around tensors. Takes nothing on failure. */

@@ -1,0 +1,126 @@
+#include "pipe/out.h"
+
+#include "pipe/pipe.h"
+
+#include <stdlib.h>
+
+#define OUT_SPARES 8
+
+void out_list_add(struct out_list *l, struct out *o)
+{
+    o->next = NULL;
+    *l->last = o;
+    l->last = &o->next;
+}
+
+/* But for what malloc costs it is cheap. */
+struct out *out_new(struct pipe *p, size_t need)
+{
+    struct out *o;
+    size_t cap = need > OUT_SMALL ? need : OUT_SMALL;
+
+    if (need <= OUT_SMALL && p->spare) {
+        o = p->spare;
+        p->spare = o->next;
+        p->n_spare--;
+    } else {
+        o = malloc(sizeof *o + cap);
+        if (!o)
+            return NULL;
+        o->cap = cap;
+    }
+    o->next = NULL;
+    o->msg = NULL;
+    o->tensors = NULL;
+    o->n_tensors = 0;
+    o->parts = 1;
+    o->charge = 0;
+    o->len = 0;
+    o->open = false;
+    o->n_done = 0;
+    o->frames.out = o;
+    o->frames.n = 1;
+    o->frames.at = 0;
+    o->frames.iov[0] = (struct iovec){ o->buf, 0 };
+    return o;
+}
+
+void out_free(struct pipe *p, struct out *o)
+{
+    if (o->tensors != o->few)
+        free(o->tensors);
+    if (o->cap == OUT_SMALL && p->n_spare < OUT_SPARES) {
+        o->next = p->spare;
+        p->spare = o;
+        p->n_spare++;
+    } else {
+        free(o);
+    }
+}
+
+void out_add_done(struct pipe *p, struct out *o, struct tenrec_done done)
+{
+    if (!done.fn)
+        return;
+    atomic_fetch_add_explicit(&p->untold, 1, memory_order_relaxed);
+    o->done[o->n_done++] = done;
+}
+
+void out_fill(struct pipe *p, struct out *o, const struct bundle *b, size_t from)
+{
+    size_t n = b->len - from;
+
+    memcpy(o->buf + o->len, b->buf + from, n);
+    o->len += n;
+    o->frames.iov[0].iov_len += n;
+    o->charge += n;
+    pipe_queued_add(p, n);
+    for (unsigned i = 0; i < b->n_done; i++)
+        out_add_done(p, o, b->done[i]);
+}
+
+void out_retire(struct pipe *p, struct out *o, struct told *t)
+{
+    pipe_queued_add(p, -o->charge);
+    if (p->waiting_for_room)
+        pthread_cond_broadcast(&p->room);
+    if (p->queue_full && atomic_load(&p->queued) <= p->agent->options->max_queued_bytes / 2) {
+        p->queue_full = false;
+        pipe_post(p, &p->read_task);
+    }
+    if (t->n_done + o->n_done > 2 * OUT_DONES || t->n_msg == 8) {
+        out_list_add(&t->rest, o);
+        return;
+    }
+    for (unsigned i = 0; i < o->n_done; i++)
+        t->done[t->n_done++] = o->done[i];
+    if (o->msg)
+        t->msg[t->n_msg++] = o->msg;
+    out_free(p, o);
+}
+
+void told_tell(struct pipe *p, struct told *t, const tenrec_error *why)
+{
+    unsigned n = t->n_done;
+    struct out *next;
+
+    for (unsigned i = 0; i < t->n_done; i++)
+        t->done[i].fn(t->done[i].arg, why);
+    for (unsigned i = 0; i < t->n_msg; i++)
+        t->msg[i]->release(t->msg[i]);
+    for (struct out *o = t->rest.first; o; o = next) {
+        next = o->next;
+        for (unsigned i = 0; i < o->n_done; i++)
+            o->done[i].fn(o->done[i].arg, why);
+        if (o->msg)
+            o->msg->release(o->msg);
+        n += o->n_done;
+        if (o->tensors != o->few)
+            free(o->tensors);
+        free(o);
+    }
+    if (n)
+        atomic_fetch_sub(&p->untold, n);
+    if (atomic_load_explicit(&p->agent->drainers, memory_order_relaxed))
+        agent_told(p->agent);
+}

@@ -1,0 +1,93 @@
+/* out.h - what is on its way out of a pipe, and who is told that it is written.
+ *
+ * An out is one message or object, or several small messages together. The
+ * writer collects who is to be told under the pipe's lock and tells without it. */
+#ifndef TENSORPIPE_OUT_H
+#define TENSORPIPE_OUT_H
+
+#include "transport/conn.h"
+
+#include <tenrec/agent.h>
+
+#define OUT_DONES 64
+#define OUT_SMALL 4096   /* cap of those that are kept for the next messages */
+#define BUNDLE_CAP 16384 /* bytes that are written together at most */
+#define OUT_FEW 4
+
+struct pipe;
+
+/* What is on its way out: one message or object, or several small messages
+ * whose frames lie one after the other in buf. */
+struct out {
+    struct out *next;
+    struct tenrec_msg *msg;      /* released when it is written; NULL: was copied */
+    uint64_t charge;             /* counted in pipe->queued */
+    uint32_t parts;              /* segments that are not written yet */
+    struct segment *tensors;     /* owns, unless it is `few`; NULL without tensors */
+    uint32_t n_tensors;          /* segments there */
+    struct segment few[OUT_FEW]; /* for messages with few tensors */
+    struct segment frames;
+    size_t cap, len; /* of buf; others may be appended up to cap */
+    bool open;       /* further small messages may be appended */
+    unsigned n_done;
+    struct tenrec_done done[OUT_DONES]; /* of those whose senders want to know */
+    unsigned char buf[];
+};
+
+struct out_list {
+    struct out *first, **last;
+};
+
+/* Small messages that are written together, in memory of whoever sends them. */
+struct bundle {
+    size_t len;
+    unsigned n_done;
+    unsigned n_messages;
+    struct tenrec_done done[OUT_DONES];
+    unsigned char buf[BUNDLE_CAP];
+};
+
+/* Who is to be told, collected under the lock and told without it. */
+struct told {
+    unsigned n_done, n_msg;
+    struct tenrec_done done[2 * OUT_DONES];
+    struct tenrec_msg *msg[8];
+    struct out_list rest; /* what did not fit */
+};
+
+/* All with the pipe's lock, but told_tell and bundle_tell. */
+
+/* Room for `need` bytes at least; NULL: no memory. */
+struct out *out_new(struct pipe *p, size_t need);
+void out_free(struct pipe *p, struct out *o);
+void out_list_add(struct out_list *l, struct out *o);
+void out_add_done(struct pipe *p, struct out *o, struct tenrec_done done);
+/* Appends the bytes of `b` from there on, for which there is room, and who wants to know. */
+void out_fill(struct pipe *p, struct out *o, const struct bundle *b, size_t from);
+/* All of it is written, or will never be. */
+void out_retire(struct pipe *p, struct out *o, struct told *t);
+
+/* The last segment of an out that is done with ends it. */
+static inline void segment_written(struct pipe *p, struct segment *s, struct told *t)
+{
+    if (--s->out->parts == 0)
+        out_retire(p, s->out, t);
+}
+
+static inline void told_init(struct told *t)
+{
+    t->n_done = t->n_msg = 0;
+    t->rest.first = NULL;
+    t->rest.last = &t->rest.first;
+}
+
+/* `why` NULL: it is written. */
+void told_tell(struct pipe *p, struct told *t, const tenrec_error *why);
+
+static inline void bundle_tell(const struct bundle *b, const tenrec_error *why)
+{
+    for (unsigned i = 0; i < b->n_done; i++)
+        b->done[i].fn(b->done[i].arg, why);
+}
+
+#endif

@@ -1,0 +1,257 @@
+/* pipe_write.c - who writes what is on its way out.
+ *
+ * One thread at a time writes to a connection: it owns conn->writing, which is
+ * taken without the lock, so that a message that finds nothing queued before
+ * it costs no lock at all. Who finds the connection taken appends to the queue
+ * under the lock and goes; the writer looks for that before it leaves. What
+ * the socket does not take stays in the queue until the loop thread hears that
+ * there is room again. */
+#include "pipe/pipe.h"
+
+#include <errno.h>
+
+#define WRITE_IOV 128 /* buffers in one system call */
+
+/* Takes `n` written bytes off the front. */
+static void advance(struct pipe *p, struct conn *c, size_t n, struct told *t)
+{
+    while (c->first) {
+        struct segment *s = c->first;
+
+        while (s->at < s->n && n >= s->iov[s->at].iov_len)
+            n -= s->iov[s->at++].iov_len;
+        if (s->at < s->n) {
+            s->iov[s->at].iov_base = (char *)s->iov[s->at].iov_base + n;
+            s->iov[s->at].iov_len -= n;
+            return;
+        }
+        c->first = s->next;
+        segment_written(p, s, t);
+    }
+    atomic_store(&c->waiting, false);
+}
+
+static unsigned gather(const struct conn *c, struct iovec *iov, size_t *ret_len)
+{
+    unsigned n = 0;
+
+    *ret_len = 0;
+    for (const struct segment *s = c->first; s; s = s->next) {
+        if (n + s->n - s->at > WRITE_IOV)
+            break;
+        for (unsigned i = s->at; i < s->n; i++) {
+            iov[n++] = s->iov[i];
+            *ret_len += s->iov[i].iov_len;
+        }
+    }
+    return n;
+}
+
+static void count_write(struct conn *c, ssize_t r)
+{
+    if (r < 0)
+        conn_count(&c->sends, (uint64_t)-1);
+    else
+        conn_count(&c->bytes_sent, (uint64_t)r);
+}
+
+static bool take_writing(struct conn *c)
+{
+    bool no = false;
+
+    return atomic_compare_exchange_strong(&c->writing, &no, true);
+}
+
+/* The socket took less than all: is it full? The kernel then tells when there
+ * is room, unless it did so already. Under the lock. */
+static void note_full(struct pipe *p, struct conn *c)
+{
+    bool quiet;
+
+    atomic_store(&p->stuffed, true);
+    atomic_store(&c->full, true);
+    if (atomic_load(&c->writable)) {
+        atomic_store(&c->full, false);
+        return;
+    }
+    if (atomic_load(&p->role.taken) == ROLE_SPINS)
+        return; /* it tries again and again */
+    quiet = atomic_load(&p->role.quiet) && pipe_reads(p, c) && pipe_state(p) == PIPE_ESTABLISHED;
+    if (c->carrier->want_room(c, quiet))
+        atomic_store(&c->full, false);
+}
+
+/* With the lock, which it lets go during the system calls. 0 or an errno. */
+static int flush_conn(struct pipe *p, struct conn *c, struct told *t)
+{
+    struct iovec iov[WRITE_IOV];
+    int e = 0;
+
+    if (!c || !c->first || atomic_load(&c->full) || !take_writing(c))
+        return 0;
+    while (c->first && !atomic_load(&c->full) && pipe_state(p) == PIPE_ESTABLISHED) {
+        size_t len;
+        unsigned n = gather(c, iov, &len);
+        ssize_t r;
+
+        atomic_store(&c->writable, false);
+        /* Counted first: the peer may answer before the call returns. */
+        conn_count(&c->sends, 1);
+        pthread_mutex_unlock(&p->lock);
+        r = c->carrier->write(c, iov, n);
+        e = r < 0 ? (int)-r : 0;
+        count_write(c, r);
+        pthread_mutex_lock(&p->lock);
+        if (r > 0)
+            advance(p, c, (size_t)r, t);
+        else if (e != EAGAIN)
+            break;
+        e = 0;
+        if (r < 0 || (size_t)r < len)
+            note_full(p, c);
+    }
+    atomic_store(&c->writing, false);
+    return e;
+}
+
+static void connection_lost(struct pipe *p, int os_errno)
+{
+    pipe_failf(p, TENREC_EPEER_LOST, os_errno, "connection lost");
+}
+
+void pipe_flush_unlock(struct pipe *p)
+{
+    struct told t;
+    bool broken;
+    int e = 0;
+
+    told_init(&t);
+    for (unsigned i = 0; i < p->n_conns && !e; i++)
+        e = flush_conn(p, p->conn[i], &t);
+    broken = pipe_state(p) == PIPE_BROKEN;
+    pthread_mutex_unlock(&p->lock);
+    told_tell(p, &t, NULL);
+    if (e)
+        connection_lost(p, e);
+    if (broken)
+        pipe_fail_queue(p);
+}
+
+void pipe_flush(struct pipe *p)
+{
+    pthread_mutex_lock(&p->lock);
+    pipe_flush_unlock(p);
+}
+
+/* ---- small messages ---- */
+
+/* The writer gives the connection back and does what others left to it. */
+static void end_writing(struct pipe *p, struct conn *c)
+{
+    atomic_store(&c->writing, false);
+    if (atomic_load(&c->waiting))
+        pipe_flush(p);
+    if (pipe_state(p) == PIPE_BROKEN)
+        pipe_fail_queue(p);
+}
+
+/* The socket took `done` bytes of it, and then no more or an error: the rest
+ * goes before all that was queued meanwhile. */
+static void bundle_rest(struct pipe *p, struct conn *c, const struct bundle *b, size_t done, int e)
+{
+    struct out *o;
+
+    pthread_mutex_lock(&p->lock);
+    o = out_new(p, b->len);
+    if (o) {
+        out_fill(p, o, b, done);
+        o->frames.next = c->first;
+        if (!c->first)
+            c->last = &o->frames;
+        c->first = &o->frames;
+        atomic_store(&c->waiting, true);
+        note_full(p, c);
+    }
+    pthread_mutex_unlock(&p->lock);
+    if (e && e != EAGAIN)
+        connection_lost(p, e);
+    else if (!o)
+        pipe_failf(p, TENREC_ENOMEM, 0, "no memory for what the socket did not take");
+    if (!o)
+        bundle_tell(b, &p->why);
+}
+
+void pipe_write_bundle(struct pipe *p, const struct bundle *b)
+{
+    struct conn *c = p->conn[CONN_DESCRIPTOR];
+    struct iovec iov = { (void *)(uintptr_t)b->buf, b->len };
+    ssize_t r;
+
+    if (atomic_load(&c->waiting) || !take_writing(c)) {
+        pipe_queue_bundle(p, b);
+        pipe_flush(p);
+        return;
+    }
+    if (atomic_load(&c->waiting) || pipe_state(p) != PIPE_ESTABLISHED) {
+        atomic_store(&c->writing, false);
+        pipe_queue_bundle(p, b);
+        pipe_flush(p);
+        return;
+    }
+    atomic_store_explicit(&c->writable, false, memory_order_relaxed);
+    conn_count(&p->messages_written, b->n_messages);
+    conn_count(&c->sends, 1);
+    r = c->carrier->write(c, &iov, 1);
+    count_write(c, r);
+    if (r == (ssize_t)b->len)
+        bundle_tell(b, NULL);
+    else
+        bundle_rest(p, c, b, r > 0 ? (size_t)r : 0, r < 0 ? (int)-r : 0);
+    end_writing(p, c);
+}
+
+/* ---- events ---- */
+
+static bool any_full(const struct pipe *p)
+{
+    for (unsigned i = 0; i < p->n_conns; i++)
+        if (p->conn[i] && atomic_load_explicit(&p->conn[i]->full, memory_order_relaxed))
+            return true;
+    return false;
+}
+
+void pipe_writable(struct pipe *p, struct conn *c)
+{
+    bool waits;
+
+    /* Mostly nothing is held up: then the lock is not worth its price. Who
+     * writes has said so before the socket could be full. */
+    if (atomic_load(&p->role.taken) == ROLE_SPINS) {
+        atomic_store(&c->writable, true);
+        return;
+    }
+    if (!atomic_load(&c->writing) && !atomic_load(&c->full))
+        return;
+    pthread_mutex_lock(&p->lock);
+    atomic_store(&c->writable, true);
+    waits = atomic_exchange(&c->full, false);
+    atomic_store(&p->stuffed, any_full(p));
+    pthread_mutex_unlock(&p->lock);
+    if (waits)
+        pipe_flush(p);
+}
+
+bool pipe_is_full(const struct pipe *p)
+{
+    return atomic_load_explicit(&p->stuffed, memory_order_relaxed) && any_full(p);
+}
+
+void pipe_push(struct pipe *p)
+{
+    pthread_mutex_lock(&p->lock);
+    for (unsigned i = 0; i < p->n_conns; i++)
+        if (p->conn[i])
+            atomic_store(&p->conn[i]->full, false);
+    atomic_store(&p->stuffed, false);
+    pipe_flush_unlock(p);
+}
