@@ -61,6 +61,7 @@ def run_case(case, log, pipe):
         os.close(fd)
         os.set_inheritable(pipe, False)
         ranks.answer_with_stacks()
+        ranks.keep_process_groups()
         result = unittest.TestResult()
         case.make().run(result)
         bad = result.errors + result.failures

@@ -31,6 +31,25 @@ def answer_with_stacks():
     faulthandler.register(SIGNAL, file=sys.stderr, all_threads=True, chain=False)
 
 
+def keep_process_groups():
+    """This process, and what it forks, never ends a process group of torch.distributed.
+
+    torch 1.13: ~ProcessGroupGloo joins the group's threads. When the last holder is
+    DistributedDataParallel it runs in the end of a Python object, with the GIL, which such a
+    thread wants for itself when the tensor that it lets go is known to Python: both wait for
+    ever. A rank ends by os._exit, which runs no destructor.
+    """
+    from torch.distributed import distributed_c10d
+    kept = []
+    make = distributed_c10d._new_process_group_helper
+
+    def make_and_keep(*args, **kwargs):
+        kept.append(make(*args, **kwargs))
+        return kept[-1]
+
+    distributed_c10d._new_process_group_helper = make_and_keep
+
+
 def print_stacks(pids):
     """Where they are: Python's threads as Python sees them, all of them if gdb is here."""
     for pid in pids:
