@@ -1,4 +1,6 @@
-#include "rpc/watch.h"
+/* watch.c - the thread of the watch: what it asks the store, whom it looks after, and
+ * when it does what. */
+#include "rpc/watch_inside.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -6,197 +8,16 @@
 #include "base/threads.h"
 #include "config/config.h"
 #include "group/roster.h"
-#include "rpc/call.h"
-#include "rpc/dispatch.h"
 #include "rpc/membership.h"
-#include "rpc/rref_control.h"
 #include "rpc/setup.h"
-#include "rpc/watch_inside.h"
 #include "rpc/worker.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 enum {
     STORE_MS = 2000,     /* one look at the store, or change of it */
     RETRY_MAX_MS = 5000, /* between looks at one that does not answer */
 };
-
-/* ---- messages ---------------------------------------------------------------- */
-
-/* A VIEW message is four numbers: the version that the sender has, flags, and who
- * it is; its answer two: the version of who answers, and whether the sender is a
- * member there. */
-enum { VIEW_VERSION, VIEW_FLAGS, VIEW_ID, VIEW_INCARNATION, VIEW_NUMBERS };
-enum { RET_VERSION, RET_KNOWN, RET_NUMBERS };
-enum {
-    FLAG_LEAVING = 1,
-    FLAG_WAIT = 2, /* answer when you have that version: else a slow store would look like death */
-};
-
-/* Ids of calls are positive. */
-#define FIRST_ID INT64_MIN
-
-struct sent {
-    struct sent *next;
-    struct watch *watch;
-    int64_t msg_id;
-    tenrec_peer id;
-    int64_t incarnation;
-    bool round; /* somebody waits for the answers of all */
-    bool told;  /* the agent's word has come */
-    bool over;  /* answered, failed or given up */
-};
-
-/* Lock held. */
-static void sent_free_done(struct watch *wa)
-{
-    struct sent **at = &wa->sent, *s;
-
-    while ((s = *at)) {
-        if (!s->over || !s->told) {
-            at = &s->next;
-            continue;
-        }
-        *at = s->next;
-        free(s);
-    }
-}
-
-static bool is_refusal(const tenrec_error *why)
-{
-    return why->code == TENREC_ECONNECT && (why->os_errno == ECONNREFUSED || why->os_errno == 0);
-}
-
-/* The agent's word about one VIEW message. */
-static void on_sent(void *arg, const tenrec_error *why)
-{
-    struct sent *s = arg;
-    struct watch *wa = s->watch;
-
-    pthread_mutex_lock(&wa->lock);
-    s->told = true;
-    if (why && !s->over) {
-        s->over = true;
-        heartbeats_failed(&wa->beats, s->id, s->incarnation, is_refusal(why), clock_now_ns());
-    }
-    sent_free_done(wa);
-    pthread_cond_broadcast(&wa->changed);
-    pthread_mutex_unlock(&wa->lock);
-}
-
-/* Tells `to` where we are. No lock held. */
-static void send_view(struct watch *wa, tenrec_peer to, int64_t incarnation, int64_t flags,
-                      bool round)
-{
-    struct tenrec_worker *w = wa->w;
-    int64_t number[VIEW_NUMBERS] = { [VIEW_FLAGS] = flags | (round ? FLAG_WAIT : 0),
-                                     [VIEW_ID] = w->self.id,
-                                     [VIEW_INCARNATION] = wa->incarnation };
-    struct sent *s = memory_new(1, sizeof *s);
-    struct tenrec_msg *msg = NULL;
-
-    pthread_mutex_lock(&wa->lock);
-    number[VIEW_VERSION] = wa->view.version;
-    if (s && rref_numbers_write(TENREC_MSG_VIEW, number, VIEW_NUMBERS, &msg, NULL) == TENREC_OK) {
-        *s = (struct sent){ .next = wa->sent,
-                            .watch = wa,
-                            .msg_id = FIRST_ID + wa->n_sent++,
-                            .id = to,
-                            .incarnation = incarnation,
-                            .round = round };
-        wa->sent = s;
-        msg->id = s->msg_id;
-        msg->flags |= TENREC_MSG_CONTROL;
-    }
-    pthread_mutex_unlock(&wa->lock);
-    if (!msg) {
-        free(s);
-        return;
-    }
-    chain_send(w->chain, to, msg, (struct tenrec_done){ on_sent, s });
-}
-
-static void answer(struct watch *wa, const struct ask *a)
-{
-    int64_t number[RET_NUMBERS];
-    struct tenrec_msg *msg = NULL;
-
-    pthread_mutex_lock(&wa->lock);
-    number[RET_VERSION] = wa->view.version;
-    number[RET_KNOWN] = view_find(&wa->view, a->id, a->incarnation) != NULL;
-    pthread_mutex_unlock(&wa->lock);
-    if (rref_numbers_write(TENREC_MSG_VIEW_RET, number, RET_NUMBERS, &msg, NULL) == TENREC_OK)
-        dispatch_answer(wa->w, a->from, a->msg_id, &a->route, msg, NULL);
-}
-
-void watch_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
-{
-    struct watch *wa = w->watch;
-    int64_t n[VIEW_NUMBERS];
-    struct ask a = { .from = from, .msg_id = msg->id, .route = msg->route }, *kept = NULL;
-    bool later;
-    tenrec_error why;
-    tenrec_status st = rref_numbers_read(msg, VIEW_NUMBERS, n, &why);
-
-    if (st == TENREC_OK && !wa)
-        st = tenrec_fail(&why, TENREC_EGROUP, "the group of '%s' is static", w->self.name);
-    msg->release(msg);
-    if (st != TENREC_OK) {
-        dispatch_answer_error(w, from, a.msg_id, &a.route, true, &why);
-        return;
-    }
-    a.id = (tenrec_peer)n[VIEW_ID];
-    a.incarnation = n[VIEW_INCARNATION];
-    a.version = n[VIEW_VERSION];
-    a.leaving = n[VIEW_FLAGS] & FLAG_LEAVING;
-    pthread_mutex_lock(&wa->lock);
-    later = (a.leaving || (a.version > wa->view.version && (n[VIEW_FLAGS] & FLAG_WAIT))) &&
-            !wa->stopped && !wa->expelled;
-    if (later && (kept = memory_new(1, sizeof *kept))) {
-        *kept = a;
-        kept->next = wa->asks;
-        wa->asks = kept;
-    }
-    wa->look = wa->look || a.version > wa->view.version;
-    if (later || wa->look)
-        pthread_cond_broadcast(&wa->changed);
-    pthread_mutex_unlock(&wa->lock);
-    if (!kept)
-        answer(wa, &a);
-}
-
-void watch_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
-{
-    struct watch *wa = w->watch;
-    int64_t n[RET_NUMBERS];
-
-    if (!wa || rref_numbers_read(msg, RET_NUMBERS, n, NULL) != TENREC_OK) {
-        msg->release(msg);
-        return;
-    }
-    pthread_mutex_lock(&wa->lock);
-    for (struct sent *s = wa->sent; s; s = s->next) {
-        if (s->msg_id != msg->id || s->id != from || s->over)
-            continue;
-        s->over = true;
-        heartbeats_answered(&wa->beats, s->id, s->incarnation);
-    }
-    if (n[RET_VERSION] > wa->view.version && !wa->expelled)
-        wa->look = true;
-    sent_free_done(wa);
-    pthread_cond_broadcast(&wa->changed);
-    pthread_mutex_unlock(&wa->lock);
-    msg->release(msg);
-}
-
-void watch_gives_up(struct watch *wa, tenrec_peer id)
-{
-    for (struct sent *s = wa->sent; s; s = s->next)
-        s->over = s->over || s->id == id;
-    sent_free_done(wa);
-    pthread_cond_broadcast(&wa->changed);
-}
 
 bool watch_suspects(struct tenrec_worker *w, tenrec_peer peer)
 {
@@ -215,83 +36,6 @@ bool watch_suspects(struct tenrec_worker *w, tenrec_peer peer)
     watch_gives_up(wa, peer);
     pthread_mutex_unlock(&wa->lock);
     return true;
-}
-
-/* ---- telling all ----------------------------------------------------------------- */
-
-/* A copy of who is there, without us. No lock held. */
-static size_t others(struct watch *wa, struct view_entry **ret)
-{
-    struct view v = { .version = 0 };
-    size_t n = 0;
-
-    pthread_mutex_lock(&wa->lock);
-    if (view_copy(&wa->view, &v, NULL) == TENREC_OK)
-        for (size_t i = 0; i < v.n; i++)
-            if (v.entry[i].incarnation != wa->incarnation)
-                v.entry[n++] = v.entry[i];
-    pthread_mutex_unlock(&wa->lock);
-    *ret = v.entry;
-    return n;
-}
-
-static void tell_all(struct watch *wa, int64_t flags, bool round)
-{
-    struct view_entry *list;
-    size_t n = others(wa, &list);
-
-    for (size_t i = 0; i < n; i++)
-        send_view(wa, list[i].id, list[i].incarnation, flags, round);
-    free(list);
-}
-
-static bool round_is_open(const struct watch *wa)
-{
-    for (const struct sent *s = wa->sent; s; s = s->next)
-        if (s->round && !s->over)
-            return true;
-    return false;
-}
-
-/* False when the deadline came. Lock held. */
-static bool wait_changed(struct watch *wa, uint64_t until_ns)
-{
-    const struct timespec ts = { .tv_sec = (time_t)(until_ns / 1000000000u),
-                                 .tv_nsec = (long)(until_ns % 1000000000u) };
-
-    if (until_ns == CLOCK_NEVER)
-        return pthread_cond_wait(&wa->changed, &wa->lock) == 0;
-    return pthread_cond_timedwait(&wa->changed, &wa->lock, &ts) != ETIMEDOUT;
-}
-
-/* Waits for the answers of a round; who does not answer is looked at. */
-static void await_round(struct watch *wa, uint64_t deadline_ns)
-{
-    uint64_t limit_ns =
-        clock_now_ns() + wa->beats.rules.interval_ns * (uint64_t)wa->beats.rules.misses;
-
-    if (limit_ns > deadline_ns)
-        limit_ns = deadline_ns;
-    pthread_mutex_lock(&wa->lock);
-    while (round_is_open(wa) && wait_changed(wa, limit_ns))
-        ;
-    for (struct sent *s = wa->sent; s; s = s->next) {
-        if (!s->round || s->over)
-            continue;
-        s->over = true;
-        heartbeats_suspect(&wa->beats, s->id, s->incarnation, clock_now_ns(), NULL);
-    }
-    sent_free_done(wa);
-    pthread_cond_broadcast(&wa->changed);
-    pthread_mutex_unlock(&wa->lock);
-}
-
-void watch_tell_leaving(struct tenrec_worker *w, uint64_t deadline_ns)
-{
-    struct watch *wa = w->watch;
-
-    tell_all(wa, FLAG_LEAVING, true);
-    await_round(wa, deadline_ns);
 }
 
 /* ---- the store ---------------------------------------------------------------------- */
@@ -355,7 +99,7 @@ static void bury(struct watch *wa, const struct heartbeat *dead)
     }
     store_answered(wa);
     watch_apply(wa, &v, &why);
-    tell_all(wa, 0, false);
+    watch_tell(wa);
 }
 
 static void depart(struct watch *wa)
@@ -397,57 +141,12 @@ tenrec_status watch_depart(struct tenrec_worker *w, uint64_t deadline_ns, tenrec
     if (st != TENREC_OK && err)
         *err = wa->depart_why;
     pthread_mutex_unlock(&wa->lock);
-    if (st == TENREC_OK) {
-        tell_all(wa, 0, true);
-        await_round(wa, deadline_ns);
-    }
+    if (st == TENREC_OK)
+        watch_tell_and_wait(wa, deadline_ns);
     return st;
 }
 
 /* ---- the thread ---------------------------------------------------------------------- */
-
-/* Takes those out that wait for no more than we know. Lock held. */
-static struct ask *take_ripe(struct watch *wa)
-{
-    const bool all = wa->stopped || wa->expelled || wa->departed;
-    struct ask **at = &wa->asks, *list = NULL, *a;
-
-    while ((a = *at)) {
-        if (!all && a->version > wa->view.version) {
-            at = &a->next;
-            continue;
-        }
-        *at = a->next;
-        a->next = list;
-        list = a;
-    }
-    return list;
-}
-
-/* Answers those who waited for what we know now. */
-static void answer_asks(struct watch *wa)
-{
-    struct ask *list, *next;
-
-    pthread_mutex_lock(&wa->lock);
-    list = take_ripe(wa);
-    pthread_mutex_unlock(&wa->lock);
-    for (; list; list = next) {
-        next = list->next;
-        if (list->leaving)
-            watch_leaves(wa, list->id, list->incarnation);
-        answer(wa, list);
-        free(list);
-    }
-}
-
-static bool has_ripe(const struct watch *wa)
-{
-    for (const struct ask *a = wa->asks; a; a = a->next)
-        if (a->version <= wa->view.version)
-            return true;
-    return false;
-}
 
 /* One thing to do, with the lock, which it gives up meanwhile. False: nothing until *next_ns. */
 static bool work(struct watch *wa, uint64_t *next_ns)
@@ -468,13 +167,13 @@ static bool work(struct watch *wa, uint64_t *next_ns)
         if (!wa->asks)
             return false;
         pthread_mutex_unlock(&wa->lock);
-        answer_asks(wa);
+        watch_answer_ripe(wa);
         pthread_mutex_lock(&wa->lock);
         return true;
     }
-    if (has_ripe(wa)) {
+    if (watch_has_ripe(wa)) {
         pthread_mutex_unlock(&wa->lock);
-        answer_asks(wa);
+        watch_answer_ripe(wa);
         pthread_mutex_lock(&wa->lock);
         return true;
     }
@@ -498,7 +197,7 @@ static bool work(struct watch *wa, uint64_t *next_ns)
     if (due == HEARTBEAT_DEAD && store)
         bury(wa, &one);
     else
-        send_view(wa, one.id, one.incarnation, 0, false);
+        watch_look_at(wa, one.id, one.incarnation);
     pthread_mutex_lock(&wa->lock);
     return true;
 }
@@ -511,10 +210,10 @@ static void *run(void *arg)
     pthread_mutex_lock(&wa->lock);
     while (!wa->stop)
         if (!work(wa, &next_ns))
-            wait_changed(wa, next_ns);
+            watch_wait(wa, next_ns);
     wa->stopped = true;
     pthread_mutex_unlock(&wa->lock);
-    answer_asks(wa);
+    watch_answer_ripe(wa);
     return NULL;
 }
 
@@ -558,8 +257,7 @@ tenrec_status watch_start(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_
     if (r != 0)
         return tenrec_fail_errno(err, TENREC_EOS, r, "cannot start the thread of the group");
     wa->started = true;
-    tell_all(wa, 0, true);
-    await_round(wa, deadline_ns);
+    watch_tell_and_wait(wa, deadline_ns);
     return TENREC_OK;
 }
 
@@ -588,14 +286,7 @@ void watch_close(struct tenrec_worker *w)
 
     if (!wa)
         return;
-    for (struct sent *s = wa->sent, *next; s; s = next) {
-        next = s->next;
-        free(s);
-    }
-    for (struct ask *a = wa->asks, *next; a; a = next) {
-        next = a->next;
-        free(a);
-    }
+    watch_messages_end(wa);
     watch_end(wa);
     heartbeats_finish(&wa->beats);
     pthread_cond_destroy(&wa->changed);

@@ -1,5 +1,6 @@
-/* watch_inside.h - what the two halves of the watch share: watch.c has the thread
- * and its messages, follow.c makes the worker follow a new view. */
+/* watch_inside.h - what the three parts of the watch share: watch.c has the thread,
+ * watch_messages.c what members tell each other, and follow.c makes the worker
+ * follow a new view. */
 #ifndef TENREC_RPC_WATCH_INSIDE_H
 #define TENREC_RPC_WATCH_INSIDE_H
 
@@ -53,14 +54,35 @@ struct watch {
     tenrec_error why;
 };
 
+/* ---- watch_messages.c ---- */
+
+/* Tells one member where we are, which it shall answer. No lock held. */
+void watch_look_at(struct watch *wa, tenrec_peer id, int64_t incarnation);
+
+/* Tells all others, and waits for nobody / until all have come to the same view.
+ * Who does not answer in time is suspected. No lock held. */
+void watch_tell(struct watch *wa);
+void watch_tell_and_wait(struct watch *wa, uint64_t deadline_ns);
+
+/* Is there one who waited for what we know now? Lock held. */
+bool watch_has_ripe(const struct watch *wa);
+void watch_answer_ripe(struct watch *wa); /* no lock held */
+
+/* Until something changes. False when the deadline came. Lock held. */
+bool watch_wait(struct watch *wa, uint64_t until_ns);
+
+/* What was asked of `id` is not answered any more. Lock held. */
+void watch_gives_up(struct watch *wa, tenrec_peer id);
+
+void watch_messages_end(struct watch *wa);
+
+/* ---- follow.c ---- */
+
 /* What the membership lists is where it begins. errors: ENOMEM */
 tenrec_status watch_begin(struct watch *wa, tenrec_error *err);
 
 /* Makes the worker follow `v` (taken always), unless it is older. No lock held. */
 void watch_apply(struct watch *wa, struct view *v, tenrec_error *err);
-
-/* What was asked of `id` is not answered any more. Lock held. */
-void watch_gives_up(struct watch *wa, tenrec_peer id);
 
 /* That member is about to leave: nobody here begins a call to it any more. */
 void watch_leaves(struct watch *wa, tenrec_peer id, int64_t incarnation);
