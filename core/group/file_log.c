@@ -1,6 +1,6 @@
 #include "group/file_log.h"
 
-#include "base/clock.h"
+#include "base/pause.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,18 +16,16 @@
 static tenrec_status lock_file(const struct file_log *l, int fd, int how, uint64_t deadline_ns,
                                tenrec_error *err)
 {
-    useconds_t gap_us = LOCK_FIRST_US;
+    struct pause pause = { LOCK_FIRST_US, LOCK_MOST_US };
 
     while (flock(fd, how | LOCK_NB) != 0) {
         if (errno == EINTR)
             continue;
         if (errno != EWOULDBLOCK)
             return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot lock %s", l->name);
-        if (clock_passed(deadline_ns))
+        if (!pause_take(&pause, deadline_ns))
             return tenrec_fail(err, TENREC_EPEER_LOST, "%s stays locked by another process",
                                l->name);
-        usleep(gap_us);
-        gap_us = gap_us * 2 > LOCK_MOST_US ? LOCK_MOST_US : gap_us * 2;
     }
     return TENREC_OK;
 }

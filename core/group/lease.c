@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/pause.h"
 #include "group/store.h"
 
 #include <inttypes.h>
@@ -10,8 +11,8 @@
 #include <sys/random.h>
 
 enum {
-    FIRST_LOOK_MS = 2,
-    LONGEST_LOOK_MS = 100,
+    FIRST_LOOK_US = 2000,
+    LONGEST_LOOK_US = 100000,
     LEASE_MIN_MS = 50,
     LEASE_MAX_MS = 600000,
 };
@@ -22,12 +23,10 @@ static uint64_t real_now(void *arg)
     return clock_now_ns();
 }
 
-static void real_sleep(void *arg, uint64_t ms)
+static void real_sleep(void *arg, uint64_t us)
 {
     (void)arg;
-    nanosleep(
-        &(struct timespec){ .tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000 },
-        NULL);
+    pause_us(us);
 }
 
 static const struct lease_clock real_clock = { real_now, real_sleep, NULL };
@@ -103,7 +102,8 @@ tenrec_status lease_take(struct lease *l, const char *holder, uint64_t deadline_
                          tenrec_error *err)
 {
     const struct lease_clock *clock = l->clock ? l->clock : &real_clock;
-    uint64_t look_ms = FIRST_LOOK_MS;
+    struct pause pause = { FIRST_LOOK_US, LONGEST_LOOK_US };
+    uint64_t us;
     bool fresh = false;
     tenrec_status st;
 
@@ -112,14 +112,14 @@ tenrec_status lease_take(struct lease *l, const char *holder, uint64_t deadline_
         st = try_once(l, clock, deadline_ns, &fresh, err);
         if (st != TENREC_OK || l->held)
             return st;
-        if (clock->now_ns(clock->arg) >= deadline_ns)
+        if (fresh)
+            pause.gap_us = FIRST_LOOK_US;
+        us = pause_next_us(&pause, clock->now_ns(clock->arg), deadline_ns);
+        if (us == 0)
             return tenrec_fail(err, TENREC_ETIMEDOUT,
                                "'%s' holds the lock of the group, and has not let go of it in time",
                                holder_of(l->seen));
-        if (fresh)
-            look_ms = FIRST_LOOK_MS;
-        clock->sleep_ms(clock->arg, look_ms);
-        look_ms = look_ms * 2 < LONGEST_LOOK_MS ? look_ms * 2 : LONGEST_LOOK_MS;
+        clock->sleep_us(clock->arg, us);
     }
 }
 

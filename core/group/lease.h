@@ -14,7 +14,7 @@
 /* How the holder's silence is measured, for tests. */
 struct lease_clock {
     uint64_t (*now_ns)(void *arg);
-    void (*sleep_ms)(void *arg, uint64_t ms);
+    void (*sleep_us)(void *arg, uint64_t us);
     void *arg;
 };
 

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/pause.h"
 #include "config/secret.h"
 #include "group/groups.h"
 #include "group/ranks.h"
@@ -16,7 +17,7 @@
 #include <unistd.h>
 
 #define VISIT_MS 1000
-#define LOOK_MS 20 /* between two looks at who still needs our store */
+#define LOOK_US 20000 /* between two looks at who still needs our store */
 
 static const char *from_environment(void *arg, const char *name)
 {
@@ -463,6 +464,7 @@ static void part(struct rendezvous *r, uint64_t deadline_ns)
 /* Out of a dynamic group. Who serves its store stays while others need that. */
 static void part_dynamic(struct rendezvous *r, uint64_t deadline_ns)
 {
+    struct pause pause = { LOOK_US, LOOK_US };
     struct view v;
     size_t left;
 
@@ -474,9 +476,8 @@ static void part_dynamic(struct rendezvous *r, uint64_t deadline_ns)
            roster_read(&r->roster, deadline_ns, &v, NULL) == TENREC_OK) {
         left = v.n;
         view_finish(&v);
-        if (left == 0)
+        if (left == 0 || !pause_take(&pause, deadline_ns))
             break;
-        nanosleep(&(struct timespec){ .tv_nsec = LOOK_MS * 1000000L }, NULL);
     }
 }
 

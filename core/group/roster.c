@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/pause.h"
 #include "group/groups.h"
 #include "group/ranks.h"
 
@@ -15,7 +16,7 @@
 
 enum {
     TRIES = 16,        /* of a change, when others change it at the same time */
-    LOOK_MS = 100,     /* between two looks at who has our id */
+    LOOK_US = 100000,  /* between two looks at who has our id */
     RELEASE_MS = 2000, /* letting go of the lock, also when nothing else goes */
 };
 
@@ -332,6 +333,7 @@ static tenrec_status try_reserve(struct roster *r, tenrec_peer wished, const cha
 tenrec_status roster_reserve(struct roster *r, tenrec_peer wished, const char *pattern,
                              uint64_t deadline_ns, tenrec_error *err)
 {
+    struct pause pause = { LOOK_US, LOOK_US };
     struct conflict c;
     bool blocked = false, here;
     char holder[64];
@@ -355,7 +357,7 @@ tenrec_status roster_reserve(struct roster *r, tenrec_peer wished, const char *p
             return st;
         }
         /* Elsewhere: when it is dead the others will find out. */
-        nanosleep(&(struct timespec){ .tv_nsec = LOOK_MS * 1000000L }, NULL);
+        pause_take(&pause, deadline_ns);
     }
 }
 

@@ -3,6 +3,7 @@
  * and again, at growing gaps, for what others do. */
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/pause.h"
 #include "group/file_log.h"
 #include "group/file_watch.h"
 #include "group/store.h"
@@ -14,10 +15,10 @@
 
 #define CLEANUP_KEY "cleanup/"   /* how many have left */
 #define REFCOUNT_KEY "refcount/" /* how many have it open (torch 2 and this) */
-#define POLL_FIRST_MS 1
-#define POLL_MOST_MS 10   /* where the kernel does not tell of changes */
-#define WATCH_MOST_MS 100 /* where it does, but for those of other hosts */
-#define GRACE_MS 1000     /* that a call with a shorter limit gets for the lock */
+#define POLL_FIRST_US 1000
+#define POLL_MOST_US 10000   /* where the kernel does not tell of changes */
+#define WATCH_MOST_US 100000 /* where it does, but for those of other hosts */
+#define GRACE_MS 1000        /* that a call with a shorter limit gets for the lock */
 #define CLOSE_MS 1000
 
 struct file_store {
@@ -31,13 +32,6 @@ struct file_store {
 static struct span text_span(const char *text)
 {
     return (struct span){ (const uint8_t *)text, strlen(text) };
-}
-
-static void sleep_ms(uint64_t ms, uint64_t deadline_ns)
-{
-    int left = clock_left_ms(deadline_ns);
-
-    usleep((useconds_t)((left >= 0 && (uint64_t)left < ms ? (uint64_t)left : ms) * 1000));
 }
 
 static uint64_t later(uint64_t deadline_ns, uint64_t least_ms)
@@ -189,23 +183,22 @@ static bool has_news(struct file_store *f, uint64_t seen)
 
 /* Waits until the file has more than was `seen`. False when the deadline came first. */
 static bool await_news(struct file_store *f, struct file_watch *watch, uint64_t seen,
-                       uint64_t *gap_ms, uint64_t deadline_ns)
+                       struct pause *pause, uint64_t deadline_ns)
 {
     for (;;) {
         /* First watch, then look: what comes in between is found. */
-        bool watched = file_watch_arm(watch, f->path);
-        uint64_t most_ms = watched ? WATCH_MOST_MS : POLL_MOST_MS;
-        int left_ms = clock_left_ms(deadline_ns);
+        const bool watched = file_watch_arm(watch, f->path);
+        uint64_t us;
+
         if (has_news(f, seen))
             return true;
-        if (clock_passed(deadline_ns))
+        pause->most_us = watched ? WATCH_MOST_US : POLL_MOST_US;
+        if ((us = pause_next_us(pause, clock_now_ns(), deadline_ns)) == 0)
             return false;
         if (!watched)
-            sleep_ms(*gap_ms, deadline_ns);
-        else if (file_watch_wait(watch, left_ms >= 0 && (uint64_t)left_ms < *gap_ms ? left_ms
-                                                                                    : (int)*gap_ms))
-            sleep_ms(POLL_FIRST_MS, deadline_ns); /* others that write now are read with it */
-        *gap_ms = *gap_ms * 2 > most_ms ? most_ms : *gap_ms * 2;
+            pause_us(us);
+        else if (file_watch_wait(watch, (int)((us + 999) / 1000)))
+            pause_us(POLL_FIRST_US); /* others that write now are read with it */
     }
 }
 
@@ -232,7 +225,8 @@ static tenrec_status file_get(struct store_backend *b, const char *const *keys, 
                               tenrec_error *err)
 {
     struct file_store *f = (struct file_store *)b;
-    uint64_t gap_ms = POLL_FIRST_MS, seen = 0;
+    struct pause pause = { POLL_FIRST_US, POLL_MOST_US };
+    uint64_t seen = 0;
     struct file_watch watch = { .fd = -1 };
     size_t left = n, before = n;
     tenrec_status st = look(f, keys, n, deadline_ns, ret, ret_missing, &left, &seen, err);
@@ -241,13 +235,13 @@ static tenrec_status file_get(struct store_backend *b, const char *const *keys, 
         return st == TENREC_OK && left ? TENREC_ETIMEDOUT : st;
     file_watch_open(&watch);
     do {
-        if (!await_news(f, &watch, seen, &gap_ms, deadline_ns)) {
+        if (!await_news(f, &watch, seen, &pause, deadline_ns)) {
             st = TENREC_ETIMEDOUT;
             break;
         }
         st = look(f, keys, n, deadline_ns, ret, ret_missing, &left, &seen, err);
         if (left < before)
-            gap_ms = POLL_FIRST_MS; /* others are coming: look often */
+            pause.gap_us = POLL_FIRST_US; /* others are coming: look often */
         before = left;
     } while (st == TENREC_OK && left);
     file_watch_close(&watch);

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/pause.h"
 #include "group/store.h"
 #include "group/store_conn.h"
 
@@ -15,8 +16,8 @@
 #define GRACE_MS 100        /* that the store itself gets to answer, at least */
 #define NAME_MISSING_MS 250 /* to find out which keys are missing */
 #define BATCH 256           /* requests that are sent before answers are read */
-#define RETRY_FIRST_MS 2
-#define RETRY_MOST_MS 200
+#define RETRY_FIRST_US 2000
+#define RETRY_MOST_US 200000
 
 struct tcp_store {
     struct store_backend backend;
@@ -440,20 +441,11 @@ static tenrec_status attempt(struct tcp_store *t, const char *host, uint16_t por
     return st == TENREC_OK ? find_dialect(t, deadline_ns, err) : st;
 }
 
-/* Sleeps the gap before the next attempt, but not beyond the deadline. */
-static void pause_ms(uint64_t *gap_ms, uint64_t deadline_ns)
-{
-    int left = clock_left_ms(deadline_ns);
-    uint64_t ms = left >= 0 && (uint64_t)left < *gap_ms ? (uint64_t)left : *gap_ms;
-
-    usleep((useconds_t)(ms * 1000));
-    *gap_ms = *gap_ms * 2 > RETRY_MOST_MS ? RETRY_MOST_MS : *gap_ms * 2;
-}
-
 tenrec_status store_tcp_open(const char *host, uint16_t port, uint64_t deadline_ns,
                              struct tenrec_store **ret, tenrec_error *err)
 {
-    uint64_t gap_ms = RETRY_FIRST_MS, since_ns = clock_now_ns();
+    struct pause pause = { RETRY_FIRST_US, RETRY_MOST_US };
+    const uint64_t since_ns = clock_now_ns();
     struct tcp_store *t = memory_new(1, sizeof *t);
     tenrec_status st;
 
@@ -467,8 +459,8 @@ tenrec_status store_tcp_open(const char *host, uint16_t port, uint64_t deadline_
     deadline_ns = later(deadline_ns, GRACE_MS);
     while ((st = attempt(t, host, port, deadline_ns, err)) != TENREC_OK &&
            (st == TENREC_ECONNECT || st == TENREC_EPEER_LOST || st == TENREC_ETIMEDOUT) &&
-           !clock_passed(deadline_ns))
-        pause_ms(&gap_ms, deadline_ns);
+           pause_take(&pause, deadline_ns))
+        ;
     if (st == TENREC_OK) {
         log_line(TENREC_LOG_DEBUG, "store", "%s speaks the numbers of torch %s", t->backend.name,
                  t->dialect == STORE_DIALECT_2_2 ? "2.2" : "1.13");

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/pause.h"
 #include "rpc/membership.h"
 #include "rpc/rref_release.h"
 #include "rpc/watch.h"
@@ -9,7 +10,7 @@
 
 /* A one-way call that a broken connection took away never arrives. When for so
  * long nothing has moved and nothing runs, what is missing is lost. */
-enum { LOST_MS = 1000, PAUSE_MAX_MS = 100 };
+enum { LOST_US = 1000000, PAUSE_FIRST_US = 1000, PAUSE_MAX_US = 100000 };
 
 enum { SHUTDOWN_MS = 60000 };
 
@@ -35,7 +36,8 @@ struct sums {
  * all come to the same end. */
 struct stillness {
     struct sums sums;
-    uint64_t pause_ms, since_ms;
+    struct pause pause;
+    uint64_t since_us;
 };
 
 /* A control message of references counts until it is given up, also while it
@@ -91,29 +93,29 @@ static tenrec_status count(struct tenrec_worker *w, uint64_t until, struct sums 
 
 /* Waits a little before it is counted again. False: nothing will move any more. */
 static bool wait_for_one_way_calls(struct tenrec_worker *w, const struct sums *now,
-                                   struct stillness *still)
+                                   struct stillness *still, uint64_t until)
 {
     const bool moved = memcmp(now, &still->sums, sizeof *now) != 0;
 
     if (moved || now->serving > 0)
-        still->since_ms = 0;
+        still->since_us = 0;
     if (moved)
-        still->pause_ms = 1;
+        still->pause.gap_us = PAUSE_FIRST_US;
     still->sums = *now;
-    if (still->since_ms >= LOST_MS) {
+    if (still->since_us >= LOST_US) {
         log_line(TENREC_LOG_WARN, w->self.name, "%lld one-way calls of the group never arrived",
                  (long long)(now->one_way_sent - now->one_way_ended));
         return false;
     }
-    nanosleep(&(struct timespec){ .tv_nsec = (long)still->pause_ms * 1000000 }, NULL);
-    still->since_ms += still->pause_ms;
-    still->pause_ms = still->pause_ms * 2 < PAUSE_MAX_MS ? still->pause_ms * 2 : PAUSE_MAX_MS;
+    /* What is planned counts, not what the clock says. */
+    still->since_us += still->pause.gap_us;
+    pause_take(&still->pause, until);
     return true;
 }
 
 tenrec_status worker_quiesce(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)
 {
-    struct stillness still = { .pause_ms = 1 };
+    struct stillness still = { .pause = { PAUSE_FIRST_US, PAUSE_MAX_US } };
     struct sums s = { 0 };
     tenrec_status st;
 
@@ -123,9 +125,9 @@ tenrec_status worker_quiesce(struct tenrec_worker *w, uint64_t deadline_ns, tenr
         st = wait_for_calls(w, deadline_ns, err);
         if (st == TENREC_OK)
             st = count(w, deadline_ns, &s, err);
-    } while (st == TENREC_OK &&
-             (s.calls_finished != s.calls_made ||
-              (s.one_way_ended < s.one_way_sent && wait_for_one_way_calls(w, &s, &still))));
+    } while (st == TENREC_OK && (s.calls_finished != s.calls_made ||
+                                 (s.one_way_ended < s.one_way_sent &&
+                                  wait_for_one_way_calls(w, &s, &still, deadline_ns))));
     return st;
 }
 

@@ -19,10 +19,10 @@ static uint64_t fake_now(void *arg)
     return now_ns;
 }
 
-static void fake_sleep(void *arg, uint64_t ms)
+static void fake_sleep(void *arg, uint64_t us)
 {
     (void)arg;
-    now_ns += ms * 1000000u;
+    now_ns += us * 1000u;
     if (while_asleep)
         while_asleep();
 }
