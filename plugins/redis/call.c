@@ -5,7 +5,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #define GRACE_MS 100 /* that the server gets to answer, at least */
 #define GAP_FIRST_MS 10
@@ -113,15 +112,6 @@ static enum conn_end refused(const redisReply *r, tenrec_error *err)
     return conn_refused(r, err);
 }
 
-static void nap(uint64_t *gap_ms, uint64_t deadline_ns)
-{
-    int left = clock_poll_ms(deadline_ns);
-    uint64_t ms = left >= 0 && (uint64_t)left < *gap_ms ? (uint64_t)left : *gap_ms;
-
-    usleep((useconds_t)(ms * 1000));
-    *gap_ms = *gap_ms * 2 > GAP_MOST_MS ? GAP_MOST_MS : *gap_ms * 2;
-}
-
 /* With the connection taken. */
 static tenrec_status run(struct redis_store *s, const struct call *call, const struct words *w,
                          uint64_t deadline_ns, redisReply **ret, tenrec_error *err)
@@ -148,7 +138,7 @@ static tenrec_status run(struct redis_store *s, const struct call *call, const s
         freeReplyObject(*ret);
         if (end != CONN_AGAIN || clock_over(deadline_ns))
             break;
-        nap(&gap_ms, deadline_ns);
+        clock_pause(&gap_ms, GAP_MOST_MS, deadline_ns);
     }
     if (end == CONN_LATE && !*why.text)
         tenrec_fail(&why, TENREC_ETIMEDOUT, "it does not answer");

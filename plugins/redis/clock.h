@@ -38,6 +38,19 @@ static inline int clock_poll_ms(uint64_t deadline_ns)
     return (int)((deadline_ns - now + 999999u) / 1000000u);
 }
 
+/* Sleeps before the next try, but not beyond the deadline; the gap after that is twice as
+ * long, and at most `most_ms`. */
+static inline void clock_pause(uint64_t *gap_ms, uint64_t most_ms, uint64_t deadline_ns)
+{
+    const int left = clock_poll_ms(deadline_ns);
+    const uint64_t ms = left >= 0 && (uint64_t)left < *gap_ms ? (uint64_t)left : *gap_ms;
+
+    nanosleep(
+        &(struct timespec){ .tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000 },
+        NULL);
+    *gap_ms = *gap_ms * 2 < most_ms ? *gap_ms * 2 : most_ms;
+}
+
 static inline struct timespec clock_timespec(uint64_t deadline_ns)
 {
     return (struct timespec){ .tv_sec = (time_t)(deadline_ns / 1000000000u),

@@ -125,63 +125,7 @@ enum conn_end conn_read(struct conn *c, uint64_t deadline_ns, redisReply **ret, 
     }
 }
 
-/* ---- what a server says --------------------------------------------------- */
-
-enum conn_end conn_refused(const redisReply *r, tenrec_error *err)
-{
-    static const struct {
-        const char *begins;
-        enum conn_end end;
-        tenrec_status status;
-        const char *means;
-    } known[] = {
-        { "LOADING", CONN_AGAIN, TENREC_EPEER_LOST, "it is still loading its data" },
-        { "BUSY ", CONN_AGAIN, TENREC_EPEER_LOST, "it is busy with a script of somebody's" },
-        { "MASTERDOWN", CONN_AGAIN, TENREC_EPEER_LOST, "it is a replica without its master" },
-        { "CLUSTERDOWN", CONN_AGAIN, TENREC_EPEER_LOST, "its cluster is down" },
-        { "TRYAGAIN", CONN_AGAIN, TENREC_EPEER_LOST, "its cluster moves keys" },
-        { "ERR max number of clients", CONN_AGAIN, TENREC_EPEER_LOST,
-          "it has too many clients: raise its maxclients" },
-        { "NOAUTH", CONN_NEVER, TENREC_ECONFIG,
-          "it wants a password: redis://user:password@..., or the option 'password'" },
-        { "WRONGPASS", CONN_NEVER, TENREC_ECONFIG, "it refuses the user or the password" },
-        { "ERR invalid password", CONN_NEVER, TENREC_ECONFIG, "it refuses the password" },
-        { "ERR Client sent AUTH, but no password", CONN_NEVER, TENREC_ECONFIG,
-          "it knows no password: leave it out" },
-        { "ERR AUTH <password> called without", CONN_NEVER, TENREC_ECONFIG,
-          "it knows no password: leave it out" },
-        { "NOPERM", CONN_NEVER, TENREC_ECONFIG,
-          "its user lacks a right: keys and channels PREFIX*, and the commands of docs/stores.md" },
-        { "ERR The user executing the script can't", CONN_NEVER, TENREC_ECONFIG,
-          "its user lacks a right: keys and channels PREFIX*, and the commands of docs/stores.md" },
-        { "DENIED", CONN_NEVER, TENREC_ECONFIG,
-          "it is in protected mode, which lets only its own host in" },
-        { "READONLY", CONN_NEVER, TENREC_ECONFIG,
-          "it is a read-only replica: name its master instead" },
-        { "OOM", CONN_NEVER, TENREC_ETOOBIG, "it is full: raise its maxmemory" },
-        { "MISCONF", CONN_NEVER, TENREC_ECONFIG, "it cannot save its data and takes no more" },
-        { "NOREPLICAS", CONN_NEVER, TENREC_ECONFIG, "it has too few replicas and takes no more" },
-        { "MOVED", CONN_NEVER, TENREC_EUNSUPPORTED,
-          "it is part of a Redis Cluster, which this plugin does not speak" },
-        { "CROSSSLOT", CONN_NEVER, TENREC_EUNSUPPORTED,
-          "it is part of a Redis Cluster, which this plugin does not speak" },
-        { "WRONGTYPE", CONN_NEVER, TENREC_ECONFIG,
-          "the keys at this prefix belong to something else: choose another prefix" },
-        { "ERR DB index is out of range", CONN_NEVER, TENREC_ECONFIG,
-          "it has no such database: see the option 'database'" },
-        { "ERR unknown command", CONN_NEVER, TENREC_EUNSUPPORTED,
-          "it lacks a command that is needed" },
-    };
-
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        if (strncmp(r->str, known[i].begins, strlen(known[i].begins)) != 0)
-            continue;
-        tenrec_fail(err, known[i].status, "%s (%.150s)", known[i].means, r->str);
-        return known[i].end;
-    }
-    tenrec_fail(err, TENREC_EPROTOCOL, "it says: %.250s", r->str);
-    return CONN_NEVER;
-}
+/* ---- logging in --------------------------------------------------------------- */
 
 /* One command whose reply only matters when it is an error. */
 static enum conn_end command(struct conn *c, int argc, const char **argv, uint64_t deadline_ns,

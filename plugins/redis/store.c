@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #define FORGET_MS 300
 #define GAP_MS 50 /* before a connection that broke while listening is made anew */
@@ -206,6 +205,7 @@ static tenrec_status redis_get(struct tenrec_plugin_store *self, const char *con
 {
     struct wish w = { self->impl, keys, n, 0, deadline_ns, fn, arg, ret_missing };
     enum conn_end end = CONN_OK;
+    uint64_t gap_ms = GAP_MS;
     tenrec_status st;
 
     /* A look waits until the server is there again, and tells when it is not. */
@@ -214,7 +214,7 @@ static tenrec_status redis_get(struct tenrec_plugin_store *self, const char *con
         if (st != TENREC_ETIMEDOUT || end == CONN_NEVER)
             break;
         if (end == CONN_AGAIN)
-            usleep(GAP_MS * 1000);
+            clock_pause(&gap_ms, GAP_MS, deadline_ns);
     }
     return st;
 }
