@@ -4,10 +4,6 @@
 #include "functions.h"
 #include "rref_support.h"
 
-#include "base/clock.h"
-#include "group/roster.h"
-#include "rpc/membership.h"
-#include "rpc/watch.h"
 #include "rpc/worker.h"
 #include "together.h"
 
@@ -24,22 +20,6 @@ static int begin(void **state)
     (void)state;
     party_begin();
     return 0;
-}
-
-/* As if its process ended. */
-static void die(struct tenrec_worker *w)
-{
-    watch_stop(w);
-    chain_shutdown(w->chain);
-}
-
-static void clear_away(struct tenrec_worker *w)
-{
-    tenrec_error err;
-
-    membership_roster(w->membership)->joined = false;
-    tenrec_shutdown(w, TENREC_IMMEDIATE, CLUSTER_LONG_MS, &err);
-    tenrec_worker_drop(w);
 }
 
 static void dynamic_references_work_with_one_that_came_later(void **state)
@@ -75,7 +55,7 @@ static void dynamic_references_to_a_dead_owner_fail(void **state)
 
     (void)state;
     assert_int_equal(int_of(r), 7);
-    die(b);
+    party_die(b);
     party_await(a, 1);
     assert_int_equal(tenrec_rref_to_here(r, NULL, &v, &err), TENREC_EPEER_LOST);
     /* The next one of that name and id has nothing to do with them. */
@@ -85,7 +65,7 @@ static void dynamic_references_to_a_dead_owner_fail(void **state)
     assert_int_equal(int_of(fresh), 8);
     tenrec_rref_drop(fresh);
     tenrec_rref_drop(r);
-    clear_away(b);
+    party_clear_away(b);
     party_leave(again);
     party_leave(a);
 }
@@ -109,11 +89,11 @@ static void dynamic_references_of_a_dead_worker_are_released(void **state)
     tenrec_set_rrefs_released_callback(a, on_released, NULL);
     assert_int_equal(int_of(r), 7);
     wait_owners_and_forks(a, 1, 1);
-    die(b);
+    party_die(b);
     party_await(a, 1);
     wait_owners_and_forks(a, 0, 0);
     assert_int_equal(atomic_exchange(&released, 0), 1);
-    clear_away(b);
+    party_clear_away(b);
     tenrec_rref_drop(r);
     party_leave(a);
 }
@@ -243,7 +223,7 @@ static void dynamic_gathers_fail_for_all_when_one_dies(void **state)
         t[i] = (struct together){ .w = w[i], .names = names, .n = 3 };
         assert_int_equal(pthread_create(&thread[i], NULL, barrier_that_fails, &t[i]), 0);
     }
-    die(w[2]);
+    party_die(w[2]);
     for (size_t i = 0; i < 2; i++) {
         pthread_join(thread[i], NULL);
         if (t[i].why)
@@ -252,7 +232,7 @@ static void dynamic_gathers_fail_for_all_when_one_dies(void **state)
     party_await(w[0], 2);
     party_await(w[1], 2);
     gather_all(w, 2, 2);
-    clear_away(w[2]);
+    party_clear_away(w[2]);
     party_leave(w[1]);
     party_leave(w[0]);
 }

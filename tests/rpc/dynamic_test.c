@@ -2,8 +2,6 @@
  * named in argv. */
 #include "../support/party.h"
 #include "functions.h"
-#include "group/roster.h"
-#include "rpc/membership.h"
 #include "rpc/watch_inside.h"
 #include "rpc/worker.h"
 
@@ -119,23 +117,6 @@ static void dynamic_one_comes_back_under_its_name(void **state)
 
 /* ---- death ----------------------------------------------------------------- */
 
-/* As if its process ended: connections break, nobody listens, and it has not left. */
-static void die(struct tenrec_worker *w)
-{
-    watch_stop(w);
-    chain_shutdown(w->chain);
-}
-
-/* What is left of it. */
-static void clear_away(struct tenrec_worker *w)
-{
-    tenrec_error err;
-
-    membership_roster(w->membership)->joined = false;
-    tenrec_shutdown(w, TENREC_IMMEDIATE, CLUSTER_LONG_MS, &err);
-    tenrec_worker_drop(w);
-}
-
 static void dynamic_a_dead_one_is_taken_out_and_its_id_used_again(void **state)
 {
     struct tenrec_worker *a = party_join(-1, NULL, functions_register);
@@ -147,7 +128,7 @@ static void dynamic_a_dead_one_is_taken_out_and_its_id_used_again(void **state)
     (void)state;
     must_add(a, "worker1");
     must_add(b, "worker2");
-    die(b);
+    party_die(b);
     party_await(a, 2);
     party_await(c, 2);
     assert_int_equal(add(a, "worker1", 1, 1, &err), TENREC_EPEER_UNKNOWN);
@@ -155,7 +136,7 @@ static void dynamic_a_dead_one_is_taken_out_and_its_id_used_again(void **state)
     must_add(a, "worker1");
     must_add(again, "worker2");
     must_add(c, "worker1");
-    clear_away(b);
+    party_clear_away(b);
     must_add(c, "worker1");
     party_leave(again);
     party_leave(c);
@@ -170,13 +151,13 @@ static void dynamic_calls_under_way_to_one_that_dies_fail(void **state)
     tenrec_error err;
 
     (void)state;
-    die(b);
+    party_die(b);
     assert_int_equal(tenrec_future_wait(f, CLUSTER_LONG_MS, &err), TENREC_EPEER_LOST);
     assert_string_equal(err.worker_name, "worker1");
     tenrec_future_drop(f);
     functions_open_gate();
     party_await(a, 1);
-    clear_away(b);
+    party_clear_away(b);
     party_leave(a);
 }
 
@@ -188,13 +169,13 @@ static void dynamic_one_joins_while_another_is_dead(void **state)
     struct tenrec_worker *c;
 
     (void)state;
-    die(b);
+    party_die(b);
     c = party_join(-1, NULL, functions_register);
     must_add(c, "worker0");
     must_add(a, c->self.name);
     party_await(a, 2);
     party_await(c, 2);
-    clear_away(b);
+    party_clear_away(b);
     party_leave(c);
     party_leave(a);
 }
@@ -295,11 +276,11 @@ static void dynamic_the_program_is_told_who_comes_and_goes(void **state)
     x = party_join(-1, "x", functions_register);
     assert_true(diary_has(&d, "left worker1 OK;joined x OK;"));
     must_add(a, "x");
-    die(x);
+    party_die(x);
     party_await(a, 1);
     while (!diary_has(&d, "left x EPEER_LOST;"))
         poll(NULL, 0, 1);
-    clear_away(x);
+    party_clear_away(x);
     party_leave(a);
 }
 
@@ -459,10 +440,10 @@ static void dynamic_calls_go_on_while_others_come_and_go(void **state)
         if (i % 2) {
             party_leave(x);
         } else {
-            die(x);
+            party_die(x);
             party_await(a, 3);
             party_await(y, 3);
-            clear_away(x);
+            party_clear_away(x);
         }
         party_leave(y);
     }

@@ -1,5 +1,10 @@
 #include "party.h"
 
+#include "group/roster.h"
+#include "rpc/membership.h"
+#include "rpc/watch.h"
+#include "rpc/worker.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -83,6 +88,21 @@ void party_leave(struct tenrec_worker *w)
 
     if (tenrec_shutdown(w, TENREC_GRACEFUL, CLUSTER_LONG_MS, &err) != TENREC_OK)
         fail_msg("leaving: %s: %s", tenrec_status_name(err.code), err.text);
+    tenrec_worker_drop(w);
+}
+
+void party_die(struct tenrec_worker *w)
+{
+    watch_stop(w);
+    chain_shutdown(w->chain);
+}
+
+void party_clear_away(struct tenrec_worker *w)
+{
+    tenrec_error err;
+
+    membership_roster(w->membership)->joined = false;
+    tenrec_shutdown(w, TENREC_IMMEDIATE, CLUSTER_LONG_MS, &err);
     tenrec_worker_drop(w);
 }
 

@@ -19,6 +19,11 @@ struct tenrec_worker *party_join(int rank, const char *name, cluster_setup_fn *s
 /* Shuts it down, which must go well, and drops it. */
 void party_leave(struct tenrec_worker *w);
 
+/* As if its process ended: connections break, nobody listens, and it has not left. */
+void party_die(struct tenrec_worker *w);
+/* What is left of it. */
+void party_clear_away(struct tenrec_worker *w);
+
 /* The store that they meet in; borrowed until the next party. */
 struct tenrec_store *party_store(void);
 
