@@ -22,7 +22,8 @@ struct CUevent_st {
     int fd;      /* of it; -1: not ours to give */
 };
 
-struct ipc_event {
+/* Packed: cuda.h's is 64 chars, which may lie anywhere. */
+struct __attribute__((packed)) ipc_event {
     uint64_t magic;
     int32_t pid, fd;
     char rest[64 - 8 - 2 * 4];

@@ -16,7 +16,8 @@ EXPORT int cuPointerGetAttribute(void *ret, int what, uint64_t at);
 EXPORT int cuMemHostAlloc(void **ret, size_t bytes, unsigned flags);
 EXPORT int cuMemFreeHost(void *at);
 
-struct ipc_memory {
+/* Packed: cuda.h's is 64 chars, which may lie anywhere. */
+struct __attribute__((packed)) ipc_memory {
     uint64_t magic, id, len, mapped;
     int32_t pid, fd, device;
     char rest[64 - 4 * 8 - 3 * 4];
