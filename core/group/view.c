@@ -194,11 +194,33 @@ static void read_entry(struct reader *r, struct view *v)
     v->n++;
 }
 
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Names stand for ids, so that no two may be equal either. */
+static tenrec_status check_names(const struct view *v, bool *ret_bad, tenrec_error *err)
+{
+    const char **name = memory_new(v->n ? v->n : 1, sizeof *name);
+
+    if (!name)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu workers", v->n);
+    for (size_t i = 0; i < v->n; i++)
+        name[i] = v->entry[i].name;
+    qsort(name, v->n, sizeof *name, compare_names);
+    for (size_t i = 1; i < v->n; i++)
+        *ret_bad = *ret_bad || strcmp(name[i - 1], name[i]) == 0;
+    free(name);
+    return TENREC_OK;
+}
+
 tenrec_status view_unpack(const struct store_value *value, struct view *ret, tenrec_error *err)
 {
     struct reader r = { .at = value->data, .left = value->len };
     struct view v = { .version = 0 };
     uint64_t n, n_gone;
+    tenrec_status st = TENREC_OK;
 
     if (r.left < 4 || bytes_get_u32(r.at) != MAGIC)
         return tenrec_fail(err, TENREC_EPROTOCOL, "the list of a group's members is none");
@@ -207,7 +229,8 @@ tenrec_status view_unpack(const struct store_value *value, struct view *ret, ten
     v.version = (int64_t)read_number(&r);
     n = read_number(&r);
     n_gone = read_number(&r);
-    if (r.bad || v.version < 1 || n > r.left / ENTRY_MIN || n_gone > VIEW_GONE_MAX)
+    if (r.bad || v.version < 1 || v.version == INT64_MAX || n > r.left / ENTRY_MIN ||
+        n_gone > VIEW_GONE_MAX)
         return tenrec_fail(err, TENREC_EPROTOCOL, "the list of a group's members makes no sense");
     v.room = n ? n : 1;
     v.entry = memory_new(v.room, sizeof *v.entry);
@@ -221,10 +244,13 @@ tenrec_status view_unpack(const struct store_value *value, struct view *ret, ten
         g->died = read_number(&r) != 0;
         g->by = (tenrec_peer)(int64_t)read_number(&r);
     }
-    if (r.bad) {
+    if (!r.bad)
+        st = check_names(&v, &r.bad, err);
+    if (st == TENREC_OK && r.bad)
+        st = tenrec_fail(err, TENREC_EPROTOCOL, "the list of a group's members makes no sense");
+    if (st == TENREC_OK)
+        *ret = v;
+    else
         view_finish(&v);
-        return tenrec_fail(err, TENREC_EPROTOCOL, "the list of a group's members makes no sense");
-    }
-    *ret = v;
-    return TENREC_OK;
+    return st;
 }

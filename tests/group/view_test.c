@@ -121,6 +121,23 @@ static void view_refuses_bytes_of_no_sense(void **state)
     free(bytes.data);
 }
 
+/* A name stands for one id. */
+static void view_refuses_two_members_of_one_name(void **state)
+{
+    struct view v = { .version = 1 }, back;
+    struct store_value bytes;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const struct view_entry e = { .id = i, .incarnation = i + 1, .name = "same" };
+        assert_status(view_add(&v, &e, &err), &err);
+    }
+    view_pack(&v, &bytes);
+    assert_int_equal(view_unpack(&bytes, &back, &err), TENREC_EPROTOCOL);
+    view_finish(&v);
+    free(bytes.data);
+}
+
 int main(void)
 {
     const struct CMUnitTest all[] = {
@@ -129,6 +146,7 @@ int main(void)
         cmocka_unit_test(view_remembers_how_the_last_ones_went),
         cmocka_unit_test(view_is_the_same_after_its_bytes),
         cmocka_unit_test(view_refuses_bytes_of_no_sense),
+        cmocka_unit_test(view_refuses_two_members_of_one_name),
     };
 
     return cmocka_run_group_tests(all, NULL, NULL);
