@@ -107,9 +107,12 @@ tenrec_status lease_take(struct lease *l, const char *holder, uint64_t deadline_
     bool fresh = false;
     tenrec_status st;
 
-    write_token(l, holder);
+    /* What a take or a release may have left there, whose answer was lost, is still ours. */
+    if (!l->doubtful)
+        write_token(l, holder);
     for (;;) {
         st = try_once(l, clock, deadline_ns, &fresh, err);
+        l->doubtful = st != TENREC_OK;
         if (st != TENREC_OK || l->held)
             return st;
         if (fresh)
@@ -133,4 +136,6 @@ void lease_release(struct lease *l, uint64_t deadline_ns)
     if (tenrec_store_compare_set(l->store, l->key, l->mine, strlen(l->mine), "", 0,
                                  store_left_ms(deadline_ns), &now, NULL, NULL) == TENREC_OK)
         free(now);
+    else
+        l->doubtful = true;
 }

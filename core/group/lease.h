@@ -24,6 +24,7 @@ struct lease {
     uint64_t lease_ms;               /* what others must wait for when we die */
     const struct lease_clock *clock; /* NULL: the monotonic one */
     bool held;
+    bool doubtful;          /* the store did not say whether `mine` is there */
     char mine[LEASE_TOKEN]; /* what is under the key while it is ours */
     /* Who else holds it, as it was seen last, and since when. Kept from one take to
      * the next: tries that are shorter than a lease end it, too. */
@@ -39,7 +40,7 @@ tenrec_status lease_take(struct lease *l, const char *holder, uint64_t deadline_
                          tenrec_error *err);
 
 /* Lets go, unless somebody else has taken it over. What fails is tried no more:
- * then the lease ends. */
+ * then the lease ends, or our next take finds it. */
 void lease_release(struct lease *l, uint64_t deadline_ns);
 
 #endif
