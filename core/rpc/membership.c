@@ -114,12 +114,18 @@ static tenrec_status join_dynamic(struct membership *m, const char *address,
                                   const struct store_value *extra, uint64_t deadline_ns,
                                   tenrec_error *err)
 {
+    struct roster *r = &m->rendezvous->roster;
     struct view v = { .version = 0 };
-    tenrec_status st = roster_join(&m->rendezvous->roster, address, extra, deadline_ns, &v, err);
+    tenrec_status st = roster_join(r, address, extra, deadline_ns, &v, err);
 
     if (st == TENREC_OK)
         st = read_members(m, &v, deadline_ns, err);
     view_finish(&v);
+    if (st == TENREC_OK && !view_find(&m->view, r->id, r->incarnation))
+        st = tenrec_fail(err, TENREC_EGROUP,
+                         "worker '%s' (id %d) was taken out of group \"%s\" while it joined, as it "
+                         "did not answer",
+                         r->name, (int)r->id, r->group);
     return st == TENREC_OK ? list_members(m, err) : st;
 }
 
