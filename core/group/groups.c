@@ -124,24 +124,20 @@ static tenrec_status fail_unknown(const struct tenrec_store *s, const char *list
 tenrec_status groups_find(struct tenrec_store *s, const char *name, uint64_t deadline_ns,
                           struct groups_entry *ret, tenrec_error *err)
 {
-    tenrec_status st = TENREC_OK;
-    void *list = NULL;
-    const char *line;
-    bool there = false;
+    struct store_value value;
+    const char *list, *line;
+    tenrec_status st = store_read(s, KEY, deadline_ns, &value, err);
 
-    st = tenrec_store_check(s, (const char *[]){ KEY }, 1, store_left_ms(deadline_ns), &there, err);
-    if (st == TENREC_OK && there)
-        st = tenrec_store_get(s, KEY, store_left_ms(deadline_ns), &list, NULL, err);
     if (st != TENREC_OK)
         return st;
-    line = list ? list : "";
+    list = line = value.data ? value.data : "";
     while (*line && !line_is_of(line, name))
         line = line_end(line) + (*line_end(line) != '\0');
     if (!*line)
-        st = fail_unknown(s, list ? list : "", name, err);
+        st = fail_unknown(s, list, name, err);
     else if (!read_line(line, ret))
         st = tenrec_fail(err, TENREC_EPROTOCOL, "%s tells of group \"%s\" in words of no sense",
                          tenrec_store_name(s), name);
-    free(list);
+    free(value.data);
     return st;
 }

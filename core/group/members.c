@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "group/ranks.h"
-#include "group/roster.h"
+#include "group/roster_kind.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,13 +6,12 @@
 #include "base/pause.h"
 #include "group/groups.h"
 #include "group/ranks.h"
+#include "group/roster_kind.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define KEY_ROOM 40
-#define STATIC "static"
-#define DYNAMIC "dynamic"
 
 enum {
     TRIES = 16,        /* of a change, when others change it at the same time */
@@ -25,84 +24,16 @@ static void record_key(char ret[KEY_ROOM], int64_t incarnation)
     snprintf(ret, KEY_ROOM, "member/%lld", (long long)incarnation);
 }
 
-/* ---- static or dynamic -------------------------------------------------------- */
-
-static tenrec_status fail_mixed(const char *group, const char *what, tenrec_error *err)
-{
-    return tenrec_fail(err, TENREC_EGROUP,
-                       "group \"%s\" mixes static and dynamic workers: %s; give all of them a "
-                       "world size, or none",
-                       group, what);
-}
-
-/* Has every rank of the latest life of the static group left it? */
-static bool static_is_over(struct roster *r, uint64_t deadline_ns)
-{
-    struct groups_entry e;
-    char key[KEY_ROOM];
-    const char *keys[] = { key };
-
-    if (groups_find(r->whole, r->group, deadline_ns, &e, NULL) != TENREC_OK || e.world == 0)
-        return false;
-    for (int32_t i = 0; i < e.world; i++) {
-        void *text = NULL;
-        bool there = false;
-
-        snprintf(key, sizeof key, "left/%d", (int)i);
-        if (tenrec_store_check(r->store, keys, 1, store_left_ms(deadline_ns), &there, NULL) !=
-                TENREC_OK ||
-            !there ||
-            tenrec_store_get(r->store, key, store_left_ms(deadline_ns), &text, NULL, NULL) !=
-                TENREC_OK)
-            return false;
-        there = strtoll(text, NULL, 10) >= e.incarnation;
-        free(text);
-        if (!there)
-            return false;
-    }
-    return true;
-}
-
-static tenrec_status set_kind(struct tenrec_store *base, const char *from, const char *to,
-                              uint64_t deadline_ns, bool *ret_done, tenrec_error *err)
-{
-    void *now = NULL;
-    tenrec_status st = tenrec_store_compare_set(base, "kind", from, strlen(from), to, strlen(to),
-                                                store_left_ms(deadline_ns), &now, NULL, err);
-
-    *ret_done = st == TENREC_OK && strcmp(now, to) == 0;
-    free(now);
-    return st;
-}
-
-/* With the lock. */
-static tenrec_status claim_dynamic(struct roster *r, uint64_t deadline_ns, tenrec_error *err)
-{
-    bool done;
-    tenrec_status st = set_kind(r->store, "", DYNAMIC, deadline_ns, &done, err);
-
-    if (st == TENREC_OK && !done && static_is_over(r, deadline_ns))
-        st = set_kind(r->store, STATIC, DYNAMIC, deadline_ns, &done, err);
-    if (st == TENREC_OK && !done)
-        st = fail_mixed(r->group, "this one has no world size, others gave one", err);
-    return st;
-}
-
 /* ---- the list ------------------------------------------------------------------ */
 
-/* *ret is zeroed when nobody ever joined; *ret_raw (may be NULL) is what stands there. */
-static tenrec_status read_view(struct tenrec_store *store, uint64_t deadline_ns, struct view *ret,
-                               struct store_value *ret_raw, tenrec_error *err)
+tenrec_status roster_list(struct tenrec_store *store, uint64_t deadline_ns, struct view *ret,
+                          struct store_value *ret_raw, tenrec_error *err)
 {
-    struct store_value raw = { 0 };
-    bool there = false;
-    tenrec_status st = tenrec_store_check(store, (const char *[]){ "view" }, 1,
-                                          store_left_ms(deadline_ns), &there, err);
+    struct store_value raw;
+    tenrec_status st = store_read(store, "view", deadline_ns, &raw, err);
 
     *ret = (struct view){ .version = 0 };
-    if (st == TENREC_OK && there)
-        st = tenrec_store_get(store, "view", store_left_ms(deadline_ns), &raw.data, &raw.len, err);
-    if (st == TENREC_OK && there)
+    if (st == TENREC_OK && raw.data)
         st = view_unpack(&raw, ret, err);
     if (st == TENREC_OK && ret_raw)
         *ret_raw = raw;
@@ -132,30 +63,10 @@ static tenrec_status replace_view(struct roster *r, const struct store_value *ra
     return st;
 }
 
-tenrec_status roster_claim_static(struct tenrec_store *base, const char *group,
-                                  uint64_t deadline_ns, tenrec_error *err)
-{
-    struct view v = { .version = 0 };
-    bool done;
-    size_t n = 0;
-    tenrec_status st = set_kind(base, "", STATIC, deadline_ns, &done, err);
-
-    if (st != TENREC_OK || done)
-        return st;
-    st = read_view(base, deadline_ns, &v, NULL, err);
-    n = v.n;
-    view_finish(&v);
-    if (st == TENREC_OK && n == 0)
-        st = set_kind(base, DYNAMIC, STATIC, deadline_ns, &done, err);
-    if (st == TENREC_OK && !done)
-        st = fail_mixed(group, "this one gives a world size, others have none", err);
-    return st;
-}
-
 tenrec_status roster_read(struct roster *r, uint64_t deadline_ns, struct view *ret,
                           tenrec_error *err)
 {
-    tenrec_status st = read_view(r->store, deadline_ns, ret, NULL, err);
+    tenrec_status st = roster_list(r->store, deadline_ns, ret, NULL, err);
 
     if (st == TENREC_OK && ret->version == 0)
         st = tenrec_fail(err, TENREC_EGROUP, "%s has no list of the members of group \"%s\"",
@@ -169,20 +80,15 @@ tenrec_status roster_records(struct roster *r, const struct view_entry *e, size_
     tenrec_status st = TENREC_OK;
 
     for (size_t i = 0; i < n && st == TENREC_OK; i++) {
-        struct store_value value = { 0 };
+        struct store_value value;
         char key[KEY_ROOM];
-        const char *keys[] = { key };
-        bool there = false;
 
         record_key(key, e[i].incarnation);
         ret[i] = (struct member){ .rank = -1 };
-        st = tenrec_store_check(r->store, keys, 1, store_left_ms(deadline_ns), &there, err);
-        if (st != TENREC_OK || !there)
+        st = store_read(r->store, key, deadline_ns, &value, err);
+        if (st != TENREC_OK || !value.data)
             continue;
-        st = tenrec_store_get(r->store, key, store_left_ms(deadline_ns), &value.data, &value.len,
-                              err);
-        if (st == TENREC_OK)
-            st = member_unpack(&value, &ret[i], err);
+        st = member_unpack(&value, &ret[i], err);
         free(value.data);
         if (st == TENREC_OK && (ret[i].rank != e[i].id || strcmp(ret[i].name, e[i].name) != 0))
             st = tenrec_fail(err, TENREC_EPROTOCOL,
@@ -202,6 +108,13 @@ static void delete_record(struct roster *r, int64_t incarnation, uint64_t deadli
     store_delete_all(r->store, keys, 1, deadline_ns, NULL);
 }
 
+void roster_unlock(struct lease *l, uint64_t deadline_ns)
+{
+    const uint64_t soon = clock_deadline_ms(RELEASE_MS);
+
+    lease_release(l, soon > deadline_ns ? soon : deadline_ns);
+}
+
 /* ---- joining ------------------------------------------------------------------- */
 
 tenrec_status roster_open(struct tenrec_store *s, const char *group, const char *run,
@@ -217,7 +130,7 @@ tenrec_status roster_open(struct tenrec_store *s, const char *group, const char 
     snprintf(r.run, sizeof r.run, "%s", run);
     snprintf(text, sizeof text, "tenrec/%s%s%s", group, *run ? "/" : "", run);
     st = tenrec_store_prefix(s, text, &r.store, err);
-    r.lease = (struct lease){ .store = r.store, .key = "lock", .lease_ms = lease_ms };
+    r.lease = (struct lease){ .store = r.store, .key = ROSTER_LOCK, .lease_ms = lease_ms };
     if (st == TENREC_OK)
         *ret = r;
     return st;
@@ -227,13 +140,6 @@ void roster_close(struct roster *r)
 {
     tenrec_store_drop(r->store);
     *r = (struct roster){ .id = -1 };
-}
-
-static void unlock(struct roster *r, uint64_t deadline_ns)
-{
-    const uint64_t soon = clock_deadline_ms(RELEASE_MS);
-
-    lease_release(&r->lease, soon > deadline_ns ? soon : deadline_ns);
 }
 
 /* Whose id or name stands in our way. */
@@ -317,10 +223,10 @@ static tenrec_status try_reserve(struct roster *r, tenrec_peer wished, const cha
                                  tenrec_error *err)
 {
     struct view v = { .version = 0 };
-    tenrec_status st = claim_dynamic(r, deadline_ns, err);
+    tenrec_status st = roster_claim_dynamic(r, deadline_ns, err);
 
     if (st == TENREC_OK)
-        st = read_view(r->store, deadline_ns, &v, NULL, err);
+        st = roster_list(r->store, deadline_ns, &v, NULL, err);
     if (st == TENREC_OK)
         st = clear_way(r, &v, wished, pattern, deadline_ns, ret, ret_blocked, err);
     if (st == TENREC_OK && !*ret_blocked)
@@ -347,7 +253,7 @@ tenrec_status roster_reserve(struct roster *r, tenrec_peer wished, const char *p
             st = try_reserve(r, wished, pattern, deadline_ns, &c, &blocked, err);
         if (st == TENREC_OK && !blocked)
             return TENREC_OK; /* the lock stays ours */
-        unlock(r, deadline_ns);
+        roster_unlock(&r->lease, deadline_ns);
         here = blocked && member_was_here(&c.record); /* and runs: it is no leftover */
         if (st == TENREC_OK && (here || clock_passed(deadline_ns)))
             st = fail_taken(r, &c, err);
@@ -433,7 +339,7 @@ tenrec_status roster_join(struct roster *r, const char *address, const struct st
     r->joined = st == TENREC_OK;
     for (int i = 0; i < TRIES && st == TENREC_OK && !done; i++) {
         view_finish(&v);
-        st = read_view(r->store, deadline_ns, &v, &raw, err);
+        st = roster_list(r->store, deadline_ns, &v, &raw, err);
         if (st == TENREC_OK && view_find(&v, r->id, r->incarnation))
             done = true; /* an answer was lost, but not what it was about */
         else if (st == TENREC_OK && (st = add_us(r, &v, deadline_ns, err)) == TENREC_OK)
@@ -443,7 +349,7 @@ tenrec_status roster_join(struct roster *r, const char *address, const struct st
     }
     if (st == TENREC_OK && done && v.n == 1)
         st = announce(r, deadline_ns, err);
-    unlock(r, deadline_ns);
+    roster_unlock(&r->lease, deadline_ns);
     if (st == TENREC_OK && !done)
         st = tenrec_fail(err, TENREC_EAGAIN, "the members of group \"%s\" change all the time",
                          r->group);
@@ -466,7 +372,7 @@ tenrec_status roster_remove(struct roster *r, tenrec_peer id, int64_t incarnatio
 
     for (int i = 0; i < TRIES && st == TENREC_OK && !done; i++) {
         view_finish(&v);
-        st = read_view(r->store, deadline_ns, &v, &raw, err);
+        st = roster_list(r->store, deadline_ns, &v, &raw, err);
         /* Who was cut off takes the others for dead, but is out itself. */
         out = st == TENREC_OK && r->joined && !view_find(&v, r->id, r->incarnation);
         if (st == TENREC_OK && !out && view_remove(&v, id, incarnation, died, r->id)) {
@@ -480,7 +386,7 @@ tenrec_status roster_remove(struct roster *r, tenrec_peer id, int64_t incarnatio
     }
     if (st == TENREC_OK && !out)
         delete_record(r, incarnation, deadline_ns);
-    unlock(r, deadline_ns);
+    roster_unlock(&r->lease, deadline_ns);
     if (st == TENREC_OK && !done)
         st = tenrec_fail(err, TENREC_EAGAIN, "the members of group \"%s\" change all the time",
                          r->group);
@@ -500,7 +406,7 @@ tenrec_status roster_leave(struct roster *r, uint64_t deadline_ns, struct view *
     if (r->joined)
         st = roster_remove(r, r->id, r->incarnation, false, deadline_ns, ret, err);
     else
-        unlock(r, deadline_ns);
+        roster_unlock(&r->lease, deadline_ns);
     if (st == TENREC_OK)
         r->joined = false;
     return st;

@@ -64,9 +64,4 @@ tenrec_status roster_records(struct roster *r, const struct view_entry *e, size_
 
 void roster_close(struct roster *r); /* safe on zeroed memory */
 
-/* For static groups: has the store a dynamic one of that name, with members?
- * Marks the group as static. errors: EGROUP, and the store's */
-tenrec_status roster_claim_static(struct tenrec_store *base, const char *group,
-                                  uint64_t deadline_ns, tenrec_error *err);
-
 #endif

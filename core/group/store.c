@@ -16,6 +16,7 @@ struct tenrec_store {
 };
 
 #define MAX_MISSING_TOLD 4 /* keys that an error names */
+#define READ_MS 200        /* one try to read a key that was there just now */
 
 tenrec_status store_deadline(int64_t ms, uint64_t *ret_ns, tenrec_error *err)
 {
@@ -388,6 +389,28 @@ tenrec_status tenrec_store_check(struct tenrec_store *s, const char *const *keys
     if (st == TENREC_OK)
         *ret = all;
     return st;
+}
+
+tenrec_status store_read(struct tenrec_store *s, const char *key, uint64_t deadline_ns,
+                         struct store_value *ret, tenrec_error *err)
+{
+    *ret = (struct store_value){ .data = NULL };
+    for (;;) {
+        bool missing = true;
+        tenrec_status st = store_check_all(s, &key, 1, deadline_ns, &missing, err);
+        uint64_t soon_ns;
+
+        if (st != TENREC_OK || missing)
+            return st;
+        /* When it is removed between the two the get waits for another in vain. */
+        soon_ns = clock_deadline_ms(READ_MS);
+        if (soon_ns > deadline_ns)
+            soon_ns = deadline_ns;
+        st = store_get_all(s, &key, 1, soon_ns, ret, NULL, err);
+        if (st == TENREC_OK || soon_ns == deadline_ns ||
+            (st != TENREC_ETIMEDOUT && st != TENREC_EPEER_LOST))
+            return st;
+    }
 }
 
 tenrec_status tenrec_store_delete(struct tenrec_store *s, const char *key, int64_t ms, bool *ret,

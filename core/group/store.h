@@ -84,6 +84,10 @@ tenrec_status store_check_all(struct tenrec_store *s, const char *const *keys, s
 tenrec_status store_get_all(struct tenrec_store *s, const char *const *keys, size_t n,
                             uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,
                             tenrec_error *err);
+/* What is under a key now, which others may remove at any time: ret->data is NULL when
+ * there is nothing. */
+tenrec_status store_read(struct tenrec_store *s, const char *key, uint64_t deadline_ns,
+                         struct store_value *ret, tenrec_error *err);
 /* Removes all keys; those that are missing do not matter. */
 tenrec_status store_delete_all(struct tenrec_store *s, const char *const *keys, size_t n,
                                uint64_t deadline_ns, tenrec_error *err);

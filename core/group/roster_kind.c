@@ -1,0 +1,99 @@
+/* roster_kind.c - whether a group is static or dynamic: who comes first says so. */
+#include "group/roster_kind.h"
+
+#include "group/groups.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define KEY_ROOM 40
+#define STATIC "static"
+#define DYNAMIC "dynamic"
+
+enum { CLAIM_MS = 5000 /* of a static worker, which holds the lock for a moment */ };
+
+static tenrec_status fail_mixed(const char *group, const char *what, tenrec_error *err)
+{
+    return tenrec_fail(err, TENREC_EGROUP,
+                       "group \"%s\" mixes static and dynamic workers: %s; give all of them a "
+                       "world size, or none",
+                       group, what);
+}
+
+/* Has every rank of the latest life of the static group left it? */
+static bool static_is_over(struct roster *r, uint64_t deadline_ns)
+{
+    struct groups_entry e;
+    char key[KEY_ROOM];
+
+    if (groups_find(r->whole, r->group, deadline_ns, &e, NULL) != TENREC_OK || e.world == 0)
+        return false;
+    for (int32_t i = 0; i < e.world; i++) {
+        struct store_value text;
+        bool left;
+
+        snprintf(key, sizeof key, "left/%d", (int)i);
+        if (store_read(r->store, key, deadline_ns, &text, NULL) != TENREC_OK)
+            return false;
+        left = text.data && strtoll(text.data, NULL, 10) >= e.incarnation;
+        free(text.data);
+        if (!left)
+            return false;
+    }
+    return true;
+}
+
+static tenrec_status set_kind(struct tenrec_store *base, const char *from, const char *to,
+                              uint64_t deadline_ns, bool *ret_done, tenrec_error *err)
+{
+    void *now = NULL;
+    tenrec_status st = tenrec_store_compare_set(base, "kind", from, strlen(from), to, strlen(to),
+                                                store_left_ms(deadline_ns), &now, NULL, err);
+
+    *ret_done = st == TENREC_OK && strcmp(now, to) == 0;
+    free(now);
+    return st;
+}
+
+tenrec_status roster_claim_dynamic(struct roster *r, uint64_t deadline_ns, tenrec_error *err)
+{
+    bool done;
+    tenrec_status st = set_kind(r->store, "", DYNAMIC, deadline_ns, &done, err);
+
+    if (st == TENREC_OK && !done && static_is_over(r, deadline_ns))
+        st = set_kind(r->store, STATIC, DYNAMIC, deadline_ns, &done, err);
+    if (st == TENREC_OK && !done)
+        st = fail_mixed(r->group, "this one has no world size, others gave one", err);
+    return st;
+}
+
+/* With the lock, so that nobody is just joining: a dynamic group that nobody is in ends. */
+static tenrec_status end_dynamic(struct tenrec_store *base, uint64_t deadline_ns, bool *ret_done,
+                                 tenrec_error *err)
+{
+    struct view v = { .version = 0 };
+    tenrec_status st = roster_list(base, deadline_ns, &v, NULL, err);
+    const size_t n = v.n;
+
+    view_finish(&v);
+    return st == TENREC_OK && n == 0 ? set_kind(base, DYNAMIC, STATIC, deadline_ns, ret_done, err)
+                                     : st;
+}
+
+tenrec_status roster_claim_static(struct tenrec_store *base, const char *group,
+                                  uint64_t deadline_ns, tenrec_error *err)
+{
+    struct lease lock = { .store = base, .key = ROSTER_LOCK, .lease_ms = CLAIM_MS };
+    bool done;
+    tenrec_status st = set_kind(base, "", STATIC, deadline_ns, &done, err);
+
+    if (st != TENREC_OK || done)
+        return st;
+    st = lease_take(&lock, "static", deadline_ns, err);
+    if (st == TENREC_OK)
+        st = end_dynamic(base, deadline_ns, &done, err);
+    roster_unlock(&lock, deadline_ns);
+    if (st == TENREC_OK && !done)
+        st = fail_mixed(group, "this one gives a world size, others have none", err);
+    return st;
+}

@@ -1,0 +1,264 @@
+/* roster_test.c - the members of a dynamic group in its store, when others change that
+ * at the worst moment, an answer is lost, or what stands there makes no sense. */
+#include "test_store.h"
+
+#include "base/clock.h"
+#include "group/roster_kind.h"
+#include "hooked_store.h"
+
+#define LEASE_MS 60000 /* whoever waits for its end waits too long */
+
+static struct tenrec_store *store;
+static struct hooks hooks;
+static tenrec_error err;
+
+static int begin(void **state)
+{
+    struct tenrec_store *inner;
+    static int count;
+    char url[32];
+
+    (void)state;
+    snprintf(url, sizeof url, "memory://roster%d", count++);
+    assert_status(tenrec_store_open(url, TEST_MS, &inner, &err), &err);
+    hooks = (struct hooks){ .inner = NULL };
+    store = hooked_store(&hooks, inner);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    tenrec_store_drop(store);
+    return 0;
+}
+
+static uint64_t soon(void)
+{
+    return clock_deadline_ms(TEST_MS);
+}
+
+static struct roster open_one(void)
+{
+    struct roster r;
+
+    assert_status(roster_open(store, "g", "", LEASE_MS, &r, &err), &err);
+    return r;
+}
+
+static void reserve(struct roster *r, tenrec_peer wished)
+{
+    assert_status(roster_reserve(r, wished, "worker{rank}", soon(), &err), &err);
+}
+
+static struct view join(struct roster *r)
+{
+    struct view v;
+
+    assert_status(roster_join(r, "here", NULL, soon(), &v, &err), &err);
+    return v;
+}
+
+static struct roster member(tenrec_peer wished)
+{
+    struct roster r = open_one();
+    struct view v;
+
+    reserve(&r, wished);
+    v = join(&r);
+    view_finish(&v);
+    return r;
+}
+
+static void leave(struct roster *r)
+{
+    struct view v;
+
+    assert_status(roster_leave(r, soon(), &v, &err), &err);
+    view_finish(&v);
+    roster_close(r);
+}
+
+static bool ends_in(const char *key, const char *with)
+{
+    size_t n = strlen(key), len = strlen(with);
+
+    return n >= len && strcmp(key + n - len, with) == 0;
+}
+
+/* ---- the worst moment ------------------------------------------------------------ */
+
+static tenrec_status remove_record(enum hooked_op op, const char *key)
+{
+    if (op == HOOKED_GET && ends_in(key, "/member/1"))
+        tenrec_store_delete(hooks.inner, key, TEST_MS, NULL, NULL);
+    return TENREC_OK;
+}
+
+/* Between the question whether a record is there and the look at it. */
+static void roster_does_not_wait_for_the_record_of_one_that_just_left(void **state)
+{
+    struct roster a = member(0), b = member(1);
+    const uint64_t since = clock_now_ns();
+    struct member record[2];
+    struct view v;
+
+    (void)state;
+    assert_status(roster_read(&b, soon(), &v, &err), &err);
+    hooks.before = remove_record;
+    assert_status(roster_records(&b, v.entry, v.n, soon(), record, &err), &err);
+    hooks.before = NULL;
+    assert_true(clock_now_ns() - since < TEST_MS * UINT64_C(1000000) / 2);
+    assert_null(record[0].address);
+    assert_string_equal(record[1].name, "worker1");
+    member_free(&record[1]);
+    view_finish(&v);
+    leave(&a);
+    leave(&b);
+}
+
+/* Who is just joining holds the lock: until it has joined nobody sees it in the list. */
+static void roster_makes_no_group_static_that_somebody_joins(void **state)
+{
+    struct roster a = open_one();
+    struct view v;
+
+    (void)state;
+    reserve(&a, 0);
+    assert_int_equal(roster_claim_static(a.store, "g", clock_deadline_ms(50), &err),
+                     TENREC_ETIMEDOUT);
+    v = join(&a);
+    view_finish(&v);
+    assert_int_equal(roster_claim_static(a.store, "g", soon(), &err), TENREC_EGROUP);
+    assert_text_has(err.text, "mixes static and dynamic");
+    {
+        struct roster b = member(1); /* and it let go of the lock */
+        leave(&b);
+    }
+    leave(&a);
+    a = open_one();
+    assert_status(roster_claim_static(a.store, "g", soon(), &err), &err);
+    assert_int_equal(roster_reserve(&a, 0, "a", soon(), &err), TENREC_EGROUP);
+    roster_close(&a);
+}
+
+/* Each takes the other for dead: the first one stays, and the other is out. */
+static void roster_of_two_that_remove_each_other_keeps_one(void **state)
+{
+    struct roster a = member(0), b = member(1);
+    struct view v;
+
+    (void)state;
+    assert_status(roster_remove(&a, 1, b.incarnation, true, soon(), &v, &err), &err);
+    view_finish(&v);
+    assert_status(roster_remove(&b, 0, a.incarnation, true, soon(), &v, &err), &err);
+    assert_int_equal(v.n, 1);
+    assert_int_equal(v.entry[0].id, 0);
+    assert_non_null(view_find_gone(&v, b.incarnation));
+    view_finish(&v);
+    leave(&b);
+    leave(&a);
+}
+
+/* ---- lost answers ---------------------------------------------------------------- */
+
+static int to_lose;
+
+static tenrec_status lose_lock(enum hooked_op op, const char *key)
+{
+    if (op != HOOKED_COMPARE_SET || !ends_in(key, "/lock"))
+        return TENREC_OK;
+    return to_lose > 0 && --to_lose == 0 ? TENREC_EPEER_LOST : TENREC_OK;
+}
+
+/* The first compare_set takes the lock, the second one lets go of it. `done`: it was,
+ * and only the answer is lost. */
+static void lose_nth(int n, bool done)
+{
+    struct roster a = member(0), b = member(1);
+    const uint64_t since = clock_now_ns();
+    struct view v;
+    tenrec_status st;
+
+    hooks.before = done ? NULL : lose_lock;
+    hooks.after = done ? lose_lock : NULL;
+    to_lose = n;
+    st = roster_remove(&a, 1, b.incarnation, true, soon(), &v, &err);
+    assert_int_equal(st, n == 1 ? TENREC_EPEER_LOST : TENREC_OK);
+    if (st == TENREC_OK)
+        view_finish(&v);
+    assert_int_equal(to_lose, 0);
+    hooks.before = hooks.after = NULL;
+    assert_status(roster_remove(&a, 1, b.incarnation, true, soon(), &v, &err), &err);
+    assert_int_equal(v.n, 1);
+    view_finish(&v);
+    assert_true(clock_now_ns() - since < TEST_MS * UINT64_C(1000000) / 2);
+    leave(&b);
+    leave(&a);
+}
+
+static void roster_finds_its_lock_again_when_the_answer_was_lost(void **state)
+{
+    (void)state;
+    lose_nth(1, true);
+    lose_nth(1, false);
+}
+
+static void roster_finds_its_lock_again_when_letting_go_was_not_answered(void **state)
+{
+    (void)state;
+    lose_nth(2, true);
+    lose_nth(2, false);
+}
+
+/* ---- no sense -------------------------------------------------------------------- */
+
+static void put(struct roster *r, const char *key, const void *data, size_t len)
+{
+    assert_status(tenrec_store_set(r->store, key, data, len, TEST_MS, &err), &err);
+}
+
+static void roster_says_what_makes_no_sense_and_lets_go(void **state)
+{
+    struct roster a = member(0), b = open_one();
+    struct view v, last = { .version = INT64_MAX };
+    struct store_value bytes;
+    struct member record;
+
+    (void)state;
+    put(&a, "member/1", "nonsense", 8);
+    assert_int_equal(roster_reserve(&b, 0, "b", soon(), &err), TENREC_EPROTOCOL);
+    assert_text_has(err.text, "record of a worker");
+    assert_status(roster_read(&a, soon(), &v, &err), &err);
+    assert_int_equal(roster_records(&a, v.entry, 1, soon(), &record, &err), TENREC_EPROTOCOL);
+    view_finish(&v);
+    put(&a, "view", "nonsense", 8);
+    assert_int_equal(roster_reserve(&b, 1, "b", soon(), &err), TENREC_EPROTOCOL);
+    assert_text_has(err.text, "list of a group's members");
+    /* No view comes after that one. */
+    view_pack(&last, &bytes);
+    put(&a, "view", bytes.data, bytes.len);
+    free(bytes.data);
+    assert_int_equal(roster_reserve(&b, 1, "b", soon(), &err), TENREC_EPROTOCOL);
+    /* Whoever failed let go of the lock, so that the next one waits for nobody. */
+    put(&a, "view", "", 0);
+    assert_int_equal(roster_reserve(&b, 1, "b", soon(), &err), TENREC_EPROTOCOL);
+    roster_close(&b);
+    roster_close(&a);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest all[] = {
+        CASE(roster_does_not_wait_for_the_record_of_one_that_just_left),
+        CASE(roster_makes_no_group_static_that_somebody_joins),
+        CASE(roster_of_two_that_remove_each_other_keeps_one),
+        CASE(roster_finds_its_lock_again_when_the_answer_was_lost),
+        CASE(roster_finds_its_lock_again_when_letting_go_was_not_answered),
+        CASE(roster_says_what_makes_no_sense_and_lets_go),
+    };
+
+    return cmocka_run_group_tests(all, NULL, NULL);
+}
