@@ -126,6 +126,11 @@ tenrec_status lease_take(struct lease *l, const char *holder, uint64_t deadline_
     }
 }
 
+bool lease_is_others(const struct lease *l)
+{
+    return !l->held && !l->doubtful && *l->seen;
+}
+
 void lease_release(struct lease *l, uint64_t deadline_ns)
 {
     void *now = NULL;

@@ -39,6 +39,9 @@ struct lease {
 tenrec_status lease_take(struct lease *l, const char *holder, uint64_t deadline_ns,
                          tenrec_error *err);
 
+/* Did the last take fail as somebody else holds it? Then the store answers. */
+bool lease_is_others(const struct lease *l);
+
 /* Lets go, unless somebody else has taken it over. What fails is tried no more:
  * then the lease ends, or our next take finds it. */
 void lease_release(struct lease *l, uint64_t deadline_ns);

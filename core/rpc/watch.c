@@ -94,7 +94,9 @@ static void bury(struct watch *wa, const struct heartbeat *dead)
                                                      : "it does not answer");
     if (roster_remove(wa->roster, dead->id, dead->incarnation, true, clock_deadline_ms(STORE_MS),
                       &v, &why) != TENREC_OK) {
-        store_failed(wa, &why);
+        /* Who joins slowly is no store that is away: it is tried again after the next look. */
+        if (!lease_is_others(&wa->roster->lease))
+            store_failed(wa, &why);
         return;
     }
     store_answered(wa);

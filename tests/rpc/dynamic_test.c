@@ -420,6 +420,32 @@ static void dynamic_the_lock_of_a_dead_holder_is_taken_over(void **state)
     party_leave(a);
 }
 
+static void count_outages(void *arg, enum tenrec_log_level level, const char *part,
+                          const char *text)
+{
+    (void)level, (void)part;
+    if (strstr(text, "does not answer, so that nobody can join"))
+        atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+/* Longer than one look at the store: the lock is waited for again, but the store is there. */
+static void dynamic_a_dead_one_is_taken_out_after_one_that_joins_slowly(void **state)
+{
+    struct tenrec_worker *a = party_join(-1, NULL, functions_register);
+    struct tenrec_worker *b = party_join(-1, NULL, functions_register);
+    atomic_int outages = 0;
+
+    (void)state;
+    tenrec_set_log_callback(count_outages, &outages);
+    put("tenrec/default/lock", "00000000deadbeef 3000 slow");
+    party_die(b);
+    party_await(a, 1);
+    assert_int_equal(atomic_load(&outages), 0);
+    party_clear_away(b);
+    party_leave(a);
+    tenrec_set_log_callback(NULL, NULL);
+}
+
 /* ---- mixing ---------------------------------------------------------------------------- */
 
 static void dynamic_and_static_workers_do_not_mix(void **state)
@@ -574,6 +600,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(dynamic_one_that_is_taken_out_while_it_joins_says_so, begin),
         cmocka_unit_test_setup(dynamic_who_waits_for_the_lock_is_told_who_holds_it, begin),
         cmocka_unit_test_setup(dynamic_the_lock_of_a_dead_holder_is_taken_over, begin),
+        cmocka_unit_test_setup(dynamic_a_dead_one_is_taken_out_after_one_that_joins_slowly, begin),
         cmocka_unit_test_setup(dynamic_and_static_workers_do_not_mix, begin),
         cmocka_unit_test_setup(dynamic_calls_go_on_while_others_come_and_go, begin),
         cmocka_unit_test_setup(dynamic_many_join_and_leave_at_once, begin),
