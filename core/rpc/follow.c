@@ -290,7 +290,7 @@ static void tell_program(struct watch *wa, const struct view *v, const struct vi
         tell_joined(wa, f->entry[i].id);
 }
 
-void watch_apply(struct watch *wa, struct view *v, tenrec_error *err)
+tenrec_status watch_apply(struct watch *wa, struct view *v, tenrec_error *err)
 {
     struct view before = { .version = 0 }, mine;
     struct fresh f = { .n = 0 };
@@ -330,12 +330,10 @@ void watch_apply(struct watch *wa, struct view *v, tenrec_error *err)
     pthread_cond_broadcast(&wa->changed);
     pthread_mutex_unlock(&wa->lock);
 out:
-    if (st != TENREC_OK)
-        log_line(TENREC_LOG_ERROR, wa->w->self.name, "cannot follow the group to view %lld: %s",
-                 (long long)v->version, err->text);
     fresh_finish(&f);
     view_finish(&before);
     view_finish(v);
+    return st;
 }
 
 tenrec_status watch_begin(struct watch *wa, tenrec_error *err)

@@ -43,10 +43,10 @@ bool watch_suspects(struct tenrec_worker *w, tenrec_peer peer)
 static void store_failed(struct watch *wa, const tenrec_error *why)
 {
     if (wa->retry_ms == 0)
-        log_line(TENREC_LOG_WARN, wa->w->self.name,
-                 "the store of the group does not answer, so that nobody can join or be taken out: "
-                 "%s",
-                 why->text);
+        log_line(
+            TENREC_LOG_WARN, wa->w->self.name,
+            "cannot follow the group in its store, so that nobody can join or be taken out: %s",
+            why->text);
     wa->retry_ms = wa->retry_ms ? wa->retry_ms * 2 : 50;
     if (wa->retry_ms > RETRY_MAX_MS)
         wa->retry_ms = RETRY_MAX_MS;
@@ -56,11 +56,11 @@ static void store_failed(struct watch *wa, const tenrec_error *why)
     pthread_mutex_unlock(&wa->lock);
 }
 
-static void store_answered(struct watch *wa)
+static void store_works(struct watch *wa)
 {
     if (wa->retry_ms == 0)
         return;
-    log_line(TENREC_LOG_INFO, wa->w->self.name, "the store of the group answers again");
+    log_line(TENREC_LOG_INFO, wa->w->self.name, "can follow the group in its store again");
     wa->retry_ms = 0;
     pthread_mutex_lock(&wa->lock);
     heartbeats_start_over(&wa->beats, clock_now_ns());
@@ -74,12 +74,14 @@ static void refresh(struct watch *wa)
     struct view v = { .version = 0 };
     tenrec_error why;
 
-    if (roster_read(wa->roster, clock_deadline_ms(STORE_MS), &v, &why) != TENREC_OK) {
+    tenrec_status st = roster_read(wa->roster, clock_deadline_ms(STORE_MS), &v, &why);
+
+    if (st == TENREC_OK)
+        st = watch_apply(wa, &v, &why);
+    if (st == TENREC_OK)
+        store_works(wa);
+    else
         store_failed(wa, &why);
-        return;
-    }
-    store_answered(wa);
-    watch_apply(wa, &v, &why);
 }
 
 /* Takes one that is dead out of the group, and tells the others. */
@@ -87,20 +89,24 @@ static void bury(struct watch *wa, const struct heartbeat *dead)
 {
     struct view v = { .version = 0 };
     tenrec_error why;
+    tenrec_status st;
 
     log_line(TENREC_LOG_WARN, wa->w->self.name, "'%s' (id %d) is dead: %s",
              peers_name(&wa->w->peers, dead->id), (int)dead->id,
              dead->refused >= wa->beats.rules.misses ? "nobody listens at its address"
                                                      : "it does not answer");
-    if (roster_remove(wa->roster, dead->id, dead->incarnation, true, clock_deadline_ms(STORE_MS),
-                      &v, &why) != TENREC_OK) {
-        /* Who joins slowly is no store that is away: it is tried again after the next look. */
-        if (!lease_is_others(&wa->roster->lease))
-            store_failed(wa, &why);
+    st = roster_remove(wa->roster, dead->id, dead->incarnation, true, clock_deadline_ms(STORE_MS),
+                       &v, &why);
+    /* Who joins slowly is no store that is away: it is tried again after the next look. */
+    if (st != TENREC_OK && lease_is_others(&wa->roster->lease))
+        return;
+    if (st == TENREC_OK)
+        st = watch_apply(wa, &v, &why);
+    if (st != TENREC_OK) {
+        store_failed(wa, &why);
         return;
     }
-    store_answered(wa);
-    watch_apply(wa, &v, &why);
+    store_works(wa);
     watch_tell(wa);
 }
 

@@ -81,8 +81,9 @@ void watch_messages_end(struct watch *wa);
 /* What the membership lists is where it begins. errors: ENOMEM */
 tenrec_status watch_begin(struct watch *wa, tenrec_error *err);
 
-/* Makes the worker follow `v` (taken always), unless it is older. No lock held. */
-void watch_apply(struct watch *wa, struct view *v, tenrec_error *err);
+/* Makes the worker follow `v` (taken always), unless it is older. No lock held. What
+ * fails may be tried again. errors: ENOMEM, and those of roster_records */
+tenrec_status watch_apply(struct watch *wa, struct view *v, tenrec_error *err);
 
 /* That member is about to leave: nobody here begins a call to it any more. */
 void watch_leaves(struct watch *wa, tenrec_peer id, int64_t incarnation);

@@ -2,6 +2,7 @@
  * named in argv. */
 #include "../support/party.h"
 #include "functions.h"
+#include "group/roster.h"
 #include "rpc/watch_inside.h"
 #include "rpc/worker.h"
 
@@ -424,7 +425,7 @@ static void count_outages(void *arg, enum tenrec_log_level level, const char *pa
                           const char *text)
 {
     (void)level, (void)part;
-    if (strstr(text, "does not answer, so that nobody can join"))
+    if (strstr(text, "so that nobody can join or be taken out"))
         atomic_fetch_add((atomic_int *)arg, 1);
 }
 
@@ -444,6 +445,46 @@ static void dynamic_a_dead_one_is_taken_out_after_one_that_joins_slowly(void **s
     party_clear_away(b);
     party_leave(a);
     tenrec_set_log_callback(NULL, NULL);
+}
+
+static void look_at_the_store(struct tenrec_worker *w)
+{
+    pthread_mutex_lock(&w->watch->lock);
+    w->watch->look = true;
+    pthread_cond_broadcast(&w->watch->changed);
+    pthread_mutex_unlock(&w->watch->lock);
+}
+
+/* Nobody tells of it again: the worker itself tries again. */
+static void dynamic_a_record_of_no_sense_is_told_of_and_followed_when_it_is_mended(void **state)
+{
+    struct tenrec_worker *a = party_join(-1, NULL, functions_register);
+    atomic_int outages = 0;
+    struct roster ghost;
+    struct view v;
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(roster_open(party_store(), "default", "", 500, &ghost, &err), TENREC_OK);
+    assert_int_equal(roster_reserve(&ghost, 7, "ghost", clock_deadline_ms(CLUSTER_LONG_MS), &err),
+                     TENREC_OK);
+    assert_int_equal(
+        roster_join(&ghost, "nowhere", NULL, clock_deadline_ms(CLUSTER_LONG_MS), &v, &err),
+        TENREC_OK);
+    view_finish(&v);
+    put("tenrec/default/member/2", "of no sense");
+    tenrec_set_log_callback(count_outages, &outages);
+    look_at_the_store(a);
+    while (atomic_load(&outages) == 0)
+        poll(NULL, 0, 1);
+    assert_int_equal(roster_leave(&ghost, clock_deadline_ms(CLUSTER_LONG_MS), &v, &err), TENREC_OK);
+    assert_int_equal(tenrec_group_wait_version(a, (uint64_t)v.version, CLUSTER_LONG_MS, &err),
+                     TENREC_OK);
+    view_finish(&v);
+    assert_int_equal(atomic_load(&outages), 1);
+    tenrec_set_log_callback(NULL, NULL);
+    roster_close(&ghost);
+    party_leave(a);
 }
 
 /* ---- mixing ---------------------------------------------------------------------------- */
@@ -601,6 +642,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(dynamic_who_waits_for_the_lock_is_told_who_holds_it, begin),
         cmocka_unit_test_setup(dynamic_the_lock_of_a_dead_holder_is_taken_over, begin),
         cmocka_unit_test_setup(dynamic_a_dead_one_is_taken_out_after_one_that_joins_slowly, begin),
+        cmocka_unit_test_setup(
+            dynamic_a_record_of_no_sense_is_told_of_and_followed_when_it_is_mended, begin),
         cmocka_unit_test_setup(dynamic_and_static_workers_do_not_mix, begin),
         cmocka_unit_test_setup(dynamic_calls_go_on_while_others_come_and_go, begin),
         cmocka_unit_test_setup(dynamic_many_join_and_leave_at_once, begin),
