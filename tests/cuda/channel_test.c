@@ -85,6 +85,21 @@ static void cuda_carries_several_tensors_of_one_message(void **state)
     }
 }
 
+/* Each other question whether a copy is done is answered with no. */
+static void cuda_sends_pieces_in_order_when_later_ones_are_seen_done_first(void **state)
+{
+    struct rig_setup setup = { .channels = "cuda_basic",
+                               .two_processes = true,
+                               .child_env = "FAKE_CUDA_LATE_QUERIES=1" };
+    struct rig r;
+
+    (void)state;
+    rig_open(&r, &setup);
+    for (uint32_t i = 0; i < 20; i++)
+        rig_call(&r, &(struct rig_tensor){ 5 * MIB, 0, 0, 0 }, 1, i);
+    rig_close(&r);
+}
+
 /* One call's tensors are pieces of few that are there. */
 static void cuda_needs_no_more_pinned_memory_than_it_may_take(void **state)
 {
@@ -216,6 +231,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(cuda_carries_tensors_of_all_sizes),
         cmocka_unit_test(cuda_maps_from_every_device_to_every_other),
         cmocka_unit_test(cuda_carries_several_tensors_of_one_message),
+        cmocka_unit_test(cuda_sends_pieces_in_order_when_later_ones_are_seen_done_first),
         cmocka_unit_test(cuda_needs_no_more_pinned_memory_than_it_may_take),
         cmocka_unit_test(cuda_serves_a_worker_without_devices),
         cmocka_unit_test(cuda_costs_nothing_without_devices),

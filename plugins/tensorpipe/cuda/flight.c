@@ -23,7 +23,19 @@ static void wait_for(const struct tenrec_stream *s)
     device_leave();
 }
 
-/* One round. True when something has landed. */
+/* Is one on the same stream under way that started before it? */
+static bool is_behind(const struct flights *fs, const struct flight *f)
+{
+    const struct flight *other = fs->first;
+
+    while (other != f && (other->stream.stream != f->stream.stream ||
+                          other->stream.device.index != f->stream.device.index))
+        other = other->next;
+    return other != f;
+}
+
+/* One round. True when something has landed. Of one stream they land in order: an event
+ * that is not done when it is asked may be done by the time the next one is. */
 static bool look(struct flights *fs)
 {
     struct flight **at = &fs->first;
@@ -32,8 +44,10 @@ static bool look(struct flights *fs)
     while (*at) {
         struct flight *f = *at;
         tenrec_error err;
-        tenrec_status st = device_event_query(f->event, &err);
+        tenrec_status st = TENREC_EAGAIN;
 
+        if (!is_behind(fs, f))
+            st = device_event_query(f->event, &err);
         if (st == TENREC_EAGAIN) {
             at = &f->next;
             continue;

@@ -3,8 +3,8 @@
  * Nobody waits for a device: while something is under way the loop thread looks
  * from time to time, every 10 us at first and every millisecond when nothing comes.
  * (The driver could call us instead. It does not when an earlier work of the
- * stream has failed, and then the message would wait for ever.) All of it is the
- * loop thread's. */
+ * stream has failed, and then the message would wait for ever.) What is behind each
+ * other on one stream lands in that order. All of it is the loop thread's. */
 #ifndef TENSORPIPE_CUDA_FLIGHT_H
 #define TENSORPIPE_CUDA_FLIGHT_H
 

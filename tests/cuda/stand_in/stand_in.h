@@ -12,6 +12,7 @@
  *     FAKE_CUDA_DEVICES   how many devices there are (2)
  *     FAKE_CUDA_SEED      of the random times (1)
  *     FAKE_CUDA_DELAY_US  the longest of them, microseconds (200)
+ *     FAKE_CUDA_LATE_QUERIES  1: each other answer about an event is late (0)
  *     FAKE_CUDA_PEERS     0: no device can reach another one's memory
  *     FAKE_CUDA_FAIL      cuMemAlloc_v2:3,cuInit:1 - the third call of the one and
  *                         the first of the other fail, once each
