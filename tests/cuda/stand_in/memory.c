@@ -114,26 +114,33 @@ static atomic_int *operations_of(struct shared_head *h)
     abort();
 }
 
-/* Of processes that live. */
-static bool is_busy(struct shared_head *h, bool here_only)
+/* The count of a process that lives and uses it; NULL: nobody does. */
+static atomic_int *busy(struct shared_head *h, bool here_only)
 {
     for (unsigned i = 0; i < USERS_MAX && atomic_load(&h->user[i].pid); i++) {
         const int pid = atomic_load(&h->user[i].pid);
 
         if (atomic_load(&h->user[i].operations) > 0 &&
             (pid == getpid() || (!here_only && kill(pid, 0) == 0)))
-            return true;
+            return &h->user[i].operations;
     }
-    return false;
+    return NULL;
 }
 
 /* It is given back: the driver waits until nothing uses it, we also say so. */
 static void rest(struct memory *m, const char *call)
 {
-    if (is_busy(m->head, m->imported))
+    atomic_int *operations = busy(m->head, m->imported);
+    uint64_t started = 0;
+
+    if (operations)
         misuse("%s of %p while it is in use", call, (void *)m->address);
-    while (is_busy(m->head, m->imported))
-        usleep(100);
+    for (; operations; operations = busy(m->head, m->imported)) {
+        const int n = atomic_load(operations);
+
+        if (n > 0)
+            word_wait(operations, (unsigned)n, &started, call);
+    }
 }
 
 static void unmap(struct memory *m)
@@ -292,19 +299,19 @@ EXPORT int fake_cuda_busy(uint64_t at);
 int fake_cuda_busy(uint64_t at)
 {
     struct memory *m;
-    int busy;
+    int is_busy;
 
     pthread_mutex_lock(&lock);
     m = find(at);
-    busy = m && is_busy(m->head, false);
+    is_busy = m && busy(m->head, false);
     pthread_mutex_unlock(&lock);
-    return busy;
+    return is_busy;
 }
 
 void place_drop(struct place *p)
 {
-    if (p->operations)
-        atomic_fetch_sub(p->operations, 1);
+    if (p->operations && atomic_fetch_sub(p->operations, 1) == 1)
+        word_wake(p->operations);
 }
 
 /* ---- other processes ---- */

@@ -62,6 +62,16 @@ int fault(const char *call);
 /* Says on stderr what the program does wrong. */
 __attribute__((format(printf, 1, 2))) void misuse(const char *fmt, ...);
 
+/* ---- waits.c ---- */
+
+/* Waits while *word is `value`, if need be for what another process does. From time to
+ * time it comes back although nothing has changed: that process may have died, which
+ * nobody tells. After a time in which all that tests do is over it ends this process:
+ * `started` is 0 at first, and keeps the time. */
+void word_wait(void *word, unsigned value, uint64_t *started, const char *call);
+/* All who wait for it. It may be gone: then nobody does. */
+void word_wake(void *word);
+
 enum live { LIVE_DEVICE_MEMORY, LIVE_HOST_MEMORY, LIVE_IMPORTED, LIVE_EVENTS, LIVE_STREAMS, LIVES };
 extern atomic_int live[LIVES];
 
@@ -118,16 +128,16 @@ void place_drop(struct place *p);
 
 /* One event's state, maybe in memory that processes share. */
 struct event_state {
-    atomic_uint_fast64_t recorded, completed;
-    atomic_int recorder; /* process */
-    atomic_int refs;     /* of this process; not of one that is shared */
+    atomic_uint recorded, completed; /* how often; `completed` wakes those who wait */
+    atomic_int recorder;             /* process */
+    atomic_int refs;                 /* of this process; not of one that is shared */
 };
 
 struct CUstream_st *stream_of(struct CUstream_st *s, const char *call);
 /* Queued on `s`. */
 int stream_record(struct CUstream_st *s, struct event_state *e, bool counted);
 int stream_wait_for(struct CUstream_st *s, struct event_state *e, bool counted);
-bool event_is_done(struct event_state *e, uint64_t number);
+bool event_is_done(struct event_state *e, unsigned number);
 struct CUctx_st *stream_context(const struct CUstream_st *s);
 
 #endif

@@ -17,7 +17,6 @@ EXPORT void fake_cuda_delay(struct CUstream_st *s, unsigned us);
 
 #define MAGIC 0x73747265u
 #define POISON 0xa5
-#define LOOK_US 20
 
 enum what { COPY, SET, RECORD, WAIT, DELAY, LAUNCH };
 
@@ -30,7 +29,7 @@ struct operation {
     void (*fn)(void *arg);
     void *arg;
     struct event_state *event;
-    uint64_t number;
+    unsigned number; /* of the event's recordings */
     bool counted;
 };
 
@@ -51,7 +50,7 @@ struct CUctx_st *stream_context(const struct CUstream_st *s)
 
 /* ---- events ---- */
 
-bool event_is_done(struct event_state *e, uint64_t number)
+bool event_is_done(struct event_state *e, unsigned number)
 {
     /* What a process had queued ends with it. */
     return atomic_load(&e->completed) >= number ||
@@ -66,18 +65,32 @@ static void event_unref(struct event_state *e)
 
 /* ---- the thread ---- */
 
+/* The time that a device needs: nothing is waited for here. */
 static void nap(struct CUstream_st *s)
 {
     if (s->longest_us > 0)
         usleep((useconds_t)(rand_r(&s->random) % s->longest_us));
 }
 
-static void complete(struct event_state *e, uint64_t number)
+static void complete(struct event_state *e, unsigned number)
 {
-    uint64_t before = atomic_load(&e->completed);
+    unsigned before = atomic_load(&e->completed);
 
     while (before < number && !atomic_compare_exchange_weak(&e->completed, &before, number))
         continue;
+    word_wake(&e->completed);
+}
+
+static void await(struct event_state *e, unsigned number)
+{
+    uint64_t started = 0;
+
+    while (!event_is_done(e, number)) {
+        const unsigned now = atomic_load(&e->completed);
+
+        if (now < number)
+            word_wait(&e->completed, now, &started, "cuStreamWaitEvent");
+    }
 }
 
 static void execute(struct CUstream_st *s, struct operation *o)
@@ -99,8 +112,7 @@ static void execute(struct CUstream_st *s, struct operation *o)
         complete(o->event, o->number);
         break;
     case WAIT:
-        while (!event_is_done(o->event, o->number))
-            usleep(LOOK_US);
+        await(o->event, o->number);
         break;
     case DELAY:
         usleep((useconds_t)o->len);
