@@ -2,19 +2,16 @@
  * CU-A, CU-B and CU-E of docs/parity.md. */
 #include "device_functions.h"
 #include "devices.h"
+#include "own.h"
 
 /* ---- workers that the bodies make ----------------------------------------------------- */
 
 static struct tenrec_worker *make(const struct tenrec_test *t)
 {
-    struct tenrec_config *config = NULL;
     struct tenrec_worker *w = NULL;
     tenrec_error err;
 
-    assert_status(tenrec_test_make_config(t, &config, &err), &err);
-    assert_status(tenrec_worker_new(config, &w, &err), &err);
-    assert_status(device_functions_setup(w, t->rank, NULL, &err), &err);
-    tenrec_config_drop(config);
+    assert_status(own_worker(t, device_functions_setup, NULL, NULL, &w, &err), &err);
     return w;
 }
 

@@ -1,7 +1,8 @@
 /* device_places_test.c - tensors arrive where device maps say, and come back the
  * other way round: group CU-C of docs/parity.md. */
 #include "device_functions.h"
-#include "devices.h"
+#include "device_worker.h"
+#include "own.h"
 
 enum { HOST = -1, NONE = -2 };
 
@@ -19,32 +20,13 @@ static struct tenrec_device device_of(int i)
 static struct tenrec_worker *make(const struct tenrec_test *t, const char *to, const int (*map)[2],
                                   size_t n)
 {
-    struct tenrec_config *config = NULL;
-    struct tenrec_worker *w = NULL;
-    tenrec_error err;
+    struct device_way way[4];
+    size_t n_ways = 0;
 
-    assert_status(tenrec_test_make_config(t, &config, &err), &err);
-    assert_status(tenrec_worker_new(config, &w, &err), &err);
-    tenrec_config_drop(config);
-    assert_status(device_functions_setup(w, t->rank, NULL, &err), &err);
     for (size_t i = 0; i < n; i++)
         if (map[i][0] != NONE)
-            assert_status(tenrec_set_device_map(w, to,
-                                                &(struct tenrec_device_pair){
-                                                    device_of(map[i][0]), device_of(map[i][1]) },
-                                                1, &err),
-                          &err);
-    assert_status(tenrec_init_rpc(w, &err), &err);
-    devices_use(w);
-    return w;
-}
-
-static void leave(struct tenrec_worker *w)
-{
-    tenrec_error err;
-
-    assert_status(tenrec_shutdown(w, TENREC_GRACEFUL, tenrec_test_ms(LONG_MS), &err), &err);
-    tenrec_worker_drop(w);
+            way[n_ways++] = (struct device_way){ to, device_of(map[i][0]), device_of(map[i][1]) };
+    return device_worker(t, way, n_ways, NULL, 0);
 }
 
 static int mapped(const struct place *p, int from)
@@ -81,7 +63,7 @@ static tenrec_status add_at(const struct tenrec_test *t, const struct place *p)
     tenrec_value_drop(z);
     tenrec_tensor_drop(x);
     tenrec_tensor_drop(y);
-    leave(w);
+    leave_and_drop(w);
     return TENREC_OK;
 }
 
@@ -156,7 +138,7 @@ static tenrec_status device_maps_gpu(const struct tenrec_test *t, tenrec_error *
 
     (void)err;
     call_list(w, next_worker(t, 1), "gpu_add", 0, 0, (const int[]){ 1 }, (const float[]){ 1 }, 1);
-    leave(w);
+    leave_and_drop(w);
     return TENREC_OK;
 }
 
@@ -166,7 +148,7 @@ static tenrec_status multi(const struct tenrec_test *t, const char *to)
     struct tenrec_worker *w = make(t, to, map, 2);
 
     call_list(w, to, "gpu_add_multi", 0, 1, (const int[]){ 1, 0 }, (const float[]){ 1, -1 }, 2);
-    leave(w);
+    leave_and_drop(w);
     return TENREC_OK;
 }
 
@@ -185,21 +167,16 @@ static tenrec_status device_maps_multi_gpu_self(const struct tenrec_test *t, ten
 /* test_device_maps_in_options: the configuration has them */
 static tenrec_status device_maps_in_options(const struct tenrec_test *t, tenrec_error *err)
 {
-    struct tenrec_config *config = NULL;
     struct tenrec_worker *w = NULL;
     char text[80];
 
     snprintf(text, sizeof text, "{%s: {cuda:0: cuda:1, cuda:1: cuda:0}}", next_worker(t, 1));
-    assert_status(tenrec_test_make_config(t, &config, err), err);
-    assert_status(tenrec_config_set(config, "worker.device_maps", text, err), err);
-    assert_status(tenrec_worker_new(config, &w, err), err);
-    tenrec_config_drop(config);
-    assert_status(device_functions_setup(w, t->rank, NULL, err), err);
+    assert_status(own_worker(t, device_functions_setup, "worker.device_maps", text, &w, err), err);
     assert_status(tenrec_init_rpc(w, err), err);
     devices_use(w);
     call_list(w, next_worker(t, 1), "gpu_add_multi", 0, 1, (const int[]){ 1, 0 },
               (const float[]){ 1, -1 }, 2);
-    leave(w);
+    leave_and_drop(w);
     return TENREC_OK;
 }
 
@@ -210,7 +187,7 @@ static tenrec_status return_to_gpus(const struct tenrec_test *t, const char *to)
 
     call_list(w, to, "add_return_to_gpus", HOST, HOST, (const int[]){ 3, 0, 1, 2 },
               (const float[]){ 1, -1, 0, 0 }, 4);
-    leave(w);
+    leave_and_drop(w);
     return TENREC_OK;
 }
 
@@ -245,7 +222,7 @@ static tenrec_status device_maps_remote(const struct tenrec_test *t, tenrec_erro
     tenrec_rref_drop(r);
     tenrec_tensor_drop(zero);
     tenrec_tensor_drop(one);
-    leave(w);
+    leave_and_drop(w);
     return TENREC_OK;
 }
 

@@ -1,46 +1,10 @@
 /* device_streams_test.c - nothing waits, and all is in order: groups CU-D, CU-F and
  * CU-G of docs/parity.md. Work on devices is late, so what is not ordered is wrong. */
 #include "device_functions.h"
-#include "devices.h"
+#include "device_worker.h"
+#include "own.h"
 
 enum { N = 64 };
-
-struct pair {
-    const char *to;
-    struct tenrec_device from, there;
-};
-
-/* A worker with these maps; started. */
-static struct tenrec_worker *start(const struct tenrec_test *t, const struct pair *pair, size_t n,
-                                   const struct tenrec_device *device, size_t n_devices)
-{
-    struct tenrec_config *config = NULL;
-    struct tenrec_worker *w = NULL;
-    tenrec_error err;
-
-    assert_status(tenrec_test_make_config(t, &config, &err), &err);
-    assert_status(tenrec_worker_new(config, &w, &err), &err);
-    tenrec_config_drop(config);
-    assert_status(device_functions_setup(w, t->rank, NULL, &err), &err);
-    for (size_t i = 0; i < n; i++)
-        assert_status(tenrec_set_device_map(
-                          w, pair[i].to,
-                          &(struct tenrec_device_pair){ pair[i].from, pair[i].there }, 1, &err),
-                      &err);
-    if (n_devices > 0)
-        assert_status(tenrec_set_devices(w, device, n_devices, &err), &err);
-    assert_status(tenrec_init_rpc(w, &err), &err);
-    devices_use(w);
-    return w;
-}
-
-static void leave(struct tenrec_worker *w)
-{
-    tenrec_error err;
-
-    assert_status(tenrec_shutdown(w, TENREC_GRACEFUL, tenrec_test_ms(LONG_MS), &err), &err);
-    tenrec_worker_drop(w);
-}
 
 static struct tenrec_future *call(struct tenrec_worker *w, const char *to, const char *function,
                                   const struct tenrec_value *args, size_t n)
@@ -69,8 +33,8 @@ static void expect(struct tenrec_future *f, struct tenrec_device device, float x
 /* test_custom_stream */
 static tenrec_status custom_stream(const struct tenrec_test *t, tenrec_error *err)
 {
-    const struct pair map = { next_worker(t, 1), GPU(0), GPU(1) };
-    struct tenrec_worker *w = start(t, &map, 1, NULL, 0);
+    const struct device_way map = { next_worker(t, 1), GPU(0), GPU(1) };
+    struct tenrec_worker *w = device_worker(t, &map, 1, NULL, 0);
     struct tenrec_tensor *x = vector_on(GPU(0), N, 1);
     const struct tenrec_value args[] = { tenrec_tensor(x), tenrec_tensor(x) };
     struct tenrec_value *got = NULL;
@@ -79,7 +43,7 @@ static tenrec_status custom_stream(const struct tenrec_test *t, tenrec_error *er
     assert_vector_value(got, GPU(0), 2);
     tenrec_value_drop(got);
     tenrec_tensor_drop(x);
-    leave(w);
+    leave_and_drop(w);
     return TENREC_OK;
 }
 
@@ -87,8 +51,8 @@ static tenrec_status custom_stream(const struct tenrec_test *t, tenrec_error *er
 static tenrec_status custom_stream_multi(const struct tenrec_test *t, tenrec_error *err)
 {
     enum { CALLS = 20 };
-    const struct pair map = { next_worker(t, 1), GPU(0), GPU(1) };
-    struct tenrec_worker *w = start(t, &map, 1, NULL, 0);
+    const struct device_way map = { next_worker(t, 1), GPU(0), GPU(1) };
+    struct tenrec_worker *w = device_worker(t, &map, 1, NULL, 0);
     struct tenrec_future *f[CALLS];
 
     (void)err;
@@ -100,16 +64,16 @@ static tenrec_status custom_stream_multi(const struct tenrec_test *t, tenrec_err
     }
     for (int i = 0; i < CALLS; i++)
         expect(f[i], GPU(0), 2 * (float)i);
-    leave(w);
+    leave_and_drop(w);
     return TENREC_OK;
 }
 
 static struct tenrec_worker *start_nested(const struct tenrec_test *t)
 {
-    const struct pair map[] = { { next_worker(t, 1), GPU(0), GPU(1) },
-                                { next_worker(t, 1), GPU(1), GPU(0) } };
+    const struct device_way map[] = { { next_worker(t, 1), GPU(0), GPU(1) },
+                                      { next_worker(t, 1), GPU(1), GPU(0) } };
 
-    return start(t, map, 2, NULL, 0);
+    return device_worker(t, map, 2, NULL, 0);
 }
 
 static struct tenrec_future *call_nested(const struct tenrec_test *t, struct tenrec_worker *w,
@@ -133,7 +97,7 @@ static tenrec_status custom_stream_nested(const struct tenrec_test *t, tenrec_er
 
     (void)err;
     expect(call_nested(t, w, "nested_slow_add", 1, 2, 3), GPU(0), 6);
-    leave(w);
+    leave_and_drop(w);
     return TENREC_OK;
 }
 
@@ -149,7 +113,7 @@ static tenrec_status custom_stream_nested_multi(const struct tenrec_test *t, ten
         f[i] = call_nested(t, w, "nested_slow_add", (float)(i - 1), (float)i, (float)(i + 1));
     for (int i = 0; i < CALLS && t->rank == 0; i++)
         expect(f[i], GPU(0), 3 * (float)i);
-    leave(w);
+    leave_and_drop(w);
     return TENREC_OK;
 }
 
@@ -186,8 +150,8 @@ static void forward_both(struct tenrec_rref *model, const struct tenrec_value *x
 
 static tenrec_status to_here(const struct tenrec_test *t, int local, int remote)
 {
-    const struct pair map = { next_worker(t, 1), GPU(local), GPU(remote) };
-    struct tenrec_worker *w = start(t, &map, 1, NULL, 0);
+    const struct device_way map = { next_worker(t, 1), GPU(local), GPU(remote) };
+    struct tenrec_worker *w = device_worker(t, &map, 1, NULL, 0);
 
     if (t->rank == 1) {
         struct tenrec_rref *model = make_model(w, map.to, GPU(remote));
@@ -201,15 +165,15 @@ static tenrec_status to_here(const struct tenrec_test *t, int local, int remote)
         }
         tenrec_rref_drop(model);
     }
-    leave(w);
+    leave_and_drop(w);
     return TENREC_OK;
 }
 
 static tenrec_status as_arg(const struct tenrec_test *t, int local, int remote, bool listed)
 {
-    const struct pair map[] = { { next_worker(t, 1), GPU(local), GPU(remote) },
-                                { next_worker(t, 3), GPU(remote), GPU(local) } };
-    struct tenrec_worker *w = start(t, map, 2, &GPU(0), listed);
+    const struct device_way map[] = { { next_worker(t, 1), GPU(local), GPU(remote) },
+                                      { next_worker(t, 3), GPU(remote), GPU(local) } };
+    struct tenrec_worker *w = device_worker(t, map, 2, &GPU(0), listed);
 
     if (t->rank == 1) {
         struct tenrec_rref *model = make_model(w, map[0].to, GPU(remote));
@@ -229,20 +193,20 @@ static tenrec_status as_arg(const struct tenrec_test *t, int local, int remote, 
         }
         tenrec_rref_drop(model);
     }
-    leave(w);
+    leave_and_drop(w);
     return TENREC_OK;
 }
 
 /* The output goes to a third worker, which fetches it and hands it on. */
 static tenrec_status relayed(const struct tenrec_test *t, int local, int remote)
 {
-    const struct pair map[][2] = {
+    const struct device_way map[][2] = {
         { { "worker1", GPU(local), GPU(remote) }, { "worker2", GPU(local), GPU(local) } },
         { { "worker0", GPU(remote), GPU(local) } },
         { { "worker1", GPU(local), GPU(remote) } },
     };
     static const size_t n[] = { 2, 1, 1, 0 };
-    struct tenrec_worker *w = start(t, map[t->rank % 3], n[t->rank], NULL, 0);
+    struct tenrec_worker *w = device_worker(t, map[t->rank % 3], n[t->rank], NULL, 0);
 
     if (t->rank == 0) {
         struct tenrec_rref *model = make_model(w, "worker1", GPU(remote));
@@ -269,15 +233,15 @@ static tenrec_status relayed(const struct tenrec_test *t, int local, int remote)
         }
         tenrec_rref_drop(model);
     }
-    leave(w);
+    leave_and_drop(w);
     return TENREC_OK;
 }
 
 /* One worker, which owns everything itself. */
 static tenrec_status owner(const struct tenrec_test *t, int local, int remote)
 {
-    const struct pair map = { "worker0", GPU(local), GPU(remote) };
-    struct tenrec_worker *w = start(t, &map, 1, NULL, 0);
+    const struct device_way map = { "worker0", GPU(local), GPU(remote) };
+    struct tenrec_worker *w = device_worker(t, &map, 1, NULL, 0);
     struct tenrec_rref *model = make_model(w, "worker0", GPU(remote));
     tenrec_error err;
 
@@ -299,7 +263,7 @@ static tenrec_status owner(const struct tenrec_test *t, int local, int remote)
         tenrec_tensor_drop(x);
     }
     tenrec_rref_drop(model);
-    leave(w);
+    leave_and_drop(w);
     return TENREC_OK;
 }
 
@@ -335,8 +299,8 @@ BODY(owner_rref_forward_synchronization4, owner(t, 1, 1))
 /* test_tensor_view_as_return_value */
 static tenrec_status tensor_view_as_return_value(const struct tenrec_test *t, tenrec_error *err)
 {
-    const struct pair map = { next_worker(t, 1), GPU(0), GPU(0) };
-    struct tenrec_worker *w = start(t, &map, 1, NULL, 0);
+    const struct device_way map = { next_worker(t, 1), GPU(0), GPU(0) };
+    struct tenrec_worker *w = device_worker(t, &map, 1, NULL, 0);
     struct tenrec_future *f[5];
 
     (void)err;
@@ -346,15 +310,15 @@ static tenrec_status tensor_view_as_return_value(const struct tenrec_test *t, te
     }
     for (int i = 0; i < 5; i++)
         expect(f[i], GPU(0), (float)i);
-    leave(w);
+    leave_and_drop(w);
     return TENREC_OK;
 }
 
 /* test_rref_with_unpickleable_attributes */
 static tenrec_status rref_of_an_object_with_a_tensor(const struct tenrec_test *t, tenrec_error *err)
 {
-    const struct pair map = { next_worker(t, 1), GPU(0), GPU(0) };
-    struct tenrec_worker *w = start(t, &map, 1, NULL, 0);
+    const struct device_way map = { next_worker(t, 1), GPU(0), GPU(0) };
+    struct tenrec_worker *w = device_worker(t, &map, 1, NULL, 0);
     struct tenrec_tensor *x = vector_on(GPU(0), 42, 0);
     const struct tenrec_value v = tenrec_tensor(x);
     struct tenrec_rref *r = NULL;
@@ -367,7 +331,7 @@ static tenrec_status rref_of_an_object_with_a_tensor(const struct tenrec_test *t
     tenrec_value_drop(sum);
     tenrec_rref_drop(r);
     tenrec_tensor_drop(x);
-    leave(w);
+    leave_and_drop(w);
     return TENREC_OK;
 }
 

@@ -1,15 +1,12 @@
 /* dynamic_test.c - groups that change: group TP-E of docs/parity.md. */
-#include "parity.h"
-
 #include "functions.h"
+#include "own.h"
 
 /* A worker of a dynamic group; of a static one of `world` when that is not 0. */
 static tenrec_status make(const struct tenrec_test *t, bool with_rank, int32_t world,
                           struct tenrec_worker **ret, tenrec_error *err)
 {
-    struct tenrec_config *config = NULL;
     char url[512];
-    tenrec_status st = tenrec_test_make_config(t, &config, err);
 
     if (world > 0)
         snprintf(url, sizeof url, "%s?rank=%d&world_size=%d", t->init_method, t->rank, world);
@@ -17,49 +14,16 @@ static tenrec_status make(const struct tenrec_test *t, bool with_rank, int32_t w
         snprintf(url, sizeof url, "%s?rank=%d", t->init_method, t->rank);
     else
         snprintf(url, sizeof url, "%s", t->init_method);
-    if (st == TENREC_OK)
-        st = tenrec_config_set(config, "init_method", url, err);
-    if (st == TENREC_OK)
-        st = tenrec_worker_new(config, ret, err);
-    if (st == TENREC_OK)
-        st = functions_setup(*ret, t->rank, NULL, err);
-    tenrec_config_drop(config);
-    return st;
+    return own_worker(t, functions_setup, "init_method", url, ret, err);
 }
 
-static struct tenrec_process_group *meet(const struct tenrec_test *t)
+/* Calls all from worker `first` on. */
+static void add_to_all(const struct tenrec_test *t, struct tenrec_worker *w, int32_t first)
 {
-    struct tenrec_process_group *pg = NULL;
-    tenrec_error err;
+    char name[TENREC_NAME_MAX + 1];
 
-    assert_status(tenrec_test_initialize_pg(t->init_method, t->rank, t->world_size, &pg, &err),
-                  &err);
-    return pg;
-}
-
-static void barrier(struct tenrec_process_group *pg)
-{
-    tenrec_error err;
-
-    assert_status(tenrec_process_group_barrier(pg, tenrec_test_ms(LONG_MS), &err), &err);
-}
-
-static void add_at(struct tenrec_worker *w, const char *to)
-{
-    const struct tenrec_value args[] = { tenrec_int(1), tenrec_int(1) };
-    struct tenrec_value *sum = NULL;
-    tenrec_error err;
-
-    assert_status(tenrec_rpc_sync(w, to, "add", args, 2, NULL, &sum, &err), &err);
-    assert_int_equal(take_int(sum), 2);
-}
-
-static void leave(struct tenrec_worker *w)
-{
-    tenrec_error err;
-
-    assert_status(tenrec_shutdown(w, TENREC_GRACEFUL, tenrec_test_ms(LONG_MS), &err), &err);
-    tenrec_worker_drop(w);
+    for (int32_t i = first; i < t->world_size; i++)
+        add_there(w, tenrec_test_worker_name(i, name));
 }
 
 /* test_dynamic_rpc_init_rpc */
@@ -70,7 +34,7 @@ static tenrec_status workers_without_a_world_size_come_and_go(const struct tenre
 
     assert_status(make(t, true, 0, &w, err), err);
     assert_status(tenrec_init_rpc(w, err), err);
-    leave(w);
+    leave_and_drop(w);
     return TENREC_OK;
 }
 
@@ -86,10 +50,10 @@ static tenrec_status new_workers_call_the_first(const struct tenrec_test *t, ten
     barrier(pg);
     if (t->rank != 0) {
         assert_status(tenrec_init_rpc(w, err), err);
-        add_at(w, "worker0");
+        add_there(w, "worker0");
     }
     barrier(pg);
-    leave(w);
+    leave_and_drop(w);
     tenrec_process_group_drop(pg);
     return TENREC_OK;
 }
@@ -99,7 +63,6 @@ static tenrec_status first_worker_calls_new_ones(const struct tenrec_test *t, te
 {
     struct tenrec_process_group *pg = meet(t);
     struct tenrec_worker *w = NULL;
-    char name[32];
 
     assert_status(make(t, true, 0, &w, err), err);
     if (t->rank == 0)
@@ -108,12 +71,10 @@ static tenrec_status first_worker_calls_new_ones(const struct tenrec_test *t, te
     if (t->rank != 0)
         assert_status(tenrec_init_rpc(w, err), err);
     barrier(pg);
-    for (int32_t i = 1; t->rank == 0 && i < t->world_size; i++) {
-        snprintf(name, sizeof name, "worker%d", i);
-        add_at(w, name);
-    }
+    if (t->rank == 0)
+        add_to_all(t, w, 1);
     barrier(pg);
-    leave(w);
+    leave_and_drop(w);
     tenrec_process_group_drop(pg);
     return TENREC_OK;
 }
@@ -131,13 +92,9 @@ static tenrec_status workers_without_a_rank_get_the_lowest_free_id(const struct 
     barrier(pg);
     assert_status(tenrec_get_worker_info(w, NULL, &me, err), err);
     assert_in_range(me.id, 0, t->world_size - 1);
-    for (int32_t i = 0; i < t->world_size; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "worker%d", i);
-        add_at(w, name);
-    }
+    add_to_all(t, w, 0);
     barrier(pg);
-    leave(w);
+    leave_and_drop(w);
     tenrec_process_group_drop(pg);
     return TENREC_OK;
 }
@@ -160,7 +117,7 @@ static tenrec_status static_and_dynamic_workers_do_not_mix(const struct tenrec_t
     }
     barrier(pg);
     if (!last)
-        leave(w);
+        leave_and_drop(w);
     else
         tenrec_worker_drop(w);
     tenrec_process_group_drop(pg);

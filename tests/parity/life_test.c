@@ -1,45 +1,9 @@
 /* life_test.c - meeting, leaving and losing: groups G14 and G15 of
  * docs/parity.md. */
-#include "parity.h"
-
 #include "functions.h"
+#include "own.h"
 
 #include <pthread.h>
-
-static struct tenrec_process_group *meet(const struct tenrec_test *t)
-{
-    struct tenrec_process_group *pg = NULL;
-    tenrec_error err;
-
-    assert_status(tenrec_test_initialize_pg(t->init_method, t->rank, t->world_size, &pg, &err),
-                  &err);
-    return pg;
-}
-
-static void barrier(struct tenrec_process_group *pg)
-{
-    tenrec_error err;
-
-    assert_status(tenrec_process_group_barrier(pg, tenrec_test_ms(LONG_MS), &err), &err);
-}
-
-/* One call to the next worker, to see that it works. */
-static void add_next(const struct tenrec_test *t, struct tenrec_worker *w)
-{
-    const struct tenrec_value args[] = { tenrec_int(t->rank), tenrec_int(1) };
-    struct tenrec_value *sum = NULL;
-    tenrec_error err;
-
-    assert_status(tenrec_rpc_sync(w, next_worker(t, 1), "add", args, 2, NULL, &sum, &err), &err);
-    assert_int_equal(take_int(sum), t->rank + 1);
-}
-
-static void leave(struct tenrec_worker *w)
-{
-    tenrec_error err;
-
-    assert_status(tenrec_shutdown(w, TENREC_GRACEFUL, tenrec_test_ms(LONG_MS), &err), &err);
-}
 
 /* ---- G14: together ----------------------------------------------------------------------------
  */

@@ -1,23 +1,7 @@
 /* ownership_test.c - who owns a reference, what it tells, and how it ends: groups
  * G7 and G9 of docs/parity.md. */
+#include "own.h"
 #include "references.h"
-
-static struct tenrec_process_group *meet(const struct tenrec_test *t)
-{
-    struct tenrec_process_group *pg = NULL;
-    tenrec_error err;
-
-    assert_status(tenrec_test_initialize_pg(t->init_method, t->rank, t->world_size, &pg, &err),
-                  &err);
-    return pg;
-}
-
-static void barrier(struct tenrec_process_group *pg)
-{
-    tenrec_error err;
-
-    assert_status(tenrec_process_group_barrier(pg, tenrec_test_ms(LONG_MS), &err), &err);
-}
 
 /* ---- G7: errors and owners
  * ------------------------------------------------------------------------ */

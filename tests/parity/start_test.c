@@ -1,61 +1,14 @@
 /* start_test.c - starting with names, backends and options: groups G2 and TP-A of
  * docs/parity.md. */
-#include "parity.h"
-
 #include "functions.h"
+#include "own.h"
 
 #include <stdatomic.h>
 
-/* The worker that the kit would have made, with up to two settings more. */
 static tenrec_status make(const struct tenrec_test *t, const char *key, const char *value,
                           struct tenrec_worker **ret, tenrec_error *err)
 {
-    struct tenrec_config *config = NULL;
-    tenrec_status st = tenrec_test_make_config(t, &config, err);
-
-    if (st == TENREC_OK && key)
-        st = tenrec_config_set(config, key, value, err);
-    if (st == TENREC_OK)
-        st = tenrec_worker_new(config, ret, err);
-    if (st == TENREC_OK)
-        st = functions_setup(*ret, t->rank, NULL, err);
-    tenrec_config_drop(config);
-    return st;
-}
-
-static struct tenrec_process_group *meet(const struct tenrec_test *t)
-{
-    struct tenrec_process_group *pg = NULL;
-    tenrec_error err;
-
-    assert_status(tenrec_test_initialize_pg(t->init_method, t->rank, t->world_size, &pg, &err),
-                  &err);
-    return pg;
-}
-
-static void barrier(struct tenrec_process_group *pg)
-{
-    tenrec_error err;
-
-    assert_status(tenrec_process_group_barrier(pg, tenrec_test_ms(LONG_MS), &err), &err);
-}
-
-/* One call to the next worker, to see that it works. */
-static void add_next(const struct tenrec_test *t, struct tenrec_worker *w)
-{
-    const struct tenrec_value args[] = { tenrec_int(t->rank), tenrec_int(1) };
-    struct tenrec_value *sum = NULL;
-    tenrec_error err;
-
-    assert_status(tenrec_rpc_sync(w, next_worker(t, 1), "add", args, 2, NULL, &sum, &err), &err);
-    assert_int_equal(take_int(sum), t->rank + 1);
-}
-
-static void leave(struct tenrec_worker *w)
-{
-    tenrec_error err;
-
-    assert_status(tenrec_shutdown(w, TENREC_GRACEFUL, tenrec_test_ms(LONG_MS), &err), &err);
+    return own_worker(t, functions_setup, key, value, ret, err);
 }
 
 /* ---- G2: init ------------------------------------------------------------------------- */
