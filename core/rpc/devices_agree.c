@@ -85,25 +85,29 @@ static tenrec_status table_read(struct tenrec_worker *w, struct table *t, tenrec
     return st;
 }
 
-/* In a static group a worker that others name and that has not looked for devices
- * does it now, and tells; all know from the table who does. */
+/* A worker that others name and that has not looked for devices does it now. */
+static tenrec_status table_count_own(struct tenrec_worker *w, struct table *t, tenrec_error *err)
+{
+    return device_table_wants_count(t->line, t->n, t->me) ? ask_count(&t->row[t->me], w->chain, err)
+                                                          : TENREC_OK;
+}
+
+/* In a static group it tells the others, too; all know from the table who does. */
 static tenrec_status table_count(struct tenrec_worker *w, struct table *t, uint64_t deadline_ns,
                                  tenrec_error *err)
 {
-    tenrec_status st = TENREC_OK;
     int64_t count = DEVICE_COUNT_UNKNOWN;
+    tenrec_status st;
     bool *wants = memory_new(t->n, sizeof *wants);
 
     if (!wants)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the devices of %zu workers", t->n);
     for (size_t i = 0; i < t->n; i++)
         wants[i] = device_table_wants_count(t->line, t->n, i);
-    if (wants[t->me]) {
-        st = ask_count(&t->row[t->me], w->chain, err);
-        if (st == TENREC_OK)
-            st = membership_tell_number(w->membership, "devices", t->row[t->me].count, deadline_ns,
-                                        err);
-    }
+    st = table_count_own(w, t, err);
+    if (st == TENREC_OK && wants[t->me])
+        st =
+            membership_tell_number(w->membership, "devices", t->row[t->me].count, deadline_ns, err);
     for (size_t i = 0; i < t->n && st == TENREC_OK; i++) {
         if (!wants[i] || i == t->me)
             continue;
@@ -211,8 +215,8 @@ tenrec_status devices_agree(struct tenrec_worker *w, uint64_t deadline_ns, tenre
     if (!w->devices && !(w->devices = devices_make()))
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the worker's devices");
     st = table_read(w, &t, err);
-    if (st == TENREC_OK && !dynamic)
-        st = table_count(w, &t, deadline_ns, err);
+    if (st == TENREC_OK)
+        st = dynamic ? table_count_own(w, &t, err) : table_count(w, &t, deadline_ns, err);
     if (st == TENREC_OK)
         st = device_table_check(t.line, t.n, !dynamic, err);
     if (st == TENREC_OK)
