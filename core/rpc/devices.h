@@ -1,7 +1,8 @@
 /* devices.h - a worker's devices, and where its tensors go at others.
  *
- * A worker of whose group nobody names a device has none of this: `devices` is
- * NULL, and nothing below costs anything. */
+ * A worker of whose static group nobody names a device has none of this: `devices`
+ * is NULL. In a group that changes somebody may come who does. Without devices in its
+ * maps a message pays nothing for it in either. */
 #ifndef TENREC_RPC_DEVICES_H
 #define TENREC_RPC_DEVICES_H
 

@@ -155,7 +155,11 @@ static tenrec_status way_set(struct devices *d, tenrec_peer id, const char *name
         return st;
     way_clear(&d->way[id]);
     st = device_map_copy(ours, &d->way[id].request, err);
-    return st == TENREC_OK ? device_map_reverse(theirs, name, &d->way[id].answer, err) : st;
+    if (st == TENREC_OK)
+        st = device_map_reverse(theirs, name, &d->way[id].answer, err);
+    if (d->way[id].request.n > 0 || d->way[id].answer.n > 0)
+        atomic_store(&d->maps, true);
+    return st;
 }
 
 void devices_forget(struct devices *d)
@@ -170,10 +174,11 @@ void devices_forget(struct devices *d)
     d->used = NULL;
     d->n_ways = 0;
     d->n_used = 0;
+    atomic_store(&d->maps, false);
     d->mine.count = DEVICE_COUNT_UNKNOWN;
 }
 
-static tenrec_status use(struct tenrec_worker *w, struct table *t, tenrec_error *err)
+static tenrec_status use(struct tenrec_worker *w, struct table *t, bool dynamic, tenrec_error *err)
 {
     const struct tenrec_member *member = membership_members(w->membership);
     struct devices *d = w->devices;
@@ -186,8 +191,12 @@ static tenrec_status use(struct tenrec_worker *w, struct table *t, tenrec_error 
                     device_row_map(&t->row[i], w->self.name), err);
     if (st == TENREC_OK)
         st = device_table_list(t->line, t->n, t->me, &d->used, &n, err);
-    if (st != TENREC_OK || n == 0)
+    if (st != TENREC_OK)
         return st;
+    /* Who has none may send to devices of others. In a group that changes these hear of
+     * our maps perhaps after they have heard from us. */
+    if (n == 0 && !(dynamic && t->row[t->me].n_maps > 0))
+        return TENREC_OK;
     d->n_used = n;
     return chain_use_devices(w->chain, d->used, (uint32_t)n, err);
 }
@@ -220,7 +229,7 @@ tenrec_status devices_agree(struct tenrec_worker *w, uint64_t deadline_ns, tenre
     if (st == TENREC_OK)
         st = device_table_check(t.line, t.n, !dynamic, err);
     if (st == TENREC_OK)
-        st = use(w, &t, err);
+        st = use(w, &t, dynamic, err);
     w->devices->mine.count = count;
     table_free(&t);
     return st;
@@ -229,7 +238,8 @@ tenrec_status devices_agree(struct tenrec_worker *w, uint64_t deadline_ns, tenre
 /* ---- members that come and go ------------------------------------------------------------ */
 
 /* What a newcomer wants to send to is used from now on, unless the program said what
- * is. Lock held. */
+ * is. Only the thread that follows the group changes it: the driver is not called with
+ * the lock held. */
 static tenrec_status use_more(struct tenrec_worker *w, const struct device_map *theirs,
                               tenrec_error *err)
 {
@@ -264,12 +274,15 @@ static tenrec_status use_more(struct tenrec_worker *w, const struct device_map *
         goto out;
     st = chain_use_devices(w->chain, list, (uint32_t)n, err);
     if (st == TENREC_OK) {
-        free(d->used);
+        struct tenrec_device *former = d->used;
+
+        pthread_rwlock_wrlock(&d->lock);
         d->used = list;
         d->n_used = n;
-    } else {
-        free(list);
+        pthread_rwlock_unlock(&d->lock);
+        list = former;
     }
+    free(list);
 out:
     device_row_free(&now);
     return st;
@@ -289,8 +302,8 @@ void devices_joined(struct tenrec_worker *w, tenrec_peer id, const char *name, c
     st = device_record_unpack(extra, len, &row, &err);
     if (st == TENREC_OK) {
         theirs = device_row_map(&row, w->self.name);
-        pthread_rwlock_wrlock(&d->lock);
         st = use_more(w, theirs, &err);
+        pthread_rwlock_wrlock(&d->lock);
         if (st == TENREC_OK)
             st = way_set(d, id, name, device_row_map(&d->mine, name), theirs, &err);
         pthread_rwlock_unlock(&d->lock);

@@ -3,6 +3,7 @@
 #define TENREC_RPC_DEVICES_INSIDE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "rpc/devices.h"
 
@@ -19,7 +20,8 @@ struct devices {
     pthread_rwlock_t lock; /* guards what follows, when members come */
     struct tenrec_device *used;
     _Atomic size_t n_used;
-    struct way *way; /* by id */
+    atomic_bool maps; /* some way below says something, or did */
+    struct way *way;  /* by id */
     size_t n_ways;
 };
 

@@ -31,6 +31,16 @@ static tenrec_status fail_unmapped(const struct tenrec_worker *w, tenrec_peer to
                        i, device, name, name, device);
 }
 
+/* Are there tensors on devices, or maps that may send some there? Mostly not, also in
+ * groups that change, where each worker has its struct devices. */
+static bool concerns(const struct tenrec_worker *w, const struct tenrec_msg *msg)
+{
+    if (msg->n_tensors == 0)
+        return false;
+    return (w->devices && atomic_load_explicit(&w->devices->maps, memory_order_relaxed)) ||
+           devices_in(msg);
+}
+
 /* Sets the target of each tensor. */
 static tenrec_status find_targets(struct tenrec_worker *w, tenrec_peer to, bool answer,
                                   struct tenrec_msg *msg, tenrec_error *err)
@@ -102,7 +112,7 @@ tenrec_status devices_request(struct tenrec_worker *w, tenrec_peer to, const cha
 {
     tenrec_status st;
 
-    if (!w->devices && !devices_in(msg))
+    if (!concerns(w, msg))
         return TENREC_OK;
     st = find_targets(w, to, false, msg, err);
     if (st == TENREC_OK && devices_in(msg))
@@ -130,7 +140,7 @@ tenrec_status devices_answer(struct tenrec_worker *w, tenrec_peer to, struct str
 {
     tenrec_status st;
 
-    if (!w->devices && !devices_in(msg))
+    if (!concerns(w, msg))
         return TENREC_OK;
     st = find_targets(w, to, true, msg, err);
     if (st == TENREC_OK && devices_in(msg))

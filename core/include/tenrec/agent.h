@@ -174,14 +174,15 @@ struct tenrec_agent_ops {
 
     /* Since ABI 0.4. The devices from and to which this agent carries tensors:
      * what they can do, and their number in *ret_n (indices 0 to n - 1).
-     * EUNSUPPORTED, with the reason, when there are none. Makes no context.
-     * Asked once, between init and address. */
+     * EUNSUPPORTED, with the reason, when there are none. Makes no context. Asked
+     * between init and address, or once some member's maps name this worker. */
     tenrec_status (*devices)(struct tenrec_agent *self, const struct tenrec_device_ops **ret,
                              uint32_t *ret_n, tenrec_error *err);
 
     /* Since ABI 0.4. The worker's list of devices, by index: make them ready, as
      * a peer may send there before the program has touched them. Before start,
-     * and again with all of them when there are more (elastic groups). */
+     * and again with all of them when there are more (elastic groups). Maybe none:
+     * tensors of the host will go to devices of peers. */
     tenrec_status (*use_devices)(struct tenrec_agent *self, const struct tenrec_device *device,
                                  uint32_t n, tenrec_error *err);
 };

@@ -52,9 +52,23 @@ static void task_run(struct reactor_task *t)
     pieces_written(CONTAINER(t, struct cuda, task));
 }
 
+/* On the loop thread, or before there is one. */
+static void offer(struct cuda *c)
+{
+    channels_add_devices(&c->agent->channels, atomic_load(&c->n_devices));
+    if (atomic_load(&c->holds))
+        link_hello_again(c->agent);
+}
+
+static void offer_run(struct reactor_task *t)
+{
+    offer(CONTAINER(t, struct cuda, offer_task));
+}
+
 void cuda_init(struct cuda *c, struct agent *a)
 {
     c->agent = a;
+    c->offer_task.run = offer_run;
     c->ways = ways_of(a->options);
     c->task.run = task_run;
     pthread_mutex_init(&c->lock, NULL);
@@ -97,28 +111,46 @@ tenrec_status cuda_devices(struct cuda *c, const struct tenrec_device_ops **ret,
     return st;
 }
 
-tenrec_status cuda_use(struct cuda *c, const struct tenrec_device *device, uint32_t n,
-                       tenrec_error *err)
+/* Contexts are made, and the devices held until the agent ends. */
+static tenrec_status hold(struct cuda *c, const struct tenrec_device *device, uint32_t n,
+                          tenrec_error *err)
 {
-    uint32_t n_devices;
-    tenrec_status st = devices_open(&n_devices, err);
-
-    if (st)
-        return st;
     for (uint32_t i = 0; i < n; i++) {
+        tenrec_status st;
+
         if (device[i].kind != TENREC_CUDA)
             continue;
         st = device_enter(device[i].index, err);
         if (st)
             return st;
         device_leave();
-        if (!c->holds)
+        if (!atomic_exchange(&c->holds, true))
             devices_hold();
-        c->holds = true;
     }
-    if (c->holds)
-        channels_add_devices(&c->agent->channels, n_devices);
-    device_memory_keep(c->agent->options->cuda_cache);
+    return TENREC_OK;
+}
+
+tenrec_status cuda_use(struct cuda *c, const struct tenrec_device *device, uint32_t n,
+                       tenrec_error *err)
+{
+    uint32_t n_devices = 1;
+    tenrec_status st = TENREC_OK;
+
+    if (n > 0) {
+        st = devices_open(&n_devices, err);
+        if (!st)
+            st = hold(c, device, n, err);
+        if (st)
+            return st;
+        device_memory_keep(c->agent->options->cuda_cache);
+    }
+    if (n > 0 && !atomic_load(&c->holds))
+        return TENREC_OK;
+    atomic_store(&c->n_devices, n_devices);
+    if (atomic_load(&c->agent->state) == AGENT_MADE)
+        offer(c);
+    else
+        reactor_post(&c->agent->reactor, &c->offer_task);
     return TENREC_OK;
 }
 

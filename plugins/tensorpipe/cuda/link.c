@@ -79,7 +79,7 @@ static bool hear_hello(struct pipe *p, const unsigned char *body, size_t len)
     unsigned char token[PROCESS_TOKEN];
     char boot[DOMAIN_PART_MAX] = "";
 
-    if (l->greeted || len < HELLO_HEAD || body[3] > DEVICES_MAX ||
+    if (len < HELLO_HEAD || body[3] > DEVICES_MAX ||
         len != (size_t)HELLO_HEAD + (size_t)body[3] * 16)
         return false;
     l->ways = body[2];
@@ -241,6 +241,18 @@ void link_open(struct pipe *p)
     p->link->last_arriving = &p->link->arriving;
     say_hello(p);
     link_run(p);
+}
+
+void link_hello_again(struct agent *a)
+{
+    struct pipe **all = agent_all_pipes(a);
+
+    for (size_t i = 0; all && all[i]; i++) {
+        if (all[i]->link && pipe_state(all[i]) == PIPE_ESTABLISHED)
+            say_hello(all[i]);
+        pipe_unref(all[i]);
+    }
+    free(all);
 }
 
 void link_run(struct pipe *p)

@@ -33,8 +33,10 @@ struct tenrec_init;
 /* An agent's part, on the loop thread but where it says otherwise. */
 struct cuda {
     struct agent *agent;
-    unsigned ways; /* of the options */
-    bool holds;    /* devices_hold was called */
+    unsigned ways;         /* of the options */
+    atomic_bool holds;     /* devices_hold was called */
+    atomic_uint n_devices; /* to be offered */
+    struct reactor_task offer_task;
     struct flights flights;
     struct staging out, in; /* apart, or two workers that only send would wait for ever */
     bool has_staging;
@@ -55,6 +57,7 @@ void cuda_stop(struct cuda *c);
 /* The operations of the core. */
 tenrec_status cuda_devices(struct cuda *c, const struct tenrec_device_ops **ret, uint32_t *ret_n,
                            tenrec_error *err);
+/* No device: peers may have some, and get tensors there. */
 tenrec_status cuda_use(struct cuda *c, const struct tenrec_device *device, uint32_t n,
                        tenrec_error *err);
 /* Is any of the channels in the options? */
@@ -85,6 +88,8 @@ bool link_is_note(struct nop_bytes note);
 /* On the loop thread: the pipe stands, is broken, is about to be freed; something
  * came on the connection; messages wait in pipe->device_sends or were handed over. */
 void link_open(struct pipe *p);
+/* The agent has come to use devices: all peers hear of it. */
+void link_hello_again(struct agent *a);
 void link_broken(struct pipe *p);
 void link_close(struct pipe *p);
 void link_arrived(struct pipe *p, struct conn *c);

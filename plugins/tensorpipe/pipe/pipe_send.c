@@ -123,9 +123,13 @@ static tenrec_status check(const struct pipe *p, const struct tenrec_msg *msg, t
         on_device = t->device.kind != TENREC_CPU || t->target.kind != TENREC_CPU;
         if (on_device ? !p->device_role : !p->channel)
             return tenrec_fail(err, TENREC_EUNSUPPORTED,
-                               "tensor %u: no channel to this peer carries it from %s to %s memory",
+                               "tensor %u: no channel to this peer carries it from %s to %s "
+                               "memory%s",
                                i, t->device.kind == TENREC_CPU ? "host" : "device",
-                               t->target.kind == TENREC_CPU ? "host" : "device");
+                               t->target.kind == TENREC_CPU ? "host" : "device",
+                               on_device ? ": both must be Tenrec workers whose option `channels` "
+                                           "lists cuda_basic, and one must have devices"
+                                         : "");
     }
     return TENREC_OK;
 }
