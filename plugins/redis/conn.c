@@ -14,6 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define CONNECT_MS 3000 /* for one address: another one may answer */
+
 struct conn {
     int fd;
     redisReader *reader;
@@ -170,6 +172,7 @@ static enum conn_end log_in(struct conn *c, const struct conn_login *login, uint
 static enum conn_end connect_one(const struct address *a, uint64_t deadline_ns, int *ret_fd,
                                  tenrec_error *err)
 {
+    const uint64_t limit_ns = clock_in_ms(CONNECT_MS);
     const int on = 1, idle = 10;
     int fd = socket(a->addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), failed = 0;
     socklen_t len = sizeof failed;
@@ -182,7 +185,11 @@ static enum conn_end connect_one(const struct address *a, uint64_t deadline_ns, 
     if (connect(fd, (const struct sockaddr *)&a->addr, a->len) != 0 && errno != EINPROGRESS)
         failed = errno;
     if (!failed) {
-        end = await(fd, POLLOUT, deadline_ns, err);
+        end = await(fd, POLLOUT, deadline_ns < limit_ns ? deadline_ns : limit_ns, err);
+        if (end == CONN_LATE && deadline_ns > limit_ns) {
+            tenrec_fail(err, TENREC_ETIMEDOUT, "it does not answer");
+            end = CONN_AGAIN;
+        }
         if (end != CONN_OK) {
             close(fd);
             return end;

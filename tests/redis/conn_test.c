@@ -1,0 +1,68 @@
+/* Connecting to who does not answer. */
+#include "clock.h"
+#include "conn.h"
+
+#include "../testing.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { QUEUE = 8, LONG_MS = 40000, SHORT_MS = 20000 };
+
+/* At a port whose queue is full Linux drops what asks for a connection. */
+struct deaf {
+    struct sockaddr_in at;
+    int listener, waiting[QUEUE];
+};
+
+static struct deaf deaf_open(void)
+{
+    struct deaf d = { .at = { .sin_family = AF_INET } };
+    socklen_t len = sizeof d.at;
+
+    d.at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    d.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(d.listener, (struct sockaddr *)&d.at, sizeof d.at), 0);
+    assert_int_equal(listen(d.listener, 0), 0);
+    assert_int_equal(getsockname(d.listener, (struct sockaddr *)&d.at, &len), 0);
+    for (int i = 0; i < QUEUE; i++) {
+        d.waiting[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        connect(d.waiting[i], (struct sockaddr *)&d.at, sizeof d.at);
+    }
+    return d;
+}
+
+static void deaf_close(struct deaf *d)
+{
+    for (int i = 0; i < QUEUE; i++)
+        close(d->waiting[i]);
+    close(d->listener);
+}
+
+/* So that there is time for the next address of the same host. */
+static void conn_to_an_address_that_is_silent_does_not_use_up_the_deadline(void **state)
+{
+    struct deaf d = deaf_open();
+    struct redis_url url = { .host = "127.0.0.1", .port = ntohs(d.at.sin_port) };
+    const struct conn_login login = { .url = &url, .user = "", .password = "" };
+    const uint64_t since = clock_now();
+    struct conn *c = NULL;
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(conn_open(&login, clock_in_ms(LONG_MS), &c, &err), CONN_AGAIN);
+    assert_text_has(err.text, "does not answer");
+    assert_true(clock_now() - since < SHORT_MS * UINT64_C(1000000));
+    assert_int_equal(conn_open(&login, clock_in_ms(50), &c, &err), CONN_LATE);
+    deaf_close(&d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest all[] = {
+        cmocka_unit_test(conn_to_an_address_that_is_silent_does_not_use_up_the_deadline),
+    };
+
+    return cmocka_run_group_tests(all, NULL, NULL);
+}
