@@ -85,6 +85,23 @@ bool member_runs_here(const struct member *m)
     return start_of(m->pid) == m->start;
 }
 
+tenrec_status member_check(const char *name, const char *address, const struct store_value *extra,
+                           tenrec_error *err)
+{
+    tenrec_status st = ranks_check_name("worker name", name, err);
+
+    if (st != TENREC_OK)
+        return st;
+    if (strlen(address) > MEMBER_MAX_ADDRESS)
+        return tenrec_fail(err, TENREC_EINVAL, "address of worker \"%s\" has %zu bytes, at most %d",
+                           name, strlen(address), MEMBER_MAX_ADDRESS);
+    if (extra && extra->len > MEMBER_MAX_EXTRA)
+        return tenrec_fail(err, TENREC_ETOOBIG,
+                           "worker \"%s\" tells %zu bytes of its devices, at most %d", name,
+                           extra->len, MEMBER_MAX_EXTRA);
+    return TENREC_OK;
+}
+
 void member_pack(const struct member *m, struct store_value *ret)
 {
     struct bytes b = { 0 };

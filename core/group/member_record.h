@@ -36,6 +36,11 @@ bool member_was_here(const struct member *m);
 bool member_runs_here(const struct member *m);
 
 /* The record as bytes; ret->data NULL when out of memory. */
+/* Can others read what a worker of that name tells of itself? errors: EINVAL (name,
+ * address), ETOOBIG (extra, which may be NULL) */
+tenrec_status member_check(const char *name, const char *address, const struct store_value *extra,
+                           tenrec_error *err);
+
 void member_pack(const struct member *m, struct store_value *ret);
 
 /* EPROTOCOL says what is wrong with it. */

@@ -248,16 +248,6 @@ out:
     return st;
 }
 
-static tenrec_status check_arguments(const char *name, const char *address, tenrec_error *err)
-{
-    tenrec_status st = ranks_check_name("worker name", name, err);
-
-    if (st == TENREC_OK && strlen(address) > MEMBER_MAX_ADDRESS)
-        st = tenrec_fail(err, TENREC_EINVAL, "address of worker \"%s\" has %zu bytes, at most %d",
-                         name, strlen(address), MEMBER_MAX_ADDRESS);
-    return st;
-}
-
 tenrec_status members_await(struct meeting *m, uint64_t deadline_ns, struct members **ret,
                             tenrec_error *err)
 {
@@ -293,12 +283,8 @@ tenrec_status members_join(struct meeting *m, const char *name, const char *addr
 {
     tenrec_status st, published;
 
-    if ((st = check_arguments(name, address, err)) != TENREC_OK)
+    if ((st = member_check(name, address, extra, err)) != TENREC_OK)
         return st;
-    if (extra && extra->len > MEMBER_MAX_EXTRA)
-        return tenrec_fail(err, TENREC_ETOOBIG,
-                           "worker \"%s\" tells %zu bytes of its devices, at most %d", name,
-                           extra->len, MEMBER_MAX_EXTRA);
     st = agree(m, name, deadline_ns, err);
     if (st == TENREC_OK && m->rank == 0)
         st = meeting_announce(m, deadline_ns, err);

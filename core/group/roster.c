@@ -275,9 +275,8 @@ static tenrec_status publish(struct roster *r, const char *address, const struct
     char key[KEY_ROOM];
     tenrec_status st;
 
-    if (strlen(address) > MEMBER_MAX_ADDRESS)
-        return tenrec_fail(err, TENREC_EINVAL, "address of worker \"%s\" has %zu bytes, at most %d",
-                           r->name, strlen(address), MEMBER_MAX_ADDRESS);
+    if ((st = member_check(r->name, address, extra, err)) != TENREC_OK)
+        return st;
     snprintf(me.name, sizeof me.name, "%s", r->name);
     me.address = (char *)(uintptr_t)address; /* only read, as extra */
     if (extra) {

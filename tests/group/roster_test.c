@@ -247,6 +247,21 @@ static void roster_says_what_makes_no_sense_and_lets_go(void **state)
     roster_close(&a);
 }
 
+static void roster_refuses_what_others_could_not_read(void **state)
+{
+    struct roster a = open_one();
+    struct store_value extra = { calloc(1, MEMBER_MAX_EXTRA + 1), MEMBER_MAX_EXTRA + 1 };
+    struct view v;
+
+    (void)state;
+    reserve(&a, 0);
+    assert_int_equal(roster_join(&a, "here", &extra, soon(), &v, &err), TENREC_ETOOBIG);
+    leave(&a);
+    a = member(0); /* the lock is free, too */
+    leave(&a);
+    free(extra.data);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -258,6 +273,7 @@ int main(void)
         CASE(roster_finds_its_lock_again_when_the_answer_was_lost),
         CASE(roster_finds_its_lock_again_when_letting_go_was_not_answered),
         CASE(roster_says_what_makes_no_sense_and_lets_go),
+        CASE(roster_refuses_what_others_could_not_read),
     };
 
     return cmocka_run_group_tests(all, NULL, NULL);
