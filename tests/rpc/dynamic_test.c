@@ -361,50 +361,6 @@ static void dynamic_a_join_that_fails_leaves_the_group_open(void **state)
     party_leave(a);
 }
 
-/* Removes the record of a life as soon as it is there, as who finds it dead does. */
-struct remover {
-    pthread_t thread;
-    atomic_int life; /* 0: none, and the end */
-};
-
-static void *remove_records(void *arg)
-{
-    struct remover *r = arg;
-    char key[64];
-    int life;
-
-    while ((life = atomic_load(&r->life)) > 0) {
-        snprintf(key, sizeof key, "tenrec/default/member/%d", life);
-        tenrec_store_delete(party_store(), key, CLUSTER_LONG_MS, NULL, NULL);
-    }
-    return NULL;
-}
-
-static void dynamic_one_that_is_taken_out_while_it_joins_says_so(void **state)
-{
-    struct tenrec_worker *a = party_worker(-1, NULL, NULL, functions_register);
-    struct remover r = { .life = 1 };
-    tenrec_status st = TENREC_OK;
-    tenrec_error err;
-
-    (void)state;
-    assert_int_equal(pthread_create(&r.thread, NULL, remove_records, &r), 0);
-    /* It may come too late, but not again and again. */
-    for (int i = 1; i < 1000 && st == TENREC_OK; i++) {
-        atomic_store(&r.life, i);
-        st = tenrec_init_rpc(a, &err);
-        if (st == TENREC_OK)
-            assert_int_equal(tenrec_shutdown(a, TENREC_GRACEFUL, CLUSTER_LONG_MS, &err), 0);
-    }
-    atomic_store(&r.life, 0);
-    pthread_join(r.thread, NULL);
-    assert_int_equal(st, TENREC_EGROUP);
-    assert_non_null(strstr(err.text, "was taken out of group \"default\" while it joined"));
-    assert_lock_is_free();
-    assert_int_equal(tenrec_init_rpc(a, &err), TENREC_OK);
-    party_leave(a);
-}
-
 static void dynamic_who_waits_for_the_lock_is_told_who_holds_it(void **state)
 {
     static const char *const brief[] = { "worker.init_timeout=50ms", NULL };
@@ -657,7 +613,6 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(dynamic_a_name_that_is_used_is_refused_and_the_group_stays_open,
                                begin),
         cmocka_unit_test_setup(dynamic_a_join_that_fails_leaves_the_group_open, begin),
-        cmocka_unit_test_setup(dynamic_one_that_is_taken_out_while_it_joins_says_so, begin),
         cmocka_unit_test_setup(dynamic_who_waits_for_the_lock_is_told_who_holds_it, begin),
         cmocka_unit_test_setup(dynamic_the_lock_of_a_dead_holder_is_taken_over, begin),
         cmocka_unit_test_setup(dynamic_a_dead_one_is_taken_out_after_one_that_joins_slowly, begin),
