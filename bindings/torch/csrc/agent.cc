@@ -1,6 +1,5 @@
 #include "agent.h"
 
-#include <ATen/ThreadLocalState.h>
 #include <time.h>
 #include <torch/csrc/distributed/rpc/utils.h>
 #include <utility>
@@ -32,11 +31,12 @@ std::string text_of(tenrec_status code, const std::string &text)
     return code == TENREC_EINJECTED ? rpc::makeRPCError(text, rpc::INTENTIONAL_FAILURE) : text;
 }
 
-std::string timeout_text(milliseconds timeout)
+// What libtorch sends by itself, from the end of a Python object too: with the GIL and
+// a lock of its own, so that it must not wait for room in a queue.
+bool is_control(uint32_t type)
 {
-    return rpc::makeRPCError(c10::str("RPC ran for more than set timeout (", timeout.count(),
-                                      " ms) and will now be marked with an error"),
-                             rpc::TIMEOUT);
+    return type == rpc::RREF_USER_DELETE || type == rpc::RREF_FORK_REQUEST ||
+           type == rpc::RREF_CHILD_ACCEPT || type == rpc::CLEANUP_AUTOGRAD_CONTEXT_REQ;
 }
 
 [[noreturn]] void raise(const tenrec_error &err)
@@ -44,83 +44,7 @@ std::string timeout_text(milliseconds timeout)
     throw std::runtime_error(err.text);
 }
 
-// What libtorch keeps per thread is as when the thread began, and so again afterwards:
-// a thread that has profiled once would record nothing any more.
-class CleanThread
-{
-  public:
-    CleanThread() : guard_(first())
-    {
-    }
-
-  private:
-    static const at::ThreadLocalState &first()
-    {
-        thread_local const at::ThreadLocalState state;
-        return state;
-    }
-
-    const at::ThreadLocalStateGuard guard_;
-};
-
 } // namespace
-
-// ---- tasks of the pool -------------------------------------------------------
-
-struct TenrecAgent::Answer : Pool::Task {
-    Answer(TenrecAgent &agent, Call call, tenrec_msg *msg, std::string error)
-        : agent(agent), call(std::move(call)), msg(msg), error(std::move(error))
-    {
-    }
-
-    void run() override
-    {
-        const CleanThread clean;
-        c10::intrusive_ptr<Message> response;
-
-        try {
-            if (msg)
-                response = read_message(msg);
-        } catch (const std::exception &e) {
-            error = e.what();
-        }
-        agent.finish(call, response, error);
-    }
-
-    TenrecAgent &agent;
-    Call call;
-    tenrec_msg *msg; // NULL: there is none, but an error
-    std::string error;
-};
-
-struct TenrecAgent::Request : Pool::Task {
-    Request(TenrecAgent &agent, tenrec_peer from, tenrec_msg *msg)
-        : agent(agent), msg(msg), route(msg->route), from(from), id(msg->id)
-    {
-    }
-
-    void run() override
-    {
-        const CleanThread clean;
-        c10::intrusive_ptr<Message> request;
-
-        try {
-            request = read_message(msg);
-        } catch (const std::exception &) {
-            auto future = c10::make_intrusive<rpc::JitFuture>(at::AnyClassType::get());
-            future->setError(std::current_exception());
-            agent.reply(from, route, id, *future);
-            return;
-        }
-        agent.serve(from, route, request);
-    }
-
-    TenrecAgent &agent;
-    tenrec_msg *msg;
-    tenrec_route route;
-    tenrec_peer from;
-    int64_t id;
-};
 
 // ---- made and gone -----------------------------------------------------------
 
@@ -130,7 +54,8 @@ TenrecAgent::TenrecAgent(std::string name, int64_t id, uint32_t world, uint64_t 
                          std::unique_ptr<rpc::RequestCallback> cb)
     : RpcAgent(rpc::WorkerInfo(std::move(name), id), std::move(cb), timeout),
       options_(std::move(options)), world_(world), incarnation_(incarnation),
-      host_address_(std::move(host_address)), pool_(num_worker_threads), patience_(PATIENCE)
+      host_address_(std::move(host_address)), pool_(num_worker_threads),
+      server_(std::make_shared<Server>(pool_, *cb_)), patience_(PATIENCE)
 {
     tenrec_backend_user user{};
     tenrec_member me{};
@@ -149,12 +74,14 @@ TenrecAgent::TenrecAgent(std::string name, int64_t id, uint32_t world, uint64_t 
     me.address = host_address_.c_str();
     if (tenrec_init_backend(options_->get(), &user, &me, world_, &backend_, &err) != TENREC_OK)
         raise(err);
+    server_->open(backend_);
 }
 
 TenrecAgent::~TenrecAgent()
 {
     if (rpcAgentRunning_.load())
         shutdown();
+    server_->close();
     tenrec_backend_drop(backend_);
 }
 
@@ -214,7 +141,7 @@ void TenrecAgent::shutdownImpl()
     static auto *kept = new std::vector<std::shared_ptr<rpc::RpcAgent>>;
 
     tenrec_backend_stop(backend_);
-    failAll(TENREC_ANONYMOUS, "RPC was shut down on this worker before the answer came");
+    calls_.failAll("RPC was shut down on this worker before the answer came");
     const unsigned left = pool_.stop(patience_);
     if (left == 0)
         return;
@@ -259,14 +186,8 @@ c10::intrusive_ptr<rpc::JitFuture> TenrecAgent::send(const rpc::WorkerInfo &to,
 
     out->agent = this;
     out->msg.deadline_ns = deadline;
-    out->msg.flags = TENREC_MSG_MAY_WAIT;
-    {
-        std::unique_lock<std::mutex> hold(lock_);
-        counted_.wait(hold, [this] { return !counting_; });
-        out->msg.id = next_id_++;
-        pending_.emplace(out->msg.id, Call{ future, deadline, timeout, to.id_ });
-        client_calls_++;
-    }
+    out->msg.flags = is_control(out->msg.type) ? TENREC_MSG_CONTROL : TENREC_MSG_MAY_WAIT;
+    out->msg.id = calls_.begin({ future, deadline, timeout, to.id_ });
     if (deadline)
         tenrec_backend_wake_at(backend_, deadline);
     // What fails while it is sent has failed when we return: the owner of a reference
@@ -276,126 +197,44 @@ c10::intrusive_ptr<rpc::JitFuture> TenrecAgent::send(const rpc::WorkerInfo &to,
     tenrec_backend_send(backend_, to.id_, &out->msg, { onSent, out });
     sending_ = outer;
     if (sending.failed)
-        finish(sending.call, {}, sending.text);
+        calls_.end(sending.call, {}, sending.text);
     return future;
 }
 
-bool TenrecAgent::take(int64_t id, Call &ret)
-{
-    std::lock_guard<std::mutex> hold(lock_);
-    auto at = pending_.find(id);
-
-    if (at == pending_.end())
-        return false;
-    ret = std::move(at->second);
-    pending_.erase(at);
-    return true;
-}
-
-void TenrecAgent::fail(Call call, std::string text)
-{
-    pool_.run(Pool::ANSWERS,
-              std::make_unique<Answer>(*this, std::move(call), nullptr, std::move(text)));
-}
-
-void TenrecAgent::failAll(tenrec_peer to, const std::string &text)
-{
-    std::vector<Call> lost;
-    {
-        std::lock_guard<std::mutex> hold(lock_);
-        for (auto at = pending_.begin(); at != pending_.end();) {
-            if (to == TENREC_ANONYMOUS || at->second.to == to) {
-                lost.push_back(std::move(at->second));
-                at = pending_.erase(at);
-            } else {
-                ++at;
-            }
-        }
-    }
-    for (Call &call : lost)
-        fail(std::move(call), text);
-}
-
-void TenrecAgent::expire()
-{
-    const uint64_t now = now_ns();
-    std::vector<Call> late;
-    uint64_t next = 0;
-    {
-        std::lock_guard<std::mutex> hold(lock_);
-        for (auto at = pending_.begin(); at != pending_.end();) {
-            const uint64_t deadline = at->second.deadline_ns;
-            if (deadline && deadline <= now) {
-                late.push_back(std::move(at->second));
-                at = pending_.erase(at);
-                continue;
-            }
-            if (deadline && (!next || deadline < next))
-                next = deadline;
-            ++at;
-        }
-    }
-    for (Call &call : late) {
-        const std::string text = timeout_text(call.timeout);
-        fail(std::move(call), text);
-    }
-    if (next)
-        tenrec_backend_wake_at(backend_, next);
-}
-
-void TenrecAgent::finish(Call &call, const c10::intrusive_ptr<Message> &response,
-                         const std::string &error)
-{
-    try {
-        if (!response) {
-            call.future->setError(std::make_exception_ptr(std::runtime_error(error)));
-        } else if (response->type() == rpc::EXCEPTION) {
-            const std::vector<char> &text = response->payload();
-            call.future->setError(
-                std::make_exception_ptr(std::runtime_error({ text.begin(), text.end() })));
-        } else {
-            auto storages = response->getStorages();
-            call.future->markCompleted(c10::IValue(response), std::move(storages));
-        }
-    } catch (const std::exception &e) {
-        LOG(ERROR) << "TENREC: a callback of a future failed: " << e.what();
-    }
-    call.future.reset();
-    std::lock_guard<std::mutex> hold(lock_);
-    if (--client_calls_ == 0)
-        quiet_.notify_all();
-}
-
-void TenrecAgent::onSent(void *arg, const tenrec_error *err)
+void TenrecAgent::onSent(void *arg, const tenrec_error *err) noexcept
 {
     auto *out = static_cast<Outgoing *>(arg);
     auto *agent = static_cast<TenrecAgent *>(out->agent);
     Call call;
 
-    if (err && agent && agent->take(out->msg.id, call)) {
-        const bool late = err->code == TENREC_ETIMEDOUT;
-        const std::string text = late ? timeout_text(call.timeout) : text_of(err->code, err->text);
+    if (err && agent->calls_.take(out->msg.id, call)) {
+        std::string text =
+            err->code == TENREC_ETIMEDOUT ? Calls::lateText(call) : text_of(err->code, err->text);
         if (sending_ && sending_->out == out)
-            *sending_ = { out, true, std::move(call), text };
+            *sending_ = { out, true, std::move(call), std::move(text) };
         else
-            agent->fail(std::move(call), text);
+            agent->calls_.fail(std::move(call), std::move(text));
     }
     out->drop();
 }
 
-void TenrecAgent::onPeerLost(void *arg, tenrec_peer peer, const tenrec_error *why)
+void TenrecAgent::onPeerLost(void *arg, tenrec_peer peer, const tenrec_error *why) noexcept
 {
-    static_cast<TenrecAgent *>(arg)->failAll(peer, text_of(why->code, why->text));
+    static_cast<TenrecAgent *>(arg)->calls_.failThoseTo(peer, text_of(why->code, why->text));
 }
 
-void TenrecAgent::onWake(void *arg)
+void TenrecAgent::onWake(void *arg) noexcept
 {
-    static_cast<TenrecAgent *>(arg)->expire();
+    auto *agent = static_cast<TenrecAgent *>(arg);
+
+    if (const uint64_t next = agent->calls_.failLate(now_ns()))
+        tenrec_backend_wake_at(agent->backend_, next);
 }
 
 // ---- what comes --------------------------------------------------------------
 
-tenrec_status TenrecAgent::onPlace(void *arg, tenrec_peer, tenrec_msg *msg, tenrec_error *err)
+tenrec_status TenrecAgent::onPlace(void *arg, tenrec_peer, tenrec_msg *msg,
+                                   tenrec_error *err) noexcept
 {
     auto *agent = static_cast<TenrecAgent *>(arg);
     tenrec_error why;
@@ -404,84 +243,21 @@ tenrec_status TenrecAgent::onPlace(void *arg, tenrec_peer, tenrec_msg *msg, tenr
 
     if (st == TENREC_OK)
         return st;
-    if ((msg->type & TENREC_MSG_RESPONSE_BIT) && agent->take(msg->id, call))
-        agent->fail(std::move(call), why.text);
+    if ((msg->type & TENREC_MSG_RESPONSE_BIT) && agent->calls_.take(msg->id, call))
+        agent->calls_.fail(std::move(call), why.text);
     if (err)
         *err = why;
     return st;
 }
 
-void TenrecAgent::onDeliver(void *arg, tenrec_peer from, tenrec_msg *msg)
+void TenrecAgent::onDeliver(void *arg, tenrec_peer from, tenrec_msg *msg) noexcept
 {
     auto *agent = static_cast<TenrecAgent *>(arg);
-    Call call;
 
-    if (msg->type & TENREC_MSG_RESPONSE_BIT) {
-        if (agent->take(msg->id, call))
-            agent->pool_.run(Pool::ANSWERS,
-                             std::make_unique<Answer>(*agent, std::move(call), msg, ""));
-        else
-            msg->release(msg); // it came too late
-        return;
-    }
-    {
-        std::lock_guard<std::mutex> hold(agent->lock_);
-        agent->server_calls_++;
-    }
-    agent->pool_.run(Pool::REQUESTS, std::make_unique<Request>(*agent, from, msg));
-}
-
-void TenrecAgent::serve(tenrec_peer from, const tenrec_route &route,
-                        const c10::intrusive_ptr<Message> &request)
-{
-    const int64_t id = request->id();
-    c10::intrusive_ptr<rpc::JitFuture> future;
-
-    try {
-        future = (*cb_)(*request, {});
-    } catch (const std::exception &) {
-        future = c10::make_intrusive<rpc::JitFuture>(at::AnyClassType::get());
-        future->setError(std::current_exception());
-    }
-    {
-        std::lock_guard<std::mutex> hold(lock_);
-        server_async_calls_++;
-    }
-    future->addCallback([this, from, route, id](rpc::JitFuture &done) {
-        {
-            std::lock_guard<std::mutex> hold(lock_);
-            server_async_calls_--;
-        }
-        reply(from, route, id, done);
-    });
-}
-
-void TenrecAgent::reply(tenrec_peer from, const tenrec_route &route, int64_t id,
-                        rpc::JitFuture &future)
-{
-    {
-        std::lock_guard<std::mutex> hold(lock_);
-        server_calls_--;
-    }
-    try {
-        if (future.hasError())
-            sendReply(from, route, id,
-                      rpc::createExceptionResponse(future.tryRetrieveErrorMessage(), id));
-        else
-            sendReply(from, route, id, future.value().toCustomClass<Message>());
-    } catch (const std::exception &e) {
-        sendReply(from, route, id, rpc::createExceptionResponse(e, id));
-    }
-}
-
-void TenrecAgent::sendReply(tenrec_peer from, const tenrec_route &route, int64_t id,
-                            c10::intrusive_ptr<Message> response)
-{
-    Outgoing *out = Outgoing::make(std::move(response), id);
-
-    out->msg.route = route;
-    out->msg.flags = TENREC_MSG_CONTROL; // a full queue must not lose it
-    tenrec_backend_send(backend_, from, &out->msg, { onSent, out });
+    if (msg->type & TENREC_MSG_RESPONSE_BIT)
+        agent->calls_.answer(msg);
+    else
+        agent->server_->serve(from, msg);
 }
 
 // ---- who is there ------------------------------------------------------------
@@ -521,33 +297,6 @@ void TenrecAgent::barrier(milliseconds limit)
     group_->sum(0, Clock::now() + limit);
 }
 
-bool TenrecAgent::quiet(Group::Deadline until)
-{
-    std::unique_lock<std::mutex> hold(lock_);
-
-    return quiet_.wait_until(hold, until, [this] { return client_calls_ == 0; });
-}
-
-// No call begins while it lives.
-struct TenrecAgent::Counting {
-    explicit Counting(TenrecAgent &agent) : agent(agent)
-    {
-        std::lock_guard<std::mutex> hold(agent.lock_);
-        agent.counting_ = true;
-        calls = agent.client_calls_;
-    }
-
-    ~Counting()
-    {
-        std::lock_guard<std::mutex> hold(agent.lock_);
-        agent.counting_ = false;
-        agent.counted_.notify_all();
-    }
-
-    TenrecAgent &agent;
-    int64_t calls;
-};
-
 void TenrecAgent::join(bool shutdown, float timeout)
 {
     const bool limited = timeout > 0;
@@ -560,12 +309,12 @@ void TenrecAgent::join(bool shutdown, float timeout)
     // is the second sum, during which none can begin a call; nobody is kept from
     // it by that, as all have passed the first.
     for (int64_t all = 1; all != 0;) {
-        if (!quiet(until))
+        if (!calls_.waitUntilNone(until))
             throw std::runtime_error(
                 c10::str("'", workerInfo_.name_, "' still waits for answers at the limit of join"));
         group_->sum(0, limit());
-        const Counting counting(*this);
-        all = group_->sum(counting.calls, limit());
+        const Calls::Count count(calls_);
+        all = group_->sum(count.open, limit());
     }
     if (shutdown)
         group_->leave(Clock::now() + LEAVE);
@@ -576,17 +325,17 @@ void TenrecAgent::join(bool shutdown, float timeout)
 std::unordered_map<std::string, std::string> TenrecAgent::getMetrics()
 {
     std::unordered_map<std::string, std::string> all;
-    const unsigned idle = pool_.idle();
-    std::lock_guard<std::mutex> hold(lock_);
 
     all["agent.thread_pool_size"] = std::to_string(pool_.size());
-    all["agent.num_idle_threads"] = std::to_string(idle);
-    all["agent.client_active_calls"] = std::to_string(client_calls_);
-    all["agent.server_active_calls"] = std::to_string(server_calls_);
-    all["agent.server_active_async_calls"] = std::to_string(server_async_calls_);
-    if (isGILProfilingEnabled())
+    all["agent.num_idle_threads"] = std::to_string(pool_.idle());
+    all["agent.client_active_calls"] = std::to_string(calls_.open());
+    all["agent.server_active_calls"] = std::to_string(server_->calls());
+    all["agent.server_active_async_calls"] = std::to_string(server_->asyncCalls());
+    if (isGILProfilingEnabled()) {
+        std::lock_guard<std::mutex> hold(lock_);
         all["agent.gil_average_wait_time_us"] =
             std::to_string(gil_waits_ ? (double)gil_wait_us_ / (double)gil_waits_ : 0.0);
+    }
     return all;
 }
 

@@ -2,20 +2,15 @@
 //
 // What a message means, references, autograd contexts and Python live in libtorch;
 // what moves messages, in libtenrec. Here lies what is between: which answer
-// belongs to which call and until when it is awaited, which thread runs what, and
-// when all of a group have nothing to do any more.
+// belongs to which call and until when it is awaited (calls.h), what others ask
+// (server.h), which thread runs what (pool.h), and when all of a group have nothing
+// to do any more (group.h).
 #pragma once
 
+#include "calls.h"
 #include "group.h"
-#include "message.h"
 #include "options.h"
-#include "pool.h"
-
-#include <atomic>
-#include <condition_variable>
-#include <mutex>
-#include <torch/csrc/distributed/rpc/rpc_agent.h>
-#include <unordered_map>
+#include "server.h"
 
 namespace tenrec_torch
 {
@@ -69,36 +64,16 @@ class TenrecAgent : public rpc::RpcAgent
     void addGilWaitTime(const std::chrono::microseconds wait) override;
 
   private:
-    struct Call {
-        c10::intrusive_ptr<rpc::JitFuture> future;
-        uint64_t deadline_ns; // CLOCK_MONOTONIC; 0: none
-        std::chrono::milliseconds timeout;
-        rpc::worker_id_t to;
-    };
-    struct Answer;  // one of ours is over
-    struct Request; // one of theirs
-    struct Counting;
     struct Sending;
     static thread_local Sending *sending_;
 
     // What the chain calls; `arg` is the agent.
-    static void onDeliver(void *arg, tenrec_peer from, tenrec_msg *msg);
-    static tenrec_status onPlace(void *arg, tenrec_peer from, tenrec_msg *msg, tenrec_error *err);
-    static void onPeerLost(void *arg, tenrec_peer peer, const tenrec_error *why);
-    static void onWake(void *arg);
-    static void onSent(void *arg, const tenrec_error *err); // arg: an Outgoing
-
-    bool take(int64_t id, Call &ret);
-    void fail(Call call, std::string text);
-    void failAll(tenrec_peer to, const std::string &text);
-    void finish(Call &call, const c10::intrusive_ptr<Message> &response, const std::string &error);
-    void serve(tenrec_peer from, const tenrec_route &route,
-               const c10::intrusive_ptr<Message> &request);
-    void reply(tenrec_peer from, const tenrec_route &route, int64_t id, rpc::JitFuture &future);
-    void sendReply(tenrec_peer from, const tenrec_route &route, int64_t id,
-                   c10::intrusive_ptr<Message> response);
-    void expire();
-    bool quiet(Group::Deadline until);
+    static void onDeliver(void *arg, tenrec_peer from, tenrec_msg *msg) noexcept;
+    static tenrec_status onPlace(void *arg, tenrec_peer from, tenrec_msg *msg,
+                                 tenrec_error *err) noexcept;
+    static void onPeerLost(void *arg, tenrec_peer peer, const tenrec_error *why) noexcept;
+    static void onWake(void *arg) noexcept;
+    static void onSent(void *arg, const tenrec_error *err) noexcept; // arg: an Outgoing
 
     const std::shared_ptr<Options> options_;
     const uint32_t world_;
@@ -106,6 +81,8 @@ class TenrecAgent : public rpc::RpcAgent
     const std::string host_address_;
     tenrec_backend_agent *backend_ = nullptr;
     Pool pool_;
+    Calls calls_{ pool_ };
+    const std::shared_ptr<Server> server_;
     std::unique_ptr<Group> group_; // from meet on, as are the next four
     std::chrono::milliseconds store_timeout_{ 0 };
     std::vector<Member> members_; // by id
@@ -114,15 +91,7 @@ class TenrecAgent : public rpc::RpcAgent
     std::unordered_map<std::string, rpc::DeviceMap> device_maps_;
     std::chrono::milliseconds patience_;
 
-    mutable std::mutex lock_;       // guards all that follows
-    std::condition_variable quiet_; // client_calls_ is 0
-    std::condition_variable counted_;
-    bool counting_ = false; // no call may begin
-    std::unordered_map<int64_t, Call> pending_;
-    int64_t next_id_ = 0;
-    int64_t client_calls_ = 0; // until the callbacks of their futures have run
-    int64_t server_calls_ = 0;
-    int64_t server_async_calls_ = 0;
+    std::mutex lock_; // guards the next two
     uint64_t gil_waits_ = 0, gil_wait_us_ = 0;
 };
 

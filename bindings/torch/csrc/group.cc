@@ -1,7 +1,5 @@
 #include "group.h"
 
-#include <thread>
-
 namespace tenrec_torch
 {
 
@@ -54,18 +52,14 @@ int64_t Group::sum(int64_t mine, Deadline until)
 
 void Group::leave(Deadline until)
 {
-    const int64_t n = (int64_t)names_.size();
-
     try {
-        int64_t gone = store_->add("left", 1);
-        if (me_ != 0)
-            return;
-        while (gone < n && std::chrono::steady_clock::now() < until) {
-            std::this_thread::sleep_for(milliseconds(1));
-            gone = store_->add("left", 0);
-        }
+        if (store_->add("left", 1) == (int64_t)names_.size())
+            store_->set("all_left", { 1 });
+        if (me_ == 0)
+            store_->wait({ "all_left" }, left(until));
     } catch (const std::exception &) {
-        // Who serves the store has gone: nobody needs it.
+        // Who serves the store has gone: nobody needs it. Or somebody does not leave:
+        // the deadline.
     }
 }
 

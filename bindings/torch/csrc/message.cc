@@ -91,16 +91,11 @@ void check_device(const at::Tensor &t, const Message &message)
                 t.device());
 }
 
-void describe_storage(Descriptor &d, const at::Tensor &t)
+void describe(Descriptor &d, const at::Tensor &t)
 {
     d.data = t.storage().data();
     d.bytes = t.storage().nbytes();
     d.device = d.target = { TENREC_CPU, 0 };
-}
-
-void describe(Descriptor &d, const at::Tensor &t)
-{
-    describe_storage(d, t);
     d.byte_offset = (uint64_t)t.storage_offset() * t.element_size();
     d.dtype = find(t.scalar_type())->tenrec;
     d.ndim = (uint32_t)t.dim();
@@ -122,34 +117,34 @@ void describe_bytes(Descriptor &d, const void *data, uint64_t bytes)
     d.strides[0] = 1;
 }
 
-void write_plain(Outgoing &out)
+void write_plain(Outgoing &out, const std::vector<at::Tensor> &tensors)
 {
-    for (const at::Tensor &t : out.from->tensors())
-        out.tensors.push_back(to_send(t));
-    out.descs.resize(out.tensors.size());
-    for (size_t i = 0; i < out.tensors.size(); i++)
-        describe(out.descs[i], out.tensors[i]);
+    out.descs.resize(tensors.size());
+    for (size_t i = 0; i < tensors.size(); i++) {
+        const at::Tensor t = to_send(tensors[i]);
+        describe(out.descs[i], t);
+        out.storages.push_back(t.storage());
+    }
 }
 
-void write_pickled(Outgoing &out)
+void write_pickled(Outgoing &out, const std::vector<at::Tensor> &tensors)
 {
     c10::List<at::Tensor> list;
     torch::jit::Pickler pickler(
         [&](const char *data, size_t n) { out.pickle.insert(out.pickle.end(), data, data + n); });
 
-    for (const at::Tensor &t : out.from->tensors())
+    for (const at::Tensor &t : tensors)
         list.push_back(is_plain(t) ? to_send(t) : t);
     pickler.protocol();
     pickler.pushIValue(list);
     pickler.stop();
     for (const at::Tensor &t : pickler.tensorData())
-        out.tensors.push_back(is_borrowed(t) ? t.clone() : t);
-    out.descs.resize(1 + out.tensors.size());
+        out.storages.push_back((is_borrowed(t) ? t.clone() : t).storage());
+    out.descs.resize(1 + out.storages.size());
     describe_bytes(out.descs[0], out.pickle.data(), out.pickle.size());
     out.descs[0].flags = TENREC_TENSOR_REQUIRES_GRAD;
-    for (size_t i = 0; i < out.tensors.size(); i++)
-        describe_bytes(out.descs[1 + i], out.tensors[i].storage().data(),
-                       out.tensors[i].storage().nbytes());
+    for (size_t i = 0; i < out.storages.size(); i++)
+        describe_bytes(out.descs[1 + i], out.storages[i].data(), out.storages[i].nbytes());
 }
 
 void on_release(tenrec_msg *msg)
@@ -247,15 +242,19 @@ Outgoing *Outgoing::make(c10::intrusive_ptr<Message> message, int64_t id)
     out->msg.size = sizeof out->msg;
     out->msg.type = message->type();
     out->msg.id = id;
-    out->msg.payload = message->payload().data();
-    out->msg.payload_len = message->payload().size();
-    out->msg.key_len = (uint32_t)std::min(message->payload().size(), (size_t)UINT32_MAX);
-    out->msg.release = on_release;
-    out->from = std::move(message);
-    if (std::all_of(tensors.begin(), tensors.end(), is_plain))
-        write_plain(*out);
+    // Who tries again to send a request holds on to it; a response is sent once.
+    if (message.use_count() == 1 || message->isResponse())
+        out->payload = std::move(message->payload());
     else
-        write_pickled(*out);
+        out->payload = message->payload();
+    out->msg.payload = out->payload.data();
+    out->msg.payload_len = out->payload.size();
+    out->msg.key_len = (uint32_t)std::min(out->payload.size(), (size_t)UINT32_MAX);
+    out->msg.release = on_release;
+    if (std::all_of(tensors.begin(), tensors.end(), is_plain))
+        write_plain(*out, tensors);
+    else
+        write_pickled(*out, tensors);
     out->msg.n_tensors = (uint32_t)out->descs.size();
     out->msg.tensor_size = sizeof(Descriptor);
     out->msg.tensors = out->descs.data();

@@ -18,19 +18,21 @@ namespace tenrec_torch
 using torch::distributed::rpc::Message;
 using Descriptor = struct tenrec_tensor_desc; // there is a function of that name, too
 
-// A message to send that keeps the torch one until nobody reads it any more.
+// A message to send: payload and storages, for as long as somebody reads them. No
+// at::Tensor, as the last holder of one that Python knew takes the GIL, and the last
+// one here is the thread that moves the messages of all.
 // Throws c10::Error for tensors that cannot travel.
 //
 // Who sends gets two shares, one for msg.release and one for `drop`.
 struct Outgoing {
     tenrec_msg msg; // first
-    c10::intrusive_ptr<Message> from;
-    std::vector<at::Tensor> tensors; // whose storages are sent
-    std::vector<char> pickle;
+    std::vector<char> payload, pickle;
+    std::vector<c10::Storage> storages;
     std::vector<Descriptor> descs;
     std::atomic<unsigned> shares{ 2 };
     void *agent = nullptr; // for who sends
 
+    // Takes the payload out of a message that nobody else holds, and of a response.
     static Outgoing *make(c10::intrusive_ptr<Message> message, int64_t id);
     void drop();
 };

@@ -40,15 +40,26 @@ void bind_options(py::module_ &m)
             "init_method", [](const Options &o) { return std::string(o.settings().init_method); });
 }
 
+// It waits for its threads, which may want the GIL that the last holder has.
+void drop_agent(TenrecAgent *agent)
+{
+    if (Py_IsInitialized() && PyGILState_Check()) {
+        py::gil_scoped_release released;
+        delete agent;
+    } else {
+        delete agent;
+    }
+}
+
 std::shared_ptr<TenrecAgent> make_agent(std::string name, int64_t id, uint32_t world,
                                         uint64_t incarnation, std::string host_address,
                                         std::shared_ptr<Options> config, double rpc_timeout,
                                         unsigned num_worker_threads)
 {
-    return std::make_shared<TenrecAgent>(std::move(name), id, world, incarnation,
-                                         std::move(host_address), std::move(config),
-                                         from_seconds(rpc_timeout), num_worker_threads,
-                                         std::make_unique<rpc::RequestCallbackImpl>());
+    return { new TenrecAgent(std::move(name), id, world, incarnation, std::move(host_address),
+                             std::move(config), from_seconds(rpc_timeout), num_worker_threads,
+                             std::make_unique<rpc::RequestCallbackImpl>()),
+             drop_agent };
 }
 
 void meet(TenrecAgent &agent, const c10::intrusive_ptr<c10d::Store> &store,

@@ -2,6 +2,7 @@
 
 #include "python_thread.h"
 
+#include <ATen/ThreadLocalState.h>
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
@@ -17,6 +18,32 @@ constexpr std::chrono::milliseconds STALL(10); // no task began for so long: one
 constexpr std::chrono::seconds IDLE(5);        // so long a thread waits for work
 constexpr unsigned ANSWER_THREADS = 4;
 constexpr unsigned THREADS_MAX = 1024; // of both lanes, however much is blocked
+
+// What libtorch keeps per thread is as when the thread began, and so again afterwards:
+// a thread that has profiled once would record nothing any more.
+class CleanThread
+{
+  public:
+    CleanThread() : guard_(first())
+    {
+    }
+
+  private:
+    static const at::ThreadLocalState &first()
+    {
+        thread_local const at::ThreadLocalState state;
+        return state;
+    }
+
+    const at::ThreadLocalStateGuard guard_;
+};
+
+void run_clean(Pool::Task &task)
+{
+    const CleanThread clean;
+
+    task.run();
+}
 
 struct Queue {
     Pool::Task *first = nullptr, **last = &first;
@@ -91,7 +118,7 @@ void serve(const std::shared_ptr<Pool::State> &s)
             q->running++;
             s->begun++;
             hold.unlock();
-            task->run();
+            run_clean(*task);
             task.reset();
             hold.lock();
             q->ended();

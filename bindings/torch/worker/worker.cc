@@ -87,6 +87,7 @@ static tenrec_status answer(struct tenrec_call *call, void *arg, tenrec_error *e
         for (size_t i = 0; i < n; i++)
             given[i] = to_python(args[i]);
         Values result(py::make_tuple((*static_cast<py::function *>(arg))(*given)));
+        py::gil_scoped_release released; // it sends
         return tenrec_call_return(call, result.data(), err);
     } catch (const std::exception &e) { // a Python exception too: "ValueError: text, at: ..."
         return tenrec_fail(err, TENREC_EREMOTE, "%s", e.what());

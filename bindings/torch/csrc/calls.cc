@@ -1,0 +1,178 @@
+#include "calls.h"
+
+#include <torch/csrc/distributed/rpc/utils.h>
+
+namespace tenrec_torch
+{
+
+// On the pool: one of ours is over.
+struct Calls::Answer : Pool::Task {
+    Answer(Calls &calls, Call call, tenrec_msg *msg, std::string error)
+        : calls(calls), call(std::move(call)), msg(msg), error(std::move(error))
+    {
+    }
+
+    void run() override
+    {
+        c10::intrusive_ptr<Message> response;
+
+        try {
+            if (msg)
+                response = read_message(msg);
+        } catch (const std::exception &e) {
+            error = e.what();
+        }
+        calls.end(call, response, error);
+    }
+
+    Calls &calls;
+    Call call;
+    tenrec_msg *msg; // NULL: there is none, but an error
+    std::string error;
+};
+
+int64_t Calls::begin(Call call)
+{
+    std::unique_lock<std::mutex> hold(lock_);
+
+    counted_.wait(hold, [this] { return !counting_; });
+    const int64_t id = next_id_++;
+    pending_.emplace(id, std::move(call));
+    open_++;
+    return id;
+}
+
+void Calls::end(Call &call, const c10::intrusive_ptr<Message> &response, const std::string &error)
+{
+    try {
+        if (!response) {
+            call.future->setError(std::make_exception_ptr(std::runtime_error(error)));
+        } else if (response->type() == rpc::EXCEPTION) {
+            const std::vector<char> &text = response->payload();
+            call.future->setError(
+                std::make_exception_ptr(std::runtime_error({ text.begin(), text.end() })));
+        } else {
+            auto storages = response->getStorages();
+            call.future->markCompleted(c10::IValue(response), std::move(storages));
+        }
+    } catch (const std::exception &e) {
+        LOG(ERROR) << "TENREC: a callback of a future failed: " << e.what();
+    }
+    call.future.reset();
+    std::lock_guard<std::mutex> hold(lock_);
+    if (--open_ == 0)
+        none_.notify_all();
+}
+
+void Calls::fail(Call call, std::string text)
+{
+    pool_.run(Pool::ANSWERS,
+              std::make_unique<Answer>(*this, std::move(call), nullptr, std::move(text)));
+}
+
+bool Calls::take(int64_t id, Call &ret)
+{
+    std::lock_guard<std::mutex> hold(lock_);
+    auto at = pending_.find(id);
+
+    if (at == pending_.end())
+        return false;
+    ret = std::move(at->second);
+    pending_.erase(at);
+    return true;
+}
+
+void Calls::answer(tenrec_msg *msg)
+{
+    Call call;
+
+    if (take(msg->id, call))
+        pool_.run(Pool::ANSWERS, std::make_unique<Answer>(*this, std::move(call), msg, ""));
+    else
+        msg->release(msg); // it came too late
+}
+
+template <class Which> std::vector<Call> Calls::takeThose(Which which)
+{
+    std::lock_guard<std::mutex> hold(lock_);
+    std::vector<Call> taken;
+
+    for (auto at = pending_.begin(); at != pending_.end();) {
+        if (which(at->second)) {
+            taken.push_back(std::move(at->second));
+            at = pending_.erase(at);
+        } else {
+            ++at;
+        }
+    }
+    return taken;
+}
+
+void Calls::failAll(const std::string &text)
+{
+    for (Call &call : takeThose([](const Call &) { return true; }))
+        fail(std::move(call), text);
+}
+
+void Calls::failThoseTo(rpc::worker_id_t to, const std::string &text)
+{
+    for (Call &call : takeThose([to](const Call &call) { return call.to == to; }))
+        fail(std::move(call), text);
+}
+
+uint64_t Calls::failLate(uint64_t now_ns)
+{
+    uint64_t next_ns = 0;
+    std::vector<Call> late = takeThose([&](const Call &call) {
+        if (call.deadline_ns && call.deadline_ns <= now_ns)
+            return true;
+        if (call.deadline_ns && (!next_ns || call.deadline_ns < next_ns))
+            next_ns = call.deadline_ns;
+        return false;
+    });
+
+    for (Call &call : late) {
+        std::string text = lateText(call);
+        fail(std::move(call), std::move(text));
+    }
+    return next_ns;
+}
+
+std::string Calls::lateText(const Call &call)
+{
+    return rpc::makeRPCError(c10::str("RPC ran for more than set timeout (", call.timeout.count(),
+                                      " ms) and will now be marked with an error"),
+                             rpc::TIMEOUT);
+}
+
+int64_t Calls::open() const
+{
+    std::lock_guard<std::mutex> hold(lock_);
+
+    return open_;
+}
+
+bool Calls::waitUntilNone(Deadline until)
+{
+    std::unique_lock<std::mutex> hold(lock_);
+
+    return none_.wait_until(hold, until, [this] { return open_ == 0; });
+}
+
+Calls::Count::Count(Calls &calls) : calls_(calls)
+{
+    std::lock_guard<std::mutex> hold(calls.lock_);
+
+    calls.counting_ = true;
+    open = calls.open_;
+}
+
+Calls::Count::~Count()
+{
+    std::lock_guard<std::mutex> hold(calls_.lock_);
+
+    calls_.counting_ = false;
+    calls_.counted_.notify_all();
+}
+
+} // namespace tenrec_torch

@@ -1,0 +1,86 @@
+// calls.h - what this worker has asked of others, until it is answered.
+#pragma once
+
+#include "message.h"
+#include "pool.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <torch/csrc/distributed/rpc/rpc_agent.h>
+#include <unordered_map>
+
+namespace tenrec_torch
+{
+
+namespace rpc = torch::distributed::rpc;
+
+struct Call {
+    c10::intrusive_ptr<rpc::JitFuture> future;
+    uint64_t deadline_ns; // CLOCK_MONOTONIC; 0: none
+    std::chrono::milliseconds timeout;
+    rpc::worker_id_t to;
+};
+
+// Who takes a call out of here ends it: by its answer, an error, its deadline or
+// the end of a worker, and by one of them only. From any thread.
+class Calls
+{
+  public:
+    using Deadline = std::chrono::steady_clock::time_point;
+
+    explicit Calls(Pool &pool) : pool_(pool)
+    {
+    }
+
+    // Returns the id that its answer will have. Waits while somebody counts.
+    int64_t begin(Call call);
+
+    // Ends it, and runs the callbacks of its future: here, or on the pool.
+    void end(Call &call, const c10::intrusive_ptr<Message> &response, const std::string &error);
+    void fail(Call call, std::string text);
+
+    // False: it has ended already, or somebody else has taken it.
+    bool take(int64_t id, Call &ret);
+    // Ends the one that `msg` answers; takes msg.
+    void answer(tenrec_msg *msg);
+    void failAll(const std::string &text);
+    void failThoseTo(rpc::worker_id_t to, const std::string &text);
+    // Those that have waited too long. Returns the deadline of the next; 0: none.
+    uint64_t failLate(uint64_t now_ns);
+    // What such a call fails with.
+    static std::string lateText(const Call &call);
+
+    // How many have begun, and their callbacks have not all run.
+    int64_t open() const;
+    // False: there are some at the deadline.
+    bool waitUntilNone(Deadline until);
+
+    // No call begins while one of these lives.
+    class Count
+    {
+      public:
+        explicit Count(Calls &calls);
+        ~Count();
+        Count(const Count &) = delete;
+        Count &operator=(const Count &) = delete;
+
+        int64_t open;
+
+      private:
+        Calls &calls_;
+    };
+
+  private:
+    struct Answer;
+
+    template <class Which> std::vector<Call> takeThose(Which which);
+
+    Pool &pool_;
+    mutable std::mutex lock_; // guards all that follows
+    std::condition_variable none_, counted_;
+    bool counting_ = false;
+    std::unordered_map<int64_t, Call> pending_;
+    int64_t next_id_ = 0, open_ = 0;
+};
+
+} // namespace tenrec_torch

@@ -1,0 +1,61 @@
+// server.h - what others ask of this worker, until it is answered.
+#pragma once
+
+#include "message.h"
+#include "pool.h"
+
+#include <atomic>
+#include <shared_mutex>
+#include <torch/csrc/distributed/rpc/request_callback.h>
+
+namespace tenrec_torch
+{
+
+namespace rpc = torch::distributed::rpc;
+
+// Shared with the futures of functions that have returned one: such a future may be
+// completed when there is no agent any more.
+class Server : public std::enable_shared_from_this<Server>
+{
+  public:
+    Server(Pool &pool, const rpc::RequestCallback &functions) : pool_(pool), functions_(functions)
+    {
+    }
+
+    // What answers go through, until close: then they are dropped.
+    void open(tenrec_backend_agent *backend);
+    void close();
+
+    // Answers a request, on the pool; takes msg. Not after close.
+    void serve(tenrec_peer from, tenrec_msg *msg);
+
+    // Not answered yet, and of those the ones whose function has returned.
+    int64_t calls() const
+    {
+        return calls_;
+    }
+    int64_t asyncCalls() const
+    {
+        return async_calls_;
+    }
+
+  private:
+    struct Request;
+    struct Caller {
+        tenrec_peer from;
+        tenrec_route route;
+        int64_t id;
+    };
+
+    void run(const Caller &caller, const c10::intrusive_ptr<Message> &request);
+    void reply(const Caller &caller, rpc::JitFuture &future);
+    void send(const Caller &caller, c10::intrusive_ptr<Message> response);
+
+    Pool &pool_;
+    const rpc::RequestCallback &functions_;
+    std::shared_mutex lock_; // guards the next: shared by who uses it
+    tenrec_backend_agent *backend_ = nullptr;
+    std::atomic<int64_t> calls_{ 0 }, async_calls_{ 0 };
+};
+
+} // namespace tenrec_torch
