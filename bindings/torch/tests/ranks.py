@@ -6,6 +6,7 @@ and looks at them ten times a second; a fork of a process that has imported
 everything and waits for their ends is what makes hundreds of cases bearable.
 """
 import faulthandler
+import glob
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -24,6 +25,7 @@ AT_REST = (r"uv_run|loop_main|serve|watch_main|c10::ThreadPool::main_loop|torch:
            r"c10d::ProcessGroupGloo::runLoop|gloo::transport::tcp::Loop|torch::distributed::rpc::RpcAgent::retry")
 IDLE = re.compile(rf"#0 .*(wait|poll).*\n(#.*({BELOW}).*\n?)*(#\d+ +(0x\w+ in )?({AT_REST})|$)")
 AFTER_ERROR_S = 2  # for the others, once a rank has failed
+ANSWER_S = 5       # to print a stack
 
 
 def answer_with_stacks():
@@ -50,15 +52,39 @@ def keep_process_groups():
     distributed_c10d._new_process_group_helper = make_and_keep
 
 
+def has_signal(status, *sets):
+    """Is SIGNAL in one of these sets of a /proc/.../status?"""
+    try:
+        with open(status, encoding="ascii", errors="replace") as f:
+            return any(int(line.split()[1], 16) >> (SIGNAL - 1) & 1
+                       for line in f if line.startswith(sets))
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def threads_without(pid):
+    """The threads that do not take SIGNAL now: who runs its handler is among them."""
+    return {t for t in glob.glob(f"/proc/{pid}/task/*") if has_signal(f"{t}/status", "SigBlk:")}
+
+
+def ask_for_stack(pid):
+    """Returns when it has been printed: the signal was taken, and its handler has returned."""
+    always = threads_without(pid)
+    try:
+        os.kill(pid, SIGNAL)
+    except ProcessLookupError:
+        return
+    until = time.monotonic() + ANSWER_S
+    while (has_signal(f"/proc/{pid}/status", "SigPnd:", "ShdPnd:") or threads_without(pid) - always) \
+            and time.monotonic() < until:
+        time.sleep(0.01)  # between looks
+
+
 def print_stacks(pids):
     """Where they are: Python's threads as Python sees them, all of them if gdb is here."""
     for pid in pids:
         print(f"---- process {pid}, its Python threads:", file=sys.stderr, flush=True)
-        try:
-            os.kill(pid, SIGNAL)
-        except ProcessLookupError:
-            continue
-        time.sleep(0.5)  # nobody tells when it has been printed
+        ask_for_stack(pid)
     gdb = shutil.which("gdb")
     for pid in pids if gdb else []:
         try:
