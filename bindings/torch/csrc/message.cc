@@ -83,12 +83,10 @@ at::Tensor to_send(const at::Tensor &t)
 void check_device(const at::Tensor &t, const Message &message)
 {
     TORCH_CHECK(!t.defined() || t.device().is_cpu(),
-                "TENREC RPC backend only supports CPU tensors by default, please move your "
-                "tensors to CPU before sending them over RPC. ",
+                "TENREC RPC backend only supports CPU tensors, with device maps too; please move "
+                "your tensors to CPU before sending them over RPC. ",
                 message.isRequest() ? "Request" : "Response",
-                " device mapping is not available for the destination, but found tensor on "
-                "device: ",
-                t.device());
+                " has a tensor on device: ", t.device());
 }
 
 void describe(Descriptor &d, const at::Tensor &t)

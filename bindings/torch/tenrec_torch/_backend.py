@@ -6,6 +6,7 @@ import ipaddress
 import os
 import secrets
 import socket
+import time
 import urllib.parse
 
 import torch
@@ -60,10 +61,12 @@ def _host_address(init_method):
 def _meet(store, rank, world_size, mine, limit):
     """What all workers say of themselves, by rank."""
     store.set(f"workers/{rank}", json.dumps(mine))
+    until = time.monotonic() + limit
     records = []
     for i in range(world_size):
+        left = max(until - time.monotonic(), 0.001)  # 0 would be for ever
         try:
-            store.wait([f"workers/{i}"], datetime.timedelta(seconds=limit))
+            store.wait([f"workers/{i}"], datetime.timedelta(seconds=left))
         except RuntimeError as error:
             missing = ", ".join(str(k) for k in range(world_size)
                                 if not _C.has_key(store, f"workers/{k}"))
@@ -86,17 +89,15 @@ def _check(records, world_size):
         ranks[name] = rank
 
 
-def _check_devices(records, name):
-    """Checks the maps of all, and returns ours backwards, for answers."""
+def _check_devices(records):
+    """Checks the maps of all as torch does."""
     names = [r["name"] for r in records]
     maps, devices = {}, {}
     for r in records:
         maps[r["name"]], devices[r["name"]] = devices_of_names(r["device_maps"], r["devices"])
-    if not any(maps.values()) and not any(devices.values()):
-        return {}
-    backend_registry._validate_device_maps(
-        names, {r["name"]: r["device_count"] for r in records}, maps, devices)
-    return backend_registry._create_reverse_mapping(name, names, maps)
+    if any(maps.values()) or any(devices.values()):
+        backend_registry._validate_device_maps(
+            names, {r["name"]: r["device_count"] for r in records}, maps, devices)
 
 
 def _init_backend(store, name, rank, world_size, rpc_backend_options):
@@ -106,13 +107,14 @@ def _init_backend(store, name, rank, world_size, rpc_backend_options):
         raise TypeError("`rpc_backend_options` must be a `TenrecRpcBackendOptions`. "
                         f"{rpc_backend_options}")
     if not world_size:
-        raise RuntimeError("init_rpc: the backend TENREC needs a world_size; groups that workers "
-                           "join and leave are not supported by this binding")
+        raise RuntimeError("init_rpc: the backend TENREC needs a world_size: groups that workers "
+                           "join and leave are not supported")
     options = rpc_backend_options
     limit = options.rpc_timeout or options.config.init_timeout or INIT_TIMEOUT
     incarnation = secrets.randbits(63)
     agent = _C.TenrecAgent(name=name, id=rank, world_size=world_size, incarnation=incarnation,
-                           host_address=_host_address(options.init_method), config=options.config, rpc_timeout=options.rpc_timeout,
+                           host_address=_host_address(options.init_method),
+                           config=options.config, rpc_timeout=options.rpc_timeout,
                            num_worker_threads=options.num_worker_threads)
     maps, devices = device_names(options)
     records = _meet(store, rank, world_size, {
@@ -120,7 +122,7 @@ def _init_backend(store, name, rank, world_size, rpc_backend_options):
         "world_size": world_size, "device_count": torch.cuda.device_count(),
         "device_maps": maps, "devices": devices}, limit)
     _check(records, world_size)
-    _check_devices(records, name)
+    _check_devices(records)
     agent.meet(store, [(r["name"], r["address"], r["incarnation"]) for r in records],
                options.device_maps)
     api._init_rpc_states(agent)

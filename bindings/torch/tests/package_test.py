@@ -29,6 +29,10 @@ def echo(x):
     return x
 
 
+def elsewhere():
+    return torch.empty(3, device="meta")  # as good as any that is not the CPU
+
+
 class TenrecPackageTest(RpcAgentTestFixture):
     @property
     def world_size(self):
@@ -77,6 +81,19 @@ class TenrecPackageTest(RpcAgentTestFixture):
         with self.assertRaisesRegex(Exception, "nosuch"):
             self.init(rpc.BackendType.TENREC, tenrec_torch.TenrecRpcBackendOptions(
                 init_method=self.init_method, backend="nosuch"))
+
+    def test_group_without_a_size_is_refused(self):
+        with self.assertRaisesRegex(RuntimeError, "needs a world_size.*not supported"):
+            rpc.init_rpc(worker_name(self.rank), backend=rpc.BackendType.TENREC, rank=self.rank,
+                         rpc_backend_options=self.rpc_backend_options)
+
+    @dist_init
+    def test_tensor_that_is_not_on_the_cpu_is_refused(self):
+        with self.assertRaisesRegex(RuntimeError, "only supports CPU tensors.*Request.*device: meta"):
+            rpc.rpc_sync(self.peer(), echo, args=(elsewhere(),))
+        with self.assertRaisesRegex(RuntimeError, "only supports CPU tensors.*Response.*device: meta"):
+            rpc.rpc_sync(self.peer(), elsewhere)
+        self.assertEqual(rpc.rpc_sync(self.peer(), echo, args=(1,)), 1)
 
     @dist_init
     def test_tensors_of_all_kinds_come_back_as_they_went(self):
