@@ -289,6 +289,19 @@ void call_end_into(struct tenrec_tensor *into, struct tenrec_tensor *made)
         tenrec_tensor_drop(made);
 }
 
+/* Its tensors get their targets and streams. Takes the message when it fails. */
+static tenrec_status map_request(struct tenrec_worker *w, const struct call_spec *spec,
+                                 struct tenrec_msg *msg, tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+
+    if (msg->n_tensors > 0)
+        st = devices_request(w, spec->to, spec->function, msg, err);
+    if (st != TENREC_OK)
+        msg->release(msg);
+    return st;
+}
+
 static void add_hook(struct call_spec *spec, struct call_hook *h)
 {
     h->next = spec->hook;
@@ -317,11 +330,8 @@ static tenrec_status write_any(struct tenrec_worker *w, int32_t type, struct cal
     st = codec_write_call_with(type, spec->function, args, n, timeout_ms, &extra, &msg, err);
     if (__builtin_expect(out.parcel != NULL, 0))
         add_hook(spec, rref_parcel_hook(out.parcel, type == TENREC_MSG_ONE_WAY_CALL));
-    if (st == TENREC_OK && msg->n_tensors > 0) {
-        st = devices_request(w, spec->to, spec->function, msg, err);
-        if (st != TENREC_OK)
-            msg->release(msg);
-    }
+    if (st == TENREC_OK)
+        st = map_request(w, spec, msg, err);
     if (st == TENREC_OK)
         st = spec->span ? call_send_recorded(w, spec, msg, ret, err)
                         : call_send(w, spec, msg, ret, err);
@@ -341,11 +351,14 @@ tenrec_status call_write(struct tenrec_worker *w, int32_t type, struct call_spec
                          tenrec_error *err)
 {
     struct tenrec_msg *msg = NULL;
+    tenrec_status st;
 
     if (!creation && !span_wanted())
         msg = codec_simple_write(type, spec->function, args, n, timeout_ms);
-    return msg ? call_send(w, spec, msg, ret, err)
-               : write_any(w, type, spec, creation, args, n, timeout_ms, ret, err);
+    if (!msg)
+        return write_any(w, type, spec, creation, args, n, timeout_ms, ret, err);
+    st = map_request(w, spec, msg, err);
+    return st == TENREC_OK ? call_send(w, spec, msg, ret, err) : st;
 }
 
 static tenrec_status begin(struct tenrec_worker *w, const char *to, const char *function,

@@ -1,7 +1,8 @@
 #include "rpc/codec_simple.h"
 
-#include "rpc/item_write.h"
+#include "rpc/codec_walk.h"
 #include "rpc/message.h"
+#include "rpc/tensor.h"
 #include "rpc/utf8.h"
 
 #include <endian.h>
@@ -66,7 +67,7 @@ static bool is_text(const void *text, size_t n)
 
 /* At least the bytes that the arguments take; more than WRITE_MAX when they are
  * not simple. */
-static size_t room_of(const struct tenrec_value *args, size_t n)
+static size_t room_of(const struct tenrec_value *args, size_t n, uint32_t *ret_tensors)
 {
     const size_t no = WRITE_MAX + 1;
     size_t room = n * LONG_HEAD_SIZE;
@@ -82,6 +83,12 @@ static size_t room_of(const struct tenrec_value *args, size_t n)
         case TENREC_VALUE_INT:
         case TENREC_VALUE_DOUBLE:
             break;
+        case TENREC_VALUE_TENSOR:
+            if (!v->u.tensor)
+                return no;
+            room += LONG_HEAD_SIZE; /* of the tag */
+            ++*ret_tensors;
+            break;
         case TENREC_VALUE_TEXT:
         case TENREC_VALUE_BYTES:
             if (v->n > WRITE_MAX || (v->n && !v->u.bytes))
@@ -95,6 +102,19 @@ static size_t room_of(const struct tenrec_value *args, size_t n)
         }
     }
     return room;
+}
+
+/* NULL: it cannot be sent as it is. */
+static unsigned char *put_tensor(unsigned char *at, struct tenrec_msg *msg, uint32_t index,
+                                 struct tenrec_tensor *t)
+{
+    struct tenrec_tensor *sent;
+
+    if (tensor_to_send(t, &sent, NULL) != TENREC_OK)
+        return NULL;
+    rpc_message_set_tensor(msg, index, sent);
+    at = put_head(at, ITEM_MAJOR_TAG, CODEC_TAG_TENSOR);
+    return put_head(at, ITEM_MAJOR_UINT, index);
 }
 
 static inline unsigned char *put_value(unsigned char *at, const struct tenrec_value *v)
@@ -129,7 +149,8 @@ struct tenrec_msg *codec_simple_write(int32_t type, const char *function,
                                       int64_t remaining_ms)
 {
     const size_t len = strlen(function);
-    size_t room = n ? room_of(args, n) : 0;
+    uint32_t tensors = 0;
+    size_t room = n ? room_of(args, n, &tensors) : 0;
     struct tenrec_msg *msg;
     unsigned char *at;
 
@@ -137,7 +158,8 @@ struct tenrec_msg *codec_simple_write(int32_t type, const char *function,
     room += sizeof beginning + LONG_HEAD_SIZE + len + 1 + LONG_HEAD_SIZE + 1;
     if (len > WRITE_MAX || room > WRITE_MAX || !is_text(function, len))
         return NULL;
-    msg = rpc_message_new(room, 0);
+    msg = rpc_message_new(room, tensors);
+    tensors = 0;
     if (!msg)
         return NULL;
     msg->type = type;
@@ -145,8 +167,17 @@ struct tenrec_msg *codec_simple_write(int32_t type, const char *function,
     memcpy(at, beginning, sizeof beginning);
     at = put_data(at + sizeof beginning, ITEM_MAJOR_TEXT, function, len);
     *at++ = (unsigned char)(ITEM_MAJOR_ARRAY << 5 | n);
-    for (size_t i = 0; i < n; i++)
-        at = put_value(at, &args[i]);
+    for (size_t i = 0; i < n; i++) {
+        if (args[i].type != TENREC_VALUE_TENSOR) {
+            at = put_value(at, &args[i]);
+            continue;
+        }
+        at = put_tensor(at, msg, tensors++, args[i].u.tensor);
+        if (!at) { /* the long way says why */
+            msg->release(msg);
+            return NULL;
+        }
+    }
     msg->key_len = (uint32_t)(at - (unsigned char *)msg->payload);
     if (remaining_ms == TENREC_TIMEOUT_NONE)
         *at++ = NIL;
@@ -161,6 +192,8 @@ struct tenrec_msg *codec_simple_write(int32_t type, const char *function,
 
 struct cursor {
     const unsigned char *at, *end;
+    const struct tenrec_msg *msg;
+    bool tensors; /* there were some */
 };
 
 /* The number of the head at the cursor, of up to two bytes behind the first. False:
@@ -216,6 +249,23 @@ static inline bool take_double(struct cursor *c, struct tenrec_value *to)
     return true;
 }
 
+/* Of tensors those that keep their memory alive themselves. */
+static bool take_tensor(struct cursor *c, struct tenrec_value *to)
+{
+    struct tenrec_tensor *t;
+    uint64_t n;
+
+    if (!take_head(c, &n) || n != CODEC_TAG_TENSOR || c->at == c->end ||
+        *c->at >> 5 != ITEM_MAJOR_UINT || !take_head(c, &n) || n >= c->msg->n_tensors)
+        return false;
+    t = rpc_message_owner(c->msg, (uint32_t)n);
+    if (!t)
+        return false;
+    *to = tenrec_tensor(tenrec_tensor_share(t));
+    c->tensors = true;
+    return true;
+}
+
 static inline bool take_value(struct cursor *c, struct tenrec_value *to)
 {
     const unsigned first = c->at[0];
@@ -239,6 +289,8 @@ static inline bool take_value(struct cursor *c, struct tenrec_value *to)
             return false;
         *to = tenrec_bytes(data, len);
         return true;
+    case ITEM_MAJOR_TAG:
+        return take_tensor(c, to);
     case ITEM_MAJOR_SIMPLE:
         break;
     default: /* texts are copied, to get a NUL */
@@ -271,11 +323,30 @@ static inline bool take_remaining(struct cursor *c, int64_t *ret_ms)
     return true;
 }
 
+/* The arguments, the time and the options. *ret_taken: values that were filled in. */
+static bool take_rest(struct cursor *c, struct codec_call *call, size_t *ret_taken)
+{
+    struct tenrec_value *to = (struct tenrec_value *)(void *)call->room;
+    size_t n;
+
+    if (*c->at >> 5 != ITEM_MAJOR_ARRAY)
+        return false;
+    n = *c->at++ & 0x1f;
+    if (n >= ITEM_LONG_HEAD || n * sizeof *to > sizeof call->room)
+        return false;
+    for (; *ret_taken < n; ++*ret_taken)
+        if (c->at == c->end || !take_value(c, &to[*ret_taken]))
+            return false;
+    return c->at != c->end && take_remaining(c, &call->remaining_ms) && c->end - c->at == 1 &&
+           *c->at == NO_OPTIONS;
+}
+
 bool codec_simple_read(const struct tenrec_msg *msg, struct codec_call *ret)
 {
     struct tenrec_value *to = (struct tenrec_value *)(void *)ret->room;
-    struct cursor c = { msg->payload, (const unsigned char *)msg->payload + msg->payload_len };
-    size_t n;
+    struct cursor c = { msg->payload, (const unsigned char *)msg->payload + msg->payload_len, msg,
+                        false };
+    size_t n = 0;
 
     if (msg->type == TENREC_MSG_REMOTE_CALL)
         return false;
@@ -286,23 +357,16 @@ bool codec_simple_read(const struct tenrec_msg *msg, struct codec_call *ret)
     if (*c.at >> 5 != ITEM_MAJOR_TEXT || !take_data(&c, &ret->function, &ret->function_len) ||
         !is_text(ret->function, ret->function_len) || c.at == c.end)
         return false;
-    if (*c.at >> 5 != ITEM_MAJOR_ARRAY)
+    if (!take_rest(&c, ret, &n)) {
+        if (c.tensors)
+            values_finish(to, n);
         return false;
-    n = *c.at++ & 0x1f;
-    if (n >= ITEM_LONG_HEAD || n * sizeof *to > sizeof ret->room)
-        return false;
-    for (size_t i = 0; i < n; i++)
-        if (c.at == c.end || !take_value(&c, &to[i]))
-            return false;
-    if (c.at == c.end || !take_remaining(&c, &ret->remaining_ms))
-        return false;
-    if (c.end - c.at != 1 || *c.at != NO_OPTIONS)
-        return false;
+    }
     ret->args = n ? to : NULL;
     ret->n = n;
     ret->spans_max = 0;
     ret->heap = NULL;
-    ret->tensors = false;
+    ret->tensors = c.tensors;
     ret->borrowed = 0;
     ret->refers = false;
     return true;

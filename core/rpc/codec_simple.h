@@ -1,5 +1,5 @@
-/* codec_simple.h - calls as most of them are: a few arguments without tensors,
- * references and values in values, no options. They are written and read in one
+/* codec_simple.h - calls as most of them are: a few arguments without references
+ * and values in values, no options. They are written and read in one
  * walk; what is different is left to the files that can do, and refuse, all. */
 #ifndef TENREC_RPC_CODEC_SIMPLE_H
 #define TENREC_RPC_CODEC_SIMPLE_H
