@@ -270,6 +270,10 @@ void shared_block_drop(struct shared_block *b)
     uint64_t now;
     bool last;
 
+    /* It is not the last one, which takes the lock: shared_block_at might share it. */
+    for (size_t n = b ? atomic_load(&b->count) : 0; n > 1;)
+        if (atomic_compare_exchange_weak(&b->count, &n, n - 1))
+            return;
     if (!b)
         return;
     limit = storage_pool_count(storage_pool_of_process()).limit;
