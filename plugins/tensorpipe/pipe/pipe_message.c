@@ -32,7 +32,9 @@ static tenrec_status read_devices(const struct pipe *p, const struct descriptor_
                                   uint32_t i, struct tenrec_device *source,
                                   struct tenrec_device *target, tenrec_error *err)
 {
-    *target = (struct tenrec_device){ TENREC_CPU, 0 };
+    *source = *target = (struct tenrec_device){ TENREC_CPU, 0 };
+    if (t->on_host && p->channel)
+        return TENREC_OK;
     if (device_from_wire(&t->source, source) &&
         (!t->has_target || device_from_wire(&t->target, target))) {
         if (source->kind == TENREC_CPU && target->kind == TENREC_CPU

@@ -8,6 +8,10 @@
 static const unsigned char agent_head[] = { NOP_STRUCT, 3,         NOP_STRING,
                                             0,          NOP_ARRAY, DESCRIPTOR_AGENT_PAYLOADS };
 
+/* Of most tensors: source and target. */
+static const unsigned char host_devices[] = { NOP_STRUCT, 2, NOP_STRING, 3, 'c', 'p', 'u', 0,
+                                              NOP_STRUCT, 2, NOP_STRING, 3, 'c', 'p', 'u', 0 };
+
 static struct descriptor_payload read_payload(struct nop_reader *r)
 {
     struct descriptor_payload payload;
@@ -80,12 +84,36 @@ static bool take_short(const unsigned char **pos, const unsigned char *end, uint
     return true;
 }
 
-/* The agent's form without tensors, which most messages have, at a third of
- * the time. False: read it the long way, which also finds what is wrong. */
-static bool read_plain(const unsigned char *frame, size_t len,
+/* Takes a tensor that goes from host to host memory; false for any other. */
+static bool take_host_tensor(const unsigned char **pos, const unsigned char *end,
+                             struct descriptor_tensor *ret)
+{
+    const unsigned char *at = *pos;
+
+    if (end - at < 2 || at[0] != NOP_STRUCT || at[1] != 4)
+        return false;
+    at += 2;
+    if (!take_short(&at, end, &ret->length) || (size_t)(end - at) < sizeof host_devices + 2 ||
+        memcmp(at, host_devices, sizeof host_devices) != 0)
+        return false;
+    ret->source = ret->target = (struct nop_device){ { at + 4, 3 }, 0 };
+    ret->has_target = ret->on_host = true;
+    at += sizeof host_devices;
+    if (at[0] != NOP_STRING || at[1] >= 0x80 || end - at - 2 < at[1])
+        return false;
+    ret->metadata = (struct nop_bytes){ at + 2, at[1] };
+    *pos = at + 2 + at[1];
+    return true;
+}
+
+/* The agent's form with tensors in host memory only, as most messages have, at a
+ * third of the time. False: read it the long way, which also finds what is wrong. */
+static bool read_short(const unsigned char *frame, size_t len,
                        const struct descriptor_limits *limits, struct descriptor *d)
 {
     const unsigned char *pos = frame + sizeof agent_head, *end = frame + len;
+    struct descriptor_tensor tensor;
+    uint64_t n_tensors;
 
     if (len < sizeof agent_head || memcmp(frame, agent_head, sizeof agent_head) != 0 ||
         limits->max_payloads < DESCRIPTOR_AGENT_PAYLOADS)
@@ -93,7 +121,7 @@ static bool read_plain(const unsigned char *frame, size_t len,
     d->metadata = (struct nop_bytes){ frame + 4, 0 };
     nop_reader_init(&d->payloads, "descriptor", frame, len, NULL);
     d->payloads.pos = pos;
-    d->payload_bytes = 0;
+    d->payload_bytes = d->tensor_bytes = 0;
     for (int i = 0; i < DESCRIPTOR_AGENT_PAYLOADS; i++) {
         if (end - pos < 2 || pos[0] != NOP_STRUCT || pos[1] != 2)
             return false;
@@ -104,13 +132,21 @@ static bool read_plain(const unsigned char *frame, size_t len,
         pos += 2;
         d->payload_bytes += d->payload_len[i];
     }
-    if (end - pos < 2 || pos[0] != NOP_ARRAY || pos[1] != 0 || d->payload_bytes > limits->max_bytes)
+    if (pos == end || *pos++ != NOP_ARRAY || !take_short(&pos, end, &n_tensors) ||
+        n_tensors > limits->max_tensors)
         return false;
     d->tensors = d->payloads;
+    d->tensors.pos = pos;
     d->n_payloads = d->payloads_left = DESCRIPTOR_AGENT_PAYLOADS;
-    d->n_tensors = d->tensors_left = d->n_targetless = 0;
-    d->tensor_bytes = 0;
-    return true;
+    d->n_tensors = d->tensors_left = (uint32_t)n_tensors;
+    d->n_targetless = 0;
+    for (uint32_t i = 0; i < d->n_tensors; i++) {
+        if (!take_host_tensor(&pos, end, &tensor))
+            return false;
+        d->tensor_bytes += tensor.length; /* of 4 bytes each */
+    }
+    return d->payload_bytes <= limits->max_bytes &&
+           d->tensor_bytes <= limits->max_bytes - d->payload_bytes;
 }
 
 tenrec_status descriptor_read(const void *frame, size_t len, const struct descriptor_limits *limits,
@@ -119,7 +155,7 @@ tenrec_status descriptor_read(const void *frame, size_t len, const struct descri
     struct descriptor d = { .n_payloads = 0 };
     struct nop_reader r;
 
-    if (read_plain(frame, len, limits, ret))
+    if (read_short(frame, len, limits, ret))
         return TENREC_OK;
     nop_reader_init(&r, "descriptor", frame, len, err);
     nop_read_struct(&r, 3, "structure");
@@ -166,8 +202,14 @@ bool descriptor_next_tensor(struct descriptor *d, struct descriptor_tensor *ret)
     if (d->tensors_left == 0)
         return false;
     d->tensors_left--;
-    *ret = read_tensor(&d->tensors);
+    if (!take_host_tensor(&d->tensors.pos, d->tensors.end, ret))
+        *ret = read_tensor(&d->tensors);
     return true;
+}
+
+static bool is_host(struct tenrec_device device)
+{
+    return device.kind == TENREC_CPU && device.index == 0;
 }
 
 bool device_to_wire(struct tenrec_device device, struct nop_device *ret)
@@ -218,12 +260,17 @@ size_t descriptor_write(void *buf, size_t cap,
         const struct tenrec_tensor_desc *tensor = (const void *)at;
         struct nop_device source, target;
 
-        if (!device_to_wire(tensor->device, &source) || !device_to_wire(tensor->target, &target))
-            return 0;
         nop_write_struct(&w, 4);
         nop_write_uint(&w, tensor->bytes);
-        nop_write_device(&w, &source);
-        nop_write_device(&w, &target);
+        if (is_host(tensor->device) && is_host(tensor->target)) {
+            nop_write_raw(&w, host_devices, sizeof host_devices);
+        } else {
+            if (!device_to_wire(tensor->device, &source) ||
+                !device_to_wire(tensor->target, &target))
+                return 0;
+            nop_write_device(&w, &source);
+            nop_write_device(&w, &target);
+        }
         nop_write_string(&w,
                          notes ? (struct nop_bytes){ notes[i].bytes, notes[i].len } : no_metadata);
     }

@@ -19,6 +19,7 @@ struct descriptor_tensor {
     struct nop_device source;
     struct nop_device target;
     bool has_target; /* without one the sender waits for a DescriptorReply */
+    bool on_host;    /* surely both: nobody needs to look at the names */
     struct nop_bytes metadata;
 };
 

@@ -36,26 +36,17 @@ void nop_write_raw(struct nop_writer *w, const void *data, size_t len)
     w->len += len;
 }
 
-static void write_byte(struct nop_writer *w, unsigned int byte)
-{
-    if (w->len < w->cap)
-        w->buf[w->len] = (unsigned char)byte;
-    w->len++;
-}
-
 /* A prefix and the low `bytes` bytes of `value`, little endian. */
 static void write_wide(struct nop_writer *w, unsigned int prefix, uint64_t value, int bytes)
 {
-    write_byte(w, prefix);
+    nop_write_byte(w, prefix);
     for (int i = 0; i < bytes; i++)
-        write_byte(w, (unsigned int)(value >> (8 * i)) & 0xff);
+        nop_write_byte(w, (unsigned int)(value >> (8 * i)) & 0xff);
 }
 
-void nop_write_uint(struct nop_writer *w, uint64_t value)
+void nop_write_long_uint(struct nop_writer *w, uint64_t value)
 {
-    if (value < 0x80)
-        write_byte(w, (unsigned int)value);
-    else if (value <= UINT8_MAX)
+    if (value <= UINT8_MAX)
         write_wide(w, NOP_U8, value, 1);
     else if (value <= UINT16_MAX)
         write_wide(w, NOP_U8 + 1, value, 2);
@@ -70,7 +61,7 @@ void nop_write_int(struct nop_writer *w, int32_t value)
     uint64_t bits = (uint64_t)(int64_t)value;
 
     if (value >= -64 && value <= INT8_MAX)
-        write_byte(w, (unsigned int)bits & 0xff);
+        nop_write_byte(w, (unsigned int)bits & 0xff);
     else if (value >= INT8_MIN && value <= INT8_MAX)
         write_wide(w, NOP_I8, bits, 1);
     else if (value >= INT16_MIN && value <= INT16_MAX)
@@ -81,48 +72,21 @@ void nop_write_int(struct nop_writer *w, int32_t value)
 
 void nop_write_nil(struct nop_writer *w)
 {
-    write_byte(w, NOP_NIL);
-}
-
-static void write_head(struct nop_writer *w, enum nop_prefix prefix, uint64_t count)
-{
-    write_byte(w, prefix);
-    nop_write_uint(w, count);
-}
-
-void nop_write_string(struct nop_writer *w, struct nop_bytes text)
-{
-    write_head(w, NOP_STRING, text.len);
-    nop_write_raw(w, text.data, text.len);
-}
-
-void nop_write_struct(struct nop_writer *w, uint64_t members)
-{
-    write_head(w, NOP_STRUCT, members);
-}
-
-void nop_write_array(struct nop_writer *w, uint64_t elements)
-{
-    write_head(w, NOP_ARRAY, elements);
-}
-
-void nop_write_map(struct nop_writer *w, uint64_t pairs)
-{
-    write_head(w, NOP_MAP, pairs);
+    nop_write_byte(w, NOP_NIL);
 }
 
 void nop_write_variant(struct nop_writer *w, int32_t index)
 {
-    write_byte(w, NOP_VARIANT);
+    nop_write_byte(w, NOP_VARIANT);
     nop_write_int(w, index);
 }
 
 void nop_write_uint64s(struct nop_writer *w, const uint64_t *values, size_t n)
 {
-    write_head(w, NOP_BINARY, 8 * (uint64_t)n);
+    nop_write_head(w, NOP_BINARY, 8 * (uint64_t)n);
     for (size_t i = 0; i < n; i++)
         for (int b = 0; b < 8; b++)
-            write_byte(w, (unsigned int)(values[i] >> (8 * b)) & 0xff);
+            nop_write_byte(w, (unsigned int)(values[i] >> (8 * b)) & 0xff);
 }
 
 void nop_write_device(struct nop_writer *w, const struct nop_device *device)

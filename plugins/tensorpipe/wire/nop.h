@@ -60,14 +60,55 @@ static inline void nop_writer_init(struct nop_writer *w, void *buf, size_t cap)
 }
 
 void nop_write_raw(struct nop_writer *w, const void *data, size_t len);
-void nop_write_uint(struct nop_writer *w, uint64_t value);
 void nop_write_int(struct nop_writer *w, int32_t value);
 void nop_write_nil(struct nop_writer *w);
-void nop_write_string(struct nop_writer *w, struct nop_bytes text);
+/* One of 0x80 and more. */
+void nop_write_long_uint(struct nop_writer *w, uint64_t value);
+
+/* Inline, as most heads and numbers are one byte or two. */
+static inline void nop_write_byte(struct nop_writer *w, unsigned int byte)
+{
+    if (w->len < w->cap)
+        w->buf[w->len] = (unsigned char)byte;
+    w->len++;
+}
+
+static inline void nop_write_uint(struct nop_writer *w, uint64_t value)
+{
+    if (value < 0x80)
+        nop_write_byte(w, (unsigned int)value);
+    else
+        nop_write_long_uint(w, value);
+}
+
 /* The heads of composite values; their parts follow. */
-void nop_write_struct(struct nop_writer *w, uint64_t members);
-void nop_write_array(struct nop_writer *w, uint64_t elements);
-void nop_write_map(struct nop_writer *w, uint64_t pairs);
+static inline void nop_write_head(struct nop_writer *w, enum nop_prefix prefix, uint64_t count)
+{
+    nop_write_byte(w, prefix);
+    nop_write_uint(w, count);
+}
+
+static inline void nop_write_struct(struct nop_writer *w, uint64_t members)
+{
+    nop_write_head(w, NOP_STRUCT, members);
+}
+
+static inline void nop_write_array(struct nop_writer *w, uint64_t elements)
+{
+    nop_write_head(w, NOP_ARRAY, elements);
+}
+
+static inline void nop_write_map(struct nop_writer *w, uint64_t pairs)
+{
+    nop_write_head(w, NOP_MAP, pairs);
+}
+
+static inline void nop_write_string(struct nop_writer *w, struct nop_bytes text)
+{
+    nop_write_head(w, NOP_STRING, text.len);
+    nop_write_raw(w, text.data, text.len);
+}
+
 void nop_write_variant(struct nop_writer *w, int32_t index);
 /* A vector of integers: raw little endian, its head counts bytes. */
 void nop_write_uint64s(struct nop_writer *w, const uint64_t *values, size_t n);
