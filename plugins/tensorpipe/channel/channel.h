@@ -24,6 +24,9 @@ struct channel {
      * reads it. */
     unsigned connections, data;
     bool frames; /* the bytes of a tensor are a frame of the transport */
+    /* The kind of the note of a tensor that the peer maps (share.h); those the
+     * channel is not asked to send. 0: it maps none. */
+    unsigned char maps;
 
     /* Sending, under the pipe's lock. At most `segments` of them are needed for
      * tensor `t`; send fills them in (they are zero), counts its parts in `o` and
@@ -32,9 +35,6 @@ struct channel {
     unsigned (*segments)(const struct pipe *p, const struct tenrec_tensor_desc *t);
     unsigned (*send)(struct pipe *p, struct out *o, const struct tenrec_tensor_desc *t,
                      struct segment *s, struct descriptor_note *note);
-
-    /* The message of these notes is not sent after all; NULL: nothing to do. */
-    void (*take_back)(struct pipe *p, const struct descriptor_note *notes, uint32_t n);
 
     /* A note came with a descriptor; NULL: notes mean nothing here. `desc` is the
      * tensor's, with its length; NULL: the message is not wanted. errors:

@@ -101,8 +101,6 @@ static unsigned send_stripes(struct pipe *p, struct out *o, const struct tenrec_
 static unsigned host_send(struct pipe *p, struct out *o, const struct tenrec_tensor_desc *t,
                           struct segment *s, struct descriptor_note *note)
 {
-    if (share_send(p, t, HOW_MAPPED, note))
-        return 0;
     if (stripes(p, t->bytes))
         return send_stripes(p, o, t, s, note);
     if (!is_pulled(p, t->bytes)) {
@@ -122,11 +120,6 @@ static unsigned host_send(struct pipe *p, struct out *o, const struct tenrec_ten
     s->iov[0] = (struct iovec){ s->head, FRAME_HEAD + NUMBERED };
     s->iov[1] = (struct iovec){ t->data, (size_t)t->bytes };
     return 1;
-}
-
-static void host_take_back(struct pipe *p, const struct descriptor_note *notes, uint32_t n)
-{
-    share_take_back(p, HOW_MAPPED, notes, n);
 }
 
 /* ---- receiving ---- */
@@ -401,9 +394,9 @@ const struct channel channel_host = {
     .name = "tenrec_host",
     .connections = 2,
     .data = 1,
+    .maps = HOW_MAPPED,
     .segments = host_segments,
     .send = host_send,
-    .take_back = host_take_back,
     .announced = host_announced,
     .receive = host_receive,
     .arrived = host_arrived,
@@ -415,7 +408,6 @@ const struct channel channel_lanes = {
     .name = "tenrec_lanes",
     .segments = host_segments,
     .send = host_send,
-    .take_back = host_take_back,
     .announced = host_announced,
     .receive = host_receive,
 };

@@ -263,16 +263,33 @@ void pipe_flush(struct pipe *p);
 void pipe_flush_unlock(struct pipe *p);
 /* Writes small messages, or queues them behind others. */
 void pipe_write_bundle(struct pipe *p, const struct bundle *b);
+/* The same in two steps: true when nothing is before them, under the lock; then,
+ * without it, at once. */
+bool pipe_take_writing(struct pipe *p);
+void pipe_give_writing(struct pipe *p); /* nothing is written; under the lock */
+void pipe_write_taken(struct pipe *p, const struct bundle *b);
 /* EPOLLOUT came for `c`. */
 void pipe_writable(struct pipe *p, struct conn *c);
 /* Is there something that a socket did not take, and: try it again. */
 bool pipe_is_full(const struct pipe *p);
 void pipe_push(struct pipe *p);
 
-/* pipe_encode.c, under the lock: makes the frames around a payload that is not
- * copied, and around tensors. Takes nothing on failure. */
-tenrec_status out_encode(struct pipe *p, struct tenrec_msg *msg, struct out **ret,
-                         tenrec_error *err);
+/* pipe_encode.c, under the lock, as a message with tensors is sent. */
+
+/* Gives those that the peer maps their notes, of which there is one for each; the
+ * others' are empty. True: nothing else of them is sent. */
+bool out_share(struct pipe *p, const struct tenrec_msg *msg, struct descriptor_note *notes);
+/* The message is not sent after all. */
+void out_take_back(struct pipe *p, const struct tenrec_msg *msg,
+                   const struct descriptor_note *notes);
+/* All frames of a message of at most OUT_FEW tensors, of which none is sent. Returns
+ * their length; 0: out_encode says what is wrong. */
+size_t out_encode_small(const struct pipe *p, const struct tenrec_msg *msg,
+                        const struct descriptor_note *notes, unsigned char *to);
+/* The frames around a payload that is not copied, and around tensors. Takes nothing
+ * on failure. */
+tenrec_status out_encode(struct pipe *p, struct tenrec_msg *msg, struct descriptor_note *notes,
+                         struct out **ret, tenrec_error *err);
 
 /* pipe_send.c */
 

@@ -1,5 +1,7 @@
-/* pipe_encode.c - messages that are not copied: large payloads and tensors. */
+/* pipe_encode.c - messages with tensors, and with large payloads, which are not
+ * copied. */
 #include "channel/channel.h"
+#include "channel/share.h"
 #include "cuda/link.h"
 #include "pipe/pipe.h"
 #include "wire/descriptor.h"
@@ -46,6 +48,34 @@ static unsigned char *put_descriptor(unsigned char *at, const struct tenrec_msg 
     return n ? at + FRAME_HEAD + n : NULL;
 }
 
+bool out_share(struct pipe *p, const struct tenrec_msg *msg, struct descriptor_note *notes)
+{
+    const unsigned char kind = p->sharing && p->channel ? p->channel->maps : 0;
+    bool all = true;
+
+    for (uint32_t i = 0; i < msg->n_tensors; i++) {
+        const struct tenrec_tensor_desc *t = tenrec_msg_tensor(msg, i);
+
+        notes[i].len = 0;
+        if (!kind || tensor_is_on_device(t) || (t->bytes && !share_send(p, t, kind, &notes[i])))
+            all = false;
+    }
+    return all;
+}
+
+void out_take_back(struct pipe *p, const struct tenrec_msg *msg,
+                   const struct descriptor_note *notes)
+{
+    if (p->channel && p->channel->maps)
+        share_take_back(p, p->channel->maps, notes, msg->n_tensors);
+}
+
+/* Does the channel send its bytes? */
+static bool is_sent(const struct tenrec_tensor_desc *t, const struct descriptor_note *note)
+{
+    return t->bytes && !note->len && !tensor_is_on_device(t);
+}
+
 static tenrec_status add_tensors(struct pipe *p, struct out *o, const struct tenrec_msg *msg,
                                  struct descriptor_note *notes, tenrec_error *err)
 {
@@ -57,7 +87,7 @@ static tenrec_status add_tensors(struct pipe *p, struct out *o, const struct ten
 
         if (tensor_is_on_device(t))
             link_put_note(p, o, i, &notes[i]);
-        else if (t->bytes)
+        else if (is_sent(t, &notes[i]))
             n += ch->segments(p, t);
     }
     if (!n)
@@ -68,11 +98,10 @@ static tenrec_status add_tensors(struct pipe *p, struct out *o, const struct ten
         o->tensors = calloc(n, sizeof *o->tensors);
     if (!o->tensors)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for %u tensors", msg->n_tensors);
-    /* Of an empty tensor nothing is sent. */
     for (uint32_t i = 0; i < msg->n_tensors; i++) {
         const struct tenrec_tensor_desc *t = tenrec_msg_tensor(msg, i);
 
-        if (t->bytes && !tensor_is_on_device(t))
+        if (is_sent(t, &notes[i]))
             o->n_tensors += ch->send(p, o, t, &o->tensors[o->n_tensors], &notes[i]);
     }
     return TENREC_OK;
@@ -116,12 +145,29 @@ static tenrec_status put_list(const struct pipe *p, const struct tenrec_msg *msg
                             msg->tensor_size, p->capabilities & IDENTITY_ALL_DTYPES, ret_len, err);
 }
 
-tenrec_status out_encode(struct pipe *p, struct tenrec_msg *msg, struct out **ret,
-                         tenrec_error *err)
+size_t out_encode_small(const struct pipe *p, const struct tenrec_msg *msg,
+                        const struct descriptor_note *notes, unsigned char *to)
+{
+    unsigned char list[TENSORLIST_MAX(OUT_FEW)], *at;
+    size_t list_len;
+
+    if (put_list(p, msg, list, &list_len, NULL))
+        return 0;
+    at = put_descriptor(to, msg, list_len, notes);
+    if (!at)
+        return 0;
+    at = put_fixed_frames(at, msg);
+    if (msg->payload_len)
+        memcpy(at, msg->payload, (size_t)msg->payload_len);
+    at = conn_put_frame(at + msg->payload_len, list, list_len);
+    return (size_t)(at - to);
+}
+
+tenrec_status out_encode(struct pipe *p, struct tenrec_msg *msg, struct descriptor_note *notes,
+                         struct out **ret, tenrec_error *err)
 {
     size_t heads = FRAME_HEAD + descriptor_max(msg) + FIXED_FRAMES;
     size_t list_len;
-    struct descriptor_note few[OUT_FEW], *notes = few;
     unsigned char *at, *list;
     struct out *o;
     tenrec_status st = check_size(p, msg, err);
@@ -131,15 +177,8 @@ tenrec_status out_encode(struct pipe *p, struct tenrec_msg *msg, struct out **re
     o = out_new(p, heads + FRAME_HEAD + TENSORLIST_MAX(msg->n_tensors));
     if (!o)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a message");
-    for (unsigned i = 0; i < OUT_FEW; i++)
-        few[i].len = 0;
     list = o->buf + heads;
     st = put_list(p, msg, list + FRAME_HEAD, &list_len, err);
-    if (!st && msg->n_tensors > OUT_FEW) {
-        notes = calloc(msg->n_tensors, sizeof *notes);
-        if (!notes)
-            st = tenrec_fail(err, TENREC_ENOMEM, "no memory for %u tensors", msg->n_tensors);
-    }
     if (!st && msg->n_tensors)
         st = add_tensors(p, o, msg, notes, err);
     if (st)
@@ -157,15 +196,9 @@ tenrec_status out_encode(struct pipe *p, struct tenrec_msg *msg, struct out **re
     o->frames.iov[2] = (struct iovec){ list, FRAME_HEAD + list_len };
     o->frames.n = 3;
     *ret = o;
-    if (notes != few)
-        free(notes);
     return TENREC_OK;
 
 err_out:
-    if (p->channel && p->channel->take_back && notes)
-        p->channel->take_back(p, notes, msg->n_tensors);
-    if (notes != few)
-        free(notes);
     out_free(p, o);
     return st;
 }

@@ -8,6 +8,7 @@
 #include "pipe/pipe.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #define COPY_MAX 3500  /* payloads up to this are copied between their frames */
 #define QUEUE_MAX 3000 /* bytes that a pipe which is not read gathers before it writes */
@@ -196,23 +197,68 @@ static tenrec_status await_room(struct pipe *p, const struct tenrec_msg *msg, ui
     return TENREC_OK;
 }
 
-/* Under the lock, when the handshake is over. */
-static tenrec_status enqueue_message(struct pipe *p, struct tenrec_msg *msg,
-                                     struct tenrec_done done, uint64_t charge, tenrec_error *err)
+/* Under the lock: all of the message, whose tensors the peer maps, is in `now`, and the
+ * connection is ours to write it. No record of another may be made in between: they
+ * arrive in the order in which they were made. */
+static bool encode_now(struct pipe *p, const struct tenrec_msg *msg,
+                       const struct descriptor_note *notes, struct tenrec_done done,
+                       struct bundle *now)
 {
-    struct out *o;
-    tenrec_status st = check(p, msg, err);
+    if (!now || msg->payload_len > COPY_MAX || msg->n_tensors > OUT_FEW || !pipe_take_writing(p))
+        return false;
+    now->len = out_encode_small(p, msg, notes, now->buf);
+    if (!now->len) {
+        pipe_give_writing(p);
+        return false;
+    }
+    now->n_messages = 1;
+    if (done.fn)
+        now->done[now->n_done++] = done;
+    return true;
+}
 
-    if (!st)
-        st = out_encode(p, msg, &o, err);
-    if (st)
+static tenrec_status enqueue_encoded(struct pipe *p, struct tenrec_msg *msg,
+                                     struct descriptor_note *notes, struct tenrec_done done,
+                                     uint64_t charge, struct bundle *now, tenrec_error *err)
+{
+    const bool all = out_share(p, msg, notes);
+    struct out *o;
+    tenrec_status st;
+
+    if (all && msg->n_tensors && encode_now(p, msg, notes, done, now))
+        return TENREC_OK;
+    st = out_encode(p, msg, notes, &o, err);
+    if (st) {
+        out_take_back(p, msg, notes);
         return st;
+    }
     agent_count(&p->messages_queued, 1);
     o->charge = charge;
     pipe_queued_add(p, charge);
     out_add_done(p, o, done);
     pipe_enqueue(p, o);
     return TENREC_OK;
+}
+
+/* Under the lock, when the handshake is over. now: may be filled instead, when nothing
+ * is before it; NULL: it is queued. */
+static tenrec_status enqueue_message(struct pipe *p, struct tenrec_msg *msg,
+                                     struct tenrec_done done, uint64_t charge, struct bundle *now,
+                                     tenrec_error *err)
+{
+    struct descriptor_note few[OUT_FEW], *notes = few;
+    tenrec_status st = check(p, msg, err);
+
+    if (st)
+        return st;
+    if (msg->n_tensors > OUT_FEW)
+        notes = malloc(msg->n_tensors * sizeof *notes);
+    if (!notes)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %u tensors", msg->n_tensors);
+    st = enqueue_encoded(p, msg, notes, done, charge, now, err);
+    if (notes != few)
+        free(notes);
+    return st;
 }
 
 /* Under the lock: before the handshake is over, or for the link. */
@@ -327,38 +373,44 @@ static bool is_for_link(const struct pipe *p, const struct tenrec_msg *msg)
 
 /* Under the lock. */
 static tenrec_status enqueue_any(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done,
-                                 uint64_t charge, tenrec_error *err)
+                                 uint64_t charge, struct bundle *now, tenrec_error *err)
 {
     tenrec_status st;
 
     if (pipe_state(p) != PIPE_ESTABLISHED)
         return enqueue_pending(p, &p->pending, msg, done, charge, err);
     if (!is_for_link(p, msg))
-        return enqueue_message(p, msg, done, charge, err);
+        return enqueue_message(p, msg, done, charge, now, err);
     st = enqueue_pending(p, &p->device_sends, msg, done, charge, err);
     if (!st)
         pipe_post(p, &p->device_task);
     return st;
 }
 
-void pipe_send(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done)
+/* Not inline: what it has on the stack shall not push apart what small messages use. */
+__attribute__((noinline)) static void send_any(struct pipe *p, struct tenrec_msg *msg,
+                                               struct tenrec_done done, bool asks)
 {
-    bool asks = p->outgoing && wants_answer(msg);
-    uint64_t charge;
+    const uint64_t charge = charge_of(msg);
+    struct bundle now;
     tenrec_error err;
     tenrec_status st;
 
-    if (send_plain(p, msg, done, asks))
-        return;
     if (batch_now && batch_now->reading == p)
         write_own(batch_now); /* what came before goes before */
     if (asks)
         note_request(p, msg);
-    charge = charge_of(msg);
+    bundle_clear(&now);
     pthread_mutex_lock(&p->lock);
     st = await_room(p, msg, charge, &err);
     if (!st)
-        st = enqueue_any(p, msg, done, charge, &err);
+        st = enqueue_any(p, msg, done, charge, &now, &err);
+    if (now.len) {
+        pthread_mutex_unlock(&p->lock);
+        pipe_write_taken(p, &now);
+        msg->release(msg);
+        return;
+    }
     if (st || pipe_state(p) != PIPE_ESTABLISHED ||
         (atomic_load_explicit(&p->queued, memory_order_relaxed) < QUEUE_MAX && batch_add(p)))
         pthread_mutex_unlock(&p->lock);
@@ -369,6 +421,14 @@ void pipe_send(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done)
     if (asks)
         atomic_fetch_sub(&p->asked, 1);
     refuse(msg, done, &err);
+}
+
+void pipe_send(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done)
+{
+    const bool asks = p->outgoing && wants_answer(msg);
+
+    if (!send_plain(p, msg, done, asks))
+        send_any(p, msg, done, asks);
 }
 
 tenrec_status pipe_send_object(struct pipe *p, enum conn_role role, const void *object, size_t len)
@@ -409,7 +469,7 @@ static tenrec_status enqueue_waited(struct pipe *p, struct out *waited, struct t
     tenrec_status st;
 
     take_done(p, waited, done);
-    st = enqueue_message(p, waited->msg, *done, waited->charge, err);
+    st = enqueue_message(p, waited->msg, *done, waited->charge, NULL, err);
     waited->msg = NULL;
     out_free(p, waited);
     return st;

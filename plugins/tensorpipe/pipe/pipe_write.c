@@ -181,23 +181,24 @@ static void bundle_rest(struct pipe *p, struct conn *c, const struct bundle *b, 
         bundle_tell(b, &p->why);
 }
 
-void pipe_write_bundle(struct pipe *p, const struct bundle *b)
+bool pipe_take_writing(struct pipe *p)
+{
+    struct conn *c = p->conn[CONN_DESCRIPTOR];
+
+    return !atomic_load(&c->waiting) && take_writing(c);
+}
+
+void pipe_give_writing(struct pipe *p)
+{
+    atomic_store(&p->conn[CONN_DESCRIPTOR]->writing, false);
+}
+
+void pipe_write_taken(struct pipe *p, const struct bundle *b)
 {
     struct conn *c = p->conn[CONN_DESCRIPTOR];
     struct iovec iov = { (void *)(uintptr_t)b->buf, b->len };
     ssize_t r;
 
-    if (atomic_load(&c->waiting) || !take_writing(c)) {
-        pipe_queue_bundle(p, b);
-        pipe_flush(p);
-        return;
-    }
-    if (atomic_load(&c->waiting) || pipe_state(p) != PIPE_ESTABLISHED) {
-        atomic_store(&c->writing, false);
-        pipe_queue_bundle(p, b);
-        pipe_flush(p);
-        return;
-    }
     atomic_store_explicit(&c->writable, false, memory_order_relaxed);
     conn_count(&p->messages_written, b->n_messages);
     conn_count(&c->sends, 1);
@@ -208,6 +209,24 @@ void pipe_write_bundle(struct pipe *p, const struct bundle *b)
     else
         bundle_rest(p, c, b, r > 0 ? (size_t)r : 0, r < 0 ? (int)-r : 0);
     end_writing(p, c);
+}
+
+void pipe_write_bundle(struct pipe *p, const struct bundle *b)
+{
+    struct conn *c = p->conn[CONN_DESCRIPTOR];
+
+    if (!pipe_take_writing(p)) {
+        pipe_queue_bundle(p, b);
+        pipe_flush(p);
+        return;
+    }
+    if (atomic_load(&c->waiting) || pipe_state(p) != PIPE_ESTABLISHED) {
+        atomic_store(&c->writing, false);
+        pipe_queue_bundle(p, b);
+        pipe_flush(p);
+        return;
+    }
+    pipe_write_taken(p, b);
 }
 
 /* ---- events ---- */
