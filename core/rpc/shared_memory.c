@@ -29,7 +29,7 @@ struct shared_region {
 
 struct shared_block {
     struct shared_region *region;
-    size_t offset;
+    size_t offset, bytes;
     atomic_size_t count; /* 0 -> 1 never: it is found under the lock, which its end takes */
     atomic_int way;      /* enum shared_way of the next message */
 };
@@ -129,6 +129,7 @@ static bool settle(struct shared_region *r, struct shared_block *b, size_t bytes
     if (r->used.n >= COMMON_BLOCKS || !extents_take(&r->used, bytes, b, &b->offset))
         return false;
     b->region = r;
+    b->bytes = bytes;
     all.blocks++;
     if (was_empty && r->dirty)
         all.empty_bytes -= r->region.bytes;
@@ -300,11 +301,16 @@ void *shared_block_data(const struct shared_block *b)
     return b->region->region.base + b->offset;
 }
 
+bool shared_memory_is_there(void)
+{
+    return atomic_load_explicit(&all.some, memory_order_relaxed) > 0;
+}
+
 struct shared_block *shared_block_at(const void *data, uint64_t bytes)
 {
     struct shared_block *b = NULL;
 
-    if (atomic_load_explicit(&all.some, memory_order_relaxed) == 0)
+    if (!shared_memory_is_there())
         return NULL;
     pthread_mutex_lock(&all.lock);
     for (struct shared_region *r = all.first; r; r = r->next) {
@@ -318,6 +324,19 @@ struct shared_block *shared_block_at(const void *data, uint64_t bytes)
     }
     pthread_mutex_unlock(&all.lock);
     return b;
+}
+
+bool shared_block_has(const struct shared_block *b, const void *data, uint64_t bytes)
+{
+    const uintptr_t at = (uintptr_t)data - (uintptr_t)shared_block_data(b);
+
+    return at < b->bytes && bytes <= b->bytes - at;
+}
+
+void shared_block_share(struct shared_block *b)
+{
+    /* Who asks knows of another that holds it. */
+    atomic_fetch_add_explicit(&b->count, 1, memory_order_relaxed);
 }
 
 int shared_block_fd(const struct shared_block *b)

@@ -29,8 +29,15 @@ tenrec_status shared_block_adopt(struct region *region, struct shared_block **re
 void *shared_block_data(const struct shared_block *b);
 void shared_block_drop(struct shared_block *b); /* NULL is fine */
 
+/* Are there any blocks? Without a lock. */
+bool shared_memory_is_there(void);
+
 /* The block that has all of these bytes, shared once more; NULL: none. */
 struct shared_block *shared_block_at(const void *data, uint64_t bytes);
+
+/* Does it have all of these bytes? Somebody holds it. And: shares it once more. */
+bool shared_block_has(const struct shared_block *b, const void *data, uint64_t bytes);
+void shared_block_share(struct shared_block *b);
 
 /* Where it lies: the descriptor of its region (borrowed), a number that no other
  * region of this process has or had, and how far from the region's beginning

@@ -259,6 +259,7 @@ static bool lend(struct tenrec_sharing *s, struct shared_block *b, struct record
     s->used[r->region] = ++s->clock;
     s->lent[r->slot] = b;
     s->n_lent++;
+    s->last_slot = r->slot;
     s->next_slot = (r->slot + 1) % LEDGER_SLOTS;
     if (atomic_fetch_add(&all.lent, 1) == 0)
         upkeep_at(sharing_collect, clock_now_ns() + COLLECT_MIN_NS);
@@ -284,23 +285,38 @@ static void unmake_ledger(struct tenrec_sharing *s)
     s->lends = false;
 }
 
+/* The block of a tensor, shared; NULL: it has none. Mostly that of the last loan, which
+ * holds it still. With the lock. */
+static struct shared_block *block_of(const struct tenrec_sharing *s,
+                                     const struct tenrec_tensor_desc *desc)
+{
+    struct shared_block *last = s->lent[s->last_slot];
+
+    if (!last || !shared_block_has(last, desc->data, desc->bytes))
+        return shared_block_at(desc->data, desc->bytes);
+    shared_block_share(last);
+    return last;
+}
+
 bool sharing_share(struct tenrec_sharing *s, const struct tenrec_tensor_desc *desc,
                    struct tenrec_share *ret)
 {
     struct record r = { .kind = RECORD_LENT };
-    struct shared_block *b;
+    struct shared_block *b = NULL;
     bool ok = false;
 
     if (desc->bytes == 0 || desc->device.kind != TENREC_CPU ||
         (desc->target.kind != TENREC_CPU && desc->target.kind != 0))
         return false;
-    b = shared_block_at(desc->data, desc->bytes);
-    if (!b)
+    if (!shared_memory_is_there())
         return false;
     *ret = (struct tenrec_share){ .size = sizeof *ret };
-    r.offset = shared_block_offset(b, desc->data);
     pthread_mutex_lock(&s->lock);
-    if (!s->closed && r.offset % SHARING_ALIGNMENT == 0) {
+    if (!s->closed)
+        b = block_of(s, desc);
+    if (b)
+        r.offset = shared_block_offset(b, desc->data);
+    if (b && r.offset % SHARING_ALIGNMENT == 0) {
         /* Rarely: the page is in the caches of who ends loans. */
         if (s->n_lent >= COLLECT_FROM)
             collect(s);

@@ -21,6 +21,7 @@ struct tenrec_sharing {
     struct shared_block *lent[LEDGER_SLOTS]; /* shares; by slot */
     size_t n_lent;
     unsigned next_slot;              /* where to look for a free one */
+    unsigned last_slot;              /* of the last loan */
     uint64_t known[SHARING_REGIONS]; /* shared_block_region of what the peer has mapped */
     uint64_t used[SHARING_REGIONS];  /* when it was used last, by `clock` */
     uint64_t clock;
