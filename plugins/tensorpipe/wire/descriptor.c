@@ -239,6 +239,55 @@ bool device_from_wire(const struct nop_device *device, struct tenrec_device *ret
     return false;
 }
 
+/* What most descriptors consist of is put together here and written as a whole. */
+#define UINT_MAX_LEN 9
+#define PAYLOADS_LEN (DESCRIPTOR_AGENT_PAYLOADS * (2 + UINT_MAX_LEN + 2))
+#define HOST_TENSOR_LEN (2 + UINT_MAX_LEN + sizeof host_devices + 2 + DESCRIPTOR_NOTE_MAX)
+
+static unsigned char *put_uint(unsigned char *at, uint64_t value)
+{
+    struct nop_writer w;
+
+    if (value < 0x80) {
+        *at = (unsigned char)value;
+        return at + 1;
+    }
+    nop_writer_init(&w, at, UINT_MAX_LEN);
+    nop_write_long_uint(&w, value);
+    return at + w.len;
+}
+
+static void write_payloads(struct nop_writer *w, const uint64_t *len)
+{
+    unsigned char text[PAYLOADS_LEN], *at = text;
+
+    for (int i = 0; i < DESCRIPTOR_AGENT_PAYLOADS; i++) {
+        *at++ = NOP_STRUCT;
+        *at++ = 2;
+        at = put_uint(at, len[i]);
+        *at++ = NOP_STRING;
+        *at++ = 0;
+    }
+    nop_write_raw(w, text, (size_t)(at - text));
+}
+
+/* From host to host memory. */
+static void write_host_tensor(struct nop_writer *w, uint64_t bytes, struct nop_bytes note)
+{
+    unsigned char text[HOST_TENSOR_LEN], *at = text;
+
+    *at++ = NOP_STRUCT;
+    *at++ = 4;
+    at = put_uint(at, bytes);
+    memcpy(at, host_devices, sizeof host_devices);
+    at += sizeof host_devices;
+    *at++ = NOP_STRING;
+    *at++ = (unsigned char)note.len;
+    if (note.len)
+        memcpy(at, note.data, note.len);
+    nop_write_raw(w, text, (size_t)(at + note.len - text));
+}
+
 size_t descriptor_write(void *buf, size_t cap,
                         const uint64_t payload_len[DESCRIPTOR_AGENT_PAYLOADS],
                         const struct tenrec_tensor_desc *tensors, uint32_t n, uint32_t tensor_size,
@@ -250,29 +299,25 @@ size_t descriptor_write(void *buf, size_t cap,
 
     nop_writer_init(&w, buf, cap);
     nop_write_raw(&w, agent_head, sizeof agent_head);
-    for (int i = 0; i < DESCRIPTOR_AGENT_PAYLOADS; i++) {
-        nop_write_struct(&w, 2);
-        nop_write_uint(&w, payload_len[i]);
-        nop_write_string(&w, no_metadata);
-    }
+    write_payloads(&w, payload_len);
     nop_write_array(&w, n);
     for (uint32_t i = 0; i < n; i++, at += tensor_size) {
         const struct tenrec_tensor_desc *tensor = (const void *)at;
+        const struct nop_bytes note =
+            notes ? (struct nop_bytes){ notes[i].bytes, notes[i].len } : no_metadata;
         struct nop_device source, target;
 
+        if (is_host(tensor->device) && is_host(tensor->target) && note.len <= DESCRIPTOR_NOTE_MAX) {
+            write_host_tensor(&w, tensor->bytes, note);
+            continue;
+        }
+        if (!device_to_wire(tensor->device, &source) || !device_to_wire(tensor->target, &target))
+            return 0;
         nop_write_struct(&w, 4);
         nop_write_uint(&w, tensor->bytes);
-        if (is_host(tensor->device) && is_host(tensor->target)) {
-            nop_write_raw(&w, host_devices, sizeof host_devices);
-        } else {
-            if (!device_to_wire(tensor->device, &source) ||
-                !device_to_wire(tensor->target, &target))
-                return 0;
-            nop_write_device(&w, &source);
-            nop_write_device(&w, &target);
-        }
-        nop_write_string(&w,
-                         notes ? (struct nop_bytes){ notes[i].bytes, notes[i].len } : no_metadata);
+        nop_write_device(&w, &source);
+        nop_write_device(&w, &target);
+        nop_write_string(&w, note);
     }
     return w.len;
 }
