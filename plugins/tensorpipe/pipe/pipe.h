@@ -340,6 +340,10 @@ void pipe_read_finish(struct pipe *p);
 bool message_plain(struct pipe *p, const struct plain *m);
 tenrec_status message_begin(struct pipe *p, const unsigned char *frame, size_t len,
                             tenrec_error *err);
+void message_take_type(struct reading *r, const unsigned char *frame);
+/* All frames up to the tensors are there, as they shall be: takes them. False: takes
+ * nothing; one by one they are waited for, or found wrong. */
+bool message_rest(struct pipe *p);
 /* The tensor list is there: asks where the tensors shall go. */
 void message_place_tensors(struct pipe *p, const unsigned char *frame, size_t len);
 /* All is there: delivers it, or answers that it could not be taken. */

@@ -15,6 +15,17 @@ static bool is_request(int32_t type)
     return (type & TENREC_MSG_REQUEST_BIT) && !(type & TENREC_MSG_RESPONSE_BIT);
 }
 
+static int32_t get_type(const unsigned char *from)
+{
+    return (int32_t)((uint32_t)from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16 |
+                     (uint32_t)from[3] << 24);
+}
+
+void message_take_type(struct reading *r, const unsigned char *frame)
+{
+    r->type = get_type(frame);
+}
+
 /* From now on the bytes of this message are read and forgotten. */
 static void skip(struct pipe *p, const tenrec_error *why)
 {
@@ -190,6 +201,33 @@ void message_place_tensors(struct pipe *p, const unsigned char *frame, size_t le
         skip(p, &why);
     if (r->n_targetless)
         send_targets(p);
+    r->tensor = 0;
+    r->head_got = 0;
+    r->got = 0;
+}
+
+bool message_rest(struct pipe *p)
+{
+    const size_t fixed = FRAME_HEAD + 4 + FRAME_HEAD + 8 + FRAME_HEAD;
+    struct reading *r = &p->read;
+    struct conn *c = p->conn[CONN_DESCRIPTOR];
+    const unsigned char *at = c->buf + c->pos, *payload = at + fixed, *list;
+    const size_t len = conn_buffered(c);
+
+    if (len < fixed + FRAME_HEAD || len - fixed - FRAME_HEAD < r->len[2] ||
+        len - fixed - FRAME_HEAD - (size_t)r->len[2] < r->len[3])
+        return false;
+    list = payload + r->len[2];
+    if (get_le64(at) != 4 || get_le64(at + FRAME_HEAD + 4) != 8 ||
+        get_le64(payload - FRAME_HEAD) != r->len[2] || get_le64(list) != r->len[3])
+        return false;
+    r->type = get_type(at + FRAME_HEAD);
+    r->id = (int64_t)get_le64(at + FRAME_HEAD + 4 + FRAME_HEAD);
+    if (r->msg && r->len[2])
+        memcpy(r->msg->payload, payload, (size_t)r->len[2]);
+    message_place_tensors(p, list + FRAME_HEAD, (size_t)r->len[3]);
+    conn_consume(c, fixed + (size_t)r->len[2] + FRAME_HEAD + (size_t)r->len[3]);
+    return true;
 }
 
 static struct tenrec_msg *exception(struct pipe *p, int64_t id, const tenrec_error *why)

@@ -195,13 +195,14 @@ static enum parsed parse(struct pipe *p)
                 pipe_failf(p, err.code, 0, "%s", err.text);
                 return PARSED_BAD;
             }
-            break;
+            conn_consume(c, FRAME_HEAD + len);
+            r->step = message_rest(p) ? STEP_TENSORS : STEP_TYPE;
+            continue;
         case STEP_TYPE:
             part = announced_frame(p, 0, "message type", &body, &len);
             if (part != PART_THERE)
                 return parsed_of(part);
-            r->type = (int32_t)((uint32_t)body[0] | (uint32_t)body[1] << 8 |
-                                (uint32_t)body[2] << 16 | (uint32_t)body[3] << 24);
+            message_take_type(r, body);
             break;
         case STEP_ID:
             part = announced_frame(p, 1, "message id", &body, &len);
@@ -221,9 +222,6 @@ static enum parsed parse(struct pipe *p)
             if (part != PART_THERE)
                 return parsed_of(part);
             message_place_tensors(p, body, len);
-            r->tensor = 0;
-            r->head_got = 0;
-            r->got = 0;
             break;
         case STEP_TENSORS:
             part = take_tensors(p);
