@@ -136,6 +136,28 @@ static void cuda_serves_a_worker_without_devices(void **state)
     }
 }
 
+/* It stands already: what comes back takes the better way once the other side knows. */
+static void cuda_connection_takes_the_better_way_once_there_are_devices(void **state)
+{
+    static const struct tenrec_device first = { TENREC_CUDA, 0 };
+    const struct rig_setup setup = { .two_processes = false, .devices = -1 };
+    struct node *n;
+    struct rig r;
+    tenrec_error err;
+
+    (void)state;
+    rig_open(&r, &setup);
+    n = &r.n[0];
+    rig_call(&r, &(struct rig_tensor){ 3 * MIB, RIG_CPU, 0, 0 }, 1, 1);
+    assert_int_equal(node_counter(&r.n[1], "cuda.basic"), 1);
+    assert_status(n->agent.ops->use_devices(&n->agent, &first, 1, &err), &err);
+    for (uint32_t i = 2; node_counter(&r.n[1], "cuda.xth") == 0; i++) {
+        assert_true(i < 100);
+        rig_call(&r, &(struct rig_tensor){ 3 * MIB, RIG_CPU, 0, 0 }, 1, i);
+    }
+    rig_close(&r);
+}
+
 static void cuda_costs_nothing_without_devices(void **state)
 {
     const struct rig_setup setup = { .two_processes = false };
@@ -234,6 +256,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(cuda_sends_pieces_in_order_when_later_ones_are_seen_done_first),
         cmocka_unit_test(cuda_needs_no_more_pinned_memory_than_it_may_take),
         cmocka_unit_test(cuda_serves_a_worker_without_devices),
+        cmocka_unit_test(cuda_connection_takes_the_better_way_once_there_are_devices),
         cmocka_unit_test(cuda_costs_nothing_without_devices),
         cmocka_unit_test(cuda_opens_the_memory_of_a_peer_once),
         cmocka_unit_test(cuda_stages_what_cannot_be_mapped),

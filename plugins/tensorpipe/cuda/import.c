@@ -12,6 +12,7 @@ struct import {
     struct import_key key;
     int device;
     driver_address at;
+    uint64_t len;
     unsigned refs;
     bool stale; /* that address has another life: close it after the last use */
 };
@@ -92,6 +93,16 @@ static struct import *find(const struct import_key *key, int index)
     return NULL;
 }
 
+/* What a driver does not tell is not held against the peer. */
+static uint64_t length_of(driver_address at)
+{
+    driver_address base;
+    size_t len;
+
+    return driver()->memory_range(&base, &len, at) == DRIVER_SUCCESS && base == at ? len
+                                                                                   : UINT64_MAX;
+}
+
 static tenrec_status open_new(const struct import_key *key, int index, struct import **ret,
                               tenrec_error *err)
 {
@@ -103,6 +114,8 @@ static tenrec_status open_new(const struct import_key *key, int index, struct im
     st = device_enter(index, err);
     if (!st) {
         st = DRIVER(ipc_memory_open, index, err, &i->at, key->handle, DRIVER_IPC_LAZY_PEER_ACCESS);
+        if (!st)
+            i->len = length_of(i->at);
         device_leave();
     }
     if (st) {
@@ -118,8 +131,8 @@ static tenrec_status open_new(const struct import_key *key, int index, struct im
     return TENREC_OK;
 }
 
-tenrec_status import_open(const struct import_key *key, int index, struct import **ret,
-                          driver_address *ret_at, tenrec_error *err)
+tenrec_status import_open(const struct import_key *key, int index, uint64_t offset, uint64_t len,
+                          struct import **ret, driver_address *ret_at, tenrec_error *err)
 {
     tenrec_status st = TENREC_OK;
     struct import *i;
@@ -132,10 +145,15 @@ tenrec_status import_open(const struct import_key *key, int index, struct import
             make_room();
         st = open_new(key, index, &i, err);
     }
+    /* A device that reads beyond it is lost to the whole process. */
+    if (!st && (offset > i->len || len > i->len - offset))
+        st = tenrec_fail(
+            err, TENREC_EPROTOCOL, "sent %llu bytes at %llu of an allocation of %llu bytes",
+            (unsigned long long)len, (unsigned long long)offset, (unsigned long long)i->len);
     if (!st) {
         i->refs++;
         *ret = i;
-        *ret_at = i->at;
+        *ret_at = i->at + offset;
     }
     pthread_mutex_unlock(&lock);
     return st;

@@ -21,13 +21,13 @@ struct import_key {
 
 struct import;
 
-/* The first byte of the allocation, for device `index`. It stays open until
- * import_drop at least.
+/* `len` bytes from `offset` of the allocation on, for device `index`. It stays open
+ * until import_drop at least.
  *
- * errors   EOS, ENOMEM: it cannot be opened here
+ * errors   EOS, ENOMEM: it cannot be opened here; EPROTOCOL: it is smaller
  */
-tenrec_status import_open(const struct import_key *key, int index, struct import **ret,
-                          driver_address *ret_at, tenrec_error *err);
+tenrec_status import_open(const struct import_key *key, int index, uint64_t offset, uint64_t len,
+                          struct import **ret, driver_address *ret_at, tenrec_error *err);
 void import_drop(struct import *i); /* NULL is fine */
 
 /* What is queued on `s` from now on waits for what `owner` has recorded. */

@@ -174,10 +174,14 @@ static enum heard take_frame(struct pipe *p)
     if (body[0] == SAID_PIECE) {
         uint64_t n = get_le64(c->buf + c->pos);
 
+        if (n < PIECE_HEAD) {
+            pipe_failf(p, TENREC_EPROTOCOL, 0, "sent a piece of a tensor in %llu bytes",
+                       (unsigned long long)n);
+            return HEARD_ENOUGH;
+        }
         if (conn_buffered(c) < FRAME_HEAD + PIECE_HEAD)
             return conn_reserve(c, FRAME_HEAD + PIECE_HEAD) ? HEARD_PART : HEARD_ENOUGH;
-        if (n < PIECE_HEAD ||
-            !link_piece_begin(p, get_le64(body + 1), get_le64(body + 9), n - PIECE_HEAD))
+        if (!link_piece_begin(p, get_le64(body + 1), get_le64(body + 9), n - PIECE_HEAD))
             return HEARD_ENOUGH;
         conn_consume(c, FRAME_HEAD + PIECE_HEAD);
         return HEARD;

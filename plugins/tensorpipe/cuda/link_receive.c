@@ -257,7 +257,7 @@ static tenrec_status land_ipc(struct pipe *p, struct landing *at,
     const int there = at->source.index;
     const int here = there < (int)l->n_uuids ? device_of_uuid(l->uuid[there]) : -1;
     struct import *import;
-    driver_address base;
+    driver_address from;
     struct copy *c;
     tenrec_status st = TENREC_OK;
 
@@ -266,7 +266,11 @@ static tenrec_status land_ipc(struct pipe *p, struct landing *at,
         st = tenrec_fail(err, TENREC_EAGAIN, "cuda:%d does not reach cuda:%d", t->device.index,
                          here);
     if (!st)
-        st = import_open(&at->key, t->device.index, &import, &base, err);
+        st = import_open(&at->key, t->device.index, at->offset, at->len, &import, &from, err);
+    if (st == TENREC_EPROTOCOL) {
+        pipe_failf(p, st, 0, "%s", err->text);
+        return st;
+    }
     if (st) {
         agent_log(p->agent, TENREC_LOG_DEBUG, "a tensor is asked for in pieces: %s", err->text);
         return TENREC_EAGAIN;
@@ -278,7 +282,7 @@ static tenrec_status land_ipc(struct pipe *p, struct landing *at,
         return st ? TENREC_EAGAIN : TENREC_ENOMEM;
     }
     c->import = import;
-    return start_copy(c, t, (const char *)(uintptr_t)base + at->offset, err);
+    return start_copy(c, t, (const void *)(uintptr_t)from, err);
 }
 
 static void land(struct pipe *p, struct arriving *m, struct landing *at)
