@@ -49,6 +49,7 @@ static void hostile_frames_end_the_pipe_only(void **state)
         { "a hello of too many devices", 68 + 16 * 16, { SAID_HELLO, LINK_VERSION, 14, 255 } },
         { "a hello of more devices than it has", 68 + 16, { SAID_HELLO, LINK_VERSION, 14, 2 } },
         { "a hello of less", 68 + 32, { SAID_HELLO, LINK_VERSION, 14, 1 } },
+        { "a hello of another process", 68, { SAID_HELLO, LINK_VERSION, 14, 0 } },
         { "taken, of nothing", 9, { SAID_TAKEN, 77 } },
         { "taken, without a number", 3, { SAID_TAKEN } },
         { "taken, and more", 30, { SAID_TAKEN } },

@@ -82,6 +82,9 @@ static bool hear_hello(struct pipe *p, const unsigned char *body, size_t len)
     if (len < HELLO_HEAD || body[3] > DEVICES_MAX ||
         len != (size_t)HELLO_HEAD + (size_t)body[3] * 16)
         return false;
+    /* What was lent in between rests on who it is. */
+    if (l->greeted && memcmp(l->token, body + 4, PROCESS_TOKEN) != 0)
+        return false;
     l->ways = body[2];
     memcpy(l->token, body + 4, PROCESS_TOKEN);
     l->n_uuids = body[3];
