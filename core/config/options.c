@@ -296,7 +296,8 @@ tenrec_status options_make(const struct tenrec_plugin *desc, const struct config
         st = options_check_keys(desc, &src, NULL, err);
     if (st != TENREC_OK)
         return st;
-    made = memory_new(1, sizeof *made + desc->options_size);
+    /* Options without fields have an address inside of the block, too. */
+    made = memory_new(1, sizeof *made + desc->options_size + 1);
     if (!made)
         return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
     st = options_fill(desc, &src, &made->arena, made->opts, err);
