@@ -364,6 +364,56 @@ static void shared_tensors_come_several_with_others(void **state)
     nothing_is_left();
 }
 
+/* Loans of several threads go over one connection, new tensors and known ones by turns. */
+enum { LENDERS = 4, LOANS = 200 };
+
+static bool lend_own(unsigned char mark, struct tenrec_tensor *t)
+{
+    struct tenrec_value v = tenrec_tensor(t), *got = NULL;
+    bool good =
+        tenrec_rpc_sync(three.worker[0], "worker1", "echo", &v, 1, NULL, &got, NULL) == TENREC_OK;
+
+    if (good) {
+        const unsigned char *p = tenrec_tensor_data(got->u.tensor);
+        good = tenrec_tensor_bytes(got->u.tensor) == tenrec_tensor_bytes(t) && p[0] == mark &&
+               p[tenrec_tensor_bytes(t) - 1] == mark;
+    }
+    tenrec_value_drop(got);
+    return good;
+}
+
+static void *lend_in_a_loop(void *arg)
+{
+    const unsigned char mark = *(const unsigned char *)arg;
+    struct tenrec_tensor *mine = make(MIB + mark, TENREC_SHARED, mark);
+    bool good = true;
+
+    for (int i = 0; i < LOANS && good; i++) {
+        struct tenrec_tensor *fresh = make(70000 + mark, TENREC_SHARED, mark);
+
+        good = lend_own(mark, mine) && lend_own(mark, fresh);
+        tenrec_tensor_drop(fresh);
+    }
+    tenrec_tensor_drop(mine);
+    return good ? NULL : "a tensor did not come back as it was";
+}
+
+static void shared_tensors_of_several_threads_are_told_apart(void **state)
+{
+    static const unsigned char mark[LENDERS] = { 11, 22, 33, 44 };
+    pthread_t thread[LENDERS];
+    void *wrong[LENDERS];
+
+    (void)state;
+    for (size_t i = 0; i < LENDERS; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, lend_in_a_loop, (void *)&mark[i]), 0);
+    for (size_t i = 0; i < LENDERS; i++)
+        pthread_join(thread[i], &wrong[i]);
+    for (size_t i = 0; i < LENDERS; i++)
+        assert_null(wrong[i]);
+    nothing_is_left();
+}
+
 /* The receiver keeps what it has when the group is gone, and the memory comes
  * back when it drops that. */
 static void shared_tensor_outlives_the_workers(void **state)
@@ -425,6 +475,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(shared_tensor_may_be_larger_than_what_is_touched_of_it),
         cmocka_unit_test(shared_tensor_that_moves_may_be_written),
         cmocka_unit_test(shared_tensors_come_several_with_others),
+        cmocka_unit_test(shared_tensors_of_several_threads_are_told_apart),
         cmocka_unit_test(shared_tensor_outlives_the_workers),
     };
 
