@@ -90,5 +90,5 @@ def _end():
     for worker in list(_alive):
         try:
             worker.shutdown(graceful=False)
-        except RuntimeError:
+        except (RuntimeError, OSError):
             pass
