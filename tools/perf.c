@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <jansson.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -206,8 +207,8 @@ static tenrec_status work(const struct perf *p, tenrec_error *err)
 
 static int start_workers(const struct tool *self, const struct perf *p, const char *mode)
 {
-    char size[32], inflight[32], calls[32], *path = NULL;
-    char *argv[] = { "/proc/self/exe",
+    char size[32], inflight[32], calls[32], exe[PATH_MAX], *path = NULL;
+    char *argv[] = { realpath("/proc/self/exe", exe),
                      "perf",
                      (char *)(uintptr_t)mode,
                      "--worker",
@@ -226,6 +227,8 @@ static int start_workers(const struct tool *self, const struct perf *p, const ch
     tenrec_status st;
     int rc;
 
+    if (!argv[0])
+        return tool_fail(self, "cannot find the tenrec command itself: %s", strerror(errno));
     if (p->config && !tool_readable(p->config, &path))
         return tool_fail(self, "cannot read the config '%s': %s", p->config, strerror(errno));
     /* Here once, or both workers would complain. */

@@ -5,6 +5,7 @@
 #include "backend/message.h"
 #include "cuda/ops.h"
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,6 +97,7 @@ static void echo(struct node *n, tenrec_peer from, struct tenrec_msg *request)
     struct tenrec_msg *failure = message_new(sizeof((tenrec_error *)0)->text, 0);
 
     (void)from;
+    memset(response->payload, 0, 1);
     response->type = TENREC_MSG_RET;
     for (uint32_t i = 0; i < request->n_tensors; i++) {
         struct tenrec_tensor_desc *t = tenrec_msg_tensor(response, i);
@@ -236,7 +238,7 @@ void rig_child(int argc, char **argv)
 
 static void start_child(struct rig *r, const struct rig_setup *setup)
 {
-    char fd[16], staging[24], devices[16];
+    char fd[16], staging[24], devices[16], exe[PATH_MAX];
     int pair[2];
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
@@ -249,7 +251,8 @@ static void start_child(struct rig *r, const struct rig_setup *setup)
         close(pair[0]);
         if (setup->child_env)
             putenv((char *)(uintptr_t)setup->child_env);
-        execl("/proc/self/exe", "rig", CHILD, fd,
+        /* By its name: under valgrind the link itself would be valgrind. */
+        execl(realpath("/proc/self/exe", exe), "rig", CHILD, fd,
               setup->channels ? setup->channels : "cuda_xth,cuda_ipc,cuda_basic",
               setup->transport ? setup->transport : "uv", staging, devices, (char *)NULL);
         _exit(127);
