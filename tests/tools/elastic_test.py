@@ -97,8 +97,9 @@ def elastic_goes_on_while_enough_are_left():
 
 
 def elastic_ends_when_too_few_are_left():
-    p, pids = started("2:2", "echo $$; [ $RANK = 0 ] || exit 6; while :; do sleep 0.05; done",
+    p, pids = started("2:2", "trap 'exit 6' USR1; echo $$; while :; do sleep 0.05; done",
                       "--restarts", "0")
+    os.kill(pids["1.0"], signal.SIGUSR1)
     _, errors = p.communicate(timeout=60)
     equal(p.returncode, 6, "exit status")
     contains(errors, "slot 1 failed: exit status 6; it has no restart left, and fewer than 2 are")
