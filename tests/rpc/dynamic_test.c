@@ -1,22 +1,15 @@
 /* dynamic_test.c - workers that come and go while the others run, on the backend
  * named in argv. */
 #include "../support/party.h"
+#include "../testing.h"
+#include "base/clock.h"
 #include "functions.h"
-#include "group/roster.h"
 #include "rpc/watch_inside.h"
 #include "rpc/worker.h"
 
-#include "base/clock.h"
-
-#include <poll.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 enum { AGAIN_MS = 20 };
 
@@ -25,27 +18,6 @@ static int begin(void **state)
     (void)state;
     party_begin();
     return 0;
-}
-
-static tenrec_status add(struct tenrec_worker *w, const char *to, int64_t a, int64_t b,
-                         tenrec_error *err)
-{
-    const struct tenrec_value args[] = { tenrec_int(a), tenrec_int(b) };
-    struct tenrec_value *got = NULL;
-    tenrec_status st = tenrec_rpc_sync(w, to, "add", args, 2, NULL, &got, err);
-
-    if (st == TENREC_OK)
-        assert_int_equal(got->u.integer, a + b);
-    tenrec_value_drop(got);
-    return st;
-}
-
-static void must_add(struct tenrec_worker *w, const char *to)
-{
-    tenrec_error err;
-
-    if (add(w, to, 2, 3, &err) != TENREC_OK)
-        fail_msg("calling '%s': %s: %s", to, tenrec_status_name(err.code), err.text);
 }
 
 static void dynamic_one_worker_is_a_group(void **state)
@@ -61,7 +33,7 @@ static void dynamic_one_worker_is_a_group(void **state)
     assert_int_equal(v->version, 1);
     assert_string_equal(v->member[0].name, "worker0");
     tenrec_group_view_drop(v);
-    must_add(w, "worker0");
+    functions_must_call_add(w, "worker0");
     party_leave(w);
 }
 
@@ -74,11 +46,11 @@ static void dynamic_who_joins_calls_all_and_is_called_by_all(void **state)
     (void)state;
     assert_int_equal(party_id(b), 1);
     assert_int_equal(party_id(c), 7);
-    must_add(c, "worker0");
-    must_add(c, "worker1");
-    must_add(a, "worker7");
-    must_add(b, "worker7");
-    must_add(a, "worker1");
+    functions_must_call_add(c, "worker0");
+    functions_must_call_add(c, "worker1");
+    functions_must_call_add(a, "worker7");
+    functions_must_call_add(b, "worker7");
+    functions_must_call_add(a, "worker1");
     party_leave(b);
     party_leave(c);
     party_leave(a);
@@ -91,14 +63,14 @@ static void dynamic_one_that_left_is_unknown_and_its_id_is_free(void **state)
     tenrec_error err;
 
     (void)state;
-    must_add(a, "worker1");
+    functions_must_call_add(a, "worker1");
     party_leave(b);
-    assert_int_equal(add(a, "worker1", 1, 1, &err), TENREC_EPEER_UNKNOWN);
+    assert_int_equal(functions_call_add(a, "worker1", 1, 1, &err), TENREC_EPEER_UNKNOWN);
     assert_non_null(strstr(err.text, "has left the group"));
     b = party_join(-1, "other-name", functions_register);
     assert_int_equal(party_id(b), 1);
-    must_add(a, "other-name");
-    must_add(b, "worker0");
+    functions_must_call_add(a, "other-name");
+    functions_must_call_add(b, "worker0");
     party_leave(a);
     party_leave(b);
 }
@@ -111,8 +83,8 @@ static void dynamic_one_comes_back_under_its_name(void **state)
     (void)state;
     for (int i = 0; i < 5; i++) {
         b = party_join(3, "b-1", functions_register);
-        must_add(a, "b-1");
-        must_add(b, "a-0");
+        functions_must_call_add(a, "b-1");
+        functions_must_call_add(b, "a-0");
         party_leave(b);
     }
     party_leave(a);
@@ -129,18 +101,18 @@ static void dynamic_a_dead_one_is_taken_out_and_its_id_used_again(void **state)
     tenrec_error err;
 
     (void)state;
-    must_add(a, "worker1");
-    must_add(b, "worker2");
+    functions_must_call_add(a, "worker1");
+    functions_must_call_add(b, "worker2");
     party_die(b);
     party_await(a, 2);
     party_await(c, 2);
-    assert_int_equal(add(a, "worker1", 1, 1, &err), TENREC_EPEER_UNKNOWN);
+    assert_int_equal(functions_call_add(a, "worker1", 1, 1, &err), TENREC_EPEER_UNKNOWN);
     again = party_join(1, NULL, functions_register);
-    must_add(a, "worker1");
-    must_add(again, "worker2");
-    must_add(c, "worker1");
+    functions_must_call_add(a, "worker1");
+    functions_must_call_add(again, "worker2");
+    functions_must_call_add(c, "worker1");
     party_clear_away(b);
-    must_add(c, "worker1");
+    functions_must_call_add(c, "worker1");
     party_leave(again);
     party_leave(c);
     party_leave(a);
@@ -174,8 +146,8 @@ static void dynamic_one_joins_while_another_is_dead(void **state)
     (void)state;
     party_die(b);
     c = party_join(-1, NULL, functions_register);
-    must_add(c, "worker0");
-    must_add(a, c->self.name);
+    functions_must_call_add(c, "worker0");
+    functions_must_call_add(a, c->self.name);
     party_await(a, 2);
     party_await(c, 2);
     party_clear_away(b);
@@ -208,17 +180,17 @@ static void dynamic_one_that_was_taken_out_hears_of_it_and_joins_anew(void **sta
     tenrec_error err;
 
     (void)state;
-    must_add(a, "worker1");
-    must_add(b, "worker0");
+    functions_must_call_add(a, "worker1");
+    functions_must_call_add(b, "worker0");
     bury(a, b);
     party_await(a, 1);
     assert_int_equal(tenrec_group_wait_members(b, 9, CLUSTER_LONG_MS, &err), TENREC_EGROUP);
     assert_non_null(strstr(err.text, "was taken out of group \"default\" by 'worker0'"));
-    assert_int_equal(add(b, "worker0", 1, 1, &err), TENREC_EGROUP);
+    assert_int_equal(functions_call_add(b, "worker0", 1, 1, &err), TENREC_EGROUP);
     tenrec_shutdown(b, TENREC_GRACEFUL, CLUSTER_LONG_MS, &err);
     assert_int_equal(tenrec_init_rpc(b, &err), TENREC_OK);
-    must_add(a, "worker1");
-    must_add(b, "worker0");
+    functions_must_call_add(a, "worker1");
+    functions_must_call_add(b, "worker0");
     party_leave(b);
     party_leave(a);
 }
@@ -285,204 +257,12 @@ static void dynamic_the_program_is_told_who_comes_and_goes(void **state)
     party_leave(b);
     x = party_join(-1, "x", functions_register);
     assert_true(diary_has(&d, "left worker1 OK;joined x OK;"));
-    must_add(a, "x");
+    functions_must_call_add(a, "x");
     party_die(x);
     party_await(a, 1);
-    while (!diary_has(&d, "left x EPEER_LOST;"))
-        poll(NULL, 0, 1);
+    assert_becomes(diary_has(&d, "left x EPEER_LOST;"));
     party_clear_away(x);
     party_leave(a);
-}
-
-/* ---- joining and the lock ---------------------------------------------------------- */
-
-static void dynamic_a_name_that_is_used_is_refused_and_the_group_stays_open(void **state)
-{
-    struct tenrec_worker *a = party_join(-1, "same", functions_register);
-    struct tenrec_worker *b = party_worker(-1, "same", NULL, NULL);
-    struct tenrec_worker *c = party_worker(0, "other", NULL, NULL);
-    tenrec_error err;
-
-    (void)state;
-    assert_int_equal(tenrec_init_rpc(b, &err), TENREC_EGROUP);
-    assert_non_null(strstr(err.text, "name \"same\" is used by id 0"));
-    assert_int_equal(tenrec_init_rpc(c, &err), TENREC_EGROUP);
-    assert_non_null(strstr(err.text, "id 0 of group \"default\" is taken by worker \"same\""));
-    tenrec_worker_drop(b);
-    tenrec_worker_drop(c);
-    b = party_join(-1, "third", functions_register);
-    must_add(a, "third");
-    party_leave(b);
-    party_leave(a);
-}
-
-static void put(const char *key, const char *text)
-{
-    tenrec_error err;
-
-    if (tenrec_store_set(party_store(), key, text, strlen(text), CLUSTER_LONG_MS, &err) !=
-        TENREC_OK)
-        fail_msg("%s", err.text);
-}
-
-static void assert_lock_is_free(void)
-{
-    tenrec_error err;
-    void *lock = NULL;
-
-    if (tenrec_store_get(party_store(), "tenrec/default/lock", CLUSTER_LONG_MS, &lock, NULL,
-                         &err) != TENREC_OK)
-        fail_msg("%s", err.text);
-    assert_string_equal(lock, "");
-    free(lock);
-}
-
-static void dynamic_a_join_that_fails_leaves_the_group_open(void **state)
-{
-    static const struct {
-        const char *key;
-        tenrec_status st;
-    } spoiled[] = { { "tenrec/default/view", TENREC_EPROTOCOL },
-                    { "tenrec/default/incarnations", TENREC_EINVAL } };
-    struct tenrec_worker *a = party_worker(-1, NULL, NULL, functions_register);
-    tenrec_error err;
-
-    (void)state;
-    for (size_t i = 0; i < 2; i++) {
-        put(spoiled[i].key, "of no sense");
-        assert_int_equal(tenrec_init_rpc(a, &err), spoiled[i].st);
-        assert_lock_is_free();
-        assert_int_equal(
-            tenrec_store_delete(party_store(), spoiled[i].key, CLUSTER_LONG_MS, NULL, &err),
-            TENREC_OK);
-    }
-    assert_int_equal(tenrec_init_rpc(a, &err), TENREC_OK);
-    assert_lock_is_free();
-    party_leave(a);
-}
-
-static void dynamic_who_waits_for_the_lock_is_told_who_holds_it(void **state)
-{
-    static const char *const brief[] = { "worker.init_timeout=50ms", NULL };
-    struct tenrec_worker *a = party_worker(-1, NULL, brief, functions_register);
-    tenrec_error err;
-
-    (void)state;
-    put("tenrec/default/lock", "00000000deadbeef 100000 ghost");
-    assert_int_equal(tenrec_init_rpc(a, &err), TENREC_ETIMEDOUT);
-    assert_non_null(strstr(err.text, "'ghost' holds the lock of the group"));
-    tenrec_worker_drop(a);
-}
-
-static void dynamic_the_lock_of_a_dead_holder_is_taken_over(void **state)
-{
-    const uint64_t since = clock_now_ns();
-    struct tenrec_worker *a;
-
-    (void)state;
-    put("tenrec/default/lock", "00000000deadbeef 200 ghost");
-    a = party_join(-1, NULL, functions_register);
-    assert_true(clock_now_ns() - since >= 200000000u);
-    party_leave(a);
-}
-
-static void count_outages(void *arg, enum tenrec_log_level level, const char *part,
-                          const char *text)
-{
-    (void)level, (void)part;
-    if (strstr(text, "so that nobody can join or be taken out"))
-        atomic_fetch_add((atomic_int *)arg, 1);
-}
-
-/* Longer than one look at the store: the lock is waited for again, but the store is there. */
-static void dynamic_a_dead_one_is_taken_out_after_one_that_joins_slowly(void **state)
-{
-    struct tenrec_worker *a = party_join(-1, NULL, functions_register);
-    struct tenrec_worker *b = party_join(-1, NULL, functions_register);
-    atomic_int outages = 0;
-
-    (void)state;
-    tenrec_set_log_callback(count_outages, &outages);
-    put("tenrec/default/lock", "00000000deadbeef 3000 slow");
-    party_die(b);
-    party_await(a, 1);
-    assert_int_equal(atomic_load(&outages), 0);
-    party_clear_away(b);
-    party_leave(a);
-    tenrec_set_log_callback(NULL, NULL);
-}
-
-static void look_at_the_store(struct tenrec_worker *w)
-{
-    pthread_mutex_lock(&w->watch->lock);
-    w->watch->look = true;
-    pthread_cond_broadcast(&w->watch->changed);
-    pthread_mutex_unlock(&w->watch->lock);
-}
-
-/* Nobody tells of it again: the worker itself tries again. */
-static void dynamic_a_record_of_no_sense_is_told_of_and_followed_when_it_is_mended(void **state)
-{
-    struct tenrec_worker *a = party_join(-1, NULL, functions_register);
-    atomic_int outages = 0;
-    void *record = NULL;
-    size_t len = 0;
-    struct roster ghost;
-    struct view v;
-    tenrec_error err;
-
-    (void)state;
-    assert_int_equal(roster_open(party_store(), "default", "", 500, &ghost, &err), TENREC_OK);
-    assert_int_equal(roster_reserve(&ghost, 7, "ghost", clock_deadline_ms(CLUSTER_LONG_MS), &err),
-                     TENREC_OK);
-    assert_int_equal(
-        roster_join(&ghost, "nowhere", NULL, clock_deadline_ms(CLUSTER_LONG_MS), &v, &err),
-        TENREC_OK);
-    view_finish(&v);
-    assert_int_equal(tenrec_store_get(party_store(), "tenrec/default/member/2", CLUSTER_LONG_MS,
-                                      &record, &len, &err),
-                     TENREC_OK);
-    put("tenrec/default/member/2", "of no sense");
-    tenrec_set_log_callback(count_outages, &outages);
-    look_at_the_store(a);
-    while (atomic_load(&outages) == 0)
-        poll(NULL, 0, 1);
-    assert_int_equal(tenrec_store_set(party_store(), "tenrec/default/member/2", record, len,
-                                      CLUSTER_LONG_MS, &err),
-                     TENREC_OK);
-    free(record);
-    party_await(a, 2);
-    assert_int_equal(atomic_load(&outages), 1);
-    tenrec_set_log_callback(NULL, NULL);
-    assert_int_equal(roster_leave(&ghost, clock_deadline_ms(CLUSTER_LONG_MS), &v, &err), TENREC_OK);
-    view_finish(&v);
-    look_at_the_store(a);
-    party_await(a, 1);
-    roster_close(&ghost);
-    party_leave(a);
-}
-
-/* ---- mixing ---------------------------------------------------------------------------- */
-
-static void dynamic_and_static_workers_do_not_mix(void **state)
-{
-    static const char *const fixed[] = { "worker.world_size=1", NULL };
-    struct tenrec_worker *a = party_join(-1, NULL, functions_register);
-    struct tenrec_worker *b = party_worker(0, NULL, fixed, functions_register);
-    struct tenrec_worker *c = party_worker(-1, NULL, NULL, functions_register);
-    tenrec_error err;
-
-    (void)state;
-    assert_int_equal(tenrec_init_rpc(b, &err), TENREC_EGROUP);
-    assert_non_null(strstr(err.text, "mixes static and dynamic"));
-    party_leave(a);
-    /* Nobody is left: the group may become another kind. */
-    assert_int_equal(tenrec_init_rpc(b, &err), TENREC_OK);
-    assert_int_equal(tenrec_init_rpc(c, &err), TENREC_EGROUP);
-    assert_non_null(strstr(err.text, "mixes static and dynamic"));
-    party_leave(b);
-    assert_int_equal(tenrec_init_rpc(c, &err), TENREC_OK);
-    party_leave(c);
 }
 
 /* ---- calls while others come and go -------------------------------------------------------- */
@@ -501,7 +281,7 @@ static void *call_on(void *arg)
     struct caller *c = arg;
 
     while (!atomic_load(&c->stop) && c->st == TENREC_OK) {
-        c->st = add(c->w, c->to, 20, 22, &c->err);
+        c->st = functions_call_add(c->w, c->to, 20, 22, &c->err);
         atomic_fetch_add(&c->calls, 1);
     }
     return NULL;
@@ -520,9 +300,9 @@ static void dynamic_calls_go_on_while_others_come_and_go(void **state)
     for (int i = 0; i < 5; i++) {
         struct tenrec_worker *x = party_join(-1, "x", functions_register);
         struct tenrec_worker *y = party_join(-1, NULL, functions_register);
-        must_add(x, "worker0");
-        must_add(a, "x");
-        must_add(y, "x");
+        functions_must_call_add(x, "worker0");
+        functions_must_call_add(a, "x");
+        functions_must_call_add(y, "x");
         if (i % 2) {
             party_leave(x);
         } else {
@@ -592,7 +372,7 @@ static void dynamic_many_join_and_leave_at_once(void **state)
         party_await(m[i].w, 6);
     for (int i = 0; i < 6; i++)
         for (int k = 0; k < 6; k++)
-            must_add(m[i].w, m[k].w->self.name);
+            functions_must_call_add(m[i].w, m[k].w->self.name);
     at_once(m, 6, leave_one);
     for (int i = 0; i < 6; i++)
         tenrec_worker_drop(m[i].w);
@@ -610,15 +390,6 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(dynamic_one_joins_while_another_is_dead, begin),
         cmocka_unit_test_setup(dynamic_one_that_was_taken_out_hears_of_it_and_joins_anew, begin),
         cmocka_unit_test_setup(dynamic_the_program_is_told_who_comes_and_goes, begin),
-        cmocka_unit_test_setup(dynamic_a_name_that_is_used_is_refused_and_the_group_stays_open,
-                               begin),
-        cmocka_unit_test_setup(dynamic_a_join_that_fails_leaves_the_group_open, begin),
-        cmocka_unit_test_setup(dynamic_who_waits_for_the_lock_is_told_who_holds_it, begin),
-        cmocka_unit_test_setup(dynamic_the_lock_of_a_dead_holder_is_taken_over, begin),
-        cmocka_unit_test_setup(dynamic_a_dead_one_is_taken_out_after_one_that_joins_slowly, begin),
-        cmocka_unit_test_setup(
-            dynamic_a_record_of_no_sense_is_told_of_and_followed_when_it_is_mended, begin),
-        cmocka_unit_test_setup(dynamic_and_static_workers_do_not_mix, begin),
         cmocka_unit_test_setup(dynamic_calls_go_on_while_others_come_and_go, begin),
         cmocka_unit_test_setup(dynamic_many_join_and_leave_at_once, begin),
     };

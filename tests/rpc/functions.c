@@ -297,3 +297,24 @@ void functions_register(struct tenrec_worker *w, size_t rank)
     add_function(w, "sum", sum, TENREC_POOL);
     add_function(w, "range", range, TENREC_POOL);
 }
+
+tenrec_status functions_call_add(struct tenrec_worker *w, const char *to, int64_t a, int64_t b,
+                                 tenrec_error *err)
+{
+    const struct tenrec_value args[] = { tenrec_int(a), tenrec_int(b) };
+    struct tenrec_value *got = NULL;
+    tenrec_status st = tenrec_rpc_sync(w, to, "add", args, 2, NULL, &got, err);
+
+    if (st == TENREC_OK)
+        assert_int_equal(got->u.integer, a + b);
+    tenrec_value_drop(got);
+    return st;
+}
+
+void functions_must_call_add(struct tenrec_worker *w, const char *to)
+{
+    tenrec_error err;
+
+    if (functions_call_add(w, to, 2, 3, &err) != TENREC_OK)
+        fail_msg("calling '%s': %s: %s", to, tenrec_status_name(err.code), err.text);
+}

@@ -24,6 +24,12 @@ struct tenrec_future *functions_hold(struct tenrec_worker *w, const char *to);
 
 void functions_close_gate(void);
 void functions_open_gate(void);
+/* Calls `add` of `to`; the sum is right, or the test fails. */
+tenrec_status functions_call_add(struct tenrec_worker *w, const char *to, int64_t a, int64_t b,
+                                 tenrec_error *err);
+/* The same, and it must go well. */
+void functions_must_call_add(struct tenrec_worker *w, const char *to);
+
 /* How often `count` ran, and how many wait in wait_gate. */
 int functions_counted(void);
 int functions_waiting(void);

@@ -1,0 +1,228 @@
+/* dynamic_join_test.c - who may join a dynamic group, its lock and its records in the
+ * store, on the backend named in argv. */
+#include "../support/party.h"
+#include "../testing.h"
+#include "base/clock.h"
+#include "functions.h"
+#include "group/roster.h"
+#include "rpc/watch_inside.h"
+#include "rpc/worker.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+static int begin(void **state)
+{
+    (void)state;
+    party_begin();
+    return 0;
+}
+
+/* ---- who may ---------------------------------------------------------------------- */
+
+static void dynamic_a_name_that_is_used_is_refused_and_the_group_stays_open(void **state)
+{
+    struct tenrec_worker *a = party_join(-1, "same", functions_register);
+    struct tenrec_worker *b = party_worker(-1, "same", NULL, NULL);
+    struct tenrec_worker *c = party_worker(0, "other", NULL, NULL);
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(tenrec_init_rpc(b, &err), TENREC_EGROUP);
+    assert_non_null(strstr(err.text, "name \"same\" is used by id 0"));
+    assert_int_equal(tenrec_init_rpc(c, &err), TENREC_EGROUP);
+    assert_non_null(strstr(err.text, "id 0 of group \"default\" is taken by worker \"same\""));
+    tenrec_worker_drop(b);
+    tenrec_worker_drop(c);
+    b = party_join(-1, "third", functions_register);
+    functions_must_call_add(a, "third");
+    party_leave(b);
+    party_leave(a);
+}
+
+static void put(const char *key, const char *text)
+{
+    tenrec_error err;
+
+    if (tenrec_store_set(party_store(), key, text, strlen(text), CLUSTER_LONG_MS, &err) !=
+        TENREC_OK)
+        fail_msg("%s", err.text);
+}
+
+static void assert_lock_is_free(void)
+{
+    tenrec_error err;
+    void *lock = NULL;
+
+    if (tenrec_store_get(party_store(), "tenrec/default/lock", CLUSTER_LONG_MS, &lock, NULL,
+                         &err) != TENREC_OK)
+        fail_msg("%s", err.text);
+    assert_string_equal(lock, "");
+    free(lock);
+}
+
+static void dynamic_a_join_that_fails_leaves_the_group_open(void **state)
+{
+    static const struct {
+        const char *key;
+        tenrec_status st;
+    } spoiled[] = { { "tenrec/default/view", TENREC_EPROTOCOL },
+                    { "tenrec/default/incarnations", TENREC_EINVAL } };
+    struct tenrec_worker *a = party_worker(-1, NULL, NULL, functions_register);
+    tenrec_error err;
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        put(spoiled[i].key, "of no sense");
+        assert_int_equal(tenrec_init_rpc(a, &err), spoiled[i].st);
+        assert_lock_is_free();
+        assert_int_equal(
+            tenrec_store_delete(party_store(), spoiled[i].key, CLUSTER_LONG_MS, NULL, &err),
+            TENREC_OK);
+    }
+    assert_int_equal(tenrec_init_rpc(a, &err), TENREC_OK);
+    assert_lock_is_free();
+    party_leave(a);
+}
+
+static void dynamic_who_waits_for_the_lock_is_told_who_holds_it(void **state)
+{
+    static const char *const brief[] = { "worker.init_timeout=50ms", NULL };
+    struct tenrec_worker *a = party_worker(-1, NULL, brief, functions_register);
+    tenrec_error err;
+
+    (void)state;
+    put("tenrec/default/lock", "00000000deadbeef 100000 ghost");
+    assert_int_equal(tenrec_init_rpc(a, &err), TENREC_ETIMEDOUT);
+    assert_non_null(strstr(err.text, "'ghost' holds the lock of the group"));
+    tenrec_worker_drop(a);
+}
+
+static void dynamic_the_lock_of_a_dead_holder_is_taken_over(void **state)
+{
+    const uint64_t since = clock_now_ns();
+    struct tenrec_worker *a;
+
+    (void)state;
+    put("tenrec/default/lock", "00000000deadbeef 200 ghost");
+    a = party_join(-1, NULL, functions_register);
+    assert_true(clock_now_ns() - since >= 200000000u);
+    party_leave(a);
+}
+
+static void count_outages(void *arg, enum tenrec_log_level level, const char *part,
+                          const char *text)
+{
+    (void)level, (void)part;
+    if (strstr(text, "so that nobody can join or be taken out"))
+        atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+/* Longer than one look at the store: the lock is waited for again, but the store is there. */
+static void dynamic_a_dead_one_is_taken_out_after_one_that_joins_slowly(void **state)
+{
+    struct tenrec_worker *a = party_join(-1, NULL, functions_register);
+    struct tenrec_worker *b = party_join(-1, NULL, functions_register);
+    atomic_int outages = 0;
+
+    (void)state;
+    tenrec_set_log_callback(count_outages, &outages);
+    put("tenrec/default/lock", "00000000deadbeef 3000 slow");
+    party_die(b);
+    party_await(a, 1);
+    assert_int_equal(atomic_load(&outages), 0);
+    party_clear_away(b);
+    party_leave(a);
+    tenrec_set_log_callback(NULL, NULL);
+}
+
+static void look_at_the_store(struct tenrec_worker *w)
+{
+    pthread_mutex_lock(&w->watch->lock);
+    w->watch->look = true;
+    pthread_cond_broadcast(&w->watch->changed);
+    pthread_mutex_unlock(&w->watch->lock);
+}
+
+/* Nobody tells of it again: the worker itself tries again. */
+static void dynamic_a_record_of_no_sense_is_told_of_and_followed_when_it_is_mended(void **state)
+{
+    struct tenrec_worker *a = party_join(-1, NULL, functions_register);
+    atomic_int outages = 0;
+    void *record = NULL;
+    size_t len = 0;
+    struct roster ghost;
+    struct view v;
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(roster_open(party_store(), "default", "", 500, &ghost, &err), TENREC_OK);
+    assert_int_equal(roster_reserve(&ghost, 7, "ghost", clock_deadline_ms(CLUSTER_LONG_MS), &err),
+                     TENREC_OK);
+    assert_int_equal(
+        roster_join(&ghost, "nowhere", NULL, clock_deadline_ms(CLUSTER_LONG_MS), &v, &err),
+        TENREC_OK);
+    view_finish(&v);
+    assert_int_equal(tenrec_store_get(party_store(), "tenrec/default/member/2", CLUSTER_LONG_MS,
+                                      &record, &len, &err),
+                     TENREC_OK);
+    put("tenrec/default/member/2", "of no sense");
+    tenrec_set_log_callback(count_outages, &outages);
+    look_at_the_store(a);
+    assert_becomes(atomic_load(&outages) > 0);
+    assert_int_equal(tenrec_store_set(party_store(), "tenrec/default/member/2", record, len,
+                                      CLUSTER_LONG_MS, &err),
+                     TENREC_OK);
+    free(record);
+    party_await(a, 2);
+    assert_int_equal(atomic_load(&outages), 1);
+    tenrec_set_log_callback(NULL, NULL);
+    assert_int_equal(roster_leave(&ghost, clock_deadline_ms(CLUSTER_LONG_MS), &v, &err), TENREC_OK);
+    view_finish(&v);
+    look_at_the_store(a);
+    party_await(a, 1);
+    roster_close(&ghost);
+    party_leave(a);
+}
+
+/* ---- mixing ---------------------------------------------------------------------------- */
+
+static void dynamic_and_static_workers_do_not_mix(void **state)
+{
+    static const char *const fixed[] = { "worker.world_size=1", NULL };
+    struct tenrec_worker *a = party_join(-1, NULL, functions_register);
+    struct tenrec_worker *b = party_worker(0, NULL, fixed, functions_register);
+    struct tenrec_worker *c = party_worker(-1, NULL, NULL, functions_register);
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(tenrec_init_rpc(b, &err), TENREC_EGROUP);
+    assert_non_null(strstr(err.text, "mixes static and dynamic"));
+    party_leave(a);
+    /* Nobody is left: the group may become another kind. */
+    assert_int_equal(tenrec_init_rpc(b, &err), TENREC_OK);
+    assert_int_equal(tenrec_init_rpc(c, &err), TENREC_EGROUP);
+    assert_non_null(strstr(err.text, "mixes static and dynamic"));
+    party_leave(b);
+    assert_int_equal(tenrec_init_rpc(c, &err), TENREC_OK);
+    party_leave(c);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest all[] = {
+        cmocka_unit_test_setup(dynamic_a_name_that_is_used_is_refused_and_the_group_stays_open,
+                               begin),
+        cmocka_unit_test_setup(dynamic_a_join_that_fails_leaves_the_group_open, begin),
+        cmocka_unit_test_setup(dynamic_who_waits_for_the_lock_is_told_who_holds_it, begin),
+        cmocka_unit_test_setup(dynamic_the_lock_of_a_dead_holder_is_taken_over, begin),
+        cmocka_unit_test_setup(dynamic_a_dead_one_is_taken_out_after_one_that_joins_slowly, begin),
+        cmocka_unit_test_setup(
+            dynamic_a_record_of_no_sense_is_told_of_and_followed_when_it_is_mended, begin),
+        cmocka_unit_test_setup(dynamic_and_static_workers_do_not_mix, begin),
+    };
+
+    if (argc > 1)
+        cluster_use(argv[1]);
+    return cmocka_run_group_tests_name("dynamic_join", all, NULL, NULL);
+}
