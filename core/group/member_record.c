@@ -216,3 +216,24 @@ tenrec_status member_unpack(const struct store_value *value, struct member *ret,
     }
     return TENREC_OK;
 }
+
+tenrec_status member_publish(struct member *me, const char *address,
+                             const struct store_value *extra, struct tenrec_store *store,
+                             const char *key, uint64_t deadline_ns, tenrec_error *err)
+{
+    struct store_value record;
+    tenrec_status st;
+
+    me->address = (char *)(uintptr_t)address; /* only read, as extra */
+    if (extra) {
+        me->extra = extra->data;
+        me->extra_len = extra->len;
+    }
+    member_describe_process(me);
+    member_pack(me, &record);
+    if (!record.data)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the worker's record");
+    st = tenrec_store_set(store, key, record.data, record.len, store_left_ms(deadline_ns), err);
+    free(record.data);
+    return st;
+}

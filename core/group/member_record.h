@@ -35,13 +35,19 @@ bool member_was_here(const struct member *m);
  * seen from here. */
 bool member_runs_here(const struct member *m);
 
-/* The record as bytes; ret->data NULL when out of memory. */
 /* Can others read what a worker of that name tells of itself? errors: EINVAL (name,
  * address), ETOOBIG (extra, which may be NULL) */
 tenrec_status member_check(const char *name, const char *address, const struct store_value *extra,
                            tenrec_error *err);
 
+/* The record as bytes; ret->data NULL when out of memory. */
 void member_pack(const struct member *m, struct store_value *ret);
+
+/* Writes under `key` what this process is: fills the rest of `me`, which has the name, the
+ * rank, the world and the life. `extra` may be NULL. errors: ENOMEM, the store's */
+tenrec_status member_publish(struct member *me, const char *address,
+                             const struct store_value *extra, struct tenrec_store *store,
+                             const char *key, uint64_t deadline_ns, tenrec_error *err);
 
 /* EPROTOCOL says what is wrong with it. */
 tenrec_status member_unpack(const struct store_value *value, struct member *ret, tenrec_error *err);

@@ -62,24 +62,11 @@ static tenrec_status publish(struct meeting *m, const char *name, const char *ad
                              tenrec_error *err)
 {
     struct member me = { .rank = m->rank, .world = m->world, .incarnation = m->incarnation };
-    struct store_value record;
     char key[KEY_ROOM];
-    tenrec_status st;
 
     snprintf(me.name, sizeof me.name, "%s", name);
-    me.address = (char *)(uintptr_t)address; /* only read, as extra */
-    if (extra) {
-        me.extra = extra->data;
-        me.extra_len = extra->len;
-    }
-    member_describe_process(&me);
-    member_pack(&me, &record);
-    if (!record.data)
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the worker's record");
     snprintf(key, sizeof key, "member/%d", m->rank);
-    st = tenrec_store_set(m->store, key, record.data, record.len, store_left_ms(deadline_ns), err);
-    free(record.data);
-    return st;
+    return member_publish(&me, address, extra, m->store, key, deadline_ns, err);
 }
 
 /* Reads the record of rank `i`, which must be one of our group. */

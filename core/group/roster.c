@@ -271,26 +271,14 @@ static tenrec_status publish(struct roster *r, const char *address, const struct
                              uint64_t deadline_ns, tenrec_error *err)
 {
     struct member me = { .rank = r->id, .incarnation = r->incarnation };
-    struct store_value record;
     char key[KEY_ROOM];
-    tenrec_status st;
+    tenrec_status st = member_check(r->name, address, extra, err);
 
-    if ((st = member_check(r->name, address, extra, err)) != TENREC_OK)
+    if (st != TENREC_OK)
         return st;
     snprintf(me.name, sizeof me.name, "%s", r->name);
-    me.address = (char *)(uintptr_t)address; /* only read, as extra */
-    if (extra) {
-        me.extra = extra->data;
-        me.extra_len = extra->len;
-    }
-    member_describe_process(&me);
-    member_pack(&me, &record);
-    if (!record.data)
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the worker's record");
     record_key(key, r->incarnation);
-    st = tenrec_store_set(r->store, key, record.data, record.len, store_left_ms(deadline_ns), err);
-    free(record.data);
-    return st;
+    return member_publish(&me, address, extra, r->store, key, deadline_ns, err);
 }
 
 /* Tells those who come from outside of the group. */
@@ -326,6 +314,21 @@ static tenrec_status add_us(struct roster *r, struct view *v, uint64_t deadline_
     return st;
 }
 
+/* Lets go of the lock; `v`, which is taken, becomes what is returned. */
+static tenrec_status end_change(struct roster *r, tenrec_status st, bool done, struct view *v,
+                                uint64_t deadline_ns, struct view *ret, tenrec_error *err)
+{
+    roster_unlock(&r->lease, deadline_ns);
+    if (st == TENREC_OK && !done)
+        st = tenrec_fail(err, TENREC_EAGAIN, "the members of group \"%s\" change all the time",
+                         r->group);
+    if (st == TENREC_OK)
+        *ret = *v;
+    else
+        view_finish(v);
+    return st;
+}
+
 tenrec_status roster_join(struct roster *r, const char *address, const struct store_value *extra,
                           uint64_t deadline_ns, struct view *ret, tenrec_error *err)
 {
@@ -348,15 +351,7 @@ tenrec_status roster_join(struct roster *r, const char *address, const struct st
     }
     if (st == TENREC_OK && done && v.n == 1)
         st = announce(r, deadline_ns, err);
-    roster_unlock(&r->lease, deadline_ns);
-    if (st == TENREC_OK && !done)
-        st = tenrec_fail(err, TENREC_EAGAIN, "the members of group \"%s\" change all the time",
-                         r->group);
-    if (st == TENREC_OK)
-        *ret = v;
-    else
-        view_finish(&v);
-    return st;
+    return end_change(r, st, done, &v, deadline_ns, ret, err);
 }
 
 /* ---- leaving ------------------------------------------------------------------- */
@@ -385,15 +380,7 @@ tenrec_status roster_remove(struct roster *r, tenrec_peer id, int64_t incarnatio
     }
     if (st == TENREC_OK && !out)
         delete_record(r, incarnation, deadline_ns);
-    roster_unlock(&r->lease, deadline_ns);
-    if (st == TENREC_OK && !done)
-        st = tenrec_fail(err, TENREC_EAGAIN, "the members of group \"%s\" change all the time",
-                         r->group);
-    if (st == TENREC_OK)
-        *ret = v;
-    else
-        view_finish(&v);
-    return st;
+    return end_change(r, st, done, &v, deadline_ns, ret, err);
 }
 
 tenrec_status roster_leave(struct roster *r, uint64_t deadline_ns, struct view *ret,
