@@ -74,6 +74,17 @@ def fields(pid, tid=None):
         return f.read().rsplit(")", 1)[1].split()
 
 
+def used(pids, window_s):
+    """The ticks of the processor that each process uses in the window."""
+    def ticks():
+        return [sum(int(n) for n in fields(pid)[11:13]) for pid in pids]
+
+    before = ticks()
+    end = time.monotonic() + window_s
+    until(lambda: time.monotonic() >= end, "the end of the window")
+    return [after - n for after, n in zip(ticks(), before)]
+
+
 class Puppet:
     """One worker."""
 

@@ -2,9 +2,9 @@
 import signal
 
 from cases import contains, equal, main, true, until
-from crew import LONG_MS, TENREC, Crew, backend, free_port
+from crew import LONG_MS, TENREC, Crew, backend, free_port, limit
 
-QUICK = {"TENREC_WORKER__HEARTBEAT": "200ms"}
+QUICK = {"TENREC_WORKER__HEARTBEAT": f"{limit(200)}ms"}
 
 
 def elastic(n, *options):

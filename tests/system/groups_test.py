@@ -3,11 +3,11 @@ import signal
 import time
 
 from cases import contains, equal, main, true, until
-from crew import LIMIT_S, LONG_MS, Crew, at, backend, fields, limit, within
+from crew import LIMIT_S, LONG_MS, SLOW, Crew, at, backend, limit, used, within
 
 STORE = 0  # the puppet that serves the store and is no worker
-QUICK = {"TENREC_WORKER__HEARTBEAT": "100ms", "TENREC_WORKER__HEARTBEAT_MISSES": "5",
-         "TENREC_WORKER__GROUP_LEASE": "500ms"}
+QUICK = {"TENREC_WORKER__HEARTBEAT": f"{limit(100)}ms", "TENREC_WORKER__HEARTBEAT_MISSES": "5",
+         "TENREC_WORKER__GROUP_LEASE": f"{limit(500)}ms"}
 
 
 class Group(Crew):
@@ -186,20 +186,10 @@ def system_goes_on_without_the_store_but_lets_nobody_in():
 
 def system_uses_no_cpu_at_rest():
     with Group() as crew:
-        idle = {"TENREC_WORKER__HEARTBEAT": "1s"}
-        puppets = [crew.add(**idle) for _ in range(3)]
-
-        def ticks(puppet):
-            return sum(int(n) for n in fields(puppet.pid)[11:13])
-
+        puppets = [crew.add(TENREC_WORKER__HEARTBEAT=f"{limit(1000)}ms") for _ in range(3)]
         until_view(puppets[0], "worker0 worker1 worker2")
-        before = [ticks(p) for p in puppets]
-        end = time.monotonic() + 2
-        while time.monotonic() < end:
-            puppets[0].read(end)
-        for puppet, ticks_before in zip(puppets, before):
-            used = ticks(puppet) - ticks_before
-            true(used <= 5, f"{puppet} used {used} ticks in two seconds")
+        for puppet, ticks in zip(puppets, used([p.pid for p in puppets], 2 * SLOW)):
+            true(ticks <= 5 * SLOW, f"{puppet} used {ticks} ticks in {2 * SLOW} seconds")
         leave(*reversed(puppets))
 
 

@@ -3,8 +3,8 @@ import signal
 import time
 
 from cases import alive, contains, equal, main, run, true, until
-from crew import (ALL_TO_ALL, LONG_MS, TENREC, WRAPPER, Crew, at, backend, by_hand, fields,
-                  free_port, limit, threads, within)
+from crew import (ALL_TO_ALL, LONG_MS, TENREC, WRAPPER, Crew, at, backend, by_hand,
+                  free_port, limit, threads, used, within)
 
 
 # ---- those that do not come together ----------------------------------------
@@ -234,10 +234,6 @@ def system_is_noticed_when_it_leaves_and_its_child_lives_on():
 
 # ---- threads ----------------------------------------------------------------
 
-def cpu_ticks(pid):
-    return sum(int(n) for n in fields(pid)[11:13])
-
-
 def system_leaves_signals_to_the_program_when_it_runs():
     with Crew().run(2) as crew:
         crew.all("init")
@@ -270,14 +266,6 @@ def system_rests_when_nobody_calls():
         until(lambda: all(n <= 1 for n in used(pids, 0.4)), "no use of the processor")
         crew.all("exchange 1")
         crew.leave()
-
-
-def used(pids, window_s):
-    """The ticks that each process uses in the window."""
-    before = [cpu_ticks(pid) for pid in pids]
-    end = time.monotonic() + window_s
-    until(lambda: time.monotonic() >= end, "the end of the window")
-    return [cpu_ticks(pid) - n for pid, n in zip(pids, before)]
 
 
 main(globals(), "system_")
