@@ -101,16 +101,52 @@ bool lent_taken(struct pipe *p, uint64_t number);
 bool lent_refused(struct pipe *p, uint64_t number);
 void lent_of_broken(struct pipe *p);
 void lent_look(struct flights *fs);
+bool lent_is_done(const struct lent *l);
+/* The device does not read it any more. */
+void lent_end(struct lent *l);
+/* The peer hears why there are no more pieces. */
+void lent_failed(struct lent *l, const tenrec_error *why);
+
+/* link_way.c: fills way, number and note. errors: EUNSUPPORTED, those of the driver */
+tenrec_status lent_choose(struct lent *l, const struct tenrec_tensor_desc *t, tenrec_error *err);
+void lent_in_pieces(struct lent *l);
+
+/* link_pieces_out.c */
+bool lent_pump(struct lent *l); /* false: it has ended */
 void lent_pump_all(struct cuda *c);
 void pieces_written(struct cuda *c);
 
 /* link_receive.c */
 void link_receive_handed(struct pipe *p);
-bool link_piece_begin(struct pipe *p, uint64_t number, uint64_t offset, uint64_t len);
-void link_piece_end(struct pipe *p);
 bool link_failed(struct pipe *p, uint64_t number, const char *text, size_t len);
 void link_receive_broken(struct pipe *p);
-/* Whether a message with that tensor is known yet. */
+/* NULL when the message is not wanted. */
+struct tenrec_tensor_desc *landing_tensor(const struct arriving *m, const struct landing *at);
+/* From now on what comes of it is thrown away. Copies that are queued end before
+ * its memory is used again: both are in the order of one stream. */
+void link_skip(struct arriving *m, const tenrec_error *why);
+/* One tensor, and the last: the message goes on its way. */
+void link_landed(struct landing *at, struct arriving *m);
+void link_finish(struct pipe *p, struct arriving *m);
+
+/* link_copy.c: queued, on the tensor's stream. `t` is NULL for what is not wanted.
+ * errors   EPROTOCOL, those of the driver; EAGAIN: it cannot be mapped here, and the
+ *          sender is to be asked for pieces */
+tenrec_status link_copy_lent(struct pipe *p, const struct landing *at,
+                             const struct tenrec_tensor_desc *t, tenrec_error *err);
+tenrec_status link_copy_mapped(struct pipe *p, struct landing *at,
+                               const struct tenrec_tensor_desc *t, tenrec_error *err);
+/* The message was delivered in the order of its stream: only the pipe is left to
+ * tell. */
+void link_copy_failed(struct pipe *p, const tenrec_error *why);
+
+/* link_pieces_in.c */
+bool link_piece_begin(struct pipe *p, uint64_t number, uint64_t offset, uint64_t len);
+void link_piece_end(struct pipe *p);
+void link_pieces_broken(struct pipe *p);
+/* The tensor of that number that comes in pieces and is not there yet; NULL: its
+ * message is not known yet. */
+struct landing *link_find(const struct link *l, uint64_t number, struct arriving **ret);
 bool link_knows(const struct link *l, uint64_t number);
 /* Links that wait for pinned memory go on. */
 void link_feed(struct cuda *c);

@@ -1,0 +1,159 @@
+/* link_copy.c - tensors that are copied out of the sender's memory: lent within this
+ * process, or mapped. */
+#include "agent/agent.h"
+#include "cuda/link_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+
+/* A copy under way, and what must stay until it is done. */
+struct copy {
+    struct flight flight;
+    struct pipe *pipe; /* owns a reference */
+    uint64_t number;
+    struct loan *loan;
+    struct import *import;
+};
+
+static void copy_free(struct copy *c, bool tell)
+{
+    if (c->loan)
+        loan_return(c->loan);
+    if (c->import) {
+        import_drop(c->import);
+        if (tell && pipe_state(c->pipe) == PIPE_ESTABLISHED)
+            link_say_number(c->pipe, SAID_TAKEN, c->number);
+    }
+    pipe_unref(c->pipe);
+    free(c);
+}
+
+void link_copy_failed(struct pipe *p, const tenrec_error *why)
+{
+    pipe_failf(p, why->code, 0, "a copy of a tensor has failed: %s", why->text);
+}
+
+static void copy_landed(struct flight *f, const tenrec_error *why)
+{
+    struct copy *c = CONTAINER(f, struct copy, flight);
+
+    if (why)
+        link_copy_failed(c->pipe, why);
+    copy_free(c, true);
+}
+
+/* Queues it behind what is on the tensor's stream, and watches it. Takes `c`. */
+static tenrec_status start_copy(struct copy *c, const struct tenrec_tensor_desc *t,
+                                const void *from, tenrec_error *err)
+{
+    const struct tenrec_stream s = { t->device, t->stream };
+    const int index = t->device.index;
+    tenrec_status st = device_enter(index, err);
+
+    if (!st) {
+        st = DRIVER(copy, index, err, (uintptr_t)t->data, (uintptr_t)from, (size_t)t->bytes,
+                    (void *)(uintptr_t)s.stream);
+        if (!st) {
+            st = flight_start(&c->pipe->agent->cuda.flights, &c->flight, &s, err);
+            if (st)
+                driver()->stream_sync((void *)(uintptr_t)s.stream);
+        }
+        device_leave();
+    }
+    if (st)
+        copy_free(c, true);
+    return st;
+}
+
+static struct copy *copy_new(struct pipe *p, uint64_t number, tenrec_error *err)
+{
+    struct copy *c = calloc(1, sizeof *c);
+
+    if (!c) {
+        tenrec_fail(err, TENREC_ENOMEM, "no memory for a copy");
+        return NULL;
+    }
+    pipe_ref(p);
+    c->pipe = p;
+    c->number = number;
+    c->flight.landed = copy_landed;
+    return c;
+}
+
+static tenrec_status wait_for_loan(const struct tenrec_tensor_desc *t, const struct loan *loan,
+                                   tenrec_error *err)
+{
+    const int index = t->device.index;
+    tenrec_status st = device_enter(index, err);
+
+    if (st)
+        return st;
+    st = DRIVER(stream_wait, index, err, (void *)(uintptr_t)t->stream, loan_event(loan)->event, 0);
+    device_leave();
+    return st;
+}
+
+tenrec_status link_copy_lent(struct pipe *p, const struct landing *at,
+                             const struct tenrec_tensor_desc *t, tenrec_error *err)
+{
+    struct loan *loan = p->link->same_process ? loan_take(at->number, at->len) : NULL;
+    struct copy *c;
+    tenrec_status st;
+
+    if (!loan)
+        return tenrec_fail(err, TENREC_EPROTOCOL, "a tensor of this process that nobody has lent");
+    if (!t) {
+        loan_return(loan);
+        return TENREC_OK;
+    }
+    c = copy_new(p, at->number, err);
+    if (!c) {
+        loan_return(loan);
+        return TENREC_ENOMEM;
+    }
+    c->loan = loan;
+    st = wait_for_loan(t, loan, err);
+    if (st) {
+        copy_free(c, true);
+        return st;
+    }
+    return start_copy(c, t, loan_data(loan), err);
+}
+
+tenrec_status link_copy_mapped(struct pipe *p, struct landing *at,
+                               const struct tenrec_tensor_desc *t, tenrec_error *err)
+{
+    const struct link *l = p->link;
+    const struct tenrec_stream s = { t->device, t->stream };
+    const int there = at->source.index;
+    const int here = there < (int)l->n_uuids ? device_of_uuid(l->uuid[there]) : -1;
+    struct import *import;
+    driver_address from;
+    struct copy *c;
+    tenrec_status st = TENREC_OK;
+
+    memcpy(at->key.owner, l->token, sizeof at->key.owner);
+    if (here >= 0 && !device_reaches(t->device.index, here))
+        st = tenrec_fail(err, TENREC_EAGAIN, "cuda:%d does not reach cuda:%d", t->device.index,
+                         here);
+    if (!st)
+        st = import_open(&at->key, t->device.index, at->offset, at->len, &import, &from, err);
+    if (st == TENREC_EPROTOCOL) {
+        pipe_failf(p, st, 0, "%s", err->text);
+        return st;
+    }
+    if (st) {
+        agent_log(p->agent, TENREC_LOG_DEBUG, "a tensor is asked for in pieces: %s", err->text);
+        return TENREC_EAGAIN;
+    }
+    st = import_wait(&s, l->token, &at->event, err);
+    c = st ? NULL : copy_new(p, at->number, err);
+    if (!c) {
+        import_drop(import);
+        return st ? TENREC_EAGAIN : TENREC_ENOMEM;
+    }
+    c->import = import;
+    return start_copy(c, t, (const void *)(uintptr_t)from, err);
+}

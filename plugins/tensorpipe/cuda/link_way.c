@@ -1,0 +1,100 @@
+/* link_way.c - which way a tensor of a device goes, and what its note says. */
+#include "agent/agent.h"
+#include "cuda/link_parts.h"
+
+#include <string.h>
+
+static tenrec_status lend_xth(struct lent *l, tenrec_error *err)
+{
+    const int index = l->stream.device.index;
+    tenrec_status st = device_event_get(index, false, &l->event, err);
+
+    if (st)
+        return st;
+    st = device_enter(index, err);
+    if (st)
+        return st;
+    st = device_event_record(l->event, l->stream.stream, err);
+    device_leave();
+    if (st)
+        return st;
+    l->loan = loan_offer(l->data, l->bytes, l->event);
+    if (!l->loan)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a loan");
+    l->number = loan_number(l->loan);
+    l->note_len = NOTE_SHORT;
+    return TENREC_OK;
+}
+
+/* What the peer needs to map it; the event is behind all that writes it. */
+static tenrec_status lend_ipc(struct lent *l, tenrec_error *err)
+{
+    const int index = l->stream.device.index;
+    const driver_address at = (uintptr_t)l->data;
+    driver_address base = 0;
+    size_t whole = 0;
+    uint64_t buffer = 0;
+    struct driver_ipc_memory handle;
+    tenrec_status st = device_event_get(index, true, &l->event, err);
+
+    if (st)
+        return st;
+    st = device_enter(index, err);
+    if (st)
+        return st;
+    st = DRIVER(memory_range, index, err, &base, &whole, at);
+    if (!st && at - base + l->bytes > whole)
+        st = tenrec_fail(err, TENREC_EINVAL, "cuda:%d: the tensor reaches beyond its allocation",
+                         index);
+    if (!st)
+        st = DRIVER(pointer_attribute, index, err, &buffer, DRIVER_BUFFER_ID, at);
+    if (!st)
+        st = DRIVER(ipc_memory, index, err, &handle, base);
+    if (!st)
+        st = device_event_record(l->event, l->stream.stream, err);
+    device_leave();
+    if (st)
+        return st;
+    put_le64(l->note + 9, at - base);
+    put_le64(l->note + 17, base);
+    put_le64(l->note + 25, buffer);
+    memcpy(l->note + 33, handle.bytes, sizeof handle.bytes);
+    memcpy(l->note + 97, l->event->handle.bytes, sizeof l->event->handle.bytes);
+    l->note_len = NOTE_IPC;
+    return TENREC_OK;
+}
+
+void lent_in_pieces(struct lent *l)
+{
+    device_event_give(l->event);
+    l->event = NULL;
+    l->way = WAY_BASIC;
+    l->note_len = NOTE_SHORT;
+}
+
+tenrec_status lent_choose(struct lent *l, const struct tenrec_tensor_desc *t, tenrec_error *err)
+{
+    const struct link *link = l->pipe->link;
+    struct cuda *c = &l->pipe->agent->cuda;
+    const unsigned ways = c->ways & link->ways;
+    const bool both = t->device.kind == TENREC_CUDA && t->target.kind == TENREC_CUDA;
+
+    l->number = l->pipe->link->numbers++;
+    if (both && link->same_process && (ways & WAY_BIT(WAY_XTH))) {
+        l->way = WAY_XTH;
+        return lend_xth(l, err);
+    }
+    if (both && link->same_host && !link->same_process && (ways & WAY_BIT(WAY_IPC)) &&
+        !link->refused[t->device.index % DEVICES_MAX]) {
+        l->way = WAY_IPC;
+        if (lend_ipc(l, err) == TENREC_OK)
+            return TENREC_OK;
+        /* Memory of some allocators cannot be shared. */
+        agent_log(c->agent, TENREC_LOG_DEBUG, "a tensor is staged: %s", err->text);
+    }
+    if (!(ways & WAY_BIT(WAY_BASIC)))
+        return tenrec_fail(err, TENREC_EUNSUPPORTED,
+                           "no channel that both workers list carries it there; cuda_basic would");
+    lent_in_pieces(l);
+    return TENREC_OK;
+}
