@@ -177,8 +177,14 @@ class Caller
         wait(calls);
     }
 
+    // An answer may be there before the library has done with the request.
     void close()
     {
+        std::unique_lock<std::mutex> hold(mutex_);
+
+        closing_ = true;
+        changed_.wait(hold, [&] { return writes_ == 0; });
+        hold.unlock();
         pipe_->close();
         context_->join();
     }
@@ -206,7 +212,19 @@ class Caller
         } else {
             m = small_message(out_);
         }
-        pipe_->write(std::move(m), [](const tp::Error &e) { check(e, "write"); });
+        writes_++;
+        pipe_->write(std::move(m), [this](const tp::Error &e) {
+            check(e, "write");
+            written();
+        });
+    }
+
+    void written()
+    {
+        if (--writes_ || !closing_)
+            return;
+        std::lock_guard<std::mutex> hold(mutex_);
+        changed_.notify_one();
     }
 
     void answer(std::function<void()> fn)
@@ -247,7 +265,8 @@ class Caller
     bool large_;
     void *from_;
     unsigned char out_[PAIR_SMALL] = {}, in_[PAIR_SMALL] = {};
-    std::atomic<long> left_{ 0 };
+    std::atomic<long> left_{ 0 }, writes_{ 0 };
+    std::atomic<bool> closing_{ false };
     std::mutex mutex_;
     std::condition_variable changed_;
     size_t done_ = 0, wanted_ = SIZE_MAX;
