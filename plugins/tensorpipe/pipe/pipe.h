@@ -297,10 +297,14 @@ tenrec_status out_encode(struct pipe *p, struct tenrec_msg *msg, struct descript
 void pipe_send(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done);
 /* An object on the reply connection. ENOMEM */
 tenrec_status pipe_send_object(struct pipe *p, enum conn_role role, const void *object, size_t len);
-/* The next message that waits for the link, on the loop thread; false: none. */
-bool pipe_send_device_message(struct pipe *p);
-/* Encodes what waited for the handshake; then the pipe is established. */
-void pipe_send_pending(struct pipe *p);
+/* Under the lock, when the handshake is over. now: may be filled instead, when nothing
+ * is before it; NULL: it is queued. */
+tenrec_status pipe_enqueue_message(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done,
+                                   uint64_t charge, struct bundle *now, tenrec_error *err);
+/* Does the loop thread send it? */
+bool pipe_is_for_link(const struct pipe *p, const struct tenrec_msg *msg);
+/* Takes the message and tells `done`. */
+void pipe_refuse(struct tenrec_msg *msg, struct tenrec_done done, const tenrec_error *err);
 
 /* While a thread delivers what it has read at once, what is sent from there
  * gathers in the queues and is written at the end, with one system call. */
@@ -320,6 +324,13 @@ void batch_flush_all(void);
 bool batch_running(void);
 /* The pipe whose messages this thread is delivering; NULL. */
 struct pipe *batch_reading(void);
+
+/* pipe_pending.c */
+
+/* The next message that waits for the link, on the loop thread; false: none. */
+bool pipe_send_device_message(struct pipe *p);
+/* Encodes what waited for the handshake; then the pipe is established. */
+void pipe_send_pending(struct pipe *p);
 
 /* pipe_read.c */
 

@@ -240,11 +240,8 @@ static tenrec_status enqueue_encoded(struct pipe *p, struct tenrec_msg *msg,
     return TENREC_OK;
 }
 
-/* Under the lock, when the handshake is over. now: may be filled instead, when nothing
- * is before it; NULL: it is queued. */
-static tenrec_status enqueue_message(struct pipe *p, struct tenrec_msg *msg,
-                                     struct tenrec_done done, uint64_t charge, struct bundle *now,
-                                     tenrec_error *err)
+tenrec_status pipe_enqueue_message(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done,
+                                   uint64_t charge, struct bundle *now, tenrec_error *err)
 {
     struct descriptor_note few[OUT_FEW], *notes = few;
     tenrec_status st = check(p, msg, err);
@@ -277,7 +274,7 @@ static tenrec_status enqueue_pending(struct pipe *p, struct out_list *list, stru
     return TENREC_OK;
 }
 
-static void refuse(struct tenrec_msg *msg, struct tenrec_done done, const tenrec_error *err)
+void pipe_refuse(struct tenrec_msg *msg, struct tenrec_done done, const tenrec_error *err)
 {
     if (done.fn)
         done.fn(done.arg, err);
@@ -347,7 +344,7 @@ static bool send_plain(struct pipe *p, struct tenrec_msg *msg, struct tenrec_don
     if (!is_plain(msg) || pipe_state(p) != PIPE_ESTABLISHED || !has_room(p, msg, need))
         return false;
     if (check(p, msg, &err)) {
-        refuse(msg, done, &err);
+        pipe_refuse(msg, done, &err);
         return true;
     }
     b = batch_of(p, need);
@@ -365,8 +362,7 @@ static bool send_plain(struct pipe *p, struct tenrec_msg *msg, struct tenrec_don
     return true;
 }
 
-/* The loop thread sends it. */
-static bool is_for_link(const struct pipe *p, const struct tenrec_msg *msg)
+bool pipe_is_for_link(const struct pipe *p, const struct tenrec_msg *msg)
 {
     return p->device_role && msg->n_tensors && link_concerns(msg);
 }
@@ -379,8 +375,8 @@ static tenrec_status enqueue_any(struct pipe *p, struct tenrec_msg *msg, struct 
 
     if (pipe_state(p) != PIPE_ESTABLISHED)
         return enqueue_pending(p, &p->pending, msg, done, charge, err);
-    if (!is_for_link(p, msg))
-        return enqueue_message(p, msg, done, charge, now, err);
+    if (!pipe_is_for_link(p, msg))
+        return pipe_enqueue_message(p, msg, done, charge, now, err);
     st = enqueue_pending(p, &p->device_sends, msg, done, charge, err);
     if (!st)
         pipe_post(p, &p->device_task);
@@ -420,7 +416,7 @@ __attribute__((noinline)) static void send_any(struct pipe *p, struct tenrec_msg
         return;
     if (asks)
         atomic_fetch_sub(&p->asked, 1);
-    refuse(msg, done, &err);
+    pipe_refuse(msg, done, &err);
 }
 
 void pipe_send(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done)
@@ -443,112 +439,4 @@ tenrec_status pipe_send_object(struct pipe *p, enum conn_role role, const void *
     if (!batch_add(p))
         pipe_flush(p);
     return TENREC_OK;
-}
-
-/* Under the lock, as the next two. */
-static void take_first(struct out_list *l)
-{
-    l->first = l->first->next;
-    if (!l->first)
-        l->last = &l->first;
-}
-
-/* Who is to be told of one that waited, and what it was charged with, are taken off. */
-static void take_done(struct pipe *p, struct out *waited, struct tenrec_done *done)
-{
-    if (waited->n_done) {
-        *done = waited->done[0];
-        atomic_fetch_sub(&p->untold, 1);
-    }
-    pipe_queued_add(p, -waited->charge);
-}
-
-static tenrec_status enqueue_waited(struct pipe *p, struct out *waited, struct tenrec_done *done,
-                                    tenrec_error *err)
-{
-    tenrec_status st;
-
-    take_done(p, waited, done);
-    st = enqueue_message(p, waited->msg, *done, waited->charge, NULL, err);
-    waited->msg = NULL;
-    out_free(p, waited);
-    return st;
-}
-
-/* One that waited for the handshake, in order; false when there is none. */
-static bool send_next_pending(struct pipe *p)
-{
-    struct tenrec_done done = { NULL, NULL };
-    struct tenrec_msg *msg;
-    struct out *waited;
-    tenrec_error err;
-    tenrec_status st;
-
-    pthread_mutex_lock(&p->lock);
-    waited = p->pending.first;
-    if (!waited || pipe_state(p) == PIPE_BROKEN) {
-        if (!waited && pipe_state(p) != PIPE_BROKEN)
-            atomic_store(&p->state, PIPE_ESTABLISHED);
-        pthread_mutex_unlock(&p->lock);
-        return false;
-    }
-    take_first(&p->pending);
-    if (is_for_link(p, waited->msg)) {
-        out_list_add(&p->device_sends, waited);
-        pthread_mutex_unlock(&p->lock);
-        return true;
-    }
-    msg = waited->msg;
-    st = enqueue_waited(p, waited, &done, &err);
-    pthread_mutex_unlock(&p->lock);
-    if (st)
-        refuse(msg, done, &err);
-    return true;
-}
-
-bool pipe_send_device_message(struct pipe *p)
-{
-    struct tenrec_done done = { NULL, NULL };
-    struct tenrec_msg *msg;
-    struct out *waited;
-    tenrec_error err;
-    tenrec_status st;
-
-    pthread_mutex_lock(&p->lock);
-    waited = pipe_state(p) == PIPE_ESTABLISHED ? p->device_sends.first : NULL;
-    if (waited)
-        take_first(&p->device_sends);
-    pthread_mutex_unlock(&p->lock);
-    if (!waited)
-        return false;
-    msg = waited->msg;
-    st = link_lend(p, msg, &err);
-    pthread_mutex_lock(&p->lock);
-    if (!st && pipe_state(p) == PIPE_BROKEN) {
-        err = p->why;
-        st = err.code;
-        link_take_back(p);
-    }
-    if (st) {
-        take_done(p, waited, &done);
-        waited->msg = NULL;
-        out_free(p, waited);
-    } else {
-        st = enqueue_waited(p, waited, &done, &err);
-        if (st)
-            link_take_back(p);
-    }
-    pipe_flush_unlock(p);
-    if (st)
-        refuse(msg, done, &err);
-    else
-        link_lent(p);
-    return true;
-}
-
-void pipe_send_pending(struct pipe *p)
-{
-    while (send_next_pending(p))
-        continue;
-    pipe_flush(p);
 }

@@ -1,0 +1,111 @@
+/* pipe_pending.c - messages that waited for the handshake, or for the loop thread. */
+#include "cuda/link.h"
+#include "pipe/pipe.h"
+
+/* Under the lock, as the next two. */
+static void take_first(struct out_list *l)
+{
+    l->first = l->first->next;
+    if (!l->first)
+        l->last = &l->first;
+}
+
+/* Who is to be told of one that waited, and what it was charged with, are taken off. */
+static void take_done(struct pipe *p, struct out *waited, struct tenrec_done *done)
+{
+    if (waited->n_done) {
+        *done = waited->done[0];
+        atomic_fetch_sub(&p->untold, 1);
+    }
+    pipe_queued_add(p, -waited->charge);
+}
+
+static tenrec_status enqueue_waited(struct pipe *p, struct out *waited, struct tenrec_done *done,
+                                    tenrec_error *err)
+{
+    tenrec_status st;
+
+    take_done(p, waited, done);
+    st = pipe_enqueue_message(p, waited->msg, *done, waited->charge, NULL, err);
+    waited->msg = NULL;
+    out_free(p, waited);
+    return st;
+}
+
+/* One that waited for the handshake, in order; false when there is none. */
+static bool send_next_pending(struct pipe *p)
+{
+    struct tenrec_done done = { NULL, NULL };
+    struct tenrec_msg *msg;
+    struct out *waited;
+    tenrec_error err;
+    tenrec_status st;
+
+    pthread_mutex_lock(&p->lock);
+    waited = p->pending.first;
+    if (!waited || pipe_state(p) == PIPE_BROKEN) {
+        if (!waited && pipe_state(p) != PIPE_BROKEN)
+            atomic_store(&p->state, PIPE_ESTABLISHED);
+        pthread_mutex_unlock(&p->lock);
+        return false;
+    }
+    take_first(&p->pending);
+    if (pipe_is_for_link(p, waited->msg)) {
+        out_list_add(&p->device_sends, waited);
+        pthread_mutex_unlock(&p->lock);
+        return true;
+    }
+    msg = waited->msg;
+    st = enqueue_waited(p, waited, &done, &err);
+    pthread_mutex_unlock(&p->lock);
+    if (st)
+        pipe_refuse(msg, done, &err);
+    return true;
+}
+
+bool pipe_send_device_message(struct pipe *p)
+{
+    struct tenrec_done done = { NULL, NULL };
+    struct tenrec_msg *msg;
+    struct out *waited;
+    tenrec_error err;
+    tenrec_status st;
+
+    pthread_mutex_lock(&p->lock);
+    waited = pipe_state(p) == PIPE_ESTABLISHED ? p->device_sends.first : NULL;
+    if (waited)
+        take_first(&p->device_sends);
+    pthread_mutex_unlock(&p->lock);
+    if (!waited)
+        return false;
+    msg = waited->msg;
+    st = link_lend(p, msg, &err);
+    pthread_mutex_lock(&p->lock);
+    if (!st && pipe_state(p) == PIPE_BROKEN) {
+        err = p->why;
+        st = err.code;
+        link_take_back(p);
+    }
+    if (st) {
+        take_done(p, waited, &done);
+        waited->msg = NULL;
+        out_free(p, waited);
+    } else {
+        st = enqueue_waited(p, waited, &done, &err);
+        if (st)
+            link_take_back(p);
+    }
+    pipe_flush_unlock(p);
+    if (st)
+        pipe_refuse(msg, done, &err);
+    else
+        link_lent(p);
+    return true;
+}
+
+void pipe_send_pending(struct pipe *p)
+{
+    while (send_next_pending(p))
+        continue;
+    pipe_flush(p);
+}
