@@ -374,7 +374,8 @@ static tenrec_status train(struct tenrec_worker *w, struct worker *me, tenrec_pe
         ref = tenrec_rref(seen);
         status = tenrec_rref_rpc_sync(table, "join", &ref, 1, NULL, NULL, err);
     }
-    for (int step = 0; !status && more; step++) {
+    /* Who is to die does so in the middle of its own share, however fast the others are. */
+    for (int step = 0; !status && (more || step <= dies_at); step++) {
         if (step == dies_at)
             raise(SIGKILL);
         status = train_step(table, &state, &more, err);
