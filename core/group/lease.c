@@ -10,6 +10,10 @@
 #include <string.h>
 #include <sys/random.h>
 
+/* Let go of. Not "" as before the first take: torch's server (1.13) answers with an empty
+ * value only after 200 ms. */
+#define FREE "free"
+
 enum {
     FIRST_LOOK_US = 2000,
     LONGEST_LOOK_US = 100000,
@@ -30,6 +34,21 @@ static void real_sleep(void *arg, uint64_t us)
 }
 
 static const struct lease_clock real_clock = { real_now, real_sleep, NULL };
+
+static const struct lease_clock *clock_of(const struct lease *l)
+{
+    return l->clock ? l->clock : &real_clock;
+}
+
+uint64_t lease_now_ns(const struct lease *l)
+{
+    return clock_of(l)->now_ns(clock_of(l)->arg);
+}
+
+void lease_sleep_us(const struct lease *l, uint64_t us)
+{
+    clock_of(l)->sleep_us(clock_of(l)->arg, us);
+}
 
 /* "<64 random bits, hex> <lease, ms> <holder>" */
 static void write_token(struct lease *l, const char *holder)
@@ -71,18 +90,41 @@ static bool look_at(struct lease *l, const char *token, uint64_t now_ns)
     return true;
 }
 
-/* One try: in the place of nobody, or of a holder whose lease has ended. */
-static tenrec_status try_once(struct lease *l, const struct lease_clock *clock,
-                              uint64_t deadline_ns, bool *ret_new_holder, tenrec_error *err)
+static bool is_free(const char *token)
 {
-    const bool over = *l->seen && clock->now_ns(clock->arg) - l->since_ns >=
-                                      lease_of(l->seen, l->lease_ms) * UINT64_C(1000000);
-    const char *expected = over ? l->seen : "";
+    return !*token || strcmp(token, FREE) == 0;
+}
+
+static tenrec_status swap(struct lease *l, const char *from, const char *to, uint64_t deadline_ns,
+                          char **ret_now, tenrec_error *err)
+{
     void *now = NULL;
     tenrec_status st =
-        tenrec_store_compare_set(l->store, l->key, expected, strlen(expected), l->mine,
-                                 strlen(l->mine), store_left_ms(deadline_ns), &now, NULL, err);
+        tenrec_store_compare_set(l->store, l->key, from, strlen(from), to, strlen(to),
+                                 store_left_ms(deadline_ns), &now, NULL, err);
 
+    *ret_now = st == TENREC_OK ? now : NULL;
+    return st;
+}
+
+/* One try: in the place of nobody, or of a holder whose lease has ended. */
+static tenrec_status try_once(struct lease *l, uint64_t deadline_ns, bool *ret_new_holder,
+                              tenrec_error *err)
+{
+    const uint64_t now_ns = lease_now_ns(l);
+    bool over =
+        *l->seen && now_ns - l->since_ns >= lease_of(l->seen, l->lease_ms) * UINT64_C(1000000);
+    char *now;
+    tenrec_status st;
+
+    if (!l->doubtful) /* else it may be ours since then */
+        l->taken_ns = now_ns;
+    st = swap(l, over ? l->seen : FREE, l->mine, deadline_ns, &now, err);
+    if (st == TENREC_OK && is_free(now)) { /* not as expected: FREE is the answer to it, too */
+        free(now);
+        st = swap(l, over ? FREE : "", l->mine, deadline_ns, &now, err);
+        over = false;
+    }
     if (st != TENREC_OK)
         return st;
     l->held = strcmp(now, l->mine) == 0;
@@ -93,7 +135,7 @@ static tenrec_status try_once(struct lease *l, const struct lease_clock *clock,
     if (l->held)
         *l->seen = '\0';
     else
-        *ret_new_holder = look_at(l, now, clock->now_ns(clock->arg));
+        *ret_new_holder = look_at(l, now, lease_now_ns(l));
     free(now);
     return TENREC_OK;
 }
@@ -101,7 +143,6 @@ static tenrec_status try_once(struct lease *l, const struct lease_clock *clock,
 tenrec_status lease_take(struct lease *l, const char *holder, uint64_t deadline_ns,
                          tenrec_error *err)
 {
-    const struct lease_clock *clock = l->clock ? l->clock : &real_clock;
     struct pause pause = { FIRST_LOOK_US, LONGEST_LOOK_US };
     uint64_t us;
     bool fresh = false;
@@ -111,18 +152,18 @@ tenrec_status lease_take(struct lease *l, const char *holder, uint64_t deadline_
     if (!l->doubtful)
         write_token(l, holder);
     for (;;) {
-        st = try_once(l, clock, deadline_ns, &fresh, err);
+        st = try_once(l, deadline_ns, &fresh, err);
         l->doubtful = st != TENREC_OK;
         if (st != TENREC_OK || l->held)
             return st;
         if (fresh)
             pause.gap_us = FIRST_LOOK_US;
-        us = pause_next_us(&pause, clock->now_ns(clock->arg), deadline_ns);
+        us = pause_next_us(&pause, lease_now_ns(l), deadline_ns);
         if (us == 0)
             return tenrec_fail(err, TENREC_ETIMEDOUT,
                                "'%s' holds the lock of the group, and has not let go of it in time",
                                holder_of(l->seen));
-        clock->sleep_us(clock->arg, us);
+        lease_sleep_us(l, us);
     }
 }
 
@@ -131,15 +172,29 @@ bool lease_is_others(const struct lease *l)
     return !l->held && !l->doubtful && *l->seen;
 }
 
+bool lease_kept(const struct lease *l, uint64_t deadline_ns)
+{
+    struct store_value now;
+    bool ours;
+
+    if (!l->held ||
+        lease_now_ns(l) - l->taken_ns < lease_of(l->mine, l->lease_ms) * UINT64_C(1000000))
+        return l->held;
+    if (store_read(l->store, l->key, deadline_ns, &now, NULL) != TENREC_OK)
+        return false;
+    ours = now.data && strcmp(now.data, l->mine) == 0;
+    free(now.data);
+    return ours;
+}
+
 void lease_release(struct lease *l, uint64_t deadline_ns)
 {
-    void *now = NULL;
+    char *now;
 
     if (!l->held)
         return;
     l->held = false;
-    if (tenrec_store_compare_set(l->store, l->key, l->mine, strlen(l->mine), "", 0,
-                                 store_left_ms(deadline_ns), &now, NULL, NULL) == TENREC_OK)
+    if (swap(l, l->mine, FREE, deadline_ns, &now, NULL) == TENREC_OK)
         free(now);
     else
         l->doubtful = true;

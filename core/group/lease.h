@@ -24,6 +24,7 @@ struct lease {
     uint64_t lease_ms;               /* what others must wait for when we die */
     const struct lease_clock *clock; /* NULL: the monotonic one */
     bool held;
+    uint64_t taken_ns;      /* when it was asked for, while it is held */
     bool doubtful;          /* the store did not say whether `mine` is there */
     char mine[LEASE_TOKEN]; /* what is under the key while it is ours */
     /* Who else holds it, as it was seen last, and since when. Kept from one take to
@@ -42,8 +43,15 @@ tenrec_status lease_take(struct lease *l, const char *holder, uint64_t deadline_
 /* Did the last take fail as somebody else holds it? Then the store answers. */
 bool lease_is_others(const struct lease *l);
 
+/* Is it ours still? The store is asked only when it may have been taken over. */
+bool lease_kept(const struct lease *l, uint64_t deadline_ns);
+
 /* Lets go, unless somebody else has taken it over. What fails is tried no more:
  * then the lease ends, or our next take finds it. */
 void lease_release(struct lease *l, uint64_t deadline_ns);
+
+/* By the lease's clock. */
+uint64_t lease_now_ns(const struct lease *l);
+void lease_sleep_us(const struct lease *l, uint64_t us);
 
 #endif

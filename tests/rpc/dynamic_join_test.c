@@ -57,7 +57,7 @@ static void assert_lock_is_free(void)
     if (tenrec_store_get(party_store(), "tenrec/default/lock", CLUSTER_LONG_MS, &lock, NULL,
                          &err) != TENREC_OK)
         fail_msg("%s", err.text);
-    assert_string_equal(lock, "");
+    assert_string_equal(lock, "free");
     free(lock);
 }
 
