@@ -29,7 +29,7 @@ static tenrec_status agree(struct meeting *m, const char *name, uint64_t deadlin
 {
     char mine[32], *theirs = NULL;
     void *now = NULL;
-    tenrec_status st = roster_claim_static(m->base, m->group, deadline_ns, err);
+    tenrec_status st = roster_claim_static(m->whole, m->group, m->run, deadline_ns, err);
 
     if (st != TENREC_OK) {
         tenrec_error_prefix(err, "worker \"%s\" (rank %d)", name, m->rank);

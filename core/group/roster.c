@@ -7,6 +7,7 @@
 #include "group/groups.h"
 #include "group/ranks.h"
 #include "group/roster_kind.h"
+#include "group/torch_keys.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +15,8 @@
 #define KEY_ROOM 40
 
 enum {
-    TRIES = 16,        /* of a change, when others change it at the same time */
-    LOOK_US = 100000,  /* between two looks at who has our id */
-    RELEASE_MS = 2000, /* letting go of the lock, also when nothing else goes */
+    TRIES = 16,       /* of a change, when others change it at the same time */
+    LOOK_US = 100000, /* between two looks at who has our id */
 };
 
 static void record_key(char ret[KEY_ROOM], int64_t incarnation)
@@ -108,13 +108,6 @@ static void delete_record(struct roster *r, int64_t incarnation, uint64_t deadli
     store_delete_all(r->store, keys, 1, deadline_ns, NULL);
 }
 
-void roster_unlock(struct lease *l, uint64_t deadline_ns)
-{
-    const uint64_t soon = clock_deadline_ms(RELEASE_MS);
-
-    lease_release(l, soon > deadline_ns ? soon : deadline_ns);
-}
-
 /* ---- joining ------------------------------------------------------------------- */
 
 tenrec_status roster_open(struct tenrec_store *s, const char *group, const char *run,
@@ -130,14 +123,20 @@ tenrec_status roster_open(struct tenrec_store *s, const char *group, const char 
     snprintf(r.run, sizeof r.run, "%s", run);
     snprintf(text, sizeof text, "tenrec/%s%s%s", group, *run ? "/" : "", run);
     st = tenrec_store_prefix(s, text, &r.store, err);
-    r.lease = (struct lease){ .store = r.store, .key = ROSTER_LOCK, .lease_ms = lease_ms };
+    if (st == TENREC_OK)
+        st = torch_keys_open(s, group, run, &r.torch, err);
+    r.lock.lease = (struct lease){ .store = r.store, .key = "lock", .lease_ms = lease_ms };
+    r.lock.torch = r.torch;
     if (st == TENREC_OK)
         *ret = r;
+    else
+        roster_close(&r);
     return st;
 }
 
 void roster_close(struct roster *r)
 {
+    tenrec_store_drop(r->torch);
     tenrec_store_drop(r->store);
     *r = (struct roster){ .id = -1 };
 }
@@ -248,12 +247,12 @@ tenrec_status roster_reserve(struct roster *r, tenrec_peer wished, const char *p
     snprintf(holder, sizeof holder, "joiner-%d", (int)wished);
     for (;;) {
         c = (struct conflict){ .by_name = false };
-        st = lease_take(&r->lease, holder, deadline_ns, err);
+        st = group_lock_take(&r->lock, holder, deadline_ns, err);
         if (st == TENREC_OK)
             st = try_reserve(r, wished, pattern, deadline_ns, &c, &blocked, err);
         if (st == TENREC_OK && !blocked)
             return TENREC_OK; /* the lock stays ours */
-        roster_unlock(&r->lease, deadline_ns);
+        group_lock_release(&r->lock, deadline_ns);
         here = blocked && member_was_here(&c.record); /* and runs: it is no leftover */
         if (st == TENREC_OK && (here || clock_passed(deadline_ns)))
             st = fail_taken(r, &c, err);
@@ -318,7 +317,7 @@ static tenrec_status add_us(struct roster *r, struct view *v, uint64_t deadline_
 static tenrec_status end_change(struct roster *r, tenrec_status st, bool done, struct view *v,
                                 uint64_t deadline_ns, struct view *ret, tenrec_error *err)
 {
-    roster_unlock(&r->lease, deadline_ns);
+    group_lock_release(&r->lock, deadline_ns);
     if (st == TENREC_OK && !done)
         st = tenrec_fail(err, TENREC_EAGAIN, "the members of group \"%s\" change all the time",
                          r->group);
@@ -362,7 +361,7 @@ tenrec_status roster_remove(struct roster *r, tenrec_peer id, int64_t incarnatio
     struct store_value raw = { 0 };
     struct view v = { .version = 0 };
     bool done = false, out = false;
-    tenrec_status st = lease_take(&r->lease, r->name, deadline_ns, err);
+    tenrec_status st = group_lock_take(&r->lock, r->name, deadline_ns, err);
 
     for (int i = 0; i < TRIES && st == TENREC_OK && !done; i++) {
         view_finish(&v);
@@ -392,7 +391,7 @@ tenrec_status roster_leave(struct roster *r, uint64_t deadline_ns, struct view *
     if (r->joined)
         st = roster_remove(r, r->id, r->incarnation, false, deadline_ns, ret, err);
     else
-        roster_unlock(&r->lease, deadline_ns);
+        group_lock_release(&r->lock, deadline_ns);
     if (st == TENREC_OK)
         r->joined = false;
     return st;

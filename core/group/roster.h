@@ -3,20 +3,21 @@
 #ifndef TENREC_GROUP_ROSTER_H
 #define TENREC_GROUP_ROSTER_H
 
-#include "group/lease.h"
+#include "group/group_lock.h"
 #include "group/member_record.h"
 #include "group/view.h"
 
 /* Keys below tenrec/<group>[/<run>]:
- *   kind            "static" or "dynamic"
- *   lock            lease.h
+ *   lock            lease.h, in group_lock.h
  *   incarnations    how many lives there have been
  *   view            view.h
- *   member/<n>      the record of the member in life n */
+ *   member/<n>      the record of the member in life n
+ * and those that torch knows, in a part of their own: torch_keys.h. */
 struct roster {
     struct tenrec_store *whole; /* borrowed: what `store` is a view of */
     struct tenrec_store *store; /* owns */
-    struct lease lease;
+    struct tenrec_store *torch; /* owns */
+    struct group_lock lock;
     char group[128], run[128];
     tenrec_peer id; /* ours; -1: none yet */
     int64_t incarnation;

@@ -2,13 +2,15 @@
 #include "group/roster_kind.h"
 
 #include "group/groups.h"
+#include "group/torch_keys.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define KEY_ROOM 40
-#define STATIC "static"
-#define DYNAMIC "dynamic"
+/* Under torch's key and in its words, so that its workers and ours do not mix either. */
+#define STATIC "true"
+#define DYNAMIC "false"
 
 enum { CLAIM_MS = 5000 /* of a static worker, which holds the lock for a moment */ };
 
@@ -43,12 +45,13 @@ static bool static_is_over(struct roster *r, uint64_t deadline_ns)
     return true;
 }
 
-static tenrec_status set_kind(struct tenrec_store *base, const char *from, const char *to,
+static tenrec_status set_kind(struct roster *r, const char *from, const char *to,
                               uint64_t deadline_ns, bool *ret_done, tenrec_error *err)
 {
     void *now = NULL;
-    tenrec_status st = tenrec_store_compare_set(base, "kind", from, strlen(from), to, strlen(to),
-                                                store_left_ms(deadline_ns), &now, NULL, err);
+    tenrec_status st =
+        tenrec_store_compare_set(r->torch, TORCH_KIND, from, strlen(from), to, strlen(to),
+                                 store_left_ms(deadline_ns), &now, NULL, err);
 
     *ret_done = st == TENREC_OK && strcmp(now, to) == 0;
     free(now);
@@ -58,42 +61,53 @@ static tenrec_status set_kind(struct tenrec_store *base, const char *from, const
 tenrec_status roster_claim_dynamic(struct roster *r, uint64_t deadline_ns, tenrec_error *err)
 {
     bool done;
-    tenrec_status st = set_kind(r->store, "", DYNAMIC, deadline_ns, &done, err);
+    tenrec_status st = set_kind(r, "", DYNAMIC, deadline_ns, &done, err);
 
     if (st == TENREC_OK && !done && static_is_over(r, deadline_ns))
-        st = set_kind(r->store, STATIC, DYNAMIC, deadline_ns, &done, err);
+        st = set_kind(r, STATIC, DYNAMIC, deadline_ns, &done, err);
     if (st == TENREC_OK && !done)
         st = fail_mixed(r->group, "this one has no world size, others gave one", err);
     return st;
 }
 
 /* With the lock, so that nobody is just joining: a dynamic group that nobody is in ends. */
-static tenrec_status end_dynamic(struct tenrec_store *base, uint64_t deadline_ns, bool *ret_done,
+static tenrec_status end_dynamic(struct roster *r, uint64_t deadline_ns, bool *ret_done,
                                  tenrec_error *err)
 {
     struct view v = { .version = 0 };
-    tenrec_status st = roster_list(base, deadline_ns, &v, NULL, err);
+    tenrec_status st = roster_list(r->store, deadline_ns, &v, NULL, err);
     const size_t n = v.n;
 
     view_finish(&v);
-    return st == TENREC_OK && n == 0 ? set_kind(base, DYNAMIC, STATIC, deadline_ns, ret_done, err)
+    return st == TENREC_OK && n == 0 ? set_kind(r, DYNAMIC, STATIC, deadline_ns, ret_done, err)
                                      : st;
 }
 
-tenrec_status roster_claim_static(struct tenrec_store *base, const char *group,
-                                  uint64_t deadline_ns, tenrec_error *err)
+static tenrec_status claim_static(struct roster *r, uint64_t deadline_ns, tenrec_error *err)
 {
-    struct lease lock = { .store = base, .key = ROSTER_LOCK, .lease_ms = CLAIM_MS };
     bool done;
-    tenrec_status st = set_kind(base, "", STATIC, deadline_ns, &done, err);
+    tenrec_status st = set_kind(r, "", STATIC, deadline_ns, &done, err);
 
     if (st != TENREC_OK || done)
         return st;
-    st = lease_take(&lock, "static", deadline_ns, err);
+    st = group_lock_take(&r->lock, "static", deadline_ns, err);
     if (st == TENREC_OK)
-        st = end_dynamic(base, deadline_ns, &done, err);
-    roster_unlock(&lock, deadline_ns);
+        st = end_dynamic(r, deadline_ns, &done, err);
+    group_lock_release(&r->lock, deadline_ns);
     if (st == TENREC_OK && !done)
-        st = fail_mixed(group, "this one gives a world size, others have none", err);
+        st = fail_mixed(r->group, "this one gives a world size, others have none", err);
+    return st;
+}
+
+tenrec_status roster_claim_static(struct tenrec_store *s, const char *group, const char *run,
+                                  uint64_t deadline_ns, tenrec_error *err)
+{
+    struct roster r;
+    tenrec_status st = roster_open(s, group, run, CLAIM_MS, &r, err);
+
+    if (st != TENREC_OK)
+        return st;
+    st = claim_static(&r, deadline_ns, err);
+    roster_close(&r);
     return st;
 }

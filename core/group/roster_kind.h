@@ -5,22 +5,17 @@
 
 #include "group/roster.h"
 
-#define ROSTER_LOCK "lock" /* the key of the lease */
-
 /* Marks the group as dynamic. With the lock. errors: EGROUP, and the store's */
 tenrec_status roster_claim_dynamic(struct roster *r, uint64_t deadline_ns, tenrec_error *err);
 
-/* For static groups: has the store a dynamic one of that name, with members, or one
- * who is joining? Marks the group as static. errors: EGROUP, and the store's */
-tenrec_status roster_claim_static(struct tenrec_store *base, const char *group,
+/* For static groups: has `s` a dynamic one of that name, with members, or one who is
+ * joining? Marks the group as static. errors: EGROUP, EINVAL, and the store's */
+tenrec_status roster_claim_static(struct tenrec_store *s, const char *group, const char *run,
                                   uint64_t deadline_ns, tenrec_error *err);
 
 /* The list: *ret is zeroed when nobody ever joined; *ret_raw (may be NULL) is what
  * stands there. errors: EPROTOCOL, and the store's */
 tenrec_status roster_list(struct tenrec_store *store, uint64_t deadline_ns, struct view *ret,
                           struct store_value *ret_raw, tenrec_error *err);
-
-/* Lets go of the lock, for which there is always some time. */
-void roster_unlock(struct lease *l, uint64_t deadline_ns);
 
 #endif

@@ -98,7 +98,7 @@ static void bury(struct watch *wa, const struct heartbeat *dead)
     st = roster_remove(wa->roster, dead->id, dead->incarnation, true, clock_deadline_ms(STORE_MS),
                        &v, &why);
     /* Who joins slowly is no store that is away: it is tried again after the next look. */
-    if (st != TENREC_OK && lease_is_others(&wa->roster->lease))
+    if (st != TENREC_OK && wa->roster->lock.others)
         return;
     if (st == TENREC_OK)
         st = watch_apply(wa, &v, &why);

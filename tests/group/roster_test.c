@@ -125,11 +125,11 @@ static void roster_makes_no_group_static_that_somebody_joins(void **state)
 
     (void)state;
     reserve(&a, 0);
-    assert_int_equal(roster_claim_static(a.store, "g", clock_deadline_ms(50), &err),
+    assert_int_equal(roster_claim_static(store, "g", "", clock_deadline_ms(50), &err),
                      TENREC_ETIMEDOUT);
     v = join(&a);
     view_finish(&v);
-    assert_int_equal(roster_claim_static(a.store, "g", soon(), &err), TENREC_EGROUP);
+    assert_int_equal(roster_claim_static(store, "g", "", soon(), &err), TENREC_EGROUP);
     assert_text_has(err.text, "mixes static and dynamic");
     {
         struct roster b = member(1); /* and it let go of the lock */
@@ -137,7 +137,7 @@ static void roster_makes_no_group_static_that_somebody_joins(void **state)
     }
     leave(&a);
     a = open_one();
-    assert_status(roster_claim_static(a.store, "g", soon(), &err), &err);
+    assert_status(roster_claim_static(store, "g", "", soon(), &err), &err);
     assert_int_equal(roster_reserve(&a, 0, "a", soon(), &err), TENREC_EGROUP);
     roster_close(&a);
 }

@@ -52,13 +52,17 @@ static void put(const char *key, const char *text)
 static void assert_lock_is_free(void)
 {
     tenrec_error err;
-    void *lock = NULL;
+    void *lock = NULL, *token = NULL;
 
     if (tenrec_store_get(party_store(), "tenrec/default/lock", CLUSTER_LONG_MS, &lock, NULL,
-                         &err) != TENREC_OK)
+                         &err) != TENREC_OK ||
+        tenrec_store_get(party_store(), "rpc_prefix_0/RpcGroupManagementToken", CLUSTER_LONG_MS,
+                         &token, NULL, &err) != TENREC_OK)
         fail_msg("%s", err.text);
     assert_string_equal(lock, "free");
+    assert_string_equal(token, "");
     free(lock);
+    free(token);
 }
 
 static void dynamic_a_join_that_fails_leaves_the_group_open(void **state)
@@ -107,6 +111,22 @@ static void dynamic_the_lock_of_a_dead_holder_is_taken_over(void **state)
     put("tenrec/default/lock", "00000000deadbeef 200 ghost");
     a = party_join(-1, NULL, functions_register);
     assert_true(clock_now_ns() - since >= 200000000u);
+    party_leave(a);
+}
+
+/* A worker of torch.distributed.rpc that joins, or died when it did. */
+static void dynamic_who_waits_for_torch_is_told_so(void **state)
+{
+    static const char *const brief[] = { "worker.init_timeout=50ms", NULL };
+    struct tenrec_worker *a = party_worker(-1, NULL, brief, functions_register);
+    tenrec_error err;
+
+    (void)state;
+    put("rpc_prefix_0/RpcGroupManagementToken", "Token_for_theirs_join");
+    assert_int_equal(tenrec_init_rpc(a, &err), TENREC_ETIMEDOUT);
+    assert_non_null(strstr(err.text, "worker of torch holds the lock"));
+    put("rpc_prefix_0/RpcGroupManagementToken", "");
+    assert_int_equal(tenrec_init_rpc(a, &err), TENREC_OK);
     party_leave(a);
 }
 
@@ -216,6 +236,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(dynamic_a_join_that_fails_leaves_the_group_open, begin),
         cmocka_unit_test_setup(dynamic_who_waits_for_the_lock_is_told_who_holds_it, begin),
         cmocka_unit_test_setup(dynamic_the_lock_of_a_dead_holder_is_taken_over, begin),
+        cmocka_unit_test_setup(dynamic_who_waits_for_torch_is_told_so, begin),
         cmocka_unit_test_setup(dynamic_a_dead_one_is_taken_out_after_one_that_joins_slowly, begin),
         cmocka_unit_test_setup(
             dynamic_a_record_of_no_sense_is_told_of_and_followed_when_it_is_mended, begin),

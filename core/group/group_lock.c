@@ -1,0 +1,127 @@
+#include "group/group_lock.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/pause.h"
+#include "group/store.h"
+#include "group/torch_keys.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    FIRST_LOOK_US = 2000,
+    LONGEST_LOOK_US = 100000,
+    RELEASE_MS = 2000, /* letting go, also when nothing else goes */
+};
+
+/* Torch's workers that wait for `token` look again. They wait for a key, which is gone
+ * while the token is held, so that they do not spin. */
+static void wake(struct group_lock *l, const char *token, uint64_t deadline_ns)
+{
+    tenrec_store_set(l->torch, token, "Done", 4, store_left_ms(deadline_ns), NULL);
+}
+
+static tenrec_status swap_token(struct group_lock *l, const char *from, const char *to,
+                                uint64_t deadline_ns, void **ret, tenrec_error *err)
+{
+    return tenrec_store_compare_set(l->torch, TORCH_TOKEN, from, strlen(from), to, strlen(to),
+                                    store_left_ms(deadline_ns), ret, NULL, err);
+}
+
+/* One try, with the lease: in the place of nobody, of one of ours that died, or of a torch
+ * worker that was silent for too long. */
+static tenrec_status try_token(struct group_lock *l, uint64_t deadline_ns, bool *ret_ours,
+                               tenrec_error *err)
+{
+    const char *done = GROUP_LOCK_TOKEN;
+    const uint64_t now_ns = lease_now_ns(&l->lease);
+    const bool over = *l->seen && now_ns - l->since_ns >= GROUP_LOCK_TORCH_MS * UINT64_C(1000000);
+    void *now = NULL;
+    tenrec_status st = swap_token(l, over ? l->seen : "", GROUP_LOCK_TOKEN, deadline_ns, &now, err);
+
+    if (st != TENREC_OK)
+        return st;
+    *ret_ours = strcmp(now, GROUP_LOCK_TOKEN) == 0;
+    if (*ret_ours) {
+        st = store_delete_all(l->torch, &done, 1, deadline_ns, err);
+        if (over) {
+            log_line(TENREC_LOG_WARN, "group",
+                     "took over the lock of torch's worker: '%s' stood "
+                     "there for %d s",
+                     l->seen, GROUP_LOCK_TORCH_MS / 1000);
+            wake(l, l->seen, deadline_ns);
+        }
+        *l->seen = '\0';
+    } else if (strncmp(l->seen, now, sizeof l->seen - 1) != 0) {
+        snprintf(l->seen, sizeof l->seen, "%s", (char *)now);
+        l->since_ns = now_ns;
+    }
+    free(now);
+    return st;
+}
+
+/* After a try that was not answered: the token may be ours, or a torch worker's. */
+static void give_up(struct group_lock *l)
+{
+    const uint64_t soon_ns = clock_deadline_ms(RELEASE_MS);
+    void *now = NULL;
+
+    if (swap_token(l, GROUP_LOCK_TOKEN, "", soon_ns, &now, NULL) == TENREC_OK)
+        wake(l, GROUP_LOCK_TOKEN, soon_ns);
+    free(now);
+    lease_release(&l->lease, soon_ns);
+}
+
+tenrec_status group_lock_take(struct group_lock *l, const char *holder, uint64_t deadline_ns,
+                              tenrec_error *err)
+{
+    struct pause pause = { FIRST_LOOK_US, LONGEST_LOOK_US };
+    bool ours = false;
+    uint64_t us;
+    tenrec_status st;
+
+    for (;;) {
+        st = lease_take(&l->lease, holder, deadline_ns, err);
+        l->others = st != TENREC_OK && lease_is_others(&l->lease);
+        if (st != TENREC_OK)
+            return st;
+        st = try_token(l, deadline_ns, &ours, err);
+        if (st == TENREC_OK && ours)
+            return st;
+        if (st != TENREC_OK) {
+            give_up(l);
+            return st;
+        }
+        /* Torch's worker may take longer than our lease, which others of ours want, too. */
+        lease_release(&l->lease, deadline_ns);
+        us = pause_next_us(&pause, lease_now_ns(&l->lease), deadline_ns);
+        if (us == 0) {
+            l->others = true;
+            return tenrec_fail(err, TENREC_ETIMEDOUT,
+                               "a worker of torch holds the lock of the group ('%s'), and has not "
+                               "let go of it in time",
+                               l->seen);
+        }
+        lease_sleep_us(&l->lease, us);
+    }
+}
+
+bool group_lock_kept(const struct group_lock *l, uint64_t deadline_ns)
+{
+    return lease_kept(&l->lease, deadline_ns);
+}
+
+void group_lock_release(struct group_lock *l, uint64_t deadline_ns)
+{
+    const uint64_t soon_ns = clock_deadline_ms(RELEASE_MS);
+
+    if (soon_ns > deadline_ns)
+        deadline_ns = soon_ns;
+    /* The token first: while the lease is ours the token is, too, and nobody else's. */
+    if (lease_kept(&l->lease, deadline_ns) &&
+        tenrec_store_set(l->torch, TORCH_TOKEN, "", 0, store_left_ms(deadline_ns), NULL) ==
+            TENREC_OK)
+        wake(l, GROUP_LOCK_TOKEN, deadline_ns);
+    lease_release(&l->lease, deadline_ns);
+}
