@@ -290,23 +290,37 @@ static tenrec_status announce(struct roster *r, uint64_t deadline_ns, tenrec_err
     return groups_announce(r->whole, &e, deadline_ns, err);
 }
 
-/* Puts us into `v`. Those in our way were found dead when the id was reserved, or
- * have come since the lock was lost. */
-static tenrec_status add_us(struct roster *r, struct view *v, uint64_t deadline_ns,
-                            tenrec_error *err)
+/* Takes those out of `v` that stand in our way: they were found dead when the id was
+ * reserved, or have come since the lock was lost. */
+static tenrec_status make_room(struct roster *r, struct view *v, const struct view_entry *me,
+                               uint64_t deadline_ns, tenrec_error *err)
 {
-    struct view_entry me = { .id = r->id, .incarnation = r->incarnation };
     struct conflict c = { .by_name = false };
-    bool blocked;
-    tenrec_status st;
+    struct view before = { .version = 0 };
+    bool blocked = false;
+    tenrec_status st = view_copy(v, &before, err);
 
-    snprintf(me.name, sizeof me.name, "%s", r->name);
-    st = clear_way(r, v, me.id, me.name, deadline_ns, &c, &blocked, err);
+    if (st == TENREC_OK)
+        st = clear_way(r, v, me->id, me->name, deadline_ns, &c, &blocked, err);
     if (st == TENREC_OK && blocked) {
         st = fail_taken(r, &c, err);
         tenrec_error_prefix(err, "joining took longer than the lease of the lock");
         member_free(&c.record);
     }
+    if (st == TENREC_OK && v->n != before.n)
+        st = torch_keys_take_out(r->torch, &before, v, deadline_ns, err);
+    view_finish(&before);
+    return st;
+}
+
+static tenrec_status add_us(struct roster *r, struct view *v, uint64_t deadline_ns,
+                            tenrec_error *err)
+{
+    struct view_entry me = { .id = r->id, .incarnation = r->incarnation };
+    tenrec_status st;
+
+    snprintf(me.name, sizeof me.name, "%s", r->name);
+    st = make_room(r, v, &me, deadline_ns, err);
     if (st == TENREC_OK)
         st = view_add(v, &me, err);
     v->version++;
@@ -348,12 +362,36 @@ tenrec_status roster_join(struct roster *r, const char *address, const struct st
         free(raw.data);
         raw = (struct store_value){ 0 };
     }
+    /* Who has lost the lock leaves that to the next change. */
+    if (st == TENREC_OK && done && group_lock_kept(&r->lock, deadline_ns))
+        st = torch_keys_add(r->torch, &v, view_by_id(&v, r->id), address, deadline_ns, err);
     if (st == TENREC_OK && done && v.n == 1)
         st = announce(r, deadline_ns, err);
     return end_change(r, st, done, &v, deadline_ns, ret, err);
 }
 
 /* ---- leaving ------------------------------------------------------------------- */
+
+/* Takes one out of `v`, which stands there as `raw`, and puts that in its place. */
+static tenrec_status take_out(struct roster *r, struct view *v, const struct store_value *raw,
+                              tenrec_peer id, int64_t incarnation, bool died, uint64_t deadline_ns,
+                              bool *ret_done, tenrec_error *err)
+{
+    struct view before = { .version = 0 };
+    tenrec_status st = TENREC_OK;
+
+    *ret_done = !view_find(v, id, incarnation);
+    if (!*ret_done)
+        st = view_copy(v, &before, err);
+    if (*ret_done || st != TENREC_OK)
+        return st;
+    view_remove(v, id, incarnation, died, r->id);
+    v->version++;
+    if (group_lock_kept(&r->lock, deadline_ns))
+        st = torch_keys_take_out(r->torch, &before, v, deadline_ns, err);
+    view_finish(&before);
+    return st == TENREC_OK ? replace_view(r, raw, v, deadline_ns, ret_done, err) : st;
+}
 
 tenrec_status roster_remove(struct roster *r, tenrec_peer id, int64_t incarnation, bool died,
                             uint64_t deadline_ns, struct view *ret, tenrec_error *err)
@@ -367,13 +405,9 @@ tenrec_status roster_remove(struct roster *r, tenrec_peer id, int64_t incarnatio
         view_finish(&v);
         st = roster_list(r->store, deadline_ns, &v, &raw, err);
         /* Who was cut off takes the others for dead, but is out itself. */
-        out = st == TENREC_OK && r->joined && !view_find(&v, r->id, r->incarnation);
-        if (st == TENREC_OK && !out && view_remove(&v, id, incarnation, died, r->id)) {
-            v.version++;
-            st = replace_view(r, &raw, &v, deadline_ns, &done, err);
-        } else {
-            done = true;
-        }
+        out = done = st == TENREC_OK && r->joined && !view_find(&v, r->id, r->incarnation);
+        if (st == TENREC_OK && !out)
+            st = take_out(r, &v, &raw, id, incarnation, died, deadline_ns, &done, err);
         free(raw.data);
         raw = (struct store_value){ 0 };
     }

@@ -1,9 +1,16 @@
 #include "group/torch_keys.h"
 
+#include "group/bytes.h"
+
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#define LIST "names/_ALL_WORKER_INFOS"
 #define PREFIX "rpc_prefix_0"
+#define KEY_ROOM (TENREC_NAME_MAX + 16)
+
+enum { TRIES = 16 /* of a list that somebody changes who does not heed the lock */ };
 
 tenrec_status torch_keys_open(struct tenrec_store *whole, const char *group, const char *run,
                               struct tenrec_store **ret, tenrec_error *err)
@@ -14,4 +21,171 @@ tenrec_status torch_keys_open(struct tenrec_store *whole, const char *group, con
         return tenrec_store_prefix(whole, PREFIX, ret, err);
     snprintf(text, sizeof text, "tenrec/%s%s%s/" PREFIX, group, *run ? "/" : "", run);
     return tenrec_store_prefix(whole, text, ret, err);
+}
+
+/* ---- the list -------------------------------------------------------------------- */
+
+static void add_item(struct bytes *b, const char *name, tenrec_peer id)
+{
+    char item[KEY_ROOM];
+
+    bytes_add(b, item, (size_t)snprintf(item, sizeof item, "%s-%d,", name, (int)id));
+}
+
+/* Without those that torch would misread, and so join nothing: it takes what follows the
+ * first '-' for the id, and fails when that is no number. */
+static void add_view(struct bytes *b, const struct view *v, const struct view_entry *but)
+{
+    for (size_t i = 0; i < v->n; i++)
+        if ((!but || v->entry[i].id != but->id) && !strchr(v->entry[i].name, '-'))
+            add_item(b, v->entry[i].name, v->entry[i].id);
+}
+
+/* Reads "<name>-<id>", as torch writes it: a name may have '-' in it. */
+static bool read_item(const char *item, size_t len, struct view_entry *ret)
+{
+    size_t dash = len;
+
+    while (dash > 0 && item[dash - 1] != '-')
+        dash--;
+    if (dash < 2 || dash - 1 > TENREC_NAME_MAX)
+        return false;
+    memcpy(ret->name, item, dash - 1);
+    ret->name[dash - 1] = '\0';
+    ret->id = (tenrec_peer)strtol(item + dash, NULL, 10);
+    return true;
+}
+
+/* Is what stands in the list another's? Ids and names are unique there, and ours win:
+ * whether one of torch's workers lives nobody can tell. */
+static bool is_anothers(const struct view_entry *e, const struct view *before,
+                        const struct view *after)
+{
+    const struct view_entry *was = before ? view_by_id(before, e->id) : NULL;
+
+    return !(was && strcmp(was->name, e->name) == 0) && !view_by_id(after, e->id) &&
+           !view_by_name(after, e->name);
+}
+
+static void add_others(struct bytes *b, const char *list, const struct view *before,
+                       const struct view *after)
+{
+    for (const char *end; *list; list = end) {
+        struct view_entry e;
+
+        end = list + strcspn(list, ",");
+        if (!read_item(list, (size_t)(end - list), &e) || is_anothers(&e, before, after))
+            bytes_add(b, list, (size_t)(end - list) + (*end == ','));
+        end += *end == ',';
+    }
+}
+
+static bool is_same(const struct store_value *v, const struct bytes *b)
+{
+    return v->len == b->len && (!b->data || memcmp(v->data, b->data, v->len) == 0);
+}
+
+/* Puts `to` in the place of `from`; ret_now->data (owns) is what stands there else. */
+static tenrec_status replace(struct tenrec_store *torch, const void *from, size_t from_len,
+                             const struct bytes *to, uint64_t deadline_ns,
+                             struct store_value *ret_now, tenrec_error *err)
+{
+    struct store_value now = { 0 };
+    tenrec_status st;
+
+    *ret_now = now;
+    if (to->failed)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for torch's list of workers");
+    st = tenrec_store_compare_set(torch, LIST, from ? from : "", from_len,
+                                  to->data ? to->data : (const void *)"", to->len,
+                                  store_left_ms(deadline_ns), &now.data, &now.len, err);
+    if (st == TENREC_OK && !is_same(&now, to))
+        *ret_now = now;
+    else
+        free(now.data);
+    return st;
+}
+
+/* Makes the list what `after` is, and what others wrote. `guess` is what stands there when
+ * there are no others: then one look is enough. */
+static tenrec_status change_list(struct tenrec_store *torch, const struct bytes *guess,
+                                 const struct view *before, const struct view *after,
+                                 uint64_t deadline_ns, tenrec_error *err)
+{
+    struct store_value now = { 0 };
+    struct bytes to = { 0 };
+    tenrec_status st;
+
+    if (guess->failed)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for torch's list of workers");
+    add_view(&to, after, NULL);
+    st = replace(torch, guess->data, guess->len, &to, deadline_ns, &now, err);
+    /* What was expected is also the answer when there is nothing. */
+    if (now.data && is_same(&now, guess))
+        now.len = 0;
+    for (int i = 0; i < TRIES && st == TENREC_OK && now.data; i++) {
+        struct store_value seen = now;
+
+        bytes_free(&to);
+        add_view(&to, after, NULL);
+        if (seen.len)
+            add_others(&to, seen.data, before, after);
+        st = replace(torch, seen.data, seen.len, &to, deadline_ns, &now, err);
+        free(seen.data);
+    }
+    bytes_free(&to);
+    if (st == TENREC_OK && now.data)
+        st = tenrec_fail(err, TENREC_EAGAIN, "torch's list of workers changes all the time");
+    free(now.data);
+    return st;
+}
+
+/* ---- what changes ---------------------------------------------------------------- */
+
+tenrec_status torch_keys_add(struct tenrec_store *torch, const struct view *v,
+                             const struct view_entry *who, const char *address,
+                             uint64_t deadline_ns, tenrec_error *err)
+{
+    struct bytes guess = { 0 };
+    char key[KEY_ROOM];
+    tenrec_status st;
+
+    snprintf(key, sizeof key, "names/%d", (int)who->id);
+    st =
+        tenrec_store_set(torch, key, who->name, strlen(who->name), store_left_ms(deadline_ns), err);
+    if (st != TENREC_OK)
+        return st;
+    snprintf(key, sizeof key, "addrs/%s", who->name);
+    st = tenrec_store_set(torch, key, address, strlen(address), store_left_ms(deadline_ns), err);
+    if (st != TENREC_OK)
+        return st;
+    add_view(&guess, v, who);
+    st = change_list(torch, &guess, NULL, v, deadline_ns, err);
+    bytes_free(&guess);
+    return st;
+}
+
+static void forget(struct tenrec_store *torch, const struct view_entry *e, uint64_t deadline_ns)
+{
+    char name[KEY_ROOM], address[KEY_ROOM];
+    const char *keys[] = { name, address };
+
+    snprintf(name, sizeof name, "names/%d", (int)e->id);
+    snprintf(address, sizeof address, "addrs/%s", e->name);
+    store_delete_all(torch, keys, 2, deadline_ns, NULL);
+}
+
+tenrec_status torch_keys_take_out(struct tenrec_store *torch, const struct view *before,
+                                  const struct view *after, uint64_t deadline_ns, tenrec_error *err)
+{
+    struct bytes guess = { 0 };
+    tenrec_status st;
+
+    add_view(&guess, before, NULL);
+    st = change_list(torch, &guess, before, after, deadline_ns, err);
+    bytes_free(&guess);
+    for (size_t i = 0; i < before->n && st == TENREC_OK; i++)
+        if (!view_find(after, before->entry[i].id, before->entry[i].incarnation))
+            forget(torch, &before->entry[i], deadline_ns);
+    return st;
 }

@@ -1,9 +1,15 @@
-/* torch_keys.h - where workers of torch.distributed.rpc look for a group. */
+/* torch_keys.h - where workers of torch.distributed.rpc look for a dynamic group: its
+ * members once more, in torch's keys. They follow from the view, and whoever changes that
+ * brings them after it, under the group's lock. What other workers wrote stays there. */
 #ifndef TENREC_GROUP_TORCH_KEYS_H
 #define TENREC_GROUP_TORCH_KEYS_H
 
-#include <tenrec/store.h>
+#include "group/view.h"
 
+/* In the part of the store that torch_keys_open gives:
+ *   names/<id>                    the name
+ *   addrs/<name>                  the address
+ *   names/_ALL_WORKER_INFOS       "<name>-<id>," of each member whose name has no '-' */
 #define TORCH_KIND "rpcIsStaticGroup"         /* roster_kind.c */
 #define TORCH_TOKEN "RpcGroupManagementToken" /* group_lock.c */
 
@@ -11,5 +17,16 @@
  * process looks, for the group "default" of no run; else a prefix leads there. ret: owns. */
 tenrec_status torch_keys_open(struct tenrec_store *whole, const char *group, const char *run,
                               struct tenrec_store **ret, tenrec_error *err);
+
+/* `who` has come into `v`. After the view was replaced: so all in torch's list that is ours
+ * is in the view, and what is not in the view is another's. */
+tenrec_status torch_keys_add(struct tenrec_store *torch, const struct view *v,
+                             const struct view_entry *who, const char *address,
+                             uint64_t deadline_ns, tenrec_error *err);
+
+/* Those in `before` that are not in `after` go. Before the view is replaced. */
+tenrec_status torch_keys_take_out(struct tenrec_store *torch, const struct view *before,
+                                  const struct view *after, uint64_t deadline_ns,
+                                  tenrec_error *err);
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "group/members.h"
 #include "group/rendezvous.h"
+#include "group/roster.h"
 #include "group/store_session.h"
 
 static int fail_at; /* the allocation that fails; 0: none */
@@ -61,6 +62,42 @@ static tenrec_status live(void)
     tenrec_process_group_drop(pg);
     members_drop(members);
     rendezvous_close(r, clock_deadline_ms(TEST_MS));
+    return st;
+}
+
+static tenrec_status leave(struct roster *r)
+{
+    struct view v = { .version = 0 };
+    tenrec_status st = roster_leave(r, clock_deadline_ms(TEST_MS), &v, &err);
+
+    view_finish(&v);
+    return st;
+}
+
+/* One that joins a dynamic group, and leaves it; a worker of torch is in its list. */
+static tenrec_status come_and_go(void)
+{
+    struct tenrec_store *s = NULL;
+    struct roster r = { .id = -1 };
+    struct view v = { .version = 0 };
+    tenrec_status st = tenrec_store_open(init, TEST_MS, &s, &err);
+
+    if (st == TENREC_OK)
+        st = tenrec_store_set(s, "rpc_prefix_0/names/_ALL_WORKER_INFOS", "t-7,", 4, TEST_MS, &err);
+    if (st == TENREC_OK)
+        st = roster_open(s, "default", "", 50, &r, &err);
+    if (st == TENREC_OK)
+        st = roster_reserve(&r, -1, "w{rank}", clock_deadline_ms(TEST_MS), &err);
+    if (st == TENREC_OK)
+        st = roster_join(&r, "here", NULL, clock_deadline_ms(TEST_MS), &v, &err);
+    view_finish(&v);
+    /* Memory fails once: the second time it goes. */
+    if (st == TENREC_OK)
+        st = leave(&r);
+    if (st != TENREC_OK && r.store && leave(&r) != TENREC_OK)
+        fail_msg("%s", err.text);
+    roster_close(&r);
+    tenrec_store_drop(s);
     return st;
 }
 
@@ -121,6 +158,8 @@ static void group_survives_failing_memory_in_process(void **state)
     snprintf(init, sizeof init, "memory://torture");
     torture(live);
     torture(use_store);
+    snprintf(init, sizeof init, "memory://torture-dynamic");
+    torture(come_and_go);
 }
 
 static void group_survives_failing_memory_with_a_file(void **state)

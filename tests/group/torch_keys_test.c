@@ -1,0 +1,256 @@
+/* torch_keys_test.c - what a worker of torch.distributed.rpc would find in the store of a
+ * dynamic group, while members come, go and die. */
+#include "test_store.h"
+
+#include "base/clock.h"
+#include "group/roster.h"
+
+#define LEASE_MS 60000 /* whoever waits for its end waits too long */
+#define LIST "names/_ALL_WORKER_INFOS"
+
+static struct tenrec_store *store, *torch;
+static tenrec_error err;
+
+static int begin(void **state)
+{
+    static int count;
+    char url[32];
+
+    (void)state;
+    snprintf(url, sizeof url, "memory://torch%d", count++);
+    assert_status(tenrec_store_open(url, TEST_MS, &store, &err), &err);
+    assert_status(tenrec_store_prefix(store, "rpc_prefix_0", &torch, &err), &err);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    tenrec_store_drop(torch);
+    tenrec_store_drop(store);
+    return 0;
+}
+
+static uint64_t soon(void)
+{
+    return clock_deadline_ms(TEST_MS);
+}
+
+static struct roster member_of(const char *group, const char *run, tenrec_peer id, const char *name)
+{
+    struct roster r;
+    struct view v;
+    char address[64];
+
+    snprintf(address, sizeof address, "uv://%s:1", name);
+    assert_status(roster_open(store, group, run, LEASE_MS, &r, &err), &err);
+    assert_status(roster_reserve(&r, id, name, soon(), &err), &err);
+    assert_status(roster_join(&r, address, NULL, soon(), &v, &err), &err);
+    view_finish(&v);
+    return r;
+}
+
+static struct roster member(tenrec_peer id, const char *name)
+{
+    return member_of("default", "", id, name);
+}
+
+static void leave(struct roster *r)
+{
+    struct view v;
+
+    assert_status(roster_leave(r, soon(), &v, &err), &err);
+    view_finish(&v);
+    roster_close(r);
+}
+
+static void torch_sets(const char *key, const char *value)
+{
+    assert_status(tenrec_store_set(torch, key, value, strlen(value), TEST_MS, &err), &err);
+}
+
+/* NULL: there is none. */
+static void assert_key(struct tenrec_store *s, const char *key, const char *expected)
+{
+    struct store_value now;
+
+    assert_status(store_read(s, key, soon(), &now, &err), &err);
+    assert_int_equal(now.data != NULL, expected != NULL);
+    if (expected)
+        assert_string_equal(now.data, expected);
+    free(now.data);
+}
+
+static void torch_keys_are_those_of_the_members(void **state)
+{
+    struct roster a = member(1, "a"), b = member(0, "b");
+
+    (void)state;
+    assert_key(torch, "rpcIsStaticGroup", "false");
+    assert_key(torch, LIST, "b-0,a-1,");
+    assert_key(torch, "names/0", "b");
+    assert_key(torch, "names/1", "a");
+    assert_key(torch, "addrs/b", "uv://b:1");
+    assert_key(torch, "addrs/a", "uv://a:1");
+    leave(&b);
+    assert_key(torch, LIST, "a-1,");
+    assert_key(torch, "names/0", NULL);
+    assert_key(torch, "addrs/b", NULL);
+    leave(&a);
+    assert_key(torch, LIST, "");
+    assert_key(torch, "names/1", NULL);
+    assert_key(torch, "addrs/a", NULL);
+}
+
+/* It would take "b-1-1" for a worker "b", and fail at "c-d-2". */
+static void torch_keys_list_no_name_that_torch_would_misread(void **state)
+{
+    struct roster a = member(0, "a"), b = member(1, "b-1"), c = member(2, "c-d");
+
+    (void)state;
+    assert_key(torch, LIST, "a-0,");
+    assert_key(torch, "names/1", "b-1");
+    assert_key(torch, "addrs/c-d", "uv://c-d:1");
+    leave(&b);
+    assert_key(torch, LIST, "a-0,");
+    assert_key(torch, "names/1", NULL);
+    leave(&a);
+    leave(&c);
+    assert_key(torch, "addrs/c-d", NULL);
+}
+
+static void torch_keys_of_other_groups_stand_in_their_part(void **state)
+{
+    struct roster a = member_of("other", "", 0, "a"), b = member_of("default", "run1", 0, "b");
+    struct tenrec_store *part;
+
+    (void)state;
+    assert_key(torch, LIST, NULL);
+    assert_status(tenrec_store_prefix(store, "tenrec/other/rpc_prefix_0", &part, &err), &err);
+    assert_key(part, LIST, "a-0,");
+    tenrec_store_drop(part);
+    assert_status(tenrec_store_prefix(store, "tenrec/default/run1/rpc_prefix_0", &part, &err),
+                  &err);
+    assert_key(part, LIST, "b-0,");
+    tenrec_store_drop(part);
+    leave(&a);
+    leave(&b);
+}
+
+static void torch_keys_of_a_member_that_was_found_dead_are_gone(void **state)
+{
+    struct roster a = member(0, "a"), b = member(1, "b");
+    struct view v;
+
+    (void)state;
+    assert_status(roster_remove(&a, 1, b.incarnation, true, soon(), &v, &err), &err);
+    view_finish(&v);
+    assert_key(torch, LIST, "a-0,");
+    assert_key(torch, "addrs/b", NULL);
+    roster_close(&b);
+    b = member(1, "b2");
+    assert_key(torch, LIST, "a-0,b2-1,");
+    assert_key(torch, "names/1", "b2");
+    leave(&b);
+    leave(&a);
+}
+
+/* As if its process did not run any more. */
+static void kill_record(struct roster *r)
+{
+    struct member m = { .rank = r->id, .incarnation = r->incarnation, .address = (char[]){ "x" } };
+    struct store_value bytes;
+    char key[40];
+
+    snprintf(m.name, sizeof m.name, "%s", r->name);
+    snprintf(key, sizeof key, "member/%lld", (long long)r->incarnation);
+    member_describe_process(&m);
+    m.start++;
+    member_pack(&m, &bytes);
+    assert_status(tenrec_store_set(r->store, key, bytes.data, bytes.len, TEST_MS, &err), &err);
+    free(bytes.data);
+}
+
+static void torch_keys_are_those_of_who_takes_the_place_of_one_that_died(void **state)
+{
+    struct roster dead = member(0, "a"), also = member(1, "b"), c;
+
+    (void)state;
+    kill_record(&dead);
+    kill_record(&also);
+    c = member(0, "b"); /* the id of the one and the name of the other */
+    assert_key(torch, LIST, "b-0,");
+    assert_key(torch, "names/0", "b");
+    assert_key(torch, "names/1", NULL);
+    assert_key(torch, "addrs/a", NULL);
+    assert_key(torch, "addrs/b", "uv://b:1");
+    leave(&c);
+    roster_close(&dead);
+    roster_close(&also);
+}
+
+static void torch_keys_of_others_stay(void **state)
+{
+    struct roster a, b;
+
+    (void)state;
+    torch_sets(LIST, "t-one-7,");
+    a = member(0, "a");
+    assert_key(torch, LIST, "a-0,t-one-7,");
+    torch_sets(LIST, "a-0,t-one-7,t2-8,");
+    b = member(1, "b");
+    assert_key(torch, LIST, "a-0,b-1,t-one-7,t2-8,");
+    leave(&a);
+    assert_key(torch, LIST, "b-1,t-one-7,t2-8,");
+    leave(&b);
+    assert_key(torch, LIST, "t-one-7,t2-8,");
+}
+
+/* Nobody can tell whether they live, so they keep nobody of ours out. */
+static void torch_keys_of_others_give_way_to_ours(void **state)
+{
+    struct roster a;
+
+    (void)state;
+    torch_sets(LIST, "t-0,a-5,u-6,");
+    torch_sets("names/0", "t");
+    a = member(0, "a");
+    assert_key(torch, LIST, "a-0,u-6,");
+    assert_key(torch, "names/0", "a");
+    leave(&a);
+}
+
+static void torch_keys_are_mended_by_the_next_change(void **state)
+{
+    struct roster a = member(0, "a"), b;
+
+    (void)state;
+    assert_status(tenrec_store_delete(torch, LIST, TEST_MS, NULL, &err), &err);
+    b = member(1, "b");
+    assert_key(torch, LIST, "a-0,b-1,");
+    torch_sets(LIST, "no sense,-,-3,b-1");
+    leave(&a);
+    assert_key(torch, LIST, "b-1,no sense,-,-3,");
+    torch_sets(LIST, "");
+    a = member(0, "a");
+    assert_key(torch, LIST, "a-0,b-1,");
+    leave(&a);
+    leave(&b);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(torch_keys_are_those_of_the_members),
+        CASE(torch_keys_list_no_name_that_torch_would_misread),
+        CASE(torch_keys_of_other_groups_stand_in_their_part),
+        CASE(torch_keys_of_a_member_that_was_found_dead_are_gone),
+        CASE(torch_keys_are_those_of_who_takes_the_place_of_one_that_died),
+        CASE(torch_keys_of_others_stay),
+        CASE(torch_keys_of_others_give_way_to_ours),
+        CASE(torch_keys_are_mended_by_the_next_change),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
