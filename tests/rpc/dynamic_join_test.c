@@ -205,6 +205,51 @@ static void dynamic_a_record_of_no_sense_is_told_of_and_followed_when_it_is_mend
     party_leave(a);
 }
 
+/* The next join of "slow" is followed by its end. */
+static atomic_bool take_out;
+
+/* Between its place in the list and its look at who is there. */
+tenrec_status __real_roster_records(struct roster *r, const struct view_entry *e, size_t n,
+                                    uint64_t deadline_ns, struct member *ret, tenrec_error *err);
+tenrec_status __wrap_roster_records(struct roster *r, const struct view_entry *e, size_t n,
+                                    uint64_t deadline_ns, struct member *ret, tenrec_error *err);
+tenrec_status __wrap_roster_records(struct roster *r, const struct view_entry *e, size_t n,
+                                    uint64_t deadline_ns, struct member *ret, tenrec_error *err)
+{
+    struct roster other;
+    struct view v;
+
+    if (strcmp(r->name, "slow") == 0 && atomic_exchange(&take_out, false)) {
+        assert_int_equal(roster_open(party_store(), "default", "", 500, &other, err), TENREC_OK);
+        assert_int_equal(roster_remove(&other, r->id, r->incarnation, true, deadline_ns, &v, err),
+                         TENREC_OK);
+        view_finish(&v);
+        roster_close(&other);
+    }
+    return __real_roster_records(r, e, n, deadline_ns, ret, err);
+}
+
+static void dynamic_who_is_taken_out_while_it_joins_is_told_and_may_join_anew(void **state)
+{
+    struct tenrec_worker *a = party_join(-1, NULL, functions_register);
+    struct tenrec_worker *b = party_worker(-1, "slow", NULL, functions_register);
+    tenrec_error err;
+
+    (void)state;
+    atomic_store(&take_out, true);
+    assert_int_equal(tenrec_init_rpc(b, &err), TENREC_EGROUP);
+    assert_false(atomic_load(&take_out));
+    assert_non_null(strstr(err.text, "worker 'slow' (id 1) was taken out of group \"default\" "
+                                     "while it joined"));
+    assert_lock_is_free();
+    if (tenrec_init_rpc(b, &err) != TENREC_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(party_id(b), 1);
+    functions_must_call_add(a, "slow");
+    party_leave(b);
+    party_leave(a);
+}
+
 /* ---- mixing ---------------------------------------------------------------------------- */
 
 static void dynamic_and_static_workers_do_not_mix(void **state)
@@ -240,6 +285,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(dynamic_a_dead_one_is_taken_out_after_one_that_joins_slowly, begin),
         cmocka_unit_test_setup(
             dynamic_a_record_of_no_sense_is_told_of_and_followed_when_it_is_mended, begin),
+        cmocka_unit_test_setup(dynamic_who_is_taken_out_while_it_joins_is_told_and_may_join_anew,
+                               begin),
         cmocka_unit_test_setup(dynamic_and_static_workers_do_not_mix, begin),
     };
 
