@@ -88,6 +88,17 @@ static tenrec_status gpu_add(struct tenrec_call *c, void *arg, tenrec_error *err
     return st == TENREC_OK ? return_tensor(c, z, err) : st;
 }
 
+static tenrec_status add(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    struct tenrec_tensor *x, *y, *z = NULL;
+    tenrec_status st = two(c, &x, &y, err);
+
+    (void)arg;
+    if (st == TENREC_OK)
+        st = vector_add(x, y, &z, err);
+    return st == TENREC_OK ? return_tensor(c, z, err) : st;
+}
+
 static tenrec_status gpu_add_given(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
     size_t n;
@@ -384,6 +395,7 @@ static void answer(struct tenrec_future *f, void *arg)
     if (!v)
         why = *tenrec_future_error(f);
     if (st == TENREC_OK && l->z) {
+        device_delay(tenrec_tensor_desc(l->z)->device);
         st = vector_add(v->u.tensor, l->z, &sum, &why);
         tensor = tenrec_tensor(sum);
         v = &tensor;
@@ -444,7 +456,7 @@ static tenrec_status async_nested_add(struct tenrec_call *c, void *arg, tenrec_e
 
     (void)arg;
     if (st == TENREC_OK)
-        st = tenrec_rpc_async(tenrec_call_worker(c), to, "slow_add", args + 1, 2, NULL, &f, err);
+        st = tenrec_rpc_async(tenrec_call_worker(c), to, "add", args + 1, 2, NULL, &f, err);
     if (st != TENREC_OK)
         return st;
     st = tenrec_future_add_callback(f, answer, later_new(c, z), err);
@@ -539,6 +551,7 @@ tenrec_status device_functions_setup(struct tenrec_worker *w, int32_t rank, void
         tenrec_function_fn *fn;
         uint32_t flags;
     } all[] = {
+        { "add", add, TENREC_POOL },
         { "gpu_add", gpu_add, TENREC_POOL },
         { "gpu_add_given", gpu_add_given, TENREC_POOL },
         { "gpu_add_multi", gpu_add_multi, TENREC_POOL },

@@ -7,6 +7,7 @@
 /* Devices in arguments are integers: -1 is the host.
  *
  *   gpu_add(x, y)             (x + y).to(0), of two on cuda:1
+ *   add(x, y)                 x + y, where they are
  *   gpu_add_given(x, y, x_to, y_to, z_to)   x.to(z_to) + y.to(z_to), where x and y must
  *                             be on x_to and y_to
  *   gpu_add_multi(x, y)       [x.to(0) + y, x - y.to(1)], of cuda:1 and cuda:0
@@ -22,7 +23,7 @@
  *   sum_of(x)                 the sum of its elements, as a number
  *   relay(reference)          its value
  *   sleep_and_set_to_one(x)   answers later: x becomes 1
- *   async_nested_add(to, x, y, z)   answers later: x + y asked of `to`, + z
+ *   async_nested_add(to, x, y, z)   answers later: x + y asked of `to`, + z, late
  *   make_object(x), object_increase(object, by), object_sum(object) */
 tenrec_status device_functions_setup(struct tenrec_worker *w, int32_t rank, void *arg,
                                      tenrec_error *err);
