@@ -102,6 +102,7 @@ static void let_go(struct watch *wa, const struct view_entry *e, const tenrec_er
     devices_left(w, e->id);
     peers_blame(&w->peers, e->id, &lost);
     call_fail_peer(w, e->id, &lost);
+    rref_peer_gone(w->rrefs, e->id);
     rrefs_lost(w, e->id, true, &lost);
     gather_lost(w, e->id, &lost);
     gather_forget(w, e->name, (uint64_t)e->incarnation);

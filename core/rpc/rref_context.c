@@ -51,6 +51,7 @@ static void names_drop(struct rref_context *ctx)
     for (size_t i = 0; ctx->names && i < ctx->n_names; i++)
         free(ctx->names[i]);
     free(ctx->names);
+    free(ctx->gone);
     for (struct rref_old_name *o = ctx->old_names; o; o = next) {
         next = o->next;
         free(o->name);
@@ -61,7 +62,8 @@ static void names_drop(struct rref_context *ctx)
 static tenrec_status copy_names(struct rref_context *ctx, const struct rref_setup *s)
 {
     ctx->names = memory_new(s->room, sizeof(char *));
-    if (!ctx->names)
+    ctx->gone = memory_new(s->room, sizeof *ctx->gone);
+    if (!ctx->names || !ctx->gone)
         return TENREC_ENOMEM;
     ctx->n_names = s->room;
     for (size_t i = 0; i < s->n; i++)
@@ -78,6 +80,7 @@ tenrec_status rref_context_set_name(struct rref_context *ctx, tenrec_peer id, co
     tenrec_status st = TENREC_OK;
 
     pthread_mutex_lock(&ctx->lock);
+    ctx->gone[id] = false;
     before = ctx->names[id];
     if (before && strcmp(before, name) == 0) {
         /* Most come back under their own. */

@@ -119,6 +119,7 @@ struct rref_context {
     bool flushed;                 /* what arrives is refused */
     tenrec_peer me;
     char **names; /* owns; by id; NULL: nobody had it yet */
+    bool *gone;   /* owns; by id; no member any more: what it asked for late is not kept */
     size_t n_names;
     struct rref_old_name *old_names; /* owns: of those whose ids others have now */
     int64_t next_local;
@@ -274,6 +275,9 @@ struct rref_released {
     size_t freed; /* values that nobody refers to any more */
 };
 
+/* `peer` has left the group, until rref_context_set_name: it gets no forks any more. To be
+ * followed by rref_peer_lost. */
+void rref_peer_gone(struct rref_context *ctx, tenrec_peer peer);
 struct rref_released rref_peer_lost(struct rref_context *ctx, tenrec_peer peer,
                                     const tenrec_error *why, struct rref_acts *acts);
 

@@ -13,6 +13,13 @@ static const tenrec_error shut_down = { .code = TENREC_ECANCELED,
 
 /* ---- a lost worker ----------------------------------------------------------- */
 
+void rref_peer_gone(struct rref_context *ctx, tenrec_peer peer)
+{
+    pthread_mutex_lock(&ctx->lock);
+    ctx->gone[peer] = true;
+    pthread_mutex_unlock(&ctx->lock);
+}
+
 struct rref_released rref_peer_lost(struct rref_context *ctx, tenrec_peer peer,
                                     const tenrec_error *why, struct rref_acts *acts)
 {

@@ -36,6 +36,8 @@ bool rref_owner_add_fork(struct rref_owner *o, struct rref_id fork, tenrec_peer 
 {
     size_t before = o->forks.n;
 
+    if (rref_is_gone(o->ref.ctx, holder))
+        return true;
     if (!rref_forks_add(&o->forks, fork, holder))
         return false;
     o->ref.ctx->n_forks += o->forks.n - before;
@@ -156,7 +158,7 @@ enum rref_making rref_begin_making(struct rref_context *ctx, struct rref_id id, 
     if (what == RREF_MAKE) {
         o->making = true;
         o->creator = from;
-        o->creator_lost = false;
+        o->creator_lost = rref_is_gone(ctx, from);
         o->ref.handles++;
         *ret = o;
     }
@@ -257,10 +259,10 @@ tenrec_status rref_fork_requested(struct rref_context *ctx, struct rref_id id, s
     rref_acts_init(&acts);
     pthread_mutex_lock(&ctx->lock);
     st = await(ctx, id, fork, &o, err);
-    if (st == TENREC_OK && !rref_owner_add_fork(o, fork, from)) {
+    if (st == TENREC_OK && !rref_owner_add_fork(o, fork, from))
         st = tenrec_fail(err, TENREC_ENOMEM, "no memory to count a reference");
+    if (o)
         rref_owner_settle(o, &acts);
-    }
     pthread_mutex_unlock(&ctx->lock);
     rref_acts_run(&acts);
     return st;

@@ -33,7 +33,14 @@ void rref_job_hurry(struct rref_job *job);
 void rref_owner_settle(struct rref_owner *o, struct rref_acts *acts);
 void rref_user_settle(struct rref_user *u, struct rref_acts *acts);
 
+/* Is it no member any more? What it asked for may still be under way. */
+static inline bool rref_is_gone(const struct rref_context *ctx, tenrec_peer peer)
+{
+    return peer >= 0 && (size_t)peer < ctx->n_names && ctx->gone[peer];
+}
+
 struct rref_owner *rref_owner_get(struct rref_context *ctx, struct rref_id id);
+/* False: no memory. Who is gone gets none. */
 bool rref_owner_add_fork(struct rref_owner *o, struct rref_id fork, tenrec_peer holder);
 bool rref_owner_remove_fork(struct rref_owner *o, struct rref_id fork, tenrec_peer holder,
                             struct rref_acts *acts);

@@ -152,6 +152,9 @@ tenrec_status rref_fork_for(struct tenrec_rref *r, tenrec_peer to, struct rref_f
     *ret = (struct rref_fork){ r->id, rref_new_id(ctx), r->owner, ctx->me };
     if (!ctx->worker) {
         st = tenrec_fail(err, TENREC_ESHUTDOWN, "the worker has been shut down");
+    } else if (rref_is_gone(ctx, to)) {
+        st = tenrec_fail(err, TENREC_EPEER_UNKNOWN, "worker '%s' has left the group",
+                         rref_context_name(ctx, to));
     } else if (u && u->state == USER_DELETED) {
         st = tenrec_fail(err, TENREC_ENOTFOUND, "the remote reference has been deleted here");
     } else if (u) {

@@ -175,6 +175,34 @@ static void rref_made_for_a_lost_worker_is_not_kept(void **state)
     assert_int_equal(rref_context_count(ctx).num_forks, 0);
 }
 
+/* What it has sent is taken by one thread while another one sees it leave. */
+static void rref_that_comes_late_of_who_has_left_is_not_kept(void **state)
+{
+    const tenrec_error why = { .code = TENREC_EPEER_LOST, .worker = OTHER };
+    struct tenrec_rref *r = local();
+    struct rref_fork fork;
+    struct rref_owner *o;
+    tenrec_error err;
+
+    (void)state;
+    rref_peer_gone(ctx, OTHER);
+    rref_peer_lost(ctx, OTHER, &why, &acts);
+    assert_int_equal(rref_begin_making(ctx, id_of(1, 1), id_of(1, 2), OTHER, &o), RREF_MAKE);
+    rref_made(o, id_of(1, 2), OTHER, NULL, NULL, &acts);
+    assert_int_equal(rref_fork_requested(ctx, id_of(1, 3), id_of(1, 4), OTHER, &err), TENREC_OK);
+    assert_int_equal(rref_fork_requested(ctx, r->id, id_of(1, 5), OTHER, &err), TENREC_OK);
+    assert_int_equal(rref_fork_for(r, OTHER, &fork, &err), TENREC_EPEER_UNKNOWN);
+    assert_text_has(err.text, "'other' has left the group");
+    assert_int_equal(rref_context_count(ctx).num_forks, 0);
+    assert_int_equal(rref_context_count(ctx).num_owner_rrefs, 0);
+    /* Its next life may have some. */
+    assert_int_equal(rref_context_set_name(ctx, OTHER, "other", &err), TENREC_OK);
+    assert_int_equal(rref_fork_requested(ctx, r->id, id_of(1, 6), OTHER, &err), TENREC_OK);
+    assert_int_equal(rref_context_count(ctx).num_forks, 1);
+    rref_peer_lost(ctx, OTHER, &why, &acts);
+    rref_let_go(r, &acts);
+}
+
 static void rref_ids_differ_between_sessions(void **state)
 {
     struct tenrec_rref *r = local();
@@ -275,6 +303,7 @@ int main(void)
         CASE(rref_that_was_let_go_of_is_told_to_who_asks),
         CASE(rref_creation_that_comes_twice_is_made_once),
         CASE(rref_made_for_a_lost_worker_is_not_kept),
+        CASE(rref_that_comes_late_of_who_has_left_is_not_kept),
         CASE(rref_ids_differ_between_sessions),
         CASE(rref_wait_ends_when_its_time_is_up),
         CASE(rref_wait_ends_when_who_waits_is_lost),
