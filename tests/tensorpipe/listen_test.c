@@ -2,7 +2,11 @@
 #include "raw.h"
 
 #include "node.h"
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 static void listen_works_over_ipv6(void **state)
 {
@@ -98,6 +102,41 @@ static void listen_refuses_places_where_it_cannot_listen(void **state)
     assert_refused("", "", "9000-8000", "ends before it begins");
 }
 
+/* Of a connected TCP socket of this process; false: it is none. */
+static bool congestion_control(int fd, char ret[16])
+{
+    struct sockaddr_storage peer;
+    socklen_t len = sizeof peer, text = 16;
+
+    return getpeername(fd, (struct sockaddr *)&peer, &len) == 0 &&
+           getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, ret, &text) == 0;
+}
+
+static void listen_lets_nothing_slow_a_host_that_talks_to_itself(void **state)
+{
+    const long most = sysconf(_SC_OPEN_MAX) < 4096 ? sysconf(_SC_OPEN_MAX) : 4096;
+    struct node n[2];
+    unsigned found = 0;
+    char name[16];
+
+    (void)state;
+    node_init(&n[0], 0);
+    node_init(&n[1], 1);
+    n[0].options.transports.n = n[1].options.transports.n = 1;
+    node_open(&n[0]);
+    node_open(&n[1]);
+    nodes_start(n, 2);
+    assert_ping(&n[0], 1);
+    for (int fd = 3; fd < most; fd++) {
+        if (!congestion_control(fd, name))
+            continue;
+        assert_string_equal(name, "reno");
+        found++;
+    }
+    assert_true(found >= 2);
+    group_close(n, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -105,6 +144,7 @@ int main(void)
         cmocka_unit_test(listen_listens_on_an_interface_and_in_a_port_range),
         cmocka_unit_test(listen_takes_the_first_interface_that_fits),
         cmocka_unit_test(listen_refuses_places_where_it_cannot_listen),
+        cmocka_unit_test(listen_lets_nothing_slow_a_host_that_talks_to_itself),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -264,9 +264,22 @@ static void tune(int fd, const struct tp_options *o)
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
 }
 
+/* A host that talks to itself has no congestion to control, and what looks for some
+ * (bbr) holds back: "reno", which everybody may choose, never does. */
+static void tune_within_host(int fd, const union transport_address *peer)
+{
+    static const char plain[] = "reno";
+    union transport_address here;
+    socklen_t len = sizeof here;
+
+    if (getsockname(fd, &here.any, &len) == 0 && transport_same_host(&here, peer))
+        setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, plain, sizeof plain - 1);
+}
+
 static struct conn *uv_accept(struct agent *a, int fd, const union transport_address *from)
 {
     tune(fd, a->options);
+    tune_within_host(fd, from);
     return conn_new(a, &transport_uv, &carrier_socket, fd, from);
 }
 
@@ -284,6 +297,7 @@ static int uv_connect(struct agent *a, const union transport_address *to, struct
             return e;
         }
     }
+    tune_within_host(fd, to);
     *ret = conn_new(a, &transport_uv, &carrier_socket, fd, to);
     return *ret ? 0 : ENOMEM;
 }
