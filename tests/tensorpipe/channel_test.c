@@ -161,6 +161,39 @@ static void channel_copies_what_is_large_together(void **state)
     }
 }
 
+/* Not how often: that is a matter of time. */
+static void channel_tries_both_ways_and_keeps_what_arrives_whole(void **state)
+{
+    const bool together = sysconf(_SC_NPROCESSORS_ONLN) > 1;
+    const unsigned calls = 200;
+
+    (void)state;
+    for (size_t m = 0; m < 3; m++) {
+        struct node n[2];
+        uint64_t pulled;
+
+        for (int i = 0; i < 2; i++) {
+            node_init(&n[i], i);
+            node_share_memory(&n[i]);
+            n[i].options.progress = modes[m];
+            n[i].options.pull_min = PULL_MIN;
+            n[i].options.pull = "faster";
+            node_open(&n[i]);
+        }
+        nodes_start(n, 2);
+        agree(n);
+        pulled = node_counter(&n[1], "tensors_pulled");
+        for (unsigned i = 0; i < calls; i++) {
+            const size_t sizes[] = { PULL_MIN + i, 3 * PULL_MIN, 17 };
+
+            call_tensors(n, sizes, 1 + i % 3);
+        }
+        pulled = node_counter(&n[1], "tensors_pulled") - pulled;
+        assert_in_range(pulled, 1, (together ? 1 : 2) * calls);
+        group_close(n, 2);
+    }
+}
+
 static void channel_reads_no_memory_unless_the_options_list_cma(void **state)
 {
     static const size_t sizes[] = { 3 * MIB, PULL_MIN };
@@ -543,6 +576,7 @@ int main(void)
         cmocka_unit_test(channel_reads_what_takes_several_turns),
         cmocka_unit_test(channel_sends_what_is_too_small_to_be_read),
         cmocka_unit_test(channel_copies_what_is_large_together),
+        cmocka_unit_test(channel_tries_both_ways_and_keeps_what_arrives_whole),
         cmocka_unit_test(channel_reads_no_memory_unless_the_options_list_cma),
         cmocka_unit_test(channel_keeps_a_tensor_until_the_peer_has_it),
         cmocka_unit_test(channel_skips_tensors_that_have_no_place),

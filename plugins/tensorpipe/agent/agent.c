@@ -322,6 +322,7 @@ tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self,
         snprintf(a->host_address, sizeof a->host_address, "%s", in->host_address);
     a->progress = progress_of(a->options->progress);
     count_cpus(a);
+    a->learns_ways = !a->one_cpu && strcmp(a->options->pull, "always") != 0;
     /* Zeroed pages that are never touched cost nothing. */
     a->peers = calloc(AGENT_PEERS, sizeof *a->peers);
     if (!a->peers) {

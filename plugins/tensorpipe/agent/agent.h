@@ -57,6 +57,7 @@ struct agent {
     const struct tp_options *options;
     enum progress progress;
     bool one_cpu, many_cpus;
+    bool learns_ways; /* of tensors within a host */
     tenrec_peer me;
     atomic_int state;              /* enum agent_state */
     _Atomic(struct peer *) *peers; /* AGENT_PEERS of them, by id */

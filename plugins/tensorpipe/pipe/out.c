@@ -41,6 +41,7 @@ struct out *out_new(struct pipe *p, size_t need)
     o->frames.out = o;
     o->frames.n = 1;
     o->frames.at = 0;
+    o->frames.since_ns = 0;
     o->frames.iov[0] = (struct iovec){ o->buf, 0 };
     return o;
 }
@@ -97,6 +98,18 @@ void out_retire(struct pipe *p, struct out *o, struct told *t)
     if (o->msg)
         t->msg[t->n_msg++] = o->msg;
     out_free(p, o);
+}
+
+void out_timed(struct pipe *p, const struct segment *s)
+{
+    uint64_t ns = now_ns() - s->since_ns, in_ring = s->len < WAYS_ROOM ? s->len : WAYS_ROOM;
+
+    if (pipe_state(p) == PIPE_BROKEN)
+        return;
+    /* The peer has some of it still before it, and is as fast as we were, or faster. */
+    if (!s->awaited)
+        ns += (uint64_t)((double)ns * (double)in_ring / (double)s->len / 2);
+    ways_note(&p->ways, s->awaited ? BY_RECEIVER : BY_BOTH, s->len, ns);
 }
 
 void told_tell(struct pipe *p, struct told *t, const tenrec_error *why)

@@ -66,10 +66,14 @@ void out_add_done(struct pipe *p, struct out *o, struct tenrec_done done);
 void out_fill(struct pipe *p, struct out *o, const struct bundle *b, size_t from);
 /* All of it is written, or will never be. */
 void out_retire(struct pipe *p, struct out *o, struct told *t);
+/* The tensor of a segment with a time is written, or was taken. */
+void out_timed(struct pipe *p, const struct segment *s);
 
 /* The last segment of an out that is done with ends it. */
 static inline void segment_written(struct pipe *p, struct segment *s, struct told *t)
 {
+    if (s->since_ns)
+        out_timed(p, s);
     if (--s->out->parts == 0)
         out_retire(p, s->out, t);
 }

@@ -16,6 +16,7 @@
 
 #include "agent/agent.h"
 #include "channel/pull.h"
+#include "channel/ways.h"
 #include "pipe/out.h"
 #include "transport/conn.h"
 #include "wire/plain.h"
@@ -147,6 +148,7 @@ struct pipe {
     struct segment *awaited, *last_awaited;
     uint64_t n_awaited; /* so far */
     bool pulls;         /* the peer can read tensors out of our memory */
+    struct ways ways;   /* which of those do better another way */
     /* The core's; NULL: nothing is shared. Set before the pipe is established. */
     struct tenrec_sharing *sharing;
     uint64_t fds_sent;   /* packets of file descriptors; under lock */

@@ -176,6 +176,7 @@ bool pipe_tensor_refused(struct pipe *p, uint64_t number)
     p->pulls = false;
     s = take_awaited(p, number);
     if (s) {
+        s->since_ns = 0;
         put_le64((unsigned char *)s->iov[0].iov_base + s->iov[0].iov_len - 8, number);
         s->n = 2;
         append(p->conn[s->on], s);

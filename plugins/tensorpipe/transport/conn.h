@@ -41,6 +41,8 @@ struct segment {
     bool awaited;
     uint64_t number; /* of what is awaited on a pipe, from 0 */
     struct segment *next_awaited;
+    /* It is timed since then (pipe->ways), a tensor of so many bytes; 0: it is not. */
+    uint64_t since_ns, len;
     unsigned char head[SEGMENT_HEAD];
 };
 

@@ -1,0 +1,54 @@
+#include "channel/ways.h"
+
+#define CLASS_SHIFT 19 /* the first class ends at twice this power of two */
+#define MIB ((uint64_t)1 << 20)
+#define FIRST 4        /* both in turns; the first time, memory is not there yet */
+#define AGAIN 32       /* messages before the other way has its turn, at least */
+#define AGAIN_MAX 4096 /* and at most */
+
+static unsigned class_of(uint64_t len)
+{
+    unsigned k = 0;
+
+    for (len >>= CLASS_SHIFT + 1; len && k < WAYS_CLASSES - 1; len >>= 1)
+        k++;
+    return k;
+}
+
+/* How often the worse way has its turn: as seldom as makes that cost a thirtieth. */
+static uint64_t turn(const uint64_t *ns, enum copier best)
+{
+    const uint64_t n = AGAIN * (ns[!best] - ns[best]) / ns[best];
+
+    return n < AGAIN ? AGAIN : n > AGAIN_MAX ? AGAIN_MAX : n;
+}
+
+enum copier ways_choose(struct ways *w, uint64_t len, bool timed)
+{
+    const unsigned class = class_of(len);
+    const uint64_t *ns = w->of[class].ns;
+    const enum copier best = ns[BY_BOTH] && ns[BY_BOTH] < ns[BY_RECEIVER] ? BY_BOTH : BY_RECEIVER;
+
+    if (!timed)
+        return best;
+    if (w->of[class].tried < FIRST)
+        return w->of[class].tried % 2 ? BY_BOTH : BY_RECEIVER;
+    if (++w->of[class].n < turn(ns, best))
+        return best;
+    w->of[class].n = 0;
+    return best == BY_BOTH ? BY_RECEIVER : BY_BOTH;
+}
+
+void ways_note(struct ways *w, enum copier way, uint64_t len, uint64_t ns)
+{
+    const unsigned class = class_of(len);
+    uint64_t *kept = &w->of[class].ns[way];
+    uint64_t now = (uint64_t)((double)ns * (double)MIB / (double)len) + 1;
+
+    if (w->of[class].tried < FIRST)
+        w->of[class].tried++;
+    /* One that was held up by something else says little. */
+    if (*kept && now > 2 * *kept)
+        now = 2 * *kept;
+    *kept = *kept && now > *kept ? (*kept + now) / 2 : now;
+}
