@@ -128,7 +128,7 @@ if rank == 1:
     rpc.rpc_sync("w0", same, args=(1,))
     os._exit(0)
 raises(RuntimeError, "w1", lambda: rpc.rpc_sync("w1", nap, args=(30,)))
-print("noticed")
+print("noticed", flush=True)
 rpc.shutdown(graceful=False)
 os._exit(0)
 """, config)
