@@ -35,8 +35,11 @@ static void tcp_pair(int fd[2])
     if (fd[1] < 0)
         pair_die("accept");
     close(l);
-    for (int i = 0; i < 2; i++)
+    /* What paces, as bbr does, is a choice of the system and no limit of the machine. */
+    for (int i = 0; i < 2; i++) {
         setsockopt(fd[i], IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        setsockopt(fd[i], IPPROTO_TCP, TCP_CONGESTION, "reno", strlen("reno"));
+    }
 }
 
 static void prepare(struct trial *t)
