@@ -3,6 +3,7 @@
 #include "test_store.h"
 
 #include "base/clock.h"
+#include "fake_clock.h"
 #include "group/group_lock.h"
 #include "group/torch_keys.h"
 #include "hooked_store.h"
@@ -13,26 +14,6 @@
 static struct tenrec_store *store;
 static struct hooks hooks;
 static tenrec_error err;
-
-/* Time goes on only while somebody sleeps. */
-static uint64_t now_ns;
-static void (*while_asleep)(void);
-
-static uint64_t fake_now(void *arg)
-{
-    (void)arg;
-    return now_ns;
-}
-
-static void fake_sleep(void *arg, uint64_t us)
-{
-    (void)arg;
-    now_ns += us * 1000u;
-    if (while_asleep)
-        while_asleep();
-}
-
-static const struct lease_clock fake = { fake_now, fake_sleep, NULL };
 
 static struct group_lock new_lock(void)
 {

@@ -2,32 +2,13 @@
 #include "test_store.h"
 
 #include "base/clock.h"
+#include "fake_clock.h"
 #include "group/lease.h"
 
 #define LEASE_MS 1000
 
 static struct tenrec_store *store;
 static tenrec_error err;
-
-/* Time goes on only while somebody sleeps. */
-static uint64_t now_ns;
-static void (*while_asleep)(void);
-
-static uint64_t fake_now(void *arg)
-{
-    (void)arg;
-    return now_ns;
-}
-
-static void fake_sleep(void *arg, uint64_t us)
-{
-    (void)arg;
-    now_ns += us * 1000u;
-    if (while_asleep)
-        while_asleep();
-}
-
-static const struct lease_clock fake = { fake_now, fake_sleep, NULL };
 
 static struct lease new_lease(void)
 {
