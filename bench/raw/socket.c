@@ -17,6 +17,13 @@ struct sockets {
     char *data;
 };
 
+/* What paces, as bbr does, is a choice of the system and no limit of the machine. Before
+ * it connects: a connection that was paced once stays so. */
+static void unpaced(int fd)
+{
+    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", strlen("reno"));
+}
+
 static void tcp_pair(int fd[2])
 {
     struct sockaddr_in a = { .sin_family = AF_INET };
@@ -24,22 +31,21 @@ static void tcp_pair(int fd[2])
     int one = 1;
     int l = socket(AF_INET, SOCK_STREAM, 0);
 
+    unpaced(l);
     a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     if (l < 0 || bind(l, (struct sockaddr *)&a, n) || listen(l, 1) ||
         getsockname(l, (struct sockaddr *)&a, &n))
         pair_die("cannot listen on loopback");
     fd[0] = socket(AF_INET, SOCK_STREAM, 0);
+    unpaced(fd[0]);
     if (fd[0] < 0 || connect(fd[0], (struct sockaddr *)&a, n))
         pair_die("cannot connect to loopback");
     fd[1] = accept(l, NULL, NULL);
     if (fd[1] < 0)
         pair_die("accept");
     close(l);
-    /* What paces, as bbr does, is a choice of the system and no limit of the machine. */
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; i++)
         setsockopt(fd[i], IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-        setsockopt(fd[i], IPPROTO_TCP, TCP_CONGESTION, "reno", strlen("reno"));
-    }
 }
 
 static void prepare(struct trial *t)

@@ -102,14 +102,13 @@ static void listen_refuses_places_where_it_cannot_listen(void **state)
     assert_refused("", "", "9000-8000", "ends before it begins");
 }
 
-/* Of a connected TCP socket of this process; false: it is none. */
+/* Of a TCP socket of this process; false: it is none. Whoever listens counts, too: what
+ * connects begins with its choice, and a connection that was paced once stays so. */
 static bool congestion_control(int fd, char ret[16])
 {
-    struct sockaddr_storage peer;
-    socklen_t len = sizeof peer, text = 16;
+    socklen_t text = 16;
 
-    return getpeername(fd, (struct sockaddr *)&peer, &len) == 0 &&
-           getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, ret, &text) == 0;
+    return getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, ret, &text) == 0;
 }
 
 static void listen_lets_nothing_slow_a_host_that_talks_to_itself(void **state)
@@ -133,7 +132,7 @@ static void listen_lets_nothing_slow_a_host_that_talks_to_itself(void **state)
         assert_string_equal(name, "reno");
         found++;
     }
-    assert_true(found >= 2);
+    assert_true(found >= 4); /* two listen, and one connection has two ends */
     group_close(n, 2);
 }
 

@@ -173,6 +173,34 @@ tenrec_status transport_local(const struct tp_options *o, union transport_addres
     return TENREC_OK;
 }
 
+/* A host that talks to itself has no congestion to control, and what looks for some
+ * (bbr) holds back: "reno", which everybody may choose, never does. */
+static void leave_unpaced(int fd)
+{
+    static const char plain[] = "reno";
+
+    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, plain, sizeof plain - 1);
+}
+
+/* Before the connection stands, since the kernel goes on pacing one that bbr has had;
+ * what connects to a listener of loopback has the listener's choice. */
+static void tune_loopback(int fd, const union transport_address *at)
+{
+    if (at->any.sa_family == AF_INET6 ? IN6_IS_ADDR_LOOPBACK(&at->v6.sin6_addr)
+                                      : ntohl(at->v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET)
+        leave_unpaced(fd);
+}
+
+/* Afterwards: that an address of an interface is this host's own shows only then. */
+static void tune_within_host(int fd, const union transport_address *peer)
+{
+    union transport_address here;
+    socklen_t len = sizeof here;
+
+    if (getsockname(fd, &here.any, &len) == 0 && transport_same_host(&here, peer))
+        leave_unpaced(fd);
+}
+
 static int listen_at(const union transport_address *at, int *ret_fd)
 {
     int one = 1, e;
@@ -184,6 +212,7 @@ static int listen_at(const union transport_address *at, int *ret_fd)
      * port it is set after the choice, or a port that is taken might be chosen. */
     if (transport_port(at) != 0)
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    tune_loopback(fd, at);
     if (bind(fd, &at->any, length_of(at)) < 0 ||
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) < 0 || listen(fd, BACKLOG) < 0) {
         e = errno;
@@ -264,18 +293,6 @@ static void tune(int fd, const struct tp_options *o)
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
 }
 
-/* A host that talks to itself has no congestion to control, and what looks for some
- * (bbr) holds back: "reno", which everybody may choose, never does. */
-static void tune_within_host(int fd, const union transport_address *peer)
-{
-    static const char plain[] = "reno";
-    union transport_address here;
-    socklen_t len = sizeof here;
-
-    if (getsockname(fd, &here.any, &len) == 0 && transport_same_host(&here, peer))
-        setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, plain, sizeof plain - 1);
-}
-
 static struct conn *uv_accept(struct agent *a, int fd, const union transport_address *from)
 {
     tune(fd, a->options);
@@ -290,6 +307,7 @@ static int uv_connect(struct agent *a, const union transport_address *to, struct
     if (fd < 0)
         return errno;
     tune(fd, a->options);
+    tune_loopback(fd, to);
     if (connect(fd, &to->any, length_of(to)) < 0) {
         e = errno;
         if (e != EINPROGRESS && e != EINTR) {
