@@ -309,6 +309,18 @@ void chain_resume(struct chain *c)
     }
 }
 
+bool chain_maps(struct chain *c, tenrec_peer peer, struct tenrec_route route)
+{
+    if (atomic_load(&c->state) != CHAIN_UP)
+        return false;
+    for (size_t i = 0; i < c->n; i++) {
+        struct tenrec_agent *a = &c->link[i].agent;
+        if (TENREC_HAS(a->ops, maps))
+            return a->ops->maps(a, peer, route);
+    }
+    return false;
+}
+
 tenrec_status chain_disconnect(struct chain *c, tenrec_peer peer, tenrec_error *err)
 {
     bool done = false;

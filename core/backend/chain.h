@@ -89,6 +89,8 @@ void chain_send(struct chain *c, tenrec_peer to, struct tenrec_msg *msg, struct 
 tenrec_status chain_poll(struct chain *c, tenrec_peer peer, const struct tenrec_wait *wait);
 
 void chain_resume(struct chain *c);
+/* The outermost agent that knows says it; false while the chain does not run. */
+bool chain_maps(struct chain *c, tenrec_peer peer, struct tenrec_route route);
 tenrec_status chain_disconnect(struct chain *c, tenrec_peer peer, tenrec_error *err);
 
 /* Waits at most `ms` milliseconds in all until every send was told done. */

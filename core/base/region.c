@@ -12,7 +12,7 @@
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-static size_t page(void)
+size_t region_page(void)
 {
     return (size_t)sysconf(_SC_PAGESIZE);
 }
@@ -36,7 +36,7 @@ static int for_readers(int fd)
 tenrec_status region_make(size_t bytes, enum region_access access, struct region *ret,
                           tenrec_error *err)
 {
-    const size_t mask = page() - 1;
+    const size_t mask = region_page() - 1;
     void *base;
     int fd;
 
@@ -82,14 +82,15 @@ static tenrec_status check(int fd, struct stat *ret, tenrec_error *err)
 
 tenrec_status region_map(int fd, enum region_access access, struct region *ret, tenrec_error *err)
 {
-    const int protection = access == REGION_WRITE ? PROT_READ | PROT_WRITE : PROT_READ;
+    const int protection = access == REGION_READ ? PROT_READ : PROT_READ | PROT_WRITE;
+    const int kind = access == REGION_PRIVATE ? MAP_PRIVATE | MAP_NORESERVE : MAP_SHARED;
     struct stat st;
     tenrec_status status = check(fd, &st, err);
     void *base;
 
     if (status != TENREC_OK)
         return status;
-    base = mmap(NULL, (size_t)st.st_size, protection, MAP_SHARED, fd, 0);
+    base = mmap(NULL, (size_t)st.st_size, protection, kind, fd, 0);
     if (base == MAP_FAILED && (errno == EACCES || errno == EPERM))
         return tenrec_fail(err, TENREC_EPROTOCOL, "shared memory of the peer cannot be %s",
                            access == REGION_WRITE ? "written" : "read");
@@ -107,11 +108,20 @@ void region_restrict(struct region *r)
 
 void region_discard(const struct region *r, size_t offset, size_t bytes)
 {
-    const size_t mask = page() - 1;
+    const size_t mask = region_page() - 1;
     const size_t first = (offset + mask) & ~mask, end = (offset + bytes) & ~mask;
 
     if (first < end)
         madvise(r->base + first, end - first, MADV_REMOVE);
+}
+
+tenrec_status region_forget(const struct region *r, size_t offset, size_t bytes, tenrec_error *err)
+{
+    const size_t mask = region_page() - 1;
+
+    if (madvise(r->base + offset, (bytes + mask) & ~mask, MADV_DONTNEED) < 0)
+        return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot give back private pages");
+    return TENREC_OK;
 }
 
 void region_close(struct region *r)

@@ -15,7 +15,11 @@ struct region {
     int fd; /* to give to others; -1: was not kept */
 };
 
-enum region_access { REGION_READ, REGION_WRITE };
+/* PRIVATE, for region_map only: to be written, but what is written is a copy of this
+ * process alone, page by page. */
+enum region_access { REGION_READ, REGION_WRITE, REGION_PRIVATE };
+
+size_t region_page(void); /* bytes of a page */
 
 /* Makes one of `bytes` bytes, rounded up to pages, which we may write; pages
  * come with their first use.
@@ -38,6 +42,10 @@ void region_restrict(struct region *r);
 /* Gives the system the whole pages of a part of a region that we may write;
  * they read as zeros afterwards, for all who have mapped it. */
 void region_discard(const struct region *r, size_t offset, size_t bytes);
+
+/* Of one that was mapped PRIVATE: whole pages of a part read as those of their owner again,
+ * whatever was written. errors: EOS */
+tenrec_status region_forget(const struct region *r, size_t offset, size_t bytes, tenrec_error *err);
 
 void region_close(struct region *r); /* zeroed or closed is fine */
 

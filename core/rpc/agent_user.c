@@ -1,18 +1,27 @@
 /* agent_user.c - a chain by itself, for programs that bring calls of their own:
  * tenrec/agent_user.h. */
 #include "backend/chain.h"
+#include "base/clock.h"
 #include "base/loop.h"
 #include "base/memory.h"
 #include "base/storage_pool.h"
 #include "base/upkeep.h"
 #include "config/config.h"
+#include "rpc/mapping.h"
 #include "rpc/message.h"
 #include "rpc/setup.h"
+#include "rpc/shared_memory.h"
+#include "rpc/sharing.h"
 #include "rpc/tensor.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <tenrec/agent_user.h>
+
+/* Tensors that are copied for who maps them: below, the call itself takes longer than what is
+ * saved; above, the receiver had better copy a part of it at the same time. */
+#define COPY_MIN ((uint64_t)256 << 10)
+#define COPY_MAX ((uint64_t)16 << 20)
 
 struct tenrec_rpc_backend_options {
     struct setup *setup;
@@ -94,7 +103,12 @@ static tenrec_status on_place(void *arg, tenrec_peer from, struct tenrec_msg *ms
 {
     const struct tenrec_backend_user *user = arg;
 
-    return user->place ? user->place(user->arg, from, msg, err) : tenrec_backend_place(msg, err);
+    tenrec_status st =
+        user->place ? user->place(user->arg, from, msg, err) : tenrec_backend_place(msg, err);
+
+    for (uint32_t i = 0; i < msg->n_tensors && st == TENREC_OK; i++)
+        mapping_copy(tenrec_msg_tensor(msg, i));
+    return st;
 }
 
 static bool on_accepts(void *arg)
@@ -127,6 +141,20 @@ static void on_time(void *arg)
     user->wake(user->arg);
 }
 
+/* What others may write as well is copied. */
+static tenrec_status find_memory(struct tenrec_tensor_desc *d, struct tenrec_tensor **ret,
+                                 tenrec_error *err)
+{
+    tenrec_status st;
+
+    if (!d->mapping || !mapping_is_writable(d->mapping))
+        return tensor_for_desc(d, ret, err);
+    st = mapping_tensor(d->mapping, d, ret, err);
+    if (st == TENREC_OK)
+        d->mapping = NULL;
+    return st;
+}
+
 tenrec_status tenrec_backend_place(struct tenrec_msg *msg, tenrec_error *err)
 {
     for (uint32_t i = 0; i < msg->n_tensors; i++) {
@@ -135,7 +163,7 @@ tenrec_status tenrec_backend_place(struct tenrec_msg *msg, tenrec_error *err)
         tenrec_status st;
         d->device = (struct tenrec_device){ TENREC_CPU, 0 };
         d->flags &= ~TENREC_TENSOR_READ_ONLY; /* as the sender had it */
-        st = tensor_for_desc(d, &t, err);
+        st = find_memory(d, &t, err);
         if (st != TENREC_OK) {
             tenrec_error_prefix(err, "tensor %u", i);
             return st;
@@ -218,6 +246,7 @@ tenrec_status tenrec_init_backend(const struct tenrec_rpc_backend_options *optio
                                       .peer_lost = on_peer_lost,
                                       .caller_lost = on_caller_lost,
                                       .msg_new = new_message,
+                                      .sharing = &sharing_of_process,
                                       .arg = &a->user };
     st = make_parts(a, options, err);
     if (st == TENREC_OK)
@@ -285,6 +314,20 @@ struct tenrec_msg *tenrec_backend_message(uint64_t payload_len, uint32_t n_tenso
 void tenrec_backend_set_tensor(struct tenrec_msg *msg, uint32_t i, struct tenrec_tensor *tensor)
 {
     rpc_message_set_tensor(msg, i, tensor);
+}
+
+struct tenrec_tensor *tenrec_backend_copy_for(struct tenrec_backend_agent *agent, tenrec_peer to,
+                                              struct tenrec_route route,
+                                              const struct tenrec_tensor_desc *desc)
+{
+    struct tenrec_tensor *t;
+
+    if (desc->bytes < COPY_MIN || desc->bytes > COPY_MAX || !chain_maps(agent->chain, to, route))
+        return NULL;
+    sharing_collect(clock_now_ns());
+    if (shared_memory_count().private_bytes + desc->bytes > agent->pool_bytes)
+        return NULL;
+    return tensor_copy_private(desc, &t, NULL) == TENREC_OK ? t : NULL;
 }
 
 void tenrec_backend_send(struct tenrec_backend_agent *agent, tenrec_peer to, struct tenrec_msg *msg,

@@ -3,9 +3,32 @@
 #include "rpc/shared_memory.h"
 #include "rpc/tensor.h"
 
+#include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 static atomic_size_t regions, bytes, tensors; /* relaxed: for people */
+
+static atomic_uint forks;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* Before and after, so that what comes in between differs, too; and so does all that the
+ * child has of its parent's. */
+static void count_fork(void)
+{
+    atomic_fetch_add(&forks, 1);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(count_fork, count_fork, NULL);
+}
+
+unsigned mapping_forks(void)
+{
+    pthread_once(&once, watch_forks);
+    return atomic_load(&forks);
+}
 
 void mapping_count_region(const struct mapped_region *r)
 {
@@ -37,15 +60,28 @@ void holding_drop(struct holding *h)
     free(h);
 }
 
+/* The owner uses it again from then on; unless a child might still read it, or what was
+ * written here stays in its place. Then it comes back when all who have it end. */
+static void give_back(struct tenrec_mapping *m)
+{
+    const size_t offset = (size_t)(m->data - m->region->region.base);
+    bool ends = m->forks == mapping_forks();
+
+    if (ends && m->region->private)
+        ends = region_forget(&m->region->region, offset, m->bytes, NULL) == TENREC_OK;
+    /* Before the ledger is told: after that the memory is another's. */
+    mapped_region_drop(m->region);
+    if (ends)
+        ledger_end(&m->holding->ledger, m->slot);
+}
+
 void mapping_drop(struct tenrec_mapping *m)
 {
     if (!m)
         return;
     shared_block_drop(m->given);
-    /* Before the ledger is told: after that the memory is another's. */
-    mapped_region_drop(m->region);
     if (m->holding)
-        ledger_end(&m->holding->ledger, m->slot);
+        give_back(m);
     holding_drop(m->holding);
     free(m);
 }
@@ -57,6 +93,11 @@ static void free_mapping(void *arg, void *data)
     mapping_drop(arg);
 }
 
+bool mapping_is_writable(const struct tenrec_mapping *m)
+{
+    return !m->region || m->region->private;
+}
+
 tenrec_status mapping_tensor(struct tenrec_mapping *m, const struct tenrec_tensor_desc *desc,
                              struct tenrec_tensor **ret, tenrec_error *err)
 {
@@ -65,10 +106,20 @@ tenrec_status mapping_tensor(struct tenrec_mapping *m, const struct tenrec_tenso
 
     d.data = m->data;
     d.mapping = NULL;
-    if (!m->given)
+    if (!mapping_is_writable(m))
         d.flags |= TENREC_TENSOR_READ_ONLY;
     st = tensor_from_desc(&d, free_mapping, m, ret, err);
     if (st == TENREC_OK)
         atomic_fetch_add_explicit(&tensors, 1, memory_order_relaxed);
     return st;
+}
+
+void mapping_copy(struct tenrec_tensor_desc *d)
+{
+    if (!d->mapping)
+        return;
+    if (d->bytes)
+        memcpy(d->data, d->mapping->data, (size_t)d->bytes);
+    mapping_drop(d->mapping);
+    d->mapping = NULL;
 }

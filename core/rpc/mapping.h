@@ -17,6 +17,7 @@ struct shared_block;
 struct mapped_region {
     atomic_size_t count;
     struct region region;
+    bool private; /* mapped copy on write */
 };
 
 void mapped_region_drop(struct mapped_region *r); /* NULL is fine */
@@ -35,12 +36,21 @@ struct tenrec_mapping {
     struct mapped_region *region; /* else: shares both */
     struct holding *holding;
     unsigned slot; /* in its ledger */
+    size_t bytes;
+    unsigned forks; /* of mapping_forks() when it came */
 };
 
 /* Makes a tensor of it as `desc` says; desc->bytes are all within it. Takes the
  * mapping on success. errors: as tensor_from_desc */
 tenrec_status mapping_tensor(struct tenrec_mapping *m, const struct tenrec_tensor_desc *desc,
                              struct tenrec_tensor **ret, tenrec_error *err);
+
+/* May this process write it? */
+bool mapping_is_writable(const struct tenrec_mapping *m);
+
+/* Copies the bytes of a tensor that has other memory now to d->data, and drops the mapping; no
+ * mapping is fine. */
+void mapping_copy(struct tenrec_tensor_desc *d);
 
 void mapping_drop(struct tenrec_mapping *m); /* NULL is fine */
 
@@ -50,5 +60,9 @@ struct mapping_counts {
 };
 struct mapping_counts mapping_count(void);
 void mapping_count_region(const struct mapped_region *r); /* one more */
+
+/* Changes whenever this process forks: the child has what was there at that time, for as long
+ * as it likes, so nobody may use that memory again. */
+unsigned mapping_forks(void);
 
 #endif

@@ -110,15 +110,6 @@ static tenrec_status find_memory(struct tenrec_worker *w, struct tenrec_tensor_d
     return err->code;
 }
 
-/* The bytes of a shared tensor for which the user has memory of his own. */
-static void copy_mapped(struct tenrec_tensor_desc *d)
-{
-    if (d->bytes)
-        memcpy(d->data, d->mapping->data, (size_t)d->bytes);
-    mapping_drop(d->mapping);
-    d->mapping = NULL;
-}
-
 tenrec_status place_tensors(void *worker, tenrec_peer from, struct tenrec_msg *msg,
                             tenrec_error *err)
 {
@@ -148,8 +139,7 @@ tenrec_status place_tensors(void *worker, tenrec_peer from, struct tenrec_msg *m
             d->data = tenrec_tensor_desc(t)->data;
             d->device = tenrec_tensor_desc(t)->device;
             d->stream = tenrec_tensor_desc(t)->stream;
-            if (d->mapping)
-                copy_mapped(d);
+            mapping_copy(d);
             rpc_message_set_owner(msg, i, t);
         }
     }

@@ -10,7 +10,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define GRAIN ((size_t)4096)
 #define COMMON_BYTES ((size_t)64 << 20) /* of a region that several blocks share */
 #define COMMON_MAX ((size_t)16 << 20)   /* larger blocks have their own */
 #define COMMON_BLOCKS 1024              /* so many share one at most: finding room is quick */
@@ -23,6 +22,7 @@ struct shared_region {
     uint64_t serial;
     uint64_t idle_ns; /* since when nothing was given back */
     bool own;         /* of one block */
+    bool private;     /* all blocks in it are PRIVATE: who maps it may write its pages */
     bool dirty;       /* free parts may have pages */
     bool leaves;      /* it is gone with its block */
 };
@@ -30,6 +30,7 @@ struct shared_region {
 struct shared_block {
     struct shared_region *region;
     size_t offset, bytes;
+    bool private;
     atomic_size_t count; /* 0 -> 1 never: it is found under the lock, which its end takes */
     atomic_int way;      /* enum shared_way of the next message */
 };
@@ -39,6 +40,7 @@ static struct {
     struct shared_region *first;
     size_t blocks;
     size_t empty_bytes; /* of regions without a block */
+    size_t private_bytes;
     uint64_t serials;
     atomic_size_t some; /* regions; read without the lock */
 } all = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -64,7 +66,7 @@ static void in_child(void)
     for (struct shared_region *r = all.first; r; r = r->next)
         r->region.base = NULL;
     all.first = NULL;
-    all.blocks = all.empty_bytes = 0;
+    all.blocks = all.empty_bytes = all.private_bytes = 0;
     atomic_store(&all.some, 0);
     pthread_mutex_unlock(&all.lock);
 }
@@ -131,6 +133,8 @@ static bool settle(struct shared_region *r, struct shared_block *b, size_t bytes
     b->region = r;
     b->bytes = bytes;
     all.blocks++;
+    if (b->private)
+        all.private_bytes += bytes;
     if (was_empty && r->dirty)
         all.empty_bytes -= r->region.bytes;
     return true;
@@ -142,7 +146,7 @@ static bool find_room(struct shared_block *b, size_t bytes)
     const bool own = bytes > COMMON_MAX;
 
     for (struct shared_region *r = all.first; r; r = r->next) {
-        if (r->own != own || r->leaves)
+        if (r->own != own || r->private != b->private || r->leaves)
             continue;
         if (own && (r->used.n > 0 || r->region.bytes < bytes || r->region.bytes / 5 * 4 > bytes))
             continue;
@@ -169,6 +173,7 @@ static tenrec_status make_room(struct shared_block *b, size_t bytes, bool moves,
         region_close(&region);
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a tensor");
     }
+    r->private = b->private;
     pthread_mutex_lock(&all.lock);
     settled = settle(r, b, bytes);
     if (settled)
@@ -187,22 +192,25 @@ static struct shared_block *block_new(enum shared_way way)
     if (b) {
         atomic_init(&b->count, 1);
         atomic_init(&b->way, way);
+        b->private = way == SHARED_PRIVATE;
     }
     return b;
 }
 
-tenrec_status shared_block_new(size_t bytes, bool moves, struct shared_block **ret,
+tenrec_status shared_block_new(size_t bytes, enum shared_way way, struct shared_block **ret,
                                tenrec_error *err)
 {
-    struct shared_block *b = block_new(moves ? SHARED_MOVED : SHARED_LENT);
+    const size_t grain = region_page();
+    const bool moves = way == SHARED_MOVED;
+    struct shared_block *b = block_new(way);
     tenrec_status st = TENREC_OK;
     bool found = false;
 
-    if (!b || bytes > PTRDIFF_MAX - GRAIN) {
+    if (!b || bytes > PTRDIFF_MAX - grain) {
         free(b);
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a tensor of %zu bytes", bytes);
     }
-    bytes = (bytes + GRAIN - 1) / GRAIN * GRAIN;
+    bytes = (bytes + grain - 1) / grain * grain;
     if (!moves) {
         pthread_mutex_lock(&all.lock);
         found = find_room(b, bytes);
@@ -252,6 +260,8 @@ static struct shared_region *leave(struct shared_block *b, size_t limit, uint64_
 
     extents_give(&r->used, b->offset);
     all.blocks--;
+    if (b->private)
+        all.private_bytes -= b->bytes;
     r->idle_ns = now;
     r->dirty = true;
     if (r->used.n > 0)
@@ -356,19 +366,22 @@ uint64_t shared_block_offset(const struct shared_block *b, const void *data)
 
 enum shared_way shared_block_way(struct shared_block *b)
 {
-    int way = SHARED_MOVED;
+    int way = atomic_load(&b->way);
 
-    if (!atomic_compare_exchange_strong(&b->way, &way, SHARED_COPIED))
-        return (enum shared_way)way;
-    pthread_mutex_lock(&all.lock);
-    b->region->leaves = true;
-    pthread_mutex_unlock(&all.lock);
-    return SHARED_MOVED;
+    if (way == SHARED_LENT)
+        return SHARED_LENT;
+    way = atomic_exchange(&b->way, SHARED_COPIED);
+    if (way == SHARED_MOVED) {
+        pthread_mutex_lock(&all.lock);
+        b->region->leaves = true;
+        pthread_mutex_unlock(&all.lock);
+    }
+    return (enum shared_way)way;
 }
 
-void shared_block_stay(struct shared_block *b)
+void shared_block_stay(struct shared_block *b, enum shared_way way)
 {
-    atomic_store(&b->way, SHARED_MOVED);
+    atomic_store(&b->way, way);
 }
 
 struct shared_counts shared_memory_count(void)
@@ -377,6 +390,7 @@ struct shared_counts shared_memory_count(void)
 
     pthread_mutex_lock(&all.lock);
     c.blocks = all.blocks;
+    c.private_bytes = all.private_bytes;
     for (struct shared_region *r = all.first; r; r = r->next) {
         c.regions++;
         c.bytes += r->region.bytes;

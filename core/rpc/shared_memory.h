@@ -14,12 +14,20 @@
 
 struct shared_block;
 
+/* How a message carries a block. */
+enum shared_way {
+    SHARED_LENT,    /* the receiver reads it; any number of times */
+    SHARED_MOVED,   /* it is the receiver's, with a region of its own */
+    SHARED_COPIED,  /* not at all */
+    SHARED_PRIVATE, /* lent, and the receiver writes into copies of its pages */
+};
+
 /* Makes a block of at least `bytes` (> 0) bytes, aligned to a page; contents
  * undefined.
  *
- * moves    it has a region of its own, which can be given away
+ * way      what the first message that carries it does: LENT, MOVED or PRIVATE
  * errors   ENOMEM, EOS (no descriptor left) */
-tenrec_status shared_block_new(size_t bytes, bool moves, struct shared_block **ret,
+tenrec_status shared_block_new(size_t bytes, enum shared_way way, struct shared_block **ret,
                                tenrec_error *err);
 
 /* A block that was given to us: takes the region always. errors: ENOMEM */
@@ -46,15 +54,15 @@ int shared_block_fd(const struct shared_block *b);
 uint64_t shared_block_region(const struct shared_block *b);
 uint64_t shared_block_offset(const struct shared_block *b, const void *data);
 
-/* What becomes of it with the next message that carries it. A block is moved
- * once; shared_block_stay says that it did not go after all. */
-enum shared_way { SHARED_LENT, SHARED_MOVED, SHARED_COPIED };
+/* What becomes of it with the next message that carries it. What is not lent goes so
+ * once, and is copied from then on; shared_block_stay says that it did not go after all. */
 enum shared_way shared_block_way(struct shared_block *b);
-void shared_block_stay(struct shared_block *b);
+void shared_block_stay(struct shared_block *b, enum shared_way way);
 
 struct shared_counts {
     size_t regions, bytes; /* mapped, used or not */
     size_t blocks;
+    size_t private_bytes; /* of blocks that are or were PRIVATE */
 };
 struct shared_counts shared_memory_count(void);
 

@@ -1,6 +1,7 @@
 /* sharing.c - lending memory to the peer of a connection. */
 #include "rpc/sharing.h"
 
+#include "backend/chain.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/upkeep.h"
@@ -269,10 +270,9 @@ static bool lend(struct tenrec_sharing *s, struct shared_block *b, struct record
 /* Takes the block on success. It is still the sender's to drop, not to use. */
 static bool move(struct shared_block *b, struct record *r, struct tenrec_share *share)
 {
-    if (!add_copy(share, shared_block_fd(b))) {
-        shared_block_stay(b);
+    if (!add_copy(share, shared_block_fd(b)))
         return false;
-    }
+    r->kind = RECORD_MOVED;
     r->flags |= RECORD_REGION;
     shared_block_drop(b);
     return true;
@@ -303,6 +303,7 @@ bool sharing_share(struct tenrec_sharing *s, const struct tenrec_tensor_desc *de
 {
     struct record r = { .kind = RECORD_LENT };
     struct shared_block *b = NULL;
+    enum shared_way way = SHARED_COPIED;
     bool ok = false;
 
     if (desc->bytes == 0 || desc->device.kind != TENREC_CPU ||
@@ -320,17 +321,23 @@ bool sharing_share(struct tenrec_sharing *s, const struct tenrec_tensor_desc *de
         /* Rarely: the page is in the caches of who ends loans. */
         if (s->n_lent >= COLLECT_FROM)
             collect(s);
-        switch (shared_block_way(b)) {
+        way = shared_block_way(b);
+        switch (way) {
+        case SHARED_PRIVATE:
+            r.kind = RECORD_PRIVATE;
+            ok = r.offset % region_page() == 0 && lend(s, b, &r, ret);
+            break;
         case SHARED_LENT:
             ok = lend(s, b, &r, ret);
             break;
         case SHARED_MOVED:
-            r.kind = RECORD_MOVED;
             ok = move(b, &r, ret);
             break;
         case SHARED_COPIED:
             break;
         }
+        if (!ok && way != SHARED_LENT)
+            shared_block_stay(b, way);
     }
     if (!ok && ret->n_fds > 0) {
         unmake_ledger(s);
@@ -349,7 +356,7 @@ void sharing_share_back(struct tenrec_sharing *s, struct tenrec_share *share)
     const struct record r = sharing_record(share);
 
     pthread_mutex_lock(&s->lock);
-    if (r.kind == RECORD_LENT) {
+    if (r.kind != RECORD_MOVED) {
         if (r.flags & RECORD_REGION)
             s->known[r.region] = 0;
         come_back(s, r.slot);
@@ -359,3 +366,9 @@ void sharing_share_back(struct tenrec_sharing *s, struct tenrec_share *share)
     pthread_mutex_unlock(&s->lock);
     close_fds(share);
 }
+
+const struct chain_sharing sharing_of_process = { .open = sharing_open,
+                                                  .close = sharing_close,
+                                                  .share = sharing_share,
+                                                  .share_back = sharing_share_back,
+                                                  .shared = sharing_shared };

@@ -9,6 +9,8 @@
 
 #include <tenrec/agent.h>
 
+struct chain_sharing;
+
 /* These are the host functions of the same names. */
 struct tenrec_sharing *sharing_open(void);
 void sharing_close(struct tenrec_sharing *s);
@@ -17,6 +19,9 @@ bool sharing_share(struct tenrec_sharing *s, const struct tenrec_tensor_desc *de
 void sharing_share_back(struct tenrec_sharing *s, struct tenrec_share *share);
 tenrec_status sharing_shared(struct tenrec_sharing *s, struct tenrec_share *share,
                              struct tenrec_tensor_desc *desc, tenrec_error *err);
+
+/* These functions, for a chain. */
+extern const struct chain_sharing sharing_of_process;
 
 /* Takes back what peers have let go of, and what the dead had. Before memory is
  * asked for, and by itself now and then while something is lent. Returns when to

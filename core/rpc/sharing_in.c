@@ -54,9 +54,10 @@ static tenrec_status check_record(const struct record *r, const struct fds *fds,
     const unsigned expected =
         (r->flags & RECORD_LEDGER ? LEDGER_FDS : 0) + (r->flags & RECORD_REGION ? 1 : 0);
 
-    if ((r->kind != RECORD_LENT && r->kind != RECORD_MOVED) || r->region >= SHARING_REGIONS ||
+    if (r->kind < RECORD_LENT || r->kind > RECORD_PRIVATE || r->region >= SHARING_REGIONS ||
         r->slot >= LEDGER_SLOTS || r->flags & ~(unsigned)(RECORD_REGION | RECORD_LEDGER) ||
-        (r->kind == RECORD_MOVED && r->flags != RECORD_REGION) || r->offset % SHARING_ALIGNMENT)
+        (r->kind == RECORD_MOVED && r->flags != RECORD_REGION) ||
+        r->offset % (r->kind == RECORD_PRIVATE ? region_page() : SHARING_ALIGNMENT))
         return tenrec_fail(err, TENREC_EPROTOCOL,
                            "record of shared memory makes no sense: kind %u, flags 0x%x, region "
                            "%u, slot %u, offset %llu",
@@ -108,9 +109,11 @@ static tenrec_status take_ledger(struct tenrec_sharing *s, struct fds *fds, tenr
     return TENREC_OK;
 }
 
-static tenrec_status take_region(struct tenrec_sharing *s, unsigned at, struct fds *fds,
-                                 tenrec_error *err)
+static tenrec_status take_region(struct tenrec_sharing *s, const struct record *record,
+                                 struct fds *fds, tenrec_error *err)
 {
+    const bool private = record->kind == RECORD_PRIVATE;
+    const unsigned at = record->region;
     struct mapped_region *r = memory_new(1, sizeof *r);
     tenrec_status st;
 
@@ -119,12 +122,13 @@ static tenrec_status take_region(struct tenrec_sharing *s, unsigned at, struct f
     if (!r)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for shared memory of the peer");
     /* The descriptor is not needed any more. */
-    st = region_map(fds->fd[fds->n - 1], REGION_READ, &r->region, err);
+    st = region_map(fds->fd[fds->n - 1], private ? REGION_PRIVATE : REGION_READ, &r->region, err);
     if (st != TENREC_OK) {
         free(r);
         return st;
     }
     r->region.fd = -1;
+    r->private = private;
     atomic_init(&r->count, 1);
     mapping_count_region(r);
     s->mapped[at] = r;
@@ -140,6 +144,10 @@ static tenrec_status arrive(struct tenrec_sharing *s, const struct record *r, ui
 
     if (!region)
         return tenrec_fail(err, TENREC_EOS, "shared memory of the peer could not be mapped before");
+    if (region->private != (r->kind == RECORD_PRIVATE))
+        return tenrec_fail(err, TENREC_EPROTOCOL,
+                           "record of shared memory of kind %u lies in a region of the other kind",
+                           r->kind);
     st = check_reach(&region->region, r->offset, bytes, err);
     if (st != TENREC_OK)
         return st;
@@ -148,6 +156,8 @@ static tenrec_status arrive(struct tenrec_sharing *s, const struct record *r, ui
     ledger_hold(&s->holding->ledger, r->slot);
     *m = (struct tenrec_mapping){ .data = region->region.base + r->offset,
                                   .region = region,
+                                  .bytes = (size_t)bytes,
+                                  .forks = mapping_forks(),
                                   .holding = s->holding,
                                   .slot = r->slot };
     return TENREC_OK;
@@ -162,7 +172,7 @@ static tenrec_status arrive_lent(struct tenrec_sharing *s, const struct record *
     if (r->flags & RECORD_LEDGER)
         st = take_ledger(s, fds, err);
     if (r->flags & RECORD_REGION)
-        region = take_region(s, r->region, fds, &why);
+        region = take_region(s, r, fds, &why);
     if (st != TENREC_OK)
         return st;
     if (!s->holding)
@@ -208,7 +218,7 @@ tenrec_status sharing_shared(struct tenrec_sharing *s, struct tenrec_share *shar
 
     if (st == TENREC_OK && !m)
         st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a tensor");
-    if (st == TENREC_OK && r.kind == RECORD_LENT) {
+    if (st == TENREC_OK && r.kind != RECORD_MOVED) {
         pthread_mutex_lock(&s->lock);
         st = arrive_lent(s, &r, &fds, bytes, m, err);
         pthread_mutex_unlock(&s->lock);

@@ -35,7 +35,11 @@ struct tenrec_sharing {
 
 /* A record, 16 bytes: kind, flags, region, 0, slot (2, little endian), 0, 0,
  * offset (8, little endian). */
-enum record_kind { RECORD_LENT = 1, RECORD_MOVED = 2 };
+enum record_kind {
+    RECORD_LENT = 1,
+    RECORD_MOVED = 2,
+    RECORD_PRIVATE = 3, /* lent, to be mapped copy on write; all of its region is */
+};
 enum record_flags {
     RECORD_REGION = 1, /* the region's descriptor comes with it */
     RECORD_LEDGER = 2, /* before that the two of the ledger */

@@ -256,11 +256,26 @@ static void drop_block(void *block, void *data)
     shared_block_drop(block);
 }
 
+/* In a block of desc->bytes (> 0) bytes. */
+static tenrec_status tensor_in_block(struct tenrec_tensor_desc *d, enum shared_way way,
+                                     struct tenrec_tensor **ret, tenrec_error *err)
+{
+    struct shared_block *block;
+    tenrec_status st;
+
+    st = shared_block_new((size_t)d->bytes, way, &block, err);
+    if (st != TENREC_OK)
+        return st;
+    d->data = shared_block_data(block);
+    st = tensor_from_desc(d, drop_block, block, ret, err);
+    if (st != TENREC_OK)
+        shared_block_drop(block);
+    return st;
+}
+
 tenrec_status tenrec_tensor_alloc(struct tenrec_dtype dtype, uint32_t ndim, const int64_t *shape,
                                   uint32_t flags, struct tenrec_tensor **ret, tenrec_error *err)
 {
-    const bool moves = flags & TENREC_MOVES;
-    struct shared_block *block;
     struct tenrec_tensor_desc d;
     uint64_t elements, bytes;
     tenrec_status st;
@@ -278,13 +293,20 @@ tenrec_status tenrec_tensor_alloc(struct tenrec_dtype dtype, uint32_t ndim, cons
     set_row_major(&d);
     d.bytes = bytes;
     sharing_collect(clock_now_ns());
-    st = shared_block_new((size_t)bytes, moves, &block, err);
-    if (st != TENREC_OK)
-        return st;
-    d.data = shared_block_data(block);
-    st = tensor_from_desc(&d, drop_block, block, ret, err);
-    if (st != TENREC_OK)
-        shared_block_drop(block);
+    return tensor_in_block(&d, flags & TENREC_MOVES ? SHARED_MOVED : SHARED_LENT, ret, err);
+}
+
+tenrec_status tensor_copy_private(const struct tenrec_tensor_desc *desc, struct tenrec_tensor **ret,
+                                  tenrec_error *err)
+{
+    struct tenrec_tensor_desc d = *desc;
+    uint64_t elements, bytes;
+    tenrec_status st = check(desc, &elements, &bytes, err);
+
+    if (st == TENREC_OK)
+        st = tensor_in_block(&d, SHARED_PRIVATE, ret, err);
+    if (st == TENREC_OK)
+        memcpy((*ret)->desc.data, desc->data, (size_t)desc->bytes);
     return st;
 }
 

@@ -5,6 +5,14 @@
 #include <stdbool.h>
 #include <tenrec/tensor.h>
 
+/* Copies a storage (> 0 bytes) and the view of it that `desc` describes into memory that a worker
+ * on this host can map and write, each page of which is copied by its first write there.
+ *
+ * desc     borrowed, as is desc->data
+ * errors   EINVAL, ETOOBIG, ENOMEM, EOS */
+tenrec_status tensor_copy_private(const struct tenrec_tensor_desc *desc, struct tenrec_tensor **ret,
+                                  tenrec_error *err);
+
 /* Makes a tensor of a storage and the view of it that `desc` describes. Checks
  * all of it: descriptors that came from a peer may say anything.
  *

@@ -206,12 +206,6 @@ static tenrec_status make_parts(struct tenrec_worker *w, tenrec_error *err)
     return st;
 }
 
-static const struct chain_sharing sharing = { .open = sharing_open,
-                                              .close = sharing_close,
-                                              .share = sharing_share,
-                                              .share_back = sharing_share_back,
-                                              .shared = sharing_shared };
-
 static tenrec_status make_chain(struct tenrec_worker *w, tenrec_error *err)
 {
     const struct chain_identity id = { .me = w->self.id,
@@ -227,7 +221,7 @@ static tenrec_status make_chain(struct tenrec_worker *w, tenrec_error *err)
                                      .peer_lost = worker_peer_lost,
                                      .caller_lost = worker_caller_lost,
                                      .msg_new = new_message,
-                                     .sharing = &sharing,
+                                     .sharing = &sharing_of_process,
                                      .arg = w };
 
     return setup_chain(w->setup, &id, w->loop, &user, &w->chain, err);

@@ -304,6 +304,71 @@ static void agent_user_a_waiting_thread_reads_by_itself(void **state)
     close(wait.wake_fd);
 }
 
+/* Between shm alone; elsewhere the tensor itself is as quick. */
+static void agent_user_copies_for_who_maps_them(void **state)
+{
+    struct pair *p = *state;
+    struct end *a = &p->end[0], *b = &p->end[1];
+    const bool maps = strcmp(backend, "shm") == 0;
+    const struct tenrec_route none = { 0 };
+    const int64_t n = 1 << 20;
+    struct tenrec_tensor *t, *copy, *got;
+    struct tenrec_tensor_desc d;
+    struct tenrec_msg *msg;
+    tenrec_error err;
+
+    assert_status(tenrec_tensor_new(TENREC_UINT8, 1, &n, &t, &err), &err);
+    memset(tenrec_tensor_data(t), 7, (size_t)n);
+    d = *tenrec_tensor_desc(t);
+    assert_null(tenrec_backend_copy_for(a->agent, 1, none, &d)); /* not connected */
+    send(p, 0, request("hello", 0));
+    assert_becomes(atomic_load(&b->got) == 1 && atomic_load(&a->told) == 1);
+    for (int i = 0; maps && i < 2; i++) { /* with the call, and with its answer */
+        copy = i ? tenrec_backend_copy_for(b->agent, 0, b->last->route, &d)
+                 : tenrec_backend_copy_for(a->agent, 1, none, &d);
+        assert_non_null(copy);
+        msg = i ? tenrec_backend_message(0, 1) : request("hello", 1);
+        msg->route = i ? b->last->route : none;
+        tenrec_backend_set_tensor(msg, 0, copy);
+        send(p, i, msg);
+        assert_becomes(atomic_load(&p->end[1 - i].got) == 2 - i);
+        got = tenrec_backend_take_tensor(p->end[1 - i].last, 0);
+        assert_non_null(got);
+        assert_false(tenrec_tensor_desc(got)->flags & TENREC_TENSOR_READ_ONLY);
+        assert_int_equal(((unsigned char *)tenrec_tensor_data(got))[n - 1], 7);
+        memset(tenrec_tensor_data(got), 8, (size_t)n);
+        tenrec_tensor_drop(got);
+    }
+    if (!maps)
+        assert_null(tenrec_backend_copy_for(a->agent, 1, none, &d));
+    d.bytes = 64 << 10; /* too small to gain */
+    assert_null(tenrec_backend_copy_for(a->agent, 1, none, &d));
+    tenrec_tensor_drop(t);
+}
+
+/* What is out at one time is no more than the receive pool may have. */
+static void agent_user_copies_no_more_than_the_pool_may_have(void **state)
+{
+    struct pair *p = *state;
+    const struct tenrec_route none = { 0 };
+    const int64_t n = 8 << 20;
+    struct tenrec_tensor *t, *copy[64];
+    unsigned made = 0;
+    tenrec_error err;
+
+    assert_status(tenrec_tensor_new(TENREC_UINT8, 1, &n, &t, &err), &err);
+    memset(tenrec_tensor_data(t), 7, (size_t)n);
+    send(p, 0, request("hello", 0));
+    assert_becomes(atomic_load(&p->end[1].got) == 1 && atomic_load(&p->end[0].told) == 1);
+    while (made < 64 && (copy[made] = tenrec_backend_copy_for(p->end[0].agent, 1, none,
+                                                              tenrec_tensor_desc(t))) != NULL)
+        made++;
+    assert_int_equal(made, strcmp(backend, "shm") == 0 ? 256 / 8 : 0);
+    while (made > 0)
+        tenrec_tensor_drop(copy[--made]);
+    tenrec_tensor_drop(t);
+}
+
 static void agent_user_wakes_at_the_earliest_deadline(void **state)
 {
     struct pair *p = *state;
@@ -410,6 +475,8 @@ int main(int argc, char **argv)
         CASE(agent_user_tensors_land_where_they_are_placed),
         CASE(agent_user_sends_messages_of_the_programs_own_making),
         CASE(agent_user_a_waiting_thread_reads_by_itself),
+        CASE(agent_user_copies_for_who_maps_them),
+        CASE(agent_user_copies_no_more_than_the_pool_may_have),
         CASE(agent_user_wakes_at_the_earliest_deadline),
         CASE(agent_user_is_told_that_a_peer_is_gone),
         CASE(agent_user_send_fails_after_stop),

@@ -175,7 +175,7 @@ static void shared_memory_moves_a_block_once(void **state)
     assert_int_equal(shared_block_way(a), SHARED_MOVED);
     assert_int_equal(shared_block_way(a), SHARED_COPIED);
     assert_int_equal(shared_block_way(b), SHARED_MOVED);
-    shared_block_stay(b);
+    shared_block_stay(b, SHARED_MOVED);
     assert_int_equal(shared_block_way(b), SHARED_MOVED);
     shared_block_drop(a);
     assert_int_equal(shared_memory_count().regions, 1); /* it is not ours to use again */

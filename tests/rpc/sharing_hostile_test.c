@@ -24,7 +24,9 @@ static void sharing_refuses_records_that_make_no_sense(void **state)
 {
     static const unsigned char bad[][TENREC_SHARE_RECORD] = {
         { 0 },                         /* no kind */
-        { 3 },                         /* an unknown one */
+        { 4 },                         /* an unknown one */
+        { 3 },                         /* to be written, in a region to be read */
+        { 3, 0, 0, 0, 0, 0, 0, 0, 64 }, /* and not at a page's beginning */
         { 1, 0, 32 },                  /* no such place */
         { 1, 0, 255 },                 /* likewise */
         { 1, 0, 0, 0, 0, 4 },          /* slot 1024 */

@@ -1,10 +1,13 @@
 #include "sharing_pair.h"
 #include "../testing.h"
 
+#include <stdlib.h>
+
 #include "base/clock.h"
 #include "rpc/mapping.h"
 #include "rpc/shared_memory.h"
 #include "rpc/sharing_inside.h"
+#include "rpc/tensor.h"
 
 struct tenrec_sharing *owner, *holder;
 
@@ -38,6 +41,26 @@ struct tenrec_tensor *make(int64_t bytes, uint32_t flags, int fill)
 
     assert_status(tenrec_tensor_alloc(TENREC_UINT8, 1, &bytes, flags, &t, &err), &err);
     memset(tenrec_tensor_data(t), fill, (size_t)bytes);
+    return t;
+}
+
+struct tenrec_tensor *make_private(int64_t bytes, int fill)
+{
+    unsigned char *data = malloc((size_t)bytes);
+    const struct tenrec_tensor_desc d = { .data = data,
+                                          .bytes = (uint64_t)bytes,
+                                          .device = { TENREC_CPU, 0 },
+                                          .dtype = TENREC_UINT8,
+                                          .ndim = 1,
+                                          .shape = { bytes },
+                                          .strides = { 1 } };
+    struct tenrec_tensor *t = NULL;
+    tenrec_error err;
+
+    assert_non_null(data);
+    memset(data, fill, (size_t)bytes);
+    assert_status(tensor_copy_private(&d, &t, &err), &err);
+    free(data);
     return t;
 }
 

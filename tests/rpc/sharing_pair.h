@@ -17,6 +17,8 @@ int close_both(void **state);
 
 /* A tensor of that many bytes, all `fill`. */
 struct tenrec_tensor *make(int64_t bytes, uint32_t flags, int fill);
+/* The same as a copy whose pages its receiver may write: PRIVATE. */
+struct tenrec_tensor *make_private(int64_t bytes, int fill);
 unsigned char *bytes_of(const struct tenrec_tensor *t);
 
 /* What arrives, as a plugin and the place of messages take it. */

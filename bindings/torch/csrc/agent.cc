@@ -182,7 +182,7 @@ c10::intrusive_ptr<rpc::JitFuture> TenrecAgent::send(const rpc::WorkerInfo &to,
     const uint64_t deadline =
         timeout.count() > 0 ? now_ns() + (uint64_t)timeout.count() * 1000000 : 0;
     auto future = c10::make_intrusive<rpc::JitFuture>(at::AnyClassType::get(), getDevices());
-    Outgoing *out = Outgoing::make(std::move(message), 0);
+    Outgoing *out = Outgoing::make(std::move(message), 0, { backend_, to.id_, {} });
 
     out->agent = this;
     out->msg.deadline_ns = deadline;

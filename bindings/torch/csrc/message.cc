@@ -115,13 +115,22 @@ void describe_bytes(Descriptor &d, const void *data, uint64_t bytes)
     d.strides[0] = 1;
 }
 
-void write_plain(Outgoing &out, const std::vector<at::Tensor> &tensors)
+void write_plain(Outgoing &out, const std::vector<at::Tensor> &tensors, const Way &way)
 {
     out.descs.resize(tensors.size());
     for (size_t i = 0; i < tensors.size(); i++) {
         const at::Tensor t = to_send(tensors[i]);
-        describe(out.descs[i], t);
-        out.storages.push_back(t.storage());
+        Descriptor &d = out.descs[i];
+        tenrec_tensor *copy;
+
+        describe(d, t);
+        copy = way.agent ? tenrec_backend_copy_for(way.agent, way.to, way.route, &d) : nullptr;
+        if (copy) {
+            d.data = tenrec_tensor_desc(copy)->data;
+            out.copies.emplace_back(copy);
+        } else {
+            out.storages.push_back(t.storage());
+        }
     }
 }
 
@@ -229,7 +238,7 @@ struct Released {
 
 } // namespace
 
-Outgoing *Outgoing::make(c10::intrusive_ptr<Message> message, int64_t id)
+Outgoing *Outgoing::make(c10::intrusive_ptr<Message> message, int64_t id, const Way &way)
 {
     std::unique_ptr<Outgoing> out = std::make_unique<Outgoing>();
     const std::vector<at::Tensor> &tensors = message->tensors();
@@ -250,7 +259,7 @@ Outgoing *Outgoing::make(c10::intrusive_ptr<Message> message, int64_t id)
     out->msg.key_len = (uint32_t)std::min(out->payload.size(), (size_t)UINT32_MAX);
     out->msg.release = on_release;
     if (std::all_of(tensors.begin(), tensors.end(), is_plain))
-        write_plain(*out, tensors);
+        write_plain(*out, tensors, way);
     else
         write_pickled(*out, tensors);
     out->msg.n_tensors = (uint32_t)out->descs.size();

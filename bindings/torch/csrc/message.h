@@ -10,6 +10,7 @@
 #pragma once
 
 #include <tenrec/agent_user.h>
+#include <tenrec/tensor.h>
 #include <torch/csrc/distributed/rpc/message.h>
 
 namespace tenrec_torch
@@ -17,6 +18,20 @@ namespace tenrec_torch
 
 using torch::distributed::rpc::Message;
 using Descriptor = struct tenrec_tensor_desc; // there is a function of that name, too
+
+// Where a message goes. Tensors may go as copies that the receiver maps; agent null: they do not.
+struct Way {
+    tenrec_backend_agent *agent;
+    tenrec_peer to;
+    tenrec_route route; // of the request, for a response
+};
+
+struct DropTensor {
+    void operator()(tenrec_tensor *t) const
+    {
+        tenrec_tensor_drop(t);
+    }
+};
 
 // A message to send: payload and storages, for as long as somebody reads them. No
 // at::Tensor, as the last holder of one that Python knew takes the GIL, and the last
@@ -28,12 +43,13 @@ struct Outgoing {
     tenrec_msg msg; // first
     std::vector<char> payload, pickle;
     std::vector<c10::Storage> storages;
+    std::vector<std::unique_ptr<tenrec_tensor, DropTensor>> copies;
     std::vector<Descriptor> descs;
     std::atomic<unsigned> shares{ 2 };
     void *agent = nullptr; // for who sends
 
     // Takes the payload out of a message that nobody else holds, and of a response.
-    static Outgoing *make(c10::intrusive_ptr<Message> message, int64_t id);
+    static Outgoing *make(c10::intrusive_ptr<Message> message, int64_t id, const Way &way);
     void drop();
 };
 

@@ -95,11 +95,12 @@ void Server::reply(const Caller &caller, rpc::JitFuture &future)
 
 void Server::send(const Caller &caller, c10::intrusive_ptr<Message> response)
 {
-    Outgoing *out = Outgoing::make(std::move(response), caller.id);
+    std::shared_lock<std::shared_mutex> hold(lock_);
+    Outgoing *out = Outgoing::make(std::move(response), caller.id,
+                                   { backend_, caller.from, caller.route });
 
     out->msg.route = caller.route;
     out->msg.flags = TENREC_MSG_CONTROL; // a full queue must not lose it
-    std::shared_lock<std::shared_mutex> hold(lock_);
     if (backend_) {
         tenrec_backend_send(backend_, caller.from, &out->msg, { on_sent, out });
         return;

@@ -185,6 +185,11 @@ struct tenrec_agent_ops {
      * tensors of the host will go to devices of peers. */
     tenrec_status (*use_devices)(struct tenrec_agent *self, const struct tenrec_device *device,
                                  uint32_t n, tenrec_error *err);
+
+    /* Since ABI 0.5. Would a message that is sent now to `peer`, or along `route` when its
+     * generation is not 0, carry memory that host->share knows as a mapping? A guess that
+     * costs little: who would else send from private memory copies it into such first. */
+    bool (*maps)(struct tenrec_agent *self, tenrec_peer peer, struct tenrec_route route);
 };
 
 /* One link of the chain. The core allocates it; init_agent sets ops and impl.

@@ -171,10 +171,26 @@ struct tenrec_tensor *tenrec_backend_take_tensor(struct tenrec_msg *msg, uint32_
 /* Memory of this process for each tensor of a message that arrives, large ones
  * from the receive pool (`worker: receive_pool`): what happens without
  * struct tenrec_backend_user's `place`, and what such a function may fall back on.
+ * A copy of tenrec_backend_copy_for stays where it is; all of this memory may be written.
  *
  * errors   EINVAL (a view that reaches beyond its storage), ETOOBIG, ENOMEM
  */
 tenrec_status tenrec_backend_place(struct tenrec_msg *msg, tenrec_error *err);
+
+/* A copy of a tensor in memory that its receiver maps instead of copying it: quicker than the
+ * tensor itself, between two processes of one host, when it is neither small nor very large.
+ * The receiver may write it as it likes: it gets copies of the pages that it writes. The memory is
+ * used again when it has dropped the tensor; `worker: receive_pool` bounds what receivers have of
+ * it at one time.
+ *
+ * route    of the request, when it is for an answer; else zero
+ * desc     borrowed, as is its memory, which lies on the host
+ * returns  a tensor, to be sent once (tenrec_tensor_drop); NULL: send the tensor itself
+ * threads  any
+ */
+struct tenrec_tensor *tenrec_backend_copy_for(struct tenrec_backend_agent *agent, tenrec_peer to,
+                                              struct tenrec_route route,
+                                              const struct tenrec_tensor_desc *desc);
 
 /* Takes msg always, and tells `done` exactly once: with NULL when its bytes are
  * handed to the wire, with the error otherwise. Does not block, unless the

@@ -250,6 +250,7 @@ static const struct tenrec_agent_ops agent_ops = {
     .debug_info = op_debug_info,
     .devices = op_devices,
     .use_devices = op_use_devices,
+    .maps = agent_maps,
 };
 
 /* Spinning can only pay off when the peer runs meanwhile, on another CPU, and

@@ -127,3 +127,38 @@ tenrec_status agent_poll(struct tenrec_agent *self, tenrec_peer id, const struct
     agent_leave_peer(a, peer, side);
     return st;
 }
+
+static bool pipe_maps(struct pipe *p)
+{
+    bool maps;
+
+    pthread_mutex_lock(&p->lock);
+    maps = p->sharing != NULL;
+    pthread_mutex_unlock(&p->lock);
+    return maps;
+}
+
+bool agent_maps(struct tenrec_agent *self, tenrec_peer id, struct tenrec_route route)
+{
+    struct agent *a = self->impl;
+    struct peer *peer;
+    struct pipe *p;
+    bool maps;
+
+    if (route.generation) {
+        agent_enter(a);
+        p = agent_find_pipe(a, route);
+        maps = p && pipe_maps(p);
+        if (p)
+            pipe_unref(p);
+        agent_leave(a);
+    } else if ((peer = agent_peer(a, id))) {
+        const unsigned side = peer_enter(peer);
+        p = peer_out(peer);
+        maps = p && pipe_maps(p);
+        agent_leave_peer(a, peer, side);
+    } else {
+        maps = false;
+    }
+    return maps;
+}
