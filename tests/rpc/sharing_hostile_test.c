@@ -23,18 +23,18 @@ static tenrec_status take_record(const unsigned char *record, uint64_t bytes, te
 static void sharing_refuses_records_that_make_no_sense(void **state)
 {
     static const unsigned char bad[][TENREC_SHARE_RECORD] = {
-        { 0 },                         /* no kind */
-        { 4 },                         /* an unknown one */
-        { 3 },                         /* to be written, in a region to be read */
+        { 0 },                          /* no kind */
+        { 4 },                          /* an unknown one */
+        { 3 },                          /* to be written, in a region to be read */
         { 3, 0, 0, 0, 0, 0, 0, 0, 64 }, /* and not at a page's beginning */
-        { 1, 0, 32 },                  /* no such place */
-        { 1, 0, 255 },                 /* likewise */
-        { 1, 0, 0, 0, 0, 4 },          /* slot 1024 */
-        { 1, 0, 0, 0, 255, 255 },      /* slot 65535 */
-        { 1, 4 },                      /* unknown flag */
-        { 2, 0 },                      /* moved without a region */
-        { 2, 3 },                      /* with a ledger */
-        { 1, 0, 0, 0, 0, 0, 0, 0, 1 }, /* offset 1 */
+        { 1, 0, 32 },                   /* no such place */
+        { 1, 0, 255 },                  /* likewise */
+        { 1, 0, 0, 0, 0, 4 },           /* slot 1024 */
+        { 1, 0, 0, 0, 255, 255 },       /* slot 65535 */
+        { 1, 4 },                       /* unknown flag */
+        { 2, 0 },                       /* moved without a region */
+        { 2, 3 },                       /* with a ledger */
+        { 1, 0, 0, 0, 0, 0, 0, 0, 1 },  /* offset 1 */
         { 1, 0, 0, 0, 0, 0, 0, 0, 192, 255, 255, 255, 255, 255, 255, 255 }, /* far beyond */
         { 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1 },                          /* 4 GiB */
     };

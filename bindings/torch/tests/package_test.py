@@ -29,6 +29,10 @@ def echo(x):
     return x
 
 
+def filled(value):
+    return torch.full((1 << 19,), value)
+
+
 def elsewhere():
     return torch.empty(3, device="meta")  # as good as any that is not the CPU
 
@@ -116,6 +120,31 @@ class TenrecPackageTest(RpcAgentTestFixture):
             y.add_(1)
             self.assertEqual(float(y.min()), i + 1)
             self.assertEqual(float(y.max()), i + 1)
+
+    @dist_init
+    def test_what_came_stays_as_it_was_in_a_forked_child(self):
+        y = rpc.rpc_sync(self.peer(), filled, args=(1,))
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(write)
+            os.read(read, 1)
+            os._exit(0 if bool((y == 1).all()) else 1)
+        y.zero_()
+        del y
+        for i in range(4):  # in the memory of the first, if it were free
+            rpc.rpc_sync(self.peer(), filled, args=(i + 2,))
+        os.close(write)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        os.close(read)
+
+    @dist_init
+    def test_large_tensors_are_mapped_where_that_is_possible(self):
+        for _ in range(3):
+            rpc.rpc_sync(self.peer(), filled, args=(1,))
+        info = rpc.api._get_current_rpc_agent().get_debug_info()
+        mapped = [int(value) for key, value in info.items() if key.endswith(".tensors_mapped")]
+        self.assertEqual(max(mapped) > 0, "tcp" not in self.options["config"], mapped)
 
     @dist_init
     def test_other_python_threads_run_while_one_waits(self):
