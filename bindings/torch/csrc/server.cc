@@ -96,8 +96,8 @@ void Server::reply(const Caller &caller, rpc::JitFuture &future)
 void Server::send(const Caller &caller, c10::intrusive_ptr<Message> response)
 {
     std::shared_lock<std::shared_mutex> hold(lock_);
-    Outgoing *out =
-        Outgoing::make(std::move(response), caller.id, { backend_, caller.from, caller.route });
+    // Not moved: the last holder of a tensor may wait for the GIL, and shall have no lock then.
+    Outgoing *out = Outgoing::make(response, caller.id, { backend_, caller.from, caller.route });
 
     out->msg.route = caller.route;
     out->msg.flags = TENREC_MSG_CONTROL; // a full queue must not lose it
