@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <tenrec/error.h>
 
@@ -26,10 +27,19 @@
             fail_msg("'%s' is not in '%s'", (part), (text));                                       \
     } while (0)
 
-/* Polls until `condition` holds; fails after ten seconds. */
+/* Looks, a millisecond apart, before assert_becomes fails: as much slower as the run is. */
+static inline unsigned long testing_looks(void)
+{
+    const char *slow = getenv("TENREC_TEST_SLOW");
+    const unsigned long times = slow ? strtoul(slow, NULL, 10) : 1;
+
+    return 10000 * (times > 0 && times <= 100 ? times : 1);
+}
+
+/* Polls until `condition` holds; fails after ten seconds, or longer where the run is slow. */
 #define assert_becomes(condition)                                                                  \
     do {                                                                                           \
-        unsigned left_ = 10000;                                                                    \
+        unsigned long left_ = testing_looks();                                                     \
         while (!(condition) && left_-- > 0)                                                        \
             poll(NULL, 0, 1);                                                                      \
         if (!(condition))                                                                          \
