@@ -21,7 +21,7 @@ static void count_fork(void)
 
 static void watch_forks(void)
 {
-    pthread_atfork(count_fork, count_fork, NULL);
+    pthread_atfork(count_fork, count_fork, count_fork);
 }
 
 unsigned mapping_forks(void)
