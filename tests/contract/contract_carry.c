@@ -5,7 +5,7 @@
 
 void contract_send_delivers_both_ways(void **state)
 {
-    struct tally t = { 0 };
+    static struct tally t;
     struct tenrec_msg *msg;
     tenrec_peer from = -7;
 
@@ -31,7 +31,7 @@ void contract_types_and_ids_are_untouched(void **state)
     static const int32_t answer[] = { 0x203, 0x210, 0x237, 0x283, 0x2ff, 0x24d };
     static const int64_t id[] = { 0, -1, INT64_MAX, INT64_MIN, 255, 1LL << 40 };
     const size_t n = sizeof type / sizeof type[0];
-    struct tally t = { 0 };
+    static struct tally t;
 
     (void)state;
     for (size_t i = 0; i < n; i++) {
@@ -59,7 +59,7 @@ void contract_payloads_of_all_sizes_arrive(void **state)
     static const size_t size[] = { 0, 1, 127, 4095, 4096, 65537, 9u << 20, 0 };
     const size_t n = sizeof size / sizeof size[0];
     unsigned char *bytes = malloc(9u << 20);
-    struct tally t = { 0 };
+    static struct tally t;
 
     (void)state;
     for (size_t i = 0; i < 9u << 20; i++)
@@ -118,7 +118,7 @@ static const struct tenrec_tensor_desc views[] = {
 void contract_tensors_keep_all_their_fields(void **state)
 {
     static unsigned char storage[N_VIEWS][1024];
-    struct tally t = { 0 };
+    static struct tally t;
     struct tenrec_msg *msg = make_request(1, "args", 4, N_VIEWS, &t);
 
     (void)state;
@@ -172,7 +172,7 @@ void contract_large_tensors_land_where_the_receiver_says(void **state)
 {
     const uint64_t bytes = 5000001;
     unsigned char *data = malloc(bytes), *place = malloc(bytes);
-    struct tally t = { 0 };
+    static struct tally t;
     struct tenrec_msg *msg;
 
     (void)state;
@@ -191,7 +191,7 @@ void contract_large_tensors_land_where_the_receiver_says(void **state)
 void contract_a_message_without_memory_is_dropped_alone(void **state)
 {
     static unsigned char data[100000];
-    struct tally t = { 0 };
+    static struct tally t;
 
     (void)state;
     atomic_store(&b->no_memory, true);

@@ -5,7 +5,7 @@
 
 void contract_requests_wait_while_the_user_takes_none(void **state)
 {
-    struct tally t = { 0 };
+    static struct tally t;
 
     (void)state;
     atomic_store(&b->refuses, true);
@@ -23,7 +23,7 @@ void contract_requests_wait_while_the_user_takes_none(void **state)
 
 void contract_a_send_after_disconnect_connects_again(void **state)
 {
-    struct tally t = { 0 };
+    static struct tally t;
     tenrec_error err;
 
     (void)state;
@@ -39,7 +39,7 @@ void contract_a_send_after_disconnect_connects_again(void **state)
 
 void contract_a_peer_that_shuts_down_is_lost(void **state)
 {
-    struct tally t = { 0 };
+    static struct tally t;
 
     (void)state;
     send_ping(a, b->id, 1, &t);
@@ -53,7 +53,7 @@ void contract_a_peer_that_shuts_down_is_lost(void **state)
 
 void contract_a_caller_that_shuts_down_is_lost(void **state)
 {
-    struct tally t = { 0 };
+    static struct tally t;
 
     (void)state;
     send_ping(b, a->id, 1, &t);
@@ -69,7 +69,7 @@ void contract_shutdown_tells_what_is_pending(void **state)
 {
     enum { N = 40, BYTES = 1 << 18 };
     char *bytes = calloc(1, BYTES);
-    struct tally t = { 0 };
+    static struct tally t;
 
     (void)state;
     atomic_store(&b->refuses, true); /* so that sends pile up */
@@ -94,7 +94,7 @@ static void *send_until_stopped(void *arg)
 
 void contract_nothing_is_called_after_shutdown(void **state)
 {
-    struct tally t = { 0 };
+    static struct tally t;
     struct sender s = { b, a->id, 0, &t };
     pthread_t thread;
     int delivered, lost, told_before;
@@ -120,7 +120,7 @@ void contract_nothing_is_called_after_shutdown(void **state)
 
 void contract_a_send_after_shutdown_fails(void **state)
 {
-    struct tally t = { 0 };
+    static struct tally t;
 
     (void)state;
     chain_shutdown(a->chain);

@@ -10,7 +10,7 @@
 void contract_done_and_release_come_exactly_once(void **state)
 {
     enum { N = 500 };
-    struct tally t = { 0 };
+    static struct tally t;
     tenrec_error err;
 
     (void)state;
@@ -26,7 +26,7 @@ void contract_done_and_release_come_exactly_once(void **state)
 
 void contract_an_unknown_peer_is_an_error(void **state)
 {
-    struct tally t = { 0 };
+    static struct tally t;
 
     (void)state;
     send_ping(a, 31, 1, &t);
@@ -39,7 +39,7 @@ void contract_an_unknown_peer_is_an_error(void **state)
 
 void contract_a_send_to_oneself_arrives(void **state)
 {
-    struct tally t = { 0 };
+    static struct tally t;
     tenrec_peer from = -7;
 
     (void)state;
@@ -82,7 +82,7 @@ static void check_ids(struct worker *k, const int64_t *first_id, int n)
 
 void contract_many_threads_may_send_at_once(void **state)
 {
-    struct tally t = { 0 };
+    static struct tally t;
     const struct sender s[4] = { { a, b->id, 0, &t },
                                  { b, a->id, 10000, &t },
                                  { a, b->id, 20000, &t },
@@ -110,7 +110,7 @@ void contract_many_threads_may_send_at_once(void **state)
 
 void contract_an_answer_finds_its_way_back(void **state)
 {
-    struct tally t = { 0 };
+    static struct tally t;
     struct tenrec_msg *msg;
 
     (void)state;
@@ -124,7 +124,7 @@ void contract_an_answer_finds_its_way_back(void **state)
 
 void contract_an_answer_without_a_way_back_is_dropped(void **state)
 {
-    struct tally t = { 0 }, answered = { 0 };
+    static struct tally t, answered;
     struct tenrec_msg *request, *reply;
     tenrec_error err;
 
@@ -154,7 +154,7 @@ void contract_poll_brings_the_answer_or_is_unsupported(void **state)
 {
     const int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     struct tenrec_wait wait = { .size = sizeof wait, .wake_fd = fd, .done = got_one, .arg = a };
-    struct tally t = { 0 };
+    static struct tally t;
     tenrec_status st;
 
     (void)state;

@@ -78,7 +78,7 @@ static void on_key(void *arg, const char *key, const char *value)
 static void contract_debug_info_names_its_link(void **state)
 {
     struct keys keys = { .n = 0 };
-    struct tally t = { 0 };
+    static struct tally t;
 
     (void)state;
     send_ping(a, b->id, 1, &t);

@@ -35,7 +35,8 @@ struct world {
     struct worker worker[WORLD_MAX];
 };
 
-/* What became of sends: how often each thing was told. */
+/* What became of sends: how often each thing was told. Static in a case, which runs once: its
+ * last messages may be released after it has ended, until its workers are closed. */
 struct tally {
     atomic_int ok, failed, released;
     atomic_int last_error;
