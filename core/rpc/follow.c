@@ -97,13 +97,14 @@ static void let_go(struct watch *wa, const struct view_entry *e, const tenrec_er
     tenrec_error lost = *why;
 
     lost.code = why->code == TENREC_OK ? TENREC_EPEER_LOST : why->code;
+    /* First: whoever fetches a value is told that its owner is lost, never that there is none. */
+    rref_peer_gone(w->rrefs, e->id);
+    rrefs_lost(w, e->id, true, &lost);
     peers_remove(&w->peers, e->id);
     chain_member_left(w->chain, e->id);
     devices_left(w, e->id);
     peers_blame(&w->peers, e->id, &lost);
     call_fail_peer(w, e->id, &lost);
-    rref_peer_gone(w->rrefs, e->id);
-    rrefs_lost(w, e->id, true, &lost);
     gather_lost(w, e->id, &lost);
     gather_forget(w, e->name, (uint64_t)e->incarnation);
     losses_forget(w, e->id);
