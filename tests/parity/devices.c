@@ -32,12 +32,26 @@ struct behind {
     struct driver driver;
 };
 static struct behind behind;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards behind until it is known */
+static bool is_known;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards both until it is known */
+static pthread_cond_t found = PTHREAD_COND_INITIALIZER;
 
-/* What devices_use has found, perhaps on another thread. */
+#define KNOWN_WITHIN_S 10
+
+/* What devices_use has found, perhaps on another thread: a peer's call may be served
+ * before the body that made the worker comes to it. */
 static const struct behind *known(void)
 {
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += KNOWN_WITHIN_S;
     pthread_mutex_lock(&lock);
+    while (!is_known)
+        if (pthread_cond_timedwait(&found, &lock, &until) != 0) {
+            pthread_mutex_unlock(&lock);
+            fail_msg("devices_use was not called within %d s", KNOWN_WITHIN_S);
+        }
     pthread_mutex_unlock(&lock);
     return &behind;
 }
@@ -70,10 +84,12 @@ static void find_driver(void)
 void devices_use(struct tenrec_worker *w)
 {
     pthread_mutex_lock(&lock);
-    if (!behind.pretend && !behind.driver.launch) {
+    if (!is_known) {
         tenrec_worker_debug_info(w, find_pretended, NULL);
         if (!behind.pretend)
             find_driver();
+        is_known = true;
+        pthread_cond_broadcast(&found);
     }
     pthread_mutex_unlock(&lock);
 }
