@@ -27,13 +27,19 @@
             fail_msg("'%s' is not in '%s'", (part), (text));                                       \
     } while (0)
 
-/* Looks, a millisecond apart, before assert_becomes fails: as much slower as the run is. */
-static inline unsigned long testing_looks(void)
+/* How many times slower than plain the run is: under a sanitizer, or valgrind. */
+static inline unsigned long testing_slow(void)
 {
     const char *slow = getenv("TENREC_TEST_SLOW");
     const unsigned long times = slow ? strtoul(slow, NULL, 10) : 1;
 
-    return 10000 * (times > 0 && times <= 100 ? times : 1);
+    return times > 0 && times <= 100 ? times : 1;
+}
+
+/* Looks, a millisecond apart, before assert_becomes fails. */
+static inline unsigned long testing_looks(void)
+{
+    return 10000 * testing_slow();
 }
 
 /* Polls until `condition` holds; fails after ten seconds, or longer where the run is slow. */

@@ -2,6 +2,7 @@
  * tenrec/agent_user.h. */
 #include "backend/chain.h"
 #include "base/clock.h"
+#include "base/copier.h"
 #include "base/loop.h"
 #include "base/memory.h"
 #include "base/storage_pool.h"
@@ -32,6 +33,7 @@ struct tenrec_backend_agent {
     struct loop *loop;
     struct loop_timer *timer; /* NULL when nobody wants to be woken */
     struct upkeep *upkeep;
+    struct copier *copier;
     size_t pool_bytes; /* allowed to the storage pool for this one */
     struct chain *chain;
 };
@@ -214,6 +216,8 @@ static tenrec_status make_parts(struct tenrec_backend_agent *a,
         st = loop_timer_new(a->loop, on_time, &a->user, &a->timer, err);
     if (st == TENREC_OK)
         st = upkeep_join(a->loop, &a->upkeep, err);
+    if (st == TENREC_OK)
+        st = copier_open(&a->copier, err);
     if (st == TENREC_OK) {
         a->pool_bytes = (size_t)setup_settings(options->setup)->receive_pool_bytes;
         storage_pool_allow(storage_pool_of_process(), a->pool_bytes);
@@ -299,6 +303,7 @@ void tenrec_backend_drop(struct tenrec_backend_agent *agent)
     chain_close(agent->chain);
     loop_timer_drop(agent->timer);
     storage_pool_deny(storage_pool_of_process(), agent->pool_bytes);
+    copier_close(agent->copier);
     upkeep_leave(agent->upkeep);
     loop_close(agent->loop);
     free(agent);
@@ -327,7 +332,10 @@ struct tenrec_tensor *tenrec_backend_copy_for(struct tenrec_backend_agent *agent
     sharing_collect(clock_now_ns());
     if (shared_memory_count().private_bytes + desc->bytes > agent->pool_bytes)
         return NULL;
-    return tensor_copy_private(desc, &t, NULL) == TENREC_OK ? t : NULL;
+    if (tensor_new_private(desc, &t, NULL) != TENREC_OK)
+        return NULL;
+    copier_copy(agent->copier, tenrec_tensor_desc(t)->data, desc->data, (size_t)desc->bytes);
+    return t;
 }
 
 void tenrec_backend_send(struct tenrec_backend_agent *agent, tenrec_peer to, struct tenrec_msg *msg,

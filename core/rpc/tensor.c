@@ -296,18 +296,14 @@ tenrec_status tenrec_tensor_alloc(struct tenrec_dtype dtype, uint32_t ndim, cons
     return tensor_in_block(&d, flags & TENREC_MOVES ? SHARED_MOVED : SHARED_LENT, ret, err);
 }
 
-tenrec_status tensor_copy_private(const struct tenrec_tensor_desc *desc, struct tenrec_tensor **ret,
-                                  tenrec_error *err)
+tenrec_status tensor_new_private(const struct tenrec_tensor_desc *desc, struct tenrec_tensor **ret,
+                                 tenrec_error *err)
 {
     struct tenrec_tensor_desc d = *desc;
     uint64_t elements, bytes;
     tenrec_status st = check(desc, &elements, &bytes, err);
 
-    if (st == TENREC_OK)
-        st = tensor_in_block(&d, SHARED_PRIVATE, ret, err);
-    if (st == TENREC_OK)
-        memcpy((*ret)->desc.data, desc->data, (size_t)desc->bytes);
-    return st;
+    return st == TENREC_OK ? tensor_in_block(&d, SHARED_PRIVATE, ret, err) : st;
 }
 
 tenrec_status tensor_from_desc(const struct tenrec_tensor_desc *desc,

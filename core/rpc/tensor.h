@@ -5,13 +5,13 @@
 #include <stdbool.h>
 #include <tenrec/tensor.h>
 
-/* Copies a storage (> 0 bytes) and the view of it that `desc` describes into memory that a worker
- * on this host can map and write, each page of which is copied by its first write there.
+/* A tensor as `desc` describes it, of a storage of > 0 bytes, in memory that a worker on this
+ * host can map and write, each page of which is copied by its first write there. Contents
+ * undefined; desc->data does not matter.
  *
- * desc     borrowed, as is desc->data
  * errors   EINVAL, ETOOBIG, ENOMEM, EOS */
-tenrec_status tensor_copy_private(const struct tenrec_tensor_desc *desc, struct tenrec_tensor **ret,
-                                  tenrec_error *err);
+tenrec_status tensor_new_private(const struct tenrec_tensor_desc *desc, struct tenrec_tensor **ret,
+                                 tenrec_error *err);
 
 /* Makes a tensor of a storage and the view of it that `desc` describes. Checks
  * all of it: descriptors that came from a peer may say anything.

@@ -46,9 +46,7 @@ struct tenrec_tensor *make(int64_t bytes, uint32_t flags, int fill)
 
 struct tenrec_tensor *make_private(int64_t bytes, int fill)
 {
-    unsigned char *data = malloc((size_t)bytes);
-    const struct tenrec_tensor_desc d = { .data = data,
-                                          .bytes = (uint64_t)bytes,
+    const struct tenrec_tensor_desc d = { .bytes = (uint64_t)bytes,
                                           .device = { TENREC_CPU, 0 },
                                           .dtype = TENREC_UINT8,
                                           .ndim = 1,
@@ -57,10 +55,8 @@ struct tenrec_tensor *make_private(int64_t bytes, int fill)
     struct tenrec_tensor *t = NULL;
     tenrec_error err;
 
-    assert_non_null(data);
-    memset(data, fill, (size_t)bytes);
-    assert_status(tensor_copy_private(&d, &t, &err), &err);
-    free(data);
+    assert_status(tensor_new_private(&d, &t, &err), &err);
+    memset(tenrec_tensor_data(t), fill, (size_t)bytes);
     return t;
 }
 

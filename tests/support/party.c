@@ -5,12 +5,9 @@
 #include "rpc/watch.h"
 #include "rpc/worker.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdatomic.h>
-#include <stddef.h>
+#include "../testing.h"
 
-#include <cmocka.h>
+#include <stdatomic.h>
 
 static atomic_uint parties;
 static struct tenrec_store *store;
@@ -56,7 +53,8 @@ struct tenrec_worker *party_worker(int rank, const char *name, const char *const
     set(config, "backends.inproc.options.group", text);
     set(config, "worker.heartbeat", "50ms");
     set(config, "worker.heartbeat_misses", "20");
-    set(config, "worker.group_lease", "500ms");
+    snprintf(text, sizeof text, "%lums", 500 * testing_slow());
+    set(config, "worker.group_lease", text);
     if (name)
         set(config, "worker.name", name);
     for (; extra && *extra; extra++) {

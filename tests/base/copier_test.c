@@ -1,0 +1,114 @@
+/* copier_test.c - what arrives, and how many threads it takes. */
+#include "base/copier.h"
+
+#include "../testing.h"
+
+#include <dirent.h>
+#include <poll.h>
+#include <pthread.h>
+
+#define PIECE ((size_t)64 << 10)
+#define LARGE ((size_t)3 << 20)
+
+static size_t threads_of_process(void)
+{
+    DIR *d = opendir("/proc/self/task");
+    size_t n = 0;
+
+    assert_non_null(d);
+    for (struct dirent *e; (e = readdir(d));)
+        n += e->d_name[0] != '.';
+    closedir(d);
+    return n;
+}
+
+static struct copier *open_one(void)
+{
+    struct copier *c = NULL;
+    tenrec_error err;
+
+    assert_status(copier_open(&c, &err), &err);
+    return c;
+}
+
+/* Each byte tells its place, `seed` apart. */
+static void fill(unsigned char *p, size_t n, unsigned seed)
+{
+    for (size_t i = 0; i < n; i++)
+        p[i] = (unsigned char)(i % 251 + seed);
+}
+
+/* Copies n bytes and looks at them, and at the byte behind. */
+static void copy_and_look(struct copier *c, size_t n, unsigned seed)
+{
+    unsigned char *from = malloc(n + 1), *to = calloc(1, n + 1);
+
+    assert_non_null(from);
+    assert_non_null(to);
+    fill(from, n + 1, seed);
+    to[n] = 0xfe;
+    copier_copy(c, to, from, n);
+    assert_memory_equal(to, from, n);
+    assert_int_equal(to[n], 0xfe);
+    free(from);
+    free(to);
+}
+
+static void copier_copies_all_sizes(void **state)
+{
+    const size_t size[] = { 0, 1, PIECE, LARGE - 1, LARGE, LARGE + 1, LARGE + PIECE - 1 };
+    struct copier *c = open_one();
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof size / sizeof size[0]; i++)
+        copy_and_look(c, size[i], i);
+    copier_close(c);
+}
+
+static void copier_has_a_thread_from_the_first_large_copy_to_its_end(void **state)
+{
+    const size_t before = threads_of_process();
+    struct copier *c = open_one();
+
+    (void)state;
+    copy_and_look(c, PIECE, 1);
+    assert_int_equal(threads_of_process(), before);
+    copy_and_look(c, LARGE, 2);
+    copy_and_look(c, LARGE, 3);
+    assert_in_range(threads_of_process(), before, before + 1); /* none where there is one CPU */
+    copier_close(c);
+    assert_becomes(threads_of_process() == before); /* a joined one is seen a moment longer */
+}
+
+static void *copy_often(void *arg)
+{
+    for (unsigned i = 0; i < 20; i++)
+        copy_and_look(arg, LARGE + i, i);
+    return NULL;
+}
+
+static void copier_serves_several_threads(void **state)
+{
+    struct copier *c = open_one();
+    pthread_t other[3];
+
+    (void)state;
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&other[i], NULL, copy_often, c), 0);
+    copy_often(c);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(pthread_join(other[i], NULL), 0);
+    copier_close(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(copier_has_a_thread_from_the_first_large_copy_to_its_end),
+        cmocka_unit_test(copier_copies_all_sizes),
+        cmocka_unit_test(copier_serves_several_threads),
+    };
+
+    copier_close(NULL);
+    return cmocka_run_group_tests_name("copier", tests, NULL, NULL);
+}
