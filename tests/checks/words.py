@@ -19,7 +19,6 @@ def found(pattern, paths):
 report.case("words_nothing_says_it_is_unfinished",
             found(UNFINISHED, report.files("core", "plugins", "tools", ends=(".c", ".h", ".build"))))
 tests = [p for p in report.files("tests", ends=(".c", ".h", ".cc", ".cpp", ".py", ".sh"))
-         # The stand-in of a GPU is slow on purpose, on threads of its own.
-         if not p.startswith(("tests/checks/", "tests/cuda/stand_in/"))]
+         if not p.startswith("tests/checks/")]
 report.case("words_tests_do_not_sleep", found(SLEEP, tests))
 report.finish()

@@ -1,9 +1,11 @@
 /* streams.c - a thread per stream, that does what is queued, late. */
 #include "stand_in.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 EXPORT int cuStreamCreate(struct CUstream_st **ret, unsigned flags);
@@ -65,11 +67,27 @@ static void event_unref(struct event_state *e)
 
 /* ---- the thread ---- */
 
-/* The time that a device needs: nothing is waited for here. */
+/* Keeps the stream busy for so long: what is queued meanwhile does not shorten it. */
+static void work(struct CUstream_st *s, uint64_t us)
+{
+    struct timespec deadline;
+    uint64_t ns;
+
+    clock_gettime(CLOCK_MONOTONIC, &deadline);
+    ns = (uint64_t)deadline.tv_nsec + us * 1000;
+    deadline.tv_sec += (time_t)(ns / 1000000000);
+    deadline.tv_nsec = (long)(ns % 1000000000);
+    pthread_mutex_lock(&s->lock);
+    while (pthread_cond_timedwait(&s->changed, &s->lock, &deadline) != ETIMEDOUT)
+        continue;
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* The time that a device needs for what it does. */
 static void nap(struct CUstream_st *s)
 {
     if (s->longest_us > 0)
-        usleep((useconds_t)(rand_r(&s->random) % s->longest_us));
+        work(s, (uint64_t)(rand_r(&s->random) % s->longest_us));
 }
 
 static void complete(struct event_state *e, unsigned number)
@@ -115,7 +133,7 @@ static void execute(struct CUstream_st *s, struct operation *o)
         await(o->event, o->number);
         break;
     case DELAY:
-        usleep((useconds_t)o->len);
+        work(s, o->len);
         break;
     case LAUNCH:
         o->fn(o->arg);
@@ -154,6 +172,7 @@ static struct CUstream_st *make(struct CUctx_st *ctx)
 {
     static atomic_uint made;
     struct CUstream_st *s = calloc(1, sizeof *s);
+    pthread_condattr_t monotonic;
     pthread_attr_t attr;
     pthread_t thread;
     sigset_t every, before;
@@ -166,7 +185,10 @@ static struct CUstream_st *make(struct CUctx_st *ctx)
     s->ctx = ctx;
     s->last = &s->first;
     pthread_mutex_init(&s->lock, NULL);
-    pthread_cond_init(&s->changed, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     pthread_attr_init(&attr);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attr, 256 << 10);
