@@ -238,8 +238,10 @@ static enum parsed parse(struct pipe *p)
     return PARSED_BAD;
 }
 
-/* Reads once. READ_SOME: parse what came. */
-static enum read_result read_once(struct pipe *p, bool wait, bool *ret_short)
+#define INLINE __attribute__((always_inline)) static inline
+
+/* Reads once. READ_SOME: parse what came. Inline: see conn_read. */
+INLINE enum read_result read_once(struct pipe *p, bool wait, bool *ret_short)
 {
     struct reading *r = &p->read;
     struct conn *c = p->conn[r->want];
@@ -261,8 +263,9 @@ static enum read_result read_once(struct pipe *p, bool wait, bool *ret_short)
     return READ_SOME;
 }
 
-/* Parses, and reads and parses on while there is more. */
-static enum read_result read_on(struct pipe *p, bool is_short, bool drain)
+/* Parses, and reads and parses on while there is more. Apart, so that a look
+ * that finds nothing saves no registers for it. */
+__attribute__((noinline)) static enum read_result read_on(struct pipe *p, bool is_short, bool drain)
 {
     struct reading *r = &p->read;
 
@@ -289,7 +292,7 @@ static enum read_result read_on(struct pipe *p, bool is_short, bool drain)
     }
 }
 
-static enum read_result read_with(struct pipe *p, bool wait, bool drain)
+INLINE enum read_result read_with(struct pipe *p, bool wait, bool drain)
 {
     bool is_short = false;
     enum read_result result;

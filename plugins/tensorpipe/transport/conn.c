@@ -86,12 +86,11 @@ void conn_let_wait(struct conn *c)
         c->carrier->let_wait(c);
 }
 
-ssize_t conn_read(struct conn *c, struct iovec *lead, int n_lead, bool wait, bool *ret_short,
-                  int *ret_errno)
+ssize_t conn_read_any(struct conn *c, const struct iovec *lead, int n_lead, bool wait,
+                      bool *ret_short, int *ret_errno)
 {
     struct iovec iov[3];
-    size_t lead_len = 0, asked;
-    ssize_t n;
+    size_t lead_len = 0, room;
 
     if (c->cap > CONN_BUFFER)
         shrink(c);
@@ -103,20 +102,10 @@ ssize_t conn_read(struct conn *c, struct iovec *lead, int n_lead, bool wait, boo
         iov[i] = lead[i];
         lead_len += lead[i].iov_len;
     }
-    iov[n_lead] = (struct iovec){ c->buf + c->end, c->cap - c->end };
-    asked = lead_len + iov[n_lead].iov_len;
-    n = c->carrier->read(c, iov, n_lead + 1, wait);
-    if (n < 0) {
-        *ret_errno = (int)-n;
-        return n == -EAGAIN ? 0 : -1;
-    }
-    *ret_errno = 0;
-    if (n == 0)
-        return -1;
-    *ret_short = (size_t)n < asked;
-    if ((size_t)n > lead_len)
-        c->end += (size_t)n - lead_len;
-    return n;
+    room = c->cap - c->end;
+    iov[n_lead] = (struct iovec){ c->buf + c->end, room };
+    return conn_came(c, c->carrier->read(c, iov, n_lead + 1, wait), lead_len + room, lead_len,
+                     ret_short, ret_errno);
 }
 
 void conn_take(struct conn *c, void *to, uint64_t len, uint64_t *got)

@@ -6,6 +6,7 @@
 #include "transport/carrier.h"
 #include "transport/transport.h"
 #include <endian.h>
+#include <errno.h>
 #include <sys/epoll.h>
 #include <sys/uio.h>
 
@@ -114,12 +115,46 @@ struct conn *conn_new(struct agent *a, const struct transport *transport,
  * Loop thread, or when the loop does not run. NULL is fine. */
 void conn_drop(struct conn *c);
 
+/* What the carrier's read of `asked` bytes, the first `lead_len` of them past
+ * the buffer, has given: as conn_read returns it. */
+static inline ssize_t conn_came(struct conn *c, ssize_t n, size_t asked, size_t lead_len,
+                                bool *ret_short, int *ret_errno)
+{
+    if (n < 0) {
+        *ret_errno = (int)-n;
+        return n == -EAGAIN ? 0 : -1;
+    }
+    *ret_errno = 0;
+    if (n == 0)
+        return -1;
+    *ret_short = (size_t)n < asked;
+    if ((size_t)n > lead_len)
+        c->end += (size_t)n - lead_len;
+    return n;
+}
+
+/* conn_read, whatever has to be prepared for it. */
+ssize_t conn_read_any(struct conn *c, const struct iovec *lead, int n_lead, bool wait,
+                      bool *ret_short, int *ret_errno);
+
 /* Reads once: first into `lead` (only when nothing is buffered), then into
  * the buffer. Returns the bytes read, 0 when there are none now, -1 at the end
  * of the stream (*ret_errno 0) or on an error. `ret_short`: the carrier had no
- * more than that. `wait`: for up to CONN_WAIT_MS, after conn_let_wait. */
-ssize_t conn_read(struct conn *c, struct iovec *lead, int n_lead, bool wait, bool *ret_short,
-                  int *ret_errno);
+ * more than that. `wait`: for up to CONN_WAIT_MS, after conn_let_wait.
+ *
+ * Inline, as is what calls it: who spins returns through each frame above the
+ * system call after every empty look, and the processor has forgotten where to. */
+static inline ssize_t conn_read(struct conn *c, const struct iovec *lead, int n_lead, bool wait,
+                                bool *ret_short, int *ret_errno)
+{
+    size_t room = c->cap - c->end;
+    struct iovec iov;
+
+    if (n_lead || !room || c->cap > CONN_BUFFER)
+        return conn_read_any(c, lead, n_lead, wait, ret_short, ret_errno);
+    iov = (struct iovec){ c->buf + c->end, room };
+    return conn_came(c, c->carrier->read(c, &iov, 1, wait), room, 0, ret_short, ret_errno);
+}
 void conn_let_wait(struct conn *c);
 #define CONN_WAIT_MS 10
 
