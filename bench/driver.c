@@ -67,9 +67,10 @@ static bool is_large(const struct trial *t)
 static uint64_t warm_up(const struct way *w, struct trial *t)
 {
     uint64_t begin = samples_now_ns(), now = begin, shortest = UINT64_MAX;
+    uint64_t span = span_ns() / 10;
     size_t n = 0, least = w->most_calls ? 1 : 3;
 
-    while (n < least || (now - begin < span_ns() / 10 && !w->most_calls)) {
+    while (n < least || (now - begin < span && !w->most_calls)) {
         uint64_t from = now;
 
         w->call(t);
@@ -87,12 +88,12 @@ static uint64_t cpu_of_both(const struct trial *t)
 
 static void time_calls(const struct way *w, struct trial *t, struct figures *f)
 {
-    uint64_t one = warm_up(w, t), cpu = cpu_of_both(t), begin, now;
+    uint64_t one = warm_up(w, t), cpu = cpu_of_both(t), span = span_ns(), begin, now;
     size_t least = 5, most = w->most_calls ? w->most_calls : SIZE_MAX;
 
     f->batch = one < 2000 && !w->most_calls ? 16000 / one + 1 : 1;
     begin = now = samples_now_ns();
-    while ((now - begin < span_ns() || f->times.n < least) && f->calls < most &&
+    while ((now - begin < span || f->times.n < least) && f->calls < most &&
            f->times.n < f->times.room) {
         uint64_t from = samples_now_ns();
 
