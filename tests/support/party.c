@@ -51,9 +51,10 @@ struct tenrec_worker *party_worker(int rank, const char *name, const char *const
     set(config, "init_method", text);
     snprintf(text, sizeof text, "party%u", atomic_load(&parties));
     set(config, "backends.inproc.options.group", text);
-    set(config, "worker.heartbeat", "50ms");
-    set(config, "worker.heartbeat_misses", "20");
-    snprintf(text, sizeof text, "%lums", 500 * testing_slow());
+    /* 4 s: a busy machine keeps a thread from running for more than a second. */
+    set(config, "worker.heartbeat", "100ms");
+    set(config, "worker.heartbeat_misses", "40");
+    snprintf(text, sizeof text, "%lums", 2000 * testing_slow());
     set(config, "worker.group_lease", text);
     if (name)
         set(config, "worker.name", name);

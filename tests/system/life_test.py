@@ -226,7 +226,7 @@ def system_is_noticed_when_it_leaves_and_its_child_lives_on():
         since = time.monotonic()
         crew[1].do("shutdown immediate 0")
         when, text = crew[0].event("lost")
-        within(since, when, 1, "news of the end")
+        within(since, when, 3, "news of the end")
         contains(text, "worker1")
         crew[0].do("shutdown immediate 0")
         crew.finish()
