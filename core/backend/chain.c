@@ -249,6 +249,19 @@ tenrec_status chain_poll(struct chain *c, tenrec_peer peer, const struct tenrec_
     return c->poll(c->poller, peer, wait);
 }
 
+tenrec_status chain_lead(struct chain *c, const struct tenrec_wait *wait)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        struct tenrec_agent *a = &c->link[i].agent;
+
+        if (TENREC_HAS(a->ops, lead))
+            return atomic_load_explicit(&c->state, memory_order_relaxed) == CHAIN_UP
+                       ? a->ops->lead(a, wait)
+                       : TENREC_EUNSUPPORTED;
+    }
+    return TENREC_EUNSUPPORTED;
+}
+
 /* --- all agents, one after the other -------------------------------------- */
 
 const char *chain_address(struct chain *c)

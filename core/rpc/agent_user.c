@@ -350,6 +350,12 @@ tenrec_status tenrec_backend_poll(struct tenrec_backend_agent *agent, tenrec_pee
     return chain_poll(agent->chain, peer, wait);
 }
 
+tenrec_status tenrec_backend_lead(struct tenrec_backend_agent *agent,
+                                  const struct tenrec_wait *wait)
+{
+    return chain_lead(agent->chain, wait);
+}
+
 void tenrec_backend_resume(struct tenrec_backend_agent *agent)
 {
     chain_resume(agent->chain);

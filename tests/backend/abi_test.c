@@ -52,13 +52,16 @@ AT(tenrec_agent_ops, use_devices, 120);
 AT(tenrec_agent_ops, maps, 128);
 AT(tenrec_device_ops, stream_get, 8);
 AT(tenrec_device_ops, copy, 48);
+
+/* 0.6 */
+AT(tenrec_agent_ops, lead, 136);
 #endif
 
 static void abi_is_the_one_that_these_sizes_are_of(void **state)
 {
     (void)state;
     assert_int_equal(TENREC_ABI_MAJOR, 0);
-    assert_int_equal(TENREC_ABI_MINOR, 5);
+    assert_int_equal(TENREC_ABI_MINOR, 6);
 }
 
 int main(void)

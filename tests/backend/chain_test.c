@@ -143,6 +143,8 @@ static void chain_skips_ops_that_nobody_wrote(void **state)
     assert_string_equal(recorder_events(), "b.send d.send b.deliver user.deliver");
     assert_int_equal(chain_poll(c, 0, &wait), TENREC_OK);
     assert_string_equal(recorder_events(), "b.poll");
+    assert_int_equal(chain_lead(c, &wait), TENREC_OK);
+    assert_string_equal(recorder_events(), "b.lead");
     chain_close(c);
 }
 
@@ -240,6 +242,7 @@ static void chain_send_fails_when_it_does_not_run(void **state)
     chain_send(c, 0, request(), done);
     assert_int_equal(atomic_load(&told_error), 2);
     assert_int_equal(chain_poll(c, 0, &wait), TENREC_EUNSUPPORTED);
+    assert_int_equal(chain_lead(c, &wait), TENREC_EUNSUPPORTED);
     assert_int_equal(chain_disconnect(c, 0, &err), TENREC_ESHUTDOWN);
     assert_string_equal(recorder_events(), "");
     chain_close(c);

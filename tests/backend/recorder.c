@@ -92,6 +92,13 @@ static tenrec_status r_poll(struct tenrec_agent *self, tenrec_peer peer,
     return TENREC_OK;
 }
 
+static tenrec_status r_lead(struct tenrec_agent *self, const struct tenrec_wait *wait)
+{
+    (void)wait;
+    note(self, "lead");
+    return TENREC_OK;
+}
+
 static void r_resume(struct tenrec_agent *self)
 {
     note(self, "resume");
@@ -141,6 +148,7 @@ const struct tenrec_agent_ops recorder_ops = {
     .shutdown = r_shutdown,
     .destroy = r_destroy,
     .debug_info = r_debug_info,
+    .lead = r_lead,
 };
 
 const struct tenrec_agent_ops recorder_no_ops = {

@@ -304,6 +304,25 @@ static void agent_user_a_waiting_thread_reads_by_itself(void **state)
     close(wait.wake_fd);
 }
 
+static void agent_user_who_runs_what_comes_reads_it(void **state)
+{
+    struct pair *p = *state;
+    struct end *b = &p->end[1];
+    const struct tenrec_wait wait = {
+        .size = sizeof wait, .wake_fd = -1, .done = has_answer, .arg = b
+    };
+    const tenrec_status expected =
+        strcmp(backend, "inproc") == 0 ? TENREC_EUNSUPPORTED : TENREC_OK;
+
+    send(p, 0, request("hello", 0));
+    assert_int_equal(tenrec_backend_lead(b->agent, &wait), expected);
+    assert_becomes(has_answer(b));
+    send(p, 0, request("hello", 0));
+    assert_becomes(atomic_load(&b->got) == 2);
+    tenrec_backend_stop(b->agent);
+    assert_int_equal(tenrec_backend_lead(b->agent, &wait), TENREC_EUNSUPPORTED);
+}
+
 /* Between shm alone; elsewhere the tensor itself is as quick. */
 static void agent_user_copies_for_who_maps_them(void **state)
 {
@@ -475,6 +494,7 @@ int main(int argc, char **argv)
         CASE(agent_user_tensors_land_where_they_are_placed),
         CASE(agent_user_sends_messages_of_the_programs_own_making),
         CASE(agent_user_a_waiting_thread_reads_by_itself),
+        CASE(agent_user_who_runs_what_comes_reads_it),
         CASE(agent_user_copies_for_who_maps_them),
         CASE(agent_user_copies_no_more_than_the_pool_may_have),
         CASE(agent_user_wakes_at_the_earliest_deadline),
@@ -486,6 +506,7 @@ int main(int argc, char **argv)
     };
     const struct CMUnitTest faulty[] = {
         CASE(agent_user_carries_a_request_and_its_answer),
+        CASE(agent_user_who_runs_what_comes_reads_it),
         CASE(agent_user_is_told_of_injected_failures),
     };
 

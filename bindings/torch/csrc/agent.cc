@@ -128,6 +128,9 @@ void TenrecAgent::startImpl()
     }
     if (tenrec_backend_start(backend_, all.data(), (uint32_t)all.size(), &err) != TENREC_OK)
         raise(err);
+    pool_.read([backend = backend_](const tenrec_wait &wait) {
+        return tenrec_backend_lead(backend, &wait) == TENREC_OK;
+    });
 }
 
 void TenrecAgent::setPatience(milliseconds limit)

@@ -71,6 +71,11 @@ struct Queue {
         return first && running < limit;
     }
 
+    void began()
+    {
+        running++;
+    }
+
     void ended()
     {
         running--;
@@ -106,24 +111,66 @@ struct Pool::State {
 namespace
 {
 
+// The task that a thread that reads has taken for itself.
+struct Taken {
+    Pool::State *pool;
+    Queue *lane;
+    std::unique_ptr<Pool::Task> task;
+};
+
+thread_local Taken *reads = nullptr; // this thread, just now
+
 void start_watch(const std::shared_ptr<Pool::State> &s);
+
+// A task that has begun.
+void run(std::unique_ptr<Pool::Task> task, Queue &lane, std::unique_lock<std::mutex> &hold)
+{
+    hold.unlock();
+    run_clean(*task);
+    task.reset();
+    hold.lock();
+    lane.ended();
+}
+
+// The tasks that may begin now.
+void run_ready(Pool::State &s, std::unique_lock<std::mutex> &hold)
+{
+    while (Queue *q = s.ready()) {
+        std::unique_ptr<Pool::Task> task = q->pop();
+        q->began();
+        s.begun++;
+        run(std::move(task), *q, hold);
+    }
+}
+
+void read(const std::shared_ptr<Pool::State> &s, const Pool::Lead &lead)
+{
+    Taken taken{ s.get(), nullptr, nullptr };
+    tenrec_wait wait{};
+    std::unique_lock<std::mutex> hold(s->lock, std::defer_lock);
+
+    wait.size = sizeof wait;
+    wait.wake_fd = -1;
+    wait.done = [](void *arg) { return static_cast<Taken *>(arg)->task != nullptr; };
+    wait.arg = &taken;
+    for (bool leads = true; leads;) {
+        reads = &taken;
+        leads = lead(wait);
+        reads = nullptr;
+        hold.lock();
+        if (taken.task)
+            run(std::move(taken.task), *taken.lane, hold);
+        run_ready(*s, hold);
+        hold.unlock();
+    }
+}
 
 void serve(const std::shared_ptr<Pool::State> &s)
 {
     std::unique_lock<std::mutex> hold(s->lock);
 
     while (true) {
-        if (Queue *q = s->ready()) {
-            std::unique_ptr<Pool::Task> task = q->pop();
-            q->running++;
-            s->begun++;
-            hold.unlock();
-            run_clean(*task);
-            task.reset();
-            hold.lock();
-            q->ended();
-            continue;
-        }
+        run_ready(*s, hold);
         if (s->stopping && !s->waiting())
             return;
         start_watch(s);
@@ -137,11 +184,14 @@ void serve(const std::shared_ptr<Pool::State> &s)
     }
 }
 
-void thread_main(std::shared_ptr<Pool::State> s)
+void thread_main(std::shared_ptr<Pool::State> s, const Pool::Lead &lead)
 {
     {
         PythonThread python;
-        serve(s);
+        if (lead)
+            read(s, lead);
+        else
+            serve(s);
     }
     std::lock_guard<std::mutex> hold(s->lock);
     s->threads--;
@@ -149,11 +199,11 @@ void thread_main(std::shared_ptr<Pool::State> s)
     s->work.notify_all(); // one that stops looks again
 }
 
-void start_thread(const std::shared_ptr<Pool::State> &s)
+void start_thread(const std::shared_ptr<Pool::State> &s, Pool::Lead lead = nullptr)
 {
     s->threads++;
     try {
-        std::thread(thread_main, s).detach();
+        std::thread(thread_main, s, std::move(lead)).detach();
     } catch (const std::exception &) {
         s->threads--; // those that there are go on
     }
@@ -221,6 +271,13 @@ void Pool::run(Lane lane, std::unique_ptr<Task> task)
         return;
     }
     Queue &q = s->lane[lane];
+    if (reads && reads->pool == s && !reads->task && !q.first && q.running < q.limit) {
+        q.began();
+        s->begun++;
+        reads->lane = &q;
+        reads->task = std::move(task);
+        return;
+    }
     q.push(std::move(task));
     if (q.running >= q.limit) {
         start_watch(state_);
@@ -230,6 +287,13 @@ void Pool::run(Lane lane, std::unique_ptr<Task> task)
     } else if (s->threads < s->lane[ANSWERS].limit + s->lane[REQUESTS].limit) {
         start_thread(state_);
     }
+}
+
+void Pool::read(Lead lead)
+{
+    std::lock_guard<std::mutex> hold(state_->lock);
+
+    start_thread(state_, std::move(lead));
 }
 
 unsigned Pool::stop(std::chrono::milliseconds limit)

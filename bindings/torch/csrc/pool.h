@@ -6,10 +6,15 @@
 // waits for an answer gets it. A thread cannot tell that the function it runs
 // waits for something; so when all are at work, tasks wait and none begins for
 // a moment, one more thread is made: nested calls end with one configured thread.
+//
+// One thread more reads what comes, and runs the first task of it by itself: to wake
+// another thread for it takes longer than most tasks do.
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
+#include <tenrec/agent_user.h>
 
 namespace tenrec_torch
 {
@@ -29,6 +34,10 @@ class Pool
 
     // From any thread. After stop the task is run by its caller.
     void run(Lane lane, std::unique_ptr<Task> task);
+
+    // Begins to read by `lead`, which is tenrec_backend_lead, until that returns false.
+    using Lead = std::function<bool(const tenrec_wait &)>;
+    void read(Lead lead);
 
     // Runs what is queued and waits for the threads; returns how many still ran
     // at the end of the limit. Those are left alone. Without the GIL; not from a

@@ -10,7 +10,7 @@
  * on with the next agent of the chain. So a wrapper implements only what it
  * changes, and a wrapper built before an op existed still lets it through.
  *
- * Threads: send, deliver, poll, resume, disconnect and debug_info come from
+ * Threads: send, deliver, poll, lead, resume, disconnect and debug_info come from
  * any thread, concurrently. start, member_joined, member_left, drain, shutdown
  * and destroy come one at a time. Hold no lock of yours while calling inwards,
  * outwards or the host.
@@ -190,6 +190,13 @@ struct tenrec_agent_ops {
      * generation is not 0, carry memory that host->share knows as a mapping? A guess that
      * costs little: who would else send from private memory copies it into such first. */
     bool (*maps)(struct tenrec_agent *self, tenrec_peer peer, struct tenrec_route route);
+
+    /* Since ABI 0.6. A thread that runs what comes lends itself: until wait->done() or
+     * the deadline it reads and delivers what comes from anybody, as your own thread
+     * would, which rests meanwhile and goes on when this returns. Returns OK then, and
+     * EUNSUPPORTED at once when that cannot be now: another thread leads already, or
+     * the agent does not serve. */
+    tenrec_status (*lead)(struct tenrec_agent *self, const struct tenrec_wait *wait);
 };
 
 /* One link of the chain. The core allocates it; init_agent sets ops and impl.

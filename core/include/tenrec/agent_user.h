@@ -7,7 +7,7 @@
  * {type, id, payload, tensors}. Who is in the group, which answer belongs to
  * which request, what a payload means and how long to wait is up to the program.
  *
- * threads  tenrec_backend_send, _poll, _wake_at, _resume, _disconnect and
+ * threads  tenrec_backend_send, _poll, _lead, _wake_at, _resume, _disconnect and
  *          _debug_info come from any thread, also several at once, and after
  *          _stop (then they fail); the others one at a time.
  */
@@ -206,6 +206,18 @@ void tenrec_backend_send(struct tenrec_backend_agent *agent, tenrec_peer to, str
  * errors   EUNSUPPORTED at once: there is nothing to read, wait in another way
  */
 tenrec_status tenrec_backend_poll(struct tenrec_backend_agent *agent, tenrec_peer peer,
+                                  const struct tenrec_wait *wait);
+
+/* A thread that runs what comes reads it, too, until wait->done(), the deadline, or a
+ * byte at wait->wake_fd (-1: none): that saves waking it for each message. What comes is
+ * delivered on this thread, which has only to remember it and to have done() say true;
+ * once this has returned it runs it, and then leads again. Until then the agent's own
+ * thread reads, so that it may take any time. Also OK when tenrec_backend_stop came.
+ *
+ * errors   EUNSUPPORTED at once: the backend cannot be led, another thread leads, or the
+ *          agent does not run
+ */
+tenrec_status tenrec_backend_lead(struct tenrec_backend_agent *agent,
                                   const struct tenrec_wait *wait);
 
 /* user->accepts says yes again. */

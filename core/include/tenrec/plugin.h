@@ -24,7 +24,7 @@ extern "C" {
  * came later. */
 #define TENREC_PLUGIN_MAGIC 0x544e5243u /* "TNRC" */
 #define TENREC_ABI_MAJOR 0              /* changes when old plugins break */
-#define TENREC_ABI_MINOR 5              /* counts additions at struct ends */
+#define TENREC_ABI_MINOR 6              /* counts additions at struct ends */
 
 #define TENREC_EXPORT __attribute__((visibility("default")))
 

@@ -8,6 +8,7 @@
  *
  *     send        writes on the caller's thread when nothing is queued before
  *     poll        the caller reads its own answer (pipe_poll.c)
+ *     lead        the caller is the loop thread for a while (reactor_guest.c)
  *     the rest    is read by the loop thread, which delivers inline
  *
  * `done` is told and deliver_outer called on whichever of these threads it
@@ -251,6 +252,7 @@ static const struct tenrec_agent_ops agent_ops = {
     .devices = op_devices,
     .use_devices = op_use_devices,
     .maps = agent_maps,
+    .lead = agent_lead,
 };
 
 /* Spinning can only pay off when the peer runs meanwhile, on another CPU, and
@@ -339,6 +341,7 @@ tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self,
     publish(a);
     make_offer(a);
     a->reactor.spin = agent_spin;
+    a->reactor.rests = agent_rests;
     shm_watch_init(&a->shm);
     a->reactor.arg = a;
     agent_quiet_init(a);

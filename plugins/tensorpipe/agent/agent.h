@@ -155,6 +155,7 @@ void agent_told(struct agent *a);
 void agent_hot(struct agent *a, struct pipe *p);
 void agent_cool(struct agent *a, struct pipe *p);
 uint64_t agent_spin(void *arg);
+bool agent_rests(void *arg);
 
 /* agent_quiet.c: a poller took the pipe's data events away from the loop. */
 void agent_quieted(struct agent *a);

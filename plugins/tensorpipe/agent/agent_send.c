@@ -128,6 +128,38 @@ tenrec_status agent_poll(struct tenrec_agent *self, tenrec_peer id, const struct
     return st;
 }
 
+/* A guest leaves when its wait is over, or the agent stops. */
+struct visit {
+    struct agent *agent;
+    const struct tenrec_wait *wait;
+};
+
+static bool visit_is_over(void *arg)
+{
+    const struct visit *v = arg;
+
+    return v->wait->done(v->wait->arg) || !agent_runs(v->agent);
+}
+
+tenrec_status agent_lead(struct tenrec_agent *self, const struct tenrec_wait *wait)
+{
+    struct agent *a = self->impl;
+    struct visit v = { a, wait };
+    struct tenrec_wait until = { .size = sizeof until,
+                                 .wake_fd = wait->wake_fd,
+                                 .deadline_ns = wait->deadline_ns,
+                                 .done = visit_is_over,
+                                 .arg = &v };
+    tenrec_status st = TENREC_EUNSUPPORTED;
+
+    agent_enter(a);
+    /* A loop that is to spin all the time does so by itself. */
+    if (agent_runs(a) && a->progress != PROGRESS_BUSY)
+        st = reactor_lead(&a->reactor, &until);
+    agent_leave(a);
+    return st;
+}
+
 static bool pipe_maps(struct pipe *p)
 {
     bool maps;

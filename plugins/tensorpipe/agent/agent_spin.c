@@ -144,7 +144,8 @@ static bool one_round(struct agent *a, unsigned round)
 static bool disturbed(struct agent *a)
 {
     return atomic_load_explicit(&a->reactor.waiting, memory_order_relaxed) ||
-           atomic_load_explicit(&a->reactor.stop, memory_order_relaxed);
+           atomic_load_explicit(&a->reactor.stop, memory_order_relaxed) ||
+           reactor_is_over(&a->reactor);
 }
 
 /* Some spin now, or did a moment ago. */
@@ -228,6 +229,13 @@ static uint64_t spin(struct agent *a)
     all_hot_quiet(a, false);
     a->last_ns = 0;
     return REACTOR_FOREVER;
+}
+
+bool agent_rests(void *arg)
+{
+    const struct agent *a = arg;
+
+    return !a->shm.first;
 }
 
 uint64_t agent_spin(void *arg)

@@ -4,7 +4,7 @@
  * by itself when to spin on a socket and when to sleep, and may not pay a
  * second epoll set for it. Watching, tasks and timers are so few lines that
  * the plugin needs no foreign loop inside its own. */
-#include "agent/reactor.h"
+#include "agent/reactor_inside.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -68,6 +68,7 @@ tenrec_status reactor_init(struct reactor *r, tenrec_error *err)
     if (e)
         goto err_fds;
     pthread_mutex_init(&r->lock, NULL);
+    reactor_guests_init(&r->guests);
     return TENREC_OK;
 
 err_fds:
@@ -83,10 +84,15 @@ bool reactor_is_me(const struct reactor *r)
     return mine == r;
 }
 
+void reactor_set_mine(const struct reactor *r)
+{
+    mine = r;
+}
+
 /* A loop that is about to sleep says so before it looks at `waiting` once
  * more; who posts counts up before looking at `asleep`. One of the two sees
  * the other, so that a busy loop costs its posters no system call. */
-static void wake_if_asleep(struct reactor *r)
+void reactor_wake(struct reactor *r)
 {
     uint64_t one = 1;
 
@@ -108,7 +114,7 @@ bool reactor_post(struct reactor *r, struct reactor_task *t)
     r->tail = &t->next;
     atomic_fetch_add(&r->waiting, 1);
     pthread_mutex_unlock(&r->lock);
-    wake_if_asleep(r);
+    reactor_wake(r);
     return true;
 }
 
@@ -119,7 +125,7 @@ void reactor_defer(struct reactor *r, struct reactor_task *t)
     r->dead = t;
     atomic_fetch_add(&r->waiting, 1);
     pthread_mutex_unlock(&r->lock);
-    wake_if_asleep(r);
+    reactor_wake(r);
 }
 
 /* Only what was posted before it began: a task that posts itself must not
@@ -273,6 +279,16 @@ static bool look_around(struct reactor *r, bool sleeps)
     return r->found != NULL;
 }
 
+bool reactor_rest(struct reactor *r)
+{
+    atomic_store(&r->asleep, true);
+    if (atomic_load(&r->waiting) || atomic_load(&r->stop))
+        return false;
+    if ((r->looks && look_around(r, true)) || r->found)
+        return false;
+    return !r->rests || r->rests(r->arg);
+}
+
 static void tell_found(struct reactor *r)
 {
     while (r->found) {
@@ -283,17 +299,22 @@ static void tell_found(struct reactor *r)
     }
 }
 
-static void round_of(struct reactor *r)
+void reactor_round(struct reactor *r, uint64_t ns)
 {
     struct epoll_event events[EVENTS_MAX];
-    uint64_t ns = REACTOR_FOREVER;
     bool sleepy = false;
     int n;
 
     run_tasks(r);
     run_timers(r);
-    if (r->spin)
-        ns = r->spin(r->arg);
+    if (r->spin) {
+        uint64_t spin_ns = r->spin(r->arg);
+
+        if (spin_ns < ns)
+            ns = spin_ns;
+    }
+    if (reactor_is_over(r))
+        ns = 0;
     if (ns != 0) {
         uint64_t timer_ns = until_timer(r);
 
@@ -301,10 +322,10 @@ static void round_of(struct reactor *r)
         if (timer_ns < ns)
             ns = timer_ns;
         atomic_store(&r->asleep, true);
-        if (atomic_load(&r->waiting) || atomic_load(&r->stop))
+        if (atomic_load(&r->waiting) || atomic_load(&r->stop) || atomic_load(&r->guests.wanted))
             ns = 0;
     }
-    if (r->looks && look_around(r, ns != 0))
+    if ((r->looks && look_around(r, ns != 0)) || r->found)
         ns = 0;
     /* Before the fetch, because afterwards `events` may name what dies now. */
     run_dead(r);
@@ -325,8 +346,11 @@ static void *loop_main(void *arg)
 
     mine = r;
     pthread_setname_np(pthread_self(), "tensorpipe");
-    while (!atomic_load(&r->stop))
-        round_of(r);
+    while (!atomic_load(&r->stop)) {
+        reactor_round(r, REACTOR_FOREVER);
+        if (__builtin_expect(atomic_load_explicit(&r->guests.wanted, memory_order_relaxed), 0))
+            reactor_let_guest(r);
+    }
     while (atomic_load(&r->waiting)) {
         run_tasks(r);
         run_dead(r);
@@ -355,7 +379,7 @@ void reactor_stop(struct reactor *r)
     if (!r->running)
         return;
     atomic_store(&r->stop, true);
-    wake_if_asleep(r);
+    reactor_wake(r);
     pthread_join(r->thread, NULL);
     r->running = false;
     /* Last references may have been dropped by other threads in between. */
@@ -369,6 +393,7 @@ void reactor_finish(struct reactor *r)
 {
     while (r->dead) /* the dead of one round may leave others */
         run_dead(r);
+    reactor_guests_finish(&r->guests);
     pthread_mutex_destroy(&r->lock);
     close(r->epoll_fd);
     close(r->wake_fd);

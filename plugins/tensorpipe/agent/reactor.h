@@ -1,8 +1,9 @@
-/* reactor.h - the one thread of an agent: readiness of sockets, tasks, timers.
+/* reactor.h - the loop of an agent: readiness of sockets, tasks, timers.
  *
  * Everything it watches is in one epoll set. Sources, timers and their
- * functions belong to the loop thread; only post, wake and the reactor_watch
- * family may be called from elsewhere. */
+ * functions belong to the loop thread: the reactor's own, or a guest that leads
+ * in its place. Only post, wake, lead and the reactor_watch family may be called
+ * from elsewhere. */
 #ifndef TENSORPIPE_REACTOR_H
 #define TENSORPIPE_REACTOR_H
 
@@ -11,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <tenrec/agent.h>
 #include <tenrec/error.h>
 
 /* A file descriptor in the set. `ready` gets epoll's events. The memory must
@@ -50,9 +52,25 @@ struct reactor_look {
 
 #define REACTOR_FOREVER UINT64_MAX
 
+/* Who leads the loop; see reactor_guest.c. */
+enum reactor_led { LED_BY_LOOP, LED_BY_GUEST, LED_BY_NOBODY };
+struct reactor_guests {
+    pthread_mutex_t lock; /* guards all below */
+    pthread_cond_t given; /* led is LED_BY_GUEST */
+    enum reactor_led led;
+    bool here;                      /* a guest, whether it leads or not yet */
+    atomic_bool wanted;             /* the lead, by a guest; changes under lock */
+    int stand_by_fd;                /* where the own thread sleeps meanwhile; -1: no guest yet */
+    int timer_fd;                   /* in that set */
+    uint64_t timer_ns;              /* when it fires */
+    struct reactor_source wake;     /* the guest's wake_fd */
+    const struct tenrec_wait *wait; /* of the guest that leads; NULL: none does. Loop thread */
+};
+
 struct reactor {
     int epoll_fd, wake_fd;
     struct reactor_source wake;
+    struct reactor_guests guests;
     pthread_t thread;
     bool running;
     atomic_bool stop;
@@ -67,6 +85,8 @@ struct reactor {
      * sleep now: 0 not at all, REACTOR_FOREVER until something happens. Runs on
      * the loop thread. */
     uint64_t (*spin)(void *arg);
+    /* False: what happens does not always show in the set. NULL: it does. */
+    bool (*rests)(void *arg);
     void *arg;
 };
 
@@ -90,6 +110,19 @@ void reactor_defer(struct reactor *r, struct reactor_task *t);
 int reactor_watch(struct reactor *r, struct reactor_source *s, uint32_t events);
 int reactor_rewatch(struct reactor *r, struct reactor_source *s, uint32_t events);
 void reactor_unwatch(struct reactor *r, struct reactor_source *s);
+
+/* The calling thread leads the loop until wait->done() or the deadline, if no
+ * other guest does (then, and on the loop thread: EUNSUPPORTED, at once). Who has
+ * the loop's end in mind makes done() true first, and posts a task. */
+tenrec_status reactor_lead(struct reactor *r, const struct tenrec_wait *wait);
+
+/* On the loop thread: a guest leads, and has what it waits for. */
+static inline bool reactor_is_over(const struct reactor *r)
+{
+    const struct tenrec_wait *w = r->guests.wait;
+
+    return __builtin_expect(w != NULL, 0) && w->done(w->arg);
+}
 
 /* On the loop thread only. */
 void reactor_arm(struct reactor *r, struct reactor_timer *t, uint64_t due_ns);

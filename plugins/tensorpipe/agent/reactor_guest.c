@@ -1,0 +1,202 @@
+/* reactor_guest.c - a thread of the user that leads the loop.
+ *
+ * Where a message is run by another thread than the one that reads it, waking that
+ * thread takes longer than the rest of the way. So a thread that runs messages may
+ * lead the loop itself, and the loop's own thread stands by.
+ *
+ * The guest goes away with each message, and comes back soon. Nobody is woken for
+ * that: the thread that stands by sleeps in an epoll set of which the loop's set is a
+ * member, armed only for as long as nobody leads. When something happens meanwhile it
+ * wakes and leads, until the guest wants to again. Timers are in that set as a
+ * descriptor. */
+#include "agent/reactor_inside.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+void reactor_guests_init(struct reactor_guests *g)
+{
+    g->stand_by_fd = g->timer_fd = -1;
+    pthread_mutex_init(&g->lock, NULL);
+    pthread_cond_init(&g->given, NULL);
+}
+
+void reactor_guests_finish(struct reactor_guests *g)
+{
+    if (g->stand_by_fd >= 0)
+        close(g->stand_by_fd);
+    if (g->timer_fd >= 0)
+        close(g->timer_fd);
+    pthread_cond_destroy(&g->given);
+    pthread_mutex_destroy(&g->lock);
+}
+
+/* Shall what happens in the loop's set wake who stands by? */
+static int arm(struct reactor *r, int op, bool armed)
+{
+    struct epoll_event e = { .events = armed ? EPOLLIN | EPOLLONESHOT : 0 };
+
+    return epoll_ctl(r->guests.stand_by_fd, op, r->epoll_fd, &e);
+}
+
+/* Before the first guest. Lock held. */
+static bool prepare(struct reactor *r)
+{
+    struct reactor_guests *g = &r->guests;
+    struct epoll_event e = { .events = EPOLLIN };
+    int fd = epoll_create1(EPOLL_CLOEXEC);
+    int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+
+    g->stand_by_fd = fd;
+    if (fd >= 0 && timer >= 0 && arm(r, EPOLL_CTL_ADD, false) == 0 &&
+        epoll_ctl(fd, EPOLL_CTL_ADD, timer, &e) == 0) {
+        g->timer_fd = timer;
+        return true;
+    }
+    if (fd >= 0)
+        close(fd);
+    if (timer >= 0)
+        close(timer);
+    g->stand_by_fd = -1;
+    return false;
+}
+
+/* The first timer, so that it is not missed while nobody leads. Lock held. */
+static void set_timer(struct reactor *r)
+{
+    struct reactor_guests *g = &r->guests;
+    struct itimerspec at = { .it_value = { 0, 1 } };
+    uint64_t due = r->timers ? r->timers->due_ns : 0;
+
+    if (!due || due == g->timer_ns)
+        return;
+    g->timer_ns = due;
+    at.it_value.tv_sec = (time_t)(due / 1000000000u);
+    at.it_value.tv_nsec = (long)(due % 1000000000u);
+    timerfd_settime(g->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+/* ---- the own thread ---- */
+
+static void stand_by(struct reactor *r)
+{
+    struct reactor_guests *g = &r->guests;
+    struct epoll_event e;
+    uint64_t n;
+
+    for (;;) {
+        epoll_wait(g->stand_by_fd, &e, 1, -1);
+        pthread_mutex_lock(&g->lock);
+        if (read(g->timer_fd, &n, sizeof n) > 0)
+            g->timer_ns = 0;
+        if (g->led == LED_BY_NOBODY)
+            break;
+        pthread_mutex_unlock(&g->lock);
+    }
+    g->led = LED_BY_LOOP;
+    pthread_mutex_unlock(&g->lock);
+}
+
+void reactor_let_guest(struct reactor *r)
+{
+    struct reactor_guests *g = &r->guests;
+    bool given;
+
+    pthread_mutex_lock(&g->lock);
+    given = atomic_load(&g->wanted);
+    if (given) {
+        atomic_store(&g->wanted, false);
+        g->led = LED_BY_GUEST;
+        pthread_cond_broadcast(&g->given);
+    }
+    pthread_mutex_unlock(&g->lock);
+    if (!given)
+        return;
+    reactor_set_mine(NULL);
+    stand_by(r);
+    reactor_set_mine(r);
+}
+
+/* ---- the guest ---- */
+
+/* The one guest that there may be takes the lead, or waits for it: for the end of
+ * a round, in which nothing blocks. */
+static bool enter(struct reactor *r)
+{
+    struct reactor_guests *g = &r->guests;
+
+    pthread_mutex_lock(&g->lock);
+    if (g->here || (g->stand_by_fd < 0 && !prepare(r))) {
+        pthread_mutex_unlock(&g->lock);
+        return false;
+    }
+    g->here = true;
+    if (g->led == LED_BY_NOBODY) {
+        g->led = LED_BY_GUEST;
+        arm(r, EPOLL_CTL_MOD, false);
+    } else {
+        atomic_store(&g->wanted, true);
+        reactor_wake(r);
+        while (g->led != LED_BY_GUEST)
+            pthread_cond_wait(&g->given, &g->lock);
+    }
+    pthread_mutex_unlock(&g->lock);
+    return true;
+}
+
+static void leave(struct reactor *r)
+{
+    struct reactor_guests *g = &r->guests;
+
+    pthread_mutex_lock(&g->lock);
+    g->here = false;
+    g->led = LED_BY_NOBODY;
+    set_timer(r);
+    arm(r, EPOLL_CTL_MOD, true);
+    if (!reactor_rest(r))
+        reactor_wake(r);
+    pthread_mutex_unlock(&g->lock);
+}
+
+static void read_away(struct reactor_source *s, uint32_t events)
+{
+    uint64_t n;
+
+    (void)events;
+    while (read(s->fd, &n, sizeof n) < 0 && errno == EINTR)
+        continue;
+}
+
+static uint64_t left_ns(const struct tenrec_wait *w)
+{
+    uint64_t now;
+
+    if (!w->deadline_ns)
+        return REACTOR_FOREVER;
+    now = now_ns();
+    return now < w->deadline_ns ? w->deadline_ns - now : 0;
+}
+
+tenrec_status reactor_lead(struct reactor *r, const struct tenrec_wait *w)
+{
+    struct reactor_source *wake = &r->guests.wake;
+    uint64_t ns;
+
+    if (reactor_is_me(r) || !enter(r))
+        return TENREC_EUNSUPPORTED;
+    reactor_set_mine(r);
+    *wake = (struct reactor_source){ w->wake_fd, read_away };
+    if (w->wake_fd >= 0)
+        reactor_watch(r, wake, EPOLLIN);
+    r->guests.wait = w;
+    while (!w->done(w->arg) && (ns = left_ns(w)) > 0)
+        reactor_round(r, ns);
+    r->guests.wait = NULL;
+    if (w->wake_fd >= 0)
+        reactor_unwatch(r, wake);
+    reactor_set_mine(NULL);
+    leave(r);
+    return TENREC_OK;
+}

@@ -1,0 +1,28 @@
+/* reactor_inside.h - between the two parts of the reactor: reactor.c runs the loop,
+ * reactor_guest.c says who does. */
+#ifndef TENSORPIPE_REACTOR_INSIDE_H
+#define TENSORPIPE_REACTOR_INSIDE_H
+
+#include "agent/reactor.h"
+
+/* This thread is the loop thread from here on, or no longer. */
+void reactor_set_mine(const struct reactor *r);
+
+/* What there is to do, after having slept until something came, for up to `ns`. */
+void reactor_round(struct reactor *r, uint64_t ns);
+
+/* Nobody leads for a while: all that happens shows in the epoll set from here on, but
+ * timers. False: not all of it, or something has happened already. */
+bool reactor_rest(struct reactor *r);
+
+/* A loop that sleeps, or rests, looks again. */
+void reactor_wake(struct reactor *r);
+
+void reactor_guests_init(struct reactor_guests *g);
+void reactor_guests_finish(struct reactor_guests *g);
+
+/* The own thread: gives the lead to the guest that wants it, and has it back when
+ * this returns. */
+void reactor_let_guest(struct reactor *r);
+
+#endif

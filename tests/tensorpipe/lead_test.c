@@ -1,0 +1,366 @@
+/* lead_test.c - a thread of the user that reads in place of the agent's own. */
+#include "agent/reactor.h"
+#include "node.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define FOREVER_NS UINT64_MAX
+
+/* Worker 1's guest: remembers a request, goes away with it, answers it, comes back. */
+struct guest {
+    struct node *n;
+    pthread_t thread;
+    struct tenrec_msg *taken; /* the guest's */
+    atomic_uint answered;     /* by the guest */
+    atomic_uint others;       /* requests that came on other threads, and were answered there */
+    atomic_bool holds;        /* keeps the next that it takes until let_go */
+    atomic_bool let_go, stop;
+    tenrec_status last; /* what ended it */
+};
+
+static _Thread_local struct guest *here; /* this thread leads for */
+
+static void on_request(struct node *n, tenrec_peer from, struct tenrec_msg *msg)
+{
+    struct guest *g = n->arg;
+
+    if (here == g && !g->taken) {
+        g->taken = msg;
+        return;
+    }
+    atomic_fetch_add(&g->others, 1);
+    echo_request(n, from, msg);
+}
+
+static bool has_taken(void *arg)
+{
+    return ((struct guest *)arg)->taken || atomic_load(&((struct guest *)arg)->stop);
+}
+
+static struct tenrec_wait wait_of(bool (*done)(void *arg), void *arg, uint64_t for_ns)
+{
+    return (struct tenrec_wait){ .size = sizeof(struct tenrec_wait),
+                                 .wake_fd = -1,
+                                 .deadline_ns = for_ns == FOREVER_NS ? 0 : clock_ns() + for_ns,
+                                 .done = done,
+                                 .arg = arg };
+}
+
+static tenrec_status lead(struct node *n, const struct tenrec_wait *w)
+{
+    return n->agent.ops->lead(&n->agent, w);
+}
+
+static void *guest_main(void *arg)
+{
+    struct guest *g = arg;
+    const struct tenrec_wait w = wait_of(has_taken, g, FOREVER_NS);
+
+    do {
+        here = g;
+        g->last = lead(g->n, &w);
+        here = NULL;
+        if (!g->taken)
+            continue;
+        if (atomic_exchange(&g->holds, false))
+            assert_soon(atomic_load(&g->let_go));
+        /* Before the answer: who has that may look. */
+        atomic_fetch_add(&g->answered, 1);
+        echo_request(g->n, 0, g->taken);
+        g->taken = NULL;
+    } while (g->last == TENREC_OK && !atomic_load(&g->stop));
+    return NULL;
+}
+
+static void open_guest(struct node *n, struct guest *g)
+{
+    *g = (struct guest){ .n = &n[1] };
+    group_open(n, 2, "adaptive");
+    n[1].arg = g;
+    n[1].on_request = on_request;
+    assert_int_equal(pthread_create(&g->thread, NULL, guest_main, g), 0);
+}
+
+static void close_guest(struct node *n, struct guest *g)
+{
+    node_shutdown(&n[1]);
+    pthread_join(g->thread, NULL);
+    group_close(n, 2);
+}
+
+static void until_guest_leads(struct node *n, const struct guest *g)
+{
+    uint64_t until = clock_ns() + NODE_LIMIT_NS;
+
+    for (unsigned before = atomic_load(&g->answered); atomic_load(&g->answered) == before;) {
+        assert_true(clock_ns() < until);
+        assert_ping(n, 1);
+    }
+}
+
+static void lead_runs_what_comes_on_the_thread_that_leads(void **state)
+{
+    struct node n[2];
+    struct guest g;
+    unsigned others;
+
+    (void)state;
+    open_guest(n, &g);
+    until_guest_leads(n, &g);
+    others = atomic_load(&g.others);
+    for (int i = 0; i < 500; i++)
+        assert_ping(n, 1);
+    /* A few may find it on its way back. */
+    assert_true(atomic_load(&g.answered) >= 2);
+    assert_int_equal(atomic_load(&g.answered) + atomic_load(&g.others) - others >= 500, true);
+    close_guest(n, &g);
+    assert_int_equal(g.last, TENREC_EUNSUPPORTED);
+}
+
+static void lead_goes_to_the_agents_own_thread_while_the_guest_is_away(void **state)
+{
+    struct call held = { .wake_fd = -1 };
+    struct node n[2];
+    struct guest g;
+    unsigned others;
+
+    (void)state;
+    open_guest(n, &g);
+    until_guest_leads(n, &g);
+    atomic_store(&g.holds, true);
+    while (atomic_load(&g.holds)) { /* until it is the guest who takes it */
+        others = atomic_load(&g.others);
+        held = (struct call){ .wake_fd = -1 };
+        call_start(n, &held, 1, request("held"));
+        assert_soon(!atomic_load(&g.holds) || atomic_load(&g.others) > others);
+        if (atomic_load(&g.holds)) {
+            assert_soon(atomic_load(&held.done));
+            call_finish(&held);
+        }
+    }
+    others = atomic_load(&g.others);
+    for (int i = 0; i < 20; i++)
+        assert_ping(n, 1);
+    assert_int_equal(atomic_load(&g.others), others + 20);
+    assert_false(atomic_load(&held.done));
+    atomic_store(&g.let_go, true);
+    assert_soon(atomic_load(&held.done));
+    assert_int_equal(held.status, TENREC_OK);
+    call_finish(&held);
+    until_guest_leads(n, &g);
+    close_guest(n, &g);
+}
+
+static bool never(void *arg)
+{
+    (void)arg;
+    return false;
+}
+
+static void lead_is_one_threads_at_a_time(void **state)
+{
+    const struct tenrec_wait w = wait_of(never, NULL, FOREVER_NS);
+    struct node n[2];
+    struct guest g;
+
+    (void)state;
+    open_guest(n, &g);
+    until_guest_leads(n, &g);
+    /* It comes back at once: it leads, or waits for that. */
+    assert_soon(lead(&n[1],
+                     &(struct tenrec_wait){
+                         .size = sizeof w, .wake_fd = -1, .deadline_ns = 1, .done = never }) ==
+                TENREC_EUNSUPPORTED);
+    close_guest(n, &g);
+    assert_int_equal(lead(&n[0], &w), TENREC_EUNSUPPORTED); /* shut down */
+}
+
+static void lead_ends_at_its_deadline(void **state)
+{
+    const struct tenrec_wait w = wait_of(never, NULL, 20000000u);
+    struct node n[2];
+
+    (void)state;
+    group_open(n, 2, "adaptive");
+    assert_int_equal(lead(&n[1], &w), TENREC_OK);
+    assert_true(clock_ns() >= w.deadline_ns);
+    assert_ping(n, 1);
+    group_close(n, 2);
+}
+
+struct flag {
+    atomic_bool set;
+    int fd;
+};
+
+static bool is_set(void *arg)
+{
+    return atomic_load(&((struct flag *)arg)->set);
+}
+
+static void *set_flag(void *arg)
+{
+    struct flag *f = arg;
+    const uint64_t one = 1;
+
+    nap();
+    atomic_store(&f->set, true);
+    assert_int_equal(write(f->fd, &one, sizeof one), sizeof one);
+    return NULL;
+}
+
+static void lead_ends_when_it_is_woken(void **state)
+{
+    struct flag f = { .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
+    struct tenrec_wait w = wait_of(is_set, &f, FOREVER_NS);
+    pthread_t thread;
+    struct node n[2];
+
+    (void)state;
+    assert_true(f.fd >= 0);
+    w.wake_fd = f.fd;
+    group_open(n, 2, "adaptive");
+    for (int i = 0; i < 3; i++) {
+        atomic_store(&f.set, false);
+        assert_int_equal(pthread_create(&thread, NULL, set_flag, &f), 0);
+        assert_int_equal(lead(&n[1], &w), TENREC_OK);
+        pthread_join(thread, NULL);
+    }
+    close(f.fd);
+    group_close(n, 2);
+}
+
+static void lead_is_refused_where_the_loop_spins(void **state)
+{
+    const struct tenrec_wait w = wait_of(never, NULL, FOREVER_NS);
+    struct node n[2];
+
+    (void)state;
+    group_open(n, 2, "busy");
+    assert_int_equal(lead(&n[1], &w), TENREC_EUNSUPPORTED);
+    group_close(n, 2);
+}
+
+/* ---- many at once -------------------------------------------------------------------------- */
+
+struct pinger {
+    struct node *n;
+    pthread_t thread;
+};
+
+static void *ping_on(void *arg)
+{
+    struct pinger *p = arg;
+
+    for (int i = 0; i < 300; i++)
+        assert_ping(p->n, 1);
+    return NULL;
+}
+
+static void lead_loses_nothing_between_the_two_threads(void **state)
+{
+    struct node n[2];
+    struct guest g;
+    struct pinger p[3];
+
+    (void)state;
+    open_guest(n, &g);
+    for (int i = 0; i < 3; i++) {
+        p[i].n = n;
+        assert_int_equal(pthread_create(&p[i].thread, NULL, ping_on, &p[i]), 0);
+    }
+    for (int i = 0; i < 3; i++)
+        pthread_join(p[i].thread, NULL);
+    assert_true(atomic_load(&g.answered) + atomic_load(&g.others) >= 900);
+    close_guest(n, &g);
+}
+
+/* ---- the loop alone ------------------------------------------------------------------------ */
+
+struct clockwork {
+    struct reactor r;
+    struct reactor_task arm, post;
+    struct reactor_timer timer;
+    pthread_t guest;
+    atomic_bool armed, fired, ran, on_guest;
+};
+
+#define OF(type, member, p) ((struct type *)(void *)((char *)(p)-offsetof(struct type, member)))
+
+static void on_timer(struct reactor_timer *t)
+{
+    struct clockwork *c = OF(clockwork, timer, t);
+
+    atomic_store(&c->on_guest, pthread_equal(pthread_self(), c->guest));
+    atomic_store(&c->fired, true);
+}
+
+static void arm_timer(struct reactor_task *t)
+{
+    struct clockwork *c = OF(clockwork, arm, t);
+
+    reactor_arm(&c->r, &c->timer, clock_ns() + 30000000u);
+    atomic_store(&c->armed, true);
+}
+
+static void run_post(struct reactor_task *t)
+{
+    struct clockwork *c = OF(clockwork, post, t);
+
+    atomic_store(&c->on_guest, pthread_equal(pthread_self(), c->guest));
+    atomic_store(&c->ran, true);
+}
+
+static bool is_armed(void *arg)
+{
+    return atomic_load(&((struct clockwork *)arg)->armed);
+}
+
+static void lead_timers_and_tasks_go_on_while_nobody_leads(void **state)
+{
+    static struct clockwork c = { .timer.fire = on_timer,
+                                  .arm.run = arm_timer,
+                                  .post.run = run_post };
+    const struct tenrec_wait w = wait_of(is_armed, &c, FOREVER_NS);
+    tenrec_error err;
+
+    (void)state;
+    c.guest = pthread_self();
+    assert_int_equal(reactor_init(&c.r, &err), TENREC_OK);
+    assert_int_equal(reactor_start(&c.r, &err), TENREC_OK);
+    for (int i = 0; i < 3; i++) {
+        atomic_store(&c.armed, false);
+        atomic_store(&c.fired, false);
+        atomic_store(&c.ran, false);
+        reactor_post(&c.r, &c.arm);
+        assert_int_equal(reactor_lead(&c.r, &w), TENREC_OK);
+        assert_true(atomic_load(&c.armed));
+        assert_soon(atomic_load(&c.fired));
+        assert_false(atomic_load(&c.on_guest));
+        /* Nobody but a message has woken the loop since, so this must. */
+        reactor_post(&c.r, &c.post);
+        assert_soon(atomic_load(&c.ran));
+        assert_false(atomic_load(&c.on_guest));
+    }
+    reactor_stop(&c.r);
+    reactor_finish(&c.r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lead_runs_what_comes_on_the_thread_that_leads),
+        cmocka_unit_test(lead_goes_to_the_agents_own_thread_while_the_guest_is_away),
+        cmocka_unit_test(lead_is_one_threads_at_a_time),
+        cmocka_unit_test(lead_ends_at_its_deadline),
+        cmocka_unit_test(lead_ends_when_it_is_woken),
+        cmocka_unit_test(lead_is_refused_where_the_loop_spins),
+        cmocka_unit_test(lead_loses_nothing_between_the_two_threads),
+        cmocka_unit_test(lead_timers_and_tasks_go_on_while_nobody_leads),
+    };
+
+    return cmocka_run_group_tests_name("lead", tests, NULL, NULL);
+}
