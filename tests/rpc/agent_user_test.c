@@ -311,8 +311,7 @@ static void agent_user_who_runs_what_comes_reads_it(void **state)
     const struct tenrec_wait wait = {
         .size = sizeof wait, .wake_fd = -1, .done = has_answer, .arg = b
     };
-    const tenrec_status expected =
-        strcmp(backend, "inproc") == 0 ? TENREC_EUNSUPPORTED : TENREC_OK;
+    const tenrec_status expected = strcmp(backend, "inproc") == 0 ? TENREC_EUNSUPPORTED : TENREC_OK;
 
     send(p, 0, request("hello", 0));
     assert_int_equal(tenrec_backend_lead(b->agent, &wait), expected);
