@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #define MAX_IDLE 8
-#define GRACE_MS 100        /* that the store itself gets to answer, at least */
-#define NAME_MISSING_MS 250 /* to find out which keys are missing */
-#define BATCH 256           /* requests that are sent before answers are read */
+#define GRACE_MS 100         /* that the store itself gets to answer, at least */
+#define NAME_MISSING_MS 3000 /* to find out which keys are missing, also from a busy store */
+#define BATCH 256            /* requests that are sent before answers are read */
 #define RETRY_FIRST_US 2000
 #define RETRY_MOST_US 200000
 
