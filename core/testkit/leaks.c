@@ -11,7 +11,8 @@
 #include "testkit/scale.h"
 
 enum {
-    GONE_MS = 1000,    /* a thread that was joined is listed a moment longer */
+    CLOSED_MS = 1000,
+    GONE_MS = 5000,    /* a thread that was joined is listed until it has had its turn */
     KEPT_EVENTFDS = 64 /* that Tenrec keeps for threads that will wait */
 };
 
@@ -94,7 +95,7 @@ void leaks_begin(struct leaks *l)
 
 tenrec_status leaks_check(const struct leaks *l, tenrec_error *err)
 {
-    int64_t deadline = scale_deadline(GONE_MS);
+    const int64_t closed = scale_deadline(CLOSED_MS), gone = scale_deadline(GONE_MS);
     unsigned fds, threads;
     char what[128];
     int first = -1;
@@ -102,7 +103,7 @@ tenrec_status leaks_check(const struct leaks *l, tenrec_error *err)
     do {
         threads = count_threads();
         fds = more_fds(l, &first);
-    } while ((fds > 0 || threads > l->threads) && scale_moment(deadline));
+    } while ((threads > l->threads && scale_moment(gone)) || (fds > 0 && scale_moment(closed)));
     if (fds == 0 && threads <= l->threads)
         return TENREC_OK;
     if (fds == 0)
