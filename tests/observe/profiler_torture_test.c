@@ -51,7 +51,7 @@ static tenrec_status recorded(void *arg, tenrec_error *err)
         tenrec_profiler_stop(p, NULL);
     }
     torture_off();
-    if (p && !torture_happened())
+    if (p && call == TENREC_OK && !torture_happened())
         assert_int_equal(tenrec_profiler_count(p), EVENTS);
     if (p && call == TENREC_OK)
         assert_true(tenrec_profiler_count(p) + tenrec_profiler_dropped(p) > 0);
@@ -70,7 +70,8 @@ static void profiler_harms_no_call_when_any_allocation_fails(void **state)
 static void profiler_harms_no_call_when_any_send_fails(void **state)
 {
     (void)state;
-    assert_int_equal(torture(TORTURE_SENDS, 1, recorded, NULL), 4);
+    /* Four, and more when the answer to a call that had timed out is sent late. */
+    assert_true(torture(TORTURE_SENDS, 1, recorded, NULL) >= 4);
     torture(TORTURE_REPORTS, 1, recorded, NULL);
     torture(TORTURE_ARRIVALS, 1, recorded, NULL);
 }
