@@ -9,13 +9,13 @@
 
 static struct node n[2];
 
-/* Short handshakes, so that silence ends soon. */
+/* Short handshakes, so that silence ends soon; a busy machine takes a second for one. */
 static int setup(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++) {
         node_init(&n[i], i);
-        n[i].options.handshake_timeout_ms = 300;
+        n[i].options.handshake_timeout_ms = 2000;
         node_open(&n[i]);
     }
     nodes_start(n, 2);
@@ -75,16 +75,19 @@ static void agent_closes_a_connection_that_says_nothing(void **state)
 static void agent_closes_half_a_hello(void **state)
 {
     unsigned char half[12] = { 12, 0, 0, 0, 0, 0, 0, 0, 0xb8, 0, 0xb9, 1 };
-    int fd;
+    int fd[sizeof half];
 
     (void)state;
-    for (size_t len = 1; len <= sizeof half; len++) {
-        fd = raw_connect(n[1].address);
-        raw_send(fd, half, len);
-        if (len % 2)
-            shutdown(fd, SHUT_WR);
-        assert_true(raw_closed(fd));
-        close(fd);
+    /* All first: their limits pass together. */
+    for (size_t i = 0; i < sizeof half; i++) {
+        fd[i] = raw_connect(n[1].address);
+        raw_send(fd[i], half, i + 1);
+        if (i % 2 == 0)
+            shutdown(fd[i], SHUT_WR);
+    }
+    for (size_t i = 0; i < sizeof half; i++) {
+        assert_true(raw_closed(fd[i]));
+        close(fd[i]);
     }
     assert_alive();
 }

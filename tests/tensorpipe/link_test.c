@@ -167,10 +167,10 @@ static void link_drops_answers_whose_caller_is_gone(void **state)
 }
 
 /* A listener of ours stands in for the peer of worker 0. */
-static void open_alone(struct node *n)
+static void open_alone(struct node *n, uint64_t handshake_ms)
 {
     node_init(n, 0);
-    n->options.handshake_timeout_ms = 300;
+    n->options.handshake_timeout_ms = handshake_ms;
     node_open(n);
     nodes_start(n, 1);
 }
@@ -182,7 +182,7 @@ static void link_gives_up_on_a_peer_that_never_answers(void **state)
     int fd;
 
     (void)state;
-    open_alone(&n);
+    open_alone(&n, 300);
     node_init(&ghost, 1);
     fd = raw_listen(ghost.address);
     n.agent.ops->member_joined(&n.agent, &ghost.member);
@@ -208,7 +208,7 @@ static void link_survives_whatever_is_answered(void **state)
     int fd;
 
     (void)state;
-    open_alone(&n);
+    open_alone(&n, 30000);
     node_init(&ghost, 1);
     fd = raw_listen(ghost.address);
     n.agent.ops->member_joined(&n.agent, &ghost.member);
@@ -238,7 +238,7 @@ static void link_says_what_is_wrong_with_an_address(void **state)
     struct call c = { .id = 0 };
 
     (void)state;
-    open_alone(&n);
+    open_alone(&n, 30000);
     node_init(&ghost, 1);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         snprintf(ghost.address, sizeof ghost.address, "%s", bad[i]);

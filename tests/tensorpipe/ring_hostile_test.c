@@ -17,12 +17,12 @@
 
 static struct node n;
 
-/* Short handshakes, so that silence ends soon. */
+/* Short handshakes, so that silence ends soon; a busy machine takes a second for one. */
 static int setup(void **state)
 {
     (void)state;
     node_init(&n, 0);
-    n.options.handshake_timeout_ms = 300;
+    n.options.handshake_timeout_ms = 2000;
     node_share_memory(&n);
     node_open(&n);
     nodes_start(&n, 1);
@@ -177,16 +177,20 @@ static void agent_closes_a_ring_connection_that_says_nothing(void **state)
 
 static void agent_closes_a_ring_connection_without_memory(void **state)
 {
+    static const size_t len[] = { 1, 8, 64 };
     struct caller c;
-    int fd;
+    int fd[3];
 
     (void)state;
     caller_open(&c, &transport_ring, n.address);
-    for (size_t len = 1; len <= 64; len *= 8) {
-        fd = caller_dial(&c);
-        raw_send(fd, "tenrring and nothing behind it that could be any kind of memory.", len);
-        assert_true(raw_closed(fd));
-        close(fd);
+    /* All first: their limits pass together. */
+    for (size_t i = 0; i < 3; i++) {
+        fd[i] = caller_dial(&c);
+        raw_send(fd[i], "tenrring and nothing behind it that could be any kind of memory.", len[i]);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        assert_true(raw_closed(fd[i]));
+        close(fd[i]);
     }
     caller_close(&c);
     assert_alive();

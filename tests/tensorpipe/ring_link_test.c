@@ -159,6 +159,7 @@ static void ring_fails_what_is_queued_when_the_other_process_is_killed(void **st
 
         assert_ping(&n[0], 1);
         kill(far.pid, SIGSTOP);
+        assert_int_equal(waitpid(far.pid, NULL, WUNTRACED), far.pid); /* it takes its time */
         send_pieces(&n[0], c, 16, data);
         kill(far.pid, SIGKILL);
         for (int i = 0; i < 16; i++)
