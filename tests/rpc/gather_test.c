@@ -1,19 +1,16 @@
 /* gather_test.c - barrier and all_gather, on the backend named in argv. */
 #include "../support/cluster.h"
+#include "../testing.h"
 #include "functions.h"
 #include "rpc/call.h"
 #include "rpc/codec.h"
+#include "rpc/gather_set.h"
 #include "rpc/worker.h"
 #include "together.h"
 
 #include <poll.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 static void *gather(void *arg)
 {
@@ -57,6 +54,26 @@ static void gather_gives_what_a_set_of_workers_brought(void **state)
     cluster_close(&c, TENREC_GRACEFUL);
 }
 
+static bool barriers_open(struct tenrec_worker *w)
+{
+    bool open;
+
+    pthread_mutex_lock(&w->gathers.lock);
+    open = w->gathers.n_open > 0;
+    pthread_mutex_unlock(&w->gathers.lock);
+    return open;
+}
+
+static bool barriers_failed(struct tenrec_worker *w)
+{
+    bool failed;
+
+    pthread_mutex_lock(&w->gathers.lock);
+    failed = w->gathers.sets && w->gathers.sets->n_failed > 0;
+    pthread_mutex_unlock(&w->gathers.lock);
+    return failed;
+}
+
 static void *late_barrier(void *arg)
 {
     struct together *t = arg;
@@ -80,9 +97,11 @@ static void gather_names_who_did_not_come_to_a_barrier(void **state)
 
     (void)state;
     cluster_open(&c, 3, NULL, functions_register);
-    for (size_t i = 0; i < 3; i += 2) {
-        t[i] = (struct together){ .w = c.worker[i], .rank = i };
+    /* The leader last: it shall miss one only. */
+    for (int i = 2; i >= 0; i -= 2) {
+        t[i] = (struct together){ .w = c.worker[i], .rank = (size_t)i };
         assert_int_equal(pthread_create(&thread[i], NULL, late_barrier, &t[i]), 0);
+        assert_becomes(i == 0 || barriers_open(c.worker[0]));
     }
     for (size_t i = 0; i < 3; i += 2) {
         pthread_join(thread[i], NULL);
@@ -104,16 +123,6 @@ static void *long_barrier(void *arg)
     return NULL;
 }
 
-static bool barriers_open(struct tenrec_worker *w)
-{
-    bool open;
-
-    pthread_mutex_lock(&w->gathers.lock);
-    open = w->gathers.n_open > 0;
-    pthread_mutex_unlock(&w->gathers.lock);
-    return open;
-}
-
 /* worker1 makes a second barrier while a thread of it waits in the first. */
 static void gather_completes_a_barrier_when_a_later_one_has_failed(void **state)
 {
@@ -129,6 +138,7 @@ static void gather_completes_a_barrier_when_a_later_one_has_failed(void **state)
     for (int i = 0; i < CLUSTER_LONG_MS && !barriers_open(c.worker[0]); i++)
         poll(NULL, 0, 1);
     assert_int_equal(tenrec_barrier(c.worker[1], NULL, 0, 200, &err), TENREC_ETIMEDOUT);
+    assert_becomes(barriers_failed(c.worker[0])); /* who leads may hear of it later */
     assert_int_equal(tenrec_barrier(c.worker[0], NULL, 0, CLUSTER_LONG_MS, &err), TENREC_OK);
     pthread_join(thread, NULL);
     if (t.why)
