@@ -186,7 +186,7 @@ static void kit_kills_a_process_that_hangs(void **state)
     tenrec_error err;
 
     (void)state;
-    o.timeout_ms = 500;
+    o.timeout_ms = 2000;
     assert_int_equal(tenrec_test_dist_init(&o, &err), TENREC_ETIMEDOUT);
     assert_string_equal(err.text, "worker1: hangs in its body");
 }
@@ -227,7 +227,7 @@ static void kit_shuts_a_thread_down_that_hangs(void **state)
 
     (void)state;
     o.setup = setup_never;
-    o.timeout_ms = 500;
+    o.timeout_ms = 2000;
     assert_int_equal(tenrec_test_dist_init(&o, &err), TENREC_ETIMEDOUT);
     assert_string_equal(err.text, "worker1: hangs in its body");
 }
@@ -375,6 +375,16 @@ static void kit_keeps_groups_apart(void **state)
     tenrec_test_assert_ok(tenrec_test_group_close(NULL, TENREC_GRACEFUL, &err), &err);
 }
 
+/* Not when a busy machine lets the limit pass before the first answer. */
+static bool counts_do_not_come(struct tenrec_worker *w)
+{
+    tenrec_error err;
+
+    return tenrec_test_wait_until_owners_and_forks_on_rank(w, 3, 4, 1, 300, &err) ==
+               TENREC_ETIMEDOUT &&
+           strstr(err.text, "has 0 owners and 0 forks after 300 ms, expected 3 and 4");
+}
+
 static void kit_waits_for_counts_of_references(void **state)
 {
     struct tenrec_test_options o = options(TENREC_TEST_THREADS, NULL);
@@ -391,9 +401,7 @@ static void kit_waits_for_counts_of_references(void **state)
     tenrec_test_assert_ok(tenrec_test_get_num_owners_and_forks(w, 1, &owners, &forks, &err), &err);
     assert_int_equal(owners, 0);
     assert_int_equal(forks, 0);
-    assert_int_equal(tenrec_test_wait_until_owners_and_forks_on_rank(w, 3, 4, 1, 300, &err),
-                     TENREC_ETIMEDOUT);
-    assert_text_has(err.text, "has 0 owners and 0 forks after 300 ms, expected 3 and 4");
+    assert_becomes(counts_do_not_come(w));
     assert_int_equal(tenrec_test_wait_until_owners_and_forks_on_rank(w, 0, 0, 7, 20, &err),
                      TENREC_EPEER_UNKNOWN);
     tenrec_test_assert_ok(tenrec_test_group_close(g, TENREC_GRACEFUL, &err), &err);
@@ -500,7 +508,7 @@ static void kit_ends_the_others_when_one_does_not_start(void **state)
 
     (void)state;
     for (size_t i = 0; i < MODES; i++) {
-        static const char *const settings[] = { "worker.init_timeout=300ms", NULL };
+        static const char *const settings[] = { "worker.init_timeout=2s", NULL };
         struct tenrec_test_options o = options(modes[i], NULL);
         struct tenrec_test_group *g = NULL;
         o.setup = setup_fails;
