@@ -13,7 +13,7 @@ NESTED = (3, 5)
 REASONS = {-3: "ETIMEDOUT", -4: "ECANCELED", -7: "EAGAIN", -11: "ENOTFOUND", -20: "EPEER_UNKNOWN",
            -21: "EPEER_LOST", -22: "ECONNECT", -30: "ESHUTDOWN"}
 INJECTED = {-6: "EINJECTED"}
-LATE_S = 2 * SLOW  # what a call may take beyond its limit on a busy machine
+LATE_S = 5 * SLOW  # what a call may take beyond its limit on a busy machine
 KINDS = {0: "mix", 1: "flip", 2: "batch", 3: "pass", 4: "ref", 5: "lend", 100: "inner"}
 
 

@@ -143,11 +143,11 @@ def system_fails_a_graceful_shutdown_when_a_worker_was_killed():
         kill(crew[1])
         until(lambda: not alive(crew[1].pid), "the end of worker1")
         since = time.monotonic()
-        for code, _, text in crew.all_fail("shutdown graceful 500", ranks=(0, 2)):
+        for code, _, text in crew.all_fail("shutdown graceful 2000", ranks=(0, 2)):
             equal(code, "ETIMEDOUT")
             contains(text, "worker1")
             true("worker2" not in text and "worker0" not in text, text)
-        within(since, time.monotonic(), 5, "shutdown with a limit of 0.5 s")
+        within(since, time.monotonic(), 2 + 6, "shutdown with a limit of 2 s")
         crew.all("drop", ranks=(0, 2))
         crew.release(ranks=(0, 2))
         equal(crew.ended()[0], KILLED, "exit status")
@@ -173,8 +173,9 @@ def system_fails_a_barrier_when_a_worker_is_stopped():
         crew[2].stop()
         for code, _, text in crew.all_fail("barrier 400", ranks=(0, 1)):
             equal(code, "ETIMEDOUT")
-            # Rank 0 leads and always knows; its word may come too late to the others.
-            if "worker0" not in text:
+            # Rank 0 leads and knows; its word may come too late to rank 1. Which of the two the
+            # machine lets run after the limit only hears that it has failed.
+            if "worker0" not in text and "this gather has failed" not in text:
                 contains(text, "worker2")
         crew[2].send_signal(signal.SIGCONT)
         equal(crew[0].do(f"call worker2 echo {LONG_MS} y"), "y")
@@ -222,7 +223,7 @@ def system_is_noticed_when_a_process_exits_without_shutdown():
         crew[1].do("exit 0")
         for rank in (0, 2):
             contains(crew[rank].event("lost")[1], "worker1")
-        for code, _, text in crew.all_fail("shutdown graceful 300", ranks=(0, 2)):
+        for code, _, text in crew.all_fail("shutdown graceful 2000", ranks=(0, 2)):
             equal(code, "ETIMEDOUT")
             contains(text, "worker1")
         crew.release(ranks=(0, 2))

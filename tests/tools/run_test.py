@@ -271,8 +271,8 @@ def run_gives_rank_0_a_terminal_when_it_has_one():
 
 
 def run_shows_a_moving_line_on_a_terminal():
-    shown = on_a_terminal("if [ $RANK = 0 ]; then printf '\\rstep 1'; sleep 0.5; "
-                          "printf '\\rstep 2\\nend\\n'; else sleep 0.2; echo other; fi", 2)
+    shown = on_a_terminal("if [ $RANK = 0 ]; then printf '\\rstep 1'; sleep 4; "
+                          "printf '\\rstep 2\\nend\\n'; else sleep 2; echo other; fi", 2)
     contains(shown, "[0] step 1\r\x1b[K[1] other\r\n[0] step 1\r\x1b[K[0] step 2\r\n[0] end\r\n")
 
 
