@@ -105,7 +105,7 @@ init()
 if rank == 0:
     raises(ValueError, "no luck", lambda: rpc.rpc_sync("w1", fail))
     raises(RuntimeError, "ran for more than set timeout .200 ms.",
-           lambda: rpc.rpc_sync("w1", nap, args=(1,), timeout=0.2))
+           lambda: rpc.rpc_sync("w1", nap, args=(2.5,), timeout=0.2))
     raises(RuntimeError, "could not find destination .nobody.", lambda: rpc.rpc_sync("nobody", same, args=(1,)))
 rpc.shutdown()
 """, config)
@@ -142,8 +142,11 @@ if rank == 0:
     kept = rpc.rpc_async("w1", nap, args=(0.5,))
     ref = rpc.remote("w1", torch.add, args=(torch.ones(1), 1))
     assert ref.to_here().item() == 2
+    open(os.environ["INIT_METHOD"][7:] + ".done", "w").close()
 else:
-    nap(0.2)
+    for _ in range(3000):
+        if not os.path.exists(os.environ["INIT_METHOD"][7:] + ".done"):
+            nap(0.01)
 """, config)
 
 

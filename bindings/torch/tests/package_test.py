@@ -151,7 +151,7 @@ class TenrecPackageTest(RpcAgentTestFixture):
         if self.rank != 0:
             return
         turns = 0
-        fut = rpc.rpc_async(self.peer(), time.sleep, args=(0.5,))
+        fut = rpc.rpc_async(self.peer(), time.sleep, args=(2,))
         done = threading.Event()
 
         def wait():
