@@ -83,7 +83,7 @@ static void rules_delay_sends_later(void **state)
     tenrec_error err;
 
     (void)state;
-    flaky_open("{ rules: [{ do: delay, by: 1h, on: [REMOTE_CALL] }, { do: delay, by: 5ms }] }");
+    flaky_open("{ rules: [{ do: delay, by: 1h, on: [REMOTE_CALL] }, { do: delay, by: 2s }] }");
     assert_false(flaky_call("a"));
     assert_becomes(atomic_load(&flaky_delivered) == 1);
     flaky_send(TENREC_MSG_REMOTE_CALL, "b");
@@ -134,7 +134,7 @@ static void rules_reorder_gives_up_when_nothing_comes(void **state)
     tenrec_error err;
 
     (void)state;
-    flaky_open("{ rules: [{ do: reorder, by: 5ms }] }");
+    flaky_open("{ rules: [{ do: reorder, by: 2s }] }");
     assert_false(flaky_call("a"));
     assert_status(chain_drain(flaky_chain, 10000, &err), &err);
     expect_order("a");
@@ -204,6 +204,7 @@ static void rules_slow_carries_so_many_bytes_per_second(void **state)
     const uint64_t begin = now_ms();
     char payload[501];
     tenrec_error err;
+    int early;
 
     (void)state;
     memset(payload, 'x', 500);
@@ -213,7 +214,9 @@ static void rules_slow_carries_so_many_bytes_per_second(void **state)
         payload[0] = (char)('0' + i);
         flaky_call(payload);
     }
-    assert_int_equal(atomic_load(&flaky_ok), 0);
+    early = atomic_load(&flaky_ok);
+    if (now_ms() - begin < 5) /* else this thread had to wait for its turn */
+        assert_int_equal(early, 0);
     assert_status(chain_drain(flaky_chain, 10000, &err), &err);
     assert_true(now_ms() - begin >= 19);
     assert_int_equal(atomic_load(&flaky_delivered), 4);
@@ -230,7 +233,7 @@ static void rules_slow_holds_nothing_when_the_link_is_fast_enough(void **state)
 static void rules_slow_has_a_link_to_each_worker(void **state)
 {
     (void)state;
-    flaky_open("{ rules: [{ do: slow, bytes_per_second: 1kB }] }");
+    flaky_open("{ rules: [{ do: slow, bytes_per_second: 10 }] }");
     flaky_send_to(1, TENREC_MSG_CALL, "0123456789012345678901234567890123456789", 0);
     flaky_send_to(2, TENREC_MSG_CALL, "", 0);
     expect_order("");

@@ -102,7 +102,7 @@ static void members_know_names_and_addresses_of_all(void **state)
 
 static void members_name_ranks_that_did_not_come(void **state)
 {
-    struct joiner j[] = { { 0, 4, "a", 30 }, { 2, 4, "c", 30 } };
+    struct joiner j[] = { { 0, 4, "a", 2000 }, { 2, 4, "c", 2000 } };
 
     (void)state;
     join_all(j, 2);
@@ -149,7 +149,7 @@ static void members_name_ranks_that_share_a_name(void **state)
 
 static void members_refuse_another_world_size(void **state)
 {
-    struct joiner a = { 0, 2, "a", TEST_MS }, b = { 1, 3, "b", 100 };
+    struct joiner a = { 0, 2, "a", TEST_MS }, b = { 1, 3, "b", TEST_MS };
 
     (void)state;
     start(&a);

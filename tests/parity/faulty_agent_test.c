@@ -15,6 +15,8 @@ enum {
 
 static const char *const delay_calls[] = { "CALL=300ms", NULL };
 static const char *const delay_remote_calls[] = { "REMOTE_CALL=300ms", NULL };
+/* So long that a to_here is always made before: a busy machine takes its time. */
+static const char *const delay_remote_calls_long[] = { "REMOTE_CALL=2s", NULL };
 static const char *const delay_remote_calls_and_fetches[] = { "REMOTE_CALL=300ms",
                                                               "RREF_FETCH_CALL=300ms", NULL };
 static const char *const delay_fetches[] = { "RREF_FETCH_CALL=300ms", NULL };
@@ -348,7 +350,7 @@ int main(int argc, char **argv)
              udf_to_self, .messages_to_fail = fail_remote_calls, .messages_to_delay = none),
         /* test_udf_remote_message_delay_timeout */
         CASE("late_creation_is_told_by_to_here", late_creation_is_told_by_to_here, udf,
-             .messages_to_fail = none, .messages_to_delay = delay_remote_calls),
+             .messages_to_fail = none, .messages_to_delay = delay_remote_calls_long),
         /* test_udf_remote_message_delay_timeout_to_self */
         CASE("late_creation_of_ones_own_is_told_by_to_here", late_creation_is_told_by_to_here,
              udf_to_self, .messages_to_fail = none, .messages_to_delay = delay_remote_calls),

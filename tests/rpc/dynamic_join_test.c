@@ -167,7 +167,9 @@ static void look_at_the_store(struct tenrec_worker *w)
 /* Nobody tells of it again: the worker itself tries again. */
 static void dynamic_a_record_of_no_sense_is_told_of_and_followed_when_it_is_mended(void **state)
 {
-    struct tenrec_worker *a = party_join(-1, NULL, functions_register);
+    /* 40 s until it buries the ghost, which nobody keeps alive. */
+    static const char *const slow[] = { "worker.heartbeat=1s", NULL };
+    struct tenrec_worker *a = party_worker(-1, NULL, slow, functions_register);
     atomic_int outages = 0;
     void *record = NULL;
     size_t len = 0;
@@ -176,6 +178,7 @@ static void dynamic_a_record_of_no_sense_is_told_of_and_followed_when_it_is_mend
     tenrec_error err;
 
     (void)state;
+    assert_status(tenrec_init_rpc(a, &err), &err);
     assert_int_equal(roster_open(party_store(), "default", "", 500, &ghost, &err), TENREC_OK);
     assert_int_equal(roster_reserve(&ghost, 7, "ghost", clock_deadline_ms(CLUSTER_LONG_MS), &err),
                      TENREC_OK);

@@ -228,7 +228,8 @@ static void shutdown_names_what_leaks_when_asked(void **state)
     (void)state;
     tenrec_set_rref_leak_check(c.worker[0], true);
     call_int(c.worker[0], "worker1", "keep", &arg, 1);
-    assert_int_equal(tenrec_shutdown(c.worker[0], TENREC_IMMEDIATE, 1000, &err), TENREC_EBUSY);
+    assert_int_equal(tenrec_shutdown(c.worker[0], TENREC_IMMEDIATE, CLUSTER_LONG_MS, &err),
+                     TENREC_EBUSY);
     assert_non_null(strstr(err.text, "'worker1' still refers to RRef("));
     tenrec_rref_drop(own);
     rref_release_kept();
@@ -245,7 +246,8 @@ static void shutdown_says_where_a_leak_was_made(void **state)
     tenrec_set_rref_leak_check(c.worker[0], true);
     line = __LINE__ + 1;
     expect_ok(tenrec_rref_new(c.worker[0], &v, &own, &err), err);
-    assert_int_equal(tenrec_shutdown(c.worker[0], TENREC_IMMEDIATE, 1000, &err), TENREC_EBUSY);
+    assert_int_equal(tenrec_shutdown(c.worker[0], TENREC_IMMEDIATE, CLUSTER_LONG_MS, &err),
+                     TENREC_EBUSY);
 #ifndef NDEBUG
     char place[64];
     snprintf(place, sizeof place, "rref_end_test.c:%d, was not dropped", line);

@@ -100,7 +100,8 @@ static void shutdown_reports_a_leak_when_deletes_never_arrive(void **state)
     wait_flushed(c.worker[0]); /* it was given up */
     wait_owners_and_forks(c.worker[1], 1, 1);
     tenrec_set_rref_leak_check(c.worker[1], true);
-    assert_int_equal(tenrec_shutdown(c.worker[1], TENREC_IMMEDIATE, 1000, &err), TENREC_EBUSY);
+    assert_int_equal(tenrec_shutdown(c.worker[1], TENREC_IMMEDIATE, CLUSTER_LONG_MS, &err),
+                     TENREC_EBUSY);
     assert_non_null(strstr(err.text, "'worker0' still refers to RRef("));
     for (size_t i = 0; i < c.n; i++)
         tenrec_worker_drop(c.worker[i]);
