@@ -59,12 +59,14 @@ static unsigned fail_each(const struct rig_setup *setup, const char *call)
     return failed;
 }
 
+/* Who looks late at what is under way may find it done without asking: whether
+ * cuEventQuery is called at all before the answer has come is not counted. */
 static void fail_all(const struct rig_setup *setup, unsigned at_least)
 {
     unsigned failed = 0;
 
     for (size_t i = 0; i < CALLS; i++)
-        failed += fail_each(setup, calls[i]) > 0;
+        failed += fail_each(setup, calls[i]) > 0 && strcmp(calls[i], "cuEventQuery") != 0;
     if (failed < at_least)
         fail_msg("%u calls failed, at least %u should have", failed, at_least);
 }
@@ -72,19 +74,19 @@ static void fail_all(const struct rig_setup *setup, unsigned at_least)
 static void fault_of_each_call_in_one_process(void **state)
 {
     (void)state;
-    fail_all(&(struct rig_setup){ .two_processes = false }, 10);
+    fail_all(&(struct rig_setup){ .two_processes = false }, 9);
 }
 
 static void fault_of_each_call_of_staging(void **state)
 {
     (void)state;
-    fail_all(&(struct rig_setup){ .channels = "cuda_basic" }, 8);
+    fail_all(&(struct rig_setup){ .channels = "cuda_basic" }, 7);
 }
 
 static void fault_of_each_call_of_who_lends(void **state)
 {
     (void)state;
-    fail_all(&(struct rig_setup){ .channels = "cuda_ipc,cuda_basic", .two_processes = true }, 14);
+    fail_all(&(struct rig_setup){ .channels = "cuda_ipc,cuda_basic", .two_processes = true }, 13);
 }
 
 /* Without it no worker starts; or what it shall give back is lost with it. */
