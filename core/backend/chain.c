@@ -251,13 +251,12 @@ tenrec_status chain_poll(struct chain *c, tenrec_peer peer, const struct tenrec_
 
 tenrec_status chain_lead(struct chain *c, const struct tenrec_wait *wait)
 {
+    if (atomic_load(&c->state) != CHAIN_UP)
+        return TENREC_EUNSUPPORTED;
     for (size_t i = 0; i < c->n; i++) {
         struct tenrec_agent *a = &c->link[i].agent;
-
         if (TENREC_HAS(a->ops, lead))
-            return atomic_load_explicit(&c->state, memory_order_relaxed) == CHAIN_UP
-                       ? a->ops->lead(a, wait)
-                       : TENREC_EUNSUPPORTED;
+            return a->ops->lead(a, wait);
     }
     return TENREC_EUNSUPPORTED;
 }

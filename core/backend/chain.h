@@ -87,7 +87,7 @@ void chain_send(struct chain *c, tenrec_peer to, struct tenrec_msg *msg, struct 
 
 /* EUNSUPPORTED at once when no agent can be polled. */
 tenrec_status chain_poll(struct chain *c, tenrec_peer peer, const struct tenrec_wait *wait);
-/* The same, when no agent can be led. */
+/* The same, when no agent can be led, or the chain does not run. */
 tenrec_status chain_lead(struct chain *c, const struct tenrec_wait *wait);
 
 void chain_resume(struct chain *c);

@@ -71,11 +71,6 @@ struct Queue {
         return first && running < limit;
     }
 
-    void began()
-    {
-        running++;
-    }
-
     void ended()
     {
         running--;
@@ -97,6 +92,12 @@ struct Pool::State {
     bool waiting() const
     {
         return lane[ANSWERS].first || lane[REQUESTS].first;
+    }
+
+    void begin(Queue &q)
+    {
+        q.running++;
+        begun++;
     }
 
     Queue *ready()
@@ -137,8 +138,7 @@ void run_ready(Pool::State &s, std::unique_lock<std::mutex> &hold)
 {
     while (Queue *q = s.ready()) {
         std::unique_ptr<Pool::Task> task = q->pop();
-        q->began();
-        s.begun++;
+        s.begin(*q);
         run(std::move(task), *q, hold);
     }
 }
@@ -272,8 +272,7 @@ void Pool::run(Lane lane, std::unique_ptr<Task> task)
     }
     Queue &q = s->lane[lane];
     if (reads && reads->pool == s && !reads->task && !q.first && q.running < q.limit) {
-        q.began();
-        s->begun++;
+        s->begin(q);
         reads->lane = &q;
         reads->task = std::move(task);
         return;

@@ -14,7 +14,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <tenrec/agent_user.h>
+#include <tenrec/agent.h>
 
 namespace tenrec_torch
 {

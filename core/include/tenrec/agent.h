@@ -195,7 +195,7 @@ struct tenrec_agent_ops {
      * the deadline it reads and delivers what comes from anybody, as your own thread
      * would, which rests meanwhile and goes on when this returns. Returns OK then, and
      * EUNSUPPORTED at once when that cannot be now: another thread leads already, or
-     * the agent does not serve. */
+     * the agent does not serve. wait->wake_fd may be -1. Shutdown ends it, too. */
     tenrec_status (*lead)(struct tenrec_agent *self, const struct tenrec_wait *wait);
 };
 

@@ -42,7 +42,7 @@ uint64_t now_ns(void)
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-static void wake_ready(struct reactor_source *s, uint32_t events)
+void reactor_read_away(struct reactor_source *s, uint32_t events)
 {
     uint64_t n;
 
@@ -63,7 +63,7 @@ tenrec_status reactor_init(struct reactor *r, tenrec_error *err)
         e = errno;
         goto err_fds;
     }
-    r->wake = (struct reactor_source){ .fd = r->wake_fd, .ready = wake_ready };
+    r->wake = (struct reactor_source){ .fd = r->wake_fd, .ready = reactor_read_away };
     e = reactor_watch(r, &r->wake, EPOLLIN);
     if (e)
         goto err_fds;

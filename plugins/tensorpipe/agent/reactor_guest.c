@@ -11,7 +11,6 @@
  * descriptor. */
 #include "agent/reactor_inside.h"
 
-#include <errno.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -160,15 +159,6 @@ static void leave(struct reactor *r)
     pthread_mutex_unlock(&g->lock);
 }
 
-static void read_away(struct reactor_source *s, uint32_t events)
-{
-    uint64_t n;
-
-    (void)events;
-    while (read(s->fd, &n, sizeof n) < 0 && errno == EINTR)
-        continue;
-}
-
 static uint64_t left_ns(const struct tenrec_wait *w)
 {
     uint64_t now;
@@ -187,7 +177,7 @@ tenrec_status reactor_lead(struct reactor *r, const struct tenrec_wait *w)
     if (reactor_is_me(r) || !enter(r))
         return TENREC_EUNSUPPORTED;
     reactor_set_mine(r);
-    *wake = (struct reactor_source){ w->wake_fd, read_away };
+    *wake = (struct reactor_source){ w->wake_fd, reactor_read_away };
     if (w->wake_fd >= 0)
         reactor_watch(r, wake, EPOLLIN);
     r->guests.wait = w;

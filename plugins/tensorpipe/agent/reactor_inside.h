@@ -18,6 +18,9 @@ bool reactor_rest(struct reactor *r);
 /* A loop that sleeps, or rests, looks again. */
 void reactor_wake(struct reactor *r);
 
+/* For a source that is an eventfd, and only there to wake. */
+void reactor_read_away(struct reactor_source *s, uint32_t events);
+
 void reactor_guests_init(struct reactor_guests *g);
 void reactor_guests_finish(struct reactor_guests *g);
 
