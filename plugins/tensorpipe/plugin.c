@@ -32,7 +32,8 @@ static const struct tenrec_option options[] = {
     OPTION(progress, STRING, "adaptive", .choices = "busy|adaptive|sleep",
            .help =
                "How threads wait: busy spins always (one thread at a time), adaptive spins up to "
-               "50 us while that pays off, sleep never spins."),
+               "50 us while that pays off (300 us, letting others go first, who runs what comes: "
+               "PyTorch), sleep never spins."),
     OPTION(ifname, STRING, "",
            .help =
                "Network interface to listen on, instead of listen: eth0, a prefix eth*, a subnet "

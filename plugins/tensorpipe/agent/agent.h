@@ -166,6 +166,6 @@ void agent_look_alive(struct agent *a);
 /* May spin now, and how it went. */
 bool spin_wanted(struct spin *s);
 void spin_ended(struct spin *s, bool paid_off);
-#define SPIN_NS 50000u /* longest spin of progress: adaptive */
+#define SPIN_NS 50000u /* longest spin of progress: adaptive, but for a guest */
 
 #endif

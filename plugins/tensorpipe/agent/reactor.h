@@ -116,12 +116,16 @@ void reactor_unwatch(struct reactor *r, struct reactor_source *s);
  * the loop's end in mind makes done() true first, and posts a task. */
 tenrec_status reactor_lead(struct reactor *r, const struct tenrec_wait *wait);
 
+/* On the loop thread: it is a guest's. */
+static inline bool reactor_has_guest(const struct reactor *r)
+{
+    return __builtin_expect(r->guests.wait != NULL, 0);
+}
+
 /* On the loop thread: a guest leads, and has what it waits for. */
 static inline bool reactor_is_over(const struct reactor *r)
 {
-    const struct tenrec_wait *w = r->guests.wait;
-
-    return __builtin_expect(w != NULL, 0) && w->done(w->arg);
+    return reactor_has_guest(r) && r->guests.wait->done(r->guests.wait->arg);
 }
 
 /* On the loop thread only. */
