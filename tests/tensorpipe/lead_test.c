@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #define FOREVER_NS UINT64_MAX
@@ -176,6 +177,39 @@ static void lead_is_one_threads_at_a_time(void **state)
     assert_soon(lead(&n[1], &late) == TENREC_EUNSUPPORTED);
     node_shutdown(&n[0]);
     assert_int_equal(lead(&n[0], &w), TENREC_EUNSUPPORTED);
+    close_guest(n, &g);
+}
+
+static uint64_t cpu_ns(clockid_t clock)
+{
+    struct timespec ts;
+
+    assert_int_equal(clock_gettime(clock, &ts), 0);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* A look at less than half of a processor. One that spins has it all. */
+static bool is_idle(clockid_t clock)
+{
+    uint64_t began = clock_ns(), used = cpu_ns(clock);
+
+    nap();
+    return 2 * (cpu_ns(clock) - used) < clock_ns() - began;
+}
+
+static void lead_spins_for_a_while_and_then_sleeps(void **state)
+{
+    struct node n[2];
+    struct guest g;
+    clockid_t cpu;
+
+    (void)state;
+    open_guest(n, &g);
+    assert_int_equal(pthread_getcpuclockid(g.thread, &cpu), 0);
+    for (int i = 0; i < 3; i++) {
+        assert_soon(is_idle(cpu) && is_idle(cpu) && is_idle(cpu));
+        until_guest_leads(n, &g);
+    }
     close_guest(n, &g);
 }
 
@@ -356,6 +390,7 @@ int main(void)
         cmocka_unit_test(lead_runs_what_comes_on_the_thread_that_leads),
         cmocka_unit_test(lead_goes_to_the_agents_own_thread_while_the_guest_is_away),
         cmocka_unit_test(lead_is_one_threads_at_a_time),
+        cmocka_unit_test(lead_spins_for_a_while_and_then_sleeps),
         cmocka_unit_test(lead_ends_at_its_deadline),
         cmocka_unit_test(lead_ends_when_it_is_woken),
         cmocka_unit_test(lead_is_refused_where_the_loop_spins),
