@@ -149,6 +149,30 @@ static void agent_closes_a_pipe_whose_connections_do_not_come(void **state)
     assert_alive();
 }
 
+/* A caller that dies in the middle of its handshake: its connection may end before the
+ * agent has read who it is. */
+static void agent_closes_a_pipe_one_of_whose_connections_ended_with_its_hello(void **state)
+{
+    struct node stranger;
+    struct raw_pipe p;
+
+    (void)state;
+    node_init(&stranger, 0);
+    stranger.options.handshake_timeout_ms = 100 * (NODE_LIMIT_NS / 1000000);
+    node_open(&stranger);
+    nodes_start(&stranger, 1);
+    for (int i = 0; i < 50; i++) {
+        unsigned id = raw_pipe_ask(&p, stranger.address);
+
+        p.fd[1] = raw_connect(stranger.address);
+        raw_hello_requested(p.fd[1], id);
+        close(p.fd[1]);
+        assert_true(raw_closed(p.fd[0]));
+        close(p.fd[0]);
+    }
+    group_close(&stranger, 1);
+}
+
 static void agent_refuses_a_brochure_without_common_transport(void **state)
 {
     unsigned char brochure[sizeof raw_brochure];
@@ -378,6 +402,7 @@ int main(void)
         CASE(agent_closes_what_is_no_hello),
         CASE(agent_survives_an_end_at_every_byte_of_the_handshake),
         CASE(agent_closes_a_pipe_whose_connections_do_not_come),
+        cmocka_unit_test(agent_closes_a_pipe_one_of_whose_connections_ended_with_its_hello),
         CASE(agent_refuses_a_brochure_without_common_transport),
         CASE(agent_reads_what_dribbles_in_byte_by_byte),
         CASE(agent_answers_a_tensor_without_target_with_a_reply),

@@ -151,7 +151,7 @@ void raw_hello_requested(int fd, unsigned id)
     raw_frame(fd, hello, len);
 }
 
-void raw_pipe_open(struct raw_pipe *p, const char *address)
+unsigned raw_pipe_ask(struct raw_pipe *p, const char *address)
 {
     unsigned char answer[512];
     const unsigned char *ids = NULL;
@@ -168,9 +168,16 @@ void raw_pipe_open(struct raw_pipe *p, const char *address)
             ids = answer + i + 3;
     assert_non_null(ids);
     assert_true(*ids < 126); /* one byte each; the channel's follows */
+    return *ids;
+}
+
+void raw_pipe_open(struct raw_pipe *p, const char *address)
+{
+    unsigned id = raw_pipe_ask(p, address);
+
     for (int i = 1; i < 3; i++) {
         p->fd[i] = raw_connect(address);
-        raw_hello_requested(p->fd[i], *ids + (unsigned)i - 1);
+        raw_hello_requested(p->fd[i], id++);
     }
 }
 

@@ -34,6 +34,8 @@ struct raw_pipe {
     int fd[3]; /* descriptor, reply, channel */
 };
 
+/* Its first connection; the id that the next one has to say, and the last one more. */
+unsigned raw_pipe_ask(struct raw_pipe *p, const char *address);
 void raw_pipe_open(struct raw_pipe *p, const char *address);
 void raw_pipe_close(struct raw_pipe *p);
 

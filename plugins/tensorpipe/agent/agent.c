@@ -34,7 +34,7 @@ void agent_conn_tell(struct conn *c, uint32_t events)
     if (c->pipe)
         pipe_conn_ready(c->pipe, c, events);
     else
-        listener_conn_ready(&c->agent->listener, c);
+        listener_conn_ready(&c->agent->listener, c, events);
 }
 
 void agent_conn_ready(struct reactor_source *s, uint32_t events)

@@ -300,7 +300,7 @@ static bool comes_from_its_caller(const struct conn *c, const struct pipe *p)
            (!p->pid || p->pid == c->pid);
 }
 
-static void take_requested(struct listener *l, struct conn *c, uint64_t id)
+static void take_requested(struct listener *l, struct conn *c, uint64_t id, uint32_t end)
 {
     for (size_t i = 0; i < l->n_wanted; i++) {
         struct registration r = l->wanted[i];
@@ -315,13 +315,17 @@ static void take_requested(struct listener *l, struct conn *c, uint64_t id)
         l->wanted[i] = l->wanted[--l->n_wanted];
         unlink_infant(l, c);
         pipe_adopt(r.pipe, c, r.role);
+        if (end)
+            pipe_conn_ready(r.pipe, c, end);
         return;
     }
     refuse(l, c, TENREC_LOG_DEBUG, "nobody waits for connection %llu", (unsigned long long)id);
 }
 
-/* Takes the connection's first frame, which is there as a whole. */
-static void take_hello(struct listener *l, struct conn *c, const unsigned char *body, size_t len)
+/* Takes the connection's first frame, which is there as a whole. Its `end` may have
+ * been told in the same breath, and is told once. */
+static void take_hello(struct listener *l, struct conn *c, const unsigned char *body, size_t len,
+                       uint32_t end)
 {
     struct hello hello;
     tenrec_error err;
@@ -336,20 +340,20 @@ static void take_hello(struct listener *l, struct conn *c, const unsigned char *
         return;
     case HELLO_REQUESTED:
         conn_consume(c, FRAME_HEAD + len);
-        take_requested(l, c, hello.id);
+        take_requested(l, c, hello.id, end);
         return;
     case HELLO_SPONTANEOUS:
         unlink_infant(l, c);
         pipe_accept(l->agent, c, hello.name);
         if (c->pipe) {
             conn_consume(c, FRAME_HEAD + len);
-            pipe_accept_ready(c->pipe, c, 0);
+            pipe_accept_ready(c->pipe, c, end);
         }
         return;
     }
 }
 
-void listener_conn_ready(struct listener *l, struct conn *c)
+void listener_conn_ready(struct listener *l, struct conn *c, uint32_t events)
 {
     uint64_t max = CONN_BUFFER - FRAME_HEAD; /* a name of no honest caller is longer */
     const unsigned char *body;
@@ -362,7 +366,7 @@ void listener_conn_ready(struct listener *l, struct conn *c)
         int e;
 
         if (f == FRAME_WHOLE) {
-            take_hello(l, c, body, len);
+            take_hello(l, c, body, len, events & CONN_END);
             return;
         }
         if (f != FRAME_PARTIAL) {

@@ -313,7 +313,6 @@ bool pipe_reads(const struct pipe *p, const struct conn *c)
 
 void pipe_conn_ready(struct pipe *p, struct conn *c, uint32_t events)
 {
-    const uint32_t end = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
     enum pipe_state state = pipe_state(p);
 
     if (state == PIPE_BROKEN || c->role == CONN_BOOTSTRAP)
@@ -327,7 +326,7 @@ void pipe_conn_ready(struct pipe *p, struct conn *c, uint32_t events)
     }
     if (events & EPOLLOUT)
         pipe_writable(p, c);
-    if (!(events & (EPOLLIN | end)))
+    if (!(events & (EPOLLIN | CONN_END)))
         return;
     if (p->device_role && c->role == p->device_role) {
         link_arrived(p, c);
@@ -339,7 +338,8 @@ void pipe_conn_ready(struct pipe *p, struct conn *c, uint32_t events)
     }
     if (p->outgoing && !role_try(p))
         return;
-    if (c->role == p->read.want && pipe_read(p, events & end) != READ_END && !(events & end))
+    if (c->role == p->read.want && pipe_read(p, events & CONN_END) != READ_END &&
+        !(events & CONN_END))
         agent_hot(p->agent, p);
     if (p->outgoing)
         role_leave(p);

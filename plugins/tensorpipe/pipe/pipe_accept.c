@@ -112,7 +112,7 @@ void pipe_accept_ready(struct pipe *p, struct conn *c, uint32_t events)
 {
     if (c->role == CONN_DESCRIPTOR && pipe_state(p) == PIPE_GREETING)
         read_brochure(p);
-    else if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+    if (events & CONN_END)
         pipe_failf(p, TENREC_ECONNECT, 0, "closed a connection during the handshake");
 }
 

@@ -24,7 +24,6 @@
 #define SMALL 4096      /* bytes of messages that are copied at once */
 #define FALSE_ALARMS 16 /* wake-ups without news that a waiting read puts up with */
 
-#define END (EPOLLRDHUP | EPOLLHUP | EPOLLERR)
 #define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 /* Messages and small tensors should stay in a processor's own cache; large tensors
@@ -400,10 +399,10 @@ static uint32_t ring_events(struct conn *c, uint32_t fetched)
     if (m->dropped)
         return 0;
     if (m->state == RING_REACHED)
-        return fetched & (EPOLLOUT | END);
+        return fetched & (EPOLLOUT | CONN_END);
     if (m->state == RING_CALLED && !m->error)
         take_memory(m);
-    if (!(fetched & END) && !m->error)
+    if (!(fetched & CONN_END) && !m->error)
         return news(m);
     end(m);
     return news(m) | EPOLLIN | EPOLLRDHUP;

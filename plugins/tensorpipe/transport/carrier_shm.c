@@ -93,7 +93,6 @@ static void attach(struct conn *c, struct shm_medium *m)
 
 static uint32_t shm_events(struct conn *c, uint32_t fetched)
 {
-    const uint32_t end = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
     struct shm_medium *m = medium_of(c);
     uint32_t events = 0;
 
@@ -113,7 +112,7 @@ static uint32_t shm_events(struct conn *c, uint32_t fetched)
         }
     }
     /* Whatever comes afterwards is the end: nothing else is allowed there. */
-    if (fetched & (end | (m->attached ? EPOLLIN : 0))) {
+    if (fetched & (CONN_END | (m->attached ? EPOLLIN : 0))) {
         atomic_store(&m->ended, true);
         if (atomic_load(&m->hears) != HEARS_NOTHING)
             events |= EPOLLIN | EPOLLRDHUP;
