@@ -27,7 +27,7 @@ enum conn_role {
 
 #define CONN_BUFFER (64u << 10)
 #define CONN_END (EPOLLRDHUP | EPOLLHUP | EPOLLERR) /* events that tell its end */
-#define FRAME_HEAD 8 /* bytes of the length before each frame */
+#define FRAME_HEAD 8                                /* bytes of the length before each frame */
 
 #define SEGMENT_HEAD 32
 /* Bytes to write that belong together: a message's frames on the descriptor
