@@ -94,7 +94,8 @@ void describe(Descriptor &d, const at::Tensor &t)
     d.data = t.storage().data();
     d.bytes = t.storage().nbytes();
     d.device = d.target = { TENREC_CPU, 0 };
-    d.byte_offset = (uint64_t)t.storage_offset() * t.element_size();
+    // A view of nothing may begin beyond its storage.
+    d.byte_offset = t.numel() ? (uint64_t)t.storage_offset() * t.element_size() : 0;
     d.dtype = find(t.scalar_type())->tenrec;
     d.ndim = (uint32_t)t.dim();
     d.flags = t.requires_grad() ? TENREC_TENSOR_REQUIRES_GRAD : 0;
@@ -245,6 +246,7 @@ Outgoing *Outgoing::make(c10::intrusive_ptr<Message> message, int64_t id, const 
 
     for (const at::Tensor &t : tensors)
         check_device(t, *message);
+    out->way = way;
     out->msg = {};
     out->msg.size = sizeof out->msg;
     out->msg.type = message->type();

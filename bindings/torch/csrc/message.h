@@ -46,6 +46,7 @@ struct Outgoing {
     std::vector<std::unique_ptr<tenrec_tensor, DropTensor>> copies;
     std::vector<Descriptor> descs;
     std::atomic<unsigned> shares{ 2 };
+    Way way{};
     void *agent = nullptr; // for who sends
 
     // Takes the payload out of a message that nobody else holds, and of a response.

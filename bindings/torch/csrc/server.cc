@@ -14,9 +14,35 @@ c10::intrusive_ptr<rpc::JitFuture> failed(std::exception_ptr why)
     return future;
 }
 
-void on_sent(void *out, const tenrec_error *) noexcept
+void on_sent(void *arg, const tenrec_error *err) noexcept;
+
+// out->way.agent takes it before this returns.
+void send_response(c10::intrusive_ptr<Message> response, int64_t id, const Way &way)
 {
-    static_cast<Outgoing *>(out)->drop(); // who asked has gone, or sees its deadline
+    Outgoing *out = Outgoing::make(std::move(response), id, way);
+
+    out->msg.route = way.route;
+    out->msg.flags = TENREC_MSG_CONTROL; // a full queue must not lose it
+    tenrec_backend_send(way.agent, way.to, &out->msg, { on_sent, out });
+}
+
+// The caller hears why the backend could not carry the answer; what a fault or a broken
+// connection took away stays away.
+void on_sent(void *arg, const tenrec_error *err) noexcept
+{
+    auto *out = static_cast<Outgoing *>(arg);
+
+    if (err && out->msg.type != rpc::EXCEPTION &&
+        (err->code == TENREC_EUNSUPPORTED || err->code == TENREC_EINVAL ||
+         err->code == TENREC_ETOOBIG || err->code == TENREC_ENOMEM)) {
+        try {
+            const std::string why = c10::str("The answer cannot be sent: ", err->text);
+            send_response(rpc::createExceptionResponse(why, out->msg.id), out->msg.id, out->way);
+        } catch (const std::exception &e) {
+            LOG(ERROR) << "TENREC: a call is not answered: " << e.what();
+        }
+    }
+    out->drop();
 }
 
 } // namespace
@@ -96,17 +122,10 @@ void Server::reply(const Caller &caller, rpc::JitFuture &future)
 void Server::send(const Caller &caller, c10::intrusive_ptr<Message> response)
 {
     std::shared_lock<std::shared_mutex> hold(lock_);
-    // Not moved: the last holder of a tensor may wait for the GIL, and shall have no lock then.
-    Outgoing *out = Outgoing::make(response, caller.id, { backend_, caller.from, caller.route });
 
-    out->msg.route = caller.route;
-    out->msg.flags = TENREC_MSG_CONTROL; // a full queue must not lose it
-    if (backend_) {
-        tenrec_backend_send(backend_, caller.from, &out->msg, { on_sent, out });
-        return;
-    }
-    out->drop(); // both shares
-    out->drop();
+    // Not moved: the last holder of a tensor may wait for the GIL, and shall have no lock then.
+    if (backend_)
+        send_response(response, caller.id, { backend_, caller.from, caller.route });
 }
 
 } // namespace tenrec_torch
