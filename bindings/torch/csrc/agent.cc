@@ -1,5 +1,7 @@
 #include "agent.h"
 
+#include <algorithm>
+#include <cmath>
 #include <time.h>
 #include <torch/csrc/distributed/rpc/utils.h>
 #include <utility>
@@ -17,6 +19,10 @@ using Clock = std::chrono::steady_clock;
 constexpr milliseconds PATIENCE(30000);
 // Rank 0 keeps the store for the others so long.
 constexpr milliseconds LEAVE(5000);
+// Longer timeouts than this are this one: 31 years.
+constexpr double LONGEST_MS = 1e12;
+// Where the group's store has no timeout.
+constexpr std::chrono::hours MEET(24);
 
 uint64_t now_ns()
 {
@@ -37,6 +43,25 @@ bool is_control(uint32_t type)
 {
     return type == rpc::RREF_USER_DELETE || type == rpc::RREF_FORK_REQUEST ||
            type == rpc::RREF_CHILD_ACCEPT || type == rpc::CLEANUP_AUTOGRAD_CONTEXT_REQ;
+}
+
+// Only 0 means none: what is less than a millisecond is one.
+milliseconds to_milliseconds(float seconds)
+{
+    const double ms = seconds * rpc::kSecToMsConversion;
+
+    TORCH_CHECK(!std::isnan(ms), "a timeout of nan seconds");
+    if (ms != 0 && std::abs(ms) < 1)
+        return milliseconds(ms > 0 ? 1 : -1);
+    return milliseconds((int64_t)std::clamp(ms, -LONGEST_MS, LONGEST_MS));
+}
+
+// 0: none. A timeout below 0 has passed before the call began.
+uint64_t deadline_of(milliseconds timeout)
+{
+    const int64_t ms = std::min(timeout.count(), (int64_t)LONGEST_MS);
+
+    return ms ? now_ns() + (uint64_t)std::max(ms, (int64_t)0) * 1000000 : 0;
 }
 
 [[noreturn]] void raise(const tenrec_error &err)
@@ -110,6 +135,8 @@ void TenrecAgent::meet(const c10::intrusive_ptr<c10d::Store> &store, std::vector
         names.push_back(m.name);
     }
     store_timeout_ = store->getTimeout();
+    if (store_timeout_ == c10d::Store::kNoTimeout)
+        store_timeout_ = MEET;
     group_ = std::make_unique<Group>(store, std::move(names), workerInfo_.id_);
 }
 
@@ -178,12 +205,10 @@ c10::intrusive_ptr<rpc::JitFuture> TenrecAgent::send(const rpc::WorkerInfo &to,
                                           " but RPC is no longer running on this node."));
     TORCH_CHECK(to.id_ >= 0 && (size_t)to.id_ < infos_.size(), "Unknown destination worker ", to);
 
-    const milliseconds timeout =
-        rpcTimeoutSeconds == rpc::kUnsetRpcTimeout
-            ? getRpcTimeout()
-            : milliseconds(static_cast<int>(rpcTimeoutSeconds * rpc::kSecToMsConversion));
-    const uint64_t deadline =
-        timeout.count() > 0 ? now_ns() + (uint64_t)timeout.count() * 1000000 : 0;
+    const milliseconds timeout = rpcTimeoutSeconds == rpc::kUnsetRpcTimeout
+                                     ? getRpcTimeout()
+                                     : to_milliseconds(rpcTimeoutSeconds);
+    const uint64_t deadline = deadline_of(timeout);
     auto future = c10::make_intrusive<rpc::JitFuture>(at::AnyClassType::get(), getDevices());
     Outgoing *out = Outgoing::make(std::move(message), 0, { backend_, to.id_, {} });
 

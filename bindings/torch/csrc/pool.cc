@@ -14,7 +14,7 @@ namespace tenrec_torch
 namespace
 {
 
-constexpr std::chrono::milliseconds STALL(10); // no task began for so long: one thread more
+constexpr std::chrono::milliseconds STALL(10); // no task of a lane began: one thread more
 constexpr std::chrono::seconds IDLE(5);        // so long a thread waits for work
 constexpr unsigned ANSWER_THREADS = 4;
 constexpr unsigned THREADS_MAX = 1024; // of both lanes, however much is blocked
@@ -48,6 +48,7 @@ void run_clean(Pool::Task &task)
 struct Queue {
     Pool::Task *first = nullptr, **last = &first;
     unsigned running = 0;
+    uint64_t begun = 0;
     unsigned configured = 0, limit = 0; // at once; the limit is more while tasks block
 
     void push(std::unique_ptr<Pool::Task> task)
@@ -86,18 +87,24 @@ struct Pool::State {
     std::condition_variable work, ended, watch;
     Queue lane[2];
     unsigned threads = 0, idle = 0, woken = 0;
-    uint64_t begun = 0; // tasks
     bool watched = false, stopping = false;
+    bool left = false; // to itself: stop has waited long enough
 
     bool waiting() const
     {
         return lane[ANSWERS].first || lane[REQUESTS].first;
     }
 
+    // What is queued is run before the end, also where all threads are blocked.
+    bool needs_watch() const
+    {
+        return !left && (!stopping || waiting());
+    }
+
     void begin(Queue &q)
     {
         q.running++;
-        begun++;
+        q.begun++;
     }
 
     Queue *ready()
@@ -214,16 +221,17 @@ void watch_main(std::shared_ptr<Pool::State> s)
 {
     std::unique_lock<std::mutex> hold(s->lock);
 
-    for (unsigned quiet = 0; quiet < 20 && !s->stopping;) {
-        uint64_t begun = s->begun;
+    for (unsigned quiet = 0; quiet < 20 && s->needs_watch();) {
+        const uint64_t begun[] = { s->lane[0].begun, s->lane[1].begun };
         s->watch.wait_for(hold, STALL);
         quiet = s->waiting() ? 0 : quiet + 1;
-        if (!s->waiting() || s->begun != begun || s->threads >= THREADS_MAX)
-            continue;
-        for (Queue &q : s->lane)
-            if (q.first && q.running >= q.limit)
-                q.limit = q.running + 1;
-        start_thread(s);
+        for (unsigned i = 0; i < 2 && !s->left && s->threads < THREADS_MAX; i++) {
+            Queue &q = s->lane[i];
+            if (!q.first || q.begun != begun[i])
+                continue;
+            q.limit = std::max(q.limit, q.running + 1);
+            start_thread(s);
+        }
     }
     s->watched = false;
     s->threads--;
@@ -233,7 +241,7 @@ void watch_main(std::shared_ptr<Pool::State> s)
 // When tasks wait.
 void start_watch(const std::shared_ptr<Pool::State> &s)
 {
-    if (s->watched || !s->waiting() || s->stopping)
+    if (s->watched || s->left || !s->waiting())
         return;
     s->watched = true;
     s->threads++;
@@ -285,6 +293,8 @@ void Pool::run(Lane lane, std::unique_ptr<Task> task)
         s->work.notify_one();
     } else if (s->threads < s->lane[ANSWERS].limit + s->lane[REQUESTS].limit) {
         start_thread(state_);
+    } else {
+        start_watch(state_);
     }
 }
 
@@ -304,7 +314,8 @@ unsigned Pool::stop(std::chrono::milliseconds limit)
     s->work.notify_all();
     s->watch.notify_all();
     s->ended.wait_for(hold, limit, [s] { return s->threads == 0; });
-    return s->threads;
+    s->left = true;
+    return s->threads - s->watched;
 }
 
 unsigned Pool::size() const
