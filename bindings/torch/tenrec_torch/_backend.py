@@ -1,6 +1,7 @@
 """Registers TENREC, and makes its agent when init_rpc asks for one."""
 import atexit
 import datetime
+import enum
 import json
 import ipaddress
 import os
@@ -27,7 +28,14 @@ def register():
     if backend_registry.backend_registered(NAME):
         return
     backend_registry.register_backend(NAME, _construct_options, _init_backend)
-    # register_backend makes a new enum; the old one would break every other backend.
+    # When torch looks whose options it was given it asks each backend in turn for its own: last,
+    # as ours read files, which are nothing to programs on another backend.
+    backends = {b.name: b.value for b in backend_registry.BackendType}
+    backends[NAME] = backends.pop(NAME)
+    represent = backend_registry.BackendType.__repr__
+    backend_registry.BackendType = enum.Enum("BackendType", backends)
+    backend_registry.BackendType.__repr__ = represent
+    # The old enum would break every other backend.
     rpc.BackendType = backend_registry.BackendType
 
 
@@ -125,10 +133,16 @@ def _init_backend(store, name, rank, world_size, rpc_backend_options):
     _check_devices(records)
     agent.meet(store, [(r["name"], r["address"], r["incarnation"]) for r in records],
                options.device_maps)
-    api._init_rpc_states(agent)
-    # Nobody calls, or leaves, before all are there. Over the store: a fault that is to hit calls
-    # hits those of the program only.
-    agent.barrier(limit)
+    try:
+        api._init_rpc_states(agent)
+        # Nobody calls, or leaves, before all are there. Over the store: a fault that is to hit
+        # calls hits those of the program only.
+        agent.barrier(limit)
+    except BaseException:
+        agent.shutdown()
+        api._cleanup_python_rpc_handler()
+        api._reset_current_rpc_agent()
+        raise
     return agent
 
 
