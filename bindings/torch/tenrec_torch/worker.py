@@ -56,8 +56,12 @@ def init_rpc(name=None, config=None, overrides=None):
     made = Worker(name, config, overrides)
     for known, function in _registered:
         made.register(known, function)
-    made.init_rpc()
-    _worker_here = made
+    _worker_here = made  # others may call before init_rpc returns, and what they call may call them
+    try:
+        made.init_rpc()
+    except BaseException:
+        _worker_here = None
+        raise
     return made
 
 
@@ -80,8 +84,11 @@ def call_async(to, function, *args, timeout=None):
 def shutdown(graceful=True, timeout=None):
     """Leaves together with the others, or at once."""
     global _worker_here
-    leaving, _worker_here = _here(), None
-    leaving.shutdown(graceful=graceful, timeout=timeout)
+    leaving = _here()
+    try:
+        leaving.shutdown(graceful=graceful, timeout=timeout)  # serves until the others have finished
+    finally:
+        _worker_here = None
 
 
 @atexit.register

@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 import threading
+from unittest import mock
 
 import torch
 from torch.testing._internal.distributed.rpc.rpc_agent_test_fixture import RpcAgentTestFixture
@@ -55,6 +56,13 @@ class TenrecWorkerTest(RpcAgentTestFixture):
             y.add_(1)  # ours, whoever sent it
         worker.shutdown()
 
+    def test_tensors_that_are_conjugated_or_negated_when_read(self):
+        other = self.start(echo=lambda x: x)
+        z = torch.tensor([1 + 2j, 3 - 4j])
+        self.assertEqual(worker.call(other, "echo", z.conj()), torch.tensor([1 - 2j, 3 + 4j]))
+        self.assertEqual(worker.call(other, "echo", z.conj().imag), torch.tensor([-2.0, 4.0]))
+        worker.shutdown()
+
     def test_what_cannot_travel_is_named(self):
         other = self.start(echo=lambda x: x, odd=lambda: {1: 2})
         with self.assertRaisesRegex(TypeError, "'set' does not travel"):
@@ -92,6 +100,25 @@ class TenrecWorkerTest(RpcAgentTestFixture):
         other = self.start(ping=ping)
         self.assertEqual(worker.call(other, "ping", 5), 0)
         worker.shutdown()
+
+    def test_functions_may_call_back_while_their_worker_ends(self):
+        leaves = threading.Event()
+
+        def ask_back(n):
+            leaves.wait(LIMIT_S)
+            return worker.call(f"w{1 - self.rank}", "echo", n)
+        other = self.start(ask_back=ask_back, echo=lambda x: x)
+        if self.rank == 0:
+            self.assertEqual(worker.call(other, "ask_back", 7, timeout=LIMIT_S), 7)
+            worker.shutdown()
+            return
+        ends = worker.Worker.shutdown
+
+        def shutdown(self, **how):
+            leaves.set()
+            ends(self, **how)
+        with mock.patch.object(worker.Worker, "shutdown", shutdown):
+            worker.shutdown()
 
     def run_alone(self, text):
         env = dict(os.environ, RANK="0", WORLD_SIZE="1")

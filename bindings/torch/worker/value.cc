@@ -89,8 +89,9 @@ struct tenrec_value Values::map(py::dict from, int depth)
 
 struct tenrec_value Values::tensor(py::handle from)
 {
-    py::object capsule =
-        py::module_::import("torch.utils.dlpack").attr("to_dlpack")(from.attr("detach")());
+    // DLPack has no word for a tensor that is to be conjugated or negated when it is read.
+    py::object plain = from.attr("detach")().attr("resolve_conj")().attr("resolve_neg")();
+    py::object capsule = py::module_::import("torch.utils.dlpack").attr("to_dlpack")(plain);
     auto *dl = static_cast<DLManagedTensor *>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"));
     struct tenrec_tensor *t;
     tenrec_error err;

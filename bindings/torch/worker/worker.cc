@@ -15,6 +15,12 @@ static int64_t to_ms(std::optional<double> s, int64_t otherwise)
     return *s > 1e12 ? TENREC_TIMEOUT_NONE : std::max<int64_t>(1, std::llround(*s * 1000));
 }
 
+/* The same of what Python says. As an object: pybind11 takes no int for a double behind *args. */
+static int64_t to_ms(const py::object &s, int64_t otherwise)
+{
+    return s.is_none() ? otherwise : to_ms(static_cast<double>(py::float_(s)), otherwise);
+}
+
 /* Runs `fn` without the GIL, and raises what it fails with. */
 template <class Fn> static void without_gil(Fn fn)
 {
@@ -121,14 +127,14 @@ void Worker::shutdown(bool graceful, std::optional<double> limit_s)
 }
 
 std::unique_ptr<Future> Worker::call_async(const std::string &to, const std::string &function,
-                                           const py::args &args, std::optional<double> timeout_s)
+                                           const py::args &args, const py::object &timeout)
 {
     Values values(args);
     struct tenrec_call_options options = {};
     struct tenrec_future *f;
 
     options.size = sizeof options;
-    options.timeout_ms = to_ms(timeout_s, TENREC_TIMEOUT_DEFAULT);
+    options.timeout_ms = to_ms(timeout, TENREC_TIMEOUT_DEFAULT);
     without_gil([&](tenrec_error *err) {
         return tenrec_rpc_async(w_, to.c_str(), function.c_str(), values.data(), values.size(),
                                 &options, &f, err);
@@ -137,14 +143,14 @@ std::unique_ptr<Future> Worker::call_async(const std::string &to, const std::str
 }
 
 py::object Worker::call(const std::string &to, const std::string &function, const py::args &args,
-                        std::optional<double> timeout_s)
+                        const py::object &timeout)
 {
     Values values(args);
     struct tenrec_call_options options = {};
     struct tenrec_value *ret;
 
     options.size = sizeof options;
-    options.timeout_ms = to_ms(timeout_s, TENREC_TIMEOUT_DEFAULT);
+    options.timeout_ms = to_ms(timeout, TENREC_TIMEOUT_DEFAULT);
     without_gil([&](tenrec_error *err) {
         return tenrec_rpc_sync(w_, to.c_str(), function.c_str(), values.data(), values.size(),
                                &options, &ret, err);

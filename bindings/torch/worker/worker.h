@@ -45,9 +45,9 @@ class Worker
     void init_rpc();
     void shutdown(bool graceful, std::optional<double> limit_s);
     std::unique_ptr<Future> call_async(const std::string &to, const std::string &function,
-                                       const py::args &args, std::optional<double> timeout_s);
+                                       const py::args &args, const py::object &timeout);
     py::object call(const std::string &to, const std::string &function, const py::args &args,
-                    std::optional<double> timeout_s);
+                    const py::object &timeout);
     std::string name() const;
     std::vector<std::string> names() const;
 
