@@ -5,9 +5,11 @@ import subprocess
 import sys
 import threading
 import time
+from unittest import mock
 
 import torch
 import torch.distributed.rpc as rpc
+from torch.testing._internal.common_utils import find_free_port
 from torch.testing._internal.dist_utils import dist_init, worker_name
 from torch.testing._internal.distributed.rpc.rpc_agent_test_fixture import RpcAgentTestFixture
 
@@ -33,6 +35,23 @@ def filled(value):
     return torch.full((1 << 19,), value)
 
 
+def hollow():
+    x = torch.ones(4)
+    x.storage().resize_(0)  # what a sharded model keeps of its parameters
+    return x
+
+
+held = threading.Event()
+
+
+def release():
+    held.set()
+
+
+def hold():
+    held.wait(EXIT_LIMIT_S)
+
+
 def elsewhere():
     return torch.empty(3, device="meta")  # as good as any that is not the CPU
 
@@ -55,6 +74,92 @@ class TenrecPackageTest(RpcAgentTestFixture):
         self.assertIsInstance(rpc.api._get_current_rpc_agent(), rpc.TensorPipeAgent)
         self.assertEqual(rpc.rpc_sync(self.peer(), echo, args=(self.rank,)), self.rank)
         rpc.shutdown()
+
+    def test_mistake_in_our_config_is_nothing_to_another_backend(self):
+        os.environ["TENREC_CONFIG"] = "/no/such/file.yaml"
+        self.test_import_leaves_the_default_backend_as_it_was()
+
+    def test_failed_init_leaves_no_agent(self):
+        def fails(agent):
+            started(agent)
+            raise RuntimeError("on purpose")
+        started = rpc.api._init_rpc_states
+        with mock.patch.object(rpc.api, "_init_rpc_states", fails):
+            with self.assertRaisesRegex(RuntimeError, "on purpose"):
+                self.init(rpc.BackendType.TENREC, self.rpc_backend_options)
+        self.assertFalse(rpc.api._is_current_rpc_agent_set())
+
+    def tcp_store(self):
+        """An init_method, the same for both."""
+        path = self.file_name + ".port"
+        if self.rank == 0:
+            with open(path + ".new", "w", encoding="utf-8") as f:
+                f.write(str(find_free_port()))
+            os.rename(path + ".new", path)
+        while not os.path.exists(path):
+            time.sleep(0.01)
+        with open(path, encoding="utf-8") as f:
+            return "tcp://127.0.0.1:" + f.read()
+
+    def test_no_timeout_at_all_ends_gracefully(self):
+        self.init(rpc.BackendType.TENREC, tenrec_torch.TenrecRpcBackendOptions(
+            init_method=self.tcp_store(), rpc_timeout=0))
+        if self.rank == 1:
+            time.sleep(0.2)  # the other waits for us
+        rpc.api._get_current_rpc_agent().join(shutdown=True)
+        rpc.shutdown(graceful=False)
+
+    @dist_init
+    def test_timeout_that_has_passed_ends_the_call_at_once(self):
+        for timeout, text in [(-5, "-5000"), (-0.0001, "-1"), (0.0001, "1"), (-1e30, "-1000000000000")]:
+            with self.assertRaisesRegex(RuntimeError, rf"more than set timeout \({text} ms\)"):
+                rpc.rpc_sync(self.peer(), time.sleep, args=(1,), timeout=timeout)
+        self.assertEqual(rpc.rpc_sync(self.peer(), echo, args=(1,), timeout=1e30), 1)
+        with self.assertRaisesRegex(RuntimeError, "nan"):
+            rpc.rpc_sync(self.peer(), echo, args=(1,), timeout=float("nan"))
+
+    @dist_init
+    def test_answer_that_cannot_be_sent_fails_the_call(self):
+        with self.assertRaisesRegex(RuntimeError, "answer cannot be sent: .*ends at byte 16 of a storage of 0"):
+            rpc.rpc_sync(self.peer(), hollow)
+        with self.assertRaisesRegex(RuntimeError, "ends at byte 16 of a storage of 0"):
+            rpc.rpc_sync(self.peer(), echo, args=(hollow(),))
+        self.assertEqual(rpc.rpc_sync(self.peer(), echo, args=(1,)), 1)
+
+    @dist_init
+    def test_callbacks_that_wait_get_their_answers_while_others_call(self):
+        if self.rank == 0:
+            waiting = [rpc.rpc_async(self.peer(), echo, args=(i,)).then(
+                lambda f: rpc.rpc_sync(self.peer(), echo, args=(f.wait(),))) for i in range(20)]
+            self.assertEqual([f.wait() for f in waiting], list(range(20)))
+            rpc.rpc_sync(self.peer(), release)
+        while self.rank == 1 and not held.is_set():
+            rpc.rpc_sync(self.peer(), echo, args=(0,))
+
+    def test_callbacks_that_wait_fail_when_the_agent_is_shut_down(self):
+        self.init(rpc.BackendType.TENREC, self.rpc_backend_options)
+        over = self.file_name + ".over"
+        if self.rank == 0:
+            waiting = threading.Semaphore(0)
+
+            def ask_for_ever(_):
+                waiting.release()
+                rpc.rpc_sync(self.peer(), hold, timeout=0)
+            failed = [rpc.rpc_async(self.peer(), echo, args=(i,)).then(ask_for_ever) for i in range(6)]
+            for _ in failed:
+                waiting.acquire()
+            begin = time.monotonic()
+            rpc.shutdown(graceful=False)
+            self.assertLess(time.monotonic() - begin, 15)
+            for f in failed:
+                self.assertRaises(RuntimeError, f.wait)
+            with open(over, "w", encoding="utf-8"):
+                pass
+        else:
+            while not os.path.exists(over):
+                time.sleep(0.01)
+            held.set()
+            rpc.shutdown(graceful=False)
 
     def test_backend_follows_from_the_options(self):
         self.init(None, self.rpc_backend_options)
@@ -103,7 +208,7 @@ class TenrecPackageTest(RpcAgentTestFixture):
     def test_tensors_of_all_kinds_come_back_as_they_went(self):
         base = torch.arange(60.0).reshape(3, 4, 5)
         for x in [torch.tensor(7), torch.empty(0), torch.empty(3, 0, 2), base, base[1], base.transpose(0, 2),
-                  base[:, ::2], base.expand(2, 3, 4, 5), torch.tensor([True, False]), torch.ones(3, dtype=torch.float16),
+                  base[:, ::2], base[0, 4:, 2:], base[3:, -1], base.expand(2, 3, 4, 5), torch.tensor([True, False]), torch.ones(3, dtype=torch.float16),
                   torch.ones(3, dtype=torch.bfloat16), torch.tensor([1 + 2j]), torch.ones(2, dtype=torch.int8),
                   torch.quantize_per_tensor(torch.ones(4), 0.5, 3, torch.quint8),
                   torch.eye(4).to_sparse(),
