@@ -210,7 +210,7 @@ c10::intrusive_ptr<rpc::JitFuture> TenrecAgent::send(const rpc::WorkerInfo &to,
                                      : to_milliseconds(rpcTimeoutSeconds);
     const uint64_t deadline = deadline_of(timeout);
     auto future = c10::make_intrusive<rpc::JitFuture>(at::AnyClassType::get(), getDevices());
-    Outgoing *out = Outgoing::make(std::move(message), 0, { backend_, to.id_, {} });
+    Outgoing *out = Outgoing::make(std::move(message), 0, { backend_, to.id_, {}, &pool_ });
 
     out->agent = this;
     out->msg.deadline_ns = deadline;

@@ -9,6 +9,8 @@
 // and the storages follow as plain bytes.
 #pragma once
 
+#include "pool.h"
+
 #include <tenrec/agent_user.h>
 #include <tenrec/tensor.h>
 #include <torch/csrc/distributed/rpc/message.h>
@@ -24,6 +26,7 @@ struct Way {
     tenrec_backend_agent *agent;
     tenrec_peer to;
     tenrec_route route; // of the request, for a response
+    Pool *pool;         // frees what may wait for the GIL
 };
 
 struct DropTensor {
@@ -35,7 +38,8 @@ struct DropTensor {
 
 // A message to send: payload and storages, for as long as somebody reads them. No
 // at::Tensor, as the last holder of one that Python knew takes the GIL, and the last
-// one here is the thread that moves the messages of all.
+// one here is the thread that moves the messages of all. Storages of others' memory,
+// such as numpy's, may take it, too: the pool has them then.
 // Throws c10::Error for tensors that cannot travel.
 //
 // Who sends gets two shares, one for msg.release and one for `drop`.

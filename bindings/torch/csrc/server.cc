@@ -125,7 +125,7 @@ void Server::send(const Caller &caller, c10::intrusive_ptr<Message> response)
 
     // Not moved: the last holder of a tensor may wait for the GIL, and shall have no lock then.
     if (backend_)
-        send_response(response, caller.id, { backend_, caller.from, caller.route });
+        send_response(response, caller.id, { backend_, caller.from, caller.route, &pool_ });
 }
 
 } // namespace tenrec_torch

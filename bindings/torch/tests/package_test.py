@@ -1,4 +1,5 @@
 """package_test.py - what tenrec_torch promises beyond what torch's suites ask."""
+import ctypes
 import os
 import signal
 import subprocess
@@ -7,6 +8,7 @@ import threading
 import time
 from unittest import mock
 
+import numpy
 import torch
 import torch.distributed.rpc as rpc
 from torch.testing._internal.common_utils import find_free_port
@@ -42,6 +44,14 @@ def hollow():
 
 
 held = threading.Event()
+
+
+taken = threading.Semaphore(0)
+
+
+def take(x):
+    taken.release()
+    return float(x[0])
 
 
 def release():
@@ -250,6 +260,24 @@ class TenrecPackageTest(RpcAgentTestFixture):
         info = rpc.api._get_current_rpc_agent().get_debug_info()
         mapped = [int(value) for key, value in info.items() if key.endswith(".tensors_mapped")]
         self.assertEqual(max(mapped) > 0, "tcp" not in self.options["config"], mapped)
+
+    @dist_init
+    def test_messages_move_while_one_thread_keeps_python_to_itself(self):
+        fifo = self.file_name + ".fifo"
+        if self.rank == 0:
+            os.mkfifo(fifo)
+            fd = os.open(fifo, os.O_RDWR)
+            # Whoever frees these waits for the GIL, which we keep until the other has both.
+            futs = [rpc.rpc_async(self.peer(), take, args=(torch.from_numpy(numpy.ones(8 << 20)),))
+                    for _ in range(2)]
+            ctypes.PyDLL(None).read(fd, ctypes.create_string_buffer(1), 1)
+            self.assertEqual([fut.wait() for fut in futs], [1, 1])
+            os.close(fd)
+        else:
+            for _ in range(2):
+                taken.acquire()
+            with open(fifo, "wb") as f:
+                f.write(b"x")
 
     @dist_init
     def test_other_python_threads_run_while_one_waits(self):
