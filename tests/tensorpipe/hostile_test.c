@@ -173,6 +173,43 @@ static void agent_closes_a_pipe_one_of_whose_connections_ended_with_its_hello(vo
     group_close(&stranger, 1);
 }
 
+static atomic_bool holds, let_go;
+
+static void hold_the_loop(struct node *nd, tenrec_peer from, struct tenrec_msg *msg)
+{
+    atomic_store(&holds, true);
+    while (!atomic_load(&let_go))
+        nap();
+    keep_request(nd, from, msg);
+}
+
+/* The end and the last hello come at once, in this order. */
+static void agent_does_not_take_a_pipe_that_broke_before_its_last_hello(void **state)
+{
+    struct raw_pipe p, other;
+    unsigned char buf[512];
+    unsigned id;
+
+    (void)state;
+    n[1].on_request = hold_the_loop;
+    id = raw_pipe_ask(&p, n[1].address);
+    p.fd[1] = raw_connect(n[1].address);
+    raw_hello_requested(p.fd[1], id);
+    p.fd[2] = raw_connect(n[1].address);
+    /* Who is accepted after these talks, so they have been accepted. */
+    raw_pipe_open(&other, n[1].address);
+    raw_send(other.fd[0], buf, raw_message(buf, TENREC_MSG_CALL, 1, "x", 1));
+    assert_soon(atomic_load(&holds));
+    close(p.fd[0]);
+    raw_hello_requested(p.fd[2], id + 1);
+    atomic_store(&let_go, true);
+    assert_soon(node_counter(&n[1], "handshakes_failed") > 0);
+    assert_int_equal(node_counter(&n[1], "pipes_accepted"), 1);
+    close(p.fd[1]);
+    close(p.fd[2]);
+    raw_pipe_close(&other);
+}
+
 static void agent_refuses_a_brochure_without_common_transport(void **state)
 {
     unsigned char brochure[sizeof raw_brochure];
@@ -403,6 +440,7 @@ int main(void)
         CASE(agent_survives_an_end_at_every_byte_of_the_handshake),
         CASE(agent_closes_a_pipe_whose_connections_do_not_come),
         cmocka_unit_test(agent_closes_a_pipe_one_of_whose_connections_ended_with_its_hello),
+        CASE(agent_does_not_take_a_pipe_that_broke_before_its_last_hello),
         CASE(agent_refuses_a_brochure_without_common_transport),
         CASE(agent_reads_what_dribbles_in_byte_by_byte),
         CASE(agent_answers_a_tensor_without_target_with_a_reply),

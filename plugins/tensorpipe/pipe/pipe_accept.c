@@ -147,6 +147,6 @@ void pipe_adopt(struct pipe *p, struct conn *c, enum conn_role role)
     c->role = role;
     p->conn[role] = c;
     p->pid = c->pid;
-    if (pipe_is_complete(p))
+    if (pipe_state(p) != PIPE_BROKEN && pipe_is_complete(p))
         pipe_established(p);
 }
