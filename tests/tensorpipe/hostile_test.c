@@ -2,6 +2,8 @@
 #include "raw.h"
 
 #include "node.h"
+#include "transport/transport_uv.h"
+#include "wire/brochure.h"
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -175,31 +177,39 @@ static void agent_closes_a_pipe_one_of_whose_connections_ended_with_its_hello(vo
 
 static atomic_bool holds, let_go;
 
-static void hold_the_loop(struct node *nd, tenrec_peer from, struct tenrec_msg *msg)
+static void hold_on(struct node *holder, tenrec_peer from, struct tenrec_msg *msg)
 {
     atomic_store(&holds, true);
     while (!atomic_load(&let_go))
         nap();
-    keep_request(nd, from, msg);
+    keep_request(holder, from, msg);
 }
 
-/* The end and the last hello come at once, in this order. */
+/* What comes from here on until let_go comes at once. Who was connected before has
+ * been accepted. */
+static void hold_the_loop(struct raw_pipe *ret_by)
+{
+    unsigned char buf[512];
+
+    atomic_store(&holds, false);
+    atomic_store(&let_go, false);
+    n[1].on_request = hold_on;
+    raw_pipe_open(ret_by, n[1].address);
+    raw_send(ret_by->fd[0], buf, raw_message(buf, TENREC_MSG_CALL, 1, "x", 1));
+    assert_soon(atomic_load(&holds));
+}
+
 static void agent_does_not_take_a_pipe_that_broke_before_its_last_hello(void **state)
 {
-    struct raw_pipe p, other;
-    unsigned char buf[512];
+    struct raw_pipe p, by;
     unsigned id;
 
     (void)state;
-    n[1].on_request = hold_the_loop;
     id = raw_pipe_ask(&p, n[1].address);
     p.fd[1] = raw_connect(n[1].address);
     raw_hello_requested(p.fd[1], id);
     p.fd[2] = raw_connect(n[1].address);
-    /* Who is accepted after these talks, so they have been accepted. */
-    raw_pipe_open(&other, n[1].address);
-    raw_send(other.fd[0], buf, raw_message(buf, TENREC_MSG_CALL, 1, "x", 1));
-    assert_soon(atomic_load(&holds));
+    hold_the_loop(&by);
     close(p.fd[0]);
     raw_hello_requested(p.fd[2], id + 1);
     atomic_store(&let_go, true);
@@ -207,7 +217,55 @@ static void agent_does_not_take_a_pipe_that_broke_before_its_last_hello(void **s
     assert_int_equal(node_counter(&n[1], "pipes_accepted"), 1);
     close(p.fd[1]);
     close(p.fd[2]);
-    raw_pipe_close(&other);
+    raw_pipe_close(&by);
+}
+
+/* The answer to a Brochure, which a listener at `address` has read from `fd`. */
+static size_t answer_brochure(int fd, const char *address, unsigned char buf[2048])
+{
+    const struct wire_channel_device any = { { nop_text("cpu"), 0 }, "any" };
+    const struct wire_channel channel = { "basic", &any, 1, 1 };
+    const struct wire_transport uv = { "uv", "uv:*", address + strlen(TRANSPORT_UV_SCHEME) };
+    const struct wire_offer offer = { &uv, &channel, 1, 1, NULL };
+    const uint64_t channel_id = 2;
+    const struct wire_ids ids = { .reply = 1, .channels = &channel_id };
+    static struct wire_selection selection;
+    struct brochure brochure;
+    tenrec_error err;
+    long len;
+
+    assert_true(raw_recv_frame(fd, buf, 2048) > 0);
+    len = raw_recv_frame(fd, buf, 2048);
+    assert_true(len > 0);
+    if (brochure_read(buf, (size_t)len, &brochure, &err) ||
+        brochure_select(&brochure, &offer, &selection, &err))
+        fail_msg("%s", err.text);
+    return answer_write(buf, 2048, &offer, &selection, &ids, false);
+}
+
+static void agent_notices_an_end_that_comes_with_the_answer(void **state)
+{
+    struct call c = { .wake_fd = -1 };
+    unsigned char buf[2048];
+    struct node ghost;
+    struct raw_pipe by;
+    int listener, fd;
+    size_t len;
+
+    (void)state;
+    node_init(&ghost, 2);
+    listener = raw_listen(ghost.address);
+    n[1].agent.ops->member_joined(&n[1].agent, &ghost.member);
+    call_start(&n[1], &c, 2, request("x"));
+    fd = raw_accept(listener);
+    len = answer_brochure(fd, ghost.address, buf);
+    hold_the_loop(&by);
+    raw_frame(fd, buf, len);
+    close(fd);
+    atomic_store(&let_go, true);
+    assert_call_fails(&c, TENREC_ECONNECT);
+    raw_pipe_close(&by);
+    close(listener);
 }
 
 static void agent_refuses_a_brochure_without_common_transport(void **state)
@@ -441,6 +499,7 @@ int main(void)
         CASE(agent_closes_a_pipe_whose_connections_do_not_come),
         cmocka_unit_test(agent_closes_a_pipe_one_of_whose_connections_ended_with_its_hello),
         CASE(agent_does_not_take_a_pipe_that_broke_before_its_last_hello),
+        CASE(agent_notices_an_end_that_comes_with_the_answer),
         CASE(agent_refuses_a_brochure_without_common_transport),
         CASE(agent_reads_what_dribbles_in_byte_by_byte),
         CASE(agent_answers_a_tensor_without_target_with_a_reply),

@@ -278,6 +278,7 @@ void pipe_connect_ready(struct pipe *p, struct conn *c, uint32_t events)
     }
     if (c->role == CONN_DESCRIPTOR && pipe_state(p) == PIPE_GREETING)
         read_answer(p, c);
-    else if (events & CONN_END)
+    /* That of a connection that was dismissed means nothing. */
+    if ((events & CONN_END) && c->role != CONN_BOOTSTRAP)
         pipe_failf(p, TENREC_ECONNECT, 0, "closed the connection during the handshake");
 }
