@@ -258,6 +258,18 @@ static void shm_cut(struct conn *c)
     shutdown(c->source.fd, SHUT_RDWR);
 }
 
+/* A writer may have wanted room after the cut. It is looked at until it is freed,
+ * and its pipe may be gone by then. */
+static void shm_drop(struct conn *c)
+{
+    struct shm_medium *m = medium_of(c);
+
+    if (!m)
+        return;
+    atomic_store(&m->hears, HEARS_NOTHING);
+    atomic_store(&m->wants_room, false);
+}
+
 static void shm_free(struct conn *c)
 {
     struct shm_medium *m = medium_of(c);
@@ -281,5 +293,6 @@ const struct carrier carrier_shm = {
     .unread = shm_unread,
     .connected = shm_connected,
     .cut = shm_cut,
+    .drop = shm_drop,
     .free = shm_free,
 };
