@@ -1,6 +1,7 @@
 /* node.c - a host as small as it can be, and calls over it. */
 #include "node.h"
 #include "agent/agent.h"
+#include "pipe/pipe.h"
 #include "transport/transport_ring.h"
 
 #include "backend/message.h"
@@ -435,7 +436,24 @@ void assert_ping(struct node *n, tenrec_peer to)
     call_finish(&c);
 }
 
-/* ---- counters ---- */
+/* ---- what is inside ---- */
+
+static void look_at_pipe(struct pipe *p, void *arg)
+{
+    bool *clogged = arg;
+
+    pthread_mutex_lock(&p->lock);
+    *clogged = *clogged || (p->queue_full && pipe_is_full(p));
+    pthread_mutex_unlock(&p->lock);
+}
+
+bool node_is_clogged(struct node *n)
+{
+    bool clogged = false;
+
+    agent_each_pipe(n->agent.impl, look_at_pipe, &clogged);
+    return clogged;
+}
 
 struct lookup {
     const char *key;

@@ -90,6 +90,9 @@ void assert_ping(struct node *n, tenrec_peer to);
 void answer(struct node *n, struct tenrec_msg *request, struct tenrec_msg *response);
 void echo_request(struct node *n, tenrec_peer from, struct tenrec_msg *msg);
 
+/* One of its pipes reads no requests, because its queue is full, and can write no answers. */
+bool node_is_clogged(struct node *n);
+
 /* The value of a counter of debug_info; fails the test when it is missing. */
 uint64_t node_counter(struct node *n, const char *key);
 

@@ -18,14 +18,20 @@
 static struct node n;
 
 /* Short handshakes, so that silence ends soon; a busy machine takes a second for one. */
-static int setup(void **state)
+static void open_node(uint64_t max_queued_bytes)
 {
-    (void)state;
     node_init(&n, 0);
     n.options.handshake_timeout_ms = 2000;
+    n.options.max_queued_bytes = max_queued_bytes;
     node_share_memory(&n);
     node_open(&n);
     nodes_start(&n, 1);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    open_node(256 << 20);
     return 0;
 }
 
@@ -318,6 +324,25 @@ static void agent_ends_a_pipe_with_a_frame_beyond_all_limits_over_a_ring(void **
     assert_alive();
 }
 
+static void agent_notices_the_end_of_a_caller_that_left_its_answers_over_a_ring(void **state)
+{
+    static unsigned char buf[16384], payload[8192];
+    size_t len = raw_message(buf, TENREC_MSG_CALL, 1, payload, sizeof payload);
+    struct ring_pipe p;
+
+    (void)state;
+    node_close(&n);
+    open_node(100000);
+    pipe_open(&p);
+    while (!node_is_clogged(&n)) {
+        assert_soon(room_of(&p.wire[0]) >= len || node_is_clogged(&n));
+        if (room_of(&p.wire[0]) >= len)
+            wire_send(&p.wire[0], buf, len);
+    }
+    pipe_close(&p);
+    assert_soon(node_counter(&n, "pipes_broken") == 1);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -331,6 +356,7 @@ int main(void)
         CASE(agent_ends_only_the_pipe_whose_cursors_cannot_be),
         CASE(agent_serves_others_while_a_peer_spoils_all_words),
         CASE(agent_ends_a_pipe_with_a_frame_beyond_all_limits_over_a_ring),
+        CASE(agent_notices_the_end_of_a_caller_that_left_its_answers_over_a_ring),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,14 +17,20 @@
 static struct node n;
 
 /* Short handshakes, so that silence ends soon; a busy machine takes a second for one. */
-static int setup(void **state)
+static void open_node(uint64_t max_queued_bytes)
 {
-    (void)state;
     node_init(&n, 0);
     n.options.handshake_timeout_ms = 2000;
+    n.options.max_queued_bytes = max_queued_bytes;
     node_share_memory(&n);
     node_open(&n);
     nodes_start(&n, 1);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    open_node(256 << 20);
     return 0;
 }
 
@@ -298,6 +304,33 @@ static void agent_looks_only_while_there_is_such_a_peer(void **state)
     assert_soon(atomic_load(&a->shm.n) == 0);
 }
 
+static uint64_t room_of(const struct wire *w)
+{
+    uint64_t room;
+
+    assert_true(shm_ring_available(&w->link.outbox, &room));
+    return room;
+}
+
+static void agent_notices_the_end_of_a_caller_that_left_its_answers_over_shm(void **state)
+{
+    static unsigned char buf[16384], payload[8192];
+    size_t len = raw_message(buf, TENREC_MSG_CALL, 1, payload, sizeof payload);
+    struct shm_pipe p;
+
+    (void)state;
+    node_close(&n);
+    open_node(100000);
+    pipe_open(&p);
+    while (!node_is_clogged(&n)) {
+        assert_soon(room_of(&p.wire[0]) >= len || node_is_clogged(&n));
+        if (room_of(&p.wire[0]) >= len)
+            wire_send(&p.wire[0], buf, len);
+    }
+    pipe_close(&p);
+    assert_soon(node_counter(&n, "pipes_broken") == 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +352,8 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(agent_looks_only_while_there_is_such_a_peer, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(
+            agent_notices_the_end_of_a_caller_that_left_its_answers_over_shm, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

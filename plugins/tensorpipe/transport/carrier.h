@@ -41,7 +41,8 @@ struct carrier {
     int (*hear)(struct conn *c, enum conn_hears what);
     /* The last write did not take all, and nobody tries again without being
      * told. `quiet`: the loop hears nothing of this connection so far. True: there
-     * is room again by now, and no event will tell. */
+     * is room again by now, and no event will tell. The end counts as room, as with
+     * the kernel's sockets: who writes then is told of it. */
     bool (*want_room)(struct conn *c, bool quiet);
     /* What the loop fetched for this connection's descriptor, as events of the
      * connection; on the loop thread. NULL: they are the same. */

@@ -277,11 +277,11 @@ static bool ring_want_room(struct conn *c, bool quiet)
     struct ring_writer *w = &m->end.out;
 
     (void)quiet;
-    if (m->state != RING_OPEN || atomic_load(&m->ended))
+    if (m->state != RING_OPEN)
         return false;
     atomic_store(&m->wants_room, true);
     ring_sleep(&w->words->writer_sleeps, RING_BELL);
-    if (ring_is_full(w))
+    if (ring_is_full(w) && !atomic_load(&m->ended))
         return false;
     ring_awake(&w->words->writer_sleeps, RING_BELL);
     atomic_store(&m->wants_room, false);
@@ -395,6 +395,7 @@ static void take_memory(struct medium *m)
 static uint32_t ring_events(struct conn *c, uint32_t fetched)
 {
     struct medium *m = c->medium;
+    uint32_t room;
 
     if (m->dropped)
         return 0;
@@ -405,7 +406,8 @@ static uint32_t ring_events(struct conn *c, uint32_t fetched)
     if (!(fetched & CONN_END) && !m->error)
         return news(m);
     end(m);
-    return news(m) | EPOLLIN | EPOLLRDHUP;
+    room = atomic_exchange(&m->wants_room, false) ? EPOLLOUT : 0;
+    return room | news(m) | EPOLLIN | EPOLLRDHUP;
 }
 
 void carrier_ring_reached(struct conn *c, int e)

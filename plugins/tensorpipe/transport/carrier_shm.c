@@ -116,6 +116,8 @@ static uint32_t shm_events(struct conn *c, uint32_t fetched)
         atomic_store(&m->ended, true);
         if (atomic_load(&m->hears) != HEARS_NOTHING)
             events |= EPOLLIN | EPOLLRDHUP;
+        if (atomic_exchange(&m->wants_room, false))
+            events |= EPOLLOUT;
     }
     return events;
 }
@@ -207,8 +209,8 @@ static bool shm_want_room(struct conn *c, bool quiet)
 
     atomic_store(&m->taken, shm_link_taken(&m->link));
     atomic_store(&m->wants_room, true);
-    /* The room may have come before we said where to look for it from. */
-    if (shm_link_writable(&m->link)) {
+    /* The room may have come before we said where to look for it from, or the end. */
+    if (shm_link_writable(&m->link) || atomic_load(&m->ended)) {
         atomic_store(&m->wants_room, false);
         return true;
     }
