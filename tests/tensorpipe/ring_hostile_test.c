@@ -11,6 +11,7 @@
 #include "wire/plain.h"
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define SIZE 65536
@@ -18,10 +19,10 @@
 static struct node n;
 
 /* Short handshakes, so that silence ends soon; a busy machine takes a second for one. */
-static void open_node(uint64_t max_queued_bytes)
+static void open_node(uint64_t handshake_ms, uint64_t max_queued_bytes)
 {
     node_init(&n, 0);
-    n.options.handshake_timeout_ms = 2000;
+    n.options.handshake_timeout_ms = handshake_ms;
     n.options.max_queued_bytes = max_queued_bytes;
     node_share_memory(&n);
     node_open(&n);
@@ -31,7 +32,7 @@ static void open_node(uint64_t max_queued_bytes)
 static int setup(void **state)
 {
     (void)state;
-    open_node(256 << 20);
+    open_node(2000, 256 << 20);
     return 0;
 }
 
@@ -238,6 +239,21 @@ static void agent_takes_a_connection_over_its_own_transport_only(void **state)
     assert_alive();
 }
 
+/* As the kernel does for one that dies before it has read the answer. */
+static void agent_closes_the_pipe_of_a_caller_that_resets_its_first_connection(void **state)
+{
+    const struct linger reset = { 1, 0 };
+    struct caller c;
+
+    (void)state;
+    node_close(&n);
+    open_node(100 * (NODE_LIMIT_NS / 1000000), 256 << 20);
+    caller_open(&c, &transport_ring, n.address);
+    assert_int_equal(setsockopt(c.bootstrap, SOL_SOCKET, SO_LINGER, &reset, sizeof reset), 0);
+    caller_close(&c);
+    assert_soon(node_counter(&n, "handshakes_failed") == 1);
+}
+
 /* ---- afterwards ---- */
 
 static uint64_t room_of(const struct wire *w)
@@ -332,7 +348,7 @@ static void agent_notices_the_end_of_a_caller_that_left_its_answers_over_a_ring(
 
     (void)state;
     node_close(&n);
-    open_node(100000);
+    open_node(2000, 100000);
     pipe_open(&p);
     while (!node_is_clogged(&n)) {
         assert_soon(room_of(&p.wire[0]) >= len || node_is_clogged(&n));
@@ -352,6 +368,7 @@ int main(void)
         CASE(agent_closes_a_ring_connection_that_says_nothing),
         CASE(agent_closes_a_ring_connection_without_memory),
         CASE(agent_closes_what_is_no_hello_over_a_ring),
+        CASE(agent_closes_the_pipe_of_a_caller_that_resets_its_first_connection),
         CASE(agent_takes_a_connection_over_its_own_transport_only),
         CASE(agent_ends_only_the_pipe_whose_cursors_cannot_be),
         CASE(agent_serves_others_while_a_peer_spoils_all_words),

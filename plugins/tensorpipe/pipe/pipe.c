@@ -315,8 +315,14 @@ void pipe_conn_ready(struct pipe *p, struct conn *c, uint32_t events)
 {
     enum pipe_state state = pipe_state(p);
 
-    if (state == PIPE_BROKEN || c->role == CONN_BOOTSTRAP)
+    if (state == PIPE_BROKEN)
         return;
+    if (c->role == CONN_BOOTSTRAP) {
+        /* One that lives closes it with the answer read, so that nothing is reset. */
+        if (c == p->bootstrap && (events & EPOLLERR))
+            pipe_failf(p, TENREC_ECONNECT, 0, "closed a connection during the handshake");
+        return;
+    }
     if (state != PIPE_ESTABLISHED) {
         if (p->outgoing)
             pipe_connect_ready(p, c, events);
