@@ -311,9 +311,31 @@ bool pipe_reads(const struct pipe *p, const struct conn *c)
            (c->role >= CONN_CHANNEL && p->channel && c->role < CONN_CHANNEL + p->channel->data);
 }
 
+/* Something to read on an established pipe, or its `end`. False: somebody else reads
+ * this connection, and meets the end. */
+static bool readable(struct pipe *p, struct conn *c, uint32_t end)
+{
+    if (p->device_role && c->role == p->device_role) {
+        link_arrived(p, c);
+        return true;
+    }
+    if (c->role >= CONN_CHANNEL && !pipe_reads(p, c) && !atomic_load(&p->side_lent)) {
+        p->channel->arrived(p, c);
+        return true;
+    }
+    if (p->outgoing && !role_try(p))
+        return c->role != CONN_DESCRIPTOR; /* who reads comes back to that one always */
+    if (c->role == p->read.want && pipe_read(p, end) != READ_END && !end)
+        agent_hot(p->agent, p);
+    if (p->outgoing)
+        role_leave(p);
+    return true;
+}
+
 void pipe_conn_ready(struct pipe *p, struct conn *c, uint32_t events)
 {
     enum pipe_state state = pipe_state(p);
+    const uint32_t end = events & CONN_END;
 
     if (state == PIPE_BROKEN)
         return;
@@ -330,25 +352,16 @@ void pipe_conn_ready(struct pipe *p, struct conn *c, uint32_t events)
             pipe_accept_ready(p, c, events);
         return;
     }
+    if (end) {
+        /* There is room for a write that fails: what has come is read before. */
+        if (readable(p, c, end) && pipe_state(p) == PIPE_ESTABLISHED && (events & EPOLLOUT))
+            pipe_writable(p, c);
+        return;
+    }
     if (events & EPOLLOUT)
         pipe_writable(p, c);
-    if (!(events & (EPOLLIN | CONN_END)))
-        return;
-    if (p->device_role && c->role == p->device_role) {
-        link_arrived(p, c);
-        return;
-    }
-    if (c->role >= CONN_CHANNEL && !pipe_reads(p, c) && !atomic_load(&p->side_lent)) {
-        p->channel->arrived(p, c);
-        return;
-    }
-    if (p->outgoing && !role_try(p))
-        return;
-    if (c->role == p->read.want && pipe_read(p, events & CONN_END) != READ_END &&
-        !(events & CONN_END))
-        agent_hot(p->agent, p);
-    if (p->outgoing)
-        role_leave(p);
+    if (events & EPOLLIN)
+        readable(p, c, 0);
 }
 
 const char *pipe_state_name(enum pipe_state s)
