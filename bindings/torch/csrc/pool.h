@@ -4,7 +4,7 @@
 // Threads come with the work and go when there was none for a while. Answers
 // have threads of their own beside those of requests, so that a request that
 // waits for an answer gets it. A thread cannot tell that the function it runs
-// waits for something; so when all are at work, tasks wait and none begins for
+// waits for something; so when tasks wait and none of their lane begins for
 // a moment, one more thread is made: nested calls end with one configured thread.
 //
 // One thread more reads what comes, and runs the first task of it by itself: to wake
