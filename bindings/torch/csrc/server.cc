@@ -16,7 +16,7 @@ c10::intrusive_ptr<rpc::JitFuture> failed(std::exception_ptr why)
 
 void on_sent(void *arg, const tenrec_error *err) noexcept;
 
-// out->way.agent takes it before this returns.
+// way.agent outlives the call of on_sent, which may come before this returns.
 void send_response(c10::intrusive_ptr<Message> response, int64_t id, const Way &way)
 {
     Outgoing *out = Outgoing::make(std::move(response), id, way);
