@@ -5,20 +5,16 @@
 namespace tenrec_torch
 {
 
-/* Seconds as milliseconds; none is `otherwise`. */
-static int64_t to_ms(std::optional<double> s, int64_t otherwise)
+/* Seconds as milliseconds; None is `otherwise`. An object, as pybind11 takes no int for a double
+ * behind *args. */
+static int64_t to_ms(const py::object &seconds, int64_t otherwise)
 {
-    if (!s)
+    if (seconds.is_none())
         return otherwise;
-    if (!(*s > 0))
+    const double s = py::float_(seconds);
+    if (!(s > 0))
         throw py::value_error("a limit is more than 0 seconds; without one it is None");
-    return *s > 1e12 ? TENREC_TIMEOUT_NONE : std::max<int64_t>(1, std::llround(*s * 1000));
-}
-
-/* The same of what Python says. As an object: pybind11 takes no int for a double behind *args. */
-static int64_t to_ms(const py::object &s, int64_t otherwise)
-{
-    return s.is_none() ? otherwise : to_ms(static_cast<double>(py::float_(s)), otherwise);
+    return s > 1e12 ? TENREC_TIMEOUT_NONE : std::max<int64_t>(1, std::llround(s * 1000));
 }
 
 /* Runs `fn` without the GIL, and raises what it fails with. */
@@ -41,9 +37,9 @@ Future::~Future()
     tenrec_future_drop(f_);
 }
 
-py::object Future::wait(std::optional<double> limit_s)
+py::object Future::wait(const py::object &limit)
 {
-    int64_t ms = to_ms(limit_s, TENREC_TIMEOUT_NONE);
+    int64_t ms = to_ms(limit, TENREC_TIMEOUT_NONE);
 
     without_gil([&](tenrec_error *err) { return tenrec_future_wait(f_, ms, err); });
     return to_python(*tenrec_future_value(f_));
@@ -116,10 +112,10 @@ void Worker::init_rpc()
     without_gil([&](tenrec_error *err) { return tenrec_init_rpc(w_, err); });
 }
 
-void Worker::shutdown(bool graceful, std::optional<double> limit_s)
+void Worker::shutdown(bool graceful, const py::object &limit)
 {
     enum tenrec_shutdown_mode mode = graceful ? TENREC_GRACEFUL : TENREC_IMMEDIATE;
-    int64_t ms = to_ms(limit_s, TENREC_TIMEOUT_DEFAULT);
+    int64_t ms = to_ms(limit, TENREC_TIMEOUT_DEFAULT);
 
     if (!tenrec_worker_running(w_))
         return;

@@ -21,7 +21,7 @@ class Future
     Future(const Future &) = delete;
     Future &operator=(const Future &) = delete;
 
-    py::object wait(std::optional<double> limit_s);
+    py::object wait(const py::object &limit);
     bool done() const
     {
         return tenrec_future_done(f_);
@@ -43,7 +43,7 @@ class Worker
 
     void register_function(const std::string &name, py::function fn);
     void init_rpc();
-    void shutdown(bool graceful, std::optional<double> limit_s);
+    void shutdown(bool graceful, const py::object &limit);
     std::unique_ptr<Future> call_async(const std::string &to, const std::string &function,
                                        const py::args &args, const py::object &timeout);
     py::object call(const std::string &to, const std::string &function, const py::args &args,
