@@ -9,7 +9,7 @@
 
 int parts_open(const struct tool *self, const char *path, struct parts *ret)
 {
-    const char *tmp = getenv("TMPDIR");
+    const char *tmp = secure_getenv("TMPDIR");
     FILE *file = fopen(path, "we");
 
     if (!file)

@@ -76,7 +76,7 @@ static tenrec_status load_config(struct tenrec_config **ret, tenrec_error *err)
     static const char *const set[][2] = { { "init_method", "env://" },
                                           { "worker.name", "perf{rank}" },
                                           { "worker.world_size", "2" } };
-    const char *rank = getenv("RANK");
+    const char *rank = secure_getenv("RANK");
     tenrec_status st = tenrec_config_load(NULL, ret, err);
 
     if (!st)
@@ -175,7 +175,7 @@ static tenrec_status measure(const struct perf *p, struct tenrec_worker *w, stru
 
 static tenrec_status work(const struct perf *p, tenrec_error *err)
 {
-    const char *rank = getenv("RANK");
+    const char *rank = secure_getenv("RANK");
     bool callee = rank && !strcmp(rank, "1");
     struct tenrec_config *config = NULL;
     struct tenrec_worker *w = NULL;

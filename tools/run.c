@@ -183,7 +183,7 @@ static int run_main(const struct tool *self, int argc, char **argv)
 {
     struct wish w = {
         .plan = { .tool = self, .grace_ms = 10000, .prefix = true, .elastic.restarts = RESTARTS },
-        .config = getenv("TENREC_CONFIG")
+        .config = secure_getenv("TENREC_CONFIG")
     };
     struct parts parts;
     char *path = NULL;

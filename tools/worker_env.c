@@ -116,7 +116,7 @@ void worker_env_drop(struct worker_env *e)
 
 void worker_env_run_id(const struct workers_plan *plan, char ret[RUN_ID_MAX])
 {
-    const char *given = getenv("TENREC_RUN_ID");
+    const char *given = secure_getenv("TENREC_RUN_ID");
     unsigned char b[8];
 
     if (plan->elastic.max) {

@@ -27,8 +27,8 @@ static void renew_lock(void)
 
 static void read_environment(void)
 {
-    const char *level = getenv("TENREC_LOG");
-    const char *path = getenv("TENREC_LOG_FILE");
+    const char *level = secure_getenv("TENREC_LOG");
+    const char *path = secure_getenv("TENREC_LOG_FILE");
     size_t i = 0;
 
     pthread_atfork(NULL, NULL, renew_lock);

@@ -236,7 +236,7 @@ err_read:
 
 tenrec_status tenrec_config_load(const char *path, struct tenrec_config **ret, tenrec_error *err)
 {
-    const char *variable = getenv("TENREC_CONFIG");
+    const char *variable = secure_getenv("TENREC_CONFIG");
     bool named = !path && variable && *variable;
     tenrec_status st;
     size_t len = 0;

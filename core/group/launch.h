@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <tenrec/error.h>
 
-/* The value of an environment variable, NULL when unset: getenv, or a test's. */
+/* The value of an environment variable, NULL when unset: secure_getenv, or a test's. */
 typedef const char *launch_lookup_fn(void *arg, const char *name);
 
 struct launch {

@@ -22,7 +22,7 @@
 static const char *from_environment(void *arg, const char *name)
 {
     (void)arg;
-    return getenv(name);
+    return secure_getenv(name);
 }
 
 /* An init_method that was taken apart. */

@@ -19,7 +19,7 @@ struct rendezvous_options {
     const char *group;        /* name of the group; NULL: "default" */
     int32_t rank;             /* -1: from init_method or the environment */
     int32_t world;            /* 0 or -1: likewise */
-    launch_lookup_fn *lookup; /* NULL: getenv */
+    launch_lookup_fn *lookup; /* NULL: secure_getenv */
     void *lookup_arg;
     store_open_fn *open_other; /* for schemes of plugins; NULL: store_open_other */
     void *open_arg;            /* borrowed during the call */

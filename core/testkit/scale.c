@@ -14,7 +14,7 @@ extern void __tsan_init(void) __attribute__((weak));
 
 static int64_t factor(void)
 {
-    const char *text = getenv("TENREC_TEST_SLOW");
+    const char *text = secure_getenv("TENREC_TEST_SLOW");
     long n = text ? strtol(text, NULL, 10) : 0;
 
     if (n > 0)

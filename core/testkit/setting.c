@@ -31,7 +31,7 @@ static tenrec_status check(const struct tenrec_test_options *o, tenrec_error *er
 
 static tenrec_status make_folder(struct setting *s, tenrec_error *err)
 {
-    const char *base = getenv("TMPDIR");
+    const char *base = secure_getenv("TMPDIR");
 
     if (!base || !*base || strlen(base) > SETTING_PATH_MAX / 2)
         base = "/tmp";

@@ -116,9 +116,24 @@ def check_names():
                 yield f"{path}:{number}: the core knows no plugin, and names '{match[0]}'"
 
 
+# They hand the whole environment on, or leave it alone in a setuid program.
+ENVIRON = {"core/config/environment.c", "tools/spawn.c"}
+
+
+def check_environment():
+    for path in report.files("core", "plugins", "tools"):
+        code = report.without_comments(report.text(path))
+        for number, line in report.lines(path, code):
+            if re.search(r"\bgetenv\s*\(", line):
+                yield f"{path}:{number}: getenv obeys the caller of a setuid program: use secure_getenv"
+            if re.search(r"\benviron\b", line) and path not in ENVIRON and "#" not in line:
+                yield f"{path}:{number}: only {' and '.join(sorted(ENVIRON))} read all variables"
+
+
 report.case("layers_core_includes_downwards", check_core())
 report.case("layers_plugins_include_public_and_own", check_plugins())
 report.case("layers_nothing_includes_observe", check_observe())
 report.case("layers_foreign_headers_are_confined", check_foreign())
 report.case("layers_core_names_no_plugin", check_names())
+report.case("layers_environment_is_read_securely", check_environment())
 report.finish()
