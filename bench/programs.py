@@ -23,13 +23,13 @@ PROGRAMS = {"libtensorpipe": "tensorpipe_peer", "UCX": "ucx_peer", "libfabric": 
             "gRPC": "grpc_peer", "ZeroMQ": "zeromq_peer", "nng": "nng_peer", "Mercury": "mercury_peer"}
 
 
-def build(folder, quiet):
-    """A release build in `folder`."""
+def build(folder, quiet, root=ROOT):
+    """A release build of the tree `root` in `folder`."""
     log = folder + ".log"
     os.makedirs(os.path.dirname(folder), exist_ok=True)
     with open(log, "w", encoding="utf-8") as out:
         def call(*command):
-            return subprocess.run(command, cwd=ROOT, stdout=out, stderr=out, check=False).returncode
+            return subprocess.run(command, cwd=root, stdout=out, stderr=out, check=False).returncode
         # The binding for torch takes minutes to compile, and nothing here is measured through it.
         setup = ["meson", "setup", folder, "-Dbuildtype=release", "-Dtests=false", "-Dtorch=disabled"]
         if os.path.exists(f"{folder}/build.ninja"):
@@ -98,6 +98,8 @@ def install():
 
 def measure(command, env, failures):
     """What a program printed, one object for each line; None when it failed (noted once)."""
+    # The plugins of the build that the program is of.
+    env = {**env, "TENREC_PLUGIN_PATH": os.path.join(os.path.dirname(os.path.dirname(command[0])), "plugins")}
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, env=env, check=False)
         if done.returncode == 0:

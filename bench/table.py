@@ -25,6 +25,12 @@ def limit_line(row):
     return [row["work"], found, "", "", "", wanted, row["verdict"]]
 
 
+def spread_text(row):
+    """Of what is judged by its interval, that; of the others all that was seen."""
+    low, high = row["interval"] if row["verdict"] in ("slower", "as fast") else (min(row["ratios"]), max(row["ratios"]))
+    return f"{low:.2f}..{high:.2f}"
+
+
 def pair_line(row):
     name = row["work"] + (" (CPU of a call)" if row["figure"] == "cpu_us_per_call" else "")
     if "shared memory" in name and row["transports"] == ["uv"]:
@@ -34,7 +40,7 @@ def pair_line(row):
         return [name, "", row["peer"], "", "", reach, "not measured"]
     return [name, number_text(row["tenrec_median"], row["figure"]),
             f"{row['peer']} {number_text(row['peer_median'], row['figure'])}", f"{row['ratio']:.2f}x",
-            f"{min(row['ratios']):.2f}..{max(row['ratios']):.2f}", reach, row["verdict"]]
+            spread_text(row), reach, row["verdict"]]
 
 
 def lines_of(rows):

@@ -1,4 +1,5 @@
 """verdict.py - what is compared, what came out, and whether that is what we hold ourselves to."""
+import math
 import re
 import statistics
 
@@ -23,6 +24,31 @@ class Pair:
         middle = statistics.median(self.ratios)
         good = middle >= self.reach if at_least else middle <= self.reach
         return "met" if good else "missed"
+
+
+def interval(ratios):
+    """Limits between which the true median lies in at least 95 of 100 cases, by counting ranks; of
+    fewer than six ratios, which cannot say that, all of them."""
+    ordered = sorted(ratios)
+    n, cut, tail = len(ordered), 0, 0.0
+    while tail + math.comb(n, cut) / 2**n <= 0.025:
+        tail += math.comb(n, cut) / 2**n
+        cut += 1
+    cut = max(cut - 1, 0)
+    return ordered[cut], ordered[n - 1 - cut]
+
+
+class Same(Pair):
+    """The same work by another build of Tenrec: slower only when the interval leaves no doubt."""
+
+    def __init__(self, label, command):
+        super().__init__(label, command, rounds=None)
+
+    def verdict(self, at_least):
+        if len(self.ratios) < ENOUGH:
+            return f"too few pairs ({len(self.ratios)})" if self.ratios else "not measured"
+        low, high = interval(self.ratios)
+        return "slower" if (high < 1 if at_least else low > 1) else "as fast"
 
 
 class Work:
@@ -68,7 +94,7 @@ class Work:
                "transports": sorted(self.transports - {""}), "failures": self.failures}
         if pair.ratios:
             row.update(ratio=statistics.median(pair.ratios), tenrec_median=statistics.median(pair.ours),
-                       peer_median=statistics.median(pair.theirs))
+                       peer_median=statistics.median(pair.theirs), interval=interval(pair.ratios))
         return row
 
 

@@ -1,5 +1,5 @@
 """works.py - all that is compared, with the peers and the reach of each."""
-from verdict import Limit, Pair, Work
+from verdict import Limit, Pair, Same, Work
 
 
 def small_shared(p):
@@ -163,3 +163,14 @@ def life(p):
 def all_works(p):
     return (small_shared(p) + small_tcp(p) + many_shared(p) + many_tcp(p) + large_shared(p) + shared(p) + large_tcp(p) +
             life(p))
+
+
+def same_works(here, there):
+    """The same works by two builds of Tenrec; `there` is the other one."""
+    done = {}
+    for work in all_works(here):
+        if isinstance(work, Work):
+            done.setdefault((tuple(work.command), work.figure), Work(
+                work.name, work.command, work.figure, [Same("other build", there.tenrec(*work.command[1:]))],
+                work.at_least))
+    return list(done.values())
