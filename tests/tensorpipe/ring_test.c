@@ -144,6 +144,44 @@ static void ring_does_not_believe_the_readers_cursor(void **state)
     }
 }
 
+/* The cursor that was refused is not kept: it would make room of nothing. */
+static void ring_writes_nothing_outside_after_an_impossible_cursor_of_the_reader(void **state)
+{
+    static unsigned char data[4 * SIZE];
+    struct ring *r = ring_new(0);
+    const struct ring_writer before = r->out;
+
+    (void)state;
+    assert_int_equal(put(r, data, SIZE), SIZE);
+    atomic_store(&r->words.tail, UINT64_C(1) << 40);
+    assert_false(ring_is_full(&r->out));
+    assert_int_equal(r->out.tail, before.tail);
+    atomic_store(&r->words.tail, 0);
+    assert_int_equal(put(r, data, sizeof data), 0);
+    assert_int_equal(r->out.head, SIZE);
+    free(r);
+}
+
+static void ring_reads_nothing_outside_after_an_impossible_cursor_of_the_writer(void **state)
+{
+    static unsigned char back[4 * SIZE];
+    struct ring *r = ring_new(0);
+
+    (void)state;
+    atomic_store(&r->words.head, UINT64_C(1) << 40);
+    assert_int_equal(get(r, back, 8), -1);
+    assert_int_equal(r->in.head, 0);
+    atomic_store(&r->words.head, 3);
+    assert_int_equal(get(r, back, sizeof back), 3);
+    /* Between what was released and what was taken lies no place for a writer. */
+    assert_int_equal(put(r, "abcd", 4), 4);
+    atomic_store(&r->words.head, 7);
+    assert_int_equal(ring_take(&r->in, back, 4, 4), 4);
+    atomic_store(&r->words.head, 5);
+    assert_int_equal(ring_take(&r->in, back, 4, 4), -1);
+    free(r);
+}
+
 /* A side's own words are of no interest to it: others may have written there. */
 static void ring_does_not_read_its_own_cursor_back(void **state)
 {
@@ -445,6 +483,8 @@ int main(void)
         cmocka_unit_test(ring_shows_nothing_before_it_is_published),
         cmocka_unit_test(ring_does_not_believe_the_writers_cursor),
         cmocka_unit_test(ring_does_not_believe_the_readers_cursor),
+        cmocka_unit_test(ring_writes_nothing_outside_after_an_impossible_cursor_of_the_reader),
+        cmocka_unit_test(ring_reads_nothing_outside_after_an_impossible_cursor_of_the_writer),
         cmocka_unit_test(ring_does_not_read_its_own_cursor_back),
         cmocka_unit_test(ring_wakes_a_reader_once_and_only_when_it_sleeps),
         cmocka_unit_test(ring_wakes_a_writer_when_half_is_free_or_all),

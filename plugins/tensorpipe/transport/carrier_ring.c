@@ -8,8 +8,12 @@
  * event of its own; it asks to be woken again only when it is about to sleep
  * (struct reactor_look), so that a busy loop costs its peers nothing.
  *
- * Events are edges, as with sockets: `seen` is how far the peer had written when
- * somebody last read or was told. */
+ * Events are edges, as with sockets: `seen` is how far the peer had written at the last
+ * read or the last report. `got` is how far was read; the same number in shared memory is
+ * the peer's to change, and so is never read.
+ *
+ * A ring whose peer moved a cursor to an impossible place is broken: from then on
+ * no thread reads from it or writes to it. */
 #include "transport/carrier_ring.h"
 #include "agent/agent.h"
 
@@ -60,8 +64,8 @@ struct medium {
     atomic_int hears; /* enum conn_hears */
     atomic_bool wants_room;
     atomic_bool ended;  /* the peer is gone, or we have cut it */
-    atomic_bool broken; /* its cursors make no sense */
-    atomic_uint_fast64_t seen;
+    atomic_bool broken; /* the peer's cursor is impossible */
+    atomic_uint_fast64_t seen, got;
 };
 
 static long futex(_Atomic uint32_t *word, int op, uint32_t value, const struct timespec *limit)
@@ -104,8 +108,14 @@ static long nonsense(struct medium *m)
 {
     if (!atomic_exchange(&m->broken, true))
         agent_log(m->conn->agent, TENREC_LOG_WARN,
-                  "process %d: the cursors of its ring make no sense", (int)m->conn->pid);
+                  "process %d: impossible cursor in its ring; the connection ends",
+                  (int)m->conn->pid);
     return -EPROTO;
+}
+
+static bool ring_is_broken(const struct medium *m)
+{
+    return atomic_load_explicit(&m->broken, memory_order_relaxed);
 }
 
 static void let_write(struct medium *m)
@@ -193,6 +203,8 @@ static ssize_t ring_read(struct conn *c, struct iovec *iov, int n, bool wait)
 
     if (m->state != RING_OPEN)
         return m->error ? -m->error : atomic_load(&m->ended) ? 0 : -EAGAIN;
+    if (ring_is_broken(m))
+        return -EPROTO;
     ended = atomic_load_explicit(&m->ended, memory_order_acquire);
     got = take_small(m, iov, n);
     if (got == 0 && !ended) {
@@ -204,8 +216,10 @@ static ssize_t ring_read(struct conn *c, struct iovec *iov, int n, bool wait)
         ended = atomic_load(&m->ended);
         got = take_small(m, iov, n);
     }
-    if (got > 0)
+    if (got > 0) {
+        atomic_store_explicit(&m->got, r->tail, memory_order_relaxed);
         atomic_store_explicit(&m->seen, r->tail, memory_order_relaxed);
+    }
     return got || ended ? got : -EAGAIN;
 }
 
@@ -245,6 +259,8 @@ static ssize_t ring_write(struct conn *c, struct iovec *iov, unsigned n)
 
     if (m->state != RING_OPEN || atomic_load_explicit(&m->ended, memory_order_relaxed))
         return -EPIPE;
+    if (ring_is_broken(m))
+        return -EPROTO;
     if (n == 1 && write_small(m, iov))
         return (ssize_t)iov->iov_len;
     for (unsigned i = 0; i < n; i++) {
@@ -281,7 +297,7 @@ static bool ring_want_room(struct conn *c, bool quiet)
         return false;
     atomic_store(&m->wants_room, true);
     ring_sleep(&w->words->writer_sleeps, RING_BELL);
-    if (ring_is_full(w) && !atomic_load(&m->ended))
+    if (ring_is_full(w) && !atomic_load(&m->ended) && !ring_is_broken(m))
         return false;
     ring_awake(&w->words->writer_sleeps, RING_BELL);
     atomic_store(&m->wants_room, false);
@@ -299,6 +315,7 @@ static bool has_news(const struct medium *m)
 static uint32_t news(struct medium *m)
 {
     uint32_t events = 0;
+    uint64_t head;
 
     if (m->state != RING_OPEN)
         return 0;
@@ -309,8 +326,9 @@ static uint32_t news(struct medium *m)
     if (atomic_load(&m->hears) == HEARS_ALL) {
         /* Who rang has taken our wish to be woken away. */
         reactor_look_add(&m->conn->agent->reactor, &m->look);
-        if (has_news(m)) {
-            atomic_store_explicit(&m->seen, ring_head(&m->end.in), memory_order_relaxed);
+        head = ring_head(&m->end.in);
+        if (head != atomic_load_explicit(&m->seen, memory_order_relaxed)) {
+            atomic_store_explicit(&m->seen, head, memory_order_relaxed);
             events |= EPOLLIN;
         }
     }
@@ -464,8 +482,8 @@ static int ring_hear(struct conn *c, enum conn_hears what)
         ring_awake(word, RING_BELL);
         return 0;
     }
-    /* As the peer sees it: who reads may be another thread. */
-    atomic_store(&m->seen, atomic_load(&m->end.in.words->tail));
+    /* What was reported and not read is reported again. */
+    atomic_store(&m->seen, atomic_load(&m->got));
     if (reactor_is_me(&c->agent->reactor)) {
         reactor_look_add(&c->agent->reactor, &m->look);
         return 0;

@@ -15,11 +15,28 @@ static void copy_in(struct ring_writer *w, const void *data, size_t len)
     w->head += len;
 }
 
-/* False when the reader is ahead of us, or further behind than there is room. */
-static bool look_at_tail(struct ring_writer *w)
+/* Looks where the reader is. Returns false, and keeps the cursor that was seen last, if
+ * the reader is ahead of us or further behind than there is room. */
+static bool ring_see_tail(struct ring_writer *w)
 {
-    w->tail = atomic_load_explicit(&w->words->tail, memory_order_acquire);
-    return w->head - w->tail <= w->size;
+    const uint64_t tail = atomic_load_explicit(&w->words->tail, memory_order_acquire);
+
+    if (w->head - tail > w->size)
+        return false;
+    w->tail = tail;
+    return true;
+}
+
+/* Looks where the writer is. Returns false, and keeps the cursor that was seen last, if
+ * the writer is behind us or further ahead than there is room. */
+static bool ring_see_head(struct ring_reader *r)
+{
+    const uint64_t head = ring_head(r);
+
+    if (head - r->released > r->size || head - r->tail > r->size)
+        return false;
+    r->head = head;
+    return true;
 }
 
 long ring_stage(struct ring_writer *w, const void *data, size_t len)
@@ -27,7 +44,7 @@ long ring_stage(struct ring_writer *w, const void *data, size_t len)
     uint64_t room = w->size - (w->head - w->tail);
 
     if (room < len) {
-        if (!look_at_tail(w))
+        if (!ring_see_tail(w))
             return -1;
         room = w->size - (w->head - w->tail);
         if (len > room)
@@ -40,8 +57,8 @@ long ring_stage(struct ring_writer *w, const void *data, size_t len)
 
 bool ring_is_full(struct ring_writer *w)
 {
-    /* Nonsense is no reason to sleep: the next write tells it. */
-    return look_at_tail(w) && w->head - w->tail == w->size;
+    /* An impossible cursor is no reason to sleep: the next write reports it. */
+    return ring_see_tail(w) && w->head - w->tail == w->size;
 }
 
 long ring_take(struct ring_reader *r, void *to, size_t len, size_t whole)
@@ -50,10 +67,9 @@ long ring_take(struct ring_reader *r, void *to, size_t len, size_t whole)
     uint64_t there = r->head - r->tail;
 
     if (there < len) {
-        r->head = ring_head(r);
-        there = r->head - r->tail;
-        if (r->head - r->released > r->size)
+        if (!ring_see_head(r))
             return -1;
+        there = r->head - r->tail;
         if (len > there)
             len = (size_t)there;
     }

@@ -1,9 +1,9 @@
 /* ring.h - a stream of bytes in memory that two processes share.
  *
- * One writes, the other reads. The cursors count bytes and never wrap; the place
+ * One side writes, the other reads. The cursors count bytes and never wrap; the place
  * of a byte is its number modulo the size. Neither side believes the memory: each
- * keeps its own cursor to itself and checks the other's against it, so that
- * whatever the other does can only break this stream.
+ * keeps its own cursor to itself, reads the other's cursor once, checks that value and
+ * only then stores it, so that a hostile peer can break this stream and nothing else.
  *
  * A side that is about to sleep says so in a word of its own and then looks once
  * more; the other looks at that word after it has moved its cursor, and wakes only
@@ -44,7 +44,7 @@ struct ring_writer {
     unsigned char *data;      /* shared, `size` bytes */
     uint64_t size;
     uint64_t head; /* of these bytes those before words->head are published */
-    uint64_t tail; /* the reader's, as it was last seen */
+    uint64_t tail; /* the reader's, as it was last seen; at most `size` behind head */
 };
 
 struct ring_reader {
@@ -53,7 +53,7 @@ struct ring_reader {
     uint64_t size;
     uint64_t tail; /* the room before it is released by ring_release */
     uint64_t released;
-    uint64_t head;      /* the writer's, as it was last seen */
+    uint64_t head;      /* the writer's, as it was last seen; at most `size` before tail */
     uint64_t unchecked; /* bytes released since we looked whether the writer sleeps */
 };
 
