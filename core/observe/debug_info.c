@@ -48,6 +48,7 @@ static void put_calls(struct tenrec_worker *w, const struct outlet *to)
     put(to, "calls.one_way", atomic_load(&c->one_way));
     put(to, "calls.timeouts", atomic_load(&c->timeouts));
     put(to, "calls.late_replies", atomic_load(&c->late_replies));
+    put(to, "calls.stray_replies", atomic_load(&c->stray_replies));
     put(to, "calls.served", served);
 }
 

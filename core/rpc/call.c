@@ -493,6 +493,17 @@ static void cut_spans(struct tenrec_msg *msg)
         msg->payload_len = at;
 }
 
+/* Its call has ended, or went to another worker and still waits for that one's answer. */
+static void answer_unwanted(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
+{
+    atomic_fetch_add_explicit(pending_has(&w->pending, msg->id) ? &w->counts.stray_replies
+                                                                : &w->counts.late_replies,
+                              1, memory_order_relaxed);
+    cut_spans(msg);
+    rrefs_forget(w, from, msg);
+    msg->release(msg);
+}
+
 void call_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
 {
     struct tenrec_value *value = NULL;
@@ -500,19 +511,13 @@ void call_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg 
     tenrec_status st = TENREC_OK;
     tenrec_error why;
 
-    if (!pending_take(&w->pending, msg->id, &e)) {
-        atomic_fetch_add_explicit(&w->counts.late_replies, 1, memory_order_relaxed);
-        cut_spans(msg);
-        rrefs_forget(w, from, msg);
-        msg->release(msg);
+    if (!pending_take_from(&w->pending, msg->id, from, &e)) {
+        answer_unwanted(w, from, msg);
         return;
     }
     if (__builtin_expect(e.future->call.span != NULL, 0))
         span_hooks.answered(e.future->call.span, msg);
-    if (from != e.to) {
-        st = tenrec_fail(&why, TENREC_EPROTOCOL, "worker %d answered a call to worker %d", from,
-                         e.to);
-    } else if (msg->type == TENREC_MSG_EXCEPTION) {
+    if (msg->type == TENREC_MSG_EXCEPTION) {
         codec_read_error(msg, &why);
         st = why.code;
     } else if (!codec_is_nil(msg)) {
@@ -525,7 +530,7 @@ void call_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg 
     if (st != TENREC_OK && why.worker < 0)
         peers_blame(&w->peers, e.to, &why);
     /* What the call brought was taken, even when its answer cannot be read. */
-    if (st != TENREC_OK && from == e.to && msg->type != TENREC_MSG_EXCEPTION) {
+    if (st != TENREC_OK && msg->type != TENREC_MSG_EXCEPTION) {
         run_hooks(w, e.future->call.hook, NULL);
         e.future->call.hook = NULL;
     }
@@ -533,20 +538,23 @@ void call_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg 
     finish(w, &e, value, st == TENREC_OK ? NULL : &why);
 }
 
-struct tenrec_tensor *call_into(struct tenrec_worker *w, const struct tenrec_msg *msg)
+struct tenrec_tensor *call_into(struct tenrec_worker *w, tenrec_peer from,
+                                const struct tenrec_msg *msg)
 {
     struct pending_entry e;
 
-    if (!(msg->type & TENREC_MSG_RESPONSE_BIT) || !pending_peek(&w->pending, msg->id, &e))
+    if (!(msg->type & TENREC_MSG_RESPONSE_BIT) ||
+        !pending_peek_from(&w->pending, msg->id, from, &e))
         return NULL;
     return e.into;
 }
 
-void call_fail(struct tenrec_worker *w, const struct tenrec_msg *msg, const tenrec_error *why)
+void call_fail(struct tenrec_worker *w, tenrec_peer from, const struct tenrec_msg *msg,
+               const tenrec_error *why)
 {
     struct pending_entry e;
 
-    if ((msg->type & TENREC_MSG_RESPONSE_BIT) && pending_take(&w->pending, msg->id, &e))
+    if ((msg->type & TENREC_MSG_RESPONSE_BIT) && pending_take_from(&w->pending, msg->id, from, &e))
         finish(w, &e, NULL, why);
 }
 

@@ -80,11 +80,13 @@ void call_expire_one(struct tenrec_worker *w, struct tenrec_future *f);
 /* The same with a reason, if it is still pending. */
 void call_fail_one(struct tenrec_worker *w, struct tenrec_future *f, const tenrec_error *why);
 
-/* The buffer that the caller gave for the answer `msg`, shared once more; NULL
- * when it gave none. */
-struct tenrec_tensor *call_into(struct tenrec_worker *w, const struct tenrec_msg *msg);
+/* The buffer that the caller gave for the answer `msg` of `from`, shared once more; NULL
+ * when the caller gave none, or did not call `from`. */
+struct tenrec_tensor *call_into(struct tenrec_worker *w, tenrec_peer from,
+                                const struct tenrec_msg *msg);
 
-/* The answer `msg` cannot be taken: fails its call. */
-void call_fail(struct tenrec_worker *w, const struct tenrec_msg *msg, const tenrec_error *why);
+/* The answer `msg` of `from` cannot be read: fails its call. */
+void call_fail(struct tenrec_worker *w, tenrec_peer from, const struct tenrec_msg *msg,
+               const tenrec_error *why);
 
 #endif

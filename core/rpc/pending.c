@@ -110,6 +110,14 @@ static struct pending_slot *find(struct pending *p, int64_t id)
     return s->e.future && u >> INDEX_BITS == s->generation ? s : NULL;
 }
 
+/* Ids are easily guessed, so the sender of an answer has to fit, too. */
+static struct pending_slot *find_from(struct pending *p, int64_t id, tenrec_peer from)
+{
+    struct pending_slot *s = find(p, id);
+
+    return s && s->e.to == from ? s : NULL;
+}
+
 static void take(struct pending *p, struct pending_slot *s, uint32_t i, struct pending_entry *ret)
 {
     *ret = s->e;
@@ -132,12 +140,34 @@ bool pending_take(struct pending *p, int64_t id, struct pending_entry *ret)
     return s != NULL;
 }
 
-bool pending_peek(struct pending *p, int64_t id, struct pending_entry *ret)
+bool pending_take_from(struct pending *p, int64_t id, tenrec_peer from, struct pending_entry *ret)
 {
     struct pending_slot *s;
 
     light_lock(&p->lock);
-    s = find(p, id);
+    s = find_from(p, id, from);
+    if (s)
+        take(p, s, (uint32_t)((uint64_t)id & INDEX_MASK), ret);
+    light_unlock(&p->lock);
+    return s != NULL;
+}
+
+bool pending_has(struct pending *p, int64_t id)
+{
+    bool has;
+
+    light_lock(&p->lock);
+    has = find(p, id) != NULL;
+    light_unlock(&p->lock);
+    return has;
+}
+
+bool pending_peek_from(struct pending *p, int64_t id, tenrec_peer from, struct pending_entry *ret)
+{
+    struct pending_slot *s;
+
+    light_lock(&p->lock);
+    s = find_from(p, id, from);
     if (s) {
         *ret = s->e;
         if (ret->into)

@@ -49,8 +49,15 @@ tenrec_status pending_add(struct pending *p, const struct pending_entry *e, int6
 /* Takes the entry of `id` out; false when there is none. */
 bool pending_take(struct pending *p, int64_t id, struct pending_entry *ret);
 
-/* A look without taking: `into` is shared once more for the caller. */
-bool pending_peek(struct pending *p, int64_t id, struct pending_entry *ret);
+/* The same for an answer of `from`; false also when that call went to another worker, whose
+ * answer is still to come. */
+bool pending_take_from(struct pending *p, int64_t id, tenrec_peer from, struct pending_entry *ret);
+
+/* Looks at the entry without taking it: `into` is shared once more for the caller. */
+bool pending_peek_from(struct pending *p, int64_t id, tenrec_peer from, struct pending_entry *ret);
+
+/* Returns true if a call of that id waits, whoever shall answer it. */
+bool pending_has(struct pending *p, int64_t id);
 
 /* Take one by one what goes to `to` (any peer when to < 0), or what is late;
  * false when there is none left. *at starts at 0 and remembers the place;

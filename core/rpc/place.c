@@ -114,7 +114,7 @@ tenrec_status place_tensors(void *worker, tenrec_peer from, struct tenrec_msg *m
                             tenrec_error *err)
 {
     struct tenrec_worker *w = worker;
-    struct tenrec_tensor *into = call_into(w, msg), *t;
+    struct tenrec_tensor *into = call_into(w, from, msg), *t;
     struct arrival on = { .w = w };
     tenrec_status st = TENREC_OK;
     tenrec_error why;
@@ -147,7 +147,7 @@ tenrec_status place_tensors(void *worker, tenrec_peer from, struct tenrec_msg *m
     streams_drop(on.streams);
     if (st != TENREC_OK) {
         tenrec_error_prefix(&why, "message from '%s'", peers_name(&w->peers, from));
-        call_fail(w, msg, &why);
+        call_fail(w, from, msg, &why);
         if (err)
             *err = why;
     }

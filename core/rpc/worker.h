@@ -34,10 +34,11 @@ struct worker_counts {
     _Atomic uint64_t one_way;       /* of those, handed to the wire with no answer to come */
     _Atomic uint64_t one_way_ended; /* of the members' ones that came here */
     _Atomic uint64_t timeouts;
-    _Atomic uint64_t late_replies; /* answers that found nobody waiting */
-    _Atomic uint64_t taken;        /* requests whose function was started or queued */
-    _Atomic uint64_t served;       /* of those, answered */
-    _Atomic uint64_t jobs;         /* control messages begun, their repetitions not counted */
+    _Atomic uint64_t late_replies;  /* answers to calls that had ended */
+    _Atomic uint64_t stray_replies; /* answers to calls that went to another worker */
+    _Atomic uint64_t taken;         /* requests whose function was started or queued */
+    _Atomic uint64_t served;        /* of those, answered */
+    _Atomic uint64_t jobs;          /* control messages begun, their repetitions not counted */
     _Atomic uint64_t jobs_ended;
 };
 

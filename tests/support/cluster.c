@@ -29,6 +29,8 @@ static const char *const yaml =
     "  shuffling_tensorpipe: { plugin: faulty, wraps: tensorpipe, options: { seed: 1, rules: ["
     "{ do: reorder, by: 5ms, probability: 0.3 },"
     " { do: reorder, by: 5ms, from: ['*'], probability: 0.3 }] } }\n"
+    "  forging_inproc: { plugin: forger, wraps: inproc }\n"
+    "  forging_tensorpipe: { plugin: forger, wraps: tensorpipe }\n"
     "  torture_inproc: { plugin: torture, wraps: inproc }\n"
     "  torture_tensorpipe: { plugin: torture, wraps: tensorpipe }\n";
 

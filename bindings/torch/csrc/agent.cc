@@ -261,7 +261,7 @@ void TenrecAgent::onWake(void *arg) noexcept
 
 // ---- what comes --------------------------------------------------------------
 
-tenrec_status TenrecAgent::onPlace(void *arg, tenrec_peer, tenrec_msg *msg,
+tenrec_status TenrecAgent::onPlace(void *arg, tenrec_peer from, tenrec_msg *msg,
                                    tenrec_error *err) noexcept
 {
     auto *agent = static_cast<TenrecAgent *>(arg);
@@ -271,7 +271,7 @@ tenrec_status TenrecAgent::onPlace(void *arg, tenrec_peer, tenrec_msg *msg,
 
     if (st == TENREC_OK)
         return st;
-    if ((msg->type & TENREC_MSG_RESPONSE_BIT) && agent->calls_.take(msg->id, call))
+    if ((msg->type & TENREC_MSG_RESPONSE_BIT) && agent->calls_.takeFrom(msg->id, from, call))
         agent->calls_.fail(std::move(call), why.text);
     if (err)
         *err = why;
@@ -283,7 +283,7 @@ void TenrecAgent::onDeliver(void *arg, tenrec_peer from, tenrec_msg *msg) noexce
     auto *agent = static_cast<TenrecAgent *>(arg);
 
     if (msg->type & TENREC_MSG_RESPONSE_BIT)
-        agent->calls_.answer(msg);
+        agent->calls_.answer(from, msg);
     else
         agent->server_->serve(from, msg);
 }

@@ -70,26 +70,38 @@ void Calls::fail(Call call, std::string text)
               std::make_unique<Answer>(*this, std::move(call), nullptr, std::move(text)));
 }
 
-bool Calls::take(int64_t id, Call &ret)
+bool Calls::takeIf(int64_t id, const rpc::worker_id_t *from, Call &ret)
 {
     std::lock_guard<std::mutex> hold(lock_);
     auto at = pending_.find(id);
 
-    if (at == pending_.end())
+    if (at == pending_.end() || (from && at->second.to != *from))
         return false;
     ret = std::move(at->second);
     pending_.erase(at);
     return true;
 }
 
-void Calls::answer(tenrec_msg *msg)
+bool Calls::take(int64_t id, Call &ret)
+{
+    return takeIf(id, nullptr, ret);
+}
+
+bool Calls::takeFrom(int64_t id, tenrec_peer from, Call &ret)
+{
+    const auto sender = static_cast<rpc::worker_id_t>(from);
+
+    return takeIf(id, &sender, ret);
+}
+
+void Calls::answer(tenrec_peer from, tenrec_msg *msg)
 {
     Call call;
 
-    if (take(msg->id, call))
+    if (takeFrom(msg->id, from, call))
         pool_.run(Pool::ANSWERS, std::make_unique<Answer>(*this, std::move(call), msg, ""));
     else
-        msg->release(msg); // it came too late
+        msg->release(msg); // the call has ended, or went to another worker
 }
 
 template <class Which> std::vector<Call> Calls::takeThose(Which which)

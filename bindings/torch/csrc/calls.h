@@ -39,10 +39,12 @@ class Calls
     void end(Call &call, const c10::intrusive_ptr<Message> &response, const std::string &error);
     void fail(Call call, std::string text);
 
-    // False: it has ended already, or somebody else has taken it.
+    // False: it has ended already, or another thread has taken it.
     bool take(int64_t id, Call &ret);
-    // Ends the one that `msg` answers; takes msg.
-    void answer(tenrec_msg *msg);
+    // The same for an answer of `from`: false also when that call went to another worker.
+    bool takeFrom(int64_t id, tenrec_peer from, Call &ret);
+    // Ends the call that `msg` of `from` answers; takes msg.
+    void answer(tenrec_peer from, tenrec_msg *msg);
     void failAll(const std::string &text);
     void failThoseTo(rpc::worker_id_t to, const std::string &text);
     // Those that have waited too long. Returns the deadline of the next; 0: none.
@@ -73,6 +75,7 @@ class Calls
   private:
     struct Answer;
 
+    bool takeIf(int64_t id, const rpc::worker_id_t *from, Call &ret);
     template <class Which> std::vector<Call> takeThose(Which which);
 
     Pool &pool_;

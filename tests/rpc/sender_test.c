@@ -1,0 +1,168 @@
+/* Messages that a member sends in the place of another: an answer to a call that went
+ * elsewhere, control messages of references that others hold. The backend is named in argv. */
+#include "../support/cluster.h"
+#include "../support/forger.h"
+#include "rpc/future.h"
+#include "rpc/worker.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <poll.h>
+#include <stdatomic.h>
+#include <string.h>
+
+enum { VICTIM, CALLEE, FORGER, WORKERS };
+
+static struct cluster c;
+static atomic_bool gate_open;
+
+/* Waits until `expr` is true, as long as only a broken test does. */
+#define assert_becomes(expr)                                                                       \
+    do {                                                                                           \
+        for (int i_ = 0; i_ < CLUSTER_LONG_MS && !(expr); i_++)                                    \
+            poll(NULL, 0, 1);                                                                      \
+        assert_true(expr);                                                                         \
+    } while (0)
+
+/* ---- answers ------------------------------------------------------------------ */
+
+/* Returns the rank of the worker in a tensor of one float32; CALLEE waits for the gate before. */
+static tenrec_status rank(struct tenrec_call *call, void *arg, tenrec_error *err)
+{
+    const size_t me = (size_t)(uintptr_t)arg;
+    const int64_t shape[] = { 1 };
+    struct tenrec_tensor *t = NULL;
+    struct tenrec_value v;
+    tenrec_status st;
+
+    while (me == CALLEE && !atomic_load(&gate_open))
+        poll(NULL, 0, 1);
+    st = tenrec_tensor_new(TENREC_FLOAT32, 1, shape, &t, err);
+    if (st != TENREC_OK)
+        return st;
+    *(float *)tenrec_tensor_data(t) = (float)me;
+    v = tenrec_tensor(t);
+    st = tenrec_call_return(call, &v, err);
+    tenrec_tensor_drop(t);
+    return st;
+}
+
+static void register_rank(struct tenrec_worker *w, size_t me)
+{
+    assert_int_equal(
+        tenrec_register_function(w, "rank", rank, (void *)(uintptr_t)me, TENREC_POOL, NULL),
+        TENREC_OK);
+}
+
+static int open_three(void **state)
+{
+    (void)state;
+    atomic_store(&gate_open, false);
+    cluster_open(&c, WORKERS, NULL, register_rank);
+    return 0;
+}
+
+static int close_three(void **state)
+{
+    (void)state;
+    forger_set(NULL);
+    atomic_store(&gate_open, true);
+    cluster_close(&c, TENREC_GRACEFUL);
+    return 0;
+}
+
+static _Atomic int64_t forged_id; /* of the answers of FORGER */
+
+static void forge_answer(tenrec_peer me, tenrec_peer to, struct tenrec_msg *msg)
+{
+    if (me == FORGER && to == VICTIM && (msg->type & TENREC_MSG_RESPONSE_BIT))
+        msg->id = atomic_load(&forged_id);
+}
+
+/* A call of "rank" whose result goes to `into`, which may be NULL. */
+static struct tenrec_future *call_rank(const char *to, struct tenrec_tensor *into)
+{
+    const struct tenrec_call_options o = { .size = sizeof o,
+                                           .timeout_ms = TENREC_TIMEOUT_DEFAULT,
+                                           .into = into };
+    struct tenrec_future *f = NULL;
+    tenrec_error err;
+
+    if (tenrec_rpc_async(c.worker[VICTIM], to, "rank", NULL, 0, &o, &f, &err) != TENREC_OK)
+        fail_msg("%s", err.text);
+    return f;
+}
+
+static void call_keeps_its_buffer_and_result_when_another_member_answers(void **state)
+{
+    const int64_t shape[] = { 1 };
+    struct tenrec_tensor *into = NULL;
+    struct tenrec_future *call, *own;
+    float *got;
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(tenrec_tensor_new(TENREC_FLOAT32, 1, shape, &into, NULL), TENREC_OK);
+    got = tenrec_tensor_data(into);
+    *got = -1;
+    call = call_rank("worker1", into);
+    atomic_store(&forged_id, call->call.id);
+    forger_set(forge_answer);
+    own = call_rank("worker2", NULL);
+    assert_becomes(atomic_load(&c.worker[VICTIM]->counts.stray_replies) == 1);
+    assert_true(*got == -1);
+    assert_false(tenrec_future_done(call));
+    assert_false(tenrec_future_done(own)); /* its answer went elsewhere */
+    tenrec_future_cancel(own);
+    atomic_store(&gate_open, true);
+    if (tenrec_future_wait(call, CLUSTER_LONG_MS, &err) != TENREC_OK)
+        fail_msg("%s", err.text);
+    assert_true(*got == CALLEE);
+    tenrec_future_drop(own);
+    tenrec_future_drop(call);
+    tenrec_tensor_drop(into);
+}
+
+static void forge_exception(tenrec_peer me, tenrec_peer to, struct tenrec_msg *msg)
+{
+    forge_answer(me, to, msg);
+    if (me == FORGER && to == VICTIM && (msg->type & TENREC_MSG_RESPONSE_BIT))
+        msg->type = TENREC_MSG_EXCEPTION;
+}
+
+static void call_goes_on_when_another_member_answers_with_an_error(void **state)
+{
+    struct tenrec_future *call = call_rank("worker1", NULL), *own;
+    tenrec_error err;
+
+    (void)state;
+    atomic_store(&forged_id, call->call.id);
+    forger_set(forge_exception);
+    own = call_rank("worker2", NULL);
+    assert_becomes(atomic_load(&c.worker[VICTIM]->counts.stray_replies) == 1);
+    tenrec_future_cancel(own);
+    atomic_store(&gate_open, true);
+    if (tenrec_future_wait(call, CLUSTER_LONG_MS, &err) != TENREC_OK)
+        fail_msg("%s", err.text);
+    tenrec_future_drop(own);
+    tenrec_future_drop(call);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(
+            call_keeps_its_buffer_and_result_when_another_member_answers, open_three, close_three),
+        cmocka_unit_test_setup_teardown(call_goes_on_when_another_member_answers_with_an_error,
+                                        open_three, close_three),
+    };
+
+    cluster_use(argc > 1 ? argv[1] : "forging_inproc");
+    forger_register();
+    return cmocka_run_group_tests_name("sender", tests, NULL, NULL);
+}
