@@ -148,6 +148,12 @@ static tenrec_status wait_for_args(struct tenrec_call *c, tenrec_error *err)
 
 /* ---- creations ---------------------------------------------------------------------------- */
 
+/* A worker that has a value made gives out both ids itself. */
+static bool are_from(const struct codec_creation *ids, tenrec_peer from)
+{
+    return from >= 0 && ids->id.on == from && ids->fork.on == from;
+}
+
 static tenrec_status begin_making(struct tenrec_call *c, tenrec_error *err)
 {
     const struct codec_creation *made = &c->in.creation;
@@ -155,6 +161,10 @@ static tenrec_status begin_making(struct tenrec_call *c, tenrec_error *err)
     if (c->from < 0)
         return tenrec_fail(err, TENREC_EUNSUPPORTED,
                            "only members of the group make values that stay here");
+    if (!are_from(made, c->from))
+        return tenrec_fail(err, TENREC_EPROTOCOL,
+                           "worker %d creates a value under ids of workers %lld and %lld", c->from,
+                           (long long)made->id.on, (long long)made->fork.on);
     switch (rref_begin_making(c->worker->rrefs, made->id, made->fork, c->from, &c->refs->made)) {
     case RREF_MAKE:
         return TENREC_OK;
@@ -179,7 +189,8 @@ void rref_call_refused(struct tenrec_worker *w, tenrec_peer from, struct tenrec_
     tenrec_error told = *why;
 
     rrefs_forget(w, from, msg);
-    if (from < 0 || rref_begin_making(w->rrefs, ids->id, ids->fork, from, &o) != RREF_MAKE) {
+    if (!are_from(ids, from) ||
+        rref_begin_making(w->rrefs, ids->id, ids->fork, from, &o) != RREF_MAKE) {
         dispatch_answer_error(w, from, msg->id, &msg->route, true, why);
     } else {
         peers_blame(&w->peers, w->self.id, &told);
@@ -374,8 +385,8 @@ static tenrec_status begin_fetch(struct tenrec_worker *w, tenrec_peer from,
     f = memory_new(1, sizeof *f);
     if (!f)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a fetch");
-    st = rref_find(w->rrefs, (struct rref_id){ n[0], n[1] }, (struct rref_id){ n[2], n[3] }, &o,
-                   err);
+    st = rref_find(w->rrefs, (struct rref_id){ n[0], n[1] }, (struct rref_id){ n[2], n[3] }, from,
+                   &o, err);
     if (st != TENREC_OK) {
         free(f);
         return st;

@@ -232,12 +232,12 @@ enum rref_making rref_begin_making(struct rref_context *ctx, struct rref_id id, 
 void rref_made(struct rref_owner *o, struct rref_id fork, tenrec_peer from,
                struct tenrec_value *value, const tenrec_error *why, struct rref_acts *acts);
 
-/* The value `id`, which reference `fork` of another worker asks for; held. It
- * may not be there yet. errors: ENOTFOUND, ENOMEM, EAGAIN */
+/* The value `id`, which `from` asks for by its reference `fork`; held. The value may not be
+ * there yet. errors: ENOTFOUND, EPROTOCOL (another worker holds `fork`), ENOMEM, EAGAIN */
 tenrec_status rref_find(struct rref_context *ctx, struct rref_id id, struct rref_id fork,
-                        struct rref_owner **ret, tenrec_error *err);
+                        tenrec_peer from, struct rref_owner **ret, tenrec_error *err);
 
-/* Control messages that came. errors: ENOTFOUND, ENOMEM, EAGAIN */
+/* Control messages that came. errors: as above */
 tenrec_status rref_fork_requested(struct rref_context *ctx, struct rref_id id, struct rref_id fork,
                                   tenrec_peer from, tenrec_error *err);
 void rref_user_deleted(struct rref_context *ctx, struct rref_id id, struct rref_id fork,
@@ -256,8 +256,11 @@ void rref_created(struct tenrec_rref *r, const tenrec_error *why, struct rref_ac
 tenrec_status rref_fork_for(struct tenrec_rref *r, tenrec_peer to, struct rref_fork *ret,
                             tenrec_error *err);
 
-/* It arrived there (its owner knows it), or will never arrive. */
-void rref_child_arrived(struct rref_context *ctx, struct rref_id fork, struct rref_acts *acts);
+/* It arrived there (its owner knows it), or will never arrive.
+ *
+ * from     the worker that says so, and is believed only of a fork that went there; -1: we do */
+void rref_child_arrived(struct rref_context *ctx, struct rref_id fork, tenrec_peer from,
+                        struct rref_acts *acts);
 void rref_unfork(struct rref_context *ctx, struct rref_id id, struct rref_id fork,
                  struct rref_acts *acts);
 

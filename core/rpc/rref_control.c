@@ -283,7 +283,7 @@ static tenrec_status control(struct rref_context *ctx, tenrec_peer from,
     if (msg->type == TENREC_MSG_RREF_FORK_REQUEST)
         st = rref_fork_requested(ctx, id, fork, from, err);
     else if (msg->type == TENREC_MSG_RREF_CHILD_ACCEPT)
-        rref_child_arrived(ctx, fork, &acts);
+        rref_child_arrived(ctx, fork, from, &acts);
     else
         rref_user_deleted(ctx, id, fork, from, &acts);
     rref_acts_run(&acts);

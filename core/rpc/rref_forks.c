@@ -51,6 +51,14 @@ bool rref_forks_remove(struct rref_forks *f, struct rref_id fork, tenrec_peer ho
     return true;
 }
 
+tenrec_peer rref_forks_holder(const struct rref_forks *f, struct rref_id fork)
+{
+    struct rref_forks_entry *e;
+
+    HASH_FIND(hh, f->table, &fork, sizeof fork, e);
+    return e ? e->holder : -1;
+}
+
 size_t rref_forks_remove_of(struct rref_forks *f, tenrec_peer holder)
 {
     struct rref_forks_entry *e, *next;
@@ -85,6 +93,7 @@ void rref_forks_finish(struct rref_forks *f)
 
 struct tomb_key {
     struct rref_id id, fork;
+    int64_t holder; /* as wide as the others: the key has no padding */
 };
 
 struct rref_tomb {
@@ -97,15 +106,16 @@ static bool is_there(const struct rref_tombs *t, const struct tomb_key *key)
 {
     struct rref_tomb *e;
 
-    /* The analyzer does not see that the key is set, all 32 bytes of it. */
+    /* The analyzer does not see that the key is set, all 40 bytes of it. */
     /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
     HASH_FIND(hh, t->table, key, sizeof *key, e);
     return e != NULL;
 }
 
-bool rref_tombs_has(const struct rref_tombs *t, struct rref_id id, struct rref_id fork)
+bool rref_tombs_has(const struct rref_tombs *t, struct rref_id id, struct rref_id fork,
+                    tenrec_peer holder)
 {
-    return is_there(t, &(struct tomb_key){ id, fork });
+    return is_there(t, &(struct tomb_key){ id, fork, holder });
 }
 
 static void forget_oldest(struct rref_tombs *t)
@@ -121,13 +131,14 @@ static void forget_oldest(struct rref_tombs *t)
     t->n--;
 }
 
-void rref_tombs_add(struct rref_tombs *t, struct rref_id id, struct rref_id fork)
+void rref_tombs_add(struct rref_tombs *t, struct rref_id id, struct rref_id fork,
+                    tenrec_peer holder)
 {
     struct rref_tomb *e;
 
-    if (rref_tombs_has(t, id, fork) || !(e = memory_new(1, sizeof *e)))
+    if (rref_tombs_has(t, id, fork, holder) || !(e = memory_new(1, sizeof *e)))
         return;
-    e->key = (struct tomb_key){ id, fork };
+    e->key = (struct tomb_key){ id, fork, holder };
     HASH_ADD(hh, t->table, key, sizeof e->key, e);
     if (!hash_has(e)) {
         free(e);

@@ -17,21 +17,25 @@ struct rref_forks {
     size_t n;
 };
 
-/* True also when it was there already. False: no memory. */
+/* Returns true also if it was there already, whoever holds it; false if there is no memory. */
 bool rref_forks_add(struct rref_forks *f, struct rref_id fork, tenrec_peer holder);
 
 /* True when it was there; with `holder` >= 0 only if it is that worker's. */
 bool rref_forks_remove(struct rref_forks *f, struct rref_id fork, tenrec_peer holder);
 size_t rref_forks_remove_of(struct rref_forks *f, tenrec_peer holder);
 
+/* Returns the worker that holds `fork`; -1 if no worker does. */
+tenrec_peer rref_forks_holder(const struct rref_forks *f, struct rref_id fork);
+
 /* Calls fn for each. */
 void rref_forks_each(const struct rref_forks *f,
                      void (*fn)(void *arg, struct rref_id fork, tenrec_peer holder), void *arg);
 void rref_forks_finish(struct rref_forks *f);
 
-/* Deleted forks of any value, the last RREF_TOMBS_MAX of them. A message that
- * arrives after the deletion finds its fork here and creates nothing. What
- * finds no memory is not remembered. */
+/* Deleted forks of any value, each with the worker that deleted it, the last RREF_TOMBS_MAX
+ * of them. A message of that worker that arrives after the deletion finds its fork here
+ * and creates nothing; another worker's finds nothing. A fork for which there is no memory
+ * is not remembered. */
 enum { RREF_TOMBS_MAX = 8192 };
 
 struct rref_tombs {
@@ -40,11 +44,13 @@ struct rref_tombs {
     size_t n;
 };
 
-void rref_tombs_add(struct rref_tombs *t, struct rref_id id, struct rref_id fork);
-bool rref_tombs_has(const struct rref_tombs *t, struct rref_id id, struct rref_id fork);
+void rref_tombs_add(struct rref_tombs *t, struct rref_id id, struct rref_id fork,
+                    tenrec_peer holder);
+bool rref_tombs_has(const struct rref_tombs *t, struct rref_id id, struct rref_id fork,
+                    tenrec_peer holder);
 void rref_tombs_finish(struct rref_tombs *t);
 
-/* Stands for all forks of a value: the value itself is gone. */
+/* Stands for all forks of a value, with -1 as their holder: the value itself is gone. */
 #define RREF_ALL_FORKS ((struct rref_id){ -1, -1 })
 
 #endif

@@ -65,7 +65,7 @@ void rref_owner_settle(struct rref_owner *o, struct rref_acts *acts)
         return;
     /* Who still asks for it shall hear that it is gone, and not wait. */
     if (o->shared && o->done)
-        rref_tombs_add(&ctx->tombs, o->ref.id, RREF_ALL_FORKS);
+        rref_tombs_add(&ctx->tombs, o->ref.id, RREF_ALL_FORKS, -1);
     HASH_DEL(ctx->owners, o);
     rref_act_dead(acts, &o->ref);
 }
@@ -148,8 +148,8 @@ enum rref_making rref_begin_making(struct rref_context *ctx, struct rref_id id, 
     struct rref_owner *o = NULL;
 
     pthread_mutex_lock(&ctx->lock);
-    if (!ctx->worker || ctx->flushed || rref_tombs_has(&ctx->tombs, id, fork) ||
-        rref_tombs_has(&ctx->tombs, id, RREF_ALL_FORKS))
+    if (!ctx->worker || ctx->flushed || rref_tombs_has(&ctx->tombs, id, fork, from) ||
+        rref_tombs_has(&ctx->tombs, id, RREF_ALL_FORKS, -1))
         what = RREF_DELETED;
     else if (!(o = get_or_await(ctx, id)))
         what = RREF_NO_MEMORY;
@@ -173,7 +173,7 @@ static void add_creators_fork(struct rref_owner *o, struct rref_id fork, tenrec_
     tenrec_error why;
 
     if (rref_id_equal(fork, o->ref.id) || o->creator_lost || !ctx->worker ||
-        rref_tombs_has(&ctx->tombs, o->ref.id, fork))
+        rref_tombs_has(&ctx->tombs, o->ref.id, fork, from))
         return;
     if (rref_owner_add_fork(o, fork, from))
         return;
@@ -216,15 +216,20 @@ static tenrec_status gone(const struct rref_context *ctx, tenrec_error *err)
 }
 
 static tenrec_status await(struct rref_context *ctx, struct rref_id id, struct rref_id fork,
-                           struct rref_owner **ret, tenrec_error *err)
+                           tenrec_peer from, struct rref_owner **ret, tenrec_error *err)
 {
     struct rref_owner *o = rref_owner_get(ctx, id);
+    const tenrec_peer holder = o ? rref_forks_holder(&o->forks, fork) : -1;
 
     if (!ctx->worker || ctx->flushed)
         return closed(err);
-    if (rref_tombs_has(&ctx->tombs, id, fork) ||
-        (!o && rref_tombs_has(&ctx->tombs, id, RREF_ALL_FORKS)))
+    if (rref_tombs_has(&ctx->tombs, id, fork, from) ||
+        (!o && rref_tombs_has(&ctx->tombs, id, RREF_ALL_FORKS, -1)))
         return gone(ctx, err);
+    if (holder >= 0 && holder != from)
+        return tenrec_fail(err, TENREC_EPROTOCOL,
+                           "'%s' uses a reference that '%s' holds: each worker has its own",
+                           rref_context_name(ctx, from), rref_context_name(ctx, holder));
     if (!o && HASH_COUNT(ctx->owners) >= OWNERS_MAX)
         return tenrec_fail(err, TENREC_EAGAIN, "'%s' keeps %d values for others already",
                            rref_context_name(ctx, ctx->me), OWNERS_MAX);
@@ -237,12 +242,12 @@ static tenrec_status await(struct rref_context *ctx, struct rref_id id, struct r
 }
 
 tenrec_status rref_find(struct rref_context *ctx, struct rref_id id, struct rref_id fork,
-                        struct rref_owner **ret, tenrec_error *err)
+                        tenrec_peer from, struct rref_owner **ret, tenrec_error *err)
 {
     tenrec_status st;
 
     pthread_mutex_lock(&ctx->lock);
-    st = await(ctx, id, fork, ret, err);
+    st = await(ctx, id, fork, from, ret, err);
     if (st == TENREC_OK)
         (*ret)->ref.handles++;
     pthread_mutex_unlock(&ctx->lock);
@@ -258,7 +263,7 @@ tenrec_status rref_fork_requested(struct rref_context *ctx, struct rref_id id, s
 
     rref_acts_init(&acts);
     pthread_mutex_lock(&ctx->lock);
-    st = await(ctx, id, fork, &o, err);
+    st = await(ctx, id, fork, from, &o, err);
     if (st == TENREC_OK && !rref_owner_add_fork(o, fork, from))
         st = tenrec_fail(err, TENREC_ENOMEM, "no memory to count a reference");
     if (o)
@@ -275,7 +280,7 @@ void rref_user_deleted(struct rref_context *ctx, struct rref_id id, struct rref_
 
     pthread_mutex_lock(&ctx->lock);
     o = rref_owner_get(ctx, id);
-    rref_tombs_add(&ctx->tombs, id, fork);
+    rref_tombs_add(&ctx->tombs, id, fork, from);
     if (o)
         rref_owner_remove_fork(o, fork, from, acts);
     pthread_mutex_unlock(&ctx->lock);

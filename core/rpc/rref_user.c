@@ -177,13 +177,14 @@ void rref_child_end(struct rref_context *ctx, struct rref_child *c, struct rref_
     pthread_cond_broadcast(&ctx->changed);
 }
 
-void rref_child_arrived(struct rref_context *ctx, struct rref_id fork, struct rref_acts *acts)
+void rref_child_arrived(struct rref_context *ctx, struct rref_id fork, tenrec_peer from,
+                        struct rref_acts *acts)
 {
     struct rref_child *c;
 
     pthread_mutex_lock(&ctx->lock);
     HASH_FIND(hh, ctx->children, &fork, sizeof fork, c);
-    if (c)
+    if (c && (from < 0 || from == c->to))
         rref_child_end(ctx, c, acts);
     pthread_mutex_unlock(&ctx->lock);
 }
@@ -192,13 +193,15 @@ void rref_unfork(struct rref_context *ctx, struct rref_id id, struct rref_id for
                  struct rref_acts *acts)
 {
     struct rref_owner *o;
+    tenrec_peer holder;
 
     pthread_mutex_lock(&ctx->lock);
     o = rref_owner_get(ctx, id);
+    holder = o ? rref_forks_holder(&o->forks, fork) : -1;
     if (o && rref_owner_remove_fork(o, fork, -1, acts))
-        rref_tombs_add(&ctx->tombs, id, fork);
+        rref_tombs_add(&ctx->tombs, id, fork, holder);
     pthread_mutex_unlock(&ctx->lock);
-    rref_child_arrived(ctx, fork, acts);
+    rref_child_arrived(ctx, fork, -1, acts);
 }
 
 /* ---- forks that come ------------------------------------------------------------------ */
@@ -220,7 +223,7 @@ static tenrec_status arrive_home(struct rref_context *ctx, const struct rref_for
                                  struct rref_acts *acts, tenrec_error *err)
 {
     struct rref_owner *o = NULL;
-    tenrec_status st = rref_find(ctx, f->id, f->fork, &o, err);
+    tenrec_status st = rref_find(ctx, f->id, f->fork, f->parent, &o, err);
 
     if (st != TENREC_OK)
         return st;

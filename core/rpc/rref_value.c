@@ -124,7 +124,7 @@ void rref_parcel_end(struct rref_parcel *p, enum rref_outcome outcome)
         if (p->item[i].held)
             rref_let_go(p->item[i].held, &acts);
         else if (outcome == RREF_TAKEN)
-            rref_child_arrived(p->ctx, p->item[i].fork, &acts);
+            rref_child_arrived(p->ctx, p->item[i].fork, -1, &acts);
         else if (outcome == RREF_REFUSED)
             rref_unfork(p->ctx, p->item[i].id, p->item[i].fork, &acts);
     }
@@ -158,12 +158,13 @@ static tenrec_status take_rref(struct taking *t, struct tenrec_value *v, tenrec_
     if (v->reserved & CODEC_DEREF) {
         if (v != t->deref || t->from < 0)
             return tenrec_fail(err, TENREC_EPROTOCOL, "a referenced value has no place here");
-        st = rref_find(ctx, f->id, f->fork, &o, err);
+        st = rref_find(ctx, f->id, f->fork, t->from, &o, err);
         r = st == TENREC_OK ? &o->ref : NULL;
-    } else if (f->parent != t->from || t->from < 0) {
+    } else if (f->parent != t->from || t->from < 0 || f->fork.on != t->from) {
         return tenrec_fail(err, TENREC_EPROTOCOL,
-                           "a remote reference from worker %d says that it comes from worker %d",
-                           t->from, f->parent);
+                           "a remote reference from worker %d says that it comes from worker %d, "
+                           "and has an id of worker %lld",
+                           t->from, f->parent, (long long)f->fork.on);
     } else {
         st = rref_arrive(ctx, f, &r, &t->acts, err);
     }

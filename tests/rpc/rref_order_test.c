@@ -199,7 +199,7 @@ static void take_control(const struct message *m, int befalls)
     if (m->type == TENREC_MSG_RREF_FORK_REQUEST)
         st = rref_fork_requested(ctx[m->to], m->fork.id, m->fork.fork, m->from, NULL);
     else if (m->type == TENREC_MSG_RREF_CHILD_ACCEPT)
-        rref_child_arrived(ctx[m->to], m->fork.fork, &acts);
+        rref_child_arrived(ctx[m->to], m->fork.fork, m->from, &acts);
     else
         rref_user_deleted(ctx[m->to], m->fork.id, m->fork.fork, m->from, &acts);
     act(m->to, &acts);
@@ -296,7 +296,7 @@ static void take_return(const struct message *m)
     struct rref_acts acts;
 
     rref_acts_init(&acts);
-    rref_child_arrived(ctx[m->to], m->fork.fork, &acts);
+    rref_child_arrived(ctx[m->to], m->fork.fork, m->from, &acts);
     act(m->to, &acts);
 }
 
@@ -307,7 +307,7 @@ static void take_fetch(const struct message *m)
     struct rref_acts acts;
     tenrec_error err;
 
-    if (rref_find(ctx[m->to], m->fork.id, m->fork.fork, &o, &err) != TENREC_OK)
+    if (rref_find(ctx[m->to], m->fork.id, m->fork.fork, m->from, &o, &err) != TENREC_OK)
         fail_msg("%s", err.text);
     rref_acts_init(&acts);
     rref_let_go(&o->ref, &acts);

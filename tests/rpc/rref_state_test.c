@@ -93,10 +93,11 @@ static void rref_tombs_forgets_the_oldest_when_full(void **state)
 
     (void)state;
     for (int64_t i = 0; i < RREF_TOMBS_MAX + 10; i++)
-        rref_tombs_add(&t, id_of(1, i), id_of(2, i));
+        rref_tombs_add(&t, id_of(1, i), id_of(2, i), OTHER);
     assert_int_equal(t.n, RREF_TOMBS_MAX);
-    assert_false(rref_tombs_has(&t, id_of(1, 9), id_of(2, 9)));
-    assert_true(rref_tombs_has(&t, id_of(1, 10), id_of(2, 10)));
+    assert_false(rref_tombs_has(&t, id_of(1, 9), id_of(2, 9), OTHER));
+    assert_true(rref_tombs_has(&t, id_of(1, 10), id_of(2, 10), OTHER));
+    assert_false(rref_tombs_has(&t, id_of(1, 10), id_of(2, 10), THIRD));
     rref_tombs_finish(&t);
 }
 
@@ -114,16 +115,57 @@ static void rref_gaps_are_those_of_torch(void **state)
 static void rref_delete_of_another_workers_fork_does_nothing(void **state)
 {
     struct tenrec_rref *r = local();
+    struct rref_owner *o;
     struct rref_fork f;
 
     (void)state;
     assert_int_equal(rref_fork_for(r, OTHER, &f, NULL), TENREC_OK);
     rref_user_deleted(ctx, f.id, f.fork, THIRD, &acts);
     assert_int_equal(rref_context_count(ctx).num_forks, 1);
+    assert_int_equal(rref_find(ctx, f.id, f.fork, OTHER, &o, NULL), TENREC_OK);
+    rref_let_go(&o->ref, &acts);
     rref_user_deleted(ctx, f.id, f.fork, OTHER, &acts);
     assert_int_equal(rref_context_count(ctx).num_forks, 0);
     rref_let_go(r, &acts);
     free_dead();
+}
+
+static void rref_use_of_another_workers_fork_is_refused(void **state)
+{
+    struct tenrec_rref *r = local();
+    struct rref_owner *o;
+    struct rref_fork f;
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(rref_fork_for(r, OTHER, &f, NULL), TENREC_OK);
+    assert_int_equal(rref_find(ctx, f.id, f.fork, THIRD, &o, &err), TENREC_EPROTOCOL);
+    assert_text_has(err.text, "'third' uses a reference that 'other' holds");
+    assert_int_equal(rref_fork_requested(ctx, f.id, f.fork, THIRD, &err), TENREC_EPROTOCOL);
+    assert_int_equal(rref_fork_requested(ctx, f.id, f.fork, OTHER, &err), TENREC_OK);
+    rref_user_deleted(ctx, f.id, f.fork, OTHER, &acts);
+    rref_let_go(r, &acts);
+    free_dead();
+}
+
+static void rref_child_accept_counts_only_from_the_worker_that_has_the_child(void **state)
+{
+    struct rref_user *u;
+    struct rref_fork f;
+
+    (void)state;
+    assert_int_equal(rref_user_new(ctx, OTHER, &u, NULL), TENREC_OK);
+    u->ref.handles++; /* of its creation, as in tenrec_remote */
+    rref_created(&u->ref, NULL, &acts);
+    assert_int_equal(rref_fork_for(&u->ref, THIRD, &f, NULL), TENREC_OK);
+    rref_child_arrived(ctx, f.fork, OTHER, &acts);
+    assert_int_equal(rref_context_count(ctx).num_pending_children, 1);
+    rref_child_arrived(ctx, f.fork, THIRD, &acts);
+    assert_int_equal(rref_context_count(ctx).num_pending_children, 0);
+    rref_let_go(&u->ref, &acts);
+    rref_job_done(&u->job, NULL, &acts);
+    free_dead();
+    assert_null(ctx->users);
 }
 
 static void rref_that_was_let_go_of_is_told_to_who_asks(void **state)
@@ -139,7 +181,7 @@ static void rref_that_was_let_go_of_is_told_to_who_asks(void **state)
     rref_user_deleted(ctx, f.id, f.fork, OTHER, &acts);
     free_dead();
     assert_null(ctx->owners);
-    assert_int_equal(rref_find(ctx, f.id, id_of(THIRD, 1), &o, &err), TENREC_ENOTFOUND);
+    assert_int_equal(rref_find(ctx, f.id, id_of(THIRD, 1), THIRD, &o, &err), TENREC_ENOTFOUND);
     assert_int_equal(rref_fork_requested(ctx, f.id, id_of(THIRD, 1), THIRD, &err),
                      TENREC_ENOTFOUND);
 }
@@ -241,7 +283,7 @@ static void rref_wait_ends_when_its_time_is_up(void **state)
 
     (void)state;
     times = 0;
-    assert_int_equal(rref_find(ctx, id_of(1, 1), id_of(1, 2), &o, NULL), TENREC_OK);
+    assert_int_equal(rref_find(ctx, id_of(1, 1), id_of(1, 2), OTHER, &o, NULL), TENREC_OK);
     assert_false(rref_wait(&o->ref, &late));
     assert_false(rref_wait(&o->ref, &later));
     assert_int_equal(rref_context_count(ctx).num_pending_owners, 1);
@@ -268,7 +310,7 @@ static void rref_wait_ends_when_who_waits_is_lost(void **state)
     (void)state;
     times = 0;
     tenrec_fail(&why, TENREC_EPEER_LOST, "gone");
-    assert_int_equal(rref_find(ctx, id_of(1, 1), id_of(1, 2), &o, NULL), TENREC_OK);
+    assert_int_equal(rref_find(ctx, id_of(1, 1), id_of(1, 2), OTHER, &o, NULL), TENREC_OK);
     assert_false(rref_wait(&o->ref, &w));
     rref_peer_lost(ctx, OTHER, &why, &acts);
     tell();
@@ -300,6 +342,8 @@ int main(void)
         CASE(rref_tombs_forgets_the_oldest_when_full),
         CASE(rref_gaps_are_those_of_torch),
         CASE(rref_delete_of_another_workers_fork_does_nothing),
+        CASE(rref_use_of_another_workers_fork_is_refused),
+        CASE(rref_child_accept_counts_only_from_the_worker_that_has_the_child),
         CASE(rref_that_was_let_go_of_is_told_to_who_asks),
         CASE(rref_creation_that_comes_twice_is_made_once),
         CASE(rref_made_for_a_lost_worker_is_not_kept),
