@@ -246,10 +246,53 @@ static void call_run(struct tenrec_call *c)
     }
 }
 
+/* Answers a call whose function was not started. */
+static void call_refuse(struct tenrec_call *c, const tenrec_error *why)
+{
+    c->refused = true;
+    call_end(c, why);
+}
+
 static void run_task(struct pool_task *t)
 {
     call_run((struct tenrec_call *)t);
 }
+
+/* ---- stopping ------------------------------------------------------------- */
+
+static bool dispatch_stopped(const struct tenrec_worker *w)
+{
+    return __builtin_expect(atomic_load_explicit(&w->closed, memory_order_relaxed), 0);
+}
+
+static void call_refuse_stopped(struct tenrec_call *c)
+{
+    tenrec_error why;
+
+    tenrec_fail(&why, TENREC_ESHUTDOWN, "the worker shuts down: '%s' was not started",
+                c->function->name);
+    call_refuse(c, &why);
+}
+
+void dispatch_stop(struct tenrec_worker *w)
+{
+    struct pool_task *t, *next;
+
+    atomic_store(&w->closed, true);
+    for (t = w->pool ? pool_stop(w->pool) : NULL; t; t = next) {
+        next = t->next;
+        call_refuse_stopped((struct tenrec_call *)t);
+    }
+}
+
+void dispatch_resume(struct tenrec_worker *w)
+{
+    if (w->pool)
+        pool_resume(w->pool);
+    atomic_store(&w->closed, false);
+}
+
+/* ---- starting ------------------------------------------------------------- */
 
 static void run_inline(struct tenrec_call *c)
 {
@@ -309,24 +352,29 @@ static void refuse(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg 
 static void start(struct tenrec_call *c)
 {
     tenrec_error why;
+    tenrec_status st = TENREC_OK;
 
     c->task.fn = run_task;
-    if (c->function->flags & TENREC_INLINE) {
+    if (!(c->function->flags & TENREC_INLINE))
+        st = pool_run(c->worker->pool, &c->task);
+    else if (dispatch_stopped(c->worker))
+        st = TENREC_ESHUTDOWN;
+    else
         run_inline(c);
-    } else if (pool_run(c->worker->pool, &c->task) != TENREC_OK) {
+    if (st == TENREC_ESHUTDOWN) {
+        call_refuse_stopped(c);
+    } else if (st != TENREC_OK) {
         tenrec_fail(&why, TENREC_EOS, "cannot start a thread for '%s'", c->function->name);
-        call_end(c, &why);
+        call_refuse(c, &why);
     }
 }
 
 void dispatch_start(struct tenrec_call *c, const tenrec_error *why)
 {
-    if (!why) {
+    if (why)
+        call_refuse(c, why);
+    else
         start(c);
-        return;
-    }
-    c->refused = true;
-    call_end(c, why);
 }
 
 /* Is there more to do than to read the arguments before it starts? */
@@ -392,7 +440,8 @@ static void serve(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *
             rref_call_refused(w, from, msg, &c.in.creation, &why);
         else
             refuse(w, from, msg, true, &why);
-    } else if (f->flags == TENREC_INLINE && !c.in.refers && msg->type != TENREC_MSG_REMOTE_CALL) {
+    } else if (f->flags == TENREC_INLINE && !c.in.refers && msg->type != TENREC_MSG_REMOTE_CALL &&
+               !dispatch_stopped(w)) {
         call_fill(&c, w, f, from, msg, true);
         atomic_fetch_add_explicit(&w->counts.taken, 1, memory_order_relaxed);
         run_inline(&c);

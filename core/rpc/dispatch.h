@@ -25,6 +25,13 @@ void dispatch_answer(struct tenrec_worker *w, tenrec_peer to, int64_t id,
                      const struct tenrec_route *route, struct tenrec_msg *msg,
                      struct rref_parcel *parcel);
 
+/* From now on no function of `w` starts: the calls that wait for a thread are answered
+ * ESHUTDOWN, and so are those that still arrive. Functions that run go on. The caller is
+ * inside the worker, or the worker has stopped. */
+void dispatch_stop(struct tenrec_worker *w);
+/* Functions start again, in the worker's next life. */
+void dispatch_resume(struct tenrec_worker *w);
+
 /* Its arguments are there, or will not be: runs the function, or answers `why`. */
 void dispatch_start(struct tenrec_call *c, const tenrec_error *why);
 

@@ -23,6 +23,7 @@ struct pool {
     unsigned idle;    /* of those, waiting for work */
     unsigned blocked; /* of those, in a Tenrec wait */
     bool stop;
+    bool closed;     /* takes no task */
     pthread_t ended; /* waits to be joined, when has_ended */
     bool has_ended;
     bool was_full;
@@ -140,6 +141,10 @@ tenrec_status pool_run(struct pool *p, struct pool_task *t)
 
     t->next = NULL;
     pthread_mutex_lock(&p->lock);
+    if (p->closed) {
+        pthread_mutex_unlock(&p->lock);
+        return TENREC_ESHUTDOWN;
+    }
     p->queued++;
     if (!grow(p)) {
         p->queued--;
@@ -155,6 +160,29 @@ tenrec_status pool_run(struct pool *p, struct pool_task *t)
     }
     pthread_mutex_unlock(&p->lock);
     return st;
+}
+
+struct pool_task *pool_stop(struct pool *p)
+{
+    struct pool_task *queued;
+
+    pthread_mutex_lock(&p->lock);
+    queued = p->first;
+    p->first = NULL;
+    p->last = &p->first;
+    p->queued = 0;
+    p->closed = true;
+    p->was_full = false;
+    atomic_store(&p->full, false);
+    pthread_mutex_unlock(&p->lock);
+    return queued;
+}
+
+void pool_resume(struct pool *p)
+{
+    pthread_mutex_lock(&p->lock);
+    p->closed = false;
+    pthread_mutex_unlock(&p->lock);
 }
 
 bool pool_full(const struct pool *p)

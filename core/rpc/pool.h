@@ -24,10 +24,15 @@ struct pool_task {
 tenrec_status pool_open(unsigned max_threads, size_t max_queued, void (*drained)(void *arg),
                         void *arg, struct pool **ret, tenrec_error *err);
 
-/* Never fails: when no thread can be made now, one of those there is will run
- * it; the first thread is made by pool_open's first use or the error is told.
- * errors: EOS (no thread at all could be started: the task was not taken) */
+/* Queues a task. When no thread can be made now, one of the pool's threads runs it later.
+ * errors: EOS (no thread at all could be started), ESHUTDOWN (pool_stop): the task was not
+ * taken */
 tenrec_status pool_run(struct pool *p, struct pool_task *t);
+
+/* From now on no thread begins a task: returns the queued ones, in their order, and refuses
+ * others until pool_resume. Tasks that run go on. */
+struct pool_task *pool_stop(struct pool *p);
+void pool_resume(struct pool *p);
 
 bool pool_full(const struct pool *p);
 

@@ -12,6 +12,7 @@
 #include "group/store.h"
 #include "rpc/call.h"
 #include "rpc/devices.h"
+#include "rpc/dispatch.h"
 #include "rpc/membership.h"
 #include "rpc/message.h"
 #include "rpc/place.h"
@@ -334,11 +335,13 @@ static tenrec_status start(struct tenrec_worker *w, const struct manner *how, te
     return st == TENREC_OK ? watch_start(w, until, err) : st;
 }
 
-/* Fails all calls, stops the agents, waits for the threads that are inside. */
+/* Refuses what has not begun, fails all calls, stops the agents, waits for the threads that
+ * are inside. */
 static void stop(struct tenrec_worker *w, uint64_t until)
 {
     tenrec_error why;
 
+    dispatch_stop(w); /* while answers can still be sent */
     tenrec_fail(&why, TENREC_ECANCELED, "the worker was shut down");
     atomic_store(&w->state, WORKER_STOPPING);
     call_fail_peer(w, -1, &why);
@@ -371,6 +374,7 @@ static tenrec_status begin(struct tenrec_worker *w, const struct manner *how, te
     }
     gathers_reset(&w->gathers);
     peers_finish(&w->peers);
+    dispatch_resume(w);
     atomic_store(&w->leaving, 0);
     atomic_store(&w->counts.one_way, 0); /* those who got them may be gone */
     atomic_store(&w->counts.one_way_ended, 0);

@@ -53,6 +53,7 @@ struct tenrec_worker {
     _Atomic uint32_t state;   /* enum worker_state */
     _Atomic uint32_t inside;  /* threads that use the chain right now, and a bit for stop */
     _Atomic uint32_t leaving; /* the whole group goes: lost peers are no news */
+    atomic_bool closed;       /* no function starts any more (dispatch_stop) */
     pthread_mutex_t lock;     /* guards what stands next, and init and shutdown */
     pthread_cond_t changed;   /* all_left, a call finished; monotonic */
     bool all_left;            /* the last one who was inside has left since stop began */

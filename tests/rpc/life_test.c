@@ -1,18 +1,15 @@
 /* life_test.c - starting, leaving and starting again, on the backend named in argv. */
 #include "../support/cluster.h"
+#include "../testing.h"
 #include "functions.h"
+#include "rpc/dispatch.h"
 #include "rpc/quiesce.h"
 #include "rpc/worker.h"
 #include "together.h"
 
 #include <poll.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 static void life_works_again_when_workers_are_made_anew(void **state)
 {
@@ -285,6 +282,105 @@ static void life_does_not_start_again_while_a_function_still_runs(void **state)
     tenrec_worker_drop(c.worker[0]);
 }
 
+/* ---- functions that have not begun ------------------------------------------------- */
+
+static atomic_int started;
+
+static tenrec_status start_function(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    (void)c, (void)arg, (void)err;
+    atomic_fetch_add(&started, 1);
+    return TENREC_OK;
+}
+
+static void register_started(struct tenrec_worker *w, size_t rank)
+{
+    functions_register(w, rank);
+    assert_int_equal(tenrec_register_function(w, "start", start_function, NULL, TENREC_POOL, NULL),
+                     TENREC_OK);
+    assert_int_equal(
+        tenrec_register_function(w, "start_inline", start_function, NULL, TENREC_INLINE, NULL),
+        TENREC_OK);
+    atomic_store(&started, 0);
+}
+
+static struct tenrec_future *call_later(struct tenrec_worker *w, const char *to, const char *fn,
+                                        const struct tenrec_call_options *o)
+{
+    struct tenrec_future *f = NULL;
+    tenrec_error err;
+
+    assert_status(tenrec_rpc_async(w, to, fn, NULL, 0, o, &f, &err), &err);
+    return f;
+}
+
+static size_t n_queued(struct tenrec_worker *w)
+{
+    return pool_count(w->pool).queued;
+}
+
+/* One thread, which wait_long holds, and calls behind it. */
+static void open_busy(struct cluster *c, struct tenrec_future **held, struct tenrec_future **f,
+                      size_t n)
+{
+    const char *const one_thread[] = { "worker.num_worker_threads=1", NULL };
+
+    cluster_open(c, 2, one_thread, register_started);
+    functions_close_gate();
+    *held = call_later(c->worker[0], "worker1", "wait_long", NULL);
+    assert_becomes(functions_waiting() == 1);
+    for (size_t i = 0; i < n; i++)
+        f[i] = call_later(c->worker[0], "worker1", "start", NULL);
+    assert_becomes(n_queued(c->worker[1]) == n);
+}
+
+static void life_starts_no_function_when_shut_down_at_once(void **state)
+{
+    struct tenrec_future *held, *f[20];
+    struct cluster c;
+    tenrec_error err;
+
+    (void)state;
+    open_busy(&c, &held, f, 20);
+    assert_int_equal(tenrec_shutdown(c.worker[1], TENREC_IMMEDIATE, 20, &err), TENREC_ETIMEDOUT);
+    assert_text_has(err.text, "'wait_long' still runs");
+    for (size_t i = 0; i < 20; i++) {
+        /* The connection may end before it has carried the answer. */
+        if (tenrec_future_wait(f[i], CLUSTER_LONG_MS, &err) == TENREC_ESHUTDOWN)
+            assert_text_has(err.text, "'start' was not started");
+        else
+            assert_int_equal(err.code, TENREC_EPEER_LOST);
+        assert_string_equal(err.worker_name, "worker1");
+        tenrec_future_drop(f[i]);
+    }
+    functions_open_gate();
+    tenrec_future_drop(held);
+    tenrec_worker_drop(c.worker[1]);
+    tenrec_worker_drop(c.worker[0]);
+    assert_int_equal(atomic_load(&started), 0);
+}
+
+static void life_refuses_inline_functions_when_it_stops(void **state)
+{
+    struct cluster c;
+    tenrec_error err;
+
+    (void)state;
+    cluster_open(&c, 2, NULL, register_started);
+    dispatch_stop(c.worker[1]);
+    assert_int_equal(
+        tenrec_rpc_sync(c.worker[0], "worker1", "start_inline", NULL, 0, NULL, NULL, &err),
+        TENREC_ESHUTDOWN);
+    assert_int_equal(tenrec_rpc_sync(c.worker[0], "worker1", "start", NULL, 0, NULL, NULL, &err),
+                     TENREC_ESHUTDOWN);
+    assert_int_equal(atomic_load(&started), 0);
+    dispatch_resume(c.worker[1]);
+    assert_status(tenrec_rpc_sync(c.worker[0], "worker1", "start", NULL, 0, NULL, NULL, &err),
+                  &err);
+    cluster_close(&c, TENREC_GRACEFUL);
+    assert_int_equal(atomic_load(&started), 1);
+}
+
 static void drop_worker(struct tenrec_future *f, void *arg)
 {
     (void)f;
@@ -356,6 +452,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(life_names_the_missing_when_a_graceful_shutdown_times_out),
         cmocka_unit_test(life_is_in_step_again_when_the_same_workers_start_again),
         cmocka_unit_test(life_does_not_start_again_while_a_function_still_runs),
+        cmocka_unit_test(life_starts_no_function_when_shut_down_at_once),
+        cmocka_unit_test(life_refuses_inline_functions_when_it_stops),
         cmocka_unit_test(life_goes_on_when_a_callback_drops_the_worker),
         cmocka_unit_test(life_ends_under_threads_that_wait),
     };

@@ -67,14 +67,21 @@ enum tenrec_shutdown_mode {
     TENREC_IMMEDIATE, /* now; pending calls fail with ECANCELED */
 };
 
+/* What holds for both, and for tenrec_worker_drop: once the worker goes down no function
+ * starts, and calls that wait for a thread are answered with ESHUTDOWN, or fail with
+ * EPEER_LOST when the connection is gone first. Functions that run
+ * are waited for until the limit. Those that still run then are named by ETIMEDOUT; they go
+ * on, and what they use (the `arg` of tenrec_register_function, their call) must live until
+ * they have returned. */
+
 /* Leaves the group. Graceful: waits until no worker of the group has a call
  * outstanding, one-way calls included that still run, then all leave together;
  * whatever happens, the worker is down when this returns.
  *
  * ms       limit of the whole; TENREC_TIMEOUT_DEFAULT: the rpc_timeout, and
  *          60 s when that is none; TENREC_TIMEOUT_NONE: as long as it takes
- * errors   ETIMEDOUT (names who did not come), EINVAL, EWOULDBLOCK, ESHUTDOWN
- *          (was not running), EBUSY (another thread does it)
+ * errors   ETIMEDOUT (names who did not come, or the function that still runs), EINVAL,
+ *          EWOULDBLOCK, ESHUTDOWN (was not running), EBUSY (another thread does it)
  * threads  one at a time; not from a handler or a callback
  * source   torch.distributed.rpc.shutdown, with one deadline for all steps
  */
@@ -82,7 +89,11 @@ tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode
                               tenrec_error *err);
 
 /* Ends the worker (immediate shutdown when it still runs) and frees it. NULL
- * is fine. Futures may outlive it. Not from a handler or a callback. */
+ * is fine. Futures may outlive it. Not from a handler or a callback.
+ *
+ * Functions that run are waited for at most 10 s. When one still runs then, its name goes to
+ * the log, and the worker is never freed; what the function uses must live until it has
+ * returned. To hear of that as a status: tenrec_shutdown first. */
 void tenrec_worker_drop(struct tenrec_worker *w);
 
 /* True between init and shutdown. */
