@@ -253,9 +253,25 @@ static void call_refuse(struct tenrec_call *c, const tenrec_error *why)
     call_end(c, why);
 }
 
+/* No caller waits for the answer of a one-way call, or gives it up. */
+static bool is_given_up(const struct tenrec_call *c)
+{
+    return !c->one_way && tenrec_call_canceled(c);
+}
+
 static void run_task(struct pool_task *t)
 {
-    call_run((struct tenrec_call *)t);
+    struct tenrec_call *c = (struct tenrec_call *)t;
+    tenrec_error why;
+
+    if (__builtin_expect(!is_given_up(c), 1)) {
+        call_run(c);
+        return;
+    }
+    tenrec_fail(&why, TENREC_ECANCELED,
+                "'%s' was not started: its caller had given up before a thread was free",
+                c->function->name);
+    call_refuse(c, &why);
 }
 
 /* ---- stopping ------------------------------------------------------------- */

@@ -319,6 +319,18 @@ static size_t n_queued(struct tenrec_worker *w)
     return pool_count(w->pool).queued;
 }
 
+static size_t n_given_up(struct tenrec_worker *w)
+{
+    struct tenrec_call *c;
+    size_t n = 0;
+
+    pthread_mutex_lock(&w->served.lock);
+    for (c = w->served.calls; c; c = c->hh.next)
+        n += !c->one_way && tenrec_call_canceled(c);
+    pthread_mutex_unlock(&w->served.lock);
+    return n;
+}
+
 /* One thread, which wait_long holds, and calls behind it. */
 static void open_busy(struct cluster *c, struct tenrec_future **held, struct tenrec_future **f,
                       size_t n)
@@ -379,6 +391,38 @@ static void life_refuses_inline_functions_when_it_stops(void **state)
                   &err);
     cluster_close(&c, TENREC_GRACEFUL);
     assert_int_equal(atomic_load(&started), 1);
+}
+
+/* A one-way call has no caller that gave up. */
+static void life_starts_no_function_when_its_caller_has_given_up(void **state)
+{
+    const struct tenrec_call_options brief = { .size = sizeof brief, .timeout_ms = 20 };
+    const struct tenrec_call_options one_way = { .size = sizeof one_way,
+                                                 .flags = TENREC_ONE_WAY,
+                                                 .timeout_ms = 20 };
+    struct tenrec_future *held, *late, *canceled, *last;
+    struct cluster c;
+    tenrec_error err;
+
+    (void)state;
+    open_busy(&c, &held, NULL, 0);
+    late = call_later(c.worker[0], "worker1", "start", &brief);
+    tenrec_future_drop(call_later(c.worker[0], "worker1", "start", &one_way));
+    canceled = call_later(c.worker[0], "worker1", "start", NULL);
+    assert_becomes(n_queued(c.worker[1]) == 3);
+    tenrec_future_cancel(canceled);
+    assert_int_equal(tenrec_future_wait(late, CLUSTER_LONG_MS, &err), TENREC_ETIMEDOUT);
+    last = call_later(c.worker[0], "worker1", "start", NULL);
+    assert_becomes(n_queued(c.worker[1]) == 4);
+    assert_becomes(n_given_up(c.worker[1]) == 2);
+    functions_open_gate();
+    assert_status(tenrec_future_wait(last, CLUSTER_LONG_MS, &err), &err);
+    assert_int_equal(atomic_load(&started), 2);
+    tenrec_future_drop(held);
+    tenrec_future_drop(late);
+    tenrec_future_drop(canceled);
+    tenrec_future_drop(last);
+    cluster_close(&c, TENREC_GRACEFUL);
 }
 
 static void drop_worker(struct tenrec_future *f, void *arg)
@@ -454,6 +498,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(life_does_not_start_again_while_a_function_still_runs),
         cmocka_unit_test(life_starts_no_function_when_shut_down_at_once),
         cmocka_unit_test(life_refuses_inline_functions_when_it_stops),
+        cmocka_unit_test(life_starts_no_function_when_its_caller_has_given_up),
         cmocka_unit_test(life_goes_on_when_a_callback_drops_the_worker),
         cmocka_unit_test(life_ends_under_threads_that_wait),
     };

@@ -176,7 +176,8 @@ const char *tenrec_call_function(const struct tenrec_call *c);
 struct tenrec_worker_info tenrec_call_from(const struct tenrec_call *c);
 /* Milliseconds that the caller still waits; TENREC_TIMEOUT_NONE when unknown. */
 int64_t tenrec_call_time_left(const struct tenrec_call *c);
-/* True once the caller has given up: nobody reads the answer. */
+/* True once the caller has given up: nobody reads the answer. A function of the pool for
+ * which that is true before a thread is free is not started, unless the call is one-way. */
 bool tenrec_call_canceled(const struct tenrec_call *c);
 
 /* The stream on which the arguments at `device` are ready, and on which results
@@ -263,7 +264,8 @@ struct tenrec_call_options {
  *          EWOULDBLOCK (inline handler), EDEVICE (a tensor is on a device that
  *          no map names), EINJECTED, ESHUTDOWN, ENOMEM
  * threads  any; not an inline handler or a callback
- * source   torch.distributed.rpc.rpc_sync; a timeout never cancels the callee
+ * source   torch.distributed.rpc.rpc_sync; a timeout never cancels a function that runs. One
+ *          that waits for a thread when its time is over is not started (torch's is)
  */
 tenrec_status tenrec_rpc_sync(struct tenrec_worker *w, const char *to, const char *function,
                               const struct tenrec_value *args, size_t n,
