@@ -14,11 +14,12 @@ struct tp_options {
     const char *family;   /* any, ipv4 or ipv6 */
     const char *port;     /* "0", "29600" or "29600-29700" */
     uint64_t connect_timeout_ms;
-    uint64_t handshake_timeout_ms;
+    uint64_t hello_timeout_ms, handshake_timeout_ms;
     uint64_t keepalive_ms; /* TENREC_FOREVER: off */
     uint64_t max_object;
     uint64_t max_message;
     uint64_t max_queued_bytes;
+    uint64_t max_stranger_bytes, max_source_bytes; /* see agent/budget.h */
     uint64_t inline_max;         /* bytes of a tensor that travels with its message */
     int64_t lanes;               /* TCP connections for one large tensor */
     uint64_t pull_min, pull_max; /* of a tensor that the receiver reads out of our memory */

@@ -48,6 +48,8 @@ static const struct tenrec_option options[] = {
                    "\"29600-29700\", or \"0\" for any."),
     OPTION_MS(connect_timeout, "10s", .min = 1, .max = 86400000,
               .help = "Longest time for a connection to a peer to be made."),
+    OPTION_MS(hello_timeout, "5s", .min = 1, .max = 86400000,
+              .help = "Longest time for a connection that came in to say what it is for."),
     OPTION_MS(handshake_timeout, "30s", .min = 1, .max = 86400000,
               .help = "Longest time for a peer, once connected, to say who it is and to answer."),
     OPTION_MS(keepalive, "60s",
@@ -86,6 +88,14 @@ static const struct tenrec_option options[] = {
     OPTION(max_queued_bytes, SIZE, "256MiB", .min = 4096, .max = INT64_MAX,
            .help = "Bytes that may wait to be written to one peer; beyond it a send fails or, in "
                    "a blocking call, waits."),
+    OPTION(max_stranger_bytes, SIZE, "256MiB", .min = 4096, .max = INT64_MAX,
+           .help =
+               "Bytes that all callers together that are no members of the group may make this "
+               "process hold: messages and tensors that they announce, answers that they do not "
+               "read."),
+    OPTION(max_source_bytes, SIZE, "64MiB", .min = 4096, .max = INT64_MAX,
+           .help = "The same for those of one address, or of one process of this host; a single "
+                   "message may be larger."),
 };
 
 static void probe_known(const struct known *all, const char *what, tenrec_sink_fn *sink, void *arg)

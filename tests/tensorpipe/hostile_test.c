@@ -17,7 +17,7 @@ static int setup(void **state)
     (void)state;
     for (int i = 0; i < 2; i++) {
         node_init(&n[i], i);
-        n[i].options.handshake_timeout_ms = 2000;
+        n[i].options.hello_timeout_ms = n[i].options.handshake_timeout_ms = 2000;
         node_open(&n[i]);
     }
     nodes_start(n, 2);

@@ -1,28 +1,29 @@
 /* listener.c - accepts connections and finds out what they are.
  *
  * Whatever one connection does, the socket goes on listening: a stranger that
- * says nothing is closed after the handshake's limit, one that talks nonsense
- * at once, and when the process runs out of descriptors accepting pauses. */
+ * says nothing is closed after the hello's limit, or earlier when its place is
+ * needed, one that talks nonsense at once, and some descriptors are never given
+ * to strangers: this worker dials, maps and asks stores with them. */
 #include "agent/listener.h"
+#include "agent/budget.h"
 #include "pipe/pipe.h"
 #include "transport/transport_uv.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define PAUSE_NS 100000000u
-#define ACCEPT_ROUND 64  /* then other sources have their turn */
-#define INFANTS_MAX 4096 /* connections without hello; more wait in the backlog */
+#define ACCEPT_ROUND 64     /* then other sources have their turn */
+#define DESCRIPTORS_KEPT 64 /* for this worker itself, or a quarter of all if that is less */
 
 #define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
-static void unlink_infant(struct listener *l, struct conn *c)
+static void unlist_conn(struct listener *l, struct conn *c)
 {
-    *c->prev = c->next;
-    if (c->next)
-        c->next->prev = c->prev;
-    l->n_infants--;
+    handshakes_remove(&l->handshakes, &c->handshake);
     reactor_disarm(&c->timer);
 }
 
@@ -39,7 +40,7 @@ static void refuse(struct listener *l, struct conn *c, enum tenrec_log_level lev
     transport_format(&c->peer, where);
     agent_count(&l->agent->count.handshakes_failed, 1);
     agent_log(l->agent, level, "connection from %s closed: %s", where, text);
-    unlink_infant(l, c);
+    unlist_conn(l, c);
     conn_drop(c);
 }
 
@@ -48,7 +49,14 @@ static void hello_late(struct reactor_timer *t)
     struct conn *c = CONTAINER(t, struct conn, timer);
 
     refuse(&c->agent->listener, c, TENREC_LOG_DEBUG, "no hello within %llu ms",
-           (unsigned long long)c->agent->options->handshake_timeout_ms);
+           (unsigned long long)c->agent->options->hello_timeout_ms);
+}
+
+static void conn_evict(struct handshake *h, const char *why)
+{
+    struct conn *c = CONTAINER(h, struct conn, handshake);
+
+    refuse(&c->agent->listener, c, TENREC_LOG_DEBUG, "%s", why);
 }
 
 static int watch_ports(struct listener *l)
@@ -91,16 +99,43 @@ static void take_connection(struct listener_port *port, int fd, const union tran
 
     if (!c)
         return;
-    c->next = l->infants;
-    c->prev = &l->infants;
-    if (c->next)
-        c->next->prev = &c->next;
-    l->infants = c;
-    l->n_infants++;
+    c->handshake.evict = conn_evict;
+    handshakes_add(&l->handshakes, &c->handshake, source_get(&c->peer, c->pid));
     c->timer.fire = hello_late;
-    reactor_arm(&a->reactor, &c->timer, now_ns() + a->options->handshake_timeout_ms * 1000000u);
+    reactor_arm(&a->reactor, &c->timer, now_ns() + a->options->hello_timeout_ms * 1000000u);
     if (c->carrier->hear(c, HEARS_ALL))
         refuse(l, c, TENREC_LOG_WARN, "cannot watch it");
+}
+
+static void listener_starve(struct listener *l, const char *why)
+{
+    if (!l->starved)
+        agent_log(l->agent, TENREC_LOG_WARN, "cannot accept connections for now: %s", why);
+    l->starved = true;
+    pause_accepting(l);
+}
+
+/* Returns true when the next descriptor is one of those that strangers do not get. */
+static bool descriptors_run_short(int fd)
+{
+    struct rlimit limit;
+    int next = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+    if (next < 0)
+        return true;
+    close(next);
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return false;
+    if (limit.rlim_cur / 4 > DESCRIPTORS_KEPT)
+        return (rlim_t)next >= limit.rlim_cur - DESCRIPTORS_KEPT;
+    return (rlim_t)next >= limit.rlim_cur - limit.rlim_cur / 4;
+}
+
+/* A connection waits, and is accepted when the descriptor of the one that goes is closed. */
+static void listener_make_room(struct listener *l)
+{
+    if (!handshakes_evict_oldest(&l->handshakes, "descriptors run short"))
+        listener_starve(l, "the descriptors that are left are kept for this worker itself");
 }
 
 static void listener_ready(struct reactor_source *s, uint32_t events)
@@ -114,8 +149,9 @@ static void listener_ready(struct reactor_source *s, uint32_t events)
         socklen_t len = sizeof from;
         int fd;
 
-        if (l->n_infants >= INFANTS_MAX) {
-            pause_accepting(l);
+        if (descriptors_run_short(s->fd)) {
+            if (i == 0)
+                listener_make_room(l);
             return;
         }
         fd = accept4(s->fd, &from.any, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -131,11 +167,7 @@ static void listener_ready(struct reactor_source *s, uint32_t events)
         case ENFILE:
         case ENOBUFS:
         case ENOMEM:
-            if (!l->starved)
-                agent_log(l->agent, TENREC_LOG_WARN, "cannot accept connections for now: %s",
-                          strerror(errno));
-            l->starved = true;
-            pause_accepting(l);
+            listener_starve(l, strerror(errno));
             return;
         default: /* an error of the one connection */
             break;
@@ -210,6 +242,7 @@ tenrec_status listener_open(struct listener *l, struct agent *a, tenrec_error *e
 
     *l = (struct listener){ .agent = a };
     l->pause.fire = pause_over;
+    handshakes_init(&l->handshakes);
     /* Who is no member is never called: any place will do, and must not be that
      * of a member with the same options. */
     if (a->me == TENREC_ANONYMOUS) {
@@ -252,12 +285,8 @@ void listener_stop(struct listener *l)
     reactor_disarm(&l->pause);
     unwatch_ports(l);
     close_ports(l);
-    while (l->infants) {
-        struct conn *c = l->infants;
-
-        unlink_infant(l, c);
-        conn_drop(c);
-    }
+    while (handshakes_evict_oldest(&l->handshakes, "this worker stops"))
+        continue;
 }
 
 void listener_close(struct listener *l)
@@ -313,7 +342,7 @@ static void take_requested(struct listener *l, struct conn *c, uint64_t id, uint
             return;
         }
         l->wanted[i] = l->wanted[--l->n_wanted];
-        unlink_infant(l, c);
+        unlist_conn(l, c);
         pipe_adopt(r.pipe, c, r.role);
         if (end)
             pipe_conn_ready(r.pipe, c, end);
@@ -343,7 +372,7 @@ static void take_hello(struct listener *l, struct conn *c, const unsigned char *
         take_requested(l, c, hello.id, end);
         return;
     case HELLO_SPONTANEOUS:
-        unlink_infant(l, c);
+        unlist_conn(l, c);
         pipe_accept(l->agent, c, hello.name);
         if (c->pipe) {
             conn_consume(c, FRAME_HEAD + len);

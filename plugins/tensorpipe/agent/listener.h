@@ -3,6 +3,7 @@
 #ifndef TENSORPIPE_LISTENER_H
 #define TENSORPIPE_LISTENER_H
 
+#include "agent/handshakes.h"
 #include "transport/conn.h"
 
 struct pipe;
@@ -29,9 +30,8 @@ struct listener {
     struct agent *agent;
     struct reactor_timer pause; /* accepting goes on when it fires */
     bool paused;
-    bool starved;         /* that no descriptor is left was told */
-    struct conn *infants; /* no hello yet */
-    unsigned n_infants;
+    bool starved; /* that no descriptor is left was told */
+    struct handshakes handshakes;
     uint64_t next_id;
     struct registration *wanted;
     size_t n_wanted, cap_wanted;
@@ -41,7 +41,7 @@ struct listener {
  * here; accepts nothing before listener_start. errors: ECONFIG, EOS */
 tenrec_status listener_open(struct listener *l, struct agent *a, tenrec_error *err);
 tenrec_status listener_start(struct listener *l, tenrec_error *err);
-/* Stops listening and drops the infants; may come again. */
+/* Stops listening and drops connections without hello; may come again. */
 void listener_stop(struct listener *l);
 void listener_close(struct listener *l);
 

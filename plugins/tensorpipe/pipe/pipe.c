@@ -253,6 +253,7 @@ void pipe_teardown(struct pipe *p)
     log_end(p);
     reactor_disarm(&p->timer);
     listener_withdraw(&a->listener, p);
+    handshakes_remove(&a->listener.handshakes, &p->handshake);
     cut_connections(p);
     agent_cool(a, p);
     /* First, so that who hears of the loss and tries again gets a new pipe. */
@@ -271,6 +272,7 @@ void pipe_established(struct pipe *p)
     struct agent *a = p->agent;
 
     reactor_disarm(&p->timer);
+    handshakes_remove(&a->listener.handshakes, &p->handshake);
     conn_drop(p->bootstrap);
     p->bootstrap = NULL;
     agent_count(p->outgoing ? &a->count.pipes_opened : &a->count.pipes_accepted, 1);

@@ -120,7 +120,8 @@ struct pipe {
     bool seen_empty[2];    /* the sides of `to` since it was taken out */
     /* incoming: who proved to be it, set by who reads; NULL */
     _Atomic(struct peer *) caller;
-    bool claims; /* incoming: says to be a member that is not known, as below */
+    struct handshake handshake; /* incoming: until it is established */
+    bool claims;                /* incoming: says to be a member that is not known, as below */
     tenrec_peer claimed;
     uint64_t claimed_incarnation;
     const struct transport *transport; /* of its connections, once that is agreed */

@@ -1,4 +1,5 @@
 /* pipe_accept.c - the acceptor's side of the handshake. */
+#include "agent/budget.h"
 #include "pipe/pipe.h"
 
 #include <errno.h>
@@ -116,6 +117,13 @@ void pipe_accept_ready(struct pipe *p, struct conn *c, uint32_t events)
         pipe_failf(p, TENREC_ECONNECT, 0, "closed a connection during the handshake");
 }
 
+static void pipe_evict(struct handshake *h, const char *why)
+{
+    struct pipe *p = (struct pipe *)(void *)((char *)h - offsetof(struct pipe, handshake));
+
+    pipe_failf(p, TENREC_ECONNECT, 0, "%s", why);
+}
+
 void pipe_accept(struct agent *a, struct conn *c, struct nop_bytes name)
 {
     struct pipe *p = pipe_new(a, false);
@@ -127,6 +135,8 @@ void pipe_accept(struct agent *a, struct conn *c, struct nop_bytes name)
         conn_drop(c);
         return;
     }
+    p->handshake.evict = pipe_evict;
+    handshakes_add(&a->listener.handshakes, &p->handshake, source_get(&c->peer, c->pid));
     p->remote = c->peer;
     p->transport = c->transport;
     p->pid = c->pid;

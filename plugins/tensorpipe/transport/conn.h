@@ -2,6 +2,7 @@
 #ifndef TENSORPIPE_CONN_H
 #define TENSORPIPE_CONN_H
 
+#include "agent/handshakes.h"
 #include "agent/reactor.h"
 #include "transport/carrier.h"
 #include "transport/transport.h"
@@ -77,7 +78,7 @@ struct conn {
     bool pending; /* connect has not ended */
 
     struct reactor_timer timer; /* of the hello */
-    struct conn *next, **prev;  /* listener's list of those without hello */
+    struct handshake handshake; /* until its hello was read */
     struct reactor_task free_task;
 };
 

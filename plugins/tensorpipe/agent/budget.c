@@ -1,0 +1,152 @@
+#include "agent/budget.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BUCKETS 1024u
+#define KIND(n) ((uint64_t)(n) << 48) /* no network of global IPv6 addresses begins so */
+
+static struct {
+    pthread_mutex_t lock; /* guards the buckets and the references */
+    struct source *bucket[BUCKETS];
+    atomic_uint_fast64_t bytes; /* of all strangers */
+} table = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static pthread_once_t table_once = PTHREAD_ONCE_INIT;
+
+/* In the child of a fork: a thread of the parent may hold the lock, and the parent's strangers
+ * are the parent's. */
+static void table_forget(void)
+{
+    pthread_mutex_init(&table.lock, NULL);
+    memset(table.bucket, 0, sizeof table.bucket);
+    atomic_store(&table.bytes, 0);
+}
+
+static void table_init(void)
+{
+    pthread_atfork(NULL, NULL, table_forget);
+}
+
+static uint64_t key_of_v6(const struct in6_addr *a)
+{
+    uint64_t key = 0;
+    uint32_t v4;
+
+    if (IN6_IS_ADDR_V4MAPPED(a)) {
+        memcpy(&v4, &a->s6_addr[12], sizeof v4);
+        return KIND(1) | v4;
+    }
+    /* A host has as many addresses of its network as it likes, but of the link one. */
+    for (int i = 0; i < 8; i++)
+        key = key << 8 | a->s6_addr[IN6_IS_ADDR_LINKLOCAL(a) ? i + 8 : i];
+    return key;
+}
+
+static uint64_t key_of(const union transport_address *a, pid_t pid)
+{
+    switch (a->any.sa_family) {
+    case AF_INET:
+        return KIND(1) | a->v4.sin_addr.s_addr;
+    case AF_INET6:
+        return key_of_v6(&a->v6.sin6_addr);
+    default:
+        return KIND(2) | (uint32_t)pid;
+    }
+}
+
+static struct source **bucket_of(uint64_t key)
+{
+    return &table.bucket[(key * UINT64_C(0x9e3779b97f4a7c15)) >> 54];
+}
+
+/* Lock held. */
+static struct source *source_add(uint64_t key)
+{
+    struct source *s = calloc(1, sizeof *s), **bucket = bucket_of(key);
+
+    if (s) {
+        s->key = key;
+        s->next = *bucket;
+        *bucket = s;
+    }
+    return s;
+}
+
+struct source *source_get(const union transport_address *a, pid_t pid)
+{
+    const uint64_t key = key_of(a, pid);
+    struct source *s;
+
+    pthread_once(&table_once, table_init);
+    pthread_mutex_lock(&table.lock);
+    s = *bucket_of(key);
+    while (s && s->key != key)
+        s = s->next;
+    if (!s)
+        s = source_add(key);
+    if (s)
+        s->refs++;
+    pthread_mutex_unlock(&table.lock);
+    return s;
+}
+
+void source_put(struct source *s)
+{
+    struct source **at;
+
+    if (!s)
+        return;
+    pthread_mutex_lock(&table.lock);
+    if (--s->refs == 0) {
+        at = bucket_of(s->key);
+        while (*at != s)
+            at = &(*at)->next;
+        *at = s->next;
+        free(s);
+    }
+    pthread_mutex_unlock(&table.lock);
+}
+
+bool budget_charge(struct source *s, uint64_t n, const struct tp_options *o)
+{
+    const uint64_t all = atomic_fetch_add_explicit(&table.bytes, n, memory_order_relaxed);
+    const uint64_t own = atomic_fetch_add_explicit(&s->bytes, n, memory_order_relaxed);
+
+    return all + n <= o->max_stranger_bytes && (own == 0 || own + n <= o->max_source_bytes);
+}
+
+void budget_give(struct source *s, uint64_t n)
+{
+    atomic_fetch_sub_explicit(&s->bytes, n, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&table.bytes, n, memory_order_relaxed);
+}
+
+tenrec_status budget_take(struct source *s, uint64_t n, const struct tp_options *o,
+                          tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+
+    if (!budget_charge(s, n, o)) {
+        st = budget_refuse(s, o, err);
+        budget_give(s, n);
+    }
+    return st;
+}
+
+tenrec_status budget_refuse(const struct source *s, const struct tp_options *o, tenrec_error *err)
+{
+    return tenrec_fail(err, TENREC_EAGAIN,
+                       "callers that are no members may make this worker hold "
+                       "max_stranger_bytes (%llu) in all, and max_source_bytes (%llu) for one "
+                       "address; this would make it %llu and %llu",
+                       (unsigned long long)o->max_stranger_bytes,
+                       (unsigned long long)o->max_source_bytes, (unsigned long long)budget_held(),
+                       (unsigned long long)atomic_load(&s->bytes));
+}
+
+uint64_t budget_held(void)
+{
+    return atomic_load_explicit(&table.bytes, memory_order_relaxed);
+}

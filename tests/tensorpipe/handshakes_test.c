@@ -1,0 +1,216 @@
+/* handshakes_test.c - strangers that begin handshakes and do not go on: places and descriptors. */
+#include "agent/budget.h"
+#include "agent/handshakes.h"
+#include "raw.h"
+
+#include "node.h"
+#include <arpa/inet.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- the list alone ---- */
+
+struct entry {
+    struct handshake h;
+    unsigned evicted;
+};
+
+static unsigned n_evicted;
+
+static void entry_evict(struct handshake *h, const char *why)
+{
+    struct entry *e = (struct entry *)(void *)((char *)h - offsetof(struct entry, h));
+
+    assert_non_null(why);
+    assert_null(h->prev);
+    e->evicted = ++n_evicted;
+}
+
+static struct source *source_of(const char *address)
+{
+    union transport_address a = { .v4 = { .sin_family = AF_INET } };
+
+    assert_int_equal(inet_pton(AF_INET, address, &a.v4.sin_addr), 1);
+    return source_get(&a, 0);
+}
+
+static void entry_add(struct handshakes *all, struct entry *e, const char *address)
+{
+    *e = (struct entry){ .h.evict = entry_evict };
+    handshakes_add(all, &e->h, source_of(address));
+}
+
+static void handshakes_evict_the_oldest_of_a_source_that_has_too_many(void **state)
+{
+    static struct entry e[HANDSHAKES_OF_SOURCE + 2];
+    struct handshakes all;
+
+    (void)state;
+    n_evicted = 0;
+    handshakes_init(&all);
+    entry_add(&all, &e[0], "192.0.2.1");
+    for (unsigned i = 1; i <= HANDSHAKES_OF_SOURCE; i++)
+        entry_add(&all, &e[i], "192.0.2.2");
+    assert_int_equal(n_evicted, 0);
+    entry_add(&all, &e[HANDSHAKES_OF_SOURCE + 1], "192.0.2.2");
+    assert_int_equal(n_evicted, 1);
+    assert_int_equal(e[1].evicted, 1);
+    assert_int_equal(all.n, HANDSHAKES_OF_SOURCE + 1);
+    while (handshakes_evict_oldest(&all, "the test ends"))
+        continue;
+    assert_int_equal(e[0].evicted, 2);
+    assert_int_equal(all.n, 0);
+}
+
+static void handshakes_evict_the_oldest_of_all_when_all_places_are_taken(void **state)
+{
+    static struct entry e[HANDSHAKES_MAX + 1];
+    struct handshakes all;
+    char address[32];
+
+    (void)state;
+    n_evicted = 0;
+    handshakes_init(&all);
+    for (unsigned i = 0; i < HANDSHAKES_MAX; i++) {
+        snprintf(address, sizeof address, "192.0.2.%u", i % 16);
+        entry_add(&all, &e[i], address);
+    }
+    assert_int_equal(n_evicted, 0);
+    entry_add(&all, &e[HANDSHAKES_MAX], "198.51.100.1");
+    assert_int_equal(n_evicted, 1);
+    assert_int_equal(e[0].evicted, 1);
+    handshakes_remove(&all, &e[1].h);
+    handshakes_remove(&all, &e[1].h);
+    assert_int_equal(all.n, HANDSHAKES_MAX - 1);
+    while (handshakes_evict_oldest(&all, "the test ends"))
+        continue;
+    assert_int_equal(e[1].evicted, 0);
+}
+
+/* ---- an agent ---- */
+
+#define DESCRIPTORS 256
+#define CROWD 400
+
+static struct node n[2];
+
+/* A process that opens CROWD connections to `address`, says `len` bytes on each and no more. */
+static pid_t crowd_start(const char *address, const void *said, size_t len)
+{
+    struct rlimit limit;
+    int ready[2];
+    char byte = 0;
+    pid_t child;
+
+    assert_int_equal(pipe(ready), 0);
+    child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        getrlimit(RLIMIT_NOFILE, &limit);
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+        for (int i = 0; i < CROWD; i++)
+            raw_send(raw_connect(address), said, len);
+        if (write(ready[1], &byte, 1) < 0)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    return child;
+}
+
+static void crowd_end(pid_t child)
+{
+    int status;
+
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, &status, 0), child);
+}
+
+static void agents_open(uint64_t hello_ms, uint64_t handshake_ms)
+{
+    for (int i = 0; i < 2; i++) {
+        node_init(&n[i], i);
+        n[i].options.hello_timeout_ms = hello_ms;
+        n[i].options.handshake_timeout_ms = handshake_ms;
+        node_open(&n[i]);
+    }
+    nodes_start(n, 2);
+}
+
+/* More connections than the process has descriptors; none of them ends by itself. */
+static void assert_crowd_keeps_nobody_out(const void *said, size_t len)
+{
+    struct rlimit before, now;
+    int own[DESCRIPTORS / 8];
+    pid_t crowd;
+
+    getrlimit(RLIMIT_NOFILE, &before);
+    now = before;
+    now.rlim_cur = DESCRIPTORS;
+    agents_open(1000000, 1000000);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
+    crowd = crowd_start(n[1].address, said, len);
+    assert_soon(node_counter(&n[1], "handshakes_failed") > CROWD - DESCRIPTORS);
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+        own[i] = dup(0);
+        assert_true(own[i] >= 0);
+    }
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        close(own[i]);
+    assert_ping(&n[0], 1);
+    crowd_end(crowd);
+    group_close(n, 2);
+    setrlimit(RLIMIT_NOFILE, &before);
+}
+
+static void agent_lets_a_peer_in_at_once_while_silent_connections_hold_all_descriptors(void **state)
+{
+    (void)state;
+    assert_crowd_keeps_nobody_out("", 0);
+}
+
+static void agent_lets_a_peer_in_at_once_while_half_opened_pipes_hold_all_descriptors(void **state)
+{
+    unsigned char said[16 + sizeof raw_hello + sizeof raw_brochure] = { sizeof raw_hello };
+
+    (void)state;
+    memcpy(said + 8, raw_hello, sizeof raw_hello);
+    said[8 + sizeof raw_hello] = sizeof raw_brochure;
+    memcpy(said + 16 + sizeof raw_hello, raw_brochure, sizeof raw_brochure);
+    assert_crowd_keeps_nobody_out(said, sizeof said);
+}
+
+static void agent_closes_a_connection_whose_hello_is_late(void **state)
+{
+    int fd;
+
+    (void)state;
+    agents_open(100, 1000000);
+    fd = raw_connect(n[1].address);
+    assert_true(raw_closed(fd));
+    close(fd);
+    assert_ping(&n[0], 1);
+    group_close(n, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(handshakes_evict_the_oldest_of_a_source_that_has_too_many),
+        cmocka_unit_test(handshakes_evict_the_oldest_of_all_when_all_places_are_taken),
+        cmocka_unit_test(
+            agent_lets_a_peer_in_at_once_while_silent_connections_hold_all_descriptors),
+        cmocka_unit_test(agent_lets_a_peer_in_at_once_while_half_opened_pipes_hold_all_descriptors),
+        cmocka_unit_test(agent_closes_a_connection_whose_hello_is_late),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
