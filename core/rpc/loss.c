@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "rpc/call.h"
+#include "rpc/contact.h"
 #include "rpc/gather.h"
 #include "rpc/rref_control.h"
 #include "rpc/thread.h"
@@ -88,6 +89,7 @@ static void lost(struct tenrec_worker *w, tenrec_peer peer, enum direction which
     tenrec_error told = *why;
 
     peers_blame(&w->peers, peer, &told);
+    contact_lost(w, peer);
     if (which == OURS)
         call_fail_peer(w, peer, &told);
     /* A member of a dynamic group that still lives keeps its references. */

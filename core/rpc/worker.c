@@ -151,6 +151,7 @@ void tenrec_worker_drop(struct tenrec_worker *w)
     pending_finish(&w->pending);
     peers_finish(&w->peers);
     losses_finish(&w->losses);
+    contacts_finish(&w->contacts);
     pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->lock);
     devices_free(w->devices);
@@ -311,6 +312,9 @@ static tenrec_status start(struct tenrec_worker *w, const struct manner *how, te
         st = join(w, until, err);
     if (st == TENREC_OK)
         st = losses_reset(&w->losses, room_for_ids(w), err);
+    if (st == TENREC_OK)
+        st = contacts_reset(&w->contacts, membership_roster(w->membership) ? 0 : room_for_ids(w),
+                            err);
     if (st == TENREC_OK)
         st = fill_peers(w, err);
     if (st == TENREC_OK)

@@ -3,6 +3,7 @@
 #define TENREC_RPC_WORKER_H
 
 #include "backend/chain.h"
+#include "rpc/contact.h"
 #include "rpc/function.h"
 #include "rpc/gather.h"
 #include "rpc/loss.h"
@@ -58,6 +59,7 @@ struct tenrec_worker {
     pthread_cond_t changed;   /* all_left, a call finished; monotonic */
     bool all_left;            /* the last one who was inside has left since stop began */
     struct losses losses;
+    struct contacts contacts;
     struct tenrec_allocator allocator; /* size 0: none */
     struct tenrec_member_callbacks member_callbacks;
 

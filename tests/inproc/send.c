@@ -1,6 +1,7 @@
 /* send.c - the way of a message into the queue of another agent. */
 #include "inside.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 /* Where `msg` goes: over its route, or over our own connection. With the lock. */
@@ -23,7 +24,8 @@ static tenrec_status find_way(struct inproc *a, tenrec_peer to, const struct ten
         if (!p)
             return tenrec_fail(err, TENREC_EPEER_UNKNOWN, "there is no worker %d", to);
         if (!other)
-            return tenrec_fail(err, TENREC_ECONNECT, "worker %d does not serve", to);
+            return tenrec_fail_errno(err, TENREC_ECONNECT, ECONNREFUSED, "worker %d does not serve",
+                                     to);
         if (p->state == LINK_BROKEN || p->state == LINK_TELLING)
             return tenrec_fail(err, TENREC_EPEER_LOST, "worker %d: %s", to, p->why);
         *ret_route = (struct tenrec_route){ (uint64_t)a->me + 1, hub_connect(p) };

@@ -1,6 +1,7 @@
 /* gather_test.c - barrier and all_gather, on the backend named in argv. */
 #include "../support/cluster.h"
 #include "../testing.h"
+#include "base/clock.h"
 #include "functions.h"
 #include "rpc/call.h"
 #include "rpc/codec.h"
@@ -182,6 +183,58 @@ static void gather_fails_a_barrier_when_one_who_has_not_come_is_lost(void **stat
     tenrec_worker_drop(c.worker[0]);
 }
 
+/* worker1 is gone before worker0, the leader, comes to the barrier. */
+static void be_left_alone(bool connected)
+{
+    struct cluster c;
+    tenrec_error err;
+
+    cluster_open(&c, 2, NULL, functions_register);
+    if (connected)
+        functions_must_call_add(c.worker[0], "worker1");
+    tenrec_worker_drop(c.worker[1]);
+    assert_int_equal(tenrec_barrier(c.worker[0], NULL, 0, CLUSTER_LONG_MS, &err),
+                     TENREC_EPEER_LOST);
+    assert_text_has(err.text, "'worker1' was lost");
+    tenrec_worker_drop(c.worker[0]);
+}
+
+static void gather_names_a_member_that_was_lost_before_it_began(void **state)
+{
+    (void)state;
+    be_left_alone(true);
+}
+
+static void gather_names_a_lost_member_that_was_never_connected(void **state)
+{
+    (void)state;
+    be_left_alone(false);
+}
+
+static void wait_out_barrier(struct tenrec_worker *w, int64_t ms)
+{
+    const uint64_t since_ns = clock_now_ns();
+    tenrec_error err;
+
+    assert_int_equal(tenrec_barrier(w, NULL, 0, ms, &err), TENREC_ETIMEDOUT);
+    assert_true(clock_now_ns() - since_ns >= (uint64_t)ms * 1000000u);
+}
+
+/* The leader, and then one that follows: a gather that failed for one has failed for all. */
+static void gather_ends_no_earlier_than_its_limit(void **state)
+{
+    struct cluster c;
+
+    (void)state;
+    for (size_t who = 0; who < 2; who++) {
+        cluster_open(&c, 2, NULL, functions_register);
+        for (int64_t ms = 50; ms <= 200; ms *= 2)
+            wait_out_barrier(c.worker[who], ms);
+        for (size_t i = 0; i < 2; i++)
+            tenrec_worker_drop(c.worker[i]);
+    }
+}
+
 static void gather_refuses_a_set_without_oneself(void **state)
 {
     static const char *const names[] = { "worker1" }, *twice[] = { "worker0", "worker0" };
@@ -230,6 +283,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(gather_names_who_did_not_come_to_a_barrier),
         cmocka_unit_test(gather_completes_a_barrier_when_a_later_one_has_failed),
         cmocka_unit_test(gather_fails_a_barrier_when_one_who_has_not_come_is_lost),
+        cmocka_unit_test(gather_names_a_member_that_was_lost_before_it_began),
+        cmocka_unit_test(gather_names_a_lost_member_that_was_never_connected),
+        cmocka_unit_test(gather_ends_no_earlier_than_its_limit),
         cmocka_unit_test(gather_refuses_a_set_without_oneself),
         cmocka_unit_test(gather_refuses_a_gather_whose_set_is_malformed),
     };

@@ -289,8 +289,10 @@ tenrec_status tenrec_rpc_async(struct tenrec_worker *w, const char *to, const ch
 /* Waits until every worker of `names` (NULL: all) is in the same barrier.
  * Several threads may do so with the same set: calls pair up in order.
  *
- * errors   ETIMEDOUT (names who did not come), EPEER_LOST, EINVAL (not in the
- *          set oneself, or a name unknown)
+ * errors   ETIMEDOUT (names who did not come), EPEER_LOST (names the lost
+ *          member, at once: also one that died before the barrier, or that no
+ *          call ever reached), EINVAL (not in the set oneself, or a name
+ *          unknown)
  */
 tenrec_status tenrec_barrier(struct tenrec_worker *w, const char *const *names, size_t n,
                              int64_t ms, tenrec_error *err);

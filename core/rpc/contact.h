@@ -1,0 +1,37 @@
+/* contact.h - whether the members of a static group can be reached at all.
+ *
+ * A broken connection says little: the peer may connect again. A peer at whose address
+ * no process listens has gone for good, for its group has no other life. Whoever waits for
+ * a member that does not come tries to reach it: a refused connection is the answer, and
+ * a connection that stands tells later when the peer dies. */
+#ifndef TENREC_RPC_CONTACT_H
+#define TENREC_RPC_CONTACT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <tenrec/agent.h>
+
+struct tenrec_worker;
+
+struct contacts {
+    _Atomic uint8_t *of; /* enum contact by id; owns; NULL: a dynamic group has heartbeats */
+    size_t n;
+};
+
+/* For a group of `n`; forgets the former one. errors: ENOMEM */
+tenrec_status contacts_reset(struct contacts *c, size_t n, tenrec_error *err);
+void contacts_finish(struct contacts *c); /* safe on zeroed memory */
+
+/* Sends `peer` a message without an answer, unless a connection to it stands or is on its
+ * way. When its address refuses, what waits for it fails (gathers, control messages of
+ * references), and contact_refused is true from then on. Never waits. Inside the worker, no
+ * lock held. */
+void contact_try(struct tenrec_worker *w, tenrec_peer peer);
+
+/* The connection to `peer`, or from it, broke: the next contact_try tries again. */
+void contact_lost(struct tenrec_worker *w, tenrec_peer peer);
+
+/* Returns true if no process listens at the peer's address. */
+bool contact_refused(const struct tenrec_worker *w, tenrec_peer peer);
+
+#endif
