@@ -193,7 +193,8 @@ size_t raw_message(unsigned char *buf, int32_t type, int64_t id, const void *pay
     return plain_len(len);
 }
 
-size_t raw_tensor_message(unsigned char *buf, int32_t type, int64_t id, bool with_target)
+static size_t tensor_message(unsigned char *buf, int32_t type, int64_t id, bool with_target,
+                             int64_t times)
 {
     static const unsigned char cpu[] = { 0xb9, 2, 0xbd, 3, 'c', 'p', 'u', 0 };
     const struct tenrec_tensor_desc desc = {
@@ -202,8 +203,8 @@ size_t raw_tensor_message(unsigned char *buf, int32_t type, int64_t id, bool wit
         .ndim = 1,
         .device = { TENREC_CPU, 0 },
         .target = { TENREC_CPU, 0 },
-        .shape = { 1 },
-        .strides = { 1 },
+        .shape = { times },
+        .strides = { times == 1 },
     };
     unsigned char list[1024], *at = buf + 8;
     tenrec_error err;
@@ -245,6 +246,16 @@ size_t raw_tensor_message(unsigned char *buf, int32_t type, int64_t id, bool wit
     put_le(at + 8, list_len, 8);
     memcpy(at + 16, list, list_len);
     return (size_t)(at - buf) + 16 + list_len;
+}
+
+size_t raw_tensor_message(unsigned char *buf, int32_t type, int64_t id, bool with_target)
+{
+    return tensor_message(buf, type, id, with_target, 1);
+}
+
+size_t raw_view_message(unsigned char *buf, int32_t type, int64_t id, int64_t times)
+{
+    return tensor_message(buf, type, id, true, times);
 }
 
 int32_t raw_recv_message(struct raw_pipe *p, int64_t *ret_id, void *buf, size_t cap, long *ret_len)

@@ -43,6 +43,8 @@ void raw_pipe_close(struct raw_pipe *p);
  * without one, whose bytes are not sent. Returns the length of its frames. */
 size_t raw_message(unsigned char *buf, int32_t type, int64_t id, const void *payload, size_t len);
 size_t raw_tensor_message(unsigned char *buf, int32_t type, int64_t id, bool with_target);
+/* The same of one tensor with a target, seen `times` times by a stride of 0. */
+size_t raw_view_message(unsigned char *buf, int32_t type, int64_t id, int64_t times);
 /* Reads one answer; its type, payload into buf. */
 int32_t raw_recv_message(struct raw_pipe *p, int64_t *ret_id, void *buf, size_t cap, long *ret_len);
 

@@ -22,6 +22,7 @@ static void free_run(struct reactor_task *t)
     link_close(p);
     share_close(p);
     pull_close(&p->puller);
+    pipe_end_budget(p);
     while (p->spare) {
         struct out *o = p->spare;
 
@@ -223,7 +224,8 @@ static void log_end(struct pipe *p)
     agent_count(&a->count.pipes_broken, 1);
     if (!p->was_established)
         agent_count(&a->count.handshakes_failed, 1);
-    if (p->why.code == TENREC_EPROTOCOL || p->why.code == TENREC_ETOOBIG)
+    if (p->why.code == TENREC_EPROTOCOL || p->why.code == TENREC_ETOOBIG ||
+        p->why.code == TENREC_EAGAIN)
         agent_log(a, TENREC_LOG_WARN, "pipe closed: %s", p->why.text);
     else
         agent_log(a, TENREC_LOG_DEBUG, "pipe closed: %s", p->why.text);

@@ -58,6 +58,7 @@ struct reading {
     size_t head_got;
     bool in_body;         /* of the payload: its header was read */
     uint64_t got;         /* bytes of the body */
+    uint64_t charged;     /* to the source, for what was announced */
     struct iovec lead[2]; /* n_lead: where the next bytes of `want` go */
     tenrec_error why;
 };
@@ -88,6 +89,7 @@ struct role {
 struct arriving;
 struct channel;
 struct link;
+struct source;
 struct tenrec_sharing;
 
 struct pipe {
@@ -98,12 +100,14 @@ struct pipe {
     atomic_uint refs;
     bool outgoing;
     bool was_established;
-    bool queue_full;     /* it stopped reading because of that */
-    atomic_bool gathers; /* a batch has messages that are in no queue; by who reads */
-    atomic_bool stuffed; /* one of the connections may be full; changes under lock */
-    atomic_bool paused;  /* the host does not accept requests */
-    unsigned n_conns;    /* that it has, or will have */
-    struct peer *to;     /* outgoing */
+    bool queue_full;         /* it stopped reading because of that */
+    bool stranger;           /* incoming: its caller is no member so far; changes under lock */
+    atomic_bool over_budget; /* its source holds too much; set under lock */
+    atomic_bool gathers;     /* a batch has messages that are in no queue; by who reads */
+    atomic_bool stuffed;     /* one of the connections may be full; changes under lock */
+    atomic_bool paused;      /* the host does not accept requests */
+    unsigned n_conns;        /* that it has, or will have */
+    struct peer *to;         /* outgoing */
     uint64_t capabilities;
     struct tenrec_route route;
     tenrec_peer from; /* whose messages come in */
@@ -121,6 +125,7 @@ struct pipe {
     /* incoming: who proved to be it, set by who reads; NULL */
     _Atomic(struct peer *) caller;
     struct handshake handshake; /* incoming: until it is established */
+    struct source *source;      /* incoming: where it comes from; owns a reference */
     bool claims;                /* incoming: says to be a member that is not known, as below */
     tenrec_peer claimed;
     uint64_t claimed_incarnation;
@@ -230,12 +235,36 @@ bool pipe_reads(const struct pipe *p, const struct conn *c);
 /* All connections stand. */
 bool pipe_is_complete(const struct pipe *p);
 
+/* pipe_budget.c: what strangers make us hold. */
+
+/* Returns false when there is no memory. */
+bool pipe_begin_budget(struct pipe *p, const struct conn *c);
+void pipe_end_budget(struct pipe *p);
+/* The caller has shown to be a member: the source is charged no more. By who reads. */
+void pipe_leave_strangers(struct pipe *p);
+/* As pipe_queued_add, which calls it. */
+void pipe_charge_source(struct pipe *p, uint64_t n);
+void pipe_fail_over_budget(struct pipe *p);
+/* After something was queued, without the lock: ends a pipe whose source holds too much. */
+static inline void pipe_bound(struct pipe *p)
+{
+    if (__builtin_expect(atomic_load_explicit(&p->over_budget, memory_order_relaxed), 0))
+        pipe_fail_over_budget(p);
+}
+/* Returns OK while `n` bytes more may be held. errors: EAGAIN */
+tenrec_status pipe_budget_has(struct pipe *p, uint64_t n, tenrec_error *err);
+/* A message that is being read will take `n` bytes, until pipe_announce_over. errors: EAGAIN */
+tenrec_status pipe_announced(struct pipe *p, uint64_t n, tenrec_error *err);
+void pipe_announce_over(struct pipe *p);
+
 /* pipe_queue.c: under the lock ... */
 
 static inline void pipe_queued_add(struct pipe *p, uint64_t n)
 {
     atomic_store_explicit(&p->queued, atomic_load_explicit(&p->queued, memory_order_relaxed) + n,
                           memory_order_relaxed);
+    if (__builtin_expect(p->stranger, 0))
+        pipe_charge_source(p, n);
 }
 void pipe_enqueue(struct pipe *p, struct out *o);
 bool pipe_enqueue_object(struct pipe *p, enum conn_role role, const void *object, size_t len);
@@ -306,6 +335,8 @@ tenrec_status pipe_enqueue_message(struct pipe *p, struct tenrec_msg *msg, struc
                                    uint64_t charge, struct bundle *now, tenrec_error *err);
 /* Does the loop thread send it? */
 bool pipe_is_for_link(const struct pipe *p, const struct tenrec_msg *msg);
+/* Answers the request of that id with an EXCEPTION. */
+void pipe_send_exception(struct pipe *p, int64_t id, const tenrec_error *why);
 /* Takes the message and tells `done`. */
 void pipe_refuse(struct tenrec_msg *msg, struct tenrec_done done, const tenrec_error *err);
 

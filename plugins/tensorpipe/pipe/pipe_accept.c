@@ -20,6 +20,7 @@ bool pipe_recognise(struct pipe *p)
         return false;
     p->from = peer->id;
     p->claims = false;
+    pipe_leave_strangers(p);
     return true;
 }
 
@@ -129,7 +130,7 @@ void pipe_accept(struct agent *a, struct conn *c, struct nop_bytes name)
     struct pipe *p = pipe_new(a, false);
     size_t len = name.len < TENREC_NAME_MAX ? name.len : TENREC_NAME_MAX;
 
-    if (!p || agent_add_pipe(a, p)) {
+    if (!p || !pipe_begin_budget(p, c) || agent_add_pipe(a, p)) {
         agent_log(a, TENREC_LOG_WARN, "no memory for another pipe");
         pipe_unref(p);
         conn_drop(c);

@@ -4,6 +4,7 @@
 #include "pipe/pipe.h"
 #include "wire/descriptor.h"
 #include "wire/shortlist.h"
+#include "wire/storage.h"
 #include "wire/tensorlist.h"
 
 #include <stdlib.h>
@@ -36,6 +37,7 @@ static void skip(struct pipe *p, const tenrec_error *why)
     if (r->msg)
         r->msg->release(r->msg);
     r->msg = NULL;
+    pipe_announce_over(p);
 }
 
 /* Where it was and where it goes. errors: EPROTOCOL (no channel was agreed for that) */
@@ -115,6 +117,25 @@ bool message_plain(struct pipe *p, const struct plain *m)
     return true;
 }
 
+/* The message that was announced, with room for its payload. errors: EAGAIN, ENOMEM */
+static struct tenrec_msg *message_make(struct pipe *p, const struct descriptor *d,
+                                       tenrec_error *err)
+{
+    const uint64_t bytes =
+        d->payload_bytes + d->tensor_bytes + d->n_tensors * sizeof(struct tenrec_tensor_desc);
+    struct agent *a = p->agent;
+    const struct reading *r = &p->read;
+    struct tenrec_msg *msg;
+
+    if (pipe_announced(p, bytes, err))
+        return NULL;
+    msg = a->host->msg_new(a->self, r->len[2], r->n_tensors);
+    if (!msg)
+        tenrec_fail(err, TENREC_ENOMEM, "no memory for a message of %llu bytes and %u tensors",
+                    (unsigned long long)r->len[2], r->n_tensors);
+    return msg;
+}
+
 tenrec_status message_begin(struct pipe *p, const unsigned char *frame, size_t len,
                             tenrec_error *err)
 {
@@ -142,16 +163,15 @@ tenrec_status message_begin(struct pipe *p, const unsigned char *frame, size_t l
         r->in = bigger;
         r->cap_in = d.n_tensors;
     }
+    if (p->claims)
+        pipe_recognise(p);
     memcpy(r->len, d.payload_len, sizeof r->len);
     r->n_tensors = d.n_tensors;
     r->n_targetless = d.n_targetless;
     r->skipped = false;
-    r->msg = a->host->msg_new(a->self, r->len[2], r->n_tensors);
-    if (!r->msg) {
-        tenrec_fail(&why, TENREC_ENOMEM, "no memory for a message of %llu bytes and %u tensors",
-                    (unsigned long long)r->len[2], r->n_tensors);
+    r->msg = message_make(p, &d, &why);
+    if (!r->msg)
         skip(p, &why);
-    }
     for (uint32_t i = 0; i < r->n_tensors && !st; i++)
         st = take_tensor(p, &d, i, err);
     return st;
@@ -186,6 +206,28 @@ static tenrec_status read_list(struct reading *r, const unsigned char *frame, si
     return tensorlist_read(frame, len, r->msg->tensors, r->n_tensors, r->msg->tensor_size, err);
 }
 
+/* What views say is more than their storages hold may be copied whole: it counts, too. */
+static tenrec_status check_views(struct pipe *p, tenrec_error *err)
+{
+    const uint64_t max = p->agent->options->max_message;
+    const struct reading *r = &p->read;
+    uint64_t all = 0, more = 0;
+
+    for (uint32_t i = 0; i < r->n_tensors; i++) {
+        const struct tenrec_tensor_desc *t = tenrec_msg_tensor(r->msg, i);
+        uint64_t n = storage_view_bytes(t);
+
+        if (n > max || all > max - n)
+            return tenrec_fail(err, TENREC_ETOOBIG,
+                               "tensor %u: its elements take %llu bytes; max_message is %llu for "
+                               "all tensors of a message",
+                               i, (unsigned long long)n, (unsigned long long)max);
+        all += n;
+        more += n > t->bytes ? n - t->bytes : 0;
+    }
+    return more ? pipe_announced(p, more, err) : TENREC_OK;
+}
+
 void message_place_tensors(struct pipe *p, const unsigned char *frame, size_t len)
 {
     struct agent *a = p->agent;
@@ -196,7 +238,7 @@ void message_place_tensors(struct pipe *p, const unsigned char *frame, size_t le
         r->msg->type = r->type;
         r->msg->id = r->id;
     }
-    if (r->msg && (read_list(r, frame, len, &why) ||
+    if (r->msg && (read_list(r, frame, len, &why) || check_views(p, &why) ||
                    (r->n_tensors > 0 && a->host->place(a->self, p->from, r->msg, &why))))
         skip(p, &why);
     if (r->n_targetless)
@@ -247,7 +289,17 @@ static struct tenrec_msg *exception(struct pipe *p, int64_t id, const tenrec_err
     return msg;
 }
 
-/* Somebody waits for it: the caller there, or the one here. */
+void pipe_send_exception(struct pipe *p, int64_t id, const tenrec_error *why)
+{
+    struct tenrec_msg *msg = exception(p, id, why);
+
+    if (msg)
+        pipe_send(p, msg, (struct tenrec_done){ NULL, NULL });
+    else
+        pipe_failf(p, TENREC_ENOMEM, 0, "no memory to say that a message was dropped");
+}
+
+/* The caller waits for it, there or here. */
 static void end_skipped(struct pipe *p, int32_t type, int64_t id, const tenrec_error *why)
 {
     struct tenrec_msg *msg;
@@ -258,15 +310,15 @@ static void end_skipped(struct pipe *p, int32_t type, int64_t id, const tenrec_e
               why->text);
     if (type == TENREC_MSG_ONE_WAY_CALL || type == TENREC_MSG_CANCEL)
         return;
-    msg = exception(p, id, why);
-    if (!msg) {
-        pipe_failf(p, TENREC_ENOMEM, 0, "no memory to say that a message was dropped");
+    if (is_request(type)) {
+        pipe_send_exception(p, id, why);
         return;
     }
-    if (is_request(type))
-        pipe_send(p, msg, (struct tenrec_done){ NULL, NULL });
-    else
+    msg = exception(p, id, why);
+    if (msg)
         p->agent->host->deliver_outer(p->agent->self, p->from, msg);
+    else
+        pipe_failf(p, TENREC_ENOMEM, 0, "no memory to say that a message was dropped");
 }
 
 /* Requests come in on incoming pipes only, and answers on outgoing ones: else
@@ -322,6 +374,7 @@ void message_end(struct pipe *p)
 
     r->msg = NULL;
     r->arriving = NULL;
+    pipe_announce_over(p);
     conn_count(&p->messages_received, 1);
     if (in)
         link_hand_over(p, in, msg, r->type, r->id, &r->why);

@@ -45,6 +45,8 @@ bool pipe_enqueue_object(struct pipe *p, enum conn_role role, const void *object
         return false;
     conn_put_frame(o->buf, object, len);
     o->frames.iov[0].iov_len = FRAME_HEAD + len;
+    o->charge = FRAME_HEAD + len;
+    pipe_queued_add(p, o->charge);
     append(p->conn[role], &o->frames);
     return true;
 }
@@ -86,6 +88,7 @@ void pipe_queue_bundle(struct pipe *p, const struct bundle *b)
     if (queued) {
         agent_count(&p->messages_queued, b->n_messages);
         pthread_mutex_unlock(&p->lock);
+        pipe_bound(p);
         return;
     }
     if (pipe_state(p) == PIPE_BROKEN)

@@ -194,7 +194,7 @@ static tenrec_status await_room(struct pipe *p, const struct tenrec_msg *msg, ui
         return tenrec_fail(err, TENREC_ETIMEDOUT,
                            "no room in the queue to worker \"%s\" before the deadline",
                            p->to->name);
-    return TENREC_OK;
+    return pipe_budget_has(p, charge, err);
 }
 
 /* Under the lock: all of the message, whose tensors the peer maps, is in `now`, and the
@@ -412,10 +412,13 @@ __attribute__((noinline)) static void send_any(struct pipe *p, struct tenrec_msg
         pthread_mutex_unlock(&p->lock);
     else
         pipe_flush_unlock(p);
+    pipe_bound(p);
     if (!st)
         return;
     if (asks)
         atomic_fetch_sub(&p->asked, 1);
+    if (!p->outgoing && st == TENREC_EAGAIN)
+        pipe_send_exception(p, msg->id, &err);
     pipe_refuse(msg, done, &err);
 }
 
@@ -434,6 +437,7 @@ tenrec_status pipe_send_object(struct pipe *p, enum conn_role role, const void *
     pthread_mutex_lock(&p->lock);
     queued = pipe_state(p) == PIPE_ESTABLISHED && pipe_enqueue_object(p, role, object, len);
     pthread_mutex_unlock(&p->lock);
+    pipe_bound(p);
     if (!queued)
         return TENREC_ENOMEM;
     if (!batch_add(p))

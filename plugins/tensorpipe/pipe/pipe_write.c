@@ -173,6 +173,7 @@ static void bundle_rest(struct pipe *p, struct conn *c, const struct bundle *b, 
         note_full(p, c);
     }
     pthread_mutex_unlock(&p->lock);
+    pipe_bound(p);
     if (e && e != EAGAIN)
         connection_lost(p, e);
     else if (!o)

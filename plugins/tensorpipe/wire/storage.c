@@ -120,3 +120,16 @@ tenrec_status storage_check_view(const struct tenrec_tensor_desc *desc, tenrec_s
                            (unsigned long long)bytes, (unsigned long long)desc->bytes);
     return TENREC_OK;
 }
+
+uint64_t storage_view_bytes(const struct tenrec_tensor_desc *desc)
+{
+    uint64_t bytes = storage_element_bytes(desc->dtype);
+
+    for (uint32_t d = 0; d < desc->ndim; d++)
+        if (desc->shape[d] == 0)
+            return 0;
+    for (uint32_t d = 0; d < desc->ndim; d++)
+        if (__builtin_mul_overflow(bytes, (uint64_t)desc->shape[d], &bytes))
+            return UINT64_MAX;
+    return bytes;
+}

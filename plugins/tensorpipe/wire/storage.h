@@ -30,4 +30,8 @@ uint32_t storage_element_bytes(struct tenrec_dtype dtype);
 tenrec_status storage_check_view(const struct tenrec_tensor_desc *desc, tenrec_status code,
                                  tenrec_error *err);
 
+/* Bytes that the elements of a view take when they are copied one after the other: a stride of 0
+ * makes more of them than the storage has. UINT64_MAX when that cannot be counted. */
+uint64_t storage_view_bytes(const struct tenrec_tensor_desc *desc);
+
 #endif

@@ -1,0 +1,75 @@
+/* pipe_budget.c - what the caller of an incoming pipe makes us hold, charged to its source
+ * (agent/budget.h) for as long as the caller is a stranger. */
+#include "agent/budget.h"
+#include "pipe/pipe.h"
+
+bool pipe_begin_budget(struct pipe *p, const struct conn *c)
+{
+    p->source = source_get(&c->peer, c->pid);
+    p->stranger = p->source != NULL;
+    return p->stranger;
+}
+
+void pipe_end_budget(struct pipe *p)
+{
+    pipe_leave_strangers(p);
+    source_put(p->source);
+}
+
+void pipe_leave_strangers(struct pipe *p)
+{
+    pipe_announce_over(p);
+    pthread_mutex_lock(&p->lock);
+    if (p->stranger)
+        budget_give(p->source, atomic_load(&p->queued));
+    p->stranger = false;
+    atomic_store(&p->over_budget, false);
+    pthread_mutex_unlock(&p->lock);
+}
+
+void pipe_charge_source(struct pipe *p, uint64_t n)
+{
+    if ((int64_t)n < 0)
+        budget_give(p->source, -n);
+    else if (!budget_charge(p->source, n, p->agent->options))
+        atomic_store(&p->over_budget, true);
+}
+
+void pipe_fail_over_budget(struct pipe *p)
+{
+    tenrec_error err;
+
+    budget_refuse(p->source, p->agent->options, &err);
+    pipe_failf(p, err.code, 0, "does not read its answers: %s", err.text);
+}
+
+tenrec_status pipe_budget_has(struct pipe *p, uint64_t n, tenrec_error *err)
+{
+    tenrec_status st;
+
+    if (!p->stranger)
+        return TENREC_OK;
+    st = budget_take(p->source, n, p->agent->options, err);
+    if (!st)
+        budget_give(p->source, n);
+    return st;
+}
+
+tenrec_status pipe_announced(struct pipe *p, uint64_t n, tenrec_error *err)
+{
+    tenrec_status st;
+
+    if (!p->stranger)
+        return TENREC_OK;
+    st = budget_take(p->source, n, p->agent->options, err);
+    if (!st)
+        p->read.charged += n;
+    return st;
+}
+
+void pipe_announce_over(struct pipe *p)
+{
+    if (p->read.charged)
+        budget_give(p->source, p->read.charged);
+    p->read.charged = 0;
+}

@@ -1,0 +1,255 @@
+/* budget_test.c - what strangers make an agent hold is bounded for all of them together. */
+#include "agent/budget.h"
+#include "raw.h"
+
+#include "node.h"
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* ---- the table alone ---- */
+
+static struct source *source_of(const char *address)
+{
+    union transport_address a = { .any = { .sa_family = AF_INET6 } };
+
+    if (!strchr(address, ':')) {
+        a.any.sa_family = AF_INET;
+        assert_int_equal(inet_pton(AF_INET, address, &a.v4.sin_addr), 1);
+    } else {
+        assert_int_equal(inet_pton(AF_INET6, address, &a.v6.sin6_addr), 1);
+    }
+    return source_get(&a, 0);
+}
+
+static void assert_same_source(const char *one, const char *other, bool same)
+{
+    struct source *a = source_of(one), *b = source_of(other);
+
+    assert_int_equal(a == b, same);
+    source_put(a);
+    source_put(b);
+}
+
+static void source_is_an_address_or_a_network_of_64_bits(void **state)
+{
+    (void)state;
+    assert_same_source("192.0.2.1", "192.0.2.1", true);
+    assert_same_source("192.0.2.1", "192.0.2.2", false);
+    assert_same_source("192.0.2.1", "::ffff:192.0.2.1", true);
+    assert_same_source("2001:db8::1", "2001:db8::2", true);
+    assert_same_source("2001:db8::1", "2001:db8:0:1::1", false);
+    assert_same_source("fe80::1", "fe80::2", false);
+    assert_same_source("::1", "127.0.0.1", false);
+}
+
+static void source_is_a_process_over_a_unix_socket(void **state)
+{
+    const union transport_address a = { .any = { .sa_family = AF_UNIX } };
+    struct source *s[3] = { source_get(&a, 10), source_get(&a, 10), source_get(&a, 11) };
+
+    (void)state;
+    assert_ptr_equal(s[0], s[1]);
+    assert_ptr_not_equal(s[0], s[2]);
+    for (int i = 0; i < 3; i++)
+        source_put(s[i]);
+}
+
+static void budget_refuses_beyond_its_limits_and_names_them(void **state)
+{
+    const struct tp_options o = { .max_stranger_bytes = 1000, .max_source_bytes = 400 };
+    struct source *a = source_of("192.0.2.1"), *b = source_of("192.0.2.2");
+    tenrec_error err;
+
+    (void)state;
+    assert_int_equal(budget_take(a, 300, &o, &err), TENREC_OK);
+    assert_int_equal(budget_take(a, 101, &o, &err), TENREC_EAGAIN);
+    assert_non_null(strstr(err.text, "max_source_bytes (400)"));
+    assert_non_null(strstr(err.text, "max_stranger_bytes (1000)"));
+    assert_int_equal(budget_take(a, 100, &o, &err), TENREC_OK);
+    /* A single message may be larger than the limit of a source, not than that of all. */
+    assert_int_equal(budget_take(b, 601, &o, &err), TENREC_EAGAIN);
+    assert_int_equal(budget_take(b, 600, &o, &err), TENREC_OK);
+    assert_int_equal(budget_held(), 1000);
+    budget_give(a, 400);
+    budget_give(b, 600);
+    assert_int_equal(budget_held(), 0);
+    source_put(a);
+    source_put(b);
+}
+
+/* ---- an agent ---- */
+
+#define LIMIT (256u << 10)
+#define LARGE 200000u /* more than a read buffer */
+
+static struct node n[2];
+
+static int setup(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        node_init(&n[i], i);
+        n[i].options.max_stranger_bytes = n[i].options.max_source_bytes = LIMIT;
+        node_open(&n[i]);
+    }
+    nodes_start(n, 2);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    group_close(n, 2);
+    assert_int_equal(budget_held(), 0);
+    return 0;
+}
+
+static unsigned char frames[LARGE + 4096], back[2 * LIMIT];
+
+/* A request with `len` bytes of payload, of which the last `missing` are not sent. */
+static void raw_request(struct raw_pipe *p, int64_t id, size_t len, size_t missing)
+{
+    static const unsigned char zeros[LARGE];
+    size_t all = raw_message(frames, TENREC_MSG_CALL, id, zeros, len);
+
+    raw_send(p->fd[0], frames, all - missing);
+}
+
+static void assert_answered(struct raw_pipe *p, int64_t id, int32_t type)
+{
+    int64_t got;
+    long len;
+
+    assert_int_equal(raw_recv_message(p, &got, back, sizeof back - 1, &len), type);
+    back[len] = 0;
+    assert_int_equal(got, id);
+    if (type == TENREC_MSG_EXCEPTION)
+        assert_non_null(strstr((char *)back, "max_stranger_bytes"));
+}
+
+static void agent_refuses_what_strangers_announce_beyond_their_budget(void **state)
+{
+    struct raw_pipe slow, other;
+
+    (void)state;
+    raw_pipe_open(&slow, n[1].address);
+    raw_pipe_open(&other, n[1].address);
+    raw_request(&slow, 1, LARGE, LARGE / 2);
+    assert_soon(budget_held() >= LARGE);
+    raw_request(&other, 2, LARGE, 0);
+    assert_answered(&other, 2, TENREC_MSG_EXCEPTION);
+    /* Its bytes were skipped, and nothing is charged for them. */
+    raw_request(&other, 3, 100, 0);
+    assert_answered(&other, 3, TENREC_MSG_RET);
+    raw_pipe_close(&slow);
+    assert_soon(budget_held() == 0);
+    raw_request(&other, 4, LARGE, 0);
+    assert_answered(&other, 4, TENREC_MSG_RET);
+    raw_pipe_close(&other);
+}
+
+static void agent_ends_pipes_of_strangers_that_read_no_answers(void **state)
+{
+    struct raw_pipe p;
+    size_t sent = 0, len = raw_message(frames, TENREC_MSG_CALL, 1, back, 3000);
+    ssize_t r = 1;
+
+    (void)state;
+    raw_pipe_open(&p, n[1].address);
+    while (r > 0 && sent < 128u << 20) {
+        r = send(p.fd[0], frames, len, MSG_NOSIGNAL);
+        sent += r > 0 ? (size_t)r : 0;
+        assert_true(budget_held() < 2 * LIMIT);
+    }
+    assert_true(sent < 128u << 20);
+    assert_true(raw_closed(p.fd[0]));
+    raw_pipe_close(&p);
+    assert_soon(budget_held() == 0);
+    assert_ping(&n[0], 1);
+}
+
+static void answer_much(struct node *to, tenrec_peer from, struct tenrec_msg *msg)
+{
+    static char much[2 * LIMIT];
+
+    (void)from;
+    answer(to, msg, message_of(TENREC_MSG_RET, much, sizeof much, 0, NULL, 0));
+    msg->release(msg);
+}
+
+static void agent_answers_an_exception_for_an_answer_beyond_the_budget(void **state)
+{
+    struct raw_pipe p;
+
+    (void)state;
+    n[1].on_request = answer_much;
+    raw_pipe_open(&p, n[1].address);
+    raw_request(&p, 1, 1, 0);
+    assert_answered(&p, 1, TENREC_MSG_EXCEPTION);
+    raw_pipe_close(&p);
+}
+
+static void agent_does_not_charge_members_to_the_strangers_of_their_host(void **state)
+{
+    static char data[4 * LIMIT];
+    struct raw_pipe slow;
+    struct call c = { .id = 0 };
+
+    (void)state;
+    raw_pipe_open(&slow, n[1].address);
+    raw_request(&slow, 1, LARGE, LARGE / 2);
+    assert_soon(budget_held() >= LARGE);
+    assert_int_equal(
+        call_sync(&n[0], 1, message_of(TENREC_MSG_CALL, "x", 1, 1, data, sizeof data), &c),
+        TENREC_OK);
+    assert_int_equal(c.answer->n_tensors, 1);
+    call_finish(&c);
+    raw_pipe_close(&slow);
+}
+
+/* Four bytes that look like more: some of the core's functions would copy them so often. */
+static void assert_view_refused(struct node *at, int64_t times, const char *option)
+{
+    struct raw_pipe p;
+    int64_t id;
+    long len;
+
+    raw_pipe_open(&p, at->address);
+    raw_send(p.fd[0], frames, raw_view_message(frames, TENREC_MSG_CALL, 1, times));
+    raw_frame(p.fd[2], "wxyz", 4);
+    assert_int_equal(raw_recv_message(&p, &id, back, sizeof back - 1, &len), TENREC_MSG_EXCEPTION);
+    back[len] = 0;
+    assert_non_null(strstr((char *)back, option));
+    /* The bytes were skipped. */
+    raw_send(p.fd[0], frames, raw_view_message(frames, TENREC_MSG_CALL, 2, 100));
+    raw_frame(p.fd[2], "wxyz", 4);
+    assert_int_equal(raw_recv_message(&p, &id, back, sizeof back, &len), TENREC_MSG_RET);
+    assert_int_equal(id, 2);
+    raw_pipe_close(&p);
+}
+
+static void agent_refuses_views_whose_elements_are_beyond_its_limits(void **state)
+{
+    (void)state;
+    assert_view_refused(&n[1], LIMIT, "max_stranger_bytes");
+    assert_view_refused(&n[1], INT64_C(1) << 33, "max_message");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+        cmocka_unit_test(source_is_an_address_or_a_network_of_64_bits),
+        cmocka_unit_test(source_is_a_process_over_a_unix_socket),
+        cmocka_unit_test(budget_refuses_beyond_its_limits_and_names_them),
+        CASE(agent_refuses_what_strangers_announce_beyond_their_budget),
+        CASE(agent_ends_pipes_of_strangers_that_read_no_answers),
+        CASE(agent_answers_an_exception_for_an_answer_beyond_the_budget),
+        CASE(agent_refuses_views_whose_elements_are_beyond_its_limits),
+        CASE(agent_does_not_charge_members_to_the_strangers_of_their_host),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
