@@ -1,7 +1,5 @@
 #include "group/file_log.h"
 
-#include "base/pause.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -9,23 +7,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LOCK_FIRST_US 50
-#define LOCK_MOST_US 1000
-
-/* flock knows no deadline: it is asked again and again. */
-static tenrec_status lock_file(const struct file_log *l, int fd, int how, uint64_t deadline_ns,
-                               tenrec_error *err)
+static tenrec_status lock_file(const struct file_log *l, int fd, int how, tenrec_error *err)
 {
-    struct pause pause = { LOCK_FIRST_US, LOCK_MOST_US };
-
     while (flock(fd, how | LOCK_NB) != 0) {
         if (errno == EINTR)
             continue;
         if (errno != EWOULDBLOCK)
             return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot lock %s", l->name);
-        if (!pause_take(&pause, deadline_ns))
-            return tenrec_fail(err, TENREC_EPEER_LOST, "%s stays locked by another process",
-                               l->name);
+        return tenrec_fail(err, TENREC_EAGAIN, "%s is locked by another process", l->name);
     }
     return TENREC_OK;
 }
@@ -47,8 +36,7 @@ static tenrec_status notice_change(struct file_log *l, const struct stat *st, te
 
 /* Opens and locks the file. A file that was unlinked between the two is opened
  * again: what is written to it would be lost. */
-static tenrec_status open_locked(struct file_log *l, bool writing, uint64_t deadline_ns, int *ret,
-                                 tenrec_error *err)
+static tenrec_status open_locked(struct file_log *l, bool writing, int *ret, tenrec_error *err)
 {
     int flags = (writing ? O_RDWR | O_CREAT : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
     struct stat opened, named;
@@ -63,7 +51,7 @@ static tenrec_status open_locked(struct file_log *l, bool writing, uint64_t dead
         }
         if (fd < 0)
             return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot open %s", l->name);
-        if ((st = lock_file(l, fd, writing ? LOCK_EX : LOCK_SH, deadline_ns, err)) != TENREC_OK)
+        if ((st = lock_file(l, fd, writing ? LOCK_EX : LOCK_SH, err)) != TENREC_OK)
             goto err_fd;
         if (fstat(fd, &opened) != 0 || !S_ISREG(opened.st_mode)) {
             st = tenrec_fail(err, TENREC_EINVAL, "%s is no regular file", l->name);
@@ -177,10 +165,9 @@ static tenrec_status catch_up(struct file_log *l, int fd, tenrec_error *err)
     return st;
 }
 
-tenrec_status file_log_open(struct file_log *l, bool writing, uint64_t deadline_ns, int *ret_fd,
-                            tenrec_error *err)
+tenrec_status file_log_open(struct file_log *l, bool writing, int *ret_fd, tenrec_error *err)
 {
-    tenrec_status st = open_locked(l, writing, deadline_ns, ret_fd, err);
+    tenrec_status st = open_locked(l, writing, ret_fd, err);
 
     if (st == TENREC_OK && (st = catch_up(l, *ret_fd, err)) != TENREC_OK && *ret_fd >= 0)
         close(*ret_fd);

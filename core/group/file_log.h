@@ -22,12 +22,12 @@ struct file_log {
 };
 
 /* Opens the file (made when `writing`), locks it and reads what is new; close
- * *ret_fd to unlock. Without a file there are no keys, and *ret_fd is -1.
+ * *ret_fd to unlock. Without a file there are no keys, and *ret_fd is -1. Waits for
+ * nobody: the file may be locked.
  *
- * errors: EOS, EINVAL (no regular file), EPEER_LOST (stays locked by another),
- *         EPROTOCOL (damaged), ENOMEM */
-tenrec_status file_log_open(struct file_log *l, bool writing, uint64_t deadline_ns, int *ret_fd,
-                            tenrec_error *err);
+ * errors: EAGAIN (locked by another), EOS, EINVAL (no regular file), EPROTOCOL
+ *         (damaged), ENOMEM */
+tenrec_status file_log_open(struct file_log *l, bool writing, int *ret_fd, tenrec_error *err);
 
 /* Appends one record and takes it over; `sign` is "-" to remove the key. */
 tenrec_status file_log_append(struct file_log *l, int fd, const char *sign, const char *key,

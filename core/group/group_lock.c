@@ -12,21 +12,19 @@
 enum {
     FIRST_LOOK_US = 2000,
     LONGEST_LOOK_US = 100000,
-    RELEASE_MS = 2000, /* letting go, also when nothing else goes */
 };
 
 /* Torch's workers that wait for `token` look again. They wait for a key, which is gone
  * while the token is held, so that they do not spin. */
 static void wake(struct group_lock *l, const char *token, uint64_t deadline_ns)
 {
-    tenrec_store_set(l->torch, token, "Done", 4, store_left_ms(deadline_ns), NULL);
+    store_set(l->torch, token, "Done", 4, deadline_ns, NULL);
 }
 
 static tenrec_status swap_token(struct group_lock *l, const char *from, const char *to,
-                                uint64_t deadline_ns, void **ret, tenrec_error *err)
+                                uint64_t deadline_ns, char **ret, tenrec_error *err)
 {
-    return tenrec_store_compare_set(l->torch, TORCH_TOKEN, from, strlen(from), to, strlen(to),
-                                    store_left_ms(deadline_ns), ret, NULL, err);
+    return store_swap_text(l->torch, TORCH_TOKEN, from, to, deadline_ns, ret, err);
 }
 
 /* One try, with the lease: in the place of nobody, of one of ours that died, or of a torch
@@ -37,7 +35,7 @@ static tenrec_status try_token(struct group_lock *l, uint64_t deadline_ns, bool 
     const char *done = GROUP_LOCK_TOKEN;
     const uint64_t now_ns = lease_now_ns(&l->lease);
     const bool over = *l->seen && now_ns - l->since_ns >= GROUP_LOCK_TORCH_MS * UINT64_C(1000000);
-    void *now = NULL;
+    char *now;
     tenrec_status st = swap_token(l, over ? l->seen : "", GROUP_LOCK_TOKEN, deadline_ns, &now, err);
 
     if (st != TENREC_OK)
@@ -54,7 +52,7 @@ static tenrec_status try_token(struct group_lock *l, uint64_t deadline_ns, bool 
         }
         *l->seen = '\0';
     } else if (strncmp(l->seen, now, sizeof l->seen - 1) != 0) {
-        snprintf(l->seen, sizeof l->seen, "%s", (char *)now);
+        snprintf(l->seen, sizeof l->seen, "%s", now);
         l->since_ns = now_ns;
     }
     free(now);
@@ -62,15 +60,14 @@ static tenrec_status try_token(struct group_lock *l, uint64_t deadline_ns, bool 
 }
 
 /* After a try that was not answered: the token may be ours, or a torch worker's. */
-static void give_up(struct group_lock *l)
+static void give_up(struct group_lock *l, uint64_t deadline_ns)
 {
-    const uint64_t soon_ns = clock_deadline_ms(RELEASE_MS);
-    void *now = NULL;
+    char *now;
 
-    if (swap_token(l, GROUP_LOCK_TOKEN, "", soon_ns, &now, NULL) == TENREC_OK)
-        wake(l, GROUP_LOCK_TOKEN, soon_ns);
+    if (swap_token(l, GROUP_LOCK_TOKEN, "", deadline_ns, &now, NULL) == TENREC_OK)
+        wake(l, GROUP_LOCK_TOKEN, deadline_ns);
     free(now);
-    lease_release(&l->lease, soon_ns);
+    lease_release(&l->lease, deadline_ns);
 }
 
 tenrec_status group_lock_take(struct group_lock *l, const char *holder, uint64_t deadline_ns,
@@ -90,7 +87,7 @@ tenrec_status group_lock_take(struct group_lock *l, const char *holder, uint64_t
         if (st == TENREC_OK && ours)
             return st;
         if (st != TENREC_OK) {
-            give_up(l);
+            give_up(l, deadline_ns);
             return st;
         }
         /* Torch's worker may take longer than our lease, which others of ours want, too. */
@@ -114,14 +111,9 @@ bool group_lock_kept(const struct group_lock *l, uint64_t deadline_ns)
 
 void group_lock_release(struct group_lock *l, uint64_t deadline_ns)
 {
-    const uint64_t soon_ns = clock_deadline_ms(RELEASE_MS);
-
-    if (soon_ns > deadline_ns)
-        deadline_ns = soon_ns;
     /* The token first: while the lease is ours the token is, too, and nobody else's. */
     if (lease_kept(&l->lease, deadline_ns) &&
-        tenrec_store_set(l->torch, TORCH_TOKEN, "", 0, store_left_ms(deadline_ns), NULL) ==
-            TENREC_OK)
+        store_set(l->torch, TORCH_TOKEN, "", 0, deadline_ns, NULL) == TENREC_OK)
         wake(l, GROUP_LOCK_TOKEN, deadline_ns);
     lease_release(&l->lease, deadline_ns);
 }

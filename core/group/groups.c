@@ -55,8 +55,7 @@ static char *list_with(const struct groups_entry *e, const char *old)
 tenrec_status groups_announce(struct tenrec_store *s, const struct groups_entry *e,
                               uint64_t deadline_ns, tenrec_error *err)
 {
-    char *seen = NULL, *mine;
-    void *now = NULL;
+    char *seen = NULL, *mine, *now;
     tenrec_status st;
     bool done;
 
@@ -66,12 +65,11 @@ tenrec_status groups_announce(struct tenrec_store *s, const struct groups_entry 
             free(seen);
             return tenrec_fail(err, TENREC_ENOMEM, "no memory for the list of groups");
         }
-        st = tenrec_store_compare_set(s, KEY, seen, seen ? strlen(seen) : 0, mine, strlen(mine),
-                                      store_left_ms(deadline_ns), &now, NULL, err);
+        st = store_swap_text(s, KEY, seen ? seen : "", mine, deadline_ns, &now, err);
         free(seen);
         done = st != TENREC_OK || strcmp(now, mine) == 0;
         free(mine);
-        seen = st == TENREC_OK ? now : NULL;
+        seen = now;
         if (done) {
             free(seen);
             return st;

@@ -98,13 +98,7 @@ static bool is_free(const char *token)
 static tenrec_status swap(struct lease *l, const char *from, const char *to, uint64_t deadline_ns,
                           char **ret_now, tenrec_error *err)
 {
-    void *now = NULL;
-    tenrec_status st =
-        tenrec_store_compare_set(l->store, l->key, from, strlen(from), to, strlen(to),
-                                 store_left_ms(deadline_ns), &now, NULL, err);
-
-    *ret_now = st == TENREC_OK ? now : NULL;
-    return st;
+    return store_swap_text(l->store, l->key, from, to, deadline_ns, ret_now, err);
 }
 
 /* One try: in the place of nobody, or of a holder whose lease has ended. */

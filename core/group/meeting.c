@@ -24,17 +24,17 @@ static void rank_key(char *ret, const char *what, int32_t rank)
 }
 
 /* Whether `rank` has left its life `n` in good order. */
-static bool has_left(struct meeting *m, int32_t rank, int64_t n, int64_t ms)
+static bool has_left(struct meeting *m, int32_t rank, int64_t n, uint64_t deadline_ns)
 {
+    struct store_value text;
     char key[KEY_ROOM];
-    void *text = NULL;
     bool left;
 
     rank_key(key, "left", rank);
-    if (tenrec_store_get(m->base, key, ms, &text, NULL, NULL) != TENREC_OK)
+    if (store_read(m->base, key, deadline_ns, &text, NULL) != TENREC_OK || !text.data)
         return false;
-    left = strtoll(text, NULL, 10) >= n;
-    free(text);
+    left = strtoll(text.data, NULL, 10) >= n;
+    free(text.data);
     return left;
 }
 
@@ -42,14 +42,14 @@ static bool has_left(struct meeting *m, int32_t rank, int64_t n, int64_t ms)
 static bool former_record(struct meeting *m, int64_t n, uint64_t deadline_ns, struct member *ret)
 {
     uint64_t limit_ns = clock_deadline_ms(RECORD_MS);
-    struct store_value value = { 0 };
+    struct store_value value;
     char key[KEY_ROOM];
+    const char *keys[] = { key };
     bool found;
 
     snprintf(key, sizeof key, "%lld/member/%d", (long long)n, m->rank);
-    if (tenrec_store_get(m->base, key,
-                         store_left_ms(deadline_ns < limit_ns ? deadline_ns : limit_ns),
-                         &value.data, &value.len, NULL) != TENREC_OK)
+    if (store_get_all(m->base, keys, 1, deadline_ns < limit_ns ? deadline_ns : limit_ns, &value,
+                      NULL, NULL) != TENREC_OK)
         return false;
     found = member_unpack(&value, ret, NULL) == TENREC_OK;
     free(value.data);
@@ -62,7 +62,7 @@ static tenrec_status check_former(struct meeting *m, uint64_t deadline_ns, tenre
     struct member other = { 0 };
     tenrec_status st = TENREC_OK;
 
-    if (has_left(m, m->rank, m->incarnation - 1, 0))
+    if (has_left(m, m->rank, m->incarnation - 1, deadline_ns))
         return TENREC_OK;
     if (!former_record(m, m->incarnation - 1, deadline_ns, &other)) {
         snprintf(m->hint, sizeof m->hint,
@@ -109,7 +109,7 @@ static void take_back(struct meeting *m, uint64_t deadline_ns)
     char key[KEY_ROOM];
 
     rank_key(key, "rank", m->rank);
-    tenrec_store_add(m->base, key, -1, store_left_ms(deadline_ns), NULL, NULL);
+    store_add(m->base, key, -1, deadline_ns, NULL, NULL);
 }
 
 /* Opens the views of the group and, from `incarnation` on, of this life. */
@@ -148,7 +148,7 @@ tenrec_status meeting_open(struct tenrec_store *s, const char *group, const char
         (st = open_base(&m, s, group, run, err)) != TENREC_OK)
         return st;
     rank_key(key, "rank", rank);
-    st = tenrec_store_add(m.base, key, 1, store_left_ms(deadline_ns), &m.incarnation, err);
+    st = store_add(m.base, key, 1, deadline_ns, &m.incarnation, err);
     if (st != TENREC_OK)
         goto err_views;
     if (m.incarnation > 1 && (st = check_former(&m, deadline_ns, err)) != TENREC_OK) {
@@ -200,14 +200,7 @@ tenrec_status meeting_announce(struct meeting *m, uint64_t deadline_ns, tenrec_e
 
 bool meeting_has_left(struct meeting *m, int32_t rank, uint64_t deadline_ns)
 {
-    char key[KEY_ROOM];
-    const char *keys[] = { key };
-    bool there;
-
-    rank_key(key, "left", rank);
-    return tenrec_store_check(m->base, keys, 1, store_left_ms(deadline_ns), &there, NULL) ==
-               TENREC_OK &&
-           there && has_left(m, rank, m->incarnation, store_left_ms(deadline_ns));
+    return has_left(m, rank, m->incarnation, deadline_ns);
 }
 
 void meeting_leave(struct meeting *m, uint64_t deadline_ns)
@@ -221,7 +214,7 @@ void meeting_leave(struct meeting *m, uint64_t deadline_ns)
     if (m->end == MEETING_LEFT) {
         rank_key(key, "left", m->rank);
         snprintf(text, sizeof text, "%lld", (long long)m->incarnation);
-        tenrec_store_set(m->base, key, text, strlen(text), store_left_ms(deadline_ns), NULL);
+        store_set(m->base, key, text, strlen(text), deadline_ns, NULL);
     } else {
         rank_key(key, "member", m->rank);
         store_delete_all(m->store, &record, 1, deadline_ns, NULL);

@@ -233,7 +233,7 @@ tenrec_status member_publish(struct member *me, const char *address,
     member_pack(me, &record);
     if (!record.data)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the worker's record");
-    st = tenrec_store_set(store, key, record.data, record.len, store_left_ms(deadline_ns), err);
+    st = store_set(store, key, record.data, record.len, deadline_ns, err);
     free(record.data);
     return st;
 }

@@ -27,8 +27,7 @@ void members_drop(struct members *members)
 static tenrec_status agree(struct meeting *m, const char *name, uint64_t deadline_ns,
                            tenrec_error *err)
 {
-    char mine[32], *theirs = NULL;
-    void *now = NULL;
+    char mine[32], *theirs;
     tenrec_status st = roster_claim_static(m->whole, m->group, m->run, deadline_ns, err);
 
     if (st != TENREC_OK) {
@@ -36,11 +35,9 @@ static tenrec_status agree(struct meeting *m, const char *name, uint64_t deadlin
         return st;
     }
     snprintf(mine, sizeof mine, "static %d", m->world);
-    st = tenrec_store_compare_set(m->store, "kind", "", 0, mine, strlen(mine),
-                                  store_left_ms(deadline_ns), &now, NULL, err);
+    st = store_swap_text(m->store, "kind", "", mine, deadline_ns, &theirs, err);
     if (st != TENREC_OK)
         return st;
-    theirs = now;
     if (strcmp(theirs, mine) == 0)
         st = TENREC_OK;
     else if (strncmp(theirs, "static ", 7) == 0)
@@ -53,7 +50,7 @@ static tenrec_status agree(struct meeting *m, const char *name, uint64_t deadlin
                          "group \"%s\" mixes static and dynamic workers: \"%s\" (rank %d) gives a "
                          "world size, others have none",
                          m->group, name, m->rank);
-    free(now);
+    free(theirs);
     return st;
 }
 

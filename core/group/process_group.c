@@ -86,7 +86,7 @@ static tenrec_status begin_round(struct tenrec_process_group *pg, uint64_t deadl
     if (!pg->store) {
         snprintf(key, sizeof key, "rank/%d", pg->rank);
         if (!pg->once && pg->life == 0)
-            st = tenrec_store_add(pg->base, key, 1, store_left_ms(deadline_ns), &pg->life, err);
+            st = store_add(pg->base, key, 1, deadline_ns, &pg->life, err);
         snprintf(key, sizeof key, "%lld", (long long)pg->life);
         if (st == TENREC_OK)
             st = tenrec_store_prefix(pg->base, key, &pg->store, err);
@@ -142,7 +142,7 @@ static tenrec_status run_round(struct tenrec_process_group *pg, const char *what
         st = tenrec_fail(err, TENREC_ENOMEM, "no memory for %s of group \"%s\"", what, pg->name);
         goto out;
     }
-    st = tenrec_store_set(pg->store, keys[pg->rank], data, len, store_left_ms(deadline_ns), err);
+    st = store_set(pg->store, keys[pg->rank], data, len, deadline_ns, err);
     if (st != TENREC_OK)
         goto out;
     st = ret ? store_get_all(pg->store, keys, (size_t)pg->world, deadline_ns, ret, missing, err)
@@ -287,13 +287,12 @@ static void delete_round(struct tenrec_process_group *pg, uint64_t round, uint64
 }
 
 /* The last rank to leave removes what is left of the last two rounds. */
-static void leave(struct tenrec_process_group *pg)
+static void leave(struct tenrec_process_group *pg, uint64_t deadline_ns)
 {
-    uint64_t deadline_ns = clock_deadline_ms(DROP_MS);
     const char *left = "left";
     int64_t n;
 
-    if (tenrec_store_add(pg->store, left, 1, DROP_MS, &n, NULL) != TENREC_OK || n < pg->world)
+    if (store_add(pg->store, left, 1, deadline_ns, &n, NULL) != TENREC_OK || n < pg->world)
         return;
     delete_round(pg, pg->round - 1, deadline_ns);
     if (pg->round > 1)
@@ -301,14 +300,19 @@ static void leave(struct tenrec_process_group *pg)
     store_delete_all(pg->store, &left, 1, deadline_ns, NULL);
 }
 
-void tenrec_process_group_drop(struct tenrec_process_group *pg)
+void process_group_close(struct tenrec_process_group *pg, uint64_t deadline_ns)
 {
     if (!pg)
         return;
     if (pg->store && pg->round > 0)
-        leave(pg);
+        leave(pg, deadline_ns);
     tenrec_store_drop(pg->store);
     tenrec_store_drop(pg->base);
     pthread_mutex_destroy(&pg->lock);
     free(pg);
+}
+
+void tenrec_process_group_drop(struct tenrec_process_group *pg)
+{
+    process_group_close(pg, clock_deadline_ms(DROP_MS));
 }

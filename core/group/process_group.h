@@ -16,6 +16,9 @@ tenrec_status process_group_new_once(struct tenrec_store *s, int32_t rank, int32
 tenrec_status process_group_barrier(struct tenrec_process_group *pg, uint64_t deadline_ns,
                                     tenrec_error *err);
 
+/* As tenrec_process_group_drop: its keys are removed until the deadline. */
+void process_group_close(struct tenrec_process_group *pg, uint64_t deadline_ns);
+
 #define PROCESS_GROUP_SUMS 8 /* at most so many at once */
 
 /* One wave of the termination detection at shutdown: gives this worker's n

@@ -257,10 +257,10 @@ tenrec_status rendezvous_check(const char *init_method, tenrec_error *err)
     return st;
 }
 
-static void free_all(struct rendezvous *r)
+static void free_all(struct rendezvous *r, uint64_t deadline_ns)
 {
     roster_close(&r->roster);
-    tenrec_store_drop(r->store);
+    store_close(r->store, deadline_ns);
     tenrec_store_server_drop(r->server);
     free(r);
 }
@@ -318,7 +318,7 @@ tenrec_status rendezvous_open(const struct rendezvous_options *options, uint64_t
 out:
     if (st != TENREC_OK) {
         blame(init, err);
-        free_all(r);
+        free_all(r, deadline_ns);
     } else {
         tell(r);
         *ret = r;
@@ -425,10 +425,10 @@ tenrec_status rendezvous_visit(const struct rendezvous_options *options, uint64_
         (st = visit_store(options, &method, r, deadline_ns, err)) != TENREC_OK) {
         tenrec_error_prefix(err, "store \"%.80s\"", init);
         secret_mask_error(err);
-        free_all(r);
+        free_all(r, deadline_ns);
     } else if ((st = visit_group(options->group ? options->group : "default", r, deadline_ns,
                                  err)) != TENREC_OK) {
-        free_all(r);
+        free_all(r, deadline_ns);
     } else {
         *ret = r;
     }
@@ -446,19 +446,19 @@ static void part(struct rendezvous *r, uint64_t deadline_ns)
 
     if (r->server) {
         /* Makes sure of a connection while one can still be had. */
-        tenrec_store_num_keys(s, store_left_ms(deadline_ns), &n, NULL);
+        store_num_keys(s, deadline_ns, &n, NULL);
         store_server_stop_listening(r->server);
-        tenrec_store_set(s, "closing", "", 0, store_left_ms(deadline_ns), NULL);
+        store_set(s, "closing", "", 0, deadline_ns, NULL);
     } else {
-        tenrec_store_wait(s, (const char *[]){ "closing" }, 1, store_left_ms(deadline_ns), NULL);
+        store_wait_all(s, (const char *[]){ "closing" }, 1, deadline_ns, NULL, NULL);
     }
     meeting_leave(&r->meeting, deadline_ns);
-    if (tenrec_store_add(s, "gone", 1, store_left_ms(deadline_ns), &gone, NULL) != TENREC_OK)
+    if (store_add(s, "gone", 1, deadline_ns, &gone, NULL) != TENREC_OK)
         return;
     if (gone == r->launch.world)
-        tenrec_store_set(s, "all-gone", "", 0, store_left_ms(deadline_ns), NULL);
+        store_set(s, "all-gone", "", 0, deadline_ns, NULL);
     else if (r->server)
-        tenrec_store_wait(s, (const char *[]){ "all-gone" }, 1, store_left_ms(deadline_ns), NULL);
+        store_wait_all(s, (const char *[]){ "all-gone" }, 1, deadline_ns, NULL, NULL);
 }
 
 /* Out of a dynamic group. Who serves its store stays while others need that. */
@@ -490,5 +490,5 @@ void rendezvous_close(struct rendezvous *r, uint64_t deadline_ns)
     if (r->member_serves && r->meeting.end == MEETING_LEFT && r->launch.world > 1)
         part(r, deadline_ns);
     meeting_close(&r->meeting, deadline_ns);
-    free_all(r);
+    free_all(r, deadline_ns);
 }

@@ -48,17 +48,15 @@ static tenrec_status replace_view(struct roster *r, const struct store_value *ra
                                   tenrec_error *err)
 {
     struct store_value mine = { 0 };
-    void *now = NULL;
-    size_t len = 0;
+    struct store_value now = { 0 };
     tenrec_status st;
 
     view_pack(v, &mine);
     if (!mine.data)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a list of %zu workers", v->n);
-    st = tenrec_store_compare_set(r->store, "view", raw->data ? raw->data : "", raw->len, mine.data,
-                                  mine.len, store_left_ms(deadline_ns), &now, &len, err);
-    *ret_done = st == TENREC_OK && len == mine.len && memcmp(now, mine.data, len) == 0;
-    free(now);
+    st = store_compare_set(r->store, "view", raw, &mine, deadline_ns, &now, err);
+    *ret_done = st == TENREC_OK && now.len == mine.len && memcmp(now.data, mine.data, now.len) == 0;
+    free(now.data);
     free(mine.data);
     return st;
 }
@@ -229,8 +227,7 @@ static tenrec_status try_reserve(struct roster *r, tenrec_peer wished, const cha
     if (st == TENREC_OK)
         st = clear_way(r, &v, wished, pattern, deadline_ns, ret, ret_blocked, err);
     if (st == TENREC_OK && !*ret_blocked)
-        st = tenrec_store_add(r->store, "incarnations", 1, store_left_ms(deadline_ns),
-                              &r->incarnation, err);
+        st = store_add(r->store, "incarnations", 1, deadline_ns, &r->incarnation, err);
     view_finish(&v);
     return st;
 }

@@ -48,10 +48,8 @@ static bool static_is_over(struct roster *r, uint64_t deadline_ns)
 static tenrec_status set_kind(struct roster *r, const char *from, const char *to,
                               uint64_t deadline_ns, bool *ret_done, tenrec_error *err)
 {
-    void *now = NULL;
-    tenrec_status st =
-        tenrec_store_compare_set(r->torch, TORCH_KIND, from, strlen(from), to, strlen(to),
-                                 store_left_ms(deadline_ns), &now, NULL, err);
+    char *now;
+    tenrec_status st = store_swap_text(r->torch, TORCH_KIND, from, to, deadline_ns, &now, err);
 
     *ret_done = st == TENREC_OK && strcmp(now, to) == 0;
     free(now);

@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "group/bytes.h"
-#include "group/resolve.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,23 +15,14 @@ struct tenrec_store {
 };
 
 #define MAX_MISSING_TOLD 4 /* keys that an error names */
+#define DROP_MS 1000       /* of a drop, for telling the others */
 #define READ_MS 200        /* one try to read a key that was there just now */
 
-tenrec_status store_deadline(int64_t ms, uint64_t *ret_ns, tenrec_error *err)
+uint64_t store_answer_ns(uint64_t deadline_ns)
 {
-    *ret_ns = 0;
-    if (ms < 0)
-        return tenrec_fail(err, TENREC_EINVAL,
-                           "limit of %lld ms is negative, expected 0 or more, or "
-                           "TENREC_TIMEOUT_NONE",
-                           (long long)ms);
-    *ret_ns = ms == TENREC_TIMEOUT_NONE ? CLOCK_NEVER : clock_deadline_ms((uint64_t)ms);
-    return TENREC_OK;
-}
+    const uint64_t more_ns = STORE_ANSWER_MS * UINT64_C(1000000);
 
-int64_t store_left_ms(uint64_t deadline_ns)
-{
-    return deadline_ns == CLOCK_NEVER ? TENREC_TIMEOUT_NONE : (int64_t)clock_left_ms(deadline_ns);
+    return deadline_ns > CLOCK_NEVER - more_ns ? CLOCK_NEVER : deadline_ns + more_ns;
 }
 
 tenrec_status store_handle_new(struct store_backend *b, const char *prefix,
@@ -43,7 +33,7 @@ tenrec_status store_handle_new(struct store_backend *b, const char *prefix,
 
     if (!s) {
         if (atomic_fetch_sub(&b->refs, 1) == 1)
-            b->ops->destroy(b);
+            b->ops->destroy(b, clock_now_ns());
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a store");
     }
     s->backend = b;
@@ -51,37 +41,6 @@ tenrec_status store_handle_new(struct store_backend *b, const char *prefix,
     memcpy(s->prefix, prefix, len + 1);
     *ret = s;
     return TENREC_OK;
-}
-
-static tenrec_status open_tcp(const char *address, uint64_t deadline_ns, struct tenrec_store **ret,
-                              tenrec_error *err)
-{
-    char host[256];
-    uint16_t port;
-    tenrec_status st = resolve_split(address, host, sizeof host, &port, err);
-
-    return st == TENREC_OK ? store_tcp_open(host, port, deadline_ns, ret, err) : st;
-}
-
-tenrec_status tenrec_store_open(const char *url, int64_t ms, struct tenrec_store **ret,
-                                tenrec_error *err)
-{
-    uint64_t deadline_ns = 0;
-    tenrec_status st;
-
-    if (!url || !ret)
-        return tenrec_fail(err, TENREC_EINVAL, "tenrec_store_open needs a url and a result");
-    if ((st = store_deadline(ms, &deadline_ns, err)) != TENREC_OK)
-        return st;
-    if (strncmp(url, "tcp://", 6) == 0)
-        st = open_tcp(url + 6, deadline_ns, ret, err);
-    else if (strncmp(url, "file://", 7) == 0)
-        st = store_file_open(url + 7, 0, deadline_ns, ret, err);
-    else if (strncmp(url, "memory://", 9) == 0)
-        st = store_memory_open(url + 9, ret, err);
-    else
-        st = store_open_other(NULL, url, deadline_ns, ret, err);
-    return st;
 }
 
 tenrec_status tenrec_store_prefix(struct tenrec_store *s, const char *prefix,
@@ -106,13 +65,18 @@ tenrec_status tenrec_store_prefix(struct tenrec_store *s, const char *prefix,
     return st;
 }
 
-void tenrec_store_drop(struct tenrec_store *s)
+void store_close(struct tenrec_store *s, uint64_t deadline_ns)
 {
     if (!s)
         return;
     if (atomic_fetch_sub(&s->backend->refs, 1) == 1)
-        s->backend->ops->destroy(s->backend);
+        s->backend->ops->destroy(s->backend, deadline_ns);
     free(s);
+}
+
+void tenrec_store_drop(struct tenrec_store *s)
+{
+    store_close(s, clock_deadline_ms(DROP_MS));
 }
 
 const char *tenrec_store_name(const struct tenrec_store *s)
@@ -137,6 +101,7 @@ static void keys_free(struct keys *k)
     if (k->list != k->one)
         free(k->list);
     free(k->text);
+    *k = (struct keys){ .list = NULL };
 }
 
 static tenrec_status keys_make(const struct tenrec_store *s, const char *const *keys, size_t n,
@@ -169,16 +134,12 @@ static tenrec_status keys_make(const struct tenrec_store *s, const char *const *
     return TENREC_OK;
 }
 
-/* What every public function begins with. */
-static tenrec_status begin(struct tenrec_store *s, const char *const *keys, size_t n, int64_t ms,
-                           struct keys *ret, uint64_t *ret_deadline, tenrec_error *err)
+/* Every operation begins so. */
+static tenrec_status begin(struct tenrec_store *s, const char *const *keys, size_t n,
+                           struct keys *ret, tenrec_error *err)
 {
-    tenrec_status st;
-
     if (!s || (n && !keys))
         return tenrec_fail(err, TENREC_EINVAL, "a store and a key are needed");
-    if ((st = store_deadline(ms, ret_deadline, err)) != TENREC_OK)
-        return st;
     return keys_make(s, keys, n, ret, err);
 }
 
@@ -190,27 +151,25 @@ static tenrec_status check_value(size_t len, tenrec_error *err)
                        TENREC_STORE_MAX_VALUE);
 }
 
-tenrec_status tenrec_store_set(struct tenrec_store *s, const char *key, const void *data,
-                               size_t len, int64_t ms, tenrec_error *err)
+tenrec_status store_set(struct tenrec_store *s, const char *key, const void *data, size_t len,
+                        uint64_t deadline_ns, tenrec_error *err)
 {
-    uint64_t deadline_ns = 0;
     struct keys k = { .list = NULL };
     tenrec_status st = check_value(len, err);
 
-    if (st != TENREC_OK || (st = begin(s, &key, 1, ms, &k, &deadline_ns, err)) != TENREC_OK)
+    if (st != TENREC_OK || (st = begin(s, &key, 1, &k, err)) != TENREC_OK)
         return st;
     st = s->backend->ops->set(s->backend, k.list[0], data, len, deadline_ns, err);
     keys_free(&k);
     return st;
 }
 
-tenrec_status tenrec_store_add(struct tenrec_store *s, const char *key, int64_t delta, int64_t ms,
-                               int64_t *ret, tenrec_error *err)
+tenrec_status store_add(struct tenrec_store *s, const char *key, int64_t delta,
+                        uint64_t deadline_ns, int64_t *ret, tenrec_error *err)
 {
-    uint64_t deadline_ns = 0;
     int64_t sum = 0;
     struct keys k = { .list = NULL };
-    tenrec_status st = begin(s, &key, 1, ms, &k, &deadline_ns, err);
+    tenrec_status st = begin(s, &key, 1, &k, err);
 
     if (st != TENREC_OK)
         return st;
@@ -221,33 +180,46 @@ tenrec_status tenrec_store_add(struct tenrec_store *s, const char *key, int64_t 
     return st;
 }
 
-tenrec_status tenrec_store_compare_set(struct tenrec_store *s, const char *key,
-                                       const void *expected, size_t expected_len,
-                                       const void *desired, size_t desired_len, int64_t ms,
-                                       void **ret, size_t *ret_len, tenrec_error *err)
+tenrec_status store_compare_set(struct tenrec_store *s, const char *key,
+                                const struct store_value *expected,
+                                const struct store_value *desired, uint64_t deadline_ns,
+                                struct store_value *ret, tenrec_error *err)
 {
-    /* The values are only read. */
-    struct store_value from = { (void *)(uintptr_t)expected, expected_len };
-    struct store_value to = { (void *)(uintptr_t)desired, desired_len }, now = { 0 };
-    uint64_t deadline_ns = 0;
+    struct store_value now = { 0 };
     struct keys k = { .list = NULL };
-    tenrec_status st = check_value(desired_len, err);
+    tenrec_status st = check_value(desired->len, err);
 
     if (st == TENREC_OK)
-        st = check_value(expected_len, err);
-    if (st != TENREC_OK || (st = begin(s, &key, 1, ms, &k, &deadline_ns, err)) != TENREC_OK)
+        st = check_value(expected->len, err);
+    if (st != TENREC_OK || (st = begin(s, &key, 1, &k, err)) != TENREC_OK)
         return st;
-    st = s->backend->ops->compare_set(s->backend, k.list[0], &from, &to, deadline_ns, &now, err);
+    st = s->backend->ops->compare_set(s->backend, k.list[0], expected, desired, deadline_ns, &now,
+                                      err);
     keys_free(&k);
-    if (st != TENREC_OK)
-        return st;
-    if (ret_len)
-        *ret_len = now.len;
-    if (ret)
-        *ret = now.data;
+    if (st == TENREC_OK && ret)
+        *ret = now;
     else
         free(now.data);
-    return TENREC_OK;
+    return st;
+}
+
+tenrec_status store_swap_text(struct tenrec_store *s, const char *key, const char *from,
+                              const char *to, uint64_t deadline_ns, char **ret, tenrec_error *err)
+{
+    /* Both are only read. */
+    const struct store_value expected = { (void *)(uintptr_t)from, strlen(from) };
+    const struct store_value desired = { (void *)(uintptr_t)to, strlen(to) };
+    struct store_value now = { 0 };
+    tenrec_status st = store_compare_set(s, key, &expected, &desired, deadline_ns, &now, err);
+
+    *ret = now.data;
+    return st;
+}
+
+tenrec_status store_num_keys(struct tenrec_store *s, uint64_t deadline_ns, int64_t *ret,
+                             tenrec_error *err)
+{
+    return s->backend->ops->num_keys(s->backend, deadline_ns, ret, err);
 }
 
 void store_values_free(struct store_value *values, size_t n)
@@ -256,10 +228,10 @@ void store_values_free(struct store_value *values, size_t n)
         free(values[i].data);
 }
 
-/* "no key "a", "b" and 3 more in <store> after 200 ms" */
+/* "no key "a", "b" and 3 more in <store> after 200 ms"; `more` is what the store adds. */
 static tenrec_status fail_missing(const struct tenrec_store *s, const char *const *keys,
                                   const bool *missing, size_t n, uint64_t since_ns,
-                                  tenrec_error *err)
+                                  const char *more, tenrec_error *err)
 {
     size_t told = 0, n_missing = 0, at = 0;
     char text[200] = "";
@@ -275,9 +247,9 @@ static tenrec_status fail_missing(const struct tenrec_store *s, const char *cons
     }
     if (told < n_missing)
         snprintf(text + at, sizeof text - at, " and %zu more", n_missing - told);
-    return tenrec_fail(err, TENREC_ETIMEDOUT, "no key %s in %s after %llu ms", text,
-                       s->backend->name,
-                       (unsigned long long)((clock_now_ns() - since_ns) / 1000000u));
+    return tenrec_fail(
+        err, TENREC_ETIMEDOUT, "no key %s in %s after %llu ms%s%s", text, s->backend->name,
+        (unsigned long long)((clock_now_ns() - since_ns) / 1000000u), *more ? "; " : "", more);
 }
 
 /* One wait: whole keys are made, and what is missing is told. */
@@ -288,23 +260,24 @@ static tenrec_status get_all(struct tenrec_store *s, const char *const *keys, si
     uint64_t since_ns = clock_now_ns();
     bool one = false, *missing = ret_missing ? ret_missing : &one;
     struct keys k = { .list = NULL };
-    tenrec_status st;
+    tenrec_error why = { 0 };
+    tenrec_status st = begin(s, keys, n, &k, err);
 
-    if (!s || (n && !keys))
-        return tenrec_fail(err, TENREC_EINVAL, "a store and a key are needed");
-    if (n == 0)
-        return TENREC_OK;
-    if ((st = keys_make(s, keys, n, &k, err)) != TENREC_OK)
+    if (st != TENREC_OK || n == 0) {
+        keys_free(&k);
         return st;
+    }
     if (!ret_missing && n > 1 && !(missing = memory_new(n, sizeof *missing))) {
         keys_free(&k);
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu keys", n);
     }
     if (ret)
         memset(ret, 0, n * sizeof *ret);
-    st = s->backend->ops->get(s->backend, k.list, n, deadline_ns, ret, missing, err);
+    st = s->backend->ops->get(s->backend, k.list, n, deadline_ns, ret, missing, &why);
     if (st == TENREC_ETIMEDOUT)
-        fail_missing(s, keys, missing, n, since_ns, err);
+        fail_missing(s, keys, missing, n, since_ns, why.text, err);
+    else if (st != TENREC_OK && err)
+        *err = why;
     if (st != TENREC_OK && ret) {
         store_values_free(ret, n);
         memset(ret, 0, n * sizeof *ret);
@@ -328,66 +301,15 @@ tenrec_status store_get_all(struct tenrec_store *s, const char *const *keys, siz
     return get_all(s, keys, n, deadline_ns, ret, ret_missing, err);
 }
 
-tenrec_status tenrec_store_get(struct tenrec_store *s, const char *key, int64_t ms, void **ret,
-                               size_t *ret_len, tenrec_error *err)
-{
-    struct store_value value;
-    uint64_t deadline_ns = 0;
-    tenrec_status st = store_deadline(ms, &deadline_ns, err);
-
-    if (st == TENREC_OK && !ret)
-        st = tenrec_fail(err, TENREC_EINVAL, "tenrec_store_get needs a result");
-    if (st != TENREC_OK || (st = get_all(s, &key, 1, deadline_ns, &value, NULL, err)) != TENREC_OK)
-        return st;
-    *ret = value.data;
-    if (ret_len)
-        *ret_len = value.len;
-    return TENREC_OK;
-}
-
-tenrec_status tenrec_store_wait(struct tenrec_store *s, const char *const *keys, size_t n,
-                                int64_t ms, tenrec_error *err)
-{
-    uint64_t deadline_ns = 0;
-    tenrec_status st = store_deadline(ms, &deadline_ns, err);
-
-    return st == TENREC_OK ? get_all(s, keys, n, deadline_ns, NULL, NULL, err) : st;
-}
-
 tenrec_status store_check_all(struct tenrec_store *s, const char *const *keys, size_t n,
                               uint64_t deadline_ns, bool *ret_missing, tenrec_error *err)
 {
     struct keys k = { .list = NULL };
-    tenrec_status st = keys_make(s, keys, n, &k, err);
+    tenrec_status st = begin(s, keys, n, &k, err);
 
     if (st == TENREC_OK)
         st = s->backend->ops->check(s->backend, k.list, n, deadline_ns, ret_missing, err);
     keys_free(&k);
-    return st;
-}
-
-tenrec_status tenrec_store_check(struct tenrec_store *s, const char *const *keys, size_t n,
-                                 int64_t ms, bool *ret, tenrec_error *err)
-{
-    bool *missing, all = true;
-    uint64_t deadline_ns = 0;
-    struct keys k = { .list = NULL };
-    tenrec_status st;
-
-    if (!ret)
-        return tenrec_fail(err, TENREC_EINVAL, "tenrec_store_check needs a result");
-    if ((st = begin(s, keys, n, ms, &k, &deadline_ns, err)) != TENREC_OK)
-        return st;
-    if ((missing = memory_new(n, sizeof *missing)))
-        st = s->backend->ops->check(s->backend, k.list, n, deadline_ns, missing, err);
-    else
-        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu keys", n);
-    for (size_t i = 0; st == TENREC_OK && i < n; i++)
-        all &= !missing[i];
-    free(missing);
-    keys_free(&k);
-    if (st == TENREC_OK)
-        *ret = all;
     return st;
 }
 
@@ -413,50 +335,25 @@ tenrec_status store_read(struct tenrec_store *s, const char *key, uint64_t deadl
     }
 }
 
-tenrec_status tenrec_store_delete(struct tenrec_store *s, const char *key, int64_t ms, bool *ret,
-                                  tenrec_error *err)
+tenrec_status store_remove_all(struct tenrec_store *s, const char *const *keys, size_t n,
+                               uint64_t deadline_ns, size_t *ret, tenrec_error *err)
 {
-    uint64_t deadline_ns = 0;
-    size_t n = 0;
     struct keys k = { .list = NULL };
-    tenrec_status st = begin(s, &key, 1, ms, &k, &deadline_ns, err);
+    tenrec_status st = begin(s, keys, n, &k, err);
 
-    if (st != TENREC_OK)
-        return st;
-    st = s->backend->ops->delete_keys(s->backend, k.list, 1, deadline_ns, &n, err);
+    *ret = 0;
+    if (st == TENREC_OK && n > 0)
+        st = s->backend->ops->delete_keys(s->backend, k.list, n, deadline_ns, ret, err);
     keys_free(&k);
-    if (st == TENREC_OK && ret)
-        *ret = n > 0;
     return st;
 }
 
 tenrec_status store_delete_all(struct tenrec_store *s, const char *const *keys, size_t n,
                                uint64_t deadline_ns, tenrec_error *err)
 {
-    struct keys k = { .list = NULL };
     size_t gone;
-    tenrec_status st;
 
-    if (n == 0)
-        return TENREC_OK;
-    if ((st = keys_make(s, keys, n, &k, err)) != TENREC_OK)
-        return st;
-    st = s->backend->ops->delete_keys(s->backend, k.list, n, deadline_ns, &gone, err);
-    keys_free(&k);
-    return st;
-}
-
-tenrec_status tenrec_store_num_keys(struct tenrec_store *s, int64_t ms, int64_t *ret,
-                                    tenrec_error *err)
-{
-    uint64_t deadline_ns = 0;
-    tenrec_status st;
-
-    if (!s || !ret)
-        return tenrec_fail(err, TENREC_EINVAL, "a store and a result are needed");
-    if ((st = store_deadline(ms, &deadline_ns, err)) != TENREC_OK)
-        return st;
-    return s->backend->ops->num_keys(s->backend, deadline_ns, ret, err);
+    return store_remove_all(s, keys, n, deadline_ns, &gone, err);
 }
 
 tenrec_status store_count_init(struct tenrec_store *s, uint64_t deadline_ns, tenrec_error *err)

@@ -1,12 +1,17 @@
 /* store.h - what is behind a store: one of the kinds here or a plugin, all with these
- * operations. Keys arrive here with every prefix in front; deadlines are
- * CLOCK_MONOTONIC nanoseconds; a deadline that has passed still lets the store
- * itself be asked, but waits for nobody. */
+ * operations. Keys arrive here with every prefix in front.
+ *
+ * Deadlines are CLOCK_MONOTONIC nanoseconds, and every operation of a longer one is
+ * given the same: at its deadline an operation stops waiting for keys and locks, and
+ * the store itself has STORE_ANSWER_MS more to answer what it was asked. No operation
+ * ends later than that, however many requests it is made of. */
 #ifndef TENREC_GROUP_STORE_H
 #define TENREC_GROUP_STORE_H
 
 #include <stdatomic.h>
 #include <tenrec/store.h>
+
+enum { STORE_ANSWER_MS = 100 };
 
 struct store_backend;
 
@@ -24,9 +29,9 @@ struct store_ops {
                                  const struct store_value *expected,
                                  const struct store_value *desired, uint64_t deadline_ns,
                                  struct store_value *ret, tenrec_error *err);
-    /* Waits for all keys. When the deadline comes first: ETIMEDOUT without a
-     * text, and ret_missing[i] (n of them) says which. Reads the values into
-     * `ret` (n, zeroed; the caller frees them) unless that is NULL. */
+    /* Waits for all keys. When the deadline comes first: ETIMEDOUT, and
+     * ret_missing[i] (n of them) says which; a text is put behind those. Reads the
+     * values into `ret` (n, zeroed; the caller frees them) unless that is NULL. */
     tenrec_status (*get)(struct store_backend *b, const char *const *keys, size_t n,
                          uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,
                          tenrec_error *err);
@@ -38,7 +43,8 @@ struct store_ops {
                                  uint64_t deadline_ns, size_t *ret, tenrec_error *err);
     tenrec_status (*num_keys)(struct store_backend *b, uint64_t deadline_ns, int64_t *ret,
                               tenrec_error *err);
-    void (*destroy)(struct store_backend *b);
+    /* Frees `b`; what others shall hear of that is told until the deadline. */
+    void (*destroy)(struct store_backend *b, uint64_t deadline_ns);
 };
 
 struct store_backend {
@@ -52,6 +58,9 @@ struct store_backend {
  * get `prefix` in front. */
 tenrec_status store_handle_new(struct store_backend *b, const char *prefix,
                                struct tenrec_store **ret, tenrec_error *err);
+
+/* As tenrec_store_drop, with a deadline for what a store tells its others. */
+void store_close(struct tenrec_store *s, uint64_t deadline_ns);
 
 /* Where a plugin's store is, "" when it does not say. Lives as long as `s`. */
 const char *store_at(const struct tenrec_store *s);
@@ -73,8 +82,23 @@ typedef tenrec_status store_open_fn(void *arg, const char *url, uint64_t deadlin
                                     struct tenrec_store **ret, tenrec_error *err);
 store_open_fn store_open_other;
 
-/* As the public function, with a deadline, and telling which keys were missing
- * at an ETIMEDOUT (ret_missing: n, or NULL; then the text names them). */
+/* As the public functions, with a deadline. */
+tenrec_status store_set(struct tenrec_store *s, const char *key, const void *data, size_t len,
+                        uint64_t deadline_ns, tenrec_error *err);
+tenrec_status store_add(struct tenrec_store *s, const char *key, int64_t delta,
+                        uint64_t deadline_ns, int64_t *ret, tenrec_error *err); /* ret: or NULL */
+tenrec_status store_compare_set(struct tenrec_store *s, const char *key,
+                                const struct store_value *expected,
+                                const struct store_value *desired, uint64_t deadline_ns,
+                                struct store_value *ret, tenrec_error *err); /* ret: or NULL */
+/* The same for texts. ret: owns; NULL after an error. */
+tenrec_status store_swap_text(struct tenrec_store *s, const char *key, const char *from,
+                              const char *to, uint64_t deadline_ns, char **ret, tenrec_error *err);
+tenrec_status store_num_keys(struct tenrec_store *s, uint64_t deadline_ns, int64_t *ret,
+                             tenrec_error *err);
+
+/* Waits for all, and tells which keys were missing at an ETIMEDOUT (ret_missing: n, or
+ * NULL; the text names them). */
 tenrec_status store_wait_all(struct tenrec_store *s, const char *const *keys, size_t n,
                              uint64_t deadline_ns, bool *ret_missing, tenrec_error *err);
 /* Which keys are missing now. */
@@ -88,7 +112,10 @@ tenrec_status store_get_all(struct tenrec_store *s, const char *const *keys, siz
  * there is nothing. */
 tenrec_status store_read(struct tenrec_store *s, const char *key, uint64_t deadline_ns,
                          struct store_value *ret, tenrec_error *err);
-/* Removes all keys; those that are missing do not matter. */
+/* Removes all keys; *ret: how many of them were there. */
+tenrec_status store_remove_all(struct tenrec_store *s, const char *const *keys, size_t n,
+                               uint64_t deadline_ns, size_t *ret, tenrec_error *err);
+/* The same, for keys of which some may be missing already. */
 tenrec_status store_delete_all(struct tenrec_store *s, const char *const *keys, size_t n,
                                uint64_t deadline_ns, tenrec_error *err);
 void store_values_free(struct store_value *values, size_t n);
@@ -96,10 +123,10 @@ void store_values_free(struct store_value *values, size_t n);
 /* Does what torch's constructor waits for: counts this process at `init/`. */
 tenrec_status store_count_init(struct tenrec_store *s, uint64_t deadline_ns, tenrec_error *err);
 
-/* Milliseconds from now to a deadline, for the public functions. */
-int64_t store_left_ms(uint64_t deadline_ns);
+/* Until when a store may answer an operation with that deadline. */
+uint64_t store_answer_ns(uint64_t deadline_ns);
 
-/* Whether a program's limit is none (negative); tells it. */
+/* The deadline of a program's limit. errors: EINVAL (the limit is negative) */
 tenrec_status store_deadline(int64_t ms, uint64_t *ret_ns, tenrec_error *err);
 
 #endif

@@ -18,8 +18,8 @@
 #define POLL_FIRST_US 1000
 #define POLL_MOST_US 10000   /* where the kernel does not tell of changes */
 #define WATCH_MOST_US 100000 /* where it does, but for those of other hosts */
-#define GRACE_MS 1000        /* that a call with a shorter limit gets for the lock */
-#define CLOSE_MS 1000
+#define LOCK_FIRST_US 50
+#define LOCK_MOST_US 1000
 
 struct file_store {
     struct store_backend backend;
@@ -34,24 +34,28 @@ static struct span text_span(const char *text)
     return (struct span){ (const uint8_t *)text, strlen(text) };
 }
 
-static uint64_t later(uint64_t deadline_ns, uint64_t least_ms)
-{
-    uint64_t least = clock_deadline_ms(least_ms);
-
-    return deadline_ns > least ? deadline_ns : least;
-}
-
-/* Locks store and file and reads what is new. */
+/* Locks store and file and reads what is new. flock knows no deadline, so that a locked
+ * file is tried again and again, and meanwhile this process's other threads get the store:
+ * their deadlines may be shorter. */
 static tenrec_status begin(struct file_store *f, bool writing, uint64_t deadline_ns, int *ret_fd,
                            tenrec_error *err)
 {
+    struct pause pause = { LOCK_FIRST_US, LOCK_MOST_US };
     tenrec_status st;
 
-    pthread_mutex_lock(&f->lock);
-    st = file_log_open(&f->log, writing, later(deadline_ns, GRACE_MS), ret_fd, err);
-    if (st != TENREC_OK)
+    deadline_ns = store_answer_ns(deadline_ns);
+    for (;;) {
+        pthread_mutex_lock(&f->lock);
+        st = file_log_open(&f->log, writing, ret_fd, err);
+        if (st == TENREC_OK)
+            return st;
         pthread_mutex_unlock(&f->lock);
-    return st;
+        if (st != TENREC_EAGAIN)
+            return st;
+        if (!pause_take(&pause, deadline_ns))
+            return tenrec_fail(err, TENREC_EPEER_LOST, "%s stays locked by another process",
+                               f->backend.name);
+    }
 }
 
 /* Closing the file gives its lock back. */
@@ -297,12 +301,12 @@ static tenrec_status file_num_keys(struct store_backend *b, uint64_t deadline_ns
 }
 
 /* Counts this one out; the last of all removes the file. */
-static void leave(struct file_store *f)
+static void leave(struct file_store *f, uint64_t deadline_ns)
 {
     int64_t open_now = 0, left = 0;
     int fd;
 
-    if (begin(f, true, clock_deadline_ms(CLOSE_MS), &fd, NULL) != TENREC_OK)
+    if (begin(f, true, deadline_ns, &fd, NULL) != TENREC_OK)
         return;
     if (add_locked(f, fd, REFCOUNT_KEY, -1, &open_now, NULL) == TENREC_OK &&
         add_locked(f, fd, CLEANUP_KEY, 1, &left, NULL) == TENREC_OK && open_now <= 0 &&
@@ -318,12 +322,12 @@ static void file_free(struct file_store *f)
     free(f);
 }
 
-static void file_destroy(struct store_backend *b)
+static void file_destroy(struct store_backend *b, uint64_t deadline_ns)
 {
     struct file_store *f = (struct file_store *)b;
 
     if (f->num_workers)
-        leave(f);
+        leave(f, deadline_ns);
     file_free(f);
 }
 

@@ -223,10 +223,11 @@ static void memory_free(struct memory_store *m)
     free(m);
 }
 
-static void memory_destroy(struct store_backend *b)
+static void memory_destroy(struct store_backend *b, uint64_t deadline_ns)
 {
     struct memory_store *m = (struct memory_store *)b, **at;
 
+    (void)deadline_ns;
     pthread_mutex_lock(&registry_lock);
     for (at = &registry; *at && *at != m; at = &(*at)->next)
         ;

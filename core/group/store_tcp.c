@@ -13,9 +13,7 @@
 #include <unistd.h>
 
 #define MAX_IDLE 8
-#define GRACE_MS 100         /* that the store itself gets to answer, at least */
-#define NAME_MISSING_MS 3000 /* to find out which keys are missing, also from a busy store */
-#define BATCH 256            /* requests that are sent before answers are read */
+#define BATCH 256 /* requests that are sent before answers are read */
 #define RETRY_FIRST_US 2000
 #define RETRY_MOST_US 200000
 
@@ -34,15 +32,8 @@ struct call {
     struct tcp_store *store;
     struct store_conn *conn;
     struct bytes request;
-    uint64_t deadline_ns;
+    uint64_t deadline_ns; /* for the answers */
 };
-
-static uint64_t later(uint64_t deadline_ns, uint64_t least_ms)
-{
-    uint64_t least = clock_deadline_ms(least_ms);
-
-    return deadline_ns > least ? deadline_ns : least;
-}
 
 /* The same error with another code. */
 static tenrec_status recode(tenrec_error *err, tenrec_status code)
@@ -102,7 +93,7 @@ static tenrec_status call_begin(struct call *c, struct store_backend *b, uint64_
 {
     struct tcp_store *t = (struct tcp_store *)b;
 
-    *c = (struct call){ .store = t, .deadline_ns = later(deadline_ns, GRACE_MS) };
+    *c = (struct call){ .store = t, .deadline_ns = store_answer_ns(deadline_ns) };
     if ((c->conn = take_idle(t)))
         return TENREC_OK;
     return connect_again(t, c->deadline_ns, &c->conn, err);
@@ -233,47 +224,85 @@ static tenrec_status tcp_compare_set(struct store_backend *b, const char *key,
 }
 
 /* One CHECK for each key, all under way at once. */
-static tenrec_status tcp_check(struct store_backend *b, const char *const *keys, size_t n,
-                               uint64_t deadline_ns, bool *ret_missing, tenrec_error *err)
+static tenrec_status call_check(struct call *c, const char *const *keys, size_t n,
+                                bool *ret_missing, size_t *ret_count, tenrec_error *err)
 {
-    struct call c;
-    tenrec_status st = call_begin(&c, b, deadline_ns, err);
+    tenrec_status st = TENREC_OK;
 
+    *ret_count = 0;
     for (size_t at = 0; st == TENREC_OK && at < n; at += BATCH) {
         size_t end = n - at < BATCH ? n : at + BATCH;
         uint8_t missing = 0;
         for (size_t i = at; i < end; i++) {
-            add_request(&c, STORE_OP_CHECK, NULL);
-            bytes_add_u64(&c.request, 1);
-            bytes_add_text(&c.request, keys[i]);
+            add_request(c, STORE_OP_CHECK, NULL);
+            bytes_add_u64(&c->request, 1);
+            bytes_add_text(&c->request, keys[i]);
         }
-        st = call_send(&c, err);
+        st = call_send(c, err);
         for (size_t i = at; st == TENREC_OK && i < end; i++) {
-            st = store_conn_read_u8(c.conn, &missing, c.deadline_ns, err);
+            st = store_conn_read_u8(c->conn, &missing, c->deadline_ns, err);
+            if (st != TENREC_OK)
+                break; /* the caller may know of an earlier answer */
             ret_missing[i] = missing != 0;
+            *ret_count += ret_missing[i];
         }
     }
+    return st;
+}
+
+static tenrec_status count_missing(struct store_backend *b, const char *const *keys, size_t n,
+                                   uint64_t deadline_ns, bool *ret_missing, size_t *ret_count,
+                                   tenrec_error *err)
+{
+    struct call c;
+    tenrec_status st = call_begin(&c, b, deadline_ns, err);
+
+    if (st == TENREC_OK)
+        st = call_check(&c, keys, n, ret_missing, ret_count, err);
     return call_end(&c, st, err);
 }
 
-/* WAIT for all; ETIMEDOUT without a text that matters. */
-static tenrec_status wait_keys(struct store_backend *b, const char *const *keys, size_t n,
+static tenrec_status tcp_check(struct store_backend *b, const char *const *keys, size_t n,
+                               uint64_t deadline_ns, bool *ret_missing, tenrec_error *err)
+{
+    size_t count;
+
+    return count_missing(b, keys, n, deadline_ns, ret_missing, &count, err);
+}
+
+static tenrec_status call_wait(struct call *c, const char *const *keys, size_t n,
                                uint64_t deadline_ns, tenrec_error *err)
 {
-    struct call c;
     uint8_t answer = 0;
-    tenrec_status st = call_begin(&c, b, deadline_ns, err);
+    tenrec_status st;
 
-    add_request(&c, STORE_OP_WAIT, NULL);
-    bytes_add_u64(&c.request, n);
+    add_request(c, STORE_OP_WAIT, NULL);
+    bytes_add_u64(&c->request, n);
     for (size_t i = 0; i < n; i++)
-        bytes_add_text(&c.request, keys[i]);
+        bytes_add_text(&c->request, keys[i]);
+    st = call_send(c, err);
     if (st == TENREC_OK)
-        st = call_send(&c, err);
-    if (st == TENREC_OK)
-        st = store_conn_read_u8(c.conn, &answer, deadline_ns, err);
+        st = store_conn_read_u8(c->conn, &answer, deadline_ns, err);
     if (st == TENREC_OK && answer != 0)
         st = tenrec_fail(err, TENREC_EPROTOCOL, "it answered a wait by %u, expected 0", answer);
+    return st;
+}
+
+/* CHECK for each key, then WAIT when one is missing. *ret_alive: the CHECKs were
+ * answered, and ret_missing says what was missing then. */
+static tenrec_status wait_keys(struct store_backend *b, const char *const *keys, size_t n,
+                               uint64_t deadline_ns, bool *ret_missing, bool *ret_alive,
+                               tenrec_error *err)
+{
+    size_t count = 0;
+    struct call c;
+    tenrec_status st = call_begin(&c, b, deadline_ns, err);
+
+    if (st == TENREC_OK)
+        st = call_check(&c, keys, n, ret_missing, &count, err);
+    *ret_alive = st == TENREC_OK;
+    if (st == TENREC_OK && count > 0)
+        st = call_wait(&c, keys, n, deadline_ns, err);
     return call_end(&c, st, err);
 }
 
@@ -294,33 +323,49 @@ static tenrec_status read_values(struct store_backend *b, const char *const *key
     return call_end(&c, st, err);
 }
 
+/* The deadline of a wait has come: *ret_count of the keys are missing, and ret_missing
+ * says which; it says so already when the server was `alive` when the wait began. */
+static tenrec_status name_missing(struct store_backend *b, const char *const *keys, size_t n,
+                                  uint64_t deadline_ns, bool alive, bool *ret_missing,
+                                  size_t *ret_count, tenrec_error *err)
+{
+    tenrec_error why = { 0 };
+    tenrec_status st = count_missing(b, keys, n, deadline_ns, ret_missing, ret_count, &why);
+
+    if (st == TENREC_OK)
+        return st;
+    if (st == TENREC_ETIMEDOUT && alive) {
+        *ret_count = n;
+        if (err)
+            snprintf(err->text, sizeof err->text, "the store did not answer whether it came since");
+        return TENREC_OK;
+    }
+    tenrec_error_prefix(&why, "waited for key \"%s\"", keys[0]);
+    if (err)
+        *err = why;
+    return st;
+}
+
 static tenrec_status tcp_get(struct store_backend *b, const char *const *keys, size_t n,
                              uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,
                              tenrec_error *err)
 {
     tenrec_status st = TENREC_ETIMEDOUT;
-    tenrec_error why;
-    bool any = false;
+    bool alive = false;
+    size_t count = 0;
 
     if (!clock_passed(deadline_ns))
-        st = wait_keys(b, keys, n, deadline_ns, err);
+        st = wait_keys(b, keys, n, deadline_ns, ret_missing, &alive, err);
     if (st == TENREC_ETIMEDOUT) {
-        st = tcp_check(b, keys, n, clock_deadline_ms(NAME_MISSING_MS), ret_missing, &why);
-        if (st != TENREC_OK) {
-            tenrec_error_prefix(&why, "waited for key \"%s\"", keys[0]);
-            if (err)
-                *err = why;
-            /* A store that is silent is gone, and not merely without the key. */
-            return st == TENREC_ETIMEDOUT ? recode(err, TENREC_EPEER_LOST) : st;
-        }
-        for (size_t i = 0; i < n; i++)
-            any |= ret_missing[i];
-        if (any)
+        if (err)
+            *err = (tenrec_error){ 0 };
+        st = name_missing(b, keys, n, deadline_ns, alive, ret_missing, &count, err);
+        if (st == TENREC_OK && count > 0)
             return TENREC_ETIMEDOUT;
-        deadline_ns = clock_deadline_ms(NAME_MISSING_MS); /* they came at the last moment */
     }
     if (st == TENREC_OK && ret)
         st = read_values(b, keys, n, deadline_ns, ret, err);
+    /* A store that is silent is gone, and not merely without the key. */
     return st == TENREC_ETIMEDOUT ? recode(err, TENREC_EPEER_LOST) : st;
 }
 
@@ -359,11 +404,12 @@ static tenrec_status tcp_num_keys(struct store_backend *b, uint64_t deadline_ns,
     return call_end(&c, st, err);
 }
 
-static void tcp_destroy(struct store_backend *b)
+static void tcp_destroy(struct store_backend *b, uint64_t deadline_ns)
 {
     struct tcp_store *t = (struct tcp_store *)b;
     struct store_conn *c;
 
+    (void)deadline_ns;
     while ((c = t->idle)) {
         t->idle = c->next;
         store_conn_drop(c);
@@ -456,8 +502,7 @@ tenrec_status store_tcp_open(const char *host, uint16_t port, uint64_t deadline_
     pthread_mutex_init(&t->lock, NULL);
     snprintf(t->backend.name, sizeof t->backend.name,
              strchr(host, ':') ? "tcp store [%s]:%u" : "tcp store %s:%u", host, port);
-    deadline_ns = later(deadline_ns, GRACE_MS);
-    while ((st = attempt(t, host, port, deadline_ns, err)) != TENREC_OK &&
+    while ((st = attempt(t, host, port, store_answer_ns(deadline_ns), err)) != TENREC_OK &&
            (st == TENREC_ECONNECT || st == TENREC_EPEER_LOST || st == TENREC_ETIMEDOUT) &&
            pause_take(&pause, deadline_ns))
         ;
@@ -468,6 +513,6 @@ tenrec_status store_tcp_open(const char *host, uint16_t port, uint64_t deadline_
     }
     tenrec_error_prefix(err, "cannot reach %s within %llu ms", t->backend.name,
                         (unsigned long long)((clock_now_ns() - since_ns) / 1000000u));
-    tcp_destroy(&t->backend);
+    tcp_destroy(&t->backend, deadline_ns);
     return st;
 }

@@ -86,19 +86,18 @@ static bool is_same(const struct store_value *v, const struct bytes *b)
 }
 
 /* Puts `to` in the place of `from`; ret_now->data (owns) is what stands there else. */
-static tenrec_status replace(struct tenrec_store *torch, const void *from, size_t from_len,
+static tenrec_status replace(struct tenrec_store *torch, const struct store_value *from,
                              const struct bytes *to, uint64_t deadline_ns,
                              struct store_value *ret_now, tenrec_error *err)
 {
+    const struct store_value desired = { to->data, to->len };
     struct store_value now = { 0 };
     tenrec_status st;
 
     *ret_now = now;
     if (to->failed)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for torch's list of workers");
-    st = tenrec_store_compare_set(torch, LIST, from ? from : "", from_len,
-                                  to->data ? to->data : (const void *)"", to->len,
-                                  store_left_ms(deadline_ns), &now.data, &now.len, err);
+    st = store_compare_set(torch, LIST, from, &desired, deadline_ns, &now, err);
     if (st == TENREC_OK && !is_same(&now, to))
         *ret_now = now;
     else
@@ -119,7 +118,8 @@ static tenrec_status change_list(struct tenrec_store *torch, const struct bytes 
     if (guess->failed)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for torch's list of workers");
     add_view(&to, after, NULL);
-    st = replace(torch, guess->data, guess->len, &to, deadline_ns, &now, err);
+    st = replace(torch, &(struct store_value){ guess->data, guess->len }, &to, deadline_ns, &now,
+                 err);
     /* What was expected is also the answer when there is nothing. */
     if (now.data && is_same(&now, guess))
         now.len = 0;
@@ -130,7 +130,7 @@ static tenrec_status change_list(struct tenrec_store *torch, const struct bytes 
         add_view(&to, after, NULL);
         if (seen.len)
             add_others(&to, seen.data, before, after);
-        st = replace(torch, seen.data, seen.len, &to, deadline_ns, &now, err);
+        st = replace(torch, &seen, &to, deadline_ns, &now, err);
         free(seen.data);
     }
     bytes_free(&to);
@@ -151,12 +151,11 @@ tenrec_status torch_keys_add(struct tenrec_store *torch, const struct view *v,
     tenrec_status st;
 
     snprintf(key, sizeof key, "names/%d", (int)who->id);
-    st =
-        tenrec_store_set(torch, key, who->name, strlen(who->name), store_left_ms(deadline_ns), err);
+    st = store_set(torch, key, who->name, strlen(who->name), deadline_ns, err);
     if (st != TENREC_OK)
         return st;
     snprintf(key, sizeof key, "addrs/%s", who->name);
-    st = tenrec_store_set(torch, key, address, strlen(address), store_left_ms(deadline_ns), err);
+    st = store_set(torch, key, address, strlen(address), deadline_ns, err);
     if (st != TENREC_OK)
         return st;
     add_view(&guess, v, who);

@@ -1,5 +1,6 @@
 #include "rpc/membership.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "config/config.h"
 #include "group/members.h"
@@ -26,6 +27,14 @@ static tenrec_status make_name(struct membership *m, const char *pattern, tenrec
     if (st == TENREC_EINVAL && err)
         err->code = TENREC_ECONFIG;
     return st == TENREC_EINVAL ? TENREC_ECONFIG : st;
+}
+
+/* For what is left to clean up behind a failure: waits for nobody. */
+static uint64_t at_once(uint64_t deadline_ns)
+{
+    const uint64_t now_ns = clock_now_ns();
+
+    return deadline_ns < now_ns ? deadline_ns : now_ns;
 }
 
 tenrec_status membership_find(const struct config_settings *s, struct stores *stores,
@@ -56,7 +65,7 @@ tenrec_status membership_find(const struct config_settings *s, struct stores *st
     if (st == TENREC_OK)
         *ret = m;
     else
-        membership_drop(m, 0);
+        membership_drop(m, at_once(deadline_ns));
     return st;
 }
 
@@ -187,7 +196,7 @@ tenrec_status membership_visit(const struct config_settings *s, struct stores *s
     if (st == TENREC_OK)
         *ret = m;
     else
-        membership_drop(m, 0);
+        membership_drop(m, at_once(deadline_ns));
     return st;
 }
 
@@ -238,7 +247,7 @@ void membership_drop(struct membership *m, uint64_t deadline_ns)
 {
     if (!m)
         return;
-    tenrec_process_group_drop(m->pg);
+    process_group_close(m->pg, deadline_ns);
     rendezvous_close(m->rendezvous, deadline_ns);
     members_drop(m->members);
     view_finish(&m->view);
@@ -304,7 +313,7 @@ tenrec_status membership_tell_number(struct membership *m, const char *what, int
 
     snprintf(key, sizeof key, "%s/%d", what, at->rank);
     snprintf(text, sizeof text, "%lld", (long long)number);
-    return tenrec_store_set(at->store, key, text, strlen(text), store_left_ms(deadline_ns), err);
+    return store_set(at->store, key, text, strlen(text), deadline_ns, err);
 }
 
 tenrec_status membership_hear_number(struct membership *m, const char *what, tenrec_peer id,
@@ -312,20 +321,20 @@ tenrec_status membership_hear_number(struct membership *m, const char *what, ten
 {
     const struct meeting *at = &m->rendezvous->meeting;
     char key[64], *end;
-    void *text = NULL;
-    size_t len;
+    const char *keys[] = { key };
+    struct store_value text;
     tenrec_status st;
 
     snprintf(key, sizeof key, "%s/%d", what, id);
-    st = tenrec_store_get(at->store, key, store_left_ms(deadline_ns), &text, &len, err);
+    st = store_get_all(at->store, keys, 1, deadline_ns, &text, NULL, err);
     if (st != TENREC_OK) {
         tenrec_error_prefix(err, "number of %s of '%s'", what, m->names[id]);
         return st;
     }
-    *ret = strtoll(text, &end, 10);
-    if (end == text || *end)
+    *ret = strtoll(text.data, &end, 10);
+    if (end == (char *)text.data || *end)
         st = tenrec_fail(err, TENREC_EPROTOCOL, "number of %s of '%s' is none", what, m->names[id]);
-    free(text);
+    free(text.data);
     return st;
 }
 

@@ -6,17 +6,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#define GRACE_MS 100 /* that the server gets to answer, at least */
 #define GAP_FIRST_MS 10
 #define GAP_MOST_MS 500
 #define HEAD 9 /* words before a call's own: EVAL script 2 meta keys id client answered number */
-
-static uint64_t later(uint64_t deadline_ns, uint64_t least_ms)
-{
-    uint64_t least = clock_in_ms(least_ms);
-
-    return deadline_ns > least ? deadline_ns : least;
-}
 
 /* The connection and the numbers are used by one thread at a time. */
 static bool take(struct redis_store *s, uint64_t deadline_ns)
@@ -168,7 +160,7 @@ tenrec_status redis_call(struct redis_store *s, const struct call *call, uint64_
     struct words w = { 0 };
     tenrec_status st;
 
-    deadline_ns = later(deadline_ns, GRACE_MS);
+    deadline_ns = clock_answer(deadline_ns);
     if (!take(s, deadline_ns))
         return tenrec_fail(err, TENREC_ETIMEDOUT, "other calls of this process wait for it too");
     s->asked += call->changes;

@@ -18,6 +18,15 @@ static inline uint64_t clock_in_ms(uint64_t ms)
     return clock_now() + ms * 1000000u;
 }
 
+/* Until when the server may answer an operation with that deadline: however many requests
+ * the operation is made of. */
+static inline uint64_t clock_answer(uint64_t deadline_ns)
+{
+    const uint64_t more_ns = 100000000;
+
+    return deadline_ns > TENREC_STORE_NEVER - more_ns ? TENREC_STORE_NEVER : deadline_ns + more_ns;
+}
+
 static inline bool clock_over(uint64_t deadline_ns)
 {
     return deadline_ns != TENREC_STORE_NEVER && clock_now() >= deadline_ns;

@@ -139,10 +139,9 @@ enum conn_end ear_wait(struct conn *ear, uint32_t count, uint64_t deadline_ns, t
 }
 
 /* True when the server has confirmed that nothing more will be told. */
-static bool unsubscribe(struct conn *c)
+static bool unsubscribe(struct conn *c, uint64_t deadline_ns)
 {
     const char *argv[] = { "UNSUBSCRIBE" };
-    uint64_t deadline_ns = clock_in_ms(CLOSE_MS);
     bool quiet = false;
     redisReply *r;
 
@@ -159,9 +158,11 @@ static bool unsubscribe(struct conn *c)
     return true;
 }
 
-void ear_close(struct redis_store *s, struct conn *ear, bool broken)
+void ear_close(struct redis_store *s, struct conn *ear, bool broken, uint64_t deadline_ns)
 {
-    if (ear && !broken && unsubscribe(ear)) {
+    const uint64_t until_ns = sooner(clock_answer(deadline_ns), clock_in_ms(CLOSE_MS));
+
+    if (ear && !broken && unsubscribe(ear, until_ns)) {
         pthread_mutex_lock(&s->lock);
         if (!s->ear) {
             s->ear = ear;

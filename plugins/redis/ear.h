@@ -15,6 +15,6 @@ enum conn_end ear_open(struct redis_store *s, const char *const *keys, uint32_t 
 enum conn_end ear_wait(struct conn *ear, uint32_t count, uint64_t deadline_ns, tenrec_error *err);
 
 /* Unsubscribes and keeps the connection for the next wait; `broken`: drops it. */
-void ear_close(struct redis_store *s, struct conn *ear, bool broken);
+void ear_close(struct redis_store *s, struct conn *ear, bool broken, uint64_t deadline_ns);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include <signal.h>
 
-#define CALL_MS 500 /* so that closing never waits long for it */
+#define CALL_MS 200 /* so that closing never waits long for it */
 
 /* Until when the next renewal sleeps: a third of the lease leaves two more tries. */
 static uint64_t next(const struct redis_store *s, bool worked)

@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#define FORGET_MS 300
 #define GAP_MS 50 /* before a connection that broke while listening is made anew */
 
 static const char *redis_name(struct tenrec_plugin_store *self)
@@ -189,7 +188,7 @@ static tenrec_status listen(struct wish *w, enum conn_end *ret_end, tenrec_error
     /* Looks once more: a key may have come before anybody listened. */
     while (end == CONN_OK && (st = look(w, err)) == TENREC_ETIMEDOUT && !clock_over(w->deadline_ns))
         end = ear_wait(ear, w->n_missing, w->deadline_ns, &why);
-    ear_close(w->store, ear, end != CONN_OK);
+    ear_close(w->store, ear, end != CONN_OK, w->deadline_ns);
     if (end == CONN_NEVER) {
         if (err)
             *err = why;
@@ -276,7 +275,7 @@ static void redis_close(struct tenrec_plugin_store *self)
 
     lease_stop(s);
     /* A server that went away forgets us with the lease. */
-    if (s->conn && redis_call(s, &call, clock_in_ms(FORGET_MS), &r, NULL) == TENREC_OK)
+    if (s->conn && redis_call(s, &call, clock_in_ms(0), &r, NULL) == TENREC_OK)
         freeReplyObject(r);
     redis_store_free(s);
 }

@@ -101,8 +101,9 @@ static tenrec_status hooked_num_keys(struct store_backend *b, uint64_t deadline_
     return tenrec_store_num_keys(hooks_of(b)->inner, FOREVER_MS, ret, err);
 }
 
-static void hooked_destroy(struct store_backend *b)
+static void hooked_destroy(struct store_backend *b, uint64_t deadline_ns)
 {
+    (void)deadline_ns;
     tenrec_store_drop(hooks_of(b)->inner);
     free(b);
 }

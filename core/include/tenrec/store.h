@@ -4,9 +4,10 @@
  * The TCP and file stores speak the protocols of torch.distributed's TCPStore
  * and FileStore, so that a store can be shared with PyTorch processes. Keys
  * are texts, values are bytes. Every function that may wait takes `ms`, the
- * limit of the whole call in milliseconds: 0 does not wait for others (a TCP
- * store still gets 100 ms to answer), TENREC_TIMEOUT_NONE waits for ever, and
- * a negative one is refused. All functions may be called from any thread, also
+ * limit of the whole call in milliseconds: 0 does not wait for others,
+ * TENREC_TIMEOUT_NONE waits for ever, and a negative one is refused. At its limit
+ * a call stops waiting; the store itself has 100 ms more to answer what it was
+ * asked, whatever it does. All functions may be called from any thread, also
  * for the same store; a wait keeps nobody else from using it.
  */
 #ifndef TENREC_STORE_H
@@ -53,8 +54,8 @@ tenrec_status tenrec_store_open(const char *url, int64_t ms, struct tenrec_store
 tenrec_status tenrec_store_prefix(struct tenrec_store *s, const char *prefix,
                                   struct tenrec_store **ret, tenrec_error *err);
 
-/* Lets go of a store or view; the last one closes it. No call on it may be
- * under way. NULL is allowed. */
+/* Releases a store or view; the last release closes the store, and tells the others
+ * for a second at most. No call on it may be under way. NULL is allowed. */
 void tenrec_store_drop(struct tenrec_store *s);
 
 /* What errors call it: "tcp store 127.0.0.1:29500". Lives as long as `s`. */

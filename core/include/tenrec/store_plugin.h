@@ -21,8 +21,9 @@
  * inside another of its operations.
  *
  * Deadlines are CLOCK_MONOTONIC nanoseconds, TENREC_STORE_NEVER for none. They
- * bound the whole operation, connecting anew included. One that has passed
- * waits for no key, but the store itself still gets a moment (100 ms) to answer.
+ * bound the whole operation, connecting anew included: at its deadline an
+ * operation stops waiting for keys, and it ends 100 ms later at most, which the
+ * store itself has to answer what it was asked.
  */
 #ifndef TENREC_STORE_PLUGIN_H
 #define TENREC_STORE_PLUGIN_H
