@@ -32,7 +32,7 @@
 
 enum {
     DROP_MS = 10000, /* how long drop waits for functions that still run */
-    LEAVE_MS = 1000, /* how long a store that we serve stays for the others, at least */
+    LEAVE_MS = 1000, /* how long a worker that leaves alone stays for the others, at most */
 };
 
 /* ---- being inside --------------------------------------------------------- */
@@ -229,6 +229,14 @@ static tenrec_status make_chain(struct tenrec_worker *w, tenrec_error *err)
     return setup_chain(w->setup, &id, w->loop, &user, &w->chain, err);
 }
 
+/* Never later than the limit of the whole. */
+static uint64_t leave_until(uint64_t until)
+{
+    const uint64_t most = clock_deadline_ms(LEAVE_MS);
+
+    return until < most ? until : most;
+}
+
 /* Undoes what start has made, in reverse order. */
 static void unmake(struct tenrec_worker *w, uint64_t until)
 {
@@ -388,7 +396,7 @@ static tenrec_status begin(struct tenrec_worker *w, const struct manner *how, te
     if (st != TENREC_OK) {
         if (err)
             *err = why;
-        stop(w, clock_deadline_ms(LEAVE_MS));
+        stop(w, leave_until(how->until));
         span_hooks.stopped(w);
         w->self.name = "worker";
         atomic_store(&w->state, WORKER_NEW);
@@ -434,7 +442,7 @@ tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode
     tenrec_status st = TENREC_OK;
     tenrec_status leaked;
     tenrec_error late, leak;
-    uint64_t until, left;
+    uint64_t until;
 
     if (thread_state.no_block > 0 || thread_state.pool)
         return tenrec_fail(err, TENREC_EWOULDBLOCK, "a function or callback may not shut down");
@@ -461,8 +469,7 @@ tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode
         served_wait(&w->served, until, NULL);
     leaked = rrefs_check(w, mode == TENREC_GRACEFUL, &leak);
     worker_leave(w);
-    left = clock_deadline_ms(LEAVE_MS);
-    stop(w, mode == TENREC_GRACEFUL && until > left ? until : left);
+    stop(w, mode == TENREC_GRACEFUL ? until : leave_until(until));
     if (served_wait(&w->served, until, &late) != TENREC_OK && st == TENREC_OK) {
         st = late.code;
         if (err)
