@@ -4,15 +4,14 @@
 #include "base/memory.h"
 #include "group/ranks.h"
 #include "group/roster_kind.h"
+#include "group/store_rounds.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define KEY_ROOM 32
 
-/* The rounds of a wait: each twice as long as the one before, but at most half
- * of what is left. */
-enum { FIRST_ROUND_MS = 100, LONGEST_ROUND_MS = 2000, LAST_ROUND_MS = 20 };
+enum { FIRST_ROUND_MS = 100, LONGEST_ROUND_MS = 2000 };
 
 void members_drop(struct members *members)
 {
@@ -145,21 +144,18 @@ static tenrec_status look_at_new(struct meeting *m, const char **keys, const boo
     return st;
 }
 
-/* ETIMEDOUT: `missing` says who is. In a short wait a slow store looks like
- * none, so it is asked once more with the limit of the whole. */
-static tenrec_status wait_a_round(struct meeting *m, const char **keys, uint64_t until_ns,
-                                  uint64_t deadline_ns, struct store_value *ret, bool *missing,
-                                  tenrec_error *err)
-{
-    size_t n = (size_t)m->world;
-    tenrec_status st = store_get_all(m->store, keys, n, until_ns, ret, missing, err);
+/* What one wait for all records knows. */
+struct look {
+    struct meeting *m;
+    const char **keys;
+    bool *seen;
+};
 
-    if (until_ns == deadline_ns || (st != TENREC_ETIMEDOUT && st != TENREC_EPEER_LOST))
-        return st;
-    st = store_check_all(m->store, keys, n, deadline_ns, missing, err);
-    if (st == TENREC_ETIMEDOUT)
-        st = err->code = TENREC_EPEER_LOST;
-    return st == TENREC_OK ? TENREC_ETIMEDOUT : st;
+static tenrec_status look_between(void *arg, const bool *missing, tenrec_error *err)
+{
+    const struct look *l = arg;
+
+    return look_at_new(l->m, l->keys, missing, l->seen, err);
 }
 
 /* Waits for the records of all ranks, in rounds. Who disagrees is heard of when
@@ -168,34 +164,19 @@ static tenrec_status wait_a_round(struct meeting *m, const char **keys, uint64_t
 static tenrec_status get_all(struct meeting *m, const char **keys, uint64_t deadline_ns,
                              struct store_value *ret, bool *missing, bool *seen, tenrec_error *err)
 {
-    size_t n = (size_t)m->world, n_missing = 0;
-    const uint64_t longest_ns = LONGEST_ROUND_MS * (uint64_t)1000000;
-    uint64_t round_ns = FIRST_ROUND_MS * (uint64_t)1000000;
-    tenrec_error why;
-    tenrec_status st;
-    bool last;
+    struct look look = { m, keys, seen };
+    const struct store_rounds rounds = { FIRST_ROUND_MS, LONGEST_ROUND_MS, look_between, &look };
+    const size_t n = (size_t)m->world;
+    size_t n_missing = 0;
+    tenrec_status st = store_get_rounds(m->store, keys, n, deadline_ns, &rounds, ret, missing, err);
 
-    do {
-        uint64_t now_ns = clock_now_ns(), left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
-        last = left_ns < LAST_ROUND_MS * (uint64_t)1000000;
-        round_ns = round_ns > left_ns / 2 ? left_ns / 2 : round_ns;
-        st = wait_a_round(m, keys, last ? deadline_ns : now_ns + round_ns, deadline_ns, ret,
-                          missing, &why);
-        if (st == TENREC_OK)
-            return st;
-        if (st != TENREC_ETIMEDOUT) {
-            if (err)
-                *err = why;
-            return st;
-        }
-        st = look_at_new(m, keys, missing, seen, err);
-        round_ns = round_ns * 2 < longest_ns ? round_ns * 2 : longest_ns;
-    } while (st == TENREC_OK && !last);
+    if (st == TENREC_OK)
+        return st;
     for (size_t i = 0; i < n; i++)
         n_missing += !seen[i];
     for (size_t i = 0; i < n && n_missing; i++)
         missing[i] = !seen[i];
-    return st == TENREC_OK ? TENREC_ETIMEDOUT : st;
+    return st;
 }
 
 /* Waits for the records of all ranks. */

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "group/ranks.h"
+#include "group/store_rounds.h"
 #include "group/store_table.h"
 
 #include <pthread.h>
@@ -11,6 +12,9 @@
 
 #define KEY_ROOM 48  /* "<round>/<rank>" */
 #define DROP_MS 1000 /* to clean up behind a group */
+
+/* Between two rounds of a wait the lost members are looked for. */
+enum { FIRST_ROUND_MS = 25, LONGEST_ROUND_MS = 200 };
 
 /* Each rank puts its contribution under <round>/<rank> and waits for those of
  * the others. Whoever has finished a round knows that all have begun it, hence
@@ -21,7 +25,8 @@ struct tenrec_process_group {
     bool once;                  /* base is new itself: it has one life only */
     int32_t rank, world;
     const char *const *names;
-    pthread_mutex_t lock; /* guards store, life and round */
+    struct group_lost lost; /* is_lost NULL: none is known */
+    pthread_mutex_t lock;   /* guards store, life and round */
     int64_t life;
     uint64_t round; /* of the next operation */
     char name[];
@@ -72,6 +77,11 @@ tenrec_status process_group_new_once(struct tenrec_store *s, int32_t rank, int32
     if (st == TENREC_OK)
         (*ret)->names = names;
     return st;
+}
+
+void process_group_set_lost(struct tenrec_process_group *pg, const struct group_lost *lost)
+{
+    pg->lost = *lost;
 }
 
 /* Counts the lives of a rank, so that a group that was dropped and made again
@@ -125,12 +135,59 @@ static tenrec_status fail_missing(const struct tenrec_process_group *pg, const c
                        (unsigned long long)((clock_now_ns() - since_ns) / 1000000u));
 }
 
+/* One wait for the others. */
+struct coming {
+    const struct tenrec_process_group *pg;
+    const char *what;
+    uint64_t since_ns;
+};
+
+static tenrec_status fail_lost(const struct coming *c, const bool *lost, tenrec_error *err)
+{
+    char who[200];
+
+    ranks_text(who, sizeof who, lost, c->pg->world, c->pg->names);
+    return tenrec_fail(err, TENREC_EPEER_LOST, "%s was lost before it came to %s", who, c->what);
+}
+
+static tenrec_status look_for_lost(void *arg, const bool *missing, tenrec_error *err)
+{
+    const struct coming *c = arg;
+    const struct group_lost *known = &c->pg->lost;
+    const uint64_t waited_ms = (clock_now_ns() - c->since_ns) / 1000000u;
+    bool any = false, *lost = memory_new((size_t)c->pg->world, sizeof *lost);
+    tenrec_status st = TENREC_OK;
+
+    for (int32_t i = 0; lost && i < c->pg->world; i++) {
+        lost[i] = missing[i] && known->is_lost(known->arg, i, waited_ms);
+        any = any || lost[i];
+    }
+    if (any)
+        st = fail_lost(c, lost, err);
+    free(lost);
+    return st;
+}
+
+static tenrec_status wait_for_others(struct coming *c, const char **keys, uint64_t deadline_ns,
+                                     struct store_value *ret, bool *missing, tenrec_error *err)
+{
+    const struct store_rounds rounds = { FIRST_ROUND_MS, LONGEST_ROUND_MS, look_for_lost, c };
+    struct tenrec_store *s = c->pg->store;
+    const size_t n = (size_t)c->pg->world;
+
+    if (c->pg->lost.is_lost)
+        return store_get_rounds(s, keys, n, deadline_ns, &rounds, ret, missing, err);
+    return ret ? store_get_all(s, keys, n, deadline_ns, ret, missing, err)
+               : store_wait_all(s, keys, n, deadline_ns, missing, err);
+}
+
 /* One round: gives `data`, waits for all, reads into `ret` unless it is NULL. */
 static tenrec_status run_round(struct tenrec_process_group *pg, const char *what, const void *data,
                                size_t len, uint64_t deadline_ns, struct store_value *ret,
                                tenrec_error *err)
 {
-    uint64_t since_ns = clock_now_ns(), round;
+    struct coming coming = { pg, what, clock_now_ns() };
+    uint64_t round;
     bool *missing = memory_new((size_t)pg->world, sizeof *missing);
     const char **keys = NULL, *old;
     char old_key[KEY_ROOM];
@@ -145,15 +202,14 @@ static tenrec_status run_round(struct tenrec_process_group *pg, const char *what
     st = store_set(pg->store, keys[pg->rank], data, len, deadline_ns, err);
     if (st != TENREC_OK)
         goto out;
-    st = ret ? store_get_all(pg->store, keys, (size_t)pg->world, deadline_ns, ret, missing, err)
-             : store_wait_all(pg->store, keys, (size_t)pg->world, deadline_ns, missing, err);
+    st = wait_for_others(&coming, keys, deadline_ns, ret, missing, err);
     if (st == TENREC_ETIMEDOUT)
-        fail_missing(pg, what, missing, since_ns, err);
+        fail_missing(pg, what, missing, coming.since_ns, err);
     if (st == TENREC_OK && round > 0) {
         old = old_key;
         snprintf(old_key, sizeof old_key, "%llu/%d", (unsigned long long)(round - 1), pg->rank);
         /* What cannot be removed does no harm. */
-        store_delete_all(pg->store, &old, 1, clock_deadline_ms(DROP_MS), NULL);
+        store_delete_all(pg->store, &old, 1, deadline_ns, NULL);
     }
 out:
     if (st != TENREC_OK && st != TENREC_ETIMEDOUT)

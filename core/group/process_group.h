@@ -3,6 +3,7 @@
 #ifndef TENREC_GROUP_PROCESS_GROUP_H
 #define TENREC_GROUP_PROCESS_GROUP_H
 
+#include "group/lost.h"
 #include "group/store.h"
 
 /* As tenrec_process_group_new, for a store view that is new for each life of
@@ -12,6 +13,9 @@
 tenrec_status process_group_new_once(struct tenrec_store *s, int32_t rank, int32_t world,
                                      const char *name, const char *const *names,
                                      struct tenrec_process_group **ret, tenrec_error *err);
+
+/* From now on a round that waits for a lost member fails with EPEER_LOST and its name. */
+void process_group_set_lost(struct tenrec_process_group *pg, const struct group_lost *lost);
 
 tenrec_status process_group_barrier(struct tenrec_process_group *pg, uint64_t deadline_ns,
                                     tenrec_error *err);

@@ -8,6 +8,7 @@
 #include "group/groups.h"
 #include "group/ranks.h"
 #include "group/resolve.h"
+#include "group/store_rounds.h"
 #include "group/store_tcp_server.h"
 
 #include <errno.h>
@@ -18,6 +19,10 @@
 
 #define VISIT_MS 1000
 #define LOOK_US 20000 /* between two looks at who still needs our store */
+#define GONE_ROOM 24  /* "gone/<rank>" */
+
+/* Between two rounds of a wait the lost members are looked for. */
+enum { FIRST_ROUND_MS = 25, LONGEST_ROUND_MS = 200 };
 
 static const char *from_environment(void *arg, const char *name)
 {
@@ -436,13 +441,45 @@ tenrec_status rendezvous_visit(const struct rendezvous_options *options, uint64_
     return st;
 }
 
-/* The last words over a store that goes with rank 0. The count of those who
- * are gone is the last that each of them asks of the store: whoever came back
- * to it later would find that of the next start at the same address. */
+/* Ends the wait for the last word of the others when only lost members are missing. */
+static tenrec_status all_lost(void *arg, const bool *missing, tenrec_error *err)
+{
+    const struct rendezvous *r = arg;
+
+    for (int32_t i = 0; i < r->launch.world; i++)
+        if (missing[i] && !(r->lost.is_lost && r->lost.is_lost(r->lost.arg, i, 0)))
+            return TENREC_OK;
+    return tenrec_fail(err, TENREC_EPEER_LOST, "the others were lost");
+}
+
+static void await_gone(struct rendezvous *r, uint64_t deadline_ns)
+{
+    const struct store_rounds rounds = { FIRST_ROUND_MS, LONGEST_ROUND_MS, all_lost, r };
+    const size_t n = (size_t)r->launch.world;
+    const char **keys = memory_new(n, sizeof *keys + GONE_ROOM);
+    bool *missing = memory_new(n, sizeof *missing);
+    char *text;
+
+    if (keys && missing) {
+        text = (char *)(keys + n);
+        for (size_t i = 0; i < n; i++) {
+            keys[i] = text + i * GONE_ROOM;
+            snprintf(text + i * GONE_ROOM, GONE_ROOM, "gone/%zu", i);
+        }
+        store_get_rounds(r->meeting.store, keys, n, deadline_ns, &rounds, NULL, missing, NULL);
+    }
+    free(keys);
+    free(missing);
+}
+
+/* The last words over a store that goes with rank 0. "gone/<rank>" is the last that each
+ * rank tells the store: a rank that came back to it later would find the store of the next
+ * start at the same address. */
 static void part(struct rendezvous *r, uint64_t deadline_ns)
 {
     struct tenrec_store *s = r->meeting.store;
-    int64_t gone = 0, n;
+    char key[GONE_ROOM];
+    int64_t n;
 
     if (r->server) {
         /* Makes sure of a connection while one can still be had. */
@@ -453,12 +490,9 @@ static void part(struct rendezvous *r, uint64_t deadline_ns)
         store_wait_all(s, (const char *[]){ "closing" }, 1, deadline_ns, NULL, NULL);
     }
     meeting_leave(&r->meeting, deadline_ns);
-    if (store_add(s, "gone", 1, deadline_ns, &gone, NULL) != TENREC_OK)
-        return;
-    if (gone == r->launch.world)
-        store_set(s, "all-gone", "", 0, deadline_ns, NULL);
-    else if (r->server)
-        store_wait_all(s, (const char *[]){ "all-gone" }, 1, deadline_ns, NULL, NULL);
+    snprintf(key, sizeof key, "gone/%d", r->launch.rank);
+    if (store_set(s, key, "", 0, deadline_ns, NULL) == TENREC_OK && r->server)
+        await_gone(r, deadline_ns);
 }
 
 /* Out of a dynamic group. Who serves its store stays while others need that. */

@@ -6,6 +6,7 @@
 
 #include "base/loop.h"
 #include "group/launch.h"
+#include "group/lost.h"
 #include "group/meeting.h"
 #include "group/process_group.h"
 #include "group/roster.h"
@@ -36,6 +37,7 @@ struct rendezvous {
     bool member_serves;                 /* the store goes with rank 0 */
     char vantage[VANTAGE_MAX];          /* our address for the others; "" when nobody says */
     bool dynamic;
+    struct group_lost lost; /* set by the user; is_lost NULL: none is known */
     struct meeting meeting; /* of a static group; meeting.store is its part */
     struct roster roster;   /* of a dynamic one: its id and name are reserved */
 };
@@ -57,8 +59,8 @@ tenrec_status rendezvous_visit(const struct rendezvous_options *options, uint64_
                                struct rendezvous **ret, tenrec_error *err);
 
 /* Leaves the group. When rank 0 serves the store it waits for the last key of
- * the others, and they for its word that it has stopped to listen (so that a
- * next start does not find the old store), all until the deadline. NULL is
+ * the others, lost members aside, and they for its word that it has stopped to listen (so
+ * that a next start does not find the old store), all until the deadline. NULL is
  * allowed. */
 void rendezvous_close(struct rendezvous *r, uint64_t deadline_ns);
 

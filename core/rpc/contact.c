@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum contact { CONTACT_NONE, CONTACT_TRIED, CONTACT_MADE, CONTACT_REFUSED };
+enum contact { CONTACT_NONE, CONTACT_LOST, CONTACT_TRIED, CONTACT_MADE, CONTACT_REFUSED };
 
 /* One try that is under way. */
 struct attempt {
@@ -91,7 +91,8 @@ void contact_try(struct tenrec_worker *w, tenrec_peer peer)
 
     if (!c)
         return;
-    if (atomic_compare_exchange_strong(c, &state, CONTACT_TRIED))
+    if (atomic_compare_exchange_strong(c, &state, CONTACT_TRIED) ||
+        (state == CONTACT_LOST && atomic_compare_exchange_strong(c, &state, CONTACT_TRIED)))
         contact_send(w, peer);
     else if (state == CONTACT_REFUSED)
         contact_tell_refused(w, peer);
@@ -100,15 +101,25 @@ void contact_try(struct tenrec_worker *w, tenrec_peer peer)
 void contact_lost(struct tenrec_worker *w, tenrec_peer peer)
 {
     _Atomic uint8_t *c = contact_of(w, peer);
-    uint8_t state = CONTACT_MADE;
+    uint8_t state = c ? atomic_load(c) : CONTACT_REFUSED;
 
-    if (c && !atomic_compare_exchange_strong(c, &state, CONTACT_NONE) && state == CONTACT_TRIED)
-        atomic_compare_exchange_strong(c, &state, CONTACT_NONE);
+    while (state != CONTACT_REFUSED && !atomic_compare_exchange_weak(c, &state, CONTACT_LOST))
+        ;
+}
+
+static bool contact_is(const struct tenrec_worker *w, tenrec_peer peer, enum contact state)
+{
+    const _Atomic uint8_t *c = contact_of(w, peer);
+
+    return c && atomic_load(c) == state;
+}
+
+bool contact_is_lost(const struct tenrec_worker *w, tenrec_peer peer)
+{
+    return contact_is(w, peer, CONTACT_LOST);
 }
 
 bool contact_refused(const struct tenrec_worker *w, tenrec_peer peer)
 {
-    const _Atomic uint8_t *c = contact_of(w, peer);
-
-    return c && atomic_load(c) == CONTACT_REFUSED;
+    return contact_is(w, peer, CONTACT_REFUSED);
 }

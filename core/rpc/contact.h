@@ -30,6 +30,8 @@ void contact_try(struct tenrec_worker *w, tenrec_peer peer);
 
 /* The connection to `peer`, or from it, broke: the next contact_try tries again. */
 void contact_lost(struct tenrec_worker *w, tenrec_peer peer);
+/* Returns true from then on until the next try. */
+bool contact_is_lost(const struct tenrec_worker *w, tenrec_peer peer);
 
 /* Returns true if no process listens at the peer's address. */
 bool contact_refused(const struct tenrec_worker *w, tenrec_peer peer);

@@ -238,6 +238,13 @@ tenrec_status membership_sum(struct membership *m, const int64_t *mine, size_t n
     return process_group_sum(m->pg, mine, n, deadline_ns, ret, err);
 }
 
+void membership_set_lost(struct membership *m, const struct group_lost *lost)
+{
+    m->rendezvous->lost = *lost;
+    if (m->pg)
+        process_group_set_lost(m->pg, lost);
+}
+
 tenrec_status membership_leave(struct membership *m, uint64_t deadline_ns, tenrec_error *err)
 {
     return process_group_barrier(m->pg, deadline_ns, err);

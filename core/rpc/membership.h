@@ -9,6 +9,7 @@
 #include <tenrec/agent.h>
 
 struct config_settings;
+struct group_lost;
 struct loop;
 struct member;
 struct membership;
@@ -36,6 +37,10 @@ tenrec_status membership_join(struct membership *m, const char *address,
 tenrec_status membership_visit(const struct config_settings *s, struct stores *stores,
                                const char *store, uint64_t deadline_ns, struct membership **ret,
                                tenrec_error *err);
+
+/* For a static group, after membership_join: the waits below, and that of membership_drop, end
+ * when they are for a member that is lost. errors of theirs: EPEER_LOST (names the member) */
+void membership_set_lost(struct membership *m, const struct group_lost *lost);
 
 /* For a static group. The sums of what all give, n numbers each; they call it equally often. */
 tenrec_status membership_sum(struct membership *m, const int64_t *mine, size_t n,

@@ -3,6 +3,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/pause.h"
+#include "group/lost.h"
+#include "rpc/contact.h"
 #include "rpc/membership.h"
 #include "rpc/rref_release.h"
 #include "rpc/watch.h"
@@ -21,6 +23,26 @@ int64_t shutdown_limit_ms(const struct tenrec_worker *w, int64_t ms)
     if (ms != TENREC_TIMEOUT_DEFAULT)
         return ms;
     return of_calls == TENREC_TIMEOUT_NONE ? SHUTDOWN_MS : of_calls;
+}
+
+/* A member that no connection told of is tried after so long. */
+enum { CONTACT_MS = 200 };
+
+static bool is_lost(void *worker, int32_t rank, uint64_t waited_ms)
+{
+    struct tenrec_worker *w = worker;
+
+    if ((waited_ms >= CONTACT_MS || contact_is_lost(w, rank)) &&
+        worker_enter(w, NULL) == TENREC_OK) {
+        contact_try(w, rank);
+        worker_leave(w);
+    }
+    return contact_refused(w, rank);
+}
+
+void quiesce_watch_losses(struct tenrec_worker *w)
+{
+    membership_set_lost(w->membership, &(struct group_lost){ is_lost, w });
 }
 
 /* What all workers together have done, by two waves over the store: first what

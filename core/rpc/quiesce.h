@@ -9,10 +9,15 @@
  * the default and calls have none. */
 int64_t shutdown_limit_ms(const struct tenrec_worker *w, int64_t ms);
 
+/* From now on the waits for members of a static group end when a member that is waited for
+ * is dead. */
+void quiesce_watch_losses(struct tenrec_worker *w);
+
 /* Returns when nobody in the group has a call outstanding or runs a one-way
  * call. All members call it.
  *
- * errors: ETIMEDOUT (names who did not come), and what the store says */
+ * errors: ETIMEDOUT (names who did not come), EPEER_LOST (names who is lost), and what the
+ * store says */
 tenrec_status worker_quiesce(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err);
 
 /* Leaves a dynamic group: returns when no call of ours is outstanding, none runs

@@ -331,6 +331,7 @@ static tenrec_status start(struct tenrec_worker *w, const struct manner *how, te
         st = watch_open(w, err);
     if (st != TENREC_OK)
         return st;
+    quiesce_watch_losses(w);
     if (!how->visits)
         w->self.name = peers_name(&w->peers, w->self.id);
     if (!how->visits)

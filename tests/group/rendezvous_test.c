@@ -466,6 +466,35 @@ static void rendezvous_of_rank_0_names_a_port_that_is_taken(void **state)
     tenrec_store_server_drop(server);
 }
 
+static bool second_is_lost(void *arg, int32_t rank, uint64_t waited_ms)
+{
+    (void)arg, (void)waited_ms;
+    return rank == 1;
+}
+
+static void rendezvous_of_rank_0_does_not_wait_for_the_lost(void **state)
+{
+    const uint64_t deadline_ns = clock_deadline_ms(TEST_MS);
+    struct rendezvous *r[2] = { NULL };
+    char init[64];
+
+    (void)state;
+    snprintf(init, sizeof init, "tcp://127.0.0.1:%u", free_port());
+    for (int32_t i = 0; i < 2; i++) {
+        const struct rendezvous_options o = { .init_method = init,
+                                              .rank = i,
+                                              .world = 2,
+                                              .lookup = look,
+                                              .lookup_arg = (void *)nothing };
+        assert_status(rendezvous_open(&o, deadline_ns, &r[i], &err), &err);
+        r[i]->meeting.end = MEETING_LEFT;
+    }
+    r[0]->lost = (struct group_lost){ second_is_lost, NULL };
+    rendezvous_close(r[0], deadline_ns);
+    assert_false(clock_passed(deadline_ns));
+    rendezvous_close(r[1], clock_now_ns());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -481,6 +510,7 @@ int main(void)
         cmocka_unit_test(rendezvous_by_torchruns_variables_serves_at_rank_0),
         cmocka_unit_test(rendezvous_only_connects_to_an_agents_store),
         cmocka_unit_test(rendezvous_of_two_groups_shares_a_store),
+        cmocka_unit_test(rendezvous_of_rank_0_does_not_wait_for_the_lost),
         cmocka_unit_test(rendezvous_of_rank_0_names_a_port_that_is_taken),
     };
 

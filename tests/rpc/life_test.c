@@ -208,6 +208,53 @@ static void life_names_the_missing_when_a_graceful_shutdown_times_out(void **sta
         tenrec_worker_drop(c.worker[i]);
 }
 
+static void *leave_the_dead(void *arg)
+{
+    struct together *t = arg;
+    tenrec_error err;
+
+    if (tenrec_shutdown(t->w, TENREC_GRACEFUL, CLUSTER_LONG_MS, &err) != TENREC_EPEER_LOST)
+        t->why = "no lost peer";
+    else if (!strstr(err.text, "\"worker1\"") || !strstr(err.text, "was lost"))
+        t->why = "the lost member is not named";
+    return NULL;
+}
+
+/* worker1 is gone when the others shut down; worker0 and it may have been connected. */
+static void leave_a_dead_member(bool connected)
+{
+    struct together t[3];
+    pthread_t thread[3];
+    struct cluster c;
+
+    cluster_open(&c, 3, NULL, functions_register);
+    if (connected)
+        functions_must_call_add(c.worker[0], "worker1");
+    tenrec_worker_drop(c.worker[1]);
+    for (size_t i = 0; i < 3; i += 2) {
+        t[i] = (struct together){ .w = c.worker[i] };
+        assert_int_equal(pthread_create(&thread[i], NULL, leave_the_dead, &t[i]), 0);
+    }
+    for (size_t i = 0; i < 3; i += 2) {
+        pthread_join(thread[i], NULL);
+        if (t[i].why)
+            fail_msg("worker %zu: %s", i, t[i].why);
+        tenrec_worker_drop(c.worker[i]);
+    }
+}
+
+static void life_names_a_dead_member_when_shut_down_gracefully(void **state)
+{
+    (void)state;
+    leave_a_dead_member(true);
+}
+
+static void life_names_a_dead_member_that_was_never_connected(void **state)
+{
+    (void)state;
+    leave_a_dead_member(false);
+}
+
 /* ---- again ------------------------------------------------------------------ */
 
 static void *again(void *arg)
@@ -494,6 +541,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(life_ends_although_one_way_calls_were_lost),
         cmocka_unit_test(life_bounds_a_shutdown_when_calls_have_no_limit),
         cmocka_unit_test(life_names_the_missing_when_a_graceful_shutdown_times_out),
+        cmocka_unit_test(life_names_a_dead_member_when_shut_down_gracefully),
+        cmocka_unit_test(life_names_a_dead_member_that_was_never_connected),
         cmocka_unit_test(life_is_in_step_again_when_the_same_workers_start_again),
         cmocka_unit_test(life_does_not_start_again_while_a_function_still_runs),
         cmocka_unit_test(life_starts_no_function_when_shut_down_at_once),

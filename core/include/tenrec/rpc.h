@@ -76,11 +76,13 @@ enum tenrec_shutdown_mode {
 
 /* Leaves the group. Graceful: waits until no worker of the group has a call
  * outstanding, one-way calls included that still run, then all leave together;
- * whatever happens, the worker is down when this returns.
+ * whatever happens, the worker is down when this returns. A member of a static group that
+ * has died, connected or not, ends the wait at once.
  *
  * ms       limit of the whole; TENREC_TIMEOUT_DEFAULT: the rpc_timeout, and
  *          60 s when that is none; TENREC_TIMEOUT_NONE: as long as it takes
- * errors   ETIMEDOUT (names who did not come, or the function that still runs), EINVAL,
+ * errors   ETIMEDOUT (names who did not come, or the function that still runs), EPEER_LOST
+ *          (names who has died), EINVAL,
  *          EWOULDBLOCK, ESHUTDOWN (was not running), EBUSY (another thread does it)
  * threads  one at a time; not from a handler or a callback
  * source   torch.distributed.rpc.shutdown, with one deadline for all steps

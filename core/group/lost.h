@@ -1,0 +1,15 @@
+/* lost.h - what a worker knows of lost members of its static group, for waits in the store. */
+#ifndef TENREC_GROUP_LOST_H
+#define TENREC_GROUP_LOST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct group_lost {
+    /* Returns true if the member of that rank is known to be dead; may begin to find out. It
+     * has been waited for so long. */
+    bool (*is_lost)(void *arg, int32_t rank, uint64_t waited_ms);
+    void *arg;
+};
+
+#endif
