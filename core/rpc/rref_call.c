@@ -360,6 +360,7 @@ static void answer_fetch(struct rref_waiter *waiter, const tenrec_error *why)
 {
     struct fetch *f = (struct fetch *)(void *)waiter;
 
+    rref_fetch_end(waiter->ref->ctx, f->from);
     if (worker_enter(f->w, NULL) == TENREC_OK) {
         send_value(f, waiter->ref, why);
         worker_leave(f->w);
@@ -385,8 +386,13 @@ static tenrec_status begin_fetch(struct tenrec_worker *w, tenrec_peer from,
     f = memory_new(1, sizeof *f);
     if (!f)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a fetch");
-    st = rref_find(w->rrefs, (struct rref_id){ n[0], n[1] }, (struct rref_id){ n[2], n[3] }, from,
-                   &o, err);
+    st = rref_fetch_begin(w->rrefs, from, err);
+    if (st == TENREC_OK) {
+        st = rref_find(w->rrefs, (struct rref_id){ n[0], n[1] }, (struct rref_id){ n[2], n[3] },
+                       from, &o, err);
+        if (st != TENREC_OK)
+            rref_fetch_end(w->rrefs, from);
+    }
     if (st != TENREC_OK) {
         free(f);
         return st;

@@ -52,6 +52,7 @@ static void names_drop(struct rref_context *ctx)
         free(ctx->names[i]);
     free(ctx->names);
     free(ctx->gone);
+    free(ctx->fetches);
     for (struct rref_old_name *o = ctx->old_names; o; o = next) {
         next = o->next;
         free(o->name);
@@ -63,7 +64,8 @@ static tenrec_status copy_names(struct rref_context *ctx, const struct rref_setu
 {
     ctx->names = memory_new(s->room, sizeof(char *));
     ctx->gone = memory_new(s->room, sizeof *ctx->gone);
-    if (!ctx->names || !ctx->gone)
+    ctx->fetches = memory_new(s->room, sizeof *ctx->fetches);
+    if (!ctx->names || !ctx->gone || !ctx->fetches)
         return TENREC_ENOMEM;
     ctx->n_names = s->room;
     for (size_t i = 0; i < s->n; i++)
@@ -295,6 +297,20 @@ static void unlink_late(struct rref_waiter *w)
     if (w->late_next)
         w->late_next->late_at = w->late_at;
     w->late_at = NULL;
+}
+
+tenrec_status rref_fetch_begin(struct rref_context *ctx, tenrec_peer from, tenrec_error *err)
+{
+    if (atomic_fetch_add(&ctx->fetches[from], 1) < RREF_FETCHES)
+        return TENREC_OK;
+    rref_fetch_end(ctx, from);
+    return tenrec_fail(err, TENREC_EAGAIN, "%u fetches of worker %d wait for values here already",
+                       RREF_FETCHES, (int)from);
+}
+
+void rref_fetch_end(struct rref_context *ctx, tenrec_peer from)
+{
+    atomic_fetch_sub(&ctx->fetches[from], 1);
 }
 
 bool rref_wait(struct tenrec_rref *r, struct rref_waiter *w)

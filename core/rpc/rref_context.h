@@ -118,8 +118,9 @@ struct rref_context {
     struct tenrec_worker *worker; /* NULL once closed */
     bool flushed;                 /* what arrives is refused */
     tenrec_peer me;
-    char **names; /* owns; by id; NULL: nobody had it yet */
-    bool *gone;   /* owns; by id; no member any more: what it asked for late is not kept */
+    char **names;         /* owns; by id; NULL: nobody had it yet */
+    atomic_uint *fetches; /* owns; by id: of values that are not there yet */
+    bool *gone;           /* owns; by id; no member any more: what it asked for late is not kept */
     size_t n_names;
     struct rref_old_name *old_names; /* owns: of those whose ids others have now */
     int64_t next_local;
@@ -203,6 +204,11 @@ void rref_let_go(struct tenrec_rref *r, struct rref_acts *acts);
 /* True: ready at once, w->why says how (`ready` is not called). Else it will
  * be called. */
 bool rref_wait(struct tenrec_rref *r, struct rref_waiter *w);
+
+/* A fetch of member `from` begins to wait: at most RREF_FETCHES of each do. errors: EAGAIN */
+#define RREF_FETCHES 65536u
+tenrec_status rref_fetch_begin(struct rref_context *ctx, tenrec_peer from, tenrec_error *err);
+void rref_fetch_end(struct rref_context *ctx, tenrec_peer from);
 
 /* Ends waits whose deadline has passed; the next deadline, or CLOCK_NEVER. */
 uint64_t rref_expire(struct rref_context *ctx, uint64_t now_ns, struct rref_acts *acts);

@@ -172,7 +172,7 @@ static bool work(struct watch *wa, uint64_t *next_ns)
         return true;
     }
     if (wa->expelled || wa->departed) {
-        if (!wa->asks)
+        if (!wa->asks.first)
             return false;
         pthread_mutex_unlock(&wa->lock);
         watch_answer_ripe(wa);

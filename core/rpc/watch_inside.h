@@ -5,6 +5,7 @@
 #define TENREC_RPC_WATCH_INSIDE_H
 
 #include "group/member_record.h"
+#include "rpc/asks.h"
 #include "rpc/heartbeat.h"
 #include "rpc/watch.h"
 
@@ -13,18 +14,6 @@
 struct known;
 struct roster;
 struct sent;
-
-/* Somebody has told of a view, and is answered when we have that, too. */
-struct ask {
-    struct ask *next;
-    tenrec_peer from;
-    int64_t msg_id;
-    struct tenrec_route route;
-    int64_t version;
-    tenrec_peer id; /* who it says it is */
-    int64_t incarnation;
-    bool leaving; /* it will soon be gone: no new calls */
-};
 
 struct watch {
     struct tenrec_worker *w;
@@ -41,7 +30,7 @@ struct watch {
     struct heartbeats beats;
     struct sent *sent;
     int64_t n_sent;
-    struct ask *asks;
+    struct asks asks;
     uint64_t store_at_ns; /* not asked before */
     bool look;            /* at the store: it may say something new */
     bool suspects;        /* a connection broke: is a process gone? */

@@ -124,6 +124,7 @@ void watch_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg 
     struct watch *wa = w->watch;
     int64_t n[VIEW_NUMBERS];
     struct ask a = { .from = from, .msg_id = msg->id, .route = msg->route }, *kept = NULL;
+    struct ask *oldest = NULL;
     bool later;
     tenrec_error why;
     tenrec_status st = rref_numbers_read(msg, VIEW_NUMBERS, n, &why);
@@ -144,8 +145,7 @@ void watch_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg 
             !wa->stopped && !wa->expelled;
     if (later && (kept = memory_new(1, sizeof *kept))) {
         *kept = a;
-        kept->next = wa->asks;
-        wa->asks = kept;
+        oldest = asks_add(&wa->asks, kept);
     }
     wa->look = wa->look || a.version > wa->view.version;
     if (later || wa->look)
@@ -153,6 +153,9 @@ void watch_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg 
     pthread_mutex_unlock(&wa->lock);
     if (!kept)
         answer(wa, &a);
+    if (oldest)
+        answer(wa, oldest);
+    free(oldest);
 }
 
 void watch_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
@@ -279,30 +282,12 @@ void watch_tell_leaving(struct tenrec_worker *w, uint64_t deadline_ns)
 
 /* ---- who waits for our answer ------------------------------------------------ */
 
-/* Takes those out that wait for no more than we know. Lock held. */
-static struct ask *take_ripe(struct watch *wa)
-{
-    const bool all = wa->stopped || wa->expelled || wa->departed;
-    struct ask **at = &wa->asks, *list = NULL, *a;
-
-    while ((a = *at)) {
-        if (!all && a->version > wa->view.version) {
-            at = &a->next;
-            continue;
-        }
-        *at = a->next;
-        a->next = list;
-        list = a;
-    }
-    return list;
-}
-
 void watch_answer_ripe(struct watch *wa)
 {
     struct ask *list, *next;
 
     pthread_mutex_lock(&wa->lock);
-    list = take_ripe(wa);
+    list = asks_take_ripe(&wa->asks, wa->view.version, wa->stopped || wa->expelled || wa->departed);
     pthread_mutex_unlock(&wa->lock);
     for (; list; list = next) {
         next = list->next;
@@ -315,10 +300,7 @@ void watch_answer_ripe(struct watch *wa)
 
 bool watch_has_ripe(const struct watch *wa)
 {
-    for (const struct ask *a = wa->asks; a; a = a->next)
-        if (a->version <= wa->view.version)
-            return true;
-    return false;
+    return asks_have_ripe(&wa->asks, wa->view.version);
 }
 
 void watch_messages_end(struct watch *wa)
@@ -327,8 +309,5 @@ void watch_messages_end(struct watch *wa)
         next = s->next;
         free(s);
     }
-    for (struct ask *a = wa->asks, *next; a; a = next) {
-        next = a->next;
-        free(a);
-    }
+    asks_finish(&wa->asks);
 }

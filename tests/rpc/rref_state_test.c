@@ -335,9 +335,23 @@ static void rref_of_nonsense_is_refused(void **state)
     assert_null(acts.jobs);
 }
 
+static void rref_fetches_of_a_member_are_bounded_for_it_alone(void **state)
+{
+    tenrec_error err;
+
+    (void)state;
+    for (unsigned i = 0; i < RREF_FETCHES; i++)
+        assert_int_equal(rref_fetch_begin(ctx, OTHER, &err), TENREC_OK);
+    assert_int_equal(rref_fetch_begin(ctx, OTHER, &err), TENREC_EAGAIN);
+    assert_int_equal(rref_fetch_begin(ctx, THIRD, &err), TENREC_OK);
+    rref_fetch_end(ctx, OTHER);
+    assert_int_equal(rref_fetch_begin(ctx, OTHER, &err), TENREC_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        CASE(rref_fetches_of_a_member_are_bounded_for_it_alone),
         CASE(rref_forks_counts_a_fork_once),
         CASE(rref_tombs_forgets_the_oldest_when_full),
         CASE(rref_gaps_are_those_of_torch),
