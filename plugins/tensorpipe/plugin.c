@@ -86,8 +86,9 @@ static const struct tenrec_option options[] = {
            .help = "Memory of a device that received tensors have used and that is kept for the "
                    "next ones."),
     OPTION(max_queued_bytes, SIZE, "256MiB", .min = 4096, .max = INT64_MAX,
-           .help = "Bytes that may wait to be written to one peer; beyond it a send fails or, in "
-                   "a blocking call, waits."),
+           .help = "Bytes that may wait to be written to one peer, counted with what messages and "
+                   "tensors take beside their contents; beyond it a send fails or, in a blocking "
+                   "call, waits."),
     OPTION(max_stranger_bytes, SIZE, "256MiB", .min = 4096, .max = INT64_MAX,
            .help =
                "Bytes that all callers together that are no members of the group may make this "

@@ -2,6 +2,7 @@
 #include "raw.h"
 
 #include "node.h"
+#include <malloc.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -23,16 +24,21 @@ static void fill_queue(struct node *n, struct call *c, size_t *ret_accepted)
 }
 
 /* The other side's host does not accept, so it does not read. */
-static void open_clogged(struct node *n)
+static void open_clogged_at(struct node *n, size_t limit)
 {
     for (int i = 0; i < 2; i++) {
         node_init(&n[i], i);
-        n[i].options.max_queued_bytes = 1000000;
+        n[i].options.max_queued_bytes = limit;
         node_open(&n[i]);
     }
     nodes_start(n, 2);
     assert_ping(&n[0], 1);
     atomic_store(&n[1].refuse_requests, true);
+}
+
+static void open_clogged(struct node *n)
+{
+    open_clogged_at(n, 1000000);
 }
 
 static void queue_refuses_sends_beyond_its_queue_limit(void **state)
@@ -168,9 +174,64 @@ static void queue_drains_what_is_queued(void **state)
     group_close(n, 2);
 }
 
+struct flood {
+    atomic_uint told, full, late;
+};
+
+static void flood_told(void *arg, const tenrec_error *err)
+{
+    struct flood *f = arg;
+
+    atomic_fetch_add(&f->told, 1);
+    if (err && err->code == TENREC_EAGAIN)
+        atomic_fetch_add(&f->full, 1);
+    if (err && err->code == TENREC_ETIMEDOUT)
+        atomic_fetch_add(&f->late, 1);
+}
+
+/* Messages with a tensor of 100 bytes each, to a peer that reads none. */
+static void flood_send(struct node *n, struct flood *f, unsigned count, uint64_t deadline_ns)
+{
+    static char data[100];
+
+    for (unsigned i = 0; i < count; i++) {
+        struct tenrec_msg *msg = message_of(TENREC_MSG_CALL, "x", 1, 1, data, sizeof data);
+
+        msg->id = 1000000 + i;
+        msg->deadline_ns = deadline_ns;
+        n->agent.ops->send(&n->agent, 1, msg, (struct tenrec_done){ flood_told, f });
+    }
+}
+
+static size_t memory_in_use(void)
+{
+    const struct mallinfo2 m = mallinfo2();
+
+    return m.uordblks + m.hblkhd;
+}
+
+static void queue_charges_small_tensors_with_all_that_they_hold(void **state)
+{
+    const size_t limit = 32u << 20;
+    struct node n[2];
+    struct flood f = { 0 };
+    size_t before;
+
+    (void)state;
+    open_clogged_at(n, limit);
+    before = memory_in_use();
+    flood_send(&n[0], &f, 200000, 0);
+    assert_true(atomic_load(&f.full) > 0);
+    /* Something is written, into the socket or the ring; the rest is held. */
+    assert_true(memory_in_use() - before < limit + (limit >> 2));
+    group_close(n, 2);
+    assert_int_equal(atomic_load(&f.told), 200000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(queue_charges_small_tensors_with_all_that_they_hold),
         cmocka_unit_test(queue_refuses_sends_beyond_its_queue_limit),
         cmocka_unit_test(queue_waits_for_room_until_the_deadline),
         cmocka_unit_test(queue_lets_a_waiting_send_go_on_when_there_is_room),

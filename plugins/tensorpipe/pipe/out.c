@@ -13,21 +13,50 @@ void out_list_add(struct out_list *l, struct out *o)
     l->last = &o->next;
 }
 
-/* But for what malloc costs it is cheap. */
-struct out *out_new(struct pipe *p, size_t need)
+static struct out *spares_pop(struct out_spares *s)
 {
-    struct out *o;
-    size_t cap = need > OUT_SMALL ? need : OUT_SMALL;
+    struct out *o = s->first;
 
-    if (need <= OUT_SMALL && p->spare) {
-        o = p->spare;
-        p->spare = o->next;
-        p->n_spare--;
-    } else {
-        o = malloc(sizeof *o + cap);
+    if (o) {
+        s->first = o->next;
+        s->n--;
+    }
+    return o;
+}
+
+static void spares_push(struct out_spares *s, struct out *o)
+{
+    if (s->n == OUT_SPARES) {
+        free(o);
+        return;
+    }
+    o->next = s->first;
+    s->first = o;
+    s->n++;
+}
+
+void out_drop_spares(struct pipe *p)
+{
+    while (p->lean.first)
+        free(spares_pop(&p->lean));
+    while (p->open.first)
+        free(spares_pop(&p->open));
+}
+
+/* Recycled: malloc would dominate its cost. */
+static struct out *out_make(struct out_spares *spares, size_t cap, size_t need, unsigned dones)
+{
+    struct out *o = need <= cap ? spares_pop(spares) : NULL;
+
+    if (!o) {
+        if (need > cap)
+            cap = need;
+        o = malloc(sizeof *o + dones * sizeof o->done[0] + cap);
         if (!o)
             return NULL;
         o->cap = cap;
+        o->cap_done = dones;
+        o->buf = (unsigned char *)&o->done[dones];
     }
     o->next = NULL;
     o->msg = NULL;
@@ -46,17 +75,48 @@ struct out *out_new(struct pipe *p, size_t need)
     return o;
 }
 
+struct out *out_new(struct pipe *p, size_t need)
+{
+    return out_make(&p->lean, OUT_LEAN, need, 1);
+}
+
+struct out *out_new_open(struct pipe *p, size_t need)
+{
+    struct out *o = out_make(&p->open, OUT_OPEN, need, OUT_DONES);
+
+    if (!o)
+        return NULL;
+    o->open = true;
+    o->charge = out_overhead(o);
+    pipe_queued_add(p, o->charge);
+    return o;
+}
+
+void out_close(struct pipe *p, struct out *o)
+{
+    if (!o->open)
+        return;
+    o->open = false;
+    o->charge += o->cap - o->len;
+    pipe_queued_add(p, o->cap - o->len);
+}
+
+size_t out_overhead(const struct out *o)
+{
+    return sizeof *o + o->cap_done * sizeof o->done[0] +
+           (o->tensors != o->few ? o->n_tensors * sizeof *o->tensors : 0);
+}
+
 void out_free(struct pipe *p, struct out *o)
 {
     if (o->tensors != o->few)
         free(o->tensors);
-    if (o->cap == OUT_SMALL && p->n_spare < OUT_SPARES) {
-        o->next = p->spare;
-        p->spare = o;
-        p->n_spare++;
-    } else {
+    if (o->cap_done == OUT_DONES && o->cap == OUT_OPEN)
+        spares_push(&p->open, o);
+    else if (o->cap_done == 1 && o->cap == OUT_LEAN)
+        spares_push(&p->lean, o);
+    else
         free(o);
-    }
 }
 
 void out_add_done(struct pipe *p, struct out *o, struct tenrec_done done)

@@ -10,7 +10,8 @@
 #include <tenrec/agent.h>
 
 #define OUT_DONES 64
-#define OUT_SMALL 4096   /* cap of those that are kept for the next messages */
+#define OUT_LEAN 1024    /* cap of one for a message with a tensor or two */
+#define OUT_OPEN 4096    /* cap of one for several small messages */
 #define BUNDLE_CAP 16384 /* bytes that are written together at most */
 #define OUT_FEW 4
 
@@ -27,11 +28,17 @@ struct out {
     uint32_t n_tensors;          /* segments there */
     struct segment few[OUT_FEW]; /* for messages with few tensors */
     struct segment frames;
-    size_t cap, len; /* of buf; others may be appended up to cap */
-    bool open;       /* further small messages may be appended */
-    unsigned n_done;
-    struct tenrec_done done[OUT_DONES]; /* of those whose senders want to know */
-    unsigned char buf[];
+    size_t cap, len;    /* of buf; others may be appended up to cap */
+    unsigned char *buf; /* behind `done` */
+    bool open;          /* further small messages may be appended */
+    unsigned n_done, cap_done;
+    struct tenrec_done done[]; /* of those whose senders want to know */
+};
+
+/* Outs that are kept for the next messages. */
+struct out_spares {
+    struct out *first;
+    unsigned n;
 };
 
 struct out_list {
@@ -57,9 +64,16 @@ struct told {
 
 /* All with the pipe's lock, but told_tell and bundle_tell. */
 
-/* Room for `need` bytes at least; NULL: no memory. */
+/* For one message or object, with room for `need` bytes at least; NULL: no memory. */
 struct out *out_new(struct pipe *p, size_t need);
+/* The same for small messages, charged with what it holds beside them. */
+struct out *out_new_open(struct pipe *p, size_t need);
+/* No more of them follow: charged with the room that is left, too. */
+void out_close(struct pipe *p, struct out *o);
+/* Bytes that `o` takes itself, without what its buffer has. */
+size_t out_overhead(const struct out *o);
 void out_free(struct pipe *p, struct out *o);
+void out_drop_spares(struct pipe *p);
 void out_list_add(struct out_list *l, struct out *o);
 void out_add_done(struct pipe *p, struct out *o, struct tenrec_done done);
 /* Appends the bytes of `b` from there on, for which there is room, and who wants to know. */

@@ -23,12 +23,7 @@ static void free_run(struct reactor_task *t)
     share_close(p);
     pull_close(&p->puller);
     pipe_end_budget(p);
-    while (p->spare) {
-        struct out *o = p->spare;
-
-        p->spare = o->next;
-        free(o);
-    }
+    out_drop_spares(p);
     pthread_cond_destroy(&p->room);
     pthread_mutex_destroy(&p->role.lock);
     pthread_mutex_destroy(&p->side_lock);

@@ -148,8 +148,7 @@ struct pipe {
     struct out_list pending;        /* before it is established */
     struct out_list device_sends;   /* for the link; under lock */
     struct arriving *device_handed; /* likewise */
-    struct out *spare;
-    unsigned n_spare;
+    struct out_spares lean, open;
     /* What the peer has to take before it goes; under lock. */
     struct segment *awaited, *last_awaited;
     uint64_t n_awaited; /* so far */

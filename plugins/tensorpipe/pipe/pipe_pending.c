@@ -26,7 +26,8 @@ static tenrec_status enqueue_waited(struct pipe *p, struct out *waited, struct t
     tenrec_status st;
 
     take_done(p, waited, done);
-    st = pipe_enqueue_message(p, waited->msg, *done, waited->charge, NULL, err);
+    st = pipe_enqueue_message(p, waited->msg, *done,
+                              waited->charge - out_overhead(waited) - waited->cap, NULL, err);
     waited->msg = NULL;
     out_free(p, waited);
     return st;

@@ -4,13 +4,15 @@
  * fetches by itself waits beside the queues until the peer says that it has it. */
 #include "pipe/pipe.h"
 
-static void append(struct conn *c, struct segment *s)
+static void append(struct pipe *p, struct conn *c, struct segment *s)
 {
     s->next = NULL;
-    if (c->first)
+    if (c->first) {
+        out_close(p, c->last->out);
         c->last->next = s;
-    else
+    } else {
         c->first = s;
+    }
     c->last = s;
     atomic_store(&c->waiting, true);
 }
@@ -28,10 +30,10 @@ static void await_taking(struct pipe *p, struct segment *s)
 
 void pipe_enqueue(struct pipe *p, struct out *o)
 {
-    append(p->conn[CONN_DESCRIPTOR], &o->frames);
+    append(p, p->conn[CONN_DESCRIPTOR], &o->frames);
     for (uint32_t i = 0; i < o->n_tensors; i++) {
         if (o->tensors[i].n)
-            append(p->conn[o->tensors[i].on], &o->tensors[i]);
+            append(p, p->conn[o->tensors[i].on], &o->tensors[i]);
         if (o->tensors[i].awaited)
             await_taking(p, &o->tensors[i]);
     }
@@ -45,9 +47,9 @@ bool pipe_enqueue_object(struct pipe *p, enum conn_role role, const void *object
         return false;
     conn_put_frame(o->buf, object, len);
     o->frames.iov[0].iov_len = FRAME_HEAD + len;
-    o->charge = FRAME_HEAD + len;
+    o->charge = out_overhead(o) + o->cap;
     pipe_queued_add(p, o->charge);
-    append(p->conn[role], &o->frames);
+    append(p, p->conn[role], &o->frames);
     return true;
 }
 
@@ -57,7 +59,7 @@ static struct out *open_out(struct pipe *p, const struct bundle *b)
     struct conn *c = p->conn[CONN_DESCRIPTOR];
     struct out *o = c->first ? c->last->out : NULL;
 
-    if (o && o->open && o->cap - o->len >= b->len && o->n_done + b->n_done <= OUT_DONES)
+    if (o && o->open && o->cap - o->len >= b->len && o->n_done + b->n_done <= o->cap_done)
         return o;
     return NULL;
 }
@@ -68,11 +70,10 @@ static bool enqueue_bundle(struct pipe *p, const struct bundle *b)
     struct out *o = open_out(p, b);
 
     if (!o) {
-        o = out_new(p, b->len);
+        o = out_new_open(p, b->len);
         if (!o)
             return false;
-        o->open = true;
-        append(p->conn[CONN_DESCRIPTOR], &o->frames);
+        append(p, p->conn[CONN_DESCRIPTOR], &o->frames);
     }
     out_fill(p, o, b, 0);
     return true;
@@ -116,8 +117,10 @@ bool pipe_send_frame(struct pipe *p, enum conn_role role, const void *head, size
     o->frames.iov[0].iov_len = FRAME_HEAD + head_len;
     o->frames.iov[1] = (struct iovec){ data, (size_t)len };
     o->frames.n = 2;
+    o->charge = out_overhead(o) + o->cap;
+    pipe_queued_add(p, o->charge);
     out_add_done(p, o, done);
-    append(p->conn[role], &o->frames);
+    append(p, p->conn[role], &o->frames);
     pipe_flush_unlock(p);
     return true;
 }
@@ -182,7 +185,7 @@ bool pipe_tensor_refused(struct pipe *p, uint64_t number)
         s->since_ns = 0;
         put_le64((unsigned char *)s->iov[0].iov_base + s->iov[0].iov_len - 8, number);
         s->n = 2;
-        append(p->conn[s->on], s);
+        append(p, p->conn[s->on], s);
     }
     pipe_flush_unlock(p);
     return s != NULL;

@@ -10,9 +10,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define COPY_MAX 3500  /* payloads up to this are copied between their frames */
-#define QUEUE_MAX 3000 /* bytes that a pipe which is not read gathers before it writes */
-#define EARLY_MIN 3000 /* bytes from which on a batch may write before its end */
+#define COPY_MAX 3500 /* payloads up to this are copied between their frames */
+/* Charged bytes that a pipe which is not read gathers before it writes: of about as many
+ * messages as fit in 3000 bytes. */
+#define QUEUE_MAX (3000 + sizeof(struct out) + OUT_DONES * sizeof(struct tenrec_done))
+#define MESSAGE_HELD 1024 /* bytes of a message beside its payload */
+#define EARLY_MIN 3000    /* bytes from which on a batch may write before its end */
 
 /* ---- batches ---- */
 
@@ -100,12 +103,14 @@ static bool batch_add(struct pipe *p)
 
 /* ---- one message ---- */
 
+/* What it holds while it is queued: the message, and with each tensor a handle and a
+ * descriptor of it. */
 static uint64_t charge_of(const struct tenrec_msg *msg)
 {
-    uint64_t n = msg->payload_len + 256;
+    uint64_t n = msg->payload_len + MESSAGE_HELD;
 
     for (uint32_t i = 0; i < msg->n_tensors; i++)
-        n += tenrec_msg_tensor(msg, i)->bytes;
+        n += tenrec_msg_tensor(msg, i)->bytes + 2 * sizeof(struct tenrec_tensor_desc);
     return n;
 }
 
@@ -233,8 +238,8 @@ static tenrec_status enqueue_encoded(struct pipe *p, struct tenrec_msg *msg,
         return st;
     }
     agent_count(&p->messages_queued, 1);
-    o->charge = charge;
-    pipe_queued_add(p, charge);
+    o->charge = charge + out_overhead(o) + o->cap;
+    pipe_queued_add(p, o->charge);
     out_add_done(p, o, done);
     pipe_enqueue(p, o);
     return TENREC_OK;
@@ -267,8 +272,8 @@ static tenrec_status enqueue_pending(struct pipe *p, struct out_list *list, stru
     if (!o)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a message");
     o->msg = msg;
-    o->charge = charge;
-    pipe_queued_add(p, charge);
+    o->charge = charge + out_overhead(o) + o->cap;
+    pipe_queued_add(p, o->charge);
     out_add_done(p, o, done);
     out_list_add(list, o);
     return TENREC_OK;

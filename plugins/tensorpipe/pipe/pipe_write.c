@@ -162,9 +162,10 @@ static void bundle_rest(struct pipe *p, struct conn *c, const struct bundle *b, 
     struct out *o;
 
     pthread_mutex_lock(&p->lock);
-    o = out_new(p, b->len);
+    o = out_new_open(p, b->len);
     if (o) {
         out_fill(p, o, b, done);
+        out_close(p, o);
         o->frames.next = c->first;
         if (!c->first)
             c->last = &o->frames;
