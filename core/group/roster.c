@@ -220,8 +220,10 @@ static tenrec_status try_reserve(struct roster *r, tenrec_peer wished, const cha
                                  tenrec_error *err)
 {
     struct view v = { .version = 0 };
-    tenrec_status st = roster_claim_dynamic(r, deadline_ns, err);
+    tenrec_status st = roster_check_torch(r, deadline_ns, err);
 
+    if (st == TENREC_OK)
+        st = roster_claim_dynamic(r, deadline_ns, err);
     if (st == TENREC_OK)
         st = roster_list(r->store, deadline_ns, &v, NULL, err);
     if (st == TENREC_OK)
@@ -241,6 +243,9 @@ tenrec_status roster_reserve(struct roster *r, tenrec_peer wished, const char *p
     char holder[64];
     tenrec_status st;
 
+    /* Also before the lock, which is torch's, too: a refused worker writes nothing. */
+    if ((st = roster_check_torch(r, deadline_ns, err)) != TENREC_OK)
+        return st;
     snprintf(holder, sizeof holder, "joiner-%d", (int)wished);
     for (;;) {
         c = (struct conflict){ .by_name = false };

@@ -56,6 +56,35 @@ static tenrec_status set_kind(struct roster *r, const char *from, const char *to
     return st;
 }
 
+/* *ret_n: how many of ours are in the group. */
+static tenrec_status check_torch(struct roster *r, uint64_t deadline_ns, size_t *ret_n,
+                                 tenrec_error *err)
+{
+    struct view v = { .version = 0 };
+    struct view_entry other;
+    bool found = false;
+    tenrec_status st = roster_list(r->store, deadline_ns, &v, NULL, err);
+
+    *ret_n = v.n;
+    if (st == TENREC_OK && v.n == 0)
+        st = torch_keys_find_other(r->torch, &v, deadline_ns, &other, &found, err);
+    view_finish(&v);
+    if (!found)
+        return st;
+    return tenrec_fail(err, TENREC_EGROUP,
+                       "group \"%s\" in this store is one of torch.distributed.rpc's own workers "
+                       "(\"%s\", id %d): set worker.group to another name, or use another store; "
+                       "when none of them runs any more remove the key names/_ALL_WORKER_INFOS",
+                       r->group, other.name, (int)other.id);
+}
+
+tenrec_status roster_check_torch(struct roster *r, uint64_t deadline_ns, tenrec_error *err)
+{
+    size_t n;
+
+    return check_torch(r, deadline_ns, &n, err);
+}
+
 tenrec_status roster_claim_dynamic(struct roster *r, uint64_t deadline_ns, tenrec_error *err)
 {
     bool done;
@@ -72,11 +101,9 @@ tenrec_status roster_claim_dynamic(struct roster *r, uint64_t deadline_ns, tenre
 static tenrec_status end_dynamic(struct roster *r, uint64_t deadline_ns, bool *ret_done,
                                  tenrec_error *err)
 {
-    struct view v = { .version = 0 };
-    tenrec_status st = roster_list(r->store, deadline_ns, &v, NULL, err);
-    const size_t n = v.n;
+    size_t n;
+    tenrec_status st = check_torch(r, deadline_ns, &n, err);
 
-    view_finish(&v);
     return st == TENREC_OK && n == 0 ? set_kind(r, DYNAMIC, STATIC, deadline_ns, ret_done, err)
                                      : st;
 }
@@ -84,8 +111,10 @@ static tenrec_status end_dynamic(struct roster *r, uint64_t deadline_ns, bool *r
 static tenrec_status claim_static(struct roster *r, uint64_t deadline_ns, tenrec_error *err)
 {
     bool done;
-    tenrec_status st = set_kind(r, "", STATIC, deadline_ns, &done, err);
+    tenrec_status st = roster_check_torch(r, deadline_ns, err);
 
+    if (st == TENREC_OK)
+        st = set_kind(r, "", STATIC, deadline_ns, &done, err);
     if (st != TENREC_OK || done)
         return st;
     st = group_lock_take(&r->lock, "static", deadline_ns, err);

@@ -8,8 +8,14 @@
 /* Marks the group as dynamic. With the lock. errors: EGROUP, and the store's */
 tenrec_status roster_claim_dynamic(struct roster *r, uint64_t deadline_ns, tenrec_error *err);
 
+/* Reads whether a group of torch's own workers lives under these keys, in which none of
+ * ours is: a worker of ours that joined would take their ids, and torch's workers fail at
+ * members that do not answer as theirs do. Writes nothing. errors: EGROUP, the store's */
+tenrec_status roster_check_torch(struct roster *r, uint64_t deadline_ns, tenrec_error *err);
+
 /* For static groups: has `s` a dynamic one of that name, with members, or one who is
- * joining? Marks the group as static. errors: EGROUP, EINVAL, and the store's */
+ * joining, or one of torch's own workers? Marks the group as static, and writes nothing
+ * when there is. errors: EGROUP, EINVAL, and the store's */
 tenrec_status roster_claim_static(struct tenrec_store *s, const char *group, const char *run,
                                   uint64_t deadline_ns, tenrec_error *err);
 

@@ -67,6 +67,34 @@ static bool is_anothers(const struct view_entry *e, const struct view *before,
            !view_by_name(after, e->name);
 }
 
+static bool list_find_other(const char *list, const struct view *v, struct view_entry *ret)
+{
+    for (const char *end; *list; list = end) {
+        const struct view_entry *ours;
+        const size_t len = strcspn(list, ",");
+
+        end = list + len + (list[len] == ',');
+        if (!read_item(list, len, ret))
+            continue;
+        ours = view_by_id(v, ret->id);
+        if (!ours || strcmp(ours->name, ret->name) != 0)
+            return true;
+    }
+    return false;
+}
+
+tenrec_status torch_keys_find_other(struct tenrec_store *torch, const struct view *v,
+                                    uint64_t deadline_ns, struct view_entry *ret, bool *ret_found,
+                                    tenrec_error *err)
+{
+    struct store_value list;
+    tenrec_status st = store_read(torch, LIST, deadline_ns, &list, err);
+
+    *ret_found = st == TENREC_OK && list.data && list_find_other(list.data, v, ret);
+    free(list.data);
+    return st;
+}
+
 static void add_others(struct bytes *b, const char *list, const struct view *before,
                        const struct view *after)
 {

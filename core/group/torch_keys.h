@@ -18,6 +18,12 @@
 tenrec_status torch_keys_open(struct tenrec_store *whole, const char *group, const char *run,
                               struct tenrec_store **ret, tenrec_error *err);
 
+/* The first in torch's list that is no member in `v`; *ret_found is false when there is
+ * none. Only its id and name are set. */
+tenrec_status torch_keys_find_other(struct tenrec_store *torch, const struct view *v,
+                                    uint64_t deadline_ns, struct view_entry *ret, bool *ret_found,
+                                    tenrec_error *err);
+
 /* `who` has come into `v`. After the view was replaced: so all in torch's list that is ours
  * is in the view, and what is not in the view is another's. */
 tenrec_status torch_keys_add(struct tenrec_store *torch, const struct view *v,

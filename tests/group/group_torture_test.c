@@ -74,20 +74,23 @@ static tenrec_status leave(struct roster *r)
     return st;
 }
 
-/* One that joins a dynamic group, and leaves it; a worker of torch is in its list. */
+/* One that joins a dynamic group, and leaves it; a worker of torch is in its list then. */
 static tenrec_status come_and_go(void)
 {
+    static const char list[] = "rpc_prefix_0/names/_ALL_WORKER_INFOS";
     struct tenrec_store *s = NULL;
     struct roster r = { .id = -1 };
     struct view v = { .version = 0 };
     tenrec_status st = tenrec_store_open(init, TEST_MS, &s, &err);
 
     if (st == TENREC_OK)
-        st = tenrec_store_set(s, "rpc_prefix_0/names/_ALL_WORKER_INFOS", "t-7,", 4, TEST_MS, &err);
+        st = tenrec_store_set(s, list, "", 0, TEST_MS, &err);
     if (st == TENREC_OK)
         st = roster_open(s, "default", "", 50, &r, &err);
     if (st == TENREC_OK)
         st = roster_reserve(&r, -1, "w{rank}", clock_deadline_ms(TEST_MS), &err);
+    if (st == TENREC_OK)
+        st = tenrec_store_set(s, list, "t-7,", 4, TEST_MS, &err);
     if (st == TENREC_OK)
         st = roster_join(&r, "here", NULL, clock_deadline_ms(TEST_MS), &v, &err);
     view_finish(&v);

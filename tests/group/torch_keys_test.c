@@ -3,7 +3,7 @@
 #include "test_store.h"
 
 #include "base/clock.h"
-#include "group/roster.h"
+#include "group/roster_kind.h"
 
 #define LEASE_MS 60000 /* whoever waits for its end waits too long */
 #define LIST "names/_ALL_WORKER_INFOS"
@@ -194,9 +194,7 @@ static void torch_keys_of_others_stay(void **state)
     struct roster a, b;
 
     (void)state;
-    torch_sets(LIST, "t-one-7,");
     a = member(0, "a");
-    assert_key(torch, LIST, "a-0,t-one-7,");
     torch_sets(LIST, "a-0,t-one-7,t2-8,");
     b = member(1, "b");
     assert_key(torch, LIST, "a-0,b-1,t-one-7,t2-8,");
@@ -209,15 +207,91 @@ static void torch_keys_of_others_stay(void **state)
 /* Nobody can tell whether they live, so they keep nobody of ours out. */
 static void torch_keys_of_others_give_way_to_ours(void **state)
 {
+    struct roster a, b = member(9, "b");
+
+    (void)state;
+    torch_sets(LIST, "b-9,t-0,a-5,u-6,");
+    torch_sets("names/0", "t");
+    a = member(0, "a");
+    assert_key(torch, LIST, "a-0,b-9,u-6,");
+    assert_key(torch, "names/0", "a");
+    leave(&a);
+    leave(&b);
+}
+
+/* What two workers that began by init_rpc have in the store. */
+static void torch_group_lives(void)
+{
+    torch_sets("rpcIsStaticGroup", "false");
+    torch_sets("RpcGroupManagementToken", "");
+    torch_sets("Token_for_w1_join", "Done");
+    torch_sets(LIST, "w0-0,w-one-1,");
+    torch_sets("names/0", "w0");
+    torch_sets("names/1", "w-one");
+    torch_sets("addrs/w0", "uv://w0:1");
+    torch_sets("addrs/w-one", "uv://w-one:1");
+}
+
+static void torch_group_is_as_it_was(int64_t n_keys)
+{
+    int64_t n;
+
+    assert_status(tenrec_store_num_keys(store, TEST_MS, &n, &err), &err);
+    assert_int_equal(n, n_keys);
+    assert_key(torch, "rpcIsStaticGroup", "false");
+    assert_key(torch, "RpcGroupManagementToken", "");
+    assert_key(torch, LIST, "w0-0,w-one-1,");
+    assert_key(torch, "names/0", "w0");
+    assert_key(torch, "addrs/w0", "uv://w0:1");
+}
+
+static void torch_group_keeps_dynamic_workers_of_ours_out_and_is_not_touched(void **state)
+{
+    static const struct {
+        tenrec_peer wished;
+        const char *name;
+    } tries[] = { { -1, "worker{rank}" }, { 0, "worker0" }, { 1, "w0" }, { 7, "worker7" } };
+    struct roster r;
+    int64_t n;
+
+    (void)state;
+    torch_group_lives();
+    assert_status(tenrec_store_num_keys(store, TEST_MS, &n, &err), &err);
+    for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
+        assert_status(roster_open(store, "default", "", TEST_MS, &r, &err), &err);
+        assert_int_equal(roster_reserve(&r, tries[i].wished, tries[i].name, soon(), &err),
+                         TENREC_EGROUP);
+        assert_text_has(err.text, "torch.distributed.rpc");
+        assert_text_has(err.text, "\"w0\", id 0");
+        assert_text_has(err.text, "worker.group");
+        torch_group_is_as_it_was(n);
+        roster_close(&r);
+    }
+}
+
+static void torch_group_keeps_static_workers_of_ours_out_and_is_not_touched(void **state)
+{
+    int64_t n;
+
+    (void)state;
+    torch_group_lives();
+    assert_status(tenrec_store_num_keys(store, TEST_MS, &n, &err), &err);
+    assert_int_equal(roster_claim_static(store, "default", "", soon(), &err), TENREC_EGROUP);
+    assert_text_has(err.text, "torch.distributed.rpc");
+    torch_group_is_as_it_was(n);
+}
+
+static void torch_group_does_not_keep_other_groups_out(void **state)
+{
     struct roster a;
 
     (void)state;
-    torch_sets(LIST, "t-0,a-5,u-6,");
-    torch_sets("names/0", "t");
-    a = member(0, "a");
-    assert_key(torch, LIST, "a-0,u-6,");
-    assert_key(torch, "names/0", "a");
+    torch_group_lives();
+    a = member_of("other", "", 0, "a");
     leave(&a);
+    assert_status(roster_claim_static(store, "third", "", soon(), &err), &err);
+    assert_key(torch, "rpcIsStaticGroup", "false");
+    assert_key(torch, LIST, "w0-0,w-one-1,");
 }
 
 static void torch_keys_are_mended_by_the_next_change(void **state)
@@ -251,6 +325,9 @@ int main(void)
         CASE(torch_keys_of_others_stay),
         CASE(torch_keys_of_others_give_way_to_ours),
         CASE(torch_keys_are_mended_by_the_next_change),
+        CASE(torch_group_keeps_dynamic_workers_of_ours_out_and_is_not_touched),
+        CASE(torch_group_keeps_static_workers_of_ours_out_and_is_not_touched),
+        CASE(torch_group_does_not_keep_other_groups_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
