@@ -45,6 +45,27 @@ static tenrec_status blame(const struct config_layer *from, const struct place *
     return st;
 }
 
+/* There is no such plugin. By custom a scheme with an s more asks for TLS: it is not to be
+ * answered by the hint to leave the s out. */
+static tenrec_status check_tls(const struct config_layer *from, tenrec_error *err)
+{
+    const size_t len = strlen(from->name);
+    struct backend *plain = NULL;
+    char name[STORES_SCHEME_MAX];
+
+    if (strcmp(from->name, from->plugin) != 0 || len < 2 || len >= sizeof name ||
+        from->name[len - 1] != 's')
+        return TENREC_EPLUGIN;
+    snprintf(name, sizeof name, "%.*s", (int)len - 1, from->name);
+    if (backend_get_kind(name, TENREC_PLUGIN_STORE, &plain, NULL) != TENREC_OK)
+        return TENREC_EPLUGIN;
+    backend_put(plain);
+    return tenrec_fail(err, TENREC_EUNSUPPORTED,
+                       "%s:// asks for TLS, which the plugin '%s' does not speak: use a tunnel "
+                       "such as stunnel, and %s:// to its local end",
+                       from->name, name, name);
+}
+
 static tenrec_status fill(struct choice *c, const struct config_layer *from, tenrec_error *err)
 {
     tenrec_status st;
@@ -52,6 +73,8 @@ static tenrec_status fill(struct choice *c, const struct config_layer *from, ten
     if (!(c->scheme = memory_text(from->name)))
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for store '%s'", from->name);
     st = backend_get_kind(from->plugin, TENREC_PLUGIN_STORE, &c->backend, err);
+    if (st == TENREC_EPLUGIN)
+        st = check_tls(from, err);
     if (st != TENREC_OK)
         return blame(from, &from->plugin_place, st, err);
     st = options_make(backend_plugin(c->backend), from, &c->options, err);

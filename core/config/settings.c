@@ -246,11 +246,12 @@ static tenrec_status fill_init_method(const struct tenrec_config *config, struct
     char place[PLACE_TEXT_MAX];
 
     if (!strstr(node->text, "://")) {
+        char *masked = secret_mask(node->text);
         place_fail(err, TENREC_ECONFIG, &node->place,
                    "init_method: expected env://, tcp://HOST:PORT, file://PATH or PLUGIN://..., "
                    "found '%s'",
-                   node->text);
-        secret_mask_error(err);
+                   masked ? masked : "");
+        free(masked);
         return TENREC_ECONFIG;
     }
     made->settings.init_method = arena_text(&made->arena, node->text);

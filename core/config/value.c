@@ -370,6 +370,27 @@ static tenrec_status read_any(const struct tenrec_option *opt, const struct node
     return st;
 }
 
+/* The value does not fit, and may hold a password: makes the error from what may be told. */
+static tenrec_status fail_masked(const struct tenrec_option *opt, const struct node *node,
+                                 const char *what, tenrec_error *err)
+{
+    struct node told = *node;
+    struct arena none = { 0 };
+    union tenrec_option_value v;
+    tenrec_status st = TENREC_OK;
+
+    if (opt->type == TENREC_OPT_LIST || opt->type == TENREC_OPT_MAP)
+        return place_fail(err, TENREC_ECONFIG, &node->place,
+                          "%s: does not fit (the value may hold a password)", what);
+    if (!(told.text = secret_mask(node->text)))
+        return no_memory(err);
+    st = read_scalar(opt, &told, what, &none, &v, err);
+    free(told.text);
+    arena_finish(&none);
+    return st == TENREC_OK ? place_fail(err, TENREC_ECONFIG, &node->place, "%s: does not fit", what)
+                           : st;
+}
+
 tenrec_status value_read(const struct tenrec_option *opt, const struct node *node, const char *what,
                          struct arena *arena, void *dst, tenrec_error *err)
 {
@@ -377,7 +398,7 @@ tenrec_status value_read(const struct tenrec_option *opt, const struct node *nod
 
     if (st == TENREC_ECONFIG && opt->flags & TENREC_OPT_SECRET)
         return place_fail(err, st, &node->place, "%s: does not fit (the value is a secret)", what);
-    if (st != TENREC_OK)
-        secret_mask_error(err);
-    return st;
+    return st == TENREC_ECONFIG && node->text && secret_is_in(node->text)
+               ? fail_masked(opt, node, what, err)
+               : st;
 }

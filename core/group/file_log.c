@@ -1,5 +1,7 @@
 #include "group/file_log.h"
 
+#include "base/log.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -34,6 +36,29 @@ static tenrec_status notice_change(struct file_log *l, const struct stat *st, te
     return TENREC_OK;
 }
 
+/* Whoever can write to the file can send this group's workers anywhere, and whoever can
+ * read it can lock it, and so stop the group: torch's FileStore makes such files. */
+static tenrec_status check_rights(struct file_log *l, const struct stat *st, tenrec_error *err)
+{
+    const char *path = l->path;
+
+    if (st->st_uid != geteuid() && st->st_uid != 0)
+        return tenrec_fail(err, TENREC_EOS,
+                           "%s belongs to another user (uid %lu): remove it or choose another path",
+                           l->name, (unsigned long)st->st_uid);
+    if (st->st_mode & (S_IWGRP | S_IWOTH))
+        return tenrec_fail(err, TENREC_EOS,
+                           "%s can be written by others (mode %04o): chmod 600 it when it is yours",
+                           l->name, (unsigned)(st->st_mode & 07777));
+    if ((st->st_mode & (S_IRGRP | S_IROTH)) && !l->told_open) {
+        log_line(TENREC_LOG_WARN, "store",
+                 "%s can be read, and locked, by others (mode %04o): chmod 600 \"%s\"", l->name,
+                 (unsigned)(st->st_mode & 07777), path);
+        l->told_open = true;
+    }
+    return TENREC_OK;
+}
+
 /* Opens and locks the file. A file that was unlinked between the two is opened
  * again: what is written to it would be lost. */
 static tenrec_status open_locked(struct file_log *l, bool writing, int *ret, tenrec_error *err)
@@ -44,7 +69,7 @@ static tenrec_status open_locked(struct file_log *l, bool writing, int *ret, ten
     int fd;
 
     for (;;) {
-        fd = open(l->path, flags, 0644);
+        fd = open(l->path, flags, 0600);
         if (fd < 0 && errno == ENOENT && !writing) {
             *ret = -1; /* nothing there: no keys */
             return TENREC_OK;
@@ -57,6 +82,8 @@ static tenrec_status open_locked(struct file_log *l, bool writing, int *ret, ten
             st = tenrec_fail(err, TENREC_EINVAL, "%s is no regular file", l->name);
             goto err_fd;
         }
+        if ((st = check_rights(l, &opened, err)) != TENREC_OK)
+            goto err_fd;
         if (lstat(l->path, &named) == 0 && named.st_ino == opened.st_ino &&
             named.st_dev == opened.st_dev)
             break;

@@ -19,6 +19,7 @@ struct file_log {
     ino_t ino;
     const char *path; /* borrowed */
     const char *name; /* of the store, for errors; borrowed */
+    bool told_open;   /* that others may read the file: said once */
 };
 
 /* Opens the file (made when `writing`), locks it and reads what is new; close

@@ -239,10 +239,13 @@ static tenrec_status open_store(const struct rendezvous_options *o, const struct
 }
 
 /* Says which init_method it was, without the password that a URL may carry. */
-static void blame(const char *init, tenrec_error *err)
+static void blame(const char *what, const char *init, tenrec_error *err)
 {
-    tenrec_error_prefix(err, "init_method \"%.80s\"", init);
-    secret_mask_error(err);
+    char *masked = secret_mask(init);
+
+    secret_scrub(err, init);
+    tenrec_error_prefix(err, "%s \"%.80s\"", what, masked ? masked : "");
+    free(masked);
 }
 
 tenrec_status rendezvous_check(const char *init_method, tenrec_error *err)
@@ -257,7 +260,7 @@ tenrec_status rendezvous_check(const char *init_method, tenrec_error *err)
     else if (st == TENREC_OK && method.kind == BY_FILE && method.text[0] == '\0')
         st = tenrec_fail(err, TENREC_EINVAL, "expected file://path");
     if (st != TENREC_OK)
-        blame(init_method, err);
+        blame("init_method", init_method, err);
     free(method.text);
     return st;
 }
@@ -322,7 +325,7 @@ tenrec_status rendezvous_open(const struct rendezvous_options *options, uint64_t
     }
 out:
     if (st != TENREC_OK) {
-        blame(init, err);
+        blame("init_method", init, err);
         free_all(r, deadline_ns);
     } else {
         tell(r);
@@ -428,8 +431,7 @@ tenrec_status rendezvous_visit(const struct rendezvous_options *options, uint64_
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the rendezvous");
     if ((st = read_method(init, &method, err)) != TENREC_OK ||
         (st = visit_store(options, &method, r, deadline_ns, err)) != TENREC_OK) {
-        tenrec_error_prefix(err, "store \"%.80s\"", init);
-        secret_mask_error(err);
+        blame("store", init, err);
         free_all(r, deadline_ns);
     } else if ((st = visit_group(options->group ? options->group : "default", r, deadline_ns,
                                  err)) != TENREC_OK) {

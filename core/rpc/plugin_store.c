@@ -294,12 +294,13 @@ tenrec_status plugin_store_open(void *arg, const char *url, uint64_t deadline_ns
     tenrec_status st;
 
     if (!stores_scheme(url, scheme)) {
-        tenrec_fail(err, TENREC_EINVAL,
-                    "\"%s\" is no store, expected tcp://host:port, file://path, memory://name or "
-                    "PLUGIN://...",
-                    url);
-        secret_mask_error(err);
-        return TENREC_EINVAL;
+        char *masked = secret_mask(url);
+        st = tenrec_fail(err, TENREC_EINVAL,
+                         "\"%.200s\" is no store, expected tcp://host:port, file://path, "
+                         "memory://name or PLUGIN://...",
+                         masked ? masked : "");
+        free(masked);
+        return st;
     }
     st = stores_find(stores, scheme, &choice, err);
     if (st == TENREC_ENOTFOUND && (st = stores_load(NULL, scheme, &own, err)) == TENREC_OK) {
@@ -309,8 +310,8 @@ tenrec_status plugin_store_open(void *arg, const char *url, uint64_t deadline_ns
     if (st == TENREC_OK)
         st = open_choice(stores, &choice, url, deadline_ns, ret, err);
     stores_drop(own);
-    if (st != TENREC_OK)
-        secret_mask_error(err);
+    if (st != TENREC_OK) /* a plugin's text may repeat anything */
+        secret_scrub(err, url);
     return st;
 }
 

@@ -67,10 +67,10 @@ static tenrec_status read_port(struct piece text, uint16_t *ret, tenrec_error *e
     unsigned long port = 0;
 
     for (size_t i = 0; i < text.len && port <= 65535; i++) {
-        if (text.p[i] < '0' || text.p[i] > '9')
-            port = 65536;
-        else
-            port = port * 10 + (unsigned long)(text.p[i] - '0');
+        if (text.p[i] < '0' || text.p[i] > '9') /* a password, where the @ was forgotten */
+            return tenrec_fail(err, TENREC_EINVAL,
+                               "the port is no number, or no @ ends the password");
+        port = port * 10 + (unsigned long)(text.p[i] - '0');
     }
     if (port == 0 || port > 65535)
         return tenrec_fail(err, TENREC_EINVAL, "port \"%.*s\" is not within 1..65535",
@@ -89,8 +89,7 @@ static tenrec_status read_host(struct piece text, struct redis_url *ret, tenrec_
     struct piece host;
 
     if (bracket && (!close || (close + 1 < end && close[1] != ':')))
-        return tenrec_fail(err, TENREC_EINVAL, "expected [address]:port, found \"%.*s\"",
-                           text.len > 60 ? 60 : (int)text.len, text.p);
+        return tenrec_fail(err, TENREC_EINVAL, "expected [address]:port");
     if (!colon || colon >= end)
         colon = NULL;
     if (!bracket && colon && memchr(colon + 1, ':', (size_t)(end - colon - 1)))

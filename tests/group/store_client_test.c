@@ -91,6 +91,9 @@ static void client_refuses_what_is_no_url(void **state)
     static const char *const bad[][2] = {
         { "http//x:1", "tcp://host:port" },
         { "HTTP://me:pw@x:1", "\"HTTP://me:***@x:1\" is no store" },
+        { "HTTP://me:p w',\"@x:1", "\"HTTP://me:***@x:1\" is no store" },
+        { "redis:me:pw@x", "\"redis:***@x\" is no store" },
+        { "redis:/me:pw@x", "\"redis:***@x\" is no store" },
         { "", "tcp://host:port" },
         { "tcp://", "host:port" },
         { "tcp://localhost", "host:port" },
@@ -114,6 +117,17 @@ static void client_refuses_what_is_no_url(void **state)
     }
     assert_int_equal(tenrec_store_open("http://x:1", 1000, &s, &err), TENREC_EPLUGIN);
     assert_text_has(err.text, "store 'http': no plugin 'http'");
+}
+
+/* The hint to write drawer:// would send a password in plain text. */
+static void client_refuses_a_scheme_that_asks_for_tls(void **state)
+{
+    struct tenrec_store *s = NULL;
+
+    (void)state;
+    assert_int_equal(tenrec_store_open("drawers://me:pw@x", 1000, &s, &err), TENREC_EUNSUPPORTED);
+    assert_text_has(err.text, "drawers:// asks for TLS, which the plugin 'drawer' does not speak");
+    assert_null(strstr(err.text, "did you mean"));
 }
 
 static void client_names_a_host_that_is_unknown(void **state)
@@ -327,6 +341,7 @@ int main(void)
         cmocka_unit_test(client_names_address_and_reason_when_nobody_listens),
         cmocka_unit_test(client_connects_when_server_starts_later),
         cmocka_unit_test(client_refuses_what_is_no_url),
+        cmocka_unit_test(client_refuses_a_scheme_that_asks_for_tls),
         cmocka_unit_test(client_names_a_host_that_is_unknown),
         cmocka_unit_test(client_gives_up_on_a_silent_listener),
         cmocka_unit_test(client_refuses_a_server_of_something_else),

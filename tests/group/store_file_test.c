@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <tenrec/log.h>
 
 static tenrec_error err;
 static char dir[64], path[96], url[112];
@@ -188,6 +189,79 @@ static void file_refuses_what_is_no_file(void **state)
     assert_int_equal(tenrec_store_open(url, TEST_MS, &s, &err), TENREC_EOS);
 }
 
+static void file_is_made_for_its_user_alone(void **state)
+{
+    const mode_t mask = umask(0);
+    struct tenrec_store *s = open_it();
+    struct stat st;
+
+    (void)state;
+    umask(mask);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0600);
+    tenrec_store_drop(s);
+}
+
+static void file_refuses_a_file_that_others_can_write(void **state)
+{
+    static const mode_t modes[] = { 0620, 0602, 0666 };
+    struct tenrec_store *s = NULL;
+
+    (void)state;
+    put_file("", 0, 0);
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        assert_int_equal(chmod(path, modes[i]), 0);
+        assert_int_equal(tenrec_store_open(url, TEST_MS, &s, &err), TENREC_EOS);
+        assert_text_has(err.text, "can be written by others");
+        assert_text_has(err.text, "chmod 600");
+    }
+}
+
+/* Root can give a file away; a test of another user is content with the rights. */
+static void file_refuses_a_file_of_another_user(void **state)
+{
+    struct tenrec_store *s = NULL;
+
+    (void)state;
+    put_file("", 0, 0);
+    if (geteuid() != 0 || chown(path, 65534, (gid_t)-1) != 0)
+        return;
+    assert_int_equal(tenrec_store_open(url, TEST_MS, &s, &err), TENREC_EOS);
+    assert_text_has(err.text, "belongs to another user (uid 65534)");
+}
+
+static char logged[2048];
+
+static void keep_log(void *arg, enum tenrec_log_level level, const char *part, const char *text)
+{
+    const size_t n = strlen(logged);
+
+    (void)part, (void)arg;
+    if (level == TENREC_LOG_WARN)
+        snprintf(logged + n, sizeof logged - n, "%s\n", text);
+}
+
+/* As torch's FileStore makes it. */
+static void file_warns_once_of_a_file_that_others_can_read(void **state)
+{
+    struct tenrec_store *s;
+    char *first;
+
+    (void)state;
+    put_file("", 0, 0);
+    assert_int_equal(chmod(path, 0644), 0);
+    tenrec_set_log_level(TENREC_LOG_WARN);
+    *logged = '\0';
+    tenrec_set_log_callback(keep_log, NULL);
+    s = open_it();
+    assert_status(tenrec_store_set(s, "a", "1", 1, TEST_MS, &err), &err);
+    tenrec_set_log_callback(NULL, NULL);
+    tenrec_store_drop(s);
+    first = strstr(logged, "can be read, and locked, by others (mode 0644)");
+    assert_non_null(first);
+    assert_null(strstr(first + 1, "can be read"));
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, make_dir, drop_dir)
@@ -199,6 +273,10 @@ int main(void)
         CASE(file_call_ends_when_another_keeps_the_lock),
         CASE(file_is_removed_by_the_last_of_its_workers),
         CASE(file_refuses_what_is_no_file),
+        CASE(file_is_made_for_its_user_alone),
+        CASE(file_refuses_a_file_that_others_can_write),
+        CASE(file_refuses_a_file_of_another_user),
+        CASE(file_warns_once_of_a_file_that_others_can_read),
     };
 
     return cmocka_run_group_tests_name("store_file", tests, NULL, NULL);

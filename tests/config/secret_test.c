@@ -1,0 +1,111 @@
+/* secret_test.c - what is printed in the place of passwords. */
+#include "../testing.h"
+
+#include "config/secret.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void secret_mask_hides_passwords_of_any_characters(void **state)
+{
+    static const char *const cases[][2] = {
+        { "redis://me:pw@h:1/p", "redis://me:***@h:1/p" },
+        { "redis://:pw@h", "redis://:***@h" },
+        { "redis://me:se,cret1@h", "redis://me:***@h" },
+        { "redis://me:se'cret2@h", "redis://me:***@h" },
+        { "redis://me:se\"cret3@h", "redis://me:***@h" },
+        { "redis://me:se cret4@h", "redis://me:***@h" },
+        { "redis://me:a@b/c@h", "redis://me:***@h" },
+        { "redis://me:a\nb\tc@h", "redis://me:***@h" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char *masked = secret_mask(cases[i][0]);
+        assert_string_equal(masked, cases[i][1]);
+        assert_true(secret_is_in(cases[i][0]));
+        free(masked);
+    }
+}
+
+static void secret_mask_hides_passwords_of_mistyped_urls(void **state)
+{
+    static const char *const cases[][2] = {
+        { "redis:me:topsecret@h", "redis:***@h" },
+        { "redis:/me:topsecret@h/p", "redis:***@h/p" },
+        { "redis://:topsecret", "redis://:***" },
+        { "redis://me:top/secret", "redis://me:***" },
+        { "redis://topsecret@h", "redis://***@h" },
+        { "redis://[::1]:topsecret", "redis://[::1]:***" },
+        { "redis://h:6379x", "redis://h:***" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char *masked = secret_mask(cases[i][0]);
+        assert_string_equal(masked, cases[i][1]);
+        free(masked);
+    }
+}
+
+static void secret_mask_leaves_other_texts_as_they_are(void **state)
+{
+    static const char *const cases[] = {
+        "",
+        "env://",
+        "tcp://127.0.0.1:29500",
+        "tcp://[fd00::1]:29500?rank=1&world_size=2",
+        "redis://h/p",
+        "file:///tmp/a:b@c",
+        "memory://a@b",
+        "{0: 1, 2: 3}",
+        "localhost:80",
+        "worker{rank}",
+        "[tcp://h:1, uv]",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char *masked = secret_mask(cases[i]);
+        assert_string_equal(masked, cases[i]);
+        assert_false(secret_is_in(cases[i]));
+        free(masked);
+    }
+}
+
+static void secret_scrub_hides_what_an_error_repeats(void **state)
+{
+    tenrec_error err;
+
+    (void)state;
+    tenrec_fail(&err, TENREC_EINVAL, "no 'se,cret' in redis://me:se,cret@h");
+    secret_scrub(&err, "redis://me:se,cret@h");
+    assert_string_equal(err.text, "no '***' in redis://me:***@h");
+}
+
+/* A password longer than an error text, whose end is cut. */
+static void secret_scrub_hides_the_beginning_of_what_was_cut(void **state)
+{
+    char url[800] = "redis://me:";
+    tenrec_error err;
+
+    (void)state;
+    memset(url + 11, 'x', 700);
+    strcat(url, "@h");
+    tenrec_fail(&err, TENREC_EINVAL, "cannot read %s", url);
+    secret_scrub(&err, url);
+    assert_string_equal(err.text, "cannot read redis://me:");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(secret_mask_hides_passwords_of_any_characters),
+        cmocka_unit_test(secret_mask_hides_passwords_of_mistyped_urls),
+        cmocka_unit_test(secret_mask_leaves_other_texts_as_they_are),
+        cmocka_unit_test(secret_scrub_hides_what_an_error_repeats),
+        cmocka_unit_test(secret_scrub_hides_the_beginning_of_what_was_cut),
+    };
+
+    return cmocka_run_group_tests_name("secret", tests, NULL, NULL);
+}
