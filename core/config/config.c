@@ -1,6 +1,7 @@
 /* config.c - a configuration from a file, the environment and the program. */
 #include "config/config.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/nearest.h"
 #include "config/builtin.h"
@@ -11,11 +12,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define MAX_KEY_DEPTH 4 /* backends.NAME.options.KEY */
+#define READ_MS 5000    /* for a file that is a pipe */
 
 /* Read by other parts, or by the launcher's workers. */
 static const char *const known_variables[] = {
@@ -205,12 +208,20 @@ static tenrec_status read_file(const char *path, char **ret, size_t *ret_len, te
 {
     size_t room = TREE_MAX_BYTES + 1, len = 0;
     char *text = memory_new(room, 1);
-    int fd = text ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    /* A pipe is waited for, but not for ever. */
+    const uint64_t deadline_ns = clock_deadline_ms(READ_MS);
+    int fd = text ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
 
     if (!text)
         return no_memory(err);
     while (fd >= 0 && len < room) {
-        ssize_t n = read(fd, text + len, room - len);
+        struct pollfd p = { .fd = fd, .events = POLLIN };
+        ssize_t n;
+        if (poll(&p, 1, clock_left_ms(deadline_ns)) == 0) {
+            errno = ETIMEDOUT;
+            goto err_read;
+        }
+        n = read(fd, text + len, room - len);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)

@@ -4,6 +4,8 @@
 #include "config/builtin.h"
 
 #include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define BACKENDS "backends: {a: {plugin: p}}\n"
 #define USE "backend: a\n" BACKENDS
@@ -232,6 +234,41 @@ static void config_faulty_torch_is_torchs_fixture(void **state)
     assert_string_equal(node_get(delay, "SCRIPT_CALL")->text, "1.5");
     free(layer);
     tenrec_config_drop(config);
+}
+
+/* Also one that a shell makes of a command's output, <(...). */
+static void config_load_reads_a_pipe(void **state)
+{
+    struct tenrec_config *config;
+    tenrec_error err;
+    char path[32];
+    int fd[2];
+
+    (void)state;
+    assert_int_equal(pipe(fd), 0);
+    assert_int_equal(write(fd[1], "init_method: tcp://h:1\n", 23), 23);
+    close(fd[1]);
+    snprintf(path, sizeof path, "/dev/fd/%d", fd[0]);
+    assert_int_equal(tenrec_config_load(path, &config, &err), TENREC_OK);
+    tenrec_config_drop(config);
+    close(fd[0]);
+}
+
+static void config_load_ends_when_nobody_writes_to_a_pipe(void **state)
+{
+    char folder[] = "/tmp/tenrec-config-XXXXXX", path[64];
+    struct tenrec_config *config;
+    tenrec_error err;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/fifo", folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(tenrec_config_load(path, &config, &err), TENREC_EOS);
+    assert_int_equal(err.os_errno, ETIMEDOUT);
+    assert_non_null(strstr(err.text, path));
+    unlink(path);
+    rmdir(folder);
 }
 
 static void config_load_says_why_a_file_cannot_be_read(void **state)
@@ -507,6 +544,8 @@ int main(void)
         cmocka_unit_test(config_built_in_is_the_shipped_default),
         cmocka_unit_test(config_takes_every_shipped_file),
         cmocka_unit_test(config_faulty_torch_is_torchs_fixture),
+        cmocka_unit_test(config_load_reads_a_pipe),
+        cmocka_unit_test(config_load_ends_when_nobody_writes_to_a_pipe),
         cmocka_unit_test(config_load_says_why_a_file_cannot_be_read),
         cmocka_unit_test(config_settings_are_typed),
         cmocka_unit_test(config_settings_leave_rank_open_when_not_set),
