@@ -96,7 +96,7 @@ static void config_is_refused_with_the_place(void **state)
           "'cuda:x'" },
         { "init_method: me:pw@host", "t.yaml:1:14: init_method: expected env://, tcp://HOST:PORT, "
                                      "file://PATH or PLUGIN://..., found "
-                                     "'me:pw@host'" },
+                                     "'me:***@host'" },
         { "init_method: [a]",
           "t.yaml:1:14: 'init_method': expected text such as env://, found a list" },
     };
