@@ -1,7 +1,9 @@
 #include "rpc/contact.h"
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "rpc/message.h"
+#include "rpc/rref_control.h"
 #include "rpc/worker.h"
 
 #include <errno.h>
@@ -39,13 +41,42 @@ static _Atomic uint8_t *contact_of(const struct tenrec_worker *w, tenrec_peer pe
     return peer >= 0 && (size_t)peer < w->contacts.n ? &w->contacts.of[peer] : NULL;
 }
 
-static void contact_tell_refused(struct tenrec_worker *w, tenrec_peer peer)
+static void contact_fail_gathers(struct tenrec_worker *w, tenrec_peer peer)
 {
     tenrec_error why;
 
     tenrec_fail(&why, TENREC_EPEER_LOST, "no process listens at its address");
     peers_blame(&w->peers, peer, &why);
     gather_lost(w, peer, &why);
+}
+
+/* Its references go with it, and what was to be told of them. */
+static void contact_release(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *why)
+{
+    tenrec_error told = *why;
+    size_t n;
+
+    if (atomic_load(&w->state) != WORKER_RUNNING)
+        return;
+    peers_blame(&w->peers, peer, &told);
+    n = rrefs_lost(w, peer, !atomic_load(&w->leaving), &told);
+    if (n > 0)
+        log_line(TENREC_LOG_WARN, w->self.name,
+                 "'%s' is dead: %zu control messages about its references are given up",
+                 peers_name(&w->peers, peer), n);
+}
+
+bool contact_failed(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *why)
+{
+    _Atomic uint8_t *c = contact_of(w, peer);
+
+    if (!c || why->code != TENREC_ECONNECT || why->os_errno != ECONNREFUSED)
+        return false;
+    if (atomic_exchange(c, CONTACT_REFUSED) != CONTACT_REFUSED) {
+        contact_fail_gathers(w, peer);
+        contact_release(w, peer, why);
+    }
+    return true;
 }
 
 /* The agent's word about one try. */
@@ -56,12 +87,8 @@ static void contact_sent(void *arg, const tenrec_error *why)
     uint8_t state = CONTACT_TRIED; /* else the connection broke meanwhile */
 
     free(arg);
-    if (why && why->code == TENREC_ECONNECT && why->os_errno == ECONNREFUSED) {
-        atomic_store(c, CONTACT_REFUSED);
-        contact_tell_refused(a.w, a.peer);
-    } else {
+    if (!why || !contact_failed(a.w, a.peer, why))
         atomic_compare_exchange_strong(c, &state, why ? CONTACT_NONE : CONTACT_MADE);
-    }
 }
 
 /* A CANCEL of no call: every worker takes it, and answers nothing. */
@@ -95,7 +122,7 @@ void contact_try(struct tenrec_worker *w, tenrec_peer peer)
         (state == CONTACT_LOST && atomic_compare_exchange_strong(c, &state, CONTACT_TRIED)))
         contact_send(w, peer);
     else if (state == CONTACT_REFUSED)
-        contact_tell_refused(w, peer);
+        contact_fail_gathers(w, peer);
 }
 
 void contact_lost(struct tenrec_worker *w, tenrec_peer peer)

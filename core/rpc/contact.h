@@ -28,6 +28,10 @@ void contacts_finish(struct contacts *c); /* safe on zeroed memory */
  * lock held. */
 void contact_try(struct tenrec_worker *w, tenrec_peer peer);
 
+/* A message to `peer` was not sent, and `why`. Returns true if its address refuses; then the
+ * peer counts as contact_try says. */
+bool contact_failed(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *why);
+
 /* The connection to `peer`, or from it, broke: the next contact_try tries again. */
 void contact_lost(struct tenrec_worker *w, tenrec_peer peer);
 /* Returns true from then on until the next try. */

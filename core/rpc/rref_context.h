@@ -282,6 +282,7 @@ void rref_refuse(struct rref_context *ctx, const struct rref_fork *f, struct rre
 struct rref_released {
     size_t forks; /* that the lost worker held of ours */
     size_t freed; /* values that nobody refers to any more */
+    size_t jobs;  /* control messages to it that it has not acknowledged */
 };
 
 /* `peer` has left the group, until rref_context_set_name: it gets no forks any more. To be

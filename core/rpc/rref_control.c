@@ -7,6 +7,7 @@
 #include "base/loop.h"
 #include "config/config.h"
 #include "rpc/codec.h"
+#include "rpc/contact.h"
 #include "rpc/dispatch.h"
 #include "rpc/membership.h"
 #include "rpc/rref_context.h"
@@ -61,9 +62,9 @@ static const char *job_name(const struct rref_job *job)
 }
 
 /* Nobody is there who would miss it. */
-static bool is_for_the_lost(const struct rref_job *job)
+static bool is_for_the_lost(const struct rref_job *job, const struct tenrec_worker *w)
 {
-    return atomic_load(&job->most) == 1;
+    return atomic_load(&job->most) == 1 || contact_refused(w, job->to);
 }
 
 /* `w` is NULL when it runs no more: then the job was not counted either. */
@@ -79,7 +80,7 @@ static void job_end(struct rref_job *job, struct tenrec_worker *w, const tenrec_
         if (job->tries > 1)
             tenrec_error_prefix(&told, "given up after %u tries", job->tries);
         if (w && atomic_load(&w->state) == WORKER_RUNNING)
-            log_line(is_for_the_lost(job) ? TENREC_LOG_DEBUG : TENREC_LOG_WARN, w->self.name,
+            log_line(is_for_the_lost(job, w) ? TENREC_LOG_DEBUG : TENREC_LOG_WARN, w->self.name,
                      "%s to '%s': %s", job_name(job), rref_context_name(ctx, job->to), told.text);
     }
     rref_acts_init(&acts);
@@ -130,7 +131,7 @@ static void job_failed(struct rref_job *job, struct tenrec_worker *w, const tenr
     struct rref_context *ctx = job->ctx;
     uint64_t due_ns = job->due_ns;
 
-    if (job->tries >= job->most || is_final(why->code) ||
+    if (contact_failed(w, job->to, why) || job->tries >= job->most || is_final(why->code) ||
         atomic_load(&w->state) != WORKER_RUNNING || !job_rest(job))
         job_end(job, w, why);
     else
@@ -182,8 +183,12 @@ static void job_try(struct rref_job *job)
         call_job_begun(w);
     job->hook.done = job_answered;
     job->due_ns = clock_now_ns() + rref_gap_ns(job->ctx->gap_ms, job->tries);
-    if (job_send(job, w, &why) != TENREC_OK)
+    if (contact_refused(w, job->to)) {
+        tenrec_fail(&why, TENREC_EPEER_LOST, "no process listens at its address");
+        job_end(job, w, &why);
+    } else if (job_send(job, w, &why) != TENREC_OK) {
         job_failed(job, w, &why);
+    }
     worker_leave(w);
 }
 
@@ -353,7 +358,7 @@ void rrefs_drop(struct tenrec_worker *w)
     w->rrefs = NULL;
 }
 
-void rrefs_lost(struct tenrec_worker *w, tenrec_peer peer, bool tell, const tenrec_error *why)
+size_t rrefs_lost(struct tenrec_worker *w, tenrec_peer peer, bool tell, const tenrec_error *why)
 {
     struct rref_released n;
     struct rref_acts acts;
@@ -362,7 +367,7 @@ void rrefs_lost(struct tenrec_worker *w, tenrec_peer peer, bool tell, const tenr
     void *arg;
 
     if (peer < 0)
-        return;
+        return 0;
     rref_acts_init(&acts);
     n = rref_peer_lost(w->rrefs, peer, why, &acts);
     rref_acts_run(&acts);
@@ -372,8 +377,9 @@ void rrefs_lost(struct tenrec_worker *w, tenrec_peer peer, bool tell, const tenr
     arg = w->rref_options.arg;
     pthread_mutex_unlock(&w->lock);
     if (!tell || !fn || n.forks == 0)
-        return;
+        return n.jobs;
     scope = thread_lend();
     fn(w, peer, n.forks, n.freed, arg);
     thread_back(scope);
+    return n.jobs;
 }

@@ -16,8 +16,9 @@ void rrefs_drop(struct tenrec_worker *w); /* NULL it; before the loop goes */
 /* FORK_REQUEST, CHILD_ACCEPT or USER_DELETE came: takes msg. */
 void rrefs_control_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg);
 
-/* A connection broke, in either direction. */
-void rrefs_lost(struct tenrec_worker *w, tenrec_peer peer, bool tell, const tenrec_error *why);
+/* A connection broke, in either direction. Returns how many control messages to the peer are
+ * not acknowledged. */
+size_t rrefs_lost(struct tenrec_worker *w, tenrec_peer peer, bool tell, const tenrec_error *why);
 
 /* The loop looks at the clock at `deadline_ns` at the latest. */
 void rrefs_arm(struct rref_context *ctx, uint64_t deadline_ns);

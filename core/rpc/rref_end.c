@@ -42,8 +42,10 @@ struct rref_released rref_peer_lost(struct rref_context *ctx, tenrec_peer peer,
     }
     HASH_ITER(hh, ctx->users, u, next_user)
     {
-        if (u->ref.owner == peer)
-            rref_user_lose(u, why, acts);
+        if (u->ref.owner != peer)
+            continue;
+        rref_user_lose(u, why, acts);
+        sum.jobs += u->job.active;
     }
     pthread_mutex_unlock(&ctx->lock);
     return sum;

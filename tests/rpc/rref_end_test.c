@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "functions.h"
+#include "rpc/rref_counts.h"
 #include "rref_support.h"
 
 static struct cluster c;
@@ -22,6 +23,16 @@ static int open_three(void **state)
 {
     (void)state;
     cluster_open(&c, 3, quick, rref_functions);
+    return 0;
+}
+
+/* A control message that is repeated is not over before the test is. */
+static int open_three_patient(void **state)
+{
+    const char *const patient[] = { "worker.rref_retry_gap=60s", NULL };
+
+    (void)state;
+    cluster_open(&c, 3, patient, rref_functions);
     return 0;
 }
 
@@ -190,6 +201,25 @@ static void creation_that_was_deleted_before_leaves_nothing(void **state)
         poll(NULL, 0, 1);
 }
 
+static void control_messages_to_a_dead_worker_end_at_once(void **state)
+{
+    const struct tenrec_value four = tenrec_int(4);
+    struct tenrec_rref *r = NULL;
+    tenrec_error err;
+
+    (void)state;
+    call_int(c.worker[0], "worker1", "value", &four, 1);
+    end_worker(1);
+    for (int i = 0; i < 20; i++) {
+        expect_ok(tenrec_remote(c.worker[0], "worker1", "value", &four, 1, NULL, &r, &err), err);
+        assert_int_not_equal(tenrec_rref_to_here(r, NULL, NULL, &err), TENREC_OK);
+        tenrec_rref_drop(r);
+    }
+    for (int i = 0; i < CLUSTER_LONG_MS && rrefs_count(c.worker[0]).num_pending_futures > 0; i++)
+        poll(NULL, 0, 1);
+    assert_int_equal(rrefs_count(c.worker[0]).num_pending_futures, 0);
+}
+
 /* ---- the end of a session ---------------------------------------------------------- */
 
 static void shutdown_releases_references_that_the_program_still_has(void **state)
@@ -330,6 +360,8 @@ int main(int argc, char **argv)
         CASE(parent_is_released_when_its_child_goes_to_a_lost_worker),
         CASE(rref_of_an_answer_nobody_waits_for_is_released),
         CASE(creation_that_was_deleted_before_leaves_nothing),
+        cmocka_unit_test_setup_teardown(control_messages_to_a_dead_worker_end_at_once,
+                                        open_three_patient, close_rest),
         CASE(shutdown_releases_references_that_the_program_still_has),
         CASE(shutdown_names_what_leaks_when_asked),
         CASE(shutdown_says_where_a_leak_was_made),
