@@ -179,6 +179,17 @@ static tenrec_status get_all(struct meeting *m, const char **keys, uint64_t dead
     return st;
 }
 
+/* Whether a round was over before the store failed, so that `seen` means something, and a
+ * rank had not come then. */
+static bool has_looked(const struct meeting *m, const bool *seen)
+{
+    bool all = true;
+
+    for (int32_t i = 0; i < m->world; i++)
+        all = all && seen[i];
+    return m->rank >= 0 && seen[m->rank] && !all;
+}
+
 /* Waits for the records of all ranks. */
 static tenrec_status collect(struct meeting *m, uint64_t since_ns, uint64_t deadline_ns,
                              struct store_value *ret, tenrec_error *err)
@@ -204,6 +215,11 @@ static tenrec_status collect(struct meeting *m, uint64_t since_ns, uint64_t dead
         tenrec_fail(err, st, "%s did not come to group \"%s\" within %llu ms (%.80s)%s", who,
                     m->group, (unsigned long long)((clock_now_ns() - since_ns) / 1000000u),
                     tenrec_store_name(m->store), m->hint);
+    } else if (st != TENREC_OK && has_looked(m, missing + n)) {
+        /* Rank 0 gives up first, and its store goes with it. */
+        ranks_text(who, sizeof who, missing, m->world, NULL);
+        tenrec_error_prefix(err, "%s did not come to group \"%s\" while its store answered", who,
+                            m->group);
     } else if (st != TENREC_OK) {
         tenrec_error_prefix(err, "waiting for the workers of group \"%s\"", m->group);
     }

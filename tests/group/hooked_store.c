@@ -84,7 +84,13 @@ static tenrec_status hooked_get(struct store_backend *b, const char *const *keys
 static tenrec_status hooked_check(struct store_backend *b, const char *const *keys, size_t n,
                                   uint64_t deadline_ns, bool *ret_missing, tenrec_error *err)
 {
-    return store_check_all(hooks_of(b)->inner, keys, n, deadline_ns, ret_missing, err);
+    tenrec_status st = TENREC_OK;
+
+    for (size_t i = 0; i < n && st == TENREC_OK; i++)
+        st = before(b, HOOKED_CHECK, keys[i], err);
+    return st == TENREC_OK
+               ? store_check_all(hooks_of(b)->inner, keys, n, deadline_ns, ret_missing, err)
+               : st;
 }
 
 static tenrec_status hooked_delete_keys(struct store_backend *b, const char *const *keys, size_t n,

@@ -5,7 +5,7 @@
 
 #include <tenrec/store.h>
 
-enum hooked_op { HOOKED_GET, HOOKED_COMPARE_SET };
+enum hooked_op { HOOKED_GET, HOOKED_COMPARE_SET, HOOKED_CHECK };
 
 struct hooks {
     struct tenrec_store *inner; /* what the hooks change; owned by the hooked one */

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "group/members.h"
+#include "hooked_store.h"
 
 static struct tenrec_store *store;
 static tenrec_error err;
@@ -98,6 +99,43 @@ static void members_know_names_and_addresses_of_all(void **state)
         assert_int_equal(j[i].members->list[2].rank, 2);
     }
     leave_all(j, 3);
+}
+
+static int asked; /* for rank 1: by the first round, when it is seen, by the second round */
+
+static bool ends_in(const char *text, const char *end)
+{
+    const size_t n = strlen(text), k = strlen(end);
+
+    return n >= k && strcmp(text + n - k, end) == 0;
+}
+
+static tenrec_status go_in_the_second_round(enum hooked_op op, const char *key)
+{
+    if (op == HOOKED_GET && ends_in(key, "/member/1"))
+        asked++;
+    return asked >= 3 ? TENREC_EPEER_LOST : TENREC_OK;
+}
+
+/* Rank 0, which serves the store, gives up before rank 1 does. */
+static void members_name_missing_ranks_when_the_store_goes_first(void **state)
+{
+    struct joiner first = { 0, 3, "a", 100 }, second = { 1, 3, "b", TEST_MS };
+    struct hooks hooks = { .before = go_in_the_second_round };
+    struct tenrec_store *plain = store;
+
+    (void)state;
+    asked = 0;
+    start(&first);
+    finish(&first);
+    assert_int_equal(first.st, TENREC_ETIMEDOUT);
+    store = hooked_store(&hooks, plain);
+    start(&second);
+    finish(&second);
+    assert_int_equal(second.st, TENREC_EPEER_LOST);
+    assert_text_has(second.err.text, "rank 2 of 3 did not come to group \"g\"");
+    leave(&second);
+    leave(&first);
 }
 
 static void members_name_ranks_that_did_not_come(void **state)
@@ -288,6 +326,7 @@ int main(void)
 #define CASE(f) cmocka_unit_test_setup_teardown(f, make_store, drop_store)
     const struct CMUnitTest tests[] = {
         CASE(members_know_names_and_addresses_of_all),
+        CASE(members_name_missing_ranks_when_the_store_goes_first),
         CASE(members_name_ranks_that_did_not_come),
         CASE(members_meet_at_the_second_try_after_a_timeout),
         CASE(members_name_ranks_that_share_a_name),
