@@ -53,6 +53,15 @@ static int32_t fits(int64_t i, int32_t otherwise)
     return i >= INT32_MIN && i <= INT32_MAX ? (int32_t)i : otherwise;
 }
 
+/* An error is one line, whatever the peer sent. */
+static void error_text(const void *from, size_t n, char *to, size_t room)
+{
+    char clean[sizeof((tenrec_error *)0)->text];
+
+    utf8_clean(from, n, clean, sizeof clean);
+    tenrec_text_escape(to, room, clean);
+}
+
 static tenrec_status read_error(const struct tenrec_msg *msg, tenrec_error *ret, tenrec_error *err)
 {
     static const enum item_kind kinds[ERROR_ITEMS] = { ITEM_INT, ITEM_INT, ITEM_TEXT, ITEM_INT,
@@ -79,8 +88,8 @@ static tenrec_status read_error(const struct tenrec_msg *msg, tenrec_error *ret,
     ret->code = is_failure(field[0].integer) ? (tenrec_status)field[0].integer : TENREC_EREMOTE;
     ret->worker = fits(field[1].integer, -1);
     ret->os_errno = fits(field[3].integer, 0);
-    utf8_clean(field[2].data, (size_t)field[2].n, ret->worker_name, sizeof ret->worker_name);
-    utf8_clean(field[4].data, (size_t)field[4].n, ret->text, sizeof ret->text);
+    error_text(field[2].data, (size_t)field[2].n, ret->worker_name, sizeof ret->worker_name);
+    error_text(field[4].data, (size_t)field[4].n, ret->text, sizeof ret->text);
     return TENREC_OK;
 }
 
@@ -90,7 +99,7 @@ void codec_read_error(const struct tenrec_msg *msg, tenrec_error *ret)
 
     tenrec_fail(ret, TENREC_EREMOTE, "%s", "");
     if (!codec_is_cbor(msg)) {
-        utf8_clean(msg->payload, (size_t)msg->payload_len, ret->text, sizeof ret->text);
+        error_text(msg->payload, (size_t)msg->payload_len, ret->text, sizeof ret->text);
         return;
     }
     if (read_error(msg, ret, &why)) {

@@ -157,6 +157,7 @@ void tenrec_worker_drop(struct tenrec_worker *w)
     devices_free(w->devices);
     setup_drop(w->setup);
     free(w);
+    log_flush();
 }
 
 /* ---- starting ------------------------------------------------------------- */

@@ -97,19 +97,68 @@ static inline const char *tenrec_status_text(tenrec_status code)
     return "unknown status";
 }
 
-/* Sets *err (may be NULL) and returns `code`, so that a failing function can
+/* Length of the UTF-8 character at `p` (terminated); 0 when the bytes there are
+ * malformed, or a control character (C0, DEL, C1). */
+static inline size_t tenrec_text_character(const unsigned char *p)
+{
+    const unsigned char lead = p[0];
+    size_t more = lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3;
+
+    if (lead < 0x80)
+        return lead >= 0x20 && lead != 0x7f;
+    if (lead < 0xc2 || lead > 0xf4)
+        return 0;
+    for (size_t i = 1; i <= more; i++)
+        if ((p[i] & 0xc0) != 0x80) /* ends at the NUL, too */
+            return 0;
+    if ((lead == 0xc2 && p[1] < 0xa0) || (lead == 0xe0 && p[1] < 0xa0) ||
+        (lead == 0xed && p[1] >= 0xa0) || (lead == 0xf0 && p[1] < 0x90) ||
+        (lead == 0xf4 && p[1] >= 0x90))
+        return 0;
+    return more + 1;
+}
+
+/* Copies `from` to `to`, at most room - 1 bytes: \n, \t, \r and \xHH stand for
+ * bytes that would end a line, steer a terminal, or are no UTF-8. An escaped text
+ * passes unchanged. */
+static inline void tenrec_text_escape(char *to, size_t room, const char *from)
+{
+    const char *const digits = "0123456789abcdef";
+    size_t used = 0;
+
+    while (*from) {
+        const unsigned char c = (unsigned char)*from;
+        const size_t n = tenrec_text_character((const unsigned char *)from);
+        const char name = c == '\n' ? 'n' : c == '\t' ? 't' : c == '\r' ? 'r' : '\0';
+        const char hex[4] = { '\\', 'x', digits[c >> 4], digits[c & 15] };
+        const char line[2] = { '\\', name };
+        const size_t len = n ? n : name ? sizeof line : sizeof hex;
+
+        if (used + len >= room)
+            break;
+        memcpy(to + used, n ? from : name ? line : hex, len);
+        used += len;
+        from += n ? n : 1;
+    }
+    to[used] = '\0';
+}
+
+/* Sets *err (may be NULL; its text is escaped) and returns `code`, so that a failing function can
  * end with `return tenrec_fail(err, TENREC_EINVAL, "...")`. */
 TENREC_PRINTF(3, 0)
 static inline tenrec_status tenrec_vfail(tenrec_error *err, tenrec_status code, const char *fmt,
                                          va_list ap)
 {
+    char raw[sizeof((tenrec_error *)0)->text];
+
     if (err) {
+        vsnprintf(raw, sizeof raw, fmt, ap); /* may print err->text */
+        tenrec_text_escape(err->text, sizeof err->text, raw);
         err->code = code;
         err->os_errno = 0;
         err->worker = -1;
         err->reserved = 0;
         err->worker_name[0] = '\0';
-        vsnprintf(err->text, sizeof err->text, fmt, ap);
     }
     return code;
 }
@@ -154,18 +203,18 @@ static inline tenrec_status tenrec_fail_errno(tenrec_error *err, tenrec_status c
 TENREC_PRINTF(2, 3)
 static inline void tenrec_error_prefix(tenrec_error *err, const char *fmt, ...)
 {
-    char old[sizeof((tenrec_error *)0)->text];
+    char raw[sizeof((tenrec_error *)0)->text], old[sizeof raw];
     size_t n, room, len;
     va_list ap;
-    int r;
 
     if (!err)
         return;
     memcpy(old, err->text, sizeof old);
     va_start(ap, fmt);
-    r = vsnprintf(err->text, sizeof err->text, fmt, ap);
+    vsnprintf(raw, sizeof raw, fmt, ap);
     va_end(ap);
-    n = r < 0 ? 0 : (size_t)r;
+    tenrec_text_escape(err->text, sizeof err->text, raw);
+    n = strlen(err->text);
     if (n + 3 > sizeof err->text)
         return; /* the place fills it all */
     memcpy(err->text + n, ": ", 2);
