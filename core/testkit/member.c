@@ -162,6 +162,8 @@ void member_run(struct member *m)
     if (look)
         leaks_begin(&before);
     st = live(m, &err);
+    if (st != TENREC_OK && !atomic_load(&record(m)->may_die))
+        board_fail(m->board, m->test.rank);
     take_back(m);
     tenrec_worker_drop(m->test.worker);
     enter(m, RECORD_LEAKS);

@@ -25,16 +25,22 @@ void board_drop(struct board *b)
         munmap(b, b->bytes);
 }
 
+void board_fail(struct board *b, int32_t rank)
+{
+    int none = 0;
+
+    atomic_compare_exchange_strong(&b->failed, &none, rank + 1);
+}
+
 void board_end(struct board *b, int32_t rank, tenrec_status status, const tenrec_error *err)
 {
     struct record *r = &b->worker[rank];
-    int none = 0;
 
     r->status = status;
     if (status != TENREC_OK) {
         r->err = *err;
         r->err.code = status;
-        atomic_compare_exchange_strong(&b->failed, &none, rank + 1);
+        board_fail(b, rank);
     }
     atomic_store(&r->phase, RECORD_ENDED);
 }

@@ -40,7 +40,11 @@ struct board {
 tenrec_status board_new(int32_t n, struct board **ret, tenrec_error *err);
 void board_drop(struct board *b);
 
-/* Ends a worker's record; the first failure of all is kept. */
+/* Notes a failure, of which the first of all is kept. Before the failed worker shuts
+ * down: its peers fail on the connections that break then. */
+void board_fail(struct board *b, int32_t rank);
+
+/* Ends a worker's record. */
 void board_end(struct board *b, int32_t rank, tenrec_status status, const tenrec_error *err);
 
 /* True when every worker has come to `phase` or died on purpose. */

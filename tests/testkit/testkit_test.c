@@ -99,6 +99,31 @@ static void kit_returns_the_error_of_a_body_with_its_worker(void **state)
     }
 }
 
+/* Worker 0 fails by itself, and the others on their calls of it. */
+static tenrec_status fail_behind_one(const struct tenrec_test *t, tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+
+    if (t->rank == 0)
+        return tenrec_fail(err, TENREC_EINVAL, "the cause");
+    while (st == TENREC_OK)
+        st = tenrec_rpc_sync(t->worker, "worker0", "tenrec.ping", NULL, 0, NULL, NULL, err);
+    return st;
+}
+
+static void kit_tells_the_first_failure_when_others_follow_from_it(void **state)
+{
+    tenrec_error err;
+
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        struct tenrec_test_options o = options(TENREC_TEST_THREADS, fail_behind_one);
+        o.world_size = 4;
+        assert_int_equal(tenrec_test_dist_init(&o, &err), TENREC_EINVAL);
+        assert_string_equal(err.text, "worker0: the cause");
+    }
+}
+
 static tenrec_status assert_in_one(const struct tenrec_test *t, tenrec_error *err)
 {
     (void)err;
@@ -546,6 +571,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kit_runs_the_body_in_each_worker),
         cmocka_unit_test(kit_returns_the_error_of_a_body_with_its_worker),
+        cmocka_unit_test(kit_tells_the_first_failure_when_others_follow_from_it),
         cmocka_unit_test(kit_fails_with_its_text_when_an_assertion_of_a_body_fails),
         cmocka_unit_test(kit_fails_when_an_assertion_of_a_thread_fails),
         cmocka_unit_test(kit_says_which_signal_killed_a_worker_and_what_it_printed),
