@@ -220,7 +220,7 @@ const struct tool tool_run = {
     .summary = "start N workers on this machine",
     .help =
         "Starts N processes of PROGRAM with RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE,\n"
-        "MASTER_ADDR and MASTER_PORT set as torchrun does, serves the store that they meet in,\n"
+        "MASTER_ADDR, MASTER_PORT and TORCHELASTIC_... set as torchrun does, serves the store that they meet in,\n"
         "puts \"[rank] \" before each line they write, and waits for their end.\n"
         "\n"
         "When one fails the others are ended (SIGTERM, then SIGKILL). The exit status is that\n"

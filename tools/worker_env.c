@@ -9,7 +9,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#define MOST 24   /* variables of ours */
+#define MOST 32   /* variables of ours */
 #define TEXT 8192 /* bytes of them */
 
 struct worker_env {
@@ -51,16 +51,34 @@ static void put_place(struct worker_env *e, const struct workers_plan *plan,
     put(e, "TORCHELASTIC_USE_AGENT_STORE=True");
 }
 
+/* torch takes the store for its own only when it also finds the life of the job. */
+static void put_life(struct worker_env *e, const struct worker_place *place, int life,
+                     int max_restarts)
+{
+    put(e, "TORCHELASTIC_RUN_ID=%s", place->run_id);
+    put(e, "TORCHELASTIC_RESTART_COUNT=%d", life);
+    put(e, "TORCHELASTIC_MAX_RESTARTS=%d", max_restarts);
+}
+
+/* One group on one host, whose workers all have the same role. */
+static void put_static(struct worker_env *e, const struct workers_plan *plan, int rank)
+{
+    put(e, "WORLD_SIZE=%d", plan->n);
+    put(e, "GROUP_RANK=0");
+    put(e, "GROUP_WORLD_SIZE=1");
+    put(e, "ROLE_NAME=default");
+    put(e, "ROLE_RANK=%d", rank);
+    put(e, "ROLE_WORLD_SIZE=%d", plan->n);
+}
+
 /* Without a world size the group is one that may change. */
-static void put_elastic(struct worker_env *e, const struct workers_plan *plan, int life)
+static void put_elastic(struct worker_env *e, const struct workers_plan *plan)
 {
     put(e, "WORLD_SIZE");
     put(e, "TENREC_WORLD_SIZE");
     put(e, "TENREC_RANK");
     if (plan->elastic.join)
         put(e, "RANK"); /* somebody there may have it: the group gives one */
-    put(e, "TORCHELASTIC_RESTART_COUNT=%d", life);
-    put(e, "TORCHELASTIC_MAX_RESTARTS=%d", plan->elastic.restarts);
     put(e, "TENREC_MIN_WORKERS=%d", plan->elastic.min);
     put(e, "TENREC_MAX_WORKERS=%d", plan->elastic.max);
 }
@@ -73,10 +91,11 @@ static void put_all(struct worker_env *e, const struct workers_plan *plan,
     put(e, "LOCAL_RANK=%d", who->rank);
     put(e, "LOCAL_WORLD_SIZE=%d", plan->n);
     put_place(e, plan, place);
+    put_life(e, place, who->life, plan->elastic.max ? plan->elastic.restarts : 0);
     if (plan->elastic.max)
-        put_elastic(e, plan, who->life);
+        put_elastic(e, plan);
     else
-        put(e, "WORLD_SIZE=%d", plan->n);
+        put_static(e, plan, who->rank);
     if (plan->config)
         put(e, "TENREC_CONFIG=%s", plan->config);
 }

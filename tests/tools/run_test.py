@@ -60,11 +60,13 @@ def run_keeps_long_lines_whole_when_several_write():
 
 def run_sets_the_variables_of_torchrun():
     got = workers(2, "echo $RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $MASTER_ADDR "
-                     "$TORCHELASTIC_USE_AGENT_STORE; test $MASTER_PORT -gt 0 && test -n "
-                     "\"$TENREC_RUN_ID\"")
+                     "$TORCHELASTIC_USE_AGENT_STORE $TORCHELASTIC_RESTART_COUNT "
+                     "$TORCHELASTIC_MAX_RESTARTS $GROUP_RANK $GROUP_WORLD_SIZE $ROLE_RANK "
+                     "$ROLE_WORLD_SIZE $ROLE_NAME; test $MASTER_PORT -gt 0 && test -n "
+                     "\"$TENREC_RUN_ID\" && test \"$TORCHELASTIC_RUN_ID\" = \"$TENREC_RUN_ID\"")
     equal(got.returncode, 0, "exit status")
     for rank in range(2):
-        equal(lines_of(rank, got.stdout), [f"{rank} {rank} 2 2 127.0.0.1 True"])
+        equal(lines_of(rank, got.stdout), [f"{rank} {rank} 2 2 127.0.0.1 True 0 0 0 1 {rank} 2 default"])
 
 
 def run_replaces_variables_that_are_set_already():
