@@ -140,6 +140,9 @@ bool codec_first_end(const struct tenrec_msg *msg, size_t *ret);
 tenrec_status codec_write_error(const tenrec_error *why, bool as_cbor, struct tenrec_msg **ret,
                                 tenrec_error *err);
 
+/* An error that a function returned: marked so, and EREMOTE when it is no status. */
+void codec_mark_callee(tenrec_error *why);
+
 /* What an EXCEPTION says, in either form. Plain text is EREMOTE; what cannot be
  * read is EPROTOCOL and says so. Never leaves *ret unset, and never TENREC_OK. */
 void codec_read_error(const struct tenrec_msg *msg, tenrec_error *ret);

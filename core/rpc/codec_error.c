@@ -6,7 +6,7 @@
 #include "rpc/message.h"
 #include "rpc/utf8.h"
 
-#define ERROR_ITEMS 5
+#define ERROR_ITEMS 6 /* the flags, which come last, are left out when there are none */
 
 static tenrec_status write_plain(const char *text, size_t n, struct tenrec_msg **ret,
                                  tenrec_error *err)
@@ -25,7 +25,8 @@ tenrec_status codec_write_error(const tenrec_error *why, bool as_cbor, struct te
                                 tenrec_error *err)
 {
     char name[sizeof why->worker_name], text[sizeof why->text];
-    struct tenrec_value items[ERROR_ITEMS], list = tenrec_array(items, ERROR_ITEMS);
+    struct tenrec_value items[ERROR_ITEMS];
+    struct tenrec_value list = tenrec_array(items, ERROR_ITEMS - (why->flags == 0));
 
     /* Both may have been cut in the middle of a character. */
     utf8_clean(why->worker_name, strnlen(why->worker_name, sizeof name), name, sizeof name);
@@ -37,6 +38,7 @@ tenrec_status codec_write_error(const tenrec_error *why, bool as_cbor, struct te
     items[2] = tenrec_text(name);
     items[3] = tenrec_int(why->os_errno);
     items[4] = tenrec_text(text);
+    items[5] = tenrec_int(why->flags);
     return codec_write_value(&list, TENREC_MSG_EXCEPTION, ret, err);
 }
 
@@ -65,9 +67,9 @@ static void error_text(const void *from, size_t n, char *to, size_t room)
 static tenrec_status read_error(const struct tenrec_msg *msg, tenrec_error *ret, tenrec_error *err)
 {
     static const enum item_kind kinds[ERROR_ITEMS] = { ITEM_INT, ITEM_INT, ITEM_TEXT, ITEM_INT,
-                                                       ITEM_TEXT };
-    static const char *const what[ERROR_ITEMS] = { "status", "worker's id", "worker's name",
-                                                   "errno", "text of an error" };
+                                                       ITEM_TEXT, ITEM_INT };
+    static const char *const what[ERROR_ITEMS] = { "status", "worker's id",      "worker's name",
+                                                   "errno",  "text of an error", "flags" };
     struct checking c;
     struct item it, field[ERROR_ITEMS];
     tenrec_status status = codec_check_begin(&c, msg, err);
@@ -76,16 +78,20 @@ static tenrec_status read_error(const struct tenrec_msg *msg, tenrec_error *ret,
         status = codec_expect(&c.r, ITEM_ARRAY, "error", &it, err);
     if (status)
         return status;
-    if (it.n != ERROR_ITEMS)
-        return tenrec_fail(err, TENREC_EPROTOCOL, "error at byte %zu has %llu items, expected %d",
-                           it.at, (unsigned long long)it.n, ERROR_ITEMS);
-    for (size_t i = 0; i < ERROR_ITEMS && !status; i++)
+    if (it.n != ERROR_ITEMS && it.n != ERROR_ITEMS - 1)
+        return tenrec_fail(err, TENREC_EPROTOCOL,
+                           "error at byte %zu has %llu items, expected %d or %d", it.at,
+                           (unsigned long long)it.n, ERROR_ITEMS - 1, ERROR_ITEMS);
+    for (size_t i = 0; i < it.n && !status; i++)
         status = codec_expect(&c.r, kinds[i], what[i], &field[i], err);
     if (!status)
         status = codec_check_end(&c, err);
     if (status)
         return status;
     ret->code = is_failure(field[0].integer) ? (tenrec_status)field[0].integer : TENREC_EREMOTE;
+    if ((it.n == ERROR_ITEMS && (field[5].integer & TENREC_ERROR_CALLEE)) ||
+        ret->code == TENREC_EREMOTE)
+        ret->flags = TENREC_ERROR_CALLEE;
     ret->worker = fits(field[1].integer, -1);
     ret->os_errno = fits(field[3].integer, 0);
     error_text(field[2].data, (size_t)field[2].n, ret->worker_name, sizeof ret->worker_name);
@@ -93,11 +99,20 @@ static tenrec_status read_error(const struct tenrec_msg *msg, tenrec_error *ret,
     return TENREC_OK;
 }
 
+void codec_mark_callee(tenrec_error *why)
+{
+    if (!is_failure(why->code))
+        why->code = TENREC_EREMOTE;
+    why->flags |= TENREC_ERROR_CALLEE;
+}
+
 void codec_read_error(const struct tenrec_msg *msg, tenrec_error *ret)
 {
     tenrec_error why;
 
     tenrec_fail(ret, TENREC_EREMOTE, "%s", "");
+    if (!codec_is_cbor(msg))
+        ret->flags = TENREC_ERROR_CALLEE;
     if (!codec_is_cbor(msg)) {
         error_text(msg->payload, (size_t)msg->payload_len, ret->text, sizeof ret->text);
         return;

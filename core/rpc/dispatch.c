@@ -136,7 +136,7 @@ static struct tenrec_msg *call_answer(struct tenrec_call *c, struct tenrec_msg *
     }
     told = *why;
     if (!c->refused)
-        told.code = TENREC_EREMOTE;
+        codec_mark_callee(&told);
     peers_blame(&c->worker->peers, c->worker->self.id, &told);
     codec_write_error(&told, c->cbor, &msg, NULL);
     return msg;
@@ -225,6 +225,7 @@ static void call_run(struct tenrec_call *c)
     err.code = TENREC_OK;
     err.worker = -1;
     err.os_errno = 0;
+    err.flags = 0;
     err.worker_name[0] = err.text[0] = '\0';
     /* Shared: one that is answered later may be gone before its function returns. */
     if (__builtin_expect(streams != NULL, 0))
@@ -240,6 +241,7 @@ static void call_run(struct tenrec_call *c)
     if (st != TENREC_OK) {
         if (err.code == TENREC_OK)
             tenrec_fail(&err, st, "%s", tenrec_status_text(st));
+        err.code = st; /* its text may be that of another failure behind it */
         call_end(c, &err);
     } else if (!(f->flags & TENREC_LATER)) {
         call_end(c, NULL);

@@ -256,7 +256,7 @@ bool rref_call_made(struct tenrec_call *c, const tenrec_error *why, struct tenre
     if (why) {
         told = *why;
         if (!c->refused)
-            told.code = TENREC_EREMOTE;
+            codec_mark_callee(&told);
         peers_blame(&c->worker->peers, c->worker->self.id, &told);
     }
     kept = c->refs->kept;

@@ -102,7 +102,7 @@ struct call_hook *rref_parcel_hook(struct rref_parcel *p, bool one_way)
 
 enum rref_outcome rref_outcome_of(const tenrec_error *why)
 {
-    if (!why || why->code == TENREC_EREMOTE)
+    if (!why || (why->flags & TENREC_ERROR_CALLEE))
         return RREF_TAKEN;
     switch (why->code) {
     case TENREC_ETIMEDOUT:

@@ -30,7 +30,7 @@ extern "C" {
     X(EUNSUPPORTED,  -5,  "call",  "this backend or build cannot do that")     \
     X(EINJECTED,     -6,  "call",  "failure injected by a test")               \
     X(EAGAIN,        -7,  "call",  "queue is full, try again")                 \
-    X(EREMOTE,       -8,  "call",  "the called function failed")               \
+    X(EREMOTE,       -8,  "call",  "the called function failed, and gave no status")              \
     X(ENOFUNCTION,   -9,  "call",  "the callee has no function of that name")  \
     X(EWOULDBLOCK,  -10,  "call",  "may not block in this place")              \
     X(ENOTFOUND,    -11,  "call",  "no such key or name")                      \
@@ -56,11 +56,17 @@ typedef enum tenrec_status {
 #undef X
 } tenrec_status;
 
+enum tenrec_error_flags {
+    /* The called function ran and returned this error. Without it the status is
+     * that of a runtime: a timeout here, an unknown function there. */
+    TENREC_ERROR_CALLEE = 1 << 0,
+};
+
 typedef struct tenrec_error {
     tenrec_status code;
     int32_t os_errno; /* errno behind it; 0 when there was none */
     int32_t worker;   /* id of the worker it happened on; -1 unknown */
-    uint32_t reserved;
+    uint32_t flags;   /* enum tenrec_error_flags */
     char worker_name[128]; /* its name, or "" */
     char text[368];        /* always terminated; cut when too long */
 } tenrec_error;
@@ -157,7 +163,7 @@ static inline tenrec_status tenrec_vfail(tenrec_error *err, tenrec_status code, 
         err->code = code;
         err->os_errno = 0;
         err->worker = -1;
-        err->reserved = 0;
+        err->flags = 0;
         err->worker_name[0] = '\0';
     }
     return code;

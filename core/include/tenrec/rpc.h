@@ -109,7 +109,8 @@ bool tenrec_worker_running(const struct tenrec_worker *w);
  */
 bool tenrec_is_available(const char *backend);
 
-/* "0.1.0"; and as one number: major * 10000 + minor * 100 + patch. */
+/* Of the library that runs: "0.1.0"; and as one number: major * 10000 + minor *
+ * 100 + patch. TENREC_VERSION (tenrec/version.h) is what was compiled with. */
 const char *tenrec_version(void);
 uint32_t tenrec_version_number(void);
 
@@ -156,8 +157,9 @@ enum tenrec_function_flags {
 };
 
 /* Answers one call. Returns OK after tenrec_call_return (or without: the
- * answer is nil), or an error: it travels to the caller as EREMOTE with the
- * text of *err and the name of this worker. */
+ * answer is nil), or an error: the caller's call ends with this status, the text
+ * and errno of *err, the name of this worker and TENREC_ERROR_CALLEE in `flags`.
+ * EREMOTE is for a failure that no status describes. */
 typedef tenrec_status tenrec_function_fn(struct tenrec_call *call, void *arg, tenrec_error *err);
 
 /* Registers `fn` under `name`; before tenrec_init_rpc or later.
@@ -261,7 +263,8 @@ struct tenrec_call_options {
  * to       name of a worker, oneself included
  * args     n values; encoded before anything is sent, tensors are shared
  * ret      owns: tenrec_value_drop it; may be NULL when nobody wants it
- * errors   ETIMEDOUT, EREMOTE (err names the worker), ENOFUNCTION,
+ * errors   what the function returned (TENREC_ERROR_CALLEE in err->flags; err
+ *          names the worker), else ETIMEDOUT, ENOFUNCTION,
  *          EPEER_UNKNOWN, EPEER_LOST, ECONNECT, ECANCELED, EINVAL, EAGAIN,
  *          EWOULDBLOCK (inline handler), EDEVICE (a tensor is on a device that
  *          no map names), EINJECTED, ESHUTDOWN, ENOMEM
