@@ -3,17 +3,19 @@
 #include "rpc/setup.h"
 #include "rpc/worker.h"
 
+#include <tenrec/version.h>
+
+#define TEXT_OF(x) #x
+#define TEXT(x) TEXT_OF(x)
+
 const char *tenrec_version(void)
 {
-    return TENREC_VERSION;
+    return TEXT(TENREC_VERSION_MAJOR) "." TEXT(TENREC_VERSION_MINOR) "." TEXT(TENREC_VERSION_PATCH);
 }
 
 uint32_t tenrec_version_number(void)
 {
-    unsigned major = 0, minor = 0, patch = 0;
-
-    sscanf(TENREC_VERSION, "%u.%u.%u", &major, &minor, &patch);
-    return major * 10000 + minor * 100 + patch;
+    return TENREC_VERSION;
 }
 
 bool tenrec_is_available(const char *backend)

@@ -1,6 +1,8 @@
-"""headers.py CC [CXX] - every public header compiles alone, as C11 and C++17."""
+"""headers.py VERSION CC [CXX] - every public header compiles alone, as C11 and C++17,
+and they name the project's version."""
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -19,9 +21,18 @@ def compile_alone(compiler, language, standard, header):
     return done.stderr.splitlines() if done.returncode else []
 
 
+def version(of_project):
+    text = report.text("core/include/tenrec/version.h")
+    parts = [re.search(rf"define TENREC_VERSION_{part} (\d+)", text)[1]
+             for part in ("MAJOR", "MINOR", "PATCH")]
+    if ".".join(parts) != of_project:
+        yield f"tenrec/version.h says {'.'.join(parts)}, meson.build {of_project}"
+
+
 def main():
-    cc = json.loads(sys.argv[1])
-    cxx = json.loads(sys.argv[2]) if len(sys.argv) > 2 else None
+    cc = json.loads(sys.argv[2])
+    cxx = json.loads(sys.argv[3]) if len(sys.argv) > 3 else None
+    report.case("headers_name_the_projects_version", version(sys.argv[1]))
     for path in report.files("core/include", ends=(".h",)):
         header = os.path.relpath(path, "core/include")
         stem = header.replace("/", "_").replace(".h", "")

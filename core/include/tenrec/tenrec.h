@@ -9,5 +9,6 @@
 #include <tenrec/profiler.h>
 #include <tenrec/rpc.h>
 #include <tenrec/rref.h>
+#include <tenrec/version.h>
 
 #endif
