@@ -43,7 +43,7 @@ static tenrec_status add_config_map(struct device_row *r, const struct config_de
 
 tenrec_status devices_new(const struct config_settings *s, struct devices **ret, tenrec_error *err)
 {
-    struct devices *d;
+    struct devices *d = NULL;
     tenrec_status st = TENREC_OK;
 
     *ret = NULL;
@@ -92,7 +92,7 @@ tenrec_status tenrec_set_device_map(struct tenrec_worker *w, const char *to,
                                     const struct tenrec_device_pair *pair, size_t n,
                                     tenrec_error *err)
 {
-    struct devices *d;
+    struct devices *d = NULL;
     tenrec_status st = TENREC_OK;
 
     if (!to || (!pair && n > 0))
@@ -113,7 +113,7 @@ tenrec_status tenrec_set_device_map(struct tenrec_worker *w, const char *to,
 tenrec_status tenrec_set_devices(struct tenrec_worker *w, const struct tenrec_device *device,
                                  size_t n, tenrec_error *err)
 {
-    struct devices *d;
+    struct devices *d = NULL;
     tenrec_status st = TENREC_OK;
 
     if (!device && n > 0)
