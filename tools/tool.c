@@ -1,5 +1,7 @@
 #include "tool.h"
 
+#include "base/nearest.h"
+
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -10,9 +12,12 @@
 TENREC_PRINTF(2, 0)
 static void complain(const struct tool *self, const char *fmt, va_list ap)
 {
+    char raw[1024], text[1024];
+
+    vsnprintf(raw, sizeof raw, fmt, ap);
+    tenrec_text_escape(text, sizeof text, raw, ""); /* it may quote a peer */
     fflush(stdout);
-    fprintf(stderr, "tenrec %s: ", self->name);
-    vfprintf(stderr, fmt, ap);
+    fprintf(stderr, "tenrec %s: %s", self->name, text);
 }
 
 int tool_fail(const struct tool *self, const char *fmt, ...)
@@ -37,9 +42,19 @@ int tool_misuse(const struct tool *self, const char *fmt, ...)
     return TOOL_MISUSED;
 }
 
-int tool_bad_option(const struct tool *self, int got, char **argv)
+/* "--confg=x": the word up to the sign is compared. */
+static void offer_options(struct nearest *near, char *word, const struct option *known)
+{
+    word[strcspn(word, "=")] = '\0';
+    nearest_init(near, word + strspn(word, "-"));
+    for (; known->name; known++)
+        nearest_try(near, known->name);
+}
+
+int tool_bad_option(const struct tool *self, int got, char **argv, const struct option *known)
 {
     const char *word = argv[optind - 1];
+    struct nearest near;
 
     if (got == ':')
         return tool_misuse(self, "option '%s' needs a value", word);
@@ -47,6 +62,10 @@ int tool_bad_option(const struct tool *self, int got, char **argv)
         return tool_misuse(self, "unknown option '-%c'", optopt);
     if (optopt)
         return tool_misuse(self, "option '%s' takes no value", word);
+    offer_options(&near, argv[optind - 1], known);
+    if (nearest_name(&near))
+        return tool_misuse(self, "unknown option '%s' (did you mean '--%s'?)", word,
+                           nearest_name(&near));
     return tool_misuse(self, "unknown option '%s'", word);
 }
 

@@ -139,12 +139,12 @@ static bool take_count(bool all, struct log_record *ret)
     return any;
 }
 
-/* Returns true if the line may be printed. What is asked for (debug, trace) is. */
+/* Returns true if the line may be printed. What was asked for (info and below) is. */
 static bool admit(const char *place, struct log_record *r)
 {
     bool may;
 
-    if (r->level > TENREC_LOG_INFO)
+    if (r->level > TENREC_LOG_WARN)
         return true;
     pthread_mutex_lock(&lock);
     may = log_limit_admit(&limit, place, r, clock_now_ns());
@@ -160,8 +160,8 @@ void log_vline(enum tenrec_log_level level, const char *part, const char *fmt, v
     if (!log_enabled(level))
         return;
     vsnprintf(raw, sizeof raw, fmt, ap);
-    tenrec_text_escape(r.text, sizeof r.text, raw);
-    tenrec_text_escape(r.part, sizeof r.part, part);
+    tenrec_text_escape(r.text, sizeof r.text, raw, "");
+    tenrec_text_escape(r.part, sizeof r.part, part, "");
     while (take_count(false, &other))
         print_line(&other);
     if (admit(fmt, &r))

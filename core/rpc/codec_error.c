@@ -55,19 +55,19 @@ static int32_t fits(int64_t i, int32_t otherwise)
     return i >= INT32_MIN && i <= INT32_MAX ? (int32_t)i : otherwise;
 }
 
-/* An error is one line, whatever the peer sent. */
-static void error_text(const void *from, size_t n, char *to, size_t room)
+/* An error is one line, whatever the peer sent, but for the text of an exception. */
+static void error_text(const void *from, size_t n, char *to, size_t room, const char *keep)
 {
     char clean[sizeof((tenrec_error *)0)->text];
 
     utf8_clean(from, n, clean, sizeof clean);
-    tenrec_text_escape(to, room, clean);
+    tenrec_text_escape(to, room, clean, keep);
 }
 
 static tenrec_status read_error(const struct tenrec_msg *msg, tenrec_error *ret, tenrec_error *err)
 {
-    static const enum item_kind kinds[ERROR_ITEMS] = { ITEM_INT, ITEM_INT, ITEM_TEXT, ITEM_INT,
-                                                       ITEM_TEXT, ITEM_INT };
+    static const enum item_kind kinds[ERROR_ITEMS] = { ITEM_INT, ITEM_INT,  ITEM_TEXT,
+                                                       ITEM_INT, ITEM_TEXT, ITEM_INT };
     static const char *const what[ERROR_ITEMS] = { "status", "worker's id",      "worker's name",
                                                    "errno",  "text of an error", "flags" };
     struct checking c;
@@ -94,8 +94,9 @@ static tenrec_status read_error(const struct tenrec_msg *msg, tenrec_error *ret,
         ret->flags = TENREC_ERROR_CALLEE;
     ret->worker = fits(field[1].integer, -1);
     ret->os_errno = fits(field[3].integer, 0);
-    error_text(field[2].data, (size_t)field[2].n, ret->worker_name, sizeof ret->worker_name);
-    error_text(field[4].data, (size_t)field[4].n, ret->text, sizeof ret->text);
+    error_text(field[2].data, (size_t)field[2].n, ret->worker_name, sizeof ret->worker_name, "");
+    error_text(field[4].data, (size_t)field[4].n, ret->text, sizeof ret->text,
+               tenrec_text_kept(ret->code));
     return TENREC_OK;
 }
 
@@ -114,7 +115,8 @@ void codec_read_error(const struct tenrec_msg *msg, tenrec_error *ret)
     if (!codec_is_cbor(msg))
         ret->flags = TENREC_ERROR_CALLEE;
     if (!codec_is_cbor(msg)) {
-        error_text(msg->payload, (size_t)msg->payload_len, ret->text, sizeof ret->text);
+        error_text(msg->payload, (size_t)msg->payload_len, ret->text, sizeof ret->text,
+                   tenrec_text_kept(ret->code));
         return;
     }
     if (read_error(msg, ret, &why)) {

@@ -51,6 +51,8 @@ static void error_stays_one_line_when_text_steers_the_terminal(void **state)
     tenrec_fail(&err, TENREC_EPROTOCOL, "type '%s'", "cpu\r\n\x1b]0;x\a");
     tenrec_error_prefix(&err, "from '%s'", "\t\x80");
     assert_string_equal(err.text, "from '\\t\\x80': type 'cpu\\r\\n\\x1b]0;x\\x07'");
+    tenrec_fail(&err, TENREC_EREMOTE, "ValueError: no\n\tat x\x1b[2J");
+    assert_string_equal(err.text, "ValueError: no\n\tat x\\x1b[2J");
 }
 
 /* Is every byte of the text printable or a part of well-formed UTF-8? */
@@ -63,14 +65,14 @@ static void text_is_printable_when_bytes_are_any(void **state)
         from[0] = (char)(i & 0xff);
         from[1] = (char)(i >> 8);
         from[2] = (char)(i % 251);
-        tenrec_text_escape(to, sizeof to, from);
+        tenrec_text_escape(to, sizeof to, from, "");
         for (const char *p = to; *p;) {
             const size_t n = tenrec_text_character((const unsigned char *)p);
             if (n == 0)
                 fail_msg("%#x is not escaped", i);
             p += n;
         }
-        tenrec_text_escape(again, sizeof again, to);
+        tenrec_text_escape(again, sizeof again, to, "");
         assert_string_equal(again, to);
     }
 }
@@ -80,9 +82,9 @@ static void text_is_cut_before_an_escape_when_room_ends(void **state)
     char to[6];
 
     (void)state;
-    tenrec_text_escape(to, sizeof to, "ab\x01\x02");
+    tenrec_text_escape(to, sizeof to, "ab\x01\x02", "");
     assert_string_equal(to, "ab");
-    tenrec_text_escape(to, sizeof to, "a\x01\x02");
+    tenrec_text_escape(to, sizeof to, "a\x01\x02", "");
     assert_string_equal(to, "a\\x01");
 }
 

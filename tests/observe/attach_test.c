@@ -93,7 +93,7 @@ static void attach_carries_tensors_and_errors(void **state)
     tenrec_value_drop(range);
     tenrec_value_drop(sum);
     assert_int_equal(tenrec_rpc_sync(w, "worker1", "fail", &text, 1, NULL, NULL, &err),
-                     TENREC_EREMOTE);
+                     TENREC_EINVAL);
     assert_string_equal(err.worker_name, "worker1");
     drop(w);
 }

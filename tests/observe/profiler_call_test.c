@@ -172,11 +172,11 @@ static void failing(const char *fn)
     tenrec_error err;
 
     assert_int_equal(tenrec_rpc_sync(three.worker[0], "worker1", fn, &text, 1, NULL, NULL, &err),
-                     TENREC_EREMOTE);
+                     TENREC_EINVAL);
     assert_text_has(err.text, "ouch");
     stop(p);
     snprintf(name, sizeof name, "rpc_sync#%s(worker0 -> worker1)", fn);
-    assert_int_equal(one(p, name)->status, TENREC_EREMOTE);
+    assert_int_equal(one(p, name)->status, TENREC_EINVAL);
     snprintf(name, sizeof name, "rpc_sync#%s(worker0 -> worker1)#remote_op: %s", fn, fn);
     assert_int_equal(one(p, name)->status, TENREC_EINVAL);
     tenrec_profiler_drop(p);

@@ -308,7 +308,7 @@ static tenrec_status async_add_multi_fanout(struct tenrec_call *c, void *arg, te
 static tenrec_status async_raise(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
     (void)c, (void)arg;
-    return tenrec_fail(err, TENREC_EINVAL, "Expected error");
+    return tenrec_fail(err, TENREC_EREMOTE, "Expected error");
 }
 
 /* Answers with what is no value. */

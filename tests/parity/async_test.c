@@ -83,13 +83,13 @@ int main(int argc, char **argv)
           { "async_raise", .way = BY_REMOTE, .code = TENREC_EREMOTE, .text = "Expected error" } },
         /* test_async_function_wrong_return_type */
         { "parity_async_answer_of_no_type_fails_the_call",
-          { "async_wrong_type", .code = TENREC_EREMOTE, .text = "type" } },
+          { "async_wrong_type", .code = TENREC_EINVAL, .text = "type" } },
         /* test_async_function_wrong_return_type_async */
         { "parity_async_answer_of_no_type_fails_the_future",
-          { "async_wrong_type", .way = BY_ASYNC, .code = TENREC_EREMOTE, .text = "type" } },
+          { "async_wrong_type", .way = BY_ASYNC, .code = TENREC_EINVAL, .text = "type" } },
         /* test_async_function_wrong_return_type_remote */
         { "parity_async_answer_of_no_type_fails_the_reference",
-          { "async_wrong_type", .way = BY_REMOTE, .code = TENREC_EREMOTE, .text = "type" } },
+          { "async_wrong_type", .way = BY_REMOTE, .code = TENREC_EINVAL, .text = "type" } },
         /* test_async_function_simple */
         { "parity_async_add_is_answered", { "async_add", 1, 1, 0, 2 } },
         /* test_async_function_with_future_ctor */

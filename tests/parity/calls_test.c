@@ -292,7 +292,7 @@ static tenrec_status wrong_arguments_fail_on_the_callee(const struct tenrec_test
 
     assert_int_equal(
         tenrec_rpc_sync(t->worker, next_worker(t, 1), "no_result", &ten, 1, NULL, NULL, err),
-        TENREC_EREMOTE);
+        TENREC_EINVAL);
     assert_text_has(err->text, "takes 0 arguments, got 1");
     assert_string_equal(err->worker_name, next_worker(t, 1));
     return TENREC_OK;
@@ -400,7 +400,7 @@ static tenrec_status heavy_calls_are_answered(const struct tenrec_test *t, tenre
 static tenrec_status missing_arguments_fail_on_the_callee(const struct tenrec_test *t,
                                                           tenrec_error *err)
 {
-    ask_fails(t, next_worker(t, 1), "add", TENREC_TIMEOUT_DEFAULT, TENREC_EREMOTE, err);
+    ask_fails(t, next_worker(t, 1), "add", TENREC_TIMEOUT_DEFAULT, TENREC_EINVAL, err);
     assert_text_has(err->text, "takes 2 arguments, got 0");
     return TENREC_OK;
 }

@@ -289,7 +289,7 @@ static tenrec_status function_that_mixes_devices_fails(const struct tenrec_test 
     args[1] = tenrec_tensor(y);
     assert_int_equal(
         tenrec_rpc_sync(t->worker, next_worker(t, 1), "gpu_add_wrong", args, 2, NULL, NULL, err),
-        TENREC_EREMOTE);
+        TENREC_EINVAL);
     assert_text_has(err->text, "expected all tensors to be on the same device");
     tenrec_tensor_drop(x);
     tenrec_tensor_drop(y);

@@ -291,7 +291,7 @@ static tenrec_status identity(struct tenrec_call *c, void *arg, tenrec_error *er
 static tenrec_status raise_error(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
     (void)c;
-    return tenrec_fail(err, TENREC_EINVAL, "%s", (const char *)arg);
+    return tenrec_fail(err, TENREC_EREMOTE, "%s", (const char *)arg);
 }
 
 static tenrec_status gate(struct tenrec_call *c, void *arg, tenrec_error *err)

@@ -156,7 +156,7 @@ static void other_type_is_refused(struct tenrec_rref *r, enum way way)
     tenrec_error err;
 
     assert_int_equal(on(way, r, "counter_add", &one, 1, TENREC_TIMEOUT_DEFAULT, NULL, &err),
-                     TENREC_EREMOTE);
+                     TENREC_EINVAL);
     assert_text_has(err.text, "counter");
 }
 

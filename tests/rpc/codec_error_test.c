@@ -107,6 +107,37 @@ static void codec_error_is_remote_when_its_status_is_unknown_or_ok(void **state)
     unknown->release(unknown);
 }
 
+static void codec_error_keeps_the_callees_mark_when_written_for_tenrec(void **state)
+{
+    struct tenrec_msg *marked = NULL, *old = MESSAGE(HEAD "\x85\x22\x20\x60\x00\x61x", 0);
+    tenrec_error why = some_error(), got;
+
+    (void)state;
+    codec_mark_callee(&why);
+    assert_int_equal(codec_write_error(&why, true, &marked, NULL), TENREC_OK);
+    codec_read_error(marked, &got);
+    assert_int_equal(got.code, TENREC_ETOOBIG);
+    assert_int_equal(got.flags, TENREC_ERROR_CALLEE);
+    codec_read_error(old, &got);
+    assert_int_equal(got.code, TENREC_ETIMEDOUT);
+    assert_int_equal(got.flags, 0);
+    marked->release(marked);
+    old->release(old);
+}
+
+static void codec_error_is_remote_when_a_function_returns_no_status(void **state)
+{
+    tenrec_error why = some_error();
+
+    (void)state;
+    why.code = (tenrec_status)-9999;
+    codec_mark_callee(&why);
+    assert_int_equal(why.code, TENREC_EREMOTE);
+    why.code = (tenrec_status)7;
+    codec_mark_callee(&why);
+    assert_int_equal(why.code, TENREC_EREMOTE);
+}
+
 static void codec_error_says_so_when_it_cannot_be_read(void **state)
 {
     struct tenrec_msg *msg = MESSAGE(HEAD "\x85\x20\x20\x60\x00\x01", 0);
@@ -157,6 +188,8 @@ int main(void)
         cmocka_unit_test(codec_error_is_cut_at_a_character_when_text_is_long),
         cmocka_unit_test(codec_error_has_no_control_characters_when_a_peer_sent_some),
         cmocka_unit_test(codec_error_is_remote_when_its_status_is_unknown_or_ok),
+        cmocka_unit_test(codec_error_keeps_the_callees_mark_when_written_for_tenrec),
+        cmocka_unit_test(codec_error_is_remote_when_a_function_returns_no_status),
         cmocka_unit_test(codec_error_says_so_when_it_cannot_be_read),
         cmocka_unit_test(message_has_zeroed_descriptors_when_recycled),
         cmocka_unit_test(message_has_no_owner_when_made_elsewhere),

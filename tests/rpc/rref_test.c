@@ -107,7 +107,7 @@ static void rref_delivers_the_error_of_its_function_when_fetched(void **state)
     expect_ok(tenrec_remote(c.worker[0], "worker1", "broken", NULL, 0, NULL, &r, &err), err);
     expect_ok(tenrec_rref_future(r, &f, &err), err);
     expect_ok(tenrec_future_wait(f, CLUSTER_LONG_MS, &err), err);
-    assert_int_equal(tenrec_rref_to_here(r, NULL, &v, &err), TENREC_EREMOTE);
+    assert_int_equal(tenrec_rref_to_here(r, NULL, &v, &err), TENREC_EINVAL);
     assert_non_null(strstr(err.text, "broken on purpose"));
     assert_string_equal(err.worker_name, "worker1");
     tenrec_future_drop(f);
@@ -379,7 +379,7 @@ static void call_on_a_value_fails_as_its_creation_did(void **state)
 
     (void)state;
     expect_ok(tenrec_remote(c.worker[0], "worker1", "broken", NULL, 0, NULL, &r, &err), err);
-    assert_int_equal(tenrec_rref_rpc_sync(r, "lookup", NULL, 0, NULL, NULL, &err), TENREC_EREMOTE);
+    assert_int_equal(tenrec_rref_rpc_sync(r, "lookup", NULL, 0, NULL, NULL, &err), TENREC_EINVAL);
     assert_non_null(strstr(err.text, "broken on purpose"));
     tenrec_rref_drop(r);
 }
@@ -476,7 +476,7 @@ static void rref_may_not_be_waited_for_when_inline(void **state)
     (void)state;
     assert_int_equal(
         tenrec_rpc_sync(c.worker[0], "worker2", "to_here_inline", &arg, 1, NULL, NULL, &err),
-        TENREC_EREMOTE);
+        TENREC_EWOULDBLOCK);
     assert_non_null(strstr(err.text, "may not wait"));
     tenrec_rref_drop(r);
 }

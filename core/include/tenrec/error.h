@@ -64,9 +64,9 @@ enum tenrec_error_flags {
 
 typedef struct tenrec_error {
     tenrec_status code;
-    int32_t os_errno; /* errno behind it; 0 when there was none */
-    int32_t worker;   /* id of the worker it happened on; -1 unknown */
-    uint32_t flags;   /* enum tenrec_error_flags */
+    int32_t os_errno;      /* errno behind it; 0 when there was none */
+    int32_t worker;        /* id of the worker it happened on; -1 unknown */
+    uint32_t flags;        /* enum tenrec_error_flags */
     char worker_name[128]; /* its name, or "" */
     char text[368];        /* always terminated; cut when too long */
 } tenrec_error;
@@ -125,16 +125,17 @@ static inline size_t tenrec_text_character(const unsigned char *p)
 }
 
 /* Copies `from` to `to`, at most room - 1 bytes: \n, \t, \r and \xHH stand for
- * bytes that would end a line, steer a terminal, or are no UTF-8. An escaped text
- * passes unchanged. */
-static inline void tenrec_text_escape(char *to, size_t room, const char *from)
+ * bytes that would end a line, steer a terminal, or are no UTF-8, but for those in
+ * `keep`. An escaped text passes unchanged. */
+static inline void tenrec_text_escape(char *to, size_t room, const char *from, const char *keep)
 {
     const char *const digits = "0123456789abcdef";
     size_t used = 0;
 
     while (*from) {
         const unsigned char c = (unsigned char)*from;
-        const size_t n = tenrec_text_character((const unsigned char *)from);
+        const size_t n =
+            strchr(keep, *from) ? 1 : tenrec_text_character((const unsigned char *)from);
         const char name = c == '\n' ? 'n' : c == '\t' ? 't' : c == '\r' ? 'r' : '\0';
         const char hex[4] = { '\\', 'x', digits[c >> 4], digits[c & 15] };
         const char line[2] = { '\\', name };
@@ -149,7 +150,13 @@ static inline void tenrec_text_escape(char *to, size_t room, const char *from)
     to[used] = '\0';
 }
 
-/* Sets *err (may be NULL; its text is escaped) and returns `code`, so that a failing function can
+/* The text of an exception, such as Python's, has lines; any other error is one line. */
+static inline const char *tenrec_text_kept(tenrec_status code)
+{
+    return code == TENREC_EREMOTE ? "\n\t" : "";
+}
+
+/* Sets *err (may be NULL; the text is escaped) and returns `code`, so that a failing function can
  * end with `return tenrec_fail(err, TENREC_EINVAL, "...")`. */
 TENREC_PRINTF(3, 0)
 static inline tenrec_status tenrec_vfail(tenrec_error *err, tenrec_status code, const char *fmt,
@@ -159,7 +166,7 @@ static inline tenrec_status tenrec_vfail(tenrec_error *err, tenrec_status code, 
 
     if (err) {
         vsnprintf(raw, sizeof raw, fmt, ap); /* may print err->text */
-        tenrec_text_escape(err->text, sizeof err->text, raw);
+        tenrec_text_escape(err->text, sizeof err->text, raw, tenrec_text_kept(code));
         err->code = code;
         err->os_errno = 0;
         err->worker = -1;
@@ -219,7 +226,7 @@ static inline void tenrec_error_prefix(tenrec_error *err, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(raw, sizeof raw, fmt, ap);
     va_end(ap);
-    tenrec_text_escape(err->text, sizeof err->text, raw);
+    tenrec_text_escape(err->text, sizeof err->text, raw, "");
     n = strlen(err->text);
     if (n + 3 > sizeof err->text)
         return; /* the place fills it all */

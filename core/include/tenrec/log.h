@@ -4,8 +4,8 @@
  * object; debug: per object; trace: per message. Nothing is printed at rest,
  * and nothing below the level, which is `warn` unless TENREC_LOG says else.
  *
- * Control characters and bytes that are no UTF-8 are escaped (\n, \xHH). Up to
- * `info` each reason prints 10 lines at once and one more each second; the rest
+ * Control characters and bytes that are no UTF-8 are escaped (\n, \xHH). Of
+ * warn and error each reason prints 10 lines at once and one more each second; the rest
  * are counted, and the count is told. A reader of stderr or of TENREC_LOG_FILE
  * that does not keep up loses lines, and is told how many: no thread waits.
  */
