@@ -101,8 +101,8 @@ static void fail_late(struct tenrec_worker *w, struct pending_entry *e)
     const char *name = peers_name(&w->peers, e->to);
     tenrec_error why;
 
-    tenrec_fail(&why, TENREC_ETIMEDOUT, "no answer from '%s' to '%s' within its timeout", name,
-                e->future->call.function);
+    tenrec_fail(&why, TENREC_ETIMEDOUT, "no answer from '%s' to '%s' within its timeout of %lld ms",
+                name, e->future->call.function, (long long)e->future->call.timeout_ms);
     peers_blame(&w->peers, e->to, &why);
     atomic_fetch_add_explicit(&w->counts.timeouts, 1, memory_order_relaxed);
     finish(w, e, NULL, &why);
@@ -181,6 +181,7 @@ static struct tenrec_future *make_future(struct tenrec_worker *w, const struct c
     f->call.worker = w;
     f->call.to = spec->to;
     f->call.deadline_ns = spec->deadline_ns;
+    f->call.timeout_ms = spec->timeout_ms;
     f->call.one_way = msg->type == TENREC_MSG_ONE_WAY_CALL;
     f->call.want_value = spec->want_value;
     f->call.span = spec->span;
@@ -242,6 +243,9 @@ tenrec_status call_check_options(const struct tenrec_call_options *o, uint32_t f
                            sizeof *o);
     if (o->flags & ~flags)
         return tenrec_fail(err, TENREC_EINVAL, "call options: unknown flags 0x%x", o->flags);
+    if (o->reserved[0] | o->reserved[1] | o->reserved[2] | o->reserved[3])
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "call options: reserved is not zero (zero the whole struct first)");
     if (o->into && (o->flags & TENREC_ONE_WAY))
         return tenrec_fail(err, TENREC_EINVAL, "a one-way call has no result to receive into");
     if (o->into && !place_is_plain(o->into))
@@ -384,6 +388,7 @@ static tenrec_status begin(struct tenrec_worker *w, const char *to, const char *
     if (st != TENREC_OK)
         return st;
     spec->function = function;
+    spec->timeout_ms = timeout_ms;
     st = call_begin_into(o->into, &spec->into, err);
     if (st != TENREC_OK)
         return st;

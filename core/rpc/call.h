@@ -21,6 +21,7 @@ struct call_spec {
     const char *function; /* for error texts */
     struct tenrec_tensor *into;
     uint64_t deadline_ns;
+    int64_t timeout_ms;     /* of which the deadline was made: for its text */
     const char *op;         /* what recorded calls are named by */
     struct span *span;      /* the future's; NULL: the call is not recorded */
     struct call_hook *hook; /* a list; not called when call_send fails */

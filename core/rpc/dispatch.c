@@ -549,12 +549,15 @@ struct tenrec_worker_info tenrec_call_from(const struct tenrec_call *c)
 int64_t tenrec_call_time_left(const struct tenrec_call *c)
 {
     uint64_t now = clock_now_ns();
+    int64_t left_ms;
 
     if (c->deadline_ns == CLOCK_NEVER)
         return TENREC_TIMEOUT_NONE;
     if (c->deadline_ns == 0)
         return c->in.remaining_ms;
-    return c->deadline_ns <= now ? 0 : (int64_t)((c->deadline_ns - now) / 1000000u);
+    left_ms = c->deadline_ns <= now ? 0 : (int64_t)((c->deadline_ns - now) / 1000000u);
+    /* A deadline of a second or more is up to a tick of the kernel late. */
+    return left_ms < c->in.remaining_ms ? left_ms : c->in.remaining_ms;
 }
 
 uint64_t tenrec_call_stream(struct tenrec_call *c, struct tenrec_device device)

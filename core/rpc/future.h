@@ -32,6 +32,7 @@ struct future_call {
     struct tenrec_worker *worker; /* NULL: made by the program; then nothing else is set */
     int64_t id;
     uint64_t deadline_ns;
+    int64_t timeout_ms;
     tenrec_peer to;
     struct span *span;      /* shared; NULL: not recorded */
     struct call_hook *hook; /* a list; NULL: nobody has to know */

@@ -1,5 +1,6 @@
 #include "rpc/plugin_store.h"
 
+#include "backend/gate.h"
 #include "backend/stores.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -269,7 +270,8 @@ static tenrec_status open_choice(struct stores *stores, const struct stores_choi
     atomic_init(&p->backend.refs, 1);
     p->store.host = &host;
     snprintf(p->part, sizeof p->part, "store/%s", choice->plugin->name);
-    st = choice->init(&in, &p->store, err);
+    gate_begin(err);
+    st = gate_end(choice->init(&in, &p->store, err), "init", err);
     if (st != TENREC_OK) {
         plugin_free(p);
         return st;

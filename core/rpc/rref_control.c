@@ -163,6 +163,7 @@ static tenrec_status job_send(struct rref_job *job, struct tenrec_worker *w, ten
     msg->key_len = (uint32_t)msg->payload_len;
     msg->flags |= TENREC_MSG_CONTROL;
     call_deadline(w, &timeout_ms, &spec.deadline_ns, NULL);
+    spec.timeout_ms = timeout_ms;
     st = call_send(w, &spec, msg, &f, err);
     if (st == TENREC_OK)
         tenrec_future_drop(f);

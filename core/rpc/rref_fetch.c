@@ -243,6 +243,7 @@ static tenrec_status begin(struct tenrec_rref *r, const char *op,
         return st;
     }
     st = call_deadline(w, &timeout_ms, &spec.deadline_ns, err);
+    spec.timeout_ms = timeout_ms;
     if (st == TENREC_OK)
         st = r->is_owner ? look(r, want_value, spec.into, spec.deadline_ns, ret, err)
                          : fetch(w, r, &spec, timeout_ms, ret, err);

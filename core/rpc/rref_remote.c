@@ -106,6 +106,7 @@ static tenrec_status begin(struct tenrec_worker *w, const char *to, const char *
     st = peers_find(&w->peers, to, &spec.to, err);
     if (st == TENREC_OK)
         st = call_deadline(w, &timeout_ms, &spec.deadline_ns, err);
+    spec.timeout_ms = timeout_ms;
     if (st == TENREC_OK)
         st = new_ref(w, spec.to, &r, &ids, err);
     if (st != TENREC_OK)

@@ -110,6 +110,14 @@ static tenrec_status who(struct tenrec_call *c, void *arg, tenrec_error *err)
     return tenrec_call_return(c, &all, err);
 }
 
+static tenrec_status time_left(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    struct tenrec_value v = tenrec_int(tenrec_call_time_left(c));
+
+    (void)arg;
+    return tenrec_call_return(c, &v, err);
+}
+
 /* Calls nest(depth - 1) on the caller, which calls back here, and so on. */
 static tenrec_status nest(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
@@ -284,6 +292,7 @@ void functions_register(struct tenrec_worker *w, size_t rank)
     add_function(w, "fail", fail_with, TENREC_POOL);
     add_function(w, "fail_inline", fail_with, TENREC_INLINE);
     add_function(w, "who", who, TENREC_INLINE);
+    add_function(w, "time_left", time_left, TENREC_POOL);
     add_function(w, "nest", nest, TENREC_POOL);
     add_function(w, "wait_gate", wait_gate, TENREC_POOL);
     assert_int_equal(tenrec_register_function(w, "wait_long", wait_gate, w, TENREC_POOL, NULL),

@@ -7,6 +7,7 @@
 /* Registers noop, add(int, int), identity(any ...) and fail(text), each also as
  * NAME_inline, and:
  *   who          inline: [caller's name, its id, does the caller still wait]
+ *   time_left    how many milliseconds the caller still waits
  *   nest(depth)  calls back to its caller, which calls back, ...
  *   wait_gate    until functions_open_gate or its cancel; answers whether canceled
  *   wait_long    the same without looking for a cancel

@@ -33,12 +33,13 @@ static void worker_tells_the_remote_error_with_the_name(void **state)
     tenrec_error err;
 
     (void)state;
-    assert_int_equal(call_fails("worker1", "fail", &arg, 1, 0, &err), TENREC_EREMOTE);
+    assert_int_equal(call_fails("worker1", "fail", &arg, 1, 0, &err), TENREC_EINVAL);
     assert_string_equal(err.text, "it broke");
+    assert_int_equal(err.flags, TENREC_ERROR_CALLEE);
     assert_string_equal(err.worker_name, "worker1");
     assert_int_equal(err.worker, 1);
-    assert_int_equal(call_fails("worker1", "fail_inline", &arg, 1, 0, &err), TENREC_EREMOTE);
-    assert_int_equal(call_fails("worker1", "add", &arg, 1, 0, &err), TENREC_EREMOTE);
+    assert_int_equal(call_fails("worker1", "fail_inline", &arg, 1, 0, &err), TENREC_EINVAL);
+    assert_int_equal(call_fails("worker1", "add", &arg, 1, 0, &err), TENREC_EINVAL);
     assert_non_null(strstr(err.text, "argument"));
 }
 
@@ -52,13 +53,19 @@ static void worker_refuses_wrong_arguments_with_typed_errors(void **state)
     assert_int_equal(call_fails("worker2", "noop", NULL, 0, 0, &err), TENREC_EPEER_UNKNOWN);
     assert_non_null(strstr(err.text, "did you mean 'worker"));
     assert_int_equal(call_fails("worker1", "nop", NULL, 0, 0, &err), TENREC_ENOFUNCTION);
+    assert_int_equal(err.flags, 0);
     assert_non_null(strstr(err.text, "did you mean 'noop'"));
     assert_string_equal(err.worker_name, "worker1");
     assert_int_equal(call_fails("worker1", "noop", NULL, 0, -5, &err), TENREC_EINVAL);
     assert_int_equal(call_fails(NULL, "noop", NULL, 0, 0, &err), TENREC_EINVAL);
+    assert_int_equal(err.flags, 0);
     assert_int_equal(call_fails("worker1", NULL, NULL, 0, 0, &err), TENREC_EINVAL);
     assert_int_equal(tenrec_rpc_async(two.worker[0], "worker1", "noop", NULL, 0, &o, &f, &err),
                      TENREC_EINVAL);
+    o = (struct tenrec_call_options){ .size = sizeof o, .reserved = { 0, 0, 0, 1 } };
+    assert_int_equal(tenrec_rpc_async(two.worker[0], "worker1", "noop", NULL, 0, &o, &f, &err),
+                     TENREC_EINVAL);
+    assert_non_null(strstr(err.text, "reserved is not zero"));
     assert_int_equal(tenrec_register_function(two.worker[0], "", NULL, NULL, 0, &err),
                      TENREC_EINVAL);
     assert_int_equal(tenrec_init_rpc(two.worker[0], &err), TENREC_EBUSY);
@@ -82,6 +89,22 @@ static void worker_refuses_arguments_when_they_point_nowhere(void **state)
     assert_int_equal(call_fails("worker1", "identity", NULL, 2, 0, &err), TENREC_EINVAL);
 }
 
+static void worker_tells_a_function_no_more_time_than_its_caller_has(void **state)
+{
+    struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = CLUSTER_LONG_MS };
+    struct tenrec_value *got;
+    tenrec_error err;
+
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(
+            tenrec_rpc_sync(two.worker[0], "worker1", "time_left", NULL, 0, &o, &got, &err),
+            TENREC_OK);
+        assert_in_range(got->u.integer, 1, CLUSTER_LONG_MS);
+        tenrec_value_drop(got);
+    }
+}
+
 static void worker_times_out_and_goes_on_when_the_callee_is_slow(void **state)
 {
     tenrec_error err;
@@ -89,7 +112,8 @@ static void worker_times_out_and_goes_on_when_the_callee_is_slow(void **state)
     (void)state;
     functions_close_gate();
     assert_int_equal(call_fails("worker1", "wait_long", NULL, 0, 20, &err), TENREC_ETIMEDOUT);
-    assert_non_null(strstr(err.text, "wait_long"));
+    assert_non_null(strstr(err.text, "to 'wait_long' within its timeout of 20 ms"));
+    assert_int_equal(err.flags, 0);
     assert_string_equal(err.worker_name, "worker1");
     functions_open_gate();
     tenrec_value_drop(call("worker1", "noop", NULL, 0));
@@ -149,7 +173,7 @@ static void worker_answers_later_when_another_thread_finishes_the_call(void **st
         assert_int_equal(got->u.integer, 42);
         tenrec_value_drop(got);
     }
-    assert_int_equal(call_fails("worker1", "later", &wrong, 1, 0, &err), TENREC_EREMOTE);
+    assert_int_equal(call_fails("worker1", "later", &wrong, 1, 0, &err), TENREC_EINVAL);
 }
 
 static void worker_refuses_to_block_when_the_function_is_inline(void **state)
@@ -157,7 +181,7 @@ static void worker_refuses_to_block_when_the_function_is_inline(void **state)
     tenrec_error err;
 
     (void)state;
-    assert_int_equal(call_fails("worker1", "call_inline", NULL, 0, 0, &err), TENREC_EREMOTE);
+    assert_int_equal(call_fails("worker1", "call_inline", NULL, 0, 0, &err), TENREC_EWOULDBLOCK);
     assert_non_null(strstr(err.text, "may not wait"));
 }
 
@@ -248,6 +272,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(worker_tells_the_remote_error_with_the_name),
         cmocka_unit_test(worker_refuses_wrong_arguments_with_typed_errors),
         cmocka_unit_test(worker_refuses_arguments_when_they_point_nowhere),
+        cmocka_unit_test(worker_tells_a_function_no_more_time_than_its_caller_has),
         cmocka_unit_test(worker_times_out_and_goes_on_when_the_callee_is_slow),
         cmocka_unit_test(worker_times_out_an_async_call_that_nobody_waits_for),
         cmocka_unit_test(worker_sees_the_default_timeout_when_it_is_set),
