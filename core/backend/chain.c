@@ -1,5 +1,6 @@
 #include "backend/chain.h"
 
+#include "backend/gate.h"
 #include "backend/link.h"
 #include "backend/registry.h"
 #include "base/clock.h"
@@ -69,8 +70,9 @@ static tenrec_status link_make(struct link *l, const struct chain_layer *layer,
     l->name = layer->name;
     l->backend = layer->backend;
     l->agent.host = &chain_host;
-    snprintf(l->part, sizeof l->part, "%s/%s", id->name, layer->name);
-    st = backend_init(l->backend)(&in, &l->agent, err);
+    snprintf(l->part, sizeof l->part, "%s/%s", *id->name ? id->name : "caller", layer->name);
+    gate_begin(err);
+    st = gate_end(backend_init(l->backend)(&in, &l->agent, err), "init", err);
     if (st != TENREC_OK) {
         after_end(&l->chain->after, &l->after);
         return st;

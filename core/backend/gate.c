@@ -201,3 +201,25 @@ tenrec_status gate_check(const struct tenrec_plugin *p, int wanted, tenrec_error
         return tenrec_fail(err, TENREC_EPLUGIN, "has no %s", p->version ? "summary" : "version");
     return check_options(p, false, err);
 }
+
+void gate_begin(tenrec_error *err)
+{
+    tenrec_fail(err, TENREC_OK, "%s", "");
+}
+
+tenrec_status gate_end(tenrec_status st, const char *what, tenrec_error *err)
+{
+    const bool known = st < 0 && strcmp(tenrec_status_name(st), "?") != 0;
+
+    if (st == TENREC_OK)
+        return st;
+    if (!known && (!err || !*err->text))
+        return tenrec_fail(err, TENREC_EPLUGIN,
+                           "its %s returned %d, which is no status, and no text", what, (int)st);
+    if (err && !*err->text)
+        return tenrec_fail(err, st, "its %s failed without a text: %s", what,
+                           tenrec_status_text(st));
+    if (err)
+        err->code = known ? st : TENREC_EPLUGIN;
+    return known ? st : TENREC_EPLUGIN;
+}

@@ -15,6 +15,13 @@ tenrec_status gate_check(const struct tenrec_plugin *p, int wanted, tenrec_error
 /* Is it of the kind that is wanted? errors: EPLUGIN */
 tenrec_status gate_check_kind(const struct tenrec_plugin *p, int wanted, tenrec_error *err);
 
+/* What a function of a plugin returned. Before the call gate_begin clears *err (may be
+ * NULL), so that a plugin which fails without a word does not seem to say what another
+ * one said; after the call gate_end gives such a failure a text, and EPLUGIN to what
+ * is no status. `what`: "init", "construct_options" */
+void gate_begin(tenrec_error *err);
+tenrec_status gate_end(tenrec_status st, const char *what, tenrec_error *err);
+
 /* "a store": for texts. */
 const char *gate_kind_name(uint32_t kind);
 

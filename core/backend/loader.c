@@ -1,6 +1,7 @@
 #include "backend/loader.h"
 
 #include "backend/gate.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/nearest.h"
 
@@ -8,9 +9,11 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define SUFFIX ".so"
 
@@ -27,7 +30,7 @@ bool loader_is_path(const char *name_or_path)
 }
 
 /* An empty item of the variable is no folder: it never means the current one. */
-void loader_folders(bool (*fn)(void *arg, const char *folder), void *arg)
+static void folders_each(bool (*fn)(void *arg, const char *folder), void *arg)
 {
     const char *env = secure_getenv("TENREC_PLUGIN_PATH");
 
@@ -41,6 +44,32 @@ void loader_folders(bool (*fn)(void *arg, const char *folder), void *arg)
         p += n + (p[n] == ':');
     }
     fn(arg, TENREC_PLUGINDIR);
+}
+
+/* Its owner, and any user where the mode says so, decide which code is loaded. */
+static bool warn_folder(void *arg, const char *folder)
+{
+    struct stat sb;
+
+    (void)arg;
+    if (stat(folder, &sb) == 0 &&
+        ((sb.st_mode & S_IWOTH) || (sb.st_uid != 0 && sb.st_uid != geteuid())))
+        log_line(TENREC_LOG_WARN, "plugins",
+                 "other users can put plugins into '%s', which is searched for them", folder);
+    return false;
+}
+
+static void warn_folders(void)
+{
+    folders_each(warn_folder, NULL);
+}
+
+void loader_folders(bool (*fn)(void *arg, const char *folder), void *arg)
+{
+    static pthread_once_t warned = PTHREAD_ONCE_INIT;
+
+    pthread_once(&warned, warn_folders);
+    folders_each(fn, arg);
 }
 
 static char *join(const char *folder, const char *name, const char *suffix)

@@ -1,5 +1,6 @@
 #include "backend/stack.h"
 
+#include "backend/gate.h"
 #include "backend/registry.h"
 #include "base/memory.h"
 #include "config/config.h"
@@ -60,26 +61,29 @@ static tenrec_status entry_make(struct chain_layer *layer, struct entry *e,
     tenrec_status st;
 
     e->name = memory_text(from->name);
-    e->place = memory_text(place_text(&from->place, text));
-    if (!e->name || !e->place)
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for backend '%s'", from->name);
-    layer->name = e->name;
-    layer->place = e->place;
     st = backend_get(from->plugin, &layer->backend, err);
     if (st != TENREC_OK) {
         prefix(err, &from->plugin_place, from->name);
         return st;
     }
+    e->place = memory_text(options_place(backend_plugin(layer->backend), from, text));
+    if (!e->name || !e->place)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for backend '%s'", from->name);
+    layer->name = e->name;
+    layer->place = e->place;
     st = check_wraps(from, backend_plugin(layer->backend), err);
     if (st != TENREC_OK)
         return st;
     st = options_make(backend_plugin(layer->backend), from, &e->options, err);
+    if (st == TENREC_EPLUGIN) /* its table: no value of ours has a place */
+        prefix(err, &from->plugin_place, from->name);
     if (st != TENREC_OK)
         return st;
     layer->options = e->options;
-    st = backend_construct(layer->backend)(e->options, err);
+    gate_begin(err);
+    st = gate_end(backend_construct(layer->backend)(e->options, err), "construct_options", err);
     if (st != TENREC_OK)
-        prefix(err, &from->place, from->name);
+        tenrec_error_prefix(err, "%s: backend '%s'", e->place, from->name);
     return st;
 }
 

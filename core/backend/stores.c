@@ -1,5 +1,6 @@
 #include "backend/stores.h"
 
+#include "backend/gate.h"
 #include "backend/registry.h"
 #include "base/memory.h"
 #include "config/config.h"
@@ -78,9 +79,12 @@ static tenrec_status fill(struct choice *c, const struct config_layer *from, ten
     if (st != TENREC_OK)
         return blame(from, &from->plugin_place, st, err);
     st = options_make(backend_plugin(c->backend), from, &c->options, err);
+    if (st == TENREC_EPLUGIN)
+        return blame(from, &from->plugin_place, st, err);
     if (st != TENREC_OK)
         return st;
-    st = backend_construct(c->backend)(c->options, err);
+    gate_begin(err);
+    st = gate_end(backend_construct(c->backend)(c->options, err), "construct_options", err);
     return st == TENREC_OK ? st : blame(from, &from->place, st, err);
 }
 

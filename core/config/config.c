@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/nearest.h"
 #include "config/builtin.h"
+#include "config/plugin_path.h"
 #include "config/schema.h"
 #include "config/settings.h"
 #include "config/state.h"
@@ -176,7 +177,8 @@ static tenrec_status read_text(struct tenrec_config *config, const char *text, s
     return config->root ? schema_check_shape(config->root, err) : no_memory(err);
 }
 
-static tenrec_status make(const char *text, size_t len, const char *name,
+/* `path` is that of the file, or NULL. */
+static tenrec_status make(const char *text, size_t len, const char *name, const char *path,
                           struct tenrec_config **ret, tenrec_error *err)
 {
     struct tenrec_config *config = memory_new(1, sizeof *config);
@@ -188,6 +190,8 @@ static tenrec_status make(const char *text, size_t len, const char *name,
     st = config->name ? environment_read(&config->env, err) : no_memory(err);
     if (st == TENREC_OK)
         st = read_text(config, text, len, err);
+    if (st == TENREC_OK && path)
+        st = plugin_paths_resolve(config->root, path, err);
     if (st == TENREC_OK)
         st = add_defaults(config->root, err);
     if (st == TENREC_OK)
@@ -254,14 +258,14 @@ tenrec_status tenrec_config_load(const char *path, struct tenrec_config **ret, t
     char *text = NULL;
 
     if (!path && !named)
-        return make("", 0, "default", ret, err);
+        return make("", 0, "default", NULL, ret, err);
     st = read_file(named ? variable : path, &text, &len, err);
     if (st != TENREC_OK) {
         if (named)
             tenrec_error_prefix(err, "environment TENREC_CONFIG");
         return st;
     }
-    st = make(text, len, named ? variable : path, ret, err);
+    st = make(text, len, named ? variable : path, named ? variable : path, ret, err);
     free(text);
     return st;
 }
@@ -271,7 +275,7 @@ tenrec_status tenrec_config_parse(const char *text, const char *name, struct ten
 {
     if (!text)
         return tenrec_fail(err, TENREC_EINVAL, "text is NULL, YAML was expected");
-    return make(text, strlen(text), name ? name : "text", ret, err);
+    return make(text, strlen(text), name ? name : "text", NULL, ret, err);
 }
 
 /* Where a value is a whole map: it is read as YAML at once. */

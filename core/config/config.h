@@ -117,6 +117,12 @@ tenrec_status options_show(const struct tenrec_plugin *desc, const struct config
 tenrec_status options_make(const struct tenrec_plugin *desc, const struct config_layer *layer,
                            void **ret, tenrec_error *err);
 
+/* Where an entry's values come from, for an error that names none of them: "F:3:3",
+ * "environment A, B" when only variables set some, "F:3:3 with environment A" when both
+ * do. Returns `buf`. */
+const char *options_place(const struct tenrec_plugin *desc, const struct config_layer *layer,
+                          char buf[PLACE_TEXT_MAX]);
+
 /* Frees the struct and all that the core put into it. NULL is fine. */
 void options_drop(void *opts);
 

@@ -1,7 +1,9 @@
 /* layers.c - the entries of `backends:` and `stores:` as the backend part wants them. */
 #include "base/memory.h"
+#include "config/options.h"
 #include "config/state.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void fill(struct config_layer *layer, const struct tenrec_config *config,
@@ -122,4 +124,36 @@ struct config_layer config_store(const struct tenrec_config *config, const char 
         .plugin_place = init_method->place,
         .wraps_place = init_method->place,
     };
+}
+
+static void add_variable(char *buf, const char *join, const char *name)
+{
+    const size_t used = strlen(buf);
+
+    snprintf(buf + used, PLACE_TEXT_MAX - used, "%s%s", join, name);
+}
+
+const char *options_place(const struct tenrec_plugin *desc, const struct config_layer *layer,
+                          char buf[PLACE_TEXT_MAX])
+{
+    const bool written = layer->place.kind != PLACE_DEFAULT;
+    size_t n = 0;
+
+    place_text(&layer->place, buf);
+    for (uint32_t i = 0; layer->config && i < desc->n_options; i++) {
+        const char *key = options_at(desc, i).key;
+        const char *alias = layer->innermost ? environment_short_name(key) : NULL;
+        char name[2][ENVIRONMENT_NAME_MAX] = { "", "" };
+        snprintf(name[0], sizeof name[0], "%s", alias ? alias : "");
+        environment_option_name(name[1], layer->section, layer->name, key);
+        for (size_t k = 0; k < 2; k++) {
+            if (!environment_get(&layer->config->env, name[k]))
+                continue;
+            if (n == 0 && !written)
+                *buf = '\0';
+            add_variable(buf, n ? ", " : written ? " with environment " : "environment ", name[k]);
+            n++;
+        }
+    }
+    return buf;
 }

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/nearest.h"
 #include "config/record.h"
+#include "config/schema.h"
 #include "config/state.h"
 #include "config/tree.h"
 #include "config/value.h"
@@ -152,7 +153,9 @@ tenrec_status options_check_keys(const struct tenrec_plugin *desc, const struct 
                               "%s '%s': has no option '%s'%s", section_word(src->section),
                               src->entry, node->key, nearest_hint(&near));
         return place_fail(err, TENREC_ECONFIG, &node->key_place, "worker: has no key '%s'%s",
-                          node->key, nearest_hint(&near));
+                          node->key,
+                          schema_is_top(node->key) ? ": it belongs beside 'worker', not below it"
+                                                   : nearest_hint(&near));
     }
     return TENREC_OK;
 }

@@ -4,6 +4,7 @@
 #include "base/nearest.h"
 #include "config/config.h"
 #include "config/environment.h"
+#include "config/settings.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -33,6 +34,23 @@ static const struct known entry[] = {
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
+bool schema_is_top(const char *key)
+{
+    for (size_t i = 0; i < COUNT(top); i++)
+        if (strcmp(top[i].key, key) == 0)
+            return true;
+    return false;
+}
+
+/* A key of `worker:` that stands one level too high. */
+static bool is_workers(const char *key)
+{
+    for (uint32_t i = 0; i < settings_table.n_options; i++)
+        if (strcmp(options_at(&settings_table, i).key, key) == 0)
+            return true;
+    return strcmp(key, SETTINGS_DEVICE_MAPS) == 0;
+}
+
 /* `who` begins each error: "" or "backend 'flaky': ". */
 static tenrec_status check_map(const struct node *map, const char *who, const struct known *known,
                                size_t n, tenrec_error *err)
@@ -47,7 +65,9 @@ static tenrec_status check_map(const struct node *map, const char *who, const st
             nearest_try(&near, k++->key);
         if (k == known + n)
             return place_fail(err, TENREC_ECONFIG, &node->key_place, "%sunknown key '%s'%s", who,
-                              node->key, nearest_hint(&near));
+                              node->key,
+                              known == top && is_workers(node->key) ? ": it belongs under 'worker'"
+                                                                    : nearest_hint(&near));
         if (node->kind != k->kind || node_is_null(node) ||
             (node->kind == NODE_SCALAR && *node->text == '\0'))
             return place_fail(err, TENREC_ECONFIG, &node->place, "%s'%s': expected %s, found %s",

@@ -4,6 +4,9 @@
 
 #include "config/node.h"
 
+/* Is it a key of the configuration itself, as `worker` and `backends` are? */
+bool schema_is_top(const char *key);
+
 /* Are the keys known and of the right kind (map, list, text)? Options are left
  * to whoever has the plugin's table. errors: ECONFIG with the place */
 tenrec_status schema_check_shape(const struct node *root, tenrec_error *err);

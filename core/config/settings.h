@@ -7,6 +7,9 @@
 /* Described like a plugin's options, in a struct config_settings. */
 extern const struct tenrec_plugin settings_table;
 #define SETTINGS_DEVICE_MAPS "device_maps" /* the key that no table can describe */
+#define SETTINGS_DEVICE_MAPS_HELP                                                                  \
+    "For each callee, which of its devices gets the tensors of which of ours: {worker1: "          \
+    "{cuda:0: cuda:1}}."
 
 struct option_source settings_source(const struct tenrec_config *config);
 

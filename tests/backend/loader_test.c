@@ -1,3 +1,4 @@
+#include "backend/gate.h"
 #include "backend/loader.h"
 
 #include "../testing.h"
@@ -226,6 +227,27 @@ static void loader_list_shows_what_can_be_found(void **state)
     assert_int_equal(n, 1);
 }
 
+static void gate_words_a_failure_when_the_plugin_gave_no_text(void **state)
+{
+    tenrec_error err;
+
+    (void)state;
+    tenrec_fail(&err, TENREC_EINVAL, "of another time");
+    gate_begin(&err);
+    assert_int_equal(gate_end((tenrec_status)-9999, "init", &err), TENREC_EPLUGIN);
+    assert_string_equal(err.text, "its init returned -9999, which is no status, and no text");
+    gate_begin(&err);
+    assert_int_equal(gate_end(TENREC_ENOMEM, "init", &err), TENREC_ENOMEM);
+    assert_string_equal(err.text, "its init failed without a text: out of memory");
+    gate_begin(&err);
+    tenrec_fail(&err, TENREC_EOS, "said so");
+    assert_int_equal(gate_end((tenrec_status)5, "init", &err), TENREC_EPLUGIN);
+    assert_string_equal(err.text, "said so");
+    assert_int_equal(err.code, TENREC_EPLUGIN);
+    gate_begin(NULL);
+    assert_int_equal(gate_end(TENREC_EOS, "init", NULL), TENREC_EOS);
+}
+
 int main(void)
 {
     const struct CMUnitTest good[] = {
@@ -241,6 +263,7 @@ int main(void)
         cmocka_unit_test(loader_find_takes_the_first_folder_that_has_it),
         cmocka_unit_test(loader_find_refuses_what_is_no_name),
         cmocka_unit_test(loader_list_shows_what_can_be_found),
+        cmocka_unit_test(gate_words_a_failure_when_the_plugin_gave_no_text),
     };
     const size_t n_good = sizeof good / sizeof good[0];
     struct CMUnitTest test[sizeof good / sizeof good[0] + N_REFUSALS];

@@ -1,0 +1,11 @@
+/* plugin_path.h - paths of plugins, as the file that names them means them. */
+#ifndef TENREC_CONFIG_PLUGIN_PATH_H
+#define TENREC_CONFIG_PLUGIN_PATH_H
+
+#include "config/node.h"
+
+/* Makes each `plugin: ./x.so` of the tree, read from the file at `path`, relative to
+ * the folder of that file; names of plugins and absolute paths stay. errors: ENOMEM */
+tenrec_status plugin_paths_resolve(struct node *root, const char *path, tenrec_error *err);
+
+#endif
