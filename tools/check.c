@@ -3,17 +3,43 @@
 #include "rpc/setup.h"
 #include "tool.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#define STDIN "stdin"  /* what it is called in texts */
+#define MOST (2 << 20) /* bytes of it: more than a configuration may have */
+
+static tenrec_status load_stdin(struct tenrec_config **ret, tenrec_error *err)
+{
+    char *text = calloc(MOST + 1, 1);
+    size_t n = text ? fread(text, 1, MOST, stdin) : 0;
+    tenrec_status st;
+
+    if (!text)
+        return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
+    if (ferror(stdin))
+        st = tenrec_fail_errno(err, TENREC_EOS, errno, "cannot read stdin");
+    else if (strlen(text) != n)
+        st = tenrec_fail(err, TENREC_ECONFIG, "stdin: a NUL byte is no YAML");
+    else
+        st = tenrec_config_parse(text, STDIN, ret, err);
+    free(text);
+    return st;
+}
+
+/* `path` NULL: stdin. */
 static tenrec_status check(const char *path, tenrec_error *err)
 {
     struct tenrec_config *config = NULL;
     struct config_settings *settings;
     struct entries entries;
-    tenrec_status st = tenrec_config_load(path, &config, err);
+    tenrec_status st = path ? tenrec_config_load(path, &config, err) : load_stdin(&config, err);
 
+    if (st == TENREC_OK && (st = entries_try(config, err)) != TENREC_OK)
+        tenrec_config_drop(config);
     if (st)
         return st;
     st = config_settings_make(config, &settings, err);
@@ -26,7 +52,7 @@ static tenrec_status check(const char *path, tenrec_error *err)
     if (!st)
         st = entries_open(config, &entries, err);
     if (!st) {
-        printf("%s: ok, %zu backend%s:", path, entries.n, entries.n == 1 ? "" : "s");
+        printf("%s: ok, %zu backend%s:", path ? path : STDIN, entries.n, entries.n == 1 ? "" : "s");
         for (size_t i = 0; i < entries.n; i++) {
             const struct config_layer *l = &entries.v[i].layer;
 
@@ -49,6 +75,7 @@ static tenrec_status check(const char *path, tenrec_error *err)
 
 static int check_main(const struct tool *self, int argc, char **argv)
 {
+    const char *path;
     static const struct option option[] = { { "help", no_argument, NULL, 'h' },
                                             { NULL, 0, NULL, 0 } };
     tenrec_error err;
@@ -57,16 +84,18 @@ static int check_main(const struct tool *self, int argc, char **argv)
     opterr = 0;
     while ((c = getopt_long(argc, argv, ":h", option, NULL)) != -1) {
         if (c != 'h')
-            return tool_bad_option(self, c, argv);
+            return tool_bad_option(self, c, argv, option);
         tool_print_help(self);
         return TOOL_OK;
     }
     if (argc - optind != 1)
         return tool_misuse(self, "takes one file, got %d", argc - optind);
-    if (check(argv[optind], &err) == TENREC_OK)
+    path = strcmp(argv[optind], "-") == 0 ? NULL : argv[optind];
+    if (check(path, &err) == TENREC_OK)
         return TOOL_OK;
     fflush(stdout);
-    if (strncmp(err.text, argv[optind], strlen(argv[optind])) != 0)
+    path = path ? path : STDIN;
+    if (strncmp(err.text, path, strlen(path)) != 0)
         return tool_fail(self, "%s", err.text);
     /* It begins with file:line:column, for editors to jump to. */
     fprintf(stderr, "%s\n", err.text);
@@ -75,11 +104,13 @@ static int check_main(const struct tool *self, int argc, char **argv)
 
 const struct tool tool_check = {
     .name = "check",
-    .usage = "F",
+    .usage = "F|-",
     .summary = "check a config without starting anything",
     .help =
-        "Reads the config F, loads the plugins of all its backends and stores and checks their\n"
-        "options. Exit status 0 when all is right; else 1, and one line on stderr that says\n"
+        "Reads the config F, or stdin for -, loads the plugins of all its backends and stores\n"
+        "and checks their options, each in a process of its own first: a plugin that crashes or\n"
+        "hangs there is named. Exit status 0 when all is right; else 1, and one line on stderr "
+        "that says\n"
         "file:line:column and what is wrong. The environment overrides the file here as it\n"
         "does for a worker.",
     .main = check_main,

@@ -1,6 +1,8 @@
 #include "entry.h"
 
+#include "backend/gate.h"
 #include "backend/registry.h"
+#include "trial.h"
 
 #include <stdlib.h>
 
@@ -31,6 +33,7 @@ static void put_place(tenrec_error *err, const struct entry *e, const struct pla
 static tenrec_status entry_open(struct entry *e, tenrec_error *err)
 {
     bool is_store = e->layer.section == SECTION_STORES;
+    char text[PLACE_TEXT_MAX];
     tenrec_status st = backend_get_kind(
         e->layer.plugin, is_store ? TENREC_PLUGIN_STORE : TENREC_PLUGIN_BACKEND, &e->backend, err);
 
@@ -42,16 +45,22 @@ static tenrec_status entry_open(struct entry *e, tenrec_error *err)
         st = check_wraps(e, err);
     if (!st)
         st = options_make(backend_plugin(e->backend), &e->layer, &e->options, err);
+    if (st == TENREC_EPLUGIN) /* its table: no value of ours has a place */
+        put_place(err, e, &e->layer.plugin_place);
     if (st)
         return st;
-    st = backend_construct(e->backend)(e->options, err);
+    gate_begin(err);
+    st = gate_end(backend_construct(e->backend)(e->options, err), "construct_options", err);
     if (st)
-        put_place(err, e, e->layer.options ? &e->layer.options->place : &e->layer.place);
+        tenrec_error_prefix(err, "%s: %s '%s'",
+                            options_place(backend_plugin(e->backend), &e->layer, text),
+                            section_word(e->layer.section), e->layer.name);
     return st;
 }
 
-tenrec_status entries_open(const struct tenrec_config *config, struct entries *ret,
-                           tenrec_error *err)
+/* All entries, with nothing loaded yet; entries_close always. */
+static tenrec_status entries_list(const struct tenrec_config *config, struct entries *ret,
+                                  tenrec_error *err)
 {
     struct config_layer *layer, *store = NULL;
     size_t n, n_stores = 0;
@@ -65,21 +74,52 @@ tenrec_status entries_open(const struct tenrec_config *config, struct entries *r
     if (st)
         return st;
     st = config_stores(config, &store, &n_stores, err);
-    ret->v = calloc(n + n_stores + 1, sizeof *ret->v);
-    if (!st && !ret->v)
+    if (!st && !(ret->v = calloc(n + n_stores + 1, sizeof *ret->v)))
         st = tenrec_fail(err, TENREC_ENOMEM, "out of memory");
-    for (size_t i = 0; !st && i < n; i++) {
-        ret->v[i].layer = layer[i];
-        ret->n++;
-        st = entry_open(&ret->v[i], err);
-    }
-    for (size_t i = 0; !st && i < n_stores; i++) {
-        ret->v[n + i].layer = store[i];
-        ret->n_stores++;
-        st = entry_open(&ret->v[n + i], err);
+    for (size_t i = 0; !st && i < n + n_stores; i++)
+        ret->v[i].layer = i < n ? layer[i] : store[i - n];
+    if (!st) {
+        ret->n = n;
+        ret->n_stores = n_stores;
     }
     free(layer);
     free(store);
+    return st;
+}
+
+static void entry_try(void *arg)
+{
+    tenrec_error err;
+
+    entry_open(arg, &err);
+}
+
+tenrec_status entries_try(const struct tenrec_config *config, tenrec_error *err)
+{
+    struct entries all;
+    tenrec_status st = entries_list(config, &all, err);
+    char how[128];
+
+    for (size_t i = 0; !st && i < all.n + all.n_stores; i++) {
+        struct entry *e = &all.v[i];
+
+        if (trial_run(entry_try, e, how, sizeof how))
+            continue;
+        st = tenrec_fail(err, TENREC_EPLUGIN, "plugin '%s': loading it and checking its options %s",
+                         e->layer.plugin, how);
+        put_place(err, e, &e->layer.plugin_place);
+    }
+    entries_close(&all);
+    return st;
+}
+
+tenrec_status entries_open(const struct tenrec_config *config, struct entries *ret,
+                           tenrec_error *err)
+{
+    tenrec_status st = entries_list(config, ret, err);
+
+    for (size_t i = 0; !st && i < ret->n + ret->n_stores; i++)
+        st = entry_open(&ret->v[i], err);
     if (st)
         entries_close(ret);
     return st;

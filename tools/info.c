@@ -6,9 +6,11 @@
 #include "backend/loader.h"
 #include "backend/registry.h"
 #include "config/quantity.h"
+#include "config/settings.h"
 #include "entry.h"
 #include "inspect.h"
 #include "tool.h"
+#include "trial.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -57,6 +59,7 @@ static json_t *choice_list(const char *choices)
 }
 
 static json_t *key_list(const struct tenrec_option_record *record);
+static json_t *table_list(const struct tenrec_plugin *table);
 
 static json_t *option_object(const struct tenrec_option *o)
 {
@@ -66,10 +69,10 @@ static json_t *option_object(const struct tenrec_option *o)
     json_object_set_new(r, "name", json_string(o->key));
     json_object_set_new(r, "type", json_string(options_type(o, type)));
     json_object_set_new(r, "default", json_string(o->def ? o->def : ""));
-    if (o->min || o->max) {
+    if (o->min || o->max)
         json_object_set_new(r, "min", limit(o, o->min));
+    if (o->max && o->max >= o->min && o->max < INT64_MAX / 2) /* else there is no limit */
         json_object_set_new(r, "max", limit(o, o->max));
-    }
     if (o->choices)
         json_object_set_new(r, "choices", choice_list(o->choices));
     json_object_set_new(r, "help", json_string(o->help ? o->help : ""));
@@ -82,11 +85,17 @@ static json_t *option_object(const struct tenrec_option *o)
 static json_t *key_list(const struct tenrec_option_record *record)
 {
     const struct tenrec_plugin table = { .options = record->options,
+                                         .n_options = record->n_options,
                                          .option_size = record->option_size };
+    return table_list(&table);
+}
+
+static json_t *table_list(const struct tenrec_plugin *table)
+{
     json_t *list = json_array();
 
-    for (uint32_t i = 0; i < record->n_options; i++) {
-        struct tenrec_option o = options_at(&table, i);
+    for (uint32_t i = 0; i < table->n_options; i++) {
+        struct tenrec_option o = options_at(table, i);
 
         json_array_append_new(list, option_object(&o));
     }
@@ -125,7 +134,7 @@ static void on_probe(void *arg, const char *key, const char *value)
 static json_t *plugin_object(struct backend *b)
 {
     const struct tenrec_plugin *p = backend_plugin(b);
-    json_t *r = json_object(), *list = json_array();
+    json_t *r = json_object();
     void *options = NULL;
     char abi[32];
 
@@ -144,13 +153,50 @@ static json_t *plugin_object(struct backend *b)
     if (p->probe && options_make(p, NULL, &options, NULL) == TENREC_OK)
         p->probe(options, on_probe, r);
     options_drop(options);
-    for (uint32_t i = 0; i < p->n_options; i++) {
-        struct tenrec_option o = options_at(p, i);
-
-        json_array_append_new(list, option_object(&o));
-    }
-    json_object_set_new(r, "options", list);
+    json_object_set_new(r, "options", table_list(p));
     return r;
+}
+
+/* What may stand under `worker:`. */
+static json_t *worker_list(void)
+{
+    json_t *list = table_list(&settings_table);
+
+    json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s}", "name", SETTINGS_DEVICE_MAPS,
+                                          "type", "map of maps", "default", "{}", "help",
+                                          SETTINGS_DEVICE_MAPS_HELP));
+    return list;
+}
+
+/* Loads it and reads its defaults; what cannot be used leaves the list again. */
+static tenrec_status plugin_get(const char *path, struct backend **ret, tenrec_error *err)
+{
+    void *options = NULL;
+    tenrec_status st = backend_get_kind(path, GATE_ANY, ret, err);
+
+    if (st != TENREC_OK)
+        return st;
+    st = options_make(backend_plugin(*ret), NULL, &options, err);
+    options_drop(options);
+    if (st != TENREC_OK) {
+        char name[TENREC_NAME_MAX + 1];
+
+        snprintf(name, sizeof name, "%s", backend_plugin(*ret)->name);
+        backend_put(*ret);
+        tenrec_unload_backend(name, NULL);
+    }
+    return st;
+}
+
+static void try_plugin(void *path)
+{
+    void *options = NULL;
+    struct backend *b;
+    tenrec_error err;
+
+    if (plugin_get(path, &b, &err) == TENREC_OK &&
+        options_make(backend_plugin(b), NULL, &options, &err) == TENREC_OK)
+        backend_construct(b)(options, &err);
 }
 
 static void on_file(void *arg, const char *name, const char *path)
@@ -158,12 +204,17 @@ static void on_file(void *arg, const char *name, const char *path)
     json_t *unusable = json_object_get(arg, "unusable");
     struct backend *b;
     tenrec_error err;
+    char how[128];
     json_t *row;
 
     (void)name;
-    if (backend_get_kind(path, GATE_ANY, &b, &err) == TENREC_OK) {
-        backend_put(b);
-        return;
+    if (trial_run(try_plugin, (void *)(uintptr_t)path, how, sizeof how)) {
+        if (plugin_get(path, &b, &err) == TENREC_OK) {
+            backend_put(b);
+            return;
+        }
+    } else {
+        tenrec_fail(&err, TENREC_EPLUGIN, "loading it and checking its options %s", how);
     }
     row = json_object();
     json_object_set_new(row, "path", json_string(path));
@@ -200,6 +251,8 @@ static tenrec_status collect_config(const char *path, json_t *all, tenrec_error 
     if (!st)
         st = config_settings_make(config, &settings, err);
     config_settings_drop(settings);
+    if (!st)
+        st = entries_try(config, err);
     if (!st)
         st = entries_open(config, &entries, err);
     if (!st) {
@@ -281,10 +334,10 @@ static void print_allowed(const json_t *option)
     if (!end[0])
         return;
     for (i = 0; i < 2; i++) {
-        if (json_is_string(end[i]))
-            printf("%s%s", i ? " to " : ", ", json_string_value(end[i]));
-        else if (i && json_integer_value(end[i]) == INT64_MAX)
+        if (!end[i])
             printf(" and more");
+        else if (json_is_string(end[i]))
+            printf("%s%s", i ? " to " : ", ", json_string_value(end[i]));
         else
             printf("%s%" JSON_INTEGER_FORMAT, i ? " to " : ", ", json_integer_value(end[i]));
     }
@@ -345,6 +398,8 @@ static void print_all(const json_t *all)
     json_array_foreach(json_object_get(all, "folders"), i, row)
         printf("%s%s", i ? ", " : "; plugins are looked for in ", json_string_value(row));
     printf("\n");
+    printf("\nworker\n  options\n");
+    json_array_foreach(json_object_get(all, "worker"), i, row) print_option(row, NULL);
     json_array_foreach(list, i, row) print_plugin(row, "");
     json_array_foreach(stores, i, row) print_plugin(row, "store ");
     json_array_foreach(json_object_get(all, "unusable"), i, row)
@@ -375,6 +430,7 @@ static int info(const struct tool *self, const char *path, bool as_json)
     tenrec_error err;
 
     json_object_set_new(all, "version", json_string(tenrec_version()));
+    json_object_set_new(all, "worker", worker_list());
     json_object_set_new(all, "backends", json_array());
     json_object_set_new(all, "stores", json_array());
     json_object_set_new(all, "unusable", json_array());
@@ -419,7 +475,7 @@ static int info_main(const struct tool *self, int argc, char **argv)
             tool_print_help(self);
             return TOOL_OK;
         } else if (!outside_option(&o, c, optarg, &st, &err)) {
-            return tool_bad_option(self, c, argv);
+            return tool_bad_option(self, c, argv, option);
         } else if (st != TENREC_OK) {
             return tool_misuse(self, "--timeout: %s", err.text);
         }
@@ -440,7 +496,10 @@ const struct tool tool_info = {
     .help =
         "Lists the plugins found in the folders of TENREC_PLUGIN_PATH and among the installed\n"
         "ones: version, file, options with type, default and help, and which transports and\n"
-        "channels work on this machine (or why not).\n"
+        "channels work on this machine (or why not); before them the keys of 'worker:'. A plugin\n"
+        "that cannot be used is listed at the end (\"unusable\" in JSON) with the reason; the "
+        "exit\n"
+        "status is 0 all the same. Each is tried in a process of its own first.\n"
         "\n"
         "  -c, --config F   also the values in force with this config, and where each comes from\n"
         "  -j, --json       one JSON object\n"

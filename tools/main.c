@@ -1,4 +1,5 @@
 /* main.c - the `tenrec` command: a table of sub-commands. */
+#include "base/nearest.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -32,7 +33,13 @@ static void print_overview(FILE *to)
 
 static int unknown(const char *name)
 {
-    fprintf(stderr, "tenrec: no command '%s'; the commands are", name);
+    struct nearest near;
+
+    nearest_init(&near, name);
+    for (size_t i = 0; i < N_TOOLS; i++)
+        nearest_try(&near, tools[i]->name);
+    nearest_try(&near, "help");
+    fprintf(stderr, "tenrec: no command '%s'%s; the commands are", name, nearest_hint(&near));
     for (size_t i = 0; i < N_TOOLS; i++)
         fprintf(stderr, " %s,", tools[i]->name);
     fprintf(stderr, " help\n");

@@ -316,7 +316,7 @@ static int perf_main(const struct tool *self, int argc, char **argv)
         } else if (c == 'w') {
             p.worker = true;
         } else {
-            return tool_bad_option(self, c, argv);
+            return tool_bad_option(self, c, argv, option);
         }
     }
     c = complete(self, &p, argc, argv);

@@ -67,6 +67,15 @@ static int take_number(const struct tool *self, const char *what, int min, int m
     return TOOL_OK;
 }
 
+static const struct option option[] = {
+    { "config", required_argument, NULL, 'c' },   { "elastic", required_argument, NULL, 'e' },
+    { "grace", required_argument, NULL, 'g' },    { "join", required_argument, NULL, 'j' },
+    { "keep-going", no_argument, NULL, 'k' },     { "num-workers", required_argument, NULL, 'n' },
+    { "restarts", required_argument, NULL, 'r' }, { "serve", required_argument, NULL, 's' },
+    { "trace", required_argument, NULL, 't' },    { "verbose", no_argument, NULL, 'v' },
+    { "help", no_argument, NULL, 'h' },           { NULL, 0, NULL, 0 },
+};
+
 static int take_option(const struct tool *self, int c, struct wish *w, char **argv)
 {
     tenrec_error err;
@@ -106,7 +115,7 @@ static int take_option(const struct tool *self, int c, struct wish *w, char **ar
         w->plan.verbose = true;
         return TOOL_OK;
     default:
-        return tool_bad_option(self, c, argv);
+        return tool_bad_option(self, c, argv, option);
     }
 }
 
@@ -140,20 +149,6 @@ static int check_elastic(const struct tool *self, struct wish *w)
 static int read_options(const struct tool *self, int argc, char **argv, struct wish *w,
                         bool *ret_end)
 {
-    static const struct option option[] = {
-        { "config", required_argument, NULL, 'c' },
-        { "elastic", required_argument, NULL, 'e' },
-        { "grace", required_argument, NULL, 'g' },
-        { "join", required_argument, NULL, 'j' },
-        { "keep-going", no_argument, NULL, 'k' },
-        { "num-workers", required_argument, NULL, 'n' },
-        { "restarts", required_argument, NULL, 'r' },
-        { "serve", required_argument, NULL, 's' },
-        { "trace", required_argument, NULL, 't' },
-        { "verbose", no_argument, NULL, 'v' },
-        { "help", no_argument, NULL, 'h' },
-        { NULL, 0, NULL, 0 },
-    };
     int c;
 
     opterr = 0;
@@ -220,7 +215,8 @@ const struct tool tool_run = {
     .summary = "start N workers on this machine",
     .help =
         "Starts N processes of PROGRAM with RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE,\n"
-        "MASTER_ADDR, MASTER_PORT and TORCHELASTIC_... set as torchrun does, serves the store that they meet in,\n"
+        "MASTER_ADDR, MASTER_PORT and TORCHELASTIC_... set as torchrun does, serves the store that "
+        "they meet in,\n"
         "puts \"[rank] \" before each line they write, and waits for their end.\n"
         "\n"
         "When one fails the others are ended (SIGTERM, then SIGKILL). The exit status is that\n"

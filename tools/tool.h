@@ -32,8 +32,10 @@ int tool_fail(const struct tool *self, const char *fmt, ...);
 TENREC_PRINTF(2, 3)
 int tool_misuse(const struct tool *self, const char *fmt, ...);
 
-/* What getopt_long just refused (it returned '?' or ':'). */
-int tool_bad_option(const struct tool *self, int got, char **argv);
+struct option;
+
+/* What getopt_long just refused (it returned '?' or ':') of those that it knew. */
+int tool_bad_option(const struct tool *self, int got, char **argv, const struct option *known);
 
 void tool_print_help(const struct tool *self);
 

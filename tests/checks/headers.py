@@ -12,8 +12,8 @@ STRICT = ["-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 
 
 def compile_alone(compiler, language, standard, header):
-    # Twice, so that a missing include guard shows too.
-    source = f"#include <{header}>\n#include <{header}>\n"
+    # Twice, so that a missing include guard shows too; and a header may have macros only.
+    source = f"#include <{header}>\n#include <{header}>\nextern int something;\n"
     done = subprocess.run(
         compiler + STRICT + [f"-std={standard}", "-x", language, "-I",
                              os.path.join(report.ROOT, "core/include"), "-"],

@@ -225,6 +225,18 @@ def look_ends_at_its_limit_when_the_worker_stands_still():
         crew.leave()
 
 
+def look_ping_tells_what_was_answered_when_the_limit_ends():
+    with Crew().run(2) as crew:
+        crew.all("init")
+        got = run(TENREC, "ping", "worker1", "--store", store_of(crew[0]), "--json", "--count", "1000000",
+                  "--timeout", f"{limit(2000)}ms", env={**backend(), "TENREC_TRANSPORTS": "uv"})
+        equal((got.returncode, got.stderr), (0, ""), "status and stderr")
+        told = json.loads(got.stdout)
+        equal(told["calls_asked"], 1000000)
+        true(0 < told["calls"] < 1000000, f"{told['calls']} calls were answered")
+        crew.leave()
+
+
 def look_refuses_command_lines_that_make_no_sense():
     for args, part in ((("ping", "a", "b"), "takes one worker"), (("ping", "-n", "0"), "--count is '0'"),
                        (("ping", "--timeout", "5"), "--timeout"), (("ping", "--nothing"), "unknown option"),

@@ -1,11 +1,14 @@
 """check_test.py TENREC - the contract of `tenrec check`."""
 import os
+import shutil
 import sys
 import tempfile
 
 from cases import contains, environment, equal, main, one_line, run, true
 
 TENREC = os.path.abspath(sys.argv[1])
+FIXTURES = os.path.abspath(sys.argv[2])
+PLUGINS = os.environ["TENREC_PLUGIN_PATH"].split(":")[0]
 
 GOOD = """backend: faulty
 backends:
@@ -155,6 +158,46 @@ def check_looks_at_stores():
     refused(good.replace("notes://", "nodes://"), "F:1:14: ", "store 'nodes': no plugin 'nodes'")
     refused(GOOD.replace("plugin: echo", "plugin: drawer"), "F:3:19: ",
             "is a store (kind 2), but a backend is wanted here")
+
+
+def check_names_a_plugin_that_crashes_or_hangs():
+    for name, part in (("crashes", "is killed by signal 6"), ("hangs", "does not come back within")):
+        refused(f"backend: x\nbackends: {{ x: {{ plugin: {FIXTURES}/{name}.so }} }}\n", "F:2:26: backend 'x': ", part)
+
+
+def check_names_the_entry_when_a_default_does_not_parse():
+    refused(f"backend: x\nbackends: {{ x: {{ plugin: {FIXTURES}/option_default.so }} }}\n", "F:2:26: backend 'x': ", "'many'")
+
+
+def check_finds_a_plugin_beside_the_file():
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(f"{PLUGINS}/echo.so", f"{folder}/mine.so")
+        for plugin in ("./mine.so", "mine.so"):
+            with open(f"{folder}/a.yaml", "w", encoding="ascii") as f:
+                f.write(f"backend: e\nbackends: {{ e: {{ plugin: {plugin} }} }}\n")
+            equal(run(TENREC, "check", f"{folder}/a.yaml", cwd="/").stderr, "")
+            equal(run(TENREC, "check", "a.yaml", cwd=folder).stderr, "")
+
+
+def check_reads_stdin():
+    got = run(TENREC, "check", "-", input=GOOD)
+    equal((got.returncode, got.stderr), (0, ""))
+    contains(got.stdout, "stdin: ok, 2 backends")
+    got = run(TENREC, "check", "-", input="bakend: echo\n")
+    equal((got.returncode, got.stdout), (1, ""))
+    true(one_line(got.stderr).startswith("stdin:1:1: "), f"{got.stderr!r} has no place")
+
+
+def check_says_where_a_key_belongs():
+    refused("worker: {init_method: env://}\n", "F:1:10: ", "belongs beside 'worker'")
+    refused("rpc_timeout: 3s\n", "F:1:1: ", "belongs under 'worker'")
+
+
+def check_blames_the_environment_for_its_values():
+    env = environment(TENREC_BACKENDS__TENSORPIPE__TRANSPORTS="[ibv]")
+    status, _, errors = check("", env)
+    equal(status, 1)
+    contains(one_line(errors), "environment TENREC_BACKENDS__TENSORPIPE__TRANSPORTS: backend 'tensorpipe': transports: ")
 
 
 def check_takes_one_file():

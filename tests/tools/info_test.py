@@ -9,6 +9,7 @@ import tempfile
 from cases import contains, environment, equal, main, one_line, run, true
 
 TENREC = os.path.abspath(sys.argv[1])
+FIXTURES = os.path.abspath(sys.argv[2])
 
 CONFIG = """backend: faulty
 backends:
@@ -97,6 +98,35 @@ def info_says_why_a_plugin_cannot_be_used():
         contains(shown.stdout, "broken.so")
 
 
+def info_lists_plugins_as_unusable_when_their_options_are_wrong():
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("crashes", "option_default"):
+            shutil.copy(f"{FIXTURES}/{name}.so", folder)
+        env = environment(TENREC_PLUGIN_PATH=folder)
+        bad = {os.path.basename(b["path"]): b["reason"] for b in info(env=env)["unusable"]}
+        contains(bad["crashes.so"], "is killed by signal 6")
+        contains(bad["option_default.so"], "'many'")
+        equal([b["name"] for b in info(env=env)["backends"] if b["name"] in ("crashes", "option_default")], [])
+
+
+def info_warns_of_a_plugin_folder_that_others_can_write():
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o777)
+        got = run(TENREC, "info", "--json", env=environment(TENREC_PLUGIN_PATH=folder))
+        contains(one_line(got.stderr), f"plugins: other users can put plugins into '{folder}'")
+        os.chmod(folder, 0o755)
+        equal(run(TENREC, "info", "--json", env=environment(TENREC_PLUGIN_PATH=folder)).stderr, "")
+
+
+def info_tells_every_key_of_the_worker():
+    keys = {o["name"]: o for o in info()["worker"]}
+    for name in ("rpc_timeout", "rref_retry_gap", "device_maps"):
+        true(keys[name]["help"], f"no help for {name}")
+    equal(keys["rpc_timeout"]["default"], "60s")
+    shown = run(TENREC, "info").stdout
+    contains(shown, "    heartbeat_misses ")
+
+
 def info_shows_the_values_in_force_and_their_source():
     values, name = with_config(CONFIG, environment(TENREC_BACKEND="echo"))
     equal(values["backend"]["value"], "echo")
@@ -163,6 +193,8 @@ def info_refuses_words_that_it_does_not_know():
         got = run(TENREC, "info", *args)
         equal((got.returncode, got.stdout), (2, ""))
         contains(one_line(got.stderr), "tenrec help info")
+    contains(run(TENREC, "info", "--confg=x").stderr, "'--confg' (did you mean '--config'?)")
+    contains(run(TENREC, "inof").stderr, "'inof' (did you mean 'info'?)")
 
 
 def info_help_tells_every_command():
