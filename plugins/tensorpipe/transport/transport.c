@@ -1,14 +1,8 @@
-/* transport.c - which transports there are, and addresses of all kinds. */
+/* transport.c - transports by name, and addresses of all kinds. */
 #include "transport/transport.h"
-#include "transport/transport_ring.h"
-#include "transport/transport_shm.h"
-#include "transport/transport_uv.h"
 
 #include <arpa/inet.h>
 #include <net/if.h>
-
-const struct transport *const transports[] = { &transport_ring, &transport_shm, &transport_uv,
-                                               NULL };
 
 const struct transport *transport_named(const char *name)
 {
