@@ -61,6 +61,7 @@ struct agent {
     tenrec_peer me;
     atomic_int state;              /* enum agent_state */
     _Atomic(struct peer *) *peers; /* AGENT_PEERS of them, by id */
+    atomic_int peers_end;          /* above all ids that were ever in use */
     atomic_uint spinners;          /* callers that spin now */
     atomic_uint polls;             /* calls of poll so far, about */
 

@@ -84,7 +84,7 @@ static void stop_devices(struct agent *a)
 
 static void drop_old_pipes(struct agent *a)
 {
-    for (size_t i = 0; i < AGENT_PEERS; i++)
+    for (int i = 0; i < atomic_load(&a->peers_end); i++)
         for (struct peer *peer = atomic_load(&a->peers[i]); peer; peer = peer->before)
             peer_drop_old(peer);
 }
@@ -93,7 +93,7 @@ static bool in_use(struct agent *a)
 {
     if (atomic_load(&a->inside))
         return true;
-    for (size_t i = 0; i < AGENT_PEERS; i++)
+    for (int i = 0; i < atomic_load(&a->peers_end); i++)
         for (struct peer *peer = atomic_load(&a->peers[i]); peer; peer = peer->before)
             if (peer_in_use(peer))
                 return true;
@@ -123,7 +123,7 @@ void agent_shutdown(struct tenrec_agent *self)
 
 static void free_peers(struct agent *a)
 {
-    for (size_t i = 0; i < AGENT_PEERS; i++)
+    for (int i = 0; i < atomic_load(&a->peers_end); i++)
         peer_free(atomic_load(&a->peers[i]));
     free(a->peers);
 }
