@@ -1,0 +1,49 @@
+/* sharing_words_test.c - memory that is lent, with each word of a release ledger changed just
+ * before each load of it (support/words.h). */
+#include "../support/words.h"
+#include "../testing.h"
+#include "sharing_pair.h"
+
+#include "base/clock.h"
+#include "base/ledger.h"
+#include "rpc/sharing.h"
+
+#define TENSORS                                                                                    \
+    66 /* so many loans that lending collects, and that take two words of the ledger               \
+        */
+
+/* Whatever the ledger says, each block comes back once, and at the end all have. */
+static void sharing_scenario(void)
+{
+    struct tenrec_tensor *t[TENSORS], *got[TENSORS];
+
+    assert_int_equal(open_both(NULL), 0);
+    for (int i = 0; i < TENSORS; i++)
+        t[i] = make(64, TENREC_SHARED, i);
+    for (int i = 0; i < TENSORS; i++)
+        got[i] = carry(t[i]);
+    for (int i = 0; i < TENSORS; i += 2)
+        tenrec_tensor_drop(got[i]);
+    sharing_collect(clock_now_ns());
+    for (int i = 0; i < TENSORS; i++)
+        tenrec_tensor_drop(t[i]);
+    for (int i = 1; i < TENSORS; i += 2)
+        tenrec_tensor_drop(got[i]);
+    sharing_collect(clock_now_ns());
+    close_both(NULL);
+}
+
+static void sharing_returns_each_loan_once_whatever_a_holder_does_between_loads(void **state)
+{
+    (void)state;
+    assert_true(words_try(sharing_scenario, LEDGER_SLOTS) > 20);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sharing_returns_each_loan_once_whatever_a_holder_does_between_loads),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

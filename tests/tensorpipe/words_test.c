@@ -1,0 +1,207 @@
+/* words_test.c - rings of both kinds, with each word of shared memory changed just before
+ * each load of it (support/words.h). */
+#include "../support/words.h"
+#include "../testing.h"
+
+#include "agent/agent.h"
+#include "transport/carrier_ring.h"
+#include "transport/shm_link.h"
+#include "transport/transport_ring.h"
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static unsigned char text[64 << 10], back[64 << 10];
+
+/* ---- tenrec_ring ---- */
+
+static struct agent agent;
+
+static bool log_enabled(struct tenrec_agent *a, enum tenrec_log_level level)
+{
+    (void)a;
+    (void)level;
+    return false;
+}
+
+static const struct tenrec_host host = { .size = sizeof host, .log_enabled = log_enabled };
+
+static struct conn *ring_conn(int fd)
+{
+    static const union transport_address nowhere;
+    struct conn *c = carrier_ring_conn(&agent, &transport_ring, fd, &nowhere);
+
+    assert_non_null(c);
+    c->role = CONN_REPLY; /* the smallest ring */
+    return c;
+}
+
+/* Both ends of one connection, in this process. */
+static void ring_open(struct conn *c[2])
+{
+    int fd[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fd), 0);
+    c[0] = ring_conn(fd[0]);
+    c[1] = ring_conn(fd[1]);
+    carrier_ring_reached(c[0], 0);
+    c[0]->carrier->hear(c[0], HEARS_ALL);
+    c[1]->carrier->hear(c[1], HEARS_ALL);
+    assert_int_equal(c[0]->carrier->connected(c[0]), 0);
+    c[1]->carrier->events(c[1], EPOLLIN);
+}
+
+static void ring_shut(struct conn *c)
+{
+    c->carrier->cut(c);
+    c->carrier->drop(c);
+    c->carrier->free(c);
+    free(c);
+}
+
+/* In one piece, or in pieces as a message with tensors is. */
+static ssize_t ring_put(struct conn *c, size_t len, bool whole)
+{
+    struct iovec iov[2] = { { text, whole ? len : len / 3 }, { text + len / 3, len - len / 3 } };
+
+    return c->carrier->write(c, iov, whole ? 1 : 2);
+}
+
+static ssize_t ring_get(struct conn *c, size_t len, bool whole)
+{
+    struct iovec iov[2] = { { back, whole ? len : len / 3 }, { back + len / 3, len - len / 3 } };
+    ssize_t n = c->carrier->read(c, iov, whole ? 1 : 2, false);
+
+    assert_true(n <= (ssize_t)len);
+    return n;
+}
+
+/* Full, a look for room, a bit of room, and full again; then all is read. */
+static void ring_talk(struct conn *from, struct conn *to)
+{
+    ring_put(from, 100, true);
+    ring_get(to, 40, true);
+    ring_get(to, sizeof back, true);
+    ring_put(from, sizeof text, false);
+    from->carrier->want_room(from, false);
+    ring_put(from, sizeof text, true);
+    to->carrier->events(to, 0);
+    ring_get(to, 3000, false);
+    from->carrier->events(from, 0);
+    ring_put(from, 3000, true);
+    ring_put(from, sizeof text, false);
+    from->carrier->want_room(from, false);
+    ring_put(from, sizeof text, false);
+    to->carrier->hear(to, HEARS_ROOM);
+    to->carrier->hear(to, HEARS_ALL);
+    ring_get(to, sizeof back, false);
+    ring_get(to, sizeof back, true);
+    ring_put(from, 10, true);
+    ring_get(to, sizeof back, true);
+}
+
+static void ring_scenario(void)
+{
+    struct conn *c[2];
+
+    ring_open(c);
+    ring_talk(c[0], c[1]);
+    ring_talk(c[1], c[0]);
+    ring_shut(c[0]);
+    ring_shut(c[1]);
+}
+
+static void ring_stays_in_its_mapping_whatever_a_peer_does_between_loads(void **state)
+{
+    (void)state;
+    agent = (struct agent){ .host = &host };
+    assert_int_equal(reactor_init(&agent.reactor, NULL), TENREC_OK);
+    assert_true(words_try(ring_scenario, RING_SIZE_MIN) > 40);
+    reactor_finish(&agent.reactor);
+}
+
+/* ---- shm ---- */
+
+#define SHM_SIZE (UINT64_C(16) << 10) /* of each ring: there are thousands of runs */
+
+/* As shm_link_init and shm_link_attach, with small rings. */
+static void shm_open_both(struct shm_link link[2])
+{
+    struct shm_hello ours[2];
+
+    for (int i = 0; i < 2; i++) {
+        link[i] = (struct shm_link){ .read_head_at = SHM_FRAME_HEAD };
+        assert_int_equal(
+            shm_ring_make(&link[i].reactor, SHM_CONSUMER, SHM_SIZE, ours[i].reactor, NULL), 0);
+        assert_int_equal(shm_ring_make(&link[i].inbox, SHM_CONSUMER, SHM_SIZE, ours[i].inbox, NULL),
+                         0);
+    }
+    for (int i = 0; i < 2; i++) {
+        /* A header that was changed is refused, and the link is not used. */
+        shm_link_attach(&link[i], &ours[!i], NULL);
+        shm_hello_close(&ours[!i]);
+    }
+}
+
+static void shm_put(struct shm_link *l, size_t len)
+{
+    unsigned char head[SHM_FRAME_HEAD] = { len & 255, len >> 8 & 255 };
+    const struct iovec iov[2] = { { head, sizeof head }, { text, len } };
+
+    shm_link_write(l, iov, 1);
+    shm_link_write(l, &iov[1], 1);
+    shm_link_write(l, &iov[1], 1);
+}
+
+static void shm_get(struct shm_link *l)
+{
+    struct iovec iov = { back, sizeof back };
+
+    while (shm_link_read(l, &iov, 1) > 0)
+        continue;
+}
+
+static void shm_talk(struct shm_link *from, struct shm_link *to)
+{
+    shm_put(from, 100);
+    shm_get(to);
+    shm_put(from, 2 * SHM_SIZE); /* more than there is room for */
+    shm_link_writable(from);
+    shm_link_readable(to);
+    shm_link_unread(from);
+    shm_link_is_unread(to);
+    shm_get(to);
+    shm_link_tend(from);
+    shm_put(from, 1000);
+    shm_get(to);
+    shm_link_tend(to);
+}
+
+static void shm_scenario(void)
+{
+    struct shm_link link[2];
+
+    shm_open_both(link);
+    if (link[0].outbox.header && link[1].outbox.header) {
+        shm_talk(&link[0], &link[1]);
+        shm_talk(&link[1], &link[0]);
+    }
+    shm_link_finish(&link[0]);
+    shm_link_finish(&link[1]);
+}
+
+static void shm_stays_in_its_mapping_whatever_a_peer_does_between_loads(void **state)
+{
+    (void)state;
+    assert_true(words_try(shm_scenario, SHM_SIZE) > 40);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ring_stays_in_its_mapping_whatever_a_peer_does_between_loads),
+        cmocka_unit_test(shm_stays_in_its_mapping_whatever_a_peer_does_between_loads),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
