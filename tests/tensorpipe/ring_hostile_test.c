@@ -9,6 +9,7 @@
 #include "transport/transport_ring.h"
 #include "wire/hello.h"
 #include "wire/plain.h"
+#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -51,8 +52,13 @@ struct wire {
 
 static void wire_open(struct wire *w, const struct caller *c)
 {
+    const char *why;
+    int e = EAGAIN;
+
     w->fd = caller_dial(c);
     assert_int_equal(ring_setup_call(w->fd, SIZE, &w->end), 0);
+    assert_soon((e = ring_setup_answered(w->fd, &why)) != EAGAIN);
+    assert_int_equal(e, 0);
 }
 
 static void wire_close(struct wire *w)
@@ -61,12 +67,10 @@ static void wire_close(struct wire *w)
     ring_end_close(&w->end);
 }
 
-/* Rings whether it is wanted or not. */
+/* Rings whether it is wanted or not; a socket that is full has rung often enough. */
 static void ring_bell(const struct wire *w)
 {
-    const uint64_t one = 1;
-
-    assert_int_equal(write(w->end.peer_bell, &one, sizeof one), sizeof one);
+    send(w->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 static void wire_send(struct wire *w, const void *data, size_t len)
@@ -193,7 +197,7 @@ static void agent_closes_a_ring_connection_without_memory(void **state)
     /* All first: their limits pass together. */
     for (size_t i = 0; i < 3; i++) {
         fd[i] = caller_dial(&c);
-        raw_send(fd[i], "tenrring and nothing behind it that could be any kind of memory.", len[i]);
+        raw_send(fd[i], "tenring2 and nothing behind it that could be any kind of memory.", len[i]);
     }
     for (size_t i = 0; i < 3; i++) {
         assert_true(raw_closed(fd[i]));
@@ -328,6 +332,26 @@ static void agent_serves_others_while_a_peer_spoils_all_words(void **state)
     assert_alive();
 }
 
+/* Its socket is full of bells, and blocks: the agent's calls must not. */
+static void agent_serves_others_while_a_peer_takes_no_bell_away(void **state)
+{
+    struct ring_pipe good, bad;
+
+    (void)state;
+    pipe_open(&good);
+    pipe_open(&bad);
+    for (int64_t i = 0; i < 2000; i++) {
+        atomic_store(&bad.wire[0].end.in.words->reader_sleeps, RING_BELL);
+        call(&bad, i);
+        if (i % 100 == 0)
+            call(&good, i);
+    }
+    pipe_close(&bad);
+    call(&good, 3000);
+    pipe_close(&good);
+    assert_alive();
+}
+
 static void agent_ends_a_pipe_with_a_frame_beyond_all_limits_over_a_ring(void **state)
 {
     struct ring_pipe p;
@@ -372,6 +396,7 @@ int main(void)
         CASE(agent_takes_a_connection_over_its_own_transport_only),
         CASE(agent_ends_only_the_pipe_whose_cursors_cannot_be),
         CASE(agent_serves_others_while_a_peer_spoils_all_words),
+        CASE(agent_serves_others_while_a_peer_takes_no_bell_away),
         CASE(agent_ends_a_pipe_with_a_frame_beyond_all_limits_over_a_ring),
         CASE(agent_notices_the_end_of_a_caller_that_left_its_answers_over_a_ring),
     };

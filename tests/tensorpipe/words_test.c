@@ -47,13 +47,16 @@ static void ring_open(struct conn *c[2])
     carrier_ring_reached(c[0], 0);
     c[0]->carrier->hear(c[0], HEARS_ALL);
     c[1]->carrier->hear(c[1], HEARS_ALL);
-    assert_int_equal(c[0]->carrier->connected(c[0]), 0);
+    c[0]->carrier->events(c[0], EPOLLOUT);
     c[1]->carrier->events(c[1], EPOLLIN);
+    assert_true(c[0]->carrier->events(c[0], EPOLLIN) & EPOLLOUT);
+    assert_int_equal(c[0]->carrier->connected(c[0]), 0);
 }
 
 static void ring_shut(struct conn *c)
 {
     c->carrier->cut(c);
+    reactor_disarm(&c->timer);
     c->carrier->drop(c);
     c->carrier->free(c);
     free(c);

@@ -71,10 +71,11 @@ static void push_better(struct pipe *p, int id, tenrec_sink_fn *sink, void *arg)
 
     for (unsigned i = 0; i < l->n_ports && l->port[i].transport != p->transport; i++) {
         snprintf(key, sizeof key, "peer.%d.not_used.transport.%s", id, l->port[i].transport->name);
-        push(sink, arg, key, "%s",
-             p->avoided & 1u << i
-                 ? "no connection could be made that way"
-                 : "the peer does not offer it, or is of another host, user or namespace");
+        if (p->avoided & 1u << i)
+            push(sink, arg, key, "no connection could be made that way: %s", p->avoided_why);
+        else
+            push(sink, arg, key,
+                 "the peer does not offer it, or is of another host, user or namespace");
     }
 }
 

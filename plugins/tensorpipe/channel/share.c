@@ -12,6 +12,13 @@
 #define AT_NUMBER (AT_FDS + 1)
 #define NOTE_LEN (AT_NUMBER + 8)
 
+/* On the socket of the reply connection: a byte that says so and the packet's number. The
+ * descriptors come with the first byte. Zeros in between are bells of that connection. */
+#define PACKET 1
+#define PACKET_LEN (1 + 8)
+#define BELL 0
+#define SKIPPED_MAX 4096 /* packets and bells before the one that a note names */
+
 /* Room for one more than there should be, to notice it. */
 union control {
     struct cmsghdr align;
@@ -44,7 +51,7 @@ static bool send_fds(struct pipe *p, const struct tenrec_share *share, uint64_t 
 {
     union control control = { .buf = { 0 } };
     const size_t bytes = share->n_fds * sizeof share->fd[0];
-    unsigned char text[8];
+    unsigned char text[PACKET_LEN] = { PACKET };
     struct iovec iov = { text, sizeof text };
     struct msghdr m = { .msg_iov = &iov,
                         .msg_iovlen = 1,
@@ -53,13 +60,13 @@ static bool send_fds(struct pipe *p, const struct tenrec_share *share, uint64_t 
     struct cmsghdr *c = CMSG_FIRSTHDR(&m);
     ssize_t n;
 
-    put_le64(text, number);
+    put_le64(text + 1, number);
     c->cmsg_level = SOL_SOCKET;
     c->cmsg_type = SCM_RIGHTS;
     c->cmsg_len = CMSG_LEN(bytes);
     memcpy(CMSG_DATA(c), share->fd, bytes);
     do
-        n = sendmsg(p->conn[CONN_DESCRIPTOR]->source.fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+        n = sendmsg(p->conn[CONN_REPLY]->source.fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (n < 0 && errno == EINTR);
     return n == sizeof text;
 }
@@ -134,16 +141,30 @@ static unsigned take_fds(struct msghdr *m, struct tenrec_share *share)
     return got;
 }
 
-/* One packet of descriptors. False: there is none, or it is none. */
+/* Of the packet whose first byte was read. */
+static bool receive_number(int sock, uint64_t *ret)
+{
+    unsigned char text[8];
+    ssize_t n;
+
+    do
+        n = recv(sock, text, sizeof text, MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    *ret = n == sizeof text ? get_le64(text) : 0;
+    return n == sizeof text;
+}
+
+/* One packet of descriptors, or a bell: number 0. Returns false if there is neither. */
 static bool receive_packet(int sock, struct tenrec_share *share, uint64_t *ret_number)
 {
     union control control;
-    unsigned char text[8];
-    struct iovec iov = { text, sizeof text };
+    unsigned char first;
+    struct iovec iov = { &first, 1 };
     struct msghdr m = { .msg_iov = &iov,
                         .msg_iovlen = 1,
                         .msg_control = control.buf,
                         .msg_controllen = sizeof control.buf };
+    unsigned fds;
     ssize_t n;
 
     do
@@ -151,21 +172,26 @@ static bool receive_packet(int sock, struct tenrec_share *share, uint64_t *ret_n
     while (n < 0 && errno == EINTR);
     if (n <= 0)
         return false;
-    *ret_number = n == sizeof text ? get_le64(text) : 0;
-    return take_fds(&m, share) <= TENREC_SHARE_FDS && n == sizeof text;
+    fds = take_fds(&m, share);
+    *ret_number = 0;
+    if (first == BELL)
+        return fds == 0;
+    return first == PACKET && fds <= TENREC_SHARE_FDS && receive_number(sock, ret_number);
 }
 
-/* The packet of that number; what was sent before it and never named, is skipped. */
+/* The packet of that number; packets before it that no note names are skipped. */
 static bool receive_fds(struct pipe *p, uint64_t number, struct tenrec_share *share)
 {
-    uint64_t got = 0;
+    for (unsigned i = 0; i < SKIPPED_MAX; i++) {
+        uint64_t got;
 
-    do {
         close_fds(share);
-        if (!receive_packet(p->conn[CONN_DESCRIPTOR]->source.fd, share, &got))
+        if (!receive_packet(p->conn[CONN_REPLY]->source.fd, share, &got))
             return false;
-    } while (got < number);
-    return got == number;
+        if (got >= number)
+            return got == number;
+    }
+    return false;
 }
 
 tenrec_status share_arrived(struct pipe *p, struct nop_bytes note, struct tenrec_tensor_desc *desc,

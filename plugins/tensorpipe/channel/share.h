@@ -2,7 +2,7 @@
  *
  * The core says what stands for a tensor (a record) and which descriptors the
  * peer needs for it. The record is the note beside the tensor; the descriptors go
- * over the Unix socket of the descriptor connection, before the message, with a
+ * over the Unix socket of the reply connection, before the message, with a
  * number that the note names: what was sent for a message that never went out
  * is skipped. */
 #ifndef TENSORPIPE_SHARE_H

@@ -131,7 +131,8 @@ struct pipe {
     uint64_t claimed_incarnation;
     const struct transport *transport; /* of its connections, once that is agreed */
     const struct transport *dialled;   /* outgoing: where the handshake begins */
-    unsigned avoided;                  /* outgoing: ports that led nowhere, by bit */
+    unsigned avoided;                  /* outgoing: ports that led nowhere, by bit ... */
+    char avoided_why[96];              /* ... and why the last of them did */
     union transport_address remote;    /* where the handshake began ... */
     union transport_address there;     /* ... and outgoing: where its connections go */
     pid_t pid;                         /* the peer's process, when the kernel tells; 0 */

@@ -52,17 +52,18 @@ static void dismiss(struct pipe *p, enum conn_role role)
 
 /* No connection over the transport that was agreed: `e`. The one that was
  * dialled works, so the handshake is made again without the other. */
-static void lead_nowhere(struct pipe *p, int e)
+static void lead_nowhere(struct pipe *p, int e, const char *why)
 {
     struct agent *a = p->agent;
 
-    if (e == ENOMEM || p->transport == p->dialled) {
+    if (p->transport == p->dialled) {
         pipe_failf(p, e == ENOMEM ? TENREC_ENOMEM : TENREC_ECONNECT, e, "cannot connect over %s",
                    p->transport->name);
         return;
     }
+    snprintf(p->avoided_why, sizeof p->avoided_why, "%s", why ? why : strerror(e));
     agent_log(a, TENREC_LOG_WARN, "worker \"%s\" cannot be reached over %s, which is left out: %s",
-              p->to->name, p->transport->name, strerror(e));
+              p->to->name, p->transport->name, p->avoided_why);
     for (unsigned i = 0; i < p->n_conns; i++)
         dismiss(p, (enum conn_role)i);
     pipe_use_channel(p, NULL, false);
@@ -81,7 +82,7 @@ static bool connect_one(struct pipe *p, enum conn_role role)
 
     e = p->transport->connect(a, &p->there, &c);
     if (e) {
-        lead_nowhere(p, e);
+        lead_nowhere(p, e, NULL);
         return false;
     }
     c->pipe = p;
@@ -267,7 +268,7 @@ void pipe_connect_ready(struct pipe *p, struct conn *c, uint32_t events)
             return;
         e = c->carrier->connected(c);
         if (e) {
-            lead_nowhere(p, e);
+            lead_nowhere(p, e, c->why);
             return;
         }
         c->pending = false;

@@ -1,12 +1,19 @@
 /* carrier_ring.c - bytes through rings in shared memory.
  *
  * Reading and writing are copies by the thread that wants them, without system
- * call. Who waits is woken in one of two ways, and only when it has said that it
- * sleeps: a thread that polls for its answer by a futex, since that takes one
- * system call to sleep; the loop thread, and who sleeps for long, by a bell that
- * is in the epoll set. The loop never takes the bell's count, for each ring is an
- * event of its own; it asks to be woken again only when it is about to sleep
- * (struct reactor_look), so that a busy loop costs its peers nothing.
+ * call. A thread that waits is woken in one of two ways, and only after it has said
+ * that it sleeps: a thread that polls for its answer by a futex, since that takes one
+ * system call to sleep; the loop thread, and a thread that sleeps for long, by a bell:
+ * a byte on the connection's socket, which is in the epoll set. The loop asks to be
+ * woken again only when it is about to sleep (struct reactor_look), so that a busy loop
+ * costs its peers nothing.
+ *
+ * A bell is sent without blocking; a socket that is full has bells enough that its owner
+ * has not taken away. Each of them is an edge of epoll, and after each edge the loop
+ * takes bells away first and then looks at the ring, so that it misses none. A thread
+ * that sleeps in poll needs the byte to wake up: while there is such a thread (`sleeper`)
+ * it takes the bells away, and the loop does not. No call blocks: whatever a peer does
+ * to its own end of a socket, the flags of each call on ours are ours.
  *
  * Events are edges, as with sockets: `seen` is how far the peer had written at the last
  * read or the last report. `got` is how far was read; the same number in shared memory is
@@ -22,13 +29,21 @@
 #include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define SMALL 4096      /* bytes of messages that are copied at once */
-#define FALSE_ALARMS 16 /* wake-ups without news that a waiting read puts up with */
+#define SMALL 4096 /* bytes of messages that are copied at once */
+#define EVENTS (EPOLLIN | EPOLLRDHUP | EPOLLET)
+#define BLIND_NS UINT64_C(1000000) /* a sleep that no bell can end */
+#define BELLS 256                  /* taken away at once */
+#define FALSE_ALARMS 16            /* wake-ups without news that a waiting read puts up with */
 
 #define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+
+/* For the answer to the memory. A peer that is stopped, or that has no descriptor to accept
+ * with, is reached over the next transport, if at all. */
+#define ANSWER_NS UINT64_C(3000000000)
 
 /* Messages and small tensors should stay in a processor's own cache; large tensors
  * go through the channel's first rings, where more room lets both sides copy at
@@ -47,8 +62,9 @@ static size_t chunk_of(uint64_t size)
 }
 
 enum state {
-    RING_CALLED,  /* waits for the memory */
+    RING_CALLED,  /* waits for the memory, or for the socket */
     RING_REACHED, /* the socket stands, the memory goes out next */
+    RING_ASKED,   /* the memory went out, the answer comes next */
     RING_OPEN,
 };
 
@@ -58,7 +74,6 @@ struct medium {
     enum state state; /* of the loop thread; RING_OPEN before anybody else comes */
     int error;        /* why it never opened */
     bool caller, watched, dropped;
-    struct reactor_source bell;
     struct reactor_look look;
     struct reactor_task recheck;
     atomic_int hears; /* enum conn_hears */
@@ -66,6 +81,8 @@ struct medium {
     atomic_bool ended;  /* the peer is gone, or we have cut it */
     atomic_bool broken; /* the peer's cursor is impossible */
     atomic_uint_fast64_t seen, got;
+    pthread_mutex_t bells; /* held to take them away */
+    bool sleeper;          /* under it: a thread sleeps until a bell rings */
 };
 
 static long futex(_Atomic uint32_t *word, int op, uint32_t value, const struct timespec *limit)
@@ -73,13 +90,31 @@ static long futex(_Atomic uint32_t *word, int op, uint32_t value, const struct t
     return syscall(SYS_futex, word, op, value, limit, NULL, 0);
 }
 
-static void ring_the(int bell)
+static void ring_the_bell(const struct medium *m)
 {
-    const uint64_t one = 1;
+    const char bell = 0;
 
-    /* When its count is full it has been rung often enough. */
-    while (syscall(SYS_write, bell, &one, sizeof one) < 0 && errno == EINTR)
+    while (send(m->conn->source.fd, &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno == EINTR)
         continue;
+}
+
+/* On the socket of a reply connection, and of one that has no role yet, descriptors may
+ * lie between the bells (channel/share.h): their reader takes both away. */
+static bool bells_are_alone(const struct conn *c)
+{
+    return c->pipe && c->role != CONN_REPLY;
+}
+
+/* Takes bells away. Returns true if there were any. With the lock. */
+static bool take_bells(const struct conn *c)
+{
+    char bells[BELLS];
+    ssize_t n;
+
+    do
+        n = recv(c->source.fd, bells, sizeof bells, MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    return n > 0;
 }
 
 static void wake_peer(struct medium *m, _Atomic uint32_t *word, uint32_t how)
@@ -87,10 +122,11 @@ static void wake_peer(struct medium *m, _Atomic uint32_t *word, uint32_t how)
     if (how & RING_FUTEX)
         futex(word, FUTEX_WAKE, 1, NULL);
     if (how & RING_BELL)
-        ring_the(m->end.peer_bell);
+        ring_the_bell(m);
 }
 
-/* Both sides' threads hear of the end: those of ours that sleep, now. */
+/* Both sides' threads hear of the end: those of ours that sleep in a futex, now. Those
+ * that sleep until a bell rings are woken by the end of the socket. */
 static void end(struct medium *m)
 {
     _Atomic uint32_t *word = m->state == RING_OPEN ? &m->end.in.words->reader_sleeps : NULL;
@@ -99,7 +135,6 @@ static void end(struct medium *m)
         return;
     ring_awake(word, RING_FUTEX);
     futex(word, FUTEX_WAKE, INT_MAX, NULL);
-    ring_the(m->end.bell);
 }
 
 /* ---- reading ---- */
@@ -343,12 +378,6 @@ static void tell(struct medium *m)
         agent_conn_tell(m->conn, events);
 }
 
-static void bell_ready(struct reactor_source *s, uint32_t events)
-{
-    (void)events;
-    tell(CONTAINER(s, struct medium, bell));
-}
-
 static void recheck_run(struct reactor_task *t)
 {
     tell(CONTAINER(t, struct medium, recheck));
@@ -378,28 +407,26 @@ static enum reactor_looked look(struct reactor_look *l, bool sleeps)
 static int open_end(struct medium *m)
 {
     struct reactor *r = &m->conn->agent->reactor;
-    int e;
+    /* Bells that came with the answer are an edge once more. */
+    int e = m->caller ? reactor_rewatch(r, &m->conn->source, EVENTS) : 0;
 
-    m->bell = (struct reactor_source){ .fd = m->end.bell, .ready = bell_ready };
-    e = reactor_watch(r, &m->bell, EPOLLIN | EPOLLET);
     if (e)
         return e;
     m->state = RING_OPEN;
-    if (m->caller) /* what it still has to tell is the end */
-        reactor_rewatch(r, &m->conn->source, EPOLLRDHUP | EPOLLET);
     reactor_look_add(r, &m->look);
     return 0;
 }
 
+/* The listener: the memory may have come. */
 static void take_memory(struct medium *m)
 {
     const char *why;
-    int e = ring_setup_answer(m->conn->source.fd, &m->end, &why);
+    int e = ring_setup_take(m->conn->source.fd, &m->end, &why);
 
     if (e == EAGAIN)
         return;
     if (!e) {
-        why = "cannot watch its bell";
+        why = "cannot watch its socket";
         e = open_end(m);
     }
     if (!e)
@@ -410,6 +437,75 @@ static void take_memory(struct medium *m)
                   (int)m->conn->pid, why);
 }
 
+/* The caller: from here on there is an answer, or none in time. */
+static uint32_t caller_ended(struct medium *m, int e, const char *why)
+{
+    reactor_disarm(&m->conn->timer);
+    m->error = e;
+    m->conn->why = why;
+    return e ? EPOLLERR : EPOLLOUT;
+}
+
+static void answer_late(struct reactor_timer *t)
+{
+    struct conn *c = CONTAINER(t, struct conn, timer);
+
+    agent_conn_tell(c, caller_ended(c->medium, ETIMEDOUT, "the peer does not answer"));
+}
+
+static uint32_t send_memory(struct medium *m)
+{
+    struct conn *c = m->conn;
+    struct reactor *r = &c->agent->reactor;
+    size_t role = c->role < CONN_CHANNEL + 1 ? c->role : CONN_CHANNEL + 1;
+    int e = ring_setup_call(c->source.fd, ring_size[role], &m->end);
+
+    if (e)
+        return caller_ended(m, e, NULL);
+    m->state = RING_ASKED;
+    c->timer.fire = answer_late;
+    reactor_arm(r, &c->timer, now_ns() + ANSWER_NS);
+    e = reactor_rewatch(r, &c->source, EVENTS);
+    return e ? caller_ended(m, e, NULL) : 0;
+}
+
+static uint32_t take_answer(struct medium *m)
+{
+    const char *why;
+    int e = ring_setup_answered(m->conn->source.fd, &why);
+
+    if (e == EAGAIN)
+        return 0;
+    if (!e) {
+        why = NULL;
+        e = open_end(m);
+    }
+    return caller_ended(m, e, why);
+}
+
+/* Before it is open. */
+static uint32_t caller_events(struct medium *m, uint32_t fetched)
+{
+    if (m->error)
+        return EPOLLERR;
+    switch (m->state) {
+    case RING_REACHED:
+        return fetched & (EPOLLOUT | CONN_END) ? send_memory(m) : 0;
+    case RING_ASKED:
+        return take_answer(m);
+    default:
+        return 0;
+    }
+}
+
+static void take_bells_as_loop(struct medium *m)
+{
+    pthread_mutex_lock(&m->bells);
+    if (!m->sleeper && bells_are_alone(m->conn))
+        take_bells(m->conn);
+    pthread_mutex_unlock(&m->bells);
+}
+
 static uint32_t ring_events(struct conn *c, uint32_t fetched)
 {
     struct medium *m = c->medium;
@@ -417,10 +513,12 @@ static uint32_t ring_events(struct conn *c, uint32_t fetched)
 
     if (m->dropped)
         return 0;
-    if (m->state == RING_REACHED)
-        return fetched & (EPOLLOUT | CONN_END);
+    if (m->caller && m->state != RING_OPEN)
+        return caller_events(m, fetched);
     if (m->state == RING_CALLED && !m->error)
         take_memory(m);
+    else if (fetched & EPOLLIN)
+        take_bells_as_loop(m);
     if (!(fetched & CONN_END) && !m->error)
         return news(m);
     end(m);
@@ -447,13 +545,8 @@ void carrier_ring_reached(struct conn *c, int e)
 static int ring_connected(struct conn *c)
 {
     struct medium *m = c->medium;
-    size_t role = c->role < CONN_CHANNEL + 1 ? c->role : CONN_CHANNEL + 1;
 
-    if (!m->error)
-        m->error = ring_setup_call(c->source.fd, ring_size[role], &m->end);
-    if (!m->error)
-        m->error = open_end(m);
-    return m->error;
+    return m->error || m->state == RING_OPEN ? m->error : ECONNRESET;
 }
 
 static int watch_socket(struct medium *m)
@@ -464,7 +557,7 @@ static int watch_socket(struct medium *m)
     if (m->caller && m->state != RING_REACHED)
         return 0; /* carrier_ring_reached does */
     return reactor_watch(&c->agent->reactor, &c->source,
-                         EPOLLRDHUP | EPOLLET | (m->caller ? EPOLLOUT : EPOLLIN));
+                         m->caller ? EPOLLOUT | EPOLLRDHUP | EPOLLET : EVENTS);
 }
 
 static int ring_hear(struct conn *c, enum conn_hears what)
@@ -496,17 +589,29 @@ static int ring_hear(struct conn *c, enum conn_hears what)
 
 /* ---- sleeping for longer than a futex should ---- */
 
+/* A bell that this thread takes away may have been the loop's. */
+static void take_bells_as_sleeper(struct medium *m, bool sleeps)
+{
+    struct conn *c = m->conn;
+    bool rang;
+
+    pthread_mutex_lock(&m->bells);
+    m->sleeper = sleeps;
+    rang = bells_are_alone(c) && take_bells(c);
+    pthread_mutex_unlock(&m->bells);
+    if (rang && (atomic_load(&m->hears) == HEARS_ALL || atomic_load(&m->wants_room)))
+        reactor_post(&c->agent->reactor, &m->recheck);
+}
+
 static bool ring_sleep_long(struct conn *c, struct conn_sleep *ret)
 {
     struct medium *m = c->medium;
     const struct ring_reader *r = &m->end.in;
-    uint64_t count;
 
-    /* It counts what nobody takes; the loop may have missed a ring by that. */
-    if (read(m->end.bell, &count, sizeof count) > 0)
-        reactor_post(&c->agent->reactor, &m->recheck);
+    take_bells_as_sleeper(m, true);
     ring_sleep(&r->words->reader_sleeps, RING_BELL);
-    *ret = (struct conn_sleep){ .fd = m->end.bell };
+    *ret = bells_are_alone(c) ? (struct conn_sleep){ .fd = c->source.fd }
+                              : (struct conn_sleep){ .fd = -1, .ns = BLIND_NS };
     return ring_head(r) == r->tail && !atomic_load(&m->ended);
 }
 
@@ -514,6 +619,7 @@ static void ring_awake_long(struct conn *c)
 {
     struct medium *m = c->medium;
 
+    take_bells_as_sleeper(m, false);
     if (atomic_load(&m->hears) != HEARS_ALL)
         ring_awake(&m->end.in.words->reader_sleeps, RING_BELL);
 }
@@ -535,8 +641,6 @@ static void ring_drop(struct conn *c)
 
     m->dropped = true;
     reactor_unwatch(r, &c->source);
-    if (m->state == RING_OPEN)
-        reactor_unwatch(r, &m->bell);
     reactor_look_remove(&m->look);
 }
 
@@ -548,6 +652,7 @@ static void ring_free(struct conn *c)
     if (!m)
         return;
     ring_end_close(&m->end);
+    pthread_mutex_destroy(&m->bells);
     free(m);
 }
 
@@ -582,6 +687,7 @@ struct conn *carrier_ring_conn(struct agent *a, const struct transport *transpor
         return NULL;
     }
     m->conn = c;
+    pthread_mutex_init(&m->bells, NULL);
     m->look.look = look;
     m->look.found = look_found;
     m->recheck.run = recheck_run;

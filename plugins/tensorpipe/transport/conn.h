@@ -75,7 +75,8 @@ struct conn {
     const struct transport *transport;
     pid_t pid; /* whose process is at the other end; 0 when the kernel does not say */
     union transport_address peer;
-    bool pending; /* connect has not ended */
+    bool pending;    /* connect has not ended */
+    const char *why; /* it could not be made, where an errno does not say so; else NULL */
 
     struct reactor_timer timer; /* of the hello */
     struct handshake handshake; /* until its hello was read */

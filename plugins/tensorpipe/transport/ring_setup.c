@@ -1,8 +1,7 @@
-/* ring_setup.c - the memory and descriptors of a pair of rings.
+/* ring_setup.c - the memory of a pair of rings.
  *
- * What comes from the other process is looked at before it is used: memory that
- * could shrink under us would end in SIGBUS, a bell that is a pipe in SIGPIPE or
- * in a write that never returns. */
+ * Memory from the other process is checked before it is mapped: memory that could shrink
+ * would end in SIGBUS, and a file of a file system in user space could block each access. */
 #include "transport/ring_setup.h"
 
 #include <endian.h>
@@ -10,19 +9,16 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define MAGIC "tenrring" /* another layout gets another one, and another domain */
+#define MAGIC "tenring2" /* another layout gets another one, and another domain */
 #define WORDS_LEN 4096   /* the words of both rings, before their data */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define TMPFS 0x01021994 /* not hugetlbfs, whose pages may be lacking when they are touched */
-
-enum { FD_MEMORY, FD_LISTENER_BELL, FD_CALLER_BELL, FDS };
 
 struct setup {
     char magic[8];
@@ -32,17 +28,8 @@ struct setup {
 /* Room for one more than there should be, to notice it. */
 union control {
     struct cmsghdr align;
-    char buf[CMSG_SPACE((FDS + 1) * sizeof(int))];
+    char buf[CMSG_SPACE(2 * sizeof(int))];
 };
-
-static void close_all(int *fd)
-{
-    for (int i = 0; i < FDS; i++) {
-        if (fd[i] >= 0)
-            close(fd[i]);
-        fd[i] = -1;
-    }
-}
 
 static size_t total_of(const struct setup *s)
 {
@@ -50,11 +37,11 @@ static size_t total_of(const struct setup *s)
 }
 
 /* Maps the memory; the ring to the listener comes first. */
-static int map(struct ring_end *e, const struct setup *s, const int *fd, bool caller)
+static int map(struct ring_end *e, const struct setup *s, int fd, bool caller)
 {
     size_t len = total_of(s);
     uint64_t first = le64toh(s->to_listener), second = le64toh(s->to_caller);
-    char *at = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd[FD_MEMORY], 0);
+    char *at = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     struct ring_words *words;
     unsigned char *data;
 
@@ -72,8 +59,6 @@ static int map(struct ring_end *e, const struct setup *s, const int *fd, bool ca
         e->in = (struct ring_reader){ .words = &words[0], .data = data, .size = first };
         e->out = (struct ring_writer){ .words = &words[1], .data = data + first, .size = second };
     }
-    e->bell = fd[caller ? FD_CALLER_BELL : FD_LISTENER_BELL];
-    e->peer_bell = fd[caller ? FD_LISTENER_BELL : FD_CALLER_BELL];
     return 0;
 }
 
@@ -91,21 +76,21 @@ static int make_memory(size_t len)
     return -1;
 }
 
-static int send_setup(int sock, const struct setup *s, const int *fd)
+static int send_setup(int sock, const struct setup *s, int fd)
 {
     union control control = { .buf = { 0 } };
     struct iovec iov = { (void *)(uintptr_t)s, sizeof *s };
     struct msghdr m = { .msg_iov = &iov,
                         .msg_iovlen = 1,
                         .msg_control = control.buf,
-                        .msg_controllen = CMSG_SPACE(FDS * sizeof(int)) };
+                        .msg_controllen = CMSG_SPACE(sizeof fd) };
     struct cmsghdr *c = CMSG_FIRSTHDR(&m);
     ssize_t n;
 
     c->cmsg_level = SOL_SOCKET;
     c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(FDS * sizeof(int));
-    memcpy(CMSG_DATA(c), fd, FDS * sizeof(int));
+    c->cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(c), &fd, sizeof fd);
     do
         n = sendmsg(sock, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (n < 0 && errno == EINTR);
@@ -117,61 +102,76 @@ static int send_setup(int sock, const struct setup *s, const int *fd)
 int ring_setup_call(int sock, uint64_t size, struct ring_end *ret)
 {
     struct setup s = { .to_listener = htole64(size), .to_caller = htole64(size) };
-    int fd[FDS] = { -1, -1, -1 }, e = 0;
+    struct ring_end end;
+    int e, fd;
 
     memcpy(s.magic, MAGIC, sizeof s.magic);
-    fd[FD_MEMORY] = make_memory(total_of(&s));
-    fd[FD_LISTENER_BELL] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    fd[FD_CALLER_BELL] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (fd[FD_MEMORY] < 0 || fd[FD_LISTENER_BELL] < 0 || fd[FD_CALLER_BELL] < 0)
-        e = errno;
-    if (!e)
+    fd = make_memory(total_of(&s));
+    if (fd < 0)
+        return errno;
+    e = map(&end, &s, fd, true);
+    if (!e) {
         e = send_setup(sock, &s, fd);
-    if (!e)
-        e = map(ret, &s, fd, true);
-    if (e) {
-        close_all(fd);
-        return e;
+        if (e)
+            ring_end_close(&end);
+        else
+            *ret = end;
     }
-    close(fd[FD_MEMORY]);
-    return 0;
+    close(fd);
+    return e;
 }
 
-/* Takes the descriptors of the message; closes those that are too many. */
-static bool take_fds(struct msghdr *m, int *fd)
+int ring_setup_answered(int sock, const char **ret_why)
 {
-    int got = 0;
+    unsigned char answer;
+    ssize_t n;
+
+    do
+        n = recv(sock, &answer, 1, MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    *ret_why = "the peer closed the connection";
+    if (n <= 0)
+        return n < 0 ? errno : ECONNRESET;
+    switch (answer) {
+    case RING_TAKEN:
+        return 0;
+    case RING_NO_DESCRIPTOR:
+        *ret_why = "the peer has no file descriptor left";
+        return EMFILE;
+    case RING_NO_MEMORY:
+        *ret_why = "the peer has no memory for it";
+        return ENOMEM;
+    default:
+        *ret_why = "the peer refused its memory";
+        return EPROTO;
+    }
+}
+
+/* Takes the descriptor of the message; closes those that are too many. Returns how many
+ * there were. */
+static unsigned take_fds(struct msghdr *m, int *ret_fd)
+{
+    unsigned got = 0;
 
     for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
             continue;
         for (size_t i = 0; CMSG_LEN((i + 1) * sizeof(int)) <= c->cmsg_len; i++) {
-            int one;
+            int fd;
 
-            memcpy(&one, CMSG_DATA(c) + i * sizeof(int), sizeof one);
-            if (got < FDS)
-                fd[got] = one;
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+            if (got++)
+                close(fd);
             else
-                close(one);
-            got++;
+                *ret_fd = fd;
         }
     }
-    return got == FDS && !(m->msg_flags & MSG_CTRUNC);
+    return got;
 }
 
-static bool is_eventfd(int fd)
-{
-    char path[40], what[32];
-    ssize_t n;
-
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    n = readlink(path, what, sizeof what - 1);
-    what[n > 0 ? n : 0] = '\0';
-    /* Set by who made it; but that may be somebody else's program. */
-    return strcmp(what, "anon_inode:[eventfd]") == 0 && fcntl(fd, F_SETFL, O_NONBLOCK) == 0;
-}
-
-static const char *check(const struct setup *s, const int *fd)
+/* The seals come first: a file that has none may be of a file system in user space, which
+ * can block whatever else is asked of it. */
+static const char *check(const struct setup *s, int fd)
 {
     struct stat st;
     struct statfs fs;
@@ -181,29 +181,26 @@ static const char *check(const struct setup *s, const int *fd)
         return "it does not begin with " MAGIC;
     if (!ring_size_valid(le64toh(s->to_listener)) || !ring_size_valid(le64toh(s->to_caller)))
         return "the size of a ring is out of range";
-    seals = fcntl(fd[FD_MEMORY], F_GET_SEALS);
+    seals = fcntl(fd, F_GET_SEALS);
     if (seals < 0 || (seals & (F_SEAL_SHRINK | F_SEAL_WRITE)) != F_SEAL_SHRINK)
         return "the memory is not sealed against shrinking";
-    if (fstat(fd[FD_MEMORY], &st) < 0 || (uint64_t)st.st_size != total_of(s))
+    if (fstat(fd, &st) < 0 || (uint64_t)st.st_size != total_of(s))
         return "the memory has not the size of the rings";
-    if (fstatfs(fd[FD_MEMORY], &fs) < 0 || fs.f_type != TMPFS)
+    if (fstatfs(fd, &fs) < 0 || fs.f_type != TMPFS)
         return "the memory is of an unexpected kind";
-    if (!is_eventfd(fd[FD_LISTENER_BELL]) || !is_eventfd(fd[FD_CALLER_BELL]))
-        return "a bell is no eventfd";
     return NULL;
 }
 
-int ring_setup_answer(int sock, struct ring_end *ret, const char **ret_why)
+/* Reads the message. Returns 0 with the descriptor, or an errno. */
+static int receive_setup(int sock, struct setup *s, int *ret_fd, const char **ret_why)
 {
-    struct setup s;
     union control control;
-    struct iovec iov = { &s, sizeof s };
+    struct iovec iov = { s, sizeof *s };
     struct msghdr m = { .msg_iov = &iov,
                         .msg_iovlen = 1,
                         .msg_control = control.buf,
                         .msg_controllen = sizeof control.buf };
-    int fd[FDS] = { -1, -1, -1 }, e;
-    bool complete;
+    unsigned fds;
     ssize_t n;
 
     do
@@ -212,19 +209,55 @@ int ring_setup_answer(int sock, struct ring_end *ret, const char **ret_why)
     *ret_why = "closed before it said what it is";
     if (n <= 0)
         return n < 0 ? errno : ECONNRESET;
-    complete = take_fds(&m, fd) && n == sizeof s;
-    *ret_why = complete ? check(&s, fd) : "expected one message of 24 bytes with 3 descriptors";
-    if (*ret_why) {
-        close_all(fd);
+    fds = take_fds(&m, ret_fd);
+    *ret_why = "no file descriptor is left for its memory; raise ulimit -n";
+    if (!fds && (m.msg_flags & MSG_CTRUNC))
+        return EMFILE;
+    *ret_why = "expected one message of 24 bytes with 1 descriptor";
+    if (fds != 1 || (m.msg_flags & MSG_CTRUNC) || n != sizeof *s)
         return EPROTO;
-    }
-    e = map(ret, &s, fd, false);
-    *ret_why = "cannot map its memory";
-    if (e) {
-        close_all(fd);
+    *ret_why = check(s, *ret_fd);
+    return *ret_why ? EPROTO : 0;
+}
+
+/* Returns 0 or an errno. A socket without room for one byte is not that of an honest peer. */
+static int send_answer(int sock, int e)
+{
+    const unsigned char answer = e == 0                       ? RING_TAKEN
+                                 : e == EMFILE || e == ENFILE ? RING_NO_DESCRIPTOR
+                                 : e == ENOMEM                ? RING_NO_MEMORY
+                                                              : RING_MALFORMED;
+    ssize_t n;
+
+    do
+        n = send(sock, &answer, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    return n < 0 ? errno : 0;
+}
+
+int ring_setup_take(int sock, struct ring_end *ret, const char **ret_why)
+{
+    struct ring_end end;
+    struct setup s;
+    int answered, fd = -1, e = receive_setup(sock, &s, &fd, ret_why);
+
+    if (e == EAGAIN)
         return e;
+    if (!e) {
+        e = map(&end, &s, fd, false);
+        *ret_why = "cannot map its memory";
     }
-    close(fd[FD_MEMORY]);
+    if (fd >= 0)
+        close(fd);
+    answered = send_answer(sock, e);
+    if (e)
+        return e;
+    if (answered) {
+        ring_end_close(&end);
+        *ret_why = "cannot answer";
+        return answered;
+    }
+    *ret = end;
     return 0;
 }
 
@@ -233,9 +266,7 @@ void ring_end_close(struct ring_end *e)
     if (!e->memory)
         return;
     munmap(e->memory, e->len);
-    close(e->bell);
-    close(e->peer_bell);
-    *e = (struct ring_end){ .bell = -1, .peer_bell = -1 };
+    *e = (struct ring_end){ .memory = NULL };
 }
 
 bool ring_setup_viable(char why[], size_t cap)
@@ -247,9 +278,5 @@ bool ring_setup_viable(char why[], size_t cap)
         return false;
     }
     close(fd);
-    if (access("/proc/self/fd", X_OK) < 0) {
-        snprintf(why, cap, "/proc is not there: %s", strerror(errno));
-        return false;
-    }
     return true;
 }

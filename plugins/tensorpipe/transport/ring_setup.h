@@ -1,8 +1,8 @@
 /* ring_setup.h - how two processes come to share a pair of rings.
  *
- * Who calls makes the memory and two bells (eventfds), and sends all three over a
- * Unix socket with one message; who listens checks them. That is all there is to
- * it: from then on the socket only tells when the other end is gone. */
+ * The caller makes the memory and sends its descriptor over a Unix socket; the listener
+ * checks and maps that memory, and answers with one byte: taken, or why not. From then
+ * on the socket carries bells, and tells when the other end is gone. */
 #ifndef TENSORPIPE_RING_SETUP_H
 #define TENSORPIPE_RING_SETUP_H
 
@@ -14,16 +14,22 @@ struct ring_end {
     size_t len;
     struct ring_writer out;
     struct ring_reader in;
-    int bell;      /* the other side rings it; -1 */
-    int peer_bell; /* we ring it; -1 */
 };
 
-/* `size`: of each ring. 0 or an errno. */
-int ring_setup_call(int sock, uint64_t size, struct ring_end *ret);
+/* The listener's answer to the memory. */
+enum ring_answer { RING_TAKEN, RING_NO_DESCRIPTOR, RING_NO_MEMORY, RING_MALFORMED };
 
-/* 0, EAGAIN when nothing has come yet, or another errno with *ret_why, what is
- * wrong with what came. */
-int ring_setup_answer(int sock, struct ring_end *ret, const char **ret_why);
+/* The caller sends the memory. Returns 0 or an errno.
+ *
+ * size     of each ring */
+int ring_setup_call(int sock, uint64_t size, struct ring_end *ret);
+/* The caller reads the answer to it. Returns 0; EAGAIN while there is none; another errno
+ * with the reason in *ret_why. */
+int ring_setup_answered(int sock, const char **ret_why);
+
+/* The listener takes the memory, and answers. Returns 0; EAGAIN while nothing has come;
+ * another errno with the reason in *ret_why. */
+int ring_setup_take(int sock, struct ring_end *ret, const char **ret_why);
 
 /* NULL memory is fine. */
 void ring_end_close(struct ring_end *e);

@@ -21,7 +21,7 @@ static bool domain_of(char buf[TRANSPORT_DOMAIN_MAX])
 
     if (!domain_boot_id(boot) || !domain_namespace("net", net) || !domain_namespace("user", user))
         return false;
-    snprintf(buf, TRANSPORT_DOMAIN_MAX, "%s_%s_%s_%u", boot, net, user, (unsigned)geteuid());
+    snprintf(buf, TRANSPORT_DOMAIN_MAX, "2:%s_%s_%s_%u", boot, net, user, (unsigned)geteuid());
     return true;
 }
 
