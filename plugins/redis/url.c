@@ -133,6 +133,9 @@ tenrec_status redis_url_read(const char *url, struct redis_url *ret, tenrec_erro
         return tenrec_fail(err, TENREC_EUNSUPPORTED,
                            "rediss:// asks for TLS, which this plugin does not speak: use a tunnel "
                            "such as stunnel, and redis:// to its local end");
+    if (!rest)
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "expected redis://host:port/prefix, found no \"://\"");
     rest += 3;
     /* The last one, so that a password may hold an @ or a slash as it stands:
      * that is also what is masked when the URL is printed. */

@@ -40,6 +40,7 @@ static void url_that_makes_no_sense_is_refused(void **state)
     static const char *const rows[][2] = {
         { "redis://", "found no host" },
         { "redis:///x", "found no host" },
+        { "redis:h", "found no \"://\"" },
         { "redis://:7000", "found no host" },
         { "redis://:s3cret@", "found no host" },
         { "redis://h:0", "port \"0\" is not within 1..65535" },
