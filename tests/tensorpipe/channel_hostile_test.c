@@ -52,8 +52,8 @@ static void open_pipe(int fd[CONNECTIONS])
     assert_int_equal(nop_uint64_count(ids), 2);
     for (int i = REPLY; i < CONNECTIONS; i++) {
         fd[i] = raw_connect(n[1].address);
-        raw_hello_requested(fd[i], (unsigned)(i == REPLY ? answer.reply_id
-                                                         : nop_uint64_at(ids, (size_t)(i - LANE))));
+        raw_hello_requested(fd[i],
+                            i == REPLY ? answer.reply_id : nop_uint64_at(ids, (size_t)(i - LANE)));
     }
 }
 

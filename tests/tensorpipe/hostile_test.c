@@ -164,10 +164,8 @@ static void agent_closes_a_pipe_one_of_whose_connections_ended_with_its_hello(vo
     node_open(&stranger);
     nodes_start(&stranger, 1);
     for (int i = 0; i < 50; i++) {
-        unsigned id = raw_pipe_ask(&p, stranger.address);
-
-        p.fd[1] = raw_connect(stranger.address);
-        raw_hello_requested(p.fd[1], id);
+        raw_pipe_ask(&p, stranger.address, NULL);
+        raw_pipe_join(&p, stranger.address, 1);
         close(p.fd[1]);
         assert_true(raw_closed(p.fd[0]));
         close(p.fd[0]);
@@ -202,16 +200,14 @@ static void hold_the_loop(struct raw_pipe *ret_by)
 static void agent_does_not_take_a_pipe_that_broke_before_its_last_hello(void **state)
 {
     struct raw_pipe p, by;
-    unsigned id;
 
     (void)state;
-    id = raw_pipe_ask(&p, n[1].address);
-    p.fd[1] = raw_connect(n[1].address);
-    raw_hello_requested(p.fd[1], id);
+    raw_pipe_ask(&p, n[1].address, NULL);
+    raw_pipe_join(&p, n[1].address, 1);
     p.fd[2] = raw_connect(n[1].address);
     hold_the_loop(&by);
     close(p.fd[0]);
-    raw_hello_requested(p.fd[2], id + 1);
+    raw_hello_requested(p.fd[2], p.id[2]);
     atomic_store(&let_go, true);
     assert_soon(node_counter(&n[1], "handshakes_failed") > 0);
     assert_int_equal(node_counter(&n[1], "pipes_accepted"), 1);

@@ -3,6 +3,9 @@
 
 #include "node.h"
 #include "transport/transport_uv.h"
+#include "wire/brochure.h"
+#include "wire/hello.h"
+#include "wire/identity.h"
 #include "wire/plain.h"
 #include "wire/tensorlist.h"
 #include <errno.h>
@@ -138,47 +141,66 @@ bool raw_closed(int fd)
     return n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
 }
 
-void raw_hello_requested(int fd, unsigned id)
+void raw_hello_requested(int fd, uint64_t id)
 {
-    unsigned char hello[6] = { 0xb8, 1, 0xb9, 1, (unsigned char)id };
-    size_t len = 5;
+    unsigned char hello[HELLO_MAX(0)];
 
-    if (id > 127) {
-        hello[4] = 0x80;
-        hello[5] = (unsigned char)id;
-        len = 6;
-    }
-    raw_frame(fd, hello, len);
+    raw_frame(fd, hello, hello_write_requested(hello, sizeof hello, id));
 }
 
-unsigned raw_pipe_ask(struct raw_pipe *p, const char *address)
+static void take_answer(struct raw_pipe *p, const unsigned char *frame, long len)
 {
-    unsigned char answer[512];
-    const unsigned char *ids = NULL;
-    long len;
+    struct wire_device_map map;
+    struct nop_device device;
+    struct nop_bytes text;
+    struct answer answer;
+    tenrec_error err;
+
+    assert_true(len > 0);
+    if (answer_read(frame, (size_t)len, &answer, &err) != TENREC_OK)
+        fail_msg("%s", err.text);
+    p->id[1] = answer.reply_id;
+    assert_true(answer_find_ids(&answer, "basic", &text));
+    assert_int_equal(nop_uint64_count(text), 1);
+    p->id[2] = nop_uint64_at(text, 0);
+    p->identity[0] = '\0';
+    if (answer_find_channel(&answer, IDENTITY_ENTRY, &map) &&
+        wire_device_map_next(&map, &device, &text))
+        snprintf(p->identity, sizeof p->identity, "%.*s", (int)text.len, (const char *)text.data);
+}
+
+void raw_pipe_ask(struct raw_pipe *p, const char *address, const char *identity)
+{
+    const struct wire_transport uv = { "uv", "uv:*", NULL };
+    const struct wire_channel_device any = { { nop_text("cpu"), 0 }, "any" };
+    const struct wire_channel basic = {
+        .name = "basic", .devices = &any, .n_devices = 1, .n_connections = 1
+    };
+    const struct wire_offer offer = { &uv, &basic, 1, 1, identity };
+    unsigned char buf[2048];
 
     p->fd[0] = raw_connect(address);
     raw_frame(p->fd[0], raw_hello, sizeof raw_hello);
-    raw_frame(p->fd[0], raw_brochure, sizeof raw_brochure);
-    len = raw_recv_frame(p->fd[0], answer, sizeof answer);
-    assert_true(len > 0);
-    /* {1: reply} stands before the domain; [channel] after "basic". */
-    for (long i = 0; i + 8 < len; i++)
-        if (answer[i] == 0xbb && answer[i + 1] == 1 && answer[i + 2] == 1 && !ids)
-            ids = answer + i + 3;
-    assert_non_null(ids);
-    assert_true(*ids < 126); /* one byte each; the channel's follows */
-    return *ids;
+    raw_frame(p->fd[0], buf, brochure_write(buf, sizeof buf, &offer));
+    take_answer(p, buf, raw_recv_frame(p->fd[0], buf, sizeof buf));
+}
+
+void raw_pipe_join(struct raw_pipe *p, const char *address, int which)
+{
+    p->fd[which] = raw_connect(address);
+    raw_hello_requested(p->fd[which], p->id[which]);
+}
+
+void raw_pipe_open_as(struct raw_pipe *p, const char *address, const char *identity)
+{
+    raw_pipe_ask(p, address, identity);
+    raw_pipe_join(p, address, 1);
+    raw_pipe_join(p, address, 2);
 }
 
 void raw_pipe_open(struct raw_pipe *p, const char *address)
 {
-    unsigned id = raw_pipe_ask(p, address);
-
-    for (int i = 1; i < 3; i++) {
-        p->fd[i] = raw_connect(address);
-        raw_hello_requested(p->fd[i], id++);
-    }
+    raw_pipe_open_as(p, address, NULL);
 }
 
 void raw_pipe_close(struct raw_pipe *p)

@@ -27,16 +27,21 @@ bool raw_closed(int fd);
 /* Parts of a handshake as a plain TensorPipe peer. */
 extern const unsigned char raw_hello[12];
 extern const unsigned char raw_brochure[38];
-void raw_hello_requested(int fd, unsigned id);
+void raw_hello_requested(int fd, uint64_t id);
 
 /* A pipe that was opened by hand: hello to the last connection. */
 struct raw_pipe {
-    int fd[3]; /* descriptor, reply, channel */
+    int fd[3];         /* descriptor, reply, channel */
+    uint64_t id[3];    /* that the last two have to say */
+    char identity[96]; /* of the listener, as text; "": none was told */
 };
 
-/* Its first connection; the id that the next one has to say, and the last one more. */
-unsigned raw_pipe_ask(struct raw_pipe *p, const char *address);
+/* Its first connection. `identity` is the caller's entry; NULL: a plain TensorPipe peer. */
+void raw_pipe_ask(struct raw_pipe *p, const char *address, const char *identity);
+/* One of the others. */
+void raw_pipe_join(struct raw_pipe *p, const char *address, int which);
 void raw_pipe_open(struct raw_pipe *p, const char *address);
+void raw_pipe_open_as(struct raw_pipe *p, const char *address, const char *identity);
 void raw_pipe_close(struct raw_pipe *p);
 
 /* A message of type and id with `n` tensors of 4 bytes and a target, or

@@ -236,7 +236,7 @@ static void agent_takes_a_connection_over_its_own_transport_only(void **state)
     (void)state;
     caller_open(&c, &transport_ring, n.address);
     fd = raw_connect(n.address);
-    raw_hello_requested(fd, (unsigned)c.id[0]);
+    raw_hello_requested(fd, c.id[0]);
     assert_true(raw_closed(fd));
     close(fd);
     caller_close(&c);

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -295,6 +296,25 @@ void listener_close(struct listener *l)
     free(l->wanted);
 }
 
+static const struct registration *find_wanted(const struct listener *l, uint64_t id)
+{
+    for (size_t i = 0; i < l->n_wanted; i++)
+        if (l->wanted[i].id == id)
+            return &l->wanted[i];
+    return NULL;
+}
+
+/* Draws an id that nothing but the answer to the caller tells: a process on the caller's
+ * host cannot guess the id, and so not take the place of one of the pipe's connections. */
+static bool draw_id(const struct listener *l, uint64_t *ret)
+{
+    do {
+        if (getrandom(ret, sizeof *ret, 0) != (ssize_t)sizeof *ret)
+            return false;
+    } while (find_wanted(l, *ret));
+    return true;
+}
+
 tenrec_status listener_want(struct listener *l, struct pipe *p, enum conn_role role,
                             uint64_t *ret_id)
 {
@@ -307,7 +327,8 @@ tenrec_status listener_want(struct listener *l, struct pipe *p, enum conn_role r
         l->wanted = bigger;
         l->cap_wanted = cap;
     }
-    *ret_id = l->next_id++;
+    if (!draw_id(l, ret_id))
+        return TENREC_EOS;
     l->wanted[l->n_wanted++] = (struct registration){ *ret_id, p, role };
     return TENREC_OK;
 }
@@ -322,7 +343,8 @@ void listener_withdraw(struct listener *l, const struct pipe *p)
     l->n_wanted = n;
 }
 
-/* Ids are easily guessed: what else is known of who asked for one must fit. */
+/* The id is a secret of the caller's, as long as the wire is not read: what else is known
+ * of the caller must fit, too. */
 static bool comes_from_its_caller(const struct conn *c, const struct pipe *p)
 {
     return c->transport == p->transport && transport_same_host(&c->peer, &p->remote) &&
@@ -331,24 +353,23 @@ static bool comes_from_its_caller(const struct conn *c, const struct pipe *p)
 
 static void take_requested(struct listener *l, struct conn *c, uint64_t id, uint32_t end)
 {
-    for (size_t i = 0; i < l->n_wanted; i++) {
-        struct registration r = l->wanted[i];
+    const struct registration *at = find_wanted(l, id);
+    struct registration r;
 
-        if (r.id != id)
-            continue;
-        if (!comes_from_its_caller(c, r.pipe)) {
-            refuse(l, c, TENREC_LOG_WARN, "somebody else's pipe waits for connection %llu",
-                   (unsigned long long)id);
-            return;
-        }
-        l->wanted[i] = l->wanted[--l->n_wanted];
-        unlist_conn(l, c);
-        pipe_adopt(r.pipe, c, r.role);
-        if (end)
-            pipe_conn_ready(r.pipe, c, end);
+    if (!at) {
+        refuse(l, c, TENREC_LOG_DEBUG, "no pipe waits for the connection of this id");
         return;
     }
-    refuse(l, c, TENREC_LOG_DEBUG, "nobody waits for connection %llu", (unsigned long long)id);
+    r = *at;
+    if (!comes_from_its_caller(c, r.pipe)) {
+        refuse(l, c, TENREC_LOG_WARN, "the pipe of another caller waits for this connection");
+        return;
+    }
+    l->wanted[at - l->wanted] = l->wanted[--l->n_wanted];
+    unlist_conn(l, c);
+    pipe_adopt(r.pipe, c, r.role);
+    if (end)
+        pipe_conn_ready(r.pipe, c, end);
 }
 
 /* Takes the connection's first frame, which is there as a whole. Its `end` may have

@@ -10,7 +10,7 @@ struct pipe;
 
 /* A connection that a pipe in its handshake waits for. */
 struct registration {
-    uint64_t id;
+    uint64_t id;       /* random */
     struct pipe *pipe; /* borrowed: the pipe withdraws it */
     enum conn_role role;
 };
@@ -32,7 +32,6 @@ struct listener {
     bool paused;
     bool starved; /* that no descriptor is left was told */
     struct handshakes handshakes;
-    uint64_t next_id;
     struct registration *wanted;
     size_t n_wanted, cap_wanted;
 };
@@ -48,7 +47,7 @@ void listener_close(struct listener *l);
 /* A connection without pipe has something to read, or ends. */
 void listener_conn_ready(struct listener *l, struct conn *c, uint32_t events);
 
-/* The pipe wants a connection of its transport. ENOMEM */
+/* The pipe wants a connection of its transport, which brings the id. errors: ENOMEM, EOS */
 tenrec_status listener_want(struct listener *l, struct pipe *p, enum conn_role role,
                             uint64_t *ret_id);
 /* Forgets all that `p` still waits for. */

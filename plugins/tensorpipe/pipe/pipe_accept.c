@@ -73,7 +73,8 @@ static tenrec_status take_brochure(struct pipe *p, const unsigned char *frame, s
     for (unsigned i = CONN_CHANNEL; i < p->n_conns && !st; i++)
         st = listener_want(&a->listener, p, (enum conn_role)i, &channel_id[i - CONN_CHANNEL]);
     if (st)
-        return tenrec_fail(err, st, "no memory for the handshake");
+        return tenrec_fail(err, st, "no %s for the handshake",
+                           st == TENREC_ENOMEM ? "memory" : "random ids");
     ids.channels = channel_id;
     n = answer_write(buf + FRAME_HEAD, ANSWER_MAX, &a->offer, &selection, &ids,
                      identity.version != 0);
