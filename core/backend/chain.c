@@ -62,6 +62,7 @@ static tenrec_status link_make(struct link *l, const struct chain_layer *layer,
         .backend = layer->name,
         .options = layer->options,
         .host_address = id->host_address ? id->host_address : "",
+        .token = id->token,
     };
     tenrec_status st = check_wraps(layer, l->agent.inner, err);
 

@@ -25,6 +25,7 @@ struct chain_identity {
     tenrec_peer me;
     uint32_t world; /* number of members; 0 in a dynamic group */
     uint64_t incarnation;
+    uint64_t token;           /* as in struct tenrec_member */
     const char *name;         /* borrowed until chain_close */
     const char *host_address; /* likewise; NULL: "" */
 };

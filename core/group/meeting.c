@@ -145,6 +145,7 @@ tenrec_status meeting_open(struct tenrec_store *s, const char *group, const char
     tenrec_status st;
 
     if ((st = ranks_check(rank, world, err)) != TENREC_OK ||
+        (st = member_draw_token(&m.token, err)) != TENREC_OK ||
         (st = open_base(&m, s, group, run, err)) != TENREC_OK)
         return st;
     rank_key(key, "rank", rank);

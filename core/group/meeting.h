@@ -16,6 +16,7 @@ struct meeting {
     struct tenrec_store *store; /* owns; view of this life of the group */
     int32_t rank, world;
     int64_t incarnation; /* counts from 1 */
+    uint64_t token;      /* as in member_record.h; 0 of a visitor */
     enum meeting_end end;
     bool over; /* left already */
     char group[128], run[128];

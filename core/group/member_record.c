@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,6 +22,15 @@ void member_free(struct member *m)
     free(m->address);
     free(m->extra);
     *m = (struct member){ 0 };
+}
+
+tenrec_status member_draw_token(uint64_t *ret, tenrec_error *err)
+{
+    do
+        if (getrandom(ret, sizeof *ret, 0) != (ssize_t)sizeof *ret)
+            return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot draw the token of a worker");
+    while (*ret == 0);
+    return TENREC_OK;
 }
 
 /* The first bytes of a small file as text, without its line end. */
@@ -116,8 +126,8 @@ void member_pack(const struct member *m, struct store_value *ret)
     bytes_add_u64(&b, (uint64_t)m->incarnation);
     bytes_add_u64(&b, (uint64_t)m->pid);
     bytes_add_u64(&b, (uint64_t)m->start);
-    if (m->extra_len > 0)
-        bytes_add_blob(&b, m->extra, m->extra_len);
+    bytes_add_blob(&b, m->extra, m->extra_len);
+    bytes_add_u64(&b, m->token);
     if (b.failed)
         bytes_free(&b);
     ret->data = b.data;
@@ -155,7 +165,7 @@ static void read_text(struct reader *r, char *ret, size_t room)
     r->at += (size_t)n;
 }
 
-/* What a worker may tell of itself stands last. */
+/* The worker's own blob may be empty, and an older worker's record ends before an empty one. */
 static tenrec_status read_extra(struct reader *r, struct member *ret, tenrec_error *err)
 {
     uint64_t n;
@@ -167,6 +177,8 @@ static tenrec_status read_extra(struct reader *r, struct member *ret, tenrec_err
         r->bad = true;
         return TENREC_OK;
     }
+    if (n == 0)
+        return TENREC_OK;
     ret->extra = bytes_copy(r->data + r->at, (size_t)n);
     ret->extra_len = (size_t)n;
     r->at += (size_t)n;
@@ -199,6 +211,8 @@ tenrec_status member_unpack(const struct store_value *value, struct member *ret,
         member_free(ret);
         return TENREC_ENOMEM;
     }
+    if (!r.bad && r.at < r.len)
+        ret->token = (uint64_t)read_number(&r);
     if (r.bad || world < 0 || world > RANKS_MAX || rank < 0 ||
         rank >= (world ? world : RANKS_MAX) ||
         ranks_check_name("worker name", ret->name, NULL) != TENREC_OK) {

@@ -21,9 +21,14 @@ struct member {
     char *address; /* owns; what the agent can be reached at */
     void *extra;   /* owns; what the worker tells of itself, opaque here */
     size_t extra_len;
+    uint64_t token; /* random bits of this life, for those that read the store; 0: an older
+                       worker's record, which has none */
 };
 
 void member_free(struct member *m); /* leaves it zeroed */
+
+/* Draws the token of a life, never 0. errors: EOS */
+tenrec_status member_draw_token(uint64_t *ret, tenrec_error *err);
 
 /* Fills host, boot, pid and start with this process. */
 void member_describe_process(struct member *m);
@@ -44,7 +49,7 @@ tenrec_status member_check(const char *name, const char *address, const struct s
 void member_pack(const struct member *m, struct store_value *ret);
 
 /* Writes under `key` what this process is: fills the rest of `me`, which has the name, the
- * rank, the world and the life. `extra` may be NULL. errors: ENOMEM, the store's */
+ * rank, the world, the life and its token. `extra` may be NULL. errors: ENOMEM, the store's */
 tenrec_status member_publish(struct member *me, const char *address,
                              const struct store_value *extra, struct tenrec_store *store,
                              const char *key, uint64_t deadline_ns, tenrec_error *err);

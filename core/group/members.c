@@ -57,7 +57,9 @@ static tenrec_status publish(struct meeting *m, const char *name, const char *ad
                              const struct store_value *extra, uint64_t deadline_ns,
                              tenrec_error *err)
 {
-    struct member me = { .rank = m->rank, .world = m->world, .incarnation = m->incarnation };
+    struct member me = {
+        .rank = m->rank, .world = m->world, .incarnation = m->incarnation, .token = m->token
+    };
     char key[KEY_ROOM];
 
     snprintf(me.name, sizeof me.name, "%s", name);

@@ -244,7 +244,8 @@ tenrec_status roster_reserve(struct roster *r, tenrec_peer wished, const char *p
     tenrec_status st;
 
     /* Also before the lock, which is torch's, too: a refused worker writes nothing. */
-    if ((st = roster_check_torch(r, deadline_ns, err)) != TENREC_OK)
+    if ((st = roster_check_torch(r, deadline_ns, err)) != TENREC_OK ||
+        (st = member_draw_token(&r->token, err)) != TENREC_OK)
         return st;
     snprintf(holder, sizeof holder, "joiner-%d", (int)wished);
     for (;;) {
@@ -271,7 +272,7 @@ tenrec_status roster_reserve(struct roster *r, tenrec_peer wished, const char *p
 static tenrec_status publish(struct roster *r, const char *address, const struct store_value *extra,
                              uint64_t deadline_ns, tenrec_error *err)
 {
-    struct member me = { .rank = r->id, .incarnation = r->incarnation };
+    struct member me = { .rank = r->id, .incarnation = r->incarnation, .token = r->token };
     char key[KEY_ROOM];
     tenrec_status st = member_check(r->name, address, extra, err);
 

@@ -21,6 +21,7 @@ struct roster {
     char group[128], run[128];
     tenrec_peer id; /* ours; -1: none yet */
     int64_t incarnation;
+    uint64_t token; /* as in member_record.h; 0: none yet */
     char name[TENREC_NAME_MAX + 1];
     bool joined; /* others may know us */
 };

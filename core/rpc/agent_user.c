@@ -242,6 +242,7 @@ tenrec_status tenrec_init_backend(const struct tenrec_rpc_backend_options *optio
     const struct chain_identity id = { .me = me->id,
                                        .world = world,
                                        .incarnation = me->incarnation,
+                                       .token = TENREC_HAS(me, token) ? me->token : 0,
                                        .name = me->name,
                                        .host_address = me->address };
     const struct chain_user above = { .deliver = on_deliver,

@@ -136,6 +136,7 @@ static tenrec_status take_in(struct watch *wa, const struct view_entry *e, struc
     losses_forget(w, e->id);
     member.name = k->record.name;
     member.address = k->record.address;
+    member.token = k->record.token;
     /* First: once the backend knows it, its messages come in. */
     devices_joined(w, e->id, e->name, k->record.extra, k->record.extra_len);
     chain_member_joined(w->chain, &member);

@@ -85,7 +85,8 @@ static tenrec_status list_members(struct membership *m, tenrec_error *err)
                                                .id = one->rank,
                                                .incarnation = (uint64_t)one->incarnation,
                                                .name = one->name,
-                                               .address = one->address };
+                                               .address = one->address,
+                                               .token = one->token };
     }
     return TENREC_OK;
 }
@@ -282,6 +283,11 @@ uint64_t membership_incarnation(const struct membership *m)
 {
     return (uint64_t)(m->rendezvous->dynamic ? m->rendezvous->roster.incarnation
                                              : m->rendezvous->meeting.incarnation);
+}
+
+uint64_t membership_token(const struct membership *m)
+{
+    return m->rendezvous->dynamic ? m->rendezvous->roster.token : m->rendezvous->meeting.token;
 }
 
 const char *membership_group(const struct membership *m)

@@ -64,6 +64,7 @@ struct roster *membership_roster(const struct membership *m);
 const struct view *membership_view(const struct membership *m);
 const struct member *membership_records(const struct membership *m);
 uint64_t membership_incarnation(const struct membership *m);
+uint64_t membership_token(const struct membership *m); /* 0 of a visitor */
 const char *membership_group(const struct membership *m);
 const char *membership_store_name(const struct membership *m);
 /* Of this host, for the others; "" when all are on it as far as is known. */

@@ -216,6 +216,7 @@ static tenrec_status make_chain(struct tenrec_worker *w, tenrec_error *err)
                                                     ? 0
                                                     : membership_world(w->membership),
                                        .incarnation = membership_incarnation(w->membership),
+                                       .token = membership_token(w->membership),
                                        .name = membership_name(w->membership),
                                        .host_address = membership_vantage(w->membership) };
     const struct chain_user user = { .deliver = worker_deliver,

@@ -30,7 +30,7 @@ SIZE(tenrec_msg, 120);
 AT(tenrec_msg, tensors, 56);
 AT(tenrec_msg, release, 80);
 SIZE(tenrec_done, 16);
-SIZE(tenrec_member, 32);
+AT(tenrec_member, address, 24);
 AT(tenrec_agent_ops, send, 40);
 AT(tenrec_agent_ops, debug_info, 104);
 AT(tenrec_host, send_inner, 8);
@@ -55,13 +55,19 @@ AT(tenrec_device_ops, copy, 48);
 
 /* 0.6 */
 AT(tenrec_agent_ops, lead, 136);
+
+/* 0.7 */
+SIZE(tenrec_member, 40);
+AT(tenrec_member, token, 32);
+AT(tenrec_init, host_address, 48);
+AT(tenrec_init, token, 56);
 #endif
 
 static void abi_is_the_one_that_these_sizes_are_of(void **state)
 {
     (void)state;
     assert_int_equal(TENREC_ABI_MAJOR, 0);
-    assert_int_equal(TENREC_ABI_MINOR, 6);
+    assert_int_equal(TENREC_ABI_MINOR, 7);
 }
 
 int main(void)

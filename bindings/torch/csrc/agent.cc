@@ -74,7 +74,7 @@ uint64_t deadline_of(milliseconds timeout)
 // ---- made and gone -----------------------------------------------------------
 
 TenrecAgent::TenrecAgent(std::string name, int64_t id, uint32_t world, uint64_t incarnation,
-                         std::string host_address, std::shared_ptr<Options> options,
+                         uint64_t token, std::string host_address, std::shared_ptr<Options> options,
                          milliseconds timeout, unsigned num_worker_threads,
                          std::unique_ptr<rpc::RequestCallback> cb)
     : RpcAgent(rpc::WorkerInfo(std::move(name), id), std::move(cb), timeout),
@@ -95,6 +95,7 @@ TenrecAgent::TenrecAgent(std::string name, int64_t id, uint32_t world, uint64_t 
     me.size = sizeof me;
     me.id = workerInfo_.id_;
     me.incarnation = incarnation_;
+    me.token = token;
     me.name = workerInfo_.name_.c_str();
     me.address = host_address_.c_str();
     if (tenrec_init_backend(options_->get(), &user, &me, world_, &backend_, &err) != TENREC_OK)
@@ -150,6 +151,7 @@ void TenrecAgent::startImpl()
         all[i].size = sizeof all[i];
         all[i].id = (tenrec_peer)i;
         all[i].incarnation = members_[i].incarnation;
+        all[i].token = members_[i].token;
         all[i].name = members_[i].name.c_str();
         all[i].address = members_[i].address.c_str();
     }

@@ -19,7 +19,7 @@ namespace rpc = torch::distributed::rpc;
 
 struct Member {
     std::string name, address;
-    uint64_t incarnation;
+    uint64_t incarnation, token; // token 0: the member's record has none
 };
 
 class TenrecAgent : public rpc::RpcAgent
@@ -27,8 +27,9 @@ class TenrecAgent : public rpc::RpcAgent
   public:
     using rpc::RpcAgent::getWorkerInfo;
 
+    // token         random bits of this life, which its record tells: see tenrec_member
     // host_address  where members on other hosts reach this one; "": there are none
-    TenrecAgent(std::string name, int64_t id, uint32_t world, uint64_t incarnation,
+    TenrecAgent(std::string name, int64_t id, uint32_t world, uint64_t incarnation, uint64_t token,
                 std::string host_address, std::shared_ptr<Options> options,
                 std::chrono::milliseconds timeout, unsigned num_worker_threads,
                 std::unique_ptr<rpc::RequestCallback> cb);

@@ -52,24 +52,24 @@ void drop_agent(TenrecAgent *agent)
 }
 
 std::shared_ptr<TenrecAgent> make_agent(std::string name, int64_t id, uint32_t world,
-                                        uint64_t incarnation, std::string host_address,
-                                        std::shared_ptr<Options> config, double rpc_timeout,
-                                        unsigned num_worker_threads)
+                                        uint64_t incarnation, uint64_t token,
+                                        std::string host_address, std::shared_ptr<Options> config,
+                                        double rpc_timeout, unsigned num_worker_threads)
 {
-    return { new TenrecAgent(std::move(name), id, world, incarnation, std::move(host_address),
-                             std::move(config), from_seconds(rpc_timeout), num_worker_threads,
-                             std::make_unique<rpc::RequestCallbackImpl>()),
+    return { new TenrecAgent(std::move(name), id, world, incarnation, token,
+                             std::move(host_address), std::move(config), from_seconds(rpc_timeout),
+                             num_worker_threads, std::make_unique<rpc::RequestCallbackImpl>()),
              drop_agent };
 }
 
 void meet(TenrecAgent &agent, const c10::intrusive_ptr<c10d::Store> &store,
-          const std::vector<std::tuple<std::string, std::string, uint64_t>> &members,
+          const std::vector<std::tuple<std::string, std::string, uint64_t, uint64_t>> &members,
           std::unordered_map<std::string, rpc::DeviceMap> device_maps)
 {
     std::vector<Member> all;
 
-    for (auto &[name, address, incarnation] : members)
-        all.push_back({ name, address, incarnation });
+    for (auto &[name, address, incarnation, token] : members)
+        all.push_back({ name, address, incarnation, token });
     agent.meet(store, std::move(all), std::move(device_maps));
 }
 
@@ -78,7 +78,7 @@ void bind_agent(py::module_ &m)
     using Release = py::call_guard<py::gil_scoped_release>;
     py::class_<TenrecAgent, rpc::RpcAgent, std::shared_ptr<TenrecAgent>>(m, "TenrecAgent")
         .def(py::init(&make_agent), py::arg("name"), py::arg("id"), py::arg("world_size"),
-             py::arg("incarnation"), py::arg("host_address"), py::arg("config"),
+             py::arg("incarnation"), py::arg("token"), py::arg("host_address"), py::arg("config"),
              py::arg("rpc_timeout"), py::arg("num_worker_threads"), Release())
         .def("address", &TenrecAgent::address, Release())
         .def("backend_name", &TenrecAgent::backendName)

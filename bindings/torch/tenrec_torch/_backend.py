@@ -119,20 +119,20 @@ def _init_backend(store, name, rank, world_size, rpc_backend_options):
                            "join and leave are not supported")
     options = rpc_backend_options
     limit = options.rpc_timeout or options.config.init_timeout or INIT_TIMEOUT
-    incarnation = secrets.randbits(63)
+    incarnation, token = secrets.randbits(63), 1 + secrets.randbelow(2**64 - 1)
     agent = _C.TenrecAgent(name=name, id=rank, world_size=world_size, incarnation=incarnation,
-                           host_address=_host_address(options.init_method),
+                           token=token, host_address=_host_address(options.init_method),
                            config=options.config, rpc_timeout=options.rpc_timeout,
                            num_worker_threads=options.num_worker_threads)
     maps, devices = device_names(options)
     records = _meet(store, rank, world_size, {
         "name": name, "address": agent.address(), "incarnation": incarnation,
-        "world_size": world_size, "device_count": torch.cuda.device_count(),
+        "token": token, "world_size": world_size, "device_count": torch.cuda.device_count(),
         "device_maps": maps, "devices": devices}, limit)
     _check(records, world_size)
     _check_devices(records)
-    agent.meet(store, [(r["name"], r["address"], r["incarnation"]) for r in records],
-               options.device_maps)
+    agent.meet(store, [(r["name"], r["address"], r["incarnation"], r.get("token", 0))
+                       for r in records], options.device_maps)
     try:
         api._init_rpc_states(agent)
         # Nobody calls, or leaves, before all are there. Over the store: a fault that is to hit

@@ -48,6 +48,11 @@ struct tenrec_member {
     uint64_t incarnation; /* differs between two lives of the same id */
     const char *name;
     const char *address; /* what its agent said, or "" */
+
+    /* Since ABI 0.7. 64 random bits of that life, which its record in the store tells: a
+     * caller that knows them is that member, or has read the store. Do not send them to a
+     * peer that has not shown that it knows them. 0: the record has none. */
+    uint64_t token;
 };
 
 /* What a thread waits for that lends itself to poll. */

@@ -24,7 +24,7 @@ extern "C" {
  * came later. */
 #define TENREC_PLUGIN_MAGIC 0x544e5243u /* "TNRC" */
 #define TENREC_ABI_MAJOR 0              /* changes when old plugins break */
-#define TENREC_ABI_MINOR 6              /* counts additions at struct ends */
+#define TENREC_ABI_MINOR 7              /* counts additions at struct ends */
 
 #define TENREC_EXPORT __attribute__((visibility("default")))
 
@@ -175,6 +175,9 @@ struct tenrec_init {
      * "fd00::7", as far as the core can tell: where an agent listens that was told
      * nothing else. "": all are on this host. Borrowed during the call. */
     const char *host_address;
+
+    /* Since ABI 0.7. The token of this life, as in struct tenrec_member; 0: none. */
+    uint64_t token;
 };
 
 /* `opts` is zeroed, then filled from the table. Check what spans several
