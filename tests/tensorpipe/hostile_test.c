@@ -250,6 +250,7 @@ static void agent_notices_an_end_that_comes_with_the_answer(void **state)
 
     (void)state;
     node_init(&ghost, 2);
+    ghost.member.token = 0; /* a plain TensorPipe peer */
     listener = raw_listen(ghost.address);
     n[1].agent.ops->member_joined(&n[1].agent, &ghost.member);
     call_start(&n[1], &c, 2, request("x"));

@@ -90,6 +90,7 @@ static void link_connects_again_after_the_peer_came_back(void **state)
     n[1].options.port = port;
     node_open(&n[1]);
     nodes_start(&n[1], 1);
+    n[1].agent.ops->member_joined(&n[1].agent, &n[0].member);
     /* Its old life is what worker 0 still expects. */
     assert_ping(&n[0], 1);
     group_close(n, 2);
@@ -136,6 +137,7 @@ static void link_does_not_believe_another_life_of_a_member(void **state)
     (void)state;
     for (int i = 0; i < 2; i++) {
         node_init(&n[i], i);
+        n[i].member.token = 0; /* an older worker's record: its incarnation alone tells it */
         node_open(&n[i]);
     }
     /* worker1 knows another life of worker0 than the one that calls. */

@@ -134,6 +134,12 @@ static void host_peer_lost(struct tenrec_agent *self, tenrec_peer peer, const te
     atomic_fetch_add(&n->lost, 1);
 }
 
+static void host_caller_lost(struct tenrec_agent *self, tenrec_peer peer, const tenrec_error *why)
+{
+    (void)peer, (void)why;
+    atomic_fetch_add(&node_of(self)->callers_lost, 1);
+}
+
 static bool host_log_enabled(struct tenrec_agent *self, enum tenrec_log_level level)
 {
     (void)self;
@@ -198,12 +204,17 @@ void node_init(struct node *n, tenrec_peer id)
         .place = host_place,
         .accepts = host_accepts,
         .peer_lost = host_peer_lost,
+        .caller_lost = host_caller_lost,
         .log_enabled = host_log_enabled,
         .log = host_log,
     };
     snprintf(n->name, sizeof n->name, "worker%d", (int)id);
-    n->member =
-        (struct tenrec_member){ sizeof n->member, id, 1000 + (uint64_t)id, n->name, n->address };
+    n->member = (struct tenrec_member){ .size = sizeof n->member,
+                                        .id = id,
+                                        .incarnation = 1000 + (uint64_t)id,
+                                        .name = n->name,
+                                        .address = n->address,
+                                        .token = 0x70656e0000 + (uint64_t)id };
     pthread_mutex_init(&n->lock, NULL);
 }
 
@@ -232,8 +243,9 @@ void node_open(struct node *n)
     const struct tenrec_init in = {
         .size = sizeof in,
         .me = n->member.id,
-        .world = 2,
+        .world = n->dynamic ? 0 : 2,
         .incarnation = n->member.incarnation,
+        .token = n->member.token,
         .name = n->name,
         .backend = "tensorpipe",
         .options = &n->options,

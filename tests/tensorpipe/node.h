@@ -36,6 +36,7 @@ struct node {
     struct tenrec_member member;
     char name[32], address[96];
     bool started, ringless;
+    bool dynamic; /* its group; before node_open */
 
     /* What the test wants to happen. NULL: requests are echoed. */
     void (*on_request)(struct node *n, tenrec_peer from, struct tenrec_msg *msg);
@@ -45,7 +46,7 @@ struct node {
     pthread_mutex_t lock;
     struct call *call[NODE_CALLS]; /* by id */
     atomic_int_fast64_t next_id;
-    atomic_uint lost, requests, stray_answers, told;
+    atomic_uint lost, callers_lost, requests, stray_answers, told;
     tenrec_error lost_why;
     _Atomic tenrec_peer last_from;
 };

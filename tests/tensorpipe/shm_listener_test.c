@@ -44,6 +44,7 @@ static int setup(void **state)
     members[0] = n.member;
     members[1] = g.member.member;
     members[1].address = g.member.address;
+    members[1].token = 0; /* a peer on libtensorpipe */
     if (n.agent.ops->start(&n.agent, members, 2, &err))
         fail_msg("%s", err.text);
     n.started = true;

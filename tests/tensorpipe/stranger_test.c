@@ -3,6 +3,10 @@
 #include "raw.h"
 
 #include "node.h"
+#include "transport/transport_uv.h"
+#include "wire/brochure.h"
+#include "wire/identity.h"
+#include "wire/proof.h"
 #include <unistd.h>
 
 static struct node n[2];
@@ -64,12 +68,181 @@ static void stranger_gets_no_connection_when_it_guesses_an_id(void **state)
     close(after.fd[0]);
 }
 
+/* ---- claims --------------------------------------------------------------------- */
+
+static struct proof_life life_of(const struct node *node)
+{
+    return (struct proof_life){ node->member.id, node->member.incarnation, node->member.token };
+}
+
+/* What a caller says that claims to be `as`, to n[1]. */
+static void claim(char text[IDENTITY_MAX], const struct node *as, uint64_t proof)
+{
+    const struct identity identity = { IDENTITY_VERSION, as->member.id, as->member.incarnation,
+                                       IDENTITY_OWN_MESSAGES, proof };
+
+    identity_write(text, &identity);
+}
+
+static uint64_t right_proof(void)
+{
+    const struct proof_life by = life_of(&n[0]), to = life_of(&n[1]);
+
+    return proof_make(&by, &to, PROOF_OF_CALLER);
+}
+
+static unsigned colons(const char *text)
+{
+    unsigned sum = 0;
+
+    for (; *text; text++)
+        sum += *text == ':';
+    return sum;
+}
+
+/* All that n[1] had to do because of a pipe that ended is done when it answers again. */
+static void await_broken(uint64_t pipes)
+{
+    assert_soon(node_counter(&n[1], "pipes_broken") == pipes);
+    assert_ping(&n[0], 1);
+}
+
+static void stranger_that_claims_rank_and_life_of_a_member_is_a_stranger(void **state)
+{
+    const uint64_t guesses[] = { 0, 1, UINT64_MAX, right_proof() ^ 1 };
+    char text[IDENTITY_MAX];
+    struct raw_pipe p;
+    uint64_t broken = 0;
+
+    (void)state;
+    assert_ping(&n[0], 1);
+    for (size_t i = 0; i < sizeof guesses / sizeof guesses[0]; i++) {
+        claim(text, &n[0], guesses[i]);
+        raw_pipe_open_as(&p, n[1].address, text);
+        assert_answers(&p);
+        assert_int_equal(n[1].last_from, TENREC_ANONYMOUS);
+        /* Version, rank, life and capabilities: what others claim is no secret. */
+        assert_int_equal(colons(p.identity), 4);
+        raw_pipe_close(&p);
+        await_broken(++broken);
+    }
+    assert_int_equal(n[1].callers_lost, 0);
+}
+
+static void caller_that_knows_both_tokens_is_the_member(void **state)
+{
+    const struct proof_life by = life_of(&n[1]), to = life_of(&n[0]);
+    char text[IDENTITY_MAX];
+    struct identity listener;
+    struct raw_pipe p;
+
+    (void)state;
+    claim(text, &n[0], right_proof());
+    raw_pipe_open_as(&p, n[1].address, text);
+    assert_answers(&p);
+    assert_int_equal(n[1].last_from, 0);
+    assert_int_equal(identity_read(nop_text(p.identity), &listener, NULL), TENREC_OK);
+    assert_true(listener.proof == proof_make(&by, &to, PROOF_OF_LISTENER));
+    raw_pipe_close(&p);
+    assert_soon(n[1].callers_lost == 1);
+}
+
+static void member_with_two_pipes_is_lost_with_the_last(void **state)
+{
+    char text[IDENTITY_MAX];
+    struct raw_pipe first, second;
+
+    (void)state;
+    claim(text, &n[0], right_proof());
+    raw_pipe_open_as(&first, n[1].address, text);
+    raw_pipe_open_as(&second, n[1].address, text);
+    assert_answers(&first);
+    assert_answers(&second);
+    raw_pipe_close(&first);
+    assert_soon(node_counter(&n[1], "pipes_broken") == 1);
+    assert_answers(&second);
+    assert_int_equal(n[1].callers_lost, 0);
+    raw_pipe_close(&second);
+    assert_soon(n[1].callers_lost == 1);
+}
+
+/* A proof is for one member: shown to another it is worth nothing. */
+static void proof_is_of_no_use_to_the_process_that_got_it(void **state)
+{
+    const struct proof_life by = life_of(&n[0]), to = { 2, 1002, 0x600d };
+    char text[IDENTITY_MAX];
+    struct raw_pipe p;
+
+    (void)state;
+    claim(text, &n[0], proof_make(&by, &to, PROOF_OF_CALLER));
+    raw_pipe_open_as(&p, n[1].address, text);
+    assert_answers(&p);
+    assert_int_equal(n[1].last_from, TENREC_ANONYMOUS);
+    raw_pipe_close(&p);
+}
+
+/* The answer of a listener at `address` to the hello and Brochure on `fd`. */
+static void answer_as(int fd, const char *address, const char *identity)
+{
+    const struct wire_channel_device any = { { nop_text("cpu"), 0 }, "any" };
+    const struct wire_channel channel = { "basic", &any, 1, 1, NULL };
+    const struct wire_transport uv = { "uv", "uv:*", address + strlen(TRANSPORT_UV_SCHEME) };
+    const struct wire_offer offer = { &uv, &channel, 1, 1, identity };
+    const uint64_t channel_id = 2;
+    const struct wire_ids ids = { .reply = 1, .channels = &channel_id };
+    struct wire_selection selection;
+    unsigned char buf[2048];
+    struct brochure brochure;
+    tenrec_error err;
+    long len;
+
+    assert_true(raw_recv_frame(fd, buf, sizeof buf) > 0);
+    len = raw_recv_frame(fd, buf, sizeof buf);
+    assert_true(len > 0);
+    if (brochure_read(buf, (size_t)len, &brochure, &err) ||
+        brochure_select(&brochure, &offer, &selection, &err))
+        fail_msg("%s", err.text);
+    raw_frame(fd, buf, answer_write(buf, sizeof buf, &offer, &selection, &ids, true));
+}
+
+static void process_at_the_address_of_a_dead_member_gets_no_call(void **state)
+{
+    static struct node dead; /* its texts live until the shutdown */
+    char right_life[IDENTITY_MAX];
+    const char *const told[] = { NULL, right_life };
+    struct call c = { .wake_fd = -1 };
+    int listener, fd;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof told / sizeof told[0]; i++) {
+        node_init(&dead, 2);
+        claim(right_life, &dead, 0);
+        listener = raw_listen(dead.address);
+        n[1].agent.ops->member_joined(&n[1].agent, &dead.member);
+        c = (struct call){ .wake_fd = -1 };
+        call_start(&n[1], &c, 2, request("a secret"));
+        fd = raw_accept(listener);
+        answer_as(fd, dead.address, told[i]);
+        assert_call_fails(&c, TENREC_ECONNECT);
+        assert_non_null(strstr(c.err.text, "does not know the token"));
+        call_finish(&c);
+        close(fd);
+        close(listener);
+        node_close(&dead);
+    }
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(stranger_gets_no_connection_when_it_guesses_an_id),
+        CASE(stranger_that_claims_rank_and_life_of_a_member_is_a_stranger),
+        CASE(caller_that_knows_both_tokens_is_the_member),
+        CASE(member_with_two_pipes_is_lost_with_the_last),
+        CASE(proof_is_of_no_use_to_the_process_that_got_it),
+        CASE(process_at_the_address_of_a_dead_member_gets_no_call),
     };
 
     return cmocka_run_group_tests_name("stranger", tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* identity_test.c - who a Tenrec peer is. */
 #include "handshake.h"
 #include "wire/identity.h"
+#include "wire/proof.h"
 
 static void identity_travels_both_ways_between_tenrec_peers(void **state)
 {
@@ -65,11 +66,53 @@ static void identity_skips_fields_of_later_versions(void **state)
     tenrec_error err;
 
     (void)state;
-    assert_int_equal(identity_read(nop_text("tenrec:2:0:1f:ff:more:and more"), &read, &err),
+    assert_int_equal(identity_read(nop_text("tenrec:2:0:1f:ff:abc:more:and more"), &read, &err),
                      TENREC_OK);
     assert_int_equal(read.version, 2);
     assert_int_equal(read.incarnation, 0x1f);
     assert_int_equal(read.capabilities, 0xff);
+    assert_int_equal(read.proof, 0xabc);
+}
+
+static void identity_has_no_proof_when_none_was_written(void **state)
+{
+    const struct identity none = { IDENTITY_VERSION, 3, 7, 3, 0 };
+    const struct identity longest = { UINT32_MAX, INT16_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX };
+    char text[IDENTITY_MAX];
+    struct identity read;
+    tenrec_error err;
+
+    (void)state;
+    identity_write(text, &none);
+    assert_int_equal(identity_read(nop_text(text), &read, &err), TENREC_OK);
+    assert_true(read.proof == 0);
+    identity_write(text, &longest);
+    assert_int_equal(identity_read(nop_text(text), &read, &err), TENREC_OK);
+    assert_true(read.proof == UINT64_MAX);
+}
+
+/* The first vectors of the reference implementation that are whole words long. */
+static void proof_hash_is_siphash(void **state)
+{
+    const uint64_t k0 = 0x0706050403020100, k1 = 0x0f0e0d0c0b0a0908;
+    const uint64_t word[] = { 0x0706050403020100 };
+
+    (void)state;
+    assert_true(proof_hash(k0, k1, NULL, 0) == 0x726fdb47dd0e0e31);
+    assert_true(proof_hash(k0, k1, word, 1) == 0x93f5f5799a932462);
+}
+
+static void proof_differs_for_each_pair_role_and_life(void **state)
+{
+    const struct proof_life a = { 0, 1, 11 }, b = { 1, 1, 22 }, c = { 1, 2, 22 }, d = { 1, 1, 23 };
+    const uint64_t proof = proof_make(&a, &b, PROOF_OF_CALLER);
+
+    (void)state;
+    assert_true(proof == proof_make(&a, &b, PROOF_OF_CALLER));
+    assert_true(proof != proof_make(&a, &b, PROOF_OF_LISTENER));
+    assert_true(proof != proof_make(&b, &a, PROOF_OF_CALLER));
+    assert_true(proof != proof_make(&a, &c, PROOF_OF_CALLER));
+    assert_true(proof != proof_make(&a, &d, PROOF_OF_CALLER));
 }
 
 static void identity_refuses_what_is_none(void **state)
@@ -87,6 +130,8 @@ static void identity_refuses_what_is_none(void **state)
         "tenrec:1:1:11112222333344445:1",
         "tenrec:1:1:G:1",
         "tenrec:1:1:1:",
+        "tenrec:1:1:1:1:x",
+        "tenrec:1:1:1:1:11112222333344445",
         "tenrec:4294967296:1:1:1",
         "uv:*",
         "tenrec:1::1:1",
@@ -107,7 +152,10 @@ int main(void)
         cmocka_unit_test(identity_travels_both_ways_between_tenrec_peers),
         cmocka_unit_test(identity_is_absent_in_plain_peers),
         cmocka_unit_test(identity_skips_fields_of_later_versions),
+        cmocka_unit_test(identity_has_no_proof_when_none_was_written),
         cmocka_unit_test(identity_refuses_what_is_none),
+        cmocka_unit_test(proof_hash_is_siphash),
+        cmocka_unit_test(proof_differs_for_each_pair_role_and_life),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

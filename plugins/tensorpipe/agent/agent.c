@@ -278,15 +278,8 @@ static void publish(struct agent *a)
 
 static void make_offer(struct agent *a)
 {
-    const struct identity identity = {
-        .version = IDENTITY_VERSION,
-        .rank = a->me,
-        .incarnation = a->incarnation,
-        .capabilities = IDENTITY_ALL_DTYPES | IDENTITY_OWN_MESSAGES | IDENTITY_SHORT_LISTS |
-                        (TENREC_HAS(a->host, sharing_open) ? IDENTITY_MAPS : 0),
-    };
-
-    identity_write(a->identity, &identity);
+    a->capabilities = IDENTITY_ALL_DTYPES | IDENTITY_OWN_MESSAGES | IDENTITY_SHORT_LISTS |
+                      (TENREC_HAS(a->host, sharing_open) ? IDENTITY_MAPS : 0);
     for (unsigned i = 0; i < a->listener.n_ports; i++) {
         const struct listener_port *port = &a->listener.port[i];
 
@@ -296,7 +289,7 @@ static void make_offer(struct agent *a)
     channels_init(&a->channels, a->options);
     /* Not copied: devices may join it until the agent starts. */
     a->offer = (struct wire_offer){ a->transport, a->channels.offered, a->listener.n_ports,
-                                    a->channels.n, a->identity };
+                                    a->channels.n, NULL };
 }
 
 static enum progress progress_of(const char *text)
@@ -319,6 +312,7 @@ tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self,
     a->options = in->options;
     a->me = in->me;
     a->incarnation = in->incarnation;
+    a->token = TENREC_HAS(in, token) ? in->token : 0;
     a->dynamic = in->world == 0;
     snprintf(a->name, sizeof a->name, "%s", in->name);
     if (TENREC_HAS(in, host_address))

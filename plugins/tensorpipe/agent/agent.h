@@ -12,6 +12,7 @@
 #include "wire/brochure.h"
 #include "wire/hello.h"
 #include "wire/identity.h"
+#include "wire/proof.h"
 
 #define AGENT_PEERS 32768 /* ids are torch's int16 */
 #define AGENT_HOT 4       /* pipes that the loop thread spins on at most */
@@ -66,11 +67,12 @@ struct agent {
     atomic_uint polls;             /* calls of poll so far, about */
 
     uint64_t incarnation;
-    bool dynamic; /* members may come that are not known yet */
+    uint64_t token; /* 0: none, as of a caller that is no member */
+    bool dynamic;   /* members may come that are not known yet */
     char name[TENREC_NAME_MAX + 1];
     char address[TRANSPORT_TEXT_MAX + 16];
     char host_address[TRANSPORT_TEXT_MAX]; /* where to listen if nobody says; "": loopback */
-    char identity[IDENTITY_MAX];
+    uint64_t capabilities;                 /* enum identity_capability, of ours */
     struct wire_transport transport[TRANSPORTS_MAX]; /* as the listener's ports */
     struct channels channels;
     struct wire_offer offer;
@@ -146,6 +148,20 @@ static inline struct peer *agent_peer(struct agent *a, tenrec_peer id)
 {
     return id >= 0 && id < AGENT_PEERS ? atomic_load_explicit(&a->peers[id], memory_order_acquire)
                                        : NULL;
+}
+
+/* Writes what this agent tells `peer` of itself: with a proof if both have tokens. NULL stands
+ * for a stranger. */
+void agent_write_identity(const struct agent *a, const struct peer *peer, enum proof_role role,
+                          char ret[IDENTITY_MAX]);
+/* Returns true if `shown` is what only `peer` can show to us; false also if one of us has no
+ * token. */
+bool agent_is_shown(const struct agent *a, const struct peer *peer, enum proof_role role,
+                    uint64_t shown);
+/* Returns true if `peer` and this agent can show each other who they are. */
+static inline bool agent_shares_tokens(const struct agent *a, const struct peer *peer)
+{
+    return a->token && peer->token;
 }
 
 /* Who waits for the agent to come to rest looks again: sends were told, or

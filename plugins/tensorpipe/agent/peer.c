@@ -11,6 +11,7 @@ struct peer *peer_new(const struct tenrec_member *m)
         return NULL;
     peer->id = m->id;
     peer->incarnation = m->incarnation;
+    peer->token = TENREC_HAS(m, token) ? m->token : 0;
     peer->name = m->name;
     peer->address = m->address;
     pthread_mutex_init(&peer->lock, NULL);

@@ -26,7 +26,9 @@ struct peer {
     pthread_mutex_t lock;
     atomic_bool left;    /* nothing is sent there any more */
     struct peer *before; /* who had the id before; owns */
+    unsigned callers;    /* established pipes on which it calls us; the loop thread's */
     uint64_t incarnation;
+    uint64_t token;             /* 0: its record has none, and its incarnation alone tells it */
     const char *name, *address; /* borrowed until shutdown */
 };
 

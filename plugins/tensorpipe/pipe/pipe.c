@@ -226,13 +226,15 @@ static void log_end(struct pipe *p)
         agent_log(a, TENREC_LOG_DEBUG, "pipe closed: %s", p->why.text);
 }
 
-/* Of members that have not left or been replaced since: their ids may be others'. */
+/* Tells of the loss of members that have not left or been replaced since: their ids may be
+ * others'. A caller is lost with the last of its pipes. */
 static void tell_lost(struct pipe *p)
 {
     struct agent *a = p->agent;
     const struct peer *peer = p->to ? p->to : atomic_load(&p->caller);
 
-    if (!peer || agent_peer(a, peer->id) != peer || atomic_load(&peer->left))
+    if (!peer || agent_peer(a, peer->id) != peer || atomic_load(&peer->left) ||
+        (!p->to && peer->callers > 0))
         return;
     if (p->to)
         a->host->peer_lost(a->self, peer->id, &p->why);
@@ -256,6 +258,8 @@ void pipe_teardown(struct pipe *p)
     /* First, so that who hears of the loss and tries again gets a new pipe. */
     if (p->to)
         peer_forget(p->to, p);
+    if (p->counted)
+        atomic_load(&p->caller)->callers--;
     if (p->was_established && atomic_load(&a->state) == AGENT_STARTED)
         tell_lost(p);
     pipe_fail_queue(p);
@@ -288,6 +292,7 @@ void pipe_established(struct pipe *p)
         agent_look_alive(a);
     share_open(p);
     pipe_send_pending(p);
+    pipe_count_caller(p);
     pipe_post(p, &p->read_task);
     if (p->channel && p->channel->established)
         p->channel->established(p);

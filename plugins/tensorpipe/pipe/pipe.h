@@ -128,7 +128,8 @@ struct pipe {
     struct source *source;      /* incoming: where it comes from; owns a reference */
     bool claims;                /* incoming: says to be a member that is not known, as below */
     tenrec_peer claimed;
-    uint64_t claimed_incarnation;
+    uint64_t claimed_incarnation, claimed_proof;
+    bool counted; /* incoming: among the callers of its peer; the loop thread's */
     const struct transport *transport; /* of its connections, once that is agreed */
     const struct transport *dialled;   /* outgoing: where the handshake begins */
     unsigned avoided;                  /* outgoing: ports that led nowhere, by bit ... */
@@ -222,8 +223,10 @@ void pipe_accept_ready(struct pipe *p, struct conn *c, uint32_t events);
  * is broken. */
 bool pipe_read_greeting(struct pipe *p, struct conn *c, const char *what, const unsigned char **ret,
                         size_t *ret_len);
-/* Whether the caller is the member that it claims to be. By who reads. */
+/* Returns true if the caller is the member that it claims to be. On the thread that reads. */
 bool pipe_recognise(struct pipe *p);
+/* Counts an established pipe among those of its caller, if that is known. Loop thread. */
+void pipe_count_caller(struct pipe *p);
 /* Takes a connection that was requested. */
 void pipe_adopt(struct pipe *p, struct conn *c, enum conn_role role);
 /* Which channel was agreed, NULL: none; and whether there is one for devices. */

@@ -8,11 +8,28 @@
 /* A few dozen ids and some names of ours: below. */
 #define ANSWER_MAX 2048
 
+/* A member's record says that it has a token: then it has to show that it knows it. */
+static bool is_that(const struct pipe *p, const struct peer *peer)
+{
+    return peer->incarnation == p->claimed_incarnation &&
+           (!peer->token || agent_is_shown(p->agent, peer, PROOF_OF_CALLER, p->claimed_proof));
+}
+
+void pipe_count_caller(struct pipe *p)
+{
+    struct peer *peer = atomic_load(&p->caller);
+
+    if (!peer || p->counted || pipe_state(p) != PIPE_ESTABLISHED)
+        return;
+    p->counted = true;
+    peer->callers++;
+}
+
 bool pipe_recognise(struct pipe *p)
 {
     struct peer *peer = agent_peer(p->agent, p->claimed);
 
-    if (!peer || peer->incarnation != p->claimed_incarnation || atomic_load(&peer->left))
+    if (!peer || !is_that(p, peer) || atomic_load(&peer->left))
         return false;
     atomic_store(&p->caller, peer);
     /* Whoever took it out meanwhile has not seen this pipe. */
@@ -21,6 +38,7 @@ bool pipe_recognise(struct pipe *p)
     p->from = peer->id;
     p->claims = false;
     pipe_leave_strangers(p);
+    pipe_count_caller(p);
     return true;
 }
 
@@ -33,6 +51,7 @@ static void recognise(struct pipe *p, const struct identity *identity)
         return;
     p->claimed = identity->rank;
     p->claimed_incarnation = identity->incarnation;
+    p->claimed_proof = identity->proof;
     if (!pipe_recognise(p))
         p->claims = p->agent->dynamic;
 }
@@ -43,6 +62,8 @@ static tenrec_status take_brochure(struct pipe *p, const unsigned char *frame, s
     struct agent *a = p->agent;
     struct conn *c = p->conn[CONN_DESCRIPTOR];
     unsigned char buf[FRAME_HEAD + ANSWER_MAX];
+    char text[IDENTITY_MAX];
+    struct wire_offer offer = a->offer;
     struct wire_selection selection;
     struct wire_ids ids = { .has_descriptor = false };
     struct identity identity;
@@ -76,8 +97,9 @@ static tenrec_status take_brochure(struct pipe *p, const unsigned char *frame, s
         return tenrec_fail(err, st, "no %s for the handshake",
                            st == TENREC_ENOMEM ? "memory" : "random ids");
     ids.channels = channel_id;
-    n = answer_write(buf + FRAME_HEAD, ANSWER_MAX, &a->offer, &selection, &ids,
-                     identity.version != 0);
+    agent_write_identity(a, atomic_load(&p->caller), PROOF_OF_LISTENER, text);
+    offer.identity = text;
+    n = answer_write(buf + FRAME_HEAD, ANSWER_MAX, &offer, &selection, &ids, identity.version != 0);
     if (n > ANSWER_MAX)
         return tenrec_fail(err, TENREC_EPROTOCOL, "the answer to this Brochure takes %zu bytes", n);
     put_le64(buf, n);

@@ -143,10 +143,14 @@ static void greet(struct pipe *p, struct conn *c)
     struct agent *a = p->agent;
     unsigned char buf[FRAME_HEAD + HELLO_MAX(TENREC_NAME_MAX) + FRAME_HEAD + BROCHURE_MAX];
     struct wire_transport left[TRANSPORTS_MAX];
-    const struct wire_offer offer = offer_of(p, left);
+    struct wire_offer offer = offer_of(p, left);
+    char identity[IDENTITY_MAX];
     size_t hello, brochure;
     int e;
 
+    /* The address is that of a record, and the proof of use to that member alone. */
+    agent_write_identity(a, p->to, PROOF_OF_CALLER, identity);
+    offer.identity = identity;
     hello =
         hello_write_spontaneous(buf + FRAME_HEAD, HELLO_MAX(TENREC_NAME_MAX), nop_text(a->name));
     put_le64(buf, hello);
@@ -160,6 +164,25 @@ static void greet(struct pipe *p, struct conn *c)
     }
     pipe_advance(p, PIPE_GREETING);
     reactor_arm(&a->reactor, &p->timer, now_ns() + a->options->handshake_timeout_ms * 1000000u);
+}
+
+/* Another process may have the address by now. A member of a dynamic group may not have heard
+ * of us yet, and then shows nothing. */
+static tenrec_status check_listener(const struct pipe *p, const struct identity *identity,
+                                    tenrec_error *err)
+{
+    const struct agent *a = p->agent;
+    const struct peer *to = p->to;
+
+    if (identity->version && to->incarnation &&
+        (identity->rank == to->id ? identity->incarnation != to->incarnation : a->dynamic))
+        return tenrec_fail(err, TENREC_EPEER_LOST, "another life of that worker listens there now");
+    if (!agent_shares_tokens(a, to) || (a->dynamic && identity->version && !identity->proof) ||
+        agent_is_shown(a, to, PROOF_OF_LISTENER, identity->proof))
+        return TENREC_OK;
+    return tenrec_fail(err, TENREC_EPEER_LOST,
+                       "the process that listens there is not that worker: it does not know the "
+                       "token in the worker's record");
 }
 
 static tenrec_status take_answer(struct pipe *p, const unsigned char *frame, size_t len,
@@ -188,10 +211,9 @@ static tenrec_status take_answer(struct pipe *p, const unsigned char *frame, siz
     st = transport->parse((const char *)answer.address.data, answer.address.len, &p->there, err);
     if (st)
         return st;
-    if (identity.version && p->to->incarnation &&
-        (identity.rank == p->to->id ? identity.incarnation != p->to->incarnation
-                                    : p->agent->dynamic))
-        return tenrec_fail(err, TENREC_EPEER_LOST, "another life of that worker listens there now");
+    st = check_listener(p, &identity, err);
+    if (st)
+        return st;
     p->capabilities = identity.version ? identity.capabilities : 0;
     p->ids[CONN_DESCRIPTOR] = answer.descriptor_id;
     p->ids[CONN_REPLY] = answer.reply_id;
@@ -281,5 +303,5 @@ void pipe_connect_ready(struct pipe *p, struct conn *c, uint32_t events)
         read_answer(p, c);
     /* That of a connection that was dismissed means nothing. */
     if ((events & CONN_END) && c->role != CONN_BOOTSTRAP)
-        pipe_failf(p, TENREC_ECONNECT, 0, "closed the connection during the handshake");
+        pipe_failf(p, TENREC_ECONNECT, ECONNRESET, "closed the connection during the handshake");
 }

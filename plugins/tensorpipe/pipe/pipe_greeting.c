@@ -1,6 +1,8 @@
 /* pipe_greeting.c - what both sides of a handshake do. */
 #include "pipe/pipe.h"
 
+#include <errno.h>
+
 bool pipe_read_greeting(struct pipe *p, struct conn *c, const char *what, const unsigned char **ret,
                         size_t *ret_len)
 {
@@ -13,7 +15,8 @@ bool pipe_read_greeting(struct pipe *p, struct conn *c, const char *what, const 
         ssize_t n = conn_read(c, NULL, 0, false, &is_short, &e);
 
         if (n < 0)
-            pipe_failf(p, TENREC_ECONNECT, e, "closed the connection during the handshake");
+            pipe_failf(p, TENREC_ECONNECT, e ? e : ECONNRESET,
+                       "closed the connection during the handshake");
         if (n <= 0)
             return false;
     }

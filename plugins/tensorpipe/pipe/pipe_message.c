@@ -328,11 +328,11 @@ static bool goes_the_wrong_way(const struct pipe *p, int32_t type)
     return p->outgoing ? is_request(type) : (type & TENREC_MSG_RESPONSE_BIT) != 0;
 }
 
-/* Who says to be a member is heard once he is. Until then he may tell of the view
- * that he is in, as he knows it before we do; one of a former life never is. */
+/* A caller that claims to be a member is heard once it is one. Until then it may tell of the
+ * view that it is in, as it knows that before we do; one of a former life never is a member. */
 static bool may_speak(struct pipe *p, int32_t type)
 {
-    return type == TENREC_MSG_VIEW || pipe_recognise(p);
+    return pipe_recognise(p) || type == TENREC_MSG_VIEW;
 }
 
 void message_deliver(struct pipe *p, struct tenrec_msg *msg, int32_t type, int64_t id,

@@ -7,6 +7,8 @@ void identity_write(char buf[IDENTITY_MAX], const struct identity *identity)
 {
     snprintf(buf, IDENTITY_MAX, "tenrec:%" PRIu32 ":%" PRId32 ":%" PRIx64 ":%" PRIx64,
              identity->version, identity->rank, identity->incarnation, identity->capabilities);
+    if (identity->proof)
+        snprintf(buf + strlen(buf), IDENTITY_MAX - strlen(buf), ":%" PRIx64, identity->proof);
 }
 
 /* Takes one field up to ':' or the end as a number of that base. */
@@ -55,7 +57,7 @@ tenrec_status identity_read(struct nop_bytes text, struct identity *ret, tenrec_
 {
     static const char head[] = "tenrec:";
     struct nop_bytes rest = text;
-    struct identity identity;
+    struct identity identity = { .proof = 0 };
     uint64_t version = 0;
 
     if (text.len >= sizeof head && memcmp(text.data, head, sizeof head - 1) == 0) {
@@ -64,7 +66,8 @@ tenrec_status identity_read(struct nop_bytes text, struct identity *ret, tenrec_
         if (take_field(&rest, 10, UINT32_MAX, &version) && version > 0 &&
             take_rank(&rest, &identity.rank) &&
             take_field(&rest, 16, UINT64_MAX, &identity.incarnation) &&
-            take_field(&rest, 16, UINT64_MAX, &identity.capabilities)) {
+            take_field(&rest, 16, UINT64_MAX, &identity.capabilities) &&
+            (rest.len == 0 || take_field(&rest, 16, UINT64_MAX, &identity.proof))) {
             identity.version = (uint32_t)version;
             *ret = identity;
             return TENREC_OK;
@@ -72,7 +75,7 @@ tenrec_status identity_read(struct nop_bytes text, struct identity *ret, tenrec_
     }
     return tenrec_fail(err, TENREC_EPROTOCOL,
                        "identity \"%.*s\": expected tenrec:<version>:<rank>:<incarnation>:"
-                       "<capabilities>",
+                       "<capabilities>[:<proof>]",
                        NOP_PRINT(text));
 }
 

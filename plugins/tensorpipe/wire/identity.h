@@ -1,10 +1,10 @@
-/* identity.h - how one Tenrec peer proves to another who it is.
+/* identity.h - how one Tenrec peer tells another which member it is.
  *
  * The name in a hello is free text. A Tenrec peer puts an entry of its own,
  * named "tenrec", beside the transports of its Brochure, and answers one with
  * an entry among the channels of its BrochureAnswer; other peers skip both.
  *
- *     tenrec:<version>:<rank>:<incarnation, hex>:<capabilities, hex>[:...]
+ *     tenrec:<version>:<rank>:<incarnation, hex>:<capabilities, hex>[:<proof, hex>[:...]]
  */
 #ifndef TENSORPIPE_IDENTITY_H
 #define TENSORPIPE_IDENTITY_H
@@ -14,7 +14,7 @@
 
 #define IDENTITY_ENTRY "tenrec" /* its key in both maps */
 #define IDENTITY_VERSION 1      /* grows when capabilities alone cannot say a change */
-#define IDENTITY_MAX 64         /* bytes of the text with its NUL */
+#define IDENTITY_MAX 96         /* bytes of the text with its NUL */
 
 enum identity_capability {
     IDENTITY_ALL_DTYPES = 1u << 0,   /* reads dtypes that torch cannot carry */
@@ -28,6 +28,7 @@ struct identity {
     tenrec_peer rank; /* TENREC_ANONYMOUS: no member */
     uint64_t incarnation;
     uint64_t capabilities; /* enum identity_capability; unknown bits are others' */
+    uint64_t proof;        /* proof.h; 0: none */
 };
 
 void identity_write(char buf[IDENTITY_MAX], const struct identity *identity);
