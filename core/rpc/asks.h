@@ -14,7 +14,7 @@ struct ask {
     int64_t version;
     tenrec_peer id; /* of the sender, by its own word */
     int64_t incarnation;
-    bool leaving; /* it will soon be gone: no new calls */
+    bool leaving; /* of a member, by its own word: it will soon be gone, no new calls */
 };
 
 /* A member has one or two at a time. All that are not known as members share those of strangers. */

@@ -16,6 +16,7 @@
 
 enum {
     STORE_MS = 2000,     /* one look at the store, or change of it */
+    LOOK_GAP_MS = 20,    /* from one look to the next */
     RETRY_MAX_MS = 5000, /* between looks at one that does not answer */
 };
 
@@ -78,6 +79,9 @@ static void refresh(struct watch *wa)
 
     if (st == TENREC_OK)
         st = watch_apply(wa, &v, &why);
+    pthread_mutex_lock(&wa->lock);
+    wa->look_at_ns = clock_deadline_ms(LOOK_GAP_MS);
+    pthread_mutex_unlock(&wa->lock);
     if (st == TENREC_OK)
         store_works(wa);
     else
@@ -156,6 +160,12 @@ tenrec_status watch_depart(struct tenrec_worker *w, uint64_t deadline_ns, tenrec
 
 /* ---- the thread ---------------------------------------------------------------------- */
 
+/* When the store may be asked again. */
+static uint64_t look_ns(const struct watch *wa)
+{
+    return wa->store_at_ns > wa->look_at_ns ? wa->store_at_ns : wa->look_at_ns;
+}
+
 /* One thing to do, with the lock, which it gives up meanwhile. False: nothing until *next_ns. */
 static bool work(struct watch *wa, uint64_t *next_ns)
 {
@@ -185,7 +195,7 @@ static bool work(struct watch *wa, uint64_t *next_ns)
         pthread_mutex_lock(&wa->lock);
         return true;
     }
-    if (store && wa->look) {
+    if (wa->look && now_ns >= look_ns(wa)) {
         wa->look = false;
         pthread_mutex_unlock(&wa->lock);
         refresh(wa);
@@ -197,8 +207,8 @@ static bool work(struct watch *wa, uint64_t *next_ns)
         watch_find_dead(wa);
     }
     due = heartbeats_next(&wa->beats, now_ns, &one, next_ns);
-    if (!store && wa->look && wa->store_at_ns < *next_ns)
-        *next_ns = wa->store_at_ns;
+    if (wa->look && look_ns(wa) < *next_ns)
+        *next_ns = look_ns(wa);
     if (due == HEARTBEAT_REST)
         return false;
     pthread_mutex_unlock(&wa->lock);

@@ -31,6 +31,7 @@ struct watch {
     struct sent *sent;
     int64_t n_sent;
     struct asks asks;
+    uint64_t look_at_ns;  /* no look before: callers that are no members may ask for many */
     uint64_t store_at_ns; /* not asked before */
     bool look;            /* at the store: it may say something new */
     bool suspects;        /* a connection broke: is a process gone? */

@@ -119,36 +119,53 @@ static void answer(struct watch *wa, const struct ask *a)
         dispatch_answer(wa->w, a->from, a->msg_id, &a->route, msg, NULL);
 }
 
+/* What the message says, for what the pipe that it came on has shown.
+ *
+ * errors   EGROUP, EPROTOCOL (also: a member names another one), ENOMEM */
+static tenrec_status ask_read(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg,
+                              struct ask *ret, bool *ret_waits, tenrec_error *err)
+{
+    int64_t n[VIEW_NUMBERS];
+    tenrec_status st = rref_numbers_read(msg, VIEW_NUMBERS, n, err);
+
+    if (st == TENREC_OK && !w->watch)
+        st = tenrec_fail(err, TENREC_EGROUP, "the group of '%s' is static", w->self.name);
+    if (st == TENREC_OK && from >= 0 && from != n[VIEW_ID])
+        st = tenrec_fail(err, TENREC_EPROTOCOL, "'%s' tells a view in the name of worker %lld",
+                         peers_name(&w->peers, from), (long long)n[VIEW_ID]);
+    if (st != TENREC_OK)
+        return st;
+    ret->id = (tenrec_peer)n[VIEW_ID];
+    ret->incarnation = n[VIEW_INCARNATION];
+    ret->version = n[VIEW_VERSION];
+    ret->leaving = n[VIEW_FLAGS] & FLAG_LEAVING;
+    *ret_waits = n[VIEW_FLAGS] & FLAG_WAIT;
+    return TENREC_OK;
+}
+
 void watch_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
 {
     struct watch *wa = w->watch;
-    int64_t n[VIEW_NUMBERS];
-    struct ask a = { .from = from, .msg_id = msg->id, .route = msg->route }, *kept = NULL;
-    struct ask *oldest = NULL;
-    bool later;
+    struct ask a = { .from = from, .msg_id = msg->id, .route = msg->route };
+    struct ask *kept = NULL, *oldest = NULL;
+    bool waits;
     tenrec_error why;
-    tenrec_status st = rref_numbers_read(msg, VIEW_NUMBERS, n, &why);
+    tenrec_status st = ask_read(w, from, msg, &a, &waits, &why);
 
-    if (st == TENREC_OK && !wa)
-        st = tenrec_fail(&why, TENREC_EGROUP, "the group of '%s' is static", w->self.name);
     msg->release(msg);
     if (st != TENREC_OK) {
         dispatch_answer_error(w, from, a.msg_id, &a.route, true, &why);
         return;
     }
-    a.id = (tenrec_peer)n[VIEW_ID];
-    a.incarnation = n[VIEW_INCARNATION];
-    a.version = n[VIEW_VERSION];
-    a.leaving = n[VIEW_FLAGS] & FLAG_LEAVING;
     pthread_mutex_lock(&wa->lock);
-    later = (a.leaving || (a.version > wa->view.version && (n[VIEW_FLAGS] & FLAG_WAIT))) &&
-            !wa->stopped && !wa->expelled;
-    if (later && (kept = memory_new(1, sizeof *kept))) {
+    a.leaving = a.leaving && from >= 0 && view_find(&wa->view, from, a.incarnation);
+    if ((a.leaving || (a.version > wa->view.version && waits)) && !wa->stopped && !wa->expelled &&
+        (kept = memory_new(1, sizeof *kept))) {
         *kept = a;
         oldest = asks_add(&wa->asks, kept);
     }
     wa->look = wa->look || a.version > wa->view.version;
-    if (later || wa->look)
+    if (kept || wa->look)
         pthread_cond_broadcast(&wa->changed);
     pthread_mutex_unlock(&wa->lock);
     if (!kept)

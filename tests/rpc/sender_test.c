@@ -2,7 +2,11 @@
  * elsewhere, control messages of references that others hold. The backend is named in argv. */
 #include "../support/cluster.h"
 #include "../support/forger.h"
+#include "../support/party.h"
+#include "functions.h"
 #include "rpc/future.h"
+#include "rpc/rref_control.h"
+#include "rpc/watch_inside.h"
 #include "rpc/worker.h"
 
 #include <setjmp.h>
@@ -153,6 +157,47 @@ static void call_goes_on_when_another_member_answers_with_an_error(void **state)
     tenrec_future_drop(call);
 }
 
+/* ---- views ------------------------------------------------------------------------ */
+
+enum { LEAVING = 1, VIEW_NUMBERS = 4 };
+
+/* What worker `id` would say as it leaves. */
+static struct tenrec_msg *leaving(struct tenrec_worker *w)
+{
+    const int64_t number[VIEW_NUMBERS] = { 1, LEAVING, w->self.id, w->watch->incarnation };
+    struct tenrec_msg *msg = NULL;
+
+    assert_int_equal(rref_numbers_write(TENREC_MSG_VIEW, number, VIEW_NUMBERS, &msg, NULL),
+                     TENREC_OK);
+    msg->id = 4711;
+    msg->flags |= TENREC_MSG_CONTROL;
+    return msg;
+}
+
+static tenrec_status call_noop(struct tenrec_worker *w, const char *to)
+{
+    return tenrec_rpc_sync(w, to, "noop", NULL, 0, NULL, NULL, NULL);
+}
+
+static void member_stays_callable_when_another_says_that_it_leaves(void **state)
+{
+    struct tenrec_worker *w[WORKERS];
+
+    (void)state;
+    party_begin();
+    for (int i = 0; i < WORKERS; i++)
+        w[i] = party_join(-1, NULL, functions_register);
+    forger_send(FORGER, VICTIM, leaving(w[CALLEE]));
+    /* The refusal answers to no call of the forger's. */
+    assert_becomes(atomic_load(&w[FORGER]->counts.late_replies) == 1);
+    assert_int_equal(call_noop(w[VICTIM], "worker1"), TENREC_OK);
+    /* Its own word is believed. */
+    forger_send(CALLEE, VICTIM, leaving(w[CALLEE]));
+    assert_becomes(call_noop(w[VICTIM], "worker1") == TENREC_EPEER_UNKNOWN);
+    for (int i = 0; i < WORKERS; i++)
+        party_leave(w[i]);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -160,6 +205,7 @@ int main(int argc, char **argv)
             call_keeps_its_buffer_and_result_when_another_member_answers, open_three, close_three),
         cmocka_unit_test_setup_teardown(call_goes_on_when_another_member_answers_with_an_error,
                                         open_three, close_three),
+        cmocka_unit_test(member_stays_callable_when_another_says_that_it_leaves),
     };
 
     cluster_use(argc > 1 ? argv[1] : "forging_inproc");

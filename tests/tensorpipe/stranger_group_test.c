@@ -1,0 +1,136 @@
+/* stranger_group_test.c - a stranger at the port of a worker of a dynamic group: no member goes
+ * because of what the stranger says, and none is kept from serving. */
+#include "raw.h"
+
+#include "../rpc/functions.h"
+#include "../support/party.h"
+#include "backend/chain.h"
+#include "rpc/rref_control.h"
+#include "rpc/watch_inside.h"
+#include "rpc/worker.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { VICTIM, OTHER, THIRD, WORKERS };
+enum { LEAVING = 1, VIEW_NUMBERS = 4 };
+
+/* Version, rank of no member, life, capabilities, and a proof that is a guess. */
+static const char *const unknown = "tenrec:1:7:63:f:1234";
+
+static struct tenrec_worker *w[WORKERS];
+
+static int join_all(void **state)
+{
+    (void)state;
+    party_begin();
+    for (int i = 0; i < WORKERS; i++)
+        w[i] = party_join(-1, NULL, functions_register);
+    return 0;
+}
+
+static int leave_all(void **state)
+{
+    (void)state;
+    for (int i = 0; i < WORKERS; i++)
+        party_leave(w[i]);
+    return 0;
+}
+
+static size_t view_frames(unsigned char *buf, int64_t version, int64_t flags, int64_t id,
+                          int64_t incarnation)
+{
+    const int64_t number[VIEW_NUMBERS] = { version, flags, id, incarnation };
+    struct tenrec_msg *msg = NULL;
+    size_t len;
+
+    assert_int_equal(rref_numbers_write(TENREC_MSG_VIEW, number, VIEW_NUMBERS, &msg, NULL),
+                     TENREC_OK);
+    len = raw_message(buf, TENREC_MSG_VIEW, 1, msg->payload, (size_t)msg->payload_len);
+    msg->release(msg);
+    return len;
+}
+
+static void open_to_victim(struct raw_pipe *p, const char *identity)
+{
+    raw_pipe_open_as(p, chain_address(w[VICTIM]->chain), identity);
+}
+
+static int64_t await_answer(struct raw_pipe *p)
+{
+    unsigned char buf[256];
+    int64_t id;
+    long len;
+
+    return raw_recv_message(p, &id, buf, sizeof buf, &len);
+}
+
+static void members_are_callable_when_a_stranger_says_that_they_leave(void **state)
+{
+    const int64_t life = w[OTHER]->watch->incarnation;
+    unsigned char buf[512];
+    char claims[64];
+    const char *const identities[] = { NULL, unknown, claims };
+    struct raw_pipe p;
+
+    (void)state;
+    snprintf(claims, sizeof claims, "tenrec:1:%d:%llx:f", OTHER, (unsigned long long)life);
+    for (size_t i = 0; i < sizeof identities / sizeof identities[0]; i++) {
+        open_to_victim(&p, identities[i]);
+        raw_send(p.fd[0], buf, view_frames(buf, 1, LEAVING, OTHER, life));
+        assert_int_equal(await_answer(&p), TENREC_MSG_VIEW_RET);
+        raw_pipe_close(&p);
+        functions_must_call_add(w[VICTIM], "worker1");
+        functions_must_call_add(w[OTHER], "worker0");
+    }
+}
+
+enum { FLOOD = 20000, AT_ONCE = 100 };
+
+/* Versions that never come are asked for, and the store is looked at for each of them. */
+static void nobody_is_expelled_when_a_stranger_floods_a_member_with_views(void **state)
+{
+    unsigned char buf[512], *all;
+    struct raw_pipe p;
+    size_t len;
+
+    (void)state;
+    open_to_victim(&p, unknown);
+    len = view_frames(buf, INT64_MAX, 0, 7, 99);
+    all = malloc(AT_ONCE * len);
+    assert_non_null(all);
+    for (size_t i = 0; i < AT_ONCE; i++)
+        memcpy(all + i * len, buf, len);
+    for (size_t i = 0; i < FLOOD; i += AT_ONCE) {
+        raw_send(p.fd[0], all, AT_ONCE * len);
+        for (int k = 0; k < AT_ONCE; k++)
+            assert_int_equal(await_answer(&p), TENREC_MSG_VIEW_RET);
+    }
+    free(all);
+    for (int i = 0; i < WORKERS; i++)
+        party_await(w[i], WORKERS);
+    functions_must_call_add(w[OTHER], "worker0");
+    functions_must_call_add(w[THIRD], "worker0");
+    raw_pipe_close(&p);
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, join_all, leave_all)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(members_are_callable_when_a_stranger_says_that_they_leave),
+        CASE(nobody_is_expelled_when_a_stranger_floods_a_member_with_views),
+    };
+
+    setenv("TENREC_TRANSPORTS", "uv", 1);
+    setenv("TENREC_CHANNELS", "basic", 1);
+    cluster_use("tensorpipe");
+    return cmocka_run_group_tests_name("stranger_group", tests, NULL, NULL);
+}
