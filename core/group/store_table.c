@@ -5,18 +5,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <tenrec/store.h>
 
 #define FIRST_BUCKETS 64
-
-static uint64_t hash_of(struct span key)
-{
-    uint64_t h = 0xcbf29ce484222325u;
-
-    for (size_t i = 0; i < key.len; i++)
-        h = (h ^ key.data[i]) * 0x100000001b3u;
-    return h ^ h >> 29;
-}
 
 static bool has_room(const struct store_table *t, size_t n)
 {
@@ -39,7 +29,9 @@ static void uncharge(struct store_table *t, size_t n)
 
 tenrec_status store_table_init(struct store_table *t, size_t limit)
 {
-    *t = (struct store_table){ .limit = limit, .n_buckets = FIRST_BUCKETS };
+    *t = (struct store_table){ .limit = limit,
+                               .n_buckets = FIRST_BUCKETS,
+                               .hash_key = siphash_draw() };
     t->bucket = memory_new(FIRST_BUCKETS, sizeof(struct store_entry *));
     return t->bucket ? TENREC_OK : TENREC_ENOMEM;
 }
@@ -96,7 +88,7 @@ static void widen(struct store_table *t)
 
 struct store_entry *store_table_find(const struct store_table *t, struct span key)
 {
-    uint64_t hash = hash_of(key);
+    const uint64_t hash = siphash(&t->hash_key, key.data, key.len);
 
     for (struct store_entry *e = t->bucket[hash & (t->n_buckets - 1)]; e; e = e->chain)
         if (e->hash == hash && e->key_len == key.len &&
@@ -119,7 +111,7 @@ struct store_entry *store_table_make(struct store_table *t, struct span key)
     }
     if (t->n_entries >= t->n_buckets)
         widen(t);
-    e->hash = hash_of(key);
+    e->hash = siphash(&t->hash_key, key.data, key.len);
     e->key_len = key.len;
     if (key.len)
         memcpy(e->key, key.data, key.len);
@@ -174,7 +166,7 @@ tenrec_status store_entry_append(struct store_table *t, struct store_entry *e, s
 
     if (!e->present)
         return store_entry_set(t, e, value);
-    if (e->value_len + value.len > TENREC_STORE_MAX_VALUE)
+    if (e->value_len + value.len > STORE_MAX_VALUE)
         return TENREC_ETOOBIG;
     if (!charge(t, value.len))
         return TENREC_ETOOBIG;

@@ -3,6 +3,7 @@
 #ifndef TENREC_GROUP_STORE_TABLE_H
 #define TENREC_GROUP_STORE_TABLE_H
 
+#include "base/siphash.h"
 #include "group/store_request.h"
 
 #include <tenrec/error.h>
@@ -46,6 +47,7 @@ struct store_entry {
 };
 
 struct store_table {
+    struct siphash_key hash_key; /* keys come from strangers */
     struct store_entry **bucket;
     size_t n_buckets; /* a power of two */
     size_t n_entries;
