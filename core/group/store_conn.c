@@ -11,9 +11,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* A foreign server may allow more than ours; beyond this its answer is taken
- * for nonsense. */
-#define MAX_BLOB ((uint64_t)1 << 30)
 #define CONNECT_MS 3000 /* for one address; a lost SYN must not use up all */
 
 /* Waits until the socket can be used; ETIMEDOUT at the deadline. */
@@ -195,9 +192,10 @@ tenrec_status store_conn_read_blob(struct store_conn *c, void **ret, size_t *ret
 
     if (st != TENREC_OK)
         return st;
-    if ((uint64_t)len > MAX_BLOB)
-        return tenrec_fail(err, TENREC_EPROTOCOL, "it announced a value of %llu bytes",
-                           (unsigned long long)len);
+    if ((uint64_t)len > STORE_MAX_VALUE)
+        return tenrec_fail(err, TENREC_EPROTOCOL,
+                           "it announced a value of %llu bytes, at most %zu are taken",
+                           (unsigned long long)len, STORE_MAX_VALUE);
     if (!(data = memory_new((size_t)len + 1, 1)))
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a value of %lld bytes",
                            (long long)len);

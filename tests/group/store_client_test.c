@@ -280,6 +280,42 @@ static void client_reports_a_store_that_went_silent(void **state)
     tenrec_store_drop(s);
 }
 
+/* Answers the ping as above, and the next request by a value of 64 MiB and a byte. */
+static void *boast(void *arg)
+{
+    struct talker *t = arg;
+    char sink[256];
+    int c = accept(t->fd, NULL, NULL);
+
+    (void)!recv(c, sink, 10, MSG_WAITALL);
+    (void)!send(c, "\xff\xff\xff\xff", 4, MSG_NOSIGNAL);
+    (void)!recv(c, sink, 1, MSG_WAITALL);
+    (void)!send(c, "\1\0\0\4\0\0\0\0", 8, MSG_NOSIGNAL);
+    while (recv(c, sink, sizeof sink, 0) > 0)
+        ;
+    close(c);
+    return NULL;
+}
+
+static void client_refuses_a_value_that_is_too_long(void **state)
+{
+    struct talker t = { 0 };
+    struct tenrec_store *s;
+    pthread_t thread;
+    uint16_t port;
+
+    (void)state;
+    t.fd = listen_here(&port);
+    assert_int_equal(pthread_create(&thread, NULL, boast, &t), 0);
+    assert_status(tenrec_store_open(url_of(port), TEST_MS, &s, &err), &err);
+    assert_int_equal(tenrec_store_compare_set(s, "k", "", 0, "v", 1, TEST_MS, NULL, NULL, &err),
+                     TENREC_EPROTOCOL);
+    assert_text_has(err.text, "announced a value of 67108865 bytes");
+    pthread_join(thread, NULL);
+    close(t.fd);
+    tenrec_store_drop(s);
+}
+
 #define N_THREADS 32
 #define N_ROUNDS 20
 
@@ -348,6 +384,7 @@ int main(void)
         cmocka_unit_test(client_wait_ends_when_server_goes_away),
         cmocka_unit_test(client_works_again_when_server_came_back),
         cmocka_unit_test(client_reports_a_store_that_went_silent),
+        cmocka_unit_test(client_refuses_a_value_that_is_too_long),
         cmocka_unit_test(client_serves_many_threads_on_one_store),
     };
 
