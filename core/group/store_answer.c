@@ -2,12 +2,10 @@
 
 #include <stdlib.h>
 
-#define MAX_ANSWER ((size_t)64 << 20) /* bytes for one request */
-
 static void kill_for(struct store_session *s, tenrec_status st)
 {
-    store_session_kill(s, st == TENREC_EINVAL   ? "added to what is no number, or beyond 64 bits"
-                          : st == TENREC_ENOMEM ? "no memory for its request"
+    store_session_kill(s, st == TENREC_EINVAL   ? "it added to what is no number, or beyond 64 bits"
+                          : st == TENREC_ENOMEM ? "there is no memory for its request"
                                                 : "the store or a value is full");
 }
 
@@ -48,13 +46,14 @@ static void tell_watchers(struct store_entry *e, enum change change, struct span
         if (link->kind != STORE_LINK_WATCH || s->dead)
             continue;
         if (s->ops->full(s->arg)) {
-            store_session_kill(s, "does not read the changes that it watches");
+            store_session_kill(s, "it does not read the changes that it watches");
             continue;
         }
         bytes_add_u8(&s->out, (uint8_t)change);
         bytes_add_blob(&s->out, e->key, e->key_len);
         bytes_add_blob(&s->out, old.data, old.len);
         bytes_add_blob(&s->out, now.data, now.len);
+        store_session_flush_much(s);
         store_session_make_ready(s);
     }
 }
@@ -163,17 +162,19 @@ static void answer_value(struct store_session *s, struct span key)
     bytes_add_blob(&s->out, e ? e->value : NULL, e ? e->value_len : 0);
 }
 
-static void run_multi_get(struct store_session *s, const struct store_request *r)
+/* In pieces, as the peer reads them: each value is what it is when its turn comes. */
+static bool run_multi_get(struct store_session *s, const struct store_request *r)
 {
-    struct span list = r->list;
+    struct span list = { r->list.data + s->answered_len, r->list.len - s->answered_len };
 
-    for (size_t i = 0; i < r->n; i++) {
+    for (; s->n_answered < r->n && !s->dead; s->n_answered++) {
+        if (s->ops->full(s->arg))
+            return false;
         answer_value(s, store_request_next(&list));
-        if (s->out.len > MAX_ANSWER) {
-            store_session_kill(s, "asked for more than 64 MiB at once");
-            return;
-        }
+        s->answered_len = r->list.len - list.len;
+        store_session_flush_much(s);
     }
+    return true;
 }
 
 static void run_multi_set(struct store_session *s, const struct store_request *r)
@@ -272,26 +273,17 @@ static void run_list_keys(struct store_session *s)
             if (!e->present)
                 continue;
             bytes_add_blob(&s->out, e->key, e->key_len);
-            if (s->out.len > MAX_ANSWER) {
-                store_session_kill(s, "asked for a list of keys longer than 64 MiB");
+            store_session_flush_much(s);
+            if (s->dead)
                 return;
-            }
         }
 }
 
-static void run_barrier(struct store_session *s, const struct store_request *r)
+/* Those who wait in the barrier of `e` go on. */
+static void open_barrier(struct store_entry *e)
 {
-    struct store_entry *e = store_table_make(&s->hub->table, r->key);
     struct store_link *link, *next;
 
-    if (r->number <= 0 || !e || !store_session_hang(s, e, STORE_LINK_BARRIER)) {
-        store_table_tidy(&s->hub->table, e);
-        store_session_kill(s, "asked for a barrier of less than one, or the store is full");
-        return;
-    }
-    s->state = STORE_IN_BARRIER;
-    if (e->n_barrier < (uint64_t)r->number)
-        return;
     for (link = e->first_link; link; link = next) {
         struct store_session *other = link->owner;
         next = link->next;
@@ -300,7 +292,32 @@ static void run_barrier(struct store_session *s, const struct store_request *r)
         store_session_unhang(other, link);
         store_session_release(other);
     }
-    store_table_tidy(&s->hub->table, e);
+}
+
+/* As torch has it: the count of those who came is a number under the key, which stays;
+ * who comes later passes at once. */
+static void run_barrier(struct store_session *s, const struct store_request *r)
+{
+    struct changing c;
+    int64_t count = 0;
+    tenrec_status st;
+
+    if (r->number <= 0) {
+        store_session_kill(s, "it asked for a barrier of less than one");
+        return;
+    }
+    if (!change_begin(s, r->key, &c))
+        return;
+    st = store_entry_add(&s->hub->table, c.e, 1, &count);
+    if (st == TENREC_OK && count >= r->number) {
+        bytes_add_u8(&s->out, 0);
+        open_barrier(c.e);
+    } else if (st == TENREC_OK) {
+        s->state = STORE_WAITING;
+        if (!store_session_hang(s, c.e, STORE_LINK_BARRIER))
+            st = TENREC_ETOOBIG;
+    }
+    change_end(s, &c, st, st == TENREC_OK);
 }
 
 static void run_cancel(struct store_session *s)
@@ -310,12 +327,12 @@ static void run_cancel(struct store_session *s)
     bytes_add_u8(&s->out, 1);
 }
 
-void store_answer(struct store_session *s, const struct store_request *r)
+bool store_answer(struct store_session *s, const struct store_request *r)
 {
     switch (r->op) {
     case STORE_OP_VALIDATE:
         if (r->number != STORE_MAGIC)
-            store_session_kill(s, "wrong magic number");
+            store_session_kill(s, "its magic number is wrong");
         break;
     case STORE_OP_SET:
         run_set(s, r->key, r->value[0], false);
@@ -348,8 +365,7 @@ void store_answer(struct store_session *s, const struct store_request *r)
         run_delete(s, r->key);
         break;
     case STORE_OP_MULTI_GET:
-        run_multi_get(s, r);
-        break;
+        return run_multi_get(s, r);
     case STORE_OP_MULTI_SET:
         run_multi_set(s, r);
         break;
@@ -378,4 +394,5 @@ void store_answer(struct store_session *s, const struct store_request *r)
     case STORE_OP_COUNT:
         break;
     }
+    return true;
 }

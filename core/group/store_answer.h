@@ -7,8 +7,7 @@
 
 enum store_session_state {
     STORE_READING,
-    STORE_WAITING,    /* for keys: only CANCEL_WAIT is taken */
-    STORE_IN_BARRIER, /* nothing is taken */
+    STORE_WAITING, /* for keys or in a barrier: only CANCEL_WAIT is taken */
 };
 
 struct store_session {
@@ -19,15 +18,22 @@ struct store_session {
     enum store_session_state state;
     bool dead;
     struct bytes in, out;
-    size_t need;              /* bytes in `in` before parsing makes sense */
+    struct store_parser parser;
+    size_t need;         /* bytes in `in` before parsing makes sense */
+    size_t n_answered;   /* of the list of a MULTI_GET that is being answered, */
+    size_t answered_len; /* and their bytes in the list */
+    uint64_t begun_ns;   /* when the request that is not whole began; 0: there is none */
+    size_t unread, held; /* bytes, counted in the hub's */
+    struct store_session *prev, *next;
     struct store_link *links; /* what it waits for and watches */
     size_t n_missing;         /* of them, those of the WAIT */
     bool ready;
     struct store_session *ready_prev, *ready_next;
 };
 
-/* Runs one request and adds its answer to s->out. */
-void store_answer(struct store_session *s, const struct store_request *r);
+/* Runs one request and adds its answer to s->out. Returns false when the peer does not
+ * read its answers and the request has to be run on later. */
+bool store_answer(struct store_session *s, const struct store_request *r);
 
 /* Hangs the session on a key; NULL when the store is full. */
 struct store_link *store_session_hang(struct store_session *s, struct store_entry *e,
@@ -40,6 +46,8 @@ void store_session_unhang_all(struct store_session *s, int keep);
 void store_session_release(struct store_session *s);
 /* Has it run, and so write, after the one that runs. */
 void store_session_make_ready(struct store_session *s);
+/* Sends what has gathered in `out`, when that is much. */
+void store_session_flush_much(struct store_session *s);
 /* Sends what is answered already and closes. `why`: static. */
 void store_session_kill(struct store_session *s, const char *why);
 

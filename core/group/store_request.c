@@ -46,8 +46,8 @@ static bool want(struct reader *r, size_t n)
 {
     if (n <= r->len - r->at)
         return true;
-    if (r->at + n > STORE_MAX_REQUEST)
-        r->why = "request is longer than 32 MiB";
+    if (n > STORE_MAX_REQUEST - r->at)
+        r->why = "request is longer than 160 MiB";
     r->need = r->at + n;
     return false;
 }
@@ -94,14 +94,12 @@ static bool read_key(struct reader *r, struct span *ret)
 
 static bool read_value(struct reader *r, struct span *ret)
 {
-    return read_blob(r, TENREC_STORE_MAX_VALUE, "value is longer than 8 MiB", ret);
+    return read_blob(r, STORE_MAX_VALUE, "value is longer than 64 MiB", ret);
 }
 
-static bool read_list(struct reader *r, bool pairs, struct store_request *ret)
+static bool read_list_length(struct reader *r, bool pairs, struct store_parser *p)
 {
-    struct span ignored;
     uint64_t n;
-    size_t at;
 
     if (!read_u64(r, &n))
         return false;
@@ -109,62 +107,102 @@ static bool read_list(struct reader *r, bool pairs, struct store_request *ret)
         r->why = "more than 131072 keys in one request";
         return false;
     }
-    at = r->at;
-    for (uint64_t i = 0; i < n; i++)
-        if (!read_key(r, &ignored) || (pairs && !read_value(r, &ignored)))
-            return false;
-    ret->n = (size_t)n;
-    ret->list = (struct span){ r->data + at, r->at - at };
+    p->request.n = (size_t)n;
+    p->n_units = pairs ? 2 * n : n;
+    p->list_at = p->at = r->at;
+    p->in_list = true;
     return true;
 }
 
-static bool read_argument(struct reader *r, char kind, struct store_request *ret, size_t *n_values)
+/* Each blob is read once. */
+static bool read_list(struct reader *r, bool pairs, struct store_parser *p)
 {
+    struct span ignored;
+
+    if (!p->in_list && !read_list_length(r, pairs, p))
+        return false;
+    for (; p->unit < p->n_units; p->unit++) {
+        const bool is_value = pairs && p->unit % 2 == 1;
+        if (!(is_value ? read_value(r, &ignored) : read_key(r, &ignored)))
+            return false;
+        p->at = r->at;
+    }
+    p->request.list.len = r->at - p->list_at;
+    return true;
+}
+
+/* Where a blob begins that was just read. */
+static size_t offset_of(const struct reader *r, struct span blob)
+{
+    return r->at - blob.len;
+}
+
+static bool read_argument(struct reader *r, char kind, struct store_parser *p)
+{
+    struct store_request *q = &p->request;
     uint64_t u;
 
     switch (kind) {
     case 'k':
-        return read_key(r, &ret->key);
+        if (!read_key(r, &q->key))
+            return false;
+        p->key_at = offset_of(r, q->key);
+        return true;
     case 'v':
-        return read_value(r, &ret->value[(*n_values)++]);
+        if (!read_value(r, &q->value[p->n_values]))
+            return false;
+        p->value_at[p->n_values] = offset_of(r, q->value[p->n_values]);
+        p->n_values++;
+        return true;
     case 'i':
         if (!read_u64(r, &u))
             return false;
-        ret->number = (int64_t)u;
+        q->number = (int64_t)u;
         return true;
     case 'u':
-        return read_u32(r, &ret->number);
+        return read_u32(r, &q->number);
     default:
-        return read_list(r, kind == 'M', ret);
+        return read_list(r, kind == 'M', p);
     }
 }
 
-enum store_parse store_request_parse(enum store_dialect d, const uint8_t *data, size_t len,
-                                     struct store_request *ret, const char **ret_why)
+/* The bytes may lie elsewhere than when a part of the request was read. */
+static void set_spans(const struct store_parser *p, const uint8_t *data, struct store_request *ret)
 {
-    struct reader r = { .data = data, .len = len };
-    size_t n_values = 0;
+    *ret = p->request;
+    ret->key.data = data + p->key_at;
+    ret->value[0].data = data + p->value_at[0];
+    ret->value[1].data = data + p->value_at[1];
+    ret->list.data = data + p->list_at;
+    ret->len = p->at;
+}
+
+enum store_parse store_request_parse(struct store_parser *p, enum store_dialect d,
+                                     const uint8_t *data, size_t len, struct store_request *ret,
+                                     const char **ret_why)
+{
+    struct reader r = { .data = data, .len = len, .at = p->at };
 
     *ret = (struct store_request){ .len = 1 };
     if (len == 0)
         return STORE_PARSE_PART;
-    ret->op = op_of(d, data[0]);
-    if (ret->op == STORE_OP_NONE) {
+    if (p->at == 0) {
+        p->request.op = op_of(d, data[0]);
+        p->at = r.at = 1;
+    }
+    if (p->request.op == STORE_OP_NONE) {
         *ret_why = "no such request";
         return STORE_PARSE_BAD;
     }
-    r.at = 1;
-    for (const char *kind = ops[ret->op].layout; *kind; kind++) {
-        if (read_argument(&r, *kind, ret, &n_values))
-            continue;
-        if (r.why) {
+    for (; ops[p->request.op].layout[p->argument]; p->argument++) {
+        if (!read_argument(&r, ops[p->request.op].layout[p->argument], p)) {
             *ret_why = r.why;
-            return STORE_PARSE_BAD;
+            ret->len = r.need;
+            return r.why ? STORE_PARSE_BAD : STORE_PARSE_PART;
         }
-        ret->len = r.need;
-        return STORE_PARSE_PART;
+        p->at = r.at;
     }
-    ret->len = r.at;
+    set_spans(p, data, ret);
     return STORE_PARSE_WHOLE;
 }
 

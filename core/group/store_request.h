@@ -41,9 +41,11 @@ enum store_dialect {
 
 #define STORE_MAGIC 0x3C85F7CEu
 
-/* Bounds of one request; beyond them the connection is closed. */
-#define STORE_MAX_LIST 131072u               /* keys of a request */
-#define STORE_MAX_REQUEST ((size_t)32 << 20) /* bytes */
+/* Bounds of one request; beyond them the connection is closed. Values may be longer than
+ * those of our clients: torch 1.13 has no limit, and torch 2.4's server takes 8 MiB. */
+#define STORE_MAX_LIST 131072u                /* keys of a request */
+#define STORE_MAX_VALUE ((size_t)64 << 20)    /* bytes */
+#define STORE_MAX_REQUEST ((size_t)160 << 20) /* bytes */
 
 /* The number of `op` on the wire, -1 when the dialect has none. */
 int store_op_number(enum store_dialect d, enum store_op op);
@@ -69,9 +71,22 @@ enum store_parse {
     STORE_PARSE_BAD,  /* *ret_why says what is wrong with it */
 };
 
-/* Reads the request at the start of `data`. */
-enum store_parse store_request_parse(enum store_dialect d, const uint8_t *data, size_t len,
-                                     struct store_request *ret, const char **ret_why);
+/* How far a request has been read: more of its bytes are read on from there, however
+ * many there are. Begins zeroed, for each request anew. */
+struct store_parser {
+    size_t at;       /* bytes that are understood */
+    size_t argument; /* of the layout */
+    size_t n_values;
+    uint64_t unit, n_units; /* blobs of a list; n_units is 0 outside of a list */
+    bool in_list;
+    struct store_request request; /* its spans begin at offsets, not at bytes */
+    size_t key_at, value_at[2], list_at;
+};
+
+/* Reads on in the request at the start of `data`: all of its bytes that have come. */
+enum store_parse store_request_parse(struct store_parser *p, enum store_dialect d,
+                                     const uint8_t *data, size_t len, struct store_request *ret,
+                                     const char **ret_why);
 
 /* Takes the next blob from a list that was parsed. */
 struct span store_request_next(struct span *list);

@@ -6,11 +6,22 @@
 
 #include "group/store_table.h"
 
+#include <stdint.h>
+
 struct store_session;
+
+/* All that the sessions of a hub hold together: requests that are not whole, answers that
+ * were not sent or not read. Beyond it the session that holds most is closed. */
+#define STORE_MAX_HELD ((size_t)256 << 20)
+/* A request that has begun must be whole by then. */
+#define STORE_REQUEST_MS 30000
 
 struct store_hub {
     struct store_table table;
     struct store_session *first_ready, *last_ready; /* woken, not run yet */
+    struct store_session *first;
+    struct store_session *running; /* its `in` is being read */
+    size_t held, max_held;         /* bytes */
 };
 
 /* What a session needs from its connection. */
@@ -34,5 +45,10 @@ void store_session_drop(struct store_session *s);
 void store_session_feed(struct store_session *s, const void *data, size_t len);
 /* Goes on after `full`. */
 void store_session_resume(struct store_session *s);
+/* Tells how many bytes of answers the connection keeps for a peer that does not read. */
+void store_session_unread(struct store_session *s, size_t bytes);
+
+/* Closes the sessions whose request began too long ago. To be called from time to time. */
+void store_hub_expire(struct store_hub *hub, uint64_t now_ns);
 
 #endif

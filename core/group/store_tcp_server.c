@@ -18,6 +18,7 @@
 #define READ_ROOM ((size_t)64 << 10)
 #define BACKLOG 1024
 #define RESOLVE_MS 10000
+#define EXPIRE_MS 5000 /* between two looks for requests that began long ago */
 
 /* One accepted connection; lives until uv has closed its handle. */
 struct peer {
@@ -37,7 +38,9 @@ struct tenrec_store_server {
     struct store_hub hub;
     struct peer *peers;
     size_t n_peers;
-    bool told_full; /* that connections are refused: said once */
+    bool told_full;   /* that connections are refused: said once */
+    uv_timer_t timer; /* open while `listening` was ever true */
+    bool has_timer;
     struct address address;
     uint16_t port;
     int result; /* of start_listening */
@@ -134,11 +137,31 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     }
 }
 
+static void peer_name(const struct peer *peer, char *ret, size_t room)
+{
+    struct sockaddr_storage a = { .ss_family = AF_UNSPEC };
+    int len = sizeof a;
+
+    if (uv_tcp_getpeername(&peer->tcp, (struct sockaddr *)&a, &len) != 0 ||
+        uv_ip_name((struct sockaddr *)&a, ret, room) != 0)
+        snprintf(ret, room, "an unknown address");
+}
+
+static void peer_log(const struct peer *peer, const char *why)
+{
+    char who[INET6_ADDRSTRLEN + 16];
+
+    peer_name(peer, who, sizeof who);
+    log_line(TENREC_LOG_WARN, "store", "closed a connection of %s: %s", who, why);
+}
+
 static void session_close(void *arg, const char *why)
 {
     struct peer *peer = arg;
 
-    log_line(TENREC_LOG_DEBUG, "store", "closing a connection: %s", why);
+    if (uv_is_closing((uv_handle_t *)&peer->tcp))
+        return;
+    peer_log(peer, why);
     /* Not in here: the session is still running. uv tells the close later. */
     peer_close(peer);
 }
@@ -155,7 +178,8 @@ static void on_written(uv_write_t *req, int status)
         peer_drop(peer);
         return;
     }
-    if (session_full(peer))
+    store_session_unread(peer->session, uv_stream_get_write_queue_size((uv_stream_t *)&peer->tcp));
+    if (uv_is_closing((uv_handle_t *)&peer->tcp) || session_full(peer))
         return;
     store_session_resume(peer->session);
     if (peer->paused && !uv_is_closing((uv_handle_t *)&peer->tcp) && !session_full(peer)) {
@@ -185,7 +209,7 @@ static void session_write(void *arg, const void *data, size_t len)
         return;
     len -= (size_t)sent;
     if (!(w = memory_new(1, sizeof *w + len))) {
-        session_close(peer, "no memory for its answer");
+        session_close(peer, "there is no memory for its answer");
         return;
     }
     memcpy(w->data, (const char *)data + sent, len);
@@ -194,8 +218,10 @@ static void session_write(void *arg, const void *data, size_t len)
     buf = uv_buf_init((char *)w->data, (unsigned)len);
     if (uv_write(&w->req, stream, &buf, 1, on_written) != 0) {
         free(w);
-        session_close(peer, "cannot be written to");
+        session_close(peer, "it cannot be written to");
+        return;
     }
+    store_session_unread(peer->session, uv_stream_get_write_queue_size(stream));
 }
 
 static const struct store_session_ops session_ops = {
@@ -214,6 +240,24 @@ static bool has_room(struct tenrec_store_server *server)
                  MAX_CONNECTIONS);
     server->told_full = true;
     return false;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct tenrec_store_server *server = timer->data;
+
+    store_hub_expire(&server->hub, clock_now_ns());
+}
+
+/* Looks are needed from the first connection on. */
+static void start_timer(struct tenrec_store_server *server)
+{
+    if (server->has_timer || uv_timer_init(loop_uv(server->loop), &server->timer) != 0)
+        return;
+    server->has_timer = true;
+    server->timer.data = server;
+    count_open(server, 1);
+    uv_timer_start(&server->timer, on_timer, EXPIRE_MS, EXPIRE_MS);
 }
 
 static void on_connection(uv_stream_t *listener, int status)
@@ -246,12 +290,13 @@ static void on_connection(uv_stream_t *listener, int status)
         peer->next->prev = peer;
     server->peers = peer;
     server->n_peers++;
+    start_timer(server);
     uv_tcp_nodelay(&peer->tcp, 1);
     uv_tcp_keepalive(&peer->tcp, 1, 60);
     uv_read_start((uv_stream_t *)&peer->tcp, on_alloc, on_read);
 }
 
-static void on_listener_closed(uv_handle_t *handle)
+static void on_own_closed(uv_handle_t *handle)
 {
     count_open(handle->data, -1);
 }
@@ -261,7 +306,7 @@ static void stop_on_loop(void *arg)
     struct tenrec_store_server *server = arg;
 
     if (server->listening)
-        uv_close((uv_handle_t *)&server->listener, on_listener_closed);
+        uv_close((uv_handle_t *)&server->listener, on_own_closed);
     server->listening = false;
 }
 
@@ -296,6 +341,9 @@ static void close_on_loop(void *arg)
     struct tenrec_store_server *server = arg;
 
     stop_on_loop(server);
+    if (server->has_timer)
+        uv_close((uv_handle_t *)&server->timer, on_own_closed);
+    server->has_timer = false;
     while (server->peers)
         peer_drop(server->peers);
 }

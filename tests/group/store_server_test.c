@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <tenrec/log.h>
 
 static struct tenrec_store_server *server;
 static uint16_t port;
@@ -237,22 +238,96 @@ static void server_push_wakes_one_waiter(void **state)
     close(c);
 }
 
+/* As torch's server: the count is a number under the key, which stays. */
 static void server_holds_barrier_until_all_came(void **state)
 {
     int a = dial_2_2(), b = dial_2_2();
 
     (void)state;
-    for (int round = 0; round < 2; round++) {
-        say(a, "12" K("72") TWO "0d 01000000");
-        say(b, "0d 02000000");
-        hear(b, "02000000");
-        hears_nothing(a);
-        say(b, "12" K("72") TWO);
-        hear(a, "00 01000000"); /* what came behind the barrier waited */
-        hear(b, "00");
-    }
+    say(a, "12" K("72") TWO "0d 01000000");
+    say(b, "0d 02000000");
+    hear(b, "02000000");
+    hears_nothing(a);
+    say(b, "12" K("72") TWO);
+    hear(a, "00 01000000"); /* what came behind the barrier waited */
+    hear(b, "00");
+    say(b, "03" K("72"));
+    hear(b, ONE "32");
+    say(a, "12" K("72") TWO); /* later: passes at once */
+    hear(a, "00");
+    say(b, "03" K("72") "07");
+    hear(b, ONE "33" ONE);
     close(a);
     close(b);
+}
+
+static void server_cancels_a_barrier(void **state)
+{
+    int a = dial_2_2(), b = dial_2_2();
+
+    (void)state;
+    waits(a, "12" K("72") "0300000000000000");
+    say(a, "0c");
+    hear(a, "01");
+    say(b, "12" K("72") TWO);
+    hear(b, "00"); /* who gave up counts */
+    say(a, "0d 05000000");
+    hear(a, "05000000");
+    close(a);
+    close(b);
+}
+
+/* As torch 1.13's server does; 2.4's takes 8 MiB. */
+static void server_takes_values_of_64_MiB(void **state)
+{
+    const size_t len = (size_t)64 << 20;
+    char *big = calloc(1, len), *got = malloc(len);
+    int fd = dial_2_2();
+
+    (void)state;
+    memset(big + len / 2, 'x', 1000);
+    say(fd, "01" K("67") "0000000400000000");
+    for (size_t at = 0; at < len;) {
+        ssize_t r = send(fd, big + at, len - at, MSG_NOSIGNAL);
+        assert_true(r > 0);
+        at += (size_t)r;
+    }
+    say(fd, "03" K("67"));
+    hear(fd, "0000000400000000");
+    assert_int_equal(recv(fd, got, len, MSG_WAITALL), len);
+    assert_memory_equal(got, big, len);
+    close(fd);
+    free(got);
+    free(big);
+}
+
+static char logged[512];
+static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t log_came = PTHREAD_COND_INITIALIZER;
+
+static void keep_log(void *arg, enum tenrec_log_level level, const char *part, const char *text)
+{
+    (void)arg, (void)level, (void)part;
+    pthread_mutex_lock(&log_lock);
+    snprintf(logged, sizeof logged, "%s", text);
+    pthread_cond_broadcast(&log_came);
+    pthread_mutex_unlock(&log_lock);
+}
+
+static void server_says_why_it_closed_a_connection(void **state)
+{
+    int fd = dial();
+
+    (void)state;
+    tenrec_set_log_callback(keep_log, NULL);
+    say(fd, "02 0120000000000000");
+    pthread_mutex_lock(&log_lock);
+    while (!*logged)
+        pthread_cond_wait(&log_came, &log_lock);
+    pthread_mutex_unlock(&log_lock);
+    tenrec_set_log_callback(NULL, NULL);
+    assert_text_has(logged, "closed a connection of 127.0.0.1: key is longer than 8 KiB");
+    is_closed(fd);
 }
 
 /* A connection without a socket: counts the bytes of its answers. */
@@ -274,14 +349,14 @@ static void not_closed(void *arg, const char *why)
     fail_msg("closed: %s", why);
 }
 
-static void server_forgets_those_who_leave_a_barrier(void **state)
+static void server_wakes_nobody_who_left_a_barrier(void **state)
 {
     static const struct store_session_ops ops = { count_bytes, never_full, not_closed };
     struct store_session *s[3];
     struct store_hub hub;
     size_t got[3] = { 0 };
     unsigned char raw[64];
-    size_t n = unhex("00 cef7853c 12" K("73") TWO, raw);
+    size_t n = unhex("00 cef7853c 12" K("73") "0300000000000000", raw);
 
     (void)state;
     assert_int_equal(store_hub_init(&hub, 0), TENREC_OK);
@@ -292,6 +367,7 @@ static void server_forgets_those_who_leave_a_barrier(void **state)
             store_session_drop(s[0]);
         assert_int_equal(got[i], i == 2);
     }
+    assert_int_equal(got[0], 0);
     assert_int_equal(got[1], 1);
     store_session_drop(s[1]);
     store_session_drop(s[2]);
@@ -376,7 +452,7 @@ static void server_closes_bad_connections_and_lives_on(void **state)
         "00 cef7853c 13",                     /* none of 2.2's */
         "00 ffffffffffffff7f",                /* absurd key */
         "02 0120000000000000",                /* key of 8193 bytes */
-        "00" K("61") "0100800000000000",      /* value of 8 MiB and one */
+        "00" K("61") "0100000400000000",      /* value of 64 MiB and one */
         "05 0100020000000000",                /* list of 131073 keys */
         "05 ffffffffffffffff",                /* list without end */
         "00" K("6e") ONE "78 03" K("6e") ONE, /* ADD to no number */
@@ -505,7 +581,10 @@ int main(void)
         CASE(server_queues_in_order),
         CASE(server_push_wakes_one_waiter),
         CASE(server_holds_barrier_until_all_came),
-        CASE(server_forgets_those_who_leave_a_barrier),
+        CASE(server_cancels_a_barrier),
+        CASE(server_wakes_nobody_who_left_a_barrier),
+        CASE(server_takes_values_of_64_MiB),
+        CASE(server_says_why_it_closed_a_connection),
         CASE(server_cancels_a_wait),
         CASE(server_wakes_waiters_by_any_way_to_set),
         CASE(server_tells_changes_of_a_watched_key_1_13),
