@@ -74,6 +74,12 @@ void store_close(struct tenrec_store *s, uint64_t deadline_ns)
     free(s);
 }
 
+void store_cut(struct tenrec_store *s)
+{
+    if (s->backend->ops->cut)
+        s->backend->ops->cut(s->backend);
+}
+
 void tenrec_store_drop(struct tenrec_store *s)
 {
     store_close(s, clock_deadline_ms(DROP_MS));

@@ -44,6 +44,7 @@ struct store_ops {
     tenrec_status (*num_keys)(struct store_backend *b, uint64_t deadline_ns, int64_t *ret,
                               tenrec_error *err);
     /* Frees `b`; what others shall hear of that is told until the deadline. */
+    void (*cut)(struct store_backend *b); /* store_cut; may be NULL */
     void (*destroy)(struct store_backend *b, uint64_t deadline_ns);
 };
 
@@ -61,6 +62,10 @@ tenrec_status store_handle_new(struct store_backend *b, const char *prefix,
 
 /* As tenrec_store_drop, with a deadline for what a store tells its others. */
 void store_close(struct tenrec_store *s, uint64_t deadline_ns);
+
+/* Other threads that wait for the store's answer stop waiting, and fail with EPEER_LOST; a kind
+ * that asks no server may ignore that. Later operations work. */
+void store_cut(struct tenrec_store *s);
 
 /* Where a plugin's store is, "" when it does not say. Lives as long as `s`. */
 const char *store_at(const struct tenrec_store *s);

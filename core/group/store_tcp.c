@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define MAX_IDLE 8
@@ -25,6 +26,7 @@ struct tcp_store {
     pthread_mutex_t lock; /* guards what follows */
     struct store_conn *idle;
     size_t n_idle;
+    struct call *busy; /* their connections are open until call_end */
 };
 
 /* One call: a connection that goes back to the others only when all went well. */
@@ -33,6 +35,7 @@ struct call {
     struct store_conn *conn;
     struct bytes request;
     uint64_t deadline_ns; /* for the answers */
+    struct call *next;    /* of the busy ones; guarded by store->lock */
 };
 
 /* The same error with another code. */
@@ -92,11 +95,38 @@ static tenrec_status call_begin(struct call *c, struct store_backend *b, uint64_
                                 tenrec_error *err)
 {
     struct tcp_store *t = (struct tcp_store *)b;
+    tenrec_status st = TENREC_OK;
 
     *c = (struct call){ .store = t, .deadline_ns = store_answer_ns(deadline_ns) };
-    if ((c->conn = take_idle(t)))
-        return TENREC_OK;
-    return connect_again(t, c->deadline_ns, &c->conn, err);
+    if (!(c->conn = take_idle(t)))
+        st = connect_again(t, c->deadline_ns, &c->conn, err);
+    pthread_mutex_lock(&t->lock);
+    c->next = t->busy;
+    t->busy = c;
+    pthread_mutex_unlock(&t->lock);
+    return st;
+}
+
+/* Lock held. */
+static void call_remove(struct call *c)
+{
+    struct call **at = &c->store->busy;
+
+    while (*at != c)
+        at = &(*at)->next;
+    *at = c->next;
+}
+
+/* A thread that waits for an answer reads the end of its connection. */
+static void tcp_cut(struct store_backend *b)
+{
+    struct tcp_store *t = (struct tcp_store *)b;
+
+    pthread_mutex_lock(&t->lock);
+    for (struct call *c = t->busy; c; c = c->next)
+        if (c->conn)
+            shutdown(c->conn->fd, SHUT_RDWR);
+    pthread_mutex_unlock(&t->lock);
 }
 
 static void add_request(struct call *c, enum store_op op, const char *key)
@@ -119,18 +149,17 @@ static tenrec_status call_end(struct call *c, tenrec_status st, tenrec_error *er
     struct tcp_store *t = c->store;
 
     bytes_free(&c->request);
-    if (st == TENREC_OK) {
-        pthread_mutex_lock(&t->lock);
-        if (t->n_idle < MAX_IDLE) {
-            c->conn->next = t->idle;
-            t->idle = c->conn;
-            t->n_idle++;
-            c->conn = NULL;
-        }
-        pthread_mutex_unlock(&t->lock);
-    } else {
-        tenrec_error_prefix(err, "%s", t->backend.name);
+    pthread_mutex_lock(&t->lock);
+    call_remove(c);
+    if (st == TENREC_OK && t->n_idle < MAX_IDLE) {
+        c->conn->next = t->idle;
+        t->idle = c->conn;
+        t->n_idle++;
+        c->conn = NULL;
     }
+    pthread_mutex_unlock(&t->lock);
+    if (st != TENREC_OK)
+        tenrec_error_prefix(err, "%s", t->backend.name);
     store_conn_drop(c->conn);
     return st;
 }
@@ -426,6 +455,7 @@ static const struct store_ops tcp_ops = {
     .check = tcp_check,
     .delete_keys = tcp_delete,
     .num_keys = tcp_num_keys,
+    .cut = tcp_cut,
     .destroy = tcp_destroy,
 };
 

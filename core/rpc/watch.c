@@ -43,7 +43,7 @@ bool watch_suspects(struct tenrec_worker *w, tenrec_peer peer)
 
 static void store_failed(struct watch *wa, const tenrec_error *why)
 {
-    if (wa->retry_ms == 0)
+    if (wa->retry_ms == 0 && tenrec_worker_running(wa->w))
         log_line(
             TENREC_LOG_WARN, wa->w->self.name,
             "cannot follow the group in its store, so that nobody can join or be taken out: %s",
@@ -147,10 +147,14 @@ tenrec_status watch_depart(struct tenrec_worker *w, uint64_t deadline_ns, tenrec
     wa->departs = true;
     wa->depart_ns = deadline_ns;
     pthread_cond_broadcast(&wa->changed);
-    while (!wa->departed)
-        pthread_cond_wait(&wa->changed, &wa->lock);
-    st = wa->depart_status;
-    if (st != TENREC_OK && err)
+    while (!wa->departed && watch_wait(wa, store_answer_ns(deadline_ns)))
+        ;
+    if (!wa->departed)
+        st = tenrec_fail(
+            err, TENREC_ETIMEDOUT,
+            "the store of group \"%s\" does not answer: this worker is still in its list",
+            wa->roster->group);
+    else if ((st = wa->depart_status) != TENREC_OK && err)
         *err = wa->depart_why;
     pthread_mutex_unlock(&wa->lock);
     if (st == TENREC_OK)
@@ -289,6 +293,7 @@ void watch_stop(struct tenrec_worker *w)
     wa->stop = true;
     pthread_cond_broadcast(&wa->changed);
     pthread_mutex_unlock(&wa->lock);
+    store_cut(wa->roster->store); /* the thread may be waiting for it */
     if (wa->started)
         pthread_join(wa->thread, NULL);
     wa->started = false;

@@ -3,9 +3,11 @@
 #include "test_store.h"
 
 #include "base/clock.h"
+#include "group/store.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -228,6 +230,41 @@ static void client_wait_ends_when_server_goes_away(void **state)
     tenrec_store_drop(s);
 }
 
+struct cut {
+    struct tenrec_store *s;
+    atomic_bool done;
+    tenrec_status st;
+};
+
+static void *wait_until_cut(void *arg)
+{
+    struct cut *c = arg;
+
+    c->st = tenrec_store_wait(c->s, (const char *[]){ "never" }, 1, TENREC_TIMEOUT_NONE, NULL);
+    atomic_store(&c->done, true);
+    return NULL;
+}
+
+/* The server lives, and the key never comes. */
+static void client_wait_ends_when_another_thread_cuts_it(void **state)
+{
+    struct tenrec_store_server *server;
+    struct cut c = { .st = TENREC_OK };
+    pthread_t thread;
+    uint16_t port;
+
+    (void)state;
+    assert_status(tenrec_store_serve("127.0.0.1", 0, &server, &port, &err), &err);
+    assert_status(tenrec_store_open(url_of(port), TEST_MS, &c.s, &err), &err);
+    assert_int_equal(pthread_create(&thread, NULL, wait_until_cut, &c), 0);
+    assert_becomes((store_cut(c.s), atomic_load(&c.done)));
+    pthread_join(thread, NULL);
+    assert_int_equal(c.st, TENREC_EPEER_LOST);
+    assert_status(tenrec_store_set(c.s, "k", "v", 1, TEST_MS, &err), &err);
+    tenrec_store_drop(c.s);
+    tenrec_store_server_drop(server);
+}
+
 static void client_works_again_when_server_came_back(void **state)
 {
     struct tenrec_store_server *server;
@@ -382,6 +419,7 @@ int main(void)
         cmocka_unit_test(client_gives_up_on_a_silent_listener),
         cmocka_unit_test(client_refuses_a_server_of_something_else),
         cmocka_unit_test(client_wait_ends_when_server_goes_away),
+        cmocka_unit_test(client_wait_ends_when_another_thread_cuts_it),
         cmocka_unit_test(client_works_again_when_server_came_back),
         cmocka_unit_test(client_reports_a_store_that_went_silent),
         cmocka_unit_test(client_refuses_a_value_that_is_too_long),
