@@ -453,9 +453,8 @@ tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode
         return tenrec_fail(err, TENREC_EINVAL, "shutdown: mode %d, limit %lld ms", (int)mode,
                            (long long)ms);
     ms = shutdown_limit_ms(w, ms);
-    st = call_deadline(w, &ms, &until, err);
-    if (st == TENREC_OK)
-        st = worker_enter(w, err);
+    until = ms == TENREC_TIMEOUT_NONE ? CLOCK_NEVER : clock_deadline_ms((uint64_t)ms);
+    st = worker_enter(w, err);
     if (st != TENREC_OK)
         return st;
     if (atomic_exchange(&w->leaving, 1)) {
