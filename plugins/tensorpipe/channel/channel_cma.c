@@ -58,11 +58,15 @@ static tenrec_status find_peer(struct pipe *p, uint32_t named, tenrec_error *err
                            (int)(p->pid ? p->pid : peer.pid));
     if (peer.pid)
         return TENREC_OK;
+    if (p->pid) {
+        p->puller = pull_beside(p->pid, p->conn[CONN_ANNOUNCE]->source.fd);
+        return TENREC_OK;
+    }
     e = pull_open(&peer, (pid_t)named);
     if (e)
         return tenrec_fail_errno(err, TENREC_EPEER_LOST, e,
                                  "sent a tensor in the memory of process %u", named);
-    if (!p->pid && !pull_owns_socket(peer.pid, p->conn[CONN_ANNOUNCE]->source.fd)) {
+    if (!pull_owns_socket(peer.pid, p->conn[CONN_ANNOUNCE]->source.fd)) {
         pull_close(&peer);
         return tenrec_fail(err, TENREC_EPROTOCOL,
                            "sent a tensor in the memory of process %u, of which cannot be seen "
@@ -140,6 +144,16 @@ static enum part cma_receive(struct pipe *p)
     return PART_THERE;
 }
 
+/* What is announced is our process id and addresses: over a Unix socket to a process that
+ * the kernel has named, over TCP to one of our user, as the kernel says. */
+static void cma_established(struct pipe *p)
+{
+    if (!p->pid && !pull_is_our_users(p->conn[CONN_ANNOUNCE]->source.fd))
+        pipe_failf(p, TENREC_EPROTOCOL, 0,
+                   "chose channel cma, but cannot be seen to be a process of this user on this "
+                   "host; channels: [basic] works without");
+}
+
 static void cma_arrived(struct pipe *p, struct conn *c)
 {
     const unsigned char *frame;
@@ -162,4 +176,5 @@ const struct channel channel_cma = {
     .send = cma_send,
     .receive = cma_receive,
     .arrived = cma_arrived,
+    .established = cma_established,
 };

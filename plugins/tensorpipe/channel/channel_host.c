@@ -332,12 +332,11 @@ static void try_probe(struct pipe *p, const unsigned char *body)
     uint64_t word = 0;
     struct pull_peer peer;
 
-    if (!p->agent->channels.pulls || !p->pid || p->puller.pid || pull_open(&peer, p->pid))
+    if (!p->agent->channels.pulls || !p->pid || p->puller.pid)
         return;
-    if (pull_read(&peer, &word, get_le64(body + 1), sizeof word) || word != get_le64(body + 9)) {
-        pull_close(&peer);
+    peer = pull_beside(p->pid, p->conn[CONN_DESCRIPTOR]->source.fd);
+    if (pull_read(&peer, &word, get_le64(body + 1), sizeof word) || word != get_le64(body + 9))
         return;
-    }
     pthread_mutex_lock(&p->lock);
     p->puller = peer;
     pthread_mutex_unlock(&p->lock);
@@ -404,7 +403,8 @@ static void host_established(struct pipe *p)
 {
     unsigned char body[17] = { PROBE };
 
-    if (!p->agent->channels.pulls || !p->pid)
+    p->allows = p->agent->channels.pulls && p->pid && pull_allow(p->pid);
+    if (!p->allows)
         return;
     p->probe = now_ns() ^ (uintptr_t)p;
     put_le64(body + 1, (uintptr_t)&p->probe);

@@ -65,14 +65,14 @@ void channels_init(struct channels *cs, const struct tp_options *o)
     cs->n = 0;
     cs->pulls = lists(&o->channels, channel_cma.name) && pull_viable(why, sizeof why) &&
                 pull_domain(cs->cma);
-    if (cs->pulls)
-        pull_allow();
     if (cs->pulls || lists(&o->channels, channel_basic.name)) {
         offer_lanes(cs, (unsigned)o->lanes);
         offer(cs, &channel_host, HOST_VERSION);
     }
     for (size_t i = 0; i < o->channels.n; i++) {
-        if (cs->pulls && strcmp(o->channels.v[i].s, channel_cma.name) == 0)
+        /* A peer on libtensorpipe has no other way once it chose this one, and the kernel
+         * may know no more than one process that reads. */
+        if (cs->pulls && !pull_wants_names() && strcmp(o->channels.v[i].s, channel_cma.name) == 0)
             offer(cs, &channel_cma, cs->cma);
         else if (strcmp(o->channels.v[i].s, channel_basic.name) == 0)
             offer(cs, &channel_basic, "any");

@@ -19,9 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#ifndef PR_SET_PTRACER_ANY
+#ifndef PR_SET_PTRACER
 #define PR_SET_PTRACER 0x59616d61
-#define PR_SET_PTRACER_ANY ((unsigned long)-1)
 #endif
 
 #define STACK_SIZE 65536
@@ -34,15 +33,20 @@ int pull_open(struct pull_peer *peer, pid_t pid)
     /* Kernels before 5.3 have no such descriptor, so nothing tells that it is gone. */
     if (fd < 0 && errno != ENOSYS)
         return errno;
-    *peer = (struct pull_peer){ pid, fd };
+    *peer = (struct pull_peer){ .pid = pid, .fd = fd };
     return 0;
+}
+
+struct pull_peer pull_beside(pid_t pid, int sock)
+{
+    return (struct pull_peer){ .pid = pid, .fd = sock, .is_sock = true };
 }
 
 void pull_close(struct pull_peer *peer)
 {
-    if (peer->pid && peer->fd >= 0)
+    if (peer->pid && peer->fd >= 0 && !peer->is_sock)
         close(peer->fd);
-    *peer = (struct pull_peer){ 0, -1 };
+    *peer = (struct pull_peer){ .fd = -1 };
 }
 
 static int read_all(pid_t pid, void *to, uint64_t from, uint64_t len)
@@ -65,7 +69,7 @@ static int read_all(pid_t pid, void *to, uint64_t from, uint64_t len)
 
 int pull_read(const struct pull_peer *peer, void *to, uint64_t from, uint64_t len)
 {
-    struct pollfd gone = { .fd = peer->fd, .events = POLLIN };
+    struct pollfd gone = { .fd = peer->fd, .events = peer->is_sock ? POLLRDHUP : POLLIN };
     int e = read_all(peer->pid, to, from, len);
 
     return poll(&gone, 1, 0) > 0 ? ESRCH : e;
@@ -153,17 +157,47 @@ static int yama_scope(void)
 
 static char answer[PULL_TEXT_MAX]; /* "": it is allowed */
 
-/* At scope 1 only an ancestor may read, or whom a process has named; which of
- * our peers that will be is not known before. */
-static void name_tracer(unsigned long who)
+/* At scope 1 only an ancestor may read, or one process that was named, and its
+ * descendants. To name it lets it attach as a debugger, too: so that is done for the time
+ * that a peer is connected, and never for all processes at once. */
+static void name_tracer(pid_t pid)
 {
-    prctl(PR_SET_PTRACER, who, 0, 0, 0);
+    prctl(PR_SET_PTRACER, (unsigned long)pid, 0, 0, 0);
 }
 
-void pull_allow(void)
+static struct {
+    pthread_mutex_t lock;
+    pid_t pid;
+    unsigned count;
+} tracer = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+bool pull_wants_names(void)
 {
-    if (yama_scope() == 1)
-        name_tracer(PR_SET_PTRACER_ANY);
+    return yama_scope() == 1;
+}
+
+bool pull_allow(pid_t pid)
+{
+    bool allowed;
+
+    if (!pull_wants_names())
+        return true;
+    pthread_mutex_lock(&tracer.lock);
+    allowed = !tracer.count || tracer.pid == pid;
+    if (allowed && tracer.count++ == 0) {
+        tracer.pid = pid;
+        name_tracer(pid);
+    }
+    pthread_mutex_unlock(&tracer.lock);
+    return allowed;
+}
+
+void pull_disallow(pid_t pid)
+{
+    pthread_mutex_lock(&tracer.lock);
+    if (tracer.count && tracer.pid == pid && --tracer.count == 0)
+        name_tracer(0);
+    pthread_mutex_unlock(&tracer.lock);
 }
 
 static void find_out(void)
@@ -171,7 +205,7 @@ static void find_out(void)
     int scope = yama_scope(), e;
 
     if (scope == 1)
-        name_tracer(PR_SET_PTRACER_ANY);
+        name_tracer(getpid()); /* and so the child */
     e = ask_kernel();
     if (scope == 1)
         name_tracer(0);

@@ -24,17 +24,26 @@ bool pull_viable(char why[], size_t cap);
  * machine does not tell. */
 bool pull_domain(char buf[PULL_TEXT_MAX]);
 
-/* Peers may read from now on, where the kernel wants that said. */
-void pull_allow(void);
+/* Does the kernel have to be told who may read our memory? It remembers one process then. */
+bool pull_wants_names(void);
+
+/* Lets process `pid` read our memory, where the kernel has to be told. Returns false if
+ * another process is named already. pull_disallow undoes one that returned true. */
+bool pull_allow(pid_t pid);
+void pull_disallow(pid_t pid);
 
 /* A process to read from. */
 struct pull_peer {
-    pid_t pid; /* 0: unknown */
-    int fd;    /* tells when it is gone; -1: nothing does */
+    pid_t pid;    /* 0: unknown */
+    int fd;       /* tells when the process is gone; -1: nothing does */
+    bool is_sock; /* fd is that of a Unix socket to it, and borrowed */
 };
 
-/* 0 or an errno. */
+/* Returns 0 or an errno. */
 int pull_open(struct pull_peer *peer, pid_t pid);
+/* The process at the other end of a Unix socket, of which the kernel has told the pid. The
+ * socket ends before that pid can be another process's. */
+struct pull_peer pull_beside(pid_t pid, int sock);
 void pull_close(struct pull_peer *peer);
 /* Reads `len` bytes at `from` there. 0 or an errno; ESRCH when the process is
  * gone, and so also when it was another one of the same id that was read. */
@@ -43,5 +52,7 @@ int pull_read(const struct pull_peer *peer, void *to, uint64_t from, uint64_t le
 /* Does process `pid` hold the other end of this TCP connection? Asked of the
  * kernel, for whoever is named by the peer itself. */
 bool pull_owns_socket(pid_t pid, int fd);
+/* Is the other end of this TCP connection on this host, and our user's? Asked of the kernel. */
+bool pull_is_our_users(int fd);
 
 #endif

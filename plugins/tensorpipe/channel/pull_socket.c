@@ -66,8 +66,8 @@ static bool make_question(int fd, struct question *q)
     return true;
 }
 
-/* Its inode; 0 when there is no such socket on this machine. */
-static unsigned long ask(const struct question *q)
+/* Returns its inode, 0 when there is no such socket on this machine; and its user. */
+static unsigned long ask(const struct question *q, uid_t *ret_user)
 {
     const struct timeval limit = { 1, 0 };
     struct {
@@ -78,6 +78,7 @@ static unsigned long ask(const struct question *q)
     unsigned long inode = 0;
     int s = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
 
+    *ret_user = (uid_t)-1;
     if (s < 0)
         return 0;
     setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
@@ -85,6 +86,8 @@ static unsigned long ask(const struct question *q)
         recv(s, &answer, sizeof answer, 0) >= (ssize_t)NLMSG_LENGTH(sizeof answer.body) &&
         answer.head.nlmsg_type == SOCK_DIAG_BY_FAMILY)
         inode = answer.body.idiag_inode;
+    if (inode)
+        *ret_user = answer.body.idiag_uid;
     close(s);
     return inode;
 }
@@ -118,7 +121,16 @@ static bool holds(pid_t pid, unsigned long inode)
 bool pull_owns_socket(pid_t pid, int fd)
 {
     struct question q;
-    unsigned long inode = make_question(fd, &q) ? ask(&q) : 0;
+    uid_t user;
+    unsigned long inode = make_question(fd, &q) ? ask(&q, &user) : 0;
 
     return inode && holds(pid, inode);
+}
+
+bool pull_is_our_users(int fd)
+{
+    struct question q;
+    uid_t user;
+
+    return make_question(fd, &q) && ask(&q, &user) && user == geteuid();
 }

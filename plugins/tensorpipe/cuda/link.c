@@ -73,6 +73,14 @@ static void say_hello(struct pipe *p)
 
 /* ---- hearing ---- */
 
+/* Our token was told to each peer, any of which may send it back: whether the other end is
+ * this process the kernel knows. */
+static bool link_is_to_ourselves(const struct pipe *p)
+{
+    return p->pid ? p->pid == getpid()
+                  : pull_owns_socket(getpid(), p->conn[p->device_role]->source.fd);
+}
+
 static bool hear_hello(struct pipe *p, const unsigned char *body, size_t len)
 {
     struct link *l = p->link;
@@ -90,7 +98,7 @@ static bool hear_hello(struct pipe *p, const unsigned char *body, size_t len)
     l->n_uuids = body[3];
     memcpy(l->uuid, body + HELLO_HEAD, (size_t)l->n_uuids * 16);
     process_token(token);
-    l->same_process = memcmp(token, l->token, PROCESS_TOKEN) == 0;
+    l->same_process = memcmp(token, l->token, PROCESS_TOKEN) == 0 && link_is_to_ourselves(p);
     l->same_host =
         domain_boot_id(boot) && strncmp(boot, (const char *)body + 4 + PROCESS_TOKEN, BOOT_ID) == 0;
     l->greeted = true;

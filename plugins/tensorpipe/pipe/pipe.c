@@ -22,6 +22,8 @@ static void free_run(struct reactor_task *t)
     link_close(p);
     share_close(p);
     pull_close(&p->puller);
+    if (p->allows)
+        pull_disallow(p->pid);
     pipe_end_budget(p);
     out_drop_spares(p);
     pthread_cond_destroy(&p->room);

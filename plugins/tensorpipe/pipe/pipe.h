@@ -164,6 +164,7 @@ struct pipe {
     unsigned waiting_for_room;
 
     struct pull_peer puller; /* whose memory we read; changes under lock */
+    bool allows;             /* pull_allow was called; loop thread */
     uint64_t n_pulls;        /* tensors that were announced so; of who reads the pipe */
     uint64_t n_taken;        /* the loop's: what the peer took in order */
     uint64_t probe;          /* what the peer shall read here */
