@@ -3,9 +3,13 @@
 #include "node.h"
 
 #include "agent/agent.h"
+#include "transport/ring_setup.h"
+#include "transport/transport_ring.h"
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -46,6 +50,19 @@ static void obey(struct node *n, tenrec_peer from, struct tenrec_msg *msg)
         echo_request(n, from, msg);
 }
 
+static rlim_t far_spare; /* descriptors that worker 1 may still open; 0: as many as we */
+
+static void leave_spare(rlim_t spare)
+{
+    struct rlimit limit = { 0, 0 };
+
+    for (int fd = 0; spare; fd++) {
+        spare -= fcntl(fd, F_GETFD) < 0;
+        limit.rlim_cur = limit.rlim_max = (rlim_t)fd + 1;
+    }
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
 /* Worker 0 starts here. To be called when this process has no threads. */
 static struct far far_open(struct node n[2], const char *progress)
 {
@@ -65,6 +82,8 @@ static struct far far_open(struct node n[2], const char *progress)
     node_init(&n[!me], !me);
     open_node(&n[me], me, progress);
     n[me].on_request = me ? obey : NULL;
+    if (me && far_spare)
+        leave_spare(far_spare);
     if (write(fd[me], n[me].address, sizeof n[me].address) != sizeof n[me].address ||
         recv(fd[me], n[!me].address, sizeof n[!me].address, MSG_WAITALL) != sizeof n[!me].address)
         fail_msg("the other process does not tell its address");
@@ -358,6 +377,173 @@ static void ring_is_left_out_where_it_leads_nowhere(void **state)
     }
 }
 
+/* A listener of the test at the address of a node's rings. `answer`: to the memory of whoever
+ * calls; -1: it accepts nobody. */
+struct refusal {
+    int fd, answer;
+    atomic_bool over;
+};
+
+static void refusal_listen(struct refusal *r, struct node *n)
+{
+    struct agent *a = n->agent.impl;
+    struct tp_options none = { .lanes = 1 };
+    tenrec_error err;
+
+    assert_int_equal(transport_ring.listen(&none, &r->fd, a->listener.port[0].address, &err), 0);
+    atomic_store(&r->over, false);
+}
+
+static void *refusal_run(void *arg)
+{
+    struct refusal *r = arg;
+
+    while (!atomic_load(&r->over)) {
+        const char answer = (char)r->answer;
+        int fd = accept4(r->fd, NULL, NULL, SOCK_CLOEXEC);
+
+        if (fd < 0) {
+            nap();
+            continue;
+        }
+        assert_int_equal(send(fd, &answer, 1, MSG_NOSIGNAL), 1);
+        close(fd);
+    }
+    return NULL;
+}
+
+struct found {
+    const char *key, *value;
+    bool there;
+};
+
+static void find_info(void *arg, const char *key, const char *value)
+{
+    struct found *f = arg;
+
+    f->there |= strcmp(key, f->key) == 0 && strstr(value, f->value);
+}
+
+static void ring_falls_back_to_tcp_when_the_peer_refuses_or_does_not_answer(void **state)
+{
+    static const struct {
+        int answer;
+        const char *why;
+    } cases[] = { { RING_NO_DESCRIPTOR, "the peer has no file descriptor left" },
+                  { RING_NO_MEMORY, "the peer has no memory for it" },
+                  { RING_MALFORMED, "the peer refused its memory" },
+                  { -1, "the peer does not answer" } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct found f = { "peer.1.not_used.transport.tenrec_ring", cases[i].why, false };
+        struct refusal r = { .answer = cases[i].answer };
+        struct node n[2];
+        pthread_t thread;
+
+        open_node(&n[0], 0, "sleep");
+        open_node(&n[1], 1, "sleep");
+        refusal_listen(&r, &n[1]);
+        nodes_start(n, 2);
+        if (r.answer >= 0)
+            assert_int_equal(pthread_create(&thread, NULL, refusal_run, &r), 0);
+        assert_ping(&n[0], 1); /* the first call, which is the only one */
+        assert_over(&n[0], "uv");
+        n[0].agent.ops->debug_info(&n[0].agent, find_info, &f);
+        assert_true(f.there);
+        assert_int_equal(atomic_load(&n[0].lost), 0);
+        atomic_store(&r.over, true);
+        if (r.answer >= 0)
+            pthread_join(thread, NULL);
+        close(r.fd);
+        group_close(n, 2);
+    }
+}
+
+/* ---- descriptors ---- */
+
+static unsigned count_fds(void)
+{
+    unsigned n = 0;
+
+    for (int fd = 0; fd < 4096; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
+
+static void ring_takes_four_descriptors_for_a_pipe(void **state)
+{
+    static unsigned char data[1 << 20];
+    struct node n[2];
+    struct call c = { .into = NULL };
+    unsigned before;
+
+    (void)state;
+    open_pair(n, "sleep");
+    before = count_fds();
+    assert_ping(&n[0], 1);
+    assert_ping(&n[1], 0);
+    /* Also when tensors were read out of each other's memory. */
+    assert_int_equal(call_sync(&n[0], 1, message_of(7, "x", 1, 1, data, sizeof data), &c), 0);
+    call_finish(&c);
+    /* Both ends of both pipes are in this process. */
+    assert_soon(count_fds() == before + 2 * 8);
+    group_close(n, 2);
+}
+
+/* Where TCP alone would do, rings do, or TCP in their place, in the first call. With fewer, what
+ * the peer keeps for itself leaves nothing for connections that come in. */
+static void ring_or_tcp_carries_the_call_when_only_the_peer_lacks_descriptors(void **state)
+{
+    unsigned over_tcp = 0, over_ring = 0;
+
+    (void)state;
+    for (far_spare = 20; far_spare <= 44; far_spare += 4) {
+        const char *want = "uv";
+        struct node n[2];
+        struct far far = far_open(n, "sleep");
+
+        assert_ping(&n[0], 1);
+        n[0].agent.ops->debug_info(&n[0].agent, compare, &want);
+        over_tcp += !want;
+        over_ring += want != NULL;
+        far_close(&far, n);
+    }
+    far_spare = 0;
+    assert_int_equal(over_tcp + over_ring, 7);
+    assert_true(over_ring > 0);
+}
+
+static void agent_raises_the_soft_limit_as_far_as_the_hard_one(void **state)
+{
+    static const rlim_t hard[] = { 0, 100 };
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        int status;
+        pid_t child = fork();
+
+        if (child == 0) {
+            struct rlimit limit;
+            struct node n[2];
+
+            getrlimit(RLIMIT_NOFILE, &limit);
+            if (hard[i])
+                limit.rlim_max = hard[i];
+            limit.rlim_cur = 64;
+            setrlimit(RLIMIT_NOFILE, &limit);
+            open_pair(n, "sleep");
+            assert_ping(&n[0], 1);
+            getrlimit(RLIMIT_NOFILE, &limit);
+            _exit(limit.rlim_cur == (hard[i] ? hard[i] : 160 + 2 * 8) ? 0 : 1);
+        }
+        assert_true(child > 0);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -369,6 +555,10 @@ int main(void)
         cmocka_unit_test(ring_uses_no_cpu_when_nothing_comes),
         cmocka_unit_test(ring_is_not_used_by_who_is_elsewhere),
         cmocka_unit_test(ring_is_left_out_where_it_leads_nowhere),
+        cmocka_unit_test(ring_falls_back_to_tcp_when_the_peer_refuses_or_does_not_answer),
+        cmocka_unit_test(ring_takes_four_descriptors_for_a_pipe),
+        cmocka_unit_test(ring_or_tcp_carries_the_call_when_only_the_peer_lacks_descriptors),
+        cmocka_unit_test(agent_raises_the_soft_limit_as_far_as_the_hard_one),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,6 +19,7 @@
  * only while that finds something, `busy` always, but one thread per agent at
  * a time unless there are CPUs to spare. */
 #include "agent/agent_ops.h"
+#include "agent/descriptors.h"
 #include "pipe/pipe.h"
 #include "transport/transport_uv.h"
 
@@ -121,6 +122,7 @@ static tenrec_status op_start(struct tenrec_agent *self, const struct tenrec_mem
 
     for (uint32_t i = 0; i < n && !st; i++, at += member->size)
         st = agent_add_member(a, (const struct tenrec_member *)(const void *)at, err);
+    descriptors_reserve(a, n);
     if (!st)
         st = listener_start(&a->listener, err);
     if (st)
@@ -139,6 +141,7 @@ static void op_member_joined(struct tenrec_agent *self, const struct tenrec_memb
 
     if (agent_add_member(a, member, &err))
         agent_log(a, TENREC_LOG_ERROR, "%s", err.text);
+    descriptors_reserve(a, (unsigned)atomic_load(&a->peers_end));
 }
 
 /* So that one that was taken out and still lives hears of it. */

@@ -25,6 +25,17 @@ static unsigned port_of(const struct agent *a, const struct transport *t)
     return i;
 }
 
+/* Those of the same option, by bit: what a peer lacks for one it lacks for the other. */
+static unsigned ports_alike(const struct agent *a, const struct transport *t)
+{
+    unsigned alike = 0;
+
+    for (unsigned i = 0; i < a->listener.n_ports; i++)
+        if (strcmp(a->listener.port[i].transport->option, t->option) == 0)
+            alike |= 1u << i;
+    return alike;
+}
+
 /* All but what was tried in vain. */
 static struct wire_offer offer_of(const struct pipe *p, struct wire_transport left[TRANSPORTS_MAX])
 {
@@ -67,7 +78,7 @@ static void lead_nowhere(struct pipe *p, int e, const char *why)
     for (unsigned i = 0; i < p->n_conns; i++)
         dismiss(p, (enum conn_role)i);
     pipe_use_channel(p, NULL, false);
-    p->avoided |= 1u << port_of(a, p->transport);
+    p->avoided |= why ? ports_alike(a, p->transport) : 1u << port_of(a, p->transport);
     p->transport = p->dialled;
     p->there = p->remote;
     pipe_advance(p, PIPE_CONNECTING);
@@ -302,6 +313,10 @@ void pipe_connect_ready(struct pipe *p, struct conn *c, uint32_t events)
     if (c->role == CONN_DESCRIPTOR && pipe_state(p) == PIPE_GREETING)
         read_answer(p, c);
     /* That of a connection that was dismissed means nothing. */
-    if ((events & CONN_END) && c->role != CONN_BOOTSTRAP)
+    if (!(events & CONN_END) || c->role == CONN_BOOTSTRAP)
+        return;
+    if (pipe_state(p) == PIPE_OPENING && p->transport != p->dialled)
+        lead_nowhere(p, ECONNRESET, "the peer closed a connection that it had taken");
+    else
         pipe_failf(p, TENREC_ECONNECT, ECONNRESET, "closed the connection during the handshake");
 }

@@ -43,7 +43,7 @@
 
 /* For the answer to the memory. A peer that is stopped, or that has no descriptor to accept
  * with, is reached over the next transport, if at all. */
-#define ANSWER_NS UINT64_C(3000000000)
+#define ANSWER_NS UINT64_C(2000000000)
 
 /* Messages and small tensors should stay in a processor's own cache; large tensors
  * go through the channel's first rings, where more room lets both sides copy at

@@ -1,0 +1,15 @@
+/* descriptors.h - how many file descriptors an agent needs.
+ *
+ * A peer takes a pipe in each direction. Over rings a pipe has four connections of one
+ * Unix socket each (descriptor, reply and the two of a channel) and nothing else: 8 for
+ * a peer of this host. Over TCP it has two and the lanes: 6 with one lane. */
+#ifndef TENSORPIPE_DESCRIPTORS_H
+#define TENSORPIPE_DESCRIPTORS_H
+
+struct agent;
+
+/* Raises the soft limit of open files to what calls between this worker and `peers` peers
+ * need, if it is lower, and as far as the hard limit allows. Any thread. */
+void descriptors_reserve(struct agent *a, unsigned peers);
+
+#endif
