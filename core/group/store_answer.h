@@ -17,6 +17,7 @@ struct store_session {
     enum store_dialect dialect;
     enum store_session_state state;
     bool dead;
+    bool spoke; /* a whole request has come */
     struct bytes in, out;
     struct store_parser parser;
     size_t need;         /* bytes in `in` before parsing makes sense */

@@ -193,6 +193,7 @@ static size_t run_request(struct store_session *s, size_t at)
     switch (
         store_request_parse(&s->parser, s->dialect, s->in.data + at, s->in.len - at, &r, &why)) {
     case STORE_PARSE_WHOLE:
+        s->spoke = true;
         if (!store_answer(s, &r))
             return 0;
         s->parser = (struct store_parser){ .at = 0 };
@@ -281,6 +282,11 @@ void store_session_drop(struct store_session *s)
     bytes_free(&s->in);
     bytes_free(&s->out);
     free(s);
+}
+
+bool store_session_has_spoken(const struct store_session *s)
+{
+    return s->spoke;
 }
 
 void store_session_feed(struct store_session *s, const void *data, size_t len)

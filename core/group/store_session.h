@@ -43,6 +43,8 @@ void store_session_drop(struct store_session *s);
 
 /* Takes bytes that came, and runs every request that is whole. */
 void store_session_feed(struct store_session *s, const void *data, size_t len);
+/* Returns true if a whole request has come. */
+bool store_session_has_spoken(const struct store_session *s);
 /* Goes on after `full`. */
 void store_session_resume(struct store_session *s);
 /* Tells how many bytes of answers the connection keeps for a peer that does not read. */

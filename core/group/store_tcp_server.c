@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <uv.h>
 
 #define MAX_CONNECTIONS 8192
@@ -17,6 +18,7 @@
 #define MAX_STORE ((size_t)1 << 30)  /* bytes of all keys and values */
 #define READ_ROOM ((size_t)64 << 10)
 #define BACKLOG 1024
+#define RESERVE 64 /* descriptors */
 #define RESOLVE_MS 10000
 #define EXPIRE_MS 5000 /* between two looks for requests that began long ago */
 
@@ -38,7 +40,6 @@ struct tenrec_store_server {
     struct store_hub hub;
     struct peer *peers;
     size_t n_peers;
-    bool told_full;   /* that connections are refused: said once */
     uv_timer_t timer; /* open while `listening` was ever true */
     bool has_timer;
     struct address address;
@@ -230,15 +231,45 @@ static const struct store_session_ops session_ops = {
     .close = session_close,
 };
 
-/* Whether one more connection may stay. */
-static bool has_room(struct tenrec_store_server *server)
+/* A quarter of the process's descriptors, and at most RESERVE, is not for strangers. The
+ * kernel gives the lowest number that is free, so that a high one says how many are open. */
+static bool takes_reserve(const struct peer *peer)
 {
-    if (server->n_peers < MAX_CONNECTIONS)
+    struct rlimit limit;
+    uv_os_fd_t fd;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+        uv_fileno((const uv_handle_t *)&peer->tcp, &fd) != 0)
+        return false;
+    return (rlim_t)fd >=
+           limit.rlim_cur - (limit.rlim_cur / 4 < RESERVE ? limit.rlim_cur / 4 : RESERVE);
+}
+
+/* Closes the oldest connection on which no request has come. Returns false when there is
+ * none. */
+static bool drop_silent(struct tenrec_store_server *server)
+{
+    struct peer *oldest = NULL;
+
+    for (struct peer *p = server->peers; p; p = p->next)
+        if (!store_session_has_spoken(p->session))
+            oldest = p;
+    if (!oldest)
+        return false;
+    peer_log(oldest, "connections are full, and no request has come on this one");
+    peer_drop(oldest);
+    return true;
+}
+
+/* Whether one more connection, which was accepted already, may stay. */
+static bool has_room(struct tenrec_store_server *server, const struct peer *peer)
+{
+    if ((server->n_peers < MAX_CONNECTIONS && !takes_reserve(peer)) || drop_silent(server))
         return true;
-    if (!server->told_full)
-        log_line(TENREC_LOG_WARN, "store", "more than %d connections, new ones are refused",
-                 MAX_CONNECTIONS);
-    server->told_full = true;
+    log_line(TENREC_LOG_WARN, "store",
+             "refused a connection: %zu are open (at most %d, or what the limit of descriptors "
+             "leaves)",
+             server->n_peers, MAX_CONNECTIONS);
     return false;
 }
 
@@ -280,7 +311,7 @@ static void on_connection(uv_stream_t *listener, int status)
     peer->tcp.data = peer;
     count_open(server, 1);
     /* Accepts also what it refuses, so that the listener goes on. */
-    if (uv_accept(listener, (uv_stream_t *)&peer->tcp) != 0 || !has_room(server) ||
+    if (uv_accept(listener, (uv_stream_t *)&peer->tcp) != 0 || !has_room(server, peer) ||
         !(peer->session = store_session_new(&server->hub, &session_ops, peer))) {
         uv_close((uv_handle_t *)&peer->tcp, on_peer_closed);
         return;

@@ -8,9 +8,11 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <tenrec/log.h>
+#include <time.h>
 
 static struct tenrec_store_server *server;
 static uint16_t port;
@@ -316,14 +318,18 @@ static void keep_log(void *arg, enum tenrec_log_level level, const char *part, c
 
 static void server_says_why_it_closed_a_connection(void **state)
 {
+    struct timespec until;
     int fd = dial();
 
     (void)state;
+    tenrec_set_log_level(TENREC_LOG_WARN);
     tenrec_set_log_callback(keep_log, NULL);
     say(fd, "02 0120000000000000");
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += TEST_MS / 1000;
     pthread_mutex_lock(&log_lock);
-    while (!*logged)
-        pthread_cond_wait(&log_came, &log_lock);
+    while (!*logged && pthread_cond_timedwait(&log_came, &log_lock, &until) == 0)
+        ;
     pthread_mutex_unlock(&log_lock);
     tenrec_set_log_callback(NULL, NULL);
     assert_text_has(logged, "closed a connection of 127.0.0.1: key is longer than 8 KiB");
@@ -544,6 +550,34 @@ static void server_goes_on_when_clients_vanish_in_a_wait(void **state)
     close(alive);
 }
 
+/* Also a process with few descriptors, half of them for the clients' ends. */
+static void server_drops_the_oldest_silent_connection_for_a_new_one(void **state)
+{
+    enum { FEW = 128, SILENT = 60 };
+    struct rlimit before, few;
+    int fd[SILENT], honest;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = FEW;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    honest = dial_2_2();
+    for (int i = 0; i < SILENT; i++) {
+        fd[i] = dial();
+        say(honest, "0d 07000000");
+        hear(honest, "07000000");
+    }
+    is_closed(fd[0]);
+    fd[0] = dial_2_2(); /* somebody new is served */
+    say(honest, "0d 07000000");
+    hear(honest, "07000000");
+    for (int i = 0; i < SILENT; i++)
+        close(fd[i]);
+    close(honest);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
 static void serve_is_refused_when_port_is_taken(void **state)
 {
     struct tenrec_store_server *second = NULL;
@@ -593,6 +627,7 @@ int main(void)
         CASE(server_survives_64_MiB_of_garbage),
         CASE(server_bounds_answers_that_nobody_reads),
         CASE(server_goes_on_when_clients_vanish_in_a_wait),
+        CASE(server_drops_the_oldest_silent_connection_for_a_new_one),
         CASE(serve_is_refused_when_port_is_taken),
         CASE(serve_listens_on_all_addresses_when_host_is_empty),
     };
