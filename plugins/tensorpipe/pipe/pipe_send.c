@@ -422,7 +422,8 @@ __attribute__((noinline)) static void send_any(struct pipe *p, struct tenrec_msg
         return;
     if (asks)
         atomic_fetch_sub(&p->asked, 1);
-    if (!p->outgoing && st == TENREC_EAGAIN)
+    /* The answer that takes its place may be refused likewise, and nothing takes that one's. */
+    if (!p->outgoing && st == TENREC_EAGAIN && msg->type != TENREC_MSG_EXCEPTION)
         pipe_send_exception(p, msg->id, &err);
     pipe_refuse(msg, done, &err);
 }
