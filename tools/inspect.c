@@ -37,11 +37,15 @@ static tenrec_status print_sorted(const struct tenrec_value *map, tenrec_error *
     qsort(sorted, map->n, sizeof *sorted, by_key);
     for (uint64_t i = 0; i < map->n; i++) {
         const struct tenrec_value *v = &sorted[i]->value;
+        char key[256], text[4096];
 
+        /* The worker chose both. */
+        tenrec_text_escape(key, sizeof key, sorted[i]->key, "");
+        tenrec_text_escape(text, sizeof text, v->type == TENREC_VALUE_TEXT ? v->u.text : "", "");
         if (v->type == TENREC_VALUE_INT)
-            printf("%-44s %lld\n", sorted[i]->key, (long long)v->u.integer);
+            printf("%-44s %lld\n", key, (long long)v->u.integer);
         else
-            printf("%-44s %s\n", sorted[i]->key, v->type == TENREC_VALUE_TEXT ? v->u.text : "");
+            printf("%-44s %s\n", key, text);
     }
     free(sorted);
     return TENREC_OK;
