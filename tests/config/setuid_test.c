@@ -160,7 +160,11 @@ int main(int argc, char **argv)
     };
 
     (void)argc;
-    if (strstr(argv[0], "tenrec-setuid-"))
-        return privileged();
+    if (strstr(argv[0], "tenrec-setuid-")) {
+        int rc = privileged();
+
+        fflush(stdout);
+        _exit(rc); /* a leak check may not look into such a process */
+    }
     return cmocka_run_group_tests_name("setuid", tests, NULL, NULL);
 }
