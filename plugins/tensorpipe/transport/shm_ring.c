@@ -90,6 +90,9 @@ static tenrec_status size_of(int fd, const char *what, uint64_t *ret, tenrec_err
     struct statfs fs;
     struct stat st;
 
+    /* First, for it asks no file system: one in user space can block the calls below. */
+    if (fcntl(fd, F_GET_SEALS) < 0)
+        return tenrec_fail(err, TENREC_EPROTOCOL, "the %s of a ring is not a file in memory", what);
     if (fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0)
         return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot look at the %s of a ring", what);
     if (!S_ISREG(st.st_mode) || fs.f_type != TMPFS_MAGIC)
