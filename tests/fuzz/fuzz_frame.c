@@ -2,10 +2,13 @@
  * which reader gets the rest; what it accepts is then used as the agent would.
  */
 #include "fuzz.h"
+#include "transport/transport_local.h"
+#include "transport/transport_uv.h"
 #include "wire/brochure.h"
 #include "wire/descriptor.h"
 #include "wire/hello.h"
 #include "wire/identity.h"
+#include "wire/plain.h"
 #include "wire/shortlist.h"
 #include "wire/storage.h"
 #include "wire/tensorlist.h"
@@ -20,16 +23,9 @@
 static const struct wire_channel_device any_cpu[] = { { CPU_DEVICE, "any" } };
 static const struct wire_channel channels[] = { { "cma", any_cpu, 1, 2 },
                                                 { "basic", any_cpu, 1, 1 } };
-static const struct wire_transport transports[] = { { "shm", "shm:a", "1" },
-                                                    { "uv", "uv:*", "127.0.0.1:1" } };
-static const struct wire_offer offer = { transports, channels, 2, 2, "tenrec:1:0:1:3" };
-
-/* A finding that no sanitizer would see. */
-static void expect(bool holds)
-{
-    if (!holds)
-        abort();
-}
+static const struct wire_transport offered[] = { { "shm", "shm:a", "1" },
+                                                 { "uv", "uv:*", "127.0.0.1:1" } };
+static const struct wire_offer offer = { offered, channels, 2, 2, "tenrec:1:0:1:3" };
 
 static void fuzz_hello(const uint8_t *data, size_t len)
 {
@@ -37,7 +33,7 @@ static void fuzz_hello(const uint8_t *data, size_t len)
     tenrec_error err;
 
     if (hello_read(data, len, &hello, &err) == TENREC_OK && hello.kind == HELLO_SPONTANEOUS)
-        expect(hello.name.len < len);
+        fuzz_expect(hello.name.len < len);
 }
 
 /* Selects, answers, and lets the client check that answer. */
@@ -58,11 +54,12 @@ static void fuzz_brochure(const uint8_t *data, size_t len)
     identity_of_client(&b, &identity, &err);
     if (brochure_select(&b, &offer, &s, &err))
         return;
-    expect(wire_selection_connections(&s, &offer) <= 3);
+    fuzz_expect(wire_selection_connections(&s, &offer) <= 3);
     n = answer_write(buf, sizeof buf, &offer, &s, &wire_ids, true);
     if (n <= sizeof buf)
-        expect(answer_read(buf, n, &a, &err) == TENREC_OK &&
-               identity_of_listener(&a, &identity, &err) == TENREC_OK && identity.version == 1);
+        fuzz_expect(answer_read(buf, n, &a, &err) == TENREC_OK &&
+                    identity_of_listener(&a, &identity, &err) == TENREC_OK &&
+                    identity.version == 1);
 }
 
 static void fuzz_answer(const uint8_t *data, size_t len)
@@ -80,8 +77,8 @@ static void fuzz_answer(const uint8_t *data, size_t len)
         return;
     for (uint32_t i = 0; i < offer.n_channels; i++)
         if (s.channel_used[i])
-            expect(answer_find_ids(&a, channels[i].name, &ids) &&
-                   nop_uint64_count(ids) == channels[i].n_connections);
+            fuzz_expect(answer_find_ids(&a, channels[i].name, &ids) &&
+                        nop_uint64_count(ids) == channels[i].n_connections);
 }
 
 static void fuzz_descriptor(const uint8_t *data, size_t len)
@@ -98,14 +95,14 @@ static void fuzz_descriptor(const uint8_t *data, size_t len)
         return;
     while (descriptor_next_payload(&d, &payload))
         bytes += payload.length;
-    expect(bytes == d.payload_bytes);
+    fuzz_expect(bytes == d.payload_bytes);
     while (descriptor_next_tensor(&d, &tensor)) {
         bytes += tensor.length;
         device_from_wire(&tensor.source, &device);
         d.n_targetless -= !tensor.has_target;
     }
-    expect(bytes == d.payload_bytes + d.tensor_bytes && bytes <= limits.max_bytes);
-    expect(d.n_targetless == 0 && !d.payloads.status && !d.tensors.status);
+    fuzz_expect(bytes == d.payload_bytes + d.tensor_bytes && bytes <= limits.max_bytes);
+    fuzz_expect(d.n_targetless == 0 && !d.payloads.status && !d.tensors.status);
 }
 
 static void fuzz_reply(const uint8_t *data, size_t len)
@@ -128,11 +125,11 @@ static void fuzz_shortlist(const uint8_t *data, size_t len, struct tenrec_tensor
     if (shortlist_read(data, len, tensors, n, sizeof *tensors, &err))
         return;
     for (uint32_t i = 0; i < n; i++)
-        expect(tensors[i].ndim <= TENREC_MAX_DIMS &&
-               storage_check_view(&tensors[i], TENREC_EINVAL, &err) == TENREC_OK);
-    expect(shortlist_write(buf, tensors, n, sizeof *tensors, &written, &err) == TENREC_OK &&
-           written <= len &&
-           shortlist_read(buf, written, tensors, n, sizeof *tensors, &err) == TENREC_OK);
+        fuzz_expect(tensors[i].ndim <= TENREC_MAX_DIMS &&
+                    storage_check_view(&tensors[i], TENREC_EINVAL, &err) == TENREC_OK);
+    fuzz_expect(shortlist_write(buf, tensors, n, sizeof *tensors, &written, &err) == TENREC_OK &&
+                written <= len &&
+                shortlist_read(buf, written, tensors, n, sizeof *tensors, &err) == TENREC_OK);
 }
 
 static void fuzz_tensorlist(const uint8_t *data, size_t len)
@@ -158,17 +155,60 @@ static void fuzz_tensorlist(const uint8_t *data, size_t len)
     if (tensorlist_read(data + 5, len - 5, tensors, n, sizeof *tensors, &err))
         return;
     for (uint32_t i = 0; i < n; i++)
-        expect(tensors[i].ndim <= TENREC_MAX_DIMS &&
-               storage_check_view(&tensors[i], TENREC_EINVAL, &err) == TENREC_OK);
-    expect(tensorlist_write(buf, sizeof buf, tensors, n, sizeof *tensors, true, &written, &err) ==
-               TENREC_OK &&
-           tensorlist_read(buf, written, tensors, n, sizeof *tensors, &err) == TENREC_OK);
+        fuzz_expect(tensors[i].ndim <= TENREC_MAX_DIMS &&
+                    storage_check_view(&tensors[i], TENREC_EINVAL, &err) == TENREC_OK);
+    fuzz_expect(tensorlist_write(buf, sizeof buf, tensors, n, sizeof *tensors, true, &written,
+                                 &err) == TENREC_OK &&
+                tensorlist_read(buf, written, tensors, n, sizeof *tensors, &err) == TENREC_OK);
+}
+
+/* A message that is recognised is written again, and reads the same. */
+static void fuzz_plain(const uint8_t *data, size_t len)
+{
+    struct plain first, second;
+    unsigned char *again;
+
+    if (!plain_read(data, len, &first))
+        return;
+    fuzz_expect(first.len <= len && first.payload >= data &&
+                first.payload + first.payload_len <= data + first.len);
+    again = malloc(plain_len(first.payload_len));
+    fuzz_expect(again != NULL);
+    plain_write(again, first.type, first.id, first.payload, first.payload_len);
+    fuzz_expect(plain_read(again, plain_len(first.payload_len), &second) &&
+                second.type == first.type && second.id == first.id &&
+                second.payload_len == first.payload_len);
+    free(again);
+}
+
+/* What answers and the store name; what can be read is written again. */
+static void fuzz_address(const uint8_t *data, size_t len)
+{
+    const char *text = (const char *)data;
+    char again[TRANSPORT_TEXT_MAX], port[16] = "";
+    union transport_address a, b;
+    struct port_range range;
+    tenrec_error err;
+
+    if (transport_parse(text, len, &a, &err) == TENREC_OK) {
+        transport_format(&a, again);
+        fuzz_expect(transport_parse(again, strlen(again), &b, &err) == TENREC_OK &&
+                    transport_same_host(&a, &b));
+    }
+    if (local_parse(text, len, &a, &err) == TENREC_OK) {
+        transport_format(&a, again);
+        fuzz_expect(strlen(again) == len && memcmp(again, text, len) == 0);
+    }
+    memcpy(port, text, len < sizeof port ? len : sizeof port - 1);
+    if (transport_ports(port, &range, &err) == TENREC_OK)
+        fuzz_expect(range.first <= range.last);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     static void (*const readers[])(const uint8_t *, size_t) = {
-        fuzz_hello, fuzz_brochure, fuzz_answer, fuzz_descriptor, fuzz_reply, fuzz_tensorlist,
+        fuzz_hello, fuzz_brochure,   fuzz_answer, fuzz_descriptor,
+        fuzz_reply, fuzz_tensorlist, fuzz_plain,  fuzz_address,
     };
 
     if (len > 0)

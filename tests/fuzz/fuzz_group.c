@@ -1,0 +1,216 @@
+/* fuzz_group.c - what other workers left in the store: records, lists, locks.
+ *
+ * The first byte says which reader gets the rest. What can be unpacked is packed again and
+ * must read the same; what a function of the group looks up lies in a store of this process. */
+#include "fuzz.h"
+
+#include "base/clock.h"
+#include "group/device_record.h"
+#include "group/file_log.h"
+#include "group/groups.h"
+#include "group/lease.h"
+#include "group/member_record.h"
+#include "group/roster.h"
+#include "group/roster_kind.h"
+#include "group/torch_keys.h"
+#include "group/view.h"
+
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static void fuzz_member(const uint8_t *data, size_t len)
+{
+    const struct store_value value = { (void *)(uintptr_t)data, len };
+    struct member first, second;
+    struct store_value again;
+
+    if (member_unpack(&value, &first, NULL) != TENREC_OK)
+        return;
+    fuzz_expect(memchr(first.name, '\0', sizeof first.name) && first.address);
+    member_was_here(&first);
+    member_pack(&first, &again);
+    fuzz_expect(again.data && member_unpack(&again, &second, NULL) == TENREC_OK);
+    fuzz_expect(strcmp(first.name, second.name) == 0 && first.rank == second.rank &&
+                first.incarnation == second.incarnation && first.extra_len == second.extra_len &&
+                strcmp(first.address, second.address) == 0);
+    member_free(&first);
+    member_free(&second);
+    free(again.data);
+}
+
+static void fuzz_device(const uint8_t *data, size_t len)
+{
+    struct device_row row, second;
+    struct store_value again;
+
+    if (device_record_unpack(data, len, &row, NULL) != TENREC_OK)
+        return;
+    device_record_pack(&row, &again);
+    fuzz_expect(again.data &&
+                device_record_unpack(again.data, again.len, &second, NULL) == TENREC_OK);
+    device_row_free(&row);
+    device_row_free(&second);
+    free(again.data);
+}
+
+static void fuzz_view(const uint8_t *data, size_t len)
+{
+    const struct store_value value = { (void *)(uintptr_t)data, len };
+    struct store_value again;
+    struct view v, second;
+
+    if (view_unpack(&value, &v, NULL) != TENREC_OK)
+        return;
+    for (size_t i = 0; i < v.n; i++)
+        fuzz_expect(view_find(&v, v.entry[i].id, v.entry[i].incarnation) == &v.entry[i] &&
+                    view_by_name(&v, v.entry[i].name) == &v.entry[i]);
+    fuzz_expect(v.n_gone <= VIEW_GONE_MAX);
+    view_pack(&v, &again);
+    fuzz_expect(again.data && view_unpack(&again, &second, NULL) == TENREC_OK);
+    fuzz_expect(second.version == v.version && second.n == v.n && second.n_gone == v.n_gone);
+    if (v.n) {
+        const struct view_entry e = second.entry[v.n / 2];
+
+        fuzz_expect(view_remove(&second, e.id, e.incarnation, true, 0) &&
+                    !view_by_id(&second, e.id) && view_free_id(&second) >= 0 &&
+                    view_free_id(&second) <= e.id);
+    }
+    view_finish(&v);
+    view_finish(&second);
+    free(again.data);
+}
+
+/* A store with `data` under `key`. */
+static struct tenrec_store *store_with(const char *key, const uint8_t *data, size_t len)
+{
+    struct tenrec_store *s;
+
+    fuzz_expect(store_memory_open("fuzz", &s, NULL) == TENREC_OK);
+    fuzz_expect(store_set(s, key, data, len, CLOCK_NEVER, NULL) == TENREC_OK);
+    return s;
+}
+
+static void fuzz_groups(const uint8_t *data, size_t len)
+{
+    const struct groups_entry mine = {
+        .name = "default", .run = "run", .world = 2, .incarnation = 5
+    };
+    struct tenrec_store *s = store_with("tenrec.groups", data, len);
+    struct groups_entry found;
+    tenrec_error err;
+
+    if (groups_find(s, "default", CLOCK_NEVER, &found, &err) == TENREC_OK)
+        fuzz_expect(found.incarnation > 0 && found.world >= 0);
+    if (groups_announce(s, &mine, CLOCK_NEVER, &err) == TENREC_OK)
+        fuzz_expect(groups_find(s, "default", CLOCK_NEVER, &found, &err) == TENREC_OK &&
+                    found.incarnation == 5);
+    tenrec_store_drop(s);
+}
+
+/* Each sleep takes the holder's silence further. */
+static uint64_t lease_time;
+
+static uint64_t lease_now(void *arg)
+{
+    (void)arg;
+    return lease_time;
+}
+
+static void lease_sleep(void *arg, uint64_t us)
+{
+    (void)arg;
+    lease_time += us * 1000 + 1000000000u;
+}
+
+static void fuzz_lease(const uint8_t *data, size_t len)
+{
+    static const struct lease_clock clock = { lease_now, lease_sleep, NULL };
+    struct tenrec_store *s = store_with("lock", data, len);
+    struct lease l = { .store = s, .key = "lock", .lease_ms = 1000, .clock = &clock };
+    tenrec_error err;
+
+    lease_time = 1;
+    if (lease_take(&l, "fuzz", UINT64_C(20000000000), &err) == TENREC_OK) {
+        fuzz_expect(l.held && memchr(l.mine, '\0', sizeof l.mine));
+        lease_release(&l, UINT64_C(20000000000));
+    }
+    tenrec_store_drop(s);
+}
+
+/* A byte says under which key the rest lies. */
+static void fuzz_roster(const uint8_t *data, size_t len)
+{
+    static const char *const keys[] = {
+        "tenrec/default/view",         "tenrec.groups", "tenrec/default/lock",
+        "tenrec/default/incarnations", TORCH_KIND,      TORCH_TOKEN,
+        "tenrec/default/member/1"
+    };
+    struct tenrec_store *s;
+    struct roster r;
+    struct view v;
+    tenrec_error err;
+
+    if (len == 0)
+        return;
+    s = store_with(keys[data[0] % (sizeof keys / sizeof keys[0])], data + 1, len - 1);
+    if (roster_open(s, "default", "", 1000, &r, &err) == TENREC_OK) {
+        const struct view_entry e = { 0, 1, "worker0" };
+        struct member m = { 0 };
+
+        if (roster_read(&r, 1, &v, &err) == TENREC_OK)
+            view_finish(&v);
+        if (roster_records(&r, &e, 1, 1, &m, &err) == TENREC_OK)
+            member_free(&m);
+        roster_close(&r);
+    }
+    roster_claim_static(s, "default", "", 1, &err);
+    tenrec_store_drop(s);
+}
+
+static void fuzz_torch_keys(const uint8_t *data, size_t len)
+{
+    const struct view_entry me = { 0, 1, "worker0" };
+    struct view v = { 0 }, none = { 0 };
+    struct tenrec_store *s = store_with("names/_ALL_WORKER_INFOS", data, len);
+    tenrec_error err;
+
+    fuzz_expect(view_add(&v, &me, &err) == TENREC_OK);
+    torch_keys_add(s, &v, &me, "uv://127.0.0.1:1", CLOCK_NEVER, &err);
+    torch_keys_take_out(s, &v, &none, CLOCK_NEVER, &err);
+    view_finish(&v);
+    tenrec_store_drop(s);
+}
+
+static void fuzz_file_log(const uint8_t *data, size_t len)
+{
+    struct file_log l = { .name = "fuzz" };
+    char path[64];
+    int file = memfd_create("log", MFD_CLOEXEC), fd;
+    const struct span value = { (const uint8_t *)"v", 1 };
+    tenrec_error err;
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    l.path = path;
+    fuzz_expect(store_table_init(&l.table, 1 << 20) == TENREC_OK);
+    fuzz_expect(file >= 0 && write(file, data, len) == (ssize_t)len);
+    if (file_log_open(&l, true, &fd, &err) == TENREC_OK && fd >= 0) {
+        (void)file_log_append(&l, fd, "", "key", value, &err);
+        close(fd);
+        (void)file_log_has_news(&l, l.changes);
+    }
+    store_table_finish(&l.table);
+    close(file);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+    static void (*const readers[])(const uint8_t *, size_t) = {
+        fuzz_member, fuzz_device, fuzz_view,       fuzz_groups,
+        fuzz_lease,  fuzz_roster, fuzz_torch_keys, fuzz_file_log,
+    };
+
+    if (len > 0)
+        readers[data[0] % (sizeof readers / sizeof readers[0])](data + 1, len - 1);
+    return 0;
+}

@@ -1,0 +1,92 @@
+/* fuzz_launch.c - texts that name places: variables of launchers, lists of nodes, addresses,
+ * URLs. The first byte says which reader gets the rest. */
+#include "fuzz.h"
+
+#include "group/launch.h"
+#include "group/resolve.h"
+#include "group/slurm.h"
+#include "url.h"
+
+struct text {
+    char *at;
+    size_t len;
+};
+
+/* Lines "NAME=value" as an environment. */
+static const char *lookup(void *arg, const char *name)
+{
+    struct text *t = arg;
+    const size_t n = strlen(name);
+
+    for (char *line = t->at; line < t->at + t->len; line += strlen(line) + 1)
+        if (strncmp(line, name, n) == 0 && line[n] == '=')
+            return line + n + 1;
+    return NULL;
+}
+
+static void fuzz_variables(struct text *t)
+{
+    struct launch l;
+    tenrec_error err;
+
+    for (size_t i = 0; i < t->len; i++)
+        if (t->at[i] == '\n')
+            t->at[i] = '\0';
+    if (launch_detect(lookup, t, -1, -1, &l, &err) != TENREC_OK)
+        return;
+    fuzz_expect(l.rank >= -1 && l.world >= -1 && l.world != 0);
+    if (launch_find_place(lookup, t, &l, &err) == TENREC_OK)
+        fuzz_expect(memchr(l.host, '\0', sizeof l.host) && memchr(l.file, '\0', sizeof l.file));
+}
+
+static void fuzz_nodes(struct text *t)
+{
+    char host[16];
+
+    memset(host, 'x', sizeof host);
+    if (slurm_first_host(t->at, host, sizeof host))
+        fuzz_expect(*host && memchr(host, '\0', sizeof host));
+    for (long node = 0; node < 3; node++)
+        fuzz_expect(slurm_count_at(t->at, node) >= -1);
+}
+
+static void fuzz_address(struct text *t)
+{
+    char host[64];
+    tenrec_error err;
+    uint16_t port;
+    int64_t n;
+
+    if (resolve_split(t->at, host, sizeof host, &port, &err) == TENREC_OK)
+        fuzz_expect(memchr(host, '\0', sizeof host) != NULL);
+    if (launch_number("number", t->at, -5, 5, &n, &err) == TENREC_OK)
+        fuzz_expect(n >= -5 && n <= 5);
+}
+
+static void fuzz_redis(struct text *t)
+{
+    struct redis_url u;
+    tenrec_error err;
+
+    if (redis_url_read(t->at, &u, &err) == TENREC_OK)
+        fuzz_expect(*u.host && memchr(u.host, '\0', sizeof u.host) &&
+                    memchr(u.password, '\0', sizeof u.password) &&
+                    memchr(u.prefix, '\0', sizeof u.prefix));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+    static void (*const readers[])(struct text *) = { fuzz_variables, fuzz_nodes, fuzz_address,
+                                                      fuzz_redis };
+    struct text t;
+
+    if (len == 0)
+        return 0;
+    t = (struct text){ malloc(len), len - 1 };
+    fuzz_expect(t.at != NULL);
+    memcpy(t.at, data + 1, len - 1);
+    t.at[len - 1] = '\0';
+    readers[data[0] % (sizeof readers / sizeof readers[0])](&t);
+    free(t.at);
+    return 0;
+}
