@@ -60,8 +60,18 @@ static tenrec_status host_place(struct tenrec_agent *self, tenrec_peer from, str
                                 tenrec_error *err)
 {
     const struct chain_user *user = &link_of(self)->chain->user;
+    tenrec_status st =
+        user->place ? user->place(user->arg, from, msg, err) : message_place(msg, err);
 
-    return user->place ? user->place(user->arg, from, msg, err) : message_place(msg, err);
+    /* A user that does not know of shared storages has found memory for each tensor; the
+     * bytes come to that of the first. */
+    for (uint32_t i = 0; i < msg->n_tensors && st == TENREC_OK; i++) {
+        struct tenrec_tensor_desc *t = tenrec_msg_tensor(msg, i);
+
+        if (t->same_storage && t->same_storage <= i)
+            t->data = tenrec_msg_tensor(msg, (uint32_t)t->same_storage - 1)->data;
+    }
+    return st;
 }
 
 static bool host_accepts(struct tenrec_agent *self)

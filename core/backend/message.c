@@ -253,6 +253,10 @@ tenrec_status message_place(struct tenrec_msg *msg, tenrec_error *err)
 
     for (uint32_t i = 0; i < msg->n_tensors; i++) {
         uint64_t bytes = tenrec_msg_tensor(msg, i)->bytes;
+        const uint64_t same = tenrec_msg_tensor(msg, i)->same_storage;
+
+        if (same && same <= i)
+            continue;
         if (bytes > SIZE_MAX / 2 - 64 || total > SIZE_MAX / 2 - 64 - bytes)
             return tenrec_fail(err, TENREC_ENOMEM, "no memory for tensors of more than %zu bytes",
                                SIZE_MAX / 2);
@@ -266,8 +270,12 @@ tenrec_status message_place(struct tenrec_msg *msg, tenrec_error *err)
     at = m->storage;
     for (uint32_t i = 0; i < msg->n_tensors; i++) {
         struct tenrec_tensor_desc *t = tenrec_msg_tensor(msg, i);
-        t->data = at;
         t->device = (struct tenrec_device){ TENREC_CPU, 0 };
+        if (t->same_storage && t->same_storage <= i) {
+            t->data = tenrec_msg_tensor(msg, (uint32_t)t->same_storage - 1)->data;
+            continue;
+        }
+        t->data = at;
         at += round_up(t->bytes, 64);
     }
     return TENREC_OK;

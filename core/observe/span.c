@@ -48,6 +48,7 @@ uint64_t span_bytes(const struct tenrec_msg *msg)
     uint64_t n = msg->payload_len;
 
     for (uint32_t i = 0; i < msg->n_tensors; i++)
-        n += tenrec_msg_tensor(msg, i)->bytes;
+        if (!tenrec_msg_tensor(msg, i)->same_storage)
+            n += tenrec_msg_tensor(msg, i)->bytes;
     return n;
 }

@@ -165,11 +165,13 @@ tenrec_status tenrec_backend_place(struct tenrec_msg *msg, tenrec_error *err)
         tenrec_status st;
         d->device = (struct tenrec_device){ TENREC_CPU, 0 };
         d->flags &= ~TENREC_TENSOR_READ_ONLY; /* as the sender had it */
-        st = find_memory(d, &t, err);
+        st = d->same_storage ? rpc_message_share_storage(msg, i, err) : find_memory(d, &t, err);
         if (st != TENREC_OK) {
             tenrec_error_prefix(err, "tensor %u", i);
             return st;
         }
+        if (d->same_storage)
+            continue;
         d->data = tenrec_tensor_desc(t)->data;
         rpc_message_set_owner(msg, i, t);
     }

@@ -4,6 +4,7 @@
 
 #include "backend/message.h"
 #include "rpc/mapping.h"
+#include "rpc/tensor.h"
 
 /* Lies in front of the payload, behind the descriptors. A message without
  * tensors has none: it is a plain message of the backend's. */
@@ -66,6 +67,40 @@ void rpc_message_set_tensor(struct tenrec_msg *msg, uint32_t i, struct tenrec_te
 {
     *tenrec_msg_tensor(msg, i) = *tenrec_tensor_desc(t);
     rpc_message_set_owner(msg, i, t);
+}
+
+static void drop_first(void *first, void *data)
+{
+    (void)data;
+    tenrec_tensor_drop(first);
+}
+
+tenrec_status rpc_message_share_storage(struct tenrec_msg *msg, uint32_t i, tenrec_error *err)
+{
+    struct tenrec_tensor_desc *d = tenrec_msg_tensor(msg, i);
+    struct tenrec_tensor *first = rpc_message_owner(msg, (uint32_t)d->same_storage - 1), *t;
+    const struct tenrec_tensor_desc *place;
+    struct tenrec_tensor_desc view = *d;
+    tenrec_status st;
+
+    if (d->same_storage > i || !first)
+        return tenrec_fail(err, TENREC_EINVAL, "tensor %u has no storage to share", i);
+    place = tenrec_tensor_desc(first);
+    view.data = place->data;
+    view.bytes = place->bytes;
+    view.device = view.target = place->device;
+    view.stream = place->stream;
+    view.flags = (d->flags & ~TENREC_TENSOR_READ_ONLY) | (place->flags & TENREC_TENSOR_READ_ONLY);
+    view.same_storage = 0;
+    st = tensor_from_desc(&view, drop_first, first, &t, err);
+    if (st != TENREC_OK)
+        return st;
+    tenrec_tensor_share(first);
+    d->data = view.data;
+    d->device = d->target = view.device;
+    d->stream = view.stream;
+    rpc_message_set_owner(msg, i, t);
+    return TENREC_OK;
 }
 
 struct tenrec_tensor *rpc_message_owner(const struct tenrec_msg *msg, uint32_t i)

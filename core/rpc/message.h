@@ -21,6 +21,12 @@ void rpc_message_set_tensor(struct tenrec_msg *msg, uint32_t i, struct tenrec_te
 /* The same without touching the descriptor. */
 void rpc_message_set_owner(struct tenrec_msg *msg, uint32_t i, struct tenrec_tensor *t);
 
+/* Gives tensor `i`, which has the storage of an earlier one (same_storage), a handle of
+ * its own on the memory that was found for that one.
+ *
+ * errors   EINVAL, ENOMEM */
+tenrec_status rpc_message_share_storage(struct tenrec_msg *msg, uint32_t i, tenrec_error *err);
+
 /* The handle of tensor `i`, borrowed; NULL when there is none, and for a
  * message that was made elsewhere. */
 struct tenrec_tensor *rpc_message_owner(const struct tenrec_msg *msg, uint32_t i);

@@ -110,39 +110,51 @@ static tenrec_status find_memory(struct tenrec_worker *w, struct tenrec_tensor_d
     return err->code;
 }
 
+/* Memory for tensor `i`, which the caller of the call may have brought (`into`, for the
+ * first tensor of its answer). */
+static tenrec_status place_tensor(struct arrival *on, struct tenrec_msg *msg, uint32_t i,
+                                  struct tenrec_tensor *into, tenrec_error *err)
+{
+    struct tenrec_tensor_desc *d = tenrec_msg_tensor(msg, i);
+    const bool host = d->target.kind == TENREC_CPU || d->target.kind == 0;
+    struct tenrec_tensor *t = NULL;
+    tenrec_status st;
+
+    d->device = (struct tenrec_device){ TENREC_CPU, 0 };
+    d->stream = 0;
+    if (host)
+        d->target = d->device;
+    d->flags &= ~TENREC_TENSOR_READ_ONLY; /* as the sender had it */
+    if (d->same_storage)
+        return rpc_message_share_storage(msg, i, err);
+    if (i == 0 && into) {
+        st = check_into(into, d, err);
+        if (st == TENREC_OK)
+            t = tenrec_tensor_share(into);
+    } else {
+        st = host ? find_memory(on->w, d, &t, err) : find_device_memory(on, d, &t, err);
+    }
+    if (!t)
+        return st;
+    d->data = tenrec_tensor_desc(t)->data;
+    d->device = tenrec_tensor_desc(t)->device;
+    d->stream = tenrec_tensor_desc(t)->stream;
+    mapping_copy(d);
+    rpc_message_set_owner(msg, i, t);
+    return st;
+}
+
 tenrec_status place_tensors(void *worker, tenrec_peer from, struct tenrec_msg *msg,
                             tenrec_error *err)
 {
     struct tenrec_worker *w = worker;
-    struct tenrec_tensor *into = call_into(w, from, msg), *t;
+    struct tenrec_tensor *into = call_into(w, from, msg);
     struct arrival on = { .w = w };
     tenrec_status st = TENREC_OK;
     tenrec_error why;
 
-    for (uint32_t i = 0; i < msg->n_tensors && st == TENREC_OK; i++) {
-        struct tenrec_tensor_desc *d = tenrec_msg_tensor(msg, i);
-        const bool host = d->target.kind == TENREC_CPU || d->target.kind == 0;
-        d->device = (struct tenrec_device){ TENREC_CPU, 0 };
-        d->stream = 0;
-        if (host)
-            d->target = d->device;
-        d->flags &= ~TENREC_TENSOR_READ_ONLY; /* as the sender had it */
-        t = NULL;
-        if (i == 0 && into) {
-            st = check_into(into, d, &why);
-            if (st == TENREC_OK)
-                t = tenrec_tensor_share(into);
-        } else {
-            st = host ? find_memory(w, d, &t, &why) : find_device_memory(&on, d, &t, &why);
-        }
-        if (t) {
-            d->data = tenrec_tensor_desc(t)->data;
-            d->device = tenrec_tensor_desc(t)->device;
-            d->stream = tenrec_tensor_desc(t)->stream;
-            mapping_copy(d);
-            rpc_message_set_owner(msg, i, t);
-        }
-    }
+    for (uint32_t i = 0; i < msg->n_tensors && st == TENREC_OK; i++)
+        st = place_tensor(&on, msg, i, into, &why);
     tenrec_tensor_drop(into);
     streams_drop(on.streams);
     if (st != TENREC_OK) {

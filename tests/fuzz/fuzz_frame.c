@@ -114,52 +114,81 @@ static void fuzz_reply(const uint8_t *data, size_t len)
         descriptor_reply_read(data + 1, len - 1, data[0] % 9, devices, &err);
 }
 
-/* The second byte is the number of tensors, the next four their bytes. */
-static void fuzz_shortlist(const uint8_t *data, size_t len, struct tenrec_tensor_desc *tensors,
-                           uint32_t n)
+#define FUZZED_STORAGES 16
+#define FUZZED_TENSORS 32 /* views of them */
+
+typedef tenrec_status read_list_fn(const void *list, size_t len, const struct listed *to,
+                                   uint32_t *ret_n, tenrec_error *err);
+
+/* Storages of `bytes` bytes each, and what the list says of their views. Each storage has a
+ * first view, and each further one names that. */
+static bool read_list(read_list_fn *read, const uint8_t *data, size_t len, uint32_t n_carried,
+                      uint32_t bytes, struct tenrec_tensor_desc *tensors, uint32_t *ret_n)
 {
-    static unsigned char buf[SHORTLIST_MAX(16)];
+    struct carried carried[FUZZED_STORAGES];
+    const struct listed to = { carried,        n_carried,       tensors,
+                               FUZZED_TENSORS, sizeof *tensors, FUZZED_TENSORS };
+    uint32_t firsts = 0;
+    tenrec_error err;
+
+    for (uint32_t i = 0; i < n_carried; i++)
+        carried[i].bytes = bytes;
+    if (read(data, len, &to, ret_n, &err))
+        return false;
+    fuzz_expect(*ret_n >= n_carried && *ret_n <= FUZZED_TENSORS);
+    for (uint32_t i = 0; i < *ret_n; i++) {
+        const uint64_t same = tensors[i].same_storage;
+
+        fuzz_expect(tensors[i].ndim <= TENREC_MAX_DIMS && tensors[i].bytes == bytes &&
+                    storage_check_view(&tensors[i], TENREC_EINVAL, &err) == TENREC_OK);
+        fuzz_expect(same ? same <= i && !tensors[same - 1].same_storage
+                         : carried[firsts++].tensor == i);
+    }
+    fuzz_expect(firsts == n_carried);
+    return true;
+}
+
+static void fuzz_shortlist(const uint8_t *data, size_t len, uint32_t n_carried, uint32_t bytes)
+{
+    static unsigned char buf[SHORTLIST_MAX(FUZZED_TENSORS)];
+    struct tenrec_tensor_desc tensors[FUZZED_TENSORS] = { 0 };
+    uint32_t n, again;
     tenrec_error err;
     size_t written;
 
-    if (shortlist_read(data, len, tensors, n, sizeof *tensors, &err))
+    if (!read_list(shortlist_read, data, len, n_carried, bytes, tensors, &n))
         return;
-    for (uint32_t i = 0; i < n; i++)
-        fuzz_expect(tensors[i].ndim <= TENREC_MAX_DIMS &&
-                    storage_check_view(&tensors[i], TENREC_EINVAL, &err) == TENREC_OK);
     fuzz_expect(shortlist_write(buf, tensors, n, sizeof *tensors, &written, &err) == TENREC_OK &&
                 written <= len &&
-                shortlist_read(buf, written, tensors, n, sizeof *tensors, &err) == TENREC_OK);
+                read_list(shortlist_read, buf, written, n_carried, bytes, tensors, &again) &&
+                again == n);
 }
 
+/* The second byte is the number of storages, the next four their bytes. */
 static void fuzz_tensorlist(const uint8_t *data, size_t len)
 {
-    static unsigned char buf[TENSORLIST_MAX(16)];
-    struct tenrec_tensor_desc tensors[16] = { 0 };
-    uint32_t n, bytes;
+    static unsigned char buf[TENSORLIST_MAX(FUZZED_TENSORS)];
+    struct tenrec_tensor_desc tensors[FUZZED_TENSORS] = { 0 };
+    uint32_t n_carried, bytes, n, again;
     tenrec_error err;
     size_t written;
 
     if (len < 5)
         return;
-    n = data[0] % 17;
+    n_carried = data[0] % (FUZZED_STORAGES + 1);
     bytes = data[1] | (uint32_t)data[2] << 8 | (uint32_t)data[3] << 16 | (uint32_t)data[4] << 24;
-    for (uint32_t i = 0; i < n; i++) {
-        tensors[i].bytes = bytes;
+    for (uint32_t i = 0; i < FUZZED_TENSORS; i++)
         tensors[i].device.kind = TENREC_CPU;
-    }
     if (shortlist_is(data + 5, len - 5)) {
-        fuzz_shortlist(data + 5, len - 5, tensors, n);
+        fuzz_shortlist(data + 5, len - 5, n_carried, bytes);
         return;
     }
-    if (tensorlist_read(data + 5, len - 5, tensors, n, sizeof *tensors, &err))
+    if (!read_list(tensorlist_read, data + 5, len - 5, n_carried, bytes, tensors, &n))
         return;
-    for (uint32_t i = 0; i < n; i++)
-        fuzz_expect(tensors[i].ndim <= TENREC_MAX_DIMS &&
-                    storage_check_view(&tensors[i], TENREC_EINVAL, &err) == TENREC_OK);
     fuzz_expect(tensorlist_write(buf, sizeof buf, tensors, n, sizeof *tensors, true, &written,
                                  &err) == TENREC_OK &&
-                tensorlist_read(buf, written, tensors, n, sizeof *tensors, &err) == TENREC_OK);
+                read_list(tensorlist_read, buf, written, n_carried, bytes, tensors, &again) &&
+                again == n);
 }
 
 /* A message that is recognised is written again, and reads the same. */

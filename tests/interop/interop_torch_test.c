@@ -53,20 +53,43 @@ static unsigned digit(char c)
     return (unsigned)(c <= '9' ? c - '0' : c - 'a' + 10);
 }
 
-/* A call operator.add(tensor, 1), which torch pickled: "not async", then that. */
-static struct tenrec_msg *add_request(struct peer *p, int64_t id, uint64_t len)
+/* A call that torch pickled as `what` says: "not async", then that. */
+static struct tenrec_msg *pickled_request(struct peer *p, const char *what, int64_t id,
+                                          const uint64_t *len, uint32_t n)
 {
     struct tenrec_msg *msg;
     unsigned char *to;
     const char *hex;
 
-    peer_say(p, "pickle %llu", (unsigned long long)len);
+    peer_say(p, "%s %llu", what, (unsigned long long)len[0]);
     hex = peer_expect_begin(p, "pickle ");
-    msg = side_request(id, (unsigned long)id, 1 + strlen(hex) / 2, &len, 1);
+    msg = side_request(id, (unsigned long)id, 1 + strlen(hex) / 2, len, n);
     to = msg->payload;
     *to++ = 0;
     for (; *hex; hex += 2)
         *to++ = (unsigned char)(digit(hex[0]) << 4 | digit(hex[1]));
+    return msg;
+}
+
+/* operator.add(tensor, 1) */
+static struct tenrec_msg *add_request(struct peer *p, int64_t id, uint64_t len)
+{
+    return pickled_request(p, "pickle", id, &len, 1);
+}
+
+/* views(tensor, the last 3/4 of it): two tensors, one storage. */
+static struct tenrec_msg *views_request(struct peer *p, int64_t id, uint64_t len)
+{
+    const uint64_t both[2] = { len, 0 };
+    struct tenrec_msg *msg = pickled_request(p, "pickle_views", id, both, 2);
+    struct tenrec_tensor_desc *whole = tenrec_msg_tensor(msg, 0);
+    struct tenrec_tensor_desc *part = tenrec_msg_tensor(msg, 1);
+
+    free(part->data);
+    *part = *whole;
+    part->same_storage = 1;
+    part->byte_offset = len / 4;
+    part->shape[0] = (int64_t)(len - len / 4);
     return msg;
 }
 
@@ -94,6 +117,39 @@ static void agent_calls_a_torch_worker(void **state)
         answer->release(answer);
     }
     assert_info(&s, "peer.1.transport", transport);
+    side_close(&s);
+    peer_stop(p);
+}
+
+static void agent_sends_a_torch_worker_two_views_of_one_storage(void **state)
+{
+    static const uint64_t len[] = { 8, 70000, 5 * MIB };
+    char address[64];
+    struct peer *p = start("", address);
+    struct side s;
+
+    (void)state;
+    side_open(&s, config, address);
+    for (uint32_t i = 0; i < COUNT(len); i++) {
+        const struct tenrec_tensor_desc *whole, *part;
+        struct tenrec_msg *answer;
+
+        side_send(&s, views_request(p, i, len[i]));
+        answer = side_answer(&s, i);
+        assert_int_equal(answer->type, TENREC_MSG_RET);
+        assert_int_equal(answer->n_tensors, 2); /* else it raised: they share nothing there */
+        whole = tenrec_msg_tensor(answer, 0);
+        part = tenrec_msg_tensor(answer, 1);
+        assert_int_equal(part->same_storage, 1);
+        assert_ptr_equal(part->data, whole->data);
+        assert_int_equal(part->bytes, len[i]);
+        assert_int_equal(part->byte_offset, len[i] / 4);
+        assert_int_equal(part->shape[0], len[i] - len[i] / 4);
+        for (uint64_t at = 0; at < len[i]; at++)
+            ((unsigned char *)whole->data)[at]--;
+        side_check_pattern(whole->data, i + 1, len[i]);
+        answer->release(answer);
+    }
     side_close(&s);
     peer_stop(p);
 }
@@ -147,6 +203,25 @@ static void torch_worker_calls_the_agent(void **state)
     side_close(&s);
 }
 
+static void torch_worker_sends_the_agent_two_views_of_one_storage(void **state)
+{
+    static const uint64_t len[] = { 8, 70000, 5 * MIB };
+    char address[64];
+    struct peer *p;
+    struct side s;
+
+    (void)state;
+    side_open(&s, config, NULL);
+    s.on_request = strip;
+    p = start(side_address(&s), address);
+    for (uint32_t i = 0; i < COUNT(len); i++) {
+        peer_say(p, "call_views %llu", (unsigned long long)len[i]);
+        peer_expect(p, "same");
+    }
+    peer_stop(p);
+    side_close(&s);
+}
+
 static void agent_hears_that_a_torch_worker_was_killed(void **state)
 {
     char address[64];
@@ -168,8 +243,10 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(agent_calls_a_torch_worker),
+        cmocka_unit_test(agent_sends_a_torch_worker_two_views_of_one_storage),
         cmocka_unit_test(agent_calls_a_torch_worker_many_times_at_once),
         cmocka_unit_test(torch_worker_calls_the_agent),
+        cmocka_unit_test(torch_worker_sends_the_agent_two_views_of_one_storage),
         cmocka_unit_test(agent_hears_that_a_torch_worker_was_killed),
     };
 

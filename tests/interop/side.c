@@ -129,7 +129,8 @@ static void free_tensors(void *arg, struct tenrec_msg *msg)
 {
     (void)arg;
     for (uint32_t i = 0; i < msg->n_tensors; i++)
-        free(tenrec_msg_tensor(msg, i)->data);
+        if (!tenrec_msg_tensor(msg, i)->same_storage)
+            free(tenrec_msg_tensor(msg, i)->data);
 }
 
 struct tenrec_msg *side_request(int64_t id, unsigned long seed, size_t len, const uint64_t *tensors,

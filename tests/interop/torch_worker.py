@@ -4,7 +4,9 @@ It does what it is told on stdin and says on stdout what happened.
 
   start [ADDRESS]   address IP:PORT, where it listens; a worker "tenrec" is at ADDRESS
   pickle LENGTH     pickle HEX, the call operator.add(tensor of LENGTH bytes, 1)
+  pickle_views LENGTH  pickle HEX, the call views(tensor of LENGTH bytes, the last 3/4 of it)
   call LENGTH       same | differs: what "tenrec" sent back of that call's tensor
+  call_views LENGTH same | differs: the same of both views, which share a storage
 """
 import operator
 import os
@@ -40,6 +42,29 @@ def tensor(length):
     return torch.arange(length, dtype=torch.int64).to(torch.uint8)
 
 
+def views(whole, part):
+    assert whole.storage().data_ptr() == part.storage().data_ptr()
+    whole.add_(1)  # shows in both
+    return whole, part
+
+
+def both(length):
+    whole = tensor(length)
+    return whole, whole[length // 4:]
+
+
+def pickle(function, args):
+    data, _ = _internal_rpc_pickler.serialize(PythonUDF(function, args, {}))
+    print("pickle", data.hex(), flush=True)
+
+
+def call_views(length):
+    sent = both(length)
+    back = rpc.rpc_sync("tenrec", views, sent, timeout=30).args
+    equal = torch.equal(back[0], sent[0]) and torch.equal(back[1], sent[1])
+    return "same" if equal and back[0].storage().data_ptr() == back[1].storage().data_ptr() else "differs"
+
+
 def call(length):
     sent = tensor(length)
     # "tenrec" answers with the call itself.
@@ -53,10 +78,12 @@ with tempfile.TemporaryDirectory() as scratch:
         if what == "start":
             print("address", start(scratch, words[0] if words else None), flush=True)
         elif what == "pickle":
-            data, _ = _internal_rpc_pickler.serialize(
-                PythonUDF(operator.add, (tensor(int(words[0])), 1), {}))
-            print("pickle", data.hex(), flush=True)
+            pickle(operator.add, (tensor(int(words[0])), 1))
+        elif what == "pickle_views":
+            pickle(views, both(int(words[0])))
         elif what == "call":
             print(call(int(words[0])), flush=True)
+        elif what == "call_views":
+            print(call_views(int(words[0])), flush=True)
 sys.stdout.flush()
 os._exit(0)  # the other side is no torch worker that could be waited for

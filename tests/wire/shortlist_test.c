@@ -3,6 +3,8 @@
 #include "wire/shortlist.h"
 #include "wire_test.h"
 
+#include "listed.h"
+
 #define MAX SHORTLIST_MAX(2)
 
 /* A 3 x 4 of floats, and a view of it: every second row, transposed. */
@@ -33,12 +35,16 @@ static size_t write_both(unsigned char buf[MAX])
     return len;
 }
 
+/* As two storages, with room for more tensors than that. */
 static tenrec_status read_both(const unsigned char *buf, size_t len, tenrec_error *err)
 {
-    struct tenrec_tensor_desc got[2] = { { .bytes = 48 }, { .bytes = 48 } };
+    struct tenrec_tensor_desc got[4] = { 0 };
+    struct carried carried[2] = { { .bytes = 48 }, { .bytes = 48 } };
+    uint32_t n;
 
-    return shortlist_is(buf, len) ? shortlist_read(buf, len, got, 2, sizeof got[0], err)
-                                  : TENREC_EPROTOCOL;
+    return shortlist_is(buf, len)
+               ? read_views(shortlist_read, buf, len, carried, 2, got, 4, &n, err)
+               : TENREC_EPROTOCOL;
 }
 
 static void shortlist_reads_what_it_wrote(void **state)
@@ -51,7 +57,7 @@ static void shortlist_reads_what_it_wrote(void **state)
     (void)state;
     assert_true(shortlist_is(buf, len));
     assert_int_equal(len, 8 + 16 + 16 + 16 + 32); /* strides of the second only */
-    assert_int_equal(shortlist_read(buf, len, got, 2, sizeof got[0], &err), TENREC_OK);
+    assert_int_equal(read_exactly(shortlist_read, buf, len, got, 2, &err), TENREC_OK);
     for (int i = 0; i < 2; i++) {
         assert_memory_equal(&got[i].dtype, &sent[i].dtype, sizeof sent[i].dtype);
         assert_int_equal(got[i].ndim, 2);
@@ -106,6 +112,65 @@ static void shortlist_refuses_views_that_leave_their_storage(void **state)
     }
 }
 
+/* The second as a view of the storage of the first. */
+static size_t write_views(unsigned char buf[MAX])
+{
+    struct tenrec_tensor_desc views[2] = { sent[0], sent[1] };
+    tenrec_error err;
+    size_t len = 0;
+
+    views[1].same_storage = 1;
+    if (shortlist_write(buf, views, 2, sizeof views[0], &len, &err))
+        fail_msg("%s", err.text);
+    return len;
+}
+
+static void shortlist_carries_two_views_of_one_storage(void **state)
+{
+    struct tenrec_tensor_desc got[2] = { 0 };
+    struct carried carried = { .bytes = 48 };
+    unsigned char buf[MAX];
+    size_t len = write_views(buf);
+    tenrec_error err;
+    uint32_t n;
+
+    (void)state;
+    assert_int_equal(read_views(shortlist_read, buf, len, &carried, 1, got, 1, &n, &err),
+                     TENREC_OK);
+    assert_int_equal(n, 2); /* no room for them: once more */
+    assert_int_equal(read_views(shortlist_read, buf, len, &carried, 1, got, 2, &n, &err),
+                     TENREC_OK);
+    assert_int_equal(got[0].same_storage, 0);
+    assert_int_equal(got[1].same_storage, 1);
+    assert_int_equal(got[1].bytes, 48);
+    assert_int_equal(got[1].byte_offset, 4);
+    assert_int_equal(got[1].strides[1], 8);
+}
+
+static void shortlist_refuses_storages_that_no_earlier_tensor_has(void **state)
+{
+    unsigned char buf[MAX];
+    size_t len = write_views(buf);
+    struct tenrec_tensor_desc got[2] = { 0 };
+    struct carried carried[2] = { { .bytes = 48 }, { .bytes = 48 } };
+    tenrec_error err;
+    uint32_t n;
+
+    (void)state;
+    assert_int_equal(read_views(shortlist_read, buf, len, carried, 2, got, 2, &n, &err),
+                     TENREC_EPROTOCOL); /* one of them is nobody's */
+    buf[40 + 16] = 1;                   /* its own */
+    assert_int_equal(read_views(shortlist_read, buf, len, carried, 1, got, 2, &n, &err),
+                     TENREC_EPROTOCOL);
+    assert_text_has(err.text, "tensor 1 has no storage to share");
+    buf[4] = 255; /* more than there are bytes for */
+    assert_int_equal(read_views(shortlist_read, buf, len, carried, 1, got, 2, &n, &err),
+                     TENREC_EPROTOCOL);
+    buf[6] = 255;
+    assert_int_equal(read_views(shortlist_read, buf, len, carried, 1, got, 2, &n, &err),
+                     TENREC_ETOOBIG);
+}
+
 static void shortlist_does_not_write_what_cannot_be_read(void **state)
 {
     struct tenrec_tensor_desc bad = sent[0];
@@ -130,6 +195,8 @@ int main(void)
         cmocka_unit_test(shortlist_reads_what_it_wrote),
         cmocka_unit_test(shortlist_refuses_what_is_cut_or_too_long),
         cmocka_unit_test(shortlist_refuses_views_that_leave_their_storage),
+        cmocka_unit_test(shortlist_carries_two_views_of_one_storage),
+        cmocka_unit_test(shortlist_refuses_storages_that_no_earlier_tensor_has),
         cmocka_unit_test(shortlist_does_not_write_what_cannot_be_read),
     };
 

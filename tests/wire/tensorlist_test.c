@@ -5,6 +5,8 @@
 #include "wire/tensorlist.h"
 #include "wire_test.h"
 
+#include "listed.h"
+
 #define BEGIN                                                                                      \
     "800263746f7263682e6a69742e5f7069636b6c650a6275696c645f74656e736f726c6973740a7100285d28"
 #define EMPTY BEGIN "6574522e"
@@ -68,7 +70,7 @@ static tenrec_status read_list(const char *text, struct tenrec_tensor_desc *tens
 {
     struct hex h = hex(text);
     void *frame = hex_exact(h.data, h.len);
-    tenrec_status status = tensorlist_read(frame, h.len, tensors, n, sizeof *tensors, err);
+    tenrec_status status = read_exactly(tensorlist_read, frame, h.len, tensors, n, err);
 
     free(frame);
     return status;
@@ -138,13 +140,14 @@ static void tensorlist_of_none_is_the_constant(void **state)
     assert_int_equal(h.len, len);
     assert_memory_equal(buf, h.data, len);
     assert_true(tensorlist_is_empty(buf, len));
-    assert_int_equal(tensorlist_read(buf, len, NULL, 0, 0, &err), TENREC_OK);
+    assert_int_equal(read_exactly(tensorlist_read, buf, len, NULL, 0, &err), TENREC_OK);
     /* The same without its memo, or written by another hand, counts too. */
     assert_int_equal(read_list("800263746f7263682e6a69742e5f7069636b6c650a6275696c645f74656e736f7"
                                "26c6973740a285d286574522e",
                                NULL, 0, &err),
                      TENREC_OK);
-    assert_int_equal(tensorlist_read(wide.data, wide.len, NULL, 0, 0, &err), TENREC_EPROTOCOL);
+    assert_int_equal(read_exactly(tensorlist_read, wide.data, wide.len, NULL, 0, &err),
+                     TENREC_EPROTOCOL);
 }
 
 static const struct tenrec_dtype torch_dtypes[] = {
@@ -185,7 +188,7 @@ static void round_trip(const struct tenrec_tensor_desc *sent, uint32_t n, bool t
     for (uint32_t i = 0; i < n; i++)
         got[i].bytes = sent[i].bytes;
     if (tensorlist_write(buf, sizeof buf, sent, n, sizeof *sent, to_tenrec, &len, &err) ||
-        tensorlist_read(buf, len, got, n, sizeof *got, &err))
+        read_exactly(tensorlist_read, buf, len, got, n, &err))
         fail_msg("%s", err.text);
     for (uint32_t i = 0; i < n; i++) {
         assert_int_equal(got[i].dtype.code, sent[i].dtype.code);
@@ -383,10 +386,10 @@ static void tensorlist_refuses_too_many_dimensions(void **state)
 static void tensorlist_refuses_another_number_of_tensors(void **state)
 {
     (void)state;
-    check_refused(float2, 8, 0, TENREC_EPROTOCOL, "more tensors than the 0");
-    check_refused(float2, 8, 2, TENREC_EPROTOCOL, "expected 2 tensors");
-    check_refused(EMPTY, 8, 1, TENREC_EPROTOCOL, "expected 1 tensors");
-    check_refused(long_and_double, 16, 1, TENREC_EPROTOCOL, "more tensors than the 1");
+    check_refused(float2, 8, 0, TENREC_EPROTOCOL, "more storages than the 0");
+    check_refused(float2, 8, 2, TENREC_EPROTOCOL, "expected the 2 storages");
+    check_refused(EMPTY, 8, 1, TENREC_EPROTOCOL, "expected the 1 storages");
+    check_refused(long_and_double, 16, 1, TENREC_EPROTOCOL, "more storages than the 1");
 }
 
 static void tensorlist_refuses_what_torch_does_not_write(void **state)
@@ -438,7 +441,7 @@ static void tensorlist_refuses_what_torch_does_not_write(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         check_refused(bad[i].hex, 8, 1, bad[i].status, bad[i].says);
     check_refused(BEGIN TENSOR0 CLASS_FLOAT "5801000000317104 5803000000637075 4b02 74 51", 8, 1,
-                  TENREC_EPROTOCOL, "expected its own number as key, got \"1\"");
+                  TENREC_EPROTOCOL, "expected storage 0, the next one, as key, got \"1\"");
 }
 
 static void tensorlist_refuses_every_cut(void **state)
@@ -450,7 +453,7 @@ static void tensorlist_refuses_every_cut(void **state)
     for (size_t len = 0; len < h.len; len++) {
         struct tenrec_tensor_desc tensors[2] = { { .bytes = 16 }, { .bytes = 16 } };
         void *frame = hex_exact(h.data, len);
-        assert_int_equal(tensorlist_read(frame, len, tensors, 2, sizeof tensors[0], &err),
+        assert_int_equal(read_exactly(tensorlist_read, frame, len, tensors, 2, &err),
                          TENREC_EPROTOCOL);
         free(frame);
     }
@@ -465,15 +468,153 @@ static void tensorlist_bounds_the_stack_and_the_items(void **state)
     memset(frame, '(', sizeof frame);
     frame[0] = 0x80;
     frame[1] = 2;
-    assert_int_equal(tensorlist_read(frame, sizeof frame, NULL, 0, 0, &err), TENREC_ETOOBIG);
+    assert_int_equal(read_exactly(tensorlist_read, frame, sizeof frame, NULL, 0, &err),
+                     TENREC_ETOOBIG);
     assert_text_has(err.text, "on its stack");
     /* Tuples of tuples: ) and then TUPLE1 without end. */
     memset(frame, 0x85, sizeof frame);
     frame[0] = 0x80;
     frame[1] = 2;
     frame[2] = ')';
-    assert_int_equal(tensorlist_read(frame, sizeof frame, NULL, 0, 0, &err), TENREC_ETOOBIG);
+    assert_int_equal(read_exactly(tensorlist_read, frame, sizeof frame, NULL, 0, &err),
+                     TENREC_ETOOBIG);
     assert_text_has(err.text, "in its tuples");
+}
+
+/* Written by torch 1.13 for the arguments t and t[1:3] of four floats; the message carries
+ * one storage. */
+#define TWO_VIEWS_BEGIN BEGIN TENSOR0 CLASS_FLOAT KEY0_CPU "4b04745171064b00284b0474284b017489"
+static const char two_views[] =
+    TWO_VIEWS_BEGIN "63636f6c6c656374696f6e730a4f726465726564446963740a710729527452710868012868064b"
+                    "01284b0274284b01748968072952745271096574522e";
+
+static void check_two_views(const struct tenrec_tensor_desc *t)
+{
+    assert_int_equal(t[0].same_storage, 0);
+    assert_int_equal(t[0].shape[0], 4);
+    assert_int_equal(t[1].same_storage, 1);
+    assert_int_equal(t[1].bytes, 16);
+    assert_int_equal(t[1].byte_offset, 4);
+    assert_int_equal(t[1].shape[0], 2);
+    assert_int_equal(t[1].dtype.code, TENREC_DTYPE_FLOAT);
+}
+
+static void tensorlist_reads_two_views_of_one_storage_that_torch_wrote(void **state)
+{
+    struct hex h = hex(two_views);
+    struct tenrec_tensor_desc t[2] = { 0 };
+    struct carried carried = { .bytes = 16 };
+    tenrec_error err;
+    uint32_t n;
+
+    (void)state;
+    if (read_views(tensorlist_read, h.data, h.len, &carried, 1, t, 2, &n, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(n, 2);
+    assert_int_equal(carried.tensor, 0);
+    check_two_views(t);
+}
+
+static void tensorlist_counts_the_views_that_find_no_room(void **state)
+{
+    struct hex h = hex(two_views);
+    struct tenrec_tensor_desc t[1] = { 0 };
+    struct carried carried = { .bytes = 16 };
+    tenrec_error err;
+    uint32_t n;
+
+    (void)state;
+    if (read_views(tensorlist_read, h.data, h.len, &carried, 1, t, 1, &n, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(n, 2);
+    carried.bytes = 11; /* the second view ends at 12, the first storage at 16 */
+    assert_int_equal(read_views(tensorlist_read, h.data, h.len, &carried, 1, t, 1, &n, &err),
+                     TENREC_EPROTOCOL);
+}
+
+/* Two storages of 16 bytes with two views each, in turns. */
+static void tensorlist_carries_views_of_one_storage_between_others(void **state)
+{
+    struct tenrec_tensor_desc sent[4], got[4] = { 0 };
+    struct carried carried[2] = { { .bytes = 16 }, { .bytes = 16 } };
+    unsigned char buf[TENSORLIST_MAX(4)];
+    tenrec_error err;
+    uint32_t n;
+    size_t len;
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        sent[i] = (struct tenrec_tensor_desc){ .bytes = 16,
+                                               .byte_offset = i < 2 ? 0 : 4,
+                                               .dtype = torch_dtypes[i % 2 ? 7 : 0],
+                                               .ndim = 1,
+                                               .device = { TENREC_CPU, 0 },
+                                               .shape = { 3 },
+                                               .strides = { 1 },
+                                               .same_storage = i < 2 ? 0 : (uint64_t)i - 1 };
+    if (tensorlist_write(buf, sizeof buf, sent, 4, sizeof *sent, false, &len, &err) ||
+        read_views(tensorlist_read, buf, len, carried, 2, got, 4, &n, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(n, 4);
+    assert_int_equal(carried[1].tensor, 1);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(got[i].same_storage, sent[i].same_storage);
+        assert_int_equal(got[i].byte_offset, sent[i].byte_offset);
+        assert_int_equal(got[i].dtype.code, sent[i].dtype.code);
+    }
+}
+
+static void tensorlist_refuses_another_use_of_the_memo_than_torchs(void **state)
+{
+    /* In the place of "h6", which recalls the storage. */
+    static const struct {
+        const char *begin, *operation, *says;
+    } bad[] = {
+        { TWO_VIEWS_BEGIN, "6805", "expected storage, offset" }, /* "cpu" */
+        { TWO_VIEWS_BEGIN, "6804", "memo 4" },                   /* the key, which is not kept */
+        { TWO_VIEWS_BEGIN, "6a06000001", "memo 16777222" },
+        { TWO_VIEWS_BEGIN, "68067109", "one memo per storage" },
+        { TWO_VIEWS_BEGIN, "68067106", "one memo per storage" },
+        { TWO_VIEWS_BEGIN, "68057106", "expected storage, offset" },
+        { TWO_VIEWS_BEGIN, "68057105", "memo 5 twice" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        char text[1024];
+
+        snprintf(text, sizeof text,
+                 "%s63636f6c6c656374696f6e730a4f726465726564446963740a71072952745271086801"
+                 "28%s4b01284b0274284b01748968072952745271096574522e",
+                 bad[i].begin, bad[i].operation);
+        check_refused(text, 16, 1, TENREC_EPROTOCOL, bad[i].says);
+    }
+}
+
+static void tensorlist_bounds_the_views_of_a_storage(void **state)
+{
+    enum { N = 5000 }; /* of 4096 */
+    struct tenrec_tensor_desc *sent = calloc(N, sizeof *sent);
+    struct carried carried = { .bytes = 4 };
+    unsigned char *buf = malloc(TENSORLIST_MAX(N));
+    tenrec_error err;
+    uint32_t n;
+    size_t len;
+
+    (void)state;
+    assert_non_null(sent);
+    assert_non_null(buf);
+    for (int i = 0; i < N; i++)
+        sent[i] = (struct tenrec_tensor_desc){
+            .bytes = 4, .dtype = torch_dtypes[0], .device = { TENREC_CPU, 0 }, .same_storage = i > 0
+        };
+    if (tensorlist_write(buf, TENSORLIST_MAX(N), sent, N, sizeof *sent, false, &len, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(read_views(tensorlist_read, buf, len, &carried, 1, sent, 1, &n, &err),
+                     TENREC_ETOOBIG);
+    assert_text_has(err.text, "more than 4096 tensors");
+    free(sent);
+    free(buf);
 }
 
 static void tensorlist_reads_many_tensors(void **state)
@@ -490,7 +631,7 @@ static void tensorlist_reads_many_tensors(void **state)
     for (int i = 0; i < N; i++)
         tensors[i] = matrix(torch_dtypes[i % 12]);
     if (tensorlist_write(buf, TENSORLIST_MAX(N), tensors, N, sizeof *tensors, false, &len, &err) ||
-        tensorlist_read(buf, len, tensors, N, sizeof *tensors, &err))
+        read_exactly(tensorlist_read, buf, len, tensors, N, &err))
         fail_msg("%s", err.text);
     assert_int_equal(tensors[N - 1].dtype.code, torch_dtypes[(N - 1) % 12].code);
     free(tensors);
@@ -516,6 +657,11 @@ int main(void)
         cmocka_unit_test(tensorlist_refuses_what_torch_does_not_write),
         cmocka_unit_test(tensorlist_refuses_every_cut),
         cmocka_unit_test(tensorlist_bounds_the_stack_and_the_items),
+        cmocka_unit_test(tensorlist_reads_two_views_of_one_storage_that_torch_wrote),
+        cmocka_unit_test(tensorlist_counts_the_views_that_find_no_room),
+        cmocka_unit_test(tensorlist_carries_views_of_one_storage_between_others),
+        cmocka_unit_test(tensorlist_refuses_another_use_of_the_memo_than_torchs),
+        cmocka_unit_test(tensorlist_bounds_the_views_of_a_storage),
         cmocka_unit_test(tensorlist_reads_many_tensors),
     };
 

@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/variable.h>
 #include <torch/csrc/jit/serialization/pickler.h>
 #include <torch/csrc/jit/serialization/unpickler.h>
+#include <unordered_map>
 
 namespace tenrec_torch
 {
@@ -116,15 +117,50 @@ void describe_bytes(Descriptor &d, const void *data, uint64_t bytes)
     d.strides[0] = 1;
 }
 
+// The first tensor of a message with each storage. Storages stay until the last was looked
+// for: the next tensor's copy could lie at the address of one that is gone.
+class FirstViews
+{
+  public:
+    explicit FirstViews(size_t n) : n_(n)
+    {
+    }
+
+    // The number of the tensor that has the storage of `t`; `i`, the one of `t`, when it is
+    // the first.
+    size_t find(const at::Tensor &t, size_t i)
+    {
+        if (n_ == 1)
+            return i;
+        const auto known = first_.try_emplace(t.storage().unsafeGetStorageImpl(), i);
+        if (known.second)
+            storages_.push_back(t.storage());
+        return known.first->second;
+    }
+
+  private:
+    const size_t n_;
+    std::unordered_map<const c10::StorageImpl *, size_t> first_;
+    std::vector<c10::Storage> storages_;
+};
+
 void write_plain(Outgoing &out, const std::vector<at::Tensor> &tensors, const Way &way)
 {
+    FirstViews views(tensors.size());
+
     out.descs.resize(tensors.size());
     for (size_t i = 0; i < tensors.size(); i++) {
         const at::Tensor t = to_send(tensors[i]);
+        const size_t first = views.find(t, i);
         Descriptor &d = out.descs[i];
         tenrec_tensor *copy;
 
         describe(d, t);
+        if (first != i) { // sent once, as torch's own agent does
+            d.data = out.descs[first].data;
+            d.same_storage = first + 1;
+            continue;
+        }
         copy = way.agent ? tenrec_backend_copy_for(way.agent, way.to, way.route, &d) : nullptr;
         if (copy) {
             d.data = tenrec_tensor_desc(copy)->data;
@@ -176,17 +212,25 @@ c10::DataPtr take_storage(tenrec_msg *msg, uint32_t i)
     return { tenrec_tensor_desc(t)->data, t, drop_tensor, c10::Device(c10::kCPU) };
 }
 
-at::Tensor read_tensor(tenrec_msg *msg, uint32_t i)
+// The storage of tensor `i`, which an earlier one of `before` may have.
+c10::Storage read_storage(tenrec_msg *msg, uint32_t i, const std::vector<at::Tensor> &before)
+{
+    const Descriptor &d = *tenrec_msg_tensor(msg, i);
+
+    if (d.same_storage && d.same_storage <= before.size())
+        return before[d.same_storage - 1].storage();
+    return { c10::Storage::use_byte_size_t(), d.bytes, take_storage(msg, i), nullptr, false };
+}
+
+at::Tensor read_tensor(tenrec_msg *msg, uint32_t i, const std::vector<at::Tensor> &before)
 {
     const Descriptor &d = *tenrec_msg_tensor(msg, i);
     const DtypePair *dtype = find(d.dtype);
 
     TORCH_CHECK(dtype, "tensor ", i, " of a message is ", tenrec_dtype_name(d.dtype),
                 ", which this version of torch does not have");
-    c10::Storage storage(c10::Storage::use_byte_size_t(), d.bytes, take_storage(msg, i), nullptr,
-                         false);
     at::Tensor t = at::detail::make_tensor<c10::TensorImpl>(
-        std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU),
+        read_storage(msg, i, before), c10::DispatchKeySet(c10::DispatchKey::CPU),
         c10::scalarTypeToTypeMeta(dtype->torch));
     t.unsafeGetTensorImpl()->set_sizes_and_strides(
         { d.shape, d.ndim }, { d.strides, d.ndim },
@@ -313,7 +357,7 @@ c10::intrusive_ptr<Message> read_message(tenrec_msg *msg)
     } else {
         tensors.reserve(msg->n_tensors);
         for (uint32_t i = 0; i < msg->n_tensors; i++)
-            tensors.push_back(read_tensor(msg, i));
+            tensors.push_back(read_tensor(msg, i, tensors));
     }
     return c10::make_intrusive<Message>(
         std::vector<char>(payload, payload + msg->payload_len), std::move(tensors),

@@ -33,6 +33,11 @@ def echo(x):
     return x
 
 
+def add_to_first(*tensors):
+    tensors[0].add_(100)  # shows in the others, as they share its storage
+    return tensors
+
+
 def filled(value):
     return torch.full((1 << 19,), value)
 
@@ -118,6 +123,27 @@ class TenrecPackageTest(RpcAgentTestFixture):
             time.sleep(0.2)  # the other waits for us
         rpc.api._get_current_rpc_agent().join(shutdown=True)
         rpc.shutdown(graceful=False)
+
+    @dist_init
+    def test_views_of_one_storage_stay_views_of_one_storage(self):
+        for n in [8, 1 << 18, 1 << 23]:  # small, copied for a receiver that maps it, 32 MiB
+            whole = torch.arange(float(n))
+            views = [whole, whole[n // 4:], whole[:-n // 4].view(torch.int32)]
+            back = rpc.rpc_sync(self.peer(), add_to_first, args=views)
+            self.assertEqual(back[0], whole + 100)
+            self.assertEqual(back[1], whole[n // 4:] + 100)
+            self.assertEqual(back[2], (whole[:-n // 4] + 100).view(torch.int32))
+            self.assertEqual(whole[0], 0)  # the copy there was written, not ours
+            self.assertEqual(len({t.storage().data_ptr() for t in back}), 1)
+            back[0].add_(1)
+            self.assertEqual(back[1][0], n // 4 + 101)
+
+    @dist_init
+    def test_copies_of_small_parts_share_nothing(self):
+        whole = torch.zeros(1 << 20)
+        parts = [whole[i << 17:(i + 1) << 17] for i in range(8)]  # each is copied to be sent
+        back = rpc.rpc_sync(self.peer(), add_to_first, args=parts)
+        self.assertEqual([float(t[0]) for t in back], [100.0] + [0.0] * 7)
 
     @dist_init
     def test_timeout_that_has_passed_ends_the_call_at_once(self):

@@ -67,7 +67,10 @@ struct tenrec_tensor_desc {
                                          host->shared until host->place; else NULL */
     struct tenrec_device source;      /* of one that arrived: where the sender had it;
                                          kind 0: not told */
-    uint64_t reserved[2];             /* zero */
+    uint64_t same_storage;            /* 1 + index of the earlier tensor of the message whose
+                                         storage this is, too; 0: a storage of its own.
+                                         Since ABI 0.7 */
+    uint64_t reserved[1];             /* zero */
 };
 
 #define TENREC_TENSOR_REQUIRES_GRAD ((uint64_t)1)

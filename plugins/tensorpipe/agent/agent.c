@@ -282,6 +282,7 @@ static void publish(struct agent *a)
 static void make_offer(struct agent *a)
 {
     a->capabilities = IDENTITY_ALL_DTYPES | IDENTITY_OWN_MESSAGES | IDENTITY_SHORT_LISTS |
+                      (agent_shares_storages(a) ? IDENTITY_SHARED_STORAGES : 0) |
                       (TENREC_HAS(a->host, sharing_open) ? IDENTITY_MAPS : 0);
     for (unsigned i = 0; i < a->listener.n_ports; i++) {
         const struct listener_port *port = &a->listener.port[i];

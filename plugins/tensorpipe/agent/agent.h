@@ -164,6 +164,12 @@ static inline bool agent_shares_tokens(const struct agent *a, const struct peer 
     return a->token && peer->token;
 }
 
+/* Returns true if the core places tensors that share a storage (since ABI 0.7). */
+static inline bool agent_shares_storages(const struct agent *a)
+{
+    return a->host->abi_major > 0 || a->host->abi_minor >= 7;
+}
+
 /* Who waits for the agent to come to rest looks again: sends were told, or
  * nobody is inside any more. */
 void agent_told(struct agent *a);

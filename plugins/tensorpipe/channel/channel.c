@@ -1,6 +1,7 @@
 /* channel.c - what channels have in common: frames that hold a tensor. */
 #include "channel/channel.h"
 #include "pipe/pipe.h"
+#include "wire/storage.h"
 
 #define PULL_TURN ((uint64_t)64 << 20) /* bytes before other pipes have their turn */
 
@@ -8,7 +9,7 @@ void *channel_target(const struct pipe *p)
 {
     const struct reading *r = &p->read;
 
-    return r->msg ? tenrec_msg_tensor(r->msg, r->tensor)->data : NULL;
+    return r->msg ? tenrec_msg_tensor(r->msg, r->carried[r->tensor].tensor)->data : NULL;
 }
 
 static void take_head(struct conn *c, struct reading *r)

@@ -49,9 +49,10 @@ struct reading {
     int32_t type;
     int64_t id;
     uint64_t len[4];
-    uint32_t n_tensors, n_targetless;
-    struct incoming *in;       /* n_tensors of them; owns */
-    struct arriving *arriving; /* of those on devices; owns; NULL: there are none */
+    uint32_t n_tensors, n_targetless; /* with bytes of their own: storages */
+    struct incoming *in;              /* n_tensors of them; owns */
+    struct carried *carried;          /* likewise: which tensors of the list are views of them */
+    struct arriving *arriving;        /* of those on devices; owns; NULL: there are none */
     uint32_t cap_in;
     uint32_t tensor;
     unsigned char head[FRAME_HEAD]; /* of the tensor's frame */
@@ -86,7 +87,10 @@ struct role {
     pthread_mutex_t lock;
 };
 
+#define MESSAGE_TENSORS_MAX 65536 /* of one message: storages, and views of them */
+
 struct arriving;
+struct carried;
 struct channel;
 struct link;
 struct source;
@@ -395,6 +399,10 @@ void message_take_type(struct reading *r, const unsigned char *frame);
 bool message_rest(struct pipe *p);
 /* The tensor list is there: asks where the tensors shall go. */
 void message_place_tensors(struct pipe *p, const unsigned char *frame, size_t len);
+/* Fills the tensors of the message, which has more of them afterwards where some share a
+ * storage. errors: EPROTOCOL, EUNSUPPORTED, ETOOBIG, ENOMEM */
+tenrec_status message_read_list(struct pipe *p, const unsigned char *frame, size_t len,
+                                tenrec_error *err);
 /* All is there: delivers it, or answers that it could not be taken. */
 void message_end(struct pipe *p);
 /* The same for one that is not being read any more. msg NULL: it could not be taken,

@@ -57,6 +57,8 @@ bool out_share(struct pipe *p, const struct tenrec_msg *msg, struct descriptor_n
         const struct tenrec_tensor_desc *t = tenrec_msg_tensor(msg, i);
 
         notes[i].len = 0;
+        if (t->same_storage)
+            continue;
         if (!kind || tensor_is_on_device(t) || (t->bytes && !share_send(p, t, kind, &notes[i])))
             all = false;
     }
@@ -73,7 +75,7 @@ void out_take_back(struct pipe *p, const struct tenrec_msg *msg,
 /* Does the channel send its bytes? */
 static bool is_sent(const struct tenrec_tensor_desc *t, const struct descriptor_note *note)
 {
-    return t->bytes && !note->len && !tensor_is_on_device(t);
+    return t->bytes && !t->same_storage && !note->len && !tensor_is_on_device(t);
 }
 
 static tenrec_status add_tensors(struct pipe *p, struct out *o, const struct tenrec_msg *msg,

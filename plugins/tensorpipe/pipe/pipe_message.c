@@ -3,13 +3,9 @@
 #include "cuda/link.h"
 #include "pipe/pipe.h"
 #include "wire/descriptor.h"
-#include "wire/shortlist.h"
 #include "wire/storage.h"
-#include "wire/tensorlist.h"
 
 #include <stdlib.h>
-
-#define TENSORS_MAX 65536 /* of one message */
 
 static bool is_request(int32_t type)
 {
@@ -77,6 +73,7 @@ static tenrec_status take_tensor(struct pipe *p, struct descriptor *d, uint32_t 
     if (st)
         return st;
     r->in[i] = (struct incoming){ .len = t.length };
+    r->carried[i] = (struct carried){ .bytes = t.length, .tensor = i };
     desc = r->msg ? tenrec_msg_tensor(r->msg, i) : NULL;
     if (desc) {
         desc->bytes = t.length;
@@ -136,12 +133,27 @@ static struct tenrec_msg *message_make(struct pipe *p, const struct descriptor *
     return msg;
 }
 
+/* Returns false if there is no memory for `n` tensors. */
+static bool reading_grow(struct reading *r, uint32_t n)
+{
+    struct incoming *in = realloc(r->in, n * sizeof *in);
+    struct carried *carried = in ? realloc(r->carried, n * sizeof *carried) : NULL;
+
+    if (in)
+        r->in = in;
+    if (carried) {
+        r->carried = carried;
+        r->cap_in = n;
+    }
+    return carried != NULL;
+}
+
 tenrec_status message_begin(struct pipe *p, const unsigned char *frame, size_t len,
                             tenrec_error *err)
 {
     struct agent *a = p->agent;
     struct reading *r = &p->read;
-    const struct descriptor_limits limits = { DESCRIPTOR_AGENT_PAYLOADS, TENSORS_MAX,
+    const struct descriptor_limits limits = { DESCRIPTOR_AGENT_PAYLOADS, MESSAGE_TENSORS_MAX,
                                               a->options->max_message };
     struct descriptor d;
     tenrec_error why;
@@ -155,14 +167,8 @@ tenrec_status message_begin(struct pipe *p, const unsigned char *frame, size_t l
                            "descriptor: expected the four payloads of an RPC message, type (4 "
                            "bytes), id (8), payload and tensor list; got %u",
                            d.n_payloads);
-    if (d.n_tensors > r->cap_in) {
-        struct incoming *bigger = realloc(r->in, d.n_tensors * sizeof *bigger);
-
-        if (!bigger)
-            return tenrec_fail(err, TENREC_ENOMEM, "no memory for %u tensors", d.n_tensors);
-        r->in = bigger;
-        r->cap_in = d.n_tensors;
-    }
+    if (d.n_tensors > r->cap_in && !reading_grow(r, d.n_tensors))
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %u tensors", d.n_tensors);
     if (p->claims)
         pipe_recognise(p);
     memcpy(r->len, d.payload_len, sizeof r->len);
@@ -198,32 +204,25 @@ static void send_targets(struct pipe *p)
         pipe_failf(p, TENREC_ENOMEM, 0, "no memory for a DescriptorReply");
 }
 
-static tenrec_status read_list(struct reading *r, const unsigned char *frame, size_t len,
-                               tenrec_error *err)
-{
-    if (shortlist_is(frame, len))
-        return shortlist_read(frame, len, r->msg->tensors, r->n_tensors, r->msg->tensor_size, err);
-    return tensorlist_read(frame, len, r->msg->tensors, r->n_tensors, r->msg->tensor_size, err);
-}
-
-/* What views say is more than their storages hold may be copied whole: it counts, too. */
+/* What views say is more than their storages hold may be copied whole: it counts, too. Of
+ * tensors that share a storage the first counts it. */
 static tenrec_status check_views(struct pipe *p, tenrec_error *err)
 {
     const uint64_t max = p->agent->options->max_message;
-    const struct reading *r = &p->read;
+    const struct tenrec_msg *msg = p->read.msg;
     uint64_t all = 0, more = 0;
 
-    for (uint32_t i = 0; i < r->n_tensors; i++) {
-        const struct tenrec_tensor_desc *t = tenrec_msg_tensor(r->msg, i);
-        uint64_t n = storage_view_bytes(t);
+    for (uint32_t i = 0; i < msg->n_tensors; i++) {
+        const struct tenrec_tensor_desc *t = tenrec_msg_tensor(msg, i);
+        uint64_t n = storage_view_bytes(t), beyond = n > t->bytes ? n - t->bytes : 0;
 
         if (n > max || all > max - n)
             return tenrec_fail(err, TENREC_ETOOBIG,
                                "tensor %u: its elements take %llu bytes; max_message is %llu for "
                                "all tensors of a message",
                                i, (unsigned long long)n, (unsigned long long)max);
-        all += n;
-        more += n > t->bytes ? n - t->bytes : 0;
+        all += t->same_storage ? beyond : n;
+        more += beyond;
     }
     return more ? pipe_announced(p, more, err) : TENREC_OK;
 }
@@ -238,7 +237,7 @@ void message_place_tensors(struct pipe *p, const unsigned char *frame, size_t le
         r->msg->type = r->type;
         r->msg->id = r->id;
     }
-    if (r->msg && (read_list(r, frame, len, &why) || check_views(p, &why) ||
+    if (r->msg && (message_read_list(p, frame, len, &why) || check_views(p, &why) ||
                    (r->n_tensors > 0 && a->host->place(a->self, p->from, r->msg, &why))))
         skip(p, &why);
     if (r->n_targetless)

@@ -23,6 +23,7 @@ void pipe_read_finish(struct pipe *p)
         r->msg->release(r->msg);
     link_drop_arriving(r->arriving);
     free(r->in);
+    free(r->carried);
 }
 
 /* A frame of at most `max` bytes, as a whole. */

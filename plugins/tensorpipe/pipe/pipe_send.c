@@ -109,9 +109,34 @@ static uint64_t charge_of(const struct tenrec_msg *msg)
 {
     uint64_t n = msg->payload_len + MESSAGE_HELD;
 
-    for (uint32_t i = 0; i < msg->n_tensors; i++)
-        n += tenrec_msg_tensor(msg, i)->bytes + 2 * sizeof(struct tenrec_tensor_desc);
+    for (uint32_t i = 0; i < msg->n_tensors; i++) {
+        const struct tenrec_tensor_desc *t = tenrec_msg_tensor(msg, i);
+
+        n += (t->same_storage ? 0 : t->bytes) + 2 * sizeof *t;
+    }
     return n;
+}
+
+/* Tensor `i` says that it has the storage of an earlier one: true or EINVAL. Where the
+ * peer could not read that the storage is sent again: torch takes the dtype of the first
+ * tensor for all, and for memory of devices there is no such form. */
+static tenrec_status check_sharing(const struct pipe *p, const struct tenrec_msg *msg, uint32_t i,
+                                   tenrec_error *err)
+{
+    struct tenrec_tensor_desc *t = tenrec_msg_tensor(msg, i);
+    const struct tenrec_tensor_desc *first = NULL;
+
+    if (t->same_storage <= i)
+        first = tenrec_msg_tensor(msg, (uint32_t)t->same_storage - 1);
+    if (!first || first->same_storage || first->data != t->data || first->bytes != t->bytes)
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "tensor %u: same_storage is %llu, which names no earlier tensor with "
+                           "this storage",
+                           i, (unsigned long long)t->same_storage);
+    if ((p->capabilities && !(p->capabilities & IDENTITY_SHARED_STORAGES)) || link_concerns(msg) ||
+        (!p->capabilities && memcmp(&first->dtype, &t->dtype, sizeof t->dtype) != 0))
+        t->same_storage = 0;
+    return TENREC_OK;
 }
 
 static tenrec_status check(const struct pipe *p, const struct tenrec_msg *msg, tenrec_error *err)
@@ -126,6 +151,8 @@ static tenrec_status check(const struct pipe *p, const struct tenrec_msg *msg, t
 
         if (t->target.kind == 0)
             t->target = (struct tenrec_device){ TENREC_CPU, 0 };
+        if (t->same_storage && check_sharing(p, msg, i, err))
+            return TENREC_EINVAL;
         on_device = t->device.kind != TENREC_CPU || t->target.kind != TENREC_CPU;
         if (on_device ? !p->device_role : !p->channel)
             return tenrec_fail(err, TENREC_EUNSUPPORTED,

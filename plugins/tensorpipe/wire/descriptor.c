@@ -288,6 +288,15 @@ static void write_host_tensor(struct nop_writer *w, uint64_t bytes, struct nop_b
     nop_write_raw(w, text, (size_t)(at + note.len - text));
 }
 
+static uint32_t count_storages(const char *at, uint32_t n, uint32_t tensor_size)
+{
+    uint32_t storages = 0;
+
+    for (uint32_t i = 0; i < n; i++, at += tensor_size)
+        storages += !((const struct tenrec_tensor_desc *)(const void *)at)->same_storage;
+    return storages;
+}
+
 size_t descriptor_write(void *buf, size_t cap,
                         const uint64_t payload_len[DESCRIPTOR_AGENT_PAYLOADS],
                         const struct tenrec_tensor_desc *tensors, uint32_t n, uint32_t tensor_size,
@@ -300,13 +309,15 @@ size_t descriptor_write(void *buf, size_t cap,
     nop_writer_init(&w, buf, cap);
     nop_write_raw(&w, agent_head, sizeof agent_head);
     write_payloads(&w, payload_len);
-    nop_write_array(&w, n);
+    nop_write_array(&w, count_storages(at, n, tensor_size));
     for (uint32_t i = 0; i < n; i++, at += tensor_size) {
         const struct tenrec_tensor_desc *tensor = (const void *)at;
         const struct nop_bytes note =
             notes ? (struct nop_bytes){ notes[i].bytes, notes[i].len } : no_metadata;
         struct nop_device source, target;
 
+        if (tensor->same_storage)
+            continue;
         if (is_host(tensor->device) && is_host(tensor->target) && note.len <= DESCRIPTOR_NOTE_MAX) {
             write_host_tensor(&w, tensor->bytes, note);
             continue;

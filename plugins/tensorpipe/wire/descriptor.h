@@ -67,7 +67,8 @@ struct descriptor_note {
 /* Writes the agent's form: no metadata, four payloads, every tensor with its
  * target device.
  *
- * tensors  the first of `n`, each `tensor_size` bytes after the one before
+ * tensors  the first of `n`, each `tensor_size` bytes after the one before; one with the
+ *          storage of an earlier one is left out
  * notes    one for each; NULL: none
  * return   length of the object; beyond `cap` nothing usable was written.
  *          0 when a tensor lies on a device that the wire cannot name

@@ -144,7 +144,7 @@ static void append_from_mark(struct pickle *p)
         p->stack[p->n_stack - 1].count += objects.count;
 }
 
-/* Keys of storages grow with the list, and nobody recalls them. */
+/* Keys of storages are digits: their number grows with the list, and torch recalls none. */
 static bool worth_keeping(const struct pickle_value *value)
 {
     if (value->kind == PICKLE_STRING)
@@ -154,47 +154,46 @@ static bool worth_keeping(const struct pickle_value *value)
     return value->kind == PICKLE_GLOBAL;
 }
 
-static uint32_t memo_find(const struct pickle *p, uint32_t key)
+static const struct pickle_value *memo_find(const struct pickle *p, uint32_t key)
 {
-    uint32_t i = 0;
-
-    while (i < p->n_memo && p->memo[i].key != key)
-        i++;
-    return i;
+    for (uint32_t i = 0; i < p->n_memo; i++)
+        if (p->memo[i].key == key)
+            return &p->memo[i].value;
+    return NULL;
 }
 
 static void memo_put(struct pickle *p, uint32_t key)
 {
-    uint32_t i = memo_find(p, key);
-    struct pickle_value value = { .kind = PICKLE_NOTHING };
+    const struct pickle_value *top = p->n_stack > 0 ? &p->stack[p->n_stack - 1] : NULL;
 
-    if (p->n_stack == 0) {
+    if (p->r.status)
+        return;
+    if (!top)
         fail(p, "it memoizes nothing");
-        return;
+    else if (memo_find(p, key))
+        nop_reader_fail(&p->r, TENREC_EPROTOCOL, "pickle", "it sets memo %u twice", key);
+    else if (top->kind == PICKLE_OTHER)
+        p->user->remember(p, key, top);
+    else if (worth_keeping(top) && p->n_memo < PICKLE_MEMO) {
+        p->memo[p->n_memo].key = key;
+        p->memo[p->n_memo++].value = *top;
     }
-    if (worth_keeping(&p->stack[p->n_stack - 1]))
-        value = p->stack[p->n_stack - 1];
-    else if (i == p->n_memo)
-        return;
-    if (i == PICKLE_MEMO)
-        return; /* a recall of it will say so */
-    p->memo[i].key = key;
-    p->memo[i].value = value;
-    if (i == p->n_memo)
-        p->n_memo++;
 }
 
 static void memo_get(struct pickle *p, uint32_t key)
 {
-    uint32_t i = memo_find(p, key);
+    const struct pickle_value *kept = memo_find(p, key);
+    struct pickle_value value;
 
     if (p->r.status)
         return;
-    if (i == p->n_memo || p->memo[i].value.kind == PICKLE_NOTHING)
-        nop_reader_fail(&p->r, TENREC_EPROTOCOL, "pickle",
-                        "it recalls memo %u, which is no name that was kept", key);
+    if (kept)
+        push(p, *kept);
+    else if (p->user->recall(p, key, &value))
+        push(p, value);
     else
-        push(p, p->memo[i].value);
+        nop_reader_fail(&p->r, TENREC_EPROTOCOL, "pickle",
+                        "it recalls memo %u, which holds no name and no storage", key);
 }
 
 static void run_global(struct pickle *p)

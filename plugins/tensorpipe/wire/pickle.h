@@ -26,7 +26,7 @@ struct pickle_value {
     enum pickle_kind kind;
     int tag;               /* GLOBAL, OTHER: the user's */
     int64_t number;        /* INT, BOOL; TUPLE: its lowest item, those of nested ones included */
-    uint32_t first, count; /* TUPLE: items; LIST, OBJECTS: count alone */
+    uint32_t first, count; /* TUPLE: items; LIST, OBJECTS: count alone; OTHER: the user's */
     struct nop_bytes text; /* STRING; GLOBAL: its name */
 };
 
@@ -37,13 +37,17 @@ struct pickle_value {
 struct pickle;
 
 /* What is named, called and looked up. Each fails the machine's reader, or
- * sets *ret. A tuple's items are valid during the call only. */
+ * sets *ret. A tuple's items are valid during the call only. Names and strings the
+ * machine keeps for later recalls itself; of the user's values it keeps none. */
 struct pickle_user {
     void (*global)(struct pickle *p, struct nop_bytes module, struct nop_bytes name,
                    struct pickle_value *ret);
     void (*reduce)(struct pickle *p, const struct pickle_value *callable,
                    const struct pickle_value *args, struct pickle_value *ret);
     void (*persistent)(struct pickle *p, const struct pickle_value *id, struct pickle_value *ret);
+    void (*remember)(struct pickle *p, uint32_t key, const struct pickle_value *other);
+    /* Returns false if no value was remembered under `key`. */
+    bool (*recall)(const struct pickle *p, uint32_t key, struct pickle_value *ret);
 };
 
 struct pickle {

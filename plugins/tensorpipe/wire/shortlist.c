@@ -8,7 +8,7 @@
 #define HEAD 8
 #define FIXED 16 /* of a tensor, before its sizes */
 
-enum flags { REQUIRES_GRAD = 1, HAS_STRIDES = 2 };
+enum flags { REQUIRES_GRAD = 1, HAS_STRIDES = 2, SHARES_STORAGE = 4 };
 
 static const char magic[4] = { 'T', 'N', 'R', '1' };
 
@@ -28,6 +28,14 @@ static void put64(unsigned char *to, uint64_t v)
 {
     v = htole64(v);
     memcpy(to, &v, sizeof v);
+}
+
+static uint32_t get32(const unsigned char *from)
+{
+    uint32_t v;
+
+    memcpy(&v, from, sizeof v);
+    return le32toh(v);
 }
 
 static uint64_t get64(const unsigned char *from)
@@ -83,10 +91,15 @@ static unsigned char *put_tensor(unsigned char *at, const struct tenrec_tensor_d
     put16(at + 2, t->dtype.lanes);
     at[4] = (unsigned char)t->ndim;
     at[5] = (unsigned char)((t->flags & TENREC_TENSOR_REQUIRES_GRAD ? REQUIRES_GRAD : 0) |
-                            (plain ? 0 : HAS_STRIDES));
+                            (plain ? 0 : HAS_STRIDES) | (t->same_storage ? SHARES_STORAGE : 0));
     put16(at + 6, 0);
     put64(at + 8, t->byte_offset);
-    at = put_numbers(at + FIXED, t->shape, t->ndim);
+    at += FIXED;
+    if (t->same_storage) {
+        put32(at, (uint32_t)t->same_storage - 1);
+        at += 4;
+    }
+    at = put_numbers(at, t->shape, t->ndim);
     return plain ? at : put_numbers(at, t->strides, t->ndim);
 }
 
@@ -130,8 +143,42 @@ static void get_numbers(struct reader *r, int64_t *ret, uint32_t n)
         ret[i] = (int64_t)get64(r->at);
 }
 
-static tenrec_status get_tensor(struct reader *r, struct tenrec_tensor_desc *t, tenrec_error *err)
+/* Bytes of the tensor at `r`, as its first bytes say. */
+static size_t tensor_bytes(const struct reader *r)
 {
+    const unsigned ndim = r->at[4], flags = r->at[5];
+
+    return FIXED + (flags & SHARES_STORAGE ? 4u : 0u) + 8 * ndim * (flags & HAS_STRIDES ? 2u : 1u);
+}
+
+/* The storage of tensor `i`: an earlier one's, or the next that the message carries. */
+static tenrec_status get_storage(struct reader *r, unsigned flags, const struct listed *to,
+                                 uint32_t i, uint32_t *carried, tenrec_error *err)
+{
+    struct tenrec_tensor_desc *t = listed_tensor(to, i);
+    uint32_t first = i;
+
+    if (flags & SHARES_STORAGE) {
+        first = get32(r->at);
+        r->at += 4;
+        if (first >= i || listed_tensor(to, first)->same_storage)
+            return tenrec_fail(err, TENREC_EPROTOCOL, "tensor %u has no storage to share", first);
+    } else if (*carried == to->n_carried) {
+        return tenrec_fail(err, TENREC_EPROTOCOL,
+                           "more storages than the %u that the message carries", *carried);
+    } else {
+        t->bytes = to->carried[*carried].bytes;
+        to->carried[(*carried)++].tensor = i;
+    }
+    t->same_storage = first < i ? (uint64_t)first + 1 : 0;
+    t->bytes = listed_tensor(to, first)->bytes;
+    return TENREC_OK;
+}
+
+static tenrec_status get_tensor(struct reader *r, const struct listed *to, uint32_t i,
+                                uint32_t *carried, tenrec_error *err)
+{
+    struct tenrec_tensor_desc *t = listed_tensor(to, i);
     unsigned ndim, flags;
 
     if (left(r) < FIXED)
@@ -141,13 +188,15 @@ static tenrec_status get_tensor(struct reader *r, struct tenrec_tensor_desc *t, 
     if (ndim > TENREC_MAX_DIMS)
         return tenrec_fail(err, TENREC_ETOOBIG, "%u dimensions; the limit is %d", ndim,
                            TENREC_MAX_DIMS);
-    if (left(r) < FIXED + 8 * ndim * (flags & HAS_STRIDES ? 2u : 1u))
+    if (left(r) < tensor_bytes(r))
         return tenrec_fail(err, TENREC_EPROTOCOL, "the list is cut");
     t->dtype = (struct tenrec_dtype){ r->at[0], r->at[1], (uint16_t)(r->at[2] | r->at[3] << 8) };
     t->ndim = ndim;
     t->flags = flags & REQUIRES_GRAD ? TENREC_TENSOR_REQUIRES_GRAD : 0;
     t->byte_offset = get64(r->at + 8);
     r->at += FIXED;
+    if (get_storage(r, flags, to, i, carried, err))
+        return TENREC_EPROTOCOL;
     get_numbers(r, t->shape, ndim);
     if (flags & HAS_STRIDES)
         get_numbers(r, t->strides, ndim);
@@ -164,19 +213,24 @@ bool shortlist_is(const void *list, size_t len)
     return len >= HEAD && memcmp(list, magic, sizeof magic) == 0;
 }
 
-tenrec_status shortlist_read(const void *list, size_t len, struct tenrec_tensor_desc *tensors,
-                             uint32_t n, uint32_t tensor_size, tenrec_error *err)
+tenrec_status shortlist_read(const void *list, size_t len, const struct listed *to, uint32_t *ret_n,
+                             tenrec_error *err)
 {
     struct reader r = { (const unsigned char *)list + HEAD, (const unsigned char *)list + len };
-    char *to = (char *)tensors;
-    uint32_t count;
+    const uint32_t n = get32((const unsigned char *)list + 4);
+    uint32_t carried = 0;
 
-    memcpy(&count, (const char *)list + 4, sizeof count);
-    if (le32toh(count) != n)
-        return tenrec_fail(err, TENREC_EPROTOCOL, "list of %u tensors in a message that carries %u",
-                           (unsigned)le32toh(count), n);
-    for (uint32_t i = 0; i < n; i++, to += tensor_size) {
-        tenrec_status status = get_tensor(&r, (void *)to, err);
+    if (n > to->max)
+        return tenrec_fail(err, TENREC_ETOOBIG, "list of %u tensors; the limit is %u", n, to->max);
+    if (n < to->n_carried || n > left(&r) / FIXED)
+        return tenrec_fail(err, TENREC_EPROTOCOL,
+                           "list of %u tensors and %zu bytes in a message that carries %u", n, len,
+                           to->n_carried);
+    *ret_n = n;
+    if (n > to->room)
+        return TENREC_OK;
+    for (uint32_t i = 0; i < n; i++) {
+        tenrec_status status = get_tensor(&r, to, i, &carried, err);
 
         if (status) {
             tenrec_error_prefix(err, "tensor %u", i);
@@ -185,5 +239,9 @@ tenrec_status shortlist_read(const void *list, size_t len, struct tenrec_tensor_
     }
     if (left(&r))
         return tenrec_fail(err, TENREC_EPROTOCOL, "%zu bytes behind the list of tensors", left(&r));
+    if (carried != to->n_carried)
+        return tenrec_fail(err, TENREC_EPROTOCOL,
+                           "list of %u storages in a message that carries %u", carried,
+                           to->n_carried);
     return TENREC_OK;
 }

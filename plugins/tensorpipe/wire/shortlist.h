@@ -5,7 +5,8 @@
  *
  *     "TNR1", number of tensors (4), then of each:
  *     dtype: code (1), bits (1), lanes (2); dimensions (1), flags (1), zero (2),
- *     offset in the storage in bytes (8), sizes (8 each), strides (8 each) only
+ *     offset in the storage in bytes (8), the earlier tensor that has the same
+ *     storage (4) only when there is one, sizes (8 each), strides (8 each) only
  *     when they are not those of a contiguous tensor
  */
 #ifndef TENSORPIPE_SHORTLIST_H
@@ -16,7 +17,7 @@
 #include <tenrec/types.h>
 
 /* Bytes that a list of `n` tensors takes at most. */
-#define SHORTLIST_MAX(n) (8 + (size_t)(n) * (16 + 16 * TENREC_MAX_DIMS))
+#define SHORTLIST_MAX(n) (8 + (size_t)(n) * (20 + 16 * TENREC_MAX_DIMS))
 
 /* Each tensor `tensor_size` bytes after the one before; `buf` has SHORTLIST_MAX
  * bytes.
@@ -29,12 +30,12 @@ tenrec_status shortlist_write(void *buf, const struct tenrec_tensor_desc *tensor
 /* Does the list begin so? A pickle never does. */
 bool shortlist_is(const void *list, size_t len);
 
-/* Fills dtype, ndim, shape, strides, byte_offset and flags of each of the `n`
- * tensors; `bytes` of each must be set, and is what the view is checked against.
- * After a failure the tensors are undefined.
+struct listed;
+
+/* As tensorlist_read, but that of more tensors than to->room none is looked at.
  *
- * errors   EPROTOCOL, ETOOBIG (more than TENREC_MAX_DIMS dimensions) */
-tenrec_status shortlist_read(const void *list, size_t len, struct tenrec_tensor_desc *tensors,
-                             uint32_t n, uint32_t tensor_size, tenrec_error *err);
+ * errors   EPROTOCOL, ETOOBIG (more than TENREC_MAX_DIMS dimensions, or to->max tensors) */
+tenrec_status shortlist_read(const void *list, size_t len, const struct listed *to, uint32_t *ret_n,
+                             tenrec_error *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* storage.h - names of storage classes, and whether a view stays inside. */
+/* storage.h - names of storage classes, the storages of a message, and whether a
+ * view stays inside. */
 #ifndef TENSORPIPE_STORAGE_H
 #define TENSORPIPE_STORAGE_H
 
@@ -7,6 +8,30 @@
 
 #define STORAGE_TENREC "tenrec" /* module of the classes that torch lacks */
 #define STORAGE_CLASS_MAX 24    /* bytes of a class name with its NUL */
+
+/* A storage that a message carries, in the order of its descriptor. Several tensors of
+ * the list may be views of it. */
+struct carried {
+    uint64_t bytes;  /* as the descriptor says: set before the list is read */
+    uint32_t tensor; /* the first tensor of the list that is a view of it */
+    uint32_t memo;   /* the pickle's, as the next two: what recalls it */
+    bool named;      /* the pickle gave it that number */
+    struct tenrec_dtype dtype;
+};
+
+/* What the readers of lists fill. */
+struct listed {
+    struct carried *carried;
+    uint32_t n_carried;
+    struct tenrec_tensor_desc *tensors; /* room for `room` of them ... */
+    uint32_t room, tensor_size;         /* ... each `tensor_size` bytes after the one before */
+    uint32_t max;                       /* tensors that a list may have */
+};
+
+static inline struct tenrec_tensor_desc *listed_tensor(const struct listed *l, uint32_t i)
+{
+    return (struct tenrec_tensor_desc *)(void *)((char *)l->tensors + (size_t)i * l->tensor_size);
+}
 
 /* "torch", "FloatStorage", or our own module and "1.16.1" (code.bits.lanes)
  * where torch has none; `ret_module` points to constant text.

@@ -18,7 +18,8 @@
 #define TENSORLIST_MAX(n) (TENSORLIST_EMPTY_LEN + (size_t)(n)*640)
 
 /* Writes the list of `n` tensors, each `tensor_size` bytes after the one
- * before; tensor i's storage is the i-th that the message carries.
+ * before; the message carries a storage for each tensor that names no earlier one
+ * (same_storage), in their order. A tensor that does has the dtype of the earlier one.
  *
  * to_tenrec  the peer reads dtypes that torch cannot carry
  * errors     EUNSUPPORTED (dtype that the peer cannot read, device without a
@@ -32,15 +33,18 @@ tenrec_status tensorlist_write(void *buf, size_t cap, const struct tenrec_tensor
 /* True for the list of no tensors as torch and we write it. */
 bool tensorlist_is_empty(const void *pickle, size_t len);
 
-/* Fills dtype, ndim, shape, strides, byte_offset and flags of each of the `n`
- * tensors; `bytes` of each, from the message's descriptor, must be set and is
- * what the view is checked against. After a failure the tensors are undefined.
+struct listed;
+
+/* Fills dtype, ndim, shape, strides, byte_offset, flags, bytes and same_storage of each
+ * tensor, and of each storage which tensor is its first view. `*ret_n` is the number of
+ * tensors; of more than to->room those beyond are checked and left out, and the caller
+ * reads the list again into more room. After a failure the tensors are undefined.
  *
- * errors   EPROTOCOL (not torch's form, not n tensors, a view that leaves its
- *          storage), EUNSUPPORTED (sparse, quantized, unknown storage class),
- *          ETOOBIG (more than TENREC_MAX_DIMS dimensions)
+ * errors   EPROTOCOL (not torch's form, other storages than the message carries, a view
+ *          that leaves its storage), EUNSUPPORTED (sparse, quantized, unknown storage
+ *          class), ETOOBIG (more than TENREC_MAX_DIMS dimensions, or to->max tensors)
  */
-tenrec_status tensorlist_read(const void *pickle, size_t len, struct tenrec_tensor_desc *tensors,
-                              uint32_t n, uint32_t tensor_size, tenrec_error *err);
+tenrec_status tensorlist_read(const void *pickle, size_t len, const struct listed *to,
+                              uint32_t *ret_n, tenrec_error *err);
 
 #endif

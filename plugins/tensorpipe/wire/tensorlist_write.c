@@ -1,4 +1,5 @@
-/* tensorlist_write.c - the tensor list in torch's pickle, without memo. */
+/* tensorlist_write.c - the tensor list in torch's pickle. Only a list in which tensors
+ * share storages has a memo: torch reads a storage a second time from there alone. */
 #include "wire/storage.h"
 #include "wire/tensorlist.h"
 
@@ -12,8 +13,9 @@ static const char list_begin[] = "\x80\x02"
 static const char list_end[] = "etR.";
 
 static const char tensor_begin[] = "ctorch._utils\n_rebuild_tensor_v2\n"
-                                   "(("
-                                   "X\x07\x00\x00\x00storagec";
+                                   "(";
+static const char storage_begin[] = "("
+                                    "X\x07\x00\x00\x00storagec";
 static const char tensor_end[] = "ccollections\nOrderedDict\n)RtR";
 
 bool tensorlist_is_empty(const void *pickle, size_t len)
@@ -103,53 +105,100 @@ static tenrec_status check(const struct tenrec_tensor_desc *tensor, bool torch_c
     return storage_check_view(tensor, TENREC_EINVAL, err);
 }
 
-static tenrec_status write_tensor(struct nop_writer *w, const struct tenrec_tensor_desc *tensor,
-                                  uint32_t index, bool to_tenrec, tenrec_error *err)
+/* One of the two operations on the memo, with its long operand: storage of tensor `i`. */
+static void write_memo(struct nop_writer *w, const char *op, uint32_t i)
+{
+    nop_write_raw(w, op, 1);
+    write_u32(w, i + 1); /* 0 is the name of the list */
+}
+
+/* errors   EUNSUPPORTED (device without a name) */
+static tenrec_status write_storage(struct nop_writer *w, const struct tenrec_tensor_desc *tensor,
+                                   uint32_t index, tenrec_error *err)
 {
     char class[STORAGE_CLASS_MAX], key[12], device[24];
     const char *module;
-    bool torch_class = storage_class(tensor->dtype, &module, class);
-    uint32_t element = storage_element_bytes(tensor->dtype);
-    tenrec_status status = check(tensor, torch_class, to_tenrec, err);
 
-    if (status)
-        return status;
     if (!device_text(tensor->device, device))
         return tenrec_fail(err, TENREC_EUNSUPPORTED, "the wire has no name for device kind %d",
                            (int)tensor->device.kind);
+    storage_class(tensor->dtype, &module, class);
     snprintf(key, sizeof key, "%u", index);
-
-    WRITE_TEXT(w, tensor_begin);
+    WRITE_TEXT(w, storage_begin);
     nop_write_raw(w, module, strlen(module));
     WRITE_TEXT(w, "\n");
     nop_write_raw(w, class, strlen(class));
     WRITE_TEXT(w, "\n");
     write_string(w, key);
     write_string(w, device);
-    write_number(w, tensor->bytes / element);
+    write_number(w, tensor->bytes / storage_element_bytes(tensor->dtype));
     WRITE_TEXT(w, "tQ");
-    write_number(w, tensor->byte_offset / element);
+    return TENREC_OK;
+}
+
+static void write_view(struct nop_writer *w, const struct tenrec_tensor_desc *tensor)
+{
+    write_number(w, tensor->byte_offset / storage_element_bytes(tensor->dtype));
     write_numbers(w, tensor->shape, tensor->ndim);
     write_numbers(w, tensor->strides, tensor->ndim);
     nop_write_raw(w, tensor->flags & TENREC_TENSOR_REQUIRES_GRAD ? "\x88" : "\x89", 1);
+}
+
+/* What is being written: tensor `at`, of `carried` storages so far. */
+struct list {
+    const char *tensors;
+    uint32_t tensor_size;
+    uint32_t at, carried;
+    bool shared; /* some tensors have the storage of an earlier one */
+};
+
+static tenrec_status list_write_tensor(struct list *l, struct nop_writer *w, bool to_tenrec,
+                                       tenrec_error *err)
+{
+    const struct tenrec_tensor_desc *t =
+        (const void *)(l->tensors + (size_t)l->at * l->tensor_size);
+    char class[STORAGE_CLASS_MAX];
+    const char *module;
+    tenrec_status status = check(t, storage_class(t->dtype, &module, class), to_tenrec, err);
+
+    WRITE_TEXT(w, tensor_begin);
+    if (!status && t->same_storage) {
+        write_memo(w, "j", (uint32_t)t->same_storage - 1);
+    } else if (!status) {
+        status = write_storage(w, t, l->carried++, err);
+        if (l->shared)
+            write_memo(w, "r", l->at);
+    }
+    if (status)
+        return status;
+    write_view(w, t);
     WRITE_TEXT(w, tensor_end);
     return TENREC_OK;
+}
+
+static bool any_shares(const char *tensors, uint32_t n, uint32_t tensor_size)
+{
+    for (uint32_t i = 0; i < n; i++, tensors += tensor_size)
+        if (((const struct tenrec_tensor_desc *)(const void *)tensors)->same_storage)
+            return true;
+    return false;
 }
 
 tenrec_status tensorlist_write(void *buf, size_t cap, const struct tenrec_tensor_desc *tensors,
                                uint32_t n, uint32_t tensor_size, bool to_tenrec, size_t *ret_len,
                                tenrec_error *err)
 {
-    const char *at = (const char *)tensors;
+    struct list list = { .tensors = (const char *)tensors, .tensor_size = tensor_size };
     tenrec_status status = TENREC_OK;
     struct nop_writer w;
 
+    list.shared = any_shares(list.tensors, n, tensor_size);
     nop_writer_init(&w, buf, cap);
     WRITE_TEXT(&w, list_begin);
-    for (uint32_t i = 0; i < n && !status; i++, at += tensor_size) {
-        status = write_tensor(&w, (const void *)at, i, to_tenrec, err);
+    for (; list.at < n && !status; list.at++) {
+        status = list_write_tensor(&list, &w, to_tenrec, err);
         if (status)
-            tenrec_error_prefix(err, "tensor %u", i);
+            tenrec_error_prefix(err, "tensor %u", list.at);
     }
     WRITE_TEXT(&w, list_end);
     if (status)

@@ -1,0 +1,93 @@
+/* pipe_list.c - the list of tensors of a message that is being read: which storages that
+ * the message carries they are views of. */
+#include "pipe/pipe.h"
+#include "wire/shortlist.h"
+#include "wire/storage.h"
+#include "wire/tensorlist.h"
+
+static tenrec_status list_read_into(struct reading *r, const unsigned char *frame, size_t len,
+                                    struct tenrec_msg *msg, uint32_t *ret_n, tenrec_error *err)
+{
+    const struct listed to = { .carried = r->carried,
+                               .n_carried = r->n_tensors,
+                               .tensors = msg->tensors,
+                               .room = msg->n_tensors,
+                               .tensor_size = msg->tensor_size,
+                               .max = MESSAGE_TENSORS_MAX };
+
+    return shortlist_is(frame, len) ? shortlist_read(frame, len, &to, ret_n, err)
+                                    : tensorlist_read(frame, len, &to, ret_n, err);
+}
+
+/* Where the tensors are and go, and the mappings that they came with. */
+static void list_move_places(struct reading *r, struct tenrec_msg *to)
+{
+    for (uint32_t i = 0; i < r->n_tensors; i++) {
+        struct tenrec_tensor_desc *old = tenrec_msg_tensor(r->msg, i);
+        struct tenrec_tensor_desc *t = tenrec_msg_tensor(to, r->carried[i].tensor);
+
+        t->device = old->device;
+        t->target = old->target;
+        t->source = old->source;
+        t->mapping = old->mapping;
+        old->mapping = NULL;
+    }
+    for (uint32_t i = 0; i < to->n_tensors; i++) {
+        struct tenrec_tensor_desc *t = tenrec_msg_tensor(to, i);
+        const struct tenrec_tensor_desc *first;
+
+        if (!t->same_storage)
+            continue;
+        first = tenrec_msg_tensor(to, (uint32_t)t->same_storage - 1);
+        t->device = first->device;
+        t->target = first->target;
+        t->source = first->source;
+    }
+}
+
+/* The message was made with a tensor per storage, as nearly all have; its list has more.
+ * The payload lies there already, so that this one is copied. */
+static tenrec_status list_widen(struct pipe *p, const unsigned char *frame, size_t len, uint32_t n,
+                                tenrec_error *err)
+{
+    struct agent *a = p->agent;
+    struct reading *r = &p->read;
+    struct tenrec_msg *wide;
+    tenrec_status st;
+
+    if (r->arriving || !agent_shares_storages(a))
+        return tenrec_fail(err, r->arriving ? TENREC_EPROTOCOL : TENREC_EUNSUPPORTED,
+                           "%u tensors of %u storages: tensors share storages only in messages "
+                           "without memory of devices, and with a libtenrec of ABI 0.7 or later",
+                           n, r->n_tensors);
+    st = pipe_announced(p, r->msg->payload_len + (uint64_t)n * sizeof(struct tenrec_tensor_desc),
+                        err);
+    if (st)
+        return st;
+    wide = a->host->msg_new(a->self, r->msg->payload_len, n);
+    if (!wide)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a message of %llu bytes, %u tensors",
+                           (unsigned long long)r->msg->payload_len, n);
+    st = list_read_into(r, frame, len, wide, &n, err);
+    if (st) {
+        wide->release(wide);
+        return st;
+    }
+    wide->type = r->msg->type;
+    wide->id = r->msg->id;
+    if (wide->payload_len)
+        memcpy(wide->payload, r->msg->payload, (size_t)wide->payload_len);
+    list_move_places(r, wide);
+    r->msg->release(r->msg);
+    r->msg = wide;
+    return TENREC_OK;
+}
+
+tenrec_status message_read_list(struct pipe *p, const unsigned char *frame, size_t len,
+                                tenrec_error *err)
+{
+    uint32_t n;
+    tenrec_status st = list_read_into(&p->read, frame, len, p->read.msg, &n, err);
+
+    return st || n == p->read.n_tensors ? st : list_widen(p, frame, len, n, err);
+}
