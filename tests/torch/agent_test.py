@@ -150,6 +150,45 @@ else:
 """, config)
 
 
+# torch's own agent, told only the address of a worker: no member of its group. A call is a
+# pickle, which may name any code; with and without a tensor.
+STRANGER = """
+import os, sys, torch, torch.distributed as dist
+from torch.distributed import autograd, rpc
+os.environ["TP_SOCKET_IFNAME"] = "lo"
+store = dist.PrefixStore("rpc_prefix_0", dist.HashStore())
+store.set("names/1", "w0")
+store.set("addrs/w0", sys.argv[1])
+agent = rpc.TensorPipeAgent(store, "stranger", 0, 2, rpc.TensorPipeRpcBackendOptions(), {}, [])
+autograd._init(0)
+rpc.api._init_rpc_states(agent)
+for args in [(sys.argv[2],), (torch.ones(4),)]:
+    try:
+        print(rpc.rpc_sync("w0", os.mkdir if len(args[0]) > 4 else torch.numel, args=args, timeout=20))
+    except RuntimeError as error:
+        print("refused:", error)
+sys.stdout.flush()
+os._exit(0)
+"""
+
+
+def a_stranger_runs_nothing(config):
+    said = run(1, """
+init()
+here = os.environ["INIT_METHOD"][7:] + ".made"
+agent = rpc.api._get_current_rpc_agent()
+done = subprocess.run([sys.executable, "-c", os.environ["STRANGER"], agent.address(), here],
+                      capture_output=True, text=True, timeout=50)
+print(done.stdout)
+assert done.stdout.count("refused:") == done.stdout.count("members of its group only") == 2, done
+assert not os.path.exists(here)
+assert agent.get_debug_info()["agent.server_refused_calls"] == "2", agent.get_debug_info()
+assert rpc.rpc_sync("w0", same, args=(1,)) == 1
+rpc.shutdown()
+""", config, {"STRANGER": STRANGER})
+    assert "refused" in said[0], said[0]
+
+
 def names_must_differ(config):
     said = run(2, """
 try:
@@ -216,7 +255,7 @@ CASES = [
     tensors_arrive_as_they_were_sent, unusual_tensors_arrive_as_torch_pickles_them,
     what_is_sent_may_change_after_the_answer, nested_calls_end_with_one_thread,
     errors_reach_the_caller, a_worker_calls_itself, a_lost_worker_fails_calls,
-    a_program_ends_without_shutdown, a_program_at_rest_uses_no_cpu,
+    a_program_ends_without_shutdown, a_program_at_rest_uses_no_cpu, a_stranger_runs_nothing,
 ]
 ONCE = [names_must_differ, a_missing_worker_is_named, injected_failures_are_told_as_torch_does,
         config_errors_say_where]

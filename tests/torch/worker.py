@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import subprocess
 import sys
 import threading
 import time

@@ -267,13 +267,18 @@ tenrec_status TenrecAgent::onPlace(void *arg, tenrec_peer from, tenrec_msg *msg,
                                    tenrec_error *err) noexcept
 {
     auto *agent = static_cast<TenrecAgent *>(arg);
+    const bool answers = msg->type & TENREC_MSG_RESPONSE_BIT;
     tenrec_error why;
-    tenrec_status st = tenrec_backend_place(msg, &why);
     Call call;
 
+    if (!answers && from < 0) { // before there is memory for its tensors
+        agent->server_->refused();
+        return tenrec_fail(err, TENREC_EPEER_UNKNOWN, "%s", Server::refusal());
+    }
+    tenrec_status st = tenrec_backend_place(msg, &why);
     if (st == TENREC_OK)
         return st;
-    if ((msg->type & TENREC_MSG_RESPONSE_BIT) && agent->calls_.takeFrom(msg->id, from, call))
+    if (answers && agent->calls_.takeFrom(msg->id, from, call))
         agent->calls_.fail(std::move(call), why.text);
     if (err)
         *err = why;
@@ -372,6 +377,7 @@ std::unordered_map<std::string, std::string> TenrecAgent::getMetrics()
 std::unordered_map<std::string, std::string> TenrecAgent::getDebugInfo()
 {
     auto all = getMetrics();
+    all["agent.server_refused_calls"] = std::to_string(server_->refusedCalls());
     tenrec_sink_fn *add = [](void *arg, const char *key, const char *value) {
         (*static_cast<std::unordered_map<std::string, std::string> *>(arg))[key] = value;
     };

@@ -84,8 +84,32 @@ void Server::close()
     open(nullptr);
 }
 
+const char *Server::refusal()
+{
+    return "the backend TENREC takes calls of members of its group only, and this caller has not "
+           "shown to be one: start it with init_rpc on the backend TENREC and the same store";
+}
+
+// On the thread that reads, so that a stranger keeps no thread of the pool busy.
+void Server::refuse(const Caller &caller)
+{
+    refused();
+    try {
+        send(caller, rpc::createExceptionResponse(refusal(), caller.id));
+    } catch (const std::exception &e) {
+        LOG(ERROR) << "TENREC: a stranger's call is not answered: " << e.what();
+    }
+}
+
 void Server::serve(tenrec_peer from, tenrec_msg *msg)
 {
+    if (from < 0) {
+        const Caller caller{ from, msg->route, msg->id };
+
+        msg->release(msg);
+        refuse(caller);
+        return;
+    }
     calls_++;
     pool_.run(Pool::REQUESTS, std::make_unique<Request>(*this, from, msg));
 }

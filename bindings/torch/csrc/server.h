@@ -26,8 +26,21 @@ class Server : public std::enable_shared_from_this<Server>
     void open(tenrec_backend_agent *backend);
     void close();
 
-    // Answers a request, on the pool; takes msg. Not after close.
+    // Answers a request, on the pool; takes msg. Not after close. A request is code that
+    // its sender chose: of a caller that has not shown to be a member none is unpickled.
     void serve(tenrec_peer from, tenrec_msg *msg);
+
+    // What such a caller is told.
+    static const char *refusal();
+    // Counts one.
+    void refused()
+    {
+        refused_calls_++;
+    }
+    int64_t refusedCalls() const
+    {
+        return refused_calls_;
+    }
 
     // Not answered yet, and of those the ones whose function has returned.
     int64_t calls() const
@@ -47,6 +60,7 @@ class Server : public std::enable_shared_from_this<Server>
         int64_t id;
     };
 
+    void refuse(const Caller &caller);
     void run(const Caller &caller, const c10::intrusive_ptr<Message> &request);
     void reply(const Caller &caller, rpc::JitFuture &future);
     void send(const Caller &caller, c10::intrusive_ptr<Message> response);
@@ -55,7 +69,7 @@ class Server : public std::enable_shared_from_this<Server>
     const rpc::RequestCallback &functions_;
     std::shared_mutex lock_; // guards the next: shared by who uses it
     tenrec_backend_agent *backend_ = nullptr;
-    std::atomic<int64_t> calls_{ 0 }, async_calls_{ 0 };
+    std::atomic<int64_t> calls_{ 0 }, async_calls_{ 0 }, refused_calls_{ 0 };
 };
 
 } // namespace tenrec_torch
