@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tenrec/agent_user.h>
+#include <unistd.h>
 
 /* Tensors that are copied for who maps them: below, the call itself takes longer than what is
  * saved; above, the receiver had better copy a part of it at the same time. */
@@ -30,6 +31,7 @@ struct tenrec_rpc_backend_options {
 
 struct tenrec_backend_agent {
     struct tenrec_backend_user user; /* zero beyond its size */
+    pid_t process;                   /* that made it: a child of fork has none of its threads */
     struct loop *loop;
     struct loop_timer *timer; /* NULL when nobody wants to be woken */
     struct upkeep *upkeep;
@@ -240,6 +242,7 @@ tenrec_status tenrec_init_backend(const struct tenrec_rpc_backend_options *optio
     a = memory_new(1, sizeof *a);
     if (!a)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the agent");
+    a->process = getpid();
     memcpy(&a->user, user, user->size < sizeof a->user ? user->size : sizeof a->user);
     const struct chain_identity id = { .me = me->id,
                                        .world = world,
@@ -296,12 +299,13 @@ tenrec_status tenrec_backend_drain(struct tenrec_backend_agent *agent, uint32_t 
 
 void tenrec_backend_stop(struct tenrec_backend_agent *agent)
 {
-    chain_shutdown(agent->chain);
+    if (agent->process == getpid())
+        chain_shutdown(agent->chain);
 }
 
 void tenrec_backend_drop(struct tenrec_backend_agent *agent)
 {
-    if (!agent)
+    if (!agent || agent->process != getpid())
         return;
     chain_close(agent->chain);
     loop_timer_drop(agent->timer);

@@ -27,6 +27,7 @@
 #include "rpc/watch.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #define STOP_WAITS (UINT32_C(1) << 31) /* in inside: the last one tells stop */
 
@@ -130,7 +131,7 @@ void tenrec_worker_drop(struct tenrec_worker *w)
     uint64_t until = clock_deadline_ms(DROP_MS);
     tenrec_error err;
 
-    if (!w)
+    if (!w || (tenrec_worker_running(w) && w->process != getpid()))
         return;
     if (tenrec_worker_running(w) &&
         tenrec_shutdown(w, TENREC_IMMEDIATE, DROP_MS, &err) == TENREC_EWOULDBLOCK) {
@@ -390,6 +391,7 @@ static tenrec_status begin(struct tenrec_worker *w, const struct manner *how, te
     gathers_reset(&w->gathers);
     peers_finish(&w->peers);
     dispatch_resume(w);
+    w->process = getpid();
     atomic_store(&w->leaving, 0);
     atomic_store(&w->counts.one_way, 0); /* those who got them may be gone */
     atomic_store(&w->counts.one_way_ended, 0);
@@ -449,6 +451,9 @@ tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode
 
     if (thread_state.no_block > 0 || thread_state.pool)
         return tenrec_fail(err, TENREC_EWOULDBLOCK, "a function or callback may not shut down");
+    if (tenrec_worker_running(w) && w->process != getpid())
+        return tenrec_fail(err, TENREC_ESHUTDOWN,
+                           "this process was forked from the worker, which belongs to its parent");
     if (ms < 0 || (mode != TENREC_GRACEFUL && mode != TENREC_IMMEDIATE))
         return tenrec_fail(err, TENREC_EINVAL, "shutdown: mode %d, limit %lld ms", (int)mode,
                            (long long)ms);

@@ -16,6 +16,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/types.h>
 #include <tenrec/group.h>
 #include <tenrec/observe.h>
 
@@ -52,6 +53,7 @@ struct rref_options {
 
 struct tenrec_worker {
     _Atomic uint32_t state;   /* enum worker_state */
+    pid_t process;            /* that started it: a child of fork has none of its threads */
     _Atomic uint32_t inside;  /* threads that use the chain right now, and a bit for stop */
     _Atomic uint32_t leaving; /* the whole group goes: lost peers are no news */
     atomic_bool closed;       /* no function starts any more (dispatch_stop) */

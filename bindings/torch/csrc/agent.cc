@@ -4,6 +4,7 @@
 #include <cmath>
 #include <time.h>
 #include <torch/csrc/distributed/rpc/utils.h>
+#include <unistd.h>
 #include <utility>
 
 namespace tenrec_torch
@@ -78,7 +79,7 @@ TenrecAgent::TenrecAgent(std::string name, int64_t id, uint32_t world, uint64_t 
                          milliseconds timeout, unsigned num_worker_threads,
                          std::unique_ptr<rpc::RequestCallback> cb)
     : RpcAgent(rpc::WorkerInfo(std::move(name), id), std::move(cb), timeout),
-      options_(std::move(options)), world_(world), incarnation_(incarnation),
+      options_(std::move(options)), process_(getpid()), world_(world), incarnation_(incarnation),
       host_address_(std::move(host_address)), pool_(num_worker_threads),
       server_(std::make_shared<Server>(pool_, *cb_)), patience_(PATIENCE)
 {
@@ -162,6 +163,18 @@ void TenrecAgent::startImpl()
     });
 }
 
+bool TenrecAgent::isOurs() const
+{
+    return getpid() == process_;
+}
+
+// Throws in a child of fork.
+void TenrecAgent::checkOurs() const
+{
+    TORCH_CHECK(isOurs(), "this process was forked from the worker '", workerInfo_.name_,
+                "' and is no worker: only the parent can use RPC");
+}
+
 void TenrecAgent::setPatience(milliseconds limit)
 {
     patience_ = limit;
@@ -201,6 +214,7 @@ c10::intrusive_ptr<rpc::JitFuture> TenrecAgent::send(const rpc::WorkerInfo &to,
                                                      const rpc::DeviceMap &)
 {
     TORCH_CHECK(message->isRequest(), "TenrecAgent::send(..) is only for sending requests.");
+    checkOurs();
     if (!rpcAgentRunning_.load())
         throw std::runtime_error(c10::str("Node ", workerInfo_.id_,
                                           " tried to send() a message of type ", message->type(),
@@ -334,6 +348,7 @@ void TenrecAgent::barrier(milliseconds limit)
 
 void TenrecAgent::join(bool shutdown, float timeout)
 {
+    checkOurs();
     const bool limited = timeout > 0;
     const auto until = Clock::now() + (limited ? milliseconds((int64_t)(timeout * 1000))
                                                : std::chrono::hours(24 * 365));

@@ -59,12 +59,17 @@ class TenrecAgent : public rpc::RpcAgent
     // How long shutdown waits for functions that run; the interpreter's end has
     // less time than the program.
     void setPatience(std::chrono::milliseconds limit);
+    // Returns false in a child of fork, which has the agent's memory and none of its
+    // threads: there it sends nothing, is not shut down and never freed.
+    bool isOurs() const;
     std::unordered_map<std::string, std::string> getMetrics() override;
     std::unordered_map<std::string, std::string> getDebugInfo() override;
     rpc::DeviceMap getDeviceMap(const rpc::WorkerInfo &dst) const override;
     void addGilWaitTime(const std::chrono::microseconds wait) override;
 
   private:
+    void checkOurs() const;
+
     struct Sending;
     static thread_local Sending *sending_;
 
@@ -77,6 +82,7 @@ class TenrecAgent : public rpc::RpcAgent
     static void onSent(void *arg, const tenrec_error *err) noexcept; // arg: an Outgoing
 
     const std::shared_ptr<Options> options_;
+    const pid_t process_;
     const uint32_t world_;
     const uint64_t incarnation_;
     const std::string host_address_;

@@ -43,6 +43,8 @@ void bind_options(py::module_ &m)
 // It waits for its threads, which may want the GIL that the last holder has.
 void drop_agent(TenrecAgent *agent)
 {
+    if (!agent->isOurs())
+        return; // its threads are the parent's
     if (Py_IsInitialized() && PyGILState_Check()) {
         py::gil_scoped_release released;
         delete agent;
@@ -93,7 +95,13 @@ void bind_agent(py::module_ &m)
             py::arg("seconds"))
         .def("join", &TenrecAgent::join, py::arg("shutdown") = false, py::arg("timeout") = 0,
              Release())
-        .def("shutdown", &TenrecAgent::shutdown, Release())
+        .def(
+            "shutdown",
+            [](TenrecAgent &agent) {
+                if (agent.isOurs())
+                    agent.shutdown();
+            },
+            Release())
         .def(
             "get_worker_info",
             [](const TenrecAgent &agent) -> const rpc::WorkerInfo & {
