@@ -87,6 +87,9 @@ struct Pool::State {
     std::condition_variable work, ended, watch;
     Queue lane[2];
     unsigned threads = 0, idle = 0, woken = 0;
+    // The thread that reads has a task and does not run it yet: those that came behind it wait,
+    // so that they do not begin before it.
+    bool held = false;
     bool watched = false, stopping = false;
     bool left = false; // to itself: stop has waited long enough
 
@@ -110,7 +113,7 @@ struct Pool::State {
     Queue *ready()
     {
         for (Queue &q : lane)
-            if (q.ready())
+            if (!held && q.ready())
                 return &q;
         return nullptr;
     }
@@ -130,9 +133,15 @@ thread_local Taken *reads = nullptr; // this thread, just now
 
 void start_watch(const std::shared_ptr<Pool::State> &s);
 
-// A task that has begun.
-void run(std::unique_ptr<Pool::Task> task, Queue &lane, std::unique_lock<std::mutex> &hold)
+void call_thread(const std::shared_ptr<Pool::State> &s);
+
+// A task that has begun. Another thread is called for the next one now and not earlier: the
+// tasks of a burst begin in their order, and those that are short need no other thread.
+void run(const std::shared_ptr<Pool::State> &s, std::unique_ptr<Pool::Task> task, Queue &lane,
+         std::unique_lock<std::mutex> &hold)
 {
+    if (s->ready())
+        call_thread(s);
     hold.unlock();
     run_clean(*task);
     task.reset();
@@ -141,12 +150,12 @@ void run(std::unique_ptr<Pool::Task> task, Queue &lane, std::unique_lock<std::mu
 }
 
 // The tasks that may begin now.
-void run_ready(Pool::State &s, std::unique_lock<std::mutex> &hold)
+void run_ready(const std::shared_ptr<Pool::State> &s, std::unique_lock<std::mutex> &hold)
 {
-    while (Queue *q = s.ready()) {
+    while (Queue *q = s->ready()) {
         std::unique_ptr<Pool::Task> task = q->pop();
-        s.begin(*q);
-        run(std::move(task), *q, hold);
+        s->begin(*q);
+        run(s, std::move(task), *q, hold);
     }
 }
 
@@ -165,9 +174,10 @@ void read(const std::shared_ptr<Pool::State> &s, const Pool::Lead &lead)
         leads = lead(wait);
         reads = nullptr;
         hold.lock();
+        s->held = false;
         if (taken.task)
-            run(std::move(taken.task), *taken.lane, hold);
-        run_ready(*s, hold);
+            run(s, std::move(taken.task), *taken.lane, hold);
+        run_ready(s, hold);
         hold.unlock();
     }
 }
@@ -177,7 +187,7 @@ void serve(const std::shared_ptr<Pool::State> &s)
     std::unique_lock<std::mutex> hold(s->lock);
 
     while (true) {
-        run_ready(*s, hold);
+        run_ready(s, hold);
         if (s->stopping && !s->waiting())
             return;
         start_watch(s);
@@ -216,6 +226,21 @@ void start_thread(const std::shared_ptr<Pool::State> &s, Pool::Lead lead = nullp
     }
 }
 
+// For tasks that may begin. One thread at a time: it calls the next.
+void call_thread(const std::shared_ptr<Pool::State> &s)
+{
+    if (s->woken > 0)
+        return;
+    if (s->idle > 0) {
+        s->woken++;
+        s->work.notify_one();
+    } else if (s->threads < s->lane[Pool::ANSWERS].limit + s->lane[Pool::REQUESTS].limit) {
+        start_thread(s);
+    } else {
+        start_watch(s);
+    }
+}
+
 // Looks after tasks that wait, as long as there are some.
 void watch_main(std::shared_ptr<Pool::State> s)
 {
@@ -224,6 +249,7 @@ void watch_main(std::shared_ptr<Pool::State> s)
     for (unsigned quiet = 0; quiet < 20 && s->needs_watch();) {
         const uint64_t begun[] = { s->lane[0].begun, s->lane[1].begun };
         s->watch.wait_for(hold, STALL);
+        s->held = false; // who reads is at something long
         quiet = s->waiting() ? 0 : quiet + 1;
         for (unsigned i = 0; i < 2 && !s->left && s->threads < THREADS_MAX; i++) {
             Queue &q = s->lane[i];
@@ -283,19 +309,14 @@ void Pool::run(Lane lane, std::unique_ptr<Task> task)
         s->begin(q);
         reads->lane = &q;
         reads->task = std::move(task);
+        s->held = true;
         return;
     }
     q.push(std::move(task));
-    if (q.running >= q.limit) {
+    if (q.running >= q.limit)
         start_watch(state_);
-    } else if (s->idle > s->woken) {
-        s->woken++;
-        s->work.notify_one();
-    } else if (s->threads < s->lane[ANSWERS].limit + s->lane[REQUESTS].limit) {
-        start_thread(state_);
-    } else {
-        start_watch(state_);
-    }
+    else if (!s->held)
+        call_thread(state_);
 }
 
 void Pool::read(Lead lead)
