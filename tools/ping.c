@@ -76,6 +76,39 @@ struct way {
     char peer[32]; /* ".peer.3." */
 };
 
+static void add_not_used(const struct way *way, const char *kind, size_t kind_len, const char *name,
+                         size_t name_len, const char *reason, size_t reason_len)
+{
+    json_array_append_new(json_object_get(way->all, "not_used"),
+                          json_pack("{s:s%, s:s%, s:s%}", "kind", kind, kind_len, "name", name,
+                                    name_len, "reason", reason, reason_len));
+}
+
+/* The end of an item of the list below: that of the text, or where the next item begins. */
+static size_t item_length(const char *text)
+{
+    const char *transport = strstr(text, "; transport "), *channel = strstr(text, "; channel ");
+    const char *end = transport && (!channel || transport < channel) ? transport : channel;
+
+    return end ? (size_t)(end - text) : strlen(text);
+}
+
+/* "transport shm: why; channel cma: why" */
+static void add_all_not_used(const struct way *way, const char *text)
+{
+    while (*text) {
+        const size_t len = item_length(text), kind = strcspn(text, " ");
+        const char *name = text + kind + 1, *reason = strstr(text, ": ");
+
+        if (!reason || reason >= text + len || name >= reason)
+            return;
+        add_not_used(way, text, kind, name, (size_t)(reason - name), reason + 2,
+                     len - (size_t)(reason + 2 - text));
+        text += len;
+        text += *text ? 2 : 0;
+    }
+}
+
 static void on_info(void *arg, const char *key, const char *value)
 {
     static const char *const kind[] = { "transport", "channel" };
@@ -84,18 +117,19 @@ static void on_info(void *arg, const char *key, const char *value)
 
     if (strcmp(key, "worker.backend") == 0)
         json_object_set_new(way->all, "backend", json_string(value));
-    if (at && !not_used && (at += strlen(way->peer)))
+    if (at) {
+        at += strlen(way->peer);
         for (size_t i = 0; i < 2; i++)
-            if (strcmp(at, kind[i]) == 0)
+            if (strcmp(at, kind[i]) == 0 && strcmp(value, "none") != 0)
                 json_object_set_new(way->all, kind[i], json_string(value));
-    /* Of all peers, or of this one. */
-    if (not_used && (at || !strstr(key, ".peer."))) {
-        json_t *list = json_object_get(way->all, "not_used");
+        if (strcmp(at, "not_used") == 0)
+            add_all_not_used(way, value);
+    } else if (not_used) { /* by anybody */
         const char *name = not_used + strlen(".not_used.");
         size_t n = strcspn(name, ".");
+        const char *rest = name[n] ? name + n + 1 : "";
 
-        json_array_append_new(list, json_pack("{s:s%, s:s, s:s}", "kind", name, n, "name",
-                                              name[n] ? name + n + 1 : "", "reason", value));
+        add_not_used(way, name, n, rest, strlen(rest), value, strlen(value));
     }
 }
 

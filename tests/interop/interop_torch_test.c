@@ -197,7 +197,7 @@ static void torch_worker_calls_the_agent(void **state)
         peer_say(p, "call %llu", (unsigned long long)sizes[i]);
         peer_expect(p, "same");
     }
-    assert_info(&s, "pipe.from.anonymous", transport);
+    assert_info(&s, "callers", transport);
     assert_int_equal(atomic_load(&s.requests), COUNT(sizes));
     peer_stop(p);
     side_close(&s);

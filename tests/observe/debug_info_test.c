@@ -66,6 +66,33 @@ static int64_t number_of(const char *to, const char *key)
 
 /* ---- in this process -------------------------------------------------------- */
 
+#define KEYS_MAX 16384
+
+static void add_key(void *arg, const char *key, const char *value)
+{
+    char *all = arg;
+    size_t len = strlen(all);
+
+    (void)value;
+    assert_true(len + strlen(key) + 2 < KEYS_MAX);
+    snprintf(all + len, KEYS_MAX - len, "%s\n", key);
+}
+
+/* Programs compare two looks; whether a connection was made in between is luck. */
+static void debug_info_has_the_same_keys_before_and_after_connections(void **state)
+{
+    static char before[KEYS_MAX], after[KEYS_MAX];
+    tenrec_error err;
+
+    (void)state;
+    tenrec_worker_debug_info(two.worker[0], add_key, before);
+    tenrec_value_drop(read_info("worker1"));
+    assert_status(
+        tenrec_rpc_sync(two.worker[1], "worker0", "tenrec.ping", NULL, 0, NULL, NULL, &err), &err);
+    tenrec_worker_debug_info(two.worker[0], add_key, after);
+    assert_string_equal(after, before);
+}
+
 static void debug_info_has_the_names_of_torch(void **state)
 {
     static const char *const key[] = {
@@ -278,6 +305,7 @@ static void a_function_may_not_be_called_as_those_of_tenrec(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(debug_info_has_the_same_keys_before_and_after_connections),
         cmocka_unit_test(debug_info_has_the_names_of_torch),
         cmocka_unit_test(debug_info_counts_references),
         cmocka_unit_test(debug_info_tells_group_store_and_backend),

@@ -63,51 +63,113 @@ static void push_counters(struct agent *a, tenrec_sink_fn *sink, void *arg)
         push(sink, arg, events[i].key, "%" PRIu64, (uint64_t)atomic_load(events[i].value));
 }
 
-/* What the peer might have chosen and did not. */
-static void push_better(struct pipe *p, int id, tenrec_sink_fn *sink, void *arg)
-{
-    const struct listener *l = &p->agent->listener;
-    char key[64];
+/* ---- peers and callers: the keys are the same as long as the members are ---- */
 
-    for (unsigned i = 0; i < l->n_ports && l->port[i].transport != p->transport; i++) {
-        snprintf(key, sizeof key, "peer.%d.not_used.transport.%s", id, l->port[i].transport->name);
-        if (p->avoided & 1u << i)
-            push(sink, arg, key, "no connection could be made that way: %s", p->avoided_why);
-        else
-            push(sink, arg, key,
-                 "the peer does not offer it, or is of another host, user or namespace");
+/* A value that is a list, with "; " between its items. */
+struct list {
+    char *text; /* owns; NULL: nothing yet, or no memory */
+    size_t len;
+};
+
+TENREC_PRINTF(2, 3)
+static void list_add(struct list *l, const char *fmt, ...)
+{
+    char item[256], *grown;
+    va_list ap;
+    size_t n;
+
+    va_start(ap, fmt);
+    vsnprintf(item, sizeof item, fmt, ap);
+    va_end(ap);
+    n = strlen(item);
+    grown = realloc(l->text, l->len + 2 + n + 1);
+    if (!grown)
+        return;
+    l->text = grown;
+    if (l->len) {
+        memcpy(l->text + l->len, "; ", 2);
+        l->len += 2;
     }
+    memcpy(l->text + l->len, item, n + 1);
+    l->len += n;
 }
 
-/* Of an outgoing pipe what is in use, by peer; those of callers are listed. */
-static void push_pipe(struct pipe *p, tenrec_sink_fn *sink, void *arg)
+static void list_push(struct list *l, tenrec_sink_fn *sink, void *arg, const char *key)
 {
-    const char *channel = p->channel ? p->channel->name : "none";
-    const struct agent *a = p->agent;
-    char key[64];
-    int id = (int)(p->outgoing ? p->to->id : p->from), n;
+    sink(arg, key, l->text ? l->text : "");
+    free(l->text);
+}
 
-    if (!p->outgoing) {
-        n = snprintf(key, sizeof key, "pipe.from.");
-        n += id < 0 ? snprintf(key + n, sizeof key - (size_t)n, "anonymous")
-                    : snprintf(key + n, sizeof key - (size_t)n, "%d", id);
-        snprintf(key + n, sizeof key - (size_t)n, ".%" PRIu64, p->route.generation);
-        push(sink, arg, key, "%s, %s, %s", p->remote_text, p->transport->name, channel);
-        return;
-    }
-    snprintf(key, sizeof key, "peer.%d.transport", id);
-    push(sink, arg, key, "%s", p->transport->name);
-    push_better(p, id, sink, arg);
-    snprintf(key, sizeof key, "peer.%d.channel", id);
-    push(sink, arg, key, "%s", channel);
+/* What the peer might have chosen and did not. */
+static void list_better(struct list *l, const struct pipe *p)
+{
+    const struct agent *a = p->agent;
+    const struct listener *listener = &a->listener;
+
+    for (unsigned i = 0; i < listener->n_ports && listener->port[i].transport != p->transport; i++)
+        if (p->avoided & 1u << i)
+            list_add(l, "transport %s: no connection could be made that way: %s",
+                     listener->port[i].transport->name, p->avoided_why);
+        else
+            list_add(l,
+                     "transport %s: the peer does not offer it, or is of another host, user or "
+                     "namespace",
+                     listener->port[i].transport->name);
     for (uint32_t i = 0; i < a->channels.n && a->channels.channel[i] != p->channel; i++) {
         const char *only = a->channels.offered[i].transport;
 
-        if (only && strcmp(only, p->transport->name) != 0)
-            continue;
-        snprintf(key, sizeof key, "peer.%d.not_used.channel.%s", id, a->channels.channel[i]->name);
-        push(sink, arg, key, "the peer does not offer it");
+        if (!only || strcmp(only, p->transport->name) == 0)
+            list_add(l, "channel %s: the peer does not offer it", a->channels.channel[i]->name);
     }
+}
+
+/* p   the pipe of our requests to that member; NULL: there is none now */
+static void push_peer(int id, const struct pipe *p, tenrec_sink_fn *sink, void *arg)
+{
+    struct list better = { NULL, 0 };
+    char key[64];
+
+    snprintf(key, sizeof key, "peer.%d.transport", id);
+    push(sink, arg, key, "%s", p ? p->transport->name : "none");
+    snprintf(key, sizeof key, "peer.%d.channel", id);
+    push(sink, arg, key, "%s", p && p->channel ? p->channel->name : "none");
+    if (p)
+        list_better(&better, p);
+    snprintf(key, sizeof key, "peer.%d.not_used", id);
+    list_push(&better, sink, arg, key);
+}
+
+static void push_peers(struct agent *a, struct pipe *const *v, tenrec_sink_fn *sink, void *arg)
+{
+    for (int id = 0; id < atomic_load(&a->peers_end); id++) {
+        const struct pipe *to = NULL;
+
+        if (!agent_peer(a, id))
+            continue;
+        for (size_t i = 0; v && v[i]; i++)
+            if (v[i]->outgoing && v[i]->to->id == id && pipe_state(v[i]) == PIPE_ESTABLISHED)
+                to = v[i];
+        push_peer(id, to, sink, arg);
+    }
+}
+
+/* Those that made a connection to this agent: "2 at 127.0.0.1:4242, uv, basic". */
+static void push_callers(struct pipe *const *v, tenrec_sink_fn *sink, void *arg)
+{
+    struct list all = { NULL, 0 };
+
+    for (size_t i = 0; v && v[i]; i++) {
+        const struct pipe *p = v[i];
+        char who[24] = "anonymous";
+
+        if (p->outgoing || pipe_state(v[i]) != PIPE_ESTABLISHED)
+            continue;
+        if (p->from >= 0)
+            snprintf(who, sizeof who, "%d", (int)p->from);
+        list_add(&all, "%s at %s, %s, %s", who, p->remote_text, p->transport->name,
+                 p->channel ? p->channel->name : "none");
+    }
+    list_push(&all, sink, arg, "callers");
 }
 
 /* Why the loop thread is not quite at rest. */
@@ -142,13 +204,12 @@ void agent_debug_info(struct agent *a, tenrec_sink_fn *sink, void *arg)
     push_counters(a, sink, arg);
     cuda_tell(&a->cuda, sink, arg);
     v = agent_all_pipes(a);
-    for (size_t i = 0; v && v[i]; i++) {
-        if (pipe_state(v[i]) == PIPE_ESTABLISHED) {
-            push_pipe(v[i], sink, arg);
-            connections += v[i]->n_conns;
-        }
-        pipe_unref(v[i]);
-    }
+    for (size_t i = 0; v && v[i]; i++)
+        connections += pipe_state(v[i]) == PIPE_ESTABLISHED ? v[i]->n_conns : 0;
     push(sink, arg, "connections", "%u", connections);
+    push_peers(a, v, sink, arg);
+    push_callers(v, sink, arg);
+    for (size_t i = 0; v && v[i]; i++)
+        pipe_unref(v[i]);
     free(v);
 }
