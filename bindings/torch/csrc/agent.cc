@@ -46,6 +46,13 @@ bool is_control(uint32_t type)
            type == rpc::RREF_CHILD_ACCEPT || type == rpc::CLEANUP_AUTOGRAD_CONTEXT_REQ;
 }
 
+// Does such a request make a value that a reference refers to?
+bool makes_value(uint32_t type)
+{
+    return type == rpc::SCRIPT_REMOTE_CALL || type == rpc::PYTHON_REMOTE_CALL ||
+           type == rpc::FORWARD_AUTOGRAD_REQ; // around one, perhaps
+}
+
 // Only 0 means none: what is less than a millisecond is one.
 milliseconds to_milliseconds(float seconds)
 {
@@ -231,7 +238,8 @@ c10::intrusive_ptr<rpc::JitFuture> TenrecAgent::send(const rpc::WorkerInfo &to,
     out->agent = this;
     out->msg.deadline_ns = deadline;
     out->msg.flags = is_control(out->msg.type) ? TENREC_MSG_CONTROL : TENREC_MSG_MAY_WAIT;
-    out->msg.id = calls_.begin({ future, deadline, timeout, to.id_ });
+    out->msg.id = calls_.begin({ future, deadline, timeout, to.id_,
+                                 to.id_ == workerInfo_.id_ && makes_value(out->msg.type) });
     if (deadline)
         tenrec_backend_wake_at(backend_, deadline);
     // What fails while it is sent has failed when we return: the owner of a reference

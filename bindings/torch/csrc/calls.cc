@@ -1,5 +1,7 @@
 #include "calls.h"
 
+#include "python_thread.h"
+
 #include <torch/csrc/distributed/rpc/utils.h>
 
 namespace tenrec_torch
@@ -45,6 +47,11 @@ int64_t Calls::begin(Call call)
 void Calls::end(Call &call, const c10::intrusive_ptr<Message> &response, const std::string &error)
 {
     try {
+        // A future wakes its waiters before its callbacks run. One of them tells a reference to
+        // a value of our own that it failed; a thread of Python that was faster would wait for
+        // that value for ever.
+        const Gil gil(call.makes_here && (!response || response->type() == rpc::EXCEPTION));
+
         if (!response) {
             call.future->setError(std::make_exception_ptr(std::runtime_error(error)));
         } else if (response->type() == rpc::EXCEPTION) {

@@ -19,6 +19,7 @@ struct Call {
     uint64_t deadline_ns; // CLOCK_MONOTONIC; 0: none
     std::chrono::milliseconds timeout;
     rpc::worker_id_t to;
+    bool makes_here = false; // a value on this very worker, to which a reference refers
 };
 
 // Who takes a call out of here ends it: by its answer, an error, its deadline or

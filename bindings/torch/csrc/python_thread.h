@@ -32,4 +32,28 @@ class PythonThread
     PyThreadState *state_;
 };
 
+// Takes the GIL, when it is `wanted` and there is an interpreter that has not ended.
+class Gil
+{
+  public:
+    explicit Gil(bool wanted) : taken_(wanted && Py_IsInitialized() && !_Py_IsFinalizing())
+    {
+        if (taken_)
+            state_ = PyGILState_Ensure();
+    }
+
+    ~Gil()
+    {
+        if (taken_)
+            PyGILState_Release(state_);
+    }
+
+    Gil(const Gil &) = delete;
+    Gil &operator=(const Gil &) = delete;
+
+  private:
+    const bool taken_;
+    PyGILState_STATE state_{};
+};
+
 } // namespace tenrec_torch
