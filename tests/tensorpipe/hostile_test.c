@@ -265,6 +265,31 @@ static void agent_notices_an_end_that_comes_with_the_answer(void **state)
     close(listener);
 }
 
+/* Its user looks at the address of the error, which must not be the one that works. */
+static void agent_names_the_address_of_an_answer_that_leads_nowhere(void **state)
+{
+    struct call c = { .wake_fd = -1 };
+    unsigned char buf[2048];
+    char nowhere[64];
+    struct node ghost;
+    int listener, fd;
+    size_t len;
+
+    (void)state;
+    close(raw_listen(nowhere));
+    node_init(&ghost, 2);
+    listener = raw_listen(ghost.address);
+    n[1].agent.ops->member_joined(&n[1].agent, &ghost.member);
+    call_start(&n[1], &c, 2, request("x"));
+    fd = raw_accept(listener);
+    len = answer_brochure(fd, nowhere, buf);
+    raw_frame(fd, buf, len);
+    assert_call_fails(&c, TENREC_ECONNECT);
+    assert_non_null(strstr(c.err.text, nowhere + strlen(TRANSPORT_UV_SCHEME)));
+    close(fd);
+    close(listener);
+}
+
 static void agent_refuses_a_brochure_without_common_transport(void **state)
 {
     unsigned char brochure[sizeof raw_brochure];
@@ -497,6 +522,7 @@ int main(void)
         cmocka_unit_test(agent_closes_a_pipe_one_of_whose_connections_ended_with_its_hello),
         CASE(agent_does_not_take_a_pipe_that_broke_before_its_last_hello),
         CASE(agent_notices_an_end_that_comes_with_the_answer),
+        CASE(agent_names_the_address_of_an_answer_that_leads_nowhere),
         CASE(agent_refuses_a_brochure_without_common_transport),
         CASE(agent_reads_what_dribbles_in_byte_by_byte),
         CASE(agent_answers_a_tensor_without_target_with_a_reply),

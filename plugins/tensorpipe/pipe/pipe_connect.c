@@ -61,6 +61,20 @@ static void dismiss(struct pipe *p, enum conn_role role)
     conn_drop(c);
 }
 
+/* The user knows the address that was dialled; the answer may have named another. */
+static void fail_unreachable(struct pipe *p, int e)
+{
+    const tenrec_status code = e == ENOMEM ? TENREC_ENOMEM : TENREC_ECONNECT;
+    char there[TRANSPORT_TEXT_MAX];
+
+    transport_format(&p->there, there);
+    if (strcmp(there, p->remote_text) == 0)
+        pipe_failf(p, code, e, "cannot connect over %s", p->transport->name);
+    else
+        pipe_failf(p, code, e, "cannot connect over %s to %s, the address that its answer names",
+                   p->transport->name, there);
+}
+
 /* No connection over the transport that was agreed: `e`. The one that was
  * dialled works, so the handshake is made again without the other. */
 static void lead_nowhere(struct pipe *p, int e, const char *why)
@@ -68,8 +82,7 @@ static void lead_nowhere(struct pipe *p, int e, const char *why)
     struct agent *a = p->agent;
 
     if (p->transport == p->dialled) {
-        pipe_failf(p, e == ENOMEM ? TENREC_ENOMEM : TENREC_ECONNECT, e, "cannot connect over %s",
-                   p->transport->name);
+        fail_unreachable(p, e);
         return;
     }
     snprintf(p->avoided_why, sizeof p->avoided_why, "%s", why ? why : strerror(e));
