@@ -20,6 +20,7 @@ from ._options import TenrecRpcBackendOptions, device_names, devices_of_names
 
 NAME = "TENREC"
 INIT_TIMEOUT = 300.0  # seconds, where the configuration says none
+NO_TIMEOUT = datetime.timedelta(days=1)  # of the store, where calls have none
 EXIT_PATIENCE = 2.0   # seconds for functions that still run when the interpreter ends
 
 
@@ -119,6 +120,10 @@ def _init_backend(store, name, rank, world_size, rpc_backend_options):
                            "join and leave are not supported")
     options = rpc_backend_options
     limit = options.rpc_timeout or options.config.init_timeout or INIT_TIMEOUT
+    if not options.rpc_timeout:
+        # torch gives the store the timeout of calls, of which 0 is none; to the stores of newer
+        # versions 0 is no time at all.
+        store.set_timeout(NO_TIMEOUT)
     incarnation, token = secrets.randbits(63), 1 + secrets.randbelow(2**64 - 1)
     agent = _C.TenrecAgent(name=name, id=rank, world_size=world_size, incarnation=incarnation,
                            token=token, host_address=_host_address(options.init_method),
