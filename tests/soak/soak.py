@@ -9,6 +9,11 @@ stay. After each --epoch seconds of that all others leave, the two fall silent, 
 - no answer was wrong, and no error came that has no reason;
 - nobody refers to any value, and memory, descriptors and threads are what they were after the first epoch.
 
+With --static the group has a fixed size: all slots join at once, workers are stopped, one that does
+not stay is killed in each epoch, and once only the first two are left the group ends and meets again.
+With --stranger a hostile process (stranger.py) attacks all ports all the while; in a dynamic group
+nobody who lives may be expelled for that, which a worker would tell.
+
 The last line is TAP's. A failure prints the seed; the ledgers and what the workers wrote stay.
 """
 import argparse
@@ -22,7 +27,7 @@ import tempfile
 import time
 
 from ledger import Ledger
-from people import Actor, Broken, SLOW, Store
+from people import Actor, Broken, SLOW, Store, Stranger
 
 sys.dont_write_bytecode = True
 ANCHORS = 2
@@ -51,6 +56,8 @@ def options():
     p.add_argument("--pace", type=float, default=0.4, help="seconds between two changes, on average (0.4)")
     p.add_argument("--backend", default="tensorpipe", help="tensorpipe, or faulty: with faults injected")
     p.add_argument("--transports", help="such as uv, instead of the config's")
+    p.add_argument("--static", action="store_true", help="a group of fixed size that meets again and again")
+    p.add_argument("--stranger", action="store_true", help="with a hostile process at all ports")
     p.add_argument("--keep", action="store_true", help="keep the folder of the ledgers")
     o = p.parse_args()
     if o.seed is None:
@@ -69,6 +76,7 @@ class Soak:
         self.actors, self.lives = {}, {}
         self.count = {what: 0 for what in ("joins", "leaves", "kills", "stops", "gathers")}
         self.rounds, self.baseline, self.wrong = 0, None, []
+        self.stranger = Stranger(self.folder, o.seed) if o.stranger else None
 
     def environment(self, slot):
         env = {k: v for k, v in os.environ.items()
@@ -79,6 +87,8 @@ class Soak:
                    TORCHELASTIC_USE_AGENT_STORE="True", TENREC_RUN_ID="soak",
                    TENREC_CONFIG=f"{self.o.config}/default.yaml", TENREC_BACKEND=self.o.backend,
                    TENREC_WORKER__HEARTBEAT="500ms", TENREC_WORKER__HEARTBEAT_MISSES=str(int(10 * SLOW)))
+        if self.o.static:
+            env.update(WORLD_SIZE=str(self.o.workers), LOCAL_RANK=str(slot))
         if self.o.transports:
             env["TENREC_TRANSPORTS"] = self.o.transports
         if self.o.backend == "faulty":
@@ -110,8 +120,25 @@ class Soak:
         self.actors[slot].stop(seconds)
         self.count["stops"] += 1
 
+    def change_static(self):
+        """A stop of any worker; each slot that does not stay is killed once in a life of the group."""
+        for_s = self.rng.uniform(0.05, 0.6)
+        actor = self.actors.get(self.rng.randrange(self.o.workers))
+        if actor and actor.is_free():
+            self.stop(actor.slot, for_s)
+
+    def kill_one(self):
+        """Returns false when none is left that may die."""
+        slots = [slot for slot, actor in self.actors.items() if slot >= ANCHORS and actor.is_free()]
+        if slots:
+            self.kill(self.rng.choice(slots))
+        return bool(slots)
+
     def change(self):
         """One thing that happens."""
+        if self.o.static:
+            self.change_static()
+            return
         slot = self.rng.randrange(ANCHORS, self.o.workers)
         what = self.rng.random()
         for_s = self.rng.uniform(0.05, 0.6)
@@ -135,6 +162,8 @@ class Soak:
             if actor.has_left:
                 del self.actors[slot]
                 actor.forget()
+        if self.stranger:
+            self.stranger.look([a for a in self.actors.values() if not a.is_leaving], self.store)
 
     def gather(self):
         """The two that stay, so that all of them must work."""
@@ -172,13 +201,19 @@ class Soak:
         """All but the first two leave, and these fall silent."""
         self.until(lambda: all(a.is_free() or a.is_leaving for a in self.actors.values()), 30,
                    lambda: f"not all came to rest: {[str(a) for a in self.actors.values() if not a.is_free()]}")
+        if self.o.static:
+            self.silence()
+            return
         for slot in list(self.actors):
             if slot >= ANCHORS and not self.actors[slot].is_leaving:
                 self.leave(slot)
         self.until(lambda: len(self.actors) == ANCHORS, 30,
                    lambda: f"did not leave: {[str(a) for s, a in self.actors.items() if s >= ANCHORS]}")
-        for slot in range(ANCHORS):
-            self.actors[slot].ask("pause", "pause")
+        self.silence()
+
+    def silence(self):
+        for actor in self.actors.values():
+            actor.ask("pause", "pause")
         self.until(lambda: all(a.is_free() for a in self.actors.values()), 30, "calls of those that stay did not end")
 
     def stats(self):
@@ -195,7 +230,7 @@ class Soak:
                     yield f"worker{slot} has {key} = {value}"
                 if key in ("agent.client_active_calls", "agent.server_active_calls") and value:
                     yield f"worker{slot} has {key} = {value}"
-            if got.get("group.size", ANCHORS) != ANCHORS:
+            if not self.o.static and got.get("group.size", ANCHORS) != ANCHORS:
                 yield f"worker{slot} sees a group of {got['group.size']}"
             if not self.baseline:
                 continue
@@ -239,9 +274,7 @@ class Soak:
     def run(self):
         o = self.o
         tell(f"seed {o.seed}, {o.minutes:g} minutes, {o.workers} workers, backend {o.backend}")
-        for slot in range(ANCHORS):
-            self.join(slot)
-        self.until(lambda: all(a.is_free() for a in self.actors.values()), 30, "the first two did not join")
+        self.begin()
         end = time.monotonic() + o.minutes * 60
         first = True
         while first or time.monotonic() < end:
@@ -250,17 +283,42 @@ class Soak:
             tell(f"{self.ledger.summary()}; " + ", ".join(f"{n} {what}" for what, n in self.count.items()) +
                  "; " + ", ".join(f"{s['heap_kb']} kB ({s['rref.num_tombstones']} tombstones), {s['fds']} fds, {s['threads']} threads" for s in stats))
             first = False
-            for slot in range(ANCHORS):
-                self.actors[slot].ask("resume", "resume")
+            if o.static and not self.kill_one():
+                self.end()
+                self.begin()
+            else:
+                for actor in self.actors.values():
+                    actor.ask("resume", "resume")
         self.calm()
+        self.end()
+        if self.stranger:
+            tell(f"the stranger: {self.stranger.close()}")
+        self.store.close()
+
+    def begin(self):
+        """The first two join; a static group as a whole."""
+        self.baseline = None
+        for slot in range(self.o.workers if self.o.static else ANCHORS):
+            self.join(slot)
+        self.until(lambda: all(a.is_free() for a in self.actors.values()), 30, "not all of the first joined")
+
+    def end(self):
+        """All leave: together from a static group, of which some may be dead."""
+        if self.o.static:
+            for slot, actor in list(self.actors.items()):
+                actor.may_miss_others = len(self.actors) < self.o.workers
+                self.leave(slot)
+            self.until(lambda: not self.actors, 30, "not all left")
+            return
         for slot in range(ANCHORS):
             self.leave(slot)
             self.until(lambda: slot not in self.actors, 30, f"worker{slot} did not leave")
-        self.store.close()
 
     def close(self):
         for actor in self.actors.values():
             actor.kill()
+        if self.stranger:
+            self.stranger.close()
         self.store.close()
 
 
@@ -275,7 +333,7 @@ def main():
         failed = str(e) or type(e).__name__
     finally:
         soak.close()
-    name = f"soak_{o.backend}"
+    name = f"soak_{o.backend}" + "_static" * o.static + "_stranger" * o.stranger
     if not failed:
         if not o.keep:
             shutil.rmtree(soak.folder)
@@ -283,8 +341,9 @@ def main():
         return 0
     for line in [failed, *soak.wrong[:40], *Actor.last_words(soak.folder)]:
         tell(line)
+    more = " --static" * o.static + " --stranger" * o.stranger
     tell(f"again: script/soak --seed {o.seed} --minutes {o.minutes:g} --workers {o.workers} "
-         f"--backend {o.backend}; ledgers are in {soak.folder}")
+         f"--backend {o.backend}{more}; ledgers are in {soak.folder}")
     print(f"not ok 1 - {name}")
     return 1
 
