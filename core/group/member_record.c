@@ -165,13 +165,11 @@ static void read_text(struct reader *r, char *ret, size_t room)
     r->at += (size_t)n;
 }
 
-/* The worker's own blob may be empty, and an older worker's record ends before an empty one. */
+/* The worker's own blob, which may be empty. */
 static tenrec_status read_extra(struct reader *r, struct member *ret, tenrec_error *err)
 {
     uint64_t n;
 
-    if (r->bad || r->at == r->len)
-        return TENREC_OK;
     n = (uint64_t)read_number(r);
     if (r->bad || n > MEMBER_MAX_EXTRA || n > r->len - r->at) {
         r->bad = true;
@@ -211,14 +209,13 @@ tenrec_status member_unpack(const struct store_value *value, struct member *ret,
         member_free(ret);
         return TENREC_ENOMEM;
     }
-    if (!r.bad && r.at < r.len)
-        ret->token = (uint64_t)read_number(&r);
+    ret->token = (uint64_t)read_number(&r);
     if (r.bad || world < 0 || world > RANKS_MAX || rank < 0 ||
         rank >= (world ? world : RANKS_MAX) ||
         ranks_check_name("worker name", ret->name, NULL) != TENREC_OK) {
         free(address);
         member_free(ret);
-        return tenrec_fail(err, TENREC_EPROTOCOL, "record of a worker makes no sense");
+        return tenrec_fail(err, TENREC_EPROTOCOL, "malformed record of a worker");
     }
     ret->rank = (int32_t)rank;
     ret->world = (int32_t)world;
