@@ -228,9 +228,33 @@ static void queue_charges_small_tensors_with_all_that_they_hold(void **state)
     assert_int_equal(atomic_load(&f.told), 200000);
 }
 
+static void queue_withdraws_requests_whose_deadline_has_passed(void **state)
+{
+    const unsigned count = 20000; /* more than sockets take */
+    struct node n[2];
+    struct flood f = { 0 };
+    unsigned written;
+
+    (void)state;
+    open_clogged_at(n, 256u << 20);
+    flood_send(&n[0], &f, count, clock_ns() + 1000000);
+    assert_soon(atomic_load(&f.told) + 1 >= count);
+    assert_int_equal(atomic_load(&f.full), 0);
+    assert_true(atomic_load(&f.late) > 0);
+    written = count - atomic_load(&f.late);
+    /* What is left on the wire is whole. */
+    atomic_store(&n[1].refuse_requests, false);
+    n[1].agent.ops->resume(&n[1].agent);
+    assert_ping(&n[0], 1);
+    assert_soon(atomic_load(&f.told) == count);
+    assert_int_equal(atomic_load(&n[1].requests), written + 2);
+    group_close(n, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(queue_withdraws_requests_whose_deadline_has_passed),
         cmocka_unit_test(queue_charges_small_tensors_with_all_that_they_hold),
         cmocka_unit_test(queue_refuses_sends_beyond_its_queue_limit),
         cmocka_unit_test(queue_waits_for_room_until_the_deadline),

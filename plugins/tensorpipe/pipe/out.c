@@ -65,7 +65,7 @@ static struct out *out_make(struct out_spares *spares, size_t cap, size_t need, 
     o->parts = 1;
     o->charge = 0;
     o->len = 0;
-    o->open = false;
+    o->open = o->pinned = false;
     o->n_done = 0;
     o->frames.out = o;
     o->frames.n = 1;

@@ -177,8 +177,10 @@ struct pipe {
     atomic_bool side_lent;
     pthread_mutex_t side_lock;
 
-    struct reactor_task connect_task, read_task, side_task, device_task, teardown_task, free_task;
-    struct reactor_timer timer; /* of the handshake */
+    struct reactor_task connect_task, read_task, side_task, device_task, teardown_task, expire_task,
+        free_task;
+    struct reactor_timer timer; /* of the handshake, then of queued requests */
+    atomic_bool expires;        /* it is armed for these, or about to be */
     bool torn_down;
 };
 
@@ -313,6 +315,16 @@ void pipe_writable(struct pipe *p, struct conn *c);
 /* Is there something that a socket did not take, and: try it again. */
 bool pipe_is_full(const struct pipe *p);
 void pipe_push(struct pipe *p);
+
+/* pipe_expire.c: a request with a deadline may wait in a queue of an established pipe. */
+void pipe_expire_later(struct pipe *p);
+
+/* Is it a request that is answered? */
+static inline bool message_wants_answer(const struct tenrec_msg *msg)
+{
+    return (msg->type & TENREC_MSG_REQUEST_BIT) && msg->type != TENREC_MSG_ONE_WAY_CALL &&
+           msg->type != TENREC_MSG_CANCEL;
+}
 
 /* pipe_encode.c, under the lock, as a message with tensors is sent. */
 

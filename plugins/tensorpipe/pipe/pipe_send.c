@@ -182,13 +182,6 @@ static void bundle_add(struct bundle *b, const struct tenrec_msg *msg, size_t ne
         b->done[b->n_done++] = done;
 }
 
-/* Requests that nobody answers are not waited for. */
-static bool wants_answer(const struct tenrec_msg *msg)
-{
-    return (msg->type & TENREC_MSG_REQUEST_BIT) && msg->type != TENREC_MSG_ONE_WAY_CALL &&
-           msg->type != TENREC_MSG_CANCEL;
-}
-
 static bool has_room(const struct pipe *p, const struct tenrec_msg *msg, uint64_t charge)
 {
     uint64_t queued = atomic_load_explicit(&p->queued, memory_order_relaxed);
@@ -267,6 +260,8 @@ static tenrec_status enqueue_encoded(struct pipe *p, struct tenrec_msg *msg,
     agent_count(&p->messages_queued, 1);
     o->charge = charge + out_overhead(o) + o->cap;
     pipe_queued_add(p, o->charge);
+    for (uint32_t i = 0; i < msg->n_tensors; i++)
+        o->pinned = o->pinned || notes[i].len;
     out_add_done(p, o, done);
     pipe_enqueue(p, o);
     return TENREC_OK;
@@ -420,6 +415,7 @@ __attribute__((noinline)) static void send_any(struct pipe *p, struct tenrec_msg
                                                struct tenrec_done done, bool asks)
 {
     const uint64_t charge = charge_of(msg);
+    const bool expires = p->outgoing && msg->deadline_ns;
     struct bundle now;
     tenrec_error err;
     tenrec_status st;
@@ -445,8 +441,11 @@ __attribute__((noinline)) static void send_any(struct pipe *p, struct tenrec_msg
     else
         pipe_flush_unlock(p);
     pipe_bound(p);
-    if (!st)
+    if (!st) {
+        if (expires)
+            pipe_expire_later(p);
         return;
+    }
     if (asks)
         atomic_fetch_sub(&p->asked, 1);
     /* The answer that takes its place may be refused likewise, and nothing takes that one's. */
@@ -457,7 +456,7 @@ __attribute__((noinline)) static void send_any(struct pipe *p, struct tenrec_msg
 
 void pipe_send(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done)
 {
-    const bool asks = p->outgoing && wants_answer(msg);
+    const bool asks = p->outgoing && message_wants_answer(msg);
 
     if (!send_plain(p, msg, done, asks))
         send_any(p, msg, done, asks);

@@ -1,0 +1,118 @@
+/* pipe_expire.c - requests that wait in a queue until their deadlines have passed.
+ *
+ * Their callers have given up, and a peer that stands still shall not be told of them when it goes
+ * on: they are withdrawn, once a second, while something is queued. Small messages that share a
+ * buffer stay. */
+#include "pipe/pipe.h"
+
+#define EXPIRE_NS 1000000000u
+
+/* Lock held. Part of it may be on its way when it is first on a connection. */
+static bool segment_waits(const struct pipe *p, const struct segment *s, enum conn_role on)
+{
+    return !s->awaited && p->conn[on]->first != s;
+}
+
+/* Lock held. Returns true when neither the peer nor a writer has seen anything of it. */
+static bool out_is_expired(const struct pipe *p, const struct out *o, uint64_t now)
+{
+    if (!o->msg || o->pinned || !o->msg->deadline_ns || o->msg->deadline_ns > now ||
+        o->parts != 1 + o->n_tensors || !segment_waits(p, &o->frames, CONN_DESCRIPTOR))
+        return false;
+    for (uint32_t i = 0; i < o->n_tensors; i++)
+        if (!segment_waits(p, &o->tensors[i], o->tensors[i].on))
+            return false;
+    return true;
+}
+
+/* Lock held. It is in the queue, and not the first there. */
+static void conn_unqueue(struct conn *c, const struct segment *s)
+{
+    struct segment *before = c->first;
+
+    while (before->next != s)
+        before = before->next;
+    before->next = s->next;
+    if (c->last == s)
+        c->last = before;
+}
+
+static void out_withdraw(struct pipe *p, struct out *o, struct told *t)
+{
+    for (uint32_t i = 0; i < o->n_tensors; i++)
+        conn_unqueue(p->conn[o->tensors[i].on], &o->tensors[i]);
+    if (message_wants_answer(o->msg))
+        atomic_fetch_sub(&p->asked, 1);
+    atomic_fetch_sub(&p->messages_queued, 1);
+    out_retire(p, o, t);
+}
+
+static bool pipe_writes(const struct pipe *p)
+{
+    for (unsigned i = 0; i < p->n_conns; i++)
+        if (p->conn[i] && atomic_load(&p->conn[i]->writing))
+            return true;
+    return false;
+}
+
+/* Lock held. Frames that expire are taken out in one walk. */
+static void pipe_withdraw(struct pipe *p, struct told *t)
+{
+    struct conn *c = p->conn[CONN_DESCRIPTOR];
+    struct segment *s = c->first, *next;
+    const uint64_t now = now_ns();
+
+    while (s && (next = s->next)) {
+        if (next != &next->out->frames || !out_is_expired(p, next->out, now)) {
+            s = next;
+            continue;
+        }
+        s->next = next->next;
+        if (c->last == next)
+            c->last = s;
+        out_withdraw(p, next->out, t);
+    }
+}
+
+static void expire_fire(struct reactor_timer *t)
+{
+    struct pipe *p = (struct pipe *)(void *)((char *)t - offsetof(struct pipe, timer));
+    tenrec_error why;
+    struct told told;
+    bool more;
+
+    told_init(&told);
+    tenrec_fail(&why, TENREC_ETIMEDOUT, "not written to worker \"%s\" before the deadline",
+                p->to->name);
+    pthread_mutex_lock(&p->lock);
+    if (pipe_state(p) == PIPE_ESTABLISHED && !pipe_writes(p))
+        pipe_withdraw(p, &told);
+    more = pipe_state(p) == PIPE_ESTABLISHED && atomic_load(&p->queued) > 0;
+    if (!more)
+        atomic_store(&p->expires, false);
+    pthread_mutex_unlock(&p->lock);
+    told_tell(p, &told, &why);
+    if (more)
+        reactor_arm(&p->agent->reactor, t, now_ns() + EXPIRE_NS);
+}
+
+static void expire_run(struct reactor_task *t)
+{
+    struct pipe *p = (struct pipe *)(void *)((char *)t - offsetof(struct pipe, expire_task));
+
+    if (pipe_state(p) == PIPE_ESTABLISHED && !p->torn_down) {
+        p->timer.fire = expire_fire;
+        reactor_arm(&p->agent->reactor, &p->timer, now_ns() + EXPIRE_NS);
+    } else {
+        atomic_store(&p->expires, false); /* in its handshake the timer bounds that */
+    }
+    pipe_unref(p);
+}
+
+void pipe_expire_later(struct pipe *p)
+{
+    if (atomic_load(&p->queued) == 0 || atomic_exchange(&p->expires, true))
+        return;
+    p->expire_task.run = expire_run;
+    pipe_post(p, &p->expire_task);
+}
