@@ -436,7 +436,7 @@ static void ring_falls_back_to_tcp_when_the_peer_refuses_or_does_not_answer(void
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct found f = { "peer.1.not_used.transport.tenrec_ring", cases[i].why, false };
+        struct found f = { "peer.1.not_used", cases[i].why, false };
         struct refusal r = { .answer = cases[i].answer };
         struct node n[2];
         pthread_t thread;
