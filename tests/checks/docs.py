@@ -4,7 +4,8 @@ A block marked `c` compiles: one that has main() or includes something as it
 stands, any other inside a function that has seen <tenrec/tenrec.h>. After a line
 <!-- from PATH --> a block (of any language) stands word for word in that file
 of the tree. A block marked `yaml` that has a line `backend:` passes `tenrec
-check`, unless <!-- unchecked: WHY --> stands above it. A link to a file of the tree leads to one.
+check`, unless <!-- unchecked: WHY --> stands above it. A link to a file of the tree leads to one,
+and each test that docs/hardening.md names exists.
 """
 import json
 import os
@@ -79,12 +80,24 @@ def links():
                 yield f"{path}: leads to {target}, which is not there"
 
 
+def tests_of_hardening():
+    """The last column of docs/hardening.md: paths of the tree, or words of its tests."""
+    words = set()
+    for path in report.files("tests", "bindings/torch/tests", ends=(".c", ".py", "meson.build")):
+        words.update(re.findall(r"\w+", report.text(path)))
+    for number, line in report.lines("docs/hardening.md"):
+        for name in re.findall(r"`([^`]+)`", line.rsplit("|", 2)[-2]) if line.startswith("| ") else ():
+            if name not in words and not os.path.exists(os.path.join(report.ROOT, name)):
+                yield f"docs/hardening.md:{number}: there is no test '{name}'"
+
+
 def main():
     report.case("docs_c_blocks_compile", c_blocks(json.loads(sys.argv[1])))
     report.case("docs_quoted_blocks_stand_in_their_file", quoted_blocks())
     report.case("docs_links_lead_somewhere", links())
     if len(sys.argv) > 2:
         report.case("docs_yaml_blocks_pass_tenrec_check", yaml_blocks(sys.argv[2]))
+    report.case("docs_hardening_names_tests_that_exist", tests_of_hardening())
     report.finish()
 
 
