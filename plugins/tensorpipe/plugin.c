@@ -89,12 +89,12 @@ static const struct tenrec_option options[] = {
            .help = "Bytes that may wait to be written to one peer, counted with what messages and "
                    "tensors take beside their contents; beyond it a send fails or, in a blocking "
                    "call, waits."),
-    OPTION(max_stranger_bytes, SIZE, "256MiB", .min = 4096, .max = INT64_MAX,
+    OPTION(max_stranger_bytes, SIZE, "1GiB", .min = 4096, .max = INT64_MAX,
            .help =
                "Bytes that all callers together that are no members of the group may make this "
                "process hold: messages and tensors that they announce, answers that they do not "
                "read."),
-    OPTION(max_source_bytes, SIZE, "64MiB", .min = 4096, .max = INT64_MAX,
+    OPTION(max_source_bytes, SIZE, "256MiB", .min = 4096, .max = INT64_MAX,
            .help = "The same for those of one address, or of one process of this host; a single "
                    "message may be larger."),
 };
