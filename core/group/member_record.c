@@ -222,7 +222,7 @@ tenrec_status member_unpack(const struct store_value *value, struct member *ret,
     ret->address = memory_text(address);
     free(address);
     if (!ret->address) {
-        *ret = (struct member){ 0 };
+        member_free(ret);
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker's address");
     }
     return TENREC_OK;

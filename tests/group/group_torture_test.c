@@ -3,12 +3,14 @@
 #include "test_store.h"
 
 #include "base/clock.h"
+#include "group/member_record.h"
 #include "group/members.h"
 #include "group/rendezvous.h"
 #include "group/roster.h"
 #include "group/store_session.h"
 
 static int fail_at; /* the allocation that fails; 0: none */
+static int in_use;  /* allocations of the program's own objects; exact in one thread */
 
 static bool fails(void)
 {
@@ -19,23 +21,39 @@ static bool fails(void)
 void *__real_malloc(size_t n);
 void *__real_calloc(size_t n, size_t size);
 void *__real_realloc(void *old, size_t n);
+void __real_free(void *p);
 void *__wrap_malloc(size_t n);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *old, size_t n);
+void __wrap_free(void *p);
+
+static void *counted(void *p)
+{
+    in_use += p != NULL;
+    return p;
+}
 
 void *__wrap_malloc(size_t n)
 {
-    return fails() ? NULL : __real_malloc(n);
+    return fails() ? NULL : counted(__real_malloc(n));
 }
 
 void *__wrap_calloc(size_t n, size_t size)
 {
-    return fails() ? NULL : __real_calloc(n, size);
+    return fails() ? NULL : counted(__real_calloc(n, size));
+}
+
+void __wrap_free(void *p)
+{
+    in_use -= p != NULL;
+    __real_free(p);
 }
 
 void *__wrap_realloc(void *old, size_t n)
 {
-    return fails() ? NULL : __real_realloc(old, n);
+    void *p = fails() ? NULL : __real_realloc(old, n);
+
+    return old ? p : counted(p);
 }
 
 static char init[96];
@@ -247,6 +265,33 @@ static void server_survives_failing_memory(void **state)
     torture(serve);
 }
 
+static struct store_value record;
+
+static tenrec_status read_record(void)
+{
+    const int before = in_use;
+    struct member m;
+    tenrec_status st = member_unpack(&record, &m, &err);
+
+    if (st == TENREC_OK)
+        member_free(&m);
+    assert_int_equal(in_use, before);
+    return st;
+}
+
+static void record_of_a_worker_frees_all_when_memory_runs_out(void **state)
+{
+    char address[] = "uv://127.0.0.1:1", extra[] = "devices";
+    const struct member m = { .name = "w", .address = address, .extra = extra, .extra_len = 7 };
+
+    (void)state;
+    *init = '\0';
+    member_pack(&m, &record);
+    assert_non_null(record.data);
+    torture(read_record);
+    free(record.data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +299,7 @@ int main(void)
         cmocka_unit_test(group_survives_failing_memory_with_a_file),
         cmocka_unit_test(group_survives_failing_memory_with_a_plugin),
         cmocka_unit_test(server_survives_failing_memory),
+        cmocka_unit_test(record_of_a_worker_frees_all_when_memory_runs_out),
     };
 
     return cmocka_run_group_tests_name("group_torture", tests, NULL, NULL);
