@@ -1,0 +1,156 @@
+#include "fake_worker.h"
+#include "fuzz.h"
+
+#include "base/loop.h"
+#include "rpc/call.h"
+#include "rpc/message.h"
+#include "rpc/rref_context.h"
+#include "rpc/rref_control.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+struct fake_worker fake;
+
+/* ---- what lies below a worker ---- */
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *ret);
+int __wrap_clock_gettime(clockid_t id, struct timespec *ret)
+{
+    (void)id;
+    fake.now_ns += 1000;
+    *ret = (struct timespec){ .tv_sec = (time_t)(fake.now_ns / 1000000000u),
+                              .tv_nsec = (long)(fake.now_ns % 1000000000u) };
+    return 0;
+}
+
+void __wrap_loop_timer_arm(struct loop_timer *t, uint64_t deadline_ns);
+void __wrap_loop_timer_arm(struct loop_timer *t, uint64_t deadline_ns)
+{
+    (void)t;
+    fuzz_expect(deadline_ns > 0);
+}
+
+void __wrap_chain_send(struct chain *c, tenrec_peer to, struct tenrec_msg *msg,
+                       struct tenrec_done done);
+void __wrap_chain_send(struct chain *c, tenrec_peer to, struct tenrec_msg *msg,
+                       struct tenrec_done done)
+{
+    tenrec_error why;
+
+    (void)c, (void)to;
+    fuzz_touch(msg->payload, (size_t)msg->payload_len);
+    if (msg->type & TENREC_MSG_REQUEST_BIT)
+        fake.sent_id[fake.n_sent++ % FAKE_KEPT] = msg->id;
+    msg->release(msg);
+    tenrec_fail_errno(&why, TENREC_ECONNECT, ECONNREFUSED, "cannot connect");
+    if (done.fn)
+        done.fn(done.arg, fake.fails ? &why : NULL);
+}
+
+/* ---- the worker ---- */
+
+static void worker_expect(tenrec_status st)
+{
+    fuzz_expect(st == TENREC_OK);
+}
+
+static void watch_make(struct watch *wa)
+{
+    *wa = (struct watch){ .w = &fake.worker, .incarnation = FAKE_LIFE, .view = { .version = 2 } };
+    wa->beats.rules = (struct heartbeat_rules){ UINT64_C(1000000000), 2 };
+    pthread_mutex_init(&wa->lock, NULL);
+    pthread_cond_init(&wa->changed, NULL);
+    for (tenrec_peer i = 0; i < FAKE_MEMBERS; i++) {
+        struct view_entry e = { .id = i, .incarnation = FAKE_LIFE + i };
+
+        snprintf(e.name, sizeof e.name, "worker%d", i);
+        worker_expect(view_add(&wa->view, &e, NULL));
+    }
+    worker_expect(heartbeats_follow(&wa->beats, &wa->view, 0, fake.now_ns, NULL));
+}
+
+static void watch_drop(struct watch *wa)
+{
+    watch_messages_end(wa);
+    heartbeats_finish(&wa->beats);
+    view_finish(&wa->view);
+    pthread_cond_destroy(&wa->changed);
+    pthread_mutex_destroy(&wa->lock);
+}
+
+static void references_make(struct tenrec_worker *w)
+{
+    static const struct tenrec_member member[FAKE_MEMBERS] = { { .id = 0, .name = "worker0" },
+                                                               { .id = 1, .name = "worker1" },
+                                                               { .id = 2, .name = "worker2" } };
+    const struct rref_setup s = { .worker = w,
+                                  .member = member,
+                                  .n = FAKE_MEMBERS,
+                                  .room = FAKE_MEMBERS,
+                                  .session = 1,
+                                  .gap_ms = 1000 };
+
+    worker_expect(rref_context_new(&s, &w->rrefs, NULL));
+}
+
+void fake_worker_make(bool dynamic)
+{
+    struct tenrec_worker *w = &fake.worker;
+
+    memset(&fake, 0, sizeof fake);
+    fake.now_ns = 1000000000u;
+    *w = (struct tenrec_worker){ .timeout_ms = 1000, .self = { .name = "worker0" } };
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->changed, NULL);
+    pending_init(&w->pending);
+    served_init(&w->served);
+    functions_init(&w->functions);
+    gathers_init(&w->gathers);
+    object_types_init(&w->object_types);
+    worker_expect(losses_reset(&w->losses, FAKE_MEMBERS, NULL));
+    worker_expect(contacts_reset(&w->contacts, dynamic ? 0 : FAKE_MEMBERS, NULL));
+    worker_expect(peers_init(&w->peers, FAKE_MEMBERS, 0, NULL));
+    w->peers.lives = dynamic;
+    for (tenrec_peer i = 0; i < FAKE_MEMBERS; i++) {
+        char name[16];
+
+        snprintf(name, sizeof name, "worker%d", i);
+        worker_expect(peers_add(&w->peers, i, FAKE_LIFE + (uint64_t)i, name, NULL));
+    }
+    references_make(w);
+    if (dynamic)
+        watch_make(w->watch = &fake.watch);
+    atomic_store(&w->state, WORKER_RUNNING);
+}
+
+void fake_worker_end(void)
+{
+    struct tenrec_worker *w = &fake.worker;
+    tenrec_error why;
+
+    tenrec_fail(&why, TENREC_ECANCELED, "the worker was shut down");
+    atomic_store(&w->state, WORKER_STOPPING);
+    call_fail_peer(w, -1, &why);
+    gather_fail_all(w, &why);
+    rrefs_stop(w);
+    while (fake.n_refs)
+        tenrec_rref_drop(fake.ref[--fake.n_refs]);
+    while (fake.n_futures) {
+        fuzz_expect(tenrec_future_done(fake.future[--fake.n_futures]));
+        tenrec_future_drop(fake.future[fake.n_futures]);
+    }
+    if (w->watch)
+        watch_drop(w->watch);
+    rref_context_drop(w->rrefs);
+    gathers_finish(&w->gathers);
+    functions_finish(&w->functions);
+    object_types_finish(&w->object_types);
+    served_finish(&w->served);
+    pending_finish(&w->pending);
+    peers_finish(&w->peers);
+    losses_finish(&w->losses);
+    contacts_finish(&w->contacts);
+    pthread_cond_destroy(&w->changed);
+    pthread_mutex_destroy(&w->lock);
+}
