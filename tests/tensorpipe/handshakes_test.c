@@ -91,6 +91,33 @@ static void handshakes_evict_the_oldest_of_all_when_all_places_are_taken(void **
     assert_int_equal(e[1].evicted, 0);
 }
 
+static void handshakes_evict_members_and_what_may_be_theirs_last(void **state)
+{
+    static const unsigned order[] = { 3, 4, 5, 1, 2 };
+    static const char *const address[] = { "192.0.2.1", "192.0.2.1", "192.0.2.2", "192.0.2.3",
+                                           "192.0.2.4" };
+    struct entry e[5];
+    struct handshakes all;
+
+    (void)state;
+    n_evicted = 0;
+    handshakes_init(&all);
+    for (unsigned i = 0; i < 5; i++) {
+        e[i] = (struct entry){ .h.evict = entry_evict };
+        e[i].h.kind = i == 1 || i == 4 ? HANDSHAKE_PIPE : HANDSHAKE_CONN;
+        e[i].h.local = i == 2;
+        handshakes_add(&all, &e[i].h, source_of(address[i]));
+    }
+    handshake_trust(&e[1].h);
+    /* The member's source has a connection, which is the oldest of all. */
+    assert_true(handshake_is_awaited(&e[0].h));
+    assert_false(handshake_is_awaited(&e[3].h));
+    for (unsigned i = 0; i < 5; i++)
+        assert_true(handshakes_evict_oldest(&all, "the test ends"));
+    for (unsigned i = 0; i < 5; i++)
+        assert_int_equal(e[i].evicted, order[i]);
+}
+
 /* ---- an agent ---- */
 
 #define DESCRIPTORS 256
@@ -206,6 +233,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(handshakes_evict_the_oldest_of_a_source_that_has_too_many),
         cmocka_unit_test(handshakes_evict_the_oldest_of_all_when_all_places_are_taken),
+        cmocka_unit_test(handshakes_evict_members_and_what_may_be_theirs_last),
         cmocka_unit_test(
             agent_lets_a_peer_in_at_once_while_silent_connections_hold_all_descriptors),
         cmocka_unit_test(agent_lets_a_peer_in_at_once_while_half_opened_pipes_hold_all_descriptors),

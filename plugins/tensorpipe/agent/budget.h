@@ -18,6 +18,8 @@ struct source {
     uint64_t key;
     unsigned refs;          /* under the table's lock */
     atomic_uint handshakes; /* under way, at all agents */
+    atomic_uint opening;    /* of them pipes, whose further connections come next */
+    atomic_uint members;    /* of them pipes of members */
     atomic_uint_fast64_t bytes;
 };
 

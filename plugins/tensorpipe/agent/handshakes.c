@@ -7,6 +7,38 @@ void handshakes_init(struct handshakes *all)
     *all = (struct handshakes){ .last = &all->first };
 }
 
+static void source_count(const struct handshake *h, int by)
+{
+    if (!h->source)
+        return;
+    atomic_fetch_add(&h->source->handshakes, (unsigned)by);
+    if (h->kind != HANDSHAKE_CONN)
+        atomic_fetch_add(&h->source->opening, (unsigned)by);
+    if (h->kind == HANDSHAKE_MEMBER)
+        atomic_fetch_add(&h->source->members, (unsigned)by);
+}
+
+void handshake_trust(struct handshake *h)
+{
+    if (!h->prev || h->kind != HANDSHAKE_PIPE)
+        return;
+    source_count(h, -1);
+    h->kind = HANDSHAKE_MEMBER;
+    source_count(h, 1);
+}
+
+bool handshake_is_awaited(const struct handshake *h)
+{
+    return h->source && atomic_load(&h->source->opening) > 0;
+}
+
+static bool handshake_goes_last(const struct handshake *h)
+{
+    return h->kind == HANDSHAKE_MEMBER ||
+           (h->kind == HANDSHAKE_CONN &&
+            (h->local || (h->source && atomic_load(&h->source->members) > 0)));
+}
+
 void handshakes_remove(struct handshakes *all, struct handshake *h)
 {
     if (!h->prev)
@@ -18,8 +50,7 @@ void handshakes_remove(struct handshakes *all, struct handshake *h)
         all->last = h->prev;
     h->prev = NULL;
     all->n--;
-    if (h->source)
-        atomic_fetch_sub(&h->source->handshakes, 1);
+    source_count(h, -1);
     source_put(h->source);
     h->source = NULL;
 }
@@ -30,21 +61,37 @@ static void handshake_evict(struct handshakes *all, struct handshake *h, const c
     h->evict(h, why);
 }
 
+/* `source` NULL: of all. Returns NULL when there is none. */
+static struct handshake *handshakes_oldest(const struct handshakes *all,
+                                           const struct source *source)
+{
+    struct handshake *last = NULL;
+
+    for (struct handshake *h = all->first; h; h = h->next) {
+        if (source && h->source != source)
+            continue;
+        if (!handshake_goes_last(h))
+            return h;
+        if (!last)
+            last = h;
+    }
+    return last;
+}
+
 bool handshakes_evict_oldest(struct handshakes *all, const char *why)
 {
-    if (!all->first)
-        return false;
-    handshake_evict(all, all->first, why);
-    return true;
+    struct handshake *h = handshakes_oldest(all, NULL);
+
+    if (h)
+        handshake_evict(all, h, why);
+    return h;
 }
 
 /* All of one source may be at other agents of the process. */
 static void handshakes_evict_of(struct handshakes *all, const struct source *source)
 {
-    struct handshake *h = all->first;
+    struct handshake *h = handshakes_oldest(all, source);
 
-    while (h && h->source != source)
-        h = h->next;
     if (h)
         handshake_evict(all, h, "too many handshakes from its address are under way");
 }
@@ -56,8 +103,7 @@ void handshakes_add(struct handshakes *all, struct handshake *h, struct source *
     if (all->n >= HANDSHAKES_MAX)
         handshakes_evict_oldest(all, "too many handshakes are under way");
     h->source = source;
-    if (source)
-        atomic_fetch_add(&source->handshakes, 1);
+    source_count(h, 1);
     h->next = NULL;
     h->prev = all->last;
     *all->last = h;

@@ -1,8 +1,10 @@
 /* handshakes.h - the incoming handshakes of an agent that are under way, the oldest first.
  *
- * A connection costs its caller nothing, and us a descriptor and memory. An honest caller sends
- * its hello at once; so when all places are taken, or those of one source, the oldest handshake
- * is evicted and the new one begins. Loop thread only. */
+ * A connection costs its caller nothing, and us a descriptor and memory. When all places are
+ * taken, or those of one source, the oldest handshake is evicted and the new one begins. A
+ * member's caller may send a call as soon as it has opened its connections, before we have
+ * looked at them: an eviction then loses the call. So pipes of members, connections from where
+ * a member opens a pipe, and those of processes of this user go last. Loop thread only. */
 #ifndef TENSORPIPE_HANDSHAKES_H
 #define TENSORPIPE_HANDSHAKES_H
 
@@ -14,8 +16,12 @@ struct source;
 #define HANDSHAKES_MAX 4096
 #define HANDSHAKES_OF_SOURCE 1024
 
+enum handshake_kind { HANDSHAKE_CONN, HANDSHAKE_PIPE, HANDSHAKE_MEMBER };
+
 /* Part of a connection without hello, or of a pipe that is not established. */
 struct handshake {
+    enum handshake_kind kind;
+    bool local;                     /* of a process of this host and user */
     struct handshake *next, **prev; /* prev NULL: not in the list */
     struct source *source;          /* owns; NULL: no memory for it */
     /* It is out of the list; ends it. */
@@ -30,9 +36,14 @@ struct handshakes {
 void handshakes_init(struct handshakes *all);
 /* Evicts what must go for `h`; takes the reference to `source`. */
 void handshakes_add(struct handshakes *all, struct handshake *h, struct source *source);
+/* The pipe's caller has shown to be a member. */
+void handshake_trust(struct handshake *h);
+/* Returns true while its source opens a pipe: the handshake may be a connection of that pipe. */
+bool handshake_is_awaited(const struct handshake *h);
 /* May be in the list, or not. */
 void handshakes_remove(struct handshakes *all, struct handshake *h);
-/* Returns false when there is none. */
+/* Evicts the oldest one that may go first, or the oldest of all. Returns false when there is none.
+ */
 bool handshakes_evict_oldest(struct handshakes *all, const char *why);
 
 #endif

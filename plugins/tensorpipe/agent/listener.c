@@ -45,12 +45,28 @@ static void refuse(struct listener *l, struct conn *c, enum tenrec_log_level lev
     conn_drop(c);
 }
 
+static void hello_missing(struct reactor_timer *t)
+{
+    struct conn *c = CONTAINER(t, struct conn, timer);
+
+    refuse(&c->agent->listener, c, TENREC_LOG_DEBUG, "its hello did not come in time");
+}
+
+static void await_hello(struct conn *c, uint64_t limit_ms, void (*fire)(struct reactor_timer *t))
+{
+    c->timer.fire = fire;
+    reactor_arm(&c->agent->reactor, &c->timer, now_ns() + limit_ms * 1000000u);
+}
+
+/* A caller whose process is not run for a while connects, and sends its hello seconds later. */
 static void hello_late(struct reactor_timer *t)
 {
     struct conn *c = CONTAINER(t, struct conn, timer);
 
-    refuse(&c->agent->listener, c, TENREC_LOG_DEBUG, "no hello within %llu ms",
-           (unsigned long long)c->agent->options->hello_timeout_ms);
+    if (handshake_is_awaited(&c->handshake))
+        await_hello(c, c->agent->options->handshake_timeout_ms, hello_missing);
+    else
+        hello_missing(t);
 }
 
 static void conn_evict(struct handshake *h, const char *why)
@@ -101,9 +117,12 @@ static void take_connection(struct listener_port *port, int fd, const union tran
     if (!c)
         return;
     c->handshake.evict = conn_evict;
+    c->handshake.local = c->peer.any.sa_family == AF_UNIX;
     handshakes_add(&l->handshakes, &c->handshake, source_get(&c->peer, c->pid));
-    c->timer.fire = hello_late;
-    reactor_arm(&a->reactor, &c->timer, now_ns() + a->options->hello_timeout_ms * 1000000u);
+    if (c->handshake.local)
+        await_hello(c, a->options->handshake_timeout_ms, hello_missing);
+    else
+        await_hello(c, a->options->hello_timeout_ms, hello_late);
     if (c->carrier->hear(c, HEARS_ALL))
         refuse(l, c, TENREC_LOG_WARN, "cannot watch it");
 }
@@ -116,8 +135,8 @@ static void listener_starve(struct listener *l, const char *why)
     pause_accepting(l);
 }
 
-/* Returns true when the next descriptor is one of those that strangers do not get. */
-static bool descriptors_run_short(int fd)
+/* Returns true when `n` more descriptors would take one of those that strangers do not get. */
+static bool descriptors_run_short(int fd, rlim_t n)
 {
     struct rlimit limit;
     int next = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -128,8 +147,13 @@ static bool descriptors_run_short(int fd)
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
         return false;
     if (limit.rlim_cur / 4 > DESCRIPTORS_KEPT)
-        return (rlim_t)next >= limit.rlim_cur - DESCRIPTORS_KEPT;
-    return (rlim_t)next >= limit.rlim_cur - limit.rlim_cur / 4;
+        return (rlim_t)next + n > limit.rlim_cur - DESCRIPTORS_KEPT;
+    return (rlim_t)next + n > limit.rlim_cur - limit.rlim_cur / 4;
+}
+
+bool listener_has_room(const struct listener *l, unsigned n)
+{
+    return !descriptors_run_short(l->agent->reactor.epoll_fd, l->n_wanted + n);
 }
 
 /* A connection waits, and is accepted when the descriptor of the one that goes is closed. */
@@ -150,7 +174,7 @@ static void listener_ready(struct reactor_source *s, uint32_t events)
         socklen_t len = sizeof from;
         int fd;
 
-        if (descriptors_run_short(s->fd)) {
+        if (descriptors_run_short(s->fd, 1)) {
             if (i == 0)
                 listener_make_room(l);
             return;

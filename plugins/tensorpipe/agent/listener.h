@@ -50,6 +50,8 @@ void listener_conn_ready(struct listener *l, struct conn *c, uint32_t events);
 /* The pipe wants a connection of its transport, which brings the id. errors: ENOMEM, EOS */
 tenrec_status listener_want(struct listener *l, struct pipe *p, enum conn_role role,
                             uint64_t *ret_id);
+/* Returns true when `n` connections can be accepted besides those that are wanted already. */
+bool listener_has_room(const struct listener *l, unsigned n);
 /* Forgets all that `p` still waits for. */
 void listener_withdraw(struct listener *l, const struct pipe *p);
 

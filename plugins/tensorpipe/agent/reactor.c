@@ -19,6 +19,7 @@
 
 #define EVENTS_MAX 64
 #define FINE_NS 2000000u  /* shorter sleeps are exact */
+#define FULL_ROUNDS 64    /* that timers which are due wait for; more than 4096 sockets take */
 #define SOON_NS 50000000u /* timers that are due later may be late by a tick */
 
 #if defined(__SANITIZE_THREAD__)
@@ -191,14 +192,15 @@ static uint64_t until_timer(const struct reactor *r)
     return due > now ? due - now : 0;
 }
 
-static void run_timers(struct reactor *r)
+/* Fires what was due at `due_ns`, before the sockets were last read. A process that was not run
+ * for a while finds its timers due and its sockets full: what came in time is read first. While
+ * more events wait than one fetch takes, timers wait, too, but not for ever. */
+static void run_timers(struct reactor *r, uint64_t due_ns, bool more)
 {
-    uint64_t now;
-
-    if (until_timer(r) > 0)
+    if (more && ++r->full_rounds < FULL_ROUNDS)
         return;
-    now = now_ns();
-    while (r->timers && r->timers->due_ns <= now) {
+    r->full_rounds = 0;
+    while (r->timers && r->timers->due_ns <= due_ns) {
         struct reactor_timer *t = r->timers;
 
         reactor_disarm(t);
@@ -303,10 +305,13 @@ void reactor_round(struct reactor *r, uint64_t ns)
 {
     struct epoll_event events[EVENTS_MAX];
     bool sleepy = false;
+    uint64_t due_ns;
     int n;
 
     run_tasks(r);
-    run_timers(r);
+    due_ns = until_timer(r) == 0 ? now_ns() : 0;
+    if (due_ns)
+        ns = 0;
     if (r->spin) {
         uint64_t spin_ns = r->spin(r->arg);
 
@@ -338,6 +343,8 @@ void reactor_round(struct reactor *r, uint64_t ns)
         s->ready(s, events[i].events);
     }
     tell_found(r);
+    if (due_ns)
+        run_timers(r, due_ns, n == EVENTS_MAX);
 }
 
 static void *loop_main(void *arg)

@@ -80,6 +80,7 @@ struct reactor {
     struct reactor_task *head, **tail; /* under lock */
     struct reactor_task *dead;         /* under lock: run after the next round */
     struct reactor_timer *timers;      /* by due_ns */
+    unsigned full_rounds;              /* in which timers were due, and more events waited */
     struct reactor_look *looks, *found;
     /* Reads whatever is worth spinning for. How many nanoseconds the loop may
      * sleep now: 0 not at all, REACTOR_FOREVER until something happens. Runs on

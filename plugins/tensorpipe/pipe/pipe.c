@@ -253,6 +253,7 @@ void pipe_teardown(struct pipe *p)
     p->torn_down = true;
     log_end(p);
     reactor_disarm(&p->timer);
+    reactor_disarm(&p->redial);
     listener_withdraw(&a->listener, p);
     handshakes_remove(&a->listener.handshakes, &p->handshake);
     cut_connections(p);

@@ -179,8 +179,10 @@ struct pipe {
 
     struct reactor_task connect_task, read_task, side_task, device_task, teardown_task, expire_task,
         free_task;
-    struct reactor_timer timer; /* of the handshake, then of queued requests */
-    atomic_bool expires;        /* it is armed for these, or about to be */
+    struct reactor_timer timer;  /* of the handshake, then of queued requests */
+    atomic_bool expires;         /* it is armed for these, or about to be */
+    struct reactor_timer redial; /* outgoing: the handshake is made anew when it fires */
+    unsigned redials;
     bool torn_down;
 };
 
@@ -230,6 +232,11 @@ void pipe_accept_ready(struct pipe *p, struct conn *c, uint32_t events);
  * is broken. */
 bool pipe_read_greeting(struct pipe *p, struct conn *c, const char *what, const unsigned char **ret,
                         size_t *ret_len);
+/* The peer ended `c` during the handshake, or a hello could not be sent: `e`, 0 if unknown.
+ * Dials again if the peer has said nothing on `c`, or fails the pipe. */
+void pipe_greeting_ended(struct pipe *p, const struct conn *c, int e);
+/* Outgoing: makes the handshake anew in a moment. Returns false after the last attempt. */
+bool pipe_redial(struct pipe *p);
 /* Returns true if the caller is the member that it claims to be. On the thread that reads. */
 bool pipe_recognise(struct pipe *p);
 /* Counts an established pipe among those of its caller, if that is known. Loop thread. */

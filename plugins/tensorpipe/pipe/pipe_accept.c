@@ -1,12 +1,14 @@
 /* pipe_accept.c - the acceptor's side of the handshake. */
 #include "agent/budget.h"
 #include "pipe/pipe.h"
+#include "transport/transport_uv.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 /* A few dozen ids and some names of ours: below. */
 #define ANSWER_MAX 2048
+#define CONNECTIONS_OF_RINGS 4 /* descriptor, reply and the two of a channel */
 
 /* A member's record says that it has a token: then it has to show that it knows it. */
 static bool is_that(const struct pipe *p, const struct peer *peer)
@@ -52,8 +54,22 @@ static void recognise(struct pipe *p, const struct identity *identity)
     p->claimed = identity->rank;
     p->claimed_incarnation = identity->incarnation;
     p->claimed_proof = identity->proof;
-    if (!pipe_recognise(p))
+    if (pipe_recognise(p))
+        handshake_trust(&p->handshake);
+    else
         p->claims = p->agent->dynamic;
+}
+
+/* Rings take more connections than TCP: without descriptors for them the answer names TCP. */
+static void leave_rings_out(struct wire_offer *offer, struct wire_transport left[TRANSPORTS_MAX],
+                            const struct listener *l)
+{
+    for (unsigned i = 0; i < offer->n_transports; i++) {
+        left[i] = offer->transports[i];
+        if (l->port[i].transport != &transport_uv)
+            left[i].address = NULL;
+    }
+    offer->transports = left;
 }
 
 static tenrec_status take_brochure(struct pipe *p, const unsigned char *frame, size_t len,
@@ -63,6 +79,7 @@ static tenrec_status take_brochure(struct pipe *p, const unsigned char *frame, s
     struct conn *c = p->conn[CONN_DESCRIPTOR];
     unsigned char buf[FRAME_HEAD + ANSWER_MAX];
     char text[IDENTITY_MAX];
+    struct wire_transport left[TRANSPORTS_MAX];
     struct wire_offer offer = a->offer;
     struct wire_selection selection;
     struct wire_ids ids = { .has_descriptor = false };
@@ -75,11 +92,13 @@ static tenrec_status take_brochure(struct pipe *p, const unsigned char *frame, s
     tenrec_status st;
     int e;
 
+    if (!listener_has_room(&a->listener, CONNECTIONS_OF_RINGS))
+        leave_rings_out(&offer, left, &a->listener);
     st = brochure_read(frame, len, &brochure, err);
     if (!st)
         st = identity_of_client(&brochure, &identity, err);
     if (!st)
-        st = brochure_select(&brochure, &a->offer, &selection, err);
+        st = brochure_select(&brochure, &offer, &selection, err);
     if (st)
         return st;
     recognise(p, &identity);
@@ -160,6 +179,7 @@ void pipe_accept(struct agent *a, struct conn *c, struct nop_bytes name)
         return;
     }
     p->handshake.evict = pipe_evict;
+    p->handshake.kind = HANDSHAKE_PIPE;
     handshakes_add(&a->listener.handshakes, &p->handshake, source_get(&c->peer, c->pid));
     p->remote = c->peer;
     p->transport = c->transport;

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 
 #define BROCHURE_MAX 2048
+#define REDIALS_MAX 6
+#define REDIAL_NS UINT64_C(20000000) /* doubled each time: 1.3 s in all */
 
 static bool connect_one(struct pipe *p, enum conn_role role);
 
@@ -75,6 +77,39 @@ static void fail_unreachable(struct pipe *p, int e)
                    p->transport->name, there);
 }
 
+static void begin_again(struct pipe *p)
+{
+    for (unsigned i = 0; i < p->n_conns; i++)
+        dismiss(p, (enum conn_role)i);
+    pipe_use_channel(p, NULL, false);
+    p->transport = p->dialled;
+    p->there = p->remote;
+    pipe_advance(p, PIPE_CONNECTING);
+}
+
+static void redial_fire(struct reactor_timer *t)
+{
+    struct pipe *p = (struct pipe *)(void *)((char *)t - offsetof(struct pipe, redial));
+
+    if (pipe_state(p) == PIPE_CONNECTING)
+        connect_one(p, CONN_DESCRIPTOR);
+}
+
+/* A listener that is short of places or descriptors closes handshakes. No message was sent yet,
+ * so the handshake can be made anew. */
+bool pipe_redial(struct pipe *p)
+{
+    struct reactor *r = &p->agent->reactor;
+
+    if (p->redials == REDIALS_MAX)
+        return false;
+    begin_again(p);
+    p->redial.fire = redial_fire;
+    reactor_arm(r, &p->redial, now_ns() + (REDIAL_NS << p->redials++));
+    reactor_arm(r, &p->timer, now_ns() + p->agent->options->connect_timeout_ms * 1000000u);
+    return true;
+}
+
 /* No connection over the transport that was agreed: `e`. The one that was
  * dialled works, so the handshake is made again without the other. */
 static void lead_nowhere(struct pipe *p, int e, const char *why)
@@ -88,13 +123,8 @@ static void lead_nowhere(struct pipe *p, int e, const char *why)
     snprintf(p->avoided_why, sizeof p->avoided_why, "%s", why ? why : strerror(e));
     agent_log(a, TENREC_LOG_WARN, "worker \"%s\" cannot be reached over %s, which is left out: %s",
               p->to->name, p->transport->name, p->avoided_why);
-    for (unsigned i = 0; i < p->n_conns; i++)
-        dismiss(p, (enum conn_role)i);
-    pipe_use_channel(p, NULL, false);
     p->avoided |= why ? ports_alike(a, p->transport) : 1u << port_of(a, p->transport);
-    p->transport = p->dialled;
-    p->there = p->remote;
-    pipe_advance(p, PIPE_CONNECTING);
+    begin_again(p);
     connect_one(p, CONN_DESCRIPTOR);
 }
 
@@ -183,7 +213,7 @@ static void greet(struct pipe *p, struct conn *c)
     put_le64(buf + hello, brochure);
     e = conn_send_small(c, buf, hello + FRAME_HEAD + brochure);
     if (e) {
-        pipe_failf(p, TENREC_ECONNECT, e, "cannot send the hello");
+        pipe_greeting_ended(p, c, e);
         return;
     }
     pipe_advance(p, PIPE_GREETING);
@@ -297,7 +327,7 @@ static void introduce(struct pipe *p, struct conn *c)
     put_le64(buf, len);
     e = conn_send_small(c, buf, FRAME_HEAD + len);
     if (e) {
-        pipe_failf(p, TENREC_ECONNECT, e, "cannot send a hello");
+        pipe_greeting_ended(p, c, e);
         return;
     }
     p->pid = c->pid;
@@ -331,5 +361,5 @@ void pipe_connect_ready(struct pipe *p, struct conn *c, uint32_t events)
     if (pipe_state(p) == PIPE_OPENING && p->transport != p->dialled)
         lead_nowhere(p, ECONNRESET, "the peer closed a connection that it had taken");
     else
-        pipe_failf(p, TENREC_ECONNECT, ECONNRESET, "closed the connection during the handshake");
+        pipe_greeting_ended(p, c, ECONNRESET);
 }

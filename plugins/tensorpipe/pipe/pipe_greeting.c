@@ -3,6 +3,13 @@
 
 #include <errno.h>
 
+void pipe_greeting_ended(struct pipe *p, const struct conn *c, int e)
+{
+    if (!p->outgoing || conn_buffered(c) || !pipe_redial(p))
+        pipe_failf(p, TENREC_ECONNECT, e ? e : ECONNRESET,
+                   "closed the connection during the handshake");
+}
+
 bool pipe_read_greeting(struct pipe *p, struct conn *c, const char *what, const unsigned char **ret,
                         size_t *ret_len)
 {
@@ -15,8 +22,7 @@ bool pipe_read_greeting(struct pipe *p, struct conn *c, const char *what, const 
         ssize_t n = conn_read(c, NULL, 0, false, &is_short, &e);
 
         if (n < 0)
-            pipe_failf(p, TENREC_ECONNECT, e ? e : ECONNRESET,
-                       "closed the connection during the handshake");
+            pipe_greeting_ended(p, c, e);
         if (n <= 0)
             return false;
     }
