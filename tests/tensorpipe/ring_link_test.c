@@ -441,7 +441,10 @@ static void ring_falls_back_to_tcp_when_the_peer_refuses_or_does_not_answer(void
         struct node n[2];
         pthread_t thread;
 
-        open_node(&n[0], 0, "sleep");
+        node_init(&n[0], 0);
+        n[0].options.handshake_timeout_ms = 6000; /* half of that for the answer */
+        node_share_memory(&n[0]);
+        node_open(&n[0]);
         open_node(&n[1], 1, "sleep");
         refusal_listen(&r, &n[1]);
         nodes_start(n, 2);
@@ -458,6 +461,37 @@ static void ring_falls_back_to_tcp_when_the_peer_refuses_or_does_not_answer(void
         close(r.fd);
         group_close(n, 2);
     }
+}
+
+/* A process that is not run for seconds answers late: no reason to do without rings. */
+static void ring_waits_for_the_answer_of_a_peer_that_is_not_run_for_seconds(void **state)
+{
+    struct found f = { "peer.1.not_used", "the peer has no file descriptor left", false };
+    struct refusal r = { .answer = RING_NO_DESCRIPTOR };
+    struct call c = { .wake_fd = -1 };
+    uint64_t since = clock_ns();
+    struct node n[2];
+    pthread_t thread;
+
+    (void)state;
+    open_node(&n[0], 0, "sleep");
+    open_node(&n[1], 1, "sleep");
+    refusal_listen(&r, &n[1]);
+    nodes_start(n, 2);
+    call_start(&n[0], &c, 1, request("x"));
+    while (clock_ns() - since < UINT64_C(2500000000))
+        nap();
+    assert_int_equal(pthread_create(&thread, NULL, refusal_run, &r), 0);
+    assert_soon(atomic_load(&c.done));
+    assert_int_equal(c.status, TENREC_OK);
+    call_finish(&c);
+    /* This late answer, and not its absence, was what led to TCP. */
+    n[0].agent.ops->debug_info(&n[0].agent, find_info, &f);
+    assert_true(f.there);
+    atomic_store(&r.over, true);
+    pthread_join(thread, NULL);
+    close(r.fd);
+    group_close(n, 2);
 }
 
 /* ---- descriptors ---- */
@@ -499,11 +533,14 @@ static void ring_or_tcp_carries_the_call_when_only_the_peer_lacks_descriptors(vo
 
     (void)state;
     for (far_spare = 20; far_spare <= 44; far_spare += 4) {
+        struct found refused = { "peer.1.not_used", "tenrec_ring", false };
         const char *want = "uv";
         struct node n[2];
         struct far far = far_open(n, "sleep");
 
         assert_ping(&n[0], 1);
+        n[0].agent.ops->debug_info(&n[0].agent, find_info, &refused);
+        assert_false(refused.there); /* the peer's answer named TCP */
         n[0].agent.ops->debug_info(&n[0].agent, compare, &want);
         over_tcp += !want;
         over_ring += want != NULL;
@@ -556,6 +593,7 @@ int main(void)
         cmocka_unit_test(ring_is_not_used_by_who_is_elsewhere),
         cmocka_unit_test(ring_is_left_out_where_it_leads_nowhere),
         cmocka_unit_test(ring_falls_back_to_tcp_when_the_peer_refuses_or_does_not_answer),
+        cmocka_unit_test(ring_waits_for_the_answer_of_a_peer_that_is_not_run_for_seconds),
         cmocka_unit_test(ring_takes_four_descriptors_for_a_pipe),
         cmocka_unit_test(ring_or_tcp_carries_the_call_when_only_the_peer_lacks_descriptors),
         cmocka_unit_test(agent_raises_the_soft_limit_as_far_as_the_hard_one),

@@ -41,10 +41,6 @@
 
 #define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
-/* For the answer to the memory. A peer that is stopped, or that has no descriptor to accept
- * with, is reached over the next transport, if at all. */
-#define ANSWER_NS UINT64_C(2000000000)
-
 /* Messages and small tensors should stay in a processor's own cache; large tensors
  * go through the channel's first rings, where more room lets both sides copy at
  * their own pace. */
@@ -453,6 +449,13 @@ static void answer_late(struct reactor_timer *t)
     agent_conn_tell(c, caller_ended(c->medium, ETIMEDOUT, "the peer does not answer"));
 }
 
+/* For the answer to the memory. A peer that is not run for seconds is no reason to do without
+ * rings; half of the handshake's limit is left for the next transport. */
+static uint64_t answer_limit_ns(const struct agent *a)
+{
+    return a->options->handshake_timeout_ms * 500000u;
+}
+
 static uint32_t send_memory(struct medium *m)
 {
     struct conn *c = m->conn;
@@ -464,7 +467,7 @@ static uint32_t send_memory(struct medium *m)
         return caller_ended(m, e, NULL);
     m->state = RING_ASKED;
     c->timer.fire = answer_late;
-    reactor_arm(r, &c->timer, now_ns() + ANSWER_NS);
+    reactor_arm(r, &c->timer, now_ns() + answer_limit_ns(c->agent));
     e = reactor_rewatch(r, &c->source, EVENTS);
     return e ? caller_ended(m, e, NULL) : 0;
 }
