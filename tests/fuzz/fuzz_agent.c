@@ -32,8 +32,9 @@ static struct fake_message message_of(const struct fuzz_step *s)
 
 static void host_sends(struct fake_host *h, const struct fuzz_step *s)
 {
-    const struct fake_message m = message_of(s);
+    struct fake_message m = message_of(s);
 
+    m.lag_ms = step_bits(s, 16, 2) * 500;
     for (uint32_t i = 0; i <= step_bits(s, 12, 4); i++)
         fake_host_send(h, (tenrec_peer)(s->who % (FAKE_MEMBERS + 1)), &m);
 }
