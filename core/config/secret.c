@@ -87,7 +87,8 @@ char *secret_mask(const char *text)
     if (!out || !s.p)
         return out;
     memcpy(out, text, before);
-    strcpy(stpcpy(out + before, MASK), s.p + s.len);
+    memcpy(out + before, MASK, sizeof MASK - 1);
+    memcpy(out + before + sizeof MASK - 1, s.p + s.len, strlen(s.p + s.len) + 1);
     return out;
 }
 

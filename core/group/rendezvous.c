@@ -19,7 +19,7 @@
 
 #define VISIT_MS 1000
 #define LOOK_US 20000 /* between two looks at who still needs our store */
-#define GONE_ROOM 24  /* "gone/<rank>" */
+#define GONE_ROOM 32  /* "gone/<rank>" */
 
 /* Between two rounds of a wait the lost members are looked for. */
 enum { FIRST_ROUND_MS = 25, LONGEST_ROUND_MS = 200 };

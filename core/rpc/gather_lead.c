@@ -39,7 +39,7 @@ void gathers_init(struct gathers *g)
 
 static void gather_drop(struct gather *g)
 {
-    for (size_t i = 0; i < g->came; i++) {
+    for (size_t i = 0; g->part && i < g->came; i++) {
         tenrec_value_drop(g->part[i].value);
         tenrec_future_drop(g->part[i].future);
     }

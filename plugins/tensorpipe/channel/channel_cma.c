@@ -145,10 +145,11 @@ static enum part cma_receive(struct pipe *p)
 }
 
 /* What is announced is our process id and addresses: over a Unix socket to a process that
- * the kernel has named, over TCP to one of our user, as the kernel says. */
+ * the kernel has named, over TCP to one of our user, as the kernel says. The first connection
+ * is asked for: the peer has accepted that one, and no process owns a socket before. */
 static void cma_established(struct pipe *p)
 {
-    if (!p->pid && !pull_is_our_users(p->conn[CONN_ANNOUNCE]->source.fd))
+    if (!p->pid && !pull_is_our_users(p->conn[CONN_DESCRIPTOR]->source.fd))
         pipe_failf(p, TENREC_EPROTOCOL, 0,
                    "chose channel cma, but cannot be seen to be a process of this user on this "
                    "host; channels: [basic] works without");

@@ -37,6 +37,7 @@
 #define EVENTS (EPOLLIN | EPOLLRDHUP | EPOLLET)
 #define BLIND_NS UINT64_C(1000000) /* a sleep that no bell can end */
 #define BELLS 256                  /* taken away at once */
+#define BELLS_LEFT 32              /* the loop leaves so many, as they take no call to ignore */
 #define FALSE_ALARMS 16            /* wake-ups without news that a waiting read puts up with */
 
 #define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
@@ -77,6 +78,7 @@ struct medium {
     atomic_bool ended;  /* the peer is gone, or we have cut it */
     atomic_bool broken; /* the peer's cursor is impossible */
     atomic_uint_fast64_t seen, got;
+    atomic_uint bells_due; /* that this side has asked for since it took them away */
     pthread_mutex_t bells; /* held to take them away */
     bool sleeper;          /* under it: a thread sleeps until a bell rings */
 };
@@ -111,6 +113,14 @@ static bool take_bells(const struct conn *c)
         n = recv(c->source.fd, bells, sizeof bells, MSG_DONTWAIT);
     while (n < 0 && errno == EINTR);
     return n > 0;
+}
+
+/* A peer rings at most once for each time that it is asked, so a count of those bounds the
+ * bells in the socket. */
+static void ask_for_bell(struct medium *m, _Atomic uint32_t *word)
+{
+    atomic_fetch_add_explicit(&m->bells_due, 1, memory_order_relaxed);
+    ring_sleep(word, RING_BELL);
 }
 
 static void wake_peer(struct medium *m, _Atomic uint32_t *word, uint32_t how)
@@ -327,7 +337,7 @@ static bool ring_want_room(struct conn *c, bool quiet)
     if (m->state != RING_OPEN)
         return false;
     atomic_store(&m->wants_room, true);
-    ring_sleep(&w->words->writer_sleeps, RING_BELL);
+    ask_for_bell(m, &w->words->writer_sleeps);
     if (ring_is_full(w) && !atomic_load(&m->ended) && !ring_is_broken(m))
         return false;
     ring_awake(&w->words->writer_sleeps, RING_BELL);
@@ -392,7 +402,7 @@ static enum reactor_looked look(struct reactor_look *l, bool sleeps)
     if (atomic_load(&m->hears) != HEARS_ALL)
         return LOOK_NO_MORE;
     if (sleeps)
-        ring_sleep(word, RING_BELL);
+        ask_for_bell(m, word);
     if (!has_news(m))
         return sleeps ? LOOK_NO_MORE : LOOK_NOTHING;
     if (sleeps)
@@ -501,8 +511,13 @@ static uint32_t caller_events(struct medium *m, uint32_t fetched)
     }
 }
 
+/* Each bell is an edge for the loop, whether others lie before it or not: a few are left, for
+ * to take each away would cost a sleeping loop one system call more for each call. */
 static void take_bells_as_loop(struct medium *m)
 {
+    if (atomic_load_explicit(&m->bells_due, memory_order_relaxed) < BELLS_LEFT)
+        return;
+    atomic_store_explicit(&m->bells_due, 0, memory_order_relaxed);
     pthread_mutex_lock(&m->bells);
     if (!m->sleeper && bells_are_alone(m->conn))
         take_bells(m->conn);
@@ -584,7 +599,7 @@ static int ring_hear(struct conn *c, enum conn_hears what)
         reactor_look_add(&c->agent->reactor, &m->look);
         return 0;
     }
-    ring_sleep(word, RING_BELL);
+    ask_for_bell(m, word);
     if (has_news(m) || atomic_load(&m->ended))
         reactor_post(&c->agent->reactor, &m->recheck);
     return 0;
@@ -612,7 +627,7 @@ static bool ring_sleep_long(struct conn *c, struct conn_sleep *ret)
     const struct ring_reader *r = &m->end.in;
 
     take_bells_as_sleeper(m, true);
-    ring_sleep(&r->words->reader_sleeps, RING_BELL);
+    ask_for_bell(m, &r->words->reader_sleeps);
     *ret = bells_are_alone(c) ? (struct conn_sleep){ .fd = c->source.fd }
                               : (struct conn_sleep){ .fd = -1, .ns = BLIND_NS };
     return ring_head(r) == r->tail && !atomic_load(&m->ended);

@@ -237,7 +237,7 @@ static int send_answer(int sock, int e)
 
 int ring_setup_take(int sock, struct ring_end *ret, const char **ret_why)
 {
-    struct ring_end end;
+    struct ring_end end = { .memory = NULL };
     struct setup s;
     int answered, fd = -1, e = receive_setup(sock, &s, &fd, ret_why);
 
