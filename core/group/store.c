@@ -319,6 +319,34 @@ tenrec_status store_check_all(struct tenrec_store *s, const char *const *keys, s
     return st;
 }
 
+/* A kind without rounds ends the wait with its own deadline, and is asked afterwards. */
+static tenrec_status wait_then_check(struct store_backend *b, const char *const *keys, size_t n,
+                                     uint64_t until_ns, uint64_t deadline_ns, bool *ret_missing,
+                                     tenrec_error *err)
+{
+    tenrec_status st = b->ops->get(b, keys, n, until_ns, NULL, ret_missing, err);
+
+    if (st != TENREC_ETIMEDOUT && st != TENREC_EPEER_LOST)
+        return st;
+    st = b->ops->check(b, keys, n, deadline_ns, ret_missing, err);
+    return st == TENREC_OK ? TENREC_ETIMEDOUT : st;
+}
+
+tenrec_status store_wait_round(struct tenrec_store *s, const char *const *keys, size_t n,
+                               uint64_t until_ns, uint64_t deadline_ns, bool *ret_missing,
+                               tenrec_error *err)
+{
+    const struct store_ops *ops = s->backend->ops;
+    struct keys k = { .list = NULL };
+    tenrec_status st = begin(s, keys, n, &k, err);
+
+    if (st == TENREC_OK)
+        st = (ops->wait_round ? ops->wait_round : wait_then_check)(s->backend, k.list, n, until_ns,
+                                                                   deadline_ns, ret_missing, err);
+    keys_free(&k);
+    return st;
+}
+
 tenrec_status store_read(struct tenrec_store *s, const char *key, uint64_t deadline_ns,
                          struct store_value *ret, tenrec_error *err)
 {

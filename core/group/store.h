@@ -35,6 +35,11 @@ struct store_ops {
     tenrec_status (*get)(struct store_backend *b, const char *const *keys, size_t n,
                          uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,
                          tenrec_error *err);
+    /* Waits for all keys until `until_ns`, then ETIMEDOUT and ret_missing; a store far away may
+     * answer until the deadline. NULL: `get` with a deadline of `until_ns` does. */
+    tenrec_status (*wait_round)(struct store_backend *b, const char *const *keys, size_t n,
+                                uint64_t until_ns, uint64_t deadline_ns, bool *ret_missing,
+                                tenrec_error *err);
     /* ret_missing[i] for each key, without waiting. */
     tenrec_status (*check)(struct store_backend *b, const char *const *keys, size_t n,
                            uint64_t deadline_ns, bool *ret_missing, tenrec_error *err);
@@ -66,6 +71,12 @@ void store_close(struct tenrec_store *s, uint64_t deadline_ns);
 /* Other threads that wait for the store's answer stop waiting, and fail with EPEER_LOST; a kind
  * that asks no server may ignore that. Later operations work. */
 void store_cut(struct tenrec_store *s);
+
+/* One round of a wait (store_rounds.h): as store_wait_all until `until_ns`, but the store may
+ * answer until the deadline whether the keys are there. errors: ETIMEDOUT (the keys are not) */
+tenrec_status store_wait_round(struct tenrec_store *s, const char *const *keys, size_t n,
+                               uint64_t until_ns, uint64_t deadline_ns, bool *ret_missing,
+                               tenrec_error *err);
 
 /* Where a plugin's store is, "" when it does not say. Lives as long as `s`. */
 const char *store_at(const struct tenrec_store *s);

@@ -6,20 +6,20 @@
 
 enum { LAST_MS = 20 }; /* what is left goes into one round when it is less */
 
-/* ETIMEDOUT: `missing` says which keys are. */
+/* The last round is the wait itself. ETIMEDOUT: `missing` says which keys are missing. */
 static tenrec_status wait_round(struct tenrec_store *s, const char *const *keys, size_t n,
                                 uint64_t until_ns, uint64_t deadline_ns, struct store_value *ret,
                                 bool *missing, tenrec_error *err)
 {
-    tenrec_status st = ret ? store_get_all(s, keys, n, until_ns, ret, missing, err)
-                           : store_wait_all(s, keys, n, until_ns, missing, err);
+    tenrec_status st;
 
-    if (until_ns == deadline_ns || (st != TENREC_ETIMEDOUT && st != TENREC_EPEER_LOST))
-        return st;
-    st = store_check_all(s, keys, n, deadline_ns, missing, err);
-    if (st == TENREC_ETIMEDOUT)
-        st = err->code = TENREC_EPEER_LOST;
-    return st == TENREC_OK ? TENREC_ETIMEDOUT : st;
+    if (until_ns != deadline_ns) {
+        st = store_wait_round(s, keys, n, until_ns, deadline_ns, missing, err);
+        if (st != TENREC_OK || !ret)
+            return st;
+    }
+    return ret ? store_get_all(s, keys, n, deadline_ns, ret, missing, err)
+               : store_wait_all(s, keys, n, deadline_ns, missing, err);
 }
 
 tenrec_status store_get_rounds(struct tenrec_store *s, const char *const *keys, size_t n,

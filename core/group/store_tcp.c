@@ -317,6 +317,51 @@ static tenrec_status call_wait(struct call *c, const char *const *keys, size_t n
     return st;
 }
 
+/* Takes the WAIT back. The answer to it may be on its way, and comes first then. */
+static tenrec_status call_cancel_wait(struct call *c, tenrec_error *err)
+{
+    uint8_t answer = 0;
+    tenrec_status st;
+
+    add_request(c, STORE_OP_CANCEL_WAIT, NULL);
+    st = call_send(c, err);
+    if (st == TENREC_OK)
+        st = store_conn_read_u8(c->conn, &answer, c->deadline_ns, err);
+    if (st == TENREC_OK && answer == 0)
+        st = store_conn_read_u8(c->conn, &answer, c->deadline_ns, err);
+    if (st == TENREC_OK && answer != 1)
+        st = tenrec_fail(err, TENREC_EPROTOCOL, "it answered the end of a wait by %u, expected 1",
+                         answer);
+    return st;
+}
+
+/* On one connection throughout: a server that is about to go takes no other. */
+static tenrec_status tcp_wait_round(struct store_backend *b, const char *const *keys, size_t n,
+                                    uint64_t until_ns, uint64_t deadline_ns, bool *ret_missing,
+                                    tenrec_error *err)
+{
+    size_t count = 0;
+    struct call c;
+    tenrec_status st = call_begin(&c, b, deadline_ns, err);
+
+    if (st == TENREC_OK)
+        st = call_check(&c, keys, n, ret_missing, &count, err);
+    if (st == TENREC_OK && count > 0) {
+        st = call_wait(&c, keys, n, until_ns, err);
+        if (st == TENREC_ETIMEDOUT) {
+            st = call_cancel_wait(&c, err);
+            if (st == TENREC_OK)
+                st = call_check(&c, keys, n, ret_missing, &count, err);
+        } else {
+            count = 0;
+        }
+    }
+    st = call_end(&c, st, err);
+    if (st == TENREC_ETIMEDOUT)
+        return recode(err, TENREC_EPEER_LOST);
+    return st == TENREC_OK && count > 0 ? tenrec_fail(err, TENREC_ETIMEDOUT, "%s", "") : st;
+}
+
 /* CHECK for each key, then WAIT when one is missing. *ret_alive: the CHECKs were
  * answered, and ret_missing says what was missing then. */
 static tenrec_status wait_keys(struct store_backend *b, const char *const *keys, size_t n,
@@ -452,6 +497,7 @@ static const struct store_ops tcp_ops = {
     .add = tcp_add,
     .compare_set = tcp_compare_set,
     .get = tcp_get,
+    .wait_round = tcp_wait_round,
     .check = tcp_check,
     .delete_keys = tcp_delete,
     .num_keys = tcp_num_keys,

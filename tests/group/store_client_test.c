@@ -4,6 +4,8 @@
 
 #include "base/clock.h"
 #include "group/store.h"
+#include "group/store_rounds.h"
+#include "group/store_tcp_server.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -334,6 +336,35 @@ static void *boast(void *arg)
     return NULL;
 }
 
+/* Sets the key that is waited for, over the connection of the wait. */
+static tenrec_status set_it(void *arg, const bool *missing, tenrec_error *why)
+{
+    assert_true(missing[0]);
+    return store_set(arg, "key", "", 0, clock_deadline_ms(10000), why);
+}
+
+/* A worker that serves its group's store takes no new connections once it leaves. */
+static void client_keeps_its_connection_through_the_rounds_of_a_wait(void **state)
+{
+    struct tenrec_store_server *server;
+    struct store_rounds rounds = { 1, 1, set_it, NULL };
+    const char *key = "key";
+    struct tenrec_store *s;
+    bool missing = false;
+    uint16_t port;
+
+    (void)state;
+    assert_status(tenrec_store_serve("127.0.0.1", 0, &server, &port, &err), &err);
+    assert_status(tenrec_store_open(url_of(port), 10000, &s, &err), &err);
+    store_server_stop_listening(server);
+    rounds.arg = s;
+    assert_status(
+        store_get_rounds(s, &key, 1, clock_deadline_ms(10000), &rounds, NULL, &missing, &err),
+        &err);
+    tenrec_store_drop(s);
+    tenrec_store_server_drop(server);
+}
+
 static void client_refuses_a_value_that_is_too_long(void **state)
 {
     struct talker t = { 0 };
@@ -422,6 +453,7 @@ int main(void)
         cmocka_unit_test(client_wait_ends_when_another_thread_cuts_it),
         cmocka_unit_test(client_works_again_when_server_came_back),
         cmocka_unit_test(client_reports_a_store_that_went_silent),
+        cmocka_unit_test(client_keeps_its_connection_through_the_rounds_of_a_wait),
         cmocka_unit_test(client_refuses_a_value_that_is_too_long),
         cmocka_unit_test(client_serves_many_threads_on_one_store),
     };
