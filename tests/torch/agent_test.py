@@ -207,6 +207,28 @@ rpc.shutdown()
     assert all("the child ended" in text for text in said), said
 
 
+# Calls that one worker makes one after the other. No promise of the backend, but what programs
+# are used to: at random a half of the pairs would begin in the other order.
+def calls_of_a_burst_begin_in_order(config):
+    said = run(2, """
+seen, calls = [], 500
+def note(i):
+    seen.append(i)
+def told():
+    return seen
+init()
+if rank == 0:
+    for i in range(calls):
+        for f in [rpc.rpc_async("w1", note, args=(2 * i + k,)) for k in range(2)]:
+            f.wait()
+    seen = rpc.rpc_sync("w1", told)
+    print("out of order:", sum(a > b for a, b in zip(seen[::2], seen[1::2])), "of", len(seen) // 2)
+rpc.shutdown()
+""", config)
+    late = [line for line in said[0].splitlines() if line.startswith("out of order:")]
+    assert late and late[0].endswith("of 500") and int(late[0].split()[3]) < 125, said[0]
+
+
 def names_must_differ(config):
     said = run(2, """
 try:
@@ -274,7 +296,7 @@ CASES = [
     what_is_sent_may_change_after_the_answer, nested_calls_end_with_one_thread,
     errors_reach_the_caller, a_worker_calls_itself, a_lost_worker_fails_calls,
     a_program_ends_without_shutdown, a_program_at_rest_uses_no_cpu, a_stranger_runs_nothing,
-    a_forked_child_ends,
+    a_forked_child_ends, calls_of_a_burst_begin_in_order,
 ]
 ONCE = [names_must_differ, a_missing_worker_is_named, injected_failures_are_told_as_torch_does,
         config_errors_say_where]

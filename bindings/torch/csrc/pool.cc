@@ -14,8 +14,9 @@ namespace tenrec_torch
 namespace
 {
 
-constexpr std::chrono::milliseconds STALL(10); // no task of a lane began: one thread more
-constexpr std::chrono::seconds IDLE(5);        // so long a thread waits for work
+constexpr std::chrono::milliseconds STALL(10);     // no task of a lane began: one thread more
+constexpr std::chrono::microseconds IN_ORDER(300); // so long the next call of a caller waits
+constexpr std::chrono::seconds IDLE(5);            // so long a thread waits for work
 constexpr unsigned ANSWER_THREADS = 4;
 constexpr unsigned THREADS_MAX = 1024; // of both lanes, however much is blocked
 
@@ -90,6 +91,11 @@ struct Pool::State {
     // The thread that reads has a task and does not run it yet: those that came behind it wait,
     // so that they do not begin before it.
     bool held = false;
+    // The last task with an order that began, until it ends; and since when it runs.
+    const Pool::Task *young = nullptr;
+    int young_order = -1;
+    std::chrono::steady_clock::time_point young_since;
+    bool waits_in_order = false; // a thread, until the next task may begin
     bool watched = false, stopping = false;
     bool left = false; // to itself: stop has waited long enough
 
@@ -104,8 +110,26 @@ struct Pool::State {
         return !left && (!stopping || waiting());
     }
 
-    void begin(Queue &q)
+    // Shall the first task wait for the one before it?
+    bool is_early(const Queue &q) const
     {
+        return young && q.first->order() == young_order &&
+               std::chrono::steady_clock::now() < young_since + IN_ORDER;
+    }
+
+    // Is there a task that may begin now or in a moment?
+    bool begins_soon() const
+    {
+        return !held && (lane[ANSWERS].ready() || lane[REQUESTS].ready());
+    }
+
+    void begin(Queue &q, const Pool::Task &task)
+    {
+        if (task.order() >= 0) {
+            young = &task;
+            young_order = task.order();
+            young_since = std::chrono::steady_clock::now();
+        }
         q.running++;
         q.begun++;
     }
@@ -113,7 +137,7 @@ struct Pool::State {
     Queue *ready()
     {
         for (Queue &q : lane)
-            if (!held && q.ready())
+            if (!held && q.ready() && !is_early(q))
                 return &q;
         return nullptr;
     }
@@ -140,13 +164,17 @@ void call_thread(const std::shared_ptr<Pool::State> &s);
 void run(const std::shared_ptr<Pool::State> &s, std::unique_ptr<Pool::Task> task, Queue &lane,
          std::unique_lock<std::mutex> &hold)
 {
-    if (s->ready())
+    if (s->begins_soon())
         call_thread(s);
     hold.unlock();
     run_clean(*task);
+    hold.lock();
+    if (s->young == task.get())
+        s->young = nullptr;
+    lane.ended();
+    hold.unlock();
     task.reset();
     hold.lock();
-    lane.ended();
 }
 
 // The tasks that may begin now.
@@ -154,7 +182,7 @@ void run_ready(const std::shared_ptr<Pool::State> &s, std::unique_lock<std::mute
 {
     while (Queue *q = s->ready()) {
         std::unique_ptr<Pool::Task> task = q->pop();
-        s->begin(*q);
+        s->begin(*q, *task);
         run(s, std::move(task), *q, hold);
     }
 }
@@ -190,13 +218,19 @@ void serve(const std::shared_ptr<Pool::State> &s)
         run_ready(s, hold);
         if (s->stopping && !s->waiting())
             return;
-        start_watch(s);
+        if (!s->begins_soon())
+            start_watch(s);
+        const bool waits = !s->waits_in_order && s->begins_soon();
+        s->waits_in_order |= waits;
         s->idle++;
-        bool late = s->work.wait_for(hold, IDLE) == std::cv_status::timeout;
+        const auto limit = waits ? std::chrono::microseconds(IN_ORDER) : IDLE;
+        const bool late = s->work.wait_for(hold, limit) == std::cv_status::timeout;
         s->idle--;
+        if (waits)
+            s->waits_in_order = false;
         if (s->woken > 0)
             s->woken--;
-        else if (late)
+        else if (late && !waits)
             return;
     }
 }
@@ -229,7 +263,7 @@ void start_thread(const std::shared_ptr<Pool::State> &s, Pool::Lead lead = nullp
 // For tasks that may begin. One thread at a time: it calls the next.
 void call_thread(const std::shared_ptr<Pool::State> &s)
 {
-    if (s->woken > 0)
+    if (s->woken > 0 || (s->waits_in_order && !s->ready()))
         return;
     if (s->idle > 0) {
         s->woken++;
@@ -306,7 +340,7 @@ void Pool::run(Lane lane, std::unique_ptr<Task> task)
     }
     Queue &q = s->lane[lane];
     if (reads && reads->pool == s && !reads->task && !q.first && q.running < q.limit) {
-        s->begin(q);
+        s->begin(q, *task);
         reads->lane = &q;
         reads->task = std::move(task);
         s->held = true;

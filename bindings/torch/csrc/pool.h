@@ -25,6 +25,12 @@ class Pool
     struct Task {
         virtual ~Task() = default;
         virtual void run() = 0; // throws nothing
+        // Of tasks with the same number one begins when the one before has ended, or has run
+        // for a moment. -1: at once.
+        virtual int order() const
+        {
+            return -1;
+        }
         Task *next = nullptr;
     };
     enum Lane { ANSWERS, REQUESTS };

@@ -50,8 +50,16 @@ void on_sent(void *arg, const tenrec_error *err) noexcept
 // On the pool: one of theirs.
 struct Server::Request : Pool::Task {
     Request(Server &server, tenrec_peer from, tenrec_msg *msg)
-        : server(server), caller{ from, msg->route, msg->id }, msg(msg)
+        : server(server), caller{ from, msg->route, msg->id }, msg(msg),
+          runs_python(msg->type == rpc::PYTHON_CALL || msg->type == rpc::PYTHON_REMOTE_CALL)
     {
+    }
+
+    // A function of Python takes the GIL several times until it runs, and of two that begin
+    // together either may be first.
+    int order() const override
+    {
+        return runs_python ? caller.from : -1;
     }
 
     void run() override
@@ -70,6 +78,7 @@ struct Server::Request : Pool::Task {
     Server &server;
     Caller caller;
     tenrec_msg *msg;
+    const bool runs_python;
 };
 
 void Server::open(tenrec_backend_agent *backend)
