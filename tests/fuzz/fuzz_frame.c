@@ -1,6 +1,7 @@
 /* fuzz_frame.c - every object of the tensorpipe wire. The first byte says
  * which reader gets the rest; what it accepts is then used as the agent would.
  */
+#include "cuda/link.h"
 #include "fuzz.h"
 #include "transport/transport_local.h"
 #include "transport/transport_uv.h"
@@ -89,6 +90,8 @@ static void fuzz_descriptor(const uint8_t *data, size_t len)
     struct tenrec_device device;
     struct descriptor d;
     uint64_t bytes = 0;
+    struct arriving *in = NULL;
+    uint32_t n = 0;
     tenrec_error err;
 
     if (descriptor_read(data, len, &limits, &d, &err))
@@ -99,8 +102,12 @@ static void fuzz_descriptor(const uint8_t *data, size_t len)
     while (descriptor_next_tensor(&d, &tensor)) {
         bytes += tensor.length;
         device_from_wire(&tensor.source, &device);
+        if (tensor.length && !tensor.on_host) /* its note says how a link shall bring it */
+            link_announced(NULL, &in, d.n_tensors, n, tensor.metadata, &tensor, &err);
+        n++;
         d.n_targetless -= !tensor.has_target;
     }
+    link_drop_arriving(in);
     fuzz_expect(bytes == d.payload_bytes + d.tensor_bytes && bytes <= limits.max_bytes);
     fuzz_expect(d.n_targetless == 0 && !d.payloads.status && !d.tensors.status);
 }
