@@ -71,6 +71,7 @@ static struct out *out_make(struct out_spares *spares, size_t cap, size_t need, 
     o->frames.n = 1;
     o->frames.at = 0;
     o->frames.since_ns = 0;
+    o->frames.awaited = false;
     o->frames.iov[0] = (struct iovec){ o->buf, 0 };
     return o;
 }
