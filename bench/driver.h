@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* driver.h - one benchmark program: what is measured is described by `struct
  * way`, and the driver makes the two processes, repeats, times and prints.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """gpu_torch.py - torch.distributed.rpc with device maps: a tensor from a GPU to the
 same GPU in another process and back. The same work as tests/cuda/bench.c."""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """machine.py - what else this machine did meanwhile: figures of a busy one say little."""
 import os
 import platform

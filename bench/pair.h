@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pair.h - two processes on two processors, a caller and a callee: what all
  * benchmark programs stand on.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """picture.py - time and bandwidth of one transfer over its size, for Tenrec and its peers."""
 import os
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """programs.py - the programs that measure: which are here, how they are built and run."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """table.py - rows of a comparison (verdict.py) as text for people, or as Markdown."""
 
 HEAD = ["work", "tenrec", "peer", "ratio", "min..max", "reach", ""]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """torch_pair.py - two forked workers of torch.distributed.rpc, and what they do to each other.
 
 The caller has imported torch and, for TENREC, tenrec_torch: a pair is two forks of it, so that it

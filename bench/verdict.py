@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """verdict.py - what is compared, what came out, and whether that is what we hold ourselves to."""
 import math
 import re

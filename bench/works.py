@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """works.py - all that is compared, with the peers and the reach of each."""
 from verdict import Limit, Pair, Same, Work
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bigram.c - a parameter server and trainers fit a model of text.
  *
  *     tenrec run -n 4 --config config/default.yaml -- bigram [--steps N] [FILE ...]

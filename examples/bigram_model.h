@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bigram_model.h - the mathematics of examples/bigram.c; nothing of Tenrec.
  *
  * A bigram model says how likely each character is to follow another. Here it

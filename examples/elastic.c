@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* elastic.c - workers that come and go: tenrec run --elastic 2:4 -- elastic [CALLS]
  *
  * Each calls all who are there, itself included, until it has made enough calls,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hello.c - every worker asks worker 0 to add: tenrec run -n 3 -- hello */
 #include <stdio.h>
 #include <tenrec/tenrec.h>

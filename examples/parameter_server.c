@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parameter_server.c - parameters behind remote references, and a trainer dies.
  *
  *     tenrec run -n 4 --keep-going --config config/faulty_rref.yaml -- \

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parameter_table.c - a C object behind a remote reference: it never travels. */
 #include "parameter_table.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parameter_table.h - the weights that worker 0 keeps, and what calls do with them. */
 #ifndef PARAMETER_TABLE_H
 #define PARAMETER_TABLE_H

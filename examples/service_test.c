@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* service_test.c - a test of one's own service: clients add to a counter over a
  * network that loses the first messages, until its server dies. */
 #include <poll.h>

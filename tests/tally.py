@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tally.py BUILDDIR [RESULTS] - counts test cases of the last `meson test
 --setup full`.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """tap.py PROGRAM ARGS - runs a test program and makes clean TAP of its output.
 
 cmocka 1.1 writes a skipped case as "not ok 3 # SKIP name", which every reader

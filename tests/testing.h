@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* testing.h - cmocka, and asserts that print what they saw. */
 #ifndef TENREC_TESTS_TESTING_H
 #define TENREC_TESTS_TESTING_H

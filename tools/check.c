@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check.c - `tenrec check`: is this config right? Starts nothing. */
 #include "entry.h"
 #include "rpc/setup.h"

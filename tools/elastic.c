@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "elastic.h"
 
 /* A worker that ends at once, whatever it is told, shall not keep the machine

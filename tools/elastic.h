@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* elastic.h - when a failed worker of an elastic run is started again, and when
  * the run is over. Decides only; knows no process. */
 #ifndef TENREC_TOOLS_ELASTIC_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* entry.h - one entry of `backends:` or `stores:` with its plugin loaded and its
  * options made; nothing is started. */
 #ifndef TENREC_TOOLS_ENTRY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* info.c - `tenrec info`: the backends and stores of this machine, and what is in force.
  *
  * All is collected into one JSON object first; for people it is printed from

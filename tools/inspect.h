@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* inspect.h - `tenrec info --worker`: what a worker that runs tells of itself. */
 #ifndef TENREC_TOOLS_INSPECT_H
 #define TENREC_TOOLS_INSPECT_H

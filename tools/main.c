@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - the `tenrec` command: a table of sub-commands. */
 #include "base/nearest.h"
 #include "tool.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* measure.h - the work that is timed between two workers. `tenrec perf` and
  * bench/ do the same. */
 #ifndef TENREC_TOOLS_MEASURE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* outside.h - calling a group that runs, without being one of it. */
 #ifndef TENREC_TOOLS_OUTSIDE_H
 #define TENREC_TOOLS_OUTSIDE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parts.h - the traces of several workers of one machine, joined into one. */
 #ifndef TENREC_TOOLS_PARTS_H
 #define TENREC_TOOLS_PARTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* perf.c - `tenrec perf`: how fast is it between two workers of this machine?
  *
  * The command starts itself twice; rank 0 measures and prints, rank 1 answers. */

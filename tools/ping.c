@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ping.c - `tenrec ping`: is a worker there, how far is it, and by which way?
  *
  * All is collected into one JSON object first; for people it is printed from

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* run.c - `tenrec run`: N local workers of one program. */
 #include "config/quantity.h"
 #include "parts.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* samples.h - times of single calls, and their percentiles. */
 #ifndef TENREC_TOOLS_SAMPLES_H
 #define TENREC_TOOLS_SAMPLES_H

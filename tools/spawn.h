@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* spawn.h - starts one process of a group. */
 #ifndef TENREC_TOOLS_SPAWN_H
 #define TENREC_TOOLS_SPAWN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stream.h - the output of several workers on one screen or in one file.
  *
  * A stream collects what one worker writes to stdout or stderr and gives it out

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tool.h - what the sub-commands of `tenrec` share. */
 #ifndef TENREC_TOOLS_TOOL_H
 #define TENREC_TOOLS_TOOL_H

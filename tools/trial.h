@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* trial.h - calls what may crash or hang, in a process of its own. */
 #ifndef TENREC_TOOLS_TRIAL_H
 #define TENREC_TOOLS_TRIAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* worker_env.h - what a worker of `tenrec run` finds in its environment. */
 #ifndef TENREC_TOOLS_WORKER_ENV_H
 #define TENREC_TOOLS_WORKER_ENV_H

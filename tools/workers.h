@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* workers.h - a group of local processes: started, watched and ended together.
  */
 #ifndef TENREC_TOOLS_WORKERS_H

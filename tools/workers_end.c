@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* workers_end.c - signals, and what the end of a worker leads to. */
 #include "samples.h"
 #include "workers_run.h"

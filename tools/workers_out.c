@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* workers_out.c - what the workers write, on its way to our stdout and stderr. */
 #include "workers_run.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* workers_run.h - one run of workers.c, between the files that make it up. */
 #ifndef TENREC_TOOLS_WORKERS_RUN_H
 #define TENREC_TOOLS_WORKERS_RUN_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // grpc.cc - gRPC's unary calls over completion queues, with bytes as they are:
 // no protobuf, which would copy once more.
 //

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* libfabric.c - libfabric's reliable datagrams, each answered with one.
  *
  *     libfabric_peer latency|rate|bandwidth busy|sleep shm|tcp

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mercury.c - Mercury's remote procedures with 64 bytes; a large message is
  * pulled by the callee out of memory that the caller has registered before.
  *

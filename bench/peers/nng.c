@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* nng.c - nng: REQ and REP; with many in flight a context for each.
  *
  *     nng_peer latency|rate|bandwidth sleep ipc|tcp

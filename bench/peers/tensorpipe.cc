@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tensorpipe.cc - libtensorpipe, the library under torch.distributed.rpc.
 //
 //     tensorpipe_peer latency|rate|bandwidth|drop sleep uv

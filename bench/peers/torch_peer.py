@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """torch.distributed.rpc, measured as Tenrec is (bench/driver.h).
 
     torch_peer.py latency|rate|bandwidth|drop sleep uv [BYTES,...]

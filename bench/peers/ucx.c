@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ucx.c - UCX's active messages, each answered with one.
  *
  *     ucx_peer latency|rate|bandwidth busy|sleep sm|tcp

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* zeromq.c - ZeroMQ: REQ and REP, with many in flight DEALER and ROUTER.
  *
  *     zeromq_peer latency|rate|bandwidth sleep ipc|tcp

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* copy.c - large messages between two processes that spin: one copy into memory
  * that the other sees; two copies through a ring, at the same time; and one copy
  * by the kernel out of the other's private memory. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* handover.c - memory changes hands without a copy: its descriptor goes over a
  * Unix socket, the other maps it, looks at one byte, unmaps it and answers. */
 #include "raw.h"

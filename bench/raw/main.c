@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - the limits of this machine, without any library.
  *
  *     raw latency|rate busy|sleep tcp|unix

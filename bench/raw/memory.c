@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* memory.c - shared memory that both processes look at all the time: a word on
  * a cache line of its own there and one back, and rings of 64-byte entries. */
 #include "raw.h"

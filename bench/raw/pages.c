@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pages.c - what memory costs one process alone: a copy into memory that is
  * there, into pages that are new each time, and into huge ones. */
 #include "raw.h"

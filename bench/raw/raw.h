@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* raw.h - the ways in which two processes can reach each other without any
  * library: what nobody can beat on this machine. */
 #ifndef TENREC_BENCH_RAW_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* socket.c - a stream socket, over TCP on loopback or of the Unix domain. Busy:
  * it does not block and both sides spin; sleep: it blocks. With many in flight
  * each side writes and reads as many at once as there are. */

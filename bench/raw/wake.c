@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* wake.c - the cheapest ways for one process to wake another: an eventfd, and a
  * futex in shared memory. */
 #include "raw.h"

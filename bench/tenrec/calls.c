@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* calls.c - calls between two workers: small ones, and tensors either way. */
 #include "measure.h"
 #include "modes.h"

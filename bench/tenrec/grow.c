@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* grow.c - one of N workers of a group, started by bench/grow: connects to all others, and
  * shuts down together with them. Prints how long both took. */
 #include "samples.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* limits.c - one of two workers, started by bench/limits: the one that watches measures how
  * late an operation ends after its limit while the other one is stopped or dead.
  *

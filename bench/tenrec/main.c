@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - Tenrec, measured as its peers are, and its start and rest.
  *
  *     tenrec_bench MODE PROGRESS uv|shm [BYTES,...]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* modes.h - what tenrec_bench can measure. */
 #ifndef TENREC_BENCH_MODES_H
 #define TENREC_BENCH_MODES_H

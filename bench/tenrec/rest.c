@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rest.c - two workers that have nothing to do any more. Each is a program of
  * its own, as a user's would be, so that it holds no pages of its parent. */
 #include "measure.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* side.h - one worker of a benchmark: its configuration, its start and end. */
 #ifndef TENREC_BENCH_SIDE_H
 #define TENREC_BENCH_SIDE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* start.c - many workers that begin at once. */
 #include "modes.h"
 #include "samples.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* after.h - timers of agents, with the promise that none is forgotten: what
  * is left when its owner ends runs then. */
 #ifndef TENREC_BACKEND_AFTER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* chain.h - the agents of one worker, from the user to the wire.
  *
  * layer[0] is the outermost. The chain is built from the wire outwards, started

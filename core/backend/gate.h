@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gate.h - does a plugin's description fit this core? */
 #ifndef TENREC_BACKEND_GATE_H
 #define TENREC_BACKEND_GATE_H

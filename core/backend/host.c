@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* host.c - what the core does for agents. */
 #include "backend/link.h"
 #include "backend/message.h"

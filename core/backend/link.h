@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* link.h - one agent in its chain: what chain.c builds and host.c runs on. */
 #ifndef TENREC_BACKEND_LINK_H
 #define TENREC_BACKEND_LINK_H

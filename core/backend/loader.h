@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* loader.h - plugin files. The only place that knows dlopen. */
 #ifndef TENREC_BACKEND_LOADER_H
 #define TENREC_BACKEND_LOADER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* message.h - the memory of messages.
  *
  * One allocation holds the message, its descriptors and its payload; small

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "backend/registry.h"
 
 #include "backend/gate.h"

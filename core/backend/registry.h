@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* registry.h - the backends and store plugins that this process knows.
  *
  * A backend is a plugin's description and its two functions; where it came

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stack.h - the backends that a configuration asks for, loaded and with their
  * options filled: what a chain is made of. Starts nothing. */
 #ifndef TENREC_BACKEND_STACK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stores.h - the store plugins that a configuration names, loaded and with their
  * options filled: what a store is opened with. Opens nothing. */
 #ifndef TENREC_BACKEND_STORES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* arena.c - many small allocations that are freed together. */
 #include "base/arena.h"
 

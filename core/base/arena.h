@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* arena.h - many small allocations that are freed together. */
 #ifndef TENREC_BASE_ARENA_H
 #define TENREC_BASE_ARENA_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* clock.h - monotonic time and deadlines. */
 #ifndef TENREC_BASE_CLOCK_H
 #define TENREC_BASE_CLOCK_H

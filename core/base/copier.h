@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* copier.h - copies of large memory, in which a second thread helps.
  *
  * One processor copies what its caches do not hold at about half of what the memory

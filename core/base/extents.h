@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* extents.h - which parts of something long are in use.
  *
  * First fit, lowest offset first, so that what is in use stays together. Giving

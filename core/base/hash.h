@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hash.h - uthash, which ends the process when memory runs out unless told not
  * to. An entry that finds no room is not added, and the table is as before:
  *

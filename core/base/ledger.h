@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ledger.h - what a receiver of shared memory has let go of.
  *
  * The owner of memory lends parts of it to another process; each loan is a slot

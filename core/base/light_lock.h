@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* light_lock.h - a lock for a few instructions.
  *
  * It costs one locked instruction where a mutex costs two and two calls, which

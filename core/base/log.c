@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* log.c - one level and one callback for the process: with the registry the
  * only mutable globals. TENREC_LOG and TENREC_LOG_FILE are read at first use. */
 #include "base/log.h"

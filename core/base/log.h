@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* log.h - lines from inside the core. */
 #ifndef TENREC_BASE_LOG_H
 #define TENREC_BASE_LOG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* log_limit.c - a bucket of tokens per reason. */
 #include "base/log_limit.h"
 

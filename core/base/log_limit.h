@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* log_limit.h - how many lines one reason may print.
  *
  * A peer that causes a warning can cause it without end. A reason (the place in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* log_sink.c - one write per line, and only when it cannot block. */
 #include "base/log_sink.h"
 

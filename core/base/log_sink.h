@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* log_sink.h - writes lines to a descriptor, and never waits for its reader.
  *
  * Loop threads log. A pipe that is full, a stopped terminal or a socket whose

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* loop.h - the one loop thread of the core: timers, tasks, the TCP store.
  *
  * One per worker (and one per store server that a program opens by itself).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* memory.h - small helpers around allocation. */
 #ifndef TENREC_BASE_MEMORY_H
 #define TENREC_BASE_MEMORY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* nearest.c - edit distance (optimal string alignment) over short words. */
 #include "base/nearest.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* nearest.h - "did you mean": the known name nearest to a word nobody knows.
  *
  *     struct nearest near;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pause.h - looking again and again, at growing gaps, until a deadline. */
 #ifndef TENREC_BASE_PAUSE_H
 #define TENREC_BASE_PAUSE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* recycle.h - whether freed blocks are kept for the next use.
  *
  * It would hide a use after release from AddressSanitizer, so not there; and not

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* region.h - memory that other processes may map.
  *
  * A region is a memfd, mapped as a whole. Its size is sealed: no process can

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* siphash.h - SipHash-2-4: a hash of bytes that strangers choose, which without the key
  * they cannot make collide. */
 #ifndef TENREC_BASE_SIPHASH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/storage_pool.h"
 
 #include "base/clock.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* storage_pool.h - the memory of large tensors, used again.
  *
  * A page that the system gives out for the first time costs several times what

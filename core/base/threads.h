@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* threads.h - threads of Tenrec's own. */
 #ifndef TENREC_BASE_THREADS_H
 #define TENREC_BASE_THREADS_H

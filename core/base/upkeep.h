@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* upkeep.h - what the process has to do now and then, on the loop of whichever
  * worker runs.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* builtin.h - the text of config/default.yaml, put in when Tenrec is built. */
 #ifndef TENREC_CONFIG_BUILTIN_H
 #define TENREC_CONFIG_BUILTIN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* config.c - a configuration from a file, the environment and the program. */
 #include "config/config.h"
 

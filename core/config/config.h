@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* config.h - what the other parts of the core see of a configuration.
  *
  * Layers: node (a value with its place) <- tree (YAML), quantity (units) <-

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes a text file as a C array: embed.py INPUT OUTPUT NAME."""
 import sys
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* environment.c - the TENREC_ variables of the process. */
 #include "config/environment.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* environment.h - the TENREC_ variables of the process, as they were when the
  * configuration was made. */
 #ifndef TENREC_CONFIG_ENVIRONMENT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* layers.c - the entries of `backends:` and `stores:` as the backend part wants them. */
 #include "base/memory.h"
 #include "config/options.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* node.c - a value that remembers where it was written. */
 #include "config/node.h"
 

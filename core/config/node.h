@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* node.h - a value that remembers where it was written. */
 #ifndef TENREC_CONFIG_NODE_H
 #define TENREC_CONFIG_NODE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* options.c - a plugin's options struct out of its table. */
 #include "config/options.h"
 

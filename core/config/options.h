@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* options.h - an option table and what was written for it; for config only. */
 #ifndef TENREC_CONFIG_OPTIONS_H
 #define TENREC_CONFIG_OPTIONS_H

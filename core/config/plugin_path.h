@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plugin_path.h - paths of plugins, as the file that names them means them. */
 #ifndef TENREC_CONFIG_PLUGIN_PATH_H
 #define TENREC_CONFIG_PLUGIN_PATH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* quantity.c - numbers with a unit, as people write them. */
 #include "config/quantity.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* quantity.h - numbers with a unit, as people write them. */
 #ifndef TENREC_CONFIG_QUANTITY_H
 #define TENREC_CONFIG_QUANTITY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* record.h - lists of maps, each with the keys of one table. */
 #ifndef TENREC_CONFIG_RECORD_H
 #define TENREC_CONFIG_RECORD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* schema.c - what may stand in a configuration. */
 #include "config/schema.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* schema.h - what may stand in a configuration; for config only. */
 #ifndef TENREC_CONFIG_SCHEMA_H
 #define TENREC_CONFIG_SCHEMA_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* secret.c - what must not be printed. */
 #include "config/secret.h"
 

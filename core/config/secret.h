@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* secret.h - what must not be printed: passwords in URLs. A text is masked as a whole and
  * before any of it is cut: a password may hold blanks, quotes, commas, and be long. */
 #ifndef TENREC_CONFIG_SECRET_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* section.h - the two parts of a configuration whose entries have a plugin. */
 #ifndef TENREC_CONFIG_SECTION_H
 #define TENREC_CONFIG_SECTION_H

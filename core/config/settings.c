@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* settings.c - what stands under `worker:`, typed. */
 #include "config/settings.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* settings.h - the table behind `worker:`; for config only. */
 #ifndef TENREC_CONFIG_SETTINGS_H
 #define TENREC_CONFIG_SETTINGS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* show.c - the values in force, for people. */
 #include "base/memory.h"
 #include "config/quantity.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* state.h - what a configuration consists of; for the files of config only. */
 #ifndef TENREC_CONFIG_STATE_H
 #define TENREC_CONFIG_STATE_H

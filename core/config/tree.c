@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tree.c - libyaml's events to nodes. */
 #include "config/tree.h"
 

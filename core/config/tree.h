@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tree.h - YAML text to nodes that remember file, line and column.
  *
  * The plain part of YAML: maps, lists and scalars in block and flow style.

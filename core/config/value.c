@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* value.c - one typed value out of a node. */
 #include "config/value.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* value.h - one typed value out of a node. */
 #ifndef TENREC_CONFIG_VALUE_H
 #define TENREC_CONFIG_VALUE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bytes.h - a growing buffer of bytes, written little-endian as c10d's stores
  * do. A failed allocation is remembered in `failed`, so that a whole request
  * can be built before it is looked at. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* device_map.h - which device of one worker goes to which of another.
  *
  * Each worker says what devices it has, which of them it uses, and where its

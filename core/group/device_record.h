@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* device_record.h - what a worker tells the others of its devices, as bytes. */
 #ifndef TENREC_GROUP_DEVICE_RECORD_H
 #define TENREC_GROUP_DEVICE_RECORD_H

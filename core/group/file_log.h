@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* file_log.h - the one file of a file store: records that are appended under
  * flock, of which the last one of a key counts (c10d's FileStore):
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* file_watch.h - wakes who waits for a file to change. What other hosts write
  * into a shared file system wakes nobody, so it is to be looked at now and then
  * anyway. */

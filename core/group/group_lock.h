@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* group_lock.h - who changes the list of a group. Tenrec workers keep each other out by a
  * lease, which ends when its holder dies. Who has it takes torch's token besides, in the
  * name of us all: so workers of torch.distributed.rpc wait while one of ours joins or

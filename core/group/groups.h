@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* groups.h - the list of groups in a store, under one key that everybody knows.
  * Members do not need it; it is there for those who come from outside. */
 #ifndef TENREC_GROUP_GROUPS_H

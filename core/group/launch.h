@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* launch.h - who started this process: rank, world size and where to meet, out
  * of the environment that launchers set. */
 #ifndef TENREC_GROUP_LAUNCH_H

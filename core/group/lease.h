@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lease.h - a lock in a store that outlives nobody: who holds it says for how
  * long at most, and whoever has seen the same holder for that long by its own
  * clock takes it over. Clocks of hosts are never compared. A holder that was

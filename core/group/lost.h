@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lost.h - what a worker knows of lost members of its static group, for waits in the store. */
 #ifndef TENREC_GROUP_LOST_H
 #define TENREC_GROUP_LOST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* meeting.h - how the n-th start of each rank meets the n-th start of the
  * others: the part of the store that belongs to one life of a group. */
 #ifndef TENREC_GROUP_MEETING_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* member_record.h - what a worker publishes about itself in the store. */
 #ifndef TENREC_GROUP_MEMBER_RECORD_H
 #define TENREC_GROUP_MEMBER_RECORD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* members.h - the workers of a static group: each publishes itself, waits for
  * all and checks that they belong together. */
 #ifndef TENREC_GROUP_MEMBERS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* process_group.h - barrier and all_gather over a store, for the core's own use:
  * with deadlines, and with names of the ranks in errors. */
 #ifndef TENREC_GROUP_PROCESS_GROUP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ranks.h - small rules about ranks and names, and how errors list them. */
 #ifndef TENREC_GROUP_RANKS_H
 #define TENREC_GROUP_RANKS_H

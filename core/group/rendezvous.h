@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rendezvous.h - from `init_method` and the environment to a rank, a world size
  * and a store that all share. A group of which nothing says a world size is
  * dynamic: then there is a roster, and no meeting. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* resolve.h - from a host and a port to socket addresses, within a deadline. */
 #ifndef TENREC_GROUP_RESOLVE_H
 #define TENREC_GROUP_RESOLVE_H

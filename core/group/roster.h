@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* roster.h - the members of a dynamic group, as its store has them: who joins,
  * leaves or is found dead changes one list under the group's lock. */
 #ifndef TENREC_GROUP_ROSTER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* roster_kind.c - whether a group is static or dynamic: who comes first says so. */
 #include "group/roster_kind.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* roster_kind.h - under one name a group is static or dynamic, as who comes first says;
  * when the last has left it may become the other. What roster.c and that share. */
 #ifndef TENREC_GROUP_ROSTER_KIND_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* slurm.h - what Slurm tells its tasks about their step. */
 #ifndef TENREC_GROUP_SLURM_H
 #define TENREC_GROUP_SLURM_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store.h - what is behind a store: one of the kinds here or a plugin, all with these
  * operations. Keys arrive here with every prefix in front.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store_answer.h - the inside of a session, for the two files that share it:
  * store_session.c runs it, store_answer.c knows what each request does. */
 #ifndef TENREC_GROUP_STORE_ANSWER_H

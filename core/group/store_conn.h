@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store_conn.h - a client's connection to a TCP store: a non-blocking socket
  * whose every step has a deadline. */
 #ifndef TENREC_GROUP_STORE_CONN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The file store. Every call opens the file, so that one that was removed and
  * made again is noticed. A wait is woken by what this host writes, and looks again
  * and again, at growing gaps, for what others do. */

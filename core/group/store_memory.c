@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The in-process store: shared by its name among the workers of one process,
  * which is what tests and single-process groups need. */
 #include "base/clock.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store_public.c - stores as programs use them: limits in milliseconds become deadlines. */
 #include "base/clock.h"
 #include "base/memory.h"

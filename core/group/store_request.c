@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "group/store_request.h"
 
 #include <tenrec/store.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store_request.h - requests of c10d's TCPStore: numbers and layout.
  *
  * The numbers changed over time and nothing on the wire names the table in

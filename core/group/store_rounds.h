@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store_rounds.h - a wait for keys in rounds, between which the waiter looks at what else may
  * have happened. */
 #ifndef TENREC_GROUP_STORE_ROUNDS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store_session.h - the server's side of one store connection, without the
  * socket: bytes come in, answers go out. All sessions of a hub share its keys
  * and run on one thread. */

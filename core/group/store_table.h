@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store_table.h - the keys of a store in this process: of the TCP server and of
  * the in-process store. Not locked: its owner is one thread or holds a lock. */
 #ifndef TENREC_GROUP_STORE_TABLE_H

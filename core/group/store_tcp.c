@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The TCP store's client. A connection serves one call at a time, since a WAIT
  * blocks it; idle ones are kept for the next calls. */
 #include "base/clock.h"

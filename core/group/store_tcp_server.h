@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store_tcp_server.h - the TCP store's server on a core loop. */
 #ifndef TENREC_GROUP_STORE_TCP_SERVER_H
 #define TENREC_GROUP_STORE_TCP_SERVER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "group/torch_keys.h"
 
 #include "group/bytes.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* torch_keys.h - where workers of torch.distributed.rpc look for a dynamic group: its
  * members once more, in torch's keys. They follow from the view, and whoever changes that
  * brings them after it, under the group's lock. What other workers wrote stays there. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vantage.h - which of its addresses this machine has for the members of a
  * group: the one from which it reaches the group's store.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* view.h - who is in a dynamic group: what stands under one key of the store
  * and is replaced as a whole. A table of numbers and names, and its bytes. */
 #ifndef TENREC_GROUP_VIEW_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* builtin.c - the functions that every worker has. */
 #include "rpc/builtin.h"
 

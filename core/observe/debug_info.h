@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* debug_info.h - counters and states of a worker, for people and for tests. */
 #ifndef TENREC_OBSERVE_DEBUG_INFO_H
 #define TENREC_OBSERVE_DEBUG_INFO_H

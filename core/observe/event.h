@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* event.h - one event in one block of memory. Until its session stops, start_ns
  * is a time of the monotonic clock. */
 #ifndef TENREC_OBSERVE_EVENT_H

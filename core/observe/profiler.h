@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* profiler.h - the inside of sessions. */
 #ifndef TENREC_OBSERVE_PROFILER_H
 #define TENREC_OBSERVE_PROFILER_H

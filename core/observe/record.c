@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* record.c - events of the program's own. */
 #include "observe/span.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sessions.h - who records in this process: the sessions of workers and of the
  * whole process, and the trace that the running thread is in. */
 #ifndef TENREC_OBSERVE_SESSIONS_H

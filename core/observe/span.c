@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* span.c - what rpc calls, and what both sides share. */
 #include "observe/span.h"
 

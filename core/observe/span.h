@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* span.h - one side of a call while it goes on. */
 #ifndef TENREC_OBSERVE_SPAN_H
 #define TENREC_OBSERVE_SPAN_H

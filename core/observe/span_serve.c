@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* span_serve.c - the callee's side of a recorded call. */
 #include "observe/span.h"
 #include "observe/spans_wire.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "observe/spans_wire.h"
 
 #include "rpc/item_write.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* spans_wire.h - the spans that follow the value of an answer (docs/wire.md). */
 #ifndef TENREC_OBSERVE_SPANS_WIRE_H
 #define TENREC_OBSERVE_SPANS_WIRE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* trace.h - the events of one session, or of one served call.
  *
  * Shared (counted) by who reads them and by all that may still add one. A trace

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* trace_file.c - `worker.trace`: a worker that writes what it did when it ends. */
 #include "observe/profiler.h"
 #include "observe/span.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* trace_json.c - a session as a Chrome trace: what ui.perfetto.dev opens.
  *
  * A worker is a process of the trace, a thread a thread. What a thread did is a

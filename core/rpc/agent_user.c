@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* agent_user.c - a chain by itself, for programs that bring calls of their own:
  * tenrec/agent_user.h. */
 #include "backend/chain.h"

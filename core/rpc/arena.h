@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* arena.h - one block for a tree of values.
  *
  * Who builds a tree walks it twice: the first time to count, the second time

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* asks.h - VIEW messages that are answered once we know a view as new as their senders do: a
  * list, without threads. The version is the sender's word, so it may never come. */
 #ifndef TENREC_RPC_ASKS_H

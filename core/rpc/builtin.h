@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* builtin.h - the functions that every worker has from its birth, so that others
  * can look into it. Their names begin with BUILTIN_PREFIX, which nobody else may
  * use. What they do belongs to the layers above this one, so the table does too:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* call.h - the caller's side: id, deadline, future. */
 #ifndef TENREC_RPC_CALL_H
 #define TENREC_RPC_CALL_H

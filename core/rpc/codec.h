@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* codec.h - calls, values and errors as payloads (docs/wire.md), and back.
  *
  * Nothing that is read is trusted; each refusal says at which byte. Tensors do

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Errors as payloads, and back. */
 #include "rpc/codec_walk.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reading payloads: a first walk checks everything and counts, a second one
  * fills one block. */
 #include "rpc/codec_walk.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* References and objects in payloads (docs/wire.md). Reading gives values that
  * say what was read; rrefs_take makes references and objects of them. */
 #include "rpc/codec_walk.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "rpc/codec_simple.h"
 
 #include "rpc/codec_walk.h"

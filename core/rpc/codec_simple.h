@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* codec_simple.h - calls as most of them are: a few arguments without references
  * and values in values, no options. They are written and read in one
  * walk; what is different is left to the files that can do, and refuse, all. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* codec_walk.h - what the files that read payloads share. */
 #ifndef TENREC_RPC_CODEC_WALK_H
 #define TENREC_RPC_CODEC_WALK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writing payloads: first count, which finds all that is wrong, then one
  * allocation, then fill. */
 #include "rpc/codec_walk.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* contact.h - whether the members of a static group can be reached at all.
  *
  * A broken connection says little: the peer may connect again. A peer at whose address

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Each block has a stream of the pool on which it was given and is dropped. Who
  * works on it elsewhere is noted, so that the drop waits for that, too - on the
  * device, not here. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* device_memory.h - tensors in memory of a device that a backend gave. */
 #ifndef TENREC_RPC_DEVICE_MEMORY_H
 #define TENREC_RPC_DEVICE_MEMORY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* devices.h - a worker's devices, and where its tensors go at others.
  *
  * A worker of whose static group nobody names a device has none of this: `devices`

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* devices_agree.c - what the members of a group tell each other of their devices. */
 #include "rpc/devices_inside.h"
 

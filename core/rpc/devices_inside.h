@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* devices_inside.h - what devices.c and devices_send.c share. */
 #ifndef TENREC_RPC_DEVICES_INSIDE_H
 #define TENREC_RPC_DEVICES_INSIDE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* devices_send.c - where the tensors of messages go, and on which streams. */
 #include "rpc/device_memory.h"
 #include "rpc/devices_inside.h"

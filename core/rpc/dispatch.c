@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dispatch.c - the callee's side: what arrives, and the answer to it. */
 #include "rpc/dispatch.h"
 #include "backend/chain.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dispatch.h - answering a request. */
 #ifndef TENREC_RPC_DISPATCH_H
 #define TENREC_RPC_DISPATCH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tensors from and to DLPack, without a copy. */
 #include <tenrec/dlpack.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* follow.c - the worker follows the view of its group: who is new can be called,
  * who is gone fails what waits for it, and the program is told. */
 #include "rpc/watch_inside.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* function.h - the functions that others may call, by name. */
 #ifndef TENREC_RPC_FUNCTION_H
 #define TENREC_RPC_FUNCTION_H

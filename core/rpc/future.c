@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* future.c - completing, and what runs then. Waiting is in wait.c. */
 #include "rpc/future.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* future.h - the inside of futures. */
 #ifndef TENREC_RPC_FUTURE_H
 #define TENREC_RPC_FUTURE_H

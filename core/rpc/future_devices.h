@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* future_devices.h - futures whose values are on devices. */
 #ifndef TENREC_RPC_FUTURE_DEVICES_H
 #define TENREC_RPC_FUTURE_DEVICES_H

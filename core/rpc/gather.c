@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gather.c - both sides. Each worker counts the gathers of a set, so the n-th
  * of one meets the n-th of the others, whichever thread makes it. A gather
  * that failed stays failed: who comes late is told at once and goes on to the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gather.h - barrier and all_gather over a set of workers, by RPC.
  *
  * The worker of the set with the smallest name leads. The others send it a

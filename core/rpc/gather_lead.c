@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gather_lead.c - the leader of gathers: who has come, who has not, and when to give up. */
 #include "rpc/gather_lead.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gather_lead.h - what a leader's gather is made of; gather.c brings it. */
 #ifndef TENREC_RPC_GATHER_LEAD_H
 #define TENREC_RPC_GATHER_LEAD_H

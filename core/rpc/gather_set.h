@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gather_set.h - what is remembered of each set of workers that gathers: the
  * number of our next gather, and which have failed. Needs the lock of the
  * gathers. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* group.c - what a program sees of a group that changes. */
 #include "base/clock.h"
 #include "base/memory.h"

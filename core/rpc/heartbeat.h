@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* heartbeat.h - whom a member of a dynamic group looks after, and when one that
  * does not answer counts as dead. A table and the rules; it sends nothing and
  * reads no clock.

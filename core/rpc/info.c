@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* info.c - what a worker tells of itself and its group. */
 #include "backend/registry.h"
 #include "rpc/setup.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* item.h - reads single data items of CBOR (RFC 8949). Definite lengths only. */
 #ifndef TENREC_RPC_ITEM_H
 #define TENREC_RPC_ITEM_H

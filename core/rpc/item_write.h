@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* item_write.h - writes single data items of CBOR (RFC 8949), each with the
  * shortest head there is.
  *

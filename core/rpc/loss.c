@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* loss.c - what happens when a connection breaks. */
 #include "rpc/loss.h"
 

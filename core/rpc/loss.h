@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* loss.h - peers whose connection broke. There is one connection per direction:
  * ours to the peer, on which our calls wait for answers, and the peer's to us.
  * When its process ends both break, and the program is told once. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mapping.h - a tensor's storage in memory of another process.
  *
  * One tensor that has arrived: what it lies in stays mapped, and its owner is

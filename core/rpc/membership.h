@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* membership.h - a worker's place in its group: where the group meets, and who
  * is in it. The worker carries addresses from here to the chain.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* message.h - messages whose tensors belong to somebody.
  *
  * What the worker sends, and what a backend fills from the wire for it: a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* nameset.h - workers that gather: the same set however its names are ordered. */
 #ifndef TENREC_RPC_NAMESET_H
 #define TENREC_RPC_NAMESET_H

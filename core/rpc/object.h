@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* object.h - C objects as values. */
 #ifndef TENREC_RPC_OBJECT_H
 #define TENREC_RPC_OBJECT_H

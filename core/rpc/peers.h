@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* peers.h - names and ids of the workers of the group.
  *
  * Every call looks its worker up, so that nobody locks to read. What is found

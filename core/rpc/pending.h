@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pending.h - the calls that wait for an answer.
  *
  * Whoever takes the entry out completes the future: reply, send failure,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* place.h - memory for tensors that arrive. */
 #ifndef TENREC_RPC_PLACE_H
 #define TENREC_RPC_PLACE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "rpc/plugin_store.h"
 
 #include "backend/gate.h"

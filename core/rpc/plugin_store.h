@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plugin_store.h - stores that are plugins, as the group's part sees stores: here
  * the two meet, which do not know each other. */
 #ifndef TENREC_RPC_PLUGIN_STORE_H

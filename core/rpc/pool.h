@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pool.h - the threads that run functions.
  *
  * Threads come with the work and go when there was none for a second. A thread

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* quiesce.h - the wait of a graceful shutdown. */
 #ifndef TENREC_RPC_QUIESCE_H
 #define TENREC_RPC_QUIESCE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rref.c - the handles of references. */
 #include <tenrec/rref.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rref_call.h - calls that bring references, call on a referenced value, or
  * make one. */
 #ifndef TENREC_RPC_RREF_CALL_H

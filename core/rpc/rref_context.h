@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rref_context.h - what a worker knows of references, in one session.
  *
  * A state machine: each function takes the context's lock, changes what it has

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rref_control.h - the control messages of references: sent with repetitions,
  * received, acknowledged. */
 #ifndef TENREC_RPC_RREF_CONTROL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "rpc/rref_context.h"
 #include "rpc/worker.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rref_counts.h - how many references there are, for people and tests. */
 #ifndef TENREC_RPC_RREF_COUNTS_H
 #define TENREC_RPC_RREF_COUNTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rref_end.c - lost workers, letting go of everything, the end of a session. */
 #include "rpc/rref_table.h"
 

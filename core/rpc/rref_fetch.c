@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rref_fetch.c - the value behind a reference: brought here, or looked at. */
 #include <tenrec/rref.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rref_forks.h - two sets of forks: those that live, per value, and those that
  * are remembered as deleted. */
 #ifndef TENREC_RPC_RREF_FORKS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rref_id.h - names of referenced values, and of the references to them. */
 #ifndef TENREC_RPC_RREF_ID_H
 #define TENREC_RPC_RREF_ID_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rref_on.c - calls on the referenced value: the owner puts it in front of the
  * arguments. */
 #include <tenrec/rref.h>

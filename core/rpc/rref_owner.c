@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rref_owner.c - the owner's side: values, and who refers to them. */
 #include "rpc/rref_table.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rref_place.h - where the program makes references. */
 #ifndef TENREC_RPC_RREF_PLACE_H
 #define TENREC_RPC_RREF_PLACE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rref_release.c - letting go of everything, and what is left then. */
 #include "rpc/rref_release.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rref_release.h - the references of a worker that shuts down. */
 #ifndef TENREC_RPC_RREF_RELEASE_H
 #define TENREC_RPC_RREF_RELEASE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rref_remote.c - having a value made elsewhere. */
 #include <tenrec/rref.h>
 

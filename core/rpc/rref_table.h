@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rref_table.h - what the files of the state machine share. With the lock of
  * the context held, all of it. */
 #ifndef TENREC_RPC_RREF_TABLE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rref_user.c - the user's side: references to values elsewhere, and forks of
  * them under way. */
 #include "rpc/rref_table.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rref_value.h - references and objects inside of values: what goes out with a
  * message, and what came with one. */
 #ifndef TENREC_RPC_RREF_VALUE_H

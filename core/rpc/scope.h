@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scope.h - collects the futures made on a thread. */
 #ifndef TENREC_RPC_SCOPE_H
 #define TENREC_RPC_SCOPE_H

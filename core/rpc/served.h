@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* served.h - the calls that this worker is answering: so that a cancel message
  * finds its call, and shutdown knows what still runs. */
 #ifndef TENREC_RPC_SERVED_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "rpc/setup.h"
 
 #include "backend/stack.h"

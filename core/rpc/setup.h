@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* setup.h - what a worker takes from the configuration. */
 #ifndef TENREC_RPC_SETUP_H
 #define TENREC_RPC_SETUP_H

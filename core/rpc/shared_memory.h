@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shared_memory.h - memory of tensors that other processes may map: the side of
  * its owner.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sharing.c - lending memory to the peer of a connection. */
 #include "rpc/sharing.h"
 

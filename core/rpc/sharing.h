@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sharing.h - what the two ends of a connection have of each other's memory.
  *
  * As owner it lends blocks (shared_memory.h): the peer gets the region's

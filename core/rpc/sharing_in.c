@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sharing_in.c - mapping what the peer of a connection lends or gives. */
 #include "base/memory.h"
 #include "rpc/shared_memory.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sharing_inside.h - for sharing.c and sharing_in.c only. */
 #ifndef TENREC_RPC_SHARING_INSIDE_H
 #define TENREC_RPC_SHARING_INSIDE_H

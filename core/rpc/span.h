@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* span.h - what rpc tells of its calls to whoever records them.
  *
  * rpc does not know who that is: core/observe defines what is declared here.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stream.h - streams of devices, and which ones a thread works on.
  *
  * What a backend can do with devices is known to the process, not to a worker:

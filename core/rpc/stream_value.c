@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "rpc/stream_value.h"
 
 #include "group/device_map.h"

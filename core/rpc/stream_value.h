@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stream_value.h - the streams on which a value is ready. */
 #ifndef TENREC_RPC_STREAM_VALUE_H
 #define TENREC_RPC_STREAM_VALUE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A tensor is a counted descriptor; the storage lies behind it in the same
  * block, or, when it is large, comes from the pool and goes back there, or is
  * somebody's and goes back through free_fn. */

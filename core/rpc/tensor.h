@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tensor.h - what only the core does with tensors. */
 #ifndef TENREC_RPC_TENSOR_H
 #define TENREC_RPC_TENSOR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* thread.h - what Tenrec remembers of the thread that runs. */
 #ifndef TENREC_RPC_THREAD_H
 #define TENREC_RPC_THREAD_H

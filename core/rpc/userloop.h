@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* userloop.h - callbacks that run in the program's own event loop. */
 #ifndef TENREC_RPC_USERLOOP_H
 #define TENREC_RPC_USERLOOP_H

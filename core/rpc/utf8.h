@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* utf8.h - is a text what it claims to be? */
 #ifndef TENREC_RPC_UTF8_H
 #define TENREC_RPC_UTF8_H

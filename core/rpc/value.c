@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values: names, reading by type text, deep copies. */
 #include <tenrec/value.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* wait.c - threads that wait for futures.
  *
  * A thread that waits for the answer of a call lends itself to the agent

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* waiter.c - eventfds are kept for reuse: a synchronous call must not open and
  * close one. A kept one may still be readable (it was woken while it did not
  * sleep); the next poller then looks once more than needed, which is cheaper

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* waiter.h - one thread that sleeps until somebody wakes it.
  *
  * Lives on the stack of the thread that waits. It is woken through an eventfd

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* watch.c - the thread of the watch: what it asks the store, whom it looks after, and
  * when it does what. */
 #include "rpc/watch_inside.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* watch.h - the thread of a worker in a dynamic group, `tenrec-group`: it sees
  * members join, leave and die, and makes the worker follow. All that asks the
  * store once the worker runs is asked here. */

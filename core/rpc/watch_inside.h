@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* watch_inside.h - what the three parts of the watch share: watch.c has the thread,
  * watch_messages.c what members tell each other, and follow.c makes the worker
  * follow a new view. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* watch_messages.c - what members of a dynamic group tell each other: which view they
  * have, and so that they live. What was sent and is not answered yet; what has come
  * and is answered when we know as much. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* worker.c - the life of a worker: the one place that knows all parts. */
 #include "rpc/worker.h"
 

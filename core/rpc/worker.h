@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* worker.h - the inside of a worker: what its parts share. */
 #ifndef TENREC_RPC_WORKER_H
 #define TENREC_RPC_WORKER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* counts.h - numbers out of a worker's debug info. */
 #ifndef TENREC_TESTKIT_COUNTS_H
 #define TENREC_TESTKIT_COUNTS_H

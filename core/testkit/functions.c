@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "testkit/functions.h"
 
 static tenrec_status noop(struct tenrec_call *call, void *arg, tenrec_error *err)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* functions.h - what every worker of the kit serves. */
 #ifndef TENREC_TESTKIT_FUNCTIONS_H
 #define TENREC_TESTKIT_FUNCTIONS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* group.c - several workers, their common end, and what is told of failures. */
 #include <errno.h>
 #include <signal.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* helpers.c - what torch's own tests use, with limits. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* leaks.h - what is open in this process. */
 #ifndef TENREC_TESTKIT_LEAKS_H
 #define TENREC_TESTKIT_LEAKS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* member.h - the life of one worker of a group, in a thread or a process. */
 #ifndef TENREC_TESTKIT_MEMBER_H
 #define TENREC_TESTKIT_MEMBER_H

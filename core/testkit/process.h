@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* process.h - members that are processes, and the store that serves them. */
 #ifndef TENREC_TESTKIT_PROCESS_H
 #define TENREC_TESTKIT_PROCESS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* record.h - what a group and its workers know of each other, in memory that
  * they share also as processes. */
 #ifndef TENREC_TESTKIT_RECORD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* report.h - how the failure of a worker is told. */
 #ifndef TENREC_TESTKIT_REPORT_H
 #define TENREC_TESTKIT_REPORT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scale.h - how slow this build is, and deadlines. */
 #ifndef TENREC_TESTKIT_SCALE_H
 #define TENREC_TESTKIT_SCALE_H

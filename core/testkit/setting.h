@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* setting.h - one group's store, and the configuration of each of its workers. */
 #ifndef TENREC_TESTKIT_SETTING_H
 #define TENREC_TESTKIT_SETTING_H

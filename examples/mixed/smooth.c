@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* smooth.c - a worker in C for a PyTorch program: it smooths tensors for it, and
  * has tensors of its own looked at by torch. See examples/mixed/run. */
 #include <stdio.h>

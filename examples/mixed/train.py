@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """train.py - a PyTorch program whose helper is a C program: it sends it tensors to be smoothed, and
 answers what the helper asks. See examples/mixed/run."""
 import torch

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* echo - a backend that reaches only itself. The smallest whole plugin. */
 #include <stdlib.h>
 #include <tenrec/plugin.h>

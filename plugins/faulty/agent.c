@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* agent.c - faulty wraps any agent, and injects faults into what it carries.
  *
  * messages_to_fail, num_fail_sends and messages_to_delay are those of torch's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* copy.h - a second message of one, and one with another payload.
  *
  * The bytes of a message belong to whoever made it: nothing here writes to

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* counts.h - how often each distinct message was hit already. */
 #ifndef FAULTY_COUNTS_H
 #define FAULTY_COUNTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* faulty.h - one faulty agent, to its own files. */
 #ifndef FAULTY_FAULTY_H
 #define FAULTY_FAULTY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* inject.c - what happens to a message that a rule hits. */
 #include "copy.h"
 #include "faulty.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "kinds.h"
 
 #define SCRIPT_RET 0x201 /* torch's; nothing here sends it */

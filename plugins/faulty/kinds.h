@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kinds.h - message types by the names that rules use. */
 #ifndef FAULTY_KINDS_H
 #define FAULTY_KINDS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* options.h - what a config may say to a faulty agent (the table is plugin.c). */
 #ifndef FAULTY_OPTIONS_H
 #define FAULTY_OPTIONS_H

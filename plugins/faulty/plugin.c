@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plugin.c - the option tables of faulty, and what spans several options. */
 #include "counts.h"
 #include "kinds.h"

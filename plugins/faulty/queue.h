@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* queue.h - messages whose time has not come. */
 #ifndef FAULTY_QUEUE_H
 #define FAULTY_QUEUE_H

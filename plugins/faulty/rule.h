@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rule.h - one rule: which messages it means, and when it hits one. */
 #ifndef FAULTY_RULE_H
 #define FAULTY_RULE_H

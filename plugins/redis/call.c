@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* call.c - one script at the server, whatever happens to the connection. */
 #include "clock.h"
 #include "script.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* clock.h - deadlines: CLOCK_MONOTONIC nanoseconds, TENREC_STORE_NEVER for none. */
 #ifndef REDIS_CLOCK_H
 #define REDIS_CLOCK_H

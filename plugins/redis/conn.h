@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conn.h - one connection to a Redis server: commands go out, replies come in,
  * each wait within a deadline. Used by one thread at a time. */
 #ifndef REDIS_CONN_H

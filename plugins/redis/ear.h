@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ear.h - hears that keys are set: a connection that has subscribed to their
  * channels. Used by one thread. */
 #ifndef REDIS_EAR_H

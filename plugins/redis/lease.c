@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lease.c - while a process has the store open, its keys do not expire. */
 #include "clock.h"
 #include "script.h"

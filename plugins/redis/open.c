@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* open.c - from a URL and options to an open store, and back to nothing. */
 #include "clock.h"
 #include "script.h"

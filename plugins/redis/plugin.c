@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* redis - a store that no worker hosts: whoever is ready may go. */
 #include "store.h"
 

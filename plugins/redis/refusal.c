@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* refusal.c - what the errors mean that a server answers. */
 #include "conn.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* resolve.h - from a host's name to addresses, within a deadline. */
 #ifndef REDIS_RESOLVE_H
 #define REDIS_RESOLVE_H

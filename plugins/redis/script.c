@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "script.h"
 
 /* Which store is this, and is it still all there? */

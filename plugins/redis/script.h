@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* script.h - what runs inside the server, one script at a time: the server runs
  * nothing else meanwhile.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store.c - the operations of a store, as scripts. */
 #include "store.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store.h - one open store. */
 #ifndef REDIS_STORE_H
 #define REDIS_STORE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* url.h - redis://[user:password@]host[:port][/prefix], taken apart. */
 #ifndef REDIS_URL_H
 #define REDIS_URL_H

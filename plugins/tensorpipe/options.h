@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* options.h - what a user can say about a tensorpipe agent; plugin.c has the
  * table with defaults and help. */
 #ifndef TENSORPIPE_OPTIONS_H

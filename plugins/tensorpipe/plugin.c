@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plugin.c - the tensorpipe plugin's face: who it is and what can be set. */
 #include "agent/agent.h"
 #include "agent/known.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What plugins were compiled against stays where it was: an addition stands at
  * the end of its struct, or takes what was reserved, and counts up the minor. */
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A wrapper that cannot start: what runs inside it must be stopped again. */
 #include <tenrec/plugin.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A plugin that is wrong in one way, chosen by -D. All that it has in code
  * aborts: the core must refuse it before it calls anything. */
 #include <stdlib.h>

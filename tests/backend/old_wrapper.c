@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A wrapper built before deliver and all that comes after it existed. */
 #include <stddef.h>
 #include <tenrec/plugin.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A plugin of somebody else: compiled by a bare cc, with the public headers
  * and no other flag of ours. */
 #include <tenrec/plugin.h>

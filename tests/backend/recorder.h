@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* recorder.h - agents that write down what happens to them. */
 #ifndef TENREC_TESTS_RECORDER_H
 #define TENREC_TESTS_RECORDER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Store plugins: how they are found, loaded and refused, with their options. */
 #include "backend/stores.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* copier_test.c - what arrives, and how many threads it takes. */
 #include "base/copier.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Extents: where room is found, and what is free. */
 #include "../testing.h"
 

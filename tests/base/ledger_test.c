@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ledgers: what a holder says, and how its end is seen. */
 #include "../testing.h"
 

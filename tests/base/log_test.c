@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* log_test.c - what peers put into lines, how many lines they cause, and a log
  * that has no reader. */
 #include "../testing.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pause_test.c - how long is slept between two looks. */
 #include "base/clock.h"
 #include "base/pause.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Regions: what others may do with them, and what is taken from others. */
 #include "../testing.h"
 

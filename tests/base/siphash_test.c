@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* siphash_test.c - the vectors of its authors. */
 #include "../testing.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The pool of large blocks: what it keeps, for how long, and what it counts.
  * Where blocks are not recycled (base/recycle.h) nothing is kept, and the same
  * cases see to that. */

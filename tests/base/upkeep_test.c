@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Upkeep: runs on whichever loop is there, and on none when there is none. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """config.py TENREC PLUGINS [--update] - docs/config.md has every key there is.
 
 The tables come from `tenrec info --json`, so from the tables by which values are

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """docs.py CC TENREC - what README.md and docs/*.md show is true.
 
 A block marked `c` compiles: one that has main() or includes something as it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """errors.py [--update] - the table of docs/errors.md is that of tenrec/error.h."""
 import os
 import re

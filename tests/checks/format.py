@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """format.py - the tree looks as .clang-format says, in the version it was
 written for (others differ in details)."""
 import shutil

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fuzz.py - script/fuzz runs the targets for as long as it is asked to."""
 import os
 import subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """hardening.py BUILD PLUGINS FILE ... - what is built has the marks of hardening.
 
 Reads ELF files as they are: program headers, the dynamic section and imported names. What leaves no mark in a file is looked for among the

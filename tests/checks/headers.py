@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """headers.py VERSION CC [CXX] - every public header compiles alone, as C11 and C++17,
 and they name the project's version."""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """layers.py - include directions, and who may know a foreign library.
 
 docs/architecture.md says why: each folder of core/ knows only those below it,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """report.py - what the checks share: files of the tree, TAP lines.
 
 A check collects problems, each "where: what", under the name of a case; the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """symbols.py LIBTENREC LIST LIBTENREC-TESTKIT LIST [--update] [PLUGIN-FOLDER] - what
 the binaries export.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tidy.py BUILDDIR [FILE ...] - clang-tidy, with the .clang-tidy of the tree.
 
 Without files: every C source of core, plugins, tools and examples that BUILDDIR

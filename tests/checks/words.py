@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """words.py - words that do not belong into the sources."""
 import re
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* config_test.c - whole configurations: what may stand in them, what is told. */
 #include "sample.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* environment_test.c - what variables set, in which order, and which are told
  * to be of no use. */
 #include "sample.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* options_test.c - every option type through a table, and tables that are wrong. */
 #include "sample.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* quantity_test.c - durations, sizes, numbers, and the nearest name. */
 #include "config/quantity.h"
 

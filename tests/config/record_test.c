@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* record_test.c - lists of maps, each read by a table of its own. */
 #include "sample.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sample.h - an option table with every type, and small helpers. */
 #ifndef TENREC_TESTS_CONFIG_SAMPLE_H
 #define TENREC_TESTS_CONFIG_SAMPLE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* secret_test.c - what is printed in the place of passwords. */
 #include "../testing.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* setuid_test.c - variables of the caller have no effect on a program that has
  * the rights of another user. The program under test is a setuid copy of this one. */
 #include "../testing.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* torture_test.c - each allocation of the way through config fails once.
  *
  * The linker puts the functions below in front of base/memory.c. */

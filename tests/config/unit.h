@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* unit.h - what every test of config includes first of cmocka. */
 #ifndef TENREC_TESTS_CONFIG_UNIT_H
 #define TENREC_TESTS_CONFIG_UNIT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cases.h - the cases of the contract, and what they work with. */
 #ifndef TENREC_TESTS_CONTRACT_CASES_H
 #define TENREC_TESTS_CONTRACT_CASES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* contract_carry.c - types, ids, payloads and tensors arrive as they were sent. */
 #include "cases.h"
 

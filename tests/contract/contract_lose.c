@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* contract_lose.c - what happens when a peer takes nothing, breaks off or ends. */
 #include "cases.h"
 

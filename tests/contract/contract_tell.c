@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* contract_tell.c - every send is told once, and answers find their way. */
 #include "cases.h"
 

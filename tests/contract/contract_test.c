@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The agent contract: what every chain must do, whatever it is made of.
  *
  *     contract_test CONFIG WORKERS

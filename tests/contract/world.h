@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* world.h - workers of one process, each with a chain of the same config, and
  * what their users saw. */
 #ifndef TENREC_TESTS_CONTRACT_WORLD_H

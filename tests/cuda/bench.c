@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench.c - what a tensor takes from a GPU to the same GPU in another process and
  * back, against copies by the driver alone. One JSON object on stdout.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* channel_test.c - tensors from and to devices, by every way there is. */
 #include "../testing.h"
 #include "rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fake.c - see fake.h. Speaks to the driver by itself, apart from what it tests. */
 #include "fake.h"
 

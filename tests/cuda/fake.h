@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fake.h - memory of devices for tests: on the stand-in of libcuda, or on a GPU.
  *
  * Which of the two there is says the library path: LD_LIBRARY_PATH with the

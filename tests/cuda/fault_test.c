@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fault_test.c - each call of the driver fails once: the message is told so, by the
  * name of the call, or the tensor goes another way; and the next one goes through. */
 #include "../testing.h"

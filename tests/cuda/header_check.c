@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* header_check.c - is what cuda/driver.h says of the driver what the Toolkit's
  * cuda.h says? Compiled where that is installed; there is nothing to run. */
 #include <cuda.h>

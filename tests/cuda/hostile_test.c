@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hostile_test.c - a peer that says what it likes on the connection of a link, and in
  * the notes beside its tensors. */
 #include "../testing.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* memory_test.c - memory of devices that is used again, in the order of streams. */
 #include "../testing.h"
 #include "cuda/memory.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rig.h - two agents that send each other tensors of devices: in this process, or
  * the second one in a process of its own. */
 #ifndef TESTS_CUDA_RIG_H

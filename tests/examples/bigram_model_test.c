@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The mathematics of the bigram example. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """examples_test.py TENREC BIGRAM HELLO SERVICE_TEST PARAMETER_SERVER ELASTIC - the examples do what they say, with
 real processes, on each shipped backend.
 """

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* actions_test.c - the option `rules`: each thing that can go wrong. */
 #include "flaky.h"
 

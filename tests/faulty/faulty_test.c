@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* faulty_test.c - torch's options: what is failed, what is delayed,
  * what is counted. */
 #include "flaky.h"

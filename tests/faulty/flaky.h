@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* flaky.h - a chain of faulty over a mirror, and what came out of it. The
  * mirror brings every message back, as if whom it was sent to had sent it. */
 #ifndef TESTS_FAULTY_FLAKY_H

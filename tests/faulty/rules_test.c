@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rules_test.c - the option `rules`: which messages are hit, when, and what is said
  * of it. */
 #include "flaky.h"

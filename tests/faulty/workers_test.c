@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* workers_test.c - real workers whose messages are lost, doubled, spoiled ...
  * What a caller sees, what a callee does, and that all of them get over it.
  * On the transport named in argv, with one faulty layer around it, or two. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fake_host.c - the host of an agent that is led by the fuzz target. */
 #include "fake_host.h"
 #include "agent/budget.h"

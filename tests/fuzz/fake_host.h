@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fake_host.h - a whole tensorpipe agent on a host of the target's, without threads: the
  * caller is the agent's loop. */
 #ifndef TENREC_TESTS_FUZZ_FAKE_HOST_H

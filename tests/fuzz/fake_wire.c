@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fake_wire.c - a carrier and two transports in memory. */
 #include "fake_wire.h"
 #include "agent/agent.h"

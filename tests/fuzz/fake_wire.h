@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fake_wire.h - connections of an agent that no kernel carries: their bytes, their ends,
  * the room for more and the moment of each event are the target's.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fake_worker.h - a worker without threads, for the fuzz target: what it sends is released and
  * reported sent, no timer runs, and the clock belongs to the target. */
 #ifndef TENREC_TESTS_FAKE_WORKER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* frame.c - frames of the wire as the agent itself writes them. */
 #include "frame.h"
 #include "channel/channel.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* frame.h - what an honest peer sends, for a target that then spoils it. */
 #ifndef TENREC_TESTS_FUZZ_FRAME_H
 #define TENREC_TESTS_FUZZ_FRAME_H

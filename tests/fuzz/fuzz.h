@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz.h - what each fuzz target defines, and what all of them use. */
 #ifndef TENREC_TESTS_FUZZ_H
 #define TENREC_TESTS_FUZZ_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_agent.c - a whole tensorpipe agent between a host and peers of the fuzzer's.
  *
  * The input: a byte of options, then steps (step.h) of the peers, of the host and of time,

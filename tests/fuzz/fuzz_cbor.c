@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_cbor.c - payloads of calls, answers and errors from a hostile peer.
  *
  * Input: a byte whose lowest two bits say how many tensors the message has,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_control.c - control messages of members: gathers, views, references, answers, errors.
  *
  * Input: a byte of options, then steps: what the program of a worker does (fake_worker.h), or a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_frame.c - every object of the tensorpipe wire. The first byte says
  * which reader gets the rest; what it accepts is then used as the agent would.
  */

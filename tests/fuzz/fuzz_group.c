@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_group.c - what other workers left in the store: records, lists, locks.
  *
  * The first byte says which reader gets the rest. What can be unpacked is packed again and

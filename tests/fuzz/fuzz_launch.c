@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_launch.c - texts that name places: variables of launchers, lists of nodes, addresses,
  * URLs. The first byte says which reader gets the rest. */
 #include "fuzz.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_ring.c - a peer that does what it likes with rings that it shares, and with the
  * messages over which memory comes.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_share.c - records of shared memory from a hostile owner, with descriptors of all
  * kinds, and its changes to the ledger that both have mapped.
  *

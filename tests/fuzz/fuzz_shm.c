@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_shm.c - a peer that does what it likes with the memory that it shares
  * with a connection over shm, while that reads and writes.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_spans.c - the spans behind an answer from a hostile peer.
  *
  * Input: the payload of an answer. The spans that can be read are written again

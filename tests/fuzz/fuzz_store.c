@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_store.c - what clients send to the TCP store's server.
  *
  * Input: pieces, each with a byte in front: its lowest two bits say which of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_store_client.c - what the server of a TCP store answers its clients.
  *
  * The connections are socket pairs, the clock belongs to the target: each event of the server

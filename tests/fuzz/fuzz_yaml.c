@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_yaml.c - any text as a configuration: read, checked, changed, shown. */
 #include "fuzz.h"
 

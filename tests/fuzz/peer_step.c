@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* peer_step.c - what peers do: frames that are right by default, spoiled by the data of the
  * step, in pieces as its argument says. */
 #include "peer_step.h"

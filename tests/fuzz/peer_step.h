@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* peer_step.h - the steps of the peers of an agent, on connections of fake_wire.h. */
 #ifndef TENREC_TESTS_FUZZ_PEER_STEP_H
 #define TENREC_TESTS_FUZZ_PEER_STEP_H

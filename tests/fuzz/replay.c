@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* replay.c - runs a fuzz target once on every file of a folder, and once on
  * nothing, where there is no libFuzzer: seeds stay tests. */
 #include "fuzz.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* step.c - lists of steps: reading them, and a mutator that keeps them whole.
  *
  * libFuzzer's own mutations shift bytes, after which every later step means something

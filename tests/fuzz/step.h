@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* step.h - the input of a target that plays a peer: a list of steps.
  *
  * A step is 8 bytes (what, whom it concerns, the length of its data, an argument) and its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* drawer - a store that only this process reaches. The smallest whole store plugin:
  * drawer://NAME is shared by all who open that name. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fake_clock.h - a clock for locks, of the test that includes it. */
 #ifndef TESTS_GROUP_FAKE_CLOCK_H
 #define TESTS_GROUP_FAKE_CLOCK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* group_lock_test.c - the lock of a group: Tenrec workers and those of torch keep each
  * other out, with a clock that the test moves. */
 #include "test_store.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every allocation fails once: no crash, no leak, ENOMEM or a closed
  * connection, and nothing is left that hinders the next try. */
 #include "test_store.h"

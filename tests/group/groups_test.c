@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The list of groups in a store, and looking at a group without being of it. */
 #include "test_store.h"
 

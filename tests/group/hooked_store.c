@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "hooked_store.h"
 
 #include "group/store.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hooked_store.h - a store in memory at which something happens just before or after
  * an operation. */
 #ifndef TENREC_TESTS_HOOKED_STORE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lease_test.c - the lock of a dynamic group, with a clock that the test moves. */
 #include "test_store.h"
 

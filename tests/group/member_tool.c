@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A member of a dynamic group in a store, which does what lines on stdin say, and answers
  * each by one line; the other side of torch_group_test.py. A failed call answers
  * "error CODE: text".

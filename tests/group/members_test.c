@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who belongs to a static group: workers are threads that meet over an
  * in-process store. */
 #include "test_store.h"

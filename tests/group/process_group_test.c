@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Barrier and all_gather over a store; ranks are threads with stores of their
  * own. Each case runs on each kind of store. */
 #include "test_store.h"

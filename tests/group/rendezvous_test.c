@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From init_method and environment to rank, world and store. The environment
  * is a list of the test's own. */
 #include "test_store.h"

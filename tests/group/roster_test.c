@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* roster_test.c - the members of a dynamic group in its store, when others change that
  * at the worst moment, an answer is lost, or what stands there makes no sense. */
 #include "test_store.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the TCP store's client does with servers that come late, go away, are
  * silent, or are no stores. */
 #include "test_store.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What every store does, whatever is behind it: each case runs on the
  * in-process store, the file store, the TCP store and those of plugins. */
 #include "test_store.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operations of a store end at their limit, whatever its server does: with a clock that
  * goes on only while the client sleeps or polls, and a server that answers what a case
  * lists and is silent from then on. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The file store's format, byte by byte, and what it does with files that are
  * damaged, removed or locked. */
 #include "test_store.h"

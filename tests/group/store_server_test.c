@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The TCP store's server, byte by byte, in the numbers of torch 1.13 and of 2.2
  * and later; and what it does with nonsense. */
 #include "test_store.h"

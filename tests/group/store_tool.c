@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Does to a store what lines on stdin say, and answers each by one line; the
  * other side of torch_store_test.py. A failed call answers "error CODE: text".
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_store.h - what the tests of the group part share. */
 #ifndef TENREC_TESTS_TEST_STORE_H
 #define TENREC_TESTS_TEST_STORE_H

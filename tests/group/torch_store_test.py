@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Our stores against those of PyTorch: its client with our server, our client
 with its server, and one file for both. Prints TAP; skips without torch."""
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vantage_test.c - which address a host has for the others of its group. Between
  * hosts: tests/netns. */
 #include "base/clock.h"

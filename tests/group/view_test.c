@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* view_test.c - the list of a dynamic group's members, and its bytes. */
 #include "test_store.h"
 

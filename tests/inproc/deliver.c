@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* deliver.c - an agent's thread: delivers what is queued for it, and tells whose
  * connection broke. */
 #include "inside.h"

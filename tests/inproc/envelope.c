@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* envelope.c - a message on its way: its copy, and its end. */
 #include "inside.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hub.h - who is there in this process, and what is on its way to whom.
  *
  * One lock guards all of it: this is a backend for tests, and simple first.

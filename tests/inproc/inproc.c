@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* inproc - carries messages between workers of one process. For tests: a
  * second backend with real peers, threads, lost connections and full queues,
  * and no wire. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* inside.h - what the parts of the agent share. */
 #ifndef INPROC_INSIDE_H
 #define INPROC_INSIDE_H

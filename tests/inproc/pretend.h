@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pretend.h - devices that are not there, for tests of the order of things.
  *
  * Their memory is that of the host, and nothing that is queued on a stream is done

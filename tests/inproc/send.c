@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* send.c - the way of a message into the queue of another agent. */
 #include "inside.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A plugin outside of the tree: an agent of one member that sends nothing. */
 #include <tenrec/plugin.h>
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """outside.py BUILDDIR CC [FLAG ...] - what is installed is enough to build with.
 
 Installs into a folder below BUILDDIR; then a program and a plugin outside of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A program outside of the tree: built with what pkg-config says, it loads a
  * plugin that the library has never seen. */
 #include <stdio.h>

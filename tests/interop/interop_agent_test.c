@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* interop_agent_test.c - the tensorpipe plugin, loaded as the core loads it,
  * with the real libtensorpipe: first calling it, then called by it.
  */

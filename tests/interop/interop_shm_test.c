@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* interop_shm_test.c - the tensorpipe plugin and the real libtensorpipe over
  * shared memory: when it is used, and what happens when one of them dies.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* interop_torch_test.c - the tensorpipe plugin and a torch worker with its
  * default transports and channels: one calls the other.
  */

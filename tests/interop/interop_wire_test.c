@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* interop_wire_test.c - our objects, on bare sockets, with the real
  * libtensorpipe: first as its client, then as its listener.
  */

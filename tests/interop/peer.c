@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* peer.c - the libtensorpipe process and raw sockets. */
 #include "peer.h"
 

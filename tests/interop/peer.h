@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* peer.h - drives tensorpipe_peer, a process made of the real libtensorpipe,
  * and speaks raw sockets with it. All waits end the test case at a deadline.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* side.c - our side of the interoperation. */
 #include "side.h"
 

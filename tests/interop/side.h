@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* side.h - the tensorpipe plugin in a chain of the core, and what its user saw. */
 #ifndef INTEROP_SIDE_H
 #define INTEROP_SIDE_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tensorpipe_peer.cc - a peer made of the real libtensorpipe, for tests.
 //
 // It does what it is told on stdin and says on stdout what happened, one line

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """torch_worker.py - a torch worker with its default transports and channels.
 
 It does what it is told on stdin and says on stdout what happened.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """net.py - three hosts on one machine, in network namespaces.
 
     host0 (eth0, eth1)   host1 (eth0, eth1)   host2 (eth0, eth1)

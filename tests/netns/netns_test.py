@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """netns_test.py - workers on three hosts, which are network namespaces (net.py)."""
 import itertools
 import json

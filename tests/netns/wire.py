@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """wire.py DELAY_MS LOSS SEED PORT... - a switch with bad cables.
 
 Carries Ethernet frames between the given interfaces, each DELAY_MS later, and loses a part LOSS

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* attach_test.c - calling a group without being of it, on the backend named in
  * argv (one that reaches other processes). */
 #include "../rpc/functions.h"

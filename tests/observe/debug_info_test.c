@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* debug_info_test.c - what a worker tells of itself, here and to others, on the
  * backend named in argv. */
 #include "../rpc/functions.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* profiler_call_test.c - what each kind of call leaves in a session, on the backend
  * named in argv. */
 #include "../rpc/functions.h"

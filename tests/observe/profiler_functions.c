@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "profiler_functions.h"
 
 #include "../rpc/functions.h"

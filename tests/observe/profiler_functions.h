@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* profiler_functions.h - what the workers of the profiler's tests serve. */
 #ifndef TESTS_OBSERVE_PROFILER_FUNCTIONS_H
 #define TESTS_OBSERVE_PROFILER_FUNCTIONS_H

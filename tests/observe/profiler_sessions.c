@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "profiler_sessions.h"
 #include "../rpc/functions.h"
 #include "../testing.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* profiler_sessions.h - three workers, and sessions of the profiler on them. */
 #ifndef TENREC_TEST_PROFILER_SESSIONS_H
 #define TENREC_TEST_PROFILER_SESSIONS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* profiler_test.c - sessions over three workers, on the backend named in argv. */
 #include "../rpc/functions.h"
 #include "../testing.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* profiler_torture_test.c - a recorded call while each allocation and each send
  * fails once.
  *

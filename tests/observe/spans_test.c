@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* spans_test.c - the spans behind an answer: what is written, what is refused. */
 #include "../testing.h"
 

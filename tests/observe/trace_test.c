@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* trace_test.c - Chrome traces of sessions, and worker.trace. */
 #include "../rpc/functions.h"
 #include "../support/cluster.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* device_dynamic_test.c - device maps for workers that join later: group TP-E of
  * docs/parity.md. */
 #include "device_functions.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* device_functions.h - what the workers of the tests with devices serve. */
 #ifndef TESTS_PARITY_DEVICE_FUNCTIONS_H
 #define TESTS_PARITY_DEVICE_FUNCTIONS_H

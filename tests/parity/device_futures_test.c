@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* device_futures_test.c - futures of tensors on devices: group CU-H of
  * docs/parity.md. */
 #include "device_functions.h"

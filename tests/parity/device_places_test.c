@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* device_places_test.c - tensors arrive where device maps say, and come back the
  * other way round: group CU-C of docs/parity.md. */
 #include "device_functions.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* device_worker.h - workers that bodies make, with device maps. */
 #ifndef TESTS_PARITY_DEVICE_WORKER_H
 #define TESTS_PARITY_DEVICE_WORKER_H

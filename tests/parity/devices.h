@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* devices.h - tensors on devices, and work on them that is done late.
  *
  * A kernel is a function of the host that runs in its place in a stream. The

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dynamic_test.c - groups that change: group TP-E of docs/parity.md. */
 #include "functions.h"
 #include "own.h"

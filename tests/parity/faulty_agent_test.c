@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* faulty_agent_test.c - torch's faulty_agent_rpc_test.py: calls and references
  * under rules that fail or delay messages; group FA of docs/parity.md.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* functions.h - what the workers of the parity tests serve. */
 #ifndef TESTS_PARITY_FUNCTIONS_H
 #define TESTS_PARITY_FUNCTIONS_H

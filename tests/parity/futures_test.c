@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* futures_test.c - callbacks of futures: group G11 of docs/parity.md. */
 #include "parity.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* life_test.c - meeting, leaving and losing: groups G14 and G15 of
  * docs/parity.md. */
 #include "functions.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "own.h"
 
 tenrec_status own_worker(const struct tenrec_test *t, tenrec_test_setup_fn *setup, const char *key,

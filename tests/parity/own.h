@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* own.h - for bodies that make and start their workers themselves. */
 #ifndef TESTS_PARITY_OWN_H
 #define TESTS_PARITY_OWN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ownership_test.c - who owns a reference, what it tells, and how it ends: groups
  * G7 and G9 of docs/parity.md. */
 #include "own.h"

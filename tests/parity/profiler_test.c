@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* profiler_test.c - where the time of calls goes: group G17 of docs/parity.md.
  * The functions take no tensors: what is recorded are calls. */
 #include "parity.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* references.h - what the workers of the parity tests serve that makes, takes
  * and gives references. */
 #ifndef TESTS_PARITY_REFERENCES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sharing_test.c - references that are made, fetched and passed around: group G7
  * of docs/parity.md. */
 #include "references.h"

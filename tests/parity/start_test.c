@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* start_test.c - starting with names, backends and options: groups G2 and TP-A of
  * docs/parity.md. */
 #include "functions.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* values_test.c - what travels with calls: group G4 of docs/parity.md. */
 #include "parity.h"
 

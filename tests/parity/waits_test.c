@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* waits_test.c - limits of calls, and waiting for many: groups G10 and G13 of
  * docs/parity.md. */
 #include "parity.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Connecting to who does not answer. */
 #include "clock.h"
 #include "conn.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """job_test.py TENREC PUPPET ALL_TO_ALL CONFIG BACKEND - workers that find each other
 through a Redis server. Prints TAP; skips without redis-server."""
 import json

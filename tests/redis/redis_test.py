@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """redis_test.py STORE_TOOL - the store in a Redis server when that, or the way to it,
 fails. Prints TAP; skips without redis-server."""
 import os

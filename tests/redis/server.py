@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """server.py - a Redis server of a test's own: in its own folder, on a port that nobody
 else is given, ended with the test."""
 import os

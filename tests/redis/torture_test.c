@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every allocation of the redis plugin fails once: no crash, no leak, ENOMEM, and the
  * next try works. Runs under with_server.py. */
 #include "clock.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* redis://..., taken apart or refused. */
 #include "url.h"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """with_server.py PROGRAM ARGS - runs a program that finds a Redis server of its own at
 TENREC_TEST_REDIS."""
 import os

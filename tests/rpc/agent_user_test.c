@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* agent_user_test.c BACKEND... - messages without RPC, over each backend named. */
 #include "../testing.h"
 

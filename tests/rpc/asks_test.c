@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* asks_test.c - VIEW messages whose versions never come do not pile up. */
 #include "../testing.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* call_torture_test.c - calls while each allocation and each send fails once.
  *
  * Whatever fails: the call ends with an error that says so or with its result,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Calls as payloads and back; what must be refused. */
 #include "payload.h"
 #include "rpc/message.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Errors as payloads and back; messages. */
 #include "payload.h"
 #include "rpc/message.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The short way for calls with a few simple arguments: it writes and reads what the
  * long one does, or leaves it alone. */
 #include "payload.h"

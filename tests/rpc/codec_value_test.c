@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Single values as payloads and back: the vectors of RFC 8949, appendix A; what
  * must be refused. */
 #include "payload.h"

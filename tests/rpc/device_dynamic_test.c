@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* device_dynamic_test.c BACKEND - device maps in groups that change: those of who
  * joins, and those for him. */
 #include "../support/party.h"

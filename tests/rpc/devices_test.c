@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* devices_test.c - what of devices no test of torch's asks: buffers for results, when
  * maps may be said, what is refused, and that memory is given back. */
 #include "../testing.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dynamic_join_test.c - who may join a dynamic group, its lock and its records in the
  * store, on the backend named in argv. */
 #include "../support/party.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dynamic_rref_test.c - references and gathers in a group that changes, on the
  * backend named in argv. */
 #include "../support/party.h"

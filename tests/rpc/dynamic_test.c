@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dynamic_test.c - workers that come and go while the others run, on the backend
  * named in argv. */
 #include "../support/party.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* functions.h - what the workers of the rpc tests serve. */
 #ifndef TESTS_RPC_FUNCTIONS_H
 #define TESTS_RPC_FUNCTIONS_H

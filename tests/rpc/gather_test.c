@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gather_test.c - barrier and all_gather, on the backend named in argv. */
 #include "../support/cluster.h"
 #include "../testing.h"

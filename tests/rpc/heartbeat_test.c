@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* heartbeat_test.c - whom a member looks after, and when one is dead. */
 #include "../testing.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* life_test.c - starting, leaving and starting again, on the backend named in argv. */
 #include "../support/cluster.h"
 #include "../testing.h"

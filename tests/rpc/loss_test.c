@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* loss_test.c - workers that go away, on the backend named in argv. */
 #include "../support/cluster.h"
 #include "functions.h"

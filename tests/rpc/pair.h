@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pair.h - the two workers that most cases call between. */
 #ifndef TESTS_RPC_PAIR_H
 #define TESTS_RPC_PAIR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* payload.h - bytes as messages, and calls as bytes, for the tests of the codec. */
 #ifndef TESTS_RPC_PAYLOAD_H
 #define TESTS_RPC_PAYLOAD_H

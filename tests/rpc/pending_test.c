@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pending_test.c - exactly one taker per entry. */
 #include "rpc/pending.h"
 

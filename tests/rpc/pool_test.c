@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pool_test.c - threads that come with the work. */
 #include "rpc/pool.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* receive_pool_test.c - what workers receive goes into memory that was used
  * before, on the backend named in argv. Where blocks are not recycled
  * (base/recycle.h) all of it is new, and the same cases see to that. */

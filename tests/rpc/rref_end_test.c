@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* References when workers are lost, sends fail, and sessions end. */
 #include <poll.h>
 #include <pthread.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* References while messages fail, come twice and overtake each other; the
  * backend in argv is a faulty one. */
 #include <setjmp.h>

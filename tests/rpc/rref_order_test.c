@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The state machine of references under every order of messages.
  *
  * Three workers without network: what they send lies in a bag, and each step

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Single parts of the state machine of references; rref_order_test.c has its
  * whole. */
 #include "../testing.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rref_support.h - what the tests of references share. */
 #ifndef TESTS_RPC_RREF_SUPPORT_H
 #define TESTS_RPC_RREF_SUPPORT_H

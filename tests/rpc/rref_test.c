@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* References through the public interface, on every backend. */
 #include <setjmp.h>
 #include <stdarg.h>

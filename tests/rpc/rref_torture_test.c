@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rref_torture_test.c - references while each allocation and each send fails
  * once.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Messages that a member sends in the place of another: an answer to a call that went
  * elsewhere, control messages of references that others hold. The backend is named in argv. */
 #include "../support/cluster.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shared memory as its owner has it: where blocks lie, when they are used again,
  * and when the system gets its pages back. */
 #include "../testing.h"

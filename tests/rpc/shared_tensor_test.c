@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shared_tensor_test.c - shared tensors between three workers, on the backend
  * named in argv. "mapped" as the second argument: its connections carry shared
  * memory; else the same calls copy. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sharing_hostile_test.c - records, descriptors and ledgers that make no sense. */
 #include "../testing.h"
 #include "sharing_pair.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sharing_pair.h - an owner and a holder of memory. What a plugin does between
  * them - carry records in order, and descriptors - the test does itself. */
 #ifndef TENREC_TEST_SHARING_PAIR_H

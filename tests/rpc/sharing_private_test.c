@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sharing_private_test.c - memory that its receiver may write, page by page on copies. */
 #include "../testing.h"
 #include "sharing_pair.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sharing_process_test.c - the owner and the holder are two processes, and one dies. */
 #include "../testing.h"
 #include "sharing_pair.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sharing_test.c - memory that is lent and moved, owner and holder both here. */
 #include "../testing.h"
 #include "sharing_pair.h"

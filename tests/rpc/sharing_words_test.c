@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sharing_words_test.c - memory that is lent, with each word of a release ledger changed just
  * before each load of it (support/words.h). */
 #include "../support/words.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shutdown_deadline_test.c - what a shutdown asks of the store has one deadline, that of the
  * shutdown: recorded where the worker hands it to the store. */
 #include "../support/cluster.h"

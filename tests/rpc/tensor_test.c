@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tensors: shapes, views, who frees what, what is sent, DLPack. */
 #include <setjmp.h>
 #include <stdarg.h>

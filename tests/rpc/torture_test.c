@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every allocation of the codec and of the tables fails once: no leak, no crash, ENOMEM. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reading values by type text, finding in maps, deep copies. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* worker_future_test.c - calls whose caller goes on meanwhile, on the backend
  * named in argv. */
 #include "pair.h"

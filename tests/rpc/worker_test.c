@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* worker_test.c - calls between real workers, on the backend named in argv. */
 #include "pair.h"
 

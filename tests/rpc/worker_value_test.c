@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* worker_value_test.c - values and tensors between workers, on the backend named
  * in argv. */
 #include "pair.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* actor.c - one worker of a soak (soak.py).
  *
  *     actor LEDGER SEED SLOT LIFE CALLERS

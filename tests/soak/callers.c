@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* callers.c - threads that call members of the group, whoever is one just now, and
  * check what they answer. */
 #include "functions.h"

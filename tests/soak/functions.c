@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* functions.c - what is called in a soak. Each notes that it ran, and answers with
  * what follows from its arguments, so that the caller can check it. */
 #include "functions.h"

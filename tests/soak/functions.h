@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* functions.h - what both sides of a call know of its numbers and tensors. */
 #ifndef SOAK_FUNCTIONS_H
 #define SOAK_FUNCTIONS_H

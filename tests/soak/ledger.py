@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ledger.py - reads what all workers of a soak noted (ledger.h), and compares it."""
 import os
 import re

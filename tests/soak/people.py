@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """people.py - the workers of a soak as processes, and the store they meet in."""
 import os
 import select

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """soak.py ACTOR CONFIG [OPTIONS] - a group that changes all the time, and what must hold of it.
 
 Workers join, leave, are killed and stopped, drawn from --seed, while all of them call each other

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """stranger.py SEED - a hostile process that reaches the ports of a soak's workers and store.
 
 Reads "PORT ..." (workers) and "store PORT" on stdin, one list a line, and attacks the latest until

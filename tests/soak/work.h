@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* work.h - what the workers of a soak have each other do, and what they check. */
 #ifndef SOAK_WORK_H
 #define SOAK_WORK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* allocations_test.c TRANSPORT - a call allocates nothing: once both sides are
  * warm, all that it needs is used again. Two workers in one process, so that
  * what either side allocates is counted, on whatever thread. */

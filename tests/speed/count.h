@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* count.h - counts the system calls of processes while they do a certain work,
  * by tracing them. What a call costs in time depends on the machine; how many
  * system calls it takes does not. */

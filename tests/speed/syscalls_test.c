@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* syscalls_test.c TRANSPORT - how many system calls a synchronous call takes, in
  * the caller and in the callee, once the connection is there. Some more are
  * allowed, for a timer or a look at the clock now and then: one in twenty calls. */

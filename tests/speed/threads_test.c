@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* threads_test.c TRANSPORT - a synchronous call is answered without passing from
  * thread to thread, and workers at rest do nothing. */
 #include "two.h"

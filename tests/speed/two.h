@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* two.h - two workers in two processes: what a caller does, and what is looked
  * at meanwhile. */
 #ifndef TESTS_SPEED_TWO_H

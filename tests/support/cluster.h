@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cluster.h - several workers in one test process. */
 #ifndef TESTS_CLUSTER_H
 #define TESTS_CLUSTER_H

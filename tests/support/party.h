@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* party.h - workers of one test process in a dynamic group, which come and go. */
 #ifndef TESTS_PARTY_H
 #define TESTS_PARTY_H

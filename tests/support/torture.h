@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* torture.h - any scenario with the 1st failure, the 2nd ... until none is
  * left to fail.
  *

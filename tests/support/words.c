@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* words.c - mappings between guard pages, and words that change before a load. */
 #define WORDS_PLAIN
 #include "words.h"

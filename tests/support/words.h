@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* words.h - a peer that changes a word of shared memory just before it is read.
  *
  * A test that is compiled with this header in front of each file (-include) has every

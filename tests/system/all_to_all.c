@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* all_to_all.c - a whole program as users write them: all call all, then leave.
  *
  *     all_to_all [ROUNDS]    says "NAME of N: C calls" at the end

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """calls_test.py - whole groups of processes call each other and leave together."""
 import os
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """crew.py - real workers as processes that do what a test tells them.
 
 A Crew listens on a local socket; its puppets (puppet.c) connect to it, and

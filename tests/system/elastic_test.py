@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """elastic_test.py - `tenrec run --elastic` with workers that are a group which changes."""
 import signal
 

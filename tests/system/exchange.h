@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* exchange.h - what the worker programs offer each other, and a round of
  * calls from each to all. */
 #ifndef SYSTEM_EXCHANGE_H

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """groups_test.py - a dynamic group of real processes: they join, leave, are killed and stopped."""
 import signal
 import time

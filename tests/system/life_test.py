@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """life_test.py - how processes join, rest, leave, come back and fork."""
 import signal
 import time

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """look_test.py - `tenrec ping` and `tenrec info --worker` on groups that run."""
 import json
 import signal

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """loss_test.py - a process or the store goes away while others work."""
 import signal
 import time

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* puppet.c - a worker that does what it is told.
  *
  *     puppet SOCKET [SIGTERM]

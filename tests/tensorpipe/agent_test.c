@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* agent_test.c - two agents of one process carry messages and tensors. */
 #include "node.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* budget_test.c - what strangers make an agent hold is bounded for all of them together. */
 #include "agent/budget.h"
 #include "raw.h"

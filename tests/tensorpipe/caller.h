@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* caller.h - a caller by hand that was sent on to a better transport. */
 #ifndef TENSORPIPE_TEST_CALLER_H
 #define TENSORPIPE_TEST_CALLER_H

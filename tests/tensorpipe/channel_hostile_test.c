@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* channel_hostile_test.c - a peer that says nonsense through Tenrec's own channel. */
 #include "raw.h"
 

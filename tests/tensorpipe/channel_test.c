@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* channel_test.c - tensors between agents that share a machine, by every way
  * that the channels have. */
 #include "node.h"

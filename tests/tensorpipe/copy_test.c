@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* copy_test.c - copying past the caches copies, at whatever places and lengths. */
 #include "channel/copy.h"
 #include "node.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* crowd_test.c - many callers, many calls in flight, several processes. */
 #include "raw.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* handshakes_test.c - strangers that begin handshakes and do not go on: places and descriptors. */
 #include "agent/budget.h"
 #include "agent/handshakes.h"

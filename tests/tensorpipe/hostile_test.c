@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hostile_test.c - whatever a stranger does, the agent goes on serving. */
 #include "raw.h"
 

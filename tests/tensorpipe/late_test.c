@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* late_test.c - processes that are not run for a while, in the middle of a handshake. */
 #include "raw.h"
 

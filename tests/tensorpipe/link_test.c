@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* link_test.c - connections that come, go and do not come at all. */
 #include "raw.h"
 

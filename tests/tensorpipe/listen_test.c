@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* listen_test.c - where an agent listens. */
 #include "raw.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* node.c - a host as small as it can be, and calls over it. */
 #include "node.h"
 #include "agent/agent.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* node.h - tensorpipe agents in a test, with a host that the test fills. */
 #ifndef TENSORPIPE_TEST_NODE_H
 #define TENSORPIPE_TEST_NODE_H

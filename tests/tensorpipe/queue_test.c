@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* queue_test.c - what waits to be written: bounded, waited for, drained, canceled. */
 #include "raw.h"
 

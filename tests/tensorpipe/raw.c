@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* raw.c - a TensorPipe peer made of bare sockets and byte arrays. */
 #include "raw.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* raw.h - a hand-driven socket that can say anything to an agent. */
 #ifndef TENSORPIPE_TEST_RAW_H
 #define TENSORPIPE_TEST_RAW_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ring_hostile_test.c - whatever a peer does with the rings that it shares with
  * an agent, that goes on serving. */
 #include "caller.h"

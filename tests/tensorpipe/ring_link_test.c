@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ring_link_test.c - rings between two processes, one of which dies, stops or
  * cannot be reached that way; and all that can be under way at once. */
 #include "node.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ring_model.py - ring.pml under spin: no wake-up is lost, and each mistake loses one.
 
 usage: ring_model.py MODEL

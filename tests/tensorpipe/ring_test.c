@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ring_test.c - rings alone: bytes, cursors that cannot be, who is woken, and
  * what is refused when memory comes from another process. */
 #include "node.h"

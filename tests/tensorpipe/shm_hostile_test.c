@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shm_hostile_test.c - whatever a peer does with shared memory, the agent goes
  * on serving. */
 #include "caller.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shm_link_test.c - the stream of a connection, through the rings of another. */
 #include "../testing.h"
 

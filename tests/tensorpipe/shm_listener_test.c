@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shm_listener_test.c - an agent calls somebody who sends it on to shm, and who
  * then does it well or badly. */
 #include "raw.h"

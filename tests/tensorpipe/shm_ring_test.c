@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shm_ring_test.c - rings that processes share, and what comes with a bad one. */
 #include "../testing.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shm_wire.c - a peer's end of connections over shm. */
 #include "shm_wire.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shm_wire.h - a peer's end of connections over shm, driven by hand. */
 #ifndef TENSORPIPE_TEST_SHM_WIRE_H
 #define TENSORPIPE_TEST_SHM_WIRE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stranger_group_test.c - a stranger at the port of a worker of a dynamic group: no member goes
  * because of what the stranger says, and none is kept from serving. */
 #include "raw.h"

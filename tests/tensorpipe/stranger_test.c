@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stranger_test.c - a process that reaches the port of an agent, and has read neither the
  * store nor the wire: what it may claim, guess and break. */
 #include "raw.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ways_test.c - the way that was faster lately is taken, and the other one now and then. */
 #include "channel/ways.h"
 #include "node.h"

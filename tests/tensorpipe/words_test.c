@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* words_test.c - rings of both kinds, with each word of shared memory changed just before
  * each load of it (support/words.h). */
 #include "../support/words.h"

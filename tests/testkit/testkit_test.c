@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* testkit_test.c - workers as threads and as processes, and how their failures
  * are told. */
 #include "../testing.h"

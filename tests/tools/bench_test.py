@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """bench_test.py COMPARE BUILD PROGRAM... - the benchmark programs do their work, and bench/compare
 judges rightly. How fast it is, no test says."""
 import importlib

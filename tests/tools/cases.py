@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cases.py - runs the functions of a file as test cases and prints TAP.
 
 A case is a function whose name says what is expected; it fails by raising.

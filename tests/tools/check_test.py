@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """check_test.py TENREC - the contract of `tenrec check`."""
 import os
 import shutil

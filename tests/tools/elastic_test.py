@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """elastic_test.py TENREC - the contract of `tenrec run --elastic`."""
 import os
 import re

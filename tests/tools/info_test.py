@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """info_test.py TENREC - the contract of `tenrec info`, `help` and `--version`."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """perf_test.py TENREC - the contract of `tenrec perf`. How fast it is, no test says."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """run_test.py TENREC - the contract of `tenrec run`."""
 import fcntl
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """torch_run_test.py TENREC - `tenrec run` starts programs of torch that use env://."""
 import subprocess
 import sys

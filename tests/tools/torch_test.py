@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """torch_test.py PEER - the benchmark program on torch does its work."""
 import json
 import subprocess

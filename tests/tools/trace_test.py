@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """trace_test.py TENREC HELLO - `tenrec run --trace`: one trace of several workers."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the backend TENREC does beside what PyTorch's own suites ask: two or three
 processes on this host, over each transport. Prints TAP; skips where it is not built."""
 import json

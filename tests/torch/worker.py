@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """worker.py RANK CONFIG - runs the program on standard input as one worker of a group."""
 import json
 import os

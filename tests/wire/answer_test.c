@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* answer_test.c - the answer to a brochure, and what a client believes of it. */
 #include "handshake.h"
 #include "wire/brochure.h"

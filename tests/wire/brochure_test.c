@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* brochure_test.c - what a client offers, and what a listener selects of it. */
 #include "handshake.h"
 #include "wire/brochure.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* descriptor_test.c - Descriptor and DescriptorReply against captured bytes. */
 #include "wire/descriptor.h"
 #include "wire_test.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "handshake.h"
 
 const char plain_brochure[] = "b902 bb01 " UV "bb01 " BASIC "bb01 " CPU0 ANY;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* handshake.h - what real peers exchanged, and what ours offer, for the tests of
  * the handshake. */
 #ifndef TESTS_WIRE_HANDSHAKE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hello_test.c - the first bytes of a connection. */
 #include "handshake.h"
 #include "wire/hello.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hex.h - bytes written as hex in tests, blanks between them allowed. */
 #ifndef WIRE_TEST_HEX_H
 #define WIRE_TEST_HEX_H

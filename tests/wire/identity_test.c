@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* identity_test.c - who a Tenrec peer is. */
 #include "handshake.h"
 #include "wire/identity.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* listed.h - lists of tensors, as a message reads them. */
 #ifndef TENREC_TEST_LISTED_H
 #define TENREC_TEST_LISTED_H

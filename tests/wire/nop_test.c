@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* nop_test.c - the encoding, by vectors of the real libnop. */
 #include "wire_test.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shortlist_test.c - the short list of tensors: there and back, and what of it
  * is refused. */
 #include "wire/shortlist.h"

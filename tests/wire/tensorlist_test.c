@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tensorlist_test.c - the pickle of the tensor list: torch's own bytes, ours,
  * and those of nobody.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* wire_test.h - what every test of the byte formats includes. */
 #ifndef WIRE_TEST_H
 #define WIRE_TEST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // agent.h - torch's RpcAgent over any backend of Tenrec's.
 //
 // What a message means, references, autograd contexts and Python live in libtorch;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // calls.h - what this worker has asked of others, until it is answered.
 #pragma once
 

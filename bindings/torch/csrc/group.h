@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // group.h - the end of a group, over the store that torch brings.
 #pragma once
 

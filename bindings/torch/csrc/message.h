@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // message.h - torch's messages as Tenrec's, and back.
 //
 // Type and payload travel as they are. A tensor's metadata lies in its

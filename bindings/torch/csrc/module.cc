@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // module.cc - what Python sees: tenrec_torch._C.
 #include "agent.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // options.h - a configuration of Tenrec's, read and checked.
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // pool.h - the threads that run Python: requests of others, and what waits for
 // answers of ours.
 //

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // python_thread.h - a thread of ours that runs Python now and then.
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // server.h - what others ask of this worker, until it is answered.
 #pragma once
 

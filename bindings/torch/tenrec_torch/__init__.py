@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tenrec_torch - Tenrec as a backend of torch.distributed.rpc.
 
 Importing it registers the backend TENREC:

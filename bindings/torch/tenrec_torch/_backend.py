@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Registers TENREC, and makes its agent when init_rpc asks for one."""
 import atexit
 import datetime

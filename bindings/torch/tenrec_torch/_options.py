@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What init_rpc may be told of Tenrec."""
 import json
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """worker.py - a worker among C, C++ and Python programs that call each other's functions.
 
 Not torch.distributed.rpc: these are the calls of tenrec/rpc.h, with functions by name, and values

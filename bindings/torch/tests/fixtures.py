@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fixtures.py - what the suites run on: one class per backend and way.
 
 A fixture says which backend and which options a rank gives to init_rpc.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """package_test.py - what tenrec_torch promises beyond what torch's suites ask."""
 import ctypes
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """pool.py - runs cases side by side, each in a process (and a session) of its own.
 
 The caller has imported everything and has one thread: a case is a fork of it,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ranks.py - the ranks of one case: forked, watched until a deadline, and asked
 for their stacks when they miss it.
 

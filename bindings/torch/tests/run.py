@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """run.py - PyTorch's own RPC suites on Tenrec.
 
 Each case is one test method of a suite that comes with the installed torch, on

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """upstream.py - the RPC suites of the installed torch, as classes to mix in.
 
 They are imported, not copied: what runs is what torch's own release was

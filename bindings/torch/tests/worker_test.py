@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """worker_test.py - tenrec_torch.worker: calls between Python, C and torch by name."""
 import os
 import subprocess

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* module.cc - tenrec_torch._worker, what tenrec_torch/worker.py stands on. */
 #include "worker.h"
 

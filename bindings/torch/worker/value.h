@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* value.h - Python values as arguments and results of Tenrec, and back. */
 #ifndef TORCH_WORKER_VALUE_H
 #define TORCH_WORKER_VALUE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* worker.h - a worker of a Tenrec group, for Python. */
 #ifndef TORCH_WORKER_WORKER_H
 #define TORCH_WORKER_WORKER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tenrec/agent.h - the contract between the core and whoever moves messages.
  *
  * Agents form a chain. The core talks to the outermost; `inner` points one

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tenrec/agent_user.h - messages without RPC.
  *
  * What tenrec_init_rpc does with its backend, for programs that bring calls of

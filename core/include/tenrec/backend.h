@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tenrec/backend.h - the backends of this process.
  *
  * A backend is registered when its plugin file is loaded, which the config

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tenrec/config.h - which backends, with which options.
  *
  * A configuration comes from four sources, the later the stronger: defaults,

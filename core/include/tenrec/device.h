@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tenrec/device.h - devices, and the order of work on them.
  *
  * Work of a device runs in streams: what is queued on one runs in order, what is

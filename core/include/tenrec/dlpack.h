@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tenrec/dlpack.h - tensors to and from DLPack (needs <dlpack/dlpack.h>). */
 #ifndef TENREC_DLPACK_H
 #define TENREC_DLPACK_H

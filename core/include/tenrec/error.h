@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tenrec/error.h - what can go wrong, and how it is told.
  *
  * A status says how far the damage reaches; the text says what happened. The

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tenrec/future.h - a value that will be there later.
  *
  * A future is shared (counted). It is completed exactly once: by a reply, an

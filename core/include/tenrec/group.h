@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tenrec/group.h - groups that change while they run.
  *
  * A group is dynamic when nothing says how many workers it has. Its workers

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tenrec/log.h - what Tenrec says about itself.
  *
  * error: you must act; warn: we go on, worse; info: once per life of an

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tenrec/observe.h - looking into a worker that runs: counters and states, of
  * this process or of another worker.
  *

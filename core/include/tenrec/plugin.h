@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tenrec/plugin.h - all a plugin author includes.
  *
  * A plugin is a shared object that exports three symbols and no others:

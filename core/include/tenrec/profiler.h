@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tenrec/profiler.h - where the time of calls goes.
  *
  *     tenrec_profiler_start(w, NULL, &p, &err);

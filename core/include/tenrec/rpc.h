@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tenrec/rpc.h - workers that call functions on each other.
  *
  * The life of a worker:

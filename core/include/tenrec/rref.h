@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tenrec/rref.h - remote references: values that stay where they were made.
  *
  *     tenrec_remote(w, "server", "make_table", args, n, NULL, &r, err);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tenrec/store.h - where workers find each other: a small shared key/value
  * store, and a process group (barrier, all_gather) over it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tenrec/store_plugin.h - all the author of a store includes.
  *
  * A store is where workers find each other (tenrec/store.h). One that the core

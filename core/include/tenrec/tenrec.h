@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tenrec/tenrec.h - all that a program needs. */
 #ifndef TENREC_TENREC_H
 #define TENREC_TENREC_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tenrec/tensor.h - a tensor: memory, element type, shape, and who frees it.
  *
  * A tensor is shared (counted): whoever holds one - the caller, a message that

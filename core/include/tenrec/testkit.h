@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tenrec/testkit.h - tests of programs that use Tenrec (libtenrec-testkit).
  *
  * A test starts its workers in one call, as threads or as processes:

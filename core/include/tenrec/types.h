@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tenrec/types.h - the nouns that cross the plugin border. */
 #ifndef TENREC_TYPES_H
 #define TENREC_TYPES_H

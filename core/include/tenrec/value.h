@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tenrec/value.h - what travels as an argument or a result.
  *
  * A value is a plain struct that you may build on the stack:

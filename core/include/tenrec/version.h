@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tenrec/version.h - the version that a program is compiled with.
  *
  * tenrec_version_number() says which library it runs with.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* agent.c - a tensorpipe agent, as the core sees it.
  *
  * Threads. An agent has one loop thread, from start to shutdown. It accepts,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* agent.h - one tensorpipe agent: its thread, listener, peers and pipes. */
 #ifndef TENSORPIPE_AGENT_H
 #define TENSORPIPE_AGENT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* agent_alive.c - finds TCP connections whose peer's host does not answer.
  *
  * The kernel's keepalive asks only on idle connections. What was sent and is not

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* agent_identity.c - what an agent tells of itself, and what it believes of others.
  *
  * Rank and incarnation of a member are small numbers that anybody can claim; a proof is made of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* agent_info.c - what an agent tells people about itself. */
 #include "agent/known.h"
 #include "pipe/pipe.h"

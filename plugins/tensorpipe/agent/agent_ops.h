@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* agent_ops.h - the operations of an agent that have files of their own, and
  * what all operations use. */
 #ifndef TENSORPIPE_AGENT_OPS_H

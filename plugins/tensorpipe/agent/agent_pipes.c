@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* agent_pipes.c - the pipes and peers of an agent. */
 #include "pipe/pipe.h"
 

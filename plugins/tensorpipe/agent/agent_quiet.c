@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* agent_quiet.c - a timer that gives connections back to the loop thread when
  * the callers who read them have gone (pipe_poll.c). */
 #include "agent/agent.h"

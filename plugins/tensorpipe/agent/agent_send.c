@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* agent_send.c - messages that the core sends, and callers that wait for
  * answers. These two run for each call: they find the pipe without a lock. */
 #include "agent/agent_ops.h"

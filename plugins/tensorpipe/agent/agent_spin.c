@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* agent_spin.c - when the loop thread reads without being told to. */
 #include "agent/agent.h"
 #include "pipe/pipe.h"

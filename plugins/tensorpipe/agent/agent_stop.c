@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* agent_stop.c - what an agent does at its end: waits until all is written,
  * stops, and frees itself. */
 #include "agent/agent_ops.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* budget.h - what strangers make this process hold, by where they come from.
  *
  * A stranger is a caller that has not shown to be a member: connections are free to it, so a

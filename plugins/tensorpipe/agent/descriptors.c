@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* descriptors.c - the soft limit of open files. */
 #include "agent/descriptors.h"
 #include "agent/agent.h"

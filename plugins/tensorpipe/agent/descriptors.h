@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* descriptors.h - how many file descriptors an agent needs.
  *
  * A peer takes a pipe in each direction. Over rings a pipe has four connections of one

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* handshakes.h - the incoming handshakes of an agent that are under way, the oldest first.
  *
  * A connection costs its caller nothing, and us a descriptor and memory. When all places are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/known.h"
 #include "channel/pull.h"
 #include "cuda/link.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* known.h - the transports and channels that TensorPipe's peers register, and
  * which of them can be used. A config may name all of them; what cannot be used
  * here is skipped, and people are told why. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* listener.c - accepts connections and finds out what they are.
  *
  * Whatever one connection does, the socket goes on listening: a stranger that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* listener.h - the listening sockets of an agent, one for each transport, and
  * connections that have not said yet what they are. Loop thread only, once started. */
 #ifndef TENSORPIPE_LISTENER_H

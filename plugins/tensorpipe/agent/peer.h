@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* peer.h - a member of the group, and the pipe on which requests go to it.
  *
  * The pipe is found without a lock and without a reference, since every call

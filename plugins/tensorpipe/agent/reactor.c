@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reactor.c - an epoll loop that a data path can spin in.
  *
  * libuv's loop would do for the control plane, but the data path must decide

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reactor.h - the loop of an agent: readiness of sockets, tasks, timers.
  *
  * Everything it watches is in one epoll set. Sources, timers and their

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reactor_guest.c - a thread of the user that leads the loop.
  *
  * Where a message is run by another thread than the one that reads it, waking that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reactor_inside.h - between the two parts of the reactor: reactor.c runs the loop,
  * reactor_guest.c says who does. */
 #ifndef TENSORPIPE_REACTOR_INSIDE_H

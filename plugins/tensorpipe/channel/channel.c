@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* channel.c - what channels have in common: frames that hold a tensor. */
 #include "channel/channel.h"
 #include "pipe/pipe.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* channel.h - how the bytes of tensors travel within a pipe.
  *
  * A channel is a name that both peers put into their Brochures. It may have

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* channel_basic.c - TensorPipe's channel "basic": each tensor is a frame on a
  * connection of the channel. */
 #include "channel/channel.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* channel_cma.c - TensorPipe's channel "cma": the receiver reads a tensor out
  * of the sender's memory.
  *

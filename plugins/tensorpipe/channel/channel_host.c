@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* channel_host.c - Tenrec's own channels for host memory, "tenrec_host" and
  * "tenrec_lanes".
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* channels.c - which channels an agent offers. */
 #include "channel/channels.h"
 #include "channel/channel.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* channels.h - the channels that an agent offers, the preferred first. */
 #ifndef TENSORPIPE_CHANNELS_H
 #define TENSORPIPE_CHANNELS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* copy.h - copying a part of something large.
  *
  * Who copies more than the caches hold does better to write past them: then the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pull.c - process_vm_readv, and whether it is allowed. */
 #include "channel/pull.h"
 #include "transport/domain.h"

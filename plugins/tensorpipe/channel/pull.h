@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pull.h - reading tensors out of another process's memory.
  *
  * The kernel allows that between processes of one user in one user namespace

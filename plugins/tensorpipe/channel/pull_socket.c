@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pull_socket.c - whose process is at the other end of a TCP connection.
  *
  * A Unix socket tells by itself. For TCP on this machine the kernel is asked

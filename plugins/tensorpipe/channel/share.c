@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* share.c - records in notes, descriptors over the socket. */
 #include "channel/share.h"
 #include "pipe/pipe.h"

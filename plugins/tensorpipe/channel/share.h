@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* share.h - tensors that the peer maps instead of taking their bytes.
  *
  * The core says what stands for a tensor (a record) and which descriptors the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "channel/ways.h"
 
 #define CLASS_SHIFT 19 /* the first class ends at twice this power of two */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ways.h - which of two ways took tensors of a size sooner, lately.
  *
  * A tensor between two processes of a host can be read out of the sender's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* absent.c - what stands for the channels of devices in a build without them. */
 #include "cuda/link.h"
 #include "pipe/pipe.h"

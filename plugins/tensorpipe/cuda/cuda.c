@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cuda.c - an agent's part in channels for device memory. */
 #include "agent/agent.h"
 #include "cuda/link_parts.h"

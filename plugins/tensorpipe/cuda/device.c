@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* device.c - contexts, streams and events. */
 #include "cuda/device.h"
 #include "cuda/import.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* device.h - the devices of this process: contexts, streams, events.
  *
  * All of it is of the process, not of an agent, and lives as long. A function that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* driver.c - libcuda, when there is one. */
 #include "cuda/driver.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* driver.h - the few parts of the CUDA driver's interface that are used here.
  *
  * libcuda is loaded at the first use, so the same binary runs where there is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* flight.h - what devices have been told to do and is not known to be done.
  *
  * Nobody waits for a device: while something is under way the loop thread looks

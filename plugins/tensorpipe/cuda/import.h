@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import.h - memory and events of other processes, opened once.
  *
  * To open a handle takes the driver a hundred microseconds, so what was opened

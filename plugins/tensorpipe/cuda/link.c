@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* link.c - the connection of a link: who is there, and what is said on it. */
 #include "cuda/link_parts.h"
 #include "transport/domain.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* link.h - tensors in memory of devices, on one pipe.
  *
  * The channel "tenrec_cuda" has one connection, which carries what is said below

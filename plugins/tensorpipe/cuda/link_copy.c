@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* link_copy.c - tensors that are copied out of the sender's memory: lent within this
  * process, or mapped. */
 #include "agent/agent.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* link_parts.h - what the files of a link share. */
 #ifndef TENSORPIPE_CUDA_LINK_PARTS_H
 #define TENSORPIPE_CUDA_LINK_PARTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* link_pieces_out.c - tensors that leave in pieces, by way of pinned memory. */
 #include "agent/agent.h"
 #include "cuda/link_parts.h"

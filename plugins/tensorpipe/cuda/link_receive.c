@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* link_receive.c - tensors for devices, or from them, as they arrive. */
 #include "agent/agent.h"
 #include "cuda/link_parts.h"

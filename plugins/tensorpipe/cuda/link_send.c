@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* link_send.c - tensors of devices on their way out. */
 #include "agent/agent.h"
 #include "cuda/link_parts.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* link_way.c - which way a tensor of a device goes, and what its note says. */
 #include "agent/agent.h"
 #include "cuda/link_parts.h"

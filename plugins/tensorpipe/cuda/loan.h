@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* loan.h - memory of devices that agents of one process lend each other.
  *
  * What travels is a number, never an address: a peer that names what was not lent,

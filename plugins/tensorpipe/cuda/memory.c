@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* memory.c - pieces of device memory, by device and size. */
 #include "cuda/memory.h"
 

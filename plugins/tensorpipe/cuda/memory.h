@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* memory.h - memory of devices for tensors that arrive.
  *
  * What is dropped is kept for the next tensor, in the order of streams: the next

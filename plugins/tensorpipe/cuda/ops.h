@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops.h - what the core asks of devices. */
 #ifndef TENSORPIPE_CUDA_OPS_H
 #define TENSORPIPE_CUDA_OPS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* staging.h - pinned memory of the host, through which tensors go from and to
  * devices in pieces. One agent's; of any thread. */
 #ifndef TENSORPIPE_CUDA_STAGING_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "pipe/out.h"
 
 #include "pipe/pipe.h"

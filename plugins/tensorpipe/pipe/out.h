@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* out.h - what is on its way out of a pipe, and who is told that it is written.
  *
  * An out is one message or object, or several small messages together. The

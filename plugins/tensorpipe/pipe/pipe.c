@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pipe.c - life of a pipe, from the first reference to the last. */
 #include "pipe/pipe.h"
 #include "channel/channel.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pipe.h - one TensorPipe pipe: a handful of connections and a handshake.
  *
  * An outgoing pipe carries our requests and their answers, an incoming one the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pipe_accept.c - the acceptor's side of the handshake. */
 #include "agent/budget.h"
 #include "pipe/pipe.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pipe_budget.c - what the caller of an incoming pipe makes us hold, charged to its source
  * (agent/budget.h) for as long as the caller is a stranger. */
 #include "agent/budget.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pipe_connect.c - the connector's side of the handshake.
  *
  * hello and Brochure go out with one write as soon as the connection stands;

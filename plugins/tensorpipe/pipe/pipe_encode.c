@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pipe_encode.c - messages with tensors, and with large payloads, which are not
  * copied. */
 #include "channel/channel.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pipe_expire.c - requests that wait in a queue until their deadlines have passed.
  *
  * Their callers have given up, and a peer that stands still shall not be told of them when it goes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pipe_greeting.c - what both sides of a handshake do. */
 #include "pipe/pipe.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pipe_list.c - the list of tensors of a message that is being read: which storages that
  * the message carries they are views of. */
 #include "pipe/pipe.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pipe_message.c - the parts of a message, as they arrive. */
 #include "channel/channel.h"
 #include "cuda/link.h"

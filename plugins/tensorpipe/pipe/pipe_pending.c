@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pipe_pending.c - messages that waited for the handshake, or for the loop thread. */
 #include "cuda/link.h"
 #include "pipe/pipe.h"

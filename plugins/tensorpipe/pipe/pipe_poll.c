@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pipe_poll.c - callers that read their answers themselves.
  *
  * A thread that waits for an answer takes the reader's role of the pipe that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pipe_queue.c - what waits for the connections of a pipe, and for its peer.
  *
  * A message has a segment for each connection that it uses. What the peer

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pipe_read.c - finds messages in what arrives.
  *
  * One system call reads what there is; then every message that is whole is

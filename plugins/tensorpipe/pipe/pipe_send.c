@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pipe_send.c - messages on their way out.
  *
  * A small message is copied between its frames and written by the thread that

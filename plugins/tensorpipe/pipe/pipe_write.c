@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pipe_write.c - who writes what is on its way out.
  *
  * One thread at a time writes to a connection: it owns conn->writing, which is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* carrier.h - what moves the bytes of a connection: a socket, or memory that
  * two processes share.
  *

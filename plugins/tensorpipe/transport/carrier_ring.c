@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* carrier_ring.c - bytes through rings in shared memory.
  *
  * Reading and writing are copies by the thread that wants them, without system

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* carrier_ring.h - a connection over rings in shared memory. */
 #ifndef TENSORPIPE_CARRIER_RING_H
 #define TENSORPIPE_CARRIER_RING_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* carrier_shm.c - a connection over the rings of TensorPipe's shm transport.
  *
  * The socket stays in the loop's epoll set for as long as the connection lives,

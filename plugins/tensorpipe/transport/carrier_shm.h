@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* carrier_shm.h - a connection of TensorPipe's shm transport: two rings, and a
  * Unix socket that tells when the peer is gone. */
 #ifndef TENSORPIPE_CARRIER_SHM_H

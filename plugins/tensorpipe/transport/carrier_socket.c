@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* carrier_socket.c - a connection over a stream socket of the kernel. */
 #include "agent/agent.h"
 #include "transport/conn.h"

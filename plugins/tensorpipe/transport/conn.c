@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conn.c - buffered reading from one connection. */
 #include "transport/conn.h"
 #include "agent/agent.h"

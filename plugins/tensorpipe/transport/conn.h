@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conn.h - one connection of a pipe: a carrier, a read buffer, a write queue. */
 #ifndef TENSORPIPE_CONN_H
 #define TENSORPIPE_CONN_H

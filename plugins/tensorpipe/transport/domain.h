@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* domain.h - what tells whether two processes can reach each other's memory and
  * sockets: the boot of the machine, and the namespaces they live in. The texts
  * are those of TensorPipe, so that its peers compare equal. */

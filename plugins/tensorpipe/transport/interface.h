@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* interface.h - which of this machine's network interfaces an agent listens on.
  *
  * The option names one or several, separated by commas, the first that fits is

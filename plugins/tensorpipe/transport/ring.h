@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ring.h - a stream of bytes in memory that two processes share.
  *
  * One side writes, the other reads. The cursors count bytes and never wrap; the place

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ring_setup.c - the memory of a pair of rings.
  *
  * Memory from the other process is checked before it is mapped: memory that could shrink

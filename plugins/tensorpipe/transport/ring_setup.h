@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ring_setup.h - how two processes come to share a pair of rings.
  *
  * The caller makes the memory and sends its descriptor over a Unix socket; the listener

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shm_handshake.c - tokens and descriptors over a Unix socket. */
 #include "transport/shm_handshake.h"
 

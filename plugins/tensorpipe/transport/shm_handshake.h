@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shm_handshake.h - how two peers of the shm transport exchange their rings.
  *
  * Over the Unix stream socket of a connection each side sends one message, at

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shm_link.c - the stream of a connection through two rings. */
 #include "transport/shm_link.h"
 

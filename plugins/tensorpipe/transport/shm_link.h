@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shm_link.h - a connection of TensorPipe's shm transport, without its socket.
  *
  * Four rings: each side's inbox, which the other one writes, and each side's

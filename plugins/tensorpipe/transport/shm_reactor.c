@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shm_reactor.c - tokens into a peer's ring, and out of ours. */
 #include "transport/shm_reactor.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shm_reactor.h - the rings by which TensorPipe peers tell each other that a
  * ring has something new.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shm_ring.c - memory that two processes share, and markers in it. */
 #include "transport/shm_ring.h"
 

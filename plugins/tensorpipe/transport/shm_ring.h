@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shm_ring.h - one ring of TensorPipe's shm transport.
  *
  * A ring is two files in memory, its header and its data, which two processes

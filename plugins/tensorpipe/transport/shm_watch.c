@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shm_watch.c - looks at connections that wake nobody. */
 #include "transport/shm_watch.h"
 #include "agent/agent.h"

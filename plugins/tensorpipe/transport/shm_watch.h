@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shm_watch.h - how the loop thread hears of connections that wake nobody.
  *
  * A peer on libtensorpipe that puts something into a ring tells its reactor,

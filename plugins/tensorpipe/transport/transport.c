@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* transport.c - transports by name, and addresses of all kinds. */
 #include "transport/transport.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* transport.h - the ways to connect to a peer, and what each of them does.
  *
  * In a Brochure a transport is its name and a domain: both ends must name the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* transport_local.h - abstract Unix sockets: where connections in shared memory
  * begin. The kernel chooses the name of a listener, which nobody else has. */
 #ifndef TENSORPIPE_TRANSPORT_LOCAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* transport_ring.c - who can share rings with us, and how connections begin.
  *
  * A connection begins on a Unix socket, over which the caller sends the memory

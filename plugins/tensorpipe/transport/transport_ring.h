@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* transport_ring.h - Tenrec's own way to a peer on the same host: rings in
  * shared memory that wake only who sleeps. */
 #ifndef TENSORPIPE_TRANSPORT_RING_H

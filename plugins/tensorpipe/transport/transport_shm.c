@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* transport_shm.c - TensorPipe's shm transport: who can be reached by it, and how.
  *
  * A connection begins on a Unix socket with an abstract name, whose both ends

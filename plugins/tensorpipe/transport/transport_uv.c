@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* transport_uv.c - sockets and addresses of the uv transport. */
 #include "transport/transport_uv.h"
 #include "agent/agent.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* transport_uv.h - the transport that TensorPipe calls uv: TCP, IPv4 or IPv6.
  *
  * Addresses on the wire are numeric: 127.0.0.1:1234, [::1]:1234,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* transports.c - the transports of this build. The table has a file of its own, so that
  * a program which links the agent as a library can bring another one. */
 #include "transport/transport_ring.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* answer.c - codec of BrochureAnswer, and the client's check of it. */
 #include "wire/identity.h"
 #include "wire/selection.h"

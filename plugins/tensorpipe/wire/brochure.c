@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* brochure.c - codec of Brochure, and the listener's choice from it. */
 #include "wire/brochure.h"
 #include "wire/identity.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* brochure.h - how two peers agree on a transport and on channels.
  *
  * The client sends a Brochure of all it has, the listener selects and sends a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* descriptor.c - codec of Descriptor and DescriptorReply. */
 #include "wire/descriptor.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* descriptor.h - the object before each message, and the answer to one whose
  * tensors have no target device.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hello.c - codec of the hello object. */
 #include "wire/hello.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hello.h - the first object on every connection to a listener. */
 #ifndef TENSORPIPE_HELLO_H
 #define TENSORPIPE_HELLO_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* identity.c - text form of a Tenrec peer's identity. */
 #include "wire/identity.h"
 #include "wire/brochure.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* identity.h - how one Tenrec peer tells another which member it is.
  *
  * The name in a hello is free text. A Tenrec peer puts an entry of its own,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* nop.c - bounds-checked reading and smallest-form writing of libnop values. */
 #include "wire/nop.h"
 

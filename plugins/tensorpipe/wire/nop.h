@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* nop.h - the encoding of the objects that TensorPipe peers exchange.
  *
  * Writer and reader keep their first failure and do nothing afterwards, so

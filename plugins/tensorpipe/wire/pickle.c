@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pickle.c - the pickle operations that torch's C++ pickler writes. */
 #include "wire/pickle.h"
 

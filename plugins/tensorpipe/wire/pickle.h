@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pickle.h - a machine for the few pickle operations of torch's tensor list.
  *
  * It has no heap and calls nothing: a stack, a place for the items of tuples,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plain.c - messages without tensors, written and recognised by template. */
 #include "wire/plain.h"
 

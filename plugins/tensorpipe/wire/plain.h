@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plain.h - the frames of a message without tensors, in one piece.
  *
  * Nearly all messages are such, and their frames differ in few bytes. They are

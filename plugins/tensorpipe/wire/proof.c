@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/proof.h"
 
 static uint64_t rotate(uint64_t x, unsigned by)

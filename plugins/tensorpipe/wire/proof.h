@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* proof.h - how a Tenrec peer shows another that it is a member, without telling its token.
  *
  * Each life of a member has a token of 64 random bits in the store. A proof is a keyed hash

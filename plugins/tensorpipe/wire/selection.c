@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* selection.c - channels by pair of devices. */
 #include "wire/selection.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* selection.h - what Brochure and BrochureAnswer have in common: the map of
  * channels, and the pairs of devices that a channel serves. Only their codecs
  * include this.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shortlist.c - the short form of the list of tensors. */
 #include "wire/shortlist.h"
 #include "wire/storage.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shortlist.h - what the tensors of a message are, among Tenrec peers.
  *
  * Says what the pickle of tensorlist.h says in a tenth of the bytes and of the

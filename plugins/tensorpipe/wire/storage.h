@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* storage.h - names of storage classes, the storages of a message, and whether a
  * view stays inside. */
 #ifndef TENSORPIPE_STORAGE_H

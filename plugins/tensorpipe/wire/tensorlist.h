@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tensorlist.h - payload 3 of the agent's messages: what the tensors are.
  *
  * Tensors travel as bare storages; dtype, shape and strides are a pickle of

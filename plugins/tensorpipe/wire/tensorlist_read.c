@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tensorlist_read.c - the tensor list out of torch's pickle. */
 #include "wire/pickle.h"
 #include "wire/storage.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tensorlist_write.c - the tensor list in torch's pickle. Only a list in which tensors
  * share storages has a memo: torch reads a storage a second time from there alone. */
 #include "wire/storage.h"

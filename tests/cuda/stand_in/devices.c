@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* devices.c - devices, their primary contexts, and what errors are called. */
 #include "stand_in.h"
 

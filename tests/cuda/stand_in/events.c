@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* events.c - events, of one process or of several. */
 #include "stand_in.h"
 

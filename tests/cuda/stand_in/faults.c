@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* faults.c - which calls fail, what was counted, and what is said at the end. */
 #include "stand_in.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* memory.c - memory of devices and pinned memory, here and in other processes. */
 #include "stand_in.h"
 

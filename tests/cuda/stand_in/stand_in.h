@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stand_in.h - a libcuda without a GPU, for tests.
  *
  * Device memory is host memory that other processes can map, at an address that

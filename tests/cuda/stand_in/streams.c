@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* streams.c - a thread per stream, that does what is queued, late. */
 #include "stand_in.h"
 

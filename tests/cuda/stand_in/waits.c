@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* waits.c - waiting for what streams do, here and in other processes. */
 #include "stand_in.h"
 
