@@ -13,6 +13,6 @@ noisy = torch.tensor([0.0, 3.0, 0.0, 3.0, 0.0, 3.0])
 print("train: smoothed", worker.call("smoother", "smooth", noisy).tolist())
 try:
     worker.call("smoother", "smooth", torch.ones(2, 2))
-except RuntimeError as e:
+except ValueError as e:  # what the C function returned: EINVAL
     print("train:", e)
 worker.shutdown()
