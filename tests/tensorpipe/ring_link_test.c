@@ -407,7 +407,7 @@ static void *refusal_run(void *arg)
             nap();
             continue;
         }
-        assert_int_equal(send(fd, &answer, 1, MSG_NOSIGNAL), 1);
+        send(fd, &answer, 1, MSG_NOSIGNAL); /* fails when the caller has gone on already */
         close(fd);
     }
     return NULL;

@@ -17,6 +17,7 @@ static unsigned char text[64 << 10], back[64 << 10];
 /* ---- tenrec_ring ---- */
 
 static struct agent agent;
+static const struct tp_options options = { .handshake_timeout_ms = 60000 };
 
 static bool log_enabled(struct tenrec_agent *a, enum tenrec_log_level level)
 {
@@ -118,7 +119,7 @@ static void ring_scenario(void)
 static void ring_stays_in_its_mapping_whatever_a_peer_does_between_loads(void **state)
 {
     (void)state;
-    agent = (struct agent){ .host = &host };
+    agent = (struct agent){ .host = &host, .options = &options };
     assert_int_equal(reactor_init(&agent.reactor, NULL), TENREC_OK);
     assert_true(words_try(ring_scenario, RING_SIZE_MIN) > 40);
     reactor_finish(&agent.reactor);
