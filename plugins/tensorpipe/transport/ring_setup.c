@@ -103,7 +103,7 @@ static int send_setup(int sock, const struct setup *s, int fd)
 int ring_setup_call(int sock, uint64_t size, struct ring_end *ret)
 {
     struct setup s = { .to_listener = htole64(size), .to_caller = htole64(size) };
-    struct ring_end end;
+    struct ring_end end = { .memory = NULL };
     int e, fd;
 
     memcpy(s.magic, MAGIC, sizeof s.magic);
