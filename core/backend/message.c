@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backend/message.h"
 
+#include "base/heap.h"
 #include "base/recycle.h"
 
 #include <pthread.h>
@@ -29,6 +30,7 @@ struct cache {
     struct message *first;
     unsigned n;
     bool registered; /* for the destructor at the thread's end */
+    size_t freed;    /* bytes of blocks that this thread gave back to malloc, up to HEAP_STEP */
 };
 
 /* Small, and used for every message: worth the static TLS block. */
@@ -103,7 +105,19 @@ static void depot_to_cache(struct cache *c)
     pthread_mutex_unlock(&depot.lock);
 }
 
-/* Half of a full cache goes to the depot; what that has no room for, to free. */
+/* Blocks are freed when they are large, or more than a burst leaves room for: where many
+ * were freed, the heap has pages to return to the system. */
+__attribute__((noinline)) static void block_free(struct message *m)
+{
+    cache.freed += m->bytes;
+    free(m);
+    if (cache.freed >= HEAP_STEP) {
+        cache.freed = 0;
+        heap_freed();
+    }
+}
+
+/* Half of a full cache goes to the depot; the blocks that the depot has no room for are freed. */
 __attribute__((noinline)) static void cache_to_depot(struct cache *c)
 {
     struct message *half = NULL;
@@ -116,7 +130,7 @@ __attribute__((noinline)) static void cache_to_depot(struct cache *c)
     while (half) {
         struct message *m = half;
         half = m->next;
-        free(m);
+        block_free(m);
     }
 }
 
@@ -154,7 +168,7 @@ static struct message *block_find(size_t bytes)
 static void block_give(struct message *m)
 {
     if (!RECYCLE || m->bytes != BLOCK_BYTES || !cache_is_registered()) {
-        free(m);
+        block_free(m);
         return;
     }
     m->next = cache.first;

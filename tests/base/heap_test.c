@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The heap: its free pages are returned to the system once a burst is over. */
+#include "base/heap.h"
+
+#include "../testing.h"
+#include "backend/message.h"
+#include "base/clock.h"
+#include "base/loop.h"
+#include "base/upkeep.h"
+
+#include <stdatomic.h>
+
+enum { BURST = 20000 };
+
+static _Atomic int trims;
+
+int __real_malloc_trim(size_t pad);
+int __wrap_malloc_trim(size_t pad);
+
+int __wrap_malloc_trim(size_t pad)
+{
+    atomic_fetch_add(&trims, 1);
+    return __real_malloc_trim(pad);
+}
+
+static int reset(void **state)
+{
+    (void)state;
+    atomic_store(&trims, 0);
+    return 0;
+}
+
+static void heap_is_trimmed_when_no_report_came_since_the_last_run(void **state)
+{
+    const uint64_t now = clock_now_ns();
+
+    (void)state;
+    heap_freed();
+    assert_true(heap_trim(now) > now);
+    heap_freed();
+    assert_true(heap_trim(now) > now);
+    assert_int_equal(atomic_load(&trims), 0);
+    assert_true(heap_trim(now) == CLOCK_NEVER);
+    assert_int_equal(atomic_load(&trims), 1);
+}
+
+/* Makes and releases BURST messages that are queued at the same time. */
+static void burst_run(uint64_t payload_len)
+{
+    struct tenrec_msg **msg = calloc(BURST, sizeof *msg);
+
+    assert_non_null(msg);
+    for (size_t i = 0; i < BURST; i++)
+        assert_non_null(msg[i] = message_new(payload_len, 0));
+    for (size_t i = 0; i < BURST; i++)
+        msg[i]->release(msg[i]);
+    free(msg);
+}
+
+static void trimmed_after_burst_of(uint64_t payload_len)
+{
+    struct upkeep *u = NULL;
+    struct loop *l = NULL;
+    tenrec_error err;
+
+    assert_status(loop_open(&l, &err), &err);
+    assert_status(upkeep_join(l, &u, &err), &err);
+    burst_run(payload_len);
+    assert_becomes(atomic_load(&trims) > 0);
+    upkeep_leave(u);
+    loop_close(l);
+}
+
+static void heap_is_trimmed_after_a_burst_of_small_messages(void **state)
+{
+    (void)state;
+    trimmed_after_burst_of(0);
+}
+
+static void heap_is_trimmed_after_a_burst_of_large_messages(void **state)
+{
+    (void)state;
+    trimmed_after_burst_of(4000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest test[] = {
+        cmocka_unit_test_setup(heap_is_trimmed_after_a_burst_of_small_messages, reset),
+        cmocka_unit_test_setup(heap_is_trimmed_after_a_burst_of_large_messages, reset),
+        cmocka_unit_test_setup(heap_is_trimmed_when_no_report_came_since_the_last_run, reset),
+    };
+
+    return cmocka_run_group_tests_name("heap", test, NULL, NULL);
+}
