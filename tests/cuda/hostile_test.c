@@ -8,6 +8,7 @@
 #include "rig.h"
 
 #include <stdlib.h>
+#include <sys/random.h>
 
 #define BODY_MAX 2000
 
@@ -17,6 +18,19 @@ struct forged {
     size_t len;
     unsigned char body[80];
 };
+
+/* Tokens of processes are the same in all processes of this program, as that of a peer that
+ * sends back what it was told. */
+ssize_t __real_getrandom(void *ret, size_t len, unsigned flags);
+ssize_t __wrap_getrandom(void *ret, size_t len, unsigned flags);
+
+ssize_t __wrap_getrandom(void *ret, size_t len, unsigned flags)
+{
+    if (len != PROCESS_TOKEN)
+        return __real_getrandom(ret, len, flags);
+    memset(ret, 7, len);
+    return (ssize_t)len;
+}
 
 /* The pipe of the first side to the second; a reference. */
 static struct pipe *pipe_of(struct rig *r)
@@ -145,12 +159,31 @@ static void hostile_notes_are_refused(void **state)
     }
 }
 
+/* Taken for the own process, the peer would be lent addresses of this one. */
+static void hostile_token_of_ours_makes_no_other_process_ours(void **state)
+{
+    static const char *const over[] = { "uv", "shm" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof over / sizeof over[0]; i++) {
+        const struct rig_setup setup = { .two_processes = true, .transport = over[i] };
+        struct rig r;
+
+        rig_open(&r, &setup);
+        rig_call(&r, &(struct rig_tensor){ 5000, 0, 0, 0 }, 1, 1);
+        assert_int_equal(rig_count(&r, "cuda.xth"), 0);
+        assert_int_equal(rig_count(&r, "cuda.ipc"), 1);
+        rig_close(&r);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hostile_frames_end_the_pipe_only),
         cmocka_unit_test(hostile_frames_about_nothing_hold_up_nothing_else),
         cmocka_unit_test(hostile_notes_are_refused),
+        cmocka_unit_test(hostile_token_of_ours_makes_no_other_process_ours),
     };
     const char *why;
 
