@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dispatch.c - the callee's side: what arrives, and the answer to it. */
+/* dispatch.c - the callee's side: what arrives, and the functions that serve requests. */
 #include "rpc/dispatch.h"
-#include "backend/chain.h"
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "rpc/answer.h"
 #include "rpc/call.h"
 #include "rpc/devices.h"
 #include "rpc/function.h"
@@ -13,94 +14,13 @@
 #include "rpc/rref_control.h"
 #include "rpc/rref_value.h"
 #include "rpc/span.h"
-#include "rpc/stream_value.h"
 #include "rpc/thread.h"
 #include "rpc/watch.h"
 #include "rpc/worker.h"
 
 #include <stdlib.h>
 
-/* ---- answering ------------------------------------------------------------ */
-
-/* An answer with tensors or references that is under way. */
-struct answer {
-    struct tenrec_worker *w;
-    struct rref_parcel *parcel; /* NULL: no references */
-    tenrec_peer to;
-    int64_t id;
-    struct tenrec_route route;
-};
-
-/* The caller hears why the backend could not carry the answer; what a fault or a
- * broken connection took away stays away. */
-static void answer_sent(void *arg, const tenrec_error *why)
-{
-    struct answer *a = arg;
-
-    if (why && (why->code == TENREC_EUNSUPPORTED || why->code == TENREC_EINVAL ||
-                why->code == TENREC_ETOOBIG || why->code == TENREC_ENOMEM)) {
-        tenrec_error told = *why;
-        tenrec_error_prefix(&told, "answer");
-        dispatch_answer_error(a->w, a->to, a->id, &a->route, true, &told);
-    }
-    rref_parcel_end(a->parcel, why ? RREF_REFUSED : RREF_UNSURE);
-    free(a);
-}
-
-void dispatch_answer(struct tenrec_worker *w, tenrec_peer to, int64_t id,
-                     const struct tenrec_route *route, struct tenrec_msg *msg,
-                     struct rref_parcel *parcel)
-{
-    struct tenrec_done done = { NULL, NULL };
-    struct answer *a = NULL;
-
-    if (!msg) {
-        rref_parcel_end(parcel, RREF_REFUSED);
-        log_line(TENREC_LOG_ERROR, w->self.name, "no memory to answer a call of '%s'",
-                 peers_name(&w->peers, to));
-        return;
-    }
-    msg->id = id;
-    msg->route = *route;
-    /* An answer that is refused would leave its caller without a word. */
-    msg->flags |= TENREC_MSG_CONTROL;
-    if ((msg->n_tensors > 0 || parcel) && (a = memory_new(1, sizeof *a))) {
-        *a = (struct answer){ w, parcel, to, id, *route };
-        done = (struct tenrec_done){ answer_sent, a };
-    }
-    if (!a)
-        rref_parcel_end(parcel, RREF_UNSURE);
-    chain_send(w->chain, to, msg, done);
-}
-
-void dispatch_answer_error(struct tenrec_worker *w, tenrec_peer to, int64_t id,
-                           const struct tenrec_route *route, bool cbor, const tenrec_error *why)
-{
-    tenrec_error told = *why;
-    struct tenrec_msg *msg = NULL;
-
-    peers_blame(&w->peers, w->self.id, &told);
-    codec_write_error(&told, cbor, &msg, NULL);
-    dispatch_answer(w, to, id, route, msg, NULL);
-}
-
-void dispatch_answer_value(struct tenrec_worker *w, tenrec_peer to, int64_t id,
-                           const struct tenrec_route *route, int32_t type,
-                           const struct tenrec_value *value)
-{
-    struct tenrec_msg *msg = NULL;
-    struct rref_out out;
-    tenrec_error why;
-
-    rref_out_init(&out, w, to);
-    if (codec_write_value_refs(value, type, &out.refs, &msg, &why) == TENREC_OK) {
-        dispatch_answer(w, to, id, route, msg, out.parcel);
-    } else {
-        rref_parcel_end(out.parcel, RREF_REFUSED);
-        dispatch_answer_error(w, to, id, route, true, &why);
-    }
-    rref_out_finish(&out);
-}
+/* ---- ending -------------------------------------------------------------- */
 
 static void call_free(struct tenrec_call *c)
 {
@@ -199,7 +119,7 @@ static void call_end(struct tenrec_call *c, const tenrec_error *why)
         codec_call_finish(&c->in);
     }
     if (answers) {
-        dispatch_answer(w, c->from, c->request->id, &route, reply, c->parcel);
+        answer_send(w, c->from, c->request->id, &route, reply, c->parcel);
     } else {
         rref_parcel_end(c->parcel, RREF_REFUSED);
         if (reply)
@@ -360,7 +280,7 @@ static void refuse(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg 
 {
     rrefs_forget(w, from, msg);
     if (msg->type != TENREC_MSG_ONE_WAY_CALL) {
-        dispatch_answer_error(w, from, msg->id, &msg->route, cbor, why);
+        answer_error(w, from, msg->id, &msg->route, cbor, why);
     } else {
         log_line(TENREC_LOG_WARN, w->self.name, "one-way call refused: %s", why->text);
         count_one_way(w, from);
@@ -521,86 +441,6 @@ void worker_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
     thread_state.delivers = w;
     deliver(w, from, msg);
     thread_state.delivers = outer;
-}
-
-/* ---- what a function sees ------------------------------------------------- */
-
-const struct tenrec_value *tenrec_call_args(const struct tenrec_call *c, size_t *ret_n)
-{
-    *ret_n = c->in.n;
-    return c->in.args;
-}
-
-struct tenrec_worker *tenrec_call_worker(const struct tenrec_call *c)
-{
-    return c->worker;
-}
-
-const char *tenrec_call_function(const struct tenrec_call *c)
-{
-    return c->function->name;
-}
-
-struct tenrec_worker_info tenrec_call_from(const struct tenrec_call *c)
-{
-    return (struct tenrec_worker_info){ .name = peers_name(&c->worker->peers, c->from),
-                                        .id = c->from };
-}
-
-int64_t tenrec_call_time_left(const struct tenrec_call *c)
-{
-    uint64_t now = clock_now_ns();
-    int64_t left_ms;
-
-    if (c->deadline_ns == CLOCK_NEVER)
-        return TENREC_TIMEOUT_NONE;
-    if (c->deadline_ns == 0)
-        return c->in.remaining_ms;
-    left_ms = c->deadline_ns <= now ? 0 : (int64_t)((c->deadline_ns - now) / 1000000u);
-    /* A deadline of a second or more is up to a tick of the kernel late. */
-    return left_ms < c->in.remaining_ms ? left_ms : c->in.remaining_ms;
-}
-
-uint64_t tenrec_call_stream(struct tenrec_call *c, struct tenrec_device device)
-{
-    struct tenrec_stream s;
-
-    return streams_get(c->streams, device, &s, NULL) == TENREC_OK ? s.stream : 0;
-}
-
-bool tenrec_call_canceled(const struct tenrec_call *c)
-{
-    return atomic_load(&c->canceled) || (c->deadline_ns != 0 && clock_passed(c->deadline_ns));
-}
-
-tenrec_status tenrec_call_return(struct tenrec_call *c, const struct tenrec_value *value,
-                                 tenrec_error *err)
-{
-    struct tenrec_msg *reply;
-    struct rref_out out;
-    tenrec_status st;
-
-    if (__builtin_expect(c->streams != NULL, 0) && value_on_devices(value)) {
-        st = value_order(value, c->streams, err);
-        if (st != TENREC_OK)
-            return st;
-    }
-    if (c->refs && rref_call_keep(c, value, &st, err))
-        return st;
-    rref_out_init(&out, c->worker, c->from);
-    st = codec_write_value_refs(value, TENREC_MSG_RET, &out.refs, &reply, err);
-    if (__builtin_expect(out.refs.ref != NULL, 0))
-        rref_out_finish(&out);
-    if (st != TENREC_OK) {
-        rref_parcel_end(out.parcel, RREF_REFUSED);
-        return st;
-    }
-    if (c->reply)
-        c->reply->release(c->reply);
-    rref_parcel_end(c->parcel, RREF_REFUSED);
-    c->reply = reply;
-    c->parcel = out.parcel;
-    return TENREC_OK;
 }
 
 void tenrec_call_finish(struct tenrec_call *c, const tenrec_error *why)

@@ -6,9 +6,9 @@
 #include "rpc/gather.h"
 
 #include "base/clock.h"
+#include "rpc/answer.h"
 #include "rpc/call.h"
 #include "rpc/codec.h"
-#include "rpc/dispatch.h"
 #include "rpc/future.h"
 #include "rpc/gather_lead.h"
 #include "rpc/gather_set.h"
@@ -54,7 +54,7 @@ void gather_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg
             tenrec_value_drop(part.value);
     }
     if (st != TENREC_OK)
-        dispatch_answer_error(w, from, part.msg_id, &part.route, true, &why);
+        answer_error(w, from, part.msg_id, &part.route, true, &why);
     nameset_finish(&s);
     tenrec_value_drop(in);
 }

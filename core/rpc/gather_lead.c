@@ -5,8 +5,8 @@
 #include "base/clock.h"
 #include "base/loop.h"
 #include "base/memory.h"
+#include "rpc/answer.h"
 #include "rpc/contact.h"
-#include "rpc/dispatch.h"
 #include "rpc/future.h"
 #include "rpc/gather_set.h"
 #include "rpc/nameset.h"
@@ -71,7 +71,7 @@ static void part_fail(struct tenrec_worker *w, struct gather_part *p, const tenr
     if (p->future)
         future_complete_error(p->future, why);
     else
-        dispatch_answer_error(w, p->id, p->msg_id, &p->route, true, why);
+        answer_error(w, p->id, p->msg_id, &p->route, true, why);
 }
 
 static void fail(struct tenrec_worker *w, struct gather *g, const tenrec_error *why)
@@ -123,7 +123,7 @@ static void complete(struct tenrec_worker *w, struct gather *g)
     for (size_t i = 0; i < g->n; i++) {
         struct gather_part *p = &g->part[i];
         if (!p->future)
-            dispatch_answer_value(w, p->id, p->msg_id, &p->route, TENREC_MSG_GATHER_RET, &map);
+            answer_value(w, p->id, p->msg_id, &p->route, TENREC_MSG_GATHER_RET, &map);
         else if (tenrec_value_copy(&map, &copy, &why) == TENREC_OK)
             future_complete_value(p->future, copy);
         else

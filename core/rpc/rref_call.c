@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "rpc/answer.h"
 #include "rpc/devices.h"
 #include "rpc/dispatch.h"
 #include "rpc/rref_context.h"
@@ -192,14 +193,14 @@ void rref_call_refused(struct tenrec_worker *w, tenrec_peer from, struct tenrec_
     rrefs_forget(w, from, msg);
     if (!are_from(ids, from) ||
         rref_begin_making(w->rrefs, ids->id, ids->fork, from, &o) != RREF_MAKE) {
-        dispatch_answer_error(w, from, msg->id, &msg->route, true, why);
+        answer_error(w, from, msg->id, &msg->route, true, why);
     } else {
         peers_blame(&w->peers, w->self.id, &told);
         rref_acts_init(&acts);
         rref_made(o, ids->fork, from, NULL, &told, &acts);
         rref_acts_run(&acts);
         rref_numbers_write(TENREC_MSG_REMOTE_RET, number, 4, &answer, NULL);
-        dispatch_answer(w, from, msg->id, &msg->route, answer, NULL);
+        answer_send(w, from, msg->id, &msg->route, answer, NULL);
     }
     msg->release(msg);
 }
@@ -350,11 +351,11 @@ static void send_value(struct fetch *f, struct tenrec_rref *r, const tenrec_erro
     rref_out_finish(&out);
     tenrec_rref_drop(r);
     if (!why) {
-        dispatch_answer(f->w, f->from, f->id, &f->route, msg, out.parcel);
+        answer_send(f->w, f->from, f->id, &f->route, msg, out.parcel);
         return;
     }
     rref_parcel_end(out.parcel, RREF_REFUSED);
-    dispatch_answer_error(f->w, f->from, f->id, &f->route, true, &told);
+    answer_error(f->w, f->from, f->id, &f->route, true, &told);
 }
 
 static void answer_fetch(struct rref_waiter *waiter, const tenrec_error *why)
@@ -418,6 +419,6 @@ void rref_fetch_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec
     tenrec_error why;
 
     if (begin_fetch(w, from, msg, &why) != TENREC_OK)
-        dispatch_answer_error(w, from, msg->id, &msg->route, codec_is_cbor(msg), &why);
+        answer_error(w, from, msg->id, &msg->route, codec_is_cbor(msg), &why);
     msg->release(msg);
 }

@@ -7,9 +7,9 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "config/config.h"
+#include "rpc/answer.h"
 #include "rpc/codec.h"
 #include "rpc/contact.h"
-#include "rpc/dispatch.h"
 #include "rpc/membership.h"
 #include "rpc/rref_context.h"
 #include "rpc/setup.h"
@@ -302,9 +302,9 @@ void rrefs_control_arrived(struct tenrec_worker *w, tenrec_peer from, struct ten
     tenrec_error why;
 
     if (control(w->rrefs, from, msg, &why) == TENREC_OK)
-        dispatch_answer_value(w, from, msg->id, &msg->route, TENREC_MSG_RREF_ACK, NULL);
+        answer_value(w, from, msg->id, &msg->route, TENREC_MSG_RREF_ACK, NULL);
     else
-        dispatch_answer_error(w, from, msg->id, &msg->route, codec_is_cbor(msg), &why);
+        answer_error(w, from, msg->id, &msg->route, codec_is_cbor(msg), &why);
     msg->release(msg);
 }
 

@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "rpc/answer.h"
 #include "rpc/call.h"
-#include "rpc/dispatch.h"
 #include "rpc/rref_control.h"
 #include "rpc/worker.h"
 
@@ -117,7 +117,7 @@ static void answer(struct watch *wa, const struct ask *a)
     number[RET_KNOWN] = view_find(&wa->view, a->id, a->incarnation) != NULL;
     pthread_mutex_unlock(&wa->lock);
     if (rref_numbers_write(TENREC_MSG_VIEW_RET, number, RET_NUMBERS, &msg, NULL) == TENREC_OK)
-        dispatch_answer(wa->w, a->from, a->msg_id, &a->route, msg, NULL);
+        answer_send(wa->w, a->from, a->msg_id, &a->route, msg, NULL);
 }
 
 /* What the message says, for what the pipe that it came on has shown.
@@ -155,7 +155,7 @@ void watch_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg 
 
     msg->release(msg);
     if (st != TENREC_OK) {
-        dispatch_answer_error(w, from, a.msg_id, &a.route, true, &why);
+        answer_error(w, from, a.msg_id, &a.route, true, &why);
         return;
     }
     pthread_mutex_lock(&wa->lock);

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* answer.c - the answers that a callee sends. */
+#include "rpc/answer.h"
+
+#include "backend/chain.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "rpc/codec.h"
+#include "rpc/rref_value.h"
+#include "rpc/worker.h"
+
+#include <stdlib.h>
+
+/* An answer with tensors or references that is under way. */
+struct answer {
+    struct tenrec_worker *w;
+    struct rref_parcel *parcel; /* NULL: no references */
+    tenrec_peer to;
+    int64_t id;
+    struct tenrec_route route;
+};
+
+/* The caller hears why the backend could not carry the answer; what a fault or a
+ * broken connection took away stays away. */
+static void answer_sent(void *arg, const tenrec_error *why)
+{
+    struct answer *a = arg;
+
+    if (why && (why->code == TENREC_EUNSUPPORTED || why->code == TENREC_EINVAL ||
+                why->code == TENREC_ETOOBIG || why->code == TENREC_ENOMEM)) {
+        tenrec_error told = *why;
+        tenrec_error_prefix(&told, "answer");
+        answer_error(a->w, a->to, a->id, &a->route, true, &told);
+    }
+    rref_parcel_end(a->parcel, why ? RREF_REFUSED : RREF_UNSURE);
+    free(a);
+}
+
+void answer_send(struct tenrec_worker *w, tenrec_peer to, int64_t id,
+                 const struct tenrec_route *route, struct tenrec_msg *msg,
+                 struct rref_parcel *parcel)
+{
+    struct tenrec_done done = { NULL, NULL };
+    struct answer *a = NULL;
+
+    if (!msg) {
+        rref_parcel_end(parcel, RREF_REFUSED);
+        log_line(TENREC_LOG_ERROR, w->self.name, "no memory to answer a call of '%s'",
+                 peers_name(&w->peers, to));
+        return;
+    }
+    msg->id = id;
+    msg->route = *route;
+    /* An answer that is refused would leave its caller without a word. */
+    msg->flags |= TENREC_MSG_CONTROL;
+    if ((msg->n_tensors > 0 || parcel) && (a = memory_new(1, sizeof *a))) {
+        *a = (struct answer){ w, parcel, to, id, *route };
+        done = (struct tenrec_done){ answer_sent, a };
+    }
+    if (!a)
+        rref_parcel_end(parcel, RREF_UNSURE);
+    chain_send(w->chain, to, msg, done);
+}
+
+void answer_error(struct tenrec_worker *w, tenrec_peer to, int64_t id,
+                  const struct tenrec_route *route, bool cbor, const tenrec_error *why)
+{
+    tenrec_error told = *why;
+    struct tenrec_msg *msg = NULL;
+
+    peers_blame(&w->peers, w->self.id, &told);
+    codec_write_error(&told, cbor, &msg, NULL);
+    answer_send(w, to, id, route, msg, NULL);
+}
+
+void answer_value(struct tenrec_worker *w, tenrec_peer to, int64_t id,
+                  const struct tenrec_route *route, int32_t type, const struct tenrec_value *value)
+{
+    struct tenrec_msg *msg = NULL;
+    struct rref_out out;
+    tenrec_error why;
+
+    rref_out_init(&out, w, to);
+    if (codec_write_value_refs(value, type, &out.refs, &msg, &why) == TENREC_OK) {
+        answer_send(w, to, id, route, msg, out.parcel);
+    } else {
+        rref_parcel_end(out.parcel, RREF_REFUSED);
+        answer_error(w, to, id, route, true, &why);
+    }
+    rref_out_finish(&out);
+}
