@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* descriptors_test.c - the file descriptors that pipes take, and their limits. */
+#include "far.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static unsigned count_fds(void)
+{
+    unsigned n = 0;
+
+    for (int fd = 0; fd < 4096; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
+
+static void ring_takes_four_descriptors_for_a_pipe(void **state)
+{
+    static unsigned char data[1 << 20];
+    struct node n[2];
+    struct call c = { .into = NULL };
+    unsigned before;
+
+    (void)state;
+    /* The first call of a thread makes the eventfd that the thread keeps (call_sync). */
+    open_pair(n, "sleep");
+    assert_ping(&n[0], 1);
+    group_close(n, 2);
+    open_pair(n, "sleep");
+    before = count_fds();
+    assert_ping(&n[0], 1);
+    assert_ping(&n[1], 0);
+    /* Also when tensors were read out of each other's memory. */
+    assert_int_equal(call_sync(&n[0], 1, message_of(7, "x", 1, 1, data, sizeof data), &c), 0);
+    call_finish(&c);
+    /* Both ends of both pipes are in this process. */
+    assert_soon(count_fds() == before + 2 * 8);
+    group_close(n, 2);
+}
+
+/* Where TCP alone would do, rings do, or TCP in their place, in the first call. With fewer, the
+ * descriptors that the peer keeps for itself leave nothing for connections that come in. */
+static void ring_or_tcp_carries_the_call_when_only_the_peer_lacks_descriptors(void **state)
+{
+    unsigned over_tcp = 0, over_ring = 0;
+
+    (void)state;
+    for (rlim_t spare = 20; spare <= 44; spare += 4) {
+        struct node n[2];
+        struct far far = far_open(n, "sleep", spare);
+        bool tcp;
+
+        assert_ping(&n[0], 1);
+        /* The peer's answer named TCP. */
+        assert_false(node_tells(&n[0], "peer.1.not_used", "tenrec_ring"));
+        tcp = node_tells(&n[0], "peer.1.transport", "uv");
+        over_tcp += tcp;
+        over_ring += !tcp;
+        far_close(&far, n);
+    }
+    assert_int_equal(over_tcp + over_ring, 7);
+    assert_true(over_ring > 0);
+}
+
+static void agent_raises_the_soft_limit_as_far_as_the_hard_one(void **state)
+{
+    static const rlim_t hard[] = { 0, 100 };
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        int status;
+        pid_t child = fork();
+
+        if (child == 0) {
+            struct rlimit limit;
+            struct node n[2];
+
+            getrlimit(RLIMIT_NOFILE, &limit);
+            if (hard[i])
+                limit.rlim_max = hard[i];
+            limit.rlim_cur = 64;
+            setrlimit(RLIMIT_NOFILE, &limit);
+            open_pair(n, "sleep");
+            assert_ping(&n[0], 1);
+            getrlimit(RLIMIT_NOFILE, &limit);
+            _exit(limit.rlim_cur == (hard[i] ? hard[i] : 160 + 2 * 8) ? 0 : 1);
+        }
+        assert_true(child > 0);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ring_takes_four_descriptors_for_a_pipe),
+        cmocka_unit_test(ring_or_tcp_carries_the_call_when_only_the_peer_lacks_descriptors),
+        cmocka_unit_test(agent_raises_the_soft_limit_as_far_as_the_hard_one),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ring_fallback_test.c - pipes that take another transport, because rings lead nowhere, or
+ * their listener refuses or does not answer. */
+#include "far.h"
+
+#include "agent/agent.h"
+#include "transport/ring_setup.h"
+#include "transport/transport_ring.h"
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static void ring_is_not_used_by_who_is_elsewhere(void **state)
+{
+    struct node n[2];
+    struct agent *a;
+
+    (void)state;
+    open_node(&n[0], 0, "sleep");
+    open_node(&n[1], 1, "sleep");
+    a = n[1].agent.impl;
+    /* As if it were in another namespace, for both ways through shared memory. */
+    for (unsigned i = 0; i < a->listener.n_ports; i++)
+        if (strcmp(a->listener.port[i].transport->option, "shm") == 0)
+            a->listener.port[i].domain[0] ^= 1;
+    nodes_start(n, 2);
+    assert_ping(&n[0], 1);
+    assert_over(&n[0], "uv");
+    group_close(n, 2);
+}
+
+/* Equal domains, and yet there is no way: the transports that are left are tried, down to TCP. */
+static void ring_is_left_out_where_it_leads_nowhere(void **state)
+{
+    static const char *const left[] = { "shm", "uv" };
+
+    (void)state;
+    for (unsigned broken = 1; broken <= 2; broken++) {
+        struct node n[2];
+        struct agent *a;
+
+        open_node(&n[0], 0, "sleep");
+        open_node(&n[1], 1, "sleep");
+        a = n[1].agent.impl;
+        for (unsigned i = 0; i < broken; i++)
+            snprintf(a->listener.port[i].address, sizeof a->listener.port[i].address,
+                     "nobody listens there");
+        nodes_start(n, 2);
+        assert_ping(&n[0], 1);
+        assert_over(&n[0], left[broken - 1]);
+        assert_int_equal(atomic_load(&n[0].lost), 0);
+        group_close(n, 2);
+    }
+}
+
+/* A listener of the test at the address of a node's rings. `answer`: to the memory of a
+ * caller; -1: it accepts no caller. */
+struct refusal {
+    int fd, answer;
+    atomic_bool over;
+};
+
+static void refusal_listen(struct refusal *r, struct node *n)
+{
+    struct agent *a = n->agent.impl;
+    struct tp_options none = { .lanes = 1 };
+    tenrec_error err;
+
+    assert_int_equal(transport_ring.listen(&none, &r->fd, a->listener.port[0].address, &err), 0);
+    atomic_store(&r->over, false);
+}
+
+static void *refusal_run(void *arg)
+{
+    struct refusal *r = arg;
+
+    while (!atomic_load(&r->over)) {
+        const char answer = (char)r->answer;
+        int fd = accept4(r->fd, NULL, NULL, SOCK_CLOEXEC);
+
+        if (fd < 0) {
+            nap();
+            continue;
+        }
+        send(fd, &answer, 1, MSG_NOSIGNAL); /* fails when the caller has gone on already */
+        close(fd);
+    }
+    return NULL;
+}
+
+static void ring_falls_back_to_tcp_when_the_peer_refuses_or_does_not_answer(void **state)
+{
+    static const struct {
+        int answer;
+        const char *why;
+    } cases[] = { { RING_NO_DESCRIPTOR, "the peer has no file descriptor left" },
+                  { RING_NO_MEMORY, "the peer has no memory for it" },
+                  { RING_MALFORMED, "the peer refused its memory" },
+                  { -1, "the peer does not answer" } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct refusal r = { .answer = cases[i].answer };
+        struct node n[2];
+        pthread_t thread;
+
+        node_init(&n[0], 0);
+        n[0].options.handshake_timeout_ms = 6000; /* half of that for the answer */
+        node_share_memory(&n[0]);
+        node_open(&n[0]);
+        open_node(&n[1], 1, "sleep");
+        refusal_listen(&r, &n[1]);
+        nodes_start(n, 2);
+        if (r.answer >= 0)
+            assert_int_equal(pthread_create(&thread, NULL, refusal_run, &r), 0);
+        assert_ping(&n[0], 1); /* the first call, which is the only one */
+        assert_over(&n[0], "uv");
+        assert_true(node_tells(&n[0], "peer.1.not_used", cases[i].why));
+        assert_int_equal(atomic_load(&n[0].lost), 0);
+        atomic_store(&r.over, true);
+        if (r.answer >= 0)
+            pthread_join(thread, NULL);
+        close(r.fd);
+        group_close(n, 2);
+    }
+}
+
+/* A process that is not run for seconds answers late: no reason to do without rings. */
+static void ring_waits_for_the_answer_of_a_peer_that_is_not_run_for_seconds(void **state)
+{
+    struct refusal r = { .answer = RING_NO_DESCRIPTOR };
+    struct call c = { .wake_fd = -1 };
+    uint64_t since = clock_ns();
+    struct node n[2];
+    pthread_t thread;
+
+    (void)state;
+    open_node(&n[0], 0, "sleep");
+    open_node(&n[1], 1, "sleep");
+    refusal_listen(&r, &n[1]);
+    nodes_start(n, 2);
+    call_start(&n[0], &c, 1, request("x"));
+    while (clock_ns() - since < UINT64_C(2500000000))
+        nap();
+    assert_int_equal(pthread_create(&thread, NULL, refusal_run, &r), 0);
+    assert_soon(atomic_load(&c.done));
+    assert_int_equal(c.status, TENREC_OK);
+    call_finish(&c);
+    /* This late answer, and not its absence, was what led to TCP. */
+    assert_true(node_tells(&n[0], "peer.1.not_used", "the peer has no file descriptor left"));
+    atomic_store(&r.over, true);
+    pthread_join(thread, NULL);
+    close(r.fd);
+    group_close(n, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ring_is_not_used_by_who_is_elsewhere),
+        cmocka_unit_test(ring_is_left_out_where_it_leads_nowhere),
+        cmocka_unit_test(ring_falls_back_to_tcp_when_the_peer_refuses_or_does_not_answer),
+        cmocka_unit_test(ring_waits_for_the_answer_of_a_peer_that_is_not_run_for_seconds),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
