@@ -77,12 +77,15 @@ static void *refusal_run(void *arg)
 
     while (!atomic_load(&r->over)) {
         const char answer = (char)r->answer;
+        char memory[64];
         int fd = accept4(r->fd, NULL, NULL, SOCK_CLOEXEC);
 
         if (fd < 0) {
             nap();
             continue;
         }
+        /* To close before the memory has come would break the caller's pipe. */
+        recv(fd, memory, sizeof memory, 0);
         send(fd, &answer, 1, MSG_NOSIGNAL); /* fails when the caller has gone on already */
         close(fd);
     }
