@@ -335,6 +335,13 @@ void fake_host_run(struct fake_host *h, unsigned rounds)
     }
 }
 
+/* A round fires timers, though nothing else has happened. */
+void fake_host_wait(struct fake_host *h, uint32_t ms)
+{
+    fake_wire.now_ns += ms * UINT64_C(1000000);
+    reactor_round(&fake_host_agent(h)->reactor, 0);
+}
+
 struct fake_poll {
     const struct reactor *reactor;
     unsigned left;

@@ -108,7 +108,7 @@ static void host_asks(struct fake_host *h, const struct fuzz_step *s)
 
 static void time_passes(struct fake_host *h, const struct fuzz_step *s)
 {
-    fake_wire.now_ns += step_bits(s, 0, 16) * UINT64_C(1000000);
+    fake_host_wait(h, step_bits(s, 0, 16));
     fake_host_run(h, ROUNDS);
 }
 
