@@ -236,9 +236,13 @@ static void choose_options(struct fake_host *h, uint32_t kind)
     h->transport[1].s = kind & 1 ? FAKE_NEAR : FAKE_FAR;
     h->channel[0].s = "cma";
     h->channel[1].s = "basic";
+    h->channel[2].s = "cuda_xth";
+    h->channel[3].s = "cuda_ipc";
+    h->channel[4].s = "cuda_basic";
     h->options = (struct tp_options){
         .transports = { h->transport, 2 },
-        .channels = { h->channel + (kind >> 1 & 1), 2 - (kind >> 1 & 1) },
+        .channels = { h->channel + (kind >> 1 & 1),
+                      (kind & FAKE_HAS_DEVICES ? 5 : 2) - (kind >> 1 & 1) },
         .progress = progress[kind >> 2 & 3],
         .ifname = "",
         .listen = "",
@@ -261,6 +265,14 @@ static void choose_options(struct fake_host *h, uint32_t kind)
         .cuda_staging = 4 << 20,
         .cuda_cache = 0,
     };
+}
+
+static void use_devices(struct fake_host *h)
+{
+    static const struct tenrec_device all[] = { { TENREC_CUDA, 0 }, { TENREC_CUDA, 1 } };
+    tenrec_error err;
+
+    fuzz_expect(h->agent.ops->use_devices(&h->agent, all, 2, &err) == TENREC_OK);
 }
 
 static void add_members(struct fake_host *h)
@@ -317,6 +329,8 @@ void fake_host_start(struct fake_host *h, uint32_t kind)
     fuzz_expect(agent_new(&in, &h->agent, &err) == TENREC_OK);
     a = fake_host_agent(h);
     reactor_set_mine(&a->reactor);
+    if (kind & FAKE_HAS_DEVICES)
+        use_devices(h);
     add_members(h);
     fuzz_expect(listener_start(&a->listener, &err) == TENREC_OK);
     atomic_store(&a->state, AGENT_STARTED);

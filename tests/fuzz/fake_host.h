@@ -24,7 +24,7 @@ struct fake_host {
     struct tenrec_agent agent;
     struct tenrec_host host;
     struct tp_options options;
-    union tenrec_option_value transport[2], channel[2];
+    union tenrec_option_value transport[2], channel[5];
     uint32_t mood; /* of enum fake_mood */
 
     struct tenrec_msg *kept[FAKE_KEPT]; /* requests; owns */
@@ -34,6 +34,8 @@ struct fake_host {
     unsigned sharings, lost, delivered;
     uint64_t share_number;
 };
+
+#define FAKE_HAS_DEVICES 0x100 /* of a kind: two of a driver that the target has */
 
 /* `kind` chooses among options. */
 void fake_host_start(struct fake_host *h, uint32_t kind);

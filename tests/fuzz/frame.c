@@ -148,7 +148,8 @@ static void describe_tensors(struct tenrec_tensor_desc *t, const struct frame_me
         t[i].ndim = 1;
         t[i].shape[0] = (int64_t)m->tensor_len;
         t[i].strides[0] = 1;
-        t[i].device = t[i].target = (struct tenrec_device){ TENREC_CPU, 0 };
+        t[i].device = m->source.kind ? m->source : (struct tenrec_device){ TENREC_CPU, 0 };
+        t[i].target = m->target.kind ? m->target : (struct tenrec_device){ TENREC_CPU, 0 };
     }
 }
 
@@ -224,7 +225,10 @@ static void add_general(struct frames *f, const struct frame_message *m)
 
     describe_tensors(t, m);
     for (uint32_t i = 0; i < m->n_tensors; i++)
-        note_tensor(&notes[i], m);
+        if (m->notes)
+            notes[i] = m->notes[i];
+        else
+            note_tensor(&notes[i], m);
     len[3] = write_list(list, sizeof list, t, m);
     at = frames_room(f, DESCRIPTOR_MAX(TENSORS_MAX));
     n = descriptor_write(at, DESCRIPTOR_MAX(TENSORS_MAX), len, t, m->n_tensors, sizeof t[0], notes);

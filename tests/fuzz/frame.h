@@ -5,6 +5,7 @@
 
 #include "pipe/pipe.h"
 #include "step.h"
+#include "wire/descriptor.h"
 
 /* Frames that are made one behind the other. */
 struct frames {
@@ -38,7 +39,9 @@ struct frame_message {
     enum frame_way way;
     bool shortlist, longwinded; /* longwinded: not in the form that is recognised at once */
     bool wrong_list, targetless;
-    uint8_t packet; /* WAY_PASSED: of the descriptors */
+    uint8_t packet;                      /* WAY_PASSED: of the descriptors */
+    struct tenrec_device source, target; /* of all tensors; kind 0: the host */
+    const struct descriptor_note *notes; /* of each tensor; NULL: as `way` wants them */
 };
 /* All frames on the descriptor connection. */
 void frames_add_message(struct frames *f, const struct pipe *p, const struct frame_message *m);

@@ -15,13 +15,12 @@
 
 static struct frames frames; /* too large for the stack */
 
-/* NULL: there is none. */
 static struct fake_conn *conn_of(uint8_t who)
 {
     return fake_wire.n ? &fake_wire.conn[who % fake_wire.n] : NULL;
 }
 
-static struct pipe *pipe_of(struct fake_host *h, uint8_t who)
+struct pipe *peer_pipe(struct fake_host *h, uint8_t who)
 {
     struct agent *a = fake_host_agent(h);
     size_t n = 0;
@@ -35,7 +34,7 @@ static struct pipe *pipe_of(struct fake_host *h, uint8_t who)
     return NULL;
 }
 
-static struct fake_conn *conn_with_role(const struct pipe *p, unsigned role)
+struct fake_conn *peer_conn(const struct pipe *p, unsigned role)
 {
     return role < CONN_ROLES && p->conn[role] ? fake_wire_of(p->conn[role]) : NULL;
 }
@@ -138,9 +137,9 @@ void peer_opens_pipe(struct fake_host *h, const struct fuzz_step *s)
 
 void peer_answers(struct fake_host *h, const struct fuzz_step *s)
 {
-    struct pipe *p = pipe_of(h, s->who);
+    struct pipe *p = peer_pipe(h, s->who);
     struct frame_claim claim = claim_of(s);
-    struct fake_conn *c = p ? conn_with_role(p, CONN_DESCRIPTOR) : NULL;
+    struct fake_conn *c = p ? peer_conn(p, CONN_DESCRIPTOR) : NULL;
 
     if (!c || !p->outgoing)
         return;
@@ -207,24 +206,23 @@ static void send_tensor(const struct pipe *p, const struct frame_message *m, siz
         frames_add_bytes(&frames, m->tensor_len);
     }
     if (frames.len)
-        frames_write(conn_with_role(p, p->channel == &channel_cma || p->channel == &channel_basic
-                                           ? CONN_CHANNEL
-                                           : CONN_DESCRIPTOR),
+        frames_write(peer_conn(p, p->channel == &channel_cma || p->channel == &channel_basic
+                                      ? CONN_CHANNEL
+                                      : CONN_DESCRIPTOR),
                      &as_is, granted);
     for (uint32_t at = 0, lane = 0; m->way == WAY_LANES && at < m->tensor_len; lane++) {
         const uint32_t len = m->tensor_len - at < 1000 ? m->tensor_len - at : 1000;
 
         frames_add_bytes(&frames, len);
-        frames_write(
-            conn_with_role(p, CONN_CHANNEL + lane % (p->channel->data ? p->channel->data : 1)),
-            &as_is, granted);
+        frames_write(peer_conn(p, CONN_CHANNEL + lane % (p->channel->data ? p->channel->data : 1)),
+                     &as_is, granted);
         at += len;
     }
 }
 
 void peer_sends(struct fake_host *h, const struct fuzz_step *s)
 {
-    struct pipe *p = pipe_of(h, s->who);
+    struct pipe *p = peer_pipe(h, s->who);
     const struct frame_message m = message_of(h, s);
     const size_t granted = step_bits(s, 18, 12);
 
@@ -232,7 +230,7 @@ void peer_sends(struct fake_host *h, const struct fuzz_step *s)
         return;
     frames.len = 0;
     frames_add_message(&frames, p, &m);
-    frames_write(conn_with_role(p, CONN_DESCRIPTOR), s, granted);
+    frames_write(peer_conn(p, CONN_DESCRIPTOR), s, granted);
     for (uint32_t i = 0; i < m.n_tensors && p->channel && !step_bits(s, 17, 1); i++)
         send_tensor(p, &m, granted);
 }
@@ -265,13 +263,13 @@ static void control_host(struct pipe *p, const struct fuzz_step *s)
         put_le64(body + 1, number);
         frames_add_object(&frames, body, 9);
     }
-    frames_write(conn_with_role(p, CONN_CHANNEL + p->channel->data), s, step_bits(s, 12, 8));
+    frames_write(peer_conn(p, CONN_CHANNEL + p->channel->data), s, step_bits(s, 12, 8));
 }
 
 /* Bit 31: a DescriptorReply instead. */
 void peer_controls(struct fake_host *h, const struct fuzz_step *s)
 {
-    struct pipe *p = pipe_of(h, s->who);
+    struct pipe *p = peer_pipe(h, s->who);
     struct nop_device device = { nop_text("cpu"), 0 };
     unsigned char reply[DESCRIPTOR_REPLY_MAX(1)];
 
@@ -280,10 +278,10 @@ void peer_controls(struct fake_host *h, const struct fuzz_step *s)
         return;
     if (s->arg >> 31) {
         frames_add_object(&frames, reply, descriptor_reply_write(reply, sizeof reply, &device, 1));
-        frames_write(conn_with_role(p, CONN_REPLY), s, 0);
+        frames_write(peer_conn(p, CONN_REPLY), s, 0);
     } else if (p->channel == &channel_cma) {
         frames_add_object(&frames, NULL, 0);
-        frames_write(conn_with_role(p, CONN_CHANNEL + 1), s, 0);
+        frames_write(peer_conn(p, CONN_CHANNEL + 1), s, 0);
     } else {
         control_host(p, s);
     }
@@ -325,8 +323,8 @@ void peer_passes(struct fake_host *h, const struct fuzz_step *s)
         struct cmsghdr align;
         char buf[CMSG_SPACE(8 * sizeof(int))];
     } control = { .buf = { 0 } };
-    struct pipe *p = pipe_of(h, s->who);
-    struct fake_conn *c = p ? conn_with_role(p, CONN_DESCRIPTOR) : NULL;
+    struct pipe *p = peer_pipe(h, s->who);
+    struct fake_conn *c = p ? peer_conn(p, CONN_DESCRIPTOR) : NULL;
     const unsigned n = step_bits(s, 8, 3);
     unsigned char text[8];
     struct iovec iov = { text, step_bits(s, 11, 1) ? 3 : 8 };

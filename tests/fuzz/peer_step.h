@@ -21,4 +21,8 @@ void peer_reads(struct fake_host *h,
                 const struct fuzz_step *s); /* there is room for more, or none */
 void peer_passes(struct fake_host *h, const struct fuzz_step *s); /* file descriptors */
 
+/* A pipe of the agent, and its connection of that role; NULL: there is none. */
+struct pipe *peer_pipe(struct fake_host *h, uint8_t who);
+struct fake_conn *peer_conn(const struct pipe *p, unsigned role);
+
 #endif
