@@ -159,6 +159,8 @@ static void sent(void *arg, const tenrec_error *why)
     struct tenrec_worker *w = f->call.worker;
     struct pending_entry e;
 
+    if (__builtin_expect(f->call.sent_hook != NULL, 0))
+        f->call.sent_hook->sent(f->call.sent_hook, why);
     if (why && pending_take(&w->pending, f->call.id, &e)) {
         tenrec_error told = *why;
         if (told.worker < 0)
@@ -187,6 +189,7 @@ static struct tenrec_future *make_future(struct tenrec_worker *w, const struct c
     f->call.want_value = spec->want_value;
     f->call.span = spec->span;
     f->call.hook = spec->hook;
+    f->call.sent_hook = spec->sent_hook;
     f->waiters = spec->node;
     n = strnlen(spec->function, sizeof f->call.function - 1);
     memcpy(f->call.function, spec->function, n);
@@ -307,12 +310,6 @@ static tenrec_status map_request(struct tenrec_worker *w, const struct call_spec
     return st;
 }
 
-static void add_hook(struct call_spec *spec, struct call_hook *h)
-{
-    h->next = spec->hook;
-    spec->hook = h;
-}
-
 /* References that the arguments bring end with the call. */
 static tenrec_status write_any(struct tenrec_worker *w, int32_t type, struct call_spec *spec,
                                const struct codec_creation *creation,
@@ -334,7 +331,7 @@ static tenrec_status write_any(struct tenrec_worker *w, int32_t type, struct cal
     }
     st = codec_write_call_with(type, spec->function, args, n, timeout_ms, &extra, &msg, err);
     if (__builtin_expect(out.parcel != NULL, 0))
-        add_hook(spec, rref_parcel_hook(out.parcel, type == TENREC_MSG_ONE_WAY_CALL));
+        rref_parcel_follow(out.parcel, spec, type == TENREC_MSG_ONE_WAY_CALL);
     if (st == TENREC_OK)
         st = map_request(w, spec, msg, err);
     if (st == TENREC_OK)

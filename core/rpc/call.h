@@ -15,6 +15,12 @@ struct call_hook {
     struct call_hook *next; /* set by who adds it to a spec */
 };
 
+/* Like call_hook, for the backend's word about the request: `sent` runs once, before or after
+ * the call ends, for a call can end while its request still waits. */
+struct call_sent_hook {
+    void (*sent)(struct call_sent_hook *h, const tenrec_error *why);
+};
+
 /* What a call needs beside its message. */
 struct call_spec {
     struct future_node *node; /* who waits, known before anybody can complete it; or NULL */
@@ -22,10 +28,11 @@ struct call_spec {
     const char *function; /* for error texts */
     struct tenrec_tensor *into;
     uint64_t deadline_ns;
-    int64_t timeout_ms;     /* of which the deadline was made: for its text */
-    const char *op;         /* what recorded calls are named by */
-    struct span *span;      /* the future's; NULL: the call is not recorded */
-    struct call_hook *hook; /* a list; not called when call_send fails */
+    int64_t timeout_ms;               /* of which the deadline was made: for its text */
+    const char *op;                   /* what recorded calls are named by */
+    struct span *span;                /* the future's; NULL: the call is not recorded */
+    struct call_hook *hook;           /* a list; not called when call_send fails */
+    struct call_sent_hook *sent_hook; /* or NULL; the same */
     bool want_value;
     bool may_wait; /* the sender may wait for room in the queue */
 };

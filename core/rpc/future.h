@@ -35,8 +35,9 @@ struct future_call {
     uint64_t deadline_ns;
     int64_t timeout_ms;
     tenrec_peer to;
-    struct span *span;      /* shared; NULL: not recorded */
-    struct call_hook *hook; /* a list; NULL: nobody has to know */
+    struct span *span;                /* shared; NULL: not recorded */
+    struct call_hook *hook;           /* a list; NULL: no hook */
+    struct call_sent_hook *sent_hook; /* NULL: no hook */
     bool one_way;
     bool want_value;
     char function[48]; /* for error texts; cut */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rpc/rref_value.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -20,19 +21,67 @@ struct parcel_item {
 };
 
 struct rref_parcel {
-    struct call_hook hook;    /* first */
+    struct call_hook hook; /* first */
+    struct call_sent_hook sent_hook;
     struct rref_context *ctx; /* shared */
     bool one_way;
+    bool unwritten;    /* set by the sent hook, read by the last of the two hooks */
+    atomic_uint hooks; /* that have not run; 0: none was set */
     size_t n, room;
     struct parcel_item *item;
 };
+
+static void parcel_release(struct rref_parcel *p, enum rref_outcome outcome)
+{
+    struct rref_acts acts;
+
+    rref_acts_init(&acts);
+    for (size_t i = 0; i < p->n; i++) {
+        if (p->item[i].held)
+            rref_let_go(p->item[i].held, &acts);
+        else if (outcome == RREF_TAKEN)
+            rref_child_arrived(p->ctx, p->item[i].fork, -1, &acts);
+        else if (outcome == RREF_REFUSED)
+            rref_unfork(p->ctx, p->item[i].id, p->item[i].fork, &acts);
+    }
+    p->n = 0;
+    rref_acts_run(&acts);
+}
+
+void rref_parcel_end(struct rref_parcel *p, enum rref_outcome outcome)
+{
+    if (!p)
+        return;
+    parcel_release(p, outcome);
+    rref_context_drop(p->ctx);
+    free(p->item);
+    free(p);
+}
+
+/* One of the two hooks ran: a call that ended for sure settles the parcel, else the last. */
+static void parcel_hook_end(struct rref_parcel *p, enum rref_outcome outcome)
+{
+    if (outcome != RREF_UNSURE)
+        parcel_release(p, outcome);
+    if (atomic_fetch_sub(&p->hooks, 1) == 1)
+        rref_parcel_end(p, p->unwritten ? RREF_REFUSED : RREF_UNSURE);
+}
 
 static void parcel_done(struct call_hook *h, struct tenrec_worker *w, const tenrec_error *why)
 {
     struct rref_parcel *p = (struct rref_parcel *)(void *)h;
 
     (void)w;
-    rref_parcel_end(p, p->one_way && !why ? RREF_UNSURE : rref_outcome_of(why));
+    parcel_hook_end(p, p->one_way && !why ? RREF_UNSURE : rref_outcome_of(why));
+}
+
+static void parcel_sent(struct call_sent_hook *h, const tenrec_error *why)
+{
+    struct rref_parcel *p =
+        (struct rref_parcel *)(void *)((char *)h - offsetof(struct rref_parcel, sent_hook));
+
+    p->unwritten = why != NULL;
+    parcel_hook_end(p, RREF_UNSURE);
 }
 
 static struct parcel_item *next_item(struct rref_out *out, struct rref_context *ctx)
@@ -42,6 +91,7 @@ static struct parcel_item *next_item(struct rref_out *out, struct rref_context *
 
     if (!p && (p = memory_new(1, sizeof *p))) {
         p->hook.done = parcel_done;
+        p->sent_hook.sent = parcel_sent;
         p->ctx = ctx;
         atomic_fetch_add(&p->ctx->refs, 1);
         out->parcel = p;
@@ -95,10 +145,13 @@ void rref_out_finish(struct rref_out *out)
     codec_refs_finish(&out->refs);
 }
 
-struct call_hook *rref_parcel_hook(struct rref_parcel *p, bool one_way)
+void rref_parcel_follow(struct rref_parcel *p, struct call_spec *spec, bool one_way)
 {
     p->one_way = one_way;
-    return &p->hook;
+    atomic_store(&p->hooks, 2);
+    p->hook.next = spec->hook;
+    spec->hook = &p->hook;
+    spec->sent_hook = &p->sent_hook;
 }
 
 enum rref_outcome rref_outcome_of(const tenrec_error *why)
@@ -112,27 +165,6 @@ enum rref_outcome rref_outcome_of(const tenrec_error *why)
     default:
         return RREF_REFUSED;
     }
-}
-
-void rref_parcel_end(struct rref_parcel *p, enum rref_outcome outcome)
-{
-    struct rref_acts acts;
-
-    if (!p)
-        return;
-    rref_acts_init(&acts);
-    for (size_t i = 0; i < p->n; i++) {
-        if (p->item[i].held)
-            rref_let_go(p->item[i].held, &acts);
-        else if (outcome == RREF_TAKEN)
-            rref_child_arrived(p->ctx, p->item[i].fork, -1, &acts);
-        else if (outcome == RREF_REFUSED)
-            rref_unfork(p->ctx, p->item[i].id, p->item[i].fork, &acts);
-    }
-    rref_acts_run(&acts);
-    rref_context_drop(p->ctx);
-    free(p->item);
-    free(p);
 }
 
 /* ---- coming in --------------------------------------------------------------------- */

@@ -32,9 +32,10 @@ enum rref_outcome {
 void rref_parcel_end(struct rref_parcel *p, enum rref_outcome outcome);
 enum rref_outcome rref_outcome_of(const tenrec_error *why);
 
-/* The hook of a call that ends the parcel with it. That a one-way call ended
- * does not mean that it arrived. */
-struct call_hook *rref_parcel_hook(struct rref_parcel *p, bool one_way);
+/* Ends the parcel with the call of `spec`; while that leaves it unsure, with the backend's
+ * word about the request: a request that was never written brings nothing. The end of a
+ * one-way call does not mean that it arrived. */
+void rref_parcel_follow(struct rref_parcel *p, struct call_spec *spec, bool one_way);
 
 /* Makes references and objects of what was read (reserved & CODEC_UNTAKEN) in
  * `n` values from `from`. `deref`: the first may be a value of ours. What was

@@ -178,6 +178,30 @@ static void references_work_when_sends_are_reported_failed(void **state)
     all_is_let_go_of();
 }
 
+static int calls_leave_late(void **state)
+{
+    (void)state;
+    return open_faulty("rules", "[{ do: delay, on: [CALL], by: 200ms }]", NULL);
+}
+
+/* The loss of the callee came before the fork was made: no word of it comes any more. */
+static void fork_of_a_call_that_timed_out_ends_when_its_request_cannot_be_sent(void **state)
+{
+    struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = 1 };
+    struct tenrec_rref *r = new_int(c.worker[0], 7);
+    struct tenrec_value arg = tenrec_rref(r), *v = NULL;
+    tenrec_error err;
+
+    (void)state;
+    tenrec_worker_drop(c.worker[2]);
+    assert_int_equal(tenrec_rpc_sync(c.worker[0], "worker2", "to_here", &arg, 1, &o, &v, &err),
+                     TENREC_ETIMEDOUT);
+    wait_owners_and_forks(c.worker[0], 0, 0);
+    tenrec_rref_drop(r);
+    for (size_t i = 0; i < 2; i++)
+        tenrec_worker_drop(c.worker[i]);
+}
+
 static int nothing_left(void **state)
 {
     (void)state;
@@ -199,6 +223,9 @@ int main(int argc, char **argv)
                                         everything_is_reordered, close_all),
         cmocka_unit_test_setup_teardown(references_work_when_sends_are_reported_failed,
                                         some_control_is_reported_failed, close_all),
+        cmocka_unit_test_setup_teardown(
+            fork_of_a_call_that_timed_out_ends_when_its_request_cannot_be_sent, calls_leave_late,
+            nothing_left),
     };
 
     cluster_use(argc > 1 ? argv[1] : "faulty_inproc");
