@@ -36,15 +36,33 @@ static void answer_sent(void *arg, const tenrec_error *why)
     free(a);
 }
 
+/* The error that the caller gets in the place of an answer that has no memory. */
+static struct tenrec_msg *answer_without_memory(struct tenrec_worker *w)
+{
+    struct tenrec_msg *msg = NULL;
+    tenrec_error why;
+
+    tenrec_fail(&why, TENREC_ENOMEM, "no memory for an answer");
+    peers_blame(&w->peers, w->self.id, &why);
+    codec_write_error(&why, true, &msg, NULL);
+    return msg;
+}
+
 void answer_send(struct tenrec_worker *w, tenrec_peer to, int64_t id,
                  const struct tenrec_route *route, struct tenrec_msg *msg,
                  struct rref_parcel *parcel)
 {
+    const bool followed = msg && (msg->n_tensors > 0 || parcel);
+    struct answer *a = followed ? memory_new(1, sizeof *a) : NULL;
     struct tenrec_done done = { NULL, NULL };
-    struct answer *a = NULL;
 
-    if (!msg) {
+    if (!msg || (followed && !a)) {
         rref_parcel_end(parcel, RREF_REFUSED);
+        if (msg)
+            msg->release(msg);
+        msg = answer_without_memory(w);
+    }
+    if (!msg) {
         log_line(TENREC_LOG_ERROR, w->self.name, "no memory to answer a call of '%s'",
                  peers_name(&w->peers, to));
         return;
@@ -53,12 +71,10 @@ void answer_send(struct tenrec_worker *w, tenrec_peer to, int64_t id,
     msg->route = *route;
     /* An answer that is refused would leave its caller without a word. */
     msg->flags |= TENREC_MSG_CONTROL;
-    if ((msg->n_tensors > 0 || parcel) && (a = memory_new(1, sizeof *a))) {
+    if (a) {
         *a = (struct answer){ w, parcel, to, id, *route };
         done = (struct tenrec_done){ answer_sent, a };
     }
-    if (!a)
-        rref_parcel_end(parcel, RREF_UNSURE);
     chain_send(w->chain, to, msg, done);
 }
 

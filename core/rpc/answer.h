@@ -14,7 +14,7 @@ struct tenrec_worker;
 
 /* Sends `msg` as the answer of request `id`.
  *
- * msg      takes; NULL: there was no memory for it
+ * msg      takes; NULL: there was no memory for it, and the caller gets ENOMEM
  * parcel   takes: the references in `msg`; NULL: none */
 void answer_send(struct tenrec_worker *w, tenrec_peer to, int64_t id,
                  const struct tenrec_route *route, struct tenrec_msg *msg,

@@ -134,8 +134,8 @@ bool codec_may_refer(const struct tenrec_msg *msg);
  * call (docs/wire.md). False when there is none that can be read. */
 bool codec_first_end(const struct tenrec_msg *msg, size_t *ret);
 
-/* An EXCEPTION that tells `why`: for Tenrec with all that is in it, for others
- * as plain text.
+/* Writes `why` as an EXCEPTION: for Tenrec with all that is in it, for others as plain
+ * text. Where there is no memory, the message is from the reserve (rpc/reserve.h).
  *
  * errors   ENOMEM */
 tenrec_status codec_write_error(const tenrec_error *why, bool as_cbor, struct tenrec_msg **ret,

@@ -4,20 +4,27 @@
 
 #include <string.h>
 
+#include "rpc/item_write.h"
 #include "rpc/message.h"
+#include "rpc/reserve.h"
 #include "rpc/utf8.h"
 
-#define ERROR_ITEMS 6 /* the flags, which come last, are left out when there are none */
+#define SELF_DESCRIBED 55799 /* the tag before each payload: d9 d9 f7 */
+#define ERROR_ITEMS 6        /* the flags, which come last, are left out when there are none */
 
-static tenrec_status write_plain(const char *text, size_t n, struct tenrec_msg **ret,
-                                 tenrec_error *err)
+/* A message out of the reserve where there is no memory. */
+static tenrec_status error_message(const void *payload, size_t n, struct tenrec_msg **ret,
+                                   tenrec_error *err)
 {
     struct tenrec_msg *msg = rpc_message_new(n, 0);
 
+    if (msg)
+        memcpy(msg->payload, payload, n);
+    else
+        msg = reserve_message(payload, n);
     if (!msg)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for an error message");
     msg->type = TENREC_MSG_EXCEPTION;
-    memcpy(msg->payload, text, n);
     *ret = msg;
     return TENREC_OK;
 }
@@ -26,21 +33,25 @@ tenrec_status codec_write_error(const tenrec_error *why, bool as_cbor, struct te
                                 tenrec_error *err)
 {
     char name[sizeof why->worker_name], text[sizeof why->text];
-    struct tenrec_value items[ERROR_ITEMS];
-    struct tenrec_value list = tenrec_array(items, ERROR_ITEMS - (why->flags == 0));
+    unsigned char payload[RESERVE_BYTES];
+    struct item_writer w = { payload, payload + sizeof payload };
 
+    _Static_assert(sizeof name + sizeof text + 64 <= sizeof payload, "an error fits");
     /* Both may have been cut in the middle of a character. */
     utf8_clean(why->worker_name, strnlen(why->worker_name, sizeof name), name, sizeof name);
     utf8_clean(why->text, strnlen(why->text, sizeof text), text, sizeof text);
     if (!as_cbor)
-        return write_plain(text, strlen(text), ret, err);
-    items[0] = tenrec_int(why->code);
-    items[1] = tenrec_int(why->worker);
-    items[2] = tenrec_text(name);
-    items[3] = tenrec_int(why->os_errno);
-    items[4] = tenrec_text(text);
-    items[5] = tenrec_int(why->flags);
-    return codec_write_value(&list, TENREC_MSG_EXCEPTION, ret, err);
+        return error_message(text, strlen(text), ret, err);
+    item_put_tag(&w, SELF_DESCRIBED);
+    item_put_array(&w, ERROR_ITEMS - (why->flags == 0));
+    item_put_int(&w, why->code);
+    item_put_int(&w, why->worker);
+    item_put_text(&w, name, strlen(name));
+    item_put_int(&w, why->os_errno);
+    item_put_text(&w, text, strlen(text));
+    if (why->flags != 0)
+        item_put_int(&w, why->flags);
+    return error_message(payload, (size_t)(w.at - payload), ret, err);
 }
 
 /* ---- errors -------------------------------------------------------------------- */

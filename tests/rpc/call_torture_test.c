@@ -6,17 +6,57 @@
 #include "../support/cluster.h"
 #include "../support/torture.h"
 #include "../testing.h"
+#include "backend/message.h"
 #include "functions.h"
 
-enum { SHORT_MS = 100 }; /* of a call whose answer may be lost */
+enum {
+    SHORT_MS = 100, /* of a call whose answer may be lost */
+    DRAINED = 1024, /* more messages than are kept for the next use */
+};
 
 static struct cluster two;
+static struct tenrec_msg *drained[DRAINED];
+
+static void drain(void)
+{
+    for (size_t i = 0; i < DRAINED; i++)
+        assert_non_null(drained[i] = message_new(0, 0));
+}
+
+static void refill(void)
+{
+    for (size_t i = 0; i < DRAINED; i++)
+        if (drained[i])
+            drained[i]->release(drained[i]);
+    memset(drained, 0, sizeof drained);
+}
+
+/* Has no memory from now on, for its result, and for the error in the place of that. */
+static tenrec_status starve(struct tenrec_call *call, void *arg, tenrec_error *err)
+{
+    const struct tenrec_value v = tenrec_int(42);
+
+    (void)arg;
+    drain();
+    torture_on();
+    return tenrec_call_return(call, &v, err);
+}
+
+static void register_all(struct tenrec_worker *w, size_t me)
+{
+    tenrec_error err;
+
+    functions_register(w, me);
+    assert_status(tenrec_register_function(w, "starve", starve, NULL, TENREC_POOL, &err), &err);
+    assert_status(tenrec_register_function(w, "starve_inline", starve, NULL, TENREC_INLINE, &err),
+                  &err);
+}
 
 static int open_two(void **state)
 {
     (void)state;
     torture_register();
-    cluster_open(&two, 2, NULL, functions_register);
+    cluster_open(&two, 2, NULL, register_all);
     return 0;
 }
 
@@ -104,6 +144,35 @@ static void call_ends_when_several_allocations_fail(void **state)
     torture(TORTURE_ALLOCATIONS, 3, one_tensor, NULL);
 }
 
+static unsigned answered; /* calls that their callee answered without memory */
+
+static tenrec_status one_starved(void *arg, tenrec_error *err)
+{
+    const struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = CLUSTER_LONG_MS };
+    struct tenrec_value *got = NULL;
+    tenrec_status st = tenrec_rpc_sync(two.worker[0], "worker1", arg, NULL, 0, &o, &got, err);
+
+    torture_off();
+    refill();
+    tenrec_value_drop(got);
+    assert_int_not_equal(st, TENREC_ETIMEDOUT);
+    answered += st == TENREC_ENOMEM && err->worker == 1;
+    expect_works();
+    return st;
+}
+
+static void call_ends_with_an_error_when_its_callee_has_no_memory(void **state)
+{
+    static const char *const function[] = { "starve", "starve_inline" };
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        answered = 0;
+        torture(TORTURE_ALLOCATIONS, 2, one_starved, (void *)(uintptr_t)function[i]);
+        assert_true(answered > 0);
+    }
+}
+
 static void call_ends_when_any_send_fails(void **state)
 {
     (void)state;
@@ -127,6 +196,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(call_ends_when_any_allocation_fails),
         cmocka_unit_test(call_ends_when_several_allocations_fail),
+        cmocka_unit_test(call_ends_with_an_error_when_its_callee_has_no_memory),
         cmocka_unit_test(call_ends_when_any_send_fails),
         cmocka_unit_test(call_ends_when_any_message_is_sent_but_reported_failed),
         cmocka_unit_test(call_ends_when_any_message_is_lost),
