@@ -55,16 +55,29 @@ class Stranger:
             self.process = subprocess.Popen(
                 [sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "stranger.py"), str(seed)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True)
-        self.told = None
+        self.told, self.is_resting = None, False
+
+    def rest(self):
+        """Returns when no connection of the stranger is open: it attacks again when it is told where."""
+        self.tell("rest")
+        if not select.select([self.process.stdout], [], [], 20 * SLOW)[0] or not self.process.stdout.readline():
+            raise Broken("the stranger does not rest")
+        self.told, self.is_resting = None, True
+
+    def go_on(self):
+        self.is_resting = False
 
     def look(self, actors, store):
         ports = [port for actor in actors for port in actor.ports()]
-        if ports == self.told:
+        if ports == self.told or self.is_resting:
             return
         self.told = ports
+        self.tell(f"attack {store.port} {' '.join(map(str, ports))}")
+
+    def tell(self, line):
         if self.process.poll() is not None:
             raise Broken(f"the stranger ended by itself: status {self.process.returncode}")
-        self.process.stdin.write(f"store {store.port}\n{' '.join(map(str, ports))}\n")
+        self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
 
     def close(self):

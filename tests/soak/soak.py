@@ -264,7 +264,11 @@ class Soak:
     def epoch(self, seconds):
         self.churn(seconds)
         self.calm()
+        if self.stranger:
+            self.stranger.rest()
         stats = self.settle()
+        if self.stranger:
+            self.stranger.go_on()
         self.ledger.read()
         self.wrong += self.ledger.judge(Actor.killed, Actor.stops)
         if self.wrong:

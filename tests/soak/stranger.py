@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """stranger.py SEED - a hostile process that reaches the ports of a soak's workers and store.
 
-Reads "PORT ..." (workers) and "store PORT" on stdin, one list a line, and attacks the latest until
-stdin ends: connections that say nothing or nonsense, greetings that claim to be a member, control
+Reads lines on stdin until it ends: "attack STORE-PORT WORKER-PORT ..." says where the store and the
+workers listen; "rest" closes all connections until the next line, and is answered with one.
+
+Attacks: connections that say nothing or nonsense, greetings that claim to be a member, control
 messages, calls whose answers nobody reads, and requests to the store that never become whole. It
 never writes a key of the store: the store believes everybody who reaches it.
 
@@ -177,6 +179,13 @@ class Stranger:
         except (OSError, ValueError, IndexError, struct.error):
             self.count[f"{what.__name__} refused"] += 1
 
+    def rest(self):
+        """Lets go of everybody until the next list of ports."""
+        self.workers, self.store = [], None
+        while self.held:
+            self.held.popleft().close()
+        print("rests", flush=True)
+
     def run(self):
         while True:
             ready = select.select([sys.stdin], [], [], 0.05)[0]
@@ -184,11 +193,11 @@ class Stranger:
                 line = sys.stdin.readline()
                 if not line:
                     break
-                words = line.split()
-                if words[:1] == ["store"]:
-                    self.store = int(words[1])
+                word, *ports = line.split()
+                if word == "rest":
+                    self.rest()
                 else:
-                    self.workers = [int(word) for word in words]
+                    self.store, *self.workers = map(int, ports)
             self.attack()
         print(", ".join(f"{n} {what}" for what, n in sorted(self.count.items())), flush=True)
 
