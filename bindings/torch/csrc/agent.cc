@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent.h"
 
+#include "reference.h"
+
 #include <algorithm>
 #include <cmath>
 #include <time.h>
@@ -45,13 +47,6 @@ bool is_control(uint32_t type)
 {
     return type == rpc::RREF_USER_DELETE || type == rpc::RREF_FORK_REQUEST ||
            type == rpc::RREF_CHILD_ACCEPT || type == rpc::CLEANUP_AUTOGRAD_CONTEXT_REQ;
-}
-
-// Does such a request make a value that a reference refers to?
-bool makes_value(uint32_t type)
-{
-    return type == rpc::SCRIPT_REMOTE_CALL || type == rpc::PYTHON_REMOTE_CALL ||
-           type == rpc::FORWARD_AUTOGRAD_REQ; // around one, perhaps
 }
 
 // Only 0 means none: what is less than a millisecond is one.
@@ -234,13 +229,14 @@ c10::intrusive_ptr<rpc::JitFuture> TenrecAgent::send(const rpc::WorkerInfo &to,
                                      : to_milliseconds(rpcTimeoutSeconds);
     const uint64_t deadline = deadline_of(timeout);
     auto future = c10::make_intrusive<rpc::JitFuture>(at::AnyClassType::get(), getDevices());
+    const bool makes_here = to.id_ == workerInfo_.id_ && reference_comes_of(message->type());
+    c10::intrusive_ptr<Message> request = makes_here ? message : c10::intrusive_ptr<Message>();
     Outgoing *out = Outgoing::make(std::move(message), 0, { backend_, to.id_, {}, &pool_ });
 
     out->agent = this;
     out->msg.deadline_ns = deadline;
     out->msg.flags = is_control(out->msg.type) ? TENREC_MSG_CONTROL : TENREC_MSG_MAY_WAIT;
-    out->msg.id = calls_.begin({ future, deadline, timeout, to.id_,
-                                 to.id_ == workerInfo_.id_ && makes_value(out->msg.type) });
+    out->msg.id = calls_.begin({ future, deadline, timeout, to.id_, std::move(request) });
     if (deadline)
         tenrec_backend_wake_at(backend_, deadline);
     // What fails while it is sent has failed when we return: the owner of a reference

@@ -2,6 +2,7 @@
 #include "calls.h"
 
 #include "python_thread.h"
+#include "reference.h"
 
 #include <torch/csrc/distributed/rpc/utils.h>
 
@@ -45,27 +46,49 @@ int64_t Calls::begin(Call call)
     return id;
 }
 
+void Calls::complete(Call &call, const c10::intrusive_ptr<Message> &response)
+{
+    auto storages = response->getStorages();
+
+    call.future->markCompleted(c10::IValue(response), std::move(storages));
+}
+
+// A future wakes its waiters before its callbacks run. A callback of torch's tells a reference to
+// a value of our own that the call failed, and takes the value's owner out of torch's context: a
+// value that is made later finds no owner. A thread that asks for the value after the callback
+// hears of the failure; a thread that waits for the value already hears it from its owner.
+void Calls::fail(Call &call, const std::exception_ptr &why)
+{
+    c10::intrusive_ptr<rpc::OwnerRRef> owner;
+
+    if (call.request)
+        owner = reference_made_by(*call.request);
+    try {
+        const Gil gil(call.request != nullptr);
+
+        call.future->setError(why);
+    } catch (const std::exception &e) {
+        LOG(ERROR) << "TENREC: a callback of a future failed: " << e.what();
+    }
+    if (owner)
+        owner->setError(why);
+}
+
 void Calls::end(Call &call, const c10::intrusive_ptr<Message> &response, const std::string &error)
 {
     try {
-        // A future wakes its waiters before its callbacks run. One of them tells a reference to
-        // a value of our own that it failed; a thread of Python that was faster would wait for
-        // that value for ever.
-        const Gil gil(call.makes_here && (!response || response->type() == rpc::EXCEPTION));
-
         if (!response) {
-            call.future->setError(std::make_exception_ptr(std::runtime_error(error)));
+            fail(call, std::make_exception_ptr(std::runtime_error(error)));
         } else if (response->type() == rpc::EXCEPTION) {
             const std::vector<char> &text = response->payload();
-            call.future->setError(
-                std::make_exception_ptr(std::runtime_error({ text.begin(), text.end() })));
+            fail(call, std::make_exception_ptr(std::runtime_error({ text.begin(), text.end() })));
         } else {
-            auto storages = response->getStorages();
-            call.future->markCompleted(c10::IValue(response), std::move(storages));
+            complete(call, response);
         }
     } catch (const std::exception &e) {
         LOG(ERROR) << "TENREC: a callback of a future failed: " << e.what();
     }
+    call.request.reset();
     call.future.reset();
     std::lock_guard<std::mutex> hold(lock_);
     if (--open_ == 0)

@@ -20,7 +20,7 @@ struct Call {
     uint64_t deadline_ns; // CLOCK_MONOTONIC; 0: none
     std::chrono::milliseconds timeout;
     rpc::worker_id_t to;
-    bool makes_here = false; // a value on this very worker, to which a reference refers
+    c10::intrusive_ptr<Message> request{}; // where it may make a value on this very worker
 };
 
 // Who takes a call out of here ends it: by its answer, an error, its deadline or
@@ -77,6 +77,8 @@ class Calls
   private:
     struct Answer;
 
+    static void complete(Call &call, const c10::intrusive_ptr<Message> &response);
+    static void fail(Call &call, const std::exception_ptr &why);
     bool takeIf(int64_t id, const rpc::worker_id_t *from, Call &ret);
     template <class Which> std::vector<Call> takeThose(Which which);
 
