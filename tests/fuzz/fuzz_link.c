@@ -233,6 +233,7 @@ static void note_write(struct fake_host *h, const struct fuzz_step *s, uint32_t 
         return;
     put_le64(note->bytes + 9, step_bits(s, 10, 8) * 100u);
     put_le64(note->bytes + 17, handle);
+    put_le64(note->bytes + 25, number_of(h, s) / 8); /* the life of that address */
     note->bytes[33] = handle;
     note->bytes[97] = handle;
 }
@@ -271,7 +272,9 @@ static void host_runs(struct fake_host *h, const struct fuzz_step *s)
 
 static void host_moods(struct fake_host *h, const struct fuzz_step *s)
 {
-    h->mood = s->arg & MOOD_NO_PLACE;
+    h->mood = s->arg & (MOOD_REFUSES | MOOD_NO_PLACE);
+    if (!(h->mood & MOOD_REFUSES))
+        h->agent.ops->resume(&h->agent);
 }
 
 static void time_passes(struct fake_host *h, const struct fuzz_step *s)
