@@ -440,6 +440,26 @@ static void client_serves_many_threads_on_one_store(void **state)
     tenrec_store_server_drop(server);
 }
 
+/* The client reads the value to say why the server closed the connection. */
+static void client_escapes_a_value_that_is_no_number(void **state)
+{
+    static const char value[] = "\x1b]0;x\a\r\nERROR\xc3 all is lost and so on and on";
+    struct tenrec_store_server *server;
+    struct tenrec_store *s;
+    int64_t sum;
+    uint16_t port;
+
+    (void)state;
+    assert_status(tenrec_store_serve("127.0.0.1", 0, &server, &port, &err), &err);
+    assert_status(tenrec_store_open(url_of(port), TEST_MS, &s, &err), &err);
+    assert_status(tenrec_store_set(s, "count", value, sizeof value - 1, TEST_MS, &err), &err);
+    assert_int_equal(tenrec_store_add(s, "count", 1, TEST_MS, &sum, &err), TENREC_EINVAL);
+    assert_text_has(err.text, "\"\\x1b]0;x\\x07\\r\\nERROR\\xc3 all is lost");
+    assert_text_has(err.text, "\" is no number");
+    tenrec_store_drop(s);
+    tenrec_store_server_drop(server);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -457,6 +477,7 @@ int main(void)
         cmocka_unit_test(client_keeps_its_connection_through_the_rounds_of_a_wait),
         cmocka_unit_test(client_refuses_a_value_that_is_too_long),
         cmocka_unit_test(client_serves_many_threads_on_one_store),
+        cmocka_unit_test(client_escapes_a_value_that_is_no_number),
     };
 
     return cmocka_run_group_tests_name("store_client", tests, NULL, NULL);
