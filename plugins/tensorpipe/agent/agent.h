@@ -64,6 +64,7 @@ struct agent {
     atomic_int state;              /* enum agent_state */
     _Atomic(struct peer *) *peers; /* AGENT_PEERS of them, by id */
     atomic_int peers_end;          /* above all ids that were ever in use */
+    atomic_ullong descriptors;     /* that were counted for this agent */
     atomic_uint spinners;          /* callers that spin now */
     atomic_uint polls;             /* calls of poll so far, about */
 

@@ -2,6 +2,7 @@
 /* agent_stop.c - what an agent does at its end: waits until all is written,
  * stops, and frees itself. */
 #include "agent/agent_ops.h"
+#include "agent/descriptors.h"
 #include "pipe/pipe.h"
 
 #include <inttypes.h>
@@ -139,6 +140,7 @@ void agent_destroy(struct tenrec_agent *self)
     reactor_finish(&a->reactor);
     cuda_finish(&a->cuda);
     free_peers(a);
+    descriptors_release(a);
     free(a->pipe);
     pthread_mutex_destroy(&a->lock);
     pthread_mutex_destroy(&a->idle_lock);

@@ -3,23 +3,40 @@
 #include "agent/descriptors.h"
 #include "agent/agent.h"
 
+#include <stdatomic.h>
 #include <sys/resource.h>
 
-/* The program's own files, the store's, the loop's, and those that the listener keeps. */
-#define NEEDED_ANYWAY 160
+#define NEEDED_ANYWAY 128   /* the program's own files, and those that listeners keep */
+#define NEEDED_PER_AGENT 32 /* ports, loop and store */
 #define NEEDED_PER_PIPE 4
 
-static rlim_t descriptors_needed(const struct agent *a, unsigned peers)
-{
-    const rlim_t over_tcp = 2 + (rlim_t)a->options->lanes;
-    const rlim_t per_pipe = over_tcp > NEEDED_PER_PIPE ? over_tcp : NEEDED_PER_PIPE;
+/* What all agents of the process need for their peers and themselves. */
+static atomic_ullong descriptors_of_agents;
 
-    return NEEDED_ANYWAY + 2 * per_pipe * peers;
+static unsigned long long descriptors_needed(const struct agent *a, unsigned peers)
+{
+    const unsigned long long over_tcp = 2 + (unsigned long long)a->options->lanes;
+    const unsigned long long per_pipe = over_tcp > NEEDED_PER_PIPE ? over_tcp : NEEDED_PER_PIPE;
+
+    return NEEDED_PER_AGENT + 2 * per_pipe * peers;
+}
+
+/* Counts `n` descriptors for the agent instead of those counted so far. Returns the new sum. */
+static unsigned long long descriptors_count(struct agent *a, unsigned long long n)
+{
+    const unsigned long long more = n - atomic_exchange(&a->descriptors, n); /* may wrap */
+
+    return atomic_fetch_add(&descriptors_of_agents, more) + more;
+}
+
+void descriptors_release(struct agent *a)
+{
+    descriptors_count(a, 0);
 }
 
 void descriptors_reserve(struct agent *a, unsigned peers)
 {
-    const rlim_t needed = descriptors_needed(a, peers);
+    const rlim_t needed = NEEDED_ANYWAY + descriptors_count(a, descriptors_needed(a, peers));
     struct rlimit limit;
     rlim_t before;
 
@@ -29,8 +46,8 @@ void descriptors_reserve(struct agent *a, unsigned peers)
     limit.rlim_cur = needed < limit.rlim_max ? needed : limit.rlim_max;
     if (limit.rlim_cur < needed)
         agent_log(a, TENREC_LOG_WARN,
-                  "calls with %u peers take up to %llu file descriptors, the hard limit is %llu; "
-                  "raise it (ulimit -Hn)",
+                  "the workers of this process, this one with %u peers, take up to %llu file "
+                  "descriptors, the hard limit is %llu; raise it (ulimit -Hn)",
                   peers, (unsigned long long)needed, (unsigned long long)limit.rlim_max);
     if (limit.rlim_cur > before && setrlimit(RLIMIT_NOFILE, &limit) == 0)
         agent_log(a, TENREC_LOG_INFO,

@@ -9,8 +9,12 @@
 
 struct agent;
 
-/* Raises the soft limit of open files to what calls between this worker and `peers` peers
- * need, if it is lower, and as far as the hard limit allows. Any thread. */
+/* Raises the soft limit of open files to what calls between this agent and `peers` peers need
+ * beside all other agents of the process, if it is lower, and as far as the hard limit allows.
+ * Any thread. */
 void descriptors_reserve(struct agent *a, unsigned peers);
+
+/* The agent needs none any more. The limit stays as it is. */
+void descriptors_release(struct agent *a);
 
 #endif
