@@ -262,6 +262,7 @@ static void call_fill(struct tenrec_call *c, struct tenrec_worker *w, const stru
     c->from = from;
     c->key = (struct served_key){ msg->route.pipe, msg->route.generation, msg->id };
     c->one_way = msg->type == TENREC_MSG_ONE_WAY_CALL;
+    c->awaited = msg->type == TENREC_MSG_CALL;
     c->cbor = true;
     c->listed = false;
     atomic_init(&c->canceled, false);

@@ -93,6 +93,8 @@ static void lost(struct tenrec_worker *w, tenrec_peer peer, enum direction which
     contact_lost(w, peer);
     if (which == OURS)
         call_fail_peer(w, peer, &told);
+    else if (peer >= 0)
+        served_cancel_from(&w->served, peer); /* no answer reaches the caller */
     /* A member of a dynamic group that still lives keeps its references. */
     if (atomic_load(&w->state) == WORKER_RUNNING && !watch_suspects(w, peer))
         rrefs_lost(w, peer, !atomic_load(&w->leaving), &told);

@@ -61,6 +61,17 @@ void served_cancel(struct served *s, const struct served_key *key)
     pthread_mutex_unlock(&s->lock);
 }
 
+void served_cancel_from(struct served *s, tenrec_peer caller)
+{
+    struct tenrec_call *c, *next;
+
+    pthread_mutex_lock(&s->lock);
+    HASH_ITER(hh, s->calls, c, next)
+    if (c->from == caller && c->awaited)
+        atomic_store(&c->canceled, true);
+    pthread_mutex_unlock(&s->lock);
+}
+
 size_t served_count_later(struct served *s)
 {
     struct tenrec_call *c, *next;

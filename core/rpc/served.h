@@ -37,7 +37,8 @@ struct tenrec_call {
     bool on_stack;              /* over before the delivery of its request is */
     bool refused;               /* its function was not started */
     bool one_way;
-    bool cbor; /* the caller reads our errors */
+    bool awaited; /* neither one-way nor for a reference */
+    bool cbor;    /* the caller reads our errors */
     atomic_bool canceled;
     bool listed; /* in served */
     UT_hash_handle hh;
@@ -56,6 +57,8 @@ void served_finish(struct served *s);
 tenrec_status served_add(struct served *s, struct tenrec_call *c, tenrec_error *err);
 void served_remove(struct served *s, struct tenrec_call *c);
 void served_cancel(struct served *s, const struct served_key *key);
+/* All calls of this member whose answers it awaits. */
+void served_cancel_from(struct served *s, tenrec_peer caller);
 
 /* How many of them may be answered after their function has returned. */
 size_t served_count_later(struct served *s);

@@ -2,6 +2,7 @@
 /* life_test.c - starting, leaving and starting again, on the backend named in argv. */
 #include "../support/cluster.h"
 #include "../testing.h"
+#include "backend/chain.h"
 #include "functions.h"
 #include "rpc/dispatch.h"
 #include "rpc/quiesce.h"
@@ -473,6 +474,35 @@ static void life_starts_no_function_when_its_caller_has_given_up(void **state)
     cluster_close(&c, TENREC_GRACEFUL);
 }
 
+static void life_starts_no_function_when_its_caller_is_lost(void **state)
+{
+    enum { QUEUED = 3 };
+    const struct tenrec_call_options one_way = { .size = sizeof one_way,
+                                                 .flags = TENREC_ONE_WAY,
+                                                 .timeout_ms = TENREC_TIMEOUT_DEFAULT };
+    struct tenrec_future *held, *f[QUEUED];
+    struct cluster c;
+    tenrec_error err;
+
+    (void)state;
+    open_busy(&c, &held, f, QUEUED);
+    tenrec_future_drop(call_later(c.worker[0], "worker1", "start", &one_way));
+    assert_becomes(n_queued(c.worker[1]) == QUEUED + 1);
+    assert_status(chain_disconnect(c.worker[0]->chain, 1, &err), &err);
+    assert_becomes(n_given_up(c.worker[1]) == QUEUED + 1); /* the function that runs, too */
+    functions_open_gate();
+    for (size_t i = 0; i < QUEUED; i++) {
+        assert_int_equal(tenrec_future_wait(f[i], CLUSTER_LONG_MS, &err), TENREC_EPEER_LOST);
+        tenrec_future_drop(f[i]);
+    }
+    tenrec_future_drop(held);
+    f[0] = call_later(c.worker[0], "worker1", "start", NULL);
+    assert_status(tenrec_future_wait(f[0], CLUSTER_LONG_MS, &err), &err);
+    tenrec_future_drop(f[0]);
+    assert_int_equal(atomic_load(&started), 2); /* the one-way call, and the call afterwards */
+    cluster_close(&c, TENREC_GRACEFUL);
+}
+
 static void drop_worker(struct tenrec_future *f, void *arg)
 {
     (void)f;
@@ -549,6 +579,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(life_starts_no_function_when_shut_down_at_once),
         cmocka_unit_test(life_refuses_inline_functions_when_it_stops),
         cmocka_unit_test(life_starts_no_function_when_its_caller_has_given_up),
+        cmocka_unit_test(life_starts_no_function_when_its_caller_is_lost),
         cmocka_unit_test(life_goes_on_when_a_callback_drops_the_worker),
         cmocka_unit_test(life_ends_under_threads_that_wait),
     };

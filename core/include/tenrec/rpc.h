@@ -181,8 +181,9 @@ const char *tenrec_call_function(const struct tenrec_call *c);
 struct tenrec_worker_info tenrec_call_from(const struct tenrec_call *c);
 /* Milliseconds that the caller still waits; TENREC_TIMEOUT_NONE when unknown. */
 int64_t tenrec_call_time_left(const struct tenrec_call *c);
-/* True once the caller has given up: nobody reads the answer. A function of the pool for
- * which that is true before a thread is free is not started, unless the call is one-way. */
+/* Returns true once the caller has given up, or awaited an answer and its connection is lost:
+ * no thread reads the answer. A function of the pool for which that is true before a thread
+ * is free is not started, unless the call is one-way. */
 bool tenrec_call_canceled(const struct tenrec_call *c);
 
 /* The stream on which the arguments at `device` are ready, and on which results
