@@ -4,9 +4,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/pause.h"
 #include "group/store.h"
-#include "group/store_conn.h"
+#include "group/store_dial.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -16,14 +15,10 @@
 
 #define MAX_IDLE 8
 #define BATCH 256 /* requests that are sent before answers are read */
-#define RETRY_FIRST_US 2000
-#define RETRY_MOST_US 200000
 
 struct tcp_store {
     struct store_backend backend;
-    enum store_dialect dialect;
-    struct address address[RESOLVE_MAX];
-    size_t n_addresses;
+    struct store_dial dial;
     pthread_mutex_t lock; /* guards what follows */
     struct store_conn *idle;
     size_t n_idle;
@@ -52,29 +47,6 @@ static void add_op(struct bytes *b, enum store_dialect d, enum store_op op)
     bytes_add_u8(b, (uint8_t)store_op_number(d, op));
 }
 
-/* A new connection begins with VALIDATE where the server knows it. */
-static tenrec_status connect_again(struct tcp_store *t, uint64_t deadline_ns,
-                                   struct store_conn **ret, tenrec_error *err)
-{
-    struct bytes hello = { 0 };
-    struct store_conn *c;
-    tenrec_status st = store_conn_open(t->address, t->n_addresses, deadline_ns, &c, err);
-
-    if (st != TENREC_OK)
-        return st == TENREC_ECONNECT ? recode(err, TENREC_EPEER_LOST) : st;
-    if (t->dialect == STORE_DIALECT_2_2) {
-        add_op(&hello, t->dialect, STORE_OP_VALIDATE);
-        bytes_add_u32(&hello, STORE_MAGIC);
-        st = store_conn_send(c, &hello, deadline_ns, err);
-        bytes_free(&hello);
-    }
-    if (st == TENREC_OK)
-        *ret = c;
-    else
-        store_conn_drop(c);
-    return st;
-}
-
 static struct store_conn *take_idle(struct tcp_store *t)
 {
     struct store_conn *c;
@@ -100,7 +72,7 @@ static tenrec_status call_begin(struct call *c, struct store_backend *b, uint64_
 
     *c = (struct call){ .store = t, .deadline_ns = store_answer_ns(deadline_ns) };
     if (!(c->conn = take_idle(t)))
-        st = connect_again(t, c->deadline_ns, &c->conn, err);
+        st = store_dial_again(&t->dial, c->deadline_ns, &c->conn, err);
     pthread_mutex_lock(&t->lock);
     c->next = t->busy;
     t->busy = c;
@@ -132,7 +104,7 @@ static void tcp_cut(struct store_backend *b)
 
 static void add_request(struct call *c, enum store_op op, const char *key)
 {
-    add_op(&c->request, c->store->dialect, op);
+    add_op(&c->request, c->store->dial.dialect, op);
     if (key)
         bytes_add_text(&c->request, key);
 }
@@ -506,68 +478,9 @@ static const struct store_ops tcp_ops = {
     .destroy = tcp_destroy,
 };
 
-/* Sends `hello` and reads `len` bytes of answer on a connection of its own,
- * which is kept in t->idle when that worked. */
-static tenrec_status probe(struct tcp_store *t, const uint8_t *hello, size_t hello_len,
-                           uint8_t *answer, size_t len, uint64_t deadline_ns, tenrec_error *err)
-{
-    struct bytes request = { 0 };
-    struct store_conn *c;
-    tenrec_status st = store_conn_open(t->address, t->n_addresses, deadline_ns, &c, err);
-
-    if (st != TENREC_OK)
-        return st;
-    bytes_add(&request, hello, hello_len);
-    st = store_conn_send(c, &request, deadline_ns, err);
-    bytes_free(&request);
-    if (st == TENREC_OK)
-        st = store_conn_read(c, answer, len, deadline_ns, err);
-    if (st != TENREC_OK) {
-        store_conn_drop(c);
-        if (st == TENREC_ETIMEDOUT)
-            st = tenrec_fail(err, TENREC_EPROTOCOL,
-                             "it takes connections but does not answer as a c10d store");
-        return st;
-    }
-    c->next = t->idle;
-    t->idle = c;
-    t->n_idle = 1;
-    return TENREC_OK;
-}
-
-/* Finds out which numbers the server uses. One that does not know VALIDATE
- * takes the question for a SET with an absurd key and closes that connection;
- * then a count of keys in the older numbers tells whether it is a store. */
-static tenrec_status find_dialect(struct tcp_store *t, uint64_t deadline_ns, tenrec_error *err)
-{
-    static const uint8_t newer[] = { 0x00, 0xce, 0xf7, 0x85, 0x3c, 0x0d, 0xff, 0xff, 0xff, 0xff };
-    static const uint8_t older[] = { 0x06 };
-    uint8_t answer[8];
-    tenrec_status st;
-
-    t->dialect = STORE_DIALECT_2_2;
-    st = probe(t, newer, sizeof newer, answer, 4, deadline_ns, err);
-    if (st == TENREC_OK && bytes_get_u32(answer) != 0xffffffffu)
-        return tenrec_fail(err, TENREC_EPROTOCOL, "it does not answer as a c10d store");
-    if (st != TENREC_EPEER_LOST)
-        return st;
-    t->dialect = STORE_DIALECT_1_13;
-    return probe(t, older, sizeof older, answer, 8, deadline_ns, err);
-}
-
-/* One attempt: look the host up, connect, find the dialect. */
-static tenrec_status attempt(struct tcp_store *t, const char *host, uint16_t port,
-                             uint64_t deadline_ns, tenrec_error *err)
-{
-    tenrec_status st = resolve_host(host, port, deadline_ns, t->address, &t->n_addresses, err);
-
-    return st == TENREC_OK ? find_dialect(t, deadline_ns, err) : st;
-}
-
 tenrec_status store_tcp_open(const char *host, uint16_t port, uint64_t deadline_ns,
                              struct tenrec_store **ret, tenrec_error *err)
 {
-    struct pause pause = { RETRY_FIRST_US, RETRY_MOST_US };
     const uint64_t since_ns = clock_now_ns();
     struct tcp_store *t = memory_new(1, sizeof *t);
     tenrec_status st;
@@ -579,13 +492,11 @@ tenrec_status store_tcp_open(const char *host, uint16_t port, uint64_t deadline_
     pthread_mutex_init(&t->lock, NULL);
     snprintf(t->backend.name, sizeof t->backend.name,
              strchr(host, ':') ? "tcp store [%s]:%u" : "tcp store %s:%u", host, port);
-    while ((st = attempt(t, host, port, store_answer_ns(deadline_ns), err)) != TENREC_OK &&
-           (st == TENREC_ECONNECT || st == TENREC_EPEER_LOST || st == TENREC_ETIMEDOUT) &&
-           pause_take(&pause, deadline_ns))
-        ;
+    st = store_dial_open(&t->dial, host, port, deadline_ns, &t->idle, err);
+    t->n_idle = st == TENREC_OK;
     if (st == TENREC_OK) {
         log_line(TENREC_LOG_DEBUG, "store", "%s speaks the numbers of torch %s", t->backend.name,
-                 t->dialect == STORE_DIALECT_2_2 ? "2.2" : "1.13");
+                 t->dial.dialect == STORE_DIALECT_2_2 ? "2.2" : "1.13");
         return store_handle_new(&t->backend, "/", ret, err);
     }
     tenrec_error_prefix(err, "cannot reach %s within %llu ms", t->backend.name,
