@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tenrec/tenrec.h>
+#include <time.h>
 
 enum { LIMIT_MS = 120000 };
 
@@ -46,30 +47,54 @@ static tenrec_status call_all(struct tenrec_worker *w, tenrec_error *err)
     return st;
 }
 
+struct moment {
+    double wall_ms, cpu_ms; /* of this process */
+};
+
+static struct moment now(void)
+{
+    struct timespec cpu;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+    return (struct moment){ (double)samples_now_ns() / 1e6,
+                            (double)cpu.tv_sec * 1e3 + (double)cpu.tv_nsec / 1e6 };
+}
+
+static void print_phase(const char *name, struct moment from, struct moment to)
+{
+    printf("\"%s\": %.3f, \"%s_cpu\": %.3f", name, to.wall_ms - from.wall_ms, name,
+           to.cpu_ms - from.cpu_ms);
+}
+
 int main(void)
 {
     struct tenrec_worker *w = NULL;
-    uint64_t ns[5];
+    struct moment at[6];
     tenrec_error err;
 
-    ns[0] = samples_now_ns();
+    at[0] = now();
     if (tenrec_worker_new(NULL, &w, &err) || tenrec_init_rpc(w, &err))
         return give_up(&err);
-    ns[1] = samples_now_ns();
+    at[1] = now();
     if (tenrec_barrier(w, NULL, 0, LIMIT_MS, &err))
         return give_up(&err);
-    ns[2] = samples_now_ns();
+    at[2] = now();
     if (call_all(w, &err))
         return give_up(&err);
-    ns[3] = samples_now_ns();
+    at[3] = now();
     if (tenrec_barrier(w, NULL, 0, LIMIT_MS, &err))
         return give_up(&err);
-    ns[4] = samples_now_ns();
+    at[4] = now();
     if (tenrec_shutdown(w, TENREC_GRACEFUL, LIMIT_MS, &err))
         return give_up(&err);
-    printf("{\"init\": %.3f, \"connect\": %.3f, \"shutdown\": %.3f}\n",
-           (double)(ns[1] - ns[0]) / 1e6, (double)(ns[3] - ns[2]) / 1e6,
-           (double)(samples_now_ns() - ns[4]) / 1e6);
+    at[5] = now();
+    printf("{");
+    print_phase("init", at[0], at[1]);
+    printf(", ");
+    print_phase("connect", at[2], at[3]);
+    printf(", ");
+    print_phase("shutdown", at[4], at[5]);
+    printf("}\n");
     tenrec_worker_drop(w);
     return 0;
 }
