@@ -49,6 +49,7 @@ static tenrec_status dial_find(struct store_dial *d, uint64_t deadline_ns, struc
     st = dial_probe(d, newer, sizeof newer, answer, 4, deadline_ns, ret, err);
     if (st == TENREC_OK && bytes_get_u32(answer) != 0xffffffffu) {
         store_conn_drop(*ret);
+        *ret = NULL;
         return tenrec_fail(err, TENREC_EPROTOCOL, "it does not answer as a c10d store");
     }
     if (st != TENREC_EPEER_LOST)
