@@ -393,9 +393,30 @@ static tenrec_status name_missing(struct store_backend *b, const char *const *ke
     return st;
 }
 
-static tenrec_status tcp_get(struct store_backend *b, const char *const *keys, size_t n,
-                             uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,
-                             tenrec_error *err)
+/* A server answers a GET of a missing key with an empty value, so a key that was removed after
+ * the wait shows as one. */
+static tenrec_status values_are_gone(struct store_backend *b, const char *const *keys, size_t n,
+                                     uint64_t deadline_ns, struct store_value *values,
+                                     bool *ret_missing, bool *ret, tenrec_error *err)
+{
+    size_t count = 0, empty = 0;
+    tenrec_status st = TENREC_OK;
+
+    for (size_t i = 0; i < n; i++)
+        empty += values[i].len == 0;
+    if (empty > 0)
+        st = count_missing(b, keys, n, deadline_ns, ret_missing, &count, err);
+    *ret = count > 0;
+    for (size_t i = 0; i < n && *ret; i++) {
+        free(values[i].data);
+        values[i] = (struct store_value){ 0 };
+    }
+    return st;
+}
+
+static tenrec_status get_once(struct store_backend *b, const char *const *keys, size_t n,
+                              uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,
+                              tenrec_error *err)
 {
     tenrec_status st = TENREC_ETIMEDOUT;
     bool alive = false;
@@ -414,6 +435,21 @@ static tenrec_status tcp_get(struct store_backend *b, const char *const *keys, s
         st = read_values(b, keys, n, deadline_ns, ret, err);
     /* A store that is silent is gone, and not merely without the key. */
     return st == TENREC_ETIMEDOUT ? recode(err, TENREC_EPEER_LOST) : st;
+}
+
+static tenrec_status tcp_get(struct store_backend *b, const char *const *keys, size_t n,
+                             uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,
+                             tenrec_error *err)
+{
+    bool gone = false;
+    tenrec_status st;
+
+    do {
+        st = get_once(b, keys, n, deadline_ns, ret, ret_missing, err);
+        if (st == TENREC_OK && ret)
+            st = values_are_gone(b, keys, n, deadline_ns, ret, ret_missing, &gone, err);
+    } while (st == TENREC_OK && gone);
+    return st;
 }
 
 static tenrec_status tcp_delete(struct store_backend *b, const char *const *keys, size_t n,

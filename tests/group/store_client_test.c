@@ -337,6 +337,55 @@ static void *boast(void *arg)
     return NULL;
 }
 
+static void answer(int c, size_t request, const char *with, size_t len)
+{
+    char sink[64];
+
+    assert_true(request <= sizeof sink);
+    (void)!recv(c, sink, request, MSG_WAITALL);
+    (void)!send(c, with, len, MSG_NOSIGNAL);
+}
+
+enum { PING = 10, CHECK = 19, GET = 11 }; /* bytes of requests about the key "/k" */
+
+/* The key is there, is gone when it is read, and comes back. */
+static void *remove_it(void *arg)
+{
+    struct talker *t = arg;
+    int c = accept(t->fd, NULL, NULL);
+
+    answer(c, PING, "\xff\xff\xff\xff", 4);
+    answer(c, CHECK, "\0", 1);
+    answer(c, GET, "\0\0\0\0\0\0\0\0", 8);
+    answer(c, CHECK, "\1", 1);
+    answer(c, CHECK, "\0", 1);
+    answer(c, GET, "\1\0\0\0\0\0\0\0v", 9);
+    close(c);
+    return NULL;
+}
+
+static void client_waits_again_for_a_key_that_is_removed_before_it_is_read(void **state)
+{
+    struct talker t = { 0 };
+    struct tenrec_store *s;
+    pthread_t thread;
+    uint16_t port;
+    void *data = NULL;
+    size_t len = 0;
+
+    (void)state;
+    t.fd = listen_here(&port);
+    assert_int_equal(pthread_create(&thread, NULL, remove_it, &t), 0);
+    assert_status(tenrec_store_open(url_of(port), TEST_MS, &s, &err), &err);
+    assert_status(tenrec_store_get(s, "k", TEST_MS, &data, &len, &err), &err);
+    assert_int_equal(len, 1);
+    assert_memory_equal(data, "v", 1);
+    free(data);
+    pthread_join(thread, NULL);
+    close(t.fd);
+    tenrec_store_drop(s);
+}
+
 /* Sets the key that is waited for, over the connection of the wait. */
 static tenrec_status set_it(void *arg, const bool *missing, tenrec_error *why)
 {
@@ -475,6 +524,7 @@ int main(void)
         cmocka_unit_test(client_works_again_when_server_came_back),
         cmocka_unit_test(client_reports_a_store_that_went_silent),
         cmocka_unit_test(client_keeps_its_connection_through_the_rounds_of_a_wait),
+        cmocka_unit_test(client_waits_again_for_a_key_that_is_removed_before_it_is_read),
         cmocka_unit_test(client_refuses_a_value_that_is_too_long),
         cmocka_unit_test(client_serves_many_threads_on_one_store),
         cmocka_unit_test(client_escapes_a_value_that_is_no_number),
