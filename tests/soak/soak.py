@@ -238,7 +238,8 @@ class Soak:
             first = self.baseline[slot]
             limits = [("fds", 0), ("threads", 0)]
             if got["heap_kb"]:  # sanitizers have a heap of their own, and keep what is freed
-                limits += [("heap_kb", 1024), ("rss_kb", 24 * 1024)]
+                # A member remembers each life that it saw join, in some 500 bytes.
+                limits += [("heap_kb", 1024 + self.count["joins"]), ("rss_kb", 24 * 1024)]
             for key, more in limits:
                 if got[key] > first[key] + more:
                     yield f"worker{slot} has {key} = {got[key]}, {first[key]} after the first epoch"
