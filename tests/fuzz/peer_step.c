@@ -27,7 +27,7 @@ struct pipe *peer_pipe(struct fake_host *h, uint8_t who)
 
     for (size_t i = 0; i < a->n_pipe; i++)
         n += a->pipe[i] != NULL;
-    who = n ? (uint8_t)(who % n) : 0;
+    who = (uint8_t)(n ? who % n : 0);
     for (size_t i = 0; i < a->n_pipe; i++)
         if (a->pipe[i] && who-- == 0)
             return a->pipe[i];
