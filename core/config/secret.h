@@ -15,7 +15,7 @@ char *secret_mask(const char *text);
 /* Would secret_mask change it? */
 bool secret_is_in(const char *text);
 
-/* Puts "***" where `err` repeats the password of `url`, which whoever made the text did
+/* Puts "***" where `err` repeats the password of `url`, which the maker of the text did
  * not mask. */
 void secret_scrub(tenrec_error *err, const char *url);
 

@@ -34,7 +34,7 @@ static const struct tenrec_option table[] = {
     { "rank", TENREC_OPT_INT, 0, AT(rank), 0, NULL, 0, INT16_MAX, NULL,
       "Rank in the group, or the id wished for in a dynamic one; else the launcher says." },
     { "world_size", TENREC_OPT_INT, 0, AT(world_size), 0, NULL, 1, INT16_MAX + 1, NULL,
-      "Workers in the group; else the launcher says. When nobody does the group is dynamic." },
+      "Workers in the group; else the launcher says. Without either the group is dynamic." },
     { "group", TENREC_OPT_STRING, 0, AT(group), 0, "default", 0, 0, NULL,
       "Name of the group; groups that share a store need different ones." },
     { "trace", TENREC_OPT_STRING, 0, AT(trace), 0, "", 0, 0, NULL,

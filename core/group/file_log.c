@@ -37,8 +37,8 @@ static tenrec_status notice_change(struct file_log *l, const struct stat *st, te
     return TENREC_OK;
 }
 
-/* Whoever can write to the file can send this group's workers anywhere, and whoever can
- * read it can lock it, and so stop the group: torch's FileStore makes such files. */
+/* A user that can write to the file can send this group's workers anywhere, and a user that
+ * can read it can lock it, and so stop the group: torch's FileStore makes such files. */
 static tenrec_status check_rights(struct file_log *l, const struct stat *st, tenrec_error *err)
 {
     const char *path = l->path;

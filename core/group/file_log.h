@@ -24,8 +24,8 @@ struct file_log {
 };
 
 /* Opens the file (made when `writing`), locks it and reads what is new; close
- * *ret_fd to unlock. Without a file there are no keys, and *ret_fd is -1. Waits for
- * nobody: the file may be locked.
+ * *ret_fd to unlock. Without a file there are no keys, and *ret_fd is -1. Does not
+ * wait: the file may be locked.
  *
  * errors: EAGAIN (locked by another), EOS, EINVAL (no regular file), EPROTOCOL
  *         (damaged), ENOMEM */

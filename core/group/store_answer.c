@@ -280,7 +280,7 @@ static void run_list_keys(struct store_session *s)
         }
 }
 
-/* Those who wait in the barrier of `e` go on. */
+/* The sessions that wait in the barrier of `e` go on. */
 static void open_barrier(struct store_entry *e)
 {
     struct store_link *link, *next;
@@ -295,8 +295,8 @@ static void open_barrier(struct store_entry *e)
     }
 }
 
-/* As torch has it: the count of those who came is a number under the key, which stays;
- * who comes later passes at once. */
+/* As torch has it: the count of the workers that came is a number under the key, which
+ * stays; a worker that comes later passes at once. */
 static void run_barrier(struct store_session *s, const struct store_request *r)
 {
     struct changing c;

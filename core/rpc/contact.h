@@ -2,7 +2,7 @@
 /* contact.h - whether the members of a static group can be reached at all.
  *
  * A broken connection says little: the peer may connect again. A peer at whose address
- * no process listens has gone for good, for its group has no other life. Whoever waits for
+ * no process listens has gone for good, for its group has no other life. A wait for
  * a member that does not come tries to reach it: a refused connection is the answer, and
  * a connection that stands tells later when the peer dies. */
 #ifndef TENREC_RPC_CONTACT_H

@@ -85,7 +85,7 @@ static tenrec_status lead(struct tenrec_worker *w, const struct nameset *s, int6
     return st;
 }
 
-/* The leader fails the gather at the first limit, and says who is missing: its answer is
+/* The leader fails the gather at the first limit, and names the missing: its answer is
  * waited for a little longer than the limit. */
 static uint64_t verdict_ns(uint64_t deadline_ns)
 {
@@ -126,7 +126,7 @@ static tenrec_status gather_wait(struct tenrec_worker *w, struct tenrec_future *
     st = tenrec_future_wait(f, left_ms < 0 ? TENREC_TIMEOUT_NONE : left_ms, err);
     if (st != TENREC_ETIMEDOUT || tenrec_future_done(f))
         return st;
-    gather_expire(w); /* the loop is late to say who is missing */
+    gather_expire(w); /* the loop is late to name the missing */
     return tenrec_future_wait(f, LATE_MS, err);
 }
 

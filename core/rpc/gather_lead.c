@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gather_lead.c - the leader of gathers: who has come, who has not, and when to give up. */
+/* gather_lead.c - the leader of gathers: the members that came, the missing, when to give up. */
 #include "rpc/gather_lead.h"
 
 #include "base/clock.h"
@@ -23,7 +23,7 @@ enum { LOOK_FIRST_MS = 20, LOOK_MAX_MS = 1000 };
 struct gather {
     struct gather *next;
     int64_t number;
-    uint64_t deadline_ns; /* the first limit of those who have come */
+    uint64_t deadline_ns; /* the first limit of the members that came */
     uint64_t look_ns;     /* when those that have not come are tried */
     uint32_t look_ms;     /* the gap to the next such look */
     size_t n, came;
@@ -157,7 +157,7 @@ static bool waits_for(const struct gather *g, tenrec_peer id)
     return in_set && !has_come(g, id);
 }
 
-/* A gather that fails: who comes to it late shall know. Lock held. */
+/* A gather that fails: members that come late are told. Lock held. */
 static void take_failed(struct gathers *gs, struct gather *g, tenrec_peer lost)
 {
     struct gather_set *set = gather_set_get(&gs->sets, g->key);
@@ -299,8 +299,8 @@ static tenrec_status find(struct tenrec_worker *w, const struct nameset *s, int6
     return TENREC_OK;
 }
 
-/* Has who comes here come before? By the same message: whatever carries them may
- * double them. By another one: EEXIST. Lock held. */
+/* Has the member come before? By the same message: backends may deliver a message
+ * twice. By another one: EEXIST. Lock held. */
 static tenrec_status came_before(struct tenrec_worker *w, const struct gather *g,
                                  const struct gather_part *part, bool *ret_again, tenrec_error *err)
 {

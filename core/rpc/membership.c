@@ -30,7 +30,7 @@ static tenrec_status make_name(struct membership *m, const char *pattern, tenrec
     return st == TENREC_EINVAL ? TENREC_ECONFIG : st;
 }
 
-/* For what is left to clean up behind a failure: waits for nobody. */
+/* For what is left to clean up behind a failure: waits for no member. */
 static uint64_t at_once(uint64_t deadline_ns)
 {
     const uint64_t now_ns = clock_now_ns();

@@ -57,7 +57,7 @@ bool pending_take_from(struct pending *p, int64_t id, tenrec_peer from, struct p
 /* Looks at the entry without taking it: `into` is shared once more for the caller. */
 bool pending_peek_from(struct pending *p, int64_t id, tenrec_peer from, struct pending_entry *ret);
 
-/* Returns true if a call of that id waits, whoever shall answer it. */
+/* Returns true if a call of that id waits, whichever worker shall answer it. */
 bool pending_has(struct pending *p, int64_t id);
 
 /* Take one by one what goes to `to` (any peer when to < 0), or what is late;

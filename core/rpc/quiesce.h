@@ -17,7 +17,7 @@ void quiesce_watch_losses(struct tenrec_worker *w);
 /* Returns when nobody in the group has a call outstanding or runs a one-way
  * call. All members call it.
  *
- * errors: ETIMEDOUT (names who did not come), EPEER_LOST (names who is lost), and what the
+ * errors: ETIMEDOUT (names the missing), EPEER_LOST (names the lost), and what the
  * store says */
 tenrec_status worker_quiesce(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err);
 

@@ -119,7 +119,7 @@ struct rref_context {
     struct tenrec_worker *worker; /* NULL once closed */
     bool flushed;                 /* what arrives is refused */
     tenrec_peer me;
-    char **names;         /* owns; by id; NULL: nobody had it yet */
+    char **names;         /* owns; by id; NULL: no worker had it yet */
     atomic_uint *fetches; /* owns; by id: of values that are not there yet */
     bool *gone;           /* owns; by id; no member any more: what it asked for late is not kept */
     size_t n_names;

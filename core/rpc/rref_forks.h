@@ -18,7 +18,7 @@ struct rref_forks {
     size_t n;
 };
 
-/* Returns true also if it was there already, whoever holds it; false if there is no memory. */
+/* Returns true also if it was there already, held by any worker; false if there is no memory. */
 bool rref_forks_add(struct rref_forks *f, struct rref_id fork, tenrec_peer holder);
 
 /* True when it was there; with `holder` >= 0 only if it is that worker's. */

@@ -13,7 +13,7 @@ stay. After each --epoch seconds of that all others leave, the two fall silent, 
 With --static the group has a fixed size: all slots join at once, workers are stopped, one that does
 not stay is killed in each epoch, and once only the first two are left the group ends and meets again.
 With --stranger a hostile process (stranger.py) attacks all ports all the while; in a dynamic group
-nobody who lives may be expelled for that, which a worker would tell.
+no living worker may be expelled for that, which it would tell.
 
 The last line is TAP's. A failure prints the seed; the ledgers and what the workers wrote stay.
 """

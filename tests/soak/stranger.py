@@ -5,8 +5,8 @@ Reads lines on stdin until it ends: "attack STORE-PORT WORKER-PORT ..." says whe
 workers listen; "rest" closes all connections until the next line, and is answered with one.
 
 Attacks: connections that say nothing or nonsense, greetings that claim to be a member, control
-messages, calls whose answers nobody reads, and requests to the store that never become whole. It
-never writes a key of the store: the store believes everybody who reaches it.
+messages, calls whose answers are not read, and requests to the store that never become whole. It
+never writes a key of the store: the store believes every process that reaches it.
 
 The numbers of attacks are the last line on stdout.
 """

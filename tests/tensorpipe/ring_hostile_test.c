@@ -69,7 +69,7 @@ static void wire_close(struct wire *w)
 }
 
 /* Whether it is wanted or not. An agent leaves some bells in its socket, and hears no more
- * of a peer that fills it: who rings so does not count on being heard. */
+ * of a peer that fills it: such a peer does not count on being heard. */
 static void ring_bell(const struct wire *w)
 {
     send(w->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -60,7 +60,7 @@ static void tensorlist_carries_views_of_one_storage_between_others(void **state)
     struct carried carried[2] = { { .bytes = 16 }, { .bytes = 16 } };
     unsigned char buf[TENSORLIST_MAX(4)];
     tenrec_error err;
-    uint32_t n;
+    uint32_t n = 0;
     size_t len;
 
     (void)state;

@@ -82,8 +82,8 @@ enum tenrec_shutdown_mode {
  *
  * ms       limit of the whole; TENREC_TIMEOUT_DEFAULT: the rpc_timeout, and
  *          60 s when that is none; TENREC_TIMEOUT_NONE: as long as it takes
- * errors   ETIMEDOUT (names who did not come, or the function that still runs), EPEER_LOST
- *          (names who has died), EINVAL,
+ * errors   ETIMEDOUT (names the missing workers, or the function that still runs), EPEER_LOST
+ *          (names the dead workers), EINVAL,
  *          EWOULDBLOCK, ESHUTDOWN (was not running), EBUSY (another thread does it)
  * threads  one at a time; not from a handler or a callback
  * source   torch.distributed.rpc.shutdown, with one deadline for all steps
@@ -296,7 +296,7 @@ tenrec_status tenrec_rpc_async(struct tenrec_worker *w, const char *to, const ch
 /* Waits until every worker of `names` (NULL: all) is in the same barrier.
  * Several threads may do so with the same set: calls pair up in order.
  *
- * errors   ETIMEDOUT (names who did not come), EPEER_LOST (names the lost
+ * errors   ETIMEDOUT (names the missing workers), EPEER_LOST (names the lost
  *          member, at once: also one that died before the barrier, or that no
  *          call ever reached), EINVAL (not in the set oneself, or a name
  *          unknown)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agent_identity.c - what an agent tells of itself, and what it believes of others.
  *
- * Rank and incarnation of a member are small numbers that anybody can claim; a proof is made of
+ * Rank and incarnation of a member are small numbers that any process can claim; a proof is made of
  * the tokens of both members, which only readers of the store know. Peers whose records have no
  * token, as those of older workers and of other libraries, are known by their incarnation. */
 #include "pipe/pipe.h"

@@ -25,7 +25,7 @@ bool pull_viable(char why[], size_t cap);
  * machine does not tell. */
 bool pull_domain(char buf[PULL_TEXT_MAX]);
 
-/* Does the kernel have to be told who may read our memory? It remembers one process then. */
+/* Must the kernel be told which process may read our memory? It remembers one process then. */
 bool pull_wants_names(void);
 
 /* Lets process `pid` read our memory, where the kernel has to be told. Returns false if

@@ -108,7 +108,7 @@ struct pipe {
     bool queue_full;         /* it stopped reading because of that */
     bool stranger;           /* incoming: its caller is no member so far; changes under lock */
     atomic_bool over_budget; /* its source holds too much; set under lock */
-    atomic_bool gathers;     /* a batch has messages that are in no queue; by who reads */
+    atomic_bool gathers;     /* a batch has messages that are in no queue; of the reader */
     atomic_bool stuffed;     /* one of the connections may be full; changes under lock */
     atomic_bool paused;      /* the host does not accept requests */
     unsigned n_conns;        /* that it has, or will have */
@@ -258,7 +258,7 @@ bool pipe_is_complete(const struct pipe *p);
 /* Returns false when there is no memory. */
 bool pipe_begin_budget(struct pipe *p, const struct conn *c);
 void pipe_end_budget(struct pipe *p);
-/* The caller has shown to be a member: the source is charged no more. By who reads. */
+/* The caller has shown to be a member: the source is charged no more. By the reader. */
 void pipe_leave_strangers(struct pipe *p);
 /* As pipe_queued_add, which calls it. */
 void pipe_charge_source(struct pipe *p, uint64_t n);
