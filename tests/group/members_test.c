@@ -122,7 +122,7 @@ static tenrec_status go_in_the_second_round(enum hooked_op op, const char *key)
 static void members_name_missing_ranks_when_the_store_goes_first(void **state)
 {
     struct joiner first = { 0, 3, "a", 100 }, second = { 1, 3, "b", TEST_MS };
-    struct hooks hooks = { .before = go_in_the_second_round };
+    static struct hooks hooks = { .before = go_in_the_second_round }; /* outlives the store */
     struct tenrec_store *plain = store;
 
     (void)state;
