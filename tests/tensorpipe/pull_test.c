@@ -26,7 +26,7 @@ enum { DESCRIPTOR, REPLY, ANNOUNCE, COMPLETION, CONNECTIONS };
 
 static struct {
     char scope[2];
-    uid_t user_added; /* to the user id of this process */
+    _Atomic uid_t user_added; /* to the user id of this process */
     _Atomic unsigned long named;
     atomic_bool named_others; /* processes that the test has not allowed */
     _Atomic pid_t allowed;
