@@ -42,6 +42,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: %s FOLDER-OF-SEEDS\n", argv[0]);
         return 2;
     }
+    setvbuf(stdout, NULL, _IOLBF, 0); /* a child of a target prints nothing twice */
     failed += LLVMFuzzerTestOneInput(NULL, 0) != 0;
     printf("%s %d - empty\n", failed ? "not ok" : "ok", ++told);
     for (int i = 0; i < n; i++) {
@@ -52,7 +53,6 @@ int main(int argc, char **argv)
             int bad = replay_file(path) != 0;
             failed += bad;
             printf("%s %d - %s\n", bad ? "not ok" : "ok", ++told, entry[i]->d_name);
-            fflush(stdout);
         }
         free(entry[i]);
     }
