@@ -104,7 +104,7 @@ static void message_spoil(struct tenrec_msg *msg, struct fuzz_input *in)
         ((unsigned char *)msg->payload)[at % msg->payload_len] ^= (unsigned char)fuzz_take(in, 1);
 }
 
-/* A byte: the type of the message; another: who sends it (two bits), what its payload is (two),
+/* A byte: the type of the message; another: its sender (two bits), what its payload is (two),
  * whether that is spoilt; a third: its id, of a request that was sent or any. */
 static void message_arrives(struct fuzz_input *in)
 {

@@ -217,7 +217,7 @@ static void peer_says(struct fake_host *h, const struct fuzz_step *s)
     fake_conn_write(c, frames.bytes, frames.len, step_bits(s, 18, 6));
 }
 
-/* Beside tensor `i`: bits 0-1 way, 3-6 number of the first, 7 handles that nobody has, 8-9
+/* Beside tensor `i`: bits 0-1 way, 3-6 number of the first, 7 unknown handles, 8-9
  * which handle, 10-17 offset in hundreds. */
 static void note_write(struct fake_host *h, const struct fuzz_step *s, uint32_t i,
                        struct descriptor_note *note)

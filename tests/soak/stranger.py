@@ -180,7 +180,7 @@ class Stranger:
             self.count[f"{what.__name__} refused"] += 1
 
     def rest(self):
-        """Lets go of everybody until the next list of ports."""
+        """Closes all connections until the next list of ports."""
         self.workers, self.store = [], None
         while self.held:
             self.held.popleft().close()

@@ -34,7 +34,7 @@ COUNTED(fstat64, struct stat)
 COUNTED(fstatfs, struct statfs)
 COUNTED(fstatfs64, struct statfs)
 
-/* Of one that cannot be sealed, and its other end. */
+/* A descriptor that cannot be sealed, and its other end. */
 static int unsealed[2];
 
 static int setup(void **state)

@@ -43,7 +43,8 @@ void handshake_trust(struct handshake *h);
 bool handshake_is_awaited(const struct handshake *h);
 /* May be in the list, or not. */
 void handshakes_remove(struct handshakes *all, struct handshake *h);
-/* Evicts the oldest one that may go first, or the oldest of all. Returns false when there is none.
+/* Evicts the oldest handshake that may go first, or the oldest of all. Returns false when there is
+ * none.
  */
 bool handshakes_evict_oldest(struct handshakes *all, const char *why);
 
