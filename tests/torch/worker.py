@@ -81,6 +81,12 @@ def raises(kind, text, call):
         raise AssertionError(f"{kind} was expected")
 
 
+def wait_until(condition):
+    """A program that waits in vain is killed at its limit."""
+    while not condition():
+        time.sleep(0.005)
+
+
 def same(x):
     return x
 
