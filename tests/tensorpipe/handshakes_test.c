@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* handshakes_test.c - strangers that begin handshakes and do not go on: places and descriptors. */
+#include "agent/agent.h"
 #include "agent/budget.h"
-#include "agent/handshakes.h"
 #include "raw.h"
 
 #include "node.h"
@@ -229,6 +229,73 @@ static void agent_closes_a_connection_whose_hello_is_late(void **state)
     group_close(n, 2);
 }
 
+/* Keeps the loop thread of an agent between two looks at its sockets. */
+struct hold {
+    struct reactor_task task;
+    pthread_mutex_t lock;
+    atomic_bool held;
+};
+
+static void hold_run(struct reactor_task *t)
+{
+    struct hold *h = (struct hold *)(void *)((char *)t - offsetof(struct hold, task));
+
+    atomic_store(&h->held, true);
+    pthread_mutex_lock(&h->lock);
+    pthread_mutex_unlock(&h->lock);
+    atomic_store(&h->held, false);
+}
+
+static void hold_begin(struct hold *h, struct node *at)
+{
+    struct agent *a = at->agent.impl;
+
+    *h = (struct hold){ .task.run = hold_run };
+    pthread_mutex_init(&h->lock, NULL);
+    pthread_mutex_lock(&h->lock);
+    assert_true(reactor_post(&a->reactor, &h->task));
+    assert_soon(atomic_load(&h->held));
+}
+
+static void hold_end(struct hold *h)
+{
+    pthread_mutex_unlock(&h->lock);
+    assert_soon(!atomic_load(&h->held));
+    pthread_mutex_destroy(&h->lock);
+}
+
+/* The loop fetches both events at once: that of the listening socket, for which the oldest
+ * handshake is evicted, and that of the evicted connection. */
+static void agent_ignores_what_an_evicted_connection_said_at_that_moment(void **state)
+{
+    static const unsigned char no_hello[9] = { 1, 0, 0, 0, 0, 0, 0, 0, 0xff };
+    struct rlimit before, now;
+    struct hold hold;
+    uint64_t failed;
+    int fd, late;
+
+    (void)state;
+    agents_open(1000000, 1000000);
+    fd = raw_connect(n[1].address);
+    assert_ping(&n[0], 1); /* connections are accepted in their order */
+    failed = node_counter(&n[1], "handshakes_failed");
+    hold_begin(&hold, &n[1]);
+    late = raw_connect(n[1].address);
+    raw_send(fd, no_hello, sizeof no_hello);
+    getrlimit(RLIMIT_NOFILE, &before);
+    now = before;
+    now.rlim_cur = (rlim_t)late + 4; /* a quarter is kept */
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
+    hold_end(&hold);
+    assert_true(raw_closed(fd));
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(node_counter(&n[1], "handshakes_failed"), failed + 1);
+    close(fd);
+    close(late);
+    assert_ping(&n[0], 1);
+    group_close(n, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -239,6 +306,7 @@ int main(void)
             agent_lets_a_peer_in_at_once_while_silent_connections_hold_all_descriptors),
         cmocka_unit_test(agent_lets_a_peer_in_at_once_while_half_opened_pipes_hold_all_descriptors),
         cmocka_unit_test(agent_closes_a_connection_whose_hello_is_late),
+        cmocka_unit_test(agent_ignores_what_an_evicted_connection_said_at_that_moment),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

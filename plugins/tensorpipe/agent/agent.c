@@ -43,6 +43,8 @@ void agent_conn_ready(struct reactor_source *s, uint32_t events)
 {
     struct conn *c = CONTAINER(s, struct conn, source);
 
+    if (c->dropped)
+        return;
     if (c->carrier->events)
         events = c->carrier->events(c, events);
     if (events)

@@ -313,7 +313,6 @@ static void ring_drop(struct conn *c)
     struct ring_medium *m = c->medium;
     struct reactor *r = &c->agent->reactor;
 
-    m->dropped = true;
     reactor_unwatch(r, &c->source);
     reactor_look_remove(&m->look);
 }

@@ -39,6 +39,7 @@ void conn_drop(struct conn *c)
 {
     if (!c)
         return;
+    c->dropped = true;
     reactor_disarm(&c->timer);
     if (c->carrier->drop)
         c->carrier->drop(c);

@@ -77,6 +77,7 @@ struct conn {
     pid_t pid; /* whose process is at the other end; 0 when the kernel does not say */
     union transport_address peer;
     bool pending;    /* connect has not ended */
+    bool dropped;    /* an event that was fetched before means nothing any more */
     const char *why; /* it could not be made, where an errno does not say so; else NULL */
 
     struct reactor_timer timer; /* of the hello */

@@ -30,7 +30,7 @@ static uint32_t events_news(struct ring_medium *m)
 
 static void events_tell(struct ring_medium *m)
 {
-    uint32_t events = m->dropped ? 0 : events_news(m);
+    uint32_t events = m->conn->dropped ? 0 : events_news(m);
 
     if (events)
         agent_conn_tell(m->conn, events);
@@ -74,8 +74,6 @@ uint32_t ring_events(struct conn *c, uint32_t fetched)
     struct ring_medium *m = c->medium;
     uint32_t room;
 
-    if (m->dropped)
-        return 0;
     if (m->caller && m->state != RING_OPEN)
         return ring_opening_caller(m, fetched);
     if (m->state == RING_CALLED && !m->error)

@@ -24,7 +24,7 @@ struct ring_medium {
     struct ring_end end;
     enum ring_state state; /* of the loop thread; RING_OPEN before any other thread comes */
     int error;             /* why it never opened */
-    bool caller, watched, dropped;
+    bool caller, watched;
     struct reactor_look look;
     struct reactor_task recheck;
     atomic_int hears; /* enum conn_hears */
