@@ -84,7 +84,7 @@ def raises(kind, text, call):
 def wait_until(condition):
     """A program that waits in vain is killed at its limit."""
     while not condition():
-        time.sleep(0.005)
+        threading.Event().wait(0.005)
 
 
 def same(x):
