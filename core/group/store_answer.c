@@ -11,7 +11,7 @@ static void kill_for(struct store_session *s, tenrec_status st)
 }
 
 /* Tells those who wait for `e` that it is there; only the first when one item
- * of a queue came, as only one of them can take it. */
+ * of a queue came, as only one of them can take it, and a dead one never does. */
 static void wake(struct store_entry *e, bool only_one)
 {
     struct store_link *link, *next;
@@ -19,7 +19,7 @@ static void wake(struct store_entry *e, bool only_one)
     for (link = e->first_link; link; link = next) {
         struct store_session *s = link->owner;
         next = link->next;
-        if (link->kind != STORE_LINK_WAIT)
+        if (link->kind != STORE_LINK_WAIT || s->dead)
             continue;
         store_session_unhang(s, link);
         if (s->n_missing == 0)

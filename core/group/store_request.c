@@ -43,12 +43,13 @@ struct reader {
     const char *why;
 };
 
+/* What is asked for is never longer than a value. */
 static bool want(struct reader *r, size_t n)
 {
-    if (n <= r->len - r->at)
-        return true;
-    if (n > STORE_MAX_REQUEST - r->at)
+    if (r->at > STORE_MAX_REQUEST - n)
         r->why = "request is longer than 160 MiB";
+    else if (n <= r->len - r->at)
+        return true;
     r->need = r->at + n;
     return false;
 }

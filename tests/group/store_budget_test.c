@@ -7,6 +7,7 @@
 #include "group/bytes.h"
 #include "group/store_answer.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define MIB ((size_t)1 << 20)
@@ -257,6 +258,61 @@ static void parsing_goes_on_where_it_stopped(void **state)
     bytes_free(&b);
 }
 
+/* An item of a queue wakes one waiter: a closed connection that is still known may not be it. */
+static void push_wakes_a_waiter_that_is_not_closed(void **state)
+{
+    static const char wait[] = "\6\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0q";
+    struct peer gone, waits, pushes;
+
+    (void)state;
+    peer_comes(&gone, true);
+    peer_comes(&waits, true);
+    peer_comes(&pushes, true);
+    store_session_feed(gone.s, wait, sizeof wait - 1);
+    store_session_feed(waits.s, wait, sizeof wait - 1);
+    says(&gone, 1, "k", 2 * MIB, 2 * MIB);
+    assert_text_has(gone.closed, "behind a request that still waits");
+    says(&pushes, 14, "q", 1, 1);
+    assert_int_equal(waits.got, 1);
+    store_session_drop(gone.s);
+    store_session_drop(waits.s);
+    store_session_drop(pushes.s);
+}
+
+static size_t put_number(uint8_t *to, uint64_t n)
+{
+    for (size_t i = 0; i < 8; i++)
+        to[i] = (uint8_t)(n >> (8 * i));
+    return 8;
+}
+
+/* Of what one read brought the last bytes lie beyond the limit. */
+static void request_is_refused_when_it_goes_on_beyond_its_limit(void **state)
+{
+    const size_t last = STORE_MAX_REQUEST - 2 * STORE_MAX_VALUE - 9 - 3 * 17;
+    const size_t value[] = { STORE_MAX_VALUE, STORE_MAX_VALUE, last, STORE_MAX_VALUE };
+    uint8_t *data = calloc(STORE_MAX_REQUEST + 64, 1);
+    struct store_parser parser = { .at = 0 };
+    struct store_request r;
+    const char *why = NULL;
+    size_t at = 0;
+
+    (void)state;
+    assert_non_null(data);
+    data[at++] = 11; /* MULTI_SET, of four keys */
+    at += put_number(data + at, 4);
+    for (size_t i = 0; i < 4; i++) {
+        at += put_number(data + at, 1) + 1; /* a key of one byte */
+        at += put_number(data + at, value[i]);
+        at += i < 3 ? value[i] : 0;
+    }
+    assert_int_equal(at, STORE_MAX_REQUEST + 17);
+    assert_int_equal(store_request_parse(&parser, STORE_DIALECT_2_2, data, at, &r, &why),
+                     STORE_PARSE_BAD);
+    assert_text_has(why, "longer than 160 MiB");
+    free(data);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -268,6 +324,8 @@ int main(void)
         CASE(sessions_share_one_budget_and_the_largest_goes),
         CASE(request_that_does_not_become_whole_ends),
         CASE(parsing_goes_on_where_it_stopped),
+        CASE(push_wakes_a_waiter_that_is_not_closed),
+        CASE(request_is_refused_when_it_goes_on_beyond_its_limit),
     };
 
     return cmocka_run_group_tests_name("store_budget", tests, NULL, NULL);
