@@ -320,10 +320,9 @@ tenrec_status store_check_all(struct tenrec_store *s, const char *const *keys, s
     return st;
 }
 
-/* A kind without rounds ends the wait with its own deadline, and is asked afterwards. */
-static tenrec_status wait_then_check(struct store_backend *b, const char *const *keys, size_t n,
-                                     uint64_t until_ns, uint64_t deadline_ns, bool *ret_missing,
-                                     tenrec_error *err)
+tenrec_status store_wait_then_check(struct store_backend *b, const char *const *keys, size_t n,
+                                    uint64_t until_ns, uint64_t deadline_ns, bool *ret_missing,
+                                    tenrec_error *err)
 {
     tenrec_status st = b->ops->get(b, keys, n, until_ns, NULL, ret_missing, err);
 
@@ -342,8 +341,8 @@ tenrec_status store_wait_round(struct tenrec_store *s, const char *const *keys, 
     tenrec_status st = begin(s, keys, n, &k, err);
 
     if (st == TENREC_OK)
-        st = (ops->wait_round ? ops->wait_round : wait_then_check)(s->backend, k.list, n, until_ns,
-                                                                   deadline_ns, ret_missing, err);
+        st = (ops->wait_round ? ops->wait_round : store_wait_then_check)(
+            s->backend, k.list, n, until_ns, deadline_ns, ret_missing, err);
     keys_free(&k);
     return st;
 }

@@ -79,6 +79,12 @@ tenrec_status store_wait_round(struct tenrec_store *s, const char *const *keys, 
                                uint64_t until_ns, uint64_t deadline_ns, bool *ret_missing,
                                tenrec_error *err);
 
+/* A round where a wait cannot be taken back: it ends at a deadline of its own, and the keys are
+ * looked for afterwards. */
+tenrec_status store_wait_then_check(struct store_backend *b, const char *const *keys, size_t n,
+                                    uint64_t until_ns, uint64_t deadline_ns, bool *ret_missing,
+                                    tenrec_error *err);
+
 /* Where a plugin's store is, "" when it does not say. Lives as long as `s`. */
 const char *store_at(const struct tenrec_store *s);
 

@@ -308,6 +308,21 @@ static tenrec_status call_cancel_wait(struct call *c, tenrec_error *err)
     return st;
 }
 
+/* Waits until `until_ns`, takes the WAIT back and looks which keys are missing. */
+static tenrec_status call_round(struct call *c, const char *const *keys, size_t n,
+                                uint64_t until_ns, bool *ret_missing, size_t *ret_count,
+                                tenrec_error *err)
+{
+    tenrec_status st = call_wait(c, keys, n, until_ns, err);
+
+    if (st == TENREC_OK)
+        *ret_count = 0;
+    if (st != TENREC_ETIMEDOUT)
+        return st;
+    st = call_cancel_wait(c, err);
+    return st == TENREC_OK ? call_check(c, keys, n, ret_missing, ret_count, err) : st;
+}
+
 /* On one connection throughout: a server that is about to go takes no other. */
 static tenrec_status tcp_wait_round(struct store_backend *b, const char *const *keys, size_t n,
                                     uint64_t until_ns, uint64_t deadline_ns, bool *ret_missing,
@@ -315,20 +330,15 @@ static tenrec_status tcp_wait_round(struct store_backend *b, const char *const *
 {
     size_t count = 0;
     struct call c;
-    tenrec_status st = call_begin(&c, b, deadline_ns, err);
+    tenrec_status st;
 
+    if (((struct tcp_store *)b)->dial.dialect != STORE_DIALECT_2_2)
+        return store_wait_then_check(b, keys, n, until_ns, deadline_ns, ret_missing, err);
+    st = call_begin(&c, b, deadline_ns, err);
     if (st == TENREC_OK)
         st = call_check(&c, keys, n, ret_missing, &count, err);
-    if (st == TENREC_OK && count > 0) {
-        st = call_wait(&c, keys, n, until_ns, err);
-        if (st == TENREC_ETIMEDOUT) {
-            st = call_cancel_wait(&c, err);
-            if (st == TENREC_OK)
-                st = call_check(&c, keys, n, ret_missing, &count, err);
-        } else {
-            count = 0;
-        }
-    }
+    if (st == TENREC_OK && count > 0)
+        st = call_round(&c, keys, n, until_ns, ret_missing, &count, err);
     st = call_end(&c, st, err);
     if (st == TENREC_ETIMEDOUT)
         return recode(err, TENREC_EPEER_LOST);
@@ -402,11 +412,13 @@ static tenrec_status values_are_gone(struct store_backend *b, const char *const 
     size_t count = 0, empty = 0;
     tenrec_status st = TENREC_OK;
 
+    *ret = false;
     for (size_t i = 0; i < n; i++)
         empty += values[i].len == 0;
     if (empty > 0)
         st = count_missing(b, keys, n, deadline_ns, ret_missing, &count, err);
-    *ret = count > 0;
+    for (size_t i = 0; i < n && count > 0; i++)
+        *ret = *ret || (values[i].len == 0 && ret_missing[i]);
     for (size_t i = 0; i < n && *ret; i++) {
         free(values[i].data);
         values[i] = (struct store_value){ 0 };
@@ -446,10 +458,11 @@ static tenrec_status tcp_get(struct store_backend *b, const char *const *keys, s
 
     do {
         st = get_once(b, keys, n, deadline_ns, ret, ret_missing, err);
-        if (st == TENREC_OK && ret)
-            st = values_are_gone(b, keys, n, deadline_ns, ret, ret_missing, &gone, err);
+        if (st != TENREC_OK || !ret)
+            return st;
+        st = values_are_gone(b, keys, n, deadline_ns, ret, ret_missing, &gone, err);
     } while (st == TENREC_OK && gone);
-    return st;
+    return st == TENREC_ETIMEDOUT ? recode(err, TENREC_EPEER_LOST) : st;
 }
 
 static tenrec_status tcp_delete(struct store_backend *b, const char *const *keys, size_t n,

@@ -386,6 +386,127 @@ static void client_waits_again_for_a_key_that_is_removed_before_it_is_read(void 
     tenrec_store_drop(s);
 }
 
+/* The key is there and is empty; whether it was removed meanwhile is not answered. */
+static void *fall_silent(void *arg)
+{
+    struct talker *t = arg;
+    char sink[256];
+    int c = accept(t->fd, NULL, NULL);
+
+    answer(c, PING, "\xff\xff\xff\xff", 4);
+    answer(c, CHECK, "\0", 1);
+    answer(c, GET, "\0\0\0\0\0\0\0\0", 8);
+    while (recv(c, sink, sizeof sink, 0) > 0)
+        ;
+    close(c);
+    return NULL;
+}
+
+static void client_tells_silence_from_a_missing_key_when_a_value_is_empty(void **state)
+{
+    struct talker t = { 0 };
+    struct tenrec_store *s;
+    pthread_t thread;
+    uint16_t port;
+    void *data = NULL;
+
+    (void)state;
+    t.fd = listen_here(&port);
+    assert_int_equal(pthread_create(&thread, NULL, fall_silent, &t), 0);
+    assert_status(tenrec_store_open(url_of(port), TEST_MS, &s, &err), &err);
+    assert_int_equal(tenrec_store_get(s, "k", 500, &data, NULL, &err), TENREC_EPEER_LOST);
+    assert_text_has(err.text, "no answer");
+    assert_null(strstr(err.text, "no key"));
+    pthread_join(thread, NULL);
+    close(t.fd);
+    tenrec_store_drop(s);
+}
+
+/* Of two keys the first has an empty value, and the second is removed once it is read. */
+static void *remove_the_other(void *arg)
+{
+    struct talker *t = arg;
+    int c = accept(t->fd, NULL, NULL);
+
+    answer(c, PING, "\xff\xff\xff\xff", 4);
+    answer(c, 2 * CHECK, "\0\0", 2);
+    answer(c, 2 * GET, "\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0v", 17);
+    answer(c, 2 * CHECK, "\0\1", 2);
+    close(c);
+    return NULL;
+}
+
+static void client_keeps_a_value_that_it_has_read_when_its_key_is_removed(void **state)
+{
+    const char *keys[] = { "a", "b" };
+    struct store_value value[2] = { { 0 } };
+    struct talker t = { 0 };
+    struct tenrec_store *s;
+    pthread_t thread;
+    uint16_t port;
+
+    (void)state;
+    t.fd = listen_here(&port);
+    assert_int_equal(pthread_create(&thread, NULL, remove_the_other, &t), 0);
+    assert_status(tenrec_store_open(url_of(port), TEST_MS, &s, &err), &err);
+    assert_status(store_get_all(s, keys, 2, clock_deadline_ms(TEST_MS), value, NULL, &err), &err);
+    assert_int_equal(value[0].len, 0);
+    assert_int_equal(value[1].len, 1);
+    assert_memory_equal(value[1].data, "v", 1);
+    store_values_free(value, 2);
+    pthread_join(thread, NULL);
+    close(t.fd);
+    tenrec_store_drop(s);
+}
+
+/* As torch 1.13's server, which takes no wait back: it closes the connection of a request
+ * that it does not know. */
+static void *wait_without_end(void *arg)
+{
+    struct talker *t = arg;
+    char sink[32];
+    int c = accept(t->fd, NULL, NULL);
+
+    (void)!recv(c, sink, PING, MSG_WAITALL);
+    close(c);
+    c = accept(t->fd, NULL, NULL);
+    answer(c, 1, "\0\0\0\0\0\0\0\0", 8); /* a count of keys */
+    answer(c, CHECK, "\1", 1);
+    (void)!recv(c, sink, CHECK, MSG_WAITALL); /* WAIT */
+    (void)!recv(c, sink, 1, MSG_WAITALL);
+    close(c);
+    if ((c = accept(t->fd, NULL, NULL)) < 0)
+        return NULL;
+    for (int i = 0; i < 2; i++)
+        answer(c, CHECK, "\1", 1);
+    close(c);
+    return NULL;
+}
+
+static void client_ends_a_round_when_the_server_takes_no_wait_back(void **state)
+{
+    const char *key = "k";
+    struct talker t = { 0 };
+    struct tenrec_store *s;
+    bool missing = false;
+    pthread_t thread;
+    tenrec_status st;
+    uint16_t port;
+
+    (void)state;
+    t.fd = listen_here(&port);
+    assert_int_equal(pthread_create(&thread, NULL, wait_without_end, &t), 0);
+    assert_status(tenrec_store_open(url_of(port), TEST_MS, &s, &err), &err);
+    st = store_wait_round(s, &key, 1, clock_deadline_ms(1), clock_deadline_ms(TEST_MS), &missing,
+                          &err);
+    shutdown(t.fd, SHUT_RDWR);
+    pthread_join(thread, NULL);
+    close(t.fd);
+    tenrec_store_drop(s);
+    assert_int_equal(st, TENREC_ETIMEDOUT);
+    assert_true(missing);
+}
+
 /* Sets the key that is waited for, over the connection of the wait. */
 static tenrec_status set_it(void *arg, const bool *missing, tenrec_error *why)
 {
@@ -525,6 +646,9 @@ int main(void)
         cmocka_unit_test(client_reports_a_store_that_went_silent),
         cmocka_unit_test(client_keeps_its_connection_through_the_rounds_of_a_wait),
         cmocka_unit_test(client_waits_again_for_a_key_that_is_removed_before_it_is_read),
+        cmocka_unit_test(client_tells_silence_from_a_missing_key_when_a_value_is_empty),
+        cmocka_unit_test(client_keeps_a_value_that_it_has_read_when_its_key_is_removed),
+        cmocka_unit_test(client_ends_a_round_when_the_server_takes_no_wait_back),
         cmocka_unit_test(client_refuses_a_value_that_is_too_long),
         cmocka_unit_test(client_serves_many_threads_on_one_store),
         cmocka_unit_test(client_escapes_a_value_that_is_no_number),

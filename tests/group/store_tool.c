@@ -3,7 +3,7 @@
  * other side of torch_store_test.py. A failed call answers "error CODE: text".
  *
  *   serve | open URL [MS] | file PATH N | set K V [MS] | get K [MS] | add K N [MS]
- *   swap K E D [MS] | wait K MS | check K | delete K | count | init | close */
+ *   swap K E D [MS] | wait K MS | round K MS | check K | delete K | count | init | close */
 #include "base/clock.h"
 #include "group/store.h"
 
@@ -82,6 +82,11 @@ static void run(char **w)
         answer_value(st, data);
     } else if (strcmp(w[0], "wait") == 0) {
         answer(tenrec_store_wait(s, (const char *const *)&w[1], 1, atoi(w[2]), &err), "");
+    } else if (strcmp(w[0], "round") == 0) {
+        answer(store_wait_round(s, (const char *const *)&w[1], 1,
+                                clock_deadline_ms((uint64_t)atoi(w[2])), clock_deadline_ms(MS),
+                                &yes, &err),
+               "");
     } else if (strcmp(w[0], "check") == 0) {
         st = tenrec_store_check(s, (const char *const *)&w[1], 1, MS, &yes, &err);
         answer_number(st, yes);

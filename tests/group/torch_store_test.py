@@ -65,6 +65,8 @@ def talk(theirs, ours):
     equal(ours.ok("check", "nowhere"), "0")
     assert "nowhere" in ours.ask("get", "nowhere", 20)
     assert "ETIMEDOUT" in ours.ask("wait", "nowhere", 20)
+    assert "ETIMEDOUT" in ours.ask("round", "nowhere", 20)
+    ours.ok("round", "n", 20)
 
 
 def swap(theirs, ours):
