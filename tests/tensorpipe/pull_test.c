@@ -7,6 +7,7 @@
 #include "node.h"
 #include "raw.h"
 #include "wire/brochure.h"
+#include "wire/hello.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -250,6 +251,81 @@ static void address_goes_over_tcp_to_processes_of_the_user_alone(void **state)
     group_close(n, 2);
 }
 
+/* ---- a listener that chose cma ---- */
+
+/* Answers the Brochure from `fd` as a listener at `address`, who is another user from then on. */
+static void choose_cma(int fd, const char *address)
+{
+    static struct wire_selection selection;
+    const uint64_t channel_id[] = { ANNOUNCE, COMPLETION };
+    const struct wire_ids ids = { .reply = REPLY, .channels = channel_id };
+    char domain[PULL_TEXT_MAX];
+    const struct wire_transport uv = { "uv", "uv:*", strstr(address, "://") + 3 };
+    const struct wire_channel_device cpu = { { nop_text("cpu"), 0 }, domain };
+    const struct wire_channel cma = {
+        .name = "cma", .devices = &cpu, .n_devices = 1, .n_connections = 2
+    };
+    const struct wire_offer offer = { &uv, &cma, 1, 1, NULL };
+    unsigned char buf[2048];
+    struct brochure brochure;
+    tenrec_error err;
+    long len;
+
+    assert_true(pull_domain(domain));
+    assert_true(raw_recv_frame(fd, buf, sizeof buf) > 0);
+    len = raw_recv_frame(fd, buf, sizeof buf);
+    assert_true(len > 0);
+    assert_int_equal(brochure_read(buf, (size_t)len, &brochure, &err), TENREC_OK);
+    assert_int_equal(brochure_select(&brochure, &offer, &selection, &err), TENREC_OK);
+    kernel.user_added = 1;
+    raw_frame(fd, buf, answer_write(buf, sizeof buf, &offer, &selection, &ids, false));
+}
+
+/* One of the connections that the answer asked for. */
+static void accept_requested(int listener, int fd[CONNECTIONS])
+{
+    unsigned char buf[HELLO_MAX(0)];
+    int c = raw_accept(listener);
+    long len = raw_recv_frame(c, buf, sizeof buf);
+    struct hello hello;
+    tenrec_error err;
+
+    assert_true(len > 0);
+    assert_int_equal(hello_read(buf, (size_t)len, &hello, &err), TENREC_OK);
+    assert_in_range(hello.id, REPLY, COMPLETION);
+    fd[hello.id] = c;
+}
+
+/* The first message has a tensor, and waits until the pipe is open. */
+static void address_goes_to_no_listener_of_another_user(void **state)
+{
+    static unsigned char data[64];
+    struct call c = { .wake_fd = -1 };
+    unsigned char frame[64];
+    int fd[CONNECTIONS], listener;
+    struct node n[2], ghost;
+
+    (void)state;
+    kernel.scope[0] = '0';
+    open_reader(n);
+    node_init(&ghost, 2);
+    ghost.member.token = 0; /* a plain TensorPipe peer */
+    listener = raw_listen(ghost.address);
+    n[0].agent.ops->member_joined(&n[0].agent, &ghost.member);
+    call_start(&n[0], &c, 2, message_of(TENREC_MSG_CALL, "x", 1, 1, data, sizeof data));
+    fd[DESCRIPTOR] = raw_accept(listener);
+    choose_cma(fd[DESCRIPTOR], ghost.address);
+    for (int i = REPLY; i < CONNECTIONS; i++)
+        accept_requested(listener, fd);
+    assert_call_fails(&c, TENREC_EPROTOCOL);
+    assert_int_equal(raw_recv_frame(fd[ANNOUNCE], frame, sizeof frame), -1);
+    for (int i = 0; i < CONNECTIONS; i++)
+        close(fd[i]);
+    close(listener);
+    kernel.user_added = 0;
+    group_close(n, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,6 +335,7 @@ int main(void)
         cmocka_unit_test_setup(tracer_is_not_named_where_all_may_read, setup),
         cmocka_unit_test_setup(tracer_is_the_peer_of_a_pipe_for_as_long_as_the_pipe, setup),
         cmocka_unit_test_setup(address_goes_over_tcp_to_processes_of_the_user_alone, setup),
+        cmocka_unit_test_setup(address_goes_to_no_listener_of_another_user, setup),
     };
 
     return cmocka_run_group_tests_name("pull", tests, NULL, NULL);

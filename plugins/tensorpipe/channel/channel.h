@@ -51,13 +51,15 @@ struct channel {
      * thread. NULL: there is none. */
     void (*arrived)(struct pipe *p, struct conn *c);
 
+    /* All connections stand, and no message was sent on them: may fail the pipe. On the loop
+     * thread. NULL: nothing to do. */
+    void (*complete)(struct pipe *p);
+
     /* The pipe is established; on the loop thread. NULL: nothing to do. */
     void (*established)(struct pipe *p);
 };
 
 extern const struct channel channel_basic, channel_cma, channel_host;
-/* How many connections it has says the option `lanes`. */
-extern const struct channel channel_lanes;
 /* Its connections are as many as the options say. */
 extern const struct channel channel_lanes;
 

@@ -148,7 +148,7 @@ static enum part cma_receive(struct pipe *p)
 /* What is announced is our process id and addresses: over a Unix socket to a process that
  * the kernel has named, over TCP to one of our user, as the kernel says. The first connection
  * is asked for: the peer has accepted that one, and no process owns a socket before. */
-static void cma_established(struct pipe *p)
+static void cma_complete(struct pipe *p)
 {
     if (!p->pid && !pull_is_our_users(p->conn[CONN_DESCRIPTOR]->source.fd))
         pipe_failf(p, TENREC_EPROTOCOL, 0,
@@ -178,5 +178,5 @@ const struct channel channel_cma = {
     .send = cma_send,
     .receive = cma_receive,
     .arrived = cma_arrived,
-    .established = cma_established,
+    .complete = cma_complete,
 };

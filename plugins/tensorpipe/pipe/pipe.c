@@ -276,6 +276,10 @@ void pipe_established(struct pipe *p)
 {
     struct agent *a = p->agent;
 
+    if (p->channel && p->channel->complete)
+        p->channel->complete(p);
+    if (pipe_state(p) == PIPE_BROKEN)
+        return;
     reactor_disarm(&p->timer);
     handshakes_remove(&a->listener.handshakes, &p->handshake);
     conn_drop(p->bootstrap);

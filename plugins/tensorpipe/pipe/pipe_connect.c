@@ -102,7 +102,7 @@ bool pipe_redial(struct pipe *p)
 {
     struct reactor *r = &p->agent->reactor;
 
-    if (p->redials == REDIALS_MAX)
+    if (p->redials == REDIALS_MAX || pipe_state(p) == PIPE_BROKEN)
         return false;
     begin_again(p);
     p->redial.fire = redial_fire;
