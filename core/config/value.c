@@ -371,6 +371,15 @@ static tenrec_status read_any(const struct tenrec_option *opt, const struct node
     return st;
 }
 
+static bool holds_secret(const struct node *node)
+{
+    bool any = (node->text && secret_is_in(node->text)) || (node->key && secret_is_in(node->key));
+
+    for (size_t i = 0; i < node->n && !any; i++)
+        any = holds_secret(node->item[i]);
+    return any;
+}
+
 /* The value does not fit, and may hold a password: makes the error from what may be told. */
 static tenrec_status fail_masked(const struct tenrec_option *opt, const struct node *node,
                                  const char *what, tenrec_error *err)
@@ -380,7 +389,7 @@ static tenrec_status fail_masked(const struct tenrec_option *opt, const struct n
     union tenrec_option_value v;
     tenrec_status st = TENREC_OK;
 
-    if (opt->type == TENREC_OPT_LIST || opt->type == TENREC_OPT_MAP)
+    if (opt->type == TENREC_OPT_LIST || opt->type == TENREC_OPT_MAP || !node->text)
         return place_fail(err, TENREC_ECONFIG, &node->place,
                           "%s: does not fit (the value may hold a password)", what);
     if (!(told.text = secret_mask(node->text)))
@@ -399,7 +408,5 @@ tenrec_status value_read(const struct tenrec_option *opt, const struct node *nod
 
     if (st == TENREC_ECONFIG && opt->flags & TENREC_OPT_SECRET)
         return place_fail(err, st, &node->place, "%s: does not fit (the value is a secret)", what);
-    return st == TENREC_ECONFIG && node->text && secret_is_in(node->text)
-               ? fail_masked(opt, node, what, err)
-               : st;
+    return st == TENREC_ECONFIG && holds_secret(node) ? fail_masked(opt, node, what, err) : st;
 }

@@ -148,6 +148,12 @@ static void options_refuse_with_place_and_reason(void **state)
           "t.yaml:6:19: " O "'labels', key 'a': expected text, found a map" },
         { "ifname: tcp://me:hush@host\n      port: tcp://me:hush@host",
           "t.yaml:7:13: " O "'port': expected an integer, found 'tcp://me:***@host'" },
+        { "transports: [uv, 'tcp://me:hush@host']",
+          "t.yaml:6:19: " O "'transports': does not fit (the value may hold a password)" },
+        { "delays: {CALL: 'tcp://me:hush@host'}",
+          "t.yaml:6:15: " O "'delays': does not fit (the value may hold a password)" },
+        { "delays: {'tcp://me:hush@host': 1s}",
+          "t.yaml:6:15: " O "'delays': does not fit (the value may hold a password)" },
     };
     (void)state;
 
