@@ -221,12 +221,14 @@ static tenrec_status read_file(const char *path, char **ret, size_t *ret_len, te
         return no_memory(err);
     while (fd >= 0 && len < room) {
         struct pollfd p = { .fd = fd, .events = POLLIN };
-        ssize_t n;
-        if (poll(&p, 1, clock_left_ms(deadline_ns)) == 0) {
+        /* A read of a pipe without a writer would be its end. */
+        ssize_t n = poll(&p, 1, clock_left_ms(deadline_ns));
+        if (n == 0) {
             errno = ETIMEDOUT;
             goto err_read;
         }
-        n = read(fd, text + len, room - len);
+        if (n > 0)
+            n = read(fd, text + len, room - len);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)

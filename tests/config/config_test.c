@@ -2,10 +2,16 @@
 /* config_test.c - whole configurations: what may stand in them, what is told. */
 #include "sample.h"
 
+#include "../testing.h"
 #include "config/builtin.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #define BACKENDS "backends: {a: {plugin: p}}\n"
@@ -268,6 +274,70 @@ static void config_load_ends_when_nobody_writes_to_a_pipe(void **state)
     assert_int_equal(tenrec_config_load(path, &config, &err), TENREC_EOS);
     assert_int_equal(err.os_errno, ETIMEDOUT);
     assert_non_null(strstr(err.text, path));
+    unlink(path);
+    rmdir(folder);
+}
+
+static atomic_int n_signals;
+
+static void count_signal(int number)
+{
+    (void)number;
+    atomic_fetch_add(&n_signals, 1);
+}
+
+/* Writes into the pipe once a signal has interrupted its reader; gives up in time. */
+static void *write_after_a_signal(void *arg)
+{
+    int fd = -1;
+
+    for (unsigned long left = testing_looks(); fd < 0 && left > 0; left--) {
+        if (atomic_load(&n_signals) > 0)
+            fd = open(arg, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+        if (fd < 0)
+            poll(NULL, 0, 1);
+    }
+    if (fd >= 0) {
+        (void)!write(fd, "init_method: tcp://h:1\n", 23);
+        close(fd);
+    }
+    return NULL;
+}
+
+/* A read of a pipe without a writer is its end: the configuration would be an empty one. */
+static void config_load_waits_on_when_a_signal_comes(void **state)
+{
+    const struct itimerval often = { { 0, 1000 }, { 0, 1000 } }, never = { { 0, 0 }, { 0, 0 } };
+    const struct sigaction count = { .sa_handler = count_signal };
+    char folder[] = "/tmp/tenrec-config-XXXXXX", path[64];
+    struct tenrec_config *config = NULL;
+    struct config_settings *settings = NULL;
+    struct sigaction before;
+    sigset_t alarms, mask;
+    tenrec_error err;
+    pthread_t thread;
+    tenrec_status st;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/fifo", folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    sigemptyset(&alarms);
+    sigaddset(&alarms, SIGALRM);
+    pthread_sigmask(SIG_BLOCK, &alarms, &mask); /* the reader alone gets them */
+    assert_int_equal(pthread_create(&thread, NULL, write_after_a_signal, path), 0);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    sigaction(SIGALRM, &count, &before);
+    setitimer(ITIMER_REAL, &often, NULL);
+    st = tenrec_config_load(path, &config, &err);
+    setitimer(ITIMER_REAL, &never, NULL);
+    sigaction(SIGALRM, &before, NULL);
+    pthread_join(thread, NULL);
+    assert_status(st, &err);
+    assert_status(config_settings_make(config, &settings, &err), &err);
+    assert_string_equal(settings->init_method, "tcp://h:1");
+    config_settings_drop(settings);
+    tenrec_config_drop(config);
     unlink(path);
     rmdir(folder);
 }
@@ -547,6 +617,7 @@ int main(void)
         cmocka_unit_test(config_faulty_torch_is_torchs_fixture),
         cmocka_unit_test(config_load_reads_a_pipe),
         cmocka_unit_test(config_load_ends_when_nobody_writes_to_a_pipe),
+        cmocka_unit_test(config_load_waits_on_when_a_signal_comes),
         cmocka_unit_test(config_load_says_why_a_file_cannot_be_read),
         cmocka_unit_test(config_settings_are_typed),
         cmocka_unit_test(config_settings_leave_rank_open_when_not_set),
