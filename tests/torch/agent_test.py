@@ -73,6 +73,31 @@ rpc.shutdown()
 """, config)
 
 
+# Tensors that are pickled: a view of zeros, which have no memory at their sender, and tensors
+# whose storages are smaller than their sizes say.
+def pickled_tensors_lie_in_the_bytes_that_arrived(config):
+    run(2, """
+init()
+if rank == 0:
+    zeros = torch._efficientzerotensor((1000,))[3:5]
+    assert rpc.rpc_sync("w1", same, args=(zeros,)).tolist() == [0, 0]
+    quantized = torch.quantize_per_tensor(torch.rand(1000), 0.1, 10, torch.quint8)
+    quantized.storage().resize_(10)
+    rows = torch.quantize_per_channel(torch.rand(4, 3), torch.ones(4), torch.zeros(4).int(), 0,
+                                      torch.quint8)
+    rows.q_per_channel_scales().storage().resize_(1)
+    floats = torch.quantize_per_channel(torch.rand(4, 3), torch.ones(4), torch.zeros(4), 0,
+                                        torch.quint8)
+    floats.q_per_channel_zero_points().storage().resize_(1)
+    sparse = torch.eye(3).to_sparse()
+    sparse._values().storage().resize_(1)
+    for t, text in ((quantized, "1000 of a storage of 10"), (rows, "32 of a storage of 8"),
+                    (floats, "16 of a storage of 4"), (sparse, "12 of a storage of 4")):
+        raises(RuntimeError, "ends at byte " + text, lambda: rpc.rpc_sync("w1", same, args=(t,)))
+rpc.shutdown()
+""", config)
+
+
 def what_is_sent_may_change_after_the_answer(config):
     run(2, """
 init()
@@ -316,8 +341,8 @@ rpc.shutdown()
 
 CASES = [
     tensors_arrive_as_they_were_sent, unusual_tensors_arrive_as_torch_pickles_them,
-    what_is_sent_may_change_after_the_answer, nested_calls_end_with_one_thread,
-    errors_reach_the_caller, a_worker_calls_itself, a_lost_worker_fails_calls,
+    pickled_tensors_lie_in_the_bytes_that_arrived, what_is_sent_may_change_after_the_answer,
+    nested_calls_end_with_one_thread, errors_reach_the_caller, a_worker_calls_itself, a_lost_worker_fails_calls,
     a_program_ends_without_shutdown, a_program_at_rest_uses_no_cpu, a_stranger_runs_nothing,
     a_forked_child_ends, calls_of_a_burst_begin_in_order,
     a_failed_call_to_itself_wakes_who_waits_for_its_value,

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "message.h"
 
+#include <ATen/EmptyTensor.h>
 #include <tenrec/tensor.h>
 #include <torch/csrc/autograd/variable.h>
 #include <torch/csrc/jit/serialization/pickler.h>
+#include <torch/csrc/jit/serialization/storage_context.h>
 #include <torch/csrc/jit/serialization/unpickler.h>
 #include <unordered_map>
 
@@ -172,6 +174,23 @@ void write_plain(Outgoing &out, const std::vector<at::Tensor> &tensors, const Wa
     }
 }
 
+// The whole storage of `t`, from whose beginning its offset counts: a copy where it is borrowed. A
+// tensor of zeros has a storage without memory.
+c10::Storage storage_to_send(const at::Tensor &t)
+{
+    const c10::Storage &whole = t.storage();
+
+    if (!is_borrowed(t))
+        return whole;
+    c10::Storage copy(c10::Storage::use_byte_size_t(), whole.nbytes(),
+                      c10::GetAllocator(c10::kCPU), false);
+    if (whole.data())
+        memcpy(copy.data(), whole.data(), whole.nbytes());
+    else
+        memset(copy.data(), 0, whole.nbytes());
+    return copy;
+}
+
 void write_pickled(Outgoing &out, const std::vector<at::Tensor> &tensors)
 {
     c10::List<at::Tensor> list;
@@ -184,7 +203,7 @@ void write_pickled(Outgoing &out, const std::vector<at::Tensor> &tensors)
     pickler.pushIValue(list);
     pickler.stop();
     for (const at::Tensor &t : pickler.tensorData())
-        out.storages.push_back((is_borrowed(t) ? t.clone() : t).storage());
+        out.storages.push_back(storage_to_send(t));
     out.descs.resize(1 + out.storages.size());
     describe_bytes(out.descs[0], out.pickle.data(), out.pickle.size());
     out.descs[0].flags = TENREC_TENSOR_REQUIRES_GRAD;
@@ -205,12 +224,14 @@ void drop_tensor(void *tensor)
 }
 
 // The storage of tensor `i`, which outlives the message then.
-c10::DataPtr take_storage(tenrec_msg *msg, uint32_t i)
+c10::Storage take_storage(tenrec_msg *msg, uint32_t i)
 {
     tenrec_tensor *t = tenrec_backend_take_tensor(msg, i);
 
     TORCH_CHECK(t, "tensor ", i, " of a message has no memory");
-    return { tenrec_tensor_desc(t)->data, t, drop_tensor, c10::Device(c10::kCPU) };
+    return { c10::Storage::use_byte_size_t(), tenrec_tensor_desc(t)->bytes,
+             c10::DataPtr(tenrec_tensor_desc(t)->data, t, drop_tensor, c10::Device(c10::kCPU)),
+             nullptr, false };
 }
 
 // The storage of tensor `i`, which an earlier one of `before` may have.
@@ -220,7 +241,7 @@ c10::Storage read_storage(tenrec_msg *msg, uint32_t i, const std::vector<at::Ten
 
     if (d.same_storage && d.same_storage <= before.size())
         return before[d.same_storage - 1].storage();
-    return { c10::Storage::use_byte_size_t(), d.bytes, take_storage(msg, i), nullptr, false };
+    return take_storage(msg, i);
 }
 
 at::Tensor read_tensor(tenrec_msg *msg, uint32_t i, const std::vector<at::Tensor> &before)
@@ -248,6 +269,47 @@ bool is_pickled(const tenrec_msg *msg)
     return d && (d->flags & TENREC_TENSOR_REQUIRES_GRAD) && d->dtype.code == TENREC_DTYPE_UINT;
 }
 
+// The storages behind the pickle, under their names there, with the sizes that have arrived: the
+// pickle tells sizes, too, and the unpickler would believe those.
+std::shared_ptr<torch::jit::DeserializationStorageContext> take_storages(tenrec_msg *msg)
+{
+    auto all = std::make_shared<torch::jit::DeserializationStorageContext>();
+
+    for (uint32_t i = 1; i < msg->n_tensors; i++)
+        all->addStorage(std::to_string(i - 1), take_storage(msg, i));
+    return all;
+}
+
+// The tensors with storages that `t` consists of.
+std::vector<at::Tensor> parts(const at::Tensor &t)
+{
+    if (t.layout() == at::kSparse)
+        return { t._indices(), t._values() };
+    if (t.layout() == at::kSparseCsr)
+        return { t.crow_indices(), t.col_indices(), t.values() };
+    if (t.is_quantized() && (t.qscheme() == at::kPerChannelAffine ||
+                             t.qscheme() == at::kPerChannelAffineFloatQParams))
+        return { t, t.q_per_channel_scales(), t.q_per_channel_zero_points() };
+    return { t };
+}
+
+// Throws unless all elements of `t` lie in its storage: the unpickler does not look.
+void check_extent(const at::Tensor &t)
+{
+    const auto is_negative = [](int64_t n) { return n < 0; };
+    const c10::Storage &whole = t.storage();
+    size_t end = 0;
+
+    TORCH_CHECK(t.storage_offset() >= 0 &&
+                    std::none_of(t.sizes().begin(), t.sizes().end(), is_negative) &&
+                    std::none_of(t.strides().begin(), t.strides().end(), is_negative),
+                "a tensor of a message has a size, stride or offset below 0");
+    end = at::detail::computeStorageNbytes(t.sizes(), t.strides(), t.element_size(),
+                                           (size_t)t.storage_offset());
+    TORCH_CHECK(end <= (whole.data() ? whole.nbytes() : 0), "a tensor of a message ends at byte ",
+                end, " of a storage of ", whole.nbytes());
+}
+
 std::vector<at::Tensor> read_pickled(tenrec_msg *msg)
 {
     const Descriptor *d = tenrec_msg_tensor(msg, 0);
@@ -261,15 +323,18 @@ std::vector<at::Tensor> read_pickled(tenrec_msg *msg)
             return n;
         },
         nullptr, nullptr,
-        [&](const std::string &name) {
-            const size_t i = std::stoul(name) + 1;
-            TORCH_CHECK(i < msg->n_tensors, "a message has no tensor ", i);
-            return take_storage(msg, (uint32_t)i);
+        [](const std::string &) -> at::DataPtr {
+            throw std::runtime_error("a tensor of a message names a storage that did not come");
         },
-        c10::nullopt);
+        c10::Device(c10::kCPU), false, torch::jit::Unpickler::defaultTypeParser,
+        take_storages(msg));
 
-    for (at::Tensor t : unpickler.parse_ivalue().toTensorList())
+    for (at::Tensor t : unpickler.parse_ivalue().toTensorList()) {
+        if (t.defined())
+            for (const at::Tensor &part : parts(t))
+                check_extent(part);
         tensors.push_back(std::move(t));
+    }
     return tensors;
 }
 
