@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* queue_test.c - what waits to be written: bounded, waited for, drained, canceled. */
-#include "raw.h"
-
+#include "agent/agent.h"
 #include "node.h"
 #include <malloc.h>
 #include <stdlib.h>
@@ -190,13 +189,17 @@ static void flood_told(void *arg, const tenrec_error *err)
         atomic_fetch_add(&f->late, 1);
 }
 
-/* Messages with a tensor of 100 bytes each, to a peer that reads none. */
-static void flood_send(struct node *n, struct flood *f, unsigned count, uint64_t deadline_ns)
+#define SMALL 100
+#define LARGE 65536 /* goes over a lane */
+
+/* Messages with a payload and a tensor of as many bytes each, to a peer that reads none. */
+static void flood_send(struct node *n, struct flood *f, unsigned count, size_t bytes,
+                       uint64_t deadline_ns)
 {
-    static char data[100];
+    static char data[LARGE];
 
     for (unsigned i = 0; i < count; i++) {
-        struct tenrec_msg *msg = message_of(TENREC_MSG_CALL, "x", 1, 1, data, sizeof data);
+        struct tenrec_msg *msg = message_of(TENREC_MSG_CALL, data, bytes, 1, data, bytes);
 
         msg->id = 1000000 + i;
         msg->deadline_ns = deadline_ns;
@@ -221,7 +224,7 @@ static void queue_charges_small_tensors_with_all_that_they_hold(void **state)
     (void)state;
     open_clogged_at(n, limit);
     before = memory_in_use();
-    flood_send(&n[0], &f, 200000, 0);
+    flood_send(&n[0], &f, 200000, SMALL, 0);
     assert_true(atomic_load(&f.full) > 0);
     /* Something is written, into the socket or the ring; the rest is held. */
     assert_true(memory_in_use() - before < limit + (limit >> 2));
@@ -229,33 +232,89 @@ static void queue_charges_small_tensors_with_all_that_they_hold(void **state)
     assert_int_equal(atomic_load(&f.told), 200000);
 }
 
+/* Ends the test of `count` requests with a deadline that has passed. */
+static void assert_rest_is_whole(struct node *n, struct flood *f, unsigned count)
+{
+    assert_int_equal(atomic_load(&f->full), 0);
+    assert_true(atomic_load(&f->late) > 0);
+    atomic_store(&n[1].refuse_requests, false);
+    n[1].agent.ops->resume(&n[1].agent);
+    assert_ping(&n[0], 1);
+    assert_soon(atomic_load(&f->told) == count);
+    assert_int_equal(atomic_load(&n[1].requests), count - atomic_load(&f->late) + 2);
+    group_close(n, 2);
+}
+
 static void queue_withdraws_requests_whose_deadline_has_passed(void **state)
 {
     const unsigned count = 20000; /* more than sockets take */
     struct node n[2];
     struct flood f = { 0 };
-    unsigned written;
 
     (void)state;
     open_clogged_at(n, 256u << 20);
-    flood_send(&n[0], &f, count, clock_ns() + 1000000);
+    flood_send(&n[0], &f, count, SMALL, clock_ns() + 1000000);
     assert_soon(atomic_load(&f.told) + 1 >= count);
-    assert_int_equal(atomic_load(&f.full), 0);
-    assert_true(atomic_load(&f.late) > 0);
-    written = count - atomic_load(&f.late);
-    /* What is left on the wire is whole. */
-    atomic_store(&n[1].refuse_requests, false);
-    n[1].agent.ops->resume(&n[1].agent);
-    assert_ping(&n[0], 1);
-    assert_soon(atomic_load(&f.told) == count);
-    assert_int_equal(atomic_load(&n[1].requests), written + 2);
-    group_close(n, 2);
+    assert_rest_is_whole(n, &f, count);
+}
+
+static void queue_withdraws_requests_whose_tensors_wait_for_lanes(void **state)
+{
+    const unsigned count = 1000;
+    struct node n[2];
+    struct flood f = { 0 };
+
+    (void)state;
+    open_clogged_at(n, 256u << 20);
+    flood_send(&n[0], &f, count, LARGE, clock_ns() + 1000000);
+    assert_soon(atomic_load(&f.late) > 0);
+    assert_rest_is_whole(n, &f, count);
+}
+
+/* Keeps the loop thread, so that no pipe is made meanwhile. */
+struct hold {
+    struct reactor_task task;
+    pthread_mutex_t lock;
+    atomic_bool over;
+};
+
+static void hold(struct reactor_task *t)
+{
+    struct hold *h = (struct hold *)(void *)t;
+
+    pthread_mutex_lock(&h->lock);
+    pthread_mutex_unlock(&h->lock);
+    atomic_store(&h->over, true);
+}
+
+static void queue_withdraws_requests_that_waited_for_the_handshake(void **state)
+{
+    const unsigned count = 20000;
+    struct hold h = { .task.run = hold };
+    struct node n[2];
+    struct flood f = { 0 };
+
+    (void)state;
+    open_clogged_at(n, 256u << 20);
+    assert_int_equal(n[0].agent.ops->disconnect(&n[0].agent, 1, NULL), TENREC_OK);
+    assert_soon(atomic_load(&n[0].lost) == 1);
+    pthread_mutex_init(&h.lock, NULL);
+    pthread_mutex_lock(&h.lock);
+    assert_true(reactor_post(&((struct agent *)n[0].agent.impl)->reactor, &h.task));
+    flood_send(&n[0], &f, count, SMALL, clock_ns() + 1000000);
+    pthread_mutex_unlock(&h.lock);
+    assert_soon(atomic_load(&h.over));
+    pthread_mutex_destroy(&h.lock);
+    assert_soon(atomic_load(&f.told) + 1 >= count);
+    assert_rest_is_whole(n, &f, count);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(queue_withdraws_requests_whose_deadline_has_passed),
+        cmocka_unit_test(queue_withdraws_requests_whose_tensors_wait_for_lanes),
+        cmocka_unit_test(queue_withdraws_requests_that_waited_for_the_handshake),
         cmocka_unit_test(queue_charges_small_tensors_with_all_that_they_hold),
         cmocka_unit_test(queue_refuses_sends_beyond_its_queue_limit),
         cmocka_unit_test(queue_waits_for_room_until_the_deadline),

@@ -32,7 +32,7 @@ struct out {
     size_t cap, len;    /* of buf; others may be appended up to cap */
     unsigned char *buf; /* behind `done` */
     bool open;          /* further small messages may be appended */
-    bool pinned;        /* the channel counts on its tensors: it cannot be withdrawn */
+    bool pinned;        /* its peer maps tensors, or the link lends them: it cannot be withdrawn */
     unsigned n_done, cap_done;
     struct tenrec_done done[]; /* of those whose senders want to know */
 };

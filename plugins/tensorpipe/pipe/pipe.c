@@ -300,6 +300,8 @@ void pipe_established(struct pipe *p)
         agent_look_alive(a);
     share_open(p);
     pipe_send_pending(p);
+    if (p->outgoing)
+        pipe_expire_later(p);
     pipe_count_caller(p);
     pipe_post(p, &p->read_task);
     if (p->channel && p->channel->established)

@@ -88,10 +88,11 @@ static tenrec_status add_tensors(struct pipe *p, struct out *o, const struct ten
     for (uint32_t i = 0; i < msg->n_tensors; i++) {
         const struct tenrec_tensor_desc *t = tenrec_msg_tensor(msg, i);
 
+        if (is_sent(t, &notes[i]))
+            n += ch->segments(p, t);
+        o->pinned = o->pinned || tensor_is_on_device(t) || notes[i].len;
         if (tensor_is_on_device(t))
             link_put_note(p, o, i, &notes[i]);
-        else if (is_sent(t, &notes[i]))
-            n += ch->segments(p, t);
     }
     if (!n)
         return TENREC_OK;

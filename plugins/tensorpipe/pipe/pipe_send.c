@@ -261,8 +261,6 @@ static tenrec_status enqueue_encoded(struct pipe *p, struct tenrec_msg *msg,
     agent_count(&p->messages_queued, 1);
     o->charge = charge + out_overhead(o) + o->cap;
     pipe_queued_add(p, o->charge);
-    for (uint32_t i = 0; i < msg->n_tensors; i++)
-        o->pinned = o->pinned || notes[i].len;
     out_add_done(p, o, done);
     pipe_enqueue(p, o);
     return TENREC_OK;
