@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* descriptors_test.c - the file descriptors that pipes take, and their limits. */
+#include "agent/agent.h"
+#include "agent/descriptors.h"
 #include "far.h"
 
 #include <fcntl.h>
@@ -116,12 +118,69 @@ static void agent_raises_the_soft_limit_as_far_as_the_hard_one(void **state)
     }
 }
 
+#define PEERS 100
+
+/* The agent that reserves descriptors while another is about to raise the limit; NULL: none. */
+static struct agent *between;
+
+static int set_or_reserve(int resource, const struct rlimit *limit,
+                          int (*really)(int resource, const struct rlimit *limit))
+{
+    struct agent *a = between;
+
+    between = NULL;
+    if (a)
+        descriptors_reserve(a, PEERS);
+    return really(resource, limit);
+}
+
+/* Which of the two the C library's header names depends on the size of offsets. */
+int __real_setrlimit(int resource, const struct rlimit *limit);
+int __real_setrlimit64(int resource, const struct rlimit *limit);
+int __wrap_setrlimit(int resource, const struct rlimit *limit);
+int __wrap_setrlimit64(int resource, const struct rlimit *limit);
+
+int __wrap_setrlimit(int resource, const struct rlimit *limit)
+{
+    return set_or_reserve(resource, limit, __real_setrlimit);
+}
+
+int __wrap_setrlimit64(int resource, const struct rlimit *limit)
+{
+    return set_or_reserve(resource, limit, __real_setrlimit64);
+}
+
+static void agent_raises_the_limit_for_all_when_two_begin_at_once(void **state)
+{
+    const rlim_t needed = 128 + 2 * (32 + 2 * 4 * PEERS), low = 256;
+    struct rlimit before, now;
+    struct node n[2];
+
+    (void)state;
+    skip_without_hard_limits();
+    getrlimit(RLIMIT_NOFILE, &before);
+    now = (struct rlimit){ low, before.rlim_max };
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
+    for (int i = 0; i < 2; i++) {
+        node_init(&n[i], i);
+        node_open(&n[i]);
+    }
+    between = n[1].agent.impl;
+    descriptors_reserve(n[0].agent.impl, PEERS);
+    assert_null(between);
+    getrlimit(RLIMIT_NOFILE, &now);
+    assert_int_equal(now.rlim_cur, before.rlim_max < needed ? before.rlim_max : needed);
+    group_close(n, 2);
+    setrlimit(RLIMIT_NOFILE, &before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ring_takes_four_descriptors_for_a_pipe),
         cmocka_unit_test(ring_or_tcp_carries_the_call_when_only_the_peer_lacks_descriptors),
         cmocka_unit_test(agent_raises_the_soft_limit_as_far_as_the_hard_one),
+        cmocka_unit_test(agent_raises_the_limit_for_all_when_two_begin_at_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

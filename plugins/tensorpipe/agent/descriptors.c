@@ -4,6 +4,7 @@
 #include "agent/agent.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/resource.h>
 
 #define NEEDED_ANYWAY 128   /* the program's own files, and those that listeners keep */
@@ -34,14 +35,15 @@ void descriptors_release(struct agent *a)
     descriptors_count(a, 0);
 }
 
-void descriptors_reserve(struct agent *a, unsigned peers)
+/* Raises the soft limit to `needed`, as far as the hard limit allows. Returns false if that is
+ * the last word: the limit is high enough, or there is no higher one. */
+static bool descriptors_raise(const struct agent *a, unsigned peers, rlim_t needed)
 {
-    const rlim_t needed = NEEDED_ANYWAY + descriptors_count(a, descriptors_needed(a, peers));
     struct rlimit limit;
     rlim_t before;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= needed)
-        return;
+        return false;
     before = limit.rlim_cur;
     limit.rlim_cur = needed < limit.rlim_max ? needed : limit.rlim_max;
     if (limit.rlim_cur < needed)
@@ -49,8 +51,20 @@ void descriptors_reserve(struct agent *a, unsigned peers)
                   "the workers of this process, this one with %u peers, take up to %llu file "
                   "descriptors, the hard limit is %llu; raise it (ulimit -Hn)",
                   peers, (unsigned long long)needed, (unsigned long long)limit.rlim_max);
-    if (limit.rlim_cur > before && setrlimit(RLIMIT_NOFILE, &limit) == 0)
-        agent_log(a, TENREC_LOG_INFO,
-                  "soft limit of file descriptors raised from %llu to %llu for %u peers",
-                  (unsigned long long)before, (unsigned long long)limit.rlim_cur, peers);
+    if (limit.rlim_cur <= before || setrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return false;
+    agent_log(a, TENREC_LOG_INFO,
+              "soft limit of file descriptors raised from %llu to %llu for %u peers",
+              (unsigned long long)before, (unsigned long long)limit.rlim_cur, peers);
+    return limit.rlim_cur == needed;
+}
+
+void descriptors_reserve(struct agent *a, unsigned peers)
+{
+    rlim_t needed = NEEDED_ANYWAY + descriptors_count(a, descriptors_needed(a, peers));
+
+    /* Another agent may have set a higher limit meanwhile, which this one took back. So the sum is
+     * looked at again after each change: the agent that sets the limit last has seen all. */
+    while (descriptors_raise(a, peers, needed))
+        needed = NEEDED_ANYWAY + atomic_load(&descriptors_of_agents);
 }
