@@ -182,8 +182,8 @@ c10::Storage storage_to_send(const at::Tensor &t)
 
     if (!is_borrowed(t))
         return whole;
-    c10::Storage copy(c10::Storage::use_byte_size_t(), whole.nbytes(),
-                      c10::GetAllocator(c10::kCPU), false);
+    c10::Storage copy(c10::Storage::use_byte_size_t(), whole.nbytes(), c10::GetAllocator(c10::kCPU),
+                      false);
     if (whole.data())
         memcpy(copy.data(), whole.data(), whole.nbytes());
     else
@@ -287,8 +287,8 @@ std::vector<at::Tensor> parts(const at::Tensor &t)
         return { t._indices(), t._values() };
     if (t.layout() == at::kSparseCsr)
         return { t.crow_indices(), t.col_indices(), t.values() };
-    if (t.is_quantized() && (t.qscheme() == at::kPerChannelAffine ||
-                             t.qscheme() == at::kPerChannelAffineFloatQParams))
+    if (t.is_quantized() &&
+        (t.qscheme() == at::kPerChannelAffine || t.qscheme() == at::kPerChannelAffineFloatQParams))
         return { t, t.q_per_channel_scales(), t.q_per_channel_zero_points() };
     return { t };
 }

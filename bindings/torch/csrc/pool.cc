@@ -111,10 +111,10 @@ struct Pool::State {
         return !left && (!stopping || waiting());
     }
 
-    // Shall the first task wait for the one before it?
-    bool is_early(const Queue &q) const
+    // Shall `task` wait for the one before it?
+    bool is_early(const Pool::Task &task) const
     {
-        return young && q.first->order() == young_order &&
+        return young && task.order() == young_order &&
                std::chrono::steady_clock::now() < young_since + IN_ORDER;
     }
 
@@ -138,7 +138,7 @@ struct Pool::State {
     Queue *ready()
     {
         for (Queue &q : lane)
-            if (!held && q.ready() && !is_early(q))
+            if (!held && q.ready() && !is_early(*q.first))
                 return &q;
         return nullptr;
     }
@@ -340,7 +340,8 @@ void Pool::run(Lane lane, std::unique_ptr<Task> task)
         return;
     }
     Queue &q = s->lane[lane];
-    if (reads && reads->pool == s && !reads->task && !q.first && q.running < q.limit) {
+    if (reads && reads->pool == s && !reads->task && !q.first && q.running < q.limit &&
+        !s->is_early(*task)) {
         s->begin(q, *task);
         reads->lane = &q;
         reads->task = std::move(task);
