@@ -17,6 +17,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define MAX_KEY_DEPTH 4 /* backends.NAME.options.KEY */
@@ -178,7 +179,7 @@ static tenrec_status read_text(struct tenrec_config *config, const char *text, s
     return config->root ? schema_check_shape(config->root, err) : no_memory(err);
 }
 
-/* `path` is that of the file, or NULL. */
+/* `path` is that of the file, or NULL where there is none. */
 static tenrec_status make(const char *text, size_t len, const char *name, const char *path,
                           struct tenrec_config **ret, tenrec_error *err)
 {
@@ -208,8 +209,17 @@ static tenrec_status make(const char *text, size_t len, const char *name, const 
     return TENREC_OK;
 }
 
+/* A pipe has no folder in which a plugin might lie. */
+static bool is_file(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 /* One byte more than allowed is read, so that tree_parse sees what is too long. */
-static tenrec_status read_file(const char *path, char **ret, size_t *ret_len, tenrec_error *err)
+static tenrec_status read_file(const char *path, char **ret, size_t *ret_len, bool *ret_is_file,
+                               tenrec_error *err)
 {
     size_t room = TREE_MAX_BYTES + 1, len = 0;
     char *text = memory_new(room, 1);
@@ -239,6 +249,7 @@ static tenrec_status read_file(const char *path, char **ret, size_t *ret_len, te
     }
     if (fd < 0)
         goto err_read;
+    *ret_is_file = is_file(fd);
     close(fd);
     *ret = text;
     *ret_len = len;
@@ -257,18 +268,20 @@ tenrec_status tenrec_config_load(const char *path, struct tenrec_config **ret, t
     const char *variable = secure_getenv("TENREC_CONFIG");
     bool named = !path && variable && *variable;
     tenrec_status st;
+    bool file = false;
     size_t len = 0;
     char *text = NULL;
 
     if (!path && !named)
         return make("", 0, "default", NULL, ret, err);
-    st = read_file(named ? variable : path, &text, &len, err);
+    path = named ? variable : path;
+    st = read_file(path, &text, &len, &file, err);
     if (st != TENREC_OK) {
         if (named)
             tenrec_error_prefix(err, "environment TENREC_CONFIG");
         return st;
     }
-    st = make(text, len, named ? variable : path, named ? variable : path, ret, err);
+    st = make(text, len, path, file ? path : NULL, ret, err);
     free(text);
     return st;
 }

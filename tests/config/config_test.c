@@ -243,20 +243,26 @@ static void config_faulty_torch_is_torchs_fixture(void **state)
     tenrec_config_drop(config);
 }
 
-/* Also one that a shell makes of a command's output, <(...). */
+/* Also one that a shell makes of a command's output, <(...). No plugin lies beside it. */
 static void config_load_reads_a_pipe(void **state)
 {
+    static const char text[] = "backend: a\nbackends: {a: {plugin: ./x.so}}\n";
     struct tenrec_config *config;
+    struct config_layer *layer;
     tenrec_error err;
     char path[32];
+    size_t n;
     int fd[2];
 
     (void)state;
     assert_int_equal(pipe(fd), 0);
-    assert_int_equal(write(fd[1], "init_method: tcp://h:1\n", 23), 23);
+    assert_int_equal(write(fd[1], text, sizeof text - 1), sizeof text - 1);
     close(fd[1]);
     snprintf(path, sizeof path, "/dev/fd/%d", fd[0]);
     assert_int_equal(tenrec_config_load(path, &config, &err), TENREC_OK);
+    assert_status(config_layers(config, &layer, &n, &err), &err);
+    assert_string_equal(layer[0].plugin, "./x.so");
+    free(layer);
     tenrec_config_drop(config);
     close(fd[0]);
 }
