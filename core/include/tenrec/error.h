@@ -74,8 +74,11 @@ typedef struct tenrec_error {
 
 #if defined(__GNUC__)
 #define TENREC_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+/* Errors are rare: their code is small, and apart from that of calls. */
+#define TENREC_COLD __attribute__((cold))
 #else
 #define TENREC_PRINTF(fmt, args)
+#define TENREC_COLD
 #endif
 
 /* Short name of a status ("ETIMEDOUT"); "?" for a number that is none. */
@@ -128,6 +131,7 @@ static inline size_t tenrec_text_character(const unsigned char *p)
 /* Copies `from` to `to`, at most room - 1 bytes: \n, \t, \r and \xHH stand for
  * bytes that would end a line, steer a terminal, or are no UTF-8, but for those in
  * `keep`. An escaped text passes unchanged. */
+TENREC_COLD
 static inline void tenrec_text_escape(char *to, size_t room, const char *from, const char *keep)
 {
     const char *const digits = "0123456789abcdef";
@@ -159,7 +163,7 @@ static inline const char *tenrec_text_kept(tenrec_status code)
 
 /* Sets *err (may be NULL; the text is escaped) and returns `code`, so that a failing function can
  * end with `return tenrec_fail(err, TENREC_EINVAL, "...")`. */
-TENREC_PRINTF(3, 0)
+TENREC_PRINTF(3, 0) TENREC_COLD
 static inline tenrec_status tenrec_vfail(tenrec_error *err, tenrec_status code, const char *fmt,
                                          va_list ap)
 {
@@ -177,7 +181,7 @@ static inline tenrec_status tenrec_vfail(tenrec_error *err, tenrec_status code, 
     return code;
 }
 
-TENREC_PRINTF(3, 4)
+TENREC_PRINTF(3, 4) TENREC_COLD
 static inline tenrec_status tenrec_fail(tenrec_error *err, tenrec_status code, const char *fmt, ...)
 {
     va_list ap;
@@ -189,7 +193,7 @@ static inline tenrec_status tenrec_fail(tenrec_error *err, tenrec_status code, c
 }
 
 /* The same with the errno that caused it; the text gets ": strerror". */
-TENREC_PRINTF(4, 5)
+TENREC_PRINTF(4, 5) TENREC_COLD
 static inline tenrec_status tenrec_fail_errno(tenrec_error *err, tenrec_status code, int os_errno,
                                               const char *fmt, ...)
 {
@@ -214,7 +218,7 @@ static inline tenrec_status tenrec_fail_errno(tenrec_error *err, tenrec_status c
 #endif
 
 /* Puts "where: " before the text that is already there. */
-TENREC_PRINTF(2, 3)
+TENREC_PRINTF(2, 3) TENREC_COLD
 static inline void tenrec_error_prefix(tenrec_error *err, const char *fmt, ...)
 {
     char raw[sizeof((tenrec_error *)0)->text], old[sizeof raw];
