@@ -138,7 +138,7 @@ static void call_end(struct tenrec_call *c, const tenrec_error *why)
 static void call_run(struct tenrec_call *c)
 {
     const struct function *f = c->function;
-    struct streams *outer = thread_state.streams, *streams = c->streams;
+    struct streams *outer = thread_streams, *streams = c->streams;
     tenrec_error err;
     tenrec_status st;
 
@@ -150,11 +150,11 @@ static void call_run(struct tenrec_call *c)
     err.worker_name[0] = err.text[0] = '\0';
     /* Shared: one that is answered later may be gone before its function returns. */
     if (__builtin_expect(streams != NULL, 0))
-        thread_state.streams = streams_share(streams);
+        thread_streams = streams_share(streams);
     st = __builtin_expect(c->span != NULL, 0) ? span_hooks.run(c->span, c, &err)
                                               : f->fn(c, f->arg, &err);
     if (__builtin_expect(streams != NULL, 0)) {
-        thread_state.streams = outer;
+        thread_streams = outer;
         streams_drop(streams);
     }
     if (__builtin_expect(thread_state.scope != NULL, 0))

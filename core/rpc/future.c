@@ -5,11 +5,13 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/recycle.h"
+#include "base/thread_end.h"
 #include "rpc/future_devices.h"
 #include "rpc/stream_value.h"
 #include "rpc/thread.h"
 #include "rpc/userloop.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,32 +29,68 @@ static struct {
     unsigned n;
 } depot;
 
+/* What a thread keeps for its next calls. */
+static _Thread_local struct spares {
+    struct thread_end end;
+    struct tenrec_future *first;
+    unsigned n;
+} spares __attribute__((tls_model("initial-exec")));
+
 /* Stands in for an error that could not be stored. */
 static tenrec_error no_memory = { .code = TENREC_ENOMEM,
                                   .worker = -1,
                                   .text = "no memory for the error" };
 
-void futures_forget_depot(void)
+/* In the child of a fork: another thread of the parent may have been at it. */
+static void depot_forget(void)
 {
     light_unlock(&depot.lock);
     depot.first = NULL;
     depot.n = 0;
 }
 
+static void depot_watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, depot_forget);
+}
+
+static void spares_free(void)
+{
+    struct tenrec_future *next;
+
+    for (struct tenrec_future *f = spares.first; f; f = next) {
+        next = f->next;
+        future_free(f);
+    }
+    spares.first = NULL;
+    spares.n = 0;
+}
+
+/* Returns true if this thread may keep futures. */
+static bool spares_follow(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    if (spares.end.fn)
+        return true;
+    pthread_once(&once, depot_watch_forks);
+    return thread_end_follow(&spares.end, spares_free);
+}
+
 /* This thread has none: some of the depot's. */
 static void get_spares(void)
 {
-    if (!thread_keeps())
+    if (!spares_follow())
         return;
     light_lock(&depot.lock);
-    while (depot.first && thread_state.n_spare < BATCH) {
+    while (depot.first && spares.n < BATCH) {
         struct tenrec_future *f = depot.first;
 
         depot.first = f->next;
         depot.n--;
-        f->next = thread_state.spare;
-        thread_state.spare = f;
-        thread_state.n_spare++;
+        f->next = spares.first;
+        spares.first = f;
+        spares.n++;
     }
     light_unlock(&depot.lock);
 }
@@ -63,11 +101,11 @@ static bool give_spares(void)
     bool given = false;
 
     light_lock(&depot.lock);
-    while (depot.n < DEPOT_MAX && thread_state.n_spare > BATCH) {
-        struct tenrec_future *f = thread_state.spare;
+    while (depot.n < DEPOT_MAX && spares.n > BATCH) {
+        struct tenrec_future *f = spares.first;
 
-        thread_state.spare = f->next;
-        thread_state.n_spare--;
+        spares.first = f->next;
+        spares.n--;
         f->next = depot.first;
         depot.first = f;
         depot.n++;
@@ -82,26 +120,26 @@ static struct tenrec_future *take(void)
 {
     struct tenrec_future *f;
 
-    if (RECYCLE && !thread_state.spare)
+    if (RECYCLE && !spares.first)
         get_spares();
-    f = thread_state.spare;
+    f = spares.first;
     if (!f)
         return memory_new(1, sizeof *f);
-    thread_state.spare = f->next;
-    thread_state.n_spare--;
+    spares.first = f->next;
+    spares.n--;
     return f;
 }
 
 /* Nobody shares it any more: for the next call. */
 static void keep(struct tenrec_future *f)
 {
-    if (!RECYCLE || !thread_keeps() || (thread_state.n_spare == SPARE_MAX && !give_spares())) {
+    if (!RECYCLE || !spares_follow() || (spares.n == SPARE_MAX && !give_spares())) {
         future_free(f);
         return;
     }
-    f->next = thread_state.spare;
-    thread_state.spare = f;
-    thread_state.n_spare++;
+    f->next = spares.first;
+    spares.first = f;
+    spares.n++;
 }
 
 struct tenrec_future *future_make(void)

@@ -68,9 +68,6 @@ struct tenrec_future {
 struct tenrec_future *future_make(void);
 void future_free(struct tenrec_future *f); /* one that nobody shares any more */
 
-/* In the child of a fork: another thread of the parent may have been at it. */
-void futures_forget_depot(void);
-
 /* Complete it: false when it was done already. complete_value takes the value
  * always (NULL is nil). Runs callbacks, wakes waiters. */
 bool future_complete_value(struct tenrec_future *f, struct tenrec_value *value);

@@ -56,14 +56,14 @@ tenrec_status tenrec_future_new_on(const struct tenrec_device *device, size_t n,
 
 void future_run_on_streams(struct tenrec_future *f, tenrec_future_fn *fn, void *arg)
 {
-    struct streams *outer = thread_state.streams, *own = streams_new(true);
+    struct streams *outer = thread_streams, *own = streams_new(true);
 
     if (own) {
-        thread_state.streams = own;
+        thread_streams = own;
         value_take(f->value, f->streams, NULL);
     }
     fn(f, arg);
-    thread_state.streams = outer;
+    thread_streams = outer;
     streams_drop(own);
 }
 

@@ -4,10 +4,11 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/thread_end.h"
 #include "group/device_map.h"
-#include "rpc/thread.h"
 
 _Atomic(const struct tenrec_device_ops *) stream_ops_of_process;
+_Thread_local struct streams *thread_streams;
 
 tenrec_status stream_ops_set(const struct tenrec_device_ops *ops, tenrec_error *err)
 {
@@ -199,7 +200,7 @@ tenrec_status streams_order(struct streams *first, struct streams *then, tenrec_
         list[n] = first->stream[n];
     light_unlock(&first->lock);
     for (uint32_t i = 0; i < n && st == TENREC_OK; i++) {
-        st = streams_get(then ? then : thread_state.streams, list[i].device, &to, err);
+        st = streams_get(then ? then : thread_streams, list[i].device, &to, err);
         if (st == TENREC_OK)
             st = stream_order(&list[i], &to, err);
     }
@@ -208,11 +209,23 @@ tenrec_status streams_order(struct streams *first, struct streams *then, tenrec_
 
 /* ---- of this thread ------------------------------------------------------------------- */
 
+/* Made by tenrec_set_current_stream; NULL: it was not called. */
+static _Thread_local struct streams *own;
+static _Thread_local struct thread_end own_end;
+
+static void own_drop(void)
+{
+    streams_drop(own);
+    if (thread_streams == own)
+        thread_streams = NULL;
+    own = NULL;
+}
+
 uint64_t tenrec_current_stream(struct tenrec_device device)
 {
     struct tenrec_stream s = { .device = device };
 
-    if (device.kind == TENREC_CPU || streams_get(thread_state.streams, device, &s, NULL))
+    if (device.kind == TENREC_CPU || streams_get(thread_streams, device, &s, NULL))
         return 0;
     return s.stream;
 }
@@ -221,10 +234,10 @@ tenrec_status tenrec_set_current_stream(const struct tenrec_stream *s, tenrec_er
 {
     if (s->device.kind == TENREC_CPU)
         return tenrec_fail(err, TENREC_EINVAL, "the host has no streams");
-    if (!thread_state.streams) {
-        if (!thread_keeps() || !(thread_state.streams = streams_new(false)))
+    if (!thread_streams) {
+        if (!thread_end_follow(&own_end, own_drop) || !(own = streams_new(false)))
             return tenrec_fail(err, TENREC_ENOMEM, "no memory for this thread's streams");
-        thread_state.own_streams = thread_state.streams;
+        thread_streams = own;
     }
-    return streams_put(thread_state.streams, s, err);
+    return streams_put(thread_streams, s, err);
 }

@@ -27,6 +27,10 @@ struct streams {
 
 extern _Atomic(const struct tenrec_device_ops *) stream_ops_of_process;
 
+/* That the calling thread works on: its own, or those of the call that it serves; NULL: the
+ * default ones. */
+extern _Thread_local struct streams *thread_streams __attribute__((tls_model("initial-exec")));
+
 /* Has a backend told of devices? Then this is what they can do. */
 static inline const struct tenrec_device_ops *stream_ops(void)
 {

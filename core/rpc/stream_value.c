@@ -3,7 +3,6 @@
 
 #include "group/device_map.h"
 #include "rpc/device_memory.h"
-#include "rpc/thread.h"
 
 typedef tenrec_status each_fn(void *arg, struct tenrec_tensor *t, tenrec_error *err);
 
@@ -140,7 +139,7 @@ tenrec_status value_take_on(const struct tenrec_value *v, struct streams *ready,
 
     if (st != TENREC_OK || !ready)
         return st;
-    return each(v, use_on, s ? s : thread_state.streams, err);
+    return each(v, use_on, s ? s : thread_streams, err);
 }
 
 static tenrec_status order_set(void *arg, struct tenrec_tensor *t, tenrec_error *err)

@@ -5,44 +5,24 @@
 
 #include "rpc/scope.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 
 struct pool;
-struct streams;
-struct tenrec_future;
 struct tenrec_worker;
 struct waiter;
 
 struct thread_state {
-    unsigned no_block;           /* > 0: inside an inline function or a callback */
-    struct pool *pool;           /* whose thread this is; NULL for others */
-    struct scope *scope;         /* innermost open scope */
-    struct waiter *waiter;       /* that this thread polls for */
-    struct streams *streams;     /* it works on: its own, or of the call that it answers;
-                                    NULL: the default ones */
-    struct streams *own_streams; /* owns; NULL: it never set one */
+    unsigned no_block;     /* > 0: inside an inline function or a callback */
+    struct pool *pool;     /* whose thread this is; NULL for others */
+    struct scope *scope;   /* innermost open scope */
+    struct waiter *waiter; /* that this thread polls for */
     /* For whom it delivers a message right now; NULL. The worker's agents wait for
      * the end of that before they go, and the worker for them. */
     const struct tenrec_worker *delivers;
-    /* What it keeps for its next calls: */
-    int spare_fd; /* the eventfd of a wait; 0: none */
-    struct tenrec_future *spare;
-    unsigned n_spare;
-    bool keeps; /* its end will give them back */
 };
 
 /* Small, and read several times per call: worth the static TLS block. */
 extern _Thread_local struct thread_state thread_state __attribute__((tls_model("initial-exec")));
-
-/* Before something is kept: sees to it that the thread's end gives it back.
- * False: then nothing may be kept. */
-bool thread_keeps_first(void);
-
-static inline bool thread_keeps(void)
-{
-    return thread_state.keeps || thread_keeps_first();
-}
 
 /* Around code of the program that runs on whatever thread is there: it may not
  * block, and its calls do not belong to the scope that this thread has open. */

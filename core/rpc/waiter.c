@@ -6,6 +6,7 @@
 #include "rpc/waiter.h"
 
 #include "base/clock.h"
+#include "base/thread_end.h"
 #include "rpc/thread.h"
 
 #include <errno.h>
@@ -22,12 +23,21 @@ static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
 static int kept[KEPT_MAX];
 static unsigned n_kept;
 
+/* This thread's own; 0: none. */
+static _Thread_local int spare_fd __attribute__((tls_model("initial-exec")));
+static _Thread_local struct thread_end spare_end;
+
+static void spare_close(void)
+{
+    if (spare_fd > 0)
+        close(spare_fd);
+    spare_fd = 0;
+}
+
 /* A child of fork must not share its parent's descriptors. */
 static void forget_kept(void)
 {
-    if (thread_state.spare_fd > 0)
-        close(thread_state.spare_fd);
-    thread_state.spare_fd = 0;
+    spare_close();
     while (n_kept > 0)
         close(kept[--n_kept]);
     pthread_mutex_init(&kept_lock, NULL);
@@ -41,9 +51,9 @@ static void watch_fork(void)
 static int fd_take(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    int fd = thread_state.spare_fd;
+    int fd = spare_fd;
 
-    thread_state.spare_fd = 0;
+    spare_fd = 0;
     if (fd > 0)
         return fd;
     fd = -1;
@@ -57,8 +67,8 @@ static int fd_take(void)
 
 static void fd_keep(int fd)
 {
-    if (thread_state.spare_fd == 0 && fd > 0 && thread_keeps()) {
-        thread_state.spare_fd = fd;
+    if (spare_fd == 0 && fd > 0 && thread_end_follow(&spare_end, spare_close)) {
+        spare_fd = fd;
         return;
     }
     pthread_mutex_lock(&kept_lock);
