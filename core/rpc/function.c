@@ -122,3 +122,9 @@ tenrec_status tenrec_register_function(struct tenrec_worker *w, const char *name
         return tenrec_fail(err, TENREC_EINVAL, "function '%s': unknown flags 0x%x", name, flags);
     return functions_add(&w->functions, name, fn, arg, flags, err);
 }
+
+tenrec_status tenrec_register_object_type(struct tenrec_worker *w,
+                                          const struct tenrec_object_type *type, tenrec_error *err)
+{
+    return object_types_add(&w->object_types, type, err);
+}

@@ -6,7 +6,6 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
-#include "rpc/worker.h"
 
 struct tenrec_object {
     atomic_uint refs;
@@ -155,10 +154,9 @@ tenrec_status object_decode(struct object_types *t, const char *name,
     return st;
 }
 
-tenrec_status tenrec_register_object_type(struct tenrec_worker *w,
-                                          const struct tenrec_object_type *type, tenrec_error *err)
+tenrec_status object_types_add(struct object_types *t, const struct tenrec_object_type *type,
+                               tenrec_error *err)
 {
-    struct object_types *t = &w->object_types;
     struct object_type_entry *e, *former;
     tenrec_status st = check_type(type, err);
 

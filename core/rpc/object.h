@@ -17,6 +17,10 @@ struct object_types {
 void object_types_init(struct object_types *t);
 void object_types_finish(struct object_types *t);
 
+/* Borrows `type`. errors: EINVAL, EEXIST, ENOMEM */
+tenrec_status object_types_add(struct object_types *t, const struct tenrec_object_type *type,
+                               tenrec_error *err);
+
 /* Makes an object of a value that came as type `name`. errors: EUNSUPPORTED (no
  * such type here), what decode says */
 tenrec_status object_decode(struct object_types *t, const char *name,

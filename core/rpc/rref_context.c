@@ -192,7 +192,10 @@ struct rref_id rref_new_id(struct rref_context *ctx)
 void rref_init(struct tenrec_rref *r, struct rref_context *ctx, struct rref_id id,
                tenrec_peer owner, bool is_owner)
 {
+    static const struct handle_ops ops = { tenrec_rref_share, tenrec_rref_drop };
+
     atomic_fetch_add(&ctx->refs, 1);
+    r->handle.ops = &ops;
     r->ctx = ctx;
     r->id = id;
     r->owner = owner;

@@ -15,6 +15,7 @@
 
 #include "base/hash.h"
 #include "rpc/call.h"
+#include "rpc/handle.h"
 #include "rpc/rref_counts.h"
 #include "rpc/rref_forks.h"
 
@@ -54,6 +55,7 @@ struct rref_waiter {
 /* What the owner's side and the user's side have in common; the handle that
  * programs see. */
 struct tenrec_rref {
+    struct handle handle;     /* first */
     struct rref_context *ctx; /* shared */
     struct rref_id id;
     tenrec_peer owner;

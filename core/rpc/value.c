@@ -8,6 +8,7 @@
 
 #include "rpc/arena.h"
 #include "rpc/codec.h"
+#include "rpc/handle.h"
 
 const char *tenrec_value_type_name(uint32_t type)
 {
@@ -230,7 +231,7 @@ static void copy_value(const struct tenrec_value *v, struct arena *a, struct ten
         break;
     case TENREC_VALUE_RREF:
         if (to->u.rref)
-            tenrec_rref_share(to->u.rref);
+            handle_ops_of(to->u.rref)->share(to->u.rref);
         break;
     case TENREC_VALUE_OBJECT:
         if (to->u.object)
@@ -266,8 +267,8 @@ static void finish_ref(const struct tenrec_value *v)
 {
     const bool untaken = v->reserved & CODEC_UNTAKEN;
 
-    if (v->type == TENREC_VALUE_RREF && !untaken)
-        tenrec_rref_drop(v->u.rref);
+    if (v->type == TENREC_VALUE_RREF && !untaken && v->u.rref)
+        handle_ops_of(v->u.rref)->drop(v->u.rref);
     else if (v->type == TENREC_VALUE_OBJECT && !untaken)
         tenrec_object_drop(v->u.object);
     else if (v->type == TENREC_VALUE_OBJECT)
