@@ -163,7 +163,8 @@ static inline const char *tenrec_text_kept(tenrec_status code)
 
 /* Sets *err (may be NULL; the text is escaped) and returns `code`, so that a failing function can
  * end with `return tenrec_fail(err, TENREC_EINVAL, "...")`. */
-TENREC_PRINTF(3, 0) TENREC_COLD
+TENREC_COLD
+TENREC_PRINTF(3, 0)
 static inline tenrec_status tenrec_vfail(tenrec_error *err, tenrec_status code, const char *fmt,
                                          va_list ap)
 {
@@ -181,7 +182,8 @@ static inline tenrec_status tenrec_vfail(tenrec_error *err, tenrec_status code, 
     return code;
 }
 
-TENREC_PRINTF(3, 4) TENREC_COLD
+TENREC_COLD
+TENREC_PRINTF(3, 4)
 static inline tenrec_status tenrec_fail(tenrec_error *err, tenrec_status code, const char *fmt, ...)
 {
     va_list ap;
@@ -193,7 +195,8 @@ static inline tenrec_status tenrec_fail(tenrec_error *err, tenrec_status code, c
 }
 
 /* The same with the errno that caused it; the text gets ": strerror". */
-TENREC_PRINTF(4, 5) TENREC_COLD
+TENREC_COLD
+TENREC_PRINTF(4, 5)
 static inline tenrec_status tenrec_fail_errno(tenrec_error *err, tenrec_status code, int os_errno,
                                               const char *fmt, ...)
 {
@@ -218,7 +221,8 @@ static inline tenrec_status tenrec_fail_errno(tenrec_error *err, tenrec_status c
 #endif
 
 /* Puts "where: " before the text that is already there. */
-TENREC_PRINTF(2, 3) TENREC_COLD
+TENREC_COLD
+TENREC_PRINTF(2, 3)
 static inline void tenrec_error_prefix(tenrec_error *err, const char *fmt, ...)
 {
     char raw[sizeof((tenrec_error *)0)->text], old[sizeof raw];
