@@ -22,6 +22,7 @@
 #define RESERVE 64 /* descriptors */
 #define RESOLVE_MS 10000
 #define EXPIRE_MS 5000 /* between two looks for requests that began long ago */
+#define RETRY_MS 100   /* until a connection for which there was no memory is accepted */
 
 /* One accepted connection; lives until uv has closed its handle. */
 struct peer {
@@ -37,6 +38,7 @@ struct tenrec_store_server {
     struct loop *loop;
     bool own_loop;
     bool listening;
+    bool behind; /* a connection is not accepted yet, and libuv tells of no other before */
     uv_tcp_t listener;
     struct store_hub hub;
     struct peer *peers;
@@ -274,11 +276,17 @@ static bool has_room(struct tenrec_store_server *server, const struct peer *peer
     return false;
 }
 
+static void on_connection(uv_stream_t *listener, int status);
+
 static void on_timer(uv_timer_t *timer)
 {
     struct tenrec_store_server *server = timer->data;
 
     store_hub_expire(&server->hub, clock_now_ns());
+    if (server->behind && server->listening) {
+        server->behind = false;
+        on_connection((uv_stream_t *)&server->listener, 0);
+    }
 }
 
 /* Looks are needed from the first connection on. */
@@ -292,6 +300,14 @@ static void start_timer(struct tenrec_store_server *server)
     uv_timer_start(&server->timer, on_timer, EXPIRE_MS, EXPIRE_MS);
 }
 
+static void accept_later(struct tenrec_store_server *server)
+{
+    server->behind = true;
+    start_timer(server);
+    if (server->has_timer)
+        uv_timer_start(&server->timer, on_timer, RETRY_MS, EXPIRE_MS);
+}
+
 static void on_connection(uv_stream_t *listener, int status)
 {
     struct tenrec_store_server *server = listener->data;
@@ -301,14 +317,13 @@ static void on_connection(uv_stream_t *listener, int status)
         log_line(TENREC_LOG_WARN, "store", "cannot accept a connection: %s", uv_strerror(status));
         return;
     }
-    if (!(peer = memory_new(1, sizeof *peer)))
-        return;
-    peer->server = server;
-    peer->tcp.data = peer;
-    if (uv_tcp_init(loop_uv(server->loop), &peer->tcp) != 0) {
+    if (!(peer = memory_new(1, sizeof *peer)) ||
+        uv_tcp_init(loop_uv(server->loop), &peer->tcp) != 0) {
         free(peer);
+        accept_later(server);
         return;
     }
+    peer->server = server;
     peer->tcp.data = peer;
     count_open(server, 1);
     /* Accepts also what it refuses, so that the listener goes on. */

@@ -10,8 +10,12 @@
 #include "group/roster.h"
 #include "group/store_session.h"
 
-static int fail_at; /* the allocation that fails; 0: none */
-static int in_use;  /* allocations of the program's own objects; exact in one thread */
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+
+static atomic_int fail_at; /* the allocation that fails; 0: none */
+static atomic_int in_use;  /* allocations of the program's own objects */
 
 static bool fails(void)
 {
@@ -266,6 +270,32 @@ static void server_survives_failing_memory(void **state)
     torture(serve);
 }
 
+/* libuv accepts no further connection before the one that it has told of is accepted. */
+static void server_accepts_when_there_is_memory_again(void **state)
+{
+    struct sockaddr_in at = { .sin_family = AF_INET };
+    const struct timeval limit = { .tv_sec = TEST_MS / 1000 };
+    struct tenrec_store_server *server;
+    char pong[4] = "";
+    uint16_t port;
+    int fd;
+
+    (void)state;
+    assert_status(tenrec_store_serve("127.0.0.1", 0, &server, &port, &err), &err);
+    at.sin_port = htons(port);
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    fail_at = 1;
+    assert_true((fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) >= 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
+    assert_becomes(fail_at == 0);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    assert_int_equal(send(fd, HELLO "\x0d\7\0\0", 10, MSG_NOSIGNAL), 10); /* PING */
+    assert_int_equal(recv(fd, pong, sizeof pong, MSG_WAITALL), sizeof pong);
+    assert_memory_equal(pong, "\7\0\0", sizeof pong);
+    close(fd);
+    tenrec_store_server_drop(server);
+}
+
 static struct store_value record;
 
 static tenrec_status read_record(void)
@@ -300,6 +330,7 @@ int main(void)
         cmocka_unit_test(group_survives_failing_memory_with_a_file),
         cmocka_unit_test(group_survives_failing_memory_with_a_plugin),
         cmocka_unit_test(server_survives_failing_memory),
+        cmocka_unit_test(server_accepts_when_there_is_memory_again),
         cmocka_unit_test(record_of_a_worker_frees_all_when_memory_runs_out),
     };
 
