@@ -56,6 +56,29 @@ static void error_stays_one_line_when_text_steers_the_terminal(void **state)
     assert_string_equal(err.text, "ValueError: no\n\tat x\\x1b[2J");
 }
 
+/* Whatever the place takes, so that each cut of the text is met. */
+static void error_ends_with_a_whole_character_when_a_place_cuts_it(void **state)
+{
+    char many[sizeof((tenrec_error *)0)->text] = "", place[8];
+
+    (void)state;
+    for (size_t i = 0; i + 4 < sizeof many; i += 3)
+        memcpy(many + i, "\xe2\x82\xac", 4);
+    for (int n = 0; n < 4; n++) {
+        tenrec_error err;
+        snprintf(place, sizeof place, "%.*s", n, "here");
+        tenrec_fail(&err, TENREC_EREMOTE, "%s", many);
+        tenrec_error_prefix(&err, "%s", place);
+        for (const char *p = err.text; *p;) {
+            const size_t len = tenrec_text_character((const unsigned char *)p);
+            if (len == 0)
+                fail_msg("a place of %d bytes leaves a part of a character", n);
+            p += len;
+        }
+        assert_true(strlen(err.text) + 3 >= sizeof err.text - 1);
+    }
+}
+
 /* Is every byte of the text printable or a part of well-formed UTF-8? */
 static void text_is_printable_when_bytes_are_any(void **state)
 {
@@ -247,6 +270,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(log_line_stays_one_line_when_text_steers_the_terminal),
         cmocka_unit_test(error_stays_one_line_when_text_steers_the_terminal),
+        cmocka_unit_test(error_ends_with_a_whole_character_when_a_place_cuts_it),
         cmocka_unit_test(text_is_printable_when_bytes_are_any),
         cmocka_unit_test(text_is_cut_before_an_escape_when_room_ends),
         cmocka_unit_test(limit_prints_a_burst_then_one_line_a_second_when_lines_flood),

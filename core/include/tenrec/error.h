@@ -243,7 +243,8 @@ static inline void tenrec_error_prefix(tenrec_error *err, const char *fmt, ...)
     room = sizeof err->text - (n + 2) - 1;
     len = strlen(old);
     if (len > room)
-        len = room;
+        for (len = room; len > 0 && ((unsigned char)old[len] & 0xc0) == 0x80;)
+            len--; /* no part of a character stays */
     memcpy(err->text + n + 2, old, len);
     err->text[n + 2 + len] = '\0';
 }
