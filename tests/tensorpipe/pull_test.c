@@ -186,8 +186,9 @@ static void open_reader(struct node n[2])
     nodes_start(n, 2);
 }
 
-/* The connections of a pipe whose caller knows the domain of channel cma. */
-static void claim_cma(const char *address, int fd[CONNECTIONS])
+/* The connections of a pipe whose caller knows the domain of channel cma, and is another user
+ * before the last of them is asked for. */
+static void claim_cma(const char *address, bool of_another_user, int fd[CONNECTIONS])
 {
     const struct wire_transport uv = { "uv", "uv:*", NULL };
     char domain[PULL_TEXT_MAX];
@@ -210,6 +211,7 @@ static void claim_cma(const char *address, int fd[CONNECTIONS])
     assert_true(len > 0);
     assert_int_equal(answer_read(buf, (size_t)len, &answer, &err), TENREC_OK);
     assert_true(answer_find_ids(&answer, "cma", &ids));
+    kernel.user_added = of_another_user;
     for (int i = REPLY; i < CONNECTIONS; i++) {
         fd[i] = raw_connect(address);
         raw_hello_requested(fd[i], i == REPLY ? answer.reply_id
@@ -238,8 +240,7 @@ static void address_goes_over_tcp_to_processes_of_the_user_alone(void **state)
     open_reader(n);
     for (int of_another_user = 0; of_another_user < 2; of_another_user++) {
         kernel.user_added = 0;
-        claim_cma(n[1].address, fd);
-        kernel.user_added = (uid_t)of_another_user;
+        claim_cma(n[1].address, of_another_user, fd);
         if (of_another_user)
             assert_int_equal(announced_to(fd), -1);
         else
