@@ -4,7 +4,10 @@
 #include "raw.h"
 
 #include "node.h"
+#include "wire/descriptor.h"
+#include "wire/tensorlist.h"
 #include <arpa/inet.h>
+#include <endian.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -126,8 +129,12 @@ static void assert_answered(struct raw_pipe *p, int64_t id, int32_t type)
     assert_int_equal(raw_recv_message(p, &got, back, sizeof back - 1, &len), type);
     back[len] = 0;
     assert_int_equal(got, id);
-    if (type == TENREC_MSG_EXCEPTION)
-        assert_non_null(strstr((char *)back, "max_stranger_bytes"));
+}
+
+static void assert_refused(struct raw_pipe *p, int64_t id)
+{
+    assert_answered(p, id, TENREC_MSG_EXCEPTION);
+    assert_non_null(strstr((char *)back, "max_stranger_bytes"));
 }
 
 static void agent_refuses_what_strangers_announce_beyond_their_budget(void **state)
@@ -140,7 +147,7 @@ static void agent_refuses_what_strangers_announce_beyond_their_budget(void **sta
     raw_request(&slow, 1, LARGE, LARGE / 2);
     assert_soon(budget_held() >= LARGE);
     raw_request(&other, 2, LARGE, 0);
-    assert_answered(&other, 2, TENREC_MSG_EXCEPTION);
+    assert_refused(&other, 2);
     /* Its bytes were skipped, and nothing is charged for them. */
     raw_request(&other, 3, 100, 0);
     assert_answered(&other, 3, TENREC_MSG_RET);
@@ -188,7 +195,7 @@ static void agent_answers_an_exception_for_an_answer_beyond_the_budget(void **st
     n[1].on_request = answer_much;
     raw_pipe_open(&p, n[1].address);
     raw_request(&p, 1, 1, 0);
-    assert_answered(&p, 1, TENREC_MSG_EXCEPTION);
+    assert_refused(&p, 1);
     raw_pipe_close(&p);
 }
 
@@ -238,6 +245,83 @@ static void agent_refuses_views_whose_elements_are_beyond_its_limits(void **stat
     assert_view_refused(&n[1], INT64_C(1) << 33, "max_message");
 }
 
+#define MANY 20000 /* tensors, of which there are lists for as long as they are read */
+
+static unsigned char descriptor[DESCRIPTOR_MAX(MANY)];
+
+/* A descriptor of a message of `count` tensors with a byte each. Returns its length. */
+static size_t describe(uint32_t count)
+{
+    static const uint64_t len[DESCRIPTOR_AGENT_PAYLOADS] = { 4, 8, 1, 47 };
+    static struct tenrec_tensor_desc t[MANY];
+
+    for (uint32_t i = 0; i < count; i++) {
+        t[i].bytes = 1;
+        t[i].device = t[i].source = t[i].target = (struct tenrec_device){ TENREC_CPU, 0 };
+    }
+    return descriptor_write(descriptor, sizeof descriptor, len, t, count, sizeof t[0], NULL);
+}
+
+static void agent_ends_pipes_of_strangers_whose_lists_are_beyond_the_budget(void **state)
+{
+    struct raw_pipe p;
+
+    (void)state;
+    raw_pipe_open(&p, n[1].address);
+    raw_frame(p.fd[0], descriptor, describe(MANY));
+    assert_true(raw_closed(p.fd[0]));
+    raw_pipe_close(&p);
+    assert_soon(budget_held() == 0);
+    assert_ping(&n[0], 1);
+}
+
+/* One byte of the descriptor never comes. */
+static void agent_ends_pipes_of_strangers_whose_objects_are_beyond_the_budget(void **state)
+{
+    const uint64_t len = htole64(describe(MANY));
+    struct raw_pipe p;
+    int fd;
+
+    (void)state;
+    assert_in_range(le64toh(len), LIMIT, 1 << 20);
+    raw_pipe_open(&p, n[1].address);
+    raw_send(p.fd[0], &len, sizeof len);
+    raw_send(p.fd[0], descriptor, le64toh(len) - 1);
+    assert_true(raw_closed(p.fd[0]));
+    raw_pipe_close(&p);
+    /* Nor of a Brochure. */
+    fd = raw_connect(n[1].address);
+    raw_frame(fd, raw_hello, sizeof raw_hello);
+    raw_send(fd, &len, sizeof len);
+    raw_send(fd, descriptor, le64toh(len) - 1);
+    assert_true(raw_closed(fd));
+    close(fd);
+    assert_soon(budget_held() == 0);
+    assert_ping(&n[0], 1);
+}
+
+/* A message whose lists are large, and whose list of tensors is none: its bytes are skipped. */
+static void agent_gives_back_what_a_message_was_read_with(void **state)
+{
+    const uint32_t count = 500;
+    unsigned char one[8 + 1] = { 1 };
+    struct raw_pipe p;
+
+    (void)state;
+    raw_pipe_open(&p, n[1].address);
+    raw_frame(p.fd[0], descriptor, describe(count));
+    assert_soon(budget_held() > count * sizeof(struct tenrec_tensor_desc));
+    raw_frame(p.fd[0], "\0\1\0", 4);
+    raw_frame(p.fd[0], "\1\0\0\0\0\0\0", 8);
+    raw_frame(p.fd[0], "x", 1);
+    raw_frame(p.fd[0], descriptor, TENSORLIST_EMPTY_LEN);
+    for (uint32_t i = 0; i < count; i++)
+        raw_send(p.fd[2], one, sizeof one);
+    assert_answered(&p, 1, TENREC_MSG_EXCEPTION);
+    assert_int_equal(budget_held(), 0);
+    raw_pipe_close(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -250,6 +334,9 @@ int main(void)
         CASE(agent_answers_an_exception_for_an_answer_beyond_the_budget),
         CASE(agent_refuses_views_whose_elements_are_beyond_its_limits),
         CASE(agent_does_not_charge_members_to_the_strangers_of_their_host),
+        CASE(agent_ends_pipes_of_strangers_whose_lists_are_beyond_the_budget),
+        CASE(agent_ends_pipes_of_strangers_whose_objects_are_beyond_the_budget),
+        CASE(agent_gives_back_what_a_message_was_read_with),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

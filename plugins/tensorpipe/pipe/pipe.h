@@ -60,7 +60,8 @@ struct reading {
     size_t head_got;
     bool in_body;         /* of the payload: its header was read */
     uint64_t got;         /* bytes of the body */
-    uint64_t charged;     /* to the source, for what was announced */
+    uint64_t charged;     /* to the source, for what was announced ... */
+    uint64_t held;        /* ... and for what it is read with */
     struct iovec lead[2]; /* n_lead: where the next bytes of `want` go */
     tenrec_error why;
 };
@@ -89,6 +90,7 @@ struct role {
 };
 
 #define MESSAGE_TENSORS_MAX 65536 /* of one message: storages, and views of them */
+#define TENSORS_KEPT 256          /* so many have room between messages */
 
 struct arriving;
 struct carried;
@@ -274,6 +276,9 @@ tenrec_status pipe_budget_has(struct pipe *p, uint64_t n, tenrec_error *err);
 /* A message that is being read will take `n` bytes, until pipe_announce_over. errors: EAGAIN */
 tenrec_status pipe_announced(struct pipe *p, uint64_t n, tenrec_error *err);
 void pipe_announce_over(struct pipe *p);
+/* Charges the lists and the buffer that messages are read with, once they are large: as large
+ * as they are now. By the reader. errors: EAGAIN */
+tenrec_status pipe_charge_reading(struct pipe *p, tenrec_error *err);
 
 /* pipe_queue.c: under the lock ... */
 

@@ -3,6 +3,7 @@
  * (agent/budget.h) for as long as the caller is a stranger. */
 #include "agent/budget.h"
 #include "pipe/pipe.h"
+#include "wire/storage.h"
 
 bool pipe_begin_budget(struct pipe *p, const struct conn *c)
 {
@@ -17,9 +18,17 @@ void pipe_end_budget(struct pipe *p)
     source_put(p->source);
 }
 
+static void reading_release(struct pipe *p)
+{
+    if (p->read.held)
+        budget_give(p->source, p->read.held);
+    p->read.held = 0;
+}
+
 void pipe_leave_strangers(struct pipe *p)
 {
     pipe_announce_over(p);
+    reading_release(p);
     pthread_mutex_lock(&p->lock);
     if (p->stranger)
         budget_give(p->source, atomic_load(&p->queued));
@@ -73,4 +82,33 @@ void pipe_announce_over(struct pipe *p)
     if (p->read.charged)
         budget_give(p->source, p->read.charged);
     p->read.charged = 0;
+}
+
+/* A buffer of the usual size, and the lists of usual messages, cost no more than the connection. */
+static uint64_t reading_size(const struct pipe *p)
+{
+    const struct conn *c = p->conn[CONN_DESCRIPTOR];
+    const struct reading *r = &p->read;
+    uint64_t n = c && c->cap > CONN_BUFFER ? c->cap : 0;
+
+    if (r->cap_in > TENSORS_KEPT)
+        n += r->cap_in * (sizeof *r->in + sizeof *r->carried);
+    return n;
+}
+
+tenrec_status pipe_charge_reading(struct pipe *p, tenrec_error *err)
+{
+    uint64_t size;
+    tenrec_status st;
+
+    if (!p->stranger)
+        return TENREC_OK;
+    size = reading_size(p);
+    if (size == p->read.held)
+        return TENREC_OK;
+    reading_release(p);
+    st = budget_take(p->source, size, p->agent->options, err);
+    if (!st)
+        p->read.held = size;
+    return st;
 }

@@ -20,8 +20,14 @@ bool pipe_read_greeting(struct pipe *p, struct conn *c, const char *what, const 
     int e;
 
     while ((frame = conn_frame(c, max, ret, ret_len)) == FRAME_PARTIAL) {
-        ssize_t n = conn_read(c, NULL, 0, false, &is_short, &e);
+        tenrec_error err;
+        ssize_t n;
 
+        if (pipe_charge_reading(p, &err)) {
+            pipe_failf(p, err.code, 0, "%s", err.text);
+            return false;
+        }
+        n = conn_read(c, NULL, 0, false, &is_short, &e);
         if (n < 0)
             pipe_greeting_ended(p, c, e);
         if (n <= 0)

@@ -134,19 +134,36 @@ static struct tenrec_msg *message_make(struct pipe *p, const struct descriptor *
     return msg;
 }
 
-/* Returns false if there is no memory for `n` tensors. */
-static bool reading_grow(struct reading *r, uint32_t n)
+/* errors: ENOMEM, EAGAIN */
+static tenrec_status reading_grow(struct pipe *p, uint32_t n, tenrec_error *err)
 {
+    struct reading *r = &p->read;
     struct incoming *in = realloc(r->in, n * sizeof *in);
     struct carried *carried = in ? realloc(r->carried, n * sizeof *carried) : NULL;
 
     if (in)
         r->in = in;
-    if (carried) {
-        r->carried = carried;
-        r->cap_in = n;
+    if (!carried)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %u tensors", n);
+    r->carried = carried;
+    r->cap_in = n;
+    return pipe_charge_reading(p, err);
+}
+
+/* What a large message took does not stay with an idle pipe. */
+static void reading_shrink(struct pipe *p)
+{
+    struct reading *r = &p->read;
+
+    if (r->cap_in > TENSORS_KEPT) {
+        free(r->in);
+        free(r->carried);
+        r->in = NULL;
+        r->carried = NULL;
+        r->cap_in = 0;
     }
-    return carried != NULL;
+    conn_shrink(p->conn[CONN_DESCRIPTOR]);
+    pipe_charge_reading(p, NULL); /* it is no more than before */
 }
 
 tenrec_status message_begin(struct pipe *p, const unsigned char *frame, size_t len,
@@ -168,8 +185,8 @@ tenrec_status message_begin(struct pipe *p, const unsigned char *frame, size_t l
                            "descriptor: expected the four payloads of an RPC message, type (4 "
                            "bytes), id (8), payload and tensor list; got %u",
                            d.n_payloads);
-    if (d.n_tensors > r->cap_in && !reading_grow(r, d.n_tensors))
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %u tensors", d.n_tensors);
+    if (d.n_tensors > r->cap_in && (st = reading_grow(p, d.n_tensors, err)) != TENREC_OK)
+        return st;
     if (p->claims)
         pipe_recognise(p);
     memcpy(r->len, d.payload_len, sizeof r->len);
@@ -375,6 +392,9 @@ void message_end(struct pipe *p)
     r->msg = NULL;
     r->arriving = NULL;
     pipe_announce_over(p);
+    if (__builtin_expect(r->cap_in > TENSORS_KEPT || p->conn[CONN_DESCRIPTOR]->cap > CONN_BUFFER,
+                         0))
+        reading_shrink(p);
     conn_count(&p->messages_received, 1);
     if (in)
         link_hand_over(p, in, msg, r->type, r->id, &r->why);

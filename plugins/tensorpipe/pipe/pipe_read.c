@@ -189,6 +189,10 @@ static enum parsed parse(struct pipe *p)
                     continue;
             }
             part = whole_frame(p, p->agent->options->max_object, "descriptor", &body, &len);
+            if (part == PART_MISSING && pipe_charge_reading(p, &err)) {
+                pipe_failf(p, err.code, 0, "%s", err.text);
+                return PARSED_BAD;
+            }
             if (part != PART_THERE)
                 return parsed_of(part);
             if (!may_go_on(p))

@@ -72,10 +72,9 @@ bool conn_reserve(struct conn *c, size_t need)
     return true;
 }
 
-/* A buffer that grew for one large object goes back once it is empty. */
-static void shrink(struct conn *c)
+void conn_shrink(struct conn *c)
 {
-    if (c->end == 0) {
+    if (c->cap > CONN_BUFFER && c->end == 0) {
         free(c->buf);
         c->buf = NULL;
         c->cap = 0;
@@ -94,8 +93,7 @@ ssize_t conn_read_any(struct conn *c, const struct iovec *lead, int n_lead, bool
     struct iovec iov[3];
     size_t lead_len = 0, room;
 
-    if (c->cap > CONN_BUFFER)
-        shrink(c);
+    conn_shrink(c);
     if (c->end == c->cap && !conn_reserve(c, conn_buffered(c) + 1)) {
         *ret_errno = ENOMEM;
         return -1;

@@ -165,6 +165,8 @@ void conn_let_wait(struct conn *c);
 
 /* Makes room so that `need` bytes from pos on fit in the buffer. */
 bool conn_reserve(struct conn *c, size_t need);
+/* Frees a buffer that grew for one large object, once it is empty. */
+void conn_shrink(struct conn *c);
 
 static inline size_t conn_buffered(const struct conn *c)
 {
