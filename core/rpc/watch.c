@@ -18,6 +18,7 @@
 enum {
     STORE_MS = 2000,     /* one look at the store, or change of it */
     LOOK_GAP_MS = 20,    /* from one look to the next */
+    CUT_GAP_MS = 20,     /* a store that works answers sooner than it is cut again */
     RETRY_MAX_MS = 5000, /* between looks at one that does not answer */
 };
 
@@ -235,6 +236,7 @@ static void *run(void *arg)
         if (!work(wa, &next_ns))
             watch_wait(wa, next_ns);
     wa->stopped = true;
+    pthread_cond_broadcast(&wa->changed);
     pthread_mutex_unlock(&wa->lock);
     watch_answer_ripe(wa);
     return NULL;
@@ -293,8 +295,15 @@ void watch_stop(struct tenrec_worker *w)
     pthread_mutex_lock(&wa->lock);
     wa->stop = true;
     pthread_cond_broadcast(&wa->changed);
+    /* The thread may be waiting for the store, and have more to ask it for. */
+    while (wa->started && !wa->stopped) {
+        pthread_mutex_unlock(&wa->lock);
+        store_cut(wa->roster->store);
+        pthread_mutex_lock(&wa->lock);
+        if (!wa->stopped)
+            watch_wait(wa, clock_deadline_ms(CUT_GAP_MS));
+    }
     pthread_mutex_unlock(&wa->lock);
-    store_cut(wa->roster->store); /* the thread may be waiting for it */
     if (wa->started)
         pthread_join(wa->thread, NULL);
     wa->started = false;

@@ -9,8 +9,11 @@
 #include "rpc/watch_inside.h"
 #include "rpc/worker.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+
+enum { STORE_REQUEST_MS = 5000 }; /* until a request that is not cut gives up */
 
 static int begin(void **state)
 {
@@ -261,6 +264,59 @@ static void dynamic_who_is_taken_out_while_it_joins_is_told_and_may_join_anew(vo
     party_leave(a);
 }
 
+/* ---- ending ---------------------------------------------------------------------------- */
+
+/* The next look makes two requests of a store that answers none: each ends when it is cut. */
+static atomic_bool hang, hangs;
+static atomic_uint cuts, requests_cut;
+
+void __real_store_cut(struct tenrec_store *s);
+void __wrap_store_cut(struct tenrec_store *s);
+void __wrap_store_cut(struct tenrec_store *s)
+{
+    atomic_fetch_add(&cuts, 1);
+    __real_store_cut(s);
+}
+
+static void request_that_hangs(void)
+{
+    const uint64_t until_ns = clock_deadline_ms(STORE_REQUEST_MS);
+    const unsigned before = atomic_load(&cuts);
+
+    atomic_store(&hangs, true);
+    while (atomic_load(&cuts) == before && !clock_passed(until_ns))
+        sched_yield();
+    atomic_fetch_add(&requests_cut, atomic_load(&cuts) != before);
+}
+
+tenrec_status __real_roster_read(struct roster *r, uint64_t deadline_ns, struct view *ret,
+                                 tenrec_error *err);
+tenrec_status __wrap_roster_read(struct roster *r, uint64_t deadline_ns, struct view *ret,
+                                 tenrec_error *err);
+tenrec_status __wrap_roster_read(struct roster *r, uint64_t deadline_ns, struct view *ret,
+                                 tenrec_error *err)
+{
+    if (!atomic_exchange(&hang, false))
+        return __real_roster_read(r, deadline_ns, ret, err);
+    request_that_hangs();
+    request_that_hangs();
+    return tenrec_fail(err, TENREC_EPEER_LOST, "no answer");
+}
+
+static void dynamic_a_shutdown_cuts_each_request_that_a_hung_store_holds(void **state)
+{
+    struct tenrec_worker *a = party_join(-1, NULL, functions_register);
+    tenrec_error err;
+
+    (void)state;
+    atomic_store(&hang, true);
+    look_at_the_store(a);
+    assert_becomes(atomic_load(&hangs));
+    assert_status(tenrec_shutdown(a, TENREC_IMMEDIATE, CLUSTER_LONG_MS, &err), &err);
+    assert_int_equal(atomic_load(&requests_cut), 2);
+    tenrec_worker_drop(a);
+}
+
 /* ---- mixing ---------------------------------------------------------------------------- */
 
 static void dynamic_and_static_workers_do_not_mix(void **state)
@@ -298,6 +354,7 @@ int main(int argc, char **argv)
             dynamic_a_record_of_no_sense_is_told_of_and_followed_when_it_is_mended, begin),
         cmocka_unit_test_setup(dynamic_who_is_taken_out_while_it_joins_is_told_and_may_join_anew,
                                begin),
+        cmocka_unit_test_setup(dynamic_a_shutdown_cuts_each_request_that_a_hung_store_holds, begin),
         cmocka_unit_test_setup(dynamic_and_static_workers_do_not_mix, begin),
     };
 
