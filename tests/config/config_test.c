@@ -243,7 +243,7 @@ static void config_faulty_torch_is_torchs_fixture(void **state)
     tenrec_config_drop(config);
 }
 
-/* Also one that a shell makes of a command's output, <(...). No plugin lies beside it. */
+/* Also a pipe that a shell makes of a command's output, <(...). No plugin lies beside it. */
 static void config_load_reads_a_pipe(void **state)
 {
     static const char text[] = "backend: a\nbackends: {a: {plugin: ./x.so}}\n";

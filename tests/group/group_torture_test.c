@@ -270,7 +270,7 @@ static void server_survives_failing_memory(void **state)
     torture(serve);
 }
 
-/* libuv accepts no further connection before the one that it has told of is accepted. */
+/* libuv reports no further connection until the reported connection is accepted. */
 static void server_accepts_when_there_is_memory_again(void **state)
 {
     struct sockaddr_in at = { .sin_family = AF_INET };

@@ -254,7 +254,8 @@ static void address_goes_over_tcp_to_processes_of_the_user_alone(void **state)
 
 /* ---- a listener that chose cma ---- */
 
-/* Answers the Brochure from `fd` as a listener at `address`, who is another user from then on. */
+/* Answers the Brochure from `fd` as a listener at `address`, a process of another user from then
+ * on. */
 static void choose_cma(int fd, const char *address)
 {
     static struct wire_selection selection;
