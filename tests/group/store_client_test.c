@@ -1,36 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the TCP store's client does with servers that come late, go away, are
  * silent, or are no stores. */
-#include "test_store.h"
+#include "loopback.h"
 
 #include "base/clock.h"
 #include "group/store.h"
 #include "group/store_rounds.h"
 #include "group/store_tcp_server.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stdatomic.h>
-#include <sys/socket.h>
 #include <time.h>
 
 static tenrec_error err;
-
-/* A listening socket at a port that is free. */
-static int listen_here(uint16_t *ret_port)
-{
-    struct sockaddr_in at = { .sin_family = AF_INET };
-    socklen_t len = sizeof at;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
-
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
-    assert_int_equal(listen(fd, 16), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
-    *ret_port = ntohs(at.sin_port);
-    return fd;
-}
 
 static uint16_t free_port(void)
 {
@@ -38,14 +19,6 @@ static uint16_t free_port(void)
 
     close(listen_here(&port));
     return port;
-}
-
-static const char *url_of(uint16_t port)
-{
-    static char url[64];
-
-    snprintf(url, sizeof url, "tcp://127.0.0.1:%u", port);
-    return url;
 }
 
 static void client_names_address_and_reason_when_nobody_listens(void **state)
@@ -285,228 +258,6 @@ static void client_works_again_when_server_came_back(void **state)
     tenrec_store_server_drop(server);
 }
 
-/* A server in the middle that takes requests and loses all answers. */
-static void *swallow(void *arg)
-{
-    struct talker *t = arg;
-    char sink[256];
-    int c = accept(t->fd, NULL, NULL);
-
-    (void)!recv(c, sink, 10, MSG_WAITALL);
-    (void)!send(c, "\xff\xff\xff\xff", 4, MSG_NOSIGNAL); /* the ping is answered */
-    while (recv(c, sink, sizeof sink, 0) > 0)
-        ;
-    close(c);
-    return NULL;
-}
-
-static void client_reports_a_store_that_went_silent(void **state)
-{
-    struct talker t = { 0 };
-    struct tenrec_store *s;
-    pthread_t thread;
-    uint16_t port;
-    void *data = NULL;
-
-    (void)state;
-    t.fd = listen_here(&port);
-    assert_int_equal(pthread_create(&thread, NULL, swallow, &t), 0);
-    assert_status(tenrec_store_open(url_of(port), TEST_MS, &s, &err), &err);
-    assert_int_equal(tenrec_store_get(s, "k", 20, &data, NULL, &err), TENREC_EPEER_LOST);
-    assert_text_has(err.text, "\"/k\"");
-    assert_text_has(err.text, "no answer");
-    pthread_join(thread, NULL);
-    close(t.fd);
-    tenrec_store_drop(s);
-}
-
-/* Answers the ping as above, and the next request by a value of 64 MiB and a byte. */
-static void *boast(void *arg)
-{
-    struct talker *t = arg;
-    char sink[256];
-    int c = accept(t->fd, NULL, NULL);
-
-    (void)!recv(c, sink, 10, MSG_WAITALL);
-    (void)!send(c, "\xff\xff\xff\xff", 4, MSG_NOSIGNAL);
-    (void)!recv(c, sink, 1, MSG_WAITALL);
-    (void)!send(c, "\1\0\0\4\0\0\0\0", 8, MSG_NOSIGNAL);
-    while (recv(c, sink, sizeof sink, 0) > 0)
-        ;
-    close(c);
-    return NULL;
-}
-
-static void answer(int c, size_t request, const char *with, size_t len)
-{
-    char sink[64];
-
-    assert_true(request <= sizeof sink);
-    (void)!recv(c, sink, request, MSG_WAITALL);
-    (void)!send(c, with, len, MSG_NOSIGNAL);
-}
-
-enum { PING = 10, CHECK = 19, GET = 11 }; /* bytes of requests about the key "/k" */
-
-/* The key is there, is gone when it is read, and comes back. */
-static void *remove_it(void *arg)
-{
-    struct talker *t = arg;
-    int c = accept(t->fd, NULL, NULL);
-
-    answer(c, PING, "\xff\xff\xff\xff", 4);
-    answer(c, CHECK, "\0", 1);
-    answer(c, GET, "\0\0\0\0\0\0\0\0", 8);
-    answer(c, CHECK, "\1", 1);
-    answer(c, CHECK, "\0", 1);
-    answer(c, GET, "\1\0\0\0\0\0\0\0v", 9);
-    close(c);
-    return NULL;
-}
-
-static void client_waits_again_for_a_key_that_is_removed_before_it_is_read(void **state)
-{
-    struct talker t = { 0 };
-    struct tenrec_store *s;
-    pthread_t thread;
-    uint16_t port;
-    void *data = NULL;
-    size_t len = 0;
-
-    (void)state;
-    t.fd = listen_here(&port);
-    assert_int_equal(pthread_create(&thread, NULL, remove_it, &t), 0);
-    assert_status(tenrec_store_open(url_of(port), TEST_MS, &s, &err), &err);
-    assert_status(tenrec_store_get(s, "k", TEST_MS, &data, &len, &err), &err);
-    assert_int_equal(len, 1);
-    assert_memory_equal(data, "v", 1);
-    free(data);
-    pthread_join(thread, NULL);
-    close(t.fd);
-    tenrec_store_drop(s);
-}
-
-/* The key is there and is empty; whether it was removed meanwhile is not answered. */
-static void *fall_silent(void *arg)
-{
-    struct talker *t = arg;
-    char sink[256];
-    int c = accept(t->fd, NULL, NULL);
-
-    answer(c, PING, "\xff\xff\xff\xff", 4);
-    answer(c, CHECK, "\0", 1);
-    answer(c, GET, "\0\0\0\0\0\0\0\0", 8);
-    while (recv(c, sink, sizeof sink, 0) > 0)
-        ;
-    close(c);
-    return NULL;
-}
-
-static void client_tells_silence_from_a_missing_key_when_a_value_is_empty(void **state)
-{
-    struct talker t = { 0 };
-    struct tenrec_store *s;
-    pthread_t thread;
-    uint16_t port;
-    void *data = NULL;
-
-    (void)state;
-    t.fd = listen_here(&port);
-    assert_int_equal(pthread_create(&thread, NULL, fall_silent, &t), 0);
-    assert_status(tenrec_store_open(url_of(port), TEST_MS, &s, &err), &err);
-    assert_int_equal(tenrec_store_get(s, "k", 500, &data, NULL, &err), TENREC_EPEER_LOST);
-    assert_text_has(err.text, "no answer");
-    assert_null(strstr(err.text, "no key"));
-    pthread_join(thread, NULL);
-    close(t.fd);
-    tenrec_store_drop(s);
-}
-
-/* Of two keys the first has an empty value, and the second is removed once it is read. */
-static void *remove_the_other(void *arg)
-{
-    struct talker *t = arg;
-    int c = accept(t->fd, NULL, NULL);
-
-    answer(c, PING, "\xff\xff\xff\xff", 4);
-    answer(c, 2 * CHECK, "\0\0", 2);
-    answer(c, 2 * GET, "\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0v", 17);
-    answer(c, 2 * CHECK, "\0\1", 2);
-    close(c);
-    return NULL;
-}
-
-static void client_keeps_a_value_that_it_has_read_when_its_key_is_removed(void **state)
-{
-    const char *keys[] = { "a", "b" };
-    struct store_value value[2] = { { 0 } };
-    struct talker t = { 0 };
-    struct tenrec_store *s;
-    pthread_t thread;
-    uint16_t port;
-
-    (void)state;
-    t.fd = listen_here(&port);
-    assert_int_equal(pthread_create(&thread, NULL, remove_the_other, &t), 0);
-    assert_status(tenrec_store_open(url_of(port), TEST_MS, &s, &err), &err);
-    assert_status(store_get_all(s, keys, 2, clock_deadline_ms(TEST_MS), value, NULL, &err), &err);
-    assert_int_equal(value[0].len, 0);
-    assert_int_equal(value[1].len, 1);
-    assert_memory_equal(value[1].data, "v", 1);
-    store_values_free(value, 2);
-    pthread_join(thread, NULL);
-    close(t.fd);
-    tenrec_store_drop(s);
-}
-
-/* As torch 1.13's server, which takes no wait back: it closes the connection of a request
- * that it does not know. */
-static void *wait_without_end(void *arg)
-{
-    struct talker *t = arg;
-    char sink[32];
-    int c = accept(t->fd, NULL, NULL);
-
-    (void)!recv(c, sink, PING, MSG_WAITALL);
-    close(c);
-    c = accept(t->fd, NULL, NULL);
-    answer(c, 1, "\0\0\0\0\0\0\0\0", 8); /* a count of keys */
-    answer(c, CHECK, "\1", 1);
-    (void)!recv(c, sink, CHECK, MSG_WAITALL); /* WAIT */
-    (void)!recv(c, sink, 1, MSG_WAITALL);
-    close(c);
-    if ((c = accept(t->fd, NULL, NULL)) < 0)
-        return NULL;
-    for (int i = 0; i < 2; i++)
-        answer(c, CHECK, "\1", 1);
-    close(c);
-    return NULL;
-}
-
-static void client_ends_a_round_when_the_server_takes_no_wait_back(void **state)
-{
-    const char *key = "k";
-    struct talker t = { 0 };
-    struct tenrec_store *s;
-    bool missing = false;
-    pthread_t thread;
-    tenrec_status st;
-    uint16_t port;
-
-    (void)state;
-    t.fd = listen_here(&port);
-    assert_int_equal(pthread_create(&thread, NULL, wait_without_end, &t), 0);
-    assert_status(tenrec_store_open(url_of(port), TEST_MS, &s, &err), &err);
-    st = store_wait_round(s, &key, 1, clock_deadline_ms(1), clock_deadline_ms(TEST_MS), &missing,
-                          &err);
-    shutdown(t.fd, SHUT_RDWR);
-    pthread_join(thread, NULL);
-    close(t.fd);
-    tenrec_store_drop(s);
-    assert_int_equal(st, TENREC_ETIMEDOUT);
-    assert_true(missing);
-}
-
 /* Sets the key that is waited for, over the connection of the wait. */
 static tenrec_status set_it(void *arg, const bool *missing, tenrec_error *why)
 {
@@ -534,25 +285,6 @@ static void client_keeps_its_connection_through_the_rounds_of_a_wait(void **stat
         &err);
     tenrec_store_drop(s);
     tenrec_store_server_drop(server);
-}
-
-static void client_refuses_a_value_that_is_too_long(void **state)
-{
-    struct talker t = { 0 };
-    struct tenrec_store *s;
-    pthread_t thread;
-    uint16_t port;
-
-    (void)state;
-    t.fd = listen_here(&port);
-    assert_int_equal(pthread_create(&thread, NULL, boast, &t), 0);
-    assert_status(tenrec_store_open(url_of(port), TEST_MS, &s, &err), &err);
-    assert_int_equal(tenrec_store_compare_set(s, "k", "", 0, "v", 1, TEST_MS, NULL, NULL, &err),
-                     TENREC_EPROTOCOL);
-    assert_text_has(err.text, "announced a value of 67108865 bytes");
-    pthread_join(thread, NULL);
-    close(t.fd);
-    tenrec_store_drop(s);
 }
 
 #define N_THREADS 32
@@ -643,13 +375,7 @@ int main(void)
         cmocka_unit_test(client_wait_ends_when_server_goes_away),
         cmocka_unit_test(client_wait_ends_when_another_thread_cuts_it),
         cmocka_unit_test(client_works_again_when_server_came_back),
-        cmocka_unit_test(client_reports_a_store_that_went_silent),
         cmocka_unit_test(client_keeps_its_connection_through_the_rounds_of_a_wait),
-        cmocka_unit_test(client_waits_again_for_a_key_that_is_removed_before_it_is_read),
-        cmocka_unit_test(client_tells_silence_from_a_missing_key_when_a_value_is_empty),
-        cmocka_unit_test(client_keeps_a_value_that_it_has_read_when_its_key_is_removed),
-        cmocka_unit_test(client_ends_a_round_when_the_server_takes_no_wait_back),
-        cmocka_unit_test(client_refuses_a_value_that_is_too_long),
         cmocka_unit_test(client_serves_many_threads_on_one_store),
         cmocka_unit_test(client_escapes_a_value_that_is_no_number),
     };
