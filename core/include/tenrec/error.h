@@ -81,8 +81,15 @@ typedef struct tenrec_error {
 #define TENREC_COLD
 #endif
 
+/* Each object file has a copy of its own, so that a plugin links nothing. A library of many files
+ * keeps one: all are compiled with -DTENREC_ERROR_INLINE=inline, and a file of its own includes
+ * only this header, with `extern inline`. */
+#ifndef TENREC_ERROR_INLINE
+#define TENREC_ERROR_INLINE static inline
+#endif
+
 /* Short name of a status ("ETIMEDOUT"); "?" for a number that is none. */
-static inline const char *tenrec_status_name(tenrec_status code)
+TENREC_ERROR_INLINE const char *tenrec_status_name(tenrec_status code)
 {
     switch (code) {
 #define X(name, value, reaches, text)                                                              \
@@ -95,7 +102,7 @@ static inline const char *tenrec_status_name(tenrec_status code)
 }
 
 /* What a status means, one phrase. */
-static inline const char *tenrec_status_text(tenrec_status code)
+TENREC_ERROR_INLINE const char *tenrec_status_text(tenrec_status code)
 {
     switch (code) {
 #define X(name, value, reaches, text)                                                              \
@@ -109,7 +116,7 @@ static inline const char *tenrec_status_text(tenrec_status code)
 
 /* Length of the UTF-8 character at `p` (terminated); 0 when the bytes there are
  * malformed, or a control character (C0, DEL, C1). */
-static inline size_t tenrec_text_character(const unsigned char *p)
+TENREC_ERROR_INLINE size_t tenrec_text_character(const unsigned char *p)
 {
     const unsigned char lead = p[0];
     size_t more = lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3;
@@ -132,7 +139,8 @@ static inline size_t tenrec_text_character(const unsigned char *p)
  * bytes that would end a line, steer a terminal, or are no UTF-8, but for those in
  * `keep`. An escaped text passes unchanged. */
 TENREC_COLD
-static inline void tenrec_text_escape(char *to, size_t room, const char *from, const char *keep)
+TENREC_ERROR_INLINE void tenrec_text_escape(char *to, size_t room, const char *from,
+                                            const char *keep)
 {
     const char *const digits = "0123456789abcdef";
     size_t used = 0;
@@ -156,7 +164,7 @@ static inline void tenrec_text_escape(char *to, size_t room, const char *from, c
 }
 
 /* The text of an exception, such as Python's, has lines; any other error is one line. */
-static inline const char *tenrec_text_kept(tenrec_status code)
+TENREC_ERROR_INLINE const char *tenrec_text_kept(tenrec_status code)
 {
     return code == TENREC_EREMOTE ? "\n\t" : "";
 }
@@ -165,8 +173,8 @@ static inline const char *tenrec_text_kept(tenrec_status code)
  * end with `return tenrec_fail(err, TENREC_EINVAL, "...")`. */
 TENREC_COLD
 TENREC_PRINTF(3, 0)
-static inline tenrec_status tenrec_vfail(tenrec_error *err, tenrec_status code, const char *fmt,
-                                         va_list ap)
+TENREC_ERROR_INLINE tenrec_status tenrec_vfail(tenrec_error *err, tenrec_status code,
+                                               const char *fmt, va_list ap)
 {
     char raw[sizeof((tenrec_error *)0)->text];
 
@@ -184,7 +192,8 @@ static inline tenrec_status tenrec_vfail(tenrec_error *err, tenrec_status code, 
 
 TENREC_COLD
 TENREC_PRINTF(3, 4)
-static inline tenrec_status tenrec_fail(tenrec_error *err, tenrec_status code, const char *fmt, ...)
+TENREC_ERROR_INLINE tenrec_status tenrec_fail(tenrec_error *err, tenrec_status code,
+                                              const char *fmt, ...)
 {
     va_list ap;
 
@@ -197,8 +206,8 @@ static inline tenrec_status tenrec_fail(tenrec_error *err, tenrec_status code, c
 /* The same with the errno that caused it; the text gets ": strerror". */
 TENREC_COLD
 TENREC_PRINTF(4, 5)
-static inline tenrec_status tenrec_fail_errno(tenrec_error *err, tenrec_status code, int os_errno,
-                                              const char *fmt, ...)
+TENREC_ERROR_INLINE tenrec_status tenrec_fail_errno(tenrec_error *err, tenrec_status code,
+                                                    int os_errno, const char *fmt, ...)
 {
     va_list ap;
 
@@ -223,7 +232,7 @@ static inline tenrec_status tenrec_fail_errno(tenrec_error *err, tenrec_status c
 /* Puts "where: " before the text that is already there. */
 TENREC_COLD
 TENREC_PRINTF(2, 3)
-static inline void tenrec_error_prefix(tenrec_error *err, const char *fmt, ...)
+TENREC_ERROR_INLINE void tenrec_error_prefix(tenrec_error *err, const char *fmt, ...)
 {
     char raw[sizeof((tenrec_error *)0)->text], old[sizeof raw];
     size_t n, room, len;
