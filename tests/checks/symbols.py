@@ -44,7 +44,7 @@ def declared(testkit):
             code = re.sub(r"\{[^{}]*\}", "@", code)
         for statement in re.split(r"[;@}]", code):
             match = re.search(r"\b(tenrec_\w+)\s*\(", statement)
-            if match and not re.search(r"\b(static|typedef)\b", statement):
+            if match and not re.search(r"\b(static|typedef|TENREC_ERROR_INLINE)\b", statement):
                 names.add(match[1])
     return names
 

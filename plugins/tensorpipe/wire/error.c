@@ -3,4 +3,4 @@
 #undef TENREC_ERROR_INLINE
 #define TENREC_ERROR_INLINE extern inline
 
-#include "tenrec/error.h"
+#include <tenrec/error.h>
