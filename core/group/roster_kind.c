@@ -57,7 +57,9 @@ static tenrec_status set_kind(struct roster *r, const char *from, const char *to
     return st;
 }
 
-/* *ret_n: how many of ours are in the group. */
+/* Refuses a group that torch's own workers are in. Members of ours are in the view before they are
+ * in torch's list, and leave the view last: an entry of the list that the view lacks is torch's
+ * only if the view did not change meanwhile. *ret_n: how many members of ours are in the group. */
 static tenrec_status check_torch(struct roster *r, uint64_t deadline_ns, size_t *ret_n,
                                  tenrec_error *err)
 {
@@ -66,11 +68,21 @@ static tenrec_status check_torch(struct roster *r, uint64_t deadline_ns, size_t 
     bool found = false;
     tenrec_status st = roster_list(r->store, deadline_ns, &v, NULL, err);
 
-    *ret_n = v.n;
-    if (st == TENREC_OK && v.n == 0)
+    while (st == TENREC_OK && v.n == 0) {
+        const int64_t version = v.version;
+
         st = torch_keys_find_other(r->torch, &v, deadline_ns, &other, &found, err);
+        if (st != TENREC_OK || !found)
+            break;
+        view_finish(&v);
+        st = roster_list(r->store, deadline_ns, &v, NULL, err);
+        if (st != TENREC_OK || v.version == version)
+            break;
+        found = false;
+    }
+    *ret_n = v.n;
     view_finish(&v);
-    if (!found)
+    if (st != TENREC_OK || !found)
         return st;
     return tenrec_fail(err, TENREC_EGROUP,
                        "group \"%s\" in this store is one of torch.distributed.rpc's own workers "

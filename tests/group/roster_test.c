@@ -118,6 +118,39 @@ static void roster_does_not_wait_for_the_record_of_one_that_just_left(void **sta
     leave(&b);
 }
 
+static struct roster joiner;
+
+static tenrec_status join_another(enum hooked_op op, const char *key)
+{
+    struct view v;
+
+    if (op != HOOKED_CHECK || joiner.joined || !ends_in(key, "names/_ALL_WORKER_INFOS"))
+        return TENREC_OK;
+    assert_status(roster_open(hooks.inner, "g", "", LEASE_MS, &joiner, &err), &err);
+    reserve(&joiner, 0);
+    v = join(&joiner);
+    view_finish(&v);
+    return TENREC_OK;
+}
+
+/* Between the look at the members and that at torch's list, which has the new member, too. */
+static void roster_takes_no_member_that_just_joined_for_one_of_torchs(void **state)
+{
+    struct roster b = open_one();
+    struct view v;
+
+    (void)state;
+    hooks.before = join_another;
+    reserve(&b, 1);
+    hooks.before = NULL;
+    assert_true(joiner.joined);
+    v = join(&b);
+    assert_int_equal(v.n, 2);
+    view_finish(&v);
+    leave(&b);
+    leave(&joiner);
+}
+
 /* Who is just joining holds the lock: until it has joined nobody sees it in the list. */
 static void roster_makes_no_group_static_that_somebody_joins(void **state)
 {
@@ -269,6 +302,7 @@ int main(void)
 {
     const struct CMUnitTest all[] = {
         CASE(roster_does_not_wait_for_the_record_of_one_that_just_left),
+        CASE(roster_takes_no_member_that_just_joined_for_one_of_torchs),
         CASE(roster_makes_no_group_static_that_somebody_joins),
         CASE(roster_of_two_that_remove_each_other_keeps_one),
         CASE(roster_finds_its_lock_again_when_the_answer_was_lost),
