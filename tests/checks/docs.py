@@ -84,7 +84,7 @@ def links():
 def tests_of_hardening():
     """The last column of docs/hardening.md: paths of the tree, or words of its tests."""
     words = set()
-    for path in report.files("tests", "bindings/torch/tests", ends=(".c", ".py", "meson.build")):
+    for path in report.files("tests", "bindings/torch/tests", ends=(".c", ".cc", ".py", "meson.build")):
         words.update(re.findall(r"\w+", report.text(path)))
     for number, line in report.lines("docs/hardening.md"):
         for name in re.findall(r"`([^`]+)`", line.rsplit("|", 2)[-2]) if line.startswith("| ") else ():

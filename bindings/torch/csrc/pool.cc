@@ -167,6 +167,8 @@ void run(const std::shared_ptr<Pool::State> &s, std::unique_ptr<Pool::Task> task
 {
     if (s->begins_soon())
         call_thread(s);
+    else if (!s->held)
+        start_watch(s); // there may be more than the limit, and this task may wait for them
     hold.unlock();
     run_clean(*task);
     hold.lock();

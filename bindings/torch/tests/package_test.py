@@ -60,6 +60,18 @@ def take(x):
     return float(x[0])
 
 
+started = threading.Event()
+
+
+def start():
+    started.set()
+
+
+def echo_once_started(x):
+    started.wait(EXIT_LIMIT_S)
+    return x
+
+
 def release():
     held.set()
 
@@ -166,8 +178,9 @@ class TenrecPackageTest(RpcAgentTestFixture):
     @dist_init
     def test_callbacks_that_wait_get_their_answers_while_others_call(self):
         if self.rank == 0:
-            waiting = [rpc.rpc_async(self.peer(), echo, args=(i,)).then(
+            waiting = [rpc.rpc_async(self.peer(), echo_once_started, args=(i,)).then(
                 lambda f: rpc.rpc_sync(self.peer(), echo, args=(f.wait(),))) for i in range(20)]
+            rpc.rpc_sync(self.peer(), start)
             self.assertEqual([f.wait() for f in waiting], list(range(20)))
             rpc.rpc_sync(self.peer(), release)
         while self.rank == 1 and not held.is_set():
@@ -182,7 +195,10 @@ class TenrecPackageTest(RpcAgentTestFixture):
             def ask_for_ever(_):
                 waiting.release()
                 rpc.rpc_sync(self.peer(), hold, timeout=0)
-            failed = [rpc.rpc_async(self.peer(), echo, args=(i,)).then(ask_for_ever) for i in range(6)]
+            # A callback that is added to a future that is complete runs here, on this thread.
+            failed = [rpc.rpc_async(self.peer(), echo_once_started, args=(i,)).then(ask_for_ever)
+                      for i in range(6)]
+            rpc.rpc_sync(self.peer(), start)
             for _ in failed:
                 waiting.acquire()
             begin = time.monotonic()
