@@ -30,61 +30,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define STOP_WAITS (UINT32_C(1) << 31) /* in inside: the last one tells stop */
-
 enum {
     DROP_MS = 10000, /* how long drop waits for functions that still run */
     LEAVE_MS = 1000, /* how long a worker that leaves alone stays for the others, at most */
 };
-
-/* ---- being inside --------------------------------------------------------- */
-
-/* Who delivers for `w` need not be counted: stop waits for the agents first. */
-static bool is_counted(const struct tenrec_worker *w)
-{
-    return thread_state.delivers != w;
-}
-
-tenrec_status worker_enter(struct tenrec_worker *w, tenrec_error *err)
-{
-    if (is_counted(w))
-        atomic_fetch_add(&w->inside, 1);
-    if (atomic_load(&w->state) == WORKER_RUNNING)
-        return TENREC_OK;
-    worker_leave(w);
-    return tenrec_fail(err, TENREC_ESHUTDOWN, "the worker is not running: %s",
-                       atomic_load(&w->state) <= WORKER_STARTING ? "call tenrec_init_rpc first"
-                                                                 : "it has been shut down");
-}
-
-/* Who is not the last, or leaves while nobody waits, does not look at `w`
- * again: it may be gone by then. */
-void worker_leave(struct tenrec_worker *w)
-{
-    if (!is_counted(w) || atomic_fetch_sub(&w->inside, 1) != (STOP_WAITS | 1))
-        return;
-    pthread_mutex_lock(&w->lock);
-    w->all_left = true;
-    pthread_cond_broadcast(&w->changed);
-    pthread_mutex_unlock(&w->lock);
-}
-
-/* Waits until those have left who entered while the worker ran. */
-static void wait_until_all_left(struct tenrec_worker *w)
-{
-    pthread_mutex_lock(&w->lock);
-    w->all_left = false;
-    if (atomic_fetch_or(&w->inside, STOP_WAITS) > 0)
-        while (!w->all_left)
-            pthread_cond_wait(&w->changed, &w->lock);
-    atomic_fetch_and(&w->inside, ~STOP_WAITS);
-    pthread_mutex_unlock(&w->lock);
-}
-
-bool tenrec_worker_running(const struct tenrec_worker *w)
-{
-    return atomic_load(&w->state) == WORKER_RUNNING;
-}
 
 /* ---- made and gone -------------------------------------------------------- */
 
@@ -367,7 +316,7 @@ static void stop(struct tenrec_worker *w, uint64_t until)
     if (w->chain)
         chain_shutdown(w->chain);
     call_fail_peer(w, -1, &why); /* what came between the two */
-    wait_until_all_left(w);
+    worker_wait_until_left(w);
     gather_fail_all(w, &why); /* likewise: nobody can come any more */
     rrefs_stop(w);
     unmake(w, until);

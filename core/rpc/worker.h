@@ -5,6 +5,7 @@
 
 #include "backend/chain.h"
 #include "rpc/contact.h"
+#include "rpc/enter.h"
 #include "rpc/function.h"
 #include "rpc/gather.h"
 #include "rpc/loss.h"
@@ -97,12 +98,6 @@ static inline bool worker_visits(const struct tenrec_worker *w)
 {
     return w->self.id == TENREC_ANONYMOUS;
 }
-
-/* Around each use of the chain by a thread that does not belong to it. enter
- * fails with ESHUTDOWN when the worker does not run. The same thread leaves, and in
- * the same delivery of a message if it entered in one. */
-tenrec_status worker_enter(struct tenrec_worker *w, tenrec_error *err);
-void worker_leave(struct tenrec_worker *w);
 
 /* The chain's user; loss.h has the rest. */
 void worker_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg);
