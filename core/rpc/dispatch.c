@@ -11,13 +11,12 @@
 #include "rpc/function.h"
 #include "rpc/message.h"
 #include "rpc/rref_call.h"
-#include "rpc/rref_control.h"
 #include "rpc/rref_value.h"
 #include "rpc/span.h"
 #include "rpc/thread.h"
-#include "rpc/watch.h"
 #include "rpc/worker.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 /* ---- ending -------------------------------------------------------------- */
@@ -391,46 +390,55 @@ static void serve(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *
     }
 }
 
-static void deliver(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
+/* ---- messages ------------------------------------------------------------- */
+
+void dispatch_handle(struct dispatch *d, int32_t type, dispatch_fn *fn)
+{
+    assert(d->n < DISPATCH_HANDLERS_MAX);
+    d->handler[d->n++] = (struct dispatch_handler){ type, fn };
+}
+
+static dispatch_fn *dispatch_handler_of(const struct dispatch *d, int32_t type)
+{
+    for (unsigned i = 0; i < d->n; i++)
+        if (d->handler[i].type == type)
+            return d->handler[i].fn;
+    return NULL;
+}
+
+static void dispatch_unsupported(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
 {
     tenrec_error why;
 
-    if (msg->type & TENREC_MSG_RESPONSE_BIT) {
-        if (__builtin_expect(msg->type == TENREC_MSG_VIEW_RET, 0))
-            watch_answered(w, from, msg);
-        else
-            call_answered(w, from, msg);
-        return;
-    }
+    tenrec_fail(&why, TENREC_EUNSUPPORTED, "message type 0x%x is not supported here",
+                (unsigned)msg->type);
+    refuse(w, from, msg, codec_is_cbor(msg), &why);
+}
+
+static void deliver(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
+{
+    dispatch_fn *fn;
+
     switch (msg->type) {
     case TENREC_MSG_CALL:
     case TENREC_MSG_ONE_WAY_CALL:
     case TENREC_MSG_REMOTE_CALL:
         serve(w, from, msg);
         break;
-    case TENREC_MSG_RREF_FETCH_CALL:
-        rref_fetch_arrived(w, from, msg);
-        break;
-    case TENREC_MSG_RREF_USER_DELETE:
-    case TENREC_MSG_RREF_FORK_REQUEST:
-    case TENREC_MSG_RREF_CHILD_ACCEPT:
-        rrefs_control_arrived(w, from, msg);
+    case TENREC_MSG_RET:
+    case TENREC_MSG_EXCEPTION:
+        call_answered(w, from, msg);
         break;
     case TENREC_MSG_CANCEL:
         served_cancel(&w->served,
                       &(struct served_key){ msg->route.pipe, msg->route.generation, msg->id });
         msg->release(msg);
         break;
-    case TENREC_MSG_GATHER:
-        gather_arrived(w, from, msg);
-        break;
-    case TENREC_MSG_VIEW:
-        watch_arrived(w, from, msg);
-        break;
     default:
-        tenrec_fail(&why, TENREC_EUNSUPPORTED, "message type 0x%x is not supported here",
-                    (unsigned)msg->type);
-        refuse(w, from, msg, codec_is_cbor(msg), &why);
+        fn = dispatch_handler_of(&w->dispatch, msg->type);
+        if (!fn)
+            fn = msg->type & TENREC_MSG_RESPONSE_BIT ? call_answered : dispatch_unsupported;
+        fn(w, from, msg);
     }
 }
 

@@ -3,10 +3,27 @@
 #ifndef TENREC_RPC_DISPATCH_H
 #define TENREC_RPC_DISPATCH_H
 
-#include <tenrec/error.h>
+#include <tenrec/agent.h>
 
 struct tenrec_call;
 struct tenrec_worker;
+
+/* Serves a message of one type. Takes msg. */
+typedef void dispatch_fn(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg);
+
+enum { DISPATCH_HANDLERS_MAX = 8 };
+
+/* The types of messages that are neither calls nor answers of calls: the part of the worker
+ * that serves a type registers its handler before the worker starts. */
+struct dispatch {
+    struct dispatch_handler {
+        int32_t type;
+        dispatch_fn *fn;
+    } handler[DISPATCH_HANDLERS_MAX];
+    unsigned n;
+};
+
+void dispatch_handle(struct dispatch *d, int32_t type, dispatch_fn *fn);
 
 /* From now on no function of `w` starts: the calls that wait for a thread are answered
  * ESHUTDOWN, and so are those that still arrive. Functions that run go on. The caller is

@@ -16,6 +16,7 @@
 #include "rpc/dispatch.h"
 #include "rpc/membership.h"
 #include "rpc/message.h"
+#include "rpc/parts.h"
 #include "rpc/place.h"
 #include "rpc/quiesce.h"
 #include "rpc/rref_control.h"
@@ -68,6 +69,7 @@ tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenre
     gathers_init(&w->gathers);
     userloop_init(&w->userloop);
     object_types_init(&w->object_types);
+    parts_connect(w);
     st = functions_add_builtins(&w->functions, err);
     if (st == TENREC_OK)
         *ret = w;

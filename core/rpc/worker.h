@@ -5,6 +5,7 @@
 
 #include "backend/chain.h"
 #include "rpc/contact.h"
+#include "rpc/dispatch.h"
 #include "rpc/enter.h"
 #include "rpc/function.h"
 #include "rpc/gather.h"
@@ -83,6 +84,7 @@ struct tenrec_worker {
     struct pending pending;
     struct served served;
     struct functions functions;
+    struct dispatch dispatch;
     struct gathers gathers;
     struct userloop userloop;
     struct tenrec_profiler *profiler; /* of who records; see span.h */

@@ -5,6 +5,7 @@
 #include "base/loop.h"
 #include "rpc/call.h"
 #include "rpc/message.h"
+#include "rpc/parts.h"
 #include "rpc/rref_context.h"
 #include "rpc/rref_control.h"
 
@@ -109,6 +110,7 @@ void fake_worker_make(bool dynamic)
     functions_init(&w->functions);
     gathers_init(&w->gathers);
     object_types_init(&w->object_types);
+    parts_connect(w);
     worker_expect(losses_reset(&w->losses, FAKE_MEMBERS, NULL));
     worker_expect(contacts_reset(&w->contacts, dynamic ? 0 : FAKE_MEMBERS, NULL));
     worker_expect(peers_init(&w->peers, FAKE_MEMBERS, 0, NULL));

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rpc/parts.h"
+
+#include "rpc/rref_call.h"
+#include "rpc/rref_control.h"
+#include "rpc/watch.h"
+#include "rpc/worker.h"
+
+void parts_connect(struct tenrec_worker *w)
+{
+    struct dispatch *d = &w->dispatch;
+
+    dispatch_handle(d, TENREC_MSG_RREF_FETCH_CALL, rref_fetch_arrived);
+    dispatch_handle(d, TENREC_MSG_RREF_USER_DELETE, rrefs_control_arrived);
+    dispatch_handle(d, TENREC_MSG_RREF_FORK_REQUEST, rrefs_control_arrived);
+    dispatch_handle(d, TENREC_MSG_RREF_CHILD_ACCEPT, rrefs_control_arrived);
+    dispatch_handle(d, TENREC_MSG_GATHER, gather_arrived);
+    dispatch_handle(d, TENREC_MSG_VIEW, watch_arrived);
+    dispatch_handle(d, TENREC_MSG_VIEW_RET, watch_answered);
+}
