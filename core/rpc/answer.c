@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "rpc/codec.h"
-#include "rpc/rref_value.h"
+#include "rpc/parcel.h"
 #include "rpc/worker.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static void answer_sent(void *arg, const tenrec_error *why)
         tenrec_error_prefix(&told, "answer");
         answer_error(a->w, a->to, a->id, &a->route, true, &told);
     }
-    rref_parcel_end(a->parcel, why ? RREF_REFUSED : RREF_UNSURE);
+    parcel_end(a->w, a->parcel, why ? PARCEL_REFUSED : PARCEL_UNSURE);
     free(a);
 }
 
@@ -57,7 +57,7 @@ void answer_send(struct tenrec_worker *w, tenrec_peer to, int64_t id,
     struct tenrec_done done = { NULL, NULL };
 
     if (!msg || (followed && !a)) {
-        rref_parcel_end(parcel, RREF_REFUSED);
+        parcel_end(w, parcel, PARCEL_REFUSED);
         if (msg)
             msg->release(msg);
         msg = answer_without_memory(w);
@@ -93,15 +93,15 @@ void answer_value(struct tenrec_worker *w, tenrec_peer to, int64_t id,
                   const struct tenrec_route *route, int32_t type, const struct tenrec_value *value)
 {
     struct tenrec_msg *msg = NULL;
-    struct rref_out out;
+    struct parcel_out out;
     tenrec_error why;
 
-    rref_out_init(&out, w, to);
+    parcel_out_init(&out, w, to);
     if (codec_write_value_refs(value, type, &out.refs, &msg, &why) == TENREC_OK) {
         answer_send(w, to, id, route, msg, out.parcel);
     } else {
-        rref_parcel_end(out.parcel, RREF_REFUSED);
+        parcel_end(w, out.parcel, PARCEL_REFUSED);
         answer_error(w, to, id, route, true, &why);
     }
-    rref_out_finish(&out);
+    parcel_out_finish(&out);
 }

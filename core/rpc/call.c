@@ -10,9 +10,9 @@
 #include "rpc/devices.h"
 #include "rpc/future.h"
 #include "rpc/message.h"
+#include "rpc/parcel.h"
 #include "rpc/peers.h"
 #include "rpc/place.h"
-#include "rpc/rref_value.h"
 #include "rpc/scope.h"
 #include "rpc/span.h"
 #include "rpc/stream_value.h"
@@ -317,12 +317,12 @@ static tenrec_status write_any(struct tenrec_worker *w, int32_t type, struct cal
                                struct tenrec_future **ret, tenrec_error *err)
 {
     struct codec_extra extra = { .creation = creation };
-    struct rref_out out;
+    struct parcel_out out;
     struct tenrec_msg *msg;
     uint32_t max = 0;
     tenrec_status st;
 
-    rref_out_init(&out, w, spec->to);
+    parcel_out_init(&out, w, spec->to);
     extra.refs = &out.refs;
     if (span_wanted()) {
         spec->span = span_hooks.ask(w, type == TENREC_MSG_ONE_WAY_CALL ? "rpc_one_way" : spec->op,
@@ -331,17 +331,16 @@ static tenrec_status write_any(struct tenrec_worker *w, int32_t type, struct cal
     }
     st = codec_write_call_with(type, spec->function, args, n, timeout_ms, &extra, &msg, err);
     if (__builtin_expect(out.parcel != NULL, 0))
-        rref_parcel_follow(out.parcel, spec, type == TENREC_MSG_ONE_WAY_CALL);
+        w->parcels->follow(out.parcel, spec, type == TENREC_MSG_ONE_WAY_CALL);
     if (st == TENREC_OK)
         st = map_request(w, spec, msg, err);
     if (st == TENREC_OK)
         st = spec->span ? call_send_recorded(w, spec, msg, ret, err)
                         : call_send(w, spec, msg, ret, err);
-    if (__builtin_expect(out.refs.ref != NULL, 0))
-        rref_out_finish(&out);
+    parcel_out_finish(&out);
     if (st == TENREC_OK)
         return st;
-    rref_parcel_end(out.parcel, RREF_REFUSED);
+    parcel_end(w, out.parcel, PARCEL_REFUSED);
     if (spec->span)
         span_hooks.refused(spec->span, st);
     return st;
@@ -476,10 +475,10 @@ static tenrec_status read_answer(struct tenrec_worker *w, tenrec_peer from, bool
     if (wanted)
         st = codec_read_value_refs(msg, ret, &refers, err);
     if (!wanted || st != TENREC_OK)
-        rrefs_forget(w, from, msg);
+        w->parcels->forget(w, from, msg);
     if (!refers)
         return st;
-    st = rrefs_take(w, from, *ret, 1, false, err);
+    st = w->parcels->take(w, from, *ret, 1, false, err);
     if (st != TENREC_OK) {
         tenrec_value_drop(*ret);
         *ret = NULL;
@@ -503,7 +502,7 @@ static void answer_unwanted(struct tenrec_worker *w, tenrec_peer from, struct te
                                                                 : &w->counts.late_replies,
                               1, memory_order_relaxed);
     cut_spans(msg);
-    rrefs_forget(w, from, msg);
+    w->parcels->forget(w, from, msg);
     msg->release(msg);
 }
 

@@ -10,8 +10,8 @@
 #include "rpc/devices.h"
 #include "rpc/function.h"
 #include "rpc/message.h"
+#include "rpc/parcel.h"
 #include "rpc/rref_call.h"
-#include "rpc/rref_value.h"
 #include "rpc/span.h"
 #include "rpc/thread.h"
 #include "rpc/worker.h"
@@ -73,7 +73,7 @@ static struct tenrec_msg *map_answer(struct tenrec_call *c, struct tenrec_msg *r
         devices_answer(c->worker, c->from, c->streams, reply, &why) == TENREC_OK)
         return reply;
     reply->release(reply);
-    rref_parcel_end(c->parcel, RREF_REFUSED);
+    parcel_end(c->worker, c->parcel, PARCEL_REFUSED);
     c->parcel = NULL;
     peers_blame(&c->worker->peers, c->worker->self.id, &why);
     codec_write_error(&why, c->cbor, &msg, NULL);
@@ -109,7 +109,7 @@ static void call_end(struct tenrec_call *c, const tenrec_error *why)
     if (__builtin_expect(c->span != NULL, 0))
         reply = span_hooks.end(c->span, reply, why);
     if (why && c->parcel) {
-        rref_parcel_end(c->parcel, RREF_REFUSED);
+        parcel_end(w, c->parcel, PARCEL_REFUSED);
         c->parcel = NULL;
     }
     if (__builtin_expect(c->refs != NULL, 0)) {
@@ -120,7 +120,7 @@ static void call_end(struct tenrec_call *c, const tenrec_error *why)
     if (answers) {
         answer_send(w, c->from, c->request->id, &route, reply, c->parcel);
     } else {
-        rref_parcel_end(c->parcel, RREF_REFUSED);
+        parcel_end(w, c->parcel, PARCEL_REFUSED);
         if (reply)
             reply->release(reply);
     }
@@ -278,7 +278,7 @@ static void call_fill(struct tenrec_call *c, struct tenrec_worker *w, const stru
 static void refuse(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg, bool cbor,
                    const tenrec_error *why)
 {
-    rrefs_forget(w, from, msg);
+    w->parcels->forget(w, from, msg);
     if (msg->type != TENREC_MSG_ONE_WAY_CALL) {
         answer_error(w, from, msg->id, &msg->route, cbor, why);
     } else {

@@ -3,6 +3,7 @@
 
 #include "rpc/rref_call.h"
 #include "rpc/rref_control.h"
+#include "rpc/rref_value.h"
 #include "rpc/watch.h"
 #include "rpc/worker.h"
 
@@ -10,6 +11,7 @@ void parts_connect(struct tenrec_worker *w)
 {
     struct dispatch *d = &w->dispatch;
 
+    w->parcels = &rref_parcels;
     dispatch_handle(d, TENREC_MSG_RREF_FETCH_CALL, rref_fetch_arrived);
     dispatch_handle(d, TENREC_MSG_RREF_USER_DELETE, rrefs_control_arrived);
     dispatch_handle(d, TENREC_MSG_RREF_FORK_REQUEST, rrefs_control_arrived);

@@ -338,23 +338,23 @@ static tenrec_status map_value(struct fetch *f, struct rref_owner *o, struct ten
 static void send_value(struct fetch *f, struct tenrec_rref *r, const tenrec_error *why)
 {
     struct tenrec_msg *msg = NULL;
-    struct rref_out out;
+    struct parcel_out out;
     tenrec_error told;
 
-    rref_out_init(&out, f->w, f->from);
+    parcel_out_init(&out, f->w, f->from);
     if (why)
         told = *why;
     else if (codec_write_value_refs(rref_owner_of(r)->value, TENREC_MSG_RREF_FETCH_RET, &out.refs,
                                     &msg, &told) != TENREC_OK ||
              map_value(f, rref_owner_of(r), msg, &told) != TENREC_OK)
         why = &told;
-    rref_out_finish(&out);
+    parcel_out_finish(&out);
     tenrec_rref_drop(r);
     if (!why) {
         answer_send(f->w, f->from, f->id, &f->route, msg, out.parcel);
         return;
     }
-    rref_parcel_end(out.parcel, RREF_REFUSED);
+    parcel_end(f->w, out.parcel, PARCEL_REFUSED);
     answer_error(f->w, f->from, f->id, &f->route, true, &told);
 }
 

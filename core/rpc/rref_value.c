@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "rpc/arena.h"
+#include "rpc/call.h"
 #include "rpc/object.h"
 #include "rpc/rref_context.h"
 #include "rpc/thread.h"
@@ -31,7 +32,7 @@ struct rref_parcel {
     struct parcel_item *item;
 };
 
-static void parcel_release(struct rref_parcel *p, enum rref_outcome outcome)
+static void parcel_release(struct rref_parcel *p, enum parcel_outcome outcome)
 {
     struct rref_acts acts;
 
@@ -39,32 +40,43 @@ static void parcel_release(struct rref_parcel *p, enum rref_outcome outcome)
     for (size_t i = 0; i < p->n; i++) {
         if (p->item[i].held)
             rref_let_go(p->item[i].held, &acts);
-        else if (outcome == RREF_TAKEN)
+        else if (outcome == PARCEL_TAKEN)
             rref_child_arrived(p->ctx, p->item[i].fork, -1, &acts);
-        else if (outcome == RREF_REFUSED)
+        else if (outcome == PARCEL_REFUSED)
             rref_unfork(p->ctx, p->item[i].id, p->item[i].fork, &acts);
     }
     p->n = 0;
     rref_acts_run(&acts);
 }
 
-void rref_parcel_end(struct rref_parcel *p, enum rref_outcome outcome)
+static void rref_parcel_end(struct rref_parcel *p, enum parcel_outcome outcome)
 {
-    if (!p)
-        return;
     parcel_release(p, outcome);
     rref_context_drop(p->ctx);
     free(p->item);
     free(p);
 }
 
-/* One of the two hooks ran: a call that ended for sure settles the parcel, else the last. */
-static void parcel_hook_end(struct rref_parcel *p, enum rref_outcome outcome)
+static enum parcel_outcome rref_outcome_of(const tenrec_error *why)
 {
-    if (outcome != RREF_UNSURE)
+    if (!why || (why->flags & TENREC_ERROR_CALLEE))
+        return PARCEL_TAKEN;
+    switch (why->code) {
+    case TENREC_ETIMEDOUT:
+    case TENREC_ECANCELED:
+        return PARCEL_UNSURE;
+    default:
+        return PARCEL_REFUSED;
+    }
+}
+
+/* One of the two hooks ran: a call that ended for sure settles the parcel, else the last. */
+static void parcel_hook_end(struct rref_parcel *p, enum parcel_outcome outcome)
+{
+    if (outcome != PARCEL_UNSURE)
         parcel_release(p, outcome);
     if (atomic_fetch_sub(&p->hooks, 1) == 1)
-        rref_parcel_end(p, p->unwritten ? RREF_REFUSED : RREF_UNSURE);
+        rref_parcel_end(p, p->unwritten ? PARCEL_REFUSED : PARCEL_UNSURE);
 }
 
 static void parcel_done(struct call_hook *h, struct tenrec_worker *w, const tenrec_error *why)
@@ -72,7 +84,7 @@ static void parcel_done(struct call_hook *h, struct tenrec_worker *w, const tenr
     struct rref_parcel *p = (struct rref_parcel *)(void *)h;
 
     (void)w;
-    parcel_hook_end(p, p->one_way && !why ? RREF_UNSURE : rref_outcome_of(why));
+    parcel_hook_end(p, p->one_way && !why ? PARCEL_UNSURE : rref_outcome_of(why));
 }
 
 static void parcel_sent(struct call_sent_hook *h, const tenrec_error *why)
@@ -81,10 +93,10 @@ static void parcel_sent(struct call_sent_hook *h, const tenrec_error *why)
         (struct rref_parcel *)(void *)((char *)h - offsetof(struct rref_parcel, sent_hook));
 
     p->unwritten = why != NULL;
-    parcel_hook_end(p, RREF_UNSURE);
+    parcel_hook_end(p, PARCEL_UNSURE);
 }
 
-static struct parcel_item *next_item(struct rref_out *out, struct rref_context *ctx)
+static struct parcel_item *next_item(struct parcel_out *out, struct rref_context *ctx)
 {
     struct rref_parcel *p = out->parcel;
     struct parcel_item *more;
@@ -106,10 +118,10 @@ static struct parcel_item *next_item(struct rref_out *out, struct rref_context *
     return p ? &p->item[p->n] : NULL;
 }
 
-tenrec_status rref_out_fork(struct codec_refs *refs, struct tenrec_rref *r, bool deref,
-                            struct rref_fork *ret, tenrec_error *err)
+static tenrec_status rref_out_fork(struct codec_refs *refs, struct tenrec_rref *r, bool deref,
+                                   struct rref_fork *ret, tenrec_error *err)
 {
-    struct rref_out *out = (struct rref_out *)(void *)refs;
+    struct parcel_out *out = (struct parcel_out *)(void *)refs;
     struct parcel_item *item;
     struct tenrec_worker *w;
     tenrec_status st;
@@ -140,31 +152,13 @@ tenrec_status rref_out_fork(struct codec_refs *refs, struct tenrec_rref *r, bool
     return TENREC_OK;
 }
 
-void rref_out_finish(struct rref_out *out)
-{
-    codec_refs_finish(&out->refs);
-}
-
-void rref_parcel_follow(struct rref_parcel *p, struct call_spec *spec, bool one_way)
+static void rref_parcel_follow(struct rref_parcel *p, struct call_spec *spec, bool one_way)
 {
     p->one_way = one_way;
     atomic_store(&p->hooks, 2);
     p->hook.next = spec->hook;
     spec->hook = &p->hook;
     spec->sent_hook = &p->sent_hook;
-}
-
-enum rref_outcome rref_outcome_of(const tenrec_error *why)
-{
-    if (!why || (why->flags & TENREC_ERROR_CALLEE))
-        return RREF_TAKEN;
-    switch (why->code) {
-    case TENREC_ETIMEDOUT:
-    case TENREC_ECANCELED:
-        return RREF_UNSURE;
-    default:
-        return RREF_REFUSED;
-    }
 }
 
 /* ---- coming in --------------------------------------------------------------------- */
@@ -309,3 +303,11 @@ void rrefs_forget(struct tenrec_worker *w, tenrec_peer from, const struct tenrec
     }
     rref_acts_run(&t.acts);
 }
+
+const struct parcel_ops rref_parcels = {
+    .fork = rref_out_fork,
+    .end = rref_parcel_end,
+    .follow = rref_parcel_follow,
+    .take = rrefs_take,
+    .forget = rrefs_forget,
+};

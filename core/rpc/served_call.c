@@ -4,8 +4,8 @@
 #include "rpc/codec.h"
 #include "rpc/devices.h"
 #include "rpc/function.h"
+#include "rpc/parcel.h"
 #include "rpc/rref_call.h"
-#include "rpc/rref_value.h"
 #include "rpc/served.h"
 #include "rpc/stream_value.h"
 #include "rpc/worker.h"
@@ -62,7 +62,7 @@ tenrec_status tenrec_call_return(struct tenrec_call *c, const struct tenrec_valu
                                  tenrec_error *err)
 {
     struct tenrec_msg *reply;
-    struct rref_out out;
+    struct parcel_out out;
     tenrec_status st;
 
     if (__builtin_expect(c->streams != NULL, 0) && value_on_devices(value)) {
@@ -72,17 +72,16 @@ tenrec_status tenrec_call_return(struct tenrec_call *c, const struct tenrec_valu
     }
     if (c->refs && rref_call_keep(c, value, &st, err))
         return st;
-    rref_out_init(&out, c->worker, c->from);
+    parcel_out_init(&out, c->worker, c->from);
     st = codec_write_value_refs(value, TENREC_MSG_RET, &out.refs, &reply, err);
-    if (__builtin_expect(out.refs.ref != NULL, 0))
-        rref_out_finish(&out);
+    parcel_out_finish(&out);
     if (st != TENREC_OK) {
-        rref_parcel_end(out.parcel, RREF_REFUSED);
+        parcel_end(c->worker, out.parcel, PARCEL_REFUSED);
         return st;
     }
     if (c->reply)
         c->reply->release(c->reply);
-    rref_parcel_end(c->parcel, RREF_REFUSED);
+    parcel_end(c->worker, c->parcel, PARCEL_REFUSED);
     c->reply = reply;
     c->parcel = out.parcel;
     return TENREC_OK;

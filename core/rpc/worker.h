@@ -25,6 +25,7 @@
 
 struct devices;
 struct membership;
+struct parcel_ops;
 struct loop;
 struct loop_timer;
 struct setup;
@@ -85,6 +86,7 @@ struct tenrec_worker {
     struct served served;
     struct functions functions;
     struct dispatch dispatch;
+    const struct parcel_ops *parcels; /* the references' */
     struct gathers gathers;
     struct userloop userloop;
     struct tenrec_profiler *profiler; /* of who records; see span.h */
