@@ -11,7 +11,6 @@
 #include "rpc/function.h"
 #include "rpc/message.h"
 #include "rpc/parcel.h"
-#include "rpc/rref_call.h"
 #include "rpc/span.h"
 #include "rpc/thread.h"
 #include "rpc/worker.h"
@@ -24,7 +23,7 @@
 static void call_free(struct tenrec_call *c)
 {
     if (__builtin_expect(c->refs != NULL, 0))
-        rref_call_end(c);
+        c->worker->served_refs->end(c);
     codec_call_finish(&c->in);
     if (c->reply)
         c->reply->release(c->reply);
@@ -44,7 +43,7 @@ static struct tenrec_msg *call_answer(struct tenrec_call *c, struct tenrec_msg *
     struct tenrec_msg *msg = NULL;
     tenrec_error told;
 
-    if (c->refs && rref_call_made(c, why, &msg))
+    if (c->refs && c->worker->served_refs->made(c, why, &msg))
         return msg;
     if (!why && reply)
         return reply;
@@ -95,7 +94,7 @@ static void call_end(struct tenrec_call *c, const tenrec_error *why)
     struct tenrec_route route = c->request->route;
     struct tenrec_msg *reply = c->reply;
     /* A delivery keeps the chain alive; who answers later must ask for that. */
-    const bool repeated = __builtin_expect(c->refs != NULL, 0) && rref_call_is_repeated(c);
+    const bool repeated = c->refs && c->repeated;
     const bool wanted = !c->one_way && !repeated;
     const bool entered = !c->on_stack && wanted && worker_enter(w, NULL) == TENREC_OK;
     const bool answers = entered || (c->on_stack && wanted);
@@ -114,7 +113,7 @@ static void call_end(struct tenrec_call *c, const tenrec_error *why)
     }
     if (__builtin_expect(c->refs != NULL, 0)) {
         /* Before the caller can know: who looks then for what is left finds nothing. */
-        rref_call_end(c);
+        c->worker->served_refs->end(c);
         codec_call_finish(&c->in);
     }
     if (answers) {
@@ -250,6 +249,7 @@ static void call_fill(struct tenrec_call *c, struct tenrec_worker *w, const stru
     c->parcel = NULL;
     c->on_stack = on_stack;
     c->refused = false;
+    c->repeated = false;
     c->task.next = NULL;
     c->worker = w;
     c->request = msg;
@@ -336,7 +336,7 @@ static void serve_later(struct tenrec_worker *w, const struct function *f, tenre
     if (codec_read_call(msg, &c->in, &why) != TENREC_OK)
         goto err_free;
     call_fill(c, w, f, from, msg, false);
-    if (has_refs(c) && !(c->refs = rref_call_new())) {
+    if (has_refs(c) && !(c->refs = w->served_refs->make())) {
         tenrec_fail(&why, TENREC_ENOMEM, "no memory for a call");
         goto err_finish;
     }
@@ -344,7 +344,7 @@ static void serve_later(struct tenrec_worker *w, const struct function *f, tenre
         goto err_finish;
     atomic_fetch_add_explicit(&w->counts.taken, 1, memory_order_relaxed);
     if (c->refs)
-        rref_call_begin(c);
+        w->served_refs->begin(c);
     else
         start(c);
     return;
@@ -353,7 +353,8 @@ err_finish:
     streams_drop(c->streams);
     if (c->span)
         span_hooks.end(c->span, NULL, &why);
-    rref_call_end(c);
+    if (c->refs)
+        w->served_refs->end(c);
     codec_call_finish(&c->in);
 err_free:
     free(c);
@@ -376,7 +377,7 @@ static void serve(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *
         functions_none(&w->functions, c.in.function, c.in.function_len, &why);
         codec_call_finish(&c.in);
         if (msg->type == TENREC_MSG_REMOTE_CALL)
-            rref_call_refused(w, from, msg, &c.in.creation, &why);
+            w->served_refs->refused(w, from, msg, &c.in.creation, &why);
         else
             refuse(w, from, msg, true, &why);
     } else if (f->flags == TENREC_INLINE && !c.in.refers && msg->type != TENREC_MSG_REMOTE_CALL &&

@@ -12,6 +12,7 @@ void parts_connect(struct tenrec_worker *w)
     struct dispatch *d = &w->dispatch;
 
     w->parcels = &rref_parcels;
+    w->served_refs = &rref_calls;
     dispatch_handle(d, TENREC_MSG_RREF_FETCH_CALL, rref_fetch_arrived);
     dispatch_handle(d, TENREC_MSG_RREF_USER_DELETE, rrefs_control_arrived);
     dispatch_handle(d, TENREC_MSG_RREF_FORK_REQUEST, rrefs_control_arrived);

@@ -22,7 +22,6 @@ struct call_waiter {
 
 struct rref_call {
     struct rref_owner *made;    /* of a creation; held until it is made */
-    bool repeated;              /* a creation that came twice: only answered */
     struct tenrec_value *kept;  /* owns; what its function returned */
     struct tenrec_rref *on;     /* held: the first argument is its value */
     struct call_waiter *waiter; /* owns */
@@ -32,7 +31,7 @@ struct rref_call {
     tenrec_error why; /* set by who sets failed */
 };
 
-struct rref_call *rref_call_new(void)
+static struct rref_call *rref_call_new(void)
 {
     struct rref_call *r = memory_new(1, sizeof *r);
 
@@ -171,7 +170,7 @@ static tenrec_status begin_making(struct tenrec_call *c, tenrec_error *err)
     case RREF_MAKE:
         return TENREC_OK;
     case RREF_REPEATED:
-        c->refs->repeated = true;
+        c->repeated = true;
         return TENREC_OK;
     case RREF_DELETED:
         return tenrec_fail(err, TENREC_ECANCELED,
@@ -181,8 +180,8 @@ static tenrec_status begin_making(struct tenrec_call *c, tenrec_error *err)
     }
 }
 
-void rref_call_refused(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg,
-                       const struct codec_creation *ids, const tenrec_error *why)
+static void rref_call_refused(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg,
+                              const struct codec_creation *ids, const tenrec_error *why)
 {
     const int64_t number[] = { ids->id.on, ids->id.local, ids->fork.on, ids->fork.local };
     struct tenrec_msg *answer = NULL;
@@ -205,7 +204,7 @@ void rref_call_refused(struct tenrec_worker *w, tenrec_peer from, struct tenrec_
     msg->release(msg);
 }
 
-void rref_call_begin(struct tenrec_call *c)
+static void rref_call_begin(struct tenrec_call *c)
 {
     const bool creates = c->request->type == TENREC_MSG_REMOTE_CALL;
     tenrec_status st = TENREC_OK;
@@ -213,11 +212,11 @@ void rref_call_begin(struct tenrec_call *c)
 
     if (creates)
         st = begin_making(c, &why);
-    if (st != TENREC_OK || c->refs->repeated)
+    if (st != TENREC_OK || c->repeated)
         rrefs_forget(c->worker, c->from, c->request);
     else if (c->in.refers)
         st = rrefs_take(c->worker, c->from, c->in.args, c->in.n, true, &why);
-    if (st == TENREC_OK && c->refs->repeated)
+    if (st == TENREC_OK && c->repeated)
         tenrec_call_finish(c, NULL);
     else if (st == TENREC_OK)
         st = wait_for_args(c, &why);
@@ -225,13 +224,13 @@ void rref_call_begin(struct tenrec_call *c)
         dispatch_start(c, &why);
 }
 
-bool rref_call_keep(struct tenrec_call *c, const struct tenrec_value *value, tenrec_status *ret,
-                    tenrec_error *err)
+static bool rref_call_keep(struct tenrec_call *c, const struct tenrec_value *value,
+                           tenrec_status *ret, tenrec_error *err)
 {
     const struct tenrec_value nil = tenrec_nil();
     struct tenrec_value *copy;
 
-    if (!c->refs || !c->refs->made)
+    if (!c->refs->made)
         return false;
     *ret = tenrec_value_copy(value ? value : &nil, &copy, err);
     if (*ret == TENREC_OK) {
@@ -241,11 +240,11 @@ bool rref_call_keep(struct tenrec_call *c, const struct tenrec_value *value, ten
     return true;
 }
 
-bool rref_call_made(struct tenrec_call *c, const tenrec_error *why, struct tenrec_msg **ret)
+static bool rref_call_made(struct tenrec_call *c, const tenrec_error *why, struct tenrec_msg **ret)
 {
     const struct codec_creation *ids = &c->in.creation;
     const int64_t number[] = { ids->id.on, ids->id.local, ids->fork.on, ids->fork.local };
-    struct rref_owner *o = c->refs ? c->refs->made : NULL;
+    struct rref_owner *o = c->refs->made;
     struct tenrec_value *kept;
     struct rref_acts acts;
     tenrec_error told;
@@ -276,19 +275,12 @@ bool rref_call_made(struct tenrec_call *c, const tenrec_error *why, struct tenre
     return true;
 }
 
-bool rref_call_is_repeated(const struct tenrec_call *c)
-{
-    return c->refs->repeated;
-}
-
-void rref_call_end(struct tenrec_call *c)
+static void rref_call_end(struct tenrec_call *c)
 {
     struct rref_call *r = c->refs;
     struct rref_acts acts;
     tenrec_error why;
 
-    if (!r)
-        return;
     if (r->made) { /* nobody waits for an answer: the worker stops */
         tenrec_fail(&why, TENREC_ECANCELED, "the worker was shut down");
         rref_acts_init(&acts);
@@ -301,6 +293,15 @@ void rref_call_end(struct tenrec_call *c)
     free(r);
     c->refs = NULL;
 }
+
+const struct served_refs_ops rref_calls = {
+    .make = rref_call_new,
+    .begin = rref_call_begin,
+    .refused = rref_call_refused,
+    .keep = rref_call_keep,
+    .made = rref_call_made,
+    .end = rref_call_end,
+};
 
 /* ---- fetches ----------------------------------------------------------------------------------
  */

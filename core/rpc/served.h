@@ -36,12 +36,39 @@ struct tenrec_call {
     struct rref_parcel *parcel; /* what the reply brings; NULL: nothing */
     bool on_stack;              /* over before the delivery of its request is */
     bool refused;               /* its function was not started */
+    bool repeated;              /* a creation that came twice: the first one answers */
     bool one_way;
     bool awaited; /* neither one-way nor for a reference */
     bool cbor;    /* the caller reads our errors */
     atomic_bool canceled;
     bool listed; /* in served */
     UT_hash_handle hh;
+};
+
+/* What a served call has to do with references, which stand above calls (rref_call.c). All but
+ * `make` and `refused` are for a call whose `refs` is not NULL. */
+struct served_refs_ops {
+    /* NULL: no memory. */
+    struct rref_call *(*make)(void);
+
+    /* Resolves the references of the arguments; dispatch_start follows, at once or when all of
+     * them are there, with a reason if that cannot be. */
+    void (*begin)(struct tenrec_call *c);
+
+    /* A creation that cannot even begin: keeps `why` in place of the value. Takes msg. */
+    void (*refused)(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg,
+                    const struct codec_creation *ids, const tenrec_error *why);
+
+    /* Keeps the result of a creation. Returns false if the call is none. */
+    bool (*keep)(struct tenrec_call *c, const struct tenrec_value *value, tenrec_status *ret,
+                 tenrec_error *err);
+
+    /* The function of a creation has ended: keeps the value, or `why` the function failed, and
+     * makes the answer. Returns false if the call is no creation, or without memory. */
+    bool (*made)(struct tenrec_call *c, const tenrec_error *why, struct tenrec_msg **ret);
+
+    /* Frees c->refs, before the arguments are finished. */
+    void (*end)(struct tenrec_call *c);
 };
 
 struct served {

@@ -5,7 +5,6 @@
 #include "rpc/devices.h"
 #include "rpc/function.h"
 #include "rpc/parcel.h"
-#include "rpc/rref_call.h"
 #include "rpc/served.h"
 #include "rpc/stream_value.h"
 #include "rpc/worker.h"
@@ -70,7 +69,7 @@ tenrec_status tenrec_call_return(struct tenrec_call *c, const struct tenrec_valu
         if (st != TENREC_OK)
             return st;
     }
-    if (c->refs && rref_call_keep(c, value, &st, err))
+    if (c->refs && c->worker->served_refs->keep(c, value, &st, err))
         return st;
     parcel_out_init(&out, c->worker, c->from);
     st = codec_write_value_refs(value, TENREC_MSG_RET, &out.refs, &reply, err);

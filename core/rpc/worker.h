@@ -86,7 +86,8 @@ struct tenrec_worker {
     struct served served;
     struct functions functions;
     struct dispatch dispatch;
-    const struct parcel_ops *parcels; /* the references' */
+    const struct parcel_ops *parcels;          /* the references' */
+    const struct served_refs_ops *served_refs; /* likewise */
     struct gathers gathers;
     struct userloop userloop;
     struct tenrec_profiler *profiler; /* of who records; see span.h */
