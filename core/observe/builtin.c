@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* builtin.c - the functions that every worker has. */
-#include "rpc/builtin.h"
+#include "observe/builtin.h"
 
 #include "observe/debug_info.h"
+#include "rpc/function.h"
 
 /* For round trips: nothing there and back. */
-static tenrec_status answer_nothing(struct tenrec_call *call, void *arg, tenrec_error *err)
+static tenrec_status builtin_ping(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
     (void)call;
     (void)arg;
@@ -14,8 +14,12 @@ static tenrec_status answer_nothing(struct tenrec_call *call, void *arg, tenrec_
 }
 
 /* Inline, so that they answer also when the pool is full of blocked functions. */
-const struct builtin builtin_functions[] = {
-    { DEBUG_INFO_FUNCTION, debug_info_answer, TENREC_INLINE },
-    { "tenrec.ping", answer_nothing, TENREC_INLINE },
-    { NULL, NULL, 0 },
-};
+tenrec_status builtin_add(struct functions *f, tenrec_error *err)
+{
+    tenrec_status st =
+        functions_add(f, DEBUG_INFO_FUNCTION, debug_info_answer, NULL, TENREC_INLINE, err);
+
+    if (st == TENREC_OK)
+        st = functions_add(f, "tenrec.ping", builtin_ping, NULL, TENREC_INLINE, err);
+    return st;
+}

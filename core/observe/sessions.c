@@ -5,8 +5,6 @@
 #include "rpc/span.h"
 #include "rpc/thread.h"
 
-_Atomic uint32_t span_recorders;
-
 /* Held while events are added to the traces of sessions: before trace.lock. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tenrec_profiler *list;

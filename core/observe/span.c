@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-const struct span_hooks span_hooks = {
+const struct span_hooks observe_spans = {
     .ask = span_ask,
     .write = span_write,
     .back = span_back,

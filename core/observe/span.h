@@ -32,6 +32,9 @@ struct span {
     bool waits;              /* caller: its thread waits for the end */
 };
 
+/* What calls tell us. */
+extern const struct span_hooks observe_spans;
+
 struct span *span_new(struct tenrec_worker *w, struct trace *trace, unsigned refs);
 /* Drops one share; true: it was the last, which the caller still has. */
 bool span_last(struct span *s);

@@ -85,7 +85,7 @@ static void finish(struct tenrec_worker *w, struct pending_entry *e, struct tenr
                    const tenrec_error *why)
 {
     if (__builtin_expect(e->future->call.span != NULL, 0))
-        span_hooks.done(e->future->call.span, why);
+        w->spans->done(e->future->call.span, why);
     if (__builtin_expect(e->future->call.hook != NULL, 0))
         run_hooks(w, e->future->call.hook, why);
     if (why)
@@ -264,10 +264,10 @@ tenrec_status call_send_recorded(struct tenrec_worker *w, const struct call_spec
 {
     tenrec_status st;
 
-    span_hooks.write(spec->span, msg);
+    w->spans->write(spec->span, msg);
     st = call_send(w, spec, msg, ret, err);
     if (st == TENREC_OK)
-        span_hooks.back(spec->span, (*ret)->call.id);
+        w->spans->back(spec->span, (*ret)->call.id);
     return st;
 }
 
@@ -325,8 +325,8 @@ static tenrec_status write_any(struct tenrec_worker *w, int32_t type, struct cal
     parcel_out_init(&out, w, spec->to);
     extra.refs = &out.refs;
     if (span_wanted()) {
-        spec->span = span_hooks.ask(w, type == TENREC_MSG_ONE_WAY_CALL ? "rpc_one_way" : spec->op,
-                                    spec->function, spec->to, &max);
+        spec->span = w->spans->ask(w, type == TENREC_MSG_ONE_WAY_CALL ? "rpc_one_way" : spec->op,
+                                   spec->function, spec->to, &max);
         extra.spans_max = type == TENREC_MSG_ONE_WAY_CALL ? 0 : max;
     }
     st = codec_write_call_with(type, spec->function, args, n, timeout_ms, &extra, &msg, err);
@@ -342,7 +342,7 @@ static tenrec_status write_any(struct tenrec_worker *w, int32_t type, struct cal
         return st;
     parcel_end(w, out.parcel, PARCEL_REFUSED);
     if (spec->span)
-        span_hooks.refused(spec->span, st);
+        w->spans->refused(spec->span, st);
     return st;
 }
 
@@ -518,7 +518,7 @@ void call_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg 
         return;
     }
     if (__builtin_expect(e.future->call.span != NULL, 0))
-        span_hooks.answered(e.future->call.span, msg);
+        w->spans->answered(e.future->call.span, msg);
     if (msg->type == TENREC_MSG_EXCEPTION) {
         codec_read_error(msg, &why);
         st = why.code;

@@ -106,7 +106,7 @@ static void call_end(struct tenrec_call *c, const tenrec_error *why)
         log_line(TENREC_LOG_WARN, w->self.name, "one-way call of '%s' failed: %s",
                  c->function->name, why->text);
     if (__builtin_expect(c->span != NULL, 0))
-        reply = span_hooks.end(c->span, reply, why);
+        reply = w->spans->end(c->span, reply, why);
     if (why && c->parcel) {
         parcel_end(w, c->parcel, PARCEL_REFUSED);
         c->parcel = NULL;
@@ -149,7 +149,7 @@ static void call_run(struct tenrec_call *c)
     /* Shared: one that is answered later may be gone before its function returns. */
     if (__builtin_expect(streams != NULL, 0))
         thread_streams = streams_share(streams);
-    st = __builtin_expect(c->span != NULL, 0) ? span_hooks.run(c->span, c, &err)
+    st = __builtin_expect(c->span != NULL, 0) ? c->worker->spans->run(c->span, c, &err)
                                               : f->fn(c, f->arg, &err);
     if (__builtin_expect(streams != NULL, 0)) {
         thread_streams = outer;
@@ -272,7 +272,7 @@ static void call_fill(struct tenrec_call *c, struct tenrec_worker *w, const stru
         c->deadline_ns = CLOCK_NEVER;
     else if (!on_stack)
         c->deadline_ns = clock_deadline_about_ms((uint64_t)c->in.remaining_ms);
-    c->span = c->in.spans_max > 0 || span_wanted() ? span_hooks.serve(c) : NULL;
+    c->span = c->in.spans_max > 0 || span_wanted() ? w->spans->serve(c) : NULL;
 }
 
 static void refuse(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg, bool cbor,
@@ -352,7 +352,7 @@ static void serve_later(struct tenrec_worker *w, const struct function *f, tenre
 err_finish:
     streams_drop(c->streams);
     if (c->span)
-        span_hooks.end(c->span, NULL, &why);
+        w->spans->end(c->span, NULL, &why);
     if (c->refs)
         w->served_refs->end(c);
     codec_call_finish(&c->in);

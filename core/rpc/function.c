@@ -3,7 +3,6 @@
 
 #include "base/memory.h"
 #include "base/nearest.h"
-#include "rpc/builtin.h"
 #include "rpc/worker.h"
 
 #include <stdlib.h>
@@ -93,15 +92,6 @@ tenrec_status functions_add(struct functions *f, const char *name, tenrec_functi
     return st;
 }
 
-tenrec_status functions_add_builtins(struct functions *f, tenrec_error *err)
-{
-    tenrec_status st = TENREC_OK;
-
-    for (const struct builtin *b = builtin_functions; b->name && st == TENREC_OK; b++)
-        st = functions_add(f, b->name, b->fn, NULL, b->flags, err);
-    return st;
-}
-
 tenrec_status tenrec_register_function(struct tenrec_worker *w, const char *name,
                                        tenrec_function_fn *fn, void *arg, uint32_t flags,
                                        tenrec_error *err)
@@ -111,11 +101,11 @@ tenrec_status tenrec_register_function(struct tenrec_worker *w, const char *name
     if (len == 0 || len > NAME_MAX_BYTES)
         return tenrec_fail(err, TENREC_EINVAL, "a function's name has 1 to %d bytes, got %zu",
                            NAME_MAX_BYTES, len);
-    if (strncmp(name, BUILTIN_PREFIX, strlen(BUILTIN_PREFIX)) == 0)
+    if (strncmp(name, FUNCTION_RESERVED_PREFIX, strlen(FUNCTION_RESERVED_PREFIX)) == 0)
         return tenrec_fail(err, TENREC_EINVAL,
                            "function '%s': names that begin with '%s' are kept for what every "
                            "worker has",
-                           name, BUILTIN_PREFIX);
+                           name, FUNCTION_RESERVED_PREFIX);
     if (!fn)
         return tenrec_fail(err, TENREC_EINVAL, "function '%s': there is nothing to call", name);
     if (flags & ~(uint32_t)(TENREC_INLINE | TENREC_LATER))

@@ -9,6 +9,8 @@
 #include <stdatomic.h>
 #include <tenrec/rpc.h>
 
+#define FUNCTION_RESERVED_PREFIX "tenrec." /* of names that programs may not register */
+
 struct function {
     char *name; /* owns */
     size_t len;
@@ -30,8 +32,6 @@ void functions_finish(struct functions *f);
 /* errors: EEXIST, ENOMEM */
 tenrec_status functions_add(struct functions *f, const char *name, tenrec_function_fn *fn,
                             void *arg, uint32_t flags, tenrec_error *err);
-/* Those that every worker has (builtin.h). errors: ENOMEM */
-tenrec_status functions_add_builtins(struct functions *f, tenrec_error *err);
 
 /* Borrowed until functions_finish; NULL when there is none. On failure the
  * second form says so, with the nearest name. */

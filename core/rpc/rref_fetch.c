@@ -183,12 +183,12 @@ static tenrec_status send(struct tenrec_worker *w, struct fetching *f, struct ca
     spec->to = r->owner;
     spec->hook = &f->hook;
     if (span_wanted())
-        spec->span = span_hooks.ask(w, spec->op, "", r->owner, &spans);
+        spec->span = w->spans->ask(w, spec->op, "", r->owner, &spans);
     if (!spec->span)
         return call_send(w, spec, msg, ret, err);
     st = call_send_recorded(w, spec, msg, ret, err);
     if (st != TENREC_OK)
-        span_hooks.refused(spec->span, st);
+        w->spans->refused(spec->span, st);
     return st;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* span.h - what rpc tells of its calls to whoever records them.
+/* span.h - what calls tell a recorder of calls.
  *
- * rpc does not know who that is: core/observe defines what is declared here.
- * While nothing is recorded a call costs one test of span_recorders where it
- * begins on each side, and a null check where it ends. */
+ * The recorder stands above (core/observe) and gives each worker its hooks. While nothing is
+ * recorded a call costs one test of span_recorders where the call begins on each side, and a
+ * null check where the call ends. */
 #ifndef TENREC_RPC_SPAN_H
 #define TENREC_RPC_SPAN_H
 
@@ -13,7 +13,7 @@
 
 struct span; /* one side of a call that is recorded */
 
-/* How many sessions and served calls record in this process. */
+/* How many sessions and served calls record in this process; the recorder counts. */
 extern _Atomic uint32_t span_recorders;
 
 static inline bool span_wanted(void)
@@ -47,7 +47,5 @@ struct span_hooks {
     tenrec_status (*started)(struct tenrec_worker *w, tenrec_error *err);
     void (*stopped)(struct tenrec_worker *w);
 };
-
-extern const struct span_hooks span_hooks;
 
 #endif

@@ -11,6 +11,7 @@
 #include "config/config.h"
 #include "group/ranks.h"
 #include "group/store.h"
+#include "observe/builtin.h"
 #include "rpc/call.h"
 #include "rpc/devices.h"
 #include "rpc/dispatch.h"
@@ -70,7 +71,7 @@ tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenre
     userloop_init(&w->userloop);
     object_types_init(&w->object_types);
     parts_connect(w);
-    st = functions_add_builtins(&w->functions, err);
+    st = builtin_add(&w->functions, err);
     if (st == TENREC_OK)
         *ret = w;
     else
@@ -292,7 +293,7 @@ static tenrec_status start(struct tenrec_worker *w, const struct manner *how, te
     if (!how->visits)
         st = devices_agree(w, until, err);
     if (st == TENREC_OK)
-        st = span_hooks.started(w, err);
+        st = w->spans->started(w, err);
     if (st != TENREC_OK)
         return st;
     /* A request may arrive before chain_start returns, and its function may
@@ -354,7 +355,7 @@ static tenrec_status begin(struct tenrec_worker *w, const struct manner *how, te
         if (err)
             *err = why;
         stop(w, leave_until(how->until));
-        span_hooks.stopped(w);
+        w->spans->stopped(w);
         w->self.name = "worker";
         atomic_store(&w->state, WORKER_NEW);
     }
@@ -434,7 +435,7 @@ tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode
         if (err)
             *err = late;
     }
-    span_hooks.stopped(w);
+    w->spans->stopped(w);
     if (leaked != TENREC_OK && st == TENREC_OK) {
         st = leaked;
         if (err)

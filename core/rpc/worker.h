@@ -91,6 +91,7 @@ struct tenrec_worker {
     struct gathers gathers;
     struct userloop userloop;
     struct tenrec_profiler *profiler; /* of who records; see span.h */
+    const struct span_hooks *spans;   /* the recorder's */
     struct worker_counts counts;
 
     struct object_types object_types;
