@@ -7,7 +7,6 @@
 #include "rpc/mapping.h"
 #include "rpc/membership.h"
 #include "rpc/rref_counts.h"
-#include "rpc/setup.h"
 #include "rpc/shared_memory.h"
 #include "rpc/sharing.h"
 #include "rpc/worker.h"
@@ -56,7 +55,7 @@ static void put_calls(struct tenrec_worker *w, const struct outlet *to)
 static void put_pool(struct tenrec_worker *w, const struct outlet *to)
 {
     const struct pool_counts pool = pool_count(w->pool);
-    uint64_t size = (uint64_t)setup_settings(w->setup)->num_worker_threads;
+    uint64_t size = (uint64_t)w->settings->num_worker_threads;
     uint64_t busy = pool.threads - pool.idle - pool.blocked;
 
     put(to, "agent.thread_pool_size", size);

@@ -5,7 +5,6 @@
 
 #include "base/log.h"
 #include "config/config.h"
-#include "rpc/setup.h"
 #include "rpc/worker.h"
 
 #include <errno.h>
@@ -16,7 +15,7 @@
 /* Where this worker writes; false when that is too long. */
 static bool file_of(const struct tenrec_worker *w, char path[static PATH_MAX])
 {
-    const char *pattern = setup_settings(w->setup)->trace, *mark = strstr(pattern, "{rank}");
+    const char *pattern = w->settings->trace, *mark = strstr(pattern, "{rank}");
     int n = mark ? snprintf(path, PATH_MAX, "%.*s%d%s", (int)(mark - pattern), pattern, w->self.id,
                             mark + strlen("{rank}"))
                  : snprintf(path, PATH_MAX, "%s", pattern);
@@ -33,7 +32,7 @@ tenrec_status span_started(struct tenrec_worker *w, tenrec_error *err)
     char path[PATH_MAX];
     FILE *file;
 
-    if (!*setup_settings(w->setup)->trace)
+    if (!*w->settings->trace)
         return TENREC_OK;
     if (!file_of(w, path))
         return tenrec_fail(err, TENREC_ECONFIG, "worker.trace: the path is longer than %d bytes",

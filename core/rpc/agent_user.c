@@ -9,6 +9,7 @@
 #include "base/storage_pool.h"
 #include "base/upkeep.h"
 #include "config/config.h"
+#include "rpc/mapped_tensor.h"
 #include "rpc/mapping.h"
 #include "rpc/message.h"
 #include "rpc/setup.h"
@@ -154,7 +155,7 @@ static tenrec_status find_memory(struct tenrec_tensor_desc *d, struct tenrec_ten
 
     if (!d->mapping || !mapping_is_writable(d->mapping))
         return tensor_for_desc(d, ret, err);
-    st = mapping_tensor(d->mapping, d, ret, err);
+    st = mapped_tensor_new(d->mapping, d, ret, err);
     if (st == TENREC_OK)
         d->mapping = NULL;
     return st;

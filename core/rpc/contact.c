@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rpc/contact.h"
 
-#include "base/log.h"
 #include "base/memory.h"
 #include "rpc/message.h"
-#include "rpc/rref_control.h"
 #include "rpc/worker.h"
 
 #include <errno.h>
@@ -33,7 +31,8 @@ tenrec_status contacts_reset(struct contacts *c, size_t n, tenrec_error *err)
 void contacts_finish(struct contacts *c)
 {
     free(c->of);
-    *c = (struct contacts){ .n = 0 };
+    c->of = NULL;
+    c->n = 0;
 }
 
 /* NULL for a peer that is no member of a static group. */
@@ -42,29 +41,10 @@ static _Atomic uint8_t *contact_of(const struct tenrec_worker *w, tenrec_peer pe
     return peer >= 0 && (size_t)peer < w->contacts.n ? &w->contacts.of[peer] : NULL;
 }
 
-static void contact_fail_gathers(struct tenrec_worker *w, tenrec_peer peer)
+static void contact_tell_refused(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *why)
 {
-    tenrec_error why;
-
-    tenrec_fail(&why, TENREC_EPEER_LOST, "no process listens at its address");
-    peers_blame(&w->peers, peer, &why);
-    gather_lost(w, peer, &why);
-}
-
-/* Its references go with it, and what was to be told of them. */
-static void contact_release(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *why)
-{
-    tenrec_error told = *why;
-    size_t n;
-
-    if (atomic_load(&w->state) != WORKER_RUNNING)
-        return;
-    peers_blame(&w->peers, peer, &told);
-    n = rrefs_lost(w, peer, !atomic_load(&w->leaving), &told);
-    if (n > 0)
-        log_line(TENREC_LOG_WARN, w->self.name,
-                 "'%s' is dead: %zu control messages about its references are given up",
-                 peers_name(&w->peers, peer), n);
+    if (w->contacts.refused)
+        w->contacts.refused(w, peer, why);
 }
 
 bool contact_failed(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *why)
@@ -73,10 +53,8 @@ bool contact_failed(struct tenrec_worker *w, tenrec_peer peer, const tenrec_erro
 
     if (!c || why->code != TENREC_ECONNECT || why->os_errno != ECONNREFUSED)
         return false;
-    if (atomic_exchange(c, CONTACT_REFUSED) != CONTACT_REFUSED) {
-        contact_fail_gathers(w, peer);
-        contact_release(w, peer, why);
-    }
+    if (atomic_exchange(c, CONTACT_REFUSED) != CONTACT_REFUSED)
+        contact_tell_refused(w, peer, why);
     return true;
 }
 
@@ -123,7 +101,7 @@ void contact_try(struct tenrec_worker *w, tenrec_peer peer)
         (state == CONTACT_LOST && atomic_compare_exchange_strong(c, &state, CONTACT_TRIED)))
         contact_send(w, peer);
     else if (state == CONTACT_REFUSED)
-        contact_fail_gathers(w, peer);
+        contact_tell_refused(w, peer, NULL);
 }
 
 void contact_lost(struct tenrec_worker *w, tenrec_peer peer)

@@ -14,9 +14,14 @@
 
 struct tenrec_worker;
 
+/* No process listens at the address of `peer`: told once with `why`, and with NULL for each
+ * later try. */
+typedef void contact_refused_fn(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *why);
+
 struct contacts {
     _Atomic uint8_t *of; /* enum contact by id; owns; NULL: a dynamic group has heartbeats */
     size_t n;
+    contact_refused_fn *refused; /* set before the worker starts */
 };
 
 /* For a group of `n`; forgets the former one. errors: ENOMEM */
@@ -24,8 +29,8 @@ tenrec_status contacts_reset(struct contacts *c, size_t n, tenrec_error *err);
 void contacts_finish(struct contacts *c); /* safe on zeroed memory */
 
 /* Sends `peer` a message without an answer, unless a connection to it stands or is on its
- * way. When its address refuses, what waits for it fails (gathers, control messages of
- * references), and contact_refused is true from then on. Never waits. Inside the worker, no
+ * way. When its address refuses, contacts.refused is called, and contact_refused is true from
+ * then on. Never waits. Inside the worker, no
  * lock held. */
 void contact_try(struct tenrec_worker *w, tenrec_peer peer);
 

@@ -4,21 +4,6 @@
 #include "rpc/setup.h"
 #include "rpc/worker.h"
 
-#include <tenrec/version.h>
-
-#define TEXT_OF(x) #x
-#define TEXT(x) TEXT_OF(x)
-
-const char *tenrec_version(void)
-{
-    return TEXT(TENREC_VERSION_MAJOR) "." TEXT(TENREC_VERSION_MINOR) "." TEXT(TENREC_VERSION_PATCH);
-}
-
-uint32_t tenrec_version_number(void)
-{
-    return TENREC_VERSION;
-}
-
 bool tenrec_is_available(const char *backend)
 {
     struct setup *setup = NULL;
@@ -34,58 +19,6 @@ bool tenrec_is_available(const char *backend)
         return false;
     setup_drop(setup);
     return true;
-}
-
-static tenrec_status known(const struct tenrec_worker *w, tenrec_error *err)
-{
-    if (atomic_load(&w->state) != WORKER_RUNNING)
-        return tenrec_fail(err, TENREC_ESHUTDOWN, "the worker is not running: it knows no group");
-    return TENREC_OK;
-}
-
-tenrec_status tenrec_get_worker_info(const struct tenrec_worker *w, const char *name,
-                                     struct tenrec_worker_info *ret, tenrec_error *err)
-{
-    tenrec_status st = known(w, err);
-    tenrec_peer id = w->self.id;
-
-    if (st == TENREC_OK && name)
-        st = peers_find(&w->peers, name, &id, err);
-    return st == TENREC_OK ? tenrec_get_worker_info_by_id(w, id, ret, err) : st;
-}
-
-tenrec_status tenrec_get_worker_info_by_id(const struct tenrec_worker *w, tenrec_peer id,
-                                           struct tenrec_worker_info *ret, tenrec_error *err)
-{
-    tenrec_status st = known(w, err);
-
-    if (st != TENREC_OK)
-        return st;
-    if (!peers_has(&w->peers, id))
-        return tenrec_fail(err, TENREC_EPEER_UNKNOWN, "no worker has id %d, there are %zu", id,
-                           atomic_load(&w->peers.n));
-    *ret = (struct tenrec_worker_info){ .name = peers_name(&w->peers, id), .id = id };
-    return TENREC_OK;
-}
-
-tenrec_status tenrec_get_worker_infos(const struct tenrec_worker *w, struct tenrec_worker_info *ret,
-                                      size_t room, size_t *ret_n, tenrec_error *err)
-{
-    tenrec_status st = known(w, err);
-    size_t n = 0;
-
-    if (st != TENREC_OK)
-        return st;
-    for (size_t i = 0; i < atomic_load(&w->peers.top); i++) {
-        if (!peers_has(&w->peers, (tenrec_peer)i))
-            continue;
-        if (n < room)
-            ret[n] = (struct tenrec_worker_info){ .name = peers_name(&w->peers, (tenrec_peer)i),
-                                                  .id = (tenrec_peer)i };
-        n++;
-    }
-    *ret_n = n;
-    return TENREC_OK;
 }
 
 int64_t tenrec_get_rpc_timeout(const struct tenrec_worker *w)

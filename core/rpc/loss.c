@@ -3,6 +3,7 @@
 #include "rpc/loss.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "rpc/call.h"
 #include "rpc/contact.h"
@@ -112,6 +113,25 @@ void worker_peer_lost(void *worker, tenrec_peer peer, const tenrec_error *why)
 void worker_caller_lost(void *worker, tenrec_peer peer, const tenrec_error *why)
 {
     lost(worker, peer, THEIRS, why);
+}
+
+void worker_peer_refused(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *why)
+{
+    tenrec_error told;
+    size_t n;
+
+    tenrec_fail(&told, TENREC_EPEER_LOST, "no process listens at its address");
+    peers_blame(&w->peers, peer, &told);
+    gather_lost(w, peer, &told);
+    if (!why || atomic_load(&w->state) != WORKER_RUNNING)
+        return;
+    told = *why;
+    peers_blame(&w->peers, peer, &told);
+    n = rrefs_lost(w, peer, !atomic_load(&w->leaving), &told);
+    if (n > 0)
+        log_line(TENREC_LOG_WARN, w->self.name,
+                 "'%s' is dead: %zu control messages about its references are given up",
+                 peers_name(&w->peers, peer), n);
 }
 
 void tenrec_set_peer_lost_callback(struct tenrec_worker *w, tenrec_peer_lost_fn *fn, void *arg)

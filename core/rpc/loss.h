@@ -26,4 +26,8 @@ void losses_finish(struct losses *l); /* safe on zeroed memory */
 void worker_peer_lost(void *worker, tenrec_peer peer, const tenrec_error *why);
 void worker_caller_lost(void *worker, tenrec_peer peer, const tenrec_error *why);
 
+/* A member of a static group has gone for good (contact.h): fails the gathers that wait for it
+ * and, unless `why` is NULL, gives up its references. */
+void worker_peer_refused(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *why);
+
 #endif

@@ -2,7 +2,6 @@
 #include "rpc/mapping.h"
 
 #include "rpc/shared_memory.h"
-#include "rpc/tensor.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -35,6 +34,11 @@ void mapping_count_region(const struct mapped_region *r)
 {
     atomic_fetch_add_explicit(&regions, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&bytes, r->region.bytes, memory_order_relaxed);
+}
+
+void mapping_count_tensor(bool one_more)
+{
+    atomic_fetch_add_explicit(&tensors, one_more ? 1 : (size_t)-1, memory_order_relaxed);
 }
 
 struct mapping_counts mapping_count(void)
@@ -87,32 +91,9 @@ void mapping_drop(struct tenrec_mapping *m)
     free(m);
 }
 
-static void free_mapping(void *arg, void *data)
-{
-    (void)data;
-    atomic_fetch_sub_explicit(&tensors, 1, memory_order_relaxed);
-    mapping_drop(arg);
-}
-
 bool mapping_is_writable(const struct tenrec_mapping *m)
 {
     return !m->region || m->region->private;
-}
-
-tenrec_status mapping_tensor(struct tenrec_mapping *m, const struct tenrec_tensor_desc *desc,
-                             struct tenrec_tensor **ret, tenrec_error *err)
-{
-    struct tenrec_tensor_desc d = *desc;
-    tenrec_status st;
-
-    d.data = m->data;
-    d.mapping = NULL;
-    if (!mapping_is_writable(m))
-        d.flags |= TENREC_TENSOR_READ_ONLY;
-    st = tensor_from_desc(&d, free_mapping, m, ret, err);
-    if (st == TENREC_OK)
-        atomic_fetch_add_explicit(&tensors, 1, memory_order_relaxed);
-    return st;
 }
 
 void mapping_copy(struct tenrec_tensor_desc *d)

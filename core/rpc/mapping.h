@@ -41,11 +41,6 @@ struct tenrec_mapping {
     unsigned forks; /* of mapping_forks() when it came */
 };
 
-/* Makes a tensor of it as `desc` says; desc->bytes are all within it. Takes the
- * mapping on success. errors: as tensor_from_desc */
-tenrec_status mapping_tensor(struct tenrec_mapping *m, const struct tenrec_tensor_desc *desc,
-                             struct tenrec_tensor **ret, tenrec_error *err);
-
 /* May this process write it? */
 bool mapping_is_writable(const struct tenrec_mapping *m);
 
@@ -61,6 +56,7 @@ struct mapping_counts {
 };
 struct mapping_counts mapping_count(void);
 void mapping_count_region(const struct mapped_region *r); /* one more */
+void mapping_count_tensor(bool one_more);                 /* or one less */
 
 /* Changes whenever this process forks: the child has what was there at that time, for as long
  * as it likes, so nobody may use that memory again. */

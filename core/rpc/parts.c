@@ -2,6 +2,7 @@
 #include "rpc/parts.h"
 
 #include "observe/span.h"
+#include "rpc/loss.h"
 #include "rpc/rref_call.h"
 #include "rpc/rref_control.h"
 #include "rpc/rref_value.h"
@@ -15,6 +16,7 @@ void parts_connect(struct tenrec_worker *w)
     w->parcels = &rref_parcels;
     w->served_refs = &rref_calls;
     w->spans = &observe_spans;
+    w->contacts.refused = worker_peer_refused;
     dispatch_handle(d, TENREC_MSG_RREF_FETCH_CALL, rref_fetch_arrived);
     dispatch_handle(d, TENREC_MSG_RREF_USER_DELETE, rrefs_control_arrived);
     dispatch_handle(d, TENREC_MSG_RREF_FORK_REQUEST, rrefs_control_arrived);

@@ -4,6 +4,7 @@
 #include "rpc/call.h"
 #include "rpc/device_memory.h"
 #include "rpc/devices.h"
+#include "rpc/mapped_tensor.h"
 #include "rpc/mapping.h"
 #include "rpc/message.h"
 #include "rpc/tensor.h"
@@ -93,7 +94,7 @@ static tenrec_status find_memory(struct tenrec_worker *w, struct tenrec_tensor_d
     tenrec_status st;
 
     if (!a.alloc && d->mapping) {
-        st = mapping_tensor(d->mapping, d, ret, err);
+        st = mapped_tensor_new(d->mapping, d, ret, err);
         if (st == TENREC_OK)
             d->mapping = NULL; /* the tensor has it */
         return st;

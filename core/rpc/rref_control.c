@@ -10,9 +10,7 @@
 #include "rpc/answer.h"
 #include "rpc/codec.h"
 #include "rpc/contact.h"
-#include "rpc/membership.h"
 #include "rpc/rref_context.h"
-#include "rpc/setup.h"
 #include "rpc/thread.h"
 #include "rpc/worker.h"
 
@@ -311,15 +309,15 @@ void rrefs_control_arrived(struct tenrec_worker *w, tenrec_peer from, struct ten
 /* ---- a session ---------------------------------------------------------------------------------
  */
 
-tenrec_status rrefs_open(struct tenrec_worker *w, tenrec_error *err)
+tenrec_status rrefs_open(struct tenrec_worker *w, const struct rref_group *g, tenrec_error *err)
 {
     const struct rref_setup s = { .worker = w,
-                                  .member = membership_members(w->membership),
-                                  .n = membership_world(w->membership),
+                                  .member = g->member,
+                                  .n = g->n,
                                   .room = w->peers.room,
                                   .me = w->self.id,
-                                  .session = membership_incarnation(w->membership),
-                                  .gap_ms = (uint32_t)setup_settings(w->setup)->rref_retry_gap_ms };
+                                  .session = g->incarnation,
+                                  .gap_ms = (uint32_t)w->settings->rref_retry_gap_ms };
     tenrec_status st = rref_context_new(&s, &w->rrefs, err);
 
     if (st == TENREC_OK)

@@ -8,9 +8,16 @@
 
 struct rref_context;
 
+/* The group whose members hold the references of a session. */
+struct rref_group {
+    const struct tenrec_member *member; /* borrowed during the call */
+    uint32_t n;
+    uint64_t incarnation; /* the group's life */
+};
+
 /* The references of a session: between start and stop of the worker, whose
  * loop runs. */
-tenrec_status rrefs_open(struct tenrec_worker *w, tenrec_error *err);
+tenrec_status rrefs_open(struct tenrec_worker *w, const struct rref_group *g, tenrec_error *err);
 void rrefs_stop(struct tenrec_worker *w); /* ends all that waits; nobody is inside any more */
 void rrefs_drop(struct tenrec_worker *w); /* NULL it; before the loop goes */
 

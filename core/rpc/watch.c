@@ -10,7 +10,6 @@
 #include "config/config.h"
 #include "group/roster.h"
 #include "rpc/membership.h"
-#include "rpc/setup.h"
 #include "rpc/worker.h"
 
 #include <stdlib.h>
@@ -244,7 +243,7 @@ static void *run(void *arg)
 
 tenrec_status watch_open(struct tenrec_worker *w, tenrec_error *err)
 {
-    const struct config_settings *s = setup_settings(w->setup);
+    const struct config_settings *s = w->settings;
     struct roster *roster = membership_roster(w->membership);
     struct watch *wa;
     pthread_condattr_t attr;

@@ -56,6 +56,7 @@ tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenre
         free(w);
         return st;
     }
+    w->settings = setup_settings(w->setup);
     atomic_init(&w->state, WORKER_NEW);
     pthread_mutex_init(&w->lock, NULL);
     pthread_condattr_init(&attr);
@@ -148,7 +149,7 @@ static struct tenrec_msg *new_message(void *arg, uint64_t payload_len, uint32_t 
 
 static tenrec_status make_parts(struct tenrec_worker *w, tenrec_error *err)
 {
-    const struct config_settings *s = setup_settings(w->setup);
+    const struct config_settings *s = w->settings;
     tenrec_status st = loop_open(&w->loop, err);
 
     if (st == TENREC_OK)
@@ -203,8 +204,7 @@ static void unmake(struct tenrec_worker *w, uint64_t until)
     loop_timer_drop(w->deadlines);
     w->deadlines = NULL;
     if (w->upkeep) {
-        storage_pool_deny(storage_pool_of_process(),
-                          (size_t)setup_settings(w->setup)->receive_pool_bytes);
+        storage_pool_deny(storage_pool_of_process(), (size_t)w->settings->receive_pool_bytes);
         shared_memory_shrink();
     }
     upkeep_leave(w->upkeep);
@@ -253,7 +253,7 @@ static tenrec_status join(struct tenrec_worker *w, uint64_t until, tenrec_error 
 
 static tenrec_status start(struct tenrec_worker *w, const struct manner *how, tenrec_error *err)
 {
-    const struct config_settings *s = setup_settings(w->setup);
+    const struct config_settings *s = w->settings;
     struct stores *stores = setup_stores(w->setup);
     const uint64_t until = how->until;
     tenrec_status st = make_parts(w, err);
@@ -282,7 +282,11 @@ static tenrec_status start(struct tenrec_worker *w, const struct manner *how, te
     if (st == TENREC_OK)
         st = fill_peers(w, err);
     if (st == TENREC_OK)
-        st = rrefs_open(w, err);
+        st = rrefs_open(w,
+                        &(struct rref_group){ membership_members(w->membership),
+                                              membership_world(w->membership),
+                                              membership_incarnation(w->membership) },
+                        err);
     if (st == TENREC_OK)
         st = watch_open(w, err);
     if (st != TENREC_OK)
@@ -364,7 +368,7 @@ static tenrec_status begin(struct tenrec_worker *w, const struct manner *how, te
 
 tenrec_status tenrec_init_rpc(struct tenrec_worker *w, tenrec_error *err)
 {
-    const uint64_t ms = setup_settings(w->setup)->init_timeout_ms;
+    const uint64_t ms = w->settings->init_timeout_ms;
 
     return begin(
         w, &(struct manner){ .until = ms == TENREC_FOREVER ? CLOCK_NEVER : clock_deadline_ms(ms) },

@@ -23,6 +23,7 @@
 #include <tenrec/group.h>
 #include <tenrec/observe.h>
 
+struct config_settings;
 struct devices;
 struct membership;
 struct parcel_ops;
@@ -69,7 +70,8 @@ struct tenrec_worker {
     struct tenrec_allocator allocator; /* size 0: none */
     struct tenrec_member_callbacks member_callbacks;
 
-    struct setup *setup;            /* from the config; owns */
+    struct setup *setup;                    /* from the config; owns */
+    const struct config_settings *settings; /* borrowed from setup */
     struct membership *membership;  /* the group in its store; owns; between init and shutdown */
     struct peers peers;             /* filled by init, emptied by drop */
     struct watch *watch;            /* owns; NULL in a static group */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "rpc/mapped_tensor.h"
 #include "rpc/mapping.h"
 #include "rpc/shared_memory.h"
 #include "rpc/sharing_inside.h"
@@ -71,7 +72,7 @@ tenrec_status take(struct tenrec_sharing *to, struct tenrec_share *share,
 
     if (st != TENREC_OK)
         return st;
-    st = mapping_tensor(d.mapping, &d, ret, err);
+    st = mapped_tensor_new(d.mapping, &d, ret, err);
     if (st != TENREC_OK)
         mapping_drop(d.mapping);
     return st;
