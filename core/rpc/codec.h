@@ -10,6 +10,7 @@
 #include <tenrec/value.h>
 
 #include "rpc/rref_id.h"
+#include "rpc/value_flags.h"
 
 /* Kept private by those who do not register; see docs/wire.md. */
 #define CODEC_TAG_TENSOR UINT64_C(52596)
@@ -23,12 +24,6 @@ bool codec_is_cbor(const struct tenrec_msg *msg);
 
 /* Is the payload that of nil, as the answer of a function without a result is? */
 bool codec_is_nil(const struct tenrec_msg *msg);
-
-/* In `reserved` of a value: read from a message, and not yet taken by
- * rrefs_take (u.bytes is a struct rref_fork, u.map an entry of an object's type
- * and its encoded value); and a reference that stands for its value. */
-#define CODEC_UNTAKEN 1u
-#define CODEC_DEREF 2u
 
 /* What a remote creation makes, and the reference to it. */
 struct codec_creation {

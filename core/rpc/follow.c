@@ -9,6 +9,8 @@
 #include "group/roster.h"
 #include "rpc/call.h"
 #include "rpc/devices.h"
+#include "rpc/gather.h"
+#include "rpc/loss.h"
 #include "rpc/membership.h"
 #include "rpc/rref_context.h"
 #include "rpc/rref_control.h"

@@ -158,10 +158,10 @@ tenrec_status tenrec_all_gather(struct tenrec_worker *w, const struct tenrec_val
     if (st == TENREC_OK)
         st = nameset_of_names(&w->peers, names, n, &s, err);
     if (st == TENREC_OK) {
-        pthread_mutex_lock(&w->gathers.lock);
-        if ((set = gather_set_get(&w->gathers.sets, s.key)))
+        pthread_mutex_lock(&w->gathers->lock);
+        if ((set = gather_set_get(&w->gathers->sets, s.key)))
             number = set->next++;
-        pthread_mutex_unlock(&w->gathers.lock);
+        pthread_mutex_unlock(&w->gathers->lock);
         if (number < 0)
             st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a gather");
         else if (s.id[0] == w->self.id)

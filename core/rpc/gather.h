@@ -21,8 +21,8 @@ struct gathers {
     size_t n_open;
 };
 
-void gathers_init(struct gathers *g);
-void gathers_finish(struct gathers *g);
+struct gathers *gathers_new(void); /* NULL: no memory */
+void gathers_drop(struct gathers *g);
 
 /* Forgets the numbers of all sets: in a new life the others count from 0. */
 void gathers_reset(struct gathers *g);

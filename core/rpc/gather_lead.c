@@ -8,6 +8,7 @@
 #include "rpc/answer.h"
 #include "rpc/contact.h"
 #include "rpc/future.h"
+#include "rpc/gather.h"
 #include "rpc/gather_set.h"
 #include "rpc/nameset.h"
 #include "rpc/worker.h"
@@ -32,10 +33,14 @@ struct gather {
     char key[];               /* the set, as text */
 };
 
-void gathers_init(struct gathers *g)
+struct gathers *gathers_new(void)
 {
-    *g = (struct gathers){ .n_open = 0 };
+    struct gathers *g = memory_new(1, sizeof *g);
+
+    if (!g)
+        return NULL;
     pthread_mutex_init(&g->lock, NULL);
+    return g;
 }
 
 static void gather_drop(struct gather *g)
@@ -60,10 +65,13 @@ void gathers_reset(struct gathers *g)
     g->n_open = 0;
 }
 
-void gathers_finish(struct gathers *g)
+void gathers_drop(struct gathers *g)
 {
+    if (!g)
+        return;
     gathers_reset(g);
     pthread_mutex_destroy(&g->lock);
+    free(g);
 }
 
 static void part_fail(struct tenrec_worker *w, struct gather_part *p, const tenrec_error *why)
@@ -216,7 +224,7 @@ static void gather_look(struct tenrec_worker *w, uint64_t now)
     tenrec_peer *id;
     size_t n;
 
-    while ((id = take_look(&w->gathers, now, &n))) {
+    while ((id = take_look(w->gathers, now, &n))) {
         for (size_t i = 0; i < n; i++)
             contact_try(w, id[i]);
         free(id);
@@ -232,7 +240,7 @@ void gather_expire(struct tenrec_worker *w)
     if (worker_enter(w, NULL) != TENREC_OK)
         return; /* shutdown fails them all */
     gather_look(w, now);
-    while ((g = take_late(&w->gathers, now, &next))) {
+    while ((g = take_late(w->gathers, now, &next))) {
         missing(w, g, &why);
         fail(w, g, &why);
     }
@@ -268,7 +276,7 @@ static struct gather *gather_new(const struct nameset *s, int64_t number)
 static tenrec_status find(struct tenrec_worker *w, const struct nameset *s, int64_t number,
                           struct gather **ret, tenrec_error *err)
 {
-    struct gathers *gs = &w->gathers;
+    struct gathers *gs = w->gathers;
     struct gather_set *set = gather_set_get(&gs->sets, s->key);
     struct gather *g;
     tenrec_peer lost;
@@ -330,7 +338,7 @@ tenrec_status gather_join(struct tenrec_worker *w, const struct nameset *s, int6
     if (!member)
         return tenrec_fail(err, TENREC_EINVAL, "'%s' is not in the set that it gathers",
                            peers_name(&w->peers, part->id));
-    pthread_mutex_lock(&w->gathers.lock);
+    pthread_mutex_lock(&w->gathers->lock);
     st = find(w, s, number, &g, err);
     if (st == TENREC_OK)
         st = came_before(w, g, part, &again, err);
@@ -341,11 +349,11 @@ tenrec_status gather_join(struct tenrec_worker *w, const struct nameset *s, int6
         if (g->look_ns < next)
             next = g->look_ns;
         if (g->came == g->n) {
-            whole = take(&w->gathers, s->key, number);
-            gather_set_add_whole(gather_set_get(&w->gathers.sets, s->key), number);
+            whole = take(w->gathers, s->key, number);
+            gather_set_add_whole(gather_set_get(&w->gathers->sets, s->key), number);
         }
     }
-    pthread_mutex_unlock(&w->gathers.lock);
+    pthread_mutex_unlock(&w->gathers->lock);
     if (again)
         tenrec_value_drop(part->value);
     else if (whole)
@@ -362,12 +370,12 @@ void gather_lost(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *
 
     tenrec_error_prefix(&told, "'%s' was lost before it came", peers_name(&w->peers, peer));
     do {
-        pthread_mutex_lock(&w->gathers.lock);
-        for (g = w->gathers.open; g && !waits_for(g, peer); g = g->next)
+        pthread_mutex_lock(&w->gathers->lock);
+        for (g = w->gathers->open; g && !waits_for(g, peer); g = g->next)
             ;
         if (g)
-            take_failed(&w->gathers, g, peer);
-        pthread_mutex_unlock(&w->gathers.lock);
+            take_failed(w->gathers, g, peer);
+        pthread_mutex_unlock(&w->gathers->lock);
         if (g)
             fail(w, g, &told);
     } while (g);
@@ -375,9 +383,9 @@ void gather_lost(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *
 
 void gather_forget(struct tenrec_worker *w, const char *name, uint64_t incarnation)
 {
-    pthread_mutex_lock(&w->gathers.lock);
-    gather_sets_forget(&w->gathers.sets, name, incarnation);
-    pthread_mutex_unlock(&w->gathers.lock);
+    pthread_mutex_lock(&w->gathers->lock);
+    gather_sets_forget(&w->gathers->sets, name, incarnation);
+    pthread_mutex_unlock(&w->gathers->lock);
 }
 
 void gather_fail_all(struct tenrec_worker *w, const tenrec_error *why)
@@ -385,13 +393,13 @@ void gather_fail_all(struct tenrec_worker *w, const tenrec_error *why)
     struct gather *g;
 
     for (;;) {
-        pthread_mutex_lock(&w->gathers.lock);
-        g = w->gathers.open;
+        pthread_mutex_lock(&w->gathers->lock);
+        g = w->gathers->open;
         if (g) {
-            w->gathers.open = g->next;
-            w->gathers.n_open--;
+            w->gathers->open = g->next;
+            w->gathers->n_open--;
         }
-        pthread_mutex_unlock(&w->gathers.lock);
+        pthread_mutex_unlock(&w->gathers->lock);
         if (!g)
             return;
         fail(w, g, why);

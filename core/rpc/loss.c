@@ -37,17 +37,23 @@ tenrec_status losses_reset(struct losses *l, size_t n, tenrec_error *err)
     return TENREC_OK;
 }
 
-void losses_finish(struct losses *l)
+struct losses *losses_new(void)
 {
-    free(l->last);
-    *l = (struct losses){ .n = 0 };
+    return memory_new(1, sizeof(struct losses));
+}
+
+void losses_drop(struct losses *l)
+{
+    if (l)
+        free(l->last);
+    free(l);
 }
 
 void losses_forget(struct tenrec_worker *w, tenrec_peer peer)
 {
     pthread_mutex_lock(&w->lock);
-    if (peer >= 0 && (size_t)peer < w->losses.n)
-        w->losses.last[peer] = (struct loss){ .told = NOTHING_TOLD };
+    if (peer >= 0 && (size_t)peer < w->losses->n)
+        w->losses->last[peer] = (struct loss){ .told = NOTHING_TOLD };
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -75,8 +81,8 @@ static void tell(struct tenrec_worker *w, tenrec_peer peer, enum direction which
     void *arg;
 
     pthread_mutex_lock(&w->lock);
-    fn = is_news(&w->losses, peer, which) ? w->losses.fn : NULL;
-    arg = w->losses.arg;
+    fn = is_news(w->losses, peer, which) ? w->losses->fn : NULL;
+    arg = w->losses->arg;
     pthread_mutex_unlock(&w->lock);
     if (!fn)
         return;
@@ -137,7 +143,7 @@ void worker_peer_refused(struct tenrec_worker *w, tenrec_peer peer, const tenrec
 void tenrec_set_peer_lost_callback(struct tenrec_worker *w, tenrec_peer_lost_fn *fn, void *arg)
 {
     pthread_mutex_lock(&w->lock);
-    w->losses.fn = fn;
-    w->losses.arg = arg;
+    w->losses->fn = fn;
+    w->losses->arg = arg;
     pthread_mutex_unlock(&w->lock);
 }

@@ -16,11 +16,13 @@ struct losses {
     size_t n;
 };
 
+struct losses *losses_new(void); /* NULL: no memory */
+void losses_drop(struct losses *l);
+
 /* Forgets what was told, for a group of `n`. errors: ENOMEM */
 tenrec_status losses_reset(struct losses *l, size_t n, tenrec_error *err);
 /* What was told of `peer` was of another that had its id. */
 void losses_forget(struct tenrec_worker *w, tenrec_peer peer);
-void losses_finish(struct losses *l); /* safe on zeroed memory */
 
 /* The chain's user. */
 void worker_peer_lost(void *worker, tenrec_peer peer, const tenrec_error *why);

@@ -2,6 +2,7 @@
 #include "rpc/parts.h"
 
 #include "observe/span.h"
+#include "rpc/gather.h"
 #include "rpc/loss.h"
 #include "rpc/rref_call.h"
 #include "rpc/rref_control.h"

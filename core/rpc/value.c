@@ -7,8 +7,8 @@
 #include <tenrec/rref.h>
 
 #include "rpc/arena.h"
-#include "rpc/codec.h"
 #include "rpc/handle.h"
+#include "rpc/value_flags.h"
 
 const char *tenrec_value_type_name(uint32_t type)
 {

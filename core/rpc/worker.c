@@ -15,6 +15,8 @@
 #include "rpc/call.h"
 #include "rpc/devices.h"
 #include "rpc/dispatch.h"
+#include "rpc/gather.h"
+#include "rpc/loss.h"
 #include "rpc/membership.h"
 #include "rpc/message.h"
 #include "rpc/parts.h"
@@ -68,11 +70,13 @@ tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenre
     pending_init(&w->pending);
     served_init(&w->served);
     functions_init(&w->functions);
-    gathers_init(&w->gathers);
     userloop_init(&w->userloop);
     object_types_init(&w->object_types);
     parts_connect(w);
-    st = builtin_add(&w->functions, err);
+    w->gathers = gathers_new();
+    w->losses = losses_new();
+    st = w->gathers && w->losses ? builtin_add(&w->functions, err)
+                                 : tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker");
     if (st == TENREC_OK)
         *ret = w;
     else
@@ -99,13 +103,13 @@ void tenrec_worker_drop(struct tenrec_worker *w)
     }
     pool_close(w->pool);
     userloop_finish(&w->userloop);
-    gathers_finish(&w->gathers);
+    gathers_drop(w->gathers);
     functions_finish(&w->functions);
     object_types_finish(&w->object_types);
     served_finish(&w->served);
     pending_finish(&w->pending);
     peers_finish(&w->peers);
-    losses_finish(&w->losses);
+    losses_drop(w->losses);
     contacts_finish(&w->contacts);
     pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->lock);
@@ -275,7 +279,7 @@ static tenrec_status start(struct tenrec_worker *w, const struct manner *how, te
     if (st == TENREC_OK && !how->visits)
         st = join(w, until, err);
     if (st == TENREC_OK)
-        st = losses_reset(&w->losses, room_for_ids(w), err);
+        st = losses_reset(w->losses, room_for_ids(w), err);
     if (st == TENREC_OK)
         st = contacts_reset(&w->contacts, membership_roster(w->membership) ? 0 : room_for_ids(w),
                             err);
@@ -345,7 +349,7 @@ static tenrec_status begin(struct tenrec_worker *w, const struct manner *how, te
         atomic_store(&w->state, WORKER_DOWN);
         return tenrec_fail(err, TENREC_EBUSY, "from before the shutdown %s", why.text);
     }
-    gathers_reset(&w->gathers);
+    gathers_reset(w->gathers);
     peers_finish(&w->peers);
     dispatch_resume(w);
     w->process = getpid();

@@ -8,8 +8,6 @@
 #include "rpc/dispatch.h"
 #include "rpc/enter.h"
 #include "rpc/function.h"
-#include "rpc/gather.h"
-#include "rpc/loss.h"
 #include "rpc/object.h"
 #include "rpc/peers.h"
 #include "rpc/pending.h"
@@ -25,6 +23,8 @@
 
 struct config_settings;
 struct devices;
+struct gathers;
+struct losses;
 struct membership;
 struct parcel_ops;
 struct loop;
@@ -65,7 +65,7 @@ struct tenrec_worker {
     pthread_mutex_t lock;     /* guards what stands next, and init and shutdown */
     pthread_cond_t changed;   /* all_left, a call finished; monotonic */
     bool all_left;            /* the last one who was inside has left since stop began */
-    struct losses losses;
+    struct losses *losses;    /* owns */
     struct contacts contacts;
     struct tenrec_allocator allocator; /* size 0: none */
     struct tenrec_member_callbacks member_callbacks;
@@ -90,7 +90,7 @@ struct tenrec_worker {
     struct dispatch dispatch;
     const struct parcel_ops *parcels;          /* the references' */
     const struct served_refs_ops *served_refs; /* likewise */
-    struct gathers gathers;
+    struct gathers *gathers;                   /* owns */
     struct userloop userloop;
     struct tenrec_profiler *profiler; /* of who records; see span.h */
     const struct span_hooks *spans;   /* the recorder's */

@@ -4,6 +4,8 @@
 
 #include "base/loop.h"
 #include "rpc/call.h"
+#include "rpc/gather.h"
+#include "rpc/loss.h"
 #include "rpc/message.h"
 #include "rpc/parts.h"
 #include "rpc/rref_context.h"
@@ -108,10 +110,11 @@ void fake_worker_make(bool dynamic)
     pending_init(&w->pending);
     served_init(&w->served);
     functions_init(&w->functions);
-    gathers_init(&w->gathers);
+    fuzz_expect((w->gathers = gathers_new()) != NULL);
+    fuzz_expect((w->losses = losses_new()) != NULL);
     object_types_init(&w->object_types);
     parts_connect(w);
-    worker_expect(losses_reset(&w->losses, FAKE_MEMBERS, NULL));
+    worker_expect(losses_reset(w->losses, FAKE_MEMBERS, NULL));
     worker_expect(contacts_reset(&w->contacts, dynamic ? 0 : FAKE_MEMBERS, NULL));
     worker_expect(peers_init(&w->peers, FAKE_MEMBERS, 0, NULL));
     w->peers.lives = dynamic;
@@ -146,13 +149,13 @@ void fake_worker_end(void)
     if (w->watch)
         watch_drop(w->watch);
     rref_context_drop(w->rrefs);
-    gathers_finish(&w->gathers);
+    gathers_drop(w->gathers);
     functions_finish(&w->functions);
     object_types_finish(&w->object_types);
     served_finish(&w->served);
     pending_finish(&w->pending);
     peers_finish(&w->peers);
-    losses_finish(&w->losses);
+    losses_drop(w->losses);
     contacts_finish(&w->contacts);
     pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->lock);

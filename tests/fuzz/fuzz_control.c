@@ -10,6 +10,7 @@
 #include "rpc/call.h"
 #include "rpc/codec.h"
 #include "rpc/future.h"
+#include "rpc/gather.h"
 #include "rpc/gather_lead.h"
 #include "rpc/gather_set.h"
 #include "rpc/message.h"
@@ -211,7 +212,7 @@ static void program_gathers(void)
     if (fake.n_futures == FAKE_KEPT)
         return;
     program_expect(nameset_of_names(&fake.worker.peers, NULL, 0, &s, NULL));
-    fuzz_expect((set = gather_set_get(&fake.worker.gathers.sets, s.key)) != NULL);
+    fuzz_expect((set = gather_set_get(&fake.worker.gathers->sets, s.key)) != NULL);
     program_expect(tenrec_future_new(&f, NULL));
     program_expect(tenrec_value_copy(&one, &part.value, NULL));
     part.future = tenrec_future_share(f);

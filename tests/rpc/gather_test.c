@@ -6,6 +6,7 @@
 #include "functions.h"
 #include "rpc/call.h"
 #include "rpc/codec.h"
+#include "rpc/gather.h"
 #include "rpc/gather_set.h"
 #include "rpc/worker.h"
 #include "together.h"
@@ -60,9 +61,9 @@ static bool barriers_open(struct tenrec_worker *w)
 {
     bool open;
 
-    pthread_mutex_lock(&w->gathers.lock);
-    open = w->gathers.n_open > 0;
-    pthread_mutex_unlock(&w->gathers.lock);
+    pthread_mutex_lock(&w->gathers->lock);
+    open = w->gathers->n_open > 0;
+    pthread_mutex_unlock(&w->gathers->lock);
     return open;
 }
 
@@ -70,9 +71,9 @@ static bool barriers_failed(struct tenrec_worker *w)
 {
     bool failed;
 
-    pthread_mutex_lock(&w->gathers.lock);
-    failed = w->gathers.sets && w->gathers.sets->n_failed > 0;
-    pthread_mutex_unlock(&w->gathers.lock);
+    pthread_mutex_lock(&w->gathers->lock);
+    failed = w->gathers->sets && w->gathers->sets->n_failed > 0;
+    pthread_mutex_unlock(&w->gathers->lock);
     return failed;
 }
 
