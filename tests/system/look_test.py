@@ -221,7 +221,8 @@ def look_ends_at_its_limit_when_the_worker_stands_still():
         since = time.monotonic()
         text = fails("ping", "worker1", "--store", store_of(crew[0]), timeout=f"{limit(2000)}ms")
         within(since, time.monotonic(), 2 + 6, "a ping with a limit of 2 s")
-        contains(text, "within its timeout")
+        # The limit of a handshake may run out first where all limits are stretched.
+        true("within its timeout" in text or "handshake not finished within" in text, text)
         crew[1].send_signal(signal.SIGCONT)
         crew.leave()
 
