@@ -7,7 +7,7 @@
 #include "rpc/codec.h"
 #include "rpc/codec_simple.h"
 #include "rpc/device_memory.h"
-#include "rpc/devices.h"
+#include "rpc/devices_send.h"
 #include "rpc/future.h"
 #include "rpc/message.h"
 #include "rpc/parcel.h"

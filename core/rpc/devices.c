@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rpc/devices_inside.h"
+#include "rpc/devices.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "config/config.h"
+#include "rpc/device_ways.h"
+#include "rpc/stream.h"
 #include "rpc/worker.h"
 
 /* ---- what the program says -------------------------------------------------------- */

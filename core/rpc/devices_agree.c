@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* devices_agree.c - what the members of a group tell each other of their devices. */
-#include "rpc/devices_inside.h"
+#include "rpc/devices.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,9 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "group/device_record.h"
+#include "rpc/device_ways.h"
 #include "rpc/membership.h"
+#include "rpc/stream.h"
 #include "rpc/worker.h"
 
 /* No devices is no failure: what names one will fail, with the reason. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* devices_send.c - where the tensors of messages go, and on which streams. */
+#include "rpc/devices_send.h"
+
 #include "rpc/device_memory.h"
-#include "rpc/devices_inside.h"
+#include "rpc/device_ways.h"
 #include "rpc/message.h"
 #include "rpc/worker.h"
 

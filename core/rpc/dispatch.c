@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "rpc/answer.h"
 #include "rpc/call.h"
-#include "rpc/devices.h"
+#include "rpc/devices_send.h"
 #include "rpc/function.h"
 #include "rpc/message.h"
 #include "rpc/parcel.h"

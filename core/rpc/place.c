@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rpc/place.h"
 
+#include "group/device_map.h"
 #include "rpc/call.h"
 #include "rpc/device_memory.h"
-#include "rpc/devices.h"
+#include "rpc/devices_send.h"
 #include "rpc/mapped_tensor.h"
 #include "rpc/mapping.h"
 #include "rpc/message.h"

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "rpc/answer.h"
-#include "rpc/devices.h"
+#include "rpc/devices_send.h"
 #include "rpc/dispatch.h"
 #include "rpc/rref_context.h"
 #include "rpc/rref_control.h"

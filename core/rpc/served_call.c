@@ -2,7 +2,7 @@
 /* served_call.c - a call as the function sees it that serves the call. */
 #include "base/clock.h"
 #include "rpc/codec.h"
-#include "rpc/devices.h"
+#include "rpc/devices_send.h"
 #include "rpc/function.h"
 #include "rpc/parcel.h"
 #include "rpc/served.h"

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* devices_inside.h - what devices.c and devices_send.c share. */
-#ifndef TENREC_RPC_DEVICES_INSIDE_H
-#define TENREC_RPC_DEVICES_INSIDE_H
+/* device_ways.h - a worker's devices, and the maps of its tensors to those of others. */
+#ifndef TENREC_RPC_DEVICE_WAYS_H
+#define TENREC_RPC_DEVICE_WAYS_H
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <tenrec/rpc.h>
 
-#include "rpc/devices.h"
+#include "group/device_map.h"
 
 /* Where tensors go at one other worker. */
 struct way {
@@ -25,8 +26,5 @@ struct devices {
     struct way *way;  /* by id */
     size_t n_ways;
 };
-
-/* One that says nothing yet; NULL: no memory. */
-struct devices *devices_make(void);
 
 #endif
