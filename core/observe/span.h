@@ -32,7 +32,7 @@ struct span {
     bool waits;              /* caller: its thread waits for the end */
 };
 
-/* What calls tell us. */
+/* The hooks that the worker hands to calls. */
 extern const struct span_hooks observe_spans;
 
 struct span *span_new(struct tenrec_worker *w, struct trace *trace, unsigned refs);

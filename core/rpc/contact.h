@@ -30,8 +30,7 @@ void contacts_finish(struct contacts *c); /* safe on zeroed memory */
 
 /* Sends `peer` a message without an answer, unless a connection to it stands or is on its
  * way. When its address refuses, contacts.refused is called, and contact_refused is true from
- * then on. Never waits. Inside the worker, no
- * lock held. */
+ * then on. Never waits. Inside the worker, no lock held. */
 void contact_try(struct tenrec_worker *w, tenrec_peer peer);
 
 /* A message to `peer` was not sent, and `why`. Returns true if its address refuses; then the

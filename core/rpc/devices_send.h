@@ -20,7 +20,7 @@ tenrec_status devices_request(struct tenrec_worker *w, tenrec_peer to, const cha
 tenrec_status devices_answer(struct tenrec_worker *w, tenrec_peer to, struct streams *s,
                              struct tenrec_msg *msg, tenrec_error *err);
 
-/* Has the message a tensor for a device? Of one that came, or goes. */
+/* Returns true if the message, received or to be sent, has a tensor for a device. */
 static inline bool devices_in(const struct tenrec_msg *msg)
 {
     for (uint32_t i = 0; i < msg->n_tensors; i++)
@@ -29,7 +29,7 @@ static inline bool devices_in(const struct tenrec_msg *msg)
     return false;
 }
 
-/* One that came shall be at `target`: may it be? errors: EDEVICE */
+/* Checks that a received tensor may be placed at `target`. errors: EDEVICE */
 tenrec_status devices_check_target(struct tenrec_worker *w, struct tenrec_device target,
                                    tenrec_error *err);
 

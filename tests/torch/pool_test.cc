@@ -64,7 +64,7 @@ struct Guest : Pool::Task {
     Meeting &meeting;
 };
 
-// All in one round of who reads: each is queued before any other began.
+// The reading thread queues all tasks in one round: no task has begun before the last is queued.
 bool tasks_that_wait_for_each_other_begin_when_they_came_at_once()
 {
     Meeting meeting;
