@@ -100,6 +100,64 @@ uint64_t bytes_get_u64(const uint8_t *p)
     return bytes_get_u32(p) | (uint64_t)bytes_get_u32(p + 4) << 32;
 }
 
+const uint8_t *bytes_read(struct bytes_reader *r, size_t n)
+{
+    if (r->bad)
+        return NULL;
+    if (n > r->len - r->at) {
+        r->need = n > SIZE_MAX - r->at ? SIZE_MAX : r->at + n;
+        r->bad = true;
+        return NULL;
+    }
+    r->at += n;
+    return r->data + r->at - n;
+}
+
+uint32_t bytes_read_u32(struct bytes_reader *r)
+{
+    const uint8_t *p = bytes_read(r, 4);
+
+    return p ? bytes_get_u32(p) : 0;
+}
+
+uint64_t bytes_read_u64(struct bytes_reader *r)
+{
+    const uint8_t *p = bytes_read(r, 8);
+
+    return p ? bytes_get_u64(p) : 0;
+}
+
+size_t bytes_read_count(struct bytes_reader *r, size_t most, size_t size)
+{
+    const uint64_t n = bytes_read_u64(r);
+
+    if (n > most || n > (r->len - r->at) / size) {
+        r->bad = true;
+        return 0;
+    }
+    return (size_t)n;
+}
+
+const uint8_t *bytes_read_blob(struct bytes_reader *r, size_t most, size_t *ret_len)
+{
+    *ret_len = bytes_read_count(r, most, 1);
+    return bytes_read(r, *ret_len);
+}
+
+void bytes_read_text(struct bytes_reader *r, char *ret, size_t room)
+{
+    size_t len;
+    const uint8_t *text = bytes_read_blob(r, room - 1, &len);
+
+    if (text && memchr(text, 0, len)) {
+        r->bad = true;
+        len = 0;
+    }
+    if (len)
+        memcpy(ret, text, len);
+    ret[len] = '\0';
+}
+
 void *bytes_copy(const void *data, size_t len)
 {
     char *copy = memory_new(len + 1, 1);

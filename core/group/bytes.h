@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bytes.h - a growing buffer of bytes, written little-endian as c10d's stores
- * do. A failed allocation is remembered in `failed`, so that a whole request
- * can be built before it is looked at. */
+/* bytes.h - a growing buffer of bytes, written little-endian as c10d's stores do, and a cursor to
+ * read such bytes. Both remember the first failure, so that a caller writes or reads a whole
+ * record before it checks. */
 #ifndef TENREC_GROUP_BYTES_H
 #define TENREC_GROUP_BYTES_H
 
@@ -33,6 +33,27 @@ void bytes_free(struct bytes *b); /* leaves it empty and usable */
 
 uint32_t bytes_get_u32(const uint8_t *p);
 uint64_t bytes_get_u64(const uint8_t *p);
+
+/* A cursor over bytes from outside. A read beyond their end sets `bad`, as does a caller that
+ * refuses a value; from then on all reads give 0, NULL or "". */
+struct bytes_reader {
+    const uint8_t *data; /* borrows */
+    size_t len, at;
+    size_t need; /* set by a read beyond the end: so many bytes suffice for it */
+    bool bad;
+};
+
+/* The next `n` bytes; NULL when there are fewer. */
+const uint8_t *bytes_read(struct bytes_reader *r, size_t n);
+uint32_t bytes_read_u32(struct bytes_reader *r);
+uint64_t bytes_read_u64(struct bytes_reader *r);
+/* A u64 number of elements, at most `most`; `bad` also when less than `size` bytes are left for
+ * each. */
+size_t bytes_read_count(struct bytes_reader *r, size_t most, size_t size);
+/* The bytes of a blob of at most `most` bytes; NULL when `bad`. */
+const uint8_t *bytes_read_blob(struct bytes_reader *r, size_t most, size_t *ret_len);
+/* A blob without a NUL, of less than `room` bytes, as a text. */
+void bytes_read_text(struct bytes_reader *r, char *ret, size_t room);
 
 /* A copy with a NUL behind it that is not counted; NULL when out of memory. */
 void *bytes_copy(const void *data, size_t len);

@@ -13,12 +13,6 @@
 
 enum { DEVICES_MAX = 1024, MAPS_MAX = 32768 };
 
-struct reader {
-    const uint8_t *data;
-    size_t len, at;
-    bool bad;
-};
-
 static void add_device(struct bytes *b, struct tenrec_device d)
 {
     bytes_add_u32(b, (uint32_t)d.kind);
@@ -49,41 +43,11 @@ void device_record_pack(const struct device_row *r, struct store_value *ret)
     ret->len = b.len;
 }
 
-static const uint8_t *take(struct reader *r, size_t n)
+static struct tenrec_device read_device(struct bytes_reader *r)
 {
-    if (r->bad || r->len - r->at < n) {
-        r->bad = true;
-        return NULL;
-    }
-    r->at += n;
-    return r->data + r->at - n;
-}
+    const int32_t kind = (int32_t)bytes_read_u32(r);
 
-static uint64_t read_number(struct reader *r)
-{
-    const uint8_t *p = take(r, 8);
-
-    return p ? bytes_get_u64(p) : 0;
-}
-
-static struct tenrec_device read_device(struct reader *r)
-{
-    const uint8_t *p = take(r, 8);
-
-    return p ? (struct tenrec_device){ (int32_t)bytes_get_u32(p), (int32_t)bytes_get_u32(p + 4) }
-             : (struct tenrec_device){ 0 };
-}
-
-/* A number of things of at least `size` bytes each. */
-static size_t read_count(struct reader *r, size_t most, size_t size)
-{
-    uint64_t n = read_number(r);
-
-    if (n > most || n > (r->len - r->at) / size) {
-        r->bad = true;
-        return 0;
-    }
-    return (size_t)n;
+    return (struct tenrec_device){ kind, (int32_t)bytes_read_u32(r) };
 }
 
 static tenrec_status no_memory(tenrec_error *err)
@@ -91,9 +55,9 @@ static tenrec_status no_memory(tenrec_error *err)
     return tenrec_fail(err, TENREC_ENOMEM, "no memory for the devices of a worker");
 }
 
-static tenrec_status read_devices(struct reader *r, struct device_row *ret, tenrec_error *err)
+static tenrec_status read_devices(struct bytes_reader *r, struct device_row *ret, tenrec_error *err)
 {
-    size_t n = read_count(r, DEVICES_MAX, 8);
+    size_t n = bytes_read_count(r, DEVICES_MAX, 8);
 
     if (n == 0)
         return TENREC_OK;
@@ -105,21 +69,19 @@ static tenrec_status read_devices(struct reader *r, struct device_row *ret, tenr
     return TENREC_OK;
 }
 
-static tenrec_status read_map(struct reader *r, struct device_row *ret, tenrec_error *err)
+static tenrec_status read_map(struct bytes_reader *r, struct device_row *ret, tenrec_error *err)
 {
-    size_t len = read_count(r, TENREC_NAME_MAX, 1), n;
-    const uint8_t *name = take(r, len);
     struct device_pair pair;
     char worker[TENREC_NAME_MAX + 1];
-    tenrec_status st = TENREC_OK;
+    tenrec_status st;
+    size_t n;
 
-    if (r->bad || len == 0 || memchr(name, 0, len)) {
+    bytes_read_text(r, worker, sizeof worker);
+    if (!*worker) {
         r->bad = true;
         return TENREC_OK;
     }
-    memcpy(worker, name, len);
-    worker[len] = '\0';
-    n = read_count(r, DEVICES_MAX, 16);
+    n = bytes_read_count(r, DEVICES_MAX, 16);
     st = device_row_add(ret, worker, NULL, 0, err);
     for (size_t i = 0; i < n && st == TENREC_OK; i++) {
         pair.from = read_device(r);
@@ -132,24 +94,22 @@ static tenrec_status read_map(struct reader *r, struct device_row *ret, tenrec_e
 tenrec_status device_record_unpack(const void *data, size_t len, struct device_row *ret,
                                    tenrec_error *err)
 {
-    struct reader r = { .data = data, .len = len };
-    const uint8_t *magic;
+    struct bytes_reader r = { .data = data, .len = len };
     tenrec_status st;
     size_t n;
 
     *ret = (struct device_row){ .count = DEVICE_COUNT_UNKNOWN };
     if (len == 0)
         return TENREC_OK;
-    magic = take(&r, 4);
-    if (!magic || bytes_get_u32(magic) != MAGIC)
+    if (bytes_read_u32(&r) != MAGIC)
         return tenrec_fail(err, TENREC_EPROTOCOL, "record of devices is none of tenrec's");
-    ret->count = (int64_t)read_number(&r);
+    ret->count = (int64_t)bytes_read_u64(&r);
     st = read_devices(&r, ret, err);
-    n = st == TENREC_OK ? read_count(&r, MAPS_MAX, 16) : 0;
+    n = st == TENREC_OK ? bytes_read_count(&r, MAPS_MAX, 16) : 0;
     for (size_t i = 0; i < n && st == TENREC_OK && !r.bad; i++)
         st = read_map(&r, ret, err);
     if (st == TENREC_EINVAL || (st == TENREC_OK && (r.bad || ret->count < DEVICE_COUNT_UNKNOWN)))
-        st = tenrec_fail(err, TENREC_EPROTOCOL, "record of devices makes no sense");
+        st = tenrec_fail(err, TENREC_EPROTOCOL, "malformed record of devices");
     if (st != TENREC_OK)
         device_row_free(ret);
     return st;

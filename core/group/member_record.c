@@ -135,98 +135,54 @@ void member_pack(const struct member *m, struct store_value *ret)
     ret->len = b.len;
 }
 
-struct reader {
-    const uint8_t *data;
-    size_t len, at;
-    bool bad;
-};
-
-static int64_t read_number(struct reader *r)
+static int64_t read_number(struct bytes_reader *r)
 {
-    if (r->bad || r->len - r->at < 8) {
-        r->bad = true;
-        return 0;
-    }
-    r->at += 8;
-    return (int64_t)bytes_get_u64(r->data + r->at - 8);
+    return (int64_t)bytes_read_u64(r);
 }
 
-/* A text of less than `room` bytes without NUL in it. */
-static void read_text(struct reader *r, char *ret, size_t room)
+/* Copies the blobs, of which `extra` may be empty. */
+static tenrec_status copy_blobs(struct member *m, const uint8_t *address, size_t address_len,
+                                const uint8_t *extra, size_t extra_len, tenrec_error *err)
 {
-    uint64_t n = (uint64_t)read_number(r);
-
-    ret[0] = '\0';
-    if (r->bad || n >= room || n > r->len - r->at || memchr(r->data + r->at, 0, (size_t)n)) {
-        r->bad = true;
-        return;
-    }
-    memcpy(ret, r->data + r->at, (size_t)n);
-    ret[n] = '\0';
-    r->at += (size_t)n;
-}
-
-/* The worker's own blob, which may be empty. */
-static tenrec_status read_extra(struct reader *r, struct member *ret, tenrec_error *err)
-{
-    uint64_t n;
-
-    n = (uint64_t)read_number(r);
-    if (r->bad || n > MEMBER_MAX_EXTRA || n > r->len - r->at) {
-        r->bad = true;
+    m->address = bytes_copy(address, address_len);
+    m->extra = extra_len ? bytes_copy(extra, extra_len) : NULL;
+    m->extra_len = extra_len;
+    if (m->address && (m->extra || !extra_len))
         return TENREC_OK;
-    }
-    if (n == 0)
-        return TENREC_OK;
-    ret->extra = bytes_copy(r->data + r->at, (size_t)n);
-    ret->extra_len = (size_t)n;
-    r->at += (size_t)n;
-    return ret->extra ? TENREC_OK
-                      : tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker's record");
+    member_free(m);
+    return tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker's record");
 }
 
 tenrec_status member_unpack(const struct store_value *value, struct member *ret, tenrec_error *err)
 {
-    struct reader r = { .data = value->data, .len = value->len, .at = 4 };
-    char *address;
+    struct bytes_reader r = { .data = value->data, .len = value->len };
+    const uint8_t *address, *extra;
+    size_t address_len, extra_len;
     int64_t rank, world;
 
     *ret = (struct member){ 0 };
-    if (value->len < 4 || bytes_get_u32(value->data) != MAGIC)
+    if (bytes_read_u32(&r) != MAGIC)
         return tenrec_fail(err, TENREC_EPROTOCOL, "record of a worker is none of tenrec's");
-    if (!(address = malloc(MEMBER_MAX_ADDRESS + 1)))
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker's address");
-    read_text(&r, ret->name, sizeof ret->name);
-    read_text(&r, address, MEMBER_MAX_ADDRESS + 1);
-    read_text(&r, ret->host, sizeof ret->host);
-    read_text(&r, ret->boot, sizeof ret->boot);
+    bytes_read_text(&r, ret->name, sizeof ret->name);
+    address = bytes_read_blob(&r, MEMBER_MAX_ADDRESS, &address_len);
+    bytes_read_text(&r, ret->host, sizeof ret->host);
+    bytes_read_text(&r, ret->boot, sizeof ret->boot);
     rank = read_number(&r);
     world = read_number(&r);
     ret->incarnation = read_number(&r);
     ret->pid = read_number(&r);
     ret->start = read_number(&r);
-    if (read_extra(&r, ret, err) != TENREC_OK) {
-        free(address);
-        member_free(ret);
-        return TENREC_ENOMEM;
-    }
-    ret->token = (uint64_t)read_number(&r);
-    if (r.bad || world < 0 || world > RANKS_MAX || rank < 0 ||
+    extra = bytes_read_blob(&r, MEMBER_MAX_EXTRA, &extra_len);
+    ret->token = bytes_read_u64(&r);
+    if (r.bad || memchr(address, 0, address_len) || world < 0 || world > RANKS_MAX || rank < 0 ||
         rank >= (world ? world : RANKS_MAX) ||
         ranks_check_name("worker name", ret->name, NULL) != TENREC_OK) {
-        free(address);
-        member_free(ret);
+        *ret = (struct member){ 0 };
         return tenrec_fail(err, TENREC_EPROTOCOL, "malformed record of a worker");
     }
     ret->rank = (int32_t)rank;
     ret->world = (int32_t)world;
-    ret->address = memory_text(address);
-    free(address);
-    if (!ret->address) {
-        member_free(ret);
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker's address");
-    }
-    return TENREC_OK;
+    return copy_blobs(ret, address, address_len, extra, extra_len, err);
 }
 
 tenrec_status member_publish(struct member *me, const char *address,

@@ -36,44 +36,42 @@ static enum store_op op_of(enum store_dialect d, uint8_t number)
     return STORE_OP_NONE;
 }
 
-struct reader {
-    const uint8_t *data;
-    size_t len, at;
-    size_t need; /* set when there are too few bytes */
-    const char *why;
+struct request_reader {
+    struct bytes_reader bytes;
+    const char *why; /* the request is refused, else its other bytes have not come */
 };
 
-/* What is asked for is never longer than a value. */
-static bool want(struct reader *r, size_t n)
+/* `n` is never more than a value's size. */
+static const uint8_t *request_read(struct request_reader *r, size_t n)
 {
-    if (r->at > STORE_MAX_REQUEST - n)
+    if (r->bytes.at > STORE_MAX_REQUEST - n) {
         r->why = "request is longer than 160 MiB";
-    else if (n <= r->len - r->at)
-        return true;
-    r->need = r->at + n;
-    return false;
+        return NULL;
+    }
+    return bytes_read(&r->bytes, n);
 }
 
-static bool read_u64(struct reader *r, uint64_t *ret)
+static bool read_u64(struct request_reader *r, uint64_t *ret)
 {
-    if (!want(r, 8))
-        return false;
-    *ret = bytes_get_u64(r->data + r->at);
-    r->at += 8;
-    return true;
+    const uint8_t *p = request_read(r, 8);
+
+    if (p)
+        *ret = bytes_get_u64(p);
+    return p != NULL;
 }
 
-static bool read_u32(struct reader *r, int64_t *ret)
+static bool read_u32(struct request_reader *r, int64_t *ret)
 {
-    if (!want(r, 4))
-        return false;
-    *ret = bytes_get_u32(r->data + r->at);
-    r->at += 4;
-    return true;
+    const uint8_t *p = request_read(r, 4);
+
+    if (p)
+        *ret = bytes_get_u32(p);
+    return p != NULL;
 }
 
-static bool read_blob(struct reader *r, size_t max, const char *why, struct span *ret)
+static bool read_blob(struct request_reader *r, size_t max, const char *why, struct span *ret)
 {
+    const uint8_t *p;
     uint64_t n;
 
     if (!read_u64(r, &n))
@@ -82,24 +80,22 @@ static bool read_blob(struct reader *r, size_t max, const char *why, struct span
         r->why = why;
         return false;
     }
-    if (!want(r, (size_t)n))
-        return false;
-    *ret = (struct span){ r->data + r->at, (size_t)n };
-    r->at += (size_t)n;
-    return true;
+    if ((p = request_read(r, (size_t)n)))
+        *ret = (struct span){ p, (size_t)n };
+    return p != NULL;
 }
 
-static bool read_key(struct reader *r, struct span *ret)
+static bool read_key(struct request_reader *r, struct span *ret)
 {
     return read_blob(r, TENREC_STORE_MAX_KEY, "key is longer than 8 KiB", ret);
 }
 
-static bool read_value(struct reader *r, struct span *ret)
+static bool read_value(struct request_reader *r, struct span *ret)
 {
     return read_blob(r, STORE_MAX_VALUE, "value is longer than 64 MiB", ret);
 }
 
-static bool read_list_length(struct reader *r, bool pairs, struct store_parser *p)
+static bool read_list_length(struct request_reader *r, bool pairs, struct store_parser *p)
 {
     uint64_t n;
 
@@ -111,13 +107,13 @@ static bool read_list_length(struct reader *r, bool pairs, struct store_parser *
     }
     p->request.n = (size_t)n;
     p->n_units = pairs ? 2 * n : n;
-    p->list_at = p->at = r->at;
+    p->list_at = p->at = r->bytes.at;
     p->in_list = true;
     return true;
 }
 
 /* Each blob is read once. */
-static bool read_list(struct reader *r, bool pairs, struct store_parser *p)
+static bool read_list(struct request_reader *r, bool pairs, struct store_parser *p)
 {
     struct span ignored;
 
@@ -127,19 +123,19 @@ static bool read_list(struct reader *r, bool pairs, struct store_parser *p)
         const bool is_value = pairs && p->unit % 2 == 1;
         if (!(is_value ? read_value(r, &ignored) : read_key(r, &ignored)))
             return false;
-        p->at = r->at;
+        p->at = r->bytes.at;
     }
-    p->request.list.len = r->at - p->list_at;
+    p->request.list.len = r->bytes.at - p->list_at;
     return true;
 }
 
 /* Where a blob begins that was just read. */
-static size_t offset_of(const struct reader *r, struct span blob)
+static size_t offset_of(const struct request_reader *r, struct span blob)
 {
-    return r->at - blob.len;
+    return r->bytes.at - blob.len;
 }
 
-static bool read_argument(struct reader *r, char kind, struct store_parser *p)
+static bool read_argument(struct request_reader *r, char kind, struct store_parser *p)
 {
     struct store_request *q = &p->request;
     uint64_t u;
@@ -183,14 +179,14 @@ enum store_parse store_request_parse(struct store_parser *p, enum store_dialect 
                                      const uint8_t *data, size_t len, struct store_request *ret,
                                      const char **ret_why)
 {
-    struct reader r = { .data = data, .len = len, .at = p->at };
+    struct request_reader r = { .bytes = { .data = data, .len = len, .at = p->at } };
 
     *ret = (struct store_request){ .len = 1 };
     if (len == 0)
         return STORE_PARSE_PART;
     if (p->at == 0) {
         p->request.op = op_of(d, data[0]);
-        p->at = r.at = 1;
+        p->at = r.bytes.at = 1;
     }
     if (p->request.op == STORE_OP_NONE) {
         *ret_why = "no such request";
@@ -199,10 +195,10 @@ enum store_parse store_request_parse(struct store_parser *p, enum store_dialect 
     for (; ops[p->request.op].layout[p->argument]; p->argument++) {
         if (!read_argument(&r, ops[p->request.op].layout[p->argument], p)) {
             *ret_why = r.why;
-            ret->len = r.need;
+            ret->len = r.bytes.need;
             return r.why ? STORE_PARSE_BAD : STORE_PARSE_PART;
         }
-        p->at = r.at;
+        p->at = r.bytes.at;
     }
     set_spans(p, data, ret);
     return STORE_PARSE_WHOLE;

@@ -12,6 +12,7 @@
  * version adds stands behind and is not looked at. */
 #define MAGIC 0x31565254u /* "TRV1" */
 #define ENTRY_MIN (3 * sizeof(uint64_t))
+#define GONE_SIZE (3 * sizeof(uint64_t))
 
 void view_finish(struct view *v)
 {
@@ -146,48 +147,16 @@ void view_pack(const struct view *v, struct store_value *ret)
     ret->len = b.len;
 }
 
-struct reader {
-    const uint8_t *at;
-    size_t left;
-    bool bad;
-};
-
-static uint64_t read_number(struct reader *r)
-{
-    if (r->bad || r->left < 8) {
-        r->bad = true;
-        return 0;
-    }
-    r->at += 8;
-    r->left -= 8;
-    return bytes_get_u64(r->at - 8);
-}
-
-static void read_name(struct reader *r, char ret[TENREC_NAME_MAX + 1])
-{
-    uint64_t n = read_number(r);
-
-    if (r->bad || n > TENREC_NAME_MAX || n > r->left) {
-        r->bad = true;
-        return;
-    }
-    memcpy(ret, r->at, (size_t)n);
-    ret[n] = '\0';
-    r->at += n;
-    r->left -= (size_t)n;
-    r->bad = ranks_check_name("worker name", ret, NULL) != TENREC_OK;
-}
-
 /* Ids grow, so that no two are equal. */
-static void read_entry(struct reader *r, struct view *v)
+static void read_entry(struct bytes_reader *r, struct view *v)
 {
     struct view_entry *e = &v->entry[v->n];
-    uint64_t id = read_number(r);
+    uint64_t id = bytes_read_u64(r);
 
-    e->incarnation = (int64_t)read_number(r);
-    read_name(r, e->name);
-    if (r->bad || id >= RANKS_MAX || e->incarnation < 1 ||
-        (v->n > 0 && v->entry[v->n - 1].id >= (tenrec_peer)id)) {
+    e->incarnation = (int64_t)bytes_read_u64(r);
+    bytes_read_text(r, e->name, sizeof e->name);
+    if (r->bad || ranks_check_name("worker name", e->name, NULL) != TENREC_OK || id >= RANKS_MAX ||
+        e->incarnation < 1 || (v->n > 0 && v->entry[v->n - 1].id >= (tenrec_peer)id)) {
         r->bad = true;
         return;
     }
@@ -218,37 +187,34 @@ static tenrec_status check_names(const struct view *v, bool *ret_bad, tenrec_err
 
 tenrec_status view_unpack(const struct store_value *value, struct view *ret, tenrec_error *err)
 {
-    struct reader r = { .at = value->data, .left = value->len };
+    struct bytes_reader r = { .data = value->data, .len = value->len };
     struct view v = { .version = 0 };
-    uint64_t n, n_gone;
+    size_t n, n_gone;
     tenrec_status st = TENREC_OK;
 
-    if (r.left < 4 || bytes_get_u32(r.at) != MAGIC)
+    if (bytes_read_u32(&r) != MAGIC)
         return tenrec_fail(err, TENREC_EPROTOCOL, "the list of a group's members is none");
-    r.at += 4;
-    r.left -= 4;
-    v.version = (int64_t)read_number(&r);
-    n = read_number(&r);
-    n_gone = read_number(&r);
-    if (r.bad || v.version < 1 || v.version == INT64_MAX || n > r.left / ENTRY_MIN ||
-        n_gone > VIEW_GONE_MAX)
-        return tenrec_fail(err, TENREC_EPROTOCOL, "the list of a group's members makes no sense");
+    v.version = (int64_t)bytes_read_u64(&r);
+    n = bytes_read_count(&r, RANKS_MAX, ENTRY_MIN);
+    n_gone = bytes_read_count(&r, VIEW_GONE_MAX, GONE_SIZE);
+    if (r.bad || v.version < 1 || v.version == INT64_MAX)
+        return tenrec_fail(err, TENREC_EPROTOCOL, "malformed list of a group's members");
     v.room = n ? n : 1;
     v.entry = memory_new(v.room, sizeof *v.entry);
     if (!v.entry)
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %llu workers", (unsigned long long)n);
-    for (uint64_t i = 0; i < n && !r.bad; i++)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu workers", n);
+    for (size_t i = 0; i < n && !r.bad; i++)
         read_entry(&r, &v);
-    for (uint64_t i = 0; i < n_gone && !r.bad; i++) {
+    for (size_t i = 0; i < n_gone && !r.bad; i++) {
         struct view_gone *g = &v.gone[v.n_gone++];
-        g->incarnation = (int64_t)read_number(&r);
-        g->died = read_number(&r) != 0;
-        g->by = (tenrec_peer)(int64_t)read_number(&r);
+        g->incarnation = (int64_t)bytes_read_u64(&r);
+        g->died = bytes_read_u64(&r) != 0;
+        g->by = (tenrec_peer)(int64_t)bytes_read_u64(&r);
     }
     if (!r.bad)
         st = check_names(&v, &r.bad, err);
     if (st == TENREC_OK && r.bad)
-        st = tenrec_fail(err, TENREC_EPROTOCOL, "the list of a group's members makes no sense");
+        st = tenrec_fail(err, TENREC_EPROTOCOL, "malformed list of a group's members");
     if (st == TENREC_OK)
         *ret = v;
     else
