@@ -207,9 +207,8 @@ static tenrec_status open_env(const struct rendezvous_options *o, struct rendezv
 static tenrec_status open_other(const struct rendezvous_options *o, const struct method *method,
                                 struct rendezvous *r, uint64_t deadline_ns, tenrec_error *err)
 {
-    store_open_fn *open = o->open_other ? o->open_other : store_open_other;
     struct launch *l = &r->launch;
-    tenrec_status st = open(o->open_arg, method->text, deadline_ns, &r->store, err);
+    tenrec_status st = o->open_other(o->open_arg, method->text, deadline_ns, &r->store, err);
 
     if (st == TENREC_OK && *store_at(r->store))
         resolve_split(store_at(r->store), l->host, sizeof l->host, &l->port, NULL);

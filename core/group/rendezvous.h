@@ -23,7 +23,7 @@ struct rendezvous_options {
     int32_t world;            /* 0 or -1: likewise */
     launch_lookup_fn *lookup; /* NULL: secure_getenv */
     void *lookup_arg;
-    store_open_fn *open_other; /* for schemes of plugins; NULL: store_open_other */
+    store_open_fn *open_other; /* for schemes of plugins, which need it */
     void *open_arg;            /* borrowed during the call */
     const char *name;          /* of a worker in a dynamic group; "{rank}" becomes its id */
     uint64_t lease_ms;         /* of a dynamic group's lock; 0: LEASE_MS */

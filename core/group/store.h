@@ -97,13 +97,14 @@ tenrec_status store_file_open(const char *path, uint32_t num_workers, uint64_t d
                               struct tenrec_store **ret, tenrec_error *err);
 tenrec_status store_memory_open(const char *name, struct tenrec_store **ret, tenrec_error *err);
 
-/* Opens a store whose scheme is none of the kinds above. Plugins are known to the
- * layer above only, which defines it (core/rpc/plugin_store.c). `arg`: what it gave
- * together with its own store_open_fn; here NULL: as TENREC_CONFIG and the
- * environment say. errors: EINVAL for what is no URL of a store at all */
+/* Opens a store whose scheme is none of the kinds above. Only the layer above knows plugins, and
+ * passes its opener down with `arg`. errors: EINVAL for a text that is no URL of a store at all */
 typedef tenrec_status store_open_fn(void *arg, const char *url, uint64_t deadline_ns,
                                     struct tenrec_store **ret, tenrec_error *err);
-store_open_fn store_open_other;
+
+/* Opens a URL of one of the kinds above; `open_other` opens any other. */
+tenrec_status store_open_url(const char *url, store_open_fn *open_other, void *arg,
+                             uint64_t deadline_ns, struct tenrec_store **ret, tenrec_error *err);
 
 /* As the public functions, with a deadline. */
 tenrec_status store_set(struct tenrec_store *s, const char *key, const void *data, size_t len,

@@ -30,25 +30,16 @@ static tenrec_status open_tcp(const char *address, uint64_t deadline_ns, struct 
     return st == TENREC_OK ? store_tcp_open(host, port, deadline_ns, ret, err) : st;
 }
 
-tenrec_status tenrec_store_open(const char *url, int64_t ms, struct tenrec_store **ret,
-                                tenrec_error *err)
+tenrec_status store_open_url(const char *url, store_open_fn *open_other, void *arg,
+                             uint64_t deadline_ns, struct tenrec_store **ret, tenrec_error *err)
 {
-    uint64_t deadline_ns = 0;
-    tenrec_status st;
-
-    if (!url || !ret)
-        return tenrec_fail(err, TENREC_EINVAL, "tenrec_store_open needs a url and a result");
-    if ((st = store_deadline(ms, &deadline_ns, err)) != TENREC_OK)
-        return st;
     if (strncmp(url, "tcp://", 6) == 0)
-        st = open_tcp(url + 6, deadline_ns, ret, err);
-    else if (strncmp(url, "file://", 7) == 0)
-        st = store_file_open(url + 7, 0, deadline_ns, ret, err);
-    else if (strncmp(url, "memory://", 9) == 0)
-        st = store_memory_open(url + 9, ret, err);
-    else
-        st = store_open_other(NULL, url, deadline_ns, ret, err);
-    return st;
+        return open_tcp(url + 6, deadline_ns, ret, err);
+    if (strncmp(url, "file://", 7) == 0)
+        return store_file_open(url + 7, 0, deadline_ns, ret, err);
+    if (strncmp(url, "memory://", 9) == 0)
+        return store_memory_open(url + 9, ret, err);
+    return open_other(arg, url, deadline_ns, ret, err);
 }
 
 tenrec_status tenrec_store_set(struct tenrec_store *s, const char *key, const void *data,

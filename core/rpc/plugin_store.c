@@ -318,8 +318,8 @@ tenrec_status plugin_store_open(void *arg, const char *url, uint64_t deadline_ns
     return st;
 }
 
-tenrec_status store_open_other(void *arg, const char *url, uint64_t deadline_ns,
-                               struct tenrec_store **ret, tenrec_error *err)
+tenrec_status plugin_store_open_configured(void *arg, const char *url, uint64_t deadline_ns,
+                                           struct tenrec_store **ret, tenrec_error *err)
 {
     char scheme[STORES_SCHEME_MAX];
     struct tenrec_config *config;
@@ -335,4 +335,17 @@ tenrec_status store_open_other(void *arg, const char *url, uint64_t deadline_ns,
         st = plugin_store_open(stores, url, deadline_ns, ret, err);
     stores_drop(stores);
     return st;
+}
+
+tenrec_status tenrec_store_open(const char *url, int64_t ms, struct tenrec_store **ret,
+                                tenrec_error *err)
+{
+    uint64_t deadline_ns = 0;
+    tenrec_status st;
+
+    if (!url || !ret)
+        return tenrec_fail(err, TENREC_EINVAL, "tenrec_store_open needs a url and a result");
+    if ((st = store_deadline(ms, &deadline_ns, err)) != TENREC_OK)
+        return st;
+    return store_open_url(url, plugin_store_open_configured, NULL, deadline_ns, ret, err);
 }

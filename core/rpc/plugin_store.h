@@ -8,7 +8,10 @@
 
 struct stores;
 
-/* A store_open_fn: `arg` is a struct stores, borrowed during the call. */
+/* `arg` is a struct stores, borrowed during the call. */
 store_open_fn plugin_store_open;
+
+/* With the plugins that TENREC_CONFIG and the environment name; `arg` is NULL. */
+store_open_fn plugin_store_open_configured;
 
 #endif

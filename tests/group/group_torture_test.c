@@ -9,6 +9,7 @@
 #include "group/rendezvous.h"
 #include "group/roster.h"
 #include "group/store_session.h"
+#include "rpc/plugin_store.h"
 
 #include <netinet/in.h>
 #include <stdatomic.h>
@@ -67,7 +68,9 @@ static tenrec_error err;
 /* A whole life of a group of one. */
 static tenrec_status live(void)
 {
-    struct rendezvous_options o = { .init_method = init, .rank = 0, .world = 1 };
+    struct rendezvous_options o = {
+        .init_method = init, .rank = 0, .world = 1, .open_other = plugin_store_open_configured
+    };
     struct tenrec_process_group *pg = NULL;
     struct members *members = NULL;
     struct rendezvous *r;
