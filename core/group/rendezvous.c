@@ -5,92 +5,39 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/pause.h"
-#include "config/secret.h"
 #include "group/groups.h"
+#include "group/init_method.h"
 #include "group/ranks.h"
+#include "group/rendezvous_store.h"
 #include "group/resolve.h"
 #include "group/store_rounds.h"
 #include "group/store_tcp_server.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#define VISIT_MS 1000
 #define LOOK_US 20000 /* between two looks at who still needs our store */
 #define GONE_ROOM 32  /* "gone/<rank>" */
 
 /* Between two rounds of a wait the lost members are looked for. */
 enum { FIRST_ROUND_MS = 25, LONGEST_ROUND_MS = 200 };
 
-static const char *from_environment(void *arg, const char *name)
+static const char *look_up_environment(void *arg, const char *name)
 {
     (void)arg;
     return secure_getenv(name);
 }
 
-/* An init_method that was taken apart. */
-struct method {
-    enum { BY_ENV, BY_TCP, BY_FILE, BY_MEMORY, BY_OTHER } kind;
-    char *text; /* owns; what stands between :// and the '?'; of BY_OTHER with the scheme */
-    int32_t rank, world;
-};
-
-static tenrec_status read_query(char *query, struct method *ret, tenrec_error *err)
+/* The options with all defaults filled in. */
+static struct rendezvous_options with_defaults(const struct rendezvous_options *options)
 {
-    tenrec_status st;
-    int64_t n;
-    char *save, *item;
+    struct rendezvous_options o = *options;
 
-    for (item = strtok_r(query, "&", &save); item; item = strtok_r(NULL, "&", &save)) {
-        if (strncmp(item, "rank=", 5) == 0) {
-            if ((st = launch_number("rank", item + 5, 0, RANKS_MAX - 1, &n, err)) != TENREC_OK)
-                return st;
-            ret->rank = (int32_t)n;
-        } else if (strncmp(item, "world_size=", 11) == 0) {
-            if ((st = launch_number("world_size", item + 11, 1, RANKS_MAX, &n, err)) != TENREC_OK)
-                return st;
-            ret->world = (int32_t)n;
-        } else {
-            return tenrec_fail(err, TENREC_EINVAL,
-                               "\"%.40s\" is neither rank= nor world_size=", item);
-        }
-    }
-    return TENREC_OK;
-}
-
-static tenrec_status read_method(const char *text, struct method *ret, tenrec_error *err)
-{
-    static const struct {
-        const char *scheme;
-        int kind;
-    } kinds[] = { { "env://", BY_ENV },
-                  { "tcp://", BY_TCP },
-                  { "file://", BY_FILE },
-                  { "memory://", BY_MEMORY } };
-    const size_t n = sizeof kinds / sizeof kinds[0];
-    size_t i, len = 0, other = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_-");
-    char *query;
-
-    *ret = (struct method){ .rank = -1, .world = -1, .kind = BY_OTHER };
-    for (i = 0; i < n && strncmp(text, kinds[i].scheme, strlen(kinds[i].scheme)) != 0; i++)
-        ;
-    if (i < n) {
-        ret->kind = kinds[i].kind;
-        len = strlen(kinds[i].scheme);
-    } else if (other == 0 || strncmp(text + other, "://", 3) != 0) {
-        return tenrec_fail(err, TENREC_EINVAL,
-                           "expected env://, tcp://host:port, file://path, memory://name or "
-                           "PLUGIN://...");
-    }
-    if (!(ret->text = memory_text(text + len)))
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for init_method");
-    if (!(query = strchr(ret->text, '?')))
-        return TENREC_OK;
-    *query = '\0';
-    return read_query(query + 1, ret, err);
+    o.init_method = o.init_method ? o.init_method : "env://";
+    o.group = o.group ? o.group : "default";
+    o.lookup = o.lookup ? o.lookup : look_up_environment;
+    o.name = o.name ? o.name : "worker{rank}";
+    o.lease_ms = o.lease_ms ? o.lease_ms : LEASE_MS;
+    return o;
 }
 
 /* The configuration and the URL may say the same, but not different things. */
@@ -104,18 +51,19 @@ static tenrec_status merge(const char *what, int32_t given, int32_t in_url, int3
     return TENREC_OK;
 }
 
-static bool says_where(launch_lookup_fn *lookup, void *arg)
+static bool says_where(const struct rendezvous_options *o)
 {
-    const char *host = lookup(arg, "MASTER_ADDR"), *port = lookup(arg, "MASTER_PORT");
+    const char *host = o->lookup(o->lookup_arg, "MASTER_ADDR");
+    const char *port = o->lookup(o->lookup_arg, "MASTER_PORT");
 
     return (host && *host) || (port && *port);
 }
 
 /* Rank and world size out of the options, the URL and the environment. */
-static tenrec_status find_identity(const struct rendezvous_options *o, const struct method *method,
-                                   struct launch *ret, tenrec_error *err)
+static tenrec_status find_identity(const struct rendezvous_options *o,
+                                   const struct init_method *method, struct launch *ret,
+                                   tenrec_error *err)
 {
-    launch_lookup_fn *lookup = o->lookup ? o->lookup : from_environment;
     int32_t rank = -1, world = -1;
     tenrec_status st;
 
@@ -123,10 +71,9 @@ static tenrec_status find_identity(const struct rendezvous_options *o, const str
         (st = merge("world size", o->world > 0 ? o->world : -1, method->world, &world, err)) !=
             TENREC_OK)
         return st;
-    if ((st = launch_detect(lookup, o->lookup_arg, rank, world, ret, err)) != TENREC_OK)
+    if ((st = launch_detect(o->lookup, o->lookup_arg, rank, world, ret, err)) != TENREC_OK)
         return st;
-    if (ret->rank < 0 && ret->world < 0 && method->kind == BY_ENV &&
-        !says_where(lookup, o->lookup_arg)) {
+    if (ret->rank < 0 && ret->world < 0 && method->kind == INIT_ENV && !says_where(o)) {
         ret->rank = 0;
         ret->world = 1;
     }
@@ -139,129 +86,20 @@ static tenrec_status find_identity(const struct rendezvous_options *o, const str
     return ranks_check(ret->rank, ret->world, err);
 }
 
-/* Rank 0 serves, unless the store is there already; all connect. Only a
- * loopback address is bound as it stands: a host's name often means another
- * address on the host itself than elsewhere. */
-static tenrec_status open_tcp(const struct rendezvous_options *o, struct rendezvous *r,
-                              uint64_t deadline_ns, tenrec_error *err)
-{
-    const struct launch *l = &r->launch;
-    bool local = vantage_is_loopback(l->host);
-    const char *host = l->host;
-    tenrec_error why;
-    tenrec_status st;
-
-    r->member_serves = !l->agent_store;
-    if (r->member_serves && l->rank == 0) {
-        st = store_server_open(o->loop, local ? l->host : NULL, l->port, &r->server, NULL, &why);
-        /* Id 0 of a dynamic group may come when the store is there already. */
-        if (st != TENREC_OK && !(r->dynamic && why.os_errno == EADDRINUSE)) {
-            if (err)
-                *err = why;
-            return st;
-        }
-        if (st == TENREC_OK && !local)
-            host = "127.0.0.1";
-    }
-    return store_tcp_open(host, l->port, deadline_ns, &r->store, err);
-}
-
-/* A file whose name can be guessed must be ours. */
-static tenrec_status check_owner(const char *path, tenrec_error *err)
-{
-    struct stat st;
-
-    if (lstat(path, &st) != 0 || st.st_uid == geteuid())
-        return TENREC_OK;
-    return tenrec_fail(err, TENREC_EOS,
-                       "file \"%s\" belongs to another user: remove it, or set "
-                       "MASTER_ADDR and MASTER_PORT",
-                       path);
-}
-
-static tenrec_status open_env(const struct rendezvous_options *o, struct rendezvous *r,
-                              uint64_t deadline_ns, tenrec_error *err)
-{
-    launch_lookup_fn *lookup = o->lookup ? o->lookup : from_environment;
-    struct launch *l = &r->launch;
-    char name[64];
-    tenrec_status st = launch_find_place(lookup, o->lookup_arg, l, err);
-
-    if (st == TENREC_OK && *l->file) {
-        if ((st = check_owner(l->file, err)) == TENREC_OK)
-            st = store_file_open(l->file, (uint32_t)l->world, deadline_ns, &r->store, err);
-        return st;
-    }
-    if (st == TENREC_OK)
-        return open_tcp(o, r, deadline_ns, err);
-    if (l->world != 1 || lookup(o->lookup_arg, "MASTER_ADDR") ||
-        lookup(o->lookup_arg, "MASTER_PORT"))
-        return st;
-    /* Alone: nobody else has to find the store. */
-    snprintf(l->place, sizeof l->place, "this process alone");
-    snprintf(name, sizeof name, "alone-%p", (void *)r);
-    return store_memory_open(name, &r->store, err);
-}
-
-/* A plugin's store. Nobody of the group serves it, so whoever is ready may go. */
-static tenrec_status open_other(const struct rendezvous_options *o, const struct method *method,
-                                struct rendezvous *r, uint64_t deadline_ns, tenrec_error *err)
-{
-    struct launch *l = &r->launch;
-    tenrec_status st = o->open_other(o->open_arg, method->text, deadline_ns, &r->store, err);
-
-    if (st == TENREC_OK && *store_at(r->store))
-        resolve_split(store_at(r->store), l->host, sizeof l->host, &l->port, NULL);
-    return st;
-}
-
-static tenrec_status open_store(const struct rendezvous_options *o, const struct method *method,
-                                struct rendezvous *r, uint64_t deadline_ns, tenrec_error *err)
-{
-    struct launch *l = &r->launch;
-    tenrec_status st;
-
-    switch (method->kind) {
-    case BY_ENV:
-        return open_env(o, r, deadline_ns, err);
-    case BY_TCP:
-        st = resolve_split(method->text, l->host, sizeof l->host, &l->port, err);
-        return st == TENREC_OK ? open_tcp(o, r, deadline_ns, err) : st;
-    case BY_FILE:
-        return store_file_open(method->text, r->dynamic ? 0 : (uint32_t)l->world, deadline_ns,
-                               &r->store, err);
-    case BY_MEMORY:
-        return store_memory_open(method->text, &r->store, err);
-    case BY_OTHER:
-        return open_other(o, method, r, deadline_ns, err);
-    }
-    return TENREC_EINVAL;
-}
-
-/* Says which init_method it was, without the password that a URL may carry. */
-static void blame(const char *what, const char *init, tenrec_error *err)
-{
-    char *masked = secret_mask(init);
-
-    secret_scrub(err, init);
-    tenrec_error_prefix(err, "%s \"%.80s\"", what, masked ? masked : "");
-    free(masked);
-}
-
 tenrec_status rendezvous_check(const char *init_method, tenrec_error *err)
 {
-    struct method method = { 0 };
+    struct init_method method;
     char host[sizeof((struct launch *)0)->host];
     uint16_t port;
-    tenrec_status st = read_method(init_method, &method, err);
+    tenrec_status st = init_method_read(init_method, &method, err);
 
-    if (st == TENREC_OK && method.kind == BY_TCP)
+    if (st == TENREC_OK && method.kind == INIT_TCP)
         st = resolve_split(method.text, host, sizeof host, &port, err);
-    else if (st == TENREC_OK && method.kind == BY_FILE && method.text[0] == '\0')
+    else if (st == TENREC_OK && method.kind == INIT_FILE && method.text[0] == '\0')
         st = tenrec_fail(err, TENREC_EINVAL, "expected file://path");
     if (st != TENREC_OK)
-        blame("init_method", init_method, err);
-    free(method.text);
+        init_method_blame("init_method", init_method, err);
+    init_method_finish(&method);
     return st;
 }
 
@@ -277,17 +115,14 @@ static void free_all(struct rendezvous *r, uint64_t deadline_ns)
 static tenrec_status enter(const struct rendezvous_options *o, struct rendezvous *r,
                            uint64_t deadline_ns, tenrec_error *err)
 {
-    const char *group = o->group ? o->group : "default";
     tenrec_status st;
 
     if (!r->dynamic)
-        return meeting_open(r->store, group, r->launch.run, r->launch.rank, r->launch.world,
+        return meeting_open(r->store, o->group, r->launch.run, r->launch.rank, r->launch.world,
                             deadline_ns, &r->meeting, err);
-    st = roster_open(r->store, group, r->launch.run, o->lease_ms ? o->lease_ms : LEASE_MS,
-                     &r->roster, err);
+    st = roster_open(r->store, o->group, r->launch.run, o->lease_ms, &r->roster, err);
     if (st == TENREC_OK)
-        st = roster_reserve(&r->roster, r->launch.rank, o->name ? o->name : "worker{rank}",
-                            deadline_ns, err);
+        st = roster_reserve(&r->roster, r->launch.rank, o->name, deadline_ns, err);
     return st;
 }
 
@@ -307,102 +142,35 @@ static void tell(const struct rendezvous *r)
 tenrec_status rendezvous_open(const struct rendezvous_options *options, uint64_t deadline_ns,
                               struct rendezvous **ret, tenrec_error *err)
 {
-    const char *init = options->init_method ? options->init_method : "env://";
+    const struct rendezvous_options o = with_defaults(options);
     struct rendezvous *r = memory_new(1, sizeof *r);
-    struct method method = { 0 };
+    struct init_method method;
     tenrec_status st;
 
     if (!r)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the rendezvous");
-    if ((st = read_method(init, &method, err)) != TENREC_OK ||
-        (st = find_identity(options, &method, &r->launch, err)) != TENREC_OK)
+    if ((st = init_method_read(o.init_method, &method, err)) != TENREC_OK ||
+        (st = find_identity(&o, &method, &r->launch, err)) != TENREC_OK)
         goto out;
     r->dynamic = r->launch.world < 0;
-    st = open_store(options, &method, r, deadline_ns, err);
+    st = rendezvous_store_open(&o, &method, r, deadline_ns, err);
     if (st == TENREC_OK) {
         vantage_find(r->launch.host, r->launch.port, deadline_ns, r->vantage);
-        st = enter(options, r, deadline_ns, err);
+        st = enter(&o, r, deadline_ns, err);
     }
 out:
     if (st != TENREC_OK) {
-        blame("init_method", init, err);
+        init_method_blame("init_method", o.init_method, err);
         free_all(r, deadline_ns);
     } else {
         tell(r);
         *ret = r;
     }
-    free(method.text);
+    init_method_finish(&method);
     return st;
 }
 
 /* ---- from outside ----------------------------------------------------------- */
-
-/* A file that is not there would be made by opening it as a store. */
-static tenrec_status visit_file(const char *path, uint64_t deadline_ns, struct tenrec_store **ret,
-                                tenrec_error *err)
-{
-    if (access(path, R_OK | W_OK) != 0)
-        return tenrec_fail_errno(err, TENREC_ENOTFOUND, errno, "no store at \"%s\"", path);
-    return store_file_open(path, 0, deadline_ns, ret, err);
-}
-
-/* A store that is looked at from outside is there already: when nobody listens
- * for a second, nobody will. One that is only slow gets all the time. */
-static tenrec_status visit_tcp(const char *host, uint16_t port, uint64_t deadline_ns,
-                               struct tenrec_store **ret, tenrec_error *err)
-{
-    uint64_t soon = clock_deadline_ms(VISIT_MS);
-    tenrec_status st =
-        store_tcp_open(host, port, soon < deadline_ns ? soon : deadline_ns, ret, err);
-
-    if (st != TENREC_OK && st != TENREC_ECONNECT && soon < deadline_ns)
-        st = store_tcp_open(host, port, deadline_ns, ret, err);
-    return st;
-}
-
-static tenrec_status visit_env(const struct rendezvous_options *o, struct rendezvous *r,
-                               uint64_t deadline_ns, tenrec_error *err)
-{
-    launch_lookup_fn *lookup = o->lookup ? o->lookup : from_environment;
-    struct launch *l = &r->launch;
-    tenrec_status st = launch_detect(lookup, o->lookup_arg, -1, -1, l, err);
-
-    if (st == TENREC_OK)
-        st = launch_find_place(lookup, o->lookup_arg, l, err);
-    if (st != TENREC_OK && l->world < 0 && !lookup(o->lookup_arg, "MASTER_ADDR") &&
-        !lookup(o->lookup_arg, "MASTER_PORT"))
-        return tenrec_fail(err, TENREC_EINVAL,
-                           "nothing says where the group meets: set MASTER_ADDR and MASTER_PORT as "
-                           "its workers have them");
-    if (st != TENREC_OK)
-        return st;
-    if (!*l->file)
-        return visit_tcp(l->host, l->port, deadline_ns, &r->store, err);
-    st = check_owner(l->file, err);
-    return st == TENREC_OK ? visit_file(l->file, deadline_ns, &r->store, err) : st;
-}
-
-static tenrec_status visit_store(const struct rendezvous_options *o, const struct method *method,
-                                 struct rendezvous *r, uint64_t deadline_ns, tenrec_error *err)
-{
-    struct launch *l = &r->launch;
-    tenrec_status st;
-
-    switch (method->kind) {
-    case BY_ENV:
-        return visit_env(o, r, deadline_ns, err);
-    case BY_TCP:
-        st = resolve_split(method->text, l->host, sizeof l->host, &l->port, err);
-        return st == TENREC_OK ? visit_tcp(l->host, l->port, deadline_ns, &r->store, err) : st;
-    case BY_FILE:
-        return visit_file(method->text, deadline_ns, &r->store, err);
-    case BY_MEMORY:
-        return store_memory_open(method->text, &r->store, err);
-    case BY_OTHER:
-        return open_other(o, method, r, deadline_ns, err);
-    }
-    return TENREC_EINVAL;
-}
 
 static tenrec_status visit_group(const char *group, struct rendezvous *r, uint64_t deadline_ns,
                                  tenrec_error *err)
@@ -422,24 +190,24 @@ static tenrec_status visit_group(const char *group, struct rendezvous *r, uint64
 tenrec_status rendezvous_visit(const struct rendezvous_options *options, uint64_t deadline_ns,
                                struct rendezvous **ret, tenrec_error *err)
 {
-    const char *init = options->init_method ? options->init_method : "env://";
+    const struct rendezvous_options o = with_defaults(options);
     struct rendezvous *r = memory_new(1, sizeof *r);
-    struct method method = { 0 };
+    struct init_method method;
     tenrec_status st;
 
     if (!r)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the rendezvous");
-    if ((st = read_method(init, &method, err)) != TENREC_OK ||
-        (st = visit_store(options, &method, r, deadline_ns, err)) != TENREC_OK) {
-        blame("store", init, err);
-        free_all(r, deadline_ns);
-    } else if ((st = visit_group(options->group ? options->group : "default", r, deadline_ns,
-                                 err)) != TENREC_OK) {
-        free_all(r, deadline_ns);
-    } else {
+    r->visitor = true;
+    if ((st = init_method_read(o.init_method, &method, err)) != TENREC_OK ||
+        (st = rendezvous_store_open(&o, &method, r, deadline_ns, err)) != TENREC_OK)
+        init_method_blame("store", o.init_method, err);
+    else
+        st = visit_group(o.group, r, deadline_ns, err);
+    if (st == TENREC_OK)
         *ret = r;
-    }
-    free(method.text);
+    else
+        free_all(r, deadline_ns);
+    init_method_finish(&method);
     return st;
 }
 
@@ -504,8 +272,8 @@ static void part_dynamic(struct rendezvous *r, uint64_t deadline_ns)
     struct view v;
     size_t left;
 
-    if (r->roster.id < 0)
-        return; /* a visitor */
+    if (r->visitor)
+        return;
     if (roster_leave(&r->roster, deadline_ns, &v, NULL) == TENREC_OK)
         view_finish(&v);
     while (r->server && !clock_passed(deadline_ns) &&

@@ -37,6 +37,7 @@ struct rendezvous {
     struct tenrec_store_server *server; /* owns; rank 0 when it serves */
     bool member_serves;                 /* the store goes with rank 0 */
     char vantage[VANTAGE_MAX];          /* our address for the others; "" when nobody says */
+    bool visitor;                       /* from outside: writes nothing */
     bool dynamic;
     struct group_lost lost; /* set by the user; is_lost NULL: none is known */
     struct meeting meeting; /* of a static group; meeting.store is its part */
