@@ -35,8 +35,8 @@ bool stores_scheme(const char *url, char ret[STORES_SCHEME_MAX])
 }
 
 /* Puts "PLACE: store 'name': " before the text; a URL of the program's has no place. */
-static tenrec_status blame(const struct config_layer *from, const struct place *place,
-                           tenrec_status st, tenrec_error *err)
+static tenrec_status stores_blame(const struct config_layer *from, const struct place *place,
+                                  tenrec_status st, tenrec_error *err)
 {
     char text[PLACE_TEXT_MAX];
 
@@ -68,7 +68,8 @@ static tenrec_status check_tls(const struct config_layer *from, tenrec_error *er
                        from->name, name, name);
 }
 
-static tenrec_status fill(struct choice *c, const struct config_layer *from, tenrec_error *err)
+static tenrec_status choice_fill(struct choice *c, const struct config_layer *from,
+                                 tenrec_error *err)
 {
     tenrec_status st;
 
@@ -78,18 +79,18 @@ static tenrec_status fill(struct choice *c, const struct config_layer *from, ten
     if (st == TENREC_EPLUGIN)
         st = check_tls(from, err);
     if (st != TENREC_OK)
-        return blame(from, &from->plugin_place, st, err);
+        return stores_blame(from, &from->plugin_place, st, err);
     st = options_make(backend_plugin(c->backend), from, &c->options, err);
     if (st == TENREC_EPLUGIN)
-        return blame(from, &from->plugin_place, st, err);
+        return stores_blame(from, &from->plugin_place, st, err);
     if (st != TENREC_OK)
         return st;
     gate_begin(err);
     st = gate_end(backend_construct(c->backend)(c->options, err), "construct_options", err);
-    return st == TENREC_OK ? st : blame(from, &from->place, st, err);
+    return st == TENREC_OK ? st : stores_blame(from, &from->place, st, err);
 }
 
-static void empty(struct choice *c)
+static void choice_empty(struct choice *c)
 {
     options_drop(c->options);
     backend_put(c->backend);
@@ -125,8 +126,8 @@ static tenrec_status list_layers(const struct tenrec_config *config, const char 
     return st;
 }
 
-static tenrec_status load(const struct tenrec_config *config, const char *scheme, bool strict,
-                          struct stores **ret, tenrec_error *err)
+static tenrec_status stores_load_layers(const struct tenrec_config *config, const char *scheme,
+                                        bool strict, struct stores **ret, tenrec_error *err)
 {
     struct config_layer *layer = NULL;
     struct stores *s;
@@ -144,10 +145,10 @@ static tenrec_status load(const struct tenrec_config *config, const char *scheme
     while (st == TENREC_OK && s->n < n) {
         struct choice *c = &s->choice[s->n];
         const char *name = layer[s->n].name;
-        st = fill(c, &layer[s->n++], &why);
+        st = choice_fill(c, &layer[s->n++], &why);
         if (st == TENREC_OK)
             continue;
-        empty(c);
+        choice_empty(c);
         c->err = why;
         if (!strict && st != TENREC_ENOMEM && !(scheme && strcmp(scheme, name) == 0))
             st = TENREC_OK;
@@ -166,14 +167,14 @@ static tenrec_status load(const struct tenrec_config *config, const char *scheme
 tenrec_status stores_load(const struct tenrec_config *config, const char *scheme,
                           struct stores **ret, tenrec_error *err)
 {
-    return load(config, scheme, false, ret, err);
+    return stores_load_layers(config, scheme, false, ret, err);
 }
 
 tenrec_status stores_check(const struct tenrec_config *config, const char *scheme,
                            tenrec_error *err)
 {
     struct stores *s = NULL;
-    tenrec_status st = load(config, scheme, true, &s, err);
+    tenrec_status st = stores_load_layers(config, scheme, true, &s, err);
 
     stores_drop(s);
     return st;
@@ -190,7 +191,7 @@ void stores_drop(struct stores *s)
     if (!s || atomic_fetch_sub(&s->refs, 1) != 1)
         return;
     for (size_t i = 0; i < s->n; i++) {
-        empty(&s->choice[i]);
+        choice_empty(&s->choice[i]);
         free(s->choice[i].scheme);
     }
     free(s);

@@ -240,7 +240,7 @@ tenrec_status loop_post(struct loop *l, loop_fn *fn, void *arg)
     return TENREC_OK;
 }
 
-struct rendezvous {
+struct blocking_call {
     loop_fn *fn;
     void *arg;
     pthread_mutex_t lock;
@@ -248,33 +248,33 @@ struct rendezvous {
     bool done;
 };
 
-static void run_rendezvous(void *arg)
+static void run_blocking_call(void *arg)
 {
-    struct rendezvous *r = arg;
+    struct blocking_call *c = arg;
 
-    r->fn(r->arg);
-    pthread_mutex_lock(&r->lock);
-    r->done = true;
-    pthread_cond_signal(&r->cond);
-    pthread_mutex_unlock(&r->lock);
+    c->fn(c->arg);
+    pthread_mutex_lock(&c->lock);
+    c->done = true;
+    pthread_cond_signal(&c->cond);
+    pthread_mutex_unlock(&c->lock);
 }
 
 tenrec_status loop_call(struct loop *l, loop_fn *fn, void *arg)
 {
-    struct rendezvous r = { .fn = fn, .arg = arg };
+    struct blocking_call c = { .fn = fn, .arg = arg };
     tenrec_status st;
 
-    pthread_mutex_init(&r.lock, NULL);
-    pthread_cond_init(&r.cond, NULL);
-    st = loop_post(l, run_rendezvous, &r);
+    pthread_mutex_init(&c.lock, NULL);
+    pthread_cond_init(&c.cond, NULL);
+    st = loop_post(l, run_blocking_call, &c);
     if (st == TENREC_OK) {
-        pthread_mutex_lock(&r.lock);
-        while (!r.done)
-            pthread_cond_wait(&r.cond, &r.lock);
-        pthread_mutex_unlock(&r.lock);
+        pthread_mutex_lock(&c.lock);
+        while (!c.done)
+            pthread_cond_wait(&c.cond, &c.lock);
+        pthread_mutex_unlock(&c.lock);
     }
-    pthread_cond_destroy(&r.cond);
-    pthread_mutex_destroy(&r.lock);
+    pthread_cond_destroy(&c.cond);
+    pthread_mutex_destroy(&c.lock);
     return st;
 }
 

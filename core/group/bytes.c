@@ -100,6 +100,30 @@ uint64_t bytes_get_u64(const uint8_t *p)
     return bytes_get_u32(p) | (uint64_t)bytes_get_u32(p + 4) << 32;
 }
 
+struct bytes_span bytes_of_text(const char *text)
+{
+    return (struct bytes_span){ (const uint8_t *)text, strlen(text) };
+}
+
+bool bytes_number(struct bytes_span text, int64_t *ret)
+{
+    bool negative = text.len && text.data[0] == '-';
+    int64_t n = 0;
+
+    if (text.len <= (size_t)negative)
+        return false;
+    for (size_t i = negative; i < text.len; i++) {
+        int digit = text.data[i] - '0';
+        if (digit < 0 || digit > 9 || __builtin_mul_overflow(n, 10, &n) ||
+            __builtin_sub_overflow(n, digit, &n)) /* downwards: INT64_MIN fits */
+            return false;
+    }
+    if (!negative)
+        return !__builtin_sub_overflow((int64_t)0, n, ret);
+    *ret = n;
+    return true;
+}
+
 const uint8_t *bytes_read(struct bytes_reader *r, size_t n)
 {
     if (r->bad)

@@ -15,6 +15,11 @@ struct bytes {
     bool failed; /* out of memory; nothing was added since */
 };
 
+struct bytes_span {
+    const uint8_t *data; /* borrows */
+    size_t len;
+};
+
 void bytes_add(struct bytes *b, const void *data, size_t len);
 void bytes_add_u8(struct bytes *b, uint8_t v);
 void bytes_add_u32(struct bytes *b, uint32_t v);
@@ -33,6 +38,10 @@ void bytes_free(struct bytes *b); /* leaves it empty and usable */
 
 uint32_t bytes_get_u32(const uint8_t *p);
 uint64_t bytes_get_u64(const uint8_t *p);
+
+struct bytes_span bytes_of_text(const char *text); /* without the NUL */
+/* Reads a whole decimal number. */
+bool bytes_number(struct bytes_span text, int64_t *ret);
 
 /* A cursor over bytes from outside. A read beyond their end sets `bad`, as does a caller that
  * refuses a value; from then on all reads give 0, NULL or "". */

@@ -138,20 +138,21 @@ tenrec_status device_row_set_devices(struct device_row *r, const struct tenrec_d
 
 /* ---- the table ------------------------------------------------------------------- */
 
-static bool is_known(struct tenrec_device d)
+static bool device_is_known(struct tenrec_device d)
 {
     return d.kind == TENREC_CPU || d.kind == TENREC_CUDA;
 }
 
 /* The host is always there; an unknown count lets every index pass. */
-static bool exists(struct tenrec_device d, const struct device_row *r)
+static bool device_exists(struct tenrec_device d, const struct device_row *r)
 {
     if (d.kind == TENREC_CPU)
         return d.index == 0;
-    return is_known(d) && d.index >= 0 && (r->count == DEVICE_COUNT_UNKNOWN || d.index < r->count);
+    return device_is_known(d) && d.index >= 0 &&
+           (r->count == DEVICE_COUNT_UNKNOWN || d.index < r->count);
 }
 
-static bool listed(struct tenrec_device d, const struct device_row *r)
+static bool device_is_listed(struct tenrec_device d, const struct device_row *r)
 {
     for (size_t i = 0; i < r->n_devices; i++)
         if (device_equal(r->device[i], d))
@@ -197,7 +198,7 @@ static tenrec_status check_devices(const struct device_line *line, tenrec_error 
                                    "worker.devices of '%s' names %s twice: name each device once",
                                    line->name, device_text(r->device[i], one));
     for (size_t i = 0; i < r->n_devices; i++)
-        if (!exists(r->device[i], r))
+        if (!device_exists(r->device[i], r))
             return tenrec_fail(err, TENREC_EGROUP,
                                "worker.devices of '%s' names %s, which does not exist there: %s",
                                line->name, device_text(r->device[i], one),
@@ -205,7 +206,8 @@ static tenrec_status check_devices(const struct device_line *line, tenrec_error 
     return TENREC_OK;
 }
 
-static const struct device_line *find(const struct device_line *line, size_t n, const char *name)
+static const struct device_line *device_line_find(const struct device_line *line, size_t n,
+                                                  const char *name)
 {
     for (size_t i = 0; i < n; i++)
         if (strcmp(line[i].name, name) == 0)
@@ -222,7 +224,7 @@ static tenrec_status check_targets_named(const struct device_line *of,
     for (size_t i = 0; i < of->row->n_maps; i++) {
         const char *name = of->row->map[i].worker;
 
-        if (find(line, n, name))
+        if (device_line_find(line, n, name))
             continue;
         nearest_init(&near, name);
         for (size_t k = 0; k < n; k++)
@@ -273,7 +275,7 @@ static tenrec_status check_end(const struct device_line *of, const struct device
     for (size_t i = 0; i < m->n; i++) {
         const struct tenrec_device d = target ? m->pair[i].to : m->pair[i].from;
 
-        if (r->n_devices > 0 ? listed(d, r) : exists(d, r))
+        if (r->n_devices > 0 ? device_is_listed(d, r) : device_exists(d, r))
             continue;
         if (r->n_devices > 0)
             snprintf(what, sizeof what,
@@ -297,7 +299,7 @@ static tenrec_status check_maps(const struct device_line *of, const struct devic
 
     for (size_t i = 0; i < of->row->n_maps && st == TENREC_OK; i++) {
         const struct device_map *m = &of->row->map[i];
-        const struct device_line *callee = find(line, n, m->worker);
+        const struct device_line *callee = device_line_find(line, n, m->worker);
 
         st = check_distinct(of, m, err);
         if (st == TENREC_OK)

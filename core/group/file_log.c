@@ -101,14 +101,15 @@ err_fd:
 }
 
 /* Takes over one record; a key with '-' in front removes the rest of it. */
-static tenrec_status take_record(struct store_table *t, struct span key, struct span value)
+static tenrec_status take_record(struct store_table *t, struct bytes_span key,
+                                 struct bytes_span value)
 {
     bool removes = key.len > 0 && key.data[0] == '-';
     struct store_entry *e;
     tenrec_status st = TENREC_OK;
 
     if (removes)
-        key = (struct span){ key.data + 1, key.len - 1 };
+        key = (struct bytes_span){ key.data + 1, key.len - 1 };
     if (!(e = store_table_make(t, key)))
         return TENREC_ENOMEM;
     if (removes)
@@ -134,8 +135,8 @@ static tenrec_status take_records(struct store_table *t, const uint8_t *data, si
         value_len = bytes_get_u32(data + at + 4 + key_len);
         if (value_len > len - at - 8 - key_len)
             break;
-        st = take_record(t, (struct span){ data + at + 4, key_len },
-                         (struct span){ data + at + 8 + key_len, value_len });
+        st = take_record(t, (struct bytes_span){ data + at + 4, key_len },
+                         (struct bytes_span){ data + at + 8 + key_len, value_len });
         if (st != TENREC_OK)
             return st;
         at += 8 + key_len + value_len;
@@ -203,7 +204,7 @@ tenrec_status file_log_open(struct file_log *l, bool writing, int *ret_fd, tenre
 }
 
 tenrec_status file_log_append(struct file_log *l, int fd, const char *sign, const char *key,
-                              struct span value, tenrec_error *err)
+                              struct bytes_span value, tenrec_error *err)
 {
     size_t key_len = strlen(sign) + strlen(key), at = 0;
     struct bytes b = { 0 };
@@ -232,8 +233,8 @@ tenrec_status file_log_append(struct file_log *l, int fd, const char *sign, cons
             return tenrec_fail_errno(err, TENREC_EOS, reason, "cannot write to %s", l->name);
         }
     }
-    st = take_record(&l->table, (struct span){ b.data + 4, key_len },
-                     (struct span){ b.data + 8 + key_len, value.len });
+    st = take_record(&l->table, (struct bytes_span){ b.data + 4, key_len },
+                     (struct bytes_span){ b.data + 8 + key_len, value.len });
     if (st == TENREC_OK) {
         l->offset += (off_t)b.len;
         l->changes++;

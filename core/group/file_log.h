@@ -33,7 +33,7 @@ tenrec_status file_log_open(struct file_log *l, bool writing, int *ret_fd, tenre
 
 /* Appends one record and takes it over; `sign` is "-" to remove the key. */
 tenrec_status file_log_append(struct file_log *l, int fd, const char *sign, const char *key,
-                              struct span value, tenrec_error *err);
+                              struct bytes_span value, tenrec_error *err);
 
 /* Whether somebody has written since l->changes was `seen`: another process,
  * or another thread through this log. Cheaper than to lock the file. */

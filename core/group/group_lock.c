@@ -17,27 +17,28 @@ enum {
 
 /* Torch's workers that wait for `token` look again. They wait for a key, which is gone
  * while the token is held, so that they do not spin. */
-static void wake(struct group_lock *l, const char *token, uint64_t deadline_ns)
+static void group_lock_wake(struct group_lock *l, const char *token, uint64_t deadline_ns)
 {
     store_set(l->torch, token, "Done", 4, deadline_ns, NULL);
 }
 
-static tenrec_status swap_token(struct group_lock *l, const char *from, const char *to,
-                                uint64_t deadline_ns, char **ret, tenrec_error *err)
+static tenrec_status group_lock_swap_token(struct group_lock *l, const char *from, const char *to,
+                                           uint64_t deadline_ns, char **ret, tenrec_error *err)
 {
     return store_swap_text(l->torch, TORCH_TOKEN, from, to, deadline_ns, ret, err);
 }
 
 /* One try, with the lease: in the place of nobody, of one of ours that died, or of a torch
  * worker that was silent for too long. */
-static tenrec_status try_token(struct group_lock *l, uint64_t deadline_ns, bool *ret_ours,
-                               tenrec_error *err)
+static tenrec_status group_lock_try_token(struct group_lock *l, uint64_t deadline_ns,
+                                          bool *ret_ours, tenrec_error *err)
 {
     const char *done = GROUP_LOCK_TOKEN;
     const uint64_t now_ns = lease_now_ns(&l->lease);
     const bool over = *l->seen && now_ns - l->since_ns >= GROUP_LOCK_TORCH_MS * UINT64_C(1000000);
     char *now;
-    tenrec_status st = swap_token(l, over ? l->seen : "", GROUP_LOCK_TOKEN, deadline_ns, &now, err);
+    tenrec_status st =
+        group_lock_swap_token(l, over ? l->seen : "", GROUP_LOCK_TOKEN, deadline_ns, &now, err);
 
     if (st != TENREC_OK)
         return st;
@@ -49,7 +50,7 @@ static tenrec_status try_token(struct group_lock *l, uint64_t deadline_ns, bool 
                      "took over the lock of torch's worker: '%s' stood "
                      "there for %d s",
                      l->seen, GROUP_LOCK_TORCH_MS / 1000);
-            wake(l, l->seen, deadline_ns);
+            group_lock_wake(l, l->seen, deadline_ns);
         }
         *l->seen = '\0';
     } else if (strncmp(l->seen, now, sizeof l->seen - 1) != 0) {
@@ -61,18 +62,18 @@ static tenrec_status try_token(struct group_lock *l, uint64_t deadline_ns, bool 
 }
 
 /* After a try that was not answered: the token may be ours, or a torch worker's. */
-static void give_up(struct group_lock *l, uint64_t deadline_ns)
+static void group_lock_give_up(struct group_lock *l, uint64_t deadline_ns)
 {
     char *now;
 
-    if (swap_token(l, GROUP_LOCK_TOKEN, "", deadline_ns, &now, NULL) == TENREC_OK)
-        wake(l, GROUP_LOCK_TOKEN, deadline_ns);
+    if (group_lock_swap_token(l, GROUP_LOCK_TOKEN, "", deadline_ns, &now, NULL) == TENREC_OK)
+        group_lock_wake(l, GROUP_LOCK_TOKEN, deadline_ns);
     free(now);
     lease_release(&l->lease, deadline_ns);
 }
 
-tenrec_status group_lock_take(struct group_lock *l, const char *holder, uint64_t deadline_ns,
-                              tenrec_error *err)
+tenrec_status group_lock_acquire(struct group_lock *l, const char *holder, uint64_t deadline_ns,
+                                 tenrec_error *err)
 {
     struct pause pause = { FIRST_LOOK_US, LONGEST_LOOK_US };
     bool ours = false;
@@ -80,15 +81,15 @@ tenrec_status group_lock_take(struct group_lock *l, const char *holder, uint64_t
     tenrec_status st;
 
     for (;;) {
-        st = lease_take(&l->lease, holder, deadline_ns, err);
+        st = lease_acquire(&l->lease, holder, deadline_ns, err);
         l->others = st != TENREC_OK && lease_is_others(&l->lease);
         if (st != TENREC_OK)
             return st;
-        st = try_token(l, deadline_ns, &ours, err);
+        st = group_lock_try_token(l, deadline_ns, &ours, err);
         if (st == TENREC_OK && ours)
             return st;
         if (st != TENREC_OK) {
-            give_up(l, deadline_ns);
+            group_lock_give_up(l, deadline_ns);
             return st;
         }
         /* Torch's worker may take longer than our lease, which others of ours want, too. */
@@ -115,6 +116,6 @@ void group_lock_release(struct group_lock *l, uint64_t deadline_ns)
     /* The token first: while the lease is ours the token is, too, and nobody else's. */
     if (lease_kept(&l->lease, deadline_ns) &&
         store_set(l->torch, TORCH_TOKEN, "", 0, deadline_ns, NULL) == TENREC_OK)
-        wake(l, GROUP_LOCK_TOKEN, deadline_ns);
+        group_lock_wake(l, GROUP_LOCK_TOKEN, deadline_ns);
     lease_release(&l->lease, deadline_ns);
 }

@@ -29,8 +29,8 @@ struct group_lock {
 /* Waits until the lock is ours; `holder` as in lease.h.
  *
  * errors: ETIMEDOUT (who holds it), and the store's */
-tenrec_status group_lock_take(struct group_lock *l, const char *holder, uint64_t deadline_ns,
-                              tenrec_error *err);
+tenrec_status group_lock_acquire(struct group_lock *l, const char *holder, uint64_t deadline_ns,
+                                 tenrec_error *err);
 
 /* Is it ours still, or were we too slow? */
 bool group_lock_kept(const struct group_lock *l, uint64_t deadline_ns);

@@ -17,7 +17,7 @@ struct env {
 };
 
 /* An empty variable counts as unset, as in a shell's FOO= command. */
-static const char *get(const struct env *env, const char *name)
+static const char *launch_variable(const struct env *env, const char *name)
 {
     const char *value = env->lookup(env->arg, name);
 
@@ -41,10 +41,10 @@ tenrec_status launch_number(const char *what, const char *text, int64_t min, int
 }
 
 /* The number in variable `name`; *ret stays when it is unset. */
-static tenrec_status get_number(const struct env *env, const char *name, int64_t min, int64_t max,
-                                int32_t *ret, tenrec_error *err)
+static tenrec_status launch_variable_number(const struct env *env, const char *name, int64_t min,
+                                            int64_t max, int32_t *ret, tenrec_error *err)
 {
-    const char *text = get(env, name);
+    const char *text = launch_variable(env, name);
     int64_t n = 0;
     tenrec_status st;
 
@@ -101,7 +101,7 @@ static const struct launcher launchers[] = {
 
 static bool launched_by(const struct env *env, const struct launcher *l)
 {
-    if (!get(env, l->rank) || (l->rank_needs && !get(env, l->rank_needs)))
+    if (!launch_variable(env, l->rank) || (l->rank_needs && !launch_variable(env, l->rank_needs)))
         return false;
     return strcmp(l->source, "Slurm") != 0 || slurm_is_task(env->lookup, env->arg);
 }
@@ -110,8 +110,8 @@ static tenrec_status first_number(const struct env *env, const char *const *name
                                   int64_t min, int64_t max, int32_t *ret, tenrec_error *err)
 {
     for (size_t i = 0; i < n && names[i]; i++)
-        if (get(env, names[i]))
-            return get_number(env, names[i], min, max, ret, err);
+        if (launch_variable(env, names[i]))
+            return launch_variable_number(env, names[i], min, max, ret, err);
     return TENREC_OK;
 }
 
@@ -121,7 +121,8 @@ static tenrec_status take_launcher(const struct env *env, const struct launcher 
     tenrec_status st;
 
     snprintf(ret->source, sizeof ret->source, "%s", l->source);
-    if ((st = get_number(env, l->rank, 0, RANKS_MAX - 1, &ret->rank, err)) != TENREC_OK ||
+    if ((st = launch_variable_number(env, l->rank, 0, RANKS_MAX - 1, &ret->rank, err)) !=
+            TENREC_OK ||
         (st = first_number(env, l->world, 5, 1, RANKS_MAX, &ret->world, err)) != TENREC_OK ||
         (st = first_number(env, l->local_rank, 3, 0, RANKS_MAX - 1, &ret->local_rank, err)) !=
             TENREC_OK ||
@@ -147,9 +148,9 @@ static void copy_plain(char *ret, size_t room, const char *text)
 /* What differs between one start of all processes and the next. */
 static void find_run(const struct env *env, struct launch *ret)
 {
-    const char *id = get(env, "TORCHELASTIC_RUN_ID"),
-               *more = get(env, "TORCHELASTIC_RESTART_COUNT");
-    const char *given = get(env, "TENREC_RUN_ID");
+    const char *id = launch_variable(env, "TORCHELASTIC_RUN_ID"),
+               *more = launch_variable(env, "TORCHELASTIC_RESTART_COUNT");
+    const char *given = launch_variable(env, "TENREC_RUN_ID");
     char text[sizeof ret->run];
 
     if (given) {
@@ -157,11 +158,11 @@ static void find_run(const struct env *env, struct launch *ret)
         return;
     }
     if (!id && strcmp(ret->source, "Slurm") == 0) {
-        id = get(env, "SLURM_JOB_ID");
-        more = get(env, "SLURM_STEP_ID");
+        id = launch_variable(env, "SLURM_JOB_ID");
+        more = launch_variable(env, "SLURM_STEP_ID");
     }
     if (!id && strcmp(ret->source, "PMIx") == 0)
-        id = get(env, "PMIX_NAMESPACE");
+        id = launch_variable(env, "PMIX_NAMESPACE");
     if (!id && !more)
         return;
     snprintf(text, sizeof text, "%.80s.%.30s", id ? id : "", more ? more : "0");
@@ -199,12 +200,12 @@ tenrec_status launch_detect(launch_lookup_fn *lookup, void *arg, int32_t rank, i
                            l->rank, l->world[0]);
     for (size_t i = 0; i < 2; i++) {
         const char *size = launchers[i].world[0];
-        if (ret->rank < 0 && get(&env, size))
+        if (ret->rank < 0 && launch_variable(&env, size))
             return tenrec_fail(err, TENREC_EINVAL, "%s is set but not %s: set both or none", size,
                                launchers[i].rank);
         /* The rank is configured for each, the size comes from outside. */
         if (ret->rank >= 0 && ret->world < 0 &&
-            (st = get_number(&env, size, 1, RANKS_MAX, &ret->world, err)) != TENREC_OK)
+            (st = launch_variable_number(&env, size, 1, RANKS_MAX, &ret->world, err)) != TENREC_OK)
             return st;
     }
     if (ret->local_world < 0 && slurm_is_task(lookup, arg))
@@ -212,7 +213,7 @@ tenrec_status launch_detect(launch_lookup_fn *lookup, void *arg, int32_t rank, i
     return TENREC_OK;
 }
 
-static uint64_t mix(uint64_t h, const char *text)
+static uint64_t launch_hash(uint64_t h, const char *text)
 {
     for (; text && *text; text++)
         h = (h ^ (uint8_t)*text) * 0x100000001b3u;
@@ -230,9 +231,9 @@ static bool find_file(const struct env *env, struct launch *launch)
     if (launch->world < 1 || launch->local_world != launch->world)
         return false;
     for (size_t i = 0; i < sizeof job / sizeof job[0]; i++) {
-        const char *value = get(env, job[i]);
+        const char *value = launch_variable(env, job[i]);
         any |= value != NULL;
-        h = mix(h, value) * 31;
+        h = launch_hash(h, value) * 31;
     }
     if (!any)
         return false;
@@ -246,8 +247,9 @@ tenrec_status launch_find_place(launch_lookup_fn *lookup, void *arg, struct laun
                                 tenrec_error *err)
 {
     const struct env env = { lookup, arg };
-    const char *host = get(&env, "MASTER_ADDR"), *port = get(&env, "MASTER_PORT");
-    const char *agent = get(&env, "TORCHELASTIC_USE_AGENT_STORE");
+    const char *host = launch_variable(&env, "MASTER_ADDR"),
+               *port = launch_variable(&env, "MASTER_PORT");
+    const char *agent = launch_variable(&env, "TORCHELASTIC_USE_AGENT_STORE");
     tenrec_status st;
     int64_t n = 0;
 

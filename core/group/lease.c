@@ -82,7 +82,7 @@ static const char *holder_of(const char *token)
 }
 
 /* `token` is under the key now. False: as it was before. */
-static bool look_at(struct lease *l, const char *token, uint64_t now_ns)
+static bool lease_note_holder(struct lease *l, const char *token, uint64_t now_ns)
 {
     if (*l->seen && strncmp(l->seen, token, sizeof l->seen - 1) == 0)
         return false;
@@ -96,15 +96,15 @@ static bool is_free(const char *token)
     return !*token || strcmp(token, FREE) == 0;
 }
 
-static tenrec_status swap(struct lease *l, const char *from, const char *to, uint64_t deadline_ns,
-                          char **ret_now, tenrec_error *err)
+static tenrec_status lease_swap(struct lease *l, const char *from, const char *to,
+                                uint64_t deadline_ns, char **ret_now, tenrec_error *err)
 {
     return store_swap_text(l->store, l->key, from, to, deadline_ns, ret_now, err);
 }
 
 /* One try: in the place of nobody, or of a holder whose lease has ended. */
-static tenrec_status try_once(struct lease *l, uint64_t deadline_ns, bool *ret_new_holder,
-                              tenrec_error *err)
+static tenrec_status lease_try(struct lease *l, uint64_t deadline_ns, bool *ret_new_holder,
+                               tenrec_error *err)
 {
     const uint64_t now_ns = lease_now_ns(l);
     bool over =
@@ -114,10 +114,10 @@ static tenrec_status try_once(struct lease *l, uint64_t deadline_ns, bool *ret_n
 
     if (!l->doubtful) /* else it may be ours since then */
         l->taken_ns = now_ns;
-    st = swap(l, over ? l->seen : FREE, l->mine, deadline_ns, &now, err);
+    st = lease_swap(l, over ? l->seen : FREE, l->mine, deadline_ns, &now, err);
     if (st == TENREC_OK && is_free(now)) { /* not as expected: FREE is the answer to it, too */
         free(now);
-        st = swap(l, over ? FREE : "", l->mine, deadline_ns, &now, err);
+        st = lease_swap(l, over ? FREE : "", l->mine, deadline_ns, &now, err);
         over = false;
     }
     if (st != TENREC_OK)
@@ -130,13 +130,13 @@ static tenrec_status try_once(struct lease *l, uint64_t deadline_ns, bool *ret_n
     if (l->held)
         *l->seen = '\0';
     else
-        *ret_new_holder = look_at(l, now, lease_now_ns(l));
+        *ret_new_holder = lease_note_holder(l, now, lease_now_ns(l));
     free(now);
     return TENREC_OK;
 }
 
-tenrec_status lease_take(struct lease *l, const char *holder, uint64_t deadline_ns,
-                         tenrec_error *err)
+tenrec_status lease_acquire(struct lease *l, const char *holder, uint64_t deadline_ns,
+                            tenrec_error *err)
 {
     struct pause pause = { FIRST_LOOK_US, LONGEST_LOOK_US };
     uint64_t us;
@@ -147,7 +147,7 @@ tenrec_status lease_take(struct lease *l, const char *holder, uint64_t deadline_
     if (!l->doubtful)
         write_token(l, holder);
     for (;;) {
-        st = try_once(l, deadline_ns, &fresh, err);
+        st = lease_try(l, deadline_ns, &fresh, err);
         l->doubtful = st != TENREC_OK;
         if (st != TENREC_OK || l->held)
             return st;
@@ -189,7 +189,7 @@ void lease_release(struct lease *l, uint64_t deadline_ns)
     if (!l->held)
         return;
     l->held = false;
-    if (swap(l, l->mine, FREE, deadline_ns, &now, NULL) == TENREC_OK)
+    if (lease_swap(l, l->mine, FREE, deadline_ns, &now, NULL) == TENREC_OK)
         free(now);
     else
         l->doubtful = true;

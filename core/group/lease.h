@@ -38,8 +38,8 @@ struct lease {
  * without blanks.
  *
  * errors: ETIMEDOUT (who holds it), and the store's */
-tenrec_status lease_take(struct lease *l, const char *holder, uint64_t deadline_ns,
-                         tenrec_error *err);
+tenrec_status lease_acquire(struct lease *l, const char *holder, uint64_t deadline_ns,
+                            tenrec_error *err);
 
 /* Did the last take fail as somebody else holds it? Then the store answers. */
 bool lease_is_others(const struct lease *l);

@@ -58,7 +58,8 @@ static bool former_record(struct meeting *m, int64_t n, uint64_t deadline_ns, st
 }
 
 /* Somebody has had this rank and not left it: alive, or crashed. */
-static tenrec_status check_former(struct meeting *m, uint64_t deadline_ns, tenrec_error *err)
+static tenrec_status meeting_check_former(struct meeting *m, uint64_t deadline_ns,
+                                          tenrec_error *err)
 {
     struct member other = { 0 };
     tenrec_status st = TENREC_OK;
@@ -86,7 +87,7 @@ static tenrec_status check_former(struct meeting *m, uint64_t deadline_ns, tenre
 }
 
 /* Removes what the life before the last has left behind. */
-static void tidy(struct meeting *m, uint64_t deadline_ns)
+static void meeting_tidy(struct meeting *m, uint64_t deadline_ns)
 {
     char record[KEY_ROOM], kind[KEY_ROOM];
     const char *keys[] = { record, kind };
@@ -105,7 +106,7 @@ static void close_views(struct meeting *m)
     m->store = m->base = NULL;
 }
 
-static void take_back(struct meeting *m, uint64_t deadline_ns)
+static void meeting_take_back(struct meeting *m, uint64_t deadline_ns)
 {
     char key[KEY_ROOM];
 
@@ -153,11 +154,11 @@ tenrec_status meeting_open(struct tenrec_store *s, const char *group, const char
     st = store_add(m.base, key, 1, deadline_ns, &m.incarnation, err);
     if (st != TENREC_OK)
         goto err_views;
-    if (m.incarnation > 1 && (st = check_former(&m, deadline_ns, err)) != TENREC_OK) {
-        take_back(&m, deadline_ns);
+    if (m.incarnation > 1 && (st = meeting_check_former(&m, deadline_ns, err)) != TENREC_OK) {
+        meeting_take_back(&m, deadline_ns);
         goto err_views;
     }
-    tidy(&m, deadline_ns);
+    meeting_tidy(&m, deadline_ns);
     if ((st = open_life(&m, err)) != TENREC_OK)
         goto err_views;
     *ret = m;
@@ -220,7 +221,7 @@ void meeting_leave(struct meeting *m, uint64_t deadline_ns)
     } else {
         rank_key(key, "member", m->rank);
         store_delete_all(m->store, &record, 1, deadline_ns, NULL);
-        take_back(m, deadline_ns);
+        meeting_take_back(m, deadline_ns);
     }
 }
 

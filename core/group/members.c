@@ -24,8 +24,8 @@ void members_drop(struct members *members)
 }
 
 /* The first to come says what the group is; the others must agree with it. */
-static tenrec_status agree(struct meeting *m, const char *name, uint64_t deadline_ns,
-                           tenrec_error *err)
+static tenrec_status members_agree(struct meeting *m, const char *name, uint64_t deadline_ns,
+                                   tenrec_error *err)
 {
     char mine[32], *theirs;
     tenrec_status st = roster_claim_static(m->whole, m->group, m->run, deadline_ns, err);
@@ -54,9 +54,9 @@ static tenrec_status agree(struct meeting *m, const char *name, uint64_t deadlin
     return st;
 }
 
-static tenrec_status publish(struct meeting *m, const char *name, const char *address,
-                             const struct store_value *extra, uint64_t deadline_ns,
-                             tenrec_error *err)
+static tenrec_status members_publish(struct meeting *m, const char *name, const char *address,
+                                     const struct store_value *extra, uint64_t deadline_ns,
+                                     tenrec_error *err)
 {
     struct member me = {
         .rank = m->rank, .world = m->world, .incarnation = m->incarnation, .token = m->token
@@ -69,8 +69,9 @@ static tenrec_status publish(struct meeting *m, const char *name, const char *ad
 }
 
 /* Reads the record of rank `i`, which must be one of our group. */
-static tenrec_status unpack(const struct meeting *m, int32_t i, const struct store_value *value,
-                            struct member *ret, tenrec_error *err)
+static tenrec_status members_unpack_one(const struct meeting *m, int32_t i,
+                                        const struct store_value *value, struct member *ret,
+                                        tenrec_error *err)
 {
     tenrec_status st = member_unpack(value, ret, err);
 
@@ -86,11 +87,11 @@ static tenrec_status unpack(const struct meeting *m, int32_t i, const struct sto
     return TENREC_OK;
 }
 
-static tenrec_status unpack_all(const struct meeting *m, const struct store_value *values,
-                                struct members *ret, tenrec_error *err)
+static tenrec_status members_unpack(const struct meeting *m, const struct store_value *values,
+                                    struct members *ret, tenrec_error *err)
 {
     for (int32_t i = 0; i < m->world; i++) {
-        tenrec_status st = unpack(m, i, &values[i], &ret->list[i], err);
+        tenrec_status st = members_unpack_one(m, i, &values[i], &ret->list[i], err);
         if (st != TENREC_OK)
             return st;
     }
@@ -127,8 +128,8 @@ static tenrec_status check_names(const struct meeting *m, const struct members *
 }
 
 /* Looks at those that have come since the last round. */
-static tenrec_status look_at_new(struct meeting *m, const char **keys, const bool *missing,
-                                 bool *seen, tenrec_error *err)
+static tenrec_status members_check_new(struct meeting *m, const char **keys, const bool *missing,
+                                       bool *seen, tenrec_error *err)
 {
     tenrec_status st = TENREC_OK;
 
@@ -140,7 +141,7 @@ static tenrec_status look_at_new(struct meeting *m, const char **keys, const boo
         seen[i] = true;
         if (tenrec_store_get(m->store, keys[i], 0, &value.data, &value.len, NULL) != TENREC_OK)
             continue; /* has given up already */
-        st = unpack(m, i, &value, &one, err);
+        st = members_unpack_one(m, i, &value, &one, err);
         member_free(&one);
         free(value.data);
     }
@@ -148,27 +149,29 @@ static tenrec_status look_at_new(struct meeting *m, const char **keys, const boo
 }
 
 /* What one wait for all records knows. */
-struct look {
+struct members_wait {
     struct meeting *m;
     const char **keys;
     bool *seen;
 };
 
-static tenrec_status look_between(void *arg, const bool *missing, tenrec_error *err)
+static tenrec_status members_check_between(void *arg, const bool *missing, tenrec_error *err)
 {
-    const struct look *l = arg;
+    const struct members_wait *w = arg;
 
-    return look_at_new(l->m, l->keys, missing, l->seen, err);
+    return members_check_new(w->m, w->keys, missing, w->seen, err);
 }
 
 /* Waits for the records of all ranks, in rounds. Who disagrees is heard of when
  * it comes, also when others never do. And as those that wait with us give up
  * when we do, and take their records back, only who was never seen is missing. */
-static tenrec_status get_all(struct meeting *m, const char **keys, uint64_t deadline_ns,
-                             struct store_value *ret, bool *missing, bool *seen, tenrec_error *err)
+static tenrec_status members_get(struct meeting *m, const char **keys, uint64_t deadline_ns,
+                                 struct store_value *ret, bool *missing, bool *seen,
+                                 tenrec_error *err)
 {
-    struct look look = { m, keys, seen };
-    const struct store_rounds rounds = { FIRST_ROUND_MS, LONGEST_ROUND_MS, look_between, &look };
+    struct members_wait w = { m, keys, seen };
+    const struct store_rounds rounds = { FIRST_ROUND_MS, LONGEST_ROUND_MS, members_check_between,
+                                         &w };
     const size_t n = (size_t)m->world;
     size_t n_missing = 0;
     tenrec_status st = store_get_rounds(m->store, keys, n, deadline_ns, &rounds, ret, missing, err);
@@ -184,7 +187,7 @@ static tenrec_status get_all(struct meeting *m, const char **keys, uint64_t dead
 
 /* Whether a round was over before the store failed, so that `seen` means something, and a
  * rank had not come then. */
-static bool has_looked(const struct meeting *m, const bool *seen)
+static bool members_has_polled(const struct meeting *m, const bool *seen)
 {
     bool all = true;
 
@@ -194,8 +197,8 @@ static bool has_looked(const struct meeting *m, const bool *seen)
 }
 
 /* Waits for the records of all ranks. */
-static tenrec_status collect(struct meeting *m, uint64_t since_ns, uint64_t deadline_ns,
-                             struct store_value *ret, tenrec_error *err)
+static tenrec_status members_collect(struct meeting *m, uint64_t since_ns, uint64_t deadline_ns,
+                                     struct store_value *ret, tenrec_error *err)
 {
     size_t n = (size_t)m->world;
     bool *missing = memory_new(n, 2 * sizeof *missing);
@@ -212,13 +215,13 @@ static tenrec_status collect(struct meeting *m, uint64_t since_ns, uint64_t dead
         keys[i] = text + i * KEY_ROOM;
         snprintf(text + i * KEY_ROOM, KEY_ROOM, "member/%zu", i);
     }
-    st = get_all(m, keys, deadline_ns, ret, missing, missing + n, err);
+    st = members_get(m, keys, deadline_ns, ret, missing, missing + n, err);
     if (st == TENREC_ETIMEDOUT) {
         ranks_text(who, sizeof who, missing, m->world, NULL);
         tenrec_fail(err, st, "%s did not come to group \"%s\" within %llu ms (%.80s)%s", who,
                     m->group, (unsigned long long)((clock_now_ns() - since_ns) / 1000000u),
                     tenrec_store_name(m->store), m->hint);
-    } else if (st != TENREC_OK && has_looked(m, missing + n)) {
+    } else if (st != TENREC_OK && members_has_polled(m, missing + n)) {
         /* Rank 0 gives up first, and its store goes with it. */
         ranks_text(who, sizeof who, missing, m->world, NULL);
         tenrec_error_prefix(err, "%s did not come to group \"%s\" while its store answered", who,
@@ -246,9 +249,9 @@ tenrec_status members_await(struct meeting *m, uint64_t deadline_ns, struct memb
         goto out;
     }
     members->n = m->world;
-    if ((st = collect(m, since_ns, deadline_ns, values, err)) != TENREC_OK)
+    if ((st = members_collect(m, since_ns, deadline_ns, values, err)) != TENREC_OK)
         goto out;
-    if ((st = unpack_all(m, values, members, err)) == TENREC_OK)
+    if ((st = members_unpack(m, values, members, err)) == TENREC_OK)
         st = check_names(m, members, err);
 out:
     if (values)
@@ -269,13 +272,14 @@ tenrec_status members_join(struct meeting *m, const char *name, const char *addr
 
     if ((st = member_check(name, address, extra, err)) != TENREC_OK)
         return st;
-    st = agree(m, name, deadline_ns, err);
+    st = members_agree(m, name, deadline_ns, err);
     if (st == TENREC_OK && m->rank == 0)
         st = meeting_announce(m, deadline_ns, err);
     /* Also one that disagrees is published, so that the others hear of it now
      * and not at their deadline. */
     if (st == TENREC_OK || st == TENREC_EGROUP) {
-        published = publish(m, name, address, extra, deadline_ns, st == TENREC_OK ? err : NULL);
+        published =
+            members_publish(m, name, address, extra, deadline_ns, st == TENREC_OK ? err : NULL);
         st = st == TENREC_OK ? published : st;
     }
     if (st == TENREC_OK)

@@ -3,9 +3,9 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "group/bytes.h"
 #include "group/ranks.h"
 #include "group/store_rounds.h"
-#include "group/store_table.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -137,46 +137,49 @@ static tenrec_status fail_missing(const struct tenrec_process_group *pg, const c
 }
 
 /* One wait for the others. */
-struct coming {
+struct process_group_wait {
     const struct tenrec_process_group *pg;
     const char *what;
     uint64_t since_ns;
 };
 
-static tenrec_status fail_lost(const struct coming *c, const bool *lost, tenrec_error *err)
+static tenrec_status fail_lost(const struct process_group_wait *w, const bool *lost,
+                               tenrec_error *err)
 {
     char who[200];
 
-    ranks_text(who, sizeof who, lost, c->pg->world, c->pg->names);
-    return tenrec_fail(err, TENREC_EPEER_LOST, "%s was lost before it came to %s", who, c->what);
+    ranks_text(who, sizeof who, lost, w->pg->world, w->pg->names);
+    return tenrec_fail(err, TENREC_EPEER_LOST, "%s was lost before it came to %s", who, w->what);
 }
 
-static tenrec_status look_for_lost(void *arg, const bool *missing, tenrec_error *err)
+static tenrec_status process_group_check_lost(void *arg, const bool *missing, tenrec_error *err)
 {
-    const struct coming *c = arg;
-    const struct group_lost *known = &c->pg->lost;
-    const uint64_t waited_ms = (clock_now_ns() - c->since_ns) / 1000000u;
-    bool any = false, *lost = memory_new((size_t)c->pg->world, sizeof *lost);
+    const struct process_group_wait *w = arg;
+    const struct group_lost *known = &w->pg->lost;
+    const uint64_t waited_ms = (clock_now_ns() - w->since_ns) / 1000000u;
+    bool any = false, *lost = memory_new((size_t)w->pg->world, sizeof *lost);
     tenrec_status st = TENREC_OK;
 
-    for (int32_t i = 0; lost && i < c->pg->world; i++) {
+    for (int32_t i = 0; lost && i < w->pg->world; i++) {
         lost[i] = missing[i] && known->is_lost(known->arg, i, waited_ms);
         any = any || lost[i];
     }
     if (any)
-        st = fail_lost(c, lost, err);
+        st = fail_lost(w, lost, err);
     free(lost);
     return st;
 }
 
-static tenrec_status wait_for_others(struct coming *c, const char **keys, uint64_t deadline_ns,
-                                     struct store_value *ret, bool *missing, tenrec_error *err)
+static tenrec_status process_group_wait(struct process_group_wait *w, const char **keys,
+                                        uint64_t deadline_ns, struct store_value *ret,
+                                        bool *missing, tenrec_error *err)
 {
-    const struct store_rounds rounds = { FIRST_ROUND_MS, LONGEST_ROUND_MS, look_for_lost, c };
-    struct tenrec_store *s = c->pg->store;
-    const size_t n = (size_t)c->pg->world;
+    const struct store_rounds rounds = { FIRST_ROUND_MS, LONGEST_ROUND_MS, process_group_check_lost,
+                                         w };
+    struct tenrec_store *s = w->pg->store;
+    const size_t n = (size_t)w->pg->world;
 
-    if (c->pg->lost.is_lost)
+    if (w->pg->lost.is_lost)
         return store_get_rounds(s, keys, n, deadline_ns, &rounds, ret, missing, err);
     return ret ? store_get_all(s, keys, n, deadline_ns, ret, missing, err)
                : store_wait_all(s, keys, n, deadline_ns, missing, err);
@@ -187,7 +190,7 @@ static tenrec_status run_round(struct tenrec_process_group *pg, const char *what
                                size_t len, uint64_t deadline_ns, struct store_value *ret,
                                tenrec_error *err)
 {
-    struct coming coming = { pg, what, clock_now_ns() };
+    struct process_group_wait w = { pg, what, clock_now_ns() };
     uint64_t round;
     bool *missing = memory_new((size_t)pg->world, sizeof *missing);
     const char **keys = NULL, *old;
@@ -203,9 +206,9 @@ static tenrec_status run_round(struct tenrec_process_group *pg, const char *what
     st = store_set(pg->store, keys[pg->rank], data, len, deadline_ns, err);
     if (st != TENREC_OK)
         goto out;
-    st = wait_for_others(&coming, keys, deadline_ns, ret, missing, err);
+    st = process_group_wait(&w, keys, deadline_ns, ret, missing, err);
     if (st == TENREC_ETIMEDOUT)
-        fail_missing(pg, what, missing, coming.since_ns, err);
+        fail_missing(pg, what, missing, w.since_ns, err);
     if (st == TENREC_OK && round > 0) {
         old = old_key;
         snprintf(old_key, sizeof old_key, "%llu/%d", (unsigned long long)(round - 1), pg->rank);
@@ -237,9 +240,9 @@ tenrec_status tenrec_process_group_barrier(struct tenrec_process_group *pg, int6
     return st == TENREC_OK ? process_group_barrier(pg, deadline_ns, err) : st;
 }
 
-static tenrec_status gather(struct tenrec_process_group *pg, const char *what, const void *data,
-                            size_t len, uint64_t deadline_ns, struct store_value **ret,
-                            tenrec_error *err)
+static tenrec_status process_group_gather(struct tenrec_process_group *pg, const char *what,
+                                          const void *data, size_t len, uint64_t deadline_ns,
+                                          struct store_value **ret, tenrec_error *err)
 {
     struct store_value *values = memory_new((size_t)pg->world, sizeof *values);
     tenrec_status st;
@@ -270,7 +273,7 @@ tenrec_status tenrec_process_group_all_gather(struct tenrec_process_group *pg, c
     if (!(list = memory_new((size_t)pg->world, sizeof *list)))
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for an all_gather of group \"%s\"",
                            pg->name);
-    st = gather(pg, "an all_gather", data, len, deadline_ns, &values, err);
+    st = process_group_gather(pg, "an all_gather", data, len, deadline_ns, &values, err);
     if (st != TENREC_OK) {
         free(list);
         return st;
@@ -298,7 +301,7 @@ static bool add_counts(const uint8_t *text, size_t len, size_t n, int64_t *sum)
         const size_t used = end ? (size_t)(end - text) : 0;
         int64_t one;
 
-        if (!end || !store_number((struct span){ text, used }, &one))
+        if (!end || !bytes_number((struct bytes_span){ text, used }, &one))
             return false;
         sum[i] = (int64_t)((uint64_t)sum[i] + (uint64_t)one);
         text += used + 1;
@@ -319,7 +322,7 @@ tenrec_status process_group_sum(struct tenrec_process_group *pg, const int64_t *
     for (size_t i = 0; i < n; i++)
         len += (size_t)snprintf(text + len, sizeof text - len, "%s%lld", i ? " " : "",
                                 (long long)mine[i]);
-    st = gather(pg, "its counts of calls", text, len, deadline_ns, &values, err);
+    st = process_group_gather(pg, "its counts of calls", text, len, deadline_ns, &values, err);
     if (st != TENREC_OK)
         return st;
     for (int32_t i = 0; i < pg->world && st == TENREC_OK; i++)
@@ -344,7 +347,7 @@ static void delete_round(struct tenrec_process_group *pg, uint64_t round, uint64
 }
 
 /* The last rank to leave removes what is left of the last two rounds. */
-static void leave(struct tenrec_process_group *pg, uint64_t deadline_ns)
+static void process_group_leave(struct tenrec_process_group *pg, uint64_t deadline_ns)
 {
     const char *left = "left";
     int64_t n;
@@ -362,7 +365,7 @@ void process_group_close(struct tenrec_process_group *pg, uint64_t deadline_ns)
     if (!pg)
         return;
     if (pg->store && pg->round > 0)
-        leave(pg, deadline_ns);
+        process_group_leave(pg, deadline_ns);
     tenrec_store_drop(pg->store);
     tenrec_store_drop(pg->base);
     pthread_mutex_destroy(&pg->lock);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static size_t put(char *ret, size_t room, size_t at, const char *text)
+static size_t ranks_append(char *ret, size_t room, size_t at, const char *text)
 {
     int n = snprintf(ret + at, room - at, "%s", text);
 
@@ -19,7 +19,7 @@ void ranks_text(char *ret, size_t room, const bool *flag, int32_t n, const char 
 
     for (int32_t i = 0; i < n; i++)
         count += flag[i];
-    at = put(ret, room, at, count == 1 ? "rank " : "ranks ");
+    at = ranks_append(ret, room, at, count == 1 ? "rank " : "ranks ");
     first_at = at;
     for (int32_t i = 0; i < n; i++) {
         int32_t end = i;
@@ -35,14 +35,14 @@ void ranks_text(char *ret, size_t room, const bool *flag, int32_t n, const char 
         else
             snprintf(one, sizeof one, "%s%d", at > first_at ? ", " : "", i);
         if (at + strlen(one) + 40 > room) {
-            at = put(ret, room, at, " and more");
+            at = ranks_append(ret, room, at, " and more");
             break;
         }
-        at = put(ret, room, at, one);
+        at = ranks_append(ret, room, at, one);
         i = end > i + 1 ? end : i;
     }
     snprintf(one, sizeof one, " of %d", n);
-    put(ret, room, at, one);
+    ranks_append(ret, room, at, one);
 }
 
 static bool name_char(char c)

@@ -41,8 +41,8 @@ static struct rendezvous_options with_defaults(const struct rendezvous_options *
 }
 
 /* The configuration and the URL may say the same, but not different things. */
-static tenrec_status merge(const char *what, int32_t given, int32_t in_url, int32_t *ret,
-                           tenrec_error *err)
+static tenrec_status rendezvous_merge(const char *what, int32_t given, int32_t in_url, int32_t *ret,
+                                      tenrec_error *err)
 {
     if (given >= 0 && in_url >= 0 && given != in_url)
         return tenrec_fail(err, TENREC_EINVAL, "%s %d is configured, but the url says %d", what,
@@ -67,9 +67,9 @@ static tenrec_status find_identity(const struct rendezvous_options *o,
     int32_t rank = -1, world = -1;
     tenrec_status st;
 
-    if ((st = merge("rank", o->rank, method->rank, &rank, err)) != TENREC_OK ||
-        (st = merge("world size", o->world > 0 ? o->world : -1, method->world, &world, err)) !=
-            TENREC_OK)
+    if ((st = rendezvous_merge("rank", o->rank, method->rank, &rank, err)) != TENREC_OK ||
+        (st = rendezvous_merge("world size", o->world > 0 ? o->world : -1, method->world, &world,
+                               err)) != TENREC_OK)
         return st;
     if ((st = launch_detect(o->lookup, o->lookup_arg, rank, world, ret, err)) != TENREC_OK)
         return st;
@@ -103,7 +103,7 @@ tenrec_status rendezvous_check(const char *init_method, tenrec_error *err)
     return st;
 }
 
-static void free_all(struct rendezvous *r, uint64_t deadline_ns)
+static void rendezvous_free(struct rendezvous *r, uint64_t deadline_ns)
 {
     roster_close(&r->roster);
     store_close(r->store, deadline_ns);
@@ -112,8 +112,8 @@ static void free_all(struct rendezvous *r, uint64_t deadline_ns)
 }
 
 /* A place in the group. */
-static tenrec_status enter(const struct rendezvous_options *o, struct rendezvous *r,
-                           uint64_t deadline_ns, tenrec_error *err)
+static tenrec_status rendezvous_enter(const struct rendezvous_options *o, struct rendezvous *r,
+                                      uint64_t deadline_ns, tenrec_error *err)
 {
     tenrec_status st;
 
@@ -126,7 +126,7 @@ static tenrec_status enter(const struct rendezvous_options *o, struct rendezvous
     return st;
 }
 
-static void tell(const struct rendezvous *r)
+static void rendezvous_log(const struct rendezvous *r)
 {
     const struct launch *l = &r->launch;
 
@@ -156,14 +156,14 @@ tenrec_status rendezvous_open(const struct rendezvous_options *options, uint64_t
     st = rendezvous_store_open(&o, &method, r, deadline_ns, err);
     if (st == TENREC_OK) {
         vantage_find(r->launch.host, r->launch.port, deadline_ns, r->vantage);
-        st = enter(&o, r, deadline_ns, err);
+        st = rendezvous_enter(&o, r, deadline_ns, err);
     }
 out:
     if (st != TENREC_OK) {
         init_method_blame("init_method", o.init_method, err);
-        free_all(r, deadline_ns);
+        rendezvous_free(r, deadline_ns);
     } else {
-        tell(r);
+        rendezvous_log(r);
         *ret = r;
     }
     init_method_finish(&method);
@@ -206,7 +206,7 @@ tenrec_status rendezvous_visit(const struct rendezvous_options *options, uint64_
     if (st == TENREC_OK)
         *ret = r;
     else
-        free_all(r, deadline_ns);
+        rendezvous_free(r, deadline_ns);
     init_method_finish(&method);
     return st;
 }
@@ -245,7 +245,7 @@ static void await_gone(struct rendezvous *r, uint64_t deadline_ns)
 /* The last words over a store that goes with rank 0. "gone/<rank>" is the last that each
  * rank tells the store: a rank that came back to it later would find the store of the next
  * start at the same address. */
-static void part(struct rendezvous *r, uint64_t deadline_ns)
+static void rendezvous_part_static(struct rendezvous *r, uint64_t deadline_ns)
 {
     struct tenrec_store *s = r->meeting.store;
     char key[GONE_ROOM];
@@ -266,7 +266,7 @@ static void part(struct rendezvous *r, uint64_t deadline_ns)
 }
 
 /* Out of a dynamic group. Who serves its store stays while others need that. */
-static void part_dynamic(struct rendezvous *r, uint64_t deadline_ns)
+static void rendezvous_part_dynamic(struct rendezvous *r, uint64_t deadline_ns)
 {
     struct pause pause = { LOOK_US, LOOK_US };
     struct view v;
@@ -290,9 +290,9 @@ void rendezvous_close(struct rendezvous *r, uint64_t deadline_ns)
     if (!r)
         return;
     if (r->dynamic)
-        part_dynamic(r, deadline_ns);
+        rendezvous_part_dynamic(r, deadline_ns);
     if (r->member_serves && r->meeting.end == MEETING_LEFT && r->launch.world > 1)
-        part(r, deadline_ns);
+        rendezvous_part_static(r, deadline_ns);
     meeting_close(&r->meeting, deadline_ns);
-    free_all(r, deadline_ns);
+    rendezvous_free(r, deadline_ns);
 }

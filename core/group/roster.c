@@ -157,8 +157,8 @@ static const struct view_entry *other_with(const struct view *v, tenrec_peer id,
 }
 
 /* Finds what we would be called in `v`. */
-static tenrec_status identify(struct roster *r, const struct view *v, tenrec_peer wished,
-                              const char *pattern, tenrec_error *err)
+static tenrec_status roster_identify(struct roster *r, const struct view *v, tenrec_peer wished,
+                                     const char *pattern, tenrec_error *err)
 {
     tenrec_status st;
 
@@ -180,7 +180,7 @@ static tenrec_status clear_way(struct roster *r, struct view *v, tenrec_peer wis
 
     *ret_blocked = false;
     for (;;) {
-        st = identify(r, v, wished, pattern, err);
+        st = roster_identify(r, v, wished, pattern, err);
         if (st != TENREC_OK || !(e = other_with(v, r->id, r->name, &ret->by_name)))
             return st;
         ret->who = *e;
@@ -251,7 +251,7 @@ tenrec_status roster_reserve(struct roster *r, tenrec_peer wished, const char *p
     snprintf(holder, sizeof holder, "joiner-%d", (int)wished);
     for (;;) {
         c = (struct conflict){ .by_name = false };
-        st = group_lock_take(&r->lock, holder, deadline_ns, err);
+        st = group_lock_acquire(&r->lock, holder, deadline_ns, err);
         if (st == TENREC_OK)
             st = try_reserve(r, wished, pattern, deadline_ns, &c, &blocked, err);
         if (st == TENREC_OK && !blocked)
@@ -270,8 +270,9 @@ tenrec_status roster_reserve(struct roster *r, tenrec_peer wished, const char *p
     }
 }
 
-static tenrec_status publish(struct roster *r, const char *address, const struct store_value *extra,
-                             uint64_t deadline_ns, tenrec_error *err)
+static tenrec_status roster_publish(struct roster *r, const char *address,
+                                    const struct store_value *extra, uint64_t deadline_ns,
+                                    tenrec_error *err)
 {
     struct member me = { .rank = r->id, .incarnation = r->incarnation, .token = r->token };
     char key[KEY_ROOM];
@@ -285,7 +286,7 @@ static tenrec_status publish(struct roster *r, const char *address, const struct
 }
 
 /* Tells those who come from outside of the group. */
-static tenrec_status announce(struct roster *r, uint64_t deadline_ns, tenrec_error *err)
+static tenrec_status roster_announce(struct roster *r, uint64_t deadline_ns, tenrec_error *err)
 {
     struct groups_entry e = { .world = 0, .incarnation = 1 };
 
@@ -317,8 +318,8 @@ static tenrec_status make_room(struct roster *r, struct view *v, const struct vi
     return st;
 }
 
-static tenrec_status add_us(struct roster *r, struct view *v, uint64_t deadline_ns,
-                            tenrec_error *err)
+static tenrec_status roster_add_self(struct roster *r, struct view *v, uint64_t deadline_ns,
+                                     tenrec_error *err)
 {
     struct view_entry me = { .id = r->id, .incarnation = r->incarnation };
     tenrec_status st;
@@ -332,8 +333,9 @@ static tenrec_status add_us(struct roster *r, struct view *v, uint64_t deadline_
 }
 
 /* Lets go of the lock; `v`, which is taken, becomes what is returned. */
-static tenrec_status end_change(struct roster *r, tenrec_status st, bool done, struct view *v,
-                                uint64_t deadline_ns, struct view *ret, tenrec_error *err)
+static tenrec_status roster_end_change(struct roster *r, tenrec_status st, bool done,
+                                       struct view *v, uint64_t deadline_ns, struct view *ret,
+                                       tenrec_error *err)
 {
     group_lock_release(&r->lock, deadline_ns);
     if (st == TENREC_OK && !done)
@@ -349,7 +351,7 @@ static tenrec_status end_change(struct roster *r, tenrec_status st, bool done, s
 tenrec_status roster_join(struct roster *r, const char *address, const struct store_value *extra,
                           uint64_t deadline_ns, struct view *ret, tenrec_error *err)
 {
-    tenrec_status st = publish(r, address, extra, deadline_ns, err);
+    tenrec_status st = roster_publish(r, address, extra, deadline_ns, err);
     struct store_value raw = { 0 };
     struct view v = { .version = 0 };
     bool done = false;
@@ -361,7 +363,7 @@ tenrec_status roster_join(struct roster *r, const char *address, const struct st
         st = roster_list(r->store, deadline_ns, &v, &raw, err);
         if (st == TENREC_OK && view_find(&v, r->id, r->incarnation))
             done = true; /* an answer was lost, but not what it was about */
-        else if (st == TENREC_OK && (st = add_us(r, &v, deadline_ns, err)) == TENREC_OK)
+        else if (st == TENREC_OK && (st = roster_add_self(r, &v, deadline_ns, err)) == TENREC_OK)
             st = replace_view(r, &raw, &v, deadline_ns, &done, err);
         free(raw.data);
         raw = (struct store_value){ 0 };
@@ -370,16 +372,17 @@ tenrec_status roster_join(struct roster *r, const char *address, const struct st
     if (st == TENREC_OK && done && group_lock_kept(&r->lock, deadline_ns))
         st = torch_keys_add(r->torch, &v, view_by_id(&v, r->id), address, deadline_ns, err);
     if (st == TENREC_OK && done && v.n == 1)
-        st = announce(r, deadline_ns, err);
-    return end_change(r, st, done, &v, deadline_ns, ret, err);
+        st = roster_announce(r, deadline_ns, err);
+    return roster_end_change(r, st, done, &v, deadline_ns, ret, err);
 }
 
 /* ---- leaving ------------------------------------------------------------------- */
 
 /* Takes one out of `v`, which stands there as `raw`, and puts that in its place. */
-static tenrec_status take_out(struct roster *r, struct view *v, const struct store_value *raw,
-                              tenrec_peer id, int64_t incarnation, bool died, uint64_t deadline_ns,
-                              bool *ret_done, tenrec_error *err)
+static tenrec_status roster_take_out(struct roster *r, struct view *v,
+                                     const struct store_value *raw, tenrec_peer id,
+                                     int64_t incarnation, bool died, uint64_t deadline_ns,
+                                     bool *ret_done, tenrec_error *err)
 {
     struct view before = { .version = 0 };
     tenrec_status st = TENREC_OK;
@@ -403,7 +406,7 @@ tenrec_status roster_remove(struct roster *r, tenrec_peer id, int64_t incarnatio
     struct store_value raw = { 0 };
     struct view v = { .version = 0 };
     bool done = false, out = false;
-    tenrec_status st = group_lock_take(&r->lock, r->name, deadline_ns, err);
+    tenrec_status st = group_lock_acquire(&r->lock, r->name, deadline_ns, err);
 
     for (int i = 0; i < TRIES && st == TENREC_OK && !done; i++) {
         view_finish(&v);
@@ -411,13 +414,13 @@ tenrec_status roster_remove(struct roster *r, tenrec_peer id, int64_t incarnatio
         /* Who was cut off takes the others for dead, but is out itself. */
         out = done = st == TENREC_OK && r->joined && !view_find(&v, r->id, r->incarnation);
         if (st == TENREC_OK && !out)
-            st = take_out(r, &v, &raw, id, incarnation, died, deadline_ns, &done, err);
+            st = roster_take_out(r, &v, &raw, id, incarnation, died, deadline_ns, &done, err);
         free(raw.data);
         raw = (struct store_value){ 0 };
     }
     if (st == TENREC_OK && !out)
         delete_record(r, incarnation, deadline_ns);
-    return end_change(r, st, done, &v, deadline_ns, ret, err);
+    return roster_end_change(r, st, done, &v, deadline_ns, ret, err);
 }
 
 tenrec_status roster_leave(struct roster *r, uint64_t deadline_ns, struct view *ret,

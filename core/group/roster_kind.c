@@ -130,7 +130,7 @@ static tenrec_status claim_static(struct roster *r, uint64_t deadline_ns, tenrec
         st = set_kind(r, "", STATIC, deadline_ns, &done, err);
     if (st != TENREC_OK || done)
         return st;
-    st = group_lock_take(&r->lock, "static", deadline_ns, err);
+    st = group_lock_acquire(&r->lock, "static", deadline_ns, err);
     if (st == TENREC_OK)
         st = end_dynamic(r, deadline_ns, &done, err);
     group_lock_release(&r->lock, deadline_ns);

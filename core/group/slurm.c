@@ -9,7 +9,7 @@
 #define FIRST_PORT 10000u
 #define N_PORTS 20000u
 
-static const char *get(launch_lookup_fn *lookup, void *arg, const char *name)
+static const char *slurm_variable(launch_lookup_fn *lookup, void *arg, const char *name)
 {
     const char *value = lookup(arg, name);
 
@@ -18,10 +18,10 @@ static const char *get(launch_lookup_fn *lookup, void *arg, const char *name)
 
 bool slurm_is_task(launch_lookup_fn *lookup, void *arg)
 {
-    const char *step = get(lookup, arg, "SLURM_STEP_ID");
-    const char *tasks = get(lookup, arg, "SLURM_STEP_NUM_TASKS");
+    const char *step = slurm_variable(lookup, arg, "SLURM_STEP_ID");
+    const char *tasks = slurm_variable(lookup, arg, "SLURM_STEP_NUM_TASKS");
 
-    if (!get(lookup, arg, "SLURM_PROCID"))
+    if (!slurm_variable(lookup, arg, "SLURM_PROCID"))
         return false;
     if (tasks && strtol(tasks, NULL, 10) > 1)
         return true;
@@ -52,8 +52,8 @@ int32_t slurm_count_at(const char *text, long node)
 
 int32_t slurm_local_tasks(launch_lookup_fn *lookup, void *arg)
 {
-    const char *counts = get(lookup, arg, "SLURM_STEP_TASKS_PER_NODE");
-    const char *node = get(lookup, arg, "SLURM_NODEID");
+    const char *counts = slurm_variable(lookup, arg, "SLURM_STEP_TASKS_PER_NODE");
+    const char *node = slurm_variable(lookup, arg, "SLURM_NODEID");
 
     if (!counts)
         return -1;
@@ -90,10 +90,11 @@ bool slurm_first_host(const char *list, char *ret, size_t room)
 bool slurm_place(launch_lookup_fn *lookup, void *arg, char *ret_host, size_t room,
                  uint16_t *ret_port)
 {
-    const char *nodes = get(lookup, arg, "SLURM_STEP_NODELIST");
-    const char *launcher = get(lookup, arg, "SLURM_LAUNCH_NODE_IPADDR");
-    const char *job = get(lookup, arg, "SLURM_JOB_ID"), *step = get(lookup, arg, "SLURM_STEP_ID");
-    const char *n_nodes = get(lookup, arg, "SLURM_STEP_NUM_NODES");
+    const char *nodes = slurm_variable(lookup, arg, "SLURM_STEP_NODELIST");
+    const char *launcher = slurm_variable(lookup, arg, "SLURM_LAUNCH_NODE_IPADDR");
+    const char *job = slurm_variable(lookup, arg, "SLURM_JOB_ID"),
+               *step = slurm_variable(lookup, arg, "SLURM_STEP_ID");
+    const char *n_nodes = slurm_variable(lookup, arg, "SLURM_STEP_NUM_NODES");
 
     if (!job)
         return false;

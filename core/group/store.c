@@ -142,8 +142,8 @@ static tenrec_status keys_make(const struct tenrec_store *s, const char *const *
 }
 
 /* Every operation begins so. */
-static tenrec_status begin(struct tenrec_store *s, const char *const *keys, size_t n,
-                           struct keys *ret, tenrec_error *err)
+static tenrec_status store_begin(struct tenrec_store *s, const char *const *keys, size_t n,
+                                 struct keys *ret, tenrec_error *err)
 {
     if (!s || (n && !keys))
         return tenrec_fail(err, TENREC_EINVAL, "a store and a key are needed");
@@ -164,7 +164,7 @@ tenrec_status store_set(struct tenrec_store *s, const char *key, const void *dat
     struct keys k = { .list = NULL };
     tenrec_status st = check_value(len, err);
 
-    if (st != TENREC_OK || (st = begin(s, &key, 1, &k, err)) != TENREC_OK)
+    if (st != TENREC_OK || (st = store_begin(s, &key, 1, &k, err)) != TENREC_OK)
         return st;
     st = s->backend->ops->set(s->backend, k.list[0], data, len, deadline_ns, err);
     keys_free(&k);
@@ -176,7 +176,7 @@ tenrec_status store_add(struct tenrec_store *s, const char *key, int64_t delta,
 {
     int64_t sum = 0;
     struct keys k = { .list = NULL };
-    tenrec_status st = begin(s, &key, 1, &k, err);
+    tenrec_status st = store_begin(s, &key, 1, &k, err);
 
     if (st != TENREC_OK)
         return st;
@@ -198,7 +198,7 @@ tenrec_status store_compare_set(struct tenrec_store *s, const char *key,
 
     if (st == TENREC_OK)
         st = check_value(expected->len, err);
-    if (st != TENREC_OK || (st = begin(s, &key, 1, &k, err)) != TENREC_OK)
+    if (st != TENREC_OK || (st = store_begin(s, &key, 1, &k, err)) != TENREC_OK)
         return st;
     st = s->backend->ops->compare_set(s->backend, k.list[0], expected, desired, deadline_ns, &now,
                                       err);
@@ -260,15 +260,15 @@ static tenrec_status fail_missing(const struct tenrec_store *s, const char *cons
 }
 
 /* One wait: whole keys are made, and what is missing is told. */
-static tenrec_status get_all(struct tenrec_store *s, const char *const *keys, size_t n,
-                             uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,
-                             tenrec_error *err)
+static tenrec_status store_get_keys(struct tenrec_store *s, const char *const *keys, size_t n,
+                                    uint64_t deadline_ns, struct store_value *ret,
+                                    bool *ret_missing, tenrec_error *err)
 {
     uint64_t since_ns = clock_now_ns();
     bool one = false, *missing = ret_missing ? ret_missing : &one;
     struct keys k = { .list = NULL };
     tenrec_error why = { 0 };
-    tenrec_status st = begin(s, keys, n, &k, err);
+    tenrec_status st = store_begin(s, keys, n, &k, err);
 
     if (st != TENREC_OK || n == 0) {
         keys_free(&k);
@@ -298,21 +298,21 @@ static tenrec_status get_all(struct tenrec_store *s, const char *const *keys, si
 tenrec_status store_wait_all(struct tenrec_store *s, const char *const *keys, size_t n,
                              uint64_t deadline_ns, bool *ret_missing, tenrec_error *err)
 {
-    return get_all(s, keys, n, deadline_ns, NULL, ret_missing, err);
+    return store_get_keys(s, keys, n, deadline_ns, NULL, ret_missing, err);
 }
 
 tenrec_status store_get_all(struct tenrec_store *s, const char *const *keys, size_t n,
                             uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,
                             tenrec_error *err)
 {
-    return get_all(s, keys, n, deadline_ns, ret, ret_missing, err);
+    return store_get_keys(s, keys, n, deadline_ns, ret, ret_missing, err);
 }
 
 tenrec_status store_check_all(struct tenrec_store *s, const char *const *keys, size_t n,
                               uint64_t deadline_ns, bool *ret_missing, tenrec_error *err)
 {
     struct keys k = { .list = NULL };
-    tenrec_status st = begin(s, keys, n, &k, err);
+    tenrec_status st = store_begin(s, keys, n, &k, err);
 
     if (st == TENREC_OK)
         st = s->backend->ops->check(s->backend, k.list, n, deadline_ns, ret_missing, err);
@@ -338,7 +338,7 @@ tenrec_status store_wait_round(struct tenrec_store *s, const char *const *keys, 
 {
     const struct store_ops *ops = s->backend->ops;
     struct keys k = { .list = NULL };
-    tenrec_status st = begin(s, keys, n, &k, err);
+    tenrec_status st = store_begin(s, keys, n, &k, err);
 
     if (st == TENREC_OK)
         st = (ops->wait_round ? ops->wait_round : store_wait_then_check)(
@@ -373,7 +373,7 @@ tenrec_status store_remove_all(struct tenrec_store *s, const char *const *keys, 
                                uint64_t deadline_ns, size_t *ret, tenrec_error *err)
 {
     struct keys k = { .list = NULL };
-    tenrec_status st = begin(s, keys, n, &k, err);
+    tenrec_status st = store_begin(s, keys, n, &k, err);
 
     *ret = 0;
     if (st == TENREC_OK && n > 0)

@@ -12,7 +12,7 @@ static void kill_for(struct store_session *s, tenrec_status st)
 
 /* Tells those who wait for `e` that it is there; only the first when one item
  * of a queue came, as only one of them can take it, and a dead one never does. */
-static void wake(struct store_entry *e, bool only_one)
+static void entry_wake(struct store_entry *e, bool only_one)
 {
     struct store_link *link, *next;
 
@@ -29,7 +29,7 @@ static void wake(struct store_entry *e, bool only_one)
     }
 }
 
-static bool watched(const struct store_entry *e)
+static bool entry_is_watched(const struct store_entry *e)
 {
     for (const struct store_link *link = e->first_link; link; link = link->next)
         if (link->kind == STORE_LINK_WATCH)
@@ -39,8 +39,8 @@ static bool watched(const struct store_entry *e)
 
 enum change { UPDATED, CREATED, DELETED };
 
-static void tell_watchers(struct store_entry *e, enum change change, struct span old,
-                          struct span now)
+static void tell_watchers(struct store_entry *e, enum change change, struct bytes_span old,
+                          struct bytes_span now)
 {
     for (struct store_link *link = e->first_link; link; link = link->next) {
         struct store_session *s = link->owner;
@@ -67,7 +67,7 @@ struct changing {
     bool was_there;
 };
 
-static bool change_begin(struct store_session *s, struct span key, struct changing *c)
+static bool change_begin(struct store_session *s, struct bytes_span key, struct changing *c)
 {
     *c = (struct changing){ .e = store_table_make(&s->hub->table, key) };
     if (!c->e) {
@@ -75,7 +75,7 @@ static bool change_begin(struct store_session *s, struct span key, struct changi
         return false;
     }
     c->was_there = c->e->present;
-    if (watched(c->e)) {
+    if (entry_is_watched(c->e)) {
         c->old = bytes_copy(c->e->value, c->e->value_len);
         c->old_len = c->old ? c->e->value_len : 0;
     }
@@ -85,15 +85,15 @@ static bool change_begin(struct store_session *s, struct span key, struct changi
 static void change_end(struct store_session *s, struct changing *c, tenrec_status st, bool changed)
 {
     if (st == TENREC_OK && changed) {
-        if (watched(c->e))
+        if (entry_is_watched(c->e))
             tell_watchers(c->e,
                           !c->e->present ? DELETED
                           : c->was_there ? UPDATED
                                          : CREATED,
-                          (struct span){ c->old, c->old_len },
-                          (struct span){ c->e->value, c->e->value_len });
+                          (struct bytes_span){ c->old, c->old_len },
+                          (struct bytes_span){ c->e->value, c->e->value_len });
         if (c->e->present)
-            wake(c->e, false);
+            entry_wake(c->e, false);
     }
     free(c->old);
     store_table_tidy(&s->hub->table, c->e);
@@ -101,7 +101,8 @@ static void change_end(struct store_session *s, struct changing *c, tenrec_statu
         kill_for(s, st);
 }
 
-static void run_set(struct store_session *s, struct span key, struct span value, bool append)
+static void run_set(struct store_session *s, struct bytes_span key, struct bytes_span value,
+                    bool append)
 {
     struct changing c;
     tenrec_status st;
@@ -116,7 +117,7 @@ static void run_set(struct store_session *s, struct span key, struct span value,
 static void run_compare_set(struct store_session *s, const struct store_request *r)
 {
     struct changing c;
-    struct span now;
+    struct bytes_span now;
     bool changed;
     tenrec_status st;
 
@@ -142,7 +143,7 @@ static void run_add(struct store_session *s, const struct store_request *r)
     change_end(s, &c, st, true);
 }
 
-static void run_delete(struct store_session *s, struct span key)
+static void run_delete(struct store_session *s, struct bytes_span key)
 {
     struct store_entry *e = store_table_find(&s->hub->table, key);
     bool there = e && e->present;
@@ -156,7 +157,7 @@ static void run_delete(struct store_session *s, struct span key)
 }
 
 /* A missing key is answered by an empty value, as torch's libuv server does. */
-static void answer_value(struct store_session *s, struct span key)
+static void answer_value(struct store_session *s, struct bytes_span key)
 {
     const struct store_entry *e = store_table_find(&s->hub->table, key);
 
@@ -166,7 +167,7 @@ static void answer_value(struct store_session *s, struct span key)
 /* In pieces, as the peer reads them: each value is what it is when its turn comes. */
 static bool run_multi_get(struct store_session *s, const struct store_request *r)
 {
-    struct span list = { r->list.data + s->answered_len, r->list.len - s->answered_len };
+    struct bytes_span list = { r->list.data + s->answered_len, r->list.len - s->answered_len };
 
     for (; s->n_answered < r->n && !s->dead; s->n_answered++) {
         if (s->ops->full(s->arg))
@@ -180,17 +181,17 @@ static bool run_multi_get(struct store_session *s, const struct store_request *r
 
 static void run_multi_set(struct store_session *s, const struct store_request *r)
 {
-    struct span list = r->list;
+    struct bytes_span list = r->list;
 
     for (size_t i = 0; i < r->n && !s->dead; i++) {
-        struct span key = store_request_next(&list);
+        struct bytes_span key = store_request_next(&list);
         run_set(s, key, store_request_next(&list), false);
     }
 }
 
 static void run_check(struct store_session *s, const struct store_request *r)
 {
-    struct span list = r->list;
+    struct bytes_span list = r->list;
     bool all = true;
 
     for (size_t i = 0; i < r->n; i++)
@@ -200,10 +201,10 @@ static void run_check(struct store_session *s, const struct store_request *r)
 
 static void run_wait(struct store_session *s, const struct store_request *r)
 {
-    struct span list = r->list;
+    struct bytes_span list = r->list;
 
     for (size_t i = 0; i < r->n; i++) {
-        struct span key = store_request_next(&list);
+        struct bytes_span key = store_request_next(&list);
         struct store_entry *e = store_table_find(&s->hub->table, key);
         if (store_entry_there(e))
             continue;
@@ -220,7 +221,7 @@ static void run_wait(struct store_session *s, const struct store_request *r)
         bytes_add_u8(&s->out, 0);
 }
 
-static void run_watch(struct store_session *s, struct span key)
+static void run_watch(struct store_session *s, struct bytes_span key)
 {
     struct store_entry *e = store_table_make(&s->hub->table, key);
 
@@ -238,13 +239,13 @@ static void run_push(struct store_session *s, const struct store_request *r)
     tenrec_status st = e ? store_entry_push(&s->hub->table, e, r->value[0]) : TENREC_ETOOBIG;
 
     if (st == TENREC_OK)
-        wake(e, true);
+        entry_wake(e, true);
     store_table_tidy(&s->hub->table, e);
     if (st != TENREC_OK)
         kill_for(s, st);
 }
 
-static void run_pop(struct store_session *s, struct span key)
+static void run_pop(struct store_session *s, struct bytes_span key)
 {
     struct store_entry *e = store_table_find(&s->hub->table, key);
     struct store_item *item;
@@ -257,7 +258,7 @@ static void run_pop(struct store_session *s, struct span key)
     store_table_tidy(&s->hub->table, e);
 }
 
-static void run_queue_len(struct store_session *s, struct span key)
+static void run_queue_len(struct store_session *s, struct bytes_span key)
 {
     const struct store_entry *e = store_table_find(&s->hub->table, key);
 

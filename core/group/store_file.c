@@ -30,16 +30,11 @@ struct file_store {
     char path[];
 };
 
-static struct span text_span(const char *text)
-{
-    return (struct span){ (const uint8_t *)text, strlen(text) };
-}
-
 /* Locks store and file and reads what is new. flock knows no deadline, so that a locked
  * file is tried again and again, and meanwhile this process's other threads get the store:
  * their deadlines may be shorter. */
-static tenrec_status begin(struct file_store *f, bool writing, uint64_t deadline_ns, int *ret_fd,
-                           tenrec_error *err)
+static tenrec_status file_begin(struct file_store *f, bool writing, uint64_t deadline_ns,
+                                int *ret_fd, tenrec_error *err)
 {
     struct pause pause = { LOCK_FIRST_US, LOCK_MOST_US };
     tenrec_status st;
@@ -60,7 +55,7 @@ static tenrec_status begin(struct file_store *f, bool writing, uint64_t deadline
 }
 
 /* Closing the file gives its lock back. */
-static void end(struct file_store *f, int fd)
+static void file_end(struct file_store *f, int fd)
 {
     if (fd >= 0)
         close(fd);
@@ -72,39 +67,40 @@ static tenrec_status file_set(struct store_backend *b, const char *key, const vo
 {
     struct file_store *f = (struct file_store *)b;
     int fd;
-    tenrec_status st = begin(f, true, deadline_ns, &fd, err);
+    tenrec_status st = file_begin(f, true, deadline_ns, &fd, err);
 
     if (st != TENREC_OK)
         return st;
-    st = file_log_append(&f->log, fd, "", key, (struct span){ data, len }, err);
-    end(f, fd);
+    st = file_log_append(&f->log, fd, "", key, (struct bytes_span){ data, len }, err);
+    file_end(f, fd);
     return st;
 }
 
 /* The value of a key that was read, or nothing. */
-static struct span value_of(const struct file_store *f, const char *key)
+static struct bytes_span value_of(const struct file_store *f, const char *key)
 {
-    const struct store_entry *e = store_table_find(&f->log.table, text_span(key));
+    const struct store_entry *e = store_table_find(&f->log.table, bytes_of_text(key));
 
-    return e && e->present ? (struct span){ e->value, e->value_len } : (struct span){ NULL, 0 };
+    return e && e->present ? (struct bytes_span){ e->value, e->value_len }
+                           : (struct bytes_span){ NULL, 0 };
 }
 
 static tenrec_status add_locked(struct file_store *f, int fd, const char *key, int64_t delta,
                                 int64_t *ret, tenrec_error *err)
 {
-    struct span old = value_of(f, key);
+    struct bytes_span old = value_of(f, key);
     int64_t n = 0;
     char text[32];
     int len;
     tenrec_status st;
 
-    if ((old.data && !store_number(old, &n)) || __builtin_add_overflow(n, delta, &n))
+    if ((old.data && !bytes_number(old, &n)) || __builtin_add_overflow(n, delta, &n))
         return tenrec_fail(err, TENREC_EINVAL,
                            "cannot add to key \"%s\" of %s: no number, or beyond 64 bits", key,
                            f->backend.name);
     len = snprintf(text, sizeof text, "%lld", (long long)n);
-    st = file_log_append(&f->log, fd, "", key, (struct span){ (const uint8_t *)text, (size_t)len },
-                         err);
+    st = file_log_append(&f->log, fd, "", key,
+                         (struct bytes_span){ (const uint8_t *)text, (size_t)len }, err);
     if (st == TENREC_OK)
         *ret = n;
     return st;
@@ -115,12 +111,12 @@ static tenrec_status file_add(struct store_backend *b, const char *key, int64_t 
 {
     struct file_store *f = (struct file_store *)b;
     int fd;
-    tenrec_status st = begin(f, true, deadline_ns, &fd, err);
+    tenrec_status st = file_begin(f, true, deadline_ns, &fd, err);
 
     if (st != TENREC_OK)
         return st;
     st = add_locked(f, fd, key, delta, ret, err);
-    end(f, fd);
+    file_end(f, fd);
     return st;
 }
 
@@ -130,23 +126,23 @@ static tenrec_status file_compare_set(struct store_backend *b, const char *key,
                                       struct store_value *ret, tenrec_error *err)
 {
     struct file_store *f = (struct file_store *)b;
-    struct span old, now;
+    struct bytes_span old, now;
     int fd;
-    tenrec_status st = begin(f, true, deadline_ns, &fd, err);
+    tenrec_status st = file_begin(f, true, deadline_ns, &fd, err);
 
     if (st != TENREC_OK)
         return st;
     old = value_of(f, key);
-    now = old.data ? old : (struct span){ expected->data, expected->len };
+    now = old.data ? old : (struct bytes_span){ expected->data, expected->len };
     if (old.len == expected->len &&
         (!old.data || old.len == 0 || memcmp(old.data, expected->data, old.len) == 0)) {
-        now = (struct span){ desired->data, desired->len };
+        now = (struct bytes_span){ desired->data, desired->len };
         st = file_log_append(&f->log, fd, "", key, now, err);
     }
     if (st == TENREC_OK && !(ret->data = bytes_copy(now.data, now.len)))
         st = tenrec_fail(err, TENREC_ENOMEM, "no memory for key \"%s\" of %s", key, b->name);
     ret->len = now.len;
-    end(f, fd);
+    file_end(f, fd);
     return st;
 }
 
@@ -157,7 +153,8 @@ static size_t find_missing(const struct file_store *f, const char *const *keys, 
     size_t count = 0;
 
     for (size_t i = 0; i < n; i++) {
-        ret_missing[i] = !store_entry_there(store_table_find(&f->log.table, text_span(keys[i])));
+        ret_missing[i] =
+            !store_entry_there(store_table_find(&f->log.table, bytes_of_text(keys[i])));
         count += ret_missing[i];
     }
     return count;
@@ -167,7 +164,7 @@ static tenrec_status copy_values(const struct file_store *f, const char *const *
                                  struct store_value *ret, tenrec_error *err)
 {
     for (size_t i = 0; i < n; i++) {
-        struct span value = value_of(f, keys[i]);
+        struct bytes_span value = value_of(f, keys[i]);
         ret[i].len = value.len;
         if (!(ret[i].data = bytes_copy(value.data, value.len)))
             return tenrec_fail(err, TENREC_ENOMEM, "no memory for key \"%s\" of %s", keys[i],
@@ -176,7 +173,7 @@ static tenrec_status copy_values(const struct file_store *f, const char *const *
     return TENREC_OK;
 }
 
-static bool has_news(struct file_store *f, uint64_t seen)
+static bool file_has_news(struct file_store *f, uint64_t seen)
 {
     bool news;
 
@@ -187,15 +184,15 @@ static bool has_news(struct file_store *f, uint64_t seen)
 }
 
 /* Waits until the file has more than was `seen`. False when the deadline came first. */
-static bool await_news(struct file_store *f, struct file_watch *watch, uint64_t seen,
-                       struct pause *pause, uint64_t deadline_ns)
+static bool file_await_news(struct file_store *f, struct file_watch *watch, uint64_t seen,
+                            struct pause *pause, uint64_t deadline_ns)
 {
     for (;;) {
         /* First watch, then look: what comes in between is found. */
         const bool watched = file_watch_arm(watch, f->path);
         uint64_t us;
 
-        if (has_news(f, seen))
+        if (file_has_news(f, seen))
             return true;
         pause->most_us = watched ? WATCH_MOST_US : POLL_MOST_US;
         if ((us = pause_next_us(pause, clock_now_ns(), deadline_ns)) == 0)
@@ -208,12 +205,12 @@ static bool await_news(struct file_store *f, struct file_watch *watch, uint64_t 
 }
 
 /* One look: values, when all are there; else how many are missing, and which. */
-static tenrec_status look(struct file_store *f, const char *const *keys, size_t n,
-                          uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,
-                          size_t *ret_left, uint64_t *ret_seen, tenrec_error *err)
+static tenrec_status file_poll(struct file_store *f, const char *const *keys, size_t n,
+                               uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,
+                               size_t *ret_left, uint64_t *ret_seen, tenrec_error *err)
 {
     int fd;
-    tenrec_status st = begin(f, false, deadline_ns, &fd, err);
+    tenrec_status st = file_begin(f, false, deadline_ns, &fd, err);
 
     if (st != TENREC_OK)
         return st;
@@ -221,7 +218,7 @@ static tenrec_status look(struct file_store *f, const char *const *keys, size_t 
     *ret_left = find_missing(f, keys, n, ret_missing);
     if (*ret_left == 0 && ret)
         st = copy_values(f, keys, n, ret, err);
-    end(f, fd);
+    file_end(f, fd);
     return st;
 }
 
@@ -234,17 +231,17 @@ static tenrec_status file_get(struct store_backend *b, const char *const *keys, 
     uint64_t seen = 0;
     struct file_watch watch = { .fd = -1 };
     size_t left = n, before = n;
-    tenrec_status st = look(f, keys, n, deadline_ns, ret, ret_missing, &left, &seen, err);
+    tenrec_status st = file_poll(f, keys, n, deadline_ns, ret, ret_missing, &left, &seen, err);
 
     if (st != TENREC_OK || left == 0 || clock_passed(deadline_ns))
         return st == TENREC_OK && left ? TENREC_ETIMEDOUT : st;
     file_watch_open(&watch);
     do {
-        if (!await_news(f, &watch, seen, &pause, deadline_ns)) {
+        if (!file_await_news(f, &watch, seen, &pause, deadline_ns)) {
             st = TENREC_ETIMEDOUT;
             break;
         }
-        st = look(f, keys, n, deadline_ns, ret, ret_missing, &left, &seen, err);
+        st = file_poll(f, keys, n, deadline_ns, ret, ret_missing, &left, &seen, err);
         if (left < before)
             pause.gap_us = POLL_FIRST_US; /* others are coming: look often */
         before = left;
@@ -258,12 +255,12 @@ static tenrec_status file_check(struct store_backend *b, const char *const *keys
 {
     struct file_store *f = (struct file_store *)b;
     int fd;
-    tenrec_status st = begin(f, false, deadline_ns, &fd, err);
+    tenrec_status st = file_begin(f, false, deadline_ns, &fd, err);
 
     if (st != TENREC_OK)
         return st;
     find_missing(f, keys, n, ret_missing);
-    end(f, fd);
+    file_end(f, fd);
     return TENREC_OK;
 }
 
@@ -272,18 +269,18 @@ static tenrec_status file_delete(struct store_backend *b, const char *const *key
 {
     struct file_store *f = (struct file_store *)b;
     int fd;
-    tenrec_status st = begin(f, true, deadline_ns, &fd, err);
+    tenrec_status st = file_begin(f, true, deadline_ns, &fd, err);
 
     if (st != TENREC_OK)
         return st;
     *ret = 0;
     for (size_t i = 0; st == TENREC_OK && i < n; i++) {
-        if (!store_entry_there(store_table_find(&f->log.table, text_span(keys[i]))))
+        if (!store_entry_there(store_table_find(&f->log.table, bytes_of_text(keys[i]))))
             continue;
-        st = file_log_append(&f->log, fd, "-", keys[i], (struct span){ NULL, 0 }, err);
+        st = file_log_append(&f->log, fd, "-", keys[i], (struct bytes_span){ NULL, 0 }, err);
         ++*ret;
     }
-    end(f, fd);
+    file_end(f, fd);
     return st;
 }
 
@@ -292,28 +289,28 @@ static tenrec_status file_num_keys(struct store_backend *b, uint64_t deadline_ns
 {
     struct file_store *f = (struct file_store *)b;
     int fd;
-    tenrec_status st = begin(f, false, deadline_ns, &fd, err);
+    tenrec_status st = file_begin(f, false, deadline_ns, &fd, err);
 
     if (st != TENREC_OK)
         return st;
     *ret = (int64_t)f->log.table.n_keys;
-    end(f, fd);
+    file_end(f, fd);
     return TENREC_OK;
 }
 
 /* Counts this one out; the last of all removes the file. */
-static void leave(struct file_store *f, uint64_t deadline_ns)
+static void file_leave(struct file_store *f, uint64_t deadline_ns)
 {
     int64_t open_now = 0, left = 0;
     int fd;
 
-    if (begin(f, true, deadline_ns, &fd, NULL) != TENREC_OK)
+    if (file_begin(f, true, deadline_ns, &fd, NULL) != TENREC_OK)
         return;
     if (add_locked(f, fd, REFCOUNT_KEY, -1, &open_now, NULL) == TENREC_OK &&
         add_locked(f, fd, CLEANUP_KEY, 1, &left, NULL) == TENREC_OK && open_now <= 0 &&
         left >= (int64_t)f->num_workers)
         unlink(f->path);
-    end(f, fd);
+    file_end(f, fd);
 }
 
 static void file_free(struct file_store *f)
@@ -328,7 +325,7 @@ static void file_destroy(struct store_backend *b, uint64_t deadline_ns)
     struct file_store *f = (struct file_store *)b;
 
     if (f->num_workers)
-        leave(f, deadline_ns);
+        file_leave(f, deadline_ns);
     file_free(f);
 }
 
@@ -366,10 +363,10 @@ tenrec_status store_file_open(const char *path, uint32_t num_workers, uint64_t d
     f->log.path = f->path;
     f->log.name = f->backend.name;
     /* Also shows now, and not at the first key, that the file can be used. */
-    if ((st = begin(f, true, deadline_ns, &fd, err)) == TENREC_OK) {
+    if ((st = file_begin(f, true, deadline_ns, &fd, err)) == TENREC_OK) {
         if (num_workers)
             st = add_locked(f, fd, REFCOUNT_KEY, 1, &n, err);
-        end(f, fd);
+        file_end(f, fd);
     }
     if (st != TENREC_OK) {
         file_free(f);

@@ -24,14 +24,9 @@ struct memory_store {
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct memory_store *registry;
 
-static struct span text_span(const char *text)
+static struct bytes_span value_span(const struct store_value *v)
 {
-    return (struct span){ (const uint8_t *)text, strlen(text) };
-}
-
-static struct span value_span(const struct store_value *v)
-{
-    return (struct span){ v->data, v->len };
+    return (struct bytes_span){ v->data, v->len };
 }
 
 static tenrec_status fail_full(struct store_backend *b, tenrec_status st, const char *key,
@@ -46,19 +41,20 @@ static tenrec_status fail_full(struct store_backend *b, tenrec_status st, const 
 }
 
 /* Locks and finds the entry to change; NULL (and not locked) with the reason. */
-static struct store_entry *begin(struct memory_store *m, const char *key, tenrec_status *ret_why)
+static struct store_entry *memory_begin(struct memory_store *m, const char *key,
+                                        tenrec_status *ret_why)
 {
     struct store_entry *e;
 
     pthread_mutex_lock(&m->lock);
-    if (!(e = store_table_make(&m->table, text_span(key)))) {
-        *ret_why = store_table_why(&m->table, text_span(key));
+    if (!(e = store_table_make(&m->table, bytes_of_text(key)))) {
+        *ret_why = store_table_why(&m->table, bytes_of_text(key));
         pthread_mutex_unlock(&m->lock);
     }
     return e;
 }
 
-static void end(struct memory_store *m, struct store_entry *e)
+static void memory_end(struct memory_store *m, struct store_entry *e)
 {
     store_table_tidy(&m->table, e);
     pthread_cond_broadcast(&m->changed);
@@ -70,12 +66,12 @@ static tenrec_status memory_set(struct store_backend *b, const char *key, const 
 {
     struct memory_store *m = (struct memory_store *)b;
     tenrec_status st = TENREC_OK;
-    struct store_entry *e = begin(m, key, &st);
+    struct store_entry *e = memory_begin(m, key, &st);
 
     (void)deadline_ns;
     if (e) {
-        st = store_entry_set(&m->table, e, (struct span){ data, len });
-        end(m, e);
+        st = store_entry_set(&m->table, e, (struct bytes_span){ data, len });
+        memory_end(m, e);
     }
     return st == TENREC_OK ? st : fail_full(b, st, key, err);
 }
@@ -85,12 +81,12 @@ static tenrec_status memory_add(struct store_backend *b, const char *key, int64_
 {
     struct memory_store *m = (struct memory_store *)b;
     tenrec_status st = TENREC_OK;
-    struct store_entry *e = begin(m, key, &st);
+    struct store_entry *e = memory_begin(m, key, &st);
 
     (void)deadline_ns;
     if (e) {
         st = store_entry_add(&m->table, e, delta, ret);
-        end(m, e);
+        memory_end(m, e);
     }
     return st == TENREC_OK ? st : fail_full(b, st, key, err);
 }
@@ -102,8 +98,8 @@ static tenrec_status memory_compare_set(struct store_backend *b, const char *key
 {
     struct memory_store *m = (struct memory_store *)b;
     tenrec_status st = TENREC_OK;
-    struct store_entry *e = begin(m, key, &st);
-    struct span now;
+    struct store_entry *e = memory_begin(m, key, &st);
+    struct bytes_span now;
     bool changed;
 
     (void)deadline_ns;
@@ -115,7 +111,7 @@ static tenrec_status memory_compare_set(struct store_backend *b, const char *key
             if (!(ret->data = bytes_copy(now.data, now.len)))
                 st = TENREC_ENOMEM;
         }
-        end(m, e);
+        memory_end(m, e);
     }
     return st == TENREC_OK ? st : fail_full(b, st, key, err);
 }
@@ -127,7 +123,7 @@ static size_t find_missing(struct memory_store *m, const char *const *keys, size
     size_t count = 0;
 
     for (size_t i = 0; i < n; i++) {
-        ret_missing[i] = !store_entry_there(store_table_find(&m->table, text_span(keys[i])));
+        ret_missing[i] = !store_entry_there(store_table_find(&m->table, bytes_of_text(keys[i])));
         count += ret_missing[i];
     }
     return count;
@@ -160,7 +156,7 @@ static tenrec_status memory_get(struct store_backend *b, const char *const *keys
         if (!wait_change(m, deadline_ns))
             st = TENREC_ETIMEDOUT;
     for (size_t i = 0; st == TENREC_OK && ret && i < n; i++) {
-        struct store_entry *e = store_table_find(&m->table, text_span(keys[i]));
+        struct store_entry *e = store_table_find(&m->table, bytes_of_text(keys[i]));
         ret[i].len = e->value_len;
         if (!(ret[i].data = bytes_copy(e->value, e->value_len)))
             st = tenrec_fail(err, TENREC_ENOMEM, "no memory for the value of \"%s\"", keys[i]);
@@ -192,7 +188,7 @@ static tenrec_status memory_delete(struct store_backend *b, const char *const *k
     *ret = 0;
     pthread_mutex_lock(&m->lock);
     for (size_t i = 0; i < n; i++) {
-        struct store_entry *e = store_table_find(&m->table, text_span(keys[i]));
+        struct store_entry *e = store_table_find(&m->table, bytes_of_text(keys[i]));
         if (!e)
             continue;
         *ret += e->present;

@@ -69,7 +69,7 @@ static bool read_u32(struct request_reader *r, int64_t *ret)
     return p != NULL;
 }
 
-static bool read_blob(struct request_reader *r, size_t max, const char *why, struct span *ret)
+static bool read_blob(struct request_reader *r, size_t max, const char *why, struct bytes_span *ret)
 {
     const uint8_t *p;
     uint64_t n;
@@ -81,16 +81,16 @@ static bool read_blob(struct request_reader *r, size_t max, const char *why, str
         return false;
     }
     if ((p = request_read(r, (size_t)n)))
-        *ret = (struct span){ p, (size_t)n };
+        *ret = (struct bytes_span){ p, (size_t)n };
     return p != NULL;
 }
 
-static bool read_key(struct request_reader *r, struct span *ret)
+static bool read_key(struct request_reader *r, struct bytes_span *ret)
 {
     return read_blob(r, TENREC_STORE_MAX_KEY, "key is longer than 8 KiB", ret);
 }
 
-static bool read_value(struct request_reader *r, struct span *ret)
+static bool read_value(struct request_reader *r, struct bytes_span *ret)
 {
     return read_blob(r, STORE_MAX_VALUE, "value is longer than 64 MiB", ret);
 }
@@ -115,7 +115,7 @@ static bool read_list_length(struct request_reader *r, bool pairs, struct store_
 /* Each blob is read once. */
 static bool read_list(struct request_reader *r, bool pairs, struct store_parser *p)
 {
-    struct span ignored;
+    struct bytes_span ignored;
 
     if (!p->in_list && !read_list_length(r, pairs, p))
         return false;
@@ -130,7 +130,7 @@ static bool read_list(struct request_reader *r, bool pairs, struct store_parser 
 }
 
 /* Where a blob begins that was just read. */
-static size_t offset_of(const struct request_reader *r, struct span blob)
+static size_t offset_of(const struct request_reader *r, struct bytes_span blob)
 {
     return r->bytes.at - blob.len;
 }
@@ -204,10 +204,10 @@ enum store_parse store_request_parse(struct store_parser *p, enum store_dialect 
     return STORE_PARSE_WHOLE;
 }
 
-struct span store_request_next(struct span *list)
+struct bytes_span store_request_next(struct bytes_span *list)
 {
     size_t n = (size_t)bytes_get_u64(list->data);
-    struct span blob = { list->data + 8, n };
+    struct bytes_span blob = { list->data + 8, n };
 
     list->data += 8 + n;
     list->len -= 8 + n;

@@ -51,19 +51,14 @@ enum store_dialect {
 /* The number of `op` on the wire, -1 when the dialect has none. */
 int store_op_number(enum store_dialect d, enum store_op op);
 
-struct span {
-    const uint8_t *data; /* borrows from the buffer that was parsed */
-    size_t len;
-};
-
 struct store_request {
     enum store_op op;
-    struct span key;
-    struct span value[2]; /* SET: value; COMPARE_SET: expected, desired */
-    int64_t number;       /* ADD, BARRIER; VALIDATE and PING: the u32 */
-    size_t n;             /* keys or pairs of a list */
-    struct span list;     /* their blobs, one after the other */
-    size_t len;           /* bytes of the whole request */
+    struct bytes_span key;
+    struct bytes_span value[2]; /* SET: value; COMPARE_SET: expected, desired */
+    int64_t number;             /* ADD, BARRIER; VALIDATE and PING: the u32 */
+    size_t n;                   /* keys or pairs of a list */
+    struct bytes_span list;     /* their blobs, one after the other */
+    size_t len;                 /* bytes of the whole request */
 };
 
 enum store_parse {
@@ -90,7 +85,7 @@ enum store_parse store_request_parse(struct store_parser *p, enum store_dialect 
                                      const char **ret_why);
 
 /* Takes the next blob from a list that was parsed. */
-struct span store_request_next(struct span *list);
+struct bytes_span store_request_next(struct bytes_span *list);
 
 /* Which dialect a connection speaks that begins so; UNKNOWN while there are
  * too few bytes. A 1.13 SET (0) whose key length looks like the magic would be

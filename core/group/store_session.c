@@ -86,7 +86,7 @@ void store_session_unhang_all(struct store_session *s, int keep)
 
 /* ---- the budget ----------------------------------------------------------------- */
 
-static void account(struct store_session *s)
+static void session_account(struct store_session *s)
 {
     const size_t now = s->in.len + s->out.len + s->unread;
 
@@ -95,13 +95,13 @@ static void account(struct store_session *s)
 }
 
 /* Closes a session at once: what it holds is needed. */
-static void evict(struct store_session *s)
+static void session_evict(struct store_session *s)
 {
     s->dead = true;
     bytes_free(&s->out);
     if (s != s->hub->running)
         bytes_free(&s->in);
-    account(s);
+    session_account(s);
     s->ops->close(s->arg, "it held most of 256 MiB that all connections may hold together");
 }
 
@@ -115,21 +115,21 @@ static struct store_session *holds_most(const struct store_hub *hub)
     return most;
 }
 
-static void charge(struct store_session *s)
+static void session_charge(struct store_session *s)
 {
     struct store_hub *hub = s->hub;
     struct store_session *most;
 
-    account(s);
+    session_account(s);
     /* What a closed connection still holds is freed soon, and counts until then. */
     while (hub->held > hub->max_held && (most = holds_most(hub)) && most->held > 0)
-        evict(most);
+        session_evict(most);
 }
 
 void store_session_unread(struct store_session *s, size_t bytes)
 {
     s->unread = bytes;
-    charge(s);
+    session_charge(s);
 }
 
 void store_hub_expire(struct store_hub *hub, uint64_t now_ns)
@@ -143,7 +143,7 @@ void store_hub_expire(struct store_hub *hub, uint64_t now_ns)
 
 /* ---- answers -------------------------------------------------------------------- */
 
-static void flush(struct store_session *s)
+static void session_flush(struct store_session *s)
 {
     if (s->out.failed && !s->dead) {
         s->dead = true;
@@ -152,20 +152,20 @@ static void flush(struct store_session *s)
     if (s->out.len && !s->dead)
         s->ops->write(s->arg, s->out.data, s->out.len);
     bytes_drop_front(&s->out, s->out.len);
-    charge(s);
+    session_charge(s);
 }
 
 void store_session_flush_much(struct store_session *s)
 {
     if (s->out.len >= FLUSH_AT)
-        flush(s);
+        session_flush(s);
 }
 
 void store_session_kill(struct store_session *s, const char *why)
 {
     if (s->dead)
         return;
-    flush(s);
+    session_flush(s);
     s->dead = true;
     s->ops->close(s->arg, why);
 }
@@ -239,7 +239,7 @@ static void run_session(struct store_session *s)
     bytes_drop_front(&s->in, s->dead ? s->in.len : at);
     if (s->state == STORE_WAITING && s->in.len > MAX_BEHIND)
         store_session_kill(s, "it sent more than 1 MiB behind a request that still waits");
-    flush(s);
+    session_flush(s);
     note_begin(s, at > 0);
 }
 
@@ -295,7 +295,7 @@ void store_session_feed(struct store_session *s, const void *data, size_t len)
     if (s->dead)
         return;
     bytes_add(&s->in, data, len);
-    charge(s);
+    session_charge(s);
     if (s->in.failed)
         store_session_kill(s, "there is no memory for its request");
     else if (!s->dead)

@@ -9,21 +9,21 @@
 
 #define FIRST_BUCKETS 64
 
-static bool has_room(const struct store_table *t, size_t n)
+static bool table_has_room(const struct store_table *t, size_t n)
 {
     return !t->limit || (t->bytes < t->limit && n <= t->limit - t->bytes);
 }
 
 /* Counts `n` more bytes; refuses at the limit. */
-static bool charge(struct store_table *t, size_t n)
+static bool table_charge(struct store_table *t, size_t n)
 {
-    if (!has_room(t, n))
+    if (!table_has_room(t, n))
         return false;
     t->bytes += n;
     return true;
 }
 
-static void uncharge(struct store_table *t, size_t n)
+static void table_uncharge(struct store_table *t, size_t n)
 {
     t->bytes -= n;
 }
@@ -68,7 +68,7 @@ void store_table_finish(struct store_table *t)
 }
 
 /* Doubles the buckets. Without memory the chains only grow longer. */
-static void widen(struct store_table *t)
+static void table_widen(struct store_table *t)
 {
     struct store_entry **wide = memory_new(t->n_buckets * 2, sizeof(struct store_entry *));
     struct store_entry *e, *next;
@@ -87,7 +87,7 @@ static void widen(struct store_table *t)
     t->n_buckets *= 2;
 }
 
-struct store_entry *store_table_find(const struct store_table *t, struct span key)
+struct store_entry *store_table_find(const struct store_table *t, struct bytes_span key)
 {
     const uint64_t hash = siphash(&t->hash_key, key.data, key.len);
 
@@ -98,20 +98,20 @@ struct store_entry *store_table_find(const struct store_table *t, struct span ke
     return NULL;
 }
 
-struct store_entry *store_table_make(struct store_table *t, struct span key)
+struct store_entry *store_table_make(struct store_table *t, struct bytes_span key)
 {
     struct store_entry *e = store_table_find(t, key), **at;
 
     if (e)
         return e;
-    if (!charge(t, sizeof *e + key.len))
+    if (!table_charge(t, sizeof *e + key.len))
         return NULL;
     if (!(e = memory_new(1, sizeof *e + key.len))) {
-        uncharge(t, sizeof *e + key.len);
+        table_uncharge(t, sizeof *e + key.len);
         return NULL;
     }
     if (t->n_entries >= t->n_buckets)
-        widen(t);
+        table_widen(t);
     e->hash = siphash(&t->hash_key, key.data, key.len);
     e->key_len = key.len;
     if (key.len)
@@ -124,9 +124,9 @@ struct store_entry *store_table_make(struct store_table *t, struct span key)
     return e;
 }
 
-tenrec_status store_table_why(const struct store_table *t, struct span key)
+tenrec_status store_table_why(const struct store_table *t, struct bytes_span key)
 {
-    return has_room(t, sizeof(struct store_entry) + key.len) ? TENREC_ENOMEM : TENREC_ETOOBIG;
+    return table_has_room(t, sizeof(struct store_entry) + key.len) ? TENREC_ENOMEM : TENREC_ETOOBIG;
 }
 
 void store_table_tidy(struct store_table *t, struct store_entry *e)
@@ -139,18 +139,18 @@ void store_table_tidy(struct store_table *t, struct store_entry *e)
         ;
     *at = e->chain;
     t->n_entries--;
-    uncharge(t, sizeof *e + e->key_len);
+    table_uncharge(t, sizeof *e + e->key_len);
     entry_drop(e);
 }
 
-tenrec_status store_entry_set(struct store_table *t, struct store_entry *e, struct span value)
+tenrec_status store_entry_set(struct store_table *t, struct store_entry *e, struct bytes_span value)
 {
     uint8_t *copy;
 
-    if (!charge(t, value.len))
+    if (!table_charge(t, value.len))
         return TENREC_ETOOBIG;
     if (!(copy = bytes_copy(value.data, value.len))) {
-        uncharge(t, value.len);
+        table_uncharge(t, value.len);
         return TENREC_ENOMEM;
     }
     store_entry_unset(t, e);
@@ -161,7 +161,8 @@ tenrec_status store_entry_set(struct store_table *t, struct store_entry *e, stru
     return TENREC_OK;
 }
 
-tenrec_status store_entry_append(struct store_table *t, struct store_entry *e, struct span value)
+tenrec_status store_entry_append(struct store_table *t, struct store_entry *e,
+                                 struct bytes_span value)
 {
     uint8_t *grown;
 
@@ -169,10 +170,10 @@ tenrec_status store_entry_append(struct store_table *t, struct store_entry *e, s
         return store_entry_set(t, e, value);
     if (e->value_len + value.len > STORE_MAX_VALUE)
         return TENREC_ETOOBIG;
-    if (!charge(t, value.len))
+    if (!table_charge(t, value.len))
         return TENREC_ETOOBIG;
     if (!(grown = memory_resize(e->value, e->value_len + value.len + 1, 1))) {
-        uncharge(t, value.len);
+        table_uncharge(t, value.len);
         return TENREC_ENOMEM;
     }
     if (value.len)
@@ -183,25 +184,6 @@ tenrec_status store_entry_append(struct store_table *t, struct store_entry *e, s
     return TENREC_OK;
 }
 
-bool store_number(struct span text, int64_t *ret)
-{
-    bool negative = text.len && text.data[0] == '-';
-    int64_t n = 0;
-
-    if (text.len <= (size_t)negative)
-        return false;
-    for (size_t i = negative; i < text.len; i++) {
-        int digit = text.data[i] - '0';
-        if (digit < 0 || digit > 9 || __builtin_mul_overflow(n, 10, &n) ||
-            __builtin_sub_overflow(n, digit, &n)) /* downwards: INT64_MIN fits */
-            return false;
-    }
-    if (!negative)
-        return !__builtin_sub_overflow((int64_t)0, n, ret);
-    *ret = n;
-    return true;
-}
-
 tenrec_status store_entry_add(struct store_table *t, struct store_entry *e, int64_t delta,
                               int64_t *ret)
 {
@@ -210,20 +192,20 @@ tenrec_status store_entry_add(struct store_table *t, struct store_entry *e, int6
     char text[32];
     int len;
 
-    if (e->present && !store_number((struct span){ e->value, e->value_len }, &n))
+    if (e->present && !bytes_number((struct bytes_span){ e->value, e->value_len }, &n))
         return TENREC_EINVAL;
     if (__builtin_add_overflow(n, delta, &n))
         return TENREC_EINVAL;
     len = snprintf(text, sizeof text, "%" PRId64, n);
-    st = store_entry_set(t, e, (struct span){ (const uint8_t *)text, (size_t)len });
+    st = store_entry_set(t, e, (struct bytes_span){ (const uint8_t *)text, (size_t)len });
     if (st == TENREC_OK)
         *ret = n;
     return st;
 }
 
 tenrec_status store_entry_compare_set(struct store_table *t, struct store_entry *e,
-                                      struct span expected, struct span desired, struct span *ret,
-                                      bool *ret_changed)
+                                      struct bytes_span expected, struct bytes_span desired,
+                                      struct bytes_span *ret, bool *ret_changed)
 {
     bool equal = e->present
                      ? e->value_len == expected.len &&
@@ -234,7 +216,7 @@ tenrec_status store_entry_compare_set(struct store_table *t, struct store_entry 
     *ret_changed = equal;
     if (equal && (st = store_entry_set(t, e, desired)) != TENREC_OK)
         return st;
-    *ret = e->present ? (struct span){ e->value, e->value_len } : expected;
+    *ret = e->present ? (struct bytes_span){ e->value, e->value_len } : expected;
     return TENREC_OK;
 }
 
@@ -242,7 +224,7 @@ void store_entry_unset(struct store_table *t, struct store_entry *e)
 {
     if (!e->present)
         return;
-    uncharge(t, e->value_len);
+    table_uncharge(t, e->value_len);
     free(e->value);
     e->value = NULL;
     e->value_len = 0;
@@ -250,14 +232,15 @@ void store_entry_unset(struct store_table *t, struct store_entry *e)
     t->n_keys--;
 }
 
-tenrec_status store_entry_push(struct store_table *t, struct store_entry *e, struct span value)
+tenrec_status store_entry_push(struct store_table *t, struct store_entry *e,
+                               struct bytes_span value)
 {
     struct store_item *item;
 
-    if (!charge(t, sizeof *item + value.len))
+    if (!table_charge(t, sizeof *item + value.len))
         return TENREC_ETOOBIG;
     if (!(item = memory_new(1, sizeof *item + value.len))) {
-        uncharge(t, sizeof *item + value.len);
+        table_uncharge(t, sizeof *item + value.len);
         return TENREC_ENOMEM;
     }
     item->len = value.len;
@@ -279,7 +262,7 @@ struct store_item *store_entry_pop(struct store_table *t, struct store_entry *e)
     if (!e->first_item)
         e->last_item = &e->first_item;
     e->n_items--;
-    uncharge(t, sizeof *item + item->len);
+    table_uncharge(t, sizeof *item + item->len);
     return item;
 }
 
@@ -293,10 +276,10 @@ struct store_link *store_entry_link(struct store_table *t, struct store_entry *e
 {
     struct store_link *link;
 
-    if (!charge(t, sizeof *link))
+    if (!table_charge(t, sizeof *link))
         return NULL;
     if (!(link = memory_new(1, sizeof *link))) {
-        uncharge(t, sizeof *link);
+        table_uncharge(t, sizeof *link);
         return NULL;
     }
     link->kind = kind;
@@ -316,6 +299,6 @@ void store_link_drop(struct store_table *t, struct store_link *link)
     *(link->prev ? &link->prev->next : &e->first_link) = link->next;
     *(link->next ? &link->next->prev : &e->last_link) = link->prev;
     e->n_barrier -= link->kind == STORE_LINK_BARRIER;
-    uncharge(t, sizeof *link);
+    table_uncharge(t, sizeof *link);
     free(link);
 }

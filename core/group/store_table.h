@@ -60,30 +60,33 @@ struct store_table {
 tenrec_status store_table_init(struct store_table *t, size_t limit);
 void store_table_finish(struct store_table *t);
 
-struct store_entry *store_table_find(const struct store_table *t, struct span key);
+struct store_entry *store_table_find(const struct store_table *t, struct bytes_span key);
 /* The entry of `key`, made when missing; NULL at the limit or without memory.
  * store_table_tidy it when nothing was put in. */
-struct store_entry *store_table_make(struct store_table *t, struct span key);
+struct store_entry *store_table_make(struct store_table *t, struct bytes_span key);
 /* Why it gave NULL: ETOOBIG or ENOMEM. */
-tenrec_status store_table_why(const struct store_table *t, struct span key);
+tenrec_status store_table_why(const struct store_table *t, struct bytes_span key);
 /* Frees an entry that holds nothing any more. */
 void store_table_tidy(struct store_table *t, struct store_entry *e);
 
 /* ETOOBIG at the limit, ENOMEM; the old value stays then. */
-tenrec_status store_entry_set(struct store_table *t, struct store_entry *e, struct span value);
-tenrec_status store_entry_append(struct store_table *t, struct store_entry *e, struct span value);
+tenrec_status store_entry_set(struct store_table *t, struct store_entry *e,
+                              struct bytes_span value);
+tenrec_status store_entry_append(struct store_table *t, struct store_entry *e,
+                                 struct bytes_span value);
 /* Adds to the decimal number. EINVAL when it is none or the sum overflows. */
 tenrec_status store_entry_add(struct store_table *t, struct store_entry *e, int64_t delta,
                               int64_t *ret);
 /* Swaps when `expected` is there; *ret borrows what COMPARE_SET answers,
  * *ret_changed says whether it stored. */
 tenrec_status store_entry_compare_set(struct store_table *t, struct store_entry *e,
-                                      struct span expected, struct span desired, struct span *ret,
-                                      bool *ret_changed);
+                                      struct bytes_span expected, struct bytes_span desired,
+                                      struct bytes_span *ret, bool *ret_changed);
 /* Takes the value away; the entry stays until it is tidied. */
 void store_entry_unset(struct store_table *t, struct store_entry *e);
 
-tenrec_status store_entry_push(struct store_table *t, struct store_entry *e, struct span value);
+tenrec_status store_entry_push(struct store_table *t, struct store_entry *e,
+                               struct bytes_span value);
 struct store_item *store_entry_pop(struct store_table *t, struct store_entry *e); /* free() it */
 
 /* Whether WAIT and CHECK take the key as there: it has a value or a queue. */
@@ -94,8 +97,5 @@ struct store_link *store_entry_link(struct store_table *t, struct store_entry *e
                                     enum store_link_kind kind, void *owner);
 /* Unhangs and frees the link; the entry is not tidied. */
 void store_link_drop(struct store_table *t, struct store_link *link);
-
-/* Parses a whole decimal number as ADD stores it. */
-bool store_number(struct span text, int64_t *ret);
 
 #endif

@@ -35,7 +35,7 @@ struct call {
 };
 
 /* The same error with another code. */
-static tenrec_status recode(tenrec_error *err, tenrec_status code)
+static tenrec_status tcp_recode(tenrec_error *err, tenrec_status code)
 {
     if (err)
         err->code = code;
@@ -341,7 +341,7 @@ static tenrec_status tcp_wait_round(struct store_backend *b, const char *const *
         st = call_round(&c, keys, n, until_ns, ret_missing, &count, err);
     st = call_end(&c, st, err);
     if (st == TENREC_ETIMEDOUT)
-        return recode(err, TENREC_EPEER_LOST);
+        return tcp_recode(err, TENREC_EPEER_LOST);
     return st == TENREC_OK && count > 0 ? tenrec_fail(err, TENREC_ETIMEDOUT, "%s", "") : st;
 }
 
@@ -446,7 +446,7 @@ static tenrec_status get_once(struct store_backend *b, const char *const *keys, 
     if (st == TENREC_OK && ret)
         st = read_values(b, keys, n, deadline_ns, ret, err);
     /* A store that is silent is gone, and not merely without the key. */
-    return st == TENREC_ETIMEDOUT ? recode(err, TENREC_EPEER_LOST) : st;
+    return st == TENREC_ETIMEDOUT ? tcp_recode(err, TENREC_EPEER_LOST) : st;
 }
 
 static tenrec_status tcp_get(struct store_backend *b, const char *const *keys, size_t n,
@@ -462,7 +462,7 @@ static tenrec_status tcp_get(struct store_backend *b, const char *const *keys, s
             return st;
         st = values_are_gone(b, keys, n, deadline_ns, ret, ret_missing, &gone, err);
     } while (st == TENREC_OK && gone);
-    return st == TENREC_ETIMEDOUT ? recode(err, TENREC_EPEER_LOST) : st;
+    return st == TENREC_ETIMEDOUT ? tcp_recode(err, TENREC_EPEER_LOST) : st;
 }
 
 static tenrec_status tcp_delete(struct store_backend *b, const char *const *keys, size_t n,

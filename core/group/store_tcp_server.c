@@ -25,11 +25,11 @@
 #define RETRY_MS 100   /* until a connection for which there was no memory is accepted */
 
 /* One accepted connection; lives until uv has closed its handle. */
-struct peer {
+struct store_peer {
     uv_tcp_t tcp;
     struct tenrec_store_server *server;
     struct store_session *session;
-    struct peer *prev, *next;
+    struct store_peer *prev, *next;
     bool paused; /* its answers pile up: not read from */
 };
 
@@ -41,7 +41,7 @@ struct tenrec_store_server {
     bool behind; /* a connection is not accepted yet, and libuv tells of no other before */
     uv_tcp_t listener;
     struct store_hub hub;
-    struct peer *peers;
+    struct store_peer *peers;
     size_t n_peers;
     uv_timer_t timer; /* open while `listening` was ever true */
     bool has_timer;
@@ -56,7 +56,7 @@ struct tenrec_store_server {
 
 struct pending_write {
     uv_write_t req;
-    struct peer *peer;
+    struct store_peer *peer;
     uint8_t data[];
 };
 
@@ -79,7 +79,7 @@ static void count_open(struct tenrec_store_server *server, int delta)
 
 static void on_peer_closed(uv_handle_t *handle)
 {
-    struct peer *peer = handle->data;
+    struct store_peer *peer = handle->data;
     struct tenrec_store_server *server = peer->server;
 
     store_session_drop(peer->session);
@@ -87,7 +87,7 @@ static void on_peer_closed(uv_handle_t *handle)
     count_open(server, -1);
 }
 
-static void peer_close(struct peer *peer)
+static void peer_close(struct store_peer *peer)
 {
     struct tenrec_store_server *server = peer->server;
 
@@ -102,7 +102,7 @@ static void peer_close(struct peer *peer)
 
 /* Closes at once, so that nobody's wake-up is spent on it. Not from inside the
  * session, which may be the one that runs. */
-static void peer_drop(struct peer *peer)
+static void peer_drop(struct store_peer *peer)
 {
     store_session_drop(peer->session);
     peer->session = NULL;
@@ -111,7 +111,7 @@ static void peer_drop(struct peer *peer)
 
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
-    struct peer *peer = handle->data;
+    struct store_peer *peer = handle->data;
 
     (void)suggested;
     *buf = uv_buf_init(peer->server->room, READ_ROOM);
@@ -119,14 +119,14 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 
 static bool session_full(void *arg)
 {
-    struct peer *peer = arg;
+    struct store_peer *peer = arg;
 
     return uv_stream_get_write_queue_size((uv_stream_t *)&peer->tcp) > MAX_UNREAD;
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
-    struct peer *peer = stream->data;
+    struct store_peer *peer = stream->data;
 
     if (n < 0) {
         peer_drop(peer);
@@ -141,7 +141,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     }
 }
 
-static void peer_name(const struct peer *peer, char *ret, size_t room)
+static void peer_name(const struct store_peer *peer, char *ret, size_t room)
 {
     struct sockaddr_storage a = { .ss_family = AF_UNSPEC };
     int len = sizeof a;
@@ -151,7 +151,7 @@ static void peer_name(const struct peer *peer, char *ret, size_t room)
         snprintf(ret, room, "an unknown address");
 }
 
-static void peer_log(const struct peer *peer, const char *why)
+static void peer_log(const struct store_peer *peer, const char *why)
 {
     char who[INET6_ADDRSTRLEN + 16];
 
@@ -161,7 +161,7 @@ static void peer_log(const struct peer *peer, const char *why)
 
 static void session_close(void *arg, const char *why)
 {
-    struct peer *peer = arg;
+    struct store_peer *peer = arg;
 
     if (uv_is_closing((uv_handle_t *)&peer->tcp))
         return;
@@ -173,7 +173,7 @@ static void session_close(void *arg, const char *why)
 static void on_written(uv_write_t *req, int status)
 {
     struct pending_write *w = req->data;
-    struct peer *peer = w->peer;
+    struct store_peer *peer = w->peer;
 
     free(w);
     if (uv_is_closing((uv_handle_t *)&peer->tcp))
@@ -194,7 +194,7 @@ static void on_written(uv_write_t *req, int status)
 
 static void session_write(void *arg, const void *data, size_t len)
 {
-    struct peer *peer = arg;
+    struct store_peer *peer = arg;
     uv_stream_t *stream = (uv_stream_t *)&peer->tcp;
     struct pending_write *w;
     uv_buf_t buf;
@@ -236,7 +236,7 @@ static const struct store_session_ops session_ops = {
 
 /* A quarter of the process's descriptors, and at most RESERVE, is not for strangers. The
  * kernel gives the lowest number that is free, so that a high one says how many are open. */
-static bool takes_reserve(const struct peer *peer)
+static bool takes_reserve(const struct store_peer *peer)
 {
     struct rlimit limit;
     uv_os_fd_t fd;
@@ -252,9 +252,9 @@ static bool takes_reserve(const struct peer *peer)
  * none. */
 static bool drop_silent(struct tenrec_store_server *server)
 {
-    struct peer *oldest = NULL;
+    struct store_peer *oldest = NULL;
 
-    for (struct peer *p = server->peers; p; p = p->next)
+    for (struct store_peer *p = server->peers; p; p = p->next)
         if (!store_session_has_spoken(p->session))
             oldest = p;
     if (!oldest)
@@ -265,7 +265,7 @@ static bool drop_silent(struct tenrec_store_server *server)
 }
 
 /* Whether one more connection, which was accepted already, may stay. */
-static bool has_room(struct tenrec_store_server *server, const struct peer *peer)
+static bool has_room(struct tenrec_store_server *server, const struct store_peer *peer)
 {
     if ((server->n_peers < MAX_CONNECTIONS && !takes_reserve(peer)) || drop_silent(server))
         return true;
@@ -311,7 +311,7 @@ static void accept_later(struct tenrec_store_server *server)
 static void on_connection(uv_stream_t *listener, int status)
 {
     struct tenrec_store_server *server = listener->data;
-    struct peer *peer;
+    struct store_peer *peer;
 
     if (status < 0) {
         log_line(TENREC_LOG_WARN, "store", "cannot accept a connection: %s", uv_strerror(status));

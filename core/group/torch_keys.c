@@ -115,9 +115,9 @@ static bool is_same(const struct store_value *v, const struct bytes *b)
 }
 
 /* Puts `to` in the place of `from`; ret_now->data (owns) is what stands there else. */
-static tenrec_status replace(struct tenrec_store *torch, const struct store_value *from,
-                             const struct bytes *to, uint64_t deadline_ns,
-                             struct store_value *ret_now, tenrec_error *err)
+static tenrec_status list_replace(struct tenrec_store *torch, const struct store_value *from,
+                                  const struct bytes *to, uint64_t deadline_ns,
+                                  struct store_value *ret_now, tenrec_error *err)
 {
     const struct store_value desired = { to->data, to->len };
     struct store_value now = { 0 };
@@ -136,7 +136,7 @@ static tenrec_status replace(struct tenrec_store *torch, const struct store_valu
 
 /* Makes the list what `after` is, and what others wrote. `guess` is what stands there when
  * there are no others: then one look is enough. */
-static tenrec_status change_list(struct tenrec_store *torch, const struct bytes *guess,
+static tenrec_status list_change(struct tenrec_store *torch, const struct bytes *guess,
                                  const struct view *before, const struct view *after,
                                  uint64_t deadline_ns, tenrec_error *err)
 {
@@ -147,8 +147,8 @@ static tenrec_status change_list(struct tenrec_store *torch, const struct bytes 
     if (guess->failed)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for torch's list of workers");
     add_view(&to, after, NULL);
-    st = replace(torch, &(struct store_value){ guess->data, guess->len }, &to, deadline_ns, &now,
-                 err);
+    st = list_replace(torch, &(struct store_value){ guess->data, guess->len }, &to, deadline_ns,
+                      &now, err);
     /* What was expected is also the answer when there is nothing. */
     if (now.data && is_same(&now, guess))
         now.len = 0;
@@ -159,7 +159,7 @@ static tenrec_status change_list(struct tenrec_store *torch, const struct bytes 
         add_view(&to, after, NULL);
         if (seen.len)
             add_others(&to, seen.data, before, after);
-        st = replace(torch, &seen, &to, deadline_ns, &now, err);
+        st = list_replace(torch, &seen, &to, deadline_ns, &now, err);
         free(seen.data);
     }
     bytes_free(&to);
@@ -188,12 +188,13 @@ tenrec_status torch_keys_add(struct tenrec_store *torch, const struct view *v,
     if (st != TENREC_OK)
         return st;
     add_view(&guess, v, who);
-    st = change_list(torch, &guess, NULL, v, deadline_ns, err);
+    st = list_change(torch, &guess, NULL, v, deadline_ns, err);
     bytes_free(&guess);
     return st;
 }
 
-static void forget(struct tenrec_store *torch, const struct view_entry *e, uint64_t deadline_ns)
+static void torch_keys_delete(struct tenrec_store *torch, const struct view_entry *e,
+                              uint64_t deadline_ns)
 {
     char name[KEY_ROOM], address[KEY_ROOM];
     const char *keys[] = { name, address };
@@ -210,10 +211,10 @@ tenrec_status torch_keys_take_out(struct tenrec_store *torch, const struct view 
     tenrec_status st;
 
     add_view(&guess, before, NULL);
-    st = change_list(torch, &guess, before, after, deadline_ns, err);
+    st = list_change(torch, &guess, before, after, deadline_ns, err);
     bytes_free(&guess);
     for (size_t i = 0; i < before->n && st == TENREC_OK; i++)
         if (!view_find(after, before->entry[i].id, before->entry[i].incarnation))
-            forget(torch, &before->entry[i], deadline_ns);
+            torch_keys_delete(torch, &before->entry[i], deadline_ns);
     return st;
 }

@@ -52,7 +52,7 @@ static bool find_route(const struct address *to, char ret[VANTAGE_MAX])
 }
 
 /* 2 for IPv4, 1 for IPv6, 0 for what others cannot reach. */
-static int worth(const struct ifaddrs *i)
+static int vantage_score(const struct ifaddrs *i)
 {
     const struct sockaddr_in6 *v6 = (const void *)i->ifa_addr;
 
@@ -72,7 +72,7 @@ static void find_first(char ret[VANTAGE_MAX])
     if (getifaddrs(&list) != 0)
         return;
     for (const struct ifaddrs *i = list; i; i = i->ifa_next)
-        if (worth(i) > (best ? worth(best) : 0))
+        if (vantage_score(i) > (best ? vantage_score(best) : 0))
             best = i;
     if (best)
         write_address(best->ifa_addr,

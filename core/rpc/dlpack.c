@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "rpc/tensor.h"
 
-struct view {
+struct dlpack_view {
     DLManagedTensor dl; /* first: what the other side sees */
     struct tenrec_tensor *tensor;
     int64_t shape[TENREC_MAX_DIMS];
@@ -101,7 +101,7 @@ tenrec_status tenrec_tensor_from_dlpack(DLManagedTensor *dl, struct tenrec_tenso
 
 static void view_delete(DLManagedTensor *dl)
 {
-    struct view *v = (struct view *)dl;
+    struct dlpack_view *v = (struct dlpack_view *)dl;
 
     tenrec_tensor_drop(v->tensor);
     free(v);
@@ -111,7 +111,7 @@ tenrec_status tenrec_tensor_to_dlpack(struct tenrec_tensor *t, DLManagedTensor *
                                       tenrec_error *err)
 {
     const struct tenrec_tensor_desc *d = tenrec_tensor_desc(t);
-    struct view *v = memory_new(1, sizeof *v);
+    struct dlpack_view *v = memory_new(1, sizeof *v);
 
     if (!v)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a DLPack view");

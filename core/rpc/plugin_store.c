@@ -24,7 +24,7 @@ static struct tenrec_plugin_store *store_of(struct store_backend *b)
     return &((struct plugin_store *)b)->store;
 }
 
-static tenrec_status told(struct store_backend *b, tenrec_status st, tenrec_error *err)
+static tenrec_status plugin_prefix(struct store_backend *b, tenrec_status st, tenrec_error *err)
 {
     if (st != TENREC_OK)
         tenrec_error_prefix(err, "%s", b->name);
@@ -36,7 +36,7 @@ static tenrec_status plugin_set(struct store_backend *b, const char *key, const 
 {
     struct tenrec_plugin_store *s = store_of(b);
 
-    return told(b, s->ops->set(s, key, data, len, deadline_ns, err), err);
+    return plugin_prefix(b, s->ops->set(s, key, data, len, deadline_ns, err), err);
 }
 
 static tenrec_status plugin_add(struct store_backend *b, const char *key, int64_t delta,
@@ -44,19 +44,19 @@ static tenrec_status plugin_add(struct store_backend *b, const char *key, int64_
 {
     struct tenrec_plugin_store *s = store_of(b);
 
-    return told(b, s->ops->add(s, key, delta, deadline_ns, ret, err), err);
+    return plugin_prefix(b, s->ops->add(s, key, delta, deadline_ns, ret, err), err);
 }
 
 /* Where the values of one call go. */
-struct taking {
+struct plugin_values {
     struct store_value *value;
     uint32_t n;
 };
 
-static tenrec_status take_value(void *arg, uint32_t i, const void *data, size_t len,
-                                tenrec_error *err)
+static tenrec_status plugin_values_put(void *arg, uint32_t i, const void *data, size_t len,
+                                       tenrec_error *err)
 {
-    struct taking *t = arg;
+    struct plugin_values *t = arg;
 
     if (i >= t->n || t->value[i].data)
         return tenrec_fail(err, TENREC_EPROTOCOL, "the plugin gave value %u out of turn", i);
@@ -66,7 +66,7 @@ static tenrec_status take_value(void *arg, uint32_t i, const void *data, size_t 
     return TENREC_OK;
 }
 
-static tenrec_status check_taken(const struct taking *t, tenrec_error *err)
+static tenrec_status plugin_values_check(const struct plugin_values *t, tenrec_error *err)
 {
     for (uint32_t i = 0; i < t->n; i++)
         if (!t->value[i].data)
@@ -80,17 +80,17 @@ static tenrec_status plugin_compare_set(struct store_backend *b, const char *key
                                         struct store_value *ret, tenrec_error *err)
 {
     struct tenrec_plugin_store *s = store_of(b);
-    struct taking t = { ret, 1 };
+    struct plugin_values t = { ret, 1 };
     tenrec_status st = s->ops->compare_set(s, key, expected->data, expected->len, desired->data,
-                                           desired->len, deadline_ns, take_value, &t, err);
+                                           desired->len, deadline_ns, plugin_values_put, &t, err);
 
     if (st == TENREC_OK)
-        st = check_taken(&t, err);
+        st = plugin_values_check(&t, err);
     if (st != TENREC_OK) {
         free(ret->data);
         *ret = (struct store_value){ 0 };
     }
-    return told(b, st, err);
+    return plugin_prefix(b, st, err);
 }
 
 static tenrec_status check_count(struct store_backend *b, size_t n, tenrec_error *err)
@@ -104,17 +104,18 @@ static tenrec_status plugin_get(struct store_backend *b, const char *const *keys
                                 tenrec_error *err)
 {
     struct tenrec_plugin_store *s = store_of(b);
-    struct taking t = { ret, (uint32_t)n };
+    struct plugin_values t = { ret, (uint32_t)n };
     tenrec_status st = check_count(b, n, err);
 
     if (st != TENREC_OK)
         return st;
-    st = s->ops->get(s, keys, t.n, deadline_ns, ret ? take_value : NULL, &t, ret_missing, err);
+    st = s->ops->get(s, keys, t.n, deadline_ns, ret ? plugin_values_put : NULL, &t, ret_missing,
+                     err);
     if (st == TENREC_ETIMEDOUT)
         return st; /* who asked knows what to say */
     if (st == TENREC_OK && ret)
-        st = check_taken(&t, err);
-    return told(b, st, err);
+        st = plugin_values_check(&t, err);
+    return plugin_prefix(b, st, err);
 }
 
 static tenrec_status plugin_check(struct store_backend *b, const char *const *keys, size_t n,
@@ -125,7 +126,8 @@ static tenrec_status plugin_check(struct store_backend *b, const char *const *ke
 
     if (st != TENREC_OK)
         return st;
-    return told(b, s->ops->check(s, keys, (uint32_t)n, deadline_ns, ret_missing, err), err);
+    return plugin_prefix(b, s->ops->check(s, keys, (uint32_t)n, deadline_ns, ret_missing, err),
+                         err);
 }
 
 static tenrec_status plugin_delete(struct store_backend *b, const char *const *keys, size_t n,
@@ -140,7 +142,7 @@ static tenrec_status plugin_delete(struct store_backend *b, const char *const *k
         return st;
     st = s->ops->remove(s, keys, (uint32_t)n, deadline_ns, &gone, err);
     *ret = gone;
-    return told(b, st, err);
+    return plugin_prefix(b, st, err);
 }
 
 static tenrec_status plugin_num_keys(struct store_backend *b, uint64_t deadline_ns, int64_t *ret,
@@ -148,7 +150,7 @@ static tenrec_status plugin_num_keys(struct store_backend *b, uint64_t deadline_
 {
     struct tenrec_plugin_store *s = store_of(b);
 
-    return told(b, s->ops->num_keys(s, deadline_ns, ret, err), err);
+    return plugin_prefix(b, s->ops->num_keys(s, deadline_ns, ret, err), err);
 }
 
 static void plugin_free(struct plugin_store *p)

@@ -132,7 +132,7 @@ static void fuzz_lease(const uint8_t *data, size_t len)
     tenrec_error err;
 
     lease_time = 1;
-    if (lease_take(&l, "fuzz", UINT64_C(20000000000), &err) == TENREC_OK) {
+    if (lease_acquire(&l, "fuzz", UINT64_C(20000000000), &err) == TENREC_OK) {
         fuzz_expect(l.held && memchr(l.mine, '\0', sizeof l.mine));
         lease_release(&l, UINT64_C(20000000000));
     }
@@ -188,7 +188,7 @@ static void fuzz_file_log(const uint8_t *data, size_t len)
     struct file_log l = { .name = "fuzz" };
     char path[64];
     int file = memfd_create("log", MFD_CLOEXEC), fd;
-    const struct span value = { (const uint8_t *)"v", 1 };
+    const struct bytes_span value = { (const uint8_t *)"v", 1 };
     tenrec_error err;
 
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);

@@ -55,7 +55,7 @@ static uint64_t in_ms(uint64_t ms)
 
 static void take(struct group_lock *l)
 {
-    assert_status(group_lock_take(l, "me", in_ms(2 * GROUP_LOCK_TORCH_MS), &err), &err);
+    assert_status(group_lock_acquire(l, "me", in_ms(2 * GROUP_LOCK_TORCH_MS), &err), &err);
     assert_true(group_lock_kept(l, in_ms(TEST_MS)));
 }
 
@@ -104,12 +104,12 @@ static void group_lock_waits_for_torch_and_says_so(void **state)
 
     (void)state;
     torch_sets(TORCH_TOKEN, THEIRS);
-    assert_int_equal(group_lock_take(&l, "me", in_ms(500), &err), TENREC_ETIMEDOUT);
+    assert_int_equal(group_lock_acquire(&l, "me", in_ms(500), &err), TENREC_ETIMEDOUT);
     assert_text_has(err.text, "worker of torch holds the lock of the group ('" THEIRS "')");
     assert_true(l.others);
     /* Meanwhile nobody of ours has the lease. */
-    assert_status(lease_take(&other.lease, "other", in_ms(0), &err), &err);
-    assert_int_equal(group_lock_take(&l, "me", in_ms(500), &err), TENREC_ETIMEDOUT);
+    assert_status(lease_acquire(&other.lease, "other", in_ms(0), &err), &err);
+    assert_int_equal(group_lock_acquire(&l, "me", in_ms(500), &err), TENREC_ETIMEDOUT);
     assert_text_has(err.text, "'other' holds the lock of the group");
     assert_true(l.others);
     lease_release(&other.lease, in_ms(TEST_MS));
@@ -144,7 +144,7 @@ static void group_lock_of_a_dead_torch_worker_is_taken_over(void **state)
     (void)state;
     torch_sets(TORCH_TOKEN, THEIRS);
     /* Also by one whose tries are shorter. */
-    while (group_lock_take(&l, "me", in_ms(GROUP_LOCK_TORCH_MS / 4), &err) == TENREC_ETIMEDOUT)
+    while (group_lock_acquire(&l, "me", in_ms(GROUP_LOCK_TORCH_MS / 4), &err) == TENREC_ETIMEDOUT)
         assert_true(++tries < 8);
     assert_true(group_lock_kept(&l, in_ms(TEST_MS)));
     assert_true(now_ns - since >= GROUP_LOCK_TORCH_MS * UINT64_C(1000000));
@@ -171,7 +171,7 @@ static void group_lock_of_torch_workers_that_change_is_not_taken_over(void **sta
     (void)state;
     torch_hands_on();
     while_asleep = torch_hands_on;
-    assert_int_equal(group_lock_take(&l, "me", in_ms(2 * GROUP_LOCK_TORCH_MS), &err),
+    assert_int_equal(group_lock_acquire(&l, "me", in_ms(2 * GROUP_LOCK_TORCH_MS), &err),
                      TENREC_ETIMEDOUT);
 }
 
@@ -233,11 +233,11 @@ static void group_lock_is_let_go_of_when_the_answer_was_lost(void **state)
 
     (void)state;
     hooks.after = lose_token;
-    assert_int_equal(group_lock_take(&l, "me", in_ms(TEST_MS), &err), TENREC_EPEER_LOST);
+    assert_int_equal(group_lock_acquire(&l, "me", in_ms(TEST_MS), &err), TENREC_EPEER_LOST);
     assert_false(l.others);
     assert_token("");
     hooks.before = lose_token;
-    assert_int_equal(group_lock_take(&l, "me", in_ms(TEST_MS), &err), TENREC_EPEER_LOST);
+    assert_int_equal(group_lock_acquire(&l, "me", in_ms(TEST_MS), &err), TENREC_EPEER_LOST);
     take(&l);
     group_lock_release(&l, in_ms(TEST_MS));
 }

@@ -51,7 +51,7 @@ static void lease_is_taken_and_let_go(void **state)
 
     (void)state;
     for (int i = 0; i < 3; i++) {
-        assert_status(lease_take(&l, "me", in_ms(TEST_MS), &err), &err);
+        assert_status(lease_acquire(&l, "me", in_ms(TEST_MS), &err), &err);
         assert_true(l.held);
         lease_release(&l, in_ms(TEST_MS));
         assert_false(l.held);
@@ -69,9 +69,9 @@ static void lease_waits_until_its_holder_lets_go(void **state)
     const uint64_t since = now_ns;
 
     (void)state;
-    assert_status(lease_take(&other, "other", in_ms(TEST_MS), &err), &err);
+    assert_status(lease_acquire(&other, "other", in_ms(TEST_MS), &err), &err);
     while_asleep = let_go_of_other;
-    assert_status(lease_take(&l, "me", in_ms(TEST_MS), &err), &err);
+    assert_status(lease_acquire(&l, "me", in_ms(TEST_MS), &err), &err);
     assert_true(now_ns - since < LEASE_MS * 1000000u);
     lease_release(&l, in_ms(TEST_MS));
 }
@@ -82,13 +82,13 @@ static void lease_of_a_silent_holder_is_taken_over_when_it_has_ended(void **stat
     const uint64_t since = now_ns;
 
     (void)state;
-    assert_status(lease_take(&other, "other", in_ms(TEST_MS), &err), &err);
-    assert_status(lease_take(&l, "me", in_ms(TEST_MS), &err), &err);
+    assert_status(lease_acquire(&other, "other", in_ms(TEST_MS), &err), &err);
+    assert_status(lease_acquire(&l, "me", in_ms(TEST_MS), &err), &err);
     assert_true(now_ns - since >= LEASE_MS * 1000000u);
     /* Who comes back from the dead lets go of nothing that is not its own. */
     lease_release(&other, in_ms(TEST_MS));
     other = new_lease();
-    assert_int_equal(lease_take(&other, "other", in_ms(10), &err), TENREC_ETIMEDOUT);
+    assert_int_equal(lease_acquire(&other, "other", in_ms(10), &err), TENREC_ETIMEDOUT);
     assert_text_has(err.text, "'me' holds the lock");
     lease_release(&l, in_ms(TEST_MS));
 }
@@ -97,7 +97,7 @@ static void lease_of_a_silent_holder_is_taken_over_when_it_has_ended(void **stat
 static void hand_on(void)
 {
     lease_release(&other, in_ms(TEST_MS));
-    assert_status(lease_take(&other, "other", in_ms(TEST_MS), &err), &err);
+    assert_status(lease_acquire(&other, "other", in_ms(TEST_MS), &err), &err);
 }
 
 static void lease_of_holders_that_change_is_not_taken_over(void **state)
@@ -105,9 +105,9 @@ static void lease_of_holders_that_change_is_not_taken_over(void **state)
     struct lease l = new_lease();
 
     (void)state;
-    assert_status(lease_take(&other, "other", in_ms(TEST_MS), &err), &err);
+    assert_status(lease_acquire(&other, "other", in_ms(TEST_MS), &err), &err);
     while_asleep = hand_on;
-    assert_int_equal(lease_take(&l, "me", in_ms(5 * LEASE_MS), &err), TENREC_ETIMEDOUT);
+    assert_int_equal(lease_acquire(&l, "me", in_ms(5 * LEASE_MS), &err), TENREC_ETIMEDOUT);
     assert_false(l.held);
     lease_release(&other, in_ms(TEST_MS));
 }
@@ -120,8 +120,8 @@ static void lease_is_as_long_as_its_holder_says(void **state)
 
     (void)state;
     other.lease_ms = 3 * LEASE_MS;
-    assert_status(lease_take(&other, "other", in_ms(TEST_MS), &err), &err);
-    assert_status(lease_take(&l, "me", in_ms(TEST_MS), &err), &err);
+    assert_status(lease_acquire(&other, "other", in_ms(TEST_MS), &err), &err);
+    assert_status(lease_acquire(&l, "me", in_ms(TEST_MS), &err), &err);
     assert_true(now_ns - since >= 3 * LEASE_MS * 1000000u);
     lease_release(&l, in_ms(TEST_MS));
 }
@@ -133,8 +133,8 @@ static void lease_is_watched_over_several_tries(void **state)
     int tries = 0;
 
     (void)state;
-    assert_status(lease_take(&other, "other", in_ms(TEST_MS), &err), &err);
-    while (lease_take(&l, "me", in_ms(LEASE_MS / 4), &err) == TENREC_ETIMEDOUT)
+    assert_status(lease_acquire(&other, "other", in_ms(TEST_MS), &err), &err);
+    while (lease_acquire(&l, "me", in_ms(LEASE_MS / 4), &err) == TENREC_ETIMEDOUT)
         assert_true(++tries < 8);
     assert_true(l.held);
     assert_true(tries > 2);
@@ -147,7 +147,7 @@ static void lease_of_words_without_sense_ends_too(void **state)
 
     (void)state;
     assert_status(tenrec_store_set(store, "lock", "???", 3, TEST_MS, &err), &err);
-    assert_status(lease_take(&l, "me", in_ms(TEST_MS), &err), &err);
+    assert_status(lease_acquire(&l, "me", in_ms(TEST_MS), &err), &err);
     lease_release(&l, in_ms(TEST_MS));
 }
 
