@@ -14,7 +14,7 @@ struct choice {
     char *scheme;
     struct backend *backend; /* shared (counted); NULL when it could not be loaded */
     void *options;
-    tenrec_error err; /* why not */
+    tenrec_error err; /* why it could not be loaded */
 };
 
 struct stores {
@@ -47,8 +47,8 @@ static tenrec_status stores_blame(const struct config_layer *from, const struct 
     return st;
 }
 
-/* There is no such plugin. By custom a scheme with an s more asks for TLS: it is not to be
- * answered by the hint to leave the s out. */
+/* There is no such plugin. By custom a scheme with an s more asks for TLS: a hint to leave the s
+ * out would be wrong. */
 static tenrec_status check_tls(const struct config_layer *from, tenrec_error *err)
 {
     const size_t len = strlen(from->name);

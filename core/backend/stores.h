@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stores.h - the store plugins that a configuration names, loaded and with their
- * options filled: what a store is opened with. Opens nothing. */
+/* stores.h - the store plugins that a configuration names, loaded and with their options filled.
+ * Opens nothing. */
 #ifndef TENREC_BACKEND_STORES_H
 #define TENREC_BACKEND_STORES_H
 
@@ -11,8 +11,7 @@ struct tenrec_config;
 
 #define STORES_SCHEME_MAX 64
 
-/* "redis" of "redis://host/jobs". False: there is none, or no plugin can have
- * that name. */
+/* "redis" of "redis://host/jobs". Returns false if there is none that a plugin can have. */
 bool stores_scheme(const char *url, char ret[STORES_SCHEME_MAX]);
 
 /* All that `stores:` names, and what `scheme` (NULL: none) needs. An entry that
@@ -35,8 +34,7 @@ tenrec_status stores_check(const struct tenrec_config *config, const char *schem
 struct stores *stores_share(struct stores *s);
 void stores_drop(struct stores *s); /* NULL is fine */
 
-/* What opens URLs that begin with "<scheme>://". Borrowed until the last
- * stores_drop. */
+/* The plugin for URLs that begin with "<scheme>://". Borrowed until the last stores_drop. */
 struct stores_choice {
     const struct tenrec_plugin *plugin;
     tenrec_init_store_fn *init;

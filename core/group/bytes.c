@@ -79,7 +79,7 @@ void bytes_drop_front(struct bytes *b, size_t n)
     b->len -= n;
     if (n && b->len)
         memmove(b->data, b->data + n, b->len);
-    /* What one large request needed is not kept for ever. */
+    /* Do not keep the memory that one large request needed. */
     if (b->len == 0 && b->cap > 65536)
         bytes_free(b);
 }

@@ -27,7 +27,7 @@ struct device_map {
     size_t n;
 };
 
-/* What one worker says. With nothing set and an unknown count: it uses none. */
+/* The devices of one worker. With nothing set and an unknown count the worker uses none. */
 struct device_row {
     int64_t count;                /* devices that it has; DEVICE_COUNT_UNKNOWN */
     struct tenrec_device *device; /* owns; as it gave them, none: deduced */

@@ -7,8 +7,8 @@
 #include "base/memory.h"
 #include "group/bytes.h"
 
-/* Magic, then numbers as u64 and names as blobs, little-endian. What a later
- * version adds stands behind and is not looked at. */
+/* Magic, then numbers as u64 and names as blobs, little-endian. A later version appends its fields,
+ * which this one ignores. */
 #define MAGIC 0x31445254u /* "TRD1" */
 
 enum { DEVICES_MAX = 1024, MAPS_MAX = 32768 };

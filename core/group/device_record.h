@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_record.h - what a worker tells the others of its devices, as bytes. */
+/* device_record.h - the devices of a worker as bytes, for the other workers. */
 #ifndef TENREC_GROUP_DEVICE_RECORD_H
 #define TENREC_GROUP_DEVICE_RECORD_H
 

@@ -22,7 +22,7 @@ static tenrec_status lock_file(const struct file_log *l, int fd, int how, tenrec
     return TENREC_OK;
 }
 
-/* Forgets what was read when the file at the path is another one. */
+/* Drops all keys when another file lies at the path now. */
 static tenrec_status notice_change(struct file_log *l, const struct stat *st, tenrec_error *err)
 {
     if (l->dev == st->st_dev && l->ino == st->st_ino && l->offset <= st->st_size)
@@ -60,8 +60,8 @@ static tenrec_status check_rights(struct file_log *l, const struct stat *st, ten
     return TENREC_OK;
 }
 
-/* Opens and locks the file. A file that was unlinked between the two is opened
- * again: what is written to it would be lost. */
+/* Opens and locks the file. Opens again when the file was unlinked in between: a write to it would
+ * be lost. */
 static tenrec_status open_locked(struct file_log *l, bool writing, int *ret, tenrec_error *err)
 {
     int flags = (writing ? O_RDWR | O_CREAT : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
@@ -165,7 +165,7 @@ static tenrec_status read_rest(const struct file_log *l, int fd, size_t want, st
     return TENREC_OK;
 }
 
-/* Takes over what others have written since. */
+/* Reads the records that other processes have appended. */
 static tenrec_status catch_up(struct file_log *l, int fd, tenrec_error *err)
 {
     struct bytes b = { 0 };

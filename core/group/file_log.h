@@ -13,7 +13,7 @@
 #include <sys/types.h>
 
 struct file_log {
-    struct store_table table; /* what was read up to `offset` */
+    struct store_table table; /* of the records up to `offset` */
     uint64_t changes;         /* how often that changed */
     off_t offset;
     dev_t dev; /* of the file that was read: another one may lie there now */
@@ -23,20 +23,19 @@ struct file_log {
     bool told_open;   /* that others may read the file: said once */
 };
 
-/* Opens the file (made when `writing`), locks it and reads what is new; close
- * *ret_fd to unlock. Without a file there are no keys, and *ret_fd is -1. Does not
- * wait: the file may be locked.
+/* Opens the file (creates it when `writing`), locks it and reads new records; close *ret_fd to
+ * unlock. Without a file there are no keys, and *ret_fd is -1. Does not wait: another process may
+ * hold the lock.
  *
- * errors: EAGAIN (locked by another), EOS, EINVAL (no regular file), EPROTOCOL
- *         (damaged), ENOMEM */
+ * errors: EAGAIN (locked by another), EOS, EINVAL (no regular file), EPROTOCOL (damaged), ENOMEM */
 tenrec_status file_log_open(struct file_log *l, bool writing, int *ret_fd, tenrec_error *err);
 
-/* Appends one record and takes it over; `sign` is "-" to remove the key. */
+/* Appends one record and applies it; `sign` is "-" to remove the key. */
 tenrec_status file_log_append(struct file_log *l, int fd, const char *sign, const char *key,
                               struct bytes_span value, tenrec_error *err);
 
-/* Whether somebody has written since l->changes was `seen`: another process,
- * or another thread through this log. Cheaper than to lock the file. */
+/* Returns true if another process, or another thread through this log, has written since l->changes
+ * was `seen`. Cheaper than locking the file. */
 bool file_log_has_news(const struct file_log *l, uint64_t seen);
 
 #endif

@@ -17,7 +17,7 @@ void file_watch_close(struct file_watch *w)
     w->fd = -1;
 }
 
-/* Again for the same file it changes nothing; one that was made anew is another. */
+/* Arming the same file again changes nothing; a new file at the path is watched anew. */
 bool file_watch_arm(struct file_watch *w, const char *path)
 {
     return w->fd >= 0 &&

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file_watch.h - wakes who waits for a file to change. What other hosts write
- * into a shared file system wakes nobody, so it is to be looked at now and then
- * anyway. */
+/* file_watch.h - wakes a thread that waits for a file to change. A write by another host into a
+ * shared file system wakes no thread, so the waiter polls as well. */
 #ifndef TENREC_GROUP_FILE_WATCH_H
 #define TENREC_GROUP_FILE_WATCH_H
 
@@ -16,10 +15,11 @@ struct file_watch {
 void file_watch_open(struct file_watch *w);
 void file_watch_close(struct file_watch *w);
 
-/* Begins to watch the file that is at `path` now. False: nothing will wake. */
+/* Watches the file that is at `path` now. Returns false if the kernel cannot watch it. */
 bool file_watch_arm(struct file_watch *w, const char *path);
 
-/* Waits for a change since file_watch_arm, at most `ms` milliseconds. True: there was one. */
+/* Waits for a change since file_watch_arm, at most `ms` milliseconds. Returns true if there was a
+ * change. */
 bool file_watch_wait(struct file_watch *w, int ms);
 
 #endif

@@ -15,8 +15,8 @@ enum {
     LONGEST_LOOK_US = 100000,
 };
 
-/* Torch's workers that wait for `token` look again. They wait for a key, which is gone
- * while the token is held, so that they do not spin. */
+/* Makes torch's workers that wait for `token` retry. They wait for a key, which is missing while
+ * the token is held, so that they do not spin. */
 static void group_lock_wake(struct group_lock *l, const char *token, uint64_t deadline_ns)
 {
     store_set(l->torch, token, "Done", 4, deadline_ns, NULL);
@@ -28,8 +28,8 @@ static tenrec_status group_lock_swap_token(struct group_lock *l, const char *fro
     return store_swap_text(l->torch, TORCH_TOKEN, from, to, deadline_ns, ret, err);
 }
 
-/* One try, with the lease: in the place of nobody, of one of ours that died, or of a torch
- * worker that was silent for too long. */
+/* Attempts once to acquire the token, with the lease held: the token is free, or belongs to one of
+ * our workers that died, or to a torch worker that was silent for too long. */
 static tenrec_status group_lock_try_token(struct group_lock *l, uint64_t deadline_ns,
                                           bool *ret_ours, tenrec_error *err)
 {
@@ -61,7 +61,7 @@ static tenrec_status group_lock_try_token(struct group_lock *l, uint64_t deadlin
     return st;
 }
 
-/* After a try that was not answered: the token may be ours, or a torch worker's. */
+/* After an attempt without an answer: the token may be ours, or a torch worker's. */
 static void group_lock_give_up(struct group_lock *l, uint64_t deadline_ns)
 {
     char *now;
@@ -92,7 +92,8 @@ tenrec_status group_lock_acquire(struct group_lock *l, const char *holder, uint6
             group_lock_give_up(l, deadline_ns);
             return st;
         }
-        /* Torch's worker may take longer than our lease, which others of ours want, too. */
+        /* A torch worker may hold the token longer than our lease, for which our other workers
+         * wait, too. */
         lease_release(&l->lease, deadline_ns);
         us = pause_next_us(&pause, lease_now_ns(&l->lease), deadline_ns);
         if (us == 0) {
@@ -113,7 +114,7 @@ bool group_lock_kept(const struct group_lock *l, uint64_t deadline_ns)
 
 void group_lock_release(struct group_lock *l, uint64_t deadline_ns)
 {
-    /* The token first: while the lease is ours the token is, too, and nobody else's. */
+    /* Release the token first: the holder of the lease holds the token, too. */
     if (lease_kept(&l->lease, deadline_ns) &&
         store_set(l->torch, TORCH_TOKEN, "", 0, deadline_ns, NULL) == TENREC_OK)
         group_lock_wake(l, GROUP_LOCK_TOKEN, deadline_ns);

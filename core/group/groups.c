@@ -60,7 +60,7 @@ tenrec_status groups_announce(struct tenrec_store *s, const struct groups_entry 
     tenrec_status st;
     bool done;
 
-    /* Others may change it between our look and our word. */
+    /* Another worker may change the list between the read and the swap. */
     for (int i = 0; i < TRIES; i++) {
         if (!(mine = list_with(e, seen ? seen : ""))) {
             free(seen);

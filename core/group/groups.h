@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* groups.h - the list of groups in a store, under one key that everybody knows.
- * Members do not need it; it is there for those who come from outside. */
+/* groups.h - the list of groups in a store, under one fixed key. Members do not need the list;
+ * visitors from outside do. */
 #ifndef TENREC_GROUP_GROUPS_H
 #define TENREC_GROUP_GROUPS_H
 
@@ -15,8 +15,8 @@ struct groups_entry {
     int64_t incarnation;
 };
 
-/* Puts `e` to the front of the list, over what it said of that group before.
- * The oldest are forgotten beyond 32. errors: ENOMEM and the store's */
+/* Puts `e` at the front of the list, in place of an older entry of that group. Entries beyond 32
+ * are dropped, the oldest first. errors: ENOMEM and the store's */
 tenrec_status groups_announce(struct tenrec_store *s, const struct groups_entry *e,
                               uint64_t deadline_ns, tenrec_error *err);
 

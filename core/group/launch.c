@@ -145,7 +145,7 @@ static void copy_plain(char *ret, size_t room, const char *text)
     ret[n] = '\0';
 }
 
-/* What differs between one start of all processes and the next. */
+/* Finds the text that tells one start of all processes from the next. */
 static void find_run(const struct env *env, struct launch *ret)
 {
     const char *id = launch_variable(env, "TORCHELASTIC_RUN_ID"),
@@ -182,7 +182,7 @@ tenrec_status launch_detect(launch_lookup_fn *lookup, void *arg, int32_t rank, i
     for (size_t i = 0; i < sizeof launchers / sizeof launchers[0] && !l; i++)
         if (launched_by(&env, &launchers[i]))
             l = &launchers[i];
-    /* With both given, what a launcher says about them does not matter. */
+    /* With both given, a launcher's values do not matter. */
     if (l && (st = take_launcher(&env, l, ret, given ? NULL : err)) != TENREC_OK && !given)
         return st;
     find_run(&env, ret);

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* Let go of. Not "" as before the first take: torch's server (1.13) answers with an empty
- * value only after 200 ms. */
+/* The value of a released lease. Not "" as before the first acquire: torch's server (1.13) answers
+ * with an empty value only after 200 ms. */
 #define FREE "free"
 
 enum {
@@ -61,7 +61,7 @@ static void write_token(struct lease *l, const char *holder)
     snprintf(l->mine, sizeof l->mine, "%016" PRIx64 " %" PRIu64 " %.127s", r, l->lease_ms, holder);
 }
 
-/* How long the holder of `token` may be silent: as it says, within reason. */
+/* The time, within reason, for which the holder of `token` may be silent. */
 static uint64_t lease_of(const char *token, uint64_t otherwise_ms)
 {
     const char *blank = strchr(token, ' ');
@@ -81,7 +81,7 @@ static const char *holder_of(const char *token)
     return blank ? blank + 1 : token;
 }
 
-/* `token` is under the key now. False: as it was before. */
+/* Notes that `token` is under the key now. Returns true if that is another than before. */
 static bool lease_note_holder(struct lease *l, const char *token, uint64_t now_ns)
 {
     if (*l->seen && strncmp(l->seen, token, sizeof l->seen - 1) == 0)
@@ -102,7 +102,7 @@ static tenrec_status lease_swap(struct lease *l, const char *from, const char *t
     return store_swap_text(l->store, l->key, from, to, deadline_ns, ret_now, err);
 }
 
-/* One try: in the place of nobody, or of a holder whose lease has ended. */
+/* Attempts once to acquire the lease: it is free, or the holder's lease has expired. */
 static tenrec_status lease_try(struct lease *l, uint64_t deadline_ns, bool *ret_new_holder,
                                tenrec_error *err)
 {
@@ -112,7 +112,7 @@ static tenrec_status lease_try(struct lease *l, uint64_t deadline_ns, bool *ret_
     char *now;
     tenrec_status st;
 
-    if (!l->doubtful) /* else it may be ours since then */
+    if (!l->doubtful) /* else it may be ours since an earlier attempt */
         l->taken_ns = now_ns;
     st = lease_swap(l, over ? l->seen : FREE, l->mine, deadline_ns, &now, err);
     if (st == TENREC_OK && is_free(now)) { /* not as expected: FREE is the answer to it, too */
@@ -143,7 +143,7 @@ tenrec_status lease_acquire(struct lease *l, const char *holder, uint64_t deadli
     bool fresh = false;
     tenrec_status st;
 
-    /* What a take or a release may have left there, whose answer was lost, is still ours. */
+    /* A token that an unanswered acquire or release may have left there is still ours. */
     if (!l->doubtful)
         write_token(l, holder);
     for (;;) {

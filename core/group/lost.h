@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lost.h - what a worker knows of lost members of its static group, for waits in the store. */
+/* lost.h - how waits in the store learn of lost members of a static group. */
 #ifndef TENREC_GROUP_LOST_H
 #define TENREC_GROUP_LOST_H
 

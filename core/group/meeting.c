@@ -24,7 +24,7 @@ static void rank_key(char *ret, const char *what, int32_t rank)
     snprintf(ret, KEY_ROOM, "%s/%d", what, rank);
 }
 
-/* Whether `rank` has left its life `n` in good order. */
+/* Returns true if `rank` has left its life `n` in good order. */
 static bool has_left(struct meeting *m, int32_t rank, int64_t n, uint64_t deadline_ns)
 {
     struct store_value text;
@@ -39,7 +39,7 @@ static bool has_left(struct meeting *m, int32_t rank, int64_t n, uint64_t deadli
     return left;
 }
 
-/* The record of this rank's life `n`, when it comes within the limit. */
+/* Reads the record of this rank's life `n`, if it comes within the limit. */
 static bool former_record(struct meeting *m, int64_t n, uint64_t deadline_ns, struct member *ret)
 {
     uint64_t limit_ns = clock_deadline_ms(RECORD_MS);
@@ -57,7 +57,7 @@ static bool former_record(struct meeting *m, int64_t n, uint64_t deadline_ns, st
     return found;
 }
 
-/* Somebody has had this rank and not left it: alive, or crashed. */
+/* Checks the former holder of this rank, which has not left: it lives, or has crashed. */
 static tenrec_status meeting_check_former(struct meeting *m, uint64_t deadline_ns,
                                           tenrec_error *err)
 {
@@ -86,7 +86,7 @@ static tenrec_status meeting_check_former(struct meeting *m, uint64_t deadline_n
     return st;
 }
 
-/* Removes what the life before the last has left behind. */
+/* Removes the keys of the life before the last. */
 static void meeting_tidy(struct meeting *m, uint64_t deadline_ns)
 {
     char record[KEY_ROOM], kind[KEY_ROOM];

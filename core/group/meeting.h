@@ -7,12 +7,12 @@
 #include "group/store.h"
 
 enum meeting_end {
-    MEETING_GIVEN_UP, /* nobody saw this rank as a member: the next try meets the same others */
+    MEETING_GIVEN_UP, /* no member saw this rank: the next attempt meets the same others */
     MEETING_LEFT,     /* the next start is the next life */
 };
 
 struct meeting {
-    struct tenrec_store *whole; /* borrowed: what both are views of */
+    struct tenrec_store *whole; /* borrowed: the store that both are views of */
     struct tenrec_store *base;  /* owns; view of the group */
     struct tenrec_store *store; /* owns; view of this life of the group */
     int32_t rank, world;
@@ -33,23 +33,23 @@ tenrec_status meeting_open(struct tenrec_store *s, const char *group, const char
                            int32_t world, uint64_t deadline_ns, struct meeting *ret,
                            tenrec_error *err);
 
-/* The same for one who only looks: the latest life of the group, which need not
- * be complete; rank is TENREC_ANONYMOUS. Nothing is written, then or later.
+/* The same for a visitor: the latest life of the group, which need not be complete; rank is
+ * TENREC_ANONYMOUS. Nothing is written, then or later.
  *
  * errors: EGROUP (no such group in this store), EINVAL, and the store's */
 tenrec_status meeting_visit(struct tenrec_store *s, const char *group, uint64_t deadline_ns,
                             struct meeting *ret, tenrec_error *err);
 
-/* Tells those who come from outside of this life of the group. */
+/* Enters this life of the group into the list for visitors (groups.h). */
 tenrec_status meeting_announce(struct meeting *m, uint64_t deadline_ns, tenrec_error *err);
 
-/* Whether `rank` has left this life of the group in good order. */
+/* Returns true if `rank` has left this life of the group in good order. */
 bool meeting_has_left(struct meeting *m, int32_t rank, uint64_t deadline_ns);
 
-/* Marks the rank as left or takes its start back, as `end` says, once. */
+/* Marks the rank as left, or takes its start back, as `end` says; once. */
 void meeting_leave(struct meeting *m, uint64_t deadline_ns);
 
-/* Leaves, unless that is done, and lets go of the views. */
+/* Leaves, if not done yet, and releases the views. */
 void meeting_close(struct meeting *m, uint64_t deadline_ns);
 
 #endif

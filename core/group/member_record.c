@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Magic, then texts as blobs and numbers as u64, little-endian. What a later
- * version adds stands behind and is not looked at. */
+/* Magic, then texts as blobs and numbers as u64, little-endian. A later version appends its fields,
+ * which this one ignores. */
 #define MAGIC 0x314d5254u /* "TRM1" */
 
 void member_free(struct member *m)
@@ -34,7 +34,7 @@ tenrec_status member_draw_token(uint64_t *ret, tenrec_error *err)
     return TENREC_OK;
 }
 
-/* The first bytes of a small file as text, without its line end. */
+/* Reads the first line of a small file. */
 static void read_file(const char *path, char *ret, size_t room)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* member_record.h - what a worker publishes about itself in the store. */
+/* member_record.h - the record by which a worker is known in the store. */
 #ifndef TENREC_GROUP_MEMBER_RECORD_H
 #define TENREC_GROUP_MEMBER_RECORD_H
 
@@ -19,11 +19,11 @@ struct member {
                       host names apart, and containers on one host */
     int64_t pid;
     int64_t start; /* of the process in clock ticks, as pids come again */
-    char *address; /* owns; what the agent can be reached at */
-    void *extra;   /* owns; what the worker tells of itself, opaque here */
+    char *address; /* owns; of the agent */
+    void *extra;   /* owns; the worker's own data, opaque here */
     size_t extra_len;
-    uint64_t token; /* random bits of this life, for those that read the store; 0: an older
-                       worker's record, which has none */
+    uint64_t token; /* random bits of this life, for readers of the store; 0: an older worker's
+                       record, which has none */
 };
 
 void member_free(struct member *m); /* leaves it zeroed */
@@ -34,28 +34,28 @@ tenrec_status member_draw_token(uint64_t *ret, tenrec_error *err);
 /* Fills host, boot, pid and start with this process. */
 void member_describe_process(struct member *m);
 
-/* Whether `m` says that it is, or was, a process of this host as it runs now. */
+/* Returns true if `m` is, or was, a process of this host as it runs now. */
 bool member_was_here(const struct member *m);
 
-/* Whether the process of `m` runs on this host now. False when that cannot be
- * seen from here. */
+/* Returns true if the process of `m` runs on this host now; false also when that cannot be seen
+ * from here. */
 bool member_runs_here(const struct member *m);
 
-/* Can others read what a worker of that name tells of itself? errors: EINVAL (name,
- * address), ETOOBIG (extra, which may be NULL) */
+/* Checks that other workers can read a record with this name, address and `extra` (may be NULL).
+ * errors: EINVAL (name, address), ETOOBIG (extra) */
 tenrec_status member_check(const char *name, const char *address, const struct store_value *extra,
                            tenrec_error *err);
 
 /* The record as bytes; ret->data NULL when out of memory. */
 void member_pack(const struct member *m, struct store_value *ret);
 
-/* Writes under `key` what this process is: fills the rest of `me`, which has the name, the
+/* Writes the record of this process under `key`: fills the rest of `me`, which has the name, the
  * rank, the world, the life and its token. `extra` may be NULL. errors: ENOMEM, the store's */
 tenrec_status member_publish(struct member *me, const char *address,
                              const struct store_value *extra, struct tenrec_store *store,
                              const char *key, uint64_t deadline_ns, tenrec_error *err);
 
-/* EPROTOCOL says what is wrong with it. */
+/* errors: EPROTOCOL (malformed), ENOMEM */
 tenrec_status member_unpack(const struct store_value *value, struct member *ret, tenrec_error *err);
 
 #endif

@@ -23,7 +23,7 @@ void members_drop(struct members *members)
     free(members);
 }
 
-/* The first to come says what the group is; the others must agree with it. */
+/* Agrees on the kind and size of the group: the first rank states them, the others must match. */
 static tenrec_status members_agree(struct meeting *m, const char *name, uint64_t deadline_ns,
                                    tenrec_error *err)
 {
@@ -127,7 +127,7 @@ static tenrec_status check_names(const struct meeting *m, const struct members *
     return st;
 }
 
-/* Looks at those that have come since the last round. */
+/* Checks the records that have come since the last round. */
 static tenrec_status members_check_new(struct meeting *m, const char **keys, const bool *missing,
                                        bool *seen, tenrec_error *err)
 {
@@ -140,7 +140,7 @@ static tenrec_status members_check_new(struct meeting *m, const char **keys, con
             continue;
         seen[i] = true;
         if (tenrec_store_get(m->store, keys[i], 0, &value.data, &value.len, NULL) != TENREC_OK)
-            continue; /* has given up already */
+            continue; /* that rank has given up already */
         st = members_unpack_one(m, i, &value, &one, err);
         member_free(&one);
         free(value.data);
@@ -148,7 +148,7 @@ static tenrec_status members_check_new(struct meeting *m, const char **keys, con
     return st;
 }
 
-/* What one wait for all records knows. */
+/* The state of one wait for all records. */
 struct members_wait {
     struct meeting *m;
     const char **keys;
@@ -162,9 +162,9 @@ static tenrec_status members_check_between(void *arg, const bool *missing, tenre
     return members_check_new(w->m, w->keys, missing, w->seen, err);
 }
 
-/* Waits for the records of all ranks, in rounds. Who disagrees is heard of when
- * it comes, also when others never do. And as those that wait with us give up
- * when we do, and take their records back, only who was never seen is missing. */
+/* Waits for the records of all ranks, in rounds, so that a rank that disagrees is reported when it
+ * comes, also when others never do. And as other ranks give up when we do, and take their records
+ * back, only ranks that were never seen count as missing. */
 static tenrec_status members_get(struct meeting *m, const char **keys, uint64_t deadline_ns,
                                  struct store_value *ret, bool *missing, bool *seen,
                                  tenrec_error *err)
@@ -185,8 +185,8 @@ static tenrec_status members_get(struct meeting *m, const char **keys, uint64_t 
     return st;
 }
 
-/* Whether a round was over before the store failed, so that `seen` means something, and a
- * rank had not come then. */
+/* Returns true if a round ended before the store failed, so that `seen` is valid, and a rank had
+ * not come by then. */
 static bool members_has_polled(const struct meeting *m, const bool *seen)
 {
     bool all = true;
@@ -222,7 +222,7 @@ static tenrec_status members_collect(struct meeting *m, uint64_t since_ns, uint6
                     m->group, (unsigned long long)((clock_now_ns() - since_ns) / 1000000u),
                     tenrec_store_name(m->store), m->hint);
     } else if (st != TENREC_OK && members_has_polled(m, missing + n)) {
-        /* Rank 0 gives up first, and its store goes with it. */
+        /* Rank 0 gives up first, and its store with it. */
         ranks_text(who, sizeof who, missing, m->world, NULL);
         tenrec_error_prefix(err, "%s did not come to group \"%s\" while its store answered", who,
                             m->group);
@@ -275,8 +275,7 @@ tenrec_status members_join(struct meeting *m, const char *name, const char *addr
     st = members_agree(m, name, deadline_ns, err);
     if (st == TENREC_OK && m->rank == 0)
         st = meeting_announce(m, deadline_ns, err);
-    /* Also one that disagrees is published, so that the others hear of it now
-     * and not at their deadline. */
+    /* Publish a rank that disagrees as well: the others then fail now and not at their deadline. */
     if (st == TENREC_OK || st == TENREC_EGROUP) {
         published =
             members_publish(m, name, address, extra, deadline_ns, st == TENREC_OK ? err : NULL);

@@ -14,12 +14,12 @@
 #define KEY_ROOM 48  /* "<round>/<rank>" */
 #define DROP_MS 1000 /* to clean up behind a group */
 
-/* Between two rounds of a wait the lost members are looked for. */
+/* Lost members are looked up between two rounds of a wait. */
 enum { FIRST_ROUND_MS = 25, LONGEST_ROUND_MS = 200 };
 
-/* Each rank puts its contribution under <round>/<rank> and waits for those of
- * the others. Whoever has finished a round knows that all have begun it, hence
- * have finished the round before: then it removes its own key of that one. */
+/* Each rank writes its contribution under <round>/<rank> and waits for those of the others. A rank
+ * that has finished a round knows that all have begun it, hence have finished the round before:
+ * then it removes its own key of that round. */
 struct tenrec_process_group {
     struct tenrec_store *base;  /* owns; view of the group's name */
     struct tenrec_store *store; /* owns; view of this life of it, NULL before */
@@ -85,8 +85,8 @@ void process_group_set_lost(struct tenrec_process_group *pg, const struct group_
     pg->lost = *lost;
 }
 
-/* Counts the lives of a rank, so that a group that was dropped and made again
- * does not find what is left of the former one. Takes the next round. */
+/* Starts the next round. Counts the lives of a rank, so that a group that was dropped and made
+ * again does not find keys of the former one. */
 static tenrec_status begin_round(struct tenrec_process_group *pg, uint64_t deadline_ns,
                                  uint64_t *ret_round, tenrec_error *err)
 {
@@ -185,7 +185,7 @@ static tenrec_status process_group_wait(struct process_group_wait *w, const char
                : store_wait_all(s, keys, n, deadline_ns, missing, err);
 }
 
-/* One round: gives `data`, waits for all, reads into `ret` unless it is NULL. */
+/* Runs one round: writes `data`, waits for all, reads into `ret` unless it is NULL. */
 static tenrec_status run_round(struct tenrec_process_group *pg, const char *what, const void *data,
                                size_t len, uint64_t deadline_ns, struct store_value *ret,
                                tenrec_error *err)
@@ -212,7 +212,7 @@ static tenrec_status run_round(struct tenrec_process_group *pg, const char *what
     if (st == TENREC_OK && round > 0) {
         old = old_key;
         snprintf(old_key, sizeof old_key, "%llu/%d", (unsigned long long)(round - 1), pg->rank);
-        /* What cannot be removed does no harm. */
+        /* A key that cannot be removed does no harm. */
         store_delete_all(pg->store, &old, 1, deadline_ns, NULL);
     }
 out:
@@ -346,7 +346,7 @@ static void delete_round(struct tenrec_process_group *pg, uint64_t round, uint64
     free(keys);
 }
 
-/* The last rank to leave removes what is left of the last two rounds. */
+/* The last rank to leave removes the keys of the last two rounds. */
 static void process_group_leave(struct tenrec_process_group *pg, uint64_t deadline_ns)
 {
     const char *left = "left";

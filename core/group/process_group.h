@@ -26,11 +26,10 @@ void process_group_close(struct tenrec_process_group *pg, uint64_t deadline_ns);
 
 #define PROCESS_GROUP_SUMS 8 /* at most so many at once */
 
-/* One wave of the termination detection at shutdown: gives this worker's n
- * counts, waits for all, and returns the sum of each. The n-th call of each
- * rank meets the n-th ones of the others.
+/* One wave of the termination detection at shutdown: contributes this worker's n counts, waits for
+ * all, and returns the sum of each. The n-th call of each rank meets the n-th ones of the others.
  *
- * errors: ETIMEDOUT names who did not come, EPROTOCOL */
+ * errors: ETIMEDOUT (names the missing ranks), EPROTOCOL */
 tenrec_status process_group_sum(struct tenrec_process_group *pg, const int64_t *mine, size_t n,
                                 uint64_t deadline_ns, int64_t *ret, tenrec_error *err);
 

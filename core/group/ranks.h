@@ -15,11 +15,10 @@
  * names (n, or NULL) stand behind single ranks: `rank 2 ("b") of 4`. */
 void ranks_text(char *ret, size_t room, const bool *flag, int32_t n, const char *const *names);
 
-/* 1..127 of [A-Za-z0-9_:-]. EINVAL: `what` says whose name it is. */
+/* Checks that a name has 1..127 of [A-Za-z0-9_:-]. EINVAL: the error calls it `what`. */
 tenrec_status ranks_check_name(const char *what, const char *name, tenrec_error *err);
 
-/* The name that a pattern gives to `rank`: "{rank}" in it becomes that. EINVAL: too
- * long. */
+/* Makes the name of `rank` from a pattern: replaces "{rank}" in it. EINVAL: too long. */
 tenrec_status ranks_make_name(const char *pattern, int32_t rank, char ret[TENREC_NAME_MAX + 1],
                               tenrec_error *err);
 

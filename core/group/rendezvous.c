@@ -15,10 +15,10 @@
 
 #include <stdlib.h>
 
-#define LOOK_US 20000 /* between two looks at who still needs our store */
+#define LOOK_US 20000 /* between two polls for members that still need our store */
 #define GONE_ROOM 32  /* "gone/<rank>" */
 
-/* Between two rounds of a wait the lost members are looked for. */
+/* Lost members are looked up between two rounds of a wait. */
 enum { FIRST_ROUND_MS = 25, LONGEST_ROUND_MS = 200 };
 
 static const char *look_up_environment(void *arg, const char *name)
@@ -59,7 +59,7 @@ static bool says_where(const struct rendezvous_options *o)
     return (host && *host) || (port && *port);
 }
 
-/* Rank and world size out of the options, the URL and the environment. */
+/* Determines rank and world size from the options, the URL and the environment. */
 static tenrec_status find_identity(const struct rendezvous_options *o,
                                    const struct init_method *method, struct launch *ret,
                                    tenrec_error *err)
@@ -111,7 +111,7 @@ static void rendezvous_free(struct rendezvous *r, uint64_t deadline_ns)
     free(r);
 }
 
-/* A place in the group. */
+/* Reserves our place in the group. */
 static tenrec_status rendezvous_enter(const struct rendezvous_options *o, struct rendezvous *r,
                                       uint64_t deadline_ns, tenrec_error *err)
 {
@@ -211,7 +211,7 @@ tenrec_status rendezvous_visit(const struct rendezvous_options *options, uint64_
     return st;
 }
 
-/* Ends the wait for the last word of the others when only lost members are missing. */
+/* Ends the wait for the last keys when only lost members are missing. */
 static tenrec_status all_lost(void *arg, const bool *missing, tenrec_error *err)
 {
     const struct rendezvous *r = arg;
@@ -242,9 +242,8 @@ static void await_gone(struct rendezvous *r, uint64_t deadline_ns)
     free(missing);
 }
 
-/* The last words over a store that goes with rank 0. "gone/<rank>" is the last that each
- * rank tells the store: a rank that came back to it later would find the store of the next
- * start at the same address. */
+/* Leaves a static group whose store ends with rank 0. "gone/<rank>" is the last key that each rank
+ * writes: later it would find the store of the next start at the same address. */
 static void rendezvous_part_static(struct rendezvous *r, uint64_t deadline_ns)
 {
     struct tenrec_store *s = r->meeting.store;
@@ -265,7 +264,7 @@ static void rendezvous_part_static(struct rendezvous *r, uint64_t deadline_ns)
         await_gone(r, deadline_ns);
 }
 
-/* Out of a dynamic group. Who serves its store stays while others need that. */
+/* Leaves a dynamic group. A member that serves the store stays while others need it. */
 static void rendezvous_part_dynamic(struct rendezvous *r, uint64_t deadline_ns)
 {
     struct pause pause = { LOOK_US, LOOK_US };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rendezvous.h - from `init_method` and the environment to a rank, a world size
- * and a store that all share. A group of which nothing says a world size is
- * dynamic: then there is a roster, and no meeting. */
+/* rendezvous.h - from `init_method` and the environment to a rank, a world size and a store that
+ * all members share. A group without a world size is dynamic: it has a roster, and no meeting. */
 #ifndef TENREC_GROUP_RENDEZVOUS_H
 #define TENREC_GROUP_RENDEZVOUS_H
 
@@ -15,9 +14,9 @@
 #include "group/vantage.h"
 
 struct rendezvous_options {
-    const char *init_method;  /* env://, tcp://host:port, file://path, memory://name, or what
-                                 open_other takes; all but the first may carry
-                                 ?rank=R&world_size=W. NULL: env:// */
+    const char *init_method;  /* env://, tcp://host:port, file://path, memory://name, or a scheme of
+                                 open_other; all but the first may carry ?rank=R&world_size=W. NULL:
+                                 env:// */
     const char *group;        /* name of the group; NULL: "default" */
     int32_t rank;             /* -1: from init_method or the environment */
     int32_t world;            /* 0 or -1: likewise */
@@ -35,8 +34,8 @@ struct rendezvous {
     struct launch launch;               /* rank, world, local ones, source, run */
     struct tenrec_store *store;         /* owns; the whole store */
     struct tenrec_store_server *server; /* owns; rank 0 when it serves */
-    bool member_serves;                 /* the store goes with rank 0 */
-    char vantage[VANTAGE_MAX];          /* our address for the others; "" when nobody says */
+    bool member_serves;                 /* the store ends with rank 0 */
+    char vantage[VANTAGE_MAX];          /* our address for the others; "" if unknown */
     bool visitor;                       /* from outside: writes nothing */
     bool dynamic;
     struct group_lost lost; /* set by the user; is_lost NULL: none is known */
@@ -46,24 +45,22 @@ struct rendezvous {
 
 #define LEASE_MS 5000
 
-/* errors: EINVAL (what to set), EGROUP (rank is taken), ECONNECT, EOS (cannot
- *         serve), ETIMEDOUT and the store's; says which init_method it was */
+/* errors: EINVAL (what to set), EGROUP (rank is taken), ECONNECT, EOS (cannot serve), ETIMEDOUT and
+ * the store's; prefixed with the init_method */
 tenrec_status rendezvous_open(const struct rendezvous_options *options, uint64_t deadline_ns,
                               struct rendezvous **ret, tenrec_error *err);
 
-/* Can `init_method` be read at all? Opens nothing. errors: EINVAL, ENOMEM; no
- * password stands in their text */
+/* Checks the syntax of `init_method`; opens nothing. errors: EINVAL, ENOMEM, without passwords */
 tenrec_status rendezvous_check(const char *init_method, tenrec_error *err);
 
-/* The same as open for one who only looks at a group (meeting_visit). `rank` and `world`
- * do not count. Serves no store and makes no file. */
+/* As rendezvous_open, for a visitor (meeting_visit). Ignores `rank` and `world`, serves no store
+ * and makes no file. */
 tenrec_status rendezvous_visit(const struct rendezvous_options *options, uint64_t deadline_ns,
                                struct rendezvous **ret, tenrec_error *err);
 
-/* Leaves the group. When rank 0 serves the store it waits for the last key of
- * the others, lost members aside, and they for its word that it has stopped to listen (so
- * that a next start does not find the old store), all until the deadline. NULL is
- * allowed. */
+/* Leaves the group. When rank 0 serves the store it waits for the last key of the others, lost
+ * members aside, and they wait until it has stopped listening (so that a next start does not find
+ * the old store), all until the deadline. NULL is allowed. */
 void rendezvous_close(struct rendezvous *r, uint64_t deadline_ns);
 
 #endif

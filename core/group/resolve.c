@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One look-up that a helper thread does, since getaddrinfo knows no deadline.
- * Whoever is last of the two frees it. */
+/* One look-up by a helper thread, since getaddrinfo knows no deadline. The last user of the two
+ * frees it. */
 struct lookup {
     pthread_mutex_t lock;
     pthread_cond_t cond;
@@ -81,7 +81,7 @@ static struct lookup *lookup_start(const char *host, const char *service)
     return l;
 }
 
-/* Waits for the look-up. Returns false when it was left to its thread. */
+/* Waits for the look-up. Returns false if it is left to its thread. */
 static bool lookup_wait(struct lookup *l, uint64_t deadline_ns)
 {
     struct timespec until = { .tv_sec = (time_t)(deadline_ns / 1000000000u),

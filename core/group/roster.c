@@ -16,8 +16,8 @@
 #define KEY_ROOM 40
 
 enum {
-    TRIES = 16,       /* of a change, when others change it at the same time */
-    LOOK_US = 100000, /* between two looks at who has our id */
+    TRIES = 16,       /* of a change that others change at the same time */
+    LOOK_US = 100000, /* between two polls for the holder of our id */
 };
 
 static void record_key(char ret[KEY_ROOM], int64_t incarnation)
@@ -43,7 +43,7 @@ tenrec_status roster_list(struct tenrec_store *store, uint64_t deadline_ns, stru
     return st;
 }
 
-/* Puts `v` in the place of `raw`; *ret_done is false when something else stands there. */
+/* Replaces `raw` by `v`; *ret_done is false when the list has changed meanwhile. */
 static tenrec_status replace_view(struct roster *r, const struct store_value *raw,
                                   const struct view *v, uint64_t deadline_ns, bool *ret_done,
                                   tenrec_error *err)
@@ -140,7 +140,7 @@ void roster_close(struct roster *r)
     *r = (struct roster){ .id = -1 };
 }
 
-/* Whose id or name stands in our way. */
+/* The member that has our id or name. */
 struct conflict {
     struct view_entry who;
     struct member record;
@@ -156,7 +156,7 @@ static const struct view_entry *other_with(const struct view *v, tenrec_peer id,
     return e ? e : view_by_name(v, name);
 }
 
-/* Finds what we would be called in `v`. */
+/* Determines our id and name in `v`. */
 static tenrec_status roster_identify(struct roster *r, const struct view *v, tenrec_peer wished,
                                      const char *pattern, tenrec_error *err)
 {
@@ -170,7 +170,8 @@ static tenrec_status roster_identify(struct roster *r, const struct view *v, ten
     return st == TENREC_OK ? ranks_check_name("worker name", r->name, err) : st;
 }
 
-/* Takes the dead that stand in our way out of `v`. True: somebody who may be alive does. */
+/* Removes dead members that hold our id or name from `v`. *ret_blocked: a possibly live member
+ * holds it. */
 static tenrec_status clear_way(struct roster *r, struct view *v, tenrec_peer wished,
                                const char *pattern, uint64_t deadline_ns, struct conflict *ret,
                                bool *ret_blocked, tenrec_error *err)
@@ -265,7 +266,7 @@ tenrec_status roster_reserve(struct roster *r, tenrec_peer wished, const char *p
             r->id = -1;
             return st;
         }
-        /* Elsewhere: when it is dead the others will find out. */
+        /* On another host: if that member is dead, the others will find out. */
         pause_take(&pause, deadline_ns);
     }
 }
@@ -285,7 +286,7 @@ static tenrec_status roster_publish(struct roster *r, const char *address,
     return member_publish(&me, address, extra, r->store, key, deadline_ns, err);
 }
 
-/* Tells those who come from outside of the group. */
+/* Enters the group into the list for visitors (groups.h). */
 static tenrec_status roster_announce(struct roster *r, uint64_t deadline_ns, tenrec_error *err)
 {
     struct groups_entry e = { .world = 0, .incarnation = 1 };
@@ -295,8 +296,8 @@ static tenrec_status roster_announce(struct roster *r, uint64_t deadline_ns, ten
     return groups_announce(r->whole, &e, deadline_ns, err);
 }
 
-/* Takes those out of `v` that stand in our way: they were found dead when the id was
- * reserved, or have come since the lock was lost. */
+/* Removes members from `v` that hold our id or name: they were found dead when the id was reserved,
+ * or have joined since the lock was lost. */
 static tenrec_status make_room(struct roster *r, struct view *v, const struct view_entry *me,
                                uint64_t deadline_ns, tenrec_error *err)
 {
@@ -332,7 +333,7 @@ static tenrec_status roster_add_self(struct roster *r, struct view *v, uint64_t 
     return st;
 }
 
-/* Lets go of the lock; `v`, which is taken, becomes what is returned. */
+/* Releases the lock; `v`, which is taken, becomes the result. */
 static tenrec_status roster_end_change(struct roster *r, tenrec_status st, bool done,
                                        struct view *v, uint64_t deadline_ns, struct view *ret,
                                        tenrec_error *err)
@@ -356,19 +357,19 @@ tenrec_status roster_join(struct roster *r, const char *address, const struct st
     struct view v = { .version = 0 };
     bool done = false;
 
-    /* From here on others may see us: who fails must take that back. */
+    /* From here on others may see us: after a failure the caller must leave. */
     r->joined = st == TENREC_OK;
     for (int i = 0; i < TRIES && st == TENREC_OK && !done; i++) {
         view_finish(&v);
         st = roster_list(r->store, deadline_ns, &v, &raw, err);
         if (st == TENREC_OK && view_find(&v, r->id, r->incarnation))
-            done = true; /* an answer was lost, but not what it was about */
+            done = true; /* only the answer of an earlier attempt was lost */
         else if (st == TENREC_OK && (st = roster_add_self(r, &v, deadline_ns, err)) == TENREC_OK)
             st = replace_view(r, &raw, &v, deadline_ns, &done, err);
         free(raw.data);
         raw = (struct store_value){ 0 };
     }
-    /* Who has lost the lock leaves that to the next change. */
+    /* A worker that has lost the lock leaves that to the next change. */
     if (st == TENREC_OK && done && group_lock_kept(&r->lock, deadline_ns))
         st = torch_keys_add(r->torch, &v, view_by_id(&v, r->id), address, deadline_ns, err);
     if (st == TENREC_OK && done && v.n == 1)
@@ -378,7 +379,7 @@ tenrec_status roster_join(struct roster *r, const char *address, const struct st
 
 /* ---- leaving ------------------------------------------------------------------- */
 
-/* Takes one out of `v`, which stands there as `raw`, and puts that in its place. */
+/* Removes a member from `v`, which is stored as `raw`, and replaces that. */
 static tenrec_status roster_take_out(struct roster *r, struct view *v,
                                      const struct store_value *raw, tenrec_peer id,
                                      int64_t incarnation, bool died, uint64_t deadline_ns,
@@ -411,7 +412,7 @@ tenrec_status roster_remove(struct roster *r, tenrec_peer id, int64_t incarnatio
     for (int i = 0; i < TRIES && st == TENREC_OK && !done; i++) {
         view_finish(&v);
         st = roster_list(r->store, deadline_ns, &v, &raw, err);
-        /* Who was cut off takes the others for dead, but is out itself. */
+        /* A worker that was cut off believes the others dead, but is removed itself. */
         out = done = st == TENREC_OK && r->joined && !view_find(&v, r->id, r->incarnation);
         if (st == TENREC_OK && !out)
             st = roster_take_out(r, &v, &raw, id, incarnation, died, deadline_ns, &done, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* roster_kind.c - whether a group is static or dynamic: who comes first says so. */
+/* roster_kind.c - static or dynamic: the first worker decides. */
 #include "group/roster_kind.h"
 
 #include "group/groups.h"
@@ -23,7 +23,7 @@ static tenrec_status fail_mixed(const char *group, const char *what, tenrec_erro
                        group, what);
 }
 
-/* Has every rank of the latest life of the static group left it? */
+/* Returns true if every rank of the latest life of the static group has left it. */
 static bool static_is_over(struct roster *r, uint64_t deadline_ns)
 {
     struct groups_entry e;
@@ -110,7 +110,7 @@ tenrec_status roster_claim_dynamic(struct roster *r, uint64_t deadline_ns, tenre
     return st;
 }
 
-/* With the lock, so that nobody is just joining: a dynamic group that nobody is in ends. */
+/* Ends a dynamic group without members. With the lock, so that no worker is joining. */
 static tenrec_status end_dynamic(struct roster *r, uint64_t deadline_ns, bool *ret_done,
                                  tenrec_error *err)
 {

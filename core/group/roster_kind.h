@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* roster_kind.h - under one name a group is static or dynamic, as who comes first says;
- * when the last has left it may become the other. What roster.c and that share. */
+/* roster_kind.h - under one name a group is static or dynamic, as its first worker decides; after
+ * the last has left it may become the other kind. */
 #ifndef TENREC_GROUP_ROSTER_KIND_H
 #define TENREC_GROUP_ROSTER_KIND_H
 
@@ -14,14 +14,14 @@ tenrec_status roster_claim_dynamic(struct roster *r, uint64_t deadline_ns, tenre
  * members that do not answer as theirs do. Writes nothing. errors: EGROUP, the store's */
 tenrec_status roster_check_torch(struct roster *r, uint64_t deadline_ns, tenrec_error *err);
 
-/* For static groups: has `s` a dynamic one of that name, with members, or one who is
- * joining, or one of torch's own workers? Marks the group as static, and writes nothing
- * when there is. errors: EGROUP, EINVAL, and the store's */
+/* For static groups: marks the group as static. errors: EGROUP (a dynamic group of that name has
+ * members or a worker that is joining, or torch's own workers are in it; then nothing is written),
+ * EINVAL, and the store's */
 tenrec_status roster_claim_static(struct tenrec_store *s, const char *group, const char *run,
                                   uint64_t deadline_ns, tenrec_error *err);
 
-/* The list: *ret is zeroed when nobody ever joined; *ret_raw (may be NULL) is what
- * stands there. errors: EPROTOCOL, and the store's */
+/* Reads the list: *ret is zeroed when no worker ever joined; *ret_raw (may be NULL) is the stored
+ * value. errors: EPROTOCOL, and the store's */
 tenrec_status roster_list(struct tenrec_store *store, uint64_t deadline_ns, struct view *ret,
                           struct store_value *ret_raw, tenrec_error *err);
 

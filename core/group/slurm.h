@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* slurm.h - what Slurm tells its tasks about their step. */
+/* slurm.h - what Slurm's variables say of a task's step. */
 #ifndef TENREC_GROUP_SLURM_H
 #define TENREC_GROUP_SLURM_H
 

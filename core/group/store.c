@@ -141,7 +141,7 @@ static tenrec_status keys_make(const struct tenrec_store *s, const char *const *
     return TENREC_OK;
 }
 
-/* Every operation begins so. */
+/* Begins every operation. */
 static tenrec_status store_begin(struct tenrec_store *s, const char *const *keys, size_t n,
                                  struct keys *ret, tenrec_error *err)
 {
@@ -235,7 +235,7 @@ void store_values_free(struct store_value *values, size_t n)
         free(values[i].data);
 }
 
-/* "no key "a", "b" and 3 more in <store> after 200 ms"; `more` is what the store adds. */
+/* "no key "a", "b" and 3 more in <store> after 200 ms"; `more` is the store's own text. */
 static tenrec_status fail_missing(const struct tenrec_store *s, const char *const *keys,
                                   const bool *missing, size_t n, uint64_t since_ns,
                                   const char *more, tenrec_error *err)
@@ -259,7 +259,7 @@ static tenrec_status fail_missing(const struct tenrec_store *s, const char *cons
         (unsigned long long)((clock_now_ns() - since_ns) / 1000000u), *more ? "; " : "", more);
 }
 
-/* One wait: whole keys are made, and what is missing is told. */
+/* Runs one wait: makes the whole keys, and names the missing ones. */
 static tenrec_status store_get_keys(struct tenrec_store *s, const char *const *keys, size_t n,
                                     uint64_t deadline_ns, struct store_value *ret,
                                     bool *ret_missing, tenrec_error *err)
@@ -358,7 +358,7 @@ tenrec_status store_read(struct tenrec_store *s, const char *key, uint64_t deadl
 
         if (st != TENREC_OK || missing)
             return st;
-        /* When it is removed between the two the get waits for another in vain. */
+        /* When the key is removed between the two, the get waits for another in vain. */
         soon_ns = clock_deadline_ms(READ_MS);
         if (soon_ns > deadline_ns)
             soon_ns = deadline_ns;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store.h - what is behind a store: one of the kinds here or a plugin, all with these
- * operations. Keys arrive here with every prefix in front.
+/* store.h - the operations behind a store: each kind here, and the adapter of plugins, has these.
+ * Keys arrive here with every prefix in front.
  *
- * Deadlines are CLOCK_MONOTONIC nanoseconds, and every operation of a longer one is
- * given the same: at its deadline an operation stops waiting for keys and locks, and
- * the store itself has STORE_ANSWER_MS more to answer what it was asked. No operation
- * ends later than that, however many requests it is made of. */
+ * Deadlines are CLOCK_MONOTONIC nanoseconds, and every operation of a longer one is given the same:
+ * at its deadline an operation stops waiting for keys and locks, and the store itself has
+ * STORE_ANSWER_MS more to answer requests. No operation ends later than that, however many requests
+ * it is made of. */
 #ifndef TENREC_GROUP_STORE_H
 #define TENREC_GROUP_STORE_H
 
@@ -30,9 +30,9 @@ struct store_ops {
                                  const struct store_value *expected,
                                  const struct store_value *desired, uint64_t deadline_ns,
                                  struct store_value *ret, tenrec_error *err);
-    /* Waits for all keys. When the deadline comes first: ETIMEDOUT, and
-     * ret_missing[i] (n of them) says which; a text is put behind those. Reads the
-     * values into `ret` (n, zeroed; the caller frees them) unless that is NULL. */
+    /* Waits for all keys. When the deadline comes first: ETIMEDOUT, and ret_missing[i] (n of them)
+     * for each; the caller puts a text in front. Reads the values into `ret` (n, zeroed; the caller
+     * frees them) unless that is NULL. */
     tenrec_status (*get)(struct store_backend *b, const char *const *keys, size_t n,
                          uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,
                          tenrec_error *err);
@@ -49,7 +49,7 @@ struct store_ops {
                                  uint64_t deadline_ns, size_t *ret, tenrec_error *err);
     tenrec_status (*num_keys)(struct store_backend *b, uint64_t deadline_ns, int64_t *ret,
                               tenrec_error *err);
-    /* Frees `b`; what others shall hear of that is told until the deadline. */
+    /* Frees `b`; changes for other processes are written until the deadline. */
     void (*cut)(struct store_backend *b); /* store_cut; may be NULL */
     void (*destroy)(struct store_backend *b, uint64_t deadline_ns);
 };
@@ -66,11 +66,11 @@ struct store_backend {
 tenrec_status store_handle_new(struct store_backend *b, const char *prefix,
                                struct tenrec_store **ret, tenrec_error *err);
 
-/* As tenrec_store_drop, with a deadline for what a store tells its others. */
+/* As tenrec_store_drop, with a deadline for changes for other processes. */
 void store_close(struct tenrec_store *s, uint64_t deadline_ns);
 
-/* Other threads that wait for the store's answer stop waiting, and fail with EPEER_LOST; a kind
- * that asks no server may ignore that. Later operations work. */
+/* Ends the waits of other threads for the store's answer, with EPEER_LOST; a kind that asks no
+ * server may ignore that. Later operations work. */
 void store_cut(struct tenrec_store *s);
 
 /* One round of a wait (store_rounds.h): as store_wait_all until `until_ns`, but the store may
@@ -79,20 +79,19 @@ tenrec_status store_wait_round(struct tenrec_store *s, const char *const *keys, 
                                uint64_t until_ns, uint64_t deadline_ns, bool *ret_missing,
                                tenrec_error *err);
 
-/* A round where a wait cannot be taken back: it ends at a deadline of its own, and the keys are
- * looked for afterwards. */
+/* A round where a wait cannot be canceled: it ends at a deadline of its own, and the keys are
+ * checked afterwards. */
 tenrec_status store_wait_then_check(struct store_backend *b, const char *const *keys, size_t n,
                                     uint64_t until_ns, uint64_t deadline_ns, bool *ret_missing,
                                     tenrec_error *err);
 
-/* Where a plugin's store is, "" when it does not say. Lives as long as `s`. */
+/* The address of a plugin's store, "" if unknown. Lives as long as `s`. */
 const char *store_at(const struct tenrec_store *s);
 
-/* The kinds. `address` and `path` are what follows "://". */
+/* The kinds. `path` and `name` follow the "://". */
 tenrec_status store_tcp_open(const char *host, uint16_t port, uint64_t deadline_ns,
                              struct tenrec_store **ret, tenrec_error *err);
-/* num_workers: how many open it, so that the last to leave removes the file;
- * 0 when nobody shall. */
+/* num_workers: number of openers, of which the last to leave removes the file; 0: none does. */
 tenrec_status store_file_open(const char *path, uint32_t num_workers, uint64_t deadline_ns,
                               struct tenrec_store **ret, tenrec_error *err);
 tenrec_status store_memory_open(const char *name, struct tenrec_store **ret, tenrec_error *err);
@@ -121,8 +120,8 @@ tenrec_status store_swap_text(struct tenrec_store *s, const char *key, const cha
 tenrec_status store_num_keys(struct tenrec_store *s, uint64_t deadline_ns, int64_t *ret,
                              tenrec_error *err);
 
-/* Waits for all, and tells which keys were missing at an ETIMEDOUT (ret_missing: n, or
- * NULL; the text names them). */
+/* Waits for all; after ETIMEDOUT ret_missing (n, or NULL) says which were missing, and the text
+ * names them. */
 tenrec_status store_wait_all(struct tenrec_store *s, const char *const *keys, size_t n,
                              uint64_t deadline_ns, bool *ret_missing, tenrec_error *err);
 /* Which keys are missing now. */
@@ -132,8 +131,8 @@ tenrec_status store_check_all(struct tenrec_store *s, const char *const *keys, s
 tenrec_status store_get_all(struct tenrec_store *s, const char *const *keys, size_t n,
                             uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,
                             tenrec_error *err);
-/* What is under a key now, which others may remove at any time: ret->data is NULL when
- * there is nothing. */
+/* Reads the current value of a key, which others may remove at any time: ret->data is NULL when
+ * there is none. */
 tenrec_status store_read(struct tenrec_store *s, const char *key, uint64_t deadline_ns,
                          struct store_value *ret, tenrec_error *err);
 /* Removes all keys; *ret: how many of them were there. */
@@ -144,10 +143,10 @@ tenrec_status store_delete_all(struct tenrec_store *s, const char *const *keys, 
                                uint64_t deadline_ns, tenrec_error *err);
 void store_values_free(struct store_value *values, size_t n);
 
-/* Does what torch's constructor waits for: counts this process at `init/`. */
+/* Counts this process at `init/`, for which torch's constructor waits. */
 tenrec_status store_count_init(struct tenrec_store *s, uint64_t deadline_ns, tenrec_error *err);
 
-/* Until when a store may answer an operation with that deadline. */
+/* The time until which a store may answer an operation with that deadline. */
 uint64_t store_answer_ns(uint64_t deadline_ns);
 
 /* The deadline of a program's limit. errors: EINVAL (the limit is negative) */

@@ -10,8 +10,8 @@ static void kill_for(struct store_session *s, tenrec_status st)
                                                 : "the store or a value is full");
 }
 
-/* Tells those who wait for `e` that it is there; only the first when one item
- * of a queue came, as only one of them can take it, and a dead one never does. */
+/* Releases the sessions that wait for `e`; only the first when one item of a queue came, as only
+ * one of them can take the item, and a dead one never does. */
 static void entry_wake(struct store_entry *e, bool only_one)
 {
     struct store_link *link, *next;
@@ -59,10 +59,10 @@ static void tell_watchers(struct store_entry *e, enum change change, struct byte
     }
 }
 
-/* A change that is about to be made to a key: remembers what watchers hear. */
+/* A change of a key: keeps the old value for its watchers. */
 struct changing {
     struct store_entry *e;
-    void *old; /* owns; NULL when nobody watches */
+    void *old; /* owns; NULL without watchers */
     size_t old_len;
     bool was_there;
 };
@@ -164,7 +164,7 @@ static void answer_value(struct store_session *s, struct bytes_span key)
     bytes_add_blob(&s->out, e ? e->value : NULL, e ? e->value_len : 0);
 }
 
-/* In pieces, as the peer reads them: each value is what it is when its turn comes. */
+/* Answers in pieces, as the peer reads them: each value is current when it is written. */
 static bool run_multi_get(struct store_session *s, const struct store_request *r)
 {
     struct bytes_span list = { r->list.data + s->answered_len, r->list.len - s->answered_len };
@@ -281,7 +281,7 @@ static void run_list_keys(struct store_session *s)
         }
 }
 
-/* The sessions that wait in the barrier of `e` go on. */
+/* Releases the sessions that wait in the barrier of `e`. */
 static void open_barrier(struct store_entry *e)
 {
     struct store_link *link, *next;
@@ -296,8 +296,8 @@ static void open_barrier(struct store_entry *e)
     }
 }
 
-/* As torch has it: the count of the workers that came is a number under the key, which
- * stays; a worker that comes later passes at once. */
+/* As in torch the number of workers that came is a number under the key, which stays; a worker that
+ * comes later passes at once. */
 static void run_barrier(struct store_session *s, const struct store_request *r)
 {
     struct changing c;

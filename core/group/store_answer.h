@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store_answer.h - the inside of a session, for the two files that share it:
- * store_session.c runs it, store_answer.c knows what each request does. */
+/* store_answer.h - the inside of a session, for the two files that share it: store_session.c runs a
+ * session, store_answer.c executes requests. */
 #ifndef TENREC_GROUP_STORE_ANSWER_H
 #define TENREC_GROUP_STORE_ANSWER_H
 
@@ -27,7 +27,7 @@ struct store_session {
     uint64_t begun_ns;   /* when the request that is not whole began; 0: there is none */
     size_t unread, held; /* bytes, counted in the hub's */
     struct store_session *prev, *next;
-    struct store_link *links; /* what it waits for and watches */
+    struct store_link *links; /* the keys that it waits for and watches */
     size_t n_missing;         /* of them, those of the WAIT */
     bool ready;
     struct store_session *ready_prev, *ready_next;
@@ -41,16 +41,16 @@ bool store_answer(struct store_session *s, const struct store_request *r);
 struct store_link *store_session_hang(struct store_session *s, struct store_entry *e,
                                       enum store_link_kind kind);
 void store_session_unhang(struct store_session *s, struct store_link *link);
-/* Lets go of all links but those of kind `keep` (-1: of none). */
+/* Drops all links but those of kind `keep` (-1: of none). */
 void store_session_unhang_all(struct store_session *s, int keep);
 
-/* Answers a session that waited, and lets it go on after the one that runs. */
+/* Answers a waiting session, and queues it behind the running one. */
 void store_session_release(struct store_session *s);
-/* Has it run, and so write, after the one that runs. */
+/* Queues a session, which then writes, behind the running one. */
 void store_session_make_ready(struct store_session *s);
-/* Sends what has gathered in `out`, when that is much. */
+/* Sends the bytes in `out`, when they are many. */
 void store_session_flush_much(struct store_session *s);
-/* Sends what is answered already and closes. `why`: static. */
+/* Sends pending answers and closes. `why`: static. */
 void store_session_kill(struct store_session *s, const char *why);
 
 #endif

@@ -68,8 +68,8 @@ err_socket:
     return st;
 }
 
-/* Linux may connect a socket to itself when nobody listens at a port of the
- * range that clients get theirs from. */
+/* Linux may connect a socket to itself when no socket listens at a port of the range that clients
+ * get theirs from. */
 static bool is_myself(int fd)
 {
     struct sockaddr_storage me = { 0 }, peer = { 0 };

@@ -21,7 +21,7 @@ tenrec_status store_conn_open(const struct address *list, size_t n, uint64_t dea
                               struct store_conn **ret, tenrec_error *err);
 void store_conn_drop(struct store_conn *c);
 
-/* Whether an idle connection is still usable: open, and nothing to read. */
+/* Returns true if an idle connection is still usable: open, and nothing to read. */
 bool store_conn_quiet(const struct store_conn *c);
 
 tenrec_status store_conn_send(struct store_conn *c, const struct bytes *request,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store_dial.h - how a client reaches a TCP store: where it is, and which numbers it speaks. */
+/* store_dial.h - how a client reaches a TCP store: its addresses, and its request numbers. */
 #ifndef TENREC_GROUP_STORE_DIAL_H
 #define TENREC_GROUP_STORE_DIAL_H
 
@@ -11,13 +11,12 @@ struct store_dial {
     size_t n_addresses;
 };
 
-/* Fills `d`, until it works or `deadline_ns` has passed. ret: the first connection.
- * ECONNECT, EPEER_LOST, ETIMEDOUT, EPROTOCOL (it is no store), and what a host's name fails with.
- */
+/* Fills `d`, and retries until `deadline_ns`. ret: the first connection.
+ * errors: ECONNECT, EPEER_LOST, ETIMEDOUT, EPROTOCOL (no store), and those of resolve_host */
 tenrec_status store_dial_open(struct store_dial *d, const char *host, uint16_t port,
                               uint64_t deadline_ns, struct store_conn **ret, tenrec_error *err);
 
-/* Another connection. EPEER_LOST, ETIMEDOUT. */
+/* Opens another connection. errors: EPEER_LOST, ETIMEDOUT */
 tenrec_status store_dial_again(const struct store_dial *d, uint64_t deadline_ns,
                                struct store_conn **ret, tenrec_error *err);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file store. Every call opens the file, so that one that was removed and
- * made again is noticed. A wait is woken by what this host writes, and looks again
- * and again, at growing gaps, for what others do. */
+/* store_file.c - the file store. Every call opens the file, and so notices a new file at the path.
+ * A write by this host wakes a wait, which also polls, at growing gaps, for other hosts' writes. */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/pause.h"
@@ -14,11 +13,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CLEANUP_KEY "cleanup/"   /* how many have left */
-#define REFCOUNT_KEY "refcount/" /* how many have it open (torch 2 and this) */
+#define CLEANUP_KEY "cleanup/"   /* number of openers that have left */
+#define REFCOUNT_KEY "refcount/" /* number of openers (torch 2 and this) */
 #define POLL_FIRST_US 1000
-#define POLL_MOST_US 10000   /* where the kernel does not tell of changes */
-#define WATCH_MOST_US 100000 /* where it does, but for those of other hosts */
+#define POLL_MOST_US 10000   /* where the kernel does not report changes */
+#define WATCH_MOST_US 100000 /* where it does, except those of other hosts */
 #define LOCK_FIRST_US 50
 #define LOCK_MOST_US 1000
 
@@ -30,9 +29,9 @@ struct file_store {
     char path[];
 };
 
-/* Locks store and file and reads what is new. flock knows no deadline, so that a locked
- * file is tried again and again, and meanwhile this process's other threads get the store:
- * their deadlines may be shorter. */
+/* Locks store and file and reads new records. flock knows no deadline, so a locked file is tried
+ * again and again; meanwhile other threads of this process get the store, as their deadlines may be
+ * shorter. */
 static tenrec_status file_begin(struct file_store *f, bool writing, uint64_t deadline_ns,
                                 int *ret_fd, tenrec_error *err)
 {
@@ -54,7 +53,7 @@ static tenrec_status file_begin(struct file_store *f, bool writing, uint64_t dea
     }
 }
 
-/* Closing the file gives its lock back. */
+/* Closing the file releases its lock. */
 static void file_end(struct file_store *f, int fd)
 {
     if (fd >= 0)
@@ -76,7 +75,7 @@ static tenrec_status file_set(struct store_backend *b, const char *key, const vo
     return st;
 }
 
-/* The value of a key that was read, or nothing. */
+/* The value of a key, or nothing. */
 static struct bytes_span value_of(const struct file_store *f, const char *key)
 {
     const struct store_entry *e = store_table_find(&f->log.table, bytes_of_text(key));
@@ -146,7 +145,7 @@ static tenrec_status file_compare_set(struct store_backend *b, const char *key,
     return st;
 }
 
-/* How many keys are missing, and which. */
+/* Returns how many keys are missing, and which. */
 static size_t find_missing(const struct file_store *f, const char *const *keys, size_t n,
                            bool *ret_missing)
 {
@@ -183,12 +182,12 @@ static bool file_has_news(struct file_store *f, uint64_t seen)
     return news;
 }
 
-/* Waits until the file has more than was `seen`. False when the deadline came first. */
+/* Waits until the file has records beyond `seen`. Returns false when the deadline came first. */
 static bool file_await_news(struct file_store *f, struct file_watch *watch, uint64_t seen,
                             struct pause *pause, uint64_t deadline_ns)
 {
     for (;;) {
-        /* First watch, then look: what comes in between is found. */
+        /* Arm before the check, so that no change in between is missed. */
         const bool watched = file_watch_arm(watch, f->path);
         uint64_t us;
 
@@ -200,11 +199,11 @@ static bool file_await_news(struct file_store *f, struct file_watch *watch, uint
         if (!watched)
             pause_us(us);
         else if (file_watch_wait(watch, (int)((us + 999) / 1000)))
-            pause_us(POLL_FIRST_US); /* others that write now are read with it */
+            pause_us(POLL_FIRST_US); /* wait for other writers of this moment */
     }
 }
 
-/* One look: values, when all are there; else how many are missing, and which. */
+/* Reads the values if all keys are present; else counts the missing ones, and says which. */
 static tenrec_status file_poll(struct file_store *f, const char *const *keys, size_t n,
                                uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,
                                size_t *ret_left, uint64_t *ret_seen, tenrec_error *err)
@@ -243,7 +242,7 @@ static tenrec_status file_get(struct store_backend *b, const char *const *keys, 
         }
         st = file_poll(f, keys, n, deadline_ns, ret, ret_missing, &left, &seen, err);
         if (left < before)
-            pause.gap_us = POLL_FIRST_US; /* others are coming: look often */
+            pause.gap_us = POLL_FIRST_US; /* others are joining: poll often */
         before = left;
     } while (st == TENREC_OK && left);
     file_watch_close(&watch);
@@ -298,7 +297,7 @@ static tenrec_status file_num_keys(struct store_backend *b, uint64_t deadline_ns
     return TENREC_OK;
 }
 
-/* Counts this one out; the last of all removes the file. */
+/* Counts this process as left; the last of all removes the file. */
 static void file_leave(struct file_store *f, uint64_t deadline_ns)
 {
     int64_t open_now = 0, left = 0;
@@ -362,7 +361,7 @@ tenrec_status store_file_open(const char *path, uint32_t num_workers, uint64_t d
     memcpy(f->path, path, strlen(path) + 1);
     f->log.path = f->path;
     f->log.name = f->backend.name;
-    /* Also shows now, and not at the first key, that the file can be used. */
+    /* Reports at once, and not at the first key, that the file cannot be used. */
     if ((st = file_begin(f, true, deadline_ns, &fd, err)) == TENREC_OK) {
         if (num_workers)
             st = add_locked(f, fd, REFCOUNT_KEY, 1, &n, err);

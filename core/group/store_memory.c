@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The in-process store: shared by its name among the workers of one process,
- * which is what tests and single-process groups need. */
+/* store_memory.c - the in-process store: shared by its name among the workers of one process, for
+ * tests and single-process groups. */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "group/store.h"
@@ -20,7 +20,7 @@ struct memory_store {
     struct store_table table;
 };
 
-/* A name must be found by all of the process: the one mutable global here. */
+/* All of the process finds a store by name: the only mutable global here. */
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct memory_store *registry;
 
@@ -116,7 +116,7 @@ static tenrec_status memory_compare_set(struct store_backend *b, const char *key
     return st == TENREC_OK ? st : fail_full(b, st, key, err);
 }
 
-/* How many keys are missing, and which. */
+/* Returns how many keys are missing, and which. */
 static size_t find_missing(struct memory_store *m, const char *const *keys, size_t n,
                            bool *ret_missing)
 {
@@ -129,7 +129,7 @@ static size_t find_missing(struct memory_store *m, const char *const *keys, size
     return count;
 }
 
-/* Waits for a change; false when the deadline came. */
+/* Waits for a change. Returns false if the deadline came. */
 static bool wait_change(struct memory_store *m, uint64_t deadline_ns)
 {
     struct timespec until = { .tv_sec = (time_t)(deadline_ns / 1000000000u),
@@ -265,7 +265,7 @@ static struct memory_store *memory_new_store(const char *name)
     return m;
 }
 
-/* One more reference, unless the last one is gone and it is about to die. */
+/* Acquires a reference, unless the last one is gone and the store is about to be destroyed. */
 static bool take_living(struct memory_store *m)
 {
     unsigned refs = atomic_load(&m->backend.refs);

@@ -36,7 +36,7 @@ enum store_op {
 
 enum store_dialect {
     STORE_DIALECT_UNKNOWN,
-    STORE_DIALECT_1_13, /* also takes what 2.0 added behind it */
+    STORE_DIALECT_1_13, /* also accepts the requests that 2.0 appended */
     STORE_DIALECT_2_2,
 };
 
@@ -64,11 +64,11 @@ struct store_request {
 enum store_parse {
     STORE_PARSE_WHOLE,
     STORE_PARSE_PART, /* ret->len: so many bytes at least are needed */
-    STORE_PARSE_BAD,  /* *ret_why says what is wrong with it */
+    STORE_PARSE_BAD,  /* *ret_why says why */
 };
 
-/* How far a request has been read: more of its bytes are read on from there, however
- * many there are. Begins zeroed, for each request anew. */
+/* How far a request has been read: parsing continues there when more of its bytes come. Zeroed for
+ * each request. */
 struct store_parser {
     size_t at;       /* bytes that are understood */
     size_t argument; /* of the layout */
@@ -79,12 +79,12 @@ struct store_parser {
     size_t key_at, value_at[2], list_at;
 };
 
-/* Reads on in the request at the start of `data`: all of its bytes that have come. */
+/* Continues with the request at the start of `data`: all of its bytes that have come. */
 enum store_parse store_request_parse(struct store_parser *p, enum store_dialect d,
                                      const uint8_t *data, size_t len, struct store_request *ret,
                                      const char **ret_why);
 
-/* Takes the next blob from a list that was parsed. */
+/* Removes the next blob from a parsed list. */
 struct bytes_span store_request_next(struct bytes_span *list);
 
 /* Which dialect a connection speaks that begins so; UNKNOWN while there are

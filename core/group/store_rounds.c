@@ -5,7 +5,7 @@
 
 #define MS UINT64_C(1000000) /* in nanoseconds */
 
-enum { LAST_MS = 20 }; /* what is left goes into one round when it is less */
+enum { LAST_MS = 20 }; /* a shorter rest goes into the last round */
 
 /* The last round is the wait itself. ETIMEDOUT: `missing` says which keys are missing. */
 static tenrec_status wait_round(struct tenrec_store *s, const char *const *keys, size_t n,

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store_rounds.h - a wait for keys in rounds, between which the waiter looks at what else may
- * have happened. */
+/* store_rounds.h - a wait for keys in rounds, between which the waiter checks for other events. */
 #ifndef TENREC_GROUP_STORE_ROUNDS_H
 #define TENREC_GROUP_STORE_ROUNDS_H
 

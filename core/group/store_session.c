@@ -94,7 +94,7 @@ static void session_account(struct store_session *s)
     s->held = now;
 }
 
-/* Closes a session at once: what it holds is needed. */
+/* Closes a session at once: its memory is needed. */
 static void session_evict(struct store_session *s)
 {
     s->dead = true;
@@ -121,7 +121,7 @@ static void session_charge(struct store_session *s)
     struct store_session *most;
 
     session_account(s);
-    /* What a closed connection still holds is freed soon, and counts until then. */
+    /* The memory of a closed connection is freed soon, and counts until then. */
     while (hub->held > hub->max_held && (most = holds_most(hub)) && most->held > 0)
         session_evict(most);
 }
@@ -177,14 +177,14 @@ void store_session_release(struct store_session *s)
     store_session_make_ready(s);
 }
 
-/* Whether the next byte, which comes while the session waits, may be taken. */
+/* Returns true if the next byte may be read, which may come while the session waits. */
 static bool may_take(const struct store_session *s, uint8_t number)
 {
     return s->state == STORE_READING || number == store_op_number(s->dialect, STORE_OP_CANCEL_WAIT);
 }
 
-/* Reads on in the request at `at`, and runs it when it is whole. Returns its length, 0
- * when it is not done yet. */
+/* Continues to read the request at `at`, and runs it when it is whole. Returns its length, 0 when
+ * it is not done yet. */
 static size_t run_request(struct store_session *s, size_t at)
 {
     struct store_request r;

@@ -11,8 +11,8 @@
 
 struct store_session;
 
-/* All that the sessions of a hub hold together: requests that are not whole, answers that
- * were not sent or not read. Beyond it the session that holds most is closed. */
+/* Limit of the memory of all sessions of a hub: requests that are not whole, answers that were not
+ * sent or not read. Beyond it the session with most memory is closed. */
 #define STORE_MAX_HELD ((size_t)256 << 20)
 /* A request that has begun must be whole by then. */
 #define STORE_REQUEST_MS 30000
@@ -25,10 +25,10 @@ struct store_hub {
     size_t held, max_held;         /* bytes */
 };
 
-/* What a session needs from its connection. */
+/* The operations of a session's connection. */
 struct store_session_ops {
     void (*write)(void *arg, const void *data, size_t len); /* copies */
-    /* Whether the peer does not read its answers: the session then stops until
+    /* Returns true if the peer does not read its answers: the session then stops until
      * store_session_resume. */
     bool (*full)(void *arg);
     /* `why` borrowed, static. The session is dropped later, not in here. */
@@ -42,16 +42,16 @@ struct store_session *store_session_new(struct store_hub *hub, const struct stor
                                         void *arg);
 void store_session_drop(struct store_session *s);
 
-/* Takes bytes that came, and runs every request that is whole. */
+/* Appends received bytes, and runs every request that is whole. */
 void store_session_feed(struct store_session *s, const void *data, size_t len);
 /* Returns true if a whole request has come. */
 bool store_session_has_spoken(const struct store_session *s);
-/* Goes on after `full`. */
+/* Continues after `full`. */
 void store_session_resume(struct store_session *s);
-/* Tells how many bytes of answers the connection keeps for a peer that does not read. */
+/* Sets how many bytes of answers the connection keeps for a peer that does not read. */
 void store_session_unread(struct store_session *s, size_t bytes);
 
-/* Closes the sessions whose request began too long ago. To be called from time to time. */
+/* Closes the sessions whose request began too long ago. Called periodically. */
 void store_hub_expire(struct store_hub *hub, uint64_t now_ns);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include <tenrec/error.h>
 
-/* What somebody wants from a key that it hangs on. */
+/* The kind of interest in a key. */
 enum store_link_kind {
     STORE_LINK_WAIT,    /* until it is there */
     STORE_LINK_WATCH,   /* every change */
@@ -24,7 +24,7 @@ struct store_link {
     void *owner;
     struct store_entry *entry;
     struct store_link *prev, *next;             /* of the entry, oldest first */
-    struct store_link *owner_prev, *owner_next; /* its owner's business */
+    struct store_link *owner_prev, *owner_next; /* for its owner */
 };
 
 struct store_item {
@@ -64,7 +64,7 @@ struct store_entry *store_table_find(const struct store_table *t, struct bytes_s
 /* The entry of `key`, made when missing; NULL at the limit or without memory.
  * store_table_tidy it when nothing was put in. */
 struct store_entry *store_table_make(struct store_table *t, struct bytes_span key);
-/* Why it gave NULL: ETOOBIG or ENOMEM. */
+/* The reason of its NULL: ETOOBIG or ENOMEM. */
 tenrec_status store_table_why(const struct store_table *t, struct bytes_span key);
 /* Frees an entry that holds nothing any more. */
 void store_table_tidy(struct store_table *t, struct store_entry *e);
@@ -77,19 +77,19 @@ tenrec_status store_entry_append(struct store_table *t, struct store_entry *e,
 /* Adds to the decimal number. EINVAL when it is none or the sum overflows. */
 tenrec_status store_entry_add(struct store_table *t, struct store_entry *e, int64_t delta,
                               int64_t *ret);
-/* Swaps when `expected` is there; *ret borrows what COMPARE_SET answers,
- * *ret_changed says whether it stored. */
+/* Swaps if the value is `expected`; *ret borrows the answer of COMPARE_SET, *ret_changed is true if
+ * it stored. */
 tenrec_status store_entry_compare_set(struct store_table *t, struct store_entry *e,
                                       struct bytes_span expected, struct bytes_span desired,
                                       struct bytes_span *ret, bool *ret_changed);
-/* Takes the value away; the entry stays until it is tidied. */
+/* Removes the value; the entry stays until it is tidied. */
 void store_entry_unset(struct store_table *t, struct store_entry *e);
 
 tenrec_status store_entry_push(struct store_table *t, struct store_entry *e,
                                struct bytes_span value);
 struct store_item *store_entry_pop(struct store_table *t, struct store_entry *e); /* free() it */
 
-/* Whether WAIT and CHECK take the key as there: it has a value or a queue. */
+/* Returns true if WAIT and CHECK find the key: it has a value or a queue. */
 bool store_entry_there(const struct store_entry *e);
 
 /* NULL at the limit or without memory. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The TCP store's client. A connection serves one call at a time, since a WAIT
- * blocks it; idle ones are kept for the next calls. */
+/* store_tcp.c - the TCP store's client. A connection serves one call at a time, since a WAIT blocks
+ * it; idle ones are kept for later calls. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -19,7 +19,7 @@
 struct tcp_store {
     struct store_backend backend;
     struct store_dial dial;
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the fields below */
     struct store_conn *idle;
     size_t n_idle;
     struct call *busy; /* their connections are open until call_end */
@@ -60,7 +60,7 @@ static struct store_conn *take_idle(struct tcp_store *t)
         pthread_mutex_unlock(&t->lock);
         if (!c || store_conn_quiet(c))
             return c;
-        store_conn_drop(c); /* the server has closed it meanwhile */
+        store_conn_drop(c); /* the server has closed it */
     }
 }
 
@@ -137,8 +137,8 @@ static tenrec_status call_end(struct call *c, tenrec_status st, tenrec_error *er
     return st;
 }
 
-/* SET is not answered, so the count of keys is asked behind it: what is set is
- * there for every other connection when this returns. */
+/* SET has no answer, so NUM_KEYS is asked behind it: the value is visible to every other connection
+ * when this returns. */
 static tenrec_status tcp_set(struct store_backend *b, const char *key, const void *data, size_t len,
                              uint64_t deadline_ns, tenrec_error *err)
 {
@@ -171,8 +171,7 @@ static tenrec_status read_value(struct store_backend *b, const char *key, uint64
     return call_end(&c, st, err);
 }
 
-/* A server that cannot add only closes the connection: looks whether the value
- * is the reason. */
+/* A server that cannot add only closes the connection: checks whether the value is the reason. */
 static tenrec_status explain_add(struct store_backend *b, const char *key, uint64_t deadline_ns,
                                  tenrec_error *err)
 {
@@ -290,7 +289,7 @@ static tenrec_status call_wait(struct call *c, const char *const *keys, size_t n
     return st;
 }
 
-/* Takes the WAIT back. The answer to it may be on its way, and comes first then. */
+/* Cancels the WAIT. Its answer may be on its way, and comes first then. */
 static tenrec_status call_cancel_wait(struct call *c, tenrec_error *err)
 {
     uint8_t answer = 0;
@@ -308,7 +307,7 @@ static tenrec_status call_cancel_wait(struct call *c, tenrec_error *err)
     return st;
 }
 
-/* Waits until `until_ns`, takes the WAIT back and looks which keys are missing. */
+/* Waits until `until_ns`, cancels the WAIT and checks which keys are missing. */
 static tenrec_status call_round(struct call *c, const char *const *keys, size_t n,
                                 uint64_t until_ns, bool *ret_missing, size_t *ret_count,
                                 tenrec_error *err)
@@ -345,8 +344,8 @@ static tenrec_status tcp_wait_round(struct store_backend *b, const char *const *
     return st == TENREC_OK && count > 0 ? tenrec_fail(err, TENREC_ETIMEDOUT, "%s", "") : st;
 }
 
-/* CHECK for each key, then WAIT when one is missing. *ret_alive: the CHECKs were
- * answered, and ret_missing says what was missing then. */
+/* Sends CHECK for each key, then WAIT when one is missing. *ret_alive: the CHECKs were answered,
+ * and ret_missing is valid. */
 static tenrec_status wait_keys(struct store_backend *b, const char *const *keys, size_t n,
                                uint64_t deadline_ns, bool *ret_missing, bool *ret_alive,
                                tenrec_error *err)
@@ -445,7 +444,7 @@ static tenrec_status get_once(struct store_backend *b, const char *const *keys, 
     }
     if (st == TENREC_OK && ret)
         st = read_values(b, keys, n, deadline_ns, ret, err);
-    /* A store that is silent is gone, and not merely without the key. */
+    /* A silent store is lost, and not merely without the key. */
     return st == TENREC_ETIMEDOUT ? tcp_recode(err, TENREC_EPEER_LOST) : st;
 }
 

@@ -21,8 +21,8 @@
 #define BACKLOG 1024
 #define RESERVE 64 /* descriptors */
 #define RESOLVE_MS 10000
-#define EXPIRE_MS 5000 /* between two looks for requests that began long ago */
-#define RETRY_MS 100   /* until a connection for which there was no memory is accepted */
+#define EXPIRE_MS 5000 /* between two checks for requests that began long ago */
+#define RETRY_MS 100   /* until a connection without memory is accepted again */
 
 /* One accepted connection; lives until uv has closed its handle. */
 struct store_peer {
@@ -38,7 +38,7 @@ struct tenrec_store_server {
     struct loop *loop;
     bool own_loop;
     bool listening;
-    bool behind; /* a connection is not accepted yet, and libuv tells of no other before */
+    bool behind; /* a connection is not accepted yet, and libuv reports no other before */
     uv_tcp_t listener;
     struct store_hub hub;
     struct store_peer *peers;
@@ -60,8 +60,7 @@ struct pending_write {
     uint8_t data[];
 };
 
-/* `loop_call` fails only without memory: keep asking, as a handle that stays
- * open would outlive its memory. */
+/* loop_call fails only without memory: retry, as an open handle would outlive its memory. */
 static void call_on_loop(struct tenrec_store_server *server, loop_fn *fn)
 {
     while (loop_call(server->loop, fn, server) != TENREC_OK)
@@ -100,8 +99,8 @@ static void peer_close(struct store_peer *peer)
     uv_close((uv_handle_t *)&peer->tcp, on_peer_closed);
 }
 
-/* Closes at once, so that nobody's wake-up is spent on it. Not from inside the
- * session, which may be the one that runs. */
+/* Closes at once, and spends no wake-up on the peer. Not from inside the session, which may be the
+ * running one. */
 static void peer_drop(struct store_peer *peer)
 {
     store_session_drop(peer->session);
@@ -166,7 +165,7 @@ static void session_close(void *arg, const char *why)
     if (uv_is_closing((uv_handle_t *)&peer->tcp))
         return;
     peer_log(peer, why);
-    /* Not in here: the session is still running. uv tells the close later. */
+    /* Not dropped here: the session is still running, and uv reports the close later. */
     peer_close(peer);
 }
 
@@ -234,8 +233,8 @@ static const struct store_session_ops session_ops = {
     .close = session_close,
 };
 
-/* A quarter of the process's descriptors, and at most RESERVE, is not for strangers. The
- * kernel gives the lowest number that is free, so that a high one says how many are open. */
+/* A quarter of the process's descriptors, at most RESERVE, is kept from peers. The kernel gives the
+ * lowest free number, so a high one shows how many are open. */
 static bool takes_reserve(const struct store_peer *peer)
 {
     struct rlimit limit;
@@ -248,8 +247,7 @@ static bool takes_reserve(const struct store_peer *peer)
            limit.rlim_cur - (limit.rlim_cur / 4 < RESERVE ? limit.rlim_cur / 4 : RESERVE);
 }
 
-/* Closes the oldest connection on which no request has come. Returns false when there is
- * none. */
+/* Closes the oldest connection without a request. Returns false if there is none. */
 static bool drop_silent(struct tenrec_store_server *server)
 {
     struct store_peer *oldest = NULL;
@@ -264,7 +262,7 @@ static bool drop_silent(struct tenrec_store_server *server)
     return true;
 }
 
-/* Whether one more connection, which was accepted already, may stay. */
+/* Returns true if an accepted connection may stay. */
 static bool has_room(struct tenrec_store_server *server, const struct store_peer *peer)
 {
     if ((server->n_peers < MAX_CONNECTIONS && !takes_reserve(peer)) || drop_silent(server))
@@ -289,7 +287,7 @@ static void on_timer(uv_timer_t *timer)
     }
 }
 
-/* Looks are needed from the first connection on. */
+/* The timer is needed from the first connection on. */
 static void start_timer(struct tenrec_store_server *server)
 {
     if (server->has_timer || uv_timer_init(loop_uv(server->loop), &server->timer) != 0)
@@ -326,7 +324,7 @@ static void on_connection(uv_stream_t *listener, int status)
     peer->server = server;
     peer->tcp.data = peer;
     count_open(server, 1);
-    /* Accepts also what it refuses, so that the listener goes on. */
+    /* Accept a connection also to refuse it, so that the listener goes on. */
     if (uv_accept(listener, (uv_stream_t *)&peer->tcp) != 0 || !has_room(server, peer) ||
         !(peer->session = store_session_new(&server->hub, &session_ops, peer))) {
         uv_close((uv_handle_t *)&peer->tcp, on_peer_closed);
@@ -395,7 +393,7 @@ static void close_on_loop(void *arg)
         peer_drop(server->peers);
 }
 
-/* Listens at the first address that can be had. */
+/* Listens at the first address that works. */
 static void listen_at(struct tenrec_store_server *server, const struct address *list, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

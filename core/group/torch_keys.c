@@ -11,7 +11,7 @@
 #define PREFIX "rpc_prefix_0"
 #define KEY_ROOM (TENREC_NAME_MAX + 16)
 
-enum { TRIES = 16 /* of a list that somebody changes who does not heed the lock */ };
+enum { TRIES = 16 /* of a list that a worker changes without the lock */ };
 
 tenrec_status torch_keys_open(struct tenrec_store *whole, const char *group, const char *run,
                               struct tenrec_store **ret, tenrec_error *err)
@@ -33,8 +33,8 @@ static void add_item(struct bytes *b, const char *name, tenrec_peer id)
     bytes_add(b, item, (size_t)snprintf(item, sizeof item, "%s-%d,", name, (int)id));
 }
 
-/* Without those that torch would misread, and so join nothing: it takes what follows the
- * first '-' for the id, and fails when that is no number. */
+/* Adds the members but those that torch would misread, and so fail to join: it parses the text
+ * after the first '-' as the id. */
 static void add_view(struct bytes *b, const struct view *v, const struct view_entry *but)
 {
     for (size_t i = 0; i < v->n; i++)
@@ -57,8 +57,8 @@ static bool read_item(const char *item, size_t len, struct view_entry *ret)
     return true;
 }
 
-/* Is what stands in the list another's? Ids and names are unique there, and ours win:
- * whether one of torch's workers lives nobody can tell. */
+/* Returns true if the entry is another's. Ids and names are unique there, and ours win: a torch
+ * worker's life cannot be checked. */
 static bool is_anothers(const struct view_entry *e, const struct view *before,
                         const struct view *after)
 {
@@ -114,7 +114,7 @@ static bool is_same(const struct store_value *v, const struct bytes *b)
     return v->len == b->len && (!b->data || memcmp(v->data, b->data, v->len) == 0);
 }
 
-/* Puts `to` in the place of `from`; ret_now->data (owns) is what stands there else. */
+/* Replaces `from` by `to`; ret_now->data (owns) is the value that was found instead. */
 static tenrec_status list_replace(struct tenrec_store *torch, const struct store_value *from,
                                   const struct bytes *to, uint64_t deadline_ns,
                                   struct store_value *ret_now, tenrec_error *err)
@@ -134,8 +134,8 @@ static tenrec_status list_replace(struct tenrec_store *torch, const struct store
     return st;
 }
 
-/* Makes the list what `after` is, and what others wrote. `guess` is what stands there when
- * there are no others: then one look is enough. */
+/* Replaces the list by the members of `after` and the entries of others. `guess` is the list
+ * without others: then one request suffices. */
 static tenrec_status list_change(struct tenrec_store *torch, const struct bytes *guess,
                                  const struct view *before, const struct view *after,
                                  uint64_t deadline_ns, tenrec_error *err)
@@ -149,7 +149,7 @@ static tenrec_status list_change(struct tenrec_store *torch, const struct bytes 
     add_view(&to, after, NULL);
     st = list_replace(torch, &(struct store_value){ guess->data, guess->len }, &to, deadline_ns,
                       &now, err);
-    /* What was expected is also the answer when there is nothing. */
+    /* The expected value is also the answer for a missing key. */
     if (now.data && is_same(&now, guess))
         now.len = 0;
     for (int i = 0; i < TRIES && st == TENREC_OK && now.data; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* torch_keys.h - where workers of torch.distributed.rpc look for a dynamic group: its
- * members once more, in torch's keys. They follow from the view, and whoever changes that
- * brings them after it, under the group's lock. What other workers wrote stays there. */
+/* torch_keys.h - where workers of torch.distributed.rpc look for a dynamic group: its members once
+ * more, in torch's keys. They follow from the view; a worker that changes the view writes them
+ * after it, under the group's lock. Entries of other workers stay. */
 #ifndef TENREC_GROUP_TORCH_KEYS_H
 #define TENREC_GROUP_TORCH_KEYS_H
 
@@ -19,19 +19,19 @@
 tenrec_status torch_keys_open(struct tenrec_store *whole, const char *group, const char *run,
                               struct tenrec_store **ret, tenrec_error *err);
 
-/* The first in torch's list that is no member in `v`; *ret_found is false when there is
- * none. Only its id and name are set. */
+/* Finds the first entry of torch's list that is no member in `v`; *ret_found is false when there is
+ * none. Sets only its id and name. */
 tenrec_status torch_keys_find_other(struct tenrec_store *torch, const struct view *v,
                                     uint64_t deadline_ns, struct view_entry *ret, bool *ret_found,
                                     tenrec_error *err);
 
-/* `who` has come into `v`. After the view was replaced: so all in torch's list that is ours
- * is in the view, and what is not in the view is another's. */
+/* Adds `who`, which has joined `v`. Called after the view was replaced: so all entries of ours are
+ * in the view, and an entry that is not in the view is another's. */
 tenrec_status torch_keys_add(struct tenrec_store *torch, const struct view *v,
                              const struct view_entry *who, const char *address,
                              uint64_t deadline_ns, tenrec_error *err);
 
-/* Those in `before` that are not in `after` go. Before the view is replaced. */
+/* Removes the members of `before` that are not in `after`. Called before the view is replaced. */
 tenrec_status torch_keys_take_out(struct tenrec_store *torch, const struct view *before,
                                   const struct view *after, uint64_t deadline_ns,
                                   tenrec_error *err);

@@ -32,7 +32,7 @@ static bool write_address(const struct sockaddr *a, socklen_t len, char ret[VANT
     return getnameinfo(a, len, ret, VANTAGE_MAX, NULL, 0, NI_NUMERICHOST) == 0;
 }
 
-/* Where a datagram to it would leave from; connecting one sends nothing. */
+/* Finds the source address of a datagram to `to`; connecting a datagram socket sends nothing. */
 static bool find_route(const struct address *to, char ret[VANTAGE_MAX])
 {
     struct sockaddr_storage here;
@@ -51,7 +51,7 @@ static bool find_route(const struct address *to, char ret[VANTAGE_MAX])
     return found;
 }
 
-/* 2 for IPv4, 1 for IPv6, 0 for what others cannot reach. */
+/* 2 for IPv4, 1 for IPv6, 0 for an address that others cannot reach. */
 static int vantage_score(const struct ifaddrs *i)
 {
     const struct sockaddr_in6 *v6 = (const void *)i->ifa_addr;

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Magic, version, members, gone ones; all numbers little-endian. What a later
- * version adds stands behind and is not looked at. */
+/* Magic, version, members, former members; all numbers little-endian. A later version appends its
+ * fields, which this one ignores. */
 #define MAGIC 0x31565254u /* "TRV1" */
 #define ENTRY_MIN (3 * sizeof(uint64_t))
 #define GONE_SIZE (3 * sizeof(uint64_t))
@@ -34,7 +34,7 @@ tenrec_status view_copy(const struct view *v, struct view *ret, tenrec_error *er
     return TENREC_OK;
 }
 
-/* Where `id` is, or would be. */
+/* The index of `id`, or where it would be. */
 static size_t place_of(const struct view *v, tenrec_peer id)
 {
     size_t low = 0, high = v->n;

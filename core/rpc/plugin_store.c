@@ -16,7 +16,7 @@ struct plugin_store {
     struct store_backend backend;
     struct tenrec_plugin_store store;
     struct stores *stores; /* shares: the plugin and its options */
-    char part[72];         /* "store/redis": who its log lines are from */
+    char part[72];         /* "store/redis": the part of its log lines */
 };
 
 static struct tenrec_plugin_store *store_of(struct store_backend *b)
@@ -47,7 +47,7 @@ static tenrec_status plugin_add(struct store_backend *b, const char *key, int64_
     return plugin_prefix(b, s->ops->add(s, key, delta, deadline_ns, ret, err), err);
 }
 
-/* Where the values of one call go. */
+/* The values of one call. */
 struct plugin_values {
     struct store_value *value;
     uint32_t n;
@@ -112,7 +112,7 @@ static tenrec_status plugin_get(struct store_backend *b, const char *const *keys
     st = s->ops->get(s, keys, t.n, deadline_ns, ret ? plugin_values_put : NULL, &t, ret_missing,
                      err);
     if (st == TENREC_ETIMEDOUT)
-        return st; /* who asked knows what to say */
+        return st; /* the caller names the keys */
     if (st == TENREC_OK && ret)
         st = plugin_values_check(&t, err);
     return plugin_prefix(b, st, err);
@@ -180,7 +180,7 @@ static const struct store_ops plugin_ops = {
     .destroy = plugin_destroy,
 };
 
-/* ---- what the plugin asks of us ------------------------------------------- */
+/* ---- the plugin's host ------------------------------------------------------ */
 
 static const char *part_of(const struct tenrec_plugin_store *s)
 {
@@ -240,7 +240,7 @@ static tenrec_status check_ops(const struct tenrec_plugin_store *s, tenrec_error
                    : TENREC_OK;
 }
 
-/* What the core asks once. */
+/* Keeps the name and address, which the core asks once. */
 static void make_name(struct plugin_store *p, const char *url)
 {
     const char *name = TENREC_HAS(p->store.ops, name) ? p->store.ops->name(&p->store) : NULL;

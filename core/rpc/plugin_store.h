@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plugin_store.h - stores that are plugins, as the group's part sees stores: here
- * the two meet, which do not know each other. */
+/* plugin_store.h - adapts the stores of plugins (core/backend) to the interface of stores
+ * (core/group), which do not know each other. */
 #ifndef TENREC_RPC_PLUGIN_STORE_H
 #define TENREC_RPC_PLUGIN_STORE_H
 
