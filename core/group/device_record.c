@@ -102,7 +102,7 @@ tenrec_status device_record_unpack(const void *data, size_t len, struct device_r
     if (len == 0)
         return TENREC_OK;
     if (bytes_read_u32(&r) != MAGIC)
-        return tenrec_fail(err, TENREC_EPROTOCOL, "record of devices is none of tenrec's");
+        return tenrec_fail(err, TENREC_EPROTOCOL, "not tenrec's record of devices");
     ret->count = (int64_t)bytes_read_u64(&r);
     st = read_devices(&r, ret, err);
     n = st == TENREC_OK ? bytes_read_count(&r, MAPS_MAX, 16) : 0;

@@ -100,7 +100,7 @@ tenrec_status group_lock_acquire(struct group_lock *l, const char *holder, uint6
             l->others = true;
             return tenrec_fail(err, TENREC_ETIMEDOUT,
                                "a worker of torch holds the lock of the group ('%s'), and has not "
-                               "let go of it in time",
+                               "released it in time",
                                l->seen);
         }
         lease_sleep_us(&l->lease, us);

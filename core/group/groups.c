@@ -77,7 +77,7 @@ tenrec_status groups_announce(struct tenrec_store *s, const struct groups_entry 
         }
     }
     free(seen);
-    return tenrec_fail(err, TENREC_EAGAIN, "the list of groups in %s changes all the time",
+    return tenrec_fail(err, TENREC_EAGAIN, "the list of groups in %s changes too often",
                        tenrec_store_name(s));
 }
 
@@ -135,7 +135,8 @@ tenrec_status groups_find(struct tenrec_store *s, const char *name, uint64_t dea
     if (!*line)
         st = fail_unknown(s, list, name, err);
     else if (!read_line(line, ret))
-        st = tenrec_fail(err, TENREC_EPROTOCOL, "%s tells of group \"%s\" in words of no sense",
+        st = tenrec_fail(err, TENREC_EPROTOCOL,
+                         "malformed entry in the list of groups of %s: \"%s\"",
                          tenrec_store_name(s), name);
     free(value.data);
     return st;

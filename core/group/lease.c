@@ -156,7 +156,7 @@ tenrec_status lease_acquire(struct lease *l, const char *holder, uint64_t deadli
         us = pause_next_us(&pause, lease_now_ns(l), deadline_ns);
         if (us == 0)
             return tenrec_fail(err, TENREC_ETIMEDOUT,
-                               "'%s' holds the lock of the group, and has not let go of it in time",
+                               "'%s' holds the lock of the group, and has not released it in time",
                                holder_of(l->seen));
         lease_sleep_us(l, us);
     }

@@ -108,7 +108,7 @@ tenrec_status member_check(const char *name, const char *address, const struct s
                            name, strlen(address), MEMBER_MAX_ADDRESS);
     if (extra && extra->len > MEMBER_MAX_EXTRA)
         return tenrec_fail(err, TENREC_ETOOBIG,
-                           "worker \"%s\" tells %zu bytes of its devices, at most %d", name,
+                           "worker \"%s\" publishes %zu bytes about its devices, at most %d", name,
                            extra->len, MEMBER_MAX_EXTRA);
     return TENREC_OK;
 }
@@ -162,7 +162,7 @@ tenrec_status member_unpack(const struct store_value *value, struct member *ret,
 
     *ret = (struct member){ 0 };
     if (bytes_read_u32(&r) != MAGIC)
-        return tenrec_fail(err, TENREC_EPROTOCOL, "record of a worker is none of tenrec's");
+        return tenrec_fail(err, TENREC_EPROTOCOL, "not tenrec's record of a worker");
     bytes_read_text(&r, ret->name, sizeof ret->name);
     address = bytes_read_blob(&r, MEMBER_MAX_ADDRESS, &address_len);
     bytes_read_text(&r, ret->host, sizeof ret->host);

@@ -340,7 +340,7 @@ static tenrec_status roster_end_change(struct roster *r, tenrec_status st, bool 
 {
     group_lock_release(&r->lock, deadline_ns);
     if (st == TENREC_OK && !done)
-        st = tenrec_fail(err, TENREC_EAGAIN, "the members of group \"%s\" change all the time",
+        st = tenrec_fail(err, TENREC_EAGAIN, "the members of group \"%s\" change too often",
                          r->group);
     if (st == TENREC_OK)
         *ret = *v;

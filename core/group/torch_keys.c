@@ -164,7 +164,7 @@ static tenrec_status list_change(struct tenrec_store *torch, const struct bytes 
     }
     bytes_free(&to);
     if (st == TENREC_OK && now.data)
-        st = tenrec_fail(err, TENREC_EAGAIN, "torch's list of workers changes all the time");
+        st = tenrec_fail(err, TENREC_EAGAIN, "torch's list of workers changes too often");
     free(now.data);
     return st;
 }

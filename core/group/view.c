@@ -193,7 +193,7 @@ tenrec_status view_unpack(const struct store_value *value, struct view *ret, ten
     tenrec_status st = TENREC_OK;
 
     if (bytes_read_u32(&r) != MAGIC)
-        return tenrec_fail(err, TENREC_EPROTOCOL, "the list of a group's members is none");
+        return tenrec_fail(err, TENREC_EPROTOCOL, "not a list of a group's members");
     v.version = (int64_t)bytes_read_u64(&r);
     n = bytes_read_count(&r, RANKS_MAX, ENTRY_MIN);
     n_gone = bytes_read_count(&r, VIEW_GONE_MAX, GONE_SIZE);
