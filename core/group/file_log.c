@@ -100,9 +100,9 @@ err_fd:
     return st;
 }
 
-/* Takes over one record; a key with '-' in front removes the rest of it. */
-static tenrec_status take_record(struct store_table *t, struct bytes_span key,
-                                 struct bytes_span value)
+/* Applies one record; a key with '-' in front removes the rest of it. */
+static tenrec_status apply_record(struct store_table *t, struct bytes_span key,
+                                  struct bytes_span value)
 {
     bool removes = key.len > 0 && key.data[0] == '-';
     struct store_entry *e;
@@ -120,32 +120,33 @@ static tenrec_status take_record(struct store_table *t, struct bytes_span key,
     return st;
 }
 
-/* Parses records; *ret_used is where the last whole one ends. */
-static tenrec_status take_records(struct store_table *t, const uint8_t *data, size_t len,
-                                  size_t *ret_used)
+static struct bytes_span read_span(struct bytes_reader *r)
 {
-    size_t at = 0, key_len, value_len;
-    tenrec_status st;
+    const size_t len = bytes_read_u32(r);
 
-    *ret_used = 0;
-    while (len - at >= 4) {
-        key_len = bytes_get_u32(data + at);
-        if (key_len > len - at - 4 || len - at - 4 - key_len < 4)
-            break;
-        value_len = bytes_get_u32(data + at + 4 + key_len);
-        if (value_len > len - at - 8 - key_len)
-            break;
-        st = take_record(t, (struct bytes_span){ data + at + 4, key_len },
-                         (struct bytes_span){ data + at + 8 + key_len, value_len });
-        if (st != TENREC_OK)
-            return st;
-        at += 8 + key_len + value_len;
-        *ret_used = at;
-    }
-    return TENREC_OK;
+    return (struct bytes_span){ bytes_read(r, len), len };
 }
 
-/* Reads `want` bytes from where this store stands. */
+/* Parses records; *ret_used is where the last whole one ends. */
+static tenrec_status apply_records(struct store_table *t, const uint8_t *data, size_t len,
+                                   size_t *ret_used)
+{
+    struct bytes_reader r = { .data = data, .len = len };
+    tenrec_status st = TENREC_OK;
+
+    *ret_used = 0;
+    for (;;) {
+        const struct bytes_span key = read_span(&r), value = read_span(&r);
+
+        if (!r.bad)
+            st = apply_record(t, key, value);
+        if (r.bad || st != TENREC_OK)
+            return st;
+        *ret_used = r.at;
+    }
+}
+
+/* Reads `want` bytes from the offset that this store has reached. */
 static tenrec_status read_rest(const struct file_log *l, int fd, size_t want, struct bytes *ret,
                                tenrec_error *err)
 {
@@ -181,7 +182,7 @@ static tenrec_status catch_up(struct file_log *l, int fd, tenrec_error *err)
     if (want == 0)
         return TENREC_OK;
     if ((st = read_rest(l, fd, want, &b, err)) == TENREC_OK &&
-        (st = take_records(&l->table, b.data, b.len, &used)) != TENREC_OK)
+        (st = apply_records(&l->table, b.data, b.len, &used)) != TENREC_OK)
         tenrec_fail(err, st, "no memory for the keys of %s", l->name);
     bytes_free(&b);
     l->changes++;
@@ -233,8 +234,8 @@ tenrec_status file_log_append(struct file_log *l, int fd, const char *sign, cons
             return tenrec_fail_errno(err, TENREC_EOS, reason, "cannot write to %s", l->name);
         }
     }
-    st = take_record(&l->table, (struct bytes_span){ b.data + 4, key_len },
-                     (struct bytes_span){ b.data + 8 + key_len, value.len });
+    st = apply_record(&l->table, (struct bytes_span){ b.data + 4, key_len },
+                      (struct bytes_span){ b.data + 8 + key_len, value.len });
     if (st == TENREC_OK) {
         l->offset += (off_t)b.len;
         l->changes++;
