@@ -202,18 +202,13 @@ static tenrec_status members_collect(struct meeting *m, uint64_t since_ns, uint6
 {
     size_t n = (size_t)m->world;
     bool *missing = memory_new(n, 2 * sizeof *missing);
-    const char **keys = memory_new(n, sizeof *keys + KEY_ROOM);
-    char who[160], *text;
+    const char **keys = store_numbered_keys("member", n);
+    char who[160];
     tenrec_status st;
 
     if (!missing || !keys) {
         st = tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu workers", n);
         goto out;
-    }
-    text = (char *)(keys + n);
-    for (size_t i = 0; i < n; i++) {
-        keys[i] = text + i * KEY_ROOM;
-        snprintf(text + i * KEY_ROOM, KEY_ROOM, "member/%zu", i);
     }
     st = members_get(m, keys, deadline_ns, ret, missing, missing + n, err);
     if (st == TENREC_ETIMEDOUT) {

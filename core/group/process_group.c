@@ -108,21 +108,12 @@ static tenrec_status begin_round(struct tenrec_process_group *pg, uint64_t deadl
     return st;
 }
 
-/* The keys of one round in one block: pointers first, then the texts. */
 static const char **round_keys(const struct tenrec_process_group *pg, uint64_t round)
 {
-    size_t n = (size_t)pg->world;
-    const char **keys = memory_new(n, sizeof *keys + KEY_ROOM);
-    char *text;
+    char prefix[KEY_ROOM];
 
-    if (!keys)
-        return NULL;
-    text = (char *)(keys + n);
-    for (size_t i = 0; i < n; i++) {
-        keys[i] = text + i * KEY_ROOM;
-        snprintf(text + i * KEY_ROOM, KEY_ROOM, "%llu/%zu", (unsigned long long)round, i);
-    }
-    return keys;
+    snprintf(prefix, sizeof prefix, "%llu", (unsigned long long)round);
+    return store_numbered_keys(prefix, (size_t)pg->world);
 }
 
 static tenrec_status fail_missing(const struct tenrec_process_group *pg, const char *what,

@@ -226,18 +226,11 @@ static void await_gone(struct rendezvous *r, uint64_t deadline_ns)
 {
     const struct store_rounds rounds = { FIRST_ROUND_MS, LONGEST_ROUND_MS, all_lost, r };
     const size_t n = (size_t)r->launch.world;
-    const char **keys = memory_new(n, sizeof *keys + GONE_ROOM);
+    const char **keys = store_numbered_keys("gone", n);
     bool *missing = memory_new(n, sizeof *missing);
-    char *text;
 
-    if (keys && missing) {
-        text = (char *)(keys + n);
-        for (size_t i = 0; i < n; i++) {
-            keys[i] = text + i * GONE_ROOM;
-            snprintf(text + i * GONE_ROOM, GONE_ROOM, "gone/%zu", i);
-        }
+    if (keys && missing)
         store_get_rounds(r->meeting.store, keys, n, deadline_ns, &rounds, NULL, missing, NULL);
-    }
     free(keys);
     free(missing);
 }

@@ -390,6 +390,22 @@ tenrec_status store_delete_all(struct tenrec_store *s, const char *const *keys, 
     return store_remove_all(s, keys, n, deadline_ns, &gone, err);
 }
 
+const char **store_numbered_keys(const char *prefix, size_t n)
+{
+    const size_t room = strlen(prefix) + 24; /* a slash, a number and a NUL */
+    const char **keys = memory_new(n, sizeof *keys + room);
+    char *text;
+
+    if (!keys)
+        return NULL;
+    text = (char *)(keys + n);
+    for (size_t i = 0; i < n; i++) {
+        keys[i] = text + i * room;
+        snprintf(text + i * room, room, "%s/%zu", prefix, i);
+    }
+    return keys;
+}
+
 tenrec_status store_count_init(struct tenrec_store *s, uint64_t deadline_ns, tenrec_error *err)
 {
     int64_t n;

@@ -143,6 +143,9 @@ tenrec_status store_delete_all(struct tenrec_store *s, const char *const *keys, 
                                uint64_t deadline_ns, tenrec_error *err);
 void store_values_free(struct store_value *values, size_t n);
 
+/* The keys "<prefix>/0" to "<prefix>/<n - 1>" in one block: free() it. NULL: no memory. */
+const char **store_numbered_keys(const char *prefix, size_t n);
+
 /* Counts this process at `init/`, for which torch's constructor waits. */
 tenrec_status store_count_init(struct tenrec_store *s, uint64_t deadline_ns, tenrec_error *err);
 

@@ -145,20 +145,6 @@ static tenrec_status file_compare_set(struct store_backend *b, const char *key,
     return st;
 }
 
-/* Returns how many keys are missing, and which. */
-static size_t find_missing(const struct file_store *f, const char *const *keys, size_t n,
-                           bool *ret_missing)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        ret_missing[i] =
-            !store_entry_there(store_table_find(&f->log.table, bytes_of_text(keys[i])));
-        count += ret_missing[i];
-    }
-    return count;
-}
-
 static tenrec_status copy_values(const struct file_store *f, const char *const *keys, size_t n,
                                  struct store_value *ret, tenrec_error *err)
 {
@@ -214,7 +200,7 @@ static tenrec_status file_poll(struct file_store *f, const char *const *keys, si
     if (st != TENREC_OK)
         return st;
     *ret_seen = f->log.changes;
-    *ret_left = find_missing(f, keys, n, ret_missing);
+    *ret_left = store_table_missing(&f->log.table, keys, n, ret_missing);
     if (*ret_left == 0 && ret)
         st = copy_values(f, keys, n, ret, err);
     file_end(f, fd);
@@ -258,7 +244,7 @@ static tenrec_status file_check(struct store_backend *b, const char *const *keys
 
     if (st != TENREC_OK)
         return st;
-    find_missing(f, keys, n, ret_missing);
+    store_table_missing(&f->log.table, keys, n, ret_missing);
     file_end(f, fd);
     return TENREC_OK;
 }

@@ -116,19 +116,6 @@ static tenrec_status memory_compare_set(struct store_backend *b, const char *key
     return st == TENREC_OK ? st : fail_full(b, st, key, err);
 }
 
-/* Returns how many keys are missing, and which. */
-static size_t find_missing(struct memory_store *m, const char *const *keys, size_t n,
-                           bool *ret_missing)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        ret_missing[i] = !store_entry_there(store_table_find(&m->table, bytes_of_text(keys[i])));
-        count += ret_missing[i];
-    }
-    return count;
-}
-
 /* Waits for a change. Returns false if the deadline came. */
 static bool wait_change(struct memory_store *m, uint64_t deadline_ns)
 {
@@ -152,7 +139,7 @@ static tenrec_status memory_get(struct store_backend *b, const char *const *keys
     tenrec_status st = TENREC_OK;
 
     pthread_mutex_lock(&m->lock);
-    while (st == TENREC_OK && find_missing(m, keys, n, ret_missing) > 0)
+    while (st == TENREC_OK && store_table_missing(&m->table, keys, n, ret_missing) > 0)
         if (!wait_change(m, deadline_ns))
             st = TENREC_ETIMEDOUT;
     for (size_t i = 0; st == TENREC_OK && ret && i < n; i++) {
@@ -173,7 +160,7 @@ static tenrec_status memory_check(struct store_backend *b, const char *const *ke
     (void)deadline_ns;
     (void)err;
     pthread_mutex_lock(&m->lock);
-    find_missing(m, keys, n, ret_missing);
+    store_table_missing(&m->table, keys, n, ret_missing);
     pthread_mutex_unlock(&m->lock);
     return TENREC_OK;
 }

@@ -271,6 +271,18 @@ bool store_entry_there(const struct store_entry *e)
     return e && (e->present || e->first_item);
 }
 
+size_t store_table_missing(const struct store_table *t, const char *const *keys, size_t n,
+                           bool *ret_missing)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        ret_missing[i] = !store_entry_there(store_table_find(t, bytes_of_text(keys[i])));
+        count += ret_missing[i];
+    }
+    return count;
+}
+
 struct store_link *store_entry_link(struct store_table *t, struct store_entry *e,
                                     enum store_link_kind kind, void *owner)
 {

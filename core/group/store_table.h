@@ -92,6 +92,10 @@ struct store_item *store_entry_pop(struct store_table *t, struct store_entry *e)
 /* Returns true if WAIT and CHECK find the key: it has a value or a queue. */
 bool store_entry_there(const struct store_entry *e);
 
+/* Returns how many of the keys are not there, and sets ret_missing[i] for each. */
+size_t store_table_missing(const struct store_table *t, const char *const *keys, size_t n,
+                           bool *ret_missing);
+
 /* NULL at the limit or without memory. */
 struct store_link *store_entry_link(struct store_table *t, struct store_entry *e,
                                     enum store_link_kind kind, void *owner);
