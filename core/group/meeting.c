@@ -24,15 +24,14 @@ static void rank_key(char *ret, const char *what, int32_t rank)
     snprintf(ret, KEY_ROOM, "%s/%d", what, rank);
 }
 
-/* Returns true if `rank` has left its life `n` in good order. */
-static bool has_left(struct meeting *m, int32_t rank, int64_t n, uint64_t deadline_ns)
+bool meeting_rank_left(struct tenrec_store *base, int32_t rank, int64_t n, uint64_t deadline_ns)
 {
     struct store_value text;
     char key[KEY_ROOM];
     bool left;
 
     rank_key(key, "left", rank);
-    if (store_read(m->base, key, deadline_ns, &text, NULL) != TENREC_OK || !text.data)
+    if (store_read(base, key, deadline_ns, &text, NULL) != TENREC_OK || !text.data)
         return false;
     left = strtoll(text.data, NULL, 10) >= n;
     free(text.data);
@@ -64,7 +63,7 @@ static tenrec_status meeting_check_former(struct meeting *m, uint64_t deadline_n
     struct member other = { 0 };
     tenrec_status st = TENREC_OK;
 
-    if (has_left(m, m->rank, m->incarnation - 1, deadline_ns))
+    if (meeting_rank_left(m->base, m->rank, m->incarnation - 1, deadline_ns))
         return TENREC_OK;
     if (!former_record(m, m->incarnation - 1, deadline_ns, &other)) {
         snprintf(m->hint, sizeof m->hint,
@@ -203,7 +202,7 @@ tenrec_status meeting_announce(struct meeting *m, uint64_t deadline_ns, tenrec_e
 
 bool meeting_has_left(struct meeting *m, int32_t rank, uint64_t deadline_ns)
 {
-    return has_left(m, rank, m->incarnation, deadline_ns);
+    return meeting_rank_left(m->base, rank, m->incarnation, deadline_ns);
 }
 
 void meeting_leave(struct meeting *m, uint64_t deadline_ns)

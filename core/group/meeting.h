@@ -28,7 +28,7 @@ struct meeting {
  * [A-Za-z0-9_:-]; `run`: tells one start of all processes from the next where the launcher does, or
  * "".
  *
- * errors: EGROUP when a living process has the rank, EINVAL, and the store's */
+ * errors: EGROUP (a living process has the rank), EINVAL, and the store's */
 tenrec_status meeting_open(struct tenrec_store *s, const char *group, const char *run, int32_t rank,
                            int32_t world, uint64_t deadline_ns, struct meeting *ret,
                            tenrec_error *err);
@@ -45,6 +45,9 @@ tenrec_status meeting_announce(struct meeting *m, uint64_t deadline_ns, tenrec_e
 
 /* Returns true if `rank` has left this life of the group in good order. */
 bool meeting_has_left(struct meeting *m, int32_t rank, uint64_t deadline_ns);
+
+/* Returns true if `rank` has left its life `n` in good order; `base` is the view of the group. */
+bool meeting_rank_left(struct tenrec_store *base, int32_t rank, int64_t n, uint64_t deadline_ns);
 
 /* Marks the rank as left, or takes its start back, as `end` says; once. */
 void meeting_leave(struct meeting *m, uint64_t deadline_ns);

@@ -3,12 +3,12 @@
 #include "group/roster_kind.h"
 
 #include "group/groups.h"
+#include "group/meeting.h"
 #include "group/torch_keys.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define KEY_ROOM 40
 /* Under torch's key and in its words, so that its workers and ours do not mix either. */
 #define STATIC "true"
 #define DYNAMIC "false"
@@ -27,22 +27,12 @@ static tenrec_status fail_mixed(const char *group, const char *what, tenrec_erro
 static bool static_is_over(struct roster *r, uint64_t deadline_ns)
 {
     struct groups_entry e;
-    char key[KEY_ROOM];
 
     if (groups_find(r->whole, r->group, deadline_ns, &e, NULL) != TENREC_OK || e.world == 0)
         return false;
-    for (int32_t i = 0; i < e.world; i++) {
-        struct store_value text;
-        bool left;
-
-        snprintf(key, sizeof key, "left/%d", (int)i);
-        if (store_read(r->store, key, deadline_ns, &text, NULL) != TENREC_OK)
+    for (int32_t i = 0; i < e.world; i++)
+        if (!meeting_rank_left(r->store, i, e.incarnation, deadline_ns))
             return false;
-        left = text.data && strtoll(text.data, NULL, 10) >= e.incarnation;
-        free(text.data);
-        if (!left)
-            return false;
-    }
     return true;
 }
 
