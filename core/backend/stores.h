@@ -14,20 +14,16 @@ struct tenrec_config;
 /* "redis" of "redis://host/jobs". Returns false if there is none that a plugin can have. */
 bool stores_scheme(const char *url, char ret[STORES_SCHEME_MAX]);
 
-/* All that `stores:` names, and what `scheme` (NULL: none) needs. An entry that
- * is wrong and not needed is kept with its error, for stores_find to tell.
+/* Loads all stores that `stores:` names, and the plugin of `scheme` (NULL: none). The error of an
+ * entry that is not needed is kept for stores_find.
  *
- * config   NULL: the plugin of that name, with its defaults; may be changed or
- *          dropped afterwards
+ * config   NULL: the plugin of that name, with its defaults; may be changed or dropped afterwards
  * ret      shares (counted); stores_drop
- * errors   with the place: ECONFIG (also what a plugin's construct says), EPLUGIN,
- *          EABI, EEXIST, ENOMEM
- */
+ * errors   with the place: ECONFIG (also of a plugin's construct), EPLUGIN, EABI, EEXIST, ENOMEM */
 tenrec_status stores_load(const struct tenrec_config *config, const char *scheme,
                           struct stores **ret, tenrec_error *err);
 
-/* Loads, fills and checks the same, and gives all back. errors: as above, the
- * first one of any entry */
+/* Loads, fills and checks the same, and releases all. errors: as above, of the first wrong entry */
 tenrec_status stores_check(const struct tenrec_config *config, const char *scheme,
                            tenrec_error *err);
 

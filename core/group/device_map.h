@@ -44,7 +44,7 @@ struct device_line {
 
 void device_row_free(struct device_row *r); /* leaves it zeroed */
 
-/* Does it name no device? */
+/* Returns true if the row names no device. */
 bool device_row_is_empty(const struct device_row *r);
 
 /* Copies; a pair of a device that `to` has already replaces nothing.
@@ -55,25 +55,25 @@ tenrec_status device_row_add(struct device_row *r, const char *worker,
 tenrec_status device_row_set_devices(struct device_row *r, const struct tenrec_device *device,
                                      size_t n, tenrec_error *err);
 
-/* NULL when there is none. */
+/* Returns NULL if there is none. */
 const struct device_map *device_row_map(const struct device_row *r, const char *worker);
-/* The target of `from`; false when the map has none. NULL: an empty map. */
+/* Finds the target of `from`. Returns false if the map has none. NULL: an empty map. */
 bool device_map_find(const struct device_map *m, struct tenrec_device from,
                      struct tenrec_device *ret);
 
-/* Do all devices exist, and do all maps fit? The first worker that is wrong, and
- * its first mistake, is the same for everybody.
+/* Checks that all devices exist and all maps fit. All workers report the same worker, and its first
+ * mistake.
  *
  * all      these are all workers that there will be: every name must be theirs
- * errors   EGROUP: whose, and what to write */
+ * errors   EGROUP (names the worker, and the correction) */
 tenrec_status device_table_check(const struct device_line *line, size_t n, bool all,
                                  tenrec_error *err);
 
-/* Must worker `i` say how many devices it has, before that can be checked? */
+/* Returns true if worker `i` must count its devices before the table can be checked. */
 bool device_table_wants_count(const struct device_line *line, size_t n, size_t i);
 
-/* The way back: where answers to `name` go, by the map that it has for us, which
- * may be NULL. errors: ENOMEM */
+/* The way back: the targets of answers to `name`, by the map that it has for us, which may be NULL.
+ * errors: ENOMEM */
 tenrec_status device_map_reverse(const struct device_map *theirs, const char *name,
                                  struct device_map *ret, tenrec_error *err);
 /* `m` may be NULL: an empty one. errors: ENOMEM */
@@ -81,9 +81,8 @@ tenrec_status device_map_copy(const struct device_map *m, struct device_map *ret
                               tenrec_error *err);
 void device_map_free(struct device_map *m);
 
-/* The devices that worker `i` uses: those it gave, else all that its maps and
- * the others' maps to it name; without the host, by index. The caller frees
- * *ret. errors: ENOMEM */
+/* Lists the devices that worker `i` uses: those it gave, else all that its maps and the others'
+ * maps to it name; without the host, by index. The caller frees *ret. errors: ENOMEM */
 tenrec_status device_table_list(const struct device_line *line, size_t n, size_t i,
                                 struct tenrec_device **ret, size_t *ret_n, tenrec_error *err);
 

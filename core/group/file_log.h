@@ -20,7 +20,7 @@ struct file_log {
     ino_t ino;
     const char *path; /* borrowed */
     const char *name; /* of the store, for errors; borrowed */
-    bool told_open;   /* that others may read the file: said once */
+    bool told_open;   /* the warning that others may read the file was logged */
 };
 
 /* Opens the file (creates it when `writing`), locks it and reads new records; close *ret_fd to

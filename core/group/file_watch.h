@@ -9,7 +9,7 @@
 
 /* Used by one thread. */
 struct file_watch {
-    int fd; /* -1: the kernel cannot tell */
+    int fd; /* -1: the kernel cannot watch */
 };
 
 void file_watch_open(struct file_watch *w);

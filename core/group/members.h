@@ -12,20 +12,19 @@ struct members {
     struct member list[]; /* by rank */
 };
 
-/* Joins under `name`, to be reached at `address` (text of the agent's); `extra`
- * (may be NULL) is told to the others. Blocks
- * until all are there and have been read. After success the meeting ends as
- * left; also when the members disagree, as all of them then start anew.
+/* Joins under `name`, with the `address` of the agent; the others get `extra` (may be NULL). Blocks
+ * until all are there and have been read. After success the meeting ends as left; also when the
+ * members disagree, as all of them then start anew.
  *
- * errors: EINVAL (name, address), EGROUP (who disagrees or shares a name),
- *         ETIMEDOUT (which ranks did not come), and the store's */
+ * errors: EINVAL (name, address), EGROUP (names the member that disagrees or shares a name),
+ * ETIMEDOUT (names the missing ranks), and the store's */
 tenrec_status members_join(struct meeting *m, const char *name, const char *address,
                            const struct store_value *extra, uint64_t deadline_ns,
                            struct members **ret, tenrec_error *err);
 
-/* Waits for the records of all, without being one of them (meeting_visit).
+/* Waits for the records of all, as a visitor (meeting_visit).
  *
- * errors: EGROUP, ETIMEDOUT (which ranks did not come), and the store's */
+ * errors: EGROUP, ETIMEDOUT (names the missing ranks), and the store's */
 tenrec_status members_await(struct meeting *m, uint64_t deadline_ns, struct members **ret,
                             tenrec_error *err);
 void members_drop(struct members *members);

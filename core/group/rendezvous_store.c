@@ -12,9 +12,8 @@
 
 #define VISIT_MS 1000
 
-/* Rank 0 serves, unless the store is there already; all connect. Only a
- * loopback address is bound as it stands: a host's name often means another
- * address on the host itself than elsewhere. */
+/* Rank 0 serves, unless the launcher does; all connect. Only a loopback address is bound as given:
+ * a host's name often means another address on the host itself than elsewhere. */
 static tenrec_status open_member_tcp(const struct rendezvous_options *o, struct rendezvous *r,
                                      uint64_t deadline_ns, tenrec_error *err)
 {
@@ -85,7 +84,7 @@ static tenrec_status check_owner(const char *path, tenrec_error *err)
                        path);
 }
 
-/* For a process alone, whose store nobody else has to find. */
+/* Opens the store of a process alone, which no other has to find. */
 static tenrec_status open_alone(struct rendezvous *r, tenrec_error *err)
 {
     struct launch *l = &r->launch;

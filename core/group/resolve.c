@@ -152,7 +152,7 @@ tenrec_status resolve_split(const char *text, char *ret_host, size_t room, uint1
     unsigned long port = 0;
     char *stop;
 
-    if (strchr(text, '@')) /* not repeated: a password may stand there */
+    if (strchr(text, '@')) /* not repeated: it may contain a password */
         return tenrec_fail(err, TENREC_EINVAL,
                            "expected host:port; a user or password has no use there");
     if (!colon || colon == text || (bracket && (colon < text + 2 || colon[-1] != ']')))

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <tenrec/error.h>
 
-#define RESOLVE_MAX 8 /* addresses of one host that are looked at */
+#define RESOLVE_MAX 8 /* addresses of one host, at most */
 
 struct address {
     struct sockaddr_storage addr;

@@ -7,23 +7,22 @@
 
 #include <stddef.h>
 
-/* Whether this is a task of a step (srun): the shell of a batch job has
- * Slurm's variables too. */
+/* Returns true if this is a task of a step (srun): the shell of a batch job has Slurm's variables
+ * too. */
 bool slurm_is_task(launch_lookup_fn *lookup, void *arg);
 
-/* Tasks of the step on this node, -1 when it does not say. */
+/* Tasks of the step on this node, -1 if unknown. */
 int32_t slurm_local_tasks(launch_lookup_fn *lookup, void *arg);
 
-/* The node where rank 0 runs, and a port that follows from the job and step
- * (10000..29999, below those that the kernel gives out). False when Slurm does
- * not tell enough. */
+/* Finds the node of rank 0, and a port derived from the job and step (10000..29999, below the
+ * kernel's own). Returns false if Slurm's variables do not suffice. */
 bool slurm_place(launch_lookup_fn *lookup, void *arg, char *ret_host, size_t room,
                  uint16_t *ret_port);
 
-/* First host of a list such as "gpu[03-07,9],login1"; false for nonsense. */
+/* First host of a list such as "gpu[03-07,9],login1". Returns false if the list is malformed. */
 bool slurm_first_host(const char *list, char *ret, size_t room);
 
-/* The count of node `node` in "4(x2),3"; -1 for nonsense. */
+/* The count of node `node` in "4(x2),3"; -1 if malformed. */
 int32_t slurm_count_at(const char *text, long node);
 
 #endif

@@ -34,9 +34,9 @@ static tenrec_status dial_probe(const struct store_dial *d, const uint8_t *hello
     return TENREC_OK;
 }
 
-/* Finds out which numbers the server uses. An older server, which does not know VALIDATE,
- * takes the question for a SET with an absurd key and closes that connection;
- * then a count of keys in the older numbers tells whether it is a store. */
+/* Detects the request numbers of the server. An older server, which does not know VALIDATE, reads
+ * the question as a SET with an absurd key and closes that connection; then a count of keys in the
+ * older numbers shows whether it is a store. */
 static tenrec_status dial_find(struct store_dial *d, uint64_t deadline_ns, struct store_conn **ret,
                                tenrec_error *err)
 {
@@ -58,7 +58,7 @@ static tenrec_status dial_find(struct store_dial *d, uint64_t deadline_ns, struc
     return dial_probe(d, older, sizeof older, answer, 8, deadline_ns, ret, err);
 }
 
-/* One attempt: look the host up, connect, find the dialect. */
+/* Attempts once: resolve the host, connect, detect the dialect. */
 static tenrec_status dial_attempt(struct store_dial *d, const char *host, uint16_t port,
                                   uint64_t deadline_ns, struct store_conn **ret, tenrec_error *err)
 {

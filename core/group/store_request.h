@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_request.h - requests of c10d's TCPStore: numbers and layout.
  *
- * The numbers changed over time and nothing on the wire names the table in
- * use; the first bytes of a connection tell: those that know VALIDATE must
- * begin with it. */
+ * The numbers changed over time and nothing on the wire names the table in use. The first bytes of
+ * a connection distinguish them: clients that know VALIDATE must begin with it. */
 #ifndef TENREC_GROUP_STORE_REQUEST_H
 #define TENREC_GROUP_STORE_REQUEST_H
 

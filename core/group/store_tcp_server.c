@@ -206,7 +206,7 @@ static void session_write(void *arg, const void *data, size_t len)
         buf = uv_buf_init((char *)(uintptr_t)data, (unsigned)len);
         sent = uv_try_write(stream, &buf, 1);
         if (sent < 0)
-            sent = 0; /* a broken connection is told by the write below */
+            sent = 0; /* the write below reports a broken connection */
     }
     if ((size_t)sent == len)
         return;
@@ -377,7 +377,7 @@ static void listen_on_loop(void *arg)
         stop_on_loop(server);
         return;
     }
-    /* The port stands at the same place in both families. */
+    /* The port has the same offset in both families. */
     server->port = ntohs(((struct sockaddr_in *)(void *)&bound)->sin_port);
 }
 
