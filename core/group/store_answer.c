@@ -101,7 +101,7 @@ static void change_end(struct store_session *s, struct changing *c, tenrec_statu
         kill_for(s, st);
 }
 
-static void run_set(struct store_session *s, struct bytes_span key, struct bytes_span value,
+static void set_key(struct store_session *s, struct bytes_span key, struct bytes_span value,
                     bool append)
 {
     struct changing c;
@@ -112,6 +112,16 @@ static void run_set(struct store_session *s, struct bytes_span key, struct bytes
     st = append ? store_entry_append(&s->hub->table, c.e, value)
                 : store_entry_set(&s->hub->table, c.e, value);
     change_end(s, &c, st, true);
+}
+
+static void run_set(struct store_session *s, const struct store_request *r)
+{
+    set_key(s, r->key, r->value[0], false);
+}
+
+static void run_append(struct store_session *s, const struct store_request *r)
+{
+    set_key(s, r->key, r->value[0], true);
 }
 
 static void run_compare_set(struct store_session *s, const struct store_request *r)
@@ -143,14 +153,14 @@ static void run_add(struct store_session *s, const struct store_request *r)
     change_end(s, &c, st, true);
 }
 
-static void run_delete(struct store_session *s, struct bytes_span key)
+static void run_delete(struct store_session *s, const struct store_request *r)
 {
-    struct store_entry *e = store_table_find(&s->hub->table, key);
+    struct store_entry *e = store_table_find(&s->hub->table, r->key);
     bool there = e && e->present;
     struct changing c;
 
     bytes_add_u64(&s->out, there);
-    if (!there || !change_begin(s, key, &c))
+    if (!there || !change_begin(s, r->key, &c))
         return;
     store_entry_unset(&s->hub->table, c.e);
     change_end(s, &c, TENREC_OK, true);
@@ -164,19 +174,21 @@ static void answer_value(struct store_session *s, struct bytes_span key)
     bytes_add_blob(&s->out, e ? e->value : NULL, e ? e->value_len : 0);
 }
 
+static void run_get(struct store_session *s, const struct store_request *r)
+{
+    answer_value(s, r->key);
+}
+
 /* Answers in pieces, as the peer reads them: each value is current when it is written. */
-static bool run_multi_get(struct store_session *s, const struct store_request *r)
+static void run_multi_get(struct store_session *s, const struct store_request *r)
 {
     struct bytes_span list = { r->list.data + s->answered_len, r->list.len - s->answered_len };
 
-    for (; s->n_answered < r->n && !s->dead; s->n_answered++) {
-        if (s->ops->full(s->arg))
-            return false;
+    for (; s->n_answered < r->n && !s->dead && !s->ops->full(s->arg); s->n_answered++) {
         answer_value(s, store_request_next(&list));
         s->answered_len = r->list.len - list.len;
         store_session_flush_much(s);
     }
-    return true;
 }
 
 static void run_multi_set(struct store_session *s, const struct store_request *r)
@@ -185,7 +197,7 @@ static void run_multi_set(struct store_session *s, const struct store_request *r
 
     for (size_t i = 0; i < r->n && !s->dead; i++) {
         struct bytes_span key = store_request_next(&list);
-        run_set(s, key, store_request_next(&list), false);
+        set_key(s, key, store_request_next(&list), false);
     }
 }
 
@@ -221,9 +233,9 @@ static void run_wait(struct store_session *s, const struct store_request *r)
         bytes_add_u8(&s->out, 0);
 }
 
-static void run_watch(struct store_session *s, struct bytes_span key)
+static void run_watch(struct store_session *s, const struct store_request *r)
 {
-    struct store_entry *e = store_table_make(&s->hub->table, key);
+    struct store_entry *e = store_table_make(&s->hub->table, r->key);
 
     if (!e || !store_session_hang(s, e, STORE_LINK_WATCH)) {
         store_table_tidy(&s->hub->table, e);
@@ -245,9 +257,9 @@ static void run_push(struct store_session *s, const struct store_request *r)
         kill_for(s, st);
 }
 
-static void run_pop(struct store_session *s, struct bytes_span key)
+static void run_pop(struct store_session *s, const struct store_request *r)
 {
-    struct store_entry *e = store_table_find(&s->hub->table, key);
+    struct store_entry *e = store_table_find(&s->hub->table, r->key);
     struct store_item *item;
 
     bytes_add_u64(&s->out, e ? e->n_items : 0);
@@ -258,17 +270,24 @@ static void run_pop(struct store_session *s, struct bytes_span key)
     store_table_tidy(&s->hub->table, e);
 }
 
-static void run_queue_len(struct store_session *s, struct bytes_span key)
+static void run_queue_len(struct store_session *s, const struct store_request *r)
 {
-    const struct store_entry *e = store_table_find(&s->hub->table, key);
+    const struct store_entry *e = store_table_find(&s->hub->table, r->key);
 
     bytes_add_u64(&s->out, e ? e->n_items : 0);
 }
 
-static void run_list_keys(struct store_session *s)
+static void run_num_keys(struct store_session *s, const struct store_request *r)
+{
+    (void)r;
+    bytes_add_u64(&s->out, s->hub->table.n_keys);
+}
+
+static void run_list_keys(struct store_session *s, const struct store_request *r)
 {
     const struct store_table *t = &s->hub->table;
 
+    (void)r;
     bytes_add_u64(&s->out, t->n_keys);
     for (size_t i = 0; i < t->n_buckets; i++)
         for (const struct store_entry *e = t->bucket[i]; e; e = e->chain) {
@@ -322,79 +341,52 @@ static void run_barrier(struct store_session *s, const struct store_request *r)
     change_end(s, &c, st, st == TENREC_OK);
 }
 
-static void run_cancel(struct store_session *s)
+static void run_validate(struct store_session *s, const struct store_request *r)
 {
+    if (r->number != STORE_MAGIC)
+        store_session_kill(s, "its magic number is wrong");
+}
+
+static void run_ping(struct store_session *s, const struct store_request *r)
+{
+    bytes_add_u32(&s->out, (uint32_t)r->number);
+}
+
+static void run_cancel(struct store_session *s, const struct store_request *r)
+{
+    (void)r;
     store_session_unhang_all(s, STORE_LINK_WATCH);
     s->state = STORE_READING;
     bytes_add_u8(&s->out, 1);
 }
 
+typedef void run_fn(struct store_session *s, const struct store_request *r);
+
+static run_fn *const runs[STORE_OP_COUNT] = {
+    [STORE_OP_VALIDATE] = run_validate,
+    [STORE_OP_SET] = run_set,
+    [STORE_OP_COMPARE_SET] = run_compare_set,
+    [STORE_OP_GET] = run_get,
+    [STORE_OP_ADD] = run_add,
+    [STORE_OP_CHECK] = run_check,
+    [STORE_OP_WAIT] = run_wait,
+    [STORE_OP_NUM_KEYS] = run_num_keys,
+    [STORE_OP_WATCH_KEY] = run_watch,
+    [STORE_OP_DELETE_KEY] = run_delete,
+    [STORE_OP_APPEND] = run_append,
+    [STORE_OP_MULTI_GET] = run_multi_get,
+    [STORE_OP_MULTI_SET] = run_multi_set,
+    [STORE_OP_CANCEL_WAIT] = run_cancel,
+    [STORE_OP_PING] = run_ping,
+    [STORE_OP_QUEUE_PUSH] = run_push,
+    [STORE_OP_QUEUE_POP] = run_pop,
+    [STORE_OP_QUEUE_LEN] = run_queue_len,
+    [STORE_OP_LIST_KEYS] = run_list_keys,
+    [STORE_OP_BARRIER] = run_barrier,
+};
+
 bool store_answer(struct store_session *s, const struct store_request *r)
 {
-    switch (r->op) {
-    case STORE_OP_VALIDATE:
-        if (r->number != STORE_MAGIC)
-            store_session_kill(s, "its magic number is wrong");
-        break;
-    case STORE_OP_SET:
-        run_set(s, r->key, r->value[0], false);
-        break;
-    case STORE_OP_APPEND:
-        run_set(s, r->key, r->value[0], true);
-        break;
-    case STORE_OP_COMPARE_SET:
-        run_compare_set(s, r);
-        break;
-    case STORE_OP_GET:
-        answer_value(s, r->key);
-        break;
-    case STORE_OP_ADD:
-        run_add(s, r);
-        break;
-    case STORE_OP_CHECK:
-        run_check(s, r);
-        break;
-    case STORE_OP_WAIT:
-        run_wait(s, r);
-        break;
-    case STORE_OP_NUM_KEYS:
-        bytes_add_u64(&s->out, s->hub->table.n_keys);
-        break;
-    case STORE_OP_WATCH_KEY:
-        run_watch(s, r->key);
-        break;
-    case STORE_OP_DELETE_KEY:
-        run_delete(s, r->key);
-        break;
-    case STORE_OP_MULTI_GET:
-        return run_multi_get(s, r);
-    case STORE_OP_MULTI_SET:
-        run_multi_set(s, r);
-        break;
-    case STORE_OP_CANCEL_WAIT:
-        run_cancel(s);
-        break;
-    case STORE_OP_PING:
-        bytes_add_u32(&s->out, (uint32_t)r->number);
-        break;
-    case STORE_OP_QUEUE_PUSH:
-        run_push(s, r);
-        break;
-    case STORE_OP_QUEUE_POP:
-        run_pop(s, r->key);
-        break;
-    case STORE_OP_QUEUE_LEN:
-        run_queue_len(s, r->key);
-        break;
-    case STORE_OP_LIST_KEYS:
-        run_list_keys(s);
-        break;
-    case STORE_OP_BARRIER:
-        run_barrier(s, r);
-        break;
-    case STORE_OP_NONE:
-    case STORE_OP_COUNT:
-        break;
-    }
-    return true;
+    runs[r->op](s, r);
+    return r->op != STORE_OP_MULTI_GET || s->n_answered == r->n || s->dead;
 }
