@@ -496,6 +496,95 @@ static void rendezvous_of_rank_0_does_not_wait_for_the_lost(void **state)
     rendezvous_close(r[1], clock_now_ns());
 }
 
+static tenrec_status visit(const char *init, struct rendezvous **ret)
+{
+    const struct rendezvous_options o = { .init_method = init,
+                                          .lookup = look,
+                                          .lookup_arg = (void *)nothing };
+
+    return rendezvous_visit(&o, clock_deadline_ms(TEST_MS), ret, &err);
+}
+
+static void rendezvous_visitor_makes_no_file(void **state)
+{
+    struct rendezvous *r;
+    char init[64];
+
+    (void)state;
+    snprintf(init, sizeof init, "file:///tmp/tenrec-visit-%d", (int)getpid());
+    assert_int_equal(visit(init, &r), TENREC_ENOTFOUND);
+    assert_text_has(err.text, init);
+    assert_int_not_equal(access(init + strlen("file://"), F_OK), 0);
+}
+
+static void rendezvous_visitor_is_told_what_to_set_when_nothing_is(void **state)
+{
+    struct rendezvous *r;
+
+    (void)state;
+    assert_int_equal(visit("env://", &r), TENREC_EINVAL);
+    assert_text_has(err.text, "set MASTER_ADDR and MASTER_PORT as its workers have them");
+}
+
+static int64_t keys_of(struct tenrec_store *s)
+{
+    int64_t n;
+
+    assert_status(store_num_keys(s, clock_deadline_ms(TEST_MS), &n, &err), &err);
+    return n;
+}
+
+static void rendezvous_visitor_leaves_a_static_group_as_it_was(void **state)
+{
+    const struct rendezvous_options o = { .init_method = "memory://visited",
+                                          .rank = 0,
+                                          .world = 1,
+                                          .lookup = look,
+                                          .lookup_arg = (void *)nothing };
+    const uint64_t deadline_ns = clock_deadline_ms(TEST_MS);
+    struct rendezvous *r, *visitor;
+    struct members *members;
+    int64_t n;
+
+    (void)state;
+    assert_status(rendezvous_open(&o, deadline_ns, &r, &err), &err);
+    assert_status(members_join(&r->meeting, "w", "a", NULL, deadline_ns, &members, &err), &err);
+    n = keys_of(r->store);
+    assert_status(visit(o.init_method, &visitor), &err);
+    assert_false(visitor->dynamic);
+    assert_int_equal(visitor->meeting.world, 1);
+    assert_int_equal(visitor->meeting.rank, TENREC_ANONYMOUS);
+    rendezvous_close(visitor, deadline_ns);
+    assert_int_equal(keys_of(r->store), n);
+    members_drop(members);
+    rendezvous_close(r, deadline_ns);
+}
+
+static void rendezvous_visitor_leaves_a_dynamic_group_as_it_was(void **state)
+{
+    const struct rendezvous_options o = {
+        .init_method = "memory://visited", .rank = -1, .lookup = look, .lookup_arg = (void *)nothing
+    };
+    const uint64_t deadline_ns = clock_deadline_ms(TEST_MS);
+    struct rendezvous *r, *visitor;
+    struct view v;
+    int64_t n;
+
+    (void)state;
+    assert_status(rendezvous_open(&o, deadline_ns, &r, &err), &err);
+    assert_status(roster_join(&r->roster, "a", NULL, deadline_ns, &v, &err), &err);
+    view_finish(&v);
+    n = keys_of(r->store);
+    assert_status(visit(o.init_method, &visitor), &err);
+    assert_true(visitor->dynamic);
+    assert_status(roster_read(&visitor->roster, deadline_ns, &v, &err), &err);
+    assert_int_equal(v.n, 1);
+    view_finish(&v);
+    rendezvous_close(visitor, deadline_ns);
+    assert_int_equal(keys_of(r->store), n);
+    rendezvous_close(r, deadline_ns);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -513,6 +602,10 @@ int main(void)
         cmocka_unit_test(rendezvous_of_two_groups_shares_a_store),
         cmocka_unit_test(rendezvous_of_rank_0_does_not_wait_for_the_lost),
         cmocka_unit_test(rendezvous_of_rank_0_names_a_port_that_is_taken),
+        cmocka_unit_test(rendezvous_visitor_makes_no_file),
+        cmocka_unit_test(rendezvous_visitor_is_told_what_to_set_when_nothing_is),
+        cmocka_unit_test(rendezvous_visitor_leaves_a_static_group_as_it_was),
+        cmocka_unit_test(rendezvous_visitor_leaves_a_dynamic_group_as_it_was),
     };
 
     return cmocka_run_group_tests_name("rendezvous", tests, NULL, NULL);
