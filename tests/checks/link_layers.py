@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""link_layers.py BUILD ARCHIVE ... - which room links which.
+
+A *room* is a folder of sources, or an entry of the table for a folder inside another. layers.py reads #include lines, which a
+declaration of one's own evades; here the symbols of the object files say who calls whom. The objects are those of static
+libraries that this build has made; the folder of a library in the build is that of its sources.
+"""
+import collections
+import os
+import subprocess
+import sys
+
+import report
+
+# What the objects of a room may use beside those of the room itself. A file that lies in no folder of its tree is in room ".".
+ROOMS = {
+    "plugins/tensorpipe": {
+        "wire": set(),
+        "agent": {"wire", "transport", "channel", "cuda", "pipe"},
+        "cuda": {"wire", "transport", "channel"},
+        "channel": {"wire", "transport"},
+        "pipe": {"wire", "transport", "channel", "cuda"},
+        "transport": {"wire"},
+    },
+}
+KNOT_MAX = 7 # files that use each other in a circle
+
+# Uses against the table that are still to be cut: (room, room) and how many there are.
+KNOWN = {
+    ("plugins/tensorpipe", "cuda", "agent"): 9,
+    ("plugins/tensorpipe", "cuda", "pipe"): 19,
+    ("plugins/tensorpipe", "channel", "agent"): 2,
+    ("plugins/tensorpipe", "channel", "cuda"): 1,
+    ("plugins/tensorpipe", "channel", "pipe"): 10,
+    ("plugins/tensorpipe", "pipe", "agent"): 40,
+    ("plugins/tensorpipe", "transport", "agent"): 31,
+    ("plugins/tensorpipe", "transport", "channel"): 1,
+}
+KNOWN_KNOT = {"plugins/tensorpipe": 51}
+
+
+class Tree:
+    """The objects of one source tree: what each defines and uses."""
+
+    def __init__(self, root):
+        self.root = root
+        self.where = {}                           # symbol: the file that defines it
+        self.wanted = collections.defaultdict(set) # file: undefined symbols
+        # meson names an object after the path of its source.
+        self.sources = {path[len(root) + 1:].replace("/", "_") + ".o": path[len(root) + 1:]
+                        for path in report.files(root, ends=(".c",))}
+
+    def add(self, path):
+        source = self.sources.get(os.path.basename(path))
+        if source is None:
+            return
+        out = subprocess.run(["nm", "-g", path], capture_output=True, text=True, check=True).stdout
+        for line in out.splitlines():
+            *_, kind, name = line.split()
+            if kind in "Uvw":
+                self.wanted[source].add(name)
+            else:
+                self.where[name] = source
+        self.wanted.setdefault(source, set())
+
+    def room(self, source):
+        folder = os.path.dirname(source)
+        while folder and folder not in ROOMS[self.root]:
+            folder = os.path.dirname(folder)
+        return folder or "."
+
+    def uses(self):
+        """(file, symbol, file that defines it) of each use across files, sorted."""
+        for source in sorted(self.wanted):
+            for name in sorted(self.wanted[source]):
+                if self.where.get(name, source) != source:
+                    yield source, name, self.where[name]
+
+
+def against_the_table(tree):
+    rooms, known = ROOMS[tree.root], collections.Counter()
+    found = []
+    for source, name, target in tree.uses():
+        here, there = tree.room(source), tree.room(target)
+        if here == there or there in rooms.get(here, ()):
+            continue
+        known[tree.root, here, there] += 1
+        found.append(((tree.root, here, there),
+                      f"{source} uses {name} of {target}: {here} may not use {there}"))
+    for key, line in found:
+        if known[key] > KNOWN.get(key, 0):
+            yield line
+    for key, n in KNOWN.items():
+        if key[0] == tree.root and known[key] < n:
+            yield f"{key[1]} uses {key[2]} {known[key]} times, not {n}: KNOWN is to say so"
+
+
+def knots(tree):
+    """Strongly connected components of files, the largest first (Tarjan)."""
+    after = collections.defaultdict(list)
+    for source, _, target in tree.uses():
+        after[source].append(target)
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in after[node]:
+            if other not in index:
+                visit(other)
+            if other in stack:
+                low[node] = min(low[node], low[other])
+        if low[node] == index[node]:
+            at = stack.index(node)
+            found.append(sorted(stack[at:]))
+            del stack[at:]
+
+    for node in sorted(tree.wanted):
+        if node not in index:
+            visit(node)
+    return sorted(found, key=len, reverse=True)
+
+
+def too_large(tree):
+    most = KNOWN_KNOT.get(tree.root, KNOT_MAX)
+    for knot in knots(tree):
+        if len(knot) > most:
+            yield f"{len(knot)} files use each other in a circle, {most} may: {' '.join(knot)}"
+
+
+def main():
+    build, *archives = sys.argv[1:]
+    trees = {}
+    for archive in archives:
+        root = os.path.relpath(os.path.dirname(os.path.abspath(archive)), build)
+        folder = archive + ".p"
+        for leaf in sorted(os.listdir(folder)):
+            if leaf.endswith(".o"):
+                trees.setdefault(root, Tree(root)).add(os.path.join(folder, leaf))
+    for root, tree in trees.items():
+        name = os.path.basename(root)
+        report.case(f"link_layers_{name}_has_a_room_for_each_file",
+                    [f"{f}: in no room of the table" for f in tree.wanted
+                     if tree.room(f) not in ROOMS[root]])
+        report.case(f"link_layers_{name}_uses_what_its_rooms_may", against_the_table(tree))
+        report.case(f"link_layers_{name}_has_no_large_knot", too_large(tree))
+    report.finish()
+
+
+main()
