@@ -16,24 +16,24 @@ import report
 ROOMS = {
     "plugins/tensorpipe": {
         "wire": set(),
-        "agent": {"wire", "transport", "channel", "cuda", "pipe"},
-        "cuda": {"wire", "transport", "channel"},
-        "channel": {"wire", "transport"},
-        "pipe": {"wire", "transport", "channel", "cuda"},
-        "transport": {"wire"},
+        "reactor": {"wire"},
+        "transport": {"wire", "reactor"},
+        "channel": {"wire", "reactor", "transport"},
+        "cuda": {"wire", "reactor", "transport", "channel"},
+        "pipe": {"wire", "reactor", "transport", "channel", "cuda"},
+        "agent": {"wire", "reactor", "transport", "channel", "cuda", "pipe"},
     },
 }
 KNOT_MAX = 7 # files that use each other in a circle
 
 # Uses against the table that are still to be cut: (room, room) and how many there are.
 KNOWN = {
-    ("plugins/tensorpipe", "cuda", "agent"): 9,
+    ("plugins/tensorpipe", "cuda", "agent"): 1,
     ("plugins/tensorpipe", "cuda", "pipe"): 19,
-    ("plugins/tensorpipe", "channel", "agent"): 2,
     ("plugins/tensorpipe", "channel", "cuda"): 1,
     ("plugins/tensorpipe", "channel", "pipe"): 10,
-    ("plugins/tensorpipe", "pipe", "agent"): 40,
-    ("plugins/tensorpipe", "transport", "agent"): 31,
+    ("plugins/tensorpipe", "pipe", "agent"): 28,
+    ("plugins/tensorpipe", "transport", "agent"): 5,
     ("plugins/tensorpipe", "transport", "channel"): 1,
 }
 KNOWN_KNOT = {"plugins/tensorpipe": 51}

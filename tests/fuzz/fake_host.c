@@ -2,10 +2,10 @@
 /* fake_host.c - the host of an agent that is led by the fuzz target. */
 #include "fake_host.h"
 #include "agent/budget.h"
-#include "agent/reactor_inside.h"
 #include "fake_wire.h"
 #include "fuzz.h"
 #include "pipe/pipe.h"
+#include "reactor/reactor_inside.h"
 
 #include "backend/message.h"
 #include <unistd.h>

@@ -8,7 +8,7 @@
 #include "fuzz.h"
 
 #include "agent/agent.h"
-#include "agent/reactor_inside.h"
+#include "reactor/reactor_inside.h"
 #include "transport/carrier_ring.h"
 #include "transport/shm_handshake.h"
 #include "transport/transport_ring.h"

@@ -2,8 +2,8 @@
 /* late_test.c - processes that are not run for a while, in the middle of a handshake. */
 #include "raw.h"
 
-#include "agent/reactor.h"
 #include "node.h"
+#include "reactor/reactor.h"
 #include "transport/transport_uv.h"
 #include <arpa/inet.h>
 #include <poll.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lead_test.c - a thread of the user that reads in place of the agent's own. */
-#include "agent/reactor.h"
 #include "node.h"
+#include "reactor/reactor.h"
 
 #include <stdlib.h>
 #include <string.h>

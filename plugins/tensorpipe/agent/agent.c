@@ -9,7 +9,7 @@
  *
  *     send        writes on the caller's thread when nothing is queued before
  *     poll        the caller reads its own answer (pipe_poll.c)
- *     lead        the caller is the loop thread for a while (reactor_guest.c)
+ *     lead        the caller is the loop thread for a while (leader_follower.c)
  *     the rest    is read by the loop thread, which delivers inline
  *
  * `done` is told and deliver_outer called on whichever of these threads it

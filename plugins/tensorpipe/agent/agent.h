@@ -5,10 +5,10 @@
 
 #include "agent/listener.h"
 #include "agent/peer.h"
-#include "agent/reactor.h"
 #include "channel/channels.h"
 #include "cuda/link.h"
 #include "options.h"
+#include "reactor/reactor.h"
 #include "transport/shm_watch.h"
 #include "wire/brochure.h"
 #include "wire/hello.h"

@@ -9,8 +9,8 @@
 #ifndef TENSORPIPE_CUDA_FLIGHT_H
 #define TENSORPIPE_CUDA_FLIGHT_H
 
-#include "agent/reactor.h"
 #include "cuda/device.h"
+#include "reactor/reactor.h"
 
 struct flight {
     struct flight *next;

@@ -4,7 +4,7 @@
 #define TENSORPIPE_CONN_H
 
 #include "agent/handshakes.h"
-#include "agent/reactor.h"
+#include "reactor/reactor.h"
 #include "transport/carrier.h"
 #include "transport/transport.h"
 #include <endian.h>

@@ -4,7 +4,7 @@
 #ifndef TENSORPIPE_RING_MEDIUM_H
 #define TENSORPIPE_RING_MEDIUM_H
 
-#include "agent/reactor.h"
+#include "reactor/reactor.h"
 #include "transport/ring_bells.h"
 #include "transport/ring_setup.h"
 

@@ -10,7 +10,7 @@
 #ifndef TENSORPIPE_SHM_WATCH_H
 #define TENSORPIPE_SHM_WATCH_H
 
-#include "agent/reactor.h"
+#include "reactor/reactor.h"
 #include "transport/carrier_shm.h"
 
 #define SHM_PAUSE_MIN_NS UINT64_C(50000)

@@ -5,7 +5,7 @@
  * by itself when to spin on a socket and when to sleep, and may not pay a
  * second epoll set for it. Watching, tasks and timers are so few lines that
  * the plugin needs no foreign loop inside its own. */
-#include "agent/reactor_inside.h"
+#include "reactor/reactor_inside.h"
 
 #include <errno.h>
 #include <limits.h>

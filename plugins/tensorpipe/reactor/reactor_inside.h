@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reactor_inside.h - between the two parts of the reactor: reactor.c runs the loop,
- * reactor_guest.c says who does. */
+ * leader_follower.c says who does. */
 #ifndef TENSORPIPE_REACTOR_INSIDE_H
 #define TENSORPIPE_REACTOR_INSIDE_H
 
-#include "agent/reactor.h"
+#include "reactor/reactor.h"
 
 /* This thread is the loop thread from here on, or no longer. */
 void reactor_set_mine(const struct reactor *r);

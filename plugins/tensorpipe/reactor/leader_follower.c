@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reactor_guest.c - a thread of the user that leads the loop.
+/* leader_follower.c - a thread of the user that leads the loop.
  *
  * Where a message is run by another thread than the one that reads it, waking that
  * thread takes longer than the rest of the way. So a thread that runs messages may
@@ -10,7 +10,7 @@
  * member, armed only for as long as nobody leads. When something happens meanwhile it
  * wakes and leads, until the guest wants to again. Timers are in that set as a
  * descriptor. */
-#include "agent/reactor_inside.h"
+#include "reactor/reactor_inside.h"
 
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
