@@ -33,7 +33,6 @@ KNOWN = {
     ("plugins/tensorpipe", "channel", "cuda"): 1,
     ("plugins/tensorpipe", "channel", "pipe"): 10,
     ("plugins/tensorpipe", "pipe", "agent"): 28,
-    ("plugins/tensorpipe", "transport", "agent"): 5,
     ("plugins/tensorpipe", "transport", "channel"): 1,
 }
 KNOWN_KNOT = {"plugins/tensorpipe": 51}

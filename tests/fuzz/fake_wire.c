@@ -447,7 +447,7 @@ bool fake_wire_tell(void)
         if (!events)
             continue;
         any = true;
-        agent_conn_tell(fake_wire.conn[i].conn, events);
+        conn_deliver(fake_wire.conn[i].conn, events);
     }
     return any;
 }

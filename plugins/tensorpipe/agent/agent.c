@@ -31,26 +31,6 @@
 
 #define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
-void agent_conn_tell(struct conn *c, uint32_t events)
-{
-    if (c->pipe)
-        pipe_conn_ready(c->pipe, c, events);
-    else
-        listener_conn_ready(&c->agent->listener, c, events);
-}
-
-void agent_conn_ready(struct reactor_source *s, uint32_t events)
-{
-    struct conn *c = CONTAINER(s, struct conn, source);
-
-    if (c->dropped)
-        return;
-    if (c->carrier->events)
-        events = c->carrier->events(c, events);
-    if (events)
-        agent_conn_tell(c, events);
-}
-
 /* ---- calls in progress ---- */
 
 void agent_enter(struct agent *a)

@@ -123,11 +123,6 @@ struct agent {
 /* plugin.c fills *in's options. errors: ECONFIG, EOS, ENOMEM */
 tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self, tenrec_error *err);
 
-/* Events of any connection, from the loop. */
-void agent_conn_ready(struct reactor_source *s, uint32_t events);
-/* The same for events of the connection that did not come from its descriptor. */
-void agent_conn_tell(struct conn *c, uint32_t events);
-
 /* Takes a reference; gives the pipe an id and a generation. ENOMEM */
 tenrec_status agent_add_pipe(struct agent *a, struct pipe *p);
 /* Gives it back, if it was there. */

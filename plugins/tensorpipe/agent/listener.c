@@ -50,7 +50,7 @@ static void hello_missing(struct reactor_timer *t)
 {
     struct conn *c = CONTAINER(t, struct conn, timer);
 
-    refuse(&c->agent->listener, c, TENREC_LOG_DEBUG, "its hello did not come in time");
+    refuse(c->owner, c, TENREC_LOG_DEBUG, "its hello did not come in time");
 }
 
 static void await_hello(struct conn *c, uint64_t limit_ms, void (*fire)(struct reactor_timer *t))
@@ -74,7 +74,7 @@ static void conn_evict(struct handshake *h, const char *why)
 {
     struct conn *c = CONTAINER(h, struct conn, handshake);
 
-    refuse(&c->agent->listener, c, TENREC_LOG_DEBUG, "%s", why);
+    refuse(c->owner, c, TENREC_LOG_DEBUG, "%s", why);
 }
 
 static int watch_ports(struct listener *l)
@@ -109,6 +109,8 @@ static void pause_over(struct reactor_timer *t)
         pause_accepting(l);
 }
 
+static void listener_conn_ready(struct conn *c, uint32_t events);
+
 static void take_connection(struct listener_port *port, int fd, const union transport_address *from)
 {
     struct listener *l = port->listener;
@@ -117,6 +119,7 @@ static void take_connection(struct listener_port *port, int fd, const union tran
 
     if (!c)
         return;
+    conn_set_owner(c, listener_conn_ready, l);
     c->handshake.evict = conn_evict;
     c->handshake.local = c->peer.any.sa_family == AF_UNIX;
     handshakes_add(&l->handshakes, &c->handshake, source_get(&c->peer, c->pid));
@@ -394,7 +397,7 @@ static void take_requested(struct listener *l, struct conn *c, uint64_t id, uint
     unlist_conn(l, c);
     pipe_adopt(r.pipe, c, r.role);
     if (end)
-        pipe_conn_ready(r.pipe, c, end);
+        conn_deliver(c, end);
 }
 
 /* Takes the connection's first frame, which is there as a whole. Its `end` may have
@@ -403,6 +406,7 @@ static void take_hello(struct listener *l, struct conn *c, const unsigned char *
                        uint32_t end)
 {
     struct hello hello;
+    struct pipe *p;
     tenrec_error err;
 
     if (hello_read(body, len, &hello, &err)) {
@@ -419,17 +423,19 @@ static void take_hello(struct listener *l, struct conn *c, const unsigned char *
         return;
     case HELLO_SPONTANEOUS:
         unlist_conn(l, c);
-        pipe_accept(l->agent, c, hello.name);
-        if (c->pipe) {
+        p = pipe_accept(l->agent, c, hello.name);
+        if (p) {
             conn_consume(c, FRAME_HEAD + len);
-            pipe_accept_ready(c->pipe, c, end);
+            pipe_accept_ready(p, c, end);
         }
         return;
     }
 }
 
-void listener_conn_ready(struct listener *l, struct conn *c, uint32_t events)
+/* A connection without pipe has something to read, or ends. */
+static void listener_conn_ready(struct conn *c, uint32_t events)
 {
+    struct listener *l = c->owner;
     uint64_t max = CONN_BUFFER - FRAME_HEAD; /* a name of no honest caller is longer */
     const unsigned char *body;
     bool is_short;

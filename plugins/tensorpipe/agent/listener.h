@@ -45,9 +45,6 @@ tenrec_status listener_start(struct listener *l, tenrec_error *err);
 void listener_stop(struct listener *l);
 void listener_close(struct listener *l);
 
-/* A connection without pipe has something to read, or ends. */
-void listener_conn_ready(struct listener *l, struct conn *c, uint32_t events);
-
 /* The pipe wants a connection of its transport, which brings the id. errors: ENOMEM, EOS */
 tenrec_status listener_want(struct listener *l, struct pipe *p, enum conn_role role,
                             uint64_t *ret_id);

@@ -15,6 +15,7 @@
 enum part { PART_THERE, PART_MISSING, PART_BAD };
 
 struct incoming;
+struct pipe;
 
 struct channel {
     const char *name; /* on the wire */

@@ -346,8 +346,9 @@ static bool readable(struct pipe *p, struct conn *c, uint32_t end)
     return true;
 }
 
-void pipe_conn_ready(struct pipe *p, struct conn *c, uint32_t events)
+static void pipe_conn_ready(struct conn *c, uint32_t events)
 {
+    struct pipe *p = c->owner;
     enum pipe_state state = pipe_state(p);
     const uint32_t end = events & CONN_END;
 
@@ -376,6 +377,13 @@ void pipe_conn_ready(struct pipe *p, struct conn *c, uint32_t events)
         pipe_writable(p, c);
     if (events & EPOLLIN)
         readable(p, c, 0);
+}
+
+void pipe_own(struct pipe *p, struct conn *c, enum conn_role role)
+{
+    conn_set_owner(c, pipe_conn_ready, p);
+    c->role = role;
+    p->conn[role] = c;
 }
 
 const char *pipe_state_name(enum pipe_state s)

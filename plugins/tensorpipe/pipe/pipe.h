@@ -219,7 +219,8 @@ void pipe_failf(struct pipe *p, tenrec_status code, int os_errno, const char *fm
 void pipe_advance(struct pipe *p, enum pipe_state to);
 /* On the loop thread. */
 void pipe_teardown(struct pipe *p);
-void pipe_conn_ready(struct pipe *p, struct conn *c, uint32_t events);
+/* Owns `c` from now on, as that one of its connections. */
+void pipe_own(struct pipe *p, struct conn *c, enum conn_role role);
 void pipe_established(struct pipe *p);
 const char *pipe_state_name(enum pipe_state s);
 
@@ -227,8 +228,9 @@ const char *pipe_state_name(enum pipe_state s);
 
 struct pipe *pipe_connect(struct agent *a, struct peer *to);
 void pipe_connect_ready(struct pipe *p, struct conn *c, uint32_t events);
-/* Takes `c`, whose spontaneous hello was just read. */
-void pipe_accept(struct agent *a, struct conn *c, struct nop_bytes name);
+/* Takes `c`, whose spontaneous hello was just read. Returns the pipe, borrowed; NULL: no memory,
+ * and `c` was dropped. */
+struct pipe *pipe_accept(struct agent *a, struct conn *c, struct nop_bytes name);
 void pipe_accept_ready(struct pipe *p, struct conn *c, uint32_t events);
 /* The peer's one object of the handshake, called `what` in errors, once it is
  * there as a whole; borrowed until `c` is read on. False: not yet, or the pipe

@@ -168,7 +168,7 @@ static void pipe_evict(struct handshake *h, const char *why)
     pipe_failf(p, TENREC_ECONNECT, 0, "%s", why);
 }
 
-void pipe_accept(struct agent *a, struct conn *c, struct nop_bytes name)
+struct pipe *pipe_accept(struct agent *a, struct conn *c, struct nop_bytes name)
 {
     struct pipe *p = pipe_new(a, false);
     size_t len = name.len < TENREC_NAME_MAX ? name.len : TENREC_NAME_MAX;
@@ -177,7 +177,7 @@ void pipe_accept(struct agent *a, struct conn *c, struct nop_bytes name)
         agent_log(a, TENREC_LOG_WARN, "no memory for another pipe");
         pipe_unref(p);
         conn_drop(c);
-        return;
+        return NULL;
     }
     p->handshake.evict = pipe_evict;
     p->handshake.kind = HANDSHAKE_PIPE;
@@ -189,18 +189,15 @@ void pipe_accept(struct agent *a, struct conn *c, struct nop_bytes name)
     /* The name is free text of a stranger: only for messages to people. */
     for (size_t i = 0; i < len; i++)
         p->remote_name[i] = name.data[i] >= ' ' && name.data[i] < 127 ? (char)name.data[i] : '?';
-    c->pipe = p;
-    c->role = CONN_DESCRIPTOR;
-    p->conn[CONN_DESCRIPTOR] = c;
+    pipe_own(p, c, CONN_DESCRIPTOR);
     reactor_arm(&a->reactor, &p->timer, now_ns() + a->options->handshake_timeout_ms * 1000000u);
     pipe_unref(p); /* the agent's reference stays */
+    return p;
 }
 
 void pipe_adopt(struct pipe *p, struct conn *c, enum conn_role role)
 {
-    c->pipe = p;
-    c->role = role;
-    p->conn[role] = c;
+    pipe_own(p, c, role);
     p->pid = c->pid;
     if (pipe_state(p) != PIPE_BROKEN && pipe_is_complete(p))
         pipe_established(p);

@@ -140,10 +140,8 @@ static bool connect_one(struct pipe *p, enum conn_role role)
         lead_nowhere(p, e, NULL);
         return false;
     }
-    c->pipe = p;
-    c->role = role;
+    pipe_own(p, c, role);
     c->pending = true; /* also when it stands already: EPOLLOUT says so at once */
-    p->conn[role] = c;
     e = c->carrier->hear(c, HEARS_ALL);
     if (e)
         pipe_failf(p, TENREC_EOS, e, "cannot watch a connection");

@@ -66,7 +66,7 @@ void carrier_shm_reached_late(struct conn *c, int e)
         return;
     m->failed = e;
     atomic_store(&m->ended, true);
-    agent_conn_tell(c, EPOLLIN | EPOLLERR);
+    conn_deliver(c, EPOLLIN | EPOLLERR);
 }
 
 /* The peer's rings may have come. Leaves why not in m->failed; an errno has to

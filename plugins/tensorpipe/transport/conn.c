@@ -16,6 +16,18 @@ static void conn_free(struct reactor_task *t)
     free(c);
 }
 
+static void conn_ready(struct reactor_source *s, uint32_t events)
+{
+    struct conn *c = (struct conn *)(void *)((char *)s - offsetof(struct conn, source));
+
+    if (c->dropped)
+        return;
+    if (c->carrier->events)
+        events = c->carrier->events(c, events);
+    if (events)
+        conn_deliver(c, events);
+}
+
 struct conn *conn_new(struct agent *a, const struct transport *transport,
                       const struct carrier *carrier, int fd, const union transport_address *peer)
 {
@@ -29,7 +41,8 @@ struct conn *conn_new(struct agent *a, const struct transport *transport,
     c->transport = transport;
     c->carrier = carrier;
     c->source.fd = fd;
-    c->source.ready = agent_conn_ready;
+    c->source.ready = conn_ready;
+    c->role = CONN_UNKNOWN;
     c->peer = *peer;
     c->free_task.run = conn_free;
     return c;

@@ -13,18 +13,19 @@
 #include <sys/uio.h>
 
 struct agent;
-struct pipe;
 struct out;
 
 /* A channel may have several connections: CONN_CHANNEL is the first of them.
- * CONN_BOOTSTRAP: began a pipe whose connections use another transport. */
+ * CONN_BOOTSTRAP: began a pipe whose connections use another transport. CONN_UNKNOWN: has not
+ * said what it is for. */
 #define CHANNEL_CONNECTIONS 17
 enum conn_role {
     CONN_DESCRIPTOR,
     CONN_REPLY,
     CONN_CHANNEL,
     CONN_ROLES = CONN_CHANNEL + CHANNEL_CONNECTIONS,
-    CONN_BOOTSTRAP
+    CONN_BOOTSTRAP,
+    CONN_UNKNOWN
 };
 
 #define CONN_BUFFER (64u << 10)
@@ -60,7 +61,10 @@ struct conn {
     unsigned char *buf;
     size_t cap, pos, end;
 
-    struct pipe *pipe; /* NULL until its hello was read */
+    /* Handles events, as epoll names them, on the loop thread. The owner sets both, before the
+     * connection hears of anything; a connection knows nothing else of its owner. */
+    void (*on_events)(struct conn *c, uint32_t events);
+    void *owner; /* borrowed */
     struct agent *agent;
     enum conn_role role;
     atomic_bool waiting;  /* something is in the queue; changes under lock */
@@ -119,6 +123,19 @@ struct conn *conn_new(struct agent *a, const struct transport *transport,
 /* Hears no more; the memory and the medium go when no event can name it.
  * Loop thread, or when the loop does not run. NULL is fine. */
 void conn_drop(struct conn *c);
+
+static inline void conn_set_owner(struct conn *c,
+                                  void (*on_events)(struct conn *c, uint32_t events), void *owner)
+{
+    c->on_events = on_events;
+    c->owner = owner;
+}
+
+/* Delivers events that did not come from the connection's descriptor. */
+static inline void conn_deliver(struct conn *c, uint32_t events)
+{
+    c->on_events(c, events);
+}
 
 /* What the carrier's read of `asked` bytes, the first `lead_len` of them past
  * the buffer, has given: as conn_read returns it. */

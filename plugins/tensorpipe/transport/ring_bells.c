@@ -29,7 +29,7 @@ void bells_ring(const struct bells *b)
 
 bool bells_are_alone(const struct bells *b)
 {
-    return b->conn->pipe && b->conn->role != CONN_REPLY;
+    return b->conn->role != CONN_REPLY && b->conn->role != CONN_UNKNOWN;
 }
 
 /* Takes bells away. Returns true if there were any. With the lock. */

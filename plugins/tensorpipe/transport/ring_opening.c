@@ -61,7 +61,7 @@ static void opening_late(struct reactor_timer *t)
 {
     struct conn *c = CONTAINER(t, struct conn, timer);
 
-    agent_conn_tell(c, opening_ended(c->medium, ETIMEDOUT, "the peer does not answer"));
+    conn_deliver(c, opening_ended(c->medium, ETIMEDOUT, "the peer does not answer"));
 }
 
 /* For the answer to the memory. A peer that is not run for seconds is no reason to do without
@@ -139,5 +139,5 @@ void carrier_ring_reached(struct conn *c, int e)
         e = m->error =
             reactor_watch(&c->agent->reactor, &c->source, EPOLLOUT | EPOLLRDHUP | EPOLLET);
     if (e)
-        agent_conn_tell(c, EPOLLERR);
+        conn_deliver(c, EPOLLERR);
 }

@@ -48,7 +48,7 @@ void shm_watch_wake(struct agent *a)
 static bool is_expecting(const struct shm_medium *m)
 {
     return (atomic_load_explicit(&m->hears, memory_order_relaxed) == HEARS_ALL &&
-            !(m->conn->pipe && m->conn->role == CONN_REPLY)) ||
+            m->conn->role != CONN_REPLY) ||
            atomic_load_explicit(&m->wants_room, memory_order_relaxed) || shm_link_owes(&m->link);
 }
 
@@ -113,7 +113,7 @@ uint64_t shm_watch_look(struct agent *a)
         if (news)
             w->last_ns = now;
         if (events)
-            agent_conn_tell(m->conn, events);
+            conn_deliver(m->conn, events);
     }
     if (!expecting)
         return UINT64_MAX;
