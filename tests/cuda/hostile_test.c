@@ -3,8 +3,8 @@
  * the notes beside its tensors. */
 #include "../testing.h"
 #include "agent/agent.h"
-#include "agent/peer.h"
 #include "cuda/link_parts.h"
+#include "pipe/peer.h"
 #include "rig.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fake_host.c - the host of an agent that is led by the fuzz target. */
 #include "fake_host.h"
-#include "agent/budget.h"
+#include "admission/budget.h"
 #include "fake_wire.h"
 #include "fuzz.h"
 #include "pipe/pipe.h"
@@ -26,7 +26,7 @@ void __wrap_agent_call_loop(struct agent *a, void (*fn)(struct agent *a))
 {
     if (fn)
         fn(a);
-    reactor_round(&a->reactor, 0);
+    reactor_round(&a->ep.reactor, 0);
 }
 
 /* ---- messages ---- */
@@ -129,7 +129,7 @@ static void host_deliver(struct tenrec_agent *self, tenrec_peer from, struct ten
     struct fake_host *h = host_of(self);
 
     h->delivered++;
-    fuzz_expect(from < AGENT_PEERS);
+    fuzz_expect(from < ENDPOINT_PEERS);
     fuzz_touch(msg->payload, (size_t)msg->payload_len);
     for (uint32_t i = 0; i < msg->n_tensors; i++)
         fuzz_touch(tenrec_msg_tensor(msg, i)->data, (size_t)tenrec_msg_tensor(msg, i)->bytes);
@@ -328,7 +328,7 @@ void fake_host_start(struct fake_host *h, uint32_t kind)
     h->agent.host = &h->host;
     fuzz_expect(agent_new(&in, &h->agent, &err) == TENREC_OK);
     a = fake_host_agent(h);
-    reactor_set_mine(&a->reactor);
+    reactor_set_mine(&a->ep.reactor);
     if (kind & FAKE_HAS_DEVICES)
         use_devices(h);
     add_members(h);
@@ -343,9 +343,9 @@ void fake_host_run(struct fake_host *h, unsigned rounds)
     while (rounds-- > 0) {
         const bool told = fake_wire_tell();
 
-        if (!told && !atomic_load(&a->reactor.waiting) && !a->reactor.looks)
+        if (!told && !atomic_load(&a->ep.reactor.waiting) && !a->ep.reactor.looks)
             break;
-        reactor_round(&a->reactor, 0);
+        reactor_round(&a->ep.reactor, 0);
     }
 }
 
@@ -353,7 +353,7 @@ void fake_host_run(struct fake_host *h, unsigned rounds)
 void fake_host_wait(struct fake_host *h, uint32_t ms)
 {
     fake_wire.now_ns += ms * UINT64_C(1000000);
-    reactor_round(&fake_host_agent(h)->reactor, 0);
+    reactor_round(&fake_host_agent(h)->ep.reactor, 0);
 }
 
 struct fake_poll {
@@ -380,7 +380,7 @@ static bool poll_done(void *arg)
 void fake_host_poll(struct fake_host *h, tenrec_peer peer, unsigned times,
                     void (*between)(void *arg), void *arg)
 {
-    struct fake_poll p = { &fake_host_agent(h)->reactor, times, between, arg };
+    struct fake_poll p = { &fake_host_agent(h)->ep.reactor, times, between, arg };
     const struct tenrec_wait w = { .size = sizeof w,
                                    .wake_fd = -1,
                                    .deadline_ns = fake_wire.now_ns + 100000000u,
@@ -389,7 +389,7 @@ void fake_host_poll(struct fake_host *h, tenrec_peer peer, unsigned times,
 
     reactor_set_mine(NULL);
     h->agent.ops->poll(&h->agent, peer, &w);
-    reactor_set_mine(&fake_host_agent(h)->reactor);
+    reactor_set_mine(&fake_host_agent(h)->ep.reactor);
 }
 
 void fake_host_finish(struct fake_host *h)
@@ -403,8 +403,8 @@ void fake_host_finish(struct fake_host *h)
     }
     h->mood = MOOD_REFUSES;
     h->agent.ops->shutdown(&h->agent);
-    while (atomic_load(&a->reactor.waiting))
-        reactor_round(&a->reactor, 0);
+    while (atomic_load(&a->ep.reactor.waiting))
+        reactor_round(&a->ep.reactor, 0);
     reactor_set_mine(NULL);
     h->agent.ops->destroy(&h->agent);
     fuzz_expect(h->told == h->sent && h->sharings == 0);

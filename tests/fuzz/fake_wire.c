@@ -214,7 +214,7 @@ static const struct carrier fake_near = {
 
 static const struct transport far_transport, near_transport;
 
-static struct conn *fake_conn_new(struct agent *a, bool near, bool dialled,
+static struct conn *fake_conn_new(struct endpoint *ep, bool near, bool dialled,
                                   const union transport_address *peer)
 {
     struct fake_conn *c = &fake_wire.conn[fake_wire.n];
@@ -223,7 +223,7 @@ static struct conn *fake_conn_new(struct agent *a, bool near, bool dialled,
         return NULL;
     *c = (struct fake_conn){ .near = near, .dialled = dialled, .room = SIZE_MAX, .fd = -1 };
     c->out = dialled ? malloc(FAKE_OUT_MAX) : NULL;
-    c->conn = conn_new(a, near ? &near_transport : &far_transport, near ? &fake_near : &fake_far,
+    c->conn = conn_new(ep, near ? &near_transport : &far_transport, near ? &fake_near : &fake_far,
                        -1, peer);
     fuzz_expect((c->out || !dialled) && c->conn);
     c->conn->medium = c;
@@ -278,29 +278,29 @@ static tenrec_status near_parse(const char *text, size_t len, union transport_ad
     return TENREC_OK;
 }
 
-static struct conn *far_accept(struct agent *a, int fd, const union transport_address *from)
+static struct conn *far_accept(struct endpoint *ep, int fd, const union transport_address *from)
 {
     (void)fd;
-    return fake_conn_new(a, false, false, from);
+    return fake_conn_new(ep, false, false, from);
 }
 
-static struct conn *near_accept(struct agent *a, int fd, const union transport_address *from)
+static struct conn *near_accept(struct endpoint *ep, int fd, const union transport_address *from)
 {
     (void)fd;
-    return fake_conn_new(a, true, false, from);
+    return fake_conn_new(ep, true, false, from);
 }
 
-static int far_connect(struct agent *a, const union transport_address *to, struct conn **ret)
+static int far_connect(struct endpoint *ep, const union transport_address *to, struct conn **ret)
 {
     if (fake_wire.refuses == ENETUNREACH)
         return ENETUNREACH;
-    *ret = fake_conn_new(a, false, true, to);
+    *ret = fake_conn_new(ep, false, true, to);
     return *ret ? 0 : ENOMEM;
 }
 
-static int near_connect(struct agent *a, const union transport_address *to, struct conn **ret)
+static int near_connect(struct endpoint *ep, const union transport_address *to, struct conn **ret)
 {
-    *ret = fake_conn_new(a, true, true, to);
+    *ret = fake_conn_new(ep, true, true, to);
     return *ret ? 0 : ENOMEM;
 }
 

@@ -11,6 +11,8 @@
 
 #include "transport/conn.h"
 
+struct agent;
+
 #define FAKE_CONNS 96
 #define FAKE_OUT_MAX 16384 /* bytes of what the agent wrote that are kept */
 #define FAKE_FAR "uv"

@@ -4,6 +4,7 @@
 #include "channel/channel.h"
 #include "fuzz.h"
 #include "wire/descriptor.h"
+#include "wire/hello.h"
 #include "wire/shortlist.h"
 #include "wire/tensorlist.h"
 
@@ -69,12 +70,12 @@ static void offer_part(struct offer_part *part, const struct agent *a,
     *part->identity = '\0';
     if (claim->version)
         identity_write(part->identity, &identity);
-    for (uint32_t i = 0; i < a->offer.n_transports; i++)
+    for (uint32_t i = 0; i < a->ep.offer.n_transports; i++)
         if (claim->transports >> i & 1)
-            part->transports[n_transports++] = a->offer.transports[i];
-    for (uint32_t i = 0; i < a->offer.n_channels; i++)
+            part->transports[n_transports++] = a->ep.offer.transports[i];
+    for (uint32_t i = 0; i < a->ep.offer.n_channels; i++)
         if (claim->channels >> i & 1)
-            part->channels[n_channels++] = a->offer.channels[i];
+            part->channels[n_channels++] = a->ep.offer.channels[i];
     part->offer = (struct wire_offer){ part->transports, part->channels, n_transports, n_channels,
                                        claim->version ? part->identity : NULL };
 }

@@ -3,6 +3,7 @@
 #ifndef TENREC_TESTS_FUZZ_FRAME_H
 #define TENREC_TESTS_FUZZ_FRAME_H
 
+#include "agent/agent.h"
 #include "pipe/pipe.h"
 #include "step.h"
 #include "wire/descriptor.h"

@@ -7,7 +7,7 @@
  * message of ring_setup.c or shm_handshake.c, with descriptors of all kinds. */
 #include "fuzz.h"
 
-#include "agent/agent.h"
+#include "endpoint.h"
 #include "reactor/reactor_inside.h"
 #include "transport/carrier_ring.h"
 #include "transport/shm_handshake.h"
@@ -241,17 +241,17 @@ static void ignore_events(struct conn *c, uint32_t events)
 static void fuzz_carrier(struct fuzz_input *in)
 {
     static const struct tenrec_host host = { .log_enabled = log_nothing };
-    struct agent *a = calloc(1, sizeof *a);
+    struct endpoint *ep = calloc(1, sizeof *ep);
     const union transport_address from = { .any = { .sa_family = AF_UNIX } };
     struct ring_end peer;
     struct conn *c;
     int pair[2];
 
-    fuzz_expect(a && reactor_init(&a->reactor, NULL) == TENREC_OK);
-    a->host = &host;
-    reactor_set_mine(&a->reactor);
+    fuzz_expect(ep && reactor_init(&ep->reactor, NULL) == TENREC_OK);
+    ep->host = &host;
+    reactor_set_mine(&ep->reactor);
     fuzz_expect(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0);
-    c = carrier_ring_conn(a, &transport_ring, pair[0], &from);
+    c = carrier_ring_conn(ep, &transport_ring, pair[0], &from);
     fuzz_expect(c != NULL);
     conn_set_owner(c, ignore_events, NULL);
     fuzz_expect(c->carrier->hear(c, HEARS_ALL) == 0);
@@ -268,13 +268,13 @@ static void fuzz_carrier(struct fuzz_input *in)
             send_message(pair[1], in); /* bells, and what is none */
     }
     conn_drop(c);
-    while (atomic_load(&a->reactor.waiting))
-        reactor_round(&a->reactor, 0);
+    while (atomic_load(&ep->reactor.waiting))
+        reactor_round(&ep->reactor, 0);
     ring_end_close(&peer);
     close(pair[1]);
     reactor_set_mine(NULL);
-    reactor_finish(&a->reactor);
-    free(a);
+    reactor_finish(&ep->reactor);
+    free(ep);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

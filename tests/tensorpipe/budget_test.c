@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* budget_test.c - what strangers make an agent hold is bounded for all of them together. */
-#include "agent/budget.h"
+#include "admission/budget.h"
 #include "raw.h"
 
 #include "node.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* handshakes_test.c - strangers that begin handshakes and do not go on: places and descriptors. */
+#include "admission/budget.h"
 #include "agent/agent.h"
-#include "agent/budget.h"
 #include "raw.h"
 
 #include "node.h"
@@ -253,7 +253,7 @@ static void hold_begin(struct hold *h, struct node *at)
     *h = (struct hold){ .task.run = hold_run };
     pthread_mutex_init(&h->lock, NULL);
     pthread_mutex_lock(&h->lock);
-    assert_true(reactor_post(&a->reactor, &h->task));
+    assert_true(reactor_post(&a->ep.reactor, &h->task));
     assert_soon(atomic_load(&h->held));
 }
 

@@ -300,7 +300,7 @@ static void queue_withdraws_requests_that_waited_for_the_handshake(void **state)
     assert_soon(atomic_load(&n[0].lost) == 1);
     pthread_mutex_init(&h.lock, NULL);
     pthread_mutex_lock(&h.lock);
-    assert_true(reactor_post(&((struct agent *)n[0].agent.impl)->reactor, &h.task));
+    assert_true(reactor_post(&((struct agent *)n[0].agent.impl)->ep.reactor, &h.task));
     flood_send(&n[0], &f, count, SMALL, clock_ns() + 1000000);
     pthread_mutex_unlock(&h.lock);
     assert_soon(atomic_load(&h.over));

@@ -15,7 +15,7 @@
 
 /* A pipe as far as its reader of packets looks, and the peer's end of its socket. */
 struct fixture {
-    struct agent agent;
+    struct endpoint endpoint;
     struct tenrec_host host;
     struct conn conn;
     struct pipe pipe;
@@ -44,9 +44,9 @@ static int setup(void **state)
     memset(&f, 0, sizeof f);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), 0);
     f.host = (struct tenrec_host){ .size = sizeof f.host, .shared = host_shared };
-    f.agent.host = &f.host;
+    f.endpoint.host = &f.host;
     f.conn.source.fd = fd[0];
-    f.pipe.agent = &f.agent;
+    f.pipe.ep = &f.endpoint;
     f.pipe.conn[CONN_REPLY] = &f.conn;
     f.pipe.sharing = (void *)&f;
     f.peer = fd[1];

@@ -4,7 +4,7 @@
 #include "../support/words.h"
 #include "../testing.h"
 
-#include "agent/agent.h"
+#include "endpoint.h"
 #include "transport/carrier_ring.h"
 #include "transport/shm_link.h"
 #include "transport/transport_ring.h"
@@ -16,7 +16,7 @@ static unsigned char text[64 << 10], back[64 << 10];
 
 /* ---- tenrec_ring ---- */
 
-static struct agent agent;
+static struct endpoint endpoint;
 static const struct tp_options options = { .handshake_timeout_ms = 60000 };
 
 static bool log_enabled(struct tenrec_agent *a, enum tenrec_log_level level)
@@ -31,7 +31,7 @@ static const struct tenrec_host host = { .size = sizeof host, .log_enabled = log
 static struct conn *ring_conn(int fd)
 {
     static const union transport_address nowhere;
-    struct conn *c = carrier_ring_conn(&agent, &transport_ring, fd, &nowhere);
+    struct conn *c = carrier_ring_conn(&endpoint, &transport_ring, fd, &nowhere);
 
     assert_non_null(c);
     c->role = CONN_REPLY; /* the smallest ring */
@@ -110,14 +110,14 @@ static void ring_scenario(void)
 {
     struct conn *c[2];
 
-    agent = (struct agent){ .host = &host, .options = &options };
-    assert_int_equal(reactor_init(&agent.reactor, NULL), TENREC_OK);
+    endpoint = (struct endpoint){ .host = &host, .options = &options };
+    assert_int_equal(reactor_init(&endpoint.reactor, NULL), TENREC_OK);
     ring_open(c);
     ring_talk(c[0], c[1]);
     ring_talk(c[1], c[0]);
     ring_shut(c[0]);
     ring_shut(c[1]);
-    reactor_finish(&agent.reactor);
+    reactor_finish(&endpoint.reactor);
 }
 
 static void ring_stays_in_its_mapping_whatever_a_peer_does_between_loads(void **state)

@@ -29,64 +29,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
-
-/* ---- calls in progress ---- */
-
-void agent_enter(struct agent *a)
-{
-    atomic_fetch_add(&a->inside, 1);
-}
-
-void agent_told(struct agent *a)
-{
-    pthread_mutex_lock(&a->idle_lock);
-    pthread_cond_broadcast(&a->idle);
-    pthread_mutex_unlock(&a->idle_lock);
-}
-
-void agent_leave(struct agent *a)
-{
-    if (atomic_fetch_sub(&a->inside, 1) == 1 && atomic_load(&a->state) == AGENT_STOPPING)
-        agent_told(a);
-}
-
-struct sync {
-    struct reactor_task task;
-    pthread_mutex_t lock;
-    pthread_cond_t ran;
-    bool done;
-    void (*fn)(struct agent *a);
-    struct agent *agent;
-};
-
-static void sync_run(struct reactor_task *t)
-{
-    struct sync *s = CONTAINER(t, struct sync, task);
-
-    if (s->fn)
-        s->fn(s->agent);
-    pthread_mutex_lock(&s->lock);
-    s->done = true;
-    pthread_cond_signal(&s->ran);
-    pthread_mutex_unlock(&s->lock);
-}
-
-void agent_call_loop(struct agent *a, void (*fn)(struct agent *a))
-{
-    struct sync s = { .task.run = sync_run, .fn = fn, .agent = a };
-
-    pthread_mutex_init(&s.lock, NULL);
-    pthread_cond_init(&s.ran, NULL);
-    reactor_post(&a->reactor, &s.task);
-    pthread_mutex_lock(&s.lock);
-    while (!s.done)
-        pthread_cond_wait(&s.ran, &s.lock);
-    pthread_mutex_unlock(&s.lock);
-    pthread_cond_destroy(&s.ran);
-    pthread_mutex_destroy(&s.lock);
-}
-
 /* ---- operations ---- */
 
 static const char *op_address(struct tenrec_agent *self)
@@ -111,7 +53,7 @@ static tenrec_status op_start(struct tenrec_agent *self, const struct tenrec_mem
     if (st)
         return st;
     atomic_store(&a->state, AGENT_STARTED);
-    st = reactor_start(&a->reactor, err);
+    st = reactor_start(&a->ep.reactor, err);
     if (st)
         atomic_store(&a->state, AGENT_MADE);
     return st;
@@ -183,7 +125,7 @@ static tenrec_status op_disconnect(struct tenrec_agent *self, tenrec_peer id, te
         if (p) {
             pipe_failf(p, TENREC_EPEER_LOST, 0, "disconnected on request");
             /* The next send shall find a new connection. */
-            if (reactor_is_me(&a->reactor))
+            if (reactor_is_me(&a->ep.reactor))
                 pipe_teardown(p);
             else
                 agent_call_loop(a, NULL);
@@ -192,22 +134,6 @@ static tenrec_status op_disconnect(struct tenrec_agent *self, tenrec_peer id, te
     }
     return p ? TENREC_OK
              : tenrec_fail(err, TENREC_EPEER_UNKNOWN, "no connection to worker %d", (int)id);
-}
-
-static tenrec_status op_devices(struct tenrec_agent *self, const struct tenrec_device_ops **ret,
-                                uint32_t *ret_n, tenrec_error *err)
-{
-    struct agent *a = self->impl;
-
-    return cuda_devices(&a->cuda, ret, ret_n, err);
-}
-
-static tenrec_status op_use_devices(struct tenrec_agent *self, const struct tenrec_device *device,
-                                    uint32_t n, tenrec_error *err)
-{
-    struct agent *a = self->impl;
-
-    return cuda_use(&a->cuda, device, n, err);
 }
 
 static void op_debug_info(struct tenrec_agent *self, tenrec_sink_fn *sink, void *arg)
@@ -235,8 +161,8 @@ static const struct tenrec_agent_ops agent_ops = {
     .shutdown = agent_shutdown,
     .destroy = agent_destroy,
     .debug_info = op_debug_info,
-    .devices = op_devices,
-    .use_devices = op_use_devices,
+    .devices = agent_devices,
+    .use_devices = agent_use_devices,
     .maps = agent_maps,
     .lead = agent_lead,
 };
@@ -247,8 +173,8 @@ static void count_cpus(struct agent *a)
 {
     cpu_set_t set;
 
-    a->one_cpu = sysconf(_SC_NPROCESSORS_ONLN) < 2;
-    a->many_cpus = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) >= 4;
+    a->ep.one_cpu = sysconf(_SC_NPROCESSORS_ONLN) < 2;
+    a->ep.many_cpus = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) >= 4;
 }
 
 /* Everybody can reach uv; what else is possible the handshake finds out. */
@@ -264,19 +190,20 @@ static void publish(struct agent *a)
 
 static void make_offer(struct agent *a)
 {
-    a->capabilities = IDENTITY_ALL_DTYPES | IDENTITY_OWN_MESSAGES | IDENTITY_SHORT_LISTS |
-                      (agent_shares_storages(a) ? IDENTITY_SHARED_STORAGES : 0) |
-                      (TENREC_HAS(a->host, sharing_open) ? IDENTITY_MAPS : 0);
+    a->ep.capabilities = IDENTITY_ALL_DTYPES | IDENTITY_OWN_MESSAGES | IDENTITY_SHORT_LISTS |
+                         (endpoint_shares_storages(&a->ep) ? IDENTITY_SHARED_STORAGES : 0) |
+                         (TENREC_HAS(a->ep.host, sharing_open) ? IDENTITY_MAPS : 0);
     for (unsigned i = 0; i < a->listener.n_ports; i++) {
         const struct listener_port *port = &a->listener.port[i];
 
-        a->transport[i] =
+        a->ep.transports[i] = port->transport;
+        a->ep.offered[i] =
             (struct wire_transport){ port->transport->name, port->domain, port->address };
     }
-    channels_init(&a->channels, a->options);
+    channels_init(&a->channels, a->ep.options, cuda_is_offered(a->ep.options));
     /* Not copied: devices may join it until the agent starts. */
-    a->offer = (struct wire_offer){ a->transport, a->channels.offered, a->listener.n_ports,
-                                    a->channels.n, NULL };
+    a->ep.offer = (struct wire_offer){ a->ep.offered, a->channels.offered, a->listener.n_ports,
+                                       a->channels.n, NULL };
 }
 
 static enum progress progress_of(const char *text)
@@ -294,26 +221,30 @@ tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self,
 
     if (!a)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for an agent");
-    a->self = self;
-    a->host = self->host;
-    a->options = in->options;
-    a->me = in->me;
-    a->incarnation = in->incarnation;
-    a->token = TENREC_HAS(in, token) ? in->token : 0;
-    a->dynamic = in->world == 0;
-    snprintf(a->name, sizeof a->name, "%s", in->name);
+    a->ep.self = self;
+    a->ep.host = self->host;
+    a->ep.options = in->options;
+    a->ep.owner = &agent_pipe_owner;
+    a->ep.channels = &a->channels;
+    a->ep.cuda = &a->cuda;
+    a->ep.shm = &a->shm;
+    a->ep.me = in->me;
+    a->ep.incarnation = in->incarnation;
+    a->ep.token = TENREC_HAS(in, token) ? in->token : 0;
+    a->ep.dynamic = in->world == 0;
+    snprintf(a->ep.name, sizeof a->ep.name, "%s", in->name);
     if (TENREC_HAS(in, host_address))
         snprintf(a->host_address, sizeof a->host_address, "%s", in->host_address);
-    a->progress = progress_of(a->options->progress);
+    a->ep.progress = progress_of(a->ep.options->progress);
     count_cpus(a);
-    a->learns_ways = !a->one_cpu && strcmp(a->options->pull, "always") != 0;
+    a->ep.learns_ways = !a->ep.one_cpu && strcmp(a->ep.options->pull, "always") != 0;
     /* Zeroed pages that are never touched cost nothing. */
-    a->peers = calloc(AGENT_PEERS, sizeof *a->peers);
-    if (!a->peers) {
+    a->ep.peers = calloc(ENDPOINT_PEERS, sizeof *a->ep.peers);
+    if (!a->ep.peers) {
         st = tenrec_fail(err, TENREC_ENOMEM, "no memory for an agent");
         goto err_agent;
     }
-    st = reactor_init(&a->reactor, err);
+    st = reactor_init(&a->ep.reactor, err);
     if (st)
         goto err_peers;
     st = listener_open(&a->listener, a, err);
@@ -321,12 +252,13 @@ tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self,
         goto err_reactor;
     publish(a);
     make_offer(a);
-    a->reactor.spin = agent_spin;
-    a->reactor.rests = agent_rests;
+    a->ep.reactor.spin = agent_spin;
+    a->ep.reactor.rests = agent_rests;
     shm_watch_init(&a->shm);
-    a->reactor.arg = a;
+    a->ep.reactor.arg = a;
     agent_quiet_init(a);
-    cuda_init(&a->cuda, a);
+    agent_devices_init(a);
+    cuda_init(&a->cuda, &a->ep);
     pthread_mutex_init(&a->lock, NULL);
     pthread_mutex_init(&a->idle_lock, NULL);
     pthread_condattr_init(&attr);
@@ -338,9 +270,9 @@ tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self,
     return TENREC_OK;
 
 err_reactor:
-    reactor_finish(&a->reactor);
+    reactor_finish(&a->ep.reactor);
 err_peers:
-    free(a->peers);
+    free(a->ep.peers);
 err_agent:
     free(a);
     return st;

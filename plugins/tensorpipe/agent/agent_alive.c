@@ -30,7 +30,7 @@ static uint32_t silence_of(const struct conn *c)
 
 static void look_at_one(struct pipe *p, void *arg)
 {
-    const uint64_t limit = transport_silence_ms(p->agent->options);
+    const uint64_t limit = transport_silence_ms(p->ep->options);
     bool *any = arg;
 
     if (p->transport != &transport_uv || pipe_state(p) != PIPE_ESTABLISHED)
@@ -59,9 +59,9 @@ static void alive_fire(struct reactor_timer *t)
 
 void agent_look_alive(struct agent *a)
 {
-    uint64_t limit = transport_silence_ms(a->options);
+    uint64_t limit = transport_silence_ms(a->ep.options);
 
     a->alive_timer.fire = alive_fire;
     if (limit && !a->alive_timer.prev)
-        reactor_arm(&a->reactor, &a->alive_timer, now_ns() + limit * 250000u);
+        reactor_arm(&a->ep.reactor, &a->alive_timer, now_ns() + limit * 250000u);
 }

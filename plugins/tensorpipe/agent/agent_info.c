@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agent_info.c - what an agent tells people about itself. */
+#include "agent/agent.h"
 #include "agent/known.h"
 #include "pipe/pipe.h"
 
@@ -39,24 +40,24 @@ static void push_counters(struct agent *a, tenrec_sink_fn *sink, void *arg)
         const char *key;
         atomic_uint_fast64_t *value;
     } events[] = {
-        { "messages_dropped", &a->count.messages_dropped },
-        { "messages_skipped", &a->count.messages_skipped },
-        { "answers_dropped", &a->count.answers_dropped },
-        { "pipes_opened", &a->count.pipes_opened },
-        { "pipes_accepted", &a->count.pipes_accepted },
-        { "pipes_broken", &a->count.pipes_broken },
-        { "handshakes_failed", &a->count.handshakes_failed },
-        { "tensors_pulled", &a->count.tensors_pulled },
-        { "pulls_refused", &a->count.pulls_refused },
-        { "tensors_shared", &a->count.tensors_shared },
-        { "tensors_mapped", &a->count.tensors_mapped },
+        { "messages_dropped", &a->ep.count.messages_dropped },
+        { "messages_skipped", &a->ep.count.messages_skipped },
+        { "answers_dropped", &a->ep.count.answers_dropped },
+        { "pipes_opened", &a->ep.count.pipes_opened },
+        { "pipes_accepted", &a->ep.count.pipes_accepted },
+        { "pipes_broken", &a->ep.count.pipes_broken },
+        { "handshakes_failed", &a->ep.count.handshakes_failed },
+        { "tensors_pulled", &a->ep.count.tensors_pulled },
+        { "pulls_refused", &a->ep.count.pulls_refused },
+        { "tensors_shared", &a->ep.count.tensors_shared },
+        { "tensors_mapped", &a->ep.count.tensors_mapped },
     };
     uint64_t sum[COUNTS] = { 0 };
 
     agent_each_pipe(a, add_live_counts, sum);
     pthread_mutex_lock(&a->lock);
     for (int i = 0; i < COUNTS; i++)
-        sum[i] += a->count.gone[i];
+        sum[i] += a->gone[i];
     pthread_mutex_unlock(&a->lock);
     for (int i = 0; i < COUNTS; i++)
         push(sink, arg, data[i], "%" PRIu64, sum[i]);
@@ -104,23 +105,22 @@ static void list_push(struct list *l, tenrec_sink_fn *sink, void *arg, const cha
 /* What the peer might have chosen and did not. */
 static void list_better(struct list *l, const struct pipe *p)
 {
-    const struct agent *a = p->agent;
-    const struct listener *listener = &a->listener;
+    const struct endpoint *ep = p->ep;
 
-    for (unsigned i = 0; i < listener->n_ports && listener->port[i].transport != p->transport; i++)
+    for (unsigned i = 0; ep->transports[i] && ep->transports[i] != p->transport; i++)
         if (p->avoided & 1u << i)
             list_add(l, "transport %s: no connection could be made that way: %s",
-                     listener->port[i].transport->name, p->avoided_why);
+                     ep->transports[i]->name, p->avoided_why);
         else
             list_add(l,
                      "transport %s: the peer does not offer it, or is of another host, user or "
                      "namespace",
-                     listener->port[i].transport->name);
-    for (uint32_t i = 0; i < a->channels.n && a->channels.channel[i] != p->channel; i++) {
-        const char *only = a->channels.offered[i].transport;
+                     ep->transports[i]->name);
+    for (uint32_t i = 0; i < ep->channels->n && ep->channels->channel[i] != p->channel; i++) {
+        const char *only = ep->channels->offered[i].transport;
 
         if (!only || strcmp(only, p->transport->name) == 0)
-            list_add(l, "channel %s: the peer does not offer it", a->channels.channel[i]->name);
+            list_add(l, "channel %s: the peer does not offer it", ep->channels->channel[i]->name);
     }
 }
 
@@ -196,10 +196,10 @@ void agent_debug_info(struct agent *a, tenrec_sink_fn *sink, void *arg)
     push(sink, arg, "transport", "%s", a->listener.port[0].transport->name);
     push(sink, arg, "channel", "%s", channels_best(&a->channels));
     known_tell_unused(known_transports, "transport", a->listener.port[0].transport->option,
-                      &a->options->transports, sink, arg);
+                      &a->ep.options->transports, sink, arg);
     known_tell_unused(known_channels, "channel", channels_option(&a->channels),
-                      &a->options->channels, sink, arg);
-    push(sink, arg, "progress", "%s", progress[a->progress]);
+                      &a->ep.options->channels, sink, arg);
+    push(sink, arg, "progress", "%s", progress[a->ep.progress]);
     push(sink, arg, "address", "%s", a->address);
     push_polling(a, sink, arg);
     push_counters(a, sink, arg);

@@ -1,11 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agent_pipes.c - the pipes and peers of an agent. */
+#include "agent/agent.h"
 #include "pipe/pipe.h"
+#include "pipe/pipe_owner.h"
+
+#define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 #include <stdlib.h>
 
-tenrec_status agent_add_pipe(struct agent *a, struct pipe *p)
+static struct agent *agent_of(struct endpoint *ep)
 {
+    return CONTAINER(ep, struct agent, ep);
+}
+
+/* ---- what pipes ask of the agent ---- */
+
+static tenrec_status agent_add_pipe(struct endpoint *ep, struct pipe *p)
+{
+    struct agent *a = agent_of(ep);
     size_t slot = 0;
 
     pthread_mutex_lock(&a->lock);
@@ -46,8 +58,9 @@ void agent_add_counts(struct pipe *p, uint64_t sum[COUNTS])
     }
 }
 
-void agent_remove_pipe(struct agent *a, struct pipe *p)
+static void agent_remove_pipe(struct endpoint *ep, struct pipe *p)
 {
+    struct agent *a = agent_of(ep);
     size_t slot = (size_t)p->route.pipe;
     bool was_there;
 
@@ -55,12 +68,82 @@ void agent_remove_pipe(struct agent *a, struct pipe *p)
     was_there = slot < a->n_pipe && a->pipe[slot] == p;
     if (was_there) {
         a->pipe[slot] = NULL;
-        agent_add_counts(p, a->count.gone);
+        agent_add_counts(p, a->gone);
     }
     pthread_mutex_unlock(&a->lock);
     if (was_there)
         pipe_unref(p);
 }
+
+static void agent_pipe_established(struct endpoint *ep, struct pipe *p)
+{
+    if (p->transport->remote)
+        agent_look_alive(agent_of(ep));
+}
+
+static void agent_pipe_hot(struct endpoint *ep, struct pipe *p)
+{
+    agent_hot(agent_of(ep), p);
+}
+
+/* Tells of the loss of members that have not left or been replaced since: their ids may be
+ * others'. A caller is lost with the last of its pipes. */
+static void agent_tell_lost(struct endpoint *ep, struct pipe *p)
+{
+    const struct peer *peer = p->to ? p->to : atomic_load(&p->caller);
+
+    if (!peer || endpoint_peer(ep, peer->id) != peer || atomic_load(&peer->left) ||
+        (!p->to && peer->callers > 0))
+        return;
+    if (p->to)
+        ep->host->peer_lost(ep->self, peer->id, &p->why);
+    else if (TENREC_HAS(ep->host, caller_lost))
+        ep->host->caller_lost(ep->self, peer->id, &p->why);
+}
+
+static void agent_leave_pipe(struct endpoint *ep, struct pipe *p)
+{
+    struct agent *a = agent_of(ep);
+
+    listener_withdraw(&a->listener, p);
+    agent_cool(a, p);
+    /* First, so that who hears of the loss and tries again gets a new pipe. */
+    if (p->to)
+        peer_forget(p->to, p);
+    if (p->counted)
+        atomic_load(&p->caller)->callers--;
+    if (p->was_established && atomic_load(&a->state) == AGENT_STARTED)
+        agent_tell_lost(ep, p);
+}
+
+static tenrec_status agent_want_conn(struct endpoint *ep, struct pipe *p, enum conn_role role,
+                                     uint64_t *ret_id)
+{
+    return listener_want(&agent_of(ep)->listener, p, role, ret_id);
+}
+
+static bool agent_has_room(const struct endpoint *ep, unsigned n)
+{
+    return listener_has_room(&CONTAINER(ep, const struct agent, ep)->listener, n);
+}
+
+static void agent_sends_told(struct endpoint *ep)
+{
+    agent_told(agent_of(ep));
+}
+
+const struct pipe_owner agent_pipe_owner = {
+    .add = agent_add_pipe,
+    .established = agent_pipe_established,
+    .hot = agent_pipe_hot,
+    .leave = agent_leave_pipe,
+    .remove = agent_remove_pipe,
+    .want = agent_want_conn,
+    .has_room = agent_has_room,
+    .told = agent_sends_told,
+};
+
+/* ---- the agent's own ---- */
 
 struct pipe *agent_find_pipe(struct agent *a, struct tenrec_route route)
 {
@@ -107,17 +190,17 @@ tenrec_status agent_add_member(struct agent *a, const struct tenrec_member *m, t
 {
     struct peer *peer, *before;
 
-    if (m->id < 0 || m->id >= AGENT_PEERS)
+    if (m->id < 0 || m->id >= ENDPOINT_PEERS)
         return tenrec_fail(err, TENREC_EINVAL, "member id %d: expected 0 to %d", (int)m->id,
-                           AGENT_PEERS - 1);
+                           ENDPOINT_PEERS - 1);
     peer = peer_new(m);
     if (!peer)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for member %d", (int)m->id);
     if (m->id >= atomic_load(&a->peers_end))
         atomic_store(&a->peers_end, m->id + 1);
-    before = atomic_load(&a->peers[m->id]);
+    before = atomic_load(&a->ep.peers[m->id]);
     peer->before = before;
-    atomic_store(&a->peers[m->id], peer);
+    atomic_store(&a->ep.peers[m->id], peer);
     if (before)
         peer_retire(before, "another worker took its place");
     return TENREC_OK;

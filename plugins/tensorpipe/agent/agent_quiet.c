@@ -23,24 +23,19 @@ static void quiet_fire(struct reactor_timer *t)
 
     agent_each_pipe(a, look_at_one, &quiet);
     if (quiet)
-        reactor_arm(&a->reactor, t, now_ns() + QUIET_PERIOD_NS);
+        reactor_arm(&a->ep.reactor, t, now_ns() + QUIET_PERIOD_NS);
 }
 
 static void quiet_run(struct reactor_task *t)
 {
-    struct agent *a = CONTAINER(t, struct agent, quiet_task);
+    struct agent *a = CONTAINER(t, struct agent, ep.reclaim);
 
     if (!a->quiet_timer.prev && atomic_load(&a->state) == AGENT_STARTED)
-        reactor_arm(&a->reactor, &a->quiet_timer, now_ns() + QUIET_PERIOD_NS);
-}
-
-void agent_quieted(struct agent *a)
-{
-    reactor_post(&a->reactor, &a->quiet_task);
+        reactor_arm(&a->ep.reactor, &a->quiet_timer, now_ns() + QUIET_PERIOD_NS);
 }
 
 void agent_quiet_init(struct agent *a)
 {
-    a->quiet_task.run = quiet_run;
+    a->ep.reclaim.run = quiet_run;
     a->quiet_timer.fire = quiet_fire;
 }

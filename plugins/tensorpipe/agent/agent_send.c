@@ -33,7 +33,7 @@ static void send_to(struct agent *a, struct peer *peer, struct tenrec_msg *msg,
         return;
     }
     if (!p || pipe_state(p) == PIPE_BROKEN)
-        p = peer_connect(a, peer);
+        p = peer_connect(&a->ep, peer);
     if (p)
         pipe_send(p, msg, done);
     else
@@ -49,7 +49,7 @@ static void send_request(struct agent *a, tenrec_peer to, struct tenrec_msg *msg
 
     /* The next request from the callback of an answer: that pipe lives. Who
      * delivers for this agent is waited for by shutdown already. */
-    if (p && p->outgoing && p->to == peer && p->agent == a && pipe_state(p) == PIPE_ESTABLISHED &&
+    if (p && p->outgoing && p->to == peer && p->ep == &a->ep && pipe_state(p) == PIPE_ESTABLISHED &&
         agent_runs(a)) {
         pipe_send(p, msg, done);
         return;
@@ -74,7 +74,7 @@ static void send_late_answer(struct agent *a, struct tenrec_msg *msg, struct ten
     }
     p = agent_find_pipe(a, msg->route);
     if (!p) {
-        agent_count(&a->count.answers_dropped, 1);
+        counter_add(&a->ep.count.answers_dropped, 1);
         tenrec_done_fail(done, TENREC_EPEER_LOST, "the caller's connection is gone");
         msg->release(msg);
         return;
@@ -88,7 +88,7 @@ static void send_answer(struct agent *a, struct tenrec_msg *msg, struct tenrec_d
     struct pipe *p = batch_reading();
 
     /* From an inline handler: the pipe that is being read. */
-    if (p && p->agent == a && p->route.generation == msg->route.generation && agent_runs(a)) {
+    if (p && p->ep == &a->ep && p->route.generation == msg->route.generation && agent_runs(a)) {
         pipe_send(p, msg, done);
         return;
     }
@@ -116,7 +116,7 @@ tenrec_status agent_poll(struct tenrec_agent *self, tenrec_peer id, const struct
     struct pipe *p;
     unsigned side;
 
-    if (!peer || reactor_is_me(&a->reactor))
+    if (!peer || reactor_is_me(&a->ep.reactor))
         return st;
     side = peer_enter(peer);
     p = peer_out(peer);
@@ -155,8 +155,8 @@ tenrec_status agent_lead(struct tenrec_agent *self, const struct tenrec_wait *wa
 
     agent_enter(a);
     /* A loop that is to spin all the time does so by itself. */
-    if (agent_runs(a) && a->progress != PROGRESS_BUSY)
-        st = reactor_lead(&a->reactor, &until);
+    if (agent_runs(a) && a->ep.progress != PROGRESS_BUSY)
+        st = reactor_lead(&a->ep.reactor, &until);
     agent_leave(a);
     return st;
 }

@@ -10,34 +10,9 @@
 #define CLOCK_EVERY 16         /* rounds between two looks at the clock */
 #define OTHERS_EVERY 8         /* rounds in which not only the last active pipe is read */
 #define BUSY_YIELD_NS 5000000u /* busy: nap while a caller of this agent spins */
-#define MISSES_MAX 3           /* in a row before spinning is left off for a while */
-#define BACKOFF_MIN 16         /* waits without spinning, doubled each time ... */
-#define BACKOFF_MAX 512        /* ... up to this */
 /* A guest runs what comes: the next message is about as far away as that takes, here
  * and at the peer, and a processor that fell asleep meanwhile takes 50 us to wake. */
 #define GUEST_SPIN_NS 300000u
-
-bool spin_wanted(struct spin *s)
-{
-    if (!s->skip)
-        return true;
-    s->skip--;
-    return false;
-}
-
-void spin_ended(struct spin *s, bool paid_off)
-{
-    if (paid_off) {
-        s->misses = s->backoff = 0;
-        return;
-    }
-    if (++s->misses < MISSES_MAX)
-        return;
-    s->backoff = s->backoff ? 2 * s->backoff : BACKOFF_MIN;
-    if (s->backoff > BACKOFF_MAX)
-        s->backoff = BACKOFF_MAX;
-    s->skip = s->backoff;
-}
 
 static unsigned place_of(const struct agent *a, const struct pipe *p)
 {
@@ -70,7 +45,7 @@ void agent_hot(struct agent *a, struct pipe *p)
     unsigned i;
 
     a->active = true;
-    if (a->progress == PROGRESS_SLEEP || (a->n_hot && a->hot[0] == p))
+    if (a->ep.progress == PROGRESS_SLEEP || (a->n_hot && a->hot[0] == p))
         return;
     i = place_of(a, p);
     if (i == a->n_hot) {
@@ -149,9 +124,9 @@ static bool one_round(struct agent *a, unsigned round)
 
 static bool disturbed(struct agent *a)
 {
-    return atomic_load_explicit(&a->reactor.waiting, memory_order_relaxed) ||
-           atomic_load_explicit(&a->reactor.stop, memory_order_relaxed) ||
-           reactor_is_over(&a->reactor);
+    return atomic_load_explicit(&a->ep.reactor.waiting, memory_order_relaxed) ||
+           atomic_load_explicit(&a->ep.reactor.stop, memory_order_relaxed) ||
+           reactor_is_over(&a->ep.reactor);
 }
 
 /* Some spin now, or did a moment ago. */
@@ -160,7 +135,7 @@ static bool callers_spin(struct agent *a)
     unsigned polls = atomic_load_explicit(&a->polls, memory_order_relaxed), seen = a->polls_seen;
 
     a->polls_seen = polls;
-    return polls != seen || atomic_load_explicit(&a->spinners, memory_order_relaxed) > 0;
+    return polls != seen || atomic_load_explicit(&a->ep.spinners, memory_order_relaxed) > 0;
 }
 
 static uint64_t spin_busy(struct agent *a)
@@ -169,7 +144,7 @@ static uint64_t spin_busy(struct agent *a)
 
     /* A caller that spins on a machine with few CPUs would lose its own to
      * us. Naps end with events, and by themselves to look again. */
-    if (callers_spin(a) && !a->many_cpus) {
+    if (callers_spin(a) && !a->ep.many_cpus) {
         all_hot_quiet(a, false);
         return BUSY_YIELD_NS;
     }
@@ -188,10 +163,10 @@ static uint64_t spin_busy(struct agent *a)
  * processor, such as the one that it has just handed an answer to. */
 static uint64_t spin_adaptive(struct agent *a)
 {
-    bool came = false, guest = reactor_has_guest(&a->reactor);
+    bool came = false, guest = reactor_has_guest(&a->ep.reactor);
     uint64_t now, until, limit = guest ? GUEST_SPIN_NS : SPIN_NS;
 
-    if (a->one_cpu || (callers_spin(a) && !a->many_cpus))
+    if (a->ep.one_cpu || (callers_spin(a) && !a->ep.many_cpus))
         return REACTOR_FOREVER;
     now = now_ns();
     if (a->active) {
@@ -235,7 +210,7 @@ static uint64_t spin_adaptive(struct agent *a)
 static uint64_t spin(struct agent *a)
 {
     if (any_to_read(a))
-        return a->progress == PROGRESS_BUSY ? spin_busy(a) : spin_adaptive(a);
+        return a->ep.progress == PROGRESS_BUSY ? spin_busy(a) : spin_adaptive(a);
     all_hot_quiet(a, false);
     a->last_ns = 0;
     return REACTOR_FOREVER;
@@ -252,7 +227,7 @@ uint64_t agent_spin(void *arg)
 {
     struct agent *a = arg;
     /* First: it tells which connections are worth spinning for. */
-    uint64_t look_ns = shm_watch_look(a), spin_ns = spin(a);
+    uint64_t look_ns = shm_watch_look(&a->ep), spin_ns = spin(a);
 
     return look_ns < spin_ns ? look_ns : spin_ns;
 }

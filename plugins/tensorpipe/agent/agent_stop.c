@@ -30,7 +30,7 @@ tenrec_status agent_drain(struct tenrec_agent *self, uint32_t ms, tenrec_error *
     struct agent *a = self->impl;
     uint64_t until = now_ns() + (uint64_t)ms * 1000000u, left;
 
-    atomic_fetch_add(&a->drainers, 1);
+    atomic_fetch_add(&a->ep.drainers, 1);
     for (;;) {
         uint64_t now = now_ns(), next = now + DRAIN_LOOK_NS;
         struct timespec ts;
@@ -47,7 +47,7 @@ tenrec_status agent_drain(struct tenrec_agent *self, uint32_t ms, tenrec_error *
         pthread_cond_timedwait(&a->idle, &a->idle_lock, &ts);
         pthread_mutex_unlock(&a->idle_lock);
     }
-    atomic_fetch_sub(&a->drainers, 1);
+    atomic_fetch_sub(&a->ep.drainers, 1);
     if (!left)
         return TENREC_OK;
     return tenrec_fail(err, TENREC_ETIMEDOUT, "%" PRIu64 " bytes not written after %u ms", left,
@@ -87,7 +87,7 @@ static void stop_devices(struct agent *a)
 static void drop_old_pipes(struct agent *a)
 {
     for (int i = 0; i < atomic_load(&a->peers_end); i++)
-        for (struct peer *peer = atomic_load(&a->peers[i]); peer; peer = peer->before)
+        for (struct peer *peer = atomic_load(&a->ep.peers[i]); peer; peer = peer->before)
             peer_drop_old(peer);
 }
 
@@ -96,7 +96,7 @@ static bool in_use(struct agent *a)
     if (atomic_load(&a->inside))
         return true;
     for (int i = 0; i < atomic_load(&a->peers_end); i++)
-        for (struct peer *peer = atomic_load(&a->peers[i]); peer; peer = peer->before)
+        for (struct peer *peer = atomic_load(&a->ep.peers[i]); peer; peer = peer->before)
             if (peer_in_use(peer))
                 return true;
     return false;
@@ -119,15 +119,15 @@ void agent_shutdown(struct tenrec_agent *self)
     /* Once more, for pipes that a send made which was inside before. */
     agent_call_loop(a, stop_on_loop);
     agent_call_loop(a, stop_devices);
-    reactor_stop(&a->reactor);
+    reactor_stop(&a->ep.reactor);
     atomic_store(&a->state, AGENT_STOPPED);
 }
 
 static void free_peers(struct agent *a)
 {
     for (int i = 0; i < atomic_load(&a->peers_end); i++)
-        peer_free(atomic_load(&a->peers[i]));
-    free(a->peers);
+        peer_free(atomic_load(&a->ep.peers[i]));
+    free(a->ep.peers);
 }
 
 void agent_destroy(struct tenrec_agent *self)
@@ -137,7 +137,7 @@ void agent_destroy(struct tenrec_agent *self)
     agent_shutdown(self);
     listener_close(&a->listener);
     drop_old_pipes(a);
-    reactor_finish(&a->reactor);
+    reactor_finish(&a->ep.reactor);
     cuda_finish(&a->cuda);
     free_peers(a);
     descriptors_release(a);

@@ -16,7 +16,7 @@ static atomic_ullong descriptors_of_agents;
 
 static unsigned long long descriptors_needed(const struct agent *a, unsigned peers)
 {
-    const unsigned long long over_tcp = 2 + (unsigned long long)a->options->lanes;
+    const unsigned long long over_tcp = 2 + (unsigned long long)a->ep.options->lanes;
     const unsigned long long per_pipe = over_tcp > NEEDED_PER_PIPE ? over_tcp : NEEDED_PER_PIPE;
 
     return NEEDED_PER_AGENT + 2 * per_pipe * peers;

@@ -12,12 +12,12 @@ static bool not_built(char why[], size_t cap)
 
 static bool shm_viable(char why[], size_t cap)
 {
-    return transport_option_viable("shm", why, cap);
+    return transport_option_viable(transports, "shm", why, cap);
 }
 
 static bool ring_viable(char why[], size_t cap)
 {
-    return transport_option_viable("tenrec_ring", why, cap);
+    return transport_option_viable(transports, "tenrec_ring", why, cap);
 }
 
 const struct known known_transports[] = {

@@ -6,9 +6,11 @@
  * needed, one that talks nonsense at once, and some descriptors are never given
  * to strangers: this worker dials, maps and asks stores with them. */
 #include "agent/listener.h"
-#include "agent/budget.h"
+#include "admission/budget.h"
+#include "agent/agent.h"
 #include "pipe/pipe.h"
 #include "transport/transport_uv.h"
+#include "wire/hello.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +27,7 @@
 
 static void unlist_conn(struct listener *l, struct conn *c)
 {
-    handshakes_remove(&l->handshakes, &c->handshake);
+    handshakes_remove(&l->agent->ep.handshakes, &c->handshake);
     reactor_disarm(&c->timer);
 }
 
@@ -40,7 +42,7 @@ static void refuse(struct listener *l, struct conn *c, enum tenrec_log_level lev
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     transport_format(&c->peer, where);
-    agent_count(&l->agent->count.handshakes_failed, 1);
+    counter_add(&l->agent->ep.count.handshakes_failed, 1);
     agent_log(l->agent, level, "connection from %s closed: %s", where, text);
     unlist_conn(l, c);
     conn_drop(c);
@@ -56,7 +58,7 @@ static void hello_missing(struct reactor_timer *t)
 static void await_hello(struct conn *c, uint64_t limit_ms, void (*fire)(struct reactor_timer *t))
 {
     c->timer.fire = fire;
-    reactor_arm(&c->agent->reactor, &c->timer, now_ns() + limit_ms * 1000000u);
+    reactor_arm(&c->ep->reactor, &c->timer, now_ns() + limit_ms * 1000000u);
 }
 
 /* A caller whose process is not run for a while connects, and sends its hello seconds later. */
@@ -65,7 +67,7 @@ static void hello_late(struct reactor_timer *t)
     struct conn *c = CONTAINER(t, struct conn, timer);
 
     if (handshake_is_awaited(&c->handshake))
-        await_hello(c, c->agent->options->handshake_timeout_ms, hello_missing);
+        await_hello(c, c->ep->options->handshake_timeout_ms, hello_missing);
     else
         hello_missing(t);
 }
@@ -82,14 +84,14 @@ static int watch_ports(struct listener *l)
     int e = 0;
 
     for (unsigned i = 0; i < l->n_ports && !e; i++)
-        e = reactor_rewatch(&l->agent->reactor, &l->port[i].source, EPOLLIN);
+        e = reactor_rewatch(&l->agent->ep.reactor, &l->port[i].source, EPOLLIN);
     return e;
 }
 
 static void unwatch_ports(struct listener *l)
 {
     for (unsigned i = 0; i < l->n_ports; i++)
-        reactor_unwatch(&l->agent->reactor, &l->port[i].source);
+        reactor_unwatch(&l->agent->ep.reactor, &l->port[i].source);
 }
 
 static void pause_accepting(struct listener *l)
@@ -97,7 +99,7 @@ static void pause_accepting(struct listener *l)
     if (!l->paused)
         unwatch_ports(l);
     l->paused = true;
-    reactor_arm(&l->agent->reactor, &l->pause, now_ns() + PAUSE_NS);
+    reactor_arm(&l->agent->ep.reactor, &l->pause, now_ns() + PAUSE_NS);
 }
 
 static void pause_over(struct reactor_timer *t)
@@ -115,18 +117,18 @@ static void take_connection(struct listener_port *port, int fd, const union tran
 {
     struct listener *l = port->listener;
     struct agent *a = l->agent;
-    struct conn *c = port->transport->accept(a, fd, from);
+    struct conn *c = port->transport->accept(&a->ep, fd, from);
 
     if (!c)
         return;
     conn_set_owner(c, listener_conn_ready, l);
     c->handshake.evict = conn_evict;
     c->handshake.local = c->peer.any.sa_family == AF_UNIX;
-    handshakes_add(&l->handshakes, &c->handshake, source_get(&c->peer, c->pid));
+    handshakes_add(&l->agent->ep.handshakes, &c->handshake, source_get(&c->peer, c->pid));
     if (c->handshake.local)
-        await_hello(c, a->options->handshake_timeout_ms, hello_missing);
+        await_hello(c, a->ep.options->handshake_timeout_ms, hello_missing);
     else
-        await_hello(c, a->options->hello_timeout_ms, hello_late);
+        await_hello(c, a->ep.options->hello_timeout_ms, hello_late);
     if (c->carrier->hear(c, HEARS_ALL))
         refuse(l, c, TENREC_LOG_WARN, "cannot watch it");
 }
@@ -157,13 +159,13 @@ static bool descriptors_run_short(int fd, rlim_t n)
 
 bool listener_has_room(const struct listener *l, unsigned n)
 {
-    return !descriptors_run_short(l->agent->reactor.epoll_fd, l->n_wanted + n);
+    return !descriptors_run_short(l->agent->ep.reactor.epoll_fd, l->n_wanted + n);
 }
 
 /* A connection waits, and is accepted when the descriptor of the one that goes is closed. */
 static void listener_make_room(struct listener *l)
 {
-    if (!handshakes_evict_oldest(&l->handshakes, "descriptors run short"))
+    if (!handshakes_evict_oldest(&l->agent->ep.handshakes, "descriptors run short"))
         listener_starve(l, "the descriptors that are left are kept for this worker itself");
 }
 
@@ -265,16 +267,16 @@ static void listen_for_others(const struct agent *a, struct tp_options *o)
 
 tenrec_status listener_open(struct listener *l, struct agent *a, tenrec_error *err)
 {
-    const struct tenrec_option_list *list = &a->options->transports;
-    struct tp_options options = *a->options;
+    const struct tenrec_option_list *list = &a->ep.options->transports;
+    struct tp_options options = *a->ep.options;
     tenrec_status st = TENREC_OK;
 
     *l = (struct listener){ .agent = a };
     l->pause.fire = pause_over;
-    handshakes_init(&l->handshakes);
+    handshakes_init(&l->agent->ep.handshakes);
     /* Who is no member is never called: any place will do, and must not be that
      * of a member with the same options. */
-    if (a->me == TENREC_ANONYMOUS) {
+    if (a->ep.me == TENREC_ANONYMOUS) {
         options.port = "0";
         options.listen = options.ifname = "";
     } else if (!*options.listen && !*options.ifname) {
@@ -314,7 +316,7 @@ void listener_stop(struct listener *l)
     reactor_disarm(&l->pause);
     unwatch_ports(l);
     close_ports(l);
-    while (handshakes_evict_oldest(&l->handshakes, "this worker stops"))
+    while (handshakes_evict_oldest(&l->agent->ep.handshakes, "this worker stops"))
         continue;
 }
 
@@ -423,7 +425,7 @@ static void take_hello(struct listener *l, struct conn *c, const unsigned char *
         return;
     case HELLO_SPONTANEOUS:
         unlist_conn(l, c);
-        p = pipe_accept(l->agent, c, hello.name);
+        p = pipe_accept(&l->agent->ep, c, hello.name);
         if (p) {
             conn_consume(c, FRAME_HEAD + len);
             pipe_accept_ready(p, c, end);

@@ -4,7 +4,6 @@
 #ifndef TENSORPIPE_LISTENER_H
 #define TENSORPIPE_LISTENER_H
 
-#include "agent/handshakes.h"
 #include "transport/conn.h"
 
 struct pipe;
@@ -32,7 +31,6 @@ struct listener {
     struct reactor_timer pause; /* accepting goes on when it fires */
     bool paused;
     bool starved; /* that no descriptor is left was told */
-    struct handshakes handshakes;
     struct registration *wanted;
     size_t n_wanted, cap_wanted;
 };

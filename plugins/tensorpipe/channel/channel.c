@@ -37,8 +37,9 @@ enum part channel_take_frame(struct pipe *p, enum conn_role from, void *to, uint
     take_head(c, r);
     if (r->head_got == FRAME_HEAD) {
         if (get_le64(r->head) != len) {
-            pipe_failf(p, TENREC_EPROTOCOL, 0, "sent a tensor of %llu bytes after announcing %llu",
-                       (unsigned long long)get_le64(r->head), (unsigned long long)len);
+            p->services->failf(p, TENREC_EPROTOCOL, 0,
+                               "sent a tensor of %llu bytes after announcing %llu",
+                               (unsigned long long)get_le64(r->head), (unsigned long long)len);
             return PART_BAD;
         }
         conn_take(c, to, len, &r->got);
@@ -58,7 +59,7 @@ enum part channel_pull(struct pipe *p, const struct pull_peer *peer, uint64_t fr
 {
     struct reading *r = &p->read;
     const uint64_t len = r->in[r->tensor].len;
-    const bool shares = reactor_is_me(&p->agent->reactor);
+    const bool shares = reactor_is_me(&p->ep->reactor);
     unsigned char *to = channel_target(p);
 
     while (to && r->got < len) {
@@ -70,11 +71,11 @@ enum part channel_pull(struct pipe *p, const struct pull_peer *peer, uint64_t fr
         r->got += n;
         if (shares && r->got < len) {
             r->unparsed = true;
-            pipe_post(p, &p->read_task);
+            p->services->post(p, &p->read_task);
             return PART_MISSING;
         }
     }
-    agent_count(&p->agent->count.tensors_pulled, to != NULL);
+    counter_add(&p->ep->count.tensors_pulled, to != NULL);
     return PART_THERE;
 }
 
@@ -89,18 +90,19 @@ bool channel_next_frame(struct pipe *p, struct conn *c, size_t max, const unsign
     while ((frame = conn_frame(c, max, ret_body, ret_len)) == FRAME_PARTIAL) {
         n = conn_read(c, NULL, 0, false, &is_short, &e);
         if (n < 0)
-            pipe_failf(p, TENREC_EPEER_LOST, e,
-                       e ? "connection lost" : "connection closed by the peer");
+            p->services->failf(p, TENREC_EPEER_LOST, e,
+                               e ? "connection lost" : "connection closed by the peer");
         if (n <= 0)
             return false;
         conn_count(&c->receives, 1);
         conn_count(&c->bytes_received, (uint64_t)n);
     }
     if (frame == FRAME_TOO_BIG)
-        pipe_failf(p, TENREC_EPROTOCOL, 0, "sent %zu bytes where channel \"%s\" has %zu at most",
-                   *ret_len, p->channel->name, max);
+        p->services->failf(p, TENREC_EPROTOCOL, 0,
+                           "sent %zu bytes where channel \"%s\" has %zu at most", *ret_len,
+                           p->channel->name, max);
     else if (frame == FRAME_NO_MEMORY)
-        pipe_failf(p, TENREC_ENOMEM, 0, "no memory for channel \"%s\"", p->channel->name);
+        p->services->failf(p, TENREC_ENOMEM, 0, "no memory for channel \"%s\"", p->channel->name);
     return frame == FRAME_WHOLE;
 }
 

@@ -80,7 +80,7 @@ static tenrec_status find_peer(struct pipe *p, uint32_t named, tenrec_error *err
 
 static enum part bad(struct pipe *p, const tenrec_error *err)
 {
-    pipe_failf(p, err->code, 0, "%s", err->text);
+    p->services->failf(p, err->code, 0, "%s", err->text);
     return PART_BAD;
 }
 
@@ -126,10 +126,10 @@ static enum part cma_receive(struct pipe *p)
     case FRAME_PARTIAL:
         return PART_MISSING;
     case FRAME_TOO_BIG:
-        pipe_failf(p, TENREC_EPROTOCOL, 0, "sent a cma descriptor of %zu bytes", len);
+        p->services->failf(p, TENREC_EPROTOCOL, 0, "sent a cma descriptor of %zu bytes", len);
         return PART_BAD;
     case FRAME_NO_MEMORY:
-        pipe_failf(p, TENREC_ENOMEM, 0, "no memory for a cma descriptor");
+        p->services->failf(p, TENREC_ENOMEM, 0, "no memory for a cma descriptor");
         return PART_BAD;
     case FRAME_WHOLE:
         break;
@@ -138,8 +138,8 @@ static enum part cma_receive(struct pipe *p)
     if (part != PART_THERE)
         return part;
     conn_consume(c, FRAME_HEAD + len);
-    if (pipe_send_object(p, CONN_COMPLETION, NULL, 0)) {
-        pipe_failf(p, TENREC_ENOMEM, 0, "no memory to say that a tensor was taken");
+    if (p->services->send_object(p, CONN_COMPLETION, NULL, 0)) {
+        p->services->failf(p, TENREC_ENOMEM, 0, "no memory to say that a tensor was taken");
         return PART_BAD;
     }
     return PART_THERE;
@@ -151,9 +151,10 @@ static enum part cma_receive(struct pipe *p)
 static void cma_complete(struct pipe *p)
 {
     if (!p->pid && !pull_is_our_users(p->conn[CONN_DESCRIPTOR]->source.fd))
-        pipe_failf(p, TENREC_EPROTOCOL, 0,
-                   "chose channel cma, but cannot be seen to be a process of this user on this "
-                   "host; channels: [basic] works without");
+        p->services->failf(
+            p, TENREC_EPROTOCOL, 0,
+            "chose channel cma, but cannot be seen to be a process of this user on this "
+            "host; channels: [basic] works without");
 }
 
 static void cma_arrived(struct pipe *p, struct conn *c)
@@ -163,8 +164,8 @@ static void cma_arrived(struct pipe *p, struct conn *c)
 
     while (channel_next_frame(p, c, 0, &frame, &len)) {
         conn_consume(c, FRAME_HEAD);
-        if (!pipe_tensor_taken(p, p->n_taken++)) {
-            pipe_failf(p, TENREC_EPROTOCOL, 0, "took a tensor that was not sent");
+        if (!p->services->tensor_taken(p, p->n_taken++)) {
+            p->services->failf(p, TENREC_EPROTOCOL, 0, "took a tensor that was not sent");
             return;
         }
     }

@@ -26,6 +26,7 @@
  * The loop thread reads it, but for SENT: for that the reader of the pipe waits
  * before it goes on, and so takes over meanwhile. */
 #include "channel/channel.h"
+#include "channel/channels.h"
 #include "channel/share.h"
 #include "pipe/pipe.h"
 
@@ -51,11 +52,11 @@ static enum conn_role control_of(const struct pipe *p)
  * no cache holds, if there are two processors for it. */
 static bool is_pulled(const struct pipe *p, uint64_t len)
 {
-    const struct agent *a = p->agent;
+    const struct endpoint *ep = p->ep;
 
-    if (!p->pulls || len <= a->options->inline_max || len < a->options->pull_min)
+    if (!p->pulls || len <= ep->options->inline_max || len < ep->options->pull_min)
         return false;
-    return len <= a->options->pull_max || a->one_cpu;
+    return len <= ep->options->pull_max || ep->one_cpu;
 }
 
 /* Of a tensor that takes the lanes: a turn's bytes on each. */
@@ -69,7 +70,7 @@ static unsigned stripes(const struct pipe *p, uint64_t len)
 {
     uint64_t stripe = stripe_of(p, len);
 
-    if (len <= p->agent->options->inline_max || is_pulled(p, len))
+    if (len <= p->ep->options->inline_max || is_pulled(p, len))
         return 0;
     return (unsigned)((len + stripe - 1) / stripe);
 }
@@ -110,7 +111,7 @@ static bool is_copied_by_both(struct pipe *p, struct out *o, uint64_t len, struc
 {
     const bool timed = is_alone(p, o);
 
-    if (!p->agent->learns_ways)
+    if (!p->ep->learns_ways)
         return false;
     s->since_ns = timed ? now_ns() : 0;
     s->len = len;
@@ -184,9 +185,9 @@ static tenrec_status host_announced(struct pipe *p, struct nop_bytes note, struc
 
 static bool tell(struct pipe *p, const unsigned char *body, size_t len)
 {
-    if (pipe_send_object(p, control_of(p), body, len) == TENREC_OK)
+    if (p->services->send_object(p, control_of(p), body, len) == TENREC_OK)
         return true;
-    pipe_failf(p, TENREC_ENOMEM, 0, "no memory for a control frame");
+    p->services->failf(p, TENREC_ENOMEM, 0, "no memory for a control frame");
     return false;
 }
 
@@ -216,7 +217,7 @@ static enum part find_sent(struct pipe *p, struct conn *c, const struct incoming
         case FRAME_PARTIAL:
             return PART_MISSING;
         default:
-            pipe_failf(p, TENREC_EPROTOCOL, 0, "sent a control frame of %zu bytes", len);
+            p->services->failf(p, TENREC_EPROTOCOL, 0, "sent a control frame of %zu bytes", len);
             return PART_BAD;
         }
     }
@@ -224,7 +225,8 @@ static enum part find_sent(struct pipe *p, struct conn *c, const struct incoming
         return PART_MISSING;
     body = c->buf + c->pos + FRAME_HEAD;
     if (get_le64(c->buf + c->pos) != NUMBERED + in->len || get_le64(body + 1) != in->number) {
-        pipe_failf(p, TENREC_EPROTOCOL, 0, "sent other bytes than those of the refused tensor");
+        p->services->failf(p, TENREC_EPROTOCOL, 0,
+                           "sent other bytes than those of the refused tensor");
         return PART_BAD;
     }
     conn_consume(c, FRAME_HEAD + NUMBERED);
@@ -252,7 +254,7 @@ static enum part take_sent(struct pipe *p)
             r->lead[r->n_lead++] = (struct iovec){ to + r->got, (size_t)(in->len - r->got) };
         return PART_MISSING;
     }
-    pipe_lend_side(p, false);
+    p->services->lend_side(p, false);
     return PART_THERE;
 }
 
@@ -270,16 +272,16 @@ static enum part pull(struct pipe *p)
     if (part == PART_THERE)
         return tell_number(p, TAKEN, in->number) ? PART_THERE : PART_BAD;
     if (e == ESRCH) {
-        pipe_failf(p, TENREC_EPEER_LOST, e, "cannot read a tensor");
+        p->services->failf(p, TENREC_EPEER_LOST, e, "cannot read a tensor");
         return PART_BAD;
     }
-    agent_log(p->agent, TENREC_LOG_WARN,
-              "cannot read a tensor of %llu bytes from process %d (%s): it is asked for instead",
-              (unsigned long long)in->len, (int)peer.pid, strerror(e));
-    agent_count(&p->agent->count.pulls_refused, 1);
+    endpoint_log(p->ep, TENREC_LOG_WARN,
+                 "cannot read a tensor of %llu bytes from process %d (%s): it is asked for instead",
+                 (unsigned long long)in->len, (int)peer.pid, strerror(e));
+    counter_add(&p->ep->count.pulls_refused, 1);
     in->how = HOW_SENT;
     r->got = 0;
-    pipe_lend_side(p, true);
+    p->services->lend_side(p, true);
     return tell_number(p, REFUSED, in->number) ? take_sent(p) : PART_BAD;
 }
 
@@ -333,7 +335,7 @@ static void try_probe(struct pipe *p, const unsigned char *body)
     uint64_t word = 0;
     struct pull_peer peer;
 
-    if (!p->agent->channels.pulls || !p->pid || p->puller.pid)
+    if (!p->ep->channels->pulls || !p->pid || p->puller.pid)
         return;
     peer = pull_beside(p->pid, p->conn[CONN_DESCRIPTOR]->source.fd);
     if (pull_read(&peer, &word, get_le64(body + 1), sizeof word) || word != get_le64(body + 9))
@@ -357,20 +359,20 @@ static bool handle(struct pipe *p, const unsigned char *body, size_t len)
     case PULLS:
         known = len == 1 && p->probe; /* an answer to nothing else */
         pthread_mutex_lock(&p->lock);
-        p->pulls = p->agent->channels.pulls;
+        p->pulls = p->ep->channels->pulls;
         pthread_mutex_unlock(&p->lock);
         break;
     case TAKEN:
-        known = len == NUMBERED && pipe_tensor_taken(p, get_le64(body + 1));
+        known = len == NUMBERED && p->services->tensor_taken(p, get_le64(body + 1));
         break;
     case REFUSED:
-        known = len == NUMBERED && pipe_tensor_refused(p, get_le64(body + 1));
+        known = len == NUMBERED && p->services->tensor_refused(p, get_le64(body + 1));
         break;
     default:
         break;
     }
     if (!known)
-        pipe_failf(p, TENREC_EPROTOCOL, 0, "sent a control frame that makes no sense");
+        p->services->failf(p, TENREC_EPROTOCOL, 0, "sent a control frame that makes no sense");
     return known;
 }
 
@@ -404,7 +406,7 @@ static void host_established(struct pipe *p)
 {
     unsigned char body[17] = { PROBE };
 
-    p->allows = p->agent->channels.pulls && p->pid && pull_allow(p->pid);
+    p->allows = p->ep->channels->pulls && p->pid && pull_allow(p->pid);
     if (!p->allows)
         return;
     p->probe = now_ns() ^ (uintptr_t)p;

@@ -2,7 +2,6 @@
 /* channels.c - which channels an agent offers. */
 #include "channel/channels.h"
 #include "channel/channel.h"
-#include "cuda/link.h"
 #include "transport/transport_uv.h"
 
 #define HOST_VERSION "1" /* of channel_host's notes and control frames */
@@ -59,7 +58,7 @@ void channels_add_devices(struct channels *cs, uint32_t n)
 }
 
 /* Our own comes before TensorPipe's: its peers are Tenrec's only. */
-void channels_init(struct channels *cs, const struct tp_options *o)
+void channels_init(struct channels *cs, const struct tp_options *o, bool devices)
 {
     char why[PULL_TEXT_MAX];
 
@@ -79,7 +78,7 @@ void channels_init(struct channels *cs, const struct tp_options *o)
             offer(cs, &channel_basic, "any");
     }
     /* Last: what others carry from host to host is theirs. */
-    if (cs->n && cuda_is_offered(o))
+    if (cs->n && devices)
         offer_cuda(cs);
 }
 

@@ -24,7 +24,8 @@ struct channels {
     struct wire_channel_device cuda[CHANNEL_DEVICES];
 };
 
-void channels_init(struct channels *cs, const struct tp_options *o);
+/* `devices`: a channel for their memory is offered too. */
+void channels_init(struct channels *cs, const struct tp_options *o, bool devices);
 
 /* From now on the first `n` devices are offered too. */
 void channels_add_devices(struct channels *cs, uint32_t n);

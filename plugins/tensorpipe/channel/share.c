@@ -28,12 +28,12 @@ union control {
 
 void share_open(struct pipe *p)
 {
-    const struct tenrec_host *host = p->agent->host;
+    const struct tenrec_host *host = p->ep->host;
     struct tenrec_sharing *s = NULL;
 
     if ((p->capabilities & IDENTITY_MAPS) && p->conn[CONN_DESCRIPTOR]->carrier->passes_fds &&
         TENREC_HAS(host, sharing_open))
-        s = host->sharing_open(p->agent->self);
+        s = host->sharing_open(p->ep->self);
     pthread_mutex_lock(&p->lock);
     p->sharing = s;
     pthread_mutex_unlock(&p->lock);
@@ -42,7 +42,7 @@ void share_open(struct pipe *p)
 void share_close(struct pipe *p)
 {
     if (p->sharing)
-        p->agent->host->sharing_close(p->agent->self, p->sharing);
+        p->ep->host->sharing_close(p->ep->self, p->sharing);
     p->sharing = NULL;
 }
 
@@ -81,13 +81,13 @@ static void close_fds(struct tenrec_share *share)
 bool share_send(struct pipe *p, const struct tenrec_tensor_desc *t, unsigned char kind,
                 struct descriptor_note *note)
 {
-    struct agent *a = p->agent;
+    struct endpoint *ep = p->ep;
     struct tenrec_share share;
 
-    if (!p->sharing || !a->host->share(a->self, p->sharing, t, &share))
+    if (!p->sharing || !ep->host->share(ep->self, p->sharing, t, &share))
         return false;
     if (share.n_fds && !send_fds(p, &share, p->fds_sent + 1)) {
-        a->host->share_back(a->self, p->sharing, &share);
+        ep->host->share_back(ep->self, p->sharing, &share);
         return false;
     }
     if (share.n_fds)
@@ -98,14 +98,14 @@ bool share_send(struct pipe *p, const struct tenrec_tensor_desc *t, unsigned cha
     note->bytes[AT_FDS] = (unsigned char)share.n_fds;
     put_le64(note->bytes + AT_NUMBER, p->fds_sent);
     close_fds(&share);
-    agent_count(&a->count.tensors_shared, 1);
+    counter_add(&ep->count.tensors_shared, 1);
     return true;
 }
 
 void share_take_back(struct pipe *p, unsigned char kind, const struct descriptor_note *notes,
                      uint32_t n)
 {
-    struct agent *a = p->agent;
+    struct endpoint *ep = p->ep;
 
     while (p->sharing && n > 0) {
         struct tenrec_share share = { .size = sizeof share };
@@ -114,7 +114,7 @@ void share_take_back(struct pipe *p, unsigned char kind, const struct descriptor
         if (notes[n].len != NOTE_LEN || notes[n].bytes[0] != kind)
             continue;
         memcpy(share.record, notes[n].bytes + AT_RECORD, sizeof share.record);
-        a->host->share_back(a->self, p->sharing, &share);
+        ep->host->share_back(ep->self, p->sharing, &share);
     }
 }
 
@@ -198,7 +198,7 @@ static bool receive_fds(struct pipe *p, uint64_t number, struct tenrec_share *sh
 tenrec_status share_arrived(struct pipe *p, struct nop_bytes note, struct tenrec_tensor_desc *desc,
                             tenrec_error *err)
 {
-    struct agent *a = p->agent;
+    struct endpoint *ep = p->ep;
     struct tenrec_share share = { .size = sizeof share };
     tenrec_status st;
 
@@ -211,8 +211,8 @@ tenrec_status share_arrived(struct pipe *p, struct nop_bytes note, struct tenrec
                            "descriptor: shared memory whose file descriptors did not come");
     }
     memcpy(share.record, note.data + AT_RECORD, sizeof share.record);
-    st = a->host->shared(a->self, p->sharing, &share, desc, err);
+    st = ep->host->shared(ep->self, p->sharing, &share, desc, err);
     if (st == TENREC_OK)
-        agent_count(&a->count.tensors_mapped, 1);
+        counter_add(&ep->count.tensors_mapped, 1);
     return st;
 }

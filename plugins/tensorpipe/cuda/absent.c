@@ -7,9 +7,9 @@
 
 static const char no_devices[] = "this build has no channels for devices (meson -Dcuda=disabled)";
 
-void cuda_init(struct cuda *c, struct agent *a)
+void cuda_init(struct cuda *c, struct endpoint *ep)
 {
-    c->agent = a;
+    c->ep = ep;
 }
 
 void cuda_finish(struct cuda *c)
@@ -71,6 +71,11 @@ void link_close(struct pipe *p)
 void link_arrived(struct pipe *p, struct conn *c)
 {
     (void)p, (void)c;
+}
+
+void link_hello_again(struct pipe *p)
+{
+    (void)p;
 }
 
 void link_run(struct pipe *p)

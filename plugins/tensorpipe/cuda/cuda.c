@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuda.c - an agent's part in channels for device memory. */
-#include "agent/agent.h"
 #include "cuda/link_parts.h"
 #include "cuda/memory.h"
 #include "cuda/ops.h"
+#include "endpoint.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -53,38 +53,25 @@ static void task_run(struct reactor_task *t)
     pieces_written(CONTAINER(t, struct cuda, task));
 }
 
-/* On the loop thread, or before there is one. */
-static void offer(struct cuda *c)
+void cuda_init(struct cuda *c, struct endpoint *ep)
 {
-    channels_add_devices(&c->agent->channels, atomic_load(&c->n_devices));
-    if (atomic_load(&c->holds))
-        link_hello_again(c->agent);
-}
-
-static void offer_run(struct reactor_task *t)
-{
-    offer(CONTAINER(t, struct cuda, offer_task));
-}
-
-void cuda_init(struct cuda *c, struct agent *a)
-{
-    c->agent = a;
-    c->offer_task.run = offer_run;
-    c->ways = ways_of(a->options);
+    c->ep = ep;
+    c->ways = ways_of(ep->options);
     c->task.run = task_run;
     pthread_mutex_init(&c->lock, NULL);
-    flights_init(&c->flights, &a->reactor, lent_look);
-    staging_init(&c->out, a->options->cuda_staging / 2);
-    staging_init(&c->in, a->options->cuda_staging / 2);
+    flights_init(&c->flights, &ep->reactor, lent_look);
+    staging_init(&c->out, ep->options->cuda_staging / 2);
+    staging_init(&c->in, ep->options->cuda_staging / 2);
 }
 
 void cuda_stop(struct cuda *c)
 {
     if (!flights_finish(&c->flights, STOP_MS))
-        agent_log(c->agent, TENREC_LOG_WARN,
-                  "a device has not done in %d ms what it was told; the memory of those tensors is "
-                  "not given back",
-                  STOP_MS);
+        endpoint_log(
+            c->ep, TENREC_LOG_WARN,
+            "a device has not done in %d ms what it was told; the memory of those tensors is "
+            "not given back",
+            STOP_MS);
     pieces_written(c);
 }
 
@@ -143,15 +130,11 @@ tenrec_status cuda_use(struct cuda *c, const struct tenrec_device *device, uint3
             st = hold(c, device, n, err);
         if (st)
             return st;
-        device_memory_keep(c->agent->options->cuda_cache);
+        device_memory_keep(c->ep->options->cuda_cache);
     }
     if (n > 0 && !atomic_load(&c->holds))
         return TENREC_OK;
     atomic_store(&c->n_devices, n_devices);
-    if (atomic_load(&c->agent->state) == AGENT_MADE)
-        offer(c);
-    else
-        reactor_post(&c->agent->reactor, &c->offer_task);
     return TENREC_OK;
 }
 

@@ -24,10 +24,10 @@ bool link_is_note(struct nop_bytes note)
 
 bool link_say(struct pipe *p, const unsigned char *body, size_t len)
 {
-    if (pipe_send_object(p, p->device_role, body, len) == TENREC_OK)
+    if (p->services->send_object(p, p->device_role, body, len) == TENREC_OK)
         return true;
     if (pipe_state(p) != PIPE_BROKEN)
-        pipe_failf(p, TENREC_ENOMEM, 0, "no memory for a frame of channel \"tenrec_cuda\"");
+        p->services->failf(p, TENREC_ENOMEM, 0, "no memory for a frame of channel \"tenrec_cuda\"");
     return false;
 }
 
@@ -56,7 +56,7 @@ static void process_token(unsigned char ret[PROCESS_TOKEN])
 
 static void say_hello(struct pipe *p)
 {
-    const struct cuda *c = &p->agent->cuda;
+    const struct cuda *c = p->ep->cuda;
     unsigned char body[HELLO_HEAD + DEVICES_MAX * 16] = { SAID_HELLO, LINK_VERSION };
     char boot[DOMAIN_PART_MAX];
     unsigned n = 0;
@@ -129,9 +129,9 @@ static bool hear(struct pipe *p, const unsigned char *body, size_t len)
         break;
     }
     if (!known)
-        pipe_failf(p, TENREC_EPROTOCOL, 0,
-                   "sent a frame of channel \"tenrec_cuda\" that makes no "
-                   "sense");
+        p->services->failf(p, TENREC_EPROTOCOL, 0,
+                           "sent a frame of channel \"tenrec_cuda\" that makes no "
+                           "sense");
     return known;
 }
 
@@ -144,8 +144,8 @@ static bool read_more(struct pipe *p, struct iovec *lead, int n_lead)
     ssize_t n = conn_read(c, lead, n_lead, false, &is_short, &e);
 
     if (n < 0)
-        pipe_failf(p, TENREC_EPEER_LOST, e,
-                   e ? "connection lost" : "connection closed by the peer");
+        p->services->failf(p, TENREC_EPEER_LOST, e,
+                           e ? "connection lost" : "connection closed by the peer");
     if (n <= 0)
         return false;
     conn_count(&c->receives, 1);
@@ -187,8 +187,8 @@ static enum heard take_frame(struct pipe *p)
         uint64_t n = get_le64(c->buf + c->pos);
 
         if (n < PIECE_HEAD) {
-            pipe_failf(p, TENREC_EPROTOCOL, 0, "sent a piece of a tensor in %llu bytes",
-                       (unsigned long long)n);
+            p->services->failf(p, TENREC_EPROTOCOL, 0, "sent a piece of a tensor in %llu bytes",
+                               (unsigned long long)n);
             return HEARD_ENOUGH;
         }
         if (conn_buffered(c) < FRAME_HEAD + PIECE_HEAD)
@@ -210,8 +210,8 @@ static enum heard take_frame(struct pipe *p)
     case FRAME_PARTIAL:
         return HEARD_PART;
     default:
-        pipe_failf(p, TENREC_EPROTOCOL, 0, "sent a frame of %zu bytes on channel \"tenrec_cuda\"",
-                   len);
+        p->services->failf(p, TENREC_EPROTOCOL, 0,
+                           "sent a frame of %zu bytes on channel \"tenrec_cuda\"", len);
         return HEARD_ENOUGH;
     }
 }
@@ -251,7 +251,7 @@ void link_open(struct pipe *p)
         return;
     p->link = calloc(1, sizeof *p->link);
     if (!p->link) {
-        pipe_failf(p, TENREC_ENOMEM, 0, "no memory for channel \"tenrec_cuda\"");
+        p->services->failf(p, TENREC_ENOMEM, 0, "no memory for channel \"tenrec_cuda\"");
         return;
     }
     p->link->last_arriving = &p->link->arriving;
@@ -259,16 +259,10 @@ void link_open(struct pipe *p)
     link_run(p);
 }
 
-void link_hello_again(struct agent *a)
+void link_hello_again(struct pipe *p)
 {
-    struct pipe **all = agent_all_pipes(a);
-
-    for (size_t i = 0; all && all[i]; i++) {
-        if (all[i]->link && pipe_state(all[i]) == PIPE_ESTABLISHED)
-            say_hello(all[i]);
-        pipe_unref(all[i]);
-    }
-    free(all);
+    if (p->link && pipe_state(p) == PIPE_ESTABLISHED)
+        say_hello(p);
 }
 
 void link_run(struct pipe *p)

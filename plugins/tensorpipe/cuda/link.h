@@ -21,7 +21,7 @@
 #include "options.h"
 #include "wire/descriptor.h"
 
-struct agent;
+struct endpoint;
 struct conn;
 struct link;
 struct out;
@@ -33,11 +33,10 @@ struct tenrec_init;
 
 /* An agent's part, on the loop thread but where it says otherwise. */
 struct cuda {
-    struct agent *agent;
+    struct endpoint *ep;
     unsigned ways;         /* of the options */
     atomic_bool holds;     /* devices_hold was called */
     atomic_uint n_devices; /* to be offered */
-    struct reactor_task offer_task;
     struct flights flights;
     struct staging out, in; /* apart, or two workers that only send would wait for ever */
     bool has_staging;
@@ -51,7 +50,7 @@ struct cuda {
 };
 
 /* Once per agent, before its loop runs; and when it runs no more. */
-void cuda_init(struct cuda *c, struct agent *a);
+void cuda_init(struct cuda *c, struct endpoint *ep);
 void cuda_finish(struct cuda *c);
 /* On the loop thread, when all pipes are broken: waits for devices, a while. */
 void cuda_stop(struct cuda *c);
@@ -89,8 +88,8 @@ bool link_is_note(struct nop_bytes note);
 /* On the loop thread: the pipe stands, is broken, is about to be freed; something
  * came on the connection; messages wait in pipe->device_sends or were handed over. */
 void link_open(struct pipe *p);
-/* The agent has come to use devices: all peers hear of it. */
-void link_hello_again(struct agent *a);
+/* This process has come to use devices: the peer is told. */
+void link_hello_again(struct pipe *p);
 void link_broken(struct pipe *p);
 void link_close(struct pipe *p);
 void link_arrived(struct pipe *p, struct conn *c);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* link_copy.c - tensors that are copied out of the sender's memory: lent within this
  * process, or mapped. */
-#include "agent/agent.h"
 #include "cuda/link_parts.h"
+#include "endpoint.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,13 +27,13 @@ static void copy_free(struct copy *c, bool tell)
         if (tell && pipe_state(c->pipe) == PIPE_ESTABLISHED)
             link_say_number(c->pipe, SAID_TAKEN, c->number);
     }
-    pipe_unref(c->pipe);
+    c->pipe->services->unref(c->pipe);
     free(c);
 }
 
 void link_copy_failed(struct pipe *p, const tenrec_error *why)
 {
-    pipe_failf(p, why->code, 0, "a copy of a tensor has failed: %s", why->text);
+    p->services->failf(p, why->code, 0, "a copy of a tensor has failed: %s", why->text);
 }
 
 static void copy_landed(struct flight *f, const tenrec_error *why)
@@ -57,7 +57,7 @@ static tenrec_status start_copy(struct copy *c, const struct tenrec_tensor_desc 
         st = DRIVER(copy, index, err, (uintptr_t)t->data, (uintptr_t)from, (size_t)t->bytes,
                     (void *)(uintptr_t)s.stream);
         if (!st) {
-            st = flight_start(&c->pipe->agent->cuda.flights, &c->flight, &s, err);
+            st = flight_start(&c->pipe->ep->cuda->flights, &c->flight, &s, err);
             if (st)
                 driver()->stream_sync((void *)(uintptr_t)s.stream);
         }
@@ -76,7 +76,7 @@ static struct copy *copy_new(struct pipe *p, uint64_t number, tenrec_error *err)
         tenrec_fail(err, TENREC_ENOMEM, "no memory for a copy");
         return NULL;
     }
-    pipe_ref(p);
+    p->services->ref(p);
     c->pipe = p;
     c->number = number;
     c->flight.landed = copy_landed;
@@ -142,11 +142,11 @@ tenrec_status link_copy_mapped(struct pipe *p, struct landing *at,
     if (!st)
         st = import_open(&at->key, t->device.index, at->offset, at->len, &import, &from, err);
     if (st == TENREC_EPROTOCOL) {
-        pipe_failf(p, st, 0, "%s", err->text);
+        p->services->failf(p, st, 0, "%s", err->text);
         return st;
     }
     if (st) {
-        agent_log(p->agent, TENREC_LOG_DEBUG, "a tensor is asked for in pieces: %s", err->text);
+        endpoint_log(p->ep, TENREC_LOG_DEBUG, "a tensor is asked for in pieces: %s", err->text);
         return TENREC_EAGAIN;
     }
     st = import_wait(&s, l->token, &at->event, err);

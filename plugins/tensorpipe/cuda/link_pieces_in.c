@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* link_pieces_in.c - tensors that come in pieces, by way of pinned memory. */
-#include "agent/agent.h"
 #include "cuda/link_parts.h"
+#include "endpoint.h"
 
 #include <stdlib.h>
 
@@ -30,7 +30,7 @@ bool link_knows(const struct link *l, uint64_t number)
 
 static void starve(struct pipe *p)
 {
-    struct cuda *c = &p->agent->cuda;
+    struct cuda *c = p->ep->cuda;
     struct link *l = p->link;
 
     if (l->is_starved)
@@ -39,7 +39,7 @@ static void starve(struct pipe *p)
     l->next_starved = c->starved;
     c->starved = l;
     l->pipe = p;
-    pipe_ref(p);
+    p->services->ref(p);
 }
 
 void link_feed(struct cuda *c)
@@ -54,7 +54,7 @@ void link_feed(struct cuda *c)
         l->is_starved = false;
         if (pipe_state(p) == PIPE_ESTABLISHED)
             link_read(p);
-        pipe_unref(p);
+        p->services->unref(p);
     }
 }
 
@@ -68,12 +68,12 @@ struct piece_in {
 static void piece_landed(struct flight *f, const tenrec_error *why)
 {
     struct piece_in *i = CONTAINER(f, struct piece_in, flight);
-    struct cuda *c = &i->pipe->agent->cuda;
+    struct cuda *c = i->pipe->ep->cuda;
 
     if (why)
         link_copy_failed(i->pipe, why);
     staging_give(&c->in, i->piece);
-    pipe_unref(i->pipe);
+    i->pipe->services->unref(i->pipe);
     free(i);
     link_feed(c);
 }
@@ -82,7 +82,7 @@ static void piece_landed(struct flight *f, const tenrec_error *why)
 static void give_back(struct cuda *c, struct staging_piece *piece)
 {
     staging_give(&c->in, piece);
-    reactor_post(&c->agent->reactor, &c->task);
+    reactor_post(&c->ep->reactor, &c->task);
 }
 
 /* Where the next bytes go. False: not now; what else is wrong is the message's. */
@@ -101,7 +101,7 @@ static bool find_room(struct pipe *p, struct arriving *m, const struct landing *
         l->in.to = (unsigned char *)t->data + at->got;
         return true;
     }
-    st = staging_get(&p->agent->cuda.in, t->device.index, &l->in.piece, &why);
+    st = staging_get(&p->ep->cuda->in, t->device.index, &l->in.piece, &why);
     if (st == TENREC_EAGAIN) {
         starve(p);
         return false;
@@ -122,8 +122,9 @@ bool link_piece_begin(struct pipe *p, uint64_t number, uint64_t offset, uint64_t
     if (!at)
         return false; /* its message comes on another connection */
     if (offset != at->got || !len || len > STAGING_PIECE || len > at->len - at->got) {
-        pipe_failf(p, TENREC_EPROTOCOL, 0, "sent %llu bytes of a tensor that were not expected",
-                   (unsigned long long)len);
+        p->services->failf(p, TENREC_EPROTOCOL, 0,
+                           "sent %llu bytes of a tensor that were not expected",
+                           (unsigned long long)len);
         return false;
     }
     if (!find_room(p, m, at))
@@ -154,7 +155,7 @@ static tenrec_status start_piece(struct pipe *p, const struct tenrec_tensor_desc
         st = DRIVER(copy_from_host, index, err, (uintptr_t)t->data + at, piece->data, (size_t)len,
                     (void *)(uintptr_t)s.stream);
         if (!st) {
-            st = flight_start(&p->agent->cuda.flights, &i->flight, &s, err);
+            st = flight_start(&p->ep->cuda->flights, &i->flight, &s, err);
             if (st)
                 driver()->stream_sync((void *)(uintptr_t)s.stream);
         }
@@ -163,13 +164,13 @@ static tenrec_status start_piece(struct pipe *p, const struct tenrec_tensor_desc
     if (st)
         free(i);
     else
-        pipe_ref(p);
+        p->services->ref(p);
     return st;
 }
 
 void link_piece_end(struct pipe *p)
 {
-    struct cuda *c = &p->agent->cuda;
+    struct cuda *c = p->ep->cuda;
     struct link *l = p->link;
     struct arriving *m = l->in.message;
     struct landing *at = &m->landing[l->in.tensor];
@@ -195,7 +196,7 @@ void link_pieces_broken(struct pipe *p)
     struct link *l = p->link;
 
     if (l->in.piece)
-        give_back(&p->agent->cuda, l->in.piece);
+        give_back(p->ep->cuda, l->in.piece);
     l->in.piece = NULL;
     l->in.on = false;
 }

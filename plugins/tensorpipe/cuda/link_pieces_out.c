@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* link_pieces_out.c - tensors that leave in pieces, by way of pinned memory. */
-#include "agent/agent.h"
 #include "cuda/link_parts.h"
+#include "endpoint.h"
 
 #include <stdlib.h>
 
@@ -38,7 +38,7 @@ static void piece_written(void *arg, const tenrec_error *err)
     o->next = c->written;
     c->written = o;
     pthread_mutex_unlock(&c->lock);
-    reactor_post(&c->agent->reactor, &c->task);
+    reactor_post(&c->ep->reactor, &c->task);
 }
 
 static void send_piece(struct piece_out *o)
@@ -48,11 +48,11 @@ static void send_piece(struct piece_out *o)
 
     put_le64(head + 1, l->number);
     put_le64(head + 9, o->offset);
-    if (pipe_send_frame(l->pipe, l->pipe->device_role, head, sizeof head, o->data, o->len,
-                        (struct tenrec_done){ piece_written, o }))
+    if (l->pipe->services->send_frame(l->pipe, l->pipe->device_role, head, sizeof head, o->data,
+                                      o->len, (struct tenrec_done){ piece_written, o }))
         return;
     if (pipe_state(l->pipe) != PIPE_BROKEN)
-        pipe_failf(l->pipe, TENREC_ENOMEM, 0, "no memory for a piece of a tensor");
+        l->pipe->services->failf(l->pipe, TENREC_ENOMEM, 0, "no memory for a piece of a tensor");
     l->stopped = true;
     piece_written(o, NULL);
 }
@@ -105,7 +105,7 @@ static tenrec_status next_piece(struct lent *l, tenrec_error *err)
     if (!o)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a piece of a tensor");
     o->lent = l;
-    o->cuda = &l->pipe->agent->cuda;
+    o->cuda = l->pipe->ep->cuda;
     o->offset = l->issued;
     o->len = left < STAGING_PIECE ? left : STAGING_PIECE;
     if (l->stream.device.kind == TENREC_CUDA)
@@ -133,7 +133,7 @@ bool lent_pump(struct lent *l)
 
         if (st == TENREC_EAGAIN) {
             l->waits = true;
-            l->pipe->agent->cuda.out_starved = true;
+            l->pipe->ep->cuda->out_starved = true;
             break;
         }
         if (st)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* link_receive.c - tensors for devices, or from them, as they arrive. */
-#include "agent/agent.h"
 #include "cuda/link_parts.h"
+#include "endpoint.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -61,14 +61,15 @@ void link_drop_arriving(struct arriving *in)
         return;
     if (in->msg)
         in->msg->release(in->msg);
-    pipe_unref(in->pipe);
+    if (in->pipe)
+        in->pipe->services->unref(in->pipe);
     free(in);
 }
 
 void link_hand_over(struct pipe *p, struct arriving *in, struct tenrec_msg *msg, int32_t type,
                     int64_t id, const tenrec_error *why)
 {
-    pipe_ref(p);
+    p->services->ref(p);
     in->pipe = p;
     in->msg = msg;
     in->type = type;
@@ -80,10 +81,10 @@ void link_hand_over(struct pipe *p, struct arriving *in, struct tenrec_msg *msg,
     in->next = p->device_handed;
     p->device_handed = in;
     pthread_mutex_unlock(&p->lock);
-    if (reactor_is_me(&p->agent->reactor) && p->link)
+    if (reactor_is_me(&p->ep->reactor) && p->link)
         link_run(p);
     else
-        pipe_post(p, &p->device_task);
+        p->services->post(p, &p->device_task);
 }
 
 /* ---- the loop thread's ---- */
@@ -115,7 +116,7 @@ void link_finish(struct pipe *p, struct arriving *m)
     if (!*at)
         p->link->last_arriving = at;
     m->msg = NULL;
-    message_deliver(p, msg, m->type, m->id, &m->why);
+    p->services->deliver(p, msg, m->type, m->id, &m->why);
     link_drop_arriving(m);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* link_send.c - tensors of devices on their way out. */
-#include "agent/agent.h"
 #include "cuda/link_parts.h"
+#include "endpoint.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -19,7 +19,7 @@ static void lent_free(struct lent *l)
     device_event_give(l->event);
     if (l->loan)
         loan_end(l->loan, true);
-    pipe_unref(l->pipe);
+    l->pipe->services->unref(l->pipe);
     free(l);
 }
 
@@ -30,7 +30,7 @@ void lent_end(struct lent *l)
     *l->prev = l->next;
     if (l->next)
         l->next->prev = l->prev;
-    pipe_part_done(p, l->out);
+    p->services->part_done(p, l->out);
     lent_free(l);
 }
 
@@ -50,14 +50,14 @@ void lent_failed(struct lent *l, const tenrec_error *why)
     l->waits = false;
     put_le64(body + 1, l->number);
     memcpy(body + 9, why->text, n);
-    agent_log(l->pipe->agent, TENREC_LOG_WARN, "a tensor cannot be sent: %s", why->text);
+    endpoint_log(l->pipe->ep, TENREC_LOG_WARN, "a tensor cannot be sent: %s", why->text);
     if (pipe_state(l->pipe) == PIPE_ESTABLISHED)
         link_say(l->pipe, body, 9 + n);
 }
 
 static void count(struct cuda *c, enum way way)
 {
-    agent_count(way == WAY_XTH ? &c->xth : way == WAY_IPC ? &c->ipc : &c->basic, 1);
+    counter_add(way == WAY_XTH ? &c->xth : way == WAY_IPC ? &c->ipc : &c->basic, 1);
 }
 
 /* ---- messages ---- */
@@ -94,7 +94,7 @@ tenrec_status link_lend(struct pipe *p, const struct tenrec_msg *msg, tenrec_err
             link_take_back(p);
             return tenrec_fail(err, TENREC_ENOMEM, "no memory for a tensor");
         }
-        pipe_ref(p);
+        p->services->ref(p);
         l->pipe = p;
         l->data = t->data;
         l->bytes = t->bytes;
@@ -124,7 +124,7 @@ void link_put_note(struct pipe *p, struct out *o, uint32_t tensor, struct descri
 void link_lent(struct pipe *p)
 {
     struct link *link = p->link;
-    struct cuda *c = &p->agent->cuda;
+    struct cuda *c = p->ep->cuda;
     struct lent **all = link->lending;
     const uint32_t n = link->n_lending;
 
@@ -155,7 +155,7 @@ void link_lent(struct pipe *p)
 void link_greeted(struct pipe *p)
 {
     link_receive_handed(p);
-    while (pipe_send_device_message(p))
+    while (p->services->send_device_message(p))
         continue;
 }
 
@@ -163,7 +163,7 @@ void link_greeted(struct pipe *p)
 
 static struct lent *find(struct pipe *p, uint64_t number)
 {
-    struct lent *l = p->agent->cuda.lent;
+    struct lent *l = p->ep->cuda->lent;
 
     while (l && !(l->pipe == p && l->way == WAY_IPC && l->number == number))
         l = l->next;
@@ -182,16 +182,16 @@ bool lent_taken(struct pipe *p, uint64_t number)
 bool lent_refused(struct pipe *p, uint64_t number)
 {
     struct lent *l = find(p, number);
-    struct cuda *c = &p->agent->cuda;
+    struct cuda *c = p->ep->cuda;
     tenrec_error err;
 
     if (!l)
         return false;
-    agent_count(&c->refused, 1);
+    counter_add(&c->refused, 1);
     p->link->refused[l->stream.device.index % DEVICES_MAX] = true;
-    agent_log(p->agent, TENREC_LOG_INFO,
-              "\"%s\" cannot map memory of cuda:%d: tensors from there are staged",
-              p->outgoing ? p->to->name : p->remote_name, (int)l->stream.device.index);
+    endpoint_log(p->ep, TENREC_LOG_INFO,
+                 "\"%s\" cannot map memory of cuda:%d: tensors from there are staged",
+                 p->outgoing ? p->to->name : p->remote_name, (int)l->stream.device.index);
     lent_in_pieces(l);
     if (!(c->ways & p->link->ways & WAY_BIT(WAY_BASIC))) {
         tenrec_fail(&err, TENREC_EUNSUPPORTED,
@@ -235,7 +235,7 @@ void lent_look(struct flights *fs)
 
 void lent_of_broken(struct pipe *p)
 {
-    struct cuda *c = &p->agent->cuda;
+    struct cuda *c = p->ep->cuda;
     struct lent *l, *next;
 
     for (l = c->lent; l; l = next) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* link_way.c - which way a tensor of a device goes, and what its note says. */
-#include "agent/agent.h"
 #include "cuda/link_parts.h"
+#include "endpoint.h"
 
 #include <string.h>
 
@@ -76,7 +76,7 @@ void lent_in_pieces(struct lent *l)
 tenrec_status lent_choose(struct lent *l, const struct tenrec_tensor_desc *t, tenrec_error *err)
 {
     const struct link *link = l->pipe->link;
-    struct cuda *c = &l->pipe->agent->cuda;
+    struct cuda *c = l->pipe->ep->cuda;
     const unsigned ways = c->ways & link->ways;
     const bool both = t->device.kind == TENREC_CUDA && t->target.kind == TENREC_CUDA;
 
@@ -91,7 +91,7 @@ tenrec_status lent_choose(struct lent *l, const struct tenrec_tensor_desc *t, te
         if (lend_ipc(l, err) == TENREC_OK)
             return TENREC_OK;
         /* Memory of some allocators cannot be shared. */
-        agent_log(c->agent, TENREC_LOG_DEBUG, "a tensor is staged: %s", err->text);
+        endpoint_log(c->ep, TENREC_LOG_DEBUG, "a tensor is staged: %s", err->text);
     }
     if (!(ways & WAY_BIT(WAY_BASIC)))
         return tenrec_fail(err, TENREC_EUNSUPPORTED,

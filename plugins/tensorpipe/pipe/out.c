@@ -2,6 +2,7 @@
 #include "pipe/out.h"
 
 #include "pipe/pipe.h"
+#include "pipe/pipe_owner.h"
 
 #include <stdlib.h>
 
@@ -147,7 +148,7 @@ void out_retire(struct pipe *p, struct out *o, struct told *t)
     pipe_queued_add(p, -o->charge);
     if (p->waiting_for_room)
         pthread_cond_broadcast(&p->room);
-    if (p->queue_full && atomic_load(&p->queued) <= p->agent->options->max_queued_bytes / 2) {
+    if (p->queue_full && atomic_load(&p->queued) <= p->ep->options->max_queued_bytes / 2) {
         p->queue_full = false;
         pipe_post(p, &p->read_task);
     }
@@ -196,6 +197,6 @@ void told_tell(struct pipe *p, struct told *t, const tenrec_error *why)
     }
     if (n)
         atomic_fetch_sub(&p->untold, n);
-    if (atomic_load_explicit(&p->agent->drainers, memory_order_relaxed))
-        agent_told(p->agent);
+    if (atomic_load_explicit(&p->ep->drainers, memory_order_relaxed))
+        p->ep->owner->told(p->ep);
 }

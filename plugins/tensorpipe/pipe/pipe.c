@@ -4,7 +4,7 @@
 #include "channel/channel.h"
 #include "channel/share.h"
 #include "cuda/link.h"
-#include "transport/transport_uv.h"
+#include "pipe/pipe_owner.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -78,7 +78,7 @@ static void teardown_run(struct reactor_task *t)
 static void handshake_late(struct reactor_timer *t)
 {
     struct pipe *p = CONTAINER(t, struct pipe, timer);
-    const struct tp_options *o = p->agent->options;
+    const struct tp_options *o = p->ep->options;
 
     if (pipe_state(p) == PIPE_CONNECTING)
         pipe_failf(p, TENREC_ECONNECT, ETIMEDOUT, "no connection within %llu ms",
@@ -88,14 +88,15 @@ static void handshake_late(struct reactor_timer *t)
                    (unsigned long long)o->handshake_timeout_ms);
 }
 
-struct pipe *pipe_new(struct agent *a, bool outgoing)
+struct pipe *pipe_new(struct endpoint *ep, bool outgoing)
 {
     struct pipe *p = calloc(1, sizeof *p);
     pthread_condattr_t attr;
 
     if (!p)
         return NULL;
-    p->agent = a;
+    p->ep = ep;
+    p->services = &pipe_services;
     atomic_init(&p->refs, 1);
     p->outgoing = outgoing;
     atomic_init(&p->state, outgoing ? PIPE_CONNECTING : PIPE_GREETING);
@@ -119,88 +120,6 @@ struct pipe *pipe_new(struct agent *a, bool outgoing)
     return p;
 }
 
-void pipe_ref(struct pipe *p)
-{
-    atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
-}
-
-void pipe_unref(struct pipe *p)
-{
-    if (p && atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) == 1)
-        reactor_defer(&p->agent->reactor, &p->free_task);
-}
-
-void pipe_post(struct pipe *p, struct reactor_task *t)
-{
-    pipe_ref(p);
-    if (!reactor_post(&p->agent->reactor, t))
-        pipe_unref(p);
-}
-
-void pipe_fail(struct pipe *p, const tenrec_error *why)
-{
-    pthread_mutex_lock(&p->lock);
-    if (pipe_state(p) == PIPE_BROKEN) {
-        pthread_mutex_unlock(&p->lock);
-        return;
-    }
-    p->was_established = pipe_state(p) == PIPE_ESTABLISHED;
-    p->why = *why;
-    if (p->to) {
-        p->why.worker = p->to->id;
-        snprintf(p->why.worker_name, sizeof p->why.worker_name, "%s", p->to->name);
-    }
-    atomic_store(&p->state, PIPE_BROKEN);
-    pthread_mutex_unlock(&p->lock);
-    pipe_post(p, &p->teardown_task);
-}
-
-void pipe_use_channel(struct pipe *p, const struct channel *channel, bool devices)
-{
-    pthread_mutex_lock(&p->lock);
-    p->channel = channel;
-    p->n_conns = CONN_CHANNEL + (channel ? channel->connections : 0);
-    p->device_role = devices ? (enum conn_role)p->n_conns++ : 0;
-    pthread_mutex_unlock(&p->lock);
-}
-
-bool pipe_is_complete(const struct pipe *p)
-{
-    for (unsigned i = CONN_DESCRIPTOR; i < p->n_conns; i++)
-        if (!p->conn[i] || p->conn[i]->pending)
-            return false;
-    return true;
-}
-
-void pipe_advance(struct pipe *p, enum pipe_state to)
-{
-    pthread_mutex_lock(&p->lock);
-    if (pipe_state(p) != PIPE_BROKEN)
-        atomic_store(&p->state, to);
-    pthread_mutex_unlock(&p->lock);
-}
-
-void pipe_failf(struct pipe *p, tenrec_status code, int os_errno, const char *fmt, ...)
-{
-    tenrec_error why;
-    va_list ap;
-
-    va_start(ap, fmt);
-    tenrec_vfail(&why, code, fmt, ap);
-    va_end(ap);
-    if (os_errno) {
-        size_t n = strlen(why.text);
-
-        snprintf(why.text + n, sizeof why.text - n, ": %s", strerror(os_errno));
-        why.os_errno = os_errno;
-    }
-    if (p->to)
-        tenrec_error_prefix(&why, "worker \"%s\" at %s", p->to->name, p->to->address);
-    else
-        tenrec_error_prefix(&why, "caller \"%s\" at %s", p->remote_name, p->remote_text);
-    pipe_fail(p, &why);
-}
-
 /* The peer is told; the connections themselves go with the last reference,
  * because other threads may be reading them. */
 static void cut_connections(struct pipe *p)
@@ -217,37 +136,21 @@ static void cut_connections(struct pipe *p)
 
 static void log_end(struct pipe *p)
 {
-    struct agent *a = p->agent;
+    struct endpoint *ep = p->ep;
 
-    agent_count(&a->count.pipes_broken, 1);
+    counter_add(&ep->count.pipes_broken, 1);
     if (!p->was_established)
-        agent_count(&a->count.handshakes_failed, 1);
+        counter_add(&ep->count.handshakes_failed, 1);
     if (p->why.code == TENREC_EPROTOCOL || p->why.code == TENREC_ETOOBIG ||
         p->why.code == TENREC_EAGAIN)
-        agent_log(a, TENREC_LOG_WARN, "pipe closed: %s", p->why.text);
+        endpoint_log(ep, TENREC_LOG_WARN, "pipe closed: %s", p->why.text);
     else
-        agent_log(a, TENREC_LOG_DEBUG, "pipe closed: %s", p->why.text);
-}
-
-/* Tells of the loss of members that have not left or been replaced since: their ids may be
- * others'. A caller is lost with the last of its pipes. */
-static void tell_lost(struct pipe *p)
-{
-    struct agent *a = p->agent;
-    const struct peer *peer = p->to ? p->to : atomic_load(&p->caller);
-
-    if (!peer || agent_peer(a, peer->id) != peer || atomic_load(&peer->left) ||
-        (!p->to && peer->callers > 0))
-        return;
-    if (p->to)
-        a->host->peer_lost(a->self, peer->id, &p->why);
-    else if (TENREC_HAS(a->host, caller_lost))
-        a->host->caller_lost(a->self, peer->id, &p->why);
+        endpoint_log(ep, TENREC_LOG_DEBUG, "pipe closed: %s", p->why.text);
 }
 
 void pipe_teardown(struct pipe *p)
 {
-    struct agent *a = p->agent;
+    struct endpoint *ep = p->ep;
 
     if (p->torn_down)
         return;
@@ -255,49 +158,40 @@ void pipe_teardown(struct pipe *p)
     log_end(p);
     reactor_disarm(&p->timer);
     reactor_disarm(&p->redial);
-    listener_withdraw(&a->listener, p);
-    handshakes_remove(&a->listener.handshakes, &p->handshake);
+    handshakes_remove(&ep->handshakes, &p->handshake);
     cut_connections(p);
-    agent_cool(a, p);
-    /* First, so that who hears of the loss and tries again gets a new pipe. */
-    if (p->to)
-        peer_forget(p->to, p);
-    if (p->counted)
-        atomic_load(&p->caller)->callers--;
-    if (p->was_established && atomic_load(&a->state) == AGENT_STARTED)
-        tell_lost(p);
+    ep->owner->leave(ep, p);
     pipe_fail_queue(p);
     link_broken(p);
     role_wake_waiters(p);
-    agent_remove_pipe(a, p);
+    ep->owner->remove(ep, p);
 }
 
 void pipe_established(struct pipe *p)
 {
-    struct agent *a = p->agent;
+    struct endpoint *ep = p->ep;
 
     if (p->channel && p->channel->complete)
         p->channel->complete(p);
     if (pipe_state(p) == PIPE_BROKEN)
         return;
     reactor_disarm(&p->timer);
-    handshakes_remove(&a->listener.handshakes, &p->handshake);
+    handshakes_remove(&ep->handshakes, &p->handshake);
     conn_drop(p->bootstrap);
     p->bootstrap = NULL;
-    agent_count(p->outgoing ? &a->count.pipes_opened : &a->count.pipes_accepted, 1);
-    agent_log(a, TENREC_LOG_DEBUG, "pipe %s \"%s\" at %s established over %s",
-              p->outgoing ? "to" : "from", p->outgoing ? p->to->name : p->remote_name,
-              p->remote_text, p->transport->name);
+    counter_add(p->outgoing ? &ep->count.pipes_opened : &ep->count.pipes_accepted, 1);
+    endpoint_log(ep, TENREC_LOG_DEBUG, "pipe %s \"%s\" at %s established over %s",
+                 p->outgoing ? "to" : "from", p->outgoing ? p->to->name : p->remote_name,
+                 p->remote_text, p->transport->name);
     if (p->transport->advice)
-        agent_log(a, TENREC_LOG_INFO, "\"%s\" at %s is reached over %s: %s",
-                  p->outgoing ? p->to->name : p->remote_name, p->remote_text, p->transport->name,
-                  p->transport->advice);
+        endpoint_log(ep, TENREC_LOG_INFO, "\"%s\" at %s is reached over %s: %s",
+                     p->outgoing ? p->to->name : p->remote_name, p->remote_text, p->transport->name,
+                     p->transport->advice);
     p->read.unparsed = true;
     for (unsigned i = 0; i < p->n_conns; i++)
         if (p->outgoing && p->conn[i])
             conn_let_wait(p->conn[i]);
-    if (p->transport == &transport_uv)
-        agent_look_alive(a);
+    ep->owner->established(ep, p);
     share_open(p);
     pipe_send_pending(p);
     if (p->outgoing)
@@ -308,21 +202,6 @@ void pipe_established(struct pipe *p)
         p->channel->established(p);
     link_open(p);
     pipe_post(p, &p->side_task);
-}
-
-void pipe_lend_side(struct pipe *p, bool lent)
-{
-    pthread_mutex_lock(&p->side_lock);
-    atomic_store(&p->side_lent, lent);
-    pthread_mutex_unlock(&p->side_lock);
-    if (!lent)
-        pipe_post(p, &p->side_task);
-}
-
-bool pipe_reads(const struct pipe *p, const struct conn *c)
-{
-    return c->role == CONN_DESCRIPTOR ||
-           (c->role >= CONN_CHANNEL && p->channel && c->role < CONN_CHANNEL + p->channel->data);
 }
 
 /* Something to read on an established pipe, or its `end`. False: somebody else reads
@@ -340,7 +219,7 @@ static bool readable(struct pipe *p, struct conn *c, uint32_t end)
     if (p->outgoing && !role_try(p))
         return c->role != CONN_DESCRIPTOR; /* who reads comes back to that one always */
     if (c->role == p->read.want && pipe_read(p, end) != READ_END && !end)
-        agent_hot(p->agent, p);
+        p->ep->owner->hot(p->ep, p);
     if (p->outgoing)
         role_leave(p);
     return true;
@@ -384,12 +263,4 @@ void pipe_own(struct pipe *p, struct conn *c, enum conn_role role)
     conn_set_owner(c, pipe_conn_ready, p);
     c->role = role;
     p->conn[role] = c;
-}
-
-const char *pipe_state_name(enum pipe_state s)
-{
-    static const char *const name[] = { "connecting", "greeting", "opening", "established",
-                                        "broken" };
-
-    return name[s];
 }

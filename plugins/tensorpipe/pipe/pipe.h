@@ -6,7 +6,7 @@
  * send to the peer makes a new one.
  *
  * Locks, none of which is held while a host function or `done` is called:
- *     agent->lock       the table of pipes
+ *     agent.lock        the table of pipes
  *     pipe->role.lock   who reads an outgoing pipe
  *     pipe->side_lock   who reads connections that are not data
  *     pipe->lock        the write queues, state, why
@@ -15,12 +15,18 @@
 #ifndef TENSORPIPE_PIPE_H
 #define TENSORPIPE_PIPE_H
 
-#include "agent/agent.h"
 #include "channel/pull.h"
 #include "channel/ways.h"
+#include "endpoint.h"
 #include "pipe/out.h"
+#include "pipe/peer.h"
+#include "pipe/pipe_services.h"
+#include "reactor/spin.h"
 #include "transport/conn.h"
+#include "wire/descriptor.h"
+#include "wire/identity.h"
 #include "wire/plain.h"
+#include "wire/proof.h"
 
 enum pipe_state {
     PIPE_CONNECTING, /* outgoing: until the descriptor connection stands */
@@ -102,7 +108,7 @@ struct tenrec_sharing;
 struct pipe {
     /* What each small message needs stands together: after a sleep nothing of it is
      * in a cache. */
-    struct agent *agent;
+    struct endpoint *ep;
     atomic_int state; /* enum pipe_state; changes under lock */
     atomic_uint refs;
     bool outgoing;
@@ -146,6 +152,7 @@ struct pipe {
     pid_t pid;                         /* the peer's process, when the kernel tells; 0 */
     char remote_text[TRANSPORT_TEXT_MAX];
     char remote_name[TENREC_NAME_MAX + 1];
+    const struct pipe_services *services;
     const struct channel *channel; /* for host memory; NULL: none */
     enum conn_role device_role;    /* its connection for memory of devices; 0: none */
     struct link *link;             /* the loop's; NULL: as above, or not yet */
@@ -203,9 +210,12 @@ static inline int64_t pipe_unanswered(struct pipe *p)
     return (int64_t)(atomic_load(&p->asked) - answers);
 }
 
+/* pipe_services.c */
+extern const struct pipe_services pipe_services;
+
 /* pipe.c: life. */
 
-struct pipe *pipe_new(struct agent *a, bool outgoing);
+struct pipe *pipe_new(struct endpoint *ep, bool outgoing);
 void pipe_ref(struct pipe *p);
 void pipe_unref(struct pipe *p); /* NULL is fine */
 /* Posts a task that keeps the pipe until it ran. */
@@ -226,11 +236,11 @@ const char *pipe_state_name(enum pipe_state s);
 
 /* pipe_connect.c, pipe_accept.c, pipe_greeting.c: handshakes, on the loop thread. */
 
-struct pipe *pipe_connect(struct agent *a, struct peer *to);
+struct pipe *pipe_connect(struct endpoint *ep, struct peer *to);
 void pipe_connect_ready(struct pipe *p, struct conn *c, uint32_t events);
 /* Takes `c`, whose spontaneous hello was just read. Returns the pipe, borrowed; NULL: no memory,
  * and `c` was dropped. */
-struct pipe *pipe_accept(struct agent *a, struct conn *c, struct nop_bytes name);
+struct pipe *pipe_accept(struct endpoint *ep, struct conn *c, struct nop_bytes name);
 void pipe_accept_ready(struct pipe *p, struct conn *c, uint32_t events);
 /* The peer's one object of the handshake, called `what` in errors, once it is
  * there as a whole; borrowed until `c` is read on. False: not yet, or the pipe
@@ -242,10 +252,6 @@ bool pipe_read_greeting(struct pipe *p, struct conn *c, const char *what, const 
 void pipe_greeting_ended(struct pipe *p, const struct conn *c, int e);
 /* Outgoing: makes the handshake anew in a moment. Returns false after the last attempt. */
 bool pipe_redial(struct pipe *p);
-/* Returns true if the caller is the member that it claims to be. On the thread that reads. */
-bool pipe_recognise(struct pipe *p);
-/* Counts an established pipe among those of its caller, if that is known. Loop thread. */
-void pipe_count_caller(struct pipe *p);
 /* Takes a connection that was requested. */
 void pipe_adopt(struct pipe *p, struct conn *c, enum conn_role role);
 /* Which channel was agreed, NULL: none; and whether there is one for devices. */
@@ -256,6 +262,27 @@ void pipe_lend_side(struct pipe *p, bool lent);
 bool pipe_reads(const struct pipe *p, const struct conn *c);
 /* All connections stand. */
 bool pipe_is_complete(const struct pipe *p);
+
+/* pipe_identity.c */
+
+/* Writes what this agent tells `peer` of itself: with a proof if both have tokens. NULL stands
+ * for a stranger. */
+void pipe_write_identity(const struct endpoint *ep, const struct peer *peer, enum proof_role role,
+                         char ret[IDENTITY_MAX]);
+/* Returns true if `shown` is what only `peer` can show to us; false also if one of us has no
+ * token. */
+bool pipe_is_shown(const struct endpoint *ep, const struct peer *peer, enum proof_role role,
+                   uint64_t shown);
+/* Returns true if `peer` and this agent can show each other who they are. */
+static inline bool pipe_shares_tokens(const struct endpoint *ep, const struct peer *peer)
+{
+    return ep->token && peer->token;
+}
+
+/* Returns true if the caller is the member that it claims to be. On the thread that reads. */
+bool pipe_recognise(struct pipe *p);
+/* Counts an established pipe among those of its caller, if that is known. Loop thread. */
+void pipe_count_caller(struct pipe *p);
 
 /* pipe_budget.c: what strangers make us hold. */
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pipe_accept.c - the acceptor's side of the handshake. */
-#include "agent/budget.h"
+#include "admission/budget.h"
+#include "channel/channels.h"
 #include "pipe/pipe.h"
-#include "transport/transport_uv.h"
+#include "pipe/pipe_owner.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,40 +11,6 @@
 /* A few dozen ids and some names of ours: below. */
 #define ANSWER_MAX 2048
 #define CONNECTIONS_OF_RINGS 4 /* descriptor, reply and the two of a channel */
-
-/* A member's record says that it has a token: then it has to show that it knows it. */
-static bool is_that(const struct pipe *p, const struct peer *peer)
-{
-    return peer->incarnation == p->claimed_incarnation &&
-           (!peer->token || agent_is_shown(p->agent, peer, PROOF_OF_CALLER, p->claimed_proof));
-}
-
-void pipe_count_caller(struct pipe *p)
-{
-    struct peer *peer = atomic_load(&p->caller);
-
-    if (!peer || p->counted || pipe_state(p) != PIPE_ESTABLISHED)
-        return;
-    p->counted = true;
-    peer->callers++;
-}
-
-bool pipe_recognise(struct pipe *p)
-{
-    struct peer *peer = agent_peer(p->agent, p->claimed);
-
-    if (!peer || !is_that(p, peer) || atomic_load(&peer->left))
-        return false;
-    atomic_store(&p->caller, peer);
-    /* Whoever took it out meanwhile has not seen this pipe. */
-    if (atomic_load(&peer->left))
-        return false;
-    p->from = peer->id;
-    p->claims = false;
-    pipe_leave_strangers(p);
-    pipe_count_caller(p);
-    return true;
-}
 
 /* Only an entry of a member's present life is believed. Of a dynamic group it may be
  * one that we are about to hear of. */
@@ -58,16 +25,16 @@ static void recognise(struct pipe *p, const struct identity *identity)
     if (pipe_recognise(p))
         handshake_trust(&p->handshake);
     else
-        p->claims = p->agent->dynamic;
+        p->claims = p->ep->dynamic;
 }
 
 /* Rings take more connections than TCP: without descriptors for them the answer names TCP. */
 static void leave_rings_out(struct wire_offer *offer, struct wire_transport left[TRANSPORTS_MAX],
-                            const struct listener *l)
+                            const struct endpoint *ep)
 {
     for (unsigned i = 0; i < offer->n_transports; i++) {
         left[i] = offer->transports[i];
-        if (l->port[i].transport != &transport_uv)
+        if (!ep->transports[i]->remote)
             left[i].address = NULL;
     }
     offer->transports = left;
@@ -76,12 +43,12 @@ static void leave_rings_out(struct wire_offer *offer, struct wire_transport left
 static tenrec_status take_brochure(struct pipe *p, const unsigned char *frame, size_t len,
                                    tenrec_error *err)
 {
-    struct agent *a = p->agent;
+    struct endpoint *ep = p->ep;
     struct conn *c = p->conn[CONN_DESCRIPTOR];
     unsigned char buf[FRAME_HEAD + ANSWER_MAX];
     char text[IDENTITY_MAX];
     struct wire_transport left[TRANSPORTS_MAX];
-    struct wire_offer offer = a->offer;
+    struct wire_offer offer = ep->offer;
     struct wire_selection selection;
     struct wire_ids ids = { .has_descriptor = false };
     struct identity identity;
@@ -93,8 +60,8 @@ static tenrec_status take_brochure(struct pipe *p, const unsigned char *frame, s
     tenrec_status st;
     int e;
 
-    if (!listener_has_room(&a->listener, CONNECTIONS_OF_RINGS))
-        leave_rings_out(&offer, left, &a->listener);
+    if (!ep->owner->has_room(ep, CONNECTIONS_OF_RINGS))
+        leave_rings_out(&offer, left, ep);
     st = brochure_read(frame, len, &brochure, err);
     if (!st)
         st = identity_of_client(&brochure, &identity, err);
@@ -103,21 +70,21 @@ static tenrec_status take_brochure(struct pipe *p, const unsigned char *frame, s
     if (st)
         return st;
     recognise(p, &identity);
-    channel = channels_selected(&a->channels, &selection, &devices);
+    channel = channels_selected(ep->channels, &selection, &devices);
     pipe_use_channel(p, channel, devices);
-    p->transport = a->listener.port[selection.transport].transport;
+    p->transport = ep->transports[selection.transport];
     ids.has_descriptor = p->transport != c->transport;
     if (ids.has_descriptor)
-        st = listener_want(&a->listener, p, CONN_DESCRIPTOR, &ids.descriptor);
+        st = ep->owner->want(ep, p, CONN_DESCRIPTOR, &ids.descriptor);
     if (!st)
-        st = listener_want(&a->listener, p, CONN_REPLY, &ids.reply);
+        st = ep->owner->want(ep, p, CONN_REPLY, &ids.reply);
     for (unsigned i = CONN_CHANNEL; i < p->n_conns && !st; i++)
-        st = listener_want(&a->listener, p, (enum conn_role)i, &channel_id[i - CONN_CHANNEL]);
+        st = ep->owner->want(ep, p, (enum conn_role)i, &channel_id[i - CONN_CHANNEL]);
     if (st)
         return tenrec_fail(err, st, "no %s for the handshake",
                            st == TENREC_ENOMEM ? "memory" : "random ids");
     ids.channels = channel_id;
-    agent_write_identity(a, atomic_load(&p->caller), PROOF_OF_LISTENER, text);
+    pipe_write_identity(ep, atomic_load(&p->caller), PROOF_OF_LISTENER, text);
     offer.identity = text;
     n = answer_write(buf + FRAME_HEAD, ANSWER_MAX, &offer, &selection, &ids, identity.version != 0);
     if (n > ANSWER_MAX)
@@ -168,20 +135,20 @@ static void pipe_evict(struct handshake *h, const char *why)
     pipe_failf(p, TENREC_ECONNECT, 0, "%s", why);
 }
 
-struct pipe *pipe_accept(struct agent *a, struct conn *c, struct nop_bytes name)
+struct pipe *pipe_accept(struct endpoint *ep, struct conn *c, struct nop_bytes name)
 {
-    struct pipe *p = pipe_new(a, false);
+    struct pipe *p = pipe_new(ep, false);
     size_t len = name.len < TENREC_NAME_MAX ? name.len : TENREC_NAME_MAX;
 
-    if (!p || !pipe_begin_budget(p, c) || agent_add_pipe(a, p)) {
-        agent_log(a, TENREC_LOG_WARN, "no memory for another pipe");
+    if (!p || !pipe_begin_budget(p, c) || ep->owner->add(ep, p)) {
+        endpoint_log(ep, TENREC_LOG_WARN, "no memory for another pipe");
         pipe_unref(p);
         conn_drop(c);
         return NULL;
     }
     p->handshake.evict = pipe_evict;
     p->handshake.kind = HANDSHAKE_PIPE;
-    handshakes_add(&a->listener.handshakes, &p->handshake, source_get(&c->peer, c->pid));
+    handshakes_add(&ep->handshakes, &p->handshake, source_get(&c->peer, c->pid));
     p->remote = c->peer;
     p->transport = c->transport;
     p->pid = c->pid;
@@ -190,7 +157,7 @@ struct pipe *pipe_accept(struct agent *a, struct conn *c, struct nop_bytes name)
     for (size_t i = 0; i < len; i++)
         p->remote_name[i] = name.data[i] >= ' ' && name.data[i] < 127 ? (char)name.data[i] : '?';
     pipe_own(p, c, CONN_DESCRIPTOR);
-    reactor_arm(&a->reactor, &p->timer, now_ns() + a->options->handshake_timeout_ms * 1000000u);
+    reactor_arm(&ep->reactor, &p->timer, now_ns() + ep->options->handshake_timeout_ms * 1000000u);
     pipe_unref(p); /* the agent's reference stays */
     return p;
 }

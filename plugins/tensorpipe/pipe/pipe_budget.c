@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pipe_budget.c - what the caller of an incoming pipe makes us hold, charged to its source
- * (agent/budget.h) for as long as the caller is a stranger. */
-#include "agent/budget.h"
+ * (admission/budget.h) for as long as the caller is a stranger. */
+#include "admission/budget.h"
 #include "pipe/pipe.h"
 #include "wire/storage.h"
 
@@ -41,7 +41,7 @@ void pipe_charge_source(struct pipe *p, uint64_t n)
 {
     if ((int64_t)n < 0)
         budget_give(p->source, -n);
-    else if (!budget_charge(p->source, n, p->agent->options))
+    else if (!budget_charge(p->source, n, p->ep->options))
         atomic_store(&p->over_budget, true);
 }
 
@@ -49,7 +49,7 @@ void pipe_fail_over_budget(struct pipe *p)
 {
     tenrec_error err;
 
-    budget_refuse(p->source, p->agent->options, &err);
+    budget_refuse(p->source, p->ep->options, &err);
     pipe_failf(p, err.code, 0, "does not read its answers: %s", err.text);
 }
 
@@ -59,7 +59,7 @@ tenrec_status pipe_budget_has(struct pipe *p, uint64_t n, tenrec_error *err)
 
     if (!p->stranger)
         return TENREC_OK;
-    st = budget_take(p->source, n, p->agent->options, err);
+    st = budget_take(p->source, n, p->ep->options, err);
     if (!st)
         budget_give(p->source, n);
     return st;
@@ -71,7 +71,7 @@ tenrec_status pipe_announced(struct pipe *p, uint64_t n, tenrec_error *err)
 
     if (!p->stranger)
         return TENREC_OK;
-    st = budget_take(p->source, n, p->agent->options, err);
+    st = budget_take(p->source, n, p->ep->options, err);
     if (!st)
         p->read.charged += n;
     return st;
@@ -107,7 +107,7 @@ tenrec_status pipe_charge_reading(struct pipe *p, tenrec_error *err)
     if (size == p->read.held)
         return TENREC_OK;
     reading_release(p);
-    st = budget_take(p->source, size, p->agent->options, err);
+    st = budget_take(p->source, size, p->ep->options, err);
     if (!st)
         p->read.held = size;
     return st;

@@ -7,8 +7,10 @@
  *
  * The answer may name a better transport than was dialled. When that turns out
  * not to work, in spite of equal domains, all begins anew without it. */
+#include "channel/channels.h"
 #include "pipe/pipe.h"
-#include "transport/transport_uv.h"
+#include "pipe/pipe_owner.h"
+#include "wire/hello.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -19,22 +21,22 @@
 
 static bool connect_one(struct pipe *p, enum conn_role role);
 
-static unsigned port_of(const struct agent *a, const struct transport *t)
+static unsigned port_of(const struct endpoint *ep, const struct transport *t)
 {
     unsigned i = 0;
 
-    while (i < a->listener.n_ports && a->listener.port[i].transport != t)
+    while (ep->transports[i] && ep->transports[i] != t)
         i++;
     return i;
 }
 
 /* Those of the same option, by bit: what a peer lacks for one it lacks for the other. */
-static unsigned ports_alike(const struct agent *a, const struct transport *t)
+static unsigned ports_alike(const struct endpoint *ep, const struct transport *t)
 {
     unsigned alike = 0;
 
-    for (unsigned i = 0; i < a->listener.n_ports; i++)
-        if (strcmp(a->listener.port[i].transport->option, t->option) == 0)
+    for (unsigned i = 0; ep->transports[i]; i++)
+        if (strcmp(ep->transports[i]->option, t->option) == 0)
             alike |= 1u << i;
     return alike;
 }
@@ -42,7 +44,7 @@ static unsigned ports_alike(const struct agent *a, const struct transport *t)
 /* All but what was tried in vain. */
 static struct wire_offer offer_of(const struct pipe *p, struct wire_transport left[TRANSPORTS_MAX])
 {
-    struct wire_offer offer = p->agent->offer;
+    struct wire_offer offer = p->ep->offer;
     uint32_t n = 0;
 
     for (unsigned i = 0; i < offer.n_transports; i++)
@@ -100,14 +102,14 @@ static void redial_fire(struct reactor_timer *t)
  * so the handshake can be made anew. */
 bool pipe_redial(struct pipe *p)
 {
-    struct reactor *r = &p->agent->reactor;
+    struct reactor *r = &p->ep->reactor;
 
     if (p->redials == REDIALS_MAX || pipe_state(p) == PIPE_BROKEN)
         return false;
     begin_again(p);
     p->redial.fire = redial_fire;
     reactor_arm(r, &p->redial, now_ns() + (REDIAL_NS << p->redials++));
-    reactor_arm(r, &p->timer, now_ns() + p->agent->options->connect_timeout_ms * 1000000u);
+    reactor_arm(r, &p->timer, now_ns() + p->ep->options->connect_timeout_ms * 1000000u);
     return true;
 }
 
@@ -115,27 +117,28 @@ bool pipe_redial(struct pipe *p)
  * dialled works, so the handshake is made again without the other. */
 static void lead_nowhere(struct pipe *p, int e, const char *why)
 {
-    struct agent *a = p->agent;
+    struct endpoint *ep = p->ep;
 
     if (p->transport == p->dialled) {
         fail_unreachable(p, e);
         return;
     }
     snprintf(p->avoided_why, sizeof p->avoided_why, "%s", why ? why : strerror(e));
-    agent_log(a, TENREC_LOG_WARN, "worker \"%s\" cannot be reached over %s, which is left out: %s",
-              p->to->name, p->transport->name, p->avoided_why);
-    p->avoided |= why ? ports_alike(a, p->transport) : 1u << port_of(a, p->transport);
+    endpoint_log(ep, TENREC_LOG_WARN,
+                 "worker \"%s\" cannot be reached over %s, which is left out: %s", p->to->name,
+                 p->transport->name, p->avoided_why);
+    p->avoided |= why ? ports_alike(ep, p->transport) : 1u << port_of(ep, p->transport);
     begin_again(p);
     connect_one(p, CONN_DESCRIPTOR);
 }
 
 static bool connect_one(struct pipe *p, enum conn_role role)
 {
-    struct agent *a = p->agent;
+    struct endpoint *ep = p->ep;
     struct conn *c;
     int e;
 
-    e = p->transport->connect(a, &p->there, &c);
+    e = p->transport->connect(ep, &p->there, &c);
     if (e) {
         lead_nowhere(p, e, NULL);
         return false;
@@ -156,34 +159,34 @@ static void start_run(struct reactor_task *t)
 
     if (pipe_state(p) == PIPE_BROKEN)
         goto out;
-    p->transport = p->dialled = transport_of(p->to->address, &address);
-    if (!p->transport || port_of(p->agent, p->transport) == p->agent->listener.n_ports) {
+    p->transport = p->dialled = transport_of(p->ep->transports, p->to->address, &address);
+    if (!p->transport) {
         pipe_failf(p, TENREC_ECONNECT, 0,
                    "the address is of no transport that is in use here; expected %s://...",
-                   p->agent->listener.port[p->agent->listener.n_ports - 1].transport->name);
+                   p->ep->transports[p->ep->offer.n_transports - 1]->name);
     } else if (p->transport->parse(address, strlen(address), &p->remote, &err)) {
         pipe_failf(p, TENREC_ECONNECT, 0, "%s", err.text);
     } else {
         p->there = p->remote;
         transport_format(&p->remote, p->remote_text);
-        reactor_arm(&p->agent->reactor, &p->timer,
-                    now_ns() + p->agent->options->connect_timeout_ms * 1000000u);
+        reactor_arm(&p->ep->reactor, &p->timer,
+                    now_ns() + p->ep->options->connect_timeout_ms * 1000000u);
         connect_one(p, CONN_DESCRIPTOR);
     }
 out:
     pipe_unref(p);
 }
 
-struct pipe *pipe_connect(struct agent *a, struct peer *to)
+struct pipe *pipe_connect(struct endpoint *ep, struct peer *to)
 {
-    struct pipe *p = pipe_new(a, true);
+    struct pipe *p = pipe_new(ep, true);
 
     if (!p)
         return NULL;
     p->to = to;
     p->from = to->id;
     p->connect_task.run = start_run;
-    if (agent_add_pipe(a, p)) {
+    if (ep->owner->add(ep, p)) {
         pipe_unref(p);
         return NULL;
     }
@@ -193,7 +196,7 @@ struct pipe *pipe_connect(struct agent *a, struct peer *to)
 
 static void greet(struct pipe *p, struct conn *c)
 {
-    struct agent *a = p->agent;
+    struct endpoint *ep = p->ep;
     unsigned char buf[FRAME_HEAD + HELLO_MAX(TENREC_NAME_MAX) + FRAME_HEAD + BROCHURE_MAX];
     struct wire_transport left[TRANSPORTS_MAX];
     struct wire_offer offer = offer_of(p, left);
@@ -202,10 +205,10 @@ static void greet(struct pipe *p, struct conn *c)
     int e;
 
     /* The address is that of a record, and the proof of use to that member alone. */
-    agent_write_identity(a, p->to, PROOF_OF_CALLER, identity);
+    pipe_write_identity(ep, p->to, PROOF_OF_CALLER, identity);
     offer.identity = identity;
     hello =
-        hello_write_spontaneous(buf + FRAME_HEAD, HELLO_MAX(TENREC_NAME_MAX), nop_text(a->name));
+        hello_write_spontaneous(buf + FRAME_HEAD, HELLO_MAX(TENREC_NAME_MAX), nop_text(ep->name));
     put_le64(buf, hello);
     hello += FRAME_HEAD;
     brochure = brochure_write(buf + hello + FRAME_HEAD, BROCHURE_MAX, &offer);
@@ -216,7 +219,7 @@ static void greet(struct pipe *p, struct conn *c)
         return;
     }
     pipe_advance(p, PIPE_GREETING);
-    reactor_arm(&a->reactor, &p->timer, now_ns() + a->options->handshake_timeout_ms * 1000000u);
+    reactor_arm(&ep->reactor, &p->timer, now_ns() + ep->options->handshake_timeout_ms * 1000000u);
 }
 
 /* Another process may have the address by now. A member of a dynamic group may not have heard
@@ -224,14 +227,14 @@ static void greet(struct pipe *p, struct conn *c)
 static tenrec_status check_listener(const struct pipe *p, const struct identity *identity,
                                     tenrec_error *err)
 {
-    const struct agent *a = p->agent;
+    const struct endpoint *ep = p->ep;
     const struct peer *to = p->to;
 
     if (identity->version && to->incarnation &&
-        (identity->rank == to->id ? identity->incarnation != to->incarnation : a->dynamic))
+        (identity->rank == to->id ? identity->incarnation != to->incarnation : ep->dynamic))
         return tenrec_fail(err, TENREC_EPEER_LOST, "another life of that worker listens there now");
-    if (!agent_shares_tokens(a, to) || (a->dynamic && identity->version && !identity->proof) ||
-        agent_is_shown(a, to, PROOF_OF_LISTENER, identity->proof))
+    if (!pipe_shares_tokens(ep, to) || (ep->dynamic && identity->version && !identity->proof) ||
+        pipe_is_shown(ep, to, PROOF_OF_LISTENER, identity->proof))
         return TENREC_OK;
     return tenrec_fail(err, TENREC_EPEER_LOST,
                        "the process that listens there is not that worker: it does not know the "
@@ -241,7 +244,7 @@ static tenrec_status check_listener(const struct pipe *p, const struct identity 
 static tenrec_status take_answer(struct pipe *p, const unsigned char *frame, size_t len,
                                  tenrec_error *err)
 {
-    struct agent *a = p->agent;
+    struct endpoint *ep = p->ep;
     struct wire_transport left[TRANSPORTS_MAX];
     const struct wire_offer offer = offer_of(p, left);
     struct wire_selection selection;
@@ -260,7 +263,7 @@ static tenrec_status take_answer(struct pipe *p, const unsigned char *frame, siz
         st = identity_of_listener(&answer, &identity, err);
     if (st)
         return st;
-    transport = transport_named(offer.transports[selection.transport].name);
+    transport = transport_named(ep->transports, offer.transports[selection.transport].name);
     st = transport->parse((const char *)answer.address.data, answer.address.len, &p->there, err);
     if (st)
         return st;
@@ -270,7 +273,7 @@ static tenrec_status take_answer(struct pipe *p, const unsigned char *frame, siz
     p->capabilities = identity.version ? identity.capabilities : 0;
     p->ids[CONN_DESCRIPTOR] = answer.descriptor_id;
     p->ids[CONN_REPLY] = answer.reply_id;
-    channel = channels_selected(&a->channels, &selection, &devices);
+    channel = channels_selected(ep->channels, &selection, &devices);
     pipe_use_channel(p, channel, devices);
     /* As many as the channel needs: answer_check has counted them. */
     if (channel && answer_find_ids(&answer, channel->name, &ids))
@@ -280,7 +283,7 @@ static tenrec_status take_answer(struct pipe *p, const unsigned char *frame, siz
         p->ids[p->device_role] = nop_uint64_at(ids, 0);
     /* The host that was dialled is known to be reachable; only the port can
      * be another one. */
-    if (transport == p->transport && transport == &transport_uv) {
+    if (transport == p->transport && transport->remote) {
         uint16_t port = transport_port(&p->there);
 
         p->there = p->remote;

@@ -94,7 +94,7 @@ static void expire_fire(struct reactor_timer *t)
     pthread_mutex_unlock(&p->lock);
     told_tell(p, &told, &why);
     if (more)
-        reactor_arm(&p->agent->reactor, t, now_ns() + EXPIRE_NS);
+        reactor_arm(&p->ep->reactor, t, now_ns() + EXPIRE_NS);
 }
 
 static void expire_run(struct reactor_task *t)
@@ -103,7 +103,7 @@ static void expire_run(struct reactor_task *t)
 
     if (pipe_state(p) == PIPE_ESTABLISHED && !p->torn_down) {
         p->timer.fire = expire_fire;
-        reactor_arm(&p->agent->reactor, &p->timer, now_ns() + EXPIRE_NS);
+        reactor_arm(&p->ep->reactor, &p->timer, now_ns() + EXPIRE_NS);
     } else {
         atomic_store(&p->expires, false); /* in its handshake the timer bounds that */
     }

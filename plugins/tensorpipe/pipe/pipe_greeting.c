@@ -14,7 +14,7 @@ void pipe_greeting_ended(struct pipe *p, const struct conn *c, int e)
 bool pipe_read_greeting(struct pipe *p, struct conn *c, const char *what, const unsigned char **ret,
                         size_t *ret_len)
 {
-    const uint64_t max = p->agent->options->max_object;
+    const uint64_t max = p->ep->options->max_object;
     enum frame frame;
     bool is_short;
     int e;

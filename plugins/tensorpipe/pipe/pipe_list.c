@@ -51,12 +51,12 @@ static void list_move_places(struct reading *r, struct tenrec_msg *to)
 static tenrec_status list_widen(struct pipe *p, const unsigned char *frame, size_t len, uint32_t n,
                                 tenrec_error *err)
 {
-    struct agent *a = p->agent;
+    struct endpoint *ep = p->ep;
     struct reading *r = &p->read;
     struct tenrec_msg *wide;
     tenrec_status st;
 
-    if (r->arriving || !agent_shares_storages(a))
+    if (r->arriving || !endpoint_shares_storages(ep))
         return tenrec_fail(err, r->arriving ? TENREC_EPROTOCOL : TENREC_EUNSUPPORTED,
                            "%u tensors of %u storages: tensors share storages only in messages "
                            "without memory of devices, and with a libtenrec of ABI 0.7 or later",
@@ -65,7 +65,7 @@ static tenrec_status list_widen(struct pipe *p, const unsigned char *frame, size
                         err);
     if (st)
         return st;
-    wide = a->host->msg_new(a->self, r->msg->payload_len, n);
+    wide = ep->host->msg_new(ep->self, r->msg->payload_len, n);
     if (!wide)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a message of %llu bytes, %u tensors",
                            (unsigned long long)r->msg->payload_len, n);

@@ -97,12 +97,12 @@ static tenrec_status take_tensor(struct pipe *p, struct descriptor *d, uint32_t 
 
 bool message_plain(struct pipe *p, const struct plain *m)
 {
-    struct agent *a = p->agent;
+    struct endpoint *ep = p->ep;
     struct reading *r = &p->read;
 
-    if (m->payload_len > a->options->max_message)
+    if (m->payload_len > ep->options->max_message)
         return false;
-    r->msg = a->host->msg_new(a->self, m->payload_len, 0);
+    r->msg = ep->host->msg_new(ep->self, m->payload_len, 0);
     if (!r->msg)
         return false;
     r->msg->type = r->type = m->type;
@@ -121,13 +121,13 @@ static struct tenrec_msg *message_make(struct pipe *p, const struct descriptor *
 {
     const uint64_t bytes =
         d->payload_bytes + d->tensor_bytes + d->n_tensors * sizeof(struct tenrec_tensor_desc);
-    struct agent *a = p->agent;
+    struct endpoint *ep = p->ep;
     const struct reading *r = &p->read;
     struct tenrec_msg *msg;
 
     if (pipe_announced(p, bytes, err))
         return NULL;
-    msg = a->host->msg_new(a->self, r->len[2], r->n_tensors);
+    msg = ep->host->msg_new(ep->self, r->len[2], r->n_tensors);
     if (!msg)
         tenrec_fail(err, TENREC_ENOMEM, "no memory for a message of %llu bytes and %u tensors",
                     (unsigned long long)r->len[2], r->n_tensors);
@@ -169,10 +169,10 @@ static void reading_shrink(struct pipe *p)
 tenrec_status message_begin(struct pipe *p, const unsigned char *frame, size_t len,
                             tenrec_error *err)
 {
-    struct agent *a = p->agent;
+    struct endpoint *ep = p->ep;
     struct reading *r = &p->read;
     const struct descriptor_limits limits = { DESCRIPTOR_AGENT_PAYLOADS, MESSAGE_TENSORS_MAX,
-                                              a->options->max_message };
+                                              ep->options->max_message };
     struct descriptor d;
     tenrec_error why;
     tenrec_status st = descriptor_read(frame, len, &limits, &d, err);
@@ -180,7 +180,7 @@ tenrec_status message_begin(struct pipe *p, const unsigned char *frame, size_t l
     if (st)
         return st;
     if (d.n_payloads != DESCRIPTOR_AGENT_PAYLOADS || d.payload_len[0] != 4 ||
-        d.payload_len[1] != 8 || d.payload_len[3] > a->options->max_object)
+        d.payload_len[1] != 8 || d.payload_len[3] > ep->options->max_object)
         return tenrec_fail(err, TENREC_EPROTOCOL,
                            "descriptor: expected the four payloads of an RPC message, type (4 "
                            "bytes), id (8), payload and tensor list; got %u",
@@ -226,7 +226,7 @@ static void send_targets(struct pipe *p)
  * tensors that share a storage the first counts it. */
 static tenrec_status check_views(struct pipe *p, tenrec_error *err)
 {
-    const uint64_t max = p->agent->options->max_message;
+    const uint64_t max = p->ep->options->max_message;
     const struct tenrec_msg *msg = p->read.msg;
     uint64_t all = 0, more = 0;
 
@@ -247,7 +247,7 @@ static tenrec_status check_views(struct pipe *p, tenrec_error *err)
 
 void message_place_tensors(struct pipe *p, const unsigned char *frame, size_t len)
 {
-    struct agent *a = p->agent;
+    struct endpoint *ep = p->ep;
     struct reading *r = &p->read;
     tenrec_error why;
 
@@ -256,7 +256,7 @@ void message_place_tensors(struct pipe *p, const unsigned char *frame, size_t le
         r->msg->id = r->id;
     }
     if (r->msg && (message_read_list(p, frame, len, &why) || check_views(p, &why) ||
-                   (r->n_tensors > 0 && a->host->place(a->self, p->from, r->msg, &why))))
+                   (r->n_tensors > 0 && ep->host->place(ep->self, p->from, r->msg, &why))))
         skip(p, &why);
     if (r->n_targetless)
         send_targets(p);
@@ -291,13 +291,13 @@ bool message_rest(struct pipe *p)
 
 static struct tenrec_msg *exception(struct pipe *p, int64_t id, const tenrec_error *why)
 {
-    struct agent *a = p->agent;
+    struct endpoint *ep = p->ep;
     char text[sizeof why->text + 32];
     struct tenrec_msg *msg;
     size_t len;
 
-    len = (size_t)snprintf(text, sizeof text, "Error on Node %d: %s", (int)a->me, why->text);
-    msg = a->host->msg_new(a->self, len, 0);
+    len = (size_t)snprintf(text, sizeof text, "Error on Node %d: %s", (int)ep->me, why->text);
+    msg = ep->host->msg_new(ep->self, len, 0);
     if (!msg)
         return NULL;
     msg->type = TENREC_MSG_EXCEPTION;
@@ -321,10 +321,10 @@ static void end_skipped(struct pipe *p, int32_t type, int64_t id, const tenrec_e
 {
     struct tenrec_msg *msg;
 
-    agent_count(&p->agent->count.messages_skipped, 1);
-    agent_log(p->agent, TENREC_LOG_WARN, "message 0x%x from %s \"%s\" dropped: %s", type,
-              p->outgoing ? "worker" : "caller", p->outgoing ? p->to->name : p->remote_name,
-              why->text);
+    counter_add(&p->ep->count.messages_skipped, 1);
+    endpoint_log(p->ep, TENREC_LOG_WARN, "message 0x%x from %s \"%s\" dropped: %s", type,
+                 p->outgoing ? "worker" : "caller", p->outgoing ? p->to->name : p->remote_name,
+                 why->text);
     if (type == TENREC_MSG_ONE_WAY_CALL || type == TENREC_MSG_CANCEL)
         return;
     if (is_request(type)) {
@@ -333,7 +333,7 @@ static void end_skipped(struct pipe *p, int32_t type, int64_t id, const tenrec_e
     }
     msg = exception(p, id, why);
     if (msg)
-        p->agent->host->deliver_outer(p->agent->self, p->from, msg);
+        p->ep->host->deliver_outer(p->ep->self, p->from, msg);
     else
         pipe_failf(p, TENREC_ENOMEM, 0, "no memory to say that a message was dropped");
 }
@@ -355,13 +355,13 @@ static bool may_speak(struct pipe *p, int32_t type)
 void message_deliver(struct pipe *p, struct tenrec_msg *msg, int32_t type, int64_t id,
                      const tenrec_error *why)
 {
-    struct agent *a = p->agent;
+    struct endpoint *ep = p->ep;
 
     if (goes_the_wrong_way(p, type)) {
-        agent_count(&a->count.messages_dropped, 1);
-        agent_log(a, TENREC_LOG_WARN, "message 0x%x from %s \"%s\" dropped: %s", type,
-                  p->outgoing ? "worker" : "caller", p->outgoing ? p->to->name : p->remote_name,
-                  p->outgoing ? "a request on the pipe for answers" : "an answer to nothing");
+        counter_add(&ep->count.messages_dropped, 1);
+        endpoint_log(ep, TENREC_LOG_WARN, "message 0x%x from %s \"%s\" dropped: %s", type,
+                     p->outgoing ? "worker" : "caller", p->outgoing ? p->to->name : p->remote_name,
+                     p->outgoing ? "a request on the pipe for answers" : "an answer to nothing");
         if (msg)
             msg->release(msg);
         return;
@@ -373,14 +373,14 @@ void message_deliver(struct pipe *p, struct tenrec_msg *msg, int32_t type, int64
     if (!p->outgoing)
         msg->route = p->route;
     if (__builtin_expect(p->claims, 0) && !may_speak(p, type)) {
-        agent_count(&a->count.messages_dropped, 1);
+        counter_add(&ep->count.messages_dropped, 1);
         msg->release(msg);
         pipe_failf(p, TENREC_EPROTOCOL, 0,
                    "the caller says that it is member %d in life %llu, which is not in the group",
                    (int)p->claimed, (unsigned long long)p->claimed_incarnation);
         return;
     }
-    a->host->deliver_outer(a->self, p->from, msg);
+    ep->host->deliver_outer(ep->self, p->from, msg);
 }
 
 void message_end(struct pipe *p)

@@ -213,7 +213,7 @@ static void quieten(struct pipe *p)
     pthread_mutex_lock(&p->role.lock);
     pipe_set_quiet(p, true);
     pthread_mutex_unlock(&p->role.lock);
-    agent_quieted(p->agent);
+    reactor_post(&p->ep->reactor, &p->ep->reclaim);
 }
 
 /* Sleeps until the wake_fd is readable, or that of `also`. False when the
@@ -258,18 +258,18 @@ struct reader {
     struct pipe *p;
     const struct tenrec_wait *w;
     bool spinning; /* role.taken says so */
-    bool counted;  /* in agent->spinners */
+    bool counted;  /* in ep->spinners */
     bool waited;   /* in a read, once */
     unsigned steps;
 };
 
-/* In agent->spinners. */
+/* In ep->spinners. */
 static void count_spinner(struct reader *r, bool counted)
 {
     if (r->counted == counted)
         return;
     r->counted = counted;
-    atomic_fetch_add_explicit(&r->p->agent->spinners, counted ? 1u : -1u, memory_order_relaxed);
+    atomic_fetch_add_explicit(&r->p->ep->spinners, counted ? 1u : -1u, memory_order_relaxed);
 }
 
 /* From here on the kernel has to tell when there is room. */
@@ -304,7 +304,7 @@ static bool spin(struct reader *r, uint64_t for_ns)
         if (round % CLOCK_EVERY == CLOCK_EVERY - 1) {
             uint64_t now = now_ns();
 
-            /* A short one is told by agent->polls. */
+            /* The agent counts short ones by its calls of poll. */
             count_spinner(r, true);
             if (!until)
                 until = now + for_ns;
@@ -315,13 +315,13 @@ static bool spin(struct reader *r, uint64_t for_ns)
 }
 
 /* How long to spin before the next sleep. */
-static uint64_t spin_time(struct agent *a, struct spin *s)
+static uint64_t spin_time(struct endpoint *ep, struct spin *s)
 {
-    switch (a->progress) {
+    switch (ep->progress) {
     case PROGRESS_BUSY:
         return BUSY_POLL_NS;
     case PROGRESS_ADAPTIVE:
-        return !a->one_cpu && spin_wanted(s) ? SPIN_NS : 0;
+        return !ep->one_cpu && spin_wanted(s) ? SPIN_NS : 0;
     case PROGRESS_SLEEP:
         break;
     }
@@ -350,7 +350,7 @@ static bool read_step(struct reader *r)
 {
     struct pipe *p = r->p;
     struct spin *s = &p->role.spin;
-    uint64_t ns = spin_time(p->agent, s);
+    uint64_t ns = spin_time(p->ep, s);
 
     if ((atomic_load_explicit(&p->role.streak, memory_order_relaxed) >= QUIET_AFTER ||
          ++r->steps >= QUIET_STEPS) &&
@@ -359,7 +359,7 @@ static bool read_step(struct reader *r)
     if (ns) {
         bool came = spin(r, ns);
 
-        if (p->agent->progress == PROGRESS_ADAPTIVE)
+        if (p->ep->progress == PROGRESS_ADAPTIVE)
             spin_ended(s, came);
         if (came)
             return true;

@@ -88,7 +88,7 @@ void pipe_queue_bundle(struct pipe *p, const struct bundle *b)
     pthread_mutex_lock(&p->lock);
     queued = pipe_state(p) == PIPE_ESTABLISHED && enqueue_bundle(p, b);
     if (queued) {
-        agent_count(&p->messages_queued, b->n_messages);
+        counter_add(&p->messages_queued, b->n_messages);
         pthread_mutex_unlock(&p->lock);
         pipe_bound(p);
         return;

@@ -133,7 +133,7 @@ static bool queue_is_full(struct pipe *p)
     bool full;
 
     pthread_mutex_lock(&p->lock);
-    full = atomic_load(&p->queued) > p->agent->options->max_queued_bytes;
+    full = atomic_load(&p->queued) > p->ep->options->max_queued_bytes;
     p->queue_full = full;
     pthread_mutex_unlock(&p->lock);
     return full;
@@ -142,18 +142,18 @@ static bool queue_is_full(struct pipe *p)
 /* May the next request be taken? */
 static bool may_go_on(struct pipe *p)
 {
-    struct agent *a = p->agent;
+    struct endpoint *ep = p->ep;
 
     if (p->outgoing)
         return true;
-    if (atomic_load_explicit(&p->queued, memory_order_relaxed) > a->options->max_queued_bytes &&
+    if (atomic_load_explicit(&p->queued, memory_order_relaxed) > ep->options->max_queued_bytes &&
         queue_is_full(p))
         return false;
-    if (a->host->accepts(a->self))
+    if (ep->host->accepts(ep->self))
         return true;
     /* Says so first and asks again: else a resume in between were lost. */
     atomic_store(&p->paused, true);
-    if (!a->host->accepts(a->self))
+    if (!ep->host->accepts(ep->self))
         return false;
     atomic_store(&p->paused, false);
     return true;
@@ -188,7 +188,7 @@ static enum parsed parse(struct pipe *p)
                 if (message_plain(p, &plain))
                     continue;
             }
-            part = whole_frame(p, p->agent->options->max_object, "descriptor", &body, &len);
+            part = whole_frame(p, p->ep->options->max_object, "descriptor", &body, &len);
             if (part == PART_MISSING && pipe_charge_reading(p, &err)) {
                 pipe_failf(p, err.code, 0, "%s", err.text);
                 return PARSED_BAD;

@@ -190,7 +190,7 @@ static bool has_room(const struct pipe *p, const struct tenrec_msg *msg, uint64_
     /* Answers are bounded by the requests that are let in: pipe_read stops
      * reading those while the answers pile up. */
     return !p->outgoing || (msg->flags & TENREC_MSG_CONTROL) || queued == 0 ||
-           queued + charge <= p->agent->options->max_queued_bytes;
+           queued + charge <= p->ep->options->max_queued_bytes;
 }
 
 /* Under the lock. */
@@ -201,12 +201,12 @@ static tenrec_status await_room(struct pipe *p, const struct tenrec_msg *msg, ui
                               (long)(msg->deadline_ns % 1000000000u) };
     int e = 0;
 
-    if (!has_room(p, msg, charge) && (!(msg->flags & TENREC_MSG_MAY_WAIT) || batch_running() ||
-                                      reactor_is_me(&p->agent->reactor)))
+    if (!has_room(p, msg, charge) &&
+        (!(msg->flags & TENREC_MSG_MAY_WAIT) || batch_running() || reactor_is_me(&p->ep->reactor)))
         return tenrec_fail(err, TENREC_EAGAIN,
                            "%llu bytes to worker \"%s\" are queued; max_queued_bytes is %llu",
                            (unsigned long long)atomic_load(&p->queued), p->to->name,
-                           (unsigned long long)p->agent->options->max_queued_bytes);
+                           (unsigned long long)p->ep->options->max_queued_bytes);
     p->waiting_for_room++;
     while (!e && pipe_state(p) != PIPE_BROKEN && !has_room(p, msg, charge))
         e = msg->deadline_ns ? pthread_cond_timedwait(&p->room, &p->lock, &until)
@@ -258,7 +258,7 @@ static tenrec_status enqueue_encoded(struct pipe *p, struct tenrec_msg *msg,
         out_take_back(p, msg, notes);
         return st;
     }
-    agent_count(&p->messages_queued, 1);
+    counter_add(&p->messages_queued, 1);
     o->charge = charge + out_overhead(o) + o->cap;
     pipe_queued_add(p, o->charge);
     out_add_done(p, o, done);

@@ -13,7 +13,7 @@
  * A ring whose peer moved a cursor to an impossible place is broken: from then on
  * no thread reads from it or writes to it. */
 #include "transport/carrier_ring.h"
-#include "agent/agent.h"
+#include "endpoint.h"
 #include "transport/ring_events.h"
 
 #include <errno.h>
@@ -63,9 +63,9 @@ void ring_medium_end(struct ring_medium *m)
 static long nonsense(struct ring_medium *m)
 {
     if (!atomic_exchange(&m->broken, true))
-        agent_log(m->conn->agent, TENREC_LOG_WARN,
-                  "process %d: impossible cursor in its ring; the connection ends",
-                  (int)m->conn->pid);
+        endpoint_log(m->conn->ep, TENREC_LOG_WARN,
+                     "process %d: impossible cursor in its ring; the connection ends",
+                     (int)m->conn->pid);
     return -EPROTO;
 }
 
@@ -274,7 +274,7 @@ static void ring_take_bells(struct ring_medium *m, bool sleeps)
 {
     if (bells_take_as_sleeper(&m->bells, sleeps) &&
         (atomic_load(&m->hears) == HEARS_ALL || atomic_load(&m->wants_room)))
-        reactor_post(&m->conn->agent->reactor, &m->recheck);
+        reactor_post(&m->conn->ep->reactor, &m->recheck);
 }
 
 static bool ring_sleep_long(struct conn *c, struct conn_sleep *ret)
@@ -311,7 +311,7 @@ static void ring_cut(struct conn *c)
 static void ring_drop(struct conn *c)
 {
     struct ring_medium *m = c->medium;
-    struct reactor *r = &c->agent->reactor;
+    struct reactor *r = &c->ep->reactor;
 
     reactor_unwatch(r, &c->source);
     reactor_look_remove(&m->look);
@@ -344,7 +344,7 @@ static const struct carrier carrier_ring = {
     .free = ring_free,
 };
 
-struct conn *carrier_ring_conn(struct agent *a, const struct transport *transport, int fd,
+struct conn *carrier_ring_conn(struct endpoint *ep, const struct transport *transport, int fd,
                                const union transport_address *peer)
 {
     struct ring_medium *m = calloc(1, sizeof *m);
@@ -354,7 +354,7 @@ struct conn *carrier_ring_conn(struct agent *a, const struct transport *transpor
         close(fd);
         return NULL;
     }
-    c = conn_new(a, transport, &carrier_ring, fd, peer);
+    c = conn_new(ep, transport, &carrier_ring, fd, peer);
     if (!c) {
         free(m);
         return NULL;

@@ -8,7 +8,7 @@
 
 /* Takes `fd`, a Unix socket. One that came in waits for what the caller sends.
  * NULL: out of memory. */
-struct conn *carrier_ring_conn(struct agent *a, const struct transport *transport, int fd,
+struct conn *carrier_ring_conn(struct endpoint *ep, const struct transport *transport, int fd,
                                const union transport_address *peer);
 /* The socket of one that calls is connected, or could not be: `e`. */
 void carrier_ring_reached(struct conn *c, int e);

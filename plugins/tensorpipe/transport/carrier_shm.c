@@ -4,7 +4,7 @@
  * The socket stays in the loop's epoll set for as long as the connection lives,
  * because nothing but its end ever comes there. */
 #include "transport/carrier_shm.h"
-#include "agent/agent.h"
+#include "endpoint.h"
 #include "transport/conn.h"
 #include "transport/shm_watch.h"
 
@@ -22,11 +22,11 @@ static struct shm_medium *medium_of(const struct conn *c)
 
 /* ---- handshake ---- */
 
-struct conn *carrier_shm_conn(struct agent *a, const struct transport *transport, int fd,
+struct conn *carrier_shm_conn(struct endpoint *ep, const struct transport *transport, int fd,
                               const union transport_address *peer, int *ret_errno)
 {
     struct shm_medium *m = calloc(1, sizeof *m);
-    struct conn *c = conn_new(a, transport, &carrier_shm, fd, peer);
+    struct conn *c = conn_new(ep, transport, &carrier_shm, fd, peer);
     tenrec_error err;
 
     *ret_errno = ENOMEM;
@@ -84,12 +84,12 @@ static void attach(struct conn *c, struct shm_medium *m)
     shm_hello_close(&hello);
     if (st) {
         m->failed = err.os_errno ? err.os_errno : EPROTO;
-        agent_log(c->agent, TENREC_LOG_WARN, "shm connection with process %d closed: %s",
-                  (int)c->pid, err.text);
+        endpoint_log(c->ep, TENREC_LOG_WARN, "shm connection with process %d closed: %s",
+                     (int)c->pid, err.text);
         return;
     }
     m->attached = true;
-    shm_watch_add(&c->agent->shm, m);
+    shm_watch_add(c->ep->shm, m);
 }
 
 static uint32_t shm_events(struct conn *c, uint32_t fetched)
@@ -172,7 +172,7 @@ static ssize_t shm_read(struct conn *c, struct iovec *iov, int n, bool wait)
     ssize_t r = wait && m->attached ? read_waiting(c, iov, n) : read_once(m, iov, n);
 
     if (r > 0 && shm_link_owes(&m->link))
-        shm_watch_wake(c->agent);
+        shm_watch_wake(c->ep);
     return r;
 }
 
@@ -200,7 +200,7 @@ static ssize_t shm_write(struct conn *c, struct iovec *iov, unsigned n)
         return -EPIPE;
     r = shm_link_write(&m->link, iov, (int)n);
     if (shm_link_owes(&m->link))
-        shm_watch_wake(c->agent);
+        shm_watch_wake(c->ep);
     return r;
 }
 
@@ -216,7 +216,7 @@ static bool shm_want_room(struct conn *c, bool quiet)
         return true;
     }
     if (quiet)
-        shm_watch_wake(c->agent);
+        shm_watch_wake(c->ep);
     return false;
 }
 
@@ -243,10 +243,10 @@ static int shm_hear(struct conn *c, enum conn_hears what)
     /* The first time it is the loop thread that asks. */
     if (!m->watched) {
         m->watched = true;
-        return reactor_watch(&c->agent->reactor, &c->source, EPOLLIN | EPOLLRDHUP | EPOLLET);
+        return reactor_watch(&c->ep->reactor, &c->source, EPOLLIN | EPOLLRDHUP | EPOLLET);
     }
     if (before == HEARS_NOTHING)
-        shm_watch_wake(c->agent);
+        shm_watch_wake(c->ep);
     return 0;
 }
 
@@ -257,7 +257,7 @@ static void shm_cut(struct conn *c)
     atomic_store(&m->hears, HEARS_NOTHING);
     atomic_store(&m->wants_room, false);
     atomic_store(&m->ended, true);
-    reactor_unwatch(&c->agent->reactor, &c->source);
+    reactor_unwatch(&c->ep->reactor, &c->source);
     shutdown(c->source.fd, SHUT_RDWR);
 }
 
@@ -280,7 +280,7 @@ static void shm_free(struct conn *c)
     close(c->source.fd);
     if (!m) /* it did not become one */
         return;
-    shm_watch_remove(&c->agent->shm, m);
+    shm_watch_remove(c->ep->shm, m);
     shm_hello_close(&m->ours);
     shm_link_finish(&m->link);
     free(m);

@@ -36,7 +36,7 @@ extern const struct carrier carrier_shm;
 
 /* A connection over the socket `fd`, which it takes always, with rings of ours.
  * The peer's are told as EPOLLOUT. NULL: *ret_errno says why. */
-struct conn *carrier_shm_conn(struct agent *a, const struct transport *transport, int fd,
+struct conn *carrier_shm_conn(struct endpoint *ep, const struct transport *transport, int fd,
                               const union transport_address *peer, int *ret_errno);
 
 /* The socket is connected: tells the peer of our rings. 0 or an errno. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* carrier_socket.c - a connection over a stream socket of the kernel. */
-#include "agent/agent.h"
+#include "endpoint.h"
 #include "transport/conn.h"
 #include "transport/transport_uv.h"
 
@@ -58,7 +58,7 @@ static ssize_t socket_write(struct conn *c, struct iovec *iov, unsigned n)
  * kernel's look at it costs each message 200 ns. */
 static int socket_hear(struct conn *c, enum conn_hears what)
 {
-    struct reactor *r = &c->agent->reactor;
+    struct reactor *r = &c->ep->reactor;
 
     if (what != HEARS_NOTHING)
         return reactor_rewatch(r, &c->source, what == HEARS_ALL ? EVENTS_ALL : EVENTS_ROOM);
@@ -86,7 +86,7 @@ static int socket_connected(struct conn *c)
 
 static void socket_cut(struct conn *c)
 {
-    reactor_unwatch(&c->agent->reactor, &c->source);
+    reactor_unwatch(&c->ep->reactor, &c->source);
     shutdown(c->source.fd, SHUT_RDWR);
 }
 

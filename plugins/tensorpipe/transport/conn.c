@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conn.c - buffered reading from one connection. */
 #include "transport/conn.h"
-#include "agent/agent.h"
+#include "endpoint.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static void conn_ready(struct reactor_source *s, uint32_t events)
         conn_deliver(c, events);
 }
 
-struct conn *conn_new(struct agent *a, const struct transport *transport,
+struct conn *conn_new(struct endpoint *ep, const struct transport *transport,
                       const struct carrier *carrier, int fd, const union transport_address *peer)
 {
     struct conn *c = calloc(1, sizeof *c);
@@ -37,7 +37,7 @@ struct conn *conn_new(struct agent *a, const struct transport *transport,
         close(fd);
         return NULL;
     }
-    c->agent = a;
+    c->ep = ep;
     c->transport = transport;
     c->carrier = carrier;
     c->source.fd = fd;
@@ -58,7 +58,7 @@ void conn_drop(struct conn *c)
         c->carrier->drop(c);
     else
         c->carrier->hear(c, HEARS_NOTHING);
-    reactor_defer(&c->agent->reactor, &c->free_task);
+    reactor_defer(&c->ep->reactor, &c->free_task);
 }
 
 bool conn_reserve(struct conn *c, size_t need)

@@ -3,7 +3,7 @@
 #ifndef TENSORPIPE_CONN_H
 #define TENSORPIPE_CONN_H
 
-#include "agent/handshakes.h"
+#include "admission/handshakes.h"
 #include "reactor/reactor.h"
 #include "transport/carrier.h"
 #include "transport/transport.h"
@@ -12,7 +12,7 @@
 #include <sys/epoll.h>
 #include <sys/uio.h>
 
-struct agent;
+struct endpoint;
 struct out;
 
 /* A channel may have several connections: CONN_CHANNEL is the first of them.
@@ -65,7 +65,7 @@ struct conn {
      * connection hears of anything; a connection knows nothing else of its owner. */
     void (*on_events)(struct conn *c, uint32_t events);
     void *owner; /* borrowed */
-    struct agent *agent;
+    struct endpoint *ep;
     enum conn_role role;
     atomic_bool waiting;  /* something is in the queue; changes under lock */
     atomic_bool writing;  /* whoever set it is the only one to write */
@@ -118,7 +118,7 @@ static inline void conn_count(atomic_uint_fast64_t *counter, uint64_t n)
 }
 
 /* Takes `fd`. NULL: out of memory, `fd` is closed. */
-struct conn *conn_new(struct agent *a, const struct transport *transport,
+struct conn *conn_new(struct endpoint *ep, const struct transport *transport,
                       const struct carrier *carrier, int fd, const union transport_address *peer);
 /* Hears no more; the memory and the medium go when no event can name it.
  * Loop thread, or when the loop does not run. NULL is fine. */

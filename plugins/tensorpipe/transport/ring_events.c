@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ring_events.c - edges of the rings and of the socket beside them, for the loop thread. */
 #include "transport/ring_events.h"
-#include "agent/agent.h"
+#include "endpoint.h"
 #include "transport/ring_opening.h"
 
 /* Returns the events that the loop hears of and was not told of yet. */
@@ -18,7 +18,7 @@ static uint32_t events_news(struct ring_medium *m)
         events |= EPOLLOUT;
     if (atomic_load(&m->hears) == HEARS_ALL) {
         /* The peer that rang took the wish for a bell away. */
-        reactor_look_add(&m->conn->agent->reactor, &m->look);
+        reactor_look_add(&m->conn->ep->reactor, &m->look);
         head = ring_head(&m->end.in);
         if (head != atomic_load_explicit(&m->seen, memory_order_relaxed)) {
             atomic_store_explicit(&m->seen, head, memory_order_relaxed);
@@ -104,12 +104,12 @@ int ring_events_hear(struct conn *c, enum conn_hears what)
     }
     /* Bytes that were reported and not read are reported again. */
     atomic_store(&m->seen, atomic_load(&m->got));
-    if (reactor_is_me(&c->agent->reactor)) {
-        reactor_look_add(&c->agent->reactor, &m->look);
+    if (reactor_is_me(&c->ep->reactor)) {
+        reactor_look_add(&c->ep->reactor, &m->look);
         return 0;
     }
     bells_ask(&m->bells, word);
     if (ring_medium_has_news(m) || atomic_load(&m->ended))
-        reactor_post(&c->agent->reactor, &m->recheck);
+        reactor_post(&c->ep->reactor, &m->recheck);
     return 0;
 }

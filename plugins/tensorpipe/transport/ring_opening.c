@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ring_opening.c - the states of a connection over rings until it is open. */
 #include "transport/ring_opening.h"
-#include "agent/agent.h"
+#include "endpoint.h"
 #include "transport/carrier_ring.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ static const uint64_t ring_size[] = {
 
 static int opening_done(struct ring_medium *m)
 {
-    struct reactor *r = &m->conn->agent->reactor;
+    struct reactor *r = &m->conn->ep->reactor;
     /* Bells that came with the answer are an edge once more. */
     int e = m->caller ? reactor_rewatch(r, &m->conn->source, RING_EVENTS) : 0;
 
@@ -44,8 +44,8 @@ void ring_opening_listener(struct ring_medium *m)
         return;
     m->error = e;
     if (e != ECONNRESET)
-        agent_log(m->conn->agent, TENREC_LOG_WARN, "ring with process %d refused: %s",
-                  (int)m->conn->pid, why);
+        endpoint_log(m->conn->ep, TENREC_LOG_WARN, "ring with process %d refused: %s",
+                     (int)m->conn->pid, why);
 }
 
 /* The caller: from here on there is an answer, or none in time. */
@@ -66,15 +66,15 @@ static void opening_late(struct reactor_timer *t)
 
 /* For the answer to the memory. A peer that is not run for seconds is no reason to do without
  * rings; half of the handshake's limit is left for the next transport. */
-static uint64_t opening_limit_ns(const struct agent *a)
+static uint64_t opening_limit_ns(const struct endpoint *ep)
 {
-    return a->options->handshake_timeout_ms * 500000u;
+    return ep->options->handshake_timeout_ms * 500000u;
 }
 
 static uint32_t opening_send_memory(struct ring_medium *m)
 {
     struct conn *c = m->conn;
-    struct reactor *r = &c->agent->reactor;
+    struct reactor *r = &c->ep->reactor;
     size_t role = c->role < CONN_CHANNEL + 1 ? c->role : CONN_CHANNEL + 1;
     int e = ring_setup_call(c->source.fd, ring_size[role], &m->end);
 
@@ -82,7 +82,7 @@ static uint32_t opening_send_memory(struct ring_medium *m)
         return opening_ended(m, e, NULL);
     m->state = RING_ASKED;
     c->timer.fire = opening_late;
-    reactor_arm(r, &c->timer, now_ns() + opening_limit_ns(c->agent));
+    reactor_arm(r, &c->timer, now_ns() + opening_limit_ns(c->ep));
     e = reactor_rewatch(r, &c->source, RING_EVENTS);
     return e ? opening_ended(m, e, NULL) : 0;
 }
@@ -122,7 +122,7 @@ int ring_opening_watch(struct ring_medium *m)
     m->watched = true;
     if (m->caller && m->state != RING_REACHED)
         return 0; /* carrier_ring_reached does */
-    return reactor_watch(&c->agent->reactor, &c->source,
+    return reactor_watch(&c->ep->reactor, &c->source,
                          m->caller ? EPOLLOUT | EPOLLRDHUP | EPOLLET : RING_EVENTS);
 }
 
@@ -136,8 +136,7 @@ void carrier_ring_reached(struct conn *c, int e)
     if (!m->watched)
         return;
     if (!e)
-        e = m->error =
-            reactor_watch(&c->agent->reactor, &c->source, EPOLLOUT | EPOLLRDHUP | EPOLLET);
+        e = m->error = reactor_watch(&c->ep->reactor, &c->source, EPOLLOUT | EPOLLRDHUP | EPOLLET);
     if (e)
         conn_deliver(c, EPOLLERR);
 }

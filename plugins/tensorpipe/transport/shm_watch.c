@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shm_watch.c - looks at connections that wake nobody. */
 #include "transport/shm_watch.h"
-#include "agent/agent.h"
+#include "endpoint.h"
 #include "transport/conn.h"
 
 /* The loop looks anyway before it sleeps: being run is all. */
@@ -37,10 +37,10 @@ void shm_watch_remove(struct shm_watch *w, struct shm_medium *m)
     atomic_fetch_sub(&w->n, 1);
 }
 
-void shm_watch_wake(struct agent *a)
+void shm_watch_wake(struct endpoint *ep)
 {
-    if (!reactor_is_me(&a->reactor))
-        reactor_post(&a->reactor, &a->shm.look_task);
+    if (!reactor_is_me(&ep->reactor))
+        reactor_post(&ep->reactor, &ep->shm->look_task);
 }
 
 /* Nothing comes on a reply connection that anybody waits for: tensors of ours
@@ -91,9 +91,9 @@ static uint32_t look_at(struct shm_medium *m, bool *ret_news)
     return events;
 }
 
-uint64_t shm_watch_look(struct agent *a)
+uint64_t shm_watch_look(struct endpoint *ep)
 {
-    struct shm_watch *w = &a->shm;
+    struct shm_watch *w = ep->shm;
     bool expecting = false, news;
     struct shm_medium *next;
     uint64_t now;

@@ -16,7 +16,7 @@
 #define SHM_PAUSE_MIN_NS UINT64_C(50000)
 #define SHM_PAUSE_MAX_NS UINT64_C(1000000)
 
-struct agent;
+struct endpoint;
 
 /* Of one agent. */
 struct shm_watch {
@@ -43,10 +43,10 @@ void shm_watch_add(struct shm_watch *w, struct shm_medium *m);
 void shm_watch_remove(struct shm_watch *w, struct shm_medium *m);
 
 /* There is something new to look for; any thread. */
-void shm_watch_wake(struct agent *a);
+void shm_watch_wake(struct endpoint *ep);
 
 /* Looks, and tells the connections what there is. Returns in how many
  * nanoseconds to look again, UINT64_MAX: when it is woken. Loop thread. */
-uint64_t shm_watch_look(struct agent *a);
+uint64_t shm_watch_look(struct endpoint *ep);
 
 #endif

@@ -5,17 +5,18 @@
 #include <arpa/inet.h>
 #include <net/if.h>
 
-const struct transport *transport_named(const char *name)
+const struct transport *transport_named(const struct transport *const *all, const char *name)
 {
-    for (const struct transport *const *t = transports; *t; t++)
+    for (const struct transport *const *t = all; *t; t++)
         if (strcmp((*t)->name, name) == 0)
             return *t;
     return NULL;
 }
 
-const struct transport *transport_of(const char *address, const char **ret_rest)
+const struct transport *transport_of(const struct transport *const *all, const char *address,
+                                     const char **ret_rest)
 {
-    for (const struct transport *const *t = transports; *t; t++) {
+    for (const struct transport *const *t = all; *t; t++) {
         size_t n = strlen((*t)->name);
 
         if (strncmp(address, (*t)->name, n) == 0 && strncmp(address + n, "://", 3) == 0) {
@@ -31,13 +32,14 @@ bool transport_is_meant(const struct transport *t, const char *listed)
     return strcmp(t->option, listed) == 0 || strcmp(t->name, listed) == 0;
 }
 
-bool transport_option_viable(const char *option, char why[], size_t cap)
+bool transport_option_viable(const struct transport *const *all, const char *option, char why[],
+                             size_t cap)
 {
     bool said = false;
     char other[160];
 
     snprintf(why, cap, "this build does not have it");
-    for (const struct transport *const *t = transports; *t; t++) {
+    for (const struct transport *const *t = all; *t; t++) {
         if (!transport_is_meant(*t, option))
             continue;
         if (!(*t)->viable || (*t)->viable(said ? other : why, said ? sizeof other : cap))
@@ -70,6 +72,19 @@ void transport_format(const union transport_address *a, char buf[TRANSPORT_TEXT_
     default:
         snprintf(buf, TRANSPORT_TEXT_MAX, "?");
     }
+}
+
+uint16_t transport_port(const union transport_address *a)
+{
+    return ntohs(a->any.sa_family == AF_INET6 ? a->v6.sin6_port : a->v4.sin_port);
+}
+
+void transport_set_port(union transport_address *a, uint16_t port)
+{
+    if (a->any.sa_family == AF_INET6)
+        a->v6.sin6_port = htons(port);
+    else
+        a->v4.sin_port = htons(port);
 }
 
 bool transport_same_host(const union transport_address *a, const union transport_address *b)

@@ -15,7 +15,7 @@
 #define TRANSPORT_TEXT_MAX 128   /* an address as text, without scheme */
 #define TRANSPORT_DOMAIN_MAX 160 /* a domain */
 
-struct agent;
+struct endpoint;
 struct conn;
 
 union transport_address {
@@ -29,6 +29,7 @@ union transport_address {
 struct transport {
     const char *name;   /* in Brochures, and before the :// of addresses */
     const char *option; /* what the list `transports` calls it; several may share that */
+    bool remote;        /* reaches other hosts, and so has hosts and ports as addresses */
     uint64_t max_frame, max_object; /* bytes that fit into a frame, or an object; 0: any */
     const char *advice; /* what the user should know while it is in use; NULL: nothing */
 
@@ -45,9 +46,9 @@ struct transport {
                            tenrec_error *err);
     /* The connection over a socket that came in; takes it. NULL: out of memory,
      * or nobody to talk to; it is closed then. */
-    struct conn *(*accept)(struct agent *a, int fd, const union transport_address *from);
+    struct conn *(*accept)(struct endpoint *ep, int fd, const union transport_address *from);
     /* Begins to connect; EPOLLOUT tells that it stands (carrier->connected). 0 or an errno. */
-    int (*connect)(struct agent *a, const union transport_address *to, struct conn **ret);
+    int (*connect)(struct endpoint *ep, const union transport_address *to, struct conn **ret);
 };
 
 /* All of this build, ended by NULL; of those with one option the better first. */
@@ -55,14 +56,19 @@ extern const struct transport *const transports[];
 
 /* Does a name in the list of the options stand for it, perhaps among others? */
 bool transport_is_meant(const struct transport *t, const char *listed);
-/* NULL when there is none of that name. */
-const struct transport *transport_named(const char *name);
+/* Of `all`, which NULL ends. NULL when there is none of that name. */
+const struct transport *transport_named(const struct transport *const *all, const char *name);
 /* The one that `address` begins with, and where the rest of it is; else NULL. */
-const struct transport *transport_of(const char *address, const char **ret_rest);
+const struct transport *transport_of(const struct transport *const *all, const char *address,
+                                     const char **ret_rest);
 /* Is one of those that the option stands for viable? Else why the first is not. */
-bool transport_option_viable(const char *option, char why[], size_t cap);
+bool transport_option_viable(const struct transport *const *all, const char *option, char why[],
+                             size_t cap);
 
 void transport_format(const union transport_address *a, char buf[TRANSPORT_TEXT_MAX]);
+/* Of an IP address. */
+uint16_t transport_port(const union transport_address *a);
+void transport_set_port(union transport_address *a, uint16_t port);
 bool transport_same_host(const union transport_address *a, const union transport_address *b);
 
 #endif

@@ -6,7 +6,7 @@
  * boot of the machine, the network namespace, which abstract names live in, and
  * the user with the namespace of his number, for others are refused. */
 #include "transport/transport_ring.h"
-#include "agent/agent.h"
+#include "endpoint.h"
 #include "transport/carrier_ring.h"
 #include "transport/domain.h"
 #include "transport/transport_local.h"
@@ -43,18 +43,18 @@ static bool ring_viable(char why[], size_t cap)
     return ring_setup_viable(why, cap);
 }
 
-static struct conn *ring_accept(struct agent *a, int fd, const union transport_address *from)
+static struct conn *ring_accept(struct endpoint *ep, int fd, const union transport_address *from)
 {
     struct conn *c;
     pid_t pid;
 
     if (!local_peer_is_ours(fd, &pid)) {
-        agent_log(a, TENREC_LOG_WARN, "connection from process %d refused: it is another user's",
-                  (int)pid);
+        endpoint_log(ep, TENREC_LOG_WARN,
+                     "connection from process %d refused: it is another user's", (int)pid);
         close(fd);
         return NULL;
     }
-    c = carrier_ring_conn(a, &transport_ring, fd, from);
+    c = carrier_ring_conn(ep, &transport_ring, fd, from);
     if (c)
         c->pid = pid;
     return c;
@@ -76,25 +76,25 @@ static void reach_again(struct reactor_timer *t)
     int e = reach(c);
 
     if (e == EAGAIN)
-        reactor_arm(&c->agent->reactor, t, now_ns() + RETRY_NS);
+        reactor_arm(&c->ep->reactor, t, now_ns() + RETRY_NS);
     else
         carrier_ring_reached(c, e);
 }
 
-static int ring_connect(struct agent *a, const union transport_address *to, struct conn **ret)
+static int ring_connect(struct endpoint *ep, const union transport_address *to, struct conn **ret)
 {
     int e, fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     struct conn *c;
 
     if (fd < 0)
         return errno;
-    c = carrier_ring_conn(a, &transport_ring, fd, to);
+    c = carrier_ring_conn(ep, &transport_ring, fd, to);
     if (!c)
         return ENOMEM;
     e = reach(c);
     if (e == EAGAIN) {
         c->timer.fire = reach_again;
-        reactor_arm(&a->reactor, &c->timer, now_ns() + RETRY_NS);
+        reactor_arm(&ep->reactor, &c->timer, now_ns() + RETRY_NS);
     } else if (e) {
         conn_drop(c);
         return e;

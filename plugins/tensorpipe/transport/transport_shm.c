@@ -4,7 +4,7 @@
  * A connection begins on a Unix socket with an abstract name, whose both ends
  * then exchange their rings (shm_handshake.h). */
 #include "transport/transport_shm.h"
-#include "agent/agent.h"
+#include "endpoint.h"
 #include "transport/carrier_shm.h"
 #include "transport/conn.h"
 #include "transport/domain.h"
@@ -55,24 +55,25 @@ static int introduce(struct conn *c)
 {
     if (local_peer_is_ours(c->source.fd, &c->pid))
         return carrier_shm_reached(c);
-    agent_log(c->agent, TENREC_LOG_WARN,
-              "shm connection with process %d closed: it is another user's; with transports: [uv] "
-              "it can be reached",
-              (int)c->pid);
+    endpoint_log(
+        c->ep, TENREC_LOG_WARN,
+        "shm connection with process %d closed: it is another user's; with transports: [uv] "
+        "it can be reached",
+        (int)c->pid);
     return EPERM;
 }
 
-static struct conn *shm_accept(struct agent *a, int fd, const union transport_address *from)
+static struct conn *shm_accept(struct endpoint *ep, int fd, const union transport_address *from)
 {
     int e;
-    struct conn *c = carrier_shm_conn(a, &transport_shm, fd, from, &e);
+    struct conn *c = carrier_shm_conn(ep, &transport_shm, fd, from, &e);
 
     if (c)
         e = introduce(c);
     if (!e)
         return c;
     if (e != EPERM)
-        agent_log(a, TENREC_LOG_WARN, "shm connection closed: %s", strerror(e));
+        endpoint_log(ep, TENREC_LOG_WARN, "shm connection closed: %s", strerror(e));
     conn_drop(c);
     return NULL;
 }
@@ -91,7 +92,7 @@ static void reach_again(struct reactor_timer *t)
     int e = local_connect(c->source.fd, &c->peer);
 
     if (e == EAGAIN) {
-        reactor_arm(&c->agent->reactor, t, now_ns() + RETRY_NS);
+        reactor_arm(&c->ep->reactor, t, now_ns() + RETRY_NS);
         return;
     }
     if (!e && !local_peer_is_ours(c->source.fd, &c->pid))
@@ -101,20 +102,20 @@ static void reach_again(struct reactor_timer *t)
 
 /* What can fail does so before connecting, as far as possible: libtensorpipe
  * stops listening for good when a connection ends before its hello. */
-static int shm_connect(struct agent *a, const union transport_address *to, struct conn **ret)
+static int shm_connect(struct endpoint *ep, const union transport_address *to, struct conn **ret)
 {
     int e, fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     struct conn *c;
 
     if (fd < 0)
         return errno;
-    c = carrier_shm_conn(a, &transport_shm, fd, to, &e);
+    c = carrier_shm_conn(ep, &transport_shm, fd, to, &e);
     if (!c)
         return e;
     e = reach(c);
     if (e == EAGAIN) {
         c->timer.fire = reach_again;
-        reactor_arm(&a->reactor, &c->timer, now_ns() + RETRY_NS);
+        reactor_arm(&ep->reactor, &c->timer, now_ns() + RETRY_NS);
     } else if (e) {
         conn_drop(c);
         return e;

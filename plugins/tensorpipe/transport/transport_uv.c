@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* transport_uv.c - sockets and addresses of the uv transport. */
 #include "transport/transport_uv.h"
-#include "agent/agent.h"
+#include "endpoint.h"
 #include "transport/conn.h"
 #include "transport/interface.h"
 
@@ -19,19 +19,6 @@
 static socklen_t length_of(const union transport_address *a)
 {
     return a->any.sa_family == AF_INET6 ? sizeof a->v6 : sizeof a->v4;
-}
-
-uint16_t transport_port(const union transport_address *a)
-{
-    return ntohs(a->any.sa_family == AF_INET6 ? a->v6.sin6_port : a->v4.sin_port);
-}
-
-void transport_set_port(union transport_address *a, uint16_t port)
-{
-    if (a->any.sa_family == AF_INET6)
-        a->v6.sin6_port = htons(port);
-    else
-        a->v4.sin_port = htons(port);
 }
 
 /* Takes decimal digits up to `end`; false beyond 65535. */
@@ -294,20 +281,20 @@ static void tune(int fd, const struct tp_options *o)
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
 }
 
-static struct conn *uv_accept(struct agent *a, int fd, const union transport_address *from)
+static struct conn *uv_accept(struct endpoint *ep, int fd, const union transport_address *from)
 {
-    tune(fd, a->options);
+    tune(fd, ep->options);
     tune_within_host(fd, from);
-    return conn_new(a, &transport_uv, &carrier_socket, fd, from);
+    return conn_new(ep, &transport_uv, &carrier_socket, fd, from);
 }
 
-static int uv_connect(struct agent *a, const union transport_address *to, struct conn **ret)
+static int uv_connect(struct endpoint *ep, const union transport_address *to, struct conn **ret)
 {
     int e, fd = socket(to->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
     if (fd < 0)
         return errno;
-    tune(fd, a->options);
+    tune(fd, ep->options);
     tune_loopback(fd, to);
     if (connect(fd, &to->any, length_of(to)) < 0) {
         e = errno;
@@ -317,7 +304,7 @@ static int uv_connect(struct agent *a, const union transport_address *to, struct
         }
     }
     tune_within_host(fd, to);
-    *ret = conn_new(a, &transport_uv, &carrier_socket, fd, to);
+    *ret = conn_new(ep, &transport_uv, &carrier_socket, fd, to);
     return *ret ? 0 : ENOMEM;
 }
 
@@ -339,6 +326,7 @@ static void uv_domain(char buf[TRANSPORT_DOMAIN_MAX])
 const struct transport transport_uv = {
     .name = TRANSPORT_UV,
     .option = TRANSPORT_UV,
+    .remote = true,
     .domain = uv_domain,
     .listen = uv_listen,
     .parse = transport_parse,

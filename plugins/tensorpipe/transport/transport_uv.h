@@ -23,8 +23,6 @@ tenrec_status transport_ports(const char *text, struct port_range *ret, tenrec_e
 /* Reads an address without scheme. errors: EINVAL */
 tenrec_status transport_parse(const char *text, size_t len, union transport_address *ret,
                               tenrec_error *err);
-uint16_t transport_port(const union transport_address *a);
-void transport_set_port(union transport_address *a, uint16_t port);
 
 /* Which local address the options ask for; looks names and interfaces up.
  * errors: ECONFIG, EOS */

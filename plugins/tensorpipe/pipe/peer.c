@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/peer.h"
+#include "pipe/peer.h"
 #include "pipe/pipe.h"
 
 #include <stdlib.h>
@@ -95,7 +95,7 @@ static bool came_to_nothing(struct pipe *p)
     return pipe_state(p) == PIPE_BROKEN && !p->was_established;
 }
 
-struct pipe *peer_connect(struct agent *a, struct peer *peer)
+struct pipe *peer_connect(struct endpoint *ep, struct peer *peer)
 {
     struct pipe *p;
 
@@ -106,7 +106,7 @@ struct pipe *peer_connect(struct agent *a, struct peer *peer)
         p = NULL;
     }
     if (!p && !atomic_load(&peer->left)) {
-        p = pipe_connect(a, peer);
+        p = pipe_connect(ep, peer);
         atomic_store(&peer->out, p);
     }
     pthread_mutex_unlock(&peer->lock);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/budget.h"
+#include "admission/budget.h"
 
 #include <pthread.h>
 #include <stdlib.h>

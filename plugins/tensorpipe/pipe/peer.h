@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <tenrec/agent.h>
 
-struct agent;
+struct endpoint;
 struct pipe;
 
 /* Lives as long as the agent. */
@@ -72,7 +72,7 @@ static inline struct pipe *peer_out(struct peer *peer)
 }
 
 /* The same, but makes one. NULL: out of memory, or the peer has left. */
-struct pipe *peer_connect(struct agent *a, struct peer *peer);
+struct pipe *peer_connect(struct endpoint *ep, struct peer *peer);
 
 /* Takes `p` out, if it is the peer's: the next send connects anew. */
 void peer_forget(struct peer *peer, struct pipe *p);

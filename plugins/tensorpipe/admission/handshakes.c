@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/handshakes.h"
+#include "admission/handshakes.h"
 
-#include "agent/budget.h"
+#include "admission/budget.h"
 
 void handshakes_init(struct handshakes *all)
 {

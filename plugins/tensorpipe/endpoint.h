@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* endpoint.h - what an agent shares with its connections, channels and pipes.
+ *
+ * It is the first part of struct agent. What stands below agent/ knows the endpoint and
+ * nothing of the agent around it; a pipe that needs the agent asks through `owner`. */
+#ifndef TENSORPIPE_ENDPOINT_H
+#define TENSORPIPE_ENDPOINT_H
+
+#include "admission/handshakes.h"
+#include "options.h"
+#include "reactor/reactor.h"
+#include "transport/transport.h"
+#include "wire/brochure.h"
+
+#define ENDPOINT_PEERS 32768 /* ids are torch's int16 */
+
+struct channels;
+struct cuda;
+struct peer;
+struct pipe_owner;
+struct shm_watch;
+
+enum progress { PROGRESS_BUSY, PROGRESS_ADAPTIVE, PROGRESS_SLEEP };
+
+struct counters {
+    atomic_uint_fast64_t answers_dropped, messages_dropped, messages_skipped;
+    atomic_uint_fast64_t pipes_opened, pipes_accepted, pipes_broken, handshakes_failed;
+    atomic_uint_fast64_t tensors_pulled, pulls_refused, tensors_shared, tensors_mapped;
+};
+
+static inline void counter_add(atomic_uint_fast64_t *counter, uint64_t n)
+{
+    atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
+}
+
+struct endpoint {
+    struct tenrec_agent *self;
+    const struct tenrec_host *host;
+    const struct tp_options *options;
+    const struct pipe_owner *owner;
+    enum progress progress;
+    bool one_cpu, many_cpus;
+    bool learns_ways; /* of tensors within a host */
+    tenrec_peer me;
+    _Atomic(struct peer *) *peers; /* ENDPOINT_PEERS of them, by id */
+    struct reactor_task reclaim;   /* to post when a poller took data events from the loop */
+    atomic_uint spinners;          /* callers that spin now */
+    atomic_uint drainers;          /* threads that wait until all sends are complete */
+
+    uint64_t incarnation;
+    uint64_t token; /* 0: none, as of a caller that is no member */
+    bool dynamic;   /* members may come that are not known yet */
+    char name[TENREC_NAME_MAX + 1];
+    uint64_t capabilities; /* enum identity_capability, of ours */
+    /* Those that are in use, the preferred first, ended by NULL; and as the offer has them. */
+    const struct transport *transports[TRANSPORTS_MAX + 1];
+    struct wire_transport offered[TRANSPORTS_MAX];
+    struct wire_offer offer;
+
+    struct reactor reactor;
+    struct handshakes handshakes; /* incoming ones under way */
+    struct channels *channels;
+    struct cuda *cuda;
+    struct shm_watch *shm;
+    struct counters count;
+};
+
+#define endpoint_log(ep, level, ...)                                                               \
+    do {                                                                                           \
+        if ((ep)->host->log_enabled((ep)->self, level))                                            \
+            (ep)->host->log((ep)->self, level, __VA_ARGS__);                                       \
+    } while (0)
+
+/* NULL when no member has that id. */
+static inline struct peer *endpoint_peer(const struct endpoint *ep, tenrec_peer id)
+{
+    return id >= 0 && id < ENDPOINT_PEERS
+               ? atomic_load_explicit(&ep->peers[id], memory_order_acquire)
+               : NULL;
+}
+
+/* Returns true if the core places tensors that share a storage (since ABI 0.7). */
+static inline bool endpoint_shares_storages(const struct endpoint *ep)
+{
+    return ep->host->abi_major > 0 || ep->host->abi_minor >= 7;
+}
+
+#endif

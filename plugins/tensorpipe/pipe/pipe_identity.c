@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pipe_identity.c - what an agent tells of itself, and what it believes of others.
+ *
+ * Rank and incarnation of a member are small numbers that any process can claim; a proof is made of
+ * the tokens of both members, which only readers of the store know. Peers whose records have no
+ * token, as those of older workers and of other libraries, are known by their incarnation. */
+#include "pipe/pipe.h"
+
+static uint64_t make_proof(const struct endpoint *ep, const struct peer *peer, bool ours,
+                           enum proof_role role)
+{
+    const struct proof_life us = { ep->me, ep->incarnation, ep->token };
+    const struct proof_life them = { peer->id, peer->incarnation, peer->token };
+
+    return ours ? proof_make(&us, &them, role) : proof_make(&them, &us, role);
+}
+
+void pipe_write_identity(const struct endpoint *ep, const struct peer *peer, enum proof_role role,
+                         char ret[IDENTITY_MAX])
+{
+    const struct identity identity = {
+        .version = IDENTITY_VERSION,
+        .rank = ep->me,
+        .incarnation = ep->incarnation,
+        .capabilities = ep->capabilities,
+        .proof = peer && pipe_shares_tokens(ep, peer) ? make_proof(ep, peer, true, role) : 0,
+    };
+
+    identity_write(ret, &identity);
+}
+
+bool pipe_is_shown(const struct endpoint *ep, const struct peer *peer, enum proof_role role,
+                   uint64_t shown)
+{
+    return pipe_shares_tokens(ep, peer) && shown == make_proof(ep, peer, false, role);
+}
+
+/* A member's record says that it has a token: then it has to show that it knows it. */
+static bool is_that(const struct pipe *p, const struct peer *peer)
+{
+    return peer->incarnation == p->claimed_incarnation &&
+           (!peer->token || pipe_is_shown(p->ep, peer, PROOF_OF_CALLER, p->claimed_proof));
+}
+
+void pipe_count_caller(struct pipe *p)
+{
+    struct peer *peer = atomic_load(&p->caller);
+
+    if (!peer || p->counted || pipe_state(p) != PIPE_ESTABLISHED)
+        return;
+    p->counted = true;
+    peer->callers++;
+}
+
+bool pipe_recognise(struct pipe *p)
+{
+    struct peer *peer = endpoint_peer(p->ep, p->claimed);
+
+    if (!peer || !is_that(p, peer) || atomic_load(&peer->left))
+        return false;
+    atomic_store(&p->caller, peer);
+    /* Whoever took it out meanwhile has not seen this pipe. */
+    if (atomic_load(&peer->left))
+        return false;
+    p->from = peer->id;
+    p->claims = false;
+    pipe_leave_strangers(p);
+    pipe_count_caller(p);
+    return true;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pipe_services.h - what channels, and devices, ask of a pipe.
+ *
+ * They read and write the pipe's fields, each as its comment allows; what a pipe does they reach
+ * through this table alone, so that neither is linked against pipe/. */
+#ifndef TENSORPIPE_PIPE_SERVICES_H
+#define TENSORPIPE_PIPE_SERVICES_H
+
+#include "transport/conn.h"
+
+struct out;
+struct pipe;
+
+/* Without the pipe's lock. */
+struct pipe_services {
+    void (*ref)(struct pipe *p);
+    void (*unref)(struct pipe *p);
+    /* Posts a task that keeps the pipe until it ran. */
+    void (*post)(struct pipe *p, struct reactor_task *t);
+    /* The pipe is broken from now on; the first reason stays. */
+    void (*failf)(struct pipe *p, tenrec_status code, int os_errno, const char *fmt, ...)
+        TENREC_PRINTF(4, 5);
+    /* Sends a frame that is copied. errors: ENOMEM, also when the pipe is broken */
+    tenrec_status (*send_object)(struct pipe *p, enum conn_role role, const void *object,
+                                 size_t len);
+    /* Sends a frame of a head and `len` bytes that stay until `done`. Returns false if it is not
+     * sent, and nobody is told. */
+    bool (*send_frame)(struct pipe *p, enum conn_role role, const void *head, size_t head_len,
+                       void *data, uint64_t len, struct tenrec_done done);
+    /* A part of `o` that is in no queue is done with: the last one ends it. */
+    void (*part_done)(struct pipe *p, struct out *o);
+    /* The peer has taken the tensor of that number, or refuses it: then its two buffers are
+     * written, of which the first ends with the number. Returns false if it is not awaited. */
+    bool (*tensor_taken)(struct pipe *p, uint64_t number);
+    bool (*tensor_refused)(struct pipe *p, uint64_t number);
+    /* The reader of the pipe takes over what the loop thread reads, or gives it back. */
+    void (*lend_side)(struct pipe *p, bool lent);
+    /* Encodes the next message that waits for devices. Returns false if there is none. Loop
+     * thread, as is the next. */
+    bool (*send_device_message)(struct pipe *p);
+    /* Delivers a message whose last tensor is there. msg NULL: it could not be taken, `why` says
+     * why. */
+    void (*deliver)(struct pipe *p, struct tenrec_msg *msg, int32_t type, int64_t id,
+                    const tenrec_error *why);
+};
+
+#endif

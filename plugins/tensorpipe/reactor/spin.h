@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spin.h - whether spinning pays off, learned from whether it did. */
+#ifndef TENSORPIPE_SPIN_H
+#define TENSORPIPE_SPIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SPIN_NS 50000u /* longest spin of progress: adaptive, but for a guest */
+
+struct spin {
+    uint32_t misses;  /* in a row */
+    uint32_t skip;    /* waits that do not try at all */
+    uint32_t backoff; /* the next value of skip */
+};
+
+/* Returns true if the thread may spin now. */
+bool spin_wanted(struct spin *s);
+/* How it went. */
+void spin_ended(struct spin *s, bool paid_off);
+
+#endif
