@@ -2,8 +2,8 @@
 /* plugin.c - the tensorpipe plugin's face: who it is and what can be set. */
 #include "agent/agent.h"
 #include "agent/known.h"
-#include "transport/interface.h"
-#include "transport/transport_uv.h"
+#include "transport/tcp/interface.h"
+#include "transport/tcp/transport_uv.h"
 
 #include <unistd.h>
 

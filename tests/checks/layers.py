@@ -36,7 +36,7 @@ FOREIGN = {
     "dlpack/dlpack.h": ["core/include/tenrec/dlpack.h", "core/rpc/*.c"],
     "hiredis/hiredis.h": ["plugins/redis/conn.h"],
     "malloc.h": ["core/base/heap.c"],
-    "emmintrin.h": ["plugins/tensorpipe/channel/copy.c"],
+    "emmintrin.h": ["plugins/tensorpipe/transport/ring/copy.c"],
     "uthash.h": ["core/base/hash.h", "plugins/*/*.[ch]"],
     "utlist.h": ["core/*/*.[ch]", "plugins/*/*.[ch]"],
 }

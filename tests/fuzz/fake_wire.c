@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fake_wire.c - a carrier and two transports in memory. */
+/* fake_wire.c - a stream and two transports in memory. */
 #include "fake_wire.h"
 #include "agent/agent.h"
 #include "fuzz.h"
@@ -47,7 +47,7 @@ int __wrap_accept4(int fd, struct sockaddr *ret, socklen_t *len, int flags)
     return FAKE_FD;
 }
 
-/* ---- carrier ---- */
+/* ---- stream ---- */
 
 struct fake_conn *fake_wire_of(const struct conn *c)
 {
@@ -184,7 +184,7 @@ static void fake_free(struct conn *conn)
     c->conn = NULL;
 }
 
-static const struct carrier fake_far = {
+static const struct stream fake_far = {
     .read = fake_read,
     .write = fake_write,
     .hear = fake_hear,
@@ -195,7 +195,7 @@ static const struct carrier fake_far = {
     .free = fake_free,
 };
 
-static const struct carrier fake_near = {
+static const struct stream fake_near = {
     .passes_fds = true,
     .read = fake_read,
     .write = fake_write,

@@ -4,8 +4,8 @@
  */
 #include "cuda/link.h"
 #include "fuzz.h"
+#include "transport/tcp/transport_uv.h"
 #include "transport/transport_local.h"
-#include "transport/transport_uv.h"
 #include "wire/brochure.h"
 #include "wire/descriptor.h"
 #include "wire/hello.h"

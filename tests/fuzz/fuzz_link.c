@@ -13,7 +13,7 @@
 #include "frame.h"
 #include "fuzz.h"
 #include "peer_step.h"
-#include "transport/domain.h"
+#include "transport/locality.h"
 
 #include "backend/message.h"
 #include <poll.h>
@@ -165,12 +165,12 @@ static void say_hello(const struct fuzz_step *s)
 {
     unsigned char body[HELLO_LEN + FAKE_DEVICES * 16] = { SAID_HELLO, LINK_VERSION };
     const unsigned n = step_bits(s, 4, 1) ? FAKE_DEVICES : 0;
-    char boot[DOMAIN_PART_MAX];
+    char boot[LOCALITY_PART_MAX];
 
     body[2] = (unsigned char)(~step_bits(s, 6, 3) << 1 & 14);
     body[3] = (unsigned char)n;
     memset(body + 4, step_bits(s, 3, 1) ? TOKEN : 1, PROCESS_TOKEN);
-    if (!step_bits(s, 5, 1) && domain_boot_id(boot))
+    if (!step_bits(s, 5, 1) && locality_boot_id(boot))
         memcpy(body + 4 + PROCESS_TOKEN, boot, strnlen(boot, BOOT_ID));
     for (unsigned i = 0; i < n; i++)
         memset(body + HELLO_LEN + (size_t)i * 16, (int)i + 1, 16);

@@ -3,15 +3,15 @@
  * messages over which memory comes.
  *
  * The first byte says what gets the rest: the cursors of ring.c over memory of the heap,
- * where a sanitizer sees each byte beyond; a carrier over a ring of two ends; or the
+ * where a sanitizer sees each byte beyond; a stream over a ring of two ends; or the
  * message of ring_setup.c or shm_handshake.c, with descriptors of all kinds. */
 #include "fuzz.h"
 
 #include "endpoint.h"
 #include "reactor/reactor_inside.h"
-#include "transport/carrier_ring.h"
-#include "transport/shm_handshake.h"
-#include "transport/transport_ring.h"
+#include "transport/ring/stream_ring.h"
+#include "transport/ring/transport_ring.h"
+#include "transport/tp_shm/shm_handshake.h"
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
@@ -165,7 +165,7 @@ static void fuzz_shm_hello(struct fuzz_input *in)
     fuzz_messages(in, false);
 }
 
-/* ---- a carrier ---- */
+/* ---- a stream ---- */
 
 static bool log_nothing(struct tenrec_agent *self, enum tenrec_log_level level)
 {
@@ -173,7 +173,7 @@ static bool log_nothing(struct tenrec_agent *self, enum tenrec_log_level level)
     return false;
 }
 
-/* What the kernel's wake-ups would make of the peer's doings is left out: the carrier is
+/* What the kernel's wake-ups would make of the peer's doings is left out: the stream is
  * asked directly, so that nothing waits. */
 static void use(struct conn *c, unsigned what, struct fuzz_input *in)
 {
@@ -187,24 +187,24 @@ static void use(struct conn *c, unsigned what, struct fuzz_input *in)
     memset(to, 3, BYTES);
     switch (what) {
     case 0:
-        n = c->carrier->read(c, iov, 2, false);
+        n = c->stream->read(c, iov, 2, false);
         fuzz_expect(n == -EAGAIN || n == -EPROTO ||
                     (n >= 0 && (size_t)n <= iov[0].iov_len + iov[1].iov_len));
         break;
     case 1:
-        n = c->carrier->write(c, iov, 2);
+        n = c->stream->write(c, iov, 2);
         fuzz_expect(n == -EAGAIN || n == -EPROTO || n == -EPIPE ||
                     (n >= 0 && (size_t)n <= iov[0].iov_len + iov[1].iov_len));
         break;
     case 2:
-        (void)c->carrier->want_room(c, false);
+        (void)c->stream->want_room(c, false);
         break;
     case 3:
-        (void)c->carrier->events(c, EPOLLIN);
+        (void)c->stream->events(c, EPOLLIN);
         break;
     default:
-        if ((*c->carrier->sleep)(c, &sleep))
-            c->carrier->awake(c);
+        if ((*c->stream->sleep)(c, &sleep))
+            c->stream->awake(c);
     }
     free(to);
 }
@@ -238,7 +238,7 @@ static void ignore_events(struct conn *c, uint32_t events)
     (void)c, (void)events;
 }
 
-static void fuzz_carrier(struct fuzz_input *in)
+static void fuzz_stream(struct fuzz_input *in)
 {
     static const struct tenrec_host host = { .log_enabled = log_nothing };
     struct endpoint *ep = calloc(1, sizeof *ep);
@@ -251,12 +251,12 @@ static void fuzz_carrier(struct fuzz_input *in)
     ep->host = &host;
     reactor_set_mine(&ep->reactor);
     fuzz_expect(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0);
-    c = carrier_ring_conn(ep, &transport_ring, pair[0], &from);
+    c = stream_ring_conn(ep, &transport_ring, pair[0], &from);
     fuzz_expect(c != NULL);
     conn_set_owner(c, ignore_events, NULL);
-    fuzz_expect(c->carrier->hear(c, HEARS_ALL) == 0);
+    fuzz_expect(c->stream->hear(c, HEARS_ALL) == 0);
     fuzz_expect(ring_setup_call(pair[1], RING_SIZE_MIN, &peer) == 0);
-    (void)c->carrier->events(c, EPOLLIN);
+    (void)c->stream->events(c, EPOLLIN);
     while (in->len) {
         const unsigned what = (unsigned)fuzz_take(in, 1) % 11;
 
@@ -279,7 +279,7 @@ static void fuzz_carrier(struct fuzz_input *in)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    static void (*const readers[])(struct fuzz_input *) = { fuzz_cursors, fuzz_carrier,
+    static void (*const readers[])(struct fuzz_input *) = { fuzz_cursors, fuzz_stream,
                                                             fuzz_ring_setup, fuzz_shm_hello };
     struct fuzz_input in = { data + 1, len - 1 };
 

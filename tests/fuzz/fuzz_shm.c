@@ -4,7 +4,7 @@
  *
  * The input is a list of steps: a byte that says what, and its arguments. */
 #include "fuzz.h"
-#include "transport/shm_link.h"
+#include "transport/tp_shm/shm_link.h"
 
 #include <errno.h>
 #include <stdlib.h>

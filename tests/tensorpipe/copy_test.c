@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* copy_test.c - copying past the caches copies, at whatever places and lengths. */
-#include "channel/copy.h"
 #include "node.h"
+#include "transport/ring/copy.h"
 
 #include <stdlib.h>
 

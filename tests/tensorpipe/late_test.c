@@ -4,7 +4,7 @@
 
 #include "node.h"
 #include "reactor/reactor.h"
-#include "transport/transport_uv.h"
+#include "transport/tcp/transport_uv.h"
 #include <arpa/inet.h>
 #include <poll.h>
 #include <sys/epoll.h>

@@ -3,7 +3,7 @@
 #include "node.h"
 #include "agent/agent.h"
 #include "pipe/pipe.h"
-#include "transport/transport_ring.h"
+#include "transport/ring/transport_ring.h"
 
 #include "backend/message.h"
 #include <poll.h>

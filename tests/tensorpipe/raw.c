@@ -3,7 +3,7 @@
 #include "raw.h"
 
 #include "node.h"
-#include "transport/transport_uv.h"
+#include "transport/tcp/transport_uv.h"
 #include "wire/brochure.h"
 #include "wire/hello.h"
 #include "wire/identity.h"

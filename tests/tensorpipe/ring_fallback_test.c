@@ -4,8 +4,8 @@
 #include "far.h"
 
 #include "agent/agent.h"
-#include "transport/ring_setup.h"
-#include "transport/transport_ring.h"
+#include "transport/ring/ring_setup.h"
+#include "transport/ring/transport_ring.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>

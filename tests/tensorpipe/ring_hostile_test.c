@@ -6,8 +6,8 @@
 
 #include "node.h"
 #include "transport/conn.h"
-#include "transport/ring_setup.h"
-#include "transport/transport_ring.h"
+#include "transport/ring/ring_setup.h"
+#include "transport/ring/transport_ring.h"
 #include "wire/hello.h"
 #include "wire/plain.h"
 #include <errno.h>

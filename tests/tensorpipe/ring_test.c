@@ -2,7 +2,7 @@
 /* ring_test.c - rings alone: bytes, cursors that cannot be, who is woken, and
  * what is refused when memory comes from another process. */
 #include "node.h"
-#include "transport/ring_setup.h"
+#include "transport/ring/ring_setup.h"
 
 #include <errno.h>
 #include <fcntl.h>

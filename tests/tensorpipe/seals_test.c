@@ -6,8 +6,8 @@
  * are counted. */
 #include "base/region.h"
 #include "node.h"
-#include "transport/ring_setup.h"
-#include "transport/shm_ring.h"
+#include "transport/ring/ring_setup.h"
+#include "transport/tp_shm/shm_ring.h"
 
 #include <errno.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include "agent/agent.h"
 #include "node.h"
 #include "shm_wire.h"
-#include "transport/transport_shm.h"
+#include "transport/tp_shm/transport_shm.h"
 #include "wire/plain.h"
 #include <fcntl.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /* shm_link_test.c - the stream of a connection, through the rings of another. */
 #include "../testing.h"
 
-#include "transport/shm_link.h"
+#include "transport/tp_shm/shm_link.h"
 
 #include <endian.h>
 #include <errno.h>

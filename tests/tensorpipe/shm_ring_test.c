@@ -2,8 +2,8 @@
 /* shm_ring_test.c - rings that processes share, and what comes with a bad one. */
 #include "../testing.h"
 
-#include "transport/shm_handshake.h"
-#include "transport/shm_reactor.h"
+#include "transport/tp_shm/shm_handshake.h"
+#include "transport/tp_shm/shm_reactor.h"
 #include "transport/transport_local.h"
 
 #include <errno.h>

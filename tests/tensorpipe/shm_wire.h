@@ -3,7 +3,7 @@
 #ifndef TENSORPIPE_TEST_SHM_WIRE_H
 #define TENSORPIPE_TEST_SHM_WIRE_H
 
-#include "transport/shm_link.h"
+#include "transport/tp_shm/shm_link.h"
 
 struct wire {
     int fd;

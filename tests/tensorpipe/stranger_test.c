@@ -4,7 +4,7 @@
 #include "raw.h"
 
 #include "node.h"
-#include "transport/transport_uv.h"
+#include "transport/tcp/transport_uv.h"
 #include "wire/brochure.h"
 #include "wire/identity.h"
 #include "wire/proof.h"

@@ -5,9 +5,9 @@
 #include "../testing.h"
 
 #include "endpoint.h"
-#include "transport/carrier_ring.h"
-#include "transport/shm_link.h"
-#include "transport/transport_ring.h"
+#include "transport/ring/stream_ring.h"
+#include "transport/ring/transport_ring.h"
+#include "transport/tp_shm/shm_link.h"
 #include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ static const struct tenrec_host host = { .size = sizeof host, .log_enabled = log
 static struct conn *ring_conn(int fd)
 {
     static const union transport_address nowhere;
-    struct conn *c = carrier_ring_conn(&endpoint, &transport_ring, fd, &nowhere);
+    struct conn *c = stream_ring_conn(&endpoint, &transport_ring, fd, &nowhere);
 
     assert_non_null(c);
     c->role = CONN_REPLY; /* the smallest ring */
@@ -46,21 +46,21 @@ static void ring_open(struct conn *c[2])
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fd), 0);
     c[0] = ring_conn(fd[0]);
     c[1] = ring_conn(fd[1]);
-    carrier_ring_reached(c[0], 0);
-    c[0]->carrier->hear(c[0], HEARS_ALL);
-    c[1]->carrier->hear(c[1], HEARS_ALL);
-    c[0]->carrier->events(c[0], EPOLLOUT);
-    c[1]->carrier->events(c[1], EPOLLIN);
-    assert_true(c[0]->carrier->events(c[0], EPOLLIN) & EPOLLOUT);
-    assert_int_equal(c[0]->carrier->connected(c[0]), 0);
+    stream_ring_reached(c[0], 0);
+    c[0]->stream->hear(c[0], HEARS_ALL);
+    c[1]->stream->hear(c[1], HEARS_ALL);
+    c[0]->stream->events(c[0], EPOLLOUT);
+    c[1]->stream->events(c[1], EPOLLIN);
+    assert_true(c[0]->stream->events(c[0], EPOLLIN) & EPOLLOUT);
+    assert_int_equal(c[0]->stream->connected(c[0]), 0);
 }
 
 static void ring_shut(struct conn *c)
 {
-    c->carrier->cut(c);
+    c->stream->cut(c);
     reactor_disarm(&c->timer);
-    c->carrier->drop(c);
-    c->carrier->free(c);
+    c->stream->drop(c);
+    c->stream->free(c);
     free(c);
 }
 
@@ -69,13 +69,13 @@ static ssize_t ring_put(struct conn *c, size_t len, bool whole)
 {
     struct iovec iov[2] = { { text, whole ? len : len / 3 }, { text + len / 3, len - len / 3 } };
 
-    return c->carrier->write(c, iov, whole ? 1 : 2);
+    return c->stream->write(c, iov, whole ? 1 : 2);
 }
 
 static ssize_t ring_get(struct conn *c, size_t len, bool whole)
 {
     struct iovec iov[2] = { { back, whole ? len : len / 3 }, { back + len / 3, len - len / 3 } };
-    ssize_t n = c->carrier->read(c, iov, whole ? 1 : 2, false);
+    ssize_t n = c->stream->read(c, iov, whole ? 1 : 2, false);
 
     assert_true(n <= (ssize_t)len);
     return n;
@@ -88,17 +88,17 @@ static void ring_talk(struct conn *from, struct conn *to)
     ring_get(to, 40, true);
     ring_get(to, sizeof back, true);
     ring_put(from, sizeof text, false);
-    from->carrier->want_room(from, false);
+    from->stream->want_room(from, false);
     ring_put(from, sizeof text, true);
-    to->carrier->events(to, 0);
+    to->stream->events(to, 0);
     ring_get(to, 3000, false);
-    from->carrier->events(from, 0);
+    from->stream->events(from, 0);
     ring_put(from, 3000, true);
     ring_put(from, sizeof text, false);
-    from->carrier->want_room(from, false);
+    from->stream->want_room(from, false);
     ring_put(from, sizeof text, false);
-    to->carrier->hear(to, HEARS_ROOM);
-    to->carrier->hear(to, HEARS_ALL);
+    to->stream->hear(to, HEARS_ROOM);
+    to->stream->hear(to, HEARS_ALL);
     ring_get(to, sizeof back, false);
     ring_get(to, sizeof back, true);
     ring_put(from, 10, true);

@@ -22,7 +22,7 @@
 #include "agent/agent_ops.h"
 #include "agent/descriptors.h"
 #include "pipe/pipe.h"
-#include "transport/transport_uv.h"
+#include "transport/tcp/transport_uv.h"
 
 #include <errno.h>
 #include <sched.h>

@@ -9,7 +9,7 @@
 #include "endpoint.h"
 #include "pipe/peer.h"
 #include "reactor/spin.h"
-#include "transport/shm_watch.h"
+#include "transport/tp_shm/shm_watch.h"
 
 #define AGENT_HOT 4 /* pipes that the loop thread spins on at most */
 

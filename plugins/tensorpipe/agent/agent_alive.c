@@ -8,7 +8,7 @@
  * does not read, which is how a full pool slows its callers down. So we look. */
 #include "agent/agent.h"
 #include "pipe/pipe.h"
-#include "transport/transport_uv.h"
+#include "transport/tcp/transport_uv.h"
 
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -33,7 +33,7 @@ static void look_at_one(struct pipe *p, void *arg)
     const uint64_t limit = transport_silence_ms(p->ep->options);
     bool *any = arg;
 
-    if (p->transport != &transport_uv || pipe_state(p) != PIPE_ESTABLISHED)
+    if (pipe_state(p) != PIPE_ESTABLISHED || !p->transport->remote)
         return;
     *any = true;
     for (unsigned i = CONN_DESCRIPTOR; i < p->n_conns; i++) {

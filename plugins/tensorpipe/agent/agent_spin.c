@@ -2,7 +2,7 @@
 /* agent_spin.c - when the loop thread reads without being told to. */
 #include "agent/agent.h"
 #include "pipe/pipe.h"
-#include "transport/shm_watch.h"
+#include "transport/tp_shm/shm_watch.h"
 
 #include <sched.h>
 

@@ -21,8 +21,8 @@ static void add_unsent(struct pipe *p, void *arg)
         return;
     *bytes += atomic_load(&p->conn[CONN_DESCRIPTOR]->writing);
     for (int i = 0; i < CONN_ROLES; i++)
-        if (p->conn[i] && p->conn[i]->carrier->unread)
-            *bytes += p->conn[i]->carrier->unread(p->conn[i]);
+        if (p->conn[i] && p->conn[i]->stream->unread)
+            *bytes += p->conn[i]->stream->unread(p->conn[i]);
 }
 
 tenrec_status agent_drain(struct tenrec_agent *self, uint32_t ms, tenrec_error *err)

@@ -9,7 +9,7 @@
 #include "admission/budget.h"
 #include "agent/agent.h"
 #include "pipe/pipe.h"
-#include "transport/transport_uv.h"
+#include "transport/tcp/transport_uv.h"
 #include "wire/hello.h"
 
 #include <errno.h>
@@ -129,7 +129,7 @@ static void take_connection(struct listener_port *port, int fd, const union tran
         await_hello(c, a->ep.options->handshake_timeout_ms, hello_missing);
     else
         await_hello(c, a->ep.options->hello_timeout_ms, hello_late);
-    if (c->carrier->hear(c, HEARS_ALL))
+    if (c->stream->hear(c, HEARS_ALL))
         refuse(l, c, TENREC_LOG_WARN, "cannot watch it");
 }
 

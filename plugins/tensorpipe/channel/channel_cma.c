@@ -8,6 +8,7 @@
 #include "channel/channel.h"
 #include "channel/pull.h"
 #include "pipe/pipe.h"
+#include "transport/socket_owner.h"
 #include "wire/nop.h"
 
 #include <errno.h>
@@ -67,7 +68,7 @@ static tenrec_status find_peer(struct pipe *p, uint32_t named, tenrec_error *err
     if (e)
         return tenrec_fail_errno(err, TENREC_EPEER_LOST, e,
                                  "sent a tensor in the memory of process %u", named);
-    if (!pull_owns_socket(peer.pid, p->conn[CONN_ANNOUNCE]->source.fd)) {
+    if (!socket_is_held_by(peer.pid, p->conn[CONN_ANNOUNCE]->source.fd)) {
         pull_close(&peer);
         return tenrec_fail(err, TENREC_EPROTOCOL,
                            "sent a tensor in the memory of process %u, of which cannot be seen "
@@ -150,7 +151,7 @@ static enum part cma_receive(struct pipe *p)
  * is asked for: the peer has accepted that one, and no process owns a socket before. */
 static void cma_complete(struct pipe *p)
 {
-    if (!p->pid && !pull_is_our_users(p->conn[CONN_DESCRIPTOR]->source.fd))
+    if (!p->pid && !socket_is_our_users(p->conn[CONN_DESCRIPTOR]->source.fd))
         p->services->failf(
             p, TENREC_EPROTOCOL, 0,
             "chose channel cma, but cannot be seen to be a process of this user on this "

@@ -2,7 +2,7 @@
 /* channels.c - which channels an agent offers. */
 #include "channel/channels.h"
 #include "channel/channel.h"
-#include "transport/transport_uv.h"
+#include "transport/tcp/transport_uv.h"
 
 #define HOST_VERSION "1" /* of channel_host's notes and control frames */
 #define CUDA_VERSION "1" /* of a link's */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pull.c - process_vm_readv, and whether it is allowed. */
 #include "channel/pull.h"
-#include "transport/domain.h"
+#include "transport/locality.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -247,7 +247,7 @@ static bool has_capabilities(void)
     return !told || strstr(text, "capability");
 }
 
-static bool permitted_capabilities(char buf[DOMAIN_PART_MAX])
+static bool permitted_capabilities(char buf[LOCALITY_PART_MAX])
 {
     FILE *f = fopen("/proc/self/status", "re");
     char line[256];
@@ -259,17 +259,17 @@ static bool permitted_capabilities(char buf[DOMAIN_PART_MAX])
     if (f)
         fclose(f);
     if (found)
-        snprintf(buf, DOMAIN_PART_MAX, "_%" PRIx64, caps);
+        snprintf(buf, LOCALITY_PART_MAX, "_%" PRIx64, caps);
     return found;
 }
 
 bool pull_domain(char buf[PULL_TEXT_MAX])
 {
-    char boot[DOMAIN_PART_MAX], pid[DOMAIN_PART_MAX], user[DOMAIN_PART_MAX];
-    char caps[DOMAIN_PART_MAX] = "";
+    char boot[LOCALITY_PART_MAX], pid[LOCALITY_PART_MAX], user[LOCALITY_PART_MAX];
+    char caps[LOCALITY_PART_MAX] = "";
 
-    if (!domain_boot_id(boot) || !domain_namespace("pid", pid) || !domain_namespace("user", user) ||
-        (has_capabilities() && !permitted_capabilities(caps)))
+    if (!locality_boot_id(boot) || !locality_namespace("pid", pid) ||
+        !locality_namespace("user", user) || (has_capabilities() && !permitted_capabilities(caps)))
         return false;
     return snprintf(buf, PULL_TEXT_MAX, "cma:%s_%s_%s_%u_%u%s", boot, pid, user,
                     (unsigned)geteuid(), (unsigned)getegid(), caps) < PULL_TEXT_MAX;

@@ -50,10 +50,4 @@ void pull_close(struct pull_peer *peer);
  * gone, and so also when it was another one of the same id that was read. */
 int pull_read(const struct pull_peer *peer, void *to, uint64_t from, uint64_t len);
 
-/* Does process `pid` hold the other end of this TCP connection? Asked of the
- * kernel, for whoever is named by the peer itself. */
-bool pull_owns_socket(pid_t pid, int fd);
-/* Is the other end of this TCP connection on this host, and our user's? Asked of the kernel. */
-bool pull_is_our_users(int fd);
-
 #endif

@@ -31,7 +31,7 @@ void share_open(struct pipe *p)
     const struct tenrec_host *host = p->ep->host;
     struct tenrec_sharing *s = NULL;
 
-    if ((p->capabilities & IDENTITY_MAPS) && p->conn[CONN_DESCRIPTOR]->carrier->passes_fds &&
+    if ((p->capabilities & IDENTITY_MAPS) && p->conn[CONN_DESCRIPTOR]->stream->passes_fds &&
         TENREC_HAS(host, sharing_open))
         s = host->sharing_open(p->ep->self);
     pthread_mutex_lock(&p->lock);

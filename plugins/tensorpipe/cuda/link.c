@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* link.c - the connection of a link: who is there, and what is said on it. */
 #include "cuda/link_parts.h"
-#include "transport/domain.h"
+#include "transport/locality.h"
+#include "transport/socket_owner.h"
 #include "wire/nop.h"
 
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 
 #define HELLO_HEAD (4 + PROCESS_TOKEN + BOOT_ID)
 
-_Static_assert(BOOT_ID >= DOMAIN_PART_MAX, "a boot id has room");
+_Static_assert(BOOT_ID >= LOCALITY_PART_MAX, "a boot id has room");
 _Static_assert(SAID_MAX >= HELLO_HEAD + DEVICES_MAX * 16, "a hello is said as a whole");
 
 bool link_is_note(struct nop_bytes note)
@@ -58,13 +59,13 @@ static void say_hello(struct pipe *p)
 {
     const struct cuda *c = p->ep->cuda;
     unsigned char body[HELLO_HEAD + DEVICES_MAX * 16] = { SAID_HELLO, LINK_VERSION };
-    char boot[DOMAIN_PART_MAX];
+    char boot[LOCALITY_PART_MAX];
     unsigned n = 0;
 
     /* Without devices of our own there is nothing to map. */
     body[2] = (unsigned char)(c->holds ? c->ways : c->ways & WAY_BIT(WAY_BASIC));
     process_token(body + 4);
-    if (domain_boot_id(boot))
+    if (locality_boot_id(boot))
         memcpy(body + 4 + PROCESS_TOKEN, boot, strnlen(boot, BOOT_ID));
     while (c->holds && n < DEVICES_MAX && device_uuid((int)n, body + HELLO_HEAD + (size_t)n * 16))
         n++;
@@ -79,14 +80,14 @@ static void say_hello(struct pipe *p)
 static bool link_is_to_ourselves(const struct pipe *p)
 {
     return p->pid ? p->pid == getpid()
-                  : pull_owns_socket(getpid(), p->conn[p->device_role]->source.fd);
+                  : socket_is_held_by(getpid(), p->conn[p->device_role]->source.fd);
 }
 
 static bool hear_hello(struct pipe *p, const unsigned char *body, size_t len)
 {
     struct link *l = p->link;
     unsigned char token[PROCESS_TOKEN];
-    char boot[DOMAIN_PART_MAX] = "";
+    char boot[LOCALITY_PART_MAX] = "";
 
     if (len < HELLO_HEAD || body[3] > DEVICES_MAX ||
         len != (size_t)HELLO_HEAD + (size_t)body[3] * 16)
@@ -100,8 +101,8 @@ static bool hear_hello(struct pipe *p, const unsigned char *body, size_t len)
     memcpy(l->uuid, body + HELLO_HEAD, (size_t)l->n_uuids * 16);
     process_token(token);
     l->same_process = memcmp(token, l->token, PROCESS_TOKEN) == 0 && link_is_to_ourselves(p);
-    l->same_host =
-        domain_boot_id(boot) && strncmp(boot, (const char *)body + 4 + PROCESS_TOKEN, BOOT_ID) == 0;
+    l->same_host = locality_boot_id(boot) &&
+                   strncmp(boot, (const char *)body + 4 + PROCESS_TOKEN, BOOT_ID) == 0;
     l->greeted = true;
     link_greeted(p);
     return true;

@@ -128,10 +128,10 @@ static void cut_connections(struct pipe *p)
         struct conn *c = p->conn[i];
 
         if (c)
-            c->carrier->cut(c);
+            c->stream->cut(c);
     }
     if (p->bootstrap)
-        p->bootstrap->carrier->cut(p->bootstrap);
+        p->bootstrap->stream->cut(p->bootstrap);
 }
 
 static void log_end(struct pipe *p)

@@ -145,7 +145,7 @@ static bool connect_one(struct pipe *p, enum conn_role role)
     }
     pipe_own(p, c, role);
     c->pending = true; /* also when it stands already: EPOLLOUT says so at once */
-    e = c->carrier->hear(c, HEARS_ALL);
+    e = c->stream->hear(c, HEARS_ALL);
     if (e)
         pipe_failf(p, TENREC_EOS, e, "cannot watch a connection");
     return e == 0;
@@ -344,7 +344,7 @@ void pipe_connect_ready(struct pipe *p, struct conn *c, uint32_t events)
 
         if (!(events & (EPOLLOUT | EPOLLERR | EPOLLHUP)))
             return;
-        e = c->carrier->connected(c);
+        e = c->stream->connected(c);
         if (e) {
             lead_nowhere(p, e, c->why);
             return;

@@ -31,9 +31,9 @@ static void set_quiet(struct conn *c, bool quiet)
     if (!c)
         return;
     if (!quiet)
-        c->carrier->hear(c, HEARS_ALL);
+        c->stream->hear(c, HEARS_ALL);
     else
-        c->carrier->hear(c, atomic_load(&c->full) ? HEARS_ROOM : HEARS_NOTHING);
+        c->stream->hear(c, atomic_load(&c->full) ? HEARS_ROOM : HEARS_NOTHING);
 }
 
 /* Those that who reads the pipe reads. */
@@ -246,10 +246,10 @@ static bool await_data(const struct tenrec_wait *w, struct conn *c)
     struct conn_sleep sleep;
     bool in_time = true;
 
-    if (c->carrier->sleep(c, &sleep))
+    if (c->stream->sleep(c, &sleep))
         in_time = await(w, &sleep);
-    if (c->carrier->awake)
-        c->carrier->awake(c);
+    if (c->stream->awake)
+        c->stream->awake(c);
     return in_time;
 }
 

@@ -78,7 +78,7 @@ static void note_full(struct pipe *p, struct conn *c)
     if (atomic_load(&p->role.taken) == ROLE_SPINS)
         return; /* it tries again and again */
     quiet = atomic_load(&p->role.quiet) && pipe_reads(p, c) && pipe_state(p) == PIPE_ESTABLISHED;
-    if (c->carrier->want_room(c, quiet))
+    if (c->stream->want_room(c, quiet))
         atomic_store(&c->full, false);
 }
 
@@ -99,7 +99,7 @@ static int flush_conn(struct pipe *p, struct conn *c, struct told *t)
         /* Counted first: the peer may answer before the call returns. */
         conn_count(&c->sends, 1);
         pthread_mutex_unlock(&p->lock);
-        r = c->carrier->write(c, iov, n);
+        r = c->stream->write(c, iov, n);
         e = r < 0 ? (int)-r : 0;
         count_write(c, r);
         pthread_mutex_lock(&p->lock);
@@ -205,7 +205,7 @@ void pipe_write_taken(struct pipe *p, const struct bundle *b)
     atomic_store_explicit(&c->writable, false, memory_order_relaxed);
     conn_count(&p->messages_written, b->n_messages);
     conn_count(&c->sends, 1);
-    r = c->carrier->write(c, &iov, 1);
+    r = c->stream->write(c, &iov, 1);
     count_write(c, r);
     if (r == (ssize_t)b->len)
         bundle_tell(b, NULL);

@@ -11,7 +11,7 @@ static void conn_free(struct reactor_task *t)
 {
     struct conn *c = (struct conn *)(void *)((char *)t - offsetof(struct conn, free_task));
 
-    c->carrier->free(c);
+    c->stream->free(c);
     free(c->buf);
     free(c);
 }
@@ -22,14 +22,14 @@ static void conn_ready(struct reactor_source *s, uint32_t events)
 
     if (c->dropped)
         return;
-    if (c->carrier->events)
-        events = c->carrier->events(c, events);
+    if (c->stream->events)
+        events = c->stream->events(c, events);
     if (events)
         conn_deliver(c, events);
 }
 
 struct conn *conn_new(struct endpoint *ep, const struct transport *transport,
-                      const struct carrier *carrier, int fd, const union transport_address *peer)
+                      const struct stream *stream, int fd, const union transport_address *peer)
 {
     struct conn *c = calloc(1, sizeof *c);
 
@@ -39,7 +39,7 @@ struct conn *conn_new(struct endpoint *ep, const struct transport *transport,
     }
     c->ep = ep;
     c->transport = transport;
-    c->carrier = carrier;
+    c->stream = stream;
     c->source.fd = fd;
     c->source.ready = conn_ready;
     c->role = CONN_UNKNOWN;
@@ -54,10 +54,10 @@ void conn_drop(struct conn *c)
         return;
     c->dropped = true;
     reactor_disarm(&c->timer);
-    if (c->carrier->drop)
-        c->carrier->drop(c);
+    if (c->stream->drop)
+        c->stream->drop(c);
     else
-        c->carrier->hear(c, HEARS_NOTHING);
+        c->stream->hear(c, HEARS_NOTHING);
     reactor_defer(&c->ep->reactor, &c->free_task);
 }
 
@@ -96,8 +96,8 @@ void conn_shrink(struct conn *c)
 
 void conn_let_wait(struct conn *c)
 {
-    if (c->carrier->let_wait)
-        c->carrier->let_wait(c);
+    if (c->stream->let_wait)
+        c->stream->let_wait(c);
 }
 
 ssize_t conn_read_any(struct conn *c, const struct iovec *lead, int n_lead, bool wait,
@@ -117,7 +117,7 @@ ssize_t conn_read_any(struct conn *c, const struct iovec *lead, int n_lead, bool
     }
     room = c->cap - c->end;
     iov[n_lead] = (struct iovec){ c->buf + c->end, room };
-    return conn_came(c, c->carrier->read(c, iov, n_lead + 1, wait), lead_len + room, lead_len,
+    return conn_came(c, c->stream->read(c, iov, n_lead + 1, wait), lead_len + room, lead_len,
                      ret_short, ret_errno);
 }
 
@@ -154,7 +154,7 @@ enum frame conn_frame(struct conn *c, uint64_t max_len, const unsigned char **re
 int conn_send_small(struct conn *c, const void *data, size_t len)
 {
     struct iovec iov = { (void *)(uintptr_t)data, len };
-    ssize_t n = c->carrier->write(c, &iov, 1);
+    ssize_t n = c->stream->write(c, &iov, 1);
 
     if (n < 0)
         return (int)-n;

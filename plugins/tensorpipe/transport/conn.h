@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conn.h - one connection of a pipe: a carrier, a read buffer, a write queue. */
+/* conn.h - one connection of a pipe: a stream, a read buffer, a write queue. */
 #ifndef TENSORPIPE_CONN_H
 #define TENSORPIPE_CONN_H
 
 #include "admission/handshakes.h"
 #include "reactor/reactor.h"
-#include "transport/carrier.h"
+#include "transport/stream.h"
 #include "transport/transport.h"
 #include <endian.h>
 #include <errno.h>
@@ -53,8 +53,8 @@ struct segment {
 
 struct conn {
     struct reactor_source source;
-    const struct carrier *carrier;
-    void *medium; /* the carrier's; NULL for one that needs only source.fd */
+    const struct stream *stream;
+    void *medium; /* the stream's; NULL for one that needs only source.fd */
 
     /* Reading: belongs to the loop thread during the handshake, afterwards to
      * whoever reads the pipe. Unread bytes are buf[pos..end-1]. */
@@ -70,7 +70,7 @@ struct conn {
     atomic_bool waiting;  /* something is in the queue; changes under lock */
     atomic_bool writing;  /* whoever set it is the only one to write */
     atomic_bool writable; /* EPOLLOUT came meanwhile */
-    atomic_bool full;     /* the carrier took no more: EPOLLOUT will come */
+    atomic_bool full;     /* the stream took no more: EPOLLOUT will come */
 
     /* Successful reads and writes of the data path. One thread at a time counts
      * each (the reader, the writer), so that plain loads and stores do. */
@@ -119,7 +119,7 @@ static inline void conn_count(atomic_uint_fast64_t *counter, uint64_t n)
 
 /* Takes `fd`. NULL: out of memory, `fd` is closed. */
 struct conn *conn_new(struct endpoint *ep, const struct transport *transport,
-                      const struct carrier *carrier, int fd, const union transport_address *peer);
+                      const struct stream *stream, int fd, const union transport_address *peer);
 /* Hears no more; the memory and the medium go when no event can name it.
  * Loop thread, or when the loop does not run. NULL is fine. */
 void conn_drop(struct conn *c);
@@ -137,7 +137,7 @@ static inline void conn_deliver(struct conn *c, uint32_t events)
     c->on_events(c, events);
 }
 
-/* What the carrier's read of `asked` bytes, the first `lead_len` of them past
+/* What the stream's read of `asked` bytes, the first `lead_len` of them past
  * the buffer, has given: as conn_read returns it. */
 static inline ssize_t conn_came(struct conn *c, ssize_t n, size_t asked, size_t lead_len,
                                 bool *ret_short, int *ret_errno)
@@ -161,7 +161,7 @@ ssize_t conn_read_any(struct conn *c, const struct iovec *lead, int n_lead, bool
 
 /* Reads once: first into `lead` (only when nothing is buffered), then into
  * the buffer. Returns the bytes read, 0 when there are none now, -1 at the end
- * of the stream (*ret_errno 0) or on an error. `ret_short`: the carrier had no
+ * of the stream (*ret_errno 0) or on an error. `ret_short`: the stream had no
  * more than that. `wait`: for up to CONN_WAIT_MS, after conn_let_wait.
  *
  * Inline, as is what calls it: who spins returns through each frame above the
@@ -175,7 +175,7 @@ static inline ssize_t conn_read(struct conn *c, const struct iovec *lead, int n_
     if (n_lead || !room || c->cap > CONN_BUFFER)
         return conn_read_any(c, lead, n_lead, wait, ret_short, ret_errno);
     iov = (struct iovec){ c->buf + c->end, room };
-    return conn_came(c, c->carrier->read(c, &iov, 1, wait), room, 0, ret_short, ret_errno);
+    return conn_came(c, c->stream->read(c, &iov, 1, wait), room, 0, ret_short, ret_errno);
 }
 void conn_let_wait(struct conn *c);
 #define CONN_WAIT_MS 10

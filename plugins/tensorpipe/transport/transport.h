@@ -47,7 +47,7 @@ struct transport {
     /* The connection over a socket that came in; takes it. NULL: out of memory,
      * or nobody to talk to; it is closed then. */
     struct conn *(*accept)(struct endpoint *ep, int fd, const union transport_address *from);
-    /* Begins to connect; EPOLLOUT tells that it stands (carrier->connected). 0 or an errno. */
+    /* Begins to connect; EPOLLOUT tells that it stands (stream->connected). 0 or an errno. */
     int (*connect)(struct endpoint *ep, const union transport_address *to, struct conn **ret);
 };
 

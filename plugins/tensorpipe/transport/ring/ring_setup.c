@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ring_setup.c - the memory of a pair of rings.
+ *
+ * Memory from the other process is checked before it is mapped: memory that could shrink
+ * would end in SIGBUS, and a file of a file system in user space could block each access. */
+#include "transport/ring/ring_setup.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#define MAGIC "tenring2" /* another layout gets another one, and another domain */
+#define WORDS_LEN 4096   /* the words of both rings, before their data */
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define TMPFS 0x01021994 /* not hugetlbfs, whose pages may be lacking when they are touched */
+
+struct setup {
+    char magic[8];
+    uint64_t to_listener, to_caller; /* sizes of the rings, little endian */
+};
+
+/* Room for one more than there should be, to notice it. */
+union control {
+    struct cmsghdr align;
+    char buf[CMSG_SPACE(2 * sizeof(int))];
+};
+
+static size_t total_of(const struct setup *s)
+{
+    return WORDS_LEN + (size_t)le64toh(s->to_listener) + (size_t)le64toh(s->to_caller);
+}
+
+/* Maps the memory; the ring to the listener comes first. */
+static int map(struct ring_end *e, const struct setup *s, int fd, bool caller)
+{
+    size_t len = total_of(s);
+    uint64_t first = le64toh(s->to_listener), second = le64toh(s->to_caller);
+    char *at = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    struct ring_words *words;
+    unsigned char *data;
+
+    if (at == MAP_FAILED)
+        return errno;
+    /* A child of fork has no part in it. */
+    madvise(at, len, MADV_DONTFORK);
+    words = (struct ring_words *)(void *)at;
+    data = (unsigned char *)at + WORDS_LEN;
+    *e = (struct ring_end){ .memory = at, .len = len };
+    if (caller) {
+        e->out = (struct ring_writer){ .words = &words[0], .data = data, .size = first };
+        e->in = (struct ring_reader){ .words = &words[1], .data = data + first, .size = second };
+    } else {
+        e->in = (struct ring_reader){ .words = &words[0], .data = data, .size = first };
+        e->out = (struct ring_writer){ .words = &words[1], .data = data + first, .size = second };
+    }
+    return 0;
+}
+
+static int make_memory(size_t len)
+{
+    int e, fd = memfd_create("tenrec ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (fd < 0)
+        return -1;
+    if (ftruncate(fd, (off_t)len) == 0 && fcntl(fd, F_ADD_SEALS, SEALS) == 0)
+        return fd;
+    e = errno;
+    close(fd);
+    errno = e;
+    return -1;
+}
+
+static int send_setup(int sock, const struct setup *s, int fd)
+{
+    union control control = { .buf = { 0 } };
+    struct iovec iov = { (void *)(uintptr_t)s, sizeof *s };
+    struct msghdr m = { .msg_iov = &iov,
+                        .msg_iovlen = 1,
+                        .msg_control = control.buf,
+                        .msg_controllen = CMSG_SPACE(sizeof fd) };
+    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+    ssize_t n;
+
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(c), &fd, sizeof fd);
+    do
+        n = sendmsg(sock, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return errno;
+    return n == sizeof *s ? 0 : EMSGSIZE;
+}
+
+int ring_setup_call(int sock, uint64_t size, struct ring_end *ret)
+{
+    struct setup s = { .to_listener = htole64(size), .to_caller = htole64(size) };
+    struct ring_end end = { .memory = NULL };
+    int e, fd;
+
+    memcpy(s.magic, MAGIC, sizeof s.magic);
+    fd = make_memory(total_of(&s));
+    if (fd < 0)
+        return errno;
+    e = map(&end, &s, fd, true);
+    if (!e) {
+        e = send_setup(sock, &s, fd);
+        if (e)
+            ring_end_close(&end);
+        else
+            *ret = end;
+    }
+    close(fd);
+    return e;
+}
+
+int ring_setup_answered(int sock, const char **ret_why)
+{
+    unsigned char answer;
+    ssize_t n;
+
+    do
+        n = recv(sock, &answer, 1, MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    *ret_why = "the peer closed the connection";
+    if (n <= 0)
+        return n < 0 ? errno : ECONNRESET;
+    switch (answer) {
+    case RING_TAKEN:
+        return 0;
+    case RING_NO_DESCRIPTOR:
+        *ret_why = "the peer has no file descriptor left";
+        return EMFILE;
+    case RING_NO_MEMORY:
+        *ret_why = "the peer has no memory for it";
+        return ENOMEM;
+    default:
+        *ret_why = "the peer refused its memory";
+        return EPROTO;
+    }
+}
+
+/* Takes the descriptor of the message; closes those that are too many. Returns how many
+ * there were. */
+static unsigned take_fds(struct msghdr *m, int *ret_fd)
+{
+    unsigned got = 0;
+
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        for (size_t i = 0; CMSG_LEN((i + 1) * sizeof(int)) <= c->cmsg_len; i++) {
+            int fd;
+
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+            if (got++)
+                close(fd);
+            else
+                *ret_fd = fd;
+        }
+    }
+    return got;
+}
+
+/* The seals come first: a file that has none may be of a file system in user space, which
+ * can block whatever else is asked of it. */
+static const char *check(const struct setup *s, int fd)
+{
+    struct stat st;
+    struct statfs fs;
+    int seals;
+
+    if (memcmp(s->magic, MAGIC, sizeof s->magic) != 0)
+        return "it does not begin with " MAGIC;
+    if (!ring_size_valid(le64toh(s->to_listener)) || !ring_size_valid(le64toh(s->to_caller)))
+        return "the size of a ring is out of range";
+    seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || (seals & (F_SEAL_SHRINK | F_SEAL_WRITE)) != F_SEAL_SHRINK)
+        return "the memory is not sealed against shrinking";
+    if (fstat(fd, &st) < 0 || (uint64_t)st.st_size != total_of(s))
+        return "the memory has not the size of the rings";
+    if (fstatfs(fd, &fs) < 0 || fs.f_type != TMPFS)
+        return "the memory is of an unexpected kind";
+    return NULL;
+}
+
+/* Reads the message. Returns 0 with the descriptor, or an errno. */
+static int receive_setup(int sock, struct setup *s, int *ret_fd, const char **ret_why)
+{
+    union control control;
+    struct iovec iov = { s, sizeof *s };
+    struct msghdr m = { .msg_iov = &iov,
+                        .msg_iovlen = 1,
+                        .msg_control = control.buf,
+                        .msg_controllen = sizeof control.buf };
+    unsigned fds;
+    ssize_t n;
+
+    do
+        n = recvmsg(sock, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    while (n < 0 && errno == EINTR);
+    *ret_why = "closed before it said what it is";
+    if (n <= 0)
+        return n < 0 ? errno : ECONNRESET;
+    fds = take_fds(&m, ret_fd);
+    *ret_why = "no file descriptor is left for its memory; raise ulimit -n";
+    if (!fds && (m.msg_flags & MSG_CTRUNC))
+        return EMFILE;
+    *ret_why = "expected one message of 24 bytes with 1 descriptor";
+    if (fds != 1 || (m.msg_flags & MSG_CTRUNC) || n != sizeof *s)
+        return EPROTO;
+    *ret_why = check(s, *ret_fd);
+    return *ret_why ? EPROTO : 0;
+}
+
+/* Returns 0 or an errno. A socket without room for one byte is not that of an honest peer. */
+static int send_answer(int sock, int e)
+{
+    const unsigned char answer = e == 0                       ? RING_TAKEN
+                                 : e == EMFILE || e == ENFILE ? RING_NO_DESCRIPTOR
+                                 : e == ENOMEM                ? RING_NO_MEMORY
+                                                              : RING_MALFORMED;
+    ssize_t n;
+
+    do
+        n = send(sock, &answer, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    return n < 0 ? errno : 0;
+}
+
+int ring_setup_take(int sock, struct ring_end *ret, const char **ret_why)
+{
+    struct ring_end end = { .memory = NULL };
+    struct setup s;
+    int answered, fd = -1, e = receive_setup(sock, &s, &fd, ret_why);
+
+    if (e == EAGAIN)
+        return e;
+    if (!e) {
+        e = map(&end, &s, fd, false);
+        *ret_why = "cannot map its memory";
+    }
+    if (fd >= 0)
+        close(fd);
+    answered = send_answer(sock, e);
+    if (e)
+        return e;
+    if (answered) {
+        ring_end_close(&end);
+        *ret_why = "cannot answer";
+        return answered;
+    }
+    *ret = end;
+    return 0;
+}
+
+void ring_end_close(struct ring_end *e)
+{
+    if (!e->memory)
+        return;
+    munmap(e->memory, e->len);
+    *e = (struct ring_end){ .memory = NULL };
+}
+
+bool ring_setup_viable(char why[], size_t cap)
+{
+    int fd = make_memory(WORDS_LEN);
+
+    if (fd < 0) {
+        snprintf(why, cap, "cannot make sealed shared memory: %s", strerror(errno));
+        return false;
+    }
+    close(fd);
+    return true;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ring_setup.h - how two processes come to share a pair of rings.
+ *
+ * The caller makes the memory and sends its descriptor over a Unix socket; the listener
+ * checks and maps that memory, and answers with one byte: taken, or why not. From then
+ * on the socket carries bells, and tells when the other end is gone. */
+#ifndef TENSORPIPE_RING_SETUP_H
+#define TENSORPIPE_RING_SETUP_H
+
+#include "transport/ring/ring.h"
+
+/* One end of a connection. */
+struct ring_end {
+    void *memory; /* NULL: there is none yet */
+    size_t len;
+    struct ring_writer out;
+    struct ring_reader in;
+};
+
+/* The listener's answer to the memory. */
+enum ring_answer { RING_TAKEN, RING_NO_DESCRIPTOR, RING_NO_MEMORY, RING_MALFORMED };
+
+/* The caller sends the memory. Returns 0 or an errno.
+ *
+ * size     of each ring */
+int ring_setup_call(int sock, uint64_t size, struct ring_end *ret);
+/* The caller reads the answer to it. Returns 0; EAGAIN while there is none; another errno
+ * with the reason in *ret_why. */
+int ring_setup_answered(int sock, const char **ret_why);
+
+/* The listener takes the memory, and answers. Returns 0; EAGAIN while nothing has come;
+ * another errno with the reason in *ret_why. */
+int ring_setup_take(int sock, struct ring_end *ret, const char **ret_why);
+
+/* NULL memory is fine. */
+void ring_end_close(struct ring_end *e);
+
+/* Whether the kernel lets us have such memory at all; else why not. */
+bool ring_setup_viable(char why[], size_t cap);
+
+#endif

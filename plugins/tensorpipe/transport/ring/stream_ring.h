@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stream_ring.h - a connection over rings in shared memory. */
+#ifndef TENSORPIPE_STREAM_RING_H
+#define TENSORPIPE_STREAM_RING_H
+
+#include "transport/conn.h"
+#include "transport/ring/ring_setup.h"
+
+/* Takes `fd`, a Unix socket. One that came in waits for what the caller sends.
+ * NULL: out of memory. */
+struct conn *stream_ring_conn(struct endpoint *ep, const struct transport *transport, int fd,
+                              const union transport_address *peer);
+/* The socket of one that calls is connected, or could not be: `e`. */
+void stream_ring_reached(struct conn *c, int e);
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* transport_ring.c - who can share rings with us, and how connections begin.
+ *
+ * A connection begins on a Unix socket, over which the caller sends the memory
+ * (ring_setup.h). The domain holds all that must be equal for that to work: the
+ * boot of the machine, the network namespace, which abstract names live in, and
+ * the user with the namespace of his number, for others are refused. */
+#include "transport/ring/transport_ring.h"
+#include "endpoint.h"
+#include "transport/locality.h"
+#include "transport/ring/stream_ring.h"
+#include "transport/transport_local.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#define RETRY_NS 5000000u /* a listener that is behind with accepting */
+
+static bool domain_of(char buf[TRANSPORT_DOMAIN_MAX])
+{
+    char boot[LOCALITY_PART_MAX], net[LOCALITY_PART_MAX], user[LOCALITY_PART_MAX];
+
+    if (!locality_boot_id(boot) || !locality_namespace("net", net) ||
+        !locality_namespace("user", user))
+        return false;
+    snprintf(buf, TRANSPORT_DOMAIN_MAX, "2:%s_%s_%s_%u", boot, net, user, (unsigned)geteuid());
+    return true;
+}
+
+static void ring_domain(char buf[TRANSPORT_DOMAIN_MAX])
+{
+    *buf = '\0';
+    domain_of(buf);
+}
+
+static bool ring_viable(char why[], size_t cap)
+{
+    char domain[TRANSPORT_DOMAIN_MAX];
+
+    if (!domain_of(domain)) {
+        snprintf(why, cap, "/proc does not tell the boot id and the namespaces of this process");
+        return false;
+    }
+    return ring_setup_viable(why, cap);
+}
+
+static struct conn *ring_accept(struct endpoint *ep, int fd, const union transport_address *from)
+{
+    struct conn *c;
+    pid_t pid;
+
+    if (!local_peer_is_ours(fd, &pid)) {
+        endpoint_log(ep, TENREC_LOG_WARN,
+                     "connection from process %d refused: it is another user's", (int)pid);
+        close(fd);
+        return NULL;
+    }
+    c = stream_ring_conn(ep, &transport_ring, fd, from);
+    if (c)
+        c->pid = pid;
+    return c;
+}
+
+/* Connecting never waits; but a listener's queue may be full. */
+static int reach(struct conn *c)
+{
+    int e = local_connect(c->source.fd, &c->peer);
+
+    if (e)
+        return e;
+    return local_peer_is_ours(c->source.fd, &c->pid) ? 0 : EPERM;
+}
+
+static void reach_again(struct reactor_timer *t)
+{
+    struct conn *c = (struct conn *)(void *)((char *)t - offsetof(struct conn, timer));
+    int e = reach(c);
+
+    if (e == EAGAIN)
+        reactor_arm(&c->ep->reactor, t, now_ns() + RETRY_NS);
+    else
+        stream_ring_reached(c, e);
+}
+
+static int ring_connect(struct endpoint *ep, const union transport_address *to, struct conn **ret)
+{
+    int e, fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct conn *c;
+
+    if (fd < 0)
+        return errno;
+    c = stream_ring_conn(ep, &transport_ring, fd, to);
+    if (!c)
+        return ENOMEM;
+    e = reach(c);
+    if (e == EAGAIN) {
+        c->timer.fire = reach_again;
+        reactor_arm(&ep->reactor, &c->timer, now_ns() + RETRY_NS);
+    } else if (e) {
+        conn_drop(c);
+        return e;
+    } else {
+        stream_ring_reached(c, 0);
+    }
+    *ret = c;
+    return 0;
+}
+
+const struct transport transport_ring = {
+    .name = "tenrec_ring",
+    .option = "shm",
+    .viable = ring_viable,
+    .domain = ring_domain,
+    .listen = local_listen,
+    .parse = local_parse,
+    .accept = ring_accept,
+    .connect = ring_connect,
+};

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stream.h - what moves the bytes of a connection: a socket, or memory that
+ * two processes share.
+ *
+ * All streams look the same from above: a stream of bytes in each direction,
+ * events that the loop thread hears of (those of epoll, edge-triggered), and an
+ * end. One thread at a time reads, and one at a time writes; they may do so at
+ * once. Nothing here takes a lock of the pipe. */
+#ifndef TENSORPIPE_STREAM_H
+#define TENSORPIPE_STREAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+struct conn;
+
+/* Of which events the loop thread hears. HEARS_ROOM: only of room for more, and
+ * of the end. */
+enum conn_hears { HEARS_NOTHING, HEARS_ROOM, HEARS_ALL };
+
+/* How a thread can sleep until there is something to read. */
+struct conn_sleep {
+    int fd;      /* until POLLIN is here ... */
+    uint64_t ns; /* ... and at most so long; 0: without a limit */
+};
+
+struct stream {
+    bool passes_fds; /* the connection's descriptor is a Unix socket without data */
+
+    /* Reads what there is, up to what `iov` takes. Returns the bytes, 0 at the
+     * end of the stream, -EAGAIN when there is nothing now, another -errno.
+     * `wait`: for up to CONN_WAIT_MS, after let_wait. */
+    ssize_t (*read)(struct conn *c, struct iovec *iov, int n, bool wait);
+    void (*let_wait)(struct conn *c); /* NULL: nothing to prepare */
+
+    /* Writes what there is room for; -EAGAIN when that is nothing. */
+    ssize_t (*write)(struct conn *c, struct iovec *iov, unsigned n);
+
+    /* From any thread. HEARS_ALL tells what is there already. 0 or an errno. */
+    int (*hear)(struct conn *c, enum conn_hears what);
+    /* The last write did not take all, and nobody tries again without being
+     * told. `quiet`: the loop hears nothing of this connection so far. True: there
+     * is room again by now, and no event will tell. The end counts as room, as with
+     * the kernel's sockets: who writes then is told of it. */
+    bool (*want_room)(struct conn *c, bool quiet);
+    /* What the loop fetched for this connection's descriptor, as events of the
+     * connection; on the loop thread. NULL: they are the same. */
+    uint32_t (*events)(struct conn *c, uint32_t fetched);
+
+    /* The reader is about to sleep, and afterwards it no longer does. False: it
+     * must not, because there is something. */
+    bool (*sleep)(struct conn *c, struct conn_sleep *ret);
+    void (*awake)(struct conn *c); /* NULL: nothing to undo */
+
+    /* Bytes that were written and that the peer loses when we end the connection
+     * now, because it did not read them. NULL: it gets them anyway. */
+    uint64_t (*unread)(struct conn *c);
+
+    /* How a connection that was pending ended: 0 or an errno. */
+    int (*connected)(struct conn *c);
+    /* Ends both directions, so that both sides' threads hear of it; on the loop
+     * thread, or when it does not run. May come again. */
+    void (*cut)(struct conn *c);
+    /* No event comes from here on. NULL: to hear of nothing is enough. */
+    void (*drop)(struct conn *c);
+    /* Closes and frees what conn->medium is; no event names it any more. */
+    void (*free)(struct conn *c);
+};
+
+#endif

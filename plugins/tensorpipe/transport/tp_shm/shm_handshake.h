@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shm_handshake.h - how two peers of the shm transport exchange their rings.
+ *
+ * Over the Unix stream socket of a connection each side sends one message, at
+ * once and without waiting for the other's: two tokens of four bytes, and four
+ * descriptors. Nothing follows it; from then on the socket only tells that the
+ * other side is still there. */
+#ifndef TENSORPIPE_SHM_HANDSHAKE_H
+#define TENSORPIPE_SHM_HANDSHAKE_H
+
+#include "transport/tp_shm/shm_ring.h"
+
+/* What one side tells the other. Who wrote to its inbox pushes the inbox token
+ * into its reactor, who took from its outbox the outbox token. */
+struct shm_hello {
+    uint32_t inbox_token, outbox_token;
+    int reactor[SHM_FILES], inbox[SHM_FILES];
+};
+
+/* The descriptors stay the caller's. 0 or an errno. */
+int shm_hello_send(int fd, const struct shm_hello *hello);
+
+/* The descriptors become the caller's. 0, EAGAIN (it is not there yet),
+ * ECONNRESET (the peer has closed), EPROTO (it is no such message), EMFILE (no
+ * room for its descriptors, or there are too many), another errno. */
+int shm_hello_receive(int fd, struct shm_hello *ret);
+
+/* Closes the descriptors that are there. */
+void shm_hello_close(struct shm_hello *hello);
+
+#endif

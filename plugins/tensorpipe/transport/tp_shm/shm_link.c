@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shm_link.c - the stream of a connection through two rings. */
+#include "transport/tp_shm/shm_link.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+/* So much is told to the other side at once: small enough that both copy at
+ * the same time, large enough that telling costs nothing. */
+#define CHUNK ((uint64_t)256 << 10)
+
+/* Ours; a peer hands them back, and the reactor throws them away. */
+enum token { TOKEN_INBOX = 1, TOKEN_OUTBOX = 2 };
+
+tenrec_status shm_link_init(struct shm_link *ret, struct shm_hello *ret_hello, tenrec_error *err)
+{
+    struct shm_link l = { .read_head_at = SHM_FRAME_HEAD };
+    struct shm_hello hello = { .inbox_token = TOKEN_INBOX,
+                               .outbox_token = TOKEN_OUTBOX,
+                               .reactor = { -1, -1 },
+                               .inbox = { -1, -1 } };
+    tenrec_status st;
+
+    st = shm_ring_make(&l.reactor, SHM_CONSUMER, SHM_REACTOR_SIZE, hello.reactor, err);
+    if (!st)
+        st = shm_ring_make(&l.inbox, SHM_CONSUMER, SHM_INBOX_SIZE, hello.inbox, err);
+    if (st) {
+        shm_hello_close(&hello);
+        shm_link_finish(&l);
+        return st;
+    }
+    *ret = l;
+    *ret_hello = hello;
+    return TENREC_OK;
+}
+
+tenrec_status shm_link_attach(struct shm_link *l, const struct shm_hello *peer, tenrec_error *err)
+{
+    tenrec_status st = shm_ring_map(&l->peer_reactor, SHM_PRODUCER, peer->reactor, err);
+
+    if (!st)
+        st = shm_ring_map(&l->outbox, SHM_PRODUCER, peer->inbox, err);
+    l->inbox_token = peer->inbox_token;
+    l->outbox_token = peer->outbox_token;
+    return st;
+}
+
+void shm_link_finish(struct shm_link *l)
+{
+    shm_ring_unmap(&l->inbox);
+    shm_ring_unmap(&l->reactor);
+    shm_ring_unmap(&l->outbox);
+    shm_ring_unmap(&l->peer_reactor);
+}
+
+/* A peer that cost us patience once is left to shm_link_tend. That is told in
+ * any case, since it may have pushed the token before our marker moved. */
+static void push(struct shm_link *l, uint32_t token, atomic_bool *owed)
+{
+    if (atomic_load_explicit(owed, memory_order_relaxed) ||
+        !shm_reactor_push(&l->peer_reactor, token, true))
+        atomic_store(owed, true);
+}
+
+static void push_owed(struct shm_link *l, uint32_t token, atomic_bool *owed)
+{
+    if (atomic_exchange(owed, false) && !shm_reactor_push(&l->peer_reactor, token, false))
+        atomic_store(owed, true);
+}
+
+/* ---- reading ---- */
+
+/* A transfer between the caller's buffers and a ring. */
+struct transfer {
+    const struct iovec *iov, *end;
+    size_t at;      /* in *iov */
+    uint64_t ring;  /* bytes moved in the ring and not told */
+    uint64_t room;  /* bytes that the ring had at the last look */
+    ssize_t stream; /* bytes moved in the stream */
+};
+
+/* The rest of the buffer that has its turn; 0 at the end of all. */
+static size_t space(struct transfer *t)
+{
+    while (t->iov < t->end && t->at == t->iov->iov_len) {
+        t->iov++;
+        t->at = 0;
+    }
+    return t->iov < t->end ? t->iov->iov_len - t->at : 0;
+}
+
+static unsigned char *place(const struct transfer *t)
+{
+    return (unsigned char *)t->iov->iov_base + t->at;
+}
+
+static void moved(struct transfer *t, size_t n)
+{
+    t->at += n;
+    t->stream += (ssize_t)n;
+}
+
+static void tell_read(struct shm_link *l, struct transfer *t)
+{
+    if (!t->ring)
+        return;
+    shm_ring_advance(&l->inbox, t->ring);
+    t->room -= t->ring;
+    t->ring = 0;
+    push(l, l->outbox_token, &l->owes_outbox);
+}
+
+/* Is there a head, or a byte of the body? Looks again when all that was seen
+ * is taken. False: not now, or never (*ret_bad). */
+static bool more_to_read(struct shm_link *l, struct transfer *t, bool *ret_bad)
+{
+    uint64_t need = l->read_left ? 1 : SHM_RING_HEAD;
+
+    if (t->room - t->ring >= need)
+        return true;
+    tell_read(l, t);
+    *ret_bad = !shm_ring_available(&l->inbox, &t->room);
+    return !*ret_bad && t->room >= need;
+}
+
+static void begin_frame(struct shm_link *l, struct transfer *t)
+{
+    uint32_t len;
+    uint64_t head;
+
+    shm_ring_get(&l->inbox, t->ring, &len, sizeof len);
+    l->read_left = le32toh(len);
+    head = htole64(l->read_left);
+    memcpy(l->read_head, &head, sizeof head);
+    l->read_head_at = 0;
+    t->ring += SHM_RING_HEAD;
+}
+
+static size_t smallest(uint64_t a, uint64_t b, uint64_t c)
+{
+    uint64_t least = a < b ? a : b;
+
+    return (size_t)(least < c ? least : c);
+}
+
+ssize_t shm_link_read(struct shm_link *l, const struct iovec *iov, int n)
+{
+    struct transfer t = { .iov = iov, .end = iov + n };
+    bool bad = false;
+    size_t left, len;
+
+    while ((left = space(&t)) > 0) {
+        if (l->read_head_at < SHM_FRAME_HEAD) {
+            len = smallest(left, SHM_FRAME_HEAD - l->read_head_at, SHM_FRAME_HEAD);
+            memcpy(place(&t), l->read_head + l->read_head_at, len);
+            l->read_head_at += (unsigned)len;
+            moved(&t, len);
+            continue;
+        }
+        if (t.ring >= CHUNK)
+            tell_read(l, &t);
+        if (!more_to_read(l, &t, &bad))
+            break;
+        if (!l->read_left) {
+            begin_frame(l, &t);
+            continue;
+        }
+        len = smallest(left, smallest(l->read_left, t.room - t.ring, CHUNK), CHUNK);
+        shm_ring_get(&l->inbox, t.ring, place(&t), len);
+        l->read_left -= len;
+        t.ring += len;
+        moved(&t, len);
+    }
+    tell_read(l, &t);
+    if (!t.stream)
+        return bad ? -EPROTO : -EAGAIN;
+    shm_reactor_empty(&l->reactor);
+    return t.stream;
+}
+
+/* ---- writing ---- */
+
+static void tell_written(struct shm_link *l, struct transfer *t)
+{
+    if (!t->ring)
+        return;
+    shm_ring_advance(&l->outbox, t->ring);
+    t->room -= t->ring;
+    t->ring = 0;
+    push(l, l->inbox_token, &l->owes_inbox);
+}
+
+static bool room_to_write(struct shm_link *l, struct transfer *t, uint64_t need, bool *ret_bad)
+{
+    if (t->room - t->ring >= need)
+        return true;
+    tell_written(l, t);
+    *ret_bad = !shm_ring_available(&l->outbox, &t->room);
+    return !*ret_bad && t->room >= need;
+}
+
+/* The head is whole: it goes into the ring. False: it is of too long a frame. */
+static bool end_head(struct shm_link *l, struct transfer *t)
+{
+    uint64_t head;
+    uint32_t len;
+
+    memcpy(&head, l->write_head, sizeof head);
+    l->write_left = le64toh(head);
+    if (l->write_left > SHM_FRAME_MAX)
+        return false;
+    len = htole32((uint32_t)l->write_left);
+    shm_ring_put(&l->outbox, t->ring, &len, sizeof len);
+    t->ring += SHM_RING_HEAD;
+    l->write_head_got = 0;
+    return true;
+}
+
+ssize_t shm_link_write(struct shm_link *l, const struct iovec *iov, int n)
+{
+    struct transfer t = { .iov = iov, .end = iov + n };
+    bool bad = false;
+    size_t left, len;
+
+    while ((left = space(&t)) > 0) {
+        if (t.ring >= CHUNK)
+            tell_written(l, &t);
+        /* A head is taken only with a place for it: nothing that was taken may
+         * wait here, because the caller will not come back for it. */
+        if (!room_to_write(l, &t, l->write_left ? 1 : SHM_RING_HEAD, &bad))
+            break;
+        if (l->write_left) {
+            len = smallest(left, smallest(l->write_left, t.room - t.ring, CHUNK), CHUNK);
+            shm_ring_put(&l->outbox, t.ring, place(&t), len);
+            l->write_left -= len;
+            t.ring += len;
+            moved(&t, len);
+            continue;
+        }
+        len = smallest(left, SHM_FRAME_HEAD - l->write_head_got, SHM_FRAME_HEAD);
+        memcpy(l->write_head + l->write_head_got, place(&t), len);
+        l->write_head_got += (unsigned)len;
+        moved(&t, len);
+        if (l->write_head_got == SHM_FRAME_HEAD && !end_head(l, &t))
+            return -EMSGSIZE;
+    }
+    tell_written(l, &t);
+    if (!t.stream)
+        return bad ? -EPROTO : -EAGAIN;
+    return t.stream;
+}
+
+/* ---- looking ---- */
+
+bool shm_link_readable(const struct shm_link *l)
+{
+    uint64_t n;
+
+    /* A marker that cannot be is found out by the next read. */
+    return l->read_head_at < SHM_FRAME_HEAD || !shm_ring_available(&l->inbox, &n) ||
+           n >= (l->read_left ? 1 : SHM_RING_HEAD);
+}
+
+bool shm_link_writable(const struct shm_link *l)
+{
+    uint64_t n;
+
+    return !shm_ring_available(&l->outbox, &n) || n >= SHM_RING_HEAD;
+}
+
+static uint64_t marker(const struct shm_ring *r, enum shm_role role)
+{
+    return atomic_load_explicit(&r->header->marker[role], memory_order_acquire);
+}
+
+uint64_t shm_link_written(const struct shm_link *l)
+{
+    return marker(&l->inbox, SHM_PRODUCER);
+}
+
+uint64_t shm_link_taken(const struct shm_link *l)
+{
+    return marker(&l->outbox, SHM_CONSUMER);
+}
+
+bool shm_link_is_unread(const struct shm_link *l)
+{
+    return shm_link_written(l) != marker(&l->inbox, SHM_CONSUMER);
+}
+
+bool shm_link_owes(const struct shm_link *l)
+{
+    return atomic_load_explicit(&l->owes_inbox, memory_order_relaxed) ||
+           atomic_load_explicit(&l->owes_outbox, memory_order_relaxed);
+}
+
+uint64_t shm_link_unread(const struct shm_link *l)
+{
+    uint64_t n = marker(&l->outbox, SHM_PRODUCER) - marker(&l->outbox, SHM_CONSUMER);
+
+    return n <= l->outbox.size ? n : 0;
+}
+
+void shm_link_tend(struct shm_link *l)
+{
+    shm_reactor_empty(&l->reactor);
+    if (!shm_link_owes(l))
+        return;
+    push_owed(l, l->inbox_token, &l->owes_inbox);
+    push_owed(l, l->outbox_token, &l->owes_outbox);
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* transport_shm.c - TensorPipe's shm transport: who can be reached by it, and how.
+ *
+ * A connection begins on a Unix socket with an abstract name, whose both ends
+ * then exchange their rings (shm_handshake.h). */
+#include "transport/tp_shm/transport_shm.h"
+#include "endpoint.h"
+#include "transport/conn.h"
+#include "transport/locality.h"
+#include "transport/tp_shm/stream_shm.h"
+#include "transport/transport_local.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define RETRY_NS 1000000u
+
+static bool shm_domain_of(char buf[TRANSPORT_DOMAIN_MAX])
+{
+    char boot[LOCALITY_PART_MAX], net[LOCALITY_PART_MAX];
+
+    if (!locality_boot_id(boot) || !locality_namespace("net", net))
+        return false;
+    snprintf(buf, TRANSPORT_DOMAIN_MAX, "shm:%s_%s", boot, net);
+    return true;
+}
+
+static void shm_domain(char buf[TRANSPORT_DOMAIN_MAX])
+{
+    shm_domain_of(buf);
+}
+
+static bool shm_viable(char why[], size_t cap)
+{
+    char domain[TRANSPORT_DOMAIN_MAX];
+    int fd;
+
+    if (!shm_domain_of(domain)) {
+        snprintf(why, cap, "/proc does not tell the boot id and the network namespace");
+        return false;
+    }
+    fd = memfd_create("tenrec_shm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0) {
+        snprintf(why, cap, "no shared memory: %s", strerror(errno));
+        return false;
+    }
+    close(fd);
+    return true;
+}
+
+/* Tells the peer of our rings. */
+static int introduce(struct conn *c)
+{
+    if (local_peer_is_ours(c->source.fd, &c->pid))
+        return stream_shm_reached(c);
+    endpoint_log(
+        c->ep, TENREC_LOG_WARN,
+        "shm connection with process %d closed: it is another user's; with transports: [uv] "
+        "it can be reached",
+        (int)c->pid);
+    return EPERM;
+}
+
+static struct conn *shm_accept(struct endpoint *ep, int fd, const union transport_address *from)
+{
+    int e;
+    struct conn *c = stream_shm_conn(ep, &transport_shm, fd, from, &e);
+
+    if (c)
+        e = introduce(c);
+    if (!e)
+        return c;
+    if (e != EPERM)
+        endpoint_log(ep, TENREC_LOG_WARN, "shm connection closed: %s", strerror(e));
+    conn_drop(c);
+    return NULL;
+}
+
+/* Connecting never waits; but a listener's queue may be full. */
+static int reach(struct conn *c)
+{
+    int e = local_connect(c->source.fd, &c->peer);
+
+    return e ? e : introduce(c);
+}
+
+static void reach_again(struct reactor_timer *t)
+{
+    struct conn *c = (struct conn *)(void *)((char *)t - offsetof(struct conn, timer));
+    int e = local_connect(c->source.fd, &c->peer);
+
+    if (e == EAGAIN) {
+        reactor_arm(&c->ep->reactor, t, now_ns() + RETRY_NS);
+        return;
+    }
+    if (!e && !local_peer_is_ours(c->source.fd, &c->pid))
+        e = EPERM;
+    stream_shm_reached_late(c, e);
+}
+
+/* What can fail does so before connecting, as far as possible: libtensorpipe
+ * stops listening for good when a connection ends before its hello. */
+static int shm_connect(struct endpoint *ep, const union transport_address *to, struct conn **ret)
+{
+    int e, fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct conn *c;
+
+    if (fd < 0)
+        return errno;
+    c = stream_shm_conn(ep, &transport_shm, fd, to, &e);
+    if (!c)
+        return e;
+    e = reach(c);
+    if (e == EAGAIN) {
+        c->timer.fire = reach_again;
+        reactor_arm(&ep->reactor, &c->timer, now_ns() + RETRY_NS);
+    } else if (e) {
+        conn_drop(c);
+        return e;
+    }
+    *ret = c;
+    return 0;
+}
+
+const struct transport transport_shm = {
+    .name = "shm",
+    .option = "shm",
+    .max_frame = SHM_FRAME_MAX,
+    .max_object = SHM_INBOX_SIZE,
+    .advice = "it wakes nobody, so this worker looks every 0.05 to 1 ms for what comes as long as "
+              "that peer is connected; with transports: [uv] it need not",
+    .viable = shm_viable,
+    .domain = shm_domain,
+    .listen = local_listen,
+    .parse = local_parse,
+    .accept = shm_accept,
+    .connect = shm_connect,
+};

@@ -1,9 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* transports.c - the transports of this build. The table has a file of its own, so that
- * a program which links the agent as a library can bring another one. */
-#include "transport/transport_ring.h"
-#include "transport/transport_shm.h"
-#include "transport/transport_uv.h"
-
-const struct transport *const transports[] = { &transport_ring, &transport_shm, &transport_uv,
-                                               NULL };
