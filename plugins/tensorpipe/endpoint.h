@@ -40,7 +40,7 @@ struct endpoint {
     const struct pipe_owner *owner;
     enum progress progress;
     bool one_cpu, many_cpus;
-    bool learns_ways; /* of tensors within a host */
+    bool learns_paths; /* of tensors within a host */
     tenrec_peer me;
     _Atomic(struct peer *) *peers; /* ENDPOINT_PEERS of them, by id */
     struct reactor_task reclaim;   /* to post when a poller took data events from the loop */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plugin.c - the tensorpipe plugin's face: who it is and what can be set. */
 #include "agent/agent.h"
-#include "agent/known.h"
+#include "agent/registry.h"
 #include "transport/tcp/interface.h"
 #include "transport/tcp/transport_uv.h"
 
@@ -20,14 +20,14 @@
     }
 
 static const struct tenrec_option options[] = {
-    OPTION(transports, LIST, "[shm, uv]", .item = TENREC_OPT_STRING, .choices = KNOWN_TRANSPORTS,
+    OPTION(transports, LIST, "[shm, uv]", .item = TENREC_OPT_STRING, .choices = REGISTRY_TRANSPORTS,
            .help =
                "Transports to offer, the preferred first; shm is shared memory with peers on this "
                "host, uv is TCP. What does not work here is skipped. A peer on libtensorpipe costs "
                "some 1 % of a processor while it is connected over shm; tenrec_ring instead of shm "
                "is for workers of Tenrec only."),
     OPTION(channels, LIST, "[cuda_xth, cuda_ipc, cuda_basic, cma, basic]",
-           .item = TENREC_OPT_STRING, .choices = KNOWN_CHANNELS,
+           .item = TENREC_OPT_STRING, .choices = REGISTRY_CHANNELS,
            .help = "Channels for tensors, the preferred first; basic sends them through a "
                    "connection of the transport. What does not work here is skipped."),
     OPTION(progress, STRING, "adaptive", .choices = "busy|adaptive|sleep",
@@ -100,15 +100,16 @@ static const struct tenrec_option options[] = {
                    "message may be larger."),
 };
 
-static void probe_known(const struct known *all, const char *what, tenrec_sink_fn *sink, void *arg)
+static void probe_known(const struct registry_entry *all, const char *what, tenrec_sink_fn *sink,
+                        void *arg)
 {
-    char key[64], why[KNOWN_WHY], value[KNOWN_WHY + 16];
+    char key[64], why[REGISTRY_WHY], value[REGISTRY_WHY + 16];
 
     for (; all->name; all++) {
         if (strcmp(all->name, TRANSPORT_UV) == 0)
             continue;
         snprintf(key, sizeof key, "%s.%s", what, all->name);
-        if (known_viable(all, why))
+        if (registry_viable(all, why))
             snprintf(value, sizeof value, "viable");
         else
             snprintf(value, sizeof value, "not viable: %s", why);
@@ -116,7 +117,7 @@ static void probe_known(const struct known *all, const char *what, tenrec_sink_f
     }
 }
 
-static void probe(const void *opts, tenrec_sink_fn *sink, void *arg)
+static void plugin_probe(const void *opts, tenrec_sink_fn *sink, void *arg)
 {
     const struct tp_options *o = opts;
     union transport_address at;
@@ -131,8 +132,8 @@ static void probe(const void *opts, tenrec_sink_fn *sink, void *arg)
         snprintf(value, sizeof value, "viable, on %s", text);
     }
     sink(arg, "transport.uv", value);
-    probe_known(known_transports, "transport", sink, arg);
-    probe_known(known_channels, "channel", sink, arg);
+    probe_known(registry_transports, "transport", sink, arg);
+    probe_known(registry_channels, "channel", sink, arg);
 }
 
 const struct tenrec_plugin tenrec_plugin = {
@@ -141,17 +142,17 @@ const struct tenrec_plugin tenrec_plugin = {
     .name = "tensorpipe",
     .version = "0.1.0",
     .summary = "Carries messages and tensors over TensorPipe's wire protocol.",
-    .probe = probe,
+    .probe = plugin_probe,
 };
 
 tenrec_status tenrec_construct_options(void *opts, tenrec_error *err)
 {
     const struct tp_options *o = opts;
     struct port_range ports;
-    tenrec_status st = known_check(known_transports, "transports", &o->transports, err);
+    tenrec_status st = registry_check(registry_transports, "transports", &o->transports, err);
 
     if (st == TENREC_OK)
-        st = known_check(known_channels, "channels", &o->channels, err);
+        st = registry_check(registry_channels, "channels", &o->channels, err);
     if (st != TENREC_OK)
         return st;
     if (*o->ifname && *o->listen)

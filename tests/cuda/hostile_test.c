@@ -135,13 +135,13 @@ static void hostile_notes_are_refused(void **state)
         { "nothing", 0, { 0 } },
         { "a kind of host memory", 9, { 1 } },
         { "an unknown kind", 9, { NOTE_KIND + 4 } },
-        { "no number", 1, { NOTE_KIND + WAY_BASIC } },
-        { "too short", NOTE_SHORT - 1, { NOTE_KIND + WAY_XTH } },
-        { "too long", NOTE_SHORT + 1, { NOTE_KIND + WAY_BASIC } },
-        { "handles that end early", NOTE_IPC - 1, { NOTE_KIND + WAY_IPC } },
-        { "no handles", NOTE_SHORT, { NOTE_KIND + WAY_IPC } },
-        { "memory of the host by handles", NOTE_IPC, { NOTE_KIND + WAY_IPC } },
-        { "memory of the host by a loan", NOTE_SHORT, { NOTE_KIND + WAY_XTH } },
+        { "no number", 1, { NOTE_KIND + METHOD_BASIC } },
+        { "too short", NOTE_SHORT - 1, { NOTE_KIND + METHOD_XTH } },
+        { "too long", NOTE_SHORT + 1, { NOTE_KIND + METHOD_BASIC } },
+        { "handles that end early", NOTE_IPC - 1, { NOTE_KIND + METHOD_IPC } },
+        { "no handles", NOTE_SHORT, { NOTE_KIND + METHOD_IPC } },
+        { "memory of the host by handles", NOTE_IPC, { NOTE_KIND + METHOD_IPC } },
+        { "memory of the host by a loan", NOTE_SHORT, { NOTE_KIND + METHOD_XTH } },
     };
     const struct descriptor_tensor t = { .length = 16, .has_target = true };
 

@@ -222,14 +222,14 @@ static void peer_says(struct fake_host *h, const struct fuzz_step *s)
 static void note_write(struct fake_host *h, const struct fuzz_step *s, uint32_t i,
                        struct descriptor_note *note)
 {
-    const enum way way = (enum way)(1 + step_bits(s, 0, 2) % 3);
+    const enum method way = (enum method)(1 + step_bits(s, 0, 2) % 3);
     const unsigned char handle =
         (unsigned char)(step_bits(s, 8, 2) + (step_bits(s, 7, 1) ? FAKE_HANDLES : 0));
 
-    *note = (struct descriptor_note){ .len = way == WAY_IPC ? NOTE_IPC : NOTE_SHORT };
+    *note = (struct descriptor_note){ .len = way == METHOD_IPC ? NOTE_IPC : NOTE_SHORT };
     note->bytes[0] = (unsigned char)(NOTE_KIND + way);
     put_le64(note->bytes + 1, number_of(h, s) + i);
-    if (way != WAY_IPC)
+    if (way != METHOD_IPC)
         return;
     put_le64(note->bytes + 9, step_bits(s, 10, 8) * 100u);
     put_le64(note->bytes + 17, handle);

@@ -178,7 +178,7 @@ static void count_cpus(struct agent *a)
 }
 
 /* Everybody can reach uv; what else is possible the handshake finds out. */
-static void publish(struct agent *a)
+static void agent_publish(struct agent *a)
 {
     const struct listener_port *port = &a->listener.port[a->listener.n_ports - 1];
 
@@ -237,7 +237,7 @@ tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self,
         snprintf(a->host_address, sizeof a->host_address, "%s", in->host_address);
     a->ep.progress = progress_of(a->ep.options->progress);
     count_cpus(a);
-    a->ep.learns_ways = !a->ep.one_cpu && strcmp(a->ep.options->pull, "always") != 0;
+    a->ep.learns_paths = !a->ep.one_cpu && strcmp(a->ep.options->pull, "always") != 0;
     /* Zeroed pages that are never touched cost nothing. */
     a->ep.peers = calloc(ENDPOINT_PEERS, sizeof *a->ep.peers);
     if (!a->ep.peers) {
@@ -250,13 +250,13 @@ tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self,
     st = listener_open(&a->listener, a, err);
     if (st)
         goto err_reactor;
-    publish(a);
+    agent_publish(a);
     make_offer(a);
     a->ep.reactor.spin = agent_spin;
     a->ep.reactor.rests = agent_rests;
     shm_watch_init(&a->shm);
     a->ep.reactor.arg = a;
-    agent_quiet_init(a);
+    poll_reclaim_init(a);
     agent_devices_init(a);
     cuda_init(&a->cuda, &a->ep);
     pthread_mutex_init(&a->lock, NULL);

@@ -54,8 +54,8 @@ struct agent {
     pthread_mutex_t idle_lock;
     pthread_cond_t idle; /* nobody is inside, or every send was told */
 
-    struct reactor_timer quiet_timer; /* looks at pipes that pollers left */
-    struct reactor_timer alive_timer; /* looks whether hosts answer */
+    struct reactor_timer poll_reclaim_timer; /* looks at pipes that pollers left */
+    struct reactor_timer keepalive_timer;    /* looks whether hosts answer */
 
     /* Spinning. At most one thread of an agent does, unless there are CPUs
      * enough: a caller that waits comes first, else the loop thread. */
@@ -105,10 +105,10 @@ void agent_cool(struct agent *a, struct pipe *p);
 uint64_t agent_spin(void *arg);
 bool agent_rests(void *arg);
 
-/* agent_quiet.c */
-void agent_quiet_init(struct agent *a);
-/* agent_alive.c: from now on there are TCP connections to look at. Loop thread. */
-void agent_look_alive(struct agent *a);
+/* poll_reclaim.c */
+void poll_reclaim_init(struct agent *a);
+/* keepalive.c: from now on there are TCP connections to look at. Loop thread. */
+void keepalive_watch(struct agent *a);
 
 /* agent_devices.c */
 tenrec_status agent_devices(struct tenrec_agent *self, const struct tenrec_device_ops **ret,

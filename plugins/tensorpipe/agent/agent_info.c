@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agent_info.c - what an agent tells people about itself. */
 #include "agent/agent.h"
-#include "agent/known.h"
+#include "agent/registry.h"
 #include "pipe/pipe.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
 TENREC_PRINTF(4, 5)
-static void push(tenrec_sink_fn *sink, void *arg, const char *key, const char *fmt, ...)
+static void info_push(tenrec_sink_fn *sink, void *arg, const char *key, const char *fmt, ...)
 {
     char value[256];
     va_list ap;
@@ -60,9 +60,9 @@ static void push_counters(struct agent *a, tenrec_sink_fn *sink, void *arg)
         sum[i] += a->gone[i];
     pthread_mutex_unlock(&a->lock);
     for (int i = 0; i < COUNTS; i++)
-        push(sink, arg, data[i], "%" PRIu64, sum[i]);
+        info_push(sink, arg, data[i], "%" PRIu64, sum[i]);
     for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
-        push(sink, arg, events[i].key, "%" PRIu64, (uint64_t)atomic_load(events[i].value));
+        info_push(sink, arg, events[i].key, "%" PRIu64, (uint64_t)atomic_load(events[i].value));
 }
 
 /* ---- peers and callers: the keys are the same as long as the members are ---- */
@@ -131,9 +131,9 @@ static void push_peer(int id, const struct pipe *p, tenrec_sink_fn *sink, void *
     char key[64];
 
     snprintf(key, sizeof key, "peer.%d.transport", id);
-    push(sink, arg, key, "%s", p ? p->transport->name : "none");
+    info_push(sink, arg, key, "%s", p ? p->transport->name : "none");
     snprintf(key, sizeof key, "peer.%d.channel", id);
-    push(sink, arg, key, "%s", p && p->channel ? p->channel->name : "none");
+    info_push(sink, arg, key, "%s", p && p->channel ? p->channel->name : "none");
     if (p)
         list_better(&better, p);
     snprintf(key, sizeof key, "peer.%d.not_used", id);
@@ -179,12 +179,13 @@ static void push_polling(struct agent *a, tenrec_sink_fn *sink, void *arg)
     unsigned n = atomic_load(&a->shm.n);
 
     if (n)
-        push(sink, arg, "polling",
-             "%u connections to peers on libtensorpipe, which wake nobody: every %.2f to %.0f ms",
-             n, (double)SHM_PAUSE_MIN_NS / 1e6, (double)SHM_PAUSE_MAX_NS / 1e6);
+        info_push(
+            sink, arg, "polling",
+            "%u connections to peers on libtensorpipe, which wake nobody: every %.2f to %.0f ms", n,
+            (double)SHM_PAUSE_MIN_NS / 1e6, (double)SHM_PAUSE_MAX_NS / 1e6);
     else
-        push(sink, arg, "polling", "no");
-    push(sink, arg, "looks", "%" PRIu64, (uint64_t)atomic_load(&a->shm.looks));
+        info_push(sink, arg, "polling", "no");
+    info_push(sink, arg, "looks", "%" PRIu64, (uint64_t)atomic_load(&a->shm.looks));
 }
 
 void agent_debug_info(struct agent *a, tenrec_sink_fn *sink, void *arg)
@@ -193,21 +194,21 @@ void agent_debug_info(struct agent *a, tenrec_sink_fn *sink, void *arg)
     unsigned connections = 0;
     struct pipe **v;
 
-    push(sink, arg, "transport", "%s", a->listener.port[0].transport->name);
-    push(sink, arg, "channel", "%s", channels_best(&a->channels));
-    known_tell_unused(known_transports, "transport", a->listener.port[0].transport->option,
-                      &a->ep.options->transports, sink, arg);
-    known_tell_unused(known_channels, "channel", channels_option(&a->channels),
-                      &a->ep.options->channels, sink, arg);
-    push(sink, arg, "progress", "%s", progress[a->ep.progress]);
-    push(sink, arg, "address", "%s", a->address);
+    info_push(sink, arg, "transport", "%s", a->listener.port[0].transport->name);
+    info_push(sink, arg, "channel", "%s", channels_best(&a->channels));
+    registry_tell_unused(registry_transports, "transport", a->listener.port[0].transport->option,
+                         &a->ep.options->transports, sink, arg);
+    registry_tell_unused(registry_channels, "channel", channels_option(&a->channels),
+                         &a->ep.options->channels, sink, arg);
+    info_push(sink, arg, "progress", "%s", progress[a->ep.progress]);
+    info_push(sink, arg, "address", "%s", a->address);
     push_polling(a, sink, arg);
     push_counters(a, sink, arg);
     cuda_tell(&a->cuda, sink, arg);
     v = agent_all_pipes(a);
     for (size_t i = 0; v && v[i]; i++)
         connections += pipe_state(v[i]) == PIPE_ESTABLISHED ? v[i]->n_conns : 0;
-    push(sink, arg, "connections", "%u", connections);
+    info_push(sink, arg, "connections", "%u", connections);
     push_peers(a, v, sink, arg);
     push_callers(v, sink, arg);
     for (size_t i = 0; v && v[i]; i++)

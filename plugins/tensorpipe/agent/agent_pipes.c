@@ -78,7 +78,7 @@ static void agent_remove_pipe(struct endpoint *ep, struct pipe *p)
 static void agent_pipe_established(struct endpoint *ep, struct pipe *p)
 {
     if (p->transport->remote)
-        agent_look_alive(agent_of(ep));
+        keepalive_watch(agent_of(ep));
 }
 
 static void agent_pipe_hot(struct endpoint *ep, struct pipe *p)

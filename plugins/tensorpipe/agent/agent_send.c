@@ -6,8 +6,8 @@
 
 static const char no_member[] = "no member of the group has that id";
 
-static void send_failed(struct tenrec_msg *msg, struct tenrec_done done, tenrec_status code,
-                        const char *text, tenrec_peer to)
+static void agent_send_failed(struct tenrec_msg *msg, struct tenrec_done done, tenrec_status code,
+                              const char *text, tenrec_peer to)
 {
     tenrec_error err;
 
@@ -19,17 +19,17 @@ static void send_failed(struct tenrec_msg *msg, struct tenrec_done done, tenrec_
 }
 
 /* Inside of the peer. */
-static void send_to(struct agent *a, struct peer *peer, struct tenrec_msg *msg,
-                    struct tenrec_done done)
+static void agent_send_to(struct agent *a, struct peer *peer, struct tenrec_msg *msg,
+                          struct tenrec_done done)
 {
     struct pipe *p = peer_out(peer);
 
     if (!agent_runs(a)) {
-        send_failed(msg, done, TENREC_ESHUTDOWN, "this worker does not run", peer->id);
+        agent_send_failed(msg, done, TENREC_ESHUTDOWN, "this worker does not run", peer->id);
         return;
     }
     if (atomic_load_explicit(&peer->left, memory_order_relaxed)) {
-        send_failed(msg, done, TENREC_EPEER_UNKNOWN, no_member, peer->id);
+        agent_send_failed(msg, done, TENREC_EPEER_UNKNOWN, no_member, peer->id);
         return;
     }
     if (!p || pipe_state(p) == PIPE_BROKEN)
@@ -37,11 +37,11 @@ static void send_to(struct agent *a, struct peer *peer, struct tenrec_msg *msg,
     if (p)
         pipe_send(p, msg, done);
     else
-        send_failed(msg, done, TENREC_ENOMEM, "no memory for a connection", peer->id);
+        agent_send_failed(msg, done, TENREC_ENOMEM, "no memory for a connection", peer->id);
 }
 
-static void send_request(struct agent *a, tenrec_peer to, struct tenrec_msg *msg,
-                         struct tenrec_done done)
+static void agent_send_request(struct agent *a, tenrec_peer to, struct tenrec_msg *msg,
+                               struct tenrec_done done)
 {
     struct peer *peer = agent_peer(a, to);
     struct pipe *p = batch_reading();
@@ -55,21 +55,22 @@ static void send_request(struct agent *a, tenrec_peer to, struct tenrec_msg *msg
         return;
     }
     if (!peer) {
-        send_failed(msg, done, TENREC_EPEER_UNKNOWN, no_member, to);
+        agent_send_failed(msg, done, TENREC_EPEER_UNKNOWN, no_member, to);
         return;
     }
     side = peer_enter(peer);
-    send_to(a, peer, msg, done);
+    agent_send_to(a, peer, msg, done);
     agent_leave_peer(a, peer, side);
 }
 
 /* The handler ran elsewhere. Inside of the agent. */
-static void send_late_answer(struct agent *a, struct tenrec_msg *msg, struct tenrec_done done)
+static void agent_send_late_answer(struct agent *a, struct tenrec_msg *msg, struct tenrec_done done)
 {
     struct pipe *p;
 
     if (!agent_runs(a)) {
-        send_failed(msg, done, TENREC_ESHUTDOWN, "this worker does not run", TENREC_ANONYMOUS);
+        agent_send_failed(msg, done, TENREC_ESHUTDOWN, "this worker does not run",
+                          TENREC_ANONYMOUS);
         return;
     }
     p = agent_find_pipe(a, msg->route);
@@ -83,7 +84,7 @@ static void send_late_answer(struct agent *a, struct tenrec_msg *msg, struct ten
     pipe_unref(p);
 }
 
-static void send_answer(struct agent *a, struct tenrec_msg *msg, struct tenrec_done done)
+static void agent_send_answer(struct agent *a, struct tenrec_msg *msg, struct tenrec_done done)
 {
     struct pipe *p = batch_reading();
 
@@ -93,7 +94,7 @@ static void send_answer(struct agent *a, struct tenrec_msg *msg, struct tenrec_d
         return;
     }
     agent_enter(a);
-    send_late_answer(a, msg, done);
+    agent_send_late_answer(a, msg, done);
     agent_leave(a);
 }
 
@@ -103,9 +104,9 @@ void agent_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *ms
     struct agent *a = self->impl;
 
     if (msg->route.generation)
-        send_answer(a, msg, done);
+        agent_send_answer(a, msg, done);
     else
-        send_request(a, to, msg, done);
+        agent_send_request(a, to, msg, done);
 }
 
 tenrec_status agent_poll(struct tenrec_agent *self, tenrec_peer id, const struct tenrec_wait *wait)

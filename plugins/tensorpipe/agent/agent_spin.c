@@ -122,7 +122,7 @@ static bool one_round(struct agent *a, unsigned round)
     return came;
 }
 
-static bool disturbed(struct agent *a)
+static bool spin_disturbed(struct agent *a)
 {
     return atomic_load_explicit(&a->ep.reactor.waiting, memory_order_relaxed) ||
            atomic_load_explicit(&a->ep.reactor.stop, memory_order_relaxed) ||
@@ -150,7 +150,7 @@ static uint64_t spin_busy(struct agent *a)
     }
     all_hot_quiet(a, true);
     until = now_ns() + LOOK_NS;
-    for (unsigned round = 1; !disturbed(a); round++) {
+    for (unsigned round = 1; !spin_disturbed(a); round++) {
         one_round(a, round);
         if (round % CLOCK_EVERY == 0 && now_ns() >= until)
             break;
@@ -180,7 +180,7 @@ static uint64_t spin_adaptive(struct agent *a)
     if (!a->last_ns)
         return REACTOR_FOREVER;
     until = now + LOOK_NS;
-    for (unsigned round = 1; now < until && !disturbed(a); round++) {
+    for (unsigned round = 1; now < until && !spin_disturbed(a); round++) {
         came |= one_round(a, round);
         if (round % CLOCK_EVERY != 0)
             continue;
@@ -207,7 +207,7 @@ static uint64_t spin_adaptive(struct agent *a)
     return REACTOR_FOREVER;
 }
 
-static uint64_t spin(struct agent *a)
+static uint64_t spin_hot(struct agent *a)
 {
     if (any_to_read(a))
         return a->ep.progress == PROGRESS_BUSY ? spin_busy(a) : spin_adaptive(a);
@@ -227,7 +227,7 @@ uint64_t agent_spin(void *arg)
 {
     struct agent *a = arg;
     /* First: it tells which connections are worth spinning for. */
-    uint64_t look_ns = shm_watch_look(&a->ep), spin_ns = spin(a);
+    uint64_t look_ns = shm_watch_look(&a->ep), spin_ns = spin_hot(a);
 
     return look_ns < spin_ns ? look_ns : spin_ns;
 }

@@ -74,8 +74,8 @@ static void cancel_pipes(struct agent *a)
 static void stop_on_loop(struct agent *a)
 {
     listener_stop(&a->listener);
-    reactor_disarm(&a->quiet_timer);
-    reactor_disarm(&a->alive_timer);
+    reactor_disarm(&a->poll_reclaim_timer);
+    reactor_disarm(&a->keepalive_timer);
     cancel_pipes(a);
 }
 

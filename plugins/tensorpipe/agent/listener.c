@@ -32,8 +32,8 @@ static void unlist_conn(struct listener *l, struct conn *c)
 }
 
 TENREC_PRINTF(4, 5)
-static void refuse(struct listener *l, struct conn *c, enum tenrec_log_level level, const char *fmt,
-                   ...)
+static void listener_refuse(struct listener *l, struct conn *c, enum tenrec_log_level level,
+                            const char *fmt, ...)
 {
     char where[TRANSPORT_TEXT_MAX], text[256];
     va_list ap;
@@ -52,7 +52,7 @@ static void hello_missing(struct reactor_timer *t)
 {
     struct conn *c = CONTAINER(t, struct conn, timer);
 
-    refuse(c->owner, c, TENREC_LOG_DEBUG, "its hello did not come in time");
+    listener_refuse(c->owner, c, TENREC_LOG_DEBUG, "its hello did not come in time");
 }
 
 static void await_hello(struct conn *c, uint64_t limit_ms, void (*fire)(struct reactor_timer *t))
@@ -76,7 +76,7 @@ static void conn_evict(struct handshake *h, const char *why)
 {
     struct conn *c = CONTAINER(h, struct conn, handshake);
 
-    refuse(c->owner, c, TENREC_LOG_DEBUG, "%s", why);
+    listener_refuse(c->owner, c, TENREC_LOG_DEBUG, "%s", why);
 }
 
 static int watch_ports(struct listener *l)
@@ -113,7 +113,7 @@ static void pause_over(struct reactor_timer *t)
 
 static void listener_conn_ready(struct conn *c, uint32_t events);
 
-static void take_connection(struct listener_port *port, int fd, const union transport_address *from)
+static void listener_take(struct listener_port *port, int fd, const union transport_address *from)
 {
     struct listener *l = port->listener;
     struct agent *a = l->agent;
@@ -130,7 +130,7 @@ static void take_connection(struct listener_port *port, int fd, const union tran
     else
         await_hello(c, a->ep.options->hello_timeout_ms, hello_late);
     if (c->stream->hear(c, HEARS_ALL))
-        refuse(l, c, TENREC_LOG_WARN, "cannot watch it");
+        listener_refuse(l, c, TENREC_LOG_WARN, "cannot watch it");
 }
 
 static void listener_starve(struct listener *l, const char *why)
@@ -188,7 +188,7 @@ static void listener_ready(struct reactor_source *s, uint32_t events)
         fd = accept4(s->fd, &from.any, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0) {
             l->starved = false;
-            take_connection(port, fd, &from);
+            listener_take(port, fd, &from);
             continue;
         }
         switch (errno) {
@@ -381,18 +381,19 @@ static bool comes_from_its_caller(const struct conn *c, const struct pipe *p)
            (!p->pid || p->pid == c->pid);
 }
 
-static void take_requested(struct listener *l, struct conn *c, uint64_t id, uint32_t end)
+static void listener_take_requested(struct listener *l, struct conn *c, uint64_t id, uint32_t end)
 {
     const struct registration *at = find_wanted(l, id);
     struct registration r;
 
     if (!at) {
-        refuse(l, c, TENREC_LOG_DEBUG, "no pipe waits for the connection of this id");
+        listener_refuse(l, c, TENREC_LOG_DEBUG, "no pipe waits for the connection of this id");
         return;
     }
     r = *at;
     if (!comes_from_its_caller(c, r.pipe)) {
-        refuse(l, c, TENREC_LOG_WARN, "the pipe of another caller waits for this connection");
+        listener_refuse(l, c, TENREC_LOG_WARN,
+                        "the pipe of another caller waits for this connection");
         return;
     }
     l->wanted[at - l->wanted] = l->wanted[--l->n_wanted];
@@ -404,24 +405,24 @@ static void take_requested(struct listener *l, struct conn *c, uint64_t id, uint
 
 /* Takes the connection's first frame, which is there as a whole. Its `end` may have
  * been told in the same breath, and is told once. */
-static void take_hello(struct listener *l, struct conn *c, const unsigned char *body, size_t len,
-                       uint32_t end)
+static void listener_take_hello(struct listener *l, struct conn *c, const unsigned char *body,
+                                size_t len, uint32_t end)
 {
     struct hello hello;
     struct pipe *p;
     tenrec_error err;
 
     if (hello_read(body, len, &hello, &err)) {
-        refuse(l, c, TENREC_LOG_WARN, "%s", err.text);
+        listener_refuse(l, c, TENREC_LOG_WARN, "%s", err.text);
         return;
     }
     switch (hello.kind) {
     case HELLO_EMPTY:
-        refuse(l, c, TENREC_LOG_DEBUG, "an empty hello");
+        listener_refuse(l, c, TENREC_LOG_DEBUG, "an empty hello");
         return;
     case HELLO_REQUESTED:
         conn_consume(c, FRAME_HEAD + len);
-        take_requested(l, c, hello.id, end);
+        listener_take_requested(l, c, hello.id, end);
         return;
     case HELLO_SPONTANEOUS:
         unlist_conn(l, c);
@@ -449,16 +450,17 @@ static void listener_conn_ready(struct conn *c, uint32_t events)
         int e;
 
         if (f == FRAME_WHOLE) {
-            take_hello(l, c, body, len, events & CONN_END);
+            listener_take_hello(l, c, body, len, events & CONN_END);
             return;
         }
         if (f != FRAME_PARTIAL) {
-            refuse(l, c, TENREC_LOG_WARN, "a hello of %zu bytes", len);
+            listener_refuse(l, c, TENREC_LOG_WARN, "a hello of %zu bytes", len);
             return;
         }
         n = conn_read(c, NULL, 0, false, &is_short, &e);
         if (n < 0) {
-            refuse(l, c, TENREC_LOG_DEBUG, "%s before its hello", e ? strerror(e) : "closed");
+            listener_refuse(l, c, TENREC_LOG_DEBUG, "%s before its hello",
+                            e ? strerror(e) : "closed");
             return;
         }
         if (n == 0)

@@ -55,7 +55,7 @@ enum part channel_take_frame(struct pipe *p, enum conn_role from, void *to, uint
     return PART_MISSING;
 }
 
-enum part channel_pull(struct pipe *p, const struct pull_peer *peer, uint64_t from, int *ret_errno)
+enum part channel_pull(struct pipe *p, const struct cma_peer *peer, uint64_t from, int *ret_errno)
 {
     struct reading *r = &p->read;
     const uint64_t len = r->in[r->tensor].len;
@@ -65,7 +65,7 @@ enum part channel_pull(struct pipe *p, const struct pull_peer *peer, uint64_t fr
     while (to && r->got < len) {
         uint64_t left = len - r->got, n = left < PULL_TURN ? left : PULL_TURN;
 
-        *ret_errno = pull_read(peer, to + r->got, from + r->got, n);
+        *ret_errno = cma_read(peer, to + r->got, from + r->got, n);
         if (*ret_errno)
             return PART_BAD;
         r->got += n;
@@ -106,7 +106,7 @@ bool channel_next_frame(struct pipe *p, struct conn *c, size_t max, const unsign
     return frame == FRAME_WHOLE;
 }
 
-void channel_put_frame(struct segment *s, struct out *o, enum conn_role on, void *data,
+void channel_put_frame(struct segment *s, struct send_request *o, enum conn_role on, void *data,
                        uint64_t len)
 {
     s->out = o;

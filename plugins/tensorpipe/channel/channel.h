@@ -7,7 +7,7 @@
 #ifndef TENSORPIPE_CHANNEL_H
 #define TENSORPIPE_CHANNEL_H
 
-#include "channel/pull.h"
+#include "channel/cma.h"
 #include "transport/conn.h"
 #include "wire/descriptor.h"
 
@@ -26,7 +26,7 @@ struct channel {
      * reads it. */
     unsigned connections, data;
     bool frames; /* the bytes of a tensor are a frame of the transport */
-    /* The kind of the note of a tensor that the peer maps (share.h); those the
+    /* The kind of the note of a tensor that the peer maps (shm_handoff.h); those the
      * channel is not asked to send. 0: it maps none. */
     unsigned char maps;
 
@@ -35,7 +35,7 @@ struct channel {
      * returns how many it took. `note` travels with the descriptor; an empty one
      * is what libtensorpipe sends. */
     unsigned (*segments)(const struct pipe *p, const struct tenrec_tensor_desc *t);
-    unsigned (*send)(struct pipe *p, struct out *o, const struct tenrec_tensor_desc *t,
+    unsigned (*send)(struct pipe *p, struct send_request *o, const struct tenrec_tensor_desc *t,
                      struct segment *s, struct descriptor_note *note);
 
     /* A note came with a descriptor; NULL: notes mean nothing here. `desc` is the
@@ -74,7 +74,7 @@ enum part channel_take_frame(struct pipe *p, enum conn_role from, void *to, uint
 /* Reads the tensor that is being read at `from` in that process's memory, as far
  * as it is the loop thread's turn: PART_MISSING, it goes on later by itself.
  * PART_BAD: why not is *ret_errno. */
-enum part channel_pull(struct pipe *p, const struct pull_peer *peer, uint64_t from, int *ret_errno);
+enum part channel_pull(struct pipe *p, const struct cma_peer *peer, uint64_t from, int *ret_errno);
 
 /* The next frame, of at most `max` bytes, on a connection that the loop thread
  * reads; conn_consume takes it. False: there is none now, or the pipe is broken. */
@@ -82,7 +82,7 @@ bool channel_next_frame(struct pipe *p, struct conn *c, size_t max, const unsign
                         size_t *ret_len);
 
 /* Fills `s` with a frame of `len` bytes at `data`, to be written on `on`. */
-void channel_put_frame(struct segment *s, struct out *o, enum conn_role on, void *data,
+void channel_put_frame(struct segment *s, struct send_request *o, enum conn_role on, void *data,
                        uint64_t len);
 
 #endif

@@ -11,8 +11,9 @@ static unsigned basic_segments(const struct pipe *p, const struct tenrec_tensor_
     return 1;
 }
 
-static unsigned basic_send(struct pipe *p, struct out *o, const struct tenrec_tensor_desc *t,
-                           struct segment *s, struct descriptor_note *note)
+static unsigned basic_send(struct pipe *p, struct send_request *o,
+                           const struct tenrec_tensor_desc *t, struct segment *s,
+                           struct descriptor_note *note)
 {
     (void)p;
     (void)note;

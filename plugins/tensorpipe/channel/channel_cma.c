@@ -6,7 +6,7 @@
  * connection; the receiver answers with an empty frame on the second once it
  * has the bytes, in the same order. Until then they stay where they are. */
 #include "channel/channel.h"
-#include "channel/pull.h"
+#include "channel/cma.h"
 #include "pipe/pipe.h"
 #include "transport/socket_owner.h"
 #include "wire/nop.h"
@@ -26,7 +26,7 @@ static unsigned cma_segments(const struct pipe *p, const struct tenrec_tensor_de
     return 1;
 }
 
-static unsigned cma_send(struct pipe *p, struct out *o, const struct tenrec_tensor_desc *t,
+static unsigned cma_send(struct pipe *p, struct send_request *o, const struct tenrec_tensor_desc *t,
                          struct segment *s, struct descriptor_note *note)
 {
     struct nop_writer w;
@@ -49,9 +49,9 @@ static unsigned cma_send(struct pipe *p, struct out *o, const struct tenrec_tens
 
 /* The process to read from. A Unix socket's kernel has told who that is; over
  * TCP the peer's word is checked. */
-static tenrec_status find_peer(struct pipe *p, uint32_t named, tenrec_error *err)
+static tenrec_status cma_find_peer(struct pipe *p, uint32_t named, tenrec_error *err)
 {
-    struct pull_peer peer = p->puller;
+    struct cma_peer peer = p->puller;
     int e;
 
     if (p->pid ? p->pid != (pid_t)named : peer.pid && peer.pid != (pid_t)named)
@@ -61,15 +61,15 @@ static tenrec_status find_peer(struct pipe *p, uint32_t named, tenrec_error *err
     if (peer.pid)
         return TENREC_OK;
     if (p->pid) {
-        p->puller = pull_beside(p->pid, p->conn[CONN_ANNOUNCE]->source.fd);
+        p->puller = cma_beside(p->pid, p->conn[CONN_ANNOUNCE]->source.fd);
         return TENREC_OK;
     }
-    e = pull_open(&peer, (pid_t)named);
+    e = cma_open(&peer, (pid_t)named);
     if (e)
         return tenrec_fail_errno(err, TENREC_EPEER_LOST, e,
                                  "sent a tensor in the memory of process %u", named);
     if (!socket_is_held_by(peer.pid, p->conn[CONN_ANNOUNCE]->source.fd)) {
-        pull_close(&peer);
+        cma_close(&peer);
         return tenrec_fail(err, TENREC_EPROTOCOL,
                            "sent a tensor in the memory of process %u, of which cannot be seen "
                            "that it holds this connection; channels: [basic] works without",
@@ -79,13 +79,13 @@ static tenrec_status find_peer(struct pipe *p, uint32_t named, tenrec_error *err
     return TENREC_OK;
 }
 
-static enum part bad(struct pipe *p, const tenrec_error *err)
+static enum part cma_fail(struct pipe *p, const tenrec_error *err)
 {
     p->services->failf(p, err->code, 0, "%s", err->text);
     return PART_BAD;
 }
 
-static enum part pull(struct pipe *p, const unsigned char *frame, size_t len)
+static enum part cma_pull(struct pipe *p, const unsigned char *frame, size_t len)
 {
     struct reading *r = &p->read;
     struct nop_reader in;
@@ -99,11 +99,11 @@ static enum part pull(struct pipe *p, const unsigned char *frame, size_t len)
     pid = nop_read_uint(&in, UINT32_MAX, "pid");
     from = nop_read_uint(&in, UINT64_MAX, "ptr");
     if (in.status)
-        return bad(p, &err);
+        return cma_fail(p, &err);
     if (!channel_target(p))
         return PART_THERE;
-    if (find_peer(p, (uint32_t)pid, &err))
-        return bad(p, &err);
+    if (cma_find_peer(p, (uint32_t)pid, &err))
+        return cma_fail(p, &err);
     part = channel_pull(p, &p->puller, from, &e);
     if (part != PART_BAD)
         return part;
@@ -112,7 +112,7 @@ static enum part pull(struct pipe *p, const unsigned char *frame, size_t len)
                             (unsigned long long)r->in[r->tensor].len, (int)p->puller.pid);
     if (e == EPERM)
         tenrec_error_prefix(&err, "channels: [basic] works without");
-    return bad(p, &err);
+    return cma_fail(p, &err);
 }
 
 static enum part cma_receive(struct pipe *p)
@@ -135,7 +135,7 @@ static enum part cma_receive(struct pipe *p)
     case FRAME_WHOLE:
         break;
     }
-    part = pull(p, frame, len);
+    part = cma_pull(p, frame, len);
     if (part != PART_THERE)
         return part;
     conn_consume(c, FRAME_HEAD + len);

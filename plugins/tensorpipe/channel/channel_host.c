@@ -10,7 +10,7 @@
  *     1 address   the receiver reads it out of our memory
  *     2 length    frames of that length (the last one is shorter), in turns on
  *                 the lanes. Where a lane is a ring both sides copy at once
- *     3 ...       the receiver maps it (share.h)
+ *     3 ...       the receiver maps it (shm_handoff.h)
  *
  * Lanes are the first connections of the channel: one of tenrec_host, as many as
  * the options say of tenrec_lanes, which is for TCP. The other connection of
@@ -27,7 +27,7 @@
  * before it goes on, and so takes over meanwhile. */
 #include "channel/channel.h"
 #include "channel/channels.h"
-#include "channel/share.h"
+#include "channel/shm_handoff.h"
 #include "pipe/pipe.h"
 
 #include <errno.h>
@@ -66,7 +66,7 @@ static uint64_t stripe_of(const struct pipe *p, uint64_t len)
 }
 
 /* 0 for tensors that go another way. */
-static unsigned stripes(const struct pipe *p, uint64_t len)
+static unsigned host_stripes(const struct pipe *p, uint64_t len)
 {
     uint64_t stripe = stripe_of(p, len);
 
@@ -77,13 +77,14 @@ static unsigned stripes(const struct pipe *p, uint64_t len)
 
 static unsigned host_segments(const struct pipe *p, const struct tenrec_tensor_desc *t)
 {
-    unsigned n = stripes(p, t->bytes);
+    unsigned n = host_stripes(p, t->bytes);
 
     return n ? n : 1;
 }
 
-static unsigned send_stripes(struct pipe *p, struct out *o, const struct tenrec_tensor_desc *t,
-                             struct segment *s, unsigned n, struct descriptor_note *note)
+static unsigned send_stripes(struct pipe *p, struct send_request *o,
+                             const struct tenrec_tensor_desc *t, struct segment *s, unsigned n,
+                             struct descriptor_note *note)
 {
     uint64_t stripe = stripe_of(p, t->bytes);
 
@@ -100,28 +101,30 @@ static unsigned send_stripes(struct pipe *p, struct out *o, const struct tenrec_
 }
 
 /* Nothing is before it that would be timed, too. */
-static bool is_alone(const struct pipe *p, const struct out *o)
+static bool is_alone(const struct pipe *p, const struct send_request *o)
 {
     return !p->awaited && !o->n_tensors && !p->conn[CONN_DESCRIPTOR]->first &&
            !p->conn[CONN_CHANNEL]->first;
 }
 
 /* Of a tensor that may be read out of our memory; both ways take one segment. */
-static bool is_copied_by_both(struct pipe *p, struct out *o, uint64_t len, struct segment *s)
+static bool is_copied_by_both(struct pipe *p, struct send_request *o, uint64_t len,
+                              struct segment *s)
 {
     const bool timed = is_alone(p, o);
 
-    if (!p->ep->learns_ways)
+    if (!p->ep->learns_paths)
         return false;
     s->since_ns = timed ? now_ns() : 0;
     s->len = len;
-    return ways_choose(&p->ways, len, timed) == BY_BOTH;
+    return path_choose(&p->paths, len, timed) == BY_BOTH;
 }
 
-static unsigned host_send(struct pipe *p, struct out *o, const struct tenrec_tensor_desc *t,
-                          struct segment *s, struct descriptor_note *note)
+static unsigned host_send(struct pipe *p, struct send_request *o,
+                          const struct tenrec_tensor_desc *t, struct segment *s,
+                          struct descriptor_note *note)
 {
-    unsigned n = stripes(p, t->bytes);
+    unsigned n = host_stripes(p, t->bytes);
 
     if (!n && is_pulled(p, t->bytes) && is_copied_by_both(p, o, t->bytes, s))
         n = 1;
@@ -149,9 +152,9 @@ static unsigned host_send(struct pipe *p, struct out *o, const struct tenrec_ten
 /* ---- receiving ---- */
 
 /* The loop thread finds it out. */
-static struct pull_peer puller_of(struct pipe *p)
+static struct cma_peer puller_of(struct pipe *p)
 {
-    struct pull_peer peer;
+    struct cma_peer peer;
 
     pthread_mutex_lock(&p->lock);
     peer = p->puller;
@@ -168,7 +171,7 @@ static tenrec_status host_announced(struct pipe *p, struct nop_bytes note, struc
         return TENREC_OK;
     if (note.data[0] == HOW_MAPPED) {
         in->how = HOW_MAPPED;
-        return share_arrived(p, note, desc, err);
+        return shm_handoff_arrived(p, note, desc, err);
     }
     value = note.len == NOTE_LEN ? get_le64(note.data + 1) : 0;
     if (note.len == NOTE_LEN && note.data[0] == HOW_PULL && puller_of(p).pid) {
@@ -183,7 +186,7 @@ static tenrec_status host_announced(struct pipe *p, struct nop_bytes note, struc
                        "descriptor: a tensor that comes in a way which was not agreed");
 }
 
-static bool tell(struct pipe *p, const unsigned char *body, size_t len)
+static bool control_tell(struct pipe *p, const unsigned char *body, size_t len)
 {
     if (p->services->send_object(p, control_of(p), body, len) == TENREC_OK)
         return true;
@@ -191,15 +194,15 @@ static bool tell(struct pipe *p, const unsigned char *body, size_t len)
     return false;
 }
 
-static bool tell_number(struct pipe *p, enum control what, uint64_t number)
+static bool control_tell_number(struct pipe *p, enum control what, uint64_t number)
 {
     unsigned char body[NUMBERED] = { (unsigned char)what };
 
     put_le64(body + 1, number);
-    return tell(p, body, sizeof body);
+    return control_tell(p, body, sizeof body);
 }
 
-static bool handle(struct pipe *p, const unsigned char *body, size_t len);
+static bool control_handle(struct pipe *p, const unsigned char *body, size_t len);
 
 /* Reads the control connection up to the bytes that were refused. */
 static enum part find_sent(struct pipe *p, struct conn *c, const struct incoming *in)
@@ -210,7 +213,7 @@ static enum part find_sent(struct pipe *p, struct conn *c, const struct incoming
     while (conn_buffered(c) > FRAME_HEAD && c->buf[c->pos + FRAME_HEAD] != SENT) {
         switch (conn_frame(c, CONTROL_MAX, &body, &len)) {
         case FRAME_WHOLE:
-            if (!handle(p, body, len))
+            if (!control_handle(p, body, len))
                 return PART_BAD;
             conn_consume(c, FRAME_HEAD + len);
             continue;
@@ -259,18 +262,18 @@ static enum part take_sent(struct pipe *p)
 }
 
 /* Out of the sender's memory, or when that fails, through the connection. */
-static enum part pull(struct pipe *p)
+static enum part host_pull(struct pipe *p)
 {
     struct reading *r = &p->read;
     struct incoming *in = &r->in[r->tensor];
-    struct pull_peer peer = puller_of(p);
+    struct cma_peer peer = puller_of(p);
     int e;
     enum part part = channel_pull(p, &peer, in->from, &e);
 
     if (part == PART_MISSING)
         return part;
     if (part == PART_THERE)
-        return tell_number(p, TAKEN, in->number) ? PART_THERE : PART_BAD;
+        return control_tell_number(p, TAKEN, in->number) ? PART_THERE : PART_BAD;
     if (e == ESRCH) {
         p->services->failf(p, TENREC_EPEER_LOST, e, "cannot read a tensor");
         return PART_BAD;
@@ -282,7 +285,7 @@ static enum part pull(struct pipe *p)
     in->how = HOW_SENT;
     r->got = 0;
     p->services->lend_side(p, true);
-    return tell_number(p, REFUSED, in->number) ? take_sent(p) : PART_BAD;
+    return control_tell_number(p, REFUSED, in->number) ? take_sent(p) : PART_BAD;
 }
 
 /* in->number: the length of a stripe, in->from: how far the ones before reach. */
@@ -315,7 +318,7 @@ static enum part host_receive(struct pipe *p)
     case HOW_INLINE:
         break;
     case HOW_PULL:
-        return pull(p);
+        return host_pull(p);
     case HOW_LANES:
         return take_stripes(p);
     case HOW_MAPPED:
@@ -329,24 +332,24 @@ static enum part host_receive(struct pipe *p)
 /* ---- control ---- */
 
 /* "Can you read this?" Nothing is said when the answer is no. */
-static void try_probe(struct pipe *p, const unsigned char *body)
+static void control_probe(struct pipe *p, const unsigned char *body)
 {
     const unsigned char yes = PULLS;
     uint64_t word = 0;
-    struct pull_peer peer;
+    struct cma_peer peer;
 
     if (!p->ep->channels->pulls || !p->pid || p->puller.pid)
         return;
-    peer = pull_beside(p->pid, p->conn[CONN_DESCRIPTOR]->source.fd);
-    if (pull_read(&peer, &word, get_le64(body + 1), sizeof word) || word != get_le64(body + 9))
+    peer = cma_beside(p->pid, p->conn[CONN_DESCRIPTOR]->source.fd);
+    if (cma_read(&peer, &word, get_le64(body + 1), sizeof word) || word != get_le64(body + 9))
         return;
     pthread_mutex_lock(&p->lock);
     p->puller = peer;
     pthread_mutex_unlock(&p->lock);
-    tell(p, &yes, 1);
+    control_tell(p, &yes, 1);
 }
 
-static bool handle(struct pipe *p, const unsigned char *body, size_t len)
+static bool control_handle(struct pipe *p, const unsigned char *body, size_t len)
 {
     bool known = false;
 
@@ -354,7 +357,7 @@ static bool handle(struct pipe *p, const unsigned char *body, size_t len)
     case PROBE:
         known = len == 17;
         if (known)
-            try_probe(p, body);
+            control_probe(p, body);
         break;
     case PULLS:
         known = len == 1 && p->probe; /* an answer to nothing else */
@@ -377,7 +380,7 @@ static bool handle(struct pipe *p, const unsigned char *body, size_t len)
 }
 
 /* The next frame, copied; false: none, or who reads the pipe reads these too. */
-static bool next_control(struct pipe *p, struct conn *c, unsigned char ret[CONTROL_MAX],
+static bool control_next(struct pipe *p, struct conn *c, unsigned char ret[CONTROL_MAX],
                          size_t *ret_len)
 {
     const unsigned char *body;
@@ -398,7 +401,7 @@ static void host_arrived(struct pipe *p, struct conn *c)
     unsigned char body[CONTROL_MAX];
     size_t len;
 
-    while (next_control(p, c, body, &len) && handle(p, body, len))
+    while (control_next(p, c, body, &len) && control_handle(p, body, len))
         continue;
 }
 
@@ -406,13 +409,13 @@ static void host_established(struct pipe *p)
 {
     unsigned char body[17] = { PROBE };
 
-    p->allows = p->ep->channels->pulls && p->pid && pull_allow(p->pid);
+    p->allows = p->ep->channels->pulls && p->pid && cma_allow(p->pid);
     if (!p->allows)
         return;
     p->probe = now_ns() ^ (uintptr_t)p;
     put_le64(body + 1, (uintptr_t)&p->probe);
     put_le64(body + 9, p->probe);
-    tell(p, body, sizeof body);
+    control_tell(p, body, sizeof body);
 }
 
 const struct channel channel_host = {

@@ -7,7 +7,7 @@
 #define HOST_VERSION "1" /* of channel_host's notes and control frames */
 #define CUDA_VERSION "1" /* of a link's */
 
-static bool lists(const struct tenrec_option_list *list, const char *name)
+static bool channels_lists(const struct tenrec_option_list *list, const char *name)
 {
     for (size_t i = 0; i < list->n; i++)
         if (strcmp(list->v[i].s, name) == 0)
@@ -15,7 +15,7 @@ static bool lists(const struct tenrec_option_list *list, const char *name)
     return false;
 }
 
-static void offer(struct channels *cs, const struct channel *ch, const char *descriptor)
+static void channels_offer(struct channels *cs, const struct channel *ch, const char *descriptor)
 {
     uint32_t i = cs->n++;
 
@@ -31,7 +31,7 @@ static void offer_lanes(struct channels *cs, unsigned lanes)
     cs->lanes.data = lanes;
     cs->lanes.connections = lanes;
     snprintf(cs->lanes_domain, sizeof cs->lanes_domain, HOST_VERSION ":%u", lanes);
-    offer(cs, &cs->lanes, cs->lanes_domain);
+    channels_offer(cs, &cs->lanes, cs->lanes_domain);
     cs->offered[cs->n - 1].transport = TRANSPORT_UV;
 }
 
@@ -60,22 +60,22 @@ void channels_add_devices(struct channels *cs, uint32_t n)
 /* Our own comes before TensorPipe's: its peers are Tenrec's only. */
 void channels_init(struct channels *cs, const struct tp_options *o, bool devices)
 {
-    char why[PULL_TEXT_MAX];
+    char why[CMA_TEXT_MAX];
 
     cs->n = 0;
-    cs->pulls = lists(&o->channels, channel_cma.name) && pull_viable(why, sizeof why) &&
-                pull_domain(cs->cma);
-    if (cs->pulls || lists(&o->channels, channel_basic.name)) {
+    cs->pulls = channels_lists(&o->channels, channel_cma.name) && cma_viable(why, sizeof why) &&
+                cma_domain(cs->cma);
+    if (cs->pulls || channels_lists(&o->channels, channel_basic.name)) {
         offer_lanes(cs, (unsigned)o->lanes);
-        offer(cs, &channel_host, HOST_VERSION);
+        channels_offer(cs, &channel_host, HOST_VERSION);
     }
     for (size_t i = 0; i < o->channels.n; i++) {
         /* A peer on libtensorpipe has no other way once it chose this one, and the kernel
          * may know no more than one process that reads. */
-        if (cs->pulls && !pull_wants_names() && strcmp(o->channels.v[i].s, channel_cma.name) == 0)
-            offer(cs, &channel_cma, cs->cma);
+        if (cs->pulls && !cma_wants_names() && strcmp(o->channels.v[i].s, channel_cma.name) == 0)
+            channels_offer(cs, &channel_cma, cs->cma);
         else if (strcmp(o->channels.v[i].s, channel_basic.name) == 0)
-            offer(cs, &channel_basic, "any");
+            channels_offer(cs, &channel_basic, "any");
     }
     /* Last: what others carry from host to host is theirs. */
     if (cs->n && devices)

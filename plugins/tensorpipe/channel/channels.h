@@ -4,7 +4,7 @@
 #define TENSORPIPE_CHANNELS_H
 
 #include "channel/channel.h"
-#include "channel/pull.h"
+#include "channel/cma.h"
 #include "options.h"
 #include "wire/brochure.h"
 
@@ -17,7 +17,7 @@ struct channels {
     const struct channel *channel[CHANNELS_MAX];
     struct wire_channel offered[CHANNELS_MAX];
     struct wire_channel_device cpu[CHANNELS_MAX];
-    char cma[PULL_TEXT_MAX];
+    char cma[CMA_TEXT_MAX];
     struct channel lanes; /* with as many connections as the options say */
     char lanes_domain[16];
     bool pulls; /* tensors may be read out of memory */

@@ -89,7 +89,8 @@ tenrec_status link_lend(struct pipe *p, const struct tenrec_msg *msg, tenrec_err
     return tenrec_fail(err, TENREC_EUNSUPPORTED, "%s", no_devices);
 }
 
-void link_put_note(struct pipe *p, struct out *o, uint32_t tensor, struct descriptor_note *note)
+void link_put_note(struct pipe *p, struct send_request *o, uint32_t tensor,
+                   struct descriptor_note *note)
 {
     (void)p, (void)o, (void)tensor, (void)note;
 }

@@ -16,25 +16,25 @@ static const struct {
     const char *name;
     unsigned bit;
 } channels[] = {
-    { "cuda_xth", WAY_BIT(WAY_XTH) },
-    { "cuda_ipc", WAY_BIT(WAY_IPC) },
-    { "cuda_basic", WAY_BIT(WAY_BASIC) },
+    { "cuda_xth", METHOD_BIT(METHOD_XTH) },
+    { "cuda_ipc", METHOD_BIT(METHOD_IPC) },
+    { "cuda_basic", METHOD_BIT(METHOD_BASIC) },
 };
 
-static unsigned ways_of(const struct tp_options *o)
+static unsigned methods_of(const struct tp_options *o)
 {
-    unsigned ways = 0;
+    unsigned methods = 0;
 
     for (size_t i = 0; i < o->channels.n; i++)
         for (size_t k = 0; k < sizeof channels / sizeof channels[0]; k++)
             if (strcmp(o->channels.v[i].s, channels[k].name) == 0)
-                ways |= channels[k].bit;
-    return ways;
+                methods |= channels[k].bit;
+    return methods;
 }
 
 bool cuda_is_offered(const struct tp_options *o)
 {
-    return ways_of(o) != 0;
+    return methods_of(o) != 0;
 }
 
 bool cuda_viable(char why[], size_t cap)
@@ -56,17 +56,17 @@ static void task_run(struct reactor_task *t)
 void cuda_init(struct cuda *c, struct endpoint *ep)
 {
     c->ep = ep;
-    c->ways = ways_of(ep->options);
+    c->methods = methods_of(ep->options);
     c->task.run = task_run;
     pthread_mutex_init(&c->lock, NULL);
-    flights_init(&c->flights, &ep->reactor, lent_look);
+    inflight_list_init(&c->inflight, &ep->reactor, lent_look);
     staging_init(&c->out, ep->options->cuda_staging / 2);
     staging_init(&c->in, ep->options->cuda_staging / 2);
 }
 
 void cuda_stop(struct cuda *c)
 {
-    if (!flights_finish(&c->flights, STOP_MS))
+    if (!inflight_list_finish(&c->inflight, STOP_MS))
         endpoint_log(
             c->ep, TENREC_LOG_WARN,
             "a device has not done in %d ms what it was told; the memory of those tensors is "
@@ -89,7 +89,7 @@ tenrec_status cuda_devices(struct cuda *c, const struct tenrec_device_ops **ret,
 {
     tenrec_status st;
 
-    if (!c->ways)
+    if (!c->methods)
         return tenrec_fail(err, TENREC_EUNSUPPORTED,
                            "the option channels lists none for devices: cuda_xth, cuda_ipc, "
                            "cuda_basic");
@@ -100,8 +100,8 @@ tenrec_status cuda_devices(struct cuda *c, const struct tenrec_device_ops **ret,
 }
 
 /* Contexts are made, and the devices held until the agent ends. */
-static tenrec_status hold(struct cuda *c, const struct tenrec_device *device, uint32_t n,
-                          tenrec_error *err)
+static tenrec_status cuda_hold(struct cuda *c, const struct tenrec_device *device, uint32_t n,
+                               tenrec_error *err)
 {
     for (uint32_t i = 0; i < n; i++) {
         tenrec_status st;
@@ -127,7 +127,7 @@ tenrec_status cuda_use(struct cuda *c, const struct tenrec_device *device, uint3
     if (n > 0) {
         st = devices_open(&n_devices, err);
         if (!st)
-            st = hold(c, device, n, err);
+            st = cuda_hold(c, device, n, err);
         if (st)
             return st;
         device_memory_keep(c->ep->options->cuda_cache);
@@ -151,7 +151,7 @@ void cuda_tell(struct cuda *c, tenrec_sink_fn *sink, void *arg)
     };
     char text[24];
 
-    if (!c->ways)
+    if (!c->methods)
         return;
     for (size_t i = 0; i < sizeof count / sizeof count[0]; i++) {
         snprintf(text, sizeof text, "%" PRIu64, count[i].n);

@@ -78,7 +78,7 @@ static void make_room(void)
         close_import(oldest);
 }
 
-static struct import *find(const struct import_key *key, int index)
+static struct import *import_find(const struct import_key *key, int index)
 {
     for (struct import **at = &memory; *at; at = &(*at)->next) {
         struct import *i = *at;
@@ -139,7 +139,7 @@ tenrec_status import_open(const struct import_key *key, int index, uint64_t offs
     struct import *i;
 
     pthread_mutex_lock(&lock);
-    i = find(key, index);
+    i = import_find(key, index);
     if (!i) {
         forget_former(key);
         if (n_memory >= MEMORY_MAX)

@@ -17,8 +17,8 @@ _Static_assert(SAID_MAX >= HELLO_HEAD + DEVICES_MAX * 16, "a hello is said as a 
 
 bool link_is_note(struct nop_bytes note)
 {
-    return note.len > 0 && note.data[0] >= NOTE_KIND + WAY_XTH &&
-           note.data[0] <= NOTE_KIND + WAY_BASIC;
+    return note.len > 0 && note.data[0] >= NOTE_KIND + METHOD_XTH &&
+           note.data[0] <= NOTE_KIND + METHOD_BASIC;
 }
 
 /* ---- saying ---- */
@@ -55,7 +55,7 @@ static void process_token(unsigned char ret[PROCESS_TOKEN])
     pthread_mutex_unlock(&lock);
 }
 
-static void say_hello(struct pipe *p)
+static void link_say_hello(struct pipe *p)
 {
     const struct cuda *c = p->ep->cuda;
     unsigned char body[HELLO_HEAD + DEVICES_MAX * 16] = { SAID_HELLO, LINK_VERSION };
@@ -63,7 +63,7 @@ static void say_hello(struct pipe *p)
     unsigned n = 0;
 
     /* Without devices of our own there is nothing to map. */
-    body[2] = (unsigned char)(c->holds ? c->ways : c->ways & WAY_BIT(WAY_BASIC));
+    body[2] = (unsigned char)(c->holds ? c->methods : c->methods & METHOD_BIT(METHOD_BASIC));
     process_token(body + 4);
     if (locality_boot_id(boot))
         memcpy(body + 4 + PROCESS_TOKEN, boot, strnlen(boot, BOOT_ID));
@@ -83,7 +83,7 @@ static bool link_is_to_ourselves(const struct pipe *p)
                   : socket_is_held_by(getpid(), p->conn[p->device_role]->source.fd);
 }
 
-static bool hear_hello(struct pipe *p, const unsigned char *body, size_t len)
+static bool link_hear_hello(struct pipe *p, const unsigned char *body, size_t len)
 {
     struct link *l = p->link;
     unsigned char token[PROCESS_TOKEN];
@@ -95,7 +95,7 @@ static bool hear_hello(struct pipe *p, const unsigned char *body, size_t len)
     /* What was lent in between rests on who it is. */
     if (l->greeted && memcmp(l->token, body + 4, PROCESS_TOKEN) != 0)
         return false;
-    l->ways = body[2];
+    l->methods = body[2];
     memcpy(l->token, body + 4, PROCESS_TOKEN);
     l->n_uuids = body[3];
     memcpy(l->uuid, body + HELLO_HEAD, (size_t)l->n_uuids * 16);
@@ -108,14 +108,14 @@ static bool hear_hello(struct pipe *p, const unsigned char *body, size_t len)
     return true;
 }
 
-static bool hear(struct pipe *p, const unsigned char *body, size_t len)
+static bool link_hear(struct pipe *p, const unsigned char *body, size_t len)
 {
     const uint64_t number = len >= 9 ? get_le64(body + 1) : 0;
     bool known = false;
 
     switch (len ? body[0] : 0) {
     case SAID_HELLO:
-        known = hear_hello(p, body, len);
+        known = link_hear_hello(p, body, len);
         break;
     case SAID_TAKEN:
         known = len == 9 && lent_taken(p, number);
@@ -204,7 +204,7 @@ static enum heard take_frame(struct pipe *p)
         /* What it is about may not have been read yet. */
         if (body[0] == SAID_FAILED && len >= 9 && !link_knows(p->link, get_le64(body + 1)))
             return HEARD_ENOUGH;
-        if (!hear(p, body, len))
+        if (!link_hear(p, body, len))
             return HEARD_ENOUGH;
         conn_consume(c, FRAME_HEAD + len);
         return HEARD;
@@ -256,14 +256,14 @@ void link_open(struct pipe *p)
         return;
     }
     p->link->last_arriving = &p->link->arriving;
-    say_hello(p);
+    link_say_hello(p);
     link_run(p);
 }
 
 void link_hello_again(struct pipe *p)
 {
     if (p->link && pipe_state(p) == PIPE_ESTABLISHED)
-        say_hello(p);
+        link_say_hello(p);
 }
 
 void link_run(struct pipe *p)

@@ -6,7 +6,7 @@
  * it. How a tensor travels the sender chooses, and says in the note beside it:
  *
  *     cuda_xth    number: both workers are in this process, and the receiver copies
- *                 from where the tensor is (loan.h)
+ *                 from where the tensor is (handover.h)
  *     cuda_ipc    handles: the receiver maps the sender's allocation and copies
  *     cuda_basic  number: the bytes come in pieces over the connection, out of and
  *                 into pinned memory. Also from the host to a device, and back
@@ -16,7 +16,7 @@
 #ifndef TENSORPIPE_CUDA_LINK_H
 #define TENSORPIPE_CUDA_LINK_H
 
-#include "cuda/flight.h"
+#include "cuda/inflight.h"
 #include "cuda/staging.h"
 #include "options.h"
 #include "wire/descriptor.h"
@@ -24,7 +24,7 @@
 struct endpoint;
 struct conn;
 struct link;
-struct out;
+struct send_request;
 struct pipe;
 struct arriving;
 struct lent;
@@ -34,10 +34,10 @@ struct tenrec_init;
 /* An agent's part, on the loop thread but where it says otherwise. */
 struct cuda {
     struct endpoint *ep;
-    unsigned ways;         /* of the options */
+    unsigned methods;      /* of the options */
     atomic_bool holds;     /* devices_hold was called */
     atomic_uint n_devices; /* to be offered */
-    struct flights flights;
+    struct inflight_list inflight;
     struct staging out, in; /* apart, or two workers that only send would wait for ever */
     bool has_staging;
     struct lent *lent;    /* what peers read, or what is being staged */
@@ -98,7 +98,8 @@ void link_run(struct pipe *p);
 /* Sending, on the loop thread: what becomes of each tensor is decided before the
  * message is encoded, under the pipe's lock; `out` is its part then. */
 tenrec_status link_lend(struct pipe *p, const struct tenrec_msg *msg, tenrec_error *err);
-void link_put_note(struct pipe *p, struct out *o, uint32_t tensor, struct descriptor_note *note);
+void link_put_note(struct pipe *p, struct send_request *o, uint32_t tensor,
+                   struct descriptor_note *note);
 void link_lent(struct pipe *p);      /* the message is queued */
 void link_take_back(struct pipe *p); /* it was not */
 

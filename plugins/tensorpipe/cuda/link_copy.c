@@ -11,17 +11,17 @@
 
 /* A copy under way, and what must stay until it is done. */
 struct copy {
-    struct flight flight;
+    struct inflight inflight;
     struct pipe *pipe; /* owns a reference */
     uint64_t number;
-    struct loan *loan;
+    struct handover *handover;
     struct import *import;
 };
 
 static void copy_free(struct copy *c, bool tell)
 {
-    if (c->loan)
-        loan_return(c->loan);
+    if (c->handover)
+        handover_return(c->handover);
     if (c->import) {
         import_drop(c->import);
         if (tell && pipe_state(c->pipe) == PIPE_ESTABLISHED)
@@ -36,9 +36,9 @@ void link_copy_failed(struct pipe *p, const tenrec_error *why)
     p->services->failf(p, why->code, 0, "a copy of a tensor has failed: %s", why->text);
 }
 
-static void copy_landed(struct flight *f, const tenrec_error *why)
+static void copy_landed(struct inflight *f, const tenrec_error *why)
 {
-    struct copy *c = CONTAINER(f, struct copy, flight);
+    struct copy *c = CONTAINER(f, struct copy, inflight);
 
     if (why)
         link_copy_failed(c->pipe, why);
@@ -57,7 +57,7 @@ static tenrec_status start_copy(struct copy *c, const struct tenrec_tensor_desc 
         st = DRIVER(copy, index, err, (uintptr_t)t->data, (uintptr_t)from, (size_t)t->bytes,
                     (void *)(uintptr_t)s.stream);
         if (!st) {
-            st = flight_start(&c->pipe->ep->cuda->flights, &c->flight, &s, err);
+            st = inflight_start(&c->pipe->ep->cuda->inflight, &c->inflight, &s, err);
             if (st)
                 driver()->stream_sync((void *)(uintptr_t)s.stream);
         }
@@ -79,19 +79,20 @@ static struct copy *copy_new(struct pipe *p, uint64_t number, tenrec_error *err)
     p->services->ref(p);
     c->pipe = p;
     c->number = number;
-    c->flight.landed = copy_landed;
+    c->inflight.landed = copy_landed;
     return c;
 }
 
-static tenrec_status wait_for_loan(const struct tenrec_tensor_desc *t, const struct loan *loan,
-                                   tenrec_error *err)
+static tenrec_status wait_for_handover(const struct tenrec_tensor_desc *t,
+                                       const struct handover *handover, tenrec_error *err)
 {
     const int index = t->device.index;
     tenrec_status st = device_enter(index, err);
 
     if (st)
         return st;
-    st = DRIVER(stream_wait, index, err, (void *)(uintptr_t)t->stream, loan_event(loan)->event, 0);
+    st = DRIVER(stream_wait, index, err, (void *)(uintptr_t)t->stream,
+                handover_event(handover)->event, 0);
     device_leave();
     return st;
 }
@@ -99,28 +100,28 @@ static tenrec_status wait_for_loan(const struct tenrec_tensor_desc *t, const str
 tenrec_status link_copy_lent(struct pipe *p, const struct landing *at,
                              const struct tenrec_tensor_desc *t, tenrec_error *err)
 {
-    struct loan *loan = p->link->same_process ? loan_take(at->number, at->len) : NULL;
+    struct handover *handover = p->link->same_process ? handover_take(at->number, at->len) : NULL;
     struct copy *c;
     tenrec_status st;
 
-    if (!loan)
+    if (!handover)
         return tenrec_fail(err, TENREC_EPROTOCOL, "a tensor of this process that nobody has lent");
     if (!t) {
-        loan_return(loan);
+        handover_return(handover);
         return TENREC_OK;
     }
     c = copy_new(p, at->number, err);
     if (!c) {
-        loan_return(loan);
+        handover_return(handover);
         return TENREC_ENOMEM;
     }
-    c->loan = loan;
-    st = wait_for_loan(t, loan, err);
+    c->handover = handover;
+    st = wait_for_handover(t, handover, err);
     if (st) {
         copy_free(c, true);
         return st;
     }
-    return start_copy(c, t, loan_data(loan), err);
+    return start_copy(c, t, handover_data(handover), err);
 }
 
 tenrec_status link_copy_mapped(struct pipe *p, struct landing *at,

@@ -3,15 +3,19 @@
 #ifndef TENSORPIPE_CUDA_LINK_PARTS_H
 #define TENSORPIPE_CUDA_LINK_PARTS_H
 
+#include "cuda/handover.h"
 #include "cuda/import.h"
 #include "cuda/link.h"
-#include "cuda/loan.h"
 #include "pipe/pipe.h"
 
 /* ---- the wire: docs/wire.md ---- */
 
-enum way { WAY_XTH = 1, WAY_IPC = 2, WAY_BASIC = 3 }; /* first byte of a note, plus NOTE_KIND */
-#define WAY_BIT(way) (1u << (way))
+enum method {
+    METHOD_XTH = 1,
+    METHOD_IPC = 2,
+    METHOD_BASIC = 3
+}; /* first byte of a note, plus NOTE_KIND */
+#define METHOD_BIT(way) (1u << (way))
 #define NOTE_KIND 16 /* above those of host memory */
 #define NOTE_SHORT (1 + 8)
 #define NOTE_IPC (1 + 4 * 8 + 64 + 64)
@@ -28,7 +32,7 @@ struct link {
     struct link *next_starved;
     bool is_starved;
     bool greeted; /* the peer's HELLO came */
-    unsigned ways;
+    unsigned methods;
     unsigned char token[PROCESS_TOKEN];
     bool same_process, same_host;
     unsigned n_uuids;
@@ -52,16 +56,16 @@ struct link {
 struct lent {
     struct lent *next, **prev; /* of cuda.lent */
     struct pipe *pipe;         /* owns a reference */
-    struct out *out;           /* whose part it is */
-    enum way way;
+    struct send_request *out;  /* whose part it is */
+    enum method method;
     uint64_t number;
     struct tenrec_stream stream; /* CPU: memory of the host */
     unsigned char *data;
     uint64_t bytes, issued;
-    unsigned busy;     /* pieces on their way */
-    bool stopped;      /* no more pieces */
-    bool waits;        /* for a piece of pinned memory */
-    struct loan *loan; /* xth */
+    unsigned busy;             /* pieces on their way */
+    bool stopped;              /* no more pieces */
+    bool waits;                /* for a piece of pinned memory */
+    struct handover *handover; /* xth */
     struct device_event *event;
     uint64_t orphan_ns; /* ipc, when its pipe broke: keep it until then */
     unsigned char note[NOTE_IPC];
@@ -71,7 +75,7 @@ struct lent {
 struct landing {
     bool is_ours; /* is the link's */
     bool is_there;
-    enum way way;
+    enum method method;
     struct tenrec_device source, target;
     uint64_t number, len, got;
     uint64_t offset; /* ipc */
@@ -101,14 +105,14 @@ void link_greeted(struct pipe *p); /* what waited for that goes on */
 bool lent_taken(struct pipe *p, uint64_t number);
 bool lent_refused(struct pipe *p, uint64_t number);
 void lent_of_broken(struct pipe *p);
-void lent_look(struct flights *fs);
+void lent_look(struct inflight_list *fs);
 bool lent_is_done(const struct lent *l);
 /* The device does not read it any more. */
 void lent_end(struct lent *l);
 /* The peer hears why there are no more pieces. */
 void lent_failed(struct lent *l, const tenrec_error *why);
 
-/* link_way.c: fills way, number and note. errors: EUNSUPPORTED, those of the driver */
+/* link_method.c: fills way, number and note. errors: EUNSUPPORTED, those of the driver */
 tenrec_status lent_choose(struct lent *l, const struct tenrec_tensor_desc *t, tenrec_error *err);
 void lent_in_pieces(struct lent *l);
 

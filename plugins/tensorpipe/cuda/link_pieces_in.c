@@ -13,7 +13,8 @@ struct landing *link_find(const struct link *l, uint64_t number, struct arriving
         for (uint32_t i = 0; i < m->n; i++) {
             struct landing *at = &m->landing[i];
 
-            if (at->is_ours && at->way == WAY_BASIC && !at->is_there && at->number == number) {
+            if (at->is_ours && at->method == METHOD_BASIC && !at->is_there &&
+                at->number == number) {
                 *ret = m;
                 return at;
             }
@@ -28,7 +29,7 @@ bool link_knows(const struct link *l, uint64_t number)
     return link_find(l, number, &m) != NULL;
 }
 
-static void starve(struct pipe *p)
+static void link_starve(struct pipe *p)
 {
     struct cuda *c = p->ep->cuda;
     struct link *l = p->link;
@@ -60,14 +61,14 @@ void link_feed(struct cuda *c)
 
 /* A piece on its way from pinned memory to the device. */
 struct piece_in {
-    struct flight flight;
+    struct inflight inflight;
     struct pipe *pipe; /* owns a reference */
     struct staging_piece *piece;
 };
 
-static void piece_landed(struct flight *f, const tenrec_error *why)
+static void piece_landed(struct inflight *f, const tenrec_error *why)
 {
-    struct piece_in *i = CONTAINER(f, struct piece_in, flight);
+    struct piece_in *i = CONTAINER(f, struct piece_in, inflight);
     struct cuda *c = i->pipe->ep->cuda;
 
     if (why)
@@ -103,7 +104,7 @@ static bool find_room(struct pipe *p, struct arriving *m, const struct landing *
     }
     st = staging_get(&p->ep->cuda->in, t->device.index, &l->in.piece, &why);
     if (st == TENREC_EAGAIN) {
-        starve(p);
+        link_starve(p);
         return false;
     }
     if (st)
@@ -149,13 +150,13 @@ static tenrec_status start_piece(struct pipe *p, const struct tenrec_tensor_desc
 
     if (!i)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a piece of a tensor");
-    *i = (struct piece_in){ .flight.landed = piece_landed, .pipe = p, .piece = piece };
+    *i = (struct piece_in){ .inflight.landed = piece_landed, .pipe = p, .piece = piece };
     st = device_enter(index, err);
     if (!st) {
         st = DRIVER(copy_from_host, index, err, (uintptr_t)t->data + at, piece->data, (size_t)len,
                     (void *)(uintptr_t)s.stream);
         if (!st) {
-            st = flight_start(&p->ep->cuda->flights, &i->flight, &s, err);
+            st = inflight_start(&p->ep->cuda->inflight, &i->inflight, &s, err);
             if (st)
                 driver()->stream_sync((void *)(uintptr_t)s.stream);
         }

@@ -11,7 +11,7 @@
 
 /* A piece of a tensor: copied to the host, then written. */
 struct piece_out {
-    struct flight flight;
+    struct inflight inflight;
     struct piece_out *next; /* of cuda.written */
     struct lent *lent;
     struct cuda *cuda;
@@ -57,9 +57,9 @@ static void send_piece(struct piece_out *o)
     piece_written(o, NULL);
 }
 
-static void piece_landed(struct flight *f, const tenrec_error *why)
+static void piece_landed(struct inflight *f, const tenrec_error *why)
 {
-    struct piece_out *o = CONTAINER(f, struct piece_out, flight);
+    struct piece_out *o = CONTAINER(f, struct piece_out, inflight);
 
     if (why)
         lent_failed(o->lent, why);
@@ -80,14 +80,14 @@ static tenrec_status start_copy(struct piece_out *o, tenrec_error *err)
     if (st)
         return st;
     o->data = o->piece->data;
-    o->flight.landed = piece_landed;
+    o->inflight.landed = piece_landed;
     st = device_enter(index, err);
     if (st)
         return st;
     st = DRIVER(copy_to_host, index, err, o->data, (uintptr_t)(l->data + o->offset), (size_t)o->len,
                 (void *)(uintptr_t)l->stream.stream);
     if (!st) {
-        st = flight_start(&o->cuda->flights, &o->flight, &l->stream, err);
+        st = inflight_start(&o->cuda->inflight, &o->inflight, &l->stream, err);
         /* Nothing will tell when that copy is done. */
         if (st)
             driver()->stream_sync((void *)(uintptr_t)l->stream.stream);

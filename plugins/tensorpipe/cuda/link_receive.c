@@ -11,12 +11,12 @@
 static tenrec_status read_note(struct landing *at, struct nop_bytes note, tenrec_error *err)
 {
     if (!link_is_note(note) ||
-        note.len != (note.data[0] == NOTE_KIND + WAY_IPC ? NOTE_IPC : NOTE_SHORT))
+        note.len != (note.data[0] == NOTE_KIND + METHOD_IPC ? NOTE_IPC : NOTE_SHORT))
         return tenrec_fail(err, TENREC_EPROTOCOL,
                            "descriptor: a tensor of a device that does not say how it comes");
-    at->way = (enum way)(note.data[0] - NOTE_KIND);
+    at->method = (enum method)(note.data[0] - NOTE_KIND);
     at->number = get_le64(note.data + 1);
-    if (at->way != WAY_IPC)
+    if (at->method != METHOD_IPC)
         return TENREC_OK;
     at->offset = get_le64(note.data + 9);
     at->key.base = get_le64(note.data + 17);
@@ -48,7 +48,8 @@ tenrec_status link_announced(struct pipe *p, struct arriving **in, uint32_t n, u
     at->len = t->length;
     device_from_wire(&t->source, &at->source);
     device_from_wire(&t->target, &at->target);
-    if (at->way != WAY_BASIC && (at->source.kind != TENREC_CUDA || at->target.kind != TENREC_CUDA))
+    if (at->method != METHOD_BASIC &&
+        (at->source.kind != TENREC_CUDA || at->target.kind != TENREC_CUDA))
         return tenrec_fail(err, TENREC_EPROTOCOL,
                            "descriptor: memory of the host that shall be mapped as a device's");
     (*in)->left++;
@@ -128,22 +129,22 @@ void link_landed(struct landing *at, struct arriving *m)
     m->left--;
 }
 
-static void land(struct pipe *p, struct arriving *m, struct landing *at)
+static void landing_land(struct pipe *p, struct arriving *m, struct landing *at)
 {
     const struct tenrec_tensor_desc *t = landing_tensor(m, at);
     tenrec_status st = TENREC_OK;
     tenrec_error why;
 
-    if (at->way == WAY_BASIC)
+    if (at->method == METHOD_BASIC)
         return;
-    if (at->way == WAY_XTH) {
+    if (at->method == METHOD_XTH) {
         st = link_copy_lent(p, at, t, &why);
     } else if (!t) {
         link_say_number(p, SAID_TAKEN, at->number);
     } else {
         st = link_copy_mapped(p, at, t, &why);
         if (st == TENREC_EAGAIN) {
-            at->way = WAY_BASIC;
+            at->method = METHOD_BASIC;
             link_say_number(p, SAID_REFUSED, at->number);
             return;
         }
@@ -153,14 +154,14 @@ static void land(struct pipe *p, struct arriving *m, struct landing *at)
         link_skip(m, &why);
 }
 
-static void receive(struct pipe *p, struct arriving *m)
+static void link_receive(struct pipe *p, struct arriving *m)
 {
     m->next = NULL;
     *p->link->last_arriving = m;
     p->link->last_arriving = &m->next;
     for (uint32_t i = 0; i < m->n; i++)
         if (m->landing[i].is_ours)
-            land(p, m, &m->landing[i]);
+            landing_land(p, m, &m->landing[i]);
     if (!m->left)
         link_finish(p, m);
 }
@@ -191,7 +192,7 @@ void link_receive_handed(struct pipe *p)
         struct arriving *next = in->next;
 
         if (pipe_state(p) == PIPE_ESTABLISHED)
-            receive(p, in);
+            link_receive(p, in);
         else
             link_drop_arriving(in);
         in = next;

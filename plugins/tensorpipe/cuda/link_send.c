@@ -17,8 +17,8 @@
 static void lent_free(struct lent *l)
 {
     device_event_give(l->event);
-    if (l->loan)
-        loan_end(l->loan, true);
+    if (l->handover)
+        handover_end(l->handover, true);
     l->pipe->services->unref(l->pipe);
     free(l);
 }
@@ -36,7 +36,7 @@ void lent_end(struct lent *l)
 
 bool lent_is_done(const struct lent *l)
 {
-    return l->way == WAY_BASIC && !l->busy && (l->stopped || l->issued == l->bytes);
+    return l->method == METHOD_BASIC && !l->busy && (l->stopped || l->issued == l->bytes);
 }
 
 void lent_failed(struct lent *l, const tenrec_error *why)
@@ -55,9 +55,9 @@ void lent_failed(struct lent *l, const tenrec_error *why)
         link_say(l->pipe, body, 9 + n);
 }
 
-static void count(struct cuda *c, enum way way)
+static void lent_count(struct cuda *c, enum method method)
 {
-    counter_add(way == WAY_XTH ? &c->xth : way == WAY_IPC ? &c->ipc : &c->basic, 1);
+    counter_add(method == METHOD_XTH ? &c->xth : method == METHOD_IPC ? &c->ipc : &c->basic, 1);
 }
 
 /* ---- messages ---- */
@@ -105,13 +105,14 @@ tenrec_status link_lend(struct pipe *p, const struct tenrec_msg *msg, tenrec_err
             link_take_back(p);
             return st;
         }
-        l->note[0] = (unsigned char)(NOTE_KIND + l->way);
+        l->note[0] = (unsigned char)(NOTE_KIND + l->method);
         put_le64(l->note + 1, l->number);
     }
     return TENREC_OK;
 }
 
-void link_put_note(struct pipe *p, struct out *o, uint32_t tensor, struct descriptor_note *note)
+void link_put_note(struct pipe *p, struct send_request *o, uint32_t tensor,
+                   struct descriptor_note *note)
 {
     struct lent *l = p->link->lending[tensor];
 
@@ -140,14 +141,14 @@ void link_lent(struct pipe *p)
         if (c->lent)
             c->lent->prev = &l->next;
         c->lent = l;
-        count(c, l->way);
-        if (l->way == WAY_XTH) {
-            c->flights.lookouts++;
-            flights_look_soon(&c->flights);
+        lent_count(c, l->method);
+        if (l->method == METHOD_XTH) {
+            c->inflight.lookouts++;
+            inflight_list_look_soon(&c->inflight);
         }
     }
     for (uint32_t i = 0; i < n; i++)
-        if (all[i] && all[i]->way == WAY_BASIC)
+        if (all[i] && all[i]->method == METHOD_BASIC)
             lent_pump(all[i]);
     free(all);
 }
@@ -161,18 +162,18 @@ void link_greeted(struct pipe *p)
 
 /* ---- what the peer says, and what becomes of it without him ---- */
 
-static struct lent *find(struct pipe *p, uint64_t number)
+static struct lent *lent_find(struct pipe *p, uint64_t number)
 {
     struct lent *l = p->ep->cuda->lent;
 
-    while (l && !(l->pipe == p && l->way == WAY_IPC && l->number == number))
+    while (l && !(l->pipe == p && l->method == METHOD_IPC && l->number == number))
         l = l->next;
     return l;
 }
 
 bool lent_taken(struct pipe *p, uint64_t number)
 {
-    struct lent *l = find(p, number);
+    struct lent *l = lent_find(p, number);
 
     if (l)
         lent_end(l);
@@ -181,7 +182,7 @@ bool lent_taken(struct pipe *p, uint64_t number)
 
 bool lent_refused(struct pipe *p, uint64_t number)
 {
-    struct lent *l = find(p, number);
+    struct lent *l = lent_find(p, number);
     struct cuda *c = p->ep->cuda;
     tenrec_error err;
 
@@ -193,7 +194,7 @@ bool lent_refused(struct pipe *p, uint64_t number)
                  "\"%s\" cannot map memory of cuda:%d: tensors from there are staged",
                  p->outgoing ? p->to->name : p->remote_name, (int)l->stream.device.index);
     lent_in_pieces(l);
-    if (!(c->ways & p->link->ways & WAY_BIT(WAY_BASIC))) {
+    if (!(c->methods & p->link->methods & METHOD_BIT(METHOD_BASIC))) {
         tenrec_fail(&err, TENREC_EUNSUPPORTED,
                     "the memory cannot be mapped there, and cuda_basic is not listed by both");
         lent_failed(l, &err);
@@ -210,19 +211,19 @@ static bool orphan_is_over(const struct lent *l)
 }
 
 /* Loans and orphans tell nobody: one looks at them. */
-void lent_look(struct flights *fs)
+void lent_look(struct inflight_list *fs)
 {
-    struct cuda *c = CONTAINER(fs, struct cuda, flights);
+    struct cuda *c = CONTAINER(fs, struct cuda, inflight);
     struct lent *l, *next;
 
     for (l = c->lent; l && fs->lookouts; l = next) {
         bool over = false;
 
         next = l->next;
-        if (l->way == WAY_XTH) {
-            over = loan_end(l->loan, pipe_state(l->pipe) == PIPE_BROKEN);
+        if (l->method == METHOD_XTH) {
+            over = handover_end(l->handover, pipe_state(l->pipe) == PIPE_BROKEN);
             if (over)
-                l->loan = NULL;
+                l->handover = NULL;
         } else if (l->orphan_ns) {
             over = orphan_is_over(l);
         }
@@ -244,13 +245,13 @@ void lent_of_broken(struct pipe *p)
             continue;
         l->stopped = true;
         l->waits = false;
-        if (l->way == WAY_IPC && !l->orphan_ns) {
+        if (l->method == METHOD_IPC && !l->orphan_ns) {
             l->orphan_ns = now_ns() + ORPHAN_NS;
-            c->flights.lookouts++;
+            c->inflight.lookouts++;
         }
         if (lent_is_done(l))
             lent_end(l);
     }
-    if (c->flights.lookouts)
-        flights_look_soon(&c->flights);
+    if (c->inflight.lookouts)
+        inflight_list_look_soon(&c->inflight);
 }

@@ -28,13 +28,13 @@ static struct pool {
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static atomic_uint_fast64_t keep_max;
 
-static void init(void)
+static void memory_init(void)
 {
     for (int i = 0; i < DEVICES_MAX; i++)
         pthread_mutex_init(&pools[i].lock, NULL);
 }
 
-static unsigned bucket(uintptr_t at)
+static unsigned memory_bucket(uintptr_t at)
 {
     return (unsigned)(at >> 9) % BUCKETS;
 }
@@ -56,9 +56,9 @@ void device_memory_keep(uint64_t bytes)
         continue;
 }
 
-static void use(struct pool *pool, struct piece *p)
+static void memory_use(struct pool *pool, struct piece *p)
 {
-    struct piece **to = &pool->used[bucket(p->at)];
+    struct piece **to = &pool->used[memory_bucket(p->at)];
 
     p->next = *to;
     *to = p;
@@ -105,7 +105,7 @@ void device_memory_trim(int index)
     struct pool *pool = &pools[index];
     struct piece *p;
 
-    pthread_once(&once, init);
+    pthread_once(&once, memory_init);
     pthread_mutex_lock(&pool->lock);
     p = pool->kept;
     pool->kept = NULL;
@@ -122,7 +122,7 @@ void device_memory_trim(int index)
     device_leave();
 }
 
-static tenrec_status make(int index, uint64_t bytes, struct piece **ret, tenrec_error *err)
+static tenrec_status memory_make(int index, uint64_t bytes, struct piece **ret, tenrec_error *err)
 {
     struct piece *p = calloc(1, sizeof *p);
     driver_address at = 0;
@@ -172,7 +172,7 @@ tenrec_status device_memory_new(const struct tenrec_stream *s, uint64_t bytes, v
 
     if (st)
         return st;
-    pthread_once(&once, init);
+    pthread_once(&once, memory_init);
     pool = &pools[index];
     bytes = round_size(bytes);
     p = take_kept(pool, bytes, s->stream);
@@ -186,13 +186,13 @@ tenrec_status device_memory_new(const struct tenrec_stream *s, uint64_t bytes, v
         device_event_give(p->event);
         p->event = NULL;
     } else if (!st) {
-        st = make(index, bytes, &p, err);
+        st = memory_make(index, bytes, &p, err);
     }
     if (!st) {
         p->stream = s->stream;
         *ret = (void *)p->at;
         pthread_mutex_lock(&pool->lock);
-        use(pool, p);
+        memory_use(pool, p);
         pthread_mutex_unlock(&pool->lock);
     }
     device_leave();
@@ -201,7 +201,7 @@ tenrec_status device_memory_new(const struct tenrec_stream *s, uint64_t bytes, v
 
 static struct piece *take_used(struct pool *pool, uintptr_t at)
 {
-    struct piece **p = &pool->used[bucket(at)], *found;
+    struct piece **p = &pool->used[memory_bucket(at)], *found;
 
     pthread_mutex_lock(&pool->lock);
     while (*p && (*p)->at != at)
@@ -214,7 +214,7 @@ static struct piece *take_used(struct pool *pool, uintptr_t at)
 }
 
 /* With the device entered. False: there is no room, or no event to be had. */
-static bool keep(struct pool *pool, int index, struct piece *p)
+static bool memory_keep(struct pool *pool, int index, struct piece *p)
 {
     bool room;
 
@@ -238,12 +238,12 @@ void device_memory_drop(const struct tenrec_stream *s, void *data)
     const int index = s->device.index;
     struct piece *p;
 
-    pthread_once(&once, init);
+    pthread_once(&once, memory_init);
     p = take_used(&pools[index], (uintptr_t)data);
     if (!p || device_enter(index, NULL))
         return;
     p->stream = s->stream;
-    if (!devices_held() || !keep(&pools[index], index, p))
+    if (!devices_held() || !memory_keep(&pools[index], index, p))
         free_piece(p);
     device_leave();
 }

@@ -31,7 +31,7 @@ void staging_finish(struct staging *s)
     pthread_mutex_destroy(&s->lock);
 }
 
-static tenrec_status make(int device, struct staging_piece **ret, tenrec_error *err)
+static tenrec_status staging_make(int device, struct staging_piece **ret, tenrec_error *err)
 {
     struct staging_piece *p = calloc(1, sizeof *p);
     void *data = NULL;
@@ -72,7 +72,7 @@ tenrec_status staging_get(struct staging *s, int device, struct staging_piece **
     pthread_mutex_unlock(&s->lock);
     if (full)
         return tenrec_fail(err, TENREC_EAGAIN, "all pinned memory is in use");
-    st = p ? TENREC_OK : make(device, &p, err);
+    st = p ? TENREC_OK : staging_make(device, &p, err);
     if (st) {
         pthread_mutex_lock(&s->lock);
         s->made--;

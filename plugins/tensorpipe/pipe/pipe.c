@@ -2,7 +2,7 @@
 /* pipe.c - life of a pipe, from the first reference to the last. */
 #include "pipe/pipe.h"
 #include "channel/channel.h"
-#include "channel/share.h"
+#include "channel/shm_handoff.h"
 #include "cuda/link.h"
 #include "pipe/pipe_owner.h"
 
@@ -21,12 +21,12 @@ static void free_run(struct reactor_task *t)
     conn_drop(p->bootstrap);
     pipe_read_finish(p);
     link_close(p);
-    share_close(p);
-    pull_close(&p->puller);
+    shm_handoff_close(p);
+    cma_close(&p->puller);
     if (p->allows)
-        pull_disallow(p->pid);
+        cma_disallow(p->pid);
     pipe_end_budget(p);
-    out_drop_spares(p);
+    send_request_drop_spares(p);
     pthread_cond_destroy(&p->room);
     pthread_mutex_destroy(&p->role.lock);
     pthread_mutex_destroy(&p->side_lock);
@@ -122,7 +122,7 @@ struct pipe *pipe_new(struct endpoint *ep, bool outgoing)
 
 /* The peer is told; the connections themselves go with the last reference,
  * because other threads may be reading them. */
-static void cut_connections(struct pipe *p)
+static void pipe_cut(struct pipe *p)
 {
     for (unsigned i = 0; i < p->n_conns; i++) {
         struct conn *c = p->conn[i];
@@ -134,7 +134,7 @@ static void cut_connections(struct pipe *p)
         p->bootstrap->stream->cut(p->bootstrap);
 }
 
-static void log_end(struct pipe *p)
+static void pipe_log_end(struct pipe *p)
 {
     struct endpoint *ep = p->ep;
 
@@ -155,11 +155,11 @@ void pipe_teardown(struct pipe *p)
     if (p->torn_down)
         return;
     p->torn_down = true;
-    log_end(p);
+    pipe_log_end(p);
     reactor_disarm(&p->timer);
     reactor_disarm(&p->redial);
     handshakes_remove(&ep->handshakes, &p->handshake);
-    cut_connections(p);
+    pipe_cut(p);
     ep->owner->leave(ep, p);
     pipe_fail_queue(p);
     link_broken(p);
@@ -192,7 +192,7 @@ void pipe_established(struct pipe *p)
         if (p->outgoing && p->conn[i])
             conn_let_wait(p->conn[i]);
     ep->owner->established(ep, p);
-    share_open(p);
+    shm_handoff_open(p);
     pipe_send_pending(p);
     if (p->outgoing)
         pipe_expire_later(p);
@@ -206,7 +206,7 @@ void pipe_established(struct pipe *p)
 
 /* Something to read on an established pipe, or its `end`. False: somebody else reads
  * this connection, and meets the end. */
-static bool readable(struct pipe *p, struct conn *c, uint32_t end)
+static bool pipe_readable(struct pipe *p, struct conn *c, uint32_t end)
 {
     if (p->device_role && c->role == p->device_role) {
         link_arrived(p, c);
@@ -248,14 +248,14 @@ static void pipe_conn_ready(struct conn *c, uint32_t events)
     }
     if (end) {
         /* There is room for a write that fails: what has come is read before. */
-        if (readable(p, c, end) && pipe_state(p) == PIPE_ESTABLISHED && (events & EPOLLOUT))
+        if (pipe_readable(p, c, end) && pipe_state(p) == PIPE_ESTABLISHED && (events & EPOLLOUT))
             pipe_writable(p, c);
         return;
     }
     if (events & EPOLLOUT)
         pipe_writable(p, c);
     if (events & EPOLLIN)
-        readable(p, c, 0);
+        pipe_readable(p, c, 0);
 }
 
 void pipe_own(struct pipe *p, struct conn *c, enum conn_role role)

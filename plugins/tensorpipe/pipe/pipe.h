@@ -15,12 +15,12 @@
 #ifndef TENSORPIPE_PIPE_H
 #define TENSORPIPE_PIPE_H
 
-#include "channel/pull.h"
-#include "channel/ways.h"
+#include "channel/cma.h"
+#include "channel/path_selector.h"
 #include "endpoint.h"
-#include "pipe/out.h"
 #include "pipe/peer.h"
 #include "pipe/pipe_services.h"
+#include "pipe/send_request.h"
 #include "reactor/spin.h"
 #include "transport/conn.h"
 #include "wire/descriptor.h"
@@ -160,16 +160,16 @@ struct pipe {
     uint64_t ids[CONN_ROLES];      /* outgoing: to request them with */
 
     pthread_mutex_t lock;
-    tenrec_error why;               /* it broke */
-    struct out_list pending;        /* before it is established */
-    struct out_list device_sends;   /* for the link; under lock */
-    struct arriving *device_handed; /* likewise */
-    struct out_spares lean, open;
+    tenrec_error why;                      /* it broke */
+    struct send_request_list pending;      /* before it is established */
+    struct send_request_list device_sends; /* for the link; under lock */
+    struct arriving *device_handed;        /* likewise */
+    struct send_request_spares lean, open;
     /* What the peer has to take before it goes; under lock. */
     struct segment *awaited, *last_awaited;
-    uint64_t n_awaited; /* so far */
-    bool pulls;         /* the peer can read tensors out of our memory */
-    struct ways ways;   /* which of those do better another way */
+    uint64_t n_awaited;         /* so far */
+    bool pulls;                 /* the peer can read tensors out of our memory */
+    struct path_selector paths; /* which of those do better another way */
     /* The core's; NULL: nothing is shared. Set before the pipe is established. */
     struct tenrec_sharing *sharing;
     uint64_t fds_sent;   /* packets of file descriptors; under lock */
@@ -177,11 +177,11 @@ struct pipe {
     pthread_cond_t room; /* queued went down, or the pipe broke */
     unsigned waiting_for_room;
 
-    struct pull_peer puller; /* whose memory we read; changes under lock */
-    bool allows;             /* pull_allow was called; loop thread */
-    uint64_t n_pulls;        /* tensors that were announced so; of who reads the pipe */
-    uint64_t n_taken;        /* the loop's: what the peer took in order */
-    uint64_t probe;          /* what the peer shall read here */
+    struct cma_peer puller; /* whose memory we read; changes under lock */
+    bool allows;            /* cma_allow was called; loop thread */
+    uint64_t n_pulls;       /* tensors that were announced so; of who reads the pipe */
+    uint64_t n_taken;       /* the loop's: what the peer took in order */
+    uint64_t probe;         /* what the peer shall read here */
     /* Who reads the pipe reads also those of its connections that else the loop
      * thread reads. Changes under side_lock, which the loop holds while it reads. */
     atomic_bool side_lent;
@@ -213,7 +213,7 @@ static inline int64_t pipe_unanswered(struct pipe *p)
 /* pipe_services.c */
 extern const struct pipe_services pipe_services;
 
-/* pipe.c: life. */
+/* pipe.c, pipe_state.c: life. */
 
 struct pipe *pipe_new(struct endpoint *ep, bool outgoing);
 void pipe_ref(struct pipe *p);
@@ -318,7 +318,7 @@ static inline void pipe_queued_add(struct pipe *p, uint64_t n)
     if (__builtin_expect(p->stranger, 0))
         pipe_charge_source(p, n);
 }
-void pipe_enqueue(struct pipe *p, struct out *o);
+void pipe_enqueue(struct pipe *p, struct send_request *o);
 bool pipe_enqueue_object(struct pipe *p, enum conn_role role, const void *object, size_t len);
 
 /* ... and without it. */
@@ -330,7 +330,7 @@ void pipe_queue_bundle(struct pipe *p, const struct bundle *b);
 bool pipe_send_frame(struct pipe *p, enum conn_role role, const void *head, size_t head_len,
                      void *data, uint64_t len, struct tenrec_done done);
 /* A part of `o` that is in no queue is done with: the last one ends it. */
-void pipe_part_done(struct pipe *p, struct out *o);
+void pipe_part_done(struct pipe *p, struct send_request *o);
 /* The peer has taken the tensor of that number, or refuses it: then its two
  * buffers are written, of which the first ends with the number. False: it is
  * not awaited. */
@@ -372,18 +372,20 @@ static inline bool message_wants_answer(const struct tenrec_msg *msg)
 
 /* Gives those that the peer maps their notes, of which there is one for each; the
  * others' are empty. True: nothing else of them is sent. */
-bool out_share(struct pipe *p, const struct tenrec_msg *msg, struct descriptor_note *notes);
+bool send_request_share(struct pipe *p, const struct tenrec_msg *msg,
+                        struct descriptor_note *notes);
 /* The message is not sent after all. */
-void out_take_back(struct pipe *p, const struct tenrec_msg *msg,
-                   const struct descriptor_note *notes);
-/* All frames of a message of at most OUT_FEW tensors, of which none is sent. Returns
+void send_request_take_back(struct pipe *p, const struct tenrec_msg *msg,
+                            const struct descriptor_note *notes);
+/* All frames of a message of at most SEND_REQUEST_FEW tensors, of which none is sent. Returns
  * their length; 0: out_encode says what is wrong. */
-size_t out_encode_small(const struct pipe *p, const struct tenrec_msg *msg,
-                        const struct descriptor_note *notes, unsigned char *to);
+size_t send_request_encode_small(const struct pipe *p, const struct tenrec_msg *msg,
+                                 const struct descriptor_note *notes, unsigned char *to);
 /* The frames around a payload that is not copied, and around tensors. Takes nothing
  * on failure. */
-tenrec_status out_encode(struct pipe *p, struct tenrec_msg *msg, struct descriptor_note *notes,
-                         struct out **ret, tenrec_error *err);
+tenrec_status send_request_encode(struct pipe *p, struct tenrec_msg *msg,
+                                  struct descriptor_note *notes, struct send_request **ret,
+                                  tenrec_error *err);
 
 /* pipe_send.c */
 

@@ -14,7 +14,7 @@
 
 /* Only an entry of a member's present life is believed. Of a dynamic group it may be
  * one that we are about to hear of. */
-static void recognise(struct pipe *p, const struct identity *identity)
+static void accept_identity(struct pipe *p, const struct identity *identity)
 {
     p->capabilities = identity->version ? identity->capabilities : 0;
     if (!identity->version || identity->rank < 0)
@@ -40,8 +40,8 @@ static void leave_rings_out(struct wire_offer *offer, struct wire_transport left
     offer->transports = left;
 }
 
-static tenrec_status take_brochure(struct pipe *p, const unsigned char *frame, size_t len,
-                                   tenrec_error *err)
+static tenrec_status accept_brochure(struct pipe *p, const unsigned char *frame, size_t len,
+                                     tenrec_error *err)
 {
     struct endpoint *ep = p->ep;
     struct conn *c = p->conn[CONN_DESCRIPTOR];
@@ -69,7 +69,7 @@ static tenrec_status take_brochure(struct pipe *p, const unsigned char *frame, s
         st = brochure_select(&brochure, &offer, &selection, err);
     if (st)
         return st;
-    recognise(p, &identity);
+    accept_identity(p, &identity);
     channel = channels_selected(ep->channels, &selection, &devices);
     pipe_use_channel(p, channel, devices);
     p->transport = ep->transports[selection.transport];
@@ -111,7 +111,7 @@ static void read_brochure(struct pipe *p)
 
     if (!pipe_read_greeting(p, c, "Brochure", &body, &len))
         return;
-    if (take_brochure(p, body, len, &err)) {
+    if (accept_brochure(p, body, len, &err)) {
         pipe_failf(p, err.code, 0, "%s", err.text);
         return;
     }

@@ -55,7 +55,7 @@ static struct wire_offer offer_of(const struct pipe *p, struct wire_transport le
     return offer;
 }
 
-static void dismiss(struct pipe *p, enum conn_role role)
+static void connect_dismiss(struct pipe *p, enum conn_role role)
 {
     struct conn *c = p->conn[role];
 
@@ -83,7 +83,7 @@ static void fail_unreachable(struct pipe *p, int e)
 static void begin_again(struct pipe *p)
 {
     for (unsigned i = 0; i < p->n_conns; i++)
-        dismiss(p, (enum conn_role)i);
+        connect_dismiss(p, (enum conn_role)i);
     pipe_use_channel(p, NULL, false);
     p->transport = p->dialled;
     p->there = p->remote;
@@ -194,7 +194,7 @@ struct pipe *pipe_connect(struct endpoint *ep, struct peer *to)
     return p;
 }
 
-static void greet(struct pipe *p, struct conn *c)
+static void connect_greet(struct pipe *p, struct conn *c)
 {
     struct endpoint *ep = p->ep;
     unsigned char buf[FRAME_HEAD + HELLO_MAX(TENREC_NAME_MAX) + FRAME_HEAD + BROCHURE_MAX];
@@ -310,7 +310,7 @@ static void read_answer(struct pipe *p, struct conn *c)
     pipe_advance(p, PIPE_OPENING);
     if (c->transport != p->transport) {
         /* It has done its work: the descriptors take the better way too. */
-        dismiss(p, CONN_DESCRIPTOR);
+        connect_dismiss(p, CONN_DESCRIPTOR);
         if (!connect_one(p, CONN_DESCRIPTOR))
             return;
     }
@@ -320,7 +320,7 @@ static void read_answer(struct pipe *p, struct conn *c)
 }
 
 /* A connection that the answer asked for stands. */
-static void introduce(struct pipe *p, struct conn *c)
+static void connect_introduce(struct pipe *p, struct conn *c)
 {
     unsigned char buf[FRAME_HEAD + HELLO_MAX(0)];
     size_t len = hello_write_requested(buf + FRAME_HEAD, HELLO_MAX(0), p->ids[c->role]);
@@ -351,9 +351,9 @@ void pipe_connect_ready(struct pipe *p, struct conn *c, uint32_t events)
         }
         c->pending = false;
         if (pipe_state(p) == PIPE_CONNECTING)
-            greet(p, c);
+            connect_greet(p, c);
         else
-            introduce(p, c);
+            connect_introduce(p, c);
     }
     if (c->role == CONN_DESCRIPTOR && pipe_state(p) == PIPE_GREETING)
         read_answer(p, c);

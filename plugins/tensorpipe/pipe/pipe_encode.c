@@ -2,7 +2,7 @@
 /* pipe_encode.c - messages with tensors, and with large payloads, which are not
  * copied. */
 #include "channel/channel.h"
-#include "channel/share.h"
+#include "channel/shm_handoff.h"
 #include "cuda/link.h"
 #include "pipe/pipe.h"
 #include "wire/descriptor.h"
@@ -49,7 +49,7 @@ static unsigned char *put_descriptor(unsigned char *at, const struct tenrec_msg 
     return n ? at + FRAME_HEAD + n : NULL;
 }
 
-bool out_share(struct pipe *p, const struct tenrec_msg *msg, struct descriptor_note *notes)
+bool send_request_share(struct pipe *p, const struct tenrec_msg *msg, struct descriptor_note *notes)
 {
     const unsigned char kind = p->sharing && p->channel ? p->channel->maps : 0;
     bool all = true;
@@ -60,17 +60,18 @@ bool out_share(struct pipe *p, const struct tenrec_msg *msg, struct descriptor_n
         notes[i].len = 0;
         if (t->same_storage)
             continue;
-        if (!kind || tensor_is_on_device(t) || (t->bytes && !share_send(p, t, kind, &notes[i])))
+        if (!kind || tensor_is_on_device(t) ||
+            (t->bytes && !shm_handoff_send(p, t, kind, &notes[i])))
             all = false;
     }
     return all;
 }
 
-void out_take_back(struct pipe *p, const struct tenrec_msg *msg,
-                   const struct descriptor_note *notes)
+void send_request_take_back(struct pipe *p, const struct tenrec_msg *msg,
+                            const struct descriptor_note *notes)
 {
     if (p->channel && p->channel->maps)
-        share_take_back(p, p->channel->maps, notes, msg->n_tensors);
+        shm_handoff_take_back(p, p->channel->maps, notes, msg->n_tensors);
 }
 
 /* Does the channel send its bytes? */
@@ -79,8 +80,9 @@ static bool is_sent(const struct tenrec_tensor_desc *t, const struct descriptor_
     return t->bytes && !t->same_storage && !note->len && !tensor_is_on_device(t);
 }
 
-static tenrec_status add_tensors(struct pipe *p, struct out *o, const struct tenrec_msg *msg,
-                                 struct descriptor_note *notes, tenrec_error *err)
+static tenrec_status add_tensors(struct pipe *p, struct send_request *o,
+                                 const struct tenrec_msg *msg, struct descriptor_note *notes,
+                                 tenrec_error *err)
 {
     const struct channel *ch = p->channel;
     unsigned n = 0;
@@ -96,7 +98,7 @@ static tenrec_status add_tensors(struct pipe *p, struct out *o, const struct ten
     }
     if (!n)
         return TENREC_OK;
-    if (n <= OUT_FEW)
+    if (n <= SEND_REQUEST_FEW)
         o->tensors = memset(o->few, 0, sizeof o->few);
     else
         o->tensors = calloc(n, sizeof *o->tensors);
@@ -149,10 +151,10 @@ static tenrec_status put_list(const struct pipe *p, const struct tenrec_msg *msg
                             msg->tensor_size, p->capabilities & IDENTITY_ALL_DTYPES, ret_len, err);
 }
 
-size_t out_encode_small(const struct pipe *p, const struct tenrec_msg *msg,
-                        const struct descriptor_note *notes, unsigned char *to)
+size_t send_request_encode_small(const struct pipe *p, const struct tenrec_msg *msg,
+                                 const struct descriptor_note *notes, unsigned char *to)
 {
-    unsigned char list[TENSORLIST_MAX(OUT_FEW)], *at;
+    unsigned char list[TENSORLIST_MAX(SEND_REQUEST_FEW)], *at;
     size_t list_len;
 
     if (put_list(p, msg, list, &list_len, NULL))
@@ -167,18 +169,19 @@ size_t out_encode_small(const struct pipe *p, const struct tenrec_msg *msg,
     return (size_t)(at - to);
 }
 
-tenrec_status out_encode(struct pipe *p, struct tenrec_msg *msg, struct descriptor_note *notes,
-                         struct out **ret, tenrec_error *err)
+tenrec_status send_request_encode(struct pipe *p, struct tenrec_msg *msg,
+                                  struct descriptor_note *notes, struct send_request **ret,
+                                  tenrec_error *err)
 {
     size_t heads = FRAME_HEAD + descriptor_max(msg) + FIXED_FRAMES;
     size_t list_len;
     unsigned char *at, *list;
-    struct out *o;
+    struct send_request *o;
     tenrec_status st = check_size(p, msg, err);
 
     if (st)
         return st;
-    o = out_new(p, heads + FRAME_HEAD + TENSORLIST_MAX(msg->n_tensors));
+    o = send_request_new(p, heads + FRAME_HEAD + TENSORLIST_MAX(msg->n_tensors));
     if (!o)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a message");
     list = o->buf + heads;
@@ -203,6 +206,6 @@ tenrec_status out_encode(struct pipe *p, struct tenrec_msg *msg, struct descript
     return TENREC_OK;
 
 err_out:
-    out_free(p, o);
+    send_request_free(p, o);
     return st;
 }

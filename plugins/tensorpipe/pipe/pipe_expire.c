@@ -15,7 +15,8 @@ static bool segment_waits(const struct pipe *p, const struct segment *s, enum co
 }
 
 /* Lock held. Returns true when neither the peer nor a writer has seen anything of it. */
-static bool out_is_expired(const struct pipe *p, const struct out *o, uint64_t now)
+static bool send_request_is_expired(const struct pipe *p, const struct send_request *o,
+                                    uint64_t now)
 {
     if (!o->msg || o->pinned || !o->msg->deadline_ns || o->msg->deadline_ns > now ||
         o->parts != 1 + o->n_tensors || !segment_waits(p, &o->frames, CONN_DESCRIPTOR))
@@ -38,14 +39,14 @@ static void conn_unqueue(struct conn *c, const struct segment *s)
         c->last = before;
 }
 
-static void out_withdraw(struct pipe *p, struct out *o, struct told *t)
+static void send_request_withdraw(struct pipe *p, struct send_request *o, struct told *t)
 {
     for (uint32_t i = 0; i < o->n_tensors; i++)
         conn_unqueue(p->conn[o->tensors[i].on], &o->tensors[i]);
     if (message_wants_answer(o->msg))
         atomic_fetch_sub(&p->asked, 1);
     atomic_fetch_sub(&p->messages_queued, 1);
-    out_retire(p, o, t);
+    send_request_retire(p, o, t);
 }
 
 static bool pipe_writes(const struct pipe *p)
@@ -64,14 +65,14 @@ static void pipe_withdraw(struct pipe *p, struct told *t)
     const uint64_t now = now_ns();
 
     while (s && (next = s->next)) {
-        if (next != &next->out->frames || !out_is_expired(p, next->out, now)) {
+        if (next != &next->out->frames || !send_request_is_expired(p, next->out, now)) {
             s = next;
             continue;
         }
         s->next = next->next;
         if (c->last == next)
             c->last = s;
-        out_withdraw(p, next->out, t);
+        send_request_withdraw(p, next->out, t);
     }
 }
 

@@ -25,7 +25,7 @@ void message_take_type(struct reading *r, const unsigned char *frame)
 }
 
 /* From now on the bytes of this message are read and forgotten. */
-static void skip(struct pipe *p, const tenrec_error *why)
+static void message_skip(struct pipe *p, const tenrec_error *why)
 {
     struct reading *r = &p->read;
 
@@ -91,7 +91,7 @@ static tenrec_status take_tensor(struct pipe *p, struct descriptor *d, uint32_t 
     if (st == TENREC_EPROTOCOL && err)
         *err = why;
     else if (st && !r->skipped)
-        skip(p, &why);
+        message_skip(p, &why);
     return st == TENREC_EPROTOCOL ? st : TENREC_OK;
 }
 
@@ -195,7 +195,7 @@ tenrec_status message_begin(struct pipe *p, const unsigned char *frame, size_t l
     r->skipped = false;
     r->msg = message_make(p, &d, &why);
     if (!r->msg)
-        skip(p, &why);
+        message_skip(p, &why);
     for (uint32_t i = 0; i < r->n_tensors && !st; i++)
         st = take_tensor(p, &d, i, err);
     return st;
@@ -257,7 +257,7 @@ void message_place_tensors(struct pipe *p, const unsigned char *frame, size_t le
     }
     if (r->msg && (message_read_list(p, frame, len, &why) || check_views(p, &why) ||
                    (r->n_tensors > 0 && ep->host->place(ep->self, p->from, r->msg, &why))))
-        skip(p, &why);
+        message_skip(p, &why);
     if (r->n_targetless)
         send_targets(p);
     r->tensor = 0;
@@ -289,7 +289,7 @@ bool message_rest(struct pipe *p)
     return true;
 }
 
-static struct tenrec_msg *exception(struct pipe *p, int64_t id, const tenrec_error *why)
+static struct tenrec_msg *message_exception(struct pipe *p, int64_t id, const tenrec_error *why)
 {
     struct endpoint *ep = p->ep;
     char text[sizeof why->text + 32];
@@ -308,7 +308,7 @@ static struct tenrec_msg *exception(struct pipe *p, int64_t id, const tenrec_err
 
 void pipe_send_exception(struct pipe *p, int64_t id, const tenrec_error *why)
 {
-    struct tenrec_msg *msg = exception(p, id, why);
+    struct tenrec_msg *msg = message_exception(p, id, why);
 
     if (msg)
         pipe_send(p, msg, (struct tenrec_done){ NULL, NULL });
@@ -331,7 +331,7 @@ static void end_skipped(struct pipe *p, int32_t type, int64_t id, const tenrec_e
         pipe_send_exception(p, id, why);
         return;
     }
-    msg = exception(p, id, why);
+    msg = message_exception(p, id, why);
     if (msg)
         p->ep->host->deliver_outer(p->ep->self, p->from, msg);
     else

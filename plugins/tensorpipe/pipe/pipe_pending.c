@@ -4,7 +4,7 @@
 #include "pipe/pipe.h"
 
 /* Under the lock, as the next two. */
-static void take_first(struct out_list *l)
+static void take_first(struct send_request_list *l)
 {
     l->first = l->first->next;
     if (!l->first)
@@ -12,7 +12,7 @@ static void take_first(struct out_list *l)
 }
 
 /* Who is to be told of one that waited, and what it was charged with, are taken off. */
-static void take_done(struct pipe *p, struct out *waited, struct tenrec_done *done)
+static void take_done(struct pipe *p, struct send_request *waited, struct tenrec_done *done)
 {
     if (waited->n_done) {
         *done = waited->done[0];
@@ -21,16 +21,17 @@ static void take_done(struct pipe *p, struct out *waited, struct tenrec_done *do
     pipe_queued_add(p, -waited->charge);
 }
 
-static tenrec_status enqueue_waited(struct pipe *p, struct out *waited, struct tenrec_done *done,
-                                    tenrec_error *err)
+static tenrec_status enqueue_waited(struct pipe *p, struct send_request *waited,
+                                    struct tenrec_done *done, tenrec_error *err)
 {
     tenrec_status st;
 
     take_done(p, waited, done);
     st = pipe_enqueue_message(p, waited->msg, *done,
-                              waited->charge - out_overhead(waited) - waited->cap, NULL, err);
+                              waited->charge - send_request_overhead(waited) - waited->cap, NULL,
+                              err);
     waited->msg = NULL;
-    out_free(p, waited);
+    send_request_free(p, waited);
     return st;
 }
 
@@ -39,7 +40,7 @@ static bool send_next_pending(struct pipe *p)
 {
     struct tenrec_done done = { NULL, NULL };
     struct tenrec_msg *msg;
-    struct out *waited;
+    struct send_request *waited;
     tenrec_error err;
     tenrec_status st;
 
@@ -53,7 +54,7 @@ static bool send_next_pending(struct pipe *p)
     }
     take_first(&p->pending);
     if (pipe_is_for_link(p, waited->msg)) {
-        out_list_add(&p->device_sends, waited);
+        send_request_list_add(&p->device_sends, waited);
         pthread_mutex_unlock(&p->lock);
         return true;
     }
@@ -69,7 +70,7 @@ bool pipe_send_device_message(struct pipe *p)
 {
     struct tenrec_done done = { NULL, NULL };
     struct tenrec_msg *msg;
-    struct out *waited;
+    struct send_request *waited;
     tenrec_error err;
     tenrec_status st;
 
@@ -91,7 +92,7 @@ bool pipe_send_device_message(struct pipe *p)
     if (st) {
         take_done(p, waited, &done);
         waited->msg = NULL;
-        out_free(p, waited);
+        send_request_free(p, waited);
     } else {
         st = enqueue_waited(p, waited, &done, &err);
         if (st)

@@ -26,7 +26,7 @@
 #define CLOCK_EVERY 32        /* rounds of spinning between two looks at the clock */
 
 /* Of a connection that is full the loop still has to hear when there is room. */
-static void set_quiet(struct conn *c, bool quiet)
+static void conn_set_quiet(struct conn *c, bool quiet)
 {
     if (!c)
         return;
@@ -44,14 +44,14 @@ void pipe_set_quiet(struct pipe *p, bool quiet)
     if (pipe_state(p) == PIPE_ESTABLISHED) {
         unsigned end = CONN_CHANNEL + (p->channel ? p->channel->data : 0);
 
-        set_quiet(p->conn[CONN_DESCRIPTOR], quiet);
+        conn_set_quiet(p->conn[CONN_DESCRIPTOR], quiet);
         for (unsigned i = CONN_CHANNEL; i < end; i++)
-            set_quiet(p->conn[i], quiet);
+            conn_set_quiet(p->conn[i], quiet);
     }
     pthread_mutex_unlock(&p->lock);
 }
 
-static void wake(const struct waiter *w)
+static void waiter_wake(const struct waiter *w)
 {
     uint64_t one = 1;
 
@@ -59,7 +59,7 @@ static void wake(const struct waiter *w)
         continue;
 }
 
-static bool take(struct role *r)
+static bool role_take(struct role *r)
 {
     int no = ROLE_FREE;
 
@@ -76,13 +76,13 @@ static bool left_undone(struct pipe *p)
 }
 
 /* Nobody reads now: wakes the next waiter, or has the loop listen. */
-static void pass_on(struct pipe *p)
+static void role_pass_on(struct pipe *p)
 {
     struct role *r = &p->role;
 
     pthread_mutex_lock(&r->lock);
     if (!atomic_load(&r->taken) && r->waiters) {
-        wake(r->waiters);
+        waiter_wake(r->waiters);
     } else if (!atomic_load(&r->taken) && left_undone(p)) {
         /* Changing the registration reports what is there already. */
         atomic_store(&r->missed, false);
@@ -98,15 +98,15 @@ void role_leave(struct pipe *p)
 {
     atomic_store(&p->role.taken, ROLE_FREE);
     if (left_undone(p))
-        pass_on(p);
+        role_pass_on(p);
 }
 
 bool role_try(struct pipe *p)
 {
-    if (take(&p->role))
+    if (role_take(&p->role))
         return true;
     atomic_store(&p->role.missed, true);
-    return take(&p->role);
+    return role_take(&p->role);
 }
 
 void role_request_sent(struct pipe *p, bool will_poll)
@@ -141,7 +141,7 @@ void role_wake_waiters(struct pipe *p)
 {
     pthread_mutex_lock(&p->role.lock);
     for (struct waiter *w = p->role.waiters; w; w = w->next)
-        wake(w);
+        waiter_wake(w);
     pthread_mutex_unlock(&p->role.lock);
 }
 
@@ -158,12 +158,12 @@ static void unlink_waiter(struct role *r, struct waiter *me)
 }
 
 /* A waiter tries: is it its turn? */
-static bool promote(struct role *r, struct waiter *me)
+static bool role_promote(struct role *r, struct waiter *me)
 {
     bool reader;
 
     pthread_mutex_lock(&r->lock);
-    reader = take(r);
+    reader = role_take(r);
     if (reader)
         unlink_waiter(r, me);
     pthread_mutex_unlock(&r->lock);
@@ -171,7 +171,7 @@ static bool promote(struct role *r, struct waiter *me)
 }
 
 /* Takes the role, or queues up for it. */
-static bool enter(struct role *r, struct waiter *me)
+static bool role_enter(struct role *r, struct waiter *me)
 {
     struct waiter **at = &r->waiters;
 
@@ -180,7 +180,7 @@ static bool enter(struct role *r, struct waiter *me)
                           memory_order_relaxed);
     atomic_store_explicit(&r->streak, atomic_load_explicit(&r->streak, memory_order_relaxed) + 1,
                           memory_order_relaxed);
-    if (take(r))
+    if (role_take(r))
         return true;
     pthread_mutex_lock(&r->lock);
     while (*at)
@@ -189,10 +189,10 @@ static bool enter(struct role *r, struct waiter *me)
     atomic_fetch_add(&r->n_waiters, 1);
     pthread_mutex_unlock(&r->lock);
     /* It may have been given back before we stood in line. */
-    return promote(r, me);
+    return role_promote(r, me);
 }
 
-static void leave(struct pipe *p, struct waiter *me, bool reader)
+static void role_give_up(struct pipe *p, struct waiter *me, bool reader)
 {
     struct role *r = &p->role;
 
@@ -204,11 +204,11 @@ static void leave(struct pipe *p, struct waiter *me, bool reader)
     unlink_waiter(r, me);
     pthread_mutex_unlock(&r->lock);
     if (!atomic_load(&r->taken) && left_undone(p))
-        pass_on(p);
+        role_pass_on(p);
 }
 
 /* The reader keeps the loop thread asleep from here on. */
-static void quieten(struct pipe *p)
+static void role_quieten(struct pipe *p)
 {
     pthread_mutex_lock(&p->role.lock);
     pipe_set_quiet(p, true);
@@ -218,7 +218,7 @@ static void quieten(struct pipe *p)
 
 /* Sleeps until the wake_fd is readable, or that of `also`. False when the
  * deadline has passed. */
-static bool await(const struct tenrec_wait *w, const struct conn_sleep *also)
+static bool poll_await(const struct tenrec_wait *w, const struct conn_sleep *also)
 {
     struct pollfd set[2] = { { .fd = w->wake_fd, .events = POLLIN },
                              { .fd = also->fd, .events = POLLIN } };
@@ -241,13 +241,13 @@ static bool await(const struct tenrec_wait *w, const struct conn_sleep *also)
 }
 
 /* The same, or until there is something to read. */
-static bool await_data(const struct tenrec_wait *w, struct conn *c)
+static bool poll_await_data(const struct tenrec_wait *w, struct conn *c)
 {
     struct conn_sleep sleep;
     bool in_time = true;
 
     if (c->stream->sleep(c, &sleep))
-        in_time = await(w, &sleep);
+        in_time = poll_await(w, &sleep);
     if (c->stream->awake)
         c->stream->awake(c);
     return in_time;
@@ -273,7 +273,7 @@ static void count_spinner(struct reader *r, bool counted)
 }
 
 /* From here on the kernel has to tell when there is room. */
-static void stop_spinning(struct reader *r)
+static void reader_stop_spinning(struct reader *r)
 {
     if (!r->spinning)
         return;
@@ -285,7 +285,7 @@ static void stop_spinning(struct reader *r)
 }
 
 /* Reads without sleeping for a while. True when something came. */
-static bool spin(struct reader *r, uint64_t for_ns)
+static bool reader_spin(struct reader *r, uint64_t for_ns)
 {
     const struct tenrec_wait *w = r->w;
     uint64_t until = 0;
@@ -315,7 +315,7 @@ static bool spin(struct reader *r, uint64_t for_ns)
 }
 
 /* How long to spin before the next sleep. */
-static uint64_t spin_time(struct endpoint *ep, struct spin *s)
+static uint64_t reader_spin_time(struct endpoint *ep, struct spin *s)
 {
     switch (ep->progress) {
     case PROGRESS_BUSY:
@@ -346,30 +346,30 @@ static bool may_wait_in_read(const struct reader *r)
 }
 
 /* False when the deadline has passed. */
-static bool read_step(struct reader *r)
+static bool reader_step(struct reader *r)
 {
     struct pipe *p = r->p;
     struct spin *s = &p->role.spin;
-    uint64_t ns = spin_time(p->ep, s);
+    uint64_t ns = reader_spin_time(p->ep, s);
 
     if ((atomic_load_explicit(&p->role.streak, memory_order_relaxed) >= QUIET_AFTER ||
          ++r->steps >= QUIET_STEPS) &&
         !atomic_load(&p->role.quiet))
-        quieten(p);
+        role_quieten(p);
     if (ns) {
-        bool came = spin(r, ns);
+        bool came = reader_spin(r, ns);
 
         if (p->ep->progress == PROGRESS_ADAPTIVE)
             spin_ended(s, came);
         if (came)
             return true;
     }
-    stop_spinning(r);
+    reader_stop_spinning(r);
     if (may_wait_in_read(r)) {
         r->waited = pipe_read_waiting(p) == READ_NOTHING;
         return true;
     }
-    if (!await_data(r->w, p->conn[p->read.want]))
+    if (!poll_await_data(r->w, p->conn[p->read.want]))
         return false;
     if (!r->w->done(r->w->arg))
         pipe_read(p, false);
@@ -385,17 +385,17 @@ tenrec_status pipe_poll(struct pipe *p, const struct tenrec_wait *w)
     if (pipe_state(p) != PIPE_ESTABLISHED)
         return TENREC_EUNSUPPORTED;
     batch_flush_all();
-    reader = enter(&p->role, &me);
+    reader = role_enter(&p->role, &me);
     while (in_time && pipe_state(p) == PIPE_ESTABLISHED && !w->done(w->arg)) {
         if (reader)
-            in_time = read_step(&r);
+            in_time = reader_step(&r);
         else
-            in_time = await(w, &(struct conn_sleep){ .fd = -1 });
+            in_time = poll_await(w, &(struct conn_sleep){ .fd = -1 });
         if (!reader)
-            reader = promote(&p->role, &me);
+            reader = role_promote(&p->role, &me);
     }
     count_spinner(&r, false);
-    leave(p, &me, reader);
+    role_give_up(p, &me, reader);
     if (pipe_is_full(p))
         pipe_push(p);
     /* What waits on a broken pipe is about to fail: the core waits for that. */

@@ -5,11 +5,11 @@
  * fetches by itself waits beside the queues until the peer says that it has it. */
 #include "pipe/pipe.h"
 
-static void append(struct pipe *p, struct conn *c, struct segment *s)
+static void queue_append(struct pipe *p, struct conn *c, struct segment *s)
 {
     s->next = NULL;
     if (c->first) {
-        out_close(p, c->last->out);
+        send_request_close(p, c->last->out);
         c->last->next = s;
     } else {
         c->first = s;
@@ -29,12 +29,12 @@ static void await_taking(struct pipe *p, struct segment *s)
     p->last_awaited = s;
 }
 
-void pipe_enqueue(struct pipe *p, struct out *o)
+void pipe_enqueue(struct pipe *p, struct send_request *o)
 {
-    append(p, p->conn[CONN_DESCRIPTOR], &o->frames);
+    queue_append(p, p->conn[CONN_DESCRIPTOR], &o->frames);
     for (uint32_t i = 0; i < o->n_tensors; i++) {
         if (o->tensors[i].n)
-            append(p, p->conn[o->tensors[i].on], &o->tensors[i]);
+            queue_append(p, p->conn[o->tensors[i].on], &o->tensors[i]);
         if (o->tensors[i].awaited)
             await_taking(p, &o->tensors[i]);
     }
@@ -42,23 +42,23 @@ void pipe_enqueue(struct pipe *p, struct out *o)
 
 bool pipe_enqueue_object(struct pipe *p, enum conn_role role, const void *object, size_t len)
 {
-    struct out *o = out_new(p, FRAME_HEAD + len);
+    struct send_request *o = send_request_new(p, FRAME_HEAD + len);
 
     if (!o)
         return false;
     conn_put_frame(o->buf, object, len);
     o->frames.iov[0].iov_len = FRAME_HEAD + len;
-    o->charge = out_overhead(o) + o->cap;
+    o->charge = send_request_overhead(o) + o->cap;
     pipe_queued_add(p, o->charge);
-    append(p, p->conn[role], &o->frames);
+    queue_append(p, p->conn[role], &o->frames);
     return true;
 }
 
 /* The out that small messages can join; NULL when there is none. */
-static struct out *open_out(struct pipe *p, const struct bundle *b)
+static struct send_request *open_out(struct pipe *p, const struct bundle *b)
 {
     struct conn *c = p->conn[CONN_DESCRIPTOR];
-    struct out *o = c->first ? c->last->out : NULL;
+    struct send_request *o = c->first ? c->last->out : NULL;
 
     if (o && o->open && o->cap - o->len >= b->len && o->n_done + b->n_done <= o->cap_done)
         return o;
@@ -68,15 +68,15 @@ static struct out *open_out(struct pipe *p, const struct bundle *b)
 /* Under the lock. */
 static bool enqueue_bundle(struct pipe *p, const struct bundle *b)
 {
-    struct out *o = open_out(p, b);
+    struct send_request *o = open_out(p, b);
 
     if (!o) {
-        o = out_new_open(p, b->len);
+        o = send_request_new_open(p, b->len);
         if (!o)
             return false;
-        append(p, p->conn[CONN_DESCRIPTOR], &o->frames);
+        queue_append(p, p->conn[CONN_DESCRIPTOR], &o->frames);
     }
-    out_fill(p, o, b, 0);
+    send_request_fill(p, o, b, 0);
     return true;
 }
 
@@ -104,11 +104,11 @@ void pipe_queue_bundle(struct pipe *p, const struct bundle *b)
 bool pipe_send_frame(struct pipe *p, enum conn_role role, const void *head, size_t head_len,
                      void *data, uint64_t len, struct tenrec_done done)
 {
-    struct out *o = NULL;
+    struct send_request *o = NULL;
 
     pthread_mutex_lock(&p->lock);
     if (pipe_state(p) == PIPE_ESTABLISHED)
-        o = out_new(p, FRAME_HEAD + head_len);
+        o = send_request_new(p, FRAME_HEAD + head_len);
     if (!o) {
         pthread_mutex_unlock(&p->lock);
         return false;
@@ -118,15 +118,15 @@ bool pipe_send_frame(struct pipe *p, enum conn_role role, const void *head, size
     o->frames.iov[0].iov_len = FRAME_HEAD + head_len;
     o->frames.iov[1] = (struct iovec){ data, (size_t)len };
     o->frames.n = 2;
-    o->charge = out_overhead(o) + o->cap;
+    o->charge = send_request_overhead(o) + o->cap;
     pipe_queued_add(p, o->charge);
-    out_add_done(p, o, done);
-    append(p, p->conn[role], &o->frames);
+    send_request_add_done(p, o, done);
+    queue_append(p, p->conn[role], &o->frames);
     pipe_flush_unlock(p);
     return true;
 }
 
-void pipe_part_done(struct pipe *p, struct out *o)
+void pipe_part_done(struct pipe *p, struct send_request *o)
 {
     struct told t;
     tenrec_error why;
@@ -137,13 +137,13 @@ void pipe_part_done(struct pipe *p, struct out *o)
     broken = pipe_state(p) == PIPE_BROKEN;
     why = p->why;
     if (--o->parts == 0)
-        out_retire(p, o, &t);
+        send_request_retire(p, o, &t);
     pthread_mutex_unlock(&p->lock);
     told_tell(p, &t, broken ? &why : NULL);
 }
 
 /* Under the lock: no longer awaited; NULL: it was not. */
-static struct segment *take_awaited(struct pipe *p, uint64_t number)
+static struct segment *queue_take_awaited(struct pipe *p, uint64_t number)
 {
     struct segment **at = &p->awaited, *s, *before = NULL;
 
@@ -167,7 +167,7 @@ bool pipe_tensor_taken(struct pipe *p, uint64_t number)
 
     told_init(&t);
     pthread_mutex_lock(&p->lock);
-    s = take_awaited(p, number);
+    s = queue_take_awaited(p, number);
     if (s)
         segment_written(p, s, &t);
     pthread_mutex_unlock(&p->lock);
@@ -181,25 +181,25 @@ bool pipe_tensor_refused(struct pipe *p, uint64_t number)
 
     pthread_mutex_lock(&p->lock);
     p->pulls = false;
-    s = take_awaited(p, number);
+    s = queue_take_awaited(p, number);
     if (s) {
         s->since_ns = 0;
         put_le64((unsigned char *)s->iov[0].iov_base + s->iov[0].iov_len - 8, number);
         s->n = 2;
-        append(p, p->conn[s->on], s);
+        queue_append(p, p->conn[s->on], s);
     }
     pipe_flush_unlock(p);
     return s != NULL;
 }
 
 /* None of them will be sent. */
-static void retire_list(struct pipe *p, struct out_list *l, struct told *t)
+static void queue_retire_list(struct pipe *p, struct send_request_list *l, struct told *t)
 {
     while (l->first) {
-        struct out *o = l->first;
+        struct send_request *o = l->first;
 
         l->first = o->next;
-        out_retire(p, o, t);
+        send_request_retire(p, o, t);
     }
     l->last = &l->first;
 }
@@ -232,9 +232,9 @@ void pipe_fail_queue(struct pipe *p)
             atomic_store(&c->waiting, false);
     }
     while (p->awaited)
-        segment_written(p, take_awaited(p, p->awaited->number), &dead);
-    retire_list(p, &p->pending, &dead);
-    retire_list(p, &p->device_sends, &dead);
+        segment_written(p, queue_take_awaited(p, p->awaited->number), &dead);
+    queue_retire_list(p, &p->pending, &dead);
+    queue_retire_list(p, &p->device_sends, &dead);
     why = p->why;
     pthread_mutex_unlock(&p->lock);
     told_tell(p, &dead, &why);

@@ -165,7 +165,7 @@ static enum parsed parsed_of(enum part part)
 }
 
 /* Goes through the buffers as far as they reach. */
-static enum parsed parse(struct pipe *p)
+static enum parsed read_parse(struct pipe *p)
 {
     struct reading *r = &p->read;
     struct conn *c = p->conn[CONN_DESCRIPTOR];
@@ -277,7 +277,7 @@ __attribute__((noinline)) static enum read_result read_on(struct pipe *p, bool i
 
     for (int round = 0;; round++) {
         enum conn_role from = r->want;
-        enum parsed parsed = parse(p);
+        enum parsed parsed = read_parse(p);
         enum read_result result;
 
         if (parsed == PARSED_BAD)

@@ -14,7 +14,8 @@
 #define COPY_MAX 3500 /* payloads up to this are copied between their frames */
 /* Charged bytes that a pipe which is not read gathers before it writes: of about as many
  * messages as fit in 3000 bytes. */
-#define QUEUE_MAX (3000 + sizeof(struct out) + OUT_DONES * sizeof(struct tenrec_done))
+#define QUEUE_MAX                                                                                  \
+    (3000 + sizeof(struct send_request) + SEND_REQUEST_DONES * sizeof(struct tenrec_done))
 #define MESSAGE_HELD 1024 /* bytes of a message beside its payload */
 #define EARLY_MIN 3000    /* bytes from which on a batch may write before its end */
 
@@ -140,7 +141,8 @@ static tenrec_status check_sharing(const struct pipe *p, const struct tenrec_msg
     return TENREC_OK;
 }
 
-static tenrec_status check(const struct pipe *p, const struct tenrec_msg *msg, tenrec_error *err)
+static tenrec_status message_check(const struct pipe *p, const struct tenrec_msg *msg,
+                                   tenrec_error *err)
 {
     if (msg->type >= 0x180 && msg->type <= 0x1ff && !(p->capabilities & IDENTITY_OWN_MESSAGES))
         return tenrec_fail(err, TENREC_EUNSUPPORTED,
@@ -230,9 +232,10 @@ static bool encode_now(struct pipe *p, const struct tenrec_msg *msg,
                        const struct descriptor_note *notes, struct tenrec_done done,
                        struct bundle *now)
 {
-    if (!now || msg->payload_len > COPY_MAX || msg->n_tensors > OUT_FEW || !pipe_take_writing(p))
+    if (!now || msg->payload_len > COPY_MAX || msg->n_tensors > SEND_REQUEST_FEW ||
+        !pipe_take_writing(p))
         return false;
-    now->len = out_encode_small(p, msg, notes, now->buf);
+    now->len = send_request_encode_small(p, msg, notes, now->buf);
     if (!now->len) {
         pipe_give_writing(p);
         return false;
@@ -247,21 +250,21 @@ static tenrec_status enqueue_encoded(struct pipe *p, struct tenrec_msg *msg,
                                      struct descriptor_note *notes, struct tenrec_done done,
                                      uint64_t charge, struct bundle *now, tenrec_error *err)
 {
-    const bool all = out_share(p, msg, notes);
-    struct out *o;
+    const bool all = send_request_share(p, msg, notes);
+    struct send_request *o;
     tenrec_status st;
 
     if (all && msg->n_tensors && encode_now(p, msg, notes, done, now))
         return TENREC_OK;
-    st = out_encode(p, msg, notes, &o, err);
+    st = send_request_encode(p, msg, notes, &o, err);
     if (st) {
-        out_take_back(p, msg, notes);
+        send_request_take_back(p, msg, notes);
         return st;
     }
     counter_add(&p->messages_queued, 1);
-    o->charge = charge + out_overhead(o) + o->cap;
+    o->charge = charge + send_request_overhead(o) + o->cap;
     pipe_queued_add(p, o->charge);
-    out_add_done(p, o, done);
+    send_request_add_done(p, o, done);
     pipe_enqueue(p, o);
     return TENREC_OK;
 }
@@ -269,12 +272,12 @@ static tenrec_status enqueue_encoded(struct pipe *p, struct tenrec_msg *msg,
 tenrec_status pipe_enqueue_message(struct pipe *p, struct tenrec_msg *msg, struct tenrec_done done,
                                    uint64_t charge, struct bundle *now, tenrec_error *err)
 {
-    struct descriptor_note few[OUT_FEW], *notes = few;
-    tenrec_status st = check(p, msg, err);
+    struct descriptor_note few[SEND_REQUEST_FEW], *notes = few;
+    tenrec_status st = message_check(p, msg, err);
 
     if (st)
         return st;
-    if (msg->n_tensors > OUT_FEW)
+    if (msg->n_tensors > SEND_REQUEST_FEW)
         notes = malloc(msg->n_tensors * sizeof *notes);
     if (!notes)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for %u tensors", msg->n_tensors);
@@ -285,18 +288,19 @@ tenrec_status pipe_enqueue_message(struct pipe *p, struct tenrec_msg *msg, struc
 }
 
 /* Under the lock: before the handshake is over, or for the link. */
-static tenrec_status enqueue_pending(struct pipe *p, struct out_list *list, struct tenrec_msg *msg,
-                                     struct tenrec_done done, uint64_t charge, tenrec_error *err)
+static tenrec_status enqueue_pending(struct pipe *p, struct send_request_list *list,
+                                     struct tenrec_msg *msg, struct tenrec_done done,
+                                     uint64_t charge, tenrec_error *err)
 {
-    struct out *o = out_new(p, 0);
+    struct send_request *o = send_request_new(p, 0);
 
     if (!o)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a message");
     o->msg = msg;
-    o->charge = charge + out_overhead(o) + o->cap;
+    o->charge = charge + send_request_overhead(o) + o->cap;
     pipe_queued_add(p, o->charge);
-    out_add_done(p, o, done);
-    out_list_add(list, o);
+    send_request_add_done(p, o, done);
+    send_request_list_add(list, o);
     return TENREC_OK;
 }
 
@@ -325,7 +329,7 @@ static struct batch *batch_of(struct pipe *p, size_t need)
     if (!b || b->reading != p)
         return NULL;
     if (b->bundle.len &&
-        (b->bundle.len + need > BUNDLE_CAP || b->bundle.n_done == OUT_DONES || is_half(b)))
+        (b->bundle.len + need > BUNDLE_CAP || b->bundle.n_done == SEND_REQUEST_DONES || is_half(b)))
         write_own(b);
     if (!b->bundle.len)
         atomic_store_explicit(&p->gathers, true, memory_order_release);
@@ -369,7 +373,7 @@ static bool send_plain(struct pipe *p, struct tenrec_msg *msg, struct tenrec_don
 
     if (!is_plain(msg) || pipe_state(p) != PIPE_ESTABLISHED || !has_room(p, msg, need))
         return false;
-    if (check(p, msg, &err)) {
+    if (message_check(p, msg, &err)) {
         pipe_refuse(msg, done, &err);
         return true;
     }

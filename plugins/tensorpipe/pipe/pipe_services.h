@@ -8,7 +8,7 @@
 
 #include "transport/conn.h"
 
-struct out;
+struct send_request;
 struct pipe;
 
 /* Without the pipe's lock. */
@@ -28,7 +28,7 @@ struct pipe_services {
     bool (*send_frame)(struct pipe *p, enum conn_role role, const void *head, size_t head_len,
                        void *data, uint64_t len, struct tenrec_done done);
     /* A part of `o` that is in no queue is done with: the last one ends it. */
-    void (*part_done)(struct pipe *p, struct out *o);
+    void (*part_done)(struct pipe *p, struct send_request *o);
     /* The peer has taken the tensor of that number, or refuses it: then its two buffers are
      * written, of which the first ends with the number. Returns false if it is not awaited. */
     bool (*tensor_taken)(struct pipe *p, uint64_t number);

@@ -14,7 +14,7 @@
 #define WRITE_IOV 128 /* buffers in one system call */
 
 /* Takes `n` written bytes off the front. */
-static void advance(struct pipe *p, struct conn *c, size_t n, struct told *t)
+static void write_advance(struct pipe *p, struct conn *c, size_t n, struct told *t)
 {
     while (c->first) {
         struct segment *s = c->first;
@@ -32,7 +32,7 @@ static void advance(struct pipe *p, struct conn *c, size_t n, struct told *t)
     atomic_store(&c->waiting, false);
 }
 
-static unsigned gather(const struct conn *c, struct iovec *iov, size_t *ret_len)
+static unsigned write_gather(const struct conn *c, struct iovec *iov, size_t *ret_len)
 {
     unsigned n = 0;
 
@@ -92,7 +92,7 @@ static int flush_conn(struct pipe *p, struct conn *c, struct told *t)
         return 0;
     while (c->first && !atomic_load(&c->full) && pipe_state(p) == PIPE_ESTABLISHED) {
         size_t len;
-        unsigned n = gather(c, iov, &len);
+        unsigned n = write_gather(c, iov, &len);
         ssize_t r;
 
         atomic_store(&c->writable, false);
@@ -104,7 +104,7 @@ static int flush_conn(struct pipe *p, struct conn *c, struct told *t)
         count_write(c, r);
         pthread_mutex_lock(&p->lock);
         if (r > 0)
-            advance(p, c, (size_t)r, t);
+            write_advance(p, c, (size_t)r, t);
         else if (e != EAGAIN)
             break;
         e = 0;
@@ -160,13 +160,13 @@ static void end_writing(struct pipe *p, struct conn *c)
  * goes before all that was queued meanwhile. */
 static void bundle_rest(struct pipe *p, struct conn *c, const struct bundle *b, size_t done, int e)
 {
-    struct out *o;
+    struct send_request *o;
 
     pthread_mutex_lock(&p->lock);
-    o = out_new_open(p, b->len);
+    o = send_request_new_open(p, b->len);
     if (o) {
-        out_fill(p, o, b, done);
-        out_close(p, o);
+        send_request_fill(p, o, b, done);
+        send_request_close(p, o);
         o->frames.next = c->first;
         if (!c->first)
             c->last = &o->frames;

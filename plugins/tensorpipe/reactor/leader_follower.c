@@ -34,7 +34,7 @@ void reactor_guests_finish(struct reactor_guests *g)
 }
 
 /* Shall what happens in the loop's set wake who stands by? */
-static int arm(struct reactor *r, int op, bool armed)
+static int guests_arm(struct reactor *r, int op, bool armed)
 {
     struct epoll_event e = { .events = armed ? EPOLLIN | EPOLLONESHOT : 0 };
 
@@ -42,7 +42,7 @@ static int arm(struct reactor *r, int op, bool armed)
 }
 
 /* Before the first guest. Lock held. */
-static bool prepare(struct reactor *r)
+static bool guests_prepare(struct reactor *r)
 {
     struct reactor_guests *g = &r->guests;
     struct epoll_event e = { .events = EPOLLIN };
@@ -50,7 +50,7 @@ static bool prepare(struct reactor *r)
     int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 
     g->stand_by_fd = fd;
-    if (fd >= 0 && timer >= 0 && arm(r, EPOLL_CTL_ADD, false) == 0 &&
+    if (fd >= 0 && timer >= 0 && guests_arm(r, EPOLL_CTL_ADD, false) == 0 &&
         epoll_ctl(fd, EPOLL_CTL_ADD, timer, &e) == 0) {
         g->timer_fd = timer;
         return true;
@@ -64,7 +64,7 @@ static bool prepare(struct reactor *r)
 }
 
 /* The first timer, so that it is not missed while nobody leads. Lock held. */
-static void set_timer(struct reactor *r)
+static void guests_set_timer(struct reactor *r)
 {
     struct reactor_guests *g = &r->guests;
     struct itimerspec at = { .it_value = { 0, 1 } };
@@ -80,7 +80,7 @@ static void set_timer(struct reactor *r)
 
 /* ---- the own thread ---- */
 
-static void stand_by(struct reactor *r)
+static void guests_stand_by(struct reactor *r)
 {
     struct reactor_guests *g = &r->guests;
     struct epoll_event e;
@@ -115,7 +115,7 @@ void reactor_let_guest(struct reactor *r)
     if (!given)
         return;
     reactor_set_mine(NULL);
-    stand_by(r);
+    guests_stand_by(r);
     reactor_set_mine(r);
 }
 
@@ -123,19 +123,19 @@ void reactor_let_guest(struct reactor *r)
 
 /* The one guest that there may be takes the lead, or waits for it: for the end of
  * a round, in which nothing blocks. */
-static bool enter(struct reactor *r)
+static bool guest_enter(struct reactor *r)
 {
     struct reactor_guests *g = &r->guests;
 
     pthread_mutex_lock(&g->lock);
-    if (g->here || (g->stand_by_fd < 0 && !prepare(r))) {
+    if (g->here || (g->stand_by_fd < 0 && !guests_prepare(r))) {
         pthread_mutex_unlock(&g->lock);
         return false;
     }
     g->here = true;
     if (g->led == LED_BY_NOBODY) {
         g->led = LED_BY_GUEST;
-        arm(r, EPOLL_CTL_MOD, false);
+        guests_arm(r, EPOLL_CTL_MOD, false);
     } else {
         atomic_store(&g->wanted, true);
         reactor_wake(r);
@@ -146,21 +146,21 @@ static bool enter(struct reactor *r)
     return true;
 }
 
-static void leave(struct reactor *r)
+static void guest_leave(struct reactor *r)
 {
     struct reactor_guests *g = &r->guests;
 
     pthread_mutex_lock(&g->lock);
     g->here = false;
     g->led = LED_BY_NOBODY;
-    set_timer(r);
-    arm(r, EPOLL_CTL_MOD, true);
+    guests_set_timer(r);
+    guests_arm(r, EPOLL_CTL_MOD, true);
     if (!reactor_rest(r))
         reactor_wake(r);
     pthread_mutex_unlock(&g->lock);
 }
 
-static uint64_t left_ns(const struct tenrec_wait *w)
+static uint64_t guest_left_ns(const struct tenrec_wait *w)
 {
     uint64_t now;
 
@@ -175,19 +175,19 @@ tenrec_status reactor_lead(struct reactor *r, const struct tenrec_wait *w)
     struct reactor_source *wake = &r->guests.wake;
     uint64_t ns;
 
-    if (reactor_is_me(r) || !enter(r))
+    if (reactor_is_me(r) || !guest_enter(r))
         return TENREC_EUNSUPPORTED;
     reactor_set_mine(r);
     *wake = (struct reactor_source){ w->wake_fd, reactor_read_away };
     if (w->wake_fd >= 0)
         reactor_watch(r, wake, EPOLLIN);
     r->guests.wait = w;
-    while (!w->done(w->arg) && (ns = left_ns(w)) > 0)
+    while (!w->done(w->arg) && (ns = guest_left_ns(w)) > 0)
         reactor_round(r, ns);
     r->guests.wait = NULL;
     if (w->wake_fd >= 0)
         reactor_unwatch(r, wake);
     reactor_set_mine(NULL);
-    leave(r);
+    guest_leave(r);
     return TENREC_OK;
 }

@@ -132,7 +132,7 @@ void reactor_defer(struct reactor *r, struct reactor_task *t)
 
 /* Only what was posted before it began: a task that posts itself must not
  * keep the sockets waiting. */
-static void run_tasks(struct reactor *r)
+static void reactor_run_tasks(struct reactor *r)
 {
     struct reactor_task *last, *t = NULL;
 
@@ -158,7 +158,7 @@ static void run_tasks(struct reactor *r)
 }
 
 /* What died before this round began: no event fetched in it names them. */
-static void run_dead(struct reactor *r)
+static void reactor_run_dead(struct reactor *r)
 {
     struct reactor_task *t, *next;
 
@@ -222,7 +222,7 @@ static int epoll_fetch(const struct reactor *r, struct epoll_event *events, int 
 
 /* Sleeps for whole milliseconds, rounded up, as is good enough for timers; one
  * that is shorter is exact, by a second system call. */
-static int fetch(struct reactor *r, struct epoll_event *events, uint64_t ns)
+static int reactor_fetch(struct reactor *r, struct epoll_event *events, uint64_t ns)
 {
     uint64_t ms = ns / 1000000u + (ns % 1000000u != 0);
 
@@ -265,7 +265,7 @@ void reactor_look_add(struct reactor *r, struct reactor_look *l)
 
 /* True when the loop must not sleep. Only looks: what is found is told later, so
  * that the list does not change under us. */
-static bool look_around(struct reactor *r, bool sleeps)
+static bool reactor_look_around(struct reactor *r, bool sleeps)
 {
     struct reactor_look *next;
 
@@ -287,7 +287,7 @@ bool reactor_rest(struct reactor *r)
     atomic_store(&r->asleep, true);
     if (atomic_load(&r->waiting) || atomic_load(&r->stop))
         return false;
-    if ((r->looks && look_around(r, true)) || r->found)
+    if ((r->looks && reactor_look_around(r, true)) || r->found)
         return false;
     return !r->rests || r->rests(r->arg);
 }
@@ -309,7 +309,7 @@ void reactor_round(struct reactor *r, uint64_t ns)
     uint64_t due_ns;
     int n;
 
-    run_tasks(r);
+    reactor_run_tasks(r);
     due_ns = until_timer(r) == 0 ? now_ns() : 0;
     if (due_ns)
         ns = 0;
@@ -331,11 +331,11 @@ void reactor_round(struct reactor *r, uint64_t ns)
         if (atomic_load(&r->waiting) || atomic_load(&r->stop) || atomic_load(&r->guests.wanted))
             ns = 0;
     }
-    if ((r->looks && look_around(r, ns != 0)) || r->found)
+    if ((r->looks && reactor_look_around(r, ns != 0)) || r->found)
         ns = 0;
     /* Before the fetch, because afterwards `events` may name what dies now. */
-    run_dead(r);
-    n = fetch(r, events, ns);
+    reactor_run_dead(r);
+    n = reactor_fetch(r, events, ns);
     if (sleepy)
         atomic_store_explicit(&r->asleep, false, memory_order_relaxed);
     for (int i = 0; i < n; i++) {
@@ -360,8 +360,8 @@ static void *loop_main(void *arg)
             reactor_let_guest(r);
     }
     while (atomic_load(&r->waiting)) {
-        run_tasks(r);
-        run_dead(r);
+        reactor_run_tasks(r);
+        reactor_run_dead(r);
     }
     return NULL;
 }
@@ -392,22 +392,22 @@ void reactor_stop(struct reactor *r)
     r->running = false;
     /* Last references may have been dropped by other threads in between. */
     while (atomic_load(&r->waiting)) {
-        run_tasks(r);
-        run_dead(r);
+        reactor_run_tasks(r);
+        reactor_run_dead(r);
     }
 }
 
 void reactor_finish(struct reactor *r)
 {
     while (r->dead) /* the dead of one round may leave others */
-        run_dead(r);
+        reactor_run_dead(r);
     reactor_guests_finish(&r->guests);
     pthread_mutex_destroy(&r->lock);
     close(r->epoll_fd);
     close(r->wake_fd);
 }
 
-static int control(struct reactor *r, int op, struct reactor_source *s, uint32_t events)
+static int reactor_control(struct reactor *r, int op, struct reactor_source *s, uint32_t events)
 {
     struct epoll_event e = { .events = events, .data.ptr = s };
 
@@ -416,19 +416,19 @@ static int control(struct reactor *r, int op, struct reactor_source *s, uint32_t
 
 int reactor_watch(struct reactor *r, struct reactor_source *s, uint32_t events)
 {
-    return control(r, EPOLL_CTL_ADD, s, events);
+    return reactor_control(r, EPOLL_CTL_ADD, s, events);
 }
 
 int reactor_rewatch(struct reactor *r, struct reactor_source *s, uint32_t events)
 {
-    int e = control(r, EPOLL_CTL_MOD, s, events);
+    int e = reactor_control(r, EPOLL_CTL_MOD, s, events);
 
-    return e == ENOENT ? control(r, EPOLL_CTL_ADD, s, events) : e;
+    return e == ENOENT ? reactor_control(r, EPOLL_CTL_ADD, s, events) : e;
 }
 
 void reactor_unwatch(struct reactor *r, struct reactor_source *s)
 {
-    control(r, EPOLL_CTL_DEL, s, 0);
+    reactor_control(r, EPOLL_CTL_DEL, s, 0);
 }
 
 void reactor_arm(struct reactor *r, struct reactor_timer *t, uint64_t due_ns)

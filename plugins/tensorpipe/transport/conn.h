@@ -13,7 +13,7 @@
 #include <sys/uio.h>
 
 struct endpoint;
-struct out;
+struct send_request;
 
 /* A channel may have several connections: CONN_CHANNEL is the first of them.
  * CONN_BOOTSTRAP: began a pipe whose connections use another transport. CONN_UNKNOWN: has not
@@ -37,7 +37,7 @@ enum conn_role {
  * connection, or what a channel writes for a tensor. */
 struct segment {
     struct segment *next;
-    struct out *out; /* whose part it is */
+    struct send_request *out; /* whose part it is */
     struct iovec iov[3];
     unsigned n, at;    /* iov[at..n-1] are left */
     enum conn_role on; /* where it is written */
@@ -46,7 +46,7 @@ struct segment {
     bool awaited;
     uint64_t number; /* of what is awaited on a pipe, from 0 */
     struct segment *next_awaited;
-    /* It is timed since then (pipe->ways), a tensor of so many bytes; 0: it is not. */
+    /* It is timed since then (pipe->paths), a tensor of so many bytes; 0: it is not. */
     uint64_t since_ns, len;
     unsigned char head[SEGMENT_HEAD];
 };

@@ -25,7 +25,7 @@ struct question {
     struct inet_diag_req_v2 body;
 };
 
-static void put_address(const struct sockaddr_storage *s, __be16 *ret_port, __be32 ret[4])
+static void question_put_address(const struct sockaddr_storage *s, __be16 *ret_port, __be32 ret[4])
 {
     if (s->ss_family == AF_INET6) {
         const struct sockaddr_in6 *v6 = (const void *)s;
@@ -41,7 +41,7 @@ static void put_address(const struct sockaddr_storage *s, __be16 *ret_port, __be
 }
 
 /* The socket whose peer is `fd`. */
-static bool make_question(int fd, struct question *q)
+static bool socket_question(int fd, struct question *q)
 {
     struct sockaddr_storage here, there;
     socklen_t len = sizeof here;
@@ -61,14 +61,14 @@ static bool make_question(int fd, struct question *q)
     q->body.sdiag_family = (__u8)here.ss_family;
     q->body.sdiag_protocol = IPPROTO_TCP;
     q->body.idiag_states = 1u << ESTABLISHED;
-    put_address(&there, &q->body.id.idiag_sport, q->body.id.idiag_src);
-    put_address(&here, &q->body.id.idiag_dport, q->body.id.idiag_dst);
+    question_put_address(&there, &q->body.id.idiag_sport, q->body.id.idiag_src);
+    question_put_address(&here, &q->body.id.idiag_dport, q->body.id.idiag_dst);
     q->body.id.idiag_cookie[0] = q->body.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
     return true;
 }
 
 /* Returns its inode, 0 when there is no such socket on this machine; and its user. */
-static unsigned long ask(const struct question *q, uid_t *ret_user)
+static unsigned long socket_ask(const struct question *q, uid_t *ret_user)
 {
     const struct timeval limit = { 1, 0 };
     struct {
@@ -94,7 +94,7 @@ static unsigned long ask(const struct question *q, uid_t *ret_user)
 }
 
 /* Has that process a descriptor of the socket? */
-static bool holds(pid_t pid, unsigned long inode)
+static bool process_holds(pid_t pid, unsigned long inode)
 {
     char folder[64], path[64 + 256], want[64], link[64];
     const struct dirent *entry;
@@ -123,9 +123,9 @@ bool socket_is_held_by(pid_t pid, int fd)
 {
     struct question q;
     uid_t user;
-    unsigned long inode = make_question(fd, &q) ? ask(&q, &user) : 0;
+    unsigned long inode = socket_question(fd, &q) ? socket_ask(&q, &user) : 0;
 
-    return inode && holds(pid, inode);
+    return inode && process_holds(pid, inode);
 }
 
 bool socket_is_our_users(int fd)
@@ -133,5 +133,5 @@ bool socket_is_our_users(int fd)
     struct question q;
     uid_t user;
 
-    return make_question(fd, &q) && ask(&q, &user) && user == geteuid();
+    return socket_question(fd, &q) && socket_ask(&q, &user) && user == geteuid();
 }

@@ -20,7 +20,7 @@
 enum identity_capability {
     IDENTITY_ALL_DTYPES = 1u << 0,      /* reads dtypes that torch cannot carry */
     IDENTITY_OWN_MESSAGES = 1u << 1,    /* understands message types 0x180..0x1ff */
-    IDENTITY_MAPS = 1u << 2,            /* maps shared memory that its peer sends (share.h) */
+    IDENTITY_MAPS = 1u << 2,            /* maps shared memory that its peer sends (shm_handoff.h) */
     IDENTITY_SHORT_LISTS = 1u << 3,     /* reads shortlist.h */
     IDENTITY_SHARED_STORAGES = 1u << 4, /* reads lists in which tensors share storages */
 };

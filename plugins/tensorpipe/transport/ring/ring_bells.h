@@ -39,7 +39,7 @@ static inline void bells_ask(struct bells *b, _Atomic uint32_t *word)
 
 /* Returns true if bells alone lie on the connection's socket. On that of a reply connection,
  * and of a connection without a role yet, descriptors may lie between the bells
- * (channel/share.h): their reader takes both away. */
+ * (channel/shm_handoff.h): their reader takes both away. */
 bool bells_are_alone(const struct bells *b);
 
 /* Takes bells away once many are due, on the loop thread. */

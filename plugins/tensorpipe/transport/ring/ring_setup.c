@@ -38,7 +38,7 @@ static size_t total_of(const struct setup *s)
 }
 
 /* Maps the memory; the ring to the listener comes first. */
-static int map(struct ring_end *e, const struct setup *s, int fd, bool caller)
+static int setup_map(struct ring_end *e, const struct setup *s, int fd, bool caller)
 {
     size_t len = total_of(s);
     uint64_t first = le64toh(s->to_listener), second = le64toh(s->to_caller);
@@ -110,7 +110,7 @@ int ring_setup_call(int sock, uint64_t size, struct ring_end *ret)
     fd = make_memory(total_of(&s));
     if (fd < 0)
         return errno;
-    e = map(&end, &s, fd, true);
+    e = setup_map(&end, &s, fd, true);
     if (!e) {
         e = send_setup(sock, &s, fd);
         if (e)
@@ -172,7 +172,7 @@ static unsigned take_fds(struct msghdr *m, int *ret_fd)
 
 /* The seals come first: a file that has none may be of a file system in user space, which
  * can block whatever else is asked of it. */
-static const char *check(const struct setup *s, int fd)
+static const char *setup_check(const struct setup *s, int fd)
 {
     struct stat st;
     struct statfs fs;
@@ -217,7 +217,7 @@ static int receive_setup(int sock, struct setup *s, int *ret_fd, const char **re
     *ret_why = "expected one message of 24 bytes with 1 descriptor";
     if (fds != 1 || (m.msg_flags & MSG_CTRUNC) || n != sizeof *s)
         return EPROTO;
-    *ret_why = check(s, *ret_fd);
+    *ret_why = setup_check(s, *ret_fd);
     return *ret_why ? EPROTO : 0;
 }
 
@@ -245,7 +245,7 @@ int ring_setup_take(int sock, struct ring_end *ret, const char **ret_why)
     if (e == EAGAIN)
         return e;
     if (!e) {
-        e = map(&end, &s, fd, false);
+        e = setup_map(&end, &s, fd, false);
         *ret_why = "cannot map its memory";
     }
     if (fd >= 0)

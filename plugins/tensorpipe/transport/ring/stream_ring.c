@@ -35,7 +35,7 @@ static size_t chunk_of(uint64_t size)
     return size < 1u << 20 ? 16u << 10 : 32u << 10;
 }
 
-static long futex(_Atomic uint32_t *word, int op, uint32_t value, const struct timespec *limit)
+static long ring_futex(_Atomic uint32_t *word, int op, uint32_t value, const struct timespec *limit)
 {
     return syscall(SYS_futex, word, op, value, limit, NULL, 0);
 }
@@ -43,7 +43,7 @@ static long futex(_Atomic uint32_t *word, int op, uint32_t value, const struct t
 static void wake_peer(struct ring_medium *m, _Atomic uint32_t *word, uint32_t how)
 {
     if (how & RING_FUTEX)
-        futex(word, FUTEX_WAKE, 1, NULL);
+        ring_futex(word, FUTEX_WAKE, 1, NULL);
     if (how & RING_BELL)
         bells_ring(&m->bells);
 }
@@ -55,12 +55,12 @@ void ring_medium_end(struct ring_medium *m)
     if (atomic_exchange(&m->ended, true) || !word)
         return;
     ring_awake(word, RING_FUTEX);
-    futex(word, FUTEX_WAKE, INT_MAX, NULL);
+    ring_futex(word, FUTEX_WAKE, INT_MAX, NULL);
 }
 
 /* ---- reading ---- */
 
-static long nonsense(struct ring_medium *m)
+static long ring_break(struct ring_medium *m)
 {
     if (!atomic_exchange(&m->broken, true))
         endpoint_log(m->conn->ep, TENREC_LOG_WARN,
@@ -74,12 +74,12 @@ static bool ring_is_broken(const struct ring_medium *m)
     return atomic_load_explicit(&m->broken, memory_order_relaxed);
 }
 
-static void let_write(struct ring_medium *m)
+static void stream_let_write(struct ring_medium *m)
 {
     wake_peer(m, &m->end.in.words->writer_sleeps, ring_writer_to_wake(&m->end.in));
 }
 
-static long take(struct ring_medium *m, const struct iovec *iov, int n)
+static long stream_take(struct ring_medium *m, const struct iovec *iov, int n)
 {
     struct ring_reader *r = &m->end.in;
     const size_t chunk = chunk_of(r->size);
@@ -91,12 +91,12 @@ static long take(struct ring_medium *m, const struct iovec *iov, int n)
             long got = ring_take(r, (char *)iov[i].iov_base + at, part, iov[i].iov_len);
 
             if (got < 0)
-                return nonsense(m);
+                return ring_break(m);
             if (got == 0)
                 return total;
             ring_release(r);
             if (ring_should_look(r, false))
-                let_write(m);
+                stream_let_write(m);
             at += (size_t)got;
             total += got;
             if ((size_t)got < part)
@@ -108,7 +108,7 @@ static long take(struct ring_medium *m, const struct iovec *iov, int n)
 
 /* The same for small messages, which mostly lie there in one piece, with room for
  * all that has come. */
-static long take_small(struct ring_medium *m, const struct iovec *iov, int n)
+static long stream_take_small(struct ring_medium *m, const struct iovec *iov, int n)
 {
     struct ring_reader *r = &m->end.in;
     const uint64_t head = ring_head(r), there = head - r->tail, at = r->tail & (r->size - 1);
@@ -116,13 +116,13 @@ static long take_small(struct ring_medium *m, const struct iovec *iov, int n)
     if (there == 0)
         return 0;
     if (n > 1 || there > SMALL || there > iov->iov_len || there > r->size - at)
-        return take(m, iov, n);
+        return stream_take(m, iov, n);
     r->head = head;
     memcpy(iov->iov_base, r->data + at, (size_t)there);
     r->tail = head;
     ring_release(r);
     if (ring_should_look(r, false))
-        let_write(m);
+        stream_let_write(m);
     return (long)there;
 }
 
@@ -142,7 +142,7 @@ static void sleep_for_data(struct ring_medium *m)
             break;
         if (!(value & RING_FUTEX))
             continue;
-        if (futex(word, FUTEX_WAIT, value, &limit) < 0 && errno == ETIMEDOUT)
+        if (ring_futex(word, FUTEX_WAIT, value, &limit) < 0 && errno == ETIMEDOUT)
             break;
         if (ring_head(r) != r->tail)
             return; /* the writer took RING_FUTEX away as it woke this thread */
@@ -162,15 +162,15 @@ static ssize_t ring_read(struct conn *c, struct iovec *iov, int n, bool wait)
     if (ring_is_broken(m))
         return -EPROTO;
     ended = atomic_load_explicit(&m->ended, memory_order_acquire);
-    got = take_small(m, iov, n);
+    got = stream_take_small(m, iov, n);
     if (got == 0 && !ended) {
         if (ring_should_look(r, true))
-            let_write(m);
+            stream_let_write(m);
         if (!wait)
             return -EAGAIN;
         sleep_for_data(m);
         ended = atomic_load(&m->ended);
-        got = take_small(m, iov, n);
+        got = stream_take_small(m, iov, n);
     }
     if (got > 0) {
         atomic_store_explicit(&m->got, r->tail, memory_order_relaxed);
@@ -182,7 +182,7 @@ static ssize_t ring_read(struct conn *c, struct iovec *iov, int n, bool wait)
 /* ---- writing ---- */
 
 /* Publishes what was staged, and wakes the reader if it sleeps. */
-static void publish(struct ring_medium *m)
+static void stream_publish(struct ring_medium *m)
 {
     struct ring_writer *w = &m->end.out;
 
@@ -191,7 +191,7 @@ static void publish(struct ring_medium *m)
 }
 
 /* A message that has room in one piece. False: nothing was written. */
-static bool write_small(struct ring_medium *m, const struct iovec *iov)
+static bool stream_write_small(struct ring_medium *m, const struct iovec *iov)
 {
     struct ring_writer *w = &m->end.out;
     const uint64_t at = w->head & (w->size - 1), room = w->size - (w->head - w->tail);
@@ -201,7 +201,7 @@ static bool write_small(struct ring_medium *m, const struct iovec *iov)
         return false;
     memcpy(w->data + at, iov->iov_base, len);
     w->head += len;
-    publish(m);
+    stream_publish(m);
     return true;
 }
 
@@ -217,7 +217,7 @@ static ssize_t ring_write(struct conn *c, struct iovec *iov, unsigned n)
         return -EPIPE;
     if (ring_is_broken(m))
         return -EPROTO;
-    if (n == 1 && write_small(m, iov))
+    if (n == 1 && stream_write_small(m, iov))
         return (ssize_t)iov->iov_len;
     for (unsigned i = 0; i < n; i++) {
         for (size_t at = 0; at < iov[i].iov_len;) {
@@ -225,21 +225,21 @@ static ssize_t ring_write(struct conn *c, struct iovec *iov, unsigned n)
             long put = ring_stage(w, (const char *)iov[i].iov_base + at, part);
 
             if (put < 0)
-                return nonsense(m);
+                return ring_break(m);
             at += (size_t)put;
             staged += (size_t)put;
             total += put;
             if ((size_t)put == part && staged < chunk)
                 continue;
             if (staged)
-                publish(m);
+                stream_publish(m);
             staged = 0;
             if (put == 0)
                 return total ? total : -EAGAIN;
         }
     }
     if (staged)
-        publish(m);
+        stream_publish(m);
     return total;
 }
 

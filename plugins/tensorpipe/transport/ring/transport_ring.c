@@ -16,7 +16,7 @@
 
 #define RETRY_NS 5000000u /* a listener that is behind with accepting */
 
-static bool domain_of(char buf[TRANSPORT_DOMAIN_MAX])
+static bool ring_domain_text(char buf[TRANSPORT_DOMAIN_MAX])
 {
     char boot[LOCALITY_PART_MAX], net[LOCALITY_PART_MAX], user[LOCALITY_PART_MAX];
 
@@ -30,14 +30,14 @@ static bool domain_of(char buf[TRANSPORT_DOMAIN_MAX])
 static void ring_domain(char buf[TRANSPORT_DOMAIN_MAX])
 {
     *buf = '\0';
-    domain_of(buf);
+    ring_domain_text(buf);
 }
 
 static bool ring_viable(char why[], size_t cap)
 {
     char domain[TRANSPORT_DOMAIN_MAX];
 
-    if (!domain_of(domain)) {
+    if (!ring_domain_text(domain)) {
         snprintf(why, cap, "/proc does not tell the boot id and the namespaces of this process");
         return false;
     }
@@ -62,7 +62,7 @@ static struct conn *ring_accept(struct endpoint *ep, int fd, const union transpo
 }
 
 /* Connecting never waits; but a listener's queue may be full. */
-static int reach(struct conn *c)
+static int ring_reach(struct conn *c)
 {
     int e = local_connect(c->source.fd, &c->peer);
 
@@ -71,10 +71,10 @@ static int reach(struct conn *c)
     return local_peer_is_ours(c->source.fd, &c->pid) ? 0 : EPERM;
 }
 
-static void reach_again(struct reactor_timer *t)
+static void ring_reach_again(struct reactor_timer *t)
 {
     struct conn *c = (struct conn *)(void *)((char *)t - offsetof(struct conn, timer));
-    int e = reach(c);
+    int e = ring_reach(c);
 
     if (e == EAGAIN)
         reactor_arm(&c->ep->reactor, t, now_ns() + RETRY_NS);
@@ -92,9 +92,9 @@ static int ring_connect(struct endpoint *ep, const union transport_address *to, 
     c = stream_ring_conn(ep, &transport_ring, fd, to);
     if (!c)
         return ENOMEM;
-    e = reach(c);
+    e = ring_reach(c);
     if (e == EAGAIN) {
-        c->timer.fire = reach_again;
+        c->timer.fire = ring_reach_again;
         reactor_arm(&ep->reactor, &c->timer, now_ns() + RETRY_NS);
     } else if (e) {
         conn_drop(c);

@@ -80,7 +80,7 @@ static bool is_in(const struct want *w, const struct sockaddr *a)
     return !rest || (b[whole] ^ w->net[whole]) >> (8 - rest) == 0;
 }
 
-static bool fits(const struct want *w, const struct ifaddrs *i)
+static bool interface_fits(const struct want *w, const struct ifaddrs *i)
 {
     size_t len = w->len;
 
@@ -92,7 +92,7 @@ static bool fits(const struct want *w, const struct ifaddrs *i)
 }
 
 /* How good an address is, 0 for one that cannot be used at all. */
-static int worth(const struct ifaddrs *i, int family)
+static int interface_worth(const struct ifaddrs *i, int family)
 {
     int f = i->ifa_addr ? i->ifa_addr->sa_family : AF_UNSPEC;
     const struct sockaddr_in6 *v6 = (const void *)i->ifa_addr;
@@ -111,7 +111,8 @@ static const struct ifaddrs *best_of(const struct ifaddrs *list, const struct wa
     const struct ifaddrs *best = NULL;
 
     for (const struct ifaddrs *i = list; i; i = i->ifa_next)
-        if (fits(w, i) && worth(i, family) > (best ? worth(best, family) : 0))
+        if (interface_fits(w, i) &&
+            interface_worth(i, family) > (best ? interface_worth(best, family) : 0))
             best = i;
     return best;
 }
@@ -122,7 +123,7 @@ static bool is_left(const char *items, const struct ifaddrs *i, tenrec_error *er
     struct want w;
 
     while (next_item(&items, &w))
-        if (read_item(&w, err) == TENREC_OK && fits(&w, i))
+        if (read_item(&w, err) == TENREC_OK && interface_fits(&w, i))
             return false;
     return !(i->ifa_flags & IFF_LOOPBACK);
 }
@@ -133,7 +134,8 @@ static const struct ifaddrs *best_but(const struct ifaddrs *list, const char *it
     tenrec_error unused;
 
     for (const struct ifaddrs *i = list; i; i = i->ifa_next)
-        if (worth(i, family) > (best ? worth(best, family) : 0) && is_left(items, i, &unused))
+        if (interface_worth(i, family) > (best ? interface_worth(best, family) : 0) &&
+            is_left(items, i, &unused))
             best = i;
     return best;
 }
@@ -158,7 +160,8 @@ static void tell_all(const struct ifaddrs *list, char ret[LIST_MAX])
         }
         n += (size_t)snprintf(ret + n, LIST_MAX - n, "%s%s", n ? ", " : "", i->ifa_name);
         for (const struct ifaddrs *k = i; k; k = k->ifa_next)
-            if (worth(k, AF_UNSPEC) > 1 && !strcmp(k->ifa_name, i->ifa_name) && n < LIST_MAX - 60) {
+            if (interface_worth(k, AF_UNSPEC) > 1 && !strcmp(k->ifa_name, i->ifa_name) &&
+                n < LIST_MAX - 60) {
                 inet_ntop(k->ifa_addr->sa_family, bytes_of(k->ifa_addr), address, sizeof address);
                 n += (size_t)snprintf(ret + n, LIST_MAX - n, "%s%s", first ? " (" : ", ", address);
                 first = false;

@@ -121,7 +121,7 @@ bad:
 }
 
 /* The address family that the options ask for. */
-static int family_of(const struct tp_options *o)
+static int tcp_family(const struct tp_options *o)
 {
     if (strcmp(o->family, "ipv4") == 0)
         return AF_INET;
@@ -138,13 +138,13 @@ static bool is_wildcard(const union transport_address *a)
 tenrec_status transport_local(const struct tp_options *o, union transport_address *ret,
                               tenrec_error *err)
 {
-    struct addrinfo hints = { .ai_family = family_of(o), .ai_socktype = SOCK_STREAM };
+    struct addrinfo hints = { .ai_family = tcp_family(o), .ai_socktype = SOCK_STREAM };
     struct addrinfo *found;
     const char *name = o->listen;
     int e;
 
     if (*o->ifname)
-        return interface_pick(o->ifname, family_of(o), ret, err);
+        return interface_pick(o->ifname, tcp_family(o), ret, err);
     if (!*name)
         name = hints.ai_family == AF_INET6 ? "::1" : "127.0.0.1";
     e = getaddrinfo(name, NULL, &hints, &found);
@@ -173,7 +173,7 @@ static void leave_unpaced(int fd)
 
 /* Before the connection stands, since the kernel goes on pacing one that bbr has had;
  * what connects to a listener of loopback has the listener's choice. */
-static void tune_loopback(int fd, const union transport_address *at)
+static void tcp_tune_loopback(int fd, const union transport_address *at)
 {
     if (at->any.sa_family == AF_INET6 ? IN6_IS_ADDR_LOOPBACK(&at->v6.sin6_addr)
                                       : ntohl(at->v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET)
@@ -181,7 +181,7 @@ static void tune_loopback(int fd, const union transport_address *at)
 }
 
 /* Afterwards: that an address of an interface is this host's own shows only then. */
-static void tune_within_host(int fd, const union transport_address *peer)
+static void tcp_tune_within_host(int fd, const union transport_address *peer)
 {
     union transport_address here;
     socklen_t len = sizeof here;
@@ -190,7 +190,7 @@ static void tune_within_host(int fd, const union transport_address *peer)
         leave_unpaced(fd);
 }
 
-static int listen_at(const union transport_address *at, int *ret_fd)
+static int tcp_listen_at(const union transport_address *at, int *ret_fd)
 {
     int one = 1, e;
     int fd = socket(at->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -201,7 +201,7 @@ static int listen_at(const union transport_address *at, int *ret_fd)
      * port it is set after the choice, or a port that is taken might be chosen. */
     if (transport_port(at) != 0)
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    tune_loopback(fd, at);
+    tcp_tune_loopback(fd, at);
     if (bind(fd, &at->any, length_of(at)) < 0 ||
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) < 0 || listen(fd, BACKLOG) < 0) {
         e = errno;
@@ -229,7 +229,7 @@ static tenrec_status uv_listen(const struct tp_options *o, int *ret_fd,
         return st;
     for (uint32_t port = ports.first; port <= ports.last; port++) {
         transport_set_port(&at, (uint16_t)port);
-        e = listen_at(&at, ret_fd);
+        e = tcp_listen_at(&at, ret_fd);
         if (e != EADDRINUSE)
             break;
     }
@@ -269,7 +269,7 @@ uint64_t transport_silence_ms(const struct tp_options *o)
 }
 
 /* The socket options of every data connection. */
-static void tune(int fd, const struct tp_options *o)
+static void tcp_tune(int fd, const struct tp_options *o)
 {
     int one = 1, idle, gap, count = KEEPALIVES;
 
@@ -284,8 +284,8 @@ static void tune(int fd, const struct tp_options *o)
 
 static struct conn *uv_accept(struct endpoint *ep, int fd, const union transport_address *from)
 {
-    tune(fd, ep->options);
-    tune_within_host(fd, from);
+    tcp_tune(fd, ep->options);
+    tcp_tune_within_host(fd, from);
     return conn_new(ep, &transport_uv, &stream_socket, fd, from);
 }
 
@@ -295,8 +295,8 @@ static int uv_connect(struct endpoint *ep, const union transport_address *to, st
 
     if (fd < 0)
         return errno;
-    tune(fd, ep->options);
-    tune_loopback(fd, to);
+    tcp_tune(fd, ep->options);
+    tcp_tune_loopback(fd, to);
     if (connect(fd, &to->any, length_of(to)) < 0) {
         e = errno;
         if (e != EINPROGRESS && e != EINTR) {
@@ -304,7 +304,7 @@ static int uv_connect(struct endpoint *ep, const union transport_address *to, st
             return e;
         }
     }
-    tune_within_host(fd, to);
+    tcp_tune_within_host(fd, to);
     *ret = conn_new(ep, &transport_uv, &stream_socket, fd, to);
     return *ret ? 0 : ENOMEM;
 }

@@ -56,7 +56,7 @@ void shm_link_finish(struct shm_link *l)
 
 /* A peer that cost us patience once is left to shm_link_tend. That is told in
  * any case, since it may have pushed the token before our marker moved. */
-static void push(struct shm_link *l, uint32_t token, atomic_bool *owed)
+static void link_push(struct shm_link *l, uint32_t token, atomic_bool *owed)
 {
     if (atomic_load_explicit(owed, memory_order_relaxed) ||
         !shm_reactor_push(&l->peer_reactor, token, true))
@@ -81,7 +81,7 @@ struct transfer {
 };
 
 /* The rest of the buffer that has its turn; 0 at the end of all. */
-static size_t space(struct transfer *t)
+static size_t transfer_space(struct transfer *t)
 {
     while (t->iov < t->end && t->at == t->iov->iov_len) {
         t->iov++;
@@ -90,12 +90,12 @@ static size_t space(struct transfer *t)
     return t->iov < t->end ? t->iov->iov_len - t->at : 0;
 }
 
-static unsigned char *place(const struct transfer *t)
+static unsigned char *transfer_place(const struct transfer *t)
 {
     return (unsigned char *)t->iov->iov_base + t->at;
 }
 
-static void moved(struct transfer *t, size_t n)
+static void transfer_moved(struct transfer *t, size_t n)
 {
     t->at += n;
     t->stream += (ssize_t)n;
@@ -108,7 +108,7 @@ static void tell_read(struct shm_link *l, struct transfer *t)
     shm_ring_advance(&l->inbox, t->ring);
     t->room -= t->ring;
     t->ring = 0;
-    push(l, l->outbox_token, &l->owes_outbox);
+    link_push(l, l->outbox_token, &l->owes_outbox);
 }
 
 /* Is there a head, or a byte of the body? Looks again when all that was seen
@@ -137,7 +137,7 @@ static void begin_frame(struct shm_link *l, struct transfer *t)
     t->ring += SHM_RING_HEAD;
 }
 
-static size_t smallest(uint64_t a, uint64_t b, uint64_t c)
+static size_t smallest_of(uint64_t a, uint64_t b, uint64_t c)
 {
     uint64_t least = a < b ? a : b;
 
@@ -150,12 +150,12 @@ ssize_t shm_link_read(struct shm_link *l, const struct iovec *iov, int n)
     bool bad = false;
     size_t left, len;
 
-    while ((left = space(&t)) > 0) {
+    while ((left = transfer_space(&t)) > 0) {
         if (l->read_head_at < SHM_FRAME_HEAD) {
-            len = smallest(left, SHM_FRAME_HEAD - l->read_head_at, SHM_FRAME_HEAD);
-            memcpy(place(&t), l->read_head + l->read_head_at, len);
+            len = smallest_of(left, SHM_FRAME_HEAD - l->read_head_at, SHM_FRAME_HEAD);
+            memcpy(transfer_place(&t), l->read_head + l->read_head_at, len);
             l->read_head_at += (unsigned)len;
-            moved(&t, len);
+            transfer_moved(&t, len);
             continue;
         }
         if (t.ring >= CHUNK)
@@ -166,11 +166,11 @@ ssize_t shm_link_read(struct shm_link *l, const struct iovec *iov, int n)
             begin_frame(l, &t);
             continue;
         }
-        len = smallest(left, smallest(l->read_left, t.room - t.ring, CHUNK), CHUNK);
-        shm_ring_get(&l->inbox, t.ring, place(&t), len);
+        len = smallest_of(left, smallest_of(l->read_left, t.room - t.ring, CHUNK), CHUNK);
+        shm_ring_get(&l->inbox, t.ring, transfer_place(&t), len);
         l->read_left -= len;
         t.ring += len;
-        moved(&t, len);
+        transfer_moved(&t, len);
     }
     tell_read(l, &t);
     if (!t.stream)
@@ -188,7 +188,7 @@ static void tell_written(struct shm_link *l, struct transfer *t)
     shm_ring_advance(&l->outbox, t->ring);
     t->room -= t->ring;
     t->ring = 0;
-    push(l, l->inbox_token, &l->owes_inbox);
+    link_push(l, l->inbox_token, &l->owes_inbox);
 }
 
 static bool room_to_write(struct shm_link *l, struct transfer *t, uint64_t need, bool *ret_bad)
@@ -223,7 +223,7 @@ ssize_t shm_link_write(struct shm_link *l, const struct iovec *iov, int n)
     bool bad = false;
     size_t left, len;
 
-    while ((left = space(&t)) > 0) {
+    while ((left = transfer_space(&t)) > 0) {
         if (t.ring >= CHUNK)
             tell_written(l, &t);
         /* A head is taken only with a place for it: nothing that was taken may
@@ -231,17 +231,17 @@ ssize_t shm_link_write(struct shm_link *l, const struct iovec *iov, int n)
         if (!room_to_write(l, &t, l->write_left ? 1 : SHM_RING_HEAD, &bad))
             break;
         if (l->write_left) {
-            len = smallest(left, smallest(l->write_left, t.room - t.ring, CHUNK), CHUNK);
-            shm_ring_put(&l->outbox, t.ring, place(&t), len);
+            len = smallest_of(left, smallest_of(l->write_left, t.room - t.ring, CHUNK), CHUNK);
+            shm_ring_put(&l->outbox, t.ring, transfer_place(&t), len);
             l->write_left -= len;
             t.ring += len;
-            moved(&t, len);
+            transfer_moved(&t, len);
             continue;
         }
-        len = smallest(left, SHM_FRAME_HEAD - l->write_head_got, SHM_FRAME_HEAD);
-        memcpy(l->write_head + l->write_head_got, place(&t), len);
+        len = smallest_of(left, SHM_FRAME_HEAD - l->write_head_got, SHM_FRAME_HEAD);
+        memcpy(l->write_head + l->write_head_got, transfer_place(&t), len);
         l->write_head_got += (unsigned)len;
-        moved(&t, len);
+        transfer_moved(&t, len);
         if (l->write_head_got == SHM_FRAME_HEAD && !end_head(l, &t))
             return -EMSGSIZE;
     }
@@ -269,24 +269,24 @@ bool shm_link_writable(const struct shm_link *l)
     return !shm_ring_available(&l->outbox, &n) || n >= SHM_RING_HEAD;
 }
 
-static uint64_t marker(const struct shm_ring *r, enum shm_role role)
+static uint64_t link_marker(const struct shm_ring *r, enum shm_role role)
 {
     return atomic_load_explicit(&r->header->marker[role], memory_order_acquire);
 }
 
 uint64_t shm_link_written(const struct shm_link *l)
 {
-    return marker(&l->inbox, SHM_PRODUCER);
+    return link_marker(&l->inbox, SHM_PRODUCER);
 }
 
 uint64_t shm_link_taken(const struct shm_link *l)
 {
-    return marker(&l->outbox, SHM_CONSUMER);
+    return link_marker(&l->outbox, SHM_CONSUMER);
 }
 
 bool shm_link_is_unread(const struct shm_link *l)
 {
-    return shm_link_written(l) != marker(&l->inbox, SHM_CONSUMER);
+    return shm_link_written(l) != link_marker(&l->inbox, SHM_CONSUMER);
 }
 
 bool shm_link_owes(const struct shm_link *l)
@@ -297,7 +297,7 @@ bool shm_link_owes(const struct shm_link *l)
 
 uint64_t shm_link_unread(const struct shm_link *l)
 {
-    uint64_t n = marker(&l->outbox, SHM_PRODUCER) - marker(&l->outbox, SHM_CONSUMER);
+    uint64_t n = link_marker(&l->outbox, SHM_PRODUCER) - link_marker(&l->outbox, SHM_CONSUMER);
 
     return n <= l->outbox.size ? n : 0;
 }

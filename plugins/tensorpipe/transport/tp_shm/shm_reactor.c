@@ -9,7 +9,7 @@
 #define YIELDS 20 /* then it is left for later */
 #define TOKEN_SIZE ((uint64_t)sizeof(uint32_t))
 
-static bool take(atomic_uchar *in_use, bool patient)
+static bool shm_reactor_lock(atomic_uchar *in_use, bool patient)
 {
     for (int yields = 0; yields < YIELDS; yields++) {
         for (int i = 0; i < TRIES; i++)
@@ -31,7 +31,7 @@ bool shm_reactor_push(const struct shm_ring *peer, uint32_t token, bool patient)
     uint64_t room;
     bool fits;
 
-    if (!take(&h->in_use[SHM_PRODUCER], patient))
+    if (!shm_reactor_lock(&h->in_use[SHM_PRODUCER], patient))
         return false;
     at.own = atomic_load_explicit(&h->marker[SHM_PRODUCER], memory_order_relaxed);
     /* Markers that cannot be are as good as no room: nothing but this token

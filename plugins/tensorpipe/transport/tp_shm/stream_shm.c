@@ -71,7 +71,7 @@ void stream_shm_reached_late(struct conn *c, int e)
 
 /* The peer's rings may have come. Leaves why not in m->failed; an errno has to
  * do, so the log tells the rest. */
-static void attach(struct conn *c, struct shm_medium *m)
+static void shm_attach(struct conn *c, struct shm_medium *m)
 {
     struct shm_hello hello;
     tenrec_error err;
@@ -100,7 +100,7 @@ static uint32_t shm_events(struct conn *c, uint32_t fetched)
     if (!m->reached)
         return 0; /* that a socket is not connected counts as its end, too */
     if (!m->attached && !m->failed) {
-        attach(c, m);
+        shm_attach(c, m);
         if (m->failed == EAGAIN) {
             m->failed = 0;
         } else if (m->failed) {

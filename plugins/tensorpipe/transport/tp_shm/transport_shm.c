@@ -51,7 +51,7 @@ static bool shm_viable(char why[], size_t cap)
 }
 
 /* Tells the peer of our rings. */
-static int introduce(struct conn *c)
+static int shm_introduce(struct conn *c)
 {
     if (local_peer_is_ours(c->source.fd, &c->pid))
         return stream_shm_reached(c);
@@ -69,7 +69,7 @@ static struct conn *shm_accept(struct endpoint *ep, int fd, const union transpor
     struct conn *c = stream_shm_conn(ep, &transport_shm, fd, from, &e);
 
     if (c)
-        e = introduce(c);
+        e = shm_introduce(c);
     if (!e)
         return c;
     if (e != EPERM)
@@ -79,14 +79,14 @@ static struct conn *shm_accept(struct endpoint *ep, int fd, const union transpor
 }
 
 /* Connecting never waits; but a listener's queue may be full. */
-static int reach(struct conn *c)
+static int shm_reach(struct conn *c)
 {
     int e = local_connect(c->source.fd, &c->peer);
 
-    return e ? e : introduce(c);
+    return e ? e : shm_introduce(c);
 }
 
-static void reach_again(struct reactor_timer *t)
+static void shm_reach_again(struct reactor_timer *t)
 {
     struct conn *c = (struct conn *)(void *)((char *)t - offsetof(struct conn, timer));
     int e = local_connect(c->source.fd, &c->peer);
@@ -112,9 +112,9 @@ static int shm_connect(struct endpoint *ep, const union transport_address *to, s
     c = stream_shm_conn(ep, &transport_shm, fd, to, &e);
     if (!c)
         return e;
-    e = reach(c);
+    e = shm_reach(c);
     if (e == EAGAIN) {
-        c->timer.fire = reach_again;
+        c->timer.fire = shm_reach_again;
         reactor_arm(&ep->reactor, &c->timer, now_ns() + RETRY_NS);
     } else if (e) {
         conn_drop(c);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* share.c - records in notes, descriptors over the socket. */
-#include "channel/share.h"
+/* shm_handoff.c - records in notes, descriptors over the socket. */
+#include "channel/shm_handoff.h"
 #include "pipe/pipe.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ union control {
     char buf[CMSG_SPACE((TENREC_SHARE_FDS + 1) * sizeof(int))];
 };
 
-void share_open(struct pipe *p)
+void shm_handoff_open(struct pipe *p)
 {
     const struct tenrec_host *host = p->ep->host;
     struct tenrec_sharing *s = NULL;
@@ -39,7 +39,7 @@ void share_open(struct pipe *p)
     pthread_mutex_unlock(&p->lock);
 }
 
-void share_close(struct pipe *p)
+void shm_handoff_close(struct pipe *p)
 {
     if (p->sharing)
         p->ep->host->sharing_close(p->ep->self, p->sharing);
@@ -78,8 +78,8 @@ static void close_fds(struct tenrec_share *share)
         close(share->fd[--share->n_fds]);
 }
 
-bool share_send(struct pipe *p, const struct tenrec_tensor_desc *t, unsigned char kind,
-                struct descriptor_note *note)
+bool shm_handoff_send(struct pipe *p, const struct tenrec_tensor_desc *t, unsigned char kind,
+                      struct descriptor_note *note)
 {
     struct endpoint *ep = p->ep;
     struct tenrec_share share;
@@ -102,8 +102,8 @@ bool share_send(struct pipe *p, const struct tenrec_tensor_desc *t, unsigned cha
     return true;
 }
 
-void share_take_back(struct pipe *p, unsigned char kind, const struct descriptor_note *notes,
-                     uint32_t n)
+void shm_handoff_take_back(struct pipe *p, unsigned char kind, const struct descriptor_note *notes,
+                           uint32_t n)
 {
     struct endpoint *ep = p->ep;
 
@@ -195,8 +195,8 @@ static bool receive_fds(struct pipe *p, uint64_t number, struct tenrec_share *sh
     return false;
 }
 
-tenrec_status share_arrived(struct pipe *p, struct nop_bytes note, struct tenrec_tensor_desc *desc,
-                            tenrec_error *err)
+tenrec_status shm_handoff_arrived(struct pipe *p, struct nop_bytes note,
+                                  struct tenrec_tensor_desc *desc, tenrec_error *err)
 {
     struct endpoint *ep = p->ep;
     struct tenrec_share share = { .size = sizeof share };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pull_test.c - which processes learn where a worker's memory lies, and may read it.
+/* cma_test.c - which processes learn where a worker's memory lies, and may read it.
  *
  * The kernel's answers are the test's where they depend on the machine: whether Yama
  * restricts ptrace, and whose process this is. */
-#include "channel/pull.h"
+#include "channel/cma.h"
 #include "node.h"
 #include "raw.h"
 #include "wire/brochure.h"
@@ -94,10 +94,10 @@ static int setup(void **state)
 
 static void tracer_is_this_process_alone_while_the_kernel_is_asked(void **state)
 {
-    char why[PULL_TEXT_MAX];
+    char why[CMA_TEXT_MAX];
 
     (void)state;
-    (void)pull_viable(why, sizeof why);
+    (void)cma_viable(why, sizeof why);
     assert_false(kernel.named_others);
     assert_int_equal(kernel.named, NOBODY_NAMED);
 }
@@ -105,15 +105,15 @@ static void tracer_is_this_process_alone_while_the_kernel_is_asked(void **state)
 static void tracer_is_one_process_until_it_is_let_go_as_often_as_named(void **state)
 {
     (void)state;
-    assert_true(pull_allow(getpid()));
+    assert_true(cma_allow(getpid()));
     assert_int_equal(kernel.named, getpid());
-    assert_false(pull_allow(ANOTHER_PID));
-    assert_true(pull_allow(getpid()));
-    pull_disallow(getpid());
+    assert_false(cma_allow(ANOTHER_PID));
+    assert_true(cma_allow(getpid()));
+    cma_disallow(getpid());
     assert_int_equal(kernel.named, getpid());
-    pull_disallow(ANOTHER_PID); /* was not named */
+    cma_disallow(ANOTHER_PID); /* was not named */
     assert_int_equal(kernel.named, getpid());
-    pull_disallow(getpid());
+    cma_disallow(getpid());
     assert_int_equal(kernel.named, NOBODY_NAMED);
     assert_false(kernel.named_others);
 }
@@ -121,12 +121,12 @@ static void tracer_is_one_process_until_it_is_let_go_as_often_as_named(void **st
 static void tracer_is_another_process_once_the_first_is_let_go(void **state)
 {
     (void)state;
-    assert_true(pull_allow(getpid()));
-    pull_disallow(getpid());
+    assert_true(cma_allow(getpid()));
+    cma_disallow(getpid());
     kernel.allowed = ANOTHER_PID;
-    assert_true(pull_allow(ANOTHER_PID));
+    assert_true(cma_allow(ANOTHER_PID));
     assert_int_equal(kernel.named, ANOTHER_PID);
-    pull_disallow(ANOTHER_PID);
+    cma_disallow(ANOTHER_PID);
     assert_int_equal(kernel.named, NOBODY_NAMED);
     assert_false(kernel.named_others);
 }
@@ -136,20 +136,20 @@ static void tracer_is_not_named_where_all_may_read(void **state)
     (void)state;
     kernel.scope[0] = '0';
     kernel.allowed = NOBODY_NAMED;
-    assert_true(pull_allow(getpid()));
-    assert_true(pull_allow(ANOTHER_PID));
-    pull_disallow(getpid());
+    assert_true(cma_allow(getpid()));
+    assert_true(cma_allow(ANOTHER_PID));
+    cma_disallow(getpid());
     assert_false(kernel.named_others);
 }
 
 /* Peers of this process, over rings. */
 static void tracer_is_the_peer_of_a_pipe_for_as_long_as_the_pipe(void **state)
 {
-    char why[PULL_TEXT_MAX];
+    char why[CMA_TEXT_MAX];
     struct node n[2];
 
     (void)state;
-    assert_true(pull_viable(why, sizeof why));
+    assert_true(cma_viable(why, sizeof why));
     for (int i = 0; i < 2; i++) {
         node_init(&n[i], i);
         node_share_memory(&n[i]);
@@ -191,7 +191,7 @@ static void open_reader(struct node n[2])
 static void claim_cma(const char *address, bool of_another_user, int fd[CONNECTIONS])
 {
     const struct wire_transport uv = { "uv", "uv:*", NULL };
-    char domain[PULL_TEXT_MAX];
+    char domain[CMA_TEXT_MAX];
     const struct wire_channel_device cpu = { { nop_text("cpu"), 0 }, domain };
     const struct wire_channel cma = {
         .name = "cma", .devices = &cpu, .n_devices = 1, .n_connections = 2
@@ -203,7 +203,7 @@ static void claim_cma(const char *address, bool of_another_user, int fd[CONNECTI
     tenrec_error err;
     long len;
 
-    assert_true(pull_domain(domain));
+    assert_true(cma_domain(domain));
     fd[DESCRIPTOR] = raw_connect(address);
     raw_frame(fd[DESCRIPTOR], raw_hello, sizeof raw_hello);
     raw_frame(fd[DESCRIPTOR], buf, brochure_write(buf, sizeof buf, &offer));
@@ -230,13 +230,13 @@ static long announced_to(const int fd[CONNECTIONS])
 
 static void address_goes_over_tcp_to_processes_of_the_user_alone(void **state)
 {
-    char why[PULL_TEXT_MAX];
+    char why[CMA_TEXT_MAX];
     int fd[CONNECTIONS];
     struct node n[2];
 
     (void)state;
     kernel.scope[0] = '0';
-    assert_true(pull_viable(why, sizeof why));
+    assert_true(cma_viable(why, sizeof why));
     open_reader(n);
     for (int of_another_user = 0; of_another_user < 2; of_another_user++) {
         kernel.user_added = 0;
@@ -261,7 +261,7 @@ static void choose_cma(int fd, const char *address)
     static struct wire_selection selection;
     const uint64_t channel_id[] = { ANNOUNCE, COMPLETION };
     const struct wire_ids ids = { .reply = REPLY, .channels = channel_id };
-    char domain[PULL_TEXT_MAX];
+    char domain[CMA_TEXT_MAX];
     const struct wire_transport uv = { "uv", "uv:*", strstr(address, "://") + 3 };
     const struct wire_channel_device cpu = { { nop_text("cpu"), 0 }, domain };
     const struct wire_channel cma = {
@@ -273,7 +273,7 @@ static void choose_cma(int fd, const char *address)
     tenrec_error err;
     long len;
 
-    assert_true(pull_domain(domain));
+    assert_true(cma_domain(domain));
     assert_true(raw_recv_frame(fd, buf, sizeof buf) > 0);
     len = raw_recv_frame(fd, buf, sizeof buf);
     assert_true(len > 0);

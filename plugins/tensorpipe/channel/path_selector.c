@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "channel/ways.h"
+#include "channel/path_selector.h"
 
 #define CLASS_SHIFT 19 /* the first class ends at twice this power of two */
 #define MIB ((uint64_t)1 << 20)
@@ -7,26 +7,26 @@
 #define AGAIN 32       /* messages before the other way has its turn, at least */
 #define AGAIN_MAX 4096 /* and at most */
 
-static unsigned class_of(uint64_t len)
+static unsigned path_class(uint64_t len)
 {
     unsigned k = 0;
 
-    for (len >>= CLASS_SHIFT + 1; len && k < WAYS_CLASSES - 1; len >>= 1)
+    for (len >>= CLASS_SHIFT + 1; len && k < PATH_CLASSES - 1; len >>= 1)
         k++;
     return k;
 }
 
 /* How often the worse way has its turn: as seldom as makes that cost a thirtieth. */
-static uint64_t turn(const uint64_t *ns, enum copier best)
+static uint64_t path_turn(const uint64_t *ns, enum copier best)
 {
     const uint64_t n = AGAIN * (ns[!best] - ns[best]) / ns[best];
 
     return n < AGAIN ? AGAIN : n > AGAIN_MAX ? AGAIN_MAX : n;
 }
 
-enum copier ways_choose(struct ways *w, uint64_t len, bool timed)
+enum copier path_choose(struct path_selector *w, uint64_t len, bool timed)
 {
-    const unsigned class = class_of(len);
+    const unsigned class = path_class(len);
     const uint64_t *ns = w->of[class].ns;
     const enum copier best = ns[BY_BOTH] && ns[BY_BOTH] < ns[BY_RECEIVER] ? BY_BOTH : BY_RECEIVER;
 
@@ -34,15 +34,15 @@ enum copier ways_choose(struct ways *w, uint64_t len, bool timed)
         return best;
     if (w->of[class].tried < FIRST)
         return w->of[class].tried % 2 ? BY_BOTH : BY_RECEIVER;
-    if (++w->of[class].n < turn(ns, best))
+    if (++w->of[class].n < path_turn(ns, best))
         return best;
     w->of[class].n = 0;
     return best == BY_BOTH ? BY_RECEIVER : BY_BOTH;
 }
 
-void ways_note(struct ways *w, enum copier way, uint64_t len, uint64_t ns)
+void path_note(struct path_selector *w, enum copier way, uint64_t len, uint64_t ns)
 {
-    const unsigned class = class_of(len);
+    const unsigned class = path_class(len);
     uint64_t *kept = &w->of[class].ns[way];
     uint64_t now = (uint64_t)((double)ns * (double)MIB / (double)len) + 1;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cuda/flight.h"
+#include "cuda/inflight.h"
 
 #include <poll.h>
 
@@ -8,7 +8,7 @@
 
 #define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
-static void arm(struct flights *fs)
+static void inflight_arm(struct inflight_list *fs)
 {
     if (!fs->timer.prev)
         reactor_arm(fs->reactor, &fs->timer, now_ns() + fs->gap_ns);
@@ -16,7 +16,7 @@ static void arm(struct flights *fs)
 
 /* Nobody can say whether the work is done: what it uses must not be given away
  * before. A device that has failed does not let us wait. */
-static void wait_for(const struct tenrec_stream *s)
+static void inflight_wait(const struct tenrec_stream *s)
 {
     if (device_enter(s->device.index, NULL))
         return;
@@ -25,9 +25,9 @@ static void wait_for(const struct tenrec_stream *s)
 }
 
 /* Is one on the same stream under way that started before it? */
-static bool is_behind(const struct flights *fs, const struct flight *f)
+static bool inflight_is_behind(const struct inflight_list *fs, const struct inflight *f)
 {
-    const struct flight *other = fs->first;
+    const struct inflight *other = fs->first;
 
     while (other != f && (other->stream.stream != f->stream.stream ||
                           other->stream.device.index != f->stream.device.index))
@@ -37,24 +37,24 @@ static bool is_behind(const struct flights *fs, const struct flight *f)
 
 /* One round. True when something has landed. Of one stream they land in order: an event
  * that is not done when it is asked may be done by the time the next one is. */
-static bool look(struct flights *fs)
+static bool inflight_look(struct inflight_list *fs)
 {
-    struct flight **at = &fs->first;
+    struct inflight **at = &fs->first;
     bool landed = false;
 
     while (*at) {
-        struct flight *f = *at;
+        struct inflight *f = *at;
         tenrec_error err;
         tenrec_status st = TENREC_EAGAIN;
 
-        if (!is_behind(fs, f))
+        if (!inflight_is_behind(fs, f))
             st = device_event_query(f->event, &err);
         if (st == TENREC_EAGAIN) {
             at = &f->next;
             continue;
         }
         if (st)
-            wait_for(&f->stream);
+            inflight_wait(&f->stream);
         *at = f->next;
         if (!*at)
             fs->last = at;
@@ -68,34 +68,35 @@ static bool look(struct flights *fs)
     return landed;
 }
 
-static void fire(struct reactor_timer *t)
+static void inflight_fire(struct reactor_timer *t)
 {
-    struct flights *fs = CONTAINER(t, struct flights, timer);
+    struct inflight_list *fs = CONTAINER(t, struct inflight_list, timer);
 
-    fs->gap_ns = look(fs) ? GAP_MIN_NS : fs->gap_ns * 2;
+    fs->gap_ns = inflight_look(fs) ? GAP_MIN_NS : fs->gap_ns * 2;
     if (fs->gap_ns > GAP_MAX_NS)
         fs->gap_ns = GAP_MAX_NS;
     if (fs->look)
         fs->look(fs);
     if (fs->first || fs->lookouts)
-        arm(fs);
+        inflight_arm(fs);
 }
 
-void flights_init(struct flights *fs, struct reactor *r, void (*look_fn)(struct flights *fs))
+void inflight_list_init(struct inflight_list *fs, struct reactor *r,
+                        void (*look_fn)(struct inflight_list *fs))
 {
-    *fs = (struct flights){ .reactor = r, .gap_ns = GAP_MIN_NS, .look = look_fn };
-    fs->timer.fire = fire;
+    *fs = (struct inflight_list){ .reactor = r, .gap_ns = GAP_MIN_NS, .look = look_fn };
+    fs->timer.fire = inflight_fire;
     fs->last = &fs->first;
 }
 
-void flights_look_soon(struct flights *fs)
+void inflight_list_look_soon(struct inflight_list *fs)
 {
     fs->gap_ns = GAP_MIN_NS;
-    arm(fs);
+    inflight_arm(fs);
 }
 
-tenrec_status flight_start(struct flights *fs, struct flight *f, const struct tenrec_stream *s,
-                           tenrec_error *err)
+tenrec_status inflight_start(struct inflight_list *fs, struct inflight *f,
+                             const struct tenrec_stream *s, tenrec_error *err)
 {
     const int index = s->device.index;
     tenrec_status st = device_event_get(index, false, &f->event, err);
@@ -116,17 +117,17 @@ tenrec_status flight_start(struct flights *fs, struct flight *f, const struct te
     f->next = NULL;
     *fs->last = f;
     fs->last = &f->next;
-    flights_look_soon(fs);
+    inflight_list_look_soon(fs);
     return TENREC_OK;
 }
 
-bool flights_finish(struct flights *fs, uint32_t ms)
+bool inflight_list_finish(struct inflight_list *fs, uint32_t ms)
 {
     const uint64_t until = now_ns() + (uint64_t)ms * 1000000u;
 
     reactor_disarm(&fs->timer);
     while (fs->first || fs->lookouts) {
-        if (!look(fs)) {
+        if (!inflight_look(fs)) {
             if (now_ns() >= until)
                 break;
             poll(NULL, 0, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* agent_alive.c - finds TCP connections whose peer's host does not answer.
+/* keepalive.c - finds TCP connections whose peer's host does not answer.
  *
  * The kernel's keepalive asks only on idle connections. What was sent and is not
  * acknowledged it repeats for a quarter of an hour, with gaps of up to two minutes,
@@ -16,7 +16,7 @@
 #define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 /* Milliseconds since anything came back for what was sent; 0: nothing is owed. */
-static uint32_t silence_of(const struct conn *c)
+static uint32_t keepalive_silence(const struct conn *c)
 {
     struct tcp_info info = { 0 };
     socklen_t len = sizeof info;
@@ -28,7 +28,7 @@ static uint32_t silence_of(const struct conn *c)
     return info.tcpi_last_ack_recv;
 }
 
-static void look_at_one(struct pipe *p, void *arg)
+static void keepalive_check(struct pipe *p, void *arg)
 {
     const uint64_t limit = transport_silence_ms(p->ep->options);
     bool *any = arg;
@@ -37,7 +37,7 @@ static void look_at_one(struct pipe *p, void *arg)
         return;
     *any = true;
     for (unsigned i = CONN_DESCRIPTOR; i < p->n_conns; i++) {
-        uint32_t silence = silence_of(p->conn[i]);
+        uint32_t silence = keepalive_silence(p->conn[i]);
 
         if (silence < limit)
             continue;
@@ -47,21 +47,21 @@ static void look_at_one(struct pipe *p, void *arg)
     }
 }
 
-static void alive_fire(struct reactor_timer *t)
+static void keepalive_fire(struct reactor_timer *t)
 {
-    struct agent *a = CONTAINER(t, struct agent, alive_timer);
+    struct agent *a = CONTAINER(t, struct agent, keepalive_timer);
     bool any = false;
 
-    agent_each_pipe(a, look_at_one, &any);
+    agent_each_pipe(a, keepalive_check, &any);
     if (any)
-        agent_look_alive(a);
+        keepalive_watch(a);
 }
 
-void agent_look_alive(struct agent *a)
+void keepalive_watch(struct agent *a)
 {
     uint64_t limit = transport_silence_ms(a->ep.options);
 
-    a->alive_timer.fire = alive_fire;
-    if (limit && !a->alive_timer.prev)
-        reactor_arm(&a->ep.reactor, &a->alive_timer, now_ns() + limit * 250000u);
+    a->keepalive_timer.fire = keepalive_fire;
+    if (limit && !a->keepalive_timer.prev)
+        reactor_arm(&a->ep.reactor, &a->keepalive_timer, now_ns() + limit * 250000u);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* link_way.c - which way a tensor of a device goes, and what its note says. */
+/* link_method.c - which way a tensor of a device goes, and what its note says. */
 #include "cuda/link_parts.h"
 #include "endpoint.h"
 
@@ -19,10 +19,10 @@ static tenrec_status lend_xth(struct lent *l, tenrec_error *err)
     device_leave();
     if (st)
         return st;
-    l->loan = loan_offer(l->data, l->bytes, l->event);
-    if (!l->loan)
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a loan");
-    l->number = loan_number(l->loan);
+    l->handover = handover_offer(l->data, l->bytes, l->event);
+    if (!l->handover)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a handover");
+    l->number = handover_number(l->handover);
     l->note_len = NOTE_SHORT;
     return TENREC_OK;
 }
@@ -69,7 +69,7 @@ void lent_in_pieces(struct lent *l)
 {
     device_event_give(l->event);
     l->event = NULL;
-    l->way = WAY_BASIC;
+    l->method = METHOD_BASIC;
     l->note_len = NOTE_SHORT;
 }
 
@@ -77,23 +77,23 @@ tenrec_status lent_choose(struct lent *l, const struct tenrec_tensor_desc *t, te
 {
     const struct link *link = l->pipe->link;
     struct cuda *c = l->pipe->ep->cuda;
-    const unsigned ways = c->ways & link->ways;
+    const unsigned methods = c->methods & link->methods;
     const bool both = t->device.kind == TENREC_CUDA && t->target.kind == TENREC_CUDA;
 
     l->number = l->pipe->link->numbers++;
-    if (both && link->same_process && (ways & WAY_BIT(WAY_XTH))) {
-        l->way = WAY_XTH;
+    if (both && link->same_process && (methods & METHOD_BIT(METHOD_XTH))) {
+        l->method = METHOD_XTH;
         return lend_xth(l, err);
     }
-    if (both && link->same_host && !link->same_process && (ways & WAY_BIT(WAY_IPC)) &&
+    if (both && link->same_host && !link->same_process && (methods & METHOD_BIT(METHOD_IPC)) &&
         !link->refused[t->device.index % DEVICES_MAX]) {
-        l->way = WAY_IPC;
+        l->method = METHOD_IPC;
         if (lend_ipc(l, err) == TENREC_OK)
             return TENREC_OK;
         /* Memory of some allocators cannot be shared. */
         endpoint_log(c->ep, TENREC_LOG_DEBUG, "a tensor is staged: %s", err->text);
     }
-    if (!(ways & WAY_BIT(WAY_BASIC)))
+    if (!(methods & METHOD_BIT(METHOD_BASIC)))
         return tenrec_fail(err, TENREC_EUNSUPPORTED,
                            "no channel that both workers list carries it there; cuda_basic would");
     lent_in_pieces(l);

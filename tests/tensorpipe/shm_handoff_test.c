@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* share_test.c - packets of descriptors on the socket beside a tensor's note. */
-#include "channel/share.h"
+/* shm_handoff_test.c - packets of descriptors on the socket beside a tensor's note. */
+#include "channel/shm_handoff.h"
 #include "node.h"
 #include "pipe/pipe.h"
 
@@ -98,7 +98,7 @@ static tenrec_status note_arrives(uint64_t number)
 
     note[1 + TENREC_SHARE_RECORD] = 1;
     put_le64(note + NOTE_LEN - 8, number);
-    return share_arrived(&f.pipe, (struct nop_bytes){ note, sizeof note }, NULL, &err);
+    return shm_handoff_arrived(&f.pipe, (struct nop_bytes){ note, sizeof note }, NULL, &err);
 }
 
 static void share_finds_its_packet_behind_bells_and_older_packets(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pull.c - process_vm_readv, and whether it is allowed. */
-#include "channel/pull.h"
+/* cma.c - process_vm_readv, and whether it is allowed. */
+#include "channel/cma.h"
 #include "transport/locality.h"
 
 #include <errno.h>
@@ -27,27 +27,27 @@
 #define STACK_SIZE 65536
 #define READ_MAX ((uint64_t)1 << 30) /* bytes of one system call; it takes 2 GiB at most */
 
-int pull_open(struct pull_peer *peer, pid_t pid)
+int cma_open(struct cma_peer *peer, pid_t pid)
 {
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);
 
     /* Kernels before 5.3 have no such descriptor, so nothing tells that it is gone. */
     if (fd < 0 && errno != ENOSYS)
         return errno;
-    *peer = (struct pull_peer){ .pid = pid, .fd = fd };
+    *peer = (struct cma_peer){ .pid = pid, .fd = fd };
     return 0;
 }
 
-struct pull_peer pull_beside(pid_t pid, int sock)
+struct cma_peer cma_beside(pid_t pid, int sock)
 {
-    return (struct pull_peer){ .pid = pid, .fd = sock, .is_sock = true };
+    return (struct cma_peer){ .pid = pid, .fd = sock, .is_sock = true };
 }
 
-void pull_close(struct pull_peer *peer)
+void cma_close(struct cma_peer *peer)
 {
     if (peer->pid && peer->fd >= 0 && !peer->is_sock)
         close(peer->fd);
-    *peer = (struct pull_peer){ .fd = -1 };
+    *peer = (struct cma_peer){ .fd = -1 };
 }
 
 static int read_all(pid_t pid, void *to, uint64_t from, uint64_t len)
@@ -68,7 +68,7 @@ static int read_all(pid_t pid, void *to, uint64_t from, uint64_t len)
     return 0;
 }
 
-int pull_read(const struct pull_peer *peer, void *to, uint64_t from, uint64_t len)
+int cma_read(const struct cma_peer *peer, void *to, uint64_t from, uint64_t len)
 {
     struct pollfd gone = { .fd = peer->fd, .events = peer->is_sock ? POLLRDHUP : POLLIN };
     int e = read_all(peer->pid, to, from, len);
@@ -156,7 +156,7 @@ static int yama_scope(void)
     return c >= '0' && c <= '9' ? c - '0' : 0;
 }
 
-static char answer[PULL_TEXT_MAX]; /* "": it is allowed */
+static char answer[CMA_TEXT_MAX]; /* "": it is allowed */
 
 /* At scope 1 only an ancestor may read, or one process that was named, and its
  * descendants. To name it lets it attach as a debugger, too: so that is done for the time
@@ -172,16 +172,16 @@ static struct {
     unsigned count;
 } tracer = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-bool pull_wants_names(void)
+bool cma_wants_names(void)
 {
     return yama_scope() == 1;
 }
 
-bool pull_allow(pid_t pid)
+bool cma_allow(pid_t pid)
 {
     bool allowed;
 
-    if (!pull_wants_names())
+    if (!cma_wants_names())
         return true;
     pthread_mutex_lock(&tracer.lock);
     allowed = !tracer.count || tracer.pid == pid;
@@ -193,7 +193,7 @@ bool pull_allow(pid_t pid)
     return allowed;
 }
 
-void pull_disallow(pid_t pid)
+void cma_disallow(pid_t pid)
 {
     pthread_mutex_lock(&tracer.lock);
     if (tracer.count && tracer.pid == pid && --tracer.count == 0)
@@ -224,7 +224,7 @@ static void find_out(void)
                  strerror(e));
 }
 
-bool pull_viable(char why[], size_t cap)
+bool cma_viable(char why[], size_t cap)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -263,7 +263,7 @@ static bool permitted_capabilities(char buf[LOCALITY_PART_MAX])
     return found;
 }
 
-bool pull_domain(char buf[PULL_TEXT_MAX])
+bool cma_domain(char buf[CMA_TEXT_MAX])
 {
     char boot[LOCALITY_PART_MAX], pid[LOCALITY_PART_MAX], user[LOCALITY_PART_MAX];
     char caps[LOCALITY_PART_MAX] = "";
@@ -271,6 +271,6 @@ bool pull_domain(char buf[PULL_TEXT_MAX])
     if (!locality_boot_id(boot) || !locality_namespace("pid", pid) ||
         !locality_namespace("user", user) || (has_capabilities() && !permitted_capabilities(caps)))
         return false;
-    return snprintf(buf, PULL_TEXT_MAX, "cma:%s_%s_%s_%u_%u%s", boot, pid, user,
-                    (unsigned)geteuid(), (unsigned)getegid(), caps) < PULL_TEXT_MAX;
+    return snprintf(buf, CMA_TEXT_MAX, "cma:%s_%s_%s_%u_%u%s", boot, pid, user, (unsigned)geteuid(),
+                    (unsigned)getegid(), caps) < CMA_TEXT_MAX;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/known.h"
-#include "channel/pull.h"
+#include "agent/registry.h"
+#include "channel/cma.h"
 #include "cuda/link.h"
 #include "transport/transport.h"
 
@@ -20,14 +20,14 @@ static bool ring_viable(char why[], size_t cap)
     return transport_option_viable(transports, "tenrec_ring", why, cap);
 }
 
-const struct known known_transports[] = {
+const struct registry_entry registry_transports[] = {
     { "shm", true, shm_viable }, { "tenrec_ring", true, ring_viable },
     { "ibv", true, not_built },  { "uv", true, NULL },
     { NULL, false, NULL },
 };
 
-const struct known known_channels[] = {
-    { "cma", true, pull_viable },
+const struct registry_entry registry_channels[] = {
+    { "cma", true, cma_viable },
     { "mpt_uv", true, not_built },
     { "xth", true, not_built },
     { "basic", true, NULL },
@@ -38,10 +38,10 @@ const struct known known_channels[] = {
     { NULL, false, NULL },
 };
 
-bool known_viable(const struct known *k, char why[KNOWN_WHY])
+bool registry_viable(const struct registry_entry *k, char why[REGISTRY_WHY])
 {
     *why = '\0';
-    return !k->viable || k->viable(why, KNOWN_WHY);
+    return !k->viable || k->viable(why, REGISTRY_WHY);
 }
 
 static bool is_listed(const struct tenrec_option_list *list, const char *name)
@@ -52,14 +52,14 @@ static bool is_listed(const struct tenrec_option_list *list, const char *name)
     return false;
 }
 
-tenrec_status known_check(const struct known *all, const char *what,
-                          const struct tenrec_option_list *list, tenrec_error *err)
+tenrec_status registry_check(const struct registry_entry *all, const char *what,
+                             const struct tenrec_option_list *list, tenrec_error *err)
 {
-    char text[256] = "", here[64] = "", why[KNOWN_WHY];
+    char text[256] = "", here[64] = "", why[REGISTRY_WHY];
     size_t n = 0, k = 0;
 
     for (; all->name; all++) {
-        const bool listed = is_listed(list, all->name), viable = known_viable(all, why);
+        const bool listed = is_listed(list, all->name), viable = registry_viable(all, why);
 
         if (viable && listed)
             return TENREC_OK;
@@ -74,13 +74,13 @@ tenrec_status known_check(const struct known *all, const char *what,
                        what, *text ? text : "the list is empty", here);
 }
 
-void known_tell_unused(const struct known *all, const char *what, const char *used,
-                       const struct tenrec_option_list *list, tenrec_sink_fn *sink, void *arg)
+void registry_tell_unused(const struct registry_entry *all, const char *what, const char *used,
+                          const struct tenrec_option_list *list, tenrec_sink_fn *sink, void *arg)
 {
-    char key[64], why[KNOWN_WHY];
+    char key[64], why[REGISTRY_WHY];
 
     for (; all->name && strcmp(all->name, used) != 0; all++) {
-        const bool viable = known_viable(all, why);
+        const bool viable = registry_viable(all, why);
 
         if (!all->host || (viable && is_listed(list, all->name)))
             continue;

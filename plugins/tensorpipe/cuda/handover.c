@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cuda/loan.h"
+#include "cuda/handover.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
 enum state { OFFERED, TAKEN, RETURNED };
 
-struct loan {
-    struct loan *next, **prev;
+struct handover {
+    struct handover *next, **prev;
     uint64_t number, bytes;
     const void *data;
     struct device_event *event;
@@ -15,12 +15,12 @@ struct loan {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct loan *loans; /* under lock, as all states */
+static struct handover *handovers; /* under lock, as all states */
 static uint64_t numbers;
 
-struct loan *loan_offer(const void *data, uint64_t bytes, struct device_event *event)
+struct handover *handover_offer(const void *data, uint64_t bytes, struct device_event *event)
 {
-    struct loan *l = calloc(1, sizeof *l);
+    struct handover *l = calloc(1, sizeof *l);
 
     if (!l)
         return NULL;
@@ -29,21 +29,21 @@ struct loan *loan_offer(const void *data, uint64_t bytes, struct device_event *e
     l->event = event;
     pthread_mutex_lock(&lock);
     l->number = ++numbers;
-    l->next = loans;
-    l->prev = &loans;
-    if (loans)
-        loans->prev = &l->next;
-    loans = l;
+    l->next = handovers;
+    l->prev = &handovers;
+    if (handovers)
+        handovers->prev = &l->next;
+    handovers = l;
     pthread_mutex_unlock(&lock);
     return l;
 }
 
-uint64_t loan_number(const struct loan *l)
+uint64_t handover_number(const struct handover *l)
 {
     return l->number;
 }
 
-bool loan_end(struct loan *l, bool withdraw)
+bool handover_end(struct handover *l, bool withdraw)
 {
     bool ended;
 
@@ -60,12 +60,12 @@ bool loan_end(struct loan *l, bool withdraw)
     return ended;
 }
 
-struct loan *loan_take(uint64_t number, uint64_t bytes)
+struct handover *handover_take(uint64_t number, uint64_t bytes)
 {
-    struct loan *l;
+    struct handover *l;
 
     pthread_mutex_lock(&lock);
-    l = loans;
+    l = handovers;
     while (l && l->number != number)
         l = l->next;
     if (l && l->state == OFFERED && l->bytes == bytes)
@@ -76,17 +76,17 @@ struct loan *loan_take(uint64_t number, uint64_t bytes)
     return l;
 }
 
-const void *loan_data(const struct loan *l)
+const void *handover_data(const struct handover *l)
 {
     return l->data;
 }
 
-struct device_event *loan_event(const struct loan *l)
+struct device_event *handover_event(const struct handover *l)
 {
     return l->event;
 }
 
-void loan_return(struct loan *l)
+void handover_return(struct handover *l)
 {
     pthread_mutex_lock(&lock);
     l->state = RETURNED;

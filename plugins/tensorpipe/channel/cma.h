@@ -1,53 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pull.h - reading tensors out of another process's memory.
+/* cma.h - reading tensors out of another process's memory.
  *
  * The kernel allows that between processes of one user in one user namespace
  * when its rules for ptrace do. Memory is only ever read: a process id can be
  * given to somebody else once its process is gone, and then a read yields
  * nonsense that is thrown away with the pipe, while a write would hit a
  * stranger. */
-#ifndef TENSORPIPE_PULL_H
-#define TENSORPIPE_PULL_H
+#ifndef TENSORPIPE_CMA_H
+#define TENSORPIPE_CMA_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#define PULL_TEXT_MAX 192
+#define CMA_TEXT_MAX 192
 
 /* Whether peers may read our memory and, being alike, we theirs; else why not.
  * Asks the kernel once per process: a child tries it on us. */
-bool pull_viable(char why[], size_t cap);
+bool cma_viable(char why[], size_t cap);
 
 /* The text of TensorPipe's channel "cma" by which peers find out whether they
  * are alike: boot, namespaces, user, group and capabilities. False: the
  * machine does not tell. */
-bool pull_domain(char buf[PULL_TEXT_MAX]);
+bool cma_domain(char buf[CMA_TEXT_MAX]);
 
 /* Must the kernel be told which process may read our memory? It remembers one process then. */
-bool pull_wants_names(void);
+bool cma_wants_names(void);
 
 /* Lets process `pid` read our memory, where the kernel has to be told. Returns false if
- * another process is named already. pull_disallow undoes one that returned true. */
-bool pull_allow(pid_t pid);
-void pull_disallow(pid_t pid);
+ * another process is named already. cma_disallow undoes one that returned true. */
+bool cma_allow(pid_t pid);
+void cma_disallow(pid_t pid);
 
 /* A process to read from. */
-struct pull_peer {
+struct cma_peer {
     pid_t pid;    /* 0: unknown */
     int fd;       /* tells when the process is gone; -1: nothing does */
     bool is_sock; /* fd is that of a Unix socket to it, and borrowed */
 };
 
 /* Returns 0 or an errno. */
-int pull_open(struct pull_peer *peer, pid_t pid);
+int cma_open(struct cma_peer *peer, pid_t pid);
 /* The process at the other end of a Unix socket, of which the kernel has told the pid. The
  * socket ends before that pid can be another process's. */
-struct pull_peer pull_beside(pid_t pid, int sock);
-void pull_close(struct pull_peer *peer);
+struct cma_peer cma_beside(pid_t pid, int sock);
+void cma_close(struct cma_peer *peer);
 /* Reads `len` bytes at `from` there. 0 or an errno; ESRCH when the process is
  * gone, and so also when it was another one of the same id that was read. */
-int pull_read(const struct pull_peer *peer, void *to, uint64_t from, uint64_t len);
+int cma_read(const struct cma_peer *peer, void *to, uint64_t from, uint64_t len);
 
 #endif

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pipe/out.h"
+#include "pipe/send_request.h"
 
 #include "pipe/pipe.h"
 #include "pipe/pipe_owner.h"
 
 #include <stdlib.h>
 
-#define OUT_SPARES 8
+#define SEND_REQUEST_SPARES 8
 
-void out_list_add(struct out_list *l, struct out *o)
+void send_request_list_add(struct send_request_list *l, struct send_request *o)
 {
     o->next = NULL;
     *l->last = o;
     l->last = &o->next;
 }
 
-static struct out *spares_pop(struct out_spares *s)
+static struct send_request *spares_pop(struct send_request_spares *s)
 {
-    struct out *o = s->first;
+    struct send_request *o = s->first;
 
     if (o) {
         s->first = o->next;
@@ -26,9 +26,9 @@ static struct out *spares_pop(struct out_spares *s)
     return o;
 }
 
-static void spares_push(struct out_spares *s, struct out *o)
+static void spares_push(struct send_request_spares *s, struct send_request *o)
 {
-    if (s->n == OUT_SPARES) {
+    if (s->n == SEND_REQUEST_SPARES) {
         free(o);
         return;
     }
@@ -37,7 +37,7 @@ static void spares_push(struct out_spares *s, struct out *o)
     s->n++;
 }
 
-void out_drop_spares(struct pipe *p)
+void send_request_drop_spares(struct pipe *p)
 {
     while (p->lean.first)
         free(spares_pop(&p->lean));
@@ -46,9 +46,10 @@ void out_drop_spares(struct pipe *p)
 }
 
 /* Recycled: malloc would dominate its cost. */
-static struct out *out_make(struct out_spares *spares, size_t cap, size_t need, unsigned dones)
+static struct send_request *send_request_make(struct send_request_spares *spares, size_t cap,
+                                              size_t need, unsigned dones)
 {
-    struct out *o = need <= cap ? spares_pop(spares) : NULL;
+    struct send_request *o = need <= cap ? spares_pop(spares) : NULL;
 
     if (!o) {
         if (need > cap)
@@ -78,24 +79,25 @@ static struct out *out_make(struct out_spares *spares, size_t cap, size_t need, 
     return o;
 }
 
-struct out *out_new(struct pipe *p, size_t need)
+struct send_request *send_request_new(struct pipe *p, size_t need)
 {
-    return out_make(&p->lean, OUT_LEAN, need, 1);
+    return send_request_make(&p->lean, SEND_REQUEST_LEAN, need, 1);
 }
 
-struct out *out_new_open(struct pipe *p, size_t need)
+struct send_request *send_request_new_open(struct pipe *p, size_t need)
 {
-    struct out *o = out_make(&p->open, OUT_OPEN, need, OUT_DONES);
+    struct send_request *o =
+        send_request_make(&p->open, SEND_REQUEST_OPEN, need, SEND_REQUEST_DONES);
 
     if (!o)
         return NULL;
     o->open = true;
-    o->charge = out_overhead(o);
+    o->charge = send_request_overhead(o);
     pipe_queued_add(p, o->charge);
     return o;
 }
 
-void out_close(struct pipe *p, struct out *o)
+void send_request_close(struct pipe *p, struct send_request *o)
 {
     if (!o->open)
         return;
@@ -104,25 +106,25 @@ void out_close(struct pipe *p, struct out *o)
     pipe_queued_add(p, o->cap - o->len);
 }
 
-size_t out_overhead(const struct out *o)
+size_t send_request_overhead(const struct send_request *o)
 {
     return sizeof *o + o->cap_done * sizeof o->done[0] +
            (o->tensors != o->few ? o->n_tensors * sizeof *o->tensors : 0);
 }
 
-void out_free(struct pipe *p, struct out *o)
+void send_request_free(struct pipe *p, struct send_request *o)
 {
     if (o->tensors != o->few)
         free(o->tensors);
-    if (o->cap_done == OUT_DONES && o->cap == OUT_OPEN)
+    if (o->cap_done == SEND_REQUEST_DONES && o->cap == SEND_REQUEST_OPEN)
         spares_push(&p->open, o);
-    else if (o->cap_done == 1 && o->cap == OUT_LEAN)
+    else if (o->cap_done == 1 && o->cap == SEND_REQUEST_LEAN)
         spares_push(&p->lean, o);
     else
         free(o);
 }
 
-void out_add_done(struct pipe *p, struct out *o, struct tenrec_done done)
+void send_request_add_done(struct pipe *p, struct send_request *o, struct tenrec_done done)
 {
     if (!done.fn)
         return;
@@ -130,7 +132,7 @@ void out_add_done(struct pipe *p, struct out *o, struct tenrec_done done)
     o->done[o->n_done++] = done;
 }
 
-void out_fill(struct pipe *p, struct out *o, const struct bundle *b, size_t from)
+void send_request_fill(struct pipe *p, struct send_request *o, const struct bundle *b, size_t from)
 {
     size_t n = b->len - from;
 
@@ -140,10 +142,10 @@ void out_fill(struct pipe *p, struct out *o, const struct bundle *b, size_t from
     o->charge += n;
     pipe_queued_add(p, n);
     for (unsigned i = 0; i < b->n_done; i++)
-        out_add_done(p, o, b->done[i]);
+        send_request_add_done(p, o, b->done[i]);
 }
 
-void out_retire(struct pipe *p, struct out *o, struct told *t)
+void send_request_retire(struct pipe *p, struct send_request *o, struct told *t)
 {
     pipe_queued_add(p, -o->charge);
     if (p->waiting_for_room)
@@ -152,39 +154,39 @@ void out_retire(struct pipe *p, struct out *o, struct told *t)
         p->queue_full = false;
         pipe_post(p, &p->read_task);
     }
-    if (t->n_done + o->n_done > 2 * OUT_DONES || t->n_msg == 8) {
-        out_list_add(&t->rest, o);
+    if (t->n_done + o->n_done > 2 * SEND_REQUEST_DONES || t->n_msg == 8) {
+        send_request_list_add(&t->rest, o);
         return;
     }
     for (unsigned i = 0; i < o->n_done; i++)
         t->done[t->n_done++] = o->done[i];
     if (o->msg)
         t->msg[t->n_msg++] = o->msg;
-    out_free(p, o);
+    send_request_free(p, o);
 }
 
-void out_timed(struct pipe *p, const struct segment *s)
+void send_request_timed(struct pipe *p, const struct segment *s)
 {
-    uint64_t ns = now_ns() - s->since_ns, in_ring = s->len < WAYS_ROOM ? s->len : WAYS_ROOM;
+    uint64_t ns = now_ns() - s->since_ns, in_ring = s->len < PATH_ROOM ? s->len : PATH_ROOM;
 
     if (pipe_state(p) == PIPE_BROKEN)
         return;
     /* The peer has some of it still before it, and is as fast as we were, or faster. */
     if (!s->awaited)
         ns += (uint64_t)((double)ns * (double)in_ring / (double)s->len / 2);
-    ways_note(&p->ways, s->awaited ? BY_RECEIVER : BY_BOTH, s->len, ns);
+    path_note(&p->paths, s->awaited ? BY_RECEIVER : BY_BOTH, s->len, ns);
 }
 
 void told_tell(struct pipe *p, struct told *t, const tenrec_error *why)
 {
     unsigned n = t->n_done;
-    struct out *next;
+    struct send_request *next;
 
     for (unsigned i = 0; i < t->n_done; i++)
         t->done[i].fn(t->done[i].arg, why);
     for (unsigned i = 0; i < t->n_msg; i++)
         t->msg[i]->release(t->msg[i]);
-    for (struct out *o = t->rest.first; o; o = next) {
+    for (struct send_request *o = t->rest.first; o; o = next) {
         next = o->next;
         for (unsigned i = 0; i < o->n_done; i++)
             o->done[i].fn(o->done[i].arg, why);

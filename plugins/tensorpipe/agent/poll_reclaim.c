@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* poll_reclaim.c - a timer that gives connections back to the loop thread when
+ * the callers who read them have gone (pipe_poll.c). */
+#include "agent/agent.h"
+#include "pipe/pipe.h"
+
+#define QUIET_PERIOD_NS 60000000u
+#define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+
+static void poll_reclaim_one(struct pipe *p, void *arg)
+{
+    bool *quiet = arg;
+
+    if (p->outgoing && pipe_state(p) == PIPE_ESTABLISHED && atomic_load(&p->role.quiet) &&
+        role_wake_loop(p))
+        *quiet = true;
+}
+
+static void poll_reclaim_fire(struct reactor_timer *t)
+{
+    struct agent *a = CONTAINER(t, struct agent, poll_reclaim_timer);
+    bool quiet = false;
+
+    agent_each_pipe(a, poll_reclaim_one, &quiet);
+    if (quiet)
+        reactor_arm(&a->ep.reactor, t, now_ns() + QUIET_PERIOD_NS);
+}
+
+static void poll_reclaim_run(struct reactor_task *t)
+{
+    struct agent *a = CONTAINER(t, struct agent, ep.reclaim);
+
+    if (!a->poll_reclaim_timer.prev && atomic_load(&a->state) == AGENT_STARTED)
+        reactor_arm(&a->ep.reactor, &a->poll_reclaim_timer, now_ns() + QUIET_PERIOD_NS);
+}
+
+void poll_reclaim_init(struct agent *a)
+{
+    a->ep.reclaim.run = poll_reclaim_run;
+    a->poll_reclaim_timer.fire = poll_reclaim_fire;
+}

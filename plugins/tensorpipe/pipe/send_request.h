@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* send_request.h - what is on its way out of a pipe, and who is told that it is written.
+ *
+ * A send request is one message or object, or several small messages together. The
+ * writer collects who is to be told under the pipe's lock and tells without it. */
+#ifndef TENSORPIPE_SEND_REQUEST_H
+#define TENSORPIPE_SEND_REQUEST_H
+
+#include "transport/conn.h"
+
+#include <tenrec/agent.h>
+
+#define SEND_REQUEST_DONES 64
+#define SEND_REQUEST_LEAN 1024 /* cap of one for a message with a tensor or two */
+#define SEND_REQUEST_OPEN 4096 /* cap of one for several small messages */
+#define BUNDLE_CAP 16384       /* bytes that are written together at most */
+#define SEND_REQUEST_FEW 4
+
+struct pipe;
+
+/* One message or object, or several small messages
+ * whose frames lie one after the other in buf. */
+struct send_request {
+    struct send_request *next;
+    struct tenrec_msg *msg;               /* released when it is written; NULL: was copied */
+    uint64_t charge;                      /* counted in pipe->queued */
+    uint32_t parts;                       /* segments that are not written yet */
+    struct segment *tensors;              /* owns, unless it is `few`; NULL without tensors */
+    uint32_t n_tensors;                   /* segments there */
+    struct segment few[SEND_REQUEST_FEW]; /* for messages with few tensors */
+    struct segment frames;
+    size_t cap, len;    /* of buf; others may be appended up to cap */
+    unsigned char *buf; /* behind `done` */
+    bool open;          /* further small messages may be appended */
+    bool pinned;        /* its peer maps tensors, or the link lends them: it cannot be withdrawn */
+    unsigned n_done, cap_done;
+    struct tenrec_done done[]; /* of those whose senders want to know */
+};
+
+/* Requests that are kept for the next messages. */
+struct send_request_spares {
+    struct send_request *first;
+    unsigned n;
+};
+
+struct send_request_list {
+    struct send_request *first, **last;
+};
+
+/* Small messages that are written together, in memory of whoever sends them. */
+struct bundle {
+    size_t len;
+    unsigned n_done;
+    unsigned n_messages;
+    struct tenrec_done done[SEND_REQUEST_DONES];
+    unsigned char buf[BUNDLE_CAP];
+};
+
+/* Who is to be told, collected under the lock and told without it. */
+struct told {
+    unsigned n_done, n_msg;
+    struct tenrec_done done[2 * SEND_REQUEST_DONES];
+    struct tenrec_msg *msg[8];
+    struct send_request_list rest; /* what did not fit */
+};
+
+/* All with the pipe's lock, but told_tell and bundle_tell. */
+
+/* For one message or object, with room for `need` bytes at least; NULL: no memory. */
+struct send_request *send_request_new(struct pipe *p, size_t need);
+/* The same for small messages, charged with what it holds beside them. */
+struct send_request *send_request_new_open(struct pipe *p, size_t need);
+/* No more of them follow: charged with the room that is left, too. */
+void send_request_close(struct pipe *p, struct send_request *o);
+/* Bytes that `o` takes itself, without what its buffer has. */
+size_t send_request_overhead(const struct send_request *o);
+void send_request_free(struct pipe *p, struct send_request *o);
+void send_request_drop_spares(struct pipe *p);
+void send_request_list_add(struct send_request_list *l, struct send_request *o);
+void send_request_add_done(struct pipe *p, struct send_request *o, struct tenrec_done done);
+/* Appends the bytes of `b` from there on, for which there is room, and who wants to know. */
+void send_request_fill(struct pipe *p, struct send_request *o, const struct bundle *b, size_t from);
+/* All of it is written, or will never be. */
+void send_request_retire(struct pipe *p, struct send_request *o, struct told *t);
+/* The tensor of a segment with a time is written, or was taken. */
+void send_request_timed(struct pipe *p, const struct segment *s);
+
+/* The last segment of a request that is done with ends it. */
+static inline void segment_written(struct pipe *p, struct segment *s, struct told *t)
+{
+    if (s->since_ns)
+        send_request_timed(p, s);
+    if (--s->out->parts == 0)
+        send_request_retire(p, s->out, t);
+}
+
+static inline void told_init(struct told *t)
+{
+    t->n_done = t->n_msg = 0;
+    t->rest.first = NULL;
+    t->rest.last = &t->rest.first;
+}
+
+/* `why` NULL: it is written. */
+void told_tell(struct pipe *p, struct told *t, const tenrec_error *why);
+
+static inline void bundle_tell(const struct bundle *b, const tenrec_error *why)
+{
+    for (unsigned i = 0; i < b->n_done; i++)
+        b->done[i].fn(b->done[i].arg, why);
+}
+
+#endif
