@@ -87,6 +87,15 @@ def check_plugins():
                 yield f'{where}: "{name}" is not a file of its own'
 
 
+def check_agent():
+    for path in report.files("plugins/tensorpipe"):
+        if os.path.dirname(path) in ("plugins/tensorpipe", "plugins/tensorpipe/agent"):
+            continue
+        for where, quoted, name in includes(path):
+            if quoted and name.startswith("agent/"):
+                yield f'{where}: what stands below agent/ knows endpoint.h, not "{name}"'
+
+
 def check_foreign():
     users = {}
     for path in report.files("core", "plugins", "tools"):
@@ -130,6 +139,7 @@ def check_environment():
 
 report.case("layers_core_includes_downwards", check_core())
 report.case("layers_plugins_include_public_and_own", check_plugins())
+report.case("layers_nothing_below_includes_agent", check_agent())
 report.case("layers_foreign_headers_are_confined", check_foreign())
 report.case("layers_core_names_no_plugin", check_names())
 report.case("layers_environment_is_read_securely", check_environment())
