@@ -35,7 +35,7 @@ struct agent {
     atomic_uint polls;         /* calls of poll so far, about */
 
     char address[TRANSPORT_TEXT_MAX + 16];
-    char host_address[TRANSPORT_TEXT_MAX]; /* where to listen if nobody says; "": loopback */
+    char host_address[TRANSPORT_TEXT_MAX]; /* where to listen by default; "": loopback */
     struct channels channels;
     struct listener listener;
     struct shm_watch shm;
@@ -52,7 +52,7 @@ struct agent {
      * the last of both. */
     atomic_uint inside;
     pthread_mutex_t idle_lock;
-    pthread_cond_t idle; /* nobody is inside, or every send was told */
+    pthread_cond_t idle; /* no thread is inside, or every send is complete */
 
     struct reactor_timer poll_reclaim_timer; /* looks at pipes that pollers left */
     struct reactor_timer keepalive_timer;    /* looks whether hosts answer */
@@ -95,8 +95,8 @@ static inline struct peer *agent_peer(struct agent *a, tenrec_peer id)
     return endpoint_peer(&a->ep, id);
 }
 
-/* Who waits for the agent to come to rest looks again: sends were told, or
- * nobody is inside any more. */
+/* Wakes threads that wait for the agent to become idle: sends are complete, or no thread is
+ * inside. */
 void agent_told(struct agent *a);
 
 /* The loop has read from `p`: spin there first. */

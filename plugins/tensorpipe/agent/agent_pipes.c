@@ -107,7 +107,7 @@ static void agent_leave_pipe(struct endpoint *ep, struct pipe *p)
 
     listener_withdraw(&a->listener, p);
     agent_cool(a, p);
-    /* First, so that who hears of the loss and tries again gets a new pipe. */
+    /* First, so that a caller that hears of the loss and retries gets a new pipe. */
     if (p->to)
         peer_forget(p->to, p);
     if (p->counted)

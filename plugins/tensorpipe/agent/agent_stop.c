@@ -70,7 +70,7 @@ static void cancel_pipes(struct agent *a)
     free(v);
 }
 
-/* On the loop thread: nothing comes in and nobody connects from here on. */
+/* On the loop thread: no connection is accepted or made from here on. */
 static void stop_on_loop(struct agent *a)
 {
     listener_stop(&a->listener);

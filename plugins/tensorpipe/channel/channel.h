@@ -20,7 +20,7 @@ struct pipe;
 struct channel {
     const char *name; /* on the wire */
 
-    /* Connections of its own. The first `data` of them are read by who reads
+    /* Connections of its own. The first `data` of them are read by the reader of
      * the pipe, when the next byte of a message is there (read.want); what
      * arrives on the others is for the sender of tensors, and the loop thread
      * reads it. */
@@ -44,7 +44,7 @@ struct channel {
     tenrec_status (*announced)(struct pipe *p, struct nop_bytes note, struct incoming *in,
                                struct tenrec_tensor_desc *desc, tenrec_error *err);
 
-    /* Receiving, for who reads the pipe: takes what is there of the tensor that
+    /* Receiving, by the reader of the pipe: takes what is there of the tensor that
      * is being read, and says where the next byte is (read.want, read.lead). */
     enum part (*receive)(struct pipe *p);
 

@@ -375,11 +375,11 @@ static bool control_handle(struct pipe *p, const unsigned char *body, size_t len
         break;
     }
     if (!known)
-        p->services->failf(p, TENREC_EPROTOCOL, 0, "sent a control frame that makes no sense");
+        p->services->failf(p, TENREC_EPROTOCOL, 0, "sent a malformed control frame");
     return known;
 }
 
-/* The next frame, copied; false: none, or who reads the pipe reads these too. */
+/* Copies the next frame. Returns false if there is none, or the reader of the pipe reads these. */
 static bool control_next(struct pipe *p, struct conn *c, unsigned char ret[CONTROL_MAX],
                          size_t *ret_len)
 {

@@ -15,7 +15,7 @@ struct pipe;
 
 /* The pipe is established, and nothing was sent on it; on the loop thread. */
 void shm_handoff_open(struct pipe *p);
-void shm_handoff_close(struct pipe *p); /* nobody uses it any more */
+void shm_handoff_close(struct pipe *p); /* no thread uses it any more */
 
 /* Under the pipe's lock. False: send the bytes; nothing was done. `kind` is the
  * first byte of the note. */

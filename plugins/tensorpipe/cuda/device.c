@@ -285,7 +285,7 @@ tenrec_status device_order(const struct tenrec_stream *first, const struct tenre
     return st;
 }
 
-/* ---- who uses them ---- */
+/* ---- users ---- */
 
 void devices_hold(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* inflight.h - what devices have been told to do and is not known to be done.
  *
- * Nobody waits for a device: while something is under way the loop thread looks
+ * No thread waits for a device: while work is in flight the loop thread polls
  * from time to time, every 10 us at first and every millisecond when nothing comes.
  * (The driver could call us instead. It does not when an earlier work of the
  * stream has failed, and then the message would wait for ever.) What is behind each

@@ -103,7 +103,7 @@ void link_put_note(struct pipe *p, struct send_request *o, uint32_t tensor,
 void link_lent(struct pipe *p);      /* the message is queued */
 void link_take_back(struct pipe *p); /* it was not */
 
-/* Receiving, for who reads the pipe. A tensor was announced: `in` is NULL before the
+/* Receiving, by the reader of the pipe. A tensor was announced: `in` is NULL before the
  * message's first. errors: EPROTOCOL, ENOMEM */
 tenrec_status link_announced(struct pipe *p, struct arriving **in, uint32_t n, uint32_t tensor,
                              struct nop_bytes note, const struct descriptor_tensor *t,

@@ -27,7 +27,7 @@ static void piece_free(struct piece_out *o)
     free(o);
 }
 
-/* By whoever writes; the loop thread goes on with it. */
+/* On the thread that writes; the loop thread goes on with it. */
 static void piece_written(void *arg, const tenrec_error *err)
 {
     struct piece_out *o = arg;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- announced, by who reads the pipe ---- */
+/* ---- announced, on the thread that reads the pipe ---- */
 
 static tenrec_status read_note(struct landing *at, struct nop_bytes note, tenrec_error *err)
 {

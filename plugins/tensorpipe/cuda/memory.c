@@ -91,7 +91,7 @@ static tenrec_status take_over(struct piece *p, const struct tenrec_stream *s, t
                   0);
 }
 
-/* Of a piece that nobody has: waits for what is queued, as cuMemFree does too. */
+/* Of a piece without an owner: waits for what is queued, as cuMemFree does too. */
 static void free_piece(struct piece *p)
 {
     driver()->stream_sync((void *)(uintptr_t)p->stream);

@@ -37,7 +37,7 @@ static bool is_unused(const struct pipe *p)
     return p->seen_empty[0] && p->seen_empty[1];
 }
 
-/* Lets go of what nobody uses any more, and has newcomers go where nobody is.
+/* Releases pipes that no thread uses any more, and directs new users to the empty side.
  * Under the lock. */
 static void drop_unused(struct peer *peer)
 {
@@ -75,7 +75,7 @@ static void take_out(struct peer *peer)
 
     atomic_store(&peer->out, NULL);
     p->next_old = atomic_load(&peer->old);
-    /* Set before the users are counted: who leaves meanwhile sees it. */
+    /* Set before the users are counted: a user that leaves meanwhile sees it. */
     atomic_store(&peer->old, p);
     drop_unused(peer);
 }

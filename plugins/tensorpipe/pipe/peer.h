@@ -21,7 +21,7 @@ struct pipe;
 struct peer {
     tenrec_peer id;
     atomic_uint side;           /* where newcomers are counted; changes under lock */
-    atomic_uint users[2];       /* who is inside, by side */
+    atomic_uint users[2];       /* threads inside, by side */
     _Atomic(struct pipe *) out; /* owns a reference; changes under lock */
     _Atomic(struct pipe *) old; /* taken out, and perhaps in use; likewise */
     pthread_mutex_t lock;
@@ -50,7 +50,7 @@ static inline unsigned peer_enter(struct peer *peer)
 /* Lets go of what was taken out and is not in use any more. */
 void peer_drop_old(struct peer *peer);
 
-/* True when nobody is left on this side: then a shutdown may wait for that. */
+/* Returns true if this side is empty now: a shutdown may wait for that. */
 static inline bool peer_leave(struct peer *peer, unsigned side)
 {
     if (atomic_fetch_sub(&peer->users[side], 1) != 1)

@@ -217,7 +217,7 @@ static bool pipe_readable(struct pipe *p, struct conn *c, uint32_t end)
         return true;
     }
     if (p->outgoing && !role_try(p))
-        return c->role != CONN_DESCRIPTOR; /* who reads comes back to that one always */
+        return c->role != CONN_DESCRIPTOR; /* its reader always comes back to that one */
     if (c->role == p->read.want && pipe_read(p, end) != READ_END && !end)
         p->ep->owner->hot(p->ep, p);
     if (p->outgoing)

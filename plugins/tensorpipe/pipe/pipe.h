@@ -7,11 +7,11 @@
  *
  * Locks, none of which is held while a host function or `done` is called:
  *     agent.lock        the table of pipes
- *     pipe->role.lock   who reads an outgoing pipe
- *     pipe->side_lock   who reads connections that are not data
+ *     pipe->role.lock   the reader of an outgoing pipe
+ *     pipe->side_lock   the reader of connections that are not data
  *     pipe->lock        the write queues, state, why
  *     reactor->lock     tasks
- * Who holds one of them may take those below it. peer->lock stands before all. */
+ * A thread that holds one of them may acquire those below it. peer->lock comes before all. */
 #ifndef TENSORPIPE_PIPE_H
 #define TENSORPIPE_PIPE_H
 
@@ -72,14 +72,14 @@ struct reading {
     tenrec_error why;
 };
 
-/* Who reads an outgoing pipe: the loop thread for the time of one read, or a
+/* The reader of an outgoing pipe: the loop thread for the time of one read, or a
  * caller that waits for its answer. */
 struct waiter {
     struct waiter *next;
     int wake_fd;
 };
 
-/* Who spins writes what the socket did not take, too. */
+/* A spinning reader also writes what the socket did not take. */
 enum role_taken { ROLE_FREE, ROLE_TAKEN, ROLE_SPINS };
 
 struct role {
@@ -135,7 +135,7 @@ struct pipe {
 
     struct pipe *next_old; /* of to->old; under its lock, as the next */
     bool seen_empty[2];    /* the sides of `to` since it was taken out */
-    /* incoming: who proved to be it, set by who reads; NULL */
+    /* incoming: the member that it has proved to be, set by the reader; NULL */
     _Atomic(struct peer *) caller;
     struct handshake handshake; /* incoming: until it is established */
     struct source *source;      /* incoming: where it comes from; owns a reference */
@@ -179,10 +179,10 @@ struct pipe {
 
     struct cma_peer puller; /* whose memory we read; changes under lock */
     bool allows;            /* cma_allow was called; loop thread */
-    uint64_t n_pulls;       /* tensors that were announced so; of who reads the pipe */
+    uint64_t n_pulls;       /* tensors that were announced so; the reader's */
     uint64_t n_taken;       /* the loop's: what the peer took in order */
     uint64_t probe;         /* what the peer shall read here */
-    /* Who reads the pipe reads also those of its connections that else the loop
+    /* The reader of the pipe reads also those of its connections that else the loop
      * thread reads. Changes under side_lock, which the loop holds while it reads. */
     atomic_bool side_lent;
     pthread_mutex_t side_lock;
@@ -256,9 +256,9 @@ bool pipe_redial(struct pipe *p);
 void pipe_adopt(struct pipe *p, struct conn *c, enum conn_role role);
 /* Which channel was agreed, NULL: none; and whether there is one for devices. */
 void pipe_use_channel(struct pipe *p, const struct channel *channel, bool devices);
-/* Who reads the pipe takes over what the loop thread reads, and gives it back. */
+/* The reader of the pipe takes over what the loop thread reads, and gives it back. */
 void pipe_lend_side(struct pipe *p, bool lent);
-/* Is it a connection that who reads the pipe reads? */
+/* Returns true if the reader of the pipe reads this connection. */
 bool pipe_reads(const struct pipe *p, const struct conn *c);
 /* All connections stand. */
 bool pipe_is_complete(const struct pipe *p);

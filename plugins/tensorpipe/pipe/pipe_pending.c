@@ -11,7 +11,7 @@ static void take_first(struct send_request_list *l)
         l->last = &l->first;
 }
 
-/* Who is to be told of one that waited, and what it was charged with, are taken off. */
+/* Takes off the completion of a message that waited, and its charge. */
 static void take_done(struct pipe *p, struct send_request *waited, struct tenrec_done *done)
 {
     if (waited->n_done) {

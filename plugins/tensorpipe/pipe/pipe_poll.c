@@ -36,7 +36,7 @@ static void conn_set_quiet(struct conn *c, bool quiet)
         c->stream->hear(c, atomic_load(&c->full) ? HEARS_ROOM : HEARS_NOTHING);
 }
 
-/* Those that who reads the pipe reads. */
+/* Of the connections that the reader of the pipe reads. */
 void pipe_set_quiet(struct pipe *p, bool quiet)
 {
     pthread_mutex_lock(&p->lock);
@@ -66,7 +66,7 @@ static bool role_take(struct role *r)
     return atomic_compare_exchange_strong(&r->taken, &no, ROLE_TAKEN);
 }
 
-/* Is there anything to do for who leaves without a successor? */
+/* Returns true if a reader that leaves without a successor has left work behind. */
 static bool left_undone(struct pipe *p)
 {
     struct role *r = &p->role;
@@ -75,7 +75,7 @@ static bool left_undone(struct pipe *p)
            (atomic_load(&r->quiet) && pipe_unanswered(p) > 0);
 }
 
-/* Nobody reads now: wakes the next waiter, or has the loop listen. */
+/* No thread reads now: wakes the next waiter, or has the loop listen. */
 static void role_pass_on(struct pipe *p)
 {
     struct role *r = &p->role;

@@ -304,7 +304,7 @@ INLINE enum read_result read_with(struct pipe *p, bool wait, bool drain)
     enum read_result result;
     struct batch batch;
 
-    /* Who spins comes here mostly for nothing. */
+    /* A spinning thread mostly finds nothing here. */
     if (!p->read.unparsed) {
         result = read_once(p, wait, &is_short);
         if (result != READ_SOME)

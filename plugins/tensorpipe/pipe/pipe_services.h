@@ -24,7 +24,7 @@ struct pipe_services {
     tenrec_status (*send_object)(struct pipe *p, enum conn_role role, const void *object,
                                  size_t len);
     /* Sends a frame of a head and `len` bytes that stay until `done`. Returns false if it is not
-     * sent, and nobody is told. */
+     * sent; `done` is not called then. */
     bool (*send_frame)(struct pipe *p, enum conn_role role, const void *head, size_t head_len,
                        void *data, uint64_t len, struct tenrec_done done);
     /* A part of `o` that is in no queue is done with: the last one ends it. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipe_write.c - who writes what is on its way out.
+/* pipe_write.c - the writer of what is on its way out.
  *
  * One thread at a time writes to a connection: it owns conn->writing, which is
  * taken without the lock, so that a message that finds nothing queued before

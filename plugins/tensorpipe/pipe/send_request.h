@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* send_request.h - what is on its way out of a pipe, and who is told that it is written.
+/* send_request.h - what is on its way out of a pipe, and its completions.
  *
  * A send request is one message or object, or several small messages together. The
- * writer collects who is to be told under the pipe's lock and tells without it. */
+ * writer collects completions under the pipe's lock and calls them without it. */
 #ifndef TENSORPIPE_SEND_REQUEST_H
 #define TENSORPIPE_SEND_REQUEST_H
 
@@ -47,7 +47,7 @@ struct send_request_list {
     struct send_request *first, **last;
 };
 
-/* Small messages that are written together, in memory of whoever sends them. */
+/* Small messages that are written together, in the sender's memory. */
 struct bundle {
     size_t len;
     unsigned n_done;
@@ -56,7 +56,7 @@ struct bundle {
     unsigned char buf[BUNDLE_CAP];
 };
 
-/* Who is to be told, collected under the lock and told without it. */
+/* Completions, collected under the lock and called without it. */
 struct told {
     unsigned n_done, n_msg;
     struct tenrec_done done[2 * SEND_REQUEST_DONES];
@@ -78,7 +78,7 @@ void send_request_free(struct pipe *p, struct send_request *o);
 void send_request_drop_spares(struct pipe *p);
 void send_request_list_add(struct send_request_list *l, struct send_request *o);
 void send_request_add_done(struct pipe *p, struct send_request *o, struct tenrec_done done);
-/* Appends the bytes of `b` from there on, for which there is room, and who wants to know. */
+/* Appends the bytes of `b` from there on, for which there is room, and its completions. */
 void send_request_fill(struct pipe *p, struct send_request *o, const struct bundle *b, size_t from);
 /* All of it is written, or will never be. */
 void send_request_retire(struct pipe *p, struct send_request *o, struct told *t);

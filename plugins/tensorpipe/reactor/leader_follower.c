@@ -33,7 +33,7 @@ void reactor_guests_finish(struct reactor_guests *g)
     pthread_mutex_destroy(&g->lock);
 }
 
-/* Shall what happens in the loop's set wake who stands by? */
+/* Whether events of the loop's set wake the thread that stands by. */
 static int guests_arm(struct reactor *r, int op, bool armed)
 {
     struct epoll_event e = { .events = armed ? EPOLLIN | EPOLLONESHOT : 0 };
@@ -63,7 +63,7 @@ static bool guests_prepare(struct reactor *r)
     return false;
 }
 
-/* The first timer, so that it is not missed while nobody leads. Lock held. */
+/* The first timer, so that it is not missed while no thread leads. Lock held. */
 static void guests_set_timer(struct reactor *r)
 {
     struct reactor_guests *g = &r->guests;

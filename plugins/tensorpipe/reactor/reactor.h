@@ -53,7 +53,7 @@ struct reactor_look {
 
 #define REACTOR_FOREVER UINT64_MAX
 
-/* Who leads the loop; see leader_follower.c. */
+/* The leader of the loop; see leader_follower.c. */
 enum reactor_led { LED_BY_LOOP, LED_BY_GUEST, LED_BY_NOBODY };
 struct reactor_guests {
     pthread_mutex_t lock; /* guards all below */

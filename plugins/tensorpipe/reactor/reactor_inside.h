@@ -12,7 +12,7 @@ void reactor_set_mine(const struct reactor *r);
 /* What there is to do, after having slept until something came, for up to `ns`. */
 void reactor_round(struct reactor *r, uint64_t ns);
 
-/* Nobody leads for a while: all that happens shows in the epoll set from here on, but
+/* No thread leads for a while: all that happens shows in the epoll set from here on, but
  * timers. False: not all of it, or something has happened already. */
 bool reactor_rest(struct reactor *r);
 

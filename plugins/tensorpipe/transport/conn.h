@@ -57,7 +57,7 @@ struct conn {
     void *medium; /* the stream's; NULL for one that needs only source.fd */
 
     /* Reading: belongs to the loop thread during the handshake, afterwards to
-     * whoever reads the pipe. Unread bytes are buf[pos..end-1]. */
+     * the reader of the pipe. Unread bytes are buf[pos..end-1]. */
     unsigned char *buf;
     size_t cap, pos, end;
 
@@ -164,8 +164,8 @@ ssize_t conn_read_any(struct conn *c, const struct iovec *lead, int n_lead, bool
  * of the stream (*ret_errno 0) or on an error. `ret_short`: the stream had no
  * more than that. `wait`: for up to CONN_WAIT_MS, after conn_let_wait.
  *
- * Inline, as is what calls it: who spins returns through each frame above the
- * system call after every empty look, and the processor has forgotten where to. */
+ * Inlined into its callers: a spinning thread unwinds every frame after each empty poll, and
+ * the return predictor misses. */
 static inline ssize_t conn_read(struct conn *c, const struct iovec *lead, int n_lead, bool wait,
                                 bool *ret_short, int *ret_errno)
 {

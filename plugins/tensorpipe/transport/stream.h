@@ -43,7 +43,7 @@ struct stream {
     /* The last write did not take all, and nobody tries again without being
      * told. `quiet`: the loop hears nothing of this connection so far. True: there
      * is room again by now, and no event will tell. The end counts as room, as with
-     * the kernel's sockets: who writes then is told of it. */
+     * the kernel's sockets: a write then fails with it. */
     bool (*want_room)(struct conn *c, bool quiet);
     /* What the loop fetched for this connection's descriptor, as events of the
      * connection; on the loop thread. NULL: they are the same. */

@@ -65,7 +65,7 @@ void transport_format(const union transport_address *a, char buf[TRANSPORT_TEXT_
         snprintf(buf, TRANSPORT_TEXT_MAX, "%s:%u", host, ntohs(a->v4.sin_port));
         return;
     case AF_UNIX:
-        /* Who connects has no address of its own. */
+        /* A connecting socket has no address of its own. */
         snprintf(buf, TRANSPORT_TEXT_MAX, "%s",
                  a->local.sun_path[1] ? a->local.sun_path + 1 : "this host");
         return;
