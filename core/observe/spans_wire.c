@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "observe/spans_wire.h"
 
-#include "rpc/item_write.h"
+#include "rpc/cbor_writer.h"
 #include "rpc/message.h"
 
 #include <string.h>
@@ -36,24 +36,24 @@ static struct fields fields_of(const struct tenrec_event *e, uint64_t arrival_ns
 
 static size_t fields_size(const struct fields *f)
 {
-    size_t n = item_head_size(EVENT_ITEMS);
+    size_t n = cbor_head_size(EVENT_ITEMS);
 
     for (size_t i = 0; i < TEXTS; i++) {
         size_t len = strlen(f->text[i]);
-        n += item_head_size(len) + len;
+        n += cbor_head_size(len) + len;
     }
     for (size_t i = 0; i < NUMBERS; i++)
-        n += item_int_size(f->number[i]);
+        n += cbor_int_size(f->number[i]);
     return n;
 }
 
-static void put_fields(struct item_writer *w, const struct fields *f)
+static void put_fields(struct cbor_writer *w, const struct fields *f)
 {
-    item_put_array(w, EVENT_ITEMS);
+    cbor_write_array(w, EVENT_ITEMS);
     for (size_t i = 0; i < TEXTS; i++)
-        item_put_text(w, f->text[i], strlen(f->text[i]));
+        cbor_write_text(w, f->text[i], strlen(f->text[i]));
     for (size_t i = 0; i < NUMBERS; i++)
-        item_put_int(w, f->number[i]);
+        cbor_write_int(w, f->number[i]);
 }
 
 /* Event `i` of what is told: the call itself, then what happened in it. */
@@ -86,9 +86,9 @@ struct tenrec_msg *spans_attach(struct tenrec_msg *answer, const struct spans *s
 {
     const int64_t whole_ns = as_int(s->end_ns - s->arrival_ns);
     /* With the most that the numbers of the head may take. */
-    size_t n = 0, bytes = item_head_size(HEAD_ITEMS) + 3 * item_int_size(INT64_MAX);
+    size_t n = 0, bytes = cbor_head_size(HEAD_ITEMS) + 3 * cbor_int_size(INT64_MAX);
     struct tenrec_msg *msg;
-    struct item_writer w;
+    struct cbor_writer w;
     struct fields f;
     uint64_t dropped;
 
@@ -99,16 +99,16 @@ struct tenrec_msg *spans_attach(struct tenrec_msg *answer, const struct spans *s
         bytes += fields_size(&f);
     }
     dropped = s->trace->dropped + (s->trace->n + 1 - n);
-    bytes -= 3 * item_int_size(INT64_MAX);
-    bytes += item_int_size(whole_ns) + item_int_size(as_int(dropped)) + item_head_size(n);
+    bytes -= 3 * cbor_int_size(INT64_MAX);
+    bytes += cbor_int_size(whole_ns) + cbor_int_size(as_int(dropped)) + cbor_head_size(n);
     if (bytes > s->max || !(msg = grow(answer, bytes)))
         return answer;
     w.at = (unsigned char *)msg->payload + answer->payload_len;
     w.end = w.at + bytes;
-    item_put_array(&w, HEAD_ITEMS);
-    item_put_int(&w, whole_ns);
-    item_put_int(&w, as_int(dropped));
-    item_put_array(&w, n);
+    cbor_write_array(&w, HEAD_ITEMS);
+    cbor_write_int(&w, whole_ns);
+    cbor_write_int(&w, as_int(dropped));
+    cbor_write_array(&w, n);
     for (size_t i = 0; i < n; i++) {
         f = told(s, i);
         put_fields(&w, &f);
@@ -119,26 +119,27 @@ struct tenrec_msg *spans_attach(struct tenrec_msg *answer, const struct spans *s
 
 /* ---- reading: a peer may have sent anything ---------------------------------- */
 
-static bool next(struct item_reader *r, enum item_kind kind, struct item *ret)
+static bool next(struct cbor_reader *r, enum cbor_kind kind, struct cbor_item *ret)
 {
-    return item_next(r, ret, NULL) == TENREC_OK && ret->kind == kind;
+    return cbor_read_item(r, ret, NULL) == TENREC_OK && ret->kind == kind;
 }
 
-static bool next_count(struct item_reader *r, uint64_t *ret)
+static bool next_count(struct cbor_reader *r, uint64_t *ret)
 {
-    struct item it;
+    struct cbor_item it;
 
-    if (!next(r, ITEM_INT, &it) || it.integer < 0)
+    if (!next(r, CBOR_KIND_INT, &it) || it.integer < 0)
         return false;
     *ret = (uint64_t)it.integer;
     return true;
 }
 
-static bool next_text(struct item_reader *r, char *to, size_t max)
+static bool next_text(struct cbor_reader *r, char *to, size_t max)
 {
-    struct item it;
+    struct cbor_item it;
 
-    if (!next(r, ITEM_TEXT, &it) || it.n > max || (it.n > 0 && memchr(it.data, 0, (size_t)it.n)))
+    if (!next(r, CBOR_KIND_TEXT, &it) || it.n > max ||
+        (it.n > 0 && memchr(it.data, 0, (size_t)it.n)))
         return false;
     if (it.n > 0)
         memcpy(to, it.data, (size_t)it.n);
@@ -147,25 +148,25 @@ static bool next_text(struct item_reader *r, char *to, size_t max)
 }
 
 /* Items behind those that we know: numbers and texts that may come one day. */
-static bool skip(struct item_reader *r, uint64_t n)
+static bool skip(struct cbor_reader *r, uint64_t n)
 {
-    struct item it;
+    struct cbor_item it;
 
     for (; n > 0; n--)
-        if (item_next(r, &it, NULL) != TENREC_OK || it.kind == ITEM_ARRAY || it.kind == ITEM_MAP ||
-            it.kind == ITEM_TAG || it.kind == ITEM_BAD)
+        if (cbor_read_item(r, &it, NULL) != TENREC_OK || it.kind == CBOR_KIND_ARRAY ||
+            it.kind == CBOR_KIND_MAP || it.kind == CBOR_KIND_TAG)
             return false;
     return true;
 }
 
 bool spans_read_head(const void *data, size_t len, struct spans_head *ret)
 {
-    struct item it;
+    struct cbor_item it;
 
-    *ret = (struct spans_head){ .r = { .data = data, .len = len } };
-    if (!next(&ret->r, ITEM_ARRAY, &it) || it.n != HEAD_ITEMS ||
+    *ret = (struct spans_head){ .r = cbor_reader_of(data, len) };
+    if (!next(&ret->r, CBOR_KIND_ARRAY, &it) || it.n != HEAD_ITEMS ||
         !next_count(&ret->r, &ret->whole_ns) || !next_count(&ret->r, &ret->dropped) ||
-        !next(&ret->r, ITEM_ARRAY, &it))
+        !next(&ret->r, CBOR_KIND_ARRAY, &it))
         return false;
     ret->n = (size_t)it.n;
     return true;
@@ -205,18 +206,19 @@ static bool fill(const struct fields *f, struct tenrec_event *e)
     return true;
 }
 
-static bool read_event(struct item_reader *r, spans_fn *fn, void *arg)
+static bool read_event(struct cbor_reader *r, spans_fn *fn, void *arg)
 {
     char name[EVENT_NAME_MAX + 1], worker[EVENT_LABEL_MAX + 1], thread[EVENT_LABEL_MAX + 1];
     struct fields f = { .text = { name, worker, thread } };
     struct tenrec_event e;
-    struct item it, number;
+    struct cbor_item it, number;
 
-    if (!next(r, ITEM_ARRAY, &it) || it.n < EVENT_ITEMS || !next_text(r, name, EVENT_NAME_MAX) ||
-        !next_text(r, worker, EVENT_LABEL_MAX) || !next_text(r, thread, EVENT_LABEL_MAX))
+    if (!next(r, CBOR_KIND_ARRAY, &it) || it.n < EVENT_ITEMS ||
+        !next_text(r, name, EVENT_NAME_MAX) || !next_text(r, worker, EVENT_LABEL_MAX) ||
+        !next_text(r, thread, EVENT_LABEL_MAX))
         return false;
     for (size_t i = 0; i < NUMBERS; i++) {
-        if (!next(r, ITEM_INT, &number))
+        if (!next(r, CBOR_KIND_INT, &number))
             return false;
         f.number[i] = number.integer;
     }
@@ -234,5 +236,5 @@ bool spans_read_events(struct spans_head *head, size_t max, spans_fn *fn, void *
             return false;
         head->dropped += i >= max;
     }
-    return head->r.at == head->r.len;
+    return head->r.at == head->r.end;
 }

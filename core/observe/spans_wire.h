@@ -4,7 +4,7 @@
 #define TENREC_OBSERVE_SPANS_WIRE_H
 
 #include "observe/trace.h"
-#include "rpc/item.h"
+#include "rpc/cbor_reader.h"
 
 /* Times of the events are of the monotonic clock; what is read counts from
  * the arrival of the request. */
@@ -24,7 +24,7 @@ struct spans_head {
     uint64_t whole_ns; /* from the request's arrival to its answer */
     uint64_t dropped;  /* events that the callee could not keep */
     size_t n;
-    struct item_reader r;
+    struct cbor_reader r;
 };
 
 /* Reads what a peer sent: false when it is not well-formed. `fn` gets each event

@@ -4,15 +4,14 @@
 
 #include <string.h>
 
-#include "rpc/item_write.h"
+#include "rpc/cbor_writer.h"
 #include "rpc/message.h"
 #include "rpc/reserve.h"
 #include "rpc/utf8.h"
 
-#define SELF_DESCRIBED 55799 /* the tag before each payload: d9 d9 f7 */
-#define ERROR_ITEMS 6        /* the flags, which come last, are left out when there are none */
+#define ERROR_ITEMS 6 /* the flags, which come last, are left out when there are none */
 
-/* A message out of the reserve where there is no memory. */
+/* The message comes from the reserve when memory has run out. */
 static tenrec_status error_message(const void *payload, size_t n, struct tenrec_msg **ret,
                                    tenrec_error *err)
 {
@@ -34,23 +33,23 @@ tenrec_status codec_write_error(const tenrec_error *why, bool as_cbor, struct te
 {
     char name[sizeof why->worker_name], text[sizeof why->text];
     unsigned char payload[RESERVE_BYTES];
-    struct item_writer w = { payload, payload + sizeof payload };
+    struct cbor_writer w = { payload, payload + sizeof payload };
 
     _Static_assert(sizeof name + sizeof text + 64 <= sizeof payload, "an error fits");
-    /* Both may have been cut in the middle of a character. */
+    /* Both texts may have been cut in the middle of a character. */
     utf8_clean(why->worker_name, strnlen(why->worker_name, sizeof name), name, sizeof name);
     utf8_clean(why->text, strnlen(why->text, sizeof text), text, sizeof text);
     if (!as_cbor)
         return error_message(text, strlen(text), ret, err);
-    item_put_tag(&w, SELF_DESCRIBED);
-    item_put_array(&w, ERROR_ITEMS - (why->flags == 0));
-    item_put_int(&w, why->code);
-    item_put_int(&w, why->worker);
-    item_put_text(&w, name, strlen(name));
-    item_put_int(&w, why->os_errno);
-    item_put_text(&w, text, strlen(text));
+    cbor_write_tag(&w, CBOR_SELF_DESCRIBED);
+    cbor_write_array(&w, ERROR_ITEMS - (why->flags == 0));
+    cbor_write_int(&w, why->code);
+    cbor_write_int(&w, why->worker);
+    cbor_write_text(&w, name, strlen(name));
+    cbor_write_int(&w, why->os_errno);
+    cbor_write_text(&w, text, strlen(text));
     if (why->flags != 0)
-        item_put_int(&w, why->flags);
+        cbor_write_int(&w, why->flags);
     return error_message(payload, (size_t)(w.at - payload), ret, err);
 }
 
@@ -62,7 +61,7 @@ static bool is_failure(int64_t code)
            strcmp(tenrec_status_name((tenrec_status)code), "?") != 0;
 }
 
-static int32_t fits(int64_t i, int32_t otherwise)
+static int32_t error_number(int64_t i, int32_t otherwise)
 {
     return i >= INT32_MIN && i <= INT32_MAX ? (int32_t)i : otherwise;
 }
@@ -78,16 +77,17 @@ static void error_text(const void *from, size_t n, char *to, size_t room, const 
 
 static tenrec_status read_error(const struct tenrec_msg *msg, tenrec_error *ret, tenrec_error *err)
 {
-    static const enum item_kind kinds[ERROR_ITEMS] = { ITEM_INT, ITEM_INT,  ITEM_TEXT,
-                                                       ITEM_INT, ITEM_TEXT, ITEM_INT };
+    static const enum cbor_kind kinds[ERROR_ITEMS] = { CBOR_KIND_INT,  CBOR_KIND_INT,
+                                                       CBOR_KIND_TEXT, CBOR_KIND_INT,
+                                                       CBOR_KIND_TEXT, CBOR_KIND_INT };
     static const char *const what[ERROR_ITEMS] = { "status", "worker's id",      "worker's name",
                                                    "errno",  "text of an error", "flags" };
     struct checking c;
-    struct item it, field[ERROR_ITEMS];
+    struct cbor_item it, field[ERROR_ITEMS];
     tenrec_status status = codec_check_begin(&c, msg, err);
 
     if (!status)
-        status = codec_expect(&c.r, ITEM_ARRAY, "error", &it, err);
+        status = codec_expect(&c.r, CBOR_KIND_ARRAY, "error", &it, err);
     if (status)
         return status;
     if (it.n != ERROR_ITEMS && it.n != ERROR_ITEMS - 1)
@@ -97,15 +97,15 @@ static tenrec_status read_error(const struct tenrec_msg *msg, tenrec_error *ret,
     for (size_t i = 0; i < it.n && !status; i++)
         status = codec_expect(&c.r, kinds[i], what[i], &field[i], err);
     if (!status)
-        status = codec_check_end(&c, err);
+        status = codec_check_end(&c.r, err);
     if (status)
         return status;
     ret->code = is_failure(field[0].integer) ? (tenrec_status)field[0].integer : TENREC_EREMOTE;
     if ((it.n == ERROR_ITEMS && (field[5].integer & TENREC_ERROR_CALLEE)) ||
         ret->code == TENREC_EREMOTE)
         ret->flags = TENREC_ERROR_CALLEE;
-    ret->worker = fits(field[1].integer, -1);
-    ret->os_errno = fits(field[3].integer, 0);
+    ret->worker = error_number(field[1].integer, -1);
+    ret->os_errno = error_number(field[3].integer, 0);
     error_text(field[2].data, (size_t)field[2].n, ret->worker_name, sizeof ret->worker_name, "");
     error_text(field[4].data, (size_t)field[4].n, ret->text, sizeof ret->text,
                tenrec_text_kept(ret->code));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading payloads: a first walk checks everything and counts, a second one
+/* Reading payloads: the first walk checks all items and counts, the second walk
  * fills one block. */
 #include "rpc/codec_walk.h"
 
@@ -10,31 +10,30 @@
 #include "rpc/codec_simple.h"
 #include "rpc/message.h"
 #include "rpc/tensor.h"
+#include "rpc/utf8.h"
 
-#define CALL_ITEMS 4
-
-tenrec_status codec_expect(struct item_reader *r, enum item_kind kind, const char *what,
-                           struct item *ret, tenrec_error *err)
+tenrec_status codec_expect(struct cbor_reader *r, enum cbor_kind kind, const char *what,
+                           struct cbor_item *ret, tenrec_error *err)
 {
-    tenrec_status status = item_next(r, ret, err);
+    tenrec_status status = cbor_read_item(r, ret, err);
 
     if (status || ret->kind == kind)
         return status;
     return tenrec_fail(err, TENREC_EPROTOCOL, "%s at byte %zu, expected %s as %s",
-                       item_kind_name(ret->kind), ret->at, item_kind_name(kind), what);
+                       cbor_kind_name(ret->kind), ret->at, cbor_kind_name(kind), what);
 }
 
 /* ---- the first walk --------------------------------------------------------- */
 
-static tenrec_status check_tag(struct checking *c, const struct item *tag, int depth,
+static tenrec_status check_tag(struct checking *c, const struct cbor_item *tag, int depth,
                                tenrec_error *err)
 {
-    struct item index;
+    struct cbor_item index;
     tenrec_status status;
 
     if (tag->n != CODEC_TAG_TENSOR)
         return codec_check_ref(c, tag, depth, err);
-    status = codec_expect(&c->r, ITEM_INT, "index of a tensor", &index, err);
+    status = codec_expect(&c->r, CBOR_KIND_INT, "index of a tensor", &index, err);
     if (status)
         return status;
     if (index.integer < 0 || index.integer >= c->n_tensors)
@@ -46,8 +45,8 @@ static tenrec_status check_tag(struct checking *c, const struct item *tag, int d
 
 static tenrec_status check_key(struct checking *c, tenrec_error *err)
 {
-    struct item key;
-    tenrec_status status = codec_expect(&c->r, ITEM_TEXT, "key of a map", &key, err);
+    struct cbor_item key;
+    tenrec_status status = codec_expect(&c->r, CBOR_KIND_TEXT, "key of a map", &key, err);
 
     if (status)
         return status;
@@ -57,69 +56,76 @@ static tenrec_status check_key(struct checking *c, tenrec_error *err)
     return TENREC_OK;
 }
 
-static tenrec_status check_items(struct checking *c, const struct item *head, int depth,
+static tenrec_status check_values(struct checking *c, uint64_t n, bool keyed, int depth,
+                                  tenrec_error *err);
+
+static tenrec_status check_items(struct checking *c, const struct cbor_item *head, int depth,
                                  tenrec_error *err)
 {
-    tenrec_status status = TENREC_OK;
-
     if (depth >= VALUE_DEPTH && head->n)
         return tenrec_fail(err, TENREC_EPROTOCOL, "values are nested deeper than %d at byte %zu",
                            VALUE_DEPTH, head->at);
-    c->size.items += (size_t)head->n * (head->kind == ITEM_ARRAY ? sizeof(struct tenrec_value)
-                                                                 : sizeof(struct tenrec_entry));
-    for (uint64_t i = 0; i < head->n && !status; i++) {
-        if (head->kind == ITEM_MAP)
-            status = check_key(c, err);
-        if (!status)
-            status = codec_check_value(c, depth + 1, err);
+    c->size.items +=
+        (size_t)head->n *
+        (head->kind == CBOR_KIND_ARRAY ? sizeof(struct tenrec_value) : sizeof(struct tenrec_entry));
+    return check_values(c, head->n, head->kind == CBOR_KIND_MAP, depth + 1, err);
+}
+
+/* Checks `n` values, each behind a key if `keyed`. A loop: most values are not nested. */
+static tenrec_status check_values(struct checking *c, uint64_t n, bool keyed, int depth,
+                                  tenrec_error *err)
+{
+    tenrec_status status = TENREC_OK;
+    struct cbor_item it;
+
+    for (; n > 0 && !status; n--) {
+        if (keyed && (status = check_key(c, err)))
+            break;
+        if (!cbor_read(&c->r, &it))
+            return cbor_refuse(&c->r, err);
+        switch (it.kind) {
+        case CBOR_KIND_TEXT:
+            c->size.text += (size_t)it.n + 1;
+            break;
+        case CBOR_KIND_BYTES:
+            c->size.text += c->copy_bytes ? (size_t)it.n : 0;
+            break;
+        case CBOR_KIND_ARRAY:
+        case CBOR_KIND_MAP:
+            status = check_items(c, &it, depth, err);
+            break;
+        case CBOR_KIND_TAG:
+            status = check_tag(c, &it, depth, err);
+            break;
+        default:
+            break;
+        }
     }
     return status;
 }
 
 tenrec_status codec_check_value(struct checking *c, int depth, tenrec_error *err)
 {
-    struct item it;
-    tenrec_status status = item_next(&c->r, &it, err);
-
-    if (status)
-        return status;
-    switch (it.kind) {
-    case ITEM_TEXT:
-        c->size.text += (size_t)it.n + 1;
-        break;
-    case ITEM_BYTES:
-        if (c->copy_bytes)
-            c->size.text += (size_t)it.n;
-        break;
-    case ITEM_ARRAY:
-    case ITEM_MAP:
-        return check_items(c, &it, depth, err);
-    case ITEM_TAG:
-        return check_tag(c, &it, depth, err);
-    default:
-        break;
-    }
-    return TENREC_OK;
+    return check_values(c, 1, false, depth, err);
 }
 
-/* Values without anything behind them; bytes stay where they are. False: it is
- * another. */
-static bool simple_value(const struct item *it, struct tenrec_value *to)
+/* Values of a single item, but texts; bytes stay in the message. Returns false for others. */
+static inline bool simple_value(const struct cbor_item *it, struct tenrec_value *to)
 {
     switch (it->kind) {
-    case ITEM_INT:
+    case CBOR_KIND_INT:
         *to = tenrec_int(it->integer);
         return true;
-    case ITEM_BOOL:
+    case CBOR_KIND_BOOL:
         *to = tenrec_bool(it->boolean);
         return true;
-    case ITEM_DOUBLE:
+    case CBOR_KIND_DOUBLE:
         *to = tenrec_double(it->number);
         return true;
-    case ITEM_NIL:
+    case CBOR_KIND_NIL:
         *to = tenrec_nil();
         return true;
-    case ITEM_BYTES:
+    case CBOR_KIND_BYTES:
         *to = tenrec_bytes(it->data, (size_t)it->n);
         return true;
     default:
@@ -127,32 +133,8 @@ static bool simple_value(const struct item *it, struct tenrec_value *to)
     }
 }
 
-/* The arguments. A few simple ones are filled in at once: *ret_filled. */
-static tenrec_status check_args(struct checking *c, const struct item *head,
-                                struct codec_call *call, bool *ret_filled, tenrec_error *err)
-{
-    struct tenrec_value *to = (struct tenrec_value *)(void *)call->room;
-    const size_t room = sizeof call->room;
-    bool simple = head->n <= room / sizeof *to;
-    tenrec_status status = TENREC_OK;
-    struct item it;
-
-    c->size.items += (size_t)head->n * sizeof *to;
-    for (uint64_t i = 0; i < head->n && !status; i++) {
-        const size_t at = c->r.at;
-
-        status = simple ? item_next(&c->r, &it, err) : TENREC_OK;
-        if (status || (simple && simple_value(&it, &to[i])))
-            continue;
-        simple = false;
-        c->r.at = at;
-        status = codec_check_value(c, 1, err);
-    }
-    *ret_filled = simple;
-    return status;
-}
-
-tenrec_status codec_check_begin(struct checking *c, const struct tenrec_msg *msg, tenrec_error *err)
+static tenrec_status payload_begin(const struct tenrec_msg *msg, struct cbor_reader *ret,
+                                   tenrec_error *err)
 {
     if (!codec_is_cbor(msg))
         return tenrec_fail(
@@ -160,25 +142,28 @@ tenrec_status codec_check_begin(struct checking *c, const struct tenrec_msg *msg
             "payload of %llu bytes does not begin with d9 d9 f7 at byte 0: it is not "
             "from a Tenrec worker",
             (unsigned long long)msg->payload_len);
-    *c = (struct checking){
-        .r = { .data = msg->payload, .len = (size_t)msg->payload_len, .at = 3 },
-        .n_tensors = msg->n_tensors,
-    };
+    *ret = cbor_reader_of(msg->payload, (size_t)msg->payload_len);
+    ret->at += CODEC_BEGIN_SIZE;
     return TENREC_OK;
 }
 
-tenrec_status codec_check_end(const struct checking *c, tenrec_error *err)
+tenrec_status codec_check_begin(struct checking *c, const struct tenrec_msg *msg, tenrec_error *err)
 {
-    if (c->r.at == c->r.len)
-        return TENREC_OK;
-    return tenrec_fail(err, TENREC_EPROTOCOL, "%zu bytes too many at byte %zu", c->r.len - c->r.at,
-                       c->r.at);
+    *c = (struct checking){ .n_tensors = msg->n_tensors };
+    return payload_begin(msg, &c->r, err);
 }
 
-/* ---- the second walk: what is there has been checked ------------------------- */
+tenrec_status codec_check_end(const struct cbor_reader *r, tenrec_error *err)
+{
+    if (r->at == r->end)
+        return TENREC_OK;
+    return tenrec_fail(err, TENREC_EPROTOCOL, "%zu bytes too many at byte %zu", cbor_reader_left(r),
+                       cbor_reader_offset(r));
+}
 
-/* Tensors that a backend left without an owner live as long as the message
- * only, so they are copied. */
+/* ---- the second walk: all items have been checked ----------------------------- */
+
+/* A tensor without an owner lives only as long as the message, so it is copied. */
 static tenrec_status tensor_get(const struct tenrec_msg *msg, uint32_t i,
                                 struct tenrec_tensor **ret, tenrec_error *err)
 {
@@ -205,101 +190,169 @@ static tenrec_status tensor_get(const struct tenrec_msg *msg, uint32_t i,
     return status;
 }
 
+static tenrec_status fill_values(struct filling *f, size_t n, struct tenrec_value *items,
+                                 struct tenrec_entry *entries, tenrec_error *err);
+
 static tenrec_status fill_array(struct filling *f, size_t n, struct tenrec_value *to,
                                 tenrec_error *err)
 {
     struct tenrec_value *items = arena_items(&f->arena, n, sizeof *items);
-    tenrec_status status = TENREC_OK;
 
     *to = tenrec_array(items, n);
-    for (size_t i = 0; i < n && !status; i++)
-        status = codec_fill_value(f, &items[i], err);
-    return status;
+    return fill_values(f, n, items, NULL, err);
 }
 
 static tenrec_status fill_map(struct filling *f, size_t n, struct tenrec_value *to,
                               tenrec_error *err)
 {
     struct tenrec_entry *entries = arena_items(&f->arena, n, sizeof *entries);
-    tenrec_status status = TENREC_OK;
-    struct item key;
 
     *to = tenrec_map(entries, n);
+    return fill_values(f, n, NULL, entries, err);
+}
+
+static tenrec_status fill_tag(struct filling *f, const struct cbor_item *tag,
+                              struct tenrec_value *to, tenrec_error *err)
+{
+    struct tenrec_tensor *t;
+    struct cbor_item index;
+    tenrec_status status;
+
+    if (tag->n != CODEC_TAG_TENSOR)
+        return codec_fill_ref(f, tag, to, err);
+    status = cbor_read_item(&f->r, &index, err);
+    if (!status)
+        status = tensor_get(f->msg, (uint32_t)index.integer, &t, err);
+    if (!status)
+        *to = tenrec_tensor(t);
+    return status;
+}
+
+/* Fills the values of an array, or the keys and values of a map. */
+static tenrec_status fill_values(struct filling *f, size_t n, struct tenrec_value *items,
+                                 struct tenrec_entry *entries, tenrec_error *err)
+{
+    tenrec_status status = TENREC_OK;
+    struct tenrec_value *to;
+    struct cbor_item it;
+
     for (size_t i = 0; i < n && !status; i++) {
-        status = item_next(&f->r, &key, err);
-        if (status)
-            break;
-        entries[i].key = arena_text(&f->arena, key.data, (size_t)key.n, true);
-        status = codec_fill_value(f, &entries[i].value, err);
+        to = entries ? &entries[i].value : &items[i];
+        if (entries) {
+            if ((status = cbor_read_item(&f->r, &it, err)))
+                break;
+            entries[i].key = arena_text(&f->arena, it.data, (size_t)it.n, true);
+        }
+        if (!cbor_read(&f->r, &it))
+            return cbor_refuse(&f->r, err);
+        if (simple_value(&it, to)) {
+            if (it.kind == CBOR_KIND_BYTES && f->copy_bytes)
+                to->u.bytes = arena_text(&f->arena, it.data, (size_t)it.n, false);
+        } else if (it.kind == CBOR_KIND_TEXT) {
+            *to = tenrec_value_of(TENREC_VALUE_TEXT, it.n);
+            to->u.text = arena_text(&f->arena, it.data, (size_t)it.n, true);
+        } else if (it.kind == CBOR_KIND_ARRAY) {
+            status = fill_array(f, (size_t)it.n, to, err);
+        } else if (it.kind == CBOR_KIND_MAP) {
+            status = fill_map(f, (size_t)it.n, to, err);
+        } else {
+            status = fill_tag(f, &it, to, err);
+        }
     }
     return status;
 }
 
 tenrec_status codec_fill_value(struct filling *f, struct tenrec_value *to, tenrec_error *err)
 {
-    struct item it;
-    struct tenrec_tensor *t;
-    tenrec_status status = item_next(&f->r, &it, err);
-
-    if (status)
-        return status;
-    if (simple_value(&it, to)) {
-        if (it.kind == ITEM_BYTES && f->copy_bytes)
-            to->u.bytes = arena_text(&f->arena, it.data, (size_t)it.n, false);
-        return TENREC_OK;
-    }
-    switch (it.kind) {
-    case ITEM_TEXT:
-        *to = tenrec_value_of(TENREC_VALUE_TEXT, it.n);
-        to->u.text = arena_text(&f->arena, it.data, (size_t)it.n, true);
-        break;
-    case ITEM_ARRAY:
-        return fill_array(f, (size_t)it.n, to, err);
-    case ITEM_MAP:
-        return fill_map(f, (size_t)it.n, to, err);
-    case ITEM_TAG:
-        if (it.n != CODEC_TAG_TENSOR)
-            return codec_fill_ref(f, &it, to, err);
-        status = item_next(&f->r, &it, err);
-        if (!status)
-            status = tensor_get(f->msg, (uint32_t)it.integer, &t, err);
-        if (!status)
-            *to = tenrec_tensor(t);
-        return status;
-    default:
-        *to = tenrec_nil();
-    }
-    return TENREC_OK;
+    return fill_values(f, 1, to, NULL, err);
 }
 
 /* ---- whole payloads ------------------------------------------------------------ */
 
-static tenrec_status check_remaining(struct checking *c, int64_t *ret_ms, tenrec_error *err)
+static tenrec_status no_memory(const struct arena_size *size, tenrec_error *err)
 {
-    struct item it;
-    tenrec_status status = item_next(&c->r, &it, err);
+    return tenrec_fail(err, TENREC_ENOMEM, "no memory for a value of %zu bytes",
+                       size->items + size->text);
+}
 
+/* Begins the second walk at `first`, into a block of the size that `c` has counted. */
+static struct filling fill_begin(const struct checking *c, const struct tenrec_msg *msg,
+                                 const unsigned char *first, void *block)
+{
+    struct filling f = { .r = c->r, .msg = msg, .arena = arena_at(block, &c->size) };
+
+    f.r.at = first;
+    f.r.texts_checked = true;
+    return f;
+}
+
+/* Reads the items of a call before the name of its function. */
+static tenrec_status read_begin(const struct tenrec_msg *msg, struct cbor_reader *ret_r,
+                                struct codec_creation *ret, tenrec_error *err)
+{
+    const bool creates = msg->type == TENREC_MSG_REMOTE_CALL;
+    struct cbor_item it;
+    tenrec_status status = payload_begin(msg, ret_r, err);
+
+    if (!status)
+        status = codec_expect(ret_r, CBOR_KIND_ARRAY, "call", &it, err);
     if (status)
         return status;
-    if (it.kind == ITEM_NIL) {
-        *ret_ms = TENREC_TIMEOUT_NONE;
-        return TENREC_OK;
-    }
-    if (it.kind != ITEM_INT || it.integer < 0)
-        return tenrec_fail(err, TENREC_EPROTOCOL,
-                           "remaining time at byte %zu is no count of milliseconds and not null",
-                           it.at);
-    *ret_ms = it.integer;
+    if (it.n != CODEC_CALL_ITEMS + (creates ? 1U : 0U))
+        return tenrec_fail(err, TENREC_EPROTOCOL, "call at byte %zu has %llu items, expected %d",
+                           it.at, (unsigned long long)it.n, CODEC_CALL_ITEMS + (creates ? 1 : 0));
+    return creates ? codec_read_creation(ret_r, ret, err) : TENREC_OK;
+}
+
+/* Reads the start of a call in the form that Tenrec writes. */
+CBOR_INLINE bool read_common_head(const struct tenrec_msg *msg, struct codec_head *ret)
+{
+    struct cbor_reader r = cbor_reader_of(msg->payload, (size_t)msg->payload_len);
+    uint64_t n;
+
+    if (msg->type == TENREC_MSG_REMOTE_CALL || cbor_reader_left(&r) <= sizeof codec_call_begin ||
+        memcmp(r.at, codec_call_begin, sizeof codec_call_begin) != 0)
+        return false;
+    r.at += sizeof codec_call_begin;
+    if (*r.at >> 5 != CBOR_MAJOR_TEXT || !cbor_read_head(&r, &n) || n > cbor_reader_left(&r))
+        return false;
+    ret->function = (const char *)r.at;
+    ret->function_len = (size_t)n;
+    ret->args_at = cbor_reader_offset(&r) + (size_t)n;
+    return utf8_span(ret->function, ret->function_len) == n;
+}
+
+/* Out of line, so that common calls need no frame for it. */
+__attribute__((noinline)) static tenrec_status
+read_any_head(const struct tenrec_msg *msg, struct codec_head *ret, tenrec_error *err)
+{
+    struct cbor_reader r;
+    struct cbor_item name;
+    tenrec_status status = read_begin(msg, &r, &ret->creation, err);
+
+    if (!status)
+        status = codec_expect(&r, CBOR_KIND_TEXT, "name of a function", &name, err);
+    if (status)
+        return status;
+    ret->function = name.data;
+    ret->function_len = (size_t)name.n;
+    ret->args_at = cbor_reader_offset(&r);
     return TENREC_OK;
 }
 
-/* One option of a call. Those that are not known must be well-formed. */
-static tenrec_status check_option(struct checking *c, struct codec_call *call, tenrec_error *err)
+tenrec_status codec_read_head(const struct tenrec_msg *msg, struct codec_head *ret,
+                              tenrec_error *err)
+{
+    return read_common_head(msg, ret) ? TENREC_OK : read_any_head(msg, ret, err);
+}
+
+/* Reads one option of a call. Unknown options must be well-formed. */
+static tenrec_status read_option(struct checking *c, struct codec_call *call, tenrec_error *err)
 {
     static const char spans[] = CODEC_OPTION_SPANS;
-    struct item key, value;
-    size_t at;
-    tenrec_status status = codec_expect(&c->r, ITEM_TEXT, "key of an option", &key, err);
+    struct cbor_item key, value;
+    const unsigned char *at;
+    tenrec_status status = codec_expect(&c->r, CBOR_KIND_TEXT, "key of an option", &key, err);
 
     if (status)
         return status;
@@ -308,7 +361,7 @@ static tenrec_status check_option(struct checking *c, struct codec_call *call, t
     if (status || key.n != sizeof spans - 1 || memcmp(key.data, spans, sizeof spans - 1) != 0)
         return status;
     c->r.at = at;
-    status = codec_expect(&c->r, ITEM_INT, "bytes of spans", &value, err);
+    status = codec_expect(&c->r, CBOR_KIND_INT, "bytes of spans", &value, err);
     if (status)
         return status;
     if (value.integer < 0 || value.integer > UINT32_MAX)
@@ -318,85 +371,78 @@ static tenrec_status check_option(struct checking *c, struct codec_call *call, t
     return TENREC_OK;
 }
 
-/* *ret_at is where the first argument begins; 0: they are filled in. */
-static tenrec_status check_call(struct checking *c, bool creates, struct codec_call *call,
-                                size_t *ret_at, tenrec_error *err)
+static tenrec_status read_remaining(struct cbor_reader *r, int64_t *ret_ms, tenrec_error *err)
 {
-    struct item it, args;
-    struct arena_size size;
-    bool filled = false;
-    tenrec_status status = codec_expect(&c->r, ITEM_ARRAY, "call", &it, err);
+    struct cbor_item it;
+    tenrec_status status = cbor_read_item(r, &it, err);
 
     if (status)
         return status;
-    if (it.n != CALL_ITEMS + (creates ? 1U : 0U))
-        return tenrec_fail(err, TENREC_EPROTOCOL, "call at byte %zu has %llu items, expected %d",
-                           it.at, (unsigned long long)it.n, CALL_ITEMS + (creates ? 1 : 0));
-    if (creates)
-        status = codec_check_creation(c, &call->creation, err);
-    if (!status)
-        status = codec_expect(&c->r, ITEM_TEXT, "name of a function", &it, err);
-    if (status)
-        return status;
-    call->function = it.data;
-    call->function_len = (size_t)it.n;
-    status = codec_expect(&c->r, ITEM_ARRAY, "arguments", &args, err);
-    *ret_at = c->r.at;
-    if (!status)
-        status = check_args(c, &args, call, &filled, err);
-    if (filled)
-        *ret_at = 0;
-    if (!status)
-        status = check_remaining(c, &call->remaining_ms, err);
-    if (status)
-        return status;
-    call->n = (size_t)args.n;
+    if (it.kind == CBOR_KIND_NIL) {
+        *ret_ms = TENREC_TIMEOUT_NONE;
+        return TENREC_OK;
+    }
+    if (it.kind != CBOR_KIND_INT || it.integer < 0)
+        return tenrec_fail(err, TENREC_EPROTOCOL,
+                           "remaining time at byte %zu is no count of milliseconds and not null",
+                           it.at);
+    *ret_ms = it.integer;
+    return TENREC_OK;
+}
+
+/* Reads the items of a call behind its arguments: the remaining time, and options. */
+static tenrec_status read_limits(struct checking *c, struct codec_call *call, tenrec_error *err)
+{
+    struct cbor_item options;
+    tenrec_status status = read_remaining(&c->r, &call->remaining_ms, err);
+
     call->spans_max = 0;
-    size = c->size;
-    status = codec_expect(&c->r, ITEM_MAP, "options of a call", &it, err);
-    for (uint64_t i = 0; !status && i < it.n; i++)
-        status = check_option(c, call, err);
-    c->size = size;
-    return status ? status : codec_check_end(c, err);
-}
-
-static tenrec_status no_memory(const struct arena_size *size, tenrec_error *err)
-{
-    return tenrec_fail(err, TENREC_ENOMEM, "no memory for a value of %zu bytes",
-                       size->items + size->text);
-}
-
-tenrec_status codec_read_any_call(const struct tenrec_msg *msg, struct codec_call *ret,
-                                  tenrec_error *err)
-{
-    struct checking c;
-    struct filling f;
-    struct tenrec_value list = tenrec_nil();
-    size_t first = 0;
-    tenrec_status status = codec_check_begin(&c, msg, err);
-
-    c.may_refer = true;
     if (!status)
-        status = check_call(&c, msg->type == TENREC_MSG_REMOTE_CALL, ret, &first, err);
+        status = codec_expect(&c->r, CBOR_KIND_MAP, "options of a call", &options, err);
+    for (uint64_t i = 0; !status && i < options.n; i++)
+        status = read_option(c, call, err);
+    return status ? status : codec_check_end(&c->r, err);
+}
+
+tenrec_status codec_read_any_args(const struct tenrec_msg *msg, const struct codec_head *head,
+                                  struct codec_call *ret, tenrec_error *err)
+{
+    struct checking c = { .r = cbor_reader_of(msg->payload, (size_t)msg->payload_len),
+                          .n_tensors = msg->n_tensors,
+                          .may_refer = true };
+    struct arena_size size;
+    struct tenrec_value list;
+    struct cbor_item it;
+    struct filling f;
+    const unsigned char *first;
+    tenrec_status status;
+
+    c.r.at += head->args_at;
+    status = codec_expect(&c.r, CBOR_KIND_ARRAY, "arguments", &it, err);
     if (status)
         return status;
-    ret->args = first == 0 && ret->n > 0 ? (struct tenrec_value *)(void *)ret->room : NULL;
+    first = c.r.at;
+    c.size.items = (size_t)it.n * sizeof list;
+    status = check_values(&c, it.n, false, 1, err);
+    size = c.size; /* options are not kept */
+    if (!status)
+        status = read_limits(&c, ret, err);
+    if (status)
+        return status;
+    c.size = size;
     ret->heap = NULL;
-    ret->tensors = c.size.tensors;
+    if (size.items + size.text > sizeof ret->room) {
+        ret->heap = malloc(size.items + size.text);
+        if (!ret->heap)
+            return no_memory(&size, err);
+    }
+    f = fill_begin(&c, msg, first, ret->heap ? ret->heap : ret->room);
+    status = fill_array(&f, (size_t)it.n, &list, err);
+    ret->args = it.n > 0 ? list.u.array : NULL;
+    ret->n = (size_t)it.n;
+    ret->tensors = size.tensors;
     ret->refers = c.refers;
     ret->borrowed = 0;
-    if (first == 0)
-        return TENREC_OK;
-    if (c.size.items + c.size.text > sizeof ret->room) {
-        ret->heap = malloc(c.size.items + c.size.text);
-        if (!ret->heap)
-            return no_memory(&c.size, err);
-    }
-    f = (struct filling){ .r = c.r, .msg = msg };
-    f.r.at = first;
-    f.arena = arena_at(ret->heap ? ret->heap : ret->room, &c.size);
-    status = fill_array(&f, ret->n, &list, err);
-    ret->args = list.u.array;
     if (status)
         codec_call_finish(ret);
     return status;
@@ -405,7 +451,10 @@ tenrec_status codec_read_any_call(const struct tenrec_msg *msg, struct codec_cal
 tenrec_status codec_read_call(const struct tenrec_msg *msg, struct codec_call *ret,
                               tenrec_error *err)
 {
-    return codec_simple_read(msg, ret) ? TENREC_OK : codec_read_any_call(msg, ret, err);
+    struct codec_head head;
+    tenrec_status status = codec_read_head(msg, &head, err);
+
+    return status ? status : codec_read_args(msg, &head, ret, err);
 }
 
 void codec_call_finish(struct codec_call *call)
@@ -440,15 +489,14 @@ tenrec_status codec_read_value_refs(const struct tenrec_msg *msg, struct tenrec_
     c.size.items = sizeof *root;
     status = codec_check_value(&c, 1, err);
     if (!status)
-        status = codec_check_end(&c, err);
+        status = codec_check_end(&c.r, err);
     if (status)
         return status;
     root = malloc(c.size.items + c.size.text);
     if (!root)
         return no_memory(&c.size, err);
-    f = (struct filling){ .r = c.r, .msg = msg, .copy_bytes = true };
-    f.r.at = 3;
-    f.arena = arena_at(root, &c.size);
+    f = fill_begin(&c, msg, c.r.begin + CODEC_BEGIN_SIZE, root);
+    f.copy_bytes = true;
     arena_items(&f.arena, 1, sizeof *root);
     status = codec_fill_value(&f, root, err);
     if (status) {
@@ -470,6 +518,6 @@ bool codec_first_end(const struct tenrec_msg *msg, size_t *ret)
     c.may_refer = true;
     if (codec_check_value(&c, 1, NULL) != TENREC_OK)
         return false;
-    *ret = c.r.at;
+    *ret = cbor_reader_offset(&c.r);
     return true;
 }

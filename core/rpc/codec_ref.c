@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* References and objects in payloads (docs/wire.md). Reading gives values that
- * say what was read; rrefs_take makes references and objects of them. */
+/* References and objects in payloads (docs/wire.md). Reading returns values that hold
+ * the records of the wire; rrefs_take makes references and objects of them. */
 #include "rpc/codec_walk.h"
 
 #include <stdlib.h>
@@ -12,18 +12,18 @@ enum { FORK_ITEMS = 6, DEREF_ITEMS = 4, OBJECT_ITEMS = 2 };
 
 /* ---- reading ---------------------------------------------------------------------- */
 
-/* An array of `n` integers that are not negative. */
-static tenrec_status read_numbers(struct item_reader *r, size_t n, int64_t *ret, tenrec_error *err)
+/* Reads an array of `n` integers, none of them negative. */
+static tenrec_status read_numbers(struct cbor_reader *r, size_t n, int64_t *ret, tenrec_error *err)
 {
-    struct item it;
-    tenrec_status status = codec_expect(r, ITEM_ARRAY, "remote reference", &it, err);
+    struct cbor_item it;
+    tenrec_status status = codec_expect(r, CBOR_KIND_ARRAY, "remote reference", &it, err);
 
     if (status == TENREC_OK && it.n != n)
         return tenrec_fail(err, TENREC_EPROTOCOL,
                            "remote reference at byte %zu has %llu items, expected %zu", it.at,
                            (unsigned long long)it.n, n);
     for (size_t i = 0; i < n && status == TENREC_OK; i++) {
-        status = codec_expect(r, ITEM_INT, "part of a remote reference", &it, err);
+        status = codec_expect(r, CBOR_KIND_INT, "part of a remote reference", &it, err);
         if (status == TENREC_OK && it.integer < 0)
             return tenrec_fail(err, TENREC_EPROTOCOL, "%lld in a remote reference at byte %zu",
                                (long long)it.integer, it.at);
@@ -32,11 +32,11 @@ static tenrec_status read_numbers(struct item_reader *r, size_t n, int64_t *ret,
     return status;
 }
 
-static tenrec_status read_fork(struct item_reader *r, bool deref, struct rref_fork *ret,
+static tenrec_status read_fork(struct cbor_reader *r, bool deref, struct rref_fork *ret,
                                tenrec_error *err)
 {
     int64_t n[FORK_ITEMS] = { 0 };
-    const size_t at = r->at;
+    const size_t at = cbor_reader_offset(r);
     tenrec_status status = read_numbers(r, deref ? DEREF_ITEMS : FORK_ITEMS, n, err);
 
     if (status == TENREC_OK && (n[4] > INT16_MAX || n[5] > INT16_MAX))
@@ -52,15 +52,15 @@ static tenrec_status read_fork(struct item_reader *r, bool deref, struct rref_fo
 
 static tenrec_status check_object(struct checking *c, int depth, tenrec_error *err)
 {
-    struct item it;
-    tenrec_status status = codec_expect(&c->r, ITEM_ARRAY, "object", &it, err);
+    struct cbor_item it;
+    tenrec_status status = codec_expect(&c->r, CBOR_KIND_ARRAY, "object", &it, err);
 
     if (status == TENREC_OK && (it.n != OBJECT_ITEMS || depth >= VALUE_DEPTH))
         return tenrec_fail(err, TENREC_EPROTOCOL, "object at byte %zu: %s", it.at,
                            it.n != OBJECT_ITEMS ? "a type and a value are expected"
                                                 : "values are nested too deep");
     if (status == TENREC_OK)
-        status = codec_expect(&c->r, ITEM_TEXT, "type of an object", &it, err);
+        status = codec_expect(&c->r, CBOR_KIND_TEXT, "type of an object", &it, err);
     if (status != TENREC_OK)
         return status;
     if (it.n == 0 || it.n > TENREC_NAME_MAX || memchr(it.data, '\0', (size_t)it.n))
@@ -71,7 +71,7 @@ static tenrec_status check_object(struct checking *c, int depth, tenrec_error *e
     return codec_check_value(c, depth + 1, err);
 }
 
-tenrec_status codec_check_ref(struct checking *c, const struct item *tag, int depth,
+tenrec_status codec_check_ref(struct checking *c, const struct cbor_item *tag, int depth,
                               tenrec_error *err)
 {
     struct rref_fork fork;
@@ -89,14 +89,14 @@ tenrec_status codec_check_ref(struct checking *c, const struct item *tag, int de
     return read_fork(&c->r, tag->n == CODEC_TAG_DEREF, &fork, err);
 }
 
-tenrec_status codec_fill_ref(struct filling *f, const struct item *tag, struct tenrec_value *to,
-                             tenrec_error *err)
+tenrec_status codec_fill_ref(struct filling *f, const struct cbor_item *tag,
+                             struct tenrec_value *to, tenrec_error *err)
 {
     const bool deref = tag->n == CODEC_TAG_DEREF;
     struct tenrec_entry *entry;
     struct rref_fork *fork;
     tenrec_status status;
-    struct item it;
+    struct cbor_item it;
 
     if (tag->n != CODEC_TAG_OBJECT) {
         fork = arena_items(&f->arena, 1, sizeof *fork);
@@ -109,20 +109,20 @@ tenrec_status codec_fill_ref(struct filling *f, const struct item *tag, struct t
     *to = tenrec_value_of(TENREC_VALUE_OBJECT, 0);
     to->reserved = CODEC_UNTAKEN;
     to->u.map = entry;
-    status = item_next(&f->r, &it, err); /* the array */
+    status = cbor_read_item(&f->r, &it, err); /* the array */
     if (status == TENREC_OK)
-        status = item_next(&f->r, &it, err);
+        status = cbor_read_item(&f->r, &it, err);
     if (status != TENREC_OK)
         return status;
     entry->key = arena_text(&f->arena, it.data, (size_t)it.n, true);
     return codec_fill_value(f, &entry->value, err);
 }
 
-tenrec_status codec_check_creation(struct checking *c, struct codec_creation *ret,
-                                   tenrec_error *err)
+tenrec_status codec_read_creation(struct cbor_reader *r, struct codec_creation *ret,
+                                  tenrec_error *err)
 {
     struct rref_fork fork;
-    tenrec_status status = read_fork(&c->r, true, &fork, err);
+    tenrec_status status = read_fork(r, true, &fork, err);
 
     *ret = (struct codec_creation){ fork.id, fork.fork };
     return status;
@@ -200,21 +200,21 @@ static size_t numbers_of(const struct rref_fork *f, bool deref, int64_t n[FORK_I
 size_t codec_fork_size(const struct rref_fork *f, bool deref)
 {
     int64_t number[FORK_ITEMS];
-    size_t n = numbers_of(f, deref, number), size = item_head_size(n);
+    size_t n = numbers_of(f, deref, number), size = cbor_head_size(n);
 
     for (size_t i = 0; i < n; i++)
-        size += item_int_size(number[i]);
+        size += cbor_int_size(number[i]);
     return size;
 }
 
-void codec_put_fork(struct item_writer *w, const struct rref_fork *f, bool deref)
+void codec_put_fork(struct cbor_writer *w, const struct rref_fork *f, bool deref)
 {
     int64_t number[FORK_ITEMS];
     size_t n = numbers_of(f, deref, number);
 
-    item_put_array(w, n);
+    cbor_write_array(w, n);
     for (size_t i = 0; i < n; i++)
-        item_put_int(w, number[i]);
+        cbor_write_int(w, number[i]);
 }
 
 void codec_refs_finish(struct codec_refs *refs)

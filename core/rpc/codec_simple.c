@@ -1,79 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rpc/codec_simple.h"
 
+#include "rpc/cbor_writer.h"
 #include "rpc/codec_walk.h"
 #include "rpc/message.h"
 #include "rpc/tensor.h"
 #include "rpc/utf8.h"
 
-#include <endian.h>
 #include <string.h>
 #include <tenrec/future.h>
 
-#define CALL_ITEMS 4
-#define LONG_HEAD_SIZE 9 /* the longest */
-#define WRITE_MAX 600    /* bytes of a payload: what a message that is used again has room for */
-
-/* Tag 55799 and the array that a call is. */
-static const unsigned char beginning[] = { 0xd9, 0xd9, 0xf7, ITEM_MAJOR_ARRAY << 5 | CALL_ITEMS };
-
-#define NIL (ITEM_MAJOR_SIMPLE << 5 | ITEM_SIMPLE_NIL)
-#define NO_OPTIONS (ITEM_MAJOR_MAP << 5)
-#define DOUBLE (ITEM_MAJOR_SIMPLE << 5 | 27)
+#define WRITE_MAX 600 /* bytes of a payload: the room of a recycled message */
 
 /* ---- writing ------------------------------------------------------------------ */
-
-/* There is room: that was counted before. */
-static inline unsigned char *put_head(unsigned char *at, enum item_major major, uint64_t n)
-{
-    const unsigned high = (unsigned)major << 5;
-
-    if (n < ITEM_LONG_HEAD) {
-        at[0] = (unsigned char)(high | n);
-        return at + 1;
-    }
-    if (n <= UINT8_MAX) {
-        at[0] = (unsigned char)(high | ITEM_LONG_HEAD);
-        at[1] = (unsigned char)n;
-        return at + 2;
-    }
-    if (n <= UINT16_MAX) {
-        at[0] = (unsigned char)(high | (ITEM_LONG_HEAD + 1));
-        memcpy(at + 1, &(uint16_t){ htobe16((uint16_t)n) }, 2);
-        return at + 3;
-    }
-    if (n <= UINT32_MAX) {
-        at[0] = (unsigned char)(high | (ITEM_LONG_HEAD + 2));
-        memcpy(at + 1, &(uint32_t){ htobe32((uint32_t)n) }, 4);
-        return at + 5;
-    }
-    at[0] = (unsigned char)(high | (ITEM_LONG_HEAD + 3));
-    memcpy(at + 1, &(uint64_t){ htobe64(n) }, 8);
-    return at + LONG_HEAD_SIZE;
-}
-
-static inline unsigned char *put_data(unsigned char *at, enum item_major major, const void *data,
-                                      size_t n)
-{
-    at = put_head(at, major, n);
-    if (n)
-        memcpy(at, data, n);
-    return at + n;
-}
 
 static bool is_text(const void *text, size_t n)
 {
     return utf8_span(text, n) == n;
 }
 
-/* At least the bytes that the arguments take; more than WRITE_MAX when they are
- * not simple. */
+/* An upper bound of the bytes of the arguments; more than WRITE_MAX if one is not simple. */
 static size_t room_of(const struct tenrec_value *args, size_t n, uint32_t *ret_tensors)
 {
     const size_t no = WRITE_MAX + 1;
-    size_t room = n * LONG_HEAD_SIZE;
+    size_t room = n * CBOR_HEAD_MAX;
 
-    if (n >= ITEM_LONG_HEAD)
+    if (n >= CBOR_LOW_1)
         return no;
     for (size_t i = 0; i < n && room <= WRITE_MAX; i++) {
         const struct tenrec_value *v = &args[i];
@@ -87,7 +39,7 @@ static size_t room_of(const struct tenrec_value *args, size_t n, uint32_t *ret_t
         case TENREC_VALUE_TENSOR:
             if (!v->u.tensor)
                 return no;
-            room += LONG_HEAD_SIZE; /* of the tag */
+            room += CBOR_HEAD_MAX; /* of the tag */
             ++*ret_tensors;
             break;
         case TENREC_VALUE_TEXT:
@@ -105,42 +57,33 @@ static size_t room_of(const struct tenrec_value *args, size_t n, uint32_t *ret_t
     return room;
 }
 
-/* NULL: it cannot be sent as it is. */
-static unsigned char *put_tensor(unsigned char *at, struct tenrec_msg *msg, uint32_t index,
-                                 struct tenrec_tensor *t)
+/* Returns false if the tensor cannot be sent as it is. */
+static bool set_tensor(struct tenrec_msg *msg, uint32_t index, struct tenrec_tensor *t)
 {
     struct tenrec_tensor *sent;
 
     if (tensor_to_send(t, &sent, NULL) != TENREC_OK)
-        return NULL;
+        return false;
     rpc_message_set_tensor(msg, index, sent);
-    at = put_head(at, ITEM_MAJOR_TAG, CODEC_TAG_TENSOR);
-    return put_head(at, ITEM_MAJOR_UINT, index);
+    return true;
 }
 
 static inline unsigned char *put_value(unsigned char *at, const struct tenrec_value *v)
 {
-    int64_t i = v->u.integer;
-    uint64_t bits;
-
     switch (v->type) {
     case TENREC_VALUE_BOOL:
-        return put_head(at, ITEM_MAJOR_SIMPLE, v->u.boolean ? ITEM_SIMPLE_TRUE : ITEM_SIMPLE_FALSE);
+        *at = CBOR_BYTE(CBOR_MAJOR_SIMPLE, v->u.boolean ? CBOR_SIMPLE_TRUE : CBOR_SIMPLE_FALSE);
+        return at + 1;
     case TENREC_VALUE_INT:
-        return put_head(at, i < 0 ? ITEM_MAJOR_NEGINT : ITEM_MAJOR_UINT,
-                        (uint64_t)(i < 0 ? ~i : i));
+        return cbor_put_int(at, v->u.integer);
     case TENREC_VALUE_DOUBLE:
-        memcpy(&bits, &v->u.number, sizeof bits);
-        bits = htobe64(bits);
-        *at = DOUBLE;
-        memcpy(at + 1, &bits, sizeof bits);
-        return at + ITEM_DOUBLE_SIZE;
+        return cbor_put_double(at, v->u.number);
     case TENREC_VALUE_TEXT:
-        return put_data(at, ITEM_MAJOR_TEXT, v->u.text, (size_t)v->n);
+        return cbor_put_data(at, CBOR_MAJOR_TEXT, v->u.text, (size_t)v->n);
     case TENREC_VALUE_BYTES:
-        return put_data(at, ITEM_MAJOR_BYTES, v->u.bytes, (size_t)v->n);
+        return cbor_put_data(at, CBOR_MAJOR_BYTES, v->u.bytes, (size_t)v->n);
     default:
-        *at = NIL;
+        *at = CBOR_NIL;
         return at + 1;
     }
 }
@@ -156,7 +99,7 @@ struct tenrec_msg *codec_simple_write(int32_t type, const char *function,
     unsigned char *at;
 
     /* Heads of the name, of the arguments, and of the time; the options. */
-    room += sizeof beginning + LONG_HEAD_SIZE + len + 1 + LONG_HEAD_SIZE + 1;
+    room += sizeof codec_call_begin + CBOR_HEAD_MAX + len + 1 + CBOR_HEAD_MAX + 1;
     if (len > WRITE_MAX || room > WRITE_MAX || !is_text(function, len))
         return NULL;
     msg = rpc_message_new(room, tensors);
@@ -165,210 +108,160 @@ struct tenrec_msg *codec_simple_write(int32_t type, const char *function,
         return NULL;
     msg->type = type;
     at = msg->payload;
-    memcpy(at, beginning, sizeof beginning);
-    at = put_data(at + sizeof beginning, ITEM_MAJOR_TEXT, function, len);
-    *at++ = (unsigned char)(ITEM_MAJOR_ARRAY << 5 | n);
+    memcpy(at, codec_call_begin, sizeof codec_call_begin);
+    at = cbor_put_data(at + sizeof codec_call_begin, CBOR_MAJOR_TEXT, function, len);
+    *at++ = CBOR_BYTE(CBOR_MAJOR_ARRAY, n);
     for (size_t i = 0; i < n; i++) {
         if (args[i].type != TENREC_VALUE_TENSOR) {
             at = put_value(at, &args[i]);
             continue;
         }
-        at = put_tensor(at, msg, tensors++, args[i].u.tensor);
-        if (!at) { /* the long way says why */
+        if (!set_tensor(msg, tensors, args[i].u.tensor)) {
             msg->release(msg);
             return NULL;
         }
+        at = cbor_put_head(at, CBOR_MAJOR_TAG, CODEC_TAG_TENSOR);
+        at = cbor_put_head(at, CBOR_MAJOR_UINT, tensors++);
     }
     msg->key_len = (uint32_t)(at - (unsigned char *)msg->payload);
     if (remaining_ms == TENREC_TIMEOUT_NONE)
-        *at++ = NIL;
+        *at++ = CBOR_NIL;
     else
-        at = put_head(at, ITEM_MAJOR_UINT, remaining_ms < 0 ? 0 : (uint64_t)remaining_ms);
-    *at++ = NO_OPTIONS;
+        at = cbor_put_int(at, remaining_ms < 0 ? 0 : remaining_ms);
+    *at++ = CBOR_BYTE(CBOR_MAJOR_MAP, 0);
     msg->payload_len = (uint64_t)(at - (unsigned char *)msg->payload);
     return msg;
 }
 
 /* ---- reading ------------------------------------------------------------------ */
 
-struct cursor {
-    const unsigned char *at, *end;
-    const struct tenrec_msg *msg;
-    bool tensors; /* there were some */
-};
-
-/* The number of the head at the cursor, of up to two bytes behind the first. False:
- * it is longer, or cut. */
-static inline bool take_head(struct cursor *c, uint64_t *ret)
+/* Field by field: a value on the stack would cost a frame that is checked. */
+CBOR_INLINE void set_value(struct tenrec_value *to, enum tenrec_value_type type, uint64_t n)
 {
-    const unsigned char *at = c->at;
-    const unsigned low = at[0] & 0x1f;
-
-    if (low < ITEM_LONG_HEAD) {
-        *ret = low;
-        c->at = at + 1;
-        return true;
-    }
-    if (low == ITEM_LONG_HEAD && c->end - at >= 2) {
-        *ret = at[1];
-        c->at = at + 2;
-        return true;
-    }
-    if (low == ITEM_LONG_HEAD + 1 && c->end - at >= 3) {
-        *ret = (uint64_t)at[1] << 8 | at[2];
-        c->at = at + 3;
-        return true;
-    }
-    return false;
+    to->type = (uint32_t)type;
+    to->reserved = 0;
+    to->n = n;
+    to->u.room[0] = to->u.room[1] = 0;
 }
 
-/* The cursor is before the end, here and in what follows. */
-static inline bool take_data(struct cursor *c, const char **ret, size_t *ret_n)
-{
-    uint64_t n;
-
-    if (!take_head(c, &n) || n > (uint64_t)(c->end - c->at))
-        return false;
-    *ret = (const char *)c->at;
-    *ret_n = (size_t)n;
-    c->at += n;
-    return true;
-}
-
-static inline bool take_double(struct cursor *c, struct tenrec_value *to)
-{
-    uint64_t bits;
-    double number;
-
-    if (c->end - c->at < ITEM_DOUBLE_SIZE)
-        return false;
-    memcpy(&bits, c->at + 1, sizeof bits);
-    bits = be64toh(bits);
-    memcpy(&number, &bits, sizeof number);
-    *to = tenrec_double(number);
-    c->at += ITEM_DOUBLE_SIZE;
-    return true;
-}
-
-/* Of tensors those that keep their memory alive themselves. */
-static bool take_tensor(struct cursor *c, struct tenrec_value *to)
+/* Only tensors that own their memory are simple. The reader is behind the tag. */
+CBOR_INLINE bool read_tensor(struct cbor_reader *r, const struct tenrec_msg *msg,
+                             struct tenrec_value *to)
 {
     struct tenrec_tensor *t;
     uint64_t n;
 
-    if (!take_head(c, &n) || n != CODEC_TAG_TENSOR || c->at == c->end ||
-        *c->at >> 5 != ITEM_MAJOR_UINT || !take_head(c, &n) || n >= c->msg->n_tensors)
+    if (r->at == r->end || *r->at >> 5 != CBOR_MAJOR_UINT || !cbor_read_head(r, &n) ||
+        n >= msg->n_tensors)
         return false;
-    t = rpc_message_owner(c->msg, (uint32_t)n);
+    t = rpc_message_owner(msg, (uint32_t)n);
     if (!t)
         return false;
-    *to = tenrec_tensor(tenrec_tensor_share(t));
-    c->tensors = true;
+    set_value(to, TENREC_VALUE_TENSOR, 0);
+    to->u.tensor = tenrec_tensor_share(t);
     return true;
 }
 
-static inline bool take_value(struct cursor *c, struct tenrec_value *to)
+/* Returns false if the value is not simple, or malformed. */
+CBOR_INLINE bool read_value(struct cbor_reader *r, const struct tenrec_msg *msg,
+                            struct tenrec_value *to)
 {
-    const unsigned first = c->at[0];
-    const char *data;
+    const unsigned char first = *r->at;
     uint64_t n;
-    size_t len;
 
+    if (!cbor_read_head(r, &n))
+        return false;
     switch (first >> 5) {
-    case ITEM_MAJOR_UINT:
-        if (!take_head(c, &n))
+    case CBOR_MAJOR_UINT:
+        set_value(to, TENREC_VALUE_INT, 0);
+        to->u.integer = (int64_t)n;
+        return n <= INT64_MAX;
+    case CBOR_MAJOR_NEGINT:
+        set_value(to, TENREC_VALUE_INT, 0);
+        to->u.integer = ~(int64_t)n;
+        return n <= INT64_MAX;
+    case CBOR_MAJOR_BYTES:
+        if (n > cbor_reader_left(r))
             return false;
-        *to = tenrec_int((int64_t)n);
+        set_value(to, TENREC_VALUE_BYTES, n);
+        to->u.bytes = r->at;
+        r->at += n;
         return true;
-    case ITEM_MAJOR_NEGINT:
-        if (!take_head(c, &n))
-            return false;
-        *to = tenrec_int(~(int64_t)n);
-        return true;
-    case ITEM_MAJOR_BYTES:
-        if (!take_data(c, &data, &len))
-            return false;
-        *to = tenrec_bytes(data, len);
-        return true;
-    case ITEM_MAJOR_TAG:
-        return take_tensor(c, to);
-    case ITEM_MAJOR_SIMPLE:
+    case CBOR_MAJOR_TAG:
+        return n == CODEC_TAG_TENSOR && read_tensor(r, msg, to);
+    case CBOR_MAJOR_SIMPLE:
         break;
-    default: /* texts are copied, to get a NUL */
+    default: /* texts are copied, to add a NUL */
         return false;
     }
-    if (first == DOUBLE)
-        return take_double(c, to);
-    if (first == NIL)
-        *to = tenrec_nil();
-    else if ((first & 0x1f) == ITEM_SIMPLE_TRUE || (first & 0x1f) == ITEM_SIMPLE_FALSE)
-        *to = tenrec_bool((first & 0x1f) == ITEM_SIMPLE_TRUE);
-    else
-        return false;
-    c->at++;
-    return true;
+    if (first == CBOR_DOUBLE) {
+        set_value(to, TENREC_VALUE_DOUBLE, 0);
+        to->u.number = cbor_double_of(n);
+        return true;
+    }
+    if (first == CBOR_NIL) {
+        set_value(to, TENREC_VALUE_NIL, 0);
+        return true;
+    }
+    set_value(to, TENREC_VALUE_BOOL, 0);
+    to->u.boolean = n == CBOR_SIMPLE_TRUE;
+    return n == CBOR_SIMPLE_FALSE || n == CBOR_SIMPLE_TRUE;
 }
 
-static inline bool take_remaining(struct cursor *c, int64_t *ret_ms)
+/* The time that remains, and no options. */
+CBOR_INLINE bool read_limits(struct cbor_reader *r, int64_t *ret_ms)
 {
     uint64_t n;
 
-    if (*c->at == NIL) {
+    if (r->at == r->end)
+        return false;
+    if (*r->at == CBOR_NIL) {
         *ret_ms = TENREC_TIMEOUT_NONE;
-        c->at++;
-        return true;
-    }
-    if (*c->at >> 5 != ITEM_MAJOR_UINT || !take_head(c, &n))
-        return false;
-    *ret_ms = (int64_t)n;
-    return true;
-}
-
-/* The arguments, the time and the options. *ret_taken: values that were filled in. */
-static bool take_rest(struct cursor *c, struct codec_call *call, size_t *ret_taken)
-{
-    struct tenrec_value *to = (struct tenrec_value *)(void *)call->room;
-    size_t n;
-
-    if (*c->at >> 5 != ITEM_MAJOR_ARRAY)
-        return false;
-    n = *c->at++ & 0x1f;
-    if (n >= ITEM_LONG_HEAD || n * sizeof *to > sizeof call->room)
-        return false;
-    for (; *ret_taken < n; ++*ret_taken)
-        if (c->at == c->end || !take_value(c, &to[*ret_taken]))
+        r->at++;
+    } else {
+        if (*r->at >> 5 != CBOR_MAJOR_UINT || !cbor_read_head(r, &n) || n > INT64_MAX)
             return false;
-    return c->at != c->end && take_remaining(c, &call->remaining_ms) && c->end - c->at == 1 &&
-           *c->at == NO_OPTIONS;
+        *ret_ms = (int64_t)n;
+    }
+    return r->end - r->at == 1 && *r->at == CBOR_BYTE(CBOR_MAJOR_MAP, 0);
 }
 
-bool codec_simple_read(const struct tenrec_msg *msg, struct codec_call *ret)
+/* Returns false if the call is not simple; *ret may have changed. */
+CBOR_INLINE bool read_args(const struct tenrec_msg *msg, const struct codec_head *head,
+                           struct codec_call *ret)
 {
+    struct cbor_reader r = cbor_reader_of(msg->payload, (size_t)msg->payload_len);
     struct tenrec_value *to = (struct tenrec_value *)(void *)ret->room;
-    struct cursor c = { msg->payload, (const unsigned char *)msg->payload + msg->payload_len, msg,
-                        false };
-    size_t n = 0;
+    bool tensors = false;
+    size_t n, i = 0;
 
-    if (msg->type == TENREC_MSG_REMOTE_CALL)
+    r.at += head->args_at;
+    if (r.at == r.end)
         return false;
-    /* An empty name, no arguments, the time and the options take a byte each. */
-    if (msg->payload_len < sizeof beginning + 4 || memcmp(c.at, beginning, sizeof beginning) != 0)
+    n = (unsigned char)(*r.at++ - CBOR_BYTE(CBOR_MAJOR_ARRAY, 0)); /* large if no short array */
+    if (n > sizeof ret->room / (sizeof(struct tenrec_value)))
         return false;
-    c.at += sizeof beginning;
-    if (*c.at >> 5 != ITEM_MAJOR_TEXT || !take_data(&c, &ret->function, &ret->function_len) ||
-        !is_text(ret->function, ret->function_len) || c.at == c.end)
-        return false;
-    if (!take_rest(&c, ret, &n)) {
-        if (c.tensors)
-            values_finish(to, n);
+    for (; i < n && r.at != r.end && read_value(&r, msg, &to[i]); i++)
+        tensors |= to[i].type == TENREC_VALUE_TENSOR;
+    if (i < n || !read_limits(&r, &ret->remaining_ms)) {
+        if (tensors)
+            values_finish(to, i);
         return false;
     }
-    ret->args = n ? to : NULL;
+    ret->args = n > 0 ? to : NULL;
     ret->n = n;
     ret->spans_max = 0;
     ret->heap = NULL;
-    ret->tensors = c.tensors;
+    ret->tensors = tensors;
     ret->borrowed = 0;
     ret->refers = false;
     return true;
+}
+
+tenrec_status codec_read_args(const struct tenrec_msg *msg, const struct codec_head *head,
+                              struct codec_call *ret, tenrec_error *err)
+{
+    if (msg->type == TENREC_MSG_REMOTE_CALL)
+        ret->creation = head->creation;
+    return read_args(msg, head, ret) ? TENREC_OK : codec_read_any_args(msg, head, ret, err);
 }

@@ -1,55 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* codec_walk.h - what the files that read payloads share. */
+/* codec_walk.h - the walks over payloads, shared by the codec_*.c files. */
 #ifndef TENREC_RPC_CODEC_WALK_H
 #define TENREC_RPC_CODEC_WALK_H
 
 #include "rpc/arena.h"
+#include "rpc/cbor_reader.h"
+#include "rpc/cbor_writer.h"
 #include "rpc/codec.h"
-#include "rpc/item.h"
-#include "rpc/item_write.h"
 
-/* The first walk: checks all, counts what the second one needs. */
+#define CODEC_BEGIN_SIZE 3 /* bytes of the tag before each payload */
+#define CODEC_CALL_ITEMS 4 /* one more in a remote creation */
+
+/* Begins nearly all calls: the tag before each payload, and the array of items. */
+static const unsigned char codec_call_begin[] = { 0xd9, 0xd9, 0xf7,
+                                                  CBOR_BYTE(CBOR_MAJOR_ARRAY, CODEC_CALL_ITEMS) };
+
+/* The first walk: checks each item, and counts the memory for the second walk. */
 struct checking {
-    struct item_reader r;
+    struct cbor_reader r;
     uint32_t n_tensors;
     struct arena_size size;
-    bool copy_bytes; /* else they stay where they are */
-    bool may_refer;  /* references and objects have a place here */
-    bool refers;     /* there are some */
+    bool copy_bytes; /* else bytes stay in the message */
+    bool may_refer;  /* references and objects are accepted */
+    bool refers;     /* a reference or an object was found */
 };
 
 /* The second walk. */
 struct filling {
-    struct item_reader r;
+    struct cbor_reader r;
     const struct tenrec_msg *msg;
     struct arena arena;
     bool copy_bytes;
 };
 
-/* An item of this kind, or an error that says what it was expected as. */
-tenrec_status codec_expect(struct item_reader *r, enum item_kind kind, const char *what,
-                           struct item *ret, tenrec_error *err);
+/* Reads an item of this kind, which error texts call `what`. errors: EPROTOCOL */
+tenrec_status codec_expect(struct cbor_reader *r, enum cbor_kind kind, const char *what,
+                           struct cbor_item *ret, tenrec_error *err);
 
 tenrec_status codec_check_begin(struct checking *c, const struct tenrec_msg *msg,
                                 tenrec_error *err);
 tenrec_status codec_check_value(struct checking *c, int depth, tenrec_error *err);
-tenrec_status codec_check_end(const struct checking *c, tenrec_error *err);
+/* The payload must end here. */
+tenrec_status codec_check_end(const struct cbor_reader *r, tenrec_error *err);
 tenrec_status codec_fill_value(struct filling *f, struct tenrec_value *to, tenrec_error *err);
 
-/* What stands behind the tag of a reference or an object, in codec_ref.c. */
-tenrec_status codec_check_ref(struct checking *c, const struct item *tag, int depth,
+/* The content of the tags of references and objects, in codec_ref.c. */
+tenrec_status codec_check_ref(struct checking *c, const struct cbor_item *tag, int depth,
                               tenrec_error *err);
-tenrec_status codec_fill_ref(struct filling *f, const struct item *tag, struct tenrec_value *to,
-                             tenrec_error *err);
+tenrec_status codec_fill_ref(struct filling *f, const struct cbor_item *tag,
+                             struct tenrec_value *to, tenrec_error *err);
 
 /* The ids that begin a remote creation. */
-tenrec_status codec_check_creation(struct checking *c, struct codec_creation *ret,
-                                   tenrec_error *err);
+tenrec_status codec_read_creation(struct cbor_reader *r, struct codec_creation *ret,
+                                  tenrec_error *err);
 
-/* Writing: what stands for a reference or an object. */
+/* Writing: the record of a reference or an object. */
 tenrec_status codec_make_ref(struct codec_refs *refs, const struct tenrec_value *v,
                              struct codec_ref **ret, tenrec_error *err);
 size_t codec_fork_size(const struct rref_fork *f, bool deref);
-void codec_put_fork(struct item_writer *w, const struct rref_fork *f, bool deref);
+void codec_put_fork(struct cbor_writer *w, const struct rref_fork *f, bool deref);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing payloads: first count, which finds all that is wrong, then one
- * allocation, then fill. */
+/* Writing payloads: the first walk counts and refuses, then comes one allocation,
+ * and the second walk fills. */
 #include "rpc/codec_walk.h"
 
 #include <assert.h>
@@ -8,15 +8,13 @@
 #include <tenrec/future.h>
 
 #include "rpc/arena.h"
-#include "rpc/item_write.h"
+#include "rpc/cbor_writer.h"
 #include "rpc/message.h"
 #include "rpc/tensor.h"
 #include "rpc/utf8.h"
 
-#define CALL_ITEMS 4
 #define CALL_OVERHEAD 2 /* heads of the array of items and of the empty map */
-#define CALL_NIL 1      /* the time that remains, when there is no limit */
-#define ERROR_ITEMS 5
+#define CALL_NIL 1      /* the remaining time, without a limit */
 #define SPANS_LEN (sizeof CODEC_OPTION_SPANS - 1)
 
 /* Tag 55799, "what follows is CBOR". */
@@ -30,7 +28,7 @@ struct total {
 };
 
 struct writing {
-    struct item_writer w;
+    struct cbor_writer w;
     struct tenrec_msg *msg;
     uint32_t tensor; /* the next one */
     const struct codec_ref *ref;
@@ -43,7 +41,7 @@ static tenrec_status add_text(const char *text, size_t n, struct total *t, tenre
     if (good != n)
         return tenrec_fail(err, TENREC_EINVAL,
                            "text is not UTF-8 at its byte %zu (send bytes instead)", good);
-    t->bytes += item_head_size(n) + n;
+    t->bytes += cbor_head_size(n) + n;
     return TENREC_OK;
 }
 
@@ -53,28 +51,49 @@ static tenrec_status no_memory_at(const struct tenrec_value *v, tenrec_error *er
                        tenrec_value_type_name(v->type), (unsigned long long)v->n);
 }
 
-static tenrec_status add_value(const struct tenrec_value *v, int depth, struct total *t,
-                               tenrec_error *err);
+static tenrec_status add_long_value(const struct tenrec_value *v, int depth, struct total *t,
+                                    tenrec_error *err);
+
+static inline tenrec_status add_value(const struct tenrec_value *v, int depth, struct total *t,
+                                      tenrec_error *err)
+{
+    switch (v->type) {
+    case TENREC_VALUE_NIL:
+    case TENREC_VALUE_BOOL:
+        t->bytes += 1;
+        return TENREC_OK;
+    case TENREC_VALUE_INT:
+        t->bytes += cbor_int_size(v->u.integer);
+        return TENREC_OK;
+    case TENREC_VALUE_DOUBLE:
+        t->bytes += CBOR_DOUBLE_SIZE;
+        return TENREC_OK;
+    default:
+        return add_long_value(v, depth, t, err);
+    }
+}
 
 static tenrec_status add_items(const struct tenrec_value *v, int depth, struct total *t,
                                tenrec_error *err)
 {
+    const bool is_map = v->type == TENREC_VALUE_MAP;
+    const struct tenrec_value *item;
     tenrec_status status = TENREC_OK;
 
-    if (v->n && (v->type == TENREC_VALUE_ARRAY ? !v->u.array : !v->u.map))
+    if (v->n && (is_map ? !v->u.map : !v->u.array))
         return no_memory_at(v, err);
-    t->bytes += item_head_size(v->n);
+    if (v->n && depth >= VALUE_DEPTH)
+        return tenrec_fail(err, TENREC_EINVAL, "values are nested deeper than %d", VALUE_DEPTH);
+    t->bytes += cbor_head_size(v->n);
     for (uint64_t i = 0; i < v->n && !status; i++) {
-        if (v->type == TENREC_VALUE_ARRAY) {
-            status = add_value(&v->u.array[i], depth + 1, t, err);
-            continue;
-        }
-        if (!v->u.map[i].key)
+        item = is_map ? &v->u.map[i].value : &v->u.array[i];
+        if (is_map && !v->u.map[i].key)
             return tenrec_fail(err, TENREC_EINVAL, "key %llu of a map is NULL",
                                (unsigned long long)i);
-        status = add_text(v->u.map[i].key, strlen(v->u.map[i].key), t, err);
+        if (is_map)
+            status = add_text(v->u.map[i].key, strlen(v->u.map[i].key), t, err);
         if (!status)
-            status = add_value(&v->u.map[i].value, depth + 1, t, err);
+            status = add_value(item, depth + 1, t, err);
     }
     return status;
 }
@@ -87,32 +106,23 @@ static tenrec_status add_ref(const struct tenrec_value *v, int depth, struct tot
 
     if (status)
         return status;
-    t->bytes += item_head_size(CODEC_TAG_RREF);
+    t->bytes += cbor_head_size(CODEC_TAG_RREF);
     if (v->type == TENREC_VALUE_RREF) {
         t->bytes += codec_fork_size(&ref->fork, v->reserved == CODEC_DEREF);
         return TENREC_OK;
     }
-    t->bytes += item_head_size(2);
+    t->bytes += cbor_head_size(2);
     status = add_text(ref->type, strlen(ref->type), t, err);
+    if (!status && depth >= VALUE_DEPTH)
+        status = tenrec_fail(err, TENREC_EINVAL, "values are nested deeper than %d", VALUE_DEPTH);
     return status ? status : add_value(ref->encoded, depth + 1, t, err);
 }
 
-static tenrec_status add_value(const struct tenrec_value *v, int depth, struct total *t,
-                               tenrec_error *err)
+/* Values that have bytes, or other values, behind their heads, or none that can be sent. */
+static tenrec_status add_long_value(const struct tenrec_value *v, int depth, struct total *t,
+                                    tenrec_error *err)
 {
-    if (depth > VALUE_DEPTH)
-        return tenrec_fail(err, TENREC_EINVAL, "values are nested deeper than %d", VALUE_DEPTH);
     switch (v->type) {
-    case TENREC_VALUE_NIL:
-    case TENREC_VALUE_BOOL:
-        t->bytes += 1;
-        return TENREC_OK;
-    case TENREC_VALUE_INT:
-        t->bytes += item_int_size(v->u.integer);
-        return TENREC_OK;
-    case TENREC_VALUE_DOUBLE:
-        t->bytes += ITEM_DOUBLE_SIZE;
-        return TENREC_OK;
     case TENREC_VALUE_TEXT:
         if (!v->u.text && v->n)
             return no_memory_at(v, err);
@@ -120,7 +130,7 @@ static tenrec_status add_value(const struct tenrec_value *v, int depth, struct t
     case TENREC_VALUE_BYTES:
         if (!v->u.bytes && v->n)
             return no_memory_at(v, err);
-        t->bytes += item_head_size(v->n) + (size_t)v->n;
+        t->bytes += cbor_head_size(v->n) + (size_t)v->n;
         return TENREC_OK;
     case TENREC_VALUE_ARRAY:
     case TENREC_VALUE_MAP:
@@ -128,7 +138,7 @@ static tenrec_status add_value(const struct tenrec_value *v, int depth, struct t
     case TENREC_VALUE_TENSOR:
         if (!v->u.tensor)
             return tenrec_fail(err, TENREC_EINVAL, "tensor is NULL");
-        t->bytes += item_head_size(CODEC_TAG_TENSOR) + item_head_size(t->tensors++);
+        t->bytes += cbor_head_size(CODEC_TAG_TENSOR) + cbor_head_size(t->tensors++);
         return TENREC_OK;
     case TENREC_VALUE_RREF:
     case TENREC_VALUE_OBJECT:
@@ -145,13 +155,58 @@ static tenrec_status put_tensor(struct writing *f, struct tenrec_tensor *t, tenr
 
     if (status)
         return status;
-    item_put_tag(&f->w, CODEC_TAG_TENSOR);
-    item_put_int(&f->w, f->tensor);
+    cbor_write_tag(&f->w, CODEC_TAG_TENSOR);
+    cbor_write_int(&f->w, f->tensor);
     rpc_message_set_tensor(f->msg, f->tensor++, sent);
     return TENREC_OK;
 }
 
-static tenrec_status put_value(struct writing *f, const struct tenrec_value *v, tenrec_error *err);
+/* Writes a value of a single item. Returns false for other values. */
+CBOR_INLINE bool put_single(struct cbor_writer *w, const struct tenrec_value *v)
+{
+    switch (v->type) {
+    case TENREC_VALUE_NIL:
+        cbor_write_nil(w);
+        return true;
+    case TENREC_VALUE_BOOL:
+        cbor_write_bool(w, v->u.boolean);
+        return true;
+    case TENREC_VALUE_INT:
+        cbor_write_int(w, v->u.integer);
+        return true;
+    case TENREC_VALUE_DOUBLE:
+        cbor_write_double(w, v->u.number);
+        return true;
+    case TENREC_VALUE_TEXT:
+        cbor_write_text(w, v->u.text, (size_t)v->n);
+        return true;
+    case TENREC_VALUE_BYTES:
+        cbor_write_bytes(w, v->u.bytes, (size_t)v->n);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static tenrec_status put_long_value(struct writing *f, const struct tenrec_value *v,
+                                    tenrec_error *err);
+
+/* The values of an array, or the keys and values of a map. */
+static tenrec_status put_values(struct writing *f, uint64_t n, const struct tenrec_value *items,
+                                const struct tenrec_entry *entries, tenrec_error *err)
+{
+    const struct tenrec_value *v;
+    tenrec_status status = TENREC_OK;
+
+    for (uint64_t i = 0; i < n && !status; i++) {
+        v = entries ? &entries[i].value : &items[i];
+        if (entries)
+            cbor_write_text(&f->w, entries[i].key, strlen(entries[i].key));
+        if (!put_single(&f->w, v))
+            status = put_long_value(f, v, err);
+    }
+    return status;
+}
 
 static tenrec_status put_ref(struct writing *f, const struct tenrec_value *v, tenrec_error *err)
 {
@@ -160,66 +215,38 @@ static tenrec_status put_ref(struct writing *f, const struct tenrec_value *v, te
 
     assert(ref);
     if (v->type == TENREC_VALUE_RREF) {
-        item_put_tag(&f->w, deref ? CODEC_TAG_DEREF : CODEC_TAG_RREF);
+        cbor_write_tag(&f->w, deref ? CODEC_TAG_DEREF : CODEC_TAG_RREF);
         codec_put_fork(&f->w, &ref->fork, deref);
         return TENREC_OK;
     }
-    item_put_tag(&f->w, CODEC_TAG_OBJECT);
-    item_put_array(&f->w, 2);
-    item_put_text(&f->w, ref->type, strlen(ref->type));
-    return put_value(f, ref->encoded, err);
+    cbor_write_tag(&f->w, CODEC_TAG_OBJECT);
+    cbor_write_array(&f->w, 2);
+    cbor_write_text(&f->w, ref->type, strlen(ref->type));
+    return put_values(f, 1, ref->encoded, NULL, err);
 }
 
-static tenrec_status put_value(struct writing *f, const struct tenrec_value *v, tenrec_error *err)
+static tenrec_status put_long_value(struct writing *f, const struct tenrec_value *v,
+                                    tenrec_error *err)
 {
-    tenrec_status status = TENREC_OK;
-
     switch (v->type) {
-    case TENREC_VALUE_NIL:
-        item_put_nil(&f->w);
-        break;
-    case TENREC_VALUE_BOOL:
-        item_put_bool(&f->w, v->u.boolean);
-        break;
-    case TENREC_VALUE_INT:
-        item_put_int(&f->w, v->u.integer);
-        break;
-    case TENREC_VALUE_DOUBLE:
-        item_put_double(&f->w, v->u.number);
-        break;
-    case TENREC_VALUE_TEXT:
-        item_put_text(&f->w, v->u.text, (size_t)v->n);
-        break;
-    case TENREC_VALUE_BYTES:
-        item_put_bytes(&f->w, v->u.bytes, (size_t)v->n);
-        break;
     case TENREC_VALUE_ARRAY:
-        item_put_array(&f->w, (size_t)v->n);
-        for (uint64_t i = 0; i < v->n && !status; i++)
-            status = put_value(f, &v->u.array[i], err);
-        break;
+        cbor_write_array(&f->w, (size_t)v->n);
+        return put_values(f, v->n, v->u.array, NULL, err);
     case TENREC_VALUE_MAP:
-        item_put_map(&f->w, (size_t)v->n);
-        for (uint64_t i = 0; i < v->n && !status; i++) {
-            item_put_text(&f->w, v->u.map[i].key, strlen(v->u.map[i].key));
-            status = put_value(f, &v->u.map[i].value, err);
-        }
-        break;
+        cbor_write_map(&f->w, (size_t)v->n);
+        return put_values(f, v->n, NULL, v->u.map, err);
     case TENREC_VALUE_TENSOR:
-        status = put_tensor(f, v->u.tensor, err);
-        break;
+        return put_tensor(f, v->u.tensor, err);
     case TENREC_VALUE_RREF:
     case TENREC_VALUE_OBJECT:
-        status = put_ref(f, v, err);
-        break;
+        return put_ref(f, v, err);
     default:
-        break; /* add_value has refused it */
+        return TENREC_OK; /* add_long_value has refused it */
     }
-    return status;
 }
 
-static tenrec_status begin(struct writing *f, int32_t type, const struct total *t,
-                           tenrec_error *err)
+static tenrec_status write_begin(struct writing *f, int32_t type, const struct total *t,
+                                 tenrec_error *err)
 {
     f->msg = rpc_message_new(t->bytes, t->tensors);
     if (!f->msg)
@@ -234,7 +261,7 @@ static tenrec_status begin(struct writing *f, int32_t type, const struct total *
     return TENREC_OK;
 }
 
-static tenrec_status end(struct writing *f, tenrec_status status, struct tenrec_msg **ret)
+static tenrec_status write_end(struct writing *f, tenrec_status status, struct tenrec_msg **ret)
 {
     if (status) {
         f->msg->release(f->msg);
@@ -257,7 +284,7 @@ bool codec_is_nil(const struct tenrec_msg *msg)
            memcmp(msg->payload, nil_payload, sizeof nil_payload) == 0;
 }
 
-/* What most functions answer. */
+/* The answer of most functions. */
 static tenrec_status write_nil(int32_t type, struct tenrec_msg **ret, tenrec_error *err)
 {
     struct tenrec_msg *msg = rpc_message_new(sizeof nil_payload, 0);
@@ -293,35 +320,34 @@ tenrec_status codec_write_call_with(int32_t type, const char *function,
     if (!status)
         status = add_items(&list, 0, &t, err);
     if (!forever)
-        t.bytes += item_int_size(left_ms) - CALL_NIL;
+        t.bytes += cbor_int_size(left_ms) - CALL_NIL;
     if (extra->spans_max > 0)
-        t.bytes += item_head_size(SPANS_LEN) + SPANS_LEN + item_head_size(extra->spans_max);
+        t.bytes += cbor_head_size(SPANS_LEN) + SPANS_LEN + cbor_head_size(extra->spans_max);
     if (creation)
         t.bytes += codec_fork_size(&made, true);
     if (!status)
-        status = begin(&f, type, &t, err);
+        status = write_begin(&f, type, &t, err);
     if (status)
         return status;
-    item_put_array(&f.w, CALL_ITEMS + (creation ? 1U : 0U));
+    cbor_write_array(&f.w, CODEC_CALL_ITEMS + (creation ? 1U : 0U));
     if (creation)
         codec_put_fork(&f.w, &made, true);
-    item_put_text(&f.w, function, function_len);
-    item_put_array(&f.w, n);
-    for (size_t i = 0; i < n && !status; i++)
-        status = put_value(&f, &args[i], err);
+    cbor_write_text(&f.w, function, function_len);
+    cbor_write_array(&f.w, n);
+    status = put_values(&f, n, args, NULL, err);
     if (status) /* nothing more has to fit */
-        return end(&f, status, ret);
+        return write_end(&f, status, ret);
     f.msg->key_len = (uint32_t)(f.w.at - (unsigned char *)f.msg->payload);
     if (forever)
-        item_put_nil(&f.w);
+        cbor_write_nil(&f.w);
     else
-        item_put_int(&f.w, left_ms);
-    item_put_map(&f.w, extra->spans_max > 0);
+        cbor_write_int(&f.w, left_ms);
+    cbor_write_map(&f.w, extra->spans_max > 0);
     if (extra->spans_max > 0) {
-        item_put_text(&f.w, CODEC_OPTION_SPANS, SPANS_LEN);
-        item_put_int(&f.w, extra->spans_max);
+        cbor_write_text(&f.w, CODEC_OPTION_SPANS, SPANS_LEN);
+        cbor_write_int(&f.w, extra->spans_max);
     }
-    return end(&f, status, ret);
+    return write_end(&f, status, ret);
 }
 
 tenrec_status codec_write_call_asking(int32_t type, const char *function,
@@ -361,8 +387,8 @@ tenrec_status codec_write_value_refs(const struct tenrec_value *value, int32_t t
         return write_nil(type, ret, err);
     status = add_value(value, 1, &t, err);
     if (!status)
-        status = begin(&f, type, &t, err);
+        status = write_begin(&f, type, &t, err);
     if (status)
         return status;
-    return end(&f, put_value(&f, value, err), ret);
+    return write_end(&f, put_values(&f, 1, value, NULL, err), ret);
 }

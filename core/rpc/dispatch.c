@@ -323,8 +323,8 @@ static bool has_refs(const struct tenrec_call *c)
 }
 
 /* A call for the pool, or one that may outlive its function. */
-static void serve_later(struct tenrec_worker *w, const struct function *f, tenrec_peer from,
-                        struct tenrec_msg *msg)
+static void serve_later(struct tenrec_worker *w, const struct function *f,
+                        const struct codec_head *head, tenrec_peer from, struct tenrec_msg *msg)
 {
     struct tenrec_call *c = memory_new(1, sizeof *c);
     tenrec_error why;
@@ -333,7 +333,7 @@ static void serve_later(struct tenrec_worker *w, const struct function *f, tenre
         tenrec_fail(&why, TENREC_ENOMEM, "no memory for a call");
         goto err_refuse;
     }
-    if (codec_read_call(msg, &c->in, &why) != TENREC_OK)
+    if (codec_read_args(msg, head, &c->in, &why) != TENREC_OK)
         goto err_free;
     call_fill(c, w, f, from, msg, false);
     if (has_refs(c) && !(c->refs = w->served_refs->make())) {
@@ -362,33 +362,52 @@ err_refuse:
     refuse(w, from, msg, true, &why);
 }
 
+/* Returns true if a call of `f` may end before the delivery of its request does: its
+ * arguments are read on the stack. */
+static bool serves_inline(const struct tenrec_worker *w, const struct function *f,
+                          const struct tenrec_msg *msg)
+{
+    return f->flags == TENREC_INLINE && msg->type != TENREC_MSG_REMOTE_CALL && !dispatch_stopped(w);
+}
+
+/* The arguments are read once, where the call will live; only an inline function whose
+ * arguments bring references turns out to need another place. */
 static void serve(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
 {
     const struct function *f;
+    struct codec_head head;
     struct tenrec_call c;
     tenrec_error why;
 
-    if (codec_read_call(msg, &c.in, &why) != TENREC_OK) {
+    if (codec_read_head(msg, &head, &why) != TENREC_OK) {
         refuse(w, from, msg, codec_is_cbor(msg), &why);
         return;
     }
-    f = functions_find(&w->functions, c.in.function, c.in.function_len);
-    if (!f) {
-        functions_none(&w->functions, c.in.function, c.in.function_len, &why);
-        codec_call_finish(&c.in);
-        if (msg->type == TENREC_MSG_REMOTE_CALL)
-            w->served_refs->refused(w, from, msg, &c.in.creation, &why);
-        else
-            refuse(w, from, msg, true, &why);
-    } else if (f->flags == TENREC_INLINE && !c.in.refers && msg->type != TENREC_MSG_REMOTE_CALL &&
-               !dispatch_stopped(w)) {
+    f = functions_find(&w->functions, head.function, head.function_len);
+    if (f && !serves_inline(w, f, msg)) {
+        serve_later(w, f, &head, from, msg);
+        return;
+    }
+    if (codec_read_args(msg, &head, &c.in, &why) != TENREC_OK) {
+        refuse(w, from, msg, true, &why);
+        return;
+    }
+    if (f && !c.in.refers) {
         call_fill(&c, w, f, from, msg, true);
         atomic_fetch_add_explicit(&w->counts.taken, 1, memory_order_relaxed);
         run_inline(&c);
-    } else {
-        codec_call_finish(&c.in);
-        serve_later(w, f, from, msg);
+        return;
     }
+    codec_call_finish(&c.in);
+    if (f) {
+        serve_later(w, f, &head, from, msg);
+        return;
+    }
+    functions_none(&w->functions, head.function, head.function_len, &why);
+    if (msg->type == TENREC_MSG_REMOTE_CALL)
+        w->served_refs->refused(w, from, msg, &head.creation, &why);
+    else
+        refuse(w, from, msg, true, &why);
 }
 
 /* ---- messages ------------------------------------------------------------- */

@@ -3,8 +3,8 @@
 #include "../testing.h"
 
 #include "observe/spans_wire.h"
+#include "rpc/cbor_writer.h"
 #include "rpc/codec.h"
-#include "rpc/item_write.h"
 #include "rpc/message.h"
 
 #include <stdlib.h>
@@ -227,23 +227,23 @@ static struct forged fine(void)
 static bool reads(const struct forged *f)
 {
     unsigned char bytes[8192];
-    struct item_writer w = { bytes, bytes + sizeof bytes };
+    struct cbor_writer w = { bytes, bytes + sizeof bytes };
     struct got g = { 0 };
     struct spans_head head;
     bool ok;
 
-    item_put_array(&w, f->head_items);
-    item_put_int(&w, f->whole);
-    item_put_int(&w, f->dropped);
-    item_put_array(&w, f->events);
-    item_put_array(&w, f->items);
-    item_put_text(&w, f->name, f->name_len);
-    item_put_text(&w, "w", 1);
-    item_put_text(&w, "t", 1);
+    cbor_write_array(&w, f->head_items);
+    cbor_write_int(&w, f->whole);
+    cbor_write_int(&w, f->dropped);
+    cbor_write_array(&w, f->events);
+    cbor_write_array(&w, f->items);
+    cbor_write_text(&w, f->name, f->name_len);
+    cbor_write_text(&w, "w", 1);
+    cbor_write_text(&w, "t", 1);
     for (size_t i = 0; i < 13; i++)
-        item_put_int(&w, f->number[i]);
+        cbor_write_int(&w, f->number[i]);
     for (uint64_t i = 16; i < f->items; i++)
-        item_put_text(&w, "new", 3);
+        cbor_write_text(&w, "new", 3);
     ok = spans_read_head(bytes, (size_t)(w.at - bytes), &head) &&
          spans_read_events(&head, EVENTS, keep, &g);
     got_drop(&g);
