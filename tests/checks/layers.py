@@ -30,8 +30,6 @@ FOREIGN = {
     "yaml.h": ["core/config/*.c"],
     "dlfcn.h": ["core/backend/loader.c", "plugins/tensorpipe/cuda/driver.c"],
     "uv.h": ["core/base/loop.[ch]", "core/group/store_tcp_server.c"],
-    "cbor.h": ["core/rpc/*.c"],
-    "cbor/*.h": ["core/rpc/*.c"],
     "jansson.h": ["core/*/*json*.c", "tools/*.c"],
     "dlpack/dlpack.h": ["core/include/tenrec/dlpack.h", "core/rpc/*.c"],
     "hiredis/hiredis.h": ["plugins/redis/conn.h"],
@@ -40,7 +38,7 @@ FOREIGN = {
     "uthash.h": ["core/base/hash.h", "plugins/*/*.[ch]"],
     "utlist.h": ["core/*/*.[ch]", "plugins/*/*.[ch]"],
 }
-AT_MOST = {"yaml.h": 1, "cbor.h": 2, "jansson.h": 6}
+AT_MOST = {"yaml.h": 1, "jansson.h": 6}
 
 SYSTEM = re.compile(r"(sys|netinet|net|arpa|linux|bits)/|"
                     r"(assert|ctype|endian|errno|fcntl|float|inttypes|limits|locale|math|poll|pthread|"
