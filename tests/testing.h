@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* testing.h - cmocka, and asserts that print what they saw. */
+/* testing.h - cases that register themselves, and asserts that print what they saw: cmocka's, and
+ * some more. */
 #ifndef TENREC_TESTS_TESTING_H
 #define TENREC_TESTS_TESTING_H
 
@@ -14,6 +15,40 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tenrec/error.h>
+
+/* A case of this program, and a fixture of its own. */
+struct testing_case {
+    const char *name, *file;
+    int line;
+    void (*run)(void);
+    void (*set_up)(void), (*tear_down)(void); /* NULL: none */
+    bool (*when)(void);                       /* NULL: always */
+    struct testing_case *next;
+};
+
+/* Borrows `c` until the program ends. Cases run in the order of their lines. */
+void testing_add(struct testing_case *c);
+
+/* Runs the cases of the program between `set_up` and `tear_down`, which may be NULL. Returns the
+ * exit status. A program without a main of its own gets one that does no more than this. */
+int testing_run(void (*set_up)(void), void (*tear_down)(void));
+
+/* Defines a case and registers it: TEST(queue_is_empty_when_made) { ... } */
+#define TEST(name) TEST_WITH(name, NULL, NULL)
+
+/* The same between `set_up` and `tear_down`, functions without arguments, or NULL. */
+#define TEST_WITH(name, set_up, tear_down) TEST_WHEN(name, NULL, set_up, tear_down)
+
+/* The same, in those runs of the program only for which `condition`() holds. */
+#define TEST_WHEN(name, condition, set_up, tear_down)                                              \
+    static void name(void);                                                                        \
+    __attribute__((constructor)) static void testing_add_##name(void)                              \
+    {                                                                                              \
+        static struct testing_case case_ = { #name,  __FILE__,  __LINE__,  name,                   \
+                                             set_up, tear_down, condition, NULL };                 \
+        testing_add(&case_);                                                                       \
+    }                                                                                              \
+    static void name(void)
 
 /* The call went well; else its error is shown. */
 #define assert_status(call, err)                                                                   \
@@ -40,17 +75,17 @@ static inline unsigned long testing_slow(void)
 /* Looks, a millisecond apart, before assert_becomes fails. */
 static inline unsigned long testing_looks(void)
 {
-    return 10000 * testing_slow();
+    return 20000 * testing_slow();
 }
 
-/* Polls until `condition` holds; fails after ten seconds, or longer where the run is slow. */
+/* Polls until `condition` holds; fails after twenty seconds, or longer where the run is slow. */
 #define assert_becomes(condition)                                                                  \
     do {                                                                                           \
-        unsigned long left_ = testing_looks();                                                     \
-        while (!(condition) && left_-- > 0)                                                        \
+        for (unsigned long left_ = testing_looks(); !(condition); left_--) {                       \
+            if (left_ == 0)                                                                        \
+                fail_msg("%s does not come true", #condition);                                     \
             poll(NULL, 0, 1);                                                                      \
-        if (!(condition))                                                                          \
-            fail_msg("%s does not come true", #condition);                                         \
+        }                                                                                          \
     } while (0)
 
 #endif

@@ -64,18 +64,8 @@ AT(tenrec_init, host_address, 48);
 AT(tenrec_init, token, 56);
 #endif
 
-static void abi_is_the_one_that_these_sizes_are_of(void **state)
+TEST(abi_is_the_one_that_these_sizes_are_of)
 {
-    (void)state;
     assert_int_equal(TENREC_ABI_MAJOR, 0);
     assert_int_equal(TENREC_ABI_MINOR, 7);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(abi_is_the_one_that_these_sizes_are_of),
-    };
-
-    return cmocka_run_group_tests_name("abi", tests, NULL, NULL);
 }

@@ -16,26 +16,22 @@ struct fixture {
 static struct fixture f;
 static atomic_int order[8], n_order;
 
-static int set_up(void **state)
+static void set_up(void)
 {
     tenrec_error err;
 
-    (void)state;
     f = (struct fixture){ 0 };
     atomic_store(&n_order, 0);
-    if (loop_open(&f.loop, &err) != TENREC_OK)
-        return -1;
-    return after_init(&f.after, f.loop, &err);
+    assert_status(loop_open(&f.loop, &err), &err);
+    assert_status(after_init(&f.after, f.loop, &err), &err);
 }
 
-static int tear_down(void **state)
+static void tear_down(void)
 {
-    (void)state;
     after_end(&f.after, &f.one);
     after_end(&f.after, &f.two);
     after_finish(&f.after);
     loop_close(f.loop);
-    return 0;
 }
 
 static void note(void *arg)
@@ -48,18 +44,16 @@ static void add(struct after_owner *owner, uint64_t ms, int what)
     assert_int_equal(after_add(&f.after, owner, ms, note, (void *)(intptr_t)what), TENREC_OK);
 }
 
-static void after_runs_when_it_is_due(void **state)
+TEST_WITH(after_runs_when_it_is_due, set_up, tear_down)
 {
-    (void)state;
     add(&f.one, 3600000, 3);
     add(&f.one, 1, 1);
     add(&f.two, 0, 2);
     assert_becomes(atomic_load(&n_order) == 2);
 }
 
-static void after_end_keeps_the_order_of_time(void **state)
+TEST_WITH(after_end_keeps_the_order_of_time, set_up, tear_down)
 {
-    (void)state;
     add(&f.one, 10800000, 3);
     add(&f.one, 3600000, 1);
     add(&f.two, 1, 0);
@@ -70,9 +64,8 @@ static void after_end_keeps_the_order_of_time(void **state)
         assert_int_equal(atomic_load(&order[i]), i);
 }
 
-static void after_end_runs_what_is_left_of_its_owner_only(void **state)
+TEST_WITH(after_end_runs_what_is_left_of_its_owner_only, set_up, tear_down)
 {
-    (void)state;
     add(&f.one, 3600000, 1);
     add(&f.two, 3600000, 2);
     add(&f.one, 3600000, 3);
@@ -82,9 +75,8 @@ static void after_end_runs_what_is_left_of_its_owner_only(void **state)
     assert_int_equal(atomic_load(&order[1]), 3);
 }
 
-static void after_add_refuses_when_its_owner_ended(void **state)
+TEST_WITH(after_add_refuses_when_its_owner_ended, set_up, tear_down)
 {
-    (void)state;
     after_end(&f.after, &f.one);
     assert_int_equal(after_add(&f.after, &f.one, 0, note, NULL), TENREC_ESHUTDOWN);
     add(&f.two, 0, 2);
@@ -109,11 +101,10 @@ static void *let_go(void *arg)
     return NULL;
 }
 
-static void after_end_waits_for_the_one_that_runs(void **state)
+TEST_WITH(after_end_waits_for_the_one_that_runs, set_up, tear_down)
 {
     pthread_t thread;
 
-    (void)state;
     assert_int_equal(sem_init(&leave, 0, 0), 0);
     assert_int_equal(after_add(&f.after, &f.one, 0, stay, NULL), TENREC_OK);
     assert_becomes(atomic_load(&entered));
@@ -136,12 +127,11 @@ static void *add_many(void *arg)
     return NULL;
 }
 
-static void after_add_works_from_many_threads(void **state)
+TEST_WITH(after_add_works_from_many_threads, set_up, tear_down)
 {
     struct after_owner *owners[] = { &f.one, &f.two, &f.one, &f.two };
     pthread_t thread[4];
 
-    (void)state;
     for (int i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, add_many, owners[i]), 0);
     after_end(&f.after, &f.one);
@@ -149,19 +139,4 @@ static void after_add_works_from_many_threads(void **state)
         pthread_join(thread[i], NULL);
     after_end(&f.after, &f.two);
     assert_null(f.after.first);
-}
-
-int main(void)
-{
-#define CASE(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
-    const struct CMUnitTest test[] = {
-        CASE(after_runs_when_it_is_due),
-        CASE(after_end_keeps_the_order_of_time),
-        CASE(after_end_runs_what_is_left_of_its_owner_only),
-        CASE(after_add_refuses_when_its_owner_ended),
-        CASE(after_end_waits_for_the_one_that_runs),
-        CASE(after_add_works_from_many_threads),
-    };
-
-    return cmocka_run_group_tests_name("after", test, NULL, NULL);
 }

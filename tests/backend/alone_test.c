@@ -7,26 +7,22 @@
 
 static struct tenrec_rpc_backend_options *options;
 
-static int construct(void **state)
+static void construct(void)
 {
     struct tenrec_config *config;
     tenrec_error err;
 
-    (void)state;
     assert_status(tenrec_config_parse("backend: inproc\n"
                                       "backends: { inproc: { plugin: inproc } }\n",
                                       NULL, &config, &err),
                   &err);
     assert_status(tenrec_construct_rpc_backend_options(config, &options, &err), &err);
     tenrec_config_drop(config);
-    return 0;
 }
 
-static int drop(void **state)
+static void drop(void)
 {
-    (void)state;
     tenrec_rpc_backend_options_drop(options);
-    return 0;
 }
 
 struct end {
@@ -61,7 +57,7 @@ static void count(void *arg, const char *key, const char *value)
         ++*(int *)arg;
 }
 
-static void init_backend_carries_messages_without_rpc(void **state)
+TEST(init_backend_carries_messages_without_rpc)
 {
     struct tenrec_member member[] = { { .size = sizeof member[0], .id = 0, .name = "a" },
                                       { .size = sizeof member[0], .id = 1, .name = "b" } };
@@ -70,7 +66,6 @@ static void init_backend_carries_messages_without_rpc(void **state)
     tenrec_error err;
     int sent = 0;
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         const struct tenrec_backend_user user = {
             .size = sizeof user, .deliver = on_deliver, .peer_lost = on_lost, .arg = &end[i]
@@ -95,7 +90,7 @@ static void init_backend_carries_messages_without_rpc(void **state)
     tenrec_backend_drop(NULL);
 }
 
-static void init_backend_refuses_bad_arguments(void **state)
+TEST(init_backend_refuses_bad_arguments)
 {
     const struct tenrec_member me = { .size = sizeof me, .id = 0, .name = "a" };
     const struct tenrec_member nobody = { .size = sizeof me, .id = -1, .name = "a" };
@@ -104,7 +99,6 @@ static void init_backend_refuses_bad_arguments(void **state)
     struct tenrec_backend_agent *agent;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(tenrec_init_backend(NULL, &user, &me, 1, &agent, &err), TENREC_EINVAL);
     assert_int_equal(tenrec_init_backend(options, NULL, &me, 1, &agent, &err), TENREC_EINVAL);
     assert_int_equal(tenrec_init_backend(options, &user, NULL, 1, &agent, &err), TENREC_EINVAL);
@@ -114,23 +108,16 @@ static void init_backend_refuses_bad_arguments(void **state)
     assert_text_has(err.text, "the id is -1");
 }
 
-static void construct_refuses_a_missing_config(void **state)
+TEST(construct_refuses_a_missing_config)
 {
     struct tenrec_rpc_backend_options *none;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(tenrec_construct_rpc_backend_options(NULL, &none, &err), TENREC_EINVAL);
     tenrec_rpc_backend_options_drop(NULL);
 }
 
 int main(void)
 {
-    const struct CMUnitTest test[] = {
-        cmocka_unit_test(init_backend_carries_messages_without_rpc),
-        cmocka_unit_test(init_backend_refuses_bad_arguments),
-        cmocka_unit_test(construct_refuses_a_missing_config),
-    };
-
-    return cmocka_run_group_tests_name("alone", test, construct, drop);
+    return testing_run(construct, drop);
 }

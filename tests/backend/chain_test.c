@@ -16,29 +16,24 @@ static struct loop *loop;
 static atomic_int delivered, told_ok, told_error;
 static atomic_int last_error;
 
-static int open_loop(void **state)
+static void open_loop(void)
 {
     tenrec_error err;
 
-    (void)state;
-    return loop_open(&loop, &err) == TENREC_OK ? 0 : -1;
+    assert_status(loop_open(&loop, &err), &err);
 }
 
-static int close_loop(void **state)
+static void close_loop(void)
 {
-    (void)state;
     loop_close(loop);
-    return 0;
 }
 
-static int reset(void **state)
+static void reset(void)
 {
-    (void)state;
     atomic_store(&delivered, 0);
     atomic_store(&told_ok, 0);
     atomic_store(&told_error, 0);
     recorder_events();
-    return 0;
 }
 
 static void on_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
@@ -92,13 +87,12 @@ static const struct recorder three[] = { { "a", &recorder_ops },
                                          { "b", &recorder_ops },
                                          { "c", &recorder_ops } };
 
-static void chain_lives_from_the_wire_outwards(void **state)
+TEST_WITH(chain_lives_from_the_wire_outwards, reset, NULL)
 {
     struct chain_layer layer[3];
     struct chain *c = open_chain(layer, layers(layer, three, 3));
     tenrec_error err;
 
-    (void)state;
     assert_string_equal(recorder_events(), "c.init b.init a.init");
     assert_string_equal(chain_address(c), "a");
     assert_status(chain_start(c, &member, 1, &err), &err);
@@ -110,13 +104,12 @@ static void chain_lives_from_the_wire_outwards(void **state)
     assert_string_equal(recorder_events(), "a.destroy b.destroy c.destroy");
 }
 
-static void chain_send_goes_in_and_deliver_out(void **state)
+TEST_WITH(chain_send_goes_in_and_deliver_out, reset, NULL)
 {
     struct chain_layer layer[3];
     struct chain *c = open_chain(layer, layers(layer, three, 3));
     tenrec_error err;
 
-    (void)state;
     assert_status(chain_start(c, &member, 1, &err), &err);
     recorder_events();
     chain_send(c, 0, request(), done);
@@ -125,7 +118,7 @@ static void chain_send_goes_in_and_deliver_out(void **state)
     chain_close(c);
 }
 
-static void chain_skips_ops_that_nobody_wrote(void **state)
+TEST_WITH(chain_skips_ops_that_nobody_wrote, reset, NULL)
 {
     const struct recorder some[] = { { "a", &recorder_no_ops },
                                      { "b", &recorder_ops },
@@ -136,7 +129,6 @@ static void chain_skips_ops_that_nobody_wrote(void **state)
     const struct tenrec_wait wait = { .size = sizeof wait };
     tenrec_error err;
 
-    (void)state;
     assert_status(chain_start(c, &member, 1, &err), &err);
     assert_string_equal(chain_address(c), "b");
     recorder_events();
@@ -149,13 +141,12 @@ static void chain_skips_ops_that_nobody_wrote(void **state)
     chain_close(c);
 }
 
-static void chain_tells_all_agents_of_members_and_waits(void **state)
+TEST_WITH(chain_tells_all_agents_of_members_and_waits, reset, NULL)
 {
     struct chain_layer layer[3];
     struct chain *c = open_chain(layer, layers(layer, three, 3));
     tenrec_error err;
 
-    (void)state;
     assert_status(chain_start(c, &member, 1, &err), &err);
     recorder_events();
     chain_member_joined(c, &member);
@@ -169,7 +160,7 @@ static void chain_tells_all_agents_of_members_and_waits(void **state)
     chain_close(c);
 }
 
-static void chain_open_undoes_what_was_made_when_one_fails(void **state)
+TEST_WITH(chain_open_undoes_what_was_made_when_one_fails, reset, NULL)
 {
     const struct recorder some[] = { { "a", &recorder_ops },
                                      { "b", &recorder_ops, .fail_init = true },
@@ -178,7 +169,6 @@ static void chain_open_undoes_what_was_made_when_one_fails(void **state)
     struct chain *c;
     tenrec_error err;
 
-    (void)state;
     layers(layer, some, 3);
     layer[1].place = "x.yaml:3:4";
     assert_int_equal(chain_open(layer, 3, &identity, loop, &user, &c, &err), TENREC_EOS);
@@ -186,7 +176,7 @@ static void chain_open_undoes_what_was_made_when_one_fails(void **state)
     assert_string_equal(recorder_events(), "c.init b.init c.destroy");
 }
 
-static void chain_start_stops_those_that_run_when_one_fails(void **state)
+TEST_WITH(chain_start_stops_those_that_run_when_one_fails, reset, NULL)
 {
     const struct recorder some[] = { { "a", &recorder_ops },
                                      { "b", &recorder_ops, .fail_start = true },
@@ -195,7 +185,6 @@ static void chain_start_stops_those_that_run_when_one_fails(void **state)
     struct chain *c = open_chain(layer, layers(layer, some, 3));
     tenrec_error err;
 
-    (void)state;
     recorder_events();
     assert_int_equal(chain_start(c, &member, 1, &err), TENREC_ECONNECT);
     assert_string_equal(err.text, "backend 'b': told not to start");
@@ -204,37 +193,34 @@ static void chain_start_stops_those_that_run_when_one_fails(void **state)
     assert_string_equal(recorder_events(), "a.destroy b.destroy c.destroy");
 }
 
-static void chain_start_refuses_a_second_time(void **state)
+TEST_WITH(chain_start_refuses_a_second_time, reset, NULL)
 {
     struct chain_layer layer[3];
     struct chain *c = open_chain(layer, layers(layer, three, 3));
     tenrec_error err;
 
-    (void)state;
     assert_status(chain_start(c, &member, 1, &err), &err);
     assert_int_equal(chain_start(c, &member, 1, &err), TENREC_EINVAL);
     chain_close(c);
 }
 
-static void chain_close_stops_nothing_that_never_started(void **state)
+TEST_WITH(chain_close_stops_nothing_that_never_started, reset, NULL)
 {
     struct chain_layer layer[3];
     struct chain *c = open_chain(layer, layers(layer, three, 3));
 
-    (void)state;
     recorder_events();
     chain_close(c);
     assert_string_equal(recorder_events(), "a.destroy b.destroy c.destroy");
 }
 
-static void chain_send_fails_when_it_does_not_run(void **state)
+TEST_WITH(chain_send_fails_when_it_does_not_run, reset, NULL)
 {
     struct chain_layer layer[3];
     struct chain *c = open_chain(layer, layers(layer, three, 3));
     const struct tenrec_wait wait = { .size = sizeof wait };
     tenrec_error err;
 
-    (void)state;
     chain_send(c, 0, request(), done);
     assert_int_equal(atomic_load(&last_error), TENREC_ESHUTDOWN);
     assert_status(chain_start(c, &member, 1, &err), &err);
@@ -249,19 +235,18 @@ static void chain_send_fails_when_it_does_not_run(void **state)
     chain_close(c);
 }
 
-static void chain_open_refuses_a_wrapper_at_the_wire(void **state)
+TEST_WITH(chain_open_refuses_a_wrapper_at_the_wire, reset, NULL)
 {
     const struct recorder r = { "alone", &recorder_ops };
     const struct chain_layer layer = { "alone", "", recorder_backend(true), &r };
     struct chain *c;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(chain_open(&layer, 1, &identity, loop, &user, &c, &err), TENREC_ECONFIG);
     assert_text_has(err.text, "backend 'alone': plugin 'recorder' wraps another backend");
 }
 
-static void chain_open_refuses_to_wrap_with_what_wraps_nothing(void **state)
+TEST_WITH(chain_open_refuses_to_wrap_with_what_wraps_nothing, reset, NULL)
 {
     const struct recorder r = { "x", &recorder_ops };
     const struct chain_layer layer[] = { { "x", "", recorder_backend(false), &r },
@@ -269,7 +254,6 @@ static void chain_open_refuses_to_wrap_with_what_wraps_nothing(void **state)
     struct chain *c;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(chain_open(layer, 2, &identity, loop, &user, &c, &err), TENREC_ECONFIG);
     assert_text_has(err.text, "backend 'x': plugin 'recorder_wire' wraps nothing");
 }
@@ -285,11 +269,10 @@ static void expect_bad_ops(const struct tenrec_agent_ops *ops, const char *text)
     assert_text_has(err.text, text);
 }
 
-static void chain_open_refuses_agents_without_ops(void **state)
+TEST_WITH(chain_open_refuses_agents_without_ops, reset, NULL)
 {
     const struct tenrec_agent_ops empty = { .size = 0 }, huge = { .size = 100000 };
 
-    (void)state;
     expect_bad_ops(NULL, "its init set no ops");
     expect_bad_ops(&empty, "its ops say they have 0 bytes");
     expect_bad_ops(&huge, "its ops say they have 100000 bytes");
@@ -304,13 +287,12 @@ static void find_tag(void *arg, const char *key, const char *value)
     snprintf(text + n, 256 - n, "%s=%s ", key, value);
 }
 
-static void chain_debug_info_names_each_link(void **state)
+TEST_WITH(chain_debug_info_names_each_link, reset, NULL)
 {
     struct chain_layer layer[3];
     struct chain *c = open_chain(layer, layers(layer, three, 3));
     char text[256] = "";
 
-    (void)state;
     chain_debug_info(c, find_tag, text);
     assert_string_equal(text, "a.tag=a b.tag=b c.tag=c ");
     assert_int_equal(chain_depth(c), 3);
@@ -334,14 +316,13 @@ static struct backend *load(const char *name)
     return b;
 }
 
-static void chain_passes_what_an_old_wrapper_does_not_know(void **state)
+TEST_WITH(chain_passes_what_an_old_wrapper_does_not_know, reset, NULL)
 {
     struct chain_layer layer[3];
     struct chain *c;
     tenrec_error err;
     char text[256] = "";
 
-    (void)state;
     layers(layer, three, 3);
     layer[1] = (struct chain_layer){ "old", "", load("old_wrapper"), NULL };
     c = open_chain(layer, 3);
@@ -355,13 +336,12 @@ static void chain_passes_what_an_old_wrapper_does_not_know(void **state)
     chain_close(c);
 }
 
-static void chain_start_stops_what_is_inside_a_bad_starter(void **state)
+TEST_WITH(chain_start_stops_what_is_inside_a_bad_starter, reset, NULL)
 {
     struct chain_layer layer[3];
     struct chain *c;
     tenrec_error err;
 
-    (void)state;
     layers(layer, three, 3);
     layer[0] = (struct chain_layer){ "dead", "", load("bad_start"), NULL };
     c = open_chain(layer, 3);
@@ -409,13 +389,12 @@ static struct chain *open_caught(const struct chain_user *above)
     return c;
 }
 
-static void host_gives_memory_when_the_user_has_none(void **state)
+TEST_WITH(host_gives_memory_when_the_user_has_none, reset, NULL)
 {
     struct chain *c = open_caught(&user);
     struct tenrec_msg *msg = wire->host->msg_new(wire, 10, 1);
     tenrec_error err;
 
-    (void)state;
     assert_non_null(msg);
     msg->tensors->bytes = 100;
     assert_status(wire->host->place(wire, 0, msg, &err), &err);
@@ -444,7 +423,7 @@ static tenrec_status no_place(void *arg, tenrec_peer from, struct tenrec_msg *ms
     return tenrec_fail(err, TENREC_ETOOBIG, "too big");
 }
 
-static void host_asks_the_user_when_there_is_one(void **state)
+TEST_WITH(host_asks_the_user_when_there_is_one, reset, NULL)
 {
     char text[512] = "";
     const struct chain_user above = { .deliver = on_deliver,
@@ -457,7 +436,6 @@ static void host_asks_the_user_when_there_is_one(void **state)
     struct tenrec_msg *msg = wire->host->msg_new(wire, 0, 1);
     tenrec_error err;
 
-    (void)state;
     assert_false(wire->host->accepts(wire));
     assert_int_equal(wire->host->place(wire, 0, msg, &err), TENREC_ETOOBIG);
     tenrec_fail(&err, TENREC_EPEER_LOST, "reset");
@@ -475,12 +453,11 @@ static void count_log(void *arg, enum tenrec_log_level level, const char *part, 
         ++*(int *)arg;
 }
 
-static void host_drops_what_is_delivered_after_shutdown(void **state)
+TEST_WITH(host_drops_what_is_delivered_after_shutdown, reset, NULL)
 {
     struct chain *c = open_caught(&user);
     int lines = 0;
 
-    (void)state;
     chain_shutdown(c);
     tenrec_set_log_callback(count_log, &lines);
     tenrec_set_log_level(TENREC_LOG_DEBUG);
@@ -497,12 +474,11 @@ static void count_one(void *arg)
     atomic_fetch_add((atomic_int *)arg, 1);
 }
 
-static void host_after_runs_at_shutdown_at_the_latest(void **state)
+TEST_WITH(host_after_runs_at_shutdown_at_the_latest, reset, NULL)
 {
     struct chain *c = open_caught(&user);
     atomic_int n = 0;
 
-    (void)state;
     assert_int_equal(wire->host->after(wire, 1, count_one, &n), TENREC_OK);
     assert_becomes(atomic_load(&n) == 1);
     assert_int_equal(wire->host->after(wire, 3600000, count_one, &n), TENREC_OK);
@@ -519,12 +495,11 @@ static void *hammer(void *arg)
     return NULL;
 }
 
-static void chain_shutdown_while_others_send_tells_each_once(void **state)
+TEST_WITH(chain_shutdown_while_others_send_tells_each_once, reset, NULL)
 {
     struct chain *c = open_caught(&user);
     pthread_t thread[3];
 
-    (void)state;
     for (int i = 0; i < 3; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, hammer, c), 0);
     assert_becomes(atomic_load(&told_ok) > 100);
@@ -537,29 +512,5 @@ static void chain_shutdown_while_others_send_tells_each_once(void **state)
 
 int main(void)
 {
-#define CASE(fn) cmocka_unit_test_setup(fn, reset)
-    const struct CMUnitTest test[] = {
-        CASE(chain_lives_from_the_wire_outwards),
-        CASE(chain_send_goes_in_and_deliver_out),
-        CASE(chain_skips_ops_that_nobody_wrote),
-        CASE(chain_tells_all_agents_of_members_and_waits),
-        CASE(chain_open_undoes_what_was_made_when_one_fails),
-        CASE(chain_start_stops_those_that_run_when_one_fails),
-        CASE(chain_start_refuses_a_second_time),
-        CASE(chain_close_stops_nothing_that_never_started),
-        CASE(chain_send_fails_when_it_does_not_run),
-        CASE(chain_open_refuses_a_wrapper_at_the_wire),
-        CASE(chain_open_refuses_to_wrap_with_what_wraps_nothing),
-        CASE(chain_open_refuses_agents_without_ops),
-        CASE(chain_debug_info_names_each_link),
-        CASE(chain_passes_what_an_old_wrapper_does_not_know),
-        CASE(chain_start_stops_what_is_inside_a_bad_starter),
-        CASE(host_gives_memory_when_the_user_has_none),
-        CASE(host_asks_the_user_when_there_is_one),
-        CASE(host_drops_what_is_delivered_after_shutdown),
-        CASE(host_after_runs_at_shutdown_at_the_latest),
-        CASE(chain_shutdown_while_others_send_tells_each_once),
-    };
-
-    return cmocka_run_group_tests_name("chain", test, open_loop, close_loop);
+    return testing_run(open_loop, close_loop);
 }

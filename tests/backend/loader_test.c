@@ -8,84 +8,76 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* File, status and what the error must say. */
-struct refusal {
-    const char *file;
-    tenrec_status status;
-    const char *text;
-};
-
-static const struct refusal refusals[] = {
-    { "wrong_magic", TENREC_EPLUGIN, "magic is 12345678, expected 544e5243" },
-    { "wrong_major", TENREC_EABI, "built for ABI 1." },
-    { "short_description", TENREC_EABI, "its description has 32 bytes" },
-    { "huge_description", TENREC_EABI, "its description has 1000000 bytes" },
-    { "no_plugin", TENREC_EPLUGIN, "does not export 'tenrec_plugin'" },
-    { "no_construct", TENREC_EPLUGIN, "does not export 'tenrec_construct_options'" },
-    { "no_init", TENREC_EPLUGIN, "does not export 'tenrec_init_agent'" },
-    { "leans", TENREC_EPLUGIN, "does not export 'tenrec_plugin' itself: it lies in '" },
-    { "store_kind", TENREC_EPLUGIN, "is a store (kind 2), but a backend is wanted here" },
-    { "unknown_kind", TENREC_EPLUGIN, "is of an unknown kind (kind 77)" },
-    { "bad_name", TENREC_EPLUGIN, "has the name 'Not a name'" },
-    { "null_name", TENREC_EPLUGIN, "has the name ''" },
-    { "no_summary", TENREC_EPLUGIN, "has no summary" },
-    { "option_table_null", TENREC_EPLUGIN, "has 2 options, but no table" },
-    { "option_stride", TENREC_EABI, "its table has 8 bytes per option" },
-    { "option_many", TENREC_EPLUGIN, "has 1000000 options" },
-    { "option_outside", TENREC_EPLUGIN, "option 'b' lies at bytes 12 to 20 of an options struct" },
-    { "option_far_outside", TENREC_EPLUGIN, "option 'b' lies at bytes 4294967295 to" },
-    { "option_unaligned", TENREC_EPLUGIN, "option 'b' lies at the unaligned offset 5" },
-    { "option_type", TENREC_EPLUGIN, "option 'b' has the unknown type 42" },
-    { "option_item", TENREC_EPLUGIN, "option 'b' has items of the type 2, but is no list" },
-    { "option_nested", TENREC_EPLUGIN, "option 'a' has items of the type 7, expected a plain" },
-    { "option_twice", TENREC_EPLUGIN, "option 'a' is there twice" },
-    { "option_overlap", TENREC_EPLUGIN, "options 'a' and 'b' overlap" },
-    { "option_key", TENREC_EPLUGIN, "option 1 has the key 'B b'" },
-    { "option_no_help", TENREC_EPLUGIN, "option 'b' has no help" },
-};
-#define N_REFUSALS (sizeof refusals / sizeof refusals[0])
-
-static void refuses(void **state)
+static void refuses(const char *file, tenrec_status status, const char *text)
 {
-    const struct refusal *r = *state;
     struct loaded l;
     tenrec_error err;
     char path[512];
 
-    snprintf(path, sizeof path, FIXTURES "/%s.so", r->file);
-    assert_int_equal(loader_open(path, TENREC_PLUGIN_BACKEND, &l, &err), r->status);
+    snprintf(path, sizeof path, FIXTURES "/%s.so", file);
+    assert_int_equal(loader_open(path, TENREC_PLUGIN_BACKEND, &l, &err), status);
     assert_text_has(err.text, path);
-    assert_text_has(err.text, r->text);
+    assert_text_has(err.text, text);
 }
 
-static void loader_open_takes_a_newer_minor(void **state)
+/* File, status and what the error must say. */
+#define REFUSES(file, status, text)                                                                \
+    TEST(loader_refuses_##file)                                                                    \
+    {                                                                                              \
+        refuses(#file, status, text);                                                              \
+    }
+REFUSES(wrong_magic, TENREC_EPLUGIN, "magic is 12345678, expected 544e5243")
+REFUSES(wrong_major, TENREC_EABI, "built for ABI 1.")
+REFUSES(short_description, TENREC_EABI, "its description has 32 bytes")
+REFUSES(huge_description, TENREC_EABI, "its description has 1000000 bytes")
+REFUSES(no_plugin, TENREC_EPLUGIN, "does not export 'tenrec_plugin'")
+REFUSES(no_construct, TENREC_EPLUGIN, "does not export 'tenrec_construct_options'")
+REFUSES(no_init, TENREC_EPLUGIN, "does not export 'tenrec_init_agent'")
+REFUSES(leans, TENREC_EPLUGIN, "does not export 'tenrec_plugin' itself: it lies in '")
+REFUSES(store_kind, TENREC_EPLUGIN, "is a store (kind 2), but a backend is wanted here")
+REFUSES(unknown_kind, TENREC_EPLUGIN, "is of an unknown kind (kind 77)")
+REFUSES(bad_name, TENREC_EPLUGIN, "has the name 'Not a name'")
+REFUSES(null_name, TENREC_EPLUGIN, "has the name ''")
+REFUSES(no_summary, TENREC_EPLUGIN, "has no summary")
+REFUSES(option_table_null, TENREC_EPLUGIN, "has 2 options, but no table")
+REFUSES(option_stride, TENREC_EABI, "its table has 8 bytes per option")
+REFUSES(option_many, TENREC_EPLUGIN, "has 1000000 options")
+REFUSES(option_outside, TENREC_EPLUGIN, "option 'b' lies at bytes 12 to 20 of an options struct")
+REFUSES(option_far_outside, TENREC_EPLUGIN, "option 'b' lies at bytes 4294967295 to")
+REFUSES(option_unaligned, TENREC_EPLUGIN, "option 'b' lies at the unaligned offset 5")
+REFUSES(option_type, TENREC_EPLUGIN, "option 'b' has the unknown type 42")
+REFUSES(option_item, TENREC_EPLUGIN, "option 'b' has items of the type 2, but is no list")
+REFUSES(option_nested, TENREC_EPLUGIN, "option 'a' has items of the type 7, expected a plain")
+REFUSES(option_twice, TENREC_EPLUGIN, "option 'a' is there twice")
+REFUSES(option_overlap, TENREC_EPLUGIN, "options 'a' and 'b' overlap")
+REFUSES(option_key, TENREC_EPLUGIN, "option 1 has the key 'B b'")
+REFUSES(option_no_help, TENREC_EPLUGIN, "option 'b' has no help")
+
+TEST(loader_open_takes_a_newer_minor)
 {
     struct loaded l;
     tenrec_error err;
 
-    (void)state;
     assert_status(loader_open(FIXTURES "/newer_minor.so", TENREC_PLUGIN_BACKEND, &l, &err), &err);
     assert_string_equal(l.plugin->name, "newer_minor");
     loader_close(&l);
 }
 
-static void loader_open_takes_an_older_description(void **state)
+TEST(loader_open_takes_an_older_description)
 {
     struct loaded l;
     tenrec_error err;
 
-    (void)state;
     assert_status(loader_open(FIXTURES "/old_wrapper.so", TENREC_PLUGIN_BACKEND, &l, &err), &err);
     assert_false(TENREC_HAS(l.plugin, probe));
     loader_close(&l);
 }
 
-static void loader_open_takes_a_plugin_from_outside(void **state)
+TEST(loader_open_takes_a_plugin_from_outside)
 {
     struct loaded l;
     tenrec_error err;
 
-    (void)state;
     assert_status(loader_open(FIXTURES "/outside.so", TENREC_PLUGIN_BACKEND, &l, &err), &err);
     assert_string_equal(l.plugin->version, "7");
     loader_close(&l);
@@ -95,16 +87,14 @@ static void loader_open_takes_a_plugin_from_outside(void **state)
 
 static char folder[] = "/tmp/tenrec-loader-XXXXXX";
 
-static int make_folder(void **state)
+static void make_folder(void)
 {
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
+    assert_non_null(mkdtemp(folder));
 }
 
-static int remove_folder(void **state)
+static void remove_folder(void)
 {
-    (void)state;
-    return rmdir(folder);
+    assert_int_equal(rmdir(folder), 0);
 }
 
 static void expect_refused(const char *path, const char *text)
@@ -117,29 +107,26 @@ static void expect_refused(const char *path, const char *text)
     assert_text_has(err.text, text);
 }
 
-static void loader_open_refuses_a_folder(void **state)
+TEST(loader_open_refuses_a_folder)
 {
-    (void)state;
     expect_refused(folder, "is not a regular file");
 }
 
-static void loader_open_refuses_a_fifo_without_hanging(void **state)
+TEST(loader_open_refuses_a_fifo_without_hanging)
 {
     char path[64];
 
-    (void)state;
     snprintf(path, sizeof path, "%s/fifo.so", folder);
     assert_int_equal(mkfifo(path, 0600), 0);
     expect_refused(path, "is not a regular file");
     unlink(path);
 }
 
-static void loader_open_refuses_a_text_file(void **state)
+TEST(loader_open_refuses_a_text_file)
 {
     char path[64];
     FILE *f;
 
-    (void)state;
     snprintf(path, sizeof path, "%s/text.so", folder);
     f = fopen(path, "w");
     assert_non_null(f);
@@ -150,20 +137,18 @@ static void loader_open_refuses_a_text_file(void **state)
     unlink(path);
 }
 
-static void loader_open_names_the_nearest_file_when_there_is_none(void **state)
+TEST(loader_open_names_the_nearest_file_when_there_is_none)
 {
-    (void)state;
     expect_refused(FIXTURES "/old_wraper.so", "did you mean 'old_wrapper.so'?");
 }
 
 /* --- the search ----------------------------------------------------------- */
 
-static void loader_find_names_the_nearest_and_where_it_looked(void **state)
+TEST(loader_find_names_the_nearest_and_where_it_looked)
 {
     tenrec_error err;
     char *path;
 
-    (void)state;
     setenv("TENREC_PLUGIN_PATH", "/nowhere:" FIXTURES, 1);
     assert_int_equal(loader_find("bad_strat", &path, &err), TENREC_EPLUGIN);
     assert_text_has(err.text, "no plugin 'bad_strat' (did you mean 'bad_start'?)");
@@ -171,13 +156,12 @@ static void loader_find_names_the_nearest_and_where_it_looked(void **state)
     assert_text_has(err.text, "(TENREC_PLUGIN_PATH adds folders)");
 }
 
-static void loader_find_counts_the_folders_that_find_no_room(void **state)
+TEST(loader_find_counts_the_folders_that_find_no_room)
 {
     char folders[600] = "/first";
     tenrec_error err;
     char *path;
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         size_t used = strlen(folders);
         snprintf(folders + used, sizeof folders - used, ":/%0150d", i);
@@ -188,24 +172,22 @@ static void loader_find_counts_the_folders_that_find_no_room(void **state)
     assert_text_has(err.text, "0000 and 3 more (TENREC_PLUGIN_PATH adds folders)");
 }
 
-static void loader_find_takes_the_first_folder_that_has_it(void **state)
+TEST(loader_find_takes_the_first_folder_that_has_it)
 {
     tenrec_error err;
     char *path;
 
-    (void)state;
     setenv("TENREC_PLUGIN_PATH", "::/nowhere:" FIXTURES ":/tmp", 1);
     assert_status(loader_find("bad_start", &path, &err), &err);
     assert_string_equal(path, FIXTURES "/bad_start.so");
     free(path);
 }
 
-static void loader_find_refuses_what_is_no_name(void **state)
+TEST(loader_find_refuses_what_is_no_name)
 {
     tenrec_error err;
     char *path;
 
-    (void)state;
     assert_int_equal(loader_find("no name", &path, &err), TENREC_EPLUGIN);
     assert_text_has(err.text, "'no name' is no name of a plugin");
 }
@@ -218,21 +200,19 @@ static void count_echo(void *arg, const char *name, const char *path)
         ++*n;
 }
 
-static void loader_list_shows_what_can_be_found(void **state)
+TEST(loader_list_shows_what_can_be_found)
 {
     int n = 0;
 
-    (void)state;
     setenv("TENREC_PLUGIN_PATH", FIXTURES, 1);
     loader_list(count_echo, &n);
     assert_int_equal(n, 1);
 }
 
-static void gate_words_a_failure_when_the_plugin_gave_no_text(void **state)
+TEST(gate_words_a_failure_when_the_plugin_gave_no_text)
 {
     tenrec_error err;
 
-    (void)state;
     tenrec_fail(&err, TENREC_EINVAL, "of another time");
     gate_begin(&err);
     assert_int_equal(gate_end((tenrec_status)-9999, "init", &err), TENREC_EPLUGIN);
@@ -251,30 +231,5 @@ static void gate_words_a_failure_when_the_plugin_gave_no_text(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest good[] = {
-        cmocka_unit_test(loader_open_takes_a_newer_minor),
-        cmocka_unit_test(loader_open_takes_an_older_description),
-        cmocka_unit_test(loader_open_takes_a_plugin_from_outside),
-        cmocka_unit_test(loader_open_refuses_a_folder),
-        cmocka_unit_test(loader_open_refuses_a_fifo_without_hanging),
-        cmocka_unit_test(loader_open_refuses_a_text_file),
-        cmocka_unit_test(loader_open_names_the_nearest_file_when_there_is_none),
-        cmocka_unit_test(loader_find_names_the_nearest_and_where_it_looked),
-        cmocka_unit_test(loader_find_counts_the_folders_that_find_no_room),
-        cmocka_unit_test(loader_find_takes_the_first_folder_that_has_it),
-        cmocka_unit_test(loader_find_refuses_what_is_no_name),
-        cmocka_unit_test(loader_list_shows_what_can_be_found),
-        cmocka_unit_test(gate_words_a_failure_when_the_plugin_gave_no_text),
-    };
-    const size_t n_good = sizeof good / sizeof good[0];
-    struct CMUnitTest test[sizeof good / sizeof good[0] + N_REFUSALS];
-    char name[N_REFUSALS][64];
-
-    memcpy(test, good, sizeof good);
-    for (size_t i = 0; i < N_REFUSALS; i++) {
-        snprintf(name[i], sizeof name[i], "loader_refuses_%s", refusals[i].file);
-        test[n_good + i] =
-            (struct CMUnitTest){ name[i], refuses, NULL, NULL, (void *)(uintptr_t)&refusals[i] };
-    }
-    return cmocka_run_group_tests_name("loader", test, make_folder, remove_folder);
+    return testing_run(make_folder, remove_folder);
 }

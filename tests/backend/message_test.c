@@ -6,11 +6,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-static void message_new_points_into_one_block(void **state)
+TEST(message_new_points_into_one_block)
 {
     struct tenrec_msg *msg = message_new(100, 3);
 
-    (void)state;
     assert_non_null(msg);
     assert_int_equal(msg->payload_len, 100);
     assert_int_equal(msg->n_tensors, 3);
@@ -25,11 +24,10 @@ static void message_new_points_into_one_block(void **state)
     msg->release(msg);
 }
 
-static void message_new_is_zeroed_when_recycled(void **state)
+TEST(message_new_is_zeroed_when_recycled)
 {
     struct tenrec_msg *msg = message_new(8, 1);
 
-    (void)state;
     msg->type = 5;
     msg->id = 6;
     msg->flags = 7;
@@ -47,20 +45,18 @@ static void message_new_is_zeroed_when_recycled(void **state)
     msg->release(msg);
 }
 
-static void message_new_fails_when_the_size_is_absurd(void **state)
+TEST(message_new_fails_when_the_size_is_absurd)
 {
-    (void)state;
     assert_null(message_new(UINT64_MAX, 0));
     assert_null(message_new(UINT64_MAX - 200, 1));
 }
 
-static void message_place_gives_each_tensor_aligned_memory(void **state)
+TEST(message_place_gives_each_tensor_aligned_memory)
 {
     const uint64_t bytes[] = { 1, 0, 64, 1000 };
     struct tenrec_msg *msg = message_new(0, 4);
     tenrec_error err;
 
-    (void)state;
     for (uint32_t i = 0; i < 4; i++)
         tenrec_msg_tensor(msg, i)->bytes = bytes[i];
     assert_status(message_place(msg, &err), &err);
@@ -75,12 +71,11 @@ static void message_place_gives_each_tensor_aligned_memory(void **state)
     msg->release(msg);
 }
 
-static void message_place_fails_when_the_sum_overflows(void **state)
+TEST(message_place_fails_when_the_sum_overflows)
 {
     struct tenrec_msg *msg = message_new(0, 2);
     tenrec_error err;
 
-    (void)state;
     tenrec_msg_tensor(msg, 0)->bytes = UINT64_MAX / 2 - 200;
     tenrec_msg_tensor(msg, 1)->bytes = UINT64_MAX / 2 - 200;
     assert_int_equal(message_place(msg, &err), TENREC_ENOMEM);
@@ -92,12 +87,11 @@ static void count(void *arg, struct tenrec_msg *msg)
     *(int64_t *)arg += msg->id;
 }
 
-static void message_on_release_is_called_once(void **state)
+TEST(message_on_release_is_called_once)
 {
     struct tenrec_msg *msg = message_new(0, 0);
     int64_t sum = 0;
 
-    (void)state;
     msg->id = 3;
     message_on_release(msg, count, &sum);
     msg->release(msg);
@@ -118,13 +112,12 @@ static void *release_all(void *arg)
 }
 
 /* One thread makes, another releases: blocks go round through the depot. */
-static void message_release_works_on_another_thread(void **state)
+TEST(message_release_works_on_another_thread)
 {
     enum { N = 1000 };
     struct tenrec_msg **msg = calloc(N + 1, sizeof *msg);
     pthread_t thread;
 
-    (void)state;
     for (int round = 0; round < 4; round++) {
         for (int i = 0; i < N; i++) {
             msg[i] = message_new((uint64_t)i, i % 3 == 0);
@@ -135,19 +128,4 @@ static void message_release_works_on_another_thread(void **state)
         pthread_join(thread, NULL);
     }
     free(msg);
-}
-
-int main(void)
-{
-    const struct CMUnitTest test[] = {
-        cmocka_unit_test(message_new_points_into_one_block),
-        cmocka_unit_test(message_new_is_zeroed_when_recycled),
-        cmocka_unit_test(message_new_fails_when_the_size_is_absurd),
-        cmocka_unit_test(message_place_gives_each_tensor_aligned_memory),
-        cmocka_unit_test(message_place_fails_when_the_sum_overflows),
-        cmocka_unit_test(message_on_release_is_called_once),
-        cmocka_unit_test(message_release_works_on_another_thread),
-    };
-
-    return cmocka_run_group_tests_name("message", test, NULL, NULL);
 }

@@ -29,22 +29,19 @@ static const struct tenrec_plugin own = {
     .summary = "Of this program.",
 };
 
-static int unload_all(void **state)
+static void unload_all(void)
 {
     const char *const names[] = { "own", "echo", "old_wrapper", "bad_start", "other", "third" };
 
-    (void)state;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         tenrec_unload_backend(names[i], NULL);
-    return 0;
 }
 
-static void register_backend_makes_a_name_known(void **state)
+TEST_WITH(register_backend_makes_a_name_known, unload_all, unload_all)
 {
     struct backend *b;
     tenrec_error err;
 
-    (void)state;
     assert_false(tenrec_backend_registered("own"));
     assert_status(tenrec_register_backend(&own, construct, init, &err), &err);
     assert_true(tenrec_backend_registered("own"));
@@ -56,7 +53,7 @@ static void register_backend_makes_a_name_known(void **state)
 }
 
 /* Lists of maps: their tables are looked at like those of options. */
-static void register_backend_checks_the_tables_of_records(void **state)
+TEST_WITH(register_backend_checks_the_tables_of_records, unload_all, unload_all)
 {
 #define INNER                                                                                      \
     {                                                                                              \
@@ -84,7 +81,6 @@ static void register_backend_checks_the_tables_of_records(void **state)
     };
     tenrec_error err;
 
-    (void)state;
     for (size_t i = 0; i < sizeof text / sizeof text[0]; i++) {
         const struct tenrec_option rules = { "rules", TENREC_OPT_RECORDS, .help = "Help.",
                                              .record = i < sizeof records / sizeof records[0]
@@ -106,22 +102,20 @@ static void register_backend_checks_the_tables_of_records(void **state)
     }
 }
 
-static void register_backend_refuses_a_name_twice(void **state)
+TEST_WITH(register_backend_refuses_a_name_twice, unload_all, unload_all)
 {
     tenrec_error err;
 
-    (void)state;
     assert_status(tenrec_register_backend(&own, construct, init, &err), &err);
     assert_int_equal(tenrec_register_backend(&own, construct, init, &err), TENREC_EEXIST);
     assert_string_equal(err.text, "backend 'own' is registered already, by the program");
 }
 
-static void register_backend_refuses_what_is_out_of_contract(void **state)
+TEST_WITH(register_backend_refuses_what_is_out_of_contract, unload_all, unload_all)
 {
     struct tenrec_plugin bad = own;
     tenrec_error err;
 
-    (void)state;
     bad.abi_major++;
     assert_int_equal(tenrec_register_backend(&bad, construct, init, &err), TENREC_EABI);
     assert_int_equal(tenrec_register_backend(NULL, construct, init, &err), TENREC_EINVAL);
@@ -130,12 +124,11 @@ static void register_backend_refuses_what_is_out_of_contract(void **state)
     assert_int_equal(tenrec_register_backend(&own, construct, NULL, &err), TENREC_EINVAL);
 }
 
-static void load_backend_twice_gives_one_handle(void **state)
+TEST_WITH(load_backend_twice_gives_one_handle, unload_all, unload_all)
 {
     struct backend *by_name, *by_path, *again;
     tenrec_error err;
 
-    (void)state;
     assert_status(backend_get("echo", &by_name, &err), &err);
     assert_status(backend_get("echo", &again, &err), &err);
     assert_ptr_equal(by_name, again);
@@ -152,11 +145,10 @@ static void load_backend_twice_gives_one_handle(void **state)
     assert_false(tenrec_backend_registered("echo"));
 }
 
-static void load_backend_works_again_after_unload(void **state)
+TEST_WITH(load_backend_works_again_after_unload, unload_all, unload_all)
 {
     tenrec_error err;
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         assert_status(tenrec_load_backend("echo", &err), &err);
         assert_true(tenrec_backend_registered("echo"));
@@ -164,24 +156,22 @@ static void load_backend_works_again_after_unload(void **state)
     }
 }
 
-static void load_backend_refuses_a_second_file_of_the_name(void **state)
+TEST_WITH(load_backend_refuses_a_second_file_of_the_name, unload_all, unload_all)
 {
     tenrec_error err;
 
-    (void)state;
     assert_status(tenrec_load_backend("echo", &err), &err);
     assert_int_equal(tenrec_load_backend(FIXTURES "/second_echo.so", &err), TENREC_EEXIST);
     assert_text_has(err.text, "second_echo.so': backend 'echo' is registered already, from '");
     assert_text_has(err.text, "/echo.so'");
 }
 
-static void load_backend_refuses_a_file_that_calls_itself_otherwise(void **state)
+TEST_WITH(load_backend_refuses_a_file_that_calls_itself_otherwise, unload_all, unload_all)
 {
     tenrec_error err;
     const char *path = getenv("TENREC_PLUGIN_PATH");
     char *old = strdup(path ? path : "");
 
-    (void)state;
     setenv("TENREC_PLUGIN_PATH", FIXTURES, 1);
     assert_int_equal(tenrec_load_backend("other_name", &err), TENREC_EPLUGIN);
     assert_text_has(err.text, "calls itself 'something_else', expected 'other_name'");
@@ -189,26 +179,24 @@ static void load_backend_refuses_a_file_that_calls_itself_otherwise(void **state
     free(old);
 }
 
-static void load_backend_tells_what_is_missing(void **state)
+TEST_WITH(load_backend_tells_what_is_missing, unload_all, unload_all)
 {
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(tenrec_load_backend("ecoh", &err), TENREC_EPLUGIN);
     assert_text_has(err.text, "no plugin 'ecoh' (did you mean 'echo'?)");
     assert_int_equal(tenrec_load_backend("", &err), TENREC_EINVAL);
 }
 
-static void unload_backend_fails_when_there_is_none(void **state)
+TEST_WITH(unload_backend_fails_when_there_is_none, unload_all, unload_all)
 {
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(tenrec_unload_backend("nobody", &err), TENREC_ENOTFOUND);
     assert_string_equal(err.text, "no backend 'nobody' is registered");
 }
 
-static void unload_backend_refuses_while_an_agent_lives(void **state)
+TEST_WITH(unload_backend_refuses_while_an_agent_lives, unload_all, unload_all)
 {
     static const bool refuse = false;
     const struct chain_identity id = { .world = 1, .name = "w" };
@@ -218,7 +206,6 @@ static void unload_backend_refuses_while_an_agent_lives(void **state)
     struct chain *c;
     tenrec_error err;
 
-    (void)state;
     assert_status(loop_open(&loop, &err), &err);
     assert_status(backend_get("echo", &layer.backend, &err), &err);
     assert_status(chain_open(&layer, 1, &id, loop, &user, &c, &err), &err);
@@ -244,13 +231,12 @@ static bool mapped(const char *part)
 }
 
 /* bad_start says that it may be unmapped, old_wrapper does not. */
-static void unload_backend_unmaps_only_what_allows_it(void **state)
+TEST_WITH(unload_backend_unmaps_only_what_allows_it, unload_all, unload_all)
 {
     const char *before = getenv("TENREC_DLCLOSE");
     char *old = before ? strdup(before) : NULL;
     tenrec_error err;
 
-    (void)state;
     unsetenv("TENREC_DLCLOSE");
     assert_status(tenrec_load_backend(FIXTURES "/bad_start.so", &err), &err);
     assert_status(tenrec_load_backend(FIXTURES "/old_wrapper.so", &err), &err);
@@ -285,12 +271,11 @@ static void *load_and_unload(void *arg)
     return NULL;
 }
 
-static void registry_holds_when_many_threads_use_it(void **state)
+TEST_WITH(registry_holds_when_many_threads_use_it, unload_all, unload_all)
 {
     bool good[4] = { true, true, true, true };
     pthread_t thread[4];
 
-    (void)state;
     for (int i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, load_and_unload, &good[i]), 0);
     for (int i = 0; i < 4; i++) {
@@ -307,14 +292,13 @@ static void collect(void *arg, struct backend *b)
     snprintf(text + n, 128 - n, "%s ", backend_plugin(b)->name);
 }
 
-static void handles_stay_valid_when_others_register(void **state)
+TEST_WITH(handles_stay_valid_when_others_register, unload_all, unload_all)
 {
     struct tenrec_plugin more[] = { own, own };
     struct backend *before, *after;
     char names[128] = "";
     tenrec_error err;
 
-    (void)state;
     more[0].name = "other";
     more[1].name = "third";
     assert_status(tenrec_register_backend(&own, construct, init, &err), &err);
@@ -327,28 +311,5 @@ static void handles_stay_valid_when_others_register(void **state)
     assert_string_equal(names, "own other third ");
     backend_put(before);
     backend_put(after);
-    unload_all(NULL);
-}
-
-int main(void)
-{
-#define CASE(fn) cmocka_unit_test_setup_teardown(fn, unload_all, unload_all)
-    const struct CMUnitTest test[] = {
-        CASE(register_backend_makes_a_name_known),
-        CASE(register_backend_checks_the_tables_of_records),
-        CASE(register_backend_refuses_a_name_twice),
-        CASE(register_backend_refuses_what_is_out_of_contract),
-        CASE(load_backend_twice_gives_one_handle),
-        CASE(load_backend_works_again_after_unload),
-        CASE(load_backend_refuses_a_second_file_of_the_name),
-        CASE(load_backend_refuses_a_file_that_calls_itself_otherwise),
-        CASE(load_backend_tells_what_is_missing),
-        CASE(unload_backend_fails_when_there_is_none),
-        CASE(unload_backend_refuses_while_an_agent_lives),
-        CASE(unload_backend_unmaps_only_what_allows_it),
-        CASE(registry_holds_when_many_threads_use_it),
-        CASE(handles_stay_valid_when_others_register),
-    };
-
-    return cmocka_run_group_tests_name("registry", test, NULL, NULL);
+    unload_all();
 }

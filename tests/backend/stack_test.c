@@ -29,14 +29,13 @@ static void expect_refused(const char *text, tenrec_status status, const char *p
     assert_text_has(err.text, part);
 }
 
-static void stack_open_loads_outermost_first(void **state)
+TEST(stack_open_loads_outermost_first)
 {
     const struct chain_layer *layer;
     struct stack *s = NULL;
     tenrec_error err;
     size_t n;
 
-    (void)state;
     assert_status(open_text("backend: outer\n"
                             "backends:\n"
                             "  here: { plugin: echo }\n"
@@ -55,54 +54,47 @@ static void stack_open_loads_outermost_first(void **state)
     stack_close(s);
 }
 
-static void stack_open_refuses_wraps_missing(void **state)
+TEST(stack_open_refuses_wraps_missing)
 {
-    (void)state;
     expect_refused("backend: flaky\nbackends:\n  flaky: { plugin: faulty }\n", TENREC_ECONFIG,
                    "test.yaml:3:3: ", "plugin 'faulty' wraps another backend: say which one");
 }
 
-static void stack_open_refuses_wraps_needless(void **state)
+TEST(stack_open_refuses_wraps_needless)
 {
-    (void)state;
     expect_refused(
         "backend: a\nbackends:\n  a: { plugin: echo, wraps: b }\n  b: { plugin: echo }\n",
         TENREC_ECONFIG, "test.yaml:3:", "plugin 'echo' wraps nothing: remove 'wraps: b'");
 }
 
-static void stack_open_refuses_wraps_unknown(void **state)
+TEST(stack_open_refuses_wraps_unknown)
 {
-    (void)state;
     expect_refused("backend: a\nbackends:\n  a: { plugin: faulty, wraps: bb }\n"
                    "  b: { plugin: echo }\n",
                    TENREC_ECONFIG, "test.yaml:3:", "'bb'");
 }
 
-static void stack_open_refuses_wraps_cyclic(void **state)
+TEST(stack_open_refuses_wraps_cyclic)
 {
-    (void)state;
     expect_refused("backend: a\nbackends:\n  a: { plugin: faulty, wraps: b }\n"
                    "  b: { plugin: faulty, wraps: a }\n",
                    TENREC_ECONFIG, "test.yaml:", "wraps");
 }
 
-static void stack_open_tells_the_place_of_a_missing_plugin(void **state)
+TEST(stack_open_tells_the_place_of_a_missing_plugin)
 {
-    (void)state;
     expect_refused("backend: a\nbackends:\n  a: { plugin: eco }\n", TENREC_EPLUGIN,
                    "test.yaml:3:16: backend 'a': ", "no plugin 'eco' (did you mean 'echo'?)");
 }
 
-static void stack_open_tells_the_place_of_a_wrong_option(void **state)
+TEST(stack_open_tells_the_place_of_a_wrong_option)
 {
-    (void)state;
     expect_refused("backend: a\nbackends:\n  a: { plugin: echo, options: { refuze: true } }\n",
                    TENREC_ECONFIG, "test.yaml:3:33", "'refuse'");
 }
 
-static void stack_open_tells_the_place_of_what_construct_refuses(void **state)
+TEST(stack_open_tells_the_place_of_what_construct_refuses)
 {
-    (void)state;
     expect_refused("backend: a\nbackends:\n  a:\n    plugin: faulty\n    wraps: b\n    options:\n"
                    "      messages_to_delay: { CALL: 1s, PYTHON_CALL: 2s }\n"
                    "  b: { plugin: echo }\n",
@@ -110,12 +102,11 @@ static void stack_open_tells_the_place_of_what_construct_refuses(void **state)
                    "'CALL' and 'PYTHON_CALL' mean the same messages");
 }
 
-static void stack_check_sees_entries_out_of_the_chain(void **state)
+TEST(stack_check_sees_entries_out_of_the_chain)
 {
     struct tenrec_config *config;
     tenrec_error err;
 
-    (void)state;
     assert_status(tenrec_config_parse("backend: a\nbackends:\n  a: { plugin: echo }\n"
                                       "  spare: { plugin: nosuch }\n",
                                       "test.yaml", &config, &err),
@@ -123,21 +114,4 @@ static void stack_check_sees_entries_out_of_the_chain(void **state)
     assert_int_equal(stack_check(config, &err), TENREC_EPLUGIN);
     assert_text_has(err.text, "test.yaml:4:20: backend 'spare': no plugin 'nosuch'");
     tenrec_config_drop(config);
-}
-
-int main(void)
-{
-    const struct CMUnitTest test[] = {
-        cmocka_unit_test(stack_open_loads_outermost_first),
-        cmocka_unit_test(stack_open_refuses_wraps_missing),
-        cmocka_unit_test(stack_open_refuses_wraps_needless),
-        cmocka_unit_test(stack_open_refuses_wraps_unknown),
-        cmocka_unit_test(stack_open_refuses_wraps_cyclic),
-        cmocka_unit_test(stack_open_tells_the_place_of_a_missing_plugin),
-        cmocka_unit_test(stack_open_tells_the_place_of_a_wrong_option),
-        cmocka_unit_test(stack_open_tells_the_place_of_what_construct_refuses),
-        cmocka_unit_test(stack_check_sees_entries_out_of_the_chain),
-    };
-
-    return cmocka_run_group_tests_name("stack", test, NULL, NULL);
 }

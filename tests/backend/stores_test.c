@@ -13,18 +13,15 @@ struct drawer_options {
     int64_t most;
 };
 
-static int set_path(void **state)
+static void set_path(void)
 {
-    (void)state;
-    return setenv("TENREC_PLUGIN_PATH", FIXTURES "/../group:" FIXTURES, 1);
+    assert_int_equal(setenv("TENREC_PLUGIN_PATH", FIXTURES "/../group:" FIXTURES, 1), 0);
 }
 
-static int unset_options(void **state)
+static void unset_options(void)
 {
-    (void)state;
     unsetenv("TENREC_STORES__NOTES__MOST");
     unsetenv("TENREC_STORES__DRAWER__MOST");
-    return 0;
 }
 
 static tenrec_status load(const char *yaml, const char *scheme, struct stores **ret,
@@ -52,13 +49,12 @@ static int64_t most_of(const struct stores *s, const char *scheme)
     return ((const struct drawer_options *)c.options)->most;
 }
 
-static void stores_scheme_is_what_stands_before_the_colon(void **state)
+TEST(stores_scheme_is_what_stands_before_the_colon)
 {
     static const char *const none[] = { "",          "redis",   "redis:/x", "://x",
                                         "Redis://x", "a b://x", "redis:",   "a.b://x" };
     char scheme[STORES_SCHEME_MAX];
 
-    (void)state;
     assert_true(stores_scheme("redis://host/jobs", scheme));
     assert_string_equal(scheme, "redis");
     assert_true(stores_scheme("my-own_2://", scheme));
@@ -69,12 +65,11 @@ static void stores_scheme_is_what_stands_before_the_colon(void **state)
         "aaaaaaaaaabbbbbbbbbbaaaaaaaaaabbbbbbbbbbaaaaaaaaaabbbbbbbbbbcccc://x", scheme));
 }
 
-static void stores_load_takes_the_plugin_of_that_name(void **state)
+TEST(stores_load_takes_the_plugin_of_that_name)
 {
     struct stores *s;
     tenrec_error err;
 
-    (void)state;
     assert_status(stores_load(NULL, "drawer", &s, &err), &err);
     assert_int_equal(most_of(s, "drawer"), 1000000);
     stores_drop(s);
@@ -83,12 +78,11 @@ static void stores_load_takes_the_plugin_of_that_name(void **state)
     stores_drop(s);
 }
 
-static void stores_load_takes_what_the_config_names(void **state)
+TEST(stores_load_takes_what_the_config_names)
 {
     struct stores *s;
     tenrec_error err;
 
-    (void)state;
     assert_status(load("stores:\n  notes: {plugin: drawer, options: {most: 7}}\n"
                        "  other: {plugin: drawer}\n",
                        "notes", &s, &err),
@@ -100,12 +94,11 @@ static void stores_load_takes_what_the_config_names(void **state)
     stores_drop(s);
 }
 
-static void stores_load_reads_the_environment(void **state)
+TEST_WITH(stores_load_reads_the_environment, NULL, unset_options)
 {
     struct stores *s;
     tenrec_error err;
 
-    (void)state;
     setenv("TENREC_STORES__NOTES__MOST", "8", 1);
     setenv("TENREC_STORES__DRAWER__MOST", "9", 1);
     assert_status(load("stores: {notes: {plugin: drawer, options: {most: 7}}}", "drawer", &s, &err),
@@ -115,7 +108,7 @@ static void stores_load_reads_the_environment(void **state)
     stores_drop(s);
 }
 
-static void stores_load_is_refused_with_the_place(void **state)
+TEST(stores_load_is_refused_with_the_place)
 {
     static const char *const cases[][3] = {
         { "stores: {notes: {plugin: drawer, options: {most: 0}}}", "notes",
@@ -139,7 +132,6 @@ static void stores_load_is_refused_with_the_place(void **state)
           "t.yaml:3:3: stores 'a-b' and 'A_b' have the same variables (TENREC_STORES__A_B__...)" },
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct stores *s;
         tenrec_error err;
@@ -148,7 +140,7 @@ static void stores_load_is_refused_with_the_place(void **state)
     }
 }
 
-static void stores_find_tells_what_was_wrong_when_it_is_asked_for(void **state)
+TEST(stores_find_tells_what_was_wrong_when_it_is_asked_for)
 {
     const char *yaml = "stores:\n  notes: {plugin: drawer}\n  wrong: {plugin: drwer}\n";
     struct tenrec_config *config;
@@ -156,7 +148,6 @@ static void stores_find_tells_what_was_wrong_when_it_is_asked_for(void **state)
     struct stores *s;
     tenrec_error err;
 
-    (void)state;
     assert_status(load(yaml, "notes", &s, &err), &err);
     assert_int_equal(stores_find(s, "wrong", &c, &err), TENREC_EPLUGIN);
     assert_text_has(err.text, "t.yaml:3:19: store 'wrong': no plugin 'drwer'");
@@ -168,12 +159,11 @@ static void stores_find_tells_what_was_wrong_when_it_is_asked_for(void **state)
     tenrec_config_drop(config);
 }
 
-static void plugin_of_a_kind_is_none_of_the_other(void **state)
+TEST(plugin_of_a_kind_is_none_of_the_other)
 {
     struct backend *b;
     tenrec_error err;
 
-    (void)state;
     assert_status(backend_get_kind("drawer", TENREC_PLUGIN_STORE, &b, &err), &err);
     assert_null(backend_init(b));
     assert_false(tenrec_backend_registered("drawer"));
@@ -183,23 +173,21 @@ static void plugin_of_a_kind_is_none_of_the_other(void **state)
     backend_put(b);
 }
 
-static void store_open_refuses_a_plugin_without_operations(void **state)
+TEST(store_open_refuses_a_plugin_without_operations)
 {
     struct tenrec_store *s = NULL;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(tenrec_store_open("store_without_ops://x", 1000, &s, &err), TENREC_EPLUGIN);
     assert_text_has(err.text, "plugin 'store_without_ops': the plugin has no operation '");
     assert_null(s);
 }
 
-static void store_open_fills_the_options(void **state)
+TEST_WITH(store_open_fills_the_options, NULL, unset_options)
 {
     struct tenrec_store *s;
     tenrec_error err;
 
-    (void)state;
     setenv("TENREC_STORES__DRAWER__MOST", "2", 1);
     assert_status(tenrec_store_open("drawer://small", 1000, &s, &err), &err);
     assert_string_equal(tenrec_store_name(s), "drawer \"small\"");
@@ -212,17 +200,5 @@ static void store_open_fills_the_options(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stores_scheme_is_what_stands_before_the_colon),
-        cmocka_unit_test(stores_load_takes_the_plugin_of_that_name),
-        cmocka_unit_test(stores_load_takes_what_the_config_names),
-        cmocka_unit_test_teardown(stores_load_reads_the_environment, unset_options),
-        cmocka_unit_test(stores_load_is_refused_with_the_place),
-        cmocka_unit_test(stores_find_tells_what_was_wrong_when_it_is_asked_for),
-        cmocka_unit_test(plugin_of_a_kind_is_none_of_the_other),
-        cmocka_unit_test(store_open_refuses_a_plugin_without_operations),
-        cmocka_unit_test_teardown(store_open_fills_the_options, unset_options),
-    };
-
-    return cmocka_run_group_tests_name("stores", tests, set_path, NULL);
+    return testing_run(set_path, NULL);
 }

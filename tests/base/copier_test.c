@@ -66,22 +66,10 @@ static void copy_and_look(struct copier *c, size_t n, unsigned seed)
     free(to);
 }
 
-static void copier_copies_all_sizes(void **state)
-{
-    const size_t size[] = { 0, 1, PIECE, LARGE - 1, LARGE, LARGE + 1, LARGE + PIECE - 1 };
-    struct copier *c = open_one();
-
-    (void)state;
-    for (unsigned i = 0; i < sizeof size / sizeof size[0]; i++)
-        copy_and_look(c, size[i], i);
-    copier_close(c);
-}
-
-static void copier_has_a_thread_from_the_first_large_copy_to_its_end(void **state)
+TEST(copier_has_a_thread_from_the_first_large_copy_to_its_end)
 {
     struct copier *c = open_one();
 
-    (void)state;
     copy_and_look(c, PIECE, 1);
     assert_int_equal(helpers(), 0);
     copy_and_look(c, LARGE, 2);
@@ -91,6 +79,16 @@ static void copier_has_a_thread_from_the_first_large_copy_to_its_end(void **stat
     assert_becomes(helpers() == 0); /* a joined one is seen a moment longer */
 }
 
+TEST(copier_copies_all_sizes)
+{
+    const size_t size[] = { 0, 1, PIECE, LARGE - 1, LARGE, LARGE + 1, LARGE + PIECE - 1 };
+    struct copier *c = open_one();
+
+    for (unsigned i = 0; i < sizeof size / sizeof size[0]; i++)
+        copy_and_look(c, size[i], i);
+    copier_close(c);
+}
+
 static void *copy_often(void *arg)
 {
     for (unsigned i = 0; i < 20; i++)
@@ -98,12 +96,11 @@ static void *copy_often(void *arg)
     return NULL;
 }
 
-static void copier_serves_several_threads(void **state)
+TEST(copier_serves_several_threads)
 {
     struct copier *c = open_one();
     pthread_t other[3];
 
-    (void)state;
     for (unsigned i = 0; i < 3; i++)
         assert_int_equal(pthread_create(&other[i], NULL, copy_often, c), 0);
     copy_often(c);
@@ -114,12 +111,6 @@ static void copier_serves_several_threads(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(copier_has_a_thread_from_the_first_large_copy_to_its_end),
-        cmocka_unit_test(copier_copies_all_sizes),
-        cmocka_unit_test(copier_serves_several_threads),
-    };
-
     copier_close(NULL);
-    return cmocka_run_group_tests_name("copier", tests, NULL, NULL);
+    return testing_run(NULL, NULL);
 }

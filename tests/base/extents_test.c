@@ -12,13 +12,12 @@ static size_t take(struct extents *e, size_t len, void *owner)
     return at;
 }
 
-static void extents_finds_the_lowest_room(void **state)
+TEST(extents_finds_the_lowest_room)
 {
     struct extents e = { .length = 100 };
     size_t at;
     int a, b, c, d;
 
-    (void)state;
     assert_int_equal(take(&e, 40, &a), 0);
     assert_int_equal(take(&e, 40, &b), 40);
     assert_int_equal(take(&e, 20, &c), 80);
@@ -30,12 +29,11 @@ static void extents_finds_the_lowest_room(void **state)
     extents_finish(&e);
 }
 
-static void extents_knows_whose_a_part_is(void **state)
+TEST(extents_knows_whose_a_part_is)
 {
     struct extents e = { .length = 100 };
     int a, b;
 
-    (void)state;
     take(&e, 30, &a);
     take(&e, 30, &b);
     assert_ptr_equal(extents_owner(&e, 0, 30), &a);
@@ -49,13 +47,12 @@ static void extents_knows_whose_a_part_is(void **state)
     extents_finish(&e);
 }
 
-static void extents_shows_every_gap(void **state)
+TEST(extents_shows_every_gap)
 {
     struct extents e = { .length = 100 };
     size_t at = 0;
     int a;
 
-    (void)state;
     assert_int_equal(extents_gap(&e, &at), 100);
     for (int i = 0; i < 10; i++)
         take(&e, 10, &a);
@@ -75,7 +72,7 @@ static void extents_shows_every_gap(void **state)
 }
 
 /* Against a plain array: what is given out never overlaps, and all comes back. */
-static void extents_agrees_with_a_plain_array(void **state)
+TEST(extents_agrees_with_a_plain_array)
 {
     enum { LENGTH = 500, MOVES = 20000 };
     static int owner[LENGTH];
@@ -83,7 +80,6 @@ static void extents_agrees_with_a_plain_array(void **state)
     struct extents e = { .length = LENGTH };
     unsigned seed = 1;
 
-    (void)state;
     for (int i = 0; i < MOVES; i++) {
         size_t at, len;
         seed = seed * 1103515245 + 12345;
@@ -102,16 +98,4 @@ static void extents_agrees_with_a_plain_array(void **state)
         }
     }
     extents_finish(&e);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(extents_finds_the_lowest_room),
-        cmocka_unit_test(extents_knows_whose_a_part_is),
-        cmocka_unit_test(extents_shows_every_gap),
-        cmocka_unit_test(extents_agrees_with_a_plain_array),
-    };
-
-    return cmocka_run_group_tests_name("extents", tests, NULL, NULL);
 }

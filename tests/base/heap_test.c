@@ -23,18 +23,15 @@ int __wrap_malloc_trim(size_t pad)
     return __real_malloc_trim(pad);
 }
 
-static int reset(void **state)
+static void reset(void)
 {
-    (void)state;
     atomic_store(&trims, 0);
-    return 0;
 }
 
-static void heap_is_trimmed_when_no_report_came_since_the_last_run(void **state)
+TEST_WITH(heap_is_trimmed_when_no_report_came_since_the_last_run, reset, NULL)
 {
     const uint64_t now = clock_now_ns();
 
-    (void)state;
     heap_freed();
     assert_true(heap_trim(now) > now);
     heap_freed();
@@ -71,25 +68,12 @@ static void trimmed_after_burst_of(uint64_t payload_len)
     loop_close(l);
 }
 
-static void heap_is_trimmed_after_a_burst_of_small_messages(void **state)
+TEST_WITH(heap_is_trimmed_after_a_burst_of_small_messages, reset, NULL)
 {
-    (void)state;
     trimmed_after_burst_of(0);
 }
 
-static void heap_is_trimmed_after_a_burst_of_large_messages(void **state)
+TEST_WITH(heap_is_trimmed_after_a_burst_of_large_messages, reset, NULL)
 {
-    (void)state;
     trimmed_after_burst_of(4000);
-}
-
-int main(void)
-{
-    const struct CMUnitTest test[] = {
-        cmocka_unit_test_setup(heap_is_trimmed_after_a_burst_of_small_messages, reset),
-        cmocka_unit_test_setup(heap_is_trimmed_after_a_burst_of_large_messages, reset),
-        cmocka_unit_test_setup(heap_is_trimmed_when_no_report_came_since_the_last_run, reset),
-    };
-
-    return cmocka_run_group_tests_name("heap", test, NULL, NULL);
 }

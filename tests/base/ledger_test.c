@@ -18,11 +18,10 @@ static void make_both(struct ledger *owner, struct ledger *holder)
     assert_status(ledger_take(fds, holder, &err), &err);
 }
 
-static void ledger_tells_what_has_ended_once(void **state)
+TEST(ledger_tells_what_has_ended_once)
 {
     struct ledger owner, holder;
 
-    (void)state;
     make_both(&owner, &holder);
     assert_true(ledger_ended(&owner, 1) == 0);
     ledger_hold(&holder, 65);
@@ -38,11 +37,10 @@ static void ledger_tells_what_has_ended_once(void **state)
     ledger_close(&owner);
 }
 
-static void ledger_tells_what_is_still_held_when_the_holder_left(void **state)
+TEST(ledger_tells_what_is_still_held_when_the_holder_left)
 {
     struct ledger owner, holder;
 
-    (void)state;
     make_both(&owner, &holder);
     ledger_hold(&holder, 3);
     ledger_hold(&holder, 4);
@@ -56,11 +54,10 @@ static void ledger_tells_what_is_still_held_when_the_holder_left(void **state)
     ledger_close(&owner);
 }
 
-static void ledger_tells_when_the_holder_closed(void **state)
+TEST(ledger_tells_when_the_holder_closed)
 {
     struct ledger owner, holder;
 
-    (void)state;
     make_both(&owner, &holder);
     assert_false(ledger_holder_is_gone(&owner));
     ledger_close(&holder);
@@ -68,14 +65,13 @@ static void ledger_tells_when_the_holder_closed(void **state)
     ledger_close(&owner);
 }
 
-static void ledger_tells_when_the_holder_was_killed(void **state)
+TEST(ledger_tells_when_the_holder_was_killed)
 {
     struct ledger owner, holder;
     tenrec_error err;
     int fds[LEDGER_FDS], status;
     pid_t child;
 
-    (void)state;
     assert_status(ledger_make(&owner, fds, &err), &err);
     child = fork();
     if (child == 0) {
@@ -95,14 +91,13 @@ static void ledger_tells_when_the_holder_was_killed(void **state)
     ledger_close(&owner);
 }
 
-static void ledger_takes_no_nonsense(void **state)
+TEST(ledger_takes_no_nonsense)
 {
     struct region small, writable;
     struct ledger l;
     int line[2], fds[LEDGER_FDS];
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(pipe(line), 0);
     fds[0] = line[0];
     fds[1] = line[1];
@@ -119,17 +114,4 @@ static void ledger_takes_no_nonsense(void **state)
     ledger_close(&l);
     region_close(&writable);
     close(line[0]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ledger_tells_what_has_ended_once),
-        cmocka_unit_test(ledger_tells_what_is_still_held_when_the_holder_left),
-        cmocka_unit_test(ledger_tells_when_the_holder_closed),
-        cmocka_unit_test(ledger_tells_when_the_holder_was_killed),
-        cmocka_unit_test(ledger_takes_no_nonsense),
-    };
-
-    return cmocka_run_group_tests_name("ledger", tests, NULL, NULL);
 }

@@ -32,11 +32,10 @@ static void keep(void *arg, enum tenrec_log_level level, const char *part, const
     snprintf(l->last, sizeof l->last, "%s", text);
 }
 
-static void log_line_stays_one_line_when_text_steers_the_terminal(void **state)
+TEST(log_line_stays_one_line_when_text_steers_the_terminal)
 {
     struct lines l = { 0 };
 
-    (void)state;
     tenrec_set_log_callback(keep, &l);
     log_line(TENREC_LOG_WARN, "test", "%s",
              "a\ntenrec: error: b\x1b[2J\x7f\xc2\x9b\xff caf\xc3\xa9");
@@ -44,11 +43,10 @@ static void log_line_stays_one_line_when_text_steers_the_terminal(void **state)
     assert_string_equal(l.last, "a\\ntenrec: error: b\\x1b[2J\\x7f\\xc2\\x9b\\xff caf\xc3\xa9");
 }
 
-static void error_stays_one_line_when_text_steers_the_terminal(void **state)
+TEST(error_stays_one_line_when_text_steers_the_terminal)
 {
     tenrec_error err;
 
-    (void)state;
     tenrec_fail(&err, TENREC_EPROTOCOL, "type '%s'", "cpu\r\n\x1b]0;x\a");
     tenrec_error_prefix(&err, "from '%s'", "\t\x80");
     assert_string_equal(err.text, "from '\\t\\x80': type 'cpu\\r\\n\\x1b]0;x\\x07'");
@@ -57,11 +55,10 @@ static void error_stays_one_line_when_text_steers_the_terminal(void **state)
 }
 
 /* Whatever the place takes, so that each cut of the text is met. */
-static void error_ends_with_a_whole_character_when_a_place_cuts_it(void **state)
+TEST(error_ends_with_a_whole_character_when_a_place_cuts_it)
 {
     char many[sizeof((tenrec_error *)0)->text] = "", place[8];
 
-    (void)state;
     for (size_t i = 0; i + 4 < sizeof many; i += 3)
         memcpy(many + i, "\xe2\x82\xac", 4);
     for (int n = 0; n < 4; n++) {
@@ -80,11 +77,10 @@ static void error_ends_with_a_whole_character_when_a_place_cuts_it(void **state)
 }
 
 /* Is every byte of the text printable or a part of well-formed UTF-8? */
-static void text_is_printable_when_bytes_are_any(void **state)
+TEST(text_is_printable_when_bytes_are_any)
 {
     char from[5] = "", to[32], again[32];
 
-    (void)state;
     for (unsigned int i = 1; i < 0x10000; i++) {
         from[0] = (char)(i & 0xff);
         from[1] = (char)(i >> 8);
@@ -101,11 +97,10 @@ static void text_is_printable_when_bytes_are_any(void **state)
     }
 }
 
-static void text_is_cut_before_an_escape_when_room_ends(void **state)
+TEST(text_is_cut_before_an_escape_when_room_ends)
 {
     char to[6];
 
-    (void)state;
     tenrec_text_escape(to, sizeof to, "ab\x01\x02", "");
     assert_string_equal(to, "ab");
     tenrec_text_escape(to, sizeof to, "a\x01\x02", "");
@@ -129,13 +124,12 @@ static int admitted(struct log_limit *l, const char *part, int n, uint64_t now, 
     return ret;
 }
 
-static void limit_prints_a_burst_then_one_line_a_second_when_lines_flood(void **state)
+TEST(limit_prints_a_burst_then_one_line_a_second_when_lines_flood)
 {
     static struct log_limit l;
     struct log_record r;
     uint64_t left_out = 0;
 
-    (void)state;
     assert_int_equal(admitted(&l, "a", 1000, 5 * SECOND, &left_out), LOG_LIMIT_BURST);
     assert_int_equal(admitted(&l, "b", 1, 5 * SECOND, &left_out), 1); /* another reason */
     assert_int_equal(admitted(&l, "a", 1000, 6 * SECOND, &left_out), 1);
@@ -150,11 +144,10 @@ static void limit_prints_a_burst_then_one_line_a_second_when_lines_flood(void **
     assert_int_equal(r.left_out, 1000 - LOG_LIMIT_BURST - 1);
 }
 
-static void log_tells_what_was_left_out_when_it_is_flushed(void **state)
+TEST(log_tells_what_was_left_out_when_it_is_flushed)
 {
     struct lines l = { 0 };
 
-    (void)state;
     tenrec_set_log_callback(keep, &l);
     for (int i = 0; i < 5000; i++)
         log_line(TENREC_LOG_WARN, "flood", "message %d is malformed", i);
@@ -202,30 +195,27 @@ static void check_sink(int reader, int writer)
     close(writer);
 }
 
-static void sink_goes_on_when_a_pipe_has_no_reader(void **state)
+TEST(sink_goes_on_when_a_pipe_has_no_reader)
 {
     int fd[2];
 
-    (void)state;
     assert_int_equal(pipe2(fd, O_CLOEXEC), 0);
     check_sink(fd[0], fd[1]);
 }
 
-static void sink_goes_on_when_a_socket_has_no_reader(void **state)
+TEST(sink_goes_on_when_a_socket_has_no_reader)
 {
     int fd[2];
 
-    (void)state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), 0);
     check_sink(fd[0], fd[1]);
 }
 
-static void sink_lets_a_pipe_end_when_the_program_closes_it(void **state)
+TEST(sink_lets_a_pipe_end_when_the_program_closes_it)
 {
     char text[1024];
     int fd[2];
 
-    (void)state;
     assert_int_equal(pipe2(fd, O_CLOEXEC), 0);
     log_sink_write(fd[1], "a\n", 2);
     close(fd[1]);
@@ -237,13 +227,12 @@ static void sink_lets_a_pipe_end_when_the_program_closes_it(void **state)
 static const char *program; /* valgrind has its own /proc/self/exe */
 
 /* In a child: its first line opens the file. */
-static void log_goes_to_stderr_when_its_file_is_a_fifo_without_reader(void **state)
+TEST(log_goes_to_stderr_when_its_file_is_a_fifo_without_reader)
 {
     char folder[] = "/tmp/tenrec-log-XXXXXX", path[64], text[1024];
     int fd[2], status;
     pid_t pid;
 
-    (void)state;
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/fifo", folder);
     assert_int_equal(mkfifo(path, 0600), 0);
@@ -269,24 +258,10 @@ static void log_goes_to_stderr_when_its_file_is_a_fifo_without_reader(void **sta
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(log_line_stays_one_line_when_text_steers_the_terminal),
-        cmocka_unit_test(error_stays_one_line_when_text_steers_the_terminal),
-        cmocka_unit_test(error_ends_with_a_whole_character_when_a_place_cuts_it),
-        cmocka_unit_test(text_is_printable_when_bytes_are_any),
-        cmocka_unit_test(text_is_cut_before_an_escape_when_room_ends),
-        cmocka_unit_test(limit_prints_a_burst_then_one_line_a_second_when_lines_flood),
-        cmocka_unit_test(log_tells_what_was_left_out_when_it_is_flushed),
-        cmocka_unit_test(sink_goes_on_when_a_pipe_has_no_reader),
-        cmocka_unit_test(sink_goes_on_when_a_socket_has_no_reader),
-        cmocka_unit_test(sink_lets_a_pipe_end_when_the_program_closes_it),
-        cmocka_unit_test(log_goes_to_stderr_when_its_file_is_a_fifo_without_reader),
-    };
-
     program = argv[0];
     if (argc > 1) {
         log_line(TENREC_LOG_ERROR, "test", "a line");
         return 0;
     }
-    return cmocka_run_group_tests_name("log", tests, NULL, NULL);
+    return testing_run(NULL, NULL);
 }

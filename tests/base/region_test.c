@@ -23,12 +23,11 @@ static struct region make(enum region_access access)
     return r;
 }
 
-static void region_is_seen_by_who_maps_it(void **state)
+TEST(region_is_seen_by_who_maps_it)
 {
     struct region own = make(REGION_READ), other;
     tenrec_error err;
 
-    (void)state;
     own.base[BYTES - 1] = 'x';
     assert_status(region_map(dup(own.fd), REGION_READ, &other, &err), &err);
     assert_int_equal(other.bytes, BYTES);
@@ -40,24 +39,22 @@ static void region_is_seen_by_who_maps_it(void **state)
     region_close(&own);
 }
 
-static void region_cannot_be_written_by_readers(void **state)
+TEST(region_cannot_be_written_by_readers)
 {
     struct region own = make(REGION_READ), other;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(region_map(own.fd, REGION_WRITE, &other, &err), TENREC_EPROTOCOL);
     assert_text_has(err.text, "cannot be written");
     assert_true(write(own.fd, "x", 1) < 0);
     region_close(&own);
 }
 
-static void region_can_be_written_when_it_is_for_writers(void **state)
+TEST(region_can_be_written_when_it_is_for_writers)
 {
     struct region own = make(REGION_WRITE), other;
     tenrec_error err;
 
-    (void)state;
     assert_status(region_map(dup(own.fd), REGION_WRITE, &other, &err), &err);
     other.base[3] = 'z';
     assert_int_equal(own.base[3], 'z');
@@ -67,21 +64,19 @@ static void region_can_be_written_when_it_is_for_writers(void **state)
     region_close(&own);
 }
 
-static void region_cannot_be_cut(void **state)
+TEST(region_cannot_be_cut)
 {
     struct region own = make(REGION_WRITE);
 
-    (void)state;
     assert_true(ftruncate(own.fd, 4096) < 0);
     assert_true(ftruncate(own.fd, 100 * BYTES) < 0);
     region_close(&own);
 }
 
-static void region_gives_whole_pages_back(void **state)
+TEST(region_gives_whole_pages_back)
 {
     struct region own = make(REGION_READ);
 
-    (void)state;
     memset(own.base, 'a', BYTES);
     region_discard(&own, 4000, 4096 + 200); /* one whole page of it */
     assert_int_equal(own.base[4095], 'a');
@@ -91,25 +86,23 @@ static void region_gives_whole_pages_back(void **state)
     region_close(&own);
 }
 
-static void region_is_refused_when_it_could_be_cut(void **state)
+TEST(region_is_refused_when_it_could_be_cut)
 {
     const int fd = memfd_create("cut", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     struct region r;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(ftruncate(fd, BYTES), 0);
     assert_int_equal(region_map(fd, REGION_READ, &r, &err), TENREC_EPROTOCOL);
     assert_text_has(err.text, "not sealed");
     close(fd);
 }
 
-static void region_is_refused_when_it_is_no_memfd(void **state)
+TEST(region_is_refused_when_it_is_no_memfd)
 {
     int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), line[2];
     struct region r;
 
-    (void)state;
     assert_int_equal(region_map(fd, REGION_READ, &r, NULL), TENREC_EPROTOCOL);
     close(fd);
     assert_int_equal(pipe(line), 0);
@@ -119,12 +112,11 @@ static void region_is_refused_when_it_is_no_memfd(void **state)
     assert_int_equal(region_map(-1, REGION_READ, &r, NULL), TENREC_EPROTOCOL);
 }
 
-static void region_is_refused_when_it_is_empty(void **state)
+TEST(region_is_refused_when_it_is_empty)
 {
     const int fd = memfd_create("empty", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     struct region r;
 
-    (void)state;
     assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
     assert_int_equal(region_map(fd, REGION_READ, &r, NULL), TENREC_EPROTOCOL);
     close(fd);
@@ -132,14 +124,13 @@ static void region_is_refused_when_it_is_empty(void **state)
     assert_int_equal(region_make(PTRDIFF_MAX, REGION_READ, &r, NULL), TENREC_ENOMEM);
 }
 
-static void region_says_so_when_descriptors_are_out(void **state)
+TEST(region_says_so_when_descriptors_are_out)
 {
     struct rlimit before, none;
     struct region r;
     tenrec_error err;
     tenrec_status st;
 
-    (void)state;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     none = (struct rlimit){ 3, before.rlim_max };
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
@@ -147,21 +138,4 @@ static void region_says_so_when_descriptors_are_out(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     assert_int_equal(st, TENREC_EOS);
     assert_int_equal(err.os_errno, EMFILE);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(region_is_seen_by_who_maps_it),
-        cmocka_unit_test(region_cannot_be_written_by_readers),
-        cmocka_unit_test(region_can_be_written_when_it_is_for_writers),
-        cmocka_unit_test(region_cannot_be_cut),
-        cmocka_unit_test(region_gives_whole_pages_back),
-        cmocka_unit_test(region_is_refused_when_it_could_be_cut),
-        cmocka_unit_test(region_is_refused_when_it_is_no_memfd),
-        cmocka_unit_test(region_is_refused_when_it_is_empty),
-        cmocka_unit_test(region_says_so_when_descriptors_are_out),
-    };
-
-    return cmocka_run_group_tests_name("region", tests, NULL, NULL);
 }

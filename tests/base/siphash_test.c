@@ -5,7 +5,7 @@
 #include "base/siphash.h"
 
 /* 00 01 02 .. as the key and as the bytes. */
-static void siphash_gives_the_published_hashes(void **state)
+TEST(siphash_gives_the_published_hashes)
 {
     static const struct {
         size_t len;
@@ -18,27 +18,15 @@ static void siphash_gives_the_published_hashes(void **state)
     const struct siphash_key key = { { 0x0706050403020100u, 0x0f0e0d0c0b0a0908u } };
     uint8_t bytes[16];
 
-    (void)state;
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = (uint8_t)i;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         assert_true(siphash(&key, bytes, rows[i].len) == rows[i].hash);
 }
 
-static void siphash_draws_another_key_each_time(void **state)
+TEST(siphash_draws_another_key_each_time)
 {
     const struct siphash_key a = siphash_draw(), b = siphash_draw();
 
-    (void)state;
     assert_true(a.k[0] != b.k[0] || a.k[1] != b.k[1]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(siphash_gives_the_published_hashes),
-        cmocka_unit_test(siphash_draws_another_key_each_time),
-    };
-
-    return cmocka_run_group_tests_name("siphash", tests, NULL, NULL);
 }

@@ -2,20 +2,14 @@
 /* The pool of large blocks: what it keeps, for how long, and what it counts.
  * Where blocks are not recycled (base/recycle.h) nothing is kept, and the same
  * cases see to that. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <pthread.h>
-#include <stdatomic.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/recycle.h"
 #include "base/storage_pool.h"
+
+#include "../testing.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
 
 #define MIB ((size_t)1 << 20)
 #define KEPT(n) (RECYCLE ? (n) : 0)
@@ -51,12 +45,11 @@ static uint64_t long_after(void)
     return clock_now_ns() + (STORAGE_POOL_IDLE_MS + 1) * UINT64_C(1000000);
 }
 
-static void storage_pool_gives_a_block_again(void **state)
+TEST(storage_pool_gives_a_block_again)
 {
     struct storage_pool p = STORAGE_POOL_INIT;
     struct storage_counts c;
 
-    (void)state;
     storage_pool_allow(&p, 64 * MIB);
     take_and_give(&p, 3 * MIB);
     take_and_give(&p, 3 * MIB - 100);
@@ -70,14 +63,13 @@ static void storage_pool_gives_a_block_again(void **state)
     storage_pool_deny(&p, 64 * MIB);
 }
 
-static void storage_pool_counts_what_is_in_use(void **state)
+TEST(storage_pool_counts_what_is_in_use)
 {
     struct storage_pool p = STORAGE_POOL_INIT;
     struct storage_counts c;
     unsigned class[2];
     void *data[2];
 
-    (void)state;
     data[0] = take(&p, 1 * MIB, &class[0]);
     data[1] = take(&p, 5 * MIB, &class[1]);
     c = storage_pool_count(&p);
@@ -90,12 +82,11 @@ static void storage_pool_counts_what_is_in_use(void **state)
     assert_int_equal(c.used_bytes, 0);
 }
 
-static void storage_pool_wastes_a_quarter_at_most(void **state)
+TEST(storage_pool_wastes_a_quarter_at_most)
 {
     struct storage_pool p = STORAGE_POOL_INIT;
     unsigned class;
 
-    (void)state;
     for (size_t bytes = STORAGE_POOL_MIN; bytes < 40 * MIB; bytes += bytes / 7 + 1) {
         void *data = storage_pool_take(&p, bytes, &class);
         assert_non_null(data);
@@ -111,12 +102,11 @@ static void storage_pool_wastes_a_quarter_at_most(void **state)
     }
 }
 
-static void storage_pool_refuses_what_no_machine_has(void **state)
+TEST(storage_pool_refuses_what_no_machine_has)
 {
     struct storage_pool p = STORAGE_POOL_INIT;
     unsigned class;
 
-    (void)state;
     assert_null(storage_pool_take(&p, PTRDIFF_MAX, &class));
     if (RECYCLE) /* AddressSanitizer ends the program instead */
         assert_null(storage_pool_take(&p, (size_t)1 << 46, &class));
@@ -124,13 +114,12 @@ static void storage_pool_refuses_what_no_machine_has(void **state)
     assert_int_equal(storage_pool_count(&p).fresh, 0);
 }
 
-static void storage_pool_keeps_no_more_than_its_limit(void **state)
+TEST(storage_pool_keeps_no_more_than_its_limit)
 {
     struct storage_pool p = STORAGE_POOL_INIT;
     unsigned class[4];
     void *data[4];
 
-    (void)state;
     storage_pool_allow(&p, 7 * MIB);
     for (int i = 0; i < 4; i++)
         data[i] = take(&p, 2 * MIB, &class[i]);
@@ -148,11 +137,10 @@ static void storage_pool_keeps_no_more_than_its_limit(void **state)
     assert_int_equal(storage_pool_count(&p).kept_bytes, 0);
 }
 
-static void storage_pool_keeps_nothing_when_nobody_allows_it(void **state)
+TEST(storage_pool_keeps_nothing_when_nobody_allows_it)
 {
     struct storage_pool p = STORAGE_POOL_INIT;
 
-    (void)state;
     p.wake = note_wake;
     wakes = 0;
     take_and_give(&p, 1 * MIB);
@@ -160,12 +148,11 @@ static void storage_pool_keeps_nothing_when_nobody_allows_it(void **state)
     assert_int_equal(wakes, 0);
 }
 
-static void storage_pool_asks_to_be_woken_once_while_it_keeps_something(void **state)
+TEST(storage_pool_asks_to_be_woken_once_while_it_keeps_something)
 {
     struct storage_pool p = STORAGE_POOL_INIT;
     const uint64_t before = clock_now_ns();
 
-    (void)state;
     p.wake = note_wake;
     wakes = 0;
     storage_pool_allow(&p, 64 * MIB);
@@ -178,12 +165,11 @@ static void storage_pool_asks_to_be_woken_once_while_it_keeps_something(void **s
     storage_pool_deny(&p, 64 * MIB);
 }
 
-static void storage_pool_gives_back_what_nobody_used_for_a_while(void **state)
+TEST(storage_pool_gives_back_what_nobody_used_for_a_while)
 {
     struct storage_pool p = STORAGE_POOL_INIT;
     uint64_t next;
 
-    (void)state;
     storage_pool_allow(&p, 64 * MIB);
     take_and_give(&p, 1 * MIB);
     take_and_give(&p, 4 * MIB);
@@ -199,13 +185,12 @@ static void storage_pool_gives_back_what_nobody_used_for_a_while(void **state)
     (void)next;
 }
 
-static void storage_pool_aligns_blocks_for_huge_pages(void **state)
+TEST(storage_pool_aligns_blocks_for_huge_pages)
 {
     struct storage_pool p = STORAGE_POOL_INIT;
     unsigned class;
     void *data = take(&p, 5 * MIB, &class);
 
-    (void)state;
     if (RECYCLE)
         assert_int_equal((uintptr_t)data % STORAGE_POOL_HUGE, 0);
     assert_int_equal((uintptr_t)data % 64, 0);
@@ -244,14 +229,13 @@ static void *churn(void *arg)
     return NULL;
 }
 
-static void storage_pool_serves_threads_at_once(void **state)
+TEST(storage_pool_serves_threads_at_once)
 {
     struct storage_pool p = STORAGE_POOL_INIT;
     struct storage_counts c;
     pthread_t thread[THREADS];
     void *why;
 
-    (void)state;
     storage_pool_allow(&p, 6 * MIB);
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, churn, &p), 0);
@@ -268,22 +252,4 @@ static void storage_pool_serves_threads_at_once(void **state)
     assert_true(c.kept_bytes <= 6 * MIB);
     storage_pool_deny(&p, 6 * MIB);
     assert_int_equal(storage_pool_count(&p).kept_blocks, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(storage_pool_gives_a_block_again),
-        cmocka_unit_test(storage_pool_counts_what_is_in_use),
-        cmocka_unit_test(storage_pool_wastes_a_quarter_at_most),
-        cmocka_unit_test(storage_pool_refuses_what_no_machine_has),
-        cmocka_unit_test(storage_pool_keeps_no_more_than_its_limit),
-        cmocka_unit_test(storage_pool_keeps_nothing_when_nobody_allows_it),
-        cmocka_unit_test(storage_pool_asks_to_be_woken_once_while_it_keeps_something),
-        cmocka_unit_test(storage_pool_gives_back_what_nobody_used_for_a_while),
-        cmocka_unit_test(storage_pool_aligns_blocks_for_huge_pages),
-        cmocka_unit_test(storage_pool_serves_threads_at_once),
-    };
-
-    return cmocka_run_group_tests_name("storage_pool", tests, NULL, NULL);
 }

@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Upkeep: runs on whichever loop is there, and on none when there is none. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/clock.h"
+#include "base/loop.h"
+#include "base/upkeep.h"
 
-#include <cmocka.h>
+#include "../testing.h"
 
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <time.h>
-
-#include "base/clock.h"
-#include "base/loop.h"
-#include "base/upkeep.h"
 
 enum { LONG_MS = 10000 };
 
@@ -40,11 +35,10 @@ static int wait_for_run(void)
     return sem_timedwait(&ran, &until);
 }
 
-static int setup(void **state)
+static void setup(void)
 {
-    (void)state;
     atomic_store(&runs, 0);
-    return sem_init(&ran, 0, 0);
+    assert_int_equal(sem_init(&ran, 0, 0), 0);
 }
 
 static struct upkeep *join(struct loop **ret_loop)
@@ -56,12 +50,11 @@ static struct upkeep *join(struct loop **ret_loop)
     return u;
 }
 
-static void upkeep_runs_at_its_time(void **state)
+TEST_WITH(upkeep_runs_at_its_time, setup, NULL)
 {
     struct loop *l;
     struct upkeep *u = join(&l);
 
-    (void)state;
     upkeep_at(job, clock_now_ns());
     assert_int_equal(wait_for_run(), 0);
     upkeep_leave(u);
@@ -69,12 +62,11 @@ static void upkeep_runs_at_its_time(void **state)
     assert_int_equal(atomic_load(&runs), 1);
 }
 
-static void upkeep_runs_as_often_as_it_wants(void **state)
+TEST_WITH(upkeep_runs_as_often_as_it_wants, setup, NULL)
 {
     struct loop *l;
     struct upkeep *u = join(&l);
 
-    (void)state;
     atomic_store(&again, 2);
     upkeep_at(job, clock_now_ns());
     for (int i = 0; i < 3; i++)
@@ -84,12 +76,11 @@ static void upkeep_runs_as_often_as_it_wants(void **state)
     assert_int_equal(atomic_load(&runs), 3);
 }
 
-static void upkeep_waits_until_a_loop_is_there(void **state)
+TEST_WITH(upkeep_waits_until_a_loop_is_there, setup, NULL)
 {
     struct loop *l;
     struct upkeep *u;
 
-    (void)state;
     upkeep_at(job, clock_now_ns());
     assert_int_equal(atomic_load(&runs), 0);
     u = join(&l);
@@ -98,13 +89,12 @@ static void upkeep_waits_until_a_loop_is_there(void **state)
     loop_close(l);
 }
 
-static void upkeep_goes_on_with_another_loop_when_one_leaves(void **state)
+TEST_WITH(upkeep_goes_on_with_another_loop_when_one_leaves, setup, NULL)
 {
     const uint64_t late = clock_deadline_ms(50);
     struct loop *l[2];
     struct upkeep *u[2] = { join(&l[0]), join(&l[1]) };
 
-    (void)state;
     upkeep_at(job, late); /* on the loop that joined last */
     upkeep_leave(u[1]);
     loop_close(l[1]);
@@ -112,16 +102,4 @@ static void upkeep_goes_on_with_another_loop_when_one_leaves(void **state)
     assert_true(clock_now_ns() >= late);
     upkeep_leave(u[0]);
     loop_close(l[0]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(upkeep_runs_at_its_time, setup),
-        cmocka_unit_test_setup(upkeep_runs_as_often_as_it_wants, setup),
-        cmocka_unit_test_setup(upkeep_waits_until_a_loop_is_there, setup),
-        cmocka_unit_test_setup(upkeep_goes_on_with_another_loop_when_one_leaves, setup),
-    };
-
-    return cmocka_run_group_tests_name("upkeep", tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 #define BACKENDS "backends: {a: {plugin: p}}\n"
 #define USE "backend: a\n" BACKENDS
 
-static void config_is_refused_with_the_place(void **state)
+TEST(config_is_refused_with_the_place)
 {
     static const char *const cases[][2] = {
         { "wroker: {}", "t.yaml:1:1: unknown key 'wroker' (did you mean 'worker'?)" },
@@ -97,7 +97,6 @@ static void config_is_refused_with_the_place(void **state)
         { "init_method: [a]",
           "t.yaml:1:14: 'init_method': expected text such as env://, found a list" },
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct tenrec_config *config = NULL;
@@ -110,10 +109,9 @@ static void config_is_refused_with_the_place(void **state)
     }
 }
 
-static void config_parse_refuses_no_text(void **state)
+TEST(config_parse_refuses_no_text)
 {
     struct tenrec_config *config;
-    (void)state;
 
     assert_int_equal(tenrec_config_parse(NULL, NULL, &config, NULL), TENREC_EINVAL);
 }
@@ -128,7 +126,7 @@ static struct shown shown_of(const struct tenrec_config *config)
     return shown;
 }
 
-static void config_is_the_default_when_nothing_is_written(void **state)
+TEST(config_is_the_default_when_nothing_is_written)
 {
     static const char *const lines[] = {
         "worker.name = worker{rank} (default)", "worker.num_worker_threads = 8 (default)",
@@ -138,7 +136,6 @@ static void config_is_the_default_when_nothing_is_written(void **state)
         "backend = tensorpipe (default)",
     };
     static const char *const texts[] = { "", "# nothing\n", "~\n" };
-    (void)state;
 
     for (size_t t = 0; t < sizeof texts / sizeof texts[0]; t++) {
         struct tenrec_config *config = config_of(texts[t]);
@@ -149,7 +146,7 @@ static void config_is_the_default_when_nothing_is_written(void **state)
     }
 }
 
-static void config_settings_are_typed(void **state)
+TEST(config_settings_are_typed)
 {
     struct tenrec_config *config = config_of(
         "worker:\n  name: trainer{rank}\n  num_worker_threads: 2\n  rpc_timeout: none\n"
@@ -157,7 +154,6 @@ static void config_settings_are_typed(void **state)
         "  devices: [cpu, cuda:1]\n  device_maps: {worker1: {cuda:0: cuda:1, cpu: cpu}, w2: {}}\n"
         "init_method: tcp://h:1\n");
     struct config_settings *s = NULL;
-    (void)state;
 
     assert_int_equal(config_settings_make(config, &s, NULL), TENREC_OK);
     tenrec_config_drop(config); /* the settings stand on their own */
@@ -186,11 +182,10 @@ static void config_settings_are_typed(void **state)
     config_settings_drop(NULL);
 }
 
-static void config_settings_leave_rank_open_when_not_set(void **state)
+TEST(config_settings_leave_rank_open_when_not_set)
 {
     struct tenrec_config *config = config_of("");
     struct config_settings *s = NULL;
-    (void)state;
 
     assert_int_equal(config_settings_make(config, &s, NULL), TENREC_OK);
     assert_int_equal(s->rank, -1);
@@ -201,7 +196,7 @@ static void config_settings_leave_rank_open_when_not_set(void **state)
     tenrec_config_drop(config);
 }
 
-static void config_layers_are_outermost_first(void **state)
+TEST(config_layers_are_outermost_first)
 {
     struct tenrec_config *config =
         config_of("backend: c\nbackends:\n  a: {plugin: ./x.so}\n  b: {plugin: q, wraps: a}\n"
@@ -209,7 +204,6 @@ static void config_layers_are_outermost_first(void **state)
     struct config_layer *layer;
     char place[PLACE_TEXT_MAX];
     size_t n;
-    (void)state;
 
     assert_int_equal(config_layers(config, &layer, &n, NULL), TENREC_OK);
     assert_int_equal(n, 3);
@@ -237,7 +231,7 @@ static void config_layers_are_outermost_first(void **state)
     tenrec_config_drop(config);
 }
 
-static void config_set_is_stronger_than_the_file(void **state)
+TEST(config_set_is_stronger_than_the_file)
 {
     static const char *const set[][2] = {
         { "worker.rpc_timeout", "2s" },
@@ -262,7 +256,6 @@ static void config_set_is_stronger_than_the_file(void **state)
     struct shown shown;
     struct config_layer *layer;
     size_t n;
-    (void)state;
 
     for (size_t i = 0; i < sizeof set / sizeof set[0]; i++) {
         tenrec_error err = { 0 };
@@ -280,7 +273,7 @@ static void config_set_is_stronger_than_the_file(void **state)
     tenrec_config_drop(config);
 }
 
-static void config_set_changes_nothing_when_refused(void **state)
+TEST(config_set_changes_nothing_when_refused)
 {
     static const char *const cases[][3] = {
         { "wroker.name", "x",
@@ -318,7 +311,6 @@ static void config_set_changes_nothing_when_refused(void **state)
     };
     struct tenrec_config *config = config_of(USE);
     struct shown before = shown_of(config), after;
-    (void)state;
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         tenrec_error err = { 0 };
@@ -333,7 +325,7 @@ static void config_set_changes_nothing_when_refused(void **state)
     tenrec_config_drop(config);
 }
 
-static void config_set_reads_an_option_by_its_type(void **state)
+TEST(config_set_reads_an_option_by_its_type)
 {
     struct tenrec_config *config = config_of(USE);
     struct config_layer *layer;
@@ -341,7 +333,6 @@ static void config_set_reads_an_option_by_its_type(void **state)
     void *opts = NULL;
     size_t n;
     tenrec_error err = { 0 };
-    (void)state;
 
     tenrec_config_set(config, "backends.a.options.transports", "shm,uv", NULL);
     tenrec_config_set(config, "backends.a.options.ports", "[1, 2]", NULL);
@@ -370,7 +361,7 @@ static void config_set_reads_an_option_by_its_type(void **state)
     tenrec_config_drop(config);
 }
 
-static void config_shows_an_entry_with_sources_and_without_secrets(void **state)
+TEST(config_shows_an_entry_with_sources_and_without_secrets)
 {
     struct tenrec_config *config =
         config_of("init_method: tcp://me:pw@h:1\nbackend: b\nbackends:\n  a: {plugin: p}\n"
@@ -378,7 +369,6 @@ static void config_shows_an_entry_with_sources_and_without_secrets(void **state)
     struct config_layer *layer;
     struct shown shown = shown_of(config);
     size_t n;
-    (void)state;
 
     assert_shown(&shown, "init_method = tcp://me:***@h:1 (t.yaml:1:14)");
     assert_int_equal(config_layers(config, &layer, &n, NULL), TENREC_OK);
@@ -397,17 +387,5 @@ static void config_shows_an_entry_with_sources_and_without_secrets(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(config_is_refused_with_the_place),
-        cmocka_unit_test(config_parse_refuses_no_text),
-        cmocka_unit_test(config_is_the_default_when_nothing_is_written),
-        cmocka_unit_test(config_settings_are_typed),
-        cmocka_unit_test(config_settings_leave_rank_open_when_not_set),
-        cmocka_unit_test(config_layers_are_outermost_first),
-        cmocka_unit_test(config_set_is_stronger_than_the_file),
-        cmocka_unit_test(config_set_changes_nothing_when_refused),
-        cmocka_unit_test(config_set_reads_an_option_by_its_type),
-        cmocka_unit_test(config_shows_an_entry_with_sources_and_without_secrets),
-    };
-    return cmocka_run_group_tests(tests, clean_environment, NULL);
+    return testing_run(clean_environment, NULL);
 }

@@ -22,18 +22,17 @@ static void take_line(void *arg, enum tenrec_log_level level, const char *part, 
     snprintf(logged + n, sizeof logged - n, "%d %s: %s\n", (int)level, part, text);
 }
 
-static int begin(void **state)
+static void begin(void)
 {
-    clean_environment(state);
+    clean_environment();
     logged[0] = '\0';
     tenrec_set_log_callback(take_line, NULL);
-    return 0;
 }
 
-static int end(void **state)
+static void end(void)
 {
     tenrec_set_log_callback(NULL, NULL);
-    return clean_environment(state);
+    clean_environment();
 }
 
 /* The values of the entry `i` of the chain under the sample's table. */
@@ -52,12 +51,11 @@ static struct shown shown_of(const struct tenrec_config *config, size_t i)
     return shown;
 }
 
-static void environment_backend_overrides_the_file(void **state)
+TEST_WITH(environment_backend_overrides_the_file, begin, end)
 {
     struct tenrec_config *config;
     struct shown shown = { "" };
     tenrec_error err = { 0 };
-    (void)state;
 
     setenv("TENREC_BACKEND", "my-inner", 1);
     setenv("TENREC_INIT_METHOD", "tcp://h:1", 1);
@@ -76,12 +74,11 @@ static void environment_backend_overrides_the_file(void **state)
     assert_string_equal(logged, "");
 }
 
-static void environment_worker_keys_override_the_file(void **state)
+TEST_WITH(environment_worker_keys_override_the_file, begin, end)
 {
     struct tenrec_config *config;
     struct shown shown = { "" };
     tenrec_error err = { 0 };
-    (void)state;
 
     setenv("TENREC_WORKER__RPC_TIMEOUT", "3s", 1);
     setenv("TENREC_WORKER__NUM_WORKER_THREADS", "2", 1);
@@ -110,7 +107,7 @@ static void environment_worker_keys_override_the_file(void **state)
                         "needs a unit (ms, s, m, h), found '3'");
 }
 
-static void environment_value_that_does_not_fit_names_the_variable(void **state)
+TEST_WITH(environment_value_that_does_not_fit_names_the_variable, begin, end)
 {
     static const char *const cases[][3] = {
         { "TENREC_WORKER__NUM_WORKER_THREADS", "0",
@@ -129,7 +126,6 @@ static void environment_value_that_does_not_fit_names_the_variable(void **state)
           "init_method: expected env://, tcp://HOST:PORT, file://PATH or PLUGIN://..., found "
           "'host'" },
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct tenrec_config *config = NULL;
@@ -143,11 +139,10 @@ static void environment_value_that_does_not_fit_names_the_variable(void **state)
     }
 }
 
-static void environment_short_names_are_for_the_innermost(void **state)
+TEST_WITH(environment_short_names_are_for_the_innermost, begin, end)
 {
     struct tenrec_config *config;
     struct shown shown;
-    (void)state;
 
     setenv("TENREC_TRANSPORTS", "shm,uv", 1);
     setenv("TENREC_PROGRESS", "busy", 1);
@@ -165,7 +160,7 @@ static void environment_short_names_are_for_the_innermost(void **state)
     tenrec_config_drop(config);
 }
 
-static void environment_caret_excludes_from_the_list_in_force(void **state)
+TEST_WITH(environment_caret_excludes_from_the_list_in_force, begin, end)
 {
     static const char *const cases[][2] = {
         { "^shm",
@@ -177,7 +172,6 @@ static void environment_caret_excludes_from_the_list_in_force(void **state)
     };
     struct tenrec_config *config;
     struct shown shown;
-    (void)state;
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         setenv("TENREC_TRANSPORTS", cases[i][0], 1);
@@ -201,11 +195,10 @@ static void environment_caret_excludes_from_the_list_in_force(void **state)
     tenrec_config_drop(config);
 }
 
-static void environment_caret_of_an_unknown_name_is_refused(void **state)
+TEST_WITH(environment_caret_of_an_unknown_name_is_refused, begin, end)
 {
     struct tenrec_config *config;
     struct shown shown;
-    (void)state;
 
     setenv("TENREC_TRANSPORTS", "^smh", 1);
     config = config_of(TEXT);
@@ -221,11 +214,10 @@ static void environment_caret_of_an_unknown_name_is_refused(void **state)
     tenrec_config_drop(config);
 }
 
-static void environment_options_override_the_file_and_code_overrides_them(void **state)
+TEST_WITH(environment_options_override_the_file_and_code_overrides_them, begin, end)
 {
     struct tenrec_config *config;
     struct shown shown;
-    (void)state;
 
     setenv("TENREC_BACKENDS__MY_INNER__DELAY", "2s", 1);
     setenv("TENREC_BACKENDS__MY_INNER__DELAYS", "{CALL: 1.5}", 1);
@@ -258,7 +250,7 @@ static void environment_options_override_the_file_and_code_overrides_them(void *
     assert_string_equal(logged, "");
 }
 
-static void environment_option_that_does_not_fit_names_the_variable(void **state)
+TEST_WITH(environment_option_that_does_not_fit_names_the_variable, begin, end)
 {
     static const char *const cases[][3] = {
         { "DELAY", "2", "'delay': a duration needs a unit (ms, s, m, h), found '2'" },
@@ -272,7 +264,6 @@ static void environment_option_that_does_not_fit_names_the_variable(void **state
           "'delays': an item is empty or there twice in 'CALL=1,CALL=2'" },
         { NULL, NULL, NULL },
     };
-    (void)state;
 
     for (size_t i = 0; cases[i][2]; i++) {
         struct tenrec_config *config;
@@ -290,11 +281,10 @@ static void environment_option_that_does_not_fit_names_the_variable(void **state
     }
 }
 
-static void environment_unknown_variables_are_warned_about_once(void **state)
+TEST_WITH(environment_unknown_variables_are_warned_about_once, begin, end)
 {
     static const char *const known[] = { "CONFIG", "PLUGIN_PATH", "LOG_FILE",   "DLCLOSE",
                                          "RUN_ID", "RANK",        "WORLD_SIZE", "TEST_WRAPPER" };
-    (void)state;
 
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         char name[64];
@@ -320,14 +310,13 @@ static void environment_unknown_variables_are_warned_about_once(void **state)
     assert_string_equal(logged, "");
 }
 
-static void environment_unread_options_are_warned_about(void **state)
+TEST_WITH(environment_unread_options_are_warned_about, begin, end)
 {
     struct tenrec_plugin plain = sample;
     struct tenrec_config *config;
     struct config_layer *layer;
     void *opts;
     size_t n;
-    (void)state;
 
     plain.n_options = 1;
     setenv("TENREC_BACKENDS__MY_INNER__KEPALIVE", "false", 1);
@@ -348,14 +337,13 @@ static void environment_unread_options_are_warned_about(void **state)
     tenrec_config_drop(config);
 }
 
-static void environment_config_names_the_file(void **state)
+TEST_WITH(environment_config_names_the_file, begin, end)
 {
     char path[] = "/tmp/tenrec-config-XXXXXX", expected[128];
     int fd = mkstemp(path);
     struct tenrec_config *config = NULL;
     struct shown shown = { "" };
     tenrec_error err = { 0 };
-    (void)state;
 
     assert_true(fd >= 0);
     assert_true(write(fd, TEXT, strlen(TEXT)) > 0);
@@ -373,23 +361,4 @@ static void environment_config_names_the_file(void **state)
         "environment TENREC_CONFIG: cannot read the configuration '%s': No such file or directory",
         path);
     assert_string_equal(err.text, expected);
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(environment_backend_overrides_the_file),
-        TEST(environment_worker_keys_override_the_file),
-        TEST(environment_value_that_does_not_fit_names_the_variable),
-        TEST(environment_short_names_are_for_the_innermost),
-        TEST(environment_caret_excludes_from_the_list_in_force),
-        TEST(environment_caret_of_an_unknown_name_is_refused),
-        TEST(environment_options_override_the_file_and_code_overrides_them),
-        TEST(environment_option_that_does_not_fit_names_the_variable),
-        TEST(environment_unknown_variables_are_warned_about_once),
-        TEST(environment_unread_options_are_warned_about),
-        TEST(environment_config_names_the_file),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,12 +14,11 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-static void config_load_reads_the_built_in_text_when_none_is_named(void **state)
+TEST(config_load_reads_the_built_in_text_when_none_is_named)
 {
     struct tenrec_config *config = NULL;
     struct config_layer *layer;
     size_t n;
-    (void)state;
 
     assert_int_equal(tenrec_config_load(NULL, &config, NULL), TENREC_OK);
     assert_int_equal(config_layers(config, &layer, &n, NULL), TENREC_OK);
@@ -42,20 +41,18 @@ static char *text_of(const char *path)
     return text;
 }
 
-static void config_built_in_is_the_shipped_default(void **state)
+TEST(config_built_in_is_the_shipped_default)
 {
     char *text = text_of(CONFIG_FOLDER "/default.yaml");
-    (void)state;
 
     assert_string_equal(text, builtin_yaml);
     assert_int_equal(strlen(text), builtin_yaml_len);
     free(text);
 }
 
-static void config_takes_every_shipped_file(void **state)
+TEST(config_takes_every_shipped_file)
 {
     static const char *const names[] = { "default", "faulty_torch" };
-    (void)state;
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char path[512];
@@ -68,14 +65,13 @@ static void config_takes_every_shipped_file(void **state)
     }
 }
 
-static void config_faulty_torch_is_torchs_fixture(void **state)
+TEST(config_faulty_torch_is_torchs_fixture)
 {
     struct tenrec_config *config = NULL;
     struct config_settings *s;
     struct config_layer *layer;
     size_t n;
     const struct node *fail, *delay;
-    (void)state;
 
     assert_int_equal(tenrec_config_load(CONFIG_FOLDER "/faulty_torch.yaml", &config, NULL),
                      TENREC_OK);
@@ -99,7 +95,7 @@ static void config_faulty_torch_is_torchs_fixture(void **state)
 }
 
 /* Also a pipe that a shell makes of a command's output, <(...). No plugin lies beside it. */
-static void config_load_reads_a_pipe(void **state)
+TEST(config_load_reads_a_pipe)
 {
     static const char text[] = "backend: a\nbackends: {a: {plugin: ./x.so}}\n";
     struct tenrec_config *config;
@@ -109,7 +105,6 @@ static void config_load_reads_a_pipe(void **state)
     size_t n;
     int fd[2];
 
-    (void)state;
     assert_int_equal(pipe(fd), 0);
     assert_int_equal(write(fd[1], text, sizeof text - 1), sizeof text - 1);
     close(fd[1]);
@@ -122,13 +117,12 @@ static void config_load_reads_a_pipe(void **state)
     close(fd[0]);
 }
 
-static void config_load_ends_when_nobody_writes_to_a_pipe(void **state)
+TEST(config_load_ends_when_nobody_writes_to_a_pipe)
 {
     char folder[] = "/tmp/tenrec-config-XXXXXX", path[64];
     struct tenrec_config *config;
     tenrec_error err;
 
-    (void)state;
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/fifo", folder);
     assert_int_equal(mkfifo(path, 0600), 0);
@@ -166,7 +160,7 @@ static void *write_after_a_signal(void *arg)
 }
 
 /* A read of a pipe without a writer is its end: the configuration would be an empty one. */
-static void config_load_waits_on_when_a_signal_comes(void **state)
+TEST(config_load_waits_on_when_a_signal_comes)
 {
     const struct itimerval often = { { 0, 1000 }, { 0, 1000 } }, never = { { 0, 0 }, { 0, 0 } };
     const struct sigaction count = { .sa_handler = count_signal }; /* stays: one may be pending */
@@ -178,7 +172,6 @@ static void config_load_waits_on_when_a_signal_comes(void **state)
     pthread_t thread;
     tenrec_status st;
 
-    (void)state;
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/fifo", folder);
     assert_int_equal(mkfifo(path, 0600), 0);
@@ -201,11 +194,10 @@ static void config_load_waits_on_when_a_signal_comes(void **state)
     rmdir(folder);
 }
 
-static void config_load_says_why_a_file_cannot_be_read(void **state)
+TEST(config_load_says_why_a_file_cannot_be_read)
 {
     struct tenrec_config *config = NULL;
     tenrec_error err = { 0 };
-    (void)state;
 
     assert_int_equal(tenrec_config_load("/nowhere/x.yaml", &config, &err), TENREC_EOS);
     assert_string_equal(err.text, "cannot read the configuration '/nowhere/x.yaml': No such file "
@@ -220,15 +212,5 @@ static void config_load_says_why_a_file_cannot_be_read(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(config_load_reads_the_built_in_text_when_none_is_named),
-        cmocka_unit_test(config_built_in_is_the_shipped_default),
-        cmocka_unit_test(config_takes_every_shipped_file),
-        cmocka_unit_test(config_faulty_torch_is_torchs_fixture),
-        cmocka_unit_test(config_load_reads_a_pipe),
-        cmocka_unit_test(config_load_ends_when_nobody_writes_to_a_pipe),
-        cmocka_unit_test(config_load_waits_on_when_a_signal_comes),
-        cmocka_unit_test(config_load_says_why_a_file_cannot_be_read),
-    };
-    return cmocka_run_group_tests(tests, clean_environment, NULL);
+    return testing_run(clean_environment, NULL);
 }

@@ -26,12 +26,11 @@ static tenrec_status make_from(const char *options, struct tenrec_config **ret_c
     return st;
 }
 
-static void options_are_the_defaults_when_nothing_is_written(void **state)
+TEST(options_are_the_defaults_when_nothing_is_written)
 {
     struct sample *s;
     tenrec_error err = { 0 };
     void *opts = NULL;
-    (void)state;
 
     if (options_make(&sample, NULL, &opts, &err) != TENREC_OK)
         fail_msg("%s", err.text);
@@ -54,12 +53,11 @@ static void options_are_the_defaults_when_nothing_is_written(void **state)
     options_drop(NULL);
 }
 
-static void options_read_every_type(void **state)
+TEST(options_read_every_type)
 {
     struct tenrec_config *config;
     struct sample *s;
     tenrec_error err = { 0 };
-    (void)state;
 
     if (make_from("{keepalive: false, port: 0x50, factor: 2, delay: none, limit: \"1MiB\", "
                   "progress: busy, ifname: '123', password: s3, transports: [shm, uv], "
@@ -94,7 +92,7 @@ static void options_read_every_type(void **state)
     options_drop(s);
 }
 
-static void options_refuse_with_place_and_reason(void **state)
+TEST(options_refuse_with_place_and_reason)
 {
 #define O "backend 'flaky': option "
     static const char *const cases[][2] = {
@@ -155,7 +153,6 @@ static void options_refuse_with_place_and_reason(void **state)
         { "delays: {'tcp://me:hush@host': 1s}",
           "t.yaml:6:15: " O "'delays': does not fit (the value may hold a password)" },
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct tenrec_config *config;
@@ -169,7 +166,7 @@ static void options_refuse_with_place_and_reason(void **state)
     }
 }
 
-static void options_refuse_a_table_that_is_wrong(void **state)
+TEST(options_refuse_a_table_that_is_wrong)
 {
     static const struct tenrec_option inner = { "y", TENREC_OPT_RECORDS, .record = &sample_rule };
     static const struct tenrec_option_record nested = { &inner, 1, sizeof inner,
@@ -211,7 +208,6 @@ static void options_refuse_a_table_that_is_wrong(void **state)
           "plugin 'sample': option 'x' does not lie inside its options struct" },
         { { NULL, TENREC_OPT_INT, .offset = 0 }, "plugin 'sample': option 0 has no key" },
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct tenrec_plugin wrong = sample;
@@ -226,7 +222,7 @@ static void options_refuse_a_table_that_is_wrong(void **state)
     }
 }
 
-static void options_read_the_table_of_a_newer_plugin(void **state)
+TEST(options_read_the_table_of_a_newer_plugin)
 {
     struct newer {
         struct tenrec_option option;
@@ -239,7 +235,6 @@ static void options_read_the_table_of_a_newer_plugin(void **state)
     struct tenrec_plugin newer = sample;
     struct sample *s;
     void *opts = NULL;
-    (void)state;
 
     newer.options = &options[0].option;
     newer.n_options = 2;
@@ -251,7 +246,7 @@ static void options_read_the_table_of_a_newer_plugin(void **state)
     options_drop(opts);
 }
 
-static void options_read_the_table_of_an_older_plugin(void **state)
+TEST(options_read_the_table_of_an_older_plugin)
 {
     /* What an older header had: an option ends before its record. */
     enum { OLD = offsetof(struct tenrec_option, record) };
@@ -264,7 +259,6 @@ static void options_read_the_table_of_an_older_plugin(void **state)
     struct sample *s;
     tenrec_error err = { 0 };
     void *opts = NULL;
-    (void)state;
 
     memcpy(table, &port, OLD);
     memcpy(table + OLD, &factor, OLD);
@@ -280,11 +274,10 @@ static void options_read_the_table_of_an_older_plugin(void **state)
     assert_int_equal(options_make(&older, NULL, &opts, &err), TENREC_EPLUGIN);
 }
 
-static void options_of_a_plugin_without_any_are_made(void **state)
+TEST(options_of_a_plugin_without_any_are_made)
 {
     struct tenrec_plugin none = sample;
     void *opts = NULL;
-    (void)state;
 
     none.options = NULL;
     none.n_options = none.option_size = none.options_size = 0;
@@ -293,7 +286,7 @@ static void options_of_a_plugin_without_any_are_made(void **state)
     options_drop(opts);
 }
 
-static void options_print_as_a_user_would_write(void **state)
+TEST(options_print_as_a_user_would_write)
 {
     static const char *const expected[][2] = {
         { "keepalive", "false" },
@@ -313,7 +306,6 @@ static void options_print_as_a_user_would_write(void **state)
     struct tenrec_config *config;
     struct sample *s;
     tenrec_error err = { 0 };
-    (void)state;
 
     if (make_from("{keepalive: false, port: 80, factor: 2.5, delay: 1.5s, limit: 1MiB, "
                   "progress: busy, ifname: 'tcp://me:a@b/c@host', password: s3, "
@@ -333,11 +325,10 @@ static void options_print_as_a_user_would_write(void **state)
     tenrec_config_drop(config);
 }
 
-static void options_type_is_named_for_people(void **state)
+TEST(options_type_is_named_for_people)
 {
     char buf[OPTIONS_TYPE_MAX];
     struct tenrec_option strange = { .type = (enum tenrec_option_type)99 };
-    (void)state;
 
     assert_string_equal(options_type(&sample_options[0], buf), "boolean");
     assert_string_equal(options_type(&sample_options[3], buf), "duration");
@@ -349,16 +340,5 @@ static void options_type_is_named_for_people(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(options_are_the_defaults_when_nothing_is_written),
-        cmocka_unit_test(options_read_every_type),
-        cmocka_unit_test(options_refuse_with_place_and_reason),
-        cmocka_unit_test(options_refuse_a_table_that_is_wrong),
-        cmocka_unit_test(options_read_the_table_of_a_newer_plugin),
-        cmocka_unit_test(options_read_the_table_of_an_older_plugin),
-        cmocka_unit_test(options_of_a_plugin_without_any_are_made),
-        cmocka_unit_test(options_print_as_a_user_would_write),
-        cmocka_unit_test(options_type_is_named_for_people),
-    };
-    return cmocka_run_group_tests(tests, clean_environment, NULL);
+    return testing_run(clean_environment, NULL);
 }

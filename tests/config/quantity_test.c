@@ -4,12 +4,12 @@
 
 #include "base/nearest.h"
 
-#include "unit.h"
+#include "../testing.h"
 
 #include <inttypes.h>
 #include <locale.h>
 
-static void quantity_duration_reads_every_unit(void **state)
+TEST(quantity_duration_reads_every_unit)
 {
     static const struct {
         const char *text;
@@ -20,7 +20,6 @@ static void quantity_duration_reads_every_unit(void **state)
         { "2m", 120000 },     { "0.5m", 30000 },      { "1h", 3600000 },
         { "1.25h", 4500000 }, { "none", UINT64_MAX }, { "9223372036854775s", 9223372036854775000u },
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         uint64_t ms = 1;
@@ -30,7 +29,7 @@ static void quantity_duration_reads_every_unit(void **state)
     }
 }
 
-static void quantity_duration_refuses_what_is_unclear(void **state)
+TEST(quantity_duration_refuses_what_is_unclear)
 {
     static const char *const cases[][2] = {
         { "60", "a duration needs a unit (ms, s, m, h), found '60'" },
@@ -52,7 +51,6 @@ static void quantity_duration_refuses_what_is_unclear(void **state)
         { "99999999999999999999s", "expected a duration such as 250ms, 1.5s, 2m, 1h or none, "
                                    "found '99999999999999999999s'" },
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         uint64_t ms;
@@ -62,10 +60,9 @@ static void quantity_duration_refuses_what_is_unclear(void **state)
     }
 }
 
-static void quantity_duration_takes_plain_seconds_when_told(void **state)
+TEST(quantity_duration_takes_plain_seconds_when_told)
 {
     uint64_t ms;
-    (void)state;
 
     assert_int_equal(quantity_duration("1.5", true, &ms, NULL), TENREC_OK);
     assert_int_equal(ms, 1500);
@@ -76,7 +73,7 @@ static void quantity_duration_takes_plain_seconds_when_told(void **state)
     assert_int_equal(quantity_duration("-1.5", true, &ms, NULL), TENREC_EINVAL);
 }
 
-static void quantity_size_reads_every_unit(void **state)
+TEST(quantity_size_reads_every_unit)
 {
     static const struct {
         const char *text;
@@ -86,7 +83,6 @@ static void quantity_size_reads_every_unit(void **state)
         { "64KiB", 65536 }, { "1MiB", 1048576 }, { "2GiB", (uint64_t)2 << 30 },
         { "1kB", 1000 },    { "1MB", 1000000 },  { "3GB", 3000000000u },
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         uint64_t bytes = 1;
@@ -96,12 +92,11 @@ static void quantity_size_reads_every_unit(void **state)
     }
 }
 
-static void quantity_size_refuses_what_is_unclear(void **state)
+TEST(quantity_size_refuses_what_is_unclear)
 {
     static const char *const cases[] = {
         "", "-1", "KiB", "1.5MiB", "64K", "64kb", "64 KiB", "+1", "1e3", "9223372036854775807GiB"
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         uint64_t bytes;
@@ -111,13 +106,12 @@ static void quantity_size_refuses_what_is_unclear(void **state)
     }
 }
 
-static void quantity_int_reads_whole_numbers_only(void **state)
+TEST(quantity_int_reads_whole_numbers_only)
 {
     static const char *const bad[] = {
         "", " 1", "1 ", "1.0", "1e3", "0x", "0xg", "--1", "0x-1", "ten", "9223372036854775808"
     };
     int64_t v;
-    (void)state;
 
     assert_int_equal(quantity_int("42", &v, NULL), TENREC_OK);
     assert_int_equal(v, 42);
@@ -131,11 +125,10 @@ static void quantity_int_reads_whole_numbers_only(void **state)
         assert_int_equal(quantity_int(bad[i], &v, NULL), TENREC_EINVAL);
 }
 
-static void quantity_double_reads_a_point_in_any_locale(void **state)
+TEST(quantity_double_reads_a_point_in_any_locale)
 {
     static const char *const bad[] = { "", " 1", "1,5", "nan", "inf", "1e999", "0x1p3", "1.5x" };
     double v;
-    (void)state;
 
     setlocale(LC_ALL, "de_DE.UTF-8"); /* decides nothing where it is not installed */
     assert_int_equal(quantity_double("1.5", &v, NULL), TENREC_OK);
@@ -147,14 +140,13 @@ static void quantity_double_reads_a_point_in_any_locale(void **state)
     setlocale(LC_ALL, "C");
 }
 
-static void quantity_print_is_read_back(void **state)
+TEST(quantity_print_is_read_back)
 {
     static const uint64_t values[] = { 0,     1,      250,    999,     1000,    1500,
                                        60000, 120000, 300000, 3600000, 5400000, UINT64_MAX };
     static const char *const texts[] = { "0s",  "1ms",  "250ms", "999ms", "1s",  "1500ms",
                                          "60s", "120s", "5m",    "1h",    "90m", "none" };
     char buf[QUANTITY_TEXT_MAX];
-    (void)state;
 
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
         uint64_t back;
@@ -169,7 +161,7 @@ static void quantity_print_is_read_back(void **state)
     assert_string_equal(quantity_print_size((uint64_t)1 << 40, buf), "1024GiB");
 }
 
-static void nearest_names_what_was_meant(void **state)
+TEST(nearest_names_what_was_meant)
 {
     static const char choices[] = "busy|adaptive|sleep|delay|messages_to_fail";
     static const char *const cases[][2] = {
@@ -183,7 +175,6 @@ static void nearest_names_what_was_meant(void **state)
         { "", NULL },
     };
     struct nearest near;
-    (void)state;
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         nearest_init(&near, cases[i][0]);
@@ -201,11 +192,10 @@ static void nearest_names_what_was_meant(void **state)
     assert_string_equal(nearest_hint(&near), " (did you mean 'delay'?)");
 }
 
-static void nearest_survives_words_of_any_length(void **state)
+TEST(nearest_survives_words_of_any_length)
 {
     char word[300];
     struct nearest near;
-    (void)state;
 
     memset(word, 'a', sizeof word - 1);
     word[sizeof word - 1] = '\0';
@@ -217,21 +207,4 @@ static void nearest_survives_words_of_any_length(void **state)
     nearest_init(&near, word);
     nearest_try(&near, word);
     assert_string_equal(nearest_name(&near), word);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(quantity_duration_reads_every_unit),
-        cmocka_unit_test(quantity_duration_refuses_what_is_unclear),
-        cmocka_unit_test(quantity_duration_takes_plain_seconds_when_told),
-        cmocka_unit_test(quantity_size_reads_every_unit),
-        cmocka_unit_test(quantity_size_refuses_what_is_unclear),
-        cmocka_unit_test(quantity_int_reads_whole_numbers_only),
-        cmocka_unit_test(quantity_double_reads_a_point_in_any_locale),
-        cmocka_unit_test(quantity_print_is_read_back),
-        cmocka_unit_test(nearest_names_what_was_meant),
-        cmocka_unit_test(nearest_survives_words_of_any_length),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,11 +31,10 @@ static const struct sample_rule *rule(const struct sample *s, size_t i)
     return (const struct sample_rule *)s->rules.v + i;
 }
 
-static void record_reads_each_map_with_its_defaults(void **state)
+TEST(record_reads_each_map_with_its_defaults)
 {
     struct sample *s;
     tenrec_error err = { 0 };
-    (void)state;
 
     if (make_rules("\n      - {do: drop, on: [RET, CALL], weights: {a: 7}}\n      - chance: 0.25\n",
                    &s, &err) != TENREC_OK)
@@ -54,22 +53,20 @@ static void record_reads_each_map_with_its_defaults(void **state)
     options_drop(s);
 }
 
-static void record_reads_an_empty_list(void **state)
+TEST(record_reads_an_empty_list)
 {
     struct sample *s;
     tenrec_error err = { 0 };
-    (void)state;
 
     assert_int_equal(make_rules("[]", &s, &err), TENREC_OK);
     assert_int_equal(s->rules.n, 0);
     options_drop(s);
 }
 
-static void record_reads_what_a_variable_says(void **state)
+TEST(record_reads_what_a_variable_says)
 {
     struct sample *s;
     tenrec_error err = { 0 };
-    (void)state;
 
     setenv("TENREC_BACKENDS__FLAKY__RULES", "[{do: delay}, {do: drop, chance: 0}]", 1);
     if (make_rules("[{}]", &s, &err) != TENREC_OK)
@@ -86,7 +83,7 @@ static void record_reads_what_a_variable_says(void **state)
     unsetenv("TENREC_BACKENDS__FLAKY__RULES");
 }
 
-static void record_refuses_with_place_and_reason(void **state)
+TEST(record_refuses_with_place_and_reason)
 {
 #define R "backend 'flaky': option 'rules'"
     static const char *const cases[][2] = {
@@ -104,7 +101,6 @@ static void record_refuses_with_place_and_reason(void **state)
         { "[{weights: {a: b}}]", "t.yaml:6:29: " R ", item 1: 'weights', key 'a': expected an "
                                  "integer, found 'b'" },
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct sample *s;
@@ -118,11 +114,5 @@ static void record_refuses_with_place_and_reason(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(record_reads_each_map_with_its_defaults),
-        cmocka_unit_test(record_reads_an_empty_list),
-        cmocka_unit_test(record_reads_what_a_variable_says),
-        cmocka_unit_test(record_refuses_with_place_and_reason),
-    };
-    return cmocka_run_group_tests(tests, clean_environment, clean_environment);
+    return testing_run(clean_environment, clean_environment);
 }

@@ -5,7 +5,7 @@
 
 #include "config/config.h"
 
-#include "unit.h"
+#include "../testing.h"
 
 #include <unistd.h>
 
@@ -67,10 +67,9 @@ static const struct tenrec_plugin sample = {
 };
 
 /* Each case begins without a variable of ours. */
-static inline int clean_environment(void **state)
+static inline void clean_environment(void)
 {
     char name[128];
-    (void)state;
 
     for (size_t i = 0; environ[i];) {
         size_t n = strcspn(environ[i], "=");
@@ -82,7 +81,6 @@ static inline int clean_environment(void **state)
         name[n] = '\0';
         unsetenv(name);
     }
-    return 0;
 }
 
 static inline struct tenrec_config *config_of(const char *text)

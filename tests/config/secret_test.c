@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void secret_mask_hides_passwords_of_any_characters(void **state)
+TEST(secret_mask_hides_passwords_of_any_characters)
 {
     static const char *const cases[][2] = {
         { "redis://me:pw@h:1/p", "redis://me:***@h:1/p" },
@@ -20,7 +20,6 @@ static void secret_mask_hides_passwords_of_any_characters(void **state)
         { "redis://me:a\nb\tc@h", "redis://me:***@h" },
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char *masked = secret_mask(cases[i][0]);
         assert_string_equal(masked, cases[i][1]);
@@ -29,7 +28,7 @@ static void secret_mask_hides_passwords_of_any_characters(void **state)
     }
 }
 
-static void secret_mask_hides_passwords_of_mistyped_urls(void **state)
+TEST(secret_mask_hides_passwords_of_mistyped_urls)
 {
     static const char *const cases[][2] = {
         { "redis:me:topsecret@h", "redis:***@h" },
@@ -41,7 +40,6 @@ static void secret_mask_hides_passwords_of_mistyped_urls(void **state)
         { "redis://h:6379x", "redis://h:***" },
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char *masked = secret_mask(cases[i][0]);
         assert_string_equal(masked, cases[i][1]);
@@ -49,7 +47,7 @@ static void secret_mask_hides_passwords_of_mistyped_urls(void **state)
     }
 }
 
-static void secret_mask_leaves_other_texts_as_they_are(void **state)
+TEST(secret_mask_leaves_other_texts_as_they_are)
 {
     static const char *const cases[] = {
         "",
@@ -65,7 +63,6 @@ static void secret_mask_leaves_other_texts_as_they_are(void **state)
         "[tcp://h:1, uv]",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char *masked = secret_mask(cases[i]);
         assert_string_equal(masked, cases[i]);
@@ -74,39 +71,24 @@ static void secret_mask_leaves_other_texts_as_they_are(void **state)
     }
 }
 
-static void secret_scrub_hides_what_an_error_repeats(void **state)
+TEST(secret_scrub_hides_what_an_error_repeats)
 {
     tenrec_error err;
 
-    (void)state;
     tenrec_fail(&err, TENREC_EINVAL, "no 'se,cret' in redis://me:se,cret@h");
     secret_scrub(&err, "redis://me:se,cret@h");
     assert_string_equal(err.text, "no '***' in redis://me:***@h");
 }
 
 /* A password longer than an error text, whose end is cut. */
-static void secret_scrub_hides_the_beginning_of_what_was_cut(void **state)
+TEST(secret_scrub_hides_the_beginning_of_what_was_cut)
 {
     char url[800] = "redis://me:";
     tenrec_error err;
 
-    (void)state;
     memset(url + 11, 'x', 700);
     strcat(url, "@h");
     tenrec_fail(&err, TENREC_EINVAL, "cannot read %s", url);
     secret_scrub(&err, url);
     assert_string_equal(err.text, "cannot read redis://me:");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(secret_mask_hides_passwords_of_any_characters),
-        cmocka_unit_test(secret_mask_hides_passwords_of_mistyped_urls),
-        cmocka_unit_test(secret_mask_leaves_other_texts_as_they_are),
-        cmocka_unit_test(secret_scrub_hides_what_an_error_repeats),
-        cmocka_unit_test(secret_scrub_hides_the_beginning_of_what_was_cut),
-    };
-
-    return cmocka_run_group_tests_name("secret", tests, NULL, NULL);
 }

@@ -24,6 +24,8 @@ struct setting {
     char folder[64], program[96], config[96], log[96];
 };
 
+static struct setting *setting; /* of the case that runs */
+
 static void note(void *arg, const char *key, const char *value, const char *source)
 {
     (void)arg;
@@ -67,13 +69,13 @@ static void copy_program(const char *to)
     close(out);
 }
 
-static int set_up(void **state)
+static void set_up(void)
 {
     static struct setting p;
     FILE *f;
 
     if (geteuid() != 0)
-        return 0;
+        return;
     snprintf(p.folder, sizeof p.folder, "/tmp/tenrec-setuid-XXXXXX");
     assert_non_null(mkdtemp(p.folder));
     assert_int_equal(chmod(p.folder, 0777), 0);
@@ -85,21 +87,17 @@ static int set_up(void **state)
     assert_non_null(f);
     fprintf(f, "init_method: file:///%s\n", MARK);
     fclose(f);
-    *state = &p;
-    return 0;
+    setting = &p;
 }
 
-static int tear_down(void **state)
+static void tear_down(void)
 {
-    struct setting *p = *state;
-
-    if (!p)
-        return 0;
-    unlink(p->program);
-    unlink(p->config);
-    unlink(p->log);
-    rmdir(p->folder);
-    return 0;
+    if (!setting)
+        return;
+    unlink(setting->program);
+    unlink(setting->config);
+    unlink(setting->log);
+    rmdir(setting->folder);
 }
 
 static void start(const struct setting *p, int out)
@@ -123,22 +121,21 @@ static void start(const struct setting *p, int out)
     _exit(errno == EACCES ? NOT_STARTED : 126);
 }
 
-static void variables_have_no_effect_when_program_is_setuid(void **state)
+TEST_WITH(variables_have_no_effect_when_program_is_setuid, set_up, tear_down)
 {
-    struct setting *p = *state;
     char text[16384];
     size_t len = 0;
     ssize_t n;
     int pair[2], status;
     pid_t pid;
 
-    if (!p)
+    if (!setting)
         skip(); /* only root can give the copy to another user */
     assert_int_equal(pipe2(pair, O_CLOEXEC), 0);
     pid = fork();
     assert_true(pid >= 0);
     if (pid == 0)
-        start(p, pair[1]);
+        start(setting, pair[1]);
     close(pair[1]);
     while (len < sizeof text - 1 && (n = read(pair[0], text + len, sizeof text - 1 - len)) > 0)
         len += (size_t)n;
@@ -151,17 +148,12 @@ static void variables_have_no_effect_when_program_is_setuid(void **state)
     assert_text_has(text, "the program has ended");
     if (strstr(text, MARK))
         fail_msg("a variable had an effect: %s", text);
-    assert_int_equal(access(p->log, F_OK), -1);
+    assert_int_equal(access(setting->log, F_OK), -1);
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(variables_have_no_effect_when_program_is_setuid, set_up,
-                                        tear_down),
-    };
-
     (void)argc;
     if (strstr(argv[0], "tenrec-setuid-")) {
         int rc = privileged();
@@ -169,5 +161,5 @@ int main(int argc, char **argv)
         fflush(stdout);
         _exit(rc); /* a leak check may not look into such a process */
     }
-    return cmocka_run_group_tests_name("setuid", tests, NULL, NULL);
+    return testing_run(NULL, NULL);
 }

@@ -83,11 +83,10 @@ static tenrec_status whole_way(tenrec_error *err)
     return st;
 }
 
-static void config_survives_when_any_allocation_fails(void **state)
+TEST(config_survives_when_any_allocation_fails)
 {
     long n = 0;
     tenrec_status st;
-    (void)state;
 
     setenv("TENREC_TRANSPORTS", "^uv", 1);
     setenv("TENREC_BACKENDS__A__LABELS", "x=1,y=2", 1);
@@ -107,9 +106,6 @@ static void config_survives_when_any_allocation_fails(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(config_survives_when_any_allocation_fails),
-    };
     countdown = -1;
-    return cmocka_run_group_tests(tests, clean_environment, clean_environment);
+    return testing_run(clean_environment, clean_environment);
 }

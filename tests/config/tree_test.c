@@ -2,7 +2,7 @@
 /* tree_test.c - YAML to nodes with places, and what is refused where. */
 #include "config/tree.h"
 
-#include "unit.h"
+#include "../testing.h"
 
 static const struct place file = { .kind = PLACE_FILE, .name = "t.yaml", .line = 1, .column = 1 };
 
@@ -23,11 +23,10 @@ static void assert_place(const struct place *place, unsigned line, unsigned colu
     assert_int_equal(place->column, column);
 }
 
-static void tree_remembers_where_each_value_stands(void **state)
+TEST(tree_remembers_where_each_value_stands)
 {
     struct node *root = parse("a: 1\nb:\n  - x\n  - {c: \"y\"}\n");
     const struct node *b = node_get(root, "b");
-    (void)state;
 
     assert_place(&node_get(root, "a")->place, 1, 4);
     assert_place(&node_get(root, "a")->key_place, 1, 1);
@@ -38,19 +37,17 @@ static void tree_remembers_where_each_value_stands(void **state)
     node_drop(root);
 }
 
-static void tree_counts_columns_in_characters(void **state)
+TEST(tree_counts_columns_in_characters)
 {
     struct node *root = parse("{ \xc3\xa4\xe2\x82\xac: x, y: z }");
-    (void)state;
 
     assert_place(&node_get(root, "y")->place, 1, 13);
     node_drop(root);
 }
 
-static void tree_tells_quoted_from_plain(void **state)
+TEST(tree_tells_quoted_from_plain)
 {
     struct node *root = parse("a: '8'\nb: 8\nc: |\n  text\nd: ~\ne:\nf: ''\n");
-    (void)state;
 
     assert_int_equal(node_get(root, "a")->style, NODE_QUOTED);
     assert_int_equal(node_get(root, "b")->style, NODE_PLAIN);
@@ -62,37 +59,34 @@ static void tree_tells_quoted_from_plain(void **state)
     node_drop(root);
 }
 
-static void tree_keeps_colons_in_flow_style(void **state)
+TEST(tree_keeps_colons_in_flow_style)
 {
     struct node *root = parse("{worker1: {cuda:0: cuda:1}, devices: [cuda:0]}");
-    (void)state;
 
     assert_string_equal(node_get(node_get(root, "worker1"), "cuda:0")->text, "cuda:1");
     assert_string_equal(node_get(root, "devices")->item[0]->text, "cuda:0");
     node_drop(root);
 }
 
-static void tree_is_null_when_the_text_is_empty(void **state)
+TEST(tree_is_null_when_the_text_is_empty)
 {
     static const char *const cases[] = { "", "\n\n", "# only a comment\n" };
-    (void)state;
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_null(parse(cases[i]));
 }
 
-static void tree_takes_a_byte_order_mark_and_crlf(void **state)
+TEST(tree_takes_a_byte_order_mark_and_crlf)
 {
     struct node *root = parse("\xef\xbb\xbf"
                               "a: 1\r\nb: 2\r\n");
-    (void)state;
 
     assert_string_equal(node_get(root, "a")->text, "1");
     assert_string_equal(node_get(root, "b")->text, "2");
     node_drop(root);
 }
 
-static void tree_refuses_with_the_place(void **state)
+TEST(tree_refuses_with_the_place)
 {
     static const char *const cases[][2] = {
         { "a: 1\nb: 2\na: 3\n", "t.yaml:3:1: key 'a' is there twice (first at t.yaml:1:1)" },
@@ -124,7 +118,6 @@ static void tree_refuses_with_the_place(void **state)
         { "a: 'x\n", "t.yaml:2:1: not valid YAML: while scanning a quoted scalar, found unexpected "
                      "end of stream" },
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct node *root = NULL;
@@ -136,11 +129,10 @@ static void tree_refuses_with_the_place(void **state)
     }
 }
 
-static void tree_refuses_a_raw_nul_byte(void **state)
+TEST(tree_refuses_a_raw_nul_byte)
 {
     struct node *root = NULL;
     tenrec_error err = { 0 };
-    (void)state;
 
     assert_int_equal(tree_parse("a: x\0y", 6, &file, &root, &err), TENREC_ECONFIG);
     assert_non_null(strstr(err.text, "t.yaml:1:5: "));
@@ -157,12 +149,11 @@ static char *nested(size_t depth)
     return text;
 }
 
-static void tree_is_bounded_in_depth(void **state)
+TEST(tree_is_bounded_in_depth)
 {
     struct node *root = NULL;
     tenrec_error err = { 0 };
     char *text = nested(TREE_MAX_DEPTH);
-    (void)state;
 
     node_drop(parse(text));
     free(text);
@@ -175,13 +166,12 @@ static void tree_is_bounded_in_depth(void **state)
     free(text);
 }
 
-static void tree_is_bounded_in_values(void **state)
+TEST(tree_is_bounded_in_values)
 {
     size_t n = TREE_MAX_NODES;
     char *text = malloc(2 * n + 3);
     struct node *root = NULL;
     tenrec_error err = { 0 };
-    (void)state;
 
     assert_non_null(text);
     text[0] = '[';
@@ -193,12 +183,11 @@ static void tree_is_bounded_in_values(void **state)
     free(text);
 }
 
-static void tree_is_bounded_in_bytes(void **state)
+TEST(tree_is_bounded_in_bytes)
 {
     char *text = malloc(TREE_MAX_BYTES + 1);
     struct node *root = NULL;
     tenrec_error err = { 0 };
-    (void)state;
 
     assert_non_null(text);
     memset(text, '#', TREE_MAX_BYTES + 1);
@@ -208,22 +197,20 @@ static void tree_is_bounded_in_bytes(void **state)
     free(text);
 }
 
-static void tree_says_the_variable_when_it_is_no_file(void **state)
+TEST(tree_says_the_variable_when_it_is_no_file)
 {
     const struct place variable = { .kind = PLACE_ENVIRONMENT, .name = "TENREC_X" };
     struct node *root = NULL;
     tenrec_error err = { 0 };
-    (void)state;
 
     assert_int_equal(tree_parse("[a", 2, &variable, &root, &err), TENREC_ECONFIG);
     assert_non_null(strstr(err.text, "environment TENREC_X: not valid YAML: "));
 }
 
-static void node_take_keeps_the_order_of_the_rest(void **state)
+TEST(node_take_keeps_the_order_of_the_rest)
 {
     struct node *root = parse("{a: 1, b: 2, c: 3, d: 4, e: 5}");
     struct node *taken = node_take(root, "b");
-    (void)state;
 
     assert_string_equal(taken->text, "2");
     assert_null(node_take(root, "b"));
@@ -234,12 +221,11 @@ static void node_take_keeps_the_order_of_the_rest(void **state)
     node_drop(root);
 }
 
-static void node_copy_shares_nothing(void **state)
+TEST(node_copy_shares_nothing)
 {
     struct node *root = parse("{a: [1, {b: 'x'}]}");
     struct node *copy = node_copy(root);
     const struct node *item;
-    (void)state;
 
     node_drop(root);
     item = node_get(copy, "a")->item[1];
@@ -247,25 +233,4 @@ static void node_copy_shares_nothing(void **state)
     assert_int_equal(node_get(item, "b")->style, NODE_QUOTED);
     assert_place(&item->place, 1, 9);
     node_drop(copy);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tree_remembers_where_each_value_stands),
-        cmocka_unit_test(tree_counts_columns_in_characters),
-        cmocka_unit_test(tree_tells_quoted_from_plain),
-        cmocka_unit_test(tree_keeps_colons_in_flow_style),
-        cmocka_unit_test(tree_is_null_when_the_text_is_empty),
-        cmocka_unit_test(tree_takes_a_byte_order_mark_and_crlf),
-        cmocka_unit_test(tree_refuses_with_the_place),
-        cmocka_unit_test(tree_refuses_a_raw_nul_byte),
-        cmocka_unit_test(tree_is_bounded_in_depth),
-        cmocka_unit_test(tree_is_bounded_in_values),
-        cmocka_unit_test(tree_is_bounded_in_bytes),
-        cmocka_unit_test(tree_says_the_variable_when_it_is_no_file),
-        cmocka_unit_test(node_take_keeps_the_order_of_the_rest),
-        cmocka_unit_test(node_copy_shares_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

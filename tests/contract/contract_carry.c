@@ -4,13 +4,12 @@
 
 #include <stdlib.h>
 
-void contract_send_delivers_both_ways(void **state)
+TEST_WITH(contract_send_delivers_both_ways, set_up, tear_down)
 {
     static struct tally t;
     struct tenrec_msg *msg;
     tenrec_peer from = -7;
 
-    (void)state;
     send_ping(a, b->id, 5, &t);
     msg = await(b, 0, &from);
     assert_int_equal(from, a->id);
@@ -26,7 +25,7 @@ void contract_send_delivers_both_ways(void **state)
     assert_becomes(atomic_load(&t.ok) == 2);
 }
 
-void contract_types_and_ids_are_untouched(void **state)
+TEST_WITH(contract_types_and_ids_are_untouched, set_up, tear_down)
 {
     static const int32_t type[] = { 0x100, 0x10f, 0x117, 0x180, 0x1fe, 0x133 };
     static const int32_t answer[] = { 0x203, 0x210, 0x237, 0x283, 0x2ff, 0x24d };
@@ -34,7 +33,6 @@ void contract_types_and_ids_are_untouched(void **state)
     const size_t n = sizeof type / sizeof type[0];
     static struct tally t;
 
-    (void)state;
     for (size_t i = 0; i < n; i++) {
         struct tenrec_msg *msg = make_request(id[i], "x", 1, 0, &t);
         msg->type = type[i];
@@ -55,14 +53,13 @@ void contract_types_and_ids_are_untouched(void **state)
     }
 }
 
-void contract_payloads_of_all_sizes_arrive(void **state)
+TEST_WITH(contract_payloads_of_all_sizes_arrive, set_up, tear_down)
 {
     static const size_t size[] = { 0, 1, 127, 4095, 4096, 65537, 9u << 20, 0 };
     const size_t n = sizeof size / sizeof size[0];
     unsigned char *bytes = malloc(9u << 20);
     static struct tally t;
 
-    (void)state;
     for (size_t i = 0; i < 9u << 20; i++)
         bytes[i] = (unsigned char)(i * 7 + (i >> 12));
     for (size_t i = 0; i < n; i++)
@@ -116,13 +113,12 @@ static const struct tenrec_tensor_desc views[] = {
 };
 #define N_VIEWS (sizeof views / sizeof views[0])
 
-void contract_tensors_keep_all_their_fields(void **state)
+TEST_WITH(contract_tensors_keep_all_their_fields, set_up, tear_down)
 {
     static unsigned char storage[N_VIEWS][1024];
     static struct tally t;
     struct tenrec_msg *msg = make_request(1, "args", 4, N_VIEWS, &t);
 
-    (void)state;
     for (uint32_t i = 0; i < N_VIEWS; i++) {
         struct tenrec_tensor_desc *d = tenrec_msg_tensor(msg, i);
         *d = views[i];
@@ -169,14 +165,13 @@ static struct tenrec_msg *tensor_request(void *data, uint64_t bytes, struct tall
     return msg;
 }
 
-void contract_large_tensors_land_where_the_receiver_says(void **state)
+TEST_WITH(contract_large_tensors_land_where_the_receiver_says, set_up, tear_down)
 {
     const uint64_t bytes = 5000001;
     unsigned char *data = malloc(bytes), *place = malloc(bytes);
     static struct tally t;
     struct tenrec_msg *msg;
 
-    (void)state;
     for (uint64_t i = 0; i < bytes; i++)
         data[i] = (unsigned char)(i * 31 + (i >> 10));
     b->memory = place;
@@ -189,12 +184,11 @@ void contract_large_tensors_land_where_the_receiver_says(void **state)
     free(place);
 }
 
-void contract_a_message_without_memory_is_dropped_alone(void **state)
+TEST_WITH(contract_a_message_without_memory_is_dropped_alone, set_up, tear_down)
 {
     static unsigned char data[100000];
     static struct tally t;
 
-    (void)state;
     atomic_store(&b->no_memory, true);
     send_msg(a, b->id, tensor_request(data, sizeof data, &t), &t);
     send_ping(a, b->id, 77, &t);

@@ -4,11 +4,10 @@
 
 #include <stdlib.h>
 
-void contract_requests_wait_while_the_user_takes_none(void **state)
+TEST_WHEN(contract_requests_wait_while_the_user_takes_none, has_peer, set_up, tear_down)
 {
     static struct tally t;
 
-    (void)state;
     atomic_store(&b->refuses, true);
     atomic_store(&a->answers, true);
     send_ping(a, b->id, 1, &t);
@@ -22,12 +21,11 @@ void contract_requests_wait_while_the_user_takes_none(void **state)
 
 /* --- lost peers ------------------------------------------------------------------ */
 
-void contract_a_send_after_disconnect_connects_again(void **state)
+TEST_WHEN(contract_a_send_after_disconnect_connects_again, has_peer, set_up, tear_down)
 {
     static struct tally t;
     tenrec_error err;
 
-    (void)state;
     send_ping(a, b->id, 1, &t);
     await(b, 0, NULL);
     assert_becomes(atomic_load(&t.ok) == 1);
@@ -38,11 +36,10 @@ void contract_a_send_after_disconnect_connects_again(void **state)
     assert_int_equal(atomic_load(&a->lost), 1);
 }
 
-void contract_a_peer_that_shuts_down_is_lost(void **state)
+TEST_WHEN(contract_a_peer_that_shuts_down_is_lost, has_peer, set_up, tear_down)
 {
     static struct tally t;
 
-    (void)state;
     send_ping(a, b->id, 1, &t);
     await(b, 0, NULL);
     chain_shutdown(b->chain);
@@ -52,11 +49,10 @@ void contract_a_peer_that_shuts_down_is_lost(void **state)
     assert_int_equal(atomic_load(&t.failed), 1);
 }
 
-void contract_a_caller_that_shuts_down_is_lost(void **state)
+TEST_WHEN(contract_a_caller_that_shuts_down_is_lost, has_peer, set_up, tear_down)
 {
     static struct tally t;
 
-    (void)state;
     send_ping(b, a->id, 1, &t);
     await(a, 0, NULL);
     chain_shutdown(b->chain);
@@ -66,13 +62,12 @@ void contract_a_caller_that_shuts_down_is_lost(void **state)
 
 /* --- the end ---------------------------------------------------------------------- */
 
-void contract_shutdown_tells_what_is_pending(void **state)
+TEST_WITH(contract_shutdown_tells_what_is_pending, set_up, tear_down)
 {
     enum { N = 40, BYTES = 1 << 18 };
     char *bytes = calloc(1, BYTES);
     static struct tally t;
 
-    (void)state;
     atomic_store(&b->refuses, true); /* so that sends pile up */
     for (int i = 0; i < N; i++)
         send_msg(a, b->id, make_request(i, bytes, BYTES, 0, &t), &t);
@@ -93,14 +88,13 @@ static void *send_until_stopped(void *arg)
     return NULL;
 }
 
-void contract_nothing_is_called_after_shutdown(void **state)
+TEST_WHEN(contract_nothing_is_called_after_shutdown, has_peer, set_up, tear_down)
 {
     static struct tally t;
     struct sender s = { b, a->id, 0, &t };
     pthread_t thread;
     int delivered, lost, told_before;
 
-    (void)state;
     atomic_store(&stop, false);
     atomic_store(&a->discards, true);
     assert_int_equal(pthread_create(&thread, NULL, send_until_stopped, &s), 0);
@@ -119,11 +113,10 @@ void contract_nothing_is_called_after_shutdown(void **state)
     assert_int_equal(told(&t), atomic_load(&t.released));
 }
 
-void contract_a_send_after_shutdown_fails(void **state)
+TEST_WITH(contract_a_send_after_shutdown_fails, set_up, tear_down)
 {
     static struct tally t;
 
-    (void)state;
     chain_shutdown(a->chain);
     send_ping(a, b->id, 1, &t);
     assert_int_equal(atomic_load(&t.failed), 1);

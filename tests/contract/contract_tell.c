@@ -8,13 +8,12 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-void contract_done_and_release_come_exactly_once(void **state)
+TEST_WITH(contract_done_and_release_come_exactly_once, set_up, tear_down)
 {
     enum { N = 500 };
     static struct tally t;
     tenrec_error err;
 
-    (void)state;
     for (int i = 0; i < N; i++)
         send_ping(a, b->id, i, &t);
     assert_becomes(worker_count(b) == N);
@@ -25,11 +24,10 @@ void contract_done_and_release_come_exactly_once(void **state)
     assert_int_equal(atomic_load(&t.released), N);
 }
 
-void contract_an_unknown_peer_is_an_error(void **state)
+TEST_WITH(contract_an_unknown_peer_is_an_error, set_up, tear_down)
 {
     static struct tally t;
 
-    (void)state;
     send_ping(a, 31, 1, &t);
     assert_becomes(atomic_load(&t.failed) == 1);
     assert_int_equal(atomic_load(&t.last_error), TENREC_EPEER_UNKNOWN);
@@ -38,12 +36,11 @@ void contract_an_unknown_peer_is_an_error(void **state)
     assert_int_equal(await(b, 0, NULL)->id, 2);
 }
 
-void contract_a_send_to_oneself_arrives(void **state)
+TEST_WITH(contract_a_send_to_oneself_arrives, set_up, tear_down)
 {
     static struct tally t;
     tenrec_peer from = -7;
 
-    (void)state;
     send_ping(a, a->id, 9, &t);
     assert_int_equal(await(a, 0, &from)->id, 9);
     assert_int_equal(from, a->id);
@@ -81,7 +78,7 @@ static void check_ids(struct worker *k, const int64_t *first_id, int n)
     }
 }
 
-void contract_many_threads_may_send_at_once(void **state)
+TEST_WITH(contract_many_threads_may_send_at_once, set_up, tear_down)
 {
     static struct tally t;
     const struct sender s[4] = { { a, b->id, 0, &t },
@@ -92,7 +89,6 @@ void contract_many_threads_may_send_at_once(void **state)
     const int64_t all[] = { 0, 10000, 20000, 30000 };
     pthread_t thread[4];
 
-    (void)state;
     for (int i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, send_many, (void *)(uintptr_t)&s[i]), 0);
     for (int i = 0; i < 4; i++)
@@ -109,12 +105,11 @@ void contract_many_threads_may_send_at_once(void **state)
 
 /* --- answers ------------------------------------------------------------------- */
 
-void contract_an_answer_finds_its_way_back(void **state)
+TEST_WITH(contract_an_answer_finds_its_way_back, set_up, tear_down)
 {
     static struct tally t;
     struct tenrec_msg *msg;
 
-    (void)state;
     atomic_store(&b->answers, true);
     send_ping(a, b->id, 42, &t);
     msg = await(a, 0, NULL);
@@ -123,13 +118,12 @@ void contract_an_answer_finds_its_way_back(void **state)
     assert_memory_equal(msg->payload, "ping", 4);
 }
 
-void contract_an_answer_without_a_way_back_is_dropped(void **state)
+TEST_WHEN(contract_an_answer_without_a_way_back_is_dropped, has_peer, set_up, tear_down)
 {
     static struct tally t, answered;
     struct tenrec_msg *request, *reply;
     tenrec_error err;
 
-    (void)state;
     send_ping(a, b->id, 1, &t);
     request = await(b, 0, NULL);
     assert_status(chain_disconnect(a->chain, b->id, &err), &err);
@@ -151,14 +145,13 @@ static bool got_one(void *arg)
 }
 
 /* Either it reads until the answer is there, or it says at once that it can't. */
-void contract_poll_brings_the_answer_or_is_unsupported(void **state)
+TEST_WITH(contract_poll_brings_the_answer_or_is_unsupported, set_up, tear_down)
 {
     const int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     struct tenrec_wait wait = { .size = sizeof wait, .wake_fd = fd, .done = got_one, .arg = a };
     static struct tally t;
     tenrec_status st;
 
-    (void)state;
     atomic_store(&a->wake_fd, fd);
     send_ping(a, b->id, 1, &t);
     await(b, 0, NULL);

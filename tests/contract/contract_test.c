@@ -26,20 +26,22 @@ static void on_log(void *arg, enum tenrec_log_level level, const char *part, con
     }
 }
 
-static int set_up(void **state)
+bool has_peer(void)
 {
-    (void)state;
+    return n_workers > 1;
+}
+
+void set_up(void)
+{
     world_open(&w, config_path, n_workers);
     a = &w.worker[0];
     b = world_other(&w);
-    return 0;
 }
 
-static int tear_down(void **state)
+void tear_down(void)
 {
-    (void)state;
     world_close(&w);
-    return atomic_exchange(&log_errors, 0) ? -1 : 0;
+    assert_int_equal(atomic_exchange(&log_errors, 0), 0);
 }
 
 struct tenrec_msg *await(struct worker *k, size_t i, tenrec_peer *ret_from)
@@ -76,12 +78,11 @@ static void on_key(void *arg, const char *key, const char *value)
     snprintf(keys->seen + n, sizeof keys->seen - n, "%s", keys->n++ ? line + 1 : line);
 }
 
-static void contract_debug_info_names_its_link(void **state)
+TEST_WITH(contract_debug_info_names_its_link, set_up, tear_down)
 {
     struct keys keys = { .n = 0 };
     static struct tally t;
 
-    (void)state;
     send_ping(a, b->id, 1, &t);
     await(b, 0, NULL);
     chain_debug_info(a->chain, on_key, &keys);
@@ -91,44 +92,11 @@ static void contract_debug_info_names_its_link(void **state)
 
 int main(int argc, char **argv)
 {
-#define CASE(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
-    const struct CMUnitTest alone[] = {
-        CASE(contract_send_delivers_both_ways),
-        CASE(contract_types_and_ids_are_untouched),
-        CASE(contract_payloads_of_all_sizes_arrive),
-        CASE(contract_tensors_keep_all_their_fields),
-        CASE(contract_large_tensors_land_where_the_receiver_says),
-        CASE(contract_a_message_without_memory_is_dropped_alone),
-        CASE(contract_done_and_release_come_exactly_once),
-        CASE(contract_an_unknown_peer_is_an_error),
-        CASE(contract_a_send_to_oneself_arrives),
-        CASE(contract_many_threads_may_send_at_once),
-        CASE(contract_an_answer_finds_its_way_back),
-        CASE(contract_poll_brings_the_answer_or_is_unsupported),
-        CASE(contract_shutdown_tells_what_is_pending),
-        CASE(contract_a_send_after_shutdown_fails),
-        CASE(contract_debug_info_names_its_link),
-    };
-    const struct CMUnitTest with_a_peer[] = {
-        CASE(contract_an_answer_without_a_way_back_is_dropped),
-        CASE(contract_requests_wait_while_the_user_takes_none),
-        CASE(contract_a_send_after_disconnect_connects_again),
-        CASE(contract_a_peer_that_shuts_down_is_lost),
-        CASE(contract_a_caller_that_shuts_down_is_lost),
-        CASE(contract_nothing_is_called_after_shutdown),
-    };
-    const size_t n_alone = sizeof alone / sizeof alone[0];
-    struct CMUnitTest all[sizeof alone / sizeof alone[0] + sizeof with_a_peer / sizeof alone[0]];
-
     if (argc != 3)
         return 2;
     config_path = argv[1];
     n_workers = atoi(argv[2]);
     tenrec_set_log_callback(on_log, NULL);
     tenrec_set_log_level(TENREC_LOG_DEBUG);
-    memcpy(all, alone, sizeof alone);
-    memcpy(all + n_alone, with_a_peer, sizeof with_a_peer);
-    if (n_workers == 1)
-        return cmocka_run_group_tests_name("contract", alone, NULL, NULL);
-    return cmocka_run_group_tests_name("contract", all, NULL, NULL);
+    return testing_run(NULL, NULL);
 }

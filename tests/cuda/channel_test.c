@@ -26,13 +26,12 @@ static int last_device(void)
     return fake_open(NULL) > 1 ? 1 : 0;
 }
 
-static void cuda_carries_tensors_of_all_sizes(void **state)
+TEST(cuda_carries_tensors_of_all_sizes)
 {
     static const size_t sizes[] = {
         0, 1, 4, 511, 4096, MIB - 1, MIB, MIB + 1, 3 * MIB + 5, 64 * MIB
     };
 
-    (void)state;
     for (size_t k = 0; k < KINDS; k++) {
         struct rig r;
 
@@ -44,9 +43,8 @@ static void cuda_carries_tensors_of_all_sizes(void **state)
     }
 }
 
-static void cuda_maps_from_every_device_to_every_other(void **state)
+TEST(cuda_maps_from_every_device_to_every_other)
 {
-    (void)state;
     for (size_t k = 0; k < KINDS; k++) {
         struct rig r;
 
@@ -59,7 +57,7 @@ static void cuda_maps_from_every_device_to_every_other(void **state)
     }
 }
 
-static void cuda_carries_several_tensors_of_one_message(void **state)
+TEST(cuda_carries_several_tensors_of_one_message)
 {
     const int other = last_device();
     const struct rig_tensor t[RIG_TENSORS] = {
@@ -73,7 +71,6 @@ static void cuda_carries_several_tensors_of_one_message(void **state)
         { 40000, 0, 0, RIG_CPU },
     };
 
-    (void)state;
     for (size_t k = 0; k < KINDS; k++) {
         struct rig r;
 
@@ -87,14 +84,13 @@ static void cuda_carries_several_tensors_of_one_message(void **state)
 }
 
 /* Each other question whether a copy is done is answered with no. */
-static void cuda_sends_pieces_in_order_when_later_ones_are_seen_done_first(void **state)
+TEST(cuda_sends_pieces_in_order_when_later_ones_are_seen_done_first)
 {
     struct rig_setup setup = { .channels = "cuda_basic",
                                .two_processes = true,
                                .child_env = "FAKE_CUDA_LATE_QUERIES=1" };
     struct rig r;
 
-    (void)state;
     rig_open(&r, &setup);
     for (uint32_t i = 0; i < 20; i++)
         rig_call(&r, &(struct rig_tensor){ 5 * MIB, 0, 0, 0 }, 1, i);
@@ -102,7 +98,7 @@ static void cuda_sends_pieces_in_order_when_later_ones_are_seen_done_first(void 
 }
 
 /* One call's tensors are pieces of few that are there. */
-static void cuda_needs_no_more_pinned_memory_than_it_may_take(void **state)
+TEST(cuda_needs_no_more_pinned_memory_than_it_may_take)
 {
     struct rig_setup setup = { .channels = "cuda_basic",
                                .two_processes = true,
@@ -110,7 +106,6 @@ static void cuda_needs_no_more_pinned_memory_than_it_may_take(void **state)
     struct rig_tensor t[RIG_TENSORS];
     struct rig r;
 
-    (void)state;
     for (unsigned i = 0; i < RIG_TENSORS; i++)
         t[i] = (struct rig_tensor){ 6 * MIB + i, 0, 0, 0 };
     rig_open(&r, &setup);
@@ -120,9 +115,8 @@ static void cuda_needs_no_more_pinned_memory_than_it_may_take(void **state)
     rig_close(&r);
 }
 
-static void cuda_serves_a_worker_without_devices(void **state)
+TEST(cuda_serves_a_worker_without_devices)
 {
-    (void)state;
     for (int side = -2; side <= -1; side++) {
         struct rig_setup setup = { .two_processes = true, .devices = side };
         const bool here = side == -2;
@@ -138,7 +132,7 @@ static void cuda_serves_a_worker_without_devices(void **state)
 }
 
 /* It stands already: what comes back takes the better way once the other side knows. */
-static void cuda_connection_takes_the_better_way_once_there_are_devices(void **state)
+TEST(cuda_connection_takes_the_better_way_once_there_are_devices)
 {
     static const struct tenrec_device first = { TENREC_CUDA, 0 };
     const struct rig_setup setup = { .two_processes = false, .devices = -1 };
@@ -146,7 +140,6 @@ static void cuda_connection_takes_the_better_way_once_there_are_devices(void **s
     struct rig r;
     tenrec_error err;
 
-    (void)state;
     rig_open(&r, &setup);
     n = &r.n[0];
     rig_call(&r, &(struct rig_tensor){ 3 * MIB, RIG_CPU, 0, 0 }, 1, 1);
@@ -159,13 +152,12 @@ static void cuda_connection_takes_the_better_way_once_there_are_devices(void **s
     rig_close(&r);
 }
 
-static void cuda_costs_nothing_without_devices(void **state)
+TEST(cuda_costs_nothing_without_devices)
 {
     const struct rig_setup setup = { .two_processes = false };
     struct rig r, plain;
     unsigned connections = 0;
 
-    (void)state;
     rig_open(&r, &setup);
     rig_ping(&r);
     connections = (unsigned)rig_count(&r, "connections");
@@ -176,13 +168,12 @@ static void cuda_costs_nothing_without_devices(void **state)
     group_close(plain.n, 2);
 }
 
-static void cuda_opens_the_memory_of_a_peer_once(void **state)
+TEST(cuda_opens_the_memory_of_a_peer_once)
 {
     struct rig_setup setup = { .channels = "cuda_ipc,cuda_basic", .two_processes = true };
     struct rig r;
     unsigned opened;
 
-    (void)state;
     if (!fake_is_stand_in())
         skip();
     rig_open(&r, &setup);
@@ -196,14 +187,13 @@ static void cuda_opens_the_memory_of_a_peer_once(void **state)
     rig_close(&r);
 }
 
-static void cuda_stages_what_cannot_be_mapped(void **state)
+TEST(cuda_stages_what_cannot_be_mapped)
 {
     struct rig_setup setup = { .channels = "cuda_ipc,cuda_basic",
                                .two_processes = true,
                                .child_env = "FAKE_CUDA_FAIL=cuIpcOpenMemHandle_v2:1" };
     struct rig r;
 
-    (void)state;
     if (!fake_is_stand_in())
         skip();
     rig_open(&r, &setup);
@@ -214,13 +204,12 @@ static void cuda_stages_what_cannot_be_mapped(void **state)
     rig_close(&r);
 }
 
-static void cuda_says_what_no_channel_carries(void **state)
+TEST(cuda_says_what_no_channel_carries)
 {
     struct rig_setup setup = { .channels = "cuda_ipc", .two_processes = true };
     tenrec_error err;
     struct rig r;
 
-    (void)state;
     rig_open(&r, &setup);
     r.ready = true;
     assert_int_equal(rig_try(&r, &(struct rig_tensor){ 100, 0, RIG_CPU, 0 }, 1, 1, &err),
@@ -230,9 +219,8 @@ static void cuda_says_what_no_channel_carries(void **state)
     rig_close(&r);
 }
 
-static void cuda_ends_calls_when_the_peer_dies(void **state)
+TEST(cuda_ends_calls_when_the_peer_dies)
 {
-    (void)state;
     for (size_t k = 1; k < KINDS; k++) {
         const struct rig_tensor t = { 64 * MIB, 0, 0, 0 };
         struct rig r;
@@ -241,7 +229,7 @@ static void cuda_ends_calls_when_the_peer_dies(void **state)
         rig_call(&r, &(struct rig_tensor){ 100, 0, 0, 0 }, 1, 1);
         r.ready = true;
         rig_start(&r, &t, 1, 2);
-        assert_soon(rig_count(&r, kinds[k].counter) == 2);
+        assert_becomes(rig_count(&r, kinds[k].counter) == 2);
         rig_kill(&r);
         assert_int_not_equal(rig_end(&r, &t, 1, 2, NULL), TENREC_OK);
         rig_close(&r);
@@ -250,20 +238,6 @@ static void cuda_ends_calls_when_the_peer_dies(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cuda_carries_tensors_of_all_sizes),
-        cmocka_unit_test(cuda_maps_from_every_device_to_every_other),
-        cmocka_unit_test(cuda_carries_several_tensors_of_one_message),
-        cmocka_unit_test(cuda_sends_pieces_in_order_when_later_ones_are_seen_done_first),
-        cmocka_unit_test(cuda_needs_no_more_pinned_memory_than_it_may_take),
-        cmocka_unit_test(cuda_serves_a_worker_without_devices),
-        cmocka_unit_test(cuda_connection_takes_the_better_way_once_there_are_devices),
-        cmocka_unit_test(cuda_costs_nothing_without_devices),
-        cmocka_unit_test(cuda_opens_the_memory_of_a_peer_once),
-        cmocka_unit_test(cuda_stages_what_cannot_be_mapped),
-        cmocka_unit_test(cuda_says_what_no_channel_carries),
-        cmocka_unit_test(cuda_ends_calls_when_the_peer_dies),
-    };
     const char *why;
 
     rig_child(argc, argv);
@@ -271,5 +245,5 @@ int main(int argc, char **argv)
         printf("1..0 # SKIP no GPU: %s\n", why);
         return 77;
     }
-    return cmocka_run_group_tests_name("cuda_channel", tests, NULL, NULL);
+    return testing_run(NULL, NULL);
 }

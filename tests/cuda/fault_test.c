@@ -72,21 +72,18 @@ static void fail_all(const struct rig_setup *setup, unsigned at_least)
         fail_msg("%u calls failed, at least %u should have", failed, at_least);
 }
 
-static void fault_of_each_call_in_one_process(void **state)
+TEST(fault_of_each_call_in_one_process)
 {
-    (void)state;
     fail_all(&(struct rig_setup){ .two_processes = false }, 9);
 }
 
-static void fault_of_each_call_of_staging(void **state)
+TEST(fault_of_each_call_of_staging)
 {
-    (void)state;
     fail_all(&(struct rig_setup){ .channels = "cuda_basic" }, 7);
 }
 
-static void fault_of_each_call_of_who_lends(void **state)
+TEST(fault_of_each_call_of_who_lends)
 {
-    (void)state;
     fail_all(&(struct rig_setup){ .channels = "cuda_ipc,cuda_basic", .two_processes = true }, 13);
 }
 
@@ -105,9 +102,8 @@ static bool ends_it(const char *call)
 }
 
 /* Of the process that answers, where contexts are made too. */
-static void fault_of_each_call_of_the_peer(void **state)
+TEST(fault_of_each_call_of_the_peer)
 {
-    (void)state;
     for (size_t i = 0; i < CALLS; i++) {
         char env[64];
         struct rig_setup setup = { .channels = "cuda_ipc,cuda_basic",
@@ -131,12 +127,6 @@ static void fault_of_each_call_of_the_peer(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fault_of_each_call_in_one_process),
-        cmocka_unit_test(fault_of_each_call_of_staging),
-        cmocka_unit_test(fault_of_each_call_of_who_lends),
-        cmocka_unit_test(fault_of_each_call_of_the_peer),
-    };
     const char *why;
 
     rig_child(argc, argv);
@@ -148,5 +138,5 @@ int main(int argc, char **argv)
         printf("1..0 # SKIP a driver cannot be told to fail\n");
         return 77;
     }
-    return cmocka_run_group_tests_name("cuda_fault", tests, NULL, NULL);
+    return testing_run(NULL, NULL);
 }

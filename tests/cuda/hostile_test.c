@@ -66,7 +66,7 @@ static void forge(struct pipe *p, const struct forged *f)
 }
 
 /* On the connection of a pipe that has carried a tensor. */
-static void hostile_frames_end_the_pipe_only(void **state)
+TEST(hostile_frames_end_the_pipe_only)
 {
     static const struct forged all[] = {
         { "an unknown kind", 9, { 9 } },
@@ -88,7 +88,6 @@ static void hostile_frames_end_the_pipe_only(void **state)
     const struct rig_setup setup = { .two_processes = false };
     struct rig r;
 
-    (void)state;
     rig_open(&r, &setup);
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         struct pipe *p;
@@ -96,7 +95,7 @@ static void hostile_frames_end_the_pipe_only(void **state)
         rig_call(&r, &(struct rig_tensor){ 5000, 0, 0, 0 }, 1, (uint32_t)i);
         p = pipe_of(&r);
         forge(p, &all[i]);
-        assert_soon(pipe_state(p) == PIPE_BROKEN && !is_in_use(&r, p));
+        assert_becomes(pipe_state(p) == PIPE_BROKEN && !is_in_use(&r, p));
         pipe_unref(p);
     }
     rig_call(&r, &(struct rig_tensor){ 5000, 0, 0, 0 }, 1, 1);
@@ -104,7 +103,7 @@ static void hostile_frames_end_the_pipe_only(void **state)
 }
 
 /* What is about a message that is not there waits for it: nothing else does. */
-static void hostile_frames_about_nothing_hold_up_nothing_else(void **state)
+TEST(hostile_frames_about_nothing_hold_up_nothing_else)
 {
     static const struct forged all[] = {
         { "failed", 20, { SAID_FAILED, 99 } },
@@ -113,7 +112,6 @@ static void hostile_frames_about_nothing_hold_up_nothing_else(void **state)
     };
     const struct rig_setup setup = { .two_processes = false };
 
-    (void)state;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         struct rig r;
         struct pipe *p;
@@ -129,7 +127,7 @@ static void hostile_frames_about_nothing_hold_up_nothing_else(void **state)
     }
 }
 
-static void hostile_notes_are_refused(void **state)
+TEST(hostile_notes_are_refused)
 {
     static const struct forged all[] = {
         { "nothing", 0, { 0 } },
@@ -145,7 +143,6 @@ static void hostile_notes_are_refused(void **state)
     };
     const struct descriptor_tensor t = { .length = 16, .has_target = true };
 
-    (void)state;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         unsigned char note[BODY_MAX] = { 0 };
         struct arriving *in = NULL;
@@ -160,11 +157,10 @@ static void hostile_notes_are_refused(void **state)
 }
 
 /* Taken for the own process, the peer would be lent addresses of this one. */
-static void hostile_token_of_ours_makes_no_other_process_ours(void **state)
+TEST(hostile_token_of_ours_makes_no_other_process_ours)
 {
     static const char *const over[] = { "uv", "shm" };
 
-    (void)state;
     for (size_t i = 0; i < sizeof over / sizeof over[0]; i++) {
         const struct rig_setup setup = { .two_processes = true, .transport = over[i] };
         struct rig r;
@@ -179,12 +175,6 @@ static void hostile_token_of_ours_makes_no_other_process_ours(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hostile_frames_end_the_pipe_only),
-        cmocka_unit_test(hostile_frames_about_nothing_hold_up_nothing_else),
-        cmocka_unit_test(hostile_notes_are_refused),
-        cmocka_unit_test(hostile_token_of_ours_makes_no_other_process_ours),
-    };
     const char *why;
 
     rig_child(argc, argv);
@@ -192,5 +182,5 @@ int main(int argc, char **argv)
         printf("1..0 # SKIP no GPU: %s\n", why);
         return 77;
     }
-    return cmocka_run_group_tests_name("cuda_hostile", tests, NULL, NULL);
+    return testing_run(NULL, NULL);
 }

@@ -25,28 +25,26 @@ static struct tenrec_stream stream(int device)
     return s;
 }
 
-static int setup(void **state)
+static void setup(void)
 {
-    (void)state;
     devices_hold();
     device_memory_keep(1 << 20);
-    return 0;
 }
 
-static int teardown(void **state)
+static void teardown(void)
 {
-    (void)state;
     devices_let_go();
     fake_close();
-    return fake_live(FAKE_DEVICE_MEMORY) || fake_live(FAKE_EVENTS) || fake_reports();
+    assert_int_equal(fake_live(FAKE_DEVICE_MEMORY), 0);
+    assert_int_equal(fake_live(FAKE_EVENTS), 0);
+    assert_int_equal(fake_reports(), 0);
 }
 
-static void memory_is_used_again_in_the_order_of_streams(void **state)
+TEST_WITH(memory_is_used_again_in_the_order_of_streams, setup, teardown)
 {
     const struct tenrec_stream first = stream(0), then = stream(0);
     void *data = make(&first, BYTES), *again;
 
-    (void)state;
     fake_delay(0, first.stream);
     fake_fill(0, first.stream, data, BYTES, 1);
     cuda_device_ops.memory_drop(&first, data);
@@ -59,12 +57,11 @@ static void memory_is_used_again_in_the_order_of_streams(void **state)
     cuda_device_ops.memory_drop(&then, again);
 }
 
-static void memory_beyond_the_limit_goes_back(void **state)
+TEST_WITH(memory_beyond_the_limit_goes_back, setup, teardown)
 {
     const struct tenrec_stream s = stream(0);
     void *large = make(&s, 2 << 20), *small[12];
 
-    (void)state;
     if (!fake_is_stand_in())
         skip();
     cuda_device_ops.memory_drop(&s, large);
@@ -77,12 +74,11 @@ static void memory_beyond_the_limit_goes_back(void **state)
     assert_true(fake_live(FAKE_DEVICE_MEMORY) <= 10);
 }
 
-static void memory_that_is_kept_serves_when_there_is_no_other(void **state)
+TEST_WITH(memory_that_is_kept_serves_when_there_is_no_other, setup, teardown)
 {
     const struct tenrec_stream s = stream(0);
     void *data = make(&s, BYTES), *other;
 
-    (void)state;
     if (!fake_is_stand_in())
         skip();
     cuda_device_ops.memory_drop(&s, data);
@@ -93,12 +89,11 @@ static void memory_that_is_kept_serves_when_there_is_no_other(void **state)
     cuda_device_ops.memory_drop(&s, other);
 }
 
-static void memory_may_be_dropped_when_no_agent_is_left(void **state)
+TEST_WITH(memory_may_be_dropped_when_no_agent_is_left, setup, teardown)
 {
     const struct tenrec_stream s = stream(0);
     void *data = make(&s, BYTES);
 
-    (void)state;
     fake_delay(0, s.stream);
     fake_fill(0, s.stream, data, BYTES, 1);
     devices_let_go();
@@ -107,13 +102,12 @@ static void memory_may_be_dropped_when_no_agent_is_left(void **state)
     devices_hold();
 }
 
-static void memory_says_which_device_has_none(void **state)
+TEST_WITH(memory_says_which_device_has_none, setup, teardown)
 {
     const struct tenrec_stream s = stream(0), nowhere = { { TENREC_CUDA, 77 }, 0 };
     tenrec_error err;
     void *data;
 
-    (void)state;
     assert_int_equal(cuda_device_ops.memory_new(&nowhere, 1, &data, &err), TENREC_EINVAL);
     assert_text_has(err.text, "cuda:77");
     assert_int_equal(cuda_device_ops.memory_new(&s, UINT64_C(1) << 50, &data, &err), TENREC_ENOMEM);
@@ -122,19 +116,11 @@ static void memory_says_which_device_has_none(void **state)
 
 int main(void)
 {
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        CASE(memory_is_used_again_in_the_order_of_streams),
-        CASE(memory_beyond_the_limit_goes_back),
-        CASE(memory_that_is_kept_serves_when_there_is_no_other),
-        CASE(memory_may_be_dropped_when_no_agent_is_left),
-        CASE(memory_says_which_device_has_none),
-    };
     const char *why;
 
     if (!fake_open(&why)) {
         printf("1..0 # SKIP no GPU: %s\n", why);
         return 77;
     }
-    return cmocka_run_group_tests_name("cuda_memory", tests, NULL, NULL);
+    return testing_run(NULL, NULL);
 }

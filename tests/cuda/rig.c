@@ -329,7 +329,7 @@ static void sent_released(void *arg, struct tenrec_msg *msg)
 
 static void sent_drop(struct sent *s)
 {
-    assert_soon(atomic_load(&s->released));
+    assert_becomes(atomic_load(&s->released));
     assert_false(s->in_use);
     for (unsigned i = 0; i < s->n; i++) {
         if (s->device[i] == RIG_CPU)
@@ -417,7 +417,7 @@ tenrec_status rig_end(struct rig *r, const struct rig_tensor *t, unsigned n, uin
     struct call *c = &r->call;
     tenrec_status st;
 
-    assert_soon(atomic_load(&c->done));
+    assert_becomes(atomic_load(&c->done));
     disarm(r);
     st = c->status;
     if (err)

@@ -5,12 +5,17 @@
 
 #define BYTES 4096
 
-static void stand_in_runs_streams_late(void **state)
+TEST(stand_in_has_several_devices)
+{
+    assert_int_equal(fake_open(NULL), 2);
+    assert_true(fake_is_stand_in());
+}
+
+TEST(stand_in_runs_streams_late)
 {
     uint64_t s = fake_stream(0), other = fake_stream(0);
     void *data = fake_new(0, BYTES);
 
-    (void)state;
     for (int i = 0; i < 100; i++) /* 2 s: this thread may have to wait for its turn */
         fake_delay(0, s);
     fake_fill(0, s, data, BYTES, 7);
@@ -24,29 +29,10 @@ static void stand_in_runs_streams_late(void **state)
     assert_int_equal(fake_reports(), 0);
 }
 
-static void stand_in_has_several_devices(void **state)
-{
-    (void)state;
-    assert_int_equal(fake_open(NULL), 2);
-    assert_true(fake_is_stand_in());
-}
-
-static void stand_in_counts_calls(void **state)
+TEST(stand_in_counts_calls)
 {
     unsigned before = fake_calls("cuStreamCreate");
 
-    (void)state;
     fake_stream(1);
     assert_int_equal(fake_calls("cuStreamCreate"), before + 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stand_in_has_several_devices),
-        cmocka_unit_test(stand_in_runs_streams_late),
-        cmocka_unit_test(stand_in_counts_calls),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The mathematics of the bigram example. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "../testing.h"
+#include "bigram_model.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "bigram_model.h"
 
 static double counts[CELLS], parts[CELLS];
 static float logits[CELLS], gradient[CELLS];
@@ -19,14 +11,12 @@ static struct adam adam;
 
 static unsigned char abac[] = { 1, 2, 1, 3, 1, 2, 2, 127, 0, 1, 3 };
 
-static int clear(void **state)
+static void clear(void)
 {
-    (void)state;
     memset(counts, 0, sizeof counts);
     memset(parts, 0, sizeof parts);
     memset(logits, 0, sizeof logits);
     memset(&adam, 0, sizeof adam);
-    return 0;
 }
 
 static struct text sample(void)
@@ -34,11 +24,10 @@ static struct text sample(void)
     return (struct text){ abac, sizeof abac };
 }
 
-static void bigram_parts_make_the_whole_for_any_number_of_them(void **state)
+TEST_WITH(bigram_parts_make_the_whole_for_any_number_of_them, clear, NULL)
 {
     const struct text t = sample();
 
-    (void)state;
     assert_int_equal(text_count(&t, 0, 1, counts), sizeof abac - 1);
     for (size_t n = 1; n < 14; n++) {
         size_t pairs = 0;
@@ -51,21 +40,19 @@ static void bigram_parts_make_the_whole_for_any_number_of_them(void **state)
     }
 }
 
-static void bigram_loss_is_that_of_128_equal_ones_when_logits_are_zero(void **state)
+TEST_WITH(bigram_loss_is_that_of_128_equal_ones_when_logits_are_zero, clear, NULL)
 {
     const struct text t = sample();
     double pairs = (double)text_count(&t, 0, 1, counts);
 
-    (void)state;
     assert_true(fabs(bigram_loss(counts, logits, NULL) / pairs - log(128)) < 1e-12);
 }
 
-static void bigram_gradient_is_the_slope_of_the_loss(void **state)
+TEST_WITH(bigram_gradient_is_the_slope_of_the_loss, clear, NULL)
 {
     const struct text t = sample();
     const float h = 1.0F / 1024;
 
-    (void)state;
     text_count(&t, 0, 1, counts);
     for (size_t i = 0; i < CELLS; i++)
         logits[i] = (float)(i * 7919 % 64) / 16 - 2;
@@ -83,30 +70,27 @@ static void bigram_gradient_is_the_slope_of_the_loss(void **state)
     }
 }
 
-static void bigram_optimum_is_one_when_each_character_has_one_successor(void **state)
+TEST_WITH(bigram_optimum_is_one_when_each_character_has_one_successor, clear, NULL)
 {
     unsigned char abab[] = { 1, 2, 1, 2, 1 };
     const struct text t = { abab, sizeof abab };
 
-    (void)state;
     text_count(&t, 0, 1, counts);
     assert_true(fabs(bigram_optimum(counts) - 1) < 1e-12);
 }
 
-static void bigram_optimum_is_two_when_two_successors_are_as_likely(void **state)
+TEST_WITH(bigram_optimum_is_two_when_two_successors_are_as_likely, clear, NULL)
 {
-    (void)state;
     counts[5] = counts[6] = 10;
     assert_true(fabs(bigram_optimum(counts) - 2) < 1e-12);
 }
 
-static void bigram_training_comes_close_to_the_optimum(void **state)
+TEST_WITH(bigram_training_comes_close_to_the_optimum, clear, NULL)
 {
     static double slope[CELLS];
     const struct text t = sample();
     double pairs = (double)text_count(&t, 0, 1, counts), perplexity;
 
-    (void)state;
     for (int step = 0; step < 200; step++) {
         bigram_loss(counts, logits, gradient);
         for (size_t i = 0; i < CELLS; i++)
@@ -116,18 +100,4 @@ static void bigram_training_comes_close_to_the_optimum(void **state)
     perplexity = exp(bigram_loss(counts, logits, NULL) / pairs);
     assert_true(perplexity >= bigram_optimum(counts));
     assert_true(perplexity < bigram_optimum(counts) * 1.001);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(bigram_parts_make_the_whole_for_any_number_of_them, clear),
-        cmocka_unit_test_setup(bigram_loss_is_that_of_128_equal_ones_when_logits_are_zero, clear),
-        cmocka_unit_test_setup(bigram_gradient_is_the_slope_of_the_loss, clear),
-        cmocka_unit_test_setup(bigram_optimum_is_one_when_each_character_has_one_successor, clear),
-        cmocka_unit_test_setup(bigram_optimum_is_two_when_two_successors_are_as_likely, clear),
-        cmocka_unit_test_setup(bigram_training_comes_close_to_the_optimum, clear),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

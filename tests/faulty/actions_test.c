@@ -24,9 +24,8 @@ static void expect_order(const char *expected)
 
 /* --- what happens ------------------------------------------------------------- */
 
-static void rules_fail_at_once(void **state)
+TEST_WITH(rules_fail_at_once, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     flaky_open("{ rules: [{ do: fail, name: nope, times: 2 }] }");
     assert_false(flaky_call("a"));
     assert_int_equal(flaky_last().code, TENREC_EINJECTED);
@@ -37,9 +36,8 @@ static void rules_fail_at_once(void **state)
     assert_int_equal(atomic_load(&flaky_released), 3);
 }
 
-static void rules_fail_in_flight_sends_and_reports_failed(void **state)
+TEST_WITH(rules_fail_in_flight_sends_and_reports_failed, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     flaky_open("{ rules: [{ do: fail_in_flight }] }");
     assert_false(flaky_call("a"));
     assert_int_equal(atomic_load(&flaky_failed), 1);
@@ -50,18 +48,16 @@ static void rules_fail_in_flight_sends_and_reports_failed(void **state)
 }
 
 /* A send that fails by itself says so. */
-static void rules_fail_in_flight_keeps_a_real_error(void **state)
+TEST_WITH(rules_fail_in_flight_keeps_a_real_error, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     flaky_open("{ rules: [{ do: fail_in_flight }] }");
     chain_shutdown(flaky_chain);
     assert_false(flaky_call("a"));
     assert_int_equal(flaky_last().code, TENREC_ESHUTDOWN);
 }
 
-static void rules_drop_is_told_sent_and_never_arrives(void **state)
+TEST_WITH(rules_drop_is_told_sent_and_never_arrives, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     flaky_open("{ rules: [{ do: drop, times: 1 }] }");
     assert_true(flaky_call("a"));
     assert_true(flaky_call("b"));
@@ -69,9 +65,8 @@ static void rules_drop_is_told_sent_and_never_arrives(void **state)
     assert_int_equal(atomic_load(&flaky_released), 2);
 }
 
-static void rules_duplicate_sends_twice_and_tells_once(void **state)
+TEST_WITH(rules_duplicate_sends_twice_and_tells_once, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     flaky_open("{ rules: [{ do: duplicate }] }");
     assert_true(flaky_call("a"));
     expect_order("a a");
@@ -79,11 +74,10 @@ static void rules_duplicate_sends_twice_and_tells_once(void **state)
     assert_int_equal(atomic_load(&flaky_released), 1);
 }
 
-static void rules_delay_sends_later(void **state)
+TEST_WITH(rules_delay_sends_later, flaky_set_up, flaky_tear_down)
 {
     tenrec_error err;
 
-    (void)state;
     flaky_open("{ rules: [{ do: delay, by: 1h, on: [REMOTE_CALL] }, { do: delay, by: 2s }] }");
     assert_false(flaky_call("a"));
     assert_becomes(atomic_load(&flaky_delivered) == 1);
@@ -94,11 +88,10 @@ static void rules_delay_sends_later(void **state)
     assert_int_equal(atomic_load(&flaky_released), 2);
 }
 
-static void rules_delay_keeps_the_order(void **state)
+TEST_WITH(rules_delay_keeps_the_order, flaky_set_up, flaky_tear_down)
 {
     tenrec_error err;
 
-    (void)state;
     flaky_open("{ rules: [{ do: delay, by: 3ms }] }");
     for (char c = 'a'; c < 'k'; c++)
         flaky_call((char[]){ c, '\0' });
@@ -106,9 +99,8 @@ static void rules_delay_keeps_the_order(void **state)
     expect_order("a b c d e f g h i j");
 }
 
-static void rules_reorder_lets_the_next_message_pass(void **state)
+TEST_WITH(rules_reorder_lets_the_next_message_pass, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     flaky_open("{ rules: [{ do: reorder, by: 1h }] }");
     assert_false(flaky_call("a"));
     assert_true(flaky_call("b"));
@@ -119,9 +111,8 @@ static void rules_reorder_lets_the_next_message_pass(void **state)
     assert_int_equal(flaky_number("delayed_now"), 0);
 }
 
-static void rules_reorder_waits_for_the_same_worker_only(void **state)
+TEST_WITH(rules_reorder_waits_for_the_same_worker_only, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     flaky_open("{ rules: [{ do: reorder, by: 1h, to: [worker1] }] }");
     flaky_send_to(1, TENREC_MSG_CALL, "a", 0);
     flaky_send_to(2, TENREC_MSG_CALL, "b", 0);
@@ -130,11 +121,10 @@ static void rules_reorder_waits_for_the_same_worker_only(void **state)
     expect_order("b c a");
 }
 
-static void rules_reorder_gives_up_when_nothing_comes(void **state)
+TEST_WITH(rules_reorder_gives_up_when_nothing_comes, flaky_set_up, flaky_tear_down)
 {
     tenrec_error err;
 
-    (void)state;
     flaky_open("{ rules: [{ do: reorder, by: 2s }] }");
     assert_false(flaky_call("a"));
     assert_status(chain_drain(flaky_chain, 10000, &err), &err);
@@ -147,14 +137,13 @@ static void check_sent(void *arg, struct tenrec_msg *msg)
     atomic_fetch_add((atomic_int *)arg, 1);
 }
 
-static void rules_corrupt_changes_one_byte_of_a_copy(void **state)
+TEST_WITH(rules_corrupt_changes_one_byte_of_a_copy, flaky_set_up, flaky_tear_down)
 {
     struct tenrec_msg *msg = message_new(10, 0);
     atomic_int released = 0;
     char order[64];
     int differ = 0;
 
-    (void)state;
     flaky_open("{ seed: 7, rules: [{ do: corrupt }] }");
     msg->type = TENREC_MSG_CALL;
     memcpy(msg->payload, "0123456789", 10);
@@ -167,18 +156,17 @@ static void rules_corrupt_changes_one_byte_of_a_copy(void **state)
     assert_int_equal(atomic_load(&released), 1);
 }
 
-static void rules_corrupt_leaves_messages_without_bytes_alone(void **state)
+TEST_WITH(rules_corrupt_leaves_messages_without_bytes_alone, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     flaky_open("{ seed: 7, rules: [{ do: corrupt }] }");
     assert_true(flaky_call(""));
     assert_int_equal(flaky_number("rules.rule1.matched"), 1);
     assert_int_equal(flaky_number("rules.rule1.injected"), 0);
 }
 
-static void rules_disconnect_breaks_the_connection_and_the_message_with_it(void **state)
+TEST_WITH(rules_disconnect_breaks_the_connection_and_the_message_with_it, flaky_set_up,
+          flaky_tear_down)
 {
-    (void)state;
     flaky_open("{ rules: [{ do: disconnect, times: 1 }] }");
     flaky_send_to(2, TENREC_MSG_CALL, "a", 0);
     assert_int_equal(atomic_load(&flaky_disconnected), 1);
@@ -190,9 +178,9 @@ static void rules_disconnect_breaks_the_connection_and_the_message_with_it(void 
 }
 
 /* The message goes through, and is not counted. */
-static void rules_disconnect_changes_nothing_when_there_is_no_connection(void **state)
+TEST_WITH(rules_disconnect_changes_nothing_when_there_is_no_connection, flaky_set_up,
+          flaky_tear_down)
 {
-    (void)state;
     flaky_open("{ rules: [{ do: disconnect }] }");
     assert_true(flaky_call("a"));
     assert_int_equal(flaky_number("rules.rule1.injected"), 0);
@@ -200,14 +188,13 @@ static void rules_disconnect_changes_nothing_when_there_is_no_connection(void **
 }
 
 /* 2000 bytes at 100 kB/s: no sooner than 20 ms, and in order. */
-static void rules_slow_carries_so_many_bytes_per_second(void **state)
+TEST_WITH(rules_slow_carries_so_many_bytes_per_second, flaky_set_up, flaky_tear_down)
 {
     const uint64_t begin = now_ms();
     char payload[501];
     tenrec_error err;
     int early;
 
-    (void)state;
     memset(payload, 'x', 500);
     payload[500] = '\0';
     flaky_open("{ rules: [{ do: slow, bytes_per_second: 100kB }] }");
@@ -223,17 +210,15 @@ static void rules_slow_carries_so_many_bytes_per_second(void **state)
     assert_int_equal(atomic_load(&flaky_delivered), 4);
 }
 
-static void rules_slow_holds_nothing_when_the_link_is_fast_enough(void **state)
+TEST_WITH(rules_slow_holds_nothing_when_the_link_is_fast_enough, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     flaky_open("{ rules: [{ do: slow, bytes_per_second: 1GiB }] }");
     for (int i = 0; i < 100; i++)
         assert_true(flaky_call("small"));
 }
 
-static void rules_slow_has_a_link_to_each_worker(void **state)
+TEST_WITH(rules_slow_has_a_link_to_each_worker, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     flaky_open("{ rules: [{ do: slow, bytes_per_second: 10 }] }");
     flaky_send_to(1, TENREC_MSG_CALL, "0123456789012345678901234567890123456789", 0);
     flaky_send_to(2, TENREC_MSG_CALL, "", 0);
@@ -245,9 +230,8 @@ static void rules_slow_has_a_link_to_each_worker(void **state)
 
 /* --- what arrives --------------------------------------------------------------- */
 
-static void rules_from_look_at_what_arrives(void **state)
+TEST_WITH(rules_from_look_at_what_arrives, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     flaky_open("{ rules: [{ do: drop, from: ['*'], on: [CALL], times: 1 },"
                " { do: duplicate, from: [0], on: [CALL], times: 1 },"
                " { do: reorder, by: 1h, from: [worker0], on: [CALL], times: 1 }] }");
@@ -261,9 +245,8 @@ static void rules_from_look_at_what_arrives(void **state)
     assert_int_equal(atomic_load(&flaky_released), 4);
 }
 
-static void rules_from_disconnect_who_sent_it(void **state)
+TEST_WITH(rules_from_disconnect_who_sent_it, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     flaky_open("{ rules: [{ do: disconnect, from: ['*'], times: 1 }] }");
     assert_true(flaky_call("a")); /* no connection */
     flaky_send_to(2, TENREC_MSG_CALL, "b", 0);
@@ -272,9 +255,8 @@ static void rules_from_disconnect_who_sent_it(void **state)
     assert_int_equal(atomic_load(&flaky_disconnected), 1);
 }
 
-static void rules_from_delay_and_slow_deliver_later(void **state)
+TEST_WITH(rules_from_delay_and_slow_deliver_later, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     flaky_open("{ rules: [{ do: delay, by: 5ms, from: ['*'], on: [CALL] },"
                " { do: slow, bytes_per_second: 100kB, from: ['*'] }] }");
     assert_true(flaky_call("a"));
@@ -284,11 +266,10 @@ static void rules_from_delay_and_slow_deliver_later(void **state)
     assert_becomes(flaky_number("delayed_now") == 0);
 }
 
-static void rules_from_corrupt_a_copy(void **state)
+TEST_WITH(rules_from_corrupt_a_copy, flaky_set_up, flaky_tear_down)
 {
     char order[64];
 
-    (void)state;
     flaky_open("{ seed: 1, rules: [{ do: corrupt, from: ['*'] }] }");
     assert_true(flaky_call("payload"));
     flaky_order(order, sizeof order);
@@ -297,9 +278,8 @@ static void rules_from_corrupt_a_copy(void **state)
 }
 
 /* Nobody is there any more to take it: it is released. */
-static void rules_from_forget_what_is_held_when_it_shuts_down(void **state)
+TEST_WITH(rules_from_forget_what_is_held_when_it_shuts_down, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     flaky_open("{ rules: [{ do: delay, by: 1h, from: ['*'] }] }");
     assert_true(flaky_call("a"));
     chain_shutdown(flaky_chain);
@@ -321,18 +301,16 @@ static void send_with_deadline(uint64_t in_ms)
     chain_send(flaky_chain, 0, msg, (struct tenrec_done){ NULL, NULL });
 }
 
-static void faulty_sends_what_is_past_its_deadline(void **state)
+TEST_WITH(faulty_sends_what_is_past_its_deadline, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     flaky_open("{ messages_to_delay: { CALL: 5ms } }");
     send_with_deadline(1);
     assert_becomes(atomic_load(&flaky_delivered) == 1);
     assert_int_equal(flaky_number("dropped_past_deadline"), 0);
 }
 
-static void faulty_drops_what_is_past_its_deadline_when_told_so(void **state)
+TEST_WITH(faulty_drops_what_is_past_its_deadline_when_told_so, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     flaky_open("{ past_deadline: drop, messages_to_delay: { CALL: 5ms } }");
     send_with_deadline(1);
     send_with_deadline(3600000);
@@ -355,11 +333,10 @@ static void *hammer(void *arg)
 
 /* Everything at once, and a shutdown in the middle of it: each send is told
  * once, each message is released once. */
-static void rules_lose_nothing_when_many_threads_send(void **state)
+TEST_WITH(rules_lose_nothing_when_many_threads_send, flaky_set_up, flaky_tear_down)
 {
     pthread_t thread[4];
 
-    (void)state;
     flaky_open("{ seed: 1, rules: [{ do: fail, probability: 0.1 },"
                " { do: fail_in_flight, probability: 0.1 }, { do: drop, probability: 0.1 },"
                " { do: duplicate, probability: 0.1 }, { do: delay, by: 1ms, probability: 0.1 },"
@@ -377,37 +354,4 @@ static void rules_lose_nothing_when_many_threads_send(void **state)
     assert_int_equal(atomic_load(&flaky_ok) + atomic_load(&flaky_failed), 1200);
     assert_int_equal(atomic_load(&flaky_released), 1200);
     assert_int_equal(flaky_number("delayed_now"), 0);
-}
-
-int main(void)
-{
-#define CASE(fn) cmocka_unit_test_setup_teardown(fn, flaky_set_up, flaky_tear_down)
-    const struct CMUnitTest test[] = {
-        CASE(rules_fail_at_once),
-        CASE(rules_fail_in_flight_sends_and_reports_failed),
-        CASE(rules_fail_in_flight_keeps_a_real_error),
-        CASE(rules_drop_is_told_sent_and_never_arrives),
-        CASE(rules_duplicate_sends_twice_and_tells_once),
-        CASE(rules_delay_sends_later),
-        CASE(rules_delay_keeps_the_order),
-        CASE(rules_reorder_lets_the_next_message_pass),
-        CASE(rules_reorder_waits_for_the_same_worker_only),
-        CASE(rules_reorder_gives_up_when_nothing_comes),
-        CASE(rules_corrupt_changes_one_byte_of_a_copy),
-        CASE(rules_corrupt_leaves_messages_without_bytes_alone),
-        CASE(rules_disconnect_breaks_the_connection_and_the_message_with_it),
-        CASE(rules_disconnect_changes_nothing_when_there_is_no_connection),
-        CASE(rules_slow_carries_so_many_bytes_per_second),
-        CASE(rules_slow_holds_nothing_when_the_link_is_fast_enough),
-        CASE(rules_slow_has_a_link_to_each_worker),
-        CASE(rules_from_look_at_what_arrives),
-        CASE(rules_from_disconnect_who_sent_it),
-        CASE(rules_from_delay_and_slow_deliver_later),
-        CASE(rules_from_corrupt_a_copy),
-        CASE(rules_from_forget_what_is_held_when_it_shuts_down),
-        CASE(faulty_sends_what_is_past_its_deadline),
-        CASE(faulty_drops_what_is_past_its_deadline_when_told_so),
-        CASE(rules_lose_nothing_when_many_threads_send),
-    };
-    return cmocka_run_group_tests(test, NULL, NULL);
 }

@@ -9,9 +9,8 @@
 
 /* --- failing ------------------------------------------------------------------ */
 
-static void faulty_fails_the_first_sends_of_each_payload(void **state)
+TEST_WITH(faulty_fails_the_first_sends_of_each_payload, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     flaky_open("{ messages_to_fail: [CALL], num_fail_sends: 2 }");
     assert_false(flaky_call("add 1 2"));
     assert_int_equal(flaky_last().code, TENREC_EINJECTED);
@@ -26,9 +25,8 @@ static void faulty_fails_the_first_sends_of_each_payload(void **state)
     assert_int_equal(atomic_load(&flaky_delivered), 3);
 }
 
-static void faulty_counts_by_the_key_when_there_is_one(void **state)
+TEST_WITH(faulty_counts_by_the_key_when_there_is_one, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     flaky_open("{ messages_to_fail: [CALL], num_fail_sends: 1 }");
     flaky_send_to(0, TENREC_MSG_CALL, "add 1 2|left 59s", 7);
     assert_int_equal(atomic_load(&flaky_failed), 1);
@@ -38,24 +36,22 @@ static void faulty_counts_by_the_key_when_there_is_one(void **state)
 }
 
 /* As in torch: neither the type nor the receiver is part of the key. */
-static void faulty_counts_one_payload_once_for_all_types(void **state)
+TEST_WITH(faulty_counts_one_payload_once_for_all_types, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     flaky_open("{ messages_to_fail: [CALL, RREF_USER_DELETE], num_fail_sends: 1 }");
     assert_false(flaky_call("same"));
     flaky_send(TENREC_MSG_RREF_USER_DELETE, "same");
     assert_int_equal(atomic_load(&flaky_ok), 1);
 }
 
-static void faulty_fails_payloads_without_a_byte(void **state)
+TEST_WITH(faulty_fails_payloads_without_a_byte, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     flaky_open("{ messages_to_fail: [CALL], num_fail_sends: 1 }");
     assert_false(flaky_call(""));
     assert_true(flaky_call(""));
 }
 
-static void faulty_lets_other_types_through(void **state)
+TEST_WITH(faulty_lets_other_types_through, flaky_set_up, flaky_tear_down)
 {
     static const int32_t others[] = { TENREC_MSG_REMOTE_CALL,
                                       TENREC_MSG_RREF_FETCH_CALL,
@@ -68,7 +64,6 @@ static void faulty_lets_other_types_through(void **state)
                                       0x02,
                                       -1 };
 
-    (void)state;
     flaky_open("{ messages_to_fail: [CALL], num_fail_sends: 100 }");
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         flaky_send(others[i], "x");
@@ -82,7 +77,7 @@ struct name {
 };
 
 /* torch's names their number only; the first three both of their family. */
-static void faulty_names_mean_torchs_numbers(void **state)
+TEST_WITH(faulty_names_mean_torchs_numbers, flaky_set_up, flaky_tear_down)
 {
     static const struct name names[] = {
         { "CALL", { 0x102, 0x100 }, { 0x105, 0x104 } },
@@ -101,7 +96,6 @@ static void faulty_names_mean_torchs_numbers(void **state)
     };
     char options[128], payload[8];
 
-    (void)state;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         snprintf(options, sizeof options, "{ messages_to_fail: [%s], num_fail_sends: 1 }",
                  names[i].rule);
@@ -119,9 +113,8 @@ static void faulty_names_mean_torchs_numbers(void **state)
     }
 }
 
-static void faulty_is_transparent_without_rules(void **state)
+TEST_WITH(faulty_is_transparent_without_rules, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     flaky_open("{}");
     for (int i = 0; i < 10; i++)
         assert_true(flaky_call("x"));
@@ -129,13 +122,12 @@ static void faulty_is_transparent_without_rules(void **state)
 }
 
 /* Not even a call: what it does not need is the next agent's. */
-static void faulty_is_passed_by_when_no_rule_can_hit(void **state)
+TEST_WITH(faulty_is_passed_by_when_no_rule_can_hit, flaky_set_up, flaky_tear_down)
 {
     static const char *const options[] = { "{}", "{ messages_to_fail: [CALL] }",
                                            "{ rules: [{ do: drop, from: ['*'] }] }",
                                            "{ rules: [{ do: drop }] }" };
 
-    (void)state;
     for (size_t i = 0; i < 4; i++) {
         flaky_open(options[i]);
         assert_ptr_equal(flaky_chain->sender, &flaky_chain->link[i < 3 ? 1 : 0].agent);
@@ -156,11 +148,10 @@ static void *hammer(void *arg)
 }
 
 /* 500 payloads from each of four threads: three of each four fail. */
-static void faulty_counts_right_when_many_threads_send(void **state)
+TEST_WITH(faulty_counts_right_when_many_threads_send, flaky_set_up, flaky_tear_down)
 {
     pthread_t thread[4];
 
-    (void)state;
     flaky_open("{ messages_to_fail: [CALL], num_fail_sends: 3 }");
     for (int i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, hammer, NULL), 0);
@@ -173,11 +164,10 @@ static void faulty_counts_right_when_many_threads_send(void **state)
 
 /* --- delaying ------------------------------------------------------------------- */
 
-static void faulty_delays_without_blocking_the_sender(void **state)
+TEST_WITH(faulty_delays_without_blocking_the_sender, flaky_set_up, flaky_tear_down)
 {
     tenrec_error err;
 
-    (void)state;
     flaky_open("{ messages_to_delay: { CALL: 1h } }");
     assert_false(flaky_call("late"));
     assert_int_equal(atomic_load(&flaky_failed), 0);
@@ -190,11 +180,10 @@ static void faulty_delays_without_blocking_the_sender(void **state)
     assert_int_equal(atomic_load(&flaky_released), 2);
 }
 
-static void faulty_sends_when_the_delay_is_over(void **state)
+TEST_WITH(faulty_sends_when_the_delay_is_over, flaky_set_up, flaky_tear_down)
 {
     tenrec_error err;
 
-    (void)state;
     flaky_open("{ messages_to_delay: { PYTHON_CALL: 0.02, REMOTE_CALL: 5ms } }");
     flaky_call("x");
     flaky_send(TENREC_MSG_REMOTE_CALL, "y");
@@ -202,9 +191,8 @@ static void faulty_sends_when_the_delay_is_over(void **state)
     assert_int_equal(atomic_load(&flaky_delivered), 2);
 }
 
-static void faulty_fails_first_and_delays_then(void **state)
+TEST_WITH(faulty_fails_first_and_delays_then, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     flaky_open("{ messages_to_fail: [CALL], num_fail_sends: 1, messages_to_delay: { CALL: 1ms } }");
     flaky_call("x");
     assert_int_equal(atomic_load(&flaky_failed), 1);
@@ -217,12 +205,11 @@ static void keep_flags(void *arg, struct tenrec_msg *msg)
     atomic_store((atomic_int *)arg, (int)msg->flags);
 }
 
-static void faulty_never_lets_the_core_thread_wait(void **state)
+TEST_WITH(faulty_never_lets_the_core_thread_wait, flaky_set_up, flaky_tear_down)
 {
     struct tenrec_msg *msg = message_new(0, 0);
     atomic_int flags = -1;
 
-    (void)state;
     flaky_open("{ messages_to_delay: { CALL: 1ms } }");
     msg->type = TENREC_MSG_CALL;
     msg->flags = TENREC_MSG_MAY_WAIT | TENREC_MSG_CONTROL;
@@ -233,11 +220,10 @@ static void faulty_never_lets_the_core_thread_wait(void **state)
 
 /* --- what it says ---------------------------------------------------------------- */
 
-static void faulty_shows_what_it_injected(void **state)
+TEST_WITH(faulty_shows_what_it_injected, flaky_set_up, flaky_tear_down)
 {
     char text[1024];
 
-    (void)state;
     flaky_open("{ messages_to_fail: [RREF_USER_DELETE, CALL], num_fail_sends: 1,"
                " messages_to_delay: { REMOTE_CALL: 1h } }");
     flaky_call("a");
@@ -255,9 +241,8 @@ static void faulty_shows_what_it_injected(void **state)
                               "flaky.distinct_messages=2\n");
 }
 
-static void faulty_logs_the_first_injection_of_each_rule(void **state)
+TEST_WITH(faulty_logs_the_first_injection_of_each_rule, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     flaky_open("{ messages_to_fail: [CALL], num_fail_sends: 5,"
                " messages_to_delay: { REMOTE_CALL: 1h } }");
     flaky_call("a");
@@ -271,9 +256,8 @@ static void faulty_logs_the_first_injection_of_each_rule(void **state)
                         "REMOTE_CALL to worker 0\n");
 }
 
-static void faulty_warns_of_rules_that_hit_nothing(void **state)
+TEST_WITH(faulty_warns_of_rules_that_hit_nothing, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     flaky_open("{ messages_to_fail: [SCRIPT_CALL],"
                " messages_to_delay: { CLEANUP_AUTOGRAD_CONTEXT_REQ: 1s } }");
     assert_text_has(
@@ -296,54 +280,23 @@ static void expect_refused(const char *options, const char *text)
     assert_text_has(err.text, text);
 }
 
-static void faulty_refuses_an_unknown_name(void **state)
+TEST_WITH(faulty_refuses_an_unknown_name, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     expect_refused("{ messages_to_fail: [CALL, PYTHON_CAL] }", "'PYTHON_CALL'");
     expect_refused("{ messages_to_delay: { RREF_FORK_REQ: 1s } }", "'RREF_FORK_REQUEST'");
     expect_refused("{ messages_to_fail: [SCRIPT_RET] }", "SCRIPT_RET");
 }
 
-static void faulty_refuses_negative_numbers(void **state)
+TEST_WITH(faulty_refuses_negative_numbers, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     expect_refused("{ num_fail_sends: -1 }", "num_fail_sends");
     expect_refused("{ messages_to_delay: { CALL: -1s } }", "-1s");
     expect_refused("{ messages_to_delay: { CALL: -1.5 } }", "-1.5");
 }
 
-static void faulty_refuses_delays_that_never_end_or_clash(void **state)
+TEST_WITH(faulty_refuses_delays_that_never_end_or_clash, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     expect_refused("{ messages_to_delay: { CALL: none } }", "'CALL' is delayed for ever");
     expect_refused("{ messages_to_delay: { CALL: 1s, SCRIPT_CALL: 2s } }",
                    "'CALL' and 'SCRIPT_CALL' mean the same messages");
-}
-
-int main(void)
-{
-#define CASE(fn) cmocka_unit_test_setup_teardown(fn, flaky_set_up, flaky_tear_down)
-    const struct CMUnitTest test[] = {
-        CASE(faulty_fails_the_first_sends_of_each_payload),
-        CASE(faulty_counts_by_the_key_when_there_is_one),
-        CASE(faulty_counts_one_payload_once_for_all_types),
-        CASE(faulty_fails_payloads_without_a_byte),
-        CASE(faulty_lets_other_types_through),
-        CASE(faulty_names_mean_torchs_numbers),
-        CASE(faulty_is_transparent_without_rules),
-        CASE(faulty_is_passed_by_when_no_rule_can_hit),
-        CASE(faulty_counts_right_when_many_threads_send),
-        CASE(faulty_delays_without_blocking_the_sender),
-        CASE(faulty_sends_when_the_delay_is_over),
-        CASE(faulty_fails_first_and_delays_then),
-        CASE(faulty_never_lets_the_core_thread_wait),
-        CASE(faulty_shows_what_it_injected),
-        CASE(faulty_logs_the_first_injection_of_each_rule),
-        CASE(faulty_warns_of_rules_that_hit_nothing),
-        CASE(faulty_refuses_an_unknown_name),
-        CASE(faulty_refuses_negative_numbers),
-        CASE(faulty_refuses_delays_that_never_end_or_clash),
-    };
-
-    return cmocka_run_group_tests_name("faulty", test, NULL, NULL);
 }

@@ -125,11 +125,10 @@ static const struct tenrec_plugin mirror = {
 
 /* ---- life ------------------------------------------------------------------------ */
 
-int flaky_set_up(void **state)
+void flaky_set_up(void)
 {
     tenrec_error err;
 
-    (void)state;
     atomic_store(&flaky_ok, 0);
     atomic_store(&flaky_failed, 0);
     atomic_store(&flaky_delivered, 0);
@@ -142,7 +141,7 @@ int flaky_set_up(void **state)
     tenrec_set_log_level(TENREC_LOG_INFO);
     if (!tenrec_backend_registered("mirror"))
         assert_status(tenrec_register_backend(&mirror, mirror_construct, mirror_init, &err), &err);
-    return loop_open(&loop, &err);
+    assert_status(loop_open(&loop, &err), &err);
 }
 
 void flaky_close(void)
@@ -153,13 +152,11 @@ void flaky_close(void)
     stack = NULL;
 }
 
-int flaky_tear_down(void **state)
+void flaky_tear_down(void)
 {
-    (void)state;
     flaky_close();
     loop_close(loop);
     tenrec_set_log_callback(NULL, NULL);
-    return 0;
 }
 
 tenrec_status flaky_try(const char *options, tenrec_error *err)

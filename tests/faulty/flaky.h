@@ -16,8 +16,8 @@ extern atomic_int flaky_delivered, flaky_released; /* what came back; our messag
 extern atomic_int flaky_disconnected;              /* how often, to worker 2 only */
 extern char flaky_log[4096];                       /* "info worker0/flaky: ..." lines */
 
-int flaky_set_up(void **state);
-int flaky_tear_down(void **state);
+void flaky_set_up(void);
+void flaky_tear_down(void);
 
 /* Reads a config whose backend `flaky` has `options`, e.g. "{ num_fail_sends: 1 }". */
 tenrec_status flaky_try(const char *options, tenrec_error *err);

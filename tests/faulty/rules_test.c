@@ -16,7 +16,7 @@ static void expect_order(const char *expected)
 
 /* --- when ------------------------------------------------------------------------ */
 
-static void rules_mean_the_types_that_they_name(void **state)
+TEST_WITH(rules_mean_the_types_that_they_name, flaky_set_up, flaky_tear_down)
 {
     static const struct {
         const char *on;
@@ -38,7 +38,6 @@ static void rules_mean_the_types_that_they_name(void **state)
     };
     char options[128];
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         snprintf(options, sizeof options, "{ rules: [{ do: fail, on: [%s] }] }", cases[i].on);
         flaky_open(options);
@@ -57,9 +56,8 @@ static void rules_mean_the_types_that_they_name(void **state)
     }
 }
 
-static void rules_mean_workers_by_name_or_rank(void **state)
+TEST_WITH(rules_mean_workers_by_name_or_rank, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     flaky_open("{ rules: [{ do: fail, to: [worker2, 1] }] }");
     for (tenrec_peer to = 0; to < 3; to++)
         flaky_send_to(to, TENREC_MSG_CALL, "x", 0);
@@ -67,11 +65,10 @@ static void rules_mean_workers_by_name_or_rank(void **state)
     assert_int_equal(flaky_number("rules.rule1.matched"), 2);
 }
 
-static void rules_refuse_a_worker_that_is_not_there(void **state)
+TEST_WITH(rules_refuse_a_worker_that_is_not_there, flaky_set_up, flaky_tear_down)
 {
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(flaky_start("{ rules: [{ do: fail, to: [wroker1] }] }", &err), TENREC_ECONFIG);
     assert_text_has(err.text,
                     "backend 'flaky': rule 'rule1': 'wroker1' is neither the name nor the "
@@ -81,9 +78,8 @@ static void rules_refuse_a_worker_that_is_not_there(void **state)
     assert_text_has(err.text, "'3' is neither");
 }
 
-static void rules_begin_after_so_many_messages(void **state)
+TEST_WITH(rules_begin_after_so_many_messages, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     flaky_open("{ rules: [{ do: fail, on: [CALL], after_messages: 2, times: 1 }] }");
     assert_true(flaky_call("a"));
     flaky_send(TENREC_MSG_REMOTE_CALL, "is not meant");
@@ -92,15 +88,14 @@ static void rules_begin_after_so_many_messages(void **state)
     assert_true(flaky_call("d"));
 }
 
-static void rules_begin_after_some_time(void **state)
+TEST_WITH(rules_begin_after_some_time, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     flaky_open("{ rules: [{ do: fail, after: 1h }, { do: drop, after: 5ms }] }");
     assert_becomes(flaky_call("x") && flaky_number("rules.rule2.injected") > 0);
     assert_int_equal(atomic_load(&flaky_failed), 0);
 }
 
-static void rules_count_by_what_they_say(void **state)
+TEST_WITH(rules_count_by_what_they_say, flaky_set_up, flaky_tear_down)
 {
     static const struct {
         const char *by;
@@ -114,7 +109,6 @@ static void rules_count_by_what_they_say(void **state)
     };
     char options[128];
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         snprintf(options, sizeof options, "{ rules: [{ do: fail, times: 1, count_by: %s }] }",
                  cases[i].by);
@@ -133,9 +127,8 @@ static void rules_count_by_what_they_say(void **state)
     }
 }
 
-static void torch_counts_by_what_the_option_says(void **state)
+TEST_WITH(torch_counts_by_what_the_option_says, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     flaky_open("{ messages_to_fail: [CALL], num_fail_sends: 1, count_by: destination }");
     assert_false(flaky_call("a"));
     assert_true(flaky_call("b"));
@@ -144,9 +137,8 @@ static void torch_counts_by_what_the_option_says(void **state)
 }
 
 /* The first that hits has it; all that mean it count it. */
-static void rules_are_asked_in_their_order(void **state)
+TEST_WITH(rules_are_asked_in_their_order, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     flaky_open("{ messages_to_fail: [CALL], num_fail_sends: 1, messages_to_delay: { CALL: 1h },"
                " rules: [{ do: drop, times: 1 }, { do: duplicate, times: 1 }] }");
     assert_false(flaky_call("x"));
@@ -161,9 +153,8 @@ static void rules_are_asked_in_their_order(void **state)
     assert_int_equal(flaky_number("injected_delays"), 1);
 }
 
-static void rules_leave_barriers_alone_unless_they_name_them(void **state)
+TEST_WITH(rules_leave_barriers_alone_unless_they_name_them, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     flaky_open("{ rules: [{ do: fail }] }");
     flaky_send(TENREC_MSG_GATHER, "x");
     flaky_send(TENREC_MSG_GATHER_RET, "x");
@@ -185,11 +176,10 @@ static void pattern(const char *options, tenrec_peer to, char buf[65])
     flaky_close();
 }
 
-static void rules_of_one_seed_hit_the_same_messages(void **state)
+TEST_WITH(rules_of_one_seed_hit_the_same_messages, flaky_set_up, flaky_tear_down)
 {
     char one[65], again[65], other[65], peer[65];
 
-    (void)state;
     pattern("{ seed: 5, rules: [{ do: fail, probability: 0.5 }] }", 0, one);
     pattern("{ seed: 5, rules: [{ do: fail, probability: 0.5 }] }", 0, again);
     pattern("{ seed: 6, rules: [{ do: fail, probability: 0.5 }] }", 0, other);
@@ -202,11 +192,10 @@ static void rules_of_one_seed_hit_the_same_messages(void **state)
 }
 
 /* What goes to another worker meanwhile does not change what happens here. */
-static void rules_draw_for_each_worker_apart(void **state)
+TEST_WITH(rules_draw_for_each_worker_apart, flaky_set_up, flaky_tear_down)
 {
     char alone[65], mixed[65];
 
-    (void)state;
     pattern("{ seed: 5, rules: [{ do: fail, probability: 0.5 }] }", 1, alone);
     flaky_open("{ seed: 5, rules: [{ do: fail, probability: 0.5 }] }");
     for (int i = 0; i < 64; i++) {
@@ -221,21 +210,19 @@ static void rules_draw_for_each_worker_apart(void **state)
     assert_string_equal(alone, mixed);
 }
 
-static void rules_hit_about_as_often_as_they_say(void **state)
+TEST_WITH(rules_hit_about_as_often_as_they_say, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     flaky_open("{ seed: 11, rules: [{ do: fail, probability: 0.1 }] }");
     for (int i = 0; i < 10000; i++)
         flaky_call("x");
     assert_in_range(atomic_load(&flaky_failed), 850, 1150);
 }
 
-static void rules_print_the_seed_that_they_drew(void **state)
+TEST_WITH(rules_print_the_seed_that_they_drew, flaky_set_up, flaky_tear_down)
 {
     const char *at;
     long seed;
 
-    (void)state;
     flaky_open("{ rules: [{ do: fail, probability: 0.5 }] }");
     at = strstr(flaky_log, "warn worker0/flaky: chance begins with seed ");
     assert_non_null(at);
@@ -244,11 +231,10 @@ static void rules_print_the_seed_that_they_drew(void **state)
     assert_int_equal(flaky_number("seed"), seed);
 }
 
-static void rules_without_chance_have_no_seed(void **state)
+TEST_WITH(rules_without_chance_have_no_seed, flaky_set_up, flaky_tear_down)
 {
     char text[1024];
 
-    (void)state;
     flaky_open("{ seed: 3, rules: [{ do: fail }] }");
     flaky_info(text, sizeof text);
     assert_null(strstr(text, "seed"));
@@ -257,11 +243,10 @@ static void rules_without_chance_have_no_seed(void **state)
 
 /* --- what it says --------------------------------------------------------------------- */
 
-static void rules_are_counted_and_logged_by_name(void **state)
+TEST_WITH(rules_are_counted_and_logged_by_name, flaky_set_up, flaky_tear_down)
 {
     char text[1024];
 
-    (void)state;
     flaky_open("{ rules: [{ do: drop, name: lossy, on: [RET] }, { do: fail, on: [CALL] }] }");
     flaky_send_to(2, TENREC_MSG_RET, "a", 0);
     flaky_send_to(2, TENREC_MSG_RET, "a", 0);
@@ -274,16 +259,15 @@ static void rules_are_counted_and_logged_by_name(void **state)
                         "info worker0/flaky: rule2 fails its first message: CALL to worker 0\n");
 }
 
-static void rules_warn_of_what_hits_nothing(void **state)
+TEST_WITH(rules_warn_of_what_hits_nothing, flaky_set_up, flaky_tear_down)
 {
-    (void)state;
     flaky_open("{ rules: [{ do: drop, on: [RET, SCRIPT_RET] }, { do: fail, probability: 0 }] }");
     assert_text_has(flaky_log,
                     "warn worker0/flaky: rule1: 'SCRIPT_RET' hits messages of torch's only: ");
     assert_text_has(flaky_log, "warn worker0/flaky: rule2 hits nothing: its probability is 0");
 }
 
-static void rules_refuse_what_makes_no_sense(void **state)
+TEST_WITH(rules_refuse_what_makes_no_sense, flaky_set_up, flaky_tear_down)
 {
     static const char *const cases[][2] = {
         { "[{}]", "t.yaml:4:3: backend 'flaky': rule 1 at t.yaml:7:24: 'do' is missing, expected "
@@ -312,7 +296,6 @@ static void rules_refuse_what_makes_no_sense(void **state)
     char options[256];
     tenrec_error err;
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         snprintf(options, sizeof options, "{ rules: %s }", cases[i][0]);
         assert_int_equal(flaky_try(options, &err), TENREC_ECONFIG);
@@ -321,29 +304,4 @@ static void rules_refuse_what_makes_no_sense(void **state)
     assert_int_equal(flaky_try("{ count_by: all }", &err), TENREC_ECONFIG);
     assert_int_equal(flaky_try("{ past_deadline: keep }", &err), TENREC_ECONFIG);
     assert_int_equal(flaky_try("{ seed: -1 }", &err), TENREC_ECONFIG);
-}
-
-int main(void)
-{
-#define CASE(fn) cmocka_unit_test_setup_teardown(fn, flaky_set_up, flaky_tear_down)
-    const struct CMUnitTest test[] = {
-        CASE(rules_mean_the_types_that_they_name),
-        CASE(rules_mean_workers_by_name_or_rank),
-        CASE(rules_refuse_a_worker_that_is_not_there),
-        CASE(rules_begin_after_so_many_messages),
-        CASE(rules_begin_after_some_time),
-        CASE(rules_count_by_what_they_say),
-        CASE(torch_counts_by_what_the_option_says),
-        CASE(rules_are_asked_in_their_order),
-        CASE(rules_leave_barriers_alone_unless_they_name_them),
-        CASE(rules_of_one_seed_hit_the_same_messages),
-        CASE(rules_draw_for_each_worker_apart),
-        CASE(rules_hit_about_as_often_as_they_say),
-        CASE(rules_print_the_seed_that_they_drew),
-        CASE(rules_without_chance_have_no_seed),
-        CASE(rules_are_counted_and_logged_by_name),
-        CASE(rules_warn_of_what_hits_nothing),
-        CASE(rules_refuse_what_makes_no_sense),
-    };
-    return cmocka_run_group_tests(test, NULL, NULL);
 }

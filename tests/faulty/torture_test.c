@@ -96,12 +96,11 @@ static tenrec_status whole_life(void *arg, tenrec_error *err)
     return st;
 }
 
-static void faulty_lives_when_any_allocation_fails(void **state)
+TEST(faulty_lives_when_any_allocation_fails)
 {
     struct tenrec_config *config;
     tenrec_error err;
 
-    (void)state;
     assert_status(tenrec_config_parse("backend: flaky\nbackends:\n  here: { plugin: echo }\n"
                                       "  flaky: { plugin: faulty, wraps: here }\n",
                                       "t.yaml", &config, &err),
@@ -135,7 +134,7 @@ static tenrec_status one_call(void *arg, tenrec_error *err)
     return st;
 }
 
-static void faulty_calls_end_when_any_allocation_fails(void **state)
+TEST(faulty_calls_end_when_any_allocation_fails)
 {
     static const char *const extra[] = {
         "backends.faulty_inproc.options.rules="
@@ -145,7 +144,6 @@ static void faulty_calls_end_when_any_allocation_fails(void **state)
     };
     tenrec_error err;
 
-    (void)state;
     cluster_use("faulty_inproc");
     cluster_open(&two, 2, extra, functions_register);
     assert_true(torture(TORTURE_ALLOCATIONS, 1, one_call, NULL) > 5);
@@ -155,11 +153,6 @@ static void faulty_calls_end_when_any_allocation_fails(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(faulty_lives_when_any_allocation_fails),
-        cmocka_unit_test(faulty_calls_end_when_any_allocation_fails),
-    };
-
     use_own_faulty();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return testing_run(NULL, NULL);
 }

@@ -18,19 +18,15 @@ static struct cluster two;
 static const char *transport = "inproc";
 static bool is_open;
 
-static int set_up(void **state)
+static void set_up(void)
 {
-    (void)state;
     is_open = false;
-    return 0;
 }
 
-static int tear_down(void **state)
+static void tear_down(void)
 {
-    (void)state;
     if (is_open)
         cluster_close(&two, TENREC_GRACEFUL);
-    return 0;
 }
 
 /* worker0 and worker1. `first` and `second` (or NULL) are options of the layer
@@ -123,12 +119,11 @@ static long number(size_t rank, const char *key)
 
 /* --- what is sent --------------------------------------------------------------- */
 
-static void workers_run_a_call_that_fails_in_flight(void **state)
+TEST_WITH(workers_run_a_call_that_fails_in_flight, set_up, tear_down)
 {
     const int before = functions_counted();
     tenrec_error err;
 
-    (void)state;
     open_rules("[{ do: fail_in_flight, on: [CALL], to: [worker1], times: 1 }]");
     assert_int_equal(count(CLUSTER_LONG_MS, &err), TENREC_EINJECTED);
     assert_string_equal(err.worker_name, "worker1");
@@ -137,24 +132,22 @@ static void workers_run_a_call_that_fails_in_flight(void **state)
     expect_works();
 }
 
-static void workers_time_out_when_a_request_is_dropped(void **state)
+TEST_WITH(workers_time_out_when_a_request_is_dropped, set_up, tear_down)
 {
     const int before = functions_counted();
     tenrec_error err;
 
-    (void)state;
     open_rules("[{ do: drop, on: [CALL], to: [worker1], times: 1 }]");
     assert_int_equal(count(SHORT_MS, &err), TENREC_ETIMEDOUT);
     assert_int_equal(functions_counted(), before);
     expect_works();
 }
 
-static void workers_time_out_when_the_answer_is_dropped(void **state)
+TEST_WITH(workers_time_out_when_the_answer_is_dropped, set_up, tear_down)
 {
     const int before = functions_counted();
     tenrec_error err;
 
-    (void)state;
     open_rules("[{ do: drop, on: [RET], to: [worker0], times: 1 },"
                " { do: drop, on: [RESPONSE], from: [worker1], times: 1 }]");
     assert_int_equal(count(SHORT_MS, &err), TENREC_ETIMEDOUT); /* by the callee's side */
@@ -165,12 +158,11 @@ static void workers_time_out_when_the_answer_is_dropped(void **state)
 
 /* The callee cannot tell the two apart: it runs twice. The caller takes the
  * first answer and drops the other. */
-static void workers_run_twice_what_is_duplicated(void **state)
+TEST_WITH(workers_run_twice_what_is_duplicated, set_up, tear_down)
 {
     const int before = functions_counted();
     tenrec_error err;
 
-    (void)state;
     open_rules("[{ do: duplicate, on: [CALL], to: [worker1], times: 1 }]");
     assert_status(count(CLUSTER_LONG_MS, &err), &err);
     assert_becomes(functions_counted() == before + 2);
@@ -178,9 +170,8 @@ static void workers_run_twice_what_is_duplicated(void **state)
     expect_works();
 }
 
-static void workers_take_the_first_of_two_answers(void **state)
+TEST_WITH(workers_take_the_first_of_two_answers, set_up, tear_down)
 {
-    (void)state;
     open_rules("[{ do: duplicate, on: [RET], to: [worker0] },"
                " { do: duplicate, on: [RET], from: [worker1] }]");
     for (int i = 0; i < 20; i++)
@@ -189,7 +180,7 @@ static void workers_take_the_first_of_two_answers(void **state)
 }
 
 /* Answers with tensors, of which the first goes into the caller's own buffer. */
-static void workers_keep_their_tensors_when_answers_are_doubled(void **state)
+TEST_WITH(workers_keep_their_tensors_when_answers_are_doubled, set_up, tear_down)
 {
     const int64_t length = 1000;
     const struct tenrec_value arg = tenrec_int(length);
@@ -197,7 +188,6 @@ static void workers_keep_their_tensors_when_answers_are_doubled(void **state)
     struct tenrec_value *got = NULL;
     tenrec_error err;
 
-    (void)state;
     open_rules("[{ do: duplicate, on: [CALL, RET] }, { do: duplicate, from: ['*'] }]");
     assert_status(tenrec_tensor_new(TENREC_FLOAT32, 1, &length, &o.into, &err), &err);
     for (int i = 0; i < 5; i++) {
@@ -212,12 +202,11 @@ static void workers_keep_their_tensors_when_answers_are_doubled(void **state)
     tenrec_tensor_drop(o.into);
 }
 
-static void workers_time_out_while_a_request_is_delayed_and_run_it_late(void **state)
+TEST_WITH(workers_time_out_while_a_request_is_delayed_and_run_it_late, set_up, tear_down)
 {
     const int before = functions_counted();
     tenrec_error err;
 
-    (void)state;
     open_rules("[{ do: delay, by: 2s, on: [CALL], to: [worker1], times: 1 }]");
     assert_int_equal(count(20, &err), TENREC_ETIMEDOUT);
     assert_int_equal(functions_counted(), before);
@@ -225,13 +214,12 @@ static void workers_time_out_while_a_request_is_delayed_and_run_it_late(void **s
     expect_works();
 }
 
-static void workers_never_run_what_is_dropped_past_its_deadline(void **state)
+TEST_WITH(workers_never_run_what_is_dropped_past_its_deadline, set_up, tear_down)
 {
     const int before = functions_counted();
     char key[64];
     tenrec_error err;
 
-    (void)state;
     open_with("past_deadline=drop", "messages_to_delay={ CALL: 50ms }", NULL);
     assert_int_equal(count(5, &err), TENREC_ETIMEDOUT);
     snprintf(key, sizeof key, "faulty_%s.dropped_past_deadline", transport);
@@ -240,12 +228,11 @@ static void workers_never_run_what_is_dropped_past_its_deadline(void **state)
     assert_int_equal(functions_counted(), before);
 }
 
-static void workers_answer_all_when_messages_change_places(void **state)
+TEST_WITH(workers_answer_all_when_messages_change_places, set_up, tear_down)
 {
     struct tenrec_future *f[50];
     tenrec_error err;
 
-    (void)state;
     open_rules("[{ do: reorder, by: 20ms, probability: 0.5 },"
                " { do: reorder, by: 20ms, from: ['*'], probability: 0.5 }]");
     for (int64_t i = 0; i < 50; i++) {
@@ -262,7 +249,7 @@ static void workers_answer_all_when_messages_change_places(void **state)
 
 /* Any byte of a request or an answer may be another one: a wrong result, an
  * error or a timeout, but no crash, and no harm to what follows. */
-static void workers_survive_spoiled_messages(void **state)
+TEST_WITH(workers_survive_spoiled_messages, set_up, tear_down)
 {
     const struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = SHORT_MS };
     struct tenrec_future *f[100];
@@ -271,7 +258,6 @@ static void workers_survive_spoiled_messages(void **state)
     int failed = 0;
     tenrec_error err;
 
-    (void)state;
     open_rules("[{ do: corrupt, on: [CALL, RET], times: 100 },"
                " { do: corrupt, on: [RET], from: [worker1], times: 20 }]");
     for (size_t i = 0; i < 100; i++)
@@ -294,13 +280,12 @@ static void on_lost(struct tenrec_worker *w, tenrec_peer peer, const tenrec_erro
     atomic_fetch_add((atomic_int *)arg, 1);
 }
 
-static void workers_lose_calls_with_the_connection_and_connect_again(void **state)
+TEST_WITH(workers_lose_calls_with_the_connection_and_connect_again, set_up, tear_down)
 {
     static atomic_int lost;
     struct tenrec_future *held;
     tenrec_error err;
 
-    (void)state;
     atomic_store(&lost, 0);
     open_rules("[{ do: disconnect, on: [CALL], to: [worker1], after_messages: 1, times: 1 }]");
     tenrec_set_peer_lost_callback(two.worker[0], on_lost, &lost);
@@ -314,17 +299,16 @@ static void workers_lose_calls_with_the_connection_and_connect_again(void **stat
     expect_connects();
 }
 
-static void workers_lose_calls_when_an_arrival_disconnects(void **state)
+TEST_WITH(workers_lose_calls_when_an_arrival_disconnects, set_up, tear_down)
 {
     tenrec_error err;
 
-    (void)state;
     open_rules("[{ do: disconnect, on: [RET], from: [worker1], times: 1 }]");
     assert_int_equal(count(CLUSTER_LONG_MS, &err), TENREC_EPEER_LOST);
     expect_connects();
 }
 
-static void workers_wait_for_a_slow_link(void **state)
+TEST_WITH(workers_wait_for_a_slow_link, set_up, tear_down)
 {
     const int64_t length = 5000;
     const struct tenrec_value arg = tenrec_int(length);
@@ -332,7 +316,6 @@ static void workers_wait_for_a_slow_link(void **state)
     char key[64];
     tenrec_error err;
 
-    (void)state;
     open_rules("[{ do: slow, bytes_per_second: 1MB, on: [RET], to: [worker0] }]");
     assert_status(tenrec_rpc_sync(two.worker[0], "worker1", "range", &arg, 1, NULL, &got, &err),
                   &err);
@@ -352,11 +335,10 @@ static void *in_barriers(void *worker)
     return NULL;
 }
 
-static void workers_meet_in_barriers_whose_messages_are_doubled(void **state)
+TEST_WITH(workers_meet_in_barriers_whose_messages_are_doubled, set_up, tear_down)
 {
     pthread_t thread;
 
-    (void)state;
     open_rules("[{ do: duplicate, on: [GATHER, GATHER_RET] },"
                " { do: duplicate, on: [GATHER, GATHER_RET], from: ['*'] }]");
     assert_int_equal(pthread_create(&thread, NULL, in_barriers, two.worker[1]), 0);
@@ -368,13 +350,12 @@ static void workers_meet_in_barriers_whose_messages_are_doubled(void **state)
 /* --- two layers -------------------------------------------------------------------- */
 
 /* The inner one sees what the outer one lets through: one of two is dropped. */
-static void workers_stack_faults_in_two_layers(void **state)
+TEST_WITH(workers_stack_faults_in_two_layers, set_up, tear_down)
 {
     const int before = functions_counted();
     char key[64];
     tenrec_error err;
 
-    (void)state;
     open_with("rules=[{ do: drop, on: [CALL], to: [worker1], times: 1 }]", NULL,
               "rules=[{ do: duplicate, on: [CALL], to: [worker1], times: 1 }]");
     assert_status(count(CLUSTER_LONG_MS, &err), &err);
@@ -406,7 +387,7 @@ static void *call_often(void *arg)
     return NULL;
 }
 
-static void workers_shut_down_gracefully_after_all_kinds_of_faults(void **state)
+TEST_WITH(workers_shut_down_gracefully_after_all_kinds_of_faults, set_up, tear_down)
 {
     static const char rules[] =
         "rules=[{ do: fail, probability: 0.05 }, { do: fail_in_flight, probability: 0.05 },"
@@ -420,7 +401,6 @@ static void workers_shut_down_gracefully_after_all_kinds_of_faults(void **state)
                                 " { do: drop, from: ['*'], probability: 0.03 }]";
     pthread_t thread[4];
 
-    (void)state;
     open_with(rules, NULL, outer);
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, call_often, two.worker[i % 2]), 0);
@@ -430,27 +410,7 @@ static void workers_shut_down_gracefully_after_all_kinds_of_faults(void **state)
 
 int main(int argc, char **argv)
 {
-#define CASE(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        CASE(workers_run_a_call_that_fails_in_flight),
-        CASE(workers_time_out_when_a_request_is_dropped),
-        CASE(workers_time_out_when_the_answer_is_dropped),
-        CASE(workers_run_twice_what_is_duplicated),
-        CASE(workers_take_the_first_of_two_answers),
-        CASE(workers_keep_their_tensors_when_answers_are_doubled),
-        CASE(workers_time_out_while_a_request_is_delayed_and_run_it_late),
-        CASE(workers_never_run_what_is_dropped_past_its_deadline),
-        CASE(workers_answer_all_when_messages_change_places),
-        CASE(workers_survive_spoiled_messages),
-        CASE(workers_lose_calls_with_the_connection_and_connect_again),
-        CASE(workers_lose_calls_when_an_arrival_disconnects),
-        CASE(workers_wait_for_a_slow_link),
-        CASE(workers_meet_in_barriers_whose_messages_are_doubled),
-        CASE(workers_stack_faults_in_two_layers),
-        CASE(workers_shut_down_gracefully_after_all_kinds_of_faults),
-    };
-
     if (argc > 1)
         transport = argv[1];
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return testing_run(NULL, NULL);
 }

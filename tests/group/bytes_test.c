@@ -11,21 +11,18 @@ static struct bytes_reader reader(void)
     return (struct bytes_reader){ .data = written.data, .len = written.len };
 }
 
-static int teardown(void **state)
+static void teardown(void)
 {
-    (void)state;
     bytes_free(&written);
-    return 0;
 }
 
-static void bytes_reader_reads_what_was_written(void **state)
+TEST_WITH(bytes_reader_reads_what_was_written, NULL, teardown)
 {
     struct bytes_reader r;
     const uint8_t *blob;
     char text[4];
     size_t len;
 
-    (void)state;
     bytes_add_u32(&written, 0xfedcba98u);
     bytes_add_u64(&written, UINT64_MAX - 1);
     bytes_add_text(&written, "abc");
@@ -42,11 +39,10 @@ static void bytes_reader_reads_what_was_written(void **state)
     assert_int_equal(r.at, r.len);
 }
 
-static void bytes_reader_says_how_many_bytes_it_needs(void **state)
+TEST_WITH(bytes_reader_says_how_many_bytes_it_needs, NULL, teardown)
 {
     struct bytes_reader r;
 
-    (void)state;
     bytes_add_u32(&written, 1);
     r = reader();
     assert_non_null(bytes_read(&r, 2));
@@ -59,13 +55,12 @@ static void bytes_reader_says_how_many_bytes_it_needs(void **state)
     assert_true(r.need == SIZE_MAX);
 }
 
-static void bytes_reader_reads_nothing_after_a_failure(void **state)
+TEST_WITH(bytes_reader_reads_nothing_after_a_failure, NULL, teardown)
 {
     struct bytes_reader r;
     char text[8] = "old";
     size_t len;
 
-    (void)state;
     bytes_add_u64(&written, 0);
     r = reader();
     assert_null(bytes_read(&r, 9));
@@ -78,7 +73,7 @@ static void bytes_reader_reads_nothing_after_a_failure(void **state)
     assert_int_equal(r.at, 0);
 }
 
-static void bytes_reader_refuses_counts_that_cannot_be(void **state)
+TEST_WITH(bytes_reader_refuses_counts_that_cannot_be, NULL, teardown)
 {
     static const struct {
         uint64_t n;
@@ -88,7 +83,6 @@ static void bytes_reader_refuses_counts_that_cannot_be(void **state)
                  { 2, 2, 9, true },          { UINT64_MAX, SIZE_MAX, 1, true },
                  { 16, SIZE_MAX, 1, false }, { 17, SIZE_MAX, 1, true } };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct bytes_reader r;
 
@@ -103,14 +97,13 @@ static void bytes_reader_refuses_counts_that_cannot_be(void **state)
     }
 }
 
-static void bytes_reader_refuses_texts_that_are_long_or_have_a_nul(void **state)
+TEST_WITH(bytes_reader_refuses_texts_that_are_long_or_have_a_nul, NULL, teardown)
 {
     static const struct {
         const char *data;
         size_t len;
     } rows[] = { { "abcd", 4 }, { "a\0b", 3 }, { "\0", 1 } };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct bytes_reader r;
         char text[4];
@@ -122,17 +115,4 @@ static void bytes_reader_refuses_texts_that_are_long_or_have_a_nul(void **state)
         assert_true(r.bad);
         assert_string_equal(text, "");
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(bytes_reader_reads_what_was_written, teardown),
-        cmocka_unit_test_teardown(bytes_reader_says_how_many_bytes_it_needs, teardown),
-        cmocka_unit_test_teardown(bytes_reader_reads_nothing_after_a_failure, teardown),
-        cmocka_unit_test_teardown(bytes_reader_refuses_counts_that_cannot_be, teardown),
-        cmocka_unit_test_teardown(bytes_reader_refuses_texts_that_are_long_or_have_a_nul, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -137,17 +137,15 @@ static void expect_in(bool all, const char *text, const char *const *parts)
 #define PASSES(text) expect_in(true, text, (const char *const[]){ NULL })
 #define FAILS(text, ...) expect_in(true, text, (const char *const[]){ __VA_ARGS__, NULL })
 
-static void device_table_passes_when_nobody_uses_devices(void **state)
+TEST(device_table_passes_when_nobody_uses_devices)
 {
-    (void)state;
     PASSES("w0 ?; w1 ?");
     PASSES("w0 0; w1 2");
     PASSES("w0 0 w1{c:c}; w1 0");
 }
 
-static void device_table_passes_with_maps_that_fit(void **state)
+TEST(device_table_passes_with_maps_that_fit)
 {
-    (void)state;
     PASSES("w0 2 w1{0:1,1:0}; w1 2 w0{0:1,1:0}");
     PASSES("w0 2 [0,1] w1{0:0}; w1 2 [0]");
     PASSES("w0 1 w1{c:0}; w1 1");
@@ -155,18 +153,16 @@ static void device_table_passes_with_maps_that_fit(void **state)
     PASSES("w0 2 [c,1] w1{c:c,1:0}; w1 1 [0,c]");
 }
 
-static void device_table_refuses_a_device_that_is_listed_twice(void **state)
+TEST(device_table_refuses_a_device_that_is_listed_twice)
 {
-    (void)state;
     FAILS("w0 2; w1 2 [0,1,0]", "worker.devices of 'w1'", "cuda:0 twice");
     FAILS("w0 2 [c,c]", "'w0'", "cpu twice");
     /* Before its other mistakes, and those of others' maps. */
     FAILS("w0 2 w1{9:0}; w1 2 [7,7]", "cuda:7 twice");
 }
 
-static void device_table_refuses_a_device_that_does_not_exist(void **state)
+TEST(device_table_refuses_a_device_that_does_not_exist)
 {
-    (void)state;
     FAILS("w0 2 [2]; w1 2", "worker.devices of 'w0'", "cuda:2", "it has cuda:0 to cuda:1");
     FAILS("w0 1 [1]", "it has cuda:0 only");
     FAILS("w0 0 [0]", "it has no devices");
@@ -174,76 +170,67 @@ static void device_table_refuses_a_device_that_does_not_exist(void **state)
     FAILS("w0 2 [x]", "device 77:0");
 }
 
-static void device_table_refuses_a_map_for_nobody(void **state)
+TEST(device_table_refuses_a_map_for_nobody)
 {
-    (void)state;
     FAILS("worker0 2 worker9{0:1}; worker1 2", "worker.device_maps of 'worker0'", "'worker9'",
           "no worker of the group", "did you mean 'worker0'?");
     /* Before what stands in it. */
     FAILS("w0 2 none_exist{9:9,8:9}; w1 2", "none_exist");
 }
 
-static void device_table_lets_a_map_for_nobody_pass_when_workers_may_join(void **state)
+TEST(device_table_lets_a_map_for_nobody_pass_when_workers_may_join)
 {
-    (void)state;
     expect_in(false, "w0 2 none_exist{0:1}; w1 2", (const char *const[]){ NULL });
     expect_in(false, "w0 2 none_exist{0:7}; w1 2", (const char *const[]){ NULL });
     expect_in(false, "w0 2 none_exist{7:0}; w1 2",
               (const char *const[]){ "'none_exist'", "cuda:7 does not exist on 'w0'", NULL });
 }
 
-static void device_table_refuses_two_devices_that_go_to_one(void **state)
+TEST(device_table_refuses_two_devices_that_go_to_one)
 {
-    (void)state;
     FAILS("w0 2 w1{1:0,0:0}; w1 2", "worker.device_maps of 'w0'", "map for 'w1'",
           "cuda:1 and cuda:0 both go to cuda:0");
     FAILS("w0 2 w1{9:0,8:0}; w1 2", "both go to"); /* before they are looked for */
 }
 
-static void device_table_refuses_a_source_that_is_not_listed(void **state)
+TEST(device_table_refuses_a_source_that_is_not_listed)
 {
-    (void)state;
     FAILS("w0 2 [1] w1{0:0}; w1 2", "map for 'w1'", "the device cuda:0",
           "worker.devices of 'w0', [cuda:1]");
     FAILS("w0 2 [1] w1{c:0}; w1 2", "the device cpu");
 }
 
-static void device_table_refuses_a_source_that_does_not_exist(void **state)
+TEST(device_table_refuses_a_source_that_does_not_exist)
 {
-    (void)state;
     FAILS("w0 2 w1{2:0}; w1 2", "the device cuda:2 does not exist on 'w0'");
     FAILS("w0 2 w1{-1:0}; w1 2", "cuda:-1 does not exist on 'w0'");
     FAILS("w0 0 w1{0:0}; w1 2", "on 'w0': it has no devices");
 }
 
-static void device_table_refuses_a_target_that_is_not_listed(void **state)
+TEST(device_table_refuses_a_target_that_is_not_listed)
 {
-    (void)state;
     FAILS("w0 2 [0] w1{0:1}; w1 2 [0]", "map for 'w1'", "the target cuda:1",
           "worker.devices of 'w1', [cuda:0]");
     FAILS("w0 2 w1{0:c}; w1 2 [0]", "the target cpu");
 }
 
-static void device_table_refuses_a_target_that_does_not_exist(void **state)
+TEST(device_table_refuses_a_target_that_does_not_exist)
 {
-    (void)state;
     FAILS("w0 2 w1{0:2}; w1 2", "the target cuda:2 does not exist on 'w1'");
     FAILS("w0 2 w1{0:0}; w1 0", "on 'w1': it has no devices");
     PASSES("w0 2 w1{0:7}; w1 ?"); /* unknown: cannot be said */
 }
 
-static void device_table_tells_the_first_workers_mistake_first(void **state)
+TEST(device_table_tells_the_first_workers_mistake_first)
 {
-    (void)state;
     FAILS("w0 2 w1{5:0}; w1 2 nobody{0:0}", "of 'w0'");
     FAILS("w0 2; w1 2 nobody{0:0}; w2 2 w1{5:5}", "of 'w1'");
 }
 
-static void device_table_wants_counts_of_those_that_are_named(void **state)
+TEST(device_table_wants_counts_of_those_that_are_named)
 {
     struct table t;
 
-    (void)state;
     read_table("w0 2 w1{0:0}; w1 ?; w2 ?; w3 ? [0]", &t);
     assert_false(device_table_wants_count(t.line, t.n, 0));
     assert_true(device_table_wants_count(t.line, t.n, 1));
@@ -254,14 +241,13 @@ static void device_table_wants_counts_of_those_that_are_named(void **state)
 
 /* ---- rows --------------------------------------------------------------------------- */
 
-static void device_row_refuses_a_second_target_for_a_device(void **state)
+TEST(device_row_refuses_a_second_target_for_a_device)
 {
     const struct device_pair first = { { TENREC_CUDA, 0 }, { TENREC_CUDA, 1 } };
     const struct device_pair other = { { TENREC_CUDA, 0 }, { TENREC_CUDA, 0 } };
     struct device_row r = { .count = 2 };
     struct tenrec_device to;
 
-    (void)state;
     assert_status(device_row_add(&r, "w1", &first, 1, &err), &err);
     assert_status(device_row_add(&r, "w1", &first, 1, &err), &err); /* the same again */
     assert_int_equal(device_row_add(&r, "w1", &other, 1, &err), TENREC_EINVAL);
@@ -276,13 +262,12 @@ static void device_row_refuses_a_second_target_for_a_device(void **state)
     assert_true(device_row_is_empty(&r));
 }
 
-static void device_map_reverse_swaps_the_ends(void **state)
+TEST(device_map_reverse_swaps_the_ends)
 {
     struct device_map back;
     struct tenrec_device to;
     struct table t;
 
-    (void)state;
     read_table("w0 2 w1{0:1,c:0}; w1 2", &t);
     assert_status(device_map_reverse(device_row_map(&t.row[0], "w1"), "w0", &back, &err), &err);
     assert_string_equal(back.worker, "w0");
@@ -322,9 +307,8 @@ static void expect_list(const char *text, size_t who, const int *index, size_t n
     expect_list(text, who, (const int[]){ __VA_ARGS__ },                                           \
                 sizeof((const int[]){ __VA_ARGS__ }) / sizeof(int))
 
-static void device_list_is_the_given_one_or_what_maps_name(void **state)
+TEST(device_list_is_the_given_one_or_what_maps_name)
 {
-    (void)state;
     LIST("w0 8 [5,c,3] w1{5:1}; w1 8", 0, 3, 5);
     LIST("w0 8 w1{7:1,2:0,c:5} w0{4:4}; w1 8", 0, 2, 4, 7);
     LIST("w0 8 w1{7:1,2:0,c:5} w0{4:4}; w1 8", 1, 0, 1, 5);
@@ -335,13 +319,12 @@ static void device_list_is_the_given_one_or_what_maps_name(void **state)
 
 /* ---- records ------------------------------------------------------------------------- */
 
-static void device_record_comes_back_as_it_went(void **state)
+TEST(device_record_comes_back_as_it_went)
 {
     struct store_value bytes;
     struct device_row back;
     struct table t;
 
-    (void)state;
     read_table("w0 2 [1,c] w1{1:0,c:c} other{}; w1 2", &t);
     device_record_pack(&t.row[0], &bytes);
     assert_non_null(bytes.data);
@@ -363,39 +346,12 @@ static void device_record_comes_back_as_it_went(void **state)
     free_table(&t);
 }
 
-static void device_record_of_nothing_says_nothing(void **state)
+TEST(device_record_of_nothing_says_nothing)
 {
     struct device_row back;
 
-    (void)state;
     assert_status(device_record_unpack(NULL, 0, &back, &err), &err);
     assert_true(device_row_is_empty(&back));
     assert_int_equal(back.count, DEVICE_COUNT_UNKNOWN);
     assert_int_equal(device_record_unpack("garbage", 7, &back, &err), TENREC_EPROTOCOL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(device_table_passes_when_nobody_uses_devices),
-        cmocka_unit_test(device_table_passes_with_maps_that_fit),
-        cmocka_unit_test(device_table_refuses_a_device_that_is_listed_twice),
-        cmocka_unit_test(device_table_refuses_a_device_that_does_not_exist),
-        cmocka_unit_test(device_table_refuses_a_map_for_nobody),
-        cmocka_unit_test(device_table_lets_a_map_for_nobody_pass_when_workers_may_join),
-        cmocka_unit_test(device_table_refuses_two_devices_that_go_to_one),
-        cmocka_unit_test(device_table_refuses_a_source_that_is_not_listed),
-        cmocka_unit_test(device_table_refuses_a_source_that_does_not_exist),
-        cmocka_unit_test(device_table_refuses_a_target_that_is_not_listed),
-        cmocka_unit_test(device_table_refuses_a_target_that_does_not_exist),
-        cmocka_unit_test(device_table_tells_the_first_workers_mistake_first),
-        cmocka_unit_test(device_table_wants_counts_of_those_that_are_named),
-        cmocka_unit_test(device_row_refuses_a_second_target_for_a_device),
-        cmocka_unit_test(device_map_reverse_swaps_the_ends),
-        cmocka_unit_test(device_list_is_the_given_one_or_what_maps_name),
-        cmocka_unit_test(device_record_comes_back_as_it_went),
-        cmocka_unit_test(device_record_of_nothing_says_nothing),
-    };
-
-    return cmocka_run_group_tests_name("device_map", tests, NULL, NULL);
 }

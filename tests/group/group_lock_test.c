@@ -24,27 +24,23 @@ static struct group_lock new_lock(void)
     };
 }
 
-static int begin(void **state)
+static void begin(void)
 {
     struct tenrec_store *inner;
     static int count;
     char url[32];
 
-    (void)state;
     snprintf(url, sizeof url, "memory://group_lock%d", count++);
     assert_status(tenrec_store_open(url, TEST_MS, &inner, &err), &err);
     hooks = (struct hooks){ .inner = NULL };
     store = hooked_store(&hooks, inner);
     now_ns = clock_now_ns();
     while_asleep = NULL;
-    return 0;
 }
 
-static int end(void **state)
+static void end(void)
 {
-    (void)state;
     tenrec_store_drop(store);
-    return 0;
 }
 
 /* In the time of the fake clock. */
@@ -82,11 +78,10 @@ static void torch_sets(const char *key, const char *value)
     assert_status(tenrec_store_set(store, key, value, strlen(value), TEST_MS, &err), &err);
 }
 
-static void group_lock_keeps_torch_out_while_it_is_held(void **state)
+TEST_WITH(group_lock_keeps_torch_out_while_it_is_held, begin, end)
 {
     struct group_lock l = new_lock();
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         take(&l);
         assert_token(GROUP_LOCK_TOKEN);
@@ -98,11 +93,10 @@ static void group_lock_keeps_torch_out_while_it_is_held(void **state)
     }
 }
 
-static void group_lock_waits_for_torch_and_says_so(void **state)
+TEST_WITH(group_lock_waits_for_torch_and_says_so, begin, end)
 {
     struct group_lock l = new_lock(), other = new_lock();
 
-    (void)state;
     torch_sets(TORCH_TOKEN, THEIRS);
     assert_int_equal(group_lock_acquire(&l, "me", in_ms(500), &err), TENREC_ETIMEDOUT);
     assert_text_has(err.text, "worker of torch holds the lock of the group ('" THEIRS "')");
@@ -122,12 +116,11 @@ static void torch_lets_go(void)
     while_asleep = NULL;
 }
 
-static void group_lock_is_taken_when_torch_lets_go(void **state)
+TEST_WITH(group_lock_is_taken_when_torch_lets_go, begin, end)
 {
     struct group_lock l = new_lock();
     const uint64_t since = now_ns;
 
-    (void)state;
     torch_sets(TORCH_TOKEN, THEIRS);
     while_asleep = torch_lets_go;
     take(&l);
@@ -135,13 +128,12 @@ static void group_lock_is_taken_when_torch_lets_go(void **state)
     group_lock_release(&l, in_ms(TEST_MS));
 }
 
-static void group_lock_of_a_dead_torch_worker_is_taken_over(void **state)
+TEST_WITH(group_lock_of_a_dead_torch_worker_is_taken_over, begin, end)
 {
     struct group_lock l = new_lock();
     const uint64_t since = now_ns;
     int tries = 0;
 
-    (void)state;
     torch_sets(TORCH_TOKEN, THEIRS);
     /* Also by one whose tries are shorter. */
     while (group_lock_acquire(&l, "me", in_ms(GROUP_LOCK_TORCH_MS / 4), &err) == TENREC_ETIMEDOUT)
@@ -164,23 +156,21 @@ static void torch_hands_on(void)
     torch_sets(TORCH_TOKEN, token);
 }
 
-static void group_lock_of_torch_workers_that_change_is_not_taken_over(void **state)
+TEST_WITH(group_lock_of_torch_workers_that_change_is_not_taken_over, begin, end)
 {
     struct group_lock l = new_lock();
 
-    (void)state;
     torch_hands_on();
     while_asleep = torch_hands_on;
     assert_int_equal(group_lock_acquire(&l, "me", in_ms(2 * GROUP_LOCK_TORCH_MS), &err),
                      TENREC_ETIMEDOUT);
 }
 
-static void group_lock_of_one_of_ours_that_died_is_free_after_its_lease(void **state)
+TEST_WITH(group_lock_of_one_of_ours_that_died_is_free_after_its_lease, begin, end)
 {
     struct group_lock dead = new_lock(), l = new_lock();
     const uint64_t since = now_ns;
 
-    (void)state;
     take(&dead);
     take(&l);
     assert_true(now_ns - since < 2 * LEASE_MS * UINT64_C(1000000));
@@ -190,11 +180,10 @@ static void group_lock_of_one_of_ours_that_died_is_free_after_its_lease(void **s
     assert_waiters_wait(GROUP_LOCK_TOKEN, false);
 }
 
-static void group_lock_that_was_lost_is_not_let_go_of(void **state)
+TEST_WITH(group_lock_that_was_lost_is_not_let_go_of, begin, end)
 {
     struct group_lock slow = new_lock(), l = new_lock();
 
-    (void)state;
     take(&slow);
     take(&l);
     assert_false(group_lock_kept(&slow, in_ms(TEST_MS)));
@@ -206,11 +195,10 @@ static void group_lock_that_was_lost_is_not_let_go_of(void **state)
 }
 
 /* Held for longer than the lease says, but nobody wanted it. */
-static void group_lock_that_nobody_took_over_is_let_go_of(void **state)
+TEST_WITH(group_lock_that_nobody_took_over_is_let_go_of, begin, end)
 {
     struct group_lock l = new_lock();
 
-    (void)state;
     take(&l);
     now_ns += 5 * LEASE_MS * UINT64_C(1000000);
     assert_true(group_lock_kept(&l, in_ms(TEST_MS)));
@@ -227,11 +215,10 @@ static tenrec_status lose_token(enum hooked_op op, const char *key)
     return TENREC_EPEER_LOST;
 }
 
-static void group_lock_is_let_go_of_when_the_answer_was_lost(void **state)
+TEST_WITH(group_lock_is_let_go_of_when_the_answer_was_lost, begin, end)
 {
     struct group_lock l = new_lock();
 
-    (void)state;
     hooks.after = lose_token;
     assert_int_equal(group_lock_acquire(&l, "me", in_ms(TEST_MS), &err), TENREC_EPEER_LOST);
     assert_false(l.others);
@@ -240,22 +227,4 @@ static void group_lock_is_let_go_of_when_the_answer_was_lost(void **state)
     assert_int_equal(group_lock_acquire(&l, "me", in_ms(TEST_MS), &err), TENREC_EPEER_LOST);
     take(&l);
     group_lock_release(&l, in_ms(TEST_MS));
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(group_lock_keeps_torch_out_while_it_is_held),
-        CASE(group_lock_waits_for_torch_and_says_so),
-        CASE(group_lock_is_taken_when_torch_lets_go),
-        CASE(group_lock_of_a_dead_torch_worker_is_taken_over),
-        CASE(group_lock_of_torch_workers_that_change_is_not_taken_over),
-        CASE(group_lock_of_one_of_ours_that_died_is_free_after_its_lease),
-        CASE(group_lock_that_was_lost_is_not_let_go_of),
-        CASE(group_lock_that_nobody_took_over_is_let_go_of),
-        CASE(group_lock_is_let_go_of_when_the_answer_was_lost),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -181,9 +181,8 @@ static void torture(tenrec_status (*run)(void))
     assert_status(run(), &err);
 }
 
-static void group_survives_failing_memory_in_process(void **state)
+TEST(group_survives_failing_memory_in_process)
 {
-    (void)state;
     snprintf(init, sizeof init, "memory://torture");
     torture(live);
     torture(use_store);
@@ -191,18 +190,16 @@ static void group_survives_failing_memory_in_process(void **state)
     torture(come_and_go);
 }
 
-static void group_survives_failing_memory_with_a_file(void **state)
+TEST(group_survives_failing_memory_with_a_file)
 {
-    (void)state;
     snprintf(init, sizeof init, "file:///tmp/tenrec-torture-%d", (int)getpid());
     torture(live);
     torture(use_store);
     unlink(init + 7);
 }
 
-static void group_survives_failing_memory_with_a_plugin(void **state)
+TEST(group_survives_failing_memory_with_a_plugin)
 {
-    (void)state;
     snprintf(init, sizeof init, "drawer://torture");
     torture(live);
     torture(use_store);
@@ -266,15 +263,14 @@ static tenrec_status serve(void)
     return closed ? TENREC_ENOMEM : TENREC_OK;
 }
 
-static void server_survives_failing_memory(void **state)
+TEST(server_survives_failing_memory)
 {
-    (void)state;
     *init = '\0';
     torture(serve);
 }
 
 /* libuv reports no further connection until the reported connection is accepted. */
-static void server_accepts_when_there_is_memory_again(void **state)
+TEST(server_accepts_when_there_is_memory_again)
 {
     struct sockaddr_in at = { .sin_family = AF_INET };
     const struct timeval limit = { .tv_sec = TEST_MS / 1000 };
@@ -283,7 +279,6 @@ static void server_accepts_when_there_is_memory_again(void **state)
     uint16_t port;
     int fd;
 
-    (void)state;
     assert_status(tenrec_store_serve("127.0.0.1", 0, &server, &port, &err), &err);
     at.sin_port = htons(port);
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -313,29 +308,14 @@ static tenrec_status read_record(void)
     return st;
 }
 
-static void record_of_a_worker_frees_all_when_memory_runs_out(void **state)
+TEST(record_of_a_worker_frees_all_when_memory_runs_out)
 {
     char address[] = "uv://127.0.0.1:1", extra[] = "devices";
     const struct member m = { .name = "w", .address = address, .extra = extra, .extra_len = 7 };
 
-    (void)state;
     *init = '\0';
     member_pack(&m, &record);
     assert_non_null(record.data);
     torture(read_record);
     free(record.data);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(group_survives_failing_memory_in_process),
-        cmocka_unit_test(group_survives_failing_memory_with_a_file),
-        cmocka_unit_test(group_survives_failing_memory_with_a_plugin),
-        cmocka_unit_test(server_survives_failing_memory),
-        cmocka_unit_test(server_accepts_when_there_is_memory_again),
-        cmocka_unit_test(record_of_a_worker_frees_all_when_memory_runs_out),
-    };
-
-    return cmocka_run_group_tests_name("group_torture", tests, NULL, NULL);
 }

@@ -13,21 +13,18 @@
 static struct tenrec_store *store;
 static tenrec_error err;
 
-static int open_store(void **state)
+static void open_store(void)
 {
     static int count;
     char url[64];
 
-    (void)state;
     snprintf(url, sizeof url, "memory://groups%d", count++);
-    return tenrec_store_open(url, TEST_MS, &store, &err);
+    assert_status(tenrec_store_open(url, TEST_MS, &store, &err), &err);
 }
 
-static int drop_store(void **state)
+static void drop_store(void)
 {
-    (void)state;
     tenrec_store_drop(store);
-    return 0;
 }
 
 static uint64_t soon(void)
@@ -44,11 +41,10 @@ static void announce(const char *name, const char *run, int32_t world, int64_t i
     assert_status(groups_announce(store, &e, soon(), &err), &err);
 }
 
-static void groups_find_the_latest_start_of_each(void **state)
+TEST_WITH(groups_find_the_latest_start_of_each, open_store, drop_store)
 {
     struct groups_entry e;
 
-    (void)state;
     announce("a", "", 2, 1);
     announce("b", "run-7", 3, 1);
     announce("a", "r2", 4, 5);
@@ -62,11 +58,10 @@ static void groups_find_the_latest_start_of_each(void **state)
     assert_int_equal(e.world, 3);
 }
 
-static void groups_name_those_there_are_when_one_is_unknown(void **state)
+TEST_WITH(groups_name_those_there_are_when_one_is_unknown, open_store, drop_store)
 {
     struct groups_entry e;
 
-    (void)state;
     assert_int_equal(groups_find(store, "a", soon(), &e, &err), TENREC_EGROUP);
     assert_text_has(err.text, "has no group of workers");
     announce("trainers", "", 2, 1);
@@ -76,12 +71,11 @@ static void groups_name_those_there_are_when_one_is_unknown(void **state)
     assert_text_has(err.text, "\"readers\", \"trainers\"");
 }
 
-static void groups_forget_the_oldest_when_there_are_many(void **state)
+TEST_WITH(groups_forget_the_oldest_when_there_are_many, open_store, drop_store)
 {
     struct groups_entry e;
     char name[16];
 
-    (void)state;
     for (int i = 0; i < 40; i++) {
         snprintf(name, sizeof name, "g%d", i);
         announce(name, "", 1, 1);
@@ -92,13 +86,12 @@ static void groups_forget_the_oldest_when_there_are_many(void **state)
     assert_status(groups_find(store, "g39", soon(), &e, &err), &err);
 }
 
-static void groups_refuse_a_list_of_no_sense(void **state)
+TEST_WITH(groups_refuse_a_list_of_no_sense, open_store, drop_store)
 {
     static const char *const bad[] = { "a \n",      "a 2\n",           "a -1 1 \n",  "a 2 -1 \n",
                                        "a x y z\n", "a 99999999 1 \n", "a 2 1word\n" };
     struct groups_entry e;
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_status(tenrec_store_set(store, KEY, bad[i], strlen(bad[i]), TEST_MS, &err), &err);
         assert_int_equal(groups_find(store, "a", soon(), &e, &err), TENREC_EPROTOCOL);
@@ -118,14 +111,13 @@ static void *announce_many(void *arg)
     return NULL;
 }
 
-static void groups_keep_all_when_several_announce_at_once(void **state)
+TEST_WITH(groups_keep_all_when_several_announce_at_once, open_store, drop_store)
 {
     static char *const who[] = { "x", "y", "z" };
     struct groups_entry e;
     pthread_t thread[3];
     char name[32];
 
-    (void)state;
     for (int i = 0; i < 3; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, announce_many, who[i]), 0);
     for (int i = 0; i < 3; i++)
@@ -145,13 +137,12 @@ static void join(struct meeting *m, int32_t rank, int32_t world, struct members 
     assert_status(members_join(m, rank ? "b" : "a", "uv://x", NULL, soon(), ret, &err), &err);
 }
 
-static void meeting_shows_the_members_to_a_visitor_and_leaves_no_trace(void **state)
+TEST_WITH(meeting_shows_the_members_to_a_visitor_and_leaves_no_trace, open_store, drop_store)
 {
     struct members *own = NULL, *seen = NULL;
     struct meeting m, visit;
     int64_t before, after;
 
-    (void)state;
     join(&m, 0, 1, &own);
     assert_status(tenrec_store_num_keys(store, TEST_MS, &before, &err), &err);
     assert_status(meeting_visit(store, "g", soon(), &visit, &err), &err);
@@ -171,32 +162,14 @@ static void meeting_shows_the_members_to_a_visitor_and_leaves_no_trace(void **st
     members_drop(seen);
 }
 
-static void members_name_who_is_missing_to_a_visitor(void **state)
+TEST_WITH(members_name_who_is_missing_to_a_visitor, open_store, drop_store)
 {
     struct members *seen = NULL;
     struct meeting visit;
 
-    (void)state;
     announce("g", "", 2, 1);
     assert_status(meeting_visit(store, "g", soon(), &visit, &err), &err);
     assert_int_equal(members_await(&visit, clock_deadline_ms(30), &seen, &err), TENREC_ETIMEDOUT);
     assert_text_has(err.text, "ranks 0, 1 of 2 did not come to group \"g\"");
     meeting_close(&visit, soon());
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_store, drop_store)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(groups_find_the_latest_start_of_each),
-        CASE(groups_name_those_there_are_when_one_is_unknown),
-        CASE(groups_forget_the_oldest_when_there_are_many),
-        CASE(groups_refuse_a_list_of_no_sense),
-        CASE(groups_keep_all_when_several_announce_at_once),
-        CASE(meeting_shows_the_members_to_a_visitor_and_leaves_no_trace),
-        CASE(members_name_who_is_missing_to_a_visitor),
-    };
-
-    return cmocka_run_group_tests_name("groups", tests, NULL, NULL);
 }

@@ -10,22 +10,18 @@
 static struct tenrec_store *store;
 static tenrec_error err;
 
-static int make_store(void **state)
+static void make_store(void)
 {
     static int count;
     char url[32];
 
-    (void)state;
     snprintf(url, sizeof url, "memory://members%d", count++);
     assert_status(tenrec_store_open(url, TEST_MS, &store, &err), &err);
-    return 0;
 }
 
-static int drop_store(void **state)
+static void drop_store(void)
 {
-    (void)state;
     tenrec_store_drop(store);
-    return 0;
 }
 
 struct joiner {
@@ -84,13 +80,12 @@ static void leave_all(struct joiner *j, int n)
         leave(&j[i]);
 }
 
-static void members_know_names_and_addresses_of_all(void **state)
+TEST_WITH(members_know_names_and_addresses_of_all, make_store, drop_store)
 {
     struct joiner j[] = { { 0, 3, "ps", TEST_MS },
                           { 1, 3, "trainer:0", TEST_MS },
                           { 2, 3, "trainer-1", TEST_MS } };
 
-    (void)state;
     join_all(j, 3);
     for (int i = 0; i < 3; i++) {
         assert_status(j[i].st, &j[i].err);
@@ -119,13 +114,12 @@ static tenrec_status go_in_the_second_round(enum hooked_op op, const char *key)
 }
 
 /* Rank 0, which serves the store, gives up before rank 1 does. */
-static void members_name_missing_ranks_when_the_store_goes_first(void **state)
+TEST_WITH(members_name_missing_ranks_when_the_store_goes_first, make_store, drop_store)
 {
     struct joiner first = { 0, 3, "a", 100 }, second = { 1, 3, "b", TEST_MS };
     static struct hooks hooks = { .before = go_in_the_second_round }; /* outlives the store */
     struct tenrec_store *plain = store;
 
-    (void)state;
     asked = 0;
     start(&first);
     finish(&first);
@@ -139,11 +133,10 @@ static void members_name_missing_ranks_when_the_store_goes_first(void **state)
     leave(&first);
 }
 
-static void members_name_ranks_that_did_not_come(void **state)
+TEST_WITH(members_name_ranks_that_did_not_come, make_store, drop_store)
 {
     struct joiner j[] = { { 0, 4, "a", 2000 }, { 2, 4, "c", 2000 } };
 
-    (void)state;
     join_all(j, 2);
     assert_int_equal(j[0].st, TENREC_ETIMEDOUT);
     assert_text_has(j[0].err.text, "ranks 1, 3 of 4 did not come to group \"g\" within");
@@ -152,12 +145,11 @@ static void members_name_ranks_that_did_not_come(void **state)
 }
 
 /* Who gave up and tries again meets those who come later. */
-static void members_meet_at_the_second_try_after_a_timeout(void **state)
+TEST_WITH(members_meet_at_the_second_try_after_a_timeout, make_store, drop_store)
 {
     struct joiner first = { 0, 2, "a", 20 }, second = { 0, 2, "a", TEST_MS };
     struct joiner late = { 1, 2, "b", TEST_MS };
 
-    (void)state;
     join_all(&first, 1);
     assert_int_equal(first.st, TENREC_ETIMEDOUT);
     leave(&first);
@@ -171,13 +163,12 @@ static void members_meet_at_the_second_try_after_a_timeout(void **state)
     leave(&second);
 }
 
-static void members_name_ranks_that_share_a_name(void **state)
+TEST_WITH(members_name_ranks_that_share_a_name, make_store, drop_store)
 {
     struct joiner j[] = { { 0, 3, "same", TEST_MS },
                           { 1, 3, "other", TEST_MS },
                           { 2, 3, "same", TEST_MS } };
 
-    (void)state;
     join_all(j, 3);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(j[i].st, TENREC_EGROUP);
@@ -186,11 +177,10 @@ static void members_name_ranks_that_share_a_name(void **state)
     leave_all(j, 3);
 }
 
-static void members_refuse_another_world_size(void **state)
+TEST_WITH(members_refuse_another_world_size, make_store, drop_store)
 {
     struct joiner a = { 0, 2, "a", TEST_MS }, b = { 1, 3, "b", TEST_MS };
 
-    (void)state;
     start(&a);
     /* Until the first has said what the group is. */
     assert_status(tenrec_store_wait(store, (const char *[]){ "tenrec/g/1/kind" }, 1, TEST_MS, &err),
@@ -207,11 +197,10 @@ static void members_refuse_another_world_size(void **state)
     leave(&b);
 }
 
-static void members_refuse_a_mix_with_dynamic_ones(void **state)
+TEST_WITH(members_refuse_a_mix_with_dynamic_ones, make_store, drop_store)
 {
     struct joiner j = { 0, 2, "a", TEST_MS };
 
-    (void)state;
     assert_status(tenrec_store_set(store, "tenrec/g/1/kind", "dynamic", 7, TEST_MS, &err), &err);
     join_all(&j, 1);
     assert_int_equal(j.st, TENREC_EGROUP);
@@ -219,12 +208,11 @@ static void members_refuse_a_mix_with_dynamic_ones(void **state)
     leave(&j);
 }
 
-static void members_refuse_a_rank_that_is_taken(void **state)
+TEST_WITH(members_refuse_a_rank_that_is_taken, make_store, drop_store)
 {
     struct joiner a = { 0, 2, "first", TEST_MS }, b = { 1, 2, "b", TEST_MS };
     struct joiner twin = { 0, 2, "second", TEST_MS };
 
-    (void)state;
     start(&a);
     assert_status(
         tenrec_store_wait(store, (const char *[]){ "tenrec/g/1/member/0" }, 1, TEST_MS, &err),
@@ -242,13 +230,12 @@ static void members_refuse_a_rank_that_is_taken(void **state)
 }
 
 /* A process that died held the rank: nobody runs here under its number. */
-static void members_hint_at_a_former_worker_that_died(void **state)
+TEST_WITH(members_hint_at_a_former_worker_that_died, make_store, drop_store)
 {
     struct member dead = { .name = "ghost", .rank = 0, .world = 2, .incarnation = 1 };
     struct joiner j = { 0, 2, "a", 50 };
     struct store_value record;
 
-    (void)state;
     member_describe_process(&dead);
     dead.start++;
     member_pack(&dead, &record);
@@ -264,9 +251,8 @@ static void members_hint_at_a_former_worker_that_died(void **state)
     leave(&j);
 }
 
-static void members_can_start_again_and_again(void **state)
+TEST_WITH(members_can_start_again_and_again, make_store, drop_store)
 {
-    (void)state;
     for (int round = 0; round < 4; round++) {
         struct joiner j[] = { { 0, 2, "a", TEST_MS }, { 1, 2, "b", TEST_MS } };
         int64_t keys;
@@ -280,12 +266,11 @@ static void members_can_start_again_and_again(void **state)
     }
 }
 
-static void members_refuse_bad_names_and_ranks(void **state)
+TEST_WITH(members_refuse_bad_names_and_ranks, make_store, drop_store)
 {
     static const char *const bad[] = { "", "white space", "a/b", "\xc3\xa4", "x\n" };
     char longer[TENREC_NAME_MAX + 2];
 
-    (void)state;
     memset(longer, 'n', sizeof longer - 1);
     longer[sizeof longer - 1] = '\0';
     for (size_t i = 0; i <= sizeof bad / sizeof bad[0]; i++) {
@@ -301,13 +286,12 @@ static void members_refuse_bad_names_and_ranks(void **state)
     assert_text_has(outside.err.text, "rank 2 is not within 0..1");
 }
 
-static void record_is_refused_when_cut_or_foreign(void **state)
+TEST_WITH(record_is_refused_when_cut_or_foreign, make_store, drop_store)
 {
     struct member me = { .name = "w", .rank = 1, .world = 2, .address = (char[]){ "uv://h:1" } };
     struct store_value record, part;
     struct member got;
 
-    (void)state;
     member_describe_process(&me);
     member_pack(&me, &record);
     for (size_t n = 0; n < record.len; n++) {
@@ -320,25 +304,4 @@ static void record_is_refused_when_cut_or_foreign(void **state)
     assert_int_equal(got.pid, getpid());
     member_free(&got);
     free(record.data);
-}
-
-int main(void)
-{
-#define CASE(f) cmocka_unit_test_setup_teardown(f, make_store, drop_store)
-    const struct CMUnitTest tests[] = {
-        CASE(members_know_names_and_addresses_of_all),
-        CASE(members_name_missing_ranks_when_the_store_goes_first),
-        CASE(members_name_ranks_that_did_not_come),
-        CASE(members_meet_at_the_second_try_after_a_timeout),
-        CASE(members_name_ranks_that_share_a_name),
-        CASE(members_refuse_another_world_size),
-        CASE(members_refuse_a_mix_with_dynamic_ones),
-        CASE(members_refuse_a_rank_that_is_taken),
-        CASE(members_hint_at_a_former_worker_that_died),
-        CASE(members_can_start_again_and_again),
-        CASE(members_refuse_bad_names_and_ranks),
-        CASE(record_is_refused_when_cut_or_foreign),
-    };
-
-    return cmocka_run_group_tests_name("members", tests, NULL, NULL);
 }

@@ -12,11 +12,11 @@ static char url[96], path[64];
 static struct tenrec_store_server *server;
 static struct tenrec_store *keep; /* so that an in-process store lives on */
 static tenrec_error err;
+static const char *kind = "memory"; /* of store */
 
-static int make_place(void **state)
+static void make_place(void)
 {
     static int count;
-    const char *kind = *state;
     uint16_t port;
 
     snprintf(path, sizeof path, "/tmp/tenrec-pg-%d-%d", (int)getpid(), count);
@@ -32,17 +32,14 @@ static int make_place(void **state)
         snprintf(url, sizeof url, "tcp://127.0.0.1:%u", port);
     }
     assert_status(tenrec_store_open(url, TEST_MS, &keep, &err), &err);
-    return 0;
 }
 
-static int drop_place(void **state)
+static void drop_place(void)
 {
-    (void)state;
     tenrec_store_drop(keep);
     tenrec_store_server_drop(server);
     server = NULL;
     unlink(path);
-    return 0;
 }
 
 struct rank {
@@ -108,9 +105,8 @@ static tenrec_status gather_ranks(struct rank *r, struct tenrec_process_group *p
     return TENREC_OK;
 }
 
-static void all_gather_gives_each_what_all_gave(void **state)
+TEST_WITH(all_gather_gives_each_what_all_gave, make_place, drop_place)
 {
-    (void)state;
     run_all(gather_ranks);
 }
 
@@ -130,19 +126,17 @@ static tenrec_status count_and_wait(struct rank *r, struct tenrec_process_group 
     return TENREC_OK;
 }
 
-static void barrier_holds_all_until_the_last_came(void **state)
+TEST_WITH(barrier_holds_all_until_the_last_came, make_place, drop_place)
 {
-    (void)state;
     arrived = 0;
     run_all(count_and_wait);
 }
 
 /* The same name again, by ranks that do not wait for one another between. */
-static void group_can_be_made_again_under_its_name(void **state)
+TEST_WITH(group_can_be_made_again_under_its_name, make_place, drop_place)
 {
     int64_t after_one, after_three;
 
-    (void)state;
     run_all(gather_ranks);
     assert_status(tenrec_store_num_keys(keep, TEST_MS, &after_one, &err), &err);
     run_all(gather_ranks);
@@ -152,12 +146,11 @@ static void group_can_be_made_again_under_its_name(void **state)
     assert_int_equal(after_three, after_one);
 }
 
-static void groups_of_other_names_do_not_meet(void **state)
+TEST_WITH(groups_of_other_names_do_not_meet, make_place, drop_place)
 {
     struct rank r[2 * WORLD];
     pthread_t thread[2 * WORLD];
 
-    (void)state;
     for (int i = 0; i < 2 * WORLD; i++) {
         r[i] = (struct rank){ .rank = i % WORLD,
                               .name = i < WORLD ? "left" : "right",
@@ -171,11 +164,10 @@ static void groups_of_other_names_do_not_meet(void **state)
             fail_msg("rank %d: %s", i, r[i].err.text);
 }
 
-static void barrier_names_the_ranks_that_did_not_come(void **state)
+TEST_WITH(barrier_names_the_ranks_that_did_not_come, make_place, drop_place)
 {
     struct tenrec_process_group *pg, *other;
 
-    (void)state;
     assert_status(tenrec_process_group_new(keep, 1, 8, "short", &pg, &err), &err);
     assert_status(tenrec_process_group_new(keep, 3, 8, "short", &other, &err), &err);
     assert_int_equal(tenrec_process_group_barrier(other, 0, &err), TENREC_ETIMEDOUT);
@@ -186,14 +178,13 @@ static void barrier_names_the_ranks_that_did_not_come(void **state)
     tenrec_process_group_drop(other);
 }
 
-static void sum_adds_up_and_names_who_is_missing(void **state)
+TEST_WITH(sum_adds_up_and_names_who_is_missing, make_place, drop_place)
 {
     static const char *const names[] = { "ps", "trainer" };
     const int64_t first[] = { 5, INT64_C(1) << 60, 0 }, second[] = { -2, INT64_C(1) << 60, -7 };
     struct tenrec_process_group *a, *b;
     int64_t sum[3] = { 0 };
 
-    (void)state;
     assert_status(process_group_new_once(keep, 0, 2, "sum", names, &a, &err), &err);
     assert_status(process_group_new_once(keep, 1, 2, "sum", names, &b, &err), &err);
     assert_int_equal(process_group_sum(a, first, 3, clock_deadline_ms(10), sum, &err),
@@ -208,13 +199,12 @@ static void sum_adds_up_and_names_who_is_missing(void **state)
     tenrec_process_group_drop(b);
 }
 
-static void sum_refuses_another_number_of_counts(void **state)
+TEST_WITH(sum_refuses_another_number_of_counts, make_place, drop_place)
 {
     const int64_t mine[] = { 1, 2 };
     struct tenrec_process_group *a, *b;
     int64_t sum[2];
 
-    (void)state;
     assert_status(process_group_new_once(keep, 0, 2, "sums", NULL, &a, &err), &err);
     assert_status(process_group_new_once(keep, 1, 2, "sums", NULL, &b, &err), &err);
     assert_int_equal(process_group_sum(a, mine, 1, clock_deadline_ms(10), sum, &err),
@@ -226,11 +216,10 @@ static void sum_refuses_another_number_of_counts(void **state)
     tenrec_process_group_drop(b);
 }
 
-static void group_refuses_what_makes_no_sense(void **state)
+TEST_WITH(group_refuses_what_makes_no_sense, make_place, drop_place)
 {
     struct tenrec_process_group *pg = NULL;
 
-    (void)state;
     assert_int_equal(tenrec_process_group_new(keep, 0, 0, "g", &pg, &err), TENREC_EINVAL);
     assert_text_has(err.text, "world size 0");
     assert_int_equal(tenrec_process_group_new(keep, 2, 2, "g", &pg, &err), TENREC_EINVAL);
@@ -249,18 +238,7 @@ static void group_refuses_what_makes_no_sense(void **state)
 
 int main(int argc, char **argv)
 {
-    char *kind = argc > 1 ? argv[1] : (char[]){ "memory" };
-#define CASE(f) cmocka_unit_test_prestate_setup_teardown(f, make_place, drop_place, kind)
-    const struct CMUnitTest tests[] = {
-        CASE(all_gather_gives_each_what_all_gave),
-        CASE(barrier_holds_all_until_the_last_came),
-        CASE(group_can_be_made_again_under_its_name),
-        CASE(groups_of_other_names_do_not_meet),
-        CASE(barrier_names_the_ranks_that_did_not_come),
-        CASE(sum_adds_up_and_names_who_is_missing),
-        CASE(sum_refuses_another_number_of_counts),
-        CASE(group_refuses_what_makes_no_sense),
-    };
-
-    return cmocka_run_group_tests_name("process_group", tests, NULL, NULL);
+    if (argc > 1)
+        kind = argv[1];
+    return testing_run(NULL, NULL);
 }

@@ -29,7 +29,7 @@ struct row {
     struct launch expected;
 };
 
-static void launch_takes_the_first_launcher_that_is_there(void **state)
+TEST(launch_takes_the_first_launcher_that_is_there)
 {
     const struct row rows[] = {
         { "nothing", ENV(NULL), -1, -1, { -1, -1, -1, -1, "single process" } },
@@ -110,7 +110,6 @@ static void launch_takes_the_first_launcher_that_is_there(void **state)
           { -1, -1, -1, -1, "single process" } },
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct row *r = &rows[i];
         struct launch got;
@@ -126,7 +125,7 @@ static void launch_takes_the_first_launcher_that_is_there(void **state)
     }
 }
 
-static void launch_says_which_variable_is_wrong(void **state)
+TEST(launch_says_which_variable_is_wrong)
 {
     const struct {
         void *env;
@@ -142,7 +141,6 @@ static void launch_says_which_variable_is_wrong(void **state)
         { ENV("PMIX_RANK", "0"), "PMIX_RANK is set but not OMPI_COMM_WORLD_SIZE" },
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct launch got;
         assert_int_equal(launch_detect(look, rows[i].env, -1, -1, &got, &err), TENREC_EINVAL);
@@ -152,7 +150,7 @@ static void launch_says_which_variable_is_wrong(void **state)
 
 #define STEP "SLURM_PROCID", "0", "SLURM_STEP_ID", "2", "SLURM_JOB_ID", "1000"
 
-static void place_is_what_launchers_offer(void **state)
+TEST(place_is_what_launchers_offer)
 {
     const struct {
         void *env;
@@ -175,7 +173,6 @@ static void place_is_what_launchers_offer(void **state)
         { ENV("OMPI_MCA_ess_base_jobid", "99"), 4, "", 0, false, true },
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct launch l = { .rank = 0, .world = 4, .local_world = rows[i].local_world };
         assert_status(launch_find_place(look, rows[i].env, &l, &err), &err);
@@ -186,7 +183,7 @@ static void place_is_what_launchers_offer(void **state)
     }
 }
 
-static void place_says_what_to_set_when_nothing_is_offered(void **state)
+TEST(place_says_what_to_set_when_nothing_is_offered)
 {
     const struct {
         void *env;
@@ -200,7 +197,6 @@ static void place_says_what_to_set_when_nothing_is_offered(void **state)
         { ENV("MASTER_ADDR", "h", "MASTER_PORT", "0"), "MASTER_PORT=\"0\"" },
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct launch l = { .rank = 0, .world = 4, .local_world = 2 };
         assert_int_equal(launch_find_place(look, rows[i].env, &l, &err), TENREC_EINVAL);
@@ -208,7 +204,7 @@ static void place_says_what_to_set_when_nothing_is_offered(void **state)
     }
 }
 
-static void slurm_lists_are_read(void **state)
+TEST(slurm_lists_are_read)
 {
     static const char *const hosts[][2] = {
         { "n1", "n1" },
@@ -221,7 +217,6 @@ static void slurm_lists_are_read(void **state)
     static const char *const bad[] = { "", ",a", "n[", "n[]", "n[1", "r[1-2]n[3-4]" };
     char host[64];
 
-    (void)state;
     for (size_t i = 0; i < sizeof hosts / sizeof hosts[0]; i++) {
         assert_true(slurm_first_host(hosts[i][0], host, sizeof host));
         assert_string_equal(host, hosts[i][1]);
@@ -235,7 +230,7 @@ static void slurm_lists_are_read(void **state)
     assert_int_equal(slurm_count_at("four", 0), -1);
 }
 
-static void rendezvous_refuses_what_makes_no_sense(void **state)
+TEST(rendezvous_refuses_what_makes_no_sense)
 {
     const struct {
         const char *init;
@@ -254,7 +249,6 @@ static void rendezvous_refuses_what_makes_no_sense(void **state)
         { "file://?rank=0&world_size=1", -1, 0, "path" },
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct rendezvous_options o = { .init_method = rows[i].init,
                                         .rank = rows[i].rank,
@@ -269,13 +263,12 @@ static void rendezvous_refuses_what_makes_no_sense(void **state)
     }
 }
 
-static void rendezvous_alone_needs_nothing(void **state)
+TEST(rendezvous_alone_needs_nothing)
 {
     struct rendezvous_options o = { .rank = -1, .lookup = look, .lookup_arg = ENV(NULL) };
     struct rendezvous *r;
     struct members *members;
 
-    (void)state;
     assert_status(rendezvous_open(&o, clock_deadline_ms(TEST_MS), &r, &err), &err);
     assert_int_equal(r->launch.rank, 0);
     assert_int_equal(r->launch.world, 1);
@@ -374,46 +367,42 @@ static uint16_t free_port(void)
 }
 
 /* Each life serves its own store at the same port. */
-static void rendezvous_by_tcp_works_again_and_again(void **state)
+TEST(rendezvous_by_tcp_works_again_and_again)
 {
     char init[64];
 
-    (void)state;
     snprintf(init, sizeof init, "tcp://127.0.0.1:%u", free_port());
     live_all(init, 4, 20, NULL);
 }
 
-static void rendezvous_by_file_works_again_and_again(void **state)
+TEST(rendezvous_by_file_works_again_and_again)
 {
     char path[64], init[80];
 
-    (void)state;
     snprintf(path, sizeof path, "/tmp/tenrec-rdv-%d", (int)getpid());
     snprintf(init, sizeof init, "file://%s", path);
     live_all(init, 8, 5, NULL);
     assert_int_equal(access(path, F_OK), -1); /* the last one has removed it */
 }
 
-static void rendezvous_by_torchruns_variables_serves_at_rank_0(void **state)
+TEST(rendezvous_by_torchruns_variables_serves_at_rank_0)
 {
     char port[8];
     void *env[2];
 
-    (void)state;
     snprintf(port, sizeof port, "%u", free_port());
     env[0] = ENV("RANK", "0", "WORLD_SIZE", "2", "MASTER_ADDR", "localhost", "MASTER_PORT", port);
     env[1] = ENV("RANK", "1", "WORLD_SIZE", "2", "MASTER_ADDR", "localhost", "MASTER_PORT", port);
     live_all("env://", 2, 2, env);
 }
 
-static void rendezvous_only_connects_to_an_agents_store(void **state)
+TEST(rendezvous_only_connects_to_an_agents_store)
 {
     struct tenrec_store_server *server;
     char port[8];
     uint16_t n;
     void *env[2];
 
-    (void)state;
     assert_status(tenrec_store_serve("127.0.0.1", 0, &server, &n, &err), &err);
     snprintf(port, sizeof port, "%u", n);
     env[0] = ENV("RANK", "0", "WORLD_SIZE", "2", "MASTER_ADDR", "127.0.0.1", "MASTER_PORT", port,
@@ -424,12 +413,11 @@ static void rendezvous_only_connects_to_an_agents_store(void **state)
     tenrec_store_server_drop(server);
 }
 
-static void rendezvous_of_two_groups_shares_a_store(void **state)
+TEST(rendezvous_of_two_groups_shares_a_store)
 {
     struct process p[4];
     pthread_t thread[4];
 
-    (void)state;
     for (int i = 0; i < 4; i++) {
         p[i] = (struct process){ .rounds = 3, .ms = TEST_MS, .address = "x" };
         p[i].o = (struct rendezvous_options){ .init_method = "memory://two-groups",
@@ -447,7 +435,7 @@ static void rendezvous_of_two_groups_shares_a_store(void **state)
             fail_msg("process %d: %s", i, p[i].err.text);
 }
 
-static void rendezvous_of_rank_0_names_a_port_that_is_taken(void **state)
+TEST(rendezvous_of_rank_0_names_a_port_that_is_taken)
 {
     struct tenrec_store_server *server;
     struct rendezvous *r = NULL;
@@ -457,7 +445,6 @@ static void rendezvous_of_rank_0_names_a_port_that_is_taken(void **state)
     uint16_t port;
     char init[64];
 
-    (void)state;
     assert_status(tenrec_store_serve("127.0.0.1", 0, &server, &port, &err), &err);
     snprintf(init, sizeof init, "tcp://127.0.0.1:%u", port);
     o.init_method = init;
@@ -473,13 +460,12 @@ static bool second_is_lost(void *arg, int32_t rank, uint64_t waited_ms)
     return rank == 1;
 }
 
-static void rendezvous_of_rank_0_does_not_wait_for_the_lost(void **state)
+TEST(rendezvous_of_rank_0_does_not_wait_for_the_lost)
 {
     const uint64_t deadline_ns = clock_deadline_ms(TEST_MS);
     struct rendezvous *r[2] = { NULL };
     char init[64];
 
-    (void)state;
     snprintf(init, sizeof init, "tcp://127.0.0.1:%u", free_port());
     for (int32_t i = 0; i < 2; i++) {
         const struct rendezvous_options o = { .init_method = init,
@@ -505,23 +491,21 @@ static tenrec_status visit(const char *init, struct rendezvous **ret)
     return rendezvous_visit(&o, clock_deadline_ms(TEST_MS), ret, &err);
 }
 
-static void rendezvous_visitor_makes_no_file(void **state)
+TEST(rendezvous_visitor_makes_no_file)
 {
     struct rendezvous *r;
     char init[64];
 
-    (void)state;
     snprintf(init, sizeof init, "file:///tmp/tenrec-visit-%d", (int)getpid());
     assert_int_equal(visit(init, &r), TENREC_ENOTFOUND);
     assert_text_has(err.text, init);
     assert_int_not_equal(access(init + strlen("file://"), F_OK), 0);
 }
 
-static void rendezvous_visitor_is_told_what_to_set_when_nothing_is(void **state)
+TEST(rendezvous_visitor_is_told_what_to_set_when_nothing_is)
 {
     struct rendezvous *r;
 
-    (void)state;
     assert_int_equal(visit("env://", &r), TENREC_EINVAL);
     assert_text_has(err.text, "set MASTER_ADDR and MASTER_PORT as its workers have them");
 }
@@ -534,7 +518,7 @@ static int64_t keys_of(struct tenrec_store *s)
     return n;
 }
 
-static void rendezvous_visitor_leaves_a_static_group_as_it_was(void **state)
+TEST(rendezvous_visitor_leaves_a_static_group_as_it_was)
 {
     const struct rendezvous_options o = { .init_method = "memory://visited",
                                           .rank = 0,
@@ -546,7 +530,6 @@ static void rendezvous_visitor_leaves_a_static_group_as_it_was(void **state)
     struct members *members;
     int64_t n;
 
-    (void)state;
     assert_status(rendezvous_open(&o, deadline_ns, &r, &err), &err);
     assert_status(members_join(&r->meeting, "w", "a", NULL, deadline_ns, &members, &err), &err);
     n = keys_of(r->store);
@@ -560,7 +543,7 @@ static void rendezvous_visitor_leaves_a_static_group_as_it_was(void **state)
     rendezvous_close(r, deadline_ns);
 }
 
-static void rendezvous_visitor_leaves_a_dynamic_group_as_it_was(void **state)
+TEST(rendezvous_visitor_leaves_a_dynamic_group_as_it_was)
 {
     const struct rendezvous_options o = {
         .init_method = "memory://visited", .rank = -1, .lookup = look, .lookup_arg = (void *)nothing
@@ -570,7 +553,6 @@ static void rendezvous_visitor_leaves_a_dynamic_group_as_it_was(void **state)
     struct view v;
     int64_t n;
 
-    (void)state;
     assert_status(rendezvous_open(&o, deadline_ns, &r, &err), &err);
     assert_status(roster_join(&r->roster, "a", NULL, deadline_ns, &v, &err), &err);
     view_finish(&v);
@@ -583,30 +565,4 @@ static void rendezvous_visitor_leaves_a_dynamic_group_as_it_was(void **state)
     rendezvous_close(visitor, deadline_ns);
     assert_int_equal(keys_of(r->store), n);
     rendezvous_close(r, deadline_ns);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(launch_takes_the_first_launcher_that_is_there),
-        cmocka_unit_test(launch_says_which_variable_is_wrong),
-        cmocka_unit_test(place_is_what_launchers_offer),
-        cmocka_unit_test(place_says_what_to_set_when_nothing_is_offered),
-        cmocka_unit_test(slurm_lists_are_read),
-        cmocka_unit_test(rendezvous_refuses_what_makes_no_sense),
-        cmocka_unit_test(rendezvous_alone_needs_nothing),
-        cmocka_unit_test(rendezvous_by_tcp_works_again_and_again),
-        cmocka_unit_test(rendezvous_by_file_works_again_and_again),
-        cmocka_unit_test(rendezvous_by_torchruns_variables_serves_at_rank_0),
-        cmocka_unit_test(rendezvous_only_connects_to_an_agents_store),
-        cmocka_unit_test(rendezvous_of_two_groups_shares_a_store),
-        cmocka_unit_test(rendezvous_of_rank_0_does_not_wait_for_the_lost),
-        cmocka_unit_test(rendezvous_of_rank_0_names_a_port_that_is_taken),
-        cmocka_unit_test(rendezvous_visitor_makes_no_file),
-        cmocka_unit_test(rendezvous_visitor_is_told_what_to_set_when_nothing_is),
-        cmocka_unit_test(rendezvous_visitor_leaves_a_static_group_as_it_was),
-        cmocka_unit_test(rendezvous_visitor_leaves_a_dynamic_group_as_it_was),
-    };
-
-    return cmocka_run_group_tests_name("rendezvous", tests, NULL, NULL);
 }

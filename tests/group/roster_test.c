@@ -13,25 +13,21 @@ static struct tenrec_store *store;
 static struct hooks hooks;
 static tenrec_error err;
 
-static int begin(void **state)
+static void begin(void)
 {
     struct tenrec_store *inner;
     static int count;
     char url[32];
 
-    (void)state;
     snprintf(url, sizeof url, "memory://roster%d", count++);
     assert_status(tenrec_store_open(url, TEST_MS, &inner, &err), &err);
     hooks = (struct hooks){ .inner = NULL };
     store = hooked_store(&hooks, inner);
-    return 0;
 }
 
-static int end(void **state)
+static void end(void)
 {
-    (void)state;
     tenrec_store_drop(store);
-    return 0;
 }
 
 static uint64_t soon(void)
@@ -97,14 +93,13 @@ static tenrec_status remove_record(enum hooked_op op, const char *key)
 }
 
 /* Between the question whether a record is there and the look at it. */
-static void roster_does_not_wait_for_the_record_of_one_that_just_left(void **state)
+TEST_WITH(roster_does_not_wait_for_the_record_of_one_that_just_left, begin, end)
 {
     struct roster a = member(0), b = member(1);
     const uint64_t since = clock_now_ns();
     struct member record[2];
     struct view v;
 
-    (void)state;
     assert_status(roster_read(&b, soon(), &v, &err), &err);
     hooks.before = remove_record;
     assert_status(roster_records(&b, v.entry, v.n, soon(), record, &err), &err);
@@ -134,12 +129,11 @@ static tenrec_status join_another(enum hooked_op op, const char *key)
 }
 
 /* Between the look at the members and that at torch's list, which has the new member, too. */
-static void roster_takes_no_member_that_just_joined_for_one_of_torchs(void **state)
+TEST_WITH(roster_takes_no_member_that_just_joined_for_one_of_torchs, begin, end)
 {
     struct roster b = open_one();
     struct view v;
 
-    (void)state;
     hooks.before = join_another;
     reserve(&b, 1);
     hooks.before = NULL;
@@ -152,12 +146,11 @@ static void roster_takes_no_member_that_just_joined_for_one_of_torchs(void **sta
 }
 
 /* Who is just joining holds the lock: until it has joined nobody sees it in the list. */
-static void roster_makes_no_group_static_that_somebody_joins(void **state)
+TEST_WITH(roster_makes_no_group_static_that_somebody_joins, begin, end)
 {
     struct roster a = open_one();
     struct view v;
 
-    (void)state;
     reserve(&a, 0);
     assert_int_equal(roster_claim_static(store, "g", "", clock_deadline_ms(50), &err),
                      TENREC_ETIMEDOUT);
@@ -177,12 +170,11 @@ static void roster_makes_no_group_static_that_somebody_joins(void **state)
 }
 
 /* Each takes the other for dead: the first one stays, and the other is out. */
-static void roster_of_two_that_remove_each_other_keeps_one(void **state)
+TEST_WITH(roster_of_two_that_remove_each_other_keeps_one, begin, end)
 {
     struct roster a = member(0), b = member(1);
     struct view v;
 
-    (void)state;
     assert_status(roster_remove(&a, 1, b.incarnation, true, soon(), &v, &err), &err);
     view_finish(&v);
     assert_status(roster_remove(&b, 0, a.incarnation, true, soon(), &v, &err), &err);
@@ -231,16 +223,14 @@ static void lose_nth(int n, bool done)
     leave(&a);
 }
 
-static void roster_finds_its_lock_again_when_the_answer_was_lost(void **state)
+TEST_WITH(roster_finds_its_lock_again_when_the_answer_was_lost, begin, end)
 {
-    (void)state;
     lose_nth(1, true);
     lose_nth(1, false);
 }
 
-static void roster_finds_its_lock_again_when_letting_go_was_not_answered(void **state)
+TEST_WITH(roster_finds_its_lock_again_when_letting_go_was_not_answered, begin, end)
 {
-    (void)state;
     lose_nth(2, true);
     lose_nth(2, false);
 }
@@ -252,14 +242,13 @@ static void put(struct roster *r, const char *key, const void *data, size_t len)
     assert_status(tenrec_store_set(r->store, key, data, len, TEST_MS, &err), &err);
 }
 
-static void roster_says_what_makes_no_sense_and_lets_go(void **state)
+TEST_WITH(roster_says_what_makes_no_sense_and_lets_go, begin, end)
 {
     struct roster a = member(0), b = open_one();
     struct view v, last = { .version = INT64_MAX };
     struct store_value bytes;
     struct member record;
 
-    (void)state;
     put(&a, "member/1", "nonsense", 8);
     assert_int_equal(roster_reserve(&b, 0, "b", soon(), &err), TENREC_EPROTOCOL);
     assert_text_has(err.text, "record of a worker");
@@ -281,35 +270,16 @@ static void roster_says_what_makes_no_sense_and_lets_go(void **state)
     roster_close(&a);
 }
 
-static void roster_refuses_what_others_could_not_read(void **state)
+TEST_WITH(roster_refuses_what_others_could_not_read, begin, end)
 {
     struct roster a = open_one();
     struct store_value extra = { calloc(1, MEMBER_MAX_EXTRA + 1), MEMBER_MAX_EXTRA + 1 };
     struct view v;
 
-    (void)state;
     reserve(&a, 0);
     assert_int_equal(roster_join(&a, "here", &extra, soon(), &v, &err), TENREC_ETOOBIG);
     leave(&a);
     a = member(0); /* the lock is free, too */
     leave(&a);
     free(extra.data);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-    const struct CMUnitTest all[] = {
-        CASE(roster_does_not_wait_for_the_record_of_one_that_just_left),
-        CASE(roster_takes_no_member_that_just_joined_for_one_of_torchs),
-        CASE(roster_makes_no_group_static_that_somebody_joins),
-        CASE(roster_of_two_that_remove_each_other_keeps_one),
-        CASE(roster_finds_its_lock_again_when_the_answer_was_lost),
-        CASE(roster_finds_its_lock_again_when_letting_go_was_not_answered),
-        CASE(roster_says_what_makes_no_sense_and_lets_go),
-        CASE(roster_refuses_what_others_could_not_read),
-    };
-
-    return cmocka_run_group_tests(all, NULL, NULL);
 }

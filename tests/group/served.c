@@ -12,20 +12,16 @@
 static struct tenrec_store_server *server;
 uint16_t served_port;
 
-int start_server(void **state)
+void start_server(void)
 {
     tenrec_error err;
 
-    (void)state;
     assert_status(tenrec_store_serve("127.0.0.1", 0, &server, &served_port, &err), &err);
-    return 0;
 }
 
-int stop_server(void **state)
+void stop_server(void)
 {
-    (void)state;
     tenrec_store_server_drop(server);
-    return 0;
 }
 
 int dial(void)

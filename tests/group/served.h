@@ -8,9 +8,8 @@
 extern uint16_t served_port;
 
 /* Set-up and teardown of a case. */
-int start_server(void **state);
-int stop_server(void **state);
-#define SERVED(f) cmocka_unit_test_setup_teardown(f, start_server, stop_server)
+void start_server(void);
+void stop_server(void);
 
 int dial(void);
 /* Says hello as torch 2.2 and later do. */

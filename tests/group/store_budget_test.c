@@ -58,18 +58,15 @@ static void note_close(void *arg, const char *why)
 
 static const struct store_session_ops ops = { take, is_full, note_close };
 
-static int begin(void **state)
+static void begin(void)
 {
-    (void)state;
     most_held = 0;
-    return store_hub_init(&hub, 0) == TENREC_OK ? 0 : -1;
+    assert_int_equal(store_hub_init(&hub, 0), TENREC_OK);
 }
 
-static int end(void **state)
+static void end(void)
 {
-    (void)state;
     store_hub_finish(&hub);
-    return 0;
 }
 
 static void peer_comes(struct peer *p, bool reads)
@@ -109,11 +106,10 @@ static void watches(struct peer *p, const char *key)
     bytes_free(&b);
 }
 
-static void watcher_is_dropped_when_it_does_not_read(void **state)
+TEST_WITH(watcher_is_dropped_when_it_does_not_read, begin, end)
 {
     struct peer writer, watcher = { .reads = false };
 
-    (void)state;
     watcher.s = store_session_new(&hub, &ops, &watcher);
     watches(&watcher, "k");
     peer_comes(&writer, true);
@@ -129,12 +125,11 @@ static void watcher_is_dropped_when_it_does_not_read(void **state)
 }
 
 /* All in what one read brought, before the loop can write. */
-static void watcher_gets_its_changes_as_they_come(void **state)
+TEST_WITH(watcher_gets_its_changes_as_they_come, begin, end)
 {
     struct peer writer, watcher = { .reads = true };
     struct bytes b = { 0 };
 
-    (void)state;
     watcher.s = store_session_new(&hub, &ops, &watcher);
     watches(&watcher, "k");
     peer_comes(&writer, true);
@@ -154,13 +149,12 @@ static void watcher_gets_its_changes_as_they_come(void **state)
     store_session_drop(writer.s);
 }
 
-static void list_is_answered_as_its_peer_reads(void **state)
+TEST_WITH(list_is_answered_as_its_peer_reads, begin, end)
 {
     enum { N = 1000 };
     struct bytes b = { 0 };
     struct peer p;
 
-    (void)state;
     peer_comes(&p, false);
     says(&p, 1, "k", MIB, MIB);
     bytes_add_u8(&b, 10); /* MULTI_GET */
@@ -182,11 +176,10 @@ static void list_is_answered_as_its_peer_reads(void **state)
     store_session_drop(p.s);
 }
 
-static void sessions_share_one_budget_and_the_largest_goes(void **state)
+TEST_WITH(sessions_share_one_budget_and_the_largest_goes, begin, end)
 {
     struct peer big[10], small;
 
-    (void)state;
     hub.max_held = 64 * MIB;
     for (int i = 0; i < 10; i++) {
         peer_comes(&big[i], true);
@@ -205,12 +198,11 @@ static void sessions_share_one_budget_and_the_largest_goes(void **state)
     assert_int_equal(hub.held, 0);
 }
 
-static void request_that_does_not_become_whole_ends(void **state)
+TEST_WITH(request_that_does_not_become_whole_ends, begin, end)
 {
     const uint64_t now_ns = clock_now_ns(), late_ns = now_ns + 120 * UINT64_C(1000000000);
     struct peer half, idle, waits;
 
-    (void)state;
     peer_comes(&half, true);
     peer_comes(&idle, true);
     peer_comes(&waits, true);
@@ -229,7 +221,7 @@ static void request_that_does_not_become_whole_ends(void **state)
 }
 
 /* Each byte of a long list is parsed once, however the list is cut. */
-static void parsing_goes_on_where_it_stopped(void **state)
+TEST_WITH(parsing_goes_on_where_it_stopped, begin, end)
 {
     struct store_parser parser = { .at = 0 };
     struct store_request r;
@@ -237,7 +229,6 @@ static void parsing_goes_on_where_it_stopped(void **state)
     const char *why;
     size_t at = 0;
 
-    (void)state;
     bytes_add_u8(&b, 11); /* MULTI_SET */
     bytes_add_u64(&b, 1000);
     for (int i = 0; i < 1000; i++) {
@@ -259,12 +250,11 @@ static void parsing_goes_on_where_it_stopped(void **state)
 }
 
 /* An item of a queue wakes one waiter: a closed connection that is still known may not be it. */
-static void push_wakes_a_waiter_that_is_not_closed(void **state)
+TEST_WITH(push_wakes_a_waiter_that_is_not_closed, begin, end)
 {
     static const char wait[] = "\6\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0q";
     struct peer gone, waits, pushes;
 
-    (void)state;
     peer_comes(&gone, true);
     peer_comes(&waits, true);
     peer_comes(&pushes, true);
@@ -287,7 +277,7 @@ static size_t put_number(uint8_t *to, uint64_t n)
 }
 
 /* Of what one read brought the last bytes lie beyond the limit. */
-static void request_is_refused_when_it_goes_on_beyond_its_limit(void **state)
+TEST_WITH(request_is_refused_when_it_goes_on_beyond_its_limit, begin, end)
 {
     const size_t last = STORE_MAX_REQUEST - 2 * STORE_MAX_VALUE - 9 - 3 * 17;
     const size_t value[] = { STORE_MAX_VALUE, STORE_MAX_VALUE, last, STORE_MAX_VALUE };
@@ -297,7 +287,6 @@ static void request_is_refused_when_it_goes_on_beyond_its_limit(void **state)
     const char *why = NULL;
     size_t at = 0;
 
-    (void)state;
     assert_non_null(data);
     data[at++] = 11; /* MULTI_SET, of four keys */
     at += put_number(data + at, 4);
@@ -311,22 +300,4 @@ static void request_is_refused_when_it_goes_on_beyond_its_limit(void **state)
                      STORE_PARSE_BAD);
     assert_text_has(why, "longer than 160 MiB");
     free(data);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(watcher_is_dropped_when_it_does_not_read),
-        CASE(watcher_gets_its_changes_as_they_come),
-        CASE(list_is_answered_as_its_peer_reads),
-        CASE(sessions_share_one_budget_and_the_largest_goes),
-        CASE(request_that_does_not_become_whole_ends),
-        CASE(parsing_goes_on_where_it_stopped),
-        CASE(push_wakes_a_waiter_that_is_not_closed),
-        CASE(request_is_refused_when_it_goes_on_beyond_its_limit),
-    };
-
-    return cmocka_run_group_tests_name("store_budget", tests, NULL, NULL);
 }

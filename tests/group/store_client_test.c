@@ -21,13 +21,12 @@ static uint16_t free_port(void)
     return port;
 }
 
-static void client_names_address_and_reason_when_nobody_listens(void **state)
+TEST(client_names_address_and_reason_when_nobody_listens)
 {
     struct tenrec_store *s = NULL;
     uint16_t port = free_port();
     char place[32];
 
-    (void)state;
     assert_int_equal(tenrec_store_open(url_of(port), 50, &s, &err), TENREC_ECONNECT);
     snprintf(place, sizeof place, "127.0.0.1:%u", port);
     assert_text_has(err.text, place);
@@ -50,13 +49,12 @@ static void *serve_late(void *arg)
     return NULL;
 }
 
-static void client_connects_when_server_starts_later(void **state)
+TEST(client_connects_when_server_starts_later)
 {
     struct late late = { .port = free_port() };
     struct tenrec_store *s;
     pthread_t thread;
 
-    (void)state;
     assert_int_equal(pthread_create(&thread, NULL, serve_late, &late), 0);
     assert_status(tenrec_store_open(url_of(late.port), TEST_MS, &s, &err), &err);
     pthread_join(thread, NULL);
@@ -64,7 +62,7 @@ static void client_connects_when_server_starts_later(void **state)
     tenrec_store_server_drop(late.server);
 }
 
-static void client_refuses_what_is_no_url(void **state)
+TEST(client_refuses_what_is_no_url)
 {
     static const char *const bad[][2] = {
         { "http//x:1", "tcp://host:port" },
@@ -87,7 +85,6 @@ static void client_refuses_what_is_no_url(void **state)
     };
     struct tenrec_store *s = NULL;
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_int_equal(tenrec_store_open(bad[i][0], 1000, &s, &err), TENREC_EINVAL);
         assert_text_has(err.text, bad[i][1]);
@@ -98,33 +95,30 @@ static void client_refuses_what_is_no_url(void **state)
 }
 
 /* The hint to write drawer:// would send a password in plain text. */
-static void client_refuses_a_scheme_that_asks_for_tls(void **state)
+TEST(client_refuses_a_scheme_that_asks_for_tls)
 {
     struct tenrec_store *s = NULL;
 
-    (void)state;
     assert_int_equal(tenrec_store_open("drawers://me:pw@x", 1000, &s, &err), TENREC_EUNSUPPORTED);
     assert_text_has(err.text, "drawers:// asks for TLS, which the plugin 'drawer' does not speak");
     assert_null(strstr(err.text, "did you mean"));
 }
 
-static void client_names_a_host_that_is_unknown(void **state)
+TEST(client_names_a_host_that_is_unknown)
 {
     struct tenrec_store *s = NULL;
     tenrec_status st = tenrec_store_open("tcp://no-such-host.invalid:5", 200, &s, &err);
 
-    (void)state;
     assert_true(st == TENREC_ECONNECT || st == TENREC_ETIMEDOUT);
     assert_text_has(err.text, "no-such-host.invalid");
 }
 
-static void client_gives_up_on_a_silent_listener(void **state)
+TEST(client_gives_up_on_a_silent_listener)
 {
     struct tenrec_store *s = NULL;
     uint16_t port;
     int fd = listen_here(&port);
 
-    (void)state;
     assert_int_equal(tenrec_store_open(url_of(port), 150, &s, &err), TENREC_EPROTOCOL);
     assert_text_has(err.text, "does not answer");
     close(fd);
@@ -148,14 +142,13 @@ static void *talk(void *arg)
     return NULL;
 }
 
-static void client_refuses_a_server_of_something_else(void **state)
+TEST(client_refuses_a_server_of_something_else)
 {
     struct talker t = { .says = "220 mail.example ESMTP" };
     struct tenrec_store *s = NULL;
     pthread_t thread;
     uint16_t port;
 
-    (void)state;
     t.fd = listen_here(&port);
     assert_int_equal(pthread_create(&thread, NULL, talk, &t), 0);
     assert_int_equal(tenrec_store_open(url_of(port), TEST_MS, &s, &err), TENREC_EPROTOCOL);
@@ -181,7 +174,7 @@ static void *wait_for_nothing(void *arg)
 }
 
 /* Long before its deadline. */
-static void client_wait_ends_when_server_goes_away(void **state)
+TEST(client_wait_ends_when_server_goes_away)
 {
     struct tenrec_store_server *server;
     struct waiter w = { 0 };
@@ -189,7 +182,6 @@ static void client_wait_ends_when_server_goes_away(void **state)
     uint64_t start_ns;
     uint16_t port;
 
-    (void)state;
     assert_status(tenrec_store_serve("127.0.0.1", 0, &server, &port, &err), &err);
     assert_status(tenrec_store_open(url_of(port), TEST_MS, &s, &err), &err);
     w.s = s;
@@ -222,14 +214,13 @@ static void *wait_until_cut(void *arg)
 }
 
 /* The server lives, and the key never comes. */
-static void client_wait_ends_when_another_thread_cuts_it(void **state)
+TEST(client_wait_ends_when_another_thread_cuts_it)
 {
     struct tenrec_store_server *server;
     struct cut c = { .st = TENREC_OK };
     pthread_t thread;
     uint16_t port;
 
-    (void)state;
     assert_status(tenrec_store_serve("127.0.0.1", 0, &server, &port, &err), &err);
     assert_status(tenrec_store_open(url_of(port), TEST_MS, &c.s, &err), &err);
     assert_int_equal(pthread_create(&thread, NULL, wait_until_cut, &c), 0);
@@ -241,13 +232,12 @@ static void client_wait_ends_when_another_thread_cuts_it(void **state)
     tenrec_store_server_drop(server);
 }
 
-static void client_works_again_when_server_came_back(void **state)
+TEST(client_works_again_when_server_came_back)
 {
     struct tenrec_store_server *server;
     struct tenrec_store *s;
     uint16_t port;
 
-    (void)state;
     assert_status(tenrec_store_serve("127.0.0.1", 0, &server, &port, &err), &err);
     assert_status(tenrec_store_open(url_of(port), TEST_MS, &s, &err), &err);
     assert_status(tenrec_store_set(s, "k", "", 0, TEST_MS, &err), &err);
@@ -266,7 +256,7 @@ static tenrec_status set_it(void *arg, const bool *missing, tenrec_error *why)
 }
 
 /* A worker that serves its group's store takes no new connections once it leaves. */
-static void client_keeps_its_connection_through_the_rounds_of_a_wait(void **state)
+TEST(client_keeps_its_connection_through_the_rounds_of_a_wait)
 {
     struct tenrec_store_server *server;
     struct store_rounds rounds = { 1, 1, set_it, NULL };
@@ -275,7 +265,6 @@ static void client_keeps_its_connection_through_the_rounds_of_a_wait(void **stat
     bool missing = false;
     uint16_t port;
 
-    (void)state;
     assert_status(tenrec_store_serve("127.0.0.1", 0, &server, &port, &err), &err);
     assert_status(tenrec_store_open(url_of(port), 10000, &s, &err), &err);
     store_server_stop_listening(server);
@@ -319,7 +308,7 @@ static void *chain(void *arg)
     return NULL;
 }
 
-static void client_serves_many_threads_on_one_store(void **state)
+TEST(client_serves_many_threads_on_one_store)
 {
     struct tenrec_store_server *server;
     struct worker w[N_THREADS];
@@ -327,7 +316,6 @@ static void client_serves_many_threads_on_one_store(void **state)
     struct tenrec_store *s;
     uint16_t port;
 
-    (void)state;
     assert_status(tenrec_store_serve("127.0.0.1", 0, &server, &port, &err), &err);
     assert_status(tenrec_store_open(url_of(port), TEST_MS, &s, &err), &err);
     for (int i = 0; i < N_THREADS; i++) {
@@ -343,7 +331,7 @@ static void client_serves_many_threads_on_one_store(void **state)
 }
 
 /* The client reads the value to say why the server closed the connection. */
-static void client_escapes_a_value_that_is_no_number(void **state)
+TEST(client_escapes_a_value_that_is_no_number)
 {
     static const char value[] = "\x1b]0;x\a\r\nERROR\xc3 all is lost and so on and on";
     struct tenrec_store_server *server;
@@ -351,7 +339,6 @@ static void client_escapes_a_value_that_is_no_number(void **state)
     int64_t sum;
     uint16_t port;
 
-    (void)state;
     assert_status(tenrec_store_serve("127.0.0.1", 0, &server, &port, &err), &err);
     assert_status(tenrec_store_open(url_of(port), TEST_MS, &s, &err), &err);
     assert_status(tenrec_store_set(s, "count", value, sizeof value - 1, TEST_MS, &err), &err);
@@ -360,25 +347,4 @@ static void client_escapes_a_value_that_is_no_number(void **state)
     assert_text_has(err.text, "\" is no number");
     tenrec_store_drop(s);
     tenrec_store_server_drop(server);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(client_names_address_and_reason_when_nobody_listens),
-        cmocka_unit_test(client_connects_when_server_starts_later),
-        cmocka_unit_test(client_refuses_what_is_no_url),
-        cmocka_unit_test(client_refuses_a_scheme_that_asks_for_tls),
-        cmocka_unit_test(client_names_a_host_that_is_unknown),
-        cmocka_unit_test(client_gives_up_on_a_silent_listener),
-        cmocka_unit_test(client_refuses_a_server_of_something_else),
-        cmocka_unit_test(client_wait_ends_when_server_goes_away),
-        cmocka_unit_test(client_wait_ends_when_another_thread_cuts_it),
-        cmocka_unit_test(client_works_again_when_server_came_back),
-        cmocka_unit_test(client_keeps_its_connection_through_the_rounds_of_a_wait),
-        cmocka_unit_test(client_serves_many_threads_on_one_store),
-        cmocka_unit_test(client_escapes_a_value_that_is_no_number),
-    };
-
-    return cmocka_run_group_tests_name("store_client", tests, NULL, NULL);
 }

@@ -100,12 +100,11 @@ static void server_plays(const struct turn *turn, size_t n)
     server.n = n;
 }
 
-static int server_starts(void **state)
+static void server_starts(void)
 {
     struct sockaddr_in at = { .sin_family = AF_INET };
     socklen_t len = sizeof at;
 
-    (void)state;
     fake_ns = 1000 * UINT64_C(1000000000);
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     server.conn = -1;
@@ -113,19 +112,16 @@ static int server_starts(void **state)
     if (bind(server.listener, (struct sockaddr *)&at, sizeof at) != 0 ||
         listen(server.listener, 64) != 0 ||
         getsockname(server.listener, (struct sockaddr *)&at, &len) != 0)
-        return -1;
+        fail();
     server.port = ntohs(at.sin_port);
     server_plays(NULL, 0);
-    return 0;
 }
 
-static int server_stops(void **state)
+static void server_stops(void)
 {
-    (void)state;
     close(server.listener);
     if (server.conn >= 0)
         close(server.conn);
-    return 0;
 }
 
 static tenrec_status open_here(int64_t ms, struct tenrec_store **ret, tenrec_error *err)
@@ -217,12 +213,11 @@ static void took(uint64_t since_ns, uint64_t least_ms, uint64_t most_ms)
     assert_in_range(ns / 1000000u, least_ms, most_ms + ROUNDED_MS);
 }
 
-static void operations_end_at_their_limit_when_the_server_hangs(void **state)
+TEST_WITH(operations_end_at_their_limit_when_the_server_hangs, server_starts, server_stops)
 {
     struct tenrec_store *s = opened();
     tenrec_error err;
 
-    (void)state;
     for (size_t i = 0; i < N_OPS; i++) {
         uint64_t since_ns = fake_ns;
         assert_int_equal(ops[i].run(s, LIMIT_MS, &err), ops[i].silent);
@@ -232,12 +227,11 @@ static void operations_end_at_their_limit_when_the_server_hangs(void **state)
     tenrec_store_drop(s);
 }
 
-static void operations_without_a_limit_to_wait_give_the_store_a_moment(void **state)
+TEST_WITH(operations_without_a_limit_to_wait_give_the_store_a_moment, server_starts, server_stops)
 {
     struct tenrec_store *s = opened();
     tenrec_error err;
 
-    (void)state;
     for (size_t i = 0; i < N_OPS; i++) {
         uint64_t since_ns = fake_ns;
         assert_int_not_equal(ops[i].run(s, 0, &err), TENREC_OK);
@@ -247,7 +241,7 @@ static void operations_without_a_limit_to_wait_give_the_store_a_moment(void **st
 }
 
 /* A long operation gives each of its parts the same deadline. */
-static void operations_wait_for_nothing_when_their_deadline_is_long_over(void **state)
+TEST_WITH(operations_wait_for_nothing_when_their_deadline_is_long_over, server_starts, server_stops)
 {
     struct tenrec_store *s = opened();
     const uint64_t since_ns = fake_ns, over_ns = fake_ns - 200 * UINT64_C(1000000);
@@ -256,7 +250,6 @@ static void operations_wait_for_nothing_when_their_deadline_is_long_over(void **
     tenrec_error err;
     int64_t n;
 
-    (void)state;
     assert_int_equal(store_set(s, "k", "v", 1, over_ns, &err), TENREC_ETIMEDOUT);
     assert_int_equal(store_add(s, "k", 1, over_ns, &n, &err), TENREC_ETIMEDOUT);
     assert_int_equal(store_check_all(s, keys, 1, over_ns, &missing, &err), TENREC_ETIMEDOUT);
@@ -267,7 +260,7 @@ static void operations_wait_for_nothing_when_their_deadline_is_long_over(void **
 }
 
 /* The answers to what is asked first show that the server lives. */
-static void wait_names_its_key_when_the_server_hangs_in_it(void **state)
+TEST_WITH(wait_names_its_key_when_the_server_hangs_in_it, server_starts, server_stops)
 {
     static const struct turn check = { false, 19, "\1", 1 };
     struct tenrec_store *s = opened();
@@ -275,7 +268,6 @@ static void wait_names_its_key_when_the_server_hangs_in_it(void **state)
     const uint64_t since_ns = fake_ns;
     tenrec_error err;
 
-    (void)state;
     server_plays(&check, 1);
     assert_int_equal(tenrec_store_wait(s, &key, 1, LIMIT_MS, &err), TENREC_ETIMEDOUT);
     assert_text_has(err.text, "no key \"k\"");
@@ -285,7 +277,8 @@ static void wait_names_its_key_when_the_server_hangs_in_it(void **state)
 }
 
 /* The key was there when the server said so, and hangs before it gives the value. */
-static void read_ends_at_its_deadline_when_the_server_hangs_in_the_middle(void **state)
+TEST_WITH(read_ends_at_its_deadline_when_the_server_hangs_in_the_middle, server_starts,
+          server_stops)
 {
     static const struct turn check = { false, 19, "\0", 1 };
     struct tenrec_store *s = opened();
@@ -293,44 +286,40 @@ static void read_ends_at_its_deadline_when_the_server_hangs_in_the_middle(void *
     struct store_value value;
     tenrec_error err;
 
-    (void)state;
     server_plays(&check, 1);
     assert_int_not_equal(store_read(s, "k", clock_deadline_ms(LIMIT_MS), &value, &err), TENREC_OK);
     took(since_ns, LIMIT_MS, LIMIT_MS + STORE_ANSWER_MS);
     tenrec_store_drop(s);
 }
 
-static void open_ends_at_its_limit_when_the_server_hangs(void **state)
+TEST_WITH(open_ends_at_its_limit_when_the_server_hangs, server_starts, server_stops)
 {
     const uint64_t since_ns = fake_ns;
     struct tenrec_store *s;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(open_here(LIMIT_MS, &s, &err), TENREC_EPROTOCOL);
     took(since_ns, LIMIT_MS, LIMIT_MS + STORE_ANSWER_MS);
 }
 
-static void open_ends_at_its_limit_when_nobody_listens(void **state)
+TEST_WITH(open_ends_at_its_limit_when_nobody_listens, server_starts, server_stops)
 {
     const uint64_t since_ns = fake_ns;
     struct tenrec_store *s;
     tenrec_error err;
 
-    (void)state;
     close(server.listener);
     assert_int_equal(open_here(LIMIT_MS, &s, &err), TENREC_ECONNECT);
     took(since_ns, LIMIT_MS, LIMIT_MS + STORE_ANSWER_MS);
 }
 
-static void operations_end_at_their_limit_when_a_file_stays_locked(void **state)
+TEST_WITH(operations_end_at_their_limit_when_a_file_stays_locked, server_starts, server_stops)
 {
     char path[] = "/tmp/tenrec-store-XXXXXX", url[64];
     int fd = mkstemp(path);
     struct tenrec_store *s;
     tenrec_error err;
 
-    (void)state;
     snprintf(url, sizeof url, "file://%s", path);
     assert_status(tenrec_store_open(url, LIMIT_MS, &s, &err), &err);
     assert_int_equal(flock(fd, LOCK_EX), 0);
@@ -346,21 +335,4 @@ static void operations_end_at_their_limit_when_a_file_stays_locked(void **state)
     close(fd);
     tenrec_store_drop(s);
     unlink(path);
-}
-
-int main(void)
-{
-#define CASE(f) cmocka_unit_test_setup_teardown(f, server_starts, server_stops)
-    const struct CMUnitTest tests[] = {
-        CASE(operations_end_at_their_limit_when_the_server_hangs),
-        CASE(operations_without_a_limit_to_wait_give_the_store_a_moment),
-        CASE(operations_wait_for_nothing_when_their_deadline_is_long_over),
-        CASE(wait_names_its_key_when_the_server_hangs_in_it),
-        CASE(read_ends_at_its_deadline_when_the_server_hangs_in_the_middle),
-        CASE(open_ends_at_its_limit_when_the_server_hangs),
-        CASE(open_ends_at_its_limit_when_nobody_listens),
-        CASE(operations_end_at_their_limit_when_a_file_stays_locked),
-    };
-
-    return cmocka_run_group_tests_name("store_deadline", tests, NULL, NULL);
 }

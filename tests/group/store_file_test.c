@@ -14,22 +14,18 @@
 static tenrec_error err;
 static char dir[64], path[96], url[112];
 
-static int make_dir(void **state)
+static void make_dir(void)
 {
-    (void)state;
     snprintf(dir, sizeof dir, "/tmp/tenrec-file-XXXXXX");
     assert_non_null(mkdtemp(dir));
     snprintf(path, sizeof path, "%s/store", dir);
     snprintf(url, sizeof url, "file://%s", path);
-    return 0;
 }
 
-static int drop_dir(void **state)
+static void drop_dir(void)
 {
-    (void)state;
     unlink(path);
     rmdir(dir);
-    return 0;
 }
 
 static void put_file(const void *data, size_t len, int flags)
@@ -81,11 +77,10 @@ static void holds(struct tenrec_store *s, const char *key, const char *value)
     "4"
 #define DEL_B "\3\0\0\0-/b\0\0\0\0"
 
-static void file_writes_the_records_of_torch(void **state)
+TEST_WITH(file_writes_the_records_of_torch, make_dir, drop_dir)
 {
     struct tenrec_store *s = open_it();
 
-    (void)state;
     assert_status(tenrec_store_set(s, "a", "v", 2, TEST_MS, &err), &err);
     assert_status(tenrec_store_set(s, "b", "tb", 2, TEST_MS, &err), &err);
     assert_status(tenrec_store_add(s, "c", 4, TEST_MS, NULL, &err), &err);
@@ -95,13 +90,12 @@ static void file_writes_the_records_of_torch(void **state)
     assert_true(is_there()); /* nobody said how many share it */
 }
 
-static void file_reads_what_others_append(void **state)
+TEST_WITH(file_reads_what_others_append, make_dir, drop_dir)
 {
     struct tenrec_store *s;
     const char *b = "b";
     bool there;
 
-    (void)state;
     put_file(A_V B_TB, sizeof(A_V B_TB) - 1, 0);
     s = open_it();
     holds(s, "a", "v");
@@ -113,24 +107,22 @@ static void file_reads_what_others_append(void **state)
     tenrec_store_drop(s);
 }
 
-static void file_refuses_a_damaged_file(void **state)
+TEST_WITH(file_refuses_a_damaged_file, make_dir, drop_dir)
 {
     struct tenrec_store *s = NULL;
 
-    (void)state;
     put_file("these are no records", 20, 0);
     assert_int_equal(tenrec_store_open(url, TEST_MS, &s, &err), TENREC_EPROTOCOL);
     assert_text_has(err.text, path);
     assert_text_has(err.text, "byte 0");
 }
 
-static void file_starts_anew_when_the_file_was_removed(void **state)
+TEST_WITH(file_starts_anew_when_the_file_was_removed, make_dir, drop_dir)
 {
     struct tenrec_store *s = open_it();
     const char *a = "a";
     bool there;
 
-    (void)state;
     assert_status(tenrec_store_set(s, "a", "1", 1, TEST_MS, &err), &err);
     unlink(path);
     assert_status(tenrec_store_check(s, &a, 1, TEST_MS, &there, &err), &err);
@@ -142,12 +134,11 @@ static void file_starts_anew_when_the_file_was_removed(void **state)
     tenrec_store_drop(s);
 }
 
-static void file_call_ends_when_another_keeps_the_lock(void **state)
+TEST_WITH(file_call_ends_when_another_keeps_the_lock, make_dir, drop_dir)
 {
     struct tenrec_store *s = open_it();
     int fd = open(path, O_RDWR);
 
-    (void)state;
     assert_int_equal(flock(fd, LOCK_EX), 0);
     assert_int_equal(tenrec_store_set(s, "a", "", 0, 10, &err), TENREC_EPEER_LOST);
     assert_text_has(err.text, "locked");
@@ -156,11 +147,10 @@ static void file_call_ends_when_another_keeps_the_lock(void **state)
     tenrec_store_drop(s);
 }
 
-static void file_is_removed_by_the_last_of_its_workers(void **state)
+TEST_WITH(file_is_removed_by_the_last_of_its_workers, make_dir, drop_dir)
 {
     struct tenrec_store *a, *b, *again;
 
-    (void)state;
     assert_status(store_file_open(path, 2, CLOCK_NEVER, &a, &err), &err);
     assert_status(store_file_open(path, 2, CLOCK_NEVER, &b, &err), &err);
     tenrec_store_drop(a);
@@ -173,11 +163,10 @@ static void file_is_removed_by_the_last_of_its_workers(void **state)
     assert_false(is_there());
 }
 
-static void file_refuses_what_is_no_file(void **state)
+TEST_WITH(file_refuses_what_is_no_file, make_dir, drop_dir)
 {
     struct tenrec_store *s = NULL;
 
-    (void)state;
     assert_int_equal(tenrec_store_open("file:///tmp", TEST_MS, &s, &err), TENREC_EOS);
     assert_text_has(err.text, "/tmp");
     assert_int_equal(mkfifo(path, 0600), 0);
@@ -190,25 +179,23 @@ static void file_refuses_what_is_no_file(void **state)
     assert_int_equal(tenrec_store_open(url, TEST_MS, &s, &err), TENREC_EOS);
 }
 
-static void file_is_made_for_its_user_alone(void **state)
+TEST_WITH(file_is_made_for_its_user_alone, make_dir, drop_dir)
 {
     const mode_t mask = umask(0);
     struct tenrec_store *s = open_it();
     struct stat st;
 
-    (void)state;
     umask(mask);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0600);
     tenrec_store_drop(s);
 }
 
-static void file_refuses_a_file_that_others_can_write(void **state)
+TEST_WITH(file_refuses_a_file_that_others_can_write, make_dir, drop_dir)
 {
     static const mode_t modes[] = { 0620, 0602, 0666 };
     struct tenrec_store *s = NULL;
 
-    (void)state;
     put_file("", 0, 0);
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
         assert_int_equal(chmod(path, modes[i]), 0);
@@ -219,11 +206,10 @@ static void file_refuses_a_file_that_others_can_write(void **state)
 }
 
 /* Root can give a file away; a test of another user is content with the rights. */
-static void file_refuses_a_file_of_another_user(void **state)
+TEST_WITH(file_refuses_a_file_of_another_user, make_dir, drop_dir)
 {
     struct tenrec_store *s = NULL;
 
-    (void)state;
     put_file("", 0, 0);
     if (geteuid() != 0 || chown(path, 65534, (gid_t)-1) != 0)
         return;
@@ -243,12 +229,11 @@ static void keep_log(void *arg, enum tenrec_log_level level, const char *part, c
 }
 
 /* As torch's FileStore makes it. */
-static void file_warns_once_of_a_file_that_others_can_read(void **state)
+TEST_WITH(file_warns_once_of_a_file_that_others_can_read, make_dir, drop_dir)
 {
     struct tenrec_store *s;
     char *first;
 
-    (void)state;
     put_file("", 0, 0);
     assert_int_equal(chmod(path, 0644), 0);
     tenrec_set_log_level(TENREC_LOG_WARN);
@@ -261,24 +246,4 @@ static void file_warns_once_of_a_file_that_others_can_read(void **state)
     first = strstr(logged, "can be read, and locked, by others (mode 0644)");
     assert_non_null(first);
     assert_null(strstr(first + 1, "can be read"));
-}
-
-int main(void)
-{
-#define CASE(f) cmocka_unit_test_setup_teardown(f, make_dir, drop_dir)
-    const struct CMUnitTest tests[] = {
-        CASE(file_writes_the_records_of_torch),
-        CASE(file_reads_what_others_append),
-        CASE(file_refuses_a_damaged_file),
-        CASE(file_starts_anew_when_the_file_was_removed),
-        CASE(file_call_ends_when_another_keeps_the_lock),
-        CASE(file_is_removed_by_the_last_of_its_workers),
-        CASE(file_refuses_what_is_no_file),
-        CASE(file_is_made_for_its_user_alone),
-        CASE(file_refuses_a_file_that_others_can_write),
-        CASE(file_refuses_a_file_of_another_user),
-        CASE(file_warns_once_of_a_file_that_others_can_read),
-    };
-
-    return cmocka_run_group_tests_name("store_file", tests, NULL, NULL);
 }

@@ -8,11 +8,10 @@
 #include <poll.h>
 
 /* The example of the wire document. */
-static void server_speaks_1_13(void **state)
+TEST_WITH(server_speaks_1_13, start_server, stop_server)
 {
     int fd = dial();
 
-    (void)state;
     say(fd, "00" K("61") "0500000000000000 68656c6c6f"); /* SET /a hello */
     say(fd, "05" ONE K("61"));                           /* WAIT */
     hear(fd, "00");
@@ -43,11 +42,10 @@ static void server_speaks_1_13(void **state)
     close(fd);
 }
 
-static void server_speaks_2_2(void **state)
+TEST_WITH(server_speaks_2_2, start_server, stop_server)
 {
     int fd = dial_2_2();
 
-    (void)state;
     say(fd, "01" K("61") "0500000000000000 68656c6c6f"); /* SET */
     say(fd, "06" ONE K("61"));                           /* WAIT */
     hear(fd, "00");
@@ -86,11 +84,10 @@ static void server_speaks_2_2(void **state)
     close(fd);
 }
 
-static void server_queues_in_order(void **state)
+TEST_WITH(server_queues_in_order, start_server, stop_server)
 {
     int fd = dial_2_2();
 
-    (void)state;
     say(fd, "10" K("71")); /* QUEUE_LEN */
     hear(fd, NONE);
     say(fd, "0f" K("71")); /* QUEUE_POP of an empty one: only the size */
@@ -108,12 +105,11 @@ static void server_queues_in_order(void **state)
     close(fd);
 }
 
-static void server_push_wakes_one_waiter(void **state)
+TEST_WITH(server_push_wakes_one_waiter, start_server, stop_server)
 {
     int a = dial_2_2(), b = dial_2_2(), c = dial_2_2();
     struct pollfd p[2] = { { .fd = a, .events = POLLIN }, { .fd = b, .events = POLLIN } };
 
-    (void)state;
     waits(a, "06" ONE K("71"));
     waits(b, "06" ONE K("71"));
     say(c, "0e" K("71") ONE "31 0d 00000000");
@@ -129,11 +125,10 @@ static void server_push_wakes_one_waiter(void **state)
 }
 
 /* As torch's server: the count is a number under the key, which stays. */
-static void server_holds_barrier_until_all_came(void **state)
+TEST_WITH(server_holds_barrier_until_all_came, start_server, stop_server)
 {
     int a = dial_2_2(), b = dial_2_2();
 
-    (void)state;
     say(a, "12" K("72") TWO "0d 01000000");
     say(b, "0d 02000000");
     hear(b, "02000000");
@@ -151,11 +146,10 @@ static void server_holds_barrier_until_all_came(void **state)
     close(b);
 }
 
-static void server_cancels_a_barrier(void **state)
+TEST_WITH(server_cancels_a_barrier, start_server, stop_server)
 {
     int a = dial_2_2(), b = dial_2_2();
 
-    (void)state;
     waits(a, "12" K("72") "0300000000000000");
     say(a, "0c");
     hear(a, "01");
@@ -186,7 +180,7 @@ static void not_closed(void *arg, const char *why)
     fail_msg("closed: %s", why);
 }
 
-static void server_wakes_nobody_who_left_a_barrier(void **state)
+TEST_WITH(server_wakes_nobody_who_left_a_barrier, start_server, stop_server)
 {
     static const struct store_session_ops ops = { count_bytes, never_full, not_closed };
     struct store_session *s[3];
@@ -195,7 +189,6 @@ static void server_wakes_nobody_who_left_a_barrier(void **state)
     unsigned char raw[64];
     size_t n = unhex("00 cef7853c 12" K("73") "0300000000000000", raw);
 
-    (void)state;
     assert_int_equal(store_hub_init(&hub, 0), TENREC_OK);
     for (size_t i = 0; i < 3; i++) {
         s[i] = store_session_new(&hub, &ops, &got[i]);
@@ -211,11 +204,10 @@ static void server_wakes_nobody_who_left_a_barrier(void **state)
     store_hub_finish(&hub);
 }
 
-static void server_cancels_a_wait(void **state)
+TEST_WITH(server_cancels_a_wait, start_server, stop_server)
 {
     int a = dial_2_2(), b = dial_2_2();
 
-    (void)state;
     waits(a, "06" TWO K("77") K("78"));
     say(a, "0c");
     hear(a, "01");
@@ -227,7 +219,7 @@ static void server_cancels_a_wait(void **state)
     close(b);
 }
 
-static void server_wakes_waiters_by_any_way_to_set(void **state)
+TEST_WITH(server_wakes_waiters_by_any_way_to_set, start_server, stop_server)
 {
     static const char *const ways[] = {
         "01" K("77") ONE "31", "02" K("77") NONE ONE "31", "04" K("77") ONE,
@@ -235,7 +227,6 @@ static void server_wakes_waiters_by_any_way_to_set(void **state)
     };
     int a = dial_2_2(), b = dial_2_2();
 
-    (void)state;
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
         waits(a, "06" TWO K("77") K("76"));
         say(b, ways[i]);
@@ -248,11 +239,10 @@ static void server_wakes_waiters_by_any_way_to_set(void **state)
     close(b);
 }
 
-static void server_tells_changes_of_a_watched_key_1_13(void **state)
+TEST_WITH(server_tells_changes_of_a_watched_key_1_13, start_server, stop_server)
 {
     int a = dial(), b = dial();
 
-    (void)state;
     say(a, "07" K("75")); /* WATCH_KEY */
     hear(a, "03");
     say(b, "00" K("75") ONE "31"); /* created */
@@ -263,22 +253,4 @@ static void server_tells_changes_of_a_watched_key_1_13(void **state)
     hear(a, "02" K("75") ONE "32" NONE);
     close(a);
     close(b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        SERVED(server_speaks_1_13),
-        SERVED(server_speaks_2_2),
-        SERVED(server_queues_in_order),
-        SERVED(server_push_wakes_one_waiter),
-        SERVED(server_holds_barrier_until_all_came),
-        SERVED(server_cancels_a_barrier),
-        SERVED(server_wakes_nobody_who_left_a_barrier),
-        SERVED(server_cancels_a_wait),
-        SERVED(server_wakes_waiters_by_any_way_to_set),
-        SERVED(server_tells_changes_of_a_watched_key_1_13),
-    };
-
-    return cmocka_run_group_tests_name("store_requests", tests, NULL, NULL);
 }

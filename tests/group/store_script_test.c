@@ -46,13 +46,12 @@ static void *swallow(void *arg)
     return NULL;
 }
 
-static void client_reports_a_store_that_went_silent(void **state)
+TEST(client_reports_a_store_that_went_silent)
 {
     struct script t;
     struct tenrec_store *s;
     void *data = NULL;
 
-    (void)state;
     s = script_begin(&t, swallow);
     assert_int_equal(tenrec_store_get(s, "k", 20, &data, NULL, &err), TENREC_EPEER_LOST);
     assert_text_has(err.text, "\"/k\"");
@@ -104,14 +103,13 @@ static void *remove_it(void *arg)
     return NULL;
 }
 
-static void client_waits_again_for_a_key_that_is_removed_before_it_is_read(void **state)
+TEST(client_waits_again_for_a_key_that_is_removed_before_it_is_read)
 {
     struct script t;
     struct tenrec_store *s;
     void *data = NULL;
     size_t len = 0;
 
-    (void)state;
     s = script_begin(&t, remove_it);
     assert_status(tenrec_store_get(s, "k", TEST_MS, &data, &len, &err), &err);
     assert_int_equal(len, 1);
@@ -136,13 +134,12 @@ static void *fall_silent(void *arg)
     return NULL;
 }
 
-static void client_tells_silence_from_a_missing_key_when_a_value_is_empty(void **state)
+TEST(client_tells_silence_from_a_missing_key_when_a_value_is_empty)
 {
     struct script t;
     struct tenrec_store *s;
     void *data = NULL;
 
-    (void)state;
     s = script_begin(&t, fall_silent);
     assert_int_equal(tenrec_store_get(s, "k", 500, &data, NULL, &err), TENREC_EPEER_LOST);
     assert_text_has(err.text, "no answer");
@@ -164,14 +161,13 @@ static void *remove_the_other(void *arg)
     return NULL;
 }
 
-static void client_keeps_a_value_that_it_has_read_when_its_key_is_removed(void **state)
+TEST(client_keeps_a_value_that_it_has_read_when_its_key_is_removed)
 {
     const char *keys[] = { "a", "b" };
     struct store_value value[2] = { { 0 } };
     struct script t;
     struct tenrec_store *s;
 
-    (void)state;
     s = script_begin(&t, remove_the_other);
     assert_status(store_get_all(s, keys, 2, clock_deadline_ms(TEST_MS), value, NULL, &err), &err);
     assert_int_equal(value[0].len, 0);
@@ -205,7 +201,7 @@ static void *wait_without_end(void *arg)
     return NULL;
 }
 
-static void client_ends_a_round_when_the_server_takes_no_wait_back(void **state)
+TEST(client_ends_a_round_when_the_server_takes_no_wait_back)
 {
     const char *key = "k";
     struct script t;
@@ -213,7 +209,6 @@ static void client_ends_a_round_when_the_server_takes_no_wait_back(void **state)
     bool missing = false;
     tenrec_status st;
 
-    (void)state;
     s = script_begin(&t, wait_without_end);
     st = store_wait_round(s, &key, 1, clock_deadline_ms(1), clock_deadline_ms(TEST_MS), &missing,
                           &err);
@@ -223,29 +218,14 @@ static void client_ends_a_round_when_the_server_takes_no_wait_back(void **state)
     assert_true(missing);
 }
 
-static void client_refuses_a_value_that_is_too_long(void **state)
+TEST(client_refuses_a_value_that_is_too_long)
 {
     struct script t;
     struct tenrec_store *s;
 
-    (void)state;
     s = script_begin(&t, boast);
     assert_int_equal(tenrec_store_compare_set(s, "k", "", 0, "v", 1, TEST_MS, NULL, NULL, &err),
                      TENREC_EPROTOCOL);
     assert_text_has(err.text, "announced a value of 67108865 bytes");
     script_end(&t, s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(client_reports_a_store_that_went_silent),
-        cmocka_unit_test(client_waits_again_for_a_key_that_is_removed_before_it_is_read),
-        cmocka_unit_test(client_tells_silence_from_a_missing_key_when_a_value_is_empty),
-        cmocka_unit_test(client_keeps_a_value_that_it_has_read_when_its_key_is_removed),
-        cmocka_unit_test(client_ends_a_round_when_the_server_takes_no_wait_back),
-        cmocka_unit_test(client_refuses_a_value_that_is_too_long),
-    };
-
-    return cmocka_run_group_tests_name("store_script", tests, NULL, NULL);
 }

@@ -10,13 +10,12 @@
 #include <time.h>
 
 /* As torch 1.13's server does; 2.4's takes 8 MiB. */
-static void server_takes_values_of_64_MiB(void **state)
+TEST_WITH(server_takes_values_of_64_MiB, start_server, stop_server)
 {
     const size_t len = (size_t)64 << 20;
     char *big = calloc(1, len), *got = malloc(len);
     int fd = dial_2_2();
 
-    (void)state;
     memset(big + len / 2, 'x', 1000);
     say(fd, "01" K("67") "0000000400000000");
     for (size_t at = 0; at < len;) {
@@ -46,12 +45,11 @@ static void keep_log(void *arg, enum tenrec_log_level level, const char *part, c
     pthread_mutex_unlock(&log_lock);
 }
 
-static void server_says_why_it_closed_a_connection(void **state)
+TEST_WITH(server_says_why_it_closed_a_connection, start_server, stop_server)
 {
     struct timespec until;
     int fd = dial();
 
-    (void)state;
     tenrec_set_log_level(TENREC_LOG_WARN);
     tenrec_set_log_callback(keep_log, NULL);
     say(fd, "02 0120000000000000");
@@ -67,12 +65,11 @@ static void server_says_why_it_closed_a_connection(void **state)
 }
 
 /* A request cut at every place gets no answer before its last byte. */
-static void server_waits_for_whole_requests(void **state)
+TEST_WITH(server_waits_for_whole_requests, start_server, stop_server)
 {
     static const char request[] = "\x04\x02\0\0\0\0\0\0\0/h\x01\0\0\0\0\0\0\0";
     int fd = dial_2_2();
 
-    (void)state;
     for (size_t i = 0; i + 1 < sizeof request; i++) {
         hears_nothing(fd);
         assert_int_equal(send(fd, request + i, 1, MSG_NOSIGNAL), 1);
@@ -81,7 +78,7 @@ static void server_waits_for_whole_requests(void **state)
     close(fd);
 }
 
-static void server_closes_bad_connections_and_lives_on(void **state)
+TEST_WITH(server_closes_bad_connections_and_lives_on, start_server, stop_server)
 {
     static const char *const bad[] = {
         "ff",                                 /* no such request */
@@ -100,7 +97,6 @@ static void server_closes_bad_connections_and_lives_on(void **state)
     };
     int alive = dial_2_2();
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         int fd = dial();
         char sink[64];
@@ -114,14 +110,13 @@ static void server_closes_bad_connections_and_lives_on(void **state)
     close(alive);
 }
 
-static void server_survives_64_MiB_of_garbage(void **state)
+TEST_WITH(server_survives_64_MiB_of_garbage, start_server, stop_server)
 {
     static unsigned char noise[1 << 16];
     int alive = dial_2_2();
     size_t sent = 0;
     uint32_t x = 12345;
 
-    (void)state;
     while (sent < (size_t)64 << 20) {
         int fd = dial();
         for (size_t i = 0; i < sizeof noise; i++) {
@@ -143,7 +138,7 @@ static void server_survives_64_MiB_of_garbage(void **state)
 }
 
 /* A client that asks and does not read is not read from either; others go on. */
-static void server_bounds_answers_that_nobody_reads(void **state)
+TEST_WITH(server_bounds_answers_that_nobody_reads, start_server, stop_server)
 {
     size_t len = 1 << 20;
     char *big = calloc(1, len);
@@ -151,7 +146,6 @@ static void server_bounds_answers_that_nobody_reads(void **state)
     struct timeval limit = { .tv_usec = 200000 };
     size_t asked = 0;
 
-    (void)state;
     say(greedy, "01" K("67") "0000100000000000");
     for (size_t at = 0; at < len;)
         at += (size_t)send(greedy, big + at, len - at, MSG_NOSIGNAL);
@@ -167,11 +161,10 @@ static void server_bounds_answers_that_nobody_reads(void **state)
     free(big);
 }
 
-static void server_goes_on_when_clients_vanish_in_a_wait(void **state)
+TEST_WITH(server_goes_on_when_clients_vanish_in_a_wait, start_server, stop_server)
 {
     int alive = dial_2_2();
 
-    (void)state;
     for (int i = 0; i < 50; i++) {
         int fd = dial_2_2();
         say(fd, "06" TWO K("79") K("7a"));
@@ -183,13 +176,12 @@ static void server_goes_on_when_clients_vanish_in_a_wait(void **state)
 }
 
 /* Also a process with few descriptors, half of them for the clients' ends. */
-static void server_drops_the_oldest_silent_connection_for_a_new_one(void **state)
+TEST_WITH(server_drops_the_oldest_silent_connection_for_a_new_one, start_server, stop_server)
 {
     enum { FEW = 128, SILENT = 60 };
     struct rlimit before, few;
     int fd[SILENT], honest;
 
-    (void)state;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     few = before;
     few.rlim_cur = FEW;
@@ -210,19 +202,18 @@ static void server_drops_the_oldest_silent_connection_for_a_new_one(void **state
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-static void serve_is_refused_when_port_is_taken(void **state)
+TEST_WITH(serve_is_refused_when_port_is_taken, start_server, stop_server)
 {
     struct tenrec_store_server *second = NULL;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(tenrec_store_serve("127.0.0.1", served_port, &second, NULL, &err), TENREC_EOS);
     assert_text_has(err.text, "127.0.0.1");
     assert_int_equal(err.os_errno, EADDRINUSE);
     assert_null(second);
 }
 
-static void serve_listens_on_all_addresses_when_host_is_empty(void **state)
+TEST_WITH(serve_listens_on_all_addresses_when_host_is_empty, start_server, stop_server)
 {
     struct tenrec_store_server *all;
     struct tenrec_store *s;
@@ -230,28 +221,9 @@ static void serve_listens_on_all_addresses_when_host_is_empty(void **state)
     uint16_t all_port;
     char url[64];
 
-    (void)state;
     assert_status(tenrec_store_serve(NULL, 0, &all, &all_port, &err), &err);
     snprintf(url, sizeof url, "tcp://localhost:%u", all_port);
     assert_status(tenrec_store_open(url, TEST_MS, &s, &err), &err);
     tenrec_store_drop(s);
     tenrec_store_server_drop(all);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        SERVED(server_takes_values_of_64_MiB),
-        SERVED(server_says_why_it_closed_a_connection),
-        SERVED(server_waits_for_whole_requests),
-        SERVED(server_closes_bad_connections_and_lives_on),
-        SERVED(server_survives_64_MiB_of_garbage),
-        SERVED(server_bounds_answers_that_nobody_reads),
-        SERVED(server_goes_on_when_clients_vanish_in_a_wait),
-        SERVED(server_drops_the_oldest_silent_connection_for_a_new_one),
-        SERVED(serve_is_refused_when_port_is_taken),
-        SERVED(serve_listens_on_all_addresses_when_host_is_empty),
-    };
-
-    return cmocka_run_group_tests_name("store_server", tests, NULL, NULL);
 }

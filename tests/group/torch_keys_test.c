@@ -12,24 +12,20 @@
 static struct tenrec_store *store, *torch;
 static tenrec_error err;
 
-static int begin(void **state)
+static void begin(void)
 {
     static int count;
     char url[32];
 
-    (void)state;
     snprintf(url, sizeof url, "memory://torch%d", count++);
     assert_status(tenrec_store_open(url, TEST_MS, &store, &err), &err);
     assert_status(tenrec_store_prefix(store, "rpc_prefix_0", &torch, &err), &err);
-    return 0;
 }
 
-static int end(void **state)
+static void end(void)
 {
-    (void)state;
     tenrec_store_drop(torch);
     tenrec_store_drop(store);
-    return 0;
 }
 
 static uint64_t soon(void)
@@ -82,11 +78,10 @@ static void assert_key(struct tenrec_store *s, const char *key, const char *expe
     free(now.data);
 }
 
-static void torch_keys_are_those_of_the_members(void **state)
+TEST_WITH(torch_keys_are_those_of_the_members, begin, end)
 {
     struct roster a = member(1, "a"), b = member(0, "b");
 
-    (void)state;
     assert_key(torch, "rpcIsStaticGroup", "false");
     assert_key(torch, LIST, "b-0,a-1,");
     assert_key(torch, "names/0", "b");
@@ -104,11 +99,10 @@ static void torch_keys_are_those_of_the_members(void **state)
 }
 
 /* It would take "b-1-1" for a worker "b", and fail at "c-d-2". */
-static void torch_keys_list_no_name_that_torch_would_misread(void **state)
+TEST_WITH(torch_keys_list_no_name_that_torch_would_misread, begin, end)
 {
     struct roster a = member(0, "a"), b = member(1, "b-1"), c = member(2, "c-d");
 
-    (void)state;
     assert_key(torch, LIST, "a-0,");
     assert_key(torch, "names/1", "b-1");
     assert_key(torch, "addrs/c-d", "uv://c-d:1");
@@ -120,12 +114,11 @@ static void torch_keys_list_no_name_that_torch_would_misread(void **state)
     assert_key(torch, "addrs/c-d", NULL);
 }
 
-static void torch_keys_of_other_groups_stand_in_their_part(void **state)
+TEST_WITH(torch_keys_of_other_groups_stand_in_their_part, begin, end)
 {
     struct roster a = member_of("other", "", 0, "a"), b = member_of("default", "run1", 0, "b");
     struct tenrec_store *part;
 
-    (void)state;
     assert_key(torch, LIST, NULL);
     assert_status(tenrec_store_prefix(store, "tenrec/other/rpc_prefix_0", &part, &err), &err);
     assert_key(part, LIST, "a-0,");
@@ -138,12 +131,11 @@ static void torch_keys_of_other_groups_stand_in_their_part(void **state)
     leave(&b);
 }
 
-static void torch_keys_of_a_member_that_was_found_dead_are_gone(void **state)
+TEST_WITH(torch_keys_of_a_member_that_was_found_dead_are_gone, begin, end)
 {
     struct roster a = member(0, "a"), b = member(1, "b");
     struct view v;
 
-    (void)state;
     assert_status(roster_remove(&a, 1, b.incarnation, true, soon(), &v, &err), &err);
     view_finish(&v);
     assert_key(torch, LIST, "a-0,");
@@ -172,11 +164,10 @@ static void kill_record(struct roster *r)
     free(bytes.data);
 }
 
-static void torch_keys_are_those_of_who_takes_the_place_of_one_that_died(void **state)
+TEST_WITH(torch_keys_are_those_of_who_takes_the_place_of_one_that_died, begin, end)
 {
     struct roster dead = member(0, "a"), also = member(1, "b"), c;
 
-    (void)state;
     kill_record(&dead);
     kill_record(&also);
     c = member(0, "b"); /* the id of the one and the name of the other */
@@ -190,11 +181,10 @@ static void torch_keys_are_those_of_who_takes_the_place_of_one_that_died(void **
     roster_close(&also);
 }
 
-static void torch_keys_of_others_stay(void **state)
+TEST_WITH(torch_keys_of_others_stay, begin, end)
 {
     struct roster a, b;
 
-    (void)state;
     a = member(0, "a");
     torch_sets(LIST, "a-0,t-one-7,t2-8,");
     b = member(1, "b");
@@ -206,11 +196,10 @@ static void torch_keys_of_others_stay(void **state)
 }
 
 /* Nobody can tell whether they live, so they keep nobody of ours out. */
-static void torch_keys_of_others_give_way_to_ours(void **state)
+TEST_WITH(torch_keys_of_others_give_way_to_ours, begin, end)
 {
     struct roster a, b = member(9, "b");
 
-    (void)state;
     torch_sets(LIST, "b-9,t-0,a-5,u-6,");
     torch_sets("names/0", "t");
     a = member(0, "a");
@@ -246,7 +235,7 @@ static void torch_group_is_as_it_was(int64_t n_keys)
     assert_key(torch, "addrs/w0", "uv://w0:1");
 }
 
-static void torch_group_keeps_dynamic_workers_of_ours_out_and_is_not_touched(void **state)
+TEST_WITH(torch_group_keeps_dynamic_workers_of_ours_out_and_is_not_touched, begin, end)
 {
     static const struct {
         tenrec_peer wished;
@@ -255,7 +244,6 @@ static void torch_group_keeps_dynamic_workers_of_ours_out_and_is_not_touched(voi
     struct roster r;
     int64_t n;
 
-    (void)state;
     torch_group_lives();
     assert_status(tenrec_store_num_keys(store, TEST_MS, &n, &err), &err);
     for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
@@ -270,11 +258,10 @@ static void torch_group_keeps_dynamic_workers_of_ours_out_and_is_not_touched(voi
     }
 }
 
-static void torch_group_keeps_static_workers_of_ours_out_and_is_not_touched(void **state)
+TEST_WITH(torch_group_keeps_static_workers_of_ours_out_and_is_not_touched, begin, end)
 {
     int64_t n;
 
-    (void)state;
     torch_group_lives();
     assert_status(tenrec_store_num_keys(store, TEST_MS, &n, &err), &err);
     assert_int_equal(roster_claim_static(store, "default", "", soon(), &err), TENREC_EGROUP);
@@ -282,11 +269,10 @@ static void torch_group_keeps_static_workers_of_ours_out_and_is_not_touched(void
     torch_group_is_as_it_was(n);
 }
 
-static void torch_group_does_not_keep_other_groups_out(void **state)
+TEST_WITH(torch_group_does_not_keep_other_groups_out, begin, end)
 {
     struct roster a;
 
-    (void)state;
     torch_group_lives();
     a = member_of("other", "", 0, "a");
     leave(&a);
@@ -295,11 +281,10 @@ static void torch_group_does_not_keep_other_groups_out(void **state)
     assert_key(torch, LIST, "w0-0,w-one-1,");
 }
 
-static void torch_keys_are_mended_by_the_next_change(void **state)
+TEST_WITH(torch_keys_are_mended_by_the_next_change, begin, end)
 {
     struct roster a = member(0, "a"), b;
 
-    (void)state;
     assert_status(tenrec_store_delete(torch, LIST, TEST_MS, NULL, &err), &err);
     b = member(1, "b");
     assert_key(torch, LIST, "a-0,b-1,");
@@ -311,24 +296,4 @@ static void torch_keys_are_mended_by_the_next_change(void **state)
     assert_key(torch, LIST, "a-0,b-1,");
     leave(&a);
     leave(&b);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(torch_keys_are_those_of_the_members),
-        CASE(torch_keys_list_no_name_that_torch_would_misread),
-        CASE(torch_keys_of_other_groups_stand_in_their_part),
-        CASE(torch_keys_of_a_member_that_was_found_dead_are_gone),
-        CASE(torch_keys_are_those_of_who_takes_the_place_of_one_that_died),
-        CASE(torch_keys_of_others_stay),
-        CASE(torch_keys_of_others_give_way_to_ours),
-        CASE(torch_keys_are_mended_by_the_next_change),
-        CASE(torch_group_keeps_dynamic_workers_of_ours_out_and_is_not_touched),
-        CASE(torch_group_keeps_static_workers_of_ours_out_and_is_not_touched),
-        CASE(torch_group_does_not_keep_other_groups_out),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

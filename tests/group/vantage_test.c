@@ -13,39 +13,25 @@ static void assert_vantage(const char *host, const char *wanted)
     assert_string_equal(got, wanted);
 }
 
-static void vantage_is_none_when_the_store_is_on_this_host(void **state)
+TEST(vantage_is_none_when_the_store_is_on_this_host)
 {
     const char *const here[] = { "", "localhost", "127.0.0.1", "127.9.9.9", "::1" };
 
-    (void)state;
     for (size_t i = 0; i < sizeof here / sizeof here[0]; i++)
         assert_vantage(here[i], "");
 }
 
 /* A name that nobody knows is the store's to complain about. */
-static void vantage_is_none_when_the_host_is_not_known(void **state)
+TEST(vantage_is_none_when_the_host_is_not_known)
 {
-    (void)state;
     assert_vantage("no such host", "");
 }
 
 /* As a machine calls itself: its own address, or none where it has only loopback. */
-static void vantage_is_never_loopback(void **state)
+TEST(vantage_is_never_loopback)
 {
     char got[VANTAGE_MAX];
 
-    (void)state;
     vantage_find("127.0.0.1.", 29500, clock_deadline_ms(5000), got);
     assert_true(strncmp(got, "127.", 4) != 0 && strcmp(got, "::1") != 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(vantage_is_none_when_the_store_is_on_this_host),
-        cmocka_unit_test(vantage_is_none_when_the_host_is_not_known),
-        cmocka_unit_test(vantage_is_never_loopback),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,11 +25,10 @@ static struct view some(void)
     return v;
 }
 
-static void view_is_ordered_by_id_and_found_by_all(void **state)
+TEST(view_is_ordered_by_id_and_found_by_all)
 {
     struct view v = some();
 
-    (void)state;
     for (size_t i = 1; i < v.n; i++)
         assert_true(v.entry[i - 1].id < v.entry[i].id);
     assert_int_equal(view_by_id(&v, 4)->incarnation, 3);
@@ -41,12 +40,11 @@ static void view_is_ordered_by_id_and_found_by_all(void **state)
     view_finish(&v);
 }
 
-static void view_gives_the_lowest_free_id(void **state)
+TEST(view_gives_the_lowest_free_id)
 {
     struct view v = { .version = 1 };
     char name[16];
 
-    (void)state;
     assert_int_equal(view_free_id(&v), 0);
     for (int i = 0; i < 40; i++) {
         snprintf(name, sizeof name, "w%d", i);
@@ -58,11 +56,10 @@ static void view_gives_the_lowest_free_id(void **state)
     view_finish(&v);
 }
 
-static void view_remembers_how_the_last_ones_went(void **state)
+TEST(view_remembers_how_the_last_ones_went)
 {
     struct view v = { .version = 1 };
 
-    (void)state;
     add(&v, 0, 1, "a");
     assert_false(view_remove(&v, 0, 2, true, 5)); /* another life */
     for (int64_t i = 2; i < 2 + 2 * VIEW_GONE_MAX; i++) {
@@ -76,12 +73,11 @@ static void view_remembers_how_the_last_ones_went(void **state)
     view_finish(&v);
 }
 
-static void view_is_the_same_after_its_bytes(void **state)
+TEST(view_is_the_same_after_its_bytes)
 {
     struct view v = some(), back;
     struct store_value bytes;
 
-    (void)state;
     assert_true(view_remove(&v, 0, 1, true, 4));
     view_pack(&v, &bytes);
     assert_non_null(bytes.data);
@@ -96,12 +92,11 @@ static void view_is_the_same_after_its_bytes(void **state)
 }
 
 /* Whatever is cut off or changed is refused, and nothing is read beyond the end. */
-static void view_refuses_bytes_of_no_sense(void **state)
+TEST(view_refuses_bytes_of_no_sense)
 {
     struct view v = some(), back;
     struct store_value bytes, part;
 
-    (void)state;
     view_pack(&v, &bytes);
     for (size_t len = 0; len < bytes.len; len++) {
         part = (struct store_value){ malloc(len ? len : 1), len };
@@ -123,12 +118,11 @@ static void view_refuses_bytes_of_no_sense(void **state)
 }
 
 /* A name stands for one id. */
-static void view_refuses_two_members_of_one_name(void **state)
+TEST(view_refuses_two_members_of_one_name)
 {
     struct view v = { .version = 1 }, back;
     struct store_value bytes;
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         const struct view_entry e = { .id = i, .incarnation = i + 1, .name = "same" };
         assert_status(view_add(&v, &e, &err), &err);
@@ -137,18 +131,4 @@ static void view_refuses_two_members_of_one_name(void **state)
     assert_int_equal(view_unpack(&bytes, &back, &err), TENREC_EPROTOCOL);
     view_finish(&v);
     free(bytes.data);
-}
-
-int main(void)
-{
-    const struct CMUnitTest all[] = {
-        cmocka_unit_test(view_is_ordered_by_id_and_found_by_all),
-        cmocka_unit_test(view_gives_the_lowest_free_id),
-        cmocka_unit_test(view_remembers_how_the_last_ones_went),
-        cmocka_unit_test(view_is_the_same_after_its_bytes),
-        cmocka_unit_test(view_refuses_bytes_of_no_sense),
-        cmocka_unit_test(view_refuses_two_members_of_one_name),
-    };
-
-    return cmocka_run_group_tests(all, NULL, NULL);
 }

@@ -57,12 +57,11 @@ static void call(struct side *s, int64_t id, size_t len, const uint64_t *lengths
     side_check(side_answer(s, id), (unsigned long)id, len, lengths, n);
 }
 
-static void agent_calls_a_real_listener_with_payloads_of_all_sizes(void **state)
+TEST(agent_calls_a_real_listener_with_payloads_of_all_sizes)
 {
     struct side s;
     struct peer *p = start_echo(false, &s);
 
-    (void)state;
     for (size_t i = 0; i < COUNT(sizes); i++)
         call(&s, (int64_t)i, sizes[i], NULL, 0);
     peer_expect(p, "pipe 0 worker0");
@@ -71,12 +70,11 @@ static void agent_calls_a_real_listener_with_payloads_of_all_sizes(void **state)
     peer_stop(p);
 }
 
-static void agent_sends_tensors_to_a_real_listener(void **state)
+TEST(agent_sends_tensors_to_a_real_listener)
 {
     struct side s;
     struct peer *p = start_echo(false, &s);
 
-    (void)state;
     for (uint32_t n = 0; n <= COUNT(tensors); n++)
         call(&s, n, 10, tensors, n);
     call(&s, 50, 0, big_tensors, 1);
@@ -84,13 +82,12 @@ static void agent_sends_tensors_to_a_real_listener(void **state)
     peer_stop(p);
 }
 
-static void agent_uses_its_best_with_a_listener_that_has_more(void **state)
+TEST(agent_uses_its_best_with_a_listener_that_has_more)
 {
     char used[SIDE_INFO];
     struct side s;
     struct peer *p = start_echo(true, &s);
 
-    (void)state;
     call(&s, 1, 1000, tensors, COUNT(tensors));
     side_info(&s, "peer.1.channel", used);
     assert_string_equal(used, channel);
@@ -100,12 +97,11 @@ static void agent_uses_its_best_with_a_listener_that_has_more(void **state)
     peer_stop(p);
 }
 
-static void agent_pipelines_calls_to_a_real_listener(void **state)
+TEST(agent_pipelines_calls_to_a_real_listener)
 {
     struct side s;
     struct peer *p = start_echo(false, &s);
 
-    (void)state;
     for (uint32_t id = 0; id < 100; id++)
         side_send(&s, side_request(id, id, (size_t)id * id * 7, tensors, id % 3));
     for (uint32_t id = 100; id-- > 0;)
@@ -114,12 +110,11 @@ static void agent_pipelines_calls_to_a_real_listener(void **state)
     peer_stop(p);
 }
 
-static void agent_connects_again_after_a_real_listener_closed_the_pipe(void **state)
+TEST(agent_connects_again_after_a_real_listener_closed_the_pipe)
 {
     struct side s;
     struct peer *p = start(false);
 
-    (void)state;
     let_listen(p);
     side_open(&s, config, peer_expect_begin(p, "listening "));
     side_send(&s, side_request(1, 1, 10, NULL, 0));
@@ -138,12 +133,11 @@ static void agent_connects_again_after_a_real_listener_closed_the_pipe(void **st
     peer_stop(p);
 }
 
-static void agent_fails_a_call_when_the_real_listener_is_gone(void **state)
+TEST(agent_fails_a_call_when_the_real_listener_is_gone)
 {
     struct side s;
     struct peer *p = start_echo(false, &s);
 
-    (void)state;
     call(&s, 1, 10, NULL, 0);
     peer_stop(p);
     assert_becomes(atomic_load(&s.lost) == 1);
@@ -153,13 +147,12 @@ static void agent_fails_a_call_when_the_real_listener_is_gone(void **state)
     side_close(&s);
 }
 
-static void real_peer_sees_the_end_when_the_agent_disconnects(void **state)
+TEST(real_peer_sees_the_end_when_the_agent_disconnects)
 {
     struct side s;
     tenrec_error err;
     struct peer *p = start(false);
 
-    (void)state;
     let_listen(p);
     side_open(&s, config, peer_expect_begin(p, "listening "));
     side_send(&s, side_request(1, 1, 10, NULL, 0));
@@ -255,12 +248,11 @@ static void called(struct peer *p, size_t number, unsigned id, size_t len, const
     expect_answer(p, number, id, len, lengths, n);
 }
 
-static void real_client_calls_the_agent_with_payloads_of_all_sizes(void **state)
+TEST(real_client_calls_the_agent_with_payloads_of_all_sizes)
 {
     struct side s;
     struct peer *p = start_client(false, &s);
 
-    (void)state;
     for (unsigned i = 0; i < COUNT(sizes); i++)
         called(p, 0, i, sizes[i], NULL, 0, 't');
     assert_int_equal(s.last_from, TENREC_ANONYMOUS);
@@ -268,12 +260,11 @@ static void real_client_calls_the_agent_with_payloads_of_all_sizes(void **state)
     peer_stop(p);
 }
 
-static void real_client_sends_tensors_to_the_agent(void **state)
+TEST(real_client_sends_tensors_to_the_agent)
 {
     struct side s;
     struct peer *p = start_client(false, &s);
 
-    (void)state;
     for (unsigned n = 0; n <= COUNT(tensors); n++)
         called(p, 0, n, 10, tensors, n, 't');
     called(p, 0, 100, 0, big_tensors, 1, 't');
@@ -281,35 +272,32 @@ static void real_client_sends_tensors_to_the_agent(void **state)
     peer_stop(p);
 }
 
-static void real_client_is_told_devices_for_tensors_without_target(void **state)
+TEST(real_client_is_told_devices_for_tensors_without_target)
 {
     struct side s;
     struct peer *p = start_client(false, &s);
 
-    (void)state;
     for (unsigned n = 1; n <= COUNT(tensors); n++)
         called(p, 0, n, 10, tensors, n, 'n');
     side_close(&s);
     peer_stop(p);
 }
 
-static void real_client_that_has_more_gets_what_the_agent_has(void **state)
+TEST(real_client_that_has_more_gets_what_the_agent_has)
 {
     struct side s;
     struct peer *p = start_client(true, &s);
 
-    (void)state;
     called(p, 0, 1, 1000, tensors, COUNT(tensors), 't');
     side_close(&s);
     peer_stop(p);
 }
 
-static void real_client_pipelines_calls_on_several_pipes(void **state)
+TEST(real_client_pipelines_calls_on_several_pipes)
 {
     struct side s;
     struct peer *p = start_client(false, &s);
 
-    (void)state;
     for (size_t i = 1; i < 4; i++) {
         peer_say(p, "connect uv://%s", side_address(&s));
         peer_expect(p, "connected %zu", i);
@@ -325,12 +313,11 @@ static void real_client_pipelines_calls_on_several_pipes(void **state)
     peer_stop(p);
 }
 
-static void agent_passes_any_message_type_through(void **state)
+TEST(agent_passes_any_message_type_through)
 {
     struct side s;
     struct peer *p = start_client(false, &s);
 
-    (void)state;
     peer_say(p, "read 0");
     let_call(p, 0, TENREC_MSG_FORWARD_AUTOGRAD_REQ, 5, 20, NULL, 0, 't');
     expect_answer(p, 0, 5, 20, NULL, 0);
@@ -339,12 +326,11 @@ static void agent_passes_any_message_type_through(void **state)
     peer_stop(p);
 }
 
-static void agent_lives_on_when_a_real_client_closes_early(void **state)
+TEST(agent_lives_on_when_a_real_client_closes_early)
 {
     static const char *const before[] = { "", "read 0", "write 0 m p::x02010000",
                                           "write 0 m p::s1:67108864 p::s2:10" };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(before); i++) {
         struct side s;
         struct peer *p = start_client(false, &s);
@@ -360,7 +346,7 @@ static void agent_lives_on_when_a_real_client_closes_early(void **state)
     }
 }
 
-static void agent_ends_only_the_pipe_that_carries_nonsense(void **state)
+TEST(agent_ends_only_the_pipe_that_carries_nonsense)
 {
     static const char *const nonsense[] = {
         "m",                                                  /* no payload at all */
@@ -373,7 +359,6 @@ static void agent_ends_only_the_pipe_that_carries_nonsense(void **state)
     struct side s;
     struct peer *p = start_client(false, &s);
 
-    (void)state;
     for (size_t i = 0; i < COUNT(nonsense); i++) {
         peer_say(p, "connect uv://%s", side_address(&s));
         peer_expect(p, "connected %zu", i + 1);
@@ -387,7 +372,7 @@ static void agent_ends_only_the_pipe_that_carries_nonsense(void **state)
     peer_stop(p);
 }
 
-static void agent_answers_a_bad_tensor_list_with_an_exception(void **state)
+TEST(agent_answers_a_bad_tensor_list_with_an_exception)
 {
     static const char *const lists[] = { "p::x", "p::x80027473", "p::x800263",
                                          "p::x80027473 t::s1:100", "p::x n::s1:100" };
@@ -396,7 +381,6 @@ static void agent_answers_a_bad_tensor_list_with_an_exception(void **state)
     struct side s;
     struct peer *p = start_client(false, &s);
 
-    (void)state;
     snprintf(exception, sizeof exception, "message 0 m p::4:%016llx ",
              (unsigned long long)peer_hash(type, 4));
     for (size_t i = 0; i < COUNT(lists); i++) {
@@ -410,12 +394,11 @@ static void agent_answers_a_bad_tensor_list_with_an_exception(void **state)
     peer_stop(p);
 }
 
-static void real_client_sees_the_end_when_the_agent_shuts_down(void **state)
+TEST(real_client_sees_the_end_when_the_agent_shuts_down)
 {
     struct side s;
     struct peer *p = start_client(false, &s);
 
-    (void)state;
     called(p, 0, 1, 10, NULL, 0, 't');
     peer_say(p, "read 0");
     side_close(&s);
@@ -425,26 +408,6 @@ static void real_client_sees_the_end_when_the_agent_shuts_down(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(agent_calls_a_real_listener_with_payloads_of_all_sizes),
-        cmocka_unit_test(agent_sends_tensors_to_a_real_listener),
-        cmocka_unit_test(agent_uses_its_best_with_a_listener_that_has_more),
-        cmocka_unit_test(agent_pipelines_calls_to_a_real_listener),
-        cmocka_unit_test(agent_connects_again_after_a_real_listener_closed_the_pipe),
-        cmocka_unit_test(agent_fails_a_call_when_the_real_listener_is_gone),
-        cmocka_unit_test(real_peer_sees_the_end_when_the_agent_disconnects),
-        cmocka_unit_test(real_client_calls_the_agent_with_payloads_of_all_sizes),
-        cmocka_unit_test(real_client_sends_tensors_to_the_agent),
-        cmocka_unit_test(real_client_is_told_devices_for_tensors_without_target),
-        cmocka_unit_test(real_client_that_has_more_gets_what_the_agent_has),
-        cmocka_unit_test(real_client_pipelines_calls_on_several_pipes),
-        cmocka_unit_test(agent_passes_any_message_type_through),
-        cmocka_unit_test(agent_lives_on_when_a_real_client_closes_early),
-        cmocka_unit_test(agent_ends_only_the_pipe_that_carries_nonsense),
-        cmocka_unit_test(agent_answers_a_bad_tensor_list_with_an_exception),
-        cmocka_unit_test(real_client_sees_the_end_when_the_agent_shuts_down),
-    };
-
     if (argc < 2 || argc > 4) {
         fprintf(stderr, "usage: %s CONFIG [CHANNEL [TRANSPORT]]\n", argv[0]);
         return 2;
@@ -454,5 +417,5 @@ int main(int argc, char **argv)
         channel = argv[2];
     if (argc > 3)
         transport = argv[3];
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return testing_run(NULL, NULL);
 }

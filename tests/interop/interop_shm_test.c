@@ -60,12 +60,11 @@ static bool polls(struct side *s)
 
 /* ---- when it is used ---- */
 
-static void shm_is_used_and_looked_at_while_a_real_listener_is_connected(void **state)
+TEST(shm_is_used_and_looked_at_while_a_real_listener_is_connected)
 {
     struct peer *p = start();
     struct side s;
 
-    (void)state;
     side_open(&s, config, listen_for_calls(p));
     assert_false(polls(&s));
     call(&s, 1, 10, NULL, 0);
@@ -76,12 +75,11 @@ static void shm_is_used_and_looked_at_while_a_real_listener_is_connected(void **
     side_close(&s);
 }
 
-static void shm_is_not_used_by_who_lists_only_uv(void **state)
+TEST(shm_is_not_used_by_who_lists_only_uv)
 {
     struct peer *p = start();
     struct side s;
 
-    (void)state;
     side_open(&s, config_uv, listen_for_calls(p));
     call(&s, 1, 10, NULL, 0);
     assert_info(&s, "peer.1.transport", "uv");
@@ -99,12 +97,11 @@ static const uint64_t sizes[] = {
     2 * MIB - 4, 2 * MIB - 1, 2 * MIB,     2 * MIB + 1, 3 * MIB + 17, 64 * MIB,
 };
 
-static void shm_carries_payloads_and_tensors_around_the_size_of_a_ring(void **state)
+TEST(shm_carries_payloads_and_tensors_around_the_size_of_a_ring)
 {
     struct peer *p = start();
     struct side s;
 
-    (void)state;
     side_open(&s, config, listen_for_calls(p));
     for (uint32_t i = 0; i < COUNT(sizes); i++) {
         call(&s, (int64_t)2 * i, (size_t)sizes[i], NULL, 0);
@@ -115,12 +112,11 @@ static void shm_carries_payloads_and_tensors_around_the_size_of_a_ring(void **st
     peer_stop(p);
 }
 
-static void shm_carries_many_messages_in_flight(void **state)
+TEST(shm_carries_many_messages_in_flight)
 {
     struct peer *p = start();
     struct side s;
 
-    (void)state;
     side_open(&s, config, listen_for_calls(p));
     for (int round = 0; round < 10; round++) {
         for (uint32_t id = 0; id < SIDE_MAX; id++)
@@ -134,13 +130,12 @@ static void shm_carries_many_messages_in_flight(void **state)
 
 /* ---- death ---- */
 
-static void shm_tells_that_a_real_listener_was_killed(void **state)
+TEST(shm_tells_that_a_real_listener_was_killed)
 {
     const uint64_t big = 64 * MIB;
     struct peer *p = start();
     struct side s;
 
-    (void)state;
     side_open(&s, config, listen_for_calls(p));
     call(&s, 1, 10, NULL, 0);
     for (int64_t id = 2; id < 6; id++)
@@ -152,7 +147,7 @@ static void shm_tells_that_a_real_listener_was_killed(void **state)
     side_close(&s);
 }
 
-static void shm_outlives_a_real_client_that_was_killed(void **state)
+TEST(shm_outlives_a_real_client_that_was_killed)
 {
     static const char *const before[] = {
         "read 0",
@@ -161,7 +156,6 @@ static void shm_outlives_a_real_client_that_was_killed(void **state)
     struct peer *p, *other;
     struct side s;
 
-    (void)state;
     p = start();
     side_open(&s, config, NULL);
     peer_stop(p);
@@ -202,13 +196,12 @@ static pid_t start_doomed(const char *address, bool in_the_middle, int ready)
     _exit(1);
 }
 
-static void shm_lets_a_real_listener_outlive_our_death(void **state)
+TEST(shm_lets_a_real_listener_outlive_our_death)
 {
     char address[64];
     struct peer *p = start();
     struct side s;
 
-    (void)state;
     snprintf(address, sizeof address, "%s", listen_for_calls(p));
     for (int i = 0; i < 6; i++) {
         char byte;
@@ -232,13 +225,12 @@ static void shm_lets_a_real_listener_outlive_our_death(void **state)
 }
 
 /* What was written reaches a peer that reads it, although the agent goes. */
-static void shm_loses_no_message_when_the_agent_drains_and_goes(void **state)
+TEST(shm_loses_no_message_when_the_agent_drains_and_goes)
 {
     struct peer *p = start();
     tenrec_error err;
     struct side s;
 
-    (void)state;
     peer_say(p, "listen uv://127.0.0.1 shm://");
     side_open(&s, config, peer_expect_begin(p, "listening "));
     side_send(&s, side_request(1, 1, 10, NULL, 0));
@@ -255,22 +247,11 @@ static void shm_loses_no_message_when_the_agent_drains_and_goes(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shm_is_used_and_looked_at_while_a_real_listener_is_connected),
-        cmocka_unit_test(shm_is_not_used_by_who_lists_only_uv),
-        cmocka_unit_test(shm_carries_payloads_and_tensors_around_the_size_of_a_ring),
-        cmocka_unit_test(shm_carries_many_messages_in_flight),
-        cmocka_unit_test(shm_tells_that_a_real_listener_was_killed),
-        cmocka_unit_test(shm_outlives_a_real_client_that_was_killed),
-        cmocka_unit_test(shm_lets_a_real_listener_outlive_our_death),
-        cmocka_unit_test(shm_loses_no_message_when_the_agent_drains_and_goes),
-    };
-
     if (argc != 3) {
         fprintf(stderr, "usage: %s CONFIG CONFIG_WITHOUT_SHM\n", argv[0]);
         return 2;
     }
     config = argv[1];
     config_uv = argv[2];
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return testing_run(NULL, NULL);
 }

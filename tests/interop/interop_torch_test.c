@@ -94,13 +94,12 @@ static struct tenrec_msg *views_request(struct peer *p, int64_t id, uint64_t len
     return msg;
 }
 
-static void agent_calls_a_torch_worker(void **state)
+TEST(agent_calls_a_torch_worker)
 {
     char address[64];
     struct peer *p = start("", address);
     struct side s;
 
-    (void)state;
     side_open(&s, config, address);
     for (uint32_t i = 0; i < COUNT(sizes); i++) {
         struct tenrec_msg *answer;
@@ -122,14 +121,13 @@ static void agent_calls_a_torch_worker(void **state)
     peer_stop(p);
 }
 
-static void agent_sends_a_torch_worker_two_views_of_one_storage(void **state)
+TEST(agent_sends_a_torch_worker_two_views_of_one_storage)
 {
     static const uint64_t len[] = { 8, 70000, 5 * MIB };
     char address[64];
     struct peer *p = start("", address);
     struct side s;
 
-    (void)state;
     side_open(&s, config, address);
     for (uint32_t i = 0; i < COUNT(len); i++) {
         const struct tenrec_tensor_desc *whole, *part;
@@ -155,13 +153,12 @@ static void agent_sends_a_torch_worker_two_views_of_one_storage(void **state)
     peer_stop(p);
 }
 
-static void agent_calls_a_torch_worker_many_times_at_once(void **state)
+TEST(agent_calls_a_torch_worker_many_times_at_once)
 {
     char address[64];
     struct peer *p = start("", address);
     struct side s;
 
-    (void)state;
     side_open(&s, config, address);
     for (int64_t id = 0; id < 100; id++)
         side_send(&s, add_request(p, id, 1000 * (uint64_t)id));
@@ -184,13 +181,12 @@ static void strip(struct tenrec_msg *msg)
     memmove(payload, payload + 1, (size_t)--msg->payload_len);
 }
 
-static void torch_worker_calls_the_agent(void **state)
+TEST(torch_worker_calls_the_agent)
 {
     char address[64];
     struct peer *p;
     struct side s;
 
-    (void)state;
     side_open(&s, config, NULL);
     s.on_request = strip;
     p = start(side_address(&s), address);
@@ -204,14 +200,13 @@ static void torch_worker_calls_the_agent(void **state)
     side_close(&s);
 }
 
-static void torch_worker_sends_the_agent_two_views_of_one_storage(void **state)
+TEST(torch_worker_sends_the_agent_two_views_of_one_storage)
 {
     static const uint64_t len[] = { 8, 70000, 5 * MIB };
     char address[64];
     struct peer *p;
     struct side s;
 
-    (void)state;
     side_open(&s, config, NULL);
     s.on_request = strip;
     p = start(side_address(&s), address);
@@ -223,14 +218,13 @@ static void torch_worker_sends_the_agent_two_views_of_one_storage(void **state)
     side_close(&s);
 }
 
-static void agent_hears_that_a_torch_worker_was_killed(void **state)
+TEST(agent_hears_that_a_torch_worker_was_killed)
 {
     char address[64];
     struct peer *p = start("", address);
     struct tenrec_msg *answer;
     struct side s;
 
-    (void)state;
     side_open(&s, config, address);
     side_send(&s, add_request(p, 1, 1000));
     answer = side_answer(&s, 1);
@@ -242,15 +236,6 @@ static void agent_hears_that_a_torch_worker_was_killed(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(agent_calls_a_torch_worker),
-        cmocka_unit_test(agent_sends_a_torch_worker_two_views_of_one_storage),
-        cmocka_unit_test(agent_calls_a_torch_worker_many_times_at_once),
-        cmocka_unit_test(torch_worker_calls_the_agent),
-        cmocka_unit_test(torch_worker_sends_the_agent_two_views_of_one_storage),
-        cmocka_unit_test(agent_hears_that_a_torch_worker_was_killed),
-    };
-
     if (argc != 4) {
         fprintf(stderr, "usage: %s CONFIG TRANSPORT WORKER.py\n", argv[0]);
         return 2;
@@ -258,5 +243,5 @@ int main(int argc, char **argv)
     config = argv[1];
     transport = argv[2];
     worker = argv[3];
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return testing_run(NULL, NULL);
 }

@@ -337,14 +337,13 @@ static void exchange_as_client(struct peer *p, const struct raw_pipe *pipe, size
     peer_expect(p, "wrote %zu", number);
 }
 
-static void client_exchanges_every_kind_of_message_with_a_real_listener(void **state)
+TEST(client_exchanges_every_kind_of_message_with_a_real_listener)
 {
     char address[32];
     uint64_t ids[2];
     struct peer *p = start_listener(false, address);
     struct raw_pipe pipe = client_open(address, &plain, "client", ids, true);
 
-    (void)state;
     peer_expect(p, "pipe 0 client");
     exchange_as_client(p, &pipe, 0, "", NULL, 0);
     exchange_as_client(p, &pipe, 0, "meta-1", payloads, COUNT(payloads));
@@ -355,42 +354,39 @@ static void client_exchanges_every_kind_of_message_with_a_real_listener(void **s
     peer_stop(p);
 }
 
-static void client_gets_uv_and_basic_when_it_offers_nothing_else(void **state)
+TEST(client_gets_uv_and_basic_when_it_offers_nothing_else)
 {
     char address[32];
     uint64_t ids[2];
     struct peer *p = start_listener(true, address);
     struct raw_pipe pipe = client_open(address, &plain, "", ids, true);
 
-    (void)state;
     peer_expect(p, "pipe 0 ");
     exchange_as_client(p, &pipe, 0, "", tensors, COUNT(tensors));
     pipe_close(&pipe);
     peer_stop(p);
 }
 
-static void client_may_bring_an_identity_that_a_real_listener_skips(void **state)
+TEST(client_may_bring_an_identity_that_a_real_listener_skips)
 {
     char address[32];
     uint64_t ids[2];
     struct peer *p = start_listener(false, address);
     struct raw_pipe pipe = client_open(address, &tenrec, "worker0", ids, true);
 
-    (void)state;
     peer_expect(p, "pipe 0 worker0");
     exchange_as_client(p, &pipe, 0, "", payloads, COUNT(payloads));
     pipe_close(&pipe);
     peer_stop(p);
 }
 
-static void client_opens_several_pipes_in_any_order(void **state)
+TEST(client_opens_several_pipes_in_any_order)
 {
     char address[32];
     uint64_t ids[3][2];
     struct raw_pipe pipes[3];
     struct peer *p = start_listener(false, address);
 
-    (void)state;
     for (int i = 0; i < 3; i++)
         pipes[i] = client_open(address, &plain, "several", ids[i], false);
     for (int i = 2; i >= 0; i--) {
@@ -406,14 +402,13 @@ static void client_opens_several_pipes_in_any_order(void **state)
     peer_stop(p);
 }
 
-static void client_may_send_messages_before_the_other_connections(void **state)
+TEST(client_may_send_messages_before_the_other_connections)
 {
     char address[32];
     uint64_t ids[2];
     struct peer *p = start_listener(false, address);
     struct raw_pipe pipe = client_open(address, &plain, "early", ids, false);
 
-    (void)state;
     send_message(&pipe, "first", payloads, COUNT(payloads));
     send_message(&pipe, "second", payloads, 1);
     pipe.channel = request_connection(address, ids[1]);
@@ -427,13 +422,12 @@ static void client_may_send_messages_before_the_other_connections(void **state)
     peer_stop(p);
 }
 
-static void listener_exchanges_every_kind_of_message_with_a_real_client(void **state)
+TEST(listener_exchanges_every_kind_of_message_with_a_real_client)
 {
     struct peer *p = start(false);
     struct raw_pipe pipe;
     int listener = raw_listen(our_address);
 
-    (void)state;
     peer_say(p, "connect uv://%s", our_address);
     peer_expect(p, "connected 0");
     pipe = listener_open(listener, &plain, false);
@@ -447,13 +441,12 @@ static void listener_exchanges_every_kind_of_message_with_a_real_client(void **s
     peer_stop(p);
 }
 
-static void listener_forces_uv_and_basic_on_a_client_that_has_more(void **state)
+TEST(listener_forces_uv_and_basic_on_a_client_that_has_more)
 {
     struct peer *p = start(true);
     struct raw_pipe pipe;
     int listener = raw_listen(our_address);
 
-    (void)state;
     peer_say(p, "connect uv://%s", our_address);
     pipe = listener_open(listener, &plain, false);
     exchange_as_client(p, &pipe, 0, "", tensors, COUNT(tensors));
@@ -462,13 +455,12 @@ static void listener_forces_uv_and_basic_on_a_client_that_has_more(void **state)
     peer_stop(p);
 }
 
-static void listener_may_answer_with_an_identity_that_a_real_client_skips(void **state)
+TEST(listener_may_answer_with_an_identity_that_a_real_client_skips)
 {
     struct peer *p = start(false);
     struct raw_pipe pipe;
     int listener = raw_listen(our_address);
 
-    (void)state;
     peer_say(p, "connect uv://%s", our_address);
     pipe = listener_open(listener, &tenrec, true);
     exchange_as_client(p, &pipe, 0, "", payloads, COUNT(payloads));
@@ -477,13 +469,12 @@ static void listener_may_answer_with_an_identity_that_a_real_client_skips(void *
     peer_stop(p);
 }
 
-static void listener_reads_pipelined_messages_of_a_real_client(void **state)
+TEST(listener_reads_pipelined_messages_of_a_real_client)
 {
     struct peer *p = start(false);
     struct raw_pipe pipe;
     int listener = raw_listen(our_address);
 
-    (void)state;
     peer_say(p, "connect uv://%s", our_address);
     for (int i = 0; i < 20; i++)
         let_write(p, 0, i % 2 ? "odd" : "even", tensors, COUNT(tensors));
@@ -497,14 +488,13 @@ static void listener_reads_pipelined_messages_of_a_real_client(void **state)
     peer_stop(p);
 }
 
-static void real_peer_reports_the_end_when_we_close_early(void **state)
+TEST(real_peer_reports_the_end_when_we_close_early)
 {
     char address[32];
     uint64_t ids[2];
     struct peer *p = start_listener(false, address);
     struct raw_pipe pipe = client_open(address, &plain, "short", ids, true);
 
-    (void)state;
     peer_expect(p, "pipe 0 short");
     peer_say(p, "read 0");
     pipe_close(&pipe);
@@ -517,22 +507,4 @@ static void real_peer_reports_the_end_when_we_close_early(void **state)
     assert_true(raw_ended(pipe.descriptor));
     pipe_close(&pipe);
     peer_stop(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(client_exchanges_every_kind_of_message_with_a_real_listener),
-        cmocka_unit_test(client_gets_uv_and_basic_when_it_offers_nothing_else),
-        cmocka_unit_test(client_may_bring_an_identity_that_a_real_listener_skips),
-        cmocka_unit_test(client_opens_several_pipes_in_any_order),
-        cmocka_unit_test(client_may_send_messages_before_the_other_connections),
-        cmocka_unit_test(listener_exchanges_every_kind_of_message_with_a_real_client),
-        cmocka_unit_test(listener_forces_uv_and_basic_on_a_client_that_has_more),
-        cmocka_unit_test(listener_may_answer_with_an_identity_that_a_real_client_skips),
-        cmocka_unit_test(listener_reads_pipelined_messages_of_a_real_client),
-        cmocka_unit_test(real_peer_reports_the_end_when_we_close_early),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

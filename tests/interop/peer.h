@@ -5,14 +5,8 @@
 #ifndef INTEROP_PEER_H
 #define INTEROP_PEER_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "../testing.h"
 
-#include <cmocka.h>
-
-#include <stdbool.h>
 #include <sys/types.h>
 
 struct peer;

@@ -9,19 +9,15 @@
 
 static struct cluster two;
 
-static int open_two(void **state)
+static void open_two(void)
 {
-    (void)state;
     cluster_open(&two, 2, NULL, functions_register);
-    return 0;
 }
 
-static int close_two(void **state)
+static void close_two(void)
 {
-    (void)state;
     functions_open_gate();
     cluster_close(&two, TENREC_GRACEFUL);
-    return 0;
 }
 
 static struct tenrec_worker *make_worker(const char *group)
@@ -60,14 +56,13 @@ static void drop(struct tenrec_worker *w)
     tenrec_worker_drop(w);
 }
 
-static void attach_calls_as_one_who_is_no_member(void **state)
+TEST(attach_calls_as_one_who_is_no_member)
 {
     const struct tenrec_value args[] = { tenrec_int(40), tenrec_int(2) };
     struct tenrec_worker *w = attach();
     struct tenrec_value *got = NULL;
     tenrec_error err;
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         assert_status(
             tenrec_rpc_sync(w, i ? "worker1" : "worker0", "add", args, 2, NULL, &got, &err), &err);
@@ -81,14 +76,13 @@ static void attach_calls_as_one_who_is_no_member(void **state)
     drop(w);
 }
 
-static void attach_carries_tensors_and_errors(void **state)
+TEST(attach_carries_tensors_and_errors)
 {
     struct tenrec_value arg = tenrec_int(100000), text = tenrec_text("no"), *range = NULL,
                         *sum = NULL;
     struct tenrec_worker *w = attach();
     tenrec_error err;
 
-    (void)state;
     assert_status(tenrec_rpc_sync(w, "worker1", "range", &arg, 1, NULL, &range, &err), &err);
     assert_status(tenrec_rpc_sync(w, "worker0", "sum", range, 1, NULL, &sum, &err), &err);
     tenrec_value_drop(range);
@@ -99,7 +93,7 @@ static void attach_carries_tensors_and_errors(void **state)
     drop(w);
 }
 
-static void attach_knows_the_members_and_none_of_itself(void **state)
+TEST(attach_knows_the_members_and_none_of_itself)
 {
     struct tenrec_worker *w = attach();
     struct tenrec_worker_info info[3];
@@ -107,7 +101,6 @@ static void attach_knows_the_members_and_none_of_itself(void **state)
     tenrec_error err;
     size_t n;
 
-    (void)state;
     assert_status(tenrec_get_worker_infos(w, info, 3, &n, &err), &err);
     assert_int_equal(n, 2);
     assert_string_equal(info[1].name, "worker1");
@@ -119,13 +112,12 @@ static void attach_knows_the_members_and_none_of_itself(void **state)
     drop(w);
 }
 
-static void attach_tells_which_way_it_calls(void **state)
+TEST(attach_tells_which_way_it_calls)
 {
     struct tenrec_worker *w = attach();
     struct tenrec_value *map = NULL;
     tenrec_error err;
 
-    (void)state;
     assert_status(tenrec_rpc_sync(w, "worker1", "tenrec.ping", NULL, 0, NULL, NULL, &err), &err);
     assert_status(tenrec_debug_info(w, NULL, NULL, &map, &err), &err);
     assert_string_equal(tenrec_value_find(map, "tensorpipe.peer.1.transport")->u.text,
@@ -136,7 +128,7 @@ static void attach_tells_which_way_it_calls(void **state)
     drop(w);
 }
 
-static void attach_refuses_what_needs_a_place_in_the_group(void **state)
+TEST(attach_refuses_what_needs_a_place_in_the_group)
 {
     const struct tenrec_value nothing = tenrec_nil();
     struct tenrec_worker *w = attach();
@@ -144,7 +136,6 @@ static void attach_refuses_what_needs_a_place_in_the_group(void **state)
     struct tenrec_rref *r = NULL;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(tenrec_barrier(w, NULL, 0, CLUSTER_LONG_MS, &err), TENREC_EINVAL);
     assert_int_equal(tenrec_all_gather(w, &nothing, NULL, 0, CLUSTER_LONG_MS, &got, &err),
                      TENREC_EINVAL);
@@ -153,7 +144,7 @@ static void attach_refuses_what_needs_a_place_in_the_group(void **state)
     drop(w);
 }
 
-static void attach_is_not_waited_for_by_the_group(void **state)
+TEST(attach_is_not_waited_for_by_the_group)
 {
     struct tenrec_worker *w = make_worker("default");
     struct tenrec_future *f = NULL;
@@ -161,7 +152,6 @@ static void attach_is_not_waited_for_by_the_group(void **state)
     char store[64];
     tenrec_error err;
 
-    (void)state;
     /* The cases before opened one cluster, and this is the second. */
     cluster_open(&one, 1, NULL, functions_register);
     snprintf(store, sizeof store, "memory://cluster1");
@@ -177,12 +167,11 @@ static void attach_is_not_waited_for_by_the_group(void **state)
     drop(w);
 }
 
-static void attach_can_be_done_again_but_not_twice(void **state)
+TEST(attach_can_be_done_again_but_not_twice)
 {
     struct tenrec_worker *w = attach();
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(tenrec_worker_attach(w, STORE, CLUSTER_LONG_MS, &err), TENREC_EBUSY);
     assert_int_equal(tenrec_init_rpc(w, &err), TENREC_EBUSY);
     assert_status(tenrec_shutdown(w, TENREC_IMMEDIATE, CLUSTER_LONG_MS, &err), &err);
@@ -191,24 +180,22 @@ static void attach_can_be_done_again_but_not_twice(void **state)
     drop(w);
 }
 
-static void attach_names_the_group_that_is_not_there(void **state)
+TEST(attach_names_the_group_that_is_not_there)
 {
     struct tenrec_worker *w = make_worker("defaul");
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(tenrec_worker_attach(w, STORE, CLUSTER_LONG_MS, &err), TENREC_EGROUP);
     assert_text_has(err.text, "did you mean 'default'");
     tenrec_worker_drop(w);
 }
 
-static void attach_refuses_a_backend_that_reaches_nobody_else(void **state)
+TEST(attach_refuses_a_backend_that_reaches_nobody_else)
 {
     struct tenrec_config *config = NULL;
     struct tenrec_worker *w = NULL;
     tenrec_error err;
 
-    (void)state;
     assert_status(
         tenrec_config_parse("backend: faulty\nbackends: { echo: { plugin: echo }, faulty: "
                             "{ plugin: faulty, wraps: echo } }\n",
@@ -221,7 +208,7 @@ static void attach_refuses_a_backend_that_reaches_nobody_else(void **state)
     tenrec_worker_drop(w);
 }
 
-static void attach_says_what_is_wrong_with_the_store(void **state)
+TEST(attach_says_what_is_wrong_with_the_store)
 {
     static const struct {
         const char *store;
@@ -236,7 +223,6 @@ static void attach_says_what_is_wrong_with_the_store(void **state)
     struct tenrec_worker *w = make_worker("default");
     tenrec_error err;
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_int_equal(tenrec_worker_attach(w, bad[i].store, CLUSTER_LONG_MS, &err),
                          bad[i].status);
@@ -248,20 +234,7 @@ static void attach_says_what_is_wrong_with_the_store(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(attach_calls_as_one_who_is_no_member),
-        cmocka_unit_test(attach_carries_tensors_and_errors),
-        cmocka_unit_test(attach_knows_the_members_and_none_of_itself),
-        cmocka_unit_test(attach_tells_which_way_it_calls),
-        cmocka_unit_test(attach_refuses_what_needs_a_place_in_the_group),
-        cmocka_unit_test(attach_is_not_waited_for_by_the_group),
-        cmocka_unit_test(attach_can_be_done_again_but_not_twice),
-        cmocka_unit_test(attach_names_the_group_that_is_not_there),
-        cmocka_unit_test(attach_refuses_a_backend_that_reaches_nobody_else),
-        cmocka_unit_test(attach_says_what_is_wrong_with_the_store),
-    };
-
     if (argc > 1)
         cluster_use(argv[1]);
-    return cmocka_run_group_tests_name("attach", tests, open_two, close_two);
+    return testing_run(open_two, close_two);
 }

@@ -9,22 +9,18 @@
 
 static struct cluster two;
 
-static int open_two(void **state)
+static void open_two(void)
 {
     static const char *const extra[] = { "worker.num_worker_threads=2", "worker.group=lookers",
                                          NULL };
 
-    (void)state;
     cluster_open(&two, 2, extra, functions_register);
-    return 0;
 }
 
-static int close_two(void **state)
+static void close_two(void)
 {
-    (void)state;
     functions_open_gate();
     cluster_close(&two, TENREC_GRACEFUL);
-    return 0;
 }
 
 /* Debug info of `to` (NULL: its own) as worker0 reads it. */
@@ -80,12 +76,11 @@ static void add_key(void *arg, const char *key, const char *value)
 }
 
 /* Programs compare two looks; whether a connection was made in between is luck. */
-static void debug_info_has_the_same_keys_before_and_after_connections(void **state)
+TEST(debug_info_has_the_same_keys_before_and_after_connections)
 {
     static char before[KEYS_MAX], after[KEYS_MAX];
     tenrec_error err;
 
-    (void)state;
     tenrec_worker_debug_info(two.worker[0], add_key, before);
     tenrec_value_drop(read_info("worker1"));
     assert_status(
@@ -94,7 +89,7 @@ static void debug_info_has_the_same_keys_before_and_after_connections(void **sta
     assert_string_equal(after, before);
 }
 
-static void debug_info_has_the_names_of_torch(void **state)
+TEST(debug_info_has_the_names_of_torch)
 {
     static const char *const key[] = {
         "agent.thread_pool_size",    "agent.num_idle_threads",          "agent.client_active_calls",
@@ -102,14 +97,13 @@ static void debug_info_has_the_names_of_torch(void **state)
     };
     struct tenrec_value *map = read_info(NULL);
 
-    (void)state;
     for (size_t i = 0; i < sizeof key / sizeof key[0]; i++)
         number(map, key[i]);
     assert_int_equal(number(map, "agent.thread_pool_size"), 2);
     tenrec_value_drop(map);
 }
 
-static void debug_info_counts_references(void **state)
+TEST(debug_info_counts_references)
 {
     static const char *const key[] = {
         "rref.num_owner_rrefs",     "rref.num_pending_users",    "rref.num_forks",
@@ -118,17 +112,15 @@ static void debug_info_counts_references(void **state)
     };
     struct tenrec_value *map = read_info("worker1");
 
-    (void)state;
     for (size_t i = 0; i < sizeof key / sizeof key[0]; i++)
         assert_int_equal(number(map, key[i]), 0);
     tenrec_value_drop(map);
 }
 
-static void debug_info_tells_group_store_and_backend(void **state)
+TEST(debug_info_tells_group_store_and_backend)
 {
     struct tenrec_value *map = read_info(NULL);
 
-    (void)state;
     assert_string_equal(text(map, "worker.name"), "worker0");
     assert_int_equal(number(map, "worker.id"), 0);
     assert_string_equal(text(map, "worker.backend"), cluster_backend());
@@ -138,12 +130,11 @@ static void debug_info_tells_group_store_and_backend(void **state)
     tenrec_value_drop(map);
 }
 
-static void debug_info_has_every_agent_of_the_chain_by_its_name(void **state)
+TEST(debug_info_has_every_agent_of_the_chain_by_its_name)
 {
     struct tenrec_value *map = read_info(NULL);
     bool faulty = false, wire = false;
 
-    (void)state;
     for (uint64_t i = 0; i < map->n; i++) {
         const char *key = map->u.map[i].key;
         faulty |= strncmp(key, "faulty_tensorpipe.", 18) == 0;
@@ -154,11 +145,10 @@ static void debug_info_has_every_agent_of_the_chain_by_its_name(void **state)
     tenrec_value_drop(map);
 }
 
-static void debug_info_has_each_key_once(void **state)
+TEST(debug_info_has_each_key_once)
 {
     struct tenrec_value *map = read_info(NULL);
 
-    (void)state;
     for (uint64_t i = 0; i < map->n; i++)
         for (uint64_t k = 0; k < i; k++)
             if (strcmp(map->u.map[i].key, map->u.map[k].key) == 0)
@@ -182,31 +172,28 @@ static void is_in_the_map(void *arg, const char *key, const char *value)
     s->n++;
 }
 
-static void debug_info_is_the_same_for_a_visitor(void **state)
+TEST(debug_info_is_the_same_for_a_visitor)
 {
     struct tenrec_value *map = read_info(NULL);
     struct seen seen = { map, 0 };
 
-    (void)state;
     tenrec_worker_debug_info(two.worker[0], is_in_the_map, &seen);
     assert_int_equal(seen.n, map->n);
     tenrec_value_drop(map);
 }
 
-static void debug_info_needs_a_place_for_the_result(void **state)
+TEST(debug_info_needs_a_place_for_the_result)
 {
-    (void)state;
     assert_int_equal(tenrec_debug_info(two.worker[0], NULL, NULL, NULL, NULL), TENREC_EINVAL);
 }
 
-static void debug_info_sets_a_backend_apart_that_is_called_as_a_part_of_ours(void **state)
+TEST(debug_info_sets_a_backend_apart_that_is_called_as_a_part_of_ours)
 {
     static const char *const extra[] = { "backends.pool.plugin=inproc", "backend=pool", NULL };
     struct cluster one;
     struct tenrec_value *map;
     tenrec_error err;
 
-    (void)state;
     cluster_open(&one, 1, extra, NULL);
     assert_status(tenrec_debug_info(one.worker[0], NULL, NULL, &map, &err), &err);
     assert_non_null(tenrec_value_find(map, "backend.pool.sent"));
@@ -215,14 +202,13 @@ static void debug_info_sets_a_backend_apart_that_is_called_as_a_part_of_ours(voi
     cluster_close(&one, TENREC_GRACEFUL);
 }
 
-static void debug_info_has_the_calls_only_when_the_worker_does_not_run(void **state)
+TEST(debug_info_has_the_calls_only_when_the_worker_does_not_run)
 {
     struct tenrec_config *config = NULL;
     struct tenrec_worker *w = NULL;
     struct tenrec_value *map = NULL;
     tenrec_error err;
 
-    (void)state;
     assert_status(tenrec_config_parse("backend: inproc\nbackends: { inproc: { plugin: inproc } }\n",
                                       "c.yaml", &config, &err),
                   &err);
@@ -237,11 +223,10 @@ static void debug_info_has_the_calls_only_when_the_worker_does_not_run(void **st
 
 /* ---- of another worker ------------------------------------------------------ */
 
-static void debug_info_of_another_worker_comes_by_a_call(void **state)
+TEST(debug_info_of_another_worker_comes_by_a_call)
 {
     struct tenrec_value *map = read_info("worker1");
 
-    (void)state;
     assert_string_equal(text(map, "worker.name"), "worker1");
     assert_int_equal(number(map, "worker.id"), 1);
     /* The one that asks. */
@@ -249,12 +234,11 @@ static void debug_info_of_another_worker_comes_by_a_call(void **state)
     tenrec_value_drop(map);
 }
 
-static void debug_info_comes_when_the_pool_is_full_of_blocked_functions(void **state)
+TEST(debug_info_comes_when_the_pool_is_full_of_blocked_functions)
 {
     struct tenrec_future *f[2];
     tenrec_error err;
 
-    (void)state;
     functions_close_gate();
     for (int i = 0; i < 2; i++)
         assert_status(
@@ -271,12 +255,11 @@ static void debug_info_comes_when_the_pool_is_full_of_blocked_functions(void **s
     }
 }
 
-static void debug_info_of_a_worker_that_is_none_names_the_nearest(void **state)
+TEST(debug_info_of_a_worker_that_is_none_names_the_nearest)
 {
     struct tenrec_value *map = NULL;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(tenrec_debug_info(two.worker[0], "worker", NULL, &map, &err),
                      TENREC_EPEER_UNKNOWN);
     assert_text_has(err.text, "worker0");
@@ -290,11 +273,10 @@ static tenrec_status nothing(struct tenrec_call *call, void *arg, tenrec_error *
     return TENREC_OK;
 }
 
-static void a_function_may_not_be_called_as_those_of_tenrec(void **state)
+TEST(a_function_may_not_be_called_as_those_of_tenrec)
 {
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(
         tenrec_register_function(two.worker[0], "tenrec.mine", nothing, NULL, TENREC_POOL, &err),
         TENREC_EINVAL);
@@ -305,24 +287,7 @@ static void a_function_may_not_be_called_as_those_of_tenrec(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(debug_info_has_the_same_keys_before_and_after_connections),
-        cmocka_unit_test(debug_info_has_the_names_of_torch),
-        cmocka_unit_test(debug_info_counts_references),
-        cmocka_unit_test(debug_info_tells_group_store_and_backend),
-        cmocka_unit_test(debug_info_has_every_agent_of_the_chain_by_its_name),
-        cmocka_unit_test(debug_info_has_each_key_once),
-        cmocka_unit_test(debug_info_is_the_same_for_a_visitor),
-        cmocka_unit_test(debug_info_needs_a_place_for_the_result),
-        cmocka_unit_test(debug_info_sets_a_backend_apart_that_is_called_as_a_part_of_ours),
-        cmocka_unit_test(debug_info_has_the_calls_only_when_the_worker_does_not_run),
-        cmocka_unit_test(debug_info_of_another_worker_comes_by_a_call),
-        cmocka_unit_test(debug_info_comes_when_the_pool_is_full_of_blocked_functions),
-        cmocka_unit_test(debug_info_of_a_worker_that_is_none_names_the_nearest),
-        cmocka_unit_test(a_function_may_not_be_called_as_those_of_tenrec),
-    };
-
     if (argc > 1)
         cluster_use(argv[1]);
-    return cmocka_run_group_tests_name("debug_info", tests, open_two, close_two);
+    return testing_run(open_two, close_two);
 }

@@ -67,15 +67,13 @@ static void both_sides(const char *fn, bool pooled)
     tenrec_profiler_drop(p);
 }
 
-static void profiler_has_both_sides_when_a_call_runs_on_the_pool(void **state)
+TEST(profiler_has_both_sides_when_a_call_runs_on_the_pool)
 {
-    (void)state;
     both_sides("add", true);
 }
 
-static void profiler_has_both_sides_when_a_call_runs_inline(void **state)
+TEST(profiler_has_both_sides_when_a_call_runs_inline)
 {
-    (void)state;
     both_sides("add_inline", false);
 }
 
@@ -92,33 +90,30 @@ static void later(const char *fn)
     tenrec_profiler_drop(p);
 }
 
-static void profiler_has_both_sides_when_a_function_answers_later(void **state)
+TEST(profiler_has_both_sides_when_a_function_answers_later)
 {
-    (void)state;
     later("later");
     later("later_inline");
 }
 
-static void profiler_counts_the_bytes_of_tensors(void **state)
+TEST(profiler_counts_the_bytes_of_tensors)
 {
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
     const struct tenrec_value n = tenrec_int(1000);
 
-    (void)state;
     call(0, "worker1", "range", &n, 1);
     stop(p);
     assert_true(one(p, "rpc_sync#range(worker0 -> worker1)")->received_bytes > 4000);
     tenrec_profiler_drop(p);
 }
 
-static void profiler_tells_its_name_when_a_call_is_asynchronous(void **state)
+TEST(profiler_tells_its_name_when_a_call_is_asynchronous)
 {
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
     const struct tenrec_event *e;
     struct tenrec_future *f;
     tenrec_error err;
 
-    (void)state;
     functions_close_gate();
     assert_status(
         tenrec_rpc_async(three.worker[0], "worker2", "wait_gate", NULL, 0, NULL, &f, &err), &err);
@@ -133,14 +128,13 @@ static void profiler_tells_its_name_when_a_call_is_asynchronous(void **state)
     tenrec_profiler_drop(p);
 }
 
-static void profiler_has_one_side_when_a_call_is_one_way(void **state)
+TEST(profiler_has_one_side_when_a_call_is_one_way)
 {
     const struct tenrec_call_options o = { .size = sizeof o, .flags = TENREC_ONE_WAY };
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
     int before = functions_counted();
     tenrec_error err;
 
-    (void)state;
     assert_status(tenrec_rpc_sync(three.worker[0], "worker1", "count", NULL, 0, &o, NULL, &err),
                   &err);
     assert_becomes(functions_counted() == before + 1);
@@ -150,12 +144,11 @@ static void profiler_has_one_side_when_a_call_is_one_way(void **state)
     tenrec_profiler_drop(p);
 }
 
-static void profiler_has_the_callers_side_when_nobody_may_answer(void **state)
+TEST(profiler_has_the_callers_side_when_nobody_may_answer)
 {
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(
         tenrec_rpc_sync(three.worker[0], "worker1", "nobody", NULL, 0, NULL, NULL, &err),
         TENREC_ENOFUNCTION);
@@ -183,21 +176,19 @@ static void failing(const char *fn)
     tenrec_profiler_drop(p);
 }
 
-static void profiler_has_both_sides_when_the_function_fails(void **state)
+TEST(profiler_has_both_sides_when_the_function_fails)
 {
-    (void)state;
     failing("fail");
     failing("fail_inline");
 }
 
-static void profiler_has_the_callers_side_when_the_call_is_late(void **state)
+TEST(profiler_has_the_callers_side_when_the_call_is_late)
 {
     const struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = 20 };
     const long late = debug_info(0, "calls.late_replies");
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
     tenrec_error err;
 
-    (void)state;
     functions_close_gate();
     assert_int_equal(
         tenrec_rpc_sync(three.worker[0], "worker1", "wait_long", NULL, 0, &o, NULL, &err),
@@ -211,14 +202,13 @@ static void profiler_has_the_callers_side_when_the_call_is_late(void **state)
 }
 
 /* Behind its value the answer has spans that nobody waits for any more. */
-static void profiler_lets_go_of_references_when_an_answer_is_late(void **state)
+TEST(profiler_lets_go_of_references_when_an_answer_is_late)
 {
     const struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = 20 };
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
     const long late = debug_info(0, "calls.late_replies");
     tenrec_error err;
 
-    (void)state;
     functions_close_gate();
     assert_int_equal(tenrec_rpc_sync(three.worker[0], "worker1", "give", NULL, 0, &o, NULL, &err),
                      TENREC_ETIMEDOUT);
@@ -228,18 +218,17 @@ static void profiler_lets_go_of_references_when_an_answer_is_late(void **state)
     tenrec_profiler_drop(p);
 }
 
-static void profiler_has_the_call_when_it_goes_to_itself(void **state)
+TEST(profiler_has_the_call_when_it_goes_to_itself)
 {
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
 
-    (void)state;
     call(0, "worker0", "noop", NULL, 0);
     stop(p);
     one(p, "rpc_sync#noop(worker0 -> worker0)#remote_op: noop");
     tenrec_profiler_drop(p);
 }
 
-static void profiler_has_creations_and_fetches_of_references(void **state)
+TEST(profiler_has_creations_and_fetches_of_references)
 {
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
     const struct tenrec_value n = tenrec_int(1000);
@@ -249,7 +238,6 @@ static void profiler_has_creations_and_fetches_of_references(void **state)
     struct tenrec_future *f;
     tenrec_error err;
 
-    (void)state;
     assert_status(tenrec_remote(three.worker[0], "worker1", "range", &n, 1, NULL, &r, &err), &err);
     assert_status(tenrec_rref_to_here(r, NULL, &v, &err), &err);
     assert_status(tenrec_rref_future(r, &f, &err), &err);
@@ -270,7 +258,7 @@ static void profiler_has_creations_and_fetches_of_references(void **state)
     tenrec_rref_drop(r);
 }
 
-static void profiler_has_calls_on_references(void **state)
+TEST(profiler_has_calls_on_references)
 {
     struct tenrec_profiler *p;
     const struct tenrec_value two = tenrec_int(2), three_more = tenrec_int(3);
@@ -279,7 +267,6 @@ static void profiler_has_calls_on_references(void **state)
     struct tenrec_future *f;
     tenrec_error err;
 
-    (void)state;
     assert_status(tenrec_rref_new(three.worker[0], &two, &r, &err), &err);
     p = start(0, TENREC_PROFILE_THREAD, 0);
     assert_status(tenrec_rref_rpc_sync(r, "add", &three_more, 1, NULL, &sum, &err), &err);
@@ -303,23 +290,7 @@ static void profiler_has_calls_on_references(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(profiler_has_both_sides_when_a_call_runs_on_the_pool),
-        cmocka_unit_test(profiler_has_both_sides_when_a_call_runs_inline),
-        cmocka_unit_test(profiler_has_both_sides_when_a_function_answers_later),
-        cmocka_unit_test(profiler_counts_the_bytes_of_tensors),
-        cmocka_unit_test(profiler_tells_its_name_when_a_call_is_asynchronous),
-        cmocka_unit_test(profiler_has_one_side_when_a_call_is_one_way),
-        cmocka_unit_test(profiler_has_the_callers_side_when_nobody_may_answer),
-        cmocka_unit_test(profiler_has_both_sides_when_the_function_fails),
-        cmocka_unit_test(profiler_has_the_callers_side_when_the_call_is_late),
-        cmocka_unit_test(profiler_lets_go_of_references_when_an_answer_is_late),
-        cmocka_unit_test(profiler_has_the_call_when_it_goes_to_itself),
-        cmocka_unit_test(profiler_has_creations_and_fetches_of_references),
-        cmocka_unit_test(profiler_has_calls_on_references),
-    };
-
     if (argc > 1)
         cluster_use(argv[1]);
-    return cmocka_run_group_tests_name("profiler_call", tests, open_three, close_three);
+    return testing_run(open_three, close_three);
 }

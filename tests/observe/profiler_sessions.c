@@ -6,21 +6,17 @@
 
 struct cluster three;
 
-int open_three(void **state)
+void open_three(void)
 {
     static const char *const extra[] = { "worker.num_worker_threads=2", NULL };
 
-    (void)state;
     cluster_open(&three, 3, extra, profiler_functions_register);
-    return 0;
 }
 
-int close_three(void **state)
+void close_three(void)
 {
-    (void)state;
     functions_open_gate();
     cluster_close(&three, TENREC_GRACEFUL);
-    return 0;
 }
 
 struct tenrec_profiler *start(size_t rank, enum tenrec_profiler_scope scope, uint32_t flags)

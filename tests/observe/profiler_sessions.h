@@ -8,8 +8,8 @@
 
 extern struct cluster three;
 
-int open_three(void **state);
-int close_three(void **state);
+void open_three(void);
+void close_three(void);
 
 struct tenrec_profiler *start(size_t rank, enum tenrec_profiler_scope scope, uint32_t flags);
 void stop(struct tenrec_profiler *p);

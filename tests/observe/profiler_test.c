@@ -10,13 +10,12 @@
 
 /* ---- what follows from a call ----------------------------------------------------- */
 
-static void profiler_has_the_whole_way_when_calls_are_nested(void **state)
+TEST(profiler_has_the_whole_way_when_calls_are_nested)
 {
     const struct tenrec_value args[] = { tenrec_text("worker2"), tenrec_text("marked") };
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
     const struct tenrec_event *e;
 
-    (void)state;
     call(0, "worker1", "through", args, 2);
     stop(p);
 #define A "rpc_sync#through(worker0 -> worker1)"
@@ -40,12 +39,11 @@ static void profiler_has_the_whole_way_when_calls_are_nested(void **state)
 #undef B
 }
 
-static void profiler_follows_a_call_into_callbacks_when_they_say_so(void **state)
+TEST(profiler_follows_a_call_into_callbacks_when_they_say_so)
 {
     const struct tenrec_value args[] = { tenrec_text("worker2"), tenrec_text("noop") };
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
 
-    (void)state;
     call(0, "worker1", "pass", args, 2);
     stop(p);
 #define A "rpc_sync#pass(worker0 -> worker1)#remote_op: "
@@ -57,23 +55,21 @@ static void profiler_follows_a_call_into_callbacks_when_they_say_so(void **state
     tenrec_profiler_drop(p);
 }
 
-static void profiler_has_each_call_once_when_they_go_to_and_fro(void **state)
+TEST(profiler_has_each_call_once_when_they_go_to_and_fro)
 {
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
     const struct tenrec_value depth = tenrec_int(3);
 
-    (void)state;
     call(0, "worker1", "nest", &depth, 1);
     stop(p);
     assert_int_equal(tenrec_profiler_count(p), 4 * 2);
     tenrec_profiler_drop(p);
 }
 
-static void profiler_has_the_calls_of_its_thread_through_any_worker(void **state)
+TEST(profiler_has_the_calls_of_its_thread_through_any_worker)
 {
     struct tenrec_profiler *p = start(1, TENREC_PROFILE_THREAD, 0);
 
-    (void)state;
     call(0, "worker1", "noop_inline", NULL, 0);
     call(2, "worker1", "noop_inline", NULL, 0);
     stop(p);
@@ -81,12 +77,11 @@ static void profiler_has_the_calls_of_its_thread_through_any_worker(void **state
     tenrec_profiler_drop(p);
 }
 
-static void profiler_bounds_what_a_callee_keeps(void **state)
+TEST(profiler_bounds_what_a_callee_keeps)
 {
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
     const struct tenrec_value n = tenrec_int(5000);
 
-    (void)state;
     call(0, "worker1", "many", &n, 1);
     stop(p);
     one(p, "rpc_sync#many(worker0 -> worker1)#remote_op: many");
@@ -95,13 +90,12 @@ static void profiler_bounds_what_a_callee_keeps(void **state)
     tenrec_profiler_drop(p);
 }
 
-static void profiler_counts_what_it_cannot_keep(void **state)
+TEST(profiler_counts_what_it_cannot_keep)
 {
     const struct tenrec_profiler_options o = { .size = sizeof o, .max_events = 3 };
     struct tenrec_profiler *p = NULL;
     tenrec_error err;
 
-    (void)state;
     assert_status(tenrec_profiler_start(three.worker[0], &o, &p, &err), &err);
     for (int i = 0; i < 5; i++)
         call(0, "worker1", "noop", NULL, 0);
@@ -113,11 +107,10 @@ static void profiler_counts_what_it_cannot_keep(void **state)
 
 /* ---- scopes --------------------------------------------------------------------------- */
 
-static void profiler_asks_nobody_when_it_is_local(void **state)
+TEST(profiler_asks_nobody_when_it_is_local)
 {
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, TENREC_PROFILE_LOCAL);
 
-    (void)state;
     call(0, "worker1", "marked", NULL, 0);
     stop(p);
     assert_int_equal(tenrec_profiler_count(p), 1);
@@ -126,13 +119,12 @@ static void profiler_asks_nobody_when_it_is_local(void **state)
     tenrec_profiler_drop(p);
 }
 
-static void profiler_has_both_roles_when_it_is_of_a_worker(void **state)
+TEST(profiler_has_both_roles_when_it_is_of_a_worker)
 {
     struct tenrec_profiler *p = start(1, TENREC_PROFILE_WORKER, TENREC_PROFILE_LOCAL);
     const struct tenrec_value args[] = { tenrec_text("worker2"), tenrec_text("noop") };
     const struct tenrec_event *e;
 
-    (void)state;
     call(0, "worker1", "through", args, 2);
     call(2, "worker0", "noop", NULL, 0);
     stop(p);
@@ -144,12 +136,11 @@ static void profiler_has_both_roles_when_it_is_of_a_worker(void **state)
     tenrec_profiler_drop(p);
 }
 
-static void profiler_has_all_that_is_served_when_it_is_of_the_server(void **state)
+TEST(profiler_has_all_that_is_served_when_it_is_of_the_server)
 {
     struct tenrec_profiler *outer = start(0, TENREC_PROFILE_SERVER, 0), *inner;
     const struct tenrec_value args[] = { tenrec_text("worker2"), tenrec_text("noop_inline") };
 
-    (void)state;
     call(0, "worker1", "marked", NULL, 0);
     inner = start(0, TENREC_PROFILE_SERVER, TENREC_PROFILE_LOCAL);
     call(0, "worker1", "through", args, 2);
@@ -172,12 +163,11 @@ static void profiler_has_all_that_is_served_when_it_is_of_the_server(void **stat
     tenrec_profiler_drop(outer);
 }
 
-static void profiler_fills_both_when_sessions_of_a_thread_are_nested(void **state)
+TEST(profiler_fills_both_when_sessions_of_a_thread_are_nested)
 {
     struct tenrec_profiler *outer = start(0, TENREC_PROFILE_THREAD, 0), *inner;
     tenrec_error err;
 
-    (void)state;
     call(0, "worker1", "noop", NULL, 0);
     inner = start(0, TENREC_PROFILE_THREAD, 0);
     call(0, "worker2", "noop", NULL, 0);
@@ -193,12 +183,11 @@ static void profiler_fills_both_when_sessions_of_a_thread_are_nested(void **stat
 
 /* ---- records ----------------------------------------------------------------------------- */
 
-static void profiler_has_records_of_the_calling_thread(void **state)
+TEST(profiler_has_records_of_the_calling_thread)
 {
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
     struct tenrec_record *r = tenrec_record_begin(three.worker[0], "epoch");
 
-    (void)state;
     call(0, "worker1", "noop", NULL, 0);
     tenrec_record_end(r);
     stop(p);
@@ -206,14 +195,13 @@ static void profiler_has_records_of_the_calling_thread(void **state)
     tenrec_profiler_drop(p);
 }
 
-static void profiler_ends_a_record_when_its_future_is_done(void **state)
+TEST(profiler_ends_a_record_when_its_future_is_done)
 {
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
     struct tenrec_record *r = tenrec_record_begin(three.worker[0], "fetch");
     struct tenrec_future *f;
     tenrec_error err;
 
-    (void)state;
     assert_status(tenrec_future_new(&f, &err), &err);
     assert_status(tenrec_record_end_with(r, f, &err), &err);
     assert_status(tenrec_future_set_value(f, NULL, &err), &err);
@@ -223,22 +211,20 @@ static void profiler_ends_a_record_when_its_future_is_done(void **state)
     tenrec_profiler_drop(p);
 }
 
-static void profiler_takes_no_record_when_nobody_records(void **state)
+TEST(profiler_takes_no_record_when_nobody_records)
 {
-    (void)state;
     assert_null(tenrec_record_begin(three.worker[0], "idle"));
     tenrec_record_end(NULL);
 }
 
 /* ---- misuse --------------------------------------------------------------------------------- */
 
-static void profiler_refuses_what_it_does_not_know(void **state)
+TEST(profiler_refuses_what_it_does_not_know)
 {
     struct tenrec_profiler_options o = { .size = sizeof o, .scope = 3 };
     struct tenrec_profiler *p = NULL;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(tenrec_profiler_start(three.worker[0], &o, &p, &err), TENREC_EINVAL);
     assert_text_has(err.text, "scope 3");
     o = (struct tenrec_profiler_options){ .size = sizeof o, .flags = 2 };
@@ -252,12 +238,11 @@ static void profiler_refuses_what_it_does_not_know(void **state)
     assert_null(p);
 }
 
-static void profiler_has_no_events_before_it_is_stopped(void **state)
+TEST(profiler_has_no_events_before_it_is_stopped)
 {
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
     tenrec_error err;
 
-    (void)state;
     call(0, "worker1", "noop", NULL, 0);
     assert_int_equal(tenrec_profiler_count(p), 0);
     assert_null(tenrec_profiler_get_function_event(p, "noop"));
@@ -276,13 +261,12 @@ static void *stop_elsewhere(void *arg)
     return tenrec_profiler_stop(arg, &err) == TENREC_EINVAL ? NULL : arg;
 }
 
-static void profiler_stops_on_its_own_thread_only(void **state)
+TEST(profiler_stops_on_its_own_thread_only)
 {
     struct tenrec_profiler *p = start(0, TENREC_PROFILE_THREAD, 0);
     pthread_t thread;
     void *wrong = p;
 
-    (void)state;
     assert_int_equal(pthread_create(&thread, NULL, stop_elsewhere, p), 0);
     pthread_join(thread, &wrong);
     assert_null(wrong);
@@ -314,13 +298,12 @@ static void *profile_some(void *arg)
     return NULL;
 }
 
-static void profiler_keeps_sessions_apart_when_threads_record_at_once(void **state)
+TEST(profiler_keeps_sessions_apart_when_threads_record_at_once)
 {
     struct crowd crowd[] = { { 0, 0 }, { 0, 0 }, { 1, 0 }, { 2, 0 } };
     struct tenrec_profiler *server = start(0, TENREC_PROFILE_SERVER, TENREC_PROFILE_LOCAL);
     pthread_t thread[4];
 
-    (void)state;
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, profile_some, &crowd[i]), 0);
     for (size_t i = 0; i < 4; i++)
@@ -334,27 +317,7 @@ static void profiler_keeps_sessions_apart_when_threads_record_at_once(void **sta
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(profiler_has_the_whole_way_when_calls_are_nested),
-        cmocka_unit_test(profiler_follows_a_call_into_callbacks_when_they_say_so),
-        cmocka_unit_test(profiler_has_each_call_once_when_they_go_to_and_fro),
-        cmocka_unit_test(profiler_has_the_calls_of_its_thread_through_any_worker),
-        cmocka_unit_test(profiler_bounds_what_a_callee_keeps),
-        cmocka_unit_test(profiler_counts_what_it_cannot_keep),
-        cmocka_unit_test(profiler_asks_nobody_when_it_is_local),
-        cmocka_unit_test(profiler_has_both_roles_when_it_is_of_a_worker),
-        cmocka_unit_test(profiler_has_all_that_is_served_when_it_is_of_the_server),
-        cmocka_unit_test(profiler_fills_both_when_sessions_of_a_thread_are_nested),
-        cmocka_unit_test(profiler_has_records_of_the_calling_thread),
-        cmocka_unit_test(profiler_ends_a_record_when_its_future_is_done),
-        cmocka_unit_test(profiler_takes_no_record_when_nobody_records),
-        cmocka_unit_test(profiler_refuses_what_it_does_not_know),
-        cmocka_unit_test(profiler_has_no_events_before_it_is_stopped),
-        cmocka_unit_test(profiler_stops_on_its_own_thread_only),
-        cmocka_unit_test(profiler_keeps_sessions_apart_when_threads_record_at_once),
-    };
-
     if (argc > 1)
         cluster_use(argv[1]);
-    return cmocka_run_group_tests_name("profiler", tests, open_three, close_three);
+    return testing_run(open_three, close_three);
 }

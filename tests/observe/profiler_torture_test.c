@@ -15,19 +15,15 @@ enum { SHORT_MS = 100, EVENTS = 6 };
 
 static struct cluster three;
 
-static int open_three(void **state)
+static void open_three(void)
 {
-    (void)state;
     torture_register();
     cluster_open(&three, 3, NULL, profiler_functions_register);
-    return 0;
 }
 
-static int close_three(void **state)
+static void close_three(void)
 {
-    (void)state;
     cluster_close(&three, TENREC_GRACEFUL);
-    return 0;
 }
 
 /* worker0 -> worker1 -> worker2: three calls' worth of events. */
@@ -61,16 +57,14 @@ static tenrec_status recorded(void *arg, tenrec_error *err)
     return st;
 }
 
-static void profiler_harms_no_call_when_any_allocation_fails(void **state)
+TEST(profiler_harms_no_call_when_any_allocation_fails)
 {
-    (void)state;
     assert_true(torture(TORTURE_ALLOCATIONS, 1, recorded, NULL) > EVENTS);
     torture(TORTURE_ALLOCATIONS, 3, recorded, NULL);
 }
 
-static void profiler_harms_no_call_when_any_send_fails(void **state)
+TEST(profiler_harms_no_call_when_any_send_fails)
 {
-    (void)state;
     /* Four, and more when the answer to a call that had timed out is sent late. */
     assert_true(torture(TORTURE_SENDS, 1, recorded, NULL) >= 4);
     torture(TORTURE_REPORTS, 1, recorded, NULL);
@@ -79,12 +73,7 @@ static void profiler_harms_no_call_when_any_send_fails(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(profiler_harms_no_call_when_any_allocation_fails),
-        cmocka_unit_test(profiler_harms_no_call_when_any_send_fails),
-    };
-
     if (argc > 1)
         cluster_use(argv[1]);
-    return cmocka_run_group_tests_name("profiler_torture", tests, open_three, close_three);
+    return testing_run(open_three, close_three);
 }

@@ -87,7 +87,7 @@ static bool read_spans(struct tenrec_msg *msg, struct spans_head *head, struct g
            spans_read_events(head, EVENTS, keep, g);
 }
 
-static void spans_come_back_as_they_were(void **state)
+TEST(spans_come_back_as_they_were)
 {
     struct tenrec_msg *msg = answer(100000);
     struct got g = { 0 };
@@ -97,7 +97,6 @@ static void spans_come_back_as_they_were(void **state)
     tenrec_error err;
     size_t at;
 
-    (void)state;
     assert_true(read_spans(msg, &head, &g));
     assert_int_equal(head.whole_ns, 1000);
     assert_int_equal(head.dropped, 0);
@@ -134,7 +133,7 @@ static void spans_come_back_as_they_were(void **state)
     msg->release(msg);
 }
 
-static void spans_keep_the_tensors_of_their_answer(void **state)
+TEST(spans_keep_the_tensors_of_their_answer)
 {
     const int64_t length = 3;
     struct trace *t = trace_new(0);
@@ -145,7 +144,6 @@ static void spans_keep_the_tensors_of_their_answer(void **state)
     tenrec_error err;
     size_t at;
 
-    (void)state;
     assert_status(tenrec_tensor_new(TENREC_FLOAT32, 1, &length, &tensor, &err), &err);
     ((float *)tenrec_tensor_data(tensor))[2] = 7;
     v = tenrec_tensor(tensor);
@@ -162,13 +160,12 @@ static void spans_keep_the_tensors_of_their_answer(void **state)
     trace_drop(t);
 }
 
-static void spans_fit_into_what_was_asked_for(void **state)
+TEST(spans_fit_into_what_was_asked_for)
 {
     struct tenrec_msg *msg;
     struct spans_head head;
     size_t at, events, last = 2;
 
-    (void)state;
     for (uint32_t max = 200; max > 0; max--) {
         struct got g = { 0 };
         msg = answer(max);
@@ -187,14 +184,13 @@ static void spans_fit_into_what_was_asked_for(void **state)
     assert_int_equal(last, 0);
 }
 
-static void spans_are_refused_when_a_byte_is_cut(void **state)
+TEST(spans_are_refused_when_a_byte_is_cut)
 {
     struct tenrec_msg *msg = answer(100000);
     const size_t whole = (size_t)msg->payload_len;
     struct spans_head head;
     size_t at;
 
-    (void)state;
     assert_true(codec_first_end(msg, &at));
     for (size_t len = at; len < whole; len++) {
         struct got g = { 0 };
@@ -250,7 +246,7 @@ static bool reads(const struct forged *f)
     return ok;
 }
 
-static void spans_are_refused_when_a_field_cannot_be(void **state)
+TEST(spans_are_refused_when_a_field_cannot_be)
 {
     static const struct {
         size_t field;
@@ -261,7 +257,6 @@ static void spans_are_refused_when_a_field_cannot_be(void **state)
     char text[EVENT_NAME_MAX + 1];
     struct forged f = fine();
 
-    (void)state;
     assert_true(reads(&f));
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         f = fine();
@@ -282,11 +277,10 @@ static void spans_are_refused_when_a_field_cannot_be(void **state)
     assert_false(reads(&f));
 }
 
-static void spans_are_refused_when_their_frame_cannot_be(void **state)
+TEST(spans_are_refused_when_their_frame_cannot_be)
 {
     struct forged f = fine();
 
-    (void)state;
     f.head_items = 2;
     assert_false(reads(&f));
     f = fine();
@@ -306,23 +300,21 @@ static void spans_are_refused_when_their_frame_cannot_be(void **state)
     assert_false(reads(&f));
 }
 
-static void spans_are_read_when_events_have_more_fields(void **state)
+TEST(spans_are_read_when_events_have_more_fields)
 {
     struct forged f = fine();
 
-    (void)state;
     f.items = 19;
     assert_true(reads(&f));
 }
 
-static void spans_beyond_the_limit_are_counted(void **state)
+TEST(spans_beyond_the_limit_are_counted)
 {
     struct tenrec_msg *msg = answer(100000);
     struct got g = { 0 };
     struct spans_head head;
     size_t at;
 
-    (void)state;
     assert_true(codec_first_end(msg, &at));
     assert_true(
         spans_read_head((const char *)msg->payload + at, (size_t)msg->payload_len - at, &head));
@@ -335,13 +327,12 @@ static void spans_beyond_the_limit_are_counted(void **state)
 
 /* ---- the call that asks -------------------------------------------------------- */
 
-static void spans_are_asked_for_behind_the_key(void **state)
+TEST(spans_are_asked_for_behind_the_key)
 {
     struct tenrec_msg *plain, *asking;
     struct codec_call call;
     tenrec_error err;
 
-    (void)state;
     assert_status(codec_write_call(TENREC_MSG_CALL, "f", NULL, 0, 5, &plain, &err), &err);
     assert_status(codec_write_call_asking(TENREC_MSG_CALL, "f", NULL, 0, 5, 4096, &asking, &err),
                   &err);
@@ -357,7 +348,7 @@ static void spans_are_asked_for_behind_the_key(void **state)
     asking->release(asking);
 }
 
-static void spans_are_refused_when_the_call_asks_for_no_number(void **state)
+TEST(spans_are_refused_when_the_call_asks_for_no_number)
 {
     static const char *const wrong[] = { "\xd9\xd9\xf7\x84\x61"
                                          "f\x80\xf6\xa1\x65"
@@ -371,7 +362,6 @@ static void spans_are_refused_when_the_call_asks_for_no_number(void **state)
     struct codec_call call;
     tenrec_error err;
 
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         size_t len = strlen(wrong[i]);
         struct tenrec_msg *msg = rpc_message_new(len, 0);
@@ -381,22 +371,4 @@ static void spans_are_refused_when_the_call_asks_for_no_number(void **state)
         assert_text_has(err.text, "spans");
         msg->release(msg);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(spans_come_back_as_they_were),
-        cmocka_unit_test(spans_keep_the_tensors_of_their_answer),
-        cmocka_unit_test(spans_fit_into_what_was_asked_for),
-        cmocka_unit_test(spans_are_refused_when_a_byte_is_cut),
-        cmocka_unit_test(spans_are_refused_when_a_field_cannot_be),
-        cmocka_unit_test(spans_are_refused_when_their_frame_cannot_be),
-        cmocka_unit_test(spans_are_read_when_events_have_more_fields),
-        cmocka_unit_test(spans_beyond_the_limit_are_counted),
-        cmocka_unit_test(spans_are_asked_for_behind_the_key),
-        cmocka_unit_test(spans_are_refused_when_the_call_asks_for_no_number),
-    };
-
-    return cmocka_run_group_tests_name("spans", tests, NULL, NULL);
 }

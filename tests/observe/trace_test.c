@@ -15,16 +15,14 @@
 
 static char folder[] = "/tmp/tenrec-trace-XXXXXX";
 
-static int make_folder(void **state)
+static void make_folder(void)
 {
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
+    assert_non_null(mkdtemp(folder));
 }
 
-static int remove_folder(void **state)
+static void remove_folder(void)
 {
-    (void)state;
-    return rmdir(folder);
+    assert_int_equal(rmdir(folder), 0);
 }
 
 static const char *file(const char *name)
@@ -140,7 +138,7 @@ static void check_rows(const json_t *root)
     }
 }
 
-static void trace_shows_rows_and_arrows_when_calls_are_nested(void **state)
+TEST(trace_shows_rows_and_arrows_when_calls_are_nested)
 {
     const struct tenrec_value args[] = { tenrec_text("worker2"), tenrec_text("marked") };
     struct tenrec_profiler *p;
@@ -149,7 +147,6 @@ static void trace_shows_rows_and_arrows_when_calls_are_nested(void **state)
     tenrec_error err;
     json_t *root;
 
-    (void)state;
     cluster_open(&c, 3, NULL, profiler_functions_register);
     assert_status(tenrec_profiler_start(c.worker[0], NULL, &p, &err), &err);
     assert_status(tenrec_rpc_sync(c.worker[0], "worker1", "through", args, 2, NULL, NULL, &err),
@@ -180,7 +177,7 @@ static void trace_shows_rows_and_arrows_when_calls_are_nested(void **state)
     json_decref(root);
 }
 
-static void trace_shows_both_times_when_a_call_is_asynchronous(void **state)
+TEST(trace_shows_both_times_when_a_call_is_asynchronous)
 {
     struct tenrec_profiler *p;
     struct tenrec_future *f;
@@ -188,7 +185,6 @@ static void trace_shows_both_times_when_a_call_is_asynchronous(void **state)
     tenrec_error err;
     json_t *root;
 
-    (void)state;
     cluster_open(&c, 2, NULL, profiler_functions_register);
     assert_status(tenrec_profiler_start(c.worker[0], NULL, &p, &err), &err);
     functions_close_gate();
@@ -214,7 +210,7 @@ static void trace_shows_both_times_when_a_call_is_asynchronous(void **state)
 }
 
 /* Readers leave out a slice that reaches beyond the one it lies in. */
-static void trace_ends_slices_with_those_around_them(void **state)
+TEST(trace_ends_slices_with_those_around_them)
 {
     static const struct {
         const char *name;
@@ -228,7 +224,6 @@ static void trace_ends_slices_with_those_around_them(void **state)
     tenrec_error err;
     json_t *root;
 
-    (void)state;
     for (size_t i = 0; i < sizeof slices / sizeof *slices; i++) {
         const struct tenrec_event e = { .name = slices[i].name,
                                         .worker_name = "w",
@@ -252,7 +247,7 @@ static void trace_ends_slices_with_those_around_them(void **state)
     json_decref(root);
 }
 
-static void trace_is_json_when_names_are_odd(void **state)
+TEST(trace_is_json_when_names_are_odd)
 {
     static const char odd[] = "a \"quoted\" \\ name\n\x01 \xc3\xa9";
     struct tenrec_profiler *p;
@@ -260,7 +255,6 @@ static void trace_is_json_when_names_are_odd(void **state)
     tenrec_error err;
     json_t *root;
 
-    (void)state;
     cluster_open(&c, 1, NULL, profiler_functions_register);
     assert_status(tenrec_profiler_start(c.worker[0], NULL, &p, &err), &err);
     tenrec_record_end(tenrec_record_begin(c.worker[0], odd));
@@ -276,13 +270,12 @@ static void trace_is_json_when_names_are_odd(void **state)
     json_decref(root);
 }
 
-static void trace_is_refused_when_its_file_cannot_be_written(void **state)
+TEST(trace_is_refused_when_its_file_cannot_be_written)
 {
     struct tenrec_profiler *p;
     struct cluster c;
     tenrec_error err;
 
-    (void)state;
     cluster_open(&c, 1, NULL, profiler_functions_register);
     assert_status(tenrec_profiler_start(c.worker[0], NULL, &p, &err), &err);
     for (int i = 0; i < 200; i++)
@@ -313,7 +306,7 @@ static int record_in_child(struct tenrec_worker *w)
     return !ok;
 }
 
-static void trace_is_of_the_child_alone_after_a_fork(void **state)
+TEST(trace_is_of_the_child_alone_after_a_fork)
 {
     struct tenrec_profiler *p;
     struct tenrec_worker *w;
@@ -321,7 +314,6 @@ static void trace_is_of_the_child_alone_after_a_fork(void **state)
     int status = -1;
     pid_t pid;
 
-    (void)state;
     assert_status(tenrec_worker_new(NULL, &w, &err), &err);
     assert_status(tenrec_profiler_start(w,
                                         &(struct tenrec_profiler_options){
@@ -342,7 +334,7 @@ static void trace_is_of_the_child_alone_after_a_fork(void **state)
     tenrec_worker_drop(w);
 }
 
-static void trace_of_a_worker_is_written_when_it_ends(void **state)
+TEST(trace_of_a_worker_is_written_when_it_ends)
 {
     char setting[160];
     const char *const extra[] = { setting, NULL };
@@ -352,7 +344,6 @@ static void trace_of_a_worker_is_written_when_it_ends(void **state)
     tenrec_error err;
     json_t *mine, *theirs;
 
-    (void)state;
     snprintf(setting, sizeof setting, "worker.trace=%s/{rank}.json", folder);
     cluster_open(&c, 2, extra, profiler_functions_register);
     assert_status(tenrec_rpc_sync(c.worker[0], "worker1", "add", args, 2, NULL, NULL, &err), &err);
@@ -370,13 +361,12 @@ static void trace_of_a_worker_is_written_when_it_ends(void **state)
     json_decref(theirs);
 }
 
-static void trace_of_a_worker_is_refused_when_it_starts(void **state)
+TEST(trace_of_a_worker_is_refused_when_it_starts)
 {
     struct tenrec_config *config;
     struct tenrec_worker *w;
     tenrec_error err;
 
-    (void)state;
     assert_status(tenrec_config_parse("worker: { trace: \"/nowhere/{rank}.json\" }\n"
                                       "init_method: memory://alone?rank=0&world_size=1\n"
                                       "backend: b\n"
@@ -392,18 +382,7 @@ static void trace_of_a_worker_is_refused_when_it_starts(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(trace_shows_rows_and_arrows_when_calls_are_nested),
-        cmocka_unit_test(trace_shows_both_times_when_a_call_is_asynchronous),
-        cmocka_unit_test(trace_ends_slices_with_those_around_them),
-        cmocka_unit_test(trace_is_json_when_names_are_odd),
-        cmocka_unit_test(trace_is_refused_when_its_file_cannot_be_written),
-        cmocka_unit_test(trace_is_of_the_child_alone_after_a_fork),
-        cmocka_unit_test(trace_of_a_worker_is_written_when_it_ends),
-        cmocka_unit_test(trace_of_a_worker_is_refused_when_it_starts),
-    };
-
     if (argc > 1)
         cluster_use(argv[1]);
-    return cmocka_run_group_tests_name("trace", tests, make_folder, remove_folder);
+    return testing_run(make_folder, remove_folder);
 }

@@ -42,7 +42,7 @@ static void deaf_close(struct deaf *d)
 }
 
 /* So that there is time for the next address of the same host. */
-static void conn_to_an_address_that_is_silent_does_not_use_up_the_deadline(void **state)
+TEST(conn_to_an_address_that_is_silent_does_not_use_up_the_deadline)
 {
     struct deaf d = deaf_open();
     struct redis_url url = { .host = "127.0.0.1", .port = ntohs(d.at.sin_port) };
@@ -51,19 +51,9 @@ static void conn_to_an_address_that_is_silent_does_not_use_up_the_deadline(void 
     struct conn *c = NULL;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(conn_open(&login, clock_in_ms(LONG_MS), &c, &err), CONN_AGAIN);
     assert_text_has(err.text, "does not answer");
     assert_true(clock_now() - since < SHORT_MS * UINT64_C(1000000));
     assert_int_equal(conn_open(&login, clock_in_ms(50), &c, &err), CONN_LATE);
     deaf_close(&d);
-}
-
-int main(void)
-{
-    const struct CMUnitTest all[] = {
-        cmocka_unit_test(conn_to_an_address_that_is_silent_does_not_use_up_the_deadline),
-    };
-
-    return cmocka_run_group_tests(all, NULL, NULL);
 }

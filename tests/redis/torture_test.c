@@ -102,12 +102,11 @@ static tenrec_status live(tenrec_error *err)
     return st;
 }
 
-static void redis_survives_the_failure_of_every_allocation(void **state)
+TEST(redis_survives_the_failure_of_every_allocation)
 {
     bool done = false;
     int failed = 0;
 
-    (void)state;
     for (int n = 1; !done; n++) {
         tenrec_error err = { 0 };
         tenrec_status st;
@@ -122,13 +121,4 @@ static void redis_survives_the_failure_of_every_allocation(void **state)
         failed += st == TENREC_ENOMEM;
     }
     assert_true(failed > 10);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(redis_survives_the_failure_of_every_allocation),
-    };
-
-    return cmocka_run_group_tests_name("redis_torture", tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 
 #include "../testing.h"
 
-static void url_is_taken_apart(void **state)
+TEST(url_is_taken_apart)
 {
     static const struct {
         const char *url, *host, *user, *password, *prefix;
@@ -23,7 +23,6 @@ static void url_is_taken_apart(void **state)
         { "cluster://h/a%2fb", "h", "", "", "a/b", 6379 },
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct redis_url u;
         tenrec_error err;
@@ -36,7 +35,7 @@ static void url_is_taken_apart(void **state)
     }
 }
 
-static void url_that_makes_no_sense_is_refused(void **state)
+TEST(url_that_makes_no_sense_is_refused)
 {
     static const char *const rows[][2] = {
         { "redis://", "found no host" },
@@ -61,7 +60,6 @@ static void url_that_makes_no_sense_is_refused(void **state)
         { "redis://h/a%ffb", "not ASCII" },
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct redis_url u;
         tenrec_error err;
@@ -71,12 +69,11 @@ static void url_that_makes_no_sense_is_refused(void **state)
     }
 }
 
-static void url_that_is_too_long_is_refused(void **state)
+TEST(url_that_is_too_long_is_refused)
 {
     static const char *const before[] = { "redis://", "redis://:", "redis://h/" };
     static const char *const after[] = { "", "@h", "" };
 
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         char url[1200], many[1025];
         struct redis_url u;
@@ -88,24 +85,11 @@ static void url_that_is_too_long_is_refused(void **state)
     }
 }
 
-static void url_of_tls_is_refused(void **state)
+TEST(url_of_tls_is_refused)
 {
     struct redis_url u;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(redis_url_read("rediss://bob:s3cret@h", &u, &err), TENREC_EUNSUPPORTED);
     assert_text_has(err.text, "asks for TLS");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(url_is_taken_apart),
-        cmocka_unit_test(url_that_makes_no_sense_is_refused),
-        cmocka_unit_test(url_that_is_too_long_is_refused),
-        cmocka_unit_test(url_of_tls_is_refused),
-    };
-
-    return cmocka_run_group_tests_name("redis_url", tests, NULL, NULL);
 }

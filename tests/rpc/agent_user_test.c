@@ -42,6 +42,8 @@ struct pair {
     struct end end[2];
 };
 
+static struct pair *pair; /* of the case that runs */
+
 static void on_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
 {
     struct end *e = arg;
@@ -102,7 +104,7 @@ static void on_done(void *arg, const tenrec_error *err)
     atomic_fetch_add(&e->told, 1);
 }
 
-static int make(void **state)
+static void make(void)
 {
     struct pair *p = calloc(1, sizeof *p);
     struct tenrec_config *config;
@@ -133,24 +135,20 @@ static int make(void **state)
     }
     for (int i = 0; i < 2; i++)
         assert_status(tenrec_backend_start(p->end[i].agent, p->member, 2, &err), &err);
-    *state = p;
-    return 0;
+    pair = p;
 }
 
-static int drop(void **state)
+static void drop(void)
 {
-    struct pair *p = *state;
-
     for (int i = 0; i < 2; i++) {
-        tenrec_backend_drop(p->end[i].agent);
-        if (p->end[i].last)
-            p->end[i].last->release(p->end[i].last);
-        free(p->end[i].memory);
-        pthread_mutex_destroy(&p->end[i].lock);
+        tenrec_backend_drop(pair->end[i].agent);
+        if (pair->end[i].last)
+            pair->end[i].last->release(pair->end[i].last);
+        free(pair->end[i].memory);
+        pthread_mutex_destroy(&pair->end[i].lock);
     }
-    tenrec_rpc_backend_options_drop(p->options);
-    free(p);
-    return 0;
+    tenrec_rpc_backend_options_drop(pair->options);
+    free(pair);
 }
 
 static void send(struct pair *p, int from, struct tenrec_msg *msg)
@@ -182,30 +180,38 @@ static struct tenrec_msg *answer(const struct tenrec_msg *to)
     return msg;
 }
 
+static bool is_faulty(void)
+{
+    return strcmp(backend, "faulty") == 0;
+}
+
+static bool is_not_faulty(void)
+{
+    return !is_faulty();
+}
+
 /* ---- cases ----------------------------------------------------------------- */
 
-static void agent_user_carries_a_request_and_its_answer(void **state)
+TEST_WITH(agent_user_carries_a_request_and_its_answer, make, drop)
 {
-    struct pair *p = *state;
-    struct end *a = &p->end[0], *b = &p->end[1];
+    struct end *a = &pair->end[0], *b = &pair->end[1];
 
-    send(p, 0, request("hello", 0));
+    send(pair, 0, request("hello", 0));
     assert_becomes(atomic_load(&b->got) == 1 && atomic_load(&a->told) == 1);
     assert_int_equal(b->last->type, 0x10f);
     assert_int_equal(b->last->payload_len, 5);
     assert_memory_equal(b->last->payload, "hello", 5);
     assert_int_equal(b->from, 0);
-    send(p, 1, answer(b->last));
+    send(pair, 1, answer(b->last));
     assert_becomes(atomic_load(&a->got) == 1);
     assert_int_equal(a->last->type, 0x210);
     assert_int_equal(a->last->id, 42);
     assert_int_equal(atomic_load(&a->failed) + atomic_load(&b->failed), 0);
 }
 
-static void agent_user_tensors_outlive_their_message_when_taken(void **state)
+TEST_WHEN(agent_user_tensors_outlive_their_message_when_taken, is_not_faulty, make, drop)
 {
     const int64_t shape[] = { 1 << 18 };
-    struct pair *p = *state;
     struct tenrec_msg *msg = request("x", 1);
     struct tenrec_tensor *t;
     tenrec_error err;
@@ -216,36 +222,35 @@ static void agent_user_tensors_outlive_their_message_when_taken(void **state)
     for (int i = 0; i < 1 << 18; i++)
         x[i] = (float)i;
     tenrec_backend_set_tensor(msg, 0, t);
-    send(p, 0, msg);
-    assert_becomes(atomic_load(&p->end[1].got) == 1);
-    assert_int_equal(atomic_load(&p->end[1].placed), 1);
-    t = tenrec_backend_take_tensor(p->end[1].last, 0);
+    send(pair, 0, msg);
+    assert_becomes(atomic_load(&pair->end[1].got) == 1);
+    assert_int_equal(atomic_load(&pair->end[1].placed), 1);
+    t = tenrec_backend_take_tensor(pair->end[1].last, 0);
     assert_non_null(t);
-    assert_null(tenrec_backend_take_tensor(p->end[1].last, 0));
-    p->end[1].last->release(p->end[1].last);
-    p->end[1].last = NULL;
+    assert_null(tenrec_backend_take_tensor(pair->end[1].last, 0));
+    pair->end[1].last->release(pair->end[1].last);
+    pair->end[1].last = NULL;
     x = tenrec_tensor_data(t);
     assert_true(x[0] == 0 && x[1000] == 1000 && x[(1 << 18) - 1] == (float)((1 << 18) - 1));
     tenrec_tensor_drop(t);
 }
 
-static void agent_user_tensors_land_where_they_are_placed(void **state)
+TEST_WHEN(agent_user_tensors_land_where_they_are_placed, is_not_faulty, make, drop)
 {
     const int64_t shape[] = { 4 };
-    struct pair *p = *state;
     struct tenrec_msg *msg = request("x", 1);
     struct tenrec_tensor *t;
     tenrec_error err;
 
-    p->end[1].memory = calloc(1, 16);
-    assert_non_null(p->end[1].memory);
+    pair->end[1].memory = calloc(1, 16);
+    assert_non_null(pair->end[1].memory);
     assert_status(tenrec_tensor_new(TENREC_INT32, 1, shape, &t, &err), &err);
     memcpy(tenrec_tensor_data(t), "0123456789abcdef", 16);
     tenrec_backend_set_tensor(msg, 0, t);
-    send(p, 0, msg);
-    assert_becomes(atomic_load(&p->end[1].got) == 1);
-    assert_memory_equal(p->end[1].memory, "0123456789abcdef", 16);
-    assert_null(tenrec_backend_take_tensor(p->end[1].last, 0));
+    send(pair, 0, msg);
+    assert_becomes(atomic_load(&pair->end[1].got) == 1);
+    assert_memory_equal(pair->end[1].memory, "0123456789abcdef", 16);
+    assert_null(tenrec_backend_take_tensor(pair->end[1].last, 0));
 }
 
 static atomic_int released;
@@ -256,9 +261,8 @@ static void count_release(struct tenrec_msg *msg)
     free(msg);
 }
 
-static void agent_user_sends_messages_of_the_programs_own_making(void **state)
+TEST_WHEN(agent_user_sends_messages_of_the_programs_own_making, is_not_faulty, make, drop)
 {
-    struct pair *p = *state;
     struct tenrec_msg *msg = calloc(1, sizeof *msg);
     static char payload[] = "own";
 
@@ -271,12 +275,12 @@ static void agent_user_sends_messages_of_the_programs_own_making(void **state)
                                 .payload_len = 3,
                                 .tensor_size = sizeof(struct tenrec_tensor_desc),
                                 .release = count_release };
-    send(p, 0, msg);
-    assert_becomes(atomic_load(&p->end[1].got) == 1 && atomic_load(&p->end[0].told) == 1);
-    assert_memory_equal(p->end[1].last->payload, "own", 3);
+    send(pair, 0, msg);
+    assert_becomes(atomic_load(&pair->end[1].got) == 1 && atomic_load(&pair->end[0].told) == 1);
+    assert_memory_equal(pair->end[1].last->payload, "own", 3);
     /* inproc hands the very message over. */
-    p->end[1].last->release(p->end[1].last);
-    p->end[1].last = NULL;
+    pair->end[1].last->release(pair->end[1].last);
+    pair->end[1].last = NULL;
     assert_becomes(atomic_load(&released) == 1);
 }
 
@@ -285,49 +289,46 @@ static bool has_answer(void *arg)
     return atomic_load(&((struct end *)arg)->got) > 0;
 }
 
-static void agent_user_a_waiting_thread_reads_by_itself(void **state)
+TEST_WHEN(agent_user_a_waiting_thread_reads_by_itself, is_not_faulty, make, drop)
 {
-    struct pair *p = *state;
-    struct tenrec_wait wait = { .size = sizeof wait, .done = has_answer, .arg = &p->end[0] };
+    struct tenrec_wait wait = { .size = sizeof wait, .done = has_answer, .arg = &pair->end[0] };
     struct timespec now;
     tenrec_status st;
 
-    send(p, 0, request("hello", 0));
-    assert_becomes(atomic_load(&p->end[1].got) == 1);
+    send(pair, 0, request("hello", 0));
+    assert_becomes(atomic_load(&pair->end[1].got) == 1);
     wait.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     assert_true(wait.wake_fd >= 0);
-    send(p, 1, answer(p->end[1].last));
+    send(pair, 1, answer(pair->end[1].last));
     clock_gettime(CLOCK_MONOTONIC, &now);
     wait.deadline_ns = ((uint64_t)now.tv_sec + 10) * 1000000000;
-    st = tenrec_backend_poll(p->end[0].agent, 1, &wait);
+    st = tenrec_backend_poll(pair->end[0].agent, 1, &wait);
     assert_true(st == TENREC_OK || st == TENREC_EUNSUPPORTED);
-    assert_becomes(has_answer(&p->end[0]));
+    assert_becomes(has_answer(&pair->end[0]));
     close(wait.wake_fd);
 }
 
-static void agent_user_who_runs_what_comes_reads_it(void **state)
+TEST_WITH(agent_user_who_runs_what_comes_reads_it, make, drop)
 {
-    struct pair *p = *state;
-    struct end *b = &p->end[1];
+    struct end *b = &pair->end[1];
     const struct tenrec_wait wait = {
         .size = sizeof wait, .wake_fd = -1, .done = has_answer, .arg = b
     };
     const tenrec_status expected = strcmp(backend, "inproc") == 0 ? TENREC_EUNSUPPORTED : TENREC_OK;
 
-    send(p, 0, request("hello", 0));
+    send(pair, 0, request("hello", 0));
     assert_int_equal(tenrec_backend_lead(b->agent, &wait), expected);
     assert_becomes(has_answer(b));
-    send(p, 0, request("hello", 0));
+    send(pair, 0, request("hello", 0));
     assert_becomes(atomic_load(&b->got) == 2);
     tenrec_backend_stop(b->agent);
     assert_int_equal(tenrec_backend_lead(b->agent, &wait), TENREC_EUNSUPPORTED);
 }
 
 /* Between shm alone; elsewhere the tensor itself is as quick. */
-static void agent_user_copies_for_who_maps_them(void **state)
+TEST_WHEN(agent_user_copies_for_who_maps_them, is_not_faulty, make, drop)
 {
-    struct pair *p = *state;
-    struct end *a = &p->end[0], *b = &p->end[1];
+    struct end *a = &pair->end[0], *b = &pair->end[1];
     const bool maps = strcmp(backend, "shm") == 0;
     const struct tenrec_route none = { 0 };
     const int64_t n = 1 << 20;
@@ -340,7 +341,7 @@ static void agent_user_copies_for_who_maps_them(void **state)
     memset(tenrec_tensor_data(t), 7, (size_t)n);
     d = *tenrec_tensor_desc(t);
     assert_null(tenrec_backend_copy_for(a->agent, 1, none, &d)); /* not connected */
-    send(p, 0, request("hello", 0));
+    send(pair, 0, request("hello", 0));
     assert_becomes(atomic_load(&b->got) == 1 && atomic_load(&a->told) == 1);
     for (int i = 0; maps && i < 2; i++) { /* with the call, and with its answer */
         copy = i ? tenrec_backend_copy_for(b->agent, 0, b->last->route, &d)
@@ -349,9 +350,9 @@ static void agent_user_copies_for_who_maps_them(void **state)
         msg = i ? tenrec_backend_message(0, 1) : request("hello", 1);
         msg->route = i ? b->last->route : none;
         tenrec_backend_set_tensor(msg, 0, copy);
-        send(p, i, msg);
-        assert_becomes(atomic_load(&p->end[1 - i].got) == 2 - i);
-        got = tenrec_backend_take_tensor(p->end[1 - i].last, 0);
+        send(pair, i, msg);
+        assert_becomes(atomic_load(&pair->end[1 - i].got) == 2 - i);
+        got = tenrec_backend_take_tensor(pair->end[1 - i].last, 0);
         assert_non_null(got);
         assert_false(tenrec_tensor_desc(got)->flags & TENREC_TENSOR_READ_ONLY);
         assert_int_equal(((unsigned char *)tenrec_tensor_data(got))[n - 1], 7);
@@ -366,9 +367,8 @@ static void agent_user_copies_for_who_maps_them(void **state)
 }
 
 /* What is out at one time is no more than the receive pool may have. */
-static void agent_user_copies_no_more_than_the_pool_may_have(void **state)
+TEST_WHEN(agent_user_copies_no_more_than_the_pool_may_have, is_not_faulty, make, drop)
 {
-    struct pair *p = *state;
     const struct tenrec_route none = { 0 };
     const int64_t n = 8 << 20;
     struct tenrec_tensor *t, *copy[64];
@@ -377,9 +377,9 @@ static void agent_user_copies_no_more_than_the_pool_may_have(void **state)
 
     assert_status(tenrec_tensor_new(TENREC_UINT8, 1, &n, &t, &err), &err);
     memset(tenrec_tensor_data(t), 7, (size_t)n);
-    send(p, 0, request("hello", 0));
-    assert_becomes(atomic_load(&p->end[1].got) == 1 && atomic_load(&p->end[0].told) == 1);
-    while (made < 64 && (copy[made] = tenrec_backend_copy_for(p->end[0].agent, 1, none,
+    send(pair, 0, request("hello", 0));
+    assert_becomes(atomic_load(&pair->end[1].got) == 1 && atomic_load(&pair->end[0].told) == 1);
+    while (made < 64 && (copy[made] = tenrec_backend_copy_for(pair->end[0].agent, 1, none,
                                                               tenrec_tensor_desc(t))) != NULL)
         made++;
     assert_int_equal(made, strcmp(backend, "shm") == 0 ? 256 / 8 : 0);
@@ -388,131 +388,95 @@ static void agent_user_copies_no_more_than_the_pool_may_have(void **state)
     tenrec_tensor_drop(t);
 }
 
-static void agent_user_wakes_at_the_earliest_deadline(void **state)
+TEST_WHEN(agent_user_wakes_at_the_earliest_deadline, is_not_faulty, make, drop)
 {
-    struct pair *p = *state;
     struct timespec now;
     uint64_t ns;
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-    tenrec_backend_wake_at(p->end[0].agent, ns + UINT64_C(3600000000000));
-    tenrec_backend_wake_at(p->end[0].agent, ns + 20000000);
-    assert_becomes(atomic_load(&p->end[0].woken) == 1);
-    assert_int_equal(atomic_load(&p->end[1].woken), 0);
+    tenrec_backend_wake_at(pair->end[0].agent, ns + UINT64_C(3600000000000));
+    tenrec_backend_wake_at(pair->end[0].agent, ns + 20000000);
+    assert_becomes(atomic_load(&pair->end[0].woken) == 1);
+    assert_int_equal(atomic_load(&pair->end[1].woken), 0);
 }
 
-static void agent_user_is_told_that_a_peer_is_gone(void **state)
+TEST_WHEN(agent_user_is_told_that_a_peer_is_gone, is_not_faulty, make, drop)
 {
-    struct pair *p = *state;
-
-    send(p, 0, request("hello", 0));
-    assert_becomes(atomic_load(&p->end[1].got) == 1);
-    tenrec_backend_stop(p->end[1].agent);
-    assert_becomes(atomic_load(&p->end[0].lost) == 1);
+    send(pair, 0, request("hello", 0));
+    assert_becomes(atomic_load(&pair->end[1].got) == 1);
+    tenrec_backend_stop(pair->end[1].agent);
+    assert_becomes(atomic_load(&pair->end[0].lost) == 1);
 }
 
-static void agent_user_send_fails_after_stop(void **state)
+TEST_WHEN(agent_user_send_fails_after_stop, is_not_faulty, make, drop)
 {
-    struct pair *p = *state;
-
-    tenrec_backend_stop(p->end[0].agent);
-    tenrec_backend_stop(p->end[0].agent);
-    send(p, 0, request("hello", 0));
-    assert_int_equal(atomic_load(&p->end[0].failed), 1);
-    assert_int_equal(p->end[0].why.code, TENREC_ESHUTDOWN);
+    tenrec_backend_stop(pair->end[0].agent);
+    tenrec_backend_stop(pair->end[0].agent);
+    send(pair, 0, request("hello", 0));
+    assert_int_equal(atomic_load(&pair->end[0].failed), 1);
+    assert_int_equal(pair->end[0].why.code, TENREC_ESHUTDOWN);
 }
 
-static void agent_user_drain_returns_when_all_is_told(void **state)
+TEST_WHEN(agent_user_drain_returns_when_all_is_told, is_not_faulty, make, drop)
 {
-    struct pair *p = *state;
     tenrec_error err;
 
     for (int i = 0; i < 20; i++)
-        send(p, 0, request("hello", 0));
-    assert_status(tenrec_backend_drain(p->end[0].agent, 10000, &err), &err);
-    assert_int_equal(atomic_load(&p->end[0].told), 20);
-    assert_becomes(atomic_load(&p->end[1].got) == 20);
+        send(pair, 0, request("hello", 0));
+    assert_status(tenrec_backend_drain(pair->end[0].agent, 10000, &err), &err);
+    assert_int_equal(atomic_load(&pair->end[0].told), 20);
+    assert_becomes(atomic_load(&pair->end[1].got) == 20);
 }
 
-static void agent_user_reads_on_when_it_is_resumed(void **state)
+TEST_WHEN(agent_user_reads_on_when_it_is_resumed, is_not_faulty, make, drop)
 {
-    struct pair *p = *state;
-
-    send(p, 0, request("hello", 0)); /* connected from now on */
-    assert_becomes(atomic_load(&p->end[1].got) == 1);
-    atomic_store(&p->end[1].deaf, true);
+    send(pair, 0, request("hello", 0)); /* connected from now on */
+    assert_becomes(atomic_load(&pair->end[1].got) == 1);
+    atomic_store(&pair->end[1].deaf, true);
     for (int i = 0; i < 5; i++)
-        send(p, 0, request("hello", 0));
-    assert_true(atomic_load(&p->end[1].got) < 6);
-    atomic_store(&p->end[1].deaf, false);
-    tenrec_backend_resume(p->end[1].agent);
-    assert_becomes(atomic_load(&p->end[1].got) == 6);
+        send(pair, 0, request("hello", 0));
+    assert_true(atomic_load(&pair->end[1].got) < 6);
+    atomic_store(&pair->end[1].deaf, false);
+    tenrec_backend_resume(pair->end[1].agent);
+    assert_becomes(atomic_load(&pair->end[1].got) == 6);
 }
 
-static void agent_user_names_its_backend_and_its_settings(void **state)
+TEST_WHEN(agent_user_names_its_backend_and_its_settings, is_not_faulty, make, drop)
 {
-    struct pair *p = *state;
     struct tenrec_backend_settings s = { .size = sizeof s };
     struct tenrec_backend_settings part = { .size = 8, .rpc_timeout_ms = 5 };
 
-    assert_string_equal(tenrec_backend_name(p->end[0].agent), backend);
-    tenrec_rpc_backend_options_settings(p->options, &s);
+    assert_string_equal(tenrec_backend_name(pair->end[0].agent), backend);
+    tenrec_rpc_backend_options_settings(pair->options, &s);
     assert_int_equal(s.num_worker_threads, 3);
     assert_int_equal(s.rpc_timeout_ms, 7000);
     assert_string_equal(s.init_method, "env://");
-    tenrec_rpc_backend_options_settings(p->options, &part);
+    tenrec_rpc_backend_options_settings(pair->options, &part);
     assert_int_equal(part.num_worker_threads, 3);
     assert_int_equal(part.rpc_timeout_ms, 5);
 }
 
 /* Only of faulty: the call's number fails once, then goes through. */
-static void agent_user_is_told_of_injected_failures(void **state)
+TEST_WHEN(agent_user_is_told_of_injected_failures, is_faulty, make, drop)
 {
-    struct pair *p = *state;
     struct tenrec_msg *msg;
 
     for (int i = 0; i < 2; i++) {
         msg = request("same", 0);
         msg->type = TENREC_MSG_CALL;
         msg->key_len = 4;
-        send(p, 0, msg);
-        assert_becomes(atomic_load(&p->end[0].told) == i + 1);
+        send(pair, 0, msg);
+        assert_becomes(atomic_load(&pair->end[0].told) == i + 1);
     }
-    assert_int_equal(atomic_load(&p->end[0].failed), 1);
-    assert_int_equal(p->end[0].why.code, TENREC_EINJECTED);
-    assert_becomes(atomic_load(&p->end[1].got) == 1);
+    assert_int_equal(atomic_load(&pair->end[0].failed), 1);
+    assert_int_equal(pair->end[0].why.code, TENREC_EINJECTED);
+    assert_becomes(atomic_load(&pair->end[1].got) == 1);
 }
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, make, drop)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest plain[] = {
-        CASE(agent_user_carries_a_request_and_its_answer),
-        CASE(agent_user_tensors_outlive_their_message_when_taken),
-        CASE(agent_user_tensors_land_where_they_are_placed),
-        CASE(agent_user_sends_messages_of_the_programs_own_making),
-        CASE(agent_user_a_waiting_thread_reads_by_itself),
-        CASE(agent_user_who_runs_what_comes_reads_it),
-        CASE(agent_user_copies_for_who_maps_them),
-        CASE(agent_user_copies_no_more_than_the_pool_may_have),
-        CASE(agent_user_wakes_at_the_earliest_deadline),
-        CASE(agent_user_is_told_that_a_peer_is_gone),
-        CASE(agent_user_send_fails_after_stop),
-        CASE(agent_user_drain_returns_when_all_is_told),
-        CASE(agent_user_reads_on_when_it_is_resumed),
-        CASE(agent_user_names_its_backend_and_its_settings),
-    };
-    const struct CMUnitTest faulty[] = {
-        CASE(agent_user_carries_a_request_and_its_answer),
-        CASE(agent_user_who_runs_what_comes_reads_it),
-        CASE(agent_user_is_told_of_injected_failures),
-    };
-
     assert_int_equal(argc, 2);
     backend = argv[1];
-    return strcmp(backend, "faulty") == 0
-               ? cmocka_run_group_tests_name("faulty", faulty, NULL, NULL)
-               : cmocka_run_group_tests_name(backend, plain, NULL, NULL);
+    return testing_run(NULL, NULL);
 }

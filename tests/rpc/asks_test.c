@@ -8,11 +8,9 @@
 
 static struct asks all;
 
-static int end(void **state)
+static void end(void)
 {
-    (void)state;
     asks_finish(&all);
-    return 0;
 }
 
 /* The sender's oldest, which has to go, by its message; -1 for none. */
@@ -38,9 +36,8 @@ static unsigned count(void)
     return n;
 }
 
-static void asks_of_strangers_are_bounded_and_the_oldest_goes(void **state)
+TEST_WITH(asks_of_strangers_are_bounded_and_the_oldest_goes, NULL, end)
 {
-    (void)state;
     assert_int_equal(add(3, 1, 100), -1);
     for (int i = 0; i < ASKS_OF_STRANGERS; i++)
         assert_int_equal(add(-1, 1000 + i, 100), -1);
@@ -49,9 +46,8 @@ static void asks_of_strangers_are_bounded_and_the_oldest_goes(void **state)
     assert_int_equal(count(), ASKS_OF_STRANGERS + 1);
 }
 
-static void asks_of_a_member_are_bounded_for_it_alone(void **state)
+TEST_WITH(asks_of_a_member_are_bounded_for_it_alone, NULL, end)
 {
-    (void)state;
     for (int i = 0; i < ASKS_OF_MEMBER; i++)
         assert_int_equal(add(1, i, 100), -1);
     assert_int_equal(add(2, 50, 100), -1);
@@ -60,11 +56,10 @@ static void asks_of_a_member_are_bounded_for_it_alone(void **state)
     assert_int_equal(count(), ASKS_OF_MEMBER + 1);
 }
 
-static void asks_are_ripe_when_their_version_is_there(void **state)
+TEST_WITH(asks_are_ripe_when_their_version_is_there, NULL, end)
 {
     struct ask *ripe;
 
-    (void)state;
     add(1, 1, 5);
     add(2, 2, 6);
     assert_false(asks_have_ripe(&all, 4));
@@ -78,15 +73,4 @@ static void asks_are_ripe_when_their_version_is_there(void **state)
     assert_int_equal(ripe->msg_id, 2);
     free(ripe);
     assert_null(all.first);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(asks_of_strangers_are_bounded_and_the_oldest_goes, end),
-        cmocka_unit_test_teardown(asks_of_a_member_are_bounded_for_it_alone, end),
-        cmocka_unit_test_teardown(asks_are_ripe_when_their_version_is_there, end),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,19 +61,15 @@ static void register_all(struct tenrec_worker *w, size_t me)
                   &err);
 }
 
-static int open_two(void **state)
+static void open_two(void)
 {
-    (void)state;
     torture_register();
     cluster_open(&two, 2, NULL, register_all);
-    return 0;
 }
 
-static int close_two(void **state)
+static void close_two(void)
 {
-    (void)state;
     cluster_close(&two, TENREC_GRACEFUL);
-    return 0;
 }
 
 static tenrec_status add_with(const char *function, int64_t timeout_ms, tenrec_error *err)
@@ -141,15 +137,13 @@ static void torture_calls(enum torture_kind kind, unsigned least)
     assert_true(torture(kind, 1, one_tensor, NULL) >= least);
 }
 
-static void call_ends_when_any_allocation_fails(void **state)
+TEST(call_ends_when_any_allocation_fails)
 {
-    (void)state;
     torture_calls(TORTURE_ALLOCATIONS, 1);
 }
 
-static void call_ends_when_several_allocations_fail(void **state)
+TEST(call_ends_when_several_allocations_fail)
 {
-    (void)state;
     torture(TORTURE_ALLOCATIONS, 3, one_tensor, NULL);
 }
 
@@ -170,11 +164,10 @@ static tenrec_status one_starved(void *arg, tenrec_error *err)
     return st;
 }
 
-static void call_ends_with_an_error_when_its_callee_has_no_memory(void **state)
+TEST(call_ends_with_an_error_when_its_callee_has_no_memory)
 {
     static const char *const function[] = { "starve", "starve_inline" };
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         answered = 0;
         torture(TORTURE_ALLOCATIONS, 2, one_starved, (void *)(uintptr_t)function[i]);
@@ -182,36 +175,24 @@ static void call_ends_with_an_error_when_its_callee_has_no_memory(void **state)
     }
 }
 
-static void call_ends_when_any_send_fails(void **state)
+TEST(call_ends_when_any_send_fails)
 {
-    (void)state;
     torture_calls(TORTURE_SENDS, 2); /* the request, the answer */
 }
 
-static void call_ends_when_any_message_is_sent_but_reported_failed(void **state)
+TEST(call_ends_when_any_message_is_sent_but_reported_failed)
 {
-    (void)state;
     torture_calls(TORTURE_REPORTS, 2);
 }
 
-static void call_ends_when_any_message_is_lost(void **state)
+TEST(call_ends_when_any_message_is_lost)
 {
-    (void)state;
     torture_calls(TORTURE_ARRIVALS, 2);
 }
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(call_ends_when_any_allocation_fails),
-        cmocka_unit_test(call_ends_when_several_allocations_fail),
-        cmocka_unit_test(call_ends_with_an_error_when_its_callee_has_no_memory),
-        cmocka_unit_test(call_ends_when_any_send_fails),
-        cmocka_unit_test(call_ends_when_any_message_is_sent_but_reported_failed),
-        cmocka_unit_test(call_ends_when_any_message_is_lost),
-    };
-
     if (argc > 1)
         cluster_use(argv[1]);
-    return cmocka_run_group_tests(tests, open_two, close_two);
+    return testing_run(open_two, close_two);
 }

@@ -27,11 +27,10 @@ static size_t (*const encode[])(uint64_t, unsigned char *, size_t) = {
     [CBOR_MAJOR_TAG] = cbor_encode_tag,
 };
 
-static void cbor_writer_writes_the_heads_of_libcbor(void **state)
+TEST(cbor_writer_writes_the_heads_of_libcbor)
 {
     unsigned char ours[16], theirs[16];
 
-    (void)state;
     for (unsigned major = 0; major < N(encode); major++) {
         for (size_t i = 0; i < N(edges); i++) {
             const size_t n = encode[major](edges[i], theirs, sizeof theirs);
@@ -45,14 +44,13 @@ static void cbor_writer_writes_the_heads_of_libcbor(void **state)
     }
 }
 
-static void cbor_writer_writes_the_simple_values_of_libcbor(void **state)
+TEST(cbor_writer_writes_the_simple_values_of_libcbor)
 {
     static const double numbers[] = { 0, -0.0, 1.5, -4.1, 1e300, 5e-324 };
     unsigned char ours[64], theirs[64];
     struct cbor_writer w = { ours, ours + sizeof ours };
     size_t n = cbor_encode_null(theirs, sizeof theirs);
 
-    (void)state;
     n += cbor_encode_bool(true, theirs + n, sizeof theirs - n);
     n += cbor_encode_bool(false, theirs + n, sizeof theirs - n);
     cbor_write_nil(&w);
@@ -66,11 +64,10 @@ static void cbor_writer_writes_the_simple_values_of_libcbor(void **state)
     assert_memory_equal(ours, theirs, n);
 }
 
-static void cbor_writer_leaves_an_item_out_when_it_finds_no_room(void **state)
+TEST(cbor_writer_leaves_an_item_out_when_it_finds_no_room)
 {
     unsigned char room[16];
 
-    (void)state;
     for (size_t i = 0; i < N(edges); i++) {
         struct cbor_writer w = { room, room + cbor_head_size(edges[i]) - 1 };
 
@@ -283,11 +280,10 @@ static void check_read(const unsigned char *bytes, size_t n)
 }
 
 /* Every first byte, followed by numbers of all widths, whole and cut. */
-static void cbor_reader_reads_what_libcbor_does_after_every_first_byte(void **state)
+TEST(cbor_reader_reads_what_libcbor_does_after_every_first_byte)
 {
     unsigned char bytes[64];
 
-    (void)state;
     for (unsigned first = 0; first < 256; first++) {
         for (size_t i = 0; i < N(edges); i++) {
             for (unsigned width = 1; width <= 8; width *= 2) {
@@ -303,11 +299,10 @@ static void cbor_reader_reads_what_libcbor_does_after_every_first_byte(void **st
     }
 }
 
-static void cbor_reader_reads_every_half_and_many_singles_as_libcbor_does(void **state)
+TEST(cbor_reader_reads_every_half_and_many_singles_as_libcbor_does)
 {
     unsigned char bytes[5];
 
-    (void)state;
     for (unsigned bits = 0; bits <= UINT16_MAX; bits++) {
         bytes[0] = CBOR_BYTE(CBOR_MAJOR_SIMPLE, CBOR_SIMPLE_HALF);
         bytes[1] = (unsigned char)(bits >> 8);
@@ -320,36 +315,19 @@ static void cbor_reader_reads_every_half_and_many_singles_as_libcbor_does(void *
     }
 }
 
-static void cbor_reader_says_that_data_ends_when_there_is_none(void **state)
+TEST(cbor_reader_says_that_data_ends_when_there_is_none)
 {
-    (void)state;
     check_refused(cbor_reader_of("", 0), "data ends at byte 0, a value is missing");
 }
 
 /* Texts that a first walk has checked are not checked again. */
-static void cbor_reader_takes_texts_as_they_are_when_they_are_checked(void **state)
+TEST(cbor_reader_takes_texts_as_they_are_when_they_are_checked)
 {
     struct cbor_reader r = cbor_reader_of("\x61\xff", 2);
     struct cbor_item it;
 
-    (void)state;
     check_refused(r, "text is not UTF-8 at byte 1");
     r.texts_checked = true;
     assert_true(cbor_read(&r, &it));
     assert_int_equal(it.kind, CBOR_KIND_TEXT);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cbor_writer_writes_the_heads_of_libcbor),
-        cmocka_unit_test(cbor_writer_writes_the_simple_values_of_libcbor),
-        cmocka_unit_test(cbor_writer_leaves_an_item_out_when_it_finds_no_room),
-        cmocka_unit_test(cbor_reader_reads_what_libcbor_does_after_every_first_byte),
-        cmocka_unit_test(cbor_reader_reads_every_half_and_many_singles_as_libcbor_does),
-        cmocka_unit_test(cbor_reader_says_that_data_ends_when_there_is_none),
-        cmocka_unit_test(cbor_reader_takes_texts_as_they_are_when_they_are_checked),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,14 +6,13 @@
 #include <stdlib.h>
 #include <tenrec/future.h>
 
-static void codec_call_has_the_documented_bytes_when_written(void **state)
+TEST(codec_call_has_the_documented_bytes_when_written)
 {
     const struct tenrec_value args[] = { tenrec_int(2), tenrec_text("x") };
     const char want[] = HEAD "\x84\x63"
                              "add\x82\x02\x61x\x19\x03\xe8\xa0";
     struct tenrec_msg *msg = written_call("add", args, 2, 1000);
 
-    (void)state;
     assert_int_equal(msg->type, TENREC_MSG_CALL);
     assert_int_equal(msg->payload_len, sizeof want - 1);
     assert_memory_equal(msg->payload, want, sizeof want - 1);
@@ -22,13 +21,12 @@ static void codec_call_has_the_documented_bytes_when_written(void **state)
     msg->release(msg);
 }
 
-static void codec_call_comes_back_when_it_has_no_arguments(void **state)
+TEST(codec_call_comes_back_when_it_has_no_arguments)
 {
     struct tenrec_msg *msg = written_call("noop", NULL, 0, TENREC_TIMEOUT_NONE);
     struct codec_head head;
     struct codec_call call;
 
-    (void)state;
     assert_int_equal(codec_read_head(msg, &head, NULL), TENREC_OK);
     assert_int_equal(head.function_len, 4);
     assert_memory_equal(head.function, "noop", 4);
@@ -39,7 +37,7 @@ static void codec_call_comes_back_when_it_has_no_arguments(void **state)
     msg->release(msg);
 }
 
-static void codec_call_comes_back_when_it_has_all_types(void **state)
+TEST(codec_call_comes_back_when_it_has_all_types)
 {
     struct tenrec_tensor *t = tensor_of(3, 10);
     const struct tenrec_value items[] = { tenrec_int(INT64_MIN), tenrec_int(INT64_MAX) };
@@ -53,7 +51,6 @@ static void codec_call_comes_back_when_it_has_all_types(void **state)
     struct codec_call call;
     const struct tenrec_value *v;
 
-    (void)state;
     tenrec_tensor_drop(t);
     assert_int_equal(codec_read_call(msg, &call, NULL), TENREC_OK);
     assert_int_equal(call.n, N(args));
@@ -73,13 +70,12 @@ static void codec_call_comes_back_when_it_has_all_types(void **state)
     msg->release(msg);
 }
 
-static void codec_call_comes_back_when_it_needs_more_than_its_room(void **state)
+TEST(codec_call_comes_back_when_it_needs_more_than_its_room)
 {
     struct tenrec_value args[300];
     struct tenrec_msg *msg;
     struct codec_call call;
 
-    (void)state;
     for (size_t i = 0; i < N(args); i++)
         args[i] = tenrec_int((int64_t)i - 150);
     msg = written_call("many", args, N(args), 0);
@@ -91,54 +87,50 @@ static void codec_call_comes_back_when_it_needs_more_than_its_room(void **state)
     msg->release(msg);
 }
 
-static void codec_call_keeps_the_same_key_when_the_time_differs(void **state)
+TEST(codec_call_keeps_the_same_key_when_the_time_differs)
 {
     const struct tenrec_value args[] = { tenrec_int(2) };
     struct tenrec_msg *a = written_call("add", args, 1, 5),
                       *b = written_call("add", args, 1, 70000);
 
-    (void)state;
     assert_int_equal(a->key_len, b->key_len);
     assert_memory_equal(a->payload, b->payload, a->key_len);
     a->release(a);
     b->release(b);
 }
 
-static void codec_call_is_read_when_heads_are_longer_than_needed(void **state)
+TEST(codec_call_is_read_when_heads_are_longer_than_needed)
 {
     struct tenrec_msg *msg = MESSAGE(HEAD "\x98\x04\x78\x01"
                                           "f\x9b\0\0\0\0\0\0\0\x01\x18\x05\xf6\xa0",
                                      0);
     struct codec_call call;
 
-    (void)state;
     assert_int_equal(codec_read_call(msg, &call, NULL), TENREC_OK);
     assert_int_equal(call.args[0].u.integer, 5);
     codec_call_finish(&call);
     msg->release(msg);
 }
 
-static void codec_call_ignores_options_when_it_knows_none(void **state)
+TEST(codec_call_ignores_options_when_it_knows_none)
 {
     struct tenrec_msg *msg = MESSAGE(HEAD "\x84\x61"
                                           "f\x80\xf6\xa1\x61x\x82\x01\x02",
                                      0);
     struct codec_call call;
 
-    (void)state;
     assert_int_equal(codec_read_call(msg, &call, NULL), TENREC_OK);
     assert_int_equal(call.n, 0);
     codec_call_finish(&call);
     msg->release(msg);
 }
 
-static void codec_call_shares_tensors_when_written(void **state)
+TEST(codec_call_shares_tensors_when_written)
 {
     struct tenrec_tensor *t = tensor_of(4, 0);
     const struct tenrec_value arg = tenrec_tensor(t);
     struct tenrec_msg *msg = written_call("f", &arg, 1, 0);
 
-    (void)state;
     assert_int_equal(msg->n_tensors, 1);
     assert_ptr_equal(tenrec_msg_tensor(msg, 0)->data, tenrec_tensor_data(t));
     assert_ptr_equal(rpc_message_owner(msg, 0), t);
@@ -146,7 +138,7 @@ static void codec_call_shares_tensors_when_written(void **state)
     tenrec_tensor_drop(t);
 }
 
-static void codec_call_copies_a_tensor_when_it_is_not_contiguous(void **state)
+TEST(codec_call_copies_a_tensor_when_it_is_not_contiguous)
 {
     int32_t data[] = { 0, 1, 2, 3, 4, 5 };
     const int32_t want[] = { 0, 3, 1, 4, 2, 5 };
@@ -155,7 +147,6 @@ static void codec_call_copies_a_tensor_when_it_is_not_contiguous(void **state)
     struct tenrec_value arg;
     struct tenrec_msg *msg;
 
-    (void)state;
     assert_int_equal(tenrec_tensor_from_data(data, sizeof data, TENREC_INT32, 2, shape, strides,
                                              NULL, NULL, &t, NULL),
                      TENREC_OK);
@@ -167,26 +158,24 @@ static void codec_call_copies_a_tensor_when_it_is_not_contiguous(void **state)
     tenrec_tensor_drop(t);
 }
 
-static void codec_call_refuses_text_when_it_is_not_utf8(void **state)
+TEST(codec_call_refuses_text_when_it_is_not_utf8)
 {
     const struct tenrec_value arg = tenrec_text("ab\xff");
     struct tenrec_msg *msg = NULL;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(codec_write_call(TENREC_MSG_CALL, "f", &arg, 1, 0, &msg, &err), TENREC_EINVAL);
     assert_non_null(strstr(err.text, "not UTF-8 at its byte 2"));
     assert_null(msg);
 }
 
-static void codec_call_refuses_arguments_when_nested_too_deep(void **state)
+TEST(codec_call_refuses_arguments_when_nested_too_deep)
 {
     struct tenrec_value level[66];
     struct tenrec_msg *msg = NULL;
     struct codec_call call;
     tenrec_error err;
 
-    (void)state;
     level[0] = tenrec_int(1);
     for (int i = 1; i < 66; i++)
         level[i] = tenrec_array(&level[i - 1], 1);
@@ -199,16 +188,15 @@ static void codec_call_refuses_arguments_when_nested_too_deep(void **state)
     assert_non_null(strstr(err.text, "deeper than 64"));
 }
 
-static void codec_call_refuses_a_tensor_when_it_is_null(void **state)
+TEST(codec_call_refuses_a_tensor_when_it_is_null)
 {
     const struct tenrec_value arg = tenrec_tensor(NULL);
     struct tenrec_msg *msg = NULL;
 
-    (void)state;
     assert_int_equal(codec_write_call(TENREC_MSG_CALL, "f", &arg, 1, 0, &msg, NULL), TENREC_EINVAL);
 }
 
-static void codec_call_refuses_every_malformed_payload(void **state)
+TEST(codec_call_refuses_every_malformed_payload)
 {
     static const struct bad table[] = {
         BAD(HEAD "\x01", "integer at byte 3, expected array as call"),
@@ -241,7 +229,6 @@ static void codec_call_refuses_every_malformed_payload(void **state)
             "tensor 0 at byte 10, but the message has 0"),
     };
 
-    (void)state;
     for (size_t i = 0; i < N(table); i++) {
         struct tenrec_msg *msg = message_of(table[i].bytes, table[i].n, 0);
         struct codec_call call;
@@ -256,7 +243,7 @@ static void codec_call_refuses_every_malformed_payload(void **state)
 }
 
 /* Every prefix of a good call is refused, and no byte is read behind its end. */
-static void codec_call_refuses_every_cut_payload(void **state)
+TEST(codec_call_refuses_every_cut_payload)
 {
     struct tenrec_tensor *t = tensor_of(3, 10);
     const struct tenrec_entry entry = { "key", tenrec_double(1.5) };
@@ -264,7 +251,6 @@ static void codec_call_refuses_every_cut_payload(void **state)
                                          tenrec_tensor(t), tenrec_int(100000) };
     struct tenrec_msg *whole = written_call("function", args, N(args), 60000);
 
-    (void)state;
     for (uint64_t n = 0; n < whole->payload_len; n++) {
         struct tenrec_msg *msg = message_of(whole->payload, (size_t)n, 1);
         struct codec_call call;
@@ -273,26 +259,4 @@ static void codec_call_refuses_every_cut_payload(void **state)
     }
     whole->release(whole);
     tenrec_tensor_drop(t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(codec_call_has_the_documented_bytes_when_written),
-        cmocka_unit_test(codec_call_comes_back_when_it_has_no_arguments),
-        cmocka_unit_test(codec_call_comes_back_when_it_has_all_types),
-        cmocka_unit_test(codec_call_comes_back_when_it_needs_more_than_its_room),
-        cmocka_unit_test(codec_call_keeps_the_same_key_when_the_time_differs),
-        cmocka_unit_test(codec_call_is_read_when_heads_are_longer_than_needed),
-        cmocka_unit_test(codec_call_ignores_options_when_it_knows_none),
-        cmocka_unit_test(codec_call_shares_tensors_when_written),
-        cmocka_unit_test(codec_call_copies_a_tensor_when_it_is_not_contiguous),
-        cmocka_unit_test(codec_call_refuses_text_when_it_is_not_utf8),
-        cmocka_unit_test(codec_call_refuses_arguments_when_nested_too_deep),
-        cmocka_unit_test(codec_call_refuses_a_tensor_when_it_is_null),
-        cmocka_unit_test(codec_call_refuses_every_malformed_payload),
-        cmocka_unit_test(codec_call_refuses_every_cut_payload),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,13 +16,12 @@ static tenrec_error some_error(void)
     return why;
 }
 
-static void codec_error_comes_back_when_written_for_tenrec(void **state)
+TEST(codec_error_comes_back_when_written_for_tenrec)
 {
     const tenrec_error why = some_error();
     struct tenrec_msg *msg = NULL;
     tenrec_error got;
 
-    (void)state;
     assert_int_equal(codec_write_error(&why, true, &msg, NULL), TENREC_OK);
     assert_int_equal(msg->type, TENREC_MSG_EXCEPTION);
     codec_read_error(msg, &got);
@@ -34,13 +33,12 @@ static void codec_error_comes_back_when_written_for_tenrec(void **state)
     msg->release(msg);
 }
 
-static void codec_error_is_plain_text_when_written_for_others(void **state)
+TEST(codec_error_is_plain_text_when_written_for_others)
 {
     const tenrec_error why = some_error();
     struct tenrec_msg *msg = NULL;
     tenrec_error got;
 
-    (void)state;
     assert_int_equal(codec_write_error(&why, false, &msg, NULL), TENREC_OK);
     assert_int_equal(msg->payload_len, strlen("too big: 7"));
     assert_memory_equal(msg->payload, "too big: 7", strlen("too big: 7"));
@@ -51,12 +49,11 @@ static void codec_error_is_plain_text_when_written_for_others(void **state)
     msg->release(msg);
 }
 
-static void codec_error_stays_utf8_when_a_character_was_cut(void **state)
+TEST(codec_error_stays_utf8_when_a_character_was_cut)
 {
     tenrec_error why = some_error(), got;
     struct tenrec_msg *msg = NULL;
 
-    (void)state;
     memcpy(why.text, "caf\xc3", 5);
     assert_int_equal(codec_write_error(&why, true, &msg, NULL), TENREC_OK);
     codec_read_error(msg, &got);
@@ -64,13 +61,12 @@ static void codec_error_stays_utf8_when_a_character_was_cut(void **state)
     msg->release(msg);
 }
 
-static void codec_error_is_cut_at_a_character_when_text_is_long(void **state)
+TEST(codec_error_is_cut_at_a_character_when_text_is_long)
 {
     char text[1001] = "";
     struct tenrec_msg *msg;
     tenrec_error got;
 
-    (void)state;
     text[0] = 'a'; /* so that the limit falls into a character */
     for (size_t i = 1; i < 1000; i++)
         text[i] = "\xe6\xb0\xb4"[(i - 1) % 3];
@@ -81,24 +77,22 @@ static void codec_error_is_cut_at_a_character_when_text_is_long(void **state)
     msg->release(msg);
 }
 
-static void codec_error_has_no_control_characters_when_a_peer_sent_some(void **state)
+TEST(codec_error_has_no_control_characters_when_a_peer_sent_some)
 {
     struct tenrec_msg *msg = MESSAGE("a\x1b[31m\nb\x7f", 0);
     tenrec_error got;
 
-    (void)state;
     codec_read_error(msg, &got);
     assert_string_equal(got.text, "a?[31m\nb?");
     msg->release(msg);
 }
 
-static void codec_error_is_remote_when_its_status_is_unknown_or_ok(void **state)
+TEST(codec_error_is_remote_when_its_status_is_unknown_or_ok)
 {
     struct tenrec_msg *ok = MESSAGE(HEAD "\x85\x00\x20\x60\x00\x61x", 0);
     struct tenrec_msg *unknown = MESSAGE(HEAD "\x85\x39\x03\xe7\x20\x60\x00\x61x", 0);
     tenrec_error got;
 
-    (void)state;
     codec_read_error(ok, &got);
     assert_int_equal(got.code, TENREC_EREMOTE);
     codec_read_error(unknown, &got);
@@ -108,12 +102,11 @@ static void codec_error_is_remote_when_its_status_is_unknown_or_ok(void **state)
     unknown->release(unknown);
 }
 
-static void codec_error_keeps_the_callees_mark_when_written_for_tenrec(void **state)
+TEST(codec_error_keeps_the_callees_mark_when_written_for_tenrec)
 {
     struct tenrec_msg *marked = NULL, *old = MESSAGE(HEAD "\x85\x22\x20\x60\x00\x61x", 0);
     tenrec_error why = some_error(), got;
 
-    (void)state;
     codec_mark_callee(&why);
     assert_int_equal(codec_write_error(&why, true, &marked, NULL), TENREC_OK);
     codec_read_error(marked, &got);
@@ -126,11 +119,10 @@ static void codec_error_keeps_the_callees_mark_when_written_for_tenrec(void **st
     old->release(old);
 }
 
-static void codec_error_is_remote_when_a_function_returns_no_status(void **state)
+TEST(codec_error_is_remote_when_a_function_returns_no_status)
 {
     tenrec_error why = some_error();
 
-    (void)state;
     why.code = (tenrec_status)-9999;
     codec_mark_callee(&why);
     assert_int_equal(why.code, TENREC_EREMOTE);
@@ -139,12 +131,11 @@ static void codec_error_is_remote_when_a_function_returns_no_status(void **state
     assert_int_equal(why.code, TENREC_EREMOTE);
 }
 
-static void codec_error_says_so_when_it_cannot_be_read(void **state)
+TEST(codec_error_says_so_when_it_cannot_be_read)
 {
     struct tenrec_msg *msg = MESSAGE(HEAD "\x85\x20\x20\x60\x00\x01", 0);
     tenrec_error got;
 
-    (void)state;
     codec_read_error(msg, &got);
     assert_int_equal(got.code, TENREC_EPROTOCOL);
     assert_non_null(strstr(got.text, "unreadable error from the peer"));
@@ -154,9 +145,8 @@ static void codec_error_says_so_when_it_cannot_be_read(void **state)
 
 /* ---- messages -------------------------------------------------------------------------- */
 
-static void message_has_zeroed_descriptors_when_recycled(void **state)
+TEST(message_has_zeroed_descriptors_when_recycled)
 {
-    (void)state;
     for (int round = 0; round < 3; round++) {
         struct tenrec_msg *msg = rpc_message_new(16, 1);
         const struct tenrec_tensor_desc zero = { 0 };
@@ -170,31 +160,11 @@ static void message_has_zeroed_descriptors_when_recycled(void **state)
     }
 }
 
-static void message_has_no_owner_when_made_elsewhere(void **state)
+TEST(message_has_no_owner_when_made_elsewhere)
 {
     struct tenrec_msg *msg = rpc_message_new(16, 0);
 
-    (void)state;
     assert_null(rpc_message_owner(msg, 0));
     msg->release(msg);
     assert_null(rpc_message_new(UINT64_MAX, 1));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(codec_error_comes_back_when_written_for_tenrec),
-        cmocka_unit_test(codec_error_is_plain_text_when_written_for_others),
-        cmocka_unit_test(codec_error_stays_utf8_when_a_character_was_cut),
-        cmocka_unit_test(codec_error_is_cut_at_a_character_when_text_is_long),
-        cmocka_unit_test(codec_error_has_no_control_characters_when_a_peer_sent_some),
-        cmocka_unit_test(codec_error_is_remote_when_its_status_is_unknown_or_ok),
-        cmocka_unit_test(codec_error_keeps_the_callees_mark_when_written_for_tenrec),
-        cmocka_unit_test(codec_error_is_remote_when_a_function_returns_no_status),
-        cmocka_unit_test(codec_error_says_so_when_it_cannot_be_read),
-        cmocka_unit_test(message_has_zeroed_descriptors_when_recycled),
-        cmocka_unit_test(message_has_no_owner_when_made_elsewhere),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

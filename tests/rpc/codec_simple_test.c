@@ -119,9 +119,8 @@ static const int64_t edges[] = { 0,         1,          23,         24,         
                                  -24,       -25,        -256,       -257,       -65536,    -65537,
                                  INT64_MIN, 2147483648, -2147483649 };
 
-static void codec_simple_writes_the_same_bytes_when_numbers_are_at_edges(void **state)
+TEST(codec_simple_writes_the_same_bytes_when_numbers_are_at_edges)
 {
-    (void)state;
     for (size_t i = 0; i < N(edges); i++) {
         struct tenrec_value v = tenrec_int(edges[i]);
 
@@ -131,12 +130,11 @@ static void codec_simple_writes_the_same_bytes_when_numbers_are_at_edges(void **
     check_written("f", NULL, 0, -5);
 }
 
-static void codec_simple_writes_the_same_bytes_when_lengths_are_at_edges(void **state)
+TEST(codec_simple_writes_the_same_bytes_when_lengths_are_at_edges)
 {
     static const size_t lens[] = { 0, 1, 23, 24, 255, 256, 300, 500 };
     char name[256];
 
-    (void)state;
     for (size_t i = 0; i < N(lens); i++) {
         struct tenrec_value v[] = { tenrec_bytes(letters, lens[i]), tenrec_text("end") };
 
@@ -148,36 +146,33 @@ static void codec_simple_writes_the_same_bytes_when_lengths_are_at_edges(void **
     }
 }
 
-static void codec_simple_writes_the_same_bytes_when_all_types_are_there(void **state)
+TEST(codec_simple_writes_the_same_bytes_when_all_types_are_there)
 {
     struct tenrec_value v[] = { tenrec_nil(),         tenrec_bool(true), tenrec_bool(false),
                                 tenrec_double(-0.25), tenrec_int(-7),    tenrec_text("h\xc3\xa9"),
                                 tenrec_bytes(NULL, 0) };
 
-    (void)state;
     check_written("f", v, N(v), 60000);
 }
 
-static void codec_simple_writes_the_same_message_when_there_are_tensors(void **state)
+TEST(codec_simple_writes_the_same_message_when_there_are_tensors)
 {
     struct tenrec_tensor *t = tensor_of(3, 1), *other = tensor_of(70, 1);
     struct tenrec_value v[] = { tenrec_tensor(t), tenrec_int(5), tenrec_tensor(other),
                                 tenrec_tensor(t) };
 
-    (void)state;
     check_written("f", v, N(v), 60000);
     tenrec_tensor_drop(t);
     tenrec_tensor_drop(other);
 }
 
-static void codec_simple_leaves_alone_what_is_not_simple_when_written(void **state)
+TEST(codec_simple_leaves_alone_what_is_not_simple_when_written)
 {
     struct tenrec_value many[24],
         list = tenrec_array(NULL, 0), none = tenrec_tensor(NULL), bad = tenrec_text("\xff"),
         missing = tenrec_bytes(NULL, 3), large = tenrec_bytes(letters, sizeof letters),
         two[] = { tenrec_bytes(letters, 400), tenrec_bytes(letters, 400) };
 
-    (void)state;
     for (size_t i = 0; i < N(many); i++)
         many[i] = tenrec_nil();
     assert_null(codec_simple_write(TENREC_MSG_CALL, "f", many, N(many), 1));
@@ -191,14 +186,13 @@ static void codec_simple_leaves_alone_what_is_not_simple_when_written(void **sta
     assert_null(codec_simple_write(TENREC_MSG_CALL, letters, NULL, 0, 1));
 }
 
-static void codec_simple_reads_the_same_call_when_it_takes_it(void **state)
+TEST(codec_simple_reads_the_same_call_when_it_takes_it)
 {
     struct tenrec_value v[] = { tenrec_nil(),   tenrec_bool(true),     tenrec_bool(false),
                                 tenrec_int(-7), tenrec_double(-0.25),  tenrec_int(300),
                                 tenrec_int(25), tenrec_bytes("ab", 2), tenrec_bytes("", 0) };
     struct tenrec_msg *msg = written_call("f", v, N(v), 60000);
 
-    (void)state;
     assert_true(check_read(msg));
     msg->release(msg);
     msg = written_call("name", NULL, 0, TENREC_TIMEOUT_NONE);
@@ -231,25 +225,23 @@ static size_t check_read_with_each_byte_changed(struct tenrec_msg *msg)
 
 /* Each byte of a call changed in each way: what the short way takes, the long one
  * reads alike. */
-static void codec_simple_reads_the_same_call_when_a_byte_is_changed(void **state)
+TEST(codec_simple_reads_the_same_call_when_a_byte_is_changed)
 {
     const struct tenrec_value v[] = { tenrec_int(300), tenrec_double(1.5), tenrec_bytes("abc", 3),
                                       tenrec_bool(true) };
     struct tenrec_msg *msg = written_call("fn", v, N(v), 1000);
 
-    (void)state;
     assert_true(check_read_with_each_byte_changed(msg) > 1000);
     msg->release(msg);
 }
 
 /* Whatever was taken before it is refused is given back: leaks are for the sanitizer. */
-static void codec_simple_reads_the_same_call_when_a_byte_behind_tensors_is_changed(void **state)
+TEST(codec_simple_reads_the_same_call_when_a_byte_behind_tensors_is_changed)
 {
     struct tenrec_tensor *t = tensor_of(3, 1), *other = tensor_of(3, 5);
     const struct tenrec_value v[] = { tenrec_tensor(t), tenrec_tensor(other), tenrec_int(300) };
     struct tenrec_msg *msg = written_call("fn", v, N(v), 1000);
 
-    (void)state;
     assert_true(check_read(msg));
     assert_true(check_read_with_each_byte_changed(msg) > 100);
     msg->release(msg);
@@ -258,13 +250,12 @@ static void codec_simple_reads_the_same_call_when_a_byte_behind_tensors_is_chang
 }
 
 /* Their memory lives no longer than the message. */
-static void codec_simple_leaves_alone_tensors_without_owner_when_read(void **state)
+TEST(codec_simple_leaves_alone_tensors_without_owner_when_read)
 {
     struct tenrec_tensor *t = tensor_of(3, 1);
     const struct tenrec_value v = tenrec_tensor(t);
     struct tenrec_msg *msg = written_call("fn", &v, 1, 1000);
 
-    (void)state;
     assert_true(check_read(msg));
     rpc_message_set_owner(msg, 0, NULL);
     assert_false(check_read(msg));
@@ -273,13 +264,12 @@ static void codec_simple_leaves_alone_tensors_without_owner_when_read(void **sta
 }
 
 /* In memory that ends where the payload does. */
-static void codec_simple_reads_nothing_behind_the_end_when_it_is_cut(void **state)
+TEST(codec_simple_reads_nothing_behind_the_end_when_it_is_cut)
 {
     const struct tenrec_value v[] = { tenrec_int(300), tenrec_double(1.5), tenrec_bytes("abc", 3) };
     struct tenrec_msg *whole = written_call("fn", v, N(v), 1000), cut = *whole;
     struct codec_call call;
 
-    (void)state;
     for (cut.payload_len = 0; cut.payload_len < whole->payload_len; cut.payload_len++) {
         cut.payload = malloc((size_t)cut.payload_len + !cut.payload_len);
         assert_non_null(cut.payload);
@@ -292,19 +282,6 @@ static void codec_simple_reads_nothing_behind_the_end_when_it_is_cut(void **stat
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(codec_simple_writes_the_same_bytes_when_numbers_are_at_edges),
-        cmocka_unit_test(codec_simple_writes_the_same_bytes_when_lengths_are_at_edges),
-        cmocka_unit_test(codec_simple_writes_the_same_bytes_when_all_types_are_there),
-        cmocka_unit_test(codec_simple_writes_the_same_message_when_there_are_tensors),
-        cmocka_unit_test(codec_simple_leaves_alone_what_is_not_simple_when_written),
-        cmocka_unit_test(codec_simple_reads_the_same_call_when_it_takes_it),
-        cmocka_unit_test(codec_simple_reads_the_same_call_when_a_byte_is_changed),
-        cmocka_unit_test(codec_simple_reads_the_same_call_when_a_byte_behind_tensors_is_changed),
-        cmocka_unit_test(codec_simple_leaves_alone_tensors_without_owner_when_read),
-        cmocka_unit_test(codec_simple_reads_nothing_behind_the_end_when_it_is_cut),
-    };
-
     memset(letters, 'x', sizeof letters - 1);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return testing_run(NULL, NULL);
 }

@@ -19,7 +19,7 @@ static struct tenrec_value *read_ok(const char *payload, size_t n)
 }
 #define READ(bytes) read_ok(HEAD bytes, sizeof(HEAD bytes) - 1)
 
-static void codec_value_reads_integers_of_the_rfc(void **state)
+TEST(codec_value_reads_integers_of_the_rfc)
 {
     static const struct {
         const char *bytes;
@@ -44,7 +44,6 @@ static void codec_value_reads_integers_of_the_rfc(void **state)
     };
     char payload[16] = HEAD;
 
-    (void)state;
     for (size_t i = 0; i < N(table); i++) {
         struct tenrec_value *v;
         memcpy(payload + 3, table[i].bytes, table[i].n);
@@ -55,7 +54,7 @@ static void codec_value_reads_integers_of_the_rfc(void **state)
     }
 }
 
-static void codec_value_reads_floats_of_the_rfc(void **state)
+TEST(codec_value_reads_floats_of_the_rfc)
 {
     static const struct {
         const char *bytes;
@@ -82,7 +81,6 @@ static void codec_value_reads_floats_of_the_rfc(void **state)
     };
     char payload[16] = HEAD;
 
-    (void)state;
     for (size_t i = 0; i < N(table); i++) {
         struct tenrec_value *v;
         memcpy(payload + 3, table[i].bytes, table[i].n);
@@ -94,12 +92,11 @@ static void codec_value_reads_floats_of_the_rfc(void **state)
     }
 }
 
-static void codec_value_reads_nan_of_every_width(void **state)
+TEST(codec_value_reads_nan_of_every_width)
 {
     struct tenrec_value *half = READ("\xf9\x7e\x00"), *single = READ("\xfa\x7f\xc0\x00\x00"),
                         *dbl = READ("\xfb\x7f\xf8\x00\x00\x00\x00\x00\x00");
 
-    (void)state;
     assert_true(isnan(half->u.number));
     assert_true(isnan(single->u.number));
     assert_true(isnan(dbl->u.number));
@@ -108,7 +105,7 @@ static void codec_value_reads_nan_of_every_width(void **state)
     tenrec_value_drop(dbl);
 }
 
-static void codec_value_reads_texts_of_the_rfc(void **state)
+TEST(codec_value_reads_texts_of_the_rfc)
 {
     static const struct {
         const char *bytes;
@@ -123,7 +120,6 @@ static void codec_value_reads_texts_of_the_rfc(void **state)
     };
     char payload[16] = HEAD;
 
-    (void)state;
     for (size_t i = 0; i < N(table); i++) {
         struct tenrec_value *v;
         memcpy(payload + 3, table[i].bytes, strlen(table[i].bytes));
@@ -134,13 +130,12 @@ static void codec_value_reads_texts_of_the_rfc(void **state)
     }
 }
 
-static void codec_value_reads_collections_of_the_rfc(void **state)
+TEST(codec_value_reads_collections_of_the_rfc)
 {
     struct tenrec_value *v = READ("\x83\x01\x82\x02\x03\x82\x04\x05");
     struct tenrec_value *m = READ("\x82\x61\x61\xa1\x61\x62\x61\x63");
     struct tenrec_value *flags = READ("\x83\xf4\xf5\xf6");
 
-    (void)state;
     assert_int_equal(v->u.array[2].u.array[1].u.integer, 5);
     assert_string_equal(tenrec_value_find(&m->u.array[1], "b")->u.text, "c");
     assert_false(flags->u.array[0].u.boolean);
@@ -151,7 +146,7 @@ static void codec_value_reads_collections_of_the_rfc(void **state)
     tenrec_value_drop(flags);
 }
 
-static void codec_value_outlives_its_message_when_read(void **state)
+TEST(codec_value_outlives_its_message_when_read)
 {
     struct tenrec_tensor *t = tensor_of(3, 10);
     const struct tenrec_value items[] = { tenrec_bytes("abc", 3), tenrec_tensor(t) };
@@ -159,7 +154,6 @@ static void codec_value_outlives_its_message_when_read(void **state)
     struct tenrec_msg *msg = NULL;
     struct tenrec_value *v = NULL;
 
-    (void)state;
     assert_int_equal(codec_write_value(&list, TENREC_MSG_RET, &msg, NULL), TENREC_OK);
     assert_int_equal(msg->type, TENREC_MSG_RET);
     tenrec_tensor_drop(t);
@@ -171,12 +165,11 @@ static void codec_value_outlives_its_message_when_read(void **state)
     tenrec_value_drop(v);
 }
 
-static void codec_value_is_nil_when_none_is_given(void **state)
+TEST(codec_value_is_nil_when_none_is_given)
 {
     struct tenrec_msg *msg = NULL;
     struct tenrec_value *v = NULL;
 
-    (void)state;
     assert_int_equal(codec_write_value(NULL, TENREC_MSG_RET, &msg, NULL), TENREC_OK);
     assert_int_equal(codec_read_value(msg, &v, NULL), TENREC_OK);
     assert_int_equal(v->type, TENREC_VALUE_NIL);
@@ -184,14 +177,13 @@ static void codec_value_is_nil_when_none_is_given(void **state)
     msg->release(msg);
 }
 
-static void codec_value_copies_a_tensor_when_nobody_owns_it(void **state)
+TEST(codec_value_copies_a_tensor_when_nobody_owns_it)
 {
     struct tenrec_msg *msg = MESSAGE(HEAD "\xd9\xcd\x74\x00", 1);
     struct tenrec_tensor_desc *d = tenrec_msg_tensor(msg, 0);
     int32_t data[] = { 7, 8 };
     struct tenrec_value *v = NULL;
 
-    (void)state;
     d->data = data;
     d->bytes = sizeof data;
     d->dtype = TENREC_INT32;
@@ -206,7 +198,7 @@ static void codec_value_copies_a_tensor_when_nobody_owns_it(void **state)
     tenrec_value_drop(v);
 }
 
-static void codec_value_refuses_a_tensor_when_it_reaches_too_far(void **state)
+TEST(codec_value_refuses_a_tensor_when_it_reaches_too_far)
 {
     struct tenrec_msg *msg = MESSAGE(HEAD "\x82\x01\xd9\xcd\x74\x00", 1);
     struct tenrec_tensor_desc *d = tenrec_msg_tensor(msg, 0);
@@ -214,7 +206,6 @@ static void codec_value_refuses_a_tensor_when_it_reaches_too_far(void **state)
     struct tenrec_value *v = NULL;
     tenrec_error err;
 
-    (void)state;
     d->data = data;
     d->bytes = sizeof data;
     d->dtype = TENREC_INT32;
@@ -228,7 +219,7 @@ static void codec_value_refuses_a_tensor_when_it_reaches_too_far(void **state)
     msg->release(msg);
 }
 
-static void codec_value_refuses_every_malformed_payload(void **state)
+TEST(codec_value_refuses_every_malformed_payload)
 {
     static const struct bad table[] = {
         BAD("", "does not begin with d9 d9 f7 at byte 0"),
@@ -276,7 +267,6 @@ static void codec_value_refuses_every_malformed_payload(void **state)
         BAD(HEAD "\xd9\xcd\x74", "data ends at byte 6"),
     };
 
-    (void)state;
     for (size_t i = 0; i < N(table); i++) {
         struct tenrec_msg *msg = message_of(table[i].bytes, table[i].n, 1);
         struct tenrec_value *v = NULL;
@@ -291,14 +281,13 @@ static void codec_value_refuses_every_malformed_payload(void **state)
     }
 }
 
-static void codec_value_refuses_when_nested_deeper_than_the_limit(void **state)
+TEST(codec_value_refuses_when_nested_deeper_than_the_limit)
 {
     char payload[3 + 100] = HEAD;
     struct tenrec_value *v = NULL;
     struct tenrec_msg *msg;
     tenrec_error err;
 
-    (void)state;
     /* 63 arrays around an integer are 64 values deep. */
     memset(payload + 3, 0x81, 63);
     payload[3 + 63] = 0;
@@ -309,23 +298,4 @@ static void codec_value_refuses_when_nested_deeper_than_the_limit(void **state)
     assert_int_equal(codec_read_value(msg, &v, &err), TENREC_EPROTOCOL);
     assert_non_null(strstr(err.text, "deeper than 64 at byte 66"));
     msg->release(msg);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(codec_value_reads_integers_of_the_rfc),
-        cmocka_unit_test(codec_value_reads_floats_of_the_rfc),
-        cmocka_unit_test(codec_value_reads_nan_of_every_width),
-        cmocka_unit_test(codec_value_reads_texts_of_the_rfc),
-        cmocka_unit_test(codec_value_reads_collections_of_the_rfc),
-        cmocka_unit_test(codec_value_outlives_its_message_when_read),
-        cmocka_unit_test(codec_value_is_nil_when_none_is_given),
-        cmocka_unit_test(codec_value_copies_a_tensor_when_nobody_owns_it),
-        cmocka_unit_test(codec_value_refuses_a_tensor_when_it_reaches_too_far),
-        cmocka_unit_test(codec_value_refuses_every_malformed_payload),
-        cmocka_unit_test(codec_value_refuses_when_nested_deeper_than_the_limit),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,11 +10,9 @@
 static const char two_devices[] = "backends.inproc.options.devices=2";
 static tenrec_error err;
 
-static int begin(void **state)
+static void begin(void)
 {
-    (void)state;
     party_begin();
-    return 0;
 }
 
 /* [where the tensor is here: -1 for the host, the tensor] */
@@ -107,11 +105,10 @@ static void is_unmapped(struct tenrec_worker *w, const char *to, struct tenrec_d
     assert_text_has(err.text, "no device map says where");
 }
 
-static void device_joiner_gets_tensors_by_the_others_map(void **state)
+TEST_WITH(device_joiner_gets_tensors_by_the_others_map, begin, NULL)
 {
     struct tenrec_worker *a = join(0, "worker.device_maps={worker1: {cuda:0: cuda:1}}"), *b;
 
-    (void)state;
     b = join(1, NULL);
     goes(a, "worker1", GPU(0), 1);
     is_unmapped(a, "worker1", GPU(1));
@@ -121,13 +118,12 @@ static void device_joiner_gets_tensors_by_the_others_map(void **state)
 }
 
 /* Again and again: the other may hear of the newcomer from its first message. */
-static void device_joiner_sends_by_its_map_at_once(void **state)
+TEST_WITH(device_joiner_sends_by_its_map_at_once, begin, NULL)
 {
     struct tenrec_worker *a = join(0, NULL), *b;
     struct tenrec_device used[4];
     size_t n;
 
-    (void)state;
     goes(a, "worker0", CPU, -1);
     for (int i = 0; i < 5; i++) {
         b = join(1, "worker.device_maps={worker0: {cpu: cuda:1, cuda:0: cuda:0}}");
@@ -141,11 +137,10 @@ static void device_joiner_sends_by_its_map_at_once(void **state)
 }
 
 /* Nobody but the callee has devices: the caller of the host only sends there. */
-static void device_joiner_without_devices_sends_to_devices(void **state)
+TEST_WITH(device_joiner_without_devices_sends_to_devices, begin, NULL)
 {
     struct tenrec_worker *a = join(0, NULL), *b;
 
-    (void)state;
     for (int i = 0; i < 5; i++) {
         b = join(1, "worker.device_maps={worker0: {cpu: cuda:1}}");
         goes(b, "worker0", CPU, 1);
@@ -154,11 +149,10 @@ static void device_joiner_without_devices_sends_to_devices(void **state)
     party_leave(a);
 }
 
-static void device_newcomer_brings_a_map_of_its_own(void **state)
+TEST_WITH(device_newcomer_brings_a_map_of_its_own, begin, NULL)
 {
     struct tenrec_worker *a = join(0, NULL), *b;
 
-    (void)state;
     b = join(1, "worker.device_maps={worker0: {cuda:0: cuda:1}}");
     goes(b, "worker0", GPU(0), 1);
     party_leave(b);
@@ -188,12 +182,11 @@ static void is_refused(struct tenrec_worker *a, struct tenrec_worker *b, const c
     goes(b, "worker0", CPU, -1);
 }
 
-static void device_joiner_with_a_wrong_map_is_refused(void **state)
+TEST_WITH(device_joiner_with_a_wrong_map_is_refused, begin, NULL)
 {
     struct tenrec_worker *a = join(0, "worker.device_maps={worker1: {cuda:0: cuda:1}}");
     struct tenrec_worker *b = join(1, NULL), *c;
 
-    (void)state;
     is_refused(a, b, "worker.device_maps={worker0: {cuda:0: cuda:1, cuda:1: cuda:1}}",
                "both go to cuda:1");
     is_refused(a, b, "worker.device_maps={worker0: {cuda:5: cuda:1}}", "cuda:5");
@@ -208,11 +201,10 @@ static void device_joiner_with_a_wrong_map_is_refused(void **state)
 }
 
 /* The other one has said nothing of its devices: its answers say what is wrong. */
-static void device_map_to_one_that_the_other_lacks_fails_messages(void **state)
+TEST_WITH(device_map_to_one_that_the_other_lacks_fails_messages, begin, NULL)
 {
     struct tenrec_worker *a = join(0, NULL), *b;
 
-    (void)state;
     b = join(1, "worker.device_maps={worker0: {cuda:0: cuda:6}}");
     /* From our backend, or from the other worker. */
     assert_int_not_equal(ask(b, "worker0", GPU(0), NULL), TENREC_OK);
@@ -224,11 +216,10 @@ static void device_map_to_one_that_the_other_lacks_fails_messages(void **state)
 }
 
 /* Whom the others' maps name wrongly is told when it comes. */
-static void device_map_for_one_that_lacks_the_device_refuses_him(void **state)
+TEST_WITH(device_map_for_one_that_lacks_the_device_refuses_him, begin, NULL)
 {
     struct tenrec_worker *a = join(0, "worker.device_maps={worker1: {cuda:0: cuda:6}}"), *b;
 
-    (void)state;
     b = worker(1, NULL);
     assert_int_equal(tenrec_init_rpc(b, &err), TENREC_EGROUP);
     assert_text_has(err.text, "of 'worker0'");
@@ -243,17 +234,7 @@ static void device_map_for_one_that_lacks_the_device_refuses_him(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(device_joiner_gets_tensors_by_the_others_map, begin),
-        cmocka_unit_test_setup(device_joiner_sends_by_its_map_at_once, begin),
-        cmocka_unit_test_setup(device_joiner_without_devices_sends_to_devices, begin),
-        cmocka_unit_test_setup(device_newcomer_brings_a_map_of_its_own, begin),
-        cmocka_unit_test_setup(device_joiner_with_a_wrong_map_is_refused, begin),
-        cmocka_unit_test_setup(device_map_to_one_that_the_other_lacks_fails_messages, begin),
-        cmocka_unit_test_setup(device_map_for_one_that_lacks_the_device_refuses_him, begin),
-    };
-
     if (argc > 1)
         cluster_use(argv[1]);
-    return cmocka_run_group_tests_name("device_dynamic", tests, NULL, NULL);
+    return testing_run(NULL, NULL);
 }

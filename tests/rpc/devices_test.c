@@ -28,23 +28,19 @@ static void setup(struct tenrec_worker *w, size_t rank)
     assert_status(tenrec_register_function(w, "echo", echo, NULL, TENREC_POOL, &err), &err);
 }
 
-static int open_two(void **state)
+static void open_two(void)
 {
     static const char *const extra[] = { "backends.inproc.options.devices=2",
                                          "worker.device_maps={worker0: {cuda:0: cuda:1}, "
                                          "worker1: {cuda:0: cuda:1}}",
                                          NULL };
 
-    (void)state;
     cluster_open(&two, 2, extra, setup);
-    return 0;
 }
 
-static int close_two(void **state)
+static void close_two(void)
 {
-    (void)state;
     cluster_close(&two, TENREC_GRACEFUL);
-    return 0;
 }
 
 /* Four numbers, counted from `first`, on cuda:0. */
@@ -71,14 +67,13 @@ static void assert_numbers(struct tenrec_tensor *t, float first)
     tenrec_tensor_drop(host);
 }
 
-static void devices_take_results_into_a_buffer_of_the_caller(void **state)
+TEST(devices_take_results_into_a_buffer_of_the_caller)
 {
     struct tenrec_tensor *x = numbers(1), *into = numbers(9);
     const struct tenrec_value arg = tenrec_tensor(x);
     const struct tenrec_call_options o = { .size = sizeof o, .into = into };
     struct tenrec_value *got = NULL;
 
-    (void)state;
     assert_status(tenrec_rpc_sync(two.worker[0], "worker1", "echo", &arg, 1, &o, &got, &err), &err);
     assert_ptr_equal(tenrec_tensor_data(got->u.tensor), tenrec_tensor_data(into));
     assert_numbers(got->u.tensor, 1);
@@ -88,14 +83,13 @@ static void devices_take_results_into_a_buffer_of_the_caller(void **state)
     tenrec_tensor_drop(into);
 }
 
-static void devices_refuse_a_buffer_that_is_elsewhere(void **state)
+TEST(devices_refuse_a_buffer_that_is_elsewhere)
 {
     const int64_t n = 4;
     struct tenrec_tensor *x = numbers(1), *into;
     const struct tenrec_value arg = tenrec_tensor(x);
     struct tenrec_call_options o = { .size = sizeof o };
 
-    (void)state;
     assert_status(tenrec_tensor_new(TENREC_FLOAT32, 1, &n, &into, &err), &err);
     o.into = into;
     assert_int_equal(tenrec_rpc_sync(two.worker[0], "worker1", "echo", &arg, 1, &o, NULL, &err),
@@ -105,13 +99,12 @@ static void devices_refuse_a_buffer_that_is_elsewhere(void **state)
     tenrec_tensor_drop(into);
 }
 
-static void devices_are_said_before_init(void **state)
+TEST(devices_are_said_before_init)
 {
     const struct tenrec_device_pair pair = { GPU(0), GPU(0) };
     struct tenrec_device used[4];
     size_t n;
 
-    (void)state;
     assert_int_equal(tenrec_set_device_map(two.worker[0], "worker1", &pair, 1, &err), TENREC_EBUSY);
     assert_int_equal(tenrec_set_devices(two.worker[0], &pair.from, 1, &err), TENREC_EBUSY);
     assert_status(tenrec_get_devices(two.worker[0], used, 4, &n, &err), &err);
@@ -120,12 +113,11 @@ static void devices_are_said_before_init(void **state)
     assert_int_equal(used[1].index, 1);
 }
 
-static void devices_are_not_gathered(void **state)
+TEST(devices_are_not_gathered)
 {
     struct tenrec_tensor *x = numbers(1);
     const struct tenrec_value v = tenrec_tensor(x);
 
-    (void)state;
     assert_int_equal(tenrec_all_gather(two.worker[0], &v, NULL, 0, 1000, NULL, &err),
                      TENREC_EUNSUPPORTED);
     assert_text_has(err.text, "tenrec_tensor_to");
@@ -147,7 +139,7 @@ static void free_here(void *arg, void *data)
     free(data);
 }
 
-static void devices_are_asked_of_an_allocator_that_knows_them(void **state)
+TEST(devices_are_asked_of_an_allocator_that_knows_them)
 {
     struct tenrec_allocator a = { .size = sizeof a,
                                   .alloc = alloc_on_device,
@@ -156,7 +148,6 @@ static void devices_are_asked_of_an_allocator_that_knows_them(void **state)
     const struct tenrec_value arg = tenrec_tensor(x);
     struct tenrec_value *got = NULL;
 
-    (void)state;
     for (unsigned knows = 0; knows < 2; knows++) {
         a.flags = knows ? TENREC_ALLOCATOR_DEVICES : 0;
         assert_status(tenrec_set_allocator(two.worker[0], &a, &err), &err);
@@ -172,13 +163,5 @@ static void devices_are_asked_of_an_allocator_that_knows_them(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(devices_take_results_into_a_buffer_of_the_caller),
-        cmocka_unit_test(devices_refuse_a_buffer_that_is_elsewhere),
-        cmocka_unit_test(devices_are_said_before_init),
-        cmocka_unit_test(devices_are_not_gathered),
-        cmocka_unit_test(devices_are_asked_of_an_allocator_that_knows_them),
-    };
-
-    return cmocka_run_group_tests_name("devices", tests, open_two, close_two);
+    return testing_run(open_two, close_two);
 }

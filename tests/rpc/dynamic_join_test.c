@@ -15,23 +15,20 @@
 
 enum { STORE_REQUEST_MS = 5000 }; /* until a request that is not cut gives up */
 
-static int begin(void **state)
+static void begin(void)
 {
-    (void)state;
     party_begin();
-    return 0;
 }
 
 /* ---- who may ---------------------------------------------------------------------- */
 
-static void dynamic_a_name_that_is_used_is_refused_and_the_group_stays_open(void **state)
+TEST_WITH(dynamic_a_name_that_is_used_is_refused_and_the_group_stays_open, begin, NULL)
 {
     struct tenrec_worker *a = party_join(-1, "same", functions_register);
     struct tenrec_worker *b = party_worker(-1, "same", NULL, NULL);
     struct tenrec_worker *c = party_worker(0, "other", NULL, NULL);
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(tenrec_init_rpc(b, &err), TENREC_EGROUP);
     assert_non_null(strstr(err.text, "name \"same\" is used by id 0"));
     assert_int_equal(tenrec_init_rpc(c, &err), TENREC_EGROUP);
@@ -76,7 +73,7 @@ static void assert_lock_is_free(void)
     assert_says("rpc_prefix_0/RpcGroupManagementToken", "");
 }
 
-static void dynamic_a_join_that_fails_leaves_the_group_open(void **state)
+TEST_WITH(dynamic_a_join_that_fails_leaves_the_group_open, begin, NULL)
 {
     static const struct {
         const char *key;
@@ -86,7 +83,6 @@ static void dynamic_a_join_that_fails_leaves_the_group_open(void **state)
     struct tenrec_worker *a = party_worker(-1, NULL, NULL, functions_register);
     tenrec_error err;
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         put(spoiled[i].key, "of no sense");
         assert_int_equal(tenrec_init_rpc(a, &err), spoiled[i].st);
@@ -100,25 +96,23 @@ static void dynamic_a_join_that_fails_leaves_the_group_open(void **state)
     party_leave(a);
 }
 
-static void dynamic_who_waits_for_the_lock_is_told_who_holds_it(void **state)
+TEST_WITH(dynamic_who_waits_for_the_lock_is_told_who_holds_it, begin, NULL)
 {
     static const char *const brief[] = { "worker.init_timeout=50ms", NULL };
     struct tenrec_worker *a = party_worker(-1, NULL, brief, functions_register);
     tenrec_error err;
 
-    (void)state;
     put("tenrec/default/lock", "00000000deadbeef 100000 ghost");
     assert_int_equal(tenrec_init_rpc(a, &err), TENREC_ETIMEDOUT);
     assert_non_null(strstr(err.text, "'ghost' holds the lock of the group"));
     tenrec_worker_drop(a);
 }
 
-static void dynamic_the_lock_of_a_dead_holder_is_taken_over(void **state)
+TEST_WITH(dynamic_the_lock_of_a_dead_holder_is_taken_over, begin, NULL)
 {
     const uint64_t since = clock_now_ns();
     struct tenrec_worker *a;
 
-    (void)state;
     put("tenrec/default/lock", "00000000deadbeef 200 ghost");
     a = party_join(-1, NULL, functions_register);
     assert_true(clock_now_ns() - since >= 200000000u);
@@ -126,13 +120,12 @@ static void dynamic_the_lock_of_a_dead_holder_is_taken_over(void **state)
 }
 
 /* A worker of torch.distributed.rpc that joins, or died when it did. */
-static void dynamic_who_waits_for_torch_is_told_so(void **state)
+TEST_WITH(dynamic_who_waits_for_torch_is_told_so, begin, NULL)
 {
     static const char *const brief[] = { "worker.init_timeout=50ms", NULL };
     struct tenrec_worker *a = party_worker(-1, NULL, brief, functions_register);
     tenrec_error err;
 
-    (void)state;
     put("rpc_prefix_0/RpcGroupManagementToken", "Token_for_theirs_join");
     assert_int_equal(tenrec_init_rpc(a, &err), TENREC_ETIMEDOUT);
     assert_non_null(strstr(err.text, "worker of torch holds the lock"));
@@ -150,13 +143,12 @@ static void count_outages(void *arg, enum tenrec_log_level level, const char *pa
 }
 
 /* Longer than one look at the store: the lock is waited for again, but the store is there. */
-static void dynamic_a_dead_one_is_taken_out_after_one_that_joins_slowly(void **state)
+TEST_WITH(dynamic_a_dead_one_is_taken_out_after_one_that_joins_slowly, begin, NULL)
 {
     struct tenrec_worker *a = party_join(-1, NULL, functions_register);
     struct tenrec_worker *b = party_join(-1, NULL, functions_register);
     atomic_int outages = 0;
 
-    (void)state;
     tenrec_set_log_callback(count_outages, &outages);
     put("tenrec/default/lock", "00000000deadbeef 3000 slow");
     party_die(b);
@@ -176,7 +168,7 @@ static void look_at_the_store(struct tenrec_worker *w)
 }
 
 /* Nobody tells of it again: the worker itself tries again. */
-static void dynamic_a_record_of_no_sense_is_told_of_and_followed_when_it_is_mended(void **state)
+TEST_WITH(dynamic_a_record_of_no_sense_is_told_of_and_followed_when_it_is_mended, begin, NULL)
 {
     /* 40 s until it buries the ghost, which nobody keeps alive. */
     static const char *const slow[] = { "worker.heartbeat=1s", NULL };
@@ -188,7 +180,6 @@ static void dynamic_a_record_of_no_sense_is_told_of_and_followed_when_it_is_mend
     struct view v;
     tenrec_error err;
 
-    (void)state;
     assert_status(tenrec_init_rpc(a, &err), &err);
     assert_int_equal(roster_open(party_store(), "default", "", 500, &ghost, &err), TENREC_OK);
     assert_int_equal(roster_reserve(&ghost, 7, "ghost", clock_deadline_ms(CLUSTER_LONG_MS), &err),
@@ -243,13 +234,12 @@ tenrec_status __wrap_roster_records(struct roster *r, const struct view_entry *e
     return __real_roster_records(r, e, n, deadline_ns, ret, err);
 }
 
-static void dynamic_who_is_taken_out_while_it_joins_is_told_and_may_join_anew(void **state)
+TEST_WITH(dynamic_who_is_taken_out_while_it_joins_is_told_and_may_join_anew, begin, NULL)
 {
     struct tenrec_worker *a = party_join(-1, NULL, functions_register);
     struct tenrec_worker *b = party_worker(-1, "slow", NULL, functions_register);
     tenrec_error err;
 
-    (void)state;
     atomic_store(&take_out, true);
     assert_int_equal(tenrec_init_rpc(b, &err), TENREC_EGROUP);
     assert_false(atomic_load(&take_out));
@@ -303,12 +293,11 @@ tenrec_status __wrap_roster_read(struct roster *r, uint64_t deadline_ns, struct 
     return tenrec_fail(err, TENREC_EPEER_LOST, "no answer");
 }
 
-static void dynamic_a_shutdown_cuts_each_request_that_a_hung_store_holds(void **state)
+TEST_WITH(dynamic_a_shutdown_cuts_each_request_that_a_hung_store_holds, begin, NULL)
 {
     struct tenrec_worker *a = party_join(-1, NULL, functions_register);
     tenrec_error err;
 
-    (void)state;
     atomic_store(&hang, true);
     look_at_the_store(a);
     assert_becomes(atomic_load(&hangs));
@@ -319,7 +308,7 @@ static void dynamic_a_shutdown_cuts_each_request_that_a_hung_store_holds(void **
 
 /* ---- mixing ---------------------------------------------------------------------------- */
 
-static void dynamic_and_static_workers_do_not_mix(void **state)
+TEST_WITH(dynamic_and_static_workers_do_not_mix, begin, NULL)
 {
     static const char *const fixed[] = { "worker.world_size=1", NULL };
     struct tenrec_worker *a = party_join(-1, NULL, functions_register);
@@ -327,7 +316,6 @@ static void dynamic_and_static_workers_do_not_mix(void **state)
     struct tenrec_worker *c = party_worker(-1, NULL, NULL, functions_register);
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(tenrec_init_rpc(b, &err), TENREC_EGROUP);
     assert_non_null(strstr(err.text, "mixes static and dynamic"));
     party_leave(a);
@@ -342,23 +330,7 @@ static void dynamic_and_static_workers_do_not_mix(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest all[] = {
-        cmocka_unit_test_setup(dynamic_a_name_that_is_used_is_refused_and_the_group_stays_open,
-                               begin),
-        cmocka_unit_test_setup(dynamic_a_join_that_fails_leaves_the_group_open, begin),
-        cmocka_unit_test_setup(dynamic_who_waits_for_the_lock_is_told_who_holds_it, begin),
-        cmocka_unit_test_setup(dynamic_the_lock_of_a_dead_holder_is_taken_over, begin),
-        cmocka_unit_test_setup(dynamic_who_waits_for_torch_is_told_so, begin),
-        cmocka_unit_test_setup(dynamic_a_dead_one_is_taken_out_after_one_that_joins_slowly, begin),
-        cmocka_unit_test_setup(
-            dynamic_a_record_of_no_sense_is_told_of_and_followed_when_it_is_mended, begin),
-        cmocka_unit_test_setup(dynamic_who_is_taken_out_while_it_joins_is_told_and_may_join_anew,
-                               begin),
-        cmocka_unit_test_setup(dynamic_a_shutdown_cuts_each_request_that_a_hung_store_holds, begin),
-        cmocka_unit_test_setup(dynamic_and_static_workers_do_not_mix, begin),
-    };
-
     if (argc > 1)
         cluster_use(argv[1]);
-    return cmocka_run_group_tests_name("dynamic_join", all, NULL, NULL);
+    return testing_run(NULL, NULL);
 }

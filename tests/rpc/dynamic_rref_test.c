@@ -2,6 +2,7 @@
 /* dynamic_rref_test.c - references and gathers in a group that changes, on the
  * backend named in argv. */
 #include "../support/party.h"
+#include "../testing.h"
 #include "functions.h"
 #include "rref_support.h"
 
@@ -9,28 +10,20 @@
 #include "together.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
 
-#include <cmocka.h>
-
-static int begin(void **state)
+static void begin(void)
 {
-    (void)state;
     party_begin();
-    return 0;
 }
 
-static void dynamic_references_work_with_one_that_came_later(void **state)
+TEST_WITH(dynamic_references_work_with_one_that_came_later, begin, NULL)
 {
     struct tenrec_worker *a = party_join(-1, NULL, rref_functions);
     struct tenrec_worker *b = party_join(-1, NULL, rref_functions);
     struct tenrec_rref *r = remote_int(a, "worker1", 41);
     struct tenrec_value arg = tenrec_rref(r);
 
-    (void)state;
     assert_int_equal(int_of(r), 41);
     wait_owners_and_forks(b, 1, 1);
     /* Passed on to a third one, which did not exist when the value was made. */
@@ -45,7 +38,7 @@ static void dynamic_references_work_with_one_that_came_later(void **state)
     party_leave(a);
 }
 
-static void dynamic_references_to_a_dead_owner_fail(void **state)
+TEST_WITH(dynamic_references_to_a_dead_owner_fail, begin, NULL)
 {
     struct tenrec_worker *a = party_join(-1, NULL, rref_functions);
     struct tenrec_worker *b = party_join(-1, NULL, rref_functions);
@@ -54,7 +47,6 @@ static void dynamic_references_to_a_dead_owner_fail(void **state)
     struct tenrec_value *v = NULL;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(int_of(r), 7);
     party_die(b);
     party_await(a, 1);
@@ -80,13 +72,12 @@ static void on_released(struct tenrec_worker *w, tenrec_peer lost, size_t n_fork
     atomic_fetch_add(&released, n_forks);
 }
 
-static void dynamic_references_of_a_dead_worker_are_released(void **state)
+TEST_WITH(dynamic_references_of_a_dead_worker_are_released, begin, NULL)
 {
     struct tenrec_worker *a = party_join(-1, NULL, rref_functions);
     struct tenrec_worker *b = party_join(-1, NULL, rref_functions);
     struct tenrec_rref *r = remote_int(b, "worker0", 7);
 
-    (void)state;
     tenrec_set_rrefs_released_callback(a, on_released, NULL);
     assert_int_equal(int_of(r), 7);
     wait_owners_and_forks(a, 1, 1);
@@ -100,14 +91,13 @@ static void dynamic_references_of_a_dead_worker_are_released(void **state)
 }
 
 /* Only a connection broke: the member lives, and so do its references. */
-static void dynamic_references_survive_a_broken_connection(void **state)
+TEST_WITH(dynamic_references_survive_a_broken_connection, begin, NULL)
 {
     struct tenrec_worker *a = party_join(-1, NULL, rref_functions);
     struct tenrec_worker *b = party_join(-1, NULL, rref_functions);
     struct tenrec_rref *r = remote_int(b, "worker0", 7);
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(int_of(r), 7);
     wait_owners_and_forks(a, 1, 1);
     wait_flushed(b);
@@ -120,7 +110,7 @@ static void dynamic_references_survive_a_broken_connection(void **state)
     party_leave(a);
 }
 
-static void dynamic_who_leaves_releases_what_it_refers_to(void **state)
+TEST_WITH(dynamic_who_leaves_releases_what_it_refers_to, begin, NULL)
 {
     struct tenrec_worker *a = party_join(-1, NULL, rref_functions);
     struct tenrec_worker *b = party_join(-1, NULL, rref_functions);
@@ -128,7 +118,6 @@ static void dynamic_who_leaves_releases_what_it_refers_to(void **state)
     struct tenrec_value *v = NULL;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(int_of(theirs), 7);
     assert_int_equal(int_of(mine), 8);
     expect_ok(tenrec_shutdown(b, TENREC_GRACEFUL, CLUSTER_LONG_MS, &err), err);
@@ -178,11 +167,10 @@ static void gather_all(struct tenrec_worker **w, size_t n, int rounds)
             fail_msg("worker %zu: %s", i, t[i].why);
 }
 
-static void dynamic_gathers_are_of_those_who_are_there(void **state)
+TEST_WITH(dynamic_gathers_are_of_those_who_are_there, begin, NULL)
 {
     struct tenrec_worker *w[3];
 
-    (void)state;
     w[0] = party_join(-1, NULL, functions_register);
     gather_all(w, 1, 2);
     w[1] = party_join(-1, NULL, functions_register);
@@ -209,14 +197,13 @@ static void *barrier_that_fails(void *arg)
     return NULL;
 }
 
-static void dynamic_gathers_fail_for_all_when_one_dies(void **state)
+TEST_WITH(dynamic_gathers_fail_for_all_when_one_dies, begin, NULL)
 {
     static const char *const names[] = { "worker0", "worker1", "worker2" };
     struct tenrec_worker *w[3];
     struct together t[2];
     pthread_t thread[2];
 
-    (void)state;
     for (int i = 0; i < 3; i++)
         w[i] = party_join(-1, NULL, functions_register);
     gather_all(w, 3, 1); /* all are connected to who leads */
@@ -240,17 +227,7 @@ static void dynamic_gathers_fail_for_all_when_one_dies(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest all[] = {
-        cmocka_unit_test_setup(dynamic_references_work_with_one_that_came_later, begin),
-        cmocka_unit_test_setup(dynamic_references_to_a_dead_owner_fail, begin),
-        cmocka_unit_test_setup(dynamic_references_of_a_dead_worker_are_released, begin),
-        cmocka_unit_test_setup(dynamic_references_survive_a_broken_connection, begin),
-        cmocka_unit_test_setup(dynamic_who_leaves_releases_what_it_refers_to, begin),
-        cmocka_unit_test_setup(dynamic_gathers_are_of_those_who_are_there, begin),
-        cmocka_unit_test_setup(dynamic_gathers_fail_for_all_when_one_dies, begin),
-    };
-
     if (argc > 1)
         cluster_use(argv[1]);
-    return cmocka_run_group_tests(all, NULL, NULL);
+    return testing_run(NULL, NULL);
 }

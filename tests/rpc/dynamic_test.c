@@ -14,20 +14,17 @@
 
 enum { AGAIN_MS = 20 };
 
-static int begin(void **state)
+static void begin(void)
 {
-    (void)state;
     party_begin();
-    return 0;
 }
 
-static void dynamic_one_worker_is_a_group(void **state)
+TEST_WITH(dynamic_one_worker_is_a_group, begin, NULL)
 {
     struct tenrec_worker *w = party_join(-1, NULL, functions_register);
     struct tenrec_group_view *v;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(party_id(w), 0);
     assert_int_equal(tenrec_group_view_get(w, &v, &err), TENREC_OK);
     assert_int_equal(v->n, 1);
@@ -38,13 +35,12 @@ static void dynamic_one_worker_is_a_group(void **state)
     party_leave(w);
 }
 
-static void dynamic_who_joins_calls_all_and_is_called_by_all(void **state)
+TEST_WITH(dynamic_who_joins_calls_all_and_is_called_by_all, begin, NULL)
 {
     struct tenrec_worker *a = party_join(-1, NULL, functions_register);
     struct tenrec_worker *b = party_join(-1, NULL, functions_register);
     struct tenrec_worker *c = party_join(7, NULL, functions_register);
 
-    (void)state;
     assert_int_equal(party_id(b), 1);
     assert_int_equal(party_id(c), 7);
     functions_must_call_add(c, "worker0");
@@ -57,13 +53,12 @@ static void dynamic_who_joins_calls_all_and_is_called_by_all(void **state)
     party_leave(a);
 }
 
-static void dynamic_one_that_left_is_unknown_and_its_id_is_free(void **state)
+TEST_WITH(dynamic_one_that_left_is_unknown_and_its_id_is_free, begin, NULL)
 {
     struct tenrec_worker *a = party_join(-1, NULL, functions_register);
     struct tenrec_worker *b = party_join(-1, NULL, functions_register);
     tenrec_error err;
 
-    (void)state;
     functions_must_call_add(a, "worker1");
     party_leave(b);
     assert_int_equal(functions_call_add(a, "worker1", 1, 1, &err), TENREC_EPEER_UNKNOWN);
@@ -76,12 +71,11 @@ static void dynamic_one_that_left_is_unknown_and_its_id_is_free(void **state)
     party_leave(b);
 }
 
-static void dynamic_one_comes_back_under_its_name(void **state)
+TEST_WITH(dynamic_one_comes_back_under_its_name, begin, NULL)
 {
     struct tenrec_worker *a = party_join(-1, "a-0", functions_register);
     struct tenrec_worker *b;
 
-    (void)state;
     for (int i = 0; i < 5; i++) {
         b = party_join(3, "b-1", functions_register);
         functions_must_call_add(a, "b-1");
@@ -93,7 +87,7 @@ static void dynamic_one_comes_back_under_its_name(void **state)
 
 /* ---- death ----------------------------------------------------------------- */
 
-static void dynamic_a_dead_one_is_taken_out_and_its_id_used_again(void **state)
+TEST_WITH(dynamic_a_dead_one_is_taken_out_and_its_id_used_again, begin, NULL)
 {
     struct tenrec_worker *a = party_join(-1, NULL, functions_register);
     struct tenrec_worker *b = party_join(-1, NULL, functions_register);
@@ -101,7 +95,6 @@ static void dynamic_a_dead_one_is_taken_out_and_its_id_used_again(void **state)
     struct tenrec_worker *again;
     tenrec_error err;
 
-    (void)state;
     functions_must_call_add(a, "worker1");
     functions_must_call_add(b, "worker2");
     party_die(b);
@@ -119,14 +112,13 @@ static void dynamic_a_dead_one_is_taken_out_and_its_id_used_again(void **state)
     party_leave(a);
 }
 
-static void dynamic_calls_under_way_to_one_that_dies_fail(void **state)
+TEST_WITH(dynamic_calls_under_way_to_one_that_dies_fail, begin, NULL)
 {
     struct tenrec_worker *a = party_join(-1, NULL, functions_register);
     struct tenrec_worker *b = party_join(-1, NULL, functions_register);
     struct tenrec_future *f = functions_hold(a, "worker1");
     tenrec_error err;
 
-    (void)state;
     party_die(b);
     assert_int_equal(tenrec_future_wait(f, CLUSTER_LONG_MS, &err), TENREC_EPEER_LOST);
     assert_string_equal(err.worker_name, "worker1");
@@ -138,13 +130,12 @@ static void dynamic_calls_under_way_to_one_that_dies_fail(void **state)
 }
 
 /* A joiner is not kept out by one that died before anybody noticed. */
-static void dynamic_one_joins_while_another_is_dead(void **state)
+TEST_WITH(dynamic_one_joins_while_another_is_dead, begin, NULL)
 {
     struct tenrec_worker *a = party_join(-1, NULL, functions_register);
     struct tenrec_worker *b = party_join(-1, NULL, functions_register);
     struct tenrec_worker *c;
 
-    (void)state;
     party_die(b);
     c = party_join(-1, NULL, functions_register);
     functions_must_call_add(c, "worker0");
@@ -174,13 +165,12 @@ static void bury(struct tenrec_worker *a, struct tenrec_worker *b)
     pthread_mutex_unlock(&wa->lock);
 }
 
-static void dynamic_one_that_was_taken_out_hears_of_it_and_joins_anew(void **state)
+TEST_WITH(dynamic_one_that_was_taken_out_hears_of_it_and_joins_anew, begin, NULL)
 {
     struct tenrec_worker *a = party_join(-1, NULL, functions_register);
     struct tenrec_worker *b = party_join(-1, NULL, functions_register);
     tenrec_error err;
 
-    (void)state;
     functions_must_call_add(a, "worker1");
     functions_must_call_add(b, "worker0");
     bury(a, b);
@@ -239,7 +229,7 @@ static bool diary_has(struct diary *d, const char *text)
     return has;
 }
 
-static void dynamic_the_program_is_told_who_comes_and_goes(void **state)
+TEST_WITH(dynamic_the_program_is_told_who_comes_and_goes, begin, NULL)
 {
     struct diary d = { .lock = PTHREAD_MUTEX_INITIALIZER };
     const struct tenrec_member_callbacks c = {
@@ -249,7 +239,6 @@ static void dynamic_the_program_is_told_who_comes_and_goes(void **state)
     struct tenrec_worker *b, *x;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(tenrec_set_member_callbacks(a, &c, &err), TENREC_OK);
     assert_int_equal(tenrec_init_rpc(a, &err), TENREC_OK);
     b = party_join(-1, NULL, functions_register);
@@ -288,14 +277,13 @@ static void *call_on(void *arg)
     return NULL;
 }
 
-static void dynamic_calls_go_on_while_others_come_and_go(void **state)
+TEST_WITH(dynamic_calls_go_on_while_others_come_and_go, begin, NULL)
 {
     struct tenrec_worker *a = party_join(-1, NULL, functions_register);
     struct tenrec_worker *b = party_join(-1, NULL, functions_register);
     struct caller c[2] = { { .w = a, .to = "worker1" }, { .w = b, .to = "worker0" } };
     pthread_t thread[2];
 
-    (void)state;
     for (int i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, call_on, &c[i]), 0);
     for (int i = 0; i < 5; i++) {
@@ -361,11 +349,10 @@ static void at_once(struct many *m, size_t n, void *(*fn)(void *))
             fail_msg("worker %zu: %s", i, m[i].err.text);
 }
 
-static void dynamic_many_join_and_leave_at_once(void **state)
+TEST_WITH(dynamic_many_join_and_leave_at_once, begin, NULL)
 {
     struct many m[6];
 
-    (void)state;
     for (int i = 0; i < 6; i++)
         m[i] = (struct many){ .w = party_worker(-1, NULL, NULL, functions_register) };
     at_once(m, 6, join_one);
@@ -381,21 +368,7 @@ static void dynamic_many_join_and_leave_at_once(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest all[] = {
-        cmocka_unit_test_setup(dynamic_one_worker_is_a_group, begin),
-        cmocka_unit_test_setup(dynamic_who_joins_calls_all_and_is_called_by_all, begin),
-        cmocka_unit_test_setup(dynamic_one_that_left_is_unknown_and_its_id_is_free, begin),
-        cmocka_unit_test_setup(dynamic_one_comes_back_under_its_name, begin),
-        cmocka_unit_test_setup(dynamic_a_dead_one_is_taken_out_and_its_id_used_again, begin),
-        cmocka_unit_test_setup(dynamic_calls_under_way_to_one_that_dies_fail, begin),
-        cmocka_unit_test_setup(dynamic_one_joins_while_another_is_dead, begin),
-        cmocka_unit_test_setup(dynamic_one_that_was_taken_out_hears_of_it_and_joins_anew, begin),
-        cmocka_unit_test_setup(dynamic_the_program_is_told_who_comes_and_goes, begin),
-        cmocka_unit_test_setup(dynamic_calls_go_on_while_others_come_and_go, begin),
-        cmocka_unit_test_setup(dynamic_many_join_and_leave_at_once, begin),
-    };
-
     if (argc > 1)
         cluster_use(argv[1]);
-    return cmocka_run_group_tests(all, NULL, NULL);
+    return testing_run(NULL, NULL);
 }

@@ -3,14 +3,11 @@
 #include "base/clock.h"
 #include "rpc/thread.h"
 
-#include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdatomic.h>
-#include <stddef.h>
-#include <tenrec/future.h>
+#include "../testing.h"
 
-#include <cmocka.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <tenrec/future.h>
 
 enum { LONG_MS = 20000 }; /* only a broken test waits so long */
 
@@ -29,11 +26,10 @@ static void set_int(struct tenrec_future *f, int64_t i)
     assert_int_equal(tenrec_future_set_value(f, &v, NULL), TENREC_OK);
 }
 
-static void future_has_its_value_when_set(void **state)
+TEST(future_has_its_value_when_set)
 {
     struct tenrec_future *f = make();
 
-    (void)state;
     assert_false(tenrec_future_done(f));
     assert_null(tenrec_future_value(f));
     set_int(f, 42);
@@ -44,13 +40,12 @@ static void future_has_its_value_when_set(void **state)
     tenrec_future_drop(f);
 }
 
-static void future_refuses_a_second_value_when_done(void **state)
+TEST(future_refuses_a_second_value_when_done)
 {
     struct tenrec_value v = tenrec_int(2);
     struct tenrec_future *f = make();
     tenrec_error why, err;
 
-    (void)state;
     set_int(f, 1);
     tenrec_fail(&why, TENREC_EREMOTE, "too late");
     assert_int_equal(tenrec_future_set_value(f, &v, &err), TENREC_EEXIST);
@@ -59,12 +54,11 @@ static void future_refuses_a_second_value_when_done(void **state)
     tenrec_future_drop(f);
 }
 
-static void future_tells_its_error_when_failed(void **state)
+TEST(future_tells_its_error_when_failed)
 {
     struct tenrec_future *f = make();
     tenrec_error why, err;
 
-    (void)state;
     tenrec_fail(&why, TENREC_EREMOTE, "it broke");
     assert_int_equal(tenrec_future_set_error(f, &why, NULL), TENREC_OK);
     assert_int_equal(tenrec_future_wait(f, LONG_MS, &err), TENREC_EREMOTE);
@@ -73,12 +67,11 @@ static void future_tells_its_error_when_failed(void **state)
     tenrec_future_drop(f);
 }
 
-static void future_wait_times_out_when_nobody_completes_it(void **state)
+TEST(future_wait_times_out_when_nobody_completes_it)
 {
     struct tenrec_future *f = make();
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(tenrec_future_wait(f, 5, &err), TENREC_ETIMEDOUT);
     assert_int_equal(tenrec_future_wait(f, -1, &err), TENREC_EINVAL);
     set_int(f, 1);
@@ -86,12 +79,11 @@ static void future_wait_times_out_when_nobody_completes_it(void **state)
     tenrec_future_drop(f);
 }
 
-static void future_wait_is_refused_when_in_a_callback(void **state)
+TEST(future_wait_is_refused_when_in_a_callback)
 {
     struct tenrec_future *f = make();
     tenrec_error err;
 
-    (void)state;
     thread_state.no_block++;
     assert_int_equal(tenrec_future_wait(f, LONG_MS, &err), TENREC_EWOULDBLOCK);
     thread_state.no_block--;
@@ -113,12 +105,11 @@ static void *wait_for(void *arg)
     return NULL;
 }
 
-static void future_wakes_all_when_several_wait(void **state)
+TEST(future_wakes_all_when_several_wait)
 {
     struct tenrec_future *f = make();
     pthread_t waiter[4], setter;
 
-    (void)state;
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&waiter[i], NULL, wait_for, f), 0);
     assert_int_equal(pthread_create(&setter, NULL, set_later, tenrec_future_share(f)), 0);
@@ -135,12 +126,11 @@ static void count(struct tenrec_future *f, void *arg)
     atomic_fetch_add((atomic_int *)arg, 1);
 }
 
-static void future_runs_callbacks_once_when_done(void **state)
+TEST(future_runs_callbacks_once_when_done)
 {
     struct tenrec_future *f = make();
     atomic_int n = 0;
 
-    (void)state;
     assert_int_equal(tenrec_future_add_callback(f, count, &n, NULL), TENREC_OK);
     assert_int_equal(tenrec_future_add_callback(f, count, &n, NULL), TENREC_OK);
     assert_int_equal(atomic_load(&n), 0);
@@ -162,11 +152,10 @@ static tenrec_status add_one(struct tenrec_future *f, void *arg, struct tenrec_v
     return st;
 }
 
-static void future_then_chains_values_when_each_is_done(void **state)
+TEST(future_then_chains_values_when_each_is_done)
 {
     struct tenrec_future *f = make(), *g, *h;
 
-    (void)state;
     assert_int_equal(tenrec_future_then(f, add_one, NULL, &g, NULL), TENREC_OK);
     assert_int_equal(tenrec_future_then(g, add_one, NULL, &h, NULL), TENREC_OK);
     set_int(f, 1);
@@ -177,12 +166,11 @@ static void future_then_chains_values_when_each_is_done(void **state)
     tenrec_future_drop(h);
 }
 
-static void future_then_passes_the_error_on_when_its_source_failed(void **state)
+TEST(future_then_passes_the_error_on_when_its_source_failed)
 {
     struct tenrec_future *f = make(), *g;
     tenrec_error why, err;
 
-    (void)state;
     assert_int_equal(tenrec_future_then(f, add_one, NULL, &g, NULL), TENREC_OK);
     tenrec_fail(&why, TENREC_EPEER_LOST, "gone");
     assert_int_equal(tenrec_future_set_error(f, &why, NULL), TENREC_OK);
@@ -192,12 +180,11 @@ static void future_then_passes_the_error_on_when_its_source_failed(void **state)
     tenrec_future_drop(g);
 }
 
-static void future_wait_all_returns_the_first_error_of_the_list(void **state)
+TEST(future_wait_all_returns_the_first_error_of_the_list)
 {
     struct tenrec_future *f[3] = { make(), make(), make() };
     tenrec_error why, err;
 
-    (void)state;
     set_int(f[0], 1);
     assert_int_equal(tenrec_future_wait_all(f, 3, 5, &err), TENREC_ETIMEDOUT);
     tenrec_fail(&why, TENREC_ECANCELED, "third");
@@ -210,13 +197,12 @@ static void future_wait_all_returns_the_first_error_of_the_list(void **state)
         tenrec_future_drop(f[i]);
 }
 
-static void future_wait_any_finds_the_one_that_is_done(void **state)
+TEST(future_wait_any_finds_the_one_that_is_done)
 {
     struct tenrec_future *f[20];
     pthread_t setter;
     size_t at = 99;
 
-    (void)state;
     for (size_t i = 0; i < 20; i++)
         f[i] = make();
     assert_int_equal(tenrec_future_wait_any(f, 20, 5, &at, NULL), TENREC_ETIMEDOUT);
@@ -229,11 +215,10 @@ static void future_wait_any_finds_the_one_that_is_done(void **state)
         tenrec_future_drop(f[i]);
 }
 
-static void future_cancel_fails_it_when_pending(void **state)
+TEST(future_cancel_fails_it_when_pending)
 {
     struct tenrec_future *f = make();
 
-    (void)state;
     tenrec_future_cancel(f);
     assert_int_equal(tenrec_future_wait(f, LONG_MS, NULL), TENREC_ECANCELED);
     tenrec_future_cancel(f);
@@ -248,12 +233,11 @@ static tenrec_status never(struct tenrec_future *f, void *arg, struct tenrec_val
     return TENREC_OK;
 }
 
-static void future_then_fails_when_its_source_is_dropped(void **state)
+TEST(future_then_fails_when_its_source_is_dropped)
 {
     struct tenrec_future *f = make(), *then = NULL;
     int ran = 0;
 
-    (void)state;
     assert_int_equal(tenrec_future_then(f, never, &ran, &then, NULL), TENREC_OK);
     tenrec_future_drop(f);
     assert_int_equal(tenrec_future_wait(then, LONG_MS, NULL), TENREC_ECANCELED);
@@ -261,45 +245,20 @@ static void future_then_fails_when_its_source_is_dropped(void **state)
     tenrec_future_drop(then);
 }
 
-static void future_refuses_a_callback_when_it_is_null(void **state)
+TEST(future_refuses_a_callback_when_it_is_null)
 {
     struct tenrec_future *f = make(), *then = NULL;
 
-    (void)state;
     assert_int_equal(tenrec_future_add_callback(f, NULL, NULL, NULL), TENREC_EINVAL);
     assert_int_equal(tenrec_future_then(f, NULL, NULL, &then, NULL), TENREC_EINVAL);
     tenrec_future_drop(f);
 }
 
-static void scope_end_is_refused_when_none_is_open(void **state)
+TEST(scope_end_is_refused_when_none_is_open)
 {
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(tenrec_scope_end(LONG_MS, &err), TENREC_EINVAL);
     assert_int_equal(tenrec_scope_begin(&err), TENREC_OK);
     assert_int_equal(tenrec_scope_end(LONG_MS, &err), TENREC_OK);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(future_has_its_value_when_set),
-        cmocka_unit_test(future_refuses_a_second_value_when_done),
-        cmocka_unit_test(future_tells_its_error_when_failed),
-        cmocka_unit_test(future_wait_times_out_when_nobody_completes_it),
-        cmocka_unit_test(future_wait_is_refused_when_in_a_callback),
-        cmocka_unit_test(future_wakes_all_when_several_wait),
-        cmocka_unit_test(future_runs_callbacks_once_when_done),
-        cmocka_unit_test(future_then_chains_values_when_each_is_done),
-        cmocka_unit_test(future_then_passes_the_error_on_when_its_source_failed),
-        cmocka_unit_test(future_wait_all_returns_the_first_error_of_the_list),
-        cmocka_unit_test(future_wait_any_finds_the_one_that_is_done),
-        cmocka_unit_test(future_cancel_fails_it_when_pending),
-        cmocka_unit_test(future_then_fails_when_its_source_is_dropped),
-        cmocka_unit_test(future_refuses_a_callback_when_it_is_null),
-        cmocka_unit_test(scope_end_is_refused_when_none_is_open),
-    };
-
-    return cmocka_run_group_tests_name("future", tests, NULL, NULL);
 }

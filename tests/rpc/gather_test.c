@@ -36,14 +36,13 @@ static void *gather(void *arg)
     return NULL;
 }
 
-static void gather_gives_what_a_set_of_workers_brought(void **state)
+TEST(gather_gives_what_a_set_of_workers_brought)
 {
     static const char *const names[] = { "worker3", "worker1", "worker2" };
     struct together t[4];
     pthread_t thread[4];
     struct cluster c;
 
-    (void)state;
     cluster_open(&c, 4, NULL, functions_register);
     for (size_t i = 1; i < 4; i++) {
         t[i] = (struct together){ c.worker[i], i, names, 3, 20, NULL };
@@ -91,14 +90,13 @@ static void *late_barrier(void *arg)
     return NULL;
 }
 
-static void gather_names_who_did_not_come_to_a_barrier(void **state)
+TEST(gather_names_who_did_not_come_to_a_barrier)
 {
     struct together t[3];
     pthread_t thread[3];
     struct cluster c;
     tenrec_error err;
 
-    (void)state;
     cluster_open(&c, 3, NULL, functions_register);
     /* The leader last: it shall miss one only. */
     for (int i = 2; i >= 0; i -= 2) {
@@ -127,19 +125,17 @@ static void *long_barrier(void *arg)
 }
 
 /* worker1 makes a second barrier while a thread of it waits in the first. */
-static void gather_completes_a_barrier_when_a_later_one_has_failed(void **state)
+TEST(gather_completes_a_barrier_when_a_later_one_has_failed)
 {
     struct together t = { .rank = 1 };
     pthread_t thread;
     struct cluster c;
     tenrec_error err;
 
-    (void)state;
     cluster_open(&c, 2, NULL, functions_register);
     t.w = c.worker[1];
     assert_int_equal(pthread_create(&thread, NULL, long_barrier, &t), 0);
-    for (int i = 0; i < CLUSTER_LONG_MS && !barriers_open(c.worker[0]); i++)
-        poll(NULL, 0, 1);
+    assert_becomes(barriers_open(c.worker[0]));
     assert_int_equal(tenrec_barrier(c.worker[1], NULL, 0, 200, &err), TENREC_ETIMEDOUT);
     assert_becomes(barriers_failed(c.worker[0])); /* who leads may hear of it later */
     assert_int_equal(tenrec_barrier(c.worker[0], NULL, 0, CLUSTER_LONG_MS, &err), TENREC_OK);
@@ -162,22 +158,20 @@ static void *lone_barrier(void *arg)
     return NULL;
 }
 
-static void gather_fails_a_barrier_when_one_who_has_not_come_is_lost(void **state)
+TEST(gather_fails_a_barrier_when_one_who_has_not_come_is_lost)
 {
     struct together t = { .rank = 0 };
     pthread_t thread;
     struct cluster c;
     tenrec_error err;
 
-    (void)state;
     cluster_open(&c, 2, NULL, functions_register);
     /* The leader notices on a connection of its own. */
     assert_int_equal(tenrec_rpc_sync(c.worker[0], "worker1", "noop", NULL, 0, NULL, NULL, &err),
                      TENREC_OK);
     t.w = c.worker[0];
     assert_int_equal(pthread_create(&thread, NULL, lone_barrier, &t), 0);
-    for (int i = 0; i < CLUSTER_LONG_MS && !barriers_open(c.worker[0]); i++)
-        poll(NULL, 0, 1);
+    assert_becomes(barriers_open(c.worker[0]));
     tenrec_worker_drop(c.worker[1]);
     pthread_join(thread, NULL);
     if (t.why)
@@ -201,15 +195,13 @@ static void be_left_alone(bool connected)
     tenrec_worker_drop(c.worker[0]);
 }
 
-static void gather_names_a_member_that_was_lost_before_it_began(void **state)
+TEST(gather_names_a_member_that_was_lost_before_it_began)
 {
-    (void)state;
     be_left_alone(true);
 }
 
-static void gather_names_a_lost_member_that_was_never_connected(void **state)
+TEST(gather_names_a_lost_member_that_was_never_connected)
 {
-    (void)state;
     be_left_alone(false);
 }
 
@@ -223,11 +215,10 @@ static void wait_out_barrier(struct tenrec_worker *w, int64_t ms)
 }
 
 /* The leader, and then one that follows: a gather that failed for one has failed for all. */
-static void gather_ends_no_earlier_than_its_limit(void **state)
+TEST(gather_ends_no_earlier_than_its_limit)
 {
     struct cluster c;
 
-    (void)state;
     for (size_t who = 0; who < 2; who++) {
         cluster_open(&c, 2, NULL, functions_register);
         for (int64_t ms = 50; ms <= 200; ms *= 2)
@@ -237,14 +228,13 @@ static void gather_ends_no_earlier_than_its_limit(void **state)
     }
 }
 
-static void gather_refuses_a_set_without_oneself(void **state)
+TEST(gather_refuses_a_set_without_oneself)
 {
     static const char *const names[] = { "worker1" }, *twice[] = { "worker0", "worker0" };
     static const char *const none[] = { NULL };
     struct cluster c;
     tenrec_error err;
 
-    (void)state;
     cluster_open(&c, 2, NULL, functions_register);
     assert_int_equal(tenrec_barrier(c.worker[0], names, 1, 100, &err), TENREC_EINVAL);
     assert_int_equal(tenrec_barrier(c.worker[0], twice, 2, 100, &err), TENREC_EINVAL);
@@ -254,7 +244,7 @@ static void gather_refuses_a_set_without_oneself(void **state)
 }
 
 /* What a peer writes down as the set: seven names, but six ends of line. */
-static void gather_refuses_a_gather_whose_set_is_malformed(void **state)
+TEST(gather_refuses_a_gather_whose_set_is_malformed)
 {
     struct tenrec_value item[] = {
         tenrec_text("worker0\nworker0\nworker0\nworker0\nworker0\nworker0\nworker0"), tenrec_int(0),
@@ -267,7 +257,6 @@ static void gather_refuses_a_gather_whose_set_is_malformed(void **state)
     struct cluster c;
     tenrec_error err;
 
-    (void)state;
     cluster_open(&c, 2, NULL, functions_register);
     assert_int_equal(codec_write_value(&array, TENREC_MSG_GATHER, &msg, &err), TENREC_OK);
     assert_int_equal(worker_enter(c.worker[1], &err), TENREC_OK);
@@ -280,19 +269,7 @@ static void gather_refuses_a_gather_whose_set_is_malformed(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gather_gives_what_a_set_of_workers_brought),
-        cmocka_unit_test(gather_names_who_did_not_come_to_a_barrier),
-        cmocka_unit_test(gather_completes_a_barrier_when_a_later_one_has_failed),
-        cmocka_unit_test(gather_fails_a_barrier_when_one_who_has_not_come_is_lost),
-        cmocka_unit_test(gather_names_a_member_that_was_lost_before_it_began),
-        cmocka_unit_test(gather_names_a_lost_member_that_was_never_connected),
-        cmocka_unit_test(gather_ends_no_earlier_than_its_limit),
-        cmocka_unit_test(gather_refuses_a_set_without_oneself),
-        cmocka_unit_test(gather_refuses_a_gather_whose_set_is_malformed),
-    };
-
     if (argc > 1)
         cluster_use(argv[1]);
-    return cmocka_run_group_tests_name("gather", tests, NULL, NULL);
+    return testing_run(NULL, NULL);
 }

@@ -28,20 +28,16 @@ static void follow(int n)
     assert_status(heartbeats_follow(&beats, &view, 1, now, &err), &err);
 }
 
-static int begin(void **state)
+static void begin(void)
 {
-    (void)state;
     beats = (struct heartbeats){ .rules = { SECOND, MISSES } };
     now = 5 * SECOND;
-    return 0;
 }
 
-static int end(void **state)
+static void end(void)
 {
-    (void)state;
     heartbeats_finish(&beats);
     view_finish(&view);
-    return 0;
 }
 
 /* What is due now; -1 for none. */
@@ -54,9 +50,8 @@ static tenrec_peer due(enum heartbeat_due expected)
     return one.id;
 }
 
-static void heartbeat_asks_the_two_that_follow(void **state)
+TEST_WITH(heartbeat_asks_the_two_that_follow, begin, end)
 {
-    (void)state;
     follow(5);
     assert_int_equal(due(HEARTBEAT_REST), -1);
     now += SECOND;
@@ -65,12 +60,11 @@ static void heartbeat_asks_the_two_that_follow(void **state)
     due(HEARTBEAT_REST);
 }
 
-static void heartbeat_asks_the_other_in_a_group_of_two_and_nobody_alone(void **state)
+TEST_WITH(heartbeat_asks_the_other_in_a_group_of_two_and_nobody_alone, begin, end)
 {
     struct heartbeat one;
     uint64_t next;
 
-    (void)state;
     follow(2);
     now += SECOND;
     assert_int_equal(due(HEARTBEAT_ASK), 0);
@@ -82,9 +76,8 @@ static void heartbeat_asks_the_other_in_a_group_of_two_and_nobody_alone(void **s
     assert_true(next == CLOCK_NEVER); /* at rest it sleeps for ever */
 }
 
-static void heartbeat_finds_one_dead_that_never_answers(void **state)
+TEST_WITH(heartbeat_finds_one_dead_that_never_answers, begin, end)
 {
-    (void)state;
     follow(2);
     for (int i = 0; i < MISSES; i++) {
         now += SECOND;
@@ -96,9 +89,8 @@ static void heartbeat_finds_one_dead_that_never_answers(void **state)
     assert_int_equal(due(HEARTBEAT_DEAD), 0);
 }
 
-static void heartbeat_forgets_misses_when_it_is_answered(void **state)
+TEST_WITH(heartbeat_forgets_misses_when_it_is_answered, begin, end)
 {
-    (void)state;
     follow(2);
     for (int i = 0; i < 5 * MISSES; i++) {
         now += SECOND;
@@ -109,9 +101,8 @@ static void heartbeat_forgets_misses_when_it_is_answered(void **state)
 }
 
 /* Stopped for an hour: that the others were silent meanwhile says nothing. */
-static void heartbeat_buries_nobody_after_being_stopped(void **state)
+TEST_WITH(heartbeat_buries_nobody_after_being_stopped, begin, end)
 {
-    (void)state;
     follow(2);
     now += SECOND;
     due(HEARTBEAT_ASK);
@@ -122,11 +113,10 @@ static void heartbeat_buries_nobody_after_being_stopped(void **state)
     due(HEARTBEAT_ASK);
 }
 
-static void heartbeat_looks_sooner_where_nobody_listens(void **state)
+TEST_WITH(heartbeat_looks_sooner_where_nobody_listens, begin, end)
 {
     uint64_t since;
 
-    (void)state;
     follow(5);
     assert_status(heartbeats_suspect(&beats, 4, 104, now, &err), &err);
     since = now;
@@ -139,12 +129,11 @@ static void heartbeat_looks_sooner_where_nobody_listens(void **state)
     assert_true(now - since < SECOND);
 }
 
-static void heartbeat_stops_to_suspect_one_that_answers(void **state)
+TEST_WITH(heartbeat_stops_to_suspect_one_that_answers, begin, end)
 {
     struct heartbeat one;
     uint64_t next;
 
-    (void)state;
     follow(5);
     assert_status(heartbeats_suspect(&beats, 4, 104, now, &err), &err);
     assert_int_equal(due(HEARTBEAT_ASK), 4);
@@ -154,9 +143,8 @@ static void heartbeat_stops_to_suspect_one_that_answers(void **state)
 }
 
 /* Its connections are taken and broken at once, again and again. */
-static void heartbeat_does_not_turn_in_circles_over_broken_connections(void **state)
+TEST_WITH(heartbeat_does_not_turn_in_circles_over_broken_connections, begin, end)
 {
-    (void)state;
     follow(5);
     assert_status(heartbeats_suspect(&beats, 4, 104, now, &err), &err);
     assert_int_equal(due(HEARTBEAT_ASK), 4);
@@ -164,9 +152,8 @@ static void heartbeat_does_not_turn_in_circles_over_broken_connections(void **st
     due(HEARTBEAT_REST);
 }
 
-static void heartbeat_forgets_another_life(void **state)
+TEST_WITH(heartbeat_forgets_another_life, begin, end)
 {
-    (void)state;
     follow(2);
     now += SECOND;
     due(HEARTBEAT_ASK);
@@ -180,9 +167,8 @@ static void heartbeat_forgets_another_life(void **state)
 }
 
 /* Who was cut off from all and comes back has missed everybody's answers. */
-static void heartbeat_starts_over_after_being_cut_off(void **state)
+TEST_WITH(heartbeat_starts_over_after_being_cut_off, begin, end)
 {
-    (void)state;
     follow(3);
     for (int i = 0; i < MISSES; i++) {
         now += SECOND;
@@ -196,24 +182,4 @@ static void heartbeat_starts_over_after_being_cut_off(void **state)
         now += SECOND;
     }
     due(HEARTBEAT_DEAD);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-    const struct CMUnitTest all[] = {
-        CASE(heartbeat_asks_the_two_that_follow),
-        CASE(heartbeat_asks_the_other_in_a_group_of_two_and_nobody_alone),
-        CASE(heartbeat_finds_one_dead_that_never_answers),
-        CASE(heartbeat_forgets_misses_when_it_is_answered),
-        CASE(heartbeat_buries_nobody_after_being_stopped),
-        CASE(heartbeat_looks_sooner_where_nobody_listens),
-        CASE(heartbeat_stops_to_suspect_one_that_answers),
-        CASE(heartbeat_does_not_turn_in_circles_over_broken_connections),
-        CASE(heartbeat_forgets_another_life),
-        CASE(heartbeat_starts_over_after_being_cut_off),
-    };
-
-    return cmocka_run_group_tests(all, NULL, NULL);
 }

@@ -13,11 +13,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-static void life_works_again_when_workers_are_made_anew(void **state)
+TEST(life_works_again_when_workers_are_made_anew)
 {
     struct cluster c;
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         cluster_open(&c, 3, NULL, functions_register);
         assert_int_equal(tenrec_rpc_sync(c.worker[2], "worker0", "noop", NULL, 0, NULL, NULL, NULL),
@@ -26,14 +25,13 @@ static void life_works_again_when_workers_are_made_anew(void **state)
     }
 }
 
-static void life_refuses_calls_when_not_running(void **state)
+TEST(life_refuses_calls_when_not_running)
 {
     struct tenrec_config *config = NULL;
     struct tenrec_worker *w = NULL;
     struct tenrec_worker_info info;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(
         tenrec_config_parse("backend: inproc\nbackends: { inproc: { plugin: inproc } }", NULL,
                             &config, &err),
@@ -50,13 +48,12 @@ static void life_refuses_calls_when_not_running(void **state)
     tenrec_config_drop(config);
 }
 
-static void life_fails_pending_calls_when_shut_down_at_once(void **state)
+TEST(life_fails_pending_calls_when_shut_down_at_once)
 {
     struct tenrec_future *f = NULL;
     struct cluster c;
     tenrec_error err;
 
-    (void)state;
     cluster_open(&c, 2, NULL, functions_register);
     f = functions_hold(c.worker[0], "worker1");
     assert_int_equal(tenrec_shutdown(c.worker[0], TENREC_IMMEDIATE, CLUSTER_LONG_MS, &err),
@@ -107,13 +104,12 @@ static void register_hop(struct tenrec_worker *w, size_t rank)
     assert_int_equal(tenrec_register_function(w, "hop", hop, NULL, TENREC_POOL, NULL), TENREC_OK);
 }
 
-static void life_ends_when_every_follow_up_call_has_ended(void **state)
+TEST(life_ends_when_every_follow_up_call_has_ended)
 {
     struct tenrec_value n = tenrec_int(50);
     struct tenrec_future *f = NULL;
     struct cluster c;
 
-    (void)state;
     atomic_store(&hops, 0);
     cluster_open(&c, 3, NULL, register_hop);
     assert_int_equal(tenrec_rpc_async(c.worker[0], "worker1", "hop", &n, 1, NULL, &f, NULL),
@@ -155,13 +151,12 @@ static void register_hop_one_way(struct tenrec_worker *w, size_t rank)
         TENREC_OK);
 }
 
-static void life_ends_when_every_one_way_call_has_ended(void **state)
+TEST(life_ends_when_every_one_way_call_has_ended)
 {
     const struct tenrec_call_options one_way = { .size = sizeof one_way, .flags = TENREC_ONE_WAY };
     struct tenrec_value n = tenrec_int(200);
     struct cluster c;
 
-    (void)state;
     atomic_store(&hops, 0);
     cluster_open(&c, 2, NULL, register_hop_one_way);
     assert_int_equal(
@@ -171,22 +166,20 @@ static void life_ends_when_every_one_way_call_has_ended(void **state)
     assert_int_equal(atomic_load(&hops), 201);
 }
 
-static void life_ends_although_one_way_calls_were_lost(void **state)
+TEST(life_ends_although_one_way_calls_were_lost)
 {
     struct cluster c;
 
-    (void)state;
     cluster_open(&c, 2, NULL, functions_register);
     atomic_fetch_add(&c.worker[0]->counts.one_way, 3); /* that no connection brings anywhere */
     cluster_close(&c, TENREC_GRACEFUL);
 }
 
-static void life_bounds_a_shutdown_when_calls_have_no_limit(void **state)
+TEST(life_bounds_a_shutdown_when_calls_have_no_limit)
 {
     const char *const none[] = { "worker.rpc_timeout=none", NULL };
     struct cluster c;
 
-    (void)state;
     cluster_open(&c, 1, none, functions_register);
     assert_int_equal(shutdown_limit_ms(c.worker[0], TENREC_TIMEOUT_DEFAULT), 60000);
     assert_true(shutdown_limit_ms(c.worker[0], TENREC_TIMEOUT_NONE) == TENREC_TIMEOUT_NONE);
@@ -195,12 +188,11 @@ static void life_bounds_a_shutdown_when_calls_have_no_limit(void **state)
     cluster_close(&c, TENREC_GRACEFUL);
 }
 
-static void life_names_the_missing_when_a_graceful_shutdown_times_out(void **state)
+TEST(life_names_the_missing_when_a_graceful_shutdown_times_out)
 {
     struct cluster c;
     tenrec_error err;
 
-    (void)state;
     cluster_open(&c, 3, NULL, functions_register);
     assert_int_equal(tenrec_shutdown(c.worker[0], TENREC_GRACEFUL, 100, &err), TENREC_ETIMEDOUT);
     assert_non_null(strstr(err.text, "1"));
@@ -245,15 +237,13 @@ static void leave_a_dead_member(bool connected)
     }
 }
 
-static void life_names_a_dead_member_when_shut_down_gracefully(void **state)
+TEST(life_names_a_dead_member_when_shut_down_gracefully)
 {
-    (void)state;
     leave_a_dead_member(true);
 }
 
-static void life_names_a_dead_member_that_was_never_connected(void **state)
+TEST(life_names_a_dead_member_that_was_never_connected)
 {
-    (void)state;
     leave_a_dead_member(false);
 }
 
@@ -298,12 +288,11 @@ static void both(struct cluster *c, void *(*fn)(void *))
             fail_msg("worker %zu: %s", i, t[i].why);
 }
 
-static void life_is_in_step_again_when_the_same_workers_start_again(void **state)
+TEST(life_is_in_step_again_when_the_same_workers_start_again)
 {
     struct cluster c;
     tenrec_error err;
 
-    (void)state;
     cluster_open(&c, 2, NULL, functions_register);
     /* Only one of them counts this one. */
     assert_int_equal(tenrec_barrier(c.worker[1], NULL, 0, 50, &err), TENREC_ETIMEDOUT);
@@ -312,13 +301,12 @@ static void life_is_in_step_again_when_the_same_workers_start_again(void **state
     cluster_close(&c, TENREC_GRACEFUL);
 }
 
-static void life_does_not_start_again_while_a_function_still_runs(void **state)
+TEST(life_does_not_start_again_while_a_function_still_runs)
 {
     struct tenrec_future *f = NULL;
     struct cluster c;
     tenrec_error err;
 
-    (void)state;
     cluster_open(&c, 2, NULL, functions_register);
     f = functions_hold(c.worker[0], "worker1");
     assert_int_equal(tenrec_shutdown(c.worker[1], TENREC_IMMEDIATE, 20, &err), TENREC_ETIMEDOUT);
@@ -395,13 +383,12 @@ static void open_busy(struct cluster *c, struct tenrec_future **held, struct ten
     assert_becomes(n_queued(c->worker[1]) == n);
 }
 
-static void life_starts_no_function_when_shut_down_at_once(void **state)
+TEST(life_starts_no_function_when_shut_down_at_once)
 {
     struct tenrec_future *held, *f[20];
     struct cluster c;
     tenrec_error err;
 
-    (void)state;
     open_busy(&c, &held, f, 20);
     assert_int_equal(tenrec_shutdown(c.worker[1], TENREC_IMMEDIATE, 20, &err), TENREC_ETIMEDOUT);
     assert_text_has(err.text, "'wait_long' still runs");
@@ -421,12 +408,11 @@ static void life_starts_no_function_when_shut_down_at_once(void **state)
     assert_int_equal(atomic_load(&started), 0);
 }
 
-static void life_refuses_inline_functions_when_it_stops(void **state)
+TEST(life_refuses_inline_functions_when_it_stops)
 {
     struct cluster c;
     tenrec_error err;
 
-    (void)state;
     cluster_open(&c, 2, NULL, register_started);
     dispatch_stop(c.worker[1]);
     assert_int_equal(
@@ -443,7 +429,7 @@ static void life_refuses_inline_functions_when_it_stops(void **state)
 }
 
 /* A one-way call has no caller that gave up. */
-static void life_starts_no_function_when_its_caller_has_given_up(void **state)
+TEST(life_starts_no_function_when_its_caller_has_given_up)
 {
     const struct tenrec_call_options brief = { .size = sizeof brief, .timeout_ms = 20 };
     const struct tenrec_call_options one_way = { .size = sizeof one_way,
@@ -453,7 +439,6 @@ static void life_starts_no_function_when_its_caller_has_given_up(void **state)
     struct cluster c;
     tenrec_error err;
 
-    (void)state;
     open_busy(&c, &held, NULL, 0);
     late = call_later(c.worker[0], "worker1", "start", &brief);
     tenrec_future_drop(call_later(c.worker[0], "worker1", "start", &one_way));
@@ -474,7 +459,7 @@ static void life_starts_no_function_when_its_caller_has_given_up(void **state)
     cluster_close(&c, TENREC_GRACEFUL);
 }
 
-static void life_starts_no_function_when_its_caller_is_lost(void **state)
+TEST(life_starts_no_function_when_its_caller_is_lost)
 {
     enum { QUEUED = 3 };
     const struct tenrec_call_options one_way = { .size = sizeof one_way,
@@ -484,7 +469,6 @@ static void life_starts_no_function_when_its_caller_is_lost(void **state)
     struct cluster c;
     tenrec_error err;
 
-    (void)state;
     open_busy(&c, &held, f, QUEUED);
     tenrec_future_drop(call_later(c.worker[0], "worker1", "start", &one_way));
     assert_becomes(n_queued(c.worker[1]) == QUEUED + 1);
@@ -509,13 +493,12 @@ static void drop_worker(struct tenrec_future *f, void *arg)
     tenrec_worker_drop(arg);
 }
 
-static void life_goes_on_when_a_callback_drops_the_worker(void **state)
+TEST(life_goes_on_when_a_callback_drops_the_worker)
 {
     struct tenrec_future *f = NULL;
     struct cluster c;
     tenrec_error err;
 
-    (void)state;
     cluster_open(&c, 2, NULL, functions_register);
     assert_int_equal(tenrec_rpc_async(c.worker[0], "worker1", "noop", NULL, 0, NULL, &f, &err),
                      TENREC_OK);
@@ -536,13 +519,12 @@ static void *wait_and_leave(void *arg)
     return NULL;
 }
 
-static void life_ends_under_threads_that_wait(void **state)
+TEST(life_ends_under_threads_that_wait)
 {
     pthread_t thread[8];
     struct cluster c;
     tenrec_error err;
 
-    (void)state;
     for (int round = 0; round < 10; round++) {
         cluster_open(&c, 2, NULL, functions_register);
         functions_close_gate();
@@ -563,28 +545,7 @@ static void life_ends_under_threads_that_wait(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(life_works_again_when_workers_are_made_anew),
-        cmocka_unit_test(life_refuses_calls_when_not_running),
-        cmocka_unit_test(life_fails_pending_calls_when_shut_down_at_once),
-        cmocka_unit_test(life_ends_when_every_follow_up_call_has_ended),
-        cmocka_unit_test(life_ends_when_every_one_way_call_has_ended),
-        cmocka_unit_test(life_ends_although_one_way_calls_were_lost),
-        cmocka_unit_test(life_bounds_a_shutdown_when_calls_have_no_limit),
-        cmocka_unit_test(life_names_the_missing_when_a_graceful_shutdown_times_out),
-        cmocka_unit_test(life_names_a_dead_member_when_shut_down_gracefully),
-        cmocka_unit_test(life_names_a_dead_member_that_was_never_connected),
-        cmocka_unit_test(life_is_in_step_again_when_the_same_workers_start_again),
-        cmocka_unit_test(life_does_not_start_again_while_a_function_still_runs),
-        cmocka_unit_test(life_starts_no_function_when_shut_down_at_once),
-        cmocka_unit_test(life_refuses_inline_functions_when_it_stops),
-        cmocka_unit_test(life_starts_no_function_when_its_caller_has_given_up),
-        cmocka_unit_test(life_starts_no_function_when_its_caller_is_lost),
-        cmocka_unit_test(life_goes_on_when_a_callback_drops_the_worker),
-        cmocka_unit_test(life_ends_under_threads_that_wait),
-    };
-
     if (argc > 1)
         cluster_use(argv[1]);
-    return cmocka_run_group_tests_name("life", tests, NULL, NULL);
+    return testing_run(NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* loss_test.c - workers that go away, on the backend named in argv. */
 #include "../support/cluster.h"
+#include "../testing.h"
 #include "functions.h"
 
-#include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 static void peer_lost(struct tenrec_worker *w, tenrec_peer id, const tenrec_error *why, void *arg)
 {
@@ -17,20 +12,18 @@ static void peer_lost(struct tenrec_worker *w, tenrec_peer id, const tenrec_erro
     atomic_store((atomic_int *)arg, id);
 }
 
-static void loss_tells_when_a_peer_is_lost(void **state)
+TEST(loss_tells_when_a_peer_is_lost)
 {
     atomic_int lost = -1;
     struct cluster c;
     tenrec_error err;
 
-    (void)state;
     cluster_open(&c, 2, NULL, functions_register);
     tenrec_set_peer_lost_callback(c.worker[0], peer_lost, &lost);
     assert_int_equal(tenrec_rpc_sync(c.worker[0], "worker1", "noop", NULL, 0, NULL, NULL, &err),
                      TENREC_OK);
     tenrec_worker_drop(c.worker[1]);
-    for (int i = 0; i < CLUSTER_LONG_MS && atomic_load(&lost) < 0; i++)
-        poll(NULL, 0, 1);
+    assert_becomes(atomic_load(&lost) >= 0);
     assert_int_equal(atomic_load(&lost), 1);
     assert_int_not_equal(tenrec_rpc_sync(c.worker[0], "worker1", "noop", NULL, 0, NULL, NULL, &err),
                          TENREC_OK);
@@ -55,17 +48,15 @@ static void call(struct cluster *c, size_t from, const char *to)
 
 static void await_count(atomic_int *n, int want)
 {
-    for (int i = 0; i < CLUSTER_LONG_MS && atomic_load(n) < want; i++)
-        poll(NULL, 0, 1);
+    assert_becomes(atomic_load(n) >= want);
     assert_int_equal(atomic_load(n), want);
 }
 
-static void loss_tells_when_a_caller_is_lost(void **state)
+TEST(loss_tells_when_a_caller_is_lost)
 {
     atomic_int lost = 0;
     struct cluster c;
 
-    (void)state;
     cluster_open(&c, 2, NULL, functions_register);
     tenrec_set_peer_lost_callback(c.worker[0], count_lost, &lost);
     call(&c, 1, "worker0");
@@ -76,12 +67,11 @@ static void loss_tells_when_a_caller_is_lost(void **state)
 
 /* worker2 goes after worker1, and its loss is told after what there is to
  * tell of worker1's: three of them would mean that one was told twice. */
-static void loss_tells_once_when_both_directions_break(void **state)
+TEST(loss_tells_once_when_both_directions_break)
 {
     atomic_int lost = 0;
     struct cluster c;
 
-    (void)state;
     cluster_open(&c, 3, NULL, functions_register);
     tenrec_set_peer_lost_callback(c.worker[0], count_lost, &lost);
     for (size_t i = 1; i < 3; i++) {
@@ -96,13 +86,12 @@ static void loss_tells_once_when_both_directions_break(void **state)
     assert_int_equal(atomic_load(&lost), 2);
 }
 
-static void loss_fails_a_pending_call_when_its_peer_is_lost(void **state)
+TEST(loss_fails_a_pending_call_when_its_peer_is_lost)
 {
     struct tenrec_future *f = NULL;
     struct cluster c;
     tenrec_error err;
 
-    (void)state;
     cluster_open(&c, 2, NULL, functions_register);
     f = functions_hold(c.worker[0], "worker1");
     assert_int_equal(tenrec_shutdown(c.worker[1], TENREC_IMMEDIATE, 20, &err), TENREC_ETIMEDOUT);
@@ -116,14 +105,7 @@ static void loss_fails_a_pending_call_when_its_peer_is_lost(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(loss_tells_when_a_peer_is_lost),
-        cmocka_unit_test(loss_tells_when_a_caller_is_lost),
-        cmocka_unit_test(loss_tells_once_when_both_directions_break),
-        cmocka_unit_test(loss_fails_a_pending_call_when_its_peer_is_lost),
-    };
-
     if (argc > 1)
         cluster_use(argv[1]);
-    return cmocka_run_group_tests_name("loss", tests, NULL, NULL);
+    return testing_run(NULL, NULL);
 }

@@ -4,19 +4,14 @@
 #define TESTS_RPC_PAIR_H
 
 #include "../support/cluster.h"
+#include "../testing.h"
 #include "functions.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 extern struct cluster two; /* worker0 and worker1 */
 
 /* For cmocka: before the first case and after the last. */
-int open_two(void **state);
-int close_two(void **state);
+void open_two(void);
+void close_two(void);
 
 /* From worker0. What it returns is dropped by the case; it fails when the call does. */
 struct tenrec_value *call(const char *to, const char *fn, const struct tenrec_value *args,

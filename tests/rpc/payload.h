@@ -3,14 +3,9 @@
 #ifndef TESTS_RPC_PAYLOAD_H
 #define TESTS_RPC_PAYLOAD_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "rpc/codec.h"
+
+#include "../testing.h"
 
 #define N(array) (sizeof(array) / sizeof *(array))
 #define HEAD "\xd9\xd9\xf7"

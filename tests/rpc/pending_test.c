@@ -4,11 +4,7 @@
 
 #include "base/clock.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "../testing.h"
 
 /* The table never looks into a future. */
 static struct tenrec_future *fake(uintptr_t n)
@@ -26,13 +22,12 @@ static int64_t add(struct pending *p, uintptr_t n, tenrec_peer to, uint64_t dead
     return id;
 }
 
-static void pending_gives_an_entry_once_when_taken_twice(void **state)
+TEST(pending_gives_an_entry_once_when_taken_twice)
 {
     struct pending_entry e;
     struct pending p;
     int64_t id;
 
-    (void)state;
     pending_init(&p);
     id = add(&p, 7, 1, CLOCK_NEVER);
     assert_true(pending_take(&p, id, &e));
@@ -41,13 +36,12 @@ static void pending_gives_an_entry_once_when_taken_twice(void **state)
     pending_finish(&p);
 }
 
-static void pending_finds_nothing_when_the_slot_is_used_again(void **state)
+TEST(pending_finds_nothing_when_the_slot_is_used_again)
 {
     struct pending_entry e;
     int64_t first, second;
     struct pending p;
 
-    (void)state;
     pending_init(&p);
     first = add(&p, 1, 0, CLOCK_NEVER);
     assert_true(pending_take(&p, first, &e));
@@ -58,13 +52,12 @@ static void pending_finds_nothing_when_the_slot_is_used_again(void **state)
     pending_finish(&p);
 }
 
-static void pending_finds_nothing_when_the_id_is_any_number(void **state)
+TEST(pending_finds_nothing_when_the_id_is_any_number)
 {
     static const int64_t ids[] = { 0, -1, 1, INT64_MAX, INT64_MIN, 255, 256, 1 << 20 };
     struct pending_entry e;
     struct pending p;
 
-    (void)state;
     pending_init(&p);
     for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++)
         assert_false(pending_take(&p, ids[i], &e));
@@ -75,7 +68,7 @@ static void pending_finds_nothing_when_the_id_is_any_number(void **state)
     pending_finish(&p);
 }
 
-static void pending_takes_only_late_ones_when_told_the_time(void **state)
+TEST(pending_takes_only_late_ones_when_told_the_time)
 {
     uint64_t next = CLOCK_NEVER;
     struct pending_entry e;
@@ -83,7 +76,6 @@ static void pending_takes_only_late_ones_when_told_the_time(void **state)
     struct pending p;
     int64_t late, soon, never;
 
-    (void)state;
     pending_init(&p);
     soon = add(&p, 1, 0, 200);
     late = add(&p, 2, 0, 100);
@@ -98,14 +90,13 @@ static void pending_takes_only_late_ones_when_told_the_time(void **state)
     pending_finish(&p);
 }
 
-static void pending_takes_all_of_a_peer_when_it_is_lost(void **state)
+TEST(pending_takes_all_of_a_peer_when_it_is_lost)
 {
     struct pending_entry e;
     struct pending p;
     uint32_t at = 0;
     size_t n = 0;
 
-    (void)state;
     pending_init(&p);
     for (uintptr_t i = 0; i < 1000; i++)
         add(&p, i + 1, i % 2, CLOCK_NEVER);
@@ -121,17 +112,4 @@ static void pending_takes_all_of_a_peer_when_it_is_lost(void **state)
     assert_int_equal(n, 1000);
     assert_int_equal(pending_count(&p), 0);
     pending_finish(&p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pending_gives_an_entry_once_when_taken_twice),
-        cmocka_unit_test(pending_finds_nothing_when_the_slot_is_used_again),
-        cmocka_unit_test(pending_finds_nothing_when_the_id_is_any_number),
-        cmocka_unit_test(pending_takes_only_late_ones_when_told_the_time),
-        cmocka_unit_test(pending_takes_all_of_a_peer_when_it_is_lost),
-    };
-
-    return cmocka_run_group_tests_name("pending", tests, NULL, NULL);
 }

@@ -2,13 +2,10 @@
 /* pool_test.c - threads that come with the work. */
 #include "rpc/pool.h"
 
-#include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdatomic.h>
-#include <stddef.h>
+#include "../testing.h"
 
-#include <cmocka.h>
+#include <pthread.h>
+#include <stdatomic.h>
 
 struct job {
     struct pool_task task; /* first */
@@ -40,13 +37,12 @@ static struct pool *open_pool(unsigned threads, size_t max_queued, void (*draine
     return p;
 }
 
-static void pool_runs_all_when_closed(void **state)
+TEST(pool_runs_all_when_closed)
 {
     struct pool *p = open_pool(3, 1000, NULL, NULL);
     static struct job job[200];
     atomic_int done = 0;
 
-    (void)state;
     for (size_t i = 0; i < 200; i++) {
         job[i] = (struct job){ { NULL, run_job }, p, NULL, false, &done };
         assert_int_equal(pool_run(p, &job[i].task), TENREC_OK);
@@ -56,25 +52,23 @@ static void pool_runs_all_when_closed(void **state)
     assert_int_equal(atomic_load(&done), 200);
 }
 
-static void pool_starts_no_thread_when_there_is_no_work(void **state)
+TEST(pool_starts_no_thread_when_there_is_no_work)
 {
     struct pool *p = open_pool(8, 10, NULL, NULL);
 
-    (void)state;
     assert_int_equal(pool_count(p).threads, 0);
     pool_close(p);
 }
 
 /* One configured thread; four tasks that wait for each other inside of a
  * Tenrec wait: each blocked one is replaced. */
-static void pool_replaces_a_thread_when_it_blocks(void **state)
+TEST(pool_replaces_a_thread_when_it_blocks)
 {
     struct pool *p = open_pool(1, 10, NULL, NULL);
     pthread_barrier_t gate;
     struct job job[4];
     atomic_int done = 0;
 
-    (void)state;
     pthread_barrier_init(&gate, NULL, 4);
     for (size_t i = 0; i < 4; i++) {
         job[i] = (struct job){ { NULL, run_job }, p, &gate, true, &done };
@@ -90,14 +84,13 @@ static void count_drained(void *arg)
     atomic_fetch_add((atomic_int *)arg, 1);
 }
 
-static void pool_tells_when_it_is_full_and_when_drained(void **state)
+TEST(pool_tells_when_it_is_full_and_when_drained)
 {
     atomic_int done = 0, drained = 0;
     struct pool *p = open_pool(1, 4, count_drained, &drained);
     pthread_barrier_t gate;
     struct job job[6];
 
-    (void)state;
     pthread_barrier_init(&gate, NULL, 2);
     for (size_t i = 0; i < 6; i++) {
         job[i] = (struct job){ { NULL, run_job }, p, i == 0 ? &gate : NULL, false, &done };
@@ -109,16 +102,4 @@ static void pool_tells_when_it_is_full_and_when_drained(void **state)
     assert_int_equal(atomic_load(&done), 6);
     assert_int_equal(atomic_load(&drained), 1);
     pthread_barrier_destroy(&gate);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pool_runs_all_when_closed),
-        cmocka_unit_test(pool_starts_no_thread_when_there_is_no_work),
-        cmocka_unit_test(pool_replaces_a_thread_when_it_blocks),
-        cmocka_unit_test(pool_tells_when_it_is_full_and_when_drained),
-    };
-
-    return cmocka_run_group_tests_name("pool", tests, NULL, NULL);
 }

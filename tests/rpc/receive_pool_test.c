@@ -7,12 +7,7 @@
 #include "base/storage_pool.h"
 #include "functions.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "../testing.h"
 
 enum { ELEMENTS = 1 << 20, CALLS = 4 };
 
@@ -43,11 +38,10 @@ static void receive(int calls)
     }
 }
 
-static void receive_pool_serves_results_again_when_they_are_dropped(void **state)
+TEST(receive_pool_serves_results_again_when_they_are_dropped)
 {
     struct storage_counts before, after;
 
-    (void)state;
     open_with("worker.receive_pool=64MiB");
     receive(1);
     before = storage_pool_count(storage_pool_of_process());
@@ -67,11 +61,10 @@ static void receive_pool_serves_results_again_when_they_are_dropped(void **state
     assert_int_equal(after.used_blocks, 0);
 }
 
-static void receive_pool_keeps_nothing_when_it_is_off(void **state)
+TEST(receive_pool_keeps_nothing_when_it_is_off)
 {
     struct storage_counts before = storage_pool_count(storage_pool_of_process()), after;
 
-    (void)state;
     open_with("worker.receive_pool=0");
     receive(CALLS);
     after = storage_pool_count(storage_pool_of_process());
@@ -95,11 +88,10 @@ static void note(void *arg, const char *key, const char *value)
         n->fresh = strtol(value, NULL, 10);
 }
 
-static void receive_pool_is_in_the_debug_info(void **state)
+TEST(receive_pool_is_in_the_debug_info)
 {
     struct numbers n = { -1, -1 };
 
-    (void)state;
     open_with("worker.receive_pool=1MiB");
     receive(1);
     tenrec_worker_debug_info(two.worker[0], note, &n);
@@ -108,13 +100,12 @@ static void receive_pool_is_in_the_debug_info(void **state)
     cluster_close(&two, TENREC_GRACEFUL);
 }
 
-static void receive_pool_takes_a_tensor_back_after_the_workers_are_gone(void **state)
+TEST(receive_pool_takes_a_tensor_back_after_the_workers_are_gone)
 {
     const struct tenrec_value length = tenrec_int(ELEMENTS);
     struct tenrec_value *got = NULL;
     struct storage_counts c;
 
-    (void)state;
     open_with("worker.receive_pool=64MiB");
     assert_int_equal(
         tenrec_rpc_sync(two.worker[0], "worker1", "range", &length, 1, NULL, &got, NULL),
@@ -129,14 +120,7 @@ static void receive_pool_takes_a_tensor_back_after_the_workers_are_gone(void **s
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(receive_pool_serves_results_again_when_they_are_dropped),
-        cmocka_unit_test(receive_pool_keeps_nothing_when_it_is_off),
-        cmocka_unit_test(receive_pool_is_in_the_debug_info),
-        cmocka_unit_test(receive_pool_takes_a_tensor_back_after_the_workers_are_gone),
-    };
-
     if (argc > 1)
         cluster_use(argv[1]);
-    return cmocka_run_group_tests_name("receive_pool", tests, NULL, NULL);
+    return testing_run(NULL, NULL);
 }

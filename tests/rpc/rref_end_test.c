@@ -1,50 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* References when workers are lost, sends fail, and sessions end. */
-#include <poll.h>
-#include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdlib.h>
-
 #include "functions.h"
 #include "rpc/rref_counts.h"
 #include "rref_support.h"
+
+#include "../testing.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
 
 static struct cluster c;
 
 static const char *const quick[] = { "worker.rref_retry_gap=5ms", NULL };
 
-static int open_three(void **state)
+static void open_three(void)
 {
-    (void)state;
     cluster_open(&c, 3, quick, rref_functions);
-    return 0;
 }
 
 /* A control message that is repeated is not over before the test is. */
-static int open_three_patient(void **state)
+static void open_three_patient(void)
 {
     const char *const patient[] = { "worker.rref_retry_gap=60s", NULL };
 
-    (void)state;
     cluster_open(&c, 3, patient, rref_functions);
-    return 0;
 }
 
 /* What is left of it: tests may have ended some workers already. */
-static int close_rest(void **state)
+static void close_rest(void)
 {
-    (void)state;
     for (size_t i = 0; i < c.n; i++)
         tenrec_worker_drop(c.worker[i]);
     assert_int_equal(tables_alive(), 0);
-    return 0;
 }
 
 static void end_worker(size_t i)
@@ -52,8 +39,6 @@ static void end_worker(size_t i)
     tenrec_worker_drop(c.worker[i]);
     c.worker[i] = NULL;
 }
-
-#define CASE(fn) cmocka_unit_test_setup_teardown(fn, open_three, close_rest)
 
 /* ---- lost workers ------------------------------------------------------------- */
 
@@ -75,14 +60,13 @@ static void count_released(struct tenrec_worker *w, tenrec_peer lost, size_t for
     atomic_fetch_add(&r->times, 1);
 }
 
-static void forks_of_a_lost_worker_are_released(void **state)
+TEST_WITH(forks_of_a_lost_worker_are_released, open_three, close_rest)
 {
     struct released told = { .times = 0 };
     struct tenrec_rref *r = new_int(c.worker[0], 1), *s = new_int(c.worker[0], 2);
     struct tenrec_value arg = tenrec_rref(r);
     struct tenrec_rref *made;
 
-    (void)state;
     tenrec_set_rrefs_released_callback(c.worker[0], count_released, &told);
     call_int(c.worker[0], "worker1", "keep", &arg, 1);
     call_int(c.worker[0], "worker2", "keep", &arg, 1);
@@ -90,8 +74,7 @@ static void forks_of_a_lost_worker_are_released(void **state)
     wait_owners_and_forks(c.worker[0], 2, 3);
     end_worker(2);
     wait_owners_and_forks(c.worker[0], 1, 1);
-    for (int i = 0; i < CLUSTER_LONG_MS && atomic_load(&told.times) < 1; i++)
-        poll(NULL, 0, 1);
+    assert_becomes(atomic_load(&told.times) >= 1);
     assert_int_equal(atomic_load(&told.peer), 2);
     assert_int_equal(atomic_load(&told.forks), 2);
     assert_int_equal(atomic_load(&told.freed), 1);
@@ -102,25 +85,22 @@ static void forks_of_a_lost_worker_are_released(void **state)
     wait_owners_and_forks(c.worker[0], 0, 0);
 }
 
-static void rref_fails_at_once_when_its_owner_is_lost(void **state)
+TEST_WITH(rref_fails_at_once_when_its_owner_is_lost, open_three, close_rest)
 {
     struct tenrec_rref *r = remote_int(c.worker[0], "worker1", 1), *pending = NULL;
     struct tenrec_value *v = NULL, arg;
     struct tenrec_future *f = NULL;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(int_of(r), 1);
     functions_close_gate();
     expect_ok(tenrec_remote(c.worker[0], "worker1", "wait_gate", NULL, 0, NULL, &pending, &err),
               err);
     expect_ok(tenrec_rref_to_here_async(pending, NULL, &f, &err), err);
-    for (int i = 0; i < CLUSTER_LONG_MS && functions_waiting() < 1; i++)
-        poll(NULL, 0, 1);
+    assert_becomes(functions_waiting() >= 1);
     functions_open_gate();
     end_worker(1);
-    for (int i = 0; i < CLUSTER_LONG_MS && tenrec_rref_confirmed_by_owner(r); i++)
-        poll(NULL, 0, 1);
+    assert_becomes(!tenrec_rref_confirmed_by_owner(r));
     assert_int_equal(tenrec_rref_to_here(r, NULL, &v, &err), TENREC_EPEER_LOST);
     assert_string_equal(err.worker_name, "worker1");
     assert_int_equal(tenrec_rref_rpc_sync(r, "value", NULL, 0, NULL, NULL, &err),
@@ -136,14 +116,13 @@ static void rref_fails_at_once_when_its_owner_is_lost(void **state)
     wait_flushed(c.worker[0]);
 }
 
-static void parent_is_released_when_its_child_goes_to_a_lost_worker(void **state)
+TEST_WITH(parent_is_released_when_its_child_goes_to_a_lost_worker, open_three, close_rest)
 {
     struct tenrec_rref *r = remote_int(c.worker[0], "worker1", 1);
     struct tenrec_value arg = tenrec_rref(r);
     struct tenrec_future *f = NULL;
     tenrec_error err;
 
-    (void)state;
     end_worker(2);
     if (tenrec_rpc_async(c.worker[0], "worker2", "value", &arg, 1, NULL, &f, &err) == TENREC_OK) {
         assert_int_not_equal(tenrec_future_wait(f, CLUSTER_LONG_MS, &err), TENREC_OK);
@@ -156,14 +135,13 @@ static void parent_is_released_when_its_child_goes_to_a_lost_worker(void **state
 
 /* ---- late messages -------------------------------------------------------------- */
 
-static void rref_of_an_answer_nobody_waits_for_is_released(void **state)
+TEST_WITH(rref_of_an_answer_nobody_waits_for_is_released, open_three, close_rest)
 {
     struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = 20 };
     struct tenrec_value arg[1];
     struct tenrec_rref *gate = NULL;
     tenrec_error err;
 
-    (void)state;
     /* The function waits behind a value that is not made yet. */
     functions_close_gate();
     expect_ok(tenrec_remote(c.worker[0], "worker1", "wait_long", NULL, 0, NULL, &gate, &err), err);
@@ -176,7 +154,7 @@ static void rref_of_an_answer_nobody_waits_for_is_released(void **state)
     wait_flushed(c.worker[0]);
 }
 
-static void creation_that_was_deleted_before_leaves_nothing(void **state)
+TEST_WITH(creation_that_was_deleted_before_leaves_nothing, open_three, close_rest)
 {
     struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = 10 };
     const struct tenrec_value four = tenrec_int(4);
@@ -184,7 +162,6 @@ static void creation_that_was_deleted_before_leaves_nothing(void **state)
     struct tenrec_value arg[2];
     tenrec_error err;
 
-    (void)state;
     functions_close_gate();
     expect_ok(tenrec_remote(c.worker[0], "worker1", "wait_long", NULL, 0, NULL, &gate, &err), err);
     arg[0] = tenrec_rref(gate);
@@ -198,17 +175,15 @@ static void creation_that_was_deleted_before_leaves_nothing(void **state)
     functions_open_gate();
     tenrec_rref_drop(gate);
     wait_owners_and_forks(c.worker[1], 0, 0);
-    for (int i = 0; i < CLUSTER_LONG_MS && tables_alive() > 0; i++)
-        poll(NULL, 0, 1);
+    assert_becomes(tables_alive() == 0);
 }
 
-static void control_messages_to_a_dead_worker_end_at_once(void **state)
+TEST_WITH(control_messages_to_a_dead_worker_end_at_once, open_three_patient, close_rest)
 {
     const struct tenrec_value four = tenrec_int(4);
     struct tenrec_rref *r = NULL;
     tenrec_error err;
 
-    (void)state;
     call_int(c.worker[0], "worker1", "value", &four, 1);
     end_worker(1);
     for (int i = 0; i < 20; i++) {
@@ -216,14 +191,12 @@ static void control_messages_to_a_dead_worker_end_at_once(void **state)
         assert_int_not_equal(tenrec_rref_to_here(r, NULL, NULL, &err), TENREC_OK);
         tenrec_rref_drop(r);
     }
-    for (int i = 0; i < CLUSTER_LONG_MS && rrefs_count(c.worker[0]).num_pending_futures > 0; i++)
-        poll(NULL, 0, 1);
-    assert_int_equal(rrefs_count(c.worker[0]).num_pending_futures, 0);
+    assert_becomes(rrefs_count(c.worker[0]).num_pending_futures == 0);
 }
 
 /* ---- the end of a session ---------------------------------------------------------- */
 
-static void shutdown_releases_references_that_the_program_still_has(void **state)
+TEST_WITH(shutdown_releases_references_that_the_program_still_has, open_three, close_rest)
 {
     struct tenrec_rref *r = remote_int(c.worker[0], "worker1", 1), *own = new_int(c.worker[0], 2);
     struct tenrec_value arg = tenrec_rref(own), *v = NULL;
@@ -232,7 +205,6 @@ static void shutdown_releases_references_that_the_program_still_has(void **state
     struct tenrec_rref *table = NULL;
     tenrec_error err;
 
-    (void)state;
     expect_ok(tenrec_remote(c.worker[2], "worker1", "table", &four, 1, NULL, &table, &err), err);
     call_int(c.worker[0], "worker2", "keep", &arg, 1);
     assert_int_equal(int_of(r), 1);
@@ -250,13 +222,12 @@ static void shutdown_releases_references_that_the_program_still_has(void **state
     rref_release_kept();
 }
 
-static void shutdown_names_what_leaks_when_asked(void **state)
+TEST_WITH(shutdown_names_what_leaks_when_asked, open_three, close_rest)
 {
     struct tenrec_rref *own = new_int(c.worker[0], 2);
     struct tenrec_value arg = tenrec_rref(own);
     tenrec_error err;
 
-    (void)state;
     tenrec_set_rref_leak_check(c.worker[0], true);
     call_int(c.worker[0], "worker1", "keep", &arg, 1);
     assert_int_equal(tenrec_shutdown(c.worker[0], TENREC_IMMEDIATE, CLUSTER_LONG_MS, &err),
@@ -266,14 +237,13 @@ static void shutdown_names_what_leaks_when_asked(void **state)
     rref_release_kept();
 }
 
-static void shutdown_says_where_a_leak_was_made(void **state)
+TEST_WITH(shutdown_says_where_a_leak_was_made, open_three, close_rest)
 {
     struct tenrec_rref *own = NULL;
     const struct tenrec_value v = tenrec_int(1);
     tenrec_error err;
     int line = 0;
 
-    (void)state;
     tenrec_set_rref_leak_check(c.worker[0], true);
     line = __LINE__ + 1;
     expect_ok(tenrec_rref_new(c.worker[0], &v, &own, &err), err);
@@ -314,13 +284,12 @@ static void all(void *(*fn)(void *))
         pthread_join(thread[i], NULL);
 }
 
-static void references_work_in_a_second_session(void **state)
+TEST_WITH(references_work_in_a_second_session, open_three, close_rest)
 {
     struct tenrec_rref *old = remote_int(c.worker[0], "worker1", 1), *r;
     struct tenrec_value arg, *v = NULL;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(int_of(old), 1);
     all(shut_down);
     all(init_again);
@@ -337,13 +306,12 @@ static void references_work_in_a_second_session(void **state)
     all(shut_down);
 }
 
-static void shutdown_ends_at_once_when_a_user_is_gone(void **state)
+TEST_WITH(shutdown_ends_at_once_when_a_user_is_gone, open_three, close_rest)
 {
     struct tenrec_rref *r = new_int(c.worker[0], 1);
     struct tenrec_value arg = tenrec_rref(r);
     tenrec_error err;
 
-    (void)state;
     call_int(c.worker[0], "worker1", "keep", &arg, 1);
     end_worker(1);
     wait_owners_and_forks(c.worker[0], 0, 0);
@@ -355,22 +323,7 @@ static void shutdown_ends_at_once_when_a_user_is_gone(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        CASE(forks_of_a_lost_worker_are_released),
-        CASE(rref_fails_at_once_when_its_owner_is_lost),
-        CASE(parent_is_released_when_its_child_goes_to_a_lost_worker),
-        CASE(rref_of_an_answer_nobody_waits_for_is_released),
-        CASE(creation_that_was_deleted_before_leaves_nothing),
-        cmocka_unit_test_setup_teardown(control_messages_to_a_dead_worker_end_at_once,
-                                        open_three_patient, close_rest),
-        CASE(shutdown_releases_references_that_the_program_still_has),
-        CASE(shutdown_names_what_leaks_when_asked),
-        CASE(shutdown_says_where_a_leak_was_made),
-        CASE(references_work_in_a_second_session),
-        CASE(shutdown_ends_at_once_when_a_user_is_gone),
-    };
-
     if (argc > 1)
         cluster_use(argv[1]);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return testing_run(NULL, NULL);
 }

@@ -1,22 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* References while messages fail, come twice and overtake each other; the
  * backend in argv is a faulty one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-
+#include "../testing.h"
 #include "functions.h"
 #include "rref_support.h"
+
+#include <stdio.h>
 
 static struct cluster c;
 static char option[2][256];
 
-static int open_faulty(const char *name, const char *value, const char *more)
+static void open_faulty(const char *name, const char *value, const char *more)
 {
     const char *extra[4] = { "worker.rref_retry_gap=2ms" };
 
@@ -28,17 +22,14 @@ static int open_faulty(const char *name, const char *value, const char *more)
         extra[2] = option[1];
     }
     cluster_open(&c, 3, extra, rref_functions);
-    return 0;
 }
 
-static int close_all(void **state)
+static void close_all(void)
 {
-    (void)state;
     for (size_t i = 0; i < c.n; i++)
         tenrec_set_rref_leak_check(c.worker[i], true);
     cluster_close(&c, TENREC_GRACEFUL);
     assert_int_equal(tables_alive(), 0);
-    return 0;
 }
 
 #define CONTROL "RREF_FORK_REQUEST, RREF_CHILD_ACCEPT, RREF_USER_DELETE"
@@ -70,32 +61,29 @@ static void all_is_let_go_of(void)
         wait_flushed(c.worker[i]);
 }
 
-static int control_fails_three_times(void **state)
+static void control_fails_three_times(void)
 {
-    (void)state;
-    return open_faulty("messages_to_fail", "[" CONTROL "]", "num_fail_sends=3");
+    open_faulty("messages_to_fail", "[" CONTROL "]", "num_fail_sends=3");
 }
 
-static void references_work_when_control_messages_fail_three_times(void **state)
+TEST_WITH(references_work_when_control_messages_fail_three_times, control_fails_three_times,
+          close_all)
 {
-    (void)state;
     for (int64_t i = 0; i < 5; i++)
         share_and_drop(i);
     all_is_let_go_of();
 }
 
-static int delete_never_arrives(void **state)
+static void delete_never_arrives(void)
 {
-    (void)state;
-    return open_faulty("messages_to_fail", "[RREF_USER_DELETE]", "num_fail_sends=100");
+    open_faulty("messages_to_fail", "[RREF_USER_DELETE]", "num_fail_sends=100");
 }
 
-static void shutdown_reports_a_leak_when_deletes_never_arrive(void **state)
+TEST_WITH(shutdown_reports_a_leak_when_deletes_never_arrive, delete_never_arrives, NULL)
 {
     struct tenrec_rref *r = remote_int(c.worker[0], "worker1", 1);
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(int_of(r), 1);
     tenrec_rref_drop(r);
     wait_flushed(c.worker[0]); /* it was given up */
@@ -108,21 +96,19 @@ static void shutdown_reports_a_leak_when_deletes_never_arrive(void **state)
         tenrec_worker_drop(c.worker[i]);
 }
 
-static int creation_fails(void **state)
+static void creation_fails(void)
 {
-    (void)state;
-    return open_faulty("messages_to_fail", "[REMOTE_CALL]", "num_fail_sends=1");
+    open_faulty("messages_to_fail", "[REMOTE_CALL]", "num_fail_sends=1");
 }
 
 /* The failure state is each reference's own, however many fail. */
-static void every_failed_creation_is_told_to_its_own_reference(void **state)
+TEST_WITH(every_failed_creation_is_told_to_its_own_reference, creation_fails, close_all)
 {
     const struct tenrec_value one = tenrec_int(1);
     struct tenrec_value *v = NULL;
     struct tenrec_rref *r = NULL;
     tenrec_error err;
 
-    (void)state;
     for (int i = 0; i < 6; i++) {
         const char *to = i % 2 ? "worker1" : "worker0";
         expect_ok(tenrec_remote(c.worker[0], to, "value", &one, 1, NULL, &r, &err), err);
@@ -133,66 +119,59 @@ static void every_failed_creation_is_told_to_its_own_reference(void **state)
     all_is_let_go_of();
 }
 
-static int everything_comes_twice(void **state)
+static void everything_comes_twice(void)
 {
-    (void)state;
-    return open_faulty(
-        "rules", "[{ do: duplicate, on: [REMOTE_CALL, RREF_FETCH_CALL, " CONTROL "] }]", NULL);
+    open_faulty("rules", "[{ do: duplicate, on: [REMOTE_CALL, RREF_FETCH_CALL, " CONTROL "] }]",
+                NULL);
 }
 
-static void references_work_when_messages_come_twice(void **state)
+TEST_WITH(references_work_when_messages_come_twice, everything_comes_twice, close_all)
 {
-    (void)state;
     for (int64_t i = 0; i < 20; i++)
         share_and_drop(i);
     all_is_let_go_of();
 }
 
-static int everything_is_reordered(void **state)
+static void everything_is_reordered(void)
 {
-    (void)state;
-    return open_faulty(
-        "rules", "[{ do: reorder, on: [REQUEST, RESPONSE], probability: 0.5, by: 5ms }]", "seed=7");
+    open_faulty("rules", "[{ do: reorder, on: [REQUEST, RESPONSE], probability: 0.5, by: 5ms }]",
+                "seed=7");
 }
 
-static void references_work_when_messages_overtake_each_other(void **state)
+TEST_WITH(references_work_when_messages_overtake_each_other, everything_is_reordered, close_all)
 {
-    (void)state;
     for (int64_t i = 0; i < 20; i++)
         share_and_drop(i);
     all_is_let_go_of();
 }
 
-static int some_control_is_reported_failed(void **state)
+static void some_control_is_reported_failed(void)
 {
-    (void)state;
-    return open_faulty("rules", "[{ do: fail_in_flight, on: [" CONTROL "], probability: 0.1 }]",
-                       "seed=3");
+    open_faulty("rules", "[{ do: fail_in_flight, on: [" CONTROL "], probability: 0.1 }]", "seed=3");
 }
 
-static void references_work_when_sends_are_reported_failed(void **state)
+TEST_WITH(references_work_when_sends_are_reported_failed, some_control_is_reported_failed,
+          close_all)
 {
-    (void)state;
     for (int64_t i = 0; i < 10; i++)
         share_and_drop(i);
     all_is_let_go_of();
 }
 
-static int calls_leave_late(void **state)
+static void calls_leave_late(void)
 {
-    (void)state;
-    return open_faulty("rules", "[{ do: delay, on: [CALL], by: 200ms }]", NULL);
+    open_faulty("rules", "[{ do: delay, on: [CALL], by: 200ms }]", NULL);
 }
 
 /* The loss of the callee came before the fork was made: no word of it comes any more. */
-static void fork_of_a_call_that_timed_out_ends_when_its_request_cannot_be_sent(void **state)
+TEST_WITH(fork_of_a_call_that_timed_out_ends_when_its_request_cannot_be_sent, calls_leave_late,
+          NULL)
 {
     struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = 1 };
     struct tenrec_rref *r = new_int(c.worker[0], 7);
     struct tenrec_value arg = tenrec_rref(r), *v = NULL;
     tenrec_error err;
 
-    (void)state;
     tenrec_worker_drop(c.worker[2]);
     assert_int_equal(tenrec_rpc_sync(c.worker[0], "worker2", "to_here", &arg, 1, &o, &v, &err),
                      TENREC_ETIMEDOUT);
@@ -202,32 +181,8 @@ static void fork_of_a_call_that_timed_out_ends_when_its_request_cannot_be_sent(v
         tenrec_worker_drop(c.worker[i]);
 }
 
-static int nothing_left(void **state)
-{
-    (void)state;
-    return 0;
-}
-
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(references_work_when_control_messages_fail_three_times,
-                                        control_fails_three_times, close_all),
-        cmocka_unit_test_setup_teardown(shutdown_reports_a_leak_when_deletes_never_arrive,
-                                        delete_never_arrives, nothing_left),
-        cmocka_unit_test_setup_teardown(every_failed_creation_is_told_to_its_own_reference,
-                                        creation_fails, close_all),
-        cmocka_unit_test_setup_teardown(references_work_when_messages_come_twice,
-                                        everything_comes_twice, close_all),
-        cmocka_unit_test_setup_teardown(references_work_when_messages_overtake_each_other,
-                                        everything_is_reordered, close_all),
-        cmocka_unit_test_setup_teardown(references_work_when_sends_are_reported_failed,
-                                        some_control_is_reported_failed, close_all),
-        cmocka_unit_test_setup_teardown(
-            fork_of_a_call_that_timed_out_ends_when_its_request_cannot_be_sent, calls_leave_late,
-            nothing_left),
-    };
-
     cluster_use(argc > 1 ? argv[1] : "faulty_inproc");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return testing_run(NULL, NULL);
 }

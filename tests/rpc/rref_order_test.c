@@ -4,17 +4,10 @@
  * Three workers without network: what they send lies in a bag, and each step
  * takes one message out. A run is a row of choices, which message is next and
  * what befalls it; all rows are tried. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdlib.h>
-
 #include "base/clock.h"
 #include "rpc/rref_context.h"
+
+#include "../testing.h"
 
 enum { A, B, C, WORKERS, BAG = 64, DEPTH = 128, RUNS_MAX = 60000 };
 
@@ -461,57 +454,37 @@ static void begin_user_to_user(void)
     drop(A, r);
 }
 
-static void order_does_not_matter_when_created(void **state)
+TEST(order_does_not_matter_when_created)
 {
-    (void)state;
     all_orders(&(struct plan){ then_fetch, false, false, 2 }, begin_create);
     all_orders(&(struct plan){ then_fetch, false, false, 2 }, begin_create_and_drop);
 }
 
-static void order_does_not_matter_when_the_creation_times_out(void **state)
+TEST(order_does_not_matter_when_the_creation_times_out)
 {
-    (void)state;
     all_orders(&(struct plan){ then_fetch, false, true, 2 }, begin_create_and_drop);
 }
 
-static void order_does_not_matter_when_passed_to_the_owner(void **state)
+TEST(order_does_not_matter_when_passed_to_the_owner)
 {
-    (void)state;
     all_orders(&(struct plan){ then_fetch, false, false, 1 }, begin_user_to_owner);
     all_orders(&(struct plan){ then_fetch, true, false, 1 }, begin_user_to_owner);
 }
 
-static void order_does_not_matter_when_passed_by_the_owner(void **state)
+TEST(order_does_not_matter_when_passed_by_the_owner)
 {
-    (void)state;
     all_orders(&(struct plan){ then_fetch, true, false, 2 }, begin_owner_to_user);
 }
 
-static void order_does_not_matter_when_passed_to_another_user(void **state)
+TEST(order_does_not_matter_when_passed_to_another_user)
 {
-    (void)state;
     all_orders(&(struct plan){ then_fetch, false, false, 0 }, begin_user_to_user);
     all_orders(&(struct plan){ then_fetch, false, false, 1 }, begin_user_to_user);
     all_orders(&(struct plan){ then_fetch, true, false, 1 }, begin_user_to_user);
 }
 
-static void order_does_not_matter_when_passed_back(void **state)
+TEST(order_does_not_matter_when_passed_back)
 {
-    (void)state;
     all_orders(&(struct plan){ pass_on_to_a, false, false, 0 }, begin_user_to_user);
     all_orders(&(struct plan){ pass_on_to_a, true, false, 1 }, begin_owner_to_user);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(order_does_not_matter_when_created),
-        cmocka_unit_test(order_does_not_matter_when_the_creation_times_out),
-        cmocka_unit_test(order_does_not_matter_when_passed_to_the_owner),
-        cmocka_unit_test(order_does_not_matter_when_passed_by_the_owner),
-        cmocka_unit_test(order_does_not_matter_when_passed_to_another_user),
-        cmocka_unit_test(order_does_not_matter_when_passed_back),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@ static char nobody; /* stands for a worker */
 static struct rref_context *ctx;
 static struct rref_acts acts;
 
-static int open_context(void **state)
+static void open_context(void)
 {
     static const struct tenrec_member member[] = { { .id = ME, .name = "me" },
                                                    { .id = OTHER, .name = "other" },
@@ -27,9 +27,8 @@ static int open_context(void **state)
                                   .me = ME,
                                   .session = 3 };
 
-    (void)state;
     rref_acts_init(&acts);
-    return rref_context_new(&s, &ctx, NULL);
+    assert_int_equal(rref_context_new(&s, &ctx, NULL), TENREC_OK);
 }
 
 static void free_dead(void)
@@ -43,16 +42,12 @@ static void free_dead(void)
     rref_acts_init(&acts);
 }
 
-static int close_context(void **state)
+static void close_context(void)
 {
-    (void)state;
     rref_context_close(ctx, &acts);
     free_dead();
     rref_context_drop(ctx);
-    return 0;
 }
-
-#define CASE(fn) cmocka_unit_test_setup_teardown(fn, open_context, close_context)
 
 static struct rref_id id_of(int64_t on, int64_t local)
 {
@@ -72,11 +67,10 @@ static struct tenrec_rref *local(void)
 
 /* ---- sets ------------------------------------------------------------------- */
 
-static void rref_forks_counts_a_fork_once(void **state)
+TEST_WITH(rref_forks_counts_a_fork_once, open_context, close_context)
 {
     struct rref_forks f = { .n = 0 };
 
-    (void)state;
     assert_true(rref_forks_add(&f, id_of(1, 1), OTHER));
     assert_true(rref_forks_add(&f, id_of(1, 1), OTHER));
     assert_true(rref_forks_add(&f, id_of(1, 2), THIRD));
@@ -88,11 +82,10 @@ static void rref_forks_counts_a_fork_once(void **state)
     rref_forks_finish(&f);
 }
 
-static void rref_tombs_forgets_the_oldest_when_full(void **state)
+TEST_WITH(rref_tombs_forgets_the_oldest_when_full, open_context, close_context)
 {
     struct rref_tombs t = { .n = 0 };
 
-    (void)state;
     for (int64_t i = 0; i < RREF_TOMBS_MAX + 10; i++)
         rref_tombs_add(&t, id_of(1, i), id_of(2, i), OTHER);
     assert_int_equal(t.n, RREF_TOMBS_MAX);
@@ -102,24 +95,22 @@ static void rref_tombs_forgets_the_oldest_when_full(void **state)
     rref_tombs_finish(&t);
 }
 
-static void rref_gaps_are_those_of_torch(void **state)
+TEST_WITH(rref_gaps_are_those_of_torch, open_context, close_context)
 {
     static const uint64_t ms[] = { 1000, 1000, 1500, 2250, 3375 };
 
-    (void)state;
     for (uint32_t i = 0; i < 5; i++)
         assert_int_equal(rref_gap_ns(1000, i + 1), ms[i] * 1000000);
 }
 
 /* ---- the owner ---------------------------------------------------------------- */
 
-static void rref_delete_of_another_workers_fork_does_nothing(void **state)
+TEST_WITH(rref_delete_of_another_workers_fork_does_nothing, open_context, close_context)
 {
     struct tenrec_rref *r = local();
     struct rref_owner *o;
     struct rref_fork f;
 
-    (void)state;
     assert_int_equal(rref_fork_for(r, OTHER, &f, NULL), TENREC_OK);
     rref_user_deleted(ctx, f.id, f.fork, THIRD, &acts);
     assert_int_equal(rref_context_count(ctx).num_forks, 1);
@@ -131,14 +122,13 @@ static void rref_delete_of_another_workers_fork_does_nothing(void **state)
     free_dead();
 }
 
-static void rref_use_of_another_workers_fork_is_refused(void **state)
+TEST_WITH(rref_use_of_another_workers_fork_is_refused, open_context, close_context)
 {
     struct tenrec_rref *r = local();
     struct rref_owner *o;
     struct rref_fork f;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(rref_fork_for(r, OTHER, &f, NULL), TENREC_OK);
     assert_int_equal(rref_find(ctx, f.id, f.fork, THIRD, &o, &err), TENREC_EPROTOCOL);
     assert_text_has(err.text, "'third' uses a reference that 'other' holds");
@@ -149,12 +139,12 @@ static void rref_use_of_another_workers_fork_is_refused(void **state)
     free_dead();
 }
 
-static void rref_child_accept_counts_only_from_the_worker_that_has_the_child(void **state)
+TEST_WITH(rref_child_accept_counts_only_from_the_worker_that_has_the_child, open_context,
+          close_context)
 {
     struct rref_user *u;
     struct rref_fork f;
 
-    (void)state;
     assert_int_equal(rref_user_new(ctx, OTHER, &u, NULL), TENREC_OK);
     u->ref.handles++; /* of its creation, as in tenrec_remote */
     rref_created(&u->ref, NULL, &acts);
@@ -169,14 +159,13 @@ static void rref_child_accept_counts_only_from_the_worker_that_has_the_child(voi
     assert_null(ctx->users);
 }
 
-static void rref_that_was_let_go_of_is_told_to_who_asks(void **state)
+TEST_WITH(rref_that_was_let_go_of_is_told_to_who_asks, open_context, close_context)
 {
     struct tenrec_rref *r = local();
     struct rref_owner *o;
     struct rref_fork f;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(rref_fork_for(r, OTHER, &f, NULL), TENREC_OK);
     rref_let_go(r, &acts);
     rref_user_deleted(ctx, f.id, f.fork, OTHER, &acts);
@@ -187,11 +176,10 @@ static void rref_that_was_let_go_of_is_told_to_who_asks(void **state)
                      TENREC_ENOTFOUND);
 }
 
-static void rref_creation_that_comes_twice_is_made_once(void **state)
+TEST_WITH(rref_creation_that_comes_twice_is_made_once, open_context, close_context)
 {
     struct rref_owner *o, *again;
 
-    (void)state;
     assert_int_equal(rref_begin_making(ctx, id_of(1, 1), id_of(1, 2), OTHER, &o), RREF_MAKE);
     assert_int_equal(rref_begin_making(ctx, id_of(1, 1), id_of(1, 2), OTHER, &again),
                      RREF_REPEATED);
@@ -203,12 +191,11 @@ static void rref_creation_that_comes_twice_is_made_once(void **state)
     assert_int_equal(rref_begin_making(ctx, id_of(1, 1), id_of(1, 2), OTHER, &again), RREF_DELETED);
 }
 
-static void rref_made_for_a_lost_worker_is_not_kept(void **state)
+TEST_WITH(rref_made_for_a_lost_worker_is_not_kept, open_context, close_context)
 {
     struct rref_owner *o;
     tenrec_error why;
 
-    (void)state;
     tenrec_fail(&why, TENREC_EPEER_LOST, "gone");
     assert_int_equal(rref_begin_making(ctx, id_of(1, 1), id_of(1, 2), OTHER, &o), RREF_MAKE);
     rref_peer_lost(ctx, OTHER, &why, &acts);
@@ -219,7 +206,7 @@ static void rref_made_for_a_lost_worker_is_not_kept(void **state)
 }
 
 /* What it has sent is taken by one thread while another one sees it leave. */
-static void rref_that_comes_late_of_who_has_left_is_not_kept(void **state)
+TEST_WITH(rref_that_comes_late_of_who_has_left_is_not_kept, open_context, close_context)
 {
     const tenrec_error why = { .code = TENREC_EPEER_LOST, .worker = OTHER };
     struct tenrec_rref *r = local();
@@ -227,7 +214,6 @@ static void rref_that_comes_late_of_who_has_left_is_not_kept(void **state)
     struct rref_owner *o;
     tenrec_error err;
 
-    (void)state;
     rref_peer_gone(ctx, OTHER);
     rref_peer_lost(ctx, OTHER, &why, &acts);
     assert_int_equal(rref_begin_making(ctx, id_of(1, 1), id_of(1, 2), OTHER, &o), RREF_MAKE);
@@ -246,11 +232,10 @@ static void rref_that_comes_late_of_who_has_left_is_not_kept(void **state)
     rref_let_go(r, &acts);
 }
 
-static void rref_ids_differ_between_sessions(void **state)
+TEST_WITH(rref_ids_differ_between_sessions, open_context, close_context)
 {
     struct tenrec_rref *r = local();
 
-    (void)state;
     assert_int_equal(r->id.local >> RREF_SESSION_SHIFT, 3);
     assert_int_equal(r->id.on, ME);
     rref_let_go(r, &acts);
@@ -276,13 +261,12 @@ static void tell(void)
     free_dead();
 }
 
-static void rref_wait_ends_when_its_time_is_up(void **state)
+TEST_WITH(rref_wait_ends_when_its_time_is_up, open_context, close_context)
 {
     struct rref_waiter late = { .deadline_ns = 100, .from = -1, .ready = ready };
     struct rref_waiter later = { .deadline_ns = 200, .from = -1, .ready = ready };
     struct rref_owner *o;
 
-    (void)state;
     times = 0;
     assert_int_equal(rref_find(ctx, id_of(1, 1), id_of(1, 2), OTHER, &o, NULL), TENREC_OK);
     assert_false(rref_wait(&o->ref, &late));
@@ -302,13 +286,12 @@ static void rref_wait_ends_when_its_time_is_up(void **state)
     free_dead();
 }
 
-static void rref_wait_ends_when_who_waits_is_lost(void **state)
+TEST_WITH(rref_wait_ends_when_who_waits_is_lost, open_context, close_context)
 {
     struct rref_waiter w = { .deadline_ns = CLOCK_NEVER, .from = THIRD, .ready = ready };
     struct rref_owner *o;
     tenrec_error why;
 
-    (void)state;
     times = 0;
     tenrec_fail(&why, TENREC_EPEER_LOST, "gone");
     assert_int_equal(rref_find(ctx, id_of(1, 1), id_of(1, 2), OTHER, &o, NULL), TENREC_OK);
@@ -324,50 +307,25 @@ static void rref_wait_ends_when_who_waits_is_lost(void **state)
     free_dead();
 }
 
-static void rref_of_nonsense_is_refused(void **state)
+TEST_WITH(rref_of_nonsense_is_refused, open_context, close_context)
 {
     const struct rref_fork f = { id_of(1, 1), id_of(1, 2), 7, OTHER };
     struct tenrec_rref *r;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(rref_arrive(ctx, &f, &r, &acts, &err), TENREC_EPROTOCOL);
     rref_refuse(ctx, &f, &acts);
     assert_null(acts.jobs);
 }
 
-static void rref_fetches_of_a_member_are_bounded_for_it_alone(void **state)
+TEST_WITH(rref_fetches_of_a_member_are_bounded_for_it_alone, open_context, close_context)
 {
     tenrec_error err;
 
-    (void)state;
     for (unsigned i = 0; i < RREF_FETCHES; i++)
         assert_int_equal(rref_fetch_begin(ctx, OTHER, &err), TENREC_OK);
     assert_int_equal(rref_fetch_begin(ctx, OTHER, &err), TENREC_EAGAIN);
     assert_int_equal(rref_fetch_begin(ctx, THIRD, &err), TENREC_OK);
     rref_fetch_end(ctx, OTHER);
     assert_int_equal(rref_fetch_begin(ctx, OTHER, &err), TENREC_OK);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(rref_fetches_of_a_member_are_bounded_for_it_alone),
-        CASE(rref_forks_counts_a_fork_once),
-        CASE(rref_tombs_forgets_the_oldest_when_full),
-        CASE(rref_gaps_are_those_of_torch),
-        CASE(rref_delete_of_another_workers_fork_does_nothing),
-        CASE(rref_use_of_another_workers_fork_is_refused),
-        CASE(rref_child_accept_counts_only_from_the_worker_that_has_the_child),
-        CASE(rref_that_was_let_go_of_is_told_to_who_asks),
-        CASE(rref_creation_that_comes_twice_is_made_once),
-        CASE(rref_made_for_a_lost_worker_is_not_kept),
-        CASE(rref_that_comes_late_of_who_has_left_is_not_kept),
-        CASE(rref_ids_differ_between_sessions),
-        CASE(rref_wait_ends_when_its_time_is_up),
-        CASE(rref_wait_ends_when_who_waits_is_lost),
-        CASE(rref_of_nonsense_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rref_support.h"
-
-#include <poll.h>
-#include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <time.h>
-
-#include <cmocka.h>
+#include "../testing.h"
 
 #include "functions.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
 
 /* ---- an object ---------------------------------------------------------------- */
 

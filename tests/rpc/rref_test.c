@@ -1,14 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* References through the public interface, on every backend. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdlib.h>
-
+#include "../testing.h"
 #include "functions.h"
 #include "rref_support.h"
 
@@ -16,32 +8,25 @@ static struct cluster c;
 
 static const char *const quick[] = { "worker.rref_retry_gap=5ms", NULL };
 
-static int open_three(void **state)
+static void open_three(void)
 {
-    (void)state;
     cluster_open(&c, 3, quick, rref_functions);
     for (size_t i = 0; i < c.n; i++)
         tenrec_set_rref_leak_check(c.worker[i], true);
-    return 0;
 }
 
-static int close_all(void **state)
+static void close_all(void)
 {
-    (void)state;
     cluster_close(&c, TENREC_GRACEFUL);
     assert_int_equal(tables_alive(), 0);
-    return 0;
 }
-
-#define CASE(fn) cmocka_unit_test_setup_teardown(fn, open_three, close_all)
 
 /* ---- made and fetched ------------------------------------------------------- */
 
-static void rref_brings_its_value_here_when_asked(void **state)
+TEST_WITH(rref_brings_its_value_here_when_asked, open_three, close_all)
 {
     struct tenrec_rref *r = remote_int(c.worker[0], "worker1", 42);
 
-    (void)state;
     assert_int_equal(int_of(r), 42);
     assert_false(tenrec_rref_is_owner(r));
     assert_int_equal(tenrec_rref_owner(r), 1);
@@ -51,13 +36,12 @@ static void rref_brings_its_value_here_when_asked(void **state)
     wait_owners_and_forks(c.worker[1], 0, 0);
 }
 
-static void rref_to_oneself_brings_its_value_when_asked(void **state)
+TEST_WITH(rref_to_oneself_brings_its_value_when_asked, open_three, close_all)
 {
     const struct tenrec_value *v;
     struct tenrec_rref *r = remote_int(c.worker[0], "worker0", 7);
     tenrec_error err;
 
-    (void)state;
     assert_true(tenrec_rref_is_owner(r));
     assert_true(tenrec_rref_confirmed_by_owner(r));
     expect_ok(tenrec_rref_local_value(r, CLUSTER_LONG_MS, &v, &err), err);
@@ -67,13 +51,12 @@ static void rref_to_oneself_brings_its_value_when_asked(void **state)
     wait_owners_and_forks(c.worker[0], 0, 0);
 }
 
-static void rref_tells_that_its_owner_knows_it_when_created(void **state)
+TEST_WITH(rref_tells_that_its_owner_knows_it_when_created, open_three, close_all)
 {
     struct tenrec_rref *r = remote_int(c.worker[0], "worker1", 1);
     struct tenrec_future *f = NULL;
     tenrec_error err;
 
-    (void)state;
     expect_ok(tenrec_rref_future(r, &f, &err), err);
     expect_ok(tenrec_future_wait(f, CLUSTER_LONG_MS, &err), err);
     assert_true(tenrec_rref_confirmed_by_owner(r));
@@ -81,12 +64,11 @@ static void rref_tells_that_its_owner_knows_it_when_created(void **state)
     tenrec_rref_drop(r);
 }
 
-static void rref_of_a_local_value_is_counted_when_shared(void **state)
+TEST_WITH(rref_of_a_local_value_is_counted_when_shared, open_three, close_all)
 {
     struct tenrec_rref *r = new_int(c.worker[0], 5);
     struct tenrec_value arg = tenrec_rref(r);
 
-    (void)state;
     wait_owners_and_forks(c.worker[0], 0, 0);
     assert_int_equal(call_int(c.worker[0], "worker1", "keep", &arg, 1), 0);
     wait_owners_and_forks(c.worker[0], 1, 1);
@@ -97,14 +79,13 @@ static void rref_of_a_local_value_is_counted_when_shared(void **state)
     wait_owners_and_forks(c.worker[0], 0, 0);
 }
 
-static void rref_delivers_the_error_of_its_function_when_fetched(void **state)
+TEST_WITH(rref_delivers_the_error_of_its_function_when_fetched, open_three, close_all)
 {
     struct tenrec_rref *r = NULL;
     struct tenrec_future *f = NULL;
     struct tenrec_value *v = NULL;
     tenrec_error err;
 
-    (void)state;
     expect_ok(tenrec_remote(c.worker[0], "worker1", "broken", NULL, 0, NULL, &r, &err), err);
     expect_ok(tenrec_rref_future(r, &f, &err), err);
     expect_ok(tenrec_future_wait(f, CLUSTER_LONG_MS, &err), err);
@@ -115,26 +96,24 @@ static void rref_delivers_the_error_of_its_function_when_fetched(void **state)
     tenrec_rref_drop(r);
 }
 
-static void rref_fails_when_the_function_is_unknown(void **state)
+TEST_WITH(rref_fails_when_the_function_is_unknown, open_three, close_all)
 {
     struct tenrec_rref *r = NULL;
     struct tenrec_value *v = NULL;
     tenrec_error err;
 
-    (void)state;
     expect_ok(tenrec_remote(c.worker[0], "worker1", "nonsense", NULL, 0, NULL, &r, &err), err);
     assert_int_equal(tenrec_rref_to_here(r, NULL, &v, &err), TENREC_ENOFUNCTION);
     assert_string_equal(err.worker_name, "worker1");
     tenrec_rref_drop(r);
 }
 
-static void local_value_is_refused_when_not_the_owner(void **state)
+TEST_WITH(local_value_is_refused_when_not_the_owner, open_three, close_all)
 {
     struct tenrec_rref *r = remote_int(c.worker[0], "worker1", 1);
     const struct tenrec_value *v;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(tenrec_rref_local_value(r, 1000, &v, &err), TENREC_EINVAL);
     assert_non_null(strstr(err.text, "worker1"));
     tenrec_rref_drop(r);
@@ -142,23 +121,21 @@ static void local_value_is_refused_when_not_the_owner(void **state)
 
 /* ---- shared -------------------------------------------------------------------- */
 
-static void rref_goes_to_its_owner_as_an_argument(void **state)
+TEST_WITH(rref_goes_to_its_owner_as_an_argument, open_three, close_all)
 {
     struct tenrec_rref *r = remote_int(c.worker[0], "worker1", 21);
     struct tenrec_value arg = tenrec_rref(r);
 
-    (void)state;
     assert_int_equal(call_int(c.worker[0], "worker1", "twice", &arg, 1), 42);
     tenrec_rref_drop(r);
     wait_owners_and_forks(c.worker[1], 0, 0);
 }
 
-static void rref_goes_to_a_third_worker_as_an_argument(void **state)
+TEST_WITH(rref_goes_to_a_third_worker_as_an_argument, open_three, close_all)
 {
     struct tenrec_rref *r = remote_int(c.worker[0], "worker1", 21);
     struct tenrec_value arg = tenrec_rref(r);
 
-    (void)state;
     call_int(c.worker[0], "worker2", "keep", &arg, 1);
     wait_owners_and_forks(c.worker[1], 1, 2);
     tenrec_rref_drop(r);
@@ -168,7 +145,7 @@ static void rref_goes_to_a_third_worker_as_an_argument(void **state)
     wait_owners_and_forks(c.worker[1], 0, 0);
 }
 
-static void rref_travels_inside_lists_and_maps(void **state)
+TEST_WITH(rref_travels_inside_lists_and_maps, open_three, close_all)
 {
     struct tenrec_rref *r = remote_int(c.worker[0], "worker1", 3), *s = new_int(c.worker[0], 4);
     struct tenrec_value item[2] = { tenrec_rref(r), tenrec_rref(s) };
@@ -177,7 +154,6 @@ static void rref_travels_inside_lists_and_maps(void **state)
     const struct tenrec_value *both;
     tenrec_error err;
 
-    (void)state;
     expect_ok(tenrec_rpc_sync(c.worker[0], "worker2", "value", &arg, 1, NULL, &v, &err), err);
     both = tenrec_value_find(v, "both");
     assert_non_null(both);
@@ -191,12 +167,11 @@ static void rref_travels_inside_lists_and_maps(void **state)
     wait_owners_and_forks(c.worker[0], 0, 0);
 }
 
-static void rref_comes_back_as_a_result(void **state)
+TEST_WITH(rref_comes_back_as_a_result, open_three, close_all)
 {
     struct tenrec_value arg = tenrec_int(11), *v = NULL;
     tenrec_error err;
 
-    (void)state;
     expect_ok(tenrec_rpc_sync(c.worker[0], "worker1", "make", &arg, 1, NULL, &v, &err), err);
     assert_int_equal(v->type, TENREC_VALUE_RREF);
     assert_int_equal(int_of(v->u.rref), 11);
@@ -205,23 +180,21 @@ static void rref_comes_back_as_a_result(void **state)
     wait_owners_and_forks(c.worker[1], 0, 0);
 }
 
-static void rref_is_released_when_nobody_takes_the_result(void **state)
+TEST_WITH(rref_is_released_when_nobody_takes_the_result, open_three, close_all)
 {
     struct tenrec_value arg = tenrec_int(11);
     tenrec_error err;
 
-    (void)state;
     expect_ok(tenrec_rpc_sync(c.worker[0], "worker1", "make", &arg, 1, NULL, NULL, &err), err);
     wait_owners_and_forks(c.worker[1], 0, 0);
 }
 
-static void rref_is_released_when_the_call_is_refused(void **state)
+TEST_WITH(rref_is_released_when_the_call_is_refused, open_three, close_all)
 {
     struct tenrec_rref *r = new_int(c.worker[0], 5), *s = remote_int(c.worker[0], "worker2", 6);
     struct tenrec_value arg[] = { tenrec_rref(r), tenrec_rref(s) };
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(tenrec_rpc_sync(c.worker[0], "worker1", "nonsense", arg, 2, NULL, NULL, &err),
                      TENREC_ENOFUNCTION);
     wait_owners_and_forks(c.worker[0], 0, 0);
@@ -231,12 +204,11 @@ static void rref_is_released_when_the_call_is_refused(void **state)
     wait_owners_and_forks(c.worker[2], 0, 0);
 }
 
-static void rref_goes_on_from_worker_to_worker(void **state)
+TEST_WITH(rref_goes_on_from_worker_to_worker, open_three, close_all)
 {
     struct tenrec_rref *r = remote_int(c.worker[0], "worker1", 9);
     struct tenrec_value arg[] = { tenrec_text("worker2"), tenrec_rref(r) };
 
-    (void)state;
     assert_int_equal(call_int(c.worker[0], "worker0", "give", arg, 2), 9);
     assert_int_equal(call_int(c.worker[0], "worker1", "give", arg, 2), 9);
     assert_int_equal(call_int(c.worker[0], "worker2", "give", arg, 2), 9);
@@ -244,14 +216,13 @@ static void rref_goes_on_from_worker_to_worker(void **state)
     wait_owners_and_forks(c.worker[1], 0, 0);
 }
 
-static void rref_of_a_rref_leads_to_the_value(void **state)
+TEST_WITH(rref_of_a_rref_leads_to_the_value, open_three, close_all)
 {
     struct tenrec_value arg[] = { tenrec_text("worker2"), tenrec_text("worker0"), tenrec_int(8) };
     struct tenrec_rref *r = NULL;
     struct tenrec_value *v = NULL, *inner = NULL;
     tenrec_error err;
 
-    (void)state;
     expect_ok(tenrec_remote(c.worker[0], "worker1", "chain", arg, 3, NULL, &r, &err), err);
     expect_ok(tenrec_rref_to_here(r, NULL, &v, &err), err);
     assert_int_equal(v->type, TENREC_VALUE_RREF);
@@ -266,13 +237,12 @@ static void rref_of_a_rref_leads_to_the_value(void **state)
         wait_owners_and_forks(c.worker[i], 0, 0);
 }
 
-static void rref_is_refused_when_gathered(void **state)
+TEST_WITH(rref_is_refused_when_gathered, open_three, close_all)
 {
     struct tenrec_rref *r = new_int(c.worker[0], 1);
     const struct tenrec_value item = tenrec_rref(r), list = tenrec_array(&item, 1);
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(tenrec_all_gather(c.worker[0], &list, NULL, 0, 1000, NULL, &err),
                      TENREC_EUNSUPPORTED);
     tenrec_rref_drop(r);
@@ -303,14 +273,13 @@ static int64_t lookup(struct tenrec_rref *r, int64_t i)
     return got;
 }
 
-static void object_stays_with_its_owner_when_called_on(void **state)
+TEST_WITH(object_stays_with_its_owner_when_called_on, open_three, close_all)
 {
     struct tenrec_rref *r = remote_table(c.worker[0], "worker1", 4), *sum = NULL;
     struct tenrec_value arg[] = { tenrec_int(2), tenrec_int(77) };
     struct tenrec_future *f = NULL;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(lookup(r, 3), 3);
     expect_ok(tenrec_rref_rpc_async(r, "put", arg, 2, NULL, &f, &err), err);
     expect_ok(tenrec_future_wait(f, CLUSTER_LONG_MS, &err), err);
@@ -325,23 +294,21 @@ static void object_stays_with_its_owner_when_called_on(void **state)
     assert_int_equal(tables_alive(), 0);
 }
 
-static void object_is_called_on_when_it_is_ours(void **state)
+TEST_WITH(object_is_called_on_when_it_is_ours, open_three, close_all)
 {
     struct tenrec_rref *r = remote_table(c.worker[0], "worker0", 4);
 
-    (void)state;
     assert_int_equal(lookup(r, 1), 1);
     tenrec_rref_drop(r);
 }
 
-static void object_travels_when_its_type_says_how(void **state)
+TEST_WITH(object_travels_when_its_type_says_how, open_three, close_all)
 {
     struct tenrec_rref *r = remote_table(c.worker[0], "worker1", 4);
     struct tenrec_value *v = NULL, arg[2];
     void *data = NULL;
     tenrec_error err;
 
-    (void)state;
     expect_ok(tenrec_rref_to_here(r, NULL, &v, &err), err);
     expect_ok(tenrec_object_get(v, &table_type, &data, &err), err);
     assert_int_equal(tables_alive(), 2);
@@ -353,14 +320,13 @@ static void object_travels_when_its_type_says_how(void **state)
     wait_owners_and_forks(c.worker[1], 0, 0);
 }
 
-static void object_does_not_travel_when_its_type_cannot(void **state)
+TEST_WITH(object_does_not_travel_when_its_type_cannot, open_three, close_all)
 {
     struct tenrec_rref *r = NULL;
     struct tenrec_value *v = NULL;
     void *data;
     tenrec_error err;
 
-    (void)state;
     expect_ok(tenrec_remote(c.worker[0], "worker1", "sealed", NULL, 0, NULL, &r, &err), err);
     assert_int_equal(tenrec_rref_to_here(r, NULL, &v, &err), TENREC_EUNSUPPORTED);
     assert_non_null(strstr(err.text, "sealed"));
@@ -373,12 +339,11 @@ static void object_does_not_travel_when_its_type_cannot(void **state)
     tenrec_rref_drop(r);
 }
 
-static void call_on_a_value_fails_as_its_creation_did(void **state)
+TEST_WITH(call_on_a_value_fails_as_its_creation_did, open_three, close_all)
 {
     struct tenrec_rref *r = NULL;
     tenrec_error err;
 
-    (void)state;
     expect_ok(tenrec_remote(c.worker[0], "worker1", "broken", NULL, 0, NULL, &r, &err), err);
     assert_int_equal(tenrec_rref_rpc_sync(r, "lookup", NULL, 0, NULL, NULL, &err), TENREC_EINVAL);
     assert_non_null(strstr(err.text, "broken on purpose"));
@@ -387,14 +352,13 @@ static void call_on_a_value_fails_as_its_creation_did(void **state)
 
 /* ---- tensors ------------------------------------------------------------------------ */
 
-static void to_here_receives_into_the_given_buffer(void **state)
+TEST_WITH(to_here_receives_into_the_given_buffer, open_three, close_all)
 {
     struct tenrec_call_options o = { .size = sizeof o };
     const struct tenrec_value n = tenrec_int(4);
     const int64_t shape = 4;
     tenrec_error err;
 
-    (void)state;
     for (int owner = 0; owner < 2; owner++) {
         struct tenrec_rref *r = NULL;
         struct tenrec_value *v = NULL;
@@ -413,7 +377,7 @@ static void to_here_receives_into_the_given_buffer(void **state)
 
 /* ---- times ---------------------------------------------------------------------------- */
 
-static void to_here_times_out_when_the_value_is_not_made(void **state)
+TEST_WITH(to_here_times_out_when_the_value_is_not_made, open_three, close_all)
 {
     struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = 20 };
     struct tenrec_rref *r = NULL, *mine = NULL;
@@ -421,7 +385,6 @@ static void to_here_times_out_when_the_value_is_not_made(void **state)
     const struct tenrec_value *local;
     tenrec_error err;
 
-    (void)state;
     functions_close_gate();
     expect_ok(tenrec_remote(c.worker[0], "worker1", "wait_long", NULL, 0, NULL, &r, &err), err);
     expect_ok(tenrec_remote(c.worker[0], "worker0", "wait_long", NULL, 0, NULL, &mine, &err), err);
@@ -437,7 +400,7 @@ static void to_here_times_out_when_the_value_is_not_made(void **state)
     tenrec_rref_drop(mine);
 }
 
-static void rref_fails_when_its_creation_times_out(void **state)
+TEST_WITH(rref_fails_when_its_creation_times_out, open_three, close_all)
 {
     struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = 20 };
     struct tenrec_rref *r[2] = { NULL, NULL };
@@ -445,7 +408,6 @@ static void rref_fails_when_its_creation_times_out(void **state)
     struct tenrec_future *f = NULL;
     tenrec_error err;
 
-    (void)state;
     functions_close_gate();
     for (int i = 0; i < 2; i++) {
         expect_ok(tenrec_remote(c.worker[0], i ? "worker1" : "worker0", "wait_long", NULL, 0, &o,
@@ -468,13 +430,12 @@ static void rref_fails_when_its_creation_times_out(void **state)
     wait_owners_and_forks(c.worker[0], 0, 0);
 }
 
-static void rref_may_not_be_waited_for_when_inline(void **state)
+TEST_WITH(rref_may_not_be_waited_for_when_inline, open_three, close_all)
 {
     struct tenrec_rref *r = remote_int(c.worker[0], "worker1", 1);
     struct tenrec_value arg = tenrec_rref(r);
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(
         tenrec_rpc_sync(c.worker[0], "worker2", "to_here_inline", &arg, 1, NULL, NULL, &err),
         TENREC_EWOULDBLOCK);
@@ -484,13 +445,12 @@ static void rref_may_not_be_waited_for_when_inline(void **state)
 
 /* ---- the end ---------------------------------------------------------------------------- */
 
-static void release_all_makes_references_unusable(void **state)
+TEST_WITH(release_all_makes_references_unusable, open_three, close_all)
 {
     struct tenrec_rref *r = remote_int(c.worker[0], "worker1", 1), *s = new_int(c.worker[0], 2);
     struct tenrec_value *v = NULL, arg;
     tenrec_error err;
 
-    (void)state;
     expect_ok(tenrec_rref_release_all(c.worker[0], CLUSTER_LONG_MS, &err), err);
     wait_owners_and_forks(c.worker[1], 0, 0);
     assert_int_equal(tenrec_rref_to_here(r, NULL, &v, &err), TENREC_ENOTFOUND);
@@ -502,13 +462,12 @@ static void release_all_makes_references_unusable(void **state)
     tenrec_rref_drop(s);
 }
 
-static void release_all_names_who_still_refers_when_it_times_out(void **state)
+TEST_WITH(release_all_names_who_still_refers_when_it_times_out, open_three, close_all)
 {
     struct tenrec_rref *r = new_int(c.worker[0], 2);
     struct tenrec_value arg = tenrec_rref(r);
     tenrec_error err;
 
-    (void)state;
     call_int(c.worker[0], "worker1", "keep", &arg, 1);
     assert_int_equal(tenrec_rref_release_all(c.worker[0], 30, &err), TENREC_ETIMEDOUT);
     assert_non_null(strstr(err.text, "'worker1' still refers to RRef("));
@@ -518,37 +477,7 @@ static void release_all_names_who_still_refers_when_it_times_out(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        CASE(rref_brings_its_value_here_when_asked),
-        CASE(rref_to_oneself_brings_its_value_when_asked),
-        CASE(rref_tells_that_its_owner_knows_it_when_created),
-        CASE(rref_of_a_local_value_is_counted_when_shared),
-        CASE(rref_delivers_the_error_of_its_function_when_fetched),
-        CASE(rref_fails_when_the_function_is_unknown),
-        CASE(local_value_is_refused_when_not_the_owner),
-        CASE(rref_goes_to_its_owner_as_an_argument),
-        CASE(rref_goes_to_a_third_worker_as_an_argument),
-        CASE(rref_travels_inside_lists_and_maps),
-        CASE(rref_comes_back_as_a_result),
-        CASE(rref_is_released_when_nobody_takes_the_result),
-        CASE(rref_is_released_when_the_call_is_refused),
-        CASE(rref_goes_on_from_worker_to_worker),
-        CASE(rref_of_a_rref_leads_to_the_value),
-        CASE(rref_is_refused_when_gathered),
-        CASE(object_stays_with_its_owner_when_called_on),
-        CASE(object_is_called_on_when_it_is_ours),
-        CASE(object_travels_when_its_type_says_how),
-        CASE(object_does_not_travel_when_its_type_cannot),
-        CASE(call_on_a_value_fails_as_its_creation_did),
-        CASE(to_here_receives_into_the_given_buffer),
-        CASE(to_here_times_out_when_the_value_is_not_made),
-        CASE(rref_fails_when_its_creation_times_out),
-        CASE(rref_may_not_be_waited_for_when_inline),
-        CASE(release_all_makes_references_unusable),
-        CASE(release_all_names_who_still_refers_when_it_times_out),
-    };
-
     if (argc > 1)
         cluster_use(argv[1]);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return testing_run(NULL, NULL);
 }

@@ -14,22 +14,18 @@ static struct cluster c;
 static const char *const settings[] = { "worker.rref_retry_gap=1ms", "worker.rpc_timeout=150ms",
                                         NULL };
 
-static int open_three(void **state)
+static void open_three(void)
 {
-    (void)state;
     torture_register();
     cluster_open(&c, 3, settings, rref_functions);
-    return 0;
 }
 
-static int close_three(void **state)
+static void close_three(void)
 {
-    (void)state;
     for (size_t i = 0; i < c.n; i++)
         tenrec_set_rref_leak_check(c.worker[i], true);
     cluster_close(&c, TENREC_GRACEFUL);
     assert_int_equal(tables_alive(), 0);
-    return 0;
 }
 
 static tenrec_status add(const char *to)
@@ -159,41 +155,30 @@ static void torture_all(enum torture_kind kind)
     assert_true(torture(kind, 1, make_local, NULL) > 0);
 }
 
-static void references_are_let_go_of_when_any_allocation_fails(void **state)
+TEST(references_are_let_go_of_when_any_allocation_fails)
 {
-    (void)state;
     torture_all(TORTURE_ALLOCATIONS);
 }
 
-static void references_are_let_go_of_when_any_send_fails(void **state)
+TEST(references_are_let_go_of_when_any_send_fails)
 {
-    (void)state;
     torture_all(TORTURE_SENDS);
 }
 
-static void references_are_let_go_of_when_any_message_is_reported_failed(void **state)
+TEST(references_are_let_go_of_when_any_message_is_reported_failed)
 {
-    (void)state;
     torture_all(TORTURE_REPORTS);
 }
 
 /* A fork on its way in a message that is lost, on a connection that lives,
  * stays until the end of the session: not so what is only made and fetched. */
-static void references_are_let_go_of_when_any_message_is_lost(void **state)
+TEST(references_are_let_go_of_when_any_message_is_lost)
 {
-    (void)state;
     assert_true(torture(TORTURE_ARRIVALS, 1, make_and_fetch, "worker1") > 0);
 }
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(references_are_let_go_of_when_any_allocation_fails),
-        cmocka_unit_test(references_are_let_go_of_when_any_send_fails),
-        cmocka_unit_test(references_are_let_go_of_when_any_message_is_reported_failed),
-        cmocka_unit_test(references_are_let_go_of_when_any_message_is_lost),
-    };
-
     cluster_use(argc > 1 ? argv[1] : "torture_inproc");
-    return cmocka_run_group_tests(tests, open_three, close_three);
+    return testing_run(open_three, close_three);
 }

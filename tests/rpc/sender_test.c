@@ -10,29 +10,14 @@
 #include "rpc/watch_inside.h"
 #include "rpc/worker.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "../testing.h"
 
-#include <cmocka.h>
-
-#include <poll.h>
 #include <stdatomic.h>
-#include <string.h>
 
 enum { VICTIM, CALLEE, FORGER, WORKERS };
 
 static struct cluster c;
 static atomic_bool gate_open;
-
-/* Waits until `expr` is true, as long as only a broken test does. */
-#define assert_becomes(expr)                                                                       \
-    do {                                                                                           \
-        for (int i_ = 0; i_ < CLUSTER_LONG_MS && !(expr); i_++)                                    \
-            poll(NULL, 0, 1);                                                                      \
-        assert_true(expr);                                                                         \
-    } while (0)
 
 /* ---- answers ------------------------------------------------------------------ */
 
@@ -64,21 +49,17 @@ static void register_rank(struct tenrec_worker *w, size_t me)
         TENREC_OK);
 }
 
-static int open_three(void **state)
+static void open_three(void)
 {
-    (void)state;
     atomic_store(&gate_open, false);
     cluster_open(&c, WORKERS, NULL, register_rank);
-    return 0;
 }
 
-static int close_three(void **state)
+static void close_three(void)
 {
-    (void)state;
     forger_set(NULL);
     atomic_store(&gate_open, true);
     cluster_close(&c, TENREC_GRACEFUL);
-    return 0;
 }
 
 static _Atomic int64_t forged_id; /* of the answers of FORGER */
@@ -103,7 +84,7 @@ static struct tenrec_future *call_rank(const char *to, struct tenrec_tensor *int
     return f;
 }
 
-static void call_keeps_its_buffer_and_result_when_another_member_answers(void **state)
+TEST_WITH(call_keeps_its_buffer_and_result_when_another_member_answers, open_three, close_three)
 {
     const int64_t shape[] = { 1 };
     struct tenrec_tensor *into = NULL;
@@ -111,7 +92,6 @@ static void call_keeps_its_buffer_and_result_when_another_member_answers(void **
     float *got;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(tenrec_tensor_new(TENREC_FLOAT32, 1, shape, &into, NULL), TENREC_OK);
     got = tenrec_tensor_data(into);
     *got = -1;
@@ -140,12 +120,11 @@ static void forge_exception(tenrec_peer me, tenrec_peer to, struct tenrec_msg *m
         msg->type = TENREC_MSG_EXCEPTION;
 }
 
-static void call_goes_on_when_another_member_answers_with_an_error(void **state)
+TEST_WITH(call_goes_on_when_another_member_answers_with_an_error, open_three, close_three)
 {
     struct tenrec_future *call = call_rank("worker1", NULL), *own;
     tenrec_error err;
 
-    (void)state;
     atomic_store(&forged_id, call->call.id);
     forger_set(forge_exception);
     own = call_rank("worker2", NULL);
@@ -180,11 +159,10 @@ static tenrec_status call_noop(struct tenrec_worker *w, const char *to)
     return tenrec_rpc_sync(w, to, "noop", NULL, 0, NULL, NULL, NULL);
 }
 
-static void member_stays_callable_when_another_says_that_it_leaves(void **state)
+TEST(member_stays_callable_when_another_says_that_it_leaves)
 {
     struct tenrec_worker *w[WORKERS];
 
-    (void)state;
     party_begin();
     for (int i = 0; i < WORKERS; i++)
         w[i] = party_join(-1, NULL, functions_register);
@@ -201,15 +179,7 @@ static void member_stays_callable_when_another_says_that_it_leaves(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(
-            call_keeps_its_buffer_and_result_when_another_member_answers, open_three, close_three),
-        cmocka_unit_test_setup_teardown(call_goes_on_when_another_member_answers_with_an_error,
-                                        open_three, close_three),
-        cmocka_unit_test(member_stays_callable_when_another_says_that_it_leaves),
-    };
-
     cluster_use(argc > 1 ? argv[1] : "forging_inproc");
     forger_register();
-    return cmocka_run_group_tests_name("sender", tests, NULL, NULL);
+    return testing_run(NULL, NULL);
 }

@@ -72,26 +72,23 @@ static void check_call(const char *function)
     assert_int_equal(serve_close(), 1);
 }
 
-static void serve_decodes_arguments_once_when_the_function_runs_on_the_pool(void **state)
+TEST(serve_decodes_arguments_once_when_the_function_runs_on_the_pool)
 {
-    (void)state;
     check_call("identity");
     assert_int_equal(pooled, 1);
 }
 
-static void serve_decodes_arguments_once_when_the_function_runs_inline(void **state)
+TEST(serve_decodes_arguments_once_when_the_function_runs_inline)
 {
-    (void)state;
     check_call("identity_inline");
     assert_int_equal(pooled, 0);
 }
 
-static void serve_decodes_arguments_once_when_the_function_answers_later(void **state)
+TEST(serve_decodes_arguments_once_when_the_function_answers_later)
 {
     const struct tenrec_value arg = tenrec_int(21);
     static const char *const names[] = { "later", "later_inline" };
 
-    (void)state;
     for (size_t i = 0; i < N(names); i++) {
         struct tenrec_value *got = NULL;
 
@@ -105,13 +102,12 @@ static void serve_decodes_arguments_once_when_the_function_answers_later(void **
     }
 }
 
-static void serve_decodes_arguments_once_when_the_result_stays(void **state)
+TEST(serve_decodes_arguments_once_when_the_result_stays)
 {
     const struct tenrec_value arg = tenrec_text("text");
     struct tenrec_rref *r = NULL;
     struct tenrec_value *got = NULL;
 
-    (void)state;
     serve_open();
     assert_int_equal(
         tenrec_remote(two.worker[0], "worker1", "identity_inline", &arg, 1, NULL, &r, NULL),
@@ -124,7 +120,7 @@ static void serve_decodes_arguments_once_when_the_result_stays(void **state)
 }
 
 /* By the thread that delivers, with the byte that is wrong. */
-static void serve_refuses_a_call_before_a_thread_is_used_when_it_is_malformed(void **state)
+TEST(serve_refuses_a_call_before_a_thread_is_used_when_it_is_malformed)
 {
     static const struct bad table[] = {
         BAD("\x80\x04\x4e\x2e", "does not begin with d9 d9 f7"),
@@ -149,7 +145,6 @@ static void serve_refuses_a_call_before_a_thread_is_used_when_it_is_malformed(vo
             "has no function 'ad'"),
     };
 
-    (void)state;
     serve_open();
     for (size_t i = 0; i < N(table); i++) {
         struct tenrec_msg *msg = message_of(table[i].bytes, table[i].n, 0);
@@ -162,17 +157,4 @@ static void serve_refuses_a_call_before_a_thread_is_used_when_it_is_malformed(vo
     }
     assert_int_equal(pooled, 0);
     serve_close();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(serve_decodes_arguments_once_when_the_function_runs_on_the_pool),
-        cmocka_unit_test(serve_decodes_arguments_once_when_the_function_runs_inline),
-        cmocka_unit_test(serve_decodes_arguments_once_when_the_function_answers_later),
-        cmocka_unit_test(serve_decodes_arguments_once_when_the_result_stays),
-        cmocka_unit_test(serve_refuses_a_call_before_a_thread_is_used_when_it_is_malformed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,28 +40,23 @@ static size_t resident(const struct shared_block *b)
     return (size_t)st.st_blocks * 512;
 }
 
-static int allow(void **state)
+static void allow(void)
 {
-    (void)state;
     storage_pool_allow(storage_pool_of_process(), 512 * MIB);
-    return 0;
 }
 
-static int deny(void **state)
+static void deny(void)
 {
-    (void)state;
     assert_true(shared_memory_trim(long_after()) == CLOCK_NEVER);
     assert_int_equal(shared_memory_count().regions, 0);
     assert_int_equal(shared_memory_count().blocks, 0);
     storage_pool_deny(storage_pool_of_process(), 512 * MIB);
-    return 0;
 }
 
-static void shared_memory_puts_small_blocks_into_one_region(void **state)
+TEST_WITH(shared_memory_puts_small_blocks_into_one_region, allow, deny)
 {
     struct shared_block *a = make(100, false), *b = make(5000, false);
 
-    (void)state;
     assert_int_equal(shared_block_region(a), shared_block_region(b));
     assert_int_equal((char *)shared_block_data(b) - (char *)shared_block_data(a), 4096);
     assert_int_equal(shared_memory_count().regions, 1);
@@ -73,12 +68,11 @@ static void shared_memory_puts_small_blocks_into_one_region(void **state)
     assert_int_equal(shared_memory_count().blocks, 0);
 }
 
-static void shared_memory_gives_a_large_block_its_own_region_and_again(void **state)
+TEST_WITH(shared_memory_gives_a_large_block_its_own_region_and_again, allow, deny)
 {
     struct shared_block *a = make(40 * MIB, false), *b;
     const uint64_t region = shared_block_region(a);
 
-    (void)state;
     b = make(40 * MIB, false);
     assert_true(shared_block_region(b) != region);
     shared_block_drop(b);
@@ -94,12 +88,11 @@ static void shared_memory_gives_a_large_block_its_own_region_and_again(void **st
     shared_block_drop(a);
 }
 
-static void shared_memory_uses_a_block_again_only_when_all_dropped_it(void **state)
+TEST_WITH(shared_memory_uses_a_block_again_only_when_all_dropped_it, allow, deny)
 {
     struct shared_block *a = make(20 * MIB, false), *other, *b;
     void *data = shared_block_data(a);
 
-    (void)state;
     other = shared_block_at(data, 1);
     assert_ptr_equal(other, a);
     shared_block_drop(a);
@@ -114,13 +107,12 @@ static void shared_memory_uses_a_block_again_only_when_all_dropped_it(void **sta
     shared_block_drop(b);
 }
 
-static void shared_memory_finds_a_block_by_any_part_of_it(void **state)
+TEST_WITH(shared_memory_finds_a_block_by_any_part_of_it, allow, deny)
 {
     struct shared_block *a = make(10000, false), *b = make(10000, false), *found;
     char *data = shared_block_data(a);
     int elsewhere;
 
-    (void)state;
     found = shared_block_at(data + 64, 9000);
     assert_ptr_equal(found, a);
     assert_int_equal(shared_block_offset(found, data + 64), 64);
@@ -133,11 +125,10 @@ static void shared_memory_finds_a_block_by_any_part_of_it(void **state)
     shared_block_drop(b);
 }
 
-static void shared_memory_gives_pages_back_when_nobody_uses_them(void **state)
+TEST_WITH(shared_memory_gives_pages_back_when_nobody_uses_them, allow, deny)
 {
     struct shared_block *a = make(4 * MIB, false), *b = make(1 * MIB, false);
 
-    (void)state;
     memset(shared_block_data(a), 1, 4 * MIB);
     memset(shared_block_data(b), 2, 1 * MIB);
     assert_true(resident(b) >= 5 * MIB);
@@ -152,9 +143,8 @@ static void shared_memory_gives_pages_back_when_nobody_uses_them(void **state)
     assert_int_equal(shared_memory_count().regions, 1);
 }
 
-static void shared_memory_keeps_no_more_than_the_pool_may(void **state)
+TEST_WITH(shared_memory_keeps_no_more_than_the_pool_may, allow, deny)
 {
-    (void)state;
     storage_pool_deny(storage_pool_of_process(), 512 * MIB);
     shared_block_drop(make(40 * MIB, false));
     assert_int_equal(shared_memory_count().regions, 0);
@@ -167,11 +157,10 @@ static void shared_memory_keeps_no_more_than_the_pool_may(void **state)
     }
 }
 
-static void shared_memory_moves_a_block_once(void **state)
+TEST_WITH(shared_memory_moves_a_block_once, allow, deny)
 {
     struct shared_block *a = make(100, true), *b = make(100, true);
 
-    (void)state;
     assert_true(shared_block_region(a) != shared_block_region(b));
     assert_int_equal(shared_block_way(a), SHARED_MOVED);
     assert_int_equal(shared_block_way(a), SHARED_COPIED);
@@ -184,7 +173,7 @@ static void shared_memory_moves_a_block_once(void **state)
     assert_int_equal(shared_memory_count().regions, 0);
 }
 
-static void shared_memory_says_so_when_descriptors_are_out(void **state)
+TEST_WITH(shared_memory_says_so_when_descriptors_are_out, allow, deny)
 {
     struct rlimit before, none;
     struct tenrec_tensor *t = NULL;
@@ -192,7 +181,6 @@ static void shared_memory_says_so_when_descriptors_are_out(void **state)
     tenrec_error err;
     tenrec_status st;
 
-    (void)state;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     none = (struct rlimit){ 3, before.rlim_max };
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
@@ -202,26 +190,24 @@ static void shared_memory_says_so_when_descriptors_are_out(void **state)
     assert_null(t);
 }
 
-static void shared_memory_says_so_when_memory_is_out(void **state)
+TEST_WITH(shared_memory_says_so_when_memory_is_out, allow, deny)
 {
     const int64_t shape[] = { INT64_C(1) << 46 };
     struct tenrec_tensor *t = NULL;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(tenrec_tensor_alloc(TENREC_FLOAT32, 1, shape, TENREC_SHARED, &t, &err),
                      TENREC_ENOMEM);
     assert_null(t);
 }
 
-static void shared_tensor_is_made_as_others_are(void **state)
+TEST_WITH(shared_tensor_is_made_as_others_are, allow, deny)
 {
     const int64_t shape[] = { 3, 0x10000 }, none[] = { 0 };
     const struct tenrec_tensor_desc *d;
     struct tenrec_tensor *t = NULL;
     tenrec_error err;
 
-    (void)state;
     assert_status(tenrec_tensor_alloc(TENREC_FLOAT32, 2, shape, TENREC_SHARED, &t, &err), &err);
     d = tenrec_tensor_desc(t);
     assert_int_equal(d->bytes, 4 * 3 * 0x10000);
@@ -243,13 +229,12 @@ static void shared_tensor_is_made_as_others_are(void **state)
         TENREC_EINVAL);
 }
 
-static void shared_tensor_is_copied_into_memory_of_ones_own(void **state)
+TEST_WITH(shared_tensor_is_copied_into_memory_of_ones_own, allow, deny)
 {
     const int64_t shape[] = { 4, 1000 };
     struct tenrec_tensor *t = NULL, *copy = NULL;
     tenrec_error err;
 
-    (void)state;
     assert_status(tenrec_tensor_alloc(TENREC_INT32, 2, shape, TENREC_SHARED, &t, &err), &err);
     for (int i = 0; i < 4000; i++)
         ((int32_t *)tenrec_tensor_data(t))[i] = i;
@@ -261,7 +246,7 @@ static void shared_tensor_is_copied_into_memory_of_ones_own(void **state)
 }
 
 /* A child has the same pages: whatever it drops, they are its parent's. */
-static void shared_memory_is_left_alone_by_a_child(void **state)
+TEST_WITH(shared_memory_is_left_alone_by_a_child, allow, deny)
 {
     const int64_t shape[] = { 1 << 20 };
     struct tenrec_tensor *t = NULL;
@@ -269,7 +254,6 @@ static void shared_memory_is_left_alone_by_a_child(void **state)
     int status;
     pid_t child;
 
-    (void)state;
     assert_status(tenrec_tensor_alloc(TENREC_UINT8, 1, shape, TENREC_SHARED, &t, &err), &err);
     memset(tenrec_tensor_data(t), 7, 1 << 20);
     child = fork();
@@ -314,13 +298,12 @@ static void *churn(void *arg)
     return NULL;
 }
 
-static void shared_memory_serves_threads_at_once(void **state)
+TEST_WITH(shared_memory_serves_threads_at_once, allow, deny)
 {
     static const unsigned char mark[THREADS] = { 1, 2, 3, 4 };
     pthread_t thread[THREADS];
     void *why;
 
-    (void)state;
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, churn, (void *)(uintptr_t)&mark[i]), 0);
     for (int i = 0; i < THREADS; i++) {
@@ -329,27 +312,4 @@ static void shared_memory_serves_threads_at_once(void **state)
             fail_msg("%s", (const char *)why);
     }
     assert_int_equal(shared_memory_count().blocks, 0);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, allow, deny)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(shared_memory_puts_small_blocks_into_one_region),
-        CASE(shared_memory_gives_a_large_block_its_own_region_and_again),
-        CASE(shared_memory_uses_a_block_again_only_when_all_dropped_it),
-        CASE(shared_memory_finds_a_block_by_any_part_of_it),
-        CASE(shared_memory_gives_pages_back_when_nobody_uses_them),
-        CASE(shared_memory_keeps_no_more_than_the_pool_may),
-        CASE(shared_memory_moves_a_block_once),
-        CASE(shared_memory_says_so_when_descriptors_are_out),
-        CASE(shared_memory_says_so_when_memory_is_out),
-        CASE(shared_tensor_is_made_as_others_are),
-        CASE(shared_tensor_is_copied_into_memory_of_ones_own),
-        CASE(shared_memory_is_left_alone_by_a_child),
-        CASE(shared_memory_serves_threads_at_once),
-    };
-
-    return cmocka_run_group_tests_name("shared_memory", tests, NULL, NULL);
 }

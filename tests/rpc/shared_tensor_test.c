@@ -190,23 +190,21 @@ static void nothing_is_left(void)
 
 /* ---- cases ------------------------------------------------------------------------ */
 
-static void shared_tensor_arrives_as_an_argument(void **state)
+TEST(shared_tensor_arrives_as_an_argument)
 {
     struct tenrec_tensor *t = make(3 * MIB, TENREC_SHARED, 5);
 
-    (void)state;
     ((unsigned char *)tenrec_tensor_data(t))[3 * MIB - 1] = 6;
     expect_look("look", t, 5, 6, mapped);
     tenrec_tensor_drop(t);
     nothing_is_left();
 }
 
-static void shared_tensor_arrives_as_a_result(void **state)
+TEST(shared_tensor_arrives_as_a_result)
 {
     struct tenrec_value *got = call_with("make_result", tenrec_int(2 * MIB));
     const unsigned char *p = tenrec_tensor_data(got->u.tensor);
 
-    (void)state;
     for (int i = 0; i < 2 * MIB; i += 1000)
         assert_int_equal(p[i], 7);
     assert_int_equal(mapping_count().tensors, mapped);
@@ -214,14 +212,13 @@ static void shared_tensor_arrives_as_a_result(void **state)
     nothing_is_left();
 }
 
-static void shared_tensor_is_copied_into_the_buffer_when_one_is_given(void **state)
+TEST(shared_tensor_is_copied_into_the_buffer_when_one_is_given)
 {
     struct tenrec_call_options o = { .size = sizeof o };
     const struct tenrec_value bytes = tenrec_int(MIB);
     struct tenrec_value *got = NULL;
     tenrec_error err;
 
-    (void)state;
     o.into = make(MIB, 0, 1);
     assert_status(
         tenrec_rpc_sync(three.worker[0], "worker1", "make_result", &bytes, 1, &o, &got, &err),
@@ -246,7 +243,7 @@ static void deallocate(void *arg, void *data)
     free(data);
 }
 
-static void shared_tensor_is_copied_when_the_user_has_an_allocator(void **state)
+TEST(shared_tensor_is_copied_when_the_user_has_an_allocator)
 {
     int allocated = 0;
     const struct tenrec_allocator a = {
@@ -255,7 +252,6 @@ static void shared_tensor_is_copied_when_the_user_has_an_allocator(void **state)
     struct tenrec_value *got;
     tenrec_error err;
 
-    (void)state;
     assert_status(tenrec_set_allocator(three.worker[0], &a, &err), &err);
     got = call_with("make_result", tenrec_int(MIB));
     assert_int_equal(allocated, 1);
@@ -266,21 +262,19 @@ static void shared_tensor_is_copied_when_the_user_has_an_allocator(void **state)
     nothing_is_left();
 }
 
-static void shared_tensor_is_passed_on_to_a_third_worker(void **state)
+TEST(shared_tensor_is_passed_on_to_a_third_worker)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 5);
 
-    (void)state;
     expect_look("pass_on", t, 5, 5, false); /* copied on its second way */
     tenrec_tensor_drop(t);
     nothing_is_left();
 }
 
-static void shared_tensor_is_kept_by_who_got_it(void **state)
+TEST(shared_tensor_is_kept_by_who_got_it)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 5), *u;
 
-    (void)state;
     tenrec_value_drop(call_with("keep", tenrec_tensor(t)));
     tenrec_tensor_drop(t);
     for (int i = 0; i < 20; i++) {
@@ -293,24 +287,22 @@ static void shared_tensor_is_kept_by_who_got_it(void **state)
     nothing_is_left();
 }
 
-static void shared_tensor_is_lent_many_times(void **state)
+TEST(shared_tensor_is_lent_many_times)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 5);
 
-    (void)state;
     for (int i = 0; i < 2000; i++)
         expect_look("look", t, 5, 5, mapped);
     tenrec_tensor_drop(t);
     nothing_is_left();
 }
 
-static void shared_tensor_may_be_larger_than_what_is_touched_of_it(void **state)
+TEST(shared_tensor_may_be_larger_than_what_is_touched_of_it)
 {
     /* Where it is copied, in so much memory as any machine has. */
     const int64_t bytes = mapped ? INT64_C(1) << 30 : 16 * MIB;
     struct tenrec_tensor *t = make(bytes, TENREC_SHARED, 0);
 
-    (void)state;
     ((unsigned char *)tenrec_tensor_data(t))[0] = 2;
     ((unsigned char *)tenrec_tensor_data(t))[bytes - 1] = 3;
     expect_look("look", t, 2, 3, mapped);
@@ -318,13 +310,12 @@ static void shared_tensor_may_be_larger_than_what_is_touched_of_it(void **state)
     nothing_is_left();
 }
 
-static void shared_tensor_that_moves_may_be_written(void **state)
+TEST(shared_tensor_that_moves_may_be_written)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED | TENREC_MOVES, 5);
     struct tenrec_value *got = call_with("write_into", tenrec_tensor(t));
     const unsigned char *p = tenrec_tensor_data(got->u.tensor);
 
-    (void)state;
     assert_int_equal(p[0], 99);
     assert_int_equal(p[MIB - 1], 5);
     /* It came back as a loan of who owns it now, and has dropped its argument. */
@@ -334,7 +325,7 @@ static void shared_tensor_that_moves_may_be_written(void **state)
     nothing_is_left();
 }
 
-static void shared_tensors_come_several_with_others(void **state)
+TEST(shared_tensors_come_several_with_others)
 {
     static unsigned char plain[3000];
     const int64_t length = sizeof plain;
@@ -343,7 +334,6 @@ static void shared_tensors_come_several_with_others(void **state)
     struct tenrec_value item[3], v, *got;
     tenrec_error err;
 
-    (void)state;
     memset(plain, 2, sizeof plain);
     assert_status(tenrec_tensor_from_data(plain, sizeof plain, TENREC_UINT8, 1, &length, NULL, NULL,
                                           NULL, &t[1], &err),
@@ -399,13 +389,12 @@ static void *lend_in_a_loop(void *arg)
     return good ? NULL : "a tensor did not come back as it was";
 }
 
-static void shared_tensors_of_several_threads_are_told_apart(void **state)
+TEST(shared_tensors_of_several_threads_are_told_apart)
 {
     static const unsigned char mark[LENDERS] = { 11, 22, 33, 44 };
     pthread_t thread[LENDERS];
     void *wrong[LENDERS];
 
-    (void)state;
     for (size_t i = 0; i < LENDERS; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, lend_in_a_loop, (void *)&mark[i]), 0);
     for (size_t i = 0; i < LENDERS; i++)
@@ -417,11 +406,10 @@ static void shared_tensors_of_several_threads_are_told_apart(void **state)
 
 /* The receiver keeps what it has when the group is gone, and the memory comes
  * back when it drops that. */
-static void shared_tensor_outlives_the_workers(void **state)
+TEST(shared_tensor_outlives_the_workers)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 5);
 
-    (void)state;
     tenrec_value_drop(call_with("keep", tenrec_tensor(t)));
     cluster_close(&three, TENREC_GRACEFUL);
     tenrec_tensor_drop(t);
@@ -451,37 +439,21 @@ static void register_echo_too(struct tenrec_worker *w, size_t rank)
     assert_status(tenrec_register_function(w, "echo", echo, NULL, TENREC_INLINE, &err), &err);
 }
 
-static int open_three(void **state)
+static void open_three(void)
 {
     const char *const transports[] = { mapped ? "backends.tensorpipe.options.transports=[shm, uv]"
                                               : "backends.tensorpipe.options.transports=[uv]",
                                        NULL };
 
-    (void)state;
     cluster_open(&three, 3, transports, register_echo_too);
-    return 0;
 }
 
 int main(int argc, char **argv)
 {
     /* The last one closes what the others use. */
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shared_tensor_arrives_as_an_argument),
-        cmocka_unit_test(shared_tensor_arrives_as_a_result),
-        cmocka_unit_test(shared_tensor_is_copied_into_the_buffer_when_one_is_given),
-        cmocka_unit_test(shared_tensor_is_copied_when_the_user_has_an_allocator),
-        cmocka_unit_test(shared_tensor_is_passed_on_to_a_third_worker),
-        cmocka_unit_test(shared_tensor_is_kept_by_who_got_it),
-        cmocka_unit_test(shared_tensor_is_lent_many_times),
-        cmocka_unit_test(shared_tensor_may_be_larger_than_what_is_touched_of_it),
-        cmocka_unit_test(shared_tensor_that_moves_may_be_written),
-        cmocka_unit_test(shared_tensors_come_several_with_others),
-        cmocka_unit_test(shared_tensors_of_several_threads_are_told_apart),
-        cmocka_unit_test(shared_tensor_outlives_the_workers),
-    };
 
     if (argc > 1)
         cluster_use(argv[1]);
     mapped = argc > 2;
-    return cmocka_run_group_tests_name("shared_tensor", tests, open_three, NULL);
+    return testing_run(open_three, NULL);
 }

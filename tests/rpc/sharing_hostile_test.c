@@ -21,7 +21,7 @@ static tenrec_status take_record(const unsigned char *record, uint64_t bytes, te
     return sharing_shared(holder, &share, &d, err);
 }
 
-static void sharing_refuses_records_that_make_no_sense(void **state)
+TEST_WITH(sharing_refuses_records_that_make_no_sense, open_both, close_both)
 {
     static const unsigned char bad[][TENREC_SHARE_RECORD] = {
         { 0 },                          /* no kind */
@@ -42,7 +42,6 @@ static void sharing_refuses_records_that_make_no_sense(void **state)
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 5), *got = carry(t);
     tenrec_error err;
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_int_equal(take_record(bad[i], 64, &err), TENREC_EPROTOCOL);
     /* Before its region's end, and beyond it. */
@@ -52,14 +51,13 @@ static void sharing_refuses_records_that_make_no_sense(void **state)
     tenrec_tensor_drop(t);
 }
 
-static void sharing_refuses_a_loan_without_a_ledger(void **state)
+TEST_WITH(sharing_refuses_a_loan_without_a_ledger, open_both, close_both)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 5);
     struct tenrec_tensor_desc d = *tenrec_tensor_desc(t);
     struct tenrec_share share;
     tenrec_error err;
 
-    (void)state;
     assert_true(sharing_share(owner, &d, &share));
     close(share.fd[0]);
     close(share.fd[1]);
@@ -71,14 +69,13 @@ static void sharing_refuses_a_loan_without_a_ledger(void **state)
     tenrec_tensor_drop(t);
 }
 
-static void sharing_refuses_descriptors_of_other_things(void **state)
+TEST_WITH(sharing_refuses_descriptors_of_other_things, open_both, close_both)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 5);
     struct tenrec_tensor_desc d = *tenrec_tensor_desc(t);
     struct tenrec_share share;
     tenrec_error err;
 
-    (void)state;
     for (unsigned bad = 0; bad < 3; bad += 2) { /* the ledger's page, the region */
         int line[2];
         assert_int_equal(pipe(line), 0);
@@ -89,12 +86,12 @@ static void sharing_refuses_descriptors_of_other_things(void **state)
         assert_int_equal(sharing_shared(holder, &share, &d, &err), TENREC_EPROTOCOL);
         sharing_close(owner);
         sharing_close(holder);
-        assert_int_equal(open_both(NULL), 0);
+        open_both();
     }
     tenrec_tensor_drop(t);
 }
 
-static void sharing_goes_on_when_descriptors_did_not_arrive(void **state)
+TEST_WITH(sharing_goes_on_when_descriptors_did_not_arrive, open_both, close_both)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 5), *u = make(20 * MIB, TENREC_SHARED, 6);
     struct tenrec_tensor_desc d = *tenrec_tensor_desc(u);
@@ -102,7 +99,6 @@ static void sharing_goes_on_when_descriptors_did_not_arrive(void **state)
     struct tenrec_share share;
     tenrec_error err;
 
-    (void)state;
     assert_true(sharing_share(owner, &d, &share));
     assert_int_equal(share.n_fds, 1);
     close(share.fd[0]);
@@ -117,7 +113,7 @@ static void sharing_goes_on_when_descriptors_did_not_arrive(void **state)
     tenrec_tensor_drop(u);
 }
 
-static void sharing_copies_when_the_sender_has_no_descriptors_left(void **state)
+TEST_WITH(sharing_copies_when_the_sender_has_no_descriptors_left, open_both, close_both)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 5);
     struct tenrec_tensor *moves = make(MIB, TENREC_SHARED | TENREC_MOVES, 5), *got;
@@ -125,7 +121,6 @@ static void sharing_copies_when_the_sender_has_no_descriptors_left(void **state)
     struct tenrec_share share;
     bool shared, moved;
 
-    (void)state;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     none = (struct rlimit){ 3, before.rlim_max };
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
@@ -143,12 +138,11 @@ static void sharing_copies_when_the_sender_has_no_descriptors_left(void **state)
 }
 
 /* The peer may write anything into the ledger: it ends its own loans. */
-static void sharing_survives_a_ledger_full_of_nonsense(void **state)
+TEST_WITH(sharing_survives_a_ledger_full_of_nonsense, open_both, close_both)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 5), *got = carry(t), *u;
     char *page = holder->holding->ledger.page.base;
 
-    (void)state;
     memset(page, 0xff, 4096);
     sharing_collect(clock_now_ns());
     assert_int_equal(sharing_lent(), 0);
@@ -161,18 +155,4 @@ static void sharing_survives_a_ledger_full_of_nonsense(void **state)
     tenrec_tensor_drop(u);
     tenrec_tensor_drop(got);
     tenrec_tensor_drop(t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(sharing_refuses_records_that_make_no_sense),
-        CASE(sharing_refuses_a_loan_without_a_ledger),
-        CASE(sharing_refuses_descriptors_of_other_things),
-        CASE(sharing_goes_on_when_descriptors_did_not_arrive),
-        CASE(sharing_copies_when_the_sender_has_no_descriptors_left),
-        CASE(sharing_survives_a_ledger_full_of_nonsense),
-    };
-
-    return cmocka_run_group_tests_name("sharing_hostile", tests, NULL, NULL);
 }

@@ -12,9 +12,9 @@
 
 extern struct tenrec_sharing *owner, *holder;
 
-int open_both(void **state);
+void open_both(void);
 /* After each case nothing is left of anything. */
-int close_both(void **state);
+void close_both(void);
 
 /* A tensor of that many bytes, all `fill`. */
 struct tenrec_tensor *make(int64_t bytes, uint32_t flags, int fill);
@@ -28,7 +28,5 @@ tenrec_status take(struct tenrec_sharing *to, struct tenrec_share *share,
                    tenrec_error *err);
 /* From the owner to the holder. */
 struct tenrec_tensor *carry(const struct tenrec_tensor *t);
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_both, close_both)
 
 #endif

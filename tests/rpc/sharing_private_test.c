@@ -21,11 +21,10 @@ static void assert_filled(const struct tenrec_tensor *t, int with)
             fail_msg("byte %llu is %d, expected %d", (unsigned long long)i, data[i], with);
 }
 
-static void sharing_private_is_written_by_its_receiver_alone(void **state)
+TEST_WITH(sharing_private_is_written_by_its_receiver_alone, open_both, close_both)
 {
     struct tenrec_tensor *t = make_private(5 * MIB + 100, 3), *got = carry(t);
 
-    (void)state;
     assert_ptr_not_equal(bytes_of(got), bytes_of(t));
     assert_false(tenrec_tensor_desc(got)->flags & TENREC_TENSOR_READ_ONLY);
     assert_filled(got, 3);
@@ -37,13 +36,13 @@ static void sharing_private_is_written_by_its_receiver_alone(void **state)
 }
 
 /* What was written into pages of one tensor is not seen in the next one there. */
-static void sharing_private_memory_is_used_again_and_reads_as_its_owner_wrote_it(void **state)
+TEST_WITH(sharing_private_memory_is_used_again_and_reads_as_its_owner_wrote_it, open_both,
+          close_both)
 {
     struct tenrec_tensor *keeps_the_region = make_private(MIB, 0);
     struct tenrec_tensor *t = make_private(MIB, 1), *got = carry(t);
     const void *here = bytes_of(t), *there = bytes_of(got);
 
-    (void)state;
     for (int i = 2; i < 6; i++) {
         memset(bytes_of(got), 99, MIB);
         tenrec_tensor_drop(t);
@@ -60,22 +59,20 @@ static void sharing_private_memory_is_used_again_and_reads_as_its_owner_wrote_it
     tenrec_tensor_drop(keeps_the_region);
 }
 
-static void sharing_private_goes_once(void **state)
+TEST_WITH(sharing_private_goes_once, open_both, close_both)
 {
     struct tenrec_tensor *t = make_private(MIB, 1), *got = carry(t);
     struct tenrec_share share;
 
-    (void)state;
     assert_false(sharing_share(owner, tenrec_tensor_desc(t), &share));
     tenrec_tensor_drop(t);
     tenrec_tensor_drop(got);
 }
 
-static void sharing_private_is_counted(void **state)
+TEST_WITH(sharing_private_is_counted, open_both, close_both)
 {
     struct tenrec_tensor *t = make_private(MIB, 1), *u = make(MIB, TENREC_SHARED, 1), *got;
 
-    (void)state;
     assert_int_equal(shared_memory_count().private_bytes, MIB);
     got = carry(t);
     tenrec_tensor_drop(t);
@@ -87,12 +84,11 @@ static void sharing_private_is_counted(void **state)
 }
 
 /* Else who may write the one would have the other in reach. */
-static void sharing_private_does_not_lie_with_what_is_lent_to_be_read(void **state)
+TEST_WITH(sharing_private_does_not_lie_with_what_is_lent_to_be_read, open_both, close_both)
 {
     struct tenrec_tensor *t = make_private(MIB, 1), *u = make(MIB, TENREC_SHARED, 2);
     struct tenrec_tensor *got[2] = { carry(t), carry(u) };
 
-    (void)state;
     assert_int_equal(shared_memory_count().regions, 2);
     assert_int_equal(mapping_count().regions, 2);
     assert_true(tenrec_tensor_desc(got[1])->flags & TENREC_TENSOR_READ_ONLY);
@@ -102,14 +98,13 @@ static void sharing_private_does_not_lie_with_what_is_lent_to_be_read(void **sta
     tenrec_tensor_drop(u);
 }
 
-static void sharing_private_regions_take_no_loans_to_be_read(void **state)
+TEST_WITH(sharing_private_regions_take_no_loans_to_be_read, open_both, close_both)
 {
     struct tenrec_tensor *t = make_private(MIB, 1), *got = carry(t);
     struct tenrec_share share = { .size = sizeof share, .record = { RECORD_LENT, 0, 0, 0, 7 } };
     struct tenrec_tensor_desc d = { .bytes = 64 };
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(sharing_shared(holder, &share, &d, &err), TENREC_EPROTOCOL);
     assert_text_has(err.text, "region of the other kind");
     tenrec_tensor_drop(t);
@@ -117,7 +112,7 @@ static void sharing_private_regions_take_no_loans_to_be_read(void **state)
 }
 
 /* What a child has since its parent forked stays as it was. */
-static void sharing_private_is_not_used_again_while_a_child_may_read_it(void **state)
+TEST_WITH(sharing_private_is_not_used_again_while_a_child_may_read_it, open_both, close_both)
 {
     struct tenrec_tensor *t = make_private(MIB, 1), *got = carry(t);
     const void *data = bytes_of(t);
@@ -125,7 +120,6 @@ static void sharing_private_is_not_used_again_while_a_child_may_read_it(void **s
     char byte = 0;
     pid_t child;
 
-    (void)state;
     assert_int_equal(pipe(talk), 0);
     tenrec_tensor_drop(t);
     child = fork();
@@ -151,19 +145,4 @@ static void sharing_private_is_not_used_again_while_a_child_may_read_it(void **s
     close(talk[1]);
     tenrec_tensor_drop(t);
     assert_int_equal(sharing_lent(), 1); /* until the connection ends */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(sharing_private_is_written_by_its_receiver_alone),
-        CASE(sharing_private_memory_is_used_again_and_reads_as_its_owner_wrote_it),
-        CASE(sharing_private_goes_once),
-        CASE(sharing_private_is_counted),
-        CASE(sharing_private_does_not_lie_with_what_is_lent_to_be_read),
-        CASE(sharing_private_regions_take_no_loans_to_be_read),
-        CASE(sharing_private_is_not_used_again_while_a_child_may_read_it),
-    };
-
-    return cmocka_run_group_tests_name("sharing_private", tests, NULL, NULL);
 }

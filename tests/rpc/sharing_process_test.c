@@ -164,12 +164,11 @@ static void lend_to(struct child *c, const struct tenrec_tensor *t)
     assert_int_equal(hear(c->talk), bytes_of(t)[0]);
 }
 
-static void sharing_counts_across_processes(void **state)
+TEST_WITH(sharing_counts_across_processes, open_both, close_both)
 {
     struct child c = start(hold);
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 'x');
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         lend_to(&c, t);
         sharing_collect(clock_now_ns());
@@ -184,12 +183,11 @@ static void sharing_counts_across_processes(void **state)
     assert_int_equal(end(&c, 0), 0);
 }
 
-static void sharing_gets_memory_back_when_the_holder_is_killed(void **state)
+TEST_WITH(sharing_gets_memory_back_when_the_holder_is_killed, open_both, close_both)
 {
     struct child c = start(hold);
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 'x');
 
-    (void)state;
     lend_to(&c, t);
     tenrec_tensor_drop(t);
     assert_int_equal(end(&c, SIGKILL), SIGKILL);
@@ -214,12 +212,11 @@ static void die_as_owner(int data, int talk)
     _exit(2);
 }
 
-static void sharing_keeps_the_mapping_when_the_owner_is_killed(void **state)
+TEST_WITH(sharing_keeps_the_mapping_when_the_owner_is_killed, open_both, close_both)
 {
     struct child c = start(die_as_owner);
     struct tenrec_tensor *t = receive(holder, c.data);
 
-    (void)state;
     assert_non_null(t);
     assert_int_equal(end(&c, SIGKILL), SIGKILL);
     for (int i = 0; i < MIB; i += 4096)
@@ -248,12 +245,11 @@ static void write_into(int data, int talk)
     tell(talk, 'w');
 }
 
-static void sharing_faults_who_writes_into_what_is_lent(void **state)
+TEST_WITH(sharing_faults_who_writes_into_what_is_lent, open_both, close_both)
 {
     struct child c = start(write_into);
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 'x');
 
-    (void)state;
     lend_to(&c, t);
     assert_int_equal(hear(c.talk), 0);
     assert_int_equal(end(&c, 0), -FAULTED);
@@ -263,13 +259,12 @@ static void sharing_faults_who_writes_into_what_is_lent(void **state)
     owner = NULL;
 }
 
-static void sharing_lets_the_receiver_write_what_was_moved(void **state)
+TEST_WITH(sharing_lets_the_receiver_write_what_was_moved, open_both, close_both)
 {
     struct child c = start(write_into);
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED | TENREC_MOVES, 'x');
     struct tenrec_share share;
 
-    (void)state;
     assert_true(sharing_share(owner, tenrec_tensor_desc(t), &share));
     send_share(c.data, &share, MIB);
     tenrec_tensor_drop(t);
@@ -277,17 +272,4 @@ static void sharing_lets_the_receiver_write_what_was_moved(void **state)
     assert_int_equal(hear(c.talk), 'x');
     assert_int_equal(hear(c.talk), 'w');
     assert_int_equal(end(&c, 0), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(sharing_counts_across_processes),
-        CASE(sharing_gets_memory_back_when_the_holder_is_killed),
-        CASE(sharing_keeps_the_mapping_when_the_owner_is_killed),
-        CASE(sharing_faults_who_writes_into_what_is_lent),
-        CASE(sharing_lets_the_receiver_write_what_was_moved),
-    };
-
-    return cmocka_run_group_tests_name("sharing_process", tests, NULL, NULL);
 }

@@ -15,11 +15,10 @@
 
 /* ---- lending ------------------------------------------------------------------- */
 
-static void sharing_maps_what_is_lent(void **state)
+TEST_WITH(sharing_maps_what_is_lent, open_both, close_both)
 {
     struct tenrec_tensor *t = make(5 * MIB, TENREC_SHARED, 3), *got = carry(t);
 
-    (void)state;
     assert_ptr_not_equal(bytes_of(got), bytes_of(t));
     assert_memory_equal(bytes_of(got), bytes_of(t), 5 * MIB);
     assert_true(tenrec_tensor_desc(got)->flags & TENREC_TENSOR_READ_ONLY);
@@ -31,14 +30,13 @@ static void sharing_maps_what_is_lent(void **state)
     tenrec_tensor_drop(t);
 }
 
-static void sharing_passes_descriptors_once(void **state)
+TEST_WITH(sharing_passes_descriptors_once, open_both, close_both)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 1), *u = make(MIB, TENREC_SHARED, 2);
     struct tenrec_tensor *got[3];
     struct tenrec_share share;
     tenrec_error err;
 
-    (void)state;
     got[0] = carry(t);
     assert_true(sharing_share(owner, tenrec_tensor_desc(t), &share));
     assert_int_equal(share.n_fds, 0);
@@ -55,11 +53,10 @@ static void sharing_passes_descriptors_once(void **state)
     tenrec_tensor_drop(u);
 }
 
-static void sharing_gives_memory_back_when_the_holder_drops_it(void **state)
+TEST_WITH(sharing_gives_memory_back_when_the_holder_drops_it, open_both, close_both)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 1), *got = carry(t);
 
-    (void)state;
     tenrec_tensor_drop(t);
     assert_true(sharing_collect(clock_now_ns()) != CLOCK_NEVER);
     assert_int_equal(shared_memory_count().blocks, 1);
@@ -69,12 +66,11 @@ static void sharing_gives_memory_back_when_the_holder_drops_it(void **state)
     assert_int_equal(shared_memory_count().blocks, 0);
 }
 
-static void sharing_uses_memory_again_only_when_it_came_back(void **state)
+TEST_WITH(sharing_uses_memory_again_only_when_it_came_back, open_both, close_both)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 1), *got = carry(t), *u;
     void *data = bytes_of(t);
 
-    (void)state;
     tenrec_tensor_drop(t);
     u = make(MIB, TENREC_SHARED, 2);
     assert_ptr_not_equal(bytes_of(u), data);
@@ -86,7 +82,7 @@ static void sharing_uses_memory_again_only_when_it_came_back(void **state)
     tenrec_tensor_drop(u);
 }
 
-static void sharing_carries_views_of_a_shared_storage(void **state)
+TEST_WITH(sharing_carries_views_of_a_shared_storage, open_both, close_both)
 {
     static const int64_t shape[] = { 10, 100 }, strides[] = { 1000, 2 };
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 0), *got = NULL, *view = NULL;
@@ -94,7 +90,6 @@ static void sharing_carries_views_of_a_shared_storage(void **state)
     struct tenrec_share share;
     tenrec_error err;
 
-    (void)state;
     bytes_of(t)[6400 + 9 * 1000 + 99 * 2] = 42;
     /* A tensor of the program's own on a part of the storage. */
     assert_status(tenrec_tensor_from_data(bytes_of(t) + 6400, 64000, TENREC_UINT8, 2, shape,
@@ -118,7 +113,7 @@ static void sharing_carries_views_of_a_shared_storage(void **state)
     tenrec_tensor_drop(t);
 }
 
-static void sharing_leaves_other_memory_to_be_copied(void **state)
+TEST_WITH(sharing_leaves_other_memory_to_be_copied, open_both, close_both)
 {
     static unsigned char data[100];
     const int64_t shape[] = { 100 };
@@ -126,7 +121,6 @@ static void sharing_leaves_other_memory_to_be_copied(void **state)
     struct tenrec_share share;
     tenrec_error err;
 
-    (void)state;
     assert_status(
         tenrec_tensor_from_data(data, 100, TENREC_UINT8, 1, shape, NULL, NULL, NULL, &t, &err),
         &err);
@@ -142,24 +136,22 @@ static void sharing_leaves_other_memory_to_be_copied(void **state)
 }
 
 /* The receiver's tensor is the owner's memory: who gets it from there, copies. */
-static void sharing_does_not_lend_what_is_lent(void **state)
+TEST_WITH(sharing_does_not_lend_what_is_lent, open_both, close_both)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 1), *got = carry(t);
     struct tenrec_share share;
 
-    (void)state;
     assert_false(sharing_share(holder, tenrec_tensor_desc(got), &share));
     tenrec_tensor_drop(got);
     tenrec_tensor_drop(t);
 }
 
-static void sharing_copies_when_all_slots_are_lent(void **state)
+TEST_WITH(sharing_copies_when_all_slots_are_lent, open_both, close_both)
 {
     static struct tenrec_tensor *got[LEDGER_SLOTS];
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 1);
     struct tenrec_share share;
 
-    (void)state;
     for (int i = 0; i < LEDGER_SLOTS; i++)
         got[i] = carry(t);
     assert_false(sharing_share(owner, tenrec_tensor_desc(t), &share));
@@ -170,12 +162,11 @@ static void sharing_copies_when_all_slots_are_lent(void **state)
     tenrec_tensor_drop(t);
 }
 
-static void sharing_keeps_a_bounded_number_of_mappings(void **state)
+TEST_WITH(sharing_keeps_a_bounded_number_of_mappings, open_both, close_both)
 {
     enum { MORE = SHARING_REGIONS + 8 };
     struct tenrec_tensor *t[MORE], *first, *again;
 
-    (void)state;
     for (int i = 0; i < MORE; i++)
         t[i] = make(17 * MIB, TENREC_SHARED, i);
     first = carry(t[0]);
@@ -193,12 +184,11 @@ static void sharing_keeps_a_bounded_number_of_mappings(void **state)
         tenrec_tensor_drop(t[i]);
 }
 
-static void sharing_takes_back_what_could_not_be_queued(void **state)
+TEST_WITH(sharing_takes_back_what_could_not_be_queued, open_both, close_both)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 1), *got;
     struct tenrec_share share[2];
 
-    (void)state;
     assert_true(sharing_share(owner, tenrec_tensor_desc(t), &share[0]));
     assert_true(sharing_share(owner, tenrec_tensor_desc(t), &share[1]));
     sharing_share_back(owner, &share[1]);
@@ -210,13 +200,12 @@ static void sharing_takes_back_what_could_not_be_queued(void **state)
     tenrec_tensor_drop(t);
 }
 
-static void sharing_ends_a_loan_when_nobody_wants_the_message(void **state)
+TEST_WITH(sharing_ends_a_loan_when_nobody_wants_the_message, open_both, close_both)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 1), *got;
     struct tenrec_share share;
     tenrec_error err;
 
-    (void)state;
     assert_true(sharing_share(owner, tenrec_tensor_desc(t), &share));
     assert_status(sharing_shared(holder, &share, NULL, &err), &err);
     sharing_collect(clock_now_ns());
@@ -228,11 +217,10 @@ static void sharing_ends_a_loan_when_nobody_wants_the_message(void **state)
 
 /* ---- connections that end --------------------------------------------------------- */
 
-static void sharing_lets_the_holder_keep_what_it_has_when_the_connection_ends(void **state)
+TEST_WITH(sharing_lets_the_holder_keep_what_it_has_when_the_connection_ends, open_both, close_both)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 6), *got = carry(t), *u;
 
-    (void)state;
     sharing_close(owner);
     sharing_close(holder);
     owner = holder = NULL;
@@ -247,12 +235,11 @@ static void sharing_lets_the_holder_keep_what_it_has_when_the_connection_ends(vo
     assert_int_equal(sharing_lent(), 0);
 }
 
-static void sharing_takes_back_what_never_arrived_when_the_connection_ends(void **state)
+TEST_WITH(sharing_takes_back_what_never_arrived_when_the_connection_ends, open_both, close_both)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 6), *got = carry(t);
     struct tenrec_share lost;
 
-    (void)state;
     assert_true(sharing_share(owner, tenrec_tensor_desc(t), &lost));
     sharing_close(owner);
     owner = NULL;
@@ -267,12 +254,11 @@ static void sharing_takes_back_what_never_arrived_when_the_connection_ends(void 
     tenrec_tensor_drop(got);
 }
 
-static void sharing_takes_all_back_when_even_the_ledger_never_arrived(void **state)
+TEST_WITH(sharing_takes_all_back_when_even_the_ledger_never_arrived, open_both, close_both)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 6);
     struct tenrec_share lost;
 
-    (void)state;
     assert_true(sharing_share(owner, tenrec_tensor_desc(t), &lost));
     assert_int_equal(lost.n_fds, 3);
     sharing_close(owner);
@@ -288,11 +274,10 @@ static void sharing_takes_all_back_when_even_the_ledger_never_arrived(void **sta
 
 /* ---- moving ----------------------------------------------------------------------- */
 
-static void sharing_moves_memory_that_its_receiver_may_write(void **state)
+TEST_WITH(sharing_moves_memory_that_its_receiver_may_write, open_both, close_both)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED | TENREC_MOVES, 5), *got = carry(t);
 
-    (void)state;
     assert_false(tenrec_tensor_desc(got)->flags & TENREC_TENSOR_READ_ONLY);
     tenrec_tensor_drop(t);
     assert_int_equal(bytes_of(got)[MIB - 1], 5);
@@ -302,25 +287,23 @@ static void sharing_moves_memory_that_its_receiver_may_write(void **state)
     tenrec_tensor_drop(got);
 }
 
-static void sharing_moves_memory_once(void **state)
+TEST_WITH(sharing_moves_memory_once, open_both, close_both)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED | TENREC_MOVES, 5), *got = carry(t);
     struct tenrec_share share;
 
-    (void)state;
     assert_false(sharing_share(owner, tenrec_tensor_desc(t), &share));
     tenrec_tensor_drop(got);
     tenrec_tensor_drop(t);
 }
 
 /* Who got memory for its own lends it as its own. */
-static void sharing_lends_on_what_was_moved(void **state)
+TEST_WITH(sharing_lends_on_what_was_moved, open_both, close_both)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED | TENREC_MOVES, 5), *got = carry(t), *back;
     struct tenrec_share share;
     tenrec_error err;
 
-    (void)state;
     tenrec_tensor_drop(t);
     bytes_of(got)[0] = 99;
     assert_true(sharing_share(holder, tenrec_tensor_desc(got), &share));
@@ -330,29 +313,4 @@ static void sharing_lends_on_what_was_moved(void **state)
     tenrec_tensor_drop(got);
     assert_int_equal(bytes_of(back)[0], 99);
     tenrec_tensor_drop(back);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(sharing_maps_what_is_lent),
-        CASE(sharing_passes_descriptors_once),
-        CASE(sharing_gives_memory_back_when_the_holder_drops_it),
-        CASE(sharing_uses_memory_again_only_when_it_came_back),
-        CASE(sharing_carries_views_of_a_shared_storage),
-        CASE(sharing_leaves_other_memory_to_be_copied),
-        CASE(sharing_does_not_lend_what_is_lent),
-        CASE(sharing_copies_when_all_slots_are_lent),
-        CASE(sharing_keeps_a_bounded_number_of_mappings),
-        CASE(sharing_takes_back_what_could_not_be_queued),
-        CASE(sharing_ends_a_loan_when_nobody_wants_the_message),
-        CASE(sharing_lets_the_holder_keep_what_it_has_when_the_connection_ends),
-        CASE(sharing_takes_back_what_never_arrived_when_the_connection_ends),
-        CASE(sharing_takes_all_back_when_even_the_ledger_never_arrived),
-        CASE(sharing_moves_memory_that_its_receiver_may_write),
-        CASE(sharing_moves_memory_once),
-        CASE(sharing_lends_on_what_was_moved),
-    };
-
-    return cmocka_run_group_tests_name("sharing", tests, NULL, NULL);
 }

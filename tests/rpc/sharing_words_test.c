@@ -18,7 +18,7 @@ static void sharing_scenario(void)
 {
     struct tenrec_tensor *t[TENSORS], *got[TENSORS];
 
-    assert_int_equal(open_both(NULL), 0);
+    open_both();
     for (int i = 0; i < TENSORS; i++)
         t[i] = make(64, TENREC_SHARED, i);
     for (int i = 0; i < TENSORS; i++)
@@ -31,20 +31,10 @@ static void sharing_scenario(void)
     for (int i = 1; i < TENSORS; i += 2)
         tenrec_tensor_drop(got[i]);
     sharing_collect(clock_now_ns());
-    close_both(NULL);
+    close_both();
 }
 
-static void sharing_returns_each_loan_once_whatever_a_holder_does_between_loads(void **state)
+TEST(sharing_returns_each_loan_once_whatever_a_holder_does_between_loads)
 {
-    (void)state;
     assert_true(words_try(sharing_scenario, LEDGER_SLOTS) > 20);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sharing_returns_each_loan_once_whatever_a_holder_does_between_loads),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -158,30 +158,18 @@ static void leave_alone(size_t who)
     tenrec_worker_drop(l[1 - who].w);
 }
 
-static void shutdown_has_one_deadline_when_it_times_out(void **state)
+TEST(shutdown_has_one_deadline_when_it_times_out)
 {
-    (void)state;
     leave_alone(0);
     leave_alone(1);
 }
 
-static void shutdown_is_graceful_when_both_come(void **state)
+TEST(shutdown_is_graceful_when_both_come)
 {
     struct life l[2];
 
-    (void)state;
     open_both(l);
     both(l, life_stop);
     for (size_t i = 0; i < 2; i++)
         tenrec_worker_drop(l[i].w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shutdown_has_one_deadline_when_it_times_out),
-        cmocka_unit_test(shutdown_is_graceful_when_both_come),
-    };
-
-    return cmocka_run_group_tests_name("shutdown_deadline", tests, NULL, NULL);
 }

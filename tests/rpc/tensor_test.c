@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tensors: shapes, views, who frees what, what is sent, DLPack. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "rpc/tensor.h"
 
-#include <cmocka.h>
+#include "../testing.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 #include <tenrec/dlpack.h>
-
-#include "rpc/tensor.h"
 
 #define N(array) (sizeof(array) / sizeof *(array))
 
@@ -42,13 +36,12 @@ static struct tenrec_tensor *view_of(void *data, uint64_t bytes, uint32_t ndim,
 
 /* ---- making ------------------------------------------------------------------ */
 
-static void tensor_new_is_contiguous_and_aligned(void **state)
+TEST(tensor_new_is_contiguous_and_aligned)
 {
     const int64_t shape[] = { 3, 5, 2 };
     const struct tenrec_tensor_desc *d;
     struct tenrec_tensor *t = NULL;
 
-    (void)state;
     assert_int_equal(tenrec_tensor_new(TENREC_FLOAT64, 3, shape, &t, NULL), TENREC_OK);
     d = tenrec_tensor_desc(t);
     assert_int_equal((uintptr_t)tenrec_tensor_data(t) % 64, 0);
@@ -63,23 +56,21 @@ static void tensor_new_is_contiguous_and_aligned(void **state)
     tenrec_tensor_drop(t);
 }
 
-static void tensor_new_has_one_element_when_it_is_a_scalar(void **state)
+TEST(tensor_new_has_one_element_when_it_is_a_scalar)
 {
     struct tenrec_tensor *t = NULL;
 
-    (void)state;
     assert_int_equal(tenrec_tensor_new(TENREC_COMPLEX128, 0, NULL, &t, NULL), TENREC_OK);
     assert_int_equal(tenrec_tensor_count(t), 1);
     assert_int_equal(tenrec_tensor_bytes(t), 16);
     tenrec_tensor_drop(t);
 }
 
-static void tensor_new_is_empty_when_a_dimension_is_zero(void **state)
+TEST(tensor_new_is_empty_when_a_dimension_is_zero)
 {
     const int64_t shape[] = { INT64_MAX, 0, INT64_MAX };
     struct tenrec_tensor *t = NULL, *same = NULL;
 
-    (void)state;
     assert_int_equal(tenrec_tensor_new(TENREC_INT64, 3, shape, &t, NULL), TENREC_OK);
     assert_int_equal(tenrec_tensor_count(t), 0);
     assert_int_equal(tenrec_tensor_bytes(t), 0);
@@ -89,7 +80,7 @@ static void tensor_new_is_empty_when_a_dimension_is_zero(void **state)
     tenrec_tensor_drop(t);
 }
 
-static void tensor_new_refuses_what_cannot_be(void **state)
+TEST(tensor_new_refuses_what_cannot_be)
 {
     static const struct {
         struct tenrec_dtype dtype;
@@ -116,7 +107,6 @@ static void tensor_new_refuses_what_cannot_be(void **state)
     };
     int64_t shape[TENREC_MAX_DIMS + 1] = { 0 };
 
-    (void)state;
     for (size_t i = 0; i < N(table); i++) {
         struct tenrec_tensor *t = NULL;
         tenrec_error err;
@@ -130,14 +120,13 @@ static void tensor_new_refuses_what_cannot_be(void **state)
     }
 }
 
-static void tensor_from_data_frees_once_when_the_last_holder_drops(void **state)
+TEST(tensor_from_data_frees_once_when_the_last_holder_drops)
 {
     struct freed freed = { 0, NULL };
     const int64_t shape[] = { 2 };
     int32_t data[2] = { 0, 0 };
     struct tenrec_tensor *t = NULL;
 
-    (void)state;
     assert_int_equal(tenrec_tensor_from_data(data, sizeof data, TENREC_INT32, 1, shape, NULL,
                                              note_free, &freed, &t, NULL),
                      TENREC_OK);
@@ -150,21 +139,20 @@ static void tensor_from_data_frees_once_when_the_last_holder_drops(void **state)
     tenrec_tensor_drop(NULL);
 }
 
-static void tensor_from_data_leaves_the_data_when_it_is_refused(void **state)
+TEST(tensor_from_data_leaves_the_data_when_it_is_refused)
 {
     struct freed freed = { 0, NULL };
     const int64_t shape[] = { 3 };
     int32_t data[2] = { 0, 0 };
     struct tenrec_tensor *t = NULL;
 
-    (void)state;
     assert_int_equal(tenrec_tensor_from_data(data, sizeof data, TENREC_INT32, 1, shape, NULL,
                                              note_free, &freed, &t, NULL),
                      TENREC_EINVAL);
     assert_int_equal(freed.count, 0);
 }
 
-static void tensor_from_data_refuses_what_reaches_beyond_the_storage(void **state)
+TEST(tensor_from_data_refuses_what_reaches_beyond_the_storage)
 {
     static const struct {
         int64_t shape[2], strides[2];
@@ -179,7 +167,6 @@ static void tensor_from_data_refuses_what_reaches_beyond_the_storage(void **stat
     };
     int32_t data[6] = { 0 };
 
-    (void)state;
     for (size_t i = 0; i < N(table); i++) {
         struct tenrec_tensor *t = NULL;
         tenrec_error err;
@@ -192,12 +179,11 @@ static void tensor_from_data_refuses_what_reaches_beyond_the_storage(void **stat
     }
 }
 
-static void tensor_from_data_refuses_no_data_when_bytes_are_given(void **state)
+TEST(tensor_from_data_refuses_no_data_when_bytes_are_given)
 {
     const int64_t shape[] = { 1 }, none[] = { 0 };
     struct tenrec_tensor *t = NULL;
 
-    (void)state;
     assert_int_equal(
         tenrec_tensor_from_data(NULL, 4, TENREC_INT32, 1, shape, NULL, NULL, NULL, &t, NULL),
         TENREC_EINVAL);
@@ -216,7 +202,7 @@ static void *share_and_drop(void *arg)
     return NULL;
 }
 
-static void tensor_is_freed_once_when_threads_share_it(void **state)
+TEST(tensor_is_freed_once_when_threads_share_it)
 {
     struct freed freed = { 0, NULL };
     const int64_t shape[] = { 1 };
@@ -224,7 +210,6 @@ static void tensor_is_freed_once_when_threads_share_it(void **state)
     struct tenrec_tensor *t = NULL;
     pthread_t thread[4];
 
-    (void)state;
     assert_int_equal(tenrec_tensor_from_data(&data, sizeof data, TENREC_INT32, 1, shape, NULL,
                                              note_free, &freed, &t, NULL),
                      TENREC_OK);
@@ -239,12 +224,11 @@ static void tensor_is_freed_once_when_threads_share_it(void **state)
 
 /* ---- contiguous --------------------------------------------------------------- */
 
-static void tensor_contiguous_is_itself_when_it_fills_its_storage(void **state)
+TEST(tensor_contiguous_is_itself_when_it_fills_its_storage)
 {
     const int64_t shape[] = { 2, 3 };
     struct tenrec_tensor *t = NULL, *same = NULL;
 
-    (void)state;
     assert_int_equal(tenrec_tensor_new(TENREC_INT32, 2, shape, &t, NULL), TENREC_OK);
     assert_int_equal(tenrec_tensor_contiguous(t, &same, NULL), TENREC_OK);
     assert_ptr_equal(t, same);
@@ -252,14 +236,13 @@ static void tensor_contiguous_is_itself_when_it_fills_its_storage(void **state)
     tenrec_tensor_drop(t);
 }
 
-static void tensor_contiguous_copies_when_transposed(void **state)
+TEST(tensor_contiguous_copies_when_transposed)
 {
     int32_t data[] = { 0, 1, 2, 3, 4, 5 };
     const int32_t want[] = { 0, 3, 1, 4, 2, 5 };
     const int64_t shape[] = { 3, 2 }, strides[] = { 1, 3 };
     struct tenrec_tensor *t = view_of(data, sizeof data, 2, shape, strides), *copy = NULL;
 
-    (void)state;
     assert_int_equal(tenrec_tensor_contiguous(t, &copy, NULL), TENREC_OK);
     assert_memory_equal(tenrec_tensor_data(copy), want, sizeof want);
     assert_int_equal(tenrec_tensor_desc(copy)->strides[0], 2);
@@ -267,41 +250,38 @@ static void tensor_contiguous_copies_when_transposed(void **state)
     tenrec_tensor_drop(t);
 }
 
-static void tensor_contiguous_copies_each_row_when_the_rows_are_apart(void **state)
+TEST(tensor_contiguous_copies_each_row_when_the_rows_are_apart)
 {
     int32_t data[] = { 0, 1, 9, 2, 3, 9, 4, 5 };
     const int32_t want[] = { 0, 1, 2, 3, 4, 5 };
     const int64_t shape[] = { 3, 2 }, strides[] = { 3, 1 };
     struct tenrec_tensor *t = view_of(data, sizeof data, 2, shape, strides), *copy = NULL;
 
-    (void)state;
     assert_int_equal(tenrec_tensor_contiguous(t, &copy, NULL), TENREC_OK);
     assert_memory_equal(tenrec_tensor_data(copy), want, sizeof want);
     tenrec_tensor_drop(copy);
     tenrec_tensor_drop(t);
 }
 
-static void tensor_contiguous_repeats_when_a_stride_is_zero(void **state)
+TEST(tensor_contiguous_repeats_when_a_stride_is_zero)
 {
     int32_t data[] = { 7, 8 };
     const int32_t want[] = { 7, 8, 7, 8 };
     const int64_t shape[] = { 2, 2 }, strides[] = { 0, 1 };
     struct tenrec_tensor *t = view_of(data, sizeof data, 2, shape, strides), *copy = NULL;
 
-    (void)state;
     assert_int_equal(tenrec_tensor_contiguous(t, &copy, NULL), TENREC_OK);
     assert_memory_equal(tenrec_tensor_data(copy), want, sizeof want);
     tenrec_tensor_drop(copy);
     tenrec_tensor_drop(t);
 }
 
-static void tensor_contiguous_copies_when_the_storage_is_longer(void **state)
+TEST(tensor_contiguous_copies_when_the_storage_is_longer)
 {
     int32_t data[] = { 1, 2, 3 };
     const int64_t shape[] = { 2 };
     struct tenrec_tensor *t = view_of(data, sizeof data, 1, shape, NULL), *copy = NULL;
 
-    (void)state;
     assert_int_equal(tenrec_tensor_contiguous(t, &copy, NULL), TENREC_OK);
     assert_ptr_not_equal(copy, t);
     assert_int_equal(tenrec_tensor_desc(copy)->bytes, 8);
@@ -310,13 +290,12 @@ static void tensor_contiguous_copies_when_the_storage_is_longer(void **state)
     tenrec_tensor_drop(t);
 }
 
-static void tensor_contiguous_ignores_the_stride_when_a_length_is_one(void **state)
+TEST(tensor_contiguous_ignores_the_stride_when_a_length_is_one)
 {
     int32_t data[] = { 1, 2, 3 };
     const int64_t shape[] = { 1, 3 }, strides[] = { 77, 1 };
     struct tenrec_tensor *t = view_of(data, sizeof data, 2, shape, strides), *same = NULL;
 
-    (void)state;
     assert_int_equal(tenrec_tensor_contiguous(t, &same, NULL), TENREC_OK);
     assert_ptr_equal(same, t);
     tenrec_tensor_drop(same);
@@ -342,27 +321,24 @@ static uint64_t sent_bytes(int64_t n, size_t room)
     return bytes;
 }
 
-static void tensor_send_is_the_whole_storage_when_the_view_is_large_or_it_is_small(void **state)
+TEST(tensor_send_is_the_whole_storage_when_the_view_is_large_or_it_is_small)
 {
-    (void)state;
     assert_int_equal(sent_bytes(1500, 2048), 8192); /* more than half */
     assert_int_equal(sent_bytes(1, 2047), 8188);    /* below 8 KiB */
 }
 
-static void tensor_send_is_a_copy_when_the_view_is_a_small_part(void **state)
+TEST(tensor_send_is_a_copy_when_the_view_is_a_small_part)
 {
-    (void)state;
     assert_int_equal(sent_bytes(1024, 2048), 4096);
     assert_int_equal(sent_bytes(1, 2048), 4);
 }
 
-static void tensor_send_is_a_copy_when_the_storage_is_no_whole_number_of_elements(void **state)
+TEST(tensor_send_is_a_copy_when_the_storage_is_no_whole_number_of_elements)
 {
     int32_t data[2] = { 5, 6 };
     const int64_t shape[] = { 1 };
     struct tenrec_tensor *t = view_of(data, 7, 1, shape, NULL), *sent = NULL;
 
-    (void)state;
     assert_int_equal(tensor_to_send(t, &sent, NULL), TENREC_OK);
     assert_int_equal(tenrec_tensor_desc(sent)->bytes, 4);
     assert_int_equal(*(int32_t *)tenrec_tensor_data(sent), 5);
@@ -370,7 +346,7 @@ static void tensor_send_is_a_copy_when_the_storage_is_no_whole_number_of_element
     tenrec_tensor_drop(t);
 }
 
-static void tensor_of_a_descriptor_has_its_own_memory(void **state)
+TEST(tensor_of_a_descriptor_has_its_own_memory)
 {
     const struct tenrec_tensor_desc d = {
         .bytes = 24,
@@ -382,7 +358,6 @@ static void tensor_of_a_descriptor_has_its_own_memory(void **state)
     };
     struct tenrec_tensor *t = NULL;
 
-    (void)state;
     assert_int_equal(tensor_for_desc(&d, &t, NULL), TENREC_OK);
     assert_ptr_equal(tenrec_tensor_data(t), (char *)tenrec_tensor_desc(t)->data + 4);
     assert_int_equal(tenrec_tensor_desc(t)->device.kind, TENREC_CPU);
@@ -390,7 +365,7 @@ static void tensor_of_a_descriptor_has_its_own_memory(void **state)
     tenrec_tensor_drop(t);
 }
 
-static void tensor_of_a_descriptor_is_refused_when_the_offset_is_beyond(void **state)
+TEST(tensor_of_a_descriptor_is_refused_when_the_offset_is_beyond)
 {
     struct tenrec_tensor_desc d = {
         .bytes = 8,
@@ -402,7 +377,6 @@ static void tensor_of_a_descriptor_is_refused_when_the_offset_is_beyond(void **s
     };
     struct tenrec_tensor *t = NULL;
 
-    (void)state;
     assert_int_equal(tensor_for_desc(&d, &t, NULL), TENREC_EINVAL);
     d.byte_offset = UINT64_MAX - 1;
     d.shape[0] = 1;
@@ -415,9 +389,8 @@ static void tensor_of_a_descriptor_is_refused_when_the_offset_is_beyond(void **s
 
 /* ---- names ------------------------------------------------------------------------ */
 
-static void tensor_dtype_has_a_name_when_torch_has_one(void **state)
+TEST(tensor_dtype_has_a_name_when_torch_has_one)
 {
-    (void)state;
     assert_string_equal(tenrec_dtype_name(TENREC_FLOAT32), "float32");
     assert_string_equal(tenrec_dtype_name(TENREC_BFLOAT16), "bfloat16");
     assert_string_equal(tenrec_dtype_name(TENREC_BOOL), "bool");
@@ -459,12 +432,11 @@ static void dl_init(struct dl_source *s)
     s->dl.deleter = dl_deleter;
 }
 
-static void dlpack_in_is_not_copied_and_deleted_once(void **state)
+TEST(dlpack_in_is_not_copied_and_deleted_once)
 {
     struct dl_source s;
     struct tenrec_tensor *t = NULL;
 
-    (void)state;
     dl_init(&s);
     assert_int_equal(tenrec_tensor_from_dlpack(&s.dl, &t, NULL), TENREC_OK);
     assert_ptr_equal(tenrec_tensor_data(t), s.data + 2);
@@ -475,12 +447,11 @@ static void dlpack_in_is_not_copied_and_deleted_once(void **state)
     assert_int_equal(s.deleted, 1);
 }
 
-static void dlpack_in_is_row_major_when_it_has_no_strides(void **state)
+TEST(dlpack_in_is_row_major_when_it_has_no_strides)
 {
     struct dl_source s;
     struct tenrec_tensor *t = NULL;
 
-    (void)state;
     dl_init(&s);
     s.shape[0] = 1;
     s.shape[1] = 3;
@@ -504,11 +475,10 @@ static void dlpack_in_refuses(struct dl_source *s, tenrec_status status, const c
     dl_init(s);
 }
 
-static void dlpack_in_is_refused_and_not_deleted_when_it_cannot_be(void **state)
+TEST(dlpack_in_is_refused_and_not_deleted_when_it_cannot_be)
 {
     struct dl_source s;
 
-    (void)state;
     dl_init(&s);
     s.dl.dl_tensor.device.device_type = kDLVulkan;
     dlpack_in_refuses(&s, TENREC_EUNSUPPORTED, "device type 7");
@@ -531,7 +501,7 @@ static void dlpack_in_is_refused_and_not_deleted_when_it_cannot_be(void **state)
     dlpack_in_refuses(&s, TENREC_EINVAL, "no such element type");
 }
 
-static void dlpack_out_keeps_the_tensor_until_it_is_deleted(void **state)
+TEST(dlpack_out_keeps_the_tensor_until_it_is_deleted)
 {
     struct freed freed = { 0, NULL };
     const int64_t shape[] = { 2 };
@@ -539,7 +509,6 @@ static void dlpack_out_keeps_the_tensor_until_it_is_deleted(void **state)
     struct tenrec_tensor *t = NULL;
     DLManagedTensor *dl = NULL;
 
-    (void)state;
     assert_int_equal(tenrec_tensor_from_data(data, sizeof data, TENREC_INT32, 1, shape, NULL,
                                              note_free, &freed, &t, NULL),
                      TENREC_OK);
@@ -554,37 +523,4 @@ static void dlpack_out_keeps_the_tensor_until_it_is_deleted(void **state)
     assert_int_equal(dl->dl_tensor.device.device_type, kDLCPU);
     dl->deleter(dl);
     assert_int_equal(freed.count, 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tensor_new_is_contiguous_and_aligned),
-        cmocka_unit_test(tensor_new_has_one_element_when_it_is_a_scalar),
-        cmocka_unit_test(tensor_new_is_empty_when_a_dimension_is_zero),
-        cmocka_unit_test(tensor_new_refuses_what_cannot_be),
-        cmocka_unit_test(tensor_from_data_frees_once_when_the_last_holder_drops),
-        cmocka_unit_test(tensor_from_data_leaves_the_data_when_it_is_refused),
-        cmocka_unit_test(tensor_from_data_refuses_what_reaches_beyond_the_storage),
-        cmocka_unit_test(tensor_from_data_refuses_no_data_when_bytes_are_given),
-        cmocka_unit_test(tensor_is_freed_once_when_threads_share_it),
-        cmocka_unit_test(tensor_contiguous_is_itself_when_it_fills_its_storage),
-        cmocka_unit_test(tensor_contiguous_copies_when_transposed),
-        cmocka_unit_test(tensor_contiguous_copies_each_row_when_the_rows_are_apart),
-        cmocka_unit_test(tensor_contiguous_repeats_when_a_stride_is_zero),
-        cmocka_unit_test(tensor_contiguous_copies_when_the_storage_is_longer),
-        cmocka_unit_test(tensor_contiguous_ignores_the_stride_when_a_length_is_one),
-        cmocka_unit_test(tensor_send_is_the_whole_storage_when_the_view_is_large_or_it_is_small),
-        cmocka_unit_test(tensor_send_is_a_copy_when_the_view_is_a_small_part),
-        cmocka_unit_test(tensor_send_is_a_copy_when_the_storage_is_no_whole_number_of_elements),
-        cmocka_unit_test(tensor_of_a_descriptor_has_its_own_memory),
-        cmocka_unit_test(tensor_of_a_descriptor_is_refused_when_the_offset_is_beyond),
-        cmocka_unit_test(tensor_dtype_has_a_name_when_torch_has_one),
-        cmocka_unit_test(dlpack_in_is_not_copied_and_deleted_once),
-        cmocka_unit_test(dlpack_in_is_row_major_when_it_has_no_strides),
-        cmocka_unit_test(dlpack_in_is_refused_and_not_deleted_when_it_cannot_be),
-        cmocka_unit_test(dlpack_out_keeps_the_tensor_until_it_is_deleted),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

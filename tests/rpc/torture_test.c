@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every allocation of the codec and of the tables fails once: no leak, no crash, ENOMEM. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdlib.h>
-#include <tenrec/dlpack.h>
-#include <tenrec/future.h>
-
 #include "rpc/codec.h"
 #include "rpc/worker.h"
+
+#include "../testing.h"
+
+#include <tenrec/dlpack.h>
+#include <tenrec/future.h>
 
 static int fail_at; /* the allocation that fails; 0: none */
 
@@ -225,25 +219,22 @@ static void torture(tenrec_status (*fn)(void), int least)
     assert_true(n > least);
 }
 
-static void codec_call_fails_cleanly_when_any_allocation_fails(void **state)
+TEST(codec_call_fails_cleanly_when_any_allocation_fails)
 {
-    (void)state;
     torture(call_and_back, 4);
 }
 
-static void codec_value_fails_cleanly_when_any_allocation_fails(void **state)
+TEST(codec_value_fails_cleanly_when_any_allocation_fails)
 {
-    (void)state;
     torture(value_and_back, 4);
 }
 
 /* An error comes from the reserve then. */
-static void codec_error_is_written_when_any_allocation_fails(void **state)
+TEST(codec_error_is_written_when_any_allocation_fails)
 {
     int n = 0;
     bool left;
 
-    (void)state;
     do {
         fail_at = ++n;
         assert_int_equal(error_and_back(), TENREC_OK);
@@ -252,41 +243,22 @@ static void codec_error_is_written_when_any_allocation_fails(void **state)
     } while (left);
 }
 
-static void dlpack_fails_cleanly_when_any_allocation_fails(void **state)
+TEST(dlpack_fails_cleanly_when_any_allocation_fails)
 {
-    (void)state;
     torture(dlpack_and_back, 3);
 }
 
-static void peers_fail_cleanly_when_any_allocation_fails(void **state)
+TEST(peers_fail_cleanly_when_any_allocation_fails)
 {
-    (void)state;
     torture(peers_and_none, N_NAMES);
 }
 
-static void functions_fail_cleanly_when_any_allocation_fails(void **state)
+TEST(functions_fail_cleanly_when_any_allocation_fails)
 {
-    (void)state;
     torture(functions_and_none, 2 * N_NAMES);
 }
 
-static void served_fails_cleanly_when_any_allocation_fails(void **state)
+TEST(served_fails_cleanly_when_any_allocation_fails)
 {
-    (void)state;
     torture(served_and_none, 2);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(codec_call_fails_cleanly_when_any_allocation_fails),
-        cmocka_unit_test(codec_value_fails_cleanly_when_any_allocation_fails),
-        cmocka_unit_test(codec_error_is_written_when_any_allocation_fails),
-        cmocka_unit_test(dlpack_fails_cleanly_when_any_allocation_fails),
-        cmocka_unit_test(peers_fail_cleanly_when_any_allocation_fails),
-        cmocka_unit_test(functions_fail_cleanly_when_any_allocation_fails),
-        cmocka_unit_test(served_fails_cleanly_when_any_allocation_fails),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

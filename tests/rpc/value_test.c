@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading values by type text, finding in maps, deep copies. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "../testing.h"
 
 #include <tenrec/value.h>
 
@@ -20,7 +15,7 @@ static struct tenrec_tensor *small_tensor(void)
     return t;
 }
 
-static void value_get_stores_all_when_types_fit(void **state)
+TEST(value_get_stores_all_when_types_fit)
 {
     struct tenrec_tensor *t = small_tensor(), *got_t = NULL;
     const struct tenrec_value args[] = {
@@ -35,7 +30,6 @@ static void value_get_stores_all_when_types_fit(void **state)
     double d = 0;
     bool b = false;
 
-    (void)state;
     assert_int_equal(tenrec_values_get(args, N(args), NULL, "bidsytv", &b, &i, &d, &text, &bytes,
                                        &len, &got_t, &any),
                      TENREC_OK);
@@ -50,56 +44,51 @@ static void value_get_stores_all_when_types_fit(void **state)
     tenrec_tensor_drop(t);
 }
 
-static void value_get_takes_an_integer_when_a_double_is_expected(void **state)
+TEST(value_get_takes_an_integer_when_a_double_is_expected)
 {
     const struct tenrec_value args[] = { tenrec_int(3) };
     double d = 0;
 
-    (void)state;
     assert_int_equal(tenrec_values_get(args, 1, NULL, "d", &d), TENREC_OK);
     assert_true(d == 3.0);
 }
 
-static void value_get_leaves_the_rest_when_optional_ones_miss(void **state)
+TEST(value_get_leaves_the_rest_when_optional_ones_miss)
 {
     const struct tenrec_value args[] = { tenrec_int(3) };
     int64_t a = 0, b = 42;
 
-    (void)state;
     assert_int_equal(tenrec_values_get(args, 1, NULL, "i|i", &a, &b), TENREC_OK);
     assert_int_equal(a, 3);
     assert_int_equal(b, 42);
 }
 
-static void value_get_reads_optional_ones_when_there(void **state)
+TEST(value_get_reads_optional_ones_when_there)
 {
     const struct tenrec_value args[] = { tenrec_int(3), tenrec_int(4) };
     int64_t a = 0, b = 42;
 
-    (void)state;
     assert_int_equal(tenrec_values_get(args, 2, NULL, "i|i", &a, &b), TENREC_OK);
     assert_int_equal(b, 4);
 }
 
-static void value_get_stores_nothing_when_a_later_type_is_wrong(void **state)
+TEST(value_get_stores_nothing_when_a_later_type_is_wrong)
 {
     const struct tenrec_value args[] = { tenrec_int(3), tenrec_text("x") };
     int64_t a = 11, b = 12;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(tenrec_values_get(args, 2, &err, "ii", &a, &b), TENREC_EINVAL);
     assert_string_equal(err.text, "argument 2 is text, expected an integer");
     assert_int_equal(a, 11);
 }
 
-static void value_get_says_how_many_when_the_count_is_wrong(void **state)
+TEST(value_get_says_how_many_when_the_count_is_wrong)
 {
     const struct tenrec_value args[] = { tenrec_int(3), tenrec_int(4) };
     int64_t a;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(tenrec_values_get(args, 2, &err, "i", &a), TENREC_EINVAL);
     assert_string_equal(err.text, "takes 1 argument, got 2");
     assert_int_equal(tenrec_values_get(args, 2, &err, "iii", &a, &a, &a), TENREC_EINVAL);
@@ -108,42 +97,39 @@ static void value_get_says_how_many_when_the_count_is_wrong(void **state)
     assert_string_equal(err.text, "takes 1 to 2 arguments, got 0");
 }
 
-static void value_get_refuses_text_when_a_zero_byte_is_in_it(void **state)
+TEST(value_get_refuses_text_when_a_zero_byte_is_in_it)
 {
     struct tenrec_value v = tenrec_value_of(TENREC_VALUE_TEXT, 3);
     const char *text;
     tenrec_error err;
 
-    (void)state;
     v.u.text = "a\0b";
     assert_int_equal(tenrec_values_get(&v, 1, &err, "s", &text), TENREC_EINVAL);
     assert_non_null(strstr(err.text, "zero byte"));
 }
 
-static void value_get_refuses_a_letter_when_it_is_none(void **state)
+TEST(value_get_refuses_a_letter_when_it_is_none)
 {
     const struct tenrec_value v = tenrec_int(1);
     tenrec_error err;
     int64_t a;
 
-    (void)state;
     assert_int_equal(tenrec_values_get(&v, 1, &err, "q", &a), TENREC_EINVAL);
     assert_non_null(strstr(err.text, "'q'"));
 }
 
-static void value_find_returns_the_value_when_the_key_is_there(void **state)
+TEST(value_find_returns_the_value_when_the_key_is_there)
 {
     const struct tenrec_entry entries[] = { { "a", tenrec_int(1) }, { "b", tenrec_int(2) } };
     const struct tenrec_value map = tenrec_map(entries, 2), other = tenrec_int(0);
 
-    (void)state;
     assert_ptr_equal(tenrec_value_find(&map, "b"), &entries[1].value);
     assert_null(tenrec_value_find(&map, "c"));
     assert_null(tenrec_value_find(&other, "a"));
     assert_null(tenrec_value_find(NULL, "a"));
 }
 
-static void value_copy_owns_everything_when_the_original_goes(void **state)
+TEST(value_copy_owns_everything_when_the_original_goes)
 {
     char text[] = "hello", bytes[] = { 1, 2, 3 }, key[] = "key";
     struct tenrec_tensor *t = small_tensor();
@@ -153,7 +139,6 @@ static void value_copy_owns_everything_when_the_original_goes(void **state)
     struct tenrec_value root = tenrec_map(entries, 2), *copy = NULL;
     const struct tenrec_value *list, *data;
 
-    (void)state;
     assert_int_equal(tenrec_value_copy(&root, &copy, NULL), TENREC_OK);
     tenrec_tensor_drop(t);
     memset(text, 'x', sizeof text);
@@ -171,12 +156,11 @@ static void value_copy_owns_everything_when_the_original_goes(void **state)
     tenrec_value_drop(copy);
 }
 
-static void value_copy_refuses_when_nested_too_deep(void **state)
+TEST(value_copy_refuses_when_nested_too_deep)
 {
     struct tenrec_value level[66], *copy = NULL;
     tenrec_error err;
 
-    (void)state;
     level[0] = tenrec_int(1);
     for (int i = 1; i < 66; i++)
         level[i] = tenrec_array(&level[i - 1], 1);
@@ -188,38 +172,15 @@ static void value_copy_refuses_when_nested_too_deep(void **state)
     assert_non_null(strstr(err.text, "deeper than 64"));
 }
 
-static void value_copy_refuses_when_the_type_is_none(void **state)
+TEST(value_copy_refuses_when_the_type_is_none)
 {
     struct tenrec_value v = tenrec_value_of((enum tenrec_value_type)99, 0), *copy = NULL;
 
-    (void)state;
     assert_int_equal(tenrec_value_copy(&v, &copy, NULL), TENREC_EINVAL);
 }
 
-static void value_type_name_says_so_when_the_type_is_none(void **state)
+TEST(value_type_name_says_so_when_the_type_is_none)
 {
-    (void)state;
     assert_string_equal(tenrec_value_type_name(TENREC_VALUE_MAP), "a map");
     assert_string_equal(tenrec_value_type_name(99), "of an unknown type");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(value_get_stores_all_when_types_fit),
-        cmocka_unit_test(value_get_takes_an_integer_when_a_double_is_expected),
-        cmocka_unit_test(value_get_leaves_the_rest_when_optional_ones_miss),
-        cmocka_unit_test(value_get_reads_optional_ones_when_there),
-        cmocka_unit_test(value_get_stores_nothing_when_a_later_type_is_wrong),
-        cmocka_unit_test(value_get_says_how_many_when_the_count_is_wrong),
-        cmocka_unit_test(value_get_refuses_text_when_a_zero_byte_is_in_it),
-        cmocka_unit_test(value_get_refuses_a_letter_when_it_is_none),
-        cmocka_unit_test(value_find_returns_the_value_when_the_key_is_there),
-        cmocka_unit_test(value_copy_owns_everything_when_the_original_goes),
-        cmocka_unit_test(value_copy_refuses_when_nested_too_deep),
-        cmocka_unit_test(value_copy_refuses_when_the_type_is_none),
-        cmocka_unit_test(value_type_name_says_so_when_the_type_is_none),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

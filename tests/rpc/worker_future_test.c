@@ -8,12 +8,11 @@
 
 static atomic_int warnings;
 
-static void worker_runs_a_one_way_call_and_answers_nothing(void **state)
+TEST(worker_runs_a_one_way_call_and_answers_nothing)
 {
     struct tenrec_call_options o = { .size = sizeof o, .flags = TENREC_ONE_WAY };
     int before = functions_counted(), want = before + 10;
 
-    (void)state;
     for (int i = 0; i < 10; i++)
         assert_int_equal(
             tenrec_rpc_sync(two.worker[0], "worker1", "count", NULL, 0, &o, NULL, NULL), TENREC_OK);
@@ -26,12 +25,11 @@ static bool nobody_waits(void *arg)
     return functions_waiting() == 0;
 }
 
-static void worker_tells_the_callee_when_a_call_is_canceled(void **state)
+TEST(worker_tells_the_callee_when_a_call_is_canceled)
 {
     struct tenrec_future *f = NULL;
     tenrec_error err;
 
-    (void)state;
     f = functions_hold(two.worker[0], "worker1");
     tenrec_future_cancel(f);
     assert_int_equal(tenrec_future_wait(f, CLUSTER_LONG_MS, &err), TENREC_ECANCELED);
@@ -40,13 +38,12 @@ static void worker_tells_the_callee_when_a_call_is_canceled(void **state)
     tenrec_future_drop(f);
 }
 
-static void worker_collects_calls_in_a_scope(void **state)
+TEST(worker_collects_calls_in_a_scope)
 {
     struct tenrec_value args[] = { tenrec_int(1), tenrec_int(1) }, bad = tenrec_text("no");
     struct tenrec_future *f = NULL;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(tenrec_scope_begin(&err), TENREC_OK);
     for (int i = 0; i < 100; i++) {
         assert_int_equal(tenrec_rpc_async(two.worker[0], "worker1", "add", args, 2, NULL, &f, &err),
@@ -79,11 +76,10 @@ static void count_warning(void *arg, enum tenrec_log_level level, const char *pa
 }
 
 /* Its thread serves others afterwards. */
-static void worker_closes_a_scope_when_a_function_leaves_it_open(void **state)
+TEST(worker_closes_a_scope_when_a_function_leaves_it_open)
 {
     static const char *const fn[] = { "forget_scope", "forget_scope_inline" };
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         int want = functions_counted() + 2;
         atomic_store(&warnings, 0);
@@ -96,11 +92,10 @@ static void worker_closes_a_scope_when_a_function_leaves_it_open(void **state)
 }
 
 /* It may run on any thread that waits: its calls are not that thread's. */
-static void worker_leaves_calls_of_a_callback_out_of_the_scope(void **state)
+TEST(worker_leaves_calls_of_a_callback_out_of_the_scope)
 {
     struct tenrec_future *own = NULL, *f = NULL;
 
-    (void)state;
     assert_int_equal(tenrec_future_new(&own, NULL), TENREC_OK);
     assert_int_equal(tenrec_future_add_callback(own, call_that_fails, &f, NULL), TENREC_OK);
     assert_int_equal(tenrec_scope_begin(NULL), TENREC_OK);
@@ -132,12 +127,11 @@ static void next_call(struct tenrec_future *f, void *arg)
     tenrec_future_drop(f);
 }
 
-static void worker_chains_calls_from_callbacks(void **state)
+TEST(worker_chains_calls_from_callbacks)
 {
     struct chain_state s = { .left = 500 };
     struct tenrec_future *f = NULL;
 
-    (void)state;
     assert_int_equal(tenrec_future_new(&s.done, NULL), TENREC_OK);
     assert_int_equal(
         tenrec_rpc_async(two.worker[0], "worker1", "noop_inline", NULL, 0, NULL, &f, NULL),
@@ -154,14 +148,13 @@ static void callback_counts(struct tenrec_future *f, void *arg)
     ++*(int *)arg; /* on the thread that dispatches: no atomic needed */
 }
 
-static void worker_runs_callbacks_in_the_users_loop_when_asked(void **state)
+TEST(worker_runs_callbacks_in_the_users_loop_when_asked)
 {
     struct tenrec_future *f = NULL;
     struct pollfd p = { .events = POLLIN };
     struct cluster c;
     int n = 0;
 
-    (void)state;
     cluster_open(&c, 2, NULL, functions_register);
     assert_int_equal(tenrec_worker_fd(c.worker[0], &p.fd, NULL), TENREC_OK);
     assert_int_equal(tenrec_worker_dispatch(c.worker[0]), 0);
@@ -181,17 +174,7 @@ static void worker_runs_callbacks_in_the_users_loop_when_asked(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(worker_runs_a_one_way_call_and_answers_nothing),
-        cmocka_unit_test(worker_tells_the_callee_when_a_call_is_canceled),
-        cmocka_unit_test(worker_collects_calls_in_a_scope),
-        cmocka_unit_test(worker_closes_a_scope_when_a_function_leaves_it_open),
-        cmocka_unit_test(worker_leaves_calls_of_a_callback_out_of_the_scope),
-        cmocka_unit_test(worker_chains_calls_from_callbacks),
-        cmocka_unit_test(worker_runs_callbacks_in_the_users_loop_when_asked),
-    };
-
     if (argc > 1)
         cluster_use(argv[1]);
-    return cmocka_run_group_tests_name("worker_future", tests, open_two, close_two);
+    return testing_run(open_two, close_two);
 }

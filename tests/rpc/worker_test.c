@@ -4,12 +4,11 @@
 
 #include <pthread.h>
 
-static void worker_returns_the_sum_when_add_is_called(void **state)
+TEST(worker_returns_the_sum_when_add_is_called)
 {
     static const char *const fn[] = { "add", "add_inline" };
     const struct tenrec_value args[] = { tenrec_int(2), tenrec_int(40) };
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct tenrec_value *got = call("worker1", fn[i], args, 2);
         assert_int_equal(got->type, TENREC_VALUE_INT);
@@ -18,22 +17,20 @@ static void worker_returns_the_sum_when_add_is_called(void **state)
     }
 }
 
-static void worker_calls_itself(void **state)
+TEST(worker_calls_itself)
 {
     const struct tenrec_value args[] = { tenrec_int(1), tenrec_int(2) };
     struct tenrec_value *got = call("worker0", "add", args, 2);
 
-    (void)state;
     assert_int_equal(got->u.integer, 3);
     tenrec_value_drop(got);
 }
 
-static void worker_tells_the_remote_error_with_the_name(void **state)
+TEST(worker_tells_the_remote_error_with_the_name)
 {
     struct tenrec_value arg = tenrec_text("it broke");
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(call_fails("worker1", "fail", &arg, 1, 0, &err), TENREC_EINVAL);
     assert_string_equal(err.text, "it broke");
     assert_int_equal(err.flags, TENREC_ERROR_CALLEE);
@@ -44,13 +41,12 @@ static void worker_tells_the_remote_error_with_the_name(void **state)
     assert_non_null(strstr(err.text, "argument"));
 }
 
-static void worker_refuses_wrong_arguments_with_typed_errors(void **state)
+TEST(worker_refuses_wrong_arguments_with_typed_errors)
 {
     struct tenrec_call_options o = { .size = 4 };
     struct tenrec_future *f = NULL;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(call_fails("worker2", "noop", NULL, 0, 0, &err), TENREC_EPEER_UNKNOWN);
     assert_non_null(strstr(err.text, "did you mean 'worker"));
     assert_int_equal(call_fails("worker1", "nop", NULL, 0, 0, &err), TENREC_ENOFUNCTION);
@@ -74,7 +70,7 @@ static void worker_refuses_wrong_arguments_with_typed_errors(void **state)
                      TENREC_EINVAL);
 }
 
-static void worker_refuses_arguments_when_they_point_nowhere(void **state)
+TEST(worker_refuses_arguments_when_they_point_nowhere)
 {
     const struct tenrec_entry entry = { NULL, tenrec_nil() };
     struct tenrec_value bad[] = { tenrec_value_of(TENREC_VALUE_TEXT, 1), tenrec_bytes(NULL, 1),
@@ -82,7 +78,6 @@ static void worker_refuses_arguments_when_they_point_nowhere(void **state)
                                   tenrec_map(&entry, 1) };
     tenrec_error err;
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_int_equal(call_fails("worker1", "identity", &bad[i], 1, 0, &err), TENREC_EINVAL);
         assert_non_null(strstr(err.text, "NULL"));
@@ -90,13 +85,12 @@ static void worker_refuses_arguments_when_they_point_nowhere(void **state)
     assert_int_equal(call_fails("worker1", "identity", NULL, 2, 0, &err), TENREC_EINVAL);
 }
 
-static void worker_tells_a_function_no_more_time_than_its_caller_has(void **state)
+TEST(worker_tells_a_function_no_more_time_than_its_caller_has)
 {
     struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = CLUSTER_LONG_MS };
     struct tenrec_value *got;
     tenrec_error err;
 
-    (void)state;
     for (int i = 0; i < 100; i++) {
         assert_int_equal(
             tenrec_rpc_sync(two.worker[0], "worker1", "time_left", NULL, 0, &o, &got, &err),
@@ -106,11 +100,10 @@ static void worker_tells_a_function_no_more_time_than_its_caller_has(void **stat
     }
 }
 
-static void worker_times_out_and_goes_on_when_the_callee_is_slow(void **state)
+TEST(worker_times_out_and_goes_on_when_the_callee_is_slow)
 {
     tenrec_error err;
 
-    (void)state;
     functions_close_gate();
     assert_int_equal(call_fails("worker1", "wait_long", NULL, 0, 20, &err), TENREC_ETIMEDOUT);
     assert_non_null(strstr(err.text, "to 'wait_long' within its timeout of 20 ms"));
@@ -120,13 +113,12 @@ static void worker_times_out_and_goes_on_when_the_callee_is_slow(void **state)
     tenrec_value_drop(call("worker1", "noop", NULL, 0));
 }
 
-static void worker_times_out_an_async_call_that_nobody_waits_for(void **state)
+TEST(worker_times_out_an_async_call_that_nobody_waits_for)
 {
     struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = 20 };
     struct tenrec_future *f = NULL;
     size_t at;
 
-    (void)state;
     functions_close_gate();
     assert_int_equal(tenrec_rpc_async(two.worker[0], "worker1", "wait_long", NULL, 0, &o, &f, NULL),
                      TENREC_OK);
@@ -136,12 +128,11 @@ static void worker_times_out_an_async_call_that_nobody_waits_for(void **state)
     tenrec_future_drop(f);
 }
 
-static void worker_sees_the_default_timeout_when_it_is_set(void **state)
+TEST(worker_sees_the_default_timeout_when_it_is_set)
 {
     int64_t before = tenrec_get_rpc_timeout(two.worker[0]);
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(before, 20000);
     assert_int_equal(tenrec_set_rpc_timeout(two.worker[0], -1, &err), TENREC_EINVAL);
     assert_int_equal(tenrec_set_rpc_timeout(two.worker[0], 20, &err), TENREC_OK);
@@ -151,24 +142,22 @@ static void worker_sees_the_default_timeout_when_it_is_set(void **state)
     assert_int_equal(tenrec_set_rpc_timeout(two.worker[0], before, &err), TENREC_OK);
 }
 
-static void worker_knows_who_calls(void **state)
+TEST(worker_knows_who_calls)
 {
     struct tenrec_value *got = call("worker1", "who", NULL, 0);
 
-    (void)state;
     assert_string_equal(got->u.array[0].u.text, "worker0");
     assert_int_equal(got->u.array[1].u.integer, 0);
     assert_true(got->u.array[2].u.boolean);
     tenrec_value_drop(got);
 }
 
-static void worker_answers_later_when_another_thread_finishes_the_call(void **state)
+TEST(worker_answers_later_when_another_thread_finishes_the_call)
 {
     static const char *const fn[] = { "later", "later_inline" };
     struct tenrec_value arg = tenrec_int(21), wrong = tenrec_text("x");
     tenrec_error err;
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct tenrec_value *got = call("worker1", fn[i], &arg, 1);
         assert_int_equal(got->u.integer, 42);
@@ -177,20 +166,18 @@ static void worker_answers_later_when_another_thread_finishes_the_call(void **st
     assert_int_equal(call_fails("worker1", "later", &wrong, 1, 0, &err), TENREC_EINVAL);
 }
 
-static void worker_refuses_to_block_when_the_function_is_inline(void **state)
+TEST(worker_refuses_to_block_when_the_function_is_inline)
 {
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(call_fails("worker1", "call_inline", NULL, 0, 0, &err), TENREC_EWOULDBLOCK);
     assert_non_null(strstr(err.text, "may not wait"));
 }
 
-static void worker_nests_calls_with_few_threads(void **state)
+TEST(worker_nests_calls_with_few_threads)
 {
     struct tenrec_value depth = tenrec_int(20), *got = call("worker1", "nest", &depth, 1);
 
-    (void)state;
     assert_int_equal(got->u.integer, 21);
     tenrec_value_drop(got);
 }
@@ -214,12 +201,11 @@ static void *hammer(void *arg)
     return NULL;
 }
 
-static void worker_serves_many_threads_at_once(void **state)
+TEST(worker_serves_many_threads_at_once)
 {
     pthread_t thread[8];
     void *why;
 
-    (void)state;
     for (size_t i = 0; i < 8; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, hammer, two.worker[i % 2]), 0);
     for (size_t i = 0; i < 8; i++) {
@@ -229,13 +215,12 @@ static void worker_serves_many_threads_at_once(void **state)
     }
 }
 
-static void worker_knows_its_group(void **state)
+TEST(worker_knows_its_group)
 {
     struct tenrec_worker_info info, all[4];
     tenrec_error err;
     size_t n = 0;
 
-    (void)state;
     assert_int_equal(tenrec_get_worker_info(two.worker[1], NULL, &info, &err), TENREC_OK);
     assert_string_equal(info.name, "worker1");
     assert_int_equal(tenrec_get_worker_info(two.worker[1], "worker0", &info, &err), TENREC_OK);
@@ -256,37 +241,17 @@ static void has_key(void *arg, const char *key, const char *value)
         ++*(int *)arg;
 }
 
-static void worker_tells_its_counters(void **state)
+TEST(worker_tells_its_counters)
 {
     int n = 0;
 
-    (void)state;
     tenrec_worker_debug_info(two.worker[0], has_key, &n);
     assert_int_equal(n, 2);
 }
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(worker_returns_the_sum_when_add_is_called),
-        cmocka_unit_test(worker_calls_itself),
-        cmocka_unit_test(worker_tells_the_remote_error_with_the_name),
-        cmocka_unit_test(worker_refuses_wrong_arguments_with_typed_errors),
-        cmocka_unit_test(worker_refuses_arguments_when_they_point_nowhere),
-        cmocka_unit_test(worker_tells_a_function_no_more_time_than_its_caller_has),
-        cmocka_unit_test(worker_times_out_and_goes_on_when_the_callee_is_slow),
-        cmocka_unit_test(worker_times_out_an_async_call_that_nobody_waits_for),
-        cmocka_unit_test(worker_sees_the_default_timeout_when_it_is_set),
-        cmocka_unit_test(worker_knows_who_calls),
-        cmocka_unit_test(worker_answers_later_when_another_thread_finishes_the_call),
-        cmocka_unit_test(worker_refuses_to_block_when_the_function_is_inline),
-        cmocka_unit_test(worker_nests_calls_with_few_threads),
-        cmocka_unit_test(worker_serves_many_threads_at_once),
-        cmocka_unit_test(worker_knows_its_group),
-        cmocka_unit_test(worker_tells_its_counters),
-    };
-
     if (argc > 1)
         cluster_use(argv[1]);
-    return cmocka_run_group_tests_name("worker", tests, open_two, close_two);
+    return testing_run(open_two, close_two);
 }

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-static void worker_gives_every_value_back_when_identity_is_called(void **state)
+TEST(worker_gives_every_value_back_when_identity_is_called)
 {
     const struct tenrec_entry entry[] = { { "k", tenrec_int(1) }, { "l", tenrec_text("v") } };
     const struct tenrec_value item[] = { tenrec_int(-5), tenrec_bool(true) };
@@ -18,7 +18,6 @@ static void worker_gives_every_value_back_when_identity_is_called(void **state)
     struct tenrec_value *got = call("worker1", "identity", args, 6);
     const struct tenrec_value *v = got->u.array;
 
-    (void)state;
     assert_int_equal(got->n, 6);
     assert_int_equal(v[0].type, TENREC_VALUE_NIL);
     assert_true(v[1].u.number == 0.5);
@@ -39,11 +38,10 @@ static struct tenrec_tensor *make_range(int64_t n)
     return t;
 }
 
-static void worker_carries_tensors_of_many_sizes(void **state)
+TEST(worker_carries_tensors_of_many_sizes)
 {
     static const int64_t size[] = { 0, 1, 7, 1000, 100000, 3000000 };
 
-    (void)state;
     for (size_t i = 0; i < sizeof size / sizeof size[0]; i++) {
         struct tenrec_tensor *t = make_range(size[i]);
         struct tenrec_value arg = tenrec_tensor(t), *got = call("worker1", "identity", &arg, 1);
@@ -56,14 +54,13 @@ static void worker_carries_tensors_of_many_sizes(void **state)
     }
 }
 
-static void worker_makes_a_strided_tensor_contiguous_when_it_sends(void **state)
+TEST(worker_makes_a_strided_tensor_contiguous_when_it_sends)
 {
     static float data[6] = { 0, 1, 2, 3, 4, 5 };
     const int64_t shape[] = { 3, 2 }, strides[] = { 1, 3 }; /* transposed */
     struct tenrec_tensor *t = NULL;
     struct tenrec_value arg, *got;
 
-    (void)state;
     assert_int_equal(tenrec_tensor_from_data(data, sizeof data, TENREC_FLOAT32, 2, shape, strides,
                                              NULL, NULL, &t, NULL),
                      TENREC_OK);
@@ -75,14 +72,13 @@ static void worker_makes_a_strided_tensor_contiguous_when_it_sends(void **state)
     tenrec_tensor_drop(t);
 }
 
-static void worker_receives_into_the_buffer_when_one_is_given(void **state)
+TEST(worker_receives_into_the_buffer_when_one_is_given)
 {
     struct tenrec_call_options o = { .size = sizeof o };
     struct tenrec_value arg = tenrec_int(1000), *got = NULL;
     struct tenrec_tensor *into = make_range(1000), *wrong = make_range(7);
     tenrec_error err;
 
-    (void)state;
     memset(tenrec_tensor_data(into), 0, 4000);
     o.into = into;
     assert_int_equal(tenrec_rpc_sync(two.worker[0], "worker1", "range", &arg, 1, &o, &got, &err),
@@ -117,11 +113,10 @@ static tenrec_status on_device(struct tenrec_call *c, void *arg, tenrec_error *e
     return st;
 }
 
-static void worker_hears_why_when_nobody_says_where_the_answer_goes(void **state)
+TEST(worker_hears_why_when_nobody_says_where_the_answer_goes)
 {
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(
         tenrec_register_function(two.worker[1], "on_device", on_device, NULL, TENREC_POOL, &err),
         TENREC_OK);
@@ -144,7 +139,7 @@ static void free_here(void *arg, void *data)
     free(data);
 }
 
-static void worker_takes_the_users_memory_when_it_has_an_allocator(void **state)
+TEST(worker_takes_the_users_memory_when_it_has_an_allocator)
 {
     static int n; /* freed when the messages go, after the case */
     struct tenrec_allocator a = {
@@ -152,7 +147,6 @@ static void worker_takes_the_users_memory_when_it_has_an_allocator(void **state)
     };
     struct tenrec_value arg = tenrec_int(100), *got;
 
-    (void)state;
     assert_int_equal(tenrec_set_allocator(two.worker[0], &a, NULL), TENREC_OK);
     got = call("worker1", "range", &arg, 1);
     assert_int_equal(n, 1);
@@ -164,16 +158,7 @@ static void worker_takes_the_users_memory_when_it_has_an_allocator(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(worker_gives_every_value_back_when_identity_is_called),
-        cmocka_unit_test(worker_carries_tensors_of_many_sizes),
-        cmocka_unit_test(worker_makes_a_strided_tensor_contiguous_when_it_sends),
-        cmocka_unit_test(worker_receives_into_the_buffer_when_one_is_given),
-        cmocka_unit_test(worker_hears_why_when_nobody_says_where_the_answer_goes),
-        cmocka_unit_test(worker_takes_the_users_memory_when_it_has_an_allocator),
-    };
-
     if (argc > 1)
         cluster_use(argv[1]);
-    return cmocka_run_group_tests_name("worker_value", tests, open_two, close_two);
+    return testing_run(open_two, close_two);
 }

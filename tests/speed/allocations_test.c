@@ -3,15 +3,10 @@
  * warm, all that it needs is used again. Two workers in one process, so that
  * what either side allocates is counted, on whatever thread. */
 #include "../support/cluster.h"
+#include "../testing.h"
 
 #include <semaphore.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #define CALLS 500u
 #define WARM 1500u /* until mostly no thread lacks anything any more */
@@ -167,52 +162,39 @@ static void with_a_callback(unsigned n)
     assert_int_equal(atomic_load(&failed), 0);
 }
 
-static void allocations_none_when_calls_are_synchronous(void **state)
+TEST(allocations_none_when_calls_are_synchronous)
 {
-    (void)state;
     expect_no_allocation(synchronous);
 }
 
-static void allocations_none_when_futures_are_waited_for(void **state)
+TEST(allocations_none_when_futures_are_waited_for)
 {
-    (void)state;
     expect_no_allocation(waited_for);
 }
 
-static void allocations_none_when_callbacks_run_elsewhere(void **state)
+TEST(allocations_none_when_callbacks_run_elsewhere)
 {
-    (void)state;
     expect_no_allocation(with_a_callback);
 }
 
-static int open_two(void **state)
+static void open_two(void)
 {
     static char transports[64];
     static const char *const extra[] = { transports, NULL };
 
-    (void)state;
     snprintf(transports, sizeof transports, "backends.tensorpipe.options.transports=[%s]",
              !strcmp(transport, "uv") ? "uv" : "shm, uv");
     cluster_use("tensorpipe");
     cluster_open(&two, 2, extra, setup);
-    return 0;
 }
 
-static int close_two(void **state)
+static void close_two(void)
 {
-    (void)state;
     cluster_close(&two, TENREC_GRACEFUL);
-    return 0;
 }
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(allocations_none_when_calls_are_synchronous),
-        cmocka_unit_test(allocations_none_when_futures_are_waited_for),
-        cmocka_unit_test(allocations_none_when_callbacks_run_elsewhere),
-    };
-
     transport = argc > 1 ? argv[1] : "uv";
-    return cmocka_run_group_tests(tests, open_two, close_two);
+    return testing_run(open_two, close_two);
 }

@@ -13,7 +13,17 @@
 #define FEW (CALLS / 20)
 #define ATTEMPTS 5
 
-static const char *transport;
+static const char *transport = "uv";
+
+static bool is_tcp(void)
+{
+    return !strcmp(transport, "uv");
+}
+
+static bool is_shm(void)
+{
+    return !is_tcp();
+}
 
 static tenrec_status calls(struct tenrec_worker *w, void *arg, tenrec_error *err)
 {
@@ -91,7 +101,7 @@ static void expect_calls(const char *progress, const struct expected e[COUNT_ROL
 /* ---- TCP ------------------------------------------------------------------------------ */
 
 /* Who spins looks in vain, at this connection and others, as often as it likes. */
-static void syscalls_tcp_busy_call_sends_once_and_receives_once(void **state)
+TEST_WHEN(syscalls_tcp_busy_call_sends_once_and_receives_once, is_tcp, NULL, NULL)
 {
     const uint32_t any = UINT32_MAX / CALLS / 2;
     const struct expected both[] = {
@@ -99,56 +109,42 @@ static void syscalls_tcp_busy_call_sends_once_and_receives_once(void **state)
         { .sends = 1, .receives = 1, .exact = true, .vain = any },
     };
 
-    (void)state;
     expect_calls("busy", both);
 }
 
 /* The caller waits inside its receive; the callee's loop has other connections,
  * too, so it waits for all of them. */
-static void syscalls_tcp_sleeping_call_waits_once(void **state)
+TEST_WHEN(syscalls_tcp_sleeping_call_waits_once, is_tcp, NULL, NULL)
 {
     const struct expected both[] = {
         { .sends = 1, .receives = 1, .exact = true },
         { .sends = 1, .receives = 1, .exact = true, .waits = 1 },
     };
 
-    (void)state;
     expect_calls("sleep", both);
 }
 
 /* ---- shared memory ---------------------------------------------------------------------- */
 
-static void syscalls_shm_busy_call_takes_none(void **state)
+TEST_WHEN(syscalls_shm_busy_call_takes_none, is_shm, NULL, NULL)
 {
     const struct expected both[] = { { .sends = 0 }, { .sends = 0 } };
 
-    (void)state;
     expect_calls("busy", both);
 }
 
 /* The caller sleeps on a futex, the callee's loop on a descriptor: waking the
  * one is a futex call, waking the other a write. Who is still awake needs none. */
-static void syscalls_shm_sleeping_call_wakes_once_and_waits_once(void **state)
+TEST_WHEN(syscalls_shm_sleeping_call_wakes_once_and_waits_once, is_shm, NULL, NULL)
 {
     const struct expected both[] = { { .sends = 1, .waits = 1 }, { .wakes = 1, .waits = 1 } };
 
-    (void)state;
     expect_calls("sleep", both);
 }
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tcp[] = {
-        cmocka_unit_test(syscalls_tcp_busy_call_sends_once_and_receives_once),
-        cmocka_unit_test(syscalls_tcp_sleeping_call_waits_once),
-    };
-    const struct CMUnitTest shm[] = {
-        cmocka_unit_test(syscalls_shm_busy_call_takes_none),
-        cmocka_unit_test(syscalls_shm_sleeping_call_wakes_once_and_waits_once),
-    };
-
-    transport = argc > 1 ? argv[1] : "uv";
-    if (!strcmp(transport, "uv"))
-        return cmocka_run_group_tests(tcp, NULL, NULL);
-    return cmocka_run_group_tests(shm, NULL, NULL);
+    if (argc > 1)
+        transport = argv[1];
+    return testing_run(NULL, NULL);
 }

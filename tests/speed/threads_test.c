@@ -77,9 +77,8 @@ static tenrec_status busy_work(struct tenrec_worker *w, void *arg, tenrec_error 
     return st;
 }
 
-static void threads_busy_caller_does_not_sleep(void **state)
+TEST(threads_busy_caller_does_not_sleep)
 {
-    (void)state;
     run("busy", busy_work);
 }
 
@@ -96,9 +95,8 @@ static tenrec_status reading_work(struct tenrec_worker *w, void *arg, tenrec_err
     return st;
 }
 
-static void threads_caller_reads_its_own_answer(void **state)
+TEST(threads_caller_reads_its_own_answer)
 {
-    (void)state;
     run("busy", reading_work);
     run("adaptive", reading_work);
     run("sleep", reading_work);
@@ -119,9 +117,8 @@ static tenrec_status answering_work(struct tenrec_worker *w, void *arg, tenrec_e
 }
 
 /* The thread of the callee's backend. */
-static void threads_inline_functions_run_where_they_are_delivered(void **state)
+TEST(threads_inline_functions_run_where_they_are_delivered)
 {
-    (void)state;
     run("adaptive", answering_work);
     run("sleep", answering_work);
 }
@@ -180,22 +177,14 @@ static tenrec_status rest_work(struct tenrec_worker *w, void *arg, tenrec_error 
     return st;
 }
 
-static void threads_at_rest_are_few_and_asleep(void **state)
+TEST(threads_at_rest_are_few_and_asleep)
 {
-    (void)state;
     run("adaptive", rest_work);
     run("sleep", rest_work);
 }
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_busy_caller_does_not_sleep),
-        cmocka_unit_test(threads_caller_reads_its_own_answer),
-        cmocka_unit_test(threads_inline_functions_run_where_they_are_delivered),
-        cmocka_unit_test(threads_at_rest_are_few_and_asleep),
-    };
-
     transport = argc > 1 ? argv[1] : "uv";
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return testing_run(NULL, NULL);
 }

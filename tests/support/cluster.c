@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster.h"
+#include "../testing.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 /* What may come twice and change nothing: all but the calls of the program. */
 #define TWICE                                                                                      \

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "forger.h"
+#include "../testing.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <tenrec/tenrec.h>
-
-#include <cmocka.h>
 
 enum { FORGERS_MAX = 8 };
 

@@ -13,9 +13,8 @@ static void fill(unsigned char *data, size_t len, unsigned seed)
         data[i] = (unsigned char)(i * 31 + (i >> 8) + seed);
 }
 
-static void agent_answers_a_call_in_every_progress_mode(void **state)
+TEST(agent_answers_a_call_in_every_progress_mode)
 {
-    (void)state;
     for (size_t m = 0; m < 3; m++) {
         struct node n[2];
 
@@ -28,14 +27,13 @@ static void agent_answers_a_call_in_every_progress_mode(void **state)
     }
 }
 
-static void agent_carries_payloads_of_all_sizes(void **state)
+TEST(agent_carries_payloads_of_all_sizes)
 {
     static const size_t sizes[] = { 0,    1,    127,   128,   255,    256,     4095,
                                     4096, 4097, 65000, 65535, 131072, 1 << 20, 5000000 };
     struct node n[2];
     struct call c = { .id = 0 };
 
-    (void)state;
     group_open(n, 2, "adaptive");
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         unsigned char *data = malloc(sizes[i] + 1);
@@ -74,11 +72,10 @@ static void call_tensors(struct node *n, uint32_t count, uint64_t bytes)
     free(data);
 }
 
-static void agent_carries_tensors_of_all_sizes(void **state)
+TEST(agent_carries_tensors_of_all_sizes)
 {
     struct node n[2];
 
-    (void)state;
     for (size_t m = 0; m < 3; m++) {
         group_open(n, 2, modes[m]);
         call_tensors(n, 1, 0);
@@ -93,14 +90,13 @@ static void agent_carries_tensors_of_all_sizes(void **state)
     }
 }
 
-static void agent_reads_a_tensor_into_the_callers_buffer(void **state)
+TEST(agent_reads_a_tensor_into_the_callers_buffer)
 {
     size_t len = 1 << 20;
     unsigned char *data = malloc(len), *into = calloc(1, len);
     struct call c = { .into = into };
     struct node n[2];
 
-    (void)state;
     fill(data, len, 5);
     group_open(n, 2, "sleep");
     assert_int_equal(call_sync(&n[0], 1, message_of(TENREC_MSG_CALL, "", 0, 1, data, len), &c),
@@ -113,11 +109,10 @@ static void agent_reads_a_tensor_into_the_callers_buffer(void **state)
     free(into);
 }
 
-static void agent_calls_itself_through_a_pipe(void **state)
+TEST(agent_calls_itself_through_a_pipe)
 {
     struct node n[1];
 
-    (void)state;
     group_open(n, 1, "adaptive");
     for (int i = 0; i < 50; i++)
         assert_ping(&n[0], 0);
@@ -125,12 +120,11 @@ static void agent_calls_itself_through_a_pipe(void **state)
     group_close(n, 1);
 }
 
-static void agent_needs_one_system_call_each_way(void **state)
+TEST(agent_needs_one_system_call_each_way)
 {
     enum { CALLS = 500 };
     static const char *const keys[] = { "sends", "receives", "messages_sent", "messages_received" };
 
-    (void)state;
     for (size_t m = 0; m < 3; m++) {
         uint64_t before[2][4], after[2][4];
         struct node n[2];
@@ -150,18 +144,4 @@ static void agent_needs_one_system_call_each_way(void **state)
         }
         group_close(n, 2);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(agent_answers_a_call_in_every_progress_mode),
-        cmocka_unit_test(agent_carries_payloads_of_all_sizes),
-        cmocka_unit_test(agent_carries_tensors_of_all_sizes),
-        cmocka_unit_test(agent_reads_a_tensor_into_the_callers_buffer),
-        cmocka_unit_test(agent_calls_itself_through_a_pipe),
-        cmocka_unit_test(agent_needs_one_system_call_each_way),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,9 +36,8 @@ static void assert_same_source(const char *one, const char *other, bool same)
     source_put(b);
 }
 
-static void source_is_an_address_or_a_network_of_64_bits(void **state)
+TEST(source_is_an_address_or_a_network_of_64_bits)
 {
-    (void)state;
     assert_same_source("192.0.2.1", "192.0.2.1", true);
     assert_same_source("192.0.2.1", "192.0.2.2", false);
     assert_same_source("192.0.2.1", "::ffff:192.0.2.1", true);
@@ -48,25 +47,23 @@ static void source_is_an_address_or_a_network_of_64_bits(void **state)
     assert_same_source("::1", "127.0.0.1", false);
 }
 
-static void source_is_a_process_over_a_unix_socket(void **state)
+TEST(source_is_a_process_over_a_unix_socket)
 {
     const union transport_address a = { .any = { .sa_family = AF_UNIX } };
     struct source *s[3] = { source_get(&a, 10), source_get(&a, 10), source_get(&a, 11) };
 
-    (void)state;
     assert_ptr_equal(s[0], s[1]);
     assert_ptr_not_equal(s[0], s[2]);
     for (int i = 0; i < 3; i++)
         source_put(s[i]);
 }
 
-static void budget_refuses_beyond_its_limits_and_names_them(void **state)
+TEST(budget_refuses_beyond_its_limits_and_names_them)
 {
     const struct tp_options o = { .max_stranger_bytes = 1000, .max_source_bytes = 400 };
     struct source *a = source_of("192.0.2.1"), *b = source_of("192.0.2.2");
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(budget_take(a, 300, &o, &err), TENREC_OK);
     assert_int_equal(budget_take(a, 101, &o, &err), TENREC_EAGAIN);
     assert_non_null(strstr(err.text, "max_source_bytes (400)"));
@@ -90,24 +87,20 @@ static void budget_refuses_beyond_its_limits_and_names_them(void **state)
 
 static struct node n[2];
 
-static int setup(void **state)
+static void setup(void)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         node_init(&n[i], i);
         n[i].options.max_stranger_bytes = n[i].options.max_source_bytes = LIMIT;
         node_open(&n[i]);
     }
     nodes_start(n, 2);
-    return 0;
 }
 
-static int teardown(void **state)
+static void teardown(void)
 {
-    (void)state;
     group_close(n, 2);
     assert_int_equal(budget_held(), 0);
-    return 0;
 }
 
 static unsigned char frames[LARGE + 4096], back[2 * LIMIT];
@@ -137,34 +130,32 @@ static void assert_refused(struct raw_pipe *p, int64_t id)
     assert_non_null(strstr((char *)back, "max_stranger_bytes"));
 }
 
-static void agent_refuses_what_strangers_announce_beyond_their_budget(void **state)
+TEST_WITH(agent_refuses_what_strangers_announce_beyond_their_budget, setup, teardown)
 {
     struct raw_pipe slow, other;
 
-    (void)state;
     raw_pipe_open(&slow, n[1].address);
     raw_pipe_open(&other, n[1].address);
     raw_request(&slow, 1, LARGE, LARGE / 2);
-    assert_soon(budget_held() >= LARGE);
+    assert_becomes(budget_held() >= LARGE);
     raw_request(&other, 2, LARGE, 0);
     assert_refused(&other, 2);
     /* Its bytes were skipped, and nothing is charged for them. */
     raw_request(&other, 3, 100, 0);
     assert_answered(&other, 3, TENREC_MSG_RET);
     raw_pipe_close(&slow);
-    assert_soon(budget_held() == 0);
+    assert_becomes(budget_held() == 0);
     raw_request(&other, 4, LARGE, 0);
     assert_answered(&other, 4, TENREC_MSG_RET);
     raw_pipe_close(&other);
 }
 
-static void agent_ends_pipes_of_strangers_that_read_no_answers(void **state)
+TEST_WITH(agent_ends_pipes_of_strangers_that_read_no_answers, setup, teardown)
 {
     struct raw_pipe p;
     size_t sent = 0, len = raw_message(frames, TENREC_MSG_CALL, 1, back, 3000);
     ssize_t r = 1;
 
-    (void)state;
     raw_pipe_open(&p, n[1].address);
     while (r > 0 && sent < 128u << 20) {
         r = send(p.fd[0], frames, len, MSG_NOSIGNAL);
@@ -174,7 +165,7 @@ static void agent_ends_pipes_of_strangers_that_read_no_answers(void **state)
     assert_true(sent < 128u << 20);
     assert_true(raw_closed(p.fd[0]));
     raw_pipe_close(&p);
-    assert_soon(budget_held() == 0);
+    assert_becomes(budget_held() == 0);
     assert_ping(&n[0], 1);
 }
 
@@ -187,11 +178,10 @@ static void answer_much(struct node *to, tenrec_peer from, struct tenrec_msg *ms
     msg->release(msg);
 }
 
-static void agent_answers_an_exception_for_an_answer_beyond_the_budget(void **state)
+TEST_WITH(agent_answers_an_exception_for_an_answer_beyond_the_budget, setup, teardown)
 {
     struct raw_pipe p;
 
-    (void)state;
     n[1].on_request = answer_much;
     raw_pipe_open(&p, n[1].address);
     raw_request(&p, 1, 1, 0);
@@ -199,16 +189,15 @@ static void agent_answers_an_exception_for_an_answer_beyond_the_budget(void **st
     raw_pipe_close(&p);
 }
 
-static void agent_does_not_charge_members_to_the_strangers_of_their_host(void **state)
+TEST_WITH(agent_does_not_charge_members_to_the_strangers_of_their_host, setup, teardown)
 {
     static char data[4 * LIMIT];
     struct raw_pipe slow;
     struct call c = { .id = 0 };
 
-    (void)state;
     raw_pipe_open(&slow, n[1].address);
     raw_request(&slow, 1, LARGE, LARGE / 2);
-    assert_soon(budget_held() >= LARGE);
+    assert_becomes(budget_held() >= LARGE);
     assert_int_equal(
         call_sync(&n[0], 1, message_of(TENREC_MSG_CALL, "x", 1, 1, data, sizeof data), &c),
         TENREC_OK);
@@ -238,9 +227,8 @@ static void assert_view_refused(struct node *at, int64_t times, const char *opti
     raw_pipe_close(&p);
 }
 
-static void agent_refuses_views_whose_elements_are_beyond_its_limits(void **state)
+TEST_WITH(agent_refuses_views_whose_elements_are_beyond_its_limits, setup, teardown)
 {
-    (void)state;
     assert_view_refused(&n[1], LIMIT, "max_stranger_bytes");
     assert_view_refused(&n[1], INT64_C(1) << 33, "max_message");
 }
@@ -262,27 +250,25 @@ static size_t describe(uint32_t count)
     return descriptor_write(descriptor, sizeof descriptor, len, t, count, sizeof t[0], NULL);
 }
 
-static void agent_ends_pipes_of_strangers_whose_lists_are_beyond_the_budget(void **state)
+TEST_WITH(agent_ends_pipes_of_strangers_whose_lists_are_beyond_the_budget, setup, teardown)
 {
     struct raw_pipe p;
 
-    (void)state;
     raw_pipe_open(&p, n[1].address);
     raw_frame(p.fd[0], descriptor, describe(MANY));
     assert_true(raw_closed(p.fd[0]));
     raw_pipe_close(&p);
-    assert_soon(budget_held() == 0);
+    assert_becomes(budget_held() == 0);
     assert_ping(&n[0], 1);
 }
 
 /* One byte of the descriptor never comes. */
-static void agent_ends_pipes_of_strangers_whose_objects_are_beyond_the_budget(void **state)
+TEST_WITH(agent_ends_pipes_of_strangers_whose_objects_are_beyond_the_budget, setup, teardown)
 {
     const uint64_t len = htole64(describe(MANY));
     struct raw_pipe p;
     int fd;
 
-    (void)state;
     assert_in_range(le64toh(len), LIMIT, 1 << 20);
     raw_pipe_open(&p, n[1].address);
     raw_send(p.fd[0], &len, sizeof len);
@@ -296,21 +282,20 @@ static void agent_ends_pipes_of_strangers_whose_objects_are_beyond_the_budget(vo
     raw_send(fd, descriptor, le64toh(len) - 1);
     assert_true(raw_closed(fd));
     close(fd);
-    assert_soon(budget_held() == 0);
+    assert_becomes(budget_held() == 0);
     assert_ping(&n[0], 1);
 }
 
 /* A message whose lists are large, and whose list of tensors is none: its bytes are skipped. */
-static void agent_gives_back_what_a_message_was_read_with(void **state)
+TEST_WITH(agent_gives_back_what_a_message_was_read_with, setup, teardown)
 {
     const uint32_t count = 500;
     unsigned char one[8 + 1] = { 1 };
     struct raw_pipe p;
 
-    (void)state;
     raw_pipe_open(&p, n[1].address);
     raw_frame(p.fd[0], descriptor, describe(count));
-    assert_soon(budget_held() > count * sizeof(struct tenrec_tensor_desc));
+    assert_becomes(budget_held() > count * sizeof(struct tenrec_tensor_desc));
     raw_frame(p.fd[0], "\0\1\0", 4);
     raw_frame(p.fd[0], "\1\0\0\0\0\0\0", 8);
     raw_frame(p.fd[0], "x", 1);
@@ -320,24 +305,4 @@ static void agent_gives_back_what_a_message_was_read_with(void **state)
     assert_answered(&p, 1, TENREC_MSG_EXCEPTION);
     assert_int_equal(budget_held(), 0);
     raw_pipe_close(&p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-        cmocka_unit_test(source_is_an_address_or_a_network_of_64_bits),
-        cmocka_unit_test(source_is_a_process_over_a_unix_socket),
-        cmocka_unit_test(budget_refuses_beyond_its_limits_and_names_them),
-        CASE(agent_refuses_what_strangers_announce_beyond_their_budget),
-        CASE(agent_ends_pipes_of_strangers_that_read_no_answers),
-        CASE(agent_answers_an_exception_for_an_answer_beyond_the_budget),
-        CASE(agent_refuses_views_whose_elements_are_beyond_its_limits),
-        CASE(agent_does_not_charge_members_to_the_strangers_of_their_host),
-        CASE(agent_ends_pipes_of_strangers_whose_lists_are_beyond_the_budget),
-        CASE(agent_ends_pipes_of_strangers_whose_objects_are_beyond_the_budget),
-        CASE(agent_gives_back_what_a_message_was_read_with),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,18 +13,14 @@ enum { DESCRIPTOR, REPLY, LANE, CONTROL, CONNECTIONS };
 
 static struct node n[2];
 
-static int setup(void **state)
+static void setup(void)
 {
-    (void)state;
     group_open(n, 2, "sleep");
-    return 0;
 }
 
-static int teardown(void **state)
+static void teardown(void)
 {
-    (void)state;
     group_close(n, 2);
-    return 0;
 }
 
 /* A pipe with tenrec_host over TCP, where the agent would choose it only if
@@ -93,13 +89,12 @@ static void send_request(int fd, uint64_t bytes, const struct descriptor_note *n
     raw_frame(fd, list, list_len);
 }
 
-static void channel_takes_tensors_of_both_lengths(void **state)
+TEST(channel_takes_tensors_of_both_lengths)
 {
     const struct descriptor_note inline_note = { 0 }, lane_note = { 9, { 2, 3 } };
     unsigned char object[512], back[8];
     int fd[CONNECTIONS];
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         open_pipe(fd);
         send_request(fd[DESCRIPTOR], 5, i ? &lane_note : &inline_note);
@@ -117,7 +112,7 @@ static void channel_takes_tensors_of_both_lengths(void **state)
     }
 }
 
-static void channel_ends_the_pipe_of_nonsense_on_its_control(void **state)
+TEST(channel_ends_the_pipe_of_nonsense_on_its_control)
 {
     static const struct {
         size_t len;
@@ -136,7 +131,6 @@ static void channel_ends_the_pipe_of_nonsense_on_its_control(void **state)
     };
     int fd[CONNECTIONS];
 
-    (void)state;
     for (size_t i = 0; i < sizeof said / sizeof said[0]; i++) {
         open_pipe(fd);
         raw_frame(fd[CONTROL], said[i].body, said[i].len);
@@ -146,14 +140,13 @@ static void channel_ends_the_pipe_of_nonsense_on_its_control(void **state)
     }
 }
 
-static void channel_reads_nothing_for_who_has_no_known_process(void **state)
+TEST(channel_reads_nothing_for_who_has_no_known_process)
 {
     unsigned char probe[17] = { 1, 1, 2, 3 };
     unsigned char nothing;
     struct raw_pipe plain;
     int fd[CONNECTIONS];
 
-    (void)state;
     open_pipe(fd);
     raw_frame(fd[CONTROL], probe, sizeof probe);
     /* No answer, and no harm: the next message is answered. */
@@ -166,7 +159,7 @@ static void channel_reads_nothing_for_who_has_no_known_process(void **state)
     assert_ping(&n[0], 1);
 }
 
-static void channel_ends_the_pipe_of_notes_that_were_not_agreed(void **state)
+TEST(channel_ends_the_pipe_of_notes_that_were_not_agreed)
 {
     static const struct descriptor_note notes[] = {
         { 1, { 1 } },                         /* an address is missing */
@@ -179,7 +172,6 @@ static void channel_ends_the_pipe_of_notes_that_were_not_agreed(void **state)
     };
     int fd[CONNECTIONS];
 
-    (void)state;
     for (size_t i = 0; i < sizeof notes / sizeof notes[0]; i++) {
         open_pipe(fd);
         send_request(fd[DESCRIPTOR], 5, &notes[i]);
@@ -189,12 +181,11 @@ static void channel_ends_the_pipe_of_notes_that_were_not_agreed(void **state)
     }
 }
 
-static void channel_ends_the_pipe_of_other_lengths_than_announced(void **state)
+TEST(channel_ends_the_pipe_of_other_lengths_than_announced)
 {
     const struct descriptor_note lane_note = { 9, { 2, 3 } };
     int fd[CONNECTIONS];
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         open_pipe(fd);
         send_request(fd[DESCRIPTOR], 5, i ? &lane_note : NULL);
@@ -207,13 +198,5 @@ static void channel_ends_the_pipe_of_other_lengths_than_announced(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(channel_takes_tensors_of_both_lengths),
-        cmocka_unit_test(channel_ends_the_pipe_of_nonsense_on_its_control),
-        cmocka_unit_test(channel_reads_nothing_for_who_has_no_known_process),
-        cmocka_unit_test(channel_ends_the_pipe_of_notes_that_were_not_agreed),
-        cmocka_unit_test(channel_ends_the_pipe_of_other_lengths_than_announced),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return testing_run(setup, teardown);
 }

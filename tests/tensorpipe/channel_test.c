@@ -69,7 +69,7 @@ static void call_tensors(struct node *n, const size_t *sizes, uint32_t count)
     }
     call_finish(&c);
     /* The request goes when the peer says that it has it. */
-    assert_soon(atomic_load(&n->told) == atomic_load(&n->next_id));
+    assert_becomes(atomic_load(&n->told) == atomic_load(&n->next_id));
     for (uint32_t i = 0; i < count; i++)
         free(data[i]);
 }
@@ -79,336 +79,8 @@ static void agree(struct node *n)
 {
     static const size_t size = PULL_MIN;
 
-    assert_soon((call_tensors(n, &size, 1),
-                 node_counter(&n[0], "tensors_pulled") && node_counter(&n[1], "tensors_pulled")));
-}
-
-static void channel_carries_tensors_of_all_sizes_around_its_limits(void **state)
-{
-    static const size_t sizes[] = { 1,   PULL_MIN - 1, 0,       PULL_MIN, 3 * MIB, PULL_MIN + 1, 0,
-                                    100, 2 * MIB,      2 * MIB, MIB + 1,  4096,    64 * MIB };
-
-    (void)state;
-    for (size_t m = 0; m < 3; m++) {
-        struct node n[2];
-        uint64_t pulled;
-
-        open_pullers(n, modes[m]);
-        agree(n);
-        pulled = node_counter(&n[1], "tensors_pulled");
-        call_tensors(n, sizes, 8);
-        assert_int_equal(node_counter(&n[1], "tensors_pulled"), pulled + 3);
-        call_tensors(n, sizes + 8, 5);
-        for (int i = 0; i < 100; i++)
-            call_tensors(n, sizes + i % 8, 1 + (uint32_t)i % 4);
-        group_close(n, 2);
-    }
-}
-
-static void channel_reads_what_takes_several_turns(void **state)
-{
-    static const size_t sizes[] = { 150 * MIB + 1, 10 };
-
-    (void)state;
-    for (size_t m = 0; m < 2; m++) {
-        struct node n[2];
-
-        open_pullers(n, modes[m]);
-        agree(n);
-        call_tensors(n, sizes, 2);
-        group_close(n, 2);
-    }
-}
-
-static void channel_sends_what_is_too_small_to_be_read(void **state)
-{
-    static const size_t sizes[] = { PULL_MIN - 1, 1, 0, 1000 };
-    struct node n[2];
-    uint64_t pulled;
-
-    (void)state;
-    open_pullers(n, "sleep");
-    agree(n);
-    pulled = node_counter(&n[1], "tensors_pulled");
-    call_tensors(n, sizes, 4);
-    assert_int_equal(node_counter(&n[1], "tensors_pulled"), pulled);
-    group_close(n, 2);
-}
-
-static void channel_copies_what_is_large_together(void **state)
-{
-    static const size_t sizes[] = { 3 * MIB, PULL_MIN + 1, MIB + 1, MIB };
-
-    (void)state;
-    for (size_t m = 0; m < 3; m++) {
-        const bool together = sysconf(_SC_NPROCESSORS_ONLN) > 1;
-        struct node n[2];
-        uint64_t pulled;
-
-        for (int i = 0; i < 2; i++) {
-            node_init(&n[i], i);
-            node_share_memory(&n[i]);
-            n[i].options.progress = modes[m];
-            n[i].options.pull_min = PULL_MIN;
-            n[i].options.pull_max = MIB;
-            node_open(&n[i]);
-        }
-        nodes_start(n, 2);
-        agree(n);
-        pulled = node_counter(&n[1], "tensors_pulled");
-        call_tensors(n, sizes, 4);
-        assert_int_equal(node_counter(&n[1], "tensors_pulled"), pulled + (together ? 2 : 4));
-        group_close(n, 2);
-    }
-}
-
-/* Not how often: that is a matter of time. */
-static void channel_tries_both_ways_and_keeps_what_arrives_whole(void **state)
-{
-    const bool together = sysconf(_SC_NPROCESSORS_ONLN) > 1;
-    const unsigned calls = 200;
-
-    (void)state;
-    for (size_t m = 0; m < 3; m++) {
-        struct node n[2];
-        uint64_t pulled, large = 0;
-
-        for (int i = 0; i < 2; i++) {
-            node_init(&n[i], i);
-            node_share_memory(&n[i]);
-            n[i].options.progress = modes[m];
-            n[i].options.pull_min = PULL_MIN;
-            n[i].options.pull = "faster";
-            node_open(&n[i]);
-        }
-        nodes_start(n, 2);
-        agree(n);
-        pulled = node_counter(&n[1], "tensors_pulled");
-        for (unsigned i = 0; i < calls; i++) {
-            const size_t sizes[] = { PULL_MIN + i, 3 * PULL_MIN, 17 };
-
-            call_tensors(n, sizes, 1 + i % 3);
-            large += i % 3 == 0 ? 1 : 2;
-        }
-        pulled = node_counter(&n[1], "tensors_pulled") - pulled;
-        assert_in_range(pulled, 1, together ? large - 1 : large);
-        group_close(n, 2);
-    }
-}
-
-static void channel_reads_no_memory_unless_the_options_list_cma(void **state)
-{
-    static const size_t sizes[] = { 3 * MIB, PULL_MIN };
-    struct node n[2];
-
-    (void)state;
-    node_init(&n[0], 0);
-    node_share_memory(&n[0]);
-    n[0].channel[0].s = "basic";
-    n[0].options.channels.n = 1;
-    n[0].options.pull_min = PULL_MIN;
-    node_open(&n[0]);
-    open_puller(&n[1], 1, "sleep");
-    nodes_start(n, 2);
-    for (int i = 0; i < 20; i++)
-        call_tensors(n, sizes, 2);
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(node_counter(&n[i], "tensors_pulled"), 0);
-    group_close(n, 2);
-}
-
-static void note_release(void *arg, struct tenrec_msg *msg)
-{
-    (void)msg;
-    atomic_store((atomic_bool *)arg, true);
-}
-
-static void channel_keeps_a_tensor_until_the_peer_has_it(void **state)
-{
-    unsigned char *data = malloc(MIB);
-    struct node n[2];
-    struct call c = { .wake_fd = -1 };
-    struct tenrec_msg *msg;
-    atomic_bool released = false;
-    unsigned told;
-
-    (void)state;
-    fill(data, MIB, 3);
-    open_pullers(n, "sleep");
-    agree(n);
-    told = atomic_load(&n[0].told);
-    /* The peer reads no request for now. */
-    atomic_store(&n[1].refuse_requests, true);
-    msg = message_of(TENREC_MSG_CALL, "t", 1, 1, data, MIB);
-    message_on_release(msg, note_release, &released);
-    call_start(&n[0], &c, 1, msg);
-    for (int i = 0; i < 50; i++)
-        nap();
-    assert_false(atomic_load(&released));
-    assert_int_equal(atomic_load(&n[0].told), told);
-    atomic_store(&n[1].refuse_requests, false);
-    n[1].agent.ops->resume(&n[1].agent);
-    assert_soon(atomic_load(&released) && atomic_load(&c.done));
-    assert_memory_equal(tenrec_msg_tensor(c.answer, 0)->data, data, MIB);
-    call_finish(&c);
-    assert_soon(atomic_load(&n[0].told) == told + 1);
-    group_close(n, 2);
-    free(data);
-}
-
-static void channel_skips_tensors_that_have_no_place(void **state)
-{
-    static const size_t sizes[] = { 3 * MIB, 10 };
-    struct node n[2];
-    struct call c = { .id = 0 };
-    unsigned char *data = malloc(2 * MIB);
-    uint64_t pulled;
-
-    (void)state;
-    open_pullers(n, "sleep");
-    agree(n);
-    pulled = node_counter(&n[1], "tensors_pulled");
-    atomic_store(&n[1].refuse_place, true);
-    fill(data, 2 * MIB, 1);
-    assert_int_equal(call_sync(n, 1, message_of(TENREC_MSG_CALL, "", 0, 2, data, MIB), &c),
-                     TENREC_OK);
-    assert_int_equal(c.answer->type, TENREC_MSG_EXCEPTION);
-    call_finish(&c);
-    assert_int_equal(call_sync(n, 1, message_of(TENREC_MSG_CALL, "", 0, 2, data, 1000), &c),
-                     TENREC_OK);
-    assert_int_equal(c.answer->type, TENREC_MSG_EXCEPTION);
-    call_finish(&c);
-    assert_int_equal(node_counter(&n[1], "tensors_pulled"), pulled);
-    atomic_store(&n[1].refuse_place, false);
-    call_tensors(n, sizes, 2);
-    group_close(n, 2);
-    free(data);
-}
-
-static void channel_lets_go_of_tensors_when_the_peer_goes(void **state)
-{
-    unsigned char *data = malloc(MIB);
-    struct node n[2];
-    struct call c[3];
-
-    (void)state;
-    fill(data, MIB, 3);
-    open_pullers(n, "sleep");
-    agree(n);
-    atomic_store(&n[1].refuse_requests, true);
-    for (int i = 0; i < 3; i++) {
-        c[i] = (struct call){ .wake_fd = -1 };
-        call_start(&n[0], &c[i], 1, message_of(TENREC_MSG_CALL, "t", 1, 1, data, MIB));
-    }
-    node_shutdown(&n[1]);
-    for (int i = 0; i < 3; i++)
-        assert_call_fails(&c[i], TENREC_EPEER_LOST);
-    assert_soon(atomic_load(&n[0].told) == atomic_load(&n[0].next_id));
-    group_close(n, 2);
-    free(data);
-}
-
-/* ---- several TCP connections ---- */
-
-static void open_with_lanes(struct node *n, tenrec_peer id, const char *progress, int64_t lanes)
-{
-    node_init(n, id);
-    n->options.progress = progress;
-    n->options.lanes = lanes;
-    node_open(n);
-}
-
-/* What the debug info says about the channel to worker 1. */
-static void find_channel(void *arg, const char *key, const char *value)
-{
-    if (strcmp(key, "peer.1.channel") == 0)
-        snprintf(arg, 32, "%s", value);
-}
-
-static const char *channel_of(struct node *n)
-{
-    static char name[32];
-
-    *name = '\0';
-    n->agent.ops->debug_info(&n->agent, find_channel, name);
-    return name;
-}
-
-static void channel_spreads_large_tensors_over_its_lanes(void **state)
-{
-    static const size_t sizes[] = { 2 * MIB, 2 * MIB - 1,  0,       2 * MIB + 1, 10, 9 * MIB,
-                                    1,       17 * MIB + 3, 64 * MIB };
-    static const int64_t lanes[] = { 2, 3, 16 };
-
-    (void)state;
-    for (size_t m = 0; m < 3; m++) {
-        struct node n[2];
-
-        open_with_lanes(&n[0], 0, modes[m], lanes[m]);
-        open_with_lanes(&n[1], 1, modes[m], lanes[m]);
-        nodes_start(n, 2);
-        call_tensors(n, sizes, 8);
-        assert_string_equal(channel_of(n), "tenrec_lanes");
-        call_tensors(n, sizes + 8, 1);
-        for (size_t i = 0; i < 20; i++)
-            call_tensors(n, sizes + i % 5, 1 + (uint32_t)i % 4);
-        group_close(n, 2);
-    }
-}
-
-static void channel_skips_tensors_on_its_lanes(void **state)
-{
-    static const size_t size = 5 * MIB;
-    unsigned char *data = malloc(4 * MIB);
-    struct call c = { .id = 0 };
-    struct node n[2];
-
-    (void)state;
-    fill(data, 4 * MIB, 1);
-    open_with_lanes(&n[0], 0, "sleep", 4);
-    open_with_lanes(&n[1], 1, "sleep", 4);
-    nodes_start(n, 2);
-    atomic_store(&n[1].refuse_place, true);
-    assert_int_equal(call_sync(n, 1, message_of(TENREC_MSG_CALL, "", 0, 1, data, 4 * MIB), &c),
-                     TENREC_OK);
-    assert_int_equal(c.answer->type, TENREC_MSG_EXCEPTION);
-    call_finish(&c);
-    atomic_store(&n[1].refuse_place, false);
-    call_tensors(n, &size, 1);
-    group_close(n, 2);
-    free(data);
-}
-
-static void channel_has_no_lanes_with_a_peer_that_has_another_number(void **state)
-{
-    static const size_t size = 5 * MIB;
-    struct node n[2];
-
-    (void)state;
-    open_with_lanes(&n[0], 0, "sleep", 4);
-    open_with_lanes(&n[1], 1, "sleep", 3);
-    nodes_start(n, 2);
-    call_tensors(n, &size, 1);
-    assert_string_equal(channel_of(n), "tenrec_host");
-    group_close(n, 2);
-}
-
-static void channel_has_no_lanes_where_memory_is_shared(void **state)
-{
-    static const size_t size = 5 * MIB;
-    struct node n[2];
-
-    (void)state;
-    for (int i = 0; i < 2; i++) {
-        node_init(&n[i], i);
-        node_share_memory(&n[i]);
-        n[i].options.lanes = 4;
-        node_open(&n[i]);
-    }
-    nodes_start(n, 2);
-    call_tensors(n, &size, 1);
-    assert_string_equal(channel_of(n), "tenrec_host");
-    group_close(n, 2);
+    assert_becomes((call_tensors(n, &size, 1), node_counter(&n[0], "tensors_pulled") &&
+                                                   node_counter(&n[1], "tensors_pulled")));
 }
 
 /* ---- a peer in another process ---- */
@@ -514,32 +186,30 @@ static tenrec_status call_far(struct node *n, const char *what, unsigned char *d
     return st;
 }
 
-static void channel_reads_the_memory_of_another_process(void **state)
+TEST(channel_reads_the_memory_of_another_process)
 {
     unsigned char *data = malloc(3 * MIB);
     struct node n[2];
     struct far far = far_open(n);
 
-    (void)state;
     fill(data, 3 * MIB, 7);
-    assert_soon(call_far(n, "echo", data, MIB) == TENREC_OK &&
-                node_counter(&n[0], "tensors_pulled") > 0);
+    assert_becomes(call_far(n, "echo", data, MIB) == TENREC_OK &&
+                   node_counter(&n[0], "tensors_pulled") > 0);
     assert_int_equal(call_far(n, "", data, 3 * MIB), TENREC_OK);
     assert_int_equal(node_counter(&n[0], "pulls_refused"), 0);
     far_close(&far, n);
     free(data);
 }
 
-static void channel_asks_for_what_it_may_no_longer_read(void **state)
+TEST(channel_asks_for_what_it_may_no_longer_read)
 {
     unsigned char *data = malloc(3 * MIB);
     struct node n[2];
     struct far far = far_open(n);
 
-    (void)state;
     fill(data, 3 * MIB, 9);
-    assert_soon(call_far(n, "", data, MIB) == TENREC_OK &&
-                node_counter(&n[0], "tensors_pulled") > 0);
+    assert_becomes(call_far(n, "", data, MIB) == TENREC_OK &&
+                   node_counter(&n[0], "tensors_pulled") > 0);
     assert_int_equal(call_far(n, "hide", data, 3 * MIB), TENREC_OK);
     assert_int_equal(node_counter(&n[0], "pulls_refused"), 1);
     for (int i = 0; i < 10; i++)
@@ -550,17 +220,16 @@ static void channel_asks_for_what_it_may_no_longer_read(void **state)
     free(data);
 }
 
-static void channel_fails_a_call_when_the_peer_dies_while_it_is_read(void **state)
+TEST(channel_fails_a_call_when_the_peer_dies_while_it_is_read)
 {
     unsigned char *data = malloc(64 * MIB);
     struct node n[2];
     struct far far = far_open(n);
     tenrec_status st;
 
-    (void)state;
     fill(data, 64 * MIB, 9);
-    assert_soon(call_far(n, "", data, MIB) == TENREC_OK &&
-                node_counter(&n[0], "tensors_pulled") > 0);
+    assert_becomes(call_far(n, "", data, MIB) == TENREC_OK &&
+                   node_counter(&n[0], "tensors_pulled") > 0);
     st = call_far(n, "die", data, 64 * MIB);
     if (st)
         assert_int_equal(st, TENREC_EPEER_LOST);
@@ -568,27 +237,325 @@ static void channel_fails_a_call_when_the_peer_dies_while_it_is_read(void **stat
     free(data);
 }
 
+/* ---- peers in this process ---- */
+
+TEST(channel_carries_tensors_of_all_sizes_around_its_limits)
+{
+    static const size_t sizes[] = { 1,   PULL_MIN - 1, 0,       PULL_MIN, 3 * MIB, PULL_MIN + 1, 0,
+                                    100, 2 * MIB,      2 * MIB, MIB + 1,  4096,    64 * MIB };
+
+    for (size_t m = 0; m < 3; m++) {
+        struct node n[2];
+        uint64_t pulled;
+
+        open_pullers(n, modes[m]);
+        agree(n);
+        pulled = node_counter(&n[1], "tensors_pulled");
+        call_tensors(n, sizes, 8);
+        assert_int_equal(node_counter(&n[1], "tensors_pulled"), pulled + 3);
+        call_tensors(n, sizes + 8, 5);
+        for (int i = 0; i < 100; i++)
+            call_tensors(n, sizes + i % 8, 1 + (uint32_t)i % 4);
+        group_close(n, 2);
+    }
+}
+
+TEST(channel_reads_what_takes_several_turns)
+{
+    static const size_t sizes[] = { 150 * MIB + 1, 10 };
+
+    for (size_t m = 0; m < 2; m++) {
+        struct node n[2];
+
+        open_pullers(n, modes[m]);
+        agree(n);
+        call_tensors(n, sizes, 2);
+        group_close(n, 2);
+    }
+}
+
+TEST(channel_sends_what_is_too_small_to_be_read)
+{
+    static const size_t sizes[] = { PULL_MIN - 1, 1, 0, 1000 };
+    struct node n[2];
+    uint64_t pulled;
+
+    open_pullers(n, "sleep");
+    agree(n);
+    pulled = node_counter(&n[1], "tensors_pulled");
+    call_tensors(n, sizes, 4);
+    assert_int_equal(node_counter(&n[1], "tensors_pulled"), pulled);
+    group_close(n, 2);
+}
+
+TEST(channel_copies_what_is_large_together)
+{
+    static const size_t sizes[] = { 3 * MIB, PULL_MIN + 1, MIB + 1, MIB };
+
+    for (size_t m = 0; m < 3; m++) {
+        const bool together = sysconf(_SC_NPROCESSORS_ONLN) > 1;
+        struct node n[2];
+        uint64_t pulled;
+
+        for (int i = 0; i < 2; i++) {
+            node_init(&n[i], i);
+            node_share_memory(&n[i]);
+            n[i].options.progress = modes[m];
+            n[i].options.pull_min = PULL_MIN;
+            n[i].options.pull_max = MIB;
+            node_open(&n[i]);
+        }
+        nodes_start(n, 2);
+        agree(n);
+        pulled = node_counter(&n[1], "tensors_pulled");
+        call_tensors(n, sizes, 4);
+        assert_int_equal(node_counter(&n[1], "tensors_pulled"), pulled + (together ? 2 : 4));
+        group_close(n, 2);
+    }
+}
+
+/* Not how often: that is a matter of time. */
+TEST(channel_tries_both_ways_and_keeps_what_arrives_whole)
+{
+    const bool together = sysconf(_SC_NPROCESSORS_ONLN) > 1;
+    const unsigned calls = 200;
+
+    for (size_t m = 0; m < 3; m++) {
+        struct node n[2];
+        uint64_t pulled, large = 0;
+
+        for (int i = 0; i < 2; i++) {
+            node_init(&n[i], i);
+            node_share_memory(&n[i]);
+            n[i].options.progress = modes[m];
+            n[i].options.pull_min = PULL_MIN;
+            n[i].options.pull = "faster";
+            node_open(&n[i]);
+        }
+        nodes_start(n, 2);
+        agree(n);
+        pulled = node_counter(&n[1], "tensors_pulled");
+        for (unsigned i = 0; i < calls; i++) {
+            const size_t sizes[] = { PULL_MIN + i, 3 * PULL_MIN, 17 };
+
+            call_tensors(n, sizes, 1 + i % 3);
+            large += i % 3 == 0 ? 1 : 2;
+        }
+        pulled = node_counter(&n[1], "tensors_pulled") - pulled;
+        assert_in_range(pulled, 1, together ? large - 1 : large);
+        group_close(n, 2);
+    }
+}
+
+TEST(channel_reads_no_memory_unless_the_options_list_cma)
+{
+    static const size_t sizes[] = { 3 * MIB, PULL_MIN };
+    struct node n[2];
+
+    node_init(&n[0], 0);
+    node_share_memory(&n[0]);
+    n[0].channel[0].s = "basic";
+    n[0].options.channels.n = 1;
+    n[0].options.pull_min = PULL_MIN;
+    node_open(&n[0]);
+    open_puller(&n[1], 1, "sleep");
+    nodes_start(n, 2);
+    for (int i = 0; i < 20; i++)
+        call_tensors(n, sizes, 2);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(node_counter(&n[i], "tensors_pulled"), 0);
+    group_close(n, 2);
+}
+
+static void note_release(void *arg, struct tenrec_msg *msg)
+{
+    (void)msg;
+    atomic_store((atomic_bool *)arg, true);
+}
+
+TEST(channel_keeps_a_tensor_until_the_peer_has_it)
+{
+    unsigned char *data = malloc(MIB);
+    struct node n[2];
+    struct call c = { .wake_fd = -1 };
+    struct tenrec_msg *msg;
+    atomic_bool released = false;
+    unsigned told;
+
+    fill(data, MIB, 3);
+    open_pullers(n, "sleep");
+    agree(n);
+    told = atomic_load(&n[0].told);
+    /* The peer reads no request for now. */
+    atomic_store(&n[1].refuse_requests, true);
+    msg = message_of(TENREC_MSG_CALL, "t", 1, 1, data, MIB);
+    message_on_release(msg, note_release, &released);
+    call_start(&n[0], &c, 1, msg);
+    for (int i = 0; i < 50; i++)
+        nap();
+    assert_false(atomic_load(&released));
+    assert_int_equal(atomic_load(&n[0].told), told);
+    atomic_store(&n[1].refuse_requests, false);
+    n[1].agent.ops->resume(&n[1].agent);
+    assert_becomes(atomic_load(&released) && atomic_load(&c.done));
+    assert_memory_equal(tenrec_msg_tensor(c.answer, 0)->data, data, MIB);
+    call_finish(&c);
+    assert_becomes(atomic_load(&n[0].told) == told + 1);
+    group_close(n, 2);
+    free(data);
+}
+
+TEST(channel_skips_tensors_that_have_no_place)
+{
+    static const size_t sizes[] = { 3 * MIB, 10 };
+    struct node n[2];
+    struct call c = { .id = 0 };
+    unsigned char *data = malloc(2 * MIB);
+    uint64_t pulled;
+
+    open_pullers(n, "sleep");
+    agree(n);
+    pulled = node_counter(&n[1], "tensors_pulled");
+    atomic_store(&n[1].refuse_place, true);
+    fill(data, 2 * MIB, 1);
+    assert_int_equal(call_sync(n, 1, message_of(TENREC_MSG_CALL, "", 0, 2, data, MIB), &c),
+                     TENREC_OK);
+    assert_int_equal(c.answer->type, TENREC_MSG_EXCEPTION);
+    call_finish(&c);
+    assert_int_equal(call_sync(n, 1, message_of(TENREC_MSG_CALL, "", 0, 2, data, 1000), &c),
+                     TENREC_OK);
+    assert_int_equal(c.answer->type, TENREC_MSG_EXCEPTION);
+    call_finish(&c);
+    assert_int_equal(node_counter(&n[1], "tensors_pulled"), pulled);
+    atomic_store(&n[1].refuse_place, false);
+    call_tensors(n, sizes, 2);
+    group_close(n, 2);
+    free(data);
+}
+
+TEST(channel_lets_go_of_tensors_when_the_peer_goes)
+{
+    unsigned char *data = malloc(MIB);
+    struct node n[2];
+    struct call c[3];
+
+    fill(data, MIB, 3);
+    open_pullers(n, "sleep");
+    agree(n);
+    atomic_store(&n[1].refuse_requests, true);
+    for (int i = 0; i < 3; i++) {
+        c[i] = (struct call){ .wake_fd = -1 };
+        call_start(&n[0], &c[i], 1, message_of(TENREC_MSG_CALL, "t", 1, 1, data, MIB));
+    }
+    node_shutdown(&n[1]);
+    for (int i = 0; i < 3; i++)
+        assert_call_fails(&c[i], TENREC_EPEER_LOST);
+    assert_becomes(atomic_load(&n[0].told) == atomic_load(&n[0].next_id));
+    group_close(n, 2);
+    free(data);
+}
+
+/* ---- several TCP connections ---- */
+
+static void open_with_lanes(struct node *n, tenrec_peer id, const char *progress, int64_t lanes)
+{
+    node_init(n, id);
+    n->options.progress = progress;
+    n->options.lanes = lanes;
+    node_open(n);
+}
+
+/* What the debug info says about the channel to worker 1. */
+static void find_channel(void *arg, const char *key, const char *value)
+{
+    if (strcmp(key, "peer.1.channel") == 0)
+        snprintf(arg, 32, "%s", value);
+}
+
+static const char *channel_of(struct node *n)
+{
+    static char name[32];
+
+    *name = '\0';
+    n->agent.ops->debug_info(&n->agent, find_channel, name);
+    return name;
+}
+
+TEST(channel_spreads_large_tensors_over_its_lanes)
+{
+    static const size_t sizes[] = { 2 * MIB, 2 * MIB - 1,  0,       2 * MIB + 1, 10, 9 * MIB,
+                                    1,       17 * MIB + 3, 64 * MIB };
+    static const int64_t lanes[] = { 2, 3, 16 };
+
+    for (size_t m = 0; m < 3; m++) {
+        struct node n[2];
+
+        open_with_lanes(&n[0], 0, modes[m], lanes[m]);
+        open_with_lanes(&n[1], 1, modes[m], lanes[m]);
+        nodes_start(n, 2);
+        call_tensors(n, sizes, 8);
+        assert_string_equal(channel_of(n), "tenrec_lanes");
+        call_tensors(n, sizes + 8, 1);
+        for (size_t i = 0; i < 20; i++)
+            call_tensors(n, sizes + i % 5, 1 + (uint32_t)i % 4);
+        group_close(n, 2);
+    }
+}
+
+TEST(channel_skips_tensors_on_its_lanes)
+{
+    static const size_t size = 5 * MIB;
+    unsigned char *data = malloc(4 * MIB);
+    struct call c = { .id = 0 };
+    struct node n[2];
+
+    fill(data, 4 * MIB, 1);
+    open_with_lanes(&n[0], 0, "sleep", 4);
+    open_with_lanes(&n[1], 1, "sleep", 4);
+    nodes_start(n, 2);
+    atomic_store(&n[1].refuse_place, true);
+    assert_int_equal(call_sync(n, 1, message_of(TENREC_MSG_CALL, "", 0, 1, data, 4 * MIB), &c),
+                     TENREC_OK);
+    assert_int_equal(c.answer->type, TENREC_MSG_EXCEPTION);
+    call_finish(&c);
+    atomic_store(&n[1].refuse_place, false);
+    call_tensors(n, &size, 1);
+    group_close(n, 2);
+    free(data);
+}
+
+TEST(channel_has_no_lanes_with_a_peer_that_has_another_number)
+{
+    static const size_t size = 5 * MIB;
+    struct node n[2];
+
+    open_with_lanes(&n[0], 0, "sleep", 4);
+    open_with_lanes(&n[1], 1, "sleep", 3);
+    nodes_start(n, 2);
+    call_tensors(n, &size, 1);
+    assert_string_equal(channel_of(n), "tenrec_host");
+    group_close(n, 2);
+}
+
+TEST(channel_has_no_lanes_where_memory_is_shared)
+{
+    static const size_t size = 5 * MIB;
+    struct node n[2];
+
+    for (int i = 0; i < 2; i++) {
+        node_init(&n[i], i);
+        node_share_memory(&n[i]);
+        n[i].options.lanes = 4;
+        node_open(&n[i]);
+    }
+    nodes_start(n, 2);
+    call_tensors(n, &size, 1);
+    assert_string_equal(channel_of(n), "tenrec_host");
+    group_close(n, 2);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(channel_reads_the_memory_of_another_process),
-        cmocka_unit_test(channel_asks_for_what_it_may_no_longer_read),
-        cmocka_unit_test(channel_fails_a_call_when_the_peer_dies_while_it_is_read),
-        cmocka_unit_test(channel_carries_tensors_of_all_sizes_around_its_limits),
-        cmocka_unit_test(channel_reads_what_takes_several_turns),
-        cmocka_unit_test(channel_sends_what_is_too_small_to_be_read),
-        cmocka_unit_test(channel_copies_what_is_large_together),
-        cmocka_unit_test(channel_tries_both_ways_and_keeps_what_arrives_whole),
-        cmocka_unit_test(channel_reads_no_memory_unless_the_options_list_cma),
-        cmocka_unit_test(channel_keeps_a_tensor_until_the_peer_has_it),
-        cmocka_unit_test(channel_skips_tensors_that_have_no_place),
-        cmocka_unit_test(channel_lets_go_of_tensors_when_the_peer_goes),
-        cmocka_unit_test(channel_spreads_large_tensors_over_its_lanes),
-        cmocka_unit_test(channel_skips_tensors_on_its_lanes),
-        cmocka_unit_test(channel_has_no_lanes_with_a_peer_that_has_another_number),
-        cmocka_unit_test(channel_has_no_lanes_where_memory_is_shared),
-    };
-
     drop_tracing();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return testing_run(NULL, NULL);
 }

@@ -79,32 +79,28 @@ uid_t __wrap_geteuid(void)
     return __real_geteuid() + kernel.user_added;
 }
 
-static int setup(void **state)
+static void setup(void)
 {
-    (void)state;
     kernel.scope[0] = '1';
     kernel.user_added = 0;
     kernel.named = NOBODY_NAMED;
     kernel.named_others = false;
     kernel.allowed = getpid();
-    return 0;
 }
 
 /* ---- tracers ---- */
 
-static void tracer_is_this_process_alone_while_the_kernel_is_asked(void **state)
+TEST_WITH(tracer_is_this_process_alone_while_the_kernel_is_asked, setup, NULL)
 {
     char why[CMA_TEXT_MAX];
 
-    (void)state;
     (void)cma_viable(why, sizeof why);
     assert_false(kernel.named_others);
     assert_int_equal(kernel.named, NOBODY_NAMED);
 }
 
-static void tracer_is_one_process_until_it_is_let_go_as_often_as_named(void **state)
+TEST_WITH(tracer_is_one_process_until_it_is_let_go_as_often_as_named, setup, NULL)
 {
-    (void)state;
     assert_true(cma_allow(getpid()));
     assert_int_equal(kernel.named, getpid());
     assert_false(cma_allow(ANOTHER_PID));
@@ -118,9 +114,8 @@ static void tracer_is_one_process_until_it_is_let_go_as_often_as_named(void **st
     assert_false(kernel.named_others);
 }
 
-static void tracer_is_another_process_once_the_first_is_let_go(void **state)
+TEST_WITH(tracer_is_another_process_once_the_first_is_let_go, setup, NULL)
 {
-    (void)state;
     assert_true(cma_allow(getpid()));
     cma_disallow(getpid());
     kernel.allowed = ANOTHER_PID;
@@ -131,9 +126,8 @@ static void tracer_is_another_process_once_the_first_is_let_go(void **state)
     assert_false(kernel.named_others);
 }
 
-static void tracer_is_not_named_where_all_may_read(void **state)
+TEST_WITH(tracer_is_not_named_where_all_may_read, setup, NULL)
 {
-    (void)state;
     kernel.scope[0] = '0';
     kernel.allowed = NOBODY_NAMED;
     assert_true(cma_allow(getpid()));
@@ -143,12 +137,11 @@ static void tracer_is_not_named_where_all_may_read(void **state)
 }
 
 /* Peers of this process, over rings. */
-static void tracer_is_the_peer_of_a_pipe_for_as_long_as_the_pipe(void **state)
+TEST_WITH(tracer_is_the_peer_of_a_pipe_for_as_long_as_the_pipe, setup, NULL)
 {
     char why[CMA_TEXT_MAX];
     struct node n[2];
 
-    (void)state;
     assert_true(cma_viable(why, sizeof why));
     for (int i = 0; i < 2; i++) {
         node_init(&n[i], i);
@@ -158,7 +151,7 @@ static void tracer_is_the_peer_of_a_pipe_for_as_long_as_the_pipe(void **state)
     nodes_start(n, 2);
     assert_int_equal(kernel.named, NOBODY_NAMED);
     assert_ping(&n[0], 1);
-    assert_soon(kernel.named == (unsigned long)getpid());
+    assert_becomes(kernel.named == (unsigned long)getpid());
     group_close(n, 2);
     assert_int_equal(kernel.named, NOBODY_NAMED);
     assert_false(kernel.named_others);
@@ -228,13 +221,12 @@ static long announced_to(const int fd[CONNECTIONS])
     return raw_recv_frame(fd[ANNOUNCE], frame, sizeof frame);
 }
 
-static void address_goes_over_tcp_to_processes_of_the_user_alone(void **state)
+TEST_WITH(address_goes_over_tcp_to_processes_of_the_user_alone, setup, NULL)
 {
     char why[CMA_TEXT_MAX];
     int fd[CONNECTIONS];
     struct node n[2];
 
-    (void)state;
     kernel.scope[0] = '0';
     assert_true(cma_viable(why, sizeof why));
     open_reader(n);
@@ -299,7 +291,7 @@ static void accept_requested(int listener, int fd[CONNECTIONS])
 }
 
 /* The first message has a tensor, and waits until the pipe is open. */
-static void address_goes_to_no_listener_of_another_user(void **state)
+TEST_WITH(address_goes_to_no_listener_of_another_user, setup, NULL)
 {
     static unsigned char data[64];
     struct call c = { .wake_fd = -1 };
@@ -307,7 +299,6 @@ static void address_goes_to_no_listener_of_another_user(void **state)
     int fd[CONNECTIONS], listener;
     struct node n[2], ghost;
 
-    (void)state;
     kernel.scope[0] = '0';
     open_reader(n);
     node_init(&ghost, 2);
@@ -326,19 +317,4 @@ static void address_goes_to_no_listener_of_another_user(void **state)
     close(listener);
     kernel.user_added = 0;
     group_close(n, 2);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(tracer_is_this_process_alone_while_the_kernel_is_asked, setup),
-        cmocka_unit_test_setup(tracer_is_one_process_until_it_is_let_go_as_often_as_named, setup),
-        cmocka_unit_test_setup(tracer_is_another_process_once_the_first_is_let_go, setup),
-        cmocka_unit_test_setup(tracer_is_not_named_where_all_may_read, setup),
-        cmocka_unit_test_setup(tracer_is_the_peer_of_a_pipe_for_as_long_as_the_pipe, setup),
-        cmocka_unit_test_setup(address_goes_over_tcp_to_processes_of_the_user_alone, setup),
-        cmocka_unit_test_setup(address_goes_to_no_listener_of_another_user, setup),
-    };
-
-    return cmocka_run_group_tests_name("pull", tests, NULL, NULL);
 }

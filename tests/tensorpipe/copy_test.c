@@ -31,11 +31,10 @@ static unsigned char *pattern(size_t len)
     return p;
 }
 
-static void copy_copies_every_length_at_every_place(void **state)
+TEST(copy_copies_every_length_at_every_place)
 {
     unsigned char *from = pattern(ROOM);
 
-    (void)state;
     for (size_t len = 0; len < 700; len++)
         check_copy(from, len % 65, len % 7, len);
     for (size_t at = 0; at < EDGE; at++)
@@ -44,12 +43,11 @@ static void copy_copies_every_length_at_every_place(void **state)
     free(from);
 }
 
-static void copy_takes_parts_of_what_is_large(void **state)
+TEST(copy_takes_parts_of_what_is_large)
 {
     const size_t whole = COPY_PAST_CACHES_MIN + 12345, part = 100003;
     unsigned char *from = pattern(whole), *to = malloc(whole);
 
-    (void)state;
     for (size_t at = 0; at < whole; at += part)
         copy_part(to + at, from + at, whole - at < part ? whole - at : part, whole);
     assert_memory_equal(to, from, whole);
@@ -57,14 +55,4 @@ static void copy_takes_parts_of_what_is_large(void **state)
     assert_memory_equal(to, from + 1, 1000);
     free(from);
     free(to);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(copy_copies_every_length_at_every_place),
-        cmocka_unit_test(copy_takes_parts_of_what_is_large),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

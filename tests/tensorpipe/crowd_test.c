@@ -8,90 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-struct crowd {
-    struct node *n;
-    atomic_uint failed;
-};
-
-static void *many_calls(void *arg)
-{
-    struct crowd *crowd = arg;
-    char text[32];
-
-    for (int i = 0; i < 200; i++) {
-        struct call c = { .id = 0 };
-
-        snprintf(text, sizeof text, "%p %d", (void *)text, i);
-        if (call_sync(crowd->n, 1, request(text), &c) || c.answer->payload_len != strlen(text) ||
-            memcmp(c.answer->payload, text, strlen(text)) != 0)
-            atomic_fetch_add(&crowd->failed, 1);
-        call_finish(&c);
-    }
-    return NULL;
-}
-
-static void crowd_serves_many_callers_of_one_peer(void **state)
-{
-    static const char *const modes[] = { "sleep", "adaptive", "busy" };
-
-    (void)state;
-    for (size_t m = 0; m < 3; m++) {
-        struct node n[2];
-        struct crowd crowd = { .n = n };
-        pthread_t t[8];
-
-        group_open(n, 2, modes[m]);
-        for (int i = 0; i < 8; i++)
-            pthread_create(&t[i], NULL, many_calls, &crowd);
-        for (int i = 0; i < 8; i++)
-            pthread_join(t[i], NULL);
-        assert_int_equal(atomic_load(&crowd.failed), 0);
-        group_close(n, 2);
-    }
-}
-
-struct chain {
-    struct node *n;
-    atomic_int left;
-    atomic_bool done;
-};
-
-static void next_call(struct call *c)
-{
-    struct chain *chain = c->arg;
-    int left = atomic_fetch_sub(&chain->left, 1);
-
-    call_finish(c);
-    if (left > 0)
-        call_start(chain->n, c, 1, request("next"));
-    else if (left == -63)
-        atomic_store(&chain->done, true);
-}
-
-static void crowd_keeps_64_calls_in_flight_from_callbacks(void **state)
-{
-    static const char *const modes[] = { "sleep", "adaptive", "busy" };
-
-    (void)state;
-    for (size_t m = 0; m < 3; m++) {
-        struct node n[2];
-        struct chain chain = { .n = n };
-        struct call c[64];
-
-        atomic_store(&chain.left, 10000);
-        group_open(n, 2, modes[m]);
-        for (int i = 0; i < 64; i++) {
-            c[i] = (struct call){ .wake_fd = -1, .then = next_call, .arg = &chain };
-            call_start(n, &c[i], 1, request("first"));
-        }
-        assert_soon(atomic_load(&chain.done));
-        /* Gathered: far fewer system calls than messages. */
-        assert_true(node_counter(&n[1], "sends") < node_counter(&n[1], "messages_sent") / 2);
-        group_close(n, 2);
-    }
-}
-
-static void crowd_calls_between_processes_and_sees_one_killed(void **state)
+TEST(crowd_calls_between_processes_and_sees_one_killed)
 {
     struct node n[2];
     struct call c = { .wake_fd = -1 };
@@ -99,7 +16,6 @@ static void crowd_calls_between_processes_and_sees_one_killed(void **state)
     int there[2], back[2], status;
     pid_t child;
 
-    (void)state;
     assert_int_equal(pipe(there), 0);
     assert_int_equal(pipe(back), 0);
     child = fork();
@@ -135,13 +51,83 @@ static void crowd_calls_between_processes_and_sees_one_killed(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(crowd_calls_between_processes_and_sees_one_killed),
-        cmocka_unit_test(crowd_serves_many_callers_of_one_peer),
-        cmocka_unit_test(crowd_keeps_64_calls_in_flight_from_callbacks),
-    };
+struct crowd {
+    struct node *n;
+    atomic_uint failed;
+};
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+static void *many_calls(void *arg)
+{
+    struct crowd *crowd = arg;
+    char text[32];
+
+    for (int i = 0; i < 200; i++) {
+        struct call c = { .id = 0 };
+
+        snprintf(text, sizeof text, "%p %d", (void *)text, i);
+        if (call_sync(crowd->n, 1, request(text), &c) || c.answer->payload_len != strlen(text) ||
+            memcmp(c.answer->payload, text, strlen(text)) != 0)
+            atomic_fetch_add(&crowd->failed, 1);
+        call_finish(&c);
+    }
+    return NULL;
+}
+
+TEST(crowd_serves_many_callers_of_one_peer)
+{
+    static const char *const modes[] = { "sleep", "adaptive", "busy" };
+
+    for (size_t m = 0; m < 3; m++) {
+        struct node n[2];
+        struct crowd crowd = { .n = n };
+        pthread_t t[8];
+
+        group_open(n, 2, modes[m]);
+        for (int i = 0; i < 8; i++)
+            pthread_create(&t[i], NULL, many_calls, &crowd);
+        for (int i = 0; i < 8; i++)
+            pthread_join(t[i], NULL);
+        assert_int_equal(atomic_load(&crowd.failed), 0);
+        group_close(n, 2);
+    }
+}
+
+struct chain {
+    struct node *n;
+    atomic_int left;
+    atomic_bool done;
+};
+
+static void next_call(struct call *c)
+{
+    struct chain *chain = c->arg;
+    int left = atomic_fetch_sub(&chain->left, 1);
+
+    call_finish(c);
+    if (left > 0)
+        call_start(chain->n, c, 1, request("next"));
+    else if (left == -63)
+        atomic_store(&chain->done, true);
+}
+
+TEST(crowd_keeps_64_calls_in_flight_from_callbacks)
+{
+    static const char *const modes[] = { "sleep", "adaptive", "busy" };
+
+    for (size_t m = 0; m < 3; m++) {
+        struct node n[2];
+        struct chain chain = { .n = n };
+        struct call c[64];
+
+        atomic_store(&chain.left, 10000);
+        group_open(n, 2, modes[m]);
+        for (int i = 0; i < 64; i++) {
+            c[i] = (struct call){ .wake_fd = -1, .then = next_call, .arg = &chain };
+            call_start(n, &c[i], 1, request("first"));
+        }
+        assert_becomes(atomic_load(&chain.done));
+        /* Gathered: far fewer system calls than messages. */
+        assert_true(node_counter(&n[1], "sends") < node_counter(&n[1], "messages_sent") / 2);
+        group_close(n, 2);
+    }
 }

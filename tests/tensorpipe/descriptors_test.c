@@ -37,14 +37,13 @@ static void skip_without_hard_limits(void)
         skip();
 }
 
-static void ring_takes_four_descriptors_for_a_pipe(void **state)
+TEST(ring_takes_four_descriptors_for_a_pipe)
 {
     static unsigned char data[1 << 20];
     struct node n[2];
     struct call c = { .into = NULL };
     unsigned before;
 
-    (void)state;
     /* The first call of a thread makes the eventfd that the thread keeps (call_sync). */
     open_pair(n, "sleep");
     assert_ping(&n[0], 1);
@@ -57,17 +56,16 @@ static void ring_takes_four_descriptors_for_a_pipe(void **state)
     assert_int_equal(call_sync(&n[0], 1, message_of(7, "x", 1, 1, data, sizeof data), &c), 0);
     call_finish(&c);
     /* Both ends of both pipes are in this process. */
-    assert_soon(count_fds() == before + 2 * 8);
+    assert_becomes(count_fds() == before + 2 * 8);
     group_close(n, 2);
 }
 
 /* Where TCP alone would do, rings do, or TCP in their place, in the first call. With fewer, the
  * descriptors that the peer keeps for itself leave nothing for connections that come in. */
-static void ring_or_tcp_carries_the_call_when_only_the_peer_lacks_descriptors(void **state)
+TEST(ring_or_tcp_carries_the_call_when_only_the_peer_lacks_descriptors)
 {
     unsigned over_tcp = 0, over_ring = 0;
 
-    (void)state;
     skip_without_hard_limits();
     for (rlim_t spare = 20; spare <= 44; spare += 4) {
         struct node n[2];
@@ -86,11 +84,10 @@ static void ring_or_tcp_carries_the_call_when_only_the_peer_lacks_descriptors(vo
     assert_true(over_ring > 0);
 }
 
-static void agent_raises_the_soft_limit_as_far_as_the_hard_one(void **state)
+TEST(agent_raises_the_soft_limit_as_far_as_the_hard_one)
 {
     static const rlim_t hard[] = { 0, 100 };
 
-    (void)state;
     skip_without_hard_limits();
     for (size_t i = 0; i < 2; i++) {
         int status;
@@ -150,13 +147,12 @@ int __wrap_setrlimit64(int resource, const struct rlimit *limit)
     return set_or_reserve(resource, limit, __real_setrlimit64);
 }
 
-static void agent_raises_the_limit_for_all_when_two_begin_at_once(void **state)
+TEST(agent_raises_the_limit_for_all_when_two_begin_at_once)
 {
     const rlim_t needed = 128 + 2 * (32 + 2 * 4 * PEERS), low = 256;
     struct rlimit before, now;
     struct node n[2];
 
-    (void)state;
     skip_without_hard_limits();
     getrlimit(RLIMIT_NOFILE, &before);
     now = (struct rlimit){ low, before.rlim_max };
@@ -172,16 +168,4 @@ static void agent_raises_the_limit_for_all_when_two_begin_at_once(void **state)
     assert_int_equal(now.rlim_cur, before.rlim_max < needed ? before.rlim_max : needed);
     group_close(n, 2);
     setrlimit(RLIMIT_NOFILE, &before);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ring_takes_four_descriptors_for_a_pipe),
-        cmocka_unit_test(ring_or_tcp_carries_the_call_when_only_the_peer_lacks_descriptors),
-        cmocka_unit_test(agent_raises_the_soft_limit_as_far_as_the_hard_one),
-        cmocka_unit_test(agent_raises_the_limit_for_all_when_two_begin_at_once),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

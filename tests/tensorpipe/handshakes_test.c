@@ -45,12 +45,11 @@ static void entry_add(struct handshakes *all, struct entry *e, const char *addre
     handshakes_add(all, &e->h, source_of(address));
 }
 
-static void handshakes_evict_the_oldest_of_a_source_that_has_too_many(void **state)
+TEST(handshakes_evict_the_oldest_of_a_source_that_has_too_many)
 {
     static struct entry e[HANDSHAKES_OF_SOURCE + 2];
     struct handshakes all;
 
-    (void)state;
     n_evicted = 0;
     handshakes_init(&all);
     entry_add(&all, &e[0], "192.0.2.1");
@@ -67,13 +66,12 @@ static void handshakes_evict_the_oldest_of_a_source_that_has_too_many(void **sta
     assert_int_equal(all.n, 0);
 }
 
-static void handshakes_evict_the_oldest_of_all_when_all_places_are_taken(void **state)
+TEST(handshakes_evict_the_oldest_of_all_when_all_places_are_taken)
 {
     static struct entry e[HANDSHAKES_MAX + 1];
     struct handshakes all;
     char address[32];
 
-    (void)state;
     n_evicted = 0;
     handshakes_init(&all);
     for (unsigned i = 0; i < HANDSHAKES_MAX; i++) {
@@ -92,7 +90,7 @@ static void handshakes_evict_the_oldest_of_all_when_all_places_are_taken(void **
     assert_int_equal(e[1].evicted, 0);
 }
 
-static void handshakes_evict_members_and_what_may_be_theirs_last(void **state)
+TEST(handshakes_evict_members_and_what_may_be_theirs_last)
 {
     static const unsigned order[] = { 3, 4, 5, 1, 2 };
     static const char *const address[] = { "192.0.2.1", "192.0.2.1", "192.0.2.2", "192.0.2.3",
@@ -100,7 +98,6 @@ static void handshakes_evict_members_and_what_may_be_theirs_last(void **state)
     struct entry e[5];
     struct handshakes all;
 
-    (void)state;
     n_evicted = 0;
     handshakes_init(&all);
     for (unsigned i = 0; i < 5; i++) {
@@ -186,7 +183,7 @@ static void assert_crowd_keeps_nobody_out(const void *said, size_t len)
     agents_open(1000000, 1000000);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
     crowd = crowd_start(n[1].address, said, len);
-    assert_soon(node_counter(&n[1], "handshakes_failed") > CROWD - DESCRIPTORS);
+    assert_becomes(node_counter(&n[1], "handshakes_failed") > CROWD - DESCRIPTORS);
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
         own[i] = dup(0);
         assert_true(own[i] >= 0);
@@ -199,28 +196,25 @@ static void assert_crowd_keeps_nobody_out(const void *said, size_t len)
     setrlimit(RLIMIT_NOFILE, &before);
 }
 
-static void agent_lets_a_peer_in_at_once_while_silent_connections_hold_all_descriptors(void **state)
+TEST(agent_lets_a_peer_in_at_once_while_silent_connections_hold_all_descriptors)
 {
-    (void)state;
     assert_crowd_keeps_nobody_out("", 0);
 }
 
-static void agent_lets_a_peer_in_at_once_while_half_opened_pipes_hold_all_descriptors(void **state)
+TEST(agent_lets_a_peer_in_at_once_while_half_opened_pipes_hold_all_descriptors)
 {
     unsigned char said[16 + sizeof raw_hello + sizeof raw_brochure] = { sizeof raw_hello };
 
-    (void)state;
     memcpy(said + 8, raw_hello, sizeof raw_hello);
     said[8 + sizeof raw_hello] = sizeof raw_brochure;
     memcpy(said + 16 + sizeof raw_hello, raw_brochure, sizeof raw_brochure);
     assert_crowd_keeps_nobody_out(said, sizeof said);
 }
 
-static void agent_closes_a_connection_whose_hello_is_late(void **state)
+TEST(agent_closes_a_connection_whose_hello_is_late)
 {
     int fd;
 
-    (void)state;
     agents_open(100, 1000000);
     fd = raw_connect(n[1].address);
     assert_true(raw_closed(fd));
@@ -254,19 +248,19 @@ static void hold_begin(struct hold *h, struct node *at)
     pthread_mutex_init(&h->lock, NULL);
     pthread_mutex_lock(&h->lock);
     assert_true(reactor_post(&a->ep.reactor, &h->task));
-    assert_soon(atomic_load(&h->held));
+    assert_becomes(atomic_load(&h->held));
 }
 
 static void hold_end(struct hold *h)
 {
     pthread_mutex_unlock(&h->lock);
-    assert_soon(!atomic_load(&h->held));
+    assert_becomes(!atomic_load(&h->held));
     pthread_mutex_destroy(&h->lock);
 }
 
 /* The loop fetches both events at once: that of the listening socket, for which the oldest
  * handshake is evicted, and that of the evicted connection. */
-static void agent_ignores_what_an_evicted_connection_said_at_that_moment(void **state)
+TEST(agent_ignores_what_an_evicted_connection_said_at_that_moment)
 {
     static const unsigned char no_hello[9] = { 1, 0, 0, 0, 0, 0, 0, 0, 0xff };
     struct rlimit before, now;
@@ -274,7 +268,6 @@ static void agent_ignores_what_an_evicted_connection_said_at_that_moment(void **
     uint64_t failed;
     int fd, late;
 
-    (void)state;
     agents_open(1000000, 1000000);
     fd = raw_connect(n[1].address);
     assert_ping(&n[0], 1); /* connections are accepted in their order */
@@ -294,20 +287,4 @@ static void agent_ignores_what_an_evicted_connection_said_at_that_moment(void **
     close(late);
     assert_ping(&n[0], 1);
     group_close(n, 2);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(handshakes_evict_the_oldest_of_a_source_that_has_too_many),
-        cmocka_unit_test(handshakes_evict_the_oldest_of_all_when_all_places_are_taken),
-        cmocka_unit_test(handshakes_evict_members_and_what_may_be_theirs_last),
-        cmocka_unit_test(
-            agent_lets_a_peer_in_at_once_while_silent_connections_hold_all_descriptors),
-        cmocka_unit_test(agent_lets_a_peer_in_at_once_while_half_opened_pipes_hold_all_descriptors),
-        cmocka_unit_test(agent_closes_a_connection_whose_hello_is_late),
-        cmocka_unit_test(agent_ignores_what_an_evicted_connection_said_at_that_moment),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,23 +13,19 @@
 static struct node n[2];
 
 /* Short handshakes, so that silence ends soon; a busy machine takes a second for one. */
-static int setup(void **state)
+static void setup(void)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         node_init(&n[i], i);
         n[i].options.hello_timeout_ms = n[i].options.handshake_timeout_ms = 2000;
         node_open(&n[i]);
     }
     nodes_start(n, 2);
-    return 0;
 }
 
-static int teardown(void **state)
+static void teardown(void)
 {
-    (void)state;
     group_close(n, 2);
-    return 0;
 }
 
 /* The victim still answers both a stranger and a member. */
@@ -50,37 +46,33 @@ static void assert_alive(void)
     raw_pipe_close(&p);
 }
 
-static void agent_serves_a_plain_tensorpipe_peer(void **state)
+TEST_WITH(agent_serves_a_plain_tensorpipe_peer, setup, teardown)
 {
-    (void)state;
     assert_alive();
     assert_int_equal(n[1].last_from, TENREC_ANONYMOUS);
 }
 
-static void agent_survives_a_connection_that_closes_at_once(void **state)
+TEST_WITH(agent_survives_a_connection_that_closes_at_once, setup, teardown)
 {
-    (void)state;
     for (int i = 0; i < 20; i++)
         close(raw_connect(n[1].address));
     assert_alive();
 }
 
-static void agent_closes_a_connection_that_says_nothing(void **state)
+TEST_WITH(agent_closes_a_connection_that_says_nothing, setup, teardown)
 {
     int fd = raw_connect(n[1].address);
 
-    (void)state;
     assert_true(raw_closed(fd));
     close(fd);
     assert_alive();
 }
 
-static void agent_closes_half_a_hello(void **state)
+TEST_WITH(agent_closes_half_a_hello, setup, teardown)
 {
     unsigned char half[12] = { 12, 0, 0, 0, 0, 0, 0, 0, 0xb8, 0, 0xb9, 1 };
     int fd[sizeof half];
 
-    (void)state;
     /* All first: their limits pass together. */
     for (size_t i = 0; i < sizeof half; i++) {
         fd[i] = raw_connect(n[1].address);
@@ -95,7 +87,7 @@ static void agent_closes_half_a_hello(void **state)
     assert_alive();
 }
 
-static void agent_closes_what_is_no_hello(void **state)
+TEST_WITH(agent_closes_what_is_no_hello, setup, teardown)
 {
     static const char *const garbage[] = {
         "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -111,7 +103,6 @@ static void agent_closes_what_is_no_hello(void **state)
     static const size_t len[] = { 27, 8, 12, 8, 8, 11, 13, 13, 16 };
     int fd;
 
-    (void)state;
     for (size_t i = 0; i < sizeof len / sizeof len[0]; i++) {
         fd = raw_connect(n[1].address);
         raw_send(fd, garbage[i], len[i]);
@@ -121,12 +112,11 @@ static void agent_closes_what_is_no_hello(void **state)
     assert_alive();
 }
 
-static void agent_survives_an_end_at_every_byte_of_the_handshake(void **state)
+TEST_WITH(agent_survives_an_end_at_every_byte_of_the_handshake, setup, teardown)
 {
     unsigned char all[8 + sizeof raw_hello + 8 + sizeof raw_brochure] = { sizeof raw_hello };
     int fd;
 
-    (void)state;
     memcpy(all + 8, raw_hello, sizeof raw_hello);
     all[8 + sizeof raw_hello] = sizeof raw_brochure;
     memcpy(all + 16 + sizeof raw_hello, raw_brochure, sizeof raw_brochure);
@@ -138,12 +128,11 @@ static void agent_survives_an_end_at_every_byte_of_the_handshake(void **state)
     assert_alive();
 }
 
-static void agent_closes_a_pipe_whose_connections_do_not_come(void **state)
+TEST_WITH(agent_closes_a_pipe_whose_connections_do_not_come, setup, teardown)
 {
     unsigned char answer[512];
     int fd = raw_connect(n[1].address);
 
-    (void)state;
     raw_frame(fd, raw_hello, sizeof raw_hello);
     raw_frame(fd, raw_brochure, sizeof raw_brochure);
     assert_true(raw_recv_frame(fd, answer, sizeof answer) > 0);
@@ -154,12 +143,11 @@ static void agent_closes_a_pipe_whose_connections_do_not_come(void **state)
 
 /* A caller that dies in the middle of its handshake: its connection may end before the
  * agent has read who it is. */
-static void agent_closes_a_pipe_one_of_whose_connections_ended_with_its_hello(void **state)
+TEST(agent_closes_a_pipe_one_of_whose_connections_ended_with_its_hello)
 {
     struct node stranger;
     struct raw_pipe p;
 
-    (void)state;
     node_init(&stranger, 0);
     stranger.options.handshake_timeout_ms = 100 * (NODE_LIMIT_NS / 1000000);
     node_open(&stranger);
@@ -195,14 +183,13 @@ static void hold_the_loop(struct raw_pipe *ret_by)
     n[1].on_request = hold_on;
     raw_pipe_open(ret_by, n[1].address);
     raw_send(ret_by->fd[0], buf, raw_message(buf, TENREC_MSG_CALL, 1, "x", 1));
-    assert_soon(atomic_load(&holds));
+    assert_becomes(atomic_load(&holds));
 }
 
-static void agent_does_not_take_a_pipe_that_broke_before_its_last_hello(void **state)
+TEST_WITH(agent_does_not_take_a_pipe_that_broke_before_its_last_hello, setup, teardown)
 {
     struct raw_pipe p, by;
 
-    (void)state;
     raw_pipe_ask(&p, n[1].address, NULL);
     raw_pipe_join(&p, n[1].address, 1);
     p.fd[2] = raw_connect(n[1].address);
@@ -210,7 +197,7 @@ static void agent_does_not_take_a_pipe_that_broke_before_its_last_hello(void **s
     close(p.fd[0]);
     raw_hello_requested(p.fd[2], p.id[2]);
     atomic_store(&let_go, true);
-    assert_soon(node_counter(&n[1], "handshakes_failed") > 0);
+    assert_becomes(node_counter(&n[1], "handshakes_failed") > 0);
     assert_int_equal(node_counter(&n[1], "pipes_accepted"), 1);
     close(p.fd[1]);
     close(p.fd[2]);
@@ -240,7 +227,7 @@ static size_t answer_brochure(int fd, const char *address, unsigned char buf[204
     return answer_write(buf, 2048, &offer, &selection, &ids, false);
 }
 
-static void agent_notices_an_end_that_comes_with_the_answer(void **state)
+TEST_WITH(agent_notices_an_end_that_comes_with_the_answer, setup, teardown)
 {
     struct call c = { .wake_fd = -1 };
     unsigned char buf[2048];
@@ -249,7 +236,6 @@ static void agent_notices_an_end_that_comes_with_the_answer(void **state)
     int listener, fd;
     size_t len;
 
-    (void)state;
     node_init(&ghost, 2);
     ghost.member.token = 0; /* a plain TensorPipe peer */
     listener = raw_listen(ghost.address);
@@ -267,7 +253,7 @@ static void agent_notices_an_end_that_comes_with_the_answer(void **state)
 }
 
 /* Its user looks at the address of the error, which must not be the one that works. */
-static void agent_names_the_address_of_an_answer_that_leads_nowhere(void **state)
+TEST_WITH(agent_names_the_address_of_an_answer_that_leads_nowhere, setup, teardown)
 {
     struct call c = { .wake_fd = -1 };
     unsigned char buf[2048];
@@ -276,7 +262,6 @@ static void agent_names_the_address_of_an_answer_that_leads_nowhere(void **state
     int listener, fd;
     size_t len;
 
-    (void)state;
     node_init(&ghost, 2);
     listener = raw_listen(ghost.address);
     ghost.member.token = 0; /* its listener has no proof to show */
@@ -293,12 +278,11 @@ static void agent_names_the_address_of_an_answer_that_leads_nowhere(void **state
     close(listener);
 }
 
-static void agent_refuses_a_brochure_without_common_transport(void **state)
+TEST_WITH(agent_refuses_a_brochure_without_common_transport, setup, teardown)
 {
     unsigned char brochure[sizeof raw_brochure];
     int fd = raw_connect(n[1].address);
 
-    (void)state;
     memcpy(brochure, raw_brochure, sizeof brochure);
     brochure[6] = 'x';
     raw_frame(fd, raw_hello, sizeof raw_hello);
@@ -308,7 +292,7 @@ static void agent_refuses_a_brochure_without_common_transport(void **state)
     assert_alive();
 }
 
-static void agent_reads_what_dribbles_in_byte_by_byte(void **state)
+TEST_WITH(agent_reads_what_dribbles_in_byte_by_byte, setup, teardown)
 {
     unsigned char buf[1024], back[64];
     struct raw_pipe p;
@@ -316,7 +300,6 @@ static void agent_reads_what_dribbles_in_byte_by_byte(void **state)
     long len;
     size_t total;
 
-    (void)state;
     raw_pipe_open(&p, n[1].address);
     total = raw_message(buf, TENREC_MSG_CALL, 1, "abcd", 4);
     total += raw_tensor_message(buf + total, TENREC_MSG_CALL, 2, true);
@@ -334,7 +317,7 @@ static void agent_reads_what_dribbles_in_byte_by_byte(void **state)
     assert_alive();
 }
 
-static void agent_answers_a_tensor_without_target_with_a_reply(void **state)
+TEST_WITH(agent_answers_a_tensor_without_target_with_a_reply, setup, teardown)
 {
     static const unsigned char reply[] = { 0xb9, 1, 0xba, 1, 0xb9, 2, 0xbd, 3, 'c', 'p', 'u', 0 };
     unsigned char buf[1024], back[64];
@@ -342,7 +325,6 @@ static void agent_answers_a_tensor_without_target_with_a_reply(void **state)
     int64_t id;
     long len;
 
-    (void)state;
     raw_pipe_open(&p, n[1].address);
     raw_send(p.fd[0], buf, raw_tensor_message(buf, TENREC_MSG_CALL, 5, false));
     assert_int_equal(raw_recv_frame(p.fd[1], back, sizeof back), sizeof reply);
@@ -353,14 +335,13 @@ static void agent_answers_a_tensor_without_target_with_a_reply(void **state)
     raw_pipe_close(&p);
 }
 
-static void agent_takes_a_tensor_that_comes_before_its_descriptor(void **state)
+TEST_WITH(agent_takes_a_tensor_that_comes_before_its_descriptor, setup, teardown)
 {
     unsigned char buf[1024], back[64];
     struct raw_pipe p;
     int64_t id;
     long len;
 
-    (void)state;
     raw_pipe_open(&p, n[1].address);
     raw_frame(p.fd[2], "wxyz", 4);
     raw_send(p.fd[0], buf, raw_tensor_message(buf, TENREC_MSG_CALL, 5, true));
@@ -370,14 +351,13 @@ static void agent_takes_a_tensor_that_comes_before_its_descriptor(void **state)
     raw_pipe_close(&p);
 }
 
-static void agent_answers_an_exception_when_a_tensor_finds_no_place(void **state)
+TEST_WITH(agent_answers_an_exception_when_a_tensor_finds_no_place, setup, teardown)
 {
     unsigned char buf[1024], back[256] = { 0 };
     struct raw_pipe p;
     int64_t id;
     long len;
 
-    (void)state;
     atomic_store(&n[1].refuse_place, true);
     raw_pipe_open(&p, n[1].address);
     raw_send(p.fd[0], buf, raw_tensor_message(buf, TENREC_MSG_CALL, 5, true));
@@ -393,7 +373,7 @@ static void agent_answers_an_exception_when_a_tensor_finds_no_place(void **state
     raw_pipe_close(&p);
 }
 
-static void agent_closes_a_pipe_that_breaks_the_rules(void **state)
+TEST_WITH(agent_closes_a_pipe_that_breaks_the_rules, setup, teardown)
 {
     /* Each spoils one byte of a good message: its place, and what it becomes. */
     static const struct {
@@ -416,7 +396,6 @@ static void agent_closes_a_pipe_that_breaks_the_rules(void **state)
     unsigned char buf[512];
     struct raw_pipe p;
 
-    (void)state;
     for (size_t i = 0; i < sizeof spoil / sizeof spoil[0]; i++) {
         size_t len = raw_message(buf, TENREC_MSG_CALL, 1, "ab", 2);
 
@@ -433,12 +412,11 @@ static void agent_closes_a_pipe_that_breaks_the_rules(void **state)
     assert_alive();
 }
 
-static void agent_refuses_a_tensor_of_another_length(void **state)
+TEST_WITH(agent_refuses_a_tensor_of_another_length, setup, teardown)
 {
     unsigned char buf[1024];
     struct raw_pipe p;
 
-    (void)state;
     raw_pipe_open(&p, n[1].address);
     raw_send(p.fd[0], buf, raw_tensor_message(buf, TENREC_MSG_CALL, 5, true));
     raw_frame(p.fd[2], "wxyz!", 5);
@@ -447,14 +425,13 @@ static void agent_refuses_a_tensor_of_another_length(void **state)
     assert_alive();
 }
 
-static void agent_drops_an_answer_that_a_stranger_forges(void **state)
+TEST_WITH(agent_drops_an_answer_that_a_stranger_forges, setup, teardown)
 {
     unsigned char buf[512], back[64];
     struct raw_pipe p;
     int64_t id;
     long len;
 
-    (void)state;
     raw_pipe_open(&p, n[1].address);
     raw_send(p.fd[0], buf, raw_message(buf, TENREC_MSG_RET, 0, "x", 1));
     raw_send(p.fd[0], buf, raw_message(buf, TENREC_MSG_CALL, 1, "y", 1));
@@ -464,14 +441,13 @@ static void agent_drops_an_answer_that_a_stranger_forges(void **state)
     raw_pipe_close(&p);
 }
 
-static void agent_refuses_a_message_beyond_its_limit(void **state)
+TEST_WITH(agent_refuses_a_message_beyond_its_limit, setup, teardown)
 {
     unsigned char buf[512], back[256] = { 0 };
     struct raw_pipe p;
     int64_t id;
     long len;
 
-    (void)state;
     node_close(&n[1]);
     node_init(&n[1], 1);
     n[1].options.max_message = 4096;
@@ -489,12 +465,11 @@ static void agent_refuses_a_message_beyond_its_limit(void **state)
     raw_pipe_close(&p);
 }
 
-static void agent_goes_on_accepting_after_it_ran_out_of_descriptors(void **state)
+TEST_WITH(agent_goes_on_accepting_after_it_ran_out_of_descriptors, setup, teardown)
 {
     struct rlimit before, low;
     int fd[64], n_fd = 0, spare = dup(0);
 
-    (void)state;
     assert_ping(&n[0], 1);
     getrlimit(RLIMIT_NOFILE, &before);
     low = before;
@@ -509,34 +484,4 @@ static void agent_goes_on_accepting_after_it_ran_out_of_descriptors(void **state
     while (n_fd > 0)
         close(fd[--n_fd]);
     assert_alive();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-        CASE(agent_serves_a_plain_tensorpipe_peer),
-        CASE(agent_survives_a_connection_that_closes_at_once),
-        CASE(agent_closes_a_connection_that_says_nothing),
-        CASE(agent_closes_half_a_hello),
-        CASE(agent_closes_what_is_no_hello),
-        CASE(agent_survives_an_end_at_every_byte_of_the_handshake),
-        CASE(agent_closes_a_pipe_whose_connections_do_not_come),
-        cmocka_unit_test(agent_closes_a_pipe_one_of_whose_connections_ended_with_its_hello),
-        CASE(agent_does_not_take_a_pipe_that_broke_before_its_last_hello),
-        CASE(agent_notices_an_end_that_comes_with_the_answer),
-        CASE(agent_names_the_address_of_an_answer_that_leads_nowhere),
-        CASE(agent_refuses_a_brochure_without_common_transport),
-        CASE(agent_reads_what_dribbles_in_byte_by_byte),
-        CASE(agent_answers_a_tensor_without_target_with_a_reply),
-        CASE(agent_takes_a_tensor_that_comes_before_its_descriptor),
-        CASE(agent_answers_an_exception_when_a_tensor_finds_no_place),
-        CASE(agent_closes_a_pipe_that_breaks_the_rules),
-        CASE(agent_refuses_a_tensor_of_another_length),
-        CASE(agent_drops_an_answer_that_a_stranger_forges),
-        CASE(agent_refuses_a_message_beyond_its_limit),
-        CASE(agent_goes_on_accepting_after_it_ran_out_of_descriptors),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

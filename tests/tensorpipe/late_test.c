@@ -29,12 +29,11 @@ static int connect_from(const char *from, const char *address)
     return fd;
 }
 
-static void agent_waits_for_the_hello_of_a_caller_that_is_opening_a_pipe(void **state)
+TEST(agent_waits_for_the_hello_of_a_caller_that_is_opening_a_pipe)
 {
     struct raw_pipe p;
     int silent;
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         node_init(&n[i], i);
         n[i].options.hello_timeout_ms = 100;
@@ -49,7 +48,7 @@ static void agent_waits_for_the_hello_of_a_caller_that_is_opening_a_pipe(void **
     assert_true(raw_closed(silent));
     raw_hello_requested(p.fd[1], p.id[1]);
     raw_hello_requested(p.fd[2], p.id[2]);
-    assert_soon(node_counter(&n[1], "pipes_accepted") == 1);
+    assert_becomes(node_counter(&n[1], "pipes_accepted") == 1);
     close(silent);
     raw_pipe_close(&p);
     group_close(n, 2);
@@ -97,13 +96,12 @@ static void *relay_run(void *arg)
     return NULL;
 }
 
-static void agent_dials_again_when_the_peer_closes_its_handshake(void **state)
+TEST(agent_dials_again_when_the_peer_closes_its_handshake)
 {
     char there[sizeof n[1].address], here[64];
     struct relay r = { .closes = 3, .to = there };
     pthread_t thread;
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         node_init(&n[i], i);
         node_open(&n[i]);
@@ -157,35 +155,23 @@ static void stall_run(struct reactor_task *t)
     reactor_arm(&s->r, &s->timer, 1);
 }
 
-static void reactor_reads_what_came_in_time_before_a_limit_ends(void **state)
+TEST(reactor_reads_what_came_in_time_before_a_limit_ends)
 {
     struct stall s = { .task.run = stall_run, .timer.fire = stall_late };
     tenrec_error err;
     int fd[2];
 
-    (void)state;
     assert_int_equal(pipe(fd), 0);
     s.source = (struct reactor_source){ .fd = fd[0], .ready = stall_ready };
     s.write_fd = fd[1];
     assert_int_equal(reactor_init(&s.r, &err), TENREC_OK);
     assert_int_equal(reactor_start(&s.r, &err), TENREC_OK);
     reactor_post(&s.r, &s.task);
-    assert_soon(atomic_load(&s.n_events) == 2);
+    assert_becomes(atomic_load(&s.n_events) == 2);
     reactor_stop(&s.r);
     reactor_finish(&s.r);
     assert_int_equal(s.source_was, 0);
     assert_int_equal(s.timer_was, 1);
     close(fd[0]);
     close(fd[1]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(agent_waits_for_the_hello_of_a_caller_that_is_opening_a_pipe),
-        cmocka_unit_test(agent_dials_again_when_the_peer_closes_its_handshake),
-        cmocka_unit_test(reactor_reads_what_came_in_time_before_a_limit_ends),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

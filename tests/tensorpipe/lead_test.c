@@ -69,7 +69,7 @@ static void *guest_main(void *arg)
             continue;
         }
         if (atomic_exchange(&g->holds, false))
-            assert_soon(atomic_load(&g->let_go));
+            assert_becomes(atomic_load(&g->let_go));
         /* Before the answer: who has that may look. */
         atomic_fetch_add(&g->answered, 1);
         echo_request(g->n, 0, g->taken);
@@ -107,13 +107,12 @@ static void close_guest(struct node *n, struct guest *g)
     group_close(n, 2);
 }
 
-static void lead_runs_what_comes_on_the_thread_that_leads(void **state)
+TEST(lead_runs_what_comes_on_the_thread_that_leads)
 {
     struct node n[2];
     struct guest g;
     unsigned others;
 
-    (void)state;
     open_guest(n, &g);
     others = atomic_load(&g.others);
     for (int i = 0; i < 500; i++)
@@ -124,23 +123,22 @@ static void lead_runs_what_comes_on_the_thread_that_leads(void **state)
     close_guest(n, &g);
 }
 
-static void lead_goes_to_the_agents_own_thread_while_the_guest_is_away(void **state)
+TEST(lead_goes_to_the_agents_own_thread_while_the_guest_is_away)
 {
     struct call held = { .wake_fd = -1 };
     struct node n[2];
     struct guest g;
     unsigned others;
 
-    (void)state;
     open_guest(n, &g);
     atomic_store(&g.holds, true);
     while (atomic_load(&g.holds)) { /* until it is the guest who takes it */
         others = atomic_load(&g.others);
         held = (struct call){ .wake_fd = -1 };
         call_start(n, &held, 1, request("held"));
-        assert_soon(!atomic_load(&g.holds) || atomic_load(&g.others) > others);
+        assert_becomes(!atomic_load(&g.holds) || atomic_load(&g.others) > others);
         if (atomic_load(&g.holds)) {
-            assert_soon(atomic_load(&held.done));
+            assert_becomes(atomic_load(&held.done));
             call_finish(&held);
         }
     }
@@ -150,7 +148,7 @@ static void lead_goes_to_the_agents_own_thread_while_the_guest_is_away(void **st
     assert_int_equal(atomic_load(&g.others), others + 20);
     assert_false(atomic_load(&held.done));
     atomic_store(&g.let_go, true);
-    assert_soon(atomic_load(&held.done));
+    assert_becomes(atomic_load(&held.done));
     assert_int_equal(held.status, TENREC_OK);
     call_finish(&held);
     until_guest_leads(n, &g);
@@ -163,7 +161,7 @@ static bool never(void *arg)
     return false;
 }
 
-static void lead_is_one_threads_at_a_time(void **state)
+TEST(lead_is_one_threads_at_a_time)
 {
     const struct tenrec_wait w = wait_of(never, NULL, FOREVER_NS);
     const struct tenrec_wait late = {
@@ -172,10 +170,9 @@ static void lead_is_one_threads_at_a_time(void **state)
     struct node n[2];
     struct guest g;
 
-    (void)state;
     open_guest(n, &g);
     /* It comes back at once: it leads, or waits for that. */
-    assert_soon(lead(&n[1], &late) == TENREC_EUNSUPPORTED);
+    assert_becomes(lead(&n[1], &late) == TENREC_EUNSUPPORTED);
     node_shutdown(&n[0]);
     assert_int_equal(lead(&n[0], &w), TENREC_EUNSUPPORTED);
     close_guest(n, &g);
@@ -198,28 +195,26 @@ static bool is_idle(clockid_t clock)
     return 2 * (cpu_ns(clock) - used) < clock_ns() - began;
 }
 
-static void lead_spins_for_a_while_and_then_sleeps(void **state)
+TEST(lead_spins_for_a_while_and_then_sleeps)
 {
     struct node n[2];
     struct guest g;
     clockid_t cpu;
 
-    (void)state;
     open_guest(n, &g);
     assert_int_equal(pthread_getcpuclockid(g.thread, &cpu), 0);
     for (int i = 0; i < 3; i++) {
-        assert_soon(is_idle(cpu) && is_idle(cpu) && is_idle(cpu));
+        assert_becomes(is_idle(cpu) && is_idle(cpu) && is_idle(cpu));
         until_guest_leads(n, &g);
     }
     close_guest(n, &g);
 }
 
-static void lead_ends_at_its_deadline(void **state)
+TEST(lead_ends_at_its_deadline)
 {
     const struct tenrec_wait w = wait_of(never, NULL, 20000000u);
     struct node n[2];
 
-    (void)state;
     group_open(n, 2, "adaptive");
     assert_int_equal(lead(&n[1], &w), TENREC_OK);
     assert_true(clock_ns() >= w.deadline_ns);
@@ -248,14 +243,13 @@ static void *set_flag(void *arg)
     return NULL;
 }
 
-static void lead_ends_when_it_is_woken(void **state)
+TEST(lead_ends_when_it_is_woken)
 {
     struct flag f = { .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
     struct tenrec_wait w = wait_of(is_set, &f, FOREVER_NS);
     pthread_t thread;
     struct node n[2];
 
-    (void)state;
     assert_true(f.fd >= 0);
     w.wake_fd = f.fd;
     group_open(n, 2, "adaptive");
@@ -269,12 +263,11 @@ static void lead_ends_when_it_is_woken(void **state)
     group_close(n, 2);
 }
 
-static void lead_is_refused_where_the_loop_spins(void **state)
+TEST(lead_is_refused_where_the_loop_spins)
 {
     const struct tenrec_wait w = wait_of(never, NULL, FOREVER_NS);
     struct node n[2];
 
-    (void)state;
     group_open(n, 2, "busy");
     assert_int_equal(lead(&n[1], &w), TENREC_EUNSUPPORTED);
     group_close(n, 2);
@@ -296,13 +289,12 @@ static void *ping_on(void *arg)
     return NULL;
 }
 
-static void lead_loses_nothing_between_the_two_threads(void **state)
+TEST(lead_loses_nothing_between_the_two_threads)
 {
     struct node n[2];
     struct guest g;
     struct pinger p[3];
 
-    (void)state;
     open_guest(n, &g);
     for (int i = 0; i < 3; i++) {
         p[i].n = n;
@@ -355,7 +347,7 @@ static bool is_armed(void *arg)
     return atomic_load(&((struct clockwork *)arg)->armed);
 }
 
-static void lead_timers_and_tasks_go_on_while_nobody_leads(void **state)
+TEST(lead_timers_and_tasks_go_on_while_nobody_leads)
 {
     static struct clockwork c = { .timer.fire = on_timer,
                                   .arm.run = arm_timer,
@@ -363,7 +355,6 @@ static void lead_timers_and_tasks_go_on_while_nobody_leads(void **state)
     const struct tenrec_wait w = wait_of(is_armed, &c, FOREVER_NS);
     tenrec_error err;
 
-    (void)state;
     c.guest = pthread_self();
     assert_int_equal(reactor_init(&c.r, &err), TENREC_OK);
     assert_int_equal(reactor_start(&c.r, &err), TENREC_OK);
@@ -374,30 +365,13 @@ static void lead_timers_and_tasks_go_on_while_nobody_leads(void **state)
         reactor_post(&c.r, &c.arm);
         assert_int_equal(reactor_lead(&c.r, &w), TENREC_OK);
         assert_true(atomic_load(&c.armed));
-        assert_soon(atomic_load(&c.fired));
+        assert_becomes(atomic_load(&c.fired));
         assert_false(atomic_load(&c.on_guest));
         /* Nobody but a message has woken the loop since, so this must. */
         reactor_post(&c.r, &c.post);
-        assert_soon(atomic_load(&c.ran));
+        assert_becomes(atomic_load(&c.ran));
         assert_false(atomic_load(&c.on_guest));
     }
     reactor_stop(&c.r);
     reactor_finish(&c.r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lead_runs_what_comes_on_the_thread_that_leads),
-        cmocka_unit_test(lead_goes_to_the_agents_own_thread_while_the_guest_is_away),
-        cmocka_unit_test(lead_is_one_threads_at_a_time),
-        cmocka_unit_test(lead_spins_for_a_while_and_then_sleeps),
-        cmocka_unit_test(lead_ends_at_its_deadline),
-        cmocka_unit_test(lead_ends_when_it_is_woken),
-        cmocka_unit_test(lead_is_refused_where_the_loop_spins),
-        cmocka_unit_test(lead_loses_nothing_between_the_two_threads),
-        cmocka_unit_test(lead_timers_and_tasks_go_on_while_nobody_leads),
-    };
-
-    return cmocka_run_group_tests_name("lead", tests, NULL, NULL);
 }

@@ -8,11 +8,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static void link_fails_pending_calls_when_the_peer_goes(void **state)
+TEST(link_fails_pending_calls_when_the_peer_goes)
 {
     static const char *const modes[] = { "sleep", "adaptive", "busy" };
 
-    (void)state;
     for (size_t m = 0; m < 3; m++) {
         struct node n[2];
         struct call c[3];
@@ -23,7 +22,7 @@ static void link_fails_pending_calls_when_the_peer_goes(void **state)
             c[i] = (struct call){ .wake_fd = -1 };
             call_start(&n[0], &c[i], 1, request("x"));
         }
-        assert_soon(atomic_load(&n[1].requests) == 3);
+        assert_becomes(atomic_load(&n[1].requests) == 3);
         node_shutdown(&n[1]);
         for (int i = 0; i < 3; i++)
             assert_call_fails(&c[i], TENREC_EPEER_LOST);
@@ -43,11 +42,10 @@ static void *poll_one(void *arg)
     return (void *)(intptr_t)call_sync(n, 1, request("x"), &c);
 }
 
-static void link_ends_a_poll_when_the_peer_goes(void **state)
+TEST(link_ends_a_poll_when_the_peer_goes)
 {
     static const char *const modes[] = { "sleep", "adaptive", "busy" };
 
-    (void)state;
     for (size_t m = 0; m < 3; m++) {
         pthread_t t[2];
         void *st;
@@ -60,7 +58,7 @@ static void link_ends_a_poll_when_the_peer_goes(void **state)
         /* One of them reads, the other queues up for it. */
         for (int i = 0; i < 2; i++)
             pthread_create(&t[i], NULL, poll_one, &n[0]);
-        assert_soon(atomic_load(&n[1].requests) == 4);
+        assert_becomes(atomic_load(&n[1].requests) == 4);
         node_shutdown(&n[1]);
         for (int i = 0; i < 2; i++) {
             pthread_join(t[i], &st);
@@ -70,17 +68,16 @@ static void link_ends_a_poll_when_the_peer_goes(void **state)
     }
 }
 
-static void link_connects_again_after_the_peer_came_back(void **state)
+TEST(link_connects_again_after_the_peer_came_back)
 {
     struct node n[2];
     struct call c = { .id = 0 };
     char port[8];
 
-    (void)state;
     group_open(n, 2, "sleep");
     assert_ping(&n[0], 1);
     node_close(&n[1]);
-    assert_soon(atomic_load(&n[0].lost) == 1);
+    assert_becomes(atomic_load(&n[0].lost) == 1);
     /* Nobody listens there now: an error at each call, and no sticky one. */
     assert_int_equal(call_sync(&n[0], 1, request("x"), &c), TENREC_ECONNECT);
     assert_int_equal(c.err.os_errno, ECONNREFUSED);
@@ -97,13 +94,12 @@ static void link_connects_again_after_the_peer_came_back(void **state)
     group_close(n, 2);
 }
 
-static void link_connects_again_after_disconnect(void **state)
+TEST(link_connects_again_after_disconnect)
 {
     struct node n[2];
     struct call c = { .wake_fd = -1 };
     tenrec_error err;
 
-    (void)state;
     group_open(n, 2, "sleep");
     assert_int_equal(n[0].agent.ops->disconnect(&n[0].agent, 1, &err), TENREC_EPEER_UNKNOWN);
     assert_ping(&n[0], 1);
@@ -117,12 +113,11 @@ static void link_connects_again_after_disconnect(void **state)
     group_close(n, 2);
 }
 
-static void link_refuses_peers_that_are_no_members(void **state)
+TEST(link_refuses_peers_that_are_no_members)
 {
     struct node n[2];
     struct call c = { .id = 0 };
 
-    (void)state;
     group_open(n, 2, "sleep");
     assert_int_equal(call_sync(&n[0], 7, request("x"), &c), TENREC_EPEER_UNKNOWN);
     assert_int_equal(call_sync(&n[0], TENREC_ANONYMOUS, request("x"), &c), TENREC_EPEER_UNKNOWN);
@@ -131,11 +126,10 @@ static void link_refuses_peers_that_are_no_members(void **state)
     group_close(n, 2);
 }
 
-static void link_does_not_believe_another_life_of_a_member(void **state)
+TEST(link_does_not_believe_another_life_of_a_member)
 {
     struct node n[2];
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         node_init(&n[i], i);
         n[i].member.token = 0; /* an older worker's record: its incarnation alone tells it */
@@ -152,12 +146,11 @@ static void link_does_not_believe_another_life_of_a_member(void **state)
     group_close(n, 2);
 }
 
-static void link_drops_answers_whose_caller_is_gone(void **state)
+TEST(link_drops_answers_whose_caller_is_gone)
 {
     struct node n[2];
     struct tenrec_msg *asked = request("x"), *late;
 
-    (void)state;
     group_open(n, 2, "sleep");
     assert_ping(&n[0], 1);
     late = message_of(TENREC_MSG_RET, "", 0, 0, NULL, 0);
@@ -178,13 +171,12 @@ static void open_alone(struct node *n, uint64_t handshake_ms)
     nodes_start(n, 1);
 }
 
-static void link_gives_up_on_a_peer_that_never_answers(void **state)
+TEST(link_gives_up_on_a_peer_that_never_answers)
 {
     struct node n, ghost;
     struct call c = { .id = 0 };
     int fd;
 
-    (void)state;
     open_alone(&n, 300);
     node_init(&ghost, 1);
     fd = raw_listen(ghost.address);
@@ -207,7 +199,7 @@ static void say_and_end(int listener, const char *said, size_t len)
     close(s);
 }
 
-static void link_survives_whatever_is_answered(void **state)
+TEST(link_survives_whatever_is_answered)
 {
     static const char *const said[] = {
         "",
@@ -222,7 +214,6 @@ static void link_survives_whatever_is_answered(void **state)
     struct call c = { .id = 0 };
     int fd;
 
-    (void)state;
     open_alone(&n, 30000);
     node_init(&ghost, 1);
     fd = raw_listen(ghost.address);
@@ -233,21 +224,20 @@ static void link_survives_whatever_is_answered(void **state)
         /* A peer that says nothing is dialled again, but not for ever. */
         for (int dialled = len[i] ? 6 : 0; dialled <= 6; dialled++)
             say_and_end(fd, said[i], len[i]);
-        assert_soon(atomic_load(&c.done));
+        assert_becomes(atomic_load(&c.done));
         assert_int_not_equal(c.status, TENREC_OK);
     }
     close(fd);
     node_close(&n);
 }
 
-static void link_says_what_is_wrong_with_an_address(void **state)
+TEST(link_says_what_is_wrong_with_an_address)
 {
     static const char *const bad[] = { "", "tcp://127.0.0.1:1", "uv://localhost:1",
                                        "uv://1.2.3.4:x", "uv://[::1" };
     struct node n, ghost;
     struct call c = { .id = 0 };
 
-    (void)state;
     open_alone(&n, 30000);
     node_init(&ghost, 1);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -259,14 +249,13 @@ static void link_says_what_is_wrong_with_an_address(void **state)
     node_close(&n);
 }
 
-static void link_holds_early_requests_until_it_has_started(void **state)
+TEST(link_holds_early_requests_until_it_has_started)
 {
     struct node n[2];
     struct tenrec_member member[2];
     struct call c = { .wake_fd = -1 };
     tenrec_error err;
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         node_init(&n[i], i);
         node_open(&n[i]);
@@ -280,27 +269,8 @@ static void link_holds_early_requests_until_it_has_started(void **state)
     assert_false(atomic_load(&c.done));
     assert_int_equal(n[1].agent.ops->start(&n[1].agent, member, 2, &err), TENREC_OK);
     n[1].started = true;
-    assert_soon(atomic_load(&c.done));
+    assert_becomes(atomic_load(&c.done));
     assert_int_equal(c.status, TENREC_OK);
     call_finish(&c);
     group_close(n, 2);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(link_fails_pending_calls_when_the_peer_goes),
-        cmocka_unit_test(link_ends_a_poll_when_the_peer_goes),
-        cmocka_unit_test(link_connects_again_after_the_peer_came_back),
-        cmocka_unit_test(link_connects_again_after_disconnect),
-        cmocka_unit_test(link_refuses_peers_that_are_no_members),
-        cmocka_unit_test(link_does_not_believe_another_life_of_a_member),
-        cmocka_unit_test(link_drops_answers_whose_caller_is_gone),
-        cmocka_unit_test(link_gives_up_on_a_peer_that_never_answers),
-        cmocka_unit_test(link_survives_whatever_is_answered),
-        cmocka_unit_test(link_says_what_is_wrong_with_an_address),
-        cmocka_unit_test(link_holds_early_requests_until_it_has_started),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,11 +9,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static void listen_works_over_ipv6(void **state)
+TEST(listen_works_over_ipv6)
 {
     struct node n[2];
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         node_init(&n[i], i);
         n[i].options.family = "ipv6";
@@ -26,12 +25,11 @@ static void listen_works_over_ipv6(void **state)
     group_close(n, 2);
 }
 
-static void listen_listens_on_an_interface_and_in_a_port_range(void **state)
+TEST(listen_listens_on_an_interface_and_in_a_port_range)
 {
     struct node n[2];
     char range[32];
 
-    (void)state;
     node_init(&n[0], 0);
     n[0].options.ifname = "lo";
     node_open(&n[0]);
@@ -48,12 +46,11 @@ static void listen_listens_on_an_interface_and_in_a_port_range(void **state)
     group_close(n, 2);
 }
 
-static void listen_takes_the_first_interface_that_fits(void **state)
+TEST(listen_takes_the_first_interface_that_fits)
 {
     const char *const wanted[] = { "nosuch0,lo", "nosuch0, l*", "127.0.0.0/8", "::1/128,lo",
                                    "127.0.0.1/32" };
 
-    (void)state;
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         struct node n;
 
@@ -85,9 +82,8 @@ static void assert_refused(const char *ifname, const char *listen_at, const char
         fail_msg("\"%s\" does not say \"%s\"", err.text, text);
 }
 
-static void listen_refuses_places_where_it_cannot_listen(void **state)
+TEST(listen_refuses_places_where_it_cannot_listen)
 {
-    (void)state;
     assert_refused("nosuch0", "", "0", "fits \"nosuch0\"; there are lo (127.0.0.1");
     assert_refused("^*", "", "0", "fits \"^*\"; there are lo");
     assert_refused("127.0.0.1/33", "", "0", "is no subnet");
@@ -112,14 +108,13 @@ static bool congestion_control(int fd, char ret[16])
     return getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, ret, &text) == 0;
 }
 
-static void listen_lets_nothing_slow_a_host_that_talks_to_itself(void **state)
+TEST(listen_lets_nothing_slow_a_host_that_talks_to_itself)
 {
     const long most = sysconf(_SC_OPEN_MAX) < 4096 ? sysconf(_SC_OPEN_MAX) : 4096;
     struct node n[2];
     unsigned found = 0;
     char name[16];
 
-    (void)state;
     node_init(&n[0], 0);
     node_init(&n[1], 1);
     n[0].options.transports.n = n[1].options.transports.n = 1;
@@ -135,17 +130,4 @@ static void listen_lets_nothing_slow_a_host_that_talks_to_itself(void **state)
     }
     assert_true(found >= 4); /* two listen, and one connection has two ends */
     group_close(n, 2);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(listen_works_over_ipv6),
-        cmocka_unit_test(listen_listens_on_an_interface_and_in_a_port_range),
-        cmocka_unit_test(listen_takes_the_first_interface_that_fits),
-        cmocka_unit_test(listen_refuses_places_where_it_cannot_listen),
-        cmocka_unit_test(listen_lets_nothing_slow_a_host_that_talks_to_itself),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -511,6 +511,6 @@ void keep_request(struct node *n, tenrec_peer from, struct tenrec_msg *msg)
 
 void assert_call_fails(struct call *c, tenrec_status code)
 {
-    assert_soon(atomic_load(&c->done));
+    assert_becomes(atomic_load(&c->done));
     assert_int_equal(c->status, code);
 }

@@ -3,13 +3,9 @@
 #ifndef TENSORPIPE_TEST_NODE_H
 #define TENSORPIPE_TEST_NODE_H
 
+#include "../testing.h"
 #include "options.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -99,16 +95,6 @@ bool node_is_clogged(struct node *n);
 uint64_t node_counter(struct node *n, const char *key);
 
 uint64_t clock_ns(void);
-/* Polls `expr` until true, at most NODE_LIMIT_NS. */
-#define assert_soon(expr)                                                                          \
-    do {                                                                                           \
-        uint64_t until_ = clock_ns() + NODE_LIMIT_NS;                                              \
-        while (!(expr)) {                                                                          \
-            if (clock_ns() > until_)                                                               \
-                fail_msg("not within the limit: %s", #expr);                                       \
-            nap();                                                                                 \
-        }                                                                                          \
-    } while (0)
 void nap(void);
 
 #endif

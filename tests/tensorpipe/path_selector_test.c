@@ -22,11 +22,10 @@ static unsigned choose(struct path_selector *w, uint64_t len, unsigned n, uint64
     return both;
 }
 
-static void path_selector_tries_both_at_first(void **state)
+TEST(path_selector_tries_both_at_first)
 {
     struct path_selector w = { 0 };
 
-    (void)state;
     assert_int_equal(path_choose(&w, LEN, true), BY_RECEIVER);
     path_note(&w, BY_RECEIVER, LEN, 1000);
     assert_int_equal(path_choose(&w, LEN, true), BY_BOTH);
@@ -41,31 +40,28 @@ static void path_selector_tries_both_at_first(void **state)
     assert_int_equal(path_choose(&w, LEN, true), BY_BOTH);
 }
 
-static void path_selector_keeps_to_the_faster_one(void **state)
+TEST(path_selector_keeps_to_the_faster_one)
 {
     struct path_selector w = { 0 };
     unsigned both = choose(&w, LEN, 1000, 2000, 1000);
 
-    (void)state;
     assert_in_range(both, 950, 990);
     memset(&w, 0, sizeof w);
     both = choose(&w, LEN, 1000, 1000, 2000);
     assert_in_range(both, 10, 50);
 }
 
-static void path_selector_seldom_tries_what_is_much_slower(void **state)
+TEST(path_selector_seldom_tries_what_is_much_slower)
 {
     struct path_selector w = { 0 };
 
-    (void)state;
     assert_in_range(choose(&w, LEN, 10000, 1000, 200000), 2, 4);
 }
 
-static void path_selector_changes_over_when_the_other_becomes_faster(void **state)
+TEST(path_selector_changes_over_when_the_other_becomes_faster)
 {
     struct path_selector w = { 0 };
 
-    (void)state;
     choose(&w, LEN, 100, 2000, 1000);
     choose(&w, LEN, 100, 2000, 9000);
     assert_int_equal(path_choose(&w, LEN, false), BY_RECEIVER);
@@ -73,11 +69,10 @@ static void path_selector_changes_over_when_the_other_becomes_faster(void **stat
     assert_int_equal(path_choose(&w, LEN, false), BY_BOTH);
 }
 
-static void path_selector_learns_each_size_by_itself(void **state)
+TEST(path_selector_learns_each_size_by_itself)
 {
     struct path_selector w = { 0 };
 
-    (void)state;
     choose(&w, LEN, 10, 1000, 2000);
     choose(&w, 4 * LEN, 10, 2000, 1000);
     choose(&w, 1, 10, 2000, 1000);
@@ -88,17 +83,4 @@ static void path_selector_learns_each_size_by_itself(void **state)
     assert_int_equal(path_choose(&w, 1, false), BY_BOTH);
     assert_int_equal(path_choose(&w, LARGEST, false), BY_BOTH);
     assert_int_equal(path_choose(&w, 2 * LEN, false), BY_RECEIVER); /* not known */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(path_selector_tries_both_at_first),
-        cmocka_unit_test(path_selector_keeps_to_the_faster_one),
-        cmocka_unit_test(path_selector_seldom_tries_what_is_much_slower),
-        cmocka_unit_test(path_selector_changes_over_when_the_other_becomes_faster),
-        cmocka_unit_test(path_selector_learns_each_size_by_itself),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,7 +41,7 @@ static void open_clogged(struct node *n)
     open_clogged_at(n, 1000000);
 }
 
-static void queue_refuses_sends_beyond_its_queue_limit(void **state)
+TEST(queue_refuses_sends_beyond_its_queue_limit)
 {
     static struct call c[NODE_CALLS];
     struct node n[2];
@@ -49,7 +49,6 @@ static void queue_refuses_sends_beyond_its_queue_limit(void **state)
     struct tenrec_msg *msg = request("c");
     size_t accepted;
 
-    (void)state;
     open_clogged(n);
     fill_queue(&n[0], c, &accepted);
     assert_int_equal(c[accepted].status, TENREC_EAGAIN);
@@ -60,16 +59,16 @@ static void queue_refuses_sends_beyond_its_queue_limit(void **state)
     atomic_store(&n[1].refuse_requests, false);
     n[1].agent.ops->resume(&n[1].agent);
     for (size_t i = 0; i < accepted; i++) {
-        assert_soon(atomic_load(&c[i].done));
+        assert_becomes(atomic_load(&c[i].done));
         assert_int_equal(c[i].status, TENREC_OK);
         call_finish(&c[i]);
     }
-    assert_soon(atomic_load(&control.done));
+    assert_becomes(atomic_load(&control.done));
     call_finish(&control);
     group_close(n, 2);
 }
 
-static void queue_waits_for_room_until_the_deadline(void **state)
+TEST(queue_waits_for_room_until_the_deadline)
 {
     static struct call c[NODE_CALLS];
     static char payload[200000];
@@ -78,7 +77,6 @@ static void queue_waits_for_room_until_the_deadline(void **state)
     struct tenrec_msg *msg = message_of(TENREC_MSG_CALL, payload, sizeof payload, 0, NULL, 0);
     size_t accepted;
 
-    (void)state;
     open_clogged(n);
     fill_queue(&n[0], c, &accepted);
     msg->flags |= TENREC_MSG_MAY_WAIT;
@@ -101,7 +99,7 @@ static void *send_waiting(void *arg)
     return (void *)(intptr_t)st;
 }
 
-static void queue_lets_a_waiting_send_go_on_when_there_is_room(void **state)
+TEST(queue_lets_a_waiting_send_go_on_when_there_is_room)
 {
     static struct call c[NODE_CALLS];
     struct node n[2];
@@ -109,7 +107,6 @@ static void queue_lets_a_waiting_send_go_on_when_there_is_room(void **state)
     size_t accepted;
     void *st;
 
-    (void)state;
     open_clogged(n);
     fill_queue(&n[0], c, &accepted);
     pthread_create(&t, NULL, send_waiting, &n[0]);
@@ -119,13 +116,13 @@ static void queue_lets_a_waiting_send_go_on_when_there_is_room(void **state)
     pthread_join(t, &st);
     assert_int_equal((intptr_t)st, TENREC_OK);
     for (size_t i = 0; i < accepted; i++) {
-        assert_soon(atomic_load(&c[i].done));
+        assert_becomes(atomic_load(&c[i].done));
         call_finish(&c[i]);
     }
     group_close(n, 2);
 }
 
-static void queue_cancels_everything_at_shutdown(void **state)
+TEST(queue_cancels_everything_at_shutdown)
 {
     static struct call c[NODE_CALLS];
     struct node n[2];
@@ -135,7 +132,6 @@ static void queue_cancels_everything_at_shutdown(void **state)
     unsigned told;
     void *st;
 
-    (void)state;
     open_clogged(n);
     fill_queue(&n[0], c, &accepted);
     pthread_create(&t, NULL, send_waiting, &n[0]);
@@ -157,19 +153,18 @@ static void queue_cancels_everything_at_shutdown(void **state)
     group_close(n, 2);
 }
 
-static void queue_drains_what_is_queued(void **state)
+TEST(queue_drains_what_is_queued)
 {
     static char payload[3000000];
     struct node n[2];
     struct call c = { .wake_fd = -1 };
     tenrec_error err;
 
-    (void)state;
     group_open(n, 2, "sleep");
     call_start(&n[0], &c, 1, message_of(TENREC_MSG_CALL, payload, sizeof payload, 0, NULL, 0));
     assert_int_equal(n[0].agent.ops->drain(&n[0].agent, 20000, &err), TENREC_OK);
     assert_int_equal(atomic_load(&n[0].told), 1);
-    assert_soon(atomic_load(&c.done));
+    assert_becomes(atomic_load(&c.done));
     call_finish(&c);
     group_close(n, 2);
 }
@@ -214,14 +209,13 @@ static size_t memory_in_use(void)
     return m.uordblks + m.hblkhd;
 }
 
-static void queue_charges_small_tensors_with_all_that_they_hold(void **state)
+TEST(queue_charges_small_tensors_with_all_that_they_hold)
 {
     const size_t limit = 32u << 20;
     struct node n[2];
     struct flood f = { 0 };
     size_t before;
 
-    (void)state;
     open_clogged_at(n, limit);
     before = memory_in_use();
     flood_send(&n[0], &f, 200000, SMALL, 0);
@@ -240,34 +234,32 @@ static void assert_rest_is_whole(struct node *n, struct flood *f, unsigned count
     atomic_store(&n[1].refuse_requests, false);
     n[1].agent.ops->resume(&n[1].agent);
     assert_ping(&n[0], 1);
-    assert_soon(atomic_load(&f->told) == count);
+    assert_becomes(atomic_load(&f->told) == count);
     assert_int_equal(atomic_load(&n[1].requests), count - atomic_load(&f->late) + 2);
     group_close(n, 2);
 }
 
-static void queue_withdraws_requests_whose_deadline_has_passed(void **state)
+TEST(queue_withdraws_requests_whose_deadline_has_passed)
 {
     const unsigned count = 20000; /* more than sockets take */
     struct node n[2];
     struct flood f = { 0 };
 
-    (void)state;
     open_clogged_at(n, 256u << 20);
     flood_send(&n[0], &f, count, SMALL, clock_ns() + 1000000);
-    assert_soon(atomic_load(&f.told) + 1 >= count);
+    assert_becomes(atomic_load(&f.told) + 1 >= count);
     assert_rest_is_whole(n, &f, count);
 }
 
-static void queue_withdraws_requests_whose_tensors_wait_for_lanes(void **state)
+TEST(queue_withdraws_requests_whose_tensors_wait_for_lanes)
 {
     const unsigned count = 1000;
     struct node n[2];
     struct flood f = { 0 };
 
-    (void)state;
     open_clogged_at(n, 256u << 20);
     flood_send(&n[0], &f, count, LARGE, clock_ns() + 1000000);
-    assert_soon(atomic_load(&f.late) > 0);
+    assert_becomes(atomic_load(&f.late) > 0);
     assert_rest_is_whole(n, &f, count);
 }
 
@@ -287,41 +279,23 @@ static void hold(struct reactor_task *t)
     atomic_store(&h->over, true);
 }
 
-static void queue_withdraws_requests_that_waited_for_the_handshake(void **state)
+TEST(queue_withdraws_requests_that_waited_for_the_handshake)
 {
     const unsigned count = 20000;
     struct hold h = { .task.run = hold };
     struct node n[2];
     struct flood f = { 0 };
 
-    (void)state;
     open_clogged_at(n, 256u << 20);
     assert_int_equal(n[0].agent.ops->disconnect(&n[0].agent, 1, NULL), TENREC_OK);
-    assert_soon(atomic_load(&n[0].lost) == 1);
+    assert_becomes(atomic_load(&n[0].lost) == 1);
     pthread_mutex_init(&h.lock, NULL);
     pthread_mutex_lock(&h.lock);
     assert_true(reactor_post(&((struct agent *)n[0].agent.impl)->ep.reactor, &h.task));
     flood_send(&n[0], &f, count, SMALL, clock_ns() + 1000000);
     pthread_mutex_unlock(&h.lock);
-    assert_soon(atomic_load(&h.over));
+    assert_becomes(atomic_load(&h.over));
     pthread_mutex_destroy(&h.lock);
-    assert_soon(atomic_load(&f.told) + 1 >= count);
+    assert_becomes(atomic_load(&f.told) + 1 >= count);
     assert_rest_is_whole(n, &f, count);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(queue_withdraws_requests_whose_deadline_has_passed),
-        cmocka_unit_test(queue_withdraws_requests_whose_tensors_wait_for_lanes),
-        cmocka_unit_test(queue_withdraws_requests_that_waited_for_the_handshake),
-        cmocka_unit_test(queue_charges_small_tensors_with_all_that_they_hold),
-        cmocka_unit_test(queue_refuses_sends_beyond_its_queue_limit),
-        cmocka_unit_test(queue_waits_for_room_until_the_deadline),
-        cmocka_unit_test(queue_lets_a_waiting_send_go_on_when_there_is_room),
-        cmocka_unit_test(queue_cancels_everything_at_shutdown),
-        cmocka_unit_test(queue_drains_what_is_queued),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,12 +11,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static void ring_is_not_used_by_who_is_elsewhere(void **state)
+TEST(ring_is_not_used_by_who_is_elsewhere)
 {
     struct node n[2];
     struct agent *a;
 
-    (void)state;
     open_node(&n[0], 0, "sleep");
     open_node(&n[1], 1, "sleep");
     a = n[1].agent.impl;
@@ -31,11 +30,10 @@ static void ring_is_not_used_by_who_is_elsewhere(void **state)
 }
 
 /* Equal domains, and yet there is no way: the transports that are left are tried, down to TCP. */
-static void ring_is_left_out_where_it_leads_nowhere(void **state)
+TEST(ring_is_left_out_where_it_leads_nowhere)
 {
     static const char *const left[] = { "shm", "uv" };
 
-    (void)state;
     for (unsigned broken = 1; broken <= 2; broken++) {
         struct node n[2];
         struct agent *a;
@@ -92,7 +90,7 @@ static void *refusal_run(void *arg)
     return NULL;
 }
 
-static void ring_falls_back_to_tcp_when_the_peer_refuses_or_does_not_answer(void **state)
+TEST(ring_falls_back_to_tcp_when_the_peer_refuses_or_does_not_answer)
 {
     static const struct {
         int answer;
@@ -102,7 +100,6 @@ static void ring_falls_back_to_tcp_when_the_peer_refuses_or_does_not_answer(void
                   { RING_MALFORMED, "the peer refused its memory" },
                   { -1, "the peer does not answer" } };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct refusal r = { .answer = cases[i].answer };
         struct node n[2];
@@ -130,7 +127,7 @@ static void ring_falls_back_to_tcp_when_the_peer_refuses_or_does_not_answer(void
 }
 
 /* A process that is not run for seconds answers late: no reason to do without rings. */
-static void ring_waits_for_the_answer_of_a_peer_that_is_not_run_for_seconds(void **state)
+TEST(ring_waits_for_the_answer_of_a_peer_that_is_not_run_for_seconds)
 {
     struct refusal r = { .answer = RING_NO_DESCRIPTOR };
     struct call c = { .wake_fd = -1 };
@@ -138,7 +135,6 @@ static void ring_waits_for_the_answer_of_a_peer_that_is_not_run_for_seconds(void
     struct node n[2];
     pthread_t thread;
 
-    (void)state;
     open_node(&n[0], 0, "sleep");
     open_node(&n[1], 1, "sleep");
     refusal_listen(&r, &n[1]);
@@ -147,7 +143,7 @@ static void ring_waits_for_the_answer_of_a_peer_that_is_not_run_for_seconds(void
     while (clock_ns() - since < UINT64_C(2500000000))
         nap();
     assert_int_equal(pthread_create(&thread, NULL, refusal_run, &r), 0);
-    assert_soon(atomic_load(&c.done));
+    assert_becomes(atomic_load(&c.done));
     assert_int_equal(c.status, TENREC_OK);
     call_finish(&c);
     /* This late answer, and not its absence, was what led to TCP. */
@@ -156,16 +152,4 @@ static void ring_waits_for_the_answer_of_a_peer_that_is_not_run_for_seconds(void
     pthread_join(thread, NULL);
     close(r.fd);
     group_close(n, 2);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ring_is_not_used_by_who_is_elsewhere),
-        cmocka_unit_test(ring_is_left_out_where_it_leads_nowhere),
-        cmocka_unit_test(ring_falls_back_to_tcp_when_the_peer_refuses_or_does_not_answer),
-        cmocka_unit_test(ring_waits_for_the_answer_of_a_peer_that_is_not_run_for_seconds),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

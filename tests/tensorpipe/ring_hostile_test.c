@@ -31,18 +31,14 @@ static void open_node(uint64_t handshake_ms, uint64_t max_queued_bytes)
     nodes_start(&n, 1);
 }
 
-static int setup(void **state)
+static void setup(void)
 {
-    (void)state;
     open_node(2000, 256 << 20);
-    return 0;
 }
 
-static int teardown(void **state)
+static void teardown(void)
 {
-    (void)state;
     group_close(&n, 1);
-    return 0;
 }
 
 /* The caller's end of a connection. */
@@ -58,7 +54,7 @@ static void wire_open(struct wire *w, const struct caller *c)
 
     w->fd = caller_dial(c);
     assert_int_equal(ring_setup_call(w->fd, SIZE, &w->end), 0);
-    assert_soon((e = ring_setup_answered(w->fd, &why)) != EAGAIN);
+    assert_becomes((e = ring_setup_answered(w->fd, &why)) != EAGAIN);
     assert_int_equal(e, 0);
 }
 
@@ -122,7 +118,7 @@ static void call(struct ring_pipe *p, int64_t id)
     while (got < want) {
         long r;
 
-        assert_soon((r = ring_take(&p->wire[0].end.in, back + got, want - got, want)) != 0);
+        assert_becomes((r = ring_take(&p->wire[0].end.in, back + got, want - got, want)) != 0);
         assert_true(r > 0);
         ring_release(&p->wire[0].end.in);
         got += (size_t)r;
@@ -144,23 +140,21 @@ static void assert_alive(void)
 
 /* ---- before the hello ---- */
 
-static void agent_serves_a_caller_over_a_ring(void **state)
+TEST_WITH(agent_serves_a_caller_over_a_ring, setup, teardown)
 {
     struct ring_pipe p;
 
-    (void)state;
     pipe_open(&p);
     for (int64_t id = 0; id < 100; id++)
         call(&p, id);
     pipe_close(&p);
 }
 
-static void agent_survives_a_ring_connection_that_closes_at_once(void **state)
+TEST_WITH(agent_survives_a_ring_connection_that_closes_at_once, setup, teardown)
 {
     struct caller c;
     struct wire w;
 
-    (void)state;
     caller_open(&c, &transport_ring, n.address);
     for (int i = 0; i < 20; i++) {
         close(caller_dial(&c));
@@ -171,13 +165,12 @@ static void agent_survives_a_ring_connection_that_closes_at_once(void **state)
     assert_alive();
 }
 
-static void agent_closes_a_ring_connection_that_says_nothing(void **state)
+TEST_WITH(agent_closes_a_ring_connection_that_says_nothing, setup, teardown)
 {
     struct caller c;
     struct wire w;
     int fd;
 
-    (void)state;
     caller_open(&c, &transport_ring, n.address);
     fd = caller_dial(&c);
     wire_open(&w, &c);
@@ -189,13 +182,12 @@ static void agent_closes_a_ring_connection_that_says_nothing(void **state)
     assert_alive();
 }
 
-static void agent_closes_a_ring_connection_without_memory(void **state)
+TEST_WITH(agent_closes_a_ring_connection_without_memory, setup, teardown)
 {
     static const size_t len[] = { 1, 8, 64 };
     struct caller c;
     int fd[3];
 
-    (void)state;
     caller_open(&c, &transport_ring, n.address);
     /* All first: their limits pass together. */
     for (size_t i = 0; i < 3; i++) {
@@ -210,7 +202,7 @@ static void agent_closes_a_ring_connection_without_memory(void **state)
     assert_alive();
 }
 
-static void agent_closes_what_is_no_hello_over_a_ring(void **state)
+TEST_WITH(agent_closes_what_is_no_hello_over_a_ring, setup, teardown)
 {
     static const char *const garbage[] = { "\xff\xff\xff\xff\xff\xff\xff\xff",
                                            "\3\0\0\0\0\0\0\0\xb8\xff\xbe", "\0\0\0\0\0\0\0\0" };
@@ -218,7 +210,6 @@ static void agent_closes_what_is_no_hello_over_a_ring(void **state)
     struct caller c;
     struct wire w;
 
-    (void)state;
     caller_open(&c, &transport_ring, n.address);
     for (size_t i = 0; i < sizeof len / sizeof len[0]; i++) {
         wire_open(&w, &c);
@@ -231,12 +222,11 @@ static void agent_closes_what_is_no_hello_over_a_ring(void **state)
 }
 
 /* An id that was given out for a ring is of no use to a socket, and the other way. */
-static void agent_takes_a_connection_over_its_own_transport_only(void **state)
+TEST_WITH(agent_takes_a_connection_over_its_own_transport_only, setup, teardown)
 {
     struct caller c;
     int fd;
 
-    (void)state;
     caller_open(&c, &transport_ring, n.address);
     fd = raw_connect(n.address);
     raw_hello_requested(fd, c.id[0]);
@@ -247,18 +237,17 @@ static void agent_takes_a_connection_over_its_own_transport_only(void **state)
 }
 
 /* As the kernel does for one that dies before it has read the answer. */
-static void agent_closes_the_pipe_of_a_caller_that_resets_its_first_connection(void **state)
+TEST_WITH(agent_closes_the_pipe_of_a_caller_that_resets_its_first_connection, setup, teardown)
 {
     const struct linger reset = { 1, 0 };
     struct caller c;
 
-    (void)state;
     node_close(&n);
     open_node(100 * (NODE_LIMIT_NS / 1000000), 256 << 20);
     caller_open(&c, &transport_ring, n.address);
     assert_int_equal(setsockopt(c.bootstrap, SOL_SOCKET, SO_LINGER, &reset, sizeof reset), 0);
     caller_close(&c);
-    assert_soon(node_counter(&n, "handshakes_failed") == 1);
+    assert_becomes(node_counter(&n, "handshakes_failed") == 1);
 }
 
 /* ---- afterwards ---- */
@@ -275,13 +264,12 @@ static bool is_over(const struct wire *w)
     return poll(&p, 1, 0) > 0;
 }
 
-static void agent_ends_only_the_pipe_whose_cursors_cannot_be(void **state)
+TEST_WITH(agent_ends_only_the_pipe_whose_cursors_cannot_be, setup, teardown)
 {
     static const uint64_t far[] = { SIZE * 2 + 1, UINT64_MAX / 2, UINT64_MAX };
     struct ring_pipe good, bad;
     unsigned char buf[512];
 
-    (void)state;
     pipe_open(&good);
     for (size_t i = 0; i < sizeof far / sizeof far[0]; i++) {
         pipe_open(&bad);
@@ -296,7 +284,7 @@ static void agent_ends_only_the_pipe_whose_cursors_cannot_be(void **state)
     atomic_store(&bad.wire[0].end.in.words->tail, UINT64_MAX / 2);
     for (uint64_t sent = 0, len = 0; sent < 2 * SIZE && !is_over(&bad.wire[0]); sent += len) {
         len = raw_message(buf, TENREC_MSG_CALL, 1, "hi", 2);
-        assert_soon(room_of(&bad.wire[0]) >= len || is_over(&bad.wire[0]));
+        assert_becomes(room_of(&bad.wire[0]) >= len || is_over(&bad.wire[0]));
         if (room_of(&bad.wire[0]) >= len)
             wire_send(&bad.wire[0], buf, len);
     }
@@ -308,11 +296,10 @@ static void agent_ends_only_the_pipe_whose_cursors_cannot_be(void **state)
 
 /* The words by which the agent sleeps, its own cursors and the bell: it must go
  * on, whatever the peer leaves there. */
-static void agent_serves_others_while_a_peer_spoils_all_words(void **state)
+TEST_WITH(agent_serves_others_while_a_peer_spoils_all_words, setup, teardown)
 {
     struct ring_pipe good, bad;
 
-    (void)state;
     pipe_open(&good);
     pipe_open(&bad);
     call(&bad, 1);
@@ -336,11 +323,10 @@ static void agent_serves_others_while_a_peer_spoils_all_words(void **state)
 }
 
 /* Its socket is full of bells, and blocks: the agent's calls must not. */
-static void agent_serves_others_while_a_peer_takes_no_bell_away(void **state)
+TEST_WITH(agent_serves_others_while_a_peer_takes_no_bell_away, setup, teardown)
 {
     struct ring_pipe good, bad;
 
-    (void)state;
     pipe_open(&good);
     pipe_open(&bad);
     for (int64_t i = 0; i < 2000; i++) {
@@ -355,11 +341,10 @@ static void agent_serves_others_while_a_peer_takes_no_bell_away(void **state)
     assert_alive();
 }
 
-static void agent_ends_a_pipe_with_a_frame_beyond_all_limits_over_a_ring(void **state)
+TEST_WITH(agent_ends_a_pipe_with_a_frame_beyond_all_limits_over_a_ring, setup, teardown)
 {
     struct ring_pipe p;
 
-    (void)state;
     pipe_open(&p);
     wire_send(&p.wire[0], "\xff\xff\xff\xff\xff\xff\xff\x7f", 8);
     assert_true(raw_closed(p.wire[0].fd));
@@ -367,42 +352,20 @@ static void agent_ends_a_pipe_with_a_frame_beyond_all_limits_over_a_ring(void **
     assert_alive();
 }
 
-static void agent_notices_the_end_of_a_caller_that_left_its_answers_over_a_ring(void **state)
+TEST_WITH(agent_notices_the_end_of_a_caller_that_left_its_answers_over_a_ring, setup, teardown)
 {
     static unsigned char buf[16384], payload[8192];
     size_t len = raw_message(buf, TENREC_MSG_CALL, 1, payload, sizeof payload);
     struct ring_pipe p;
 
-    (void)state;
     node_close(&n);
     open_node(2000, 100000);
     pipe_open(&p);
     while (!node_is_clogged(&n)) {
-        assert_soon(room_of(&p.wire[0]) >= len || node_is_clogged(&n));
+        assert_becomes(room_of(&p.wire[0]) >= len || node_is_clogged(&n));
         if (room_of(&p.wire[0]) >= len)
             wire_send(&p.wire[0], buf, len);
     }
     pipe_close(&p);
-    assert_soon(node_counter(&n, "pipes_broken") == 1);
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        CASE(agent_serves_a_caller_over_a_ring),
-        CASE(agent_survives_a_ring_connection_that_closes_at_once),
-        CASE(agent_closes_a_ring_connection_that_says_nothing),
-        CASE(agent_closes_a_ring_connection_without_memory),
-        CASE(agent_closes_what_is_no_hello_over_a_ring),
-        CASE(agent_closes_the_pipe_of_a_caller_that_resets_its_first_connection),
-        CASE(agent_takes_a_connection_over_its_own_transport_only),
-        CASE(agent_ends_only_the_pipe_whose_cursors_cannot_be),
-        CASE(agent_serves_others_while_a_peer_spoils_all_words),
-        CASE(agent_serves_others_while_a_peer_takes_no_bell_away),
-        CASE(agent_ends_a_pipe_with_a_frame_beyond_all_limits_over_a_ring),
-        CASE(agent_notices_the_end_of_a_caller_that_left_its_answers_over_a_ring),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    assert_becomes(node_counter(&n, "pipes_broken") == 1);
 }

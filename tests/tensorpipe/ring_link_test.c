@@ -20,9 +20,8 @@ static void *wait_for_nothing(void *arg)
     return (void *)(intptr_t)call_sync(arg, 1, request("keep"), &c);
 }
 
-static void ring_ends_a_wait_when_the_other_process_is_killed(void **state)
+TEST(ring_ends_a_wait_when_the_other_process_is_killed)
 {
-    (void)state;
     for (size_t m = 0; m < 3; m++) {
         struct node n[2];
         struct far far = far_open(n, far_modes[m], 0);
@@ -33,7 +32,7 @@ static void ring_ends_a_wait_when_the_other_process_is_killed(void **state)
         assert_ping(&n[0], 1);
         assert_over(&n[0], "tenrec_ring");
         pthread_create(&t, NULL, wait_for_nothing, &n[0]);
-        assert_soon(node_counter(&n[0], "messages_sent") == 2);
+        assert_becomes(node_counter(&n[0], "messages_sent") == 2);
         kill(far.pid, SIGKILL);
         since = clock_ns();
         pthread_join(t, &st);
@@ -53,11 +52,10 @@ static void send_pieces(struct node *n, struct call *c, int count, unsigned char
     }
 }
 
-static void ring_fails_what_is_queued_when_the_other_process_is_killed(void **state)
+TEST(ring_fails_what_is_queued_when_the_other_process_is_killed)
 {
     unsigned char *data = calloc(1, PIECE);
 
-    (void)state;
     for (size_t m = 0; m < 3; m++) {
         struct node n[2];
         struct far far = far_open(n, far_modes[m], 0);
@@ -75,11 +73,10 @@ static void ring_fails_what_is_queued_when_the_other_process_is_killed(void **st
     free(data);
 }
 
-static void ring_waits_for_a_reader_that_stops_for_a_while(void **state)
+TEST(ring_waits_for_a_reader_that_stops_for_a_while)
 {
     unsigned char *data = calloc(1, PIECE);
 
-    (void)state;
     for (size_t m = 0; m < 3; m++) {
         struct node n[2];
         struct far far = far_open(n, far_modes[m], 0);
@@ -90,7 +87,7 @@ static void ring_waits_for_a_reader_that_stops_for_a_while(void **state)
         send_pieces(&n[0], c, 16, data);
         kill(far.pid, SIGCONT);
         for (int i = 0; i < 16; i++) {
-            assert_soon(atomic_load(&c[i].done));
+            assert_becomes(atomic_load(&c[i].done));
             assert_int_equal(c[i].status, TENREC_OK);
             assert_int_equal(c[i].answer->payload_len, PIECE);
             call_finish(&c[i]);
@@ -138,9 +135,8 @@ static void *send_large(void *arg)
     return NULL;
 }
 
-static void ring_carries_small_and_large_messages_both_ways_at_once(void **state)
+TEST(ring_carries_small_and_large_messages_both_ways_at_once)
 {
-    (void)state;
     for (size_t m = 0; m < 3; m++) {
         struct node n[2];
         struct stream s[2] = { { &n[0], 1 }, { &n[1], 0 } };
@@ -171,9 +167,8 @@ static void *come_and_go(void *arg)
     return NULL;
 }
 
-static void ring_loses_no_wake_up_whoever_reads(void **state)
+TEST(ring_loses_no_wake_up_whoever_reads)
 {
-    (void)state;
     for (size_t m = 0; m < 3; m++) {
         struct node n[2];
         struct far far = far_open(n, far_modes[m], 0);
@@ -198,9 +193,8 @@ static uint64_t cpu_ns(void)
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-static void ring_uses_no_cpu_when_nothing_comes(void **state)
+TEST(ring_uses_no_cpu_when_nothing_comes)
 {
-    (void)state;
     for (size_t m = 0; m < 2; m++) {
         struct node n[2];
         uint64_t before;
@@ -217,18 +211,4 @@ static void ring_uses_no_cpu_when_nothing_comes(void **state)
         assert_ping(&n[0], 1);
         group_close(n, 2);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ring_ends_a_wait_when_the_other_process_is_killed),
-        cmocka_unit_test(ring_fails_what_is_queued_when_the_other_process_is_killed),
-        cmocka_unit_test(ring_waits_for_a_reader_that_stops_for_a_while),
-        cmocka_unit_test(ring_carries_small_and_large_messages_both_ways_at_once),
-        cmocka_unit_test(ring_loses_no_wake_up_whoever_reads),
-        cmocka_unit_test(ring_uses_no_cpu_when_nothing_comes),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,12 +60,11 @@ static long get(struct ring *r, void *to, size_t len)
 
 /* ---- bytes ---- */
 
-static void ring_carries_bytes_around_its_end_and_past_the_last_number(void **state)
+TEST(ring_carries_bytes_around_its_end_and_past_the_last_number)
 {
     static const uint64_t from[] = { 0, SIZE - 3, UINT64_MAX - 10000 };
     unsigned char data[300], back[300];
 
-    (void)state;
     for (size_t f = 0; f < sizeof from / sizeof from[0]; f++) {
         struct ring *r = ring_new(from[f]);
 
@@ -81,12 +80,11 @@ static void ring_carries_bytes_around_its_end_and_past_the_last_number(void **st
     }
 }
 
-static void ring_takes_what_there_is_room_for(void **state)
+TEST(ring_takes_what_there_is_room_for)
 {
     unsigned char data[SIZE + 100] = { 1 };
     struct ring *r = ring_new(SIZE - 7);
 
-    (void)state;
     assert_false(ring_is_full(&r->out));
     assert_int_equal(put(r, data, sizeof data), SIZE);
     assert_true(ring_is_full(&r->out));
@@ -97,12 +95,11 @@ static void ring_takes_what_there_is_room_for(void **state)
     free(r);
 }
 
-static void ring_shows_nothing_before_it_is_published(void **state)
+TEST(ring_shows_nothing_before_it_is_published)
 {
     struct ring *r = ring_new(0);
     char back[4];
 
-    (void)state;
     assert_int_equal(ring_stage(&r->out, "ab", 2), 2);
     assert_int_equal(get(r, back, 4), 0);
     assert_int_equal(put(r, "cd", 2), 2);
@@ -113,12 +110,11 @@ static void ring_shows_nothing_before_it_is_published(void **state)
 
 /* ---- what the other side writes into the words ---- */
 
-static void ring_does_not_believe_the_writers_cursor(void **state)
+TEST(ring_does_not_believe_the_writers_cursor)
 {
     static const uint64_t bad[] = { SIZE + 101, UINT64_MAX, 99, 0, UINT64_C(1) << 63 };
     char back[16];
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct ring *r = ring_new(100);
 
@@ -128,12 +124,11 @@ static void ring_does_not_believe_the_writers_cursor(void **state)
     }
 }
 
-static void ring_does_not_believe_the_readers_cursor(void **state)
+TEST(ring_does_not_believe_the_readers_cursor)
 {
     static const uint64_t bad[] = { SIZE + 101, UINT64_MAX, 0, UINT64_C(1) << 63 };
     unsigned char data[SIZE] = { 0 };
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct ring *r = ring_new(100);
 
@@ -146,13 +141,12 @@ static void ring_does_not_believe_the_readers_cursor(void **state)
 }
 
 /* The cursor that was refused is not kept: it would make room of nothing. */
-static void ring_writes_nothing_outside_after_an_impossible_cursor_of_the_reader(void **state)
+TEST(ring_writes_nothing_outside_after_an_impossible_cursor_of_the_reader)
 {
     static unsigned char data[4 * SIZE];
     struct ring *r = ring_new(0);
     const struct ring_writer before = r->out;
 
-    (void)state;
     assert_int_equal(put(r, data, SIZE), SIZE);
     atomic_store(&r->words.tail, UINT64_C(1) << 40);
     assert_false(ring_is_full(&r->out));
@@ -163,12 +157,11 @@ static void ring_writes_nothing_outside_after_an_impossible_cursor_of_the_reader
     free(r);
 }
 
-static void ring_reads_nothing_outside_after_an_impossible_cursor_of_the_writer(void **state)
+TEST(ring_reads_nothing_outside_after_an_impossible_cursor_of_the_writer)
 {
     static unsigned char back[4 * SIZE];
     struct ring *r = ring_new(0);
 
-    (void)state;
     atomic_store(&r->words.head, UINT64_C(1) << 40);
     assert_int_equal(get(r, back, 8), -1);
     assert_int_equal(r->in.head, 0);
@@ -184,12 +177,11 @@ static void ring_reads_nothing_outside_after_an_impossible_cursor_of_the_writer(
 }
 
 /* A side's own words are of no interest to it: others may have written there. */
-static void ring_does_not_read_its_own_cursor_back(void **state)
+TEST(ring_does_not_read_its_own_cursor_back)
 {
     struct ring *r = ring_new(0);
     char back[8];
 
-    (void)state;
     atomic_store(&r->words.tail, 77);
     assert_int_equal(put(r, "ab", 2), 2);
     assert_int_equal(get(r, back, 8), 2);
@@ -202,11 +194,10 @@ static void ring_does_not_read_its_own_cursor_back(void **state)
 
 /* ---- who is woken ---- */
 
-static void ring_wakes_a_reader_once_and_only_when_it_sleeps(void **state)
+TEST(ring_wakes_a_reader_once_and_only_when_it_sleeps)
 {
     struct ring *r = ring_new(0);
 
-    (void)state;
     put(r, "a", 1);
     assert_int_equal(ring_reader_to_wake(&r->out), 0);
     ring_sleep(&r->words.reader_sleeps, RING_FUTEX);
@@ -220,12 +211,11 @@ static void ring_wakes_a_reader_once_and_only_when_it_sleeps(void **state)
     free(r);
 }
 
-static void ring_wakes_a_writer_when_half_is_free_or_all(void **state)
+TEST(ring_wakes_a_writer_when_half_is_free_or_all)
 {
     unsigned char data[SIZE] = { 0 };
     struct ring *r = ring_new(0);
 
-    (void)state;
     put(r, data, SIZE);
     ring_sleep(&r->words.writer_sleeps, RING_BELL);
     assert_true(ring_is_full(&r->out));
@@ -314,13 +304,12 @@ static void *race_read(void *arg)
     return (void *)(uintptr_t)wrong;
 }
 
-static void ring_loses_no_byte_and_no_wake_up_between_threads(void **state)
+TEST(ring_loses_no_byte_and_no_wake_up_between_threads)
 {
     struct ring *r = ring_new(0);
     pthread_t writer, reader;
     void *wrong;
 
-    (void)state;
     alarm(120); /* a lost wake-up ends here */
     pthread_create(&writer, NULL, race_write, r);
     pthread_create(&reader, NULL, race_read, r);
@@ -333,14 +322,13 @@ static void ring_loses_no_byte_and_no_wake_up_between_threads(void **state)
 
 /* ---- memory from another process ---- */
 
-static void ring_setup_connects_both_ends(void **state)
+TEST(ring_setup_connects_both_ends)
 {
     struct ring_end caller, listener;
     const char *why;
     char back[8];
     int s[2];
 
-    (void)state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, s), 0);
     assert_int_equal(ring_setup_take(s[1], &listener, &why), EAGAIN);
     assert_int_equal(ring_setup_call(s[0], SIZE, &caller), 0);
@@ -444,13 +432,12 @@ static int count_fds(void)
     return n;
 }
 
-static void ring_setup_refuses_what_could_hurt_and_keeps_none_of_it(void **state)
+TEST(ring_setup_refuses_what_could_hurt_and_keeps_none_of_it)
 {
     struct ring_end end;
     const char *why;
     int before, s[2];
 
-    (void)state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, s), 0);
     before = count_fds();
     for (enum flaw flaw = FLAW_NONE + 1; flaw < FLAWS; flaw++) {
@@ -468,25 +455,4 @@ static void ring_setup_refuses_what_could_hurt_and_keeps_none_of_it(void **state
     close(s[0]);
     assert_int_equal(ring_setup_take(s[1], &end, &why), ECONNRESET);
     close(s[1]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ring_carries_bytes_around_its_end_and_past_the_last_number),
-        cmocka_unit_test(ring_takes_what_there_is_room_for),
-        cmocka_unit_test(ring_shows_nothing_before_it_is_published),
-        cmocka_unit_test(ring_does_not_believe_the_writers_cursor),
-        cmocka_unit_test(ring_does_not_believe_the_readers_cursor),
-        cmocka_unit_test(ring_writes_nothing_outside_after_an_impossible_cursor_of_the_reader),
-        cmocka_unit_test(ring_reads_nothing_outside_after_an_impossible_cursor_of_the_writer),
-        cmocka_unit_test(ring_does_not_read_its_own_cursor_back),
-        cmocka_unit_test(ring_wakes_a_reader_once_and_only_when_it_sleeps),
-        cmocka_unit_test(ring_wakes_a_writer_when_half_is_free_or_all),
-        cmocka_unit_test(ring_loses_no_byte_and_no_wake_up_between_threads),
-        cmocka_unit_test(ring_setup_connects_both_ends),
-        cmocka_unit_test(ring_setup_refuses_what_could_hurt_and_keeps_none_of_it),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

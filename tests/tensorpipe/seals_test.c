@@ -37,27 +37,23 @@ COUNTED(fstatfs64, struct statfs)
 /* A descriptor that cannot be sealed, and its other end. */
 static int unsealed[2];
 
-static int setup(void **state)
+static void setup(void)
 {
-    (void)state;
     looks = 0;
-    return pipe(unsealed);
+    assert_int_equal(pipe(unsealed), 0);
 }
 
-static int teardown(void **state)
+static void teardown(void)
 {
-    (void)state;
     close(unsealed[0]);
     close(unsealed[1]);
-    return 0;
 }
 
-static void seals_of_a_region_are_asked_first(void **state)
+TEST_WITH(seals_of_a_region_are_asked_first, setup, teardown)
 {
     struct region own, mapped;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(region_map(unsealed[0], REGION_READ, &mapped, &err), TENREC_EPROTOCOL);
     assert_int_equal(looks, 0);
     assert_int_equal(region_make(SIZE, REGION_READ, &own, &err), TENREC_OK);
@@ -67,13 +63,12 @@ static void seals_of_a_region_are_asked_first(void **state)
     region_close(&own);
 }
 
-static void seals_of_tensorpipes_ring_are_asked_first(void **state)
+TEST_WITH(seals_of_tensorpipes_ring_are_asked_first, setup, teardown)
 {
     const int fd[SHM_FILES] = { unsealed[0], unsealed[0] };
     struct shm_ring ring;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(shm_ring_map(&ring, SHM_CONSUMER, fd, &err), TENREC_EPROTOCOL);
     assert_int_equal(looks, 0);
 }
@@ -102,13 +97,12 @@ static void pass_another(int from, int to, int fd)
     assert_int_equal(sendmsg(to, &m, MSG_NOSIGNAL), n);
 }
 
-static void seals_of_a_ring_are_asked_first(void **state)
+TEST_WITH(seals_of_a_ring_are_asked_first, setup, teardown)
 {
     struct ring_end caller, listener;
     int honest[2], hostile[2];
     const char *why;
 
-    (void)state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, honest), 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, hostile), 0);
     assert_int_equal(ring_setup_call(honest[0], SIZE, &caller), 0);
@@ -121,15 +115,4 @@ static void seals_of_a_ring_are_asked_first(void **state)
         close(honest[i]);
         close(hostile[i]);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(seals_of_a_region_are_asked_first, setup, teardown),
-        cmocka_unit_test_setup_teardown(seals_of_tensorpipes_ring_are_asked_first, setup, teardown),
-        cmocka_unit_test_setup_teardown(seals_of_a_ring_are_asked_first, setup, teardown),
-    };
-
-    return cmocka_run_group_tests_name("seals", tests, NULL, NULL);
 }

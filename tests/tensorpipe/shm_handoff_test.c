@@ -36,11 +36,10 @@ static tenrec_status host_shared(struct tenrec_agent *self, struct tenrec_sharin
     return TENREC_OK;
 }
 
-static int setup(void **state)
+static void setup(void)
 {
     int fd[2];
 
-    (void)state;
     memset(&f, 0, sizeof f);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), 0);
     f.host = (struct tenrec_host){ .size = sizeof f.host, .shared = host_shared };
@@ -50,15 +49,12 @@ static int setup(void **state)
     f.pipe.conn[CONN_REPLY] = &f.conn;
     f.pipe.sharing = (void *)&f;
     f.peer = fd[1];
-    return 0;
 }
 
-static int teardown(void **state)
+static void teardown(void)
 {
-    (void)state;
     close(f.conn.source.fd);
     close(f.peer);
-    return 0;
 }
 
 /* A packet with one descriptor. */
@@ -101,9 +97,8 @@ static tenrec_status note_arrives(uint64_t number)
     return shm_handoff_arrived(&f.pipe, (struct nop_bytes){ note, sizeof note }, NULL, &err);
 }
 
-static void share_finds_its_packet_behind_bells_and_older_packets(void **state)
+TEST_WITH(share_finds_its_packet_behind_bells_and_older_packets, setup, teardown)
 {
-    (void)state;
     bells_send(FEW);
     for (uint64_t number = 1; number <= 5; number++)
         packet_send(number);
@@ -114,35 +109,19 @@ static void share_finds_its_packet_behind_bells_and_older_packets(void **state)
     assert_int_equal(f.fds, 2);
 }
 
-static void share_gives_up_when_its_packet_lies_behind_too_many_bells(void **state)
+TEST_WITH(share_gives_up_when_its_packet_lies_behind_too_many_bells, setup, teardown)
 {
-    (void)state;
     bells_send(MANY);
     packet_send(1);
     assert_int_equal(note_arrives(1), TENREC_EPROTOCOL);
     assert_int_equal(f.fds, 0);
 }
 
-static void share_refuses_a_note_whose_packet_did_not_come(void **state)
+TEST_WITH(share_refuses_a_note_whose_packet_did_not_come, setup, teardown)
 {
-    (void)state;
     packet_send(1);
     assert_int_equal(note_arrives(2), TENREC_EPROTOCOL);
     packet_send(4);
     assert_int_equal(note_arrives(3), TENREC_EPROTOCOL);
     assert_int_equal(f.fds, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(share_finds_its_packet_behind_bells_and_older_packets,
-                                        setup, teardown),
-        cmocka_unit_test_setup_teardown(share_gives_up_when_its_packet_lies_behind_too_many_bells,
-                                        setup, teardown),
-        cmocka_unit_test_setup_teardown(share_refuses_a_note_whose_packet_did_not_come, setup,
-                                        teardown),
-    };
-
-    return cmocka_run_group_tests_name("share", tests, NULL, NULL);
 }

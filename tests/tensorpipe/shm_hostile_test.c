@@ -28,18 +28,14 @@ static void open_node(uint64_t max_queued_bytes)
     nodes_start(&n, 1);
 }
 
-static int setup(void **state)
+static void setup(void)
 {
-    (void)state;
     open_node(256 << 20);
-    return 0;
 }
 
-static int teardown(void **state)
+static void teardown(void)
 {
-    (void)state;
     group_close(&n, 1);
-    return 0;
 }
 
 /* A pipe that was opened by hand. */
@@ -95,22 +91,20 @@ static void assert_closed(int fd)
 
 /* ---- before the hello ---- */
 
-static void agent_serves_a_peer_over_shm(void **state)
+TEST_WITH(agent_serves_a_peer_over_shm, setup, teardown)
 {
     struct shm_pipe p;
 
-    (void)state;
     pipe_open(&p);
     for (int64_t id = 0; id < 100; id++)
         call(&p, id);
     pipe_close(&p);
 }
 
-static void agent_survives_a_shm_connection_that_closes_at_once(void **state)
+TEST_WITH(agent_survives_a_shm_connection_that_closes_at_once, setup, teardown)
 {
     struct caller c;
 
-    (void)state;
     caller_open(&c, &transport_shm, n.address);
     for (int i = 0; i < 20; i++)
         close(caller_dial(&c));
@@ -118,13 +112,12 @@ static void agent_survives_a_shm_connection_that_closes_at_once(void **state)
     assert_alive();
 }
 
-static void agent_closes_a_shm_connection_that_says_nothing(void **state)
+TEST_WITH(agent_closes_a_shm_connection_that_says_nothing, setup, teardown)
 {
     struct caller c;
     struct wire w;
     int fd;
 
-    (void)state;
     caller_open(&c, &transport_shm, n.address);
     fd = caller_dial(&c);
     wire_open(&w, caller_dial(&c));
@@ -145,7 +138,7 @@ static int file_of(off_t size)
     return fd;
 }
 
-static void agent_closes_a_shm_connection_without_rings(void **state)
+TEST_WITH(agent_closes_a_shm_connection_without_rings, setup, teardown)
 {
     struct caller c;
     int null = open("/dev/null", O_RDWR | O_CLOEXEC), empty = file_of(0), header = file_of(40),
@@ -158,7 +151,6 @@ static void agent_closes_a_shm_connection_without_rings(void **state)
     };
     int fd, part[3];
 
-    (void)state;
     caller_open(&c, &transport_shm, n.address);
     for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
         fd = caller_dial(&c);
@@ -183,7 +175,7 @@ static void agent_closes_a_shm_connection_without_rings(void **state)
     assert_alive();
 }
 
-static void agent_closes_what_is_no_hello_over_shm(void **state)
+TEST_WITH(agent_closes_what_is_no_hello_over_shm, setup, teardown)
 {
     static const char *const garbage[] = { "\0\0\0\0", "\xff\xff\xff\xff",
                                            "\4\0\0\0\xff\xff\xff\xff", "\3\0\0\0\xb8\xff\xbe" };
@@ -191,7 +183,6 @@ static void agent_closes_what_is_no_hello_over_shm(void **state)
     struct caller c;
     struct wire w;
 
-    (void)state;
     caller_open(&c, &transport_shm, n.address);
     for (size_t i = 0; i < sizeof len / sizeof len[0]; i++) {
         wire_open(&w, caller_dial(&c));
@@ -211,13 +202,12 @@ static void move_marker(struct shm_ring *r, enum shm_role role, uint64_t to)
     atomic_store(&r->header->marker[role], to);
 }
 
-static void agent_ends_only_the_pipe_whose_markers_cannot_be(void **state)
+TEST_WITH(agent_ends_only_the_pipe_whose_markers_cannot_be, setup, teardown)
 {
     static const uint64_t far[] = { UINT64_C(1) << 22, UINT64_MAX / 2 };
     struct shm_pipe good, bad;
     unsigned char buf[512];
 
-    (void)state;
     pipe_open(&good);
     for (size_t i = 0; i < 2; i++) {
         pipe_open(&bad);
@@ -236,11 +226,10 @@ static void agent_ends_only_the_pipe_whose_markers_cannot_be(void **state)
     pipe_close(&good);
 }
 
-static void agent_ends_the_pipe_of_who_writes_to_its_socket(void **state)
+TEST_WITH(agent_ends_the_pipe_of_who_writes_to_its_socket, setup, teardown)
 {
     struct shm_pipe p;
 
-    (void)state;
     pipe_open(&p);
     call(&p, 1);
     raw_send(p.wire[0].fd, "x", 1);
@@ -249,11 +238,10 @@ static void agent_ends_the_pipe_of_who_writes_to_its_socket(void **state)
     assert_alive();
 }
 
-static void agent_ends_a_pipe_with_a_frame_beyond_all_limits(void **state)
+TEST_WITH(agent_ends_a_pipe_with_a_frame_beyond_all_limits, setup, teardown)
 {
     struct shm_pipe p;
 
-    (void)state;
     pipe_open(&p);
     shm_ring_put(&p.wire[0].link.outbox, 0, "\xff\xff\xff\xff", 4);
     shm_ring_advance(&p.wire[0].link.outbox, 4);
@@ -264,45 +252,43 @@ static void agent_ends_a_pipe_with_a_frame_beyond_all_limits(void **state)
 
 /* The answer cannot be told while the peer holds its reactor, and is when it
  * lets go. */
-static void agent_answers_others_while_a_peer_holds_its_reactor(void **state)
+TEST_WITH(agent_answers_others_while_a_peer_holds_its_reactor, setup, teardown)
 {
     unsigned char buf[512];
     struct shm_pipe stuck;
     atomic_uchar *lock;
     uint64_t tokens;
 
-    (void)state;
     pipe_open(&stuck);
     call(&stuck, 1);
     lock = &stuck.wire[0].link.reactor.header->in_use[SHM_PRODUCER];
     atomic_store(lock, 1);
     wire_send(&stuck.wire[0], buf, raw_message(buf, TENREC_MSG_CALL, 2, "hi", 2));
-    assert_soon(shm_link_is_unread(&stuck.wire[0].link));
+    assert_becomes(shm_link_is_unread(&stuck.wire[0].link));
     assert_alive();
     shm_reactor_empty(&stuck.wire[0].link.reactor);
     atomic_store(lock, 0);
-    assert_soon(atomic_load(&stuck.wire[0].link.reactor.header->marker[SHM_PRODUCER]) !=
-                atomic_load(&stuck.wire[0].link.reactor.header->marker[SHM_CONSUMER]));
+    assert_becomes(atomic_load(&stuck.wire[0].link.reactor.header->marker[SHM_PRODUCER]) !=
+                   atomic_load(&stuck.wire[0].link.reactor.header->marker[SHM_CONSUMER]));
     tokens = atomic_load(&stuck.wire[0].link.reactor.header->marker[SHM_PRODUCER]);
     assert_int_equal(tokens % 4, 0);
     pipe_close(&stuck);
 }
 
-static void agent_looks_only_while_there_is_such_a_peer(void **state)
+TEST_WITH(agent_looks_only_while_there_is_such_a_peer, setup, teardown)
 {
     struct agent *a = n.agent.impl;
     struct shm_pipe p;
     uint64_t looks;
 
-    (void)state;
-    assert_soon(atomic_load(&a->shm.n) == 0);
+    assert_becomes(atomic_load(&a->shm.n) == 0);
     pipe_open(&p);
     call(&p, 1);
     assert_int_equal(atomic_load(&a->shm.n), 3);
     looks = node_counter(&n, "looks");
-    assert_soon(node_counter(&n, "looks") > looks + 10);
+    assert_becomes(node_counter(&n, "looks") > looks + 10);
     pipe_close(&p);
-    assert_soon(atomic_load(&a->shm.n) == 0);
+    assert_becomes(atomic_load(&a->shm.n) == 0);
 }
 
 static uint64_t room_of(const struct wire *w)
@@ -313,49 +299,20 @@ static uint64_t room_of(const struct wire *w)
     return room;
 }
 
-static void agent_notices_the_end_of_a_caller_that_left_its_answers_over_shm(void **state)
+TEST_WITH(agent_notices_the_end_of_a_caller_that_left_its_answers_over_shm, setup, teardown)
 {
     static unsigned char buf[16384], payload[8192];
     size_t len = raw_message(buf, TENREC_MSG_CALL, 1, payload, sizeof payload);
     struct shm_pipe p;
 
-    (void)state;
     node_close(&n);
     open_node(100000);
     pipe_open(&p);
     while (!node_is_clogged(&n)) {
-        assert_soon(room_of(&p.wire[0]) >= len || node_is_clogged(&n));
+        assert_becomes(room_of(&p.wire[0]) >= len || node_is_clogged(&n));
         if (room_of(&p.wire[0]) >= len)
             wire_send(&p.wire[0], buf, len);
     }
     pipe_close(&p);
-    assert_soon(node_counter(&n, "pipes_broken") == 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(agent_serves_a_peer_over_shm, setup, teardown),
-        cmocka_unit_test_setup_teardown(agent_survives_a_shm_connection_that_closes_at_once, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(agent_closes_a_shm_connection_that_says_nothing, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(agent_closes_a_shm_connection_without_rings, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(agent_closes_what_is_no_hello_over_shm, setup, teardown),
-        cmocka_unit_test_setup_teardown(agent_ends_only_the_pipe_whose_markers_cannot_be, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(agent_ends_the_pipe_of_who_writes_to_its_socket, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(agent_ends_a_pipe_with_a_frame_beyond_all_limits, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(agent_answers_others_while_a_peer_holds_its_reactor, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(agent_looks_only_while_there_is_such_a_peer, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(
-            agent_notices_the_end_of_a_caller_that_left_its_answers_over_shm, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    assert_becomes(node_counter(&n, "pipes_broken") == 1);
 }

@@ -72,7 +72,7 @@ static uint32_t next_random(uint32_t *state)
 }
 
 /* What lies in the ring: length of 4 bytes, body. */
-static void link_puts_frames_into_the_ring_with_short_heads(void **state)
+TEST(link_puts_frames_into_the_ring_with_short_heads)
 {
     static const unsigned char expected[] = {
         3, 0, 0, 0, 'a', 'b', 'c', 0, 0, 0, 0, 1, 0, 0, 0, 'd'
@@ -81,7 +81,6 @@ static void link_puts_frames_into_the_ring_with_short_heads(void **state)
     size_t len = 0;
     struct pair p;
 
-    (void)state;
     open_pair(&p);
     len += put_frame(stream + len, "abc", 3);
     len += put_frame(stream + len, "", 0);
@@ -92,14 +91,13 @@ static void link_puts_frames_into_the_ring_with_short_heads(void **state)
     close_pair(&p);
 }
 
-static void link_pushes_the_peers_tokens(void **state)
+TEST(link_pushes_the_peers_tokens)
 {
     unsigned char stream[16];
     size_t len = put_frame(stream, "abc", 3);
     uint32_t token = 0;
     struct pair p;
 
-    (void)state;
     open_pair(&p);
     assert_int_equal(link_write(&p.link[0], stream, len), len);
     shm_ring_get(&p.link[1].reactor, 0, &token, 4);
@@ -111,14 +109,13 @@ static void link_pushes_the_peers_tokens(void **state)
 }
 
 /* Random frames, written and read in random pieces, come out as they went in. */
-static void link_carries_a_stream_that_is_cut_anywhere(void **state)
+TEST(link_carries_a_stream_that_is_cut_anywhere)
 {
     static unsigned char in[8u << 20], out[sizeof in], body[3u << 20];
     uint32_t random = 1;
     size_t len = 0, written = 0, got = 0;
     struct pair p;
 
-    (void)state;
     open_pair(&p);
     for (size_t i = 0; i < sizeof body; i++)
         body[i] = (unsigned char)next_random(&random);
@@ -153,14 +150,13 @@ static void link_carries_a_stream_that_is_cut_anywhere(void **state)
     close_pair(&p);
 }
 
-static void link_takes_no_more_than_the_ring_holds(void **state)
+TEST(link_takes_no_more_than_the_ring_holds)
 {
     static unsigned char stream[3u << 20], out[3u << 20];
     size_t len = put_frame(stream, stream + 8, sizeof stream - 8);
     ssize_t first;
     struct pair p;
 
-    (void)state;
     open_pair(&p);
     first = link_write(&p.link[0], stream, len);
     assert_int_equal(first, SHM_INBOX_SIZE + SHM_FRAME_HEAD - SHM_RING_HEAD);
@@ -174,23 +170,21 @@ static void link_takes_no_more_than_the_ring_holds(void **state)
     close_pair(&p);
 }
 
-static void link_refuses_a_frame_that_has_no_length_in_the_ring(void **state)
+TEST(link_refuses_a_frame_that_has_no_length_in_the_ring)
 {
     const uint64_t head = htole64(UINT64_C(1) << 32);
     struct pair p;
 
-    (void)state;
     open_pair(&p);
     assert_int_equal(link_write(&p.link[0], &head, sizeof head), -EMSGSIZE);
     close_pair(&p);
 }
 
-static void link_reads_the_longest_length_of_the_ring(void **state)
+TEST(link_reads_the_longest_length_of_the_ring)
 {
     uint64_t head;
     struct pair p;
 
-    (void)state;
     open_pair(&p);
     memset(p.link[0].outbox.data, 0xff, 4);
     shm_ring_advance(&p.link[0].outbox, 4);
@@ -199,12 +193,11 @@ static void link_reads_the_longest_length_of_the_ring(void **state)
     close_pair(&p);
 }
 
-static void link_finds_out_markers_that_cannot_be(void **state)
+TEST(link_finds_out_markers_that_cannot_be)
 {
     unsigned char buf[64] = { 0 };
     struct pair p;
 
-    (void)state;
     open_pair(&p);
     atomic_store(&p.link[1].inbox.header->marker[SHM_PRODUCER], UINT64_MAX / 2);
     assert_true(shm_link_readable(&p.link[1]));
@@ -217,7 +210,7 @@ static void link_finds_out_markers_that_cannot_be(void **state)
 }
 
 /* A peer whose reactor is stuck gets its tokens when it is not any more. */
-static void link_owes_tokens_that_found_no_place(void **state)
+TEST(link_owes_tokens_that_found_no_place)
 {
     unsigned char stream[16];
     size_t len = put_frame(stream, "abc", 3);
@@ -225,7 +218,6 @@ static void link_owes_tokens_that_found_no_place(void **state)
     uint64_t n;
     struct pair p;
 
-    (void)state;
     open_pair(&p);
     reactor = &p.link[1].reactor;
     atomic_store(&reactor->header->in_use[SHM_PRODUCER], 1);
@@ -272,7 +264,7 @@ static void *write_all(void *arg)
     return (void *)(uintptr_t)len;
 }
 
-static void link_carries_large_frames_between_threads(void **state)
+TEST(link_carries_large_frames_between_threads)
 {
     unsigned char *out = malloc(STREAM);
     pthread_t thread;
@@ -280,7 +272,6 @@ static void link_carries_large_frames_between_threads(void **state)
     size_t got = 0, frame = STREAM / 16;
     void *len;
 
-    (void)state;
     assert_non_null(out);
     open_pair(&p);
     assert_int_equal(pthread_create(&thread, NULL, write_all, &p.link[0]), 0);
@@ -301,21 +292,4 @@ static void link_carries_large_frames_between_threads(void **state)
                 fail_msg("byte %zu of frame %zu", i, f);
     free(out);
     close_pair(&p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(link_puts_frames_into_the_ring_with_short_heads),
-        cmocka_unit_test(link_pushes_the_peers_tokens),
-        cmocka_unit_test(link_carries_a_stream_that_is_cut_anywhere),
-        cmocka_unit_test(link_takes_no_more_than_the_ring_holds),
-        cmocka_unit_test(link_refuses_a_frame_that_has_no_length_in_the_ring),
-        cmocka_unit_test(link_reads_the_longest_length_of_the_ring),
-        cmocka_unit_test(link_finds_out_markers_that_cannot_be),
-        cmocka_unit_test(link_owes_tokens_that_found_no_place),
-        cmocka_unit_test(link_carries_large_frames_between_threads),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

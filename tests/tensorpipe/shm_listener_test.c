@@ -28,12 +28,11 @@ struct ghost {
 static struct node n;
 static struct ghost g;
 
-static int setup(void **state)
+static void setup(void)
 {
     struct tenrec_member members[2];
     tenrec_error err;
 
-    (void)state;
     node_init(&n, 0);
     n.options.handshake_timeout_ms = 3000;
     node_share_memory(&n);
@@ -49,18 +48,15 @@ static int setup(void **state)
     if (n.agent.ops->start(&n.agent, members, 2, &err))
         fail_msg("%s", err.text);
     n.started = true;
-    return 0;
 }
 
-static int teardown(void **state)
+static void teardown(void)
 {
-    (void)state;
     node_shutdown(&n);
     node_close(&n);
     close(g.uv);
     if (g.shm >= 0)
         close(g.shm);
-    return 0;
 }
 
 /* Takes the agent's Brochure, into `buf`; the connection it came on. */
@@ -168,18 +164,17 @@ static void start_call(struct call *c)
 
 static void assert_answered(struct call *c)
 {
-    assert_soon(atomic_load(&c->done));
+    assert_becomes(atomic_load(&c->done));
     assert_int_equal(c->status, TENREC_OK);
     assert_int_equal(c->answer->payload_len, 3);
     call_finish(c);
 }
 
-static void agent_goes_where_it_is_sent_on_to(void **state)
+TEST_WITH(agent_goes_where_it_is_sent_on_to, setup, teardown)
 {
     struct wire w[3];
     struct call c;
 
-    (void)state;
     start_call(&c);
     send_on();
     take_pipe(w);
@@ -191,7 +186,7 @@ static void agent_goes_where_it_is_sent_on_to(void **state)
 /* As many as it lets wait, and a few. */
 #define MORE 16
 
-static void agent_tries_again_when_the_queue_of_a_listener_is_full(void **state)
+TEST_WITH(agent_tries_again_when_the_queue_of_a_listener_is_full, setup, teardown)
 {
     union transport_address to;
     int fd[MORE], n_fds = 0;
@@ -199,7 +194,6 @@ static void agent_tries_again_when_the_queue_of_a_listener_is_full(void **state)
     tenrec_error err;
     struct call c;
 
-    (void)state;
     assert_int_equal(listen(g.shm, 0), 0);
     if (local_parse(g.name, strlen(g.name), &to, &err))
         fail_msg("%s", err.text);
@@ -222,11 +216,10 @@ static void agent_tries_again_when_the_queue_of_a_listener_is_full(void **state)
     close_pipe(w);
 }
 
-static void agent_begins_anew_when_nobody_listens_there(void **state)
+TEST_WITH(agent_begins_anew_when_nobody_listens_there, setup, teardown)
 {
     struct call c;
 
-    (void)state;
     close(g.shm);
     g.shm = -1;
     start_call(&c);
@@ -234,12 +227,11 @@ static void agent_begins_anew_when_nobody_listens_there(void **state)
     assert_begins_anew(&c);
 }
 
-static void agent_gives_up_on_a_listener_that_hands_over_nothing(void **state)
+TEST_WITH(agent_gives_up_on_a_listener_that_hands_over_nothing, setup, teardown)
 {
     struct call c;
     int fd;
 
-    (void)state;
     start_call(&c);
     send_on();
     fd = take_socket();
@@ -247,12 +239,11 @@ static void agent_gives_up_on_a_listener_that_hands_over_nothing(void **state)
     close(fd);
 }
 
-static void agent_begins_anew_when_a_listener_hands_over_nonsense(void **state)
+TEST_WITH(agent_begins_anew_when_a_listener_hands_over_nonsense, setup, teardown)
 {
     struct call c;
     int fd;
 
-    (void)state;
     start_call(&c);
     send_on();
     fd = take_socket();
@@ -261,48 +252,25 @@ static void agent_begins_anew_when_a_listener_hands_over_nonsense(void **state)
     close(fd);
 }
 
-static void agent_begins_anew_when_a_listener_hangs_up(void **state)
+TEST_WITH(agent_begins_anew_when_a_listener_hangs_up, setup, teardown)
 {
     struct call c;
 
-    (void)state;
     start_call(&c);
     send_on();
     close(take_socket());
     assert_begins_anew(&c);
 }
 
-static void agent_loses_no_answer_that_came_before_the_end(void **state)
+TEST_WITH(agent_loses_no_answer_that_came_before_the_end, setup, teardown)
 {
     struct wire w[3];
     struct call c;
 
-    (void)state;
     start_call(&c);
     send_on();
     take_pipe(w);
     answer_one(&w[0]);
     close_pipe(w);
     assert_answered(&c);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(agent_goes_where_it_is_sent_on_to, setup, teardown),
-        cmocka_unit_test_setup_teardown(agent_tries_again_when_the_queue_of_a_listener_is_full,
-                                        setup, teardown),
-        cmocka_unit_test_setup_teardown(agent_begins_anew_when_nobody_listens_there, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(agent_gives_up_on_a_listener_that_hands_over_nothing, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(agent_begins_anew_when_a_listener_hands_over_nonsense,
-                                        setup, teardown),
-        cmocka_unit_test_setup_teardown(agent_begins_anew_when_a_listener_hangs_up, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(agent_loses_no_answer_that_came_before_the_end, setup,
-                                        teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

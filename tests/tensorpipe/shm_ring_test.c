@@ -46,12 +46,11 @@ static uint64_t available(const struct shm_ring *r)
     return n;
 }
 
-static void ring_header_lies_as_tensorpipe_wants_it(void **state)
+TEST(ring_header_lies_as_tensorpipe_wants_it)
 {
     const uint64_t words[2] = { SIZE, SIZE - 1 };
     struct both b;
 
-    (void)state;
     open_both(&b);
     assert_memory_equal(b.writer.header, words, sizeof words);
     shm_ring_put(&b.writer, 0, "abc", 3);
@@ -61,12 +60,11 @@ static void ring_header_lies_as_tensorpipe_wants_it(void **state)
     close_both(&b);
 }
 
-static void ring_carries_bytes_around_its_end(void **state)
+TEST(ring_carries_bytes_around_its_end)
 {
     unsigned char in[1000], out[1000];
     struct both b;
 
-    (void)state;
     open_both(&b);
     for (unsigned round = 0; round < 50; round++) {
         memset(in, (int)round + 1, sizeof in);
@@ -84,13 +82,12 @@ static void ring_carries_bytes_around_its_end(void **state)
     close_both(&b);
 }
 
-static void ring_finds_out_a_marker_that_cannot_be(void **state)
+TEST(ring_finds_out_a_marker_that_cannot_be)
 {
     static const uint64_t bad[] = { SIZE + 1, UINT64_MAX - SIZE, UINT64_MAX / 2 };
     struct both b;
     uint64_t n;
 
-    (void)state;
     open_both(&b);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         atomic_store(&b.writer.header->marker[SHM_PRODUCER], bad[i]);
@@ -101,11 +98,10 @@ static void ring_finds_out_a_marker_that_cannot_be(void **state)
     close_both(&b);
 }
 
-static void ring_of_ours_cannot_be_cut(void **state)
+TEST(ring_of_ours_cannot_be_cut)
 {
     struct both b;
 
-    (void)state;
     open_both(&b);
     for (int i = 0; i < SHM_FILES; i++) {
         assert_int_equal(ftruncate(b.fd[i], 0), -1);
@@ -133,14 +129,13 @@ static void assert_refused(int header, int data, const char *why)
     assert_text_has(err.text, why);
 }
 
-static void ring_is_refused_when_its_files_are_none(void **state)
+TEST(ring_is_refused_when_its_files_are_none)
 {
     int header = file_of(40), data = file_of(SIZE), pipes[2], disk;
     char path[] = "/var/tmp/shm_ring_test.XXXXXX";
     static const off_t sizes[] = { 0, 2, SIZE - 1, SIZE + 8, (off_t)SHM_RING_MAX * 2 };
     static const off_t headers[] = { 0, 39, 41, 4096 };
 
-    (void)state;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         int fd = file_of(sizes[i]);
 
@@ -167,7 +162,7 @@ static void ring_is_refused_when_its_files_are_none(void **state)
     close(data);
 }
 
-static void ring_is_refused_when_its_header_lies(void **state)
+TEST(ring_is_refused_when_its_header_lies)
 {
     static const uint64_t bad[][2] = { { (uint64_t)SIZE * 2, (uint64_t)SIZE * 2 - 1 },
                                        { SIZE, SIZE },
@@ -175,7 +170,6 @@ static void ring_is_refused_when_its_header_lies(void **state)
                                        { UINT64_MAX, UINT64_MAX } };
     int header = file_of(40), data = file_of(SIZE);
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_int_equal(pwrite(header, bad[i], sizeof bad[i], 0), sizeof bad[i]);
         assert_refused(header, data, "header says");
@@ -186,12 +180,11 @@ static void ring_is_refused_when_its_header_lies(void **state)
 
 /* ---- reactor ---- */
 
-static void reactor_tells_tokens_in_order_until_it_is_full(void **state)
+TEST(reactor_tells_tokens_in_order_until_it_is_full)
 {
     struct both b;
     uint32_t token;
 
-    (void)state;
     open_both(&b);
     for (uint32_t i = 0; i < SIZE / 4; i++)
         assert_true(shm_reactor_push(&b.writer, i, true));
@@ -205,11 +198,10 @@ static void reactor_tells_tokens_in_order_until_it_is_full(void **state)
     close_both(&b);
 }
 
-static void reactor_gives_up_on_a_lock_that_stays_taken(void **state)
+TEST(reactor_gives_up_on_a_lock_that_stays_taken)
 {
     struct both b;
 
-    (void)state;
     open_both(&b);
     atomic_store(&b.reader.header->in_use[SHM_PRODUCER], 1);
     assert_false(shm_reactor_push(&b.writer, 7, true));
@@ -219,12 +211,11 @@ static void reactor_gives_up_on_a_lock_that_stays_taken(void **state)
     close_both(&b);
 }
 
-static void reactor_with_markers_that_cannot_be_takes_nothing(void **state)
+TEST(reactor_with_markers_that_cannot_be_takes_nothing)
 {
     static const uint64_t bad[][2] = { { 0, SIZE + 1 }, { 1, 0 }, { 0, UINT64_MAX - 3 } };
     struct both b;
 
-    (void)state;
     open_both(&b);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         atomic_store(&b.reader.header->marker[SHM_CONSUMER], bad[i][0]);
@@ -249,12 +240,11 @@ static void *push_many(void *arg)
     return NULL;
 }
 
-static void reactor_takes_tokens_of_several_threads(void **state)
+TEST(reactor_takes_tokens_of_several_threads)
 {
     pthread_t thread[PUSHERS];
     struct both b;
 
-    (void)state;
     open_both(&b);
     for (int i = 0; i < PUSHERS; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, push_many, &b.writer), 0);
@@ -271,13 +261,12 @@ static void open_pair(int fd[2])
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), 0);
 }
 
-static void handshake_hands_over_tokens_and_descriptors(void **state)
+TEST(handshake_hands_over_tokens_and_descriptors)
 {
     struct shm_hello in = { 0x01020304, 5, { file_of(1), file_of(2) }, { file_of(3), file_of(4) } };
     struct shm_hello out;
     int fd[2];
 
-    (void)state;
     open_pair(fd);
     assert_int_equal(shm_hello_receive(fd[1], &out), EAGAIN);
     assert_int_equal(shm_hello_send(fd[0], &in), 0);
@@ -327,7 +316,7 @@ static void send_odd(int fd, size_t len, int n)
     assert_int_equal(sendmsg(fd, &m, 0), len);
 }
 
-static void handshake_refuses_odd_messages_and_keeps_no_descriptor(void **state)
+TEST(handshake_refuses_odd_messages_and_keeps_no_descriptor)
 {
     static const struct {
         size_t len;
@@ -336,7 +325,6 @@ static void handshake_refuses_odd_messages_and_keeps_no_descriptor(void **state)
         { 8, 0, EPROTO }, { 8, 3, EPROTO }, { 4, 4, EPROTO }, { 1, 1, EPROTO }, { 8, 8, EMFILE }
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
         struct shm_hello out;
         int fd[2], before;
@@ -351,36 +339,14 @@ static void handshake_refuses_odd_messages_and_keeps_no_descriptor(void **state)
     }
 }
 
-static void handshake_trusts_our_own_user(void **state)
+TEST(handshake_trusts_our_own_user)
 {
     int fd[2], pid = 0;
 
-    (void)state;
     open_pair(fd);
     assert_true(local_peer_is_ours(fd[0], &pid));
     assert_int_equal(pid, getpid());
     close(fd[0]);
     assert_false(local_peer_is_ours(fd[0], &pid));
     close(fd[1]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ring_header_lies_as_tensorpipe_wants_it),
-        cmocka_unit_test(ring_carries_bytes_around_its_end),
-        cmocka_unit_test(ring_finds_out_a_marker_that_cannot_be),
-        cmocka_unit_test(ring_of_ours_cannot_be_cut),
-        cmocka_unit_test(ring_is_refused_when_its_files_are_none),
-        cmocka_unit_test(ring_is_refused_when_its_header_lies),
-        cmocka_unit_test(reactor_tells_tokens_in_order_until_it_is_full),
-        cmocka_unit_test(reactor_gives_up_on_a_lock_that_stays_taken),
-        cmocka_unit_test(reactor_with_markers_that_cannot_be_takes_nothing),
-        cmocka_unit_test(reactor_takes_tokens_of_several_threads),
-        cmocka_unit_test(handshake_hands_over_tokens_and_descriptors),
-        cmocka_unit_test(handshake_refuses_odd_messages_and_keeps_no_descriptor),
-        cmocka_unit_test(handshake_trusts_our_own_user),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ void wire_open(struct wire *w, int fd)
         fail_msg("%s", err.text);
     assert_int_equal(shm_hello_send(fd, &hello), 0);
     shm_hello_close(&hello);
-    assert_soon((e = shm_hello_receive(fd, &hello)) != EAGAIN);
+    assert_becomes((e = shm_hello_receive(fd, &hello)) != EAGAIN);
     assert_int_equal(e, 0);
     if (shm_link_attach(&w->link, &hello, &err))
         fail_msg("%s", err.text);
@@ -49,7 +49,7 @@ void wire_receive(struct wire *w, void *data, size_t len)
         const struct iovec iov = { (unsigned char *)data + got, len - got };
         ssize_t r;
 
-        assert_soon((r = shm_link_read(&w->link, &iov, 1)) != -EAGAIN);
+        assert_becomes((r = shm_link_read(&w->link, &iov, 1)) != -EAGAIN);
         assert_true(r > 0);
         got += (size_t)r;
     }

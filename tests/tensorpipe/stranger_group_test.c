@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stranger_group_test.c - a stranger at the port of a worker of a dynamic group: no member goes
  * because of what the stranger says, and none is kept from serving. */
+#include "../testing.h"
 #include "raw.h"
 
 #include "../rpc/functions.h"
@@ -10,15 +11,6 @@
 #include "rpc/watch_inside.h"
 #include "rpc/worker.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
-#include <poll.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { VICTIM, OTHER, THIRD, WORKERS };
 enum { LEAVING = 1, VIEW_NUMBERS = 4 };
 
@@ -27,21 +19,17 @@ static const char *const unknown = "tenrec:1:7:63:f:1234";
 
 static struct tenrec_worker *w[WORKERS];
 
-static int join_all(void **state)
+static void join_all(void)
 {
-    (void)state;
     party_begin();
     for (int i = 0; i < WORKERS; i++)
         w[i] = party_join(-1, NULL, functions_register);
-    return 0;
 }
 
-static int leave_all(void **state)
+static void leave_all(void)
 {
-    (void)state;
     for (int i = 0; i < WORKERS; i++)
         party_leave(w[i]);
-    return 0;
 }
 
 static size_t view_frames(unsigned char *buf, int64_t version, int64_t flags, int64_t id,
@@ -72,7 +60,7 @@ static int64_t await_answer(struct raw_pipe *p)
     return raw_recv_message(p, &id, buf, sizeof buf, &len);
 }
 
-static void members_are_callable_when_a_stranger_says_that_they_leave(void **state)
+TEST_WITH(members_are_callable_when_a_stranger_says_that_they_leave, join_all, leave_all)
 {
     const int64_t life = w[OTHER]->watch->incarnation;
     unsigned char buf[512];
@@ -80,7 +68,6 @@ static void members_are_callable_when_a_stranger_says_that_they_leave(void **sta
     const char *const identities[] = { NULL, unknown, claims };
     struct raw_pipe p;
 
-    (void)state;
     snprintf(claims, sizeof claims, "tenrec:1:%d:%llx:f", OTHER, (unsigned long long)life);
     for (size_t i = 0; i < sizeof identities / sizeof identities[0]; i++) {
         open_to_victim(&p, identities[i]);
@@ -95,13 +82,12 @@ static void members_are_callable_when_a_stranger_says_that_they_leave(void **sta
 enum { FLOOD = 20000, AT_ONCE = 100 };
 
 /* Versions that never come are asked for, and the store is looked at for each of them. */
-static void nobody_is_expelled_when_a_stranger_floods_a_member_with_views(void **state)
+TEST_WITH(nobody_is_expelled_when_a_stranger_floods_a_member_with_views, join_all, leave_all)
 {
     unsigned char buf[512], *all;
     struct raw_pipe p;
     size_t len;
 
-    (void)state;
     open_to_victim(&p, unknown);
     len = view_frames(buf, INT64_MAX, 0, 7, 99);
     all = malloc(AT_ONCE * len);
@@ -121,17 +107,10 @@ static void nobody_is_expelled_when_a_stranger_floods_a_member_with_views(void *
     raw_pipe_close(&p);
 }
 
-#define CASE(f) cmocka_unit_test_setup_teardown(f, join_all, leave_all)
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        CASE(members_are_callable_when_a_stranger_says_that_they_leave),
-        CASE(nobody_is_expelled_when_a_stranger_floods_a_member_with_views),
-    };
-
     setenv("TENREC_TRANSPORTS", "uv", 1);
     setenv("TENREC_CHANNELS", "basic", 1);
     cluster_use("tensorpipe");
-    return cmocka_run_group_tests_name("stranger_group", tests, NULL, NULL);
+    return testing_run(NULL, NULL);
 }

@@ -12,18 +12,14 @@
 
 static struct node n[2];
 
-static int setup(void **state)
+static void setup(void)
 {
-    (void)state;
     group_open(n, 2, "sleep");
-    return 0;
 }
 
-static int teardown(void **state)
+static void teardown(void)
 {
-    (void)state;
     group_close(n, 2);
-    return 0;
 }
 
 static void assert_answers(struct raw_pipe *p)
@@ -47,11 +43,10 @@ static void assert_refused(uint64_t id)
 }
 
 /* A process of the same host sees what ids its own pipes get, before and after the victim's. */
-static void stranger_gets_no_connection_when_it_guesses_an_id(void **state)
+TEST_WITH(stranger_gets_no_connection_when_it_guesses_an_id, setup, teardown)
 {
     struct raw_pipe before, victim, after;
 
-    (void)state;
     raw_pipe_ask(&before, n[1].address, NULL);
     raw_pipe_ask(&victim, n[1].address, NULL);
     raw_pipe_ask(&after, n[1].address, NULL);
@@ -104,18 +99,17 @@ static unsigned colons(const char *text)
 /* All that n[1] had to do because of a pipe that ended is done when it answers again. */
 static void await_broken(uint64_t pipes)
 {
-    assert_soon(node_counter(&n[1], "pipes_broken") == pipes);
+    assert_becomes(node_counter(&n[1], "pipes_broken") == pipes);
     assert_ping(&n[0], 1);
 }
 
-static void stranger_that_claims_rank_and_life_of_a_member_is_a_stranger(void **state)
+TEST_WITH(stranger_that_claims_rank_and_life_of_a_member_is_a_stranger, setup, teardown)
 {
     const uint64_t guesses[] = { 0, 1, UINT64_MAX, right_proof() ^ 1 };
     char text[IDENTITY_MAX];
     struct raw_pipe p;
     uint64_t broken = 0;
 
-    (void)state;
     assert_ping(&n[0], 1);
     for (size_t i = 0; i < sizeof guesses / sizeof guesses[0]; i++) {
         claim(text, &n[0], guesses[i]);
@@ -130,14 +124,13 @@ static void stranger_that_claims_rank_and_life_of_a_member_is_a_stranger(void **
     assert_int_equal(n[1].callers_lost, 0);
 }
 
-static void caller_that_knows_both_tokens_is_the_member(void **state)
+TEST_WITH(caller_that_knows_both_tokens_is_the_member, setup, teardown)
 {
     const struct proof_life by = life_of(&n[1]), to = life_of(&n[0]);
     char text[IDENTITY_MAX];
     struct identity listener;
     struct raw_pipe p;
 
-    (void)state;
     claim(text, &n[0], right_proof());
     raw_pipe_open_as(&p, n[1].address, text);
     assert_answers(&p);
@@ -145,36 +138,34 @@ static void caller_that_knows_both_tokens_is_the_member(void **state)
     assert_int_equal(identity_read(nop_text(p.identity), &listener, NULL), TENREC_OK);
     assert_true(listener.proof == proof_make(&by, &to, PROOF_OF_LISTENER));
     raw_pipe_close(&p);
-    assert_soon(n[1].callers_lost == 1);
+    assert_becomes(n[1].callers_lost == 1);
 }
 
-static void member_with_two_pipes_is_lost_with_the_last(void **state)
+TEST_WITH(member_with_two_pipes_is_lost_with_the_last, setup, teardown)
 {
     char text[IDENTITY_MAX];
     struct raw_pipe first, second;
 
-    (void)state;
     claim(text, &n[0], right_proof());
     raw_pipe_open_as(&first, n[1].address, text);
     raw_pipe_open_as(&second, n[1].address, text);
     assert_answers(&first);
     assert_answers(&second);
     raw_pipe_close(&first);
-    assert_soon(node_counter(&n[1], "pipes_broken") == 1);
+    assert_becomes(node_counter(&n[1], "pipes_broken") == 1);
     assert_answers(&second);
     assert_int_equal(n[1].callers_lost, 0);
     raw_pipe_close(&second);
-    assert_soon(n[1].callers_lost == 1);
+    assert_becomes(n[1].callers_lost == 1);
 }
 
 /* A proof is for one member: shown to another it is worth nothing. */
-static void proof_is_of_no_use_to_the_process_that_got_it(void **state)
+TEST_WITH(proof_is_of_no_use_to_the_process_that_got_it, setup, teardown)
 {
     const struct proof_life by = life_of(&n[0]), to = { 2, 1002, 0x600d };
     char text[IDENTITY_MAX];
     struct raw_pipe p;
 
-    (void)state;
     claim(text, &n[0], proof_make(&by, &to, PROOF_OF_CALLER));
     raw_pipe_open_as(&p, n[1].address, text);
     assert_answers(&p);
@@ -206,7 +197,7 @@ static void answer_as(int fd, const char *address, const char *identity)
     raw_frame(fd, buf, answer_write(buf, sizeof buf, &offer, &selection, &ids, true));
 }
 
-static void process_at_the_address_of_a_dead_member_gets_no_call(void **state)
+TEST_WITH(process_at_the_address_of_a_dead_member_gets_no_call, setup, teardown)
 {
     static struct node dead; /* its texts live until the shutdown */
     char right_life[IDENTITY_MAX];
@@ -214,7 +205,6 @@ static void process_at_the_address_of_a_dead_member_gets_no_call(void **state)
     struct call c = { .wake_fd = -1 };
     int listener, fd;
 
-    (void)state;
     for (size_t i = 0; i < sizeof told / sizeof told[0]; i++) {
         node_init(&dead, 2);
         claim(right_life, &dead, 0);
@@ -231,20 +221,4 @@ static void process_at_the_address_of_a_dead_member_gets_no_call(void **state)
         close(listener);
         node_close(&dead);
     }
-}
-
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(stranger_gets_no_connection_when_it_guesses_an_id),
-        CASE(stranger_that_claims_rank_and_life_of_a_member_is_a_stranger),
-        CASE(caller_that_knows_both_tokens_is_the_member),
-        CASE(member_with_two_pipes_is_lost_with_the_last),
-        CASE(proof_is_of_no_use_to_the_process_that_got_it),
-        CASE(process_at_the_address_of_a_dead_member_gets_no_call),
-    };
-
-    return cmocka_run_group_tests_name("stranger", tests, NULL, NULL);
 }

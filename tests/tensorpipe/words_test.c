@@ -120,9 +120,8 @@ static void ring_scenario(void)
     reactor_finish(&endpoint.reactor);
 }
 
-static void ring_stays_in_its_mapping_whatever_a_peer_does_between_loads(void **state)
+TEST(ring_stays_in_its_mapping_whatever_a_peer_does_between_loads)
 {
-    (void)state;
     assert_true(words_try(ring_scenario, RING_SIZE_MIN) > 40);
 }
 
@@ -196,18 +195,7 @@ static void shm_scenario(void)
     shm_link_finish(&link[1]);
 }
 
-static void shm_stays_in_its_mapping_whatever_a_peer_does_between_loads(void **state)
+TEST(shm_stays_in_its_mapping_whatever_a_peer_does_between_loads)
 {
-    (void)state;
     assert_true(words_try(shm_scenario, SHM_SIZE) > 40);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ring_stays_in_its_mapping_whatever_a_peer_does_between_loads),
-        cmocka_unit_test(shm_stays_in_its_mapping_whatever_a_peer_does_between_loads),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,11 +68,10 @@ static tenrec_status ask_all(const struct tenrec_test *t, tenrec_error *err)
     return TENREC_OK;
 }
 
-static void kit_runs_the_body_in_each_worker(void **state)
+TEST(kit_runs_the_body_in_each_worker)
 {
     tenrec_error err;
 
-    (void)state;
     for (size_t i = 0; i < MODES; i++) {
         struct tenrec_test_options o = options(modes[i], ask_all);
         o.world_size = 0; /* four */
@@ -86,11 +85,10 @@ static tenrec_status fail_in_one(const struct tenrec_test *t, tenrec_error *err)
     return t->rank == 1 ? tenrec_fail(err, TENREC_ENOTFOUND, "no such luck") : TENREC_OK;
 }
 
-static void kit_returns_the_error_of_a_body_with_its_worker(void **state)
+TEST(kit_returns_the_error_of_a_body_with_its_worker)
 {
     tenrec_error err;
 
-    (void)state;
     for (size_t i = 0; i < MODES; i++) {
         struct tenrec_test_options o = options(modes[i], fail_in_one);
         assert_int_equal(tenrec_test_dist_init(&o, &err), TENREC_ENOTFOUND);
@@ -112,11 +110,10 @@ static tenrec_status fail_behind_one(const struct tenrec_test *t, tenrec_error *
     return st;
 }
 
-static void kit_tells_the_first_failure_when_others_follow_from_it(void **state)
+TEST(kit_tells_the_first_failure_when_others_follow_from_it)
 {
     tenrec_error err;
 
-    (void)state;
     for (int i = 0; i < 20; i++) {
         struct tenrec_test_options o = options(TENREC_TEST_THREADS, fail_behind_one);
         o.world_size = 4;
@@ -133,24 +130,22 @@ static tenrec_status assert_in_one(const struct tenrec_test *t, tenrec_error *er
     return TENREC_OK;
 }
 
-static void kit_fails_with_its_text_when_an_assertion_of_a_body_fails(void **state)
+TEST(kit_fails_with_its_text_when_an_assertion_of_a_body_fails)
 {
     struct tenrec_test_options o = options(TENREC_TEST_PROCESSES, assert_in_one);
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(tenrec_test_dist_init(&o, &err), TENREC_EREMOTE);
     assert_text_has(err.text, "worker1: an assertion failed in its body");
     assert_text_has(err.text, "\"told\" != \"this\"");
     assert_text_has(err.text, "testkit_test.c:");
 }
 
-static void kit_fails_when_an_assertion_of_a_thread_fails(void **state)
+TEST(kit_fails_when_an_assertion_of_a_thread_fails)
 {
     struct tenrec_test_options o = options(TENREC_TEST_THREADS, assert_in_one);
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(tenrec_test_dist_init(&o, &err), TENREC_EREMOTE);
     assert_text_has(err.text, "worker1: an assertion failed in its body");
 }
@@ -166,12 +161,11 @@ static tenrec_status crash(const struct tenrec_test *t, tenrec_error *err)
     return TENREC_OK;
 }
 
-static void kit_says_which_signal_killed_a_worker_and_what_it_printed(void **state)
+TEST(kit_says_which_signal_killed_a_worker_and_what_it_printed)
 {
     struct tenrec_test_options o = options(TENREC_TEST_PROCESSES, crash);
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(tenrec_test_dist_init(&o, &err), TENREC_EPEER_LOST);
     assert_string_equal(err.text, "worker1: was killed by signal 11 (Segmentation fault) in its "
                                   "body; it printed: last words");
@@ -185,12 +179,11 @@ static tenrec_status leave_early(const struct tenrec_test *t, tenrec_error *err)
     return TENREC_OK;
 }
 
-static void kit_says_how_a_worker_exited(void **state)
+TEST(kit_says_how_a_worker_exited)
 {
     struct tenrec_test_options o = options(TENREC_TEST_PROCESSES, leave_early);
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(tenrec_test_dist_init(&o, &err), TENREC_EPEER_LOST);
     assert_string_equal(err.text, "worker0: exited with status 0 in its body");
     o.arg = &o;
@@ -206,12 +199,11 @@ static tenrec_status hang(const struct tenrec_test *t, tenrec_error *err)
     return TENREC_OK;
 }
 
-static void kit_kills_a_process_that_hangs(void **state)
+TEST(kit_kills_a_process_that_hangs)
 {
     struct tenrec_test_options o = options(TENREC_TEST_PROCESSES, hang);
     tenrec_error err;
 
-    (void)state;
     o.timeout_ms = 2000;
     assert_int_equal(tenrec_test_dist_init(&o, &err), TENREC_ETIMEDOUT);
     assert_string_equal(err.text, "worker1: hangs in its body");
@@ -246,12 +238,11 @@ static tenrec_status wait_for_ever(const struct tenrec_test *t, tenrec_error *er
     return st;
 }
 
-static void kit_shuts_a_thread_down_that_hangs(void **state)
+TEST(kit_shuts_a_thread_down_that_hangs)
 {
     struct tenrec_test_options o = options(TENREC_TEST_THREADS, wait_for_ever);
     tenrec_error err;
 
-    (void)state;
     o.setup = setup_never;
     o.timeout_ms = 2000;
     assert_int_equal(tenrec_test_dist_init(&o, &err), TENREC_ETIMEDOUT);
@@ -266,12 +257,11 @@ static tenrec_status leak_fd(const struct tenrec_test *t, tenrec_error *err)
     return TENREC_OK;
 }
 
-static void kit_names_a_file_descriptor_that_a_worker_leaves(void **state)
+TEST(kit_names_a_file_descriptor_that_a_worker_leaves)
 {
     struct tenrec_test_options o = options(TENREC_TEST_PROCESSES, leak_fd);
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(tenrec_test_dist_init(&o, &err), TENREC_EBUSY);
     assert_text_has(err.text, "worker1: 1 file descriptors and 0 threads are left");
     assert_text_has(err.text, "(/dev/null)");
@@ -289,12 +279,11 @@ static tenrec_status leak_reference(const struct tenrec_test *t, tenrec_error *e
     return tenrec_rref_to_here(left, NULL, NULL, err);
 }
 
-static void kit_names_a_reference_that_a_worker_leaves(void **state)
+TEST(kit_names_a_reference_that_a_worker_leaves)
 {
     struct tenrec_test_options o = options(TENREC_TEST_THREADS, leak_reference);
     tenrec_error err;
 
-    (void)state;
     o.setup = setup;
     assert_int_equal(tenrec_test_dist_init(&o, &err), TENREC_EBUSY);
     assert_text_has(err.text, "worker1: ");
@@ -319,24 +308,22 @@ static tenrec_status die(const struct tenrec_test *t, tenrec_error *err)
     return TENREC_OK;
 }
 
-static void kit_lets_a_worker_die_on_purpose(void **state)
+TEST(kit_lets_a_worker_die_on_purpose)
 {
     tenrec_error err;
 
-    (void)state;
     for (size_t i = 0; i < MODES; i++) {
         struct tenrec_test_options o = options(modes[i], die);
         tenrec_test_assert_ok(tenrec_test_dist_init(&o, &err), &err);
     }
 }
 
-static void kit_says_so_when_no_worker_fails_within_the_limit(void **state)
+TEST(kit_says_so_when_no_worker_fails_within_the_limit)
 {
     struct tenrec_test_options o = options(TENREC_TEST_THREADS, NULL);
     struct tenrec_test_group *g = NULL;
     tenrec_error err;
 
-    (void)state;
     tenrec_test_assert_ok(tenrec_test_group_open(&o, &g, &err), &err);
     assert_int_equal(tenrec_test_wait_until_node_failure(tenrec_test_group_worker(g, 0), 1,
                                                          TENREC_OK, 10, NULL, &err),
@@ -347,11 +334,10 @@ static void kit_says_so_when_no_worker_fails_within_the_limit(void **state)
 
 /* ---- groups -------------------------------------------------------------------- */
 
-static void kit_opens_a_group_that_the_test_drives(void **state)
+TEST(kit_opens_a_group_that_the_test_drives)
 {
     tenrec_error err;
 
-    (void)state;
     for (size_t i = 0; i < MODES; i++) {
         struct tenrec_test_options o = options(modes[i], NULL);
         struct tenrec_test_group *g = NULL;
@@ -366,11 +352,10 @@ static void kit_opens_a_group_that_the_test_drives(void **state)
     }
 }
 
-static void kit_kills_a_worker_of_a_group(void **state)
+TEST(kit_kills_a_worker_of_a_group)
 {
     tenrec_error err;
 
-    (void)state;
     for (size_t i = 0; i < MODES; i++) {
         struct tenrec_test_options o = options(modes[i], NULL);
         struct tenrec_test_group *g = NULL;
@@ -386,13 +371,12 @@ static void kit_kills_a_worker_of_a_group(void **state)
     }
 }
 
-static void kit_keeps_groups_apart(void **state)
+TEST(kit_keeps_groups_apart)
 {
     struct tenrec_test_options o = options(TENREC_TEST_THREADS, NULL);
     struct tenrec_test_group *g[2] = { NULL, NULL };
     tenrec_error err;
 
-    (void)state;
     o.flags = TENREC_TEST_IGNORE_LEAKS; /* each sees the threads of the other */
     for (size_t i = 0; i < 2; i++)
         tenrec_test_assert_ok(tenrec_test_group_open(&o, &g[i], &err), &err);
@@ -411,7 +395,7 @@ static bool counts_do_not_come(struct tenrec_worker *w)
            strstr(err.text, "has 0 owners and 0 forks after 300 ms, expected 3 and 4");
 }
 
-static void kit_waits_for_counts_of_references(void **state)
+TEST(kit_waits_for_counts_of_references)
 {
     struct tenrec_test_options o = options(TENREC_TEST_THREADS, NULL);
     struct tenrec_test_group *g = NULL;
@@ -419,7 +403,6 @@ static void kit_waits_for_counts_of_references(void **state)
     tenrec_error err;
     int64_t owners = -1, forks = -1;
 
-    (void)state;
     tenrec_test_assert_ok(tenrec_test_group_open(&o, &g, &err), &err);
     w = tenrec_test_group_worker(g, 0);
     tenrec_test_assert_ok(tenrec_test_wait_until_pending_futures_and_users_flushed(w, 5000, &err),
@@ -433,7 +416,7 @@ static void kit_waits_for_counts_of_references(void **state)
     tenrec_test_assert_ok(tenrec_test_group_close(g, TENREC_GRACEFUL, &err), &err);
 }
 
-static void kit_finds_an_event_by_a_part_of_its_name(void **state)
+TEST(kit_finds_an_event_by_a_part_of_its_name)
 {
     struct tenrec_test_options o = options(TENREC_TEST_THREADS, NULL);
     const struct tenrec_event *event = NULL;
@@ -442,7 +425,6 @@ static void kit_finds_an_event_by_a_part_of_its_name(void **state)
     struct tenrec_worker *w;
     tenrec_error err;
 
-    (void)state;
     o.setup = setup;
     tenrec_test_assert_ok(tenrec_test_group_open(&o, &g, &err), &err);
     w = tenrec_test_group_worker(g, 0);
@@ -460,7 +442,7 @@ static void kit_finds_an_event_by_a_part_of_its_name(void **state)
 
 /* ---- settings ------------------------------------------------------------------- */
 
-static void kit_takes_backend_options_and_faults_in_code(void **state)
+TEST(kit_takes_backend_options_and_faults_in_code)
 {
     static const char *const fail[] = { "CALL", NULL }, *const delay[] = { NULL };
     static const char *const settings[] = { "worker.name=trainer{rank}", "worker.rpc_timeout=7s",
@@ -470,7 +452,6 @@ static void kit_takes_backend_options_and_faults_in_code(void **state)
     struct tenrec_worker *w;
     tenrec_error err;
 
-    (void)state;
     o.backend = "faulty";
     o.num_fail_sends = 1;
     o.settings = settings;
@@ -498,11 +479,10 @@ static tenrec_status meet(const struct tenrec_test *t, tenrec_error *err)
     return TENREC_OK;
 }
 
-static void kit_meets_without_rpc(void **state)
+TEST(kit_meets_without_rpc)
 {
     tenrec_error err;
 
-    (void)state;
     for (size_t i = 0; i < MODES; i++) {
         struct tenrec_test_options o = options(modes[i], meet);
         o.flags = TENREC_TEST_NO_RPC;
@@ -510,12 +490,11 @@ static void kit_meets_without_rpc(void **state)
     }
 }
 
-static void kit_meets_in_a_tcp_store(void **state)
+TEST(kit_meets_in_a_tcp_store)
 {
     struct tenrec_test_options o = options(TENREC_TEST_PROCESSES, ask_all);
     tenrec_error err;
 
-    (void)state;
     o.flags = TENREC_TEST_TCP_STORE;
     o.setup = setup;
     tenrec_test_assert_ok(tenrec_test_dist_init(&o, &err), &err);
@@ -528,11 +507,10 @@ static tenrec_status setup_fails(struct tenrec_worker *w, int32_t rank, void *ar
     return rank == 0 ? tenrec_fail(err, TENREC_EINVAL, "not today") : TENREC_OK;
 }
 
-static void kit_ends_the_others_when_one_does_not_start(void **state)
+TEST(kit_ends_the_others_when_one_does_not_start)
 {
     tenrec_error err;
 
-    (void)state;
     for (size_t i = 0; i < MODES; i++) {
         static const char *const settings[] = { "worker.init_timeout=2s", NULL };
         struct tenrec_test_options o = options(modes[i], NULL);
@@ -545,14 +523,13 @@ static void kit_ends_the_others_when_one_does_not_start(void **state)
     }
 }
 
-static void kit_refuses_wrong_options(void **state)
+TEST(kit_refuses_wrong_options)
 {
     static const char *const list[] = { "worker.name", NULL };
     const struct tenrec_test_options good = options(TENREC_TEST_THREADS, NULL);
     struct tenrec_test_options bad[] = { good, good, good, good, good, good, good, good };
     tenrec_error err;
 
-    (void)state;
     bad[0].size = 0;
     bad[1].mode = 7;
     bad[2].world_size = -1;
@@ -565,35 +542,4 @@ static void kit_refuses_wrong_options(void **state)
         if (tenrec_test_dist_init(&bad[i], &err) != TENREC_EINVAL)
             fail_msg("%zu: %s", i, err.text);
     assert_int_equal(tenrec_test_dist_init(NULL, &err), TENREC_EINVAL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kit_runs_the_body_in_each_worker),
-        cmocka_unit_test(kit_returns_the_error_of_a_body_with_its_worker),
-        cmocka_unit_test(kit_tells_the_first_failure_when_others_follow_from_it),
-        cmocka_unit_test(kit_fails_with_its_text_when_an_assertion_of_a_body_fails),
-        cmocka_unit_test(kit_fails_when_an_assertion_of_a_thread_fails),
-        cmocka_unit_test(kit_says_which_signal_killed_a_worker_and_what_it_printed),
-        cmocka_unit_test(kit_says_how_a_worker_exited),
-        cmocka_unit_test(kit_kills_a_process_that_hangs),
-        cmocka_unit_test(kit_shuts_a_thread_down_that_hangs),
-        cmocka_unit_test(kit_names_a_file_descriptor_that_a_worker_leaves),
-        cmocka_unit_test(kit_names_a_reference_that_a_worker_leaves),
-        cmocka_unit_test(kit_lets_a_worker_die_on_purpose),
-        cmocka_unit_test(kit_says_so_when_no_worker_fails_within_the_limit),
-        cmocka_unit_test(kit_opens_a_group_that_the_test_drives),
-        cmocka_unit_test(kit_kills_a_worker_of_a_group),
-        cmocka_unit_test(kit_keeps_groups_apart),
-        cmocka_unit_test(kit_waits_for_counts_of_references),
-        cmocka_unit_test(kit_finds_an_event_by_a_part_of_its_name),
-        cmocka_unit_test(kit_takes_backend_options_and_faults_in_code),
-        cmocka_unit_test(kit_meets_without_rpc),
-        cmocka_unit_test(kit_meets_in_a_tcp_store),
-        cmocka_unit_test(kit_ends_the_others_when_one_does_not_start),
-        cmocka_unit_test(kit_refuses_wrong_options),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

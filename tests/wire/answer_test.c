@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-static void answer_writes_what_a_real_listener_wrote(void **state)
+TEST(answer_writes_what_a_real_listener_wrote)
 {
     static const uint64_t ids[1] = { 1 };
     const struct wire_ids wire_ids = { false, 0, 0, ids };
@@ -15,13 +15,12 @@ static void answer_writes_what_a_real_listener_wrote(void **state)
     struct hex frame;
     tenrec_error err;
 
-    (void)state;
     read_brochure(plain_brochure, &b, &frame);
     assert_int_equal(brochure_select(&b, &plain, &s, &err), TENREC_OK);
     check_bytes(buf, answer_write(buf, sizeof buf, &plain, &s, &wire_ids, false), plain_answer);
 }
 
-static void answer_check_accepts_what_real_listeners_wrote(void **state)
+TEST(answer_check_accepts_what_real_listeners_wrote)
 {
     struct wire_selection s;
     struct nop_bytes ids;
@@ -29,7 +28,6 @@ static void answer_check_accepts_what_real_listeners_wrote(void **state)
     struct hex frame;
     tenrec_error err;
 
-    (void)state;
     read_answer(plain_answer, &a, &frame);
     assert_bytes_are(a.address, "127.0.0.1:27001");
     assert_int_equal(a.reply_id, 0);
@@ -51,7 +49,7 @@ static void answer_check_accepts_what_real_listeners_wrote(void **state)
 }
 
 /* The answer with its pairs turned round is what the client mirrors. */
-static void answer_check_mirrors_the_pairs_of_devices(void **state)
+TEST(answer_check_mirrors_the_pairs_of_devices)
 {
     static const struct wire_channel_device gpu_only[] = { { GPU_DEVICE, "g" } };
     static const struct wire_channel_device cpu_only[] = { { CPU_DEVICE, "g" } };
@@ -68,7 +66,6 @@ static void answer_check_mirrors_the_pairs_of_devices(void **state)
     tenrec_error err;
     size_t len = brochure_write(brochure, sizeof brochure, &client);
 
-    (void)state;
     assert_int_equal(brochure_read(brochure, len, &b, &err), TENREC_OK);
     assert_int_equal(brochure_select(&b, &listener, &theirs, &err), TENREC_OK);
     assert_non_null(wire_selection_find(&theirs, &gpu, &cpu));
@@ -79,7 +76,7 @@ static void answer_check_mirrors_the_pairs_of_devices(void **state)
     assert_null(wire_selection_find(&ours, &gpu, &cpu));
 }
 
-static void answer_check_refuses_an_inconsistent_answer(void **state)
+TEST(answer_check_refuses_an_inconsistent_answer)
 {
     static const struct {
         const char *from, *to, *says;
@@ -101,7 +98,6 @@ static void answer_check_refuses_an_inconsistent_answer(void **state)
     };
     char text[1024];
 
-    (void)state;
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
         /* The last place is meant where there are several. */
         const char *at = NULL, *next = plain_answer;
@@ -122,44 +118,28 @@ static void answer_check_refuses_an_inconsistent_answer(void **state)
     }
 }
 
-static void answer_check_needs_a_descriptor_id_when_the_transport_changes(void **state)
+TEST(answer_check_needs_a_descriptor_id_when_the_transport_changes)
 {
     struct wire_selection s;
     struct answer a;
     struct hex frame;
     tenrec_error err;
 
-    (void)state;
     read_answer(shm_answer, &a, &frame);
     a.has_descriptor_id = false;
     assert_int_equal(answer_check(&a, &local, "uv", &s, &err), TENREC_EPROTOCOL);
     assert_text_has(err.text, "without registration id");
 }
 
-static void answer_refuses_every_cut(void **state)
+TEST(answer_refuses_every_cut)
 {
     struct hex h = hex(plain_answer);
     struct answer a;
     tenrec_error err;
 
-    (void)state;
     for (size_t len = 0; len < h.len; len++) {
         void *frame = hex_exact(h.data, len);
         assert_int_equal(answer_read(frame, len, &a, &err), TENREC_EPROTOCOL);
         free(frame);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answer_writes_what_a_real_listener_wrote),
-        cmocka_unit_test(answer_check_accepts_what_real_listeners_wrote),
-        cmocka_unit_test(answer_check_mirrors_the_pairs_of_devices),
-        cmocka_unit_test(answer_check_refuses_an_inconsistent_answer),
-        cmocka_unit_test(answer_check_needs_a_descriptor_id_when_the_transport_changes),
-        cmocka_unit_test(answer_refuses_every_cut),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

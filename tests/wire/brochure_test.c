@@ -5,22 +5,20 @@
 
 #include <stdlib.h>
 
-static void brochure_writes_what_a_real_client_wrote(void **state)
+TEST(brochure_writes_what_a_real_client_wrote)
 {
     unsigned char buf[256];
 
-    (void)state;
     check_bytes(buf, brochure_write(buf, sizeof buf, &plain), plain_brochure);
 }
 
-static void brochure_keeps_unknown_names_reachable(void **state)
+TEST(brochure_keeps_unknown_names_reachable)
 {
     struct wire_device_map map;
     struct nop_bytes text;
     struct brochure b;
     struct hex frame;
 
-    (void)state;
     read_brochure(shm_brochure, &b, &frame);
     assert_int_equal(b.n_transports, 2);
     assert_int_equal(b.n_channels, 3);
@@ -33,26 +31,24 @@ static void brochure_keeps_unknown_names_reachable(void **state)
     assert_false(brochure_find_channel(&b, "mpt", &map));
 }
 
-static void brochure_keeps_the_first_of_duplicate_names(void **state)
+TEST(brochure_keeps_the_first_of_duplicate_names)
 {
     struct nop_bytes text;
     struct brochure b;
     struct hex frame;
 
-    (void)state;
     read_brochure("b902 bb02 bd027576 bd0161 bd027576 bd0162 bb00", &b, &frame);
     assert_true(brochure_find_transport(&b, "uv", &text));
     assert_bytes_are(text, "a");
 }
 
-static void select_takes_uv_and_basic_when_nothing_else_is_offered(void **state)
+TEST(select_takes_uv_and_basic_when_nothing_else_is_offered)
 {
     struct wire_selection s;
     struct brochure b;
     struct hex frame;
     tenrec_error err;
 
-    (void)state;
     read_brochure(plain_brochure, &b, &frame);
     assert_int_equal(brochure_select(&b, &local, &s, &err), TENREC_OK);
     assert_string_equal(local.transports[s.transport].name, "uv");
@@ -61,7 +57,7 @@ static void select_takes_uv_and_basic_when_nothing_else_is_offered(void **state)
     assert_int_equal(wire_selection_connections(&s, &local), 1);
 }
 
-static void select_answers_like_the_real_listener(void **state)
+TEST(select_answers_like_the_real_listener)
 {
     static const uint64_t ids[2] = { 2, 3 };
     const struct wire_ids wire_ids = { true, 0, 1, ids };
@@ -72,7 +68,6 @@ static void select_answers_like_the_real_listener(void **state)
     tenrec_error err;
     size_t len;
 
-    (void)state;
     read_brochure(shm_brochure, &b, &frame);
     assert_int_equal(brochure_select(&b, &local, &s, &err), TENREC_OK);
     assert_int_equal(wire_selection_connections(&s, &local), 2);
@@ -84,7 +79,7 @@ static void select_answers_like_the_real_listener(void **state)
     assert_memory_equal(buf + 20, expected.data + 20, len - 20);
 }
 
-static void select_skips_a_transport_without_address_or_with_another_domain(void **state)
+TEST(select_skips_a_transport_without_address_or_with_another_domain)
 {
     const struct wire_transport transports[] = { { "shm", shm_domain, NULL },
                                                  { "uv", "uv:other", "127.0.0.1:1" } };
@@ -94,13 +89,12 @@ static void select_skips_a_transport_without_address_or_with_another_domain(void
     struct hex frame;
     tenrec_error err;
 
-    (void)state;
     read_brochure(shm_brochure, &b, &frame);
     assert_int_equal(brochure_select(&b, &offer, &s, &err), TENREC_EPROTOCOL);
     assert_text_has(err.text, "no common transport");
 }
 
-static void select_gives_each_pair_of_devices_its_first_channel(void **state)
+TEST(select_gives_each_pair_of_devices_its_first_channel)
 {
     unsigned char buf[512];
     const struct wire_pair *pair;
@@ -109,7 +103,6 @@ static void select_gives_each_pair_of_devices_its_first_channel(void **state)
     tenrec_error err;
     size_t len = brochure_write(buf, sizeof buf, &with_gpu);
 
-    (void)state;
     assert_int_equal(brochure_read(buf, len, &b, &err), TENREC_OK);
     assert_int_equal(brochure_select(&b, &with_gpu, &s, &err), TENREC_OK);
     assert_int_equal(s.n_pairs, 4);
@@ -123,21 +116,20 @@ static void select_gives_each_pair_of_devices_its_first_channel(void **state)
     assert_int_equal(wire_selection_connections(&s, &with_gpu), 4);
 }
 
-static void select_works_without_any_channel(void **state)
+TEST(select_works_without_any_channel)
 {
     struct wire_selection s;
     struct brochure b;
     struct hex frame;
     tenrec_error err;
 
-    (void)state;
     read_brochure("b902 bb01 " UV "bb00", &b, &frame);
     assert_int_equal(brochure_select(&b, &plain, &s, &err), TENREC_OK);
     assert_int_equal(s.n_pairs, 0);
     assert_int_equal(wire_selection_connections(&s, &plain), 0);
 }
 
-static void select_refuses_more_pairs_than_it_can_hold(void **state)
+TEST(select_refuses_more_pairs_than_it_can_hold)
 {
     static unsigned char buf[8192];
     struct wire_channel_device own[2] = { { CPU_DEVICE, "any" }, { GPU_DEVICE, "any" } };
@@ -148,7 +140,6 @@ static void select_refuses_more_pairs_than_it_can_hold(void **state)
     struct brochure b;
     tenrec_error err;
 
-    (void)state;
     nop_writer_init(&w, buf, sizeof buf);
     nop_write_struct(&w, 2);
     nop_write_map(&w, 1);
@@ -166,7 +157,7 @@ static void select_refuses_more_pairs_than_it_can_hold(void **state)
     assert_int_equal(brochure_select(&b, &offer, &s, &err), TENREC_ETOOBIG);
 }
 
-static void brochure_refuses_what_is_none(void **state)
+TEST(brochure_refuses_what_is_none)
 {
     static const char *const bad[] = {
         "",
@@ -181,7 +172,6 @@ static void brochure_refuses_what_is_none(void **state)
     struct brochure b;
     tenrec_error err;
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct hex h = hex(bad[i]);
         void *frame = hex_exact(h.data, h.len);
@@ -191,14 +181,13 @@ static void brochure_refuses_what_is_none(void **state)
     }
 }
 
-static void brochure_refuses_more_names_than_it_walks(void **state)
+TEST(brochure_refuses_more_names_than_it_walks)
 {
     static unsigned char buf[1024];
     struct nop_writer w;
     struct brochure b;
     tenrec_error err;
 
-    (void)state;
     nop_writer_init(&w, buf, sizeof buf);
     nop_write_struct(&w, 2);
     nop_write_map(&w, WIRE_MAX_NAMES + 1);
@@ -209,23 +198,4 @@ static void brochure_refuses_more_names_than_it_walks(void **state)
     nop_write_map(&w, 0);
     assert_int_equal(brochure_read(buf, w.len, &b, &err), TENREC_ETOOBIG);
     assert_text_has(err.text, "65 pairs; the limit is 64");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(brochure_writes_what_a_real_client_wrote),
-        cmocka_unit_test(brochure_keeps_unknown_names_reachable),
-        cmocka_unit_test(brochure_keeps_the_first_of_duplicate_names),
-        cmocka_unit_test(brochure_refuses_what_is_none),
-        cmocka_unit_test(brochure_refuses_more_names_than_it_walks),
-        cmocka_unit_test(select_takes_uv_and_basic_when_nothing_else_is_offered),
-        cmocka_unit_test(select_answers_like_the_real_listener),
-        cmocka_unit_test(select_skips_a_transport_without_address_or_with_another_domain),
-        cmocka_unit_test(select_gives_each_pair_of_devices_its_first_channel),
-        cmocka_unit_test(select_works_without_any_channel),
-        cmocka_unit_test(select_refuses_more_pairs_than_it_can_hold),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,13 +30,12 @@ static struct tenrec_tensor_desc cpu_tensor(uint64_t bytes)
                                         .target = { TENREC_CPU, 0 } };
 }
 
-static void descriptor_writes_what_torch_wrote_for_a_call(void **state)
+TEST(descriptor_writes_what_torch_wrote_for_a_call)
 {
     const uint64_t plain[4] = { 4, 8, 92, 47 }, with_tensor[4] = { 4, 8, 159, 188 };
     const struct tenrec_tensor_desc tensor = cpu_tensor(8);
     unsigned char buf[DESCRIPTOR_MAX(1)];
 
-    (void)state;
     check_bytes(buf, descriptor_write(buf, sizeof buf, plain, NULL, 0, 0, NULL),
                 "b903bd00ba04b90204bd00b90208bd00b9025cbd00b9022fbd00ba00");
     check_bytes(buf,
@@ -45,12 +44,11 @@ static void descriptor_writes_what_torch_wrote_for_a_call(void **state)
                 "b902bd0363707500bd00");
 }
 
-static void descriptor_fits_its_maximum(void **state)
+TEST(descriptor_fits_its_maximum)
 {
     const uint64_t huge[4] = { UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX };
     struct tenrec_tensor_desc tensors[200];
 
-    (void)state;
     for (int i = 0; i < 200; i++) {
         tensors[i] = cpu_tensor(UINT64_MAX);
         tensors[i].device = tensors[i].target = (struct tenrec_device){ TENREC_CUDA, INT32_MAX };
@@ -60,7 +58,7 @@ static void descriptor_fits_its_maximum(void **state)
     assert_true(descriptor_write(NULL, 0, huge, NULL, 0, 0, NULL) <= DESCRIPTOR_MAX(0));
 }
 
-static void descriptor_reads_what_it_writes_with_wide_steps(void **state)
+TEST(descriptor_reads_what_it_writes_with_wide_steps)
 {
     const uint64_t lengths[4] = { 4, 8, 0, 300 };
     struct {
@@ -76,7 +74,6 @@ static void descriptor_reads_what_it_writes_with_wide_steps(void **state)
     tenrec_error err;
     size_t len;
 
-    (void)state;
     tensors[2].tensor.device = (struct tenrec_device){ TENREC_CUDA, 1 };
     len =
         descriptor_write(buf, sizeof buf, lengths, &tensors[0].tensor, 3, sizeof tensors[0], NULL);
@@ -97,25 +94,23 @@ static void descriptor_reads_what_it_writes_with_wide_steps(void **state)
     assert_false(descriptor_next_tensor(&d, &tensor));
 }
 
-static void descriptor_refuses_to_write_an_unknown_device(void **state)
+TEST(descriptor_refuses_to_write_an_unknown_device)
 {
     const uint64_t lengths[4] = { 4, 8, 0, 47 };
     struct tenrec_tensor_desc tensor = cpu_tensor(1);
     unsigned char buf[DESCRIPTOR_MAX(1)];
 
-    (void)state;
     tensor.target.kind = 99;
     assert_int_equal(descriptor_write(buf, sizeof buf, lengths, &tensor, 1, sizeof tensor, NULL),
                      0);
 }
 
-static void descriptor_reads_metadata_and_any_number_of_payloads(void **state)
+TEST(descriptor_reads_metadata_and_any_number_of_payloads)
 {
     struct hex h = hex("b903 bd06 6d6574612d31 ba02 b90200 bd027030 b9020a bd027031 ba00");
     struct descriptor_payload payload;
     struct descriptor d;
 
-    (void)state;
     read_ok(&h, &d);
     assert_bytes_are(d.metadata, "meta-1");
     assert_int_equal(d.n_payloads, 2);
@@ -129,14 +124,13 @@ static void descriptor_reads_metadata_and_any_number_of_payloads(void **state)
     assert_false(descriptor_next_payload(&d, &payload));
 }
 
-static void descriptor_counts_tensors_without_target(void **state)
+TEST(descriptor_counts_tensors_without_target)
 {
     struct hex h = hex("b903 bd026d33 ba01 b90203bd00 ba02 b90400" CPU0 CPU0 "bd02747a b90410" CPU0
                        "be bd02746e");
     struct descriptor_tensor tensor;
     struct descriptor d;
 
-    (void)state;
     read_ok(&h, &d);
     assert_int_equal(d.n_targetless, 1);
     assert_true(descriptor_next_tensor(&d, &tensor));
@@ -147,20 +141,19 @@ static void descriptor_counts_tensors_without_target(void **state)
     assert_bytes_are(tensor.metadata, "tn");
 }
 
-static void descriptor_accepts_wide_numbers_and_trailing_bytes(void **state)
+TEST(descriptor_accepts_wide_numbers_and_trailing_bytes)
 {
     struct hex h =
         hex("b983 0300000000000000 bd8000 ba82 01000000 b902 830500000000000000 bd810000 "
             "ba8000 ffffff");
     struct descriptor d;
 
-    (void)state;
     read_ok(&h, &d);
     assert_int_equal(d.payload_len[0], 5);
 }
 
 /* One wide number more sends the same descriptor the long way. */
-static void descriptor_reads_the_plain_form_like_any_other(void **state)
+TEST(descriptor_reads_the_plain_form_like_any_other)
 {
     struct hex quick =
         hex("b903bd00ba04 b90204bd00 b902812c01bd00 b9028270110100bd00 b9022fbd00 ba00");
@@ -173,7 +166,6 @@ static void descriptor_reads_the_plain_form_like_any_other(void **state)
     struct descriptor d[2];
     tenrec_error err;
 
-    (void)state;
     read_ok(&quick, &d[0]);
     read_ok(&slow, &d[1]);
     for (int k = 0; k < 2; k++) {
@@ -195,14 +187,13 @@ static void descriptor_reads_the_plain_form_like_any_other(void **state)
     assert_int_equal(descriptor_read(slow.data, slow.len, &tight, &d[0], &err), TENREC_ETOOBIG);
 }
 
-static void descriptor_refuses_every_cut(void **state)
+TEST(descriptor_refuses_every_cut)
 {
     struct hex h = hex("b903bd00ba04b90204bd00b90208bd00b902809fbd00b90280bcbd00ba01b90408b902bd03"
                        "63707500b902bd0363707500bd00");
     struct descriptor d;
     tenrec_error err;
 
-    (void)state;
     for (size_t len = 0; len < h.len; len++) {
         void *frame = hex_exact(h.data, len);
         assert_int_equal(descriptor_read(frame, len, &limits, &d, &err), TENREC_EPROTOCOL);
@@ -211,13 +202,12 @@ static void descriptor_refuses_every_cut(void **state)
     }
 }
 
-static void descriptor_refuses_every_cut_of_the_plain_form(void **state)
+TEST(descriptor_refuses_every_cut_of_the_plain_form)
 {
     struct hex h = hex("b903bd00ba04 b90204bd00 b902812c01bd00 b9028270110100bd00 b9022fbd00 ba00");
     struct descriptor d;
     tenrec_error err;
 
-    (void)state;
     for (size_t len = 0; len < h.len; len++) {
         void *frame = hex_exact(h.data, len);
         assert_int_equal(descriptor_read(frame, len, &limits, &d, &err), TENREC_EPROTOCOL);
@@ -225,7 +215,7 @@ static void descriptor_refuses_every_cut_of_the_plain_form(void **state)
     }
 }
 
-static void descriptor_refuses_what_is_beyond_a_limit(void **state)
+TEST(descriptor_refuses_what_is_beyond_a_limit)
 {
     static const struct descriptor_limits tight = { 1, 1, 100 };
     static const struct {
@@ -243,7 +233,6 @@ static void descriptor_refuses_what_is_beyond_a_limit(void **state)
     struct descriptor d;
     tenrec_error err;
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct hex h = hex(bad[i].hex);
         assert_int_equal(descriptor_read(h.data, h.len, &tight, &d, &err), TENREC_ETOOBIG);
@@ -251,22 +240,20 @@ static void descriptor_refuses_what_is_beyond_a_limit(void **state)
     }
 }
 
-static void descriptor_reply_writes_what_the_library_wrote(void **state)
+TEST(descriptor_reply_writes_what_the_library_wrote)
 {
     const struct nop_device cpu = { nop_text("cpu"), 0 };
     unsigned char buf[DESCRIPTOR_REPLY_MAX(1)];
 
-    (void)state;
     check_bytes(buf, descriptor_reply_write(buf, sizeof buf, &cpu, 1), "b901ba01b902bd0363707500");
 }
 
-static void descriptor_reply_needs_one_device_per_missing_target(void **state)
+TEST(descriptor_reply_needs_one_device_per_missing_target)
 {
     struct hex h = hex("b901ba02 " CPU0 "b902bd046375646101");
     struct nop_device devices[3];
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(descriptor_reply_read(h.data, h.len, 2, devices, &err), TENREC_OK);
     assert_bytes_are(devices[0].type, "cpu");
     assert_int_equal(devices[1].index, 1);
@@ -276,36 +263,13 @@ static void descriptor_reply_needs_one_device_per_missing_target(void **state)
     assert_int_equal(descriptor_reply_read(h.data, h.len - 1, 2, devices, &err), TENREC_EPROTOCOL);
 }
 
-static void device_has_a_name_on_the_wire_only_when_peers_know_it(void **state)
+TEST(device_has_a_name_on_the_wire_only_when_peers_know_it)
 {
     const struct nop_device odd[] = { { nop_text("cpu"), 1 },
                                       { nop_text("cuda"), -1 },
                                       { nop_text("xpu"), 0 } };
     struct tenrec_device device;
 
-    (void)state;
     for (size_t i = 0; i < 3; i++)
         assert_false(device_from_wire(&odd[i], &device));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(descriptor_writes_what_torch_wrote_for_a_call),
-        cmocka_unit_test(descriptor_fits_its_maximum),
-        cmocka_unit_test(descriptor_reads_what_it_writes_with_wide_steps),
-        cmocka_unit_test(descriptor_refuses_to_write_an_unknown_device),
-        cmocka_unit_test(descriptor_reads_metadata_and_any_number_of_payloads),
-        cmocka_unit_test(descriptor_counts_tensors_without_target),
-        cmocka_unit_test(descriptor_accepts_wide_numbers_and_trailing_bytes),
-        cmocka_unit_test(descriptor_reads_the_plain_form_like_any_other),
-        cmocka_unit_test(descriptor_refuses_every_cut),
-        cmocka_unit_test(descriptor_refuses_every_cut_of_the_plain_form),
-        cmocka_unit_test(descriptor_refuses_what_is_beyond_a_limit),
-        cmocka_unit_test(descriptor_reply_writes_what_the_library_wrote),
-        cmocka_unit_test(descriptor_reply_needs_one_device_per_missing_target),
-        cmocka_unit_test(device_has_a_name_on_the_wire_only_when_peers_know_it),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,11 +3,10 @@
 #include "handshake.h"
 #include "wire/hello.h"
 
-static void hello_writes_what_a_real_client_wrote(void **state)
+TEST(hello_writes_what_a_real_client_wrote)
 {
     unsigned char buf[HELLO_MAX(6)];
 
-    (void)state;
     check_bytes(buf, hello_write_spontaneous(buf, sizeof buf, nop_text("client")),
                 "b800b901bd06636c69656e74");
     check_bytes(buf, hello_write_spontaneous(buf, sizeof buf, nop_text("")), "b800b901bd00");
@@ -15,13 +14,12 @@ static void hello_writes_what_a_real_client_wrote(void **state)
     check_bytes(buf, hello_write_requested(buf, sizeof buf, 300), "b801b901812c01");
 }
 
-static void hello_reads_every_kind(void **state)
+TEST(hello_reads_every_kind)
 {
     struct hex h = hex("b800b901bd06636c69656e74 ffff");
     struct hello hello;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(hello_read(h.data, h.len, &hello, &err), TENREC_OK);
     assert_int_equal(hello.kind, HELLO_SPONTANEOUS);
     assert_bytes_are(hello.name, "client");
@@ -34,7 +32,7 @@ static void hello_reads_every_kind(void **state)
     assert_int_equal(hello.kind, HELLO_EMPTY);
 }
 
-static void hello_refuses_what_is_none(void **state)
+TEST(hello_refuses_what_is_none)
 {
     static const char *const bad[] = { "",           "b8",
                                        "b802b90100", "b800b902bd00bd00",
@@ -42,21 +40,9 @@ static void hello_refuses_what_is_none(void **state)
     struct hello hello;
     tenrec_error err;
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct hex h = hex(bad[i]);
         assert_int_equal(hello_read(h.data, h.len, &hello, &err), TENREC_EPROTOCOL);
         assert_text_has(err.text, "hello.");
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hello_writes_what_a_real_client_wrote),
-        cmocka_unit_test(hello_reads_every_kind),
-        cmocka_unit_test(hello_refuses_what_is_none),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

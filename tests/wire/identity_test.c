@@ -4,7 +4,7 @@
 #include "wire/identity.h"
 #include "wire/proof.h"
 
-static void identity_travels_both_ways_between_tenrec_peers(void **state)
+TEST(identity_travels_both_ways_between_tenrec_peers)
 {
     static const uint64_t ids[1] = { 1 };
     const struct wire_ids wire_ids = { false, 0, 0, ids };
@@ -20,7 +20,6 @@ static void identity_travels_both_ways_between_tenrec_peers(void **state)
     tenrec_error err;
     size_t len;
 
-    (void)state;
     identity_write(client_text, &client);
     identity_write(listener_text, &listener);
     assert_string_equal(client_text, "tenrec:1:3:fedcba9876543210:3");
@@ -43,7 +42,7 @@ static void identity_travels_both_ways_between_tenrec_peers(void **state)
     assert_int_equal(read.rank, TENREC_ANONYMOUS);
 }
 
-static void identity_is_absent_in_plain_peers(void **state)
+TEST(identity_is_absent_in_plain_peers)
 {
     struct identity read;
     struct brochure b;
@@ -51,7 +50,6 @@ static void identity_is_absent_in_plain_peers(void **state)
     struct hex frame;
     tenrec_error err;
 
-    (void)state;
     read_brochure(shm_brochure, &b, &frame);
     assert_int_equal(identity_of_client(&b, &read, &err), TENREC_OK);
     assert_int_equal(read.version, 0);
@@ -61,12 +59,11 @@ static void identity_is_absent_in_plain_peers(void **state)
     assert_int_equal(read.version, 0);
 }
 
-static void identity_skips_fields_of_later_versions(void **state)
+TEST(identity_skips_fields_of_later_versions)
 {
     struct identity read;
     tenrec_error err;
 
-    (void)state;
     assert_int_equal(identity_read(nop_text("tenrec:2:0:1f:ff:abc:more:and more"), &read, &err),
                      TENREC_OK);
     assert_int_equal(read.version, 2);
@@ -75,7 +72,7 @@ static void identity_skips_fields_of_later_versions(void **state)
     assert_int_equal(read.proof, 0xabc);
 }
 
-static void identity_has_no_proof_when_none_was_written(void **state)
+TEST(identity_has_no_proof_when_none_was_written)
 {
     const struct identity none = { IDENTITY_VERSION, 3, 7, 3, 0 };
     const struct identity longest = { UINT32_MAX, INT16_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX };
@@ -83,7 +80,6 @@ static void identity_has_no_proof_when_none_was_written(void **state)
     struct identity read;
     tenrec_error err;
 
-    (void)state;
     identity_write(text, &none);
     assert_int_equal(identity_read(nop_text(text), &read, &err), TENREC_OK);
     assert_true(read.proof == 0);
@@ -93,22 +89,20 @@ static void identity_has_no_proof_when_none_was_written(void **state)
 }
 
 /* The first vectors of the reference implementation that are whole words long. */
-static void proof_hash_is_siphash(void **state)
+TEST(proof_hash_is_siphash)
 {
     const uint64_t k0 = 0x0706050403020100, k1 = 0x0f0e0d0c0b0a0908;
     const uint64_t word[] = { 0x0706050403020100 };
 
-    (void)state;
     assert_true(proof_hash(k0, k1, NULL, 0) == 0x726fdb47dd0e0e31);
     assert_true(proof_hash(k0, k1, word, 1) == 0x93f5f5799a932462);
 }
 
-static void proof_differs_for_each_pair_role_and_life(void **state)
+TEST(proof_differs_for_each_pair_role_and_life)
 {
     const struct proof_life a = { 0, 1, 11 }, b = { 1, 1, 22 }, c = { 1, 2, 22 }, d = { 1, 1, 23 };
     const uint64_t proof = proof_make(&a, &b, PROOF_OF_CALLER);
 
-    (void)state;
     assert_true(proof == proof_make(&a, &b, PROOF_OF_CALLER));
     assert_true(proof != proof_make(&a, &b, PROOF_OF_LISTENER));
     assert_true(proof != proof_make(&b, &a, PROOF_OF_CALLER));
@@ -116,7 +110,7 @@ static void proof_differs_for_each_pair_role_and_life(void **state)
     assert_true(proof != proof_make(&a, &d, PROOF_OF_CALLER));
 }
 
-static void identity_refuses_what_is_none(void **state)
+TEST(identity_refuses_what_is_none)
 {
     static const char *const bad[] = {
         "",
@@ -140,24 +134,8 @@ static void identity_refuses_what_is_none(void **state)
     struct identity read;
     tenrec_error err;
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_int_equal(identity_read(nop_text(bad[i]), &read, &err), TENREC_EPROTOCOL);
         assert_text_has(err.text, bad[i]);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(identity_travels_both_ways_between_tenrec_peers),
-        cmocka_unit_test(identity_is_absent_in_plain_peers),
-        cmocka_unit_test(identity_skips_fields_of_later_versions),
-        cmocka_unit_test(identity_has_no_proof_when_none_was_written),
-        cmocka_unit_test(identity_refuses_what_is_none),
-        cmocka_unit_test(proof_hash_is_siphash),
-        cmocka_unit_test(proof_differs_for_each_pair_role_and_life),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,9 +53,8 @@ static void check_written(const struct nop_writer *w, const char *expected)
     assert_memory_equal(w->buf, h.data, h.len);
 }
 
-static void nop_writes_the_smallest_form_of_unsigned(void **state)
+TEST(nop_writes_the_smallest_form_of_unsigned)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof uints / sizeof uints[0]; i++) {
         unsigned char buf[16];
         struct nop_writer w;
@@ -66,9 +65,8 @@ static void nop_writes_the_smallest_form_of_unsigned(void **state)
     }
 }
 
-static void nop_writes_the_smallest_form_of_signed(void **state)
+TEST(nop_writes_the_smallest_form_of_signed)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof ints / sizeof ints[0]; i++) {
         unsigned char buf[16];
         struct nop_writer w;
@@ -100,11 +98,10 @@ static void close_read(struct read *t)
     free(t->frame);
 }
 
-static void nop_reads_what_it_writes(void **state)
+TEST(nop_reads_what_it_writes)
 {
     struct read t;
 
-    (void)state;
     for (size_t i = 0; i < sizeof uints / sizeof uints[0]; i++) {
         open_read(&t, uints[i].hex);
         assert_true(nop_read_uint(&t.r, UINT64_MAX, "n") == uints[i].value);
@@ -121,14 +118,13 @@ static void nop_reads_what_it_writes(void **state)
     }
 }
 
-static void nop_reads_any_width_of_its_signedness(void **state)
+TEST(nop_reads_any_width_of_its_signedness)
 {
     static const char *const wide_uint[] = { "05", "80 05", "81 05 00", "82 05 00 00 00",
                                              "83 05 00 00 00 00 00 00 00" };
     static const char *const wide_int[] = { "fe", "84 fe", "85 fe ff", "86 fe ff ff ff" };
     struct read t;
 
-    (void)state;
     for (size_t i = 0; i < 5; i++) {
         open_read(&t, wide_uint[i]);
         assert_int_equal(nop_read_uint(&t.r, UINT64_MAX, "n"), 5);
@@ -143,7 +139,7 @@ static void nop_reads_any_width_of_its_signedness(void **state)
     }
 }
 
-static void nop_refuses_the_other_signedness(void **state)
+TEST(nop_refuses_the_other_signedness)
 {
     static const char *const no_uint[] = {
         "84 05", "85 05 00", "86 05 00 00 00", "87 05 00 00 00 00 00 00 00", "ff", "c0", "bd", "88"
@@ -157,7 +153,6 @@ static void nop_refuses_the_other_signedness(void **state)
                                           "b4" };
     struct read t;
 
-    (void)state;
     for (size_t i = 0; i < sizeof no_uint / sizeof no_uint[0]; i++) {
         open_read(&t, no_uint[i]);
         nop_read_uint(&t.r, UINT64_MAX, "n");
@@ -174,11 +169,10 @@ static void nop_refuses_the_other_signedness(void **state)
     }
 }
 
-static void nop_refuses_what_a_field_cannot_hold(void **state)
+TEST(nop_refuses_what_a_field_cannot_hold)
 {
     struct read t;
 
-    (void)state;
     open_read(&t, "83 05 00 00 00 00 00 00 00");
     nop_read_uint(&t.r, UINT32_MAX, "n");
     assert_text_has(t.err.text, "8 bytes in a field of 4");
@@ -190,13 +184,12 @@ static void nop_refuses_what_a_field_cannot_hold(void **state)
     close_read(&t);
 }
 
-static void nop_refuses_every_cut_of_a_number(void **state)
+TEST(nop_refuses_every_cut_of_a_number)
 {
     static const char *const cut[] = { "", "80", "81 00", "82 00 00 00",
                                        "83 00 00 00 00 00 00 00" };
     struct read t;
 
-    (void)state;
     for (size_t i = 0; i < sizeof cut / sizeof cut[0]; i++) {
         open_read(&t, cut[i]);
         nop_read_uint(&t.r, UINT64_MAX, "n");
@@ -206,7 +199,7 @@ static void nop_refuses_every_cut_of_a_number(void **state)
     }
 }
 
-static void nop_writes_composite_forms(void **state)
+TEST(nop_writes_composite_forms)
 {
     static const uint64_t one[1] = { 1 };
     const struct nop_device cpu = { nop_text("cpu"), 0 };
@@ -214,7 +207,6 @@ static void nop_writes_composite_forms(void **state)
     unsigned char buf[64];
     struct nop_writer w;
 
-    (void)state;
 #define WRITES(call, text)                                                                         \
     do {                                                                                           \
         nop_writer_init(&w, buf, sizeof buf);                                                      \
@@ -237,12 +229,11 @@ static void nop_writes_composite_forms(void **state)
 #undef WRITES
 }
 
-static void nop_writes_wide_lengths_of_strings(void **state)
+TEST(nop_writes_wide_lengths_of_strings)
 {
     unsigned char text[300], buf[400];
     struct nop_writer w;
 
-    (void)state;
     memset(text, 'x', sizeof text);
     nop_writer_init(&w, buf, sizeof buf);
     nop_write_string(&w, (struct nop_bytes){ text, 200 });
@@ -254,12 +245,11 @@ static void nop_writes_wide_lengths_of_strings(void **state)
     assert_memory_equal(buf, hex("bd 81 2c 01 78").data, 5);
 }
 
-static void nop_writer_says_what_it_needs_when_the_buffer_is_short(void **state)
+TEST(nop_writer_says_what_it_needs_when_the_buffer_is_short)
 {
     unsigned char buf[8] = { 0 };
     struct nop_writer w;
 
-    (void)state;
     nop_writer_init(&w, buf, 4);
     nop_write_string(&w, nop_text("hello"));
     nop_write_uint(&w, 70000);
@@ -270,13 +260,12 @@ static void nop_writer_says_what_it_needs_when_the_buffer_is_short(void **state)
     assert_int_equal(w.len, 7);
 }
 
-static void nop_reads_composite_forms(void **state)
+TEST(nop_reads_composite_forms)
 {
     struct nop_bytes numbers, text;
     struct nop_device device;
     struct read t;
 
-    (void)state;
     open_read(&t,
               "b9 02 bd 04 63 75 64 61 ff bc 10 01 00 00 00 00 00 00 00 02 00 00 00 00 00 00 80 "
               "be bd 83 02 00 00 00 00 00 00 00 68 69 b8 01 b8 ff be");
@@ -298,22 +287,20 @@ static void nop_reads_composite_forms(void **state)
     close_read(&t);
 }
 
-static void nop_refuses_a_wrong_member_count(void **state)
+TEST(nop_refuses_a_wrong_member_count)
 {
     struct read t;
 
-    (void)state;
     open_read(&t, "b9 03 00 00 00");
     nop_read_struct(&t.r, 2, "structure");
     assert_text_has(t.err.text, "expected 2 members, got 3");
     close_read(&t);
 }
 
-static void nop_refuses_counts_that_do_not_fit(void **state)
+TEST(nop_refuses_counts_that_do_not_fit)
 {
     struct read t;
 
-    (void)state;
     open_read(&t, "bd 83 ff ff ff ff ff ff ff ff 61");
     assert_int_equal(nop_read_string(&t.r, "text").len, 0);
     assert_text_has(t.err.text, "18446744073709551615 bytes do not fit in the 1 bytes left");
@@ -335,12 +322,11 @@ static void nop_refuses_counts_that_do_not_fit(void **state)
     close_read(&t);
 }
 
-static void nop_refuses_variants_out_of_range(void **state)
+TEST(nop_refuses_variants_out_of_range)
 {
     static const char *const bad[] = { "b8 02", "b8 fe", "b8 ff 00", "b8 ff", "b8 80 01", "00" };
     struct read t;
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         open_read(&t, bad[i]);
         assert_int_equal(nop_read_variant(&t.r, 2, "variant"), -1);
@@ -349,38 +335,14 @@ static void nop_refuses_variants_out_of_range(void **state)
     }
 }
 
-static void nop_reader_keeps_its_first_failure(void **state)
+TEST(nop_reader_keeps_its_first_failure)
 {
     struct read t;
 
-    (void)state;
     open_read(&t, "01 bd 01 61");
     nop_read_struct(&t.r, 1, "first");
     nop_read_string(&t.r, "second");
     assert_int_equal(nop_read_uint(&t.r, UINT64_MAX, "third"), 0);
     assert_text_has(t.err.text, "object.first at byte 0");
     close_read(&t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nop_writes_the_smallest_form_of_unsigned),
-        cmocka_unit_test(nop_writes_the_smallest_form_of_signed),
-        cmocka_unit_test(nop_reads_what_it_writes),
-        cmocka_unit_test(nop_reads_any_width_of_its_signedness),
-        cmocka_unit_test(nop_refuses_the_other_signedness),
-        cmocka_unit_test(nop_refuses_what_a_field_cannot_hold),
-        cmocka_unit_test(nop_refuses_every_cut_of_a_number),
-        cmocka_unit_test(nop_writes_composite_forms),
-        cmocka_unit_test(nop_writes_wide_lengths_of_strings),
-        cmocka_unit_test(nop_writer_says_what_it_needs_when_the_buffer_is_short),
-        cmocka_unit_test(nop_reads_composite_forms),
-        cmocka_unit_test(nop_refuses_a_wrong_member_count),
-        cmocka_unit_test(nop_refuses_counts_that_do_not_fit),
-        cmocka_unit_test(nop_refuses_variants_out_of_range),
-        cmocka_unit_test(nop_reader_keeps_its_first_failure),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,14 +48,13 @@ static tenrec_status read_both(const unsigned char *buf, size_t len, tenrec_erro
                : TENREC_EPROTOCOL;
 }
 
-static void shortlist_reads_what_it_wrote(void **state)
+TEST(shortlist_reads_what_it_wrote)
 {
     struct tenrec_tensor_desc got[2] = { { .bytes = 48 }, { .bytes = 48 } };
     unsigned char buf[MAX];
     size_t len = write_both(buf);
     tenrec_error err;
 
-    (void)state;
     assert_true(shortlist_is(buf, len));
     assert_int_equal(len, 8 + 16 + 16 + 16 + 32); /* strides of the second only */
     assert_int_equal(read_exactly(shortlist_read, buf, len, got, 2, &err), TENREC_OK);
@@ -69,20 +68,19 @@ static void shortlist_reads_what_it_wrote(void **state)
     }
 }
 
-static void shortlist_refuses_what_is_cut_or_too_long(void **state)
+TEST(shortlist_refuses_what_is_cut_or_too_long)
 {
     unsigned char buf[MAX + 1] = { 0 };
     size_t len = write_both(buf);
     tenrec_error err;
 
-    (void)state;
     for (size_t n = 0; n < len; n++)
         assert_int_equal(read_both(buf, n, &err), TENREC_EPROTOCOL);
     assert_int_equal(read_both(buf, len + 1, &err), TENREC_EPROTOCOL);
     assert_int_equal(read_both(buf, len, &err), TENREC_OK);
 }
 
-static void shortlist_refuses_views_that_leave_their_storage(void **state)
+TEST(shortlist_refuses_views_that_leave_their_storage)
 {
     static const struct {
         size_t at;
@@ -102,7 +100,6 @@ static void shortlist_refuses_views_that_leave_their_storage(void **state)
     };
     tenrec_error err;
 
-    (void)state;
     for (size_t i = 0; i < sizeof change / sizeof change[0]; i++) {
         unsigned char buf[MAX];
         size_t len = write_both(buf);
@@ -126,7 +123,7 @@ static size_t write_views(unsigned char buf[MAX])
     return len;
 }
 
-static void shortlist_carries_two_views_of_one_storage(void **state)
+TEST(shortlist_carries_two_views_of_one_storage)
 {
     struct tenrec_tensor_desc got[2] = { 0 };
     struct carried carried = { .bytes = 48 };
@@ -135,7 +132,6 @@ static void shortlist_carries_two_views_of_one_storage(void **state)
     tenrec_error err;
     uint32_t n;
 
-    (void)state;
     assert_int_equal(read_views(shortlist_read, buf, len, &carried, 1, got, 1, &n, &err),
                      TENREC_OK);
     assert_int_equal(n, 2); /* no room for them: once more */
@@ -148,7 +144,7 @@ static void shortlist_carries_two_views_of_one_storage(void **state)
     assert_int_equal(got[1].strides[1], 8);
 }
 
-static void shortlist_refuses_storages_that_no_earlier_tensor_has(void **state)
+TEST(shortlist_refuses_storages_that_no_earlier_tensor_has)
 {
     unsigned char buf[MAX];
     size_t len = write_views(buf);
@@ -157,7 +153,6 @@ static void shortlist_refuses_storages_that_no_earlier_tensor_has(void **state)
     tenrec_error err;
     uint32_t n;
 
-    (void)state;
     assert_int_equal(read_views(shortlist_read, buf, len, carried, 2, got, 2, &n, &err),
                      TENREC_EPROTOCOL); /* one of them is nobody's */
     buf[40 + 16] = 1;                   /* its own */
@@ -172,14 +167,13 @@ static void shortlist_refuses_storages_that_no_earlier_tensor_has(void **state)
                      TENREC_ETOOBIG);
 }
 
-static void shortlist_does_not_write_what_cannot_be_read(void **state)
+TEST(shortlist_does_not_write_what_cannot_be_read)
 {
     struct tenrec_tensor_desc bad = sent[0];
     unsigned char buf[MAX];
     tenrec_error err;
     size_t len;
 
-    (void)state;
     bad.bytes = 47;
     assert_int_equal(shortlist_write(buf, &bad, 1, sizeof bad, &len, &err), TENREC_EINVAL);
     bad = sent[0];
@@ -188,18 +182,4 @@ static void shortlist_does_not_write_what_cannot_be_read(void **state)
     bad = sent[0];
     bad.dtype.bits = 4;
     assert_int_equal(shortlist_write(buf, &bad, 1, sizeof bad, &len, &err), TENREC_EUNSUPPORTED);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shortlist_reads_what_it_wrote),
-        cmocka_unit_test(shortlist_refuses_what_is_cut_or_too_long),
-        cmocka_unit_test(shortlist_refuses_views_that_leave_their_storage),
-        cmocka_unit_test(shortlist_carries_two_views_of_one_storage),
-        cmocka_unit_test(shortlist_refuses_storages_that_no_earlier_tensor_has),
-        cmocka_unit_test(shortlist_does_not_write_what_cannot_be_read),
-    };
-
-    return cmocka_run_group_tests_name("shortlist", tests, NULL, NULL);
 }

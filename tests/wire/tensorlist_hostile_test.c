@@ -4,9 +4,8 @@
 
 #define ONE(count, rest) BEGIN TENSOR0 CLASS_FLOAT KEY0_CPU count "74517106" rest HOOKS
 
-static void tensorlist_refuses_a_view_that_leaves_its_storage(void **state)
+TEST(tensorlist_refuses_a_view_that_leaves_its_storage)
 {
-    (void)state;
     check_refused(FLOAT2, 7, 1, TENREC_EPROTOCOL, "tensor 0: 2 elements of 4 bytes");
     check_refused(ONE("4b02", "4b01 284b0274 284b0174 89"), 8, 1, TENREC_EPROTOCOL,
                   "its view ends at byte 12 of a storage of 8");
@@ -27,9 +26,8 @@ static void tensorlist_refuses_a_view_that_leaves_its_storage(void **state)
                   "as many strides as sizes");
 }
 
-static void tensorlist_refuses_too_many_dimensions(void **state)
+TEST(tensorlist_refuses_too_many_dimensions)
 {
-    (void)state;
     check_refused(
         ONE("4b02", "4b00 28 4b014b014b014b014b014b014b014b014b014b014b014b014b014b014b014b014b01"
                     "74 28 4b014b014b014b014b014b014b014b014b014b014b014b014b014b014b014b014b0174 "
@@ -37,16 +35,15 @@ static void tensorlist_refuses_too_many_dimensions(void **state)
         8, 1, TENREC_ETOOBIG, "17 dimensions; the limit is 16");
 }
 
-static void tensorlist_refuses_another_number_of_tensors(void **state)
+TEST(tensorlist_refuses_another_number_of_tensors)
 {
-    (void)state;
     check_refused(FLOAT2, 8, 0, TENREC_EPROTOCOL, "more storages than the 0");
     check_refused(FLOAT2, 8, 2, TENREC_EPROTOCOL, "expected the 2 storages");
     check_refused(EMPTY, 8, 1, TENREC_EPROTOCOL, "expected the 1 storages");
     check_refused(LONG_AND_DOUBLE, 16, 1, TENREC_EPROTOCOL, "more storages than the 1");
 }
 
-static void tensorlist_refuses_what_torch_does_not_write(void **state)
+TEST(tensorlist_refuses_what_torch_does_not_write)
 {
     static const struct {
         const char *hex;
@@ -91,19 +88,17 @@ static void tensorlist_refuses_what_torch_does_not_write(void **state)
           TENREC_EPROTOCOL, "expected storage, offset" },
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         check_refused(bad[i].hex, 8, 1, bad[i].status, bad[i].says);
     check_refused(BEGIN TENSOR0 CLASS_FLOAT "5801000000317104 5803000000637075 4b02 74 51", 8, 1,
                   TENREC_EPROTOCOL, "expected storage 0, the next one, as key, got \"1\"");
 }
 
-static void tensorlist_refuses_every_cut(void **state)
+TEST(tensorlist_refuses_every_cut)
 {
     struct hex h = hex(LONG_AND_DOUBLE);
     tenrec_error err;
 
-    (void)state;
     for (size_t len = 0; len < h.len; len++) {
         struct tenrec_tensor_desc tensors[2] = { { .bytes = 16 }, { .bytes = 16 } };
         void *frame = hex_exact(h.data, len);
@@ -113,12 +108,11 @@ static void tensorlist_refuses_every_cut(void **state)
     }
 }
 
-static void tensorlist_bounds_the_stack_and_the_items(void **state)
+TEST(tensorlist_bounds_the_stack_and_the_items)
 {
     static unsigned char frame[4096];
     tenrec_error err;
 
-    (void)state;
     memset(frame, '(', sizeof frame);
     frame[0] = 0x80;
     frame[1] = 2;
@@ -133,18 +127,4 @@ static void tensorlist_bounds_the_stack_and_the_items(void **state)
     assert_int_equal(read_exactly(tensorlist_read, frame, sizeof frame, NULL, 0, &err),
                      TENREC_ETOOBIG);
     assert_text_has(err.text, "in its tuples");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tensorlist_refuses_a_view_that_leaves_its_storage),
-        cmocka_unit_test(tensorlist_refuses_too_many_dimensions),
-        cmocka_unit_test(tensorlist_refuses_another_number_of_tensors),
-        cmocka_unit_test(tensorlist_refuses_what_torch_does_not_write),
-        cmocka_unit_test(tensorlist_refuses_every_cut),
-        cmocka_unit_test(tensorlist_bounds_the_stack_and_the_items),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,11 +51,10 @@ static struct tenrec_tensor_desc read_one(const char *text, uint64_t bytes)
     return tensor;
 }
 
-static void tensorlist_reads_what_torch_wrote(void **state)
+TEST(tensorlist_reads_what_torch_wrote)
 {
     struct tenrec_tensor_desc t = read_one(FLOAT2, 8);
 
-    (void)state;
     assert_int_equal(t.dtype.code, TENREC_DTYPE_FLOAT);
     assert_int_equal(t.dtype.bits, 32);
     assert_int_equal(t.dtype.lanes, 1);
@@ -78,12 +77,11 @@ static void tensorlist_reads_what_torch_wrote(void **state)
     assert_int_equal(t.shape[0], 0);
 }
 
-static void tensorlist_recalls_names_from_the_memo(void **state)
+TEST(tensorlist_recalls_names_from_the_memo)
 {
     struct tenrec_tensor_desc t[2] = { { .bytes = 16 }, { .bytes = 16 } };
     tenrec_error err;
 
-    (void)state;
     if (read_list(LONG_AND_DOUBLE, t, 2, &err))
         fail_msg("%s", err.text);
     assert_int_equal(t[0].dtype.code, TENREC_DTYPE_INT);
@@ -92,14 +90,13 @@ static void tensorlist_recalls_names_from_the_memo(void **state)
     assert_int_equal(t[1].ndim, 2);
 }
 
-static void tensorlist_of_none_is_the_constant(void **state)
+TEST(tensorlist_of_none_is_the_constant)
 {
     struct hex h = hex(EMPTY), wide = hex(BEGIN "65855230");
     unsigned char buf[TENSORLIST_EMPTY_LEN];
     tenrec_error err;
     size_t len;
 
-    (void)state;
     assert_int_equal(tensorlist_write(buf, sizeof buf, NULL, 0, 0, false, &len, &err), TENREC_OK);
     assert_int_equal(len, TENSORLIST_EMPTY_LEN);
     assert_int_equal(h.len, len);
@@ -129,12 +126,11 @@ static const struct tenrec_dtype own_dtypes[] = {
     { TENREC_DTYPE_FLOAT, 32, 4 }, { 17, 4, 2 },
 };
 
-static void tensorlist_reads_every_dtype_that_torch_wrote(void **state)
+TEST(tensorlist_reads_every_dtype_that_torch_wrote)
 {
     struct tenrec_tensor_desc t[14] = { 0 };
     tenrec_error err;
 
-    (void)state;
     for (int i = 0; i < 14; i++)
         t[i].bytes = i < 12    ? 6 * storage_element_bytes(torch_dtypes[i])
                      : i == 12 ? 4
@@ -175,24 +171,22 @@ static void round_trip(const struct tenrec_tensor_desc *sent, uint32_t n, bool t
     }
 }
 
-static void tensorlist_carries_every_dtype_of_torch(void **state)
+TEST(tensorlist_carries_every_dtype_of_torch)
 {
     struct tenrec_tensor_desc sent[12];
 
-    (void)state;
     for (int i = 0; i < 12; i++)
         sent[i] = matrix(torch_dtypes[i]);
     round_trip(sent, 12, false);
 }
 
-static void tensorlist_carries_other_dtypes_between_tenrec_peers_only(void **state)
+TEST(tensorlist_carries_other_dtypes_between_tenrec_peers_only)
 {
     struct tenrec_tensor_desc sent[6];
     unsigned char buf[TENSORLIST_MAX(1)];
     tenrec_error err;
     size_t len;
 
-    (void)state;
     for (int i = 0; i < 6; i++) {
         sent[i] = matrix(own_dtypes[i]);
         assert_int_equal(
@@ -203,25 +197,23 @@ static void tensorlist_carries_other_dtypes_between_tenrec_peers_only(void **sta
     round_trip(sent, 6, true);
 }
 
-static void tensorlist_refuses_dtypes_without_whole_bytes(void **state)
+TEST(tensorlist_refuses_dtypes_without_whole_bytes)
 {
     struct tenrec_tensor_desc sent = matrix((struct tenrec_dtype){ TENREC_DTYPE_INT, 4, 1 });
     unsigned char buf[TENSORLIST_MAX(1)];
     tenrec_error err;
     size_t len;
 
-    (void)state;
     assert_int_equal(tensorlist_write(buf, sizeof buf, &sent, 1, sizeof sent, true, &len, &err),
                      TENREC_EUNSUPPORTED);
     assert_text_has(err.text, "the wire cannot carry dtype code 0, 4 bits, 1 lanes");
 }
 
-static void tensorlist_carries_scalars_and_all_dimensions(void **state)
+TEST(tensorlist_carries_scalars_and_all_dimensions)
 {
     struct tenrec_tensor_desc sent[3] = { matrix(torch_dtypes[0]), matrix(torch_dtypes[0]),
                                           matrix(torch_dtypes[4]) };
 
-    (void)state;
     sent[0].ndim = 0;
     memset(sent[0].shape, 0, sizeof sent[0].shape);
     memset(sent[0].strides, 0, sizeof sent[0].strides);
@@ -236,14 +228,13 @@ static void tensorlist_carries_scalars_and_all_dimensions(void **state)
     round_trip(sent, 3, false);
 }
 
-static void tensorlist_fits_its_maximum(void **state)
+TEST(tensorlist_fits_its_maximum)
 {
     struct tenrec_tensor_desc sent = matrix(own_dtypes[0]);
     unsigned char buf[TENSORLIST_MAX(1)];
     tenrec_error err;
     size_t len;
 
-    (void)state;
     sent.ndim = TENREC_MAX_DIMS;
     sent.device = (struct tenrec_device){ TENREC_CUDA, INT32_MAX };
     sent.bytes = INT64_MAX;
@@ -259,14 +250,13 @@ static void tensorlist_fits_its_maximum(void **state)
                      TENREC_ETOOBIG);
 }
 
-static void tensorlist_refuses_to_write_a_view_that_leaves_its_storage(void **state)
+TEST(tensorlist_refuses_to_write_a_view_that_leaves_its_storage)
 {
     struct tenrec_tensor_desc sent = matrix(torch_dtypes[0]);
     unsigned char buf[TENSORLIST_MAX(1)];
     tenrec_error err;
     size_t len;
 
-    (void)state;
 #define REFUSES(change, says)                                                                      \
     do {                                                                                           \
         sent = matrix(torch_dtypes[0]);                                                            \
@@ -289,7 +279,7 @@ static void tensorlist_refuses_to_write_a_view_that_leaves_its_storage(void **st
                      TENREC_EUNSUPPORTED);
 }
 
-static void tensorlist_reads_many_tensors(void **state)
+TEST(tensorlist_reads_many_tensors)
 {
     enum { N = 3000 };
     struct tenrec_tensor_desc *tensors = calloc(N, sizeof *tensors);
@@ -297,7 +287,6 @@ static void tensorlist_reads_many_tensors(void **state)
     tenrec_error err;
     size_t len;
 
-    (void)state;
     assert_non_null(tensors);
     assert_non_null(buf);
     for (int i = 0; i < N; i++)
@@ -308,23 +297,4 @@ static void tensorlist_reads_many_tensors(void **state)
     assert_int_equal(tensors[N - 1].dtype.code, torch_dtypes[(N - 1) % 12].code);
     free(tensors);
     free(buf);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tensorlist_reads_what_torch_wrote),
-        cmocka_unit_test(tensorlist_recalls_names_from_the_memo),
-        cmocka_unit_test(tensorlist_of_none_is_the_constant),
-        cmocka_unit_test(tensorlist_reads_every_dtype_that_torch_wrote),
-        cmocka_unit_test(tensorlist_carries_every_dtype_of_torch),
-        cmocka_unit_test(tensorlist_carries_other_dtypes_between_tenrec_peers_only),
-        cmocka_unit_test(tensorlist_refuses_dtypes_without_whole_bytes),
-        cmocka_unit_test(tensorlist_carries_scalars_and_all_dimensions),
-        cmocka_unit_test(tensorlist_fits_its_maximum),
-        cmocka_unit_test(tensorlist_refuses_to_write_a_view_that_leaves_its_storage),
-        cmocka_unit_test(tensorlist_reads_many_tensors),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@ static void check_two_views(const struct tenrec_tensor_desc *t)
     assert_int_equal(t[1].dtype.code, TENREC_DTYPE_FLOAT);
 }
 
-static void tensorlist_reads_two_views_of_one_storage_that_torch_wrote(void **state)
+TEST(tensorlist_reads_two_views_of_one_storage_that_torch_wrote)
 {
     struct hex h = hex(two_views);
     struct tenrec_tensor_desc t[2] = { 0 };
@@ -28,7 +28,6 @@ static void tensorlist_reads_two_views_of_one_storage_that_torch_wrote(void **st
     tenrec_error err;
     uint32_t n;
 
-    (void)state;
     if (read_views(tensorlist_read, h.data, h.len, &carried, 1, t, 2, &n, &err))
         fail_msg("%s", err.text);
     assert_int_equal(n, 2);
@@ -36,7 +35,7 @@ static void tensorlist_reads_two_views_of_one_storage_that_torch_wrote(void **st
     check_two_views(t);
 }
 
-static void tensorlist_counts_the_views_that_find_no_room(void **state)
+TEST(tensorlist_counts_the_views_that_find_no_room)
 {
     struct hex h = hex(two_views);
     struct tenrec_tensor_desc t[1] = { 0 };
@@ -44,7 +43,6 @@ static void tensorlist_counts_the_views_that_find_no_room(void **state)
     tenrec_error err;
     uint32_t n;
 
-    (void)state;
     if (read_views(tensorlist_read, h.data, h.len, &carried, 1, t, 1, &n, &err))
         fail_msg("%s", err.text);
     assert_int_equal(n, 2);
@@ -54,7 +52,7 @@ static void tensorlist_counts_the_views_that_find_no_room(void **state)
 }
 
 /* Two storages of 16 bytes with two views each, in turns. */
-static void tensorlist_carries_views_of_one_storage_between_others(void **state)
+TEST(tensorlist_carries_views_of_one_storage_between_others)
 {
     struct tenrec_tensor_desc sent[4], got[4] = { 0 };
     struct carried carried[2] = { { .bytes = 16 }, { .bytes = 16 } };
@@ -63,7 +61,6 @@ static void tensorlist_carries_views_of_one_storage_between_others(void **state)
     uint32_t n = 0;
     size_t len;
 
-    (void)state;
     for (int i = 0; i < 4; i++)
         sent[i] =
             (struct tenrec_tensor_desc){ .bytes = 16,
@@ -87,7 +84,7 @@ static void tensorlist_carries_views_of_one_storage_between_others(void **state)
     }
 }
 
-static void tensorlist_refuses_another_use_of_the_memo_than_torchs(void **state)
+TEST(tensorlist_refuses_another_use_of_the_memo_than_torchs)
 {
     /* In the place of "h6", which recalls the storage. */
     static const struct {
@@ -102,7 +99,6 @@ static void tensorlist_refuses_another_use_of_the_memo_than_torchs(void **state)
         { TWO_VIEWS_BEGIN, "68057105", "memo 5 twice" },
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         char text[1024];
 
@@ -114,7 +110,7 @@ static void tensorlist_refuses_another_use_of_the_memo_than_torchs(void **state)
     }
 }
 
-static void tensorlist_bounds_the_views_of_a_storage(void **state)
+TEST(tensorlist_bounds_the_views_of_a_storage)
 {
     enum { N = 5000 }; /* of 4096 */
     struct tenrec_tensor_desc *sent = calloc(N, sizeof *sent);
@@ -124,7 +120,6 @@ static void tensorlist_bounds_the_views_of_a_storage(void **state)
     uint32_t n;
     size_t len;
 
-    (void)state;
     assert_non_null(sent);
     assert_non_null(buf);
     for (int i = 0; i < N; i++)
@@ -139,17 +134,4 @@ static void tensorlist_bounds_the_views_of_a_storage(void **state)
     assert_text_has(err.text, "more than 4096 tensors");
     free(sent);
     free(buf);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tensorlist_reads_two_views_of_one_storage_that_torch_wrote),
-        cmocka_unit_test(tensorlist_counts_the_views_that_find_no_room),
-        cmocka_unit_test(tensorlist_carries_views_of_one_storage_between_others),
-        cmocka_unit_test(tensorlist_refuses_another_use_of_the_memo_than_torchs),
-        cmocka_unit_test(tensorlist_bounds_the_views_of_a_storage),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }
