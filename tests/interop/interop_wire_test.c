@@ -326,58 +326,96 @@ static const struct part targetless[] = {
 };
 static const struct part big[] = { { 'p', "", 1, 64 * MIB }, { 't', "", 2, 64 * MIB } };
 
-static void exchange_as_client(struct peer *p, const struct raw_pipe *pipe, size_t number,
-                               const char *meta, const struct part *parts, size_t n)
+/* A message of these parts. */
+struct message {
+    const char *meta;
+    const struct part *parts;
+    size_t n;
+};
+
+static const struct message every_kind[] = { { "", NULL, 0 },
+                                             { "meta-1", payloads, COUNT(payloads) },
+                                             { "", tensors, COUNT(tensors) },
+                                             { "m3", targetless, COUNT(targetless) },
+                                             { "", big, COUNT(big) } };
+static const struct message one_of_tensors = { "", tensors, COUNT(tensors) };
+static const struct message one_of_payloads = { "", payloads, COUNT(payloads) };
+static const struct message one_of_targetless = { "", targetless, COUNT(targetless) };
+
+/* Sends each of `n` messages to pipe `number` of the peer, and gets it back. */
+static void exchange(struct peer *p, const struct raw_pipe *pipe, size_t number,
+                     const struct message *m, size_t n)
 {
-    peer_say(p, "read %zu", number);
-    send_message(pipe, meta, parts, n);
-    expect_message(p, number, meta, parts, n);
-    let_write(p, number, meta, parts, n);
-    receive_message(pipe, meta, parts, n);
-    peer_expect(p, "wrote %zu", number);
+    for (; n > 0; n--, m++) {
+        peer_say(p, "read %zu", number);
+        send_message(pipe, m->meta, m->parts, m->n);
+        expect_message(p, number, m->meta, m->parts, m->n);
+        let_write(p, number, m->meta, m->parts, m->n);
+        receive_message(pipe, m->meta, m->parts, m->n);
+        peer_expect(p, "wrote %zu", number);
+    }
+}
+
+/* As the client of a real listener, which offers what it has, or all that there is. */
+static void exchange_as_client(bool all, const struct wire_offer *offer, const char *name,
+                               const struct message *messages, size_t n)
+{
+    char address[32];
+    uint64_t ids[2];
+    struct peer *p = start_listener(all, address);
+    struct raw_pipe pipe = client_open(address, offer, name, ids, true);
+
+    peer_expect(p, "pipe 0 %s", name);
+    exchange(p, &pipe, 0, messages, n);
+    pipe_close(&pipe);
+    peer_stop(p);
+}
+
+/* As the listener of a real client. */
+static void exchange_as_listener(bool all, const struct wire_offer *offer, bool with_identity,
+                                 const struct message *messages, size_t n)
+{
+    struct peer *p = start(all);
+    struct raw_pipe pipe;
+    int listener = raw_listen(our_address);
+
+    peer_say(p, "connect uv://%s", our_address);
+    peer_expect(p, "connected 0");
+    pipe = listener_open(listener, offer, with_identity);
+    exchange(p, &pipe, 0, messages, n);
+    pipe_close(&pipe);
+    close(listener);
+    peer_stop(p);
 }
 
 TEST(client_exchanges_every_kind_of_message_with_a_real_listener)
 {
-    char address[32];
-    uint64_t ids[2];
-    struct peer *p = start_listener(false, address);
-    struct raw_pipe pipe = client_open(address, &plain, "client", ids, true);
-
-    peer_expect(p, "pipe 0 client");
-    exchange_as_client(p, &pipe, 0, "", NULL, 0);
-    exchange_as_client(p, &pipe, 0, "meta-1", payloads, COUNT(payloads));
-    exchange_as_client(p, &pipe, 0, "", tensors, COUNT(tensors));
-    exchange_as_client(p, &pipe, 0, "m3", targetless, COUNT(targetless));
-    exchange_as_client(p, &pipe, 0, "", big, COUNT(big));
-    pipe_close(&pipe);
-    peer_stop(p);
+    exchange_as_client(false, &plain, "client", every_kind, COUNT(every_kind));
 }
 
 TEST(client_gets_uv_and_basic_when_it_offers_nothing_else)
 {
-    char address[32];
-    uint64_t ids[2];
-    struct peer *p = start_listener(true, address);
-    struct raw_pipe pipe = client_open(address, &plain, "", ids, true);
-
-    peer_expect(p, "pipe 0 ");
-    exchange_as_client(p, &pipe, 0, "", tensors, COUNT(tensors));
-    pipe_close(&pipe);
-    peer_stop(p);
+    exchange_as_client(true, &plain, "", &one_of_tensors, 1);
 }
 
 TEST(client_may_bring_an_identity_that_a_real_listener_skips)
 {
-    char address[32];
-    uint64_t ids[2];
-    struct peer *p = start_listener(false, address);
-    struct raw_pipe pipe = client_open(address, &tenrec, "worker0", ids, true);
+    exchange_as_client(false, &tenrec, "worker0", &one_of_payloads, 1);
+}
 
-    peer_expect(p, "pipe 0 worker0");
-    exchange_as_client(p, &pipe, 0, "", payloads, COUNT(payloads));
-    pipe_close(&pipe);
-    peer_stop(p);
+TEST(listener_exchanges_every_kind_of_message_with_a_real_client)
+{
+    exchange_as_listener(false, &plain, false, every_kind, COUNT(every_kind));
+}
+
+TEST(listener_forces_uv_and_basic_on_a_client_that_has_more)
+{
+    exchange_as_listener(true, &plain, false, &one_of_tensors, 1);
+}
+
+TEST(listener_may_answer_with_an_identity_that_a_real_client_skips)
+{
+    exchange_as_listener(false, &tenrec, true, &one_of_payloads, 1);
 }
 
 TEST(client_opens_several_pipes_in_any_order)
@@ -396,7 +434,7 @@ TEST(client_opens_several_pipes_in_any_order)
     for (size_t i = 0; i < 3; i++)
         peer_expect(p, "pipe %zu several", i);
     for (size_t i = 0; i < 3; i++)
-        exchange_as_client(p, &pipes[i], i, "", targetless, COUNT(targetless));
+        exchange(p, &pipes[i], i, &one_of_targetless, 1);
     for (int i = 0; i < 3; i++)
         pipe_close(&pipes[i]);
     peer_stop(p);
@@ -419,53 +457,6 @@ TEST(client_may_send_messages_before_the_other_connections)
     peer_say(p, "read 0");
     expect_message(p, 0, "second", payloads, 1);
     pipe_close(&pipe);
-    peer_stop(p);
-}
-
-TEST(listener_exchanges_every_kind_of_message_with_a_real_client)
-{
-    struct peer *p = start(false);
-    struct raw_pipe pipe;
-    int listener = raw_listen(our_address);
-
-    peer_say(p, "connect uv://%s", our_address);
-    peer_expect(p, "connected 0");
-    pipe = listener_open(listener, &plain, false);
-    exchange_as_client(p, &pipe, 0, "", NULL, 0);
-    exchange_as_client(p, &pipe, 0, "meta-1", payloads, COUNT(payloads));
-    exchange_as_client(p, &pipe, 0, "", tensors, COUNT(tensors));
-    exchange_as_client(p, &pipe, 0, "m3", targetless, COUNT(targetless));
-    exchange_as_client(p, &pipe, 0, "", big, COUNT(big));
-    pipe_close(&pipe);
-    close(listener);
-    peer_stop(p);
-}
-
-TEST(listener_forces_uv_and_basic_on_a_client_that_has_more)
-{
-    struct peer *p = start(true);
-    struct raw_pipe pipe;
-    int listener = raw_listen(our_address);
-
-    peer_say(p, "connect uv://%s", our_address);
-    pipe = listener_open(listener, &plain, false);
-    exchange_as_client(p, &pipe, 0, "", tensors, COUNT(tensors));
-    pipe_close(&pipe);
-    close(listener);
-    peer_stop(p);
-}
-
-TEST(listener_may_answer_with_an_identity_that_a_real_client_skips)
-{
-    struct peer *p = start(false);
-    struct raw_pipe pipe;
-    int listener = raw_listen(our_address);
-
-    peer_say(p, "connect uv://%s", our_address);
-    pipe = listener_open(listener, &tenrec, true);
-    exchange_as_client(p, &pipe, 0, "", payloads, COUNT(payloads));
-    pipe_close(&pipe);
-    close(listener);
     peer_stop(p);
 }
 
