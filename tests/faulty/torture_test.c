@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* torture_test.c - faulty while each allocation fails once, its own and the
  * core's: it begins or says why not, sends end, nothing leaks. */
-#include "../rpc/functions.h"
 #include "../support/cluster.h"
+#include "../support/functions.h"
 #include "../support/torture.h"
 #include "../testing.h"
 

@@ -2,8 +2,8 @@
 /* workers_test.c - real workers whose messages are lost, doubled, spoiled ...
  * What a caller sees, what a callee does, and that all of them get over it.
  * On the transport named in argv, with one faulty layer around it, or two. */
-#include "../rpc/functions.h"
 #include "../support/cluster.h"
+#include "../support/functions.h"
 #include "../testing.h"
 
 #include <pthread.h>

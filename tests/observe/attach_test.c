@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* attach_test.c - calling a group without being of it, on the backend named in
  * argv (one that reaches other processes). */
-#include "../rpc/functions.h"
 #include "../support/cluster.h"
+#include "../support/functions.h"
 #include "../testing.h"
 
 #define STORE "memory://cluster0" /* of the first cluster of a process */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* debug_info_test.c - what a worker tells of itself, here and to others, on the
  * backend named in argv. */
-#include "../rpc/functions.h"
+#include "../support/basic_functions.h"
 #include "../support/cluster.h"
+#include "../support/functions.h"
 #include "../testing.h"
 
 #include <stdlib.h>
@@ -265,24 +266,17 @@ TEST(debug_info_of_a_worker_that_is_none_names_the_nearest)
     assert_text_has(err.text, "worker0");
 }
 
-static tenrec_status nothing(struct tenrec_call *call, void *arg, tenrec_error *err)
-{
-    (void)call;
-    (void)arg;
-    (void)err;
-    return TENREC_OK;
-}
-
 TEST(a_function_may_not_be_called_as_those_of_tenrec)
 {
     tenrec_error err;
 
     assert_int_equal(
-        tenrec_register_function(two.worker[0], "tenrec.mine", nothing, NULL, TENREC_POOL, &err),
+        tenrec_register_function(two.worker[0], "tenrec.mine", basic_noop, NULL, TENREC_POOL, &err),
         TENREC_EINVAL);
     assert_text_has(err.text, "'tenrec.mine'");
     assert_status(
-        tenrec_register_function(two.worker[0], "tenrecs", nothing, NULL, TENREC_POOL, &err), &err);
+        tenrec_register_function(two.worker[0], "tenrecs", basic_noop, NULL, TENREC_POOL, &err),
+        &err);
 }
 
 int main(int argc, char **argv)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* profiler_call_test.c - what each kind of call leaves in a session, on the backend
  * named in argv. */
-#include "../rpc/functions.h"
+#include "../support/functions.h"
 #include "../testing.h"
 #include "profiler_functions.h"
 #include "profiler_sessions.h"

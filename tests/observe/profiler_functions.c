@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profiler_functions.h"
 
-#include "../rpc/functions.h"
+#include "../support/functions.h"
 #include "../testing.h"
 
 #include <stdlib.h>

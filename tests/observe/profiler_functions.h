@@ -5,7 +5,7 @@
 
 #include <tenrec/tenrec.h>
 
-/* Registers those of tests/rpc/functions.h, and:
+/* Registers those of tests/support/functions.h, and:
  *   marked          records "step", and "inner" within it
  *   through(to, fn) calls fn on `to` and waits
  *   pass(to, fn)    later: calls fn on `to`, and is finished when that is,

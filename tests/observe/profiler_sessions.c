@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profiler_sessions.h"
-#include "../rpc/functions.h"
+#include "../support/functions.h"
 #include "../testing.h"
 #include "profiler_functions.h"
 

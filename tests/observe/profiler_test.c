@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* profiler_test.c - sessions over three workers, on the backend named in argv. */
-#include "../rpc/functions.h"
+#include "../support/functions.h"
 #include "../testing.h"
 #include "profiler_functions.h"
 #include "profiler_sessions.h"

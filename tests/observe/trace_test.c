@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trace_test.c - Chrome traces of sessions, and worker.trace. */
-#include "../rpc/functions.h"
 #include "../support/cluster.h"
+#include "../support/functions.h"
 #include "../testing.h"
 #include "observe/profiler.h"
 #include "profiler_functions.h"

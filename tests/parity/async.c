@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* async.c - functions that answer later, from the callback of a future, and
  * those that block for a future which a callback completes. */
-#include "functions.h"
+#include "parity_functions.h"
 
 #include <pthread.h>
 #include <stdlib.h>

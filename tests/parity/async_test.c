@@ -3,7 +3,7 @@
  * is called in the ways of the table. */
 #include "parity.h"
 
-#include "functions.h"
+#include "parity_functions.h"
 
 #include <tenrec/rref.h>
 

@@ -3,7 +3,7 @@
  * G6 and TP-C of docs/parity.md. */
 #include "parity.h"
 
-#include "functions.h"
+#include "parity_functions.h"
 
 /* ---- G1: who is who ---------------------------------------------------------------- */
 

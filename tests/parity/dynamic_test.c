@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dynamic_test.c - groups that change: group TP-E of docs/parity.md. */
-#include "functions.h"
 #include "own.h"
+#include "parity_functions.h"
 
 /* A worker of a dynamic group; of a static one of `world` when that is not 0. */
 static tenrec_status make(const struct tenrec_test *t, bool with_rank, int32_t world,

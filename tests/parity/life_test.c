@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* life_test.c - meeting, leaving and losing: groups G14 and G15 of
  * docs/parity.md. */
-#include "functions.h"
 #include "own.h"
+#include "parity_functions.h"
 
 #include <pthread.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "parity.h"
 
-#include "functions.h"
+#include "parity_functions.h"
 
 static const char *const config = "worker: { rpc_timeout: 60s }\n"
                                   "backends:\n"

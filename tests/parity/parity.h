@@ -13,7 +13,7 @@
 enum { LONG_MS = 30000 /* only a broken test waits so long */ };
 
 /* One test. What the options leave open is filled in: four workers as threads,
- * the functions of functions.h, the backend named in argv. */
+ * the functions of parity_functions.h, the backend named in argv. */
 struct parity_case {
     const char *name;
     tenrec_test_body_fn *body;

@@ -3,7 +3,7 @@
  * The functions take no tensors: what is recorded are calls. */
 #include "parity.h"
 
-#include "functions.h"
+#include "parity_functions.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -4,8 +4,8 @@
 #ifndef TESTS_PARITY_REFERENCES_H
 #define TESTS_PARITY_REFERENCES_H
 
-#include "functions.h"
 #include "parity.h"
+#include "parity_functions.h"
 
 #include <tenrec/rref.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* start_test.c - starting with names, backends and options: groups G2 and TP-A of
  * docs/parity.md. */
-#include "functions.h"
 #include "own.h"
+#include "parity_functions.h"
 
 #include <stdatomic.h>
 

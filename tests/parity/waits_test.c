@@ -3,7 +3,7 @@
  * docs/parity.md. */
 #include "parity.h"
 
-#include "functions.h"
+#include "parity_functions.h"
 
 enum { SOON_MS = 50 /* a limit that is meant to pass */ };
 

@@ -4,10 +4,10 @@
  * Whatever fails: the call ends with an error that says so or with its result,
  * nothing leaks, and the next call works. */
 #include "../support/cluster.h"
+#include "../support/functions.h"
 #include "../support/torture.h"
 #include "../testing.h"
 #include "backend/message.h"
-#include "functions.h"
 
 #include <pthread.h>
 

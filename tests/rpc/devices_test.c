@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* devices_test.c - what of devices no test of torch's asks: buffers for results, when
  * maps may be said, what is refused, and that memory is given back. */
+#include "../support/basic_functions.h"
 #include "../testing.h"
 
 #include <stdlib.h>
@@ -13,19 +14,10 @@
 static struct cluster two;
 static tenrec_error err;
 
-static tenrec_status echo(struct tenrec_call *c, void *arg, tenrec_error *why)
-{
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(c, &n);
-
-    (void)arg;
-    return tenrec_call_return(c, &args[0], why);
-}
-
 static void setup(struct tenrec_worker *w, size_t rank)
 {
     (void)rank;
-    assert_status(tenrec_register_function(w, "echo", echo, NULL, TENREC_POOL, &err), &err);
+    assert_status(tenrec_register_function(w, "echo", basic_echo, NULL, TENREC_POOL, &err), &err);
 }
 
 static void open_two(void)

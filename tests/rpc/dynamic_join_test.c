@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dynamic_join_test.c - who may join a dynamic group, its lock and its records in the
  * store, on the backend named in argv. */
+#include "../support/functions.h"
 #include "../support/party.h"
 #include "../testing.h"
 #include "base/clock.h"
-#include "functions.h"
 #include "group/roster.h"
 #include "rpc/watch_inside.h"
 #include "rpc/worker.h"

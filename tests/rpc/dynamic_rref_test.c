@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dynamic_rref_test.c - references and gathers in a group that changes, on the
  * backend named in argv. */
+#include "../support/functions.h"
 #include "../support/party.h"
 #include "../testing.h"
-#include "functions.h"
 #include "rref_support.h"
 
 #include "rpc/worker.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dynamic_test.c - workers that come and go while the others run, on the backend
  * named in argv. */
+#include "../support/functions.h"
 #include "../support/party.h"
 #include "../testing.h"
 #include "base/clock.h"
-#include "functions.h"
 #include "rpc/watch_inside.h"
 #include "rpc/worker.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gather_test.c - barrier and all_gather, on the backend named in argv. */
 #include "../support/cluster.h"
+#include "../support/functions.h"
 #include "../testing.h"
 #include "base/clock.h"
-#include "functions.h"
 #include "rpc/call.h"
 #include "rpc/codec.h"
 #include "rpc/gather.h"

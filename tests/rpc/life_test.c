@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* life_test.c - starting, leaving and starting again, on the backend named in argv. */
 #include "../support/cluster.h"
+#include "../support/functions.h"
 #include "../testing.h"
 #include "backend/chain.h"
-#include "functions.h"
 #include "rpc/dispatch.h"
 #include "rpc/quiesce.h"
 #include "rpc/worker.h"

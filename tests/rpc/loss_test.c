@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* loss_test.c - workers that go away, on the backend named in argv. */
 #include "../support/cluster.h"
+#include "../support/functions.h"
 #include "../testing.h"
-#include "functions.h"
 
 #include <stdatomic.h>
 

@@ -4,8 +4,8 @@
 #define TESTS_RPC_PAIR_H
 
 #include "../support/cluster.h"
+#include "../support/functions.h"
 #include "../testing.h"
-#include "functions.h"
 
 extern struct cluster two; /* worker0 and worker1 */
 

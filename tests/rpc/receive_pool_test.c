@@ -3,9 +3,9 @@
  * before, on the backend named in argv. Where blocks are not recycled
  * (base/recycle.h) all of it is new, and the same cases see to that. */
 #include "../support/cluster.h"
+#include "../support/functions.h"
 #include "base/recycle.h"
 #include "base/storage_pool.h"
-#include "functions.h"
 
 #include "../testing.h"
 

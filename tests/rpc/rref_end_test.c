@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* References when workers are lost, sends fail, and sessions end. */
-#include "functions.h"
+#include "../support/functions.h"
 #include "rpc/rref_counts.h"
 #include "rref_support.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* References while messages fail, come twice and overtake each other; the
  * backend in argv is a faulty one. */
+#include "../support/functions.h"
 #include "../testing.h"
-#include "functions.h"
 #include "rref_support.h"
 
 #include <stdio.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rref_support.h"
+#include "../support/basic_functions.h"
 #include "../testing.h"
 
-#include "functions.h"
+#include "../support/functions.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -161,16 +162,6 @@ static tenrec_status put(struct tenrec_call *c, void *arg, tenrec_error *err)
 }
 
 /* ---- functions on references ------------------------------------------------------ */
-
-static tenrec_status value(struct tenrec_call *c, void *arg, tenrec_error *err)
-{
-    size_t n;
-    const struct tenrec_value *v = tenrec_call_args(c, &n);
-
-    (void)arg;
-    return n == 1 ? tenrec_call_return(c, v, err)
-                  : tenrec_fail(err, TENREC_EINVAL, "takes one argument, got %zu", n);
-}
 
 static tenrec_status broken(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
@@ -339,14 +330,14 @@ void rref_functions(struct tenrec_worker *w, size_t rank)
         tenrec_function_fn *fn;
         uint32_t flags;
     } list[] = {
-        { "value", value, TENREC_POOL },     { "value_inline", value, TENREC_INLINE },
-        { "broken", broken, TENREC_POOL },   { "table", table, TENREC_INLINE },
-        { "sealed", sealed, TENREC_POOL },   { "lookup", lookup, TENREC_INLINE },
-        { "put", put, TENREC_POOL },         { "to_here_inline", to_here, TENREC_INLINE },
-        { "to_here", to_here, TENREC_POOL }, { "twice", twice, TENREC_POOL },
-        { "give", give, TENREC_POOL },       { "keep", keep, TENREC_INLINE },
-        { "kept", kept, TENREC_POOL },       { "release", release, TENREC_POOL },
-        { "make", make, TENREC_INLINE },     { "chain", chain, TENREC_POOL },
+        { "value", basic_echo, TENREC_POOL }, { "value_inline", basic_echo, TENREC_INLINE },
+        { "broken", broken, TENREC_POOL },    { "table", table, TENREC_INLINE },
+        { "sealed", sealed, TENREC_POOL },    { "lookup", lookup, TENREC_INLINE },
+        { "put", put, TENREC_POOL },          { "to_here_inline", to_here, TENREC_INLINE },
+        { "to_here", to_here, TENREC_POOL },  { "twice", twice, TENREC_POOL },
+        { "give", give, TENREC_POOL },        { "keep", keep, TENREC_INLINE },
+        { "kept", kept, TENREC_POOL },        { "release", release, TENREC_POOL },
+        { "make", make, TENREC_INLINE },      { "chain", chain, TENREC_POOL },
     };
     tenrec_error err;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* References through the public interface, on every backend. */
+#include "../support/functions.h"
 #include "../testing.h"
-#include "functions.h"
 #include "rref_support.h"
 
 static struct cluster c;

@@ -4,9 +4,9 @@
  *
  * Whatever fails: each step ends with an error that says so or with its result,
  * and when all is dropped nobody refers to anything any more. */
+#include "../support/functions.h"
 #include "../support/torture.h"
 #include "../testing.h"
-#include "functions.h"
 #include "rref_support.h"
 
 static struct cluster c;

@@ -3,8 +3,8 @@
  * elsewhere, control messages of references that others hold. The backend is named in argv. */
 #include "../support/cluster.h"
 #include "../support/forger.h"
+#include "../support/functions.h"
 #include "../support/party.h"
-#include "functions.h"
 #include "rpc/future.h"
 #include "rpc/rref_control.h"
 #include "rpc/watch_inside.h"

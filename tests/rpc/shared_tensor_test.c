@@ -2,6 +2,7 @@
 /* shared_tensor_test.c - shared tensors between three workers, on the backend
  * named in argv. "mapped" as the second argument: its connections carry shared
  * memory; else the same calls copy. */
+#include "../support/basic_functions.h"
 #include "../support/cluster.h"
 #include "../testing.h"
 #include "base/clock.h"
@@ -423,20 +424,12 @@ TEST(shared_tensor_outlives_the_workers)
     assert_int_equal(shared_memory_count().regions, 0);
 }
 
-static tenrec_status echo(struct tenrec_call *c, void *arg, tenrec_error *err)
-{
-    size_t n;
-
-    (void)arg;
-    return tenrec_call_return(c, tenrec_call_args(c, &n), err);
-}
-
 static void register_echo_too(struct tenrec_worker *w, size_t rank)
 {
     tenrec_error err;
 
     register_all(w, rank);
-    assert_status(tenrec_register_function(w, "echo", echo, NULL, TENREC_INLINE, &err), &err);
+    assert_status(tenrec_register_function(w, "echo", basic_echo, NULL, TENREC_INLINE, &err), &err);
 }
 
 static void open_three(void)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every allocation of the codec and of the tables fails once: no leak, no crash, ENOMEM. */
+#include "../support/basic_functions.h"
 #include "rpc/codec.h"
 #include "rpc/worker.h"
 
@@ -159,14 +160,6 @@ static tenrec_status peers_and_none(void)
     return status;
 }
 
-static tenrec_status nothing(struct tenrec_call *call, void *arg, tenrec_error *err)
-{
-    (void)call;
-    (void)arg;
-    (void)err;
-    return TENREC_OK;
-}
-
 static tenrec_status functions_and_none(void)
 {
     static struct tenrec_worker w; /* nothing but its functions is looked at */
@@ -177,7 +170,7 @@ static tenrec_status functions_and_none(void)
     make_names(text, name);
     functions_init(&w.functions);
     for (int i = 0; i < N_NAMES && status == TENREC_OK; i++)
-        status = tenrec_register_function(&w, name[i], nothing, NULL, 0, NULL);
+        status = tenrec_register_function(&w, name[i], basic_noop, NULL, 0, NULL);
     functions_finish(&w.functions);
     return status;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* callers.c - threads that call members of the group, whoever is one just now, and
  * check what they answer. */
-#include "functions.h"
 #include "ledger.h"
+#include "soak_functions.h"
 
 #include <inttypes.h>
 #include <pthread.h>

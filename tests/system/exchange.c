@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exchange.h"
+#include "../support/basic_functions.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -9,32 +10,6 @@ enum { GROUP_MAX = 64, HELD_MAX = 64, KINDS = 3 };
 static pthread_mutex_t held_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tenrec_call *held[HELD_MAX];
 static int n_held;
-
-static tenrec_status add(struct tenrec_call *c, void *arg, tenrec_error *err)
-{
-    struct tenrec_value sum;
-    int64_t a, b;
-    size_t n;
-    const struct tenrec_value *v = tenrec_call_args(c, &n);
-    tenrec_status st = tenrec_values_get(v, n, err, "ii", &a, &b);
-
-    (void)arg;
-    if (st != TENREC_OK)
-        return st;
-    sum = tenrec_int(a + b);
-    return tenrec_call_return(c, &sum, err);
-}
-
-static tenrec_status echo(struct tenrec_call *c, void *arg, tenrec_error *err)
-{
-    size_t n;
-    const struct tenrec_value *v = tenrec_call_args(c, &n);
-
-    (void)arg;
-    if (n != 1)
-        return tenrec_fail(err, TENREC_EINVAL, "takes 1 argument, got %zu", n);
-    return tenrec_call_return(c, v, err);
-}
 
 static tenrec_status scale(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
@@ -106,8 +81,8 @@ tenrec_status exchange_register(struct tenrec_worker *w, tenrec_error *err)
         tenrec_function_fn *fn;
         uint32_t flags;
     } all[] = {
-        { "add", add, TENREC_INLINE },
-        { "echo", echo, TENREC_POOL },
+        { "add", basic_add, TENREC_INLINE },
+        { "echo", basic_echo, TENREC_POOL },
         { "scale", scale, TENREC_POOL },
         { "hold", hold, TENREC_LATER | TENREC_INLINE },
     };

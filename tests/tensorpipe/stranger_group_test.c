@@ -4,7 +4,7 @@
 #include "../testing.h"
 #include "raw.h"
 
-#include "../rpc/functions.h"
+#include "../support/functions.h"
 #include "../support/party.h"
 #include "backend/chain.h"
 #include "rpc/rref_control.h"

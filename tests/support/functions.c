@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "functions.h"
 #include "../testing.h"
+#include "basic_functions.h"
 
-#include "../support/cluster.h"
+#include "cluster.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -48,37 +49,6 @@ struct tenrec_future *functions_hold(struct tenrec_worker *w, const char *to)
     assert_int_equal(tenrec_rpc_async(w, to, "wait_gate", NULL, 0, NULL, &f, &err), TENREC_OK);
     assert_becomes(atomic_load(&arrived) != before);
     return f;
-}
-
-static tenrec_status noop(struct tenrec_call *c, void *arg, tenrec_error *err)
-{
-    (void)c, (void)arg, (void)err;
-    return TENREC_OK;
-}
-
-static tenrec_status add(struct tenrec_call *c, void *arg, tenrec_error *err)
-{
-    struct tenrec_value sum;
-    int64_t a, b;
-    size_t n;
-    const struct tenrec_value *v = tenrec_call_args(c, &n);
-    tenrec_status st = tenrec_values_get(v, n, err, "ii", &a, &b);
-
-    (void)arg;
-    if (st != TENREC_OK)
-        return st;
-    sum = tenrec_int(a + b);
-    return tenrec_call_return(c, &sum, err);
-}
-
-static tenrec_status identity(struct tenrec_call *c, void *arg, tenrec_error *err)
-{
-    size_t n;
-    const struct tenrec_value *v = tenrec_call_args(c, &n);
-    struct tenrec_value all = tenrec_array(v, n);
-
-    (void)arg;
-    return tenrec_call_return(c, &all, err);
 }
 
 static tenrec_status fail_with(struct tenrec_call *c, void *arg, tenrec_error *err)
@@ -276,12 +246,12 @@ static tenrec_status forget_scope(struct tenrec_call *c, void *arg, tenrec_error
 void functions_register(struct tenrec_worker *w, size_t rank)
 {
     (void)rank;
-    add_function(w, "noop", noop, TENREC_POOL);
-    add_function(w, "noop_inline", noop, TENREC_INLINE);
-    add_function(w, "add", add, TENREC_POOL);
-    add_function(w, "add_inline", add, TENREC_INLINE);
-    add_function(w, "identity", identity, TENREC_POOL);
-    add_function(w, "identity_inline", identity, TENREC_INLINE);
+    add_function(w, "noop", basic_noop, TENREC_POOL);
+    add_function(w, "noop_inline", basic_noop, TENREC_INLINE);
+    add_function(w, "add", basic_add, TENREC_POOL);
+    add_function(w, "add_inline", basic_add, TENREC_INLINE);
+    add_function(w, "identity", basic_identity, TENREC_POOL);
+    add_function(w, "identity_inline", basic_identity, TENREC_INLINE);
     add_function(w, "fail", fail_with, TENREC_POOL);
     add_function(w, "fail_inline", fail_with, TENREC_INLINE);
     add_function(w, "who", who, TENREC_INLINE);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "functions.h"
+#include "parity_functions.h"
+
+#include "../support/basic_functions.h"
 
 #include <poll.h>
 #include <stdatomic.h>
@@ -258,12 +260,6 @@ static tenrec_status heavy(struct tenrec_call *c, void *arg, tenrec_error *err)
 
 /* ---- others ----------------------------------------------------------------------- */
 
-static tenrec_status noop(struct tenrec_call *c, void *arg, tenrec_error *err)
-{
-    (void)c, (void)arg, (void)err;
-    return TENREC_OK;
-}
-
 static tenrec_status light(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
     (void)arg;
@@ -277,16 +273,6 @@ static tenrec_status no_result(struct tenrec_call *c, void *arg, tenrec_error *e
 
     (void)arg;
     return tenrec_values_get(args, n, err, "");
-}
-
-static tenrec_status identity(struct tenrec_call *c, void *arg, tenrec_error *err)
-{
-    size_t n;
-    const struct tenrec_value *args = tenrec_call_args(c, &n), *v;
-    tenrec_status st = tenrec_values_get(args, n, err, "v", &v);
-
-    (void)arg;
-    return st == TENREC_OK ? tenrec_call_return(c, v, err) : st;
 }
 
 static tenrec_status raise_error(struct tenrec_call *c, void *arg, tenrec_error *err)
@@ -385,11 +371,11 @@ tenrec_status functions_setup(struct tenrec_worker *w, int32_t rank, void *arg, 
         void *arg;
         uint32_t flags;
     } list[] = {
-        { "noop", noop, NULL, TENREC_POOL },
+        { "noop", basic_noop, NULL, TENREC_POOL },
         { "no_result", no_result, NULL, TENREC_POOL },
         { "light", light, NULL, TENREC_POOL },
         { "heavy", heavy, NULL, TENREC_POOL },
-        { "identity", identity, NULL, TENREC_POOL },
+        { "identity", basic_echo, NULL, TENREC_POOL },
         { "add", add, NULL, TENREC_POOL },
         { "add_inline", add, NULL, TENREC_INLINE },
         { "min", minimum, NULL, TENREC_POOL },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* functions.h - what the workers of the rpc tests serve. */
-#ifndef TESTS_RPC_FUNCTIONS_H
-#define TESTS_RPC_FUNCTIONS_H
+/* functions.h - functions of the workers of tests: some to call, some to wait in, some to count. */
+#ifndef TESTS_SUPPORT_FUNCTIONS_H
+#define TESTS_SUPPORT_FUNCTIONS_H
 
 #include <tenrec/tenrec.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* functions.c - what is called in a soak. Each notes that it ran, and answers with
+/* soak_functions.c - what is called in a soak. Each notes that it ran, and answers with
  * what follows from its arguments, so that the caller can check it. */
-#include "functions.h"
+#include "soak_functions.h"
 
 #include "ledger.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* functions.h - what both sides of a call know of its numbers and tensors. */
+/* soak_functions.h - what both sides of a call know of its numbers and tensors. */
 #ifndef SOAK_FUNCTIONS_H
 #define SOAK_FUNCTIONS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* functions.h - what the workers of the parity tests serve. */
+/* parity_functions.h - what the workers of the parity tests serve. */
 #ifndef TESTS_PARITY_FUNCTIONS_H
 #define TESTS_PARITY_FUNCTIONS_H
 

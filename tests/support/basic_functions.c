@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "basic_functions.h"
+
+tenrec_status basic_noop(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    (void)c, (void)arg, (void)err;
+    return TENREC_OK;
+}
+
+tenrec_status basic_add(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    struct tenrec_value sum;
+    int64_t a, b;
+    size_t n;
+    const struct tenrec_value *v = tenrec_call_args(c, &n);
+    tenrec_status st = tenrec_values_get(v, n, err, "ii", &a, &b);
+
+    (void)arg;
+    if (st != TENREC_OK)
+        return st;
+    sum = tenrec_int(a + b);
+    return tenrec_call_return(c, &sum, err);
+}
+
+tenrec_status basic_echo(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    const struct tenrec_value *only;
+    size_t n;
+    const struct tenrec_value *v = tenrec_call_args(c, &n);
+    tenrec_status st = tenrec_values_get(v, n, err, "v", &only);
+
+    (void)arg;
+    return st == TENREC_OK ? tenrec_call_return(c, only, err) : st;
+}
+
+tenrec_status basic_identity(struct tenrec_call *c, void *arg, tenrec_error *err)
+{
+    size_t n;
+    const struct tenrec_value *v = tenrec_call_args(c, &n);
+    struct tenrec_value all = tenrec_array(v, n);
+
+    (void)arg;
+    return tenrec_call_return(c, &all, err);
+}
