@@ -408,39 +408,32 @@ static tenrec_status missing_arguments_fail_on_the_callee(const struct tenrec_te
 
 int main(int argc, char **argv)
 {
-#define CASE(body)                                                                                 \
-    {                                                                                              \
-        .name = "parity_" #body, body,                                                             \
-        {                                                                                          \
-            .size = 0                                                                              \
-        }                                                                                          \
-    }
     static const struct parity_case cases[] = {
-        CASE(workers_know_their_names),
-        CASE(workers_know_all),
-        CASE(worker_adds_on_itself),
-        CASE(calls_go_to_ranks),
-        CASE(worker_info_travels),
-        CASE(callee_knows_its_id),
-        CASE(calls_take_what_the_lookup_gave),
-        CASE(call_adds_tensors),
-        CASE(call_adds_a_number_to_a_tensor),
-        CASE(call_is_answered_through_a_future),
-        CASE(call_returns_another_shape),
-        CASE(calls_follow_one_another),
-        CASE(call_comes_from_the_one_expected),
-        CASE(call_takes_three_arguments),
-        CASE(call_takes_named_arguments),
-        CASE(calls_are_under_way_together),
-        CASE(call_without_a_result_returns_nil),
-        CASE(wrong_arguments_fail_on_the_callee),
-        CASE(error_of_a_function_reaches_the_caller),
-        CASE(error_text_is_not_escaped),
-        CASE(function_that_the_callee_lacks_is_named),
-        CASE(callee_calls_its_caller),
-        CASE(a_thousand_light_calls_are_answered),
-        CASE(heavy_calls_are_answered),
-        CASE(missing_arguments_fail_on_the_callee),
+        PARITY(workers_know_their_names),
+        PARITY(workers_know_all),
+        PARITY(worker_adds_on_itself),
+        PARITY(calls_go_to_ranks),
+        PARITY(worker_info_travels),
+        PARITY(callee_knows_its_id),
+        PARITY(calls_take_what_the_lookup_gave),
+        PARITY(call_adds_tensors),
+        PARITY(call_adds_a_number_to_a_tensor),
+        PARITY(call_is_answered_through_a_future),
+        PARITY(call_returns_another_shape),
+        PARITY(calls_follow_one_another),
+        PARITY(call_comes_from_the_one_expected),
+        PARITY(call_takes_three_arguments),
+        PARITY(call_takes_named_arguments),
+        PARITY(calls_are_under_way_together),
+        PARITY(call_without_a_result_returns_nil),
+        PARITY(wrong_arguments_fail_on_the_callee),
+        PARITY(error_of_a_function_reaches_the_caller),
+        PARITY(error_text_is_not_escaped),
+        PARITY(function_that_the_callee_lacks_is_named),
+        PARITY(callee_calls_its_caller),
+        PARITY(a_thousand_light_calls_are_answered),
+        PARITY(heavy_calls_are_answered),
+        PARITY(missing_arguments_fail_on_the_callee),
     };
 
     return parity_run(argc, argv, cases, sizeof cases / sizeof cases[0]);

@@ -128,13 +128,7 @@ static tenrec_status static_and_dynamic_workers_do_not_mix(const struct tenrec_t
 int main(int argc, char **argv)
 {
     const struct parity_case cases[] = {
-#define CASE(body)                                                                                 \
-    {                                                                                              \
-        .name = "parity_" #body, body,                                                             \
-        {                                                                                          \
-            .flags = TENREC_TEST_NO_RPC                                                            \
-        }                                                                                          \
-    }
+#define CASE(body) PARITY(body, .flags = TENREC_TEST_NO_RPC)
         CASE(workers_without_a_world_size_come_and_go),
         CASE(new_workers_call_the_first),
         CASE(first_worker_calls_new_ones),

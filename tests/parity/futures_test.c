@@ -290,27 +290,20 @@ static tenrec_status future_is_done_when_it_failed(const struct tenrec_test *t, 
 
 int main(int argc, char **argv)
 {
-#define CASE(body)                                                                                 \
-    {                                                                                              \
-        .name = "parity_" #body, body,                                                             \
-        {                                                                                          \
-            .size = 0                                                                              \
-        }                                                                                          \
-    }
     static const struct parity_case cases[] = {
-        CASE(callback_sees_the_value),
-        CASE(callback_that_fails_fails_its_future),
-        CASE(callbacks_of_one_future_all_run),
-        CASE(callbacks_chain),
-        CASE(function_waits_for_a_future_that_a_callback_sets),
-        CASE(callback_calls_again),
-        CASE(callback_continues_with_another_call),
-        CASE(callback_sees_the_error_and_returns_another),
-        CASE(callback_that_is_none_is_refused),
-        CASE(done_callback_runs_before_the_next),
-        CASE(future_is_completed_once),
-        CASE(future_is_done_after_its_wait),
-        CASE(future_is_done_when_it_failed),
+        PARITY(callback_sees_the_value),
+        PARITY(callback_that_fails_fails_its_future),
+        PARITY(callbacks_of_one_future_all_run),
+        PARITY(callbacks_chain),
+        PARITY(function_waits_for_a_future_that_a_callback_sets),
+        PARITY(callback_calls_again),
+        PARITY(callback_continues_with_another_call),
+        PARITY(callback_sees_the_error_and_returns_another),
+        PARITY(callback_that_is_none_is_refused),
+        PARITY(done_callback_runs_before_the_next),
+        PARITY(future_is_completed_once),
+        PARITY(future_is_done_after_its_wait),
+        PARITY(future_is_done_when_it_failed),
     };
 
     return parity_run(argc, argv, cases, sizeof cases / sizeof cases[0]);

@@ -290,29 +290,22 @@ static tenrec_status callee_answers_while_it_waits_elsewhere(const struct tenrec
 int main(int argc, char **argv)
 {
     static const struct parity_case cases[] = {
-#define CASE(body, ...)                                                                            \
-    {                                                                                              \
-        .name = "parity_" #body, body,                                                             \
-        {                                                                                          \
-            __VA_ARGS__                                                                            \
-        }                                                                                          \
-    }
-        CASE(gather_has_what_each_gave, .flags = 0),
-        CASE(gather_times_out_when_one_is_late, .flags = TENREC_TEST_UNCLEAN),
-        CASE(barrier_of_all, .flags = 0),
-        CASE(barrier_of_two_sets, .flags = 0),
-        CASE(barrier_of_some, .flags = 0),
-        CASE(barrier_of_many_threads, .flags = 0),
-        CASE(graceful_shutdown_waits_for_an_uneven_workload, .flags = 0),
-        CASE(barrier_waits_for_an_uneven_workload, .flags = 0),
-        CASE(graceful_shutdown_times_out_when_one_does_not_come, .flags = TENREC_TEST_UNCLEAN),
-        CASE(calls_are_refused_after_the_shutdown, .flags = 0),
-        CASE(graceful_shutdown_waits_for_chains_of_calls, .flags = 0),
-        CASE(immediate_shutdown_waits_for_nobody, .flags = 0),
-        CASE(immediate_shutdown_after_calls, .flags = 0),
-        CASE(graceful_shutdown_fails_when_others_just_leave, .flags = 0),
-        CASE(calls_to_one_that_is_gone_fail, .mode = TENREC_TEST_PROCESSES),
-        CASE(callee_answers_while_it_waits_elsewhere, .flags = 0),
+        PARITY(gather_has_what_each_gave),
+        PARITY(gather_times_out_when_one_is_late, .flags = TENREC_TEST_UNCLEAN),
+        PARITY(barrier_of_all),
+        PARITY(barrier_of_two_sets),
+        PARITY(barrier_of_some),
+        PARITY(barrier_of_many_threads),
+        PARITY(graceful_shutdown_waits_for_an_uneven_workload),
+        PARITY(barrier_waits_for_an_uneven_workload),
+        PARITY(graceful_shutdown_times_out_when_one_does_not_come, .flags = TENREC_TEST_UNCLEAN),
+        PARITY(calls_are_refused_after_the_shutdown),
+        PARITY(graceful_shutdown_waits_for_chains_of_calls),
+        PARITY(immediate_shutdown_waits_for_nobody),
+        PARITY(immediate_shutdown_after_calls),
+        PARITY(graceful_shutdown_fails_when_others_just_leave),
+        PARITY(calls_to_one_that_is_gone_fail, .mode = TENREC_TEST_PROCESSES),
+        PARITY(callee_answers_while_it_waits_elsewhere),
     };
 
     return parity_run(argc, argv, cases, sizeof cases / sizeof cases[0]);

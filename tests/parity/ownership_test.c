@@ -255,27 +255,21 @@ int main(int argc, char **argv)
 {
     static char yes[] = "";
     const struct parity_case cases[] = {
-#define CASE(body, ...)                                                                            \
-    {                                                                                              \
-        .name = "parity_" #body, body,                                                             \
-        {                                                                                          \
-            .setup = references_setup, __VA_ARGS__                                                 \
-        }                                                                                          \
-    }
-        CASE(reference_tells_the_error_of_its_function, .flags = 0),
-        CASE(reference_tells_why_a_tensor_was_refused, .flags = 0),
-        CASE(reference_to_a_local_value_has_it, .flags = 0),
-        CASE(local_value_is_refused_to_a_user, .flags = 0),
-        CASE(owners_of_references_are_compared, .flags = 0),
+#define CASE(...) PARITY(__VA_ARGS__, .setup = references_setup)
+        CASE(reference_tells_the_error_of_its_function),
+        CASE(reference_tells_why_a_tensor_was_refused),
+        CASE(reference_to_a_local_value_has_it),
+        CASE(local_value_is_refused_to_a_user),
+        CASE(owners_of_references_are_compared),
         CASE(reference_that_is_left_is_a_leak, .arg = yes),
         { .name = "parity_reference_that_is_left_is_no_leak_when_nobody_looks",
           reference_that_is_left_is_a_leak,
           { .setup = references_setup } },
-        CASE(reference_has_a_text, .flags = 0),
-        CASE(reference_has_the_future_of_its_creation, .flags = 0),
-        CASE(counters_follow_references, .flags = 0),
-        CASE(reference_is_of_no_use_after_the_shutdown, .flags = 0),
-        CASE(references_of_a_function_are_confirmed, .flags = 0),
+        CASE(reference_has_a_text),
+        CASE(reference_has_the_future_of_its_creation),
+        CASE(counters_follow_references),
+        CASE(reference_is_of_no_use_after_the_shutdown),
+        CASE(references_of_a_function_are_confirmed),
         CASE(reference_travels_in_calls_only, .flags = TENREC_TEST_UNCLEAN),
     };
 

@@ -20,6 +20,16 @@ struct parity_case {
     struct tenrec_test_options o;
 };
 
+/* A row of a table: the case "parity_BODY". Fields of its options may follow. */
+#define PARITY(...) PARITY_OF(__VA_ARGS__, .size = 0)
+#define PARITY_OF(body, ...)                                                                       \
+    {                                                                                              \
+        "parity_" #body, body,                                                                     \
+        {                                                                                          \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+
 /* Runs them all as cmocka cases. argv[1] names the backend: tensorpipe, inproc, or
  * faulty_ one of these, which has no rules of its own. argv[2] "processes": the
  * workers are that, and no threads. */

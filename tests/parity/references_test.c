@@ -365,26 +365,20 @@ int main(int argc, char **argv)
 {
     static const char *const called_me[] = { "worker.name=me", NULL };
     const struct parity_case cases[] = {
-#define CASE(body, ...)                                                                            \
-    {                                                                                              \
-        .name = "parity_" #body, body,                                                             \
-        {                                                                                          \
-            .setup = references_setup, __VA_ARGS__                                                 \
-        }                                                                                          \
-    }
-        CASE(function_that_the_owner_lacks_fails_each_way, .flags = 0),
-        CASE(functions_of_a_reference_take_its_tensor, .flags = 0),
-        CASE(functions_of_ones_own_reference_take_its_tensor, .flags = 0),
-        CASE(functions_of_a_reference_are_called_by_each_way, .flags = 0),
-        CASE(functions_of_ones_own_object_are_called_by_each_way, .flags = 0),
-        CASE(async_functions_of_a_reference_are_called_by_each_way, .flags = 0),
-        CASE(reference_is_used_again_and_again, .flags = 0),
-        CASE(function_says_that_a_reference_is_of_another_type, .flags = 0),
-        CASE(function_says_that_ones_own_is_of_another_type, .flags = 0),
-        CASE(calls_on_a_reference_fail_with_the_error_of_its_creation, .flags = 0),
-        CASE(calls_on_a_reference_wait_for_its_value, .flags = 0),
-        CASE(calls_on_a_reference_have_limits, .flags = 0),
-        CASE(creation_times_out_and_the_owner_keeps_nothing, .flags = 0),
+#define CASE(...) PARITY(__VA_ARGS__, .setup = references_setup)
+        CASE(function_that_the_owner_lacks_fails_each_way),
+        CASE(functions_of_a_reference_take_its_tensor),
+        CASE(functions_of_ones_own_reference_take_its_tensor),
+        CASE(functions_of_a_reference_are_called_by_each_way),
+        CASE(functions_of_ones_own_object_are_called_by_each_way),
+        CASE(async_functions_of_a_reference_are_called_by_each_way),
+        CASE(reference_is_used_again_and_again),
+        CASE(function_says_that_a_reference_is_of_another_type),
+        CASE(function_says_that_ones_own_is_of_another_type),
+        CASE(calls_on_a_reference_fail_with_the_error_of_its_creation),
+        CASE(calls_on_a_reference_wait_for_its_value),
+        CASE(calls_on_a_reference_have_limits),
+        CASE(creation_times_out_and_the_owner_keeps_nothing),
         CASE(references_need_a_worker_that_runs, .flags = TENREC_TEST_NO_RPC),
         CASE(reference_to_oneself_in_a_world_of_one, .world_size = 1, .settings = called_me),
         { .name = "parity_trainers_share_a_parameter_server",

@@ -378,34 +378,28 @@ static tenrec_status call_returns_references_to_objects_of_its_own(const struct 
 int main(int argc, char **argv)
 {
     static const struct parity_case cases[] = {
-#define CASE(body, ...)                                                                            \
-    {                                                                                              \
-        .name = "parity_" #body, body,                                                             \
-        {                                                                                          \
-            .setup = references_setup, __VA_ARGS__                                                 \
-        }                                                                                          \
-    }
-        CASE(reference_brings_its_value_here, .flags = 0),
-        CASE(reference_to_oneself_has_its_value_here, .flags = 0),
-        CASE(many_references_bring_their_values, .flags = 0),
-        CASE(reference_has_the_result_of_a_function, .flags = 0),
-        CASE(many_references_have_results_of_a_function, .flags = 0),
-        CASE(reference_to_oneself_has_the_result_of_a_function, .flags = 0),
-        CASE(reference_of_ones_own_is_an_argument, .flags = 0),
-        CASE(reference_of_ones_own_is_an_argument_for_oneself, .flags = 0),
-        CASE(reference_of_ones_own_goes_into_another, .flags = 0),
-        CASE(reference_of_ones_own_goes_into_another_of_ones_own, .flags = 0),
-        CASE(references_go_back_to_their_owner, .flags = 0),
-        CASE(references_are_shared_with_another_user, .flags = 0),
-        CASE(references_are_arguments_of_a_call, .flags = 0),
-        CASE(references_meet_on_one_worker, .flags = 0),
-        CASE(reference_to_a_local_value_is_passed_each_way, .flags = 0),
-        CASE(function_fetches_what_it_made_elsewhere, .flags = 0),
-        CASE(reference_to_references_leads_to_values, .flags = 0),
-        CASE(many_references_to_references_lead_to_values, .flags = 0),
-        CASE(call_returns_a_reference, .flags = 0),
-        CASE(reference_goes_through_a_chain_of_workers, .flags = 0),
-        CASE(call_returns_references_to_objects_of_its_own, .flags = 0),
+#define CASE(...) PARITY(__VA_ARGS__, .setup = references_setup)
+        CASE(reference_brings_its_value_here),
+        CASE(reference_to_oneself_has_its_value_here),
+        CASE(many_references_bring_their_values),
+        CASE(reference_has_the_result_of_a_function),
+        CASE(many_references_have_results_of_a_function),
+        CASE(reference_to_oneself_has_the_result_of_a_function),
+        CASE(reference_of_ones_own_is_an_argument),
+        CASE(reference_of_ones_own_is_an_argument_for_oneself),
+        CASE(reference_of_ones_own_goes_into_another),
+        CASE(reference_of_ones_own_goes_into_another_of_ones_own),
+        CASE(references_go_back_to_their_owner),
+        CASE(references_are_shared_with_another_user),
+        CASE(references_are_arguments_of_a_call),
+        CASE(references_meet_on_one_worker),
+        CASE(reference_to_a_local_value_is_passed_each_way),
+        CASE(function_fetches_what_it_made_elsewhere),
+        CASE(reference_to_references_leads_to_values),
+        CASE(many_references_to_references_lead_to_values),
+        CASE(call_returns_a_reference),
+        CASE(reference_goes_through_a_chain_of_workers),
+        CASE(call_returns_references_to_objects_of_its_own),
     };
 
     return parity_run(argc, argv, cases, sizeof cases / sizeof cases[0]);

@@ -283,27 +283,20 @@ int main(int argc, char **argv)
     static const char *const own[] = { "backends.own.plugin=own", "backends.own.wraps=tensorpipe",
                                        NULL };
     const struct parity_case cases[] = {
-#define CASE(body, ...)                                                                            \
-    {                                                                                              \
-        .name = "parity_" #body, body,                                                             \
-        {                                                                                          \
-            __VA_ARGS__                                                                            \
-        }                                                                                          \
-    }
-        CASE(backend_of_the_program_is_registered_and_started, .flags = TENREC_TEST_NO_RPC,
-             .backend = "own", .settings = own),
-        CASE(init_fails_when_all_have_one_name, .flags = TENREC_TEST_NO_RPC),
-        CASE(init_fails_when_two_have_one_name, .flags = TENREC_TEST_NO_RPC),
-        CASE(init_is_refused_when_the_worker_runs, .flags = 0),
-        CASE(worker_is_alone_in_its_world, .world_size = 1, .settings = called_me),
-        CASE(names_are_checked, .flags = TENREC_TEST_NO_RPC),
-        CASE(process_group_and_then_calls, .flags = TENREC_TEST_NO_RPC),
-        CASE(calls_and_then_a_process_group, .flags = 0),
-        CASE(worker_starts_again_after_its_shutdown, .flags = 0),
-        CASE(wrong_configurations_are_refused, .flags = TENREC_TEST_NO_RPC),
-        CASE(backend_is_tensorpipe_when_none_is_named, .flags = TENREC_TEST_NO_RPC),
-        CASE(pool_has_the_threads_of_the_options, .num_worker_threads = 27),
-        CASE(timeout_is_that_of_the_options, .settings = timeout),
+        PARITY(backend_of_the_program_is_registered_and_started, .flags = TENREC_TEST_NO_RPC,
+               .backend = "own", .settings = own),
+        PARITY(init_fails_when_all_have_one_name, .flags = TENREC_TEST_NO_RPC),
+        PARITY(init_fails_when_two_have_one_name, .flags = TENREC_TEST_NO_RPC),
+        PARITY(init_is_refused_when_the_worker_runs),
+        PARITY(worker_is_alone_in_its_world, .world_size = 1, .settings = called_me),
+        PARITY(names_are_checked, .flags = TENREC_TEST_NO_RPC),
+        PARITY(process_group_and_then_calls, .flags = TENREC_TEST_NO_RPC),
+        PARITY(calls_and_then_a_process_group),
+        PARITY(worker_starts_again_after_its_shutdown),
+        PARITY(wrong_configurations_are_refused, .flags = TENREC_TEST_NO_RPC),
+        PARITY(backend_is_tensorpipe_when_none_is_named, .flags = TENREC_TEST_NO_RPC),
+        PARITY(pool_has_the_threads_of_the_options, .num_worker_threads = 27),
+        PARITY(timeout_is_that_of_the_options, .settings = timeout),
     };
 
     return parity_run(argc, argv, cases, sizeof cases / sizeof cases[0]);

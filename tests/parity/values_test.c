@@ -102,19 +102,12 @@ static tenrec_status views_travel(const struct tenrec_test *t, tenrec_error *err
 
 int main(int argc, char **argv)
 {
-#define CASE(body)                                                                                 \
-    {                                                                                              \
-        .name = "parity_" #body, body,                                                             \
-        {                                                                                          \
-            .size = 0                                                                              \
-        }                                                                                          \
-    }
     static const struct parity_case cases[] = {
-        CASE(tensors_travel),
-        CASE(tensors_of_all_sizes_travel_at_once),
-        CASE(tensors_travel_in_lists_and_maps),
-        CASE(values_travel_within_values),
-        CASE(views_travel),
+        PARITY(tensors_travel),
+        PARITY(tensors_of_all_sizes_travel_at_once),
+        PARITY(tensors_travel_in_lists_and_maps),
+        PARITY(values_travel_within_values),
+        PARITY(views_travel),
     };
 
     return parity_run(argc, argv, cases, sizeof cases / sizeof cases[0]);

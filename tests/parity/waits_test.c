@@ -260,24 +260,17 @@ int main(int argc, char **argv)
         { .name = "parity_default_timeout_is_that_of_the_options",
           default_timeout_is_that_of_the_options,
           { .settings = half_a_second } },
-#define CASE(body)                                                                                 \
-    {                                                                                              \
-        .name = "parity_" #body, body,                                                             \
-        {                                                                                          \
-            .size = 0                                                                              \
-        }                                                                                          \
-    }
-        CASE(default_timeout_is_that_of_the_moment_of_the_call),
-        CASE(timeout_of_a_call_overrides_the_default),
-        CASE(futures_can_be_waited_for_twice),
-        CASE(waiting_for_all_fails_when_all_fail),
-        CASE(waiting_for_all_fails_when_one_fails),
-        CASE(first_error_is_seen_while_others_are_out),
-        CASE(scope_waits_for_its_call),
-        CASE(scope_waits_for_all_its_calls),
-        CASE(scope_ends_with_the_timeout_of_its_call),
-        CASE(scope_ends_with_the_error_of_its_call),
-        CASE(scope_is_gone_when_its_body_fails),
+        PARITY(default_timeout_is_that_of_the_moment_of_the_call),
+        PARITY(timeout_of_a_call_overrides_the_default),
+        PARITY(futures_can_be_waited_for_twice),
+        PARITY(waiting_for_all_fails_when_all_fail),
+        PARITY(waiting_for_all_fails_when_one_fails),
+        PARITY(first_error_is_seen_while_others_are_out),
+        PARITY(scope_waits_for_its_call),
+        PARITY(scope_waits_for_all_its_calls),
+        PARITY(scope_ends_with_the_timeout_of_its_call),
+        PARITY(scope_ends_with_the_error_of_its_call),
+        PARITY(scope_is_gone_when_its_body_fails),
     };
 
     return parity_run(argc, argv, cases, sizeof cases / sizeof cases[0]);
