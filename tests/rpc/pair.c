@@ -35,13 +35,3 @@ tenrec_status call_fails(const char *to, const char *fn, const struct tenrec_val
 
     return tenrec_rpc_sync(two.worker[0], to, fn, args, n, &o, NULL, err);
 }
-
-bool counted(void *arg)
-{
-    return functions_counted() == *(int *)arg;
-}
-
-void eventually(bool (*is)(void *), void *arg)
-{
-    assert_becomes(is(arg));
-}

@@ -19,9 +19,4 @@ struct tenrec_value *call(const char *to, const char *fn, const struct tenrec_va
 tenrec_status call_fails(const char *to, const char *fn, const struct tenrec_value *args, size_t n,
                          int64_t timeout_ms, tenrec_error *err);
 
-/* Waits until `is` says yes; nobody is woken, so it looks again and again. */
-void eventually(bool (*is)(void *), void *arg);
-/* Has `count` run so often in all, an int? */
-bool counted(void *arg);
-
 #endif

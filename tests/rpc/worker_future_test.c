@@ -11,18 +11,12 @@ static atomic_int warnings;
 TEST(worker_runs_a_one_way_call_and_answers_nothing)
 {
     struct tenrec_call_options o = { .size = sizeof o, .flags = TENREC_ONE_WAY };
-    int before = functions_counted(), want = before + 10;
+    const int before = functions_counted();
 
     for (int i = 0; i < 10; i++)
         assert_int_equal(
             tenrec_rpc_sync(two.worker[0], "worker1", "count", NULL, 0, &o, NULL, NULL), TENREC_OK);
-    eventually(counted, &want);
-}
-
-static bool nobody_waits(void *arg)
-{
-    (void)arg;
-    return functions_waiting() == 0;
+    assert_becomes(functions_counted() == before + 10);
 }
 
 TEST(worker_tells_the_callee_when_a_call_is_canceled)
@@ -33,7 +27,7 @@ TEST(worker_tells_the_callee_when_a_call_is_canceled)
     f = functions_hold(two.worker[0], "worker1");
     tenrec_future_cancel(f);
     assert_int_equal(tenrec_future_wait(f, CLUSTER_LONG_MS, &err), TENREC_ECANCELED);
-    eventually(nobody_waits, NULL); /* the gate is still closed */
+    assert_becomes(functions_waiting() == 0); /* the gate is still closed */
     functions_open_gate();
     tenrec_future_drop(f);
 }
@@ -81,13 +75,14 @@ TEST(worker_closes_a_scope_when_a_function_leaves_it_open)
     static const char *const fn[] = { "forget_scope", "forget_scope_inline" };
 
     for (size_t i = 0; i < 2; i++) {
-        int want = functions_counted() + 2;
+        const int before = functions_counted();
+
         atomic_store(&warnings, 0);
         tenrec_set_log_callback(count_warning, (void *)(uintptr_t)fn[i]);
         tenrec_value_drop(call("worker1", fn[i], NULL, 0));
         tenrec_set_log_callback(NULL, NULL);
         assert_int_equal(atomic_load(&warnings), 2);
-        eventually(counted, &want);
+        assert_becomes(functions_counted() == before + 2);
     }
 }
 
