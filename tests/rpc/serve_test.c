@@ -2,7 +2,7 @@
 /* serve_test.c - how often a callee reads the arguments of a call, and when it refuses one.
  * Each decoded call is finished once, so finished calls are counted. */
 #include "../support/cluster.h"
-#include "functions.h"
+#include "../support/functions.h"
 #include "payload.h"
 #include "rpc/answer.h"
 #include "rpc/dispatch.h"
