@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "group/store_answer.h"
+#include "group/store_request.h"
 
 #include <stdlib.h>
 

@@ -4,6 +4,7 @@
 #ifndef TENREC_GROUP_STORE_ANSWER_H
 #define TENREC_GROUP_STORE_ANSWER_H
 
+#include "group/store_request.h"
 #include "group/store_session.h"
 
 enum store_session_state {

@@ -7,6 +7,7 @@
 #define TENREC_GROUP_STORE_REQUEST_H
 
 #include "group/bytes.h"
+#include "group/store_table.h"
 
 enum store_op {
     STORE_OP_NONE,
@@ -44,7 +45,6 @@ enum store_dialect {
 /* Bounds of one request; beyond them the connection is closed. Values may be longer than
  * those of our clients: torch 1.13 has no limit, and torch 2.4's server takes 8 MiB. */
 #define STORE_MAX_LIST 131072u                /* keys of a request */
-#define STORE_MAX_VALUE ((size_t)64 << 20)    /* bytes */
 #define STORE_MAX_REQUEST ((size_t)160 << 20) /* bytes */
 
 /* The number of `op` on the wire, -1 when the dialect has none. */

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "group/store_answer.h"
+#include "group/store_request.h"
 
 #include <stdlib.h>
 #include <string.h>

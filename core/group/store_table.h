@@ -5,8 +5,9 @@
 #define TENREC_GROUP_STORE_TABLE_H
 
 #include "base/siphash.h"
-#include "group/store_request.h"
+#include "group/bytes.h"
 
+#include <stdbool.h>
 #include <tenrec/error.h>
 
 /* The kind of interest in a key. */
@@ -15,6 +16,8 @@ enum store_link_kind {
     STORE_LINK_WATCH,   /* every change */
     STORE_LINK_BARRIER, /* until enough have come */
 };
+
+#define STORE_MAX_VALUE ((size_t)64 << 20) /* bytes, of the TCP server and its client */
 
 struct store_entry;
 

@@ -4,9 +4,13 @@
 #include "base/memory.h"
 #include "base/storage_pool.h"
 #include "config/config.h"
+#include "rpc/enter.h"
 #include "rpc/mapping.h"
 #include "rpc/membership.h"
+#include "rpc/pending.h"
+#include "rpc/pool.h"
 #include "rpc/rref_counts.h"
+#include "rpc/served.h"
 #include "rpc/shared_memory.h"
 #include "rpc/sharing.h"
 #include "rpc/worker.h"
@@ -39,11 +43,11 @@ static void put_calls(struct tenrec_worker *w, const struct outlet *to)
     struct worker_counts *c = &w->counts;
     /* In this order: finished never exceeds calls. */
     uint64_t finished = atomic_load(&c->finished), served = atomic_load(&c->served),
-             made = atomic_load(&w->pending.added);
+             made = atomic_load(&w->pending->added);
 
     put(to, "agent.client_active_calls", made - finished);
     put(to, "agent.server_active_calls", atomic_load(&c->taken) - served);
-    put(to, "agent.server_active_async_calls", served_count_later(&w->served));
+    put(to, "agent.server_active_async_calls", served_count_later(w->served));
     put(to, "calls.made", made);
     put(to, "calls.one_way", atomic_load(&c->one_way));
     put(to, "calls.timeouts", atomic_load(&c->timeouts));

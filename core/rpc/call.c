@@ -8,11 +8,14 @@
 #include "rpc/codec_simple.h"
 #include "rpc/device_memory.h"
 #include "rpc/devices_send.h"
+#include "rpc/enter.h"
 #include "rpc/future.h"
 #include "rpc/message.h"
 #include "rpc/parcel.h"
 #include "rpc/peers.h"
+#include "rpc/pending.h"
 #include "rpc/place.h"
+#include "rpc/pool.h"
 #include "rpc/scope.h"
 #include "rpc/span.h"
 #include "rpc/stream_value.h"
@@ -115,7 +118,7 @@ void call_expire(struct tenrec_worker *w)
     struct pending_entry e;
     uint32_t at = 0;
 
-    while (pending_take_late(&w->pending, now, &at, &e, &next))
+    while (pending_take_late(w->pending, now, &at, &e, &next))
         fail_late(w, &e);
     if (next != CLOCK_NEVER)
         loop_timer_arm(w->deadlines, next);
@@ -125,7 +128,7 @@ void call_expire_one(struct tenrec_worker *w, struct tenrec_future *f)
 {
     struct pending_entry e;
 
-    if (pending_take(&w->pending, f->call.id, &e))
+    if (pending_take(w->pending, f->call.id, &e))
         fail_late(w, &e);
 }
 
@@ -133,7 +136,7 @@ void call_fail_one(struct tenrec_worker *w, struct tenrec_future *f, const tenre
 {
     struct pending_entry e;
 
-    if (pending_take(&w->pending, f->call.id, &e))
+    if (pending_take(w->pending, f->call.id, &e))
         finish(w, &e, NULL, why);
 }
 
@@ -142,7 +145,7 @@ void call_fail_peer(struct tenrec_worker *w, tenrec_peer to, const tenrec_error 
     struct pending_entry e;
     uint32_t at = 0;
 
-    while (pending_take_peer(&w->pending, to, &at, &e)) {
+    while (pending_take_peer(w->pending, to, &at, &e)) {
         tenrec_error told = *why;
         if (e.to >= 0)
             peers_blame(&w->peers, e.to, &told);
@@ -161,12 +164,12 @@ static void sent(void *arg, const tenrec_error *why)
 
     if (__builtin_expect(f->call.sent_hook != NULL, 0))
         f->call.sent_hook->sent(f->call.sent_hook, why);
-    if (why && pending_take(&w->pending, f->call.id, &e)) {
+    if (why && pending_take(w->pending, f->call.id, &e)) {
         tenrec_error told = *why;
         if (told.worker < 0)
             peers_blame(&w->peers, e.to, &told);
         finish(w, &e, NULL, &told);
-    } else if (!why && f->call.one_way && pending_take(&w->pending, f->call.id, &e)) {
+    } else if (!why && f->call.one_way && pending_take(w->pending, f->call.id, &e)) {
         atomic_fetch_add_explicit(&w->counts.one_way, 1, memory_order_relaxed);
         finish(w, &e, NULL, NULL);
     }
@@ -210,11 +213,11 @@ tenrec_status call_send(struct tenrec_worker *w, const struct call_spec *spec,
     atomic_init(&f->refs, CALL_SHARES);
     if (spec->into)
         tenrec_tensor_share(spec->into);
-    st = pending_add(&w->pending, &e, &f->call.id);
+    st = pending_add(w->pending, &e, &f->call.id);
     if (st != TENREC_OK)
         goto err_future;
     /* A shutdown that swept before this entry was in does not see it. */
-    if (atomic_load(&w->state) != WORKER_RUNNING && pending_take(&w->pending, f->call.id, &e)) {
+    if (atomic_load(&w->state) != WORKER_RUNNING && pending_take(w->pending, f->call.id, &e)) {
         st = TENREC_ESHUTDOWN;
         count_finished(w);
         goto err_future;
@@ -498,8 +501,8 @@ static void cut_spans(struct tenrec_msg *msg)
 /* Its call has ended, or went to another worker and still waits for that one's answer. */
 static void answer_unwanted(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
 {
-    atomic_fetch_add_explicit(pending_has(&w->pending, msg->id) ? &w->counts.stray_replies
-                                                                : &w->counts.late_replies,
+    atomic_fetch_add_explicit(pending_has(w->pending, msg->id) ? &w->counts.stray_replies
+                                                               : &w->counts.late_replies,
                               1, memory_order_relaxed);
     cut_spans(msg);
     w->parcels->forget(w, from, msg);
@@ -513,7 +516,7 @@ void call_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg 
     tenrec_status st = TENREC_OK;
     tenrec_error why;
 
-    if (!pending_take_from(&w->pending, msg->id, from, &e)) {
+    if (!pending_take_from(w->pending, msg->id, from, &e)) {
         answer_unwanted(w, from, msg);
         return;
     }
@@ -545,8 +548,7 @@ struct tenrec_tensor *call_into(struct tenrec_worker *w, tenrec_peer from,
 {
     struct pending_entry e;
 
-    if (!(msg->type & TENREC_MSG_RESPONSE_BIT) ||
-        !pending_peek_from(&w->pending, msg->id, from, &e))
+    if (!(msg->type & TENREC_MSG_RESPONSE_BIT) || !pending_peek_from(w->pending, msg->id, from, &e))
         return NULL;
     return e.into;
 }
@@ -556,7 +558,7 @@ void call_fail(struct tenrec_worker *w, tenrec_peer from, const struct tenrec_ms
 {
     struct pending_entry e;
 
-    if ((msg->type & TENREC_MSG_RESPONSE_BIT) && pending_take_from(&w->pending, msg->id, from, &e))
+    if ((msg->type & TENREC_MSG_RESPONSE_BIT) && pending_take_from(w->pending, msg->id, from, &e))
         finish(w, &e, NULL, why);
 }
 
@@ -578,7 +580,7 @@ void tenrec_future_cancel(struct tenrec_future *f)
             future_complete_error(f, &why);
         return;
     }
-    if (pending_take(&w->pending, f->call.id, &e)) {
+    if (pending_take(w->pending, f->call.id, &e)) {
         if (!f->call.one_way && (msg = rpc_message_new(0, 0))) {
             msg->type = TENREC_MSG_CANCEL;
             msg->id = f->call.id;

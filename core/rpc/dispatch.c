@@ -8,9 +8,12 @@
 #include "rpc/answer.h"
 #include "rpc/call.h"
 #include "rpc/devices_send.h"
+#include "rpc/enter.h"
 #include "rpc/function.h"
 #include "rpc/message.h"
 #include "rpc/parcel.h"
+#include "rpc/pool.h"
+#include "rpc/served.h"
 #include "rpc/span.h"
 #include "rpc/thread.h"
 #include "rpc/worker.h"
@@ -32,7 +35,7 @@ static void call_free(struct tenrec_call *c)
         streams_drop(c->streams);
     if (c->on_stack)
         return;
-    served_remove(&c->worker->served, c); /* from now on the worker may go */
+    served_remove(c->worker->served, c); /* from now on the worker may go */
     free(c);
 }
 
@@ -340,7 +343,7 @@ static void serve_later(struct tenrec_worker *w, const struct function *f,
         tenrec_fail(&why, TENREC_ENOMEM, "no memory for a call");
         goto err_finish;
     }
-    if (served_add(&w->served, c, &why) != TENREC_OK)
+    if (served_add(w->served, c, &why) != TENREC_OK)
         goto err_finish;
     atomic_fetch_add_explicit(&w->counts.taken, 1, memory_order_relaxed);
     if (c->refs)
@@ -383,7 +386,7 @@ static void serve(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *
         refuse(w, from, msg, codec_is_cbor(msg), &why);
         return;
     }
-    f = functions_find(&w->functions, head.function, head.function_len);
+    f = functions_find(w->functions, head.function, head.function_len);
     if (f && !serves_inline(w, f, msg)) {
         serve_later(w, f, &head, from, msg);
         return;
@@ -403,7 +406,7 @@ static void serve(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *
         serve_later(w, f, &head, from, msg);
         return;
     }
-    functions_none(&w->functions, head.function, head.function_len, &why);
+    functions_none(w->functions, head.function, head.function_len, &why);
     if (msg->type == TENREC_MSG_REMOTE_CALL)
         w->served_refs->refused(w, from, msg, &head.creation, &why);
     else
@@ -450,12 +453,12 @@ static void deliver(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg
         call_answered(w, from, msg);
         break;
     case TENREC_MSG_CANCEL:
-        served_cancel(&w->served,
+        served_cancel(w->served,
                       &(struct served_key){ msg->route.pipe, msg->route.generation, msg->id });
         msg->release(msg);
         break;
     default:
-        fn = dispatch_handler_of(&w->dispatch, msg->type);
+        fn = dispatch_handler_of(w->dispatch, msg->type);
         if (!fn)
             fn = msg->type & TENREC_MSG_RESPONSE_BIT ? call_answered : dispatch_unsupported;
         fn(w, from, msg);

@@ -110,7 +110,7 @@ tenrec_status tenrec_register_function(struct tenrec_worker *w, const char *name
         return tenrec_fail(err, TENREC_EINVAL, "function '%s': there is nothing to call", name);
     if (flags & ~(uint32_t)(TENREC_INLINE | TENREC_LATER))
         return tenrec_fail(err, TENREC_EINVAL, "function '%s': unknown flags 0x%x", name, flags);
-    return functions_add(&w->functions, name, fn, arg, flags, err);
+    return functions_add(w->functions, name, fn, arg, flags, err);
 }
 
 tenrec_status tenrec_register_object_type(struct tenrec_worker *w,

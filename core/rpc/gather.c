@@ -9,6 +9,7 @@
 #include "rpc/answer.h"
 #include "rpc/call.h"
 #include "rpc/codec.h"
+#include "rpc/enter.h"
 #include "rpc/future.h"
 #include "rpc/gather_lead.h"
 #include "rpc/gather_set.h"

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "rpc/answer.h"
 #include "rpc/contact.h"
+#include "rpc/enter.h"
 #include "rpc/future.h"
 #include "rpc/gather.h"
 #include "rpc/gather_set.h"

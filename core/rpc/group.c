@@ -3,6 +3,8 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "rpc/call.h"
+#include "rpc/enter.h"
+#include "rpc/pool.h"
 #include "rpc/thread.h"
 #include "rpc/watch_inside.h"
 #include "rpc/worker.h"

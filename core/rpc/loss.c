@@ -9,6 +9,7 @@
 #include "rpc/contact.h"
 #include "rpc/gather.h"
 #include "rpc/rref_control.h"
+#include "rpc/served.h"
 #include "rpc/thread.h"
 #include "rpc/watch.h"
 #include "rpc/worker.h"
@@ -101,7 +102,7 @@ static void lost(struct tenrec_worker *w, tenrec_peer peer, enum direction which
     if (which == OURS)
         call_fail_peer(w, peer, &told);
     else if (peer >= 0)
-        served_cancel_from(&w->served, peer); /* no answer reaches the caller */
+        served_cancel_from(w->served, peer); /* no answer reaches the caller */
     /* A member of a dynamic group that still lives keeps its references. */
     if (atomic_load(&w->state) == WORKER_RUNNING && !watch_suspects(w, peer))
         rrefs_lost(w, peer, !atomic_load(&w->leaving), &told);

@@ -10,10 +10,15 @@
 #include "rpc/watch.h"
 #include "rpc/worker.h"
 
-void parts_connect(struct tenrec_worker *w)
+void parts_connect(struct tenrec_worker *w, struct worker_parts *parts)
 {
-    struct dispatch *d = &w->dispatch;
+    struct dispatch *d = &parts->dispatch;
 
+    w->pending = &parts->pending;
+    w->served = &parts->served;
+    w->functions = &parts->functions;
+    w->dispatch = d;
+    w->userloop = &parts->userloop;
     w->parcels = &rref_parcels;
     w->served_refs = &rref_calls;
     w->spans = &observe_spans;

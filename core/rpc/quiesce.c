@@ -6,8 +6,11 @@
 #include "base/pause.h"
 #include "group/lost.h"
 #include "rpc/contact.h"
+#include "rpc/enter.h"
 #include "rpc/membership.h"
+#include "rpc/pending.h"
 #include "rpc/rref_release.h"
+#include "rpc/served.h"
 #include "rpc/watch.h"
 #include "rpc/worker.h"
 
@@ -72,7 +75,7 @@ static uint64_t calls_finished(struct tenrec_worker *w)
 
 static uint64_t calls_made(struct tenrec_worker *w)
 {
-    return atomic_load(&w->pending.added) + atomic_load(&w->counts.jobs);
+    return atomic_load(&w->pending->added) + atomic_load(&w->counts.jobs);
 }
 
 /* Waits until no call of ours is outstanding. */
@@ -174,7 +177,7 @@ tenrec_status worker_part(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_
         return st;
     watch_tell_leaving(w, deadline_ns);
     /* What came before the others knew. Its function may call, too. */
-    st = served_wait(&w->served, deadline_ns, err);
+    st = served_wait(w->served, deadline_ns, err);
     if (st == TENREC_OK)
         st = wait_for_calls(w, deadline_ns, err);
     if (st == TENREC_OK)

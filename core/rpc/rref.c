@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
+#include "rpc/enter.h"
 #include "rpc/future.h"
 #include "rpc/rref_context.h"
 #include "rpc/rref_place.h"

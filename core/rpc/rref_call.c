@@ -8,9 +8,11 @@
 #include "rpc/answer.h"
 #include "rpc/devices_send.h"
 #include "rpc/dispatch.h"
+#include "rpc/enter.h"
 #include "rpc/rref_context.h"
 #include "rpc/rref_control.h"
 #include "rpc/rref_value.h"
+#include "rpc/served.h"
 #include "rpc/stream_value.h"
 #include "rpc/worker.h"
 

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "rpc/enter.h"
 #include "rpc/stream.h"
 #include "rpc/worker.h"
 

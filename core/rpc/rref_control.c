@@ -10,6 +10,7 @@
 #include "rpc/answer.h"
 #include "rpc/codec.h"
 #include "rpc/contact.h"
+#include "rpc/enter.h"
 #include "rpc/rref_context.h"
 #include "rpc/thread.h"
 #include "rpc/worker.h"

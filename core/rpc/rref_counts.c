@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "rpc/enter.h"
 #include "rpc/rref_context.h"
 #include "rpc/worker.h"
 

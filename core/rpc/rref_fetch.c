@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "rpc/device_memory.h"
+#include "rpc/enter.h"
 #include "rpc/future.h"
 #include "rpc/place.h"
 #include "rpc/rref_context.h"

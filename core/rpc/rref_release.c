@@ -4,7 +4,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "rpc/enter.h"
 #include "rpc/membership.h"
+#include "rpc/pool.h"
 #include "rpc/quiesce.h"
 #include "rpc/rref_context.h"
 #include "rpc/thread.h"

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "rpc/codec.h"
+#include "rpc/enter.h"
 #include "rpc/rref_context.h"
 #include "rpc/rref_place.h"
 #include "rpc/worker.h"

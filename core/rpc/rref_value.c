@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "rpc/arena.h"
 #include "rpc/call.h"
+#include "rpc/enter.h"
 #include "rpc/object.h"
 #include "rpc/rref_context.h"
 #include "rpc/thread.h"

@@ -7,13 +7,7 @@
 
 #include <stdlib.h>
 
-struct scope {
-    struct scope *outer;
-    struct tenrec_future **future;
-    size_t n, room;
-};
-
-static void drop(struct scope *s)
+void scope_drop(struct scope *s)
 {
     for (size_t i = 0; i < s->n; i++)
         tenrec_future_drop(s->future[i]);
@@ -51,27 +45,22 @@ tenrec_status tenrec_scope_begin(tenrec_error *err)
     return TENREC_OK;
 }
 
-tenrec_status tenrec_scope_end(int64_t ms, tenrec_error *err)
+struct scope *scope_close(void)
 {
     struct scope *s = thread_state.scope;
-    tenrec_status st;
 
-    if (!s)
-        return tenrec_fail(err, TENREC_EINVAL, "no scope is open on this thread");
-    thread_state.scope = s->outer;
-    st = tenrec_future_wait_all(s->future, s->n, ms, err);
-    drop(s);
-    return st;
+    if (s)
+        thread_state.scope = s->outer;
+    return s;
 }
 
 void scope_abandon(const char *who)
 {
     struct scope *s;
 
-    while ((s = thread_state.scope)) {
-        thread_state.scope = s->outer;
+    while ((s = scope_close())) {
         log_line(TENREC_LOG_WARN, "scope",
                  "%s did not end its scope: nobody waits for its %zu calls", who, s->n);
-        drop(s);
+        scope_drop(s);
     }
 }

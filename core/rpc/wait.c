@@ -7,8 +7,10 @@
  * can be polled it sleeps. */
 #include "base/clock.h"
 #include "rpc/call.h"
+#include "rpc/enter.h"
 #include "rpc/future.h"
 #include "rpc/pool.h"
+#include "rpc/scope.h"
 #include "rpc/thread.h"
 #include "rpc/worker.h"
 
@@ -216,4 +218,16 @@ tenrec_status tenrec_future_wait_any(struct tenrec_future *const *f, size_t n, i
         return tenrec_fail(err, TENREC_ETIMEDOUT, "none of %zu futures is done yet", n);
     *ret_index = done;
     return TENREC_OK;
+}
+
+tenrec_status tenrec_scope_end(int64_t ms, tenrec_error *err)
+{
+    struct scope *s = scope_close();
+    tenrec_status st;
+
+    if (!s)
+        return tenrec_fail(err, TENREC_EINVAL, "no scope is open on this thread");
+    st = tenrec_future_wait_all(s->future, s->n, ms, err);
+    scope_drop(s);
+    return st;
 }

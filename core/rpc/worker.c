@@ -15,20 +15,26 @@
 #include "rpc/call.h"
 #include "rpc/devices.h"
 #include "rpc/dispatch.h"
+#include "rpc/enter.h"
+#include "rpc/function.h"
 #include "rpc/gather.h"
 #include "rpc/loss.h"
 #include "rpc/membership.h"
 #include "rpc/message.h"
 #include "rpc/parts.h"
+#include "rpc/pending.h"
 #include "rpc/place.h"
+#include "rpc/pool.h"
 #include "rpc/quiesce.h"
 #include "rpc/rref_control.h"
 #include "rpc/rref_release.h"
+#include "rpc/served.h"
 #include "rpc/setup.h"
 #include "rpc/shared_memory.h"
 #include "rpc/sharing.h"
 #include "rpc/span.h"
 #include "rpc/thread.h"
+#include "rpc/userloop.h"
 #include "rpc/watch.h"
 
 #include <stdlib.h>
@@ -41,15 +47,24 @@ enum {
 
 /* ---- made and gone -------------------------------------------------------- */
 
+/* A worker and what it owns by value, in one allocation. */
+struct worker_block {
+    struct tenrec_worker worker; /* first, as the block is freed through it */
+    struct worker_parts parts;
+};
+
 tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenrec_worker **ret,
                                 tenrec_error *err)
 {
-    struct tenrec_worker *w = memory_new(1, sizeof *w);
+    struct worker_block *block = memory_new(1, sizeof *block);
+    struct tenrec_worker *w;
     pthread_condattr_t attr;
     tenrec_status st;
 
-    if (!w)
+    if (!block)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker");
+    w = &block->worker;
+    parts_connect(w, &block->parts);
     st = setup_make(config, &w->setup, err);
     if (st == TENREC_OK)
         st = devices_new(setup_settings(w->setup), &w->devices, err);
@@ -67,15 +82,14 @@ tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenre
     pthread_condattr_destroy(&attr);
     atomic_init(&w->timeout_ms, setup_timeout_ms(w->setup));
     w->self.name = "worker";
-    pending_init(&w->pending);
-    served_init(&w->served);
-    functions_init(&w->functions);
-    userloop_init(&w->userloop);
+    pending_init(w->pending);
+    served_init(w->served);
+    functions_init(w->functions);
+    userloop_init(w->userloop);
     object_types_init(&w->object_types);
-    parts_connect(w);
     w->gathers = gathers_new();
     w->losses = losses_new();
-    st = w->gathers && w->losses ? builtin_add(&w->functions, err)
+    st = w->gathers && w->losses ? builtin_add(w->functions, err)
                                  : tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker");
     if (st == TENREC_OK)
         *ret = w;
@@ -96,18 +110,18 @@ void tenrec_worker_drop(struct tenrec_worker *w)
         log_line(TENREC_LOG_ERROR, w->self.name, "not dropped: %s", err.text);
         return;
     }
-    if (served_wait(&w->served, until, &err) != TENREC_OK) {
+    if (served_wait(w->served, until, &err) != TENREC_OK) {
         log_line(TENREC_LOG_ERROR, w->self.name, "dropped while %s: its memory is never freed",
                  err.text);
         return;
     }
     pool_close(w->pool);
-    userloop_finish(&w->userloop);
+    userloop_finish(w->userloop);
     gathers_drop(w->gathers);
-    functions_finish(&w->functions);
+    functions_finish(w->functions);
     object_types_finish(&w->object_types);
-    served_finish(&w->served);
-    pending_finish(&w->pending);
+    served_finish(w->served);
+    pending_finish(w->pending);
     peers_finish(&w->peers);
     losses_drop(w->losses);
     contacts_finish(&w->contacts);
@@ -345,7 +359,7 @@ static tenrec_status begin(struct tenrec_worker *w, const struct manner *how, te
         return tenrec_fail(err, TENREC_EBUSY, "the worker is running already");
     /* It knows its caller by the names of the former life, and would answer
      * along a route that is another's in this one. */
-    if (served_wait(&w->served, clock_now_ns(), &why) != TENREC_OK) {
+    if (served_wait(w->served, clock_now_ns(), &why) != TENREC_OK) {
         atomic_store(&w->state, WORKER_DOWN);
         return tenrec_fail(err, TENREC_EBUSY, "from before the shutdown %s", why.text);
     }
@@ -434,11 +448,11 @@ tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode
     }
     /* Functions may still run whose callers have given up: they hold their arguments. */
     if (mode == TENREC_GRACEFUL && st == TENREC_OK)
-        served_wait(&w->served, until, NULL);
+        served_wait(w->served, until, NULL);
     leaked = rrefs_check(w, mode == TENREC_GRACEFUL, &leak);
     worker_leave(w);
     stop(w, mode == TENREC_GRACEFUL ? until : leave_until(until));
-    if (served_wait(&w->served, until, &late) != TENREC_OK && st == TENREC_OK) {
+    if (served_wait(w->served, until, &late) != TENREC_OK && st == TENREC_OK) {
         st = late.code;
         if (err)
             *err = late;

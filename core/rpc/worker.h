@@ -5,15 +5,8 @@
 
 #include "backend/chain.h"
 #include "rpc/contact.h"
-#include "rpc/dispatch.h"
-#include "rpc/enter.h"
-#include "rpc/function.h"
 #include "rpc/object.h"
 #include "rpc/peers.h"
-#include "rpc/pending.h"
-#include "rpc/pool.h"
-#include "rpc/served.h"
-#include "rpc/userloop.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -23,14 +16,22 @@
 
 struct config_settings;
 struct devices;
+struct dispatch;
+struct functions;
 struct gathers;
 struct losses;
 struct membership;
 struct parcel_ops;
+struct pending;
+struct pool;
 struct loop;
 struct loop_timer;
+struct served;
+struct served_refs_ops;
 struct setup;
+struct span_hooks;
 struct upkeep;
+struct userloop;
 struct watch;
 
 enum worker_state { WORKER_NEW, WORKER_STARTING, WORKER_RUNNING, WORKER_STOPPING, WORKER_DOWN };
@@ -84,16 +85,16 @@ struct tenrec_worker {
     struct devices *devices; /* owns; NULL: nobody in the group names one */
     _Atomic int64_t timeout_ms;
 
-    struct pending pending;
-    struct served served;
-    struct functions functions;
-    struct dispatch dispatch;
+    struct pending *pending; /* this and the next three: in one allocation with the worker */
+    struct served *served;
+    struct functions *functions;
+    struct dispatch *dispatch;
     const struct parcel_ops *parcels;          /* the references' */
     const struct served_refs_ops *served_refs; /* likewise */
     struct gathers *gathers;                   /* owns */
-    struct userloop userloop;
-    struct tenrec_profiler *profiler; /* of who records; see span.h */
-    const struct span_hooks *spans;   /* the recorder's */
+    struct userloop *userloop;                 /* likewise */
+    struct tenrec_profiler *profiler;          /* of who records; see span.h */
+    const struct span_hooks *spans;            /* the recorder's */
     struct worker_counts counts;
 
     struct object_types object_types;

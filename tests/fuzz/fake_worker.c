@@ -7,7 +7,6 @@
 #include "rpc/gather.h"
 #include "rpc/loss.h"
 #include "rpc/message.h"
-#include "rpc/parts.h"
 #include "rpc/rref_context.h"
 #include "rpc/rref_control.h"
 
@@ -105,15 +104,15 @@ void fake_worker_make(bool dynamic)
     memset(&fake, 0, sizeof fake);
     fake.now_ns = 1000000000u;
     *w = (struct tenrec_worker){ .timeout_ms = 1000, .self = { .name = "worker0" } };
+    parts_connect(w, &fake.parts);
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->changed, NULL);
-    pending_init(&w->pending);
-    served_init(&w->served);
-    functions_init(&w->functions);
+    pending_init(w->pending);
+    served_init(w->served);
+    functions_init(w->functions);
     fuzz_expect((w->gathers = gathers_new()) != NULL);
     fuzz_expect((w->losses = losses_new()) != NULL);
     object_types_init(&w->object_types);
-    parts_connect(w);
     worker_expect(losses_reset(w->losses, FAKE_MEMBERS, NULL));
     worker_expect(contacts_reset(&w->contacts, dynamic ? 0 : FAKE_MEMBERS, NULL));
     worker_expect(peers_init(&w->peers, FAKE_MEMBERS, 0, NULL));
@@ -150,10 +149,10 @@ void fake_worker_end(void)
         watch_drop(w->watch);
     rref_context_drop(w->rrefs);
     gathers_drop(w->gathers);
-    functions_finish(&w->functions);
+    functions_finish(w->functions);
     object_types_finish(&w->object_types);
-    served_finish(&w->served);
-    pending_finish(&w->pending);
+    served_finish(w->served);
+    pending_finish(w->pending);
     peers_finish(&w->peers);
     losses_drop(w->losses);
     contacts_finish(&w->contacts);

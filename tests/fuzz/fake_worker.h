@@ -4,6 +4,7 @@
 #ifndef TENREC_TESTS_FAKE_WORKER_H
 #define TENREC_TESTS_FAKE_WORKER_H
 
+#include "rpc/parts.h"
 #include "rpc/watch_inside.h"
 #include "rpc/worker.h"
 
@@ -15,6 +16,7 @@
 
 struct fake_worker {
     struct tenrec_worker worker;
+    struct worker_parts parts;
     struct watch watch; /* of a dynamic group */
     uint64_t now_ns;
     int64_t sent_id[FAKE_KEPT]; /* of requests, a ring */

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "group/bytes.h"
 #include "group/store_answer.h"
+#include "group/store_request.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,6 +6,8 @@
 #include "base/clock.h"
 #include "rpc/call.h"
 #include "rpc/codec.h"
+#include "rpc/enter.h"
+#include "rpc/function.h"
 #include "rpc/gather.h"
 #include "rpc/gather_set.h"
 #include "rpc/worker.h"

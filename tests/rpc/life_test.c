@@ -5,7 +5,10 @@
 #include "../testing.h"
 #include "backend/chain.h"
 #include "rpc/dispatch.h"
+#include "rpc/function.h"
+#include "rpc/pool.h"
 #include "rpc/quiesce.h"
+#include "rpc/served.h"
 #include "rpc/worker.h"
 #include "together.h"
 
@@ -361,10 +364,10 @@ static size_t n_given_up(struct tenrec_worker *w)
     struct tenrec_call *c;
     size_t n = 0;
 
-    pthread_mutex_lock(&w->served.lock);
-    for (c = w->served.calls; c; c = c->hh.next)
+    pthread_mutex_lock(&w->served->lock);
+    for (c = w->served->calls; c; c = c->hh.next)
         n += !c->one_way && tenrec_call_canceled(c);
-    pthread_mutex_unlock(&w->served.lock);
+    pthread_mutex_unlock(&w->served->lock);
     return n;
 }
 
