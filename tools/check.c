@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check.c - `tenrec check`: is this config right? Starts nothing. */
 #include "entry.h"
-#include "rpc/setup.h"
 #include "tool.h"
+#include "worker/worker_config.h"
 
 #include <errno.h>
 #include <getopt.h>

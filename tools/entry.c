@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entry.h"
 
-#include "backend/gate.h"
+#include "backend/plugin_validate.h"
 #include "backend/registry.h"
 #include "trial.h"
 

@@ -3,15 +3,15 @@
  *
  * All is collected into one JSON object first; for people it is printed from
  * there, so that both say the same. */
-#include "backend/gate.h"
 #include "backend/loader.h"
+#include "backend/plugin_validate.h"
 #include "backend/registry.h"
-#include "config/quantity.h"
 #include "config/settings.h"
 #include "entry.h"
 #include "inspect.h"
 #include "tool.h"
 #include "trial.h"
+#include "yaml/quantity.h"
 
 #include <getopt.h>
 #include <inttypes.h>

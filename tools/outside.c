@@ -2,9 +2,9 @@
 #include "outside.h"
 
 #include "base/clock.h"
-#include "config/quantity.h"
-#include "rpc/membership.h"
-#include "rpc/worker.h"
+#include "membership/membership.h"
+#include "peer/worker.h"
+#include "yaml/quantity.h"
 
 #include <string.h>
 

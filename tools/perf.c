@@ -2,11 +2,11 @@
 /* perf.c - `tenrec perf`: how fast is it between two workers of this machine?
  *
  * The command starts itself twice; rank 0 measures and prints, rank 1 answers. */
-#include "config/quantity.h"
 #include "entry.h"
 #include "measure.h"
 #include "tool.h"
 #include "workers.h"
+#include "yaml/quantity.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -4,9 +4,9 @@
  * All is collected into one JSON object first; for people it is printed from
  * there, so that both say the same. */
 #include "base/clock.h"
+#include "membership/membership.h"
 #include "outside.h"
-#include "rpc/membership.h"
-#include "rpc/worker.h"
+#include "peer/worker.h"
 #include "samples.h"
 #include "tool.h"
 

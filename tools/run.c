@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run.c - `tenrec run`: N local workers of one program. */
-#include "config/quantity.h"
 #include "parts.h"
 #include "tool.h"
 #include "workers.h"
+#include "yaml/quantity.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tool.h"
 
-#include "base/nearest.h"
+#include "base/suggest.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backend/chain.h"
 
-#include "backend/gate.h"
-#include "backend/link.h"
+#include "backend/chain_layer.h"
+#include "backend/plugin_validate.h"
 #include "backend/registry.h"
 #include "base/clock.h"
 #include "base/memory.h"

@@ -13,7 +13,7 @@ struct backend;
 struct chain;
 struct loop;
 
-/* One entry of `backends:`, loaded and checked (stack.h makes these). */
+/* One entry of `backends:`, loaded and checked (chain_config.h makes these). */
 struct chain_layer {
     const char *name;        /* as the config calls it; borrowed until chain_close */
     const char *place;       /* "a.yaml:7:3", or "" when there is none; borrowed during open */

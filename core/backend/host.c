@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* host.c - what the core does for agents. */
-#include "backend/link.h"
+#include "backend/chain_layer.h"
 #include "backend/message.h"
-#include "base/log.h"
+#include "runtime/log.h"
 
 static void host_send_inner(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
                             struct tenrec_done done)

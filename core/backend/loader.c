@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backend/loader.h"
 
-#include "backend/gate.h"
-#include "base/log.h"
+#include "backend/plugin_validate.h"
 #include "base/memory.h"
-#include "base/nearest.h"
+#include "base/suggest.h"
+#include "runtime/log.h"
 
 #include <dirent.h>
 #include <dlfcn.h>

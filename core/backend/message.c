@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backend/message.h"
 
-#include "base/heap.h"
 #include "base/recycle.h"
+#include "runtime/heap.h"
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backend/registry.h"
 
-#include "backend/gate.h"
 #include "backend/loader.h"
+#include "backend/plugin_validate.h"
 #include "base/memory.h"
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backend/stores.h"
 
-#include "backend/gate.h"
+#include "backend/plugin_validate.h"
 #include "backend/registry.h"
 #include "base/memory.h"
 #include "config/config.h"

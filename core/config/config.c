@@ -4,13 +4,13 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/nearest.h"
+#include "base/suggest.h"
 #include "config/builtin.h"
 #include "config/plugin_path.h"
 #include "config/schema.h"
 #include "config/settings.h"
 #include "config/state.h"
-#include "config/tree.h"
+#include "yaml/tree.h"
 
 #include <errno.h>
 #include <fcntl.h>

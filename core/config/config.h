@@ -6,8 +6,8 @@
 #ifndef TENREC_CONFIG_CONFIG_H
 #define TENREC_CONFIG_CONFIG_H
 
-#include "config/node.h"
-#include "config/section.h"
+#include "yaml/node.h"
+#include "yaml/section.h"
 
 #include <tenrec/config.h>
 #include <tenrec/plugin.h>

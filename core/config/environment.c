@@ -2,8 +2,8 @@
 /* environment.c - the TENREC_ variables of the process. */
 #include "config/environment.h"
 
-#include "base/log.h"
 #include "base/memory.h"
+#include "runtime/log.h"
 
 #include <stdatomic.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
 #ifndef TENREC_CONFIG_ENVIRONMENT_H
 #define TENREC_CONFIG_ENVIRONMENT_H
 
-#include "config/node.h"
-#include "config/section.h"
+#include "yaml/node.h"
+#include "yaml/section.h"
 
 #define ENVIRONMENT_NAME_MAX 192
 

@@ -3,12 +3,12 @@
 #include "config/options.h"
 
 #include "base/memory.h"
-#include "base/nearest.h"
+#include "base/suggest.h"
 #include "config/record.h"
 #include "config/schema.h"
 #include "config/state.h"
-#include "config/tree.h"
-#include "config/value.h"
+#include "yaml/tree.h"
+#include "yaml/value.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef TENREC_CONFIG_PLUGIN_PATH_H
 #define TENREC_CONFIG_PLUGIN_PATH_H
 
-#include "config/node.h"
+#include "yaml/node.h"
 
 /* Makes each `plugin: ./x.so` of the tree, read from the file at `path`, relative to
  * the folder of that file; names of plugins and absolute paths stay. errors: ENOMEM */

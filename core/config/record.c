@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config/record.h"
 
-#include "config/value.h"
+#include "yaml/value.h"
 
 struct tenrec_plugin record_table(const struct tenrec_option_record *record)
 {

@@ -2,7 +2,7 @@
 /* schema.c - what may stand in a configuration. */
 #include "config/schema.h"
 
-#include "base/nearest.h"
+#include "base/suggest.h"
 #include "config/config.h"
 #include "config/environment.h"
 #include "config/settings.h"

@@ -3,7 +3,7 @@
 #ifndef TENREC_CONFIG_SCHEMA_H
 #define TENREC_CONFIG_SCHEMA_H
 
-#include "config/node.h"
+#include "yaml/node.h"
 
 /* Is it a key of the configuration itself, as `worker` and `backends` are? */
 bool schema_is_top(const char *key);

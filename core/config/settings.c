@@ -3,10 +3,10 @@
 #include "config/settings.h"
 
 #include "base/memory.h"
-#include "base/nearest.h"
-#include "config/secret.h"
+#include "base/suggest.h"
 #include "config/state.h"
-#include "config/tree.h"
+#include "yaml/secret.h"
+#include "yaml/tree.h"
 
 #include <stdlib.h>
 #include <string.h>

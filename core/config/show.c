@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* show.c - the values in force, for people. */
 #include "base/memory.h"
-#include "config/quantity.h"
 #include "config/record.h"
-#include "config/secret.h"
 #include "config/settings.h"
 #include "config/state.h"
-#include "config/value.h"
+#include "yaml/quantity.h"
+#include "yaml/secret.h"
+#include "yaml/value.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

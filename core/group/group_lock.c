@@ -2,10 +2,10 @@
 #include "group/group_lock.h"
 
 #include "base/clock.h"
-#include "base/log.h"
-#include "base/pause.h"
-#include "group/store.h"
 #include "group/torch_keys.h"
+#include "runtime/backoff.h"
+#include "runtime/log.h"
+#include "store/store.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,9 +2,9 @@
 #include "group/lease.h"
 
 #include "base/clock.h"
-#include "base/log.h"
-#include "base/pause.h"
-#include "group/store.h"
+#include "runtime/backoff.h"
+#include "runtime/log.h"
+#include "store/store.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

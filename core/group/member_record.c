@@ -2,8 +2,8 @@
 #include "group/member_record.h"
 
 #include "base/memory.h"
-#include "group/bytes.h"
-#include "group/ranks.h"
+#include "launch/ranks.h"
+#include "store/bytes.h"
 
 #include <errno.h>
 #include <fcntl.h>

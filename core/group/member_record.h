@@ -3,7 +3,7 @@
 #ifndef TENREC_GROUP_MEMBER_RECORD_H
 #define TENREC_GROUP_MEMBER_RECORD_H
 
-#include "group/store.h"
+#include "store/store.h"
 
 #include <tenrec/types.h>
 

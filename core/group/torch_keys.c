@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "group/torch_keys.h"
 
-#include "group/bytes.h"
+#include "store/bytes.h"
 
 #include <stdio.h>
 #include <stdlib.h>

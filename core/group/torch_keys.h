@@ -5,13 +5,13 @@
 #ifndef TENREC_GROUP_TORCH_KEYS_H
 #define TENREC_GROUP_TORCH_KEYS_H
 
-#include "group/view.h"
+#include "group/membership_view.h"
 
 /* In the part of the store that torch_keys_open gives:
  *   names/<id>                    the name
  *   addrs/<name>                  the address
  *   names/_ALL_WORKER_INFOS       "<name>-<id>," of each member whose name has no '-' */
-#define TORCH_KIND "rpcIsStaticGroup"         /* roster_kind.c */
+#define TORCH_KIND "rpcIsStaticGroup"         /* group_kind.c */
 #define TORCH_TOKEN "RpcGroupManagementToken" /* group_lock.c */
 
 /* The part of `whole` with torch's keys for that group: where the first init_rpc of a

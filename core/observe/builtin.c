@@ -2,7 +2,7 @@
 #include "observe/builtin.h"
 
 #include "observe/debug_info.h"
-#include "rpc/function.h"
+#include "serve/function.h"
 
 /* For round trips: nothing there and back. */
 static tenrec_status builtin_ping(struct tenrec_call *call, void *arg, tenrec_error *err)

@@ -3,8 +3,8 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "rpc/utf8.h"
-#include "rpc/worker.h"
+#include "base/utf8.h"
+#include "peer/worker.h"
 
 #include <stdlib.h>
 #include <string.h>

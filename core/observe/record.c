@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "rpc/served.h"
+#include "serve/active_calls.h"
 
 #include <stdlib.h>
 

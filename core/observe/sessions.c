@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "observe/sessions.h"
 
+#include "call/span.h"
+#include "future/thread_state.h"
 #include "observe/profiler.h"
-#include "rpc/span.h"
-#include "rpc/thread.h"
 
 /* Held while events are added to the traces of sessions: before trace.lock. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -3,8 +3,8 @@
 #ifndef TENREC_OBSERVE_SPAN_H
 #define TENREC_OBSERVE_SPAN_H
 
+#include "call/span.h"
 #include "observe/sessions.h"
-#include "rpc/span.h"
 
 #define SPAN_REMOTE "#remote_op: " /* between a call's name and what happened in it */
 

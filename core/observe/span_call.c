@@ -4,9 +4,9 @@
 #include "observe/spans_wire.h"
 
 #include "base/clock.h"
-#include "rpc/codec.h"
-#include "rpc/peers.h"
-#include "rpc/worker.h"
+#include "codec/codec.h"
+#include "peer/peers.h"
+#include "peer/worker.h"
 
 #include <stdio.h>
 #include <string.h>

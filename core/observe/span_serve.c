@@ -4,8 +4,8 @@
 #include "observe/spans_wire.h"
 
 #include "base/clock.h"
-#include "rpc/function.h"
-#include "rpc/served.h"
+#include "serve/active_calls.h"
+#include "serve/function.h"
 
 struct span *span_serve(struct tenrec_call *c)
 {

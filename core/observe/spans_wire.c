@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "observe/spans_wire.h"
 
-#include "rpc/cbor_writer.h"
-#include "rpc/message.h"
+#include "codec/cbor_writer.h"
+#include "tensor/message.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
 #ifndef TENREC_OBSERVE_SPANS_WIRE_H
 #define TENREC_OBSERVE_SPANS_WIRE_H
 
+#include "codec/cbor_reader.h"
 #include "observe/trace.h"
-#include "rpc/cbor_reader.h"
 
 /* Times of the events are of the monotonic clock; what is read counts from
  * the arrival of the request. */

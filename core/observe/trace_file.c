@@ -3,9 +3,9 @@
 #include "observe/profiler.h"
 #include "observe/span.h"
 
-#include "base/log.h"
 #include "config/config.h"
-#include "rpc/worker.h"
+#include "peer/worker.h"
+#include "runtime/log.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backend/after.h"
+#include "backend/agent_timer.h"
 
 #include "../testing.h"
-#include "base/loop.h"
+#include "runtime/loop.h"
 
 #include <semaphore.h>
 #include <stdatomic.h>

@@ -4,8 +4,8 @@
 #include "../testing.h"
 #include "backend/message.h"
 #include "backend/registry.h"
-#include "base/loop.h"
 #include "recorder.h"
+#include "runtime/loop.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

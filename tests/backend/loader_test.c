@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backend/gate.h"
 #include "backend/loader.h"
+#include "backend/plugin_validate.h"
 
 #include "../testing.h"
 

@@ -3,7 +3,7 @@
 
 #include "../testing.h"
 #include "backend/chain.h"
-#include "base/loop.h"
+#include "runtime/loop.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backend/stack.h"
+#include "backend/chain_config.h"
 
 #include "../testing.h"
 #include "backend/registry.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* copier_test.c - what arrives, and how many threads it takes. */
-#include "base/copier.h"
+#include "shm/parallel_copy.h"
 
 #include "../testing.h"
 

@@ -2,7 +2,7 @@
 /* Extents: where room is found, and what is free. */
 #include "../testing.h"
 
-#include "base/extents.h"
+#include "shm/range_alloc.h"
 
 static size_t take(struct extents *e, size_t len, void *owner)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The heap: its free pages are returned to the system once a burst is over. */
-#include "base/heap.h"
+#include "runtime/heap.h"
 
 #include "../testing.h"
 #include "backend/message.h"
 #include "base/clock.h"
-#include "base/loop.h"
-#include "base/upkeep.h"
+#include "runtime/housekeeping.h"
+#include "runtime/loop.h"
 
 #include <stdatomic.h>
 

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/ledger.h"
+#include "shm/release_page.h"
 
 static void make_both(struct ledger *owner, struct ledger *holder)
 {

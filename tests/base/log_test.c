@@ -3,9 +3,9 @@
  * that has no reader. */
 #include "../testing.h"
 
-#include "base/log.h"
-#include "base/log_limit.h"
-#include "base/log_sink.h"
+#include "runtime/log.h"
+#include "runtime/log_limit.h"
+#include "runtime/log_sink.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pause_test.c - how long is slept between two looks. */
 #include "base/clock.h"
-#include "base/pause.h"
+#include "runtime/backoff.h"
 
 #include "../testing.h"
 

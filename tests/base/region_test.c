@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/region.h"
+#include "shm/memfd_region.h"
 
 enum { BYTES = 8 * 4096 };
 

@@ -4,7 +4,7 @@
  * cases see to that. */
 #include "base/clock.h"
 #include "base/recycle.h"
-#include "base/storage_pool.h"
+#include "shm/storage_pool.h"
 
 #include "../testing.h"
 

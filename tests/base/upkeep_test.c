@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Upkeep: runs on whichever loop is there, and on none when there is none. */
 #include "base/clock.h"
-#include "base/loop.h"
-#include "base/upkeep.h"
+#include "runtime/housekeeping.h"
+#include "runtime/loop.h"
 
 #include "../testing.h"
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""layers.py - include directions, and who may know a foreign library.
+"""layers.py - include directions, and the users of each foreign library.
 
-docs/architecture.md says why: each folder of core/ knows only those below it,
-a plugin knows the public headers and itself, and a foreign library is a detail
-of the few files named here.
+docs/architecture.md says why: a room knows only the rooms that its table names, a plugin knows the public headers and itself, and
+a foreign library is a detail of the few files named here.
 """
 import fnmatch
 import os
@@ -11,29 +10,15 @@ import re
 
 import report
 
-# What the sources of a folder may include with quotes, by first component.
-CORE = {
-    "base": {"base"},
-    "config": {"base", "config"},
-    "backend": {"base", "config", "backend"},
-    "group": {"base", "config", "group"},
-    "rpc": {"base", "config", "backend", "group", "rpc"},
-    "observe": {"base", "config", "backend", "group", "rpc", "observe"},
-    "testkit": {"testkit"}, # it links libtenrec as any user does
-}
-
-# The worker stands above all, and hands its parts what they may not include.
-WORKER = {"core/rpc/parts.c", "core/rpc/worker.c"}
-
-# Who may include a header that is neither ours nor of the C library.
+# The files that may include a header that is neither ours nor of the C library.
 FOREIGN = {
-    "yaml.h": ["core/config/*.c"],
+    "yaml.h": ["core/yaml/*.c"],
     "dlfcn.h": ["core/backend/loader.c", "plugins/tensorpipe/cuda/driver.c"],
-    "uv.h": ["core/base/loop.[ch]", "core/group/store_tcp_server.c"],
+    "uv.h": ["core/runtime/loop.[ch]", "core/store_server/store_tcp_server.c"],
     "jansson.h": ["core/*/*json*.c", "tools/*.c"],
-    "dlpack/dlpack.h": ["core/include/tenrec/dlpack.h", "core/rpc/*.c"],
+    "dlpack/dlpack.h": ["core/include/tenrec/dlpack.h", "core/tensor/*.c"],
     "hiredis/hiredis.h": ["plugins/redis/conn.h"],
-    "malloc.h": ["core/base/heap.c"],
+    "malloc.h": ["core/runtime/heap.c"],
     "emmintrin.h": ["plugins/tensorpipe/transport/ring/copy.c"],
     "uthash.h": ["core/base/hash.h", "plugins/*/*.[ch]"],
     "utlist.h": ["core/*/*.[ch]", "plugins/*/*.[ch]"],
@@ -56,19 +41,22 @@ def includes(path):
 
 
 def check_core():
+    table = report.rooms("core")
     for path in report.files("core"):
-        part = path.split("/")[1]
+        room = report.room_of(path, "core", table)
+        if not room: # public headers and the testkit, which links libtenrec as any user does
+            continue
         for where, quoted, name in includes(path):
-            if not quoted:
-                continue
-            if part == "include":
-                yield f'{where}: a public header includes <tenrec/...>, not "{name}"'
-            elif part not in CORE:
-                yield f"{where}: no layer is known for core/{part}"
-            elif path in WORKER and name.startswith("observe/"):
-                continue
-            elif name.split("/")[0] not in CORE[part]:
-                yield f'{where}: core/{part} may not know "{name}"'
+            there = report.room_of(f"core/{name}", "core", table)
+            if quoted and there not in table[room] | {room}:
+                yield f'{where}: core/{room} may not know "{name}"'
+
+
+def check_public():
+    for path in report.files("core/include", "core/testkit"):
+        for where, quoted, name in includes(path):
+            if quoted and not name.startswith("testkit/"):
+                yield f'{where}: includes <tenrec/...>, not "{name}"'
 
 
 def check_plugins():
@@ -135,7 +123,8 @@ def check_environment():
                 yield f"{path}:{number}: only {' and '.join(sorted(ENVIRON))} read all variables"
 
 
-report.case("layers_core_includes_downwards", check_core())
+report.case("layers_core_includes_what_its_rooms_may", check_core())
+report.case("layers_public_headers_and_testkit_know_no_room", check_public())
 report.case("layers_plugins_include_public_and_own", check_plugins())
 report.case("layers_nothing_below_includes_agent", check_agent())
 report.case("layers_foreign_headers_are_confined", check_foreign())

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """link_layers.py BUILD ARCHIVE ... - which room links which.
 
-A *room* is a folder of sources, or an entry of the table for a folder inside another. layers.py reads #include lines, which a
-declaration of one's own evades; here the symbols of the object files say who calls whom. The objects are those of static
-libraries that this build has made; the folder of a library in the build is that of its sources.
+A *room* is a folder of sources; the table `rooms` of a tree names its rooms, and for each the others that it may use. layers.py
+reads #include lines, which a declaration of one's own evades; here the symbols of the object files show each use. The objects are
+those of static libraries that this build has made; the folder of a library in the build is that of the table.
 """
 import collections
 import os
@@ -12,23 +12,6 @@ import sys
 
 import report
 
-# What the objects of a room may use beside those of the room itself. A file that lies in no folder of its tree is in room ".".
-ROOMS = {
-    "plugins/tensorpipe": {
-        "wire": set(),
-        "reactor": {"wire"},
-        "transport": {"wire", "reactor"},
-        "transport/tcp": {"wire", "reactor", "transport"},
-        "transport/ring": {"wire", "reactor", "transport"},
-        "transport/tp_shm": {"wire", "reactor", "transport"},
-        "admission": {"wire"},
-        "channel": {"wire", "reactor", "transport"},
-        "cuda": {"wire", "reactor", "transport"},
-        "pipe": {"wire", "reactor", "transport", "admission", "channel", "cuda"},
-        "agent": {"wire", "reactor", "transport", "transport/tcp", "transport/ring", "transport/tp_shm",
-                  "admission", "channel", "cuda", "pipe"},
-    },
-}
 KNOT_MAX = 7 # files that use each other in a circle
 
 
@@ -37,6 +20,7 @@ class Tree:
 
     def __init__(self, root):
         self.root = root
+        self.rooms = report.rooms(root)
         self.where = {}                           # symbol: the file that defines it
         self.wanted = collections.defaultdict(set) # file: undefined symbols
         # meson names an object after the path of its source.
@@ -60,10 +44,7 @@ class Tree:
                 self.where[name] = source
 
     def room(self, source):
-        folder = os.path.dirname(source)
-        while folder and folder not in ROOMS[self.root]:
-            folder = os.path.dirname(folder)
-        return folder or "."
+        return report.room_of(source, "", self.rooms) or "."
 
     def uses(self):
         """(file, symbol, file that defines it) of each use across files, sorted."""
@@ -74,10 +55,9 @@ class Tree:
 
 
 def against_the_table(tree):
-    rooms = ROOMS[tree.root]
     for source, name, target in tree.uses():
         here, there = tree.room(source), tree.room(target)
-        if here != there and there not in rooms.get(here, ()):
+        if here != there and there not in tree.rooms.get(here, ()):
             yield f"{source} uses {name} of {target}: {here} may not use {there}"
 
 
@@ -123,7 +103,7 @@ def main():
         name = os.path.basename(root)
         report.case(f"link_layers_{name}_has_a_room_for_each_file",
                     [f"{f}: in no room of the table" for f in tree.wanted
-                     if tree.room(f) not in ROOMS[root]])
+                     if tree.room(f) not in tree.rooms])
         report.case(f"link_layers_{name}_uses_what_its_rooms_may", against_the_table(tree))
         report.case(f"link_layers_{name}_has_no_large_knot", too_large(tree))
     report.finish()

@@ -47,6 +47,20 @@ def text(path):
         return f.read()
 
 
+def rooms(tree):
+    """{room: the rooms that it may use} of a tree, in the order of its table."""
+    table = [line.split(":") for line in text(f"{tree}/rooms").splitlines() if line[0] != "#"]
+    return {room: set(others.split()) for room, others in table}
+
+
+def room_of(path, tree, table):
+    """The room of a file in `tree`: the innermost folder that has a line in the table; "" for none."""
+    folder = os.path.dirname(os.path.relpath(path, tree) if tree else path)
+    while folder and folder not in table:
+        folder = os.path.dirname(folder)
+    return folder
+
+
 def without_comments(code):
     """C source with comments blanked and lines kept."""
     def blank(match):

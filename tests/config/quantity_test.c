@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* quantity_test.c - durations, sizes, numbers, and the nearest name. */
-#include "config/quantity.h"
+#include "yaml/quantity.h"
 
-#include "base/nearest.h"
+#include "base/suggest.h"
 
 #include "../testing.h"
 

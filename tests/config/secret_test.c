@@ -2,7 +2,7 @@
 /* secret_test.c - what is printed in the place of passwords. */
 #include "../testing.h"
 
-#include "config/secret.h"
+#include "yaml/secret.h"
 
 #include <stdlib.h>
 #include <string.h>

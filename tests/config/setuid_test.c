@@ -3,8 +3,8 @@
  * the rights of another user. The program under test is a setuid copy of this one. */
 #include "../testing.h"
 
-#include "base/log.h"
 #include "config/config.h"
+#include "runtime/log.h"
 
 #include <errno.h>
 #include <fcntl.h>

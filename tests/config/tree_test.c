@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tree_test.c - YAML to nodes with places, and what is refused where. */
-#include "config/tree.h"
+#include "yaml/tree.h"
 
 #include "../testing.h"
 

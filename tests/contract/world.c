@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
 
-#include "backend/stack.h"
-#include "base/loop.h"
+#include "backend/chain_config.h"
+#include "runtime/loop.h"
 
 #include <stdlib.h>
 #include <sys/eventfd.h>

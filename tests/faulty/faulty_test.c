@@ -3,7 +3,7 @@
  * what is counted. */
 #include "flaky.h"
 
-#include "backend/link.h"
+#include "backend/chain_layer.h"
 
 #include <pthread.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flaky.h"
 
-#include "backend/stack.h"
-#include "base/loop.h"
+#include "backend/chain_config.h"
+#include "runtime/loop.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -2,13 +2,13 @@
 #include "fake_worker.h"
 #include "fuzz.h"
 
-#include "base/loop.h"
-#include "rpc/call.h"
-#include "rpc/gather.h"
-#include "rpc/loss.h"
-#include "rpc/message.h"
-#include "rpc/rref_context.h"
-#include "rpc/rref_control.h"
+#include "call/call.h"
+#include "collective/gather.h"
+#include "membership/disconnect.h"
+#include "rref/rref_context.h"
+#include "rref/rref_control.h"
+#include "runtime/loop.h"
+#include "tensor/message.h"
 
 #include <errno.h>
 #include <stdio.h>

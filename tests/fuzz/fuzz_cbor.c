@@ -11,8 +11,8 @@
 #include <string.h>
 #include <tenrec/future.h>
 
-#include "rpc/codec_simple.h"
-#include "rpc/message.h"
+#include "codec/codec_simple.h"
+#include "tensor/message.h"
 
 #define DESC_BYTES 5
 

@@ -7,17 +7,17 @@
 #include "fuzz.h"
 
 #include "base/clock.h"
-#include "rpc/call.h"
-#include "rpc/codec.h"
-#include "rpc/future.h"
-#include "rpc/gather.h"
-#include "rpc/gather_lead.h"
-#include "rpc/gather_set.h"
-#include "rpc/message.h"
-#include "rpc/nameset.h"
-#include "rpc/rref_context.h"
-#include "rpc/rref_control.h"
-#include "rpc/watch_inside.h"
+#include "call/call.h"
+#include "codec/codec.h"
+#include "collective/gather.h"
+#include "collective/gather_lead.h"
+#include "collective/gather_set.h"
+#include "collective/participants.h"
+#include "future/future.h"
+#include "membership/monitor_inside.h"
+#include "rref/rref_context.h"
+#include "rref/rref_control.h"
+#include "tensor/message.h"
 
 #include <stdio.h>
 

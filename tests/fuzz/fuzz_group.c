@@ -6,15 +6,15 @@
 #include "fuzz.h"
 
 #include "base/clock.h"
-#include "group/device_record.h"
-#include "group/file_log.h"
-#include "group/groups.h"
+#include "group/group_directory.h"
+#include "group/group_kind.h"
 #include "group/lease.h"
 #include "group/member_record.h"
-#include "group/roster.h"
-#include "group/roster_kind.h"
+#include "group/membership_list.h"
+#include "group/membership_view.h"
 #include "group/torch_keys.h"
-#include "group/view.h"
+#include "membership/device_record.h"
+#include "store/file_log.h"
 
 #include <stdio.h>
 #include <sys/mman.h>

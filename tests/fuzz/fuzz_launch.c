@@ -3,9 +3,9 @@
  * URLs. The first byte says which reader gets the rest. */
 #include "fuzz.h"
 
-#include "group/launch.h"
-#include "group/resolve.h"
-#include "group/slurm.h"
+#include "launch/launch.h"
+#include "launch/slurm.h"
+#include "runtime/resolve.h"
 #include "url.h"
 
 struct text {

@@ -6,9 +6,9 @@
  * what happens next, and the 16 bytes of the record. */
 #include "fuzz.h"
 
-#include "base/ledger.h"
-#include "rpc/mapping.h"
-#include "rpc/sharing.h"
+#include "shm/mapping.h"
+#include "shm/release_page.h"
+#include "shm/sharing.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codec/codec.h"
 #include "observe/spans_wire.h"
-#include "rpc/codec.h"
-#include "rpc/message.h"
+#include "tensor/message.h"
 
 enum { MOST = 100 };
 

@@ -6,7 +6,7 @@
  * follow. So that requests of several waiting connections meet. */
 #include "fuzz.h"
 
-#include "group/store_session.h"
+#include "store_server/store_session.h"
 
 #include <stdlib.h>
 

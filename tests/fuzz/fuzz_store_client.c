@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "group/store.h"
-#include "group/store_conn.h"
+#include "store/store.h"
+#include "store_client/store_conn.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -3,7 +3,7 @@
 #include "fuzz.h"
 
 #include "config/config.h"
-#include "config/tree.h"
+#include "yaml/tree.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,13 +3,13 @@
  * connection, and nothing is left that hinders the next try. */
 #include "test_store.h"
 
+#include "backend/plugin_store.h"
 #include "base/clock.h"
 #include "group/member_record.h"
-#include "group/members.h"
-#include "group/rendezvous.h"
-#include "group/roster.h"
-#include "group/store_session.h"
-#include "rpc/plugin_store.h"
+#include "group/membership_list.h"
+#include "rendezvous/members.h"
+#include "rendezvous/rendezvous.h"
+#include "store_server/store_session.h"
 
 #include <netinet/in.h>
 #include <stdatomic.h>

@@ -3,8 +3,8 @@
 #include "test_store.h"
 
 #include "base/clock.h"
-#include "group/groups.h"
-#include "group/members.h"
+#include "group/group_directory.h"
+#include "rendezvous/members.h"
 
 #include <tenrec/types.h>
 

@@ -5,7 +5,7 @@
  *
  *   open URL LEASE_MS | reserve ID NAME MS | join ADDRESS | leave MS | serve */
 #include "base/clock.h"
-#include "group/roster.h"
+#include "group/membership_list.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
 #include "test_store.h"
 
 #include "base/clock.h"
-#include "group/members.h"
 #include "hooked_store.h"
+#include "rendezvous/members.h"
 
 static struct tenrec_store *store;
 static tenrec_error err;

@@ -4,7 +4,7 @@
 #include "test_store.h"
 
 #include "base/clock.h"
-#include "group/process_group.h"
+#include "rendezvous/process_group.h"
 
 #define WORLD 4
 

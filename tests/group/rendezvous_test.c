@@ -4,9 +4,9 @@
 #include "test_store.h"
 
 #include "base/clock.h"
-#include "group/members.h"
-#include "group/rendezvous.h"
-#include "group/slurm.h"
+#include "launch/slurm.h"
+#include "rendezvous/members.h"
+#include "rendezvous/rendezvous.h"
 
 static tenrec_error err;
 

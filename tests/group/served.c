@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* served.c - a TCP store's server in this process, and bytes of its clients. */
+/* active_calls.c - a TCP store's server in this process, and bytes of its clients. */
 #include "served.h"
 
 #include <arpa/inet.h>

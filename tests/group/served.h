@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* served.h - a TCP store's server in this process, and bytes of its clients. */
+/* active_calls.h - a TCP store's server in this process, and bytes of its clients. */
 #ifndef TENREC_TESTS_SERVED_H
 #define TENREC_TESTS_SERVED_H
 

@@ -4,9 +4,9 @@
 #include "test_store.h"
 
 #include "base/clock.h"
-#include "group/bytes.h"
-#include "group/store_answer.h"
-#include "group/store_request.h"
+#include "store/bytes.h"
+#include "store_server/store_answer.h"
+#include "store_server/store_request.h"
 
 #include <stdlib.h>
 #include <string.h>

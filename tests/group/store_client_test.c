@@ -4,9 +4,9 @@
 #include "loopback.h"
 
 #include "base/clock.h"
-#include "group/store.h"
-#include "group/store_rounds.h"
-#include "group/store_tcp_server.h"
+#include "store/store.h"
+#include "store/store_rounds.h"
+#include "store_server/store_tcp_server.h"
 
 #include <stdatomic.h>
 #include <time.h>

@@ -5,7 +5,7 @@
 #include "test_store.h"
 
 #include "base/clock.h"
-#include "group/store.h"
+#include "store/store.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
 #include "test_store.h"
 
 #include "base/clock.h"
-#include "group/store.h"
+#include "store/store.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

@@ -3,7 +3,7 @@
  * torch 1.13 and of 2.2 and later. */
 #include "served.h"
 
-#include "group/store_session.h"
+#include "store_server/store_session.h"
 
 #include <poll.h>
 

@@ -3,7 +3,7 @@
 #include "loopback.h"
 
 #include "base/clock.h"
-#include "group/store.h"
+#include "store/store.h"
 
 static tenrec_error err;
 

@@ -4,7 +4,7 @@
 #include "test_store.h"
 
 #include "base/clock.h"
-#include "group/roster_kind.h"
+#include "group/group_kind.h"
 
 #define LEASE_MS 60000 /* whoever waits for its end waits too long */
 #define LIST "names/_ALL_WORKER_INFOS"

@@ -2,7 +2,7 @@
 /* vantage_test.c - which address a host has for the others of its group. Between
  * hosts: tests/netns. */
 #include "base/clock.h"
-#include "group/vantage.h"
+#include "launch/advertise_address.h"
 #include "test_store.h"
 
 static void assert_vantage(const char *host, const char *wanted)

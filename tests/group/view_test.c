@@ -2,8 +2,8 @@
 /* view_test.c - the list of a dynamic group's members, and its bytes. */
 #include "test_store.h"
 
-#include "group/ranks.h"
-#include "group/view.h"
+#include "group/membership_view.h"
+#include "launch/ranks.h"
 
 static tenrec_error err;
 

@@ -2,9 +2,9 @@
 /* side.c - our side of the interoperation. */
 #include "side.h"
 
-#include "backend/stack.h"
-#include "base/loop.h"
+#include "backend/chain_config.h"
 #include "peer.h"
+#include "runtime/loop.h"
 
 #include <stdlib.h>
 #include <tenrec/config.h>

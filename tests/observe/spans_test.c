@@ -2,10 +2,10 @@
 /* spans_test.c - the spans behind an answer: what is written, what is refused. */
 #include "../testing.h"
 
+#include "codec/cbor_writer.h"
+#include "codec/codec.h"
 #include "observe/spans_wire.h"
-#include "rpc/cbor_writer.h"
-#include "rpc/codec.h"
-#include "rpc/message.h"
+#include "tensor/message.h"
 
 #include <stdlib.h>
 #include <tenrec/future.h>

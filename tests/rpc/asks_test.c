@@ -2,7 +2,7 @@
 /* asks_test.c - VIEW messages whose versions never come do not pile up. */
 #include "../testing.h"
 
-#include "rpc/asks.h"
+#include "call/asks.h"
 
 #include <stdlib.h>
 

@@ -7,8 +7,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "rpc/cbor_reader.h"
-#include "rpc/cbor_writer.h"
+#include "codec/cbor_reader.h"
+#include "codec/cbor_writer.h"
 
 #define N(array) (sizeof(array) / sizeof *(array))
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls as payloads and back; what must be refused. */
 #include "payload.h"
-#include "rpc/message.h"
+#include "tensor/message.h"
 
 #include <stdlib.h>
 #include <tenrec/future.h>

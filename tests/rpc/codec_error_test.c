@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Errors as payloads and back; messages. */
 #include "payload.h"
-#include "rpc/message.h"
+#include "tensor/message.h"
 
 #include <stdlib.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The short way for calls with a few simple arguments: it writes and reads what the
  * long one does, or leaves it alone. */
+#include "codec/codec_simple.h"
 #include "payload.h"
-#include "rpc/codec_simple.h"
-#include "rpc/message.h"
+#include "tensor/message.h"
 
 #include <stdlib.h>
 #include <tenrec/future.h>

@@ -5,9 +5,9 @@
 #include "../support/party.h"
 #include "../testing.h"
 #include "base/clock.h"
-#include "group/roster.h"
-#include "rpc/watch_inside.h"
-#include "rpc/worker.h"
+#include "group/membership_list.h"
+#include "membership/monitor_inside.h"
+#include "peer/worker.h"
 
 #include <sched.h>
 #include <stdatomic.h>

@@ -6,7 +6,7 @@
 #include "../testing.h"
 #include "rref_support.h"
 
-#include "rpc/worker.h"
+#include "peer/worker.h"
 #include "together.h"
 
 #include <pthread.h>

@@ -5,8 +5,8 @@
 #include "../support/party.h"
 #include "../testing.h"
 #include "base/clock.h"
-#include "rpc/watch_inside.h"
-#include "rpc/worker.h"
+#include "membership/monitor_inside.h"
+#include "peer/worker.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -3,7 +3,7 @@
 #include "../testing.h"
 
 #include "base/clock.h"
-#include "rpc/heartbeat.h"
+#include "membership/heartbeat.h"
 
 #include <stdio.h>
 

@@ -4,13 +4,13 @@
 #include "../support/functions.h"
 #include "../testing.h"
 #include "backend/chain.h"
-#include "rpc/dispatch.h"
-#include "rpc/function.h"
-#include "rpc/pool.h"
-#include "rpc/quiesce.h"
-#include "rpc/served.h"
-#include "rpc/worker.h"
+#include "future/pool.h"
+#include "peer/worker.h"
+#include "serve/active_calls.h"
+#include "serve/dispatch.h"
+#include "serve/function.h"
 #include "together.h"
+#include "worker/termination.h"
 
 #include <poll.h>
 #include <pthread.h>

@@ -3,7 +3,7 @@
 #ifndef TESTS_RPC_PAYLOAD_H
 #define TESTS_RPC_PAYLOAD_H
 
-#include "rpc/codec.h"
+#include "codec/codec.h"
 
 #include "../testing.h"
 

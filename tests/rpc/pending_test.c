@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pending_test.c - exactly one taker per entry. */
-#include "rpc/pending.h"
+#include "call/pending.h"
 
 #include "base/clock.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pool_test.c - threads that come with the work. */
-#include "rpc/pool.h"
+#include "future/pool.h"
 
 #include "../testing.h"
 

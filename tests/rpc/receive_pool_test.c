@@ -5,7 +5,7 @@
 #include "../support/cluster.h"
 #include "../support/functions.h"
 #include "base/recycle.h"
-#include "base/storage_pool.h"
+#include "shm/storage_pool.h"
 
 #include "../testing.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* References when workers are lost, sends fail, and sessions end. */
 #include "../support/functions.h"
-#include "rpc/rref_counts.h"
+#include "rref/rref_counts.h"
 #include "rref_support.h"
 
 #include "../testing.h"

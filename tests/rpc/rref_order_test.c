@@ -5,7 +5,7 @@
  * takes one message out. A run is a row of choices, which message is next and
  * what befalls it; all rows are tried. */
 #include "base/clock.h"
-#include "rpc/rref_context.h"
+#include "rref/rref_context.h"
 
 #include "../testing.h"
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "rpc/rref_context.h"
-#include "rpc/rref_control.h"
+#include "rref/rref_context.h"
+#include "rref/rref_control.h"
 
 enum { ME, OTHER, THIRD, WORKERS };
 

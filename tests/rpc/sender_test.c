@@ -5,10 +5,10 @@
 #include "../support/forger.h"
 #include "../support/functions.h"
 #include "../support/party.h"
-#include "rpc/future.h"
-#include "rpc/rref_control.h"
-#include "rpc/watch_inside.h"
-#include "rpc/worker.h"
+#include "future/future.h"
+#include "membership/monitor_inside.h"
+#include "peer/worker.h"
+#include "rref/rref_control.h"
 
 #include "../testing.h"
 

@@ -3,11 +3,11 @@
  * Each decoded call is finished once, so finished calls are counted. */
 #include "../support/cluster.h"
 #include "../support/functions.h"
+#include "call/answer.h"
+#include "future/pool.h"
 #include "payload.h"
-#include "rpc/answer.h"
-#include "rpc/dispatch.h"
-#include "rpc/pool.h"
-#include "rpc/worker.h"
+#include "peer/worker.h"
+#include "serve/dispatch.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

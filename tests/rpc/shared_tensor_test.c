@@ -6,9 +6,9 @@
 #include "../support/cluster.h"
 #include "../testing.h"
 #include "base/clock.h"
-#include "rpc/mapping.h"
-#include "rpc/shared_memory.h"
-#include "rpc/sharing.h"
+#include "shm/mapping.h"
+#include "shm/shared_memory.h"
+#include "shm/sharing.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/ledger.h"
-#include "rpc/sharing.h"
-#include "rpc/sharing_inside.h"
+#include "shm/release_page.h"
+#include "shm/sharing.h"
+#include "shm/sharing_inside.h"
 
 static tenrec_status take_record(const unsigned char *record, uint64_t bytes, tenrec_error *err)
 {

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "rpc/mapped_tensor.h"
-#include "rpc/mapping.h"
-#include "rpc/shared_memory.h"
-#include "rpc/sharing_inside.h"
-#include "rpc/tensor.h"
+#include "shm/mapping.h"
+#include "shm/shared_memory.h"
+#include "shm/sharing_inside.h"
+#include "tensor/mapped_tensor.h"
+#include "tensor/tensor.h"
 
 struct tenrec_sharing *owner, *holder;
 

@@ -6,7 +6,7 @@
 
 #include <tenrec/tensor.h>
 
-#include "rpc/sharing.h"
+#include "shm/sharing.h"
 
 #define MIB (1 << 20)
 

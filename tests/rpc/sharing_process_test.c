@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "rpc/mapping.h"
-#include "rpc/shared_memory.h"
-#include "rpc/sharing.h"
-#include "rpc/sharing_inside.h"
+#include "shm/mapping.h"
+#include "shm/shared_memory.h"
+#include "shm/sharing.h"
+#include "shm/sharing_inside.h"
 
 #define FAULTED 3 /* exit status of a child */
 

@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/ledger.h"
-#include "rpc/mapping.h"
-#include "rpc/shared_memory.h"
-#include "rpc/sharing.h"
-#include "rpc/sharing_inside.h"
+#include "shm/mapping.h"
+#include "shm/release_page.h"
+#include "shm/shared_memory.h"
+#include "shm/sharing.h"
+#include "shm/sharing_inside.h"
 
 /* ---- lending ------------------------------------------------------------------- */
 

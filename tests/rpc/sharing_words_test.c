@@ -6,8 +6,8 @@
 #include "sharing_pair.h"
 
 #include "base/clock.h"
-#include "base/ledger.h"
-#include "rpc/sharing.h"
+#include "shm/release_page.h"
+#include "shm/sharing.h"
 
 #define TENSORS                                                                                    \
     66 /* so many loans that lending collects, and that take two words of the ledger               \

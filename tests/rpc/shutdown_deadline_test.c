@@ -4,7 +4,7 @@
 #include "../support/cluster.h"
 #include "../testing.h"
 #include "base/clock.h"
-#include "group/store.h"
+#include "store/store.h"
 
 #include <pthread.h>
 

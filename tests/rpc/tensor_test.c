@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tensors: shapes, views, who frees what, what is sent, DLPack. */
-#include "rpc/tensor.h"
+#include "tensor/tensor.h"
 
 #include "../testing.h"
 

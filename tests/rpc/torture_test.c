@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every allocation of the codec and of the tables fails once: no leak, no crash, ENOMEM. */
 #include "../support/basic_functions.h"
-#include "rpc/codec.h"
-#include "rpc/function.h"
-#include "rpc/served.h"
-#include "rpc/worker.h"
+#include "codec/codec.h"
+#include "peer/worker.h"
+#include "serve/active_calls.h"
+#include "serve/function.h"
 
 #include "../testing.h"
 

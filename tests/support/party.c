@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "party.h"
 
-#include "group/roster.h"
-#include "rpc/membership.h"
-#include "rpc/watch.h"
-#include "rpc/worker.h"
+#include "group/membership_list.h"
+#include "membership/membership.h"
+#include "membership/monitor.h"
+#include "peer/worker.h"
 
 #include "../testing.h"
 

@@ -7,9 +7,9 @@
 #include "../support/functions.h"
 #include "../support/party.h"
 #include "backend/chain.h"
-#include "rpc/rref_control.h"
-#include "rpc/watch_inside.h"
-#include "rpc/worker.h"
+#include "membership/monitor_inside.h"
+#include "peer/worker.h"
+#include "rref/rref_control.h"
 
 enum { VICTIM, OTHER, THIRD, WORKERS };
 enum { LEAVING = 1, VIEW_NUMBERS = 4 };

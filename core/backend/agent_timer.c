@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backend/agent_timer.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "runtime/loop.h"
+
+#include <stdlib.h>
+
+struct after_entry {
+    struct after_entry *prev, *next;
+    struct after_owner *owner;
+    uint64_t at_ns;
+    void (*fn)(void *arg);
+    void *arg;
+};
+
+/* With the lock held. */
+static void unlink_entry(struct after *a, struct after_entry *e)
+{
+    *(e->prev ? &e->prev->next : &a->first) = e->next;
+    *(e->next ? &e->next->prev : &a->last) = e->prev;
+}
+
+/* With the lock held. From the end: most delays are alike, so the newest is
+ * mostly the last. */
+static void link_entry(struct after *a, struct after_entry *e)
+{
+    e->prev = a->last;
+    while (e->prev && e->prev->at_ns > e->at_ns)
+        e->prev = e->prev->prev;
+    e->next = e->prev ? e->prev->next : a->first;
+    *(e->prev ? &e->prev->next : &a->first) = e;
+    *(e->next ? &e->next->prev : &a->last) = e;
+}
+
+static void run_due(void *arg)
+{
+    struct after *a = arg;
+    struct after_entry *e;
+
+    pthread_mutex_lock(&a->lock);
+    while ((e = a->first) && e->at_ns <= clock_now_ns()) {
+        unlink_entry(a, e);
+        a->running = e->owner;
+        pthread_mutex_unlock(&a->lock);
+        e->fn(e->arg);
+        free(e);
+        pthread_mutex_lock(&a->lock);
+        a->running = NULL;
+        pthread_cond_broadcast(&a->idle);
+    }
+    if (e)
+        loop_timer_arm(a->timer, e->at_ns);
+    pthread_mutex_unlock(&a->lock);
+}
+
+tenrec_status after_init(struct after *a, struct loop *loop, tenrec_error *err)
+{
+    tenrec_status st;
+
+    *a = (struct after){ .loop = loop };
+    st = loop_timer_new(loop, run_due, a, &a->timer, err);
+    if (st != TENREC_OK)
+        return st;
+    pthread_mutex_init(&a->lock, NULL);
+    pthread_cond_init(&a->idle, NULL);
+    return TENREC_OK;
+}
+
+void after_finish(struct after *a)
+{
+    loop_timer_drop(a->timer);
+    pthread_cond_destroy(&a->idle);
+    pthread_mutex_destroy(&a->lock);
+}
+
+tenrec_status after_add(struct after *a, struct after_owner *owner, uint64_t ms,
+                        void (*fn)(void *arg), void *arg)
+{
+    struct after_entry *e = memory_new(1, sizeof *e);
+    bool ended;
+
+    if (!e)
+        return TENREC_ENOMEM;
+    *e = (struct after_entry){
+        .owner = owner, .at_ns = clock_deadline_ms(ms), .fn = fn, .arg = arg
+    };
+    pthread_mutex_lock(&a->lock);
+    ended = owner->ended;
+    if (!ended) {
+        link_entry(a, e);
+        if (a->first == e)
+            loop_timer_arm(a->timer, e->at_ns);
+    }
+    pthread_mutex_unlock(&a->lock);
+    if (!ended)
+        return TENREC_OK;
+    free(e);
+    return TENREC_ESHUTDOWN;
+}
+
+void after_end(struct after *a, struct after_owner *owner)
+{
+    struct after_entry *e, *next;
+
+    pthread_mutex_lock(&a->lock);
+    owner->ended = true;
+    /* The list may change while the lock is not held: begin again each time. */
+    for (e = a->first; e; e = next) {
+        next = e->next;
+        if (e->owner != owner)
+            continue;
+        unlink_entry(a, e);
+        pthread_mutex_unlock(&a->lock);
+        e->fn(e->arg);
+        free(e);
+        pthread_mutex_lock(&a->lock);
+        next = a->first;
+    }
+    while (a->running == owner && !loop_is_me(a->loop))
+        pthread_cond_wait(&a->idle, &a->lock);
+    pthread_mutex_unlock(&a->lock);
+}

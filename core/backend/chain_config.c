@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backend/chain_config.h"
+
+#include "backend/plugin_validate.h"
+#include "backend/registry.h"
+#include "base/memory.h"
+#include "config/config.h"
+
+#include <stdlib.h>
+
+/* What a chain_layer points to, owned. */
+struct entry {
+    char *name;
+    char *place;
+    void *options;
+};
+
+struct stack {
+    size_t n;
+    struct chain_layer *layer;
+    struct entry *entry;
+};
+
+static void entry_drop(struct chain_layer *layer, struct entry *e)
+{
+    options_drop(e->options);
+    free(e->name);
+    free(e->place);
+    backend_put(layer->backend);
+}
+
+/* Does what the plugin says of itself fit `wraps`? */
+static tenrec_status check_wraps(const struct config_layer *from, const struct tenrec_plugin *p,
+                                 tenrec_error *err)
+{
+    const bool wraps = p->flags & TENREC_PLUGIN_WRAPS;
+
+    if (wraps == !!from->wraps)
+        return TENREC_OK;
+    if (wraps)
+        return place_fail(err, TENREC_ECONFIG, &from->wraps_place,
+                          "backend '%s': plugin '%s' wraps another backend: say which one with "
+                          "'wraps'",
+                          from->name, p->name);
+    return place_fail(err, TENREC_ECONFIG, &from->wraps_place,
+                      "backend '%s': plugin '%s' wraps nothing: remove 'wraps: %s'", from->name,
+                      p->name, from->wraps);
+}
+
+/* Puts "PLACE: backend 'name': " before the text. */
+static void prefix(tenrec_error *err, const struct place *place, const char *name)
+{
+    char text[PLACE_TEXT_MAX];
+
+    tenrec_error_prefix(err, "%s: backend '%s'", place_text(place, text), name);
+}
+
+static tenrec_status entry_make(struct chain_layer *layer, struct entry *e,
+                                const struct config_layer *from, tenrec_error *err)
+{
+    char text[PLACE_TEXT_MAX];
+    tenrec_status st;
+
+    e->name = memory_text(from->name);
+    st = backend_get(from->plugin, &layer->backend, err);
+    if (st != TENREC_OK) {
+        prefix(err, &from->plugin_place, from->name);
+        return st;
+    }
+    e->place = memory_text(options_place(backend_plugin(layer->backend), from, text));
+    if (!e->name || !e->place)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for backend '%s'", from->name);
+    layer->name = e->name;
+    layer->place = e->place;
+    st = check_wraps(from, backend_plugin(layer->backend), err);
+    if (st != TENREC_OK)
+        return st;
+    st = options_make(backend_plugin(layer->backend), from, &e->options, err);
+    if (st == TENREC_EPLUGIN) /* its table: no value of ours has a place */
+        prefix(err, &from->plugin_place, from->name);
+    if (st != TENREC_OK)
+        return st;
+    layer->options = e->options;
+    gate_begin(err);
+    st = gate_end(backend_construct(layer->backend)(e->options, err), "construct_options", err);
+    if (st != TENREC_OK)
+        tenrec_error_prefix(err, "%s: backend '%s'", e->place, from->name);
+    return st;
+}
+
+/* Takes nothing of `from`. */
+static tenrec_status make(const struct config_layer *from, size_t n, struct stack **ret,
+                          tenrec_error *err)
+{
+    struct stack *s = memory_new(1, sizeof *s);
+    struct chain_layer *layer = memory_new(n, sizeof *layer);
+    struct entry *entry = memory_new(n, sizeof *entry);
+    tenrec_status st = TENREC_OK;
+
+    if (!s || !layer || !entry) {
+        free(s);
+        free(layer);
+        free(entry);
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu backends", n);
+    }
+    s->layer = layer;
+    s->entry = entry;
+    while (st == TENREC_OK && s->n < n) {
+        st = entry_make(&s->layer[s->n], &s->entry[s->n], &from[s->n], err);
+        s->n++; /* stack_close undoes also what was made half */
+    }
+    if (st != TENREC_OK) {
+        stack_close(s);
+        return st;
+    }
+    *ret = s;
+    return TENREC_OK;
+}
+
+tenrec_status stack_open(const struct tenrec_config *config, struct stack **ret, tenrec_error *err)
+{
+    struct config_layer *from;
+    tenrec_status st;
+    size_t n;
+
+    st = config_layers(config, &from, &n, err);
+    if (st != TENREC_OK)
+        return st;
+    st = make(from, n, ret, err);
+    free(from);
+    return st;
+}
+
+tenrec_status stack_check(const struct tenrec_config *config, tenrec_error *err)
+{
+    struct config_layer *from;
+    struct stack *s;
+    tenrec_status st;
+    size_t n;
+
+    st = config_entries(config, &from, &n, err);
+    if (st != TENREC_OK)
+        return st;
+    st = make(from, n, &s, err);
+    free(from);
+    if (st == TENREC_OK)
+        stack_close(s);
+    return st;
+}
+
+const struct chain_layer *stack_layers(const struct stack *s, size_t *ret_n)
+{
+    *ret_n = s->n;
+    return s->layer;
+}
+
+void stack_close(struct stack *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->n; i++)
+        entry_drop(&s->layer[i], &s->entry[i]);
+    free(s->layer);
+    free(s->entry);
+    free(s);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* chain_config.h - the backends that a configuration asks for, loaded and with their
+ * options filled: what a chain is made of. Starts nothing. */
+#ifndef TENREC_BACKEND_CHAIN_CONFIG_H
+#define TENREC_BACKEND_CHAIN_CONFIG_H
+
+#include "backend/chain.h"
+
+struct stack;
+struct tenrec_config;
+
+/* The chain that `backend:` begins. The configuration may be changed or dropped
+ * afterwards.
+ *
+ * errors   with the place: ECONFIG (also what a plugin's construct says), EPLUGIN,
+ *          EABI, EEXIST, ENOMEM
+ */
+tenrec_status stack_open(const struct tenrec_config *config, struct stack **ret, tenrec_error *err);
+
+/* Every entry of `backends:`, in the chain or not: loads, fills, checks, and
+ * gives all back. errors: as above, the first one. */
+tenrec_status stack_check(const struct tenrec_config *config, tenrec_error *err);
+
+/* Outermost first; borrowed until stack_close. For chain_open. */
+const struct chain_layer *stack_layers(const struct stack *s, size_t *ret_n);
+
+/* After the chain is closed. NULL is fine. */
+void stack_close(struct stack *s);
+
+#endif

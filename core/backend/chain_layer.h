@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* link.h - one agent in its chain: what chain.c builds and host.c runs on. */
+#ifndef TENREC_BACKEND_CHAIN_LAYER_H
+#define TENREC_BACKEND_CHAIN_LAYER_H
+
+#include "backend/agent_timer.h"
+#include "backend/chain.h"
+
+#include <stdatomic.h>
+
+typedef void send_fn(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg,
+                     struct tenrec_done done);
+typedef void deliver_fn(struct tenrec_agent *self, tenrec_peer from, struct tenrec_msg *msg);
+typedef tenrec_status poll_fn(struct tenrec_agent *self, tenrec_peer peer,
+                              const struct tenrec_wait *wait);
+
+struct link {
+    struct tenrec_agent agent; /* first: all that the plugin sees */
+
+    /* The next agents that have the op, found once: the fast path. */
+    send_fn *inner_send;
+    struct tenrec_agent *inner_sender;
+    deliver_fn *outer_deliver; /* NULL: the user comes next */
+    struct tenrec_agent *outer_deliverer;
+
+    struct chain *chain;
+    const char *name; /* as the config calls it */
+    struct backend *backend;
+    struct after_owner after;
+    bool started;
+    char part[TENREC_NAME_MAX + 1 + 64]; /* "worker0/tensorpipe", for the log */
+};
+
+enum chain_state { CHAIN_NEW, CHAIN_UP, CHAIN_STOPPING, CHAIN_STOPPED };
+
+struct chain {
+    struct chain_user user;
+    _Atomic(enum chain_state) state;
+    send_fn *send; /* of the outermost agent that has it, as above */
+    struct tenrec_agent *sender;
+    poll_fn *poll; /* NULL: no agent has it */
+    struct tenrec_agent *poller;
+
+    struct after after;
+    pthread_mutex_t life; /* start and shutdown, one at a time */
+    size_t n;
+    struct link link[];
+};
+
+static inline struct link *link_of(struct tenrec_agent *agent)
+{
+    return (struct link *)agent;
+}
+
+/* The services of every chain. */
+extern const struct tenrec_host chain_host;
+
+#endif

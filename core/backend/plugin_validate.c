@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backend/plugin_validate.h"
+
+#include <string.h>
+
+#define MAX_OPTIONS 1024
+#define MAX_OPTIONS_SIZE (1u << 20)
+#define MAX_STRUCT_SIZE 4096 /* of what a later version may have grown to */
+
+static const struct tenrec_option *option_at(const struct tenrec_plugin *p, uint32_t i)
+{
+    return (const void *)((const char *)p->options + (size_t)i * p->option_size);
+}
+
+bool gate_name_ok(const char *name)
+{
+    size_t n = name ? strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") : 0;
+
+    return n > 0 && n < 64 && name[n] == '\0';
+}
+
+static bool is_scalar(enum tenrec_option_type t)
+{
+    return t >= TENREC_OPT_BOOL && t <= TENREC_OPT_STRING;
+}
+
+/* Size of what lies at the offset of an option; 0 for an unknown type. Their
+ * alignment is the same but for lists and maps, which begin with a pointer. */
+static size_t value_size(enum tenrec_option_type t)
+{
+    switch (t) {
+    case TENREC_OPT_BOOL:
+        return sizeof(bool);
+    case TENREC_OPT_INT:
+    case TENREC_OPT_DURATION:
+    case TENREC_OPT_SIZE:
+        return sizeof(uint64_t);
+    case TENREC_OPT_DOUBLE:
+        return sizeof(double);
+    case TENREC_OPT_STRING:
+        return sizeof(const char *);
+    case TENREC_OPT_LIST:
+        return sizeof(struct tenrec_option_list);
+    case TENREC_OPT_MAP:
+        return sizeof(struct tenrec_option_map);
+    case TENREC_OPT_RECORDS:
+        return sizeof(struct tenrec_option_records);
+    }
+    return 0;
+}
+
+static size_t value_align(enum tenrec_option_type t)
+{
+    return t >= TENREC_OPT_LIST ? sizeof(void *) : value_size(t);
+}
+
+/* Is option `i` sound by itself? */
+static tenrec_status check_option(const struct tenrec_plugin *p, uint32_t i, tenrec_error *err)
+{
+    const struct tenrec_option *o = option_at(p, i);
+    const size_t size = value_size(o->type);
+
+    if (!gate_name_ok(o->key))
+        return tenrec_fail(err, TENREC_EPLUGIN,
+                           "option %u has the key '%.64s', expected up to 63 of [a-z0-9_]", i,
+                           o->key ? o->key : "");
+    if (!size)
+        return tenrec_fail(err, TENREC_EPLUGIN, "option '%s' has the unknown type %d", o->key,
+                           (int)o->type);
+    if (o->type == TENREC_OPT_LIST || o->type == TENREC_OPT_MAP ? !is_scalar(o->item)
+                                                                : o->item != 0)
+        return tenrec_fail(
+            err, TENREC_EPLUGIN, "option '%s' has items of the type %d, %s", o->key, (int)o->item,
+            o->type == TENREC_OPT_LIST || o->type == TENREC_OPT_MAP ? "expected a plain type"
+                                                                    : "but is no list or map");
+    if (o->offset > p->options_size || size > p->options_size - o->offset)
+        return tenrec_fail(err, TENREC_EPLUGIN,
+                           "option '%s' lies at bytes %u to %zu of an options struct of %u bytes",
+                           o->key, o->offset, o->offset + size, p->options_size);
+    if (o->offset % value_align(o->type))
+        return tenrec_fail(err, TENREC_EPLUGIN, "option '%s' lies at the unaligned offset %u",
+                           o->key, o->offset);
+    if (!o->help)
+        return tenrec_fail(err, TENREC_EPLUGIN, "option '%s' has no help", o->key);
+    return TENREC_OK;
+}
+
+/* Does it clash with one before it? */
+static tenrec_status check_apart(const struct tenrec_plugin *p, uint32_t i, tenrec_error *err)
+{
+    const struct tenrec_option *b = option_at(p, i);
+
+    for (uint32_t k = 0; k < i; k++) {
+        const struct tenrec_option *a = option_at(p, k);
+        if (strcmp(a->key, b->key) == 0)
+            return tenrec_fail(err, TENREC_EPLUGIN, "option '%s' is there twice", b->key);
+        if (a->offset < b->offset + value_size(b->type) &&
+            b->offset < a->offset + value_size(a->type))
+            return tenrec_fail(err, TENREC_EPLUGIN, "options '%s' and '%s' overlap at offset %u",
+                               a->key, b->key, b->offset);
+    }
+    return TENREC_OK;
+}
+
+static tenrec_status check_options(const struct tenrec_plugin *p, bool in_record,
+                                   tenrec_error *err);
+
+/* The table of a list of maps. */
+static tenrec_status check_record(const struct tenrec_plugin *p, const struct tenrec_option *o,
+                                  tenrec_error *err)
+{
+    struct tenrec_plugin sub = { 0 };
+    tenrec_status st;
+
+    if (p->option_size < sizeof *o || !o->record || !o->record->size)
+        return tenrec_fail(err, TENREC_EPLUGIN, "option '%s' has no record", o->key);
+    sub.options = o->record->options;
+    sub.n_options = o->record->n_options;
+    sub.option_size = o->record->option_size;
+    sub.options_size = o->record->size;
+    st = check_options(&sub, true, err);
+    if (st != TENREC_OK)
+        tenrec_error_prefix(err, "record of option '%s'", o->key);
+    return st;
+}
+
+static tenrec_status check_options(const struct tenrec_plugin *p, bool in_record, tenrec_error *err)
+{
+    if (p->options_size > MAX_OPTIONS_SIZE)
+        return tenrec_fail(err, TENREC_EPLUGIN, "its options struct has %u bytes, at most %u work",
+                           p->options_size, MAX_OPTIONS_SIZE);
+    if (p->n_options == 0)
+        return TENREC_OK;
+    if (p->n_options > MAX_OPTIONS)
+        return tenrec_fail(err, TENREC_EPLUGIN, "has %u options, at most %u work", p->n_options,
+                           MAX_OPTIONS);
+    if (!p->options)
+        return tenrec_fail(err, TENREC_EPLUGIN, "has %u options, but no table", p->n_options);
+    /* Up to `record` all of it is read; what is longer was appended later. */
+    if (p->option_size < offsetof(struct tenrec_option, record) ||
+        p->option_size > MAX_STRUCT_SIZE || p->option_size % sizeof(void *))
+        return tenrec_fail(err, TENREC_EABI, "its table has %u bytes per option, expected %zu",
+                           p->option_size, sizeof(struct tenrec_option));
+    for (uint32_t i = 0; i < p->n_options; i++) {
+        const struct tenrec_option *o = option_at(p, i);
+        tenrec_status st = check_option(p, i, err);
+        if (st == TENREC_OK)
+            st = check_apart(p, i, err);
+        if (st == TENREC_OK && o->type == TENREC_OPT_RECORDS)
+            st = in_record ? tenrec_fail(err, TENREC_EPLUGIN, "option '%s': no records in records",
+                                         o->key)
+                           : check_record(p, o, err);
+        if (st != TENREC_OK)
+            return st;
+    }
+    return TENREC_OK;
+}
+
+const char *gate_kind_name(uint32_t kind)
+{
+    switch (kind) {
+    case TENREC_PLUGIN_BACKEND:
+        return "a backend";
+    case TENREC_PLUGIN_STORE:
+        return "a store";
+    }
+    return "of an unknown kind";
+}
+
+tenrec_status gate_check_kind(const struct tenrec_plugin *p, int wanted, tenrec_error *err)
+{
+    bool known = p->kind == TENREC_PLUGIN_BACKEND || p->kind == TENREC_PLUGIN_STORE;
+
+    if (wanted == GATE_ANY ? known : p->kind == (uint32_t)wanted)
+        return TENREC_OK;
+    return tenrec_fail(
+        err, TENREC_EPLUGIN, "is %s (kind %u), but %s is wanted here", gate_kind_name(p->kind),
+        p->kind, wanted == GATE_ANY ? "a backend or a store" : gate_kind_name((uint32_t)wanted));
+}
+
+tenrec_status gate_check(const struct tenrec_plugin *p, int wanted, tenrec_error *err)
+{
+    tenrec_status st;
+
+    if (p->magic != TENREC_PLUGIN_MAGIC)
+        return tenrec_fail(err, TENREC_EPLUGIN, "magic is %08x, expected %08x: no plugin of Tenrec",
+                           p->magic, TENREC_PLUGIN_MAGIC);
+    if (p->abi_major != TENREC_ABI_MAJOR)
+        return tenrec_fail(err, TENREC_EABI, "built for ABI %u.%u, this core has %u.%u: rebuild it",
+                           p->abi_major, p->abi_minor, TENREC_ABI_MAJOR, TENREC_ABI_MINOR);
+    /* `probe` came with 0.1 and may be missing; all before it must be there. */
+    if (p->size < offsetof(struct tenrec_plugin, probe) || p->size > MAX_STRUCT_SIZE)
+        return tenrec_fail(err, TENREC_EABI, "its description has %u bytes, expected %zu", p->size,
+                           sizeof *p);
+    if ((st = gate_check_kind(p, wanted, err)) != TENREC_OK)
+        return st;
+    if (!gate_name_ok(p->name))
+        return tenrec_fail(err, TENREC_EPLUGIN,
+                           "has the name '%.64s', expected up to 63 of [a-z0-9_]",
+                           p->name ? p->name : "");
+    if (!p->version || !p->summary)
+        return tenrec_fail(err, TENREC_EPLUGIN, "has no %s", p->version ? "summary" : "version");
+    return check_options(p, false, err);
+}
+
+void gate_begin(tenrec_error *err)
+{
+    tenrec_fail(err, TENREC_OK, "%s", "");
+}
+
+tenrec_status gate_end(tenrec_status st, const char *what, tenrec_error *err)
+{
+    const bool known = st < 0 && strcmp(tenrec_status_name(st), "?") != 0;
+
+    if (st == TENREC_OK)
+        return st;
+    if (!known && (!err || !*err->text))
+        return tenrec_fail(err, TENREC_EPLUGIN,
+                           "its %s returned %d, which is no status, and no text", what, (int)st);
+    if (err && !*err->text)
+        return tenrec_fail(err, st, "its %s failed without a text: %s", what,
+                           tenrec_status_text(st));
+    if (err)
+        err->code = known ? st : TENREC_EPLUGIN;
+    return known ? st : TENREC_EPLUGIN;
+}

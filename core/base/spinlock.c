@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/spinlock.h"
+
+#include <sched.h>
+#include <time.h>
+
+/* Its holder runs on another CPU, and is nearly done; or it was stopped in the
+ * middle, and may have less priority than we: then only sleeping lets it go on. */
+enum { SPINS = 100, YIELDS = 20, NAP_NS = 50000 };
+
+static bool try_lock(struct light_lock *l)
+{
+    return !atomic_load_explicit(&l->held, memory_order_relaxed) &&
+           !atomic_exchange_explicit(&l->held, true, memory_order_acquire);
+}
+
+void light_lock_wait(struct light_lock *l)
+{
+    const struct timespec nap = { .tv_nsec = NAP_NS };
+
+    for (int i = 0; !try_lock(l); i++) {
+        if (i >= SPINS + YIELDS)
+            nanosleep(&nap, NULL);
+        else if (i >= SPINS)
+            sched_yield();
+    }
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* suggest.c - edit distance (optimal string alignment) over short words. */
+#include "base/suggest.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The locale has no say in what is near. */
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static size_t least(size_t a, size_t b, size_t c)
+{
+    size_t m = a < b ? a : b;
+
+    return m < c ? m : c;
+}
+
+size_t nearest_distance(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+    size_t row[3][NEAREST_MAX + 1]; /* the last two rows and the one being made */
+
+    if (a_len > NEAREST_MAX || b_len > NEAREST_MAX)
+        return NEAREST_MAX + 1;
+    for (size_t j = 0; j <= b_len; j++)
+        row[0][j] = j;
+    for (size_t i = 1; i <= a_len; i++) {
+        size_t *cur = row[i % 3], *up = row[(i + 2) % 3], *upup = row[(i + 1) % 3];
+        cur[0] = i;
+        for (size_t j = 1; j <= b_len; j++) {
+            char x = lower(a[i - 1]), y = lower(b[j - 1]);
+            cur[j] = least(up[j] + 1, cur[j - 1] + 1, up[j - 1] + (x != y));
+            if (i > 1 && j > 1 && x == lower(b[j - 2]) && lower(a[i - 2]) == y)
+                cur[j] = least(cur[j], upup[j - 2] + 1, cur[j]);
+        }
+    }
+    return row[a_len % 3][b_len];
+}
+
+void nearest_init(struct nearest *near, const char *word)
+{
+    near->word = word;
+    /* One third of the letters may be wrong, and one at least. */
+    near->distance = (strlen(word) + 2) / 3 + 1;
+    near->best[0] = near->hint[0] = '\0';
+}
+
+void nearest_try_n(struct nearest *near, const char *name, size_t len)
+{
+    size_t word_len = strlen(near->word);
+    size_t d = nearest_distance(near->word, word_len, name, len);
+
+    /* A word of which no letter is left was not meant. */
+    if (d >= near->distance || d > NEAREST_MAX || d >= (len > word_len ? len : word_len))
+        return;
+    near->distance = d;
+    memcpy(near->best, name, len);
+    near->best[len] = '\0';
+}
+
+void nearest_try(struct nearest *near, const char *name)
+{
+    nearest_try_n(near, name, strlen(name));
+}
+
+void nearest_try_choices(struct nearest *near, const char *choices)
+{
+    while (choices && *choices) {
+        size_t len = strcspn(choices, "|");
+        nearest_try_n(near, choices, len);
+        choices += len + (choices[len] == '|');
+    }
+}
+
+const char *nearest_name(const struct nearest *near)
+{
+    return near->best[0] ? near->best : NULL;
+}
+
+const char *nearest_hint(struct nearest *near)
+{
+    if (near->best[0])
+        snprintf(near->hint, sizeof near->hint, " (did you mean '%s'?)", near->best);
+    return near->hint;
+}

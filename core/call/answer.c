@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* answer.c - the answers that a callee sends. */
+#include "call/answer.h"
+
+#include "backend/chain.h"
+#include "base/memory.h"
+#include "call/parcel.h"
+#include "codec/codec.h"
+#include "peer/worker.h"
+#include "runtime/log.h"
+
+#include <stdlib.h>
+
+/* An answer with tensors or references that is under way. */
+struct answer {
+    struct tenrec_worker *w;
+    struct rref_parcel *parcel; /* NULL: no references */
+    tenrec_peer to;
+    int64_t id;
+    struct tenrec_route route;
+};
+
+/* The caller hears why the backend could not carry the answer; what a fault or a
+ * broken connection took away stays away. */
+static void answer_sent(void *arg, const tenrec_error *why)
+{
+    struct answer *a = arg;
+
+    if (why && (why->code == TENREC_EUNSUPPORTED || why->code == TENREC_EINVAL ||
+                why->code == TENREC_ETOOBIG || why->code == TENREC_ENOMEM)) {
+        tenrec_error told = *why;
+        tenrec_error_prefix(&told, "answer");
+        answer_error(a->w, a->to, a->id, &a->route, true, &told);
+    }
+    parcel_end(a->w, a->parcel, why ? PARCEL_REFUSED : PARCEL_UNSURE);
+    free(a);
+}
+
+/* The error that the caller gets in the place of an answer that has no memory. */
+static struct tenrec_msg *answer_without_memory(struct tenrec_worker *w)
+{
+    struct tenrec_msg *msg = NULL;
+    tenrec_error why;
+
+    tenrec_fail(&why, TENREC_ENOMEM, "no memory for an answer");
+    peers_blame(&w->peers, w->self.id, &why);
+    codec_write_error(&why, true, &msg, NULL);
+    return msg;
+}
+
+void answer_send(struct tenrec_worker *w, tenrec_peer to, int64_t id,
+                 const struct tenrec_route *route, struct tenrec_msg *msg,
+                 struct rref_parcel *parcel)
+{
+    const bool followed = msg && (msg->n_tensors > 0 || parcel);
+    struct answer *a = followed ? memory_new(1, sizeof *a) : NULL;
+    struct tenrec_done done = { NULL, NULL };
+
+    if (!msg || (followed && !a)) {
+        parcel_end(w, parcel, PARCEL_REFUSED);
+        if (msg)
+            msg->release(msg);
+        msg = answer_without_memory(w);
+    }
+    if (!msg) {
+        log_line(TENREC_LOG_ERROR, w->self.name, "no memory to answer a call of '%s'",
+                 peers_name(&w->peers, to));
+        return;
+    }
+    msg->id = id;
+    msg->route = *route;
+    /* An answer that is refused would leave its caller without a word. */
+    msg->flags |= TENREC_MSG_CONTROL;
+    if (a) {
+        *a = (struct answer){ w, parcel, to, id, *route };
+        done = (struct tenrec_done){ answer_sent, a };
+    }
+    chain_send(w->chain, to, msg, done);
+}
+
+void answer_error(struct tenrec_worker *w, tenrec_peer to, int64_t id,
+                  const struct tenrec_route *route, bool cbor, const tenrec_error *why)
+{
+    tenrec_error told = *why;
+    struct tenrec_msg *msg = NULL;
+
+    peers_blame(&w->peers, w->self.id, &told);
+    codec_write_error(&told, cbor, &msg, NULL);
+    answer_send(w, to, id, route, msg, NULL);
+}
+
+void answer_value(struct tenrec_worker *w, tenrec_peer to, int64_t id,
+                  const struct tenrec_route *route, int32_t type, const struct tenrec_value *value)
+{
+    struct tenrec_msg *msg = NULL;
+    struct parcel_out out;
+    tenrec_error why;
+
+    parcel_out_init(&out, w, to);
+    if (codec_write_value_refs(value, type, &out.refs, &msg, &why) == TENREC_OK) {
+        answer_send(w, to, id, route, msg, out.parcel);
+    } else {
+        parcel_end(w, out.parcel, PARCEL_REFUSED);
+        answer_error(w, to, id, route, true, &why);
+    }
+    parcel_out_finish(&out);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* answer.h - the answers that a callee sends, along the routes of their requests.
+ *
+ * The calling thread has entered the worker, or is one of the worker's threads. */
+#ifndef TENREC_CALL_ANSWER_H
+#define TENREC_CALL_ANSWER_H
+
+#include <stdbool.h>
+#include <tenrec/agent.h>
+#include <tenrec/value.h>
+
+struct rref_parcel;
+struct tenrec_worker;
+
+/* Sends `msg` as the answer of request `id`.
+ *
+ * msg      takes; NULL: there was no memory for it, and the caller gets ENOMEM
+ * parcel   takes: the references in `msg`; NULL: none */
+void answer_send(struct tenrec_worker *w, tenrec_peer to, int64_t id,
+                 const struct tenrec_route *route, struct tenrec_msg *msg,
+                 struct rref_parcel *parcel);
+
+/* Answers with an error: as CBOR for a Tenrec worker, else as plain text. */
+void answer_error(struct tenrec_worker *w, tenrec_peer to, int64_t id,
+                  const struct tenrec_route *route, bool cbor, const tenrec_error *why);
+
+/* Answers with a value in a message of this type. */
+void answer_value(struct tenrec_worker *w, tenrec_peer to, int64_t id,
+                  const struct tenrec_route *route, int32_t type, const struct tenrec_value *value);
+
+#endif

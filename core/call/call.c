@@ -1,0 +1,593 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "call/call.h"
+
+#include "base/clock.h"
+#include "call/devices_send.h"
+#include "call/parcel.h"
+#include "call/pending.h"
+#include "call/recv_alloc.h"
+#include "call/span.h"
+#include "codec/codec.h"
+#include "codec/codec_simple.h"
+#include "future/enter.h"
+#include "future/future.h"
+#include "future/future_scope.h"
+#include "future/pool.h"
+#include "future/thread_state.h"
+#include "peer/peers.h"
+#include "peer/worker.h"
+#include "runtime/log.h"
+#include "runtime/loop.h"
+#include "tensor/device_memory.h"
+#include "tensor/message.h"
+#include "tensor/stream_value.h"
+
+#include <stdlib.h>
+
+/* Of the future of a call: the caller's, pending's and that of `sent`. */
+#define CALL_SHARES 3
+
+tenrec_status call_deadline(struct tenrec_worker *w, int64_t *timeout_ms, uint64_t *ret_ns,
+                            tenrec_error *err)
+{
+    int64_t ms = *timeout_ms;
+
+    if (ms == TENREC_TIMEOUT_DEFAULT)
+        ms = atomic_load_explicit(&w->timeout_ms, memory_order_relaxed);
+    if (ms < 0)
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "timeout of %lld ms: it may not be negative (TENREC_TIMEOUT_NONE for "
+                           "none)",
+                           (long long)ms);
+    *ret_ns = ms == TENREC_TIMEOUT_NONE ? CLOCK_NEVER : clock_deadline_about_ms((uint64_t)ms);
+    *timeout_ms = ms;
+    return TENREC_OK;
+}
+
+/* ---- completing ----------------------------------------------------------- */
+
+/* Something less is outstanding. */
+static void tell_finished(struct tenrec_worker *w)
+{
+    if (atomic_load(&w->leaving)) { /* shutdown waits for the last one */
+        pthread_mutex_lock(&w->lock);
+        pthread_cond_broadcast(&w->changed);
+        pthread_mutex_unlock(&w->lock);
+    }
+}
+
+static void count_finished(struct tenrec_worker *w)
+{
+    atomic_fetch_add(&w->counts.finished, 1);
+    tell_finished(w);
+}
+
+void call_job_begun(struct tenrec_worker *w)
+{
+    atomic_fetch_add(&w->counts.jobs, 1);
+}
+
+void call_job_ended(struct tenrec_worker *w)
+{
+    atomic_fetch_add(&w->counts.jobs_ended, 1);
+    tell_finished(w);
+}
+
+static void run_hooks(struct tenrec_worker *w, struct call_hook *h, const tenrec_error *why)
+{
+    struct call_hook *next;
+
+    for (; h; h = next) {
+        next = h->next;
+        h->done(h, w, why);
+    }
+}
+
+/* An entry was taken out: complete its future and let go of both shares. */
+static void finish(struct tenrec_worker *w, struct pending_entry *e, struct tenrec_value *value,
+                   const tenrec_error *why)
+{
+    if (__builtin_expect(e->future->call.span != NULL, 0))
+        w->spans->done(e->future->call.span, why);
+    if (__builtin_expect(e->future->call.hook != NULL, 0))
+        run_hooks(w, e->future->call.hook, why);
+    if (why)
+        future_complete_error(e->future, why);
+    else
+        future_complete_value(e->future, value);
+    tenrec_tensor_drop(e->into);
+    tenrec_future_drop(e->future);
+    count_finished(w);
+}
+
+static void fail_late(struct tenrec_worker *w, struct pending_entry *e)
+{
+    const char *name = peers_name(&w->peers, e->to);
+    tenrec_error why;
+
+    tenrec_fail(&why, TENREC_ETIMEDOUT, "no answer from '%s' to '%s' within its timeout of %lld ms",
+                name, e->future->call.function, (long long)e->future->call.timeout_ms);
+    peers_blame(&w->peers, e->to, &why);
+    atomic_fetch_add_explicit(&w->counts.timeouts, 1, memory_order_relaxed);
+    finish(w, e, NULL, &why);
+}
+
+void call_expire(struct tenrec_worker *w)
+{
+    uint64_t next = CLOCK_NEVER, now = clock_now_ns();
+    struct pending_entry e;
+    uint32_t at = 0;
+
+    while (pending_take_late(w->pending, now, &at, &e, &next))
+        fail_late(w, &e);
+    if (next != CLOCK_NEVER)
+        loop_timer_arm(w->deadlines, next);
+}
+
+void call_expire_one(struct tenrec_worker *w, struct tenrec_future *f)
+{
+    struct pending_entry e;
+
+    if (pending_take(w->pending, f->call.id, &e))
+        fail_late(w, &e);
+}
+
+void call_fail_one(struct tenrec_worker *w, struct tenrec_future *f, const tenrec_error *why)
+{
+    struct pending_entry e;
+
+    if (pending_take(w->pending, f->call.id, &e))
+        finish(w, &e, NULL, why);
+}
+
+void call_fail_peer(struct tenrec_worker *w, tenrec_peer to, const tenrec_error *why)
+{
+    struct pending_entry e;
+    uint32_t at = 0;
+
+    while (pending_take_peer(w->pending, to, &at, &e)) {
+        tenrec_error told = *why;
+        if (e.to >= 0)
+            peers_blame(&w->peers, e.to, &told);
+        finish(w, &e, NULL, &told);
+    }
+}
+
+/* ---- sending -------------------------------------------------------------- */
+
+/* The agent's word about one request; `arg` is the future, shared for this. */
+static void sent(void *arg, const tenrec_error *why)
+{
+    struct tenrec_future *f = arg;
+    struct tenrec_worker *w = f->call.worker;
+    struct pending_entry e;
+
+    if (__builtin_expect(f->call.sent_hook != NULL, 0))
+        f->call.sent_hook->sent(f->call.sent_hook, why);
+    if (why && pending_take(w->pending, f->call.id, &e)) {
+        tenrec_error told = *why;
+        if (told.worker < 0)
+            peers_blame(&w->peers, e.to, &told);
+        finish(w, &e, NULL, &told);
+    } else if (!why && f->call.one_way && pending_take(w->pending, f->call.id, &e)) {
+        atomic_fetch_add_explicit(&w->counts.one_way, 1, memory_order_relaxed);
+        finish(w, &e, NULL, NULL);
+    }
+    tenrec_future_drop(f);
+}
+
+static struct tenrec_future *make_future(struct tenrec_worker *w, const struct call_spec *spec,
+                                         const struct tenrec_msg *msg)
+{
+    struct tenrec_future *f = future_make();
+    size_t n;
+
+    if (!f)
+        return NULL;
+    f->call.worker = w;
+    f->call.to = spec->to;
+    f->call.deadline_ns = spec->deadline_ns;
+    f->call.timeout_ms = spec->timeout_ms;
+    f->call.one_way = msg->type == TENREC_MSG_ONE_WAY_CALL;
+    f->call.want_value = spec->want_value;
+    f->call.span = spec->span;
+    f->call.hook = spec->hook;
+    f->call.sent_hook = spec->sent_hook;
+    f->waiters = spec->node;
+    n = strnlen(spec->function, sizeof f->call.function - 1);
+    memcpy(f->call.function, spec->function, n);
+    f->call.function[n] = '\0';
+    return f;
+}
+
+tenrec_status call_send(struct tenrec_worker *w, const struct call_spec *spec,
+                        struct tenrec_msg *msg, struct tenrec_future **ret, tenrec_error *err)
+{
+    struct tenrec_future *f = make_future(w, spec, msg);
+    struct pending_entry e = { f, spec->into, spec->deadline_ns, spec->to };
+    tenrec_status st = TENREC_ENOMEM;
+
+    if (!f)
+        goto err_msg;
+    /* Nobody else knows it yet: the shares of pending and of sent cost nothing. */
+    atomic_init(&f->refs, CALL_SHARES);
+    if (spec->into)
+        tenrec_tensor_share(spec->into);
+    st = pending_add(w->pending, &e, &f->call.id);
+    if (st != TENREC_OK)
+        goto err_future;
+    /* A shutdown that swept before this entry was in does not see it. */
+    if (atomic_load(&w->state) != WORKER_RUNNING && pending_take(w->pending, f->call.id, &e)) {
+        st = TENREC_ESHUTDOWN;
+        count_finished(w);
+        goto err_future;
+    }
+    if (spec->deadline_ns != CLOCK_NEVER)
+        loop_timer_arm(w->deadlines, spec->deadline_ns);
+    msg->id = f->call.id;
+    msg->deadline_ns = spec->deadline_ns == CLOCK_NEVER ? 0 : spec->deadline_ns;
+    if (spec->may_wait)
+        msg->flags |= TENREC_MSG_MAY_WAIT;
+    chain_send(w->chain, spec->to, msg, (struct tenrec_done){ sent, f });
+    *ret = f;
+    return TENREC_OK;
+
+err_future:
+    tenrec_tensor_drop(spec->into);
+    for (int i = 0; i < CALL_SHARES; i++)
+        tenrec_future_drop(f);
+err_msg:
+    msg->release(msg);
+    return tenrec_fail(err, st, "cannot call '%s': %s", spec->function, tenrec_status_text(st));
+}
+
+tenrec_status call_check_options(const struct tenrec_call_options *o, uint32_t flags,
+                                 tenrec_error *err)
+{
+    if (o->size < sizeof *o)
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "call options: size is %u, expected %zu (set it to sizeof)", o->size,
+                           sizeof *o);
+    if (o->flags & ~flags)
+        return tenrec_fail(err, TENREC_EINVAL, "call options: unknown flags 0x%x", o->flags);
+    if (o->reserved[0] | o->reserved[1] | o->reserved[2] | o->reserved[3])
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "call options: reserved is not zero (zero the whole struct first)");
+    if (o->into && (o->flags & TENREC_ONE_WAY))
+        return tenrec_fail(err, TENREC_EINVAL, "a one-way call has no result to receive into");
+    if (o->into && !place_is_plain(o->into))
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "call options: 'into' must be contiguous and fill its storage");
+    return TENREC_OK;
+}
+
+tenrec_status call_send_recorded(struct tenrec_worker *w, const struct call_spec *spec,
+                                 struct tenrec_msg *msg, struct tenrec_future **ret,
+                                 tenrec_error *err)
+{
+    tenrec_status st;
+
+    w->spans->write(spec->span, msg);
+    st = call_send(w, spec, msg, ret, err);
+    if (st == TENREC_OK)
+        w->spans->back(spec->span, (*ret)->call.id);
+    return st;
+}
+
+tenrec_status call_begin_into(struct tenrec_tensor *into, struct tenrec_tensor **ret,
+                              tenrec_error *err)
+{
+    struct tenrec_stream now, s;
+    tenrec_status st;
+
+    *ret = into;
+    if (!into || tenrec_tensor_desc(into)->device.kind == TENREC_CPU)
+        return TENREC_OK;
+    now.device = tenrec_tensor_desc(into)->device;
+    now.stream = tenrec_current_stream(now.device);
+    st = stream_after(&now, &s, err);
+    if (st == TENREC_OK)
+        st = device_tensor_order(into, &s, err);
+    if (st != TENREC_OK)
+        return st;
+    tenrec_tensor_record_stream(into, &s);
+    return device_tensor_on(into, &s, ret, err);
+}
+
+void call_end_into(struct tenrec_tensor *into, struct tenrec_tensor *made)
+{
+    if (made != into)
+        tenrec_tensor_drop(made);
+}
+
+/* Its tensors get their targets and streams. Takes the message when it fails. */
+static tenrec_status map_request(struct tenrec_worker *w, const struct call_spec *spec,
+                                 struct tenrec_msg *msg, tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+
+    if (msg->n_tensors > 0)
+        st = devices_request(w, spec->to, spec->function, msg, err);
+    if (st != TENREC_OK)
+        msg->release(msg);
+    return st;
+}
+
+/* References that the arguments bring end with the call. */
+static tenrec_status write_any(struct tenrec_worker *w, int32_t type, struct call_spec *spec,
+                               const struct codec_creation *creation,
+                               const struct tenrec_value *args, size_t n, int64_t timeout_ms,
+                               struct tenrec_future **ret, tenrec_error *err)
+{
+    struct codec_extra extra = { .creation = creation };
+    struct parcel_out out;
+    struct tenrec_msg *msg;
+    uint32_t max = 0;
+    tenrec_status st;
+
+    parcel_out_init(&out, w, spec->to);
+    extra.refs = &out.refs;
+    if (span_wanted()) {
+        spec->span = w->spans->ask(w, type == TENREC_MSG_ONE_WAY_CALL ? "rpc_one_way" : spec->op,
+                                   spec->function, spec->to, &max);
+        extra.spans_max = type == TENREC_MSG_ONE_WAY_CALL ? 0 : max;
+    }
+    st = codec_write_call_with(type, spec->function, args, n, timeout_ms, &extra, &msg, err);
+    if (__builtin_expect(out.parcel != NULL, 0))
+        w->parcels->follow(out.parcel, spec, type == TENREC_MSG_ONE_WAY_CALL);
+    if (st == TENREC_OK)
+        st = map_request(w, spec, msg, err);
+    if (st == TENREC_OK)
+        st = spec->span ? call_send_recorded(w, spec, msg, ret, err)
+                        : call_send(w, spec, msg, ret, err);
+    parcel_out_finish(&out);
+    if (st == TENREC_OK)
+        return st;
+    parcel_end(w, out.parcel, PARCEL_REFUSED);
+    if (spec->span)
+        w->spans->refused(spec->span, st);
+    return st;
+}
+
+tenrec_status call_write(struct tenrec_worker *w, int32_t type, struct call_spec *spec,
+                         const struct codec_creation *creation, const struct tenrec_value *args,
+                         size_t n, int64_t timeout_ms, struct tenrec_future **ret,
+                         tenrec_error *err)
+{
+    struct tenrec_msg *msg = NULL;
+    tenrec_status st;
+
+    if (!creation && !span_wanted())
+        msg = codec_simple_write(type, spec->function, args, n, timeout_ms);
+    if (!msg)
+        return write_any(w, type, spec, creation, args, n, timeout_ms, ret, err);
+    st = map_request(w, spec, msg, err);
+    return st == TENREC_OK ? call_send(w, spec, msg, ret, err) : st;
+}
+
+static tenrec_status begin(struct tenrec_worker *w, const char *to, const char *function,
+                           const struct tenrec_value *args, size_t n,
+                           const struct tenrec_call_options *options, struct call_spec *spec,
+                           struct tenrec_future **ret, tenrec_error *err)
+{
+    static const struct tenrec_call_options defaults = { .size = sizeof defaults };
+    const struct tenrec_call_options *o = options ? options : &defaults;
+    int32_t type = o->flags & TENREC_ONE_WAY ? TENREC_MSG_ONE_WAY_CALL : TENREC_MSG_CALL;
+    int64_t timeout_ms = o->timeout_ms;
+    tenrec_status st;
+
+    if (!to || !function)
+        return tenrec_fail(err, TENREC_EINVAL, "no %s is given", to ? "function" : "worker");
+    if (!args && n > 0)
+        return tenrec_fail(err, TENREC_EINVAL, "%zu arguments are said, but none is given", n);
+    st = options ? call_check_options(o, TENREC_ONE_WAY, err) : TENREC_OK;
+    if (st == TENREC_OK)
+        st = peers_find_again(&w->peers, to, &spec->to, err);
+    if (st == TENREC_OK)
+        st = call_deadline(w, &timeout_ms, &spec->deadline_ns, err);
+    if (st != TENREC_OK)
+        return st;
+    spec->function = function;
+    spec->timeout_ms = timeout_ms;
+    st = call_begin_into(o->into, &spec->into, err);
+    if (st != TENREC_OK)
+        return st;
+    st = call_write(w, type, spec, NULL, args, n, timeout_ms, ret, err);
+    call_end_into(o->into, spec->into);
+    return st;
+}
+
+tenrec_status tenrec_rpc_async(struct tenrec_worker *w, const char *to, const char *function,
+                               const struct tenrec_value *args, size_t n,
+                               const struct tenrec_call_options *options,
+                               struct tenrec_future **ret, tenrec_error *err)
+{
+    struct call_spec spec = { .op = "rpc_async", .want_value = true };
+    struct tenrec_future *f;
+    tenrec_status st;
+
+    if (!ret)
+        return tenrec_fail(err, TENREC_EINVAL, "no place for the future is given");
+    st = worker_enter(w, err);
+    if (st != TENREC_OK)
+        return st;
+    st = begin(w, to, function, args, n, options, &spec, &f, err);
+    worker_leave(w);
+    if (st != TENREC_OK)
+        return st;
+    st = scope_add(f, err);
+    if (st != TENREC_OK)
+        tenrec_future_drop(f);
+    else
+        *ret = f;
+    return st;
+}
+
+tenrec_status tenrec_rpc_sync(struct tenrec_worker *w, const char *to, const char *function,
+                              const struct tenrec_value *args, size_t n,
+                              const struct tenrec_call_options *options, struct tenrec_value **ret,
+                              tenrec_error *err)
+{
+    struct waiter waiter;
+    struct future_node node = { .waiter = &waiter };
+    struct call_spec spec = {
+        .node = &node, .op = "rpc_sync", .want_value = ret != NULL, .may_wait = true
+    };
+    struct waiter *outer = thread_state.waiter;
+    struct pool *pool = thread_state.pool;
+    struct tenrec_future *f;
+    tenrec_status st;
+
+    if (thread_state.no_block > 0)
+        return tenrec_fail(err, TENREC_EWOULDBLOCK,
+                           "'%s': an inline function or a callback may not wait for a call",
+                           function ? function : "");
+    st = worker_enter(w, err);
+    if (st != TENREC_OK)
+        return st;
+    if (pool) /* sending may wait for room in the queue, too */
+        pool_block_begin(pool);
+    waiter_init(&waiter, true);
+    thread_state.waiter = &waiter; /* awake until it waits: also while it sends */
+    st = begin(w, to, function, args, n, options, &spec, &f, err);
+    if (st == TENREC_OK)
+        wait_for_call(f, &node);
+    thread_state.waiter = outer;
+    waiter_finish(&waiter);
+    if (pool)
+        pool_block_end(pool);
+    worker_leave(w);
+    if (st != TENREC_OK)
+        return st;
+    st = future_result(f, err);
+    if (st == TENREC_OK && ret)
+        st = future_take_value(f, ret, err);
+    tenrec_future_drop(f);
+    return st;
+}
+
+/* ---- answers -------------------------------------------------------------- */
+
+static tenrec_status read_answer(struct tenrec_worker *w, tenrec_peer from, bool wanted,
+                                 const struct tenrec_msg *msg, struct tenrec_value **ret,
+                                 tenrec_error *err)
+{
+    bool refers = false;
+    tenrec_status st = TENREC_OK;
+
+    if (wanted)
+        st = codec_read_value_refs(msg, ret, &refers, err);
+    if (!wanted || st != TENREC_OK)
+        w->parcels->forget(w, from, msg);
+    if (!refers)
+        return st;
+    st = w->parcels->take(w, from, *ret, 1, false, err);
+    if (st != TENREC_OK) {
+        tenrec_value_drop(*ret);
+        *ret = NULL;
+    }
+    return st;
+}
+
+/* Nobody knows any more whether the answer was asked to bring spans. */
+static void cut_spans(struct tenrec_msg *msg)
+{
+    size_t at;
+
+    if (codec_may_refer(msg) && codec_first_end(msg, &at))
+        msg->payload_len = at;
+}
+
+/* Its call has ended, or went to another worker and still waits for that one's answer. */
+static void answer_unwanted(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
+{
+    atomic_fetch_add_explicit(pending_has(w->pending, msg->id) ? &w->counts.stray_replies
+                                                               : &w->counts.late_replies,
+                              1, memory_order_relaxed);
+    cut_spans(msg);
+    w->parcels->forget(w, from, msg);
+    msg->release(msg);
+}
+
+void call_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
+{
+    struct tenrec_value *value = NULL;
+    struct pending_entry e;
+    tenrec_status st = TENREC_OK;
+    tenrec_error why;
+
+    if (!pending_take_from(w->pending, msg->id, from, &e)) {
+        answer_unwanted(w, from, msg);
+        return;
+    }
+    if (__builtin_expect(e.future->call.span != NULL, 0))
+        w->spans->answered(e.future->call.span, msg);
+    if (msg->type == TENREC_MSG_EXCEPTION) {
+        codec_read_error(msg, &why);
+        st = why.code;
+    } else if (!codec_is_nil(msg)) {
+        st = read_answer(w, from, e.future->call.want_value, msg, &value, &why);
+        if (st != TENREC_OK)
+            tenrec_error_prefix(&why, "answer to '%s'", e.future->call.function);
+        else if (msg->n_tensors > 0 && __builtin_expect(devices_in(msg), 0))
+            e.future->streams = value ? value_streams(value) : NULL;
+    }
+    if (st != TENREC_OK && why.worker < 0)
+        peers_blame(&w->peers, e.to, &why);
+    /* What the call brought was taken, even when its answer cannot be read. */
+    if (st != TENREC_OK && msg->type != TENREC_MSG_EXCEPTION) {
+        run_hooks(w, e.future->call.hook, NULL);
+        e.future->call.hook = NULL;
+    }
+    msg->release(msg);
+    finish(w, &e, value, st == TENREC_OK ? NULL : &why);
+}
+
+struct tenrec_tensor *call_into(struct tenrec_worker *w, tenrec_peer from,
+                                const struct tenrec_msg *msg)
+{
+    struct pending_entry e;
+
+    if (!(msg->type & TENREC_MSG_RESPONSE_BIT) || !pending_peek_from(w->pending, msg->id, from, &e))
+        return NULL;
+    return e.into;
+}
+
+void call_fail(struct tenrec_worker *w, tenrec_peer from, const struct tenrec_msg *msg,
+               const tenrec_error *why)
+{
+    struct pending_entry e;
+
+    if ((msg->type & TENREC_MSG_RESPONSE_BIT) && pending_take_from(w->pending, msg->id, from, &e))
+        finish(w, &e, NULL, why);
+}
+
+void tenrec_future_cancel(struct tenrec_future *f)
+{
+    struct tenrec_worker *w = NULL;
+    struct pending_entry e;
+    struct tenrec_msg *msg;
+    tenrec_error why;
+
+    light_lock(&f->lock);
+    if (atomic_load(&f->state) == FUTURE_PENDING && f->call.worker &&
+        worker_enter(f->call.worker, NULL) == TENREC_OK)
+        w = f->call.worker;
+    light_unlock(&f->lock);
+    tenrec_fail(&why, TENREC_ECANCELED, "canceled by the caller");
+    if (!w) {
+        if (!f->call.worker)
+            future_complete_error(f, &why);
+        return;
+    }
+    if (pending_take(w->pending, f->call.id, &e)) {
+        if (!f->call.one_way && (msg = rpc_message_new(0, 0))) {
+            msg->type = TENREC_MSG_CANCEL;
+            msg->id = f->call.id;
+            msg->flags = TENREC_MSG_CONTROL;
+            chain_send(w->chain, e.to, msg, (struct tenrec_done){ NULL, NULL });
+        }
+        finish(w, &e, NULL, &why);
+    }
+    worker_leave(w);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* device_ways.h - a worker's devices, and the maps of its tensors to those of others. */
+#ifndef TENREC_CALL_DEVICE_WAYS_H
+#define TENREC_CALL_DEVICE_WAYS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <tenrec/rpc.h>
+
+#include "tensor/device_map.h"
+
+/* Where tensors go at one other worker. */
+struct way {
+    struct device_map request;
+    struct device_map answer;
+};
+
+struct devices {
+    struct device_row mine;
+
+    /* Of this life: */
+    pthread_rwlock_t lock; /* guards what follows, when members come */
+    struct tenrec_device *used;
+    _Atomic size_t n_used;
+    atomic_bool maps; /* some way below says something, or did */
+    struct way *way;  /* by id */
+    size_t n_ways;
+};
+
+#endif

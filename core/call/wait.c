@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wait.c - threads that wait for futures.
+ *
+ * A thread that waits for the answer of a call lends itself to the agent
+ * (chain_poll): it reads and delivers until its own future is done, so that a
+ * synchronous call costs no thread switch on the caller's side. Where no agent
+ * can be polled it sleeps. */
+#include "base/clock.h"
+#include "call/call.h"
+#include "future/enter.h"
+#include "future/future.h"
+#include "future/future_scope.h"
+#include "future/pool.h"
+#include "future/thread_state.h"
+#include "peer/worker.h"
+
+#include <stdlib.h>
+
+enum { OWN_FUTURE_MS = 60000 }; /* TENREC_TIMEOUT_DEFAULT of a future without a call */
+
+static bool is_woken(void *arg)
+{
+    return waiter_woken(arg);
+}
+
+/* Waits until w is woken or `until`; polls for the call of f when it can. */
+static void wait_polling(struct tenrec_future *f, struct waiter *w, uint64_t until)
+{
+    struct tenrec_wait wait = { .size = sizeof wait,
+                                .wake_fd = w->fd,
+                                .deadline_ns = until == CLOCK_NEVER ? 0 : until,
+                                .done = is_woken,
+                                .arg = w };
+    struct waiter *outer = thread_state.waiter;
+    tenrec_status st = TENREC_OK;
+
+    do {
+        thread_state.waiter = w;
+        st = chain_poll(f->call.worker->chain, f->call.to, &wait);
+        thread_state.waiter = outer;
+    } while (st == TENREC_OK && !waiter_woken(w) && !clock_passed(until));
+    waiter_sleep(w, until);
+}
+
+/* Until w is woken, the call's deadline (which then ends it) or `until`. */
+static void wait_inside(struct tenrec_future *f, struct waiter *w, uint64_t until)
+{
+    uint64_t own = f->call.deadline_ns;
+
+    if (w->fd >= 0)
+        wait_polling(f, w, own < until ? own : until);
+    else
+        waiter_sleep(w, own < until ? own : until);
+    if (!waiter_woken(w) && clock_passed(own)) {
+        call_expire_one(f->call.worker, f);
+        waiter_sleep(w, until); /* somebody else who took it is completing it */
+    }
+}
+
+void wait_for_call(struct tenrec_future *f, struct future_node *node)
+{
+    struct waiter *w = node->waiter;
+
+    if (!waiter_woken(w))
+        wait_inside(f, w, CLOCK_NEVER);
+    /* Another thread that woke us may still look at the node. */
+    if (!w->by_self)
+        future_unwatch(f, node);
+}
+
+/* Adds the waiter, and enters the worker of a pending call so that it cannot
+ * go meanwhile. False: f is done. */
+static bool watch(struct tenrec_future *f, struct future_node *node, bool *ret_inside)
+{
+    bool pending;
+
+    *ret_inside = false;
+    light_lock(&f->lock);
+    pending = atomic_load(&f->state) == FUTURE_PENDING;
+    if (pending) {
+        node->next = f->waiters;
+        f->waiters = node;
+        if (f->call.worker)
+            *ret_inside = worker_enter(f->call.worker, NULL) == TENREC_OK;
+    }
+    light_unlock(&f->lock);
+    return pending;
+}
+
+static void wait_pending(struct tenrec_future *f, uint64_t until)
+{
+    struct future_node node;
+    struct waiter w;
+    bool inside;
+
+    waiter_init(&w, f->call.worker != NULL);
+    node.waiter = &w;
+    if (watch(f, &node, &inside)) {
+        if (inside)
+            wait_inside(f, &w, until);
+        else
+            waiter_sleep(&w, until);
+        future_unwatch(f, &node);
+        if (inside)
+            worker_leave(f->call.worker);
+    }
+    waiter_finish(&w);
+}
+
+static tenrec_status may_wait(int64_t ms, tenrec_error *err)
+{
+    if (ms < 0)
+        return tenrec_fail(err, TENREC_EINVAL, "a limit of %lld ms: it may not be negative",
+                           (long long)ms);
+    if (thread_state.no_block > 0)
+        return tenrec_fail(err, TENREC_EWOULDBLOCK,
+                           "an inline function or a callback may not wait: register the function "
+                           "for the pool, or chain a callback");
+    return TENREC_OK;
+}
+
+static uint64_t limit_of(const struct tenrec_future *f, int64_t ms)
+{
+    if (ms == TENREC_TIMEOUT_DEFAULT)
+        return f->call.worker ? CLOCK_NEVER : clock_deadline_ms(OWN_FUTURE_MS);
+    return ms == TENREC_TIMEOUT_NONE ? CLOCK_NEVER : clock_deadline_ms((uint64_t)ms);
+}
+
+static tenrec_status wait_until(struct tenrec_future *f, uint64_t until, tenrec_error *err)
+{
+    struct pool *pool = thread_state.pool;
+
+    if (!tenrec_future_done(f)) {
+        if (pool)
+            pool_block_begin(pool);
+        wait_pending(f, until);
+        if (pool)
+            pool_block_end(pool);
+    }
+    if (!tenrec_future_done(f))
+        return tenrec_fail(err, TENREC_ETIMEDOUT, "the future is not done yet");
+    return future_result(f, err);
+}
+
+tenrec_status tenrec_future_wait(struct tenrec_future *f, int64_t ms, tenrec_error *err)
+{
+    tenrec_status st;
+
+    if (ms >= 0 && tenrec_future_done(f))
+        return future_result(f, err);
+    st = may_wait(ms, err);
+    return st == TENREC_OK ? wait_until(f, limit_of(f, ms), err) : st;
+}
+
+tenrec_status tenrec_future_wait_all(struct tenrec_future *const *f, size_t n, int64_t ms,
+                                     tenrec_error *err)
+{
+    uint64_t until =
+        ms <= 0 || ms == TENREC_TIMEOUT_NONE ? CLOCK_NEVER : clock_deadline_ms((uint64_t)ms);
+    tenrec_status first = TENREC_OK, st = may_wait(ms, err);
+    size_t left = 0;
+
+    if (st != TENREC_OK)
+        return st;
+    for (size_t i = 0; i < n; i++) {
+        (void)wait_until(f[i], ms == TENREC_TIMEOUT_DEFAULT ? limit_of(f[i], ms) : until, NULL);
+        left += !tenrec_future_done(f[i]);
+    }
+    if (left > 0)
+        return tenrec_fail(err, TENREC_ETIMEDOUT, "%zu of %zu futures are not done yet", left, n);
+    for (size_t i = 0; i < n && first == TENREC_OK; i++)
+        first = future_result(f[i], err);
+    return first;
+}
+
+/* One waiter on all of them. The agents' own threads read meanwhile. */
+tenrec_status tenrec_future_wait_any(struct tenrec_future *const *f, size_t n, int64_t ms,
+                                     size_t *ret_index, tenrec_error *err)
+{
+    struct pool *pool = thread_state.pool;
+    struct future_node few[16], *node = few;
+    uint64_t until = ms == TENREC_TIMEOUT_NONE
+                         ? CLOCK_NEVER
+                         : clock_deadline_ms(ms ? (uint64_t)ms : OWN_FUTURE_MS);
+    tenrec_status st = may_wait(ms, err);
+    size_t watched = 0, done;
+    struct waiter w;
+
+    if (st != TENREC_OK)
+        return st;
+    if (n == 0)
+        return tenrec_fail(err, TENREC_EINVAL, "waits for one of no futures");
+    if (n > sizeof few / sizeof few[0] && !(node = calloc(n, sizeof *node)))
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory to wait for %zu futures", n);
+    waiter_init(&w, false);
+    for (done = n; watched < n; watched++) {
+        node[watched].waiter = &w;
+        if (!future_watch(f[watched], &node[watched])) {
+            done = watched;
+            break;
+        }
+    }
+    if (done == n) {
+        if (pool)
+            pool_block_begin(pool);
+        waiter_sleep(&w, until);
+        if (pool)
+            pool_block_end(pool);
+        for (done = 0; done < n && !tenrec_future_done(f[done]); done++)
+            ;
+    }
+    for (size_t i = 0; i < watched; i++)
+        future_unwatch(f[i], &node[i]);
+    waiter_finish(&w);
+    if (node != few)
+        free(node);
+    if (done == n)
+        return tenrec_fail(err, TENREC_ETIMEDOUT, "none of %zu futures is done yet", n);
+    *ret_index = done;
+    return TENREC_OK;
+}
+
+tenrec_status tenrec_scope_end(int64_t ms, tenrec_error *err)
+{
+    struct scope *s = scope_close();
+    tenrec_status st;
+
+    if (!s)
+        return tenrec_fail(err, TENREC_EINVAL, "no scope is open on this thread");
+    st = tenrec_future_wait_all(s->future, s->n, ms, err);
+    scope_drop(s);
+    return st;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cbor_reader.h - reads single data items of CBOR (RFC 8949). Definite lengths
+ * only; nothing that is read is trusted. */
+#ifndef TENREC_CODEC_CBOR_READER_H
+#define TENREC_CODEC_CBOR_READER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <tenrec/error.h>
+
+#include "base/utf8.h"
+#include "codec/cbor.h"
+
+/* As the major types, but for integers of either sign and what CBOR_MAJOR_SIMPLE has. */
+enum cbor_kind {
+    CBOR_KIND_INT = CBOR_MAJOR_UINT,
+    CBOR_KIND_BYTES = CBOR_MAJOR_BYTES,
+    CBOR_KIND_TEXT = CBOR_MAJOR_TEXT,
+    CBOR_KIND_ARRAY = CBOR_MAJOR_ARRAY,
+    CBOR_KIND_MAP = CBOR_MAJOR_MAP,
+    CBOR_KIND_TAG = CBOR_MAJOR_TAG,
+    CBOR_KIND_NIL,
+    CBOR_KIND_BOOL,
+    CBOR_KIND_DOUBLE,
+};
+
+struct cbor_item {
+    enum cbor_kind kind;
+    size_t at;  /* byte where the item begins */
+    uint64_t n; /* bytes of text and bytes, items of an array, pairs of a map; tag */
+    union {
+        const char *data; /* of text and bytes; borrows from the payload */
+        int64_t integer;
+        double number;
+        bool boolean;
+    };
+};
+
+struct cbor_reader {
+    const unsigned char *begin, *at, *end;
+    bool texts_checked; /* a second walk: the texts are known to be UTF-8 */
+};
+
+static inline struct cbor_reader cbor_reader_of(const void *data, size_t len)
+{
+    const unsigned char *begin = data;
+
+    return (struct cbor_reader){ begin, begin, begin + len, false };
+}
+
+/* Bytes before the reader. */
+static inline size_t cbor_reader_offset(const struct cbor_reader *r)
+{
+    return (size_t)(r->at - r->begin);
+}
+
+static inline size_t cbor_reader_left(const struct cbor_reader *r)
+{
+    return (size_t)(r->end - r->at);
+}
+
+struct cbor_number {
+    const unsigned char *behind; /* the head; NULL if the head is cut or has no number */
+    uint64_t n;
+};
+
+/* The number of 4 or 8 bytes of the head at `at`. By value, so that a reader may stay in
+ * registers. */
+struct cbor_number cbor_long_number(const unsigned char *at, const unsigned char *end);
+bool cbor_read_simple(struct cbor_item *it, unsigned char first);
+
+/* Reads a head and returns its number in *ret. The reader must be before the end.
+ * Returns false, and leaves the reader there, if the head is cut or has no number. */
+CBOR_INLINE bool cbor_read_head(struct cbor_reader *r, uint64_t *ret)
+{
+    const unsigned char *at = r->at;
+    const unsigned low = at[0] & CBOR_LOW_BITS;
+    struct cbor_number number;
+
+    if (low < CBOR_LOW_1) {
+        *ret = low;
+        r->at = at + 1;
+        return true;
+    }
+    if (low == CBOR_LOW_1 && r->end - at >= 2) {
+        *ret = at[1];
+        r->at = at + 2;
+        return true;
+    }
+    if (low == CBOR_LOW_2 && r->end - at >= 3) {
+        *ret = (uint64_t)at[1] << 8 | at[2];
+        r->at = at + 3;
+        return true;
+    }
+    number = cbor_long_number(at, r->end);
+    if (!number.behind)
+        return false;
+    *ret = number.n;
+    r->at = number.behind;
+    return true;
+}
+
+/* The number of a double's head is its bits. */
+static inline double cbor_double_of(uint64_t bits)
+{
+    double number;
+
+    memcpy(&number, &bits, sizeof number);
+    return number;
+}
+
+/* What follows a head, of this first byte. Returns false if the item is malformed, or none
+ * that has a place here. */
+CBOR_INLINE bool cbor_read_behind(struct cbor_reader *r, struct cbor_item *it, unsigned char first)
+{
+    const unsigned major = first >> 5;
+    struct cbor_item other;
+
+    switch (major) {
+    case CBOR_MAJOR_UINT:
+    case CBOR_MAJOR_NEGINT:
+        it->kind = CBOR_KIND_INT;
+        it->integer = major == CBOR_MAJOR_UINT ? (int64_t)it->n : ~(int64_t)it->n;
+        return it->n <= INT64_MAX;
+    case CBOR_MAJOR_BYTES:
+    case CBOR_MAJOR_TEXT:
+        it->kind = major == CBOR_MAJOR_TEXT ? CBOR_KIND_TEXT : CBOR_KIND_BYTES;
+        it->data = (const char *)r->at;
+        if (it->n > cbor_reader_left(r))
+            return false;
+        r->at += it->n;
+        return major == CBOR_MAJOR_BYTES || r->texts_checked ||
+               utf8_span(it->data, (size_t)it->n) == it->n;
+    case CBOR_MAJOR_ARRAY:
+        it->kind = CBOR_KIND_ARRAY;
+        return it->n <= cbor_reader_left(r);
+    case CBOR_MAJOR_MAP:
+        it->kind = CBOR_KIND_MAP;
+        return it->n <= cbor_reader_left(r) / 2;
+    case CBOR_MAJOR_TAG:
+        it->kind = CBOR_KIND_TAG;
+        return true;
+    default:
+        if (first == CBOR_DOUBLE) {
+            it->kind = CBOR_KIND_DOUBLE;
+            it->number = cbor_double_of(it->n);
+            return true;
+        }
+        other = *it;
+        if (!cbor_read_simple(&other, first))
+            return false;
+        *it = other;
+        return true;
+    }
+}
+
+/* Reads one item: the head of an array, map or tag, else all of it. Text is checked to be
+ * UTF-8; an array or map has no more items than bytes follow. Returns false, and leaves the
+ * reader there, if that is not so: cbor_refuse says why. */
+CBOR_INLINE bool cbor_read(struct cbor_reader *r, struct cbor_item *ret)
+{
+    const unsigned char *first = r->at;
+
+    ret->at = cbor_reader_offset(r);
+    if (first == r->end || !cbor_read_head(r, &ret->n))
+        return false;
+    if (cbor_read_behind(r, ret, *first))
+        return true;
+    r->at = first;
+    return false;
+}
+
+/* Says what is wrong with the item that cbor_read has not read. Returns EPROTOCOL. */
+tenrec_status cbor_refuse(const struct cbor_reader *r, tenrec_error *err);
+
+/* Both. errors: EPROTOCOL, with the byte where the item begins */
+tenrec_status cbor_read_item(struct cbor_reader *r, struct cbor_item *ret, tenrec_error *err);
+
+/* Names a kind in error texts. */
+const char *cbor_kind_name(enum cbor_kind kind);
+
+#endif

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codec/codec_simple.h"
+
+#include "base/utf8.h"
+#include "codec/cbor_writer.h"
+#include "codec/codec_walk.h"
+#include "tensor/message.h"
+#include "tensor/tensor.h"
+
+#include <string.h>
+#include <tenrec/future.h>
+
+#define WRITE_MAX 600 /* bytes of a payload: the room of a recycled message */
+
+/* ---- writing ------------------------------------------------------------------ */
+
+static bool is_text(const void *text, size_t n)
+{
+    return utf8_span(text, n) == n;
+}
+
+/* An upper bound of the bytes of the arguments; more than WRITE_MAX if one is not simple. */
+static size_t room_of(const struct tenrec_value *args, size_t n, uint32_t *ret_tensors)
+{
+    const size_t no = WRITE_MAX + 1;
+    size_t room = n * CBOR_HEAD_MAX;
+
+    if (n >= CBOR_LOW_1)
+        return no;
+    for (size_t i = 0; i < n && room <= WRITE_MAX; i++) {
+        const struct tenrec_value *v = &args[i];
+
+        switch (v->type) {
+        case TENREC_VALUE_NIL:
+        case TENREC_VALUE_BOOL:
+        case TENREC_VALUE_INT:
+        case TENREC_VALUE_DOUBLE:
+            break;
+        case TENREC_VALUE_TENSOR:
+            if (!v->u.tensor)
+                return no;
+            room += CBOR_HEAD_MAX; /* of the tag */
+            ++*ret_tensors;
+            break;
+        case TENREC_VALUE_TEXT:
+        case TENREC_VALUE_BYTES:
+            if (v->n > WRITE_MAX || (v->n && !v->u.bytes))
+                return no;
+            if (v->type == TENREC_VALUE_TEXT && !is_text(v->u.text, (size_t)v->n))
+                return no;
+            room += (size_t)v->n;
+            break;
+        default:
+            return no;
+        }
+    }
+    return room;
+}
+
+/* Returns false if the tensor cannot be sent as it is. */
+static bool set_tensor(struct tenrec_msg *msg, uint32_t index, struct tenrec_tensor *t)
+{
+    struct tenrec_tensor *sent;
+
+    if (tensor_to_send(t, &sent, NULL) != TENREC_OK)
+        return false;
+    rpc_message_set_tensor(msg, index, sent);
+    return true;
+}
+
+static inline unsigned char *put_value(unsigned char *at, const struct tenrec_value *v)
+{
+    switch (v->type) {
+    case TENREC_VALUE_BOOL:
+        *at = CBOR_BYTE(CBOR_MAJOR_SIMPLE, v->u.boolean ? CBOR_SIMPLE_TRUE : CBOR_SIMPLE_FALSE);
+        return at + 1;
+    case TENREC_VALUE_INT:
+        return cbor_put_int(at, v->u.integer);
+    case TENREC_VALUE_DOUBLE:
+        return cbor_put_double(at, v->u.number);
+    case TENREC_VALUE_TEXT:
+        return cbor_put_data(at, CBOR_MAJOR_TEXT, v->u.text, (size_t)v->n);
+    case TENREC_VALUE_BYTES:
+        return cbor_put_data(at, CBOR_MAJOR_BYTES, v->u.bytes, (size_t)v->n);
+    default:
+        *at = CBOR_NIL;
+        return at + 1;
+    }
+}
+
+struct tenrec_msg *codec_simple_write(int32_t type, const char *function,
+                                      const struct tenrec_value *args, size_t n,
+                                      int64_t remaining_ms)
+{
+    const size_t len = strlen(function);
+    uint32_t tensors = 0;
+    size_t room = n ? room_of(args, n, &tensors) : 0;
+    struct tenrec_msg *msg;
+    unsigned char *at;
+
+    /* Heads of the name, of the arguments, and of the time; the options. */
+    room += sizeof codec_call_begin + CBOR_HEAD_MAX + len + 1 + CBOR_HEAD_MAX + 1;
+    if (len > WRITE_MAX || room > WRITE_MAX || !is_text(function, len))
+        return NULL;
+    msg = rpc_message_new(room, tensors);
+    tensors = 0;
+    if (!msg)
+        return NULL;
+    msg->type = type;
+    at = msg->payload;
+    memcpy(at, codec_call_begin, sizeof codec_call_begin);
+    at = cbor_put_data(at + sizeof codec_call_begin, CBOR_MAJOR_TEXT, function, len);
+    *at++ = CBOR_BYTE(CBOR_MAJOR_ARRAY, n);
+    for (size_t i = 0; i < n; i++) {
+        if (args[i].type != TENREC_VALUE_TENSOR) {
+            at = put_value(at, &args[i]);
+            continue;
+        }
+        if (!set_tensor(msg, tensors, args[i].u.tensor)) {
+            msg->release(msg);
+            return NULL;
+        }
+        at = cbor_put_head(at, CBOR_MAJOR_TAG, CODEC_TAG_TENSOR);
+        at = cbor_put_head(at, CBOR_MAJOR_UINT, tensors++);
+    }
+    msg->key_len = (uint32_t)(at - (unsigned char *)msg->payload);
+    if (remaining_ms == TENREC_TIMEOUT_NONE)
+        *at++ = CBOR_NIL;
+    else
+        at = cbor_put_int(at, remaining_ms < 0 ? 0 : remaining_ms);
+    *at++ = CBOR_BYTE(CBOR_MAJOR_MAP, 0);
+    msg->payload_len = (uint64_t)(at - (unsigned char *)msg->payload);
+    return msg;
+}
+
+/* ---- reading ------------------------------------------------------------------ */
+
+/* Field by field: a value on the stack would cost a frame that is checked. */
+CBOR_INLINE void set_value(struct tenrec_value *to, enum tenrec_value_type type, uint64_t n)
+{
+    to->type = (uint32_t)type;
+    to->reserved = 0;
+    to->n = n;
+    to->u.room[0] = to->u.room[1] = 0;
+}
+
+/* Only tensors that own their memory are simple. The reader is behind the tag. */
+CBOR_INLINE bool read_tensor(struct cbor_reader *r, const struct tenrec_msg *msg,
+                             struct tenrec_value *to)
+{
+    struct tenrec_tensor *t;
+    uint64_t n;
+
+    if (r->at == r->end || *r->at >> 5 != CBOR_MAJOR_UINT || !cbor_read_head(r, &n) ||
+        n >= msg->n_tensors)
+        return false;
+    t = rpc_message_owner(msg, (uint32_t)n);
+    if (!t)
+        return false;
+    set_value(to, TENREC_VALUE_TENSOR, 0);
+    to->u.tensor = tenrec_tensor_share(t);
+    return true;
+}
+
+/* Returns false if the value is not simple, or malformed. */
+CBOR_INLINE bool read_value(struct cbor_reader *r, const struct tenrec_msg *msg,
+                            struct tenrec_value *to)
+{
+    const unsigned char first = *r->at;
+    uint64_t n;
+
+    if (!cbor_read_head(r, &n))
+        return false;
+    switch (first >> 5) {
+    case CBOR_MAJOR_UINT:
+        set_value(to, TENREC_VALUE_INT, 0);
+        to->u.integer = (int64_t)n;
+        return n <= INT64_MAX;
+    case CBOR_MAJOR_NEGINT:
+        set_value(to, TENREC_VALUE_INT, 0);
+        to->u.integer = ~(int64_t)n;
+        return n <= INT64_MAX;
+    case CBOR_MAJOR_BYTES:
+        if (n > cbor_reader_left(r))
+            return false;
+        set_value(to, TENREC_VALUE_BYTES, n);
+        to->u.bytes = r->at;
+        r->at += n;
+        return true;
+    case CBOR_MAJOR_TAG:
+        return n == CODEC_TAG_TENSOR && read_tensor(r, msg, to);
+    case CBOR_MAJOR_SIMPLE:
+        break;
+    default: /* texts are copied, to add a NUL */
+        return false;
+    }
+    if (first == CBOR_DOUBLE) {
+        set_value(to, TENREC_VALUE_DOUBLE, 0);
+        to->u.number = cbor_double_of(n);
+        return true;
+    }
+    if (first == CBOR_NIL) {
+        set_value(to, TENREC_VALUE_NIL, 0);
+        return true;
+    }
+    set_value(to, TENREC_VALUE_BOOL, 0);
+    to->u.boolean = n == CBOR_SIMPLE_TRUE;
+    return n == CBOR_SIMPLE_FALSE || n == CBOR_SIMPLE_TRUE;
+}
+
+/* The time that remains, and no options. */
+CBOR_INLINE bool read_limits(struct cbor_reader *r, int64_t *ret_ms)
+{
+    uint64_t n;
+
+    if (r->at == r->end)
+        return false;
+    if (*r->at == CBOR_NIL) {
+        *ret_ms = TENREC_TIMEOUT_NONE;
+        r->at++;
+    } else {
+        if (*r->at >> 5 != CBOR_MAJOR_UINT || !cbor_read_head(r, &n) || n > INT64_MAX)
+            return false;
+        *ret_ms = (int64_t)n;
+    }
+    return r->end - r->at == 1 && *r->at == CBOR_BYTE(CBOR_MAJOR_MAP, 0);
+}
+
+/* Returns false if the call is not simple; *ret may have changed. */
+CBOR_INLINE bool read_args(const struct tenrec_msg *msg, const struct codec_head *head,
+                           struct codec_call *ret)
+{
+    struct cbor_reader r = cbor_reader_of(msg->payload, (size_t)msg->payload_len);
+    struct tenrec_value *to = (struct tenrec_value *)(void *)ret->room;
+    bool tensors = false;
+    size_t n, i = 0;
+
+    r.at += head->args_at;
+    if (r.at == r.end)
+        return false;
+    n = (unsigned char)(*r.at++ - CBOR_BYTE(CBOR_MAJOR_ARRAY, 0)); /* large if no short array */
+    if (n > sizeof ret->room / (sizeof(struct tenrec_value)))
+        return false;
+    for (; i < n && r.at != r.end && read_value(&r, msg, &to[i]); i++)
+        tensors |= to[i].type == TENREC_VALUE_TENSOR;
+    if (i < n || !read_limits(&r, &ret->remaining_ms)) {
+        if (tensors)
+            values_finish(to, i);
+        return false;
+    }
+    ret->args = n > 0 ? to : NULL;
+    ret->n = n;
+    ret->spans_max = 0;
+    ret->heap = NULL;
+    ret->tensors = tensors;
+    ret->borrowed = 0;
+    ret->refers = false;
+    return true;
+}
+
+tenrec_status codec_read_args(const struct tenrec_msg *msg, const struct codec_head *head,
+                              struct codec_call *ret, tenrec_error *err)
+{
+    if (msg->type == TENREC_MSG_REMOTE_CALL)
+        ret->creation = head->creation;
+    return read_args(msg, head, ret) ? TENREC_OK : codec_read_any_args(msg, head, ret, err);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* codec_simple.h - the common calls: a few arguments without references or nested
+ * values, no options. Such calls are written and read in one walk; all others, and
+ * all refusals, are left to codec_write.c and codec_read.c. */
+#ifndef TENREC_CODEC_CODEC_SIMPLE_H
+#define TENREC_CODEC_CODEC_SIMPLE_H
+
+#include "codec/codec.h"
+
+/* Returns NULL if the call is not simple, or memory has run out: codec_write_call_with
+ * reports the error. */
+struct tenrec_msg *codec_simple_write(int32_t type, const char *function,
+                                      const struct tenrec_value *args, size_t n,
+                                      int64_t remaining_ms);
+
+/* As codec_read_args, which calls it for a call that is not simple: in two walks. */
+tenrec_status codec_read_any_args(const struct tenrec_msg *msg, const struct codec_head *head,
+                                  struct codec_call *ret, tenrec_error *err);
+
+#endif

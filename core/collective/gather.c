@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gather.c - both sides. Each worker counts the gathers of a set, so the n-th
+ * of one meets the n-th of the others, whichever thread makes it. A gather
+ * that failed stays failed: who comes late is told at once and goes on to the
+ * next number, so the set does not get out of step. */
+#include "collective/gather.h"
+
+#include "base/clock.h"
+#include "call/answer.h"
+#include "call/call.h"
+#include "codec/codec.h"
+#include "collective/gather_lead.h"
+#include "collective/gather_set.h"
+#include "collective/participants.h"
+#include "future/enter.h"
+#include "future/future.h"
+#include "future/thread_state.h"
+#include "peer/worker.h"
+#include "tensor/handle.h"
+#include "tensor/stream_value.h"
+
+#include <stdlib.h>
+
+enum {
+    VERDICT_MS = 50, /* the leader's answer may come so much after the limit */
+    LATE_MS = 1000,  /* another thread is completing a gather */
+};
+
+void gather_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
+{
+    struct gather_part part = { .id = from, .msg_id = msg->id, .route = msg->route };
+    struct tenrec_value *in = NULL;
+    const char *key;
+    int64_t number, ms;
+    uint64_t limit;
+    const struct tenrec_value *value;
+    struct nameset s = { .n = 0 };
+    tenrec_error why;
+    tenrec_status st = codec_read_value(msg, &in, &why);
+
+    msg->release(msg);
+    if (st == TENREC_OK && in->type != TENREC_VALUE_ARRAY)
+        st = tenrec_fail(&why, TENREC_EPROTOCOL, "a gather's payload is no array");
+    if (st == TENREC_OK)
+        st = tenrec_values_get(in->u.array, in->n, &why, "siiv", &key, &number, &ms, &value);
+    if (st == TENREC_OK && (number < 0 || ms <= 0))
+        st = tenrec_fail(&why, TENREC_EPROTOCOL, "a gather's payload has negative numbers");
+    if (st == TENREC_OK)
+        st = nameset_of_key(&w->peers, key, &s, &why);
+    if (st == TENREC_OK)
+        st = tenrec_value_copy(value, &part.value, &why);
+    if (st == TENREC_OK) {
+        limit = ms == TENREC_TIMEOUT_NONE ? CLOCK_NEVER : clock_deadline_ms((uint64_t)ms);
+        if ((st = gather_join(w, &s, number, limit, &part, &why)) != TENREC_OK)
+            tenrec_value_drop(part.value);
+    }
+    if (st != TENREC_OK)
+        answer_error(w, from, part.msg_id, &part.route, true, &why);
+    nameset_finish(&s);
+    tenrec_value_drop(in);
+}
+
+static tenrec_status lead(struct tenrec_worker *w, const struct nameset *s, int64_t number,
+                          uint64_t deadline_ns, const struct tenrec_value *value,
+                          struct tenrec_future **ret, tenrec_error *err)
+{
+    struct gather_part part = { .id = w->self.id };
+    struct tenrec_future *f = NULL;
+    tenrec_status st = tenrec_future_new(&f, err);
+
+    if (st == TENREC_OK)
+        st = tenrec_value_copy(value, &part.value, err);
+    if (st != TENREC_OK) {
+        tenrec_future_drop(f);
+        return st;
+    }
+    part.future = tenrec_future_share(f);
+    st = gather_join(w, s, number, deadline_ns, &part, err);
+    if (st == TENREC_OK) {
+        *ret = f;
+        return TENREC_OK;
+    }
+    tenrec_value_drop(part.value);
+    tenrec_future_drop(f);
+    tenrec_future_drop(f);
+    return st;
+}
+
+/* The leader fails the gather at the first limit, and names the missing: its answer is
+ * waited for a little longer than the limit. */
+static uint64_t verdict_ns(uint64_t deadline_ns)
+{
+    return deadline_ns > CLOCK_NEVER - VERDICT_MS * UINT64_C(1000000)
+               ? CLOCK_NEVER
+               : deadline_ns + VERDICT_MS * UINT64_C(1000000);
+}
+
+static tenrec_status follow(struct tenrec_worker *w, const struct nameset *s, int64_t number,
+                            int64_t ms, uint64_t deadline_ns, const struct tenrec_value *value,
+                            struct tenrec_future **ret, tenrec_error *err)
+{
+    struct tenrec_value item[] = { tenrec_text(s->key), tenrec_int(number), tenrec_int(ms),
+                                   *value };
+    struct tenrec_value array = tenrec_array(item, 4);
+    struct call_spec spec = { .to = s->id[0],
+                              .function = "all_gather",
+                              .deadline_ns = verdict_ns(deadline_ns),
+                              .want_value = true };
+    struct tenrec_msg *msg;
+    tenrec_status st = codec_write_value(&array, TENREC_MSG_GATHER, &msg, err);
+
+    if (st != TENREC_OK)
+        return st;
+    msg->flags |= TENREC_MSG_CONTROL;
+    return call_send(w, &spec, msg, ret, err);
+}
+
+/* The future of a follower is that of a call, which ends by itself. */
+static tenrec_status gather_wait(struct tenrec_worker *w, struct tenrec_future *f,
+                                 uint64_t deadline_ns, tenrec_error *err)
+{
+    const int left_ms = clock_left_ms(deadline_ns);
+    tenrec_status st;
+
+    if (f->call.worker)
+        return tenrec_future_wait(f, TENREC_TIMEOUT_DEFAULT, err);
+    st = tenrec_future_wait(f, left_ms < 0 ? TENREC_TIMEOUT_NONE : left_ms, err);
+    if (st != TENREC_ETIMEDOUT || tenrec_future_done(f))
+        return st;
+    gather_expire(w); /* the loop is late to name the missing */
+    return tenrec_future_wait(f, LATE_MS, err);
+}
+
+tenrec_status tenrec_all_gather(struct tenrec_worker *w, const struct tenrec_value *value,
+                                const char *const *names, size_t n, int64_t ms,
+                                struct tenrec_value **ret, tenrec_error *err)
+{
+    const struct tenrec_value nil = tenrec_nil();
+    struct tenrec_future *f = NULL;
+    struct gather_set *set;
+    struct nameset s = { .n = 0 };
+    uint64_t deadline_ns;
+    int64_t number = -1;
+    tenrec_status st;
+
+    if (thread_state.no_block > 0)
+        return tenrec_fail(err, TENREC_EWOULDBLOCK,
+                           "an inline function or a callback may not wait for a gather");
+    if (value && value_has_handles(value))
+        return tenrec_fail(err, TENREC_EUNSUPPORTED, "references are not gathered");
+    if (value_on_devices(value))
+        return tenrec_fail(err, TENREC_EUNSUPPORTED,
+                           "tensors on devices are not gathered: give copies in the host "
+                           "(tenrec_tensor_to)");
+    st = worker_enter(w, err);
+    if (st != TENREC_OK)
+        return st;
+    st = call_deadline(w, &ms, &deadline_ns, err);
+    if (st == TENREC_OK)
+        st = nameset_of_names(&w->peers, names, n, &s, err);
+    if (st == TENREC_OK) {
+        pthread_mutex_lock(&w->gathers->lock);
+        if ((set = gather_set_get(&w->gathers->sets, s.key)))
+            number = set->next++;
+        pthread_mutex_unlock(&w->gathers->lock);
+        if (number < 0)
+            st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a gather");
+        else if (s.id[0] == w->self.id)
+            st = lead(w, &s, number, deadline_ns, value ? value : &nil, &f, err);
+        else
+            st = follow(w, &s, number, ms, deadline_ns, value ? value : &nil, &f, err);
+    }
+    nameset_finish(&s);
+    worker_leave(w);
+    if (st == TENREC_OK)
+        st = gather_wait(w, f, deadline_ns, err);
+    if (st == TENREC_OK && ret)
+        st = future_take_value(f, ret, err);
+    tenrec_future_drop(f);
+    if (st != TENREC_OK)
+        tenrec_error_prefix(err, "gather");
+    return st;
+}
+
+tenrec_status tenrec_barrier(struct tenrec_worker *w, const char *const *names, size_t n,
+                             int64_t ms, tenrec_error *err)
+{
+    return tenrec_all_gather(w, NULL, names, n, ms, NULL, err);
+}

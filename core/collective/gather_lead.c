@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gather_lead.c - the leader of gathers: the members that came, the missing, when to give up. */
+#include "collective/gather_lead.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "call/answer.h"
+#include "collective/gather.h"
+#include "collective/gather_set.h"
+#include "collective/participants.h"
+#include "future/enter.h"
+#include "future/future.h"
+#include "peer/contact.h"
+#include "peer/worker.h"
+#include "runtime/loop.h"
+
+#include <stdlib.h>
+
+enum { OPEN_MAX = 4096 };
+
+/* The leader of a gather that waits tries to reach those that have not come, so that a
+ * member that died unnoticed is named before the limit: first after so long. */
+enum { LOOK_FIRST_MS = 20, LOOK_MAX_MS = 1000 };
+
+struct gather {
+    struct gather *next;
+    int64_t number;
+    uint64_t deadline_ns; /* the first limit of the members that came */
+    uint64_t look_ns;     /* when those that have not come are tried */
+    uint32_t look_ms;     /* the gap to the next such look */
+    size_t n, came;
+    struct gather_part *part; /* n; the first `came` are there */
+    tenrec_peer *id;          /* n: the set, ordered by name */
+    char key[];               /* the set, as text */
+};
+
+struct gathers *gathers_new(void)
+{
+    struct gathers *g = memory_new(1, sizeof *g);
+
+    if (!g)
+        return NULL;
+    pthread_mutex_init(&g->lock, NULL);
+    return g;
+}
+
+static void gather_drop(struct gather *g)
+{
+    for (size_t i = 0; g->part && i < g->came; i++) {
+        tenrec_value_drop(g->part[i].value);
+        tenrec_future_drop(g->part[i].future);
+    }
+    free(g->part);
+    free(g->id);
+    free(g);
+}
+
+void gathers_reset(struct gathers *g)
+{
+    gather_sets_drop(&g->sets);
+    while (g->open) {
+        struct gather *one = g->open;
+        g->open = one->next;
+        gather_drop(one);
+    }
+    g->n_open = 0;
+}
+
+void gathers_drop(struct gathers *g)
+{
+    if (!g)
+        return;
+    gathers_reset(g);
+    pthread_mutex_destroy(&g->lock);
+    free(g);
+}
+
+static void part_fail(struct tenrec_worker *w, struct gather_part *p, const tenrec_error *why)
+{
+    if (p->future)
+        future_complete_error(p->future, why);
+    else
+        answer_error(w, p->id, p->msg_id, &p->route, true, why);
+}
+
+static void fail(struct tenrec_worker *w, struct gather *g, const tenrec_error *why)
+{
+    for (size_t i = 0; i < g->came; i++)
+        part_fail(w, &g->part[i], why);
+    gather_drop(g);
+}
+
+static bool has_come(const struct gather *g, tenrec_peer id)
+{
+    for (size_t i = 0; i < g->came; i++)
+        if (g->part[i].id == id)
+            return true;
+    return false;
+}
+
+/* "'a', 'b' did not come". */
+static void missing(struct tenrec_worker *w, const struct gather *g, tenrec_error *why)
+{
+    size_t at = 0;
+
+    tenrec_fail(why, TENREC_ETIMEDOUT, "%s", "");
+    for (size_t i = 0; i < g->n && at < sizeof why->text; i++) {
+        if (!has_come(g, g->id[i]))
+            at += (size_t)snprintf(why->text + at, sizeof why->text - at, "%s'%s'", at ? ", " : "",
+                                   peers_name(&w->peers, g->id[i]));
+    }
+    if (at < sizeof why->text)
+        snprintf(why->text + at, sizeof why->text - at, " did not come to the gather in time");
+}
+
+static void complete(struct tenrec_worker *w, struct gather *g)
+{
+    struct tenrec_entry *entry = memory_new(g->n, sizeof *entry);
+    struct tenrec_value map, *copy = NULL;
+    tenrec_error why;
+
+    if (!entry) {
+        tenrec_fail(&why, TENREC_ENOMEM, "no memory for what %zu workers gathered", g->n);
+        fail(w, g, &why);
+        return;
+    }
+    for (size_t i = 0; i < g->n; i++) {
+        entry[i].key = peers_name(&w->peers, g->part[i].id);
+        entry[i].value = *g->part[i].value;
+    }
+    map = tenrec_map(entry, g->n);
+    for (size_t i = 0; i < g->n; i++) {
+        struct gather_part *p = &g->part[i];
+        if (!p->future)
+            answer_value(w, p->id, p->msg_id, &p->route, TENREC_MSG_GATHER_RET, &map);
+        else if (tenrec_value_copy(&map, &copy, &why) == TENREC_OK)
+            future_complete_value(p->future, copy);
+        else
+            future_complete_error(p->future, &why);
+    }
+    free(entry);
+    gather_drop(g);
+}
+
+/* Takes the gather out of the open ones. Lock held. */
+static struct gather *take(struct gathers *gs, const char *key, int64_t number)
+{
+    struct gather **at, *g;
+
+    for (at = &gs->open; (g = *at); at = &g->next)
+        if (g->number == number && strcmp(g->key, key) == 0) {
+            *at = g->next;
+            gs->n_open--;
+            return g;
+        }
+    return NULL;
+}
+
+/* Is `id` one that the gather still waits for? */
+static bool waits_for(const struct gather *g, tenrec_peer id)
+{
+    bool in_set = false;
+
+    for (size_t i = 0; i < g->n; i++)
+        in_set = in_set || g->id[i] == id;
+    return in_set && !has_come(g, id);
+}
+
+/* A gather that fails: members that come late are told. Lock held. */
+static void take_failed(struct gathers *gs, struct gather *g, tenrec_peer lost)
+{
+    struct gather_set *set = gather_set_get(&gs->sets, g->key);
+
+    take(gs, g->key, g->number);
+    if (set)
+        gather_set_fail(set, g->number, lost);
+}
+
+/* Takes one out whose limit has passed; *next_ns is the first of the other limits and looks. */
+static struct gather *take_late(struct gathers *gs, uint64_t now, uint64_t *next_ns)
+{
+    struct gather **at, *g, *late = NULL;
+
+    *next_ns = CLOCK_NEVER;
+    pthread_mutex_lock(&gs->lock);
+    for (at = &gs->open; (g = *at) && !late; at = &g->next) {
+        const uint64_t first_ns = g->deadline_ns < g->look_ns ? g->deadline_ns : g->look_ns;
+
+        if (g->deadline_ns <= now)
+            late = g;
+        else if (first_ns < *next_ns)
+            *next_ns = first_ns;
+    }
+    if (late)
+        take_failed(gs, late, -1);
+    pthread_mutex_unlock(&gs->lock);
+    return late;
+}
+
+/* The members that the first gather whose look is due still waits for; NULL: none is due, or
+ * there is no memory. */
+static tenrec_peer *take_look(struct gathers *gs, uint64_t now, size_t *ret_n)
+{
+    tenrec_peer *id = NULL;
+    struct gather *g;
+
+    *ret_n = 0;
+    pthread_mutex_lock(&gs->lock);
+    for (g = gs->open; g && g->look_ns > now; g = g->next)
+        ;
+    if (g && (id = memory_new(g->n, sizeof *id)))
+        for (size_t i = 0; i < g->n; i++)
+            if (!has_come(g, g->id[i]))
+                id[(*ret_n)++] = g->id[i];
+    if (g) {
+        g->look_ns = now + g->look_ms * UINT64_C(1000000);
+        g->look_ms = g->look_ms * 2 < LOOK_MAX_MS ? g->look_ms * 2 : LOOK_MAX_MS;
+    }
+    pthread_mutex_unlock(&gs->lock);
+    return id;
+}
+
+static void gather_look(struct tenrec_worker *w, uint64_t now)
+{
+    tenrec_peer *id;
+    size_t n;
+
+    while ((id = take_look(w->gathers, now, &n))) {
+        for (size_t i = 0; i < n; i++)
+            contact_try(w, id[i]);
+        free(id);
+    }
+}
+
+void gather_expire(struct tenrec_worker *w)
+{
+    uint64_t now = clock_now_ns(), next;
+    struct gather *g;
+    tenrec_error why;
+
+    if (worker_enter(w, NULL) != TENREC_OK)
+        return; /* shutdown fails them all */
+    gather_look(w, now);
+    while ((g = take_late(w->gathers, now, &next))) {
+        missing(w, g, &why);
+        fail(w, g, &why);
+    }
+    worker_leave(w);
+    if (next != CLOCK_NEVER)
+        loop_timer_arm(w->deadlines, next);
+}
+
+static struct gather *gather_new(const struct nameset *s, int64_t number)
+{
+    size_t len = strlen(s->key) + 1;
+    struct gather *g = memory_new(1, sizeof *g + len);
+
+    if (!g)
+        return NULL;
+    g->number = number;
+    g->deadline_ns = CLOCK_NEVER;
+    g->look_ns = clock_deadline_ms(LOOK_FIRST_MS);
+    g->look_ms = LOOK_FIRST_MS;
+    g->n = s->n;
+    g->part = memory_new(s->n, sizeof g->part[0]);
+    g->id = memory_new(s->n, sizeof g->id[0]);
+    if (!g->part || !g->id) {
+        gather_drop(g);
+        return NULL;
+    }
+    memcpy(g->id, s->id, s->n * sizeof g->id[0]);
+    memcpy(g->key, s->key, len);
+    return g;
+}
+
+/* Finds or opens the gather; NULL when all have come to it long since. Lock held. */
+static tenrec_status find(struct tenrec_worker *w, const struct nameset *s, int64_t number,
+                          struct gather **ret, tenrec_error *err)
+{
+    struct gathers *gs = w->gathers;
+    struct gather_set *set = gather_set_get(&gs->sets, s->key);
+    struct gather *g;
+    tenrec_peer lost;
+
+    for (g = gs->open; g; g = g->next)
+        if (g->number == number && strcmp(g->key, s->key) == 0)
+            break;
+    if (!g && set && gather_set_was_whole(set, number)) {
+        *ret = NULL;
+        return TENREC_OK;
+    }
+    if (!g && set && gather_set_has_failed(set, number, &lost))
+        return lost < 0 ? tenrec_fail(err, TENREC_ETIMEDOUT,
+                                      "this gather has failed: a limit ran out before all had come")
+                        : tenrec_fail(err, TENREC_EPEER_LOST,
+                                      "this gather has failed: '%s' was lost before it came",
+                                      peers_name(&w->peers, lost));
+    if (!g && gs->n_open >= OPEN_MAX)
+        return tenrec_fail(err, TENREC_EAGAIN, "%d gathers are open already", OPEN_MAX);
+    if (!g) {
+        if (!set || !(g = gather_new(s, number)))
+            return tenrec_fail(err, TENREC_ENOMEM, "no memory for a gather");
+        g->next = gs->open;
+        gs->open = g;
+        gs->n_open++;
+    }
+    *ret = g;
+    return TENREC_OK;
+}
+
+/* Has the member come before? By the same message: backends may deliver a message
+ * twice. By another one: EEXIST. Lock held. */
+static tenrec_status came_before(struct tenrec_worker *w, const struct gather *g,
+                                 const struct gather_part *part, bool *ret_again, tenrec_error *err)
+{
+    *ret_again = !g;
+    for (size_t i = 0; g && i < g->came; i++) {
+        if (g->part[i].id != part->id)
+            continue;
+        *ret_again = g->part[i].msg_id == part->msg_id &&
+                     g->part[i].route.generation == part->route.generation;
+        if (!*ret_again)
+            return tenrec_fail(err, TENREC_EEXIST, "'%s' has come to this gather already",
+                               peers_name(&w->peers, part->id));
+    }
+    return TENREC_OK;
+}
+
+tenrec_status gather_join(struct tenrec_worker *w, const struct nameset *s, int64_t number,
+                          uint64_t limit, const struct gather_part *part, tenrec_error *err)
+{
+    struct gather *g = NULL, *whole = NULL;
+    uint64_t next = limit;
+    bool member = false, again = false;
+    tenrec_status st;
+
+    for (size_t i = 0; i < s->n; i++)
+        member = member || s->id[i] == part->id;
+    if (!member)
+        return tenrec_fail(err, TENREC_EINVAL, "'%s' is not in the set that it gathers",
+                           peers_name(&w->peers, part->id));
+    pthread_mutex_lock(&w->gathers->lock);
+    st = find(w, s, number, &g, err);
+    if (st == TENREC_OK)
+        st = came_before(w, g, part, &again, err);
+    if (st == TENREC_OK && g && !again) {
+        g->part[g->came++] = *part;
+        if (limit < g->deadline_ns)
+            g->deadline_ns = limit;
+        if (g->look_ns < next)
+            next = g->look_ns;
+        if (g->came == g->n) {
+            whole = take(w->gathers, s->key, number);
+            gather_set_add_whole(gather_set_get(&w->gathers->sets, s->key), number);
+        }
+    }
+    pthread_mutex_unlock(&w->gathers->lock);
+    if (again)
+        tenrec_value_drop(part->value);
+    else if (whole)
+        complete(w, whole);
+    else if (st == TENREC_OK && next != CLOCK_NEVER)
+        loop_timer_arm(w->deadlines, next);
+    return st;
+}
+
+void gather_lost(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *why)
+{
+    tenrec_error told = *why;
+    struct gather *g;
+
+    tenrec_error_prefix(&told, "'%s' was lost before it came", peers_name(&w->peers, peer));
+    do {
+        pthread_mutex_lock(&w->gathers->lock);
+        for (g = w->gathers->open; g && !waits_for(g, peer); g = g->next)
+            ;
+        if (g)
+            take_failed(w->gathers, g, peer);
+        pthread_mutex_unlock(&w->gathers->lock);
+        if (g)
+            fail(w, g, &told);
+    } while (g);
+}
+
+void gather_forget(struct tenrec_worker *w, const char *name, uint64_t incarnation)
+{
+    pthread_mutex_lock(&w->gathers->lock);
+    gather_sets_forget(&w->gathers->sets, name, incarnation);
+    pthread_mutex_unlock(&w->gathers->lock);
+}
+
+void gather_fail_all(struct tenrec_worker *w, const tenrec_error *why)
+{
+    struct gather *g;
+
+    for (;;) {
+        pthread_mutex_lock(&w->gathers->lock);
+        g = w->gathers->open;
+        if (g) {
+            w->gathers->open = g->next;
+            w->gathers->n_open--;
+        }
+        pthread_mutex_unlock(&w->gathers->lock);
+        if (!g)
+            return;
+        fail(w, g, why);
+    }
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* participants.h - workers that gather: the same set however its names are ordered. */
+#ifndef TENREC_COLLECTIVE_PARTICIPANTS_H
+#define TENREC_COLLECTIVE_PARTICIPANTS_H
+
+#include <stddef.h>
+#include <tenrec/error.h>
+#include <tenrec/types.h>
+
+struct peers;
+
+struct nameset {
+    tenrec_peer *id; /* owns; ordered by name: the first leads */
+    size_t n;
+    char *key; /* owns: the names, one a line */
+};
+
+/* The workers that a program names; all of the group when names is NULL. We
+ * must be among them. errors: EINVAL, EPEER_UNKNOWN, ENOMEM */
+tenrec_status nameset_of_names(const struct peers *p, const char *const *names, size_t n,
+                               struct nameset *ret, tenrec_error *err);
+
+/* The set that another worker wrote down; it must be ours to lead. errors: as
+ * above, EPROTOCOL */
+tenrec_status nameset_of_key(const struct peers *p, const char *key, struct nameset *ret,
+                             tenrec_error *err);
+
+void nameset_finish(struct nameset *s); /* safe on zeroed memory */
+
+#endif

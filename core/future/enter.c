@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "future/enter.h"
+
+#include "future/thread_state.h"
+#include "peer/worker.h"
+
+#define ENTER_STOP_WAITS (UINT32_C(1) << 31) /* in inside: the last thread wakes shutdown */
+
+/* Returns false for a thread that delivers for `w`: shutdown waits for the agents first. */
+static bool enter_is_counted(const struct tenrec_worker *w)
+{
+    return thread_state.delivers != w;
+}
+
+tenrec_status worker_enter(struct tenrec_worker *w, tenrec_error *err)
+{
+    if (enter_is_counted(w))
+        atomic_fetch_add(&w->inside, 1);
+    if (atomic_load(&w->state) == WORKER_RUNNING)
+        return TENREC_OK;
+    worker_leave(w);
+    return tenrec_fail(err, TENREC_ESHUTDOWN, "the worker is not running: %s",
+                       atomic_load(&w->state) <= WORKER_STARTING ? "call tenrec_init_rpc first"
+                                                                 : "it has been shut down");
+}
+
+/* Only the last thread to leave a stopping worker may touch `w` after the decrement; for any
+ * other, `w` may already be freed. */
+void worker_leave(struct tenrec_worker *w)
+{
+    if (!enter_is_counted(w) || atomic_fetch_sub(&w->inside, 1) != (ENTER_STOP_WAITS | 1))
+        return;
+    pthread_mutex_lock(&w->lock);
+    w->all_left = true;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+}
+
+void worker_wait_until_left(struct tenrec_worker *w)
+{
+    pthread_mutex_lock(&w->lock);
+    w->all_left = false;
+    if (atomic_fetch_or(&w->inside, ENTER_STOP_WAITS) > 0)
+        while (!w->all_left)
+            pthread_cond_wait(&w->changed, &w->lock);
+    atomic_fetch_and(&w->inside, ~ENTER_STOP_WAITS);
+    pthread_mutex_unlock(&w->lock);
+}
+
+bool tenrec_worker_running(const struct tenrec_worker *w)
+{
+    return atomic_load(&w->state) == WORKER_RUNNING;
+}

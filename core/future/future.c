@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* future.c - completing, and what runs then. Waiting is in wait.c. */
+#include "future/future.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/recycle.h"
+#include "future/future_devices.h"
+#include "future/thread_state.h"
+#include "future/userloop.h"
+#include "runtime/thread_end.h"
+#include "tensor/stream_value.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    BATCH = 32, /* futures that move between a thread and the depot at once */
+    SPARE_MAX = 2 * BATCH,
+    DEPOT_MAX = 8 * BATCH,
+};
+
+/* Those that one thread has let go of more often than it made them, for others:
+ * calls are often made by one thread and ended by another. */
+static struct {
+    struct light_lock lock;
+    struct tenrec_future *first;
+    unsigned n;
+} depot;
+
+/* What a thread keeps for its next calls. */
+static _Thread_local struct spares {
+    struct thread_end end;
+    struct tenrec_future *first;
+    unsigned n;
+} spares __attribute__((tls_model("initial-exec")));
+
+/* Stands in for an error that could not be stored. */
+static tenrec_error no_memory = { .code = TENREC_ENOMEM,
+                                  .worker = -1,
+                                  .text = "no memory for the error" };
+
+/* In the child of a fork: another thread of the parent may have been at it. */
+static void depot_forget(void)
+{
+    light_unlock(&depot.lock);
+    depot.first = NULL;
+    depot.n = 0;
+}
+
+static void depot_watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, depot_forget);
+}
+
+static void spares_free(void)
+{
+    struct tenrec_future *next;
+
+    for (struct tenrec_future *f = spares.first; f; f = next) {
+        next = f->next;
+        future_free(f);
+    }
+    spares.first = NULL;
+    spares.n = 0;
+}
+
+/* Returns true if this thread may keep futures. */
+static bool spares_follow(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    if (spares.end.fn)
+        return true;
+    pthread_once(&once, depot_watch_forks);
+    return thread_end_follow(&spares.end, spares_free);
+}
+
+/* This thread has none: some of the depot's. */
+static void get_spares(void)
+{
+    if (!spares_follow())
+        return;
+    light_lock(&depot.lock);
+    while (depot.first && spares.n < BATCH) {
+        struct tenrec_future *f = depot.first;
+
+        depot.first = f->next;
+        depot.n--;
+        f->next = spares.first;
+        spares.first = f;
+        spares.n++;
+    }
+    light_unlock(&depot.lock);
+}
+
+/* This thread has too many: some go to the depot. False: that is full, too. */
+static bool give_spares(void)
+{
+    bool given = false;
+
+    light_lock(&depot.lock);
+    while (depot.n < DEPOT_MAX && spares.n > BATCH) {
+        struct tenrec_future *f = spares.first;
+
+        spares.first = f->next;
+        spares.n--;
+        f->next = depot.first;
+        depot.first = f;
+        depot.n++;
+        given = true;
+    }
+    light_unlock(&depot.lock);
+    return given;
+}
+
+/* One that was used before, or a new one. */
+static struct tenrec_future *take(void)
+{
+    struct tenrec_future *f;
+
+    if (RECYCLE && !spares.first)
+        get_spares();
+    f = spares.first;
+    if (!f)
+        return memory_new(1, sizeof *f);
+    spares.first = f->next;
+    spares.n--;
+    return f;
+}
+
+/* Nobody shares it any more: for the next call. */
+static void keep(struct tenrec_future *f)
+{
+    if (!RECYCLE || !spares_follow() || (spares.n == SPARE_MAX && !give_spares())) {
+        future_free(f);
+        return;
+    }
+    f->next = spares.first;
+    spares.first = f;
+    spares.n++;
+}
+
+struct tenrec_future *future_make(void)
+{
+    struct tenrec_future *f = take();
+
+    if (!f)
+        return NULL;
+    /* One by one, as in a message: each call makes one. */
+    atomic_init(&f->refs, 1);
+    atomic_init(&f->state, FUTURE_PENDING);
+    f->waiters = NULL;
+    f->callbacks = NULL;
+    f->last_callback = &f->callbacks;
+    f->own.fn = NULL;
+    f->value = NULL;
+    f->streams = NULL;
+    f->devices = NULL;
+    f->error = NULL;
+    f->call.worker = NULL;
+    f->call.span = NULL;
+    f->call.hook = NULL;
+    return f;
+}
+
+void future_free(struct tenrec_future *f)
+{
+    free(f);
+}
+
+tenrec_status tenrec_future_new(struct tenrec_future **ret, tenrec_error *err)
+{
+    struct tenrec_future *f = future_make();
+
+    if (!f)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a future");
+    *ret = f;
+    return TENREC_OK;
+}
+
+struct tenrec_future *tenrec_future_share(struct tenrec_future *f)
+{
+    atomic_fetch_add_explicit(&f->refs, 1, memory_order_relaxed);
+    return f;
+}
+
+static void abandon(struct future_callback *c);
+
+static void callback_drop(struct tenrec_future *f, struct future_callback *c)
+{
+    if (c != &f->own)
+        free(c);
+}
+
+/* The last share is gone. */
+__attribute__((noinline)) static void finish_last(struct tenrec_future *f)
+{
+    struct future_callback *c, *next;
+
+    for (c = f->callbacks; c; c = next) { /* never completed by its maker */
+        next = c->next;
+        abandon(c);
+        callback_drop(f, c);
+    }
+    tenrec_value_drop(f->value);
+    if (__builtin_expect(f->streams != NULL || f->devices != NULL, 0))
+        future_forget_devices(f);
+    if (f->error != &no_memory)
+        free(f->error);
+    keep(f);
+}
+
+void tenrec_future_drop(struct tenrec_future *f)
+{
+    if (!f)
+        return;
+    /* Who has the only share need not take part in a vote. */
+    if (atomic_load_explicit(&f->refs, memory_order_acquire) == 1 ||
+        atomic_fetch_sub_explicit(&f->refs, 1, memory_order_acq_rel) == 1)
+        finish_last(f);
+}
+
+static void run_one(struct tenrec_future *f, tenrec_future_fn *fn, void *arg)
+{
+    struct scope *scope = thread_lend();
+
+    if (__builtin_expect(f->streams != NULL, 0))
+        future_run_on_streams(f, fn, arg);
+    else
+        fn(f, arg);
+    thread_back(scope);
+}
+
+size_t future_callbacks_run(struct future_callback *first)
+{
+    struct future_callback *c, *next;
+    struct tenrec_future *f;
+    size_t n = 0;
+
+    for (c = first; c; c = next, n++) {
+        next = c->next;
+        f = c->future;
+        if (__builtin_expect(f->streams != NULL, 0))
+            future_run_on_streams(f, c->fn, c->arg);
+        else
+            c->fn(f, c->arg);
+        callback_drop(f, c);
+        tenrec_future_drop(f);
+    }
+    return n;
+}
+
+/* Runs the callbacks here, or hands them to the program's own event loop. */
+static void run_callbacks(struct tenrec_future *f, struct future_callback *first)
+{
+    struct future_callback *c, *next;
+    struct tenrec_worker *w = f->call.worker;
+
+    if (w && userloop_wanted(w)) {
+        struct future_callback *last = first;
+        for (c = first; c; last = c, c = c->next)
+            c->future = tenrec_future_share(f);
+        userloop_push(w, first, &last->next);
+        return;
+    }
+    for (c = first; c; c = next) {
+        next = c->next;
+        run_one(f, c->fn, c->arg);
+        callback_drop(f, c);
+    }
+}
+
+/* Sets the state and takes the callbacks out. Lock held; it is released. */
+static void finish(struct tenrec_future *f, enum future_state state)
+{
+    struct future_callback *callbacks = f->callbacks;
+
+    f->callbacks = NULL;
+    f->last_callback = &f->callbacks;
+    atomic_store_explicit(&f->state, state, memory_order_release);
+    for (struct future_node *n = f->waiters; n; n = n->next)
+        waiter_wake(n->waiter);
+    light_unlock(&f->lock);
+    if (callbacks)
+        run_callbacks(f, callbacks);
+}
+
+bool future_complete_value(struct tenrec_future *f, struct tenrec_value *value)
+{
+    return future_complete_ready(f, value, NULL);
+}
+
+bool future_complete_ready(struct tenrec_future *f, struct tenrec_value *value,
+                           struct streams *streams)
+{
+    light_lock(&f->lock);
+    if (atomic_load_explicit(&f->state, memory_order_relaxed) != FUTURE_PENDING) {
+        light_unlock(&f->lock);
+        tenrec_value_drop(value);
+        if (streams)
+            streams_drop(streams);
+        return false;
+    }
+    f->value = value;
+    if (__builtin_expect(streams != NULL, 0))
+        f->streams = streams;
+    finish(f, FUTURE_VALUE);
+    return true;
+}
+
+bool future_complete_error(struct tenrec_future *f, const tenrec_error *why)
+{
+    tenrec_error *copy = memory_new(1, sizeof *copy);
+
+    if (copy)
+        *copy = *why;
+    light_lock(&f->lock);
+    if (atomic_load_explicit(&f->state, memory_order_relaxed) != FUTURE_PENDING) {
+        light_unlock(&f->lock);
+        free(copy);
+        return false;
+    }
+    f->error = copy ? copy : &no_memory;
+    finish(f, FUTURE_ERROR);
+    return true;
+}
+
+tenrec_status tenrec_future_set_value(struct tenrec_future *f, const struct tenrec_value *value,
+                                      tenrec_error *err)
+{
+    struct streams *streams = NULL;
+    struct tenrec_value *copy = NULL;
+    tenrec_error why;
+
+    if (f->call.worker)
+        return tenrec_fail(err, TENREC_EINVAL, "the future of a call cannot be set");
+    if (future_hand_over(f, value, &streams, &why) != TENREC_OK) {
+        future_complete_error(f, &why);
+        if (err)
+            *err = why;
+        return why.code;
+    }
+    if (value && tenrec_value_copy(value, &copy, err) != TENREC_OK) {
+        streams_drop(streams);
+        return err ? err->code : TENREC_ENOMEM;
+    }
+    if (!future_complete_ready(f, copy, streams))
+        return tenrec_fail(err, TENREC_EEXIST, "the future is done already");
+    return TENREC_OK;
+}
+
+tenrec_status tenrec_future_set_error(struct tenrec_future *f, const tenrec_error *why,
+                                      tenrec_error *err)
+{
+    if (f->call.worker)
+        return tenrec_fail(err, TENREC_EINVAL, "the future of a call cannot be set");
+    if (why->code == TENREC_OK)
+        return tenrec_fail(err, TENREC_EINVAL, "an error with the status OK");
+    if (!future_complete_error(f, why))
+        return tenrec_fail(err, TENREC_EEXIST, "the future is done already");
+    return TENREC_OK;
+}
+
+bool tenrec_future_done(const struct tenrec_future *f)
+{
+    return atomic_load_explicit(&f->state, memory_order_acquire) != FUTURE_PENDING;
+}
+
+const struct tenrec_value *tenrec_future_value(const struct tenrec_future *f)
+{
+    static const struct tenrec_value nil;
+
+    if (atomic_load_explicit(&f->state, memory_order_acquire) != FUTURE_VALUE)
+        return NULL;
+    return f->value ? f->value : &nil;
+}
+
+const tenrec_error *tenrec_future_error(const struct tenrec_future *f)
+{
+    if (atomic_load_explicit(&f->state, memory_order_acquire) != FUTURE_ERROR)
+        return NULL;
+    return f->error;
+}
+
+tenrec_status future_take_value(struct tenrec_future *f, struct tenrec_value **ret,
+                                tenrec_error *err)
+{
+    static const struct tenrec_value nil;
+
+    /* `sent` of the agent may still hold a share, but it looks at no value. */
+    if (!f->value)
+        return tenrec_value_copy(&nil, ret, err);
+    *ret = f->value;
+    f->value = NULL;
+    return TENREC_OK;
+}
+
+tenrec_status future_result(const struct tenrec_future *f, tenrec_error *err)
+{
+    const tenrec_error *why = tenrec_future_error(f);
+
+    if (!why)
+        return __builtin_expect(f->streams == NULL, 1) ? TENREC_OK
+                                                       : value_take(f->value, f->streams, err);
+    if (err)
+        *err = *why;
+    return why->code;
+}
+
+tenrec_status tenrec_future_add_callback(struct tenrec_future *f, tenrec_future_fn *fn, void *arg,
+                                         tenrec_error *err)
+{
+    struct future_callback *c = NULL;
+    bool pending;
+
+    if (!fn)
+        return tenrec_fail(err, TENREC_EINVAL, "there is no callback to run");
+    light_lock(&f->lock);
+    pending = atomic_load_explicit(&f->state, memory_order_relaxed) == FUTURE_PENDING;
+    if (pending)
+        c = f->own.fn ? memory_new(1, sizeof *c) : &f->own;
+    if (c) {
+        c->next = NULL;
+        c->fn = fn;
+        c->arg = arg;
+        *f->last_callback = c;
+        f->last_callback = &c->next;
+    }
+    light_unlock(&f->lock);
+    if (!pending)
+        run_one(f, fn, arg);
+    else if (!c)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a callback");
+    return TENREC_OK;
+}
+
+struct then {
+    struct tenrec_future *result; /* shared */
+    tenrec_then_fn *fn;
+    void *arg;
+};
+
+static void run_then(struct tenrec_future *f, void *arg)
+{
+    struct then *t = arg;
+    struct tenrec_value value = tenrec_nil(), *copy = NULL;
+    struct streams *streams = NULL;
+    tenrec_error err = { .code = TENREC_OK, .worker = -1 };
+    tenrec_status st = t->fn(f, t->arg, &value, &err);
+
+    if (st == TENREC_OK)
+        st = future_hand_over(t->result, &value, &streams, &err);
+    if (st == TENREC_OK)
+        st = tenrec_value_copy(&value, &copy, &err);
+    if (st == TENREC_OK) {
+        future_complete_ready(t->result, copy, streams);
+    } else {
+        streams_drop(streams);
+        if (err.code == TENREC_OK)
+            tenrec_fail(&err, st, "%s", tenrec_status_text(st));
+        future_complete_error(t->result, &err);
+    }
+    tenrec_future_drop(t->result);
+    free(t);
+}
+
+/* Its source goes and was never done: what it would have become fails. */
+static void abandon(struct future_callback *c)
+{
+    struct then *t = c->arg;
+    tenrec_error why;
+
+    if (c->fn != run_then)
+        return;
+    tenrec_fail(&why, TENREC_ECANCELED, "the future before it was dropped and never done");
+    future_complete_error(t->result, &why);
+    tenrec_future_drop(t->result);
+    free(t);
+}
+
+tenrec_status tenrec_future_then(struct tenrec_future *f, tenrec_then_fn *fn, void *arg,
+                                 struct tenrec_future **ret, tenrec_error *err)
+{
+    struct tenrec_future *result;
+    struct then *t;
+    tenrec_status st;
+
+    if (!fn)
+        return tenrec_fail(err, TENREC_EINVAL, "there is no callback to run");
+    result = future_make();
+    t = memory_new(1, sizeof *t);
+    if (!result || !t) {
+        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a future");
+        goto err_free;
+    }
+    *t = (struct then){ tenrec_future_share(result), fn, arg };
+    if (__builtin_expect(f->devices != NULL, 0))
+        future_inherit_devices(result, f);
+    st = tenrec_future_add_callback(f, run_then, t, err);
+    if (st != TENREC_OK) {
+        tenrec_future_drop(result);
+        goto err_free;
+    }
+    *ret = result;
+    return TENREC_OK;
+
+err_free:
+    free(t);
+    tenrec_future_drop(result);
+    return st;
+}
+
+bool future_watch(struct tenrec_future *f, struct future_node *node)
+{
+    bool pending;
+
+    light_lock(&f->lock);
+    pending = atomic_load_explicit(&f->state, memory_order_relaxed) == FUTURE_PENDING;
+    if (pending) {
+        node->next = f->waiters;
+        f->waiters = node;
+    }
+    light_unlock(&f->lock);
+    return pending;
+}
+
+void future_unwatch(struct tenrec_future *f, struct future_node *node)
+{
+    struct future_node **at;
+
+    light_lock(&f->lock);
+    for (at = &f->waiters; *at && *at != node; at = &(*at)->next)
+        ;
+    if (*at)
+        *at = node->next;
+    light_unlock(&f->lock);
+}

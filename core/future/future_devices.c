@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "future/future_devices.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "future/thread_state.h"
+#include "tensor/device_map.h"
+#include "tensor/stream_value.h"
+
+static void devices_drop(struct future_devices *d)
+{
+    if (d && atomic_fetch_sub(&d->refs, 1) == 1)
+        free(d);
+}
+
+void future_forget_devices(struct tenrec_future *f)
+{
+    streams_drop(f->streams);
+    devices_drop(f->devices);
+}
+
+void future_inherit_devices(struct tenrec_future *to, const struct tenrec_future *from)
+{
+    atomic_fetch_add(&from->devices->refs, 1);
+    to->devices = from->devices;
+}
+
+tenrec_status tenrec_future_new_on(const struct tenrec_device *device, size_t n,
+                                   struct tenrec_future **ret, tenrec_error *err)
+{
+    struct future_devices *d;
+    char text[DEVICE_TEXT_MAX];
+    tenrec_status st;
+
+    for (size_t i = 0; i < n; i++)
+        if (device[i].kind == TENREC_CPU || device[i].index < 0)
+            return tenrec_fail(err, TENREC_EINVAL,
+                               "devices of a future: expected some such as cuda:0, got %s",
+                               device_text(device[i], text));
+    d = memory_new(1, sizeof *d + n * sizeof d->device[0]);
+    if (!d)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a future");
+    atomic_init(&d->refs, 1);
+    d->n = n;
+    if (n)
+        memcpy(d->device, device, n * sizeof *device);
+    st = tenrec_future_new(ret, err);
+    if (st == TENREC_OK)
+        (*ret)->devices = d;
+    else
+        free(d);
+    return st;
+}
+
+void future_run_on_streams(struct tenrec_future *f, tenrec_future_fn *fn, void *arg)
+{
+    struct streams *outer = thread_streams, *own = streams_new(true);
+
+    if (own) {
+        thread_streams = own;
+        value_take(f->value, f->streams, NULL);
+    }
+    fn(f, arg);
+    thread_streams = outer;
+    streams_drop(own);
+}
+
+/* "cuda:0, cuda:1" */
+static const char *list_text(const struct future_devices *d, char *buf, size_t room)
+{
+    char one[DEVICE_TEXT_MAX];
+    size_t len = 0;
+
+    buf[0] = '\0';
+    for (size_t i = 0; i < d->n && len + DEVICE_TEXT_MAX + 2 < room; i++)
+        len += (size_t)snprintf(buf + len, room - len, "%s%s", i ? ", " : "",
+                                device_text(d->device[i], one));
+    return buf;
+}
+
+tenrec_status future_hand_over(const struct tenrec_future *f, const struct tenrec_value *v,
+                               struct streams **ret, tenrec_error *err)
+{
+    struct tenrec_device stray;
+    char text[DEVICE_TEXT_MAX], list[160];
+
+    *ret = NULL;
+    if (!stream_ops())
+        return TENREC_OK;
+    if (f->devices && v && value_strays(v, f->devices->device, f->devices->n, &stray))
+        return tenrec_fail(err, TENREC_EDEVICE,
+                           "the value has a tensor on %s, which is none of the future's devices "
+                           "(%s)",
+                           device_text(stray, text), list_text(f->devices, list, sizeof list));
+    return value_hand_over(v, ret, err);
+}
+
+tenrec_status tenrec_future_order(struct tenrec_future *f, const struct tenrec_stream *s,
+                                  tenrec_error *err)
+{
+    struct tenrec_stream ready;
+
+    if (!tenrec_future_done(f))
+        return tenrec_fail(err, TENREC_EAGAIN, "the future is not done yet");
+    if (!streams_has(f->streams, s->device, &ready))
+        return TENREC_OK;
+    return stream_order(&ready, s, err);
+}

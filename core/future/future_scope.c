@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "future/future_scope.h"
+
+#include "base/memory.h"
+#include "future/thread_state.h"
+#include "runtime/log.h"
+
+#include <stdlib.h>
+
+void scope_drop(struct scope *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        tenrec_future_drop(s->future[i]);
+    free(s->future);
+    free(s);
+}
+
+tenrec_status scope_add(struct tenrec_future *f, tenrec_error *err)
+{
+    struct scope *s = thread_state.scope;
+    struct tenrec_future **more;
+
+    if (!s)
+        return TENREC_OK;
+    if (s->n == s->room) {
+        size_t room = s->room ? s->room * 2 : 16;
+        more = memory_resize(s->future, room, sizeof(struct tenrec_future *));
+        if (!more)
+            return tenrec_fail(err, TENREC_ENOMEM, "no memory for one more future in the scope");
+        s->future = more;
+        s->room = room;
+    }
+    s->future[s->n++] = tenrec_future_share(f);
+    return TENREC_OK;
+}
+
+tenrec_status tenrec_scope_begin(tenrec_error *err)
+{
+    struct scope *s = memory_new(1, sizeof *s);
+
+    if (!s)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a scope");
+    s->outer = thread_state.scope;
+    thread_state.scope = s;
+    return TENREC_OK;
+}
+
+struct scope *scope_close(void)
+{
+    struct scope *s = thread_state.scope;
+
+    if (s)
+        thread_state.scope = s->outer;
+    return s;
+}
+
+void scope_abandon(const char *who)
+{
+    struct scope *s;
+
+    while ((s = scope_close())) {
+        log_line(TENREC_LOG_WARN, "scope",
+                 "%s did not end its scope: nobody waits for its %zu calls", who, s->n);
+        scope_drop(s);
+    }
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "future/pool.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "future/thread_state.h"
+#include "runtime/threads.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+enum { LINGER_MS = 1000, EXTRA_MAX = 256 };
+
+struct pool {
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t work;  /* a task came, or stop */
+    pthread_cond_t gone;  /* a thread ended */
+    struct pool_task *first, **last;
+    size_t queued;
+    size_t max_queued;
+    unsigned max_threads;
+    unsigned threads; /* alive */
+    unsigned idle;    /* of those, waiting for work */
+    unsigned blocked; /* of those, in a Tenrec wait */
+    bool stop;
+    bool closed;     /* takes no task */
+    pthread_t ended; /* waits to be joined, when has_ended */
+    bool has_ended;
+    bool was_full;
+    atomic_bool full; /* for readers without the lock */
+    void (*drained)(void *arg);
+    void *arg;
+};
+
+tenrec_status pool_open(unsigned max_threads, size_t max_queued, void (*drained)(void *arg),
+                        void *arg, struct pool **ret, tenrec_error *err)
+{
+    struct pool *p = memory_new(1, sizeof *p);
+    pthread_condattr_t attr;
+
+    if (!p)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the pool");
+    p->last = &p->first;
+    p->max_threads = max_threads;
+    p->max_queued = max_queued;
+    p->drained = drained;
+    p->arg = arg;
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&p->work, &attr);
+    pthread_cond_init(&p->gone, NULL);
+    pthread_condattr_destroy(&attr);
+    *ret = p;
+    return TENREC_OK;
+}
+
+/* Waits for work; NULL when this thread should end. Lock held. */
+static struct pool_task *next_task(struct pool *p)
+{
+    uint64_t until = clock_deadline_ms(LINGER_MS);
+    struct timespec ts = { .tv_sec = (time_t)(until / 1000000000u),
+                           .tv_nsec = (long)(until % 1000000000u) };
+    struct pool_task *t;
+
+    int r = 0;
+
+    for (;;) {
+        /* One too many: a blocked thread came back. */
+        if (p->threads - p->blocked > p->max_threads)
+            return NULL;
+        if (p->first)
+            break;
+        if (p->stop || r != 0)
+            return NULL;
+        p->idle++;
+        r = pthread_cond_timedwait(&p->work, &p->lock, &ts);
+        p->idle--;
+    }
+    t = p->first;
+    p->first = t->next;
+    if (!p->first)
+        p->last = &p->first;
+    p->queued--;
+    return t;
+}
+
+static void *run(void *arg)
+{
+    struct pool *p = arg;
+    struct pool_task *t;
+    pthread_t former;
+    bool join;
+
+    thread_state.pool = p;
+    pthread_mutex_lock(&p->lock);
+    while ((t = next_task(p))) {
+        bool drained = p->was_full && p->queued <= p->max_queued / 2;
+        if (drained) {
+            p->was_full = false;
+            atomic_store(&p->full, false);
+        }
+        pthread_mutex_unlock(&p->lock);
+        if (drained && p->drained)
+            p->drained(p->arg);
+        t->fn(t);
+        pthread_mutex_lock(&p->lock);
+    }
+    /* Each thread that ends joins the one that ended before it, and the last
+     * is joined by pool_close: none is left behind. */
+    former = p->ended;
+    join = p->has_ended;
+    p->ended = pthread_self();
+    p->has_ended = true;
+    p->threads--;
+    pthread_cond_broadcast(&p->gone);
+    pthread_mutex_unlock(&p->lock);
+    if (join)
+        pthread_join(former, NULL);
+    return NULL;
+}
+
+/* Starts one more thread when the queue needs it. Lock held. */
+static bool grow(struct pool *p)
+{
+    pthread_t thread;
+
+    if (p->queued <= p->idle)
+        return true;
+    if (p->threads - p->blocked >= p->max_threads || p->blocked > EXTRA_MAX)
+        return p->threads > 0;
+    if (threads_start(&thread, "tenrec-pool", run, p) != 0)
+        return p->threads > 0;
+    p->threads++;
+    return true;
+}
+
+tenrec_status pool_run(struct pool *p, struct pool_task *t)
+{
+    tenrec_status st = TENREC_OK;
+
+    t->next = NULL;
+    pthread_mutex_lock(&p->lock);
+    if (p->closed) {
+        pthread_mutex_unlock(&p->lock);
+        return TENREC_ESHUTDOWN;
+    }
+    p->queued++;
+    if (!grow(p)) {
+        p->queued--;
+        st = TENREC_EOS;
+    } else {
+        *p->last = t;
+        p->last = &t->next;
+        if (p->queued >= p->max_queued) {
+            p->was_full = true;
+            atomic_store(&p->full, true);
+        }
+        pthread_cond_signal(&p->work);
+    }
+    pthread_mutex_unlock(&p->lock);
+    return st;
+}
+
+struct pool_task *pool_stop(struct pool *p)
+{
+    struct pool_task *queued;
+
+    pthread_mutex_lock(&p->lock);
+    queued = p->first;
+    p->first = NULL;
+    p->last = &p->first;
+    p->queued = 0;
+    p->closed = true;
+    p->was_full = false;
+    atomic_store(&p->full, false);
+    pthread_mutex_unlock(&p->lock);
+    return queued;
+}
+
+void pool_resume(struct pool *p)
+{
+    pthread_mutex_lock(&p->lock);
+    p->closed = false;
+    pthread_mutex_unlock(&p->lock);
+}
+
+bool pool_full(const struct pool *p)
+{
+    return atomic_load_explicit(&p->full, memory_order_relaxed);
+}
+
+void pool_block_begin(struct pool *p)
+{
+    pthread_mutex_lock(&p->lock);
+    p->blocked++;
+    grow(p);
+    pthread_mutex_unlock(&p->lock);
+}
+
+void pool_block_end(struct pool *p)
+{
+    pthread_mutex_lock(&p->lock);
+    p->blocked--;
+    pthread_mutex_unlock(&p->lock);
+}
+
+struct pool_counts pool_count(struct pool *p)
+{
+    struct pool_counts n;
+
+    pthread_mutex_lock(&p->lock);
+    n = (struct pool_counts){ p->threads, p->idle, p->blocked, p->queued };
+    pthread_mutex_unlock(&p->lock);
+    return n;
+}
+
+void pool_close(struct pool *p)
+{
+    if (!p)
+        return;
+    pthread_mutex_lock(&p->lock);
+    p->stop = true;
+    pthread_cond_broadcast(&p->work);
+    while (p->threads > 0)
+        pthread_cond_wait(&p->gone, &p->lock);
+    pthread_mutex_unlock(&p->lock);
+    if (p->has_ended)
+        pthread_join(p->ended, NULL);
+    pthread_cond_destroy(&p->work);
+    pthread_cond_destroy(&p->gone);
+    pthread_mutex_destroy(&p->lock);
+    free(p);
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* waiter.c - eventfds are kept for reuse: a synchronous call must not open and
+ * close one. A kept one may still be readable (it was woken while it did not
+ * sleep); the next poller then looks once more than needed, which is cheaper
+ * than reading it away in every call. */
+#include "future/waiter.h"
+
+#include "base/clock.h"
+#include "future/thread_state.h"
+#include "runtime/thread_end.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { KEPT_MAX = 64 };
+
+static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
+static int kept[KEPT_MAX];
+static unsigned n_kept;
+
+/* This thread's own; 0: none. */
+static _Thread_local int spare_fd __attribute__((tls_model("initial-exec")));
+static _Thread_local struct thread_end spare_end;
+
+static void spare_close(void)
+{
+    if (spare_fd > 0)
+        close(spare_fd);
+    spare_fd = 0;
+}
+
+/* A child of fork must not share its parent's descriptors. */
+static void forget_kept(void)
+{
+    spare_close();
+    while (n_kept > 0)
+        close(kept[--n_kept]);
+    pthread_mutex_init(&kept_lock, NULL);
+}
+
+static void watch_fork(void)
+{
+    pthread_atfork(NULL, NULL, forget_kept);
+}
+
+static int fd_take(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    int fd = spare_fd;
+
+    spare_fd = 0;
+    if (fd > 0)
+        return fd;
+    fd = -1;
+    pthread_once(&once, watch_fork);
+    pthread_mutex_lock(&kept_lock);
+    if (n_kept > 0)
+        fd = kept[--n_kept];
+    pthread_mutex_unlock(&kept_lock);
+    return fd >= 0 ? fd : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+}
+
+static void fd_keep(int fd)
+{
+    if (spare_fd == 0 && fd > 0 && thread_end_follow(&spare_end, spare_close)) {
+        spare_fd = fd;
+        return;
+    }
+    pthread_mutex_lock(&kept_lock);
+    if (n_kept < KEPT_MAX) {
+        kept[n_kept++] = fd;
+        fd = -1;
+    }
+    pthread_mutex_unlock(&kept_lock);
+    if (fd >= 0)
+        close(fd);
+}
+
+void waiter_init(struct waiter *w, bool with_fd)
+{
+    atomic_init(&w->woken, 0);
+    w->by_self = false;
+    w->fd = with_fd ? fd_take() : -1;
+}
+
+void waiter_wake(struct waiter *w)
+{
+    const uint64_t one = 1;
+
+    if (thread_state.waiter == w) { /* it is awake: it runs this */
+        w->by_self = true;
+        atomic_store_explicit(&w->woken, 1, memory_order_release);
+        return;
+    }
+    if (atomic_exchange(&w->woken, 1) != 0)
+        return;
+    if (w->fd >= 0) {
+        while (write(w->fd, &one, sizeof one) < 0 && errno == EINTR)
+            ;
+    } else {
+        syscall(SYS_futex, &w->woken, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    }
+}
+
+bool waiter_sleep(struct waiter *w, uint64_t deadline_ns)
+{
+    struct timespec ts, *limit;
+
+    while (!waiter_woken(w)) {
+        limit = clock_left_ts(deadline_ns, &ts);
+        if (limit && limit->tv_sec == 0 && limit->tv_nsec == 0)
+            return false;
+        if (w->fd >= 0) {
+            struct pollfd p = { .fd = w->fd, .events = POLLIN };
+            uint64_t n;
+            if (ppoll(&p, 1, limit, NULL) > 0 && read(w->fd, &n, sizeof n) < 0)
+                continue;
+        } else {
+            syscall(SYS_futex, &w->woken, FUTEX_WAIT_PRIVATE, 0, limit, NULL, 0);
+        }
+    }
+    return true;
+}
+
+void waiter_finish(struct waiter *w)
+{
+    if (w->fd >= 0)
+        fd_keep(w->fd);
+    w->fd = -1;
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "group/generation.h"
+
+#include "base/clock.h"
+#include "group/group_directory.h"
+#include "group/member_record.h"
+#include "launch/ranks.h"
+#include "runtime/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <tenrec/types.h>
+
+/* Keys below tenrec/<group>[/<run>]:
+ *   rank/<r>           how often rank r has started
+ *   left/<r>           which of its lives it has left in good order
+ *   <n>/member/<r>     its record (members.c), kept for one life more, as slow
+ *                      others may still be reading it */
+#define KEY_ROOM 64
+#define RECORD_MS 2000 /* a rank that has just started publishes within this */
+
+static void rank_key(char *ret, const char *what, int32_t rank)
+{
+    snprintf(ret, KEY_ROOM, "%s/%d", what, rank);
+}
+
+bool meeting_rank_left(struct tenrec_store *base, int32_t rank, int64_t n, uint64_t deadline_ns)
+{
+    struct store_value text;
+    char key[KEY_ROOM];
+    bool left;
+
+    rank_key(key, "left", rank);
+    if (store_read(base, key, deadline_ns, &text, NULL) != TENREC_OK || !text.data)
+        return false;
+    left = strtoll(text.data, NULL, 10) >= n;
+    free(text.data);
+    return left;
+}
+
+/* Reads the record of this rank's life `n`, if it comes within the limit. */
+static bool former_record(struct meeting *m, int64_t n, uint64_t deadline_ns, struct member *ret)
+{
+    uint64_t limit_ns = clock_deadline_ms(RECORD_MS);
+    struct store_value value;
+    char key[KEY_ROOM];
+    const char *keys[] = { key };
+    bool found;
+
+    snprintf(key, sizeof key, "%lld/member/%d", (long long)n, m->rank);
+    if (store_get_all(m->base, keys, 1, deadline_ns < limit_ns ? deadline_ns : limit_ns, &value,
+                      NULL, NULL) != TENREC_OK)
+        return false;
+    found = member_unpack(&value, ret, NULL) == TENREC_OK;
+    free(value.data);
+    return found;
+}
+
+/* Checks the former holder of this rank, which has not left: it lives, or has crashed. */
+static tenrec_status meeting_check_former(struct meeting *m, uint64_t deadline_ns,
+                                          tenrec_error *err)
+{
+    struct member other = { 0 };
+    tenrec_status st = TENREC_OK;
+
+    if (meeting_rank_left(m->base, m->rank, m->incarnation - 1, deadline_ns))
+        return TENREC_OK;
+    if (!former_record(m, m->incarnation - 1, deadline_ns, &other)) {
+        snprintf(m->hint, sizeof m->hint,
+                 "; rank %d was started twice, or died before: a store of an earlier run must be "
+                 "removed",
+                 m->rank);
+        return TENREC_OK;
+    }
+    if (member_runs_here(&other))
+        st = tenrec_fail(err, TENREC_EGROUP,
+                         "rank %d of group \"%s\" is taken by worker \"%s\" (process %lld on %s)",
+                         m->rank, m->group, other.name, (long long)other.pid, other.host);
+    else
+        snprintf(
+            m->hint, sizeof m->hint,
+            "; rank %d was worker \"%.40s\" (process %lld on %.32s) before, which did not leave",
+            m->rank, other.name, (long long)other.pid, other.host);
+    member_free(&other);
+    return st;
+}
+
+/* Removes the keys of the life before the last. */
+static void meeting_tidy(struct meeting *m, uint64_t deadline_ns)
+{
+    char record[KEY_ROOM], kind[KEY_ROOM];
+    const char *keys[] = { record, kind };
+
+    if (m->incarnation < 3)
+        return;
+    snprintf(record, sizeof record, "%lld/member/%d", (long long)m->incarnation - 2, m->rank);
+    snprintf(kind, sizeof kind, "%lld/kind", (long long)m->incarnation - 2);
+    store_delete_all(m->base, keys, m->rank == 0 ? 2 : 1, deadline_ns, NULL);
+}
+
+static void close_views(struct meeting *m)
+{
+    tenrec_store_drop(m->store);
+    tenrec_store_drop(m->base);
+    m->store = m->base = NULL;
+}
+
+static void meeting_take_back(struct meeting *m, uint64_t deadline_ns)
+{
+    char key[KEY_ROOM];
+
+    rank_key(key, "rank", m->rank);
+    store_add(m->base, key, -1, deadline_ns, NULL, NULL);
+}
+
+/* Opens the views of the group and, from `incarnation` on, of this life. */
+static tenrec_status open_base(struct meeting *m, struct tenrec_store *s, const char *group,
+                               const char *run, tenrec_error *err)
+{
+    char text[400];
+    tenrec_status st = ranks_check_name("group name", group, err);
+
+    if (st != TENREC_OK)
+        return st;
+    snprintf(m->group, sizeof m->group, "%s", group);
+    snprintf(m->run, sizeof m->run, "%s", run);
+    snprintf(text, sizeof text, "tenrec/%s%s%s", group, *run ? "/" : "", run);
+    m->whole = s;
+    return tenrec_store_prefix(s, text, &m->base, err);
+}
+
+static tenrec_status open_life(struct meeting *m, tenrec_error *err)
+{
+    char text[KEY_ROOM];
+
+    snprintf(text, sizeof text, "%lld", (long long)m->incarnation);
+    return tenrec_store_prefix(m->base, text, &m->store, err);
+}
+
+tenrec_status meeting_open(struct tenrec_store *s, const char *group, const char *run, int32_t rank,
+                           int32_t world, uint64_t deadline_ns, struct meeting *ret,
+                           tenrec_error *err)
+{
+    struct meeting m = { .rank = rank, .world = world, .end = MEETING_GIVEN_UP };
+    char key[KEY_ROOM];
+    tenrec_status st;
+
+    if ((st = ranks_check(rank, world, err)) != TENREC_OK ||
+        (st = member_draw_token(&m.token, err)) != TENREC_OK ||
+        (st = open_base(&m, s, group, run, err)) != TENREC_OK)
+        return st;
+    rank_key(key, "rank", rank);
+    st = store_add(m.base, key, 1, deadline_ns, &m.incarnation, err);
+    if (st != TENREC_OK)
+        goto err_views;
+    if (m.incarnation > 1 && (st = meeting_check_former(&m, deadline_ns, err)) != TENREC_OK) {
+        meeting_take_back(&m, deadline_ns);
+        goto err_views;
+    }
+    meeting_tidy(&m, deadline_ns);
+    if ((st = open_life(&m, err)) != TENREC_OK)
+        goto err_views;
+    *ret = m;
+    return TENREC_OK;
+
+err_views:
+    close_views(&m);
+    return st;
+}
+
+tenrec_status meeting_visit(struct tenrec_store *s, const char *group, uint64_t deadline_ns,
+                            struct meeting *ret, tenrec_error *err)
+{
+    struct meeting m = { .rank = TENREC_ANONYMOUS, .over = true };
+    struct groups_entry e;
+    tenrec_status st = ranks_check_name("group name", group, err);
+
+    if (st == TENREC_OK)
+        st = groups_find(s, group, deadline_ns, &e, err);
+    if (st != TENREC_OK)
+        return st;
+    m.world = e.world;
+    m.incarnation = e.incarnation;
+    st = open_base(&m, s, group, e.run, err);
+    if (st == TENREC_OK)
+        st = open_life(&m, err);
+    if (st == TENREC_OK)
+        *ret = m;
+    else
+        close_views(&m);
+    return st;
+}
+
+tenrec_status meeting_announce(struct meeting *m, uint64_t deadline_ns, tenrec_error *err)
+{
+    struct groups_entry e = { .world = m->world, .incarnation = m->incarnation };
+
+    snprintf(e.name, sizeof e.name, "%s", m->group);
+    snprintf(e.run, sizeof e.run, "%s", m->run);
+    return groups_announce(m->whole, &e, deadline_ns, err);
+}
+
+bool meeting_has_left(struct meeting *m, int32_t rank, uint64_t deadline_ns)
+{
+    return meeting_rank_left(m->base, rank, m->incarnation, deadline_ns);
+}
+
+void meeting_leave(struct meeting *m, uint64_t deadline_ns)
+{
+    char key[KEY_ROOM], text[KEY_ROOM];
+    const char *record = key;
+
+    if (!m->base || m->over)
+        return;
+    m->over = true;
+    if (m->end == MEETING_LEFT) {
+        rank_key(key, "left", m->rank);
+        snprintf(text, sizeof text, "%lld", (long long)m->incarnation);
+        store_set(m->base, key, text, strlen(text), deadline_ns, NULL);
+    } else {
+        rank_key(key, "member", m->rank);
+        store_delete_all(m->store, &record, 1, deadline_ns, NULL);
+        meeting_take_back(m, deadline_ns);
+    }
+}
+
+void meeting_close(struct meeting *m, uint64_t deadline_ns)
+{
+    meeting_leave(m, deadline_ns);
+    close_views(m);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* membership_list.h - the members of a dynamic group, as its store has them: a worker that joins,
+ * leaves or finds another dead changes one list under the group's lock. */
+#ifndef TENREC_GROUP_MEMBERSHIP_LIST_H
+#define TENREC_GROUP_MEMBERSHIP_LIST_H
+
+#include "group/group_lock.h"
+#include "group/member_record.h"
+#include "group/membership_view.h"
+
+/* Keys below tenrec/<group>[/<run>]:
+ *   lock            lease.h, in group_lock.h
+ *   incarnations    how many lives there have been
+ *   view            membership_view.h
+ *   member/<n>      the record of the member in life n
+ * and those that torch knows, in a part of their own: torch_keys.h. */
+struct roster {
+    struct tenrec_store *whole; /* borrowed: the store that `store` is a view of */
+    struct tenrec_store *store; /* owns */
+    struct tenrec_store *torch; /* owns */
+    struct group_lock lock;
+    char group[128], run[128];
+    tenrec_peer id; /* ours; -1: none yet */
+    int64_t incarnation;
+    uint64_t token; /* as in member_record.h; 0: none yet */
+    char name[TENREC_NAME_MAX + 1];
+    bool joined; /* others may see us */
+};
+
+/* `s` is borrowed until roster_close. errors: EINVAL, ENOMEM */
+tenrec_status roster_open(struct tenrec_store *s, const char *group, const char *run,
+                          uint64_t lease_ms, struct roster *ret, tenrec_error *err);
+
+/* Acquires the lock and determines our id and name; the lock stays ours until roster_join or
+ * roster_leave.
+ *
+ * wished   an id, or -1 for the lowest that is free
+ * pattern  the name; "{rank}" in it becomes the id
+ * errors   EGROUP (static group; id or name is taken by a worker that lives), EINVAL, ETIMEDOUT
+ *          (names the holder of the lock), and the store's */
+tenrec_status roster_reserve(struct roster *r, tenrec_peer wished, const char *pattern,
+                             uint64_t deadline_ns, tenrec_error *err);
+
+/* Makes us a member with that `address`, and releases the lock; the others get `extra` (may be
+ * NULL). `ret`: the members then.
+ *
+ * errors: EINVAL, EGROUP (was too slow), and the store's */
+tenrec_status roster_join(struct roster *r, const char *address, const struct store_value *extra,
+                          uint64_t deadline_ns, struct view *ret, tenrec_error *err);
+
+/* Removes a member, if it is in the list in that life; *ret is the list then. A member that was
+ * removed itself removes no other. */
+tenrec_status roster_remove(struct roster *r, tenrec_peer id, int64_t incarnation, bool died,
+                            uint64_t deadline_ns, struct view *ret, tenrec_error *err);
+
+/* Removes us, or releases the reservation. Once. */
+tenrec_status roster_leave(struct roster *r, uint64_t deadline_ns, struct view *ret,
+                           tenrec_error *err);
+
+/* Reads the members. errors: EGROUP (no list), and the store's */
+tenrec_status roster_read(struct roster *r, uint64_t deadline_ns, struct view *ret,
+                          tenrec_error *err);
+
+/* Reads the records of `n` members, ret[i] that of e[i]. The record of a member that is gone stays
+ * zeroed. */
+tenrec_status roster_records(struct roster *r, const struct view_entry *e, size_t n,
+                             uint64_t deadline_ns, struct member *ret, tenrec_error *err);
+
+void roster_close(struct roster *r); /* safe on zeroed memory */
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* advertise_address.h - the address that this machine advertises to a group: the one from which it
+ * reaches the group's store.
+ *
+ * The own host name often resolves to 127.0.1.1, or an address that others cannot reach, so it is
+ * not used. */
+#ifndef TENREC_LAUNCH_ADVERTISE_ADDRESS_H
+#define TENREC_LAUNCH_ADVERTISE_ADDRESS_H
+
+#include <netinet/in.h>
+#include <stdint.h>
+#include <tenrec/error.h>
+
+#define VANTAGE_MAX (INET6_ADDRSTRLEN + 16)
+
+/* Writes the address of this machine towards `host`, the host of the store; when that is this
+ * machine, the first address that is not loopback. "" when only this host needs to reach us (the
+ * store is at a loopback address, or `host` is ""), or no address is found. Sends nothing, but
+ * names are looked up. */
+void vantage_find(const char *host, uint16_t port, uint64_t deadline_ns, char ret[VANTAGE_MAX]);
+
+/* "localhost", 127.x.y.z or ::1, as written. */
+int vantage_is_loopback(const char *host);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* launch.h - how this process was launched: rank, world size and the address of the store, from the
+ * variables that launchers set. */
+#ifndef TENREC_LAUNCH_LAUNCH_H
+#define TENREC_LAUNCH_LAUNCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <tenrec/error.h>
+
+/* The value of an environment variable, NULL when unset: secure_getenv, or a test's. */
+typedef const char *launch_lookup_fn(void *arg, const char *name);
+
+struct launch {
+    int32_t rank, world;             /* -1: unknown */
+    int32_t local_rank, local_world; /* on this host; -1: unknown */
+    char source[48];                 /* "torchrun's variables", "Slurm" ... */
+    char host[256];                  /* address of the store, or "" */
+    uint16_t port;
+    char place[64];   /* where host and port came from */
+    bool agent_store; /* the launcher serves the store: never serve it */
+    char file[256];   /* a file for all ranks of one host; "" */
+    char run[128];    /* tells one start from the next, where the launcher does; "" */
+};
+
+/* Detects the launcher: TENREC_RANK, torchrun, PMIx, PMI, Slurm, Open MPI, in this order; else rank
+ * and world are -1 ("single process"). A given rank >= 0 and world > 0 override all.
+ *
+ * errors: EINVAL names the variable that is wrong or missing */
+tenrec_status launch_detect(launch_lookup_fn *lookup, void *arg, int32_t rank, int32_t world,
+                            struct launch *ret, tenrec_error *err);
+
+/* Fills host and port, or file, for env://: from MASTER_ADDR and MASTER_PORT, else derived under
+ * Slurm and on one host.
+ *
+ * errors: EINVAL says which variables to set */
+tenrec_status launch_find_place(launch_lookup_fn *lookup, void *arg, struct launch *launch,
+                                tenrec_error *err);
+
+/* Reads a whole decimal number within min..max; the error calls it `what`. */
+tenrec_status launch_number(const char *what, const char *text, int64_t min, int64_t max,
+                            int64_t *ret, tenrec_error *err);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* device_record.h - the devices of a worker as bytes, for the other workers. */
+#ifndef TENREC_MEMBERSHIP_DEVICE_RECORD_H
+#define TENREC_MEMBERSHIP_DEVICE_RECORD_H
+
+#include "store/store.h"
+#include "tensor/device_map.h"
+
+/* ret->data NULL: out of memory. */
+void device_record_pack(const struct device_row *r, struct store_value *ret);
+
+/* No bytes at all: a worker that says nothing of devices.
+ *
+ * ret      the caller frees it with device_row_free
+ * errors   EPROTOCOL, ENOMEM */
+tenrec_status device_record_unpack(const void *data, size_t len, struct device_row *ret,
+                                   tenrec_error *err);
+
+#endif

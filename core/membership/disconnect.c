@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* disconnect.c - what happens when a connection breaks. */
+#include "membership/disconnect.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "call/call.h"
+#include "collective/gather.h"
+#include "future/thread_state.h"
+#include "membership/monitor.h"
+#include "peer/contact.h"
+#include "peer/worker.h"
+#include "rref/rref_control.h"
+#include "runtime/log.h"
+#include "serve/active_calls.h"
+
+#include <stdlib.h>
+
+/* How far apart the ends of the two connections to one process may be seen. */
+enum { SAME_MS = 5000 };
+
+enum direction { NOTHING_TOLD, OURS, THEIRS };
+
+struct loss {
+    enum direction told; /* whose other direction is still to break */
+    uint64_t until_ns;   /* then it counts as that loss */
+};
+
+tenrec_status losses_reset(struct losses *l, size_t n, tenrec_error *err)
+{
+    struct loss *last = memory_new(n, sizeof *last);
+
+    if (!last)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu workers", n);
+    free(l->last);
+    l->last = last;
+    l->n = n;
+    return TENREC_OK;
+}
+
+struct losses *losses_new(void)
+{
+    return memory_new(1, sizeof(struct losses));
+}
+
+void losses_drop(struct losses *l)
+{
+    if (l)
+        free(l->last);
+    free(l);
+}
+
+void losses_forget(struct tenrec_worker *w, tenrec_peer peer)
+{
+    pthread_mutex_lock(&w->lock);
+    if (peer >= 0 && (size_t)peer < w->losses->n)
+        w->losses->last[peer] = (struct loss){ .told = NOTHING_TOLD };
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* False for the second direction of a loss that was told. Lock held. */
+static bool is_news(struct losses *l, tenrec_peer peer, enum direction which)
+{
+    uint64_t now = clock_now_ns();
+    struct loss *last;
+    bool same;
+
+    if (peer < 0 || (size_t)peer >= l->n)
+        return true;
+    last = &l->last[peer];
+    same = last->told != NOTHING_TOLD && last->told != which && now < last->until_ns;
+    last->told = same ? NOTHING_TOLD : which;
+    last->until_ns = now + SAME_MS * UINT64_C(1000000);
+    return !same;
+}
+
+static void tell(struct tenrec_worker *w, tenrec_peer peer, enum direction which,
+                 const tenrec_error *why)
+{
+    tenrec_peer_lost_fn *fn;
+    struct scope *scope;
+    void *arg;
+
+    pthread_mutex_lock(&w->lock);
+    fn = is_news(w->losses, peer, which) ? w->losses->fn : NULL;
+    arg = w->losses->arg;
+    pthread_mutex_unlock(&w->lock);
+    if (!fn)
+        return;
+    scope = thread_lend();
+    fn(w, peer, why, arg);
+    thread_back(scope);
+}
+
+static void lost(struct tenrec_worker *w, tenrec_peer peer, enum direction which,
+                 const tenrec_error *why)
+{
+    tenrec_error told = *why;
+
+    peers_blame(&w->peers, peer, &told);
+    contact_lost(w, peer);
+    if (which == OURS)
+        call_fail_peer(w, peer, &told);
+    else if (peer >= 0)
+        served_cancel_from(w->served, peer); /* no answer reaches the caller */
+    /* A member of a dynamic group that still lives keeps its references. */
+    if (atomic_load(&w->state) == WORKER_RUNNING && !watch_suspects(w, peer))
+        rrefs_lost(w, peer, !atomic_load(&w->leaving), &told);
+    if (atomic_load(&w->leaving) || atomic_load(&w->state) != WORKER_RUNNING)
+        return;
+    gather_lost(w, peer, &told);
+    tell(w, peer, which, &told);
+}
+
+void worker_peer_lost(void *worker, tenrec_peer peer, const tenrec_error *why)
+{
+    lost(worker, peer, OURS, why);
+}
+
+void worker_caller_lost(void *worker, tenrec_peer peer, const tenrec_error *why)
+{
+    lost(worker, peer, THEIRS, why);
+}
+
+void worker_peer_refused(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *why)
+{
+    tenrec_error told;
+    size_t n;
+
+    tenrec_fail(&told, TENREC_EPEER_LOST, "no process listens at its address");
+    peers_blame(&w->peers, peer, &told);
+    gather_lost(w, peer, &told);
+    if (!why || atomic_load(&w->state) != WORKER_RUNNING)
+        return;
+    told = *why;
+    peers_blame(&w->peers, peer, &told);
+    n = rrefs_lost(w, peer, !atomic_load(&w->leaving), &told);
+    if (n > 0)
+        log_line(TENREC_LOG_WARN, w->self.name,
+                 "'%s' is dead: %zu control messages about its references are given up",
+                 peers_name(&w->peers, peer), n);
+}
+
+void tenrec_set_peer_lost_callback(struct tenrec_worker *w, tenrec_peer_lost_fn *fn, void *arg)
+{
+    pthread_mutex_lock(&w->lock);
+    w->losses->fn = fn;
+    w->losses->arg = arg;
+    pthread_mutex_unlock(&w->lock);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* disconnect.h - peers whose connection broke. There is one connection per direction:
+ * ours to the peer, on which our calls wait for answers, and the peer's to us.
+ * When its process ends both break, and the program is told once. */
+#ifndef TENREC_MEMBERSHIP_DISCONNECT_H
+#define TENREC_MEMBERSHIP_DISCONNECT_H
+
+#include <tenrec/rpc.h>
+
+struct loss;
+
+struct losses {
+    tenrec_peer_lost_fn *fn; /* NULL: nobody wants to know */
+    void *arg;
+    struct loss *last; /* by id, what was told of each; owns */
+    size_t n;
+};
+
+struct losses *losses_new(void); /* NULL: no memory */
+void losses_drop(struct losses *l);
+
+/* Forgets what was told, for a group of `n`. errors: ENOMEM */
+tenrec_status losses_reset(struct losses *l, size_t n, tenrec_error *err);
+/* What was told of `peer` was of another that had its id. */
+void losses_forget(struct tenrec_worker *w, tenrec_peer peer);
+
+/* The chain's user. */
+void worker_peer_lost(void *worker, tenrec_peer peer, const tenrec_error *why);
+void worker_caller_lost(void *worker, tenrec_peer peer, const tenrec_error *why);
+
+/* A member of a static group has gone for good (contact.h): fails the gathers that wait for it
+ * and, unless `why` is NULL, gives up its references. */
+void worker_peer_refused(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *why);
+
+#endif

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* group.c - what a program sees of a group that changes. */
+#include "base/clock.h"
+#include "base/memory.h"
+#include "call/call.h"
+#include "future/enter.h"
+#include "future/pool.h"
+#include "future/thread_state.h"
+#include "membership/monitor_inside.h"
+#include "peer/worker.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct made {
+    struct tenrec_group_view view; /* first */
+    struct tenrec_worker_info member[];
+};
+
+/* Lock held. */
+static tenrec_status check(const struct watch *wa, tenrec_error *err)
+{
+    if (wa->expelled) {
+        if (err)
+            *err = wa->why;
+        return TENREC_EGROUP;
+    }
+    if (wa->stopped)
+        return tenrec_fail(err, TENREC_ESHUTDOWN, "the worker has been shut down");
+    return TENREC_OK;
+}
+
+static struct made *made_new(size_t n)
+{
+    struct made *m = memory_new(1, sizeof *m + n * sizeof m->member[0]);
+
+    if (m)
+        m->view = (struct tenrec_group_view){ .size = sizeof m->view, .member = m->member };
+    return m;
+}
+
+static tenrec_status list_static(struct tenrec_worker *w, struct made **ret, tenrec_error *err)
+{
+    const size_t room = atomic_load(&w->peers.top);
+    struct made *m = made_new(room);
+
+    if (!m)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a view of the group");
+    m->view.version = 1;
+    for (size_t i = 0; i < room; i++)
+        if (peers_has(&w->peers, (tenrec_peer)i))
+            m->member[m->view.n++] =
+                (struct tenrec_worker_info){ .name = peers_name(&w->peers, (tenrec_peer)i),
+                                             .id = (tenrec_peer)i };
+    *ret = m;
+    return TENREC_OK;
+}
+
+static tenrec_status list_dynamic(struct tenrec_worker *w, struct made **ret, tenrec_error *err)
+{
+    struct watch *wa = w->watch;
+    struct made *m = NULL;
+    tenrec_status st;
+
+    pthread_mutex_lock(&wa->lock);
+    st = check(wa, err);
+    if (st == TENREC_OK && !(m = made_new(wa->view.n)))
+        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a view of the group");
+    for (size_t i = 0; m && i < wa->view.n; i++)
+        m->member[m->view.n++] =
+            (struct tenrec_worker_info){ .name = peers_name(&w->peers, wa->view.entry[i].id),
+                                         .id = wa->view.entry[i].id };
+    if (m)
+        m->view.version = (uint64_t)wa->view.version;
+    pthread_mutex_unlock(&wa->lock);
+    if (st == TENREC_OK)
+        *ret = m;
+    return st;
+}
+
+tenrec_status tenrec_group_view_get(struct tenrec_worker *w, struct tenrec_group_view **ret,
+                                    tenrec_error *err)
+{
+    tenrec_status st = worker_enter(w, err);
+    struct made *m = NULL;
+
+    if (st != TENREC_OK)
+        return st;
+    st = w->watch ? list_dynamic(w, &m, err) : list_static(w, &m, err);
+    worker_leave(w);
+    if (st == TENREC_OK)
+        *ret = &m->view;
+    return st;
+}
+
+void tenrec_group_view_drop(struct tenrec_group_view *v)
+{
+    free(v);
+}
+
+/* Both at least. */
+struct wanted {
+    uint64_t version;
+    size_t n;
+};
+
+static tenrec_status check_static(struct tenrec_worker *w, const struct wanted *wanted,
+                                  tenrec_error *err)
+{
+    const size_t n = atomic_load(&w->peers.n);
+
+    if (wanted->version <= 1 && wanted->n <= n)
+        return TENREC_OK;
+    return tenrec_fail(err, TENREC_EINVAL,
+                       "the group is static: it has %zu workers and view 1, and never others", n);
+}
+
+static tenrec_status wait_dynamic(struct tenrec_worker *w, const struct wanted *wanted,
+                                  uint64_t until_ns, tenrec_error *err)
+{
+    const struct timespec ts = { .tv_sec = (time_t)(until_ns / 1000000000u),
+                                 .tv_nsec = (long)(until_ns % 1000000000u) };
+    struct watch *wa = w->watch;
+    tenrec_status st;
+    int r = 0;
+
+    pthread_mutex_lock(&wa->lock);
+    while ((st = check(wa, err)) == TENREC_OK) {
+        if ((uint64_t)wa->view.version >= wanted->version && wa->view.n >= wanted->n)
+            break;
+        if (r == ETIMEDOUT) {
+            st = tenrec_fail(err, TENREC_ETIMEDOUT,
+                             "the group has %zu members and view %lld, expected %zu and %llu",
+                             wa->view.n, (long long)wa->view.version, wanted->n,
+                             (unsigned long long)wanted->version);
+            break;
+        }
+        r = until_ns == CLOCK_NEVER ? pthread_cond_wait(&wa->changed, &wa->lock)
+                                    : pthread_cond_timedwait(&wa->changed, &wa->lock, &ts);
+    }
+    pthread_mutex_unlock(&wa->lock);
+    return st;
+}
+
+static tenrec_status wait_for(struct tenrec_worker *w, const struct wanted *wanted, int64_t ms,
+                              tenrec_error *err)
+{
+    struct pool *pool = thread_state.pool;
+    uint64_t until_ns;
+    tenrec_status st;
+
+    if (thread_state.no_block > 0)
+        return tenrec_fail(err, TENREC_EWOULDBLOCK,
+                           "an inline function or a callback may not wait for the group");
+    st = worker_enter(w, err);
+    if (st != TENREC_OK)
+        return st;
+    st = call_deadline(w, &ms, &until_ns, err);
+    if (st == TENREC_OK && !w->watch) {
+        st = check_static(w, wanted, err);
+    } else if (st == TENREC_OK) {
+        if (pool)
+            pool_block_begin(pool);
+        st = wait_dynamic(w, wanted, until_ns, err);
+        if (pool)
+            pool_block_end(pool);
+    }
+    worker_leave(w);
+    return st;
+}
+
+tenrec_status tenrec_group_wait_version(struct tenrec_worker *w, uint64_t version, int64_t ms,
+                                        tenrec_error *err)
+{
+    return wait_for(w, &(struct wanted){ .version = version }, ms, err);
+}
+
+tenrec_status tenrec_group_wait_members(struct tenrec_worker *w, size_t n, int64_t ms,
+                                        tenrec_error *err)
+{
+    return wait_for(w, &(struct wanted){ .n = n }, ms, err);
+}
+
+tenrec_status tenrec_set_member_callbacks(struct tenrec_worker *w,
+                                          const struct tenrec_member_callbacks *c,
+                                          tenrec_error *err)
+{
+    if (c && c->size < sizeof *c)
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "member callbacks: size is %u, expected %zu (set it to sizeof)", c->size,
+                           sizeof *c);
+    pthread_mutex_lock(&w->lock);
+    w->member_callbacks = c ? *c : (struct tenrec_member_callbacks){ .size = 0 };
+    pthread_mutex_unlock(&w->lock);
+    return TENREC_OK;
+}

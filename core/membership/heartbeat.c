@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "membership/heartbeat.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+
+#include <stdlib.h>
+
+enum { FOLLOWED = 2, SOONER = 4 /* looks per interval after a refusal */ };
+
+void heartbeats_finish(struct heartbeats *h)
+{
+    free(h->list);
+    *h = (struct heartbeats){ .n = 0 };
+}
+
+void heartbeats_stop(struct heartbeats *h)
+{
+    h->n = 0;
+}
+
+static struct heartbeat *find(struct heartbeats *h, tenrec_peer id, int64_t incarnation)
+{
+    for (size_t i = 0; i < h->n; i++)
+        if (h->list[i].id == id && h->list[i].incarnation == incarnation)
+            return &h->list[i];
+    return NULL;
+}
+
+static struct heartbeat *find_or_add(struct heartbeats *h, tenrec_peer id, int64_t incarnation,
+                                     uint64_t first_ns)
+{
+    struct heartbeat *one = find(h, id, incarnation);
+
+    if (one)
+        return one;
+    if (h->n == h->room) {
+        struct heartbeat *more = memory_resize(h->list, h->room + 8, sizeof *more);
+        if (!more)
+            return NULL;
+        h->list = more;
+        h->room += 8;
+    }
+    one = &h->list[h->n++];
+    *one = (struct heartbeat){ .id = id, .incarnation = incarnation, .next_ns = first_ns };
+    return one;
+}
+
+tenrec_status heartbeats_follow(struct heartbeats *h, const struct view *v, tenrec_peer me,
+                                uint64_t now_ns, tenrec_error *err)
+{
+    size_t kept = 0, at = 0;
+
+    for (size_t i = 0; i < h->n; i++) {
+        h->list[i].ours = false;
+        if (view_find(v, h->list[i].id, h->list[i].incarnation))
+            h->list[kept++] = h->list[i];
+    }
+    h->n = kept;
+    while (at < v->n && v->entry[at].id != me)
+        at++;
+    for (size_t i = 1; i <= FOLLOWED && i < v->n; i++) {
+        const struct view_entry *e = &v->entry[(at + i) % v->n];
+        struct heartbeat *one =
+            find_or_add(h, e->id, e->incarnation, now_ns + h->rules.interval_ns);
+        if (!one)
+            return tenrec_fail(err, TENREC_ENOMEM, "no memory for the members to look after");
+        one->ours = true;
+    }
+    return TENREC_OK;
+}
+
+static bool wanted(const struct heartbeat *one)
+{
+    return one->ours || one->suspected;
+}
+
+enum heartbeat_due heartbeats_next(struct heartbeats *h, uint64_t now_ns, struct heartbeat *ret,
+                                   uint64_t *ret_next_ns)
+{
+    *ret_next_ns = CLOCK_NEVER;
+    for (size_t i = 0; i < h->n; i++) {
+        struct heartbeat *one = &h->list[i];
+
+        if (!wanted(one))
+            continue;
+        if (one->next_ns > now_ns) {
+            if (one->next_ns < *ret_next_ns)
+                *ret_next_ns = one->next_ns;
+            continue;
+        }
+        if (one->asked)
+            one->missed++;
+        one->asked = true;
+        one->next_ns = now_ns + h->rules.interval_ns;
+        *ret = *one;
+        return one->missed >= h->rules.misses || one->refused >= h->rules.misses ? HEARTBEAT_DEAD
+                                                                                 : HEARTBEAT_ASK;
+    }
+    return HEARTBEAT_REST;
+}
+
+void heartbeats_answered(struct heartbeats *h, tenrec_peer id, int64_t incarnation)
+{
+    struct heartbeat *one = find(h, id, incarnation);
+
+    if (!one)
+        return;
+    one->asked = one->suspected = false;
+    one->missed = one->refused = 0;
+}
+
+void heartbeats_failed(struct heartbeats *h, tenrec_peer id, int64_t incarnation, bool refused,
+                       uint64_t now_ns)
+{
+    struct heartbeat *one = find(h, id, incarnation);
+
+    if (!one || !one->asked)
+        return;
+    one->asked = false;
+    one->suspected = true;
+    one->missed++;
+    if (!refused)
+        return;
+    one->refused++;
+    one->next_ns = now_ns + h->rules.interval_ns / SOONER;
+}
+
+tenrec_status heartbeats_suspect(struct heartbeats *h, tenrec_peer id, int64_t incarnation,
+                                 uint64_t now_ns, tenrec_error *err)
+{
+    struct heartbeat *one = find_or_add(h, id, incarnation, now_ns);
+
+    if (!one)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the members to look after");
+    /* Each new connection may break at once: that is no answer either. */
+    if (one->suspected)
+        one->missed++;
+    one->next_ns = one->suspected ? now_ns + h->rules.interval_ns / SOONER : now_ns;
+    one->suspected = true;
+    /* What was asked over that connection is not answered any more. */
+    one->asked = false;
+    return TENREC_OK;
+}
+
+void heartbeats_start_over(struct heartbeats *h, uint64_t now_ns)
+{
+    for (size_t i = 0; i < h->n; i++) {
+        struct heartbeat *one = &h->list[i];
+
+        one->asked = false;
+        one->missed = one->refused = 0;
+        one->next_ns = now_ns;
+    }
+}
+
+void heartbeats_bury(struct heartbeats *h, tenrec_peer id, int64_t incarnation, uint64_t now_ns)
+{
+    struct heartbeat *one = find_or_add(h, id, incarnation, now_ns);
+
+    if (!one)
+        return; /* its looks will tell */
+    one->suspected = true;
+    one->missed = h->rules.misses;
+    one->next_ns = now_ns;
+}

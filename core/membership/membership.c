@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "membership/membership.h"
+
+#include "backend/plugin_store.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "config/config.h"
+#include "launch/ranks.h"
+#include "rendezvous/members.h"
+#include "rendezvous/rendezvous.h"
+
+#include <stdlib.h>
+
+struct membership {
+    struct rendezvous *rendezvous;
+    struct members *members;
+    struct view view; /* of a dynamic group, as it was then */
+    struct tenrec_process_group *pg;
+    const char **names;           /* by rank; borrowed from members */
+    struct tenrec_member *member; /* likewise */
+    char name[TENREC_NAME_MAX + 1];
+};
+
+static tenrec_status make_name(struct membership *m, const char *pattern, tenrec_error *err)
+{
+    tenrec_status st = ranks_make_name(pattern, membership_rank(m), m->name, err);
+
+    if (st == TENREC_EINVAL && err)
+        err->code = TENREC_ECONFIG;
+    return st == TENREC_EINVAL ? TENREC_ECONFIG : st;
+}
+
+/* For what is left to clean up behind a failure: waits for no member. */
+static uint64_t at_once(uint64_t deadline_ns)
+{
+    const uint64_t now_ns = clock_now_ns();
+
+    return deadline_ns < now_ns ? deadline_ns : now_ns;
+}
+
+tenrec_status membership_find(const struct config_settings *s, struct stores *stores,
+                              struct loop *loop, uint64_t deadline_ns, struct membership **ret,
+                              tenrec_error *err)
+{
+    const struct rendezvous_options o = { .init_method = s->init_method,
+                                          .group = s->group,
+                                          .rank = (int32_t)s->rank,
+                                          .world = (int32_t)s->world_size,
+                                          .open_other = plugin_store_open,
+                                          .open_arg = stores,
+                                          .name = s->name,
+                                          .lease_ms = s->group_lease_ms,
+                                          .loop = loop };
+    struct membership *m = memory_new(1, sizeof *m);
+    tenrec_status st;
+
+    if (!m)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the group");
+    st = rendezvous_open(&o, deadline_ns, &m->rendezvous, err);
+    if (st != TENREC_OK)
+        tenrec_error_prefix(err, "%s", s->init_method_place);
+    if (st == TENREC_OK && m->rendezvous->dynamic)
+        snprintf(m->name, sizeof m->name, "%s", m->rendezvous->roster.name);
+    else if (st == TENREC_OK)
+        st = make_name(m, s->name, err);
+    if (st == TENREC_OK)
+        *ret = m;
+    else
+        membership_drop(m, at_once(deadline_ns));
+    return st;
+}
+
+/* Lays out the members as agents and the process group want them. */
+static tenrec_status list_members(struct membership *m, tenrec_error *err)
+{
+    size_t n = (size_t)m->members->n;
+
+    m->names = memory_new(n, sizeof m->names[0]);
+    m->member = memory_new(n, sizeof m->member[0]);
+    if (!m->names || !m->member)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu members", n);
+    for (size_t i = 0; i < n; i++) {
+        const struct member *one = &m->members->list[i];
+        m->names[i] = one->name;
+        m->member[i] = (struct tenrec_member){ .size = sizeof m->member[i],
+                                               .id = one->rank,
+                                               .incarnation = (uint64_t)one->incarnation,
+                                               .name = one->name,
+                                               .address = one->address,
+                                               .token = one->token };
+    }
+    return TENREC_OK;
+}
+
+/* Reads who is in `v` (taken on success). One that has gone meanwhile is left out. */
+static tenrec_status read_members(struct membership *m, struct view *v, uint64_t deadline_ns,
+                                  tenrec_error *err)
+{
+    struct members *members = memory_new(1, sizeof *members + v->n * sizeof *members->list);
+    tenrec_status st;
+
+    if (!members)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu members", v->n);
+    st = roster_records(&m->rendezvous->roster, v->entry, v->n, deadline_ns, members->list, err);
+    for (size_t i = 0, at = 0; at < v->n && st == TENREC_OK; i++) {
+        const struct view_entry e = v->entry[at];
+        if (members->list[i].address) {
+            members->list[members->n++] = members->list[i];
+            at++;
+        } else {
+            view_remove(v, e.id, e.incarnation, true, -1);
+        }
+    }
+    if (st == TENREC_OK) {
+        m->members = members;
+        m->view = *v;
+        *v = (struct view){ .version = 0 };
+    } else {
+        free(members);
+    }
+    return st;
+}
+
+static tenrec_status join_dynamic(struct membership *m, const char *address,
+                                  const struct store_value *extra, uint64_t deadline_ns,
+                                  tenrec_error *err)
+{
+    struct roster *r = &m->rendezvous->roster;
+    struct view v = { .version = 0 };
+    tenrec_status st = roster_join(r, address, extra, deadline_ns, &v, err);
+
+    if (st == TENREC_OK)
+        st = read_members(m, &v, deadline_ns, err);
+    view_finish(&v);
+    if (st == TENREC_OK && !view_find(&m->view, r->id, r->incarnation))
+        st = tenrec_fail(err, TENREC_EGROUP,
+                         "worker '%s' (id %d) was taken out of group \"%s\" while it joined, as it "
+                         "did not answer",
+                         r->name, (int)r->id, r->group);
+    return st == TENREC_OK ? list_members(m, err) : st;
+}
+
+static tenrec_status visit_dynamic(struct membership *m, uint64_t deadline_ns, tenrec_error *err)
+{
+    struct view v = { .version = 0 };
+    tenrec_status st = roster_read(&m->rendezvous->roster, deadline_ns, &v, err);
+
+    if (st == TENREC_OK)
+        st = read_members(m, &v, deadline_ns, err);
+    view_finish(&v);
+    return st;
+}
+
+static tenrec_status join_static(struct membership *m, const char *address,
+                                 const struct store_value *extra, uint64_t deadline_ns,
+                                 tenrec_error *err)
+{
+    struct meeting *meeting = &m->rendezvous->meeting;
+    tenrec_status st =
+        members_join(meeting, m->name, address, extra, deadline_ns, &m->members, err);
+
+    if (st == TENREC_OK)
+        st = list_members(m, err);
+    if (st == TENREC_OK)
+        st = process_group_new_once(meeting->store, meeting->rank, meeting->world, "shutdown",
+                                    m->names, &m->pg, err);
+    return st;
+}
+
+tenrec_status membership_join(struct membership *m, const char *address,
+                              const struct store_value *extra, uint64_t deadline_ns,
+                              tenrec_error *err)
+{
+    return m->rendezvous->dynamic ? join_dynamic(m, address, extra, deadline_ns, err)
+                                  : join_static(m, address, extra, deadline_ns, err);
+}
+
+tenrec_status membership_visit(const struct config_settings *s, struct stores *stores,
+                               const char *store, uint64_t deadline_ns, struct membership **ret,
+                               tenrec_error *err)
+{
+    const struct rendezvous_options o = { .init_method = store ? store : s->init_method,
+                                          .open_other = plugin_store_open,
+                                          .open_arg = stores,
+                                          .group = s->group };
+    struct membership *m = memory_new(1, sizeof *m);
+    tenrec_status st;
+
+    if (!m)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the group");
+    st = rendezvous_visit(&o, deadline_ns, &m->rendezvous, err);
+    if (st == TENREC_OK)
+        st = m->rendezvous->dynamic
+                 ? visit_dynamic(m, deadline_ns, err)
+                 : members_await(&m->rendezvous->meeting, deadline_ns, &m->members, err);
+    if (st == TENREC_OK)
+        st = list_members(m, err);
+    if (st == TENREC_OK)
+        *ret = m;
+    else
+        membership_drop(m, at_once(deadline_ns));
+    return st;
+}
+
+static bool has_left(struct membership *m, const struct member *one, uint64_t deadline_ns)
+{
+    struct view v = { .version = 0 };
+    bool left;
+
+    if (roster_read(&m->rendezvous->roster, deadline_ns, &v, NULL) != TENREC_OK)
+        return false;
+    left = !view_find(&v, one->rank, one->incarnation);
+    view_finish(&v);
+    return left;
+}
+
+const char *membership_absence(struct membership *m, tenrec_peer id, uint64_t deadline_ns,
+                               char *text, size_t room)
+{
+    const struct member *one = NULL;
+
+    for (int32_t i = 0; i < m->members->n; i++)
+        if (m->members->list[i].rank == id)
+            one = &m->members->list[i];
+    if (!one)
+        return NULL;
+    if (m->rendezvous->dynamic ? has_left(m, one, deadline_ns)
+                               : meeting_has_left(&m->rendezvous->meeting, id, deadline_ns))
+        snprintf(text, room, "it has left the group");
+    else if (member_was_here(one) && !member_runs_here(one))
+        snprintf(text, room, "its process %lld does not run any more", (long long)one->pid);
+    else
+        return NULL;
+    return text;
+}
+
+tenrec_status membership_sum(struct membership *m, const int64_t *mine, size_t n,
+                             uint64_t deadline_ns, int64_t *ret, tenrec_error *err)
+{
+    return process_group_sum(m->pg, mine, n, deadline_ns, ret, err);
+}
+
+void membership_set_lost(struct membership *m, const struct group_lost *lost)
+{
+    m->rendezvous->lost = *lost;
+    if (m->pg)
+        process_group_set_lost(m->pg, lost);
+}
+
+tenrec_status membership_leave(struct membership *m, uint64_t deadline_ns, tenrec_error *err)
+{
+    return process_group_barrier(m->pg, deadline_ns, err);
+}
+
+void membership_drop(struct membership *m, uint64_t deadline_ns)
+{
+    if (!m)
+        return;
+    process_group_close(m->pg, deadline_ns);
+    rendezvous_close(m->rendezvous, deadline_ns);
+    members_drop(m->members);
+    view_finish(&m->view);
+    free(m->names);
+    free(m->member);
+    free(m);
+}
+
+tenrec_peer membership_rank(const struct membership *m)
+{
+    return m->rendezvous->dynamic ? m->rendezvous->roster.id : m->rendezvous->meeting.rank;
+}
+
+const char *membership_name(const struct membership *m)
+{
+    return m->name;
+}
+
+uint32_t membership_world(const struct membership *m)
+{
+    return m->members ? (uint32_t)m->members->n : (uint32_t)m->rendezvous->meeting.world;
+}
+
+uint64_t membership_incarnation(const struct membership *m)
+{
+    return (uint64_t)(m->rendezvous->dynamic ? m->rendezvous->roster.incarnation
+                                             : m->rendezvous->meeting.incarnation);
+}
+
+uint64_t membership_token(const struct membership *m)
+{
+    return m->rendezvous->dynamic ? m->rendezvous->roster.token : m->rendezvous->meeting.token;
+}
+
+const char *membership_group(const struct membership *m)
+{
+    return m->rendezvous->dynamic ? m->rendezvous->roster.group : m->rendezvous->meeting.group;
+}
+
+const char *membership_store_name(const struct membership *m)
+{
+    return tenrec_store_name(m->rendezvous->store);
+}
+
+const char *membership_vantage(const struct membership *m)
+{
+    return m->rendezvous->vantage;
+}
+
+bool membership_serves(const struct membership *m)
+{
+    return m->rendezvous->server != NULL;
+}
+
+const void *membership_extra(const struct membership *m, uint32_t i, size_t *ret_len)
+{
+    const struct member *one = &m->members->list[i];
+
+    *ret_len = one->extra_len;
+    return one->extra;
+}
+
+tenrec_status membership_tell_number(struct membership *m, const char *what, int64_t number,
+                                     uint64_t deadline_ns, tenrec_error *err)
+{
+    const struct meeting *at = &m->rendezvous->meeting;
+    char key[64], text[24];
+
+    snprintf(key, sizeof key, "%s/%d", what, at->rank);
+    snprintf(text, sizeof text, "%lld", (long long)number);
+    return store_set(at->store, key, text, strlen(text), deadline_ns, err);
+}
+
+tenrec_status membership_hear_number(struct membership *m, const char *what, tenrec_peer id,
+                                     uint64_t deadline_ns, int64_t *ret, tenrec_error *err)
+{
+    const struct meeting *at = &m->rendezvous->meeting;
+    char key[64], *end;
+    const char *keys[] = { key };
+    struct store_value text;
+    tenrec_status st;
+
+    snprintf(key, sizeof key, "%s/%d", what, id);
+    st = store_get_all(at->store, keys, 1, deadline_ns, &text, NULL, err);
+    if (st != TENREC_OK) {
+        tenrec_error_prefix(err, "number of %s of '%s'", what, m->names[id]);
+        return st;
+    }
+    *ret = strtoll(text.data, &end, 10);
+    if (end == (char *)text.data || *end)
+        st = tenrec_fail(err, TENREC_EPROTOCOL, "number of %s of '%s' is none", what, m->names[id]);
+    free(text.data);
+    return st;
+}
+
+const char *const *membership_names(const struct membership *m)
+{
+    return m->names;
+}
+
+const struct tenrec_member *membership_members(const struct membership *m)
+{
+    return m->member;
+}
+
+const struct tenrec_member *membership_member(const struct membership *m, tenrec_peer id)
+{
+    for (uint32_t i = 0; i < membership_world(m); i++)
+        if (m->member[i].id == id)
+            return &m->member[i];
+    return NULL;
+}
+
+struct roster *membership_roster(const struct membership *m)
+{
+    return m->rendezvous->dynamic ? &m->rendezvous->roster : NULL;
+}
+
+const struct view *membership_view(const struct membership *m)
+{
+    return &m->view;
+}
+
+const struct member *membership_records(const struct membership *m)
+{
+    return m->members->list;
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* monitor.c - the thread of the watch: what it asks the store, whom it looks after, and
+ * when it does what. */
+#include "membership/monitor_inside.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "config/config.h"
+#include "group/membership_list.h"
+#include "membership/membership.h"
+#include "peer/worker.h"
+#include "runtime/log.h"
+#include "runtime/threads.h"
+
+#include <stdlib.h>
+
+enum {
+    STORE_MS = 2000,     /* one look at the store, or change of it */
+    LOOK_GAP_MS = 20,    /* from one look to the next */
+    CUT_GAP_MS = 20,     /* a store that works answers sooner than it is cut again */
+    RETRY_MAX_MS = 5000, /* between looks at one that does not answer */
+};
+
+bool watch_suspects(struct tenrec_worker *w, tenrec_peer peer)
+{
+    struct watch *wa = w->watch;
+    const struct view_entry *e;
+
+    if (!wa)
+        return false;
+    pthread_mutex_lock(&wa->lock);
+    e = view_by_id(&wa->view, peer);
+    if (e && !wa->expelled && !wa->stopped) {
+        heartbeats_suspect(&wa->beats, peer, e->incarnation, clock_now_ns(), NULL);
+        wa->look = true;
+        wa->suspects = true;
+    }
+    watch_gives_up(wa, peer);
+    pthread_mutex_unlock(&wa->lock);
+    return true;
+}
+
+/* ---- the store ---------------------------------------------------------------------- */
+
+static void store_failed(struct watch *wa, const tenrec_error *why)
+{
+    if (wa->retry_ms == 0 && tenrec_worker_running(wa->w))
+        log_line(
+            TENREC_LOG_WARN, wa->w->self.name,
+            "cannot follow the group in its store, so that nobody can join or be taken out: %s",
+            why->text);
+    wa->retry_ms = wa->retry_ms ? wa->retry_ms * 2 : 50;
+    if (wa->retry_ms > RETRY_MAX_MS)
+        wa->retry_ms = RETRY_MAX_MS;
+    pthread_mutex_lock(&wa->lock);
+    wa->store_at_ns = clock_deadline_ms(wa->retry_ms);
+    wa->look = true;
+    pthread_mutex_unlock(&wa->lock);
+}
+
+static void store_works(struct watch *wa)
+{
+    if (wa->retry_ms == 0)
+        return;
+    log_line(TENREC_LOG_INFO, wa->w->self.name, "can follow the group in its store again");
+    wa->retry_ms = 0;
+    pthread_mutex_lock(&wa->lock);
+    heartbeats_start_over(&wa->beats, clock_now_ns());
+    wa->suspects = true;
+    pthread_mutex_unlock(&wa->lock);
+}
+
+/* Sees what the store says now. */
+static void refresh(struct watch *wa)
+{
+    struct view v = { .version = 0 };
+    tenrec_error why;
+
+    tenrec_status st = roster_read(wa->roster, clock_deadline_ms(STORE_MS), &v, &why);
+
+    if (st == TENREC_OK)
+        st = watch_apply(wa, &v, &why);
+    pthread_mutex_lock(&wa->lock);
+    wa->look_at_ns = clock_deadline_ms(LOOK_GAP_MS);
+    pthread_mutex_unlock(&wa->lock);
+    if (st == TENREC_OK)
+        store_works(wa);
+    else
+        store_failed(wa, &why);
+}
+
+/* Takes one that is dead out of the group, and tells the others. */
+static void bury(struct watch *wa, const struct heartbeat *dead)
+{
+    struct view v = { .version = 0 };
+    tenrec_error why;
+    tenrec_status st;
+
+    log_line(TENREC_LOG_WARN, wa->w->self.name, "'%s' (id %d) is dead: %s",
+             peers_name(&wa->w->peers, dead->id), (int)dead->id,
+             dead->refused >= wa->beats.rules.misses ? "nobody listens at its address"
+                                                     : "it does not answer");
+    st = roster_remove(wa->roster, dead->id, dead->incarnation, true, clock_deadline_ms(STORE_MS),
+                       &v, &why);
+    /* Who joins slowly is no store that is away: it is tried again after the next look. */
+    if (st != TENREC_OK && wa->roster->lock.others)
+        return;
+    if (st == TENREC_OK)
+        st = watch_apply(wa, &v, &why);
+    if (st != TENREC_OK) {
+        store_failed(wa, &why);
+        return;
+    }
+    store_works(wa);
+    watch_tell(wa);
+}
+
+static void depart(struct watch *wa)
+{
+    struct view v = { .version = 0 };
+    uint64_t deadline_ns;
+    tenrec_error why;
+    tenrec_status st;
+
+    pthread_mutex_lock(&wa->lock);
+    deadline_ns = wa->depart_ns;
+    pthread_mutex_unlock(&wa->lock);
+    st = roster_leave(wa->roster, deadline_ns, &v, &why);
+    pthread_mutex_lock(&wa->lock);
+    /* The others remain in our list, to be told. */
+    if (st == TENREC_OK && v.version > 0)
+        wa->view.version = v.version;
+    wa->depart_status = st;
+    if (st != TENREC_OK)
+        wa->depart_why = why;
+    wa->departed = true;
+    pthread_cond_broadcast(&wa->changed);
+    pthread_mutex_unlock(&wa->lock);
+    view_finish(&v);
+}
+
+tenrec_status watch_depart(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)
+{
+    struct watch *wa = w->watch;
+    tenrec_status st;
+
+    pthread_mutex_lock(&wa->lock);
+    wa->departs = true;
+    wa->depart_ns = deadline_ns;
+    pthread_cond_broadcast(&wa->changed);
+    while (!wa->departed && watch_wait(wa, store_answer_ns(deadline_ns)))
+        ;
+    if (!wa->departed)
+        st = tenrec_fail(
+            err, TENREC_ETIMEDOUT,
+            "the store of group \"%s\" does not answer: this worker is still in its list",
+            wa->roster->group);
+    else if ((st = wa->depart_status) != TENREC_OK && err)
+        *err = wa->depart_why;
+    pthread_mutex_unlock(&wa->lock);
+    if (st == TENREC_OK)
+        watch_tell_and_wait(wa, deadline_ns);
+    return st;
+}
+
+/* ---- the thread ---------------------------------------------------------------------- */
+
+/* When the store may be asked again. */
+static uint64_t look_ns(const struct watch *wa)
+{
+    return wa->store_at_ns > wa->look_at_ns ? wa->store_at_ns : wa->look_at_ns;
+}
+
+/* One thing to do, with the lock, which it gives up meanwhile. False: nothing until *next_ns. */
+static bool work(struct watch *wa, uint64_t *next_ns)
+{
+    const uint64_t now_ns = clock_now_ns();
+    const bool store = now_ns >= wa->store_at_ns;
+    struct heartbeat one;
+    enum heartbeat_due due;
+
+    *next_ns = CLOCK_NEVER;
+    if (wa->departs && !wa->departed) {
+        pthread_mutex_unlock(&wa->lock);
+        depart(wa);
+        pthread_mutex_lock(&wa->lock);
+        return true;
+    }
+    if (wa->expelled || wa->departed) {
+        if (!wa->asks.first)
+            return false;
+        pthread_mutex_unlock(&wa->lock);
+        watch_answer_ripe(wa);
+        pthread_mutex_lock(&wa->lock);
+        return true;
+    }
+    if (watch_has_ripe(wa)) {
+        pthread_mutex_unlock(&wa->lock);
+        watch_answer_ripe(wa);
+        pthread_mutex_lock(&wa->lock);
+        return true;
+    }
+    if (wa->look && now_ns >= look_ns(wa)) {
+        wa->look = false;
+        pthread_mutex_unlock(&wa->lock);
+        refresh(wa);
+        pthread_mutex_lock(&wa->lock);
+        return true;
+    }
+    if (wa->suspects) {
+        wa->suspects = false;
+        watch_find_dead(wa);
+    }
+    due = heartbeats_next(&wa->beats, now_ns, &one, next_ns);
+    if (wa->look && look_ns(wa) < *next_ns)
+        *next_ns = look_ns(wa);
+    if (due == HEARTBEAT_REST)
+        return false;
+    pthread_mutex_unlock(&wa->lock);
+    if (due == HEARTBEAT_DEAD && store)
+        bury(wa, &one);
+    else
+        watch_look_at(wa, one.id, one.incarnation);
+    pthread_mutex_lock(&wa->lock);
+    return true;
+}
+
+static void *run(void *arg)
+{
+    struct watch *wa = arg;
+    uint64_t next_ns;
+
+    pthread_mutex_lock(&wa->lock);
+    while (!wa->stop)
+        if (!work(wa, &next_ns))
+            watch_wait(wa, next_ns);
+    wa->stopped = true;
+    pthread_cond_broadcast(&wa->changed);
+    pthread_mutex_unlock(&wa->lock);
+    watch_answer_ripe(wa);
+    return NULL;
+}
+
+tenrec_status watch_open(struct tenrec_worker *w, tenrec_error *err)
+{
+    const struct config_settings *s = w->settings;
+    struct roster *roster = membership_roster(w->membership);
+    struct watch *wa;
+    pthread_condattr_t attr;
+    tenrec_status st;
+
+    if (!roster || worker_visits(w))
+        return TENREC_OK;
+    if (!(wa = memory_new(1, sizeof *wa)))
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory to watch the group");
+    wa->w = w;
+    wa->roster = roster;
+    wa->incarnation = roster->incarnation;
+    wa->beats.rules = (struct heartbeat_rules){ s->heartbeat_ms * UINT64_C(1000000),
+                                                (uint32_t)s->heartbeat_misses };
+    pthread_mutex_init(&wa->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&wa->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    w->watch = wa;
+    st = watch_begin(wa, err);
+    if (st == TENREC_OK)
+        st = heartbeats_follow(&wa->beats, &wa->view, w->self.id, clock_now_ns(), err);
+    return st;
+}
+
+tenrec_status watch_start(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)
+{
+    struct watch *wa = w->watch;
+    int r;
+
+    if (!wa)
+        return TENREC_OK;
+    r = threads_start(&wa->thread, "tenrec-group", run, wa);
+    if (r != 0)
+        return tenrec_fail_errno(err, TENREC_EOS, r, "cannot start the thread of the group");
+    wa->started = true;
+    watch_tell_and_wait(wa, deadline_ns);
+    return TENREC_OK;
+}
+
+void watch_stop(struct tenrec_worker *w)
+{
+    struct watch *wa = w->watch;
+
+    if (!wa)
+        return;
+    pthread_mutex_lock(&wa->lock);
+    wa->stop = true;
+    pthread_cond_broadcast(&wa->changed);
+    /* The thread may be waiting for the store, and have more to ask it for. */
+    while (wa->started && !wa->stopped) {
+        pthread_mutex_unlock(&wa->lock);
+        store_cut(wa->roster->store);
+        pthread_mutex_lock(&wa->lock);
+        if (!wa->stopped)
+            watch_wait(wa, clock_deadline_ms(CUT_GAP_MS));
+    }
+    pthread_mutex_unlock(&wa->lock);
+    if (wa->started)
+        pthread_join(wa->thread, NULL);
+    wa->started = false;
+    pthread_mutex_lock(&wa->lock);
+    wa->stopped = true;
+    pthread_cond_broadcast(&wa->changed);
+    pthread_mutex_unlock(&wa->lock);
+}
+
+void watch_close(struct tenrec_worker *w)
+{
+    struct watch *wa = w->watch;
+
+    if (!wa)
+        return;
+    watch_messages_end(wa);
+    watch_end(wa);
+    heartbeats_finish(&wa->beats);
+    pthread_cond_destroy(&wa->changed);
+    pthread_mutex_destroy(&wa->lock);
+    free(wa);
+    w->watch = NULL;
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* monitor_messages.c - what members of a dynamic group tell each other: which view they
+ * have, and so that they live. What was sent and is not answered yet; what has come
+ * and is answered when we know as much. */
+#include "membership/monitor_inside.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "call/answer.h"
+#include "call/call.h"
+#include "peer/worker.h"
+#include "rref/rref_control.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* A VIEW message is four numbers: the version that the sender has, flags, and who
+ * it is; its answer two: the version of who answers, and whether the sender is a
+ * member there. */
+enum { VIEW_VERSION, VIEW_FLAGS, VIEW_ID, VIEW_INCARNATION, VIEW_NUMBERS };
+enum { RET_VERSION, RET_KNOWN, RET_NUMBERS };
+enum {
+    FLAG_LEAVING = 1,
+    FLAG_WAIT = 2, /* answer when you have that version: else a slow store would look like death */
+};
+
+/* Ids of calls are positive. */
+#define FIRST_ID INT64_MIN
+
+struct sent {
+    struct sent *next;
+    struct watch *watch;
+    int64_t msg_id;
+    tenrec_peer id;
+    int64_t incarnation;
+    bool round; /* somebody waits for the answers of all */
+    bool told;  /* the agent's word has come */
+    bool over;  /* answered, failed or given up */
+};
+
+/* Lock held. */
+static void sent_free_done(struct watch *wa)
+{
+    struct sent **at = &wa->sent, *s;
+
+    while ((s = *at)) {
+        if (!s->over || !s->told) {
+            at = &s->next;
+            continue;
+        }
+        *at = s->next;
+        free(s);
+    }
+}
+
+static bool is_refusal(const tenrec_error *why)
+{
+    return why->code == TENREC_ECONNECT && (why->os_errno == ECONNREFUSED || why->os_errno == 0);
+}
+
+/* The agent's word about one VIEW message. */
+static void on_sent(void *arg, const tenrec_error *why)
+{
+    struct sent *s = arg;
+    struct watch *wa = s->watch;
+
+    pthread_mutex_lock(&wa->lock);
+    s->told = true;
+    if (why && !s->over) {
+        s->over = true;
+        heartbeats_failed(&wa->beats, s->id, s->incarnation, is_refusal(why), clock_now_ns());
+    }
+    sent_free_done(wa);
+    pthread_cond_broadcast(&wa->changed);
+    pthread_mutex_unlock(&wa->lock);
+}
+
+/* Tells `to` where we are. No lock held. */
+static void send_view(struct watch *wa, tenrec_peer to, int64_t incarnation, int64_t flags,
+                      bool round)
+{
+    struct tenrec_worker *w = wa->w;
+    int64_t number[VIEW_NUMBERS] = { [VIEW_FLAGS] = flags | (round ? FLAG_WAIT : 0),
+                                     [VIEW_ID] = w->self.id,
+                                     [VIEW_INCARNATION] = wa->incarnation };
+    struct sent *s = memory_new(1, sizeof *s);
+    struct tenrec_msg *msg = NULL;
+
+    pthread_mutex_lock(&wa->lock);
+    number[VIEW_VERSION] = wa->view.version;
+    if (s && rref_numbers_write(TENREC_MSG_VIEW, number, VIEW_NUMBERS, &msg, NULL) == TENREC_OK) {
+        *s = (struct sent){ .next = wa->sent,
+                            .watch = wa,
+                            .msg_id = FIRST_ID + wa->n_sent++,
+                            .id = to,
+                            .incarnation = incarnation,
+                            .round = round };
+        wa->sent = s;
+        msg->id = s->msg_id;
+        msg->flags |= TENREC_MSG_CONTROL;
+    }
+    pthread_mutex_unlock(&wa->lock);
+    if (!msg) {
+        free(s);
+        return;
+    }
+    chain_send(w->chain, to, msg, (struct tenrec_done){ on_sent, s });
+}
+
+static void answer(struct watch *wa, const struct ask *a)
+{
+    int64_t number[RET_NUMBERS];
+    struct tenrec_msg *msg = NULL;
+
+    pthread_mutex_lock(&wa->lock);
+    number[RET_VERSION] = wa->view.version;
+    number[RET_KNOWN] = view_find(&wa->view, a->id, a->incarnation) != NULL;
+    pthread_mutex_unlock(&wa->lock);
+    if (rref_numbers_write(TENREC_MSG_VIEW_RET, number, RET_NUMBERS, &msg, NULL) == TENREC_OK)
+        answer_send(wa->w, a->from, a->msg_id, &a->route, msg, NULL);
+}
+
+/* What the message says, for what the pipe that it came on has shown.
+ *
+ * errors   EGROUP, EPROTOCOL (also: a member names another one), ENOMEM */
+static tenrec_status ask_read(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg,
+                              struct ask *ret, bool *ret_waits, tenrec_error *err)
+{
+    int64_t n[VIEW_NUMBERS];
+    tenrec_status st = rref_numbers_read(msg, VIEW_NUMBERS, n, err);
+
+    if (st == TENREC_OK && !w->watch)
+        st = tenrec_fail(err, TENREC_EGROUP, "the group of '%s' is static", w->self.name);
+    if (st == TENREC_OK && from >= 0 && from != n[VIEW_ID])
+        st = tenrec_fail(err, TENREC_EPROTOCOL, "'%s' tells a view in the name of worker %lld",
+                         peers_name(&w->peers, from), (long long)n[VIEW_ID]);
+    if (st != TENREC_OK)
+        return st;
+    ret->id = (tenrec_peer)n[VIEW_ID];
+    ret->incarnation = n[VIEW_INCARNATION];
+    ret->version = n[VIEW_VERSION];
+    ret->leaving = n[VIEW_FLAGS] & FLAG_LEAVING;
+    *ret_waits = n[VIEW_FLAGS] & FLAG_WAIT;
+    return TENREC_OK;
+}
+
+void watch_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
+{
+    struct watch *wa = w->watch;
+    struct ask a = { .from = from, .msg_id = msg->id, .route = msg->route };
+    struct ask *kept = NULL, *oldest = NULL;
+    bool waits;
+    tenrec_error why;
+    tenrec_status st = ask_read(w, from, msg, &a, &waits, &why);
+
+    msg->release(msg);
+    if (st != TENREC_OK) {
+        answer_error(w, from, a.msg_id, &a.route, true, &why);
+        return;
+    }
+    pthread_mutex_lock(&wa->lock);
+    a.leaving = a.leaving && from >= 0 && view_find(&wa->view, from, a.incarnation);
+    if ((a.leaving || (a.version > wa->view.version && waits)) && !wa->stopped && !wa->expelled &&
+        (kept = memory_new(1, sizeof *kept))) {
+        *kept = a;
+        oldest = asks_add(&wa->asks, kept);
+    }
+    wa->look = wa->look || a.version > wa->view.version;
+    if (kept || wa->look)
+        pthread_cond_broadcast(&wa->changed);
+    pthread_mutex_unlock(&wa->lock);
+    if (!kept)
+        answer(wa, &a);
+    if (oldest)
+        answer(wa, oldest);
+    free(oldest);
+}
+
+void watch_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
+{
+    struct watch *wa = w->watch;
+    int64_t n[RET_NUMBERS];
+
+    if (!wa || rref_numbers_read(msg, RET_NUMBERS, n, NULL) != TENREC_OK) {
+        msg->release(msg);
+        return;
+    }
+    pthread_mutex_lock(&wa->lock);
+    for (struct sent *s = wa->sent; s; s = s->next) {
+        if (s->msg_id != msg->id || s->id != from || s->over)
+            continue;
+        s->over = true;
+        heartbeats_answered(&wa->beats, s->id, s->incarnation);
+    }
+    if (n[RET_VERSION] > wa->view.version && !wa->expelled)
+        wa->look = true;
+    sent_free_done(wa);
+    pthread_cond_broadcast(&wa->changed);
+    pthread_mutex_unlock(&wa->lock);
+    msg->release(msg);
+}
+
+void watch_gives_up(struct watch *wa, tenrec_peer id)
+{
+    for (struct sent *s = wa->sent; s; s = s->next)
+        s->over = s->over || s->id == id;
+    sent_free_done(wa);
+    pthread_cond_broadcast(&wa->changed);
+}
+
+/* ---- telling all ----------------------------------------------------------------- */
+
+/* A copy of who is there, without us. No lock held. */
+static size_t others(struct watch *wa, struct view_entry **ret)
+{
+    struct view v = { .version = 0 };
+    size_t n = 0;
+
+    pthread_mutex_lock(&wa->lock);
+    if (view_copy(&wa->view, &v, NULL) == TENREC_OK)
+        for (size_t i = 0; i < v.n; i++)
+            if (v.entry[i].incarnation != wa->incarnation)
+                v.entry[n++] = v.entry[i];
+    pthread_mutex_unlock(&wa->lock);
+    *ret = v.entry;
+    return n;
+}
+
+static void tell_all(struct watch *wa, int64_t flags, bool round)
+{
+    struct view_entry *list;
+    size_t n = others(wa, &list);
+
+    for (size_t i = 0; i < n; i++)
+        send_view(wa, list[i].id, list[i].incarnation, flags, round);
+    free(list);
+}
+
+static bool round_is_open(const struct watch *wa)
+{
+    for (const struct sent *s = wa->sent; s; s = s->next)
+        if (s->round && !s->over)
+            return true;
+    return false;
+}
+
+bool watch_wait(struct watch *wa, uint64_t until_ns)
+{
+    const struct timespec ts = { .tv_sec = (time_t)(until_ns / 1000000000u),
+                                 .tv_nsec = (long)(until_ns % 1000000000u) };
+
+    if (until_ns == CLOCK_NEVER)
+        return pthread_cond_wait(&wa->changed, &wa->lock) == 0;
+    return pthread_cond_timedwait(&wa->changed, &wa->lock, &ts) != ETIMEDOUT;
+}
+
+/* Waits for the answers of a round; who does not answer is looked at. */
+static void await_round(struct watch *wa, uint64_t deadline_ns)
+{
+    uint64_t limit_ns =
+        clock_now_ns() + wa->beats.rules.interval_ns * (uint64_t)wa->beats.rules.misses;
+
+    if (limit_ns > deadline_ns)
+        limit_ns = deadline_ns;
+    pthread_mutex_lock(&wa->lock);
+    while (round_is_open(wa) && watch_wait(wa, limit_ns))
+        ;
+    for (struct sent *s = wa->sent; s; s = s->next) {
+        if (!s->round || s->over)
+            continue;
+        s->over = true;
+        heartbeats_suspect(&wa->beats, s->id, s->incarnation, clock_now_ns(), NULL);
+    }
+    sent_free_done(wa);
+    pthread_cond_broadcast(&wa->changed);
+    pthread_mutex_unlock(&wa->lock);
+}
+
+void watch_look_at(struct watch *wa, tenrec_peer id, int64_t incarnation)
+{
+    send_view(wa, id, incarnation, 0, false);
+}
+
+void watch_tell(struct watch *wa)
+{
+    tell_all(wa, 0, false);
+}
+
+void watch_tell_and_wait(struct watch *wa, uint64_t deadline_ns)
+{
+    tell_all(wa, 0, true);
+    await_round(wa, deadline_ns);
+}
+
+void watch_tell_leaving(struct tenrec_worker *w, uint64_t deadline_ns)
+{
+    tell_all(w->watch, FLAG_LEAVING, true);
+    await_round(w->watch, deadline_ns);
+}
+
+/* ---- who waits for our answer ------------------------------------------------ */
+
+void watch_answer_ripe(struct watch *wa)
+{
+    struct ask *list, *next;
+
+    pthread_mutex_lock(&wa->lock);
+    list = asks_take_ripe(&wa->asks, wa->view.version, wa->stopped || wa->expelled || wa->departed);
+    pthread_mutex_unlock(&wa->lock);
+    for (; list; list = next) {
+        next = list->next;
+        if (list->leaving)
+            watch_leaves(wa, list->id, list->incarnation);
+        answer(wa, list);
+        free(list);
+    }
+}
+
+bool watch_has_ripe(const struct watch *wa)
+{
+    return asks_have_ripe(&wa->asks, wa->view.version);
+}
+
+void watch_messages_end(struct watch *wa)
+{
+    for (struct sent *s = wa->sent, *next; s; s = next) {
+        next = s->next;
+        free(s);
+    }
+    asks_finish(&wa->asks);
+}

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* view_apply.c - the worker follows the view of its group: who is new can be called,
+ * who is gone fails what waits for it, and the program is told. */
+#include "membership/monitor_inside.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "call/call.h"
+#include "collective/gather.h"
+#include "future/thread_state.h"
+#include "group/membership_list.h"
+#include "membership/devices.h"
+#include "membership/disconnect.h"
+#include "membership/membership.h"
+#include "peer/worker.h"
+#include "rref/rref_context.h"
+#include "rref/rref_control.h"
+#include "runtime/log.h"
+
+#include <stdlib.h>
+
+enum { RECORDS_MS = 2000 };
+
+/* What is known of a member. Its address is the agent's until shutdown. */
+struct known {
+    struct known *next;
+    tenrec_peer id; /* -1: of one that has gone; only its address is left */
+    struct member record;
+};
+
+static struct known *known_find(const struct watch *wa, tenrec_peer id, int64_t incarnation)
+{
+    struct known *k = wa->known;
+
+    while (k && (k->id != id || k->record.incarnation != incarnation))
+        k = k->next;
+    return k;
+}
+
+/* Takes `record`. NULL: out of memory. */
+static struct known *known_add(struct watch *wa, struct member *record)
+{
+    struct known *k = memory_new(1, sizeof *k);
+
+    if (!k)
+        return NULL;
+    *k = (struct known){ wa->known, record->rank, *record };
+    *record = (struct member){ .rank = -1 };
+    wa->known = k;
+    return k;
+}
+
+/* ---- the program is told ------------------------------------------------------- */
+
+static struct tenrec_member_callbacks callbacks(struct tenrec_worker *w)
+{
+    struct tenrec_member_callbacks c;
+
+    pthread_mutex_lock(&w->lock);
+    c = w->member_callbacks;
+    pthread_mutex_unlock(&w->lock);
+    return c;
+}
+
+static void tell_joined(struct watch *wa, tenrec_peer id)
+{
+    struct tenrec_worker *w = wa->w;
+    const struct tenrec_member_callbacks c = callbacks(w);
+    const struct tenrec_worker_info who = { .name = peers_name(&w->peers, id), .id = id };
+    struct scope *scope;
+
+    if (!c.joined)
+        return;
+    scope = thread_lend();
+    c.joined(w, &who, (uint64_t)wa->view.version, c.arg);
+    thread_back(scope);
+}
+
+static void tell_left(struct watch *wa, tenrec_peer id, const tenrec_error *why)
+{
+    struct tenrec_worker *w = wa->w;
+    const struct tenrec_member_callbacks c = callbacks(w);
+    const struct tenrec_worker_info who = { .name = peers_name(&w->peers, id), .id = id };
+    struct scope *scope;
+
+    if (!c.left)
+        return;
+    scope = thread_lend();
+    c.left(w, &who, why, (uint64_t)wa->view.version, c.arg);
+    thread_back(scope);
+}
+
+/* ---- one member ------------------------------------------------------------------ */
+
+/* Nobody is called `e` any more, and what waits for it fails. */
+static void let_go(struct watch *wa, const struct view_entry *e, const tenrec_error *why)
+{
+    struct tenrec_worker *w = wa->w;
+    struct known *k = known_find(wa, e->id, e->incarnation);
+    tenrec_error lost = *why;
+
+    lost.code = why->code == TENREC_OK ? TENREC_EPEER_LOST : why->code;
+    /* First: whoever fetches a value is told that its owner is lost, never that there is none. */
+    rref_peer_gone(w->rrefs, e->id);
+    rrefs_lost(w, e->id, true, &lost);
+    peers_remove(&w->peers, e->id);
+    chain_member_left(w->chain, e->id);
+    devices_left(w, e->id);
+    peers_blame(&w->peers, e->id, &lost);
+    call_fail_peer(w, e->id, &lost);
+    gather_lost(w, e->id, &lost);
+    gather_forget(w, e->name, (uint64_t)e->incarnation);
+    losses_forget(w, e->id);
+    pthread_mutex_lock(&wa->lock);
+    watch_gives_up(wa, e->id);
+    pthread_mutex_unlock(&wa->lock);
+    if (k)
+        k->id = -1;
+}
+
+/* `record` is taken when it fails, too. */
+static tenrec_status take_in(struct watch *wa, const struct view_entry *e, struct member *record,
+                             tenrec_error *err)
+{
+    struct tenrec_worker *w = wa->w;
+    struct known *k = known_add(wa, record);
+    struct tenrec_member member = { .size = sizeof member,
+                                    .id = e->id,
+                                    .incarnation = (uint64_t)e->incarnation };
+    tenrec_status st;
+
+    if (!k) {
+        member_free(record);
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for worker \"%s\"", e->name);
+    }
+    st = rref_context_set_name(w->rrefs, e->id, e->name, err);
+    if (st != TENREC_OK)
+        return st;
+    losses_forget(w, e->id);
+    member.name = k->record.name;
+    member.address = k->record.address;
+    member.token = k->record.token;
+    /* First: once the backend knows it, its messages come in. */
+    devices_joined(w, e->id, e->name, k->record.extra, k->record.extra_len);
+    chain_member_joined(w->chain, &member);
+    return peers_add(&w->peers, e->id, (uint64_t)e->incarnation, e->name, err);
+}
+
+void watch_leaves(struct watch *wa, tenrec_peer id, int64_t incarnation)
+{
+    struct tenrec_worker *w = wa->w;
+
+    if (known_find(wa, id, incarnation) && id != w->self.id)
+        peers_remove(&w->peers, id);
+}
+
+void watch_find_dead(struct watch *wa)
+{
+    for (size_t i = 0; i < wa->beats.n; i++) {
+        const struct heartbeat *one = &wa->beats.list[i];
+        const struct known *k;
+
+        if (!one->suspected || !(k = known_find(wa, one->id, one->incarnation)))
+            continue;
+        if (member_was_here(&k->record) && !member_runs_here(&k->record))
+            heartbeats_bury(&wa->beats, one->id, one->incarnation, clock_now_ns());
+    }
+}
+
+/* ---- a view ------------------------------------------------------------------------ */
+
+static void why_gone(struct watch *wa, const struct view *v, const struct view_entry *e,
+                     tenrec_error *ret)
+{
+    const struct view_gone *g = view_find_gone(v, e->incarnation);
+
+    if (g && !g->died)
+        tenrec_fail(ret, TENREC_OK, "worker '%s' has left the group", e->name);
+    else if (g && g->by >= 0 && *peers_name(&wa->w->peers, g->by))
+        tenrec_fail(ret, TENREC_EPEER_LOST, "worker '%s' died: '%s' found it dead", e->name,
+                    peers_name(&wa->w->peers, g->by));
+    else
+        tenrec_fail(ret, TENREC_EPEER_LOST, "worker '%s' died", e->name);
+    ret->worker = e->id;
+    snprintf(ret->worker_name, sizeof ret->worker_name, "%s", e->name);
+}
+
+/* We are no member any more, and did not leave. */
+static void expel(struct watch *wa, const struct view *v, const struct view *before)
+{
+    struct tenrec_worker *w = wa->w;
+    const struct view_gone *g = view_find_gone(v, wa->incarnation);
+    const struct view_entry *by = g ? view_by_id(v, g->by) : NULL;
+    tenrec_error why;
+
+    tenrec_fail(&why, TENREC_EGROUP,
+                "this worker ('%s', id %d) was taken out of group \"%s\"%s%s%s, as it did not "
+                "answer; shut it down, and init it to join anew",
+                w->self.name, (int)w->self.id, wa->roster->group, by ? " by '" : "",
+                by ? by->name : "", by ? "'" : "");
+    peers_blame(&w->peers, w->self.id, &why);
+    log_line(TENREC_LOG_ERROR, w->self.name, "%s", why.text);
+    pthread_mutex_lock(&wa->lock);
+    wa->expelled = true;
+    wa->why = why;
+    heartbeats_stop(&wa->beats);
+    pthread_mutex_unlock(&wa->lock);
+    wa->roster->joined = false;
+    peers_end(&w->peers, &why);
+    for (size_t i = 0; i < before->n; i++)
+        if (before->entry[i].incarnation != wa->incarnation)
+            let_go(wa, &before->entry[i], &why);
+    tell_left(wa, w->self.id, &why);
+    pthread_mutex_lock(&wa->lock);
+    pthread_cond_broadcast(&wa->changed);
+    pthread_mutex_unlock(&wa->lock);
+}
+
+/* Those of `v` that are not in `before`, with their records. One without a record
+ * has gone already, and is left out of `v`. errors: ENOMEM, and the store's */
+struct fresh {
+    struct view_entry *entry; /* owns */
+    struct member *record;    /* owns; n */
+    size_t n;
+};
+
+static void fresh_finish(struct fresh *f)
+{
+    for (size_t i = 0; f->record && i < f->n; i++)
+        member_free(&f->record[i]);
+    free(f->entry);
+    free(f->record);
+}
+
+static tenrec_status fresh_find(struct watch *wa, struct view *v, const struct view *before,
+                                struct fresh *ret, tenrec_error *err)
+{
+    struct fresh f = { .entry = memory_new(v->n ? v->n : 1, sizeof *f.entry),
+                       .record = memory_new(v->n ? v->n : 1, sizeof *f.record) };
+    size_t kept = 0;
+    tenrec_status st = TENREC_OK;
+
+    if (!f.entry || !f.record)
+        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu workers", v->n);
+    for (size_t i = 0; i < v->n && st == TENREC_OK; i++)
+        if (!view_find(before, v->entry[i].id, v->entry[i].incarnation))
+            f.entry[f.n++] = v->entry[i];
+    if (st == TENREC_OK)
+        st = roster_records(wa->roster, f.entry, f.n, clock_deadline_ms(RECORDS_MS), f.record, err);
+    if (st != TENREC_OK) {
+        free(f.entry);
+        free(f.record);
+        return st;
+    }
+    for (size_t i = 0; i < f.n; i++) {
+        if (!f.record[i].address) {
+            view_remove(v, f.entry[i].id, f.entry[i].incarnation, true, -1);
+            continue;
+        }
+        f.entry[kept] = f.entry[i];
+        f.record[kept++] = f.record[i];
+    }
+    f.n = kept;
+    *ret = f;
+    return TENREC_OK;
+}
+
+/* Lets those go that `v` has not any more. */
+static void follow_leavers(struct watch *wa, const struct view *v, const struct view *before)
+{
+    tenrec_error why;
+
+    for (size_t i = 0; i < before->n; i++) {
+        const struct view_entry *e = &before->entry[i];
+        if (view_find(v, e->id, e->incarnation))
+            continue;
+        why_gone(wa, v, e, &why);
+        log_line(TENREC_LOG_INFO, wa->w->self.name, "view %lld: %s", (long long)v->version,
+                 why.text);
+        let_go(wa, e, &why);
+    }
+}
+
+static void tell_program(struct watch *wa, const struct view *v, const struct view *before,
+                         const struct fresh *f)
+{
+    tenrec_error why;
+
+    for (size_t i = 0; i < before->n; i++) {
+        const struct view_entry *e = &before->entry[i];
+        if (view_find(v, e->id, e->incarnation))
+            continue;
+        why_gone(wa, v, e, &why);
+        tell_left(wa, e->id, &why);
+    }
+    for (size_t i = 0; i < f->n; i++)
+        tell_joined(wa, f->entry[i].id);
+}
+
+tenrec_status watch_apply(struct watch *wa, struct view *v, tenrec_error *err)
+{
+    struct view before = { .version = 0 }, mine;
+    struct fresh f = { .n = 0 };
+    tenrec_status st = TENREC_OK;
+    bool member = view_find(v, wa->w->self.id, wa->incarnation) != NULL, newer;
+
+    pthread_mutex_lock(&wa->lock);
+    newer = v->version > wa->view.version && !wa->expelled;
+    if (newer)
+        st = view_copy(&wa->view, &before, err);
+    pthread_mutex_unlock(&wa->lock);
+    if (!newer || st != TENREC_OK)
+        goto out;
+    if (!member) {
+        expel(wa, v, &before);
+        goto out;
+    }
+    st = fresh_find(wa, v, &before, &f, err);
+    if (st != TENREC_OK)
+        goto out;
+    follow_leavers(wa, v, &before);
+    for (size_t i = 0; i < f.n && st == TENREC_OK; i++) {
+        log_line(TENREC_LOG_INFO, wa->w->self.name, "view %lld: '%s' (id %d) has joined",
+                 (long long)v->version, f.entry[i].name, (int)f.entry[i].id);
+        st = take_in(wa, &f.entry[i], &f.record[i], err);
+    }
+    st = st == TENREC_OK ? view_copy(v, &mine, err) : st;
+    if (st != TENREC_OK)
+        goto out;
+    pthread_mutex_lock(&wa->lock);
+    view_finish(&wa->view);
+    wa->view = mine;
+    st = heartbeats_follow(&wa->beats, &wa->view, wa->w->self.id, clock_now_ns(), err);
+    pthread_mutex_unlock(&wa->lock);
+    tell_program(wa, v, &before, &f);
+    pthread_mutex_lock(&wa->lock);
+    pthread_cond_broadcast(&wa->changed);
+    pthread_mutex_unlock(&wa->lock);
+out:
+    fresh_finish(&f);
+    view_finish(&before);
+    view_finish(v);
+    return st;
+}
+
+tenrec_status watch_begin(struct watch *wa, tenrec_error *err)
+{
+    const struct membership *m = wa->w->membership;
+    const struct member *record = membership_records(m);
+    tenrec_status st = view_copy(membership_view(m), &wa->view, err);
+
+    for (uint32_t i = 0; i < membership_world(m) && st == TENREC_OK; i++) {
+        struct member copy = record[i];
+        copy.address = NULL; /* the membership has it, */
+        copy.extra = NULL;   /* and this */
+        if (!known_add(wa, &copy))
+            st = tenrec_fail(err, TENREC_ENOMEM, "no memory for the members of the group");
+    }
+    return st;
+}
+
+void watch_end(struct watch *wa)
+{
+    struct known *next;
+
+    for (struct known *k = wa->known; k; k = next) {
+        next = k->next;
+        member_free(&k->record);
+        free(k);
+    }
+    view_finish(&wa->view);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker.h - the inside of a worker: what its parts share. */
+#ifndef TENREC_PEER_WORKER_H
+#define TENREC_PEER_WORKER_H
+
+#include "backend/chain.h"
+#include "peer/contact.h"
+#include "peer/peers.h"
+#include "tensor/object.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+#include <tenrec/group.h>
+#include <tenrec/observe.h>
+
+struct config_settings;
+struct devices;
+struct dispatch;
+struct functions;
+struct gathers;
+struct losses;
+struct membership;
+struct parcel_ops;
+struct pending;
+struct pool;
+struct loop;
+struct loop_timer;
+struct served;
+struct served_refs_ops;
+struct setup;
+struct span_hooks;
+struct upkeep;
+struct userloop;
+struct watch;
+
+enum worker_state { WORKER_NEW, WORKER_STARTING, WORKER_RUNNING, WORKER_STOPPING, WORKER_DOWN };
+
+/* Counters for people; relaxed, exact at rest. */
+struct worker_counts {
+    _Atomic uint64_t finished;      /* requests that waited for an answer, completed */
+    _Atomic uint64_t one_way;       /* of those, handed to the wire with no answer to come */
+    _Atomic uint64_t one_way_ended; /* of the members' ones that came here */
+    _Atomic uint64_t timeouts;
+    _Atomic uint64_t late_replies;  /* answers to calls that had ended */
+    _Atomic uint64_t stray_replies; /* answers to calls that went to another worker */
+    _Atomic uint64_t taken;         /* requests whose function was started or queued */
+    _Atomic uint64_t served;        /* of those, answered */
+    _Atomic uint64_t jobs;          /* control messages begun, their repetitions not counted */
+    _Atomic uint64_t jobs_ended;
+};
+
+/* What the program wants to know of references. */
+struct rref_options {
+    tenrec_rrefs_released_fn *released;
+    void *arg;
+    bool leak_check;
+};
+
+struct tenrec_worker {
+    _Atomic uint32_t state;   /* enum worker_state */
+    pid_t process;            /* that started it: a child of fork has none of its threads */
+    _Atomic uint32_t inside;  /* threads that use the chain right now, and a bit for stop */
+    _Atomic uint32_t leaving; /* the whole group goes: lost peers are no news */
+    atomic_bool closed;       /* no function starts any more (dispatch_stop) */
+    pthread_mutex_t lock;     /* guards what stands next, and init and shutdown */
+    pthread_cond_t changed;   /* all_left, a call finished; monotonic */
+    bool all_left;            /* the last one who was inside has left since stop began */
+    struct losses *losses;    /* owns */
+    struct contacts contacts;
+    struct tenrec_allocator allocator; /* size 0: none */
+    struct tenrec_member_callbacks member_callbacks;
+
+    struct setup *setup;                    /* from the config; owns */
+    const struct config_settings *settings; /* borrowed from setup */
+    struct membership *membership;  /* the group in its store; owns; between init and shutdown */
+    struct peers peers;             /* filled by init, emptied by drop */
+    struct watch *watch;            /* owns; NULL in a static group */
+    struct tenrec_worker_info self; /* name borrowed from peers */
+    struct loop *loop;
+    struct loop_timer *deadlines;
+    struct upkeep *upkeep; /* its loop, lent to the memory that all workers share */
+    struct chain *chain;
+    struct pool *pool;
+    struct devices *devices; /* owns; NULL: nobody in the group names one */
+    _Atomic int64_t timeout_ms;
+
+    struct pending *pending; /* this and the next three: in one allocation with the worker */
+    struct served *served;
+    struct functions *functions;
+    struct dispatch *dispatch;
+    const struct parcel_ops *parcels;          /* the references' */
+    const struct served_refs_ops *served_refs; /* likewise */
+    struct gathers *gathers;                   /* owns */
+    struct userloop *userloop;                 /* likewise */
+    struct tenrec_profiler *profiler;          /* of who records; see span.h */
+    const struct span_hooks *spans;            /* the recorder's */
+    struct worker_counts counts;
+
+    struct object_types object_types;
+    struct rref_context *rrefs;       /* of this session; shares */
+    struct rref_options rref_options; /* guarded by lock */
+};
+
+/* Is it no member of the group that it calls? While it runs. */
+static inline bool worker_visits(const struct tenrec_worker *w)
+{
+    return w->self.id == TENREC_ANONYMOUS;
+}
+
+/* The chain's user; disconnect.h has the rest. */
+void worker_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg);
+
+#endif

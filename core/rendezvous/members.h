@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* members.h - the workers of a static group: each publishes itself, waits for
+ * all and checks that they belong together. */
+#ifndef TENREC_RENDEZVOUS_MEMBERS_H
+#define TENREC_RENDEZVOUS_MEMBERS_H
+
+#include "group/generation.h"
+#include "group/member_record.h"
+
+struct members {
+    int32_t n;
+    struct member list[]; /* by rank */
+};
+
+/* Joins under `name`, with the `address` of the agent; the others get `extra` (may be NULL). Blocks
+ * until all are there and have been read. After success the meeting ends as left; also when the
+ * members disagree, as all of them then start anew.
+ *
+ * errors: EINVAL (name, address), EGROUP (names the member that disagrees or shares a name),
+ * ETIMEDOUT (names the missing ranks), and the store's */
+tenrec_status members_join(struct meeting *m, const char *name, const char *address,
+                           const struct store_value *extra, uint64_t deadline_ns,
+                           struct members **ret, tenrec_error *err);
+
+/* Waits for the records of all, as a visitor (meeting_visit).
+ *
+ * errors: EGROUP, ETIMEDOUT (names the missing ranks), and the store's */
+tenrec_status members_await(struct meeting *m, uint64_t deadline_ns, struct members **ret,
+                            tenrec_error *err);
+void members_drop(struct members *members);
+
+#endif

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rendezvous/rendezvous.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "group/group_directory.h"
+#include "launch/init_method.h"
+#include "launch/ranks.h"
+#include "rendezvous/rendezvous_store.h"
+#include "runtime/backoff.h"
+#include "runtime/log.h"
+#include "runtime/resolve.h"
+#include "store/store_rounds.h"
+#include "store_server/store_tcp_server.h"
+
+#include <stdlib.h>
+
+#define LOOK_US 20000 /* between two polls for members that still need our store */
+#define GONE_ROOM 32  /* "gone/<rank>" */
+
+/* Lost members are looked up between two rounds of a wait. */
+enum { FIRST_ROUND_MS = 25, LONGEST_ROUND_MS = 200 };
+
+static const char *look_up_environment(void *arg, const char *name)
+{
+    (void)arg;
+    return secure_getenv(name);
+}
+
+/* The options with all defaults filled in. */
+static struct rendezvous_options with_defaults(const struct rendezvous_options *options)
+{
+    struct rendezvous_options o = *options;
+
+    o.init_method = o.init_method ? o.init_method : "env://";
+    o.group = o.group ? o.group : "default";
+    o.lookup = o.lookup ? o.lookup : look_up_environment;
+    o.name = o.name ? o.name : "worker{rank}";
+    o.lease_ms = o.lease_ms ? o.lease_ms : LEASE_MS;
+    return o;
+}
+
+/* The configuration and the URL may say the same, but not different things. */
+static tenrec_status rendezvous_merge(const char *what, int32_t given, int32_t in_url, int32_t *ret,
+                                      tenrec_error *err)
+{
+    if (given >= 0 && in_url >= 0 && given != in_url)
+        return tenrec_fail(err, TENREC_EINVAL, "%s %d is configured, but the url says %d", what,
+                           given, in_url);
+    *ret = given >= 0 ? given : in_url;
+    return TENREC_OK;
+}
+
+static bool says_where(const struct rendezvous_options *o)
+{
+    const char *host = o->lookup(o->lookup_arg, "MASTER_ADDR");
+    const char *port = o->lookup(o->lookup_arg, "MASTER_PORT");
+
+    return (host && *host) || (port && *port);
+}
+
+/* Determines rank and world size from the options, the URL and the environment. */
+static tenrec_status find_identity(const struct rendezvous_options *o,
+                                   const struct init_method *method, struct launch *ret,
+                                   tenrec_error *err)
+{
+    int32_t rank = -1, world = -1;
+    tenrec_status st;
+
+    if ((st = rendezvous_merge("rank", o->rank, method->rank, &rank, err)) != TENREC_OK ||
+        (st = rendezvous_merge("world size", o->world > 0 ? o->world : -1, method->world, &world,
+                               err)) != TENREC_OK)
+        return st;
+    if ((st = launch_detect(o->lookup, o->lookup_arg, rank, world, ret, err)) != TENREC_OK)
+        return st;
+    if (ret->rank < 0 && ret->world < 0 && method->kind == INIT_ENV && !says_where(o)) {
+        ret->rank = 0;
+        ret->world = 1;
+    }
+    if (ret->world < 0)
+        return TENREC_OK; /* dynamic; the rank, if any, is a wish */
+    if (ret->rank < 0)
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "nothing says which rank this process has: set it in the configuration, "
+                           "as ?rank= in init_method, or TENREC_RANK");
+    return ranks_check(ret->rank, ret->world, err);
+}
+
+tenrec_status rendezvous_check(const char *init_method, tenrec_error *err)
+{
+    struct init_method method;
+    char host[sizeof((struct launch *)0)->host];
+    uint16_t port;
+    tenrec_status st = init_method_read(init_method, &method, err);
+
+    if (st == TENREC_OK && method.kind == INIT_TCP)
+        st = resolve_split(method.text, host, sizeof host, &port, err);
+    else if (st == TENREC_OK && method.kind == INIT_FILE && method.text[0] == '\0')
+        st = tenrec_fail(err, TENREC_EINVAL, "expected file://path");
+    if (st != TENREC_OK)
+        init_method_blame("init_method", init_method, err);
+    init_method_finish(&method);
+    return st;
+}
+
+static void rendezvous_free(struct rendezvous *r, uint64_t deadline_ns)
+{
+    roster_close(&r->roster);
+    store_close(r->store, deadline_ns);
+    tenrec_store_server_drop(r->server);
+    free(r);
+}
+
+/* Reserves our place in the group. */
+static tenrec_status rendezvous_enter(const struct rendezvous_options *o, struct rendezvous *r,
+                                      uint64_t deadline_ns, tenrec_error *err)
+{
+    tenrec_status st;
+
+    if (!r->dynamic)
+        return meeting_open(r->store, o->group, r->launch.run, r->launch.rank, r->launch.world,
+                            deadline_ns, &r->meeting, err);
+    st = roster_open(r->store, o->group, r->launch.run, o->lease_ms, &r->roster, err);
+    if (st == TENREC_OK)
+        st = roster_reserve(&r->roster, r->launch.rank, o->name, deadline_ns, err);
+    return st;
+}
+
+static void rendezvous_log(const struct rendezvous *r)
+{
+    const struct launch *l = &r->launch;
+
+    if (r->dynamic)
+        log_line(TENREC_LOG_INFO, "group", "id %d of dynamic group \"%s\" by %s; %s%s%s",
+                 (int)r->roster.id, r->roster.group, l->source, tenrec_store_name(r->store),
+                 *l->place ? " by " : "", l->place);
+    else
+        log_line(TENREC_LOG_INFO, "group", "rank %d of %d by %s; %s%s%s", l->rank, l->world,
+                 l->source, tenrec_store_name(r->store), *l->place ? " by " : "", l->place);
+}
+
+tenrec_status rendezvous_open(const struct rendezvous_options *options, uint64_t deadline_ns,
+                              struct rendezvous **ret, tenrec_error *err)
+{
+    const struct rendezvous_options o = with_defaults(options);
+    struct rendezvous *r = memory_new(1, sizeof *r);
+    struct init_method method;
+    tenrec_status st;
+
+    if (!r)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the rendezvous");
+    if ((st = init_method_read(o.init_method, &method, err)) != TENREC_OK ||
+        (st = find_identity(&o, &method, &r->launch, err)) != TENREC_OK)
+        goto out;
+    r->dynamic = r->launch.world < 0;
+    st = rendezvous_store_open(&o, &method, r, deadline_ns, err);
+    if (st == TENREC_OK) {
+        vantage_find(r->launch.host, r->launch.port, deadline_ns, r->vantage);
+        st = rendezvous_enter(&o, r, deadline_ns, err);
+    }
+out:
+    if (st != TENREC_OK) {
+        init_method_blame("init_method", o.init_method, err);
+        rendezvous_free(r, deadline_ns);
+    } else {
+        rendezvous_log(r);
+        *ret = r;
+    }
+    init_method_finish(&method);
+    return st;
+}
+
+/* ---- from outside ----------------------------------------------------------- */
+
+static tenrec_status visit_group(const char *group, struct rendezvous *r, uint64_t deadline_ns,
+                                 tenrec_error *err)
+{
+    struct groups_entry e;
+    tenrec_status st = ranks_check_name("group name", group, err);
+
+    if (st == TENREC_OK)
+        st = groups_find(r->store, group, deadline_ns, &e, err);
+    if (st != TENREC_OK)
+        return st;
+    r->dynamic = e.world == 0;
+    return r->dynamic ? roster_open(r->store, group, e.run, LEASE_MS, &r->roster, err)
+                      : meeting_visit(r->store, group, deadline_ns, &r->meeting, err);
+}
+
+tenrec_status rendezvous_visit(const struct rendezvous_options *options, uint64_t deadline_ns,
+                               struct rendezvous **ret, tenrec_error *err)
+{
+    const struct rendezvous_options o = with_defaults(options);
+    struct rendezvous *r = memory_new(1, sizeof *r);
+    struct init_method method;
+    tenrec_status st;
+
+    if (!r)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the rendezvous");
+    r->visitor = true;
+    if ((st = init_method_read(o.init_method, &method, err)) != TENREC_OK ||
+        (st = rendezvous_store_open(&o, &method, r, deadline_ns, err)) != TENREC_OK)
+        init_method_blame("store", o.init_method, err);
+    else
+        st = visit_group(o.group, r, deadline_ns, err);
+    if (st == TENREC_OK)
+        *ret = r;
+    else
+        rendezvous_free(r, deadline_ns);
+    init_method_finish(&method);
+    return st;
+}
+
+/* Ends the wait for the last keys when only lost members are missing. */
+static tenrec_status all_lost(void *arg, const bool *missing, tenrec_error *err)
+{
+    const struct rendezvous *r = arg;
+
+    for (int32_t i = 0; i < r->launch.world; i++)
+        if (missing[i] && !(r->lost.is_lost && r->lost.is_lost(r->lost.arg, i, 0)))
+            return TENREC_OK;
+    return tenrec_fail(err, TENREC_EPEER_LOST, "the others were lost");
+}
+
+static void await_gone(struct rendezvous *r, uint64_t deadline_ns)
+{
+    const struct store_rounds rounds = { FIRST_ROUND_MS, LONGEST_ROUND_MS, all_lost, r };
+    const size_t n = (size_t)r->launch.world;
+    const char **keys = store_numbered_keys("gone", n);
+    bool *missing = memory_new(n, sizeof *missing);
+
+    if (keys && missing)
+        store_get_rounds(r->meeting.store, keys, n, deadline_ns, &rounds, NULL, missing, NULL);
+    free(keys);
+    free(missing);
+}
+
+/* Leaves a static group whose store ends with rank 0. "gone/<rank>" is the last key that each rank
+ * writes: later it would find the store of the next start at the same address. */
+static void rendezvous_part_static(struct rendezvous *r, uint64_t deadline_ns)
+{
+    struct tenrec_store *s = r->meeting.store;
+    char key[GONE_ROOM];
+    int64_t n;
+
+    if (r->server) {
+        /* Makes sure of a connection while one can still be had. */
+        store_num_keys(s, deadline_ns, &n, NULL);
+        store_server_stop_listening(r->server);
+        store_set(s, "closing", "", 0, deadline_ns, NULL);
+    } else {
+        store_wait_all(s, (const char *[]){ "closing" }, 1, deadline_ns, NULL, NULL);
+    }
+    meeting_leave(&r->meeting, deadline_ns);
+    snprintf(key, sizeof key, "gone/%d", r->launch.rank);
+    if (store_set(s, key, "", 0, deadline_ns, NULL) == TENREC_OK && r->server)
+        await_gone(r, deadline_ns);
+}
+
+/* Leaves a dynamic group. A member that serves the store stays while others need it. */
+static void rendezvous_part_dynamic(struct rendezvous *r, uint64_t deadline_ns)
+{
+    struct pause pause = { LOOK_US, LOOK_US };
+    struct view v;
+    size_t left;
+
+    if (r->visitor)
+        return;
+    if (roster_leave(&r->roster, deadline_ns, &v, NULL) == TENREC_OK)
+        view_finish(&v);
+    while (r->server && !clock_passed(deadline_ns) &&
+           roster_read(&r->roster, deadline_ns, &v, NULL) == TENREC_OK) {
+        left = v.n;
+        view_finish(&v);
+        if (left == 0 || !pause_take(&pause, deadline_ns))
+            break;
+    }
+}
+
+void rendezvous_close(struct rendezvous *r, uint64_t deadline_ns)
+{
+    if (!r)
+        return;
+    if (r->dynamic)
+        rendezvous_part_dynamic(r, deadline_ns);
+    if (r->member_serves && r->meeting.end == MEETING_LEFT && r->launch.world > 1)
+        rendezvous_part_static(r, deadline_ns);
+    meeting_close(&r->meeting, deadline_ns);
+    rendezvous_free(r, deadline_ns);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rendezvous.h - from `init_method` and the environment to a rank, a world size and a store that
+ * all members share. A group without a world size is dynamic: it has a roster, and no meeting. */
+#ifndef TENREC_RENDEZVOUS_RENDEZVOUS_H
+#define TENREC_RENDEZVOUS_RENDEZVOUS_H
+
+#include "group/generation.h"
+#include "group/lost.h"
+#include "group/membership_list.h"
+#include "launch/advertise_address.h"
+#include "launch/launch.h"
+#include "rendezvous/process_group.h"
+#include "runtime/loop.h"
+#include "store/store.h"
+
+struct rendezvous_options {
+    const char *init_method;  /* env://, tcp://host:port, file://path, memory://name, or a scheme of
+                                 open_other; all but the first may carry ?rank=R&world_size=W. NULL:
+                                 env:// */
+    const char *group;        /* name of the group; NULL: "default" */
+    int32_t rank;             /* -1: from init_method or the environment */
+    int32_t world;            /* 0 or -1: likewise */
+    launch_lookup_fn *lookup; /* NULL: secure_getenv */
+    void *lookup_arg;
+    store_open_fn *open_other; /* for schemes of plugins, which need it */
+    void *open_arg;            /* borrowed during the call */
+    const char *name;          /* of a worker in a dynamic group; "{rank}" becomes its id */
+    uint64_t lease_ms;         /* of a dynamic group's lock; 0: LEASE_MS */
+    struct loop *loop;         /* for a store that rank 0 serves; borrowed until the
+                                  close; NULL: one of its own */
+};
+
+struct rendezvous {
+    struct launch launch;               /* rank, world, local ones, source, run */
+    struct tenrec_store *store;         /* owns; the whole store */
+    struct tenrec_store_server *server; /* owns; rank 0 when it serves */
+    bool member_serves;                 /* the store ends with rank 0 */
+    char vantage[VANTAGE_MAX];          /* our address for the others; "" if unknown */
+    bool visitor;                       /* from outside: writes nothing */
+    bool dynamic;
+    struct group_lost lost; /* set by the user; is_lost NULL: none is known */
+    struct meeting meeting; /* of a static group; meeting.store is its part */
+    struct roster roster;   /* of a dynamic one: its id and name are reserved */
+};
+
+#define LEASE_MS 5000
+
+/* errors: EINVAL (what to set), EGROUP (rank is taken), ECONNECT, EOS (cannot serve), ETIMEDOUT and
+ * the store's; prefixed with the init_method */
+tenrec_status rendezvous_open(const struct rendezvous_options *options, uint64_t deadline_ns,
+                              struct rendezvous **ret, tenrec_error *err);
+
+/* Checks the syntax of `init_method`; opens nothing. errors: EINVAL, ENOMEM, without passwords */
+tenrec_status rendezvous_check(const char *init_method, tenrec_error *err);
+
+/* As rendezvous_open, for a visitor (meeting_visit). Ignores `rank` and `world`, serves no store
+ * and makes no file. */
+tenrec_status rendezvous_visit(const struct rendezvous_options *options, uint64_t deadline_ns,
+                               struct rendezvous **ret, tenrec_error *err);
+
+/* Leaves the group. When rank 0 serves the store it waits for the last key of the others, lost
+ * members aside, and they wait until it has stopped listening (so that a next start does not find
+ * the old store), all until the deadline. NULL is allowed. */
+void rendezvous_close(struct rendezvous *r, uint64_t deadline_ns);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rref.c - the handles of references. */
+#include <tenrec/rref.h>
+
+#include <inttypes.h>
+
+#include "base/clock.h"
+#include "future/enter.h"
+#include "future/future.h"
+#include "peer/worker.h"
+#include "rref/rref_context.h"
+#include "rref/rref_place.h"
+#include "tensor/stream_value.h"
+
+/* Where the next reference of this thread is made. */
+static _Thread_local struct {
+    const char *file;
+    int line;
+} made_at;
+
+void tenrec_rref_made_at(const char *file, int line)
+{
+    made_at.file = file;
+    made_at.line = line;
+}
+
+void rref_place(struct tenrec_rref *r)
+{
+    r->file = made_at.file;
+    r->line = made_at.line;
+}
+
+void rref_place_forget(void)
+{
+    made_at.file = NULL;
+    made_at.line = 0;
+}
+
+tenrec_status(tenrec_rref_new)(struct tenrec_worker *w, const struct tenrec_value *value,
+                               struct tenrec_rref **ret, tenrec_error *err)
+{
+    const struct tenrec_value nil = tenrec_nil();
+    struct streams *streams = NULL;
+    struct tenrec_value *copy;
+    struct tenrec_rref *r;
+    tenrec_status st = worker_enter(w, err);
+
+    if (st == TENREC_OK) {
+        st = value_hand_over(value, &streams, err);
+        if (st == TENREC_OK)
+            st = tenrec_value_copy(value ? value : &nil, &copy, err);
+        if (st == TENREC_OK)
+            st = rref_local(w->rrefs, copy, &r, err);
+        if (st != TENREC_OK) {
+            streams_drop(streams);
+        } else {
+            rref_owner_of(r)->streams = streams; /* before anybody else knows it */
+            rref_place(r);
+            *ret = r;
+        }
+        worker_leave(w);
+    }
+    rref_place_forget();
+    return st;
+}
+
+void tenrec_rref_drop(struct tenrec_rref *r)
+{
+    struct rref_acts acts;
+
+    if (!r)
+        return;
+    rref_acts_init(&acts);
+    rref_let_go(r, &acts);
+    rref_acts_run(&acts);
+}
+
+bool tenrec_rref_is_owner(const struct tenrec_rref *r)
+{
+    return r->is_owner;
+}
+
+tenrec_peer tenrec_rref_owner(const struct tenrec_rref *r)
+{
+    return r->owner;
+}
+
+const char *tenrec_rref_owner_name(const struct tenrec_rref *r)
+{
+    return rref_context_name(r->ctx, r->owner);
+}
+
+bool tenrec_rref_confirmed_by_owner(const struct tenrec_rref *r)
+{
+    bool confirmed;
+
+    pthread_mutex_lock(&r->ctx->lock);
+    confirmed = r->is_owner || ((const struct rref_user *)(const void *)r)->state == USER_CONFIRMED;
+    pthread_mutex_unlock(&r->ctx->lock);
+    return confirmed;
+}
+
+tenrec_status tenrec_rref_future(struct tenrec_rref *r, struct tenrec_future **ret,
+                                 tenrec_error *err)
+{
+    if (!r->creation)
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "the reference was not made by tenrec_remote on this worker");
+    *ret = tenrec_future_share(r->creation);
+    return TENREC_OK;
+}
+
+const char *tenrec_rref_text(const struct tenrec_rref *r, char *buf, size_t len)
+{
+    return rref_text(r, buf, len);
+}

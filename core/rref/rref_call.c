@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rref/rref_call.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "call/answer.h"
+#include "call/devices_send.h"
+#include "future/enter.h"
+#include "peer/worker.h"
+#include "rref/rref_context.h"
+#include "rref/rref_control.h"
+#include "rref/rref_value.h"
+#include "serve/active_calls.h"
+#include "serve/dispatch.h"
+#include "tensor/stream_value.h"
+
+/* One reference of the arguments that the call waits for. */
+struct call_waiter {
+    struct rref_waiter waiter; /* first */
+    struct tenrec_call *call;
+};
+
+struct rref_call {
+    struct rref_owner *made;    /* of a creation; held until it is made */
+    struct tenrec_value *kept;  /* owns; what its function returned */
+    struct tenrec_rref *on;     /* held: the first argument is its value */
+    struct call_waiter *waiter; /* owns */
+    size_t n;
+    atomic_size_t left; /* of them, and one for who waits for them */
+    atomic_flag failed;
+    tenrec_error why; /* set by who sets failed */
+};
+
+static struct rref_call *rref_call_new(void)
+{
+    struct rref_call *r = memory_new(1, sizeof *r);
+
+    if (r)
+        atomic_flag_clear(&r->failed);
+    return r;
+}
+
+/* ---- waiting for the arguments ----------------------------------------------------- */
+
+static size_t count_refs(const struct tenrec_value *v, size_t n)
+{
+    size_t sum = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (v[i].type == TENREC_VALUE_RREF)
+            sum++;
+        else if (v[i].type == TENREC_VALUE_ARRAY)
+            sum += count_refs(v[i].u.array, (size_t)v[i].n);
+        else if (v[i].type == TENREC_VALUE_MAP)
+            for (uint64_t k = 0; k < v[i].n; k++)
+                sum += count_refs(&v[i].u.map[k].value, 1);
+    }
+    return sum;
+}
+
+static void list_refs(const struct tenrec_value *v, size_t n, struct call_waiter **at)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (v[i].type == TENREC_VALUE_RREF)
+            (*at)++->waiter.ref = v[i].u.rref;
+        else if (v[i].type == TENREC_VALUE_ARRAY)
+            list_refs(v[i].u.array, (size_t)v[i].n, at);
+        else if (v[i].type == TENREC_VALUE_MAP)
+            for (uint64_t k = 0; k < v[i].n; k++)
+                list_refs(&v[i].u.map[k].value, 1, at);
+    }
+}
+
+/* All are there: the first argument becomes the value that is called on. */
+static void put_value(struct tenrec_call *c)
+{
+    struct tenrec_value *first = (struct tenrec_value *)(uintptr_t)c->in.args;
+
+    if (c->in.n == 0 || first->type != TENREC_VALUE_RREF || !(first->reserved & CODEC_DEREF))
+        return;
+    c->refs->on = first->u.rref;
+    *first = *rref_owner_of(c->refs->on)->value;
+    c->in.borrowed = 1;
+    if (__builtin_expect(rref_owner_of(c->refs->on)->streams != NULL, 0))
+        value_take_on(first, rref_owner_of(c->refs->on)->streams, c->streams, NULL);
+}
+
+static void one_less(struct tenrec_call *c)
+{
+    struct rref_call *r = c->refs;
+    bool failed;
+
+    if (atomic_fetch_sub(&r->left, 1) != 1)
+        return;
+    failed = atomic_flag_test_and_set(&r->failed);
+    if (!failed)
+        put_value(c);
+    dispatch_start(c, failed ? &r->why : NULL);
+}
+
+static void fail(struct rref_call *r, const tenrec_error *why)
+{
+    if (!atomic_flag_test_and_set(&r->failed))
+        r->why = *why;
+}
+
+static void arg_ready(struct rref_waiter *w, const tenrec_error *why)
+{
+    struct tenrec_call *c = ((struct call_waiter *)(void *)w)->call;
+    const struct tenrec_value *first = c->in.args;
+    const bool called_on = first->type == TENREC_VALUE_RREF && first->u.rref == w->ref &&
+                           (first->reserved & CODEC_DEREF);
+
+    /* That a value of ours could not be made is for those to know who use it. */
+    if (why && (called_on || !w->ref->is_owner || why != w->ref->error))
+        fail(c->refs, why);
+    one_less(c);
+}
+
+static tenrec_status wait_for_args(struct tenrec_call *c, tenrec_error *err)
+{
+    struct rref_call *r = c->refs;
+    struct call_waiter *at;
+    uint64_t deadline_ns = c->deadline_ns ? c->deadline_ns : CLOCK_NEVER;
+
+    r->n = count_refs(c->in.args, c->in.n);
+    atomic_store(&r->left, r->n + 1);
+    if (r->n > 0) {
+        r->waiter = memory_new(r->n, sizeof *r->waiter);
+        if (!r->waiter)
+            return tenrec_fail(err, TENREC_ENOMEM, "no memory to wait for %zu references", r->n);
+        at = r->waiter;
+        list_refs(c->in.args, c->in.n, &at);
+    }
+    for (size_t i = 0; i < r->n; i++) {
+        struct rref_waiter *w = &r->waiter[i].waiter;
+        r->waiter[i].call = c;
+        w->from = c->from;
+        w->deadline_ns = deadline_ns;
+        w->ready = arg_ready;
+        if (rref_wait(w->ref, w))
+            arg_ready(w, w->why);
+    }
+    if (r->n > 0)
+        rrefs_arm(c->worker->rrefs, deadline_ns);
+    one_less(c);
+    return TENREC_OK;
+}
+
+/* ---- creations ---------------------------------------------------------------------------- */
+
+/* A worker that has a value made gives out both ids itself. */
+static bool are_from(const struct codec_creation *ids, tenrec_peer from)
+{
+    return from >= 0 && ids->id.on == from && ids->fork.on == from;
+}
+
+static tenrec_status begin_making(struct tenrec_call *c, tenrec_error *err)
+{
+    const struct codec_creation *made = &c->in.creation;
+
+    if (c->from < 0)
+        return tenrec_fail(err, TENREC_EUNSUPPORTED,
+                           "only members of the group make values that stay here");
+    if (!are_from(made, c->from))
+        return tenrec_fail(err, TENREC_EPROTOCOL,
+                           "worker %d creates a value under ids of workers %lld and %lld", c->from,
+                           (long long)made->id.on, (long long)made->fork.on);
+    switch (rref_begin_making(c->worker->rrefs, made->id, made->fork, c->from, &c->refs->made)) {
+    case RREF_MAKE:
+        return TENREC_OK;
+    case RREF_REPEATED:
+        c->repeated = true;
+        return TENREC_OK;
+    case RREF_DELETED:
+        return tenrec_fail(err, TENREC_ECANCELED,
+                           "the reference was deleted before its value was made");
+    default:
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory to keep a value");
+    }
+}
+
+static void rref_call_refused(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg,
+                              const struct codec_creation *ids, const tenrec_error *why)
+{
+    const int64_t number[] = { ids->id.on, ids->id.local, ids->fork.on, ids->fork.local };
+    struct tenrec_msg *answer = NULL;
+    struct rref_owner *o;
+    struct rref_acts acts;
+    tenrec_error told = *why;
+
+    rrefs_forget(w, from, msg);
+    if (!are_from(ids, from) ||
+        rref_begin_making(w->rrefs, ids->id, ids->fork, from, &o) != RREF_MAKE) {
+        answer_error(w, from, msg->id, &msg->route, true, why);
+    } else {
+        peers_blame(&w->peers, w->self.id, &told);
+        rref_acts_init(&acts);
+        rref_made(o, ids->fork, from, NULL, &told, &acts);
+        rref_acts_run(&acts);
+        rref_numbers_write(TENREC_MSG_REMOTE_RET, number, 4, &answer, NULL);
+        answer_send(w, from, msg->id, &msg->route, answer, NULL);
+    }
+    msg->release(msg);
+}
+
+static void rref_call_begin(struct tenrec_call *c)
+{
+    const bool creates = c->request->type == TENREC_MSG_REMOTE_CALL;
+    tenrec_status st = TENREC_OK;
+    tenrec_error why;
+
+    if (creates)
+        st = begin_making(c, &why);
+    if (st != TENREC_OK || c->repeated)
+        rrefs_forget(c->worker, c->from, c->request);
+    else if (c->in.refers)
+        st = rrefs_take(c->worker, c->from, c->in.args, c->in.n, true, &why);
+    if (st == TENREC_OK && c->repeated)
+        tenrec_call_finish(c, NULL);
+    else if (st == TENREC_OK)
+        st = wait_for_args(c, &why);
+    if (st != TENREC_OK)
+        dispatch_start(c, &why);
+}
+
+static bool rref_call_keep(struct tenrec_call *c, const struct tenrec_value *value,
+                           tenrec_status *ret, tenrec_error *err)
+{
+    const struct tenrec_value nil = tenrec_nil();
+    struct tenrec_value *copy;
+
+    if (!c->refs->made)
+        return false;
+    *ret = tenrec_value_copy(value ? value : &nil, &copy, err);
+    if (*ret == TENREC_OK) {
+        tenrec_value_drop(c->refs->kept);
+        c->refs->kept = copy;
+    }
+    return true;
+}
+
+static bool rref_call_made(struct tenrec_call *c, const tenrec_error *why, struct tenrec_msg **ret)
+{
+    const struct codec_creation *ids = &c->in.creation;
+    const int64_t number[] = { ids->id.on, ids->id.local, ids->fork.on, ids->fork.local };
+    struct rref_owner *o = c->refs->made;
+    struct tenrec_value *kept;
+    struct rref_acts acts;
+    tenrec_error told;
+    tenrec_status st;
+
+    if (!o)
+        return false;
+    if (!why && !c->refs->kept && rref_call_keep(c, NULL, &st, &told) && st != TENREC_OK)
+        why = &told;
+    if (why) {
+        told = *why;
+        if (!c->refused)
+            codec_mark_callee(&told);
+        peers_blame(&c->worker->peers, c->worker->self.id, &told);
+    }
+    kept = c->refs->kept;
+    c->refs->kept = NULL;
+    c->refs->made = NULL;
+    rref_acts_init(&acts);
+    if (why) {
+        tenrec_value_drop(kept);
+        kept = NULL;
+    }
+    o->streams = streams_share(c->streams); /* nobody looks at it before it is made */
+    rref_made(o, ids->fork, c->from, kept, why ? &told : NULL, &acts);
+    rref_acts_run(&acts);
+    rref_numbers_write(TENREC_MSG_REMOTE_RET, number, 4, ret, NULL);
+    return true;
+}
+
+static void rref_call_end(struct tenrec_call *c)
+{
+    struct rref_call *r = c->refs;
+    struct rref_acts acts;
+    tenrec_error why;
+
+    if (r->made) { /* nobody waits for an answer: the worker stops */
+        tenrec_fail(&why, TENREC_ECANCELED, "the worker was shut down");
+        rref_acts_init(&acts);
+        rref_made(r->made, c->in.creation.fork, c->from, NULL, &why, &acts);
+        rref_acts_run(&acts);
+    }
+    tenrec_rref_drop(r->on);
+    tenrec_value_drop(r->kept);
+    free(r->waiter);
+    free(r);
+    c->refs = NULL;
+}
+
+const struct served_refs_ops rref_calls = {
+    .make = rref_call_new,
+    .begin = rref_call_begin,
+    .refused = rref_call_refused,
+    .keep = rref_call_keep,
+    .made = rref_call_made,
+    .end = rref_call_end,
+};
+
+/* ---- fetches ----------------------------------------------------------------------------------
+ */
+
+enum { FETCH_NUMBERS = 5 };
+
+struct fetch {
+    struct rref_waiter waiter; /* first */
+    struct tenrec_worker *w;
+    tenrec_peer from;
+    int64_t id;
+    struct tenrec_route route;
+};
+
+/* Says where its tensors go. Releases msg when that cannot be said. */
+static tenrec_status map_value(struct fetch *f, struct rref_owner *o, struct tenrec_msg *msg,
+                               tenrec_error *err)
+{
+    struct streams *streams;
+    tenrec_status st;
+
+    if (msg->n_tensors == 0)
+        return TENREC_OK;
+    streams = o->streams ? streams_fork(o->streams) : NULL;
+    st = devices_answer(f->w, f->from, streams, msg, err);
+    streams_drop(streams);
+    if (st == TENREC_OK)
+        return st;
+    peers_blame(&f->w->peers, f->w->self.id, err);
+    msg->release(msg);
+    return st;
+}
+
+/* The worker is entered. Lets go of the value before its asker hears of it. */
+static void send_value(struct fetch *f, struct tenrec_rref *r, const tenrec_error *why)
+{
+    struct tenrec_msg *msg = NULL;
+    struct parcel_out out;
+    tenrec_error told;
+
+    parcel_out_init(&out, f->w, f->from);
+    if (why)
+        told = *why;
+    else if (codec_write_value_refs(rref_owner_of(r)->value, TENREC_MSG_RREF_FETCH_RET, &out.refs,
+                                    &msg, &told) != TENREC_OK ||
+             map_value(f, rref_owner_of(r), msg, &told) != TENREC_OK)
+        why = &told;
+    parcel_out_finish(&out);
+    tenrec_rref_drop(r);
+    if (!why) {
+        answer_send(f->w, f->from, f->id, &f->route, msg, out.parcel);
+        return;
+    }
+    parcel_end(f->w, out.parcel, PARCEL_REFUSED);
+    answer_error(f->w, f->from, f->id, &f->route, true, &told);
+}
+
+static void answer_fetch(struct rref_waiter *waiter, const tenrec_error *why)
+{
+    struct fetch *f = (struct fetch *)(void *)waiter;
+
+    rref_fetch_end(waiter->ref->ctx, f->from);
+    if (worker_enter(f->w, NULL) == TENREC_OK) {
+        send_value(f, waiter->ref, why);
+        worker_leave(f->w);
+    } else {
+        tenrec_rref_drop(waiter->ref);
+    }
+    free(f);
+}
+
+static tenrec_status begin_fetch(struct tenrec_worker *w, tenrec_peer from,
+                                 const struct tenrec_msg *msg, tenrec_error *err)
+{
+    int64_t n[FETCH_NUMBERS];
+    struct rref_owner *o;
+    struct fetch *f;
+    uint64_t deadline_ns;
+    tenrec_status st = rref_numbers_read(msg, FETCH_NUMBERS, n, err);
+
+    if (st == TENREC_OK && from < 0)
+        st = tenrec_fail(err, TENREC_EUNSUPPORTED, "only members of the group hold references");
+    if (st != TENREC_OK)
+        return st;
+    f = memory_new(1, sizeof *f);
+    if (!f)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a fetch");
+    st = rref_fetch_begin(w->rrefs, from, err);
+    if (st == TENREC_OK) {
+        st = rref_find(w->rrefs, (struct rref_id){ n[0], n[1] }, (struct rref_id){ n[2], n[3] },
+                       from, &o, err);
+        if (st != TENREC_OK)
+            rref_fetch_end(w->rrefs, from);
+    }
+    if (st != TENREC_OK) {
+        free(f);
+        return st;
+    }
+    deadline_ns = n[4] == 0 ? CLOCK_NEVER : clock_deadline_ms((uint64_t)n[4]);
+    *f = (struct fetch){
+        .waiter = { .deadline_ns = deadline_ns, .from = from, .ready = answer_fetch },
+        .w = w,
+        .from = from,
+        .id = msg->id,
+        .route = msg->route
+    };
+    if (rref_wait(&o->ref, &f->waiter))
+        answer_fetch(&f->waiter, f->waiter.why);
+    else
+        rrefs_arm(w->rrefs, deadline_ns);
+    return TENREC_OK;
+}
+
+void rref_fetch_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
+{
+    tenrec_error why;
+
+    if (begin_fetch(w, from, msg, &why) != TENREC_OK)
+        answer_error(w, from, msg->id, &msg->route, codec_is_cbor(msg), &why);
+    msg->release(msg);
+}

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rref/rref_control.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "call/answer.h"
+#include "codec/codec.h"
+#include "config/config.h"
+#include "future/enter.h"
+#include "future/thread_state.h"
+#include "peer/contact.h"
+#include "peer/worker.h"
+#include "rref/rref_context.h"
+#include "runtime/log.h"
+#include "runtime/loop.h"
+
+enum { NUMBERS_MAX = 8, CONTROL_NUMBERS = 4 };
+
+/* ---- payloads of numbers -------------------------------------------------------- */
+
+tenrec_status rref_numbers_write(int32_t type, const int64_t *number, size_t n,
+                                 struct tenrec_msg **ret, tenrec_error *err)
+{
+    struct tenrec_value item[NUMBERS_MAX], array = tenrec_array(item, n);
+
+    for (size_t i = 0; i < n; i++)
+        item[i] = tenrec_int(number[i]);
+    return codec_write_value(&array, type, ret, err);
+}
+
+tenrec_status rref_numbers_read(const struct tenrec_msg *msg, size_t n, int64_t *ret,
+                                tenrec_error *err)
+{
+    struct tenrec_value *v = NULL;
+    tenrec_status st = codec_read_value(msg, &v, err);
+
+    if (st == TENREC_OK && (v->type != TENREC_VALUE_ARRAY || v->n != n))
+        st = tenrec_fail(err, TENREC_EPROTOCOL, "a message of %zu numbers is expected", n);
+    for (size_t i = 0; i < n && st == TENREC_OK; i++) {
+        if (v->u.array[i].type != TENREC_VALUE_INT || v->u.array[i].u.integer < 0)
+            st = tenrec_fail(err, TENREC_EPROTOCOL, "item %zu is no number that can be", i);
+        else
+            ret[i] = v->u.array[i].u.integer;
+    }
+    tenrec_value_drop(v);
+    return st;
+}
+
+/* ---- sending ------------------------------------------------------------------------ */
+
+static const char *job_name(const struct rref_job *job)
+{
+    switch (job->type) {
+    case TENREC_MSG_RREF_FORK_REQUEST:
+        return "RREF_FORK_REQUEST";
+    case TENREC_MSG_RREF_CHILD_ACCEPT:
+        return "RREF_CHILD_ACCEPT";
+    default:
+        return "RREF_USER_DELETE";
+    }
+}
+
+/* Nobody is there who would miss it. */
+static bool is_for_the_lost(const struct rref_job *job, const struct tenrec_worker *w)
+{
+    return atomic_load(&job->most) == 1 || contact_refused(w, job->to);
+}
+
+/* `w` is NULL when it runs no more: then the job was not counted either. */
+static void job_end(struct rref_job *job, struct tenrec_worker *w, const tenrec_error *why)
+{
+    struct rref_context *ctx = job->ctx;
+    const bool counted = job->tries > 0;
+    struct rref_acts acts;
+    tenrec_error told;
+
+    if (why) {
+        told = *why;
+        if (job->tries > 1)
+            tenrec_error_prefix(&told, "given up after %u tries", job->tries);
+        if (w && atomic_load(&w->state) == WORKER_RUNNING)
+            log_line(is_for_the_lost(job, w) ? TENREC_LOG_DEBUG : TENREC_LOG_WARN, w->self.name,
+                     "%s to '%s': %s", job_name(job), rref_context_name(ctx, job->to), told.text);
+    }
+    rref_acts_init(&acts);
+    rref_job_done(job, why ? &told : NULL, &acts);
+    rref_acts_run(&acts);
+    if (w && counted)
+        call_job_ended(w);
+}
+
+uint64_t rref_gap_ns(uint32_t first_ms, uint32_t tries)
+{
+    double ms = first_ms;
+
+    for (uint32_t i = 2; i < tries; i++)
+        ms *= 1.5;
+    return (uint64_t)(ms * 1e6);
+}
+
+static bool is_final(tenrec_status why)
+{
+    return why == TENREC_ENOTFOUND || why == TENREC_EPEER_UNKNOWN || why == TENREC_ESHUTDOWN ||
+           why == TENREC_ECANCELED || why == TENREC_EINVAL || why == TENREC_EPROTOCOL ||
+           why == TENREC_EUNSUPPORTED;
+}
+
+/* Puts it to rest until its next try; false when the session is over. */
+static bool job_rest(struct rref_job *job)
+{
+    struct rref_context *ctx = job->ctx;
+    struct rref_job **at;
+    uint64_t due_ns = job->due_ns;
+    bool open;
+
+    pthread_mutex_lock(&ctx->lock);
+    open = ctx->worker != NULL;
+    if (open) {
+        for (at = &ctx->resting; *at && (*at)->due_ns <= due_ns; at = &(*at)->next)
+            ;
+        job->next = *at;
+        *at = job;
+    }
+    pthread_mutex_unlock(&ctx->lock);
+    return open;
+}
+
+static void job_failed(struct rref_job *job, struct tenrec_worker *w, const tenrec_error *why)
+{
+    struct rref_context *ctx = job->ctx;
+    uint64_t due_ns = job->due_ns;
+
+    if (contact_failed(w, job->to, why) || job->tries >= job->most || is_final(why->code) ||
+        atomic_load(&w->state) != WORKER_RUNNING || !job_rest(job))
+        job_end(job, w, why);
+    else
+        loop_timer_arm(ctx->timer, due_ns);
+}
+
+static void job_answered(struct call_hook *h, struct tenrec_worker *w, const tenrec_error *why)
+{
+    struct rref_job *job = (struct rref_job *)(void *)h;
+
+    if (why)
+        job_failed(job, w, why);
+    else
+        job_end(job, w, NULL);
+}
+
+static tenrec_status job_send(struct rref_job *job, struct tenrec_worker *w, tenrec_error *err)
+{
+    const int64_t number[CONTROL_NUMBERS] = { job->id.on, job->id.local, job->fork.on,
+                                              job->fork.local };
+    struct call_spec spec = { .to = job->to, .function = job_name(job), .hook = &job->hook };
+    int64_t timeout_ms = TENREC_TIMEOUT_DEFAULT;
+    struct tenrec_future *f;
+    struct tenrec_msg *msg;
+    tenrec_status st = rref_numbers_write(job->type, number, CONTROL_NUMBERS, &msg, err);
+
+    if (st != TENREC_OK)
+        return st;
+    msg->key_len = (uint32_t)msg->payload_len;
+    msg->flags |= TENREC_MSG_CONTROL;
+    call_deadline(w, &timeout_ms, &spec.deadline_ns, NULL);
+    spec.timeout_ms = timeout_ms;
+    st = call_send(w, &spec, msg, &f, err);
+    if (st == TENREC_OK)
+        tenrec_future_drop(f);
+    return st;
+}
+
+/* `job` may be gone when this returns. */
+static void job_try(struct rref_job *job)
+{
+    struct tenrec_worker *w;
+    tenrec_error why;
+
+    if (rref_context_enter(job->ctx, &w, &why) != TENREC_OK) {
+        job_end(job, NULL, &why);
+        return;
+    }
+    if (job->tries++ == 0)
+        call_job_begun(w);
+    job->hook.done = job_answered;
+    job->due_ns = clock_now_ns() + rref_gap_ns(job->ctx->gap_ms, job->tries);
+    if (contact_refused(w, job->to)) {
+        tenrec_fail(&why, TENREC_EPEER_LOST, "no process listens at its address");
+        job_end(job, w, &why);
+    } else if (job_send(job, w, &why) != TENREC_OK) {
+        job_failed(job, w, &why);
+    }
+    worker_leave(w);
+}
+
+static void run_ready(struct rref_waiter *w)
+{
+    struct rref_waiter *next;
+
+    for (; w; w = next) {
+        next = w->next;
+        w->ready(w, w->why);
+    }
+}
+
+void rref_acts_run(struct rref_acts *a)
+{
+    struct rref_acts now = *a;
+    struct rref_job *job, *next_job;
+    struct tenrec_rref *r, *next;
+
+    rref_acts_init(a);
+    for (job = now.jobs; job; job = next_job) {
+        next_job = job->next;
+        job->next = NULL;
+        job_try(job);
+    }
+    run_ready(now.ready);
+    for (r = now.dead; r; r = next) {
+        next = r->next;
+        rref_free(r);
+    }
+}
+
+/* ---- the timer ------------------------------------------------------------------------- */
+
+static struct rref_job *take_due(struct rref_context *ctx, uint64_t now_ns, uint64_t *next_ns)
+{
+    struct rref_job *job;
+
+    pthread_mutex_lock(&ctx->lock);
+    job = ctx->resting;
+    if (job && job->due_ns > now_ns) {
+        *next_ns = job->due_ns;
+        job = NULL;
+    } else if (job) {
+        ctx->resting = job->next;
+        job->next = NULL;
+    }
+    pthread_mutex_unlock(&ctx->lock);
+    return job;
+}
+
+static void on_timer(void *arg)
+{
+    struct rref_context *ctx = arg;
+    uint64_t now_ns = clock_now_ns(), next_job = CLOCK_NEVER, next_wait;
+    struct rref_acts acts;
+    struct rref_job *job;
+
+    while ((job = take_due(ctx, now_ns, &next_job)))
+        job_try(job);
+    rref_acts_init(&acts);
+    next_wait = rref_expire(ctx, now_ns, &acts);
+    rref_acts_run(&acts);
+    if (next_job < next_wait)
+        next_wait = next_job;
+    if (next_wait != CLOCK_NEVER)
+        loop_timer_arm(ctx->timer, next_wait);
+}
+
+void rrefs_arm(struct rref_context *ctx, uint64_t deadline_ns)
+{
+    struct tenrec_worker *w;
+
+    if (deadline_ns == CLOCK_NEVER || rref_context_enter(ctx, &w, NULL) != TENREC_OK)
+        return;
+    loop_timer_arm(ctx->timer, deadline_ns);
+    worker_leave(w);
+}
+
+/* ---- receiving ---------------------------------------------------------------------------- */
+
+static tenrec_status control(struct rref_context *ctx, tenrec_peer from,
+                             const struct tenrec_msg *msg, tenrec_error *err)
+{
+    int64_t n[CONTROL_NUMBERS];
+    struct rref_id id, fork;
+    struct rref_acts acts;
+    tenrec_status st = rref_numbers_read(msg, CONTROL_NUMBERS, n, err);
+
+    if (st == TENREC_OK && from < 0)
+        st = tenrec_fail(err, TENREC_EUNSUPPORTED, "only members of the group hold references");
+    if (st != TENREC_OK)
+        return st;
+    id = (struct rref_id){ n[0], n[1] };
+    fork = (struct rref_id){ n[2], n[3] };
+    rref_acts_init(&acts);
+    if (msg->type == TENREC_MSG_RREF_FORK_REQUEST)
+        st = rref_fork_requested(ctx, id, fork, from, err);
+    else if (msg->type == TENREC_MSG_RREF_CHILD_ACCEPT)
+        rref_child_arrived(ctx, fork, from, &acts);
+    else
+        rref_user_deleted(ctx, id, fork, from, &acts);
+    rref_acts_run(&acts);
+    return st;
+}
+
+void rrefs_control_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
+{
+    tenrec_error why;
+
+    if (control(w->rrefs, from, msg, &why) == TENREC_OK)
+        answer_value(w, from, msg->id, &msg->route, TENREC_MSG_RREF_ACK, NULL);
+    else
+        answer_error(w, from, msg->id, &msg->route, codec_is_cbor(msg), &why);
+    msg->release(msg);
+}
+
+/* ---- a session ---------------------------------------------------------------------------------
+ */
+
+tenrec_status rrefs_open(struct tenrec_worker *w, const struct rref_group *g, tenrec_error *err)
+{
+    const struct rref_setup s = { .worker = w,
+                                  .member = g->member,
+                                  .n = g->n,
+                                  .room = w->peers.room,
+                                  .me = w->self.id,
+                                  .session = g->incarnation,
+                                  .gap_ms = (uint32_t)w->settings->rref_retry_gap_ms };
+    tenrec_status st = rref_context_new(&s, &w->rrefs, err);
+
+    if (st == TENREC_OK)
+        st = loop_timer_new(w->loop, on_timer, w->rrefs, &w->rrefs->timer, err);
+    return st;
+}
+
+void rrefs_stop(struct tenrec_worker *w)
+{
+    struct rref_context *ctx = w->rrefs;
+    struct rref_job *job, *next;
+    struct rref_acts acts;
+    tenrec_error why;
+
+    if (!ctx)
+        return;
+    tenrec_fail(&why, TENREC_ECANCELED, "the worker was shut down");
+    rref_acts_init(&acts);
+    rref_context_close(ctx, &acts);
+    rref_acts_run(&acts);
+    pthread_mutex_lock(&ctx->lock);
+    job = ctx->resting;
+    ctx->resting = NULL;
+    pthread_mutex_unlock(&ctx->lock);
+    for (; job; job = next) {
+        next = job->next;
+        job_end(job, w, &why);
+    }
+}
+
+void rrefs_drop(struct tenrec_worker *w)
+{
+    if (!w->rrefs)
+        return;
+    loop_timer_drop(w->rrefs->timer);
+    w->rrefs->timer = NULL;
+    rref_context_drop(w->rrefs);
+    w->rrefs = NULL;
+}
+
+size_t rrefs_lost(struct tenrec_worker *w, tenrec_peer peer, bool tell, const tenrec_error *why)
+{
+    struct rref_released n;
+    struct rref_acts acts;
+    tenrec_rrefs_released_fn *fn;
+    struct scope *scope;
+    void *arg;
+
+    if (peer < 0)
+        return 0;
+    rref_acts_init(&acts);
+    n = rref_peer_lost(w->rrefs, peer, why, &acts);
+    rref_acts_run(&acts);
+    rrefs_arm(w->rrefs, clock_now_ns());
+    pthread_mutex_lock(&w->lock);
+    fn = w->rref_options.released;
+    arg = w->rref_options.arg;
+    pthread_mutex_unlock(&w->lock);
+    if (!tell || !fn || n.forks == 0)
+        return n.jobs;
+    scope = thread_lend();
+    fn(w, peer, n.forks, n.freed, arg);
+    thread_back(scope);
+    return n.jobs;
+}

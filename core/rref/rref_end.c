@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rref_end.c - lost workers, letting go of everything, the end of a session. */
+#include "rref/rref_table.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+static const tenrec_error shut_down = { .code = TENREC_ECANCELED,
+                                        .worker = -1,
+                                        .text = "the worker was shut down" };
+
+/* ---- a lost worker ----------------------------------------------------------- */
+
+void rref_peer_gone(struct rref_context *ctx, tenrec_peer peer)
+{
+    pthread_mutex_lock(&ctx->lock);
+    ctx->gone[peer] = true;
+    pthread_mutex_unlock(&ctx->lock);
+}
+
+struct rref_released rref_peer_lost(struct rref_context *ctx, tenrec_peer peer,
+                                    const tenrec_error *why, struct rref_acts *acts)
+{
+    struct rref_released sum = { .forks = 0 }, n;
+    struct rref_owner *o, *next_owner;
+    struct rref_user *u, *next_user;
+    struct rref_child *c, *next_child;
+
+    pthread_mutex_lock(&ctx->lock);
+    HASH_ITER(hh, ctx->children, c, next_child)
+    {
+        if (c->to == peer)
+            rref_child_end(ctx, c, acts);
+    }
+    HASH_ITER(hh, ctx->owners, o, next_owner)
+    {
+        n = rref_owner_lose(o, peer, acts);
+        sum.forks += n.forks;
+        sum.freed += n.freed;
+    }
+    HASH_ITER(hh, ctx->users, u, next_user)
+    {
+        if (u->ref.owner != peer)
+            continue;
+        rref_user_lose(u, why, acts);
+        sum.jobs += u->job.active;
+    }
+    pthread_mutex_unlock(&ctx->lock);
+    return sum;
+}
+
+/* ---- letting go -------------------------------------------------------------- */
+
+void rref_delete_users(struct rref_context *ctx, bool orphans, struct rref_acts *acts)
+{
+    struct rref_child *c, *next_child;
+    struct rref_user *u, *next_user;
+
+    pthread_mutex_lock(&ctx->lock);
+    ctx->flushed = ctx->flushed || orphans;
+    if (orphans)
+        HASH_ITER(hh, ctx->children, c, next_child)
+        {
+            rref_child_end(ctx, c, acts);
+        }
+    HASH_ITER(hh, ctx->users, u, next_user)
+    {
+        if (u->state == USER_PENDING)
+            continue; /* in release_all, when its time is up */
+        u->state = USER_DELETED;
+        rref_user_settle(u, acts);
+    }
+    pthread_mutex_unlock(&ctx->lock);
+}
+
+/* Names one of those that are pending. Lock held. */
+static bool pending(struct rref_context *ctx, char *text, size_t len)
+{
+    char name[TENREC_RREF_TEXT_MAX];
+
+    for (struct rref_user *u = ctx->users; u; u = u->hh.next)
+        if (u->state == USER_PENDING) {
+            snprintf(text, len, "%s has not been confirmed by its owner",
+                     rref_text(&u->ref, name, sizeof name));
+            return true;
+        }
+    if (ctx->children)
+        snprintf(text, len, "'%s' has not accepted %s", rref_context_name(ctx, ctx->children->to),
+                 rref_text(&ctx->children->parent->ref, name, sizeof name));
+    return ctx->children != NULL;
+}
+
+static void tell_holder(void *arg, struct rref_id fork, tenrec_peer holder)
+{
+    (void)fork;
+    *(tenrec_peer *)arg = holder;
+}
+
+/* Names one that keeps a value of ours alive. Lock held. */
+static bool referred(struct rref_context *ctx, char *text, size_t len)
+{
+    char name[TENREC_RREF_TEXT_MAX];
+    tenrec_peer holder = -1;
+
+    for (struct rref_owner *o = ctx->owners; o && ctx->n_forks > 0; o = o->hh.next)
+        if (o->forks.n > 0) {
+            rref_forks_each(&o->forks, tell_holder, &holder);
+            snprintf(text, len, "'%s' still refers to %s", rref_context_name(ctx, holder),
+                     rref_text(&o->ref, name, sizeof name));
+            return true;
+        }
+    if (ctx->n_jobs > 0)
+        snprintf(text, len, "%zu control messages are not acknowledged", ctx->n_jobs);
+    return ctx->n_jobs > 0;
+}
+
+static tenrec_status wait_while(struct rref_context *ctx,
+                                bool (*goes_on)(struct rref_context *, char *, size_t),
+                                uint64_t until_ns, tenrec_error *err)
+{
+    const struct timespec ts = { .tv_sec = (time_t)(until_ns / 1000000000u),
+                                 .tv_nsec = (long)(until_ns % 1000000000u) };
+    char text[TENREC_RREF_TEXT_MAX + 160];
+    bool left;
+    int r = 0;
+
+    pthread_mutex_lock(&ctx->lock);
+    while ((left = ctx->worker && goes_on(ctx, text, sizeof text)) && r != ETIMEDOUT)
+        r = until_ns == CLOCK_NEVER ? pthread_cond_wait(&ctx->changed, &ctx->lock)
+                                    : pthread_cond_timedwait(&ctx->changed, &ctx->lock, &ts);
+    pthread_mutex_unlock(&ctx->lock);
+    return left ? tenrec_fail(err, TENREC_ETIMEDOUT, "%s", text) : TENREC_OK;
+}
+
+tenrec_status rref_wait_settled(struct rref_context *ctx, uint64_t until_ns, tenrec_error *err)
+{
+    return wait_while(ctx, pending, until_ns, err);
+}
+
+tenrec_status rref_wait_released(struct rref_context *ctx, uint64_t until_ns, tenrec_error *err)
+{
+    return wait_while(ctx, referred, until_ns, err);
+}
+
+/* ---- what is left ------------------------------------------------------------------ */
+
+struct leak_report {
+    void (*tell)(void *arg, const char *text);
+    void *arg;
+    const struct tenrec_rref *ref;
+    size_t n;
+};
+
+static void tell_fork(void *arg, struct rref_id fork, tenrec_peer holder)
+{
+    struct leak_report *report = arg;
+    char name[TENREC_RREF_TEXT_MAX], text[sizeof name + 256];
+
+    snprintf(text, sizeof text, "'%s' still refers to %s with fork (%" PRId64 ", %" PRId64 ")",
+             rref_context_name(report->ref->ctx, holder), rref_text(report->ref, name, sizeof name),
+             fork.on, fork.local);
+    report->tell(report->arg, text);
+    report->n++;
+}
+
+static void tell_handle(struct leak_report *report, const struct tenrec_rref *r)
+{
+    char name[TENREC_RREF_TEXT_MAX], text[sizeof name + 256];
+
+    rref_text(r, name, sizeof name);
+    if (r->line > 0)
+        snprintf(text, sizeof text, "%s, made at %s:%d, was not dropped", name, r->file, r->line);
+    else
+        snprintf(text, sizeof text, "%s%s%s was not dropped", name, r->file ? ", " : "",
+                 r->file ? r->file : "");
+    report->tell(report->arg, text);
+    report->n++;
+}
+
+size_t rref_leaks(struct rref_context *ctx, void (*tell)(void *arg, const char *text), void *arg)
+{
+    struct leak_report report = { tell, arg, NULL, 0 };
+
+    pthread_mutex_lock(&ctx->lock);
+    for (struct rref_owner *o = ctx->owners; o; o = o->hh.next) {
+        report.ref = &o->ref;
+        rref_forks_each(&o->forks, tell_fork, &report);
+        if (o->ref.handles > (o->making ? 1U : 0U) && !o->ref.waiters)
+            tell_handle(&report, &o->ref);
+    }
+    for (struct rref_user *u = ctx->users; u; u = u->hh.next)
+        if (u->ref.handles > 0)
+            tell_handle(&report, &u->ref);
+    pthread_mutex_unlock(&ctx->lock);
+    return report.n;
+}
+
+/* ---- the end of the session ---------------------------------------------------------- */
+
+void rref_context_close(struct rref_context *ctx, struct rref_acts *acts)
+{
+    struct rref_child *c, *next_child;
+    struct rref_owner *o, *next_owner;
+    struct rref_user *u, *next_user;
+
+    pthread_mutex_lock(&ctx->lock);
+    ctx->worker = NULL;
+    HASH_ITER(hh, ctx->children, c, next_child)
+    {
+        rref_child_end(ctx, c, acts);
+    }
+    HASH_ITER(hh, ctx->owners, o, next_owner)
+    {
+        ctx->n_forks -= o->forks.n;
+        rref_forks_finish(&o->forks);
+        rref_ready(&o->ref, &shut_down, acts);
+        rref_owner_settle(o, acts);
+    }
+    HASH_ITER(hh, ctx->users, u, next_user)
+    {
+        if (u->state == USER_PENDING) {
+            u->state = USER_FAILED;
+            rref_set_error(&u->ref, &shut_down);
+        }
+        rref_ready(&u->ref, &shut_down, acts);
+        rref_user_settle(u, acts);
+    }
+    pthread_cond_broadcast(&ctx->changed);
+    pthread_mutex_unlock(&ctx->lock);
+}

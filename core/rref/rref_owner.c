@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rref_owner.c - the owner's side: values, and who refers to them. */
+#include "rref/rref_table.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+/* Values that are asked for before they are made; a peer that asks for what
+ * never comes shall not fill our memory. */
+enum { OWNERS_MAX = 1 << 22 };
+
+struct rref_owner *rref_owner_get(struct rref_context *ctx, struct rref_id id)
+{
+    struct rref_owner *o = NULL;
+
+    HASH_FIND(hh, ctx->owners, &id, sizeof id, o);
+    return o;
+}
+
+static struct rref_owner *owner_new(struct rref_context *ctx, struct rref_id id)
+{
+    struct rref_owner *o = memory_new(1, sizeof *o);
+
+    if (!o)
+        return NULL;
+    rref_init(&o->ref, ctx, id, ctx->me, true);
+    o->creator = -1;
+    HASH_ADD(hh, ctx->owners, ref.id, sizeof o->ref.id, o);
+    if (hash_has(o))
+        return o;
+    rref_free(&o->ref);
+    return NULL;
+}
+
+bool rref_owner_add_fork(struct rref_owner *o, struct rref_id fork, tenrec_peer holder)
+{
+    size_t before = o->forks.n;
+
+    if (rref_is_gone(o->ref.ctx, holder))
+        return true;
+    if (!rref_forks_add(&o->forks, fork, holder))
+        return false;
+    o->ref.ctx->n_forks += o->forks.n - before;
+    o->shared = true;
+    return true;
+}
+
+bool rref_owner_remove_fork(struct rref_owner *o, struct rref_id fork, tenrec_peer holder,
+                            struct rref_acts *acts)
+{
+    if (!rref_forks_remove(&o->forks, fork, holder))
+        return false;
+    o->ref.ctx->n_forks--;
+    rref_owner_settle(o, acts);
+    return true;
+}
+
+void rref_owner_settle(struct rref_owner *o, struct rref_acts *acts)
+{
+    struct rref_context *ctx = o->ref.ctx;
+
+    if (o->forks.n == 0)
+        pthread_cond_broadcast(&ctx->changed);
+    if (o->forks.n > 0 || o->ref.handles > 0 || o->ref.jobs > 0)
+        return;
+    /* Who still asks for it shall hear that it is gone, and not wait. */
+    if (o->shared && o->done)
+        rref_tombs_add(&ctx->tombs, o->ref.id, RREF_ALL_FORKS, -1);
+    HASH_DEL(ctx->owners, o);
+    rref_act_dead(acts, &o->ref);
+}
+
+/* ---- values of our own ------------------------------------------------------------ */
+
+static tenrec_status closed(tenrec_error *err)
+{
+    return tenrec_fail(err, TENREC_ESHUTDOWN, "the worker has been shut down");
+}
+
+static tenrec_status make(struct rref_context *ctx, bool with_fork, struct rref_owner **ret,
+                          tenrec_error *err)
+{
+    struct rref_owner *o = NULL;
+
+    if (!ctx->worker)
+        return closed(err);
+    o = owner_new(ctx, rref_new_id(ctx));
+    if (o && with_fork && !rref_owner_add_fork(o, o->ref.id, ctx->me)) {
+        HASH_DEL(ctx->owners, o);
+        rref_free(&o->ref);
+        o = NULL;
+    }
+    if (!o)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a remote reference");
+    o->ref.handles = 1;
+    *ret = o;
+    return TENREC_OK;
+}
+
+tenrec_status rref_local(struct rref_context *ctx, struct tenrec_value *value,
+                         struct tenrec_rref **ret, tenrec_error *err)
+{
+    struct rref_owner *o = NULL;
+    tenrec_status st;
+
+    pthread_mutex_lock(&ctx->lock);
+    st = make(ctx, false, &o, err);
+    if (st == TENREC_OK) {
+        o->value = value;
+        o->done = true;
+        *ret = &o->ref;
+    }
+    pthread_mutex_unlock(&ctx->lock);
+    if (st != TENREC_OK)
+        tenrec_value_drop(value);
+    return st;
+}
+
+tenrec_status rref_self(struct rref_context *ctx, struct tenrec_rref **ret, tenrec_error *err)
+{
+    struct rref_owner *o = NULL;
+    tenrec_status st;
+
+    pthread_mutex_lock(&ctx->lock);
+    st = make(ctx, true, &o, err);
+    if (st == TENREC_OK)
+        *ret = &o->ref;
+    pthread_mutex_unlock(&ctx->lock);
+    return st;
+}
+
+/* ---- made for others ---------------------------------------------------------------- */
+
+/* The value, if need be as one that is yet to come. */
+static struct rref_owner *get_or_await(struct rref_context *ctx, struct rref_id id)
+{
+    struct rref_owner *o = rref_owner_get(ctx, id);
+
+    if (o || HASH_COUNT(ctx->owners) >= OWNERS_MAX)
+        return o;
+    return owner_new(ctx, id);
+}
+
+enum rref_making rref_begin_making(struct rref_context *ctx, struct rref_id id, struct rref_id fork,
+                                   tenrec_peer from, struct rref_owner **ret)
+{
+    enum rref_making what = RREF_MAKE;
+    struct rref_owner *o = NULL;
+
+    pthread_mutex_lock(&ctx->lock);
+    if (!ctx->worker || ctx->flushed || rref_tombs_has(&ctx->tombs, id, fork, from) ||
+        rref_tombs_has(&ctx->tombs, id, RREF_ALL_FORKS, -1))
+        what = RREF_DELETED;
+    else if (!(o = get_or_await(ctx, id)))
+        what = RREF_NO_MEMORY;
+    else if (o->done || o->making)
+        what = RREF_REPEATED;
+    if (what == RREF_MAKE) {
+        o->making = true;
+        o->creator = from;
+        o->creator_lost = rref_is_gone(ctx, from);
+        o->ref.handles++;
+        *ret = o;
+    }
+    pthread_mutex_unlock(&ctx->lock);
+    return what;
+}
+
+/* Who had it made refers to it from now on, unless it has gone already. */
+static void add_creators_fork(struct rref_owner *o, struct rref_id fork, tenrec_peer from)
+{
+    struct rref_context *ctx = o->ref.ctx;
+    tenrec_error why;
+
+    if (rref_id_equal(fork, o->ref.id) || o->creator_lost || !ctx->worker ||
+        rref_tombs_has(&ctx->tombs, o->ref.id, fork, from))
+        return;
+    if (rref_owner_add_fork(o, fork, from))
+        return;
+    tenrec_fail(&why, TENREC_ENOMEM, "no memory to keep the value");
+    rref_set_error(&o->ref, &why);
+    o->shared = true; /* who asks for it shall hear that it is gone */
+}
+
+void rref_made(struct rref_owner *o, struct rref_id fork, tenrec_peer from,
+               struct tenrec_value *value, const tenrec_error *why, struct rref_acts *acts)
+{
+    struct rref_context *ctx = o->ref.ctx;
+
+    pthread_mutex_lock(&ctx->lock);
+    o->making = false;
+    if (!o->done) { /* else its creation to ourselves failed meanwhile */
+        add_creators_fork(o, fork, from);
+        if (why)
+            rref_set_error(&o->ref, why);
+        o->value = value;
+        value = NULL;
+        o->done = true;
+        rref_ready(&o->ref, o->ref.error, acts);
+    }
+    if (rref_id_equal(fork, o->ref.id) && rref_forks_remove(&o->forks, fork, ctx->me))
+        ctx->n_forks--;
+    o->ref.handles--;
+    rref_owner_settle(o, acts);
+    pthread_mutex_unlock(&ctx->lock);
+    tenrec_value_drop(value);
+}
+
+/* ---- asked for --------------------------------------------------------------------------- */
+
+static tenrec_status gone(const struct rref_context *ctx, tenrec_error *err)
+{
+    return tenrec_fail(err, TENREC_ENOTFOUND,
+                       "'%s' has let go of the value: the reference to it was deleted",
+                       rref_context_name(ctx, ctx->me));
+}
+
+static tenrec_status await(struct rref_context *ctx, struct rref_id id, struct rref_id fork,
+                           tenrec_peer from, struct rref_owner **ret, tenrec_error *err)
+{
+    struct rref_owner *o = rref_owner_get(ctx, id);
+    const tenrec_peer holder = o ? rref_forks_holder(&o->forks, fork) : -1;
+
+    if (!ctx->worker || ctx->flushed)
+        return closed(err);
+    if (rref_tombs_has(&ctx->tombs, id, fork, from) ||
+        (!o && rref_tombs_has(&ctx->tombs, id, RREF_ALL_FORKS, -1)))
+        return gone(ctx, err);
+    if (holder >= 0 && holder != from)
+        return tenrec_fail(err, TENREC_EPROTOCOL,
+                           "'%s' uses a reference that '%s' holds: each worker has its own",
+                           rref_context_name(ctx, from), rref_context_name(ctx, holder));
+    if (!o && HASH_COUNT(ctx->owners) >= OWNERS_MAX)
+        return tenrec_fail(err, TENREC_EAGAIN, "'%s' keeps %d values for others already",
+                           rref_context_name(ctx, ctx->me), OWNERS_MAX);
+    if (!o)
+        o = get_or_await(ctx, id);
+    if (!o)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory to keep a value");
+    *ret = o;
+    return TENREC_OK;
+}
+
+tenrec_status rref_find(struct rref_context *ctx, struct rref_id id, struct rref_id fork,
+                        tenrec_peer from, struct rref_owner **ret, tenrec_error *err)
+{
+    tenrec_status st;
+
+    pthread_mutex_lock(&ctx->lock);
+    st = await(ctx, id, fork, from, ret, err);
+    if (st == TENREC_OK)
+        (*ret)->ref.handles++;
+    pthread_mutex_unlock(&ctx->lock);
+    return st;
+}
+
+tenrec_status rref_fork_requested(struct rref_context *ctx, struct rref_id id, struct rref_id fork,
+                                  tenrec_peer from, tenrec_error *err)
+{
+    struct rref_acts acts;
+    struct rref_owner *o = NULL;
+    tenrec_status st;
+
+    rref_acts_init(&acts);
+    pthread_mutex_lock(&ctx->lock);
+    st = await(ctx, id, fork, from, &o, err);
+    if (st == TENREC_OK && !rref_owner_add_fork(o, fork, from))
+        st = tenrec_fail(err, TENREC_ENOMEM, "no memory to count a reference");
+    if (o)
+        rref_owner_settle(o, &acts);
+    pthread_mutex_unlock(&ctx->lock);
+    rref_acts_run(&acts);
+    return st;
+}
+
+void rref_user_deleted(struct rref_context *ctx, struct rref_id id, struct rref_id fork,
+                       tenrec_peer from, struct rref_acts *acts)
+{
+    struct rref_owner *o = NULL;
+
+    pthread_mutex_lock(&ctx->lock);
+    o = rref_owner_get(ctx, id);
+    rref_tombs_add(&ctx->tombs, id, fork, from);
+    if (o)
+        rref_owner_remove_fork(o, fork, from, acts);
+    pthread_mutex_unlock(&ctx->lock);
+}
+
+/* ---- lost ------------------------------------------------------------------------------------ */
+
+static const tenrec_error asker_lost = { .code = TENREC_EPEER_LOST,
+                                         .worker = -1,
+                                         .text = "who asked for the value is lost" };
+
+struct rref_released rref_owner_lose(struct rref_owner *o, tenrec_peer peer, struct rref_acts *acts)
+{
+    struct rref_released n = { .forks = rref_forks_remove_of(&o->forks, peer) };
+    struct rref_waiter *w, *next;
+
+    o->ref.ctx->n_forks -= n.forks;
+    if (o->making && o->creator == peer)
+        o->creator_lost = true;
+    for (w = o->ref.waiters; w; w = next) {
+        next = w->next;
+        if (w->from == peer)
+            rref_end_wait(w, &asker_lost, acts);
+    }
+    n.freed = n.forks > 0 && o->forks.n == 0;
+    rref_owner_settle(o, acts);
+    return n;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rref_remote.c - having a value made elsewhere. */
+#include <tenrec/rref.h>
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "codec/codec.h"
+#include "future/enter.h"
+#include "peer/worker.h"
+#include "rref/rref_context.h"
+#include "rref/rref_place.h"
+
+/* A creation under way; holds the reference. */
+struct creation {
+    struct call_hook hook; /* first */
+    struct tenrec_rref *ref;
+};
+
+static void creation_end(struct tenrec_rref *r, const tenrec_error *why)
+{
+    struct rref_acts acts;
+
+    rref_acts_init(&acts);
+    rref_created(r, why, &acts);
+    rref_acts_run(&acts);
+}
+
+static void created(struct call_hook *h, struct tenrec_worker *w, const tenrec_error *why)
+{
+    struct creation *c = (struct creation *)(void *)h;
+
+    (void)w;
+    creation_end(c->ref, why);
+    free(c);
+}
+
+static tenrec_status new_ref(struct tenrec_worker *w, tenrec_peer to, struct tenrec_rref **ret,
+                             struct codec_creation *ids, tenrec_error *err)
+{
+    struct rref_user *u;
+    tenrec_status st;
+
+    if (to == w->self.id) {
+        st = rref_self(w->rrefs, ret, err);
+        if (st == TENREC_OK)
+            *ids = (struct codec_creation){ (*ret)->id, (*ret)->id };
+        return st;
+    }
+    st = rref_user_new(w->rrefs, to, &u, err);
+    if (st == TENREC_OK) {
+        *ids = (struct codec_creation){ u->ref.id, u->fork };
+        *ret = &u->ref;
+    }
+    return st;
+}
+
+/* Sends the creation of `r`, which is held for it and for the caller. */
+static tenrec_status send(struct tenrec_worker *w, struct tenrec_rref *r, struct call_spec *spec,
+                          const struct codec_creation *ids, const struct tenrec_value *args,
+                          size_t n, int64_t timeout_ms, tenrec_error *err)
+{
+    struct creation *c = memory_new(1, sizeof *c);
+    struct tenrec_future *f;
+    tenrec_error why, *told = err ? err : &why;
+    tenrec_status st;
+
+    tenrec_rref_share(r);
+    if (!c) {
+        st = tenrec_fail(told, TENREC_ENOMEM, "no memory for a remote reference");
+    } else {
+        *c = (struct creation){ .hook = { .done = created }, .ref = r };
+        spec->hook = &c->hook;
+        st = call_write(w, TENREC_MSG_REMOTE_CALL, spec, ids, args, n, timeout_ms, &f, told);
+    }
+    if (st == TENREC_OK) {
+        r->creation = f;
+    } else {
+        creation_end(r, told);
+        free(c);
+    }
+    return st;
+}
+
+static tenrec_status check(const char *to, const char *function, const struct tenrec_value *args,
+                           size_t n, const struct tenrec_call_options *o, tenrec_error *err)
+{
+    if (!to || !function)
+        return tenrec_fail(err, TENREC_EINVAL, "no %s is given", to ? "function" : "worker");
+    if (!args && n > 0)
+        return tenrec_fail(err, TENREC_EINVAL, "%zu arguments are said, but none is given", n);
+    if (o && o->into)
+        return tenrec_fail(err, TENREC_EINVAL, "a remote creation has no result to receive into");
+    return o ? call_check_options(o, 0, err) : TENREC_OK;
+}
+
+static tenrec_status begin(struct tenrec_worker *w, const char *to, const char *function,
+                           const struct tenrec_value *args, size_t n, int64_t timeout_ms,
+                           struct tenrec_rref **ret, tenrec_error *err)
+{
+    struct call_spec spec = { .function = function, .op = "remote" };
+    struct codec_creation ids;
+    struct tenrec_rref *r;
+    tenrec_status st;
+
+    if (w->self.id < 0)
+        return tenrec_fail(err, TENREC_EUNSUPPORTED, "only members of the group hold references");
+    st = peers_find(&w->peers, to, &spec.to, err);
+    if (st == TENREC_OK)
+        st = call_deadline(w, &timeout_ms, &spec.deadline_ns, err);
+    spec.timeout_ms = timeout_ms;
+    if (st == TENREC_OK)
+        st = new_ref(w, spec.to, &r, &ids, err);
+    if (st != TENREC_OK)
+        return st;
+    rref_place(r);
+    st = send(w, r, &spec, &ids, args, n, timeout_ms, err);
+    if (st == TENREC_OK)
+        *ret = r;
+    else
+        tenrec_rref_drop(r);
+    return st;
+}
+
+tenrec_status(tenrec_remote)(struct tenrec_worker *w, const char *to, const char *function,
+                             const struct tenrec_value *args, size_t n,
+                             const struct tenrec_call_options *options, struct tenrec_rref **ret,
+                             tenrec_error *err)
+{
+    tenrec_status st = check(to, function, args, n, options, err);
+
+    if (st == TENREC_OK)
+        st = worker_enter(w, err);
+    if (st == TENREC_OK) {
+        st = begin(w, to, function, args, n, options ? options->timeout_ms : 0, ret, err);
+        worker_leave(w);
+    }
+    rref_place_forget();
+    return st;
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rref_user.c - the user's side: references to values elsewhere, and forks of
+ * them under way. */
+#include "rref/rref_table.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+static tenrec_status no_room(tenrec_error *err)
+{
+    return tenrec_fail(err, TENREC_ENOMEM, "no memory for a remote reference");
+}
+
+static struct rref_user *user_new(struct rref_context *ctx, const struct rref_fork *f)
+{
+    struct rref_user *u = memory_new(1, sizeof *u);
+
+    if (!u)
+        return NULL;
+    rref_init(&u->ref, ctx, f->id, f->owner, false);
+    u->fork = f->fork;
+    u->parent = f->parent;
+    HASH_ADD(hh, ctx->users, fork, sizeof u->fork, u);
+    if (hash_has(u)) {
+        u->ref.handles = 1;
+        return u;
+    }
+    rref_free(&u->ref);
+    return NULL;
+}
+
+tenrec_status rref_user_new(struct rref_context *ctx, tenrec_peer owner, struct rref_user **ret,
+                            tenrec_error *err)
+{
+    struct rref_fork f = { .owner = owner, .parent = owner };
+    tenrec_status st = TENREC_OK;
+
+    pthread_mutex_lock(&ctx->lock);
+    f.id = rref_new_id(ctx);
+    f.fork = rref_new_id(ctx);
+    if (!ctx->worker)
+        st = tenrec_fail(err, TENREC_ESHUTDOWN, "the worker has been shut down");
+    else if (!(*ret = user_new(ctx, &f)))
+        st = no_room(err);
+    pthread_mutex_unlock(&ctx->lock);
+    return st;
+}
+
+void rref_user_settle(struct rref_user *u, struct rref_acts *acts)
+{
+    struct rref_context *ctx = u->ref.ctx;
+    const bool needed = u->ref.handles > 0 || u->children > 0;
+
+    if (u->state != USER_PENDING)
+        pthread_cond_broadcast(&ctx->changed);
+    if ((needed && u->state != USER_DELETED) || u->state == USER_PENDING || u->job.active)
+        return;
+    if (!u->deleted && ctx->worker) {
+        u->deleted = true;
+        rref_job_start(&u->job, ctx, &u->ref, TENREC_MSG_RREF_USER_DELETE, u->ref.owner, u->ref.id,
+                       u->fork, acts);
+        /* A lost owner has most likely forgotten us. */
+        if (u->owner_lost)
+            u->job.most = 1;
+        return;
+    }
+    if (needed || u->ref.jobs > 0)
+        return;
+    HASH_DEL(ctx->users, u);
+    rref_act_dead(acts, &u->ref);
+}
+
+/* What a reference says whose creation failed. */
+static void creation_error(const struct tenrec_rref *r, const tenrec_error *why, tenrec_error *ret)
+{
+    *ret = *why;
+    tenrec_error_prefix(ret,
+                        "RRef creation by remote() on '%s' failed, the value may not exist "
+                        "there",
+                        rref_context_name(r->ctx, r->owner));
+}
+
+static void creation_failed(struct tenrec_rref *r, const tenrec_error *why, struct rref_acts *acts)
+{
+    struct rref_owner *o = rref_owner_of(r);
+    tenrec_error told;
+
+    creation_error(r, why, &told);
+    if (!o) {
+        rref_user_of(r)->state = USER_FAILED;
+    } else {
+        o->done = o->failed = true;
+        if (rref_forks_remove(&o->forks, r->id, r->ctx->me))
+            r->ctx->n_forks--;
+    }
+    rref_set_error(r, &told);
+    rref_ready(r, r->error, acts);
+}
+
+void rref_created(struct tenrec_rref *r, const tenrec_error *why, struct rref_acts *acts)
+{
+    struct rref_context *ctx = r->ctx;
+    struct rref_user *u = rref_user_of(r);
+
+    pthread_mutex_lock(&ctx->lock);
+    if (u ? u->state == USER_PENDING : !rref_owner_of(r)->done) {
+        if (why) {
+            creation_failed(r, why, acts);
+        } else if (u) {
+            u->state = USER_CONFIRMED;
+            rref_ready(r, NULL, acts);
+        }
+    }
+    r->handles--; /* of the creation */
+    if (u)
+        rref_user_settle(u, acts);
+    else
+        rref_owner_settle(rref_owner_of(r), acts);
+    pthread_mutex_unlock(&ctx->lock);
+}
+
+/* ---- forks that go ---------------------------------------------------------------- */
+
+static tenrec_status add_child(struct rref_user *u, struct rref_id fork, tenrec_peer to,
+                               tenrec_error *err)
+{
+    struct rref_context *ctx = u->ref.ctx;
+    struct rref_child *c = memory_new(1, sizeof *c);
+
+    if (!c)
+        return no_room(err);
+    *c = (struct rref_child){ .fork = fork, .parent = u, .to = to };
+    HASH_ADD(hh, ctx->children, fork, sizeof c->fork, c);
+    if (!hash_has(c)) {
+        free(c);
+        return no_room(err);
+    }
+    u->children++;
+    return TENREC_OK;
+}
+
+tenrec_status rref_fork_for(struct tenrec_rref *r, tenrec_peer to, struct rref_fork *ret,
+                            tenrec_error *err)
+{
+    struct rref_context *ctx = r->ctx;
+    struct rref_user *u = rref_user_of(r);
+    tenrec_status st = rref_usable(r, err);
+
+    if (st != TENREC_OK)
+        return st;
+    pthread_mutex_lock(&ctx->lock);
+    *ret = (struct rref_fork){ r->id, rref_new_id(ctx), r->owner, ctx->me };
+    if (!ctx->worker) {
+        st = tenrec_fail(err, TENREC_ESHUTDOWN, "the worker has been shut down");
+    } else if (rref_is_gone(ctx, to)) {
+        st = tenrec_fail(err, TENREC_EPEER_UNKNOWN, "worker '%s' has left the group",
+                         rref_context_name(ctx, to));
+    } else if (u && u->state == USER_DELETED) {
+        st = tenrec_fail(err, TENREC_ENOTFOUND, "the remote reference has been deleted here");
+    } else if (u) {
+        st = add_child(u, ret->fork, to, err);
+    } else if (!rref_owner_add_fork(rref_owner_of(r), ret->fork, to)) {
+        st = no_room(err);
+    }
+    pthread_mutex_unlock(&ctx->lock);
+    return st;
+}
+
+void rref_child_end(struct rref_context *ctx, struct rref_child *c, struct rref_acts *acts)
+{
+    struct rref_user *parent = c->parent;
+
+    HASH_DEL(ctx->children, c);
+    free(c);
+    parent->children--;
+    rref_user_settle(parent, acts);
+    pthread_cond_broadcast(&ctx->changed);
+}
+
+void rref_child_arrived(struct rref_context *ctx, struct rref_id fork, tenrec_peer from,
+                        struct rref_acts *acts)
+{
+    struct rref_child *c;
+
+    pthread_mutex_lock(&ctx->lock);
+    HASH_FIND(hh, ctx->children, &fork, sizeof fork, c);
+    if (c && (from < 0 || from == c->to))
+        rref_child_end(ctx, c, acts);
+    pthread_mutex_unlock(&ctx->lock);
+}
+
+void rref_unfork(struct rref_context *ctx, struct rref_id id, struct rref_id fork,
+                 struct rref_acts *acts)
+{
+    struct rref_owner *o;
+    tenrec_peer holder;
+
+    pthread_mutex_lock(&ctx->lock);
+    o = rref_owner_get(ctx, id);
+    holder = o ? rref_forks_holder(&o->forks, fork) : -1;
+    if (o && rref_owner_remove_fork(o, fork, -1, acts))
+        rref_tombs_add(&ctx->tombs, id, fork, holder);
+    pthread_mutex_unlock(&ctx->lock);
+    rref_child_arrived(ctx, fork, -1, acts);
+}
+
+/* ---- forks that come ------------------------------------------------------------------ */
+
+static tenrec_status check_fork(const struct rref_context *ctx, const struct rref_fork *f,
+                                tenrec_error *err)
+{
+    if (f->owner >= 0 && (size_t)f->owner < ctx->n_names && f->parent >= 0 &&
+        (size_t)f->parent < ctx->n_names)
+        return TENREC_OK;
+    return tenrec_fail(err, TENREC_EPROTOCOL,
+                       "remote reference of worker %d from worker %d: the group has %zu", f->owner,
+                       f->parent, ctx->n_names);
+}
+
+/* To its owner: the fork was on its way only to keep its parent. */
+static tenrec_status arrive_home(struct rref_context *ctx, const struct rref_fork *f,
+                                 struct rref_job *accept, struct tenrec_rref **ret,
+                                 struct rref_acts *acts, tenrec_error *err)
+{
+    struct rref_owner *o = NULL;
+    tenrec_status st = rref_find(ctx, f->id, f->fork, f->parent, &o, err);
+
+    if (st != TENREC_OK)
+        return st;
+    pthread_mutex_lock(&ctx->lock);
+    if (accept)
+        rref_job_start(accept, ctx, NULL, TENREC_MSG_RREF_CHILD_ACCEPT, f->parent, f->id, f->fork,
+                       acts);
+    else
+        rref_owner_remove_fork(o, f->fork, -1, acts);
+    pthread_mutex_unlock(&ctx->lock);
+    *ret = &o->ref;
+    return TENREC_OK;
+}
+
+static tenrec_status arrive_here(struct rref_context *ctx, const struct rref_fork *f,
+                                 struct tenrec_rref **ret, struct rref_acts *acts,
+                                 tenrec_error *err)
+{
+    struct rref_user *u;
+
+    if (!ctx->worker || ctx->flushed)
+        return tenrec_fail(err, TENREC_ESHUTDOWN, "the worker has been shut down");
+    HASH_FIND(hh, ctx->users, &f->fork, sizeof f->fork, u);
+    if (u && (u->deleted || !rref_id_equal(u->ref.id, f->id)))
+        return tenrec_fail(err, TENREC_ENOTFOUND, "the remote reference has been deleted");
+    if (u) { /* the message came twice */
+        u->ref.handles++;
+        *ret = &u->ref;
+        return TENREC_OK;
+    }
+    u = user_new(ctx, f);
+    if (!u)
+        return no_room(err);
+    if (f->parent == f->owner)
+        u->state = USER_CONFIRMED; /* the owner counted it when it sent it */
+    else
+        rref_job_start(&u->job, ctx, &u->ref, TENREC_MSG_RREF_FORK_REQUEST, f->owner, f->id,
+                       f->fork, acts);
+    *ret = &u->ref;
+    return TENREC_OK;
+}
+
+tenrec_status rref_arrive(struct rref_context *ctx, const struct rref_fork *f,
+                          struct tenrec_rref **ret, struct rref_acts *acts, tenrec_error *err)
+{
+    struct rref_job *accept = NULL;
+    tenrec_status st = check_fork(ctx, f, err);
+
+    if (st != TENREC_OK)
+        return st;
+    if (f->owner != ctx->me) {
+        pthread_mutex_lock(&ctx->lock);
+        st = arrive_here(ctx, f, ret, acts, err);
+        pthread_mutex_unlock(&ctx->lock);
+        return st;
+    }
+    if (f->parent != ctx->me && !(accept = memory_new(1, sizeof *accept)))
+        return no_room(err);
+    st = arrive_home(ctx, f, accept, ret, acts, err);
+    if (st != TENREC_OK)
+        free(accept);
+    return st;
+}
+
+void rref_refuse(struct rref_context *ctx, const struct rref_fork *f, struct rref_acts *acts)
+{
+    const bool from_owner = f->parent == f->owner;
+    struct rref_user *u;
+    struct rref_job *job;
+
+    if (check_fork(ctx, f, NULL) != TENREC_OK)
+        return;
+    if (from_owner && f->owner == ctx->me) {
+        rref_unfork(ctx, f->id, f->fork, acts);
+        return;
+    }
+    job = memory_new(1, sizeof *job);
+    if (!job)
+        return; /* the sender keeps it until one of us leaves */
+    pthread_mutex_lock(&ctx->lock);
+    /* One that is here: the message came twice, and was taken the first time. */
+    HASH_FIND(hh, ctx->users, &f->fork, sizeof f->fork, u);
+    if (ctx->worker && !u)
+        rref_job_start(job, ctx, NULL,
+                       from_owner ? TENREC_MSG_RREF_USER_DELETE : TENREC_MSG_RREF_CHILD_ACCEPT,
+                       f->parent, f->id, f->fork, acts);
+    else
+        free(job);
+    pthread_mutex_unlock(&ctx->lock);
+}
+
+/* ---- lost ------------------------------------------------------------------------------------ */
+
+void rref_user_lose(struct rref_user *u, const tenrec_error *why, struct rref_acts *acts)
+{
+    u->owner_lost = true;
+    if (u->job.active)
+        rref_job_hurry(&u->job);
+    if (u->state == USER_DELETED)
+        return;
+    rref_set_error(&u->ref, why);
+    if (u->state == USER_PENDING || u->state == USER_CONFIRMED) {
+        u->state = USER_FAILED;
+        rref_ready(&u->ref, u->ref.error, acts);
+    }
+    rref_user_settle(u, acts);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* log.h - lines from inside the core. */
+#ifndef TENREC_RUNTIME_LOG_H
+#define TENREC_RUNTIME_LOG_H
+
+#include <tenrec/log.h>
+
+bool log_enabled(enum tenrec_log_level level);
+TENREC_PRINTF(3, 4)
+void log_line(enum tenrec_log_level level, const char *part, const char *fmt, ...);
+TENREC_PRINTF(3, 0)
+void log_vline(enum tenrec_log_level level, const char *part, const char *fmt, va_list ap);
+/* Prints the counts of lines that were left out and still wait to be told. */
+void log_flush(void);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* log_sink.h - writes lines to a descriptor, and never waits for its reader.
+ *
+ * Loop threads log. A pipe that is full, a stopped terminal or a socket whose
+ * peer does not read loses lines; the sink counts them and says so when there is
+ * room again. O_NONBLOCK is not set on a descriptor that was inherited: the flag
+ * belongs to all processes that share the open file. */
+#ifndef TENREC_RUNTIME_LOG_SINK_H
+#define TENREC_RUNTIME_LOG_SINK_H
+
+#include <stddef.h>
+
+/* Writes one line (with its line end, at most PIPE_BUF bytes) to `fd`; any
+ * thread, several at once. */
+void log_sink_write(int fd, const char *line, size_t len);
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/active_calls.h"
+
+#include "base/clock.h"
+#include "serve/function.h"
+
+#include <errno.h>
+
+void served_init(struct served *s)
+{
+    pthread_condattr_t attr;
+
+    s->calls = NULL;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->empty, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+void served_finish(struct served *s)
+{
+    pthread_cond_destroy(&s->empty);
+    pthread_mutex_destroy(&s->lock);
+}
+
+tenrec_status served_add(struct served *s, struct tenrec_call *c, tenrec_error *err)
+{
+    struct tenrec_call *former;
+
+    pthread_mutex_lock(&s->lock);
+    /* A peer that repeats an id can cancel only one of the two. */
+    HASH_FIND(hh, s->calls, &c->key, sizeof c->key, former);
+    if (former)
+        c->key.id = -1 - (int64_t)(uintptr_t)c;
+    HASH_ADD(hh, s->calls, key, sizeof c->key, c);
+    c->listed = hash_has(c);
+    pthread_mutex_unlock(&s->lock);
+    return c->listed ? TENREC_OK : tenrec_fail(err, TENREC_ENOMEM, "no memory for a call");
+}
+
+void served_remove(struct served *s, struct tenrec_call *c)
+{
+    if (!c->listed)
+        return;
+    pthread_mutex_lock(&s->lock);
+    HASH_DEL(s->calls, c);
+    if (!s->calls)
+        pthread_cond_broadcast(&s->empty);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void served_cancel(struct served *s, const struct served_key *key)
+{
+    struct tenrec_call *c;
+
+    pthread_mutex_lock(&s->lock);
+    HASH_FIND(hh, s->calls, key, sizeof *key, c);
+    if (c)
+        atomic_store(&c->canceled, true);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void served_cancel_from(struct served *s, tenrec_peer caller)
+{
+    struct tenrec_call *c, *next;
+
+    pthread_mutex_lock(&s->lock);
+    HASH_ITER(hh, s->calls, c, next)
+    if (c->from == caller && c->awaited)
+        atomic_store(&c->canceled, true);
+    pthread_mutex_unlock(&s->lock);
+}
+
+size_t served_count_later(struct served *s)
+{
+    struct tenrec_call *c, *next;
+    size_t n = 0;
+
+    pthread_mutex_lock(&s->lock);
+    HASH_ITER(hh, s->calls, c, next)
+    n += (c->function->flags & TENREC_LATER) != 0;
+    pthread_mutex_unlock(&s->lock);
+    return n;
+}
+
+tenrec_status served_wait(struct served *s, uint64_t deadline_ns, tenrec_error *err)
+{
+    struct timespec ts = { .tv_sec = (time_t)(deadline_ns / 1000000000u),
+                           .tv_nsec = (long)(deadline_ns % 1000000000u) };
+    tenrec_status st = TENREC_OK;
+    int r = 0;
+
+    pthread_mutex_lock(&s->lock);
+    while (s->calls && r != ETIMEDOUT)
+        r = deadline_ns == CLOCK_NEVER ? pthread_cond_wait(&s->empty, &s->lock)
+                                       : pthread_cond_timedwait(&s->empty, &s->lock, &ts);
+    if (s->calls)
+        st = tenrec_fail(err, TENREC_ETIMEDOUT, "function '%s' still runs for a caller%s",
+                         s->calls->function->name,
+                         HASH_COUNT(s->calls) > 1 ? ", and others too" : "");
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* active_calls.h - the calls that this worker is answering: so that a cancel message
+ * finds its call, and shutdown knows what still runs. */
+#ifndef TENREC_SERVE_ACTIVE_CALLS_H
+#define TENREC_SERVE_ACTIVE_CALLS_H
+
+#include "base/hash.h"
+#include "codec/codec.h"
+#include "future/pool.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <tenrec/rpc.h>
+
+struct function;
+struct streams;
+
+struct served_key {
+    uint64_t pipe, generation;
+    int64_t id;
+};
+
+struct tenrec_call {
+    struct pool_task task; /* first: the pool hands it back */
+    struct tenrec_worker *worker;
+    struct tenrec_msg *request; /* owns */
+    struct codec_call in;
+    const struct function *function;
+    struct tenrec_msg *reply; /* owns; NULL: nil */
+    tenrec_peer from;
+    struct served_key key;
+    uint64_t deadline_ns;
+    struct streams *streams;    /* shared; its function runs on; NULL: the thread's */
+    struct span *span;          /* NULL: not recorded */
+    struct rref_call *refs;     /* owns; NULL: it has to do with no reference */
+    struct rref_parcel *parcel; /* what the reply brings; NULL: nothing */
+    bool on_stack;              /* over before the delivery of its request is */
+    bool refused;               /* its function was not started */
+    bool repeated;              /* a creation that came twice: the first one answers */
+    bool one_way;
+    bool awaited; /* neither one-way nor for a reference */
+    bool cbor;    /* the caller reads our errors */
+    atomic_bool canceled;
+    bool listed; /* in served */
+    UT_hash_handle hh;
+};
+
+/* What a served call has to do with references, which stand above calls (rref_call.c). All but
+ * `make` and `refused` are for a call whose `refs` is not NULL. */
+struct served_refs_ops {
+    /* NULL: no memory. */
+    struct rref_call *(*make)(void);
+
+    /* Resolves the references of the arguments; dispatch_start follows, at once or when all of
+     * them are there, with a reason if that cannot be. */
+    void (*begin)(struct tenrec_call *c);
+
+    /* A creation that cannot even begin: keeps `why` in place of the value. Takes msg. */
+    void (*refused)(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg,
+                    const struct codec_creation *ids, const tenrec_error *why);
+
+    /* Keeps the result of a creation. Returns false if the call is none. */
+    bool (*keep)(struct tenrec_call *c, const struct tenrec_value *value, tenrec_status *ret,
+                 tenrec_error *err);
+
+    /* The function of a creation has ended: keeps the value, or `why` the function failed, and
+     * makes the answer. Returns false if the call is no creation, or without memory. */
+    bool (*made)(struct tenrec_call *c, const tenrec_error *why, struct tenrec_msg **ret);
+
+    /* Frees c->refs, before the arguments are finished. */
+    void (*end)(struct tenrec_call *c);
+};
+
+struct served {
+    pthread_mutex_t lock; /* guards the table */
+    pthread_cond_t empty; /* monotonic */
+    struct tenrec_call *calls;
+};
+
+void served_init(struct served *s);
+void served_finish(struct served *s);
+
+/* errors: ENOMEM */
+tenrec_status served_add(struct served *s, struct tenrec_call *c, tenrec_error *err);
+void served_remove(struct served *s, struct tenrec_call *c);
+void served_cancel(struct served *s, const struct served_key *key);
+/* All calls of this member whose answers it awaits. */
+void served_cancel_from(struct served *s, tenrec_peer caller);
+
+/* How many of them may be answered after their function has returned. */
+size_t served_count_later(struct served *s);
+
+/* Waits until none is left; names one that still runs. errors: ETIMEDOUT */
+tenrec_status served_wait(struct served *s, uint64_t deadline_ns, tenrec_error *err);
+
+#endif

@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dispatch.c - the callee's side: what arrives, and the functions that serve requests. */
+#include "serve/dispatch.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "call/answer.h"
+#include "call/call.h"
+#include "call/devices_send.h"
+#include "call/parcel.h"
+#include "call/span.h"
+#include "future/enter.h"
+#include "future/pool.h"
+#include "future/thread_state.h"
+#include "peer/worker.h"
+#include "runtime/log.h"
+#include "serve/active_calls.h"
+#include "serve/function.h"
+#include "tensor/message.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* ---- ending -------------------------------------------------------------- */
+
+static void call_free(struct tenrec_call *c)
+{
+    if (__builtin_expect(c->refs != NULL, 0))
+        c->worker->served_refs->end(c);
+    codec_call_finish(&c->in);
+    if (c->reply)
+        c->reply->release(c->reply);
+    c->request->release(c->request);
+    if (__builtin_expect(c->streams != NULL, 0))
+        streams_drop(c->streams);
+    if (c->on_stack)
+        return;
+    served_remove(c->worker->served, c); /* from now on the worker may go */
+    free(c);
+}
+
+/* The message that answers a call; NULL when there is no memory for one. */
+static struct tenrec_msg *call_answer(struct tenrec_call *c, struct tenrec_msg *reply,
+                                      const tenrec_error *why)
+{
+    struct tenrec_msg *msg = NULL;
+    tenrec_error told;
+
+    if (c->refs && c->worker->served_refs->made(c, why, &msg))
+        return msg;
+    if (!why && reply)
+        return reply;
+    if (reply)
+        reply->release(reply);
+    if (!why) {
+        codec_write_value(NULL, TENREC_MSG_RET, &msg, NULL);
+        return msg;
+    }
+    told = *why;
+    if (!c->refused)
+        codec_mark_callee(&told);
+    peers_blame(&c->worker->peers, c->worker->self.id, &told);
+    codec_write_error(&told, c->cbor, &msg, NULL);
+    return msg;
+}
+
+/* Its tensors go where a device map says; else the caller hears why not. Takes
+ * `reply`, which may be NULL. */
+static struct tenrec_msg *map_answer(struct tenrec_call *c, struct tenrec_msg *reply)
+{
+    struct tenrec_msg *msg = NULL;
+    tenrec_error why;
+
+    if (!reply || reply->n_tensors == 0 ||
+        devices_answer(c->worker, c->from, c->streams, reply, &why) == TENREC_OK)
+        return reply;
+    reply->release(reply);
+    parcel_end(c->worker, c->parcel, PARCEL_REFUSED);
+    c->parcel = NULL;
+    peers_blame(&c->worker->peers, c->worker->self.id, &why);
+    codec_write_error(&why, c->cbor, &msg, NULL);
+    return msg;
+}
+
+/* Graceful shutdown waits until as many have ended as the members have sent;
+ * a stranger does not count his. */
+static void count_one_way(struct tenrec_worker *w, tenrec_peer from)
+{
+    if (from >= 0)
+        atomic_fetch_add(&w->counts.one_way_ended, 1);
+}
+
+/* Sends the answer of a function that has returned or finished; ends the call. */
+static void call_end(struct tenrec_call *c, const tenrec_error *why)
+{
+    struct tenrec_worker *w = c->worker;
+    struct tenrec_route route = c->request->route;
+    struct tenrec_msg *reply = c->reply;
+    /* A delivery keeps the chain alive; who answers later must ask for that. */
+    const bool repeated = c->refs && c->repeated;
+    const bool wanted = !c->one_way && !repeated;
+    const bool entered = !c->on_stack && wanted && worker_enter(w, NULL) == TENREC_OK;
+    const bool answers = entered || (c->on_stack && wanted);
+
+    c->reply = NULL;
+    if (answers)
+        reply = map_answer(c, call_answer(c, reply, why));
+    else if (why && c->one_way)
+        log_line(TENREC_LOG_WARN, w->self.name, "one-way call of '%s' failed: %s",
+                 c->function->name, why->text);
+    if (__builtin_expect(c->span != NULL, 0))
+        reply = w->spans->end(c->span, reply, why);
+    if (why && c->parcel) {
+        parcel_end(w, c->parcel, PARCEL_REFUSED);
+        c->parcel = NULL;
+    }
+    if (__builtin_expect(c->refs != NULL, 0)) {
+        /* Before the caller can know: who looks then for what is left finds nothing. */
+        c->worker->served_refs->end(c);
+        codec_call_finish(&c->in);
+    }
+    if (answers) {
+        answer_send(w, c->from, c->request->id, &route, reply, c->parcel);
+    } else {
+        parcel_end(w, c->parcel, PARCEL_REFUSED);
+        if (reply)
+            reply->release(reply);
+    }
+    if (entered)
+        worker_leave(w);
+    if (c->one_way)
+        count_one_way(w, c->from);
+    atomic_fetch_add_explicit(&w->counts.served, 1, memory_order_relaxed);
+    call_free(c);
+}
+
+/* ---- running -------------------------------------------------------------- */
+
+static void call_run(struct tenrec_call *c)
+{
+    const struct function *f = c->function;
+    struct streams *outer = thread_streams, *streams = c->streams;
+    tenrec_error err;
+    tenrec_status st;
+
+    /* Not its texts: they are long, and mostly nobody fails. */
+    err.code = TENREC_OK;
+    err.worker = -1;
+    err.os_errno = 0;
+    err.flags = 0;
+    err.worker_name[0] = err.text[0] = '\0';
+    /* Shared: one that is answered later may be gone before its function returns. */
+    if (__builtin_expect(streams != NULL, 0))
+        thread_streams = streams_share(streams);
+    st = __builtin_expect(c->span != NULL, 0) ? c->worker->spans->run(c->span, c, &err)
+                                              : f->fn(c, f->arg, &err);
+    if (__builtin_expect(streams != NULL, 0)) {
+        thread_streams = outer;
+        streams_drop(streams);
+    }
+    if (__builtin_expect(thread_state.scope != NULL, 0))
+        scope_abandon(f->name);
+    if (st != TENREC_OK) {
+        if (err.code == TENREC_OK)
+            tenrec_fail(&err, st, "%s", tenrec_status_text(st));
+        err.code = st; /* its text may be that of another failure behind it */
+        call_end(c, &err);
+    } else if (!(f->flags & TENREC_LATER)) {
+        call_end(c, NULL);
+    }
+}
+
+/* Answers a call whose function was not started. */
+static void call_refuse(struct tenrec_call *c, const tenrec_error *why)
+{
+    c->refused = true;
+    call_end(c, why);
+}
+
+/* No caller waits for the answer of a one-way call, or gives it up. */
+static bool is_given_up(const struct tenrec_call *c)
+{
+    return !c->one_way && tenrec_call_canceled(c);
+}
+
+static void run_task(struct pool_task *t)
+{
+    struct tenrec_call *c = (struct tenrec_call *)t;
+    tenrec_error why;
+
+    if (__builtin_expect(!is_given_up(c), 1)) {
+        call_run(c);
+        return;
+    }
+    tenrec_fail(&why, TENREC_ECANCELED,
+                "'%s' was not started: its caller had given up before a thread was free",
+                c->function->name);
+    call_refuse(c, &why);
+}
+
+/* ---- stopping ------------------------------------------------------------- */
+
+static bool dispatch_stopped(const struct tenrec_worker *w)
+{
+    return __builtin_expect(atomic_load_explicit(&w->closed, memory_order_relaxed), 0);
+}
+
+static void call_refuse_stopped(struct tenrec_call *c)
+{
+    tenrec_error why;
+
+    tenrec_fail(&why, TENREC_ESHUTDOWN, "the worker shuts down: '%s' was not started",
+                c->function->name);
+    call_refuse(c, &why);
+}
+
+void dispatch_stop(struct tenrec_worker *w)
+{
+    struct pool_task *t, *next;
+
+    atomic_store(&w->closed, true);
+    for (t = w->pool ? pool_stop(w->pool) : NULL; t; t = next) {
+        next = t->next;
+        call_refuse_stopped((struct tenrec_call *)t);
+    }
+}
+
+void dispatch_resume(struct tenrec_worker *w)
+{
+    if (w->pool)
+        pool_resume(w->pool);
+    atomic_store(&w->closed, false);
+}
+
+/* ---- starting ------------------------------------------------------------- */
+
+static void run_inline(struct tenrec_call *c)
+{
+    struct scope *scope = thread_lend();
+
+    call_run(c);
+    thread_back(scope);
+}
+
+/* Fills a call whose payload has been read. Takes the request. An inline
+ * function that need not wait for anything has its call on the stack: it is
+ * over before the delivery of its request is. */
+static void call_fill(struct tenrec_call *c, struct tenrec_worker *w, const struct function *f,
+                      tenrec_peer from, struct tenrec_msg *msg, bool on_stack)
+{
+    c->refs = NULL;
+    c->parcel = NULL;
+    c->on_stack = on_stack;
+    c->refused = false;
+    c->repeated = false;
+    c->task.next = NULL;
+    c->worker = w;
+    c->request = msg;
+    c->function = f;
+    c->reply = NULL;
+    c->streams = NULL;
+    if (__builtin_expect(w->devices != NULL, 0))
+        c->streams = devices_call_streams(w, msg);
+    c->from = from;
+    c->key = (struct served_key){ msg->route.pipe, msg->route.generation, msg->id };
+    c->one_way = msg->type == TENREC_MSG_ONE_WAY_CALL;
+    c->awaited = msg->type == TENREC_MSG_CALL;
+    c->cbor = true;
+    c->listed = false;
+    atomic_init(&c->canceled, false);
+    /* An inline function runs as the request comes: it looks at the clock only
+     * when it asks for the time that is left. */
+    c->deadline_ns = 0;
+    if (c->in.remaining_ms == TENREC_TIMEOUT_NONE)
+        c->deadline_ns = CLOCK_NEVER;
+    else if (!on_stack)
+        c->deadline_ns = clock_deadline_about_ms((uint64_t)c->in.remaining_ms);
+    c->span = c->in.spans_max > 0 || span_wanted() ? w->spans->serve(c) : NULL;
+}
+
+static void refuse(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg, bool cbor,
+                   const tenrec_error *why)
+{
+    w->parcels->forget(w, from, msg);
+    if (msg->type != TENREC_MSG_ONE_WAY_CALL) {
+        answer_error(w, from, msg->id, &msg->route, cbor, why);
+    } else {
+        log_line(TENREC_LOG_WARN, w->self.name, "one-way call refused: %s", why->text);
+        count_one_way(w, from);
+    }
+    msg->release(msg);
+}
+
+static void start(struct tenrec_call *c)
+{
+    tenrec_error why;
+    tenrec_status st = TENREC_OK;
+
+    c->task.fn = run_task;
+    if (!(c->function->flags & TENREC_INLINE))
+        st = pool_run(c->worker->pool, &c->task);
+    else if (dispatch_stopped(c->worker))
+        st = TENREC_ESHUTDOWN;
+    else
+        run_inline(c);
+    if (st == TENREC_ESHUTDOWN) {
+        call_refuse_stopped(c);
+    } else if (st != TENREC_OK) {
+        tenrec_fail(&why, TENREC_EOS, "cannot start a thread for '%s'", c->function->name);
+        call_refuse(c, &why);
+    }
+}
+
+void dispatch_start(struct tenrec_call *c, const tenrec_error *why)
+{
+    if (why)
+        call_refuse(c, why);
+    else
+        start(c);
+}
+
+/* Is there more to do than to read the arguments before it starts? */
+static bool has_refs(const struct tenrec_call *c)
+{
+    return c->in.refers || c->request->type == TENREC_MSG_REMOTE_CALL;
+}
+
+/* A call for the pool, or one that may outlive its function. */
+static void serve_later(struct tenrec_worker *w, const struct function *f,
+                        const struct codec_head *head, tenrec_peer from, struct tenrec_msg *msg)
+{
+    struct tenrec_call *c = memory_new(1, sizeof *c);
+    tenrec_error why;
+
+    if (!c) {
+        tenrec_fail(&why, TENREC_ENOMEM, "no memory for a call");
+        goto err_refuse;
+    }
+    if (codec_read_args(msg, head, &c->in, &why) != TENREC_OK)
+        goto err_free;
+    call_fill(c, w, f, from, msg, false);
+    if (has_refs(c) && !(c->refs = w->served_refs->make())) {
+        tenrec_fail(&why, TENREC_ENOMEM, "no memory for a call");
+        goto err_finish;
+    }
+    if (served_add(w->served, c, &why) != TENREC_OK)
+        goto err_finish;
+    atomic_fetch_add_explicit(&w->counts.taken, 1, memory_order_relaxed);
+    if (c->refs)
+        w->served_refs->begin(c);
+    else
+        start(c);
+    return;
+
+err_finish:
+    streams_drop(c->streams);
+    if (c->span)
+        w->spans->end(c->span, NULL, &why);
+    if (c->refs)
+        w->served_refs->end(c);
+    codec_call_finish(&c->in);
+err_free:
+    free(c);
+err_refuse:
+    refuse(w, from, msg, true, &why);
+}
+
+/* Returns true if a call of `f` may end before the delivery of its request does: its
+ * arguments are read on the stack. */
+static bool serves_inline(const struct tenrec_worker *w, const struct function *f,
+                          const struct tenrec_msg *msg)
+{
+    return f->flags == TENREC_INLINE && msg->type != TENREC_MSG_REMOTE_CALL && !dispatch_stopped(w);
+}
+
+/* The arguments are read once, where the call will live; only an inline function whose
+ * arguments bring references turns out to need another place. */
+static void serve(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
+{
+    const struct function *f;
+    struct codec_head head;
+    struct tenrec_call c;
+    tenrec_error why;
+
+    if (codec_read_head(msg, &head, &why) != TENREC_OK) {
+        refuse(w, from, msg, codec_is_cbor(msg), &why);
+        return;
+    }
+    f = functions_find(w->functions, head.function, head.function_len);
+    if (f && !serves_inline(w, f, msg)) {
+        serve_later(w, f, &head, from, msg);
+        return;
+    }
+    if (codec_read_args(msg, &head, &c.in, &why) != TENREC_OK) {
+        refuse(w, from, msg, true, &why);
+        return;
+    }
+    if (f && !c.in.refers) {
+        call_fill(&c, w, f, from, msg, true);
+        atomic_fetch_add_explicit(&w->counts.taken, 1, memory_order_relaxed);
+        run_inline(&c);
+        return;
+    }
+    codec_call_finish(&c.in);
+    if (f) {
+        serve_later(w, f, &head, from, msg);
+        return;
+    }
+    functions_none(w->functions, head.function, head.function_len, &why);
+    if (msg->type == TENREC_MSG_REMOTE_CALL)
+        w->served_refs->refused(w, from, msg, &head.creation, &why);
+    else
+        refuse(w, from, msg, true, &why);
+}
+
+/* ---- messages ------------------------------------------------------------- */
+
+void dispatch_handle(struct dispatch *d, int32_t type, dispatch_fn *fn)
+{
+    assert(d->n < DISPATCH_HANDLERS_MAX);
+    d->handler[d->n++] = (struct dispatch_handler){ type, fn };
+}
+
+static dispatch_fn *dispatch_handler_of(const struct dispatch *d, int32_t type)
+{
+    for (unsigned i = 0; i < d->n; i++)
+        if (d->handler[i].type == type)
+            return d->handler[i].fn;
+    return NULL;
+}
+
+static void dispatch_unsupported(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
+{
+    tenrec_error why;
+
+    tenrec_fail(&why, TENREC_EUNSUPPORTED, "message type 0x%x is not supported here",
+                (unsigned)msg->type);
+    refuse(w, from, msg, codec_is_cbor(msg), &why);
+}
+
+static void deliver(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
+{
+    dispatch_fn *fn;
+
+    switch (msg->type) {
+    case TENREC_MSG_CALL:
+    case TENREC_MSG_ONE_WAY_CALL:
+    case TENREC_MSG_REMOTE_CALL:
+        serve(w, from, msg);
+        break;
+    case TENREC_MSG_RET:
+    case TENREC_MSG_EXCEPTION:
+        call_answered(w, from, msg);
+        break;
+    case TENREC_MSG_CANCEL:
+        served_cancel(w->served,
+                      &(struct served_key){ msg->route.pipe, msg->route.generation, msg->id });
+        msg->release(msg);
+        break;
+    default:
+        fn = dispatch_handler_of(w->dispatch, msg->type);
+        if (!fn)
+            fn = msg->type & TENREC_MSG_RESPONSE_BIT ? call_answered : dispatch_unsupported;
+        fn(w, from, msg);
+    }
+}
+
+void worker_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
+{
+    const struct tenrec_worker *outer = thread_state.delivers;
+    struct tenrec_worker *w = arg;
+
+    thread_state.delivers = w;
+    deliver(w, from, msg);
+    thread_state.delivers = outer;
+}
+
+void tenrec_call_finish(struct tenrec_call *c, const tenrec_error *why)
+{
+    call_end(c, why);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* function.h - the functions that others may call, by name. */
+#ifndef TENREC_SERVE_FUNCTION_H
+#define TENREC_SERVE_FUNCTION_H
+
+#include "base/hash.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <tenrec/rpc.h>
+
+#define FUNCTION_RESERVED_PREFIX "tenrec." /* of names that programs may not register */
+
+struct function {
+    char *name; /* owns */
+    size_t len;
+    tenrec_function_fn *fn;
+    void *arg;
+    uint32_t flags;
+    UT_hash_handle hh;
+};
+
+struct functions {
+    pthread_rwlock_t lock; /* guards the table; entries never go while it lives */
+    struct function *by_name;
+    const struct function *_Atomic last; /* found; mostly the next one wants it too */
+};
+
+void functions_init(struct functions *f);
+void functions_finish(struct functions *f);
+
+/* errors: EEXIST, ENOMEM */
+tenrec_status functions_add(struct functions *f, const char *name, tenrec_function_fn *fn,
+                            void *arg, uint32_t flags, tenrec_error *err);
+
+/* Borrowed until functions_finish; NULL when there is none. On failure the
+ * second form says so, with the nearest name. */
+const struct function *functions_find(struct functions *f, const char *name, size_t len);
+tenrec_status functions_none(struct functions *f, const char *name, size_t len, tenrec_error *err);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mapping.h - a tensor's storage in memory of another process.
+ *
+ * One tensor that has arrived: what it lies in stays mapped, and its owner is
+ * told when it is dropped, on whatever thread, also when the connection is long
+ * gone. */
+#ifndef TENREC_SHM_MAPPING_H
+#define TENREC_SHM_MAPPING_H
+
+#include "shm/release_page.h"
+
+#include <stdatomic.h>
+#include <tenrec/tensor.h>
+
+struct shared_block;
+
+/* A region of the peer; counted. */
+struct mapped_region {
+    atomic_size_t count;
+    struct region region;
+    bool private; /* mapped copy on write */
+};
+
+void mapped_region_drop(struct mapped_region *r); /* NULL is fine */
+
+/* Our end of the peer's ledger; counted. */
+struct holding {
+    atomic_size_t count;
+    struct ledger ledger;
+};
+
+void holding_drop(struct holding *h); /* NULL is fine */
+
+struct tenrec_mapping {
+    char *data;
+    struct shared_block *given;   /* it is ours now; owns */
+    struct mapped_region *region; /* else: shares both */
+    struct holding *holding;
+    unsigned slot; /* in its ledger */
+    size_t bytes;
+    unsigned forks; /* of mapping_forks() when it came */
+};
+
+/* May this process write it? */
+bool mapping_is_writable(const struct tenrec_mapping *m);
+
+/* Copies the bytes of a tensor that has other memory now to d->data, and drops the mapping; no
+ * mapping is fine. */
+void mapping_copy(struct tenrec_tensor_desc *d);
+
+void mapping_drop(struct tenrec_mapping *m); /* NULL is fine */
+
+/* Of the process: mapped regions of others, and tensors in them that are in use. */
+struct mapping_counts {
+    size_t regions, bytes, tensors;
+};
+struct mapping_counts mapping_count(void);
+void mapping_count_region(const struct mapped_region *r); /* one more */
+void mapping_count_tensor(bool one_more);                 /* or one less */
+
+/* Changes whenever this process forks: the child has what was there at that time, for as long
+ * as it likes, so nobody may use that memory again. */
+unsigned mapping_forks(void);
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shm/memfd_region.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+size_t region_page(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Another open file of the same memfd, which cannot be written through. Where
+ * /proc is not mounted there is no way to make one, and `fd` stays. */
+static int for_readers(int fd)
+{
+    char path[32];
+    int reads;
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    reads = open(path, O_RDONLY | O_CLOEXEC);
+    if (reads < 0)
+        return fd;
+    fchmod(reads, S_IRUSR); /* nor can it be opened once more for writing */
+    close(fd);
+    return reads;
+}
+
+tenrec_status region_make(size_t bytes, enum region_access access, struct region *ret,
+                          tenrec_error *err)
+{
+    const size_t mask = region_page() - 1;
+    void *base;
+    int fd;
+
+    if (bytes == 0 || bytes > PTRDIFF_MAX - mask)
+        return tenrec_fail(err, TENREC_ENOMEM, "no shared memory of %zu bytes", bytes);
+    bytes = (bytes + mask) & ~mask;
+    fd = memfd_create("tenrec", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot make shared memory");
+    if (ftruncate(fd, (off_t)bytes) < 0 || fcntl(fd, F_ADD_SEALS, SEALS) < 0) {
+        tenrec_fail_errno(err, TENREC_EOS, errno, "cannot make shared memory of %zu bytes", bytes);
+        close(fd);
+        return TENREC_EOS;
+    }
+    base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (base == MAP_FAILED) {
+        close(fd);
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory to map %zu shared bytes", bytes);
+    }
+    if (access == REGION_READ)
+        fd = for_readers(fd);
+    *ret = (struct region){ base, bytes, fd };
+    return TENREC_OK;
+}
+
+/* Is it a memfd, or a file like one, whose size stays and whose pages the kernel
+ * itself brings? Pages of a file system in user space could keep us waiting for
+ * ever, and huge pages of a pool may be missing when they are touched. */
+static tenrec_status check(int fd, struct stat *ret, tenrec_error *err)
+{
+    const int seals = fcntl(fd, F_GET_SEALS);
+    struct statfs fs;
+
+    if (seals < 0 || !(seals & F_SEAL_SHRINK))
+        return tenrec_fail(err, TENREC_EPROTOCOL,
+                           "shared memory of the peer is not sealed against being cut");
+    if (fstat(fd, ret) < 0 || fstatfs(fd, &fs) < 0)
+        return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot look at shared memory");
+    if (!S_ISREG(ret->st_mode) || fs.f_type != TMPFS_MAGIC || ret->st_size <= 0)
+        return tenrec_fail(err, TENREC_EPROTOCOL, "shared memory of the peer is no memfd");
+    return TENREC_OK;
+}
+
+tenrec_status region_map(int fd, enum region_access access, struct region *ret, tenrec_error *err)
+{
+    const int protection = access == REGION_READ ? PROT_READ : PROT_READ | PROT_WRITE;
+    const int kind = access == REGION_PRIVATE ? MAP_PRIVATE | MAP_NORESERVE : MAP_SHARED;
+    struct stat st;
+    tenrec_status status = check(fd, &st, err);
+    void *base;
+
+    if (status != TENREC_OK)
+        return status;
+    base = mmap(NULL, (size_t)st.st_size, protection, kind, fd, 0);
+    if (base == MAP_FAILED && (errno == EACCES || errno == EPERM))
+        return tenrec_fail(err, TENREC_EPROTOCOL, "shared memory of the peer cannot be %s",
+                           access == REGION_WRITE ? "written" : "read");
+    if (base == MAP_FAILED)
+        return tenrec_fail_errno(err, TENREC_ENOMEM, errno, "cannot map %lld shared bytes",
+                                 (long long)st.st_size);
+    *ret = (struct region){ base, (size_t)st.st_size, fd };
+    return TENREC_OK;
+}
+
+void region_restrict(struct region *r)
+{
+    r->fd = for_readers(r->fd);
+}
+
+void region_discard(const struct region *r, size_t offset, size_t bytes)
+{
+    const size_t mask = region_page() - 1;
+    const size_t first = (offset + mask) & ~mask, end = (offset + bytes) & ~mask;
+
+    if (first < end)
+        madvise(r->base + first, end - first, MADV_REMOVE);
+}
+
+tenrec_status region_forget(const struct region *r, size_t offset, size_t bytes, tenrec_error *err)
+{
+    const size_t mask = region_page() - 1;
+
+    if (madvise(r->base + offset, (bytes + mask) & ~mask, MADV_DONTNEED) < 0)
+        return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot give back private pages");
+    return TENREC_OK;
+}
+
+void region_close(struct region *r)
+{
+    if (r->base)
+        munmap(r->base, r->bytes);
+    if (r->base && r->fd >= 0)
+        close(r->fd);
+    *r = (struct region){ .fd = -1 };
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shm/release_page.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+enum { FD_PAGE, FD_LINE };
+
+/* The holder writes it, and the owner clears `ended`. */
+struct page {
+    _Atomic uint64_t ended[LEDGER_WORDS];
+    _Atomic uint64_t held[LEDGER_WORDS]; /* arrived and not ended */
+    _Atomic uint64_t left;               /* 1: nothing arrives any more */
+};
+
+static struct page *page_of(const struct ledger *l)
+{
+    return (struct page *)(void *)l->page.base;
+}
+
+static uint64_t bit(unsigned slot)
+{
+    return UINT64_C(1) << slot % 64;
+}
+
+tenrec_status ledger_make(struct ledger *ret, int fds[LEDGER_FDS], tenrec_error *err)
+{
+    struct ledger l;
+    int line[2];
+    tenrec_status st = region_make(sizeof(struct page), REGION_WRITE, &l.page, err);
+
+    if (st != TENREC_OK)
+        return st;
+    if (pipe2(line, O_CLOEXEC | O_NONBLOCK) < 0) {
+        tenrec_fail_errno(err, TENREC_EOS, errno, "cannot make a pipe for shared memory");
+        region_close(&l.page);
+        return TENREC_EOS;
+    }
+    fds[FD_PAGE] = l.page.fd;
+    fds[FD_LINE] = line[1];
+    l.page.fd = -1;
+    l.line = line[0];
+    *ret = l;
+    return TENREC_OK;
+}
+
+tenrec_status ledger_take(const int fds[LEDGER_FDS], struct ledger *ret, tenrec_error *err)
+{
+    struct ledger l;
+    tenrec_status st = region_map(fds[FD_PAGE], REGION_WRITE, &l.page, err);
+
+    if (st != TENREC_OK)
+        return st;
+    if (l.page.bytes < sizeof(struct page)) {
+        tenrec_fail(err, TENREC_EPROTOCOL, "ledger of the peer has %zu bytes, expected %zu",
+                    l.page.bytes, sizeof(struct page));
+        l.page.fd = -1; /* the caller's */
+        region_close(&l.page);
+        return TENREC_EPROTOCOL;
+    }
+    close(l.page.fd);
+    l.page.fd = -1;
+    l.line = fds[FD_LINE];
+    *ret = l;
+    return TENREC_OK;
+}
+
+void ledger_hold(const struct ledger *l, unsigned slot)
+{
+    atomic_fetch_or(&page_of(l)->held[slot / 64], bit(slot));
+}
+
+void ledger_end(const struct ledger *l, unsigned slot)
+{
+    struct page *page = page_of(l);
+
+    atomic_fetch_and(&page->held[slot / 64], ~bit(slot));
+    /* What was read of the memory was read before. */
+    atomic_fetch_or_explicit(&page->ended[slot / 64], bit(slot), memory_order_release);
+}
+
+void ledger_leave(const struct ledger *l)
+{
+    atomic_store(&page_of(l)->left, 1);
+}
+
+uint64_t ledger_ended(const struct ledger *l, unsigned word)
+{
+    _Atomic uint64_t *at = &page_of(l)->ended[word];
+
+    if (atomic_load_explicit(at, memory_order_relaxed) == 0)
+        return 0;
+    return atomic_exchange_explicit(at, 0, memory_order_acquire);
+}
+
+uint64_t ledger_held(const struct ledger *l, unsigned word)
+{
+    struct page *page = page_of(l);
+
+    return atomic_load(&page->left) ? atomic_load(&page->held[word]) : UINT64_MAX;
+}
+
+bool ledger_holder_is_gone(const struct ledger *l)
+{
+    struct pollfd line = { .fd = l->line };
+
+    return poll(&line, 1, 0) > 0 && (line.revents & (POLLHUP | POLLERR));
+}
+
+void ledger_close(struct ledger *l)
+{
+    if (!l->page.base)
+        return;
+    region_close(&l->page);
+    close(l->line);
+    l->line = -1;
+}

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sharing.c - lending memory to the peer of a connection. */
+#include "shm/sharing.h"
+
+#include "backend/chain.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "runtime/housekeeping.h"
+#include "shm/shared_memory.h"
+#include "shm/sharing_inside.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* How often it looks for what has come back while nobody asks for memory: the
+ * pauses double while nothing changes. */
+#define COLLECT_MIN_NS UINT64_C(1000000000)
+#define COLLECT_MAX_NS UINT64_C(60000000000)
+
+#define COLLECT_FROM 64 /* loans of one connection; fewer wait for who wants memory */
+
+/* All of the process; closed ones as long as they lend something. The lock is
+ * taken before one of theirs. */
+static struct {
+    pthread_mutex_t lock;
+    struct tenrec_sharing *first;
+    uint64_t pause_ns;
+    atomic_size_t lent; /* blocks, by all */
+} all = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* In the child of a fork: the peers have nothing of it. */
+static void in_child(void)
+{
+    pthread_mutex_init(&all.lock, NULL);
+    all.first = NULL;
+    atomic_store(&all.lent, 0);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, in_child);
+}
+
+struct tenrec_sharing *sharing_open(void)
+{
+    struct tenrec_sharing *s = memory_new(1, sizeof *s);
+
+    if (!s)
+        return NULL;
+    pthread_once(&once, watch_forks);
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_mutex_lock(&all.lock);
+    s->next = all.first;
+    all.first = s;
+    pthread_mutex_unlock(&all.lock);
+    return s;
+}
+
+/* ---- coming back ------------------------------------------------------------- */
+
+/* With the lock. */
+static void come_back(struct tenrec_sharing *s, unsigned slot)
+{
+    struct shared_block *b = s->lent[slot];
+
+    if (!b) /* the peer ends what it has not: nonsense */
+        return;
+    s->lent[slot] = NULL;
+    s->n_lent--;
+    atomic_fetch_sub(&all.lent, 1);
+    shared_block_drop(b);
+}
+
+/* With the lock. */
+static void collect(struct tenrec_sharing *s)
+{
+    for (unsigned w = 0; w < LEDGER_WORDS && s->n_lent > 0; w++) {
+        uint64_t ended = ledger_ended(&s->ledger, w);
+        if (s->closed)
+            ended |= ~ledger_held(&s->ledger, w);
+        for (; ended; ended &= ended - 1)
+            come_back(s, w * 64 + (unsigned)__builtin_ctzll(ended));
+    }
+    if (s->closed && s->n_lent > 0 && ledger_holder_is_gone(&s->ledger))
+        for (unsigned slot = 0; slot < LEDGER_SLOTS; slot++)
+            come_back(s, slot);
+}
+
+static void sharing_free(struct tenrec_sharing *s)
+{
+    ledger_close(&s->ledger);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+uint64_t sharing_collect(uint64_t now_ns)
+{
+    struct tenrec_sharing *done = NULL, **at;
+    const size_t before = atomic_load(&all.lent);
+    uint64_t next = CLOCK_NEVER;
+
+    if (before == 0)
+        return CLOCK_NEVER;
+    pthread_mutex_lock(&all.lock);
+    for (at = &all.first; *at;) {
+        struct tenrec_sharing *s = *at;
+        bool over;
+        pthread_mutex_lock(&s->lock);
+        collect(s);
+        over = s->closed && s->n_lent == 0;
+        pthread_mutex_unlock(&s->lock);
+        if (!over) {
+            at = &s->next;
+            continue;
+        }
+        *at = s->next;
+        s->next = done;
+        done = s;
+    }
+    if (atomic_load(&all.lent) > 0) {
+        all.pause_ns = atomic_load(&all.lent) < before ? COLLECT_MIN_NS : all.pause_ns * 2;
+        if (all.pause_ns > COLLECT_MAX_NS)
+            all.pause_ns = COLLECT_MAX_NS;
+        next = now_ns + all.pause_ns;
+    }
+    pthread_mutex_unlock(&all.lock);
+    while (done) {
+        struct tenrec_sharing *s = done;
+        done = s->next;
+        sharing_free(s);
+    }
+    return next;
+}
+
+size_t sharing_lent(void)
+{
+    return atomic_load(&all.lent);
+}
+
+void sharing_close(struct tenrec_sharing *s)
+{
+    struct tenrec_sharing **at;
+    bool over;
+
+    if (!s)
+        return;
+    pthread_mutex_lock(&all.lock);
+    pthread_mutex_lock(&s->lock);
+    s->closed = true;
+    sharing_in_close(s);
+    collect(s);
+    over = s->n_lent == 0;
+    pthread_mutex_unlock(&s->lock);
+    for (at = &all.first; over && *at != s; at = &(*at)->next)
+        ;
+    if (over)
+        *at = s->next;
+    pthread_mutex_unlock(&all.lock);
+    if (over)
+        sharing_free(s);
+    else
+        upkeep_at(sharing_collect, clock_now_ns() + COLLECT_MIN_NS);
+}
+
+/* ---- lending ------------------------------------------------------------------- */
+
+static void put_le(unsigned char *to, uint64_t n, unsigned bytes)
+{
+    for (unsigned i = 0; i < bytes; i++)
+        to[i] = (unsigned char)(n >> 8 * i);
+}
+
+static void put_record(struct tenrec_share *share, const struct record *r)
+{
+    memset(share->record, 0, sizeof share->record);
+    share->record[0] = (unsigned char)r->kind;
+    share->record[1] = (unsigned char)r->flags;
+    share->record[2] = (unsigned char)r->region;
+    put_le(share->record + 4, r->slot, 2);
+    put_le(share->record + 8, r->offset, 8);
+}
+
+/* LEDGER_SLOTS: all are lent. With the lock, as what follows. */
+static unsigned free_slot(struct tenrec_sharing *s)
+{
+    if (s->n_lent == LEDGER_SLOTS)
+        return LEDGER_SLOTS;
+    while (s->lent[s->next_slot])
+        s->next_slot = (s->next_slot + 1) % LEDGER_SLOTS;
+    return s->next_slot;
+}
+
+/* Where the peer has that region, or may have it: in the place of the one that
+ * was not used for the longest time. */
+static unsigned place_of_region(struct tenrec_sharing *s, uint64_t region)
+{
+    unsigned oldest = 0;
+
+    for (unsigned i = 0; i < SHARING_REGIONS; i++) {
+        if (s->known[i] == region)
+            return i;
+        if (s->used[i] < s->used[oldest])
+            oldest = i;
+    }
+    return oldest;
+}
+
+static bool add_copy(struct tenrec_share *share, int fd)
+{
+    const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+
+    if (copy < 0)
+        return false;
+    share->fd[share->n_fds++] = copy;
+    return true;
+}
+
+static bool add_ledger(struct tenrec_sharing *s, struct tenrec_share *share)
+{
+    int fds[LEDGER_FDS];
+
+    if (ledger_make(&s->ledger, fds, NULL) != TENREC_OK)
+        return false;
+    for (unsigned i = 0; i < LEDGER_FDS; i++)
+        share->fd[share->n_fds++] = fds[i];
+    s->lends = true;
+    return true;
+}
+
+static void close_fds(struct tenrec_share *share)
+{
+    while (share->n_fds > 0)
+        close(share->fd[--share->n_fds]);
+}
+
+/* Takes the block on success. */
+static bool lend(struct tenrec_sharing *s, struct shared_block *b, struct record *r,
+                 struct tenrec_share *share)
+{
+    const uint64_t region = shared_block_region(b);
+
+    r->slot = free_slot(s);
+    if (r->slot == LEDGER_SLOTS)
+        return false;
+    r->region = place_of_region(s, region);
+    if (!s->lends) {
+        if (!add_ledger(s, share))
+            return false;
+        r->flags |= RECORD_LEDGER;
+    }
+    if (s->known[r->region] != region) {
+        if (!add_copy(share, shared_block_fd(b)))
+            return false;
+        r->flags |= RECORD_REGION;
+    }
+    s->known[r->region] = region;
+    s->used[r->region] = ++s->clock;
+    s->lent[r->slot] = b;
+    s->n_lent++;
+    s->last_slot = r->slot;
+    s->next_slot = (r->slot + 1) % LEDGER_SLOTS;
+    if (atomic_fetch_add(&all.lent, 1) == 0)
+        upkeep_at(sharing_collect, clock_now_ns() + COLLECT_MIN_NS);
+    return true;
+}
+
+/* Takes the block on success. It is still the sender's to drop, not to use. */
+static bool move(struct shared_block *b, struct record *r, struct tenrec_share *share)
+{
+    if (!add_copy(share, shared_block_fd(b)))
+        return false;
+    r->kind = RECORD_MOVED;
+    r->flags |= RECORD_REGION;
+    shared_block_drop(b);
+    return true;
+}
+
+/* A ledger that the peer does not get after all. */
+static void unmake_ledger(struct tenrec_sharing *s)
+{
+    ledger_close(&s->ledger);
+    s->lends = false;
+}
+
+/* The block of a tensor, shared; NULL: it has none. Mostly that of the last loan, which
+ * holds it still. With the lock. */
+static struct shared_block *block_of(const struct tenrec_sharing *s,
+                                     const struct tenrec_tensor_desc *desc)
+{
+    struct shared_block *last = s->lent[s->last_slot];
+
+    if (!last || !shared_block_has(last, desc->data, desc->bytes))
+        return shared_block_at(desc->data, desc->bytes);
+    shared_block_share(last);
+    return last;
+}
+
+bool sharing_share(struct tenrec_sharing *s, const struct tenrec_tensor_desc *desc,
+                   struct tenrec_share *ret)
+{
+    struct record r = { .kind = RECORD_LENT };
+    struct shared_block *b = NULL;
+    enum shared_way way = SHARED_COPIED;
+    bool ok = false;
+
+    if (desc->bytes == 0 || desc->device.kind != TENREC_CPU ||
+        (desc->target.kind != TENREC_CPU && desc->target.kind != 0))
+        return false;
+    if (!shared_memory_is_there())
+        return false;
+    *ret = (struct tenrec_share){ .size = sizeof *ret };
+    pthread_mutex_lock(&s->lock);
+    if (!s->closed)
+        b = block_of(s, desc);
+    if (b)
+        r.offset = shared_block_offset(b, desc->data);
+    if (b && r.offset % SHARING_ALIGNMENT == 0) {
+        /* Rarely: the page is in the caches of who ends loans. */
+        if (s->n_lent >= COLLECT_FROM)
+            collect(s);
+        way = shared_block_way(b);
+        switch (way) {
+        case SHARED_PRIVATE:
+            r.kind = RECORD_PRIVATE;
+            ok = r.offset % region_page() == 0 && lend(s, b, &r, ret);
+            break;
+        case SHARED_LENT:
+            ok = lend(s, b, &r, ret);
+            break;
+        case SHARED_MOVED:
+            ok = move(b, &r, ret);
+            break;
+        case SHARED_COPIED:
+            break;
+        }
+        if (!ok && way != SHARED_LENT)
+            shared_block_stay(b, way);
+    }
+    if (!ok && ret->n_fds > 0) {
+        unmake_ledger(s);
+        close_fds(ret);
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (ok)
+        put_record(ret, &r);
+    else
+        shared_block_drop(b);
+    return ok;
+}
+
+void sharing_share_back(struct tenrec_sharing *s, struct tenrec_share *share)
+{
+    const struct record r = sharing_record(share);
+
+    pthread_mutex_lock(&s->lock);
+    if (r.kind != RECORD_MOVED) {
+        if (r.flags & RECORD_REGION)
+            s->known[r.region] = 0;
+        come_back(s, r.slot);
+        if (r.flags & RECORD_LEDGER)
+            unmake_ledger(s);
+    }
+    pthread_mutex_unlock(&s->lock);
+    close_fds(share);
+}
+
+const struct chain_sharing sharing_of_process = { .open = sharing_open,
+                                                  .close = sharing_close,
+                                                  .share = sharing_share,
+                                                  .share_back = sharing_share_back,
+                                                  .shared = sharing_shared };

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sharing_in.c - mapping what the peer of a connection lends or gives. */
+#include "base/memory.h"
+#include "shm/shared_memory.h"
+#include "shm/sharing_inside.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+static uint64_t get_le(const unsigned char *from, unsigned bytes)
+{
+    uint64_t n = 0;
+
+    for (unsigned i = 0; i < bytes; i++)
+        n |= (uint64_t)from[i] << 8 * i;
+    return n;
+}
+
+struct record sharing_record(const struct tenrec_share *share)
+{
+    return (struct record){ .kind = share->record[0],
+                            .flags = share->record[1],
+                            .region = share->record[2],
+                            .slot = (unsigned)get_le(share->record + 4, 2),
+                            .offset = get_le(share->record + 8, 8) };
+}
+
+/* ---- descriptors ---------------------------------------------------------------- */
+
+/* The descriptors of one record, each until somebody takes it. */
+struct fds {
+    int fd[TENREC_SHARE_FDS];
+    unsigned n;
+};
+
+static struct fds take_fds(struct tenrec_share *share)
+{
+    struct fds fds = { .n = share->n_fds < TENREC_SHARE_FDS ? share->n_fds : TENREC_SHARE_FDS };
+
+    for (unsigned i = 0; i < fds.n; i++)
+        fds.fd[i] = share->fd[i];
+    share->n_fds = 0;
+    return fds;
+}
+
+static void close_fds(struct fds *fds)
+{
+    for (unsigned i = 0; i < fds->n; i++)
+        if (fds->fd[i] >= 0)
+            close(fds->fd[i]);
+}
+
+static tenrec_status check_record(const struct record *r, const struct fds *fds, tenrec_error *err)
+{
+    const unsigned expected =
+        (r->flags & RECORD_LEDGER ? LEDGER_FDS : 0) + (r->flags & RECORD_REGION ? 1 : 0);
+
+    if (r->kind < RECORD_LENT || r->kind > RECORD_PRIVATE || r->region >= SHARING_REGIONS ||
+        r->slot >= LEDGER_SLOTS || r->flags & ~(unsigned)(RECORD_REGION | RECORD_LEDGER) ||
+        (r->kind == RECORD_MOVED && r->flags != RECORD_REGION) ||
+        r->offset % (r->kind == RECORD_PRIVATE ? region_page() : SHARING_ALIGNMENT))
+        return tenrec_fail(err, TENREC_EPROTOCOL,
+                           "record of shared memory makes no sense: kind %u, flags 0x%x, region "
+                           "%u, slot %u, offset %llu",
+                           r->kind, r->flags, r->region, r->slot, (unsigned long long)r->offset);
+    if (fds->n > expected)
+        return tenrec_fail(err, TENREC_EPROTOCOL,
+                           "record of shared memory came with %u descriptors, expected %u", fds->n,
+                           expected);
+    if (fds->n < expected)
+        return tenrec_fail(err, TENREC_EOS,
+                           "%u of %u descriptors of shared memory did not arrive: this process may "
+                           "have too many open",
+                           expected - fds->n, expected);
+    return TENREC_OK;
+}
+
+static tenrec_status check_reach(const struct region *region, uint64_t offset, uint64_t bytes,
+                                 tenrec_error *err)
+{
+    if (offset <= region->bytes && bytes <= region->bytes - offset)
+        return TENREC_OK;
+    return tenrec_fail(err, TENREC_EPROTOCOL,
+                       "%llu bytes at %llu of shared memory that has %zu bytes",
+                       (unsigned long long)bytes, (unsigned long long)offset, region->bytes);
+}
+
+/* ---- what comes ------------------------------------------------------------------ */
+
+/* The ledger, and after it the region: what the record brings is taken even
+ * when the rest of it fails, since later ones build on it. With the lock. */
+static tenrec_status take_ledger(struct tenrec_sharing *s, struct fds *fds, tenrec_error *err)
+{
+    struct holding *h;
+    tenrec_status st;
+
+    if (s->holding)
+        return tenrec_fail(err, TENREC_EPROTOCOL, "a second ledger of shared memory came");
+    h = memory_new(1, sizeof *h);
+    if (!h)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a ledger");
+    st = ledger_take(fds->fd, &h->ledger, err);
+    if (st != TENREC_OK) {
+        free(h);
+        return st;
+    }
+    fds->fd[0] = fds->fd[1] = -1;
+    atomic_init(&h->count, 1);
+    s->holding = h;
+    return TENREC_OK;
+}
+
+static tenrec_status take_region(struct tenrec_sharing *s, const struct record *record,
+                                 struct fds *fds, tenrec_error *err)
+{
+    const bool private = record->kind == RECORD_PRIVATE;
+    const unsigned at = record->region;
+    struct mapped_region *r = memory_new(1, sizeof *r);
+    tenrec_status st;
+
+    mapped_region_drop(s->mapped[at]);
+    s->mapped[at] = NULL;
+    if (!r)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for shared memory of the peer");
+    /* The descriptor is not needed any more. */
+    st = region_map(fds->fd[fds->n - 1], private ? REGION_PRIVATE : REGION_READ, &r->region, err);
+    if (st != TENREC_OK) {
+        free(r);
+        return st;
+    }
+    r->region.fd = -1;
+    r->private = private;
+    atomic_init(&r->count, 1);
+    mapping_count_region(r);
+    s->mapped[at] = r;
+    return TENREC_OK;
+}
+
+/* With the lock. */
+static tenrec_status arrive(struct tenrec_sharing *s, const struct record *r, uint64_t bytes,
+                            struct tenrec_mapping *m, tenrec_error *err)
+{
+    struct mapped_region *region = s->mapped[r->region];
+    tenrec_status st;
+
+    if (!region)
+        return tenrec_fail(err, TENREC_EOS, "shared memory of the peer could not be mapped before");
+    if (region->private != (r->kind == RECORD_PRIVATE))
+        return tenrec_fail(err, TENREC_EPROTOCOL,
+                           "record of shared memory of kind %u lies in a region of the other kind",
+                           r->kind);
+    st = check_reach(&region->region, r->offset, bytes, err);
+    if (st != TENREC_OK)
+        return st;
+    atomic_fetch_add(&region->count, 1);
+    atomic_fetch_add(&s->holding->count, 1);
+    ledger_hold(&s->holding->ledger, r->slot);
+    *m = (struct tenrec_mapping){ .data = region->region.base + r->offset,
+                                  .region = region,
+                                  .bytes = (size_t)bytes,
+                                  .forks = mapping_forks(),
+                                  .holding = s->holding,
+                                  .slot = r->slot };
+    return TENREC_OK;
+}
+
+static tenrec_status arrive_lent(struct tenrec_sharing *s, const struct record *r, struct fds *fds,
+                                 uint64_t bytes, struct tenrec_mapping *m, tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK, region = TENREC_OK;
+    tenrec_error why;
+
+    if (r->flags & RECORD_LEDGER)
+        st = take_ledger(s, fds, err);
+    if (r->flags & RECORD_REGION)
+        region = take_region(s, r, fds, &why);
+    if (st != TENREC_OK)
+        return st;
+    if (!s->holding)
+        return tenrec_fail(err, TENREC_EPROTOCOL, "memory was lent before its ledger came");
+    if (region == TENREC_OK) {
+        st = arrive(s, r, bytes, m, err);
+    } else {
+        st = region;
+        if (err)
+            *err = why;
+    }
+    if (st != TENREC_OK)
+        ledger_end(&s->holding->ledger, r->slot);
+    return st;
+}
+
+static tenrec_status arrive_moved(const struct record *r, struct fds *fds, uint64_t bytes,
+                                  struct tenrec_mapping *m, tenrec_error *err)
+{
+    struct region region;
+    tenrec_status st = region_map(fds->fd[0], REGION_WRITE, &region, err);
+
+    if (st != TENREC_OK)
+        return st;
+    fds->fd[0] = -1;
+    st = check_reach(&region, r->offset, bytes, err);
+    if (st != TENREC_OK) {
+        region_close(&region);
+        return st;
+    }
+    *m = (struct tenrec_mapping){ .data = region.base + r->offset };
+    return shared_block_adopt(&region, &m->given, err);
+}
+
+tenrec_status sharing_shared(struct tenrec_sharing *s, struct tenrec_share *share,
+                             struct tenrec_tensor_desc *desc, tenrec_error *err)
+{
+    const struct record r = sharing_record(share);
+    struct tenrec_mapping *m = memory_new(1, sizeof *m);
+    struct fds fds = take_fds(share);
+    const uint64_t bytes = desc ? desc->bytes : 0;
+    tenrec_status st = check_record(&r, &fds, err);
+
+    if (st == TENREC_OK && !m)
+        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a tensor");
+    if (st == TENREC_OK && r.kind != RECORD_MOVED) {
+        pthread_mutex_lock(&s->lock);
+        st = arrive_lent(s, &r, &fds, bytes, m, err);
+        pthread_mutex_unlock(&s->lock);
+    } else if (st == TENREC_OK) {
+        st = arrive_moved(&r, &fds, bytes, m, err);
+    }
+    close_fds(&fds);
+    if (st != TENREC_OK) {
+        free(m);
+        return st;
+    }
+    if (desc)
+        desc->mapping = m;
+    else
+        mapping_drop(m);
+    return TENREC_OK;
+}
+
+void sharing_in_close(struct tenrec_sharing *s)
+{
+    for (unsigned i = 0; i < SHARING_REGIONS; i++) {
+        mapped_region_drop(s->mapped[i]);
+        s->mapped[i] = NULL;
+    }
+    if (s->holding)
+        ledger_leave(&s->holding->ledger);
+    holding_drop(s->holding);
+    s->holding = NULL;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* file_log.h - the one file of a file store: records that are appended under
+ * flock, of which the last one of a key counts (c10d's FileStore):
+ *
+ *   u32 length, key, u32 length, value      a key "-x" removes x
+ *
+ * Not locked within the process: its owner sees to that. */
+#ifndef TENREC_STORE_FILE_LOG_H
+#define TENREC_STORE_FILE_LOG_H
+
+#include "store/store_table.h"
+
+#include <sys/types.h>
+
+struct file_log {
+    struct store_table table; /* of the records up to `offset` */
+    uint64_t changes;         /* how often that changed */
+    off_t offset;
+    dev_t dev; /* of the file that was read: another one may lie there now */
+    ino_t ino;
+    const char *path; /* borrowed */
+    const char *name; /* of the store, for errors; borrowed */
+    bool told_open;   /* the warning that others may read the file was logged */
+};
+
+/* Opens the file (creates it when `writing`), locks it and reads new records; close *ret_fd to
+ * unlock. Without a file there are no keys, and *ret_fd is -1. Does not wait: another process may
+ * hold the lock.
+ *
+ * errors: EAGAIN (locked by another), EOS, EINVAL (no regular file), EPROTOCOL (damaged), ENOMEM */
+tenrec_status file_log_open(struct file_log *l, bool writing, int *ret_fd, tenrec_error *err);
+
+/* Appends one record and applies it; `sign` is "-" to remove the key. */
+tenrec_status file_log_append(struct file_log *l, int fd, const char *sign, const char *key,
+                              struct bytes_span value, tenrec_error *err);
+
+/* Returns true if another process, or another thread through this log, has written since l->changes
+ * was `seen`. Cheaper than locking the file. */
+bool file_log_has_news(const struct file_log *l, uint64_t seen);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store_conn.h - a client's connection to a TCP store: a non-blocking socket
+ * whose every step has a deadline. */
+#ifndef TENREC_STORE_CLIENT_STORE_CONN_H
+#define TENREC_STORE_CLIENT_STORE_CONN_H
+
+#include "runtime/resolve.h"
+#include "store_server/store_request.h"
+
+struct store_conn {
+    int fd;
+    struct store_conn *next; /* for its owner's list */
+};
+
+/* Errors of all: ETIMEDOUT, EPEER_LOST (closed, with the reason), ENOMEM. Texts
+ * do not say which store it is; the caller prefixes that. After an error the
+ * connection is of no use any more. */
+
+/* Connects to the first address that answers. ECONNECT. */
+tenrec_status store_conn_open(const struct address *list, size_t n, uint64_t deadline_ns,
+                              struct store_conn **ret, tenrec_error *err);
+void store_conn_drop(struct store_conn *c);
+
+/* Returns true if an idle connection is still usable: open, and nothing to read. */
+bool store_conn_quiet(const struct store_conn *c);
+
+tenrec_status store_conn_send(struct store_conn *c, const struct bytes *request,
+                              uint64_t deadline_ns, tenrec_error *err);
+tenrec_status store_conn_read(struct store_conn *c, void *ret, size_t len, uint64_t deadline_ns,
+                              tenrec_error *err);
+tenrec_status store_conn_read_u8(struct store_conn *c, uint8_t *ret, uint64_t deadline_ns,
+                                 tenrec_error *err);
+tenrec_status store_conn_read_i64(struct store_conn *c, int64_t *ret, uint64_t deadline_ns,
+                                  tenrec_error *err);
+/* ret: owned, with a NUL behind that is not counted. EPROTOCOL when it is
+ * longer than a store should give. */
+tenrec_status store_conn_read_blob(struct store_conn *c, void **ret, size_t *ret_len,
+                                   uint64_t deadline_ns, tenrec_error *err);
+
+#endif

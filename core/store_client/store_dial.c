@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store_client/store_dial.h"
+
+#include "runtime/backoff.h"
+#include "store/store.h"
+
+#define RETRY_FIRST_US 2000
+#define RETRY_MOST_US 200000
+
+/* Sends `hello` and reads `len` bytes of answer on a connection of its own. */
+static tenrec_status dial_probe(const struct store_dial *d, const uint8_t *hello, size_t hello_len,
+                                uint8_t *answer, size_t len, uint64_t deadline_ns,
+                                struct store_conn **ret, tenrec_error *err)
+{
+    struct bytes request = { 0 };
+    struct store_conn *c;
+    tenrec_status st = store_conn_open(d->address, d->n_addresses, deadline_ns, &c, err);
+
+    if (st != TENREC_OK)
+        return st;
+    bytes_add(&request, hello, hello_len);
+    st = store_conn_send(c, &request, deadline_ns, err);
+    bytes_free(&request);
+    if (st == TENREC_OK)
+        st = store_conn_read(c, answer, len, deadline_ns, err);
+    if (st != TENREC_OK) {
+        store_conn_drop(c);
+        if (st == TENREC_ETIMEDOUT)
+            st = tenrec_fail(err, TENREC_EPROTOCOL,
+                             "it takes connections but does not answer as a c10d store");
+        return st;
+    }
+    *ret = c;
+    return TENREC_OK;
+}
+
+/* Detects the request numbers of the server. An older server, which does not know VALIDATE, reads
+ * the question as a SET with an absurd key and closes that connection; then a count of keys in the
+ * older numbers shows whether it is a store. */
+static tenrec_status dial_find(struct store_dial *d, uint64_t deadline_ns, struct store_conn **ret,
+                               tenrec_error *err)
+{
+    static const uint8_t newer[] = { 0x00, 0xce, 0xf7, 0x85, 0x3c, 0x0d, 0xff, 0xff, 0xff, 0xff };
+    static const uint8_t older[] = { 0x06 };
+    uint8_t answer[8];
+    tenrec_status st;
+
+    d->dialect = STORE_DIALECT_2_2;
+    st = dial_probe(d, newer, sizeof newer, answer, 4, deadline_ns, ret, err);
+    if (st == TENREC_OK && bytes_get_u32(answer) != 0xffffffffu) {
+        store_conn_drop(*ret);
+        *ret = NULL;
+        return tenrec_fail(err, TENREC_EPROTOCOL, "it does not answer as a c10d store");
+    }
+    if (st != TENREC_EPEER_LOST)
+        return st;
+    d->dialect = STORE_DIALECT_1_13;
+    return dial_probe(d, older, sizeof older, answer, 8, deadline_ns, ret, err);
+}
+
+/* Attempts once: resolve the host, connect, detect the dialect. */
+static tenrec_status dial_attempt(struct store_dial *d, const char *host, uint16_t port,
+                                  uint64_t deadline_ns, struct store_conn **ret, tenrec_error *err)
+{
+    tenrec_status st = resolve_host(host, port, deadline_ns, d->address, &d->n_addresses, err);
+
+    return st == TENREC_OK ? dial_find(d, deadline_ns, ret, err) : st;
+}
+
+tenrec_status store_dial_open(struct store_dial *d, const char *host, uint16_t port,
+                              uint64_t deadline_ns, struct store_conn **ret, tenrec_error *err)
+{
+    struct pause pause = { RETRY_FIRST_US, RETRY_MOST_US };
+    tenrec_status st;
+
+    while ((st = dial_attempt(d, host, port, store_answer_ns(deadline_ns), ret, err)) !=
+               TENREC_OK &&
+           (st == TENREC_ECONNECT || st == TENREC_EPEER_LOST || st == TENREC_ETIMEDOUT) &&
+           pause_take(&pause, deadline_ns))
+        ;
+    return st;
+}
+
+/* A new connection begins with VALIDATE where the server knows it. */
+tenrec_status store_dial_again(const struct store_dial *d, uint64_t deadline_ns,
+                               struct store_conn **ret, tenrec_error *err)
+{
+    struct bytes hello = { 0 };
+    struct store_conn *c;
+    tenrec_status st = store_conn_open(d->address, d->n_addresses, deadline_ns, &c, err);
+
+    if (st == TENREC_ECONNECT) {
+        st = TENREC_EPEER_LOST;
+        if (err)
+            err->code = st;
+    }
+    if (st != TENREC_OK)
+        return st;
+    if (d->dialect == STORE_DIALECT_2_2) {
+        bytes_add_u8(&hello, (uint8_t)store_op_number(d->dialect, STORE_OP_VALIDATE));
+        bytes_add_u32(&hello, STORE_MAGIC);
+        st = store_conn_send(c, &hello, deadline_ns, err);
+        bytes_free(&hello);
+    }
+    if (st == TENREC_OK)
+        *ret = c;
+    else
+        store_conn_drop(c);
+    return st;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store_dial.h - how a client reaches a TCP store: its addresses, and its request numbers. */
+#ifndef TENREC_STORE_CLIENT_STORE_DIAL_H
+#define TENREC_STORE_CLIENT_STORE_DIAL_H
+
+#include "store_client/store_conn.h"
+
+struct store_dial {
+    enum store_dialect dialect;
+    struct address address[RESOLVE_MAX];
+    size_t n_addresses;
+};
+
+/* Fills `d`, and retries until `deadline_ns`. ret: the first connection.
+ * errors: ECONNECT, EPEER_LOST, ETIMEDOUT, EPROTOCOL (no store), and those of resolve_host */
+tenrec_status store_dial_open(struct store_dial *d, const char *host, uint16_t port,
+                              uint64_t deadline_ns, struct store_conn **ret, tenrec_error *err);
+
+/* Opens another connection. errors: EPEER_LOST, ETIMEDOUT */
+tenrec_status store_dial_again(const struct store_dial *d, uint64_t deadline_ns,
+                               struct store_conn **ret, tenrec_error *err);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store_tcp_server.h - the TCP store's server on a core loop. */
+#ifndef TENREC_STORE_SERVER_STORE_TCP_SERVER_H
+#define TENREC_STORE_SERVER_STORE_TCP_SERVER_H
+
+#include "runtime/loop.h"
+
+#include <tenrec/store.h>
+
+/* Serves on `loop` (borrowed until the drop), or on one of its own for NULL. */
+tenrec_status store_server_open(struct loop *loop, const char *host, uint16_t port,
+                                struct tenrec_store_server **ret, uint16_t *ret_port,
+                                tenrec_error *err);
+
+/* Takes no new connection any more; those that are there go on. Not from the
+ * loop's thread. */
+void store_server_stop_listening(struct tenrec_store_server *server);
+
+#endif

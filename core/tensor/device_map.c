@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tensor/device_map.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/suggest.h"
+
+const char *device_text(struct tenrec_device d, char buf[DEVICE_TEXT_MAX])
+{
+    if (d.kind == TENREC_CPU)
+        snprintf(buf, DEVICE_TEXT_MAX, "cpu");
+    else if (d.kind == TENREC_CUDA)
+        snprintf(buf, DEVICE_TEXT_MAX, "cuda:%d", (int)d.index);
+    else
+        snprintf(buf, DEVICE_TEXT_MAX, "device %d:%d", (int)d.kind, (int)d.index);
+    return buf;
+}
+
+/* ---- rows --------------------------------------------------------------------- */
+
+void device_map_free(struct device_map *m)
+{
+    free(m->worker);
+    free(m->pair);
+    *m = (struct device_map){ 0 };
+}
+
+void device_row_free(struct device_row *r)
+{
+    for (size_t i = 0; i < r->n_maps; i++)
+        device_map_free(&r->map[i]);
+    free(r->map);
+    free(r->device);
+    *r = (struct device_row){ 0 };
+}
+
+bool device_row_is_empty(const struct device_row *r)
+{
+    return r->n_devices == 0 && r->n_maps == 0;
+}
+
+const struct device_map *device_row_map(const struct device_row *r, const char *worker)
+{
+    for (size_t i = 0; i < r->n_maps; i++)
+        if (strcmp(r->map[i].worker, worker) == 0)
+            return &r->map[i];
+    return NULL;
+}
+
+bool device_map_find(const struct device_map *m, struct tenrec_device from,
+                     struct tenrec_device *ret)
+{
+    for (size_t i = 0; m && i < m->n; i++) {
+        if (!device_equal(m->pair[i].from, from))
+            continue;
+        *ret = m->pair[i].to;
+        return true;
+    }
+    return false;
+}
+
+static tenrec_status no_memory(tenrec_error *err)
+{
+    return tenrec_fail(err, TENREC_ENOMEM, "no memory for a device map");
+}
+
+/* The map for `worker`, made when there is none; NULL: no memory. */
+static struct device_map *map_for(struct device_row *r, const char *worker)
+{
+    struct device_map *found = (struct device_map *)(uintptr_t)device_row_map(r, worker), *grown;
+    char *name;
+
+    if (found)
+        return found;
+    name = memory_text(worker);
+    grown = name ? memory_resize(r->map, r->n_maps + 1, sizeof *grown) : NULL;
+    if (!grown) {
+        free(name);
+        return NULL;
+    }
+    r->map = grown;
+    grown[r->n_maps] = (struct device_map){ .worker = name };
+    return &grown[r->n_maps++];
+}
+
+static tenrec_status add_pair(struct device_map *m, const struct device_pair *pair,
+                              tenrec_error *err)
+{
+    char from[DEVICE_TEXT_MAX], now[DEVICE_TEXT_MAX], then[DEVICE_TEXT_MAX];
+    struct device_pair *grown;
+    struct tenrec_device to;
+
+    if (device_map_find(m, pair->from, &to)) {
+        if (device_equal(to, pair->to))
+            return TENREC_OK;
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "device map for '%s': %s goes to %s already, and not also to %s (one "
+                           "target for each device)",
+                           m->worker, device_text(pair->from, from), device_text(to, now),
+                           device_text(pair->to, then));
+    }
+    grown = memory_resize(m->pair, m->n + 1, sizeof *grown);
+    if (!grown)
+        return no_memory(err);
+    m->pair = grown;
+    grown[m->n++] = *pair;
+    return TENREC_OK;
+}
+
+tenrec_status device_row_add(struct device_row *r, const char *worker,
+                             const struct device_pair *pair, size_t n, tenrec_error *err)
+{
+    struct device_map *m = map_for(r, worker);
+    tenrec_status st = m ? TENREC_OK : no_memory(err);
+
+    for (size_t i = 0; i < n && st == TENREC_OK; i++)
+        st = add_pair(m, &pair[i], err);
+    return st;
+}
+
+tenrec_status device_row_set_devices(struct device_row *r, const struct tenrec_device *device,
+                                     size_t n, tenrec_error *err)
+{
+    struct tenrec_device *copy = memory_new(n ? n : 1, sizeof *copy);
+
+    if (!copy)
+        return no_memory(err);
+    if (n)
+        memcpy(copy, device, n * sizeof *copy);
+    free(r->device);
+    r->device = copy;
+    r->n_devices = n;
+    return TENREC_OK;
+}
+
+/* ---- the table ------------------------------------------------------------------- */
+
+static bool device_is_known(struct tenrec_device d)
+{
+    return d.kind == TENREC_CPU || d.kind == TENREC_CUDA;
+}
+
+/* The host is always there; an unknown count lets every index pass. */
+static bool device_exists(struct tenrec_device d, const struct device_row *r)
+{
+    if (d.kind == TENREC_CPU)
+        return d.index == 0;
+    return device_is_known(d) && d.index >= 0 &&
+           (r->count == DEVICE_COUNT_UNKNOWN || d.index < r->count);
+}
+
+static bool device_is_listed(struct tenrec_device d, const struct device_row *r)
+{
+    for (size_t i = 0; i < r->n_devices; i++)
+        if (device_equal(r->device[i], d))
+            return true;
+    return false;
+}
+
+/* "it has no devices", "it has 2 devices, cuda:0 to cuda:1". */
+static const char *has_text(const struct device_row *r, char *buf, size_t room)
+{
+    if (r->count == DEVICE_COUNT_UNKNOWN)
+        snprintf(buf, room, "indices begin at 0");
+    else if (r->count == 0)
+        snprintf(buf, room, "it has no devices");
+    else if (r->count == 1)
+        snprintf(buf, room, "it has cuda:0 only");
+    else
+        snprintf(buf, room, "it has cuda:0 to cuda:%lld", (long long)r->count - 1);
+    return buf;
+}
+
+static const char *list_text(const struct device_row *r, char *buf, size_t room)
+{
+    char one[DEVICE_TEXT_MAX];
+    size_t len = 0;
+
+    buf[0] = '\0';
+    for (size_t i = 0; i < r->n_devices && len + DEVICE_TEXT_MAX + 4 < room; i++)
+        len += (size_t)snprintf(buf + len, room - len, "%s%s", i ? ", " : "",
+                                device_text(r->device[i], one));
+    return buf;
+}
+
+static tenrec_status check_devices(const struct device_line *line, tenrec_error *err)
+{
+    const struct device_row *r = line->row;
+    char one[DEVICE_TEXT_MAX], has[80];
+
+    for (size_t i = 0; i < r->n_devices; i++)
+        for (size_t k = 0; k < i; k++)
+            if (device_equal(r->device[i], r->device[k]))
+                return tenrec_fail(err, TENREC_EGROUP,
+                                   "worker.devices of '%s' names %s twice: name each device once",
+                                   line->name, device_text(r->device[i], one));
+    for (size_t i = 0; i < r->n_devices; i++)
+        if (!device_exists(r->device[i], r))
+            return tenrec_fail(err, TENREC_EGROUP,
+                               "worker.devices of '%s' names %s, which does not exist there: %s",
+                               line->name, device_text(r->device[i], one),
+                               has_text(r, has, sizeof has));
+    return TENREC_OK;
+}
+
+static const struct device_line *device_line_find(const struct device_line *line, size_t n,
+                                                  const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(line[i].name, name) == 0)
+            return &line[i];
+    return NULL;
+}
+
+static tenrec_status check_targets_named(const struct device_line *of,
+                                         const struct device_line *line, size_t n,
+                                         tenrec_error *err)
+{
+    struct nearest near;
+
+    for (size_t i = 0; i < of->row->n_maps; i++) {
+        const char *name = of->row->map[i].worker;
+
+        if (device_line_find(line, n, name))
+            continue;
+        nearest_init(&near, name);
+        for (size_t k = 0; k < n; k++)
+            nearest_try(&near, line[k].name);
+        return tenrec_fail(err, TENREC_EGROUP,
+                           "worker.device_maps of '%s' has a map for '%s', which is no worker of "
+                           "the group%s",
+                           of->name, name, nearest_hint(&near));
+    }
+    return TENREC_OK;
+}
+
+/* How errors about one map begin. */
+static tenrec_status fail_map(const struct device_line *of, const struct device_map *m,
+                              const char *what, tenrec_error *err)
+{
+    return tenrec_fail(err, TENREC_EGROUP, "worker.device_maps of '%s': in the map for '%s' %s",
+                       of->name, m->worker, what);
+}
+
+static tenrec_status check_distinct(const struct device_line *of, const struct device_map *m,
+                                    tenrec_error *err)
+{
+    char a[DEVICE_TEXT_MAX], b[DEVICE_TEXT_MAX], to[DEVICE_TEXT_MAX], what[200];
+
+    for (size_t i = 0; i < m->n; i++) {
+        for (size_t k = 0; k < i; k++) {
+            if (!device_equal(m->pair[i].to, m->pair[k].to))
+                continue;
+            snprintf(what, sizeof what,
+                     "%s and %s both go to %s: give each a target of its own, or answers do not "
+                     "know the way back",
+                     device_text(m->pair[k].from, a), device_text(m->pair[i].from, b),
+                     device_text(m->pair[i].to, to));
+            return fail_map(of, m, what, err);
+        }
+    }
+    return TENREC_OK;
+}
+
+/* One end of a map against the worker that has the devices of that end. */
+static tenrec_status check_end(const struct device_line *of, const struct device_map *m,
+                               const struct device_line *whose, bool target, tenrec_error *err)
+{
+    const struct device_row *r = whose->row;
+    char one[DEVICE_TEXT_MAX], text[96], what[240];
+
+    for (size_t i = 0; i < m->n; i++) {
+        const struct tenrec_device d = target ? m->pair[i].to : m->pair[i].from;
+
+        if (r->n_devices > 0 ? device_is_listed(d, r) : device_exists(d, r))
+            continue;
+        if (r->n_devices > 0)
+            snprintf(what, sizeof what,
+                     "the %s %s is not in worker.devices of '%s', [%s]: add it there, or take it "
+                     "out of the map",
+                     target ? "target" : "device", device_text(d, one), whose->name,
+                     list_text(r, text, sizeof text));
+        else
+            snprintf(what, sizeof what, "the %s %s does not exist on '%s': %s",
+                     target ? "target" : "device", device_text(d, one), whose->name,
+                     has_text(r, text, sizeof text));
+        return fail_map(of, m, what, err);
+    }
+    return TENREC_OK;
+}
+
+static tenrec_status check_maps(const struct device_line *of, const struct device_line *line,
+                                size_t n, tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+
+    for (size_t i = 0; i < of->row->n_maps && st == TENREC_OK; i++) {
+        const struct device_map *m = &of->row->map[i];
+        const struct device_line *callee = device_line_find(line, n, m->worker);
+
+        st = check_distinct(of, m, err);
+        if (st == TENREC_OK)
+            st = check_end(of, m, of, false, err);
+        if (st == TENREC_OK && callee)
+            st = check_end(of, m, callee, true, err);
+    }
+    return st;
+}
+
+tenrec_status device_table_check(const struct device_line *line, size_t n, bool all,
+                                 tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+
+    for (size_t i = 0; i < n && st == TENREC_OK; i++)
+        st = check_devices(&line[i], err);
+    for (size_t i = 0; i < n && st == TENREC_OK; i++) {
+        if (all)
+            st = check_targets_named(&line[i], line, n, err);
+        if (st == TENREC_OK)
+            st = check_maps(&line[i], line, n, err);
+    }
+    return st;
+}
+
+bool device_table_wants_count(const struct device_line *line, size_t n, size_t i)
+{
+    const struct device_row *r = line[i].row;
+
+    if (r->count != DEVICE_COUNT_UNKNOWN)
+        return false;
+    for (size_t k = 0; k < n; k++)
+        if (device_row_map(line[k].row, line[i].name))
+            return true;
+    return !device_row_is_empty(r);
+}
+
+tenrec_status device_map_reverse(const struct device_map *theirs, const char *name,
+                                 struct device_map *ret, tenrec_error *err)
+{
+    *ret = (struct device_map){ .worker = memory_text(name) };
+    if (!ret->worker)
+        return no_memory(err);
+    if (!theirs || theirs->n == 0)
+        return TENREC_OK;
+    ret->pair = memory_new(theirs->n, sizeof *ret->pair);
+    if (!ret->pair) {
+        device_map_free(ret);
+        return no_memory(err);
+    }
+    for (size_t i = 0; i < theirs->n; i++)
+        ret->pair[ret->n++] =
+            (struct device_pair){ .from = theirs->pair[i].to, .to = theirs->pair[i].from };
+    return TENREC_OK;
+}
+
+tenrec_status device_map_copy(const struct device_map *m, struct device_map *ret, tenrec_error *err)
+{
+    *ret = (struct device_map){ 0 };
+    if (!m)
+        return TENREC_OK;
+    ret->worker = memory_text(m->worker);
+    ret->pair = memory_new(m->n, sizeof *ret->pair);
+    if (!ret->worker || !ret->pair) {
+        device_map_free(ret);
+        return no_memory(err);
+    }
+    if (m->n)
+        memcpy(ret->pair, m->pair, m->n * sizeof *m->pair);
+    ret->n = m->n;
+    return TENREC_OK;
+}
+
+/* ---- the list ---------------------------------------------------------------------- */
+
+static int by_index(const void *a, const void *b)
+{
+    const struct tenrec_device *x = a, *y = b;
+
+    return x->kind != y->kind ? (x->kind > y->kind) - (x->kind < y->kind)
+                              : (x->index > y->index) - (x->index < y->index);
+}
+
+struct list {
+    struct tenrec_device *device;
+    size_t n;
+};
+
+static void list_add(struct list *l, struct tenrec_device d)
+{
+    if (d.kind == TENREC_CPU)
+        return;
+    for (size_t i = 0; i < l->n; i++)
+        if (device_equal(l->device[i], d))
+            return;
+    l->device[l->n++] = d;
+}
+
+tenrec_status device_table_list(const struct device_line *line, size_t n, size_t i,
+                                struct tenrec_device **ret, size_t *ret_n, tenrec_error *err)
+{
+    const struct device_row *mine = line[i].row;
+    struct list l = { .n = 0 };
+    size_t room = mine->n_devices + 1;
+
+    for (size_t k = 0; k < mine->n_maps; k++)
+        room += mine->map[k].n;
+    for (size_t k = 0; k < n; k++) {
+        const struct device_map *m = device_row_map(line[k].row, line[i].name);
+        room += m ? m->n : 0;
+    }
+    l.device = memory_new(room, sizeof *l.device);
+    if (!l.device)
+        return no_memory(err);
+    for (size_t k = 0; k < mine->n_devices; k++)
+        list_add(&l, mine->device[k]);
+    for (size_t k = 0; mine->n_devices == 0 && k < mine->n_maps; k++)
+        for (size_t p = 0; p < mine->map[k].n; p++)
+            list_add(&l, mine->map[k].pair[p].from);
+    for (size_t k = 0; mine->n_devices == 0 && k < n; k++) {
+        const struct device_map *m = device_row_map(line[k].row, line[i].name);
+        for (size_t p = 0; m && p < m->n; p++)
+            list_add(&l, m->pair[p].to);
+    }
+    qsort(l.device, l.n, sizeof *l.device, by_index);
+    *ret = l.device;
+    *ret_n = l.n;
+    return TENREC_OK;
+}

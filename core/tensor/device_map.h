@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* device_map.h - which device of one worker goes to which of another.
+ *
+ * Each worker says what devices it has, which of them it uses, and where its
+ * tensors go at others. The table of all is checked by every worker, so that
+ * all fail, or none, with the same words. Pure functions: nothing is asked of
+ * any device. */
+#ifndef TENREC_TENSOR_DEVICE_MAP_H
+#define TENREC_TENSOR_DEVICE_MAP_H
+
+#include <stdbool.h>
+#include <tenrec/error.h>
+#include <tenrec/types.h>
+
+#define DEVICE_TEXT_MAX 24
+#define DEVICE_COUNT_UNKNOWN (-1)
+
+struct device_pair {
+    struct tenrec_device from; /* the caller's */
+    struct tenrec_device to;   /* the callee's */
+};
+
+/* One entry of `worker.device_maps`. */
+struct device_map {
+    char *worker;             /* owns; the callee's name */
+    struct device_pair *pair; /* owns */
+    size_t n;
+};
+
+/* The devices of one worker. With nothing set and an unknown count the worker uses none. */
+struct device_row {
+    int64_t count;                /* devices that it has; DEVICE_COUNT_UNKNOWN */
+    struct tenrec_device *device; /* owns; as it gave them, none: deduced */
+    size_t n_devices;
+    struct device_map *map; /* owns */
+    size_t n_maps;
+};
+
+/* One line of the table of all. */
+struct device_line {
+    const char *name;             /* of the worker; borrowed */
+    const struct device_row *row; /* borrowed */
+};
+
+void device_row_free(struct device_row *r); /* leaves it zeroed */
+
+/* Returns true if the row names no device. */
+bool device_row_is_empty(const struct device_row *r);
+
+/* Copies; a pair of a device that `to` has already replaces nothing.
+ *
+ * errors   EINVAL (another target for the same device), ENOMEM */
+tenrec_status device_row_add(struct device_row *r, const char *worker,
+                             const struct device_pair *pair, size_t n, tenrec_error *err);
+tenrec_status device_row_set_devices(struct device_row *r, const struct tenrec_device *device,
+                                     size_t n, tenrec_error *err);
+
+/* Returns NULL if there is none. */
+const struct device_map *device_row_map(const struct device_row *r, const char *worker);
+/* Finds the target of `from`. Returns false if the map has none. NULL: an empty map. */
+bool device_map_find(const struct device_map *m, struct tenrec_device from,
+                     struct tenrec_device *ret);
+
+/* Checks that all devices exist and all maps fit. All workers report the same worker, and its first
+ * mistake.
+ *
+ * all      these are all workers that there will be: every name must be theirs
+ * errors   EGROUP (names the worker, and the correction) */
+tenrec_status device_table_check(const struct device_line *line, size_t n, bool all,
+                                 tenrec_error *err);
+
+/* Returns true if worker `i` must count its devices before the table can be checked. */
+bool device_table_wants_count(const struct device_line *line, size_t n, size_t i);
+
+/* The way back: the targets of answers to `name`, by the map that it has for us, which may be NULL.
+ * errors: ENOMEM */
+tenrec_status device_map_reverse(const struct device_map *theirs, const char *name,
+                                 struct device_map *ret, tenrec_error *err);
+/* `m` may be NULL: an empty one. errors: ENOMEM */
+tenrec_status device_map_copy(const struct device_map *m, struct device_map *ret,
+                              tenrec_error *err);
+void device_map_free(struct device_map *m);
+
+/* Lists the devices that worker `i` uses: those it gave, else all that its maps and the others'
+ * maps to it name; without the host, by index. The caller frees *ret. errors: ENOMEM */
+tenrec_status device_table_list(const struct device_line *line, size_t n, size_t i,
+                                struct tenrec_device **ret, size_t *ret_n, tenrec_error *err);
+
+/* "cpu", "cuda:0"; in `buf`. */
+const char *device_text(struct tenrec_device d, char buf[DEVICE_TEXT_MAX]);
+
+static inline bool device_equal(struct tenrec_device a, struct tenrec_device b)
+{
+    return a.kind == b.kind && a.index == b.index;
+}
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tensor/message.h"
+
+#include <string.h>
+
+#include "backend/message.h"
+#include "shm/mapping.h"
+#include "tensor/tensor.h"
+
+/* Lies in front of the payload, behind the descriptors. A message without
+ * tensors has none: it is a plain message of the backend's. */
+struct owners {
+    void (*release)(struct tenrec_msg *msg); /* of the message as it was made */
+    struct tenrec_tensor *tensor[];
+};
+
+static struct owners *owners_of(const struct tenrec_msg *msg)
+{
+    return (struct owners *)(void *)((char *)msg->tensors +
+                                     (size_t)msg->n_tensors * msg->tensor_size);
+}
+
+static void release(struct tenrec_msg *msg)
+{
+    const struct owners *o = owners_of(msg);
+
+    for (uint32_t i = 0; i < msg->n_tensors; i++) {
+        tenrec_tensor_drop(o->tensor[i]);
+        /* Arrived, and found no place. */
+        if (__builtin_expect(tenrec_msg_tensor(msg, i)->mapping != NULL, 0))
+            mapping_drop(tenrec_msg_tensor(msg, i)->mapping);
+    }
+    o->release(msg);
+}
+
+struct tenrec_msg *rpc_message_new(uint64_t payload_len, uint32_t n_tensors)
+{
+    const uint64_t bytes =
+        sizeof(struct owners) + (uint64_t)n_tensors * sizeof(struct tenrec_tensor *);
+    struct tenrec_msg *msg;
+    struct owners *o;
+
+    if (n_tensors == 0)
+        return message_new(payload_len, 0);
+    if (payload_len > UINT64_MAX - bytes)
+        return NULL;
+    msg = message_new(payload_len + bytes, n_tensors);
+    if (!msg)
+        return NULL;
+    o = owners_of(msg);
+    memset(o, 0, (size_t)bytes);
+    o->release = msg->release;
+    msg->release = release;
+    msg->payload = (char *)o + bytes;
+    msg->payload_len = payload_len;
+    return msg;
+}
+
+void rpc_message_set_owner(struct tenrec_msg *msg, uint32_t i, struct tenrec_tensor *t)
+{
+    struct tenrec_tensor **slot = &owners_of(msg)->tensor[i];
+
+    tenrec_tensor_drop(*slot);
+    *slot = t;
+}
+
+void rpc_message_set_tensor(struct tenrec_msg *msg, uint32_t i, struct tenrec_tensor *t)
+{
+    *tenrec_msg_tensor(msg, i) = *tenrec_tensor_desc(t);
+    rpc_message_set_owner(msg, i, t);
+}
+
+static void drop_first(void *first, void *data)
+{
+    (void)data;
+    tenrec_tensor_drop(first);
+}
+
+tenrec_status rpc_message_share_storage(struct tenrec_msg *msg, uint32_t i, tenrec_error *err)
+{
+    struct tenrec_tensor_desc *d = tenrec_msg_tensor(msg, i);
+    struct tenrec_tensor *first = rpc_message_owner(msg, (uint32_t)d->same_storage - 1), *t;
+    const struct tenrec_tensor_desc *place;
+    struct tenrec_tensor_desc view = *d;
+    tenrec_status st;
+
+    if (d->same_storage > i || !first)
+        return tenrec_fail(err, TENREC_EINVAL, "tensor %u has no storage to share", i);
+    place = tenrec_tensor_desc(first);
+    view.data = place->data;
+    view.bytes = place->bytes;
+    view.device = view.target = place->device;
+    view.stream = place->stream;
+    view.flags = (d->flags & ~TENREC_TENSOR_READ_ONLY) | (place->flags & TENREC_TENSOR_READ_ONLY);
+    view.same_storage = 0;
+    st = tensor_from_desc(&view, drop_first, first, &t, err);
+    if (st != TENREC_OK)
+        return st;
+    tenrec_tensor_share(first);
+    d->data = view.data;
+    d->device = d->target = view.device;
+    d->stream = view.stream;
+    rpc_message_set_owner(msg, i, t);
+    return TENREC_OK;
+}
+
+struct tenrec_tensor *rpc_message_owner(const struct tenrec_msg *msg, uint32_t i)
+{
+    if (msg->release != release || i >= msg->n_tensors)
+        return NULL;
+    return owners_of(msg)->tensor[i];
+}

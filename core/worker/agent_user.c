@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* agent_user.c - a chain by itself, for programs that bring calls of their own:
+ * tenrec/agent_user.h. */
+#include "backend/chain.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "config/config.h"
+#include "runtime/housekeeping.h"
+#include "runtime/loop.h"
+#include "shm/mapping.h"
+#include "shm/parallel_copy.h"
+#include "shm/shared_memory.h"
+#include "shm/sharing.h"
+#include "shm/storage_pool.h"
+#include "tensor/mapped_tensor.h"
+#include "tensor/message.h"
+#include "tensor/tensor.h"
+#include "worker/worker_config.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <tenrec/agent_user.h>
+#include <unistd.h>
+
+/* Tensors that are copied for who maps them: below, the call itself takes longer than what is
+ * saved; above, the receiver had better copy a part of it at the same time. */
+#define COPY_MIN ((uint64_t)256 << 10)
+#define COPY_MAX ((uint64_t)16 << 20)
+
+struct tenrec_rpc_backend_options {
+    struct setup *setup;
+};
+
+struct tenrec_backend_agent {
+    struct tenrec_backend_user user; /* zero beyond its size */
+    pid_t process;                   /* that made it: a child of fork has none of its threads */
+    struct loop *loop;
+    struct loop_timer *timer; /* NULL when nobody wants to be woken */
+    struct upkeep *upkeep;
+    struct copier *copier;
+    size_t pool_bytes; /* allowed to the storage pool for this one */
+    struct chain *chain;
+};
+
+/* ---- options --------------------------------------------------------------- */
+
+tenrec_status tenrec_construct_rpc_backend_options(const struct tenrec_config *config,
+                                                   struct tenrec_rpc_backend_options **ret,
+                                                   tenrec_error *err)
+{
+    struct tenrec_rpc_backend_options *o;
+    tenrec_status st;
+
+    if (!config)
+        return tenrec_fail(err, TENREC_EINVAL, "construct_rpc_backend_options: no config");
+    o = memory_new(1, sizeof *o);
+    if (!o)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the options");
+    st = setup_make(config, &o->setup, err);
+    if (st != TENREC_OK) {
+        free(o);
+        return st;
+    }
+    *ret = o;
+    return TENREC_OK;
+}
+
+void tenrec_rpc_backend_options_drop(struct tenrec_rpc_backend_options *options)
+{
+    if (!options)
+        return;
+    setup_drop(options->setup);
+    free(options);
+}
+
+void tenrec_rpc_backend_options_settings(const struct tenrec_rpc_backend_options *options,
+                                         struct tenrec_backend_settings *ret)
+{
+    const struct config_settings *s = setup_settings(options->setup);
+    const struct tenrec_backend_settings all = {
+        .size = ret->size,
+        .num_worker_threads = (uint32_t)s->num_worker_threads,
+        .rpc_timeout_ms = s->rpc_timeout_ms,
+        .init_timeout_ms = s->init_timeout_ms,
+        .max_queued_calls = (uint64_t)s->max_queued_calls,
+        .init_method = s->init_method,
+    };
+
+    memcpy(ret, &all, ret->size < sizeof all ? ret->size : sizeof all);
+}
+
+/* ---- what comes ------------------------------------------------------------ */
+
+static struct tenrec_msg *new_message(void *arg, uint64_t payload_len, uint32_t n_tensors)
+{
+    (void)arg;
+    return rpc_message_new(payload_len, n_tensors);
+}
+
+static void on_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
+{
+    const struct tenrec_backend_user *user = arg;
+
+    user->deliver(user->arg, from, msg);
+}
+
+static tenrec_status on_place(void *arg, tenrec_peer from, struct tenrec_msg *msg,
+                              tenrec_error *err)
+{
+    const struct tenrec_backend_user *user = arg;
+
+    tenrec_status st =
+        user->place ? user->place(user->arg, from, msg, err) : tenrec_backend_place(msg, err);
+
+    for (uint32_t i = 0; i < msg->n_tensors && st == TENREC_OK; i++)
+        mapping_copy(tenrec_msg_tensor(msg, i));
+    return st;
+}
+
+static bool on_accepts(void *arg)
+{
+    const struct tenrec_backend_user *user = arg;
+
+    return !user->accepts || user->accepts(user->arg);
+}
+
+static void on_peer_lost(void *arg, tenrec_peer peer, const tenrec_error *why)
+{
+    const struct tenrec_backend_user *user = arg;
+
+    if (user->peer_lost)
+        user->peer_lost(user->arg, peer, why);
+}
+
+static void on_caller_lost(void *arg, tenrec_peer peer, const tenrec_error *why)
+{
+    const struct tenrec_backend_user *user = arg;
+
+    if (user->caller_lost)
+        user->caller_lost(user->arg, peer, why);
+}
+
+static void on_time(void *arg)
+{
+    const struct tenrec_backend_user *user = arg;
+
+    user->wake(user->arg);
+}
+
+/* What others may write as well is copied. */
+static tenrec_status find_memory(struct tenrec_tensor_desc *d, struct tenrec_tensor **ret,
+                                 tenrec_error *err)
+{
+    tenrec_status st;
+
+    if (!d->mapping || !mapping_is_writable(d->mapping))
+        return tensor_for_desc(d, ret, err);
+    st = mapped_tensor_new(d->mapping, d, ret, err);
+    if (st == TENREC_OK)
+        d->mapping = NULL;
+    return st;
+}
+
+tenrec_status tenrec_backend_place(struct tenrec_msg *msg, tenrec_error *err)
+{
+    for (uint32_t i = 0; i < msg->n_tensors; i++) {
+        struct tenrec_tensor_desc *d = tenrec_msg_tensor(msg, i);
+        struct tenrec_tensor *t;
+        tenrec_status st;
+        d->device = (struct tenrec_device){ TENREC_CPU, 0 };
+        d->flags &= ~TENREC_TENSOR_READ_ONLY; /* as the sender had it */
+        st = d->same_storage ? rpc_message_share_storage(msg, i, err) : find_memory(d, &t, err);
+        if (st != TENREC_OK) {
+            tenrec_error_prefix(err, "tensor %u", i);
+            return st;
+        }
+        if (d->same_storage)
+            continue;
+        d->data = tenrec_tensor_desc(t)->data;
+        rpc_message_set_owner(msg, i, t);
+    }
+    return TENREC_OK;
+}
+
+struct tenrec_tensor *tenrec_backend_take_tensor(struct tenrec_msg *msg, uint32_t i)
+{
+    struct tenrec_tensor *t = rpc_message_owner(msg, i);
+
+    if (t) {
+        tenrec_tensor_share(t);
+        rpc_message_set_owner(msg, i, NULL);
+    }
+    return t;
+}
+
+/* ---- made and gone --------------------------------------------------------- */
+
+static tenrec_status check_init(const struct tenrec_rpc_backend_options *options,
+                                const struct tenrec_backend_user *user,
+                                const struct tenrec_member *me, tenrec_error *err)
+{
+    if (!options || !user || !me || !me->name)
+        return tenrec_fail(err, TENREC_EINVAL, "init_backend: %s is NULL",
+                           !options ? "options"
+                           : !user  ? "user"
+                           : !me    ? "me"
+                                    : "the name");
+    if (!TENREC_HAS(user, deliver))
+        return tenrec_fail(err, TENREC_EINVAL, "init_backend: the user has no deliver");
+    if (me->id < 0)
+        return tenrec_fail(err, TENREC_EINVAL, "init_backend: the id is %d, expected 0 or more",
+                           me->id);
+    return TENREC_OK;
+}
+
+static tenrec_status make_parts(struct tenrec_backend_agent *a,
+                                const struct tenrec_rpc_backend_options *options, tenrec_error *err)
+{
+    tenrec_status st = loop_open(&a->loop, err);
+
+    if (st == TENREC_OK && a->user.wake)
+        st = loop_timer_new(a->loop, on_time, &a->user, &a->timer, err);
+    if (st == TENREC_OK)
+        st = upkeep_join(a->loop, &a->upkeep, err);
+    if (st == TENREC_OK)
+        st = copier_open(&a->copier, err);
+    if (st == TENREC_OK) {
+        a->pool_bytes = (size_t)setup_settings(options->setup)->receive_pool_bytes;
+        storage_pool_allow(storage_pool_of_process(), a->pool_bytes);
+    }
+    return st;
+}
+
+tenrec_status tenrec_init_backend(const struct tenrec_rpc_backend_options *options,
+                                  const struct tenrec_backend_user *user,
+                                  const struct tenrec_member *me, uint32_t world,
+                                  struct tenrec_backend_agent **ret, tenrec_error *err)
+{
+    tenrec_status st = check_init(options, user, me, err);
+    struct tenrec_backend_agent *a;
+
+    if (st != TENREC_OK)
+        return st;
+    a = memory_new(1, sizeof *a);
+    if (!a)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the agent");
+    a->process = getpid();
+    memcpy(&a->user, user, user->size < sizeof a->user ? user->size : sizeof a->user);
+    const struct chain_identity id = { .me = me->id,
+                                       .world = world,
+                                       .incarnation = me->incarnation,
+                                       .token = TENREC_HAS(me, token) ? me->token : 0,
+                                       .name = me->name,
+                                       .host_address = me->address };
+    const struct chain_user above = { .deliver = on_deliver,
+                                      .place = on_place,
+                                      .accepts = on_accepts,
+                                      .peer_lost = on_peer_lost,
+                                      .caller_lost = on_caller_lost,
+                                      .msg_new = new_message,
+                                      .sharing = &sharing_of_process,
+                                      .arg = &a->user };
+    st = make_parts(a, options, err);
+    if (st == TENREC_OK)
+        st = setup_chain(options->setup, &id, a->loop, &above, &a->chain, err);
+    if (st == TENREC_OK)
+        *ret = a;
+    else
+        tenrec_backend_drop(a);
+    return st;
+}
+
+const char *tenrec_backend_address(struct tenrec_backend_agent *agent)
+{
+    return chain_address(agent->chain);
+}
+
+tenrec_status tenrec_backend_start(struct tenrec_backend_agent *agent,
+                                   const struct tenrec_member *member, uint32_t n,
+                                   tenrec_error *err)
+{
+    return chain_start(agent->chain, member, n, err);
+}
+
+void tenrec_backend_member_joined(struct tenrec_backend_agent *agent,
+                                  const struct tenrec_member *member)
+{
+    chain_member_joined(agent->chain, member);
+}
+
+void tenrec_backend_member_left(struct tenrec_backend_agent *agent, tenrec_peer id)
+{
+    chain_member_left(agent->chain, id);
+}
+
+tenrec_status tenrec_backend_drain(struct tenrec_backend_agent *agent, uint32_t ms,
+                                   tenrec_error *err)
+{
+    return chain_drain(agent->chain, ms, err);
+}
+
+void tenrec_backend_stop(struct tenrec_backend_agent *agent)
+{
+    if (agent->process == getpid())
+        chain_shutdown(agent->chain);
+}
+
+void tenrec_backend_drop(struct tenrec_backend_agent *agent)
+{
+    if (!agent || agent->process != getpid())
+        return;
+    chain_close(agent->chain);
+    loop_timer_drop(agent->timer);
+    storage_pool_deny(storage_pool_of_process(), agent->pool_bytes);
+    copier_close(agent->copier);
+    upkeep_leave(agent->upkeep);
+    loop_close(agent->loop);
+    free(agent);
+}
+
+/* ---- messages -------------------------------------------------------------- */
+
+struct tenrec_msg *tenrec_backend_message(uint64_t payload_len, uint32_t n_tensors)
+{
+    return rpc_message_new(payload_len, n_tensors);
+}
+
+void tenrec_backend_set_tensor(struct tenrec_msg *msg, uint32_t i, struct tenrec_tensor *tensor)
+{
+    rpc_message_set_tensor(msg, i, tensor);
+}
+
+struct tenrec_tensor *tenrec_backend_copy_for(struct tenrec_backend_agent *agent, tenrec_peer to,
+                                              struct tenrec_route route,
+                                              const struct tenrec_tensor_desc *desc)
+{
+    struct tenrec_tensor *t;
+
+    if (desc->bytes < COPY_MIN || desc->bytes > COPY_MAX || !chain_maps(agent->chain, to, route))
+        return NULL;
+    sharing_collect(clock_now_ns());
+    if (shared_memory_count().private_bytes + desc->bytes > agent->pool_bytes)
+        return NULL;
+    if (tensor_new_private(desc, &t, NULL) != TENREC_OK)
+        return NULL;
+    copier_copy(agent->copier, tenrec_tensor_desc(t)->data, desc->data, (size_t)desc->bytes);
+    return t;
+}
+
+void tenrec_backend_send(struct tenrec_backend_agent *agent, tenrec_peer to, struct tenrec_msg *msg,
+                         struct tenrec_done done)
+{
+    chain_send(agent->chain, to, msg, done);
+}
+
+tenrec_status tenrec_backend_poll(struct tenrec_backend_agent *agent, tenrec_peer peer,
+                                  const struct tenrec_wait *wait)
+{
+    return chain_poll(agent->chain, peer, wait);
+}
+
+tenrec_status tenrec_backend_lead(struct tenrec_backend_agent *agent,
+                                  const struct tenrec_wait *wait)
+{
+    return chain_lead(agent->chain, wait);
+}
+
+void tenrec_backend_resume(struct tenrec_backend_agent *agent)
+{
+    chain_resume(agent->chain);
+}
+
+void tenrec_backend_wake_at(struct tenrec_backend_agent *agent, uint64_t deadline_ns)
+{
+    if (agent->timer)
+        loop_timer_arm(agent->timer, deadline_ns);
+}
+
+tenrec_status tenrec_backend_disconnect(struct tenrec_backend_agent *agent, tenrec_peer peer,
+                                        tenrec_error *err)
+{
+    return chain_disconnect(agent->chain, peer, err);
+}
+
+void tenrec_backend_debug_info(struct tenrec_backend_agent *agent, tenrec_sink_fn *sink, void *arg)
+{
+    chain_debug_info(agent->chain, sink, arg);
+}
+
+const char *tenrec_backend_name(const struct tenrec_backend_agent *agent)
+{
+    return chain_name(agent->chain, 0);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/parts.h"
+
+#include "collective/gather.h"
+#include "membership/disconnect.h"
+#include "membership/monitor.h"
+#include "observe/span.h"
+#include "peer/worker.h"
+#include "rref/rref_call.h"
+#include "rref/rref_control.h"
+#include "rref/rref_value.h"
+
+void parts_connect(struct tenrec_worker *w, struct worker_parts *parts)
+{
+    struct dispatch *d = &parts->dispatch;
+
+    w->pending = &parts->pending;
+    w->served = &parts->served;
+    w->functions = &parts->functions;
+    w->dispatch = d;
+    w->userloop = &parts->userloop;
+    w->parcels = &rref_parcels;
+    w->served_refs = &rref_calls;
+    w->spans = &observe_spans;
+    w->contacts.refused = worker_peer_refused;
+    dispatch_handle(d, TENREC_MSG_RREF_FETCH_CALL, rref_fetch_arrived);
+    dispatch_handle(d, TENREC_MSG_RREF_USER_DELETE, rrefs_control_arrived);
+    dispatch_handle(d, TENREC_MSG_RREF_FORK_REQUEST, rrefs_control_arrived);
+    dispatch_handle(d, TENREC_MSG_RREF_CHILD_ACCEPT, rrefs_control_arrived);
+    dispatch_handle(d, TENREC_MSG_GATHER, gather_arrived);
+    dispatch_handle(d, TENREC_MSG_VIEW, watch_arrived);
+    dispatch_handle(d, TENREC_MSG_VIEW_RET, watch_answered);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* parts.h - the states of the rooms that a worker owns by value, and the tables through which calls
+ * reach the rooms above them. */
+#ifndef TENREC_WORKER_PARTS_H
+#define TENREC_WORKER_PARTS_H
+
+#include "call/pending.h"
+#include "future/userloop.h"
+#include "serve/active_calls.h"
+#include "serve/dispatch.h"
+#include "serve/function.h"
+
+struct tenrec_worker;
+
+struct worker_parts {
+    struct pending pending;
+    struct served served;
+    struct functions functions;
+    struct dispatch dispatch;
+    struct userloop userloop;
+};
+
+/* Lets `w` borrow `parts`, which live as long as `w`, and registers what each room serves. To be
+ * called before anything else of `w` is used. */
+void parts_connect(struct tenrec_worker *w, struct worker_parts *parts);
+
+#endif

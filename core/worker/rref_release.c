@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rref_release.c - letting go of everything, and what is left then. */
+#include "worker/rref_release.h"
+
+#include "base/clock.h"
+#include "future/enter.h"
+#include "future/pool.h"
+#include "future/thread_state.h"
+#include "membership/membership.h"
+#include "peer/worker.h"
+#include "rref/rref_context.h"
+#include "runtime/log.h"
+#include "worker/termination.h"
+
+enum { LEAKS_TOLD = 10 }; /* one by one; the others are counted */
+
+tenrec_status rrefs_flush(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)
+{
+    struct rref_counts n = rref_context_count(w->rrefs);
+    int64_t mine = (int64_t)(n.num_forks + n.num_pending_users + n.num_confirmed_users +
+                             n.num_pending_children);
+    int64_t all = 0;
+    struct rref_acts acts;
+    tenrec_status st = membership_sum(w->membership, &mine, 1, deadline_ns, &all, err);
+
+    if (st != TENREC_OK || all == 0)
+        return st;
+    /* Nothing is under way anywhere: a fork that has not arrived never will. */
+    rref_acts_init(&acts);
+    rref_delete_users(w->rrefs, true, &acts);
+    rref_acts_run(&acts);
+    return worker_quiesce(w, deadline_ns, err);
+}
+
+void rrefs_let_go(struct tenrec_worker *w)
+{
+    struct rref_acts acts;
+
+    rref_acts_init(&acts);
+    rref_delete_users(w->rrefs, false, &acts);
+    rref_acts_run(&acts);
+}
+
+tenrec_status tenrec_rref_release_all(struct tenrec_worker *w, int64_t ms, tenrec_error *err)
+{
+    struct pool *pool = thread_state.pool;
+    struct rref_acts acts;
+    uint64_t until;
+    tenrec_status st;
+
+    if (thread_state.no_block > 0)
+        return tenrec_fail(err, TENREC_EWOULDBLOCK,
+                           "an inline function or a callback may not wait for references");
+    st = worker_enter(w, err);
+    if (st != TENREC_OK)
+        return st;
+    st = call_deadline(w, &ms, &until, err);
+    if (st == TENREC_OK) {
+        if (pool)
+            pool_block_begin(pool);
+        st = rref_wait_settled(w->rrefs, until, err);
+        rref_acts_init(&acts);
+        rref_delete_users(w->rrefs, false, &acts);
+        rref_acts_run(&acts);
+        if (st == TENREC_OK)
+            st = rref_wait_released(w->rrefs, until, err);
+        if (pool)
+            pool_block_end(pool);
+    }
+    worker_leave(w);
+    return st;
+}
+
+/* ---- leaks --------------------------------------------------------------------- */
+
+struct leaks {
+    struct tenrec_worker *w;
+    tenrec_error *err;
+    size_t n;
+};
+
+static void tell(void *arg, const char *text)
+{
+    struct leaks *l = arg;
+
+    if (l->n++ == 0)
+        tenrec_fail(l->err, TENREC_EBUSY, "remote references leak: %s", text);
+    if (l->n <= LEAKS_TOLD)
+        log_line(TENREC_LOG_WARN, l->w->self.name, "leaking remote reference: %s", text);
+}
+
+tenrec_status rrefs_check(struct tenrec_worker *w, bool graceful, tenrec_error *err)
+{
+    struct leaks l = { .w = w, .err = err };
+    bool check;
+
+    pthread_mutex_lock(&w->lock);
+    check = w->rref_options.leak_check;
+    pthread_mutex_unlock(&w->lock);
+    if ((!graceful && !check) || !w->rrefs)
+        return TENREC_OK;
+    rref_leaks(w->rrefs, tell, &l);
+    if (l.n > LEAKS_TOLD)
+        log_line(TENREC_LOG_WARN, w->self.name, "and %zu more", l.n - LEAKS_TOLD);
+    return l.n > 0 && check ? TENREC_EBUSY : TENREC_OK;
+}
+
+void tenrec_set_rref_leak_check(struct tenrec_worker *w, bool on)
+{
+    pthread_mutex_lock(&w->lock);
+    w->rref_options.leak_check = on;
+    pthread_mutex_unlock(&w->lock);
+}
+
+void tenrec_set_rrefs_released_callback(struct tenrec_worker *w, tenrec_rrefs_released_fn *fn,
+                                        void *arg)
+{
+    pthread_mutex_lock(&w->lock);
+    w->rref_options.released = fn;
+    w->rref_options.arg = arg;
+    pthread_mutex_unlock(&w->lock);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/termination.h"
+
+#include "base/clock.h"
+#include "call/pending.h"
+#include "future/enter.h"
+#include "group/lost.h"
+#include "membership/membership.h"
+#include "membership/monitor.h"
+#include "peer/contact.h"
+#include "peer/worker.h"
+#include "runtime/backoff.h"
+#include "runtime/log.h"
+#include "serve/active_calls.h"
+#include "worker/rref_release.h"
+
+/* A one-way call that a broken connection took away never arrives. When for so
+ * long nothing has moved and nothing runs, what is missing is lost. */
+enum { LOST_US = 1000000, PAUSE_FIRST_US = 1000, PAUSE_MAX_US = 100000 };
+
+enum { SHUTDOWN_MS = 60000 };
+
+int64_t shutdown_limit_ms(const struct tenrec_worker *w, int64_t ms)
+{
+    const int64_t of_calls = tenrec_get_rpc_timeout(w);
+
+    if (ms != TENREC_TIMEOUT_DEFAULT)
+        return ms;
+    return of_calls == TENREC_TIMEOUT_NONE ? SHUTDOWN_MS : of_calls;
+}
+
+/* A member that no connection told of is tried after so long. */
+enum { CONTACT_MS = 200 };
+
+static bool is_lost(void *worker, int32_t rank, uint64_t waited_ms)
+{
+    struct tenrec_worker *w = worker;
+
+    if ((waited_ms >= CONTACT_MS || contact_is_lost(w, rank)) &&
+        worker_enter(w, NULL) == TENREC_OK) {
+        contact_try(w, rank);
+        worker_leave(w);
+    }
+    return contact_refused(w, rank);
+}
+
+void quiesce_watch_losses(struct tenrec_worker *w)
+{
+    membership_set_lost(w->membership, &(struct group_lost){ is_lost, w });
+}
+
+/* What all workers together have done, by two waves over the store: first what
+ * ended, then, after all have told that, what was begun. What is equal had
+ * nothing under way between the two. (Mattern's four counters: nobody needs to
+ * be stopped while it is counted.) */
+struct sums {
+    int64_t calls_finished, one_way_ended;
+    int64_t calls_made, one_way_sent, serving;
+};
+
+/* How long the sums have stood still. All workers see the same sums, so that
+ * all come to the same end. */
+struct stillness {
+    struct sums sums;
+    struct pause pause;
+    uint64_t since_us;
+};
+
+/* A control message of references counts until it is given up, also while it
+ * rests before it is repeated. */
+static uint64_t calls_finished(struct tenrec_worker *w)
+{
+    return atomic_load(&w->counts.finished) + atomic_load(&w->counts.jobs_ended);
+}
+
+static uint64_t calls_made(struct tenrec_worker *w)
+{
+    return atomic_load(&w->pending->added) + atomic_load(&w->counts.jobs);
+}
+
+/* Waits until no call of ours is outstanding. */
+static tenrec_status wait_for_calls(struct tenrec_worker *w, uint64_t until, tenrec_error *err)
+{
+    struct timespec ts = { .tv_sec = (time_t)(until / 1000000000u),
+                           .tv_nsec = (long)(until % 1000000000u) };
+    uint64_t left;
+
+    pthread_mutex_lock(&w->lock);
+    while ((left = calls_made(w) - calls_finished(w)) > 0 && !clock_passed(until)) {
+        if (until == CLOCK_NEVER)
+            pthread_cond_wait(&w->changed, &w->lock);
+        else
+            pthread_cond_timedwait(&w->changed, &w->lock, &ts);
+    }
+    pthread_mutex_unlock(&w->lock);
+    if (left > 0)
+        return tenrec_fail(err, TENREC_ETIMEDOUT, "%llu calls of '%s' are still outstanding",
+                           (unsigned long long)left, w->self.name);
+    return TENREC_OK;
+}
+
+static tenrec_status count(struct tenrec_worker *w, uint64_t until, struct sums *ret,
+                           tenrec_error *err)
+{
+    int64_t ended[2], begun[3];
+    int64_t mine[3] = { (int64_t)calls_finished(w),
+                        (int64_t)atomic_load(&w->counts.one_way_ended) };
+    tenrec_status st = membership_sum(w->membership, mine, 2, until, ended, err);
+
+    if (st != TENREC_OK)
+        return st;
+    mine[0] = (int64_t)calls_made(w);
+    mine[1] = (int64_t)atomic_load(&w->counts.one_way);
+    mine[2] = (int64_t)(atomic_load(&w->counts.taken) - atomic_load(&w->counts.served));
+    st = membership_sum(w->membership, mine, 3, until, begun, err);
+    *ret = (struct sums){ ended[0], ended[1], begun[0], begun[1], begun[2] };
+    return st;
+}
+
+/* Waits a little before it is counted again. False: nothing will move any more. */
+static bool wait_for_one_way_calls(struct tenrec_worker *w, const struct sums *now,
+                                   struct stillness *still, uint64_t until)
+{
+    const bool moved = memcmp(now, &still->sums, sizeof *now) != 0;
+
+    if (moved || now->serving > 0)
+        still->since_us = 0;
+    if (moved)
+        still->pause.gap_us = PAUSE_FIRST_US;
+    still->sums = *now;
+    if (still->since_us >= LOST_US) {
+        log_line(TENREC_LOG_WARN, w->self.name, "%lld one-way calls of the group never arrived",
+                 (long long)(now->one_way_sent - now->one_way_ended));
+        return false;
+    }
+    /* What is planned counts, not what the clock says. */
+    still->since_us += still->pause.gap_us;
+    pause_take(&still->pause, until);
+    return true;
+}
+
+tenrec_status worker_quiesce(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)
+{
+    struct stillness still = { .pause = { PAUSE_FIRST_US, PAUSE_MAX_US } };
+    struct sums s = { 0 };
+    tenrec_status st;
+
+    if (worker_visits(w)) /* the group does not wait for it, nor it for the group */
+        return wait_for_calls(w, deadline_ns, err);
+    do {
+        st = wait_for_calls(w, deadline_ns, err);
+        if (st == TENREC_OK)
+            st = count(w, deadline_ns, &s, err);
+    } while (st == TENREC_OK && (s.calls_finished != s.calls_made ||
+                                 (s.one_way_ended < s.one_way_sent &&
+                                  wait_for_one_way_calls(w, &s, &still, deadline_ns))));
+    return st;
+}
+
+static uint32_t left_ms(uint64_t deadline_ns)
+{
+    const int ms = clock_left_ms(deadline_ns);
+
+    return ms < 0 ? UINT32_MAX : (uint32_t)ms;
+}
+
+tenrec_status worker_part(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)
+{
+    tenrec_status st;
+
+    st = wait_for_calls(w, deadline_ns, err);
+    if (st == TENREC_OK) {
+        rrefs_let_go(w);
+        st = wait_for_calls(w, deadline_ns, err);
+    }
+    if (st != TENREC_OK)
+        return st;
+    watch_tell_leaving(w, deadline_ns);
+    /* What came before the others knew. Its function may call, too. */
+    st = served_wait(w->served, deadline_ns, err);
+    if (st == TENREC_OK)
+        st = wait_for_calls(w, deadline_ns, err);
+    if (st == TENREC_OK)
+        st = chain_drain(w->chain, left_ms(deadline_ns), err);
+    return st == TENREC_OK ? watch_depart(w, deadline_ns, err) : st;
+}

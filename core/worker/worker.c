@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker.c - the life of a worker: the one place that knows all parts. */
+#include "peer/worker.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "call/call.h"
+#include "call/pending.h"
+#include "call/recv_alloc.h"
+#include "call/span.h"
+#include "collective/gather.h"
+#include "config/config.h"
+#include "future/enter.h"
+#include "future/pool.h"
+#include "future/thread_state.h"
+#include "future/userloop.h"
+#include "launch/ranks.h"
+#include "membership/devices.h"
+#include "membership/disconnect.h"
+#include "membership/membership.h"
+#include "membership/monitor.h"
+#include "observe/builtin.h"
+#include "rref/rref_control.h"
+#include "runtime/housekeeping.h"
+#include "runtime/log.h"
+#include "runtime/loop.h"
+#include "serve/active_calls.h"
+#include "serve/dispatch.h"
+#include "serve/function.h"
+#include "shm/shared_memory.h"
+#include "shm/sharing.h"
+#include "shm/storage_pool.h"
+#include "store/store.h"
+#include "tensor/message.h"
+#include "worker/parts.h"
+#include "worker/rref_release.h"
+#include "worker/termination.h"
+#include "worker/worker_config.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+    DROP_MS = 10000, /* how long drop waits for functions that still run */
+    LEAVE_MS = 1000, /* how long a worker that leaves alone stays for the others, at most */
+};
+
+/* ---- made and gone -------------------------------------------------------- */
+
+/* A worker and what it owns by value, in one allocation. */
+struct worker_block {
+    struct tenrec_worker worker; /* first, as the block is freed through it */
+    struct worker_parts parts;
+};
+
+tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenrec_worker **ret,
+                                tenrec_error *err)
+{
+    struct worker_block *block = memory_new(1, sizeof *block);
+    struct tenrec_worker *w;
+    pthread_condattr_t attr;
+    tenrec_status st;
+
+    if (!block)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker");
+    w = &block->worker;
+    parts_connect(w, &block->parts);
+    st = setup_make(config, &w->setup, err);
+    if (st == TENREC_OK)
+        st = devices_new(setup_settings(w->setup), &w->devices, err);
+    if (st != TENREC_OK) {
+        setup_drop(w->setup);
+        free(w);
+        return st;
+    }
+    w->settings = setup_settings(w->setup);
+    atomic_init(&w->state, WORKER_NEW);
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&w->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    atomic_init(&w->timeout_ms, setup_timeout_ms(w->setup));
+    w->self.name = "worker";
+    pending_init(w->pending);
+    served_init(w->served);
+    functions_init(w->functions);
+    userloop_init(w->userloop);
+    object_types_init(&w->object_types);
+    w->gathers = gathers_new();
+    w->losses = losses_new();
+    st = w->gathers && w->losses ? builtin_add(w->functions, err)
+                                 : tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker");
+    if (st == TENREC_OK)
+        *ret = w;
+    else
+        tenrec_worker_drop(w);
+    return st;
+}
+
+void tenrec_worker_drop(struct tenrec_worker *w)
+{
+    uint64_t until = clock_deadline_ms(DROP_MS);
+    tenrec_error err;
+
+    if (!w || (tenrec_worker_running(w) && w->process != getpid()))
+        return;
+    if (tenrec_worker_running(w) &&
+        tenrec_shutdown(w, TENREC_IMMEDIATE, DROP_MS, &err) == TENREC_EWOULDBLOCK) {
+        log_line(TENREC_LOG_ERROR, w->self.name, "not dropped: %s", err.text);
+        return;
+    }
+    if (served_wait(w->served, until, &err) != TENREC_OK) {
+        log_line(TENREC_LOG_ERROR, w->self.name, "dropped while %s: its memory is never freed",
+                 err.text);
+        return;
+    }
+    pool_close(w->pool);
+    userloop_finish(w->userloop);
+    gathers_drop(w->gathers);
+    functions_finish(w->functions);
+    object_types_finish(&w->object_types);
+    served_finish(w->served);
+    pending_finish(w->pending);
+    peers_finish(&w->peers);
+    losses_drop(w->losses);
+    contacts_finish(&w->contacts);
+    pthread_cond_destroy(&w->changed);
+    pthread_mutex_destroy(&w->lock);
+    devices_free(w->devices);
+    setup_drop(w->setup);
+    free(w);
+    log_flush();
+}
+
+/* ---- starting ------------------------------------------------------------- */
+
+static void on_deadline(void *arg)
+{
+    call_expire(arg);
+    gather_expire(arg);
+}
+
+static bool accepts(void *arg)
+{
+    struct tenrec_worker *w = arg;
+
+    return !pool_full(w->pool);
+}
+
+/* The pool's queue is half empty again. */
+static void drained(void *arg)
+{
+    struct tenrec_worker *w = arg;
+
+    if (worker_enter(w, NULL) != TENREC_OK)
+        return;
+    chain_resume(w->chain);
+    worker_leave(w);
+}
+
+static struct tenrec_msg *new_message(void *arg, uint64_t payload_len, uint32_t n_tensors)
+{
+    (void)arg;
+    return rpc_message_new(payload_len, n_tensors);
+}
+
+static tenrec_status make_parts(struct tenrec_worker *w, tenrec_error *err)
+{
+    const struct config_settings *s = w->settings;
+    tenrec_status st = loop_open(&w->loop, err);
+
+    if (st == TENREC_OK)
+        st = loop_timer_new(w->loop, on_deadline, w, &w->deadlines, err);
+    if (st == TENREC_OK && !w->pool)
+        st = pool_open((unsigned)s->num_worker_threads, (size_t)s->max_queued_calls, drained, w,
+                       &w->pool, err);
+    if (st == TENREC_OK)
+        st = upkeep_join(w->loop, &w->upkeep, err);
+    if (st == TENREC_OK)
+        storage_pool_allow(storage_pool_of_process(), (size_t)s->receive_pool_bytes);
+    return st;
+}
+
+static tenrec_status make_chain(struct tenrec_worker *w, tenrec_error *err)
+{
+    const struct chain_identity id = { .me = w->self.id,
+                                       .world = membership_roster(w->membership)
+                                                    ? 0
+                                                    : membership_world(w->membership),
+                                       .incarnation = membership_incarnation(w->membership),
+                                       .token = membership_token(w->membership),
+                                       .name = membership_name(w->membership),
+                                       .host_address = membership_vantage(w->membership) };
+    const struct chain_user user = { .deliver = worker_deliver,
+                                     .place = place_tensors,
+                                     .accepts = accepts,
+                                     .peer_lost = worker_peer_lost,
+                                     .caller_lost = worker_caller_lost,
+                                     .msg_new = new_message,
+                                     .sharing = &sharing_of_process,
+                                     .arg = w };
+
+    return setup_chain(w->setup, &id, w->loop, &user, &w->chain, err);
+}
+
+/* Never later than the limit of the whole. */
+static uint64_t leave_until(uint64_t until)
+{
+    const uint64_t most = clock_deadline_ms(LEAVE_MS);
+
+    return until < most ? until : most;
+}
+
+/* Undoes what start has made, in reverse order. */
+static void unmake(struct tenrec_worker *w, uint64_t until)
+{
+    chain_close(w->chain);
+    w->chain = NULL;
+    watch_close(w);
+    rrefs_drop(w);
+    loop_timer_drop(w->deadlines);
+    w->deadlines = NULL;
+    if (w->upkeep) {
+        storage_pool_deny(storage_pool_of_process(), (size_t)w->settings->receive_pool_bytes);
+        shared_memory_shrink();
+    }
+    upkeep_leave(w->upkeep);
+    w->upkeep = NULL;
+    membership_drop(w->membership, until); /* uses the loop when it serves the store */
+    w->membership = NULL;
+    loop_close(w->loop);
+    w->loop = NULL;
+}
+
+/* Members find their group and join it; others only call it. */
+struct manner {
+    bool visits;
+    const char *store; /* of a visit; NULL: as the config says */
+    uint64_t until;    /* CLOCK_MONOTONIC */
+};
+
+/* Ids of a dynamic group are any. */
+static size_t room_for_ids(const struct tenrec_worker *w)
+{
+    return membership_roster(w->membership) ? RANKS_MAX : membership_world(w->membership);
+}
+
+static tenrec_status fill_peers(struct tenrec_worker *w, tenrec_error *err)
+{
+    const struct tenrec_member *member = membership_members(w->membership);
+    tenrec_status st = peers_init(&w->peers, room_for_ids(w), w->self.id, err);
+
+    w->peers.lives = membership_roster(w->membership) != NULL;
+    for (uint32_t i = 0; i < membership_world(w->membership) && st == TENREC_OK; i++)
+        st = peers_add(&w->peers, member[i].id, member[i].incarnation, member[i].name, err);
+    return st;
+}
+
+static tenrec_status join(struct tenrec_worker *w, uint64_t until, tenrec_error *err)
+{
+    struct store_value extra;
+    tenrec_status st = devices_tell(w->devices, w->chain, &extra, err);
+
+    if (st != TENREC_OK)
+        return st;
+    st = membership_join(w->membership, chain_address(w->chain), &extra, until, err);
+    free(extra.data);
+    return st;
+}
+
+static tenrec_status start(struct tenrec_worker *w, const struct manner *how, tenrec_error *err)
+{
+    const struct config_settings *s = w->settings;
+    struct stores *stores = setup_stores(w->setup);
+    const uint64_t until = how->until;
+    tenrec_status st = make_parts(w, err);
+
+    if (st == TENREC_OK)
+        st = how->visits ? membership_visit(s, stores, how->store, until, &w->membership, err)
+                         : membership_find(s, stores, w->loop, until, &w->membership, err);
+    if (st != TENREC_OK)
+        return st;
+    w->self.id = membership_rank(w->membership);
+    w->self.name = membership_name(w->membership);
+    st = make_chain(w, err);
+    if (st == TENREC_OK && how->visits &&
+        (chain_innermost_flags(w->chain) & TENREC_PLUGIN_LOOPBACK_ONLY))
+        st = tenrec_fail(err, TENREC_EUNSUPPORTED,
+                         "backend '%s' reaches only this process: no group can be called with it "
+                         "from outside",
+                         chain_name(w->chain, chain_depth(w->chain) - 1));
+    if (st == TENREC_OK && !how->visits)
+        st = join(w, until, err);
+    if (st == TENREC_OK)
+        st = losses_reset(w->losses, room_for_ids(w), err);
+    if (st == TENREC_OK)
+        st = contacts_reset(&w->contacts, membership_roster(w->membership) ? 0 : room_for_ids(w),
+                            err);
+    if (st == TENREC_OK)
+        st = fill_peers(w, err);
+    if (st == TENREC_OK)
+        st = rrefs_open(w,
+                        &(struct rref_group){ membership_members(w->membership),
+                                              membership_world(w->membership),
+                                              membership_incarnation(w->membership) },
+                        err);
+    if (st == TENREC_OK)
+        st = watch_open(w, err);
+    if (st != TENREC_OK)
+        return st;
+    quiesce_watch_losses(w);
+    if (!how->visits)
+        w->self.name = peers_name(&w->peers, w->self.id);
+    if (!how->visits)
+        st = devices_agree(w, until, err);
+    if (st == TENREC_OK)
+        st = w->spans->started(w, err);
+    if (st != TENREC_OK)
+        return st;
+    /* A request may arrive before chain_start returns, and its function may
+     * make calls. */
+    atomic_store(&w->state, WORKER_RUNNING);
+    st = chain_start(w->chain, membership_members(w->membership), membership_world(w->membership),
+                     err);
+    return st == TENREC_OK ? watch_start(w, until, err) : st;
+}
+
+/* Refuses what has not begun, fails all calls, stops the agents, waits for the threads that
+ * are inside. */
+static void stop(struct tenrec_worker *w, uint64_t until)
+{
+    tenrec_error why;
+
+    dispatch_stop(w); /* while answers can still be sent */
+    tenrec_fail(&why, TENREC_ECANCELED, "the worker was shut down");
+    atomic_store(&w->state, WORKER_STOPPING);
+    call_fail_peer(w, -1, &why);
+    gather_fail_all(w, &why);
+    watch_stop(w);
+    if (w->chain)
+        chain_shutdown(w->chain);
+    call_fail_peer(w, -1, &why); /* what came between the two */
+    worker_wait_until_left(w);
+    gather_fail_all(w, &why); /* likewise: nobody can come any more */
+    rrefs_stop(w);
+    unmake(w, until);
+    atomic_store(&w->state, WORKER_DOWN);
+}
+
+static tenrec_status begin(struct tenrec_worker *w, const struct manner *how, tenrec_error *err)
+{
+    uint32_t fresh = WORKER_NEW, down = WORKER_DOWN;
+    tenrec_error why; /* also of what was tried in vain before something else worked */
+    tenrec_status st;
+
+    if (!atomic_compare_exchange_strong(&w->state, &fresh, WORKER_STARTING) &&
+        !atomic_compare_exchange_strong(&w->state, &down, WORKER_STARTING))
+        return tenrec_fail(err, TENREC_EBUSY, "the worker is running already");
+    /* It knows its caller by the names of the former life, and would answer
+     * along a route that is another's in this one. */
+    if (served_wait(w->served, clock_now_ns(), &why) != TENREC_OK) {
+        atomic_store(&w->state, WORKER_DOWN);
+        return tenrec_fail(err, TENREC_EBUSY, "from before the shutdown %s", why.text);
+    }
+    gathers_reset(w->gathers);
+    peers_finish(&w->peers);
+    dispatch_resume(w);
+    w->process = getpid();
+    atomic_store(&w->leaving, 0);
+    atomic_store(&w->counts.one_way, 0); /* those who got them may be gone */
+    atomic_store(&w->counts.one_way_ended, 0);
+    atomic_store(&w->counts.jobs, 0);
+    atomic_store(&w->counts.jobs_ended, 0);
+    st = start(w, how, &why);
+    if (st != TENREC_OK) {
+        if (err)
+            *err = why;
+        stop(w, leave_until(how->until));
+        w->spans->stopped(w);
+        w->self.name = "worker";
+        atomic_store(&w->state, WORKER_NEW);
+    }
+    return st;
+}
+
+tenrec_status tenrec_init_rpc(struct tenrec_worker *w, tenrec_error *err)
+{
+    const uint64_t ms = w->settings->init_timeout_ms;
+
+    return begin(
+        w, &(struct manner){ .until = ms == TENREC_FOREVER ? CLOCK_NEVER : clock_deadline_ms(ms) },
+        err);
+}
+
+tenrec_status tenrec_worker_attach(struct tenrec_worker *w, const char *store, int64_t ms,
+                                   tenrec_error *err)
+{
+    struct manner how = { .visits = true, .store = store };
+    tenrec_status st = call_deadline(w, &ms, &how.until, err);
+
+    return st == TENREC_OK ? begin(w, &how, err) : st;
+}
+
+/* Together with the others; a visitor alone. */
+static tenrec_status worker_leave_all(struct tenrec_worker *w, uint64_t until, tenrec_error *err)
+{
+    tenrec_status st = worker_quiesce(w, until, err);
+
+    if (st == TENREC_OK && !worker_visits(w))
+        st = rrefs_flush(w, until, err);
+    if (st == TENREC_OK && !worker_visits(w))
+        st = membership_leave(w->membership, until, err);
+    return st;
+}
+
+/* ---- the end -------------------------------------------------------------- */
+
+tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode mode, int64_t ms,
+                              tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+    tenrec_status leaked;
+    tenrec_error late, leak;
+    uint64_t until;
+
+    if (thread_state.no_block > 0 || thread_state.pool)
+        return tenrec_fail(err, TENREC_EWOULDBLOCK, "a function or callback may not shut down");
+    if (tenrec_worker_running(w) && w->process != getpid())
+        return tenrec_fail(err, TENREC_ESHUTDOWN,
+                           "this process was forked from the worker, which belongs to its parent");
+    if (ms < 0 || (mode != TENREC_GRACEFUL && mode != TENREC_IMMEDIATE))
+        return tenrec_fail(err, TENREC_EINVAL, "shutdown: mode %d, limit %lld ms", (int)mode,
+                           (long long)ms);
+    ms = shutdown_limit_ms(w, ms);
+    until = ms == TENREC_TIMEOUT_NONE ? CLOCK_NEVER : clock_deadline_ms((uint64_t)ms);
+    st = worker_enter(w, err);
+    if (st != TENREC_OK)
+        return st;
+    if (atomic_exchange(&w->leaving, 1)) {
+        worker_leave(w);
+        return tenrec_fail(err, TENREC_EBUSY, "another thread shuts the worker down already");
+    }
+    if (mode == TENREC_GRACEFUL) {
+        st = w->watch ? worker_part(w, until, err) : worker_leave_all(w, until, err);
+        if (st != TENREC_OK)
+            tenrec_error_prefix(err, "graceful shutdown");
+    }
+    /* Functions may still run whose callers have given up: they hold their arguments. */
+    if (mode == TENREC_GRACEFUL && st == TENREC_OK)
+        served_wait(w->served, until, NULL);
+    leaked = rrefs_check(w, mode == TENREC_GRACEFUL, &leak);
+    worker_leave(w);
+    stop(w, mode == TENREC_GRACEFUL ? until : leave_until(until));
+    if (served_wait(w->served, until, &late) != TENREC_OK && st == TENREC_OK) {
+        st = late.code;
+        if (err)
+            *err = late;
+    }
+    w->spans->stopped(w);
+    if (leaked != TENREC_OK && st == TENREC_OK) {
+        st = leaked;
+        if (err)
+            *err = leak;
+    }
+    return st;
+}

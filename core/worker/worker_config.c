@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/worker_config.h"
+
+#include "backend/chain_config.h"
+#include "backend/stores.h"
+#include "base/memory.h"
+#include "config/config.h"
+#include "rendezvous/rendezvous.h"
+
+#include <stdlib.h>
+#include <tenrec/future.h>
+
+struct setup {
+    struct config_settings *settings;
+    struct stack *stack;
+    struct stores *stores;
+};
+
+void setup_drop(struct setup *s)
+{
+    if (!s)
+        return;
+    stack_close(s->stack);
+    stores_drop(s->stores);
+    config_settings_drop(s->settings);
+    free(s);
+}
+
+/* The scheme of init_method that only a plugin knows, or NULL. */
+static const char *plugin_scheme(const struct config_settings *s, char buf[STORES_SCHEME_MAX])
+{
+    return stores_scheme(s->init_method, buf) && !config_scheme_is_own(buf) ? buf : NULL;
+}
+
+tenrec_status setup_check_stores(const struct tenrec_config *config,
+                                 const struct config_settings *s, tenrec_error *err)
+{
+    char scheme[STORES_SCHEME_MAX];
+
+    return stores_check(config, plugin_scheme(s, scheme), err);
+}
+
+tenrec_status setup_check(const struct config_settings *s, tenrec_error *err)
+{
+    if (rendezvous_check(s->init_method, err) == TENREC_OK)
+        return TENREC_OK;
+    tenrec_error_prefix(err, "%s", s->init_method_place);
+    if (err)
+        err->code = TENREC_ECONFIG;
+    return TENREC_ECONFIG;
+}
+
+static tenrec_status load(struct setup *s, const struct tenrec_config *config, tenrec_error *err)
+{
+    char scheme[STORES_SCHEME_MAX];
+    tenrec_status st = config_settings_make(config, &s->settings, err);
+
+    if (st == TENREC_OK)
+        st = setup_check(s->settings, err);
+    if (st == TENREC_OK)
+        st = stores_load(config, plugin_scheme(s->settings, scheme), &s->stores, err);
+    return st == TENREC_OK ? stack_open(config, &s->stack, err) : st;
+}
+
+tenrec_status setup_make(const struct tenrec_config *config, struct setup **ret, tenrec_error *err)
+{
+    struct setup *s = memory_new(1, sizeof *s);
+    struct tenrec_config *own = NULL;
+    tenrec_status st = TENREC_OK;
+
+    if (!s)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker's configuration");
+    if (!config)
+        st = tenrec_config_load(NULL, &own, err);
+    if (st == TENREC_OK)
+        st = load(s, config ? config : own, err);
+    tenrec_config_drop(own);
+    if (st == TENREC_OK)
+        *ret = s;
+    else
+        setup_drop(s);
+    return st;
+}
+
+const struct config_settings *setup_settings(const struct setup *s)
+{
+    return s->settings;
+}
+
+struct stores *setup_stores(const struct setup *s)
+{
+    return s->stores;
+}
+
+int64_t setup_timeout_ms(const struct setup *s)
+{
+    return s->settings->rpc_timeout_ms == TENREC_FOREVER ? TENREC_TIMEOUT_NONE
+                                                         : (int64_t)s->settings->rpc_timeout_ms;
+}
+
+tenrec_status setup_chain(const struct setup *s, const struct chain_identity *id, struct loop *loop,
+                          const struct chain_user *user, struct chain **ret, tenrec_error *err)
+{
+    size_t n;
+    const struct chain_layer *layer = stack_layers(s->stack, &n);
+
+    return chain_open(layer, n, id, loop, user, ret, err);
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* secret.c - what must not be printed. */
+#include "yaml/secret.h"
+
+#include "base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MASK "***"
+#define SCHEME_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-._"
+
+enum { SCRUB_MIN = 4 /* bytes; shorter ones are in every text */ };
+
+/* A part of a text, not terminated. */
+struct secret {
+    const char *p;
+    size_t len;
+};
+
+/* What follows the scheme of the first URL; NULL when there is none. *ret_whole: it
+ * begins with "://". */
+static const char *secret_rest(const char *text, bool *ret_whole)
+{
+    const char *url = strstr(text, "://");
+    const size_t scheme = strspn(text, SCHEME_LETTERS);
+
+    *ret_whole = url != NULL;
+    if (url)
+        return url + 3;
+    return scheme > 0 && text[scheme] == ':' ? text + scheme + 1 : NULL;
+}
+
+/* Paths and names, which have no passwords but may have any character. */
+static bool secret_is_path(const char *text)
+{
+    return strncmp(text, "file://", 7) == 0 || strncmp(text, "memory://", 9) == 0;
+}
+
+/* "user:PASSWORD@", of which the last @ of the text is the end: a password may hold any
+ * character. Without the colon, or without "://", all before the @ may be the password. */
+static struct secret secret_before_at(const char *rest, const char *at, bool whole)
+{
+    const char *colon = whole ? memchr(rest, ':', (size_t)(at - rest)) : NULL;
+    const char *p = colon ? colon + 1 : rest;
+
+    return (struct secret){ p, (size_t)(at - p) };
+}
+
+/* "host:PORT", whose port is no number: an @ may have been forgotten. */
+static struct secret secret_in_port(const char *rest)
+{
+    const char *close = *rest == '[' ? strchr(rest, ']') : NULL;
+    const char *from = close ? close : rest;
+    const char *colon = memchr(from, ':', strcspn(from, "/?"));
+    size_t digits;
+
+    if (!colon)
+        return (struct secret){ NULL, 0 };
+    digits = strspn(colon + 1, "0123456789");
+    if (strcspn(colon + 1, "/? ,]}'\"") == digits)
+        return (struct secret){ NULL, 0 };
+    return (struct secret){ colon + 1, strlen(colon + 1) };
+}
+
+static struct secret secret_find(const char *text)
+{
+    bool whole;
+    const char *rest = secret_is_path(text) ? NULL : secret_rest(text, &whole);
+    const char *at = rest ? strrchr(rest, '@') : NULL;
+
+    if (at)
+        return secret_before_at(rest, at, whole);
+    return rest && whole ? secret_in_port(rest) : (struct secret){ NULL, 0 };
+}
+
+bool secret_is_in(const char *text)
+{
+    return secret_find(text).p != NULL;
+}
+
+char *secret_mask(const char *text)
+{
+    const struct secret s = secret_find(text);
+    const size_t before = s.p ? (size_t)(s.p - text) : 0;
+    char *out = s.p ? memory_new(strlen(text) - s.len + sizeof MASK, 1) : memory_text(text);
+
+    if (!out || !s.p)
+        return out;
+    memcpy(out, text, before);
+    memcpy(out + before, MASK, sizeof MASK - 1);
+    memcpy(out + before + sizeof MASK - 1, s.p + s.len, strlen(s.p + s.len) + 1);
+    return out;
+}
+
+/* How many bytes at the end of `text` are the beginning of the secret: the rest was cut. */
+static size_t secret_cut(const char *text, size_t len, struct secret s)
+{
+    for (size_t n = s.len < len ? s.len : len; n > 0; n--)
+        if (memcmp(text + len - n, s.p, n) == 0)
+            return n;
+    return 0;
+}
+
+void secret_scrub(tenrec_error *err, const char *url)
+{
+    const struct secret s = secret_find(url);
+    char from[sizeof err->text];
+    size_t at = 0, len, n = 0;
+
+    if (!err || s.len < SCRUB_MIN)
+        return;
+    len = strlen(err->text);
+    memcpy(from, err->text, len + 1);
+    if (len + 1 == sizeof from)
+        len -= secret_cut(from, len, s);
+    while (at < len && n + 1 < sizeof err->text) {
+        const bool here = len - at >= s.len && memcmp(from + at, s.p, s.len) == 0;
+        const int put = snprintf(err->text + n, sizeof err->text - n, "%.*s", here ? 3 : 1,
+                                 here ? MASK : from + at);
+        n += (size_t)put;
+        at += here ? s.len : 1;
+    }
+    err->text[n < sizeof err->text ? n : sizeof err->text - 1] = '\0';
+}
