@@ -45,9 +45,9 @@ static tenrec_status check(const char *path, tenrec_error *err)
         return st;
     st = config_settings_make(config, &settings, err);
     if (!st) {
-        st = setup_check(settings, err);
+        st = worker_config_check(settings, err);
         if (!st)
-            st = setup_check_stores(config, settings, err);
+            st = worker_config_check_stores(config, settings, err);
         config_settings_drop(settings);
     }
     if (!st)

@@ -50,8 +50,8 @@ static tenrec_status entry_open(struct entry *e, tenrec_error *err)
         put_place(err, e, &e->layer.plugin_place);
     if (st)
         return st;
-    gate_begin(err);
-    st = gate_end(backend_construct(e->backend)(e->options, err), "construct_options", err);
+    plugin_validate_begin(err);
+    st = plugin_validate_end(backend_construct(e->backend)(e->options, err), "construct_options", err);
     if (st)
         tenrec_error_prefix(err, "%s: %s '%s'",
                             options_place(backend_plugin(e->backend), &e->layer, text),

@@ -34,13 +34,13 @@ static void print_overview(FILE *to)
 
 static int unknown(const char *name)
 {
-    struct nearest near;
+    struct suggestion near;
 
-    nearest_init(&near, name);
+    suggest_init(&near, name);
     for (size_t i = 0; i < N_TOOLS; i++)
-        nearest_try(&near, tools[i]->name);
-    nearest_try(&near, "help");
-    fprintf(stderr, "tenrec: no command '%s'%s; the commands are", name, nearest_hint(&near));
+        suggest_try(&near, tools[i]->name);
+    suggest_try(&near, "help");
+    fprintf(stderr, "tenrec: no command '%s'%s; the commands are", name, suggest_hint(&near));
     for (size_t i = 0; i < N_TOOLS; i++)
         fprintf(stderr, " %s,", tools[i]->name);
     fprintf(stderr, " help\n");

@@ -44,18 +44,18 @@ int tool_misuse(const struct tool *self, const char *fmt, ...)
 }
 
 /* "--confg=x": the word up to the sign is compared. */
-static void offer_options(struct nearest *near, char *word, const struct option *known)
+static void offer_options(struct suggestion *near, char *word, const struct option *known)
 {
     word[strcspn(word, "=")] = '\0';
-    nearest_init(near, word + strspn(word, "-"));
+    suggest_init(near, word + strspn(word, "-"));
     for (; known->name; known++)
-        nearest_try(near, known->name);
+        suggest_try(near, known->name);
 }
 
 int tool_bad_option(const struct tool *self, int got, char **argv, const struct option *known)
 {
     const char *word = argv[optind - 1];
-    struct nearest near;
+    struct suggestion near;
 
     if (got == ':')
         return tool_misuse(self, "option '%s' needs a value", word);
@@ -64,9 +64,9 @@ int tool_bad_option(const struct tool *self, int got, char **argv, const struct 
     if (optopt)
         return tool_misuse(self, "option '%s' takes no value", word);
     offer_options(&near, argv[optind - 1], known);
-    if (nearest_name(&near))
+    if (suggest_name(&near))
         return tool_misuse(self, "unknown option '%s' (did you mean '--%s'?)", word,
-                           nearest_name(&near));
+                           suggest_name(&near));
     return tool_misuse(self, "unknown option '%s'", word);
 }
 

@@ -7,16 +7,16 @@
 
 #include <stdlib.h>
 
-struct after_entry {
-    struct after_entry *prev, *next;
-    struct after_owner *owner;
+struct agent_timers_entry {
+    struct agent_timers_entry *prev, *next;
+    struct agent_timers_owner *owner;
     uint64_t at_ns;
     void (*fn)(void *arg);
     void *arg;
 };
 
 /* With the lock held. */
-static void unlink_entry(struct after *a, struct after_entry *e)
+static void unlink_entry(struct agent_timers *a, struct agent_timers_entry *e)
 {
     *(e->prev ? &e->prev->next : &a->first) = e->next;
     *(e->next ? &e->next->prev : &a->last) = e->prev;
@@ -24,7 +24,7 @@ static void unlink_entry(struct after *a, struct after_entry *e)
 
 /* With the lock held. From the end: most delays are alike, so the newest is
  * mostly the last. */
-static void link_entry(struct after *a, struct after_entry *e)
+static void link_entry(struct agent_timers *a, struct agent_timers_entry *e)
 {
     e->prev = a->last;
     while (e->prev && e->prev->at_ns > e->at_ns)
@@ -36,8 +36,8 @@ static void link_entry(struct after *a, struct after_entry *e)
 
 static void run_due(void *arg)
 {
-    struct after *a = arg;
-    struct after_entry *e;
+    struct agent_timers *a = arg;
+    struct agent_timers_entry *e;
 
     pthread_mutex_lock(&a->lock);
     while ((e = a->first) && e->at_ns <= clock_now_ns()) {
@@ -55,11 +55,11 @@ static void run_due(void *arg)
     pthread_mutex_unlock(&a->lock);
 }
 
-tenrec_status after_init(struct after *a, struct loop *loop, tenrec_error *err)
+tenrec_status agent_timers_init(struct agent_timers *a, struct loop *loop, tenrec_error *err)
 {
     tenrec_status st;
 
-    *a = (struct after){ .loop = loop };
+    *a = (struct agent_timers){ .loop = loop };
     st = loop_timer_new(loop, run_due, a, &a->timer, err);
     if (st != TENREC_OK)
         return st;
@@ -68,22 +68,22 @@ tenrec_status after_init(struct after *a, struct loop *loop, tenrec_error *err)
     return TENREC_OK;
 }
 
-void after_finish(struct after *a)
+void agent_timers_finish(struct agent_timers *a)
 {
     loop_timer_drop(a->timer);
     pthread_cond_destroy(&a->idle);
     pthread_mutex_destroy(&a->lock);
 }
 
-tenrec_status after_add(struct after *a, struct after_owner *owner, uint64_t ms,
-                        void (*fn)(void *arg), void *arg)
+tenrec_status agent_timers_add(struct agent_timers *a, struct agent_timers_owner *owner,
+                               uint64_t ms, void (*fn)(void *arg), void *arg)
 {
-    struct after_entry *e = memory_new(1, sizeof *e);
+    struct agent_timers_entry *e = memory_new(1, sizeof *e);
     bool ended;
 
     if (!e)
         return TENREC_ENOMEM;
-    *e = (struct after_entry){
+    *e = (struct agent_timers_entry){
         .owner = owner, .at_ns = clock_deadline_ms(ms), .fn = fn, .arg = arg
     };
     pthread_mutex_lock(&a->lock);
@@ -100,9 +100,9 @@ tenrec_status after_add(struct after *a, struct after_owner *owner, uint64_t ms,
     return TENREC_ESHUTDOWN;
 }
 
-void after_end(struct after *a, struct after_owner *owner)
+void agent_timers_end(struct agent_timers *a, struct agent_timers_owner *owner)
 {
-    struct after_entry *e, *next;
+    struct agent_timers_entry *e, *next;
 
     pthread_mutex_lock(&a->lock);
     owner->ended = true;

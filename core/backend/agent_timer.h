@@ -10,32 +10,32 @@
 
 struct loop;
 struct loop_timer;
-struct after_entry;
+struct agent_timers_entry;
 
-struct after {
+struct agent_timers {
     struct loop *loop;
     struct loop_timer *timer;
-    pthread_mutex_t lock;             /* guards all below, and `ended` of the owners */
-    pthread_cond_t idle;              /* running became NULL */
-    struct after_entry *first, *last; /* sorted by time */
-    const struct after_owner *running;
+    pthread_mutex_t lock;                    /* guards all below, and `ended` of the owners */
+    pthread_cond_t idle;                     /* running became NULL */
+    struct agent_timers_entry *first, *last; /* sorted by time */
+    const struct agent_timers_owner *running;
 };
 
-struct after_owner {
+struct agent_timers_owner {
     bool ended;
 };
 
-tenrec_status after_init(struct after *a, struct loop *loop, tenrec_error *err);
+tenrec_status agent_timers_init(struct agent_timers *a, struct loop *loop, tenrec_error *err);
 /* All owners must have ended. */
-void after_finish(struct after *a);
+void agent_timers_finish(struct agent_timers *a);
 
-/* Calls fn(arg) on the loop's thread in `ms` milliseconds, or from after_end.
+/* Calls fn(arg) on the loop's thread in `ms` milliseconds, or from agent_timers_end.
  * errors: ENOMEM, ESHUTDOWN (the owner has ended) */
-tenrec_status after_add(struct after *a, struct after_owner *owner, uint64_t ms,
-                        void (*fn)(void *arg), void *arg);
+tenrec_status agent_timers_add(struct agent_timers *a, struct agent_timers_owner *owner,
+                               uint64_t ms, void (*fn)(void *arg), void *arg);
 
 /* Runs what is left of `owner` here and now, and waits for what is under way;
- * from then on after_add refuses. */
-void after_end(struct after *a, struct after_owner *owner);
+ * from then on agent_timers_add refuses. */
+void agent_timers_end(struct agent_timers *a, struct agent_timers_owner *owner);
 
 #endif

@@ -44,7 +44,7 @@ static void link_drop(struct link *l)
 {
     struct tenrec_agent *a = &l->agent;
 
-    after_end(&l->chain->after, &l->after);
+    agent_timers_end(&l->chain->after, &l->after);
     if (a->ops && TENREC_HAS(a->ops, destroy))
         a->ops->destroy(a);
     backend_put(l->backend);
@@ -73,10 +73,10 @@ static tenrec_status link_make(struct link *l, const struct chain_layer *layer,
     l->backend = layer->backend;
     l->agent.host = &chain_host;
     snprintf(l->part, sizeof l->part, "%s/%s", *id->name ? id->name : "caller", layer->name);
-    gate_begin(err);
-    st = gate_end(backend_init(l->backend)(&in, &l->agent, err), "init", err);
+    plugin_validate_begin(err);
+    st = plugin_validate_end(backend_init(l->backend)(&in, &l->agent, err), "init", err);
     if (st != TENREC_OK) {
-        after_end(&l->chain->after, &l->after);
+        agent_timers_end(&l->chain->after, &l->after);
         return st;
     }
     backend_share(l->backend);
@@ -122,7 +122,7 @@ tenrec_status chain_open(const struct chain_layer *layer, size_t n, const struct
     c = memory_new(1, sizeof *c + n * sizeof c->link[0]);
     if (!c)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a chain of %zu backends", n);
-    st = after_init(&c->after, loop, err);
+    st = agent_timers_init(&c->after, loop, err);
     if (st != TENREC_OK)
         goto err_free;
     c->n = n;
@@ -150,7 +150,7 @@ err_links:
     for (size_t i = made; i < n; i++)
         link_drop(&c->link[i]);
     pthread_mutex_destroy(&c->life);
-    after_finish(&c->after);
+    agent_timers_finish(&c->after);
 err_free:
     free(c);
     return st;
@@ -164,7 +164,7 @@ static void links_shutdown(struct chain *c)
 {
     for (size_t i = 0; i < c->n; i++) {
         struct link *l = &c->link[i];
-        after_end(&c->after, &l->after);
+        agent_timers_end(&c->after, &l->after);
         if (l->started && TENREC_HAS(l->agent.ops, shutdown))
             l->agent.ops->shutdown(&l->agent);
         l->started = false;
@@ -230,7 +230,7 @@ void chain_close(struct chain *c)
     for (size_t i = 0; i < c->n; i++)
         link_drop(&c->link[i]);
     pthread_mutex_destroy(&c->life);
-    after_finish(&c->after);
+    agent_timers_finish(&c->after);
     free(c);
 }
 

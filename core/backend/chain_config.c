@@ -15,7 +15,7 @@ struct entry {
     void *options;
 };
 
-struct stack {
+struct chain_config {
     size_t n;
     struct chain_layer *layer;
     struct entry *entry;
@@ -81,18 +81,19 @@ static tenrec_status entry_make(struct chain_layer *layer, struct entry *e,
     if (st != TENREC_OK)
         return st;
     layer->options = e->options;
-    gate_begin(err);
-    st = gate_end(backend_construct(layer->backend)(e->options, err), "construct_options", err);
+    plugin_validate_begin(err);
+    st = plugin_validate_end(backend_construct(layer->backend)(e->options, err),
+                             "construct_options", err);
     if (st != TENREC_OK)
         tenrec_error_prefix(err, "%s: backend '%s'", e->place, from->name);
     return st;
 }
 
 /* Takes nothing of `from`. */
-static tenrec_status make(const struct config_layer *from, size_t n, struct stack **ret,
+static tenrec_status make(const struct config_layer *from, size_t n, struct chain_config **ret,
                           tenrec_error *err)
 {
-    struct stack *s = memory_new(1, sizeof *s);
+    struct chain_config *s = memory_new(1, sizeof *s);
     struct chain_layer *layer = memory_new(n, sizeof *layer);
     struct entry *entry = memory_new(n, sizeof *entry);
     tenrec_status st = TENREC_OK;
@@ -107,17 +108,18 @@ static tenrec_status make(const struct config_layer *from, size_t n, struct stac
     s->entry = entry;
     while (st == TENREC_OK && s->n < n) {
         st = entry_make(&s->layer[s->n], &s->entry[s->n], &from[s->n], err);
-        s->n++; /* stack_close undoes also what was made half */
+        s->n++; /* chain_config_close undoes also what was made half */
     }
     if (st != TENREC_OK) {
-        stack_close(s);
+        chain_config_close(s);
         return st;
     }
     *ret = s;
     return TENREC_OK;
 }
 
-tenrec_status stack_open(const struct tenrec_config *config, struct stack **ret, tenrec_error *err)
+tenrec_status chain_config_open(const struct tenrec_config *config, struct chain_config **ret,
+                                tenrec_error *err)
 {
     struct config_layer *from;
     tenrec_status st;
@@ -131,10 +133,10 @@ tenrec_status stack_open(const struct tenrec_config *config, struct stack **ret,
     return st;
 }
 
-tenrec_status stack_check(const struct tenrec_config *config, tenrec_error *err)
+tenrec_status chain_config_check(const struct tenrec_config *config, tenrec_error *err)
 {
     struct config_layer *from;
-    struct stack *s;
+    struct chain_config *s;
     tenrec_status st;
     size_t n;
 
@@ -144,17 +146,17 @@ tenrec_status stack_check(const struct tenrec_config *config, tenrec_error *err)
     st = make(from, n, &s, err);
     free(from);
     if (st == TENREC_OK)
-        stack_close(s);
+        chain_config_close(s);
     return st;
 }
 
-const struct chain_layer *stack_layers(const struct stack *s, size_t *ret_n)
+const struct chain_layer *chain_config_layers(const struct chain_config *s, size_t *ret_n)
 {
     *ret_n = s->n;
     return s->layer;
 }
 
-void stack_close(struct stack *s)
+void chain_config_close(struct chain_config *s)
 {
     if (!s)
         return;

@@ -6,7 +6,7 @@
 
 #include "backend/chain.h"
 
-struct stack;
+struct chain_config;
 struct tenrec_config;
 
 /* The chain that `backend:` begins. The configuration may be changed or dropped
@@ -15,16 +15,17 @@ struct tenrec_config;
  * errors   with the place: ECONFIG (also what a plugin's construct says), EPLUGIN,
  *          EABI, EEXIST, ENOMEM
  */
-tenrec_status stack_open(const struct tenrec_config *config, struct stack **ret, tenrec_error *err);
+tenrec_status chain_config_open(const struct tenrec_config *config, struct chain_config **ret,
+                                tenrec_error *err);
 
 /* Every entry of `backends:`, in the chain or not: loads, fills, checks, and
  * gives all back. errors: as above, the first one. */
-tenrec_status stack_check(const struct tenrec_config *config, tenrec_error *err);
+tenrec_status chain_config_check(const struct tenrec_config *config, tenrec_error *err);
 
-/* Outermost first; borrowed until stack_close. For chain_open. */
-const struct chain_layer *stack_layers(const struct stack *s, size_t *ret_n);
+/* Outermost first; borrowed until chain_config_close. For chain_open. */
+const struct chain_layer *chain_config_layers(const struct chain_config *s, size_t *ret_n);
 
 /* After the chain is closed. NULL is fine. */
-void stack_close(struct stack *s);
+void chain_config_close(struct chain_config *s);
 
 #endif

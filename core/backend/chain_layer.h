@@ -26,7 +26,7 @@ struct link {
     struct chain *chain;
     const char *name; /* as the config calls it */
     struct backend *backend;
-    struct after_owner after;
+    struct agent_timers_owner after;
     bool started;
     char part[TENREC_NAME_MAX + 1 + 64]; /* "worker0/tensorpipe", for the log */
 };
@@ -41,7 +41,7 @@ struct chain {
     poll_fn *poll; /* NULL: no agent has it */
     struct tenrec_agent *poller;
 
-    struct after after;
+    struct agent_timers after;
     pthread_mutex_t life; /* start and shutdown, one at a time */
     size_t n;
     struct link link[];

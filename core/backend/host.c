@@ -45,7 +45,7 @@ static tenrec_status host_after(struct tenrec_agent *self, uint32_t ms, void (*f
 {
     struct link *l = link_of(self);
 
-    return after_add(&l->chain->after, &l->after, ms, fn, arg);
+    return agent_timers_add(&l->chain->after, &l->after, ms, fn, arg);
 }
 
 static struct tenrec_msg *host_msg_new(struct tenrec_agent *self, uint64_t payload_len,

@@ -86,12 +86,12 @@ static char *join(const char *folder, const char *name, const char *suffix)
 struct search {
     const char *name;
     char *found;
-    struct nearest nearest;
+    struct suggestion nearest;
     char looked[200]; /* the folders, as many as find room */
     size_t unnamed;   /* the others */
 };
 
-static void try_names_of(struct nearest *n, const char *folder)
+static void try_names_of(struct suggestion *n, const char *folder)
 {
     DIR *dir = opendir(folder);
     char name[64];
@@ -103,7 +103,7 @@ static void try_names_of(struct nearest *n, const char *folder)
             continue;
         memcpy(name, e->d_name, strlen(e->d_name) - strlen(SUFFIX));
         name[strlen(e->d_name) - strlen(SUFFIX)] = '\0';
-        nearest_try(n, name);
+        suggest_try(n, name);
     }
     closedir(dir);
 }
@@ -140,17 +140,17 @@ tenrec_status loader_find(const char *name, char **ret, tenrec_error *err)
     struct search s = { .name = name };
     char more[32] = "";
 
-    if (!gate_name_ok(name))
+    if (!plugin_validate_name_ok(name))
         return tenrec_fail(err, TENREC_EPLUGIN,
                            "'%.64s' is no name of a plugin: expected [a-z0-9_]+, or a path", name);
-    nearest_init(&s.nearest, name);
+    suggest_init(&s.nearest, name);
     loader_folders(search_folder, &s);
     if (s.unnamed)
         snprintf(more, sizeof more, "%s%zu more", *s.looked ? " and " : "", s.unnamed);
     if (!s.found)
         return tenrec_fail(err, TENREC_EPLUGIN,
                            "no plugin '%s'%s: no %s%s in %s%s (TENREC_PLUGIN_PATH adds folders)",
-                           name, nearest_hint(&s.nearest), name, SUFFIX, s.looked, more);
+                           name, suggest_hint(&s.nearest), name, SUFFIX, s.looked, more);
     *ret = s.found;
     return TENREC_OK;
 }
@@ -177,7 +177,7 @@ static void *symbol_of(void *handle, const char *name, tenrec_error *err)
 /* dlopen of a folder says something odd, and of a FIFO it hangs. */
 static tenrec_status check_file(const char *path, tenrec_error *err)
 {
-    struct nearest n;
+    struct suggestion n;
     struct stat sb;
     const char *slash = strrchr(path, '/');
     char *folder, *name;
@@ -190,7 +190,7 @@ static tenrec_status check_file(const char *path, tenrec_error *err)
     name = memory_text(slash ? slash + 1 : path);
     if (folder && name && ends_in_suffix(name)) {
         name[strlen(name) - strlen(SUFFIX)] = '\0';
-        nearest_init(&n, name);
+        suggest_init(&n, name);
         try_names_of(&n, *folder ? folder : "/");
         if (*n.best) {
             size_t used = strlen(err ? err->text : "");
@@ -221,7 +221,7 @@ static tenrec_status read_symbols(struct loaded *l, int kind, tenrec_error *err)
     l->plugin = symbol_of(l->handle, "tenrec_plugin", err);
     if (!l->plugin)
         return TENREC_EPLUGIN;
-    st = gate_check(l->plugin, kind, err);
+    st = plugin_validate_check(l->plugin, kind, err);
     if (st != TENREC_OK)
         return st;
     l->construct = (tenrec_construct_options_fn *)(uintptr_t)symbol_of(
@@ -300,7 +300,7 @@ static bool list_folder(void *arg, const char *folder)
         char *path = join(folder, entry[i]->d_name, "");
         memcpy(name, entry[i]->d_name, strlen(entry[i]->d_name) + 1);
         name[strlen(name) - strlen(SUFFIX)] = '\0';
-        if (path && gate_name_ok(name))
+        if (path && plugin_validate_name_ok(name))
             l->fn(l->arg, name, path);
         free(path);
         free(entry[i]);

@@ -273,8 +273,8 @@ static tenrec_status open_choice(struct stores *stores, const struct stores_choi
     atomic_init(&p->backend.refs, 1);
     p->store.host = &host;
     snprintf(p->part, sizeof p->part, "store/%s", choice->plugin->name);
-    gate_begin(err);
-    st = gate_end(choice->init(&in, &p->store, err), "init", err);
+    plugin_validate_begin(err);
+    st = plugin_validate_end(choice->init(&in, &p->store, err), "init", err);
     if (st != TENREC_OK) {
         plugin_free(p);
         return st;

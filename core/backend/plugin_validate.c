@@ -12,7 +12,7 @@ static const struct tenrec_option *option_at(const struct tenrec_plugin *p, uint
     return (const void *)((const char *)p->options + (size_t)i * p->option_size);
 }
 
-bool gate_name_ok(const char *name)
+bool plugin_validate_name_ok(const char *name)
 {
     size_t n = name ? strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") : 0;
 
@@ -60,7 +60,7 @@ static tenrec_status check_option(const struct tenrec_plugin *p, uint32_t i, ten
     const struct tenrec_option *o = option_at(p, i);
     const size_t size = value_size(o->type);
 
-    if (!gate_name_ok(o->key))
+    if (!plugin_validate_name_ok(o->key))
         return tenrec_fail(err, TENREC_EPLUGIN,
                            "option %u has the key '%.64s', expected up to 63 of [a-z0-9_]", i,
                            o->key ? o->key : "");
@@ -156,7 +156,7 @@ static tenrec_status check_options(const struct tenrec_plugin *p, bool in_record
     return TENREC_OK;
 }
 
-const char *gate_kind_name(uint32_t kind)
+const char *plugin_validate_kind_name(uint32_t kind)
 {
     switch (kind) {
     case TENREC_PLUGIN_BACKEND:
@@ -167,18 +167,20 @@ const char *gate_kind_name(uint32_t kind)
     return "of an unknown kind";
 }
 
-tenrec_status gate_check_kind(const struct tenrec_plugin *p, int wanted, tenrec_error *err)
+tenrec_status plugin_validate_check_kind(const struct tenrec_plugin *p, int wanted,
+                                         tenrec_error *err)
 {
     bool known = p->kind == TENREC_PLUGIN_BACKEND || p->kind == TENREC_PLUGIN_STORE;
 
     if (wanted == GATE_ANY ? known : p->kind == (uint32_t)wanted)
         return TENREC_OK;
-    return tenrec_fail(
-        err, TENREC_EPLUGIN, "is %s (kind %u), but %s is wanted here", gate_kind_name(p->kind),
-        p->kind, wanted == GATE_ANY ? "a backend or a store" : gate_kind_name((uint32_t)wanted));
+    return tenrec_fail(err, TENREC_EPLUGIN, "is %s (kind %u), but %s is wanted here",
+                       plugin_validate_kind_name(p->kind), p->kind,
+                       wanted == GATE_ANY ? "a backend or a store"
+                                          : plugin_validate_kind_name((uint32_t)wanted));
 }
 
-tenrec_status gate_check(const struct tenrec_plugin *p, int wanted, tenrec_error *err)
+tenrec_status plugin_validate_check(const struct tenrec_plugin *p, int wanted, tenrec_error *err)
 {
     tenrec_status st;
 
@@ -192,9 +194,9 @@ tenrec_status gate_check(const struct tenrec_plugin *p, int wanted, tenrec_error
     if (p->size < offsetof(struct tenrec_plugin, probe) || p->size > MAX_STRUCT_SIZE)
         return tenrec_fail(err, TENREC_EABI, "its description has %u bytes, expected %zu", p->size,
                            sizeof *p);
-    if ((st = gate_check_kind(p, wanted, err)) != TENREC_OK)
+    if ((st = plugin_validate_check_kind(p, wanted, err)) != TENREC_OK)
         return st;
-    if (!gate_name_ok(p->name))
+    if (!plugin_validate_name_ok(p->name))
         return tenrec_fail(err, TENREC_EPLUGIN,
                            "has the name '%.64s', expected up to 63 of [a-z0-9_]",
                            p->name ? p->name : "");
@@ -203,12 +205,12 @@ tenrec_status gate_check(const struct tenrec_plugin *p, int wanted, tenrec_error
     return check_options(p, false, err);
 }
 
-void gate_begin(tenrec_error *err)
+void plugin_validate_begin(tenrec_error *err)
 {
     tenrec_fail(err, TENREC_OK, "%s", "");
 }
 
-tenrec_status gate_end(tenrec_status st, const char *what, tenrec_error *err)
+tenrec_status plugin_validate_end(tenrec_status st, const char *what, tenrec_error *err)
 {
     const bool known = st < 0 && strcmp(tenrec_status_name(st), "?") != 0;
 

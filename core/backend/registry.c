@@ -131,7 +131,7 @@ static tenrec_status load_file(const char *path, const char *name, int kind, str
 /* Takes the one found by its name only when it is of the kind that is wanted. */
 static tenrec_status fits(struct backend *b, int kind, struct backend **ret, tenrec_error *err)
 {
-    tenrec_status st = gate_check_kind(b->file.plugin, kind, err);
+    tenrec_status st = plugin_validate_check_kind(b->file.plugin, kind, err);
 
     if (st == TENREC_OK) {
         *ret = b;
@@ -262,7 +262,7 @@ tenrec_status tenrec_register_backend(const struct tenrec_plugin *plugin,
                            !plugin      ? "plugin"
                            : !construct ? "construct"
                                         : "init");
-    st = gate_check(plugin, TENREC_PLUGIN_BACKEND, err);
+    st = plugin_validate_check(plugin, TENREC_PLUGIN_BACKEND, err);
     if (st != TENREC_OK) {
         tenrec_error_prefix(err, "register_backend");
         return st;

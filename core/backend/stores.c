@@ -85,8 +85,9 @@ static tenrec_status choice_fill(struct choice *c, const struct config_layer *fr
         return stores_blame(from, &from->plugin_place, st, err);
     if (st != TENREC_OK)
         return st;
-    gate_begin(err);
-    st = gate_end(backend_construct(c->backend)(c->options, err), "construct_options", err);
+    plugin_validate_begin(err);
+    st = plugin_validate_end(backend_construct(c->backend)(c->options, err), "construct_options",
+                             err);
     return st == TENREC_OK ? st : stores_blame(from, &from->place, st, err);
 }
 

@@ -8,13 +8,13 @@
  * middle, and may have less priority than we: then only sleeping lets it go on. */
 enum { SPINS = 100, YIELDS = 20, NAP_NS = 50000 };
 
-static bool try_lock(struct light_lock *l)
+static bool try_lock(struct spinlock *l)
 {
     return !atomic_load_explicit(&l->held, memory_order_relaxed) &&
            !atomic_exchange_explicit(&l->held, true, memory_order_acquire);
 }
 
-void light_lock_wait(struct light_lock *l)
+void spinlock_wait(struct spinlock *l)
 {
     const struct timespec nap = { .tv_nsec = NAP_NS };
 

@@ -12,19 +12,19 @@
 #include <stdbool.h>
 
 /* Zeroed: free. There is nothing to destroy. */
-struct light_lock {
+struct spinlock {
     atomic_bool held;
 };
 
-void light_lock_wait(struct light_lock *l);
+void spinlock_wait(struct spinlock *l);
 
-static inline void light_lock(struct light_lock *l)
+static inline void spinlock_lock(struct spinlock *l)
 {
     if (__builtin_expect(atomic_exchange_explicit(&l->held, true, memory_order_acquire), 0))
-        light_lock_wait(l);
+        spinlock_wait(l);
 }
 
-static inline void light_unlock(struct light_lock *l)
+static inline void spinlock_unlock(struct spinlock *l)
 {
     atomic_store_explicit(&l->held, false, memory_order_release);
 }

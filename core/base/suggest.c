@@ -18,7 +18,7 @@ static size_t least(size_t a, size_t b, size_t c)
     return m < c ? m : c;
 }
 
-size_t nearest_distance(const char *a, size_t a_len, const char *b, size_t b_len)
+size_t suggest_distance(const char *a, size_t a_len, const char *b, size_t b_len)
 {
     size_t row[3][NEAREST_MAX + 1]; /* the last two rows and the one being made */
 
@@ -39,7 +39,7 @@ size_t nearest_distance(const char *a, size_t a_len, const char *b, size_t b_len
     return row[a_len % 3][b_len];
 }
 
-void nearest_init(struct nearest *near, const char *word)
+void suggest_init(struct suggestion *near, const char *word)
 {
     near->word = word;
     /* One third of the letters may be wrong, and one at least. */
@@ -47,10 +47,10 @@ void nearest_init(struct nearest *near, const char *word)
     near->best[0] = near->hint[0] = '\0';
 }
 
-void nearest_try_n(struct nearest *near, const char *name, size_t len)
+void suggest_try_n(struct suggestion *near, const char *name, size_t len)
 {
     size_t word_len = strlen(near->word);
-    size_t d = nearest_distance(near->word, word_len, name, len);
+    size_t d = suggest_distance(near->word, word_len, name, len);
 
     /* A word of which no letter is left was not meant. */
     if (d >= near->distance || d > NEAREST_MAX || d >= (len > word_len ? len : word_len))
@@ -60,26 +60,26 @@ void nearest_try_n(struct nearest *near, const char *name, size_t len)
     near->best[len] = '\0';
 }
 
-void nearest_try(struct nearest *near, const char *name)
+void suggest_try(struct suggestion *near, const char *name)
 {
-    nearest_try_n(near, name, strlen(name));
+    suggest_try_n(near, name, strlen(name));
 }
 
-void nearest_try_choices(struct nearest *near, const char *choices)
+void suggest_try_choices(struct suggestion *near, const char *choices)
 {
     while (choices && *choices) {
         size_t len = strcspn(choices, "|");
-        nearest_try_n(near, choices, len);
+        suggest_try_n(near, choices, len);
         choices += len + (choices[len] == '|');
     }
 }
 
-const char *nearest_name(const struct nearest *near)
+const char *suggest_name(const struct suggestion *near)
 {
     return near->best[0] ? near->best : NULL;
 }
 
-const char *nearest_hint(struct nearest *near)
+const char *suggest_hint(struct suggestion *near)
 {
     if (near->best[0])
         snprintf(near->hint, sizeof near->hint, " (did you mean '%s'?)", near->best);

@@ -255,7 +255,7 @@ tenrec_status call_check_options(const struct tenrec_call_options *o, uint32_t f
                            "call options: reserved is not zero (zero the whole struct first)");
     if (o->into && (o->flags & TENREC_ONE_WAY))
         return tenrec_fail(err, TENREC_EINVAL, "a one-way call has no result to receive into");
-    if (o->into && !place_is_plain(o->into))
+    if (o->into && !recv_alloc_is_plain(o->into))
         return tenrec_fail(err, TENREC_EINVAL,
                            "call options: 'into' must be contiguous and fill its storage");
     return TENREC_OK;
@@ -415,7 +415,7 @@ tenrec_status tenrec_rpc_async(struct tenrec_worker *w, const char *to, const ch
     worker_leave(w);
     if (st != TENREC_OK)
         return st;
-    st = scope_add(f, err);
+    st = future_scope_add(f, err);
     if (st != TENREC_OK)
         tenrec_future_drop(f);
     else
@@ -569,11 +569,11 @@ void tenrec_future_cancel(struct tenrec_future *f)
     struct tenrec_msg *msg;
     tenrec_error why;
 
-    light_lock(&f->lock);
+    spinlock_lock(&f->lock);
     if (atomic_load(&f->state) == FUTURE_PENDING && f->call.worker &&
         worker_enter(f->call.worker, NULL) == TENREC_OK)
         w = f->call.worker;
-    light_unlock(&f->lock);
+    spinlock_unlock(&f->lock);
     tenrec_fail(&why, TENREC_ECANCELED, "canceled by the caller");
     if (!w) {
         if (!f->call.worker)

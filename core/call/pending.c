@@ -58,14 +58,14 @@ static tenrec_status grow(struct pending *p, unsigned k)
         return TENREC_ENOMEM;
     for (uint32_t i = 0; i + 1 < n; i++)
         slots[i].next_free = first + i + 2;
-    light_lock(&p->lock);
+    spinlock_lock(&p->lock);
     if (p->n_chunks == k) {
         slots[n - 1].next_free = p->free_head;
         p->free_head = first + 1;
         p->chunk[p->n_chunks++] = slots;
         slots = NULL;
     }
-    light_unlock(&p->lock);
+    spinlock_unlock(&p->lock);
     free(slots); /* another thread was first */
     return TENREC_OK;
 }
@@ -77,14 +77,14 @@ tenrec_status pending_add(struct pending *p, const struct pending_entry *e, int6
     unsigned k;
     uint32_t i;
 
-    light_lock(&p->lock);
+    spinlock_lock(&p->lock);
     while (!p->free_head) {
         k = p->n_chunks;
-        light_unlock(&p->lock);
+        spinlock_unlock(&p->lock);
         st = grow(p, k);
         if (st != TENREC_OK)
             return st;
-        light_lock(&p->lock);
+        spinlock_lock(&p->lock);
     }
     i = p->free_head - 1;
     s = slot_at(p, i);
@@ -94,7 +94,7 @@ tenrec_status pending_add(struct pending *p, const struct pending_entry *e, int6
     p->n++;
     atomic_store_explicit(&p->added, atomic_load_explicit(&p->added, memory_order_relaxed) + 1,
                           memory_order_release);
-    light_unlock(&p->lock);
+    spinlock_unlock(&p->lock);
     return TENREC_OK;
 }
 
@@ -133,11 +133,11 @@ bool pending_take(struct pending *p, int64_t id, struct pending_entry *ret)
 {
     struct pending_slot *s;
 
-    light_lock(&p->lock);
+    spinlock_lock(&p->lock);
     s = find(p, id);
     if (s)
         take(p, s, (uint32_t)((uint64_t)id & INDEX_MASK), ret);
-    light_unlock(&p->lock);
+    spinlock_unlock(&p->lock);
     return s != NULL;
 }
 
@@ -145,11 +145,11 @@ bool pending_take_from(struct pending *p, int64_t id, tenrec_peer from, struct p
 {
     struct pending_slot *s;
 
-    light_lock(&p->lock);
+    spinlock_lock(&p->lock);
     s = find_from(p, id, from);
     if (s)
         take(p, s, (uint32_t)((uint64_t)id & INDEX_MASK), ret);
-    light_unlock(&p->lock);
+    spinlock_unlock(&p->lock);
     return s != NULL;
 }
 
@@ -157,9 +157,9 @@ bool pending_has(struct pending *p, int64_t id)
 {
     bool has;
 
-    light_lock(&p->lock);
+    spinlock_lock(&p->lock);
     has = find(p, id) != NULL;
-    light_unlock(&p->lock);
+    spinlock_unlock(&p->lock);
     return has;
 }
 
@@ -167,14 +167,14 @@ bool pending_peek_from(struct pending *p, int64_t id, tenrec_peer from, struct p
 {
     struct pending_slot *s;
 
-    light_lock(&p->lock);
+    spinlock_lock(&p->lock);
     s = find_from(p, id, from);
     if (s) {
         *ret = s->e;
         if (ret->into)
             tenrec_tensor_share(ret->into);
     }
-    light_unlock(&p->lock);
+    spinlock_unlock(&p->lock);
     return s != NULL;
 }
 
@@ -213,13 +213,13 @@ static bool take_one(struct pending *p, const struct wanted *w, uint32_t *at,
     while (!found && more) {
         uint32_t end;
 
-        light_lock(&p->lock);
+        spinlock_lock(&p->lock);
         end = slots_before(p->n_chunks);
         if (end - *at > SWEEP)
             end = *at + SWEEP;
         found = sweep(p, w, end, at, ret, next_ns);
         more = p->n > 0 && *at < slots_before(p->n_chunks);
-        light_unlock(&p->lock);
+        spinlock_unlock(&p->lock);
     }
     return found;
 }
@@ -241,8 +241,8 @@ size_t pending_count(struct pending *p)
 {
     size_t n;
 
-    light_lock(&p->lock);
+    spinlock_lock(&p->lock);
     n = p->n;
-    light_unlock(&p->lock);
+    spinlock_unlock(&p->lock);
     return n;
 }

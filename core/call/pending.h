@@ -32,7 +32,7 @@ struct pending_slot;
 #define PENDING_CHUNKS 12
 
 struct pending {
-    struct light_lock lock; /* guards all */
+    struct spinlock lock; /* guards all */
     unsigned n_chunks;
     struct pending_slot *chunk[PENDING_CHUNKS];
     uint32_t free_head; /* index + 1; 0: none */

@@ -17,7 +17,7 @@ struct arrival {
     struct streams *streams; /* made for the first tensor on a device */
 };
 
-bool place_is_plain(const struct tenrec_tensor *t)
+bool recv_alloc_is_plain(const struct tenrec_tensor *t)
 {
     const struct tenrec_tensor_desc *d = tenrec_tensor_desc(t);
 
@@ -147,8 +147,8 @@ static tenrec_status place_tensor(struct arrival *on, struct tenrec_msg *msg, ui
     return st;
 }
 
-tenrec_status place_tensors(void *worker, tenrec_peer from, struct tenrec_msg *msg,
-                            tenrec_error *err)
+tenrec_status recv_alloc_tensors(void *worker, tenrec_peer from, struct tenrec_msg *msg,
+                                 tenrec_error *err)
 {
     struct tenrec_worker *w = worker;
     struct tenrec_tensor *into = call_into(w, from, msg);

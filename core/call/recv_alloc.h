@@ -9,10 +9,10 @@
 
 /* The chain's user: the caller's own buffer first, then the user's allocator,
  * then memory of our own. */
-tenrec_status place_tensors(void *worker, tenrec_peer from, struct tenrec_msg *msg,
-                            tenrec_error *err);
+tenrec_status recv_alloc_tensors(void *worker, tenrec_peer from, struct tenrec_msg *msg,
+                                 tenrec_error *err);
 
 /* Contiguous in host memory, and nothing else in its storage. */
-bool place_is_plain(const struct tenrec_tensor *t);
+bool recv_alloc_is_plain(const struct tenrec_tensor *t);
 
 #endif

@@ -75,7 +75,7 @@ static bool watch(struct tenrec_future *f, struct future_node *node, bool *ret_i
     bool pending;
 
     *ret_inside = false;
-    light_lock(&f->lock);
+    spinlock_lock(&f->lock);
     pending = atomic_load(&f->state) == FUTURE_PENDING;
     if (pending) {
         node->next = f->waiters;
@@ -83,7 +83,7 @@ static bool watch(struct tenrec_future *f, struct future_node *node, bool *ret_i
         if (f->call.worker)
             *ret_inside = worker_enter(f->call.worker, NULL) == TENREC_OK;
     }
-    light_unlock(&f->lock);
+    spinlock_unlock(&f->lock);
     return pending;
 }
 
@@ -222,12 +222,12 @@ tenrec_status tenrec_future_wait_any(struct tenrec_future *const *f, size_t n, i
 
 tenrec_status tenrec_scope_end(int64_t ms, tenrec_error *err)
 {
-    struct scope *s = scope_close();
+    struct future_scope *s = future_scope_close();
     tenrec_status st;
 
     if (!s)
         return tenrec_fail(err, TENREC_EINVAL, "no scope is open on this thread");
     st = tenrec_future_wait_all(s->future, s->n, ms, err);
-    scope_drop(s);
+    future_scope_drop(s);
     return st;
 }

@@ -34,7 +34,7 @@ void gather_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg
     int64_t number, ms;
     uint64_t limit;
     const struct tenrec_value *value;
-    struct nameset s = { .n = 0 };
+    struct participants s = { .n = 0 };
     tenrec_error why;
     tenrec_status st = codec_read_value(msg, &in, &why);
 
@@ -46,7 +46,7 @@ void gather_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg
     if (st == TENREC_OK && (number < 0 || ms <= 0))
         st = tenrec_fail(&why, TENREC_EPROTOCOL, "a gather's payload has negative numbers");
     if (st == TENREC_OK)
-        st = nameset_of_key(&w->peers, key, &s, &why);
+        st = participants_of_key(&w->peers, key, &s, &why);
     if (st == TENREC_OK)
         st = tenrec_value_copy(value, &part.value, &why);
     if (st == TENREC_OK) {
@@ -56,11 +56,11 @@ void gather_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg
     }
     if (st != TENREC_OK)
         answer_error(w, from, part.msg_id, &part.route, true, &why);
-    nameset_finish(&s);
+    participants_finish(&s);
     tenrec_value_drop(in);
 }
 
-static tenrec_status lead(struct tenrec_worker *w, const struct nameset *s, int64_t number,
+static tenrec_status lead(struct tenrec_worker *w, const struct participants *s, int64_t number,
                           uint64_t deadline_ns, const struct tenrec_value *value,
                           struct tenrec_future **ret, tenrec_error *err)
 {
@@ -95,7 +95,7 @@ static uint64_t verdict_ns(uint64_t deadline_ns)
                : deadline_ns + VERDICT_MS * UINT64_C(1000000);
 }
 
-static tenrec_status follow(struct tenrec_worker *w, const struct nameset *s, int64_t number,
+static tenrec_status follow(struct tenrec_worker *w, const struct participants *s, int64_t number,
                             int64_t ms, uint64_t deadline_ns, const struct tenrec_value *value,
                             struct tenrec_future **ret, tenrec_error *err)
 {
@@ -138,7 +138,7 @@ tenrec_status tenrec_all_gather(struct tenrec_worker *w, const struct tenrec_val
     const struct tenrec_value nil = tenrec_nil();
     struct tenrec_future *f = NULL;
     struct gather_set *set;
-    struct nameset s = { .n = 0 };
+    struct participants s = { .n = 0 };
     uint64_t deadline_ns;
     int64_t number = -1;
     tenrec_status st;
@@ -157,7 +157,7 @@ tenrec_status tenrec_all_gather(struct tenrec_worker *w, const struct tenrec_val
         return st;
     st = call_deadline(w, &ms, &deadline_ns, err);
     if (st == TENREC_OK)
-        st = nameset_of_names(&w->peers, names, n, &s, err);
+        st = participants_of_names(&w->peers, names, n, &s, err);
     if (st == TENREC_OK) {
         pthread_mutex_lock(&w->gathers->lock);
         if ((set = gather_set_get(&w->gathers->sets, s.key)))
@@ -170,7 +170,7 @@ tenrec_status tenrec_all_gather(struct tenrec_worker *w, const struct tenrec_val
         else
             st = follow(w, &s, number, ms, deadline_ns, value ? value : &nil, &f, err);
     }
-    nameset_finish(&s);
+    participants_finish(&s);
     worker_leave(w);
     if (st == TENREC_OK)
         st = gather_wait(w, f, deadline_ns, err);

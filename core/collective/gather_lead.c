@@ -250,7 +250,7 @@ void gather_expire(struct tenrec_worker *w)
         loop_timer_arm(w->deadlines, next);
 }
 
-static struct gather *gather_new(const struct nameset *s, int64_t number)
+static struct gather *gather_new(const struct participants *s, int64_t number)
 {
     size_t len = strlen(s->key) + 1;
     struct gather *g = memory_new(1, sizeof *g + len);
@@ -274,7 +274,7 @@ static struct gather *gather_new(const struct nameset *s, int64_t number)
 }
 
 /* Finds or opens the gather; NULL when all have come to it long since. Lock held. */
-static tenrec_status find(struct tenrec_worker *w, const struct nameset *s, int64_t number,
+static tenrec_status find(struct tenrec_worker *w, const struct participants *s, int64_t number,
                           struct gather **ret, tenrec_error *err)
 {
     struct gathers *gs = w->gathers;
@@ -326,7 +326,7 @@ static tenrec_status came_before(struct tenrec_worker *w, const struct gather *g
     return TENREC_OK;
 }
 
-tenrec_status gather_join(struct tenrec_worker *w, const struct nameset *s, int64_t number,
+tenrec_status gather_join(struct tenrec_worker *w, const struct participants *s, int64_t number,
                           uint64_t limit, const struct gather_part *part, tenrec_error *err)
 {
     struct gather *g = NULL, *whole = NULL;

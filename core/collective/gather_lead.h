@@ -6,7 +6,7 @@
 #include <tenrec/agent.h>
 #include <tenrec/value.h>
 
-struct nameset;
+struct participants;
 struct tenrec_future;
 struct tenrec_worker;
 
@@ -24,7 +24,7 @@ struct gather_part {
  *
  * errors: EINVAL (not in the set), EEXIST (came before), EAGAIN, ENOMEM, and what that gather
  * has failed with */
-tenrec_status gather_join(struct tenrec_worker *w, const struct nameset *s, int64_t number,
+tenrec_status gather_join(struct tenrec_worker *w, const struct participants *s, int64_t number,
                           uint64_t limit, const struct gather_part *part, tenrec_error *err);
 
 #endif

@@ -9,7 +9,7 @@
 
 #define LINE_EXTRA 20 /* of a line beside the name: its life and end */
 
-void nameset_finish(struct nameset *s)
+void participants_finish(struct participants *s)
 {
     free(s->id);
     free(s->key);
@@ -31,7 +31,7 @@ static int write_line(const struct peers *p, tenrec_peer id, char *ret, size_t r
 }
 
 /* Sorts the ids and writes the key. */
-static tenrec_status nameset_order(const struct peers *p, struct nameset *s, tenrec_error *err)
+static tenrec_status nameset_order(const struct peers *p, struct participants *s, tenrec_error *err)
 {
     bool have_me = false;
     size_t len = 1, at = 0;
@@ -55,7 +55,7 @@ static tenrec_status nameset_order(const struct peers *p, struct nameset *s, ten
 }
 
 /* Every worker that is there. errors: ENOMEM */
-static tenrec_status take_all(const struct peers *p, struct nameset *s, tenrec_error *err)
+static tenrec_status take_all(const struct peers *p, struct participants *s, tenrec_error *err)
 {
     const size_t room = atomic_load(&p->top);
 
@@ -85,10 +85,10 @@ static tenrec_status find_line(const struct peers *p, char *line, tenrec_peer *r
     return st;
 }
 
-tenrec_status nameset_of_names(const struct peers *p, const char *const *names, size_t n,
-                               struct nameset *ret, tenrec_error *err)
+tenrec_status participants_of_names(const struct peers *p, const char *const *names, size_t n,
+                                    struct participants *ret, tenrec_error *err)
 {
-    struct nameset s = { .n = n };
+    struct participants s = { .n = n };
     tenrec_status st = TENREC_OK;
 
     if (!names)
@@ -106,14 +106,14 @@ tenrec_status nameset_of_names(const struct peers *p, const char *const *names, 
     if (st == TENREC_OK)
         *ret = s;
     else
-        nameset_finish(&s);
+        participants_finish(&s);
     return st;
 }
 
-tenrec_status nameset_of_key(const struct peers *p, const char *key, struct nameset *ret,
-                             tenrec_error *err)
+tenrec_status participants_of_key(const struct peers *p, const char *key, struct participants *ret,
+                                  tenrec_error *err)
 {
-    struct nameset s = { .n = 0 };
+    struct participants s = { .n = 0 };
     char *copy = memory_text(key), *save = NULL;
     tenrec_status st = TENREC_OK;
 
@@ -135,6 +135,6 @@ tenrec_status nameset_of_key(const struct peers *p, const char *key, struct name
     if (st == TENREC_OK)
         *ret = s;
     else
-        nameset_finish(&s);
+        participants_finish(&s);
     return st;
 }

@@ -9,7 +9,7 @@
 
 struct peers;
 
-struct nameset {
+struct participants {
     tenrec_peer *id; /* owns; ordered by name: the first leads */
     size_t n;
     char *key; /* owns: the names, one a line */
@@ -17,14 +17,14 @@ struct nameset {
 
 /* The workers that a program names; all of the group when names is NULL. We
  * must be among them. errors: EINVAL, EPEER_UNKNOWN, ENOMEM */
-tenrec_status nameset_of_names(const struct peers *p, const char *const *names, size_t n,
-                               struct nameset *ret, tenrec_error *err);
+tenrec_status participants_of_names(const struct peers *p, const char *const *names, size_t n,
+                                    struct participants *ret, tenrec_error *err);
 
 /* The set that another worker wrote down; it must be ours to lead. errors: as
  * above, EPROTOCOL */
-tenrec_status nameset_of_key(const struct peers *p, const char *key, struct nameset *ret,
-                             tenrec_error *err);
+tenrec_status participants_of_key(const struct peers *p, const char *key, struct participants *ret,
+                                  tenrec_error *err);
 
-void nameset_finish(struct nameset *s); /* safe on zeroed memory */
+void participants_finish(struct participants *s); /* safe on zeroed memory */
 
 #endif

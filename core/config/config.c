@@ -103,7 +103,7 @@ static tenrec_status apply_variables(struct tenrec_config *config, tenrec_error 
 }
 
 /* Is it a variable that this configuration, or another part, reads? */
-static bool is_read(const struct tenrec_config *config, const char *name, struct nearest *near)
+static bool is_read(const struct tenrec_config *config, const char *name, struct suggestion *near)
 {
     const struct node *entries = node_get(config->root, "backends");
     char other[ENVIRONMENT_NAME_MAX];
@@ -112,14 +112,14 @@ static bool is_read(const struct tenrec_config *config, const char *name, struct
 
     for (size_t i = 0; i < sizeof known_variables / sizeof known_variables[0]; i++) {
         read |= strcmp(name, known_variables[i]) == 0;
-        nearest_try(near, known_variables[i]);
+        suggest_try(near, known_variables[i]);
     }
     for (uint32_t i = 0; i <= settings_table.n_options; i++) {
         bool last = i == settings_table.n_options;
         environment_worker_name(other,
                                 last ? SETTINGS_DEVICE_MAPS : options_at(&settings_table, i).key);
         read |= strcmp(name, other) == 0;
-        nearest_try(near, other);
+        suggest_try(near, other);
     }
     /* Which options an entry has is known when its plugin is loaded. */
     for (size_t i = 0; i < entries->n && !read; i++) {
@@ -129,7 +129,7 @@ static bool is_read(const struct tenrec_config *config, const char *name, struct
         read = strncmp(name, other, strlen(other)) == 0;
         if (option && (option = strstr(option + 2, "__"))) {
             environment_option_name(guess, SECTION_BACKENDS, entries->item[i]->key, option + 2);
-            nearest_try(near, guess);
+            suggest_try(near, guess);
         }
     }
     return read;
@@ -139,11 +139,11 @@ static void warn_variables(const struct tenrec_config *config)
 {
     for (size_t i = 0; i < config->env.n; i++) {
         const char *name = config->env.v[i].name;
-        struct nearest near;
-        nearest_init(&near, name);
+        struct suggestion near;
+        suggest_init(&near, name);
         /* TENREC_TEST_...: between a test and who starts it. */
         if (strncmp(name, "TENREC_TEST_", 12) != 0 && !is_read(config, name, &near))
-            environment_warn(name, "is not known%s", nearest_hint(&near));
+            environment_warn(name, "is not known%s", suggest_hint(&near));
     }
 }
 

@@ -31,13 +31,13 @@ struct tenrec_option options_at(const struct tenrec_plugin *desc, uint32_t i)
     return opt;
 }
 
-static bool has_key(const struct tenrec_plugin *desc, const char *key, struct nearest *near)
+static bool has_key(const struct tenrec_plugin *desc, const char *key, struct suggestion *near)
 {
     for (uint32_t i = 0; i < desc->n_options; i++) {
         struct tenrec_option opt = options_at(desc, i);
         if (strcmp(opt.key, key) == 0)
             return true;
-        nearest_try(near, opt.key);
+        suggest_try(near, opt.key);
     }
     return false;
 }
@@ -108,7 +108,7 @@ tenrec_status options_check_table(const struct tenrec_plugin *desc, tenrec_error
 static void warn_unread(const struct tenrec_plugin *desc, const struct option_source *src)
 {
     char prefix[ENVIRONMENT_NAME_MAX], name[ENVIRONMENT_NAME_MAX];
-    struct nearest near;
+    struct suggestion near;
 
     environment_option_name(prefix, src->section, src->entry, "");
     for (size_t i = 0; i < src->env->n; i++) {
@@ -116,19 +116,19 @@ static void warn_unread(const struct tenrec_plugin *desc, const struct option_so
         bool read = false;
         if (strncmp(found, prefix, strlen(prefix)) != 0)
             continue;
-        nearest_init(&near, found);
+        suggest_init(&near, found);
         for (uint32_t k = 0; k < desc->n_options && !read; k++) {
             environment_option_name(name, src->section, src->entry, options_at(desc, k).key);
             read = strcmp(found, name) == 0;
-            nearest_try(&near, name);
+            suggest_try(&near, name);
         }
         if (!read)
             environment_warn(found, "is not used: %s '%s' has no such option%s",
-                             section_word(src->section), src->entry, nearest_hint(&near));
+                             section_word(src->section), src->entry, suggest_hint(&near));
     }
     for (size_t i = 0; src->innermost && i < ENVIRONMENT_N_SHORT; i++) {
         const char *option, *found = environment_short(i, &option);
-        nearest_init(&near, option);
+        suggest_init(&near, option);
         if (environment_get(src->env, found) && !has_key(desc, option, &near))
             environment_warn(found, "is not used: backend '%s' has no option '%s'", src->entry,
                              option);
@@ -140,23 +140,23 @@ tenrec_status options_check_keys(const struct tenrec_plugin *desc, const struct 
 {
     for (size_t i = 0; src->map && i < src->map->n; i++) {
         const struct node *node = src->map->item[i];
-        struct nearest near;
-        nearest_init(&near, node->key);
+        struct suggestion near;
+        suggest_init(&near, node->key);
         if (has_key(desc, node->key, &near) || (also && strcmp(also, node->key) == 0))
             continue;
         if (also)
-            nearest_try(&near, also);
+            suggest_try(&near, also);
         if (src->item)
             return place_fail(err, TENREC_ECONFIG, &node->key_place, "%s: has no key '%s'%s",
-                              src->item, node->key, nearest_hint(&near));
+                              src->item, node->key, suggest_hint(&near));
         if (src->entry)
             return place_fail(err, TENREC_ECONFIG, &node->key_place,
                               "%s '%s': has no option '%s'%s", section_word(src->section),
-                              src->entry, node->key, nearest_hint(&near));
+                              src->entry, node->key, suggest_hint(&near));
         return place_fail(err, TENREC_ECONFIG, &node->key_place, "worker: has no key '%s'%s",
                           node->key,
                           schema_is_top(node->key) ? ": it belongs beside 'worker', not below it"
-                                                   : nearest_hint(&near));
+                                                   : suggest_hint(&near));
     }
     return TENREC_OK;
 }

@@ -59,16 +59,16 @@ static tenrec_status check_map(const struct node *map, const char *who, const st
     for (size_t i = 0; i < map->n; i++) {
         const struct node *node = map->item[i];
         const struct known *k = known;
-        struct nearest near;
+        struct suggestion near;
         char found[120];
-        nearest_init(&near, node->key);
+        suggest_init(&near, node->key);
         while (k < known + n && strcmp(k->key, node->key) != 0)
-            nearest_try(&near, k++->key);
+            suggest_try(&near, k++->key);
         if (k == known + n)
             return place_fail(err, TENREC_ECONFIG, &node->key_place, "%sunknown key '%s'%s", who,
                               node->key,
                               known == top && is_workers(node->key) ? ": it belongs under 'worker'"
-                                                                    : nearest_hint(&near));
+                                                                    : suggest_hint(&near));
         if (node->kind != k->kind || node_is_null(node) ||
             (node->kind == NODE_SCALAR && *node->text == '\0'))
             return place_fail(err, TENREC_ECONFIG, &node->place, "%s'%s': expected %s, found %s",
@@ -180,10 +180,10 @@ tenrec_status schema_check_shape(const struct node *root, tenrec_error *err)
     return st;
 }
 
-static void offer_entries(struct nearest *near, const struct node *entries)
+static void offer_entries(struct suggestion *near, const struct node *entries)
 {
     for (size_t i = 0; i < entries->n; i++)
-        nearest_try(near, entries->item[i]->key);
+        suggest_try(near, entries->item[i]->key);
 }
 
 static tenrec_status fail_circle(const struct node *entries, const struct node *start,
@@ -214,12 +214,12 @@ static tenrec_status check_links(const struct node *entries, const struct node *
                           "backend '%s': 'plugin' is missing: say which plugin it is", node->key);
     wraps = node_get(node, "wraps");
     if (wraps && !node_get(entries, wraps->text)) {
-        struct nearest near;
-        nearest_init(&near, wraps->text);
+        struct suggestion near;
+        suggest_init(&near, wraps->text);
         offer_entries(&near, entries);
         return place_fail(err, TENREC_ECONFIG, &wraps->place,
                           "backend '%s': wraps '%s', which is not in 'backends'%s", node->key,
-                          wraps->text, nearest_hint(&near));
+                          wraps->text, suggest_hint(&near));
     }
     /* Back at the start, or on a circle that another entry will report. */
     for (size_t steps = 0; at && steps < entries->n; steps++) {
@@ -234,7 +234,7 @@ static tenrec_status check_links(const struct node *entries, const struct node *
 tenrec_status schema_check_names(const struct node *root, const char *file, tenrec_error *err)
 {
     const struct node *entries = node_get(root, "backends"), *backend = node_get(root, "backend");
-    struct nearest near;
+    struct suggestion near;
     tenrec_status st = check_stores(node_get(root, "stores"), err);
 
     for (size_t i = 0; st == TENREC_OK && i < entries->n; i++)
@@ -248,8 +248,8 @@ tenrec_status schema_check_names(const struct node *root, const char *file, tenr
                            "%s: 'backend' is missing and its default '%s' is not in 'backends': "
                            "say which entry to use",
                            file, backend->text);
-    nearest_init(&near, backend->text);
+    suggest_init(&near, backend->text);
     offer_entries(&near, entries);
     return place_fail(err, TENREC_ECONFIG, &backend->place, "backend '%s' is not in 'backends'%s",
-                      backend->text, nearest_hint(&near));
+                      backend->text, suggest_hint(&near));
 }

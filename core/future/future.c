@@ -24,7 +24,7 @@ enum {
 /* Those that one thread has let go of more often than it made them, for others:
  * calls are often made by one thread and ended by another. */
 static struct {
-    struct light_lock lock;
+    struct spinlock lock;
     struct tenrec_future *first;
     unsigned n;
 } depot;
@@ -44,7 +44,7 @@ static tenrec_error no_memory = { .code = TENREC_ENOMEM,
 /* In the child of a fork: another thread of the parent may have been at it. */
 static void depot_forget(void)
 {
-    light_unlock(&depot.lock);
+    spinlock_unlock(&depot.lock);
     depot.first = NULL;
     depot.n = 0;
 }
@@ -82,7 +82,7 @@ static void get_spares(void)
 {
     if (!spares_follow())
         return;
-    light_lock(&depot.lock);
+    spinlock_lock(&depot.lock);
     while (depot.first && spares.n < BATCH) {
         struct tenrec_future *f = depot.first;
 
@@ -92,7 +92,7 @@ static void get_spares(void)
         spares.first = f;
         spares.n++;
     }
-    light_unlock(&depot.lock);
+    spinlock_unlock(&depot.lock);
 }
 
 /* This thread has too many: some go to the depot. False: that is full, too. */
@@ -100,7 +100,7 @@ static bool give_spares(void)
 {
     bool given = false;
 
-    light_lock(&depot.lock);
+    spinlock_lock(&depot.lock);
     while (depot.n < DEPOT_MAX && spares.n > BATCH) {
         struct tenrec_future *f = spares.first;
 
@@ -111,7 +111,7 @@ static bool give_spares(void)
         depot.n++;
         given = true;
     }
-    light_unlock(&depot.lock);
+    spinlock_unlock(&depot.lock);
     return given;
 }
 
@@ -224,7 +224,7 @@ void tenrec_future_drop(struct tenrec_future *f)
 
 static void run_one(struct tenrec_future *f, tenrec_future_fn *fn, void *arg)
 {
-    struct scope *scope = thread_lend();
+    struct future_scope *scope = thread_lend();
 
     if (__builtin_expect(f->streams != NULL, 0))
         future_run_on_streams(f, fn, arg);
@@ -282,7 +282,7 @@ static void finish(struct tenrec_future *f, enum future_state state)
     atomic_store_explicit(&f->state, state, memory_order_release);
     for (struct future_node *n = f->waiters; n; n = n->next)
         waiter_wake(n->waiter);
-    light_unlock(&f->lock);
+    spinlock_unlock(&f->lock);
     if (callbacks)
         run_callbacks(f, callbacks);
 }
@@ -295,9 +295,9 @@ bool future_complete_value(struct tenrec_future *f, struct tenrec_value *value)
 bool future_complete_ready(struct tenrec_future *f, struct tenrec_value *value,
                            struct streams *streams)
 {
-    light_lock(&f->lock);
+    spinlock_lock(&f->lock);
     if (atomic_load_explicit(&f->state, memory_order_relaxed) != FUTURE_PENDING) {
-        light_unlock(&f->lock);
+        spinlock_unlock(&f->lock);
         tenrec_value_drop(value);
         if (streams)
             streams_drop(streams);
@@ -316,9 +316,9 @@ bool future_complete_error(struct tenrec_future *f, const tenrec_error *why)
 
     if (copy)
         *copy = *why;
-    light_lock(&f->lock);
+    spinlock_lock(&f->lock);
     if (atomic_load_explicit(&f->state, memory_order_relaxed) != FUTURE_PENDING) {
-        light_unlock(&f->lock);
+        spinlock_unlock(&f->lock);
         free(copy);
         return false;
     }
@@ -417,7 +417,7 @@ tenrec_status tenrec_future_add_callback(struct tenrec_future *f, tenrec_future_
 
     if (!fn)
         return tenrec_fail(err, TENREC_EINVAL, "there is no callback to run");
-    light_lock(&f->lock);
+    spinlock_lock(&f->lock);
     pending = atomic_load_explicit(&f->state, memory_order_relaxed) == FUTURE_PENDING;
     if (pending)
         c = f->own.fn ? memory_new(1, sizeof *c) : &f->own;
@@ -428,7 +428,7 @@ tenrec_status tenrec_future_add_callback(struct tenrec_future *f, tenrec_future_
         *f->last_callback = c;
         f->last_callback = &c->next;
     }
-    light_unlock(&f->lock);
+    spinlock_unlock(&f->lock);
     if (!pending)
         run_one(f, fn, arg);
     else if (!c)
@@ -516,13 +516,13 @@ bool future_watch(struct tenrec_future *f, struct future_node *node)
 {
     bool pending;
 
-    light_lock(&f->lock);
+    spinlock_lock(&f->lock);
     pending = atomic_load_explicit(&f->state, memory_order_relaxed) == FUTURE_PENDING;
     if (pending) {
         node->next = f->waiters;
         f->waiters = node;
     }
-    light_unlock(&f->lock);
+    spinlock_unlock(&f->lock);
     return pending;
 }
 
@@ -530,10 +530,10 @@ void future_unwatch(struct tenrec_future *f, struct future_node *node)
 {
     struct future_node **at;
 
-    light_lock(&f->lock);
+    spinlock_lock(&f->lock);
     for (at = &f->waiters; *at && *at != node; at = &(*at)->next)
         ;
     if (*at)
         *at = node->next;
-    light_unlock(&f->lock);
+    spinlock_unlock(&f->lock);
 }

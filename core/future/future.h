@@ -53,7 +53,7 @@ struct future_callback {
 struct tenrec_future {
     atomic_uint refs;
     _Atomic uint32_t state; /* enum future_state; set last, with release */
-    struct light_lock lock; /* guards waiters, callbacks, and completing */
+    struct spinlock lock;   /* guards waiters, callbacks, and completing */
     struct future_node *waiters;
     struct future_callback *callbacks, **last_callback;
     struct future_callback own; /* room for the first one: mostly there is no other */

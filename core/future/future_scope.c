@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-void scope_drop(struct scope *s)
+void future_scope_drop(struct future_scope *s)
 {
     for (size_t i = 0; i < s->n; i++)
         tenrec_future_drop(s->future[i]);
@@ -15,9 +15,9 @@ void scope_drop(struct scope *s)
     free(s);
 }
 
-tenrec_status scope_add(struct tenrec_future *f, tenrec_error *err)
+tenrec_status future_scope_add(struct tenrec_future *f, tenrec_error *err)
 {
-    struct scope *s = thread_state.scope;
+    struct future_scope *s = thread_state.scope;
     struct tenrec_future **more;
 
     if (!s)
@@ -36,7 +36,7 @@ tenrec_status scope_add(struct tenrec_future *f, tenrec_error *err)
 
 tenrec_status tenrec_scope_begin(tenrec_error *err)
 {
-    struct scope *s = memory_new(1, sizeof *s);
+    struct future_scope *s = memory_new(1, sizeof *s);
 
     if (!s)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a scope");
@@ -45,22 +45,22 @@ tenrec_status tenrec_scope_begin(tenrec_error *err)
     return TENREC_OK;
 }
 
-struct scope *scope_close(void)
+struct future_scope *future_scope_close(void)
 {
-    struct scope *s = thread_state.scope;
+    struct future_scope *s = thread_state.scope;
 
     if (s)
         thread_state.scope = s->outer;
     return s;
 }
 
-void scope_abandon(const char *who)
+void future_scope_abandon(const char *who)
 {
-    struct scope *s;
+    struct future_scope *s;
 
-    while ((s = scope_close())) {
+    while ((s = future_scope_close())) {
         log_line(TENREC_LOG_WARN, "scope",
                  "%s did not end its scope: nobody waits for its %zu calls", who, s->n);
-        scope_drop(s);
+        future_scope_drop(s);
     }
 }

@@ -24,7 +24,7 @@ static void rank_key(char *ret, const char *what, int32_t rank)
     snprintf(ret, KEY_ROOM, "%s/%d", what, rank);
 }
 
-bool meeting_rank_left(struct tenrec_store *base, int32_t rank, int64_t n, uint64_t deadline_ns)
+bool generation_rank_left(struct tenrec_store *base, int32_t rank, int64_t n, uint64_t deadline_ns)
 {
     struct store_value text;
     char key[KEY_ROOM];
@@ -39,7 +39,7 @@ bool meeting_rank_left(struct tenrec_store *base, int32_t rank, int64_t n, uint6
 }
 
 /* Reads the record of this rank's life `n`, if it comes within the limit. */
-static bool former_record(struct meeting *m, int64_t n, uint64_t deadline_ns, struct member *ret)
+static bool former_record(struct generation *m, int64_t n, uint64_t deadline_ns, struct member *ret)
 {
     uint64_t limit_ns = clock_deadline_ms(RECORD_MS);
     struct store_value value;
@@ -57,13 +57,13 @@ static bool former_record(struct meeting *m, int64_t n, uint64_t deadline_ns, st
 }
 
 /* Checks the former holder of this rank, which has not left: it lives, or has crashed. */
-static tenrec_status meeting_check_former(struct meeting *m, uint64_t deadline_ns,
+static tenrec_status meeting_check_former(struct generation *m, uint64_t deadline_ns,
                                           tenrec_error *err)
 {
     struct member other = { 0 };
     tenrec_status st = TENREC_OK;
 
-    if (meeting_rank_left(m->base, m->rank, m->incarnation - 1, deadline_ns))
+    if (generation_rank_left(m->base, m->rank, m->incarnation - 1, deadline_ns))
         return TENREC_OK;
     if (!former_record(m, m->incarnation - 1, deadline_ns, &other)) {
         snprintf(m->hint, sizeof m->hint,
@@ -86,7 +86,7 @@ static tenrec_status meeting_check_former(struct meeting *m, uint64_t deadline_n
 }
 
 /* Removes the keys of the life before the last. */
-static void meeting_tidy(struct meeting *m, uint64_t deadline_ns)
+static void meeting_tidy(struct generation *m, uint64_t deadline_ns)
 {
     char record[KEY_ROOM], kind[KEY_ROOM];
     const char *keys[] = { record, kind };
@@ -98,14 +98,14 @@ static void meeting_tidy(struct meeting *m, uint64_t deadline_ns)
     store_delete_all(m->base, keys, m->rank == 0 ? 2 : 1, deadline_ns, NULL);
 }
 
-static void close_views(struct meeting *m)
+static void close_views(struct generation *m)
 {
     tenrec_store_drop(m->store);
     tenrec_store_drop(m->base);
     m->store = m->base = NULL;
 }
 
-static void meeting_take_back(struct meeting *m, uint64_t deadline_ns)
+static void meeting_take_back(struct generation *m, uint64_t deadline_ns)
 {
     char key[KEY_ROOM];
 
@@ -114,7 +114,7 @@ static void meeting_take_back(struct meeting *m, uint64_t deadline_ns)
 }
 
 /* Opens the views of the group and, from `incarnation` on, of this life. */
-static tenrec_status open_base(struct meeting *m, struct tenrec_store *s, const char *group,
+static tenrec_status open_base(struct generation *m, struct tenrec_store *s, const char *group,
                                const char *run, tenrec_error *err)
 {
     char text[400];
@@ -129,7 +129,7 @@ static tenrec_status open_base(struct meeting *m, struct tenrec_store *s, const 
     return tenrec_store_prefix(s, text, &m->base, err);
 }
 
-static tenrec_status open_life(struct meeting *m, tenrec_error *err)
+static tenrec_status open_life(struct generation *m, tenrec_error *err)
 {
     char text[KEY_ROOM];
 
@@ -137,11 +137,11 @@ static tenrec_status open_life(struct meeting *m, tenrec_error *err)
     return tenrec_store_prefix(m->base, text, &m->store, err);
 }
 
-tenrec_status meeting_open(struct tenrec_store *s, const char *group, const char *run, int32_t rank,
-                           int32_t world, uint64_t deadline_ns, struct meeting *ret,
-                           tenrec_error *err)
+tenrec_status generation_open(struct tenrec_store *s, const char *group, const char *run,
+                              int32_t rank, int32_t world, uint64_t deadline_ns,
+                              struct generation *ret, tenrec_error *err)
 {
-    struct meeting m = { .rank = rank, .world = world, .end = MEETING_GIVEN_UP };
+    struct generation m = { .rank = rank, .world = world, .end = MEETING_GIVEN_UP };
     char key[KEY_ROOM];
     tenrec_status st;
 
@@ -168,15 +168,15 @@ err_views:
     return st;
 }
 
-tenrec_status meeting_visit(struct tenrec_store *s, const char *group, uint64_t deadline_ns,
-                            struct meeting *ret, tenrec_error *err)
+tenrec_status generation_visit(struct tenrec_store *s, const char *group, uint64_t deadline_ns,
+                               struct generation *ret, tenrec_error *err)
 {
-    struct meeting m = { .rank = TENREC_ANONYMOUS, .over = true };
-    struct groups_entry e;
+    struct generation m = { .rank = TENREC_ANONYMOUS, .over = true };
+    struct group_directory_entry e;
     tenrec_status st = ranks_check_name("group name", group, err);
 
     if (st == TENREC_OK)
-        st = groups_find(s, group, deadline_ns, &e, err);
+        st = group_directory_find(s, group, deadline_ns, &e, err);
     if (st != TENREC_OK)
         return st;
     m.world = e.world;
@@ -191,21 +191,21 @@ tenrec_status meeting_visit(struct tenrec_store *s, const char *group, uint64_t 
     return st;
 }
 
-tenrec_status meeting_announce(struct meeting *m, uint64_t deadline_ns, tenrec_error *err)
+tenrec_status generation_announce(struct generation *m, uint64_t deadline_ns, tenrec_error *err)
 {
-    struct groups_entry e = { .world = m->world, .incarnation = m->incarnation };
+    struct group_directory_entry e = { .world = m->world, .incarnation = m->incarnation };
 
     snprintf(e.name, sizeof e.name, "%s", m->group);
     snprintf(e.run, sizeof e.run, "%s", m->run);
-    return groups_announce(m->whole, &e, deadline_ns, err);
+    return group_directory_announce(m->whole, &e, deadline_ns, err);
 }
 
-bool meeting_has_left(struct meeting *m, int32_t rank, uint64_t deadline_ns)
+bool generation_has_left(struct generation *m, int32_t rank, uint64_t deadline_ns)
 {
-    return meeting_rank_left(m->base, rank, m->incarnation, deadline_ns);
+    return generation_rank_left(m->base, rank, m->incarnation, deadline_ns);
 }
 
-void meeting_leave(struct meeting *m, uint64_t deadline_ns)
+void generation_leave(struct generation *m, uint64_t deadline_ns)
 {
     char key[KEY_ROOM], text[KEY_ROOM];
     const char *record = key;
@@ -224,8 +224,8 @@ void meeting_leave(struct meeting *m, uint64_t deadline_ns)
     }
 }
 
-void meeting_close(struct meeting *m, uint64_t deadline_ns)
+void generation_close(struct generation *m, uint64_t deadline_ns)
 {
-    meeting_leave(m, deadline_ns);
+    generation_leave(m, deadline_ns);
     close_views(m);
 }

@@ -6,53 +6,53 @@
 
 #include "store/store.h"
 
-enum meeting_end {
+enum generation_end {
     MEETING_GIVEN_UP, /* no member saw this rank: the next attempt meets the same others */
     MEETING_LEFT,     /* the next start is the next life */
 };
 
-struct meeting {
+struct generation {
     struct tenrec_store *whole; /* borrowed: the store that both are views of */
     struct tenrec_store *base;  /* owns; view of the group */
     struct tenrec_store *store; /* owns; view of this life of the group */
     int32_t rank, world;
     int64_t incarnation; /* counts from 1 */
     uint64_t token;      /* as in member_record.h; 0 of a visitor */
-    enum meeting_end end;
+    enum generation_end end;
     bool over; /* left already */
     char group[128], run[128];
     char hint[192]; /* what may be wrong with this rank, for an error; or "" */
 };
 
-/* Counts this start of `rank`. `s` is borrowed until meeting_close; `group`: 1..127 of
+/* Counts this start of `rank`. `s` is borrowed until generation_close; `group`: 1..127 of
  * [A-Za-z0-9_:-]; `run`: tells one start of all processes from the next where the launcher does, or
  * "".
  *
  * errors: EGROUP (a living process has the rank), EINVAL, and the store's */
-tenrec_status meeting_open(struct tenrec_store *s, const char *group, const char *run, int32_t rank,
-                           int32_t world, uint64_t deadline_ns, struct meeting *ret,
-                           tenrec_error *err);
+tenrec_status generation_open(struct tenrec_store *s, const char *group, const char *run,
+                              int32_t rank, int32_t world, uint64_t deadline_ns,
+                              struct generation *ret, tenrec_error *err);
 
 /* The same for a visitor: the latest life of the group, which need not be complete; rank is
  * TENREC_ANONYMOUS. Nothing is written, then or later.
  *
  * errors: EGROUP (no such group in this store), EINVAL, and the store's */
-tenrec_status meeting_visit(struct tenrec_store *s, const char *group, uint64_t deadline_ns,
-                            struct meeting *ret, tenrec_error *err);
+tenrec_status generation_visit(struct tenrec_store *s, const char *group, uint64_t deadline_ns,
+                               struct generation *ret, tenrec_error *err);
 
 /* Enters this life of the group into the list for visitors (group_directory.h). */
-tenrec_status meeting_announce(struct meeting *m, uint64_t deadline_ns, tenrec_error *err);
+tenrec_status generation_announce(struct generation *m, uint64_t deadline_ns, tenrec_error *err);
 
 /* Returns true if `rank` has left this life of the group in good order. */
-bool meeting_has_left(struct meeting *m, int32_t rank, uint64_t deadline_ns);
+bool generation_has_left(struct generation *m, int32_t rank, uint64_t deadline_ns);
 
 /* Returns true if `rank` has left its life `n` in good order; `base` is the view of the group. */
-bool meeting_rank_left(struct tenrec_store *base, int32_t rank, int64_t n, uint64_t deadline_ns);
+bool generation_rank_left(struct tenrec_store *base, int32_t rank, int64_t n, uint64_t deadline_ns);
 
 /* Marks the rank as left, or takes its start back, as `end` says; once. */
-void meeting_leave(struct meeting *m, uint64_t deadline_ns);
+void generation_leave(struct generation *m, uint64_t deadline_ns);
 
 /* Leaves, if not done yet, and releases the views. */
-void meeting_close(struct meeting *m, uint64_t deadline_ns);
+void generation_close(struct generation *m, uint64_t deadline_ns);
 
 #endif

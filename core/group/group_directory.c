@@ -28,7 +28,7 @@ static bool line_is_of(const char *line, const char *name)
 }
 
 /* The list `old` with `e` in front; NULL: out of memory. */
-static char *list_with(const struct groups_entry *e, const char *old)
+static char *list_with(const struct group_directory_entry *e, const char *old)
 {
     char *text = malloc(LINE_MAX_BYTES + strlen(old) + 1);
     int kept = 1;
@@ -53,8 +53,9 @@ static char *list_with(const struct groups_entry *e, const char *old)
     return text;
 }
 
-tenrec_status groups_announce(struct tenrec_store *s, const struct groups_entry *e,
-                              uint64_t deadline_ns, tenrec_error *err)
+tenrec_status group_directory_announce(struct tenrec_store *s,
+                                       const struct group_directory_entry *e, uint64_t deadline_ns,
+                                       tenrec_error *err)
 {
     char *seen = NULL, *mine, *now;
     tenrec_status st;
@@ -81,12 +82,12 @@ tenrec_status groups_announce(struct tenrec_store *s, const struct groups_entry 
                        tenrec_store_name(s));
 }
 
-static bool read_line(const char *line, struct groups_entry *ret)
+static bool read_line(const char *line, struct group_directory_entry *ret)
 {
     long long incarnation;
     int world, used = 0;
 
-    *ret = (struct groups_entry){ .world = 0 };
+    *ret = (struct group_directory_entry){ .world = 0 };
     if (sscanf(line, "%127[^ \n] %d %lld%n", ret->name, &world, &incarnation, &used) != 3 ||
         line[used] != ' ' || world < 0 || world > RANKS_MAX || incarnation < 1)
         return false;
@@ -100,28 +101,28 @@ static bool read_line(const char *line, struct groups_entry *ret)
 static tenrec_status fail_unknown(const struct tenrec_store *s, const char *list, const char *name,
                                   tenrec_error *err)
 {
-    struct groups_entry e;
+    struct group_directory_entry e;
     char all[160] = "";
-    struct nearest near;
+    struct suggestion near;
     size_t n = 0;
 
-    nearest_init(&near, name);
+    suggest_init(&near, name);
     for (const char *line = list; *line; line = line_end(line) + (*line_end(line) != '\0')) {
         if (!read_line(line, &e))
             continue;
-        nearest_try(&near, e.name);
+        suggest_try(&near, e.name);
         if (n < sizeof all)
             n += (size_t)snprintf(all + n, sizeof all - n, "%s\"%s\"", n ? ", " : "", e.name);
     }
     if (!*all)
         return tenrec_fail(err, TENREC_EGROUP, "%s has no group of workers", tenrec_store_name(s));
     return tenrec_fail(err, TENREC_EGROUP, "%s has no group \"%s\"%s; it has %s%s",
-                       tenrec_store_name(s), name, nearest_hint(&near), all,
+                       tenrec_store_name(s), name, suggest_hint(&near), all,
                        n < sizeof all ? "" : " ...");
 }
 
-tenrec_status groups_find(struct tenrec_store *s, const char *name, uint64_t deadline_ns,
-                          struct groups_entry *ret, tenrec_error *err)
+tenrec_status group_directory_find(struct tenrec_store *s, const char *name, uint64_t deadline_ns,
+                                   struct group_directory_entry *ret, tenrec_error *err)
 {
     struct store_value value;
     const char *list, *line;

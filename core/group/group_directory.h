@@ -8,7 +8,7 @@
 #include <tenrec/store.h>
 
 /* The latest start of one group. */
-struct groups_entry {
+struct group_directory_entry {
     char name[128];
     char run[128]; /* of the launcher, or "" */
     int32_t world; /* 0: a dynamic group */
@@ -17,12 +17,13 @@ struct groups_entry {
 
 /* Puts `e` at the front of the list, in place of an older entry of that group. Entries beyond 32
  * are dropped, the oldest first. errors: ENOMEM and the store's */
-tenrec_status groups_announce(struct tenrec_store *s, const struct groups_entry *e,
-                              uint64_t deadline_ns, tenrec_error *err);
+tenrec_status group_directory_announce(struct tenrec_store *s,
+                                       const struct group_directory_entry *e, uint64_t deadline_ns,
+                                       tenrec_error *err);
 
 /* Looks `name` up. errors: EGROUP (no such group: says which there are),
  * EPROTOCOL and the store's */
-tenrec_status groups_find(struct tenrec_store *s, const char *name, uint64_t deadline_ns,
-                          struct groups_entry *ret, tenrec_error *err);
+tenrec_status group_directory_find(struct tenrec_store *s, const char *name, uint64_t deadline_ns,
+                                   struct group_directory_entry *ret, tenrec_error *err);
 
 #endif

@@ -24,19 +24,20 @@ static tenrec_status fail_mixed(const char *group, const char *what, tenrec_erro
 }
 
 /* Returns true if every rank of the latest life of the static group has left it. */
-static bool static_is_over(struct roster *r, uint64_t deadline_ns)
+static bool static_is_over(struct membership_list *r, uint64_t deadline_ns)
 {
-    struct groups_entry e;
+    struct group_directory_entry e;
 
-    if (groups_find(r->whole, r->group, deadline_ns, &e, NULL) != TENREC_OK || e.world == 0)
+    if (group_directory_find(r->whole, r->group, deadline_ns, &e, NULL) != TENREC_OK ||
+        e.world == 0)
         return false;
     for (int32_t i = 0; i < e.world; i++)
-        if (!meeting_rank_left(r->store, i, e.incarnation, deadline_ns))
+        if (!generation_rank_left(r->store, i, e.incarnation, deadline_ns))
             return false;
     return true;
 }
 
-static tenrec_status set_kind(struct roster *r, const char *from, const char *to,
+static tenrec_status set_kind(struct membership_list *r, const char *from, const char *to,
                               uint64_t deadline_ns, bool *ret_done, tenrec_error *err)
 {
     char *now;
@@ -50,13 +51,13 @@ static tenrec_status set_kind(struct roster *r, const char *from, const char *to
 /* Refuses a group that torch's own workers are in. Members of ours are in the view before they are
  * in torch's list, and leave the view last: an entry of the list that the view lacks is torch's
  * only if the view did not change meanwhile. *ret_n: how many members of ours are in the group. */
-static tenrec_status check_torch(struct roster *r, uint64_t deadline_ns, size_t *ret_n,
+static tenrec_status check_torch(struct membership_list *r, uint64_t deadline_ns, size_t *ret_n,
                                  tenrec_error *err)
 {
-    struct view v = { .version = 0 };
-    struct view_entry other;
+    struct membership_view v = { .version = 0 };
+    struct membership_view_entry other;
     bool found = false;
-    tenrec_status st = roster_list(r->store, deadline_ns, &v, NULL, err);
+    tenrec_status st = membership_list_list(r->store, deadline_ns, &v, NULL, err);
 
     while (st == TENREC_OK && v.n == 0) {
         const int64_t version = v.version;
@@ -64,14 +65,14 @@ static tenrec_status check_torch(struct roster *r, uint64_t deadline_ns, size_t 
         st = torch_keys_find_other(r->torch, &v, deadline_ns, &other, &found, err);
         if (st != TENREC_OK || !found)
             break;
-        view_finish(&v);
-        st = roster_list(r->store, deadline_ns, &v, NULL, err);
+        membership_view_finish(&v);
+        st = membership_list_list(r->store, deadline_ns, &v, NULL, err);
         if (st != TENREC_OK || v.version == version)
             break;
         found = false;
     }
     *ret_n = v.n;
-    view_finish(&v);
+    membership_view_finish(&v);
     if (st != TENREC_OK || !found)
         return st;
     return tenrec_fail(err, TENREC_EGROUP,
@@ -81,14 +82,16 @@ static tenrec_status check_torch(struct roster *r, uint64_t deadline_ns, size_t 
                        r->group, other.name, (int)other.id);
 }
 
-tenrec_status roster_check_torch(struct roster *r, uint64_t deadline_ns, tenrec_error *err)
+tenrec_status group_kind_check_torch(struct membership_list *r, uint64_t deadline_ns,
+                                     tenrec_error *err)
 {
     size_t n;
 
     return check_torch(r, deadline_ns, &n, err);
 }
 
-tenrec_status roster_claim_dynamic(struct roster *r, uint64_t deadline_ns, tenrec_error *err)
+tenrec_status group_kind_claim_dynamic(struct membership_list *r, uint64_t deadline_ns,
+                                       tenrec_error *err)
 {
     bool done;
     tenrec_status st = set_kind(r, "", DYNAMIC, deadline_ns, &done, err);
@@ -101,7 +104,7 @@ tenrec_status roster_claim_dynamic(struct roster *r, uint64_t deadline_ns, tenre
 }
 
 /* Ends a dynamic group without members. With the lock, so that no worker is joining. */
-static tenrec_status end_dynamic(struct roster *r, uint64_t deadline_ns, bool *ret_done,
+static tenrec_status end_dynamic(struct membership_list *r, uint64_t deadline_ns, bool *ret_done,
                                  tenrec_error *err)
 {
     size_t n;
@@ -111,10 +114,11 @@ static tenrec_status end_dynamic(struct roster *r, uint64_t deadline_ns, bool *r
                                      : st;
 }
 
-static tenrec_status claim_static(struct roster *r, uint64_t deadline_ns, tenrec_error *err)
+static tenrec_status claim_static(struct membership_list *r, uint64_t deadline_ns,
+                                  tenrec_error *err)
 {
     bool done;
-    tenrec_status st = roster_check_torch(r, deadline_ns, err);
+    tenrec_status st = group_kind_check_torch(r, deadline_ns, err);
 
     if (st == TENREC_OK)
         st = set_kind(r, "", STATIC, deadline_ns, &done, err);
@@ -129,15 +133,15 @@ static tenrec_status claim_static(struct roster *r, uint64_t deadline_ns, tenrec
     return st;
 }
 
-tenrec_status roster_claim_static(struct tenrec_store *s, const char *group, const char *run,
-                                  uint64_t deadline_ns, tenrec_error *err)
+tenrec_status group_kind_claim_static(struct tenrec_store *s, const char *group, const char *run,
+                                      uint64_t deadline_ns, tenrec_error *err)
 {
-    struct roster r;
-    tenrec_status st = roster_open(s, group, run, CLAIM_MS, &r, err);
+    struct membership_list r;
+    tenrec_status st = membership_list_open(s, group, run, CLAIM_MS, &r, err);
 
     if (st != TENREC_OK)
         return st;
     st = claim_static(&r, deadline_ns, err);
-    roster_close(&r);
+    membership_list_close(&r);
     return st;
 }

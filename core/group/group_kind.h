@@ -7,22 +7,25 @@
 #include "group/membership_list.h"
 
 /* Marks the group as dynamic. With the lock. errors: EGROUP, and the store's */
-tenrec_status roster_claim_dynamic(struct roster *r, uint64_t deadline_ns, tenrec_error *err);
+tenrec_status group_kind_claim_dynamic(struct membership_list *r, uint64_t deadline_ns,
+                                       tenrec_error *err);
 
 /* Reads whether a group of torch's own workers lives under these keys, in which none of
  * ours is: a worker of ours that joined would take their ids, and torch's workers fail at
  * members that do not answer as theirs do. Writes nothing. errors: EGROUP, the store's */
-tenrec_status roster_check_torch(struct roster *r, uint64_t deadline_ns, tenrec_error *err);
+tenrec_status group_kind_check_torch(struct membership_list *r, uint64_t deadline_ns,
+                                     tenrec_error *err);
 
 /* For static groups: marks the group as static. errors: EGROUP (a dynamic group of that name has
  * members or a worker that is joining, or torch's own workers are in it; then nothing is written),
  * EINVAL, and the store's */
-tenrec_status roster_claim_static(struct tenrec_store *s, const char *group, const char *run,
-                                  uint64_t deadline_ns, tenrec_error *err);
+tenrec_status group_kind_claim_static(struct tenrec_store *s, const char *group, const char *run,
+                                      uint64_t deadline_ns, tenrec_error *err);
 
 /* Reads the list: *ret is zeroed when no worker ever joined; *ret_raw (may be NULL) is the stored
  * value. errors: EPROTOCOL, and the store's */
-tenrec_status roster_list(struct tenrec_store *store, uint64_t deadline_ns, struct view *ret,
-                          struct store_value *ret_raw, tenrec_error *err);
+tenrec_status membership_list_list(struct tenrec_store *store, uint64_t deadline_ns,
+                                   struct membership_view *ret, struct store_value *ret_raw,
+                                   tenrec_error *err);
 
 #endif

@@ -75,7 +75,7 @@ static void group_lock_give_up(struct group_lock *l, uint64_t deadline_ns)
 tenrec_status group_lock_acquire(struct group_lock *l, const char *holder, uint64_t deadline_ns,
                                  tenrec_error *err)
 {
-    struct pause pause = { FIRST_LOOK_US, LONGEST_LOOK_US };
+    struct backoff pause = { FIRST_LOOK_US, LONGEST_LOOK_US };
     bool ours = false;
     uint64_t us;
     tenrec_status st;
@@ -95,7 +95,7 @@ tenrec_status group_lock_acquire(struct group_lock *l, const char *holder, uint6
         /* A torch worker may hold the token longer than our lease, for which our other workers
          * wait, too. */
         lease_release(&l->lease, deadline_ns);
-        us = pause_next_us(&pause, lease_now_ns(&l->lease), deadline_ns);
+        us = backoff_next_us(&pause, lease_now_ns(&l->lease), deadline_ns);
         if (us == 0) {
             l->others = true;
             return tenrec_fail(err, TENREC_ETIMEDOUT,

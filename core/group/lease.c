@@ -31,7 +31,7 @@ static uint64_t real_now(void *arg)
 static void real_sleep(void *arg, uint64_t us)
 {
     (void)arg;
-    pause_us(us);
+    backoff_us(us);
 }
 
 static const struct lease_clock real_clock = { real_now, real_sleep, NULL };
@@ -138,7 +138,7 @@ static tenrec_status lease_try(struct lease *l, uint64_t deadline_ns, bool *ret_
 tenrec_status lease_acquire(struct lease *l, const char *holder, uint64_t deadline_ns,
                             tenrec_error *err)
 {
-    struct pause pause = { FIRST_LOOK_US, LONGEST_LOOK_US };
+    struct backoff pause = { FIRST_LOOK_US, LONGEST_LOOK_US };
     uint64_t us;
     bool fresh = false;
     tenrec_status st;
@@ -153,7 +153,7 @@ tenrec_status lease_acquire(struct lease *l, const char *holder, uint64_t deadli
             return st;
         if (fresh)
             pause.gap_us = FIRST_LOOK_US;
-        us = pause_next_us(&pause, lease_now_ns(l), deadline_ns);
+        us = backoff_next_us(&pause, lease_now_ns(l), deadline_ns);
         if (us == 0)
             return tenrec_fail(err, TENREC_ETIMEDOUT,
                                "'%s' holds the lock of the group, and has not released it in time",

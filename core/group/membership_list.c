@@ -27,15 +27,16 @@ static void record_key(char ret[KEY_ROOM], int64_t incarnation)
 
 /* ---- the list ------------------------------------------------------------------ */
 
-tenrec_status roster_list(struct tenrec_store *store, uint64_t deadline_ns, struct view *ret,
-                          struct store_value *ret_raw, tenrec_error *err)
+tenrec_status membership_list_list(struct tenrec_store *store, uint64_t deadline_ns,
+                                   struct membership_view *ret, struct store_value *ret_raw,
+                                   tenrec_error *err)
 {
     struct store_value raw;
     tenrec_status st = store_read(store, "view", deadline_ns, &raw, err);
 
-    *ret = (struct view){ .version = 0 };
+    *ret = (struct membership_view){ .version = 0 };
     if (st == TENREC_OK && raw.data)
-        st = view_unpack(&raw, ret, err);
+        st = membership_view_unpack(&raw, ret, err);
     if (st == TENREC_OK && ret_raw)
         *ret_raw = raw;
     else
@@ -44,15 +45,15 @@ tenrec_status roster_list(struct tenrec_store *store, uint64_t deadline_ns, stru
 }
 
 /* Replaces `raw` by `v`; *ret_done is false when the list has changed meanwhile. */
-static tenrec_status replace_view(struct roster *r, const struct store_value *raw,
-                                  const struct view *v, uint64_t deadline_ns, bool *ret_done,
-                                  tenrec_error *err)
+static tenrec_status replace_view(struct membership_list *r, const struct store_value *raw,
+                                  const struct membership_view *v, uint64_t deadline_ns,
+                                  bool *ret_done, tenrec_error *err)
 {
     struct store_value mine = { 0 };
     struct store_value now = { 0 };
     tenrec_status st;
 
-    view_pack(v, &mine);
+    membership_view_pack(v, &mine);
     if (!mine.data)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a list of %zu workers", v->n);
     st = store_compare_set(r->store, "view", raw, &mine, deadline_ns, &now, err);
@@ -62,10 +63,10 @@ static tenrec_status replace_view(struct roster *r, const struct store_value *ra
     return st;
 }
 
-tenrec_status roster_read(struct roster *r, uint64_t deadline_ns, struct view *ret,
-                          tenrec_error *err)
+tenrec_status membership_list_read(struct membership_list *r, uint64_t deadline_ns,
+                                   struct membership_view *ret, tenrec_error *err)
 {
-    tenrec_status st = roster_list(r->store, deadline_ns, ret, NULL, err);
+    tenrec_status st = membership_list_list(r->store, deadline_ns, ret, NULL, err);
 
     if (st == TENREC_OK && ret->version == 0)
         st = tenrec_fail(err, TENREC_EGROUP, "%s has no list of the members of group \"%s\"",
@@ -73,8 +74,9 @@ tenrec_status roster_read(struct roster *r, uint64_t deadline_ns, struct view *r
     return st;
 }
 
-tenrec_status roster_records(struct roster *r, const struct view_entry *e, size_t n,
-                             uint64_t deadline_ns, struct member *ret, tenrec_error *err)
+tenrec_status membership_list_records(struct membership_list *r,
+                                      const struct membership_view_entry *e, size_t n,
+                                      uint64_t deadline_ns, struct member *ret, tenrec_error *err)
 {
     tenrec_status st = TENREC_OK;
 
@@ -98,7 +100,7 @@ tenrec_status roster_records(struct roster *r, const struct view_entry *e, size_
     return st;
 }
 
-static void delete_record(struct roster *r, int64_t incarnation, uint64_t deadline_ns)
+static void delete_record(struct membership_list *r, int64_t incarnation, uint64_t deadline_ns)
 {
     char key[KEY_ROOM];
     const char *keys[] = { key };
@@ -109,10 +111,11 @@ static void delete_record(struct roster *r, int64_t incarnation, uint64_t deadli
 
 /* ---- joining ------------------------------------------------------------------- */
 
-tenrec_status roster_open(struct tenrec_store *s, const char *group, const char *run,
-                          uint64_t lease_ms, struct roster *ret, tenrec_error *err)
+tenrec_status membership_list_open(struct tenrec_store *s, const char *group, const char *run,
+                                   uint64_t lease_ms, struct membership_list *ret,
+                                   tenrec_error *err)
 {
-    struct roster r = { .whole = s, .id = -1 };
+    struct membership_list r = { .whole = s, .id = -1 };
     char text[400];
     tenrec_status st = ranks_check_name("group name", group, err);
 
@@ -129,40 +132,40 @@ tenrec_status roster_open(struct tenrec_store *s, const char *group, const char 
     if (st == TENREC_OK)
         *ret = r;
     else
-        roster_close(&r);
+        membership_list_close(&r);
     return st;
 }
 
-void roster_close(struct roster *r)
+void membership_list_close(struct membership_list *r)
 {
     tenrec_store_drop(r->torch);
     tenrec_store_drop(r->store);
-    *r = (struct roster){ .id = -1 };
+    *r = (struct membership_list){ .id = -1 };
 }
 
 /* The member that has our id or name. */
 struct conflict {
-    struct view_entry who;
+    struct membership_view_entry who;
     struct member record;
     bool by_name;
 };
 
-static const struct view_entry *other_with(const struct view *v, tenrec_peer id, const char *name,
-                                           bool *ret_by_name)
+static const struct membership_view_entry *
+other_with(const struct membership_view *v, tenrec_peer id, const char *name, bool *ret_by_name)
 {
-    const struct view_entry *e = view_by_id(v, id);
+    const struct membership_view_entry *e = membership_view_by_id(v, id);
 
     *ret_by_name = !e;
-    return e ? e : view_by_name(v, name);
+    return e ? e : membership_view_by_name(v, name);
 }
 
 /* Determines our id and name in `v`. */
-static tenrec_status roster_identify(struct roster *r, const struct view *v, tenrec_peer wished,
-                                     const char *pattern, tenrec_error *err)
+static tenrec_status roster_identify(struct membership_list *r, const struct membership_view *v,
+                                     tenrec_peer wished, const char *pattern, tenrec_error *err)
 {
     tenrec_status st;
 
-    r->id = wished >= 0 ? wished : view_free_id(v);
+    r->id = wished >= 0 ? wished : membership_view_free_id(v);
     if (r->id < 0 || r->id >= RANKS_MAX)
         return tenrec_fail(err, TENREC_EGROUP, "group \"%s\" has %zu members, which is the most",
                            r->group, v->n);
@@ -172,11 +175,11 @@ static tenrec_status roster_identify(struct roster *r, const struct view *v, ten
 
 /* Removes dead members that hold our id or name from `v`. *ret_blocked: a possibly live member
  * holds it. */
-static tenrec_status clear_way(struct roster *r, struct view *v, tenrec_peer wished,
-                               const char *pattern, uint64_t deadline_ns, struct conflict *ret,
-                               bool *ret_blocked, tenrec_error *err)
+static tenrec_status clear_way(struct membership_list *r, struct membership_view *v,
+                               tenrec_peer wished, const char *pattern, uint64_t deadline_ns,
+                               struct conflict *ret, bool *ret_blocked, tenrec_error *err)
 {
-    const struct view_entry *e;
+    const struct membership_view_entry *e;
     tenrec_status st;
 
     *ret_blocked = false;
@@ -185,7 +188,7 @@ static tenrec_status clear_way(struct roster *r, struct view *v, tenrec_peer wis
         if (st != TENREC_OK || !(e = other_with(v, r->id, r->name, &ret->by_name)))
             return st;
         ret->who = *e;
-        st = roster_records(r, &ret->who, 1, deadline_ns, &ret->record, err);
+        st = membership_list_records(r, &ret->who, 1, deadline_ns, &ret->record, err);
         if (st != TENREC_OK)
             return st;
         if (!member_was_here(&ret->record) || member_runs_here(&ret->record)) {
@@ -197,11 +200,12 @@ static tenrec_status clear_way(struct roster *r, struct view *v, tenrec_peer wis
                  "more",
                  e->name, (int)e->id, r->group, (long long)ret->record.pid);
         member_free(&ret->record);
-        view_remove(v, ret->who.id, ret->who.incarnation, true, r->id);
+        membership_view_remove(v, ret->who.id, ret->who.incarnation, true, r->id);
     }
 }
 
-static tenrec_status fail_taken(const struct roster *r, const struct conflict *c, tenrec_error *err)
+static tenrec_status fail_taken(const struct membership_list *r, const struct conflict *c,
+                                tenrec_error *err)
 {
     char where[120] = "";
 
@@ -217,36 +221,36 @@ static tenrec_status fail_taken(const struct roster *r, const struct conflict *c
 }
 
 /* With the lock. */
-static tenrec_status try_reserve(struct roster *r, tenrec_peer wished, const char *pattern,
+static tenrec_status try_reserve(struct membership_list *r, tenrec_peer wished, const char *pattern,
                                  uint64_t deadline_ns, struct conflict *ret, bool *ret_blocked,
                                  tenrec_error *err)
 {
-    struct view v = { .version = 0 };
-    tenrec_status st = roster_check_torch(r, deadline_ns, err);
+    struct membership_view v = { .version = 0 };
+    tenrec_status st = group_kind_check_torch(r, deadline_ns, err);
 
     if (st == TENREC_OK)
-        st = roster_claim_dynamic(r, deadline_ns, err);
+        st = group_kind_claim_dynamic(r, deadline_ns, err);
     if (st == TENREC_OK)
-        st = roster_list(r->store, deadline_ns, &v, NULL, err);
+        st = membership_list_list(r->store, deadline_ns, &v, NULL, err);
     if (st == TENREC_OK)
         st = clear_way(r, &v, wished, pattern, deadline_ns, ret, ret_blocked, err);
     if (st == TENREC_OK && !*ret_blocked)
         st = store_add(r->store, "incarnations", 1, deadline_ns, &r->incarnation, err);
-    view_finish(&v);
+    membership_view_finish(&v);
     return st;
 }
 
-tenrec_status roster_reserve(struct roster *r, tenrec_peer wished, const char *pattern,
-                             uint64_t deadline_ns, tenrec_error *err)
+tenrec_status membership_list_reserve(struct membership_list *r, tenrec_peer wished,
+                                      const char *pattern, uint64_t deadline_ns, tenrec_error *err)
 {
-    struct pause pause = { LOOK_US, LOOK_US };
+    struct backoff pause = { LOOK_US, LOOK_US };
     struct conflict c;
     bool blocked = false, here;
     char holder[64];
     tenrec_status st;
 
     /* Also before the lock, which is torch's, too: a refused worker writes nothing. */
-    if ((st = roster_check_torch(r, deadline_ns, err)) != TENREC_OK ||
+    if ((st = group_kind_check_torch(r, deadline_ns, err)) != TENREC_OK ||
         (st = member_draw_token(&r->token, err)) != TENREC_OK)
         return st;
     snprintf(holder, sizeof holder, "joiner-%d", (int)wished);
@@ -267,11 +271,11 @@ tenrec_status roster_reserve(struct roster *r, tenrec_peer wished, const char *p
             return st;
         }
         /* On another host: if that member is dead, the others will find out. */
-        pause_take(&pause, deadline_ns);
+        backoff_take(&pause, deadline_ns);
     }
 }
 
-static tenrec_status roster_publish(struct roster *r, const char *address,
+static tenrec_status roster_publish(struct membership_list *r, const char *address,
                                     const struct store_value *extra, uint64_t deadline_ns,
                                     tenrec_error *err)
 {
@@ -287,24 +291,26 @@ static tenrec_status roster_publish(struct roster *r, const char *address,
 }
 
 /* Enters the group into the list for visitors (group_directory.h). */
-static tenrec_status roster_announce(struct roster *r, uint64_t deadline_ns, tenrec_error *err)
+static tenrec_status roster_announce(struct membership_list *r, uint64_t deadline_ns,
+                                     tenrec_error *err)
 {
-    struct groups_entry e = { .world = 0, .incarnation = 1 };
+    struct group_directory_entry e = { .world = 0, .incarnation = 1 };
 
     snprintf(e.name, sizeof e.name, "%s", r->group);
     snprintf(e.run, sizeof e.run, "%s", r->run);
-    return groups_announce(r->whole, &e, deadline_ns, err);
+    return group_directory_announce(r->whole, &e, deadline_ns, err);
 }
 
 /* Removes members from `v` that hold our id or name: they were found dead when the id was reserved,
  * or have joined since the lock was lost. */
-static tenrec_status make_room(struct roster *r, struct view *v, const struct view_entry *me,
-                               uint64_t deadline_ns, tenrec_error *err)
+static tenrec_status make_room(struct membership_list *r, struct membership_view *v,
+                               const struct membership_view_entry *me, uint64_t deadline_ns,
+                               tenrec_error *err)
 {
     struct conflict c = { .by_name = false };
-    struct view before = { .version = 0 };
+    struct membership_view before = { .version = 0 };
     bool blocked = false;
-    tenrec_status st = view_copy(v, &before, err);
+    tenrec_status st = membership_view_copy(v, &before, err);
 
     if (st == TENREC_OK)
         st = clear_way(r, v, me->id, me->name, deadline_ns, &c, &blocked, err);
@@ -315,28 +321,28 @@ static tenrec_status make_room(struct roster *r, struct view *v, const struct vi
     }
     if (st == TENREC_OK && v->n != before.n)
         st = torch_keys_take_out(r->torch, &before, v, deadline_ns, err);
-    view_finish(&before);
+    membership_view_finish(&before);
     return st;
 }
 
-static tenrec_status roster_add_self(struct roster *r, struct view *v, uint64_t deadline_ns,
-                                     tenrec_error *err)
+static tenrec_status roster_add_self(struct membership_list *r, struct membership_view *v,
+                                     uint64_t deadline_ns, tenrec_error *err)
 {
-    struct view_entry me = { .id = r->id, .incarnation = r->incarnation };
+    struct membership_view_entry me = { .id = r->id, .incarnation = r->incarnation };
     tenrec_status st;
 
     snprintf(me.name, sizeof me.name, "%s", r->name);
     st = make_room(r, v, &me, deadline_ns, err);
     if (st == TENREC_OK)
-        st = view_add(v, &me, err);
+        st = membership_view_add(v, &me, err);
     v->version++;
     return st;
 }
 
 /* Releases the lock; `v`, which is taken, becomes the result. */
-static tenrec_status roster_end_change(struct roster *r, tenrec_status st, bool done,
-                                       struct view *v, uint64_t deadline_ns, struct view *ret,
-                                       tenrec_error *err)
+static tenrec_status roster_end_change(struct membership_list *r, tenrec_status st, bool done,
+                                       struct membership_view *v, uint64_t deadline_ns,
+                                       struct membership_view *ret, tenrec_error *err)
 {
     group_lock_release(&r->lock, deadline_ns);
     if (st == TENREC_OK && !done)
@@ -345,24 +351,25 @@ static tenrec_status roster_end_change(struct roster *r, tenrec_status st, bool 
     if (st == TENREC_OK)
         *ret = *v;
     else
-        view_finish(v);
+        membership_view_finish(v);
     return st;
 }
 
-tenrec_status roster_join(struct roster *r, const char *address, const struct store_value *extra,
-                          uint64_t deadline_ns, struct view *ret, tenrec_error *err)
+tenrec_status membership_list_join(struct membership_list *r, const char *address,
+                                   const struct store_value *extra, uint64_t deadline_ns,
+                                   struct membership_view *ret, tenrec_error *err)
 {
     tenrec_status st = roster_publish(r, address, extra, deadline_ns, err);
     struct store_value raw = { 0 };
-    struct view v = { .version = 0 };
+    struct membership_view v = { .version = 0 };
     bool done = false;
 
     /* From here on others may see us: after a failure the caller must leave. */
     r->joined = st == TENREC_OK;
     for (int i = 0; i < TRIES && st == TENREC_OK && !done; i++) {
-        view_finish(&v);
-        st = roster_list(r->store, deadline_ns, &v, &raw, err);
-        if (st == TENREC_OK && view_find(&v, r->id, r->incarnation))
+        membership_view_finish(&v);
+        st = membership_list_list(r->store, deadline_ns, &v, &raw, err);
+        if (st == TENREC_OK && membership_view_find(&v, r->id, r->incarnation))
             done = true; /* only the answer of an earlier attempt was lost */
         else if (st == TENREC_OK && (st = roster_add_self(r, &v, deadline_ns, err)) == TENREC_OK)
             st = replace_view(r, &raw, &v, deadline_ns, &done, err);
@@ -371,7 +378,8 @@ tenrec_status roster_join(struct roster *r, const char *address, const struct st
     }
     /* A worker that has lost the lock leaves that to the next change. */
     if (st == TENREC_OK && done && group_lock_kept(&r->lock, deadline_ns))
-        st = torch_keys_add(r->torch, &v, view_by_id(&v, r->id), address, deadline_ns, err);
+        st = torch_keys_add(r->torch, &v, membership_view_by_id(&v, r->id), address, deadline_ns,
+                            err);
     if (st == TENREC_OK && done && v.n == 1)
         st = roster_announce(r, deadline_ns, err);
     return roster_end_change(r, st, done, &v, deadline_ns, ret, err);
@@ -380,40 +388,42 @@ tenrec_status roster_join(struct roster *r, const char *address, const struct st
 /* ---- leaving ------------------------------------------------------------------- */
 
 /* Removes a member from `v`, which is stored as `raw`, and replaces that. */
-static tenrec_status roster_take_out(struct roster *r, struct view *v,
+static tenrec_status roster_take_out(struct membership_list *r, struct membership_view *v,
                                      const struct store_value *raw, tenrec_peer id,
                                      int64_t incarnation, bool died, uint64_t deadline_ns,
                                      bool *ret_done, tenrec_error *err)
 {
-    struct view before = { .version = 0 };
+    struct membership_view before = { .version = 0 };
     tenrec_status st = TENREC_OK;
 
-    *ret_done = !view_find(v, id, incarnation);
+    *ret_done = !membership_view_find(v, id, incarnation);
     if (!*ret_done)
-        st = view_copy(v, &before, err);
+        st = membership_view_copy(v, &before, err);
     if (*ret_done || st != TENREC_OK)
         return st;
-    view_remove(v, id, incarnation, died, r->id);
+    membership_view_remove(v, id, incarnation, died, r->id);
     v->version++;
     if (group_lock_kept(&r->lock, deadline_ns))
         st = torch_keys_take_out(r->torch, &before, v, deadline_ns, err);
-    view_finish(&before);
+    membership_view_finish(&before);
     return st == TENREC_OK ? replace_view(r, raw, v, deadline_ns, ret_done, err) : st;
 }
 
-tenrec_status roster_remove(struct roster *r, tenrec_peer id, int64_t incarnation, bool died,
-                            uint64_t deadline_ns, struct view *ret, tenrec_error *err)
+tenrec_status membership_list_remove(struct membership_list *r, tenrec_peer id, int64_t incarnation,
+                                     bool died, uint64_t deadline_ns, struct membership_view *ret,
+                                     tenrec_error *err)
 {
     struct store_value raw = { 0 };
-    struct view v = { .version = 0 };
+    struct membership_view v = { .version = 0 };
     bool done = false, out = false;
     tenrec_status st = group_lock_acquire(&r->lock, r->name, deadline_ns, err);
 
     for (int i = 0; i < TRIES && st == TENREC_OK && !done; i++) {
-        view_finish(&v);
-        st = roster_list(r->store, deadline_ns, &v, &raw, err);
+        membership_view_finish(&v);
+        st = membership_list_list(r->store, deadline_ns, &v, &raw, err);
         /* A worker that was cut off believes the others dead, but is removed itself. */
-        out = done = st == TENREC_OK && r->joined && !view_find(&v, r->id, r->incarnation);
+        out = done =
+            st == TENREC_OK && r->joined && !membership_view_find(&v, r->id, r->incarnation);
         if (st == TENREC_OK && !out)
             st = roster_take_out(r, &v, &raw, id, incarnation, died, deadline_ns, &done, err);
         free(raw.data);
@@ -424,14 +434,14 @@ tenrec_status roster_remove(struct roster *r, tenrec_peer id, int64_t incarnatio
     return roster_end_change(r, st, done, &v, deadline_ns, ret, err);
 }
 
-tenrec_status roster_leave(struct roster *r, uint64_t deadline_ns, struct view *ret,
-                           tenrec_error *err)
+tenrec_status membership_list_leave(struct membership_list *r, uint64_t deadline_ns,
+                                    struct membership_view *ret, tenrec_error *err)
 {
     tenrec_status st = TENREC_OK;
 
-    *ret = (struct view){ .version = 0 };
+    *ret = (struct membership_view){ .version = 0 };
     if (r->joined)
-        st = roster_remove(r, r->id, r->incarnation, false, deadline_ns, ret, err);
+        st = membership_list_remove(r, r->id, r->incarnation, false, deadline_ns, ret, err);
     else
         group_lock_release(&r->lock, deadline_ns);
     if (st == TENREC_OK)

@@ -14,7 +14,7 @@
  *   view            membership_view.h
  *   member/<n>      the record of the member in life n
  * and those that torch knows, in a part of their own: torch_keys.h. */
-struct roster {
+struct membership_list {
     struct tenrec_store *whole; /* borrowed: the store that `store` is a view of */
     struct tenrec_store *store; /* owns */
     struct tenrec_store *torch; /* owns */
@@ -27,45 +27,49 @@ struct roster {
     bool joined; /* others may see us */
 };
 
-/* `s` is borrowed until roster_close. errors: EINVAL, ENOMEM */
-tenrec_status roster_open(struct tenrec_store *s, const char *group, const char *run,
-                          uint64_t lease_ms, struct roster *ret, tenrec_error *err);
+/* `s` is borrowed until membership_list_close. errors: EINVAL, ENOMEM */
+tenrec_status membership_list_open(struct tenrec_store *s, const char *group, const char *run,
+                                   uint64_t lease_ms, struct membership_list *ret,
+                                   tenrec_error *err);
 
-/* Acquires the lock and determines our id and name; the lock stays ours until roster_join or
- * roster_leave.
+/* Acquires the lock and determines our id and name; the lock stays ours until membership_list_join
+ * or membership_list_leave.
  *
  * wished   an id, or -1 for the lowest that is free
  * pattern  the name; "{rank}" in it becomes the id
  * errors   EGROUP (static group; id or name is taken by a worker that lives), EINVAL, ETIMEDOUT
  *          (names the holder of the lock), and the store's */
-tenrec_status roster_reserve(struct roster *r, tenrec_peer wished, const char *pattern,
-                             uint64_t deadline_ns, tenrec_error *err);
+tenrec_status membership_list_reserve(struct membership_list *r, tenrec_peer wished,
+                                      const char *pattern, uint64_t deadline_ns, tenrec_error *err);
 
 /* Makes us a member with that `address`, and releases the lock; the others get `extra` (may be
  * NULL). `ret`: the members then.
  *
  * errors: EINVAL, EGROUP (was too slow), and the store's */
-tenrec_status roster_join(struct roster *r, const char *address, const struct store_value *extra,
-                          uint64_t deadline_ns, struct view *ret, tenrec_error *err);
+tenrec_status membership_list_join(struct membership_list *r, const char *address,
+                                   const struct store_value *extra, uint64_t deadline_ns,
+                                   struct membership_view *ret, tenrec_error *err);
 
 /* Removes a member, if it is in the list in that life; *ret is the list then. A member that was
  * removed itself removes no other. */
-tenrec_status roster_remove(struct roster *r, tenrec_peer id, int64_t incarnation, bool died,
-                            uint64_t deadline_ns, struct view *ret, tenrec_error *err);
+tenrec_status membership_list_remove(struct membership_list *r, tenrec_peer id, int64_t incarnation,
+                                     bool died, uint64_t deadline_ns, struct membership_view *ret,
+                                     tenrec_error *err);
 
 /* Removes us, or releases the reservation. Once. */
-tenrec_status roster_leave(struct roster *r, uint64_t deadline_ns, struct view *ret,
-                           tenrec_error *err);
+tenrec_status membership_list_leave(struct membership_list *r, uint64_t deadline_ns,
+                                    struct membership_view *ret, tenrec_error *err);
 
 /* Reads the members. errors: EGROUP (no list), and the store's */
-tenrec_status roster_read(struct roster *r, uint64_t deadline_ns, struct view *ret,
-                          tenrec_error *err);
+tenrec_status membership_list_read(struct membership_list *r, uint64_t deadline_ns,
+                                   struct membership_view *ret, tenrec_error *err);
 
 /* Reads the records of `n` members, ret[i] that of e[i]. The record of a member that is gone stays
  * zeroed. */
-tenrec_status roster_records(struct roster *r, const struct view_entry *e, size_t n,
-                             uint64_t deadline_ns, struct member *ret, tenrec_error *err);
+tenrec_status membership_list_records(struct membership_list *r,
+                                      const struct membership_view_entry *e, size_t n,
+                                      uint64_t deadline_ns, struct member *ret, tenrec_error *err);
 
-void roster_close(struct roster *r); /* safe on zeroed memory */
+void membership_list_close(struct membership_list *r); /* safe on zeroed memory */
 
 #endif

@@ -14,15 +14,16 @@
 #define ENTRY_MIN (3 * sizeof(uint64_t))
 #define GONE_SIZE (3 * sizeof(uint64_t))
 
-void view_finish(struct view *v)
+void membership_view_finish(struct membership_view *v)
 {
     free(v->entry);
-    *v = (struct view){ .version = 0 };
+    *v = (struct membership_view){ .version = 0 };
 }
 
-tenrec_status view_copy(const struct view *v, struct view *ret, tenrec_error *err)
+tenrec_status membership_view_copy(const struct membership_view *v, struct membership_view *ret,
+                                   tenrec_error *err)
 {
-    struct view_entry *entry = memory_new(v->n ? v->n : 1, sizeof *entry);
+    struct membership_view_entry *entry = memory_new(v->n ? v->n : 1, sizeof *entry);
 
     if (!entry)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu workers", v->n);
@@ -35,7 +36,7 @@ tenrec_status view_copy(const struct view *v, struct view *ret, tenrec_error *er
 }
 
 /* The index of `id`, or where it would be. */
-static size_t place_of(const struct view *v, tenrec_peer id)
+static size_t place_of(const struct membership_view *v, tenrec_peer id)
 {
     size_t low = 0, high = v->n;
 
@@ -49,14 +50,16 @@ static size_t place_of(const struct view *v, tenrec_peer id)
     return low;
 }
 
-const struct view_entry *view_by_id(const struct view *v, tenrec_peer id)
+const struct membership_view_entry *membership_view_by_id(const struct membership_view *v,
+                                                          tenrec_peer id)
 {
     size_t at = place_of(v, id);
 
     return at < v->n && v->entry[at].id == id ? &v->entry[at] : NULL;
 }
 
-const struct view_entry *view_by_name(const struct view *v, const char *name)
+const struct membership_view_entry *membership_view_by_name(const struct membership_view *v,
+                                                            const char *name)
 {
     for (size_t i = 0; i < v->n; i++)
         if (strcmp(v->entry[i].name, name) == 0)
@@ -64,14 +67,16 @@ const struct view_entry *view_by_name(const struct view *v, const char *name)
     return NULL;
 }
 
-const struct view_entry *view_find(const struct view *v, tenrec_peer id, int64_t incarnation)
+const struct membership_view_entry *membership_view_find(const struct membership_view *v,
+                                                         tenrec_peer id, int64_t incarnation)
 {
-    const struct view_entry *e = view_by_id(v, id);
+    const struct membership_view_entry *e = membership_view_by_id(v, id);
 
     return e && e->incarnation == incarnation ? e : NULL;
 }
 
-const struct view_gone *view_find_gone(const struct view *v, int64_t incarnation)
+const struct membership_view_gone *membership_view_find_gone(const struct membership_view *v,
+                                                             int64_t incarnation)
 {
     for (size_t i = 0; i < v->n_gone; i++)
         if (v->gone[i].incarnation == incarnation)
@@ -79,7 +84,7 @@ const struct view_gone *view_find_gone(const struct view *v, int64_t incarnation
     return NULL;
 }
 
-tenrec_peer view_free_id(const struct view *v)
+tenrec_peer membership_view_free_id(const struct membership_view *v)
 {
     size_t id = 0;
 
@@ -88,12 +93,13 @@ tenrec_peer view_free_id(const struct view *v)
     return id < RANKS_MAX ? (tenrec_peer)id : -1;
 }
 
-tenrec_status view_add(struct view *v, const struct view_entry *e, tenrec_error *err)
+tenrec_status membership_view_add(struct membership_view *v, const struct membership_view_entry *e,
+                                  tenrec_error *err)
 {
     size_t at = place_of(v, e->id);
 
     if (v->n == v->room) {
-        struct view_entry *more = memory_resize(v->entry, v->room + 16, sizeof *more);
+        struct membership_view_entry *more = memory_resize(v->entry, v->room + 16, sizeof *more);
         if (!more)
             return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu workers", v->n + 1);
         v->entry = more;
@@ -105,11 +111,12 @@ tenrec_status view_add(struct view *v, const struct view_entry *e, tenrec_error 
     return TENREC_OK;
 }
 
-bool view_remove(struct view *v, tenrec_peer id, int64_t incarnation, bool died, tenrec_peer by)
+bool membership_view_remove(struct membership_view *v, tenrec_peer id, int64_t incarnation,
+                            bool died, tenrec_peer by)
 {
     size_t at = place_of(v, id);
 
-    if (!view_find(v, id, incarnation))
+    if (!membership_view_find(v, id, incarnation))
         return false;
     v->n--;
     memmove(v->entry + at, v->entry + at + 1, (v->n - at) * sizeof v->entry[0]);
@@ -117,13 +124,13 @@ bool view_remove(struct view *v, tenrec_peer id, int64_t incarnation, bool died,
         v->n_gone--;
         memmove(v->gone, v->gone + 1, v->n_gone * sizeof v->gone[0]);
     }
-    v->gone[v->n_gone++] = (struct view_gone){ incarnation, died, by };
+    v->gone[v->n_gone++] = (struct membership_view_gone){ incarnation, died, by };
     return true;
 }
 
 /* ---- bytes ------------------------------------------------------------------ */
 
-void view_pack(const struct view *v, struct store_value *ret)
+void membership_view_pack(const struct membership_view *v, struct store_value *ret)
 {
     struct bytes b = { 0 };
 
@@ -148,9 +155,9 @@ void view_pack(const struct view *v, struct store_value *ret)
 }
 
 /* Ids grow, so that no two are equal. */
-static void read_entry(struct bytes_reader *r, struct view *v)
+static void read_entry(struct bytes_reader *r, struct membership_view *v)
 {
-    struct view_entry *e = &v->entry[v->n];
+    struct membership_view_entry *e = &v->entry[v->n];
     uint64_t id = bytes_read_u64(r);
 
     e->incarnation = (int64_t)bytes_read_u64(r);
@@ -170,7 +177,7 @@ static int compare_names(const void *a, const void *b)
 }
 
 /* Names stand for ids, so that no two may be equal either. */
-static tenrec_status check_names(const struct view *v, bool *ret_bad, tenrec_error *err)
+static tenrec_status check_names(const struct membership_view *v, bool *ret_bad, tenrec_error *err)
 {
     const char **name = memory_new(v->n ? v->n : 1, sizeof *name);
 
@@ -185,10 +192,11 @@ static tenrec_status check_names(const struct view *v, bool *ret_bad, tenrec_err
     return TENREC_OK;
 }
 
-tenrec_status view_unpack(const struct store_value *value, struct view *ret, tenrec_error *err)
+tenrec_status membership_view_unpack(const struct store_value *value, struct membership_view *ret,
+                                     tenrec_error *err)
 {
     struct bytes_reader r = { .data = value->data, .len = value->len };
-    struct view v = { .version = 0 };
+    struct membership_view v = { .version = 0 };
     size_t n, n_gone;
     tenrec_status st = TENREC_OK;
 
@@ -206,7 +214,7 @@ tenrec_status view_unpack(const struct store_value *value, struct view *ret, ten
     for (size_t i = 0; i < n && !r.bad; i++)
         read_entry(&r, &v);
     for (size_t i = 0; i < n_gone && !r.bad; i++) {
-        struct view_gone *g = &v.gone[v.n_gone++];
+        struct membership_view_gone *g = &v.gone[v.n_gone++];
         g->incarnation = (int64_t)bytes_read_u64(&r);
         g->died = bytes_read_u64(&r) != 0;
         g->by = (tenrec_peer)(int64_t)bytes_read_u64(&r);
@@ -218,6 +226,6 @@ tenrec_status view_unpack(const struct store_value *value, struct view *ret, ten
     if (st == TENREC_OK)
         *ret = v;
     else
-        view_finish(&v);
+        membership_view_finish(&v);
     return st;
 }

@@ -10,51 +10,60 @@
 
 #define VIEW_GONE_MAX 64 /* former members that are remembered */
 
-struct view_entry {
+struct membership_view_entry {
     tenrec_peer id;
     int64_t incarnation; /* unique in the group, over all its members */
     char name[TENREC_NAME_MAX + 1];
 };
 
 /* Why a worker is no member any more. */
-struct view_gone {
+struct membership_view_gone {
     int64_t incarnation;
     bool died;      /* found dead, else left in good order */
     tenrec_peer by; /* the member that found it dead */
 };
 
-struct view {
+struct membership_view {
     int64_t version; /* grows by one with each change; 0: no worker ever joined */
     size_t n, room;
-    struct view_entry *entry; /* owns; by id */
+    struct membership_view_entry *entry; /* owns; by id */
     size_t n_gone;
-    struct view_gone gone[VIEW_GONE_MAX]; /* the latest last */
+    struct membership_view_gone gone[VIEW_GONE_MAX]; /* the latest last */
 };
 
-void view_finish(struct view *v); /* leaves it zeroed; safe on zeroed memory */
+void membership_view_finish(
+    struct membership_view *v); /* leaves it zeroed; safe on zeroed memory */
 
 /* errors: ENOMEM */
-tenrec_status view_copy(const struct view *v, struct view *ret, tenrec_error *err);
+tenrec_status membership_view_copy(const struct membership_view *v, struct membership_view *ret,
+                                   tenrec_error *err);
 
 /* NULL when there is none. */
-const struct view_entry *view_by_id(const struct view *v, tenrec_peer id);
-const struct view_entry *view_by_name(const struct view *v, const char *name);
+const struct membership_view_entry *membership_view_by_id(const struct membership_view *v,
+                                                          tenrec_peer id);
+const struct membership_view_entry *membership_view_by_name(const struct membership_view *v,
+                                                            const char *name);
 /* The member of that id in that life. */
-const struct view_entry *view_find(const struct view *v, tenrec_peer id, int64_t incarnation);
+const struct membership_view_entry *membership_view_find(const struct membership_view *v,
+                                                         tenrec_peer id, int64_t incarnation);
 /* The entry of a life that ended. */
-const struct view_gone *view_find_gone(const struct view *v, int64_t incarnation);
+const struct membership_view_gone *membership_view_find_gone(const struct membership_view *v,
+                                                             int64_t incarnation);
 
 /* The lowest free id; -1: all are taken. */
-tenrec_peer view_free_id(const struct view *v);
+tenrec_peer membership_view_free_id(const struct membership_view *v);
 
 /* A change: the version is not touched. Ids and names must be free. errors: ENOMEM */
-tenrec_status view_add(struct view *v, const struct view_entry *e, tenrec_error *err);
+tenrec_status membership_view_add(struct membership_view *v, const struct membership_view_entry *e,
+                                  tenrec_error *err);
 /* Returns false if there is no such life. */
-bool view_remove(struct view *v, tenrec_peer id, int64_t incarnation, bool died, tenrec_peer by);
+bool membership_view_remove(struct membership_view *v, tenrec_peer id, int64_t incarnation,
+                            bool died, tenrec_peer by);
 
 /* ret->data is NULL when out of memory. */
-void view_pack(const struct view *v, struct store_value *ret);
+void membership_view_pack(const struct membership_view *v, struct store_value *ret);
 /* errors: EPROTOCOL (malformed), ENOMEM */
-tenrec_status view_unpack(const struct store_value *value, struct view *ret, tenrec_error *err);
+tenrec_status membership_view_unpack(const struct store_value *value, struct membership_view *ret,
+                                     tenrec_error *err);
 
 #endif

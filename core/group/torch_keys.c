@@ -35,7 +35,8 @@ static void add_item(struct bytes *b, const char *name, tenrec_peer id)
 
 /* Adds the members but those that torch would misread, and so fail to join: it parses the text
  * after the first '-' as the id. */
-static void add_view(struct bytes *b, const struct view *v, const struct view_entry *but)
+static void add_view(struct bytes *b, const struct membership_view *v,
+                     const struct membership_view_entry *but)
 {
     for (size_t i = 0; i < v->n; i++)
         if ((!but || v->entry[i].id != but->id) && !strchr(v->entry[i].name, '-'))
@@ -43,7 +44,7 @@ static void add_view(struct bytes *b, const struct view *v, const struct view_en
 }
 
 /* Reads "<name>-<id>", as torch writes it: a name may have '-' in it. */
-static bool read_item(const char *item, size_t len, struct view_entry *ret)
+static bool read_item(const char *item, size_t len, struct membership_view_entry *ret)
 {
     size_t dash = len;
 
@@ -59,34 +60,35 @@ static bool read_item(const char *item, size_t len, struct view_entry *ret)
 
 /* Returns true if the entry is another's. Ids and names are unique there, and ours win: a torch
  * worker's life cannot be checked. */
-static bool is_anothers(const struct view_entry *e, const struct view *before,
-                        const struct view *after)
+static bool is_anothers(const struct membership_view_entry *e, const struct membership_view *before,
+                        const struct membership_view *after)
 {
-    const struct view_entry *was = before ? view_by_id(before, e->id) : NULL;
+    const struct membership_view_entry *was = before ? membership_view_by_id(before, e->id) : NULL;
 
-    return !(was && strcmp(was->name, e->name) == 0) && !view_by_id(after, e->id) &&
-           !view_by_name(after, e->name);
+    return !(was && strcmp(was->name, e->name) == 0) && !membership_view_by_id(after, e->id) &&
+           !membership_view_by_name(after, e->name);
 }
 
-static bool list_find_other(const char *list, const struct view *v, struct view_entry *ret)
+static bool list_find_other(const char *list, const struct membership_view *v,
+                            struct membership_view_entry *ret)
 {
     for (const char *end; *list; list = end) {
-        const struct view_entry *ours;
+        const struct membership_view_entry *ours;
         const size_t len = strcspn(list, ",");
 
         end = list + len + (list[len] == ',');
         if (!read_item(list, len, ret))
             continue;
-        ours = view_by_id(v, ret->id);
+        ours = membership_view_by_id(v, ret->id);
         if (!ours || strcmp(ours->name, ret->name) != 0)
             return true;
     }
     return false;
 }
 
-tenrec_status torch_keys_find_other(struct tenrec_store *torch, const struct view *v,
-                                    uint64_t deadline_ns, struct view_entry *ret, bool *ret_found,
-                                    tenrec_error *err)
+tenrec_status torch_keys_find_other(struct tenrec_store *torch, const struct membership_view *v,
+                                    uint64_t deadline_ns, struct membership_view_entry *ret,
+                                    bool *ret_found, tenrec_error *err)
 {
     struct store_value list;
     tenrec_status st = store_read(torch, LIST, deadline_ns, &list, err);
@@ -96,11 +98,11 @@ tenrec_status torch_keys_find_other(struct tenrec_store *torch, const struct vie
     return st;
 }
 
-static void add_others(struct bytes *b, const char *list, const struct view *before,
-                       const struct view *after)
+static void add_others(struct bytes *b, const char *list, const struct membership_view *before,
+                       const struct membership_view *after)
 {
     for (const char *end; *list; list = end) {
-        struct view_entry e;
+        struct membership_view_entry e;
 
         end = list + strcspn(list, ",");
         if (!read_item(list, (size_t)(end - list), &e) || is_anothers(&e, before, after))
@@ -137,8 +139,9 @@ static tenrec_status list_replace(struct tenrec_store *torch, const struct store
 /* Replaces the list by the members of `after` and the entries of others. `guess` is the list
  * without others: then one request suffices. */
 static tenrec_status list_change(struct tenrec_store *torch, const struct bytes *guess,
-                                 const struct view *before, const struct view *after,
-                                 uint64_t deadline_ns, tenrec_error *err)
+                                 const struct membership_view *before,
+                                 const struct membership_view *after, uint64_t deadline_ns,
+                                 tenrec_error *err)
 {
     struct store_value now = { 0 };
     struct bytes to = { 0 };
@@ -171,8 +174,8 @@ static tenrec_status list_change(struct tenrec_store *torch, const struct bytes 
 
 /* ---- what changes ---------------------------------------------------------------- */
 
-tenrec_status torch_keys_add(struct tenrec_store *torch, const struct view *v,
-                             const struct view_entry *who, const char *address,
+tenrec_status torch_keys_add(struct tenrec_store *torch, const struct membership_view *v,
+                             const struct membership_view_entry *who, const char *address,
                              uint64_t deadline_ns, tenrec_error *err)
 {
     struct bytes guess = { 0 };
@@ -193,7 +196,7 @@ tenrec_status torch_keys_add(struct tenrec_store *torch, const struct view *v,
     return st;
 }
 
-static void torch_keys_delete(struct tenrec_store *torch, const struct view_entry *e,
+static void torch_keys_delete(struct tenrec_store *torch, const struct membership_view_entry *e,
                               uint64_t deadline_ns)
 {
     char name[KEY_ROOM], address[KEY_ROOM];
@@ -204,8 +207,9 @@ static void torch_keys_delete(struct tenrec_store *torch, const struct view_entr
     store_delete_all(torch, keys, 2, deadline_ns, NULL);
 }
 
-tenrec_status torch_keys_take_out(struct tenrec_store *torch, const struct view *before,
-                                  const struct view *after, uint64_t deadline_ns, tenrec_error *err)
+tenrec_status torch_keys_take_out(struct tenrec_store *torch, const struct membership_view *before,
+                                  const struct membership_view *after, uint64_t deadline_ns,
+                                  tenrec_error *err)
 {
     struct bytes guess = { 0 };
     tenrec_status st;
@@ -214,7 +218,7 @@ tenrec_status torch_keys_take_out(struct tenrec_store *torch, const struct view 
     st = list_change(torch, &guess, before, after, deadline_ns, err);
     bytes_free(&guess);
     for (size_t i = 0; i < before->n && st == TENREC_OK; i++)
-        if (!view_find(after, before->entry[i].id, before->entry[i].incarnation))
+        if (!membership_view_find(after, before->entry[i].id, before->entry[i].incarnation))
             torch_keys_delete(torch, &before->entry[i], deadline_ns);
     return st;
 }

@@ -21,19 +21,19 @@ tenrec_status torch_keys_open(struct tenrec_store *whole, const char *group, con
 
 /* Finds the first entry of torch's list that is no member in `v`; *ret_found is false when there is
  * none. Sets only its id and name. */
-tenrec_status torch_keys_find_other(struct tenrec_store *torch, const struct view *v,
-                                    uint64_t deadline_ns, struct view_entry *ret, bool *ret_found,
-                                    tenrec_error *err);
+tenrec_status torch_keys_find_other(struct tenrec_store *torch, const struct membership_view *v,
+                                    uint64_t deadline_ns, struct membership_view_entry *ret,
+                                    bool *ret_found, tenrec_error *err);
 
 /* Adds `who`, which has joined `v`. Called after the view was replaced: so all entries of ours are
  * in the view, and an entry that is not in the view is another's. */
-tenrec_status torch_keys_add(struct tenrec_store *torch, const struct view *v,
-                             const struct view_entry *who, const char *address,
+tenrec_status torch_keys_add(struct tenrec_store *torch, const struct membership_view *v,
+                             const struct membership_view_entry *who, const char *address,
                              uint64_t deadline_ns, tenrec_error *err);
 
 /* Removes the members of `before` that are not in `after`. Called before the view is replaced. */
-tenrec_status torch_keys_take_out(struct tenrec_store *torch, const struct view *before,
-                                  const struct view *after, uint64_t deadline_ns,
+tenrec_status torch_keys_take_out(struct tenrec_store *torch, const struct membership_view *before,
+                                  const struct membership_view *after, uint64_t deadline_ns,
                                   tenrec_error *err);
 
 #endif

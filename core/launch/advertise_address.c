@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-int vantage_is_loopback(const char *host)
+int advertise_address_is_loopback(const char *host)
 {
     return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
            strcmp(host, "::1") == 0;
@@ -82,14 +82,15 @@ static void find_first(char ret[VANTAGE_MAX])
     freeifaddrs(list);
 }
 
-void vantage_find(const char *host, uint16_t port, uint64_t deadline_ns, char ret[VANTAGE_MAX])
+void advertise_address_find(const char *host, uint16_t port, uint64_t deadline_ns,
+                            char ret[VANTAGE_MAX])
 {
     struct address list[RESOLVE_MAX];
     tenrec_error unused;
     size_t n = 0;
 
     *ret = '\0';
-    if (!*host || vantage_is_loopback(host) ||
+    if (!*host || advertise_address_is_loopback(host) ||
         resolve_host(host, port, deadline_ns, list, &n, &unused) != TENREC_OK)
         return;
     for (size_t i = 0; i < n; i++)

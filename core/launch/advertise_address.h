@@ -17,9 +17,10 @@
  * machine, the first address that is not loopback. "" when only this host needs to reach us (the
  * store is at a loopback address, or `host` is ""), or no address is found. Sends nothing, but
  * names are looked up. */
-void vantage_find(const char *host, uint16_t port, uint64_t deadline_ns, char ret[VANTAGE_MAX]);
+void advertise_address_find(const char *host, uint16_t port, uint64_t deadline_ns,
+                            char ret[VANTAGE_MAX]);
 
 /* "localhost", 127.x.y.z or ::1, as written. */
-int vantage_is_loopback(const char *host);
+int advertise_address_is_loopback(const char *host);
 
 #endif

@@ -26,7 +26,7 @@ struct loss {
     uint64_t until_ns;   /* then it counts as that loss */
 };
 
-tenrec_status losses_reset(struct losses *l, size_t n, tenrec_error *err)
+tenrec_status disconnects_reset(struct disconnects *l, size_t n, tenrec_error *err)
 {
     struct loss *last = memory_new(n, sizeof *last);
 
@@ -38,28 +38,28 @@ tenrec_status losses_reset(struct losses *l, size_t n, tenrec_error *err)
     return TENREC_OK;
 }
 
-struct losses *losses_new(void)
+struct disconnects *disconnects_new(void)
 {
-    return memory_new(1, sizeof(struct losses));
+    return memory_new(1, sizeof(struct disconnects));
 }
 
-void losses_drop(struct losses *l)
+void disconnects_drop(struct disconnects *l)
 {
     if (l)
         free(l->last);
     free(l);
 }
 
-void losses_forget(struct tenrec_worker *w, tenrec_peer peer)
+void disconnects_forget(struct tenrec_worker *w, tenrec_peer peer)
 {
     pthread_mutex_lock(&w->lock);
-    if (peer >= 0 && (size_t)peer < w->losses->n)
-        w->losses->last[peer] = (struct loss){ .told = NOTHING_TOLD };
+    if (peer >= 0 && (size_t)peer < w->disconnects->n)
+        w->disconnects->last[peer] = (struct loss){ .told = NOTHING_TOLD };
     pthread_mutex_unlock(&w->lock);
 }
 
 /* False for the second direction of a loss that was told. Lock held. */
-static bool is_news(struct losses *l, tenrec_peer peer, enum direction which)
+static bool is_news(struct disconnects *l, tenrec_peer peer, enum direction which)
 {
     uint64_t now = clock_now_ns();
     struct loss *last;
@@ -78,12 +78,12 @@ static void tell(struct tenrec_worker *w, tenrec_peer peer, enum direction which
                  const tenrec_error *why)
 {
     tenrec_peer_lost_fn *fn;
-    struct scope *scope;
+    struct future_scope *scope;
     void *arg;
 
     pthread_mutex_lock(&w->lock);
-    fn = is_news(w->losses, peer, which) ? w->losses->fn : NULL;
-    arg = w->losses->arg;
+    fn = is_news(w->disconnects, peer, which) ? w->disconnects->fn : NULL;
+    arg = w->disconnects->arg;
     pthread_mutex_unlock(&w->lock);
     if (!fn)
         return;
@@ -102,9 +102,9 @@ static void lost(struct tenrec_worker *w, tenrec_peer peer, enum direction which
     if (which == OURS)
         call_fail_peer(w, peer, &told);
     else if (peer >= 0)
-        served_cancel_from(w->served, peer); /* no answer reaches the caller */
+        active_calls_cancel_from(w->active_calls, peer); /* no answer reaches the caller */
     /* A member of a dynamic group that still lives keeps its references. */
-    if (atomic_load(&w->state) == WORKER_RUNNING && !watch_suspects(w, peer))
+    if (atomic_load(&w->state) == WORKER_RUNNING && !monitor_suspects(w, peer))
         rrefs_lost(w, peer, !atomic_load(&w->leaving), &told);
     if (atomic_load(&w->leaving) || atomic_load(&w->state) != WORKER_RUNNING)
         return;
@@ -144,7 +144,7 @@ void worker_peer_refused(struct tenrec_worker *w, tenrec_peer peer, const tenrec
 void tenrec_set_peer_lost_callback(struct tenrec_worker *w, tenrec_peer_lost_fn *fn, void *arg)
 {
     pthread_mutex_lock(&w->lock);
-    w->losses->fn = fn;
-    w->losses->arg = arg;
+    w->disconnects->fn = fn;
+    w->disconnects->arg = arg;
     pthread_mutex_unlock(&w->lock);
 }

@@ -9,20 +9,20 @@
 
 struct loss;
 
-struct losses {
+struct disconnects {
     tenrec_peer_lost_fn *fn; /* NULL: nobody wants to know */
     void *arg;
     struct loss *last; /* by id, what was told of each; owns */
     size_t n;
 };
 
-struct losses *losses_new(void); /* NULL: no memory */
-void losses_drop(struct losses *l);
+struct disconnects *disconnects_new(void); /* NULL: no memory */
+void disconnects_drop(struct disconnects *l);
 
 /* Forgets what was told, for a group of `n`. errors: ENOMEM */
-tenrec_status losses_reset(struct losses *l, size_t n, tenrec_error *err);
+tenrec_status disconnects_reset(struct disconnects *l, size_t n, tenrec_error *err);
 /* What was told of `peer` was of another that had its id. */
-void losses_forget(struct tenrec_worker *w, tenrec_peer peer);
+void disconnects_forget(struct tenrec_worker *w, tenrec_peer peer);
 
 /* The chain's user. */
 void worker_peer_lost(void *worker, tenrec_peer peer, const tenrec_error *why);

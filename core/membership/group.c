@@ -18,7 +18,7 @@ struct made {
 };
 
 /* Lock held. */
-static tenrec_status check(const struct watch *wa, tenrec_error *err)
+static tenrec_status check(const struct monitor *wa, tenrec_error *err)
 {
     if (wa->expelled) {
         if (err)
@@ -58,7 +58,7 @@ static tenrec_status list_static(struct tenrec_worker *w, struct made **ret, ten
 
 static tenrec_status list_dynamic(struct tenrec_worker *w, struct made **ret, tenrec_error *err)
 {
-    struct watch *wa = w->watch;
+    struct monitor *wa = w->monitor;
     struct made *m = NULL;
     tenrec_status st;
 
@@ -86,7 +86,7 @@ tenrec_status tenrec_group_view_get(struct tenrec_worker *w, struct tenrec_group
 
     if (st != TENREC_OK)
         return st;
-    st = w->watch ? list_dynamic(w, &m, err) : list_static(w, &m, err);
+    st = w->monitor ? list_dynamic(w, &m, err) : list_static(w, &m, err);
     worker_leave(w);
     if (st == TENREC_OK)
         *ret = &m->view;
@@ -120,7 +120,7 @@ static tenrec_status wait_dynamic(struct tenrec_worker *w, const struct wanted *
 {
     const struct timespec ts = { .tv_sec = (time_t)(until_ns / 1000000000u),
                                  .tv_nsec = (long)(until_ns % 1000000000u) };
-    struct watch *wa = w->watch;
+    struct monitor *wa = w->monitor;
     tenrec_status st;
     int r = 0;
 
@@ -156,7 +156,7 @@ static tenrec_status wait_for(struct tenrec_worker *w, const struct wanted *want
     if (st != TENREC_OK)
         return st;
     st = call_deadline(w, &ms, &until_ns, err);
-    if (st == TENREC_OK && !w->watch) {
+    if (st == TENREC_OK && !w->monitor) {
         st = check_static(w, wanted, err);
     } else if (st == TENREC_OK) {
         if (pool)

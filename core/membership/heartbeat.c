@@ -46,21 +46,21 @@ static struct heartbeat *find_or_add(struct heartbeats *h, tenrec_peer id, int64
     return one;
 }
 
-tenrec_status heartbeats_follow(struct heartbeats *h, const struct view *v, tenrec_peer me,
-                                uint64_t now_ns, tenrec_error *err)
+tenrec_status heartbeats_follow(struct heartbeats *h, const struct membership_view *v,
+                                tenrec_peer me, uint64_t now_ns, tenrec_error *err)
 {
     size_t kept = 0, at = 0;
 
     for (size_t i = 0; i < h->n; i++) {
         h->list[i].ours = false;
-        if (view_find(v, h->list[i].id, h->list[i].incarnation))
+        if (membership_view_find(v, h->list[i].id, h->list[i].incarnation))
             h->list[kept++] = h->list[i];
     }
     h->n = kept;
     while (at < v->n && v->entry[at].id != me)
         at++;
     for (size_t i = 1; i <= FOLLOWED && i < v->n; i++) {
-        const struct view_entry *e = &v->entry[(at + i) % v->n];
+        const struct membership_view_entry *e = &v->entry[(at + i) % v->n];
         struct heartbeat *one =
             find_or_add(h, e->id, e->incarnation, now_ns + h->rules.interval_ns);
         if (!one)

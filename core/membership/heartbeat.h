@@ -40,8 +40,8 @@ struct heartbeats {
 void heartbeats_finish(struct heartbeats *h); /* safe on zeroed memory */
 
 /* The members changed; `me` is one of them. errors: ENOMEM */
-tenrec_status heartbeats_follow(struct heartbeats *h, const struct view *v, tenrec_peer me,
-                                uint64_t now_ns, tenrec_error *err);
+tenrec_status heartbeats_follow(struct heartbeats *h, const struct membership_view *v,
+                                tenrec_peer me, uint64_t now_ns, tenrec_error *err);
 
 /* Nobody is looked after any more. */
 void heartbeats_stop(struct heartbeats *h);

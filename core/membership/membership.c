@@ -14,7 +14,7 @@
 struct membership {
     struct rendezvous *rendezvous;
     struct members *members;
-    struct view view; /* of a dynamic group, as it was then */
+    struct membership_view view; /* of a dynamic group, as it was then */
     struct tenrec_process_group *pg;
     const char **names;           /* by rank; borrowed from members */
     struct tenrec_member *member; /* likewise */
@@ -93,28 +93,29 @@ static tenrec_status list_members(struct membership *m, tenrec_error *err)
 }
 
 /* Reads who is in `v` (taken on success). One that has gone meanwhile is left out. */
-static tenrec_status read_members(struct membership *m, struct view *v, uint64_t deadline_ns,
-                                  tenrec_error *err)
+static tenrec_status read_members(struct membership *m, struct membership_view *v,
+                                  uint64_t deadline_ns, tenrec_error *err)
 {
     struct members *members = memory_new(1, sizeof *members + v->n * sizeof *members->list);
     tenrec_status st;
 
     if (!members)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu members", v->n);
-    st = roster_records(&m->rendezvous->roster, v->entry, v->n, deadline_ns, members->list, err);
+    st = membership_list_records(&m->rendezvous->roster, v->entry, v->n, deadline_ns, members->list,
+                                 err);
     for (size_t i = 0, at = 0; at < v->n && st == TENREC_OK; i++) {
-        const struct view_entry e = v->entry[at];
+        const struct membership_view_entry e = v->entry[at];
         if (members->list[i].address) {
             members->list[members->n++] = members->list[i];
             at++;
         } else {
-            view_remove(v, e.id, e.incarnation, true, -1);
+            membership_view_remove(v, e.id, e.incarnation, true, -1);
         }
     }
     if (st == TENREC_OK) {
         m->members = members;
         m->view = *v;
-        *v = (struct view){ .version = 0 };
+        *v = (struct membership_view){ .version = 0 };
     } else {
         free(members);
     }
@@ -125,14 +126,14 @@ static tenrec_status join_dynamic(struct membership *m, const char *address,
                                   const struct store_value *extra, uint64_t deadline_ns,
                                   tenrec_error *err)
 {
-    struct roster *r = &m->rendezvous->roster;
-    struct view v = { .version = 0 };
-    tenrec_status st = roster_join(r, address, extra, deadline_ns, &v, err);
+    struct membership_list *r = &m->rendezvous->roster;
+    struct membership_view v = { .version = 0 };
+    tenrec_status st = membership_list_join(r, address, extra, deadline_ns, &v, err);
 
     if (st == TENREC_OK)
         st = read_members(m, &v, deadline_ns, err);
-    view_finish(&v);
-    if (st == TENREC_OK && !view_find(&m->view, r->id, r->incarnation))
+    membership_view_finish(&v);
+    if (st == TENREC_OK && !membership_view_find(&m->view, r->id, r->incarnation))
         st = tenrec_fail(err, TENREC_EGROUP,
                          "worker '%s' (id %d) was taken out of group \"%s\" while it joined, as it "
                          "did not answer",
@@ -142,12 +143,12 @@ static tenrec_status join_dynamic(struct membership *m, const char *address,
 
 static tenrec_status visit_dynamic(struct membership *m, uint64_t deadline_ns, tenrec_error *err)
 {
-    struct view v = { .version = 0 };
-    tenrec_status st = roster_read(&m->rendezvous->roster, deadline_ns, &v, err);
+    struct membership_view v = { .version = 0 };
+    tenrec_status st = membership_list_read(&m->rendezvous->roster, deadline_ns, &v, err);
 
     if (st == TENREC_OK)
         st = read_members(m, &v, deadline_ns, err);
-    view_finish(&v);
+    membership_view_finish(&v);
     return st;
 }
 
@@ -155,7 +156,7 @@ static tenrec_status join_static(struct membership *m, const char *address,
                                  const struct store_value *extra, uint64_t deadline_ns,
                                  tenrec_error *err)
 {
-    struct meeting *meeting = &m->rendezvous->meeting;
+    struct generation *meeting = &m->rendezvous->meeting;
     tenrec_status st =
         members_join(meeting, m->name, address, extra, deadline_ns, &m->members, err);
 
@@ -204,13 +205,13 @@ tenrec_status membership_visit(const struct config_settings *s, struct stores *s
 
 static bool has_left(struct membership *m, const struct member *one, uint64_t deadline_ns)
 {
-    struct view v = { .version = 0 };
+    struct membership_view v = { .version = 0 };
     bool left;
 
-    if (roster_read(&m->rendezvous->roster, deadline_ns, &v, NULL) != TENREC_OK)
+    if (membership_list_read(&m->rendezvous->roster, deadline_ns, &v, NULL) != TENREC_OK)
         return false;
-    left = !view_find(&v, one->rank, one->incarnation);
-    view_finish(&v);
+    left = !membership_view_find(&v, one->rank, one->incarnation);
+    membership_view_finish(&v);
     return left;
 }
 
@@ -225,7 +226,7 @@ const char *membership_absence(struct membership *m, tenrec_peer id, uint64_t de
     if (!one)
         return NULL;
     if (m->rendezvous->dynamic ? has_left(m, one, deadline_ns)
-                               : meeting_has_left(&m->rendezvous->meeting, id, deadline_ns))
+                               : generation_has_left(&m->rendezvous->meeting, id, deadline_ns))
         snprintf(text, room, "it has left the group");
     else if (member_was_here(one) && !member_runs_here(one))
         snprintf(text, room, "its process %lld does not run any more", (long long)one->pid);
@@ -259,7 +260,7 @@ void membership_drop(struct membership *m, uint64_t deadline_ns)
     process_group_close(m->pg, deadline_ns);
     rendezvous_close(m->rendezvous, deadline_ns);
     members_drop(m->members);
-    view_finish(&m->view);
+    membership_view_finish(&m->view);
     free(m->names);
     free(m->member);
     free(m);
@@ -322,7 +323,7 @@ const void *membership_extra(const struct membership *m, uint32_t i, size_t *ret
 tenrec_status membership_tell_number(struct membership *m, const char *what, int64_t number,
                                      uint64_t deadline_ns, tenrec_error *err)
 {
-    const struct meeting *at = &m->rendezvous->meeting;
+    const struct generation *at = &m->rendezvous->meeting;
     char key[64], text[24];
 
     snprintf(key, sizeof key, "%s/%d", what, at->rank);
@@ -333,7 +334,7 @@ tenrec_status membership_tell_number(struct membership *m, const char *what, int
 tenrec_status membership_hear_number(struct membership *m, const char *what, tenrec_peer id,
                                      uint64_t deadline_ns, int64_t *ret, tenrec_error *err)
 {
-    const struct meeting *at = &m->rendezvous->meeting;
+    const struct generation *at = &m->rendezvous->meeting;
     char key[64], *end;
     const char *keys[] = { key };
     struct store_value text;
@@ -370,12 +371,12 @@ const struct tenrec_member *membership_member(const struct membership *m, tenrec
     return NULL;
 }
 
-struct roster *membership_roster(const struct membership *m)
+struct membership_list *membership_roster(const struct membership *m)
 {
     return m->rendezvous->dynamic ? &m->rendezvous->roster : NULL;
 }
 
-const struct view *membership_view(const struct membership *m)
+const struct membership_view *membership_view(const struct membership *m)
 {
     return &m->view;
 }

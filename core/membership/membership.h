@@ -14,9 +14,9 @@ struct group_lost;
 struct loop;
 struct member;
 struct membership;
-struct roster;
+struct membership_list;
 struct stores;
-struct view;
+struct membership_view;
 struct store_value;
 
 /* Finds out our rank and the size of the group, and opens the store (serves
@@ -60,9 +60,9 @@ tenrec_peer membership_rank(const struct membership *m);
 const char *membership_name(const struct membership *m);
 uint32_t membership_world(const struct membership *m); /* how many members are listed */
 /* NULL in a static group. Its name and id are ours. */
-struct roster *membership_roster(const struct membership *m);
+struct membership_list *membership_roster(const struct membership *m);
 /* Of a dynamic group: what we have joined, and the record of each, by id. */
-const struct view *membership_view(const struct membership *m);
+const struct membership_view *membership_view(const struct membership *m);
 const struct member *membership_records(const struct membership *m);
 uint64_t membership_incarnation(const struct membership *m);
 uint64_t membership_token(const struct membership *m); /* 0 of a visitor */

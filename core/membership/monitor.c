@@ -21,28 +21,28 @@ enum {
     RETRY_MAX_MS = 5000, /* between looks at one that does not answer */
 };
 
-bool watch_suspects(struct tenrec_worker *w, tenrec_peer peer)
+bool monitor_suspects(struct tenrec_worker *w, tenrec_peer peer)
 {
-    struct watch *wa = w->watch;
-    const struct view_entry *e;
+    struct monitor *wa = w->monitor;
+    const struct membership_view_entry *e;
 
     if (!wa)
         return false;
     pthread_mutex_lock(&wa->lock);
-    e = view_by_id(&wa->view, peer);
+    e = membership_view_by_id(&wa->view, peer);
     if (e && !wa->expelled && !wa->stopped) {
         heartbeats_suspect(&wa->beats, peer, e->incarnation, clock_now_ns(), NULL);
         wa->look = true;
         wa->suspects = true;
     }
-    watch_gives_up(wa, peer);
+    monitor_gives_up(wa, peer);
     pthread_mutex_unlock(&wa->lock);
     return true;
 }
 
 /* ---- the store ---------------------------------------------------------------------- */
 
-static void store_failed(struct watch *wa, const tenrec_error *why)
+static void store_failed(struct monitor *wa, const tenrec_error *why)
 {
     if (wa->retry_ms == 0 && tenrec_worker_running(wa->w))
         log_line(
@@ -58,7 +58,7 @@ static void store_failed(struct watch *wa, const tenrec_error *why)
     pthread_mutex_unlock(&wa->lock);
 }
 
-static void store_works(struct watch *wa)
+static void store_works(struct monitor *wa)
 {
     if (wa->retry_ms == 0)
         return;
@@ -71,15 +71,15 @@ static void store_works(struct watch *wa)
 }
 
 /* Sees what the store says now. */
-static void refresh(struct watch *wa)
+static void refresh(struct monitor *wa)
 {
-    struct view v = { .version = 0 };
+    struct membership_view v = { .version = 0 };
     tenrec_error why;
 
-    tenrec_status st = roster_read(wa->roster, clock_deadline_ms(STORE_MS), &v, &why);
+    tenrec_status st = membership_list_read(wa->roster, clock_deadline_ms(STORE_MS), &v, &why);
 
     if (st == TENREC_OK)
-        st = watch_apply(wa, &v, &why);
+        st = monitor_apply(wa, &v, &why);
     pthread_mutex_lock(&wa->lock);
     wa->look_at_ns = clock_deadline_ms(LOOK_GAP_MS);
     pthread_mutex_unlock(&wa->lock);
@@ -90,9 +90,9 @@ static void refresh(struct watch *wa)
 }
 
 /* Takes one that is dead out of the group, and tells the others. */
-static void bury(struct watch *wa, const struct heartbeat *dead)
+static void bury(struct monitor *wa, const struct heartbeat *dead)
 {
-    struct view v = { .version = 0 };
+    struct membership_view v = { .version = 0 };
     tenrec_error why;
     tenrec_status st;
 
@@ -100,24 +100,24 @@ static void bury(struct watch *wa, const struct heartbeat *dead)
              peers_name(&wa->w->peers, dead->id), (int)dead->id,
              dead->refused >= wa->beats.rules.misses ? "nobody listens at its address"
                                                      : "it does not answer");
-    st = roster_remove(wa->roster, dead->id, dead->incarnation, true, clock_deadline_ms(STORE_MS),
-                       &v, &why);
+    st = membership_list_remove(wa->roster, dead->id, dead->incarnation, true,
+                                clock_deadline_ms(STORE_MS), &v, &why);
     /* Who joins slowly is no store that is away: it is tried again after the next look. */
     if (st != TENREC_OK && wa->roster->lock.others)
         return;
     if (st == TENREC_OK)
-        st = watch_apply(wa, &v, &why);
+        st = monitor_apply(wa, &v, &why);
     if (st != TENREC_OK) {
         store_failed(wa, &why);
         return;
     }
     store_works(wa);
-    watch_tell(wa);
+    monitor_tell(wa);
 }
 
-static void depart(struct watch *wa)
+static void depart(struct monitor *wa)
 {
-    struct view v = { .version = 0 };
+    struct membership_view v = { .version = 0 };
     uint64_t deadline_ns;
     tenrec_error why;
     tenrec_status st;
@@ -125,7 +125,7 @@ static void depart(struct watch *wa)
     pthread_mutex_lock(&wa->lock);
     deadline_ns = wa->depart_ns;
     pthread_mutex_unlock(&wa->lock);
-    st = roster_leave(wa->roster, deadline_ns, &v, &why);
+    st = membership_list_leave(wa->roster, deadline_ns, &v, &why);
     pthread_mutex_lock(&wa->lock);
     /* The others remain in our list, to be told. */
     if (st == TENREC_OK && v.version > 0)
@@ -136,19 +136,19 @@ static void depart(struct watch *wa)
     wa->departed = true;
     pthread_cond_broadcast(&wa->changed);
     pthread_mutex_unlock(&wa->lock);
-    view_finish(&v);
+    membership_view_finish(&v);
 }
 
-tenrec_status watch_depart(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)
+tenrec_status monitor_depart(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)
 {
-    struct watch *wa = w->watch;
+    struct monitor *wa = w->monitor;
     tenrec_status st;
 
     pthread_mutex_lock(&wa->lock);
     wa->departs = true;
     wa->depart_ns = deadline_ns;
     pthread_cond_broadcast(&wa->changed);
-    while (!wa->departed && watch_wait(wa, store_answer_ns(deadline_ns)))
+    while (!wa->departed && monitor_wait(wa, store_answer_ns(deadline_ns)))
         ;
     if (!wa->departed)
         st = tenrec_fail(
@@ -159,20 +159,20 @@ tenrec_status watch_depart(struct tenrec_worker *w, uint64_t deadline_ns, tenrec
         *err = wa->depart_why;
     pthread_mutex_unlock(&wa->lock);
     if (st == TENREC_OK)
-        watch_tell_and_wait(wa, deadline_ns);
+        monitor_tell_and_wait(wa, deadline_ns);
     return st;
 }
 
 /* ---- the thread ---------------------------------------------------------------------- */
 
 /* When the store may be asked again. */
-static uint64_t look_ns(const struct watch *wa)
+static uint64_t look_ns(const struct monitor *wa)
 {
     return wa->store_at_ns > wa->look_at_ns ? wa->store_at_ns : wa->look_at_ns;
 }
 
 /* One thing to do, with the lock, which it gives up meanwhile. False: nothing until *next_ns. */
-static bool work(struct watch *wa, uint64_t *next_ns)
+static bool work(struct monitor *wa, uint64_t *next_ns)
 {
     const uint64_t now_ns = clock_now_ns();
     const bool store = now_ns >= wa->store_at_ns;
@@ -190,13 +190,13 @@ static bool work(struct watch *wa, uint64_t *next_ns)
         if (!wa->asks.first)
             return false;
         pthread_mutex_unlock(&wa->lock);
-        watch_answer_ripe(wa);
+        monitor_answer_ripe(wa);
         pthread_mutex_lock(&wa->lock);
         return true;
     }
-    if (watch_has_ripe(wa)) {
+    if (monitor_has_ripe(wa)) {
         pthread_mutex_unlock(&wa->lock);
-        watch_answer_ripe(wa);
+        monitor_answer_ripe(wa);
         pthread_mutex_lock(&wa->lock);
         return true;
     }
@@ -209,7 +209,7 @@ static bool work(struct watch *wa, uint64_t *next_ns)
     }
     if (wa->suspects) {
         wa->suspects = false;
-        watch_find_dead(wa);
+        monitor_find_dead(wa);
     }
     due = heartbeats_next(&wa->beats, now_ns, &one, next_ns);
     if (wa->look && look_ns(wa) < *next_ns)
@@ -220,32 +220,32 @@ static bool work(struct watch *wa, uint64_t *next_ns)
     if (due == HEARTBEAT_DEAD && store)
         bury(wa, &one);
     else
-        watch_look_at(wa, one.id, one.incarnation);
+        monitor_look_at(wa, one.id, one.incarnation);
     pthread_mutex_lock(&wa->lock);
     return true;
 }
 
 static void *run(void *arg)
 {
-    struct watch *wa = arg;
+    struct monitor *wa = arg;
     uint64_t next_ns;
 
     pthread_mutex_lock(&wa->lock);
     while (!wa->stop)
         if (!work(wa, &next_ns))
-            watch_wait(wa, next_ns);
+            monitor_wait(wa, next_ns);
     wa->stopped = true;
     pthread_cond_broadcast(&wa->changed);
     pthread_mutex_unlock(&wa->lock);
-    watch_answer_ripe(wa);
+    monitor_answer_ripe(wa);
     return NULL;
 }
 
-tenrec_status watch_open(struct tenrec_worker *w, tenrec_error *err)
+tenrec_status monitor_open(struct tenrec_worker *w, tenrec_error *err)
 {
     const struct config_settings *s = w->settings;
-    struct roster *roster = membership_roster(w->membership);
-    struct watch *wa;
+    struct membership_list *roster = membership_roster(w->membership);
+    struct monitor *wa;
     pthread_condattr_t attr;
     tenrec_status st;
 
@@ -263,16 +263,16 @@ tenrec_status watch_open(struct tenrec_worker *w, tenrec_error *err)
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&wa->changed, &attr);
     pthread_condattr_destroy(&attr);
-    w->watch = wa;
-    st = watch_begin(wa, err);
+    w->monitor = wa;
+    st = monitor_begin(wa, err);
     if (st == TENREC_OK)
         st = heartbeats_follow(&wa->beats, &wa->view, w->self.id, clock_now_ns(), err);
     return st;
 }
 
-tenrec_status watch_start(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)
+tenrec_status monitor_start(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)
 {
-    struct watch *wa = w->watch;
+    struct monitor *wa = w->monitor;
     int r;
 
     if (!wa)
@@ -281,13 +281,13 @@ tenrec_status watch_start(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_
     if (r != 0)
         return tenrec_fail_errno(err, TENREC_EOS, r, "cannot start the thread of the group");
     wa->started = true;
-    watch_tell_and_wait(wa, deadline_ns);
+    monitor_tell_and_wait(wa, deadline_ns);
     return TENREC_OK;
 }
 
-void watch_stop(struct tenrec_worker *w)
+void monitor_stop(struct tenrec_worker *w)
 {
-    struct watch *wa = w->watch;
+    struct monitor *wa = w->monitor;
 
     if (!wa)
         return;
@@ -300,7 +300,7 @@ void watch_stop(struct tenrec_worker *w)
         store_cut(wa->roster->store);
         pthread_mutex_lock(&wa->lock);
         if (!wa->stopped)
-            watch_wait(wa, clock_deadline_ms(CUT_GAP_MS));
+            monitor_wait(wa, clock_deadline_ms(CUT_GAP_MS));
     }
     pthread_mutex_unlock(&wa->lock);
     if (wa->started)
@@ -312,17 +312,17 @@ void watch_stop(struct tenrec_worker *w)
     pthread_mutex_unlock(&wa->lock);
 }
 
-void watch_close(struct tenrec_worker *w)
+void monitor_close(struct tenrec_worker *w)
 {
-    struct watch *wa = w->watch;
+    struct monitor *wa = w->monitor;
 
     if (!wa)
         return;
-    watch_messages_end(wa);
-    watch_end(wa);
+    monitor_messages_end(wa);
+    monitor_end(wa);
     heartbeats_finish(&wa->beats);
     pthread_cond_destroy(&wa->changed);
     pthread_mutex_destroy(&wa->lock);
     free(wa);
-    w->watch = NULL;
+    w->monitor = NULL;
 }

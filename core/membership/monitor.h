@@ -9,32 +9,32 @@
 #include <stdint.h>
 #include <tenrec/group.h>
 
-struct watch;
+struct monitor;
 
 /* NULL it in static groups: then nothing of what follows does anything.
  *
  * Makes it from what the membership lists; messages may arrive from here on.
  * errors: ENOMEM */
-tenrec_status watch_open(struct tenrec_worker *w, tenrec_error *err);
+tenrec_status monitor_open(struct tenrec_worker *w, tenrec_error *err);
 
 /* Starts the thread and waits until the others know us, or do not answer. errors: EOS */
-tenrec_status watch_start(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err);
+tenrec_status monitor_start(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err);
 
 /* The two steps of leaving: nobody begins a call to us any more / we are no
  * member any more, and all know. errors: ETIMEDOUT, and the store's */
-void watch_tell_leaving(struct tenrec_worker *w, uint64_t deadline_ns);
-tenrec_status watch_depart(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err);
+void monitor_tell_leaving(struct tenrec_worker *w, uint64_t deadline_ns);
+tenrec_status monitor_depart(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err);
 
 /* Ends the thread; messages may still arrive. */
-void watch_stop(struct tenrec_worker *w);
-void watch_close(struct tenrec_worker *w); /* no message can arrive any more */
+void monitor_stop(struct tenrec_worker *w);
+void monitor_close(struct tenrec_worker *w); /* no message can arrive any more */
 
 /* A connection to or from `peer` broke. True: it is in good hands, and the loss of
  * the connection is not yet that of the member. */
-bool watch_suspects(struct tenrec_worker *w, tenrec_peer peer);
+bool monitor_suspects(struct tenrec_worker *w, tenrec_peer peer);
 
 /* A VIEW message came, or an answer to one: takes msg. */
-void watch_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg);
-void watch_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg);
+void monitor_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg);
+void monitor_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg);
 
 #endif

@@ -13,21 +13,21 @@
 #include <pthread.h>
 
 struct known;
-struct roster;
+struct membership_list;
 struct sent;
 
-struct watch {
+struct monitor {
     struct tenrec_worker *w;
-    struct roster *roster; /* borrowed; for the thread only, once it runs */
-    int64_t incarnation;   /* ours */
+    struct membership_list *roster; /* borrowed; for the thread only, once it runs */
+    int64_t incarnation;            /* ours */
     pthread_t thread;
     bool started;
     uint64_t retry_ms;   /* the thread's; 0: the store answers */
     struct known *known; /* the thread's; of the members, and of some that have gone */
 
-    pthread_mutex_t lock;   /* guards all below */
-    pthread_cond_t changed; /* monotonic */
-    struct view view;       /* what the worker follows */
+    pthread_mutex_t lock;        /* guards all below */
+    pthread_cond_t changed;      /* monotonic */
+    struct membership_view view; /* what the worker follows */
     struct heartbeats beats;
     struct sent *sent;
     int64_t n_sent;
@@ -48,40 +48,40 @@ struct watch {
 /* ---- monitor_messages.c ---- */
 
 /* Tells one member where we are, which it shall answer. No lock held. */
-void watch_look_at(struct watch *wa, tenrec_peer id, int64_t incarnation);
+void monitor_look_at(struct monitor *wa, tenrec_peer id, int64_t incarnation);
 
 /* Tells all others, and waits for nobody / until all have come to the same view.
  * Who does not answer in time is suspected. No lock held. */
-void watch_tell(struct watch *wa);
-void watch_tell_and_wait(struct watch *wa, uint64_t deadline_ns);
+void monitor_tell(struct monitor *wa);
+void monitor_tell_and_wait(struct monitor *wa, uint64_t deadline_ns);
 
 /* Is there one who waited for what we know now? Lock held. */
-bool watch_has_ripe(const struct watch *wa);
-void watch_answer_ripe(struct watch *wa); /* no lock held */
+bool monitor_has_ripe(const struct monitor *wa);
+void monitor_answer_ripe(struct monitor *wa); /* no lock held */
 
 /* Until something changes. False when the deadline came. Lock held. */
-bool watch_wait(struct watch *wa, uint64_t until_ns);
+bool monitor_wait(struct monitor *wa, uint64_t until_ns);
 
 /* What was asked of `id` is not answered any more. Lock held. */
-void watch_gives_up(struct watch *wa, tenrec_peer id);
+void monitor_gives_up(struct monitor *wa, tenrec_peer id);
 
-void watch_messages_end(struct watch *wa);
+void monitor_messages_end(struct monitor *wa);
 
 /* ---- view_apply.c ---- */
 
 /* What the membership lists is where it begins. errors: ENOMEM */
-tenrec_status watch_begin(struct watch *wa, tenrec_error *err);
+tenrec_status monitor_begin(struct monitor *wa, tenrec_error *err);
 
 /* Makes the worker follow `v` (taken always), unless it is older. No lock held. What
- * fails may be tried again. errors: ENOMEM, and those of roster_records */
-tenrec_status watch_apply(struct watch *wa, struct view *v, tenrec_error *err);
+ * fails may be tried again. errors: ENOMEM, and those of membership_list_records */
+tenrec_status monitor_apply(struct monitor *wa, struct membership_view *v, tenrec_error *err);
 
 /* That member is about to leave: nobody here begins a call to it any more. */
-void watch_leaves(struct watch *wa, tenrec_peer id, int64_t incarnation);
+void monitor_leaves(struct monitor *wa, tenrec_peer id, int64_t incarnation);
 
 /* Buries suspects whose process does not run any more. Lock held. */
-void watch_find_dead(struct watch *wa);
+void monitor_find_dead(struct monitor *wa);
 
-void watch_end(struct watch *wa);
+void monitor_end(struct monitor *wa);
 
 #endif

@@ -29,7 +29,7 @@ enum {
 
 struct sent {
     struct sent *next;
-    struct watch *watch;
+    struct monitor *watch;
     int64_t msg_id;
     tenrec_peer id;
     int64_t incarnation;
@@ -39,7 +39,7 @@ struct sent {
 };
 
 /* Lock held. */
-static void sent_free_done(struct watch *wa)
+static void sent_free_done(struct monitor *wa)
 {
     struct sent **at = &wa->sent, *s;
 
@@ -62,7 +62,7 @@ static bool is_refusal(const tenrec_error *why)
 static void on_sent(void *arg, const tenrec_error *why)
 {
     struct sent *s = arg;
-    struct watch *wa = s->watch;
+    struct monitor *wa = s->watch;
 
     pthread_mutex_lock(&wa->lock);
     s->told = true;
@@ -76,7 +76,7 @@ static void on_sent(void *arg, const tenrec_error *why)
 }
 
 /* Tells `to` where we are. No lock held. */
-static void send_view(struct watch *wa, tenrec_peer to, int64_t incarnation, int64_t flags,
+static void send_view(struct monitor *wa, tenrec_peer to, int64_t incarnation, int64_t flags,
                       bool round)
 {
     struct tenrec_worker *w = wa->w;
@@ -107,14 +107,14 @@ static void send_view(struct watch *wa, tenrec_peer to, int64_t incarnation, int
     chain_send(w->chain, to, msg, (struct tenrec_done){ on_sent, s });
 }
 
-static void answer(struct watch *wa, const struct ask *a)
+static void answer(struct monitor *wa, const struct ask *a)
 {
     int64_t number[RET_NUMBERS];
     struct tenrec_msg *msg = NULL;
 
     pthread_mutex_lock(&wa->lock);
     number[RET_VERSION] = wa->view.version;
-    number[RET_KNOWN] = view_find(&wa->view, a->id, a->incarnation) != NULL;
+    number[RET_KNOWN] = membership_view_find(&wa->view, a->id, a->incarnation) != NULL;
     pthread_mutex_unlock(&wa->lock);
     if (rref_numbers_write(TENREC_MSG_VIEW_RET, number, RET_NUMBERS, &msg, NULL) == TENREC_OK)
         answer_send(wa->w, a->from, a->msg_id, &a->route, msg, NULL);
@@ -129,7 +129,7 @@ static tenrec_status ask_read(struct tenrec_worker *w, tenrec_peer from, struct 
     int64_t n[VIEW_NUMBERS];
     tenrec_status st = rref_numbers_read(msg, VIEW_NUMBERS, n, err);
 
-    if (st == TENREC_OK && !w->watch)
+    if (st == TENREC_OK && !w->monitor)
         st = tenrec_fail(err, TENREC_EGROUP, "the group of '%s' is static", w->self.name);
     if (st == TENREC_OK && from >= 0 && from != n[VIEW_ID])
         st = tenrec_fail(err, TENREC_EPROTOCOL, "'%s' tells a view in the name of worker %lld",
@@ -144,9 +144,9 @@ static tenrec_status ask_read(struct tenrec_worker *w, tenrec_peer from, struct 
     return TENREC_OK;
 }
 
-void watch_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
+void monitor_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
 {
-    struct watch *wa = w->watch;
+    struct monitor *wa = w->monitor;
     struct ask a = { .from = from, .msg_id = msg->id, .route = msg->route };
     struct ask *kept = NULL, *oldest = NULL;
     bool waits;
@@ -159,7 +159,7 @@ void watch_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg 
         return;
     }
     pthread_mutex_lock(&wa->lock);
-    a.leaving = a.leaving && from >= 0 && view_find(&wa->view, from, a.incarnation);
+    a.leaving = a.leaving && from >= 0 && membership_view_find(&wa->view, from, a.incarnation);
     if ((a.leaving || (a.version > wa->view.version && waits)) && !wa->stopped && !wa->expelled &&
         (kept = memory_new(1, sizeof *kept))) {
         *kept = a;
@@ -176,9 +176,9 @@ void watch_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg 
     free(oldest);
 }
 
-void watch_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
+void monitor_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
 {
-    struct watch *wa = w->watch;
+    struct monitor *wa = w->monitor;
     int64_t n[RET_NUMBERS];
 
     if (!wa || rref_numbers_read(msg, RET_NUMBERS, n, NULL) != TENREC_OK) {
@@ -200,7 +200,7 @@ void watch_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg
     msg->release(msg);
 }
 
-void watch_gives_up(struct watch *wa, tenrec_peer id)
+void monitor_gives_up(struct monitor *wa, tenrec_peer id)
 {
     for (struct sent *s = wa->sent; s; s = s->next)
         s->over = s->over || s->id == id;
@@ -211,13 +211,13 @@ void watch_gives_up(struct watch *wa, tenrec_peer id)
 /* ---- telling all ----------------------------------------------------------------- */
 
 /* A copy of who is there, without us. No lock held. */
-static size_t others(struct watch *wa, struct view_entry **ret)
+static size_t others(struct monitor *wa, struct membership_view_entry **ret)
 {
-    struct view v = { .version = 0 };
+    struct membership_view v = { .version = 0 };
     size_t n = 0;
 
     pthread_mutex_lock(&wa->lock);
-    if (view_copy(&wa->view, &v, NULL) == TENREC_OK)
+    if (membership_view_copy(&wa->view, &v, NULL) == TENREC_OK)
         for (size_t i = 0; i < v.n; i++)
             if (v.entry[i].incarnation != wa->incarnation)
                 v.entry[n++] = v.entry[i];
@@ -226,9 +226,9 @@ static size_t others(struct watch *wa, struct view_entry **ret)
     return n;
 }
 
-static void tell_all(struct watch *wa, int64_t flags, bool round)
+static void tell_all(struct monitor *wa, int64_t flags, bool round)
 {
-    struct view_entry *list;
+    struct membership_view_entry *list;
     size_t n = others(wa, &list);
 
     for (size_t i = 0; i < n; i++)
@@ -236,7 +236,7 @@ static void tell_all(struct watch *wa, int64_t flags, bool round)
     free(list);
 }
 
-static bool round_is_open(const struct watch *wa)
+static bool round_is_open(const struct monitor *wa)
 {
     for (const struct sent *s = wa->sent; s; s = s->next)
         if (s->round && !s->over)
@@ -244,7 +244,7 @@ static bool round_is_open(const struct watch *wa)
     return false;
 }
 
-bool watch_wait(struct watch *wa, uint64_t until_ns)
+bool monitor_wait(struct monitor *wa, uint64_t until_ns)
 {
     const struct timespec ts = { .tv_sec = (time_t)(until_ns / 1000000000u),
                                  .tv_nsec = (long)(until_ns % 1000000000u) };
@@ -255,7 +255,7 @@ bool watch_wait(struct watch *wa, uint64_t until_ns)
 }
 
 /* Waits for the answers of a round; who does not answer is looked at. */
-static void await_round(struct watch *wa, uint64_t deadline_ns)
+static void await_round(struct monitor *wa, uint64_t deadline_ns)
 {
     uint64_t limit_ns =
         clock_now_ns() + wa->beats.rules.interval_ns * (uint64_t)wa->beats.rules.misses;
@@ -263,7 +263,7 @@ static void await_round(struct watch *wa, uint64_t deadline_ns)
     if (limit_ns > deadline_ns)
         limit_ns = deadline_ns;
     pthread_mutex_lock(&wa->lock);
-    while (round_is_open(wa) && watch_wait(wa, limit_ns))
+    while (round_is_open(wa) && monitor_wait(wa, limit_ns))
         ;
     for (struct sent *s = wa->sent; s; s = s->next) {
         if (!s->round || s->over)
@@ -276,31 +276,31 @@ static void await_round(struct watch *wa, uint64_t deadline_ns)
     pthread_mutex_unlock(&wa->lock);
 }
 
-void watch_look_at(struct watch *wa, tenrec_peer id, int64_t incarnation)
+void monitor_look_at(struct monitor *wa, tenrec_peer id, int64_t incarnation)
 {
     send_view(wa, id, incarnation, 0, false);
 }
 
-void watch_tell(struct watch *wa)
+void monitor_tell(struct monitor *wa)
 {
     tell_all(wa, 0, false);
 }
 
-void watch_tell_and_wait(struct watch *wa, uint64_t deadline_ns)
+void monitor_tell_and_wait(struct monitor *wa, uint64_t deadline_ns)
 {
     tell_all(wa, 0, true);
     await_round(wa, deadline_ns);
 }
 
-void watch_tell_leaving(struct tenrec_worker *w, uint64_t deadline_ns)
+void monitor_tell_leaving(struct tenrec_worker *w, uint64_t deadline_ns)
 {
-    tell_all(w->watch, FLAG_LEAVING, true);
-    await_round(w->watch, deadline_ns);
+    tell_all(w->monitor, FLAG_LEAVING, true);
+    await_round(w->monitor, deadline_ns);
 }
 
 /* ---- who waits for our answer ------------------------------------------------ */
 
-void watch_answer_ripe(struct watch *wa)
+void monitor_answer_ripe(struct monitor *wa)
 {
     struct ask *list, *next;
 
@@ -310,18 +310,18 @@ void watch_answer_ripe(struct watch *wa)
     for (; list; list = next) {
         next = list->next;
         if (list->leaving)
-            watch_leaves(wa, list->id, list->incarnation);
+            monitor_leaves(wa, list->id, list->incarnation);
         answer(wa, list);
         free(list);
     }
 }
 
-bool watch_has_ripe(const struct watch *wa)
+bool monitor_has_ripe(const struct monitor *wa)
 {
     return asks_have_ripe(&wa->asks, wa->view.version);
 }
 
-void watch_messages_end(struct watch *wa)
+void monitor_messages_end(struct monitor *wa)
 {
     for (struct sent *s = wa->sent, *next; s; s = next) {
         next = s->next;

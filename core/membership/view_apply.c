@@ -28,7 +28,7 @@ struct known {
     struct member record;
 };
 
-static struct known *known_find(const struct watch *wa, tenrec_peer id, int64_t incarnation)
+static struct known *known_find(const struct monitor *wa, tenrec_peer id, int64_t incarnation)
 {
     struct known *k = wa->known;
 
@@ -38,7 +38,7 @@ static struct known *known_find(const struct watch *wa, tenrec_peer id, int64_t 
 }
 
 /* Takes `record`. NULL: out of memory. */
-static struct known *known_add(struct watch *wa, struct member *record)
+static struct known *known_add(struct monitor *wa, struct member *record)
 {
     struct known *k = memory_new(1, sizeof *k);
 
@@ -62,12 +62,12 @@ static struct tenrec_member_callbacks callbacks(struct tenrec_worker *w)
     return c;
 }
 
-static void tell_joined(struct watch *wa, tenrec_peer id)
+static void tell_joined(struct monitor *wa, tenrec_peer id)
 {
     struct tenrec_worker *w = wa->w;
     const struct tenrec_member_callbacks c = callbacks(w);
     const struct tenrec_worker_info who = { .name = peers_name(&w->peers, id), .id = id };
-    struct scope *scope;
+    struct future_scope *scope;
 
     if (!c.joined)
         return;
@@ -76,12 +76,12 @@ static void tell_joined(struct watch *wa, tenrec_peer id)
     thread_back(scope);
 }
 
-static void tell_left(struct watch *wa, tenrec_peer id, const tenrec_error *why)
+static void tell_left(struct monitor *wa, tenrec_peer id, const tenrec_error *why)
 {
     struct tenrec_worker *w = wa->w;
     const struct tenrec_member_callbacks c = callbacks(w);
     const struct tenrec_worker_info who = { .name = peers_name(&w->peers, id), .id = id };
-    struct scope *scope;
+    struct future_scope *scope;
 
     if (!c.left)
         return;
@@ -93,7 +93,8 @@ static void tell_left(struct watch *wa, tenrec_peer id, const tenrec_error *why)
 /* ---- one member ------------------------------------------------------------------ */
 
 /* Nobody is called `e` any more, and what waits for it fails. */
-static void let_go(struct watch *wa, const struct view_entry *e, const tenrec_error *why)
+static void let_go(struct monitor *wa, const struct membership_view_entry *e,
+                   const tenrec_error *why)
 {
     struct tenrec_worker *w = wa->w;
     struct known *k = known_find(wa, e->id, e->incarnation);
@@ -110,17 +111,17 @@ static void let_go(struct watch *wa, const struct view_entry *e, const tenrec_er
     call_fail_peer(w, e->id, &lost);
     gather_lost(w, e->id, &lost);
     gather_forget(w, e->name, (uint64_t)e->incarnation);
-    losses_forget(w, e->id);
+    disconnects_forget(w, e->id);
     pthread_mutex_lock(&wa->lock);
-    watch_gives_up(wa, e->id);
+    monitor_gives_up(wa, e->id);
     pthread_mutex_unlock(&wa->lock);
     if (k)
         k->id = -1;
 }
 
 /* `record` is taken when it fails, too. */
-static tenrec_status take_in(struct watch *wa, const struct view_entry *e, struct member *record,
-                             tenrec_error *err)
+static tenrec_status take_in(struct monitor *wa, const struct membership_view_entry *e,
+                             struct member *record, tenrec_error *err)
 {
     struct tenrec_worker *w = wa->w;
     struct known *k = known_add(wa, record);
@@ -136,7 +137,7 @@ static tenrec_status take_in(struct watch *wa, const struct view_entry *e, struc
     st = rref_context_set_name(w->rrefs, e->id, e->name, err);
     if (st != TENREC_OK)
         return st;
-    losses_forget(w, e->id);
+    disconnects_forget(w, e->id);
     member.name = k->record.name;
     member.address = k->record.address;
     member.token = k->record.token;
@@ -146,7 +147,7 @@ static tenrec_status take_in(struct watch *wa, const struct view_entry *e, struc
     return peers_add(&w->peers, e->id, (uint64_t)e->incarnation, e->name, err);
 }
 
-void watch_leaves(struct watch *wa, tenrec_peer id, int64_t incarnation)
+void monitor_leaves(struct monitor *wa, tenrec_peer id, int64_t incarnation)
 {
     struct tenrec_worker *w = wa->w;
 
@@ -154,7 +155,7 @@ void watch_leaves(struct watch *wa, tenrec_peer id, int64_t incarnation)
         peers_remove(&w->peers, id);
 }
 
-void watch_find_dead(struct watch *wa)
+void monitor_find_dead(struct monitor *wa)
 {
     for (size_t i = 0; i < wa->beats.n; i++) {
         const struct heartbeat *one = &wa->beats.list[i];
@@ -169,10 +170,10 @@ void watch_find_dead(struct watch *wa)
 
 /* ---- a view ------------------------------------------------------------------------ */
 
-static void why_gone(struct watch *wa, const struct view *v, const struct view_entry *e,
-                     tenrec_error *ret)
+static void why_gone(struct monitor *wa, const struct membership_view *v,
+                     const struct membership_view_entry *e, tenrec_error *ret)
 {
-    const struct view_gone *g = view_find_gone(v, e->incarnation);
+    const struct membership_view_gone *g = membership_view_find_gone(v, e->incarnation);
 
     if (g && !g->died)
         tenrec_fail(ret, TENREC_OK, "worker '%s' has left the group", e->name);
@@ -186,11 +187,12 @@ static void why_gone(struct watch *wa, const struct view *v, const struct view_e
 }
 
 /* We are no member any more, and did not leave. */
-static void expel(struct watch *wa, const struct view *v, const struct view *before)
+static void expel(struct monitor *wa, const struct membership_view *v,
+                  const struct membership_view *before)
 {
     struct tenrec_worker *w = wa->w;
-    const struct view_gone *g = view_find_gone(v, wa->incarnation);
-    const struct view_entry *by = g ? view_by_id(v, g->by) : NULL;
+    const struct membership_view_gone *g = membership_view_find_gone(v, wa->incarnation);
+    const struct membership_view_entry *by = g ? membership_view_by_id(v, g->by) : NULL;
     tenrec_error why;
 
     tenrec_fail(&why, TENREC_EGROUP,
@@ -219,8 +221,8 @@ static void expel(struct watch *wa, const struct view *v, const struct view *bef
 /* Those of `v` that are not in `before`, with their records. One without a record
  * has gone already, and is left out of `v`. errors: ENOMEM, and the store's */
 struct fresh {
-    struct view_entry *entry; /* owns */
-    struct member *record;    /* owns; n */
+    struct membership_view_entry *entry; /* owns */
+    struct member *record;               /* owns; n */
     size_t n;
 };
 
@@ -232,8 +234,9 @@ static void fresh_finish(struct fresh *f)
     free(f->record);
 }
 
-static tenrec_status fresh_find(struct watch *wa, struct view *v, const struct view *before,
-                                struct fresh *ret, tenrec_error *err)
+static tenrec_status fresh_find(struct monitor *wa, struct membership_view *v,
+                                const struct membership_view *before, struct fresh *ret,
+                                tenrec_error *err)
 {
     struct fresh f = { .entry = memory_new(v->n ? v->n : 1, sizeof *f.entry),
                        .record = memory_new(v->n ? v->n : 1, sizeof *f.record) };
@@ -243,10 +246,11 @@ static tenrec_status fresh_find(struct watch *wa, struct view *v, const struct v
     if (!f.entry || !f.record)
         st = tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu workers", v->n);
     for (size_t i = 0; i < v->n && st == TENREC_OK; i++)
-        if (!view_find(before, v->entry[i].id, v->entry[i].incarnation))
+        if (!membership_view_find(before, v->entry[i].id, v->entry[i].incarnation))
             f.entry[f.n++] = v->entry[i];
     if (st == TENREC_OK)
-        st = roster_records(wa->roster, f.entry, f.n, clock_deadline_ms(RECORDS_MS), f.record, err);
+        st = membership_list_records(wa->roster, f.entry, f.n, clock_deadline_ms(RECORDS_MS),
+                                     f.record, err);
     if (st != TENREC_OK) {
         free(f.entry);
         free(f.record);
@@ -254,7 +258,7 @@ static tenrec_status fresh_find(struct watch *wa, struct view *v, const struct v
     }
     for (size_t i = 0; i < f.n; i++) {
         if (!f.record[i].address) {
-            view_remove(v, f.entry[i].id, f.entry[i].incarnation, true, -1);
+            membership_view_remove(v, f.entry[i].id, f.entry[i].incarnation, true, -1);
             continue;
         }
         f.entry[kept] = f.entry[i];
@@ -266,13 +270,14 @@ static tenrec_status fresh_find(struct watch *wa, struct view *v, const struct v
 }
 
 /* Lets those go that `v` has not any more. */
-static void follow_leavers(struct watch *wa, const struct view *v, const struct view *before)
+static void follow_leavers(struct monitor *wa, const struct membership_view *v,
+                           const struct membership_view *before)
 {
     tenrec_error why;
 
     for (size_t i = 0; i < before->n; i++) {
-        const struct view_entry *e = &before->entry[i];
-        if (view_find(v, e->id, e->incarnation))
+        const struct membership_view_entry *e = &before->entry[i];
+        if (membership_view_find(v, e->id, e->incarnation))
             continue;
         why_gone(wa, v, e, &why);
         log_line(TENREC_LOG_INFO, wa->w->self.name, "view %lld: %s", (long long)v->version,
@@ -281,14 +286,14 @@ static void follow_leavers(struct watch *wa, const struct view *v, const struct 
     }
 }
 
-static void tell_program(struct watch *wa, const struct view *v, const struct view *before,
-                         const struct fresh *f)
+static void tell_program(struct monitor *wa, const struct membership_view *v,
+                         const struct membership_view *before, const struct fresh *f)
 {
     tenrec_error why;
 
     for (size_t i = 0; i < before->n; i++) {
-        const struct view_entry *e = &before->entry[i];
-        if (view_find(v, e->id, e->incarnation))
+        const struct membership_view_entry *e = &before->entry[i];
+        if (membership_view_find(v, e->id, e->incarnation))
             continue;
         why_gone(wa, v, e, &why);
         tell_left(wa, e->id, &why);
@@ -297,17 +302,17 @@ static void tell_program(struct watch *wa, const struct view *v, const struct vi
         tell_joined(wa, f->entry[i].id);
 }
 
-tenrec_status watch_apply(struct watch *wa, struct view *v, tenrec_error *err)
+tenrec_status monitor_apply(struct monitor *wa, struct membership_view *v, tenrec_error *err)
 {
-    struct view before = { .version = 0 }, mine;
+    struct membership_view before = { .version = 0 }, mine;
     struct fresh f = { .n = 0 };
     tenrec_status st = TENREC_OK;
-    bool member = view_find(v, wa->w->self.id, wa->incarnation) != NULL, newer;
+    bool member = membership_view_find(v, wa->w->self.id, wa->incarnation) != NULL, newer;
 
     pthread_mutex_lock(&wa->lock);
     newer = v->version > wa->view.version && !wa->expelled;
     if (newer)
-        st = view_copy(&wa->view, &before, err);
+        st = membership_view_copy(&wa->view, &before, err);
     pthread_mutex_unlock(&wa->lock);
     if (!newer || st != TENREC_OK)
         goto out;
@@ -324,11 +329,11 @@ tenrec_status watch_apply(struct watch *wa, struct view *v, tenrec_error *err)
                  (long long)v->version, f.entry[i].name, (int)f.entry[i].id);
         st = take_in(wa, &f.entry[i], &f.record[i], err);
     }
-    st = st == TENREC_OK ? view_copy(v, &mine, err) : st;
+    st = st == TENREC_OK ? membership_view_copy(v, &mine, err) : st;
     if (st != TENREC_OK)
         goto out;
     pthread_mutex_lock(&wa->lock);
-    view_finish(&wa->view);
+    membership_view_finish(&wa->view);
     wa->view = mine;
     st = heartbeats_follow(&wa->beats, &wa->view, wa->w->self.id, clock_now_ns(), err);
     pthread_mutex_unlock(&wa->lock);
@@ -338,16 +343,16 @@ tenrec_status watch_apply(struct watch *wa, struct view *v, tenrec_error *err)
     pthread_mutex_unlock(&wa->lock);
 out:
     fresh_finish(&f);
-    view_finish(&before);
-    view_finish(v);
+    membership_view_finish(&before);
+    membership_view_finish(v);
     return st;
 }
 
-tenrec_status watch_begin(struct watch *wa, tenrec_error *err)
+tenrec_status monitor_begin(struct monitor *wa, tenrec_error *err)
 {
     const struct membership *m = wa->w->membership;
     const struct member *record = membership_records(m);
-    tenrec_status st = view_copy(membership_view(m), &wa->view, err);
+    tenrec_status st = membership_view_copy(membership_view(m), &wa->view, err);
 
     for (uint32_t i = 0; i < membership_world(m) && st == TENREC_OK; i++) {
         struct member copy = record[i];
@@ -359,7 +364,7 @@ tenrec_status watch_begin(struct watch *wa, tenrec_error *err)
     return st;
 }
 
-void watch_end(struct watch *wa)
+void monitor_end(struct monitor *wa)
 {
     struct known *next;
 
@@ -368,5 +373,5 @@ void watch_end(struct watch *wa)
         member_free(&k->record);
         free(k);
     }
-    view_finish(&wa->view);
+    membership_view_finish(&wa->view);
 }

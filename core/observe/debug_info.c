@@ -47,7 +47,7 @@ static void put_calls(struct tenrec_worker *w, const struct outlet *to)
 
     put(to, "agent.client_active_calls", made - finished);
     put(to, "agent.server_active_calls", atomic_load(&c->taken) - served);
-    put(to, "agent.server_active_async_calls", served_count_later(w->served));
+    put(to, "agent.server_active_async_calls", active_calls_count_later(w->active_calls));
     put(to, "calls.made", made);
     put(to, "calls.one_way", atomic_load(&c->one_way));
     put(to, "calls.timeouts", atomic_load(&c->timeouts));

@@ -118,7 +118,7 @@ void peers_end(struct peers *p, const tenrec_error *why)
 static tenrec_status fail_unknown(const struct peers *p, const char *name, tenrec_error *err)
 {
     const tenrec_error *ended = atomic_load(&p->ended);
-    struct nearest near;
+    struct suggestion near;
 
     if (ended) {
         if (err)
@@ -127,13 +127,13 @@ static tenrec_status fail_unknown(const struct peers *p, const char *name, tenre
     }
     if (!err)
         return TENREC_EPEER_UNKNOWN;
-    nearest_init(&near, name);
+    suggest_init(&near, name);
     for (size_t i = 0; i < atomic_load(&p->top); i++)
         if (peers_has(p, (tenrec_peer)i))
-            nearest_try(&near, peers_name(p, (tenrec_peer)i));
+            suggest_try(&near, peers_name(p, (tenrec_peer)i));
     return tenrec_fail(err, TENREC_EPEER_UNKNOWN, "no worker is called '%s'%s%s", name,
                        find(p, name) ? " any more: it has left the group" : "",
-                       find(p, name) ? "" : nearest_hint(&near));
+                       find(p, name) ? "" : suggest_hint(&near));
 }
 
 tenrec_status peers_find(const struct peers *p, const char *name, tenrec_peer *ret,

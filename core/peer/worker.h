@@ -19,20 +19,20 @@ struct devices;
 struct dispatch;
 struct functions;
 struct gathers;
-struct losses;
+struct disconnects;
 struct membership;
 struct parcel_ops;
 struct pending;
 struct pool;
 struct loop;
 struct loop_timer;
-struct served;
+struct active_calls;
 struct served_refs_ops;
-struct setup;
+struct worker_config;
 struct span_hooks;
-struct upkeep;
+struct housekeeping;
 struct userloop;
-struct watch;
+struct monitor;
 
 enum worker_state { WORKER_NEW, WORKER_STARTING, WORKER_RUNNING, WORKER_STOPPING, WORKER_DOWN };
 
@@ -58,35 +58,35 @@ struct rref_options {
 };
 
 struct tenrec_worker {
-    _Atomic uint32_t state;   /* enum worker_state */
-    pid_t process;            /* that started it: a child of fork has none of its threads */
-    _Atomic uint32_t inside;  /* threads that use the chain right now, and a bit for stop */
-    _Atomic uint32_t leaving; /* the whole group goes: lost peers are no news */
-    atomic_bool closed;       /* no function starts any more (dispatch_stop) */
-    pthread_mutex_t lock;     /* guards what stands next, and init and shutdown */
-    pthread_cond_t changed;   /* all_left, a call finished; monotonic */
-    bool all_left;            /* the last one who was inside has left since stop began */
-    struct losses *losses;    /* owns */
+    _Atomic uint32_t state;          /* enum worker_state */
+    pid_t process;                   /* that started it: a child of fork has none of its threads */
+    _Atomic uint32_t inside;         /* threads that use the chain right now, and a bit for stop */
+    _Atomic uint32_t leaving;        /* the whole group goes: lost peers are no news */
+    atomic_bool closed;              /* no function starts any more (dispatch_stop) */
+    pthread_mutex_t lock;            /* guards what stands next, and init and shutdown */
+    pthread_cond_t changed;          /* all_left, a call finished; monotonic */
+    bool all_left;                   /* the last one who was inside has left since stop began */
+    struct disconnects *disconnects; /* owns */
     struct contacts contacts;
     struct tenrec_allocator allocator; /* size 0: none */
     struct tenrec_member_callbacks member_callbacks;
 
-    struct setup *setup;                    /* from the config; owns */
-    const struct config_settings *settings; /* borrowed from setup */
+    struct worker_config *config;           /* from the config; owns */
+    const struct config_settings *settings; /* borrowed from config */
     struct membership *membership;  /* the group in its store; owns; between init and shutdown */
     struct peers peers;             /* filled by init, emptied by drop */
-    struct watch *watch;            /* owns; NULL in a static group */
+    struct monitor *monitor;        /* owns; NULL in a static group */
     struct tenrec_worker_info self; /* name borrowed from peers */
     struct loop *loop;
     struct loop_timer *deadlines;
-    struct upkeep *upkeep; /* its loop, lent to the memory that all workers share */
+    struct housekeeping *housekeeping; /* its loop, lent to the memory that all workers share */
     struct chain *chain;
     struct pool *pool;
     struct devices *devices; /* owns; NULL: nobody in the group names one */
     _Atomic int64_t timeout_ms;
 
     struct pending *pending; /* this and the next three: in one allocation with the worker */
-    struct served *served;
+    struct active_calls *active_calls;
     struct functions *functions;
     struct dispatch *dispatch;
     const struct parcel_ops *parcels;          /* the references' */

@@ -24,11 +24,11 @@ void members_drop(struct members *members)
 }
 
 /* Agrees on the kind and size of the group: the first rank states them, the others must match. */
-static tenrec_status members_agree(struct meeting *m, const char *name, uint64_t deadline_ns,
+static tenrec_status members_agree(struct generation *m, const char *name, uint64_t deadline_ns,
                                    tenrec_error *err)
 {
     char mine[32], *theirs;
-    tenrec_status st = roster_claim_static(m->whole, m->group, m->run, deadline_ns, err);
+    tenrec_status st = group_kind_claim_static(m->whole, m->group, m->run, deadline_ns, err);
 
     if (st != TENREC_OK) {
         tenrec_error_prefix(err, "worker \"%s\" (rank %d)", name, m->rank);
@@ -54,7 +54,7 @@ static tenrec_status members_agree(struct meeting *m, const char *name, uint64_t
     return st;
 }
 
-static tenrec_status members_publish(struct meeting *m, const char *name, const char *address,
+static tenrec_status members_publish(struct generation *m, const char *name, const char *address,
                                      const struct store_value *extra, uint64_t deadline_ns,
                                      tenrec_error *err)
 {
@@ -69,7 +69,7 @@ static tenrec_status members_publish(struct meeting *m, const char *name, const 
 }
 
 /* Reads the record of rank `i`, which must be one of our group. */
-static tenrec_status members_unpack_one(const struct meeting *m, int32_t i,
+static tenrec_status members_unpack_one(const struct generation *m, int32_t i,
                                         const struct store_value *value, struct member *ret,
                                         tenrec_error *err)
 {
@@ -87,7 +87,7 @@ static tenrec_status members_unpack_one(const struct meeting *m, int32_t i,
     return TENREC_OK;
 }
 
-static tenrec_status members_unpack(const struct meeting *m, const struct store_value *values,
+static tenrec_status members_unpack(const struct generation *m, const struct store_value *values,
                                     struct members *ret, tenrec_error *err)
 {
     for (int32_t i = 0; i < m->world; i++) {
@@ -106,7 +106,7 @@ static int by_name(const void *a, const void *b)
     return order ? order : (*x)->rank - (*y)->rank;
 }
 
-static tenrec_status check_names(const struct meeting *m, const struct members *members,
+static tenrec_status check_names(const struct generation *m, const struct members *members,
                                  tenrec_error *err)
 {
     size_t n = (size_t)members->n;
@@ -128,7 +128,7 @@ static tenrec_status check_names(const struct meeting *m, const struct members *
 }
 
 /* Checks the records that have come since the last round. */
-static tenrec_status members_check_new(struct meeting *m, const char **keys, const bool *missing,
+static tenrec_status members_check_new(struct generation *m, const char **keys, const bool *missing,
                                        bool *seen, tenrec_error *err)
 {
     tenrec_status st = TENREC_OK;
@@ -150,7 +150,7 @@ static tenrec_status members_check_new(struct meeting *m, const char **keys, con
 
 /* The state of one wait for all records. */
 struct members_wait {
-    struct meeting *m;
+    struct generation *m;
     const char **keys;
     bool *seen;
 };
@@ -165,7 +165,7 @@ static tenrec_status members_check_between(void *arg, const bool *missing, tenre
 /* Waits for the records of all ranks, in rounds, so that a rank that disagrees is reported when it
  * comes, also when others never do. And as other ranks give up when we do, and take their records
  * back, only ranks that were never seen count as missing. */
-static tenrec_status members_get(struct meeting *m, const char **keys, uint64_t deadline_ns,
+static tenrec_status members_get(struct generation *m, const char **keys, uint64_t deadline_ns,
                                  struct store_value *ret, bool *missing, bool *seen,
                                  tenrec_error *err)
 {
@@ -187,7 +187,7 @@ static tenrec_status members_get(struct meeting *m, const char **keys, uint64_t 
 
 /* Returns true if a round ended before the store failed, so that `seen` is valid, and a rank had
  * not come by then. */
-static bool members_has_polled(const struct meeting *m, const bool *seen)
+static bool members_has_polled(const struct generation *m, const bool *seen)
 {
     bool all = true;
 
@@ -197,7 +197,7 @@ static bool members_has_polled(const struct meeting *m, const bool *seen)
 }
 
 /* Waits for the records of all ranks. */
-static tenrec_status members_collect(struct meeting *m, uint64_t since_ns, uint64_t deadline_ns,
+static tenrec_status members_collect(struct generation *m, uint64_t since_ns, uint64_t deadline_ns,
                                      struct store_value *ret, tenrec_error *err)
 {
     size_t n = (size_t)m->world;
@@ -230,7 +230,7 @@ out:
     return st;
 }
 
-tenrec_status members_await(struct meeting *m, uint64_t deadline_ns, struct members **ret,
+tenrec_status members_await(struct generation *m, uint64_t deadline_ns, struct members **ret,
                             tenrec_error *err)
 {
     const uint64_t since_ns = clock_now_ns();
@@ -259,7 +259,7 @@ out:
     return st;
 }
 
-tenrec_status members_join(struct meeting *m, const char *name, const char *address,
+tenrec_status members_join(struct generation *m, const char *name, const char *address,
                            const struct store_value *extra, uint64_t deadline_ns,
                            struct members **ret, tenrec_error *err)
 {
@@ -269,7 +269,7 @@ tenrec_status members_join(struct meeting *m, const char *name, const char *addr
         return st;
     st = members_agree(m, name, deadline_ns, err);
     if (st == TENREC_OK && m->rank == 0)
-        st = meeting_announce(m, deadline_ns, err);
+        st = generation_announce(m, deadline_ns, err);
     /* Publish a rank that disagrees as well: the others then fail now and not at their deadline. */
     if (st == TENREC_OK || st == TENREC_EGROUP) {
         published =

@@ -18,14 +18,14 @@ struct members {
  *
  * errors: EINVAL (name, address), EGROUP (names the member that disagrees or shares a name),
  * ETIMEDOUT (names the missing ranks), and the store's */
-tenrec_status members_join(struct meeting *m, const char *name, const char *address,
+tenrec_status members_join(struct generation *m, const char *name, const char *address,
                            const struct store_value *extra, uint64_t deadline_ns,
                            struct members **ret, tenrec_error *err);
 
-/* Waits for the records of all, as a visitor (meeting_visit).
+/* Waits for the records of all, as a visitor (generation_visit).
  *
  * errors: EGROUP, ETIMEDOUT (names the missing ranks), and the store's */
-tenrec_status members_await(struct meeting *m, uint64_t deadline_ns, struct members **ret,
+tenrec_status members_await(struct generation *m, uint64_t deadline_ns, struct members **ret,
                             tenrec_error *err);
 void members_drop(struct members *members);
 

@@ -105,7 +105,7 @@ tenrec_status rendezvous_check(const char *init_method, tenrec_error *err)
 
 static void rendezvous_free(struct rendezvous *r, uint64_t deadline_ns)
 {
-    roster_close(&r->roster);
+    membership_list_close(&r->roster);
     store_close(r->store, deadline_ns);
     tenrec_store_server_drop(r->server);
     free(r);
@@ -118,11 +118,11 @@ static tenrec_status rendezvous_enter(const struct rendezvous_options *o, struct
     tenrec_status st;
 
     if (!r->dynamic)
-        return meeting_open(r->store, o->group, r->launch.run, r->launch.rank, r->launch.world,
-                            deadline_ns, &r->meeting, err);
-    st = roster_open(r->store, o->group, r->launch.run, o->lease_ms, &r->roster, err);
+        return generation_open(r->store, o->group, r->launch.run, r->launch.rank, r->launch.world,
+                               deadline_ns, &r->meeting, err);
+    st = membership_list_open(r->store, o->group, r->launch.run, o->lease_ms, &r->roster, err);
     if (st == TENREC_OK)
-        st = roster_reserve(&r->roster, r->launch.rank, o->name, deadline_ns, err);
+        st = membership_list_reserve(&r->roster, r->launch.rank, o->name, deadline_ns, err);
     return st;
 }
 
@@ -155,7 +155,7 @@ tenrec_status rendezvous_open(const struct rendezvous_options *options, uint64_t
     r->dynamic = r->launch.world < 0;
     st = rendezvous_store_open(&o, &method, r, deadline_ns, err);
     if (st == TENREC_OK) {
-        vantage_find(r->launch.host, r->launch.port, deadline_ns, r->vantage);
+        advertise_address_find(r->launch.host, r->launch.port, deadline_ns, r->vantage);
         st = rendezvous_enter(&o, r, deadline_ns, err);
     }
 out:
@@ -175,16 +175,16 @@ out:
 static tenrec_status visit_group(const char *group, struct rendezvous *r, uint64_t deadline_ns,
                                  tenrec_error *err)
 {
-    struct groups_entry e;
+    struct group_directory_entry e;
     tenrec_status st = ranks_check_name("group name", group, err);
 
     if (st == TENREC_OK)
-        st = groups_find(r->store, group, deadline_ns, &e, err);
+        st = group_directory_find(r->store, group, deadline_ns, &e, err);
     if (st != TENREC_OK)
         return st;
     r->dynamic = e.world == 0;
-    return r->dynamic ? roster_open(r->store, group, e.run, LEASE_MS, &r->roster, err)
-                      : meeting_visit(r->store, group, deadline_ns, &r->meeting, err);
+    return r->dynamic ? membership_list_open(r->store, group, e.run, LEASE_MS, &r->roster, err)
+                      : generation_visit(r->store, group, deadline_ns, &r->meeting, err);
 }
 
 tenrec_status rendezvous_visit(const struct rendezvous_options *options, uint64_t deadline_ns,
@@ -251,7 +251,7 @@ static void rendezvous_part_static(struct rendezvous *r, uint64_t deadline_ns)
     } else {
         store_wait_all(s, (const char *[]){ "closing" }, 1, deadline_ns, NULL, NULL);
     }
-    meeting_leave(&r->meeting, deadline_ns);
+    generation_leave(&r->meeting, deadline_ns);
     snprintf(key, sizeof key, "gone/%d", r->launch.rank);
     if (store_set(s, key, "", 0, deadline_ns, NULL) == TENREC_OK && r->server)
         await_gone(r, deadline_ns);
@@ -260,19 +260,19 @@ static void rendezvous_part_static(struct rendezvous *r, uint64_t deadline_ns)
 /* Leaves a dynamic group. A member that serves the store stays while others need it. */
 static void rendezvous_part_dynamic(struct rendezvous *r, uint64_t deadline_ns)
 {
-    struct pause pause = { LOOK_US, LOOK_US };
-    struct view v;
+    struct backoff pause = { LOOK_US, LOOK_US };
+    struct membership_view v;
     size_t left;
 
     if (r->visitor)
         return;
-    if (roster_leave(&r->roster, deadline_ns, &v, NULL) == TENREC_OK)
-        view_finish(&v);
+    if (membership_list_leave(&r->roster, deadline_ns, &v, NULL) == TENREC_OK)
+        membership_view_finish(&v);
     while (r->server && !clock_passed(deadline_ns) &&
-           roster_read(&r->roster, deadline_ns, &v, NULL) == TENREC_OK) {
+           membership_list_read(&r->roster, deadline_ns, &v, NULL) == TENREC_OK) {
         left = v.n;
-        view_finish(&v);
-        if (left == 0 || !pause_take(&pause, deadline_ns))
+        membership_view_finish(&v);
+        if (left == 0 || !backoff_take(&pause, deadline_ns))
             break;
     }
 }
@@ -285,6 +285,6 @@ void rendezvous_close(struct rendezvous *r, uint64_t deadline_ns)
         rendezvous_part_dynamic(r, deadline_ns);
     if (r->member_serves && r->meeting.end == MEETING_LEFT && r->launch.world > 1)
         rendezvous_part_static(r, deadline_ns);
-    meeting_close(&r->meeting, deadline_ns);
+    generation_close(&r->meeting, deadline_ns);
     rendezvous_free(r, deadline_ns);
 }

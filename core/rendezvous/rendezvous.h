@@ -38,9 +38,9 @@ struct rendezvous {
     char vantage[VANTAGE_MAX];          /* our address for the others; "" if unknown */
     bool visitor;                       /* from outside: writes nothing */
     bool dynamic;
-    struct group_lost lost; /* set by the user; is_lost NULL: none is known */
-    struct meeting meeting; /* of a static group; meeting.store is its part */
-    struct roster roster;   /* of a dynamic one: its id and name are reserved */
+    struct group_lost lost;        /* set by the user; is_lost NULL: none is known */
+    struct generation meeting;     /* of a static group; meeting.store is its part */
+    struct membership_list roster; /* of a dynamic one: its id and name are reserved */
 };
 
 #define LEASE_MS 5000
@@ -53,7 +53,7 @@ tenrec_status rendezvous_open(const struct rendezvous_options *options, uint64_t
 /* Checks the syntax of `init_method`; opens nothing. errors: EINVAL, ENOMEM, without passwords */
 tenrec_status rendezvous_check(const char *init_method, tenrec_error *err);
 
-/* As rendezvous_open, for a visitor (meeting_visit). Ignores `rank` and `world`, serves no store
+/* As rendezvous_open, for a visitor (generation_visit). Ignores `rank` and `world`, serves no store
  * and makes no file. */
 tenrec_status rendezvous_visit(const struct rendezvous_options *options, uint64_t deadline_ns,
                                struct rendezvous **ret, tenrec_error *err);

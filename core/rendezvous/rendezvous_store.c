@@ -18,7 +18,7 @@ static tenrec_status open_member_tcp(const struct rendezvous_options *o, struct 
                                      uint64_t deadline_ns, tenrec_error *err)
 {
     const struct launch *l = &r->launch;
-    bool local = vantage_is_loopback(l->host);
+    bool local = advertise_address_is_loopback(l->host);
     const char *host = l->host;
     tenrec_error why;
     tenrec_status st;

@@ -364,7 +364,7 @@ size_t rrefs_lost(struct tenrec_worker *w, tenrec_peer peer, bool tell, const te
     struct rref_released n;
     struct rref_acts acts;
     tenrec_rrefs_released_fn *fn;
-    struct scope *scope;
+    struct future_scope *scope;
     void *arg;
 
     if (peer < 0)

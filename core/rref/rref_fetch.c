@@ -58,7 +58,7 @@ static tenrec_status copy_into(struct tenrec_tensor *into, struct tenrec_value *
         memcmp(from->shape, to->shape, from->ndim * sizeof *from->shape) != 0)
         return tenrec_fail(err, TENREC_EINVAL,
                            "the tensor has another dtype or shape than 'into' (to_here)");
-    if (!place_is_plain(t->u.tensor) || from->device.kind != to->device.kind)
+    if (!recv_alloc_is_plain(t->u.tensor) || from->device.kind != to->device.kind)
         return tenrec_fail(err, TENREC_EUNSUPPORTED,
                            "the tensor is not contiguous, or 'into' is not where it is");
     if (from->device.kind == TENREC_CPU)

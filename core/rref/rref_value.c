@@ -209,7 +209,7 @@ static tenrec_status take_object(struct taking *t, struct tenrec_value *v, tenre
     struct tenrec_entry *entry = (struct tenrec_entry *)(uintptr_t)v->u.map;
     struct tenrec_object *o = NULL;
     tenrec_status st = take_values(t, &entry->value, 1, err);
-    struct scope *scope;
+    struct future_scope *scope;
 
     if (st != TENREC_OK || t->forget)
         return st;

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 
-uint64_t pause_next_us(struct pause *p, uint64_t now_ns, uint64_t deadline_ns)
+uint64_t backoff_next_us(struct backoff *p, uint64_t now_ns, uint64_t deadline_ns)
 {
     uint64_t us = p->gap_us, left_us;
 
@@ -17,18 +17,18 @@ uint64_t pause_next_us(struct pause *p, uint64_t now_ns, uint64_t deadline_ns)
     return us;
 }
 
-void pause_us(uint64_t us)
+void backoff_us(uint64_t us)
 {
     nanosleep(&(struct timespec){ .tv_sec = (time_t)(us / 1000000),
                                   .tv_nsec = (long)(us % 1000000) * 1000 },
               NULL);
 }
 
-bool pause_take(struct pause *p, uint64_t deadline_ns)
+bool backoff_take(struct backoff *p, uint64_t deadline_ns)
 {
-    const uint64_t us = pause_next_us(p, clock_now_ns(), deadline_ns);
+    const uint64_t us = backoff_next_us(p, clock_now_ns(), deadline_ns);
 
     if (us > 0)
-        pause_us(us);
+        backoff_us(us);
     return us > 0;
 }

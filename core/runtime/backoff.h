@@ -6,18 +6,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct pause {
+struct backoff {
     uint64_t gap_us; /* before the next look */
     uint64_t most_us;
 };
 
 /* How long to sleep before the next look: the gap, but not beyond the deadline
  * (CLOCK_NEVER: none). The next gap is twice as long. 0: the deadline has passed. */
-uint64_t pause_next_us(struct pause *p, uint64_t now_ns, uint64_t deadline_ns);
+uint64_t backoff_next_us(struct backoff *p, uint64_t now_ns, uint64_t deadline_ns);
 
 /* Sleeps that long by the clock. False: the deadline had passed, and nothing was slept. */
-bool pause_take(struct pause *p, uint64_t deadline_ns);
+bool backoff_take(struct backoff *p, uint64_t deadline_ns);
 
-void pause_us(uint64_t us); /* a signal may end it */
+void backoff_us(uint64_t us); /* a signal may end it */
 
 #endif

@@ -15,7 +15,7 @@ static _Atomic uint64_t seen;    /* of them, by the last run of heap_trim */
 void heap_freed(void)
 {
     atomic_fetch_add_explicit(&reports, 1, memory_order_relaxed);
-    upkeep_at(heap_trim, clock_now_ns() + IDLE_NS);
+    housekeeping_at(heap_trim, clock_now_ns() + IDLE_NS);
 }
 
 uint64_t heap_trim(uint64_t now_ns)

@@ -12,14 +12,14 @@
 
 enum { JOBS_MAX = 4 };
 
-struct upkeep {
+struct housekeeping {
     struct loop_timer *timer;
-    struct upkeep *next;
+    struct housekeeping *next;
 };
 
 static struct {
-    pthread_mutex_t lock; /* guards all */
-    struct upkeep *first; /* whose timer is used */
+    pthread_mutex_t lock;       /* guards all */
+    struct housekeeping *first; /* whose timer is used */
     struct {
         upkeep_fn *fn;
         uint64_t at_ns;
@@ -76,7 +76,7 @@ static void on_timer(void *arg)
     pthread_mutex_unlock(&all.lock);
 }
 
-void upkeep_at(upkeep_fn *fn, uint64_t deadline_ns)
+void housekeeping_at(upkeep_fn *fn, uint64_t deadline_ns)
 {
     pthread_mutex_lock(&all.lock);
     set(fn, deadline_ns);
@@ -96,9 +96,9 @@ static void watch_forks(void)
     pthread_atfork(NULL, NULL, forget);
 }
 
-tenrec_status upkeep_join(struct loop *l, struct upkeep **ret, tenrec_error *err)
+tenrec_status housekeeping_join(struct loop *l, struct housekeeping **ret, tenrec_error *err)
 {
-    struct upkeep *u = memory_new(1, sizeof *u);
+    struct housekeeping *u = memory_new(1, sizeof *u);
     tenrec_status st;
 
     if (!u)
@@ -118,9 +118,9 @@ tenrec_status upkeep_join(struct loop *l, struct upkeep **ret, tenrec_error *err
     return TENREC_OK;
 }
 
-void upkeep_leave(struct upkeep *u)
+void housekeeping_leave(struct housekeeping *u)
 {
-    struct upkeep **at;
+    struct housekeeping **at;
 
     if (!u)
         return;

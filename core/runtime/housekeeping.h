@@ -12,18 +12,18 @@
 #include <tenrec/error.h>
 
 struct loop;
-struct upkeep;
+struct housekeeping;
 
-/* Returns when it wants to run next; CLOCK_NEVER: when upkeep_at says so. On
+/* Returns when it wants to run next; CLOCK_NEVER: when housekeeping_at says so. On
  * the loop thread, may not block. */
 typedef uint64_t upkeep_fn(uint64_t now_ns);
 
 /* Lends a loop, from now on until it leaves. errors: ENOMEM */
-tenrec_status upkeep_join(struct loop *l, struct upkeep **ret, tenrec_error *err);
-void upkeep_leave(struct upkeep *u); /* NULL is fine */
+tenrec_status housekeeping_join(struct loop *l, struct housekeeping **ret, tenrec_error *err);
+void housekeeping_leave(struct housekeeping *u); /* NULL is fine */
 
 /* Runs `fn` at the deadline or a little later; an earlier one that it has
  * already stays. There are few functions and they are never taken back. */
-void upkeep_at(upkeep_fn *fn, uint64_t deadline_ns);
+void housekeeping_at(upkeep_fn *fn, uint64_t deadline_ns);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-void served_init(struct served *s)
+void active_calls_init(struct active_calls *s)
 {
     pthread_condattr_t attr;
 
@@ -18,13 +18,13 @@ void served_init(struct served *s)
     pthread_condattr_destroy(&attr);
 }
 
-void served_finish(struct served *s)
+void active_calls_finish(struct active_calls *s)
 {
     pthread_cond_destroy(&s->empty);
     pthread_mutex_destroy(&s->lock);
 }
 
-tenrec_status served_add(struct served *s, struct tenrec_call *c, tenrec_error *err)
+tenrec_status active_calls_add(struct active_calls *s, struct tenrec_call *c, tenrec_error *err)
 {
     struct tenrec_call *former;
 
@@ -39,7 +39,7 @@ tenrec_status served_add(struct served *s, struct tenrec_call *c, tenrec_error *
     return c->listed ? TENREC_OK : tenrec_fail(err, TENREC_ENOMEM, "no memory for a call");
 }
 
-void served_remove(struct served *s, struct tenrec_call *c)
+void active_calls_remove(struct active_calls *s, struct tenrec_call *c)
 {
     if (!c->listed)
         return;
@@ -50,7 +50,7 @@ void served_remove(struct served *s, struct tenrec_call *c)
     pthread_mutex_unlock(&s->lock);
 }
 
-void served_cancel(struct served *s, const struct served_key *key)
+void active_calls_cancel(struct active_calls *s, const struct active_calls_key *key)
 {
     struct tenrec_call *c;
 
@@ -61,7 +61,7 @@ void served_cancel(struct served *s, const struct served_key *key)
     pthread_mutex_unlock(&s->lock);
 }
 
-void served_cancel_from(struct served *s, tenrec_peer caller)
+void active_calls_cancel_from(struct active_calls *s, tenrec_peer caller)
 {
     struct tenrec_call *c, *next;
 
@@ -72,7 +72,7 @@ void served_cancel_from(struct served *s, tenrec_peer caller)
     pthread_mutex_unlock(&s->lock);
 }
 
-size_t served_count_later(struct served *s)
+size_t active_calls_count_later(struct active_calls *s)
 {
     struct tenrec_call *c, *next;
     size_t n = 0;
@@ -84,7 +84,7 @@ size_t served_count_later(struct served *s)
     return n;
 }
 
-tenrec_status served_wait(struct served *s, uint64_t deadline_ns, tenrec_error *err)
+tenrec_status active_calls_wait(struct active_calls *s, uint64_t deadline_ns, tenrec_error *err)
 {
     struct timespec ts = { .tv_sec = (time_t)(deadline_ns / 1000000000u),
                            .tv_nsec = (long)(deadline_ns % 1000000000u) };

@@ -15,7 +15,7 @@
 struct function;
 struct streams;
 
-struct served_key {
+struct active_calls_key {
     uint64_t pipe, generation;
     int64_t id;
 };
@@ -28,7 +28,7 @@ struct tenrec_call {
     const struct function *function;
     struct tenrec_msg *reply; /* owns; NULL: nil */
     tenrec_peer from;
-    struct served_key key;
+    struct active_calls_key key;
     uint64_t deadline_ns;
     struct streams *streams;    /* shared; its function runs on; NULL: the thread's */
     struct span *span;          /* NULL: not recorded */
@@ -71,26 +71,26 @@ struct served_refs_ops {
     void (*end)(struct tenrec_call *c);
 };
 
-struct served {
+struct active_calls {
     pthread_mutex_t lock; /* guards the table */
     pthread_cond_t empty; /* monotonic */
     struct tenrec_call *calls;
 };
 
-void served_init(struct served *s);
-void served_finish(struct served *s);
+void active_calls_init(struct active_calls *s);
+void active_calls_finish(struct active_calls *s);
 
 /* errors: ENOMEM */
-tenrec_status served_add(struct served *s, struct tenrec_call *c, tenrec_error *err);
-void served_remove(struct served *s, struct tenrec_call *c);
-void served_cancel(struct served *s, const struct served_key *key);
+tenrec_status active_calls_add(struct active_calls *s, struct tenrec_call *c, tenrec_error *err);
+void active_calls_remove(struct active_calls *s, struct tenrec_call *c);
+void active_calls_cancel(struct active_calls *s, const struct active_calls_key *key);
 /* All calls of this member whose answers it awaits. */
-void served_cancel_from(struct served *s, tenrec_peer caller);
+void active_calls_cancel_from(struct active_calls *s, tenrec_peer caller);
 
 /* How many of them may be answered after their function has returned. */
-size_t served_count_later(struct served *s);
+size_t active_calls_count_later(struct active_calls *s);
 
 /* Waits until none is left; names one that still runs. errors: ETIMEDOUT */
-tenrec_status served_wait(struct served *s, uint64_t deadline_ns, tenrec_error *err);
+tenrec_status active_calls_wait(struct active_calls *s, uint64_t deadline_ns, tenrec_error *err);
 
 #endif

@@ -35,7 +35,7 @@ static void call_free(struct tenrec_call *c)
         streams_drop(c->streams);
     if (c->on_stack)
         return;
-    served_remove(c->worker->served, c); /* from now on the worker may go */
+    active_calls_remove(c->worker->active_calls, c); /* from now on the worker may go */
     free(c);
 }
 
@@ -159,7 +159,7 @@ static void call_run(struct tenrec_call *c)
         streams_drop(streams);
     }
     if (__builtin_expect(thread_state.scope != NULL, 0))
-        scope_abandon(f->name);
+        future_scope_abandon(f->name);
     if (st != TENREC_OK) {
         if (err.code == TENREC_OK)
             tenrec_fail(&err, st, "%s", tenrec_status_text(st));
@@ -236,7 +236,7 @@ void dispatch_resume(struct tenrec_worker *w)
 
 static void run_inline(struct tenrec_call *c)
 {
-    struct scope *scope = thread_lend();
+    struct future_scope *scope = thread_lend();
 
     call_run(c);
     thread_back(scope);
@@ -262,7 +262,7 @@ static void call_fill(struct tenrec_call *c, struct tenrec_worker *w, const stru
     if (__builtin_expect(w->devices != NULL, 0))
         c->streams = devices_call_streams(w, msg);
     c->from = from;
-    c->key = (struct served_key){ msg->route.pipe, msg->route.generation, msg->id };
+    c->key = (struct active_calls_key){ msg->route.pipe, msg->route.generation, msg->id };
     c->one_way = msg->type == TENREC_MSG_ONE_WAY_CALL;
     c->awaited = msg->type == TENREC_MSG_CALL;
     c->cbor = true;
@@ -343,7 +343,7 @@ static void serve_later(struct tenrec_worker *w, const struct function *f,
         tenrec_fail(&why, TENREC_ENOMEM, "no memory for a call");
         goto err_finish;
     }
-    if (served_add(w->served, c, &why) != TENREC_OK)
+    if (active_calls_add(w->active_calls, c, &why) != TENREC_OK)
         goto err_finish;
     atomic_fetch_add_explicit(&w->counts.taken, 1, memory_order_relaxed);
     if (c->refs)
@@ -453,8 +453,8 @@ static void deliver(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg
         call_answered(w, from, msg);
         break;
     case TENREC_MSG_CANCEL:
-        served_cancel(w->served,
-                      &(struct served_key){ msg->route.pipe, msg->route.generation, msg->id });
+        active_calls_cancel(w->active_calls, &(struct active_calls_key){
+                                                 msg->route.pipe, msg->route.generation, msg->id });
         msg->release(msg);
         break;
     default:

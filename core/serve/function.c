@@ -48,16 +48,16 @@ tenrec_status functions_none(struct functions *f, const char *name, size_t len, 
 {
     char word[NAME_MAX_BYTES + 1];
     struct function *one, *next;
-    struct nearest near;
+    struct suggestion near;
 
     snprintf(word, sizeof word, "%.*s", (int)(len < sizeof word ? len : sizeof word - 1), name);
-    nearest_init(&near, word);
+    suggest_init(&near, word);
     pthread_rwlock_rdlock(&f->lock);
     HASH_ITER(hh, f->by_name, one, next)
-    nearest_try(&near, one->name);
+    suggest_try(&near, one->name);
     pthread_rwlock_unlock(&f->lock);
     return tenrec_fail(err, TENREC_ENOFUNCTION, "has no function '%s'%s", word,
-                       nearest_hint(&near));
+                       suggest_hint(&near));
 }
 
 tenrec_status functions_add(struct functions *f, const char *name, tenrec_function_fn *fn,

@@ -53,7 +53,7 @@ void mapped_region_drop(struct mapped_region *r)
         return;
     atomic_fetch_sub_explicit(&regions, 1, memory_order_relaxed);
     atomic_fetch_sub_explicit(&bytes, r->region.bytes, memory_order_relaxed);
-    region_close(&r->region);
+    memfd_region_close(&r->region);
     free(r);
 }
 
@@ -61,7 +61,7 @@ void holding_drop(struct holding *h)
 {
     if (!h || atomic_fetch_sub_explicit(&h->count, 1, memory_order_acq_rel) != 1)
         return;
-    ledger_close(&h->ledger);
+    release_page_close(&h->ledger);
     free(h);
 }
 
@@ -73,11 +73,11 @@ static void give_back(struct tenrec_mapping *m)
     bool ends = m->forks == mapping_forks();
 
     if (ends && m->region->private)
-        ends = region_forget(&m->region->region, offset, m->bytes, NULL) == TENREC_OK;
+        ends = memfd_region_forget(&m->region->region, offset, m->bytes, NULL) == TENREC_OK;
     /* Before the ledger is told: after that the memory is another's. */
     mapped_region_drop(m->region);
     if (ends)
-        ledger_end(&m->holding->ledger, m->slot);
+        release_page_end(&m->holding->ledger, m->slot);
 }
 
 void mapping_drop(struct tenrec_mapping *m)

@@ -17,7 +17,7 @@ struct shared_block;
 /* A region of the peer; counted. */
 struct mapped_region {
     atomic_size_t count;
-    struct region region;
+    struct memfd_region region;
     bool private; /* mapped copy on write */
 };
 
@@ -26,7 +26,7 @@ void mapped_region_drop(struct mapped_region *r); /* NULL is fine */
 /* Our end of the peer's ledger; counted. */
 struct holding {
     atomic_size_t count;
-    struct ledger ledger;
+    struct release_page ledger;
 };
 
 void holding_drop(struct holding *h); /* NULL is fine */

@@ -13,7 +13,7 @@
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-size_t region_page(void)
+size_t memfd_region_page(void)
 {
     return (size_t)sysconf(_SC_PAGESIZE);
 }
@@ -34,10 +34,10 @@ static int for_readers(int fd)
     return reads;
 }
 
-tenrec_status region_make(size_t bytes, enum region_access access, struct region *ret,
-                          tenrec_error *err)
+tenrec_status memfd_region_make(size_t bytes, enum memfd_region_access access,
+                                struct memfd_region *ret, tenrec_error *err)
 {
-    const size_t mask = region_page() - 1;
+    const size_t mask = memfd_region_page() - 1;
     void *base;
     int fd;
 
@@ -59,7 +59,7 @@ tenrec_status region_make(size_t bytes, enum region_access access, struct region
     }
     if (access == REGION_READ)
         fd = for_readers(fd);
-    *ret = (struct region){ base, bytes, fd };
+    *ret = (struct memfd_region){ base, bytes, fd };
     return TENREC_OK;
 }
 
@@ -81,7 +81,8 @@ static tenrec_status check(int fd, struct stat *ret, tenrec_error *err)
     return TENREC_OK;
 }
 
-tenrec_status region_map(int fd, enum region_access access, struct region *ret, tenrec_error *err)
+tenrec_status memfd_region_map(int fd, enum memfd_region_access access, struct memfd_region *ret,
+                               tenrec_error *err)
 {
     const int protection = access == REGION_READ ? PROT_READ : PROT_READ | PROT_WRITE;
     const int kind = access == REGION_PRIVATE ? MAP_PRIVATE | MAP_NORESERVE : MAP_SHARED;
@@ -98,38 +99,39 @@ tenrec_status region_map(int fd, enum region_access access, struct region *ret, 
     if (base == MAP_FAILED)
         return tenrec_fail_errno(err, TENREC_ENOMEM, errno, "cannot map %lld shared bytes",
                                  (long long)st.st_size);
-    *ret = (struct region){ base, (size_t)st.st_size, fd };
+    *ret = (struct memfd_region){ base, (size_t)st.st_size, fd };
     return TENREC_OK;
 }
 
-void region_restrict(struct region *r)
+void memfd_region_restrict(struct memfd_region *r)
 {
     r->fd = for_readers(r->fd);
 }
 
-void region_discard(const struct region *r, size_t offset, size_t bytes)
+void memfd_region_discard(const struct memfd_region *r, size_t offset, size_t bytes)
 {
-    const size_t mask = region_page() - 1;
+    const size_t mask = memfd_region_page() - 1;
     const size_t first = (offset + mask) & ~mask, end = (offset + bytes) & ~mask;
 
     if (first < end)
         madvise(r->base + first, end - first, MADV_REMOVE);
 }
 
-tenrec_status region_forget(const struct region *r, size_t offset, size_t bytes, tenrec_error *err)
+tenrec_status memfd_region_forget(const struct memfd_region *r, size_t offset, size_t bytes,
+                                  tenrec_error *err)
 {
-    const size_t mask = region_page() - 1;
+    const size_t mask = memfd_region_page() - 1;
 
     if (madvise(r->base + offset, (bytes + mask) & ~mask, MADV_DONTNEED) < 0)
         return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot give back private pages");
     return TENREC_OK;
 }
 
-void region_close(struct region *r)
+void memfd_region_close(struct memfd_region *r)
 {
     if (r->base)
         munmap(r->base, r->bytes);
     if (r->base && r->fd >= 0)
         close(r->fd);
-    *r = (struct region){ .fd = -1 };
+    *r = (struct memfd_region){ .fd = -1 };
 }

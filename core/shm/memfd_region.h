@@ -10,44 +10,46 @@
 #include <stdbool.h>
 #include <tenrec/error.h>
 
-struct region {
+struct memfd_region {
     char *base;
     size_t bytes;
     int fd; /* to give to others; -1: was not kept */
 };
 
-/* PRIVATE, for region_map only: to be written, but what is written is a copy of this
+/* PRIVATE, for memfd_region_map only: to be written, but what is written is a copy of this
  * process alone, page by page. */
-enum region_access { REGION_READ, REGION_WRITE, REGION_PRIVATE };
+enum memfd_region_access { REGION_READ, REGION_WRITE, REGION_PRIVATE };
 
-size_t region_page(void); /* bytes of a page */
+size_t memfd_region_page(void); /* bytes of a page */
 
 /* Makes one of `bytes` bytes, rounded up to pages, which we may write; pages
  * come with their first use.
  *
  * access   what others may do with its descriptor
  * errors   ENOMEM, EOS (no memfd, no descriptor left) */
-tenrec_status region_make(size_t bytes, enum region_access access, struct region *ret,
-                          tenrec_error *err);
+tenrec_status memfd_region_make(size_t bytes, enum memfd_region_access access,
+                                struct memfd_region *ret, tenrec_error *err);
 
 /* Maps one that came from another process, and trusts nothing about it: only a
  * sealed memfd with plain pages is taken.
  *
  * fd       taken on success only; the mapping does not need it
  * errors   EPROTOCOL (no such thing), ENOMEM, EOS */
-tenrec_status region_map(int fd, enum region_access access, struct region *ret, tenrec_error *err);
+tenrec_status memfd_region_map(int fd, enum memfd_region_access access, struct memfd_region *ret,
+                               tenrec_error *err);
 
 /* From now on the descriptor cannot be mapped for writing by those it is given to. */
-void region_restrict(struct region *r);
+void memfd_region_restrict(struct memfd_region *r);
 
 /* Gives the system the whole pages of a part of a region that we may write;
  * they read as zeros afterwards, for all who have mapped it. */
-void region_discard(const struct region *r, size_t offset, size_t bytes);
+void memfd_region_discard(const struct memfd_region *r, size_t offset, size_t bytes);
 
 /* Of one that was mapped PRIVATE: whole pages of a part read as those of their owner again,
  * whatever was written. errors: EOS */
-tenrec_status region_forget(const struct region *r, size_t offset, size_t bytes, tenrec_error *err);
+tenrec_status memfd_region_forget(const struct memfd_region *r, size_t offset, size_t bytes,
+                                  tenrec_error *err);
 
-void region_close(struct region *r); /* zeroed or closed is fine */
+void memfd_region_close(struct memfd_region *r); /* zeroed or closed is fine */
 
 #endif

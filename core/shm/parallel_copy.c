@@ -16,7 +16,7 @@
 
 enum helper { HELPER_NONE, HELPER_RUNS, HELPER_REFUSED };
 
-struct copier {
+struct parallel_copy {
     pthread_mutex_t use; /* who has it is helped */
 
     char *to;         /* of the copy under way; set with use and lock */
@@ -34,7 +34,7 @@ struct copier {
     enum helper helper; /* is there one? */
 };
 
-static void copy_pieces(struct copier *c)
+static void copy_pieces(struct parallel_copy *c)
 {
     size_t at;
 
@@ -44,7 +44,7 @@ static void copy_pieces(struct copier *c)
 
 static void *help(void *arg)
 {
-    struct copier *c = arg;
+    struct parallel_copy *c = arg;
 
     pthread_mutex_lock(&c->lock);
     for (;;) {
@@ -71,7 +71,7 @@ static bool many_cpus(void)
     return sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) > 1;
 }
 
-static bool has_helper(struct copier *c)
+static bool has_helper(struct parallel_copy *c)
 {
     if (c->helper == HELPER_NONE)
         c->helper = many_cpus() && threads_start(&c->thread, "tenrec-copy", help, c) == 0
@@ -80,7 +80,7 @@ static bool has_helper(struct copier *c)
     return c->helper == HELPER_RUNS;
 }
 
-static void copy_together(struct copier *c, void *to, const void *from, size_t bytes)
+static void copy_together(struct parallel_copy *c, void *to, const void *from, size_t bytes)
 {
     pthread_mutex_lock(&c->lock);
     c->to = to;
@@ -98,7 +98,7 @@ static void copy_together(struct copier *c, void *to, const void *from, size_t b
     pthread_mutex_unlock(&c->lock);
 }
 
-void copier_copy(struct copier *c, void *to, const void *from, size_t bytes)
+void parallel_copy_run(struct parallel_copy *c, void *to, const void *from, size_t bytes)
 {
     if (bytes < SHARED_FROM || pthread_mutex_trylock(&c->use) != 0) {
         memcpy(to, from, bytes);
@@ -111,9 +111,9 @@ void copier_copy(struct copier *c, void *to, const void *from, size_t bytes)
     pthread_mutex_unlock(&c->use);
 }
 
-tenrec_status copier_open(struct copier **ret, tenrec_error *err)
+tenrec_status parallel_copy_open(struct parallel_copy **ret, tenrec_error *err)
 {
-    struct copier *c = memory_new(1, sizeof *c);
+    struct parallel_copy *c = memory_new(1, sizeof *c);
 
     if (!c)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for copies");
@@ -124,7 +124,7 @@ tenrec_status copier_open(struct copier **ret, tenrec_error *err)
     return TENREC_OK;
 }
 
-void copier_close(struct copier *c)
+void parallel_copy_close(struct parallel_copy *c)
 {
     if (!c)
         return;

@@ -10,17 +10,17 @@
 #include <stddef.h>
 #include <tenrec/error.h>
 
-struct copier;
+struct parallel_copy;
 
 /* Starts no thread yet. errors: ENOMEM */
-tenrec_status copier_open(struct copier **ret, tenrec_error *err);
+tenrec_status parallel_copy_open(struct parallel_copy **ret, tenrec_error *err);
 
 /* Ends its thread; nobody may copy any more. NULL is fine. */
-void copier_close(struct copier *c);
+void parallel_copy_close(struct parallel_copy *c);
 
 /* memcpy, from any thread. Alone where the memory is small, where there is one
  * processor, where no thread can be had, and while it helps somebody else.
  * Waits for the other only as long as that copies a piece of 64 KiB. */
-void copier_copy(struct copier *c, void *to, const void *from, size_t bytes);
+void parallel_copy_run(struct parallel_copy *c, void *to, const void *from, size_t bytes);
 
 #endif

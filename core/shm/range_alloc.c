@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-void extents_finish(struct extents *e)
+void range_alloc_finish(struct range_alloc *e)
 {
     free(e->used);
-    *e = (struct extents){ 0 };
+    *e = (struct range_alloc){ 0 };
 }
 
 /* The first that begins behind `at`. */
-static size_t behind(const struct extents *e, size_t at)
+static size_t behind(const struct range_alloc *e, size_t at)
 {
     size_t low = 0, high = e->n;
 
@@ -28,10 +28,10 @@ static size_t behind(const struct extents *e, size_t at)
     return low;
 }
 
-static bool has_room(struct extents *e)
+static bool has_room(struct range_alloc *e)
 {
     const size_t room = e->room ? e->room * 2 : 8;
-    struct extent *grown;
+    struct range_extent *grown;
 
     if (e->n < e->room)
         return true;
@@ -43,7 +43,7 @@ static bool has_room(struct extents *e)
     return true;
 }
 
-bool extents_take(struct extents *e, size_t len, void *owner, size_t *ret_at)
+bool range_alloc_take(struct range_alloc *e, size_t len, void *owner, size_t *ret_at)
 {
     size_t at = 0, i;
 
@@ -52,13 +52,13 @@ bool extents_take(struct extents *e, size_t len, void *owner, size_t *ret_at)
     if (e->length - at < len || !has_room(e))
         return false;
     memmove(&e->used[i + 1], &e->used[i], (e->n - i) * sizeof e->used[0]);
-    e->used[i] = (struct extent){ at, len, owner };
+    e->used[i] = (struct range_extent){ at, len, owner };
     e->n++;
     *ret_at = at;
     return true;
 }
 
-void extents_give(struct extents *e, size_t at)
+void range_alloc_give(struct range_alloc *e, size_t at)
 {
     const size_t next = behind(e, at);
 
@@ -67,18 +67,18 @@ void extents_give(struct extents *e, size_t at)
     e->n--;
 }
 
-void *extents_owner(const struct extents *e, size_t at, size_t len)
+void *range_alloc_owner(const struct range_alloc *e, size_t at, size_t len)
 {
     const size_t next = behind(e, at);
-    const struct extent *x = next ? &e->used[next - 1] : NULL;
+    const struct range_extent *x = next ? &e->used[next - 1] : NULL;
 
     return x && at - x->at < x->len && len <= x->len - (at - x->at) ? x->owner : NULL;
 }
 
-size_t extents_gap(const struct extents *e, size_t *at)
+size_t range_alloc_gap(const struct range_alloc *e, size_t *at)
 {
     for (size_t i = 0; i < e->n; i++) {
-        const struct extent *x = &e->used[i];
+        const struct range_extent *x = &e->used[i];
         if (x->at > *at)
             return x->at - *at;
         if (x->at + x->len > *at)

@@ -9,32 +9,32 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct extent {
+struct range_extent {
     size_t at, len;
     void *owner;
 };
 
-struct extents {
-    size_t length;       /* of the whole */
-    struct extent *used; /* sorted by `at`; owns */
+struct range_alloc {
+    size_t length;             /* of the whole */
+    struct range_extent *used; /* sorted by `at`; owns */
     size_t n, room;
 };
 
 /* Zeroed and `length` set is empty. */
-void extents_finish(struct extents *e);
+void range_alloc_finish(struct range_alloc *e);
 
 /* Finds room for `len` (> 0) and notes who has it. False: there is none, or no
  * memory to note it. */
-bool extents_take(struct extents *e, size_t len, void *owner, size_t *ret_at);
+bool range_alloc_take(struct range_alloc *e, size_t len, void *owner, size_t *ret_at);
 
 /* What begins at `at` is free again. */
-void extents_give(struct extents *e, size_t at);
+void range_alloc_give(struct range_alloc *e, size_t at);
 
 /* Who has all of [at, at + len); NULL: nobody. */
-void *extents_owner(const struct extents *e, size_t at, size_t len);
+void *range_alloc_owner(const struct range_alloc *e, size_t at, size_t len);
 
 /* The free part at or behind *at: sets where it begins and returns its length;
  * 0: there is none. */
-size_t extents_gap(const struct extents *e, size_t *at);
+size_t range_alloc_gap(const struct range_alloc *e, size_t *at);
 
 #endif

@@ -16,7 +16,7 @@ struct page {
     _Atomic uint64_t left;               /* 1: nothing arrives any more */
 };
 
-static struct page *page_of(const struct ledger *l)
+static struct page *page_of(const struct release_page *l)
 {
     return (struct page *)(void *)l->page.base;
 }
@@ -26,17 +26,17 @@ static uint64_t bit(unsigned slot)
     return UINT64_C(1) << slot % 64;
 }
 
-tenrec_status ledger_make(struct ledger *ret, int fds[LEDGER_FDS], tenrec_error *err)
+tenrec_status release_page_make(struct release_page *ret, int fds[LEDGER_FDS], tenrec_error *err)
 {
-    struct ledger l;
+    struct release_page l;
     int line[2];
-    tenrec_status st = region_make(sizeof(struct page), REGION_WRITE, &l.page, err);
+    tenrec_status st = memfd_region_make(sizeof(struct page), REGION_WRITE, &l.page, err);
 
     if (st != TENREC_OK)
         return st;
     if (pipe2(line, O_CLOEXEC | O_NONBLOCK) < 0) {
         tenrec_fail_errno(err, TENREC_EOS, errno, "cannot make a pipe for shared memory");
-        region_close(&l.page);
+        memfd_region_close(&l.page);
         return TENREC_EOS;
     }
     fds[FD_PAGE] = l.page.fd;
@@ -47,10 +47,11 @@ tenrec_status ledger_make(struct ledger *ret, int fds[LEDGER_FDS], tenrec_error 
     return TENREC_OK;
 }
 
-tenrec_status ledger_take(const int fds[LEDGER_FDS], struct ledger *ret, tenrec_error *err)
+tenrec_status release_page_take(const int fds[LEDGER_FDS], struct release_page *ret,
+                                tenrec_error *err)
 {
-    struct ledger l;
-    tenrec_status st = region_map(fds[FD_PAGE], REGION_WRITE, &l.page, err);
+    struct release_page l;
+    tenrec_status st = memfd_region_map(fds[FD_PAGE], REGION_WRITE, &l.page, err);
 
     if (st != TENREC_OK)
         return st;
@@ -58,7 +59,7 @@ tenrec_status ledger_take(const int fds[LEDGER_FDS], struct ledger *ret, tenrec_
         tenrec_fail(err, TENREC_EPROTOCOL, "ledger of the peer has %zu bytes, expected %zu",
                     l.page.bytes, sizeof(struct page));
         l.page.fd = -1; /* the caller's */
-        region_close(&l.page);
+        memfd_region_close(&l.page);
         return TENREC_EPROTOCOL;
     }
     close(l.page.fd);
@@ -68,12 +69,12 @@ tenrec_status ledger_take(const int fds[LEDGER_FDS], struct ledger *ret, tenrec_
     return TENREC_OK;
 }
 
-void ledger_hold(const struct ledger *l, unsigned slot)
+void release_page_hold(const struct release_page *l, unsigned slot)
 {
     atomic_fetch_or(&page_of(l)->held[slot / 64], bit(slot));
 }
 
-void ledger_end(const struct ledger *l, unsigned slot)
+void release_page_end(const struct release_page *l, unsigned slot)
 {
     struct page *page = page_of(l);
 
@@ -82,12 +83,12 @@ void ledger_end(const struct ledger *l, unsigned slot)
     atomic_fetch_or_explicit(&page->ended[slot / 64], bit(slot), memory_order_release);
 }
 
-void ledger_leave(const struct ledger *l)
+void release_page_leave(const struct release_page *l)
 {
     atomic_store(&page_of(l)->left, 1);
 }
 
-uint64_t ledger_ended(const struct ledger *l, unsigned word)
+uint64_t release_page_ended(const struct release_page *l, unsigned word)
 {
     _Atomic uint64_t *at = &page_of(l)->ended[word];
 
@@ -96,25 +97,25 @@ uint64_t ledger_ended(const struct ledger *l, unsigned word)
     return atomic_exchange_explicit(at, 0, memory_order_acquire);
 }
 
-uint64_t ledger_held(const struct ledger *l, unsigned word)
+uint64_t release_page_held(const struct release_page *l, unsigned word)
 {
     struct page *page = page_of(l);
 
     return atomic_load(&page->left) ? atomic_load(&page->held[word]) : UINT64_MAX;
 }
 
-bool ledger_holder_is_gone(const struct ledger *l)
+bool release_page_holder_is_gone(const struct release_page *l)
 {
     struct pollfd line = { .fd = l->line };
 
     return poll(&line, 1, 0) > 0 && (line.revents & (POLLHUP | POLLERR));
 }
 
-void ledger_close(struct ledger *l)
+void release_page_close(struct release_page *l)
 {
     if (!l->page.base)
         return;
-    region_close(&l->page);
+    memfd_region_close(&l->page);
     close(l->line);
     l->line = -1;
 }

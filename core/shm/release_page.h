@@ -21,37 +21,38 @@
 #define LEDGER_WORDS (LEDGER_SLOTS / 64)
 #define LEDGER_FDS 2
 
-struct ledger {
-    struct region page;
+struct release_page {
+    struct memfd_region page;
     int line; /* the pipe's end: the owner's reads, the holder's writes */
 };
 
 /* The owner's end, and in `fds` what the holder needs, which the caller owns.
  * errors: EOS, ENOMEM */
-tenrec_status ledger_make(struct ledger *ret, int fds[LEDGER_FDS], tenrec_error *err);
+tenrec_status release_page_make(struct release_page *ret, int fds[LEDGER_FDS], tenrec_error *err);
 
 /* The holder's end of what came in `fds`: takes them on success only. errors:
  * EPROTOCOL, ENOMEM, EOS */
-tenrec_status ledger_take(const int fds[LEDGER_FDS], struct ledger *ret, tenrec_error *err);
+tenrec_status release_page_take(const int fds[LEDGER_FDS], struct release_page *ret,
+                                tenrec_error *err);
 
 /* The holder: this loan has arrived; it has ended, all that was read is read. */
-void ledger_hold(const struct ledger *l, unsigned slot);
-void ledger_end(const struct ledger *l, unsigned slot);
+void release_page_hold(const struct release_page *l, unsigned slot);
+void release_page_end(const struct release_page *l, unsigned slot);
 
 /* The holder: the connection is gone. What did not arrive yet never will. */
-void ledger_leave(const struct ledger *l);
+void release_page_leave(const struct release_page *l);
 
 /* The owner: which of the loans 64 * word ... have ended since it was asked
  * last, as bits. Cheap when there are none. */
-uint64_t ledger_ended(const struct ledger *l, unsigned word);
+uint64_t release_page_ended(const struct release_page *l, unsigned word);
 
 /* The owner, when it lends nothing more: which loans 64 * word ... the holder
  * still has, or may get. */
-uint64_t ledger_held(const struct ledger *l, unsigned word);
+uint64_t release_page_held(const struct release_page *l, unsigned word);
 
 /* The owner: has the holder, and whoever else had its end, died or closed? */
-bool ledger_holder_is_gone(const struct ledger *l);
+bool release_page_holder_is_gone(const struct release_page *l);
 
-void ledger_close(struct ledger *l); /* zeroed or closed is fine */
+void release_page_close(struct release_page *l); /* zeroed or closed is fine */
 
 #endif

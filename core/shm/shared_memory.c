@@ -18,8 +18,8 @@
 
 struct shared_region {
     struct shared_region *next;
-    struct region region;
-    struct extents used;
+    struct memfd_region region;
+    struct range_alloc used;
     uint64_t serial;
     uint64_t idle_ns; /* since when nothing was given back */
     bool own;         /* of one block */
@@ -94,13 +94,13 @@ static void unlink_region(struct shared_region *r)
 static void region_drop(struct shared_region *r)
 {
     if (!r->leaves)
-        region_discard(&r->region, 0, r->region.bytes);
-    region_close(&r->region);
-    extents_finish(&r->used);
+        memfd_region_discard(&r->region, 0, r->region.bytes);
+    memfd_region_close(&r->region);
+    range_alloc_finish(&r->used);
     free(r);
 }
 
-static struct shared_region *region_new(struct region *region, bool own)
+static struct shared_region *region_new(struct memfd_region *region, bool own)
 {
     struct shared_region *r = memory_new(1, sizeof *r);
 
@@ -129,7 +129,7 @@ static bool settle(struct shared_region *r, struct shared_block *b, size_t bytes
 {
     const bool was_empty = r->used.n == 0;
 
-    if (r->used.n >= COMMON_BLOCKS || !extents_take(&r->used, bytes, b, &b->offset))
+    if (r->used.n >= COMMON_BLOCKS || !range_alloc_take(&r->used, bytes, b, &b->offset))
         return false;
     b->region = r;
     b->bytes = bytes;
@@ -162,16 +162,16 @@ static tenrec_status make_room(struct shared_block *b, size_t bytes, bool moves,
     const bool own = moves || bytes > COMMON_MAX;
     size_t length = !own ? COMMON_BYTES : moves ? bytes : storage_pool_round(bytes);
     struct shared_region *r;
-    struct region region;
+    struct memfd_region region;
     tenrec_status st;
     bool settled;
 
-    st = region_make(length, moves ? REGION_WRITE : REGION_READ, &region, err);
+    st = memfd_region_make(length, moves ? REGION_WRITE : REGION_READ, &region, err);
     if (st != TENREC_OK)
         return st;
     r = region_new(&region, own);
     if (!r) {
-        region_close(&region);
+        memfd_region_close(&region);
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a tensor");
     }
     r->private = b->private;
@@ -201,7 +201,7 @@ static struct shared_block *block_new(enum shared_way way)
 tenrec_status shared_block_new(size_t bytes, enum shared_way way, struct shared_block **ret,
                                tenrec_error *err)
 {
-    const size_t grain = region_page();
+    const size_t grain = memfd_region_page();
     const bool moves = way == SHARED_MOVED;
     struct shared_block *b = block_new(way);
     tenrec_status st = TENREC_OK;
@@ -226,7 +226,7 @@ tenrec_status shared_block_new(size_t bytes, enum shared_way way, struct shared_
     return st;
 }
 
-tenrec_status shared_block_adopt(struct region *region, struct shared_block **ret,
+tenrec_status shared_block_adopt(struct memfd_region *region, struct shared_block **ret,
                                  tenrec_error *err)
 {
     struct shared_block *b = block_new(SHARED_LENT);
@@ -234,12 +234,12 @@ tenrec_status shared_block_adopt(struct region *region, struct shared_block **re
     bool settled = false;
 
     if (!r) {
-        region_close(region);
+        memfd_region_close(region);
         free(b);
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a tensor");
     }
     r->leaves = true; /* others may have it mapped, and could write it */
-    region_restrict(&r->region);
+    memfd_region_restrict(&r->region);
     pthread_mutex_lock(&all.lock);
     settled = settle(r, b, region->bytes);
     if (settled)
@@ -259,7 +259,7 @@ static struct shared_region *leave(struct shared_block *b, size_t limit, uint64_
 {
     struct shared_region *r = b->region;
 
-    extents_give(&r->used, b->offset);
+    range_alloc_give(&r->used, b->offset);
     all.blocks--;
     if (b->private)
         all.private_bytes -= b->bytes;
@@ -304,7 +304,7 @@ void shared_block_drop(struct shared_block *b)
     if (gone)
         region_drop(gone);
     else
-        upkeep_at(shared_memory_trim, now + IDLE_NS);
+        housekeeping_at(shared_memory_trim, now + IDLE_NS);
 }
 
 void *shared_block_data(const struct shared_block *b)
@@ -328,7 +328,7 @@ struct shared_block *shared_block_at(const void *data, uint64_t bytes)
         const uintptr_t at = (uintptr_t)data - (uintptr_t)r->region.base;
         if (at >= r->region.bytes)
             continue;
-        b = bytes <= SIZE_MAX ? extents_owner(&r->used, at, (size_t)bytes) : NULL;
+        b = bytes <= SIZE_MAX ? range_alloc_owner(&r->used, at, (size_t)bytes) : NULL;
         if (b)
             atomic_fetch_add(&b->count, 1);
         break;
@@ -406,8 +406,8 @@ static void discard_gaps(struct shared_region *r)
 {
     size_t at = 0, len;
 
-    while ((len = extents_gap(&r->used, &at)) > 0) {
-        region_discard(&r->region, at, len);
+    while ((len = range_alloc_gap(&r->used, &at)) > 0) {
+        memfd_region_discard(&r->region, at, len);
         at += len;
     }
     r->dirty = false;

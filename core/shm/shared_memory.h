@@ -32,7 +32,7 @@ tenrec_status shared_block_new(size_t bytes, enum shared_way way, struct shared_
                                tenrec_error *err);
 
 /* A block that was given to us: takes the region always. errors: ENOMEM */
-tenrec_status shared_block_adopt(struct region *region, struct shared_block **ret,
+tenrec_status shared_block_adopt(struct memfd_region *region, struct shared_block **ret,
                                  tenrec_error *err);
 
 void *shared_block_data(const struct shared_block *b);

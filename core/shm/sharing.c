@@ -79,20 +79,20 @@ static void come_back(struct tenrec_sharing *s, unsigned slot)
 static void collect(struct tenrec_sharing *s)
 {
     for (unsigned w = 0; w < LEDGER_WORDS && s->n_lent > 0; w++) {
-        uint64_t ended = ledger_ended(&s->ledger, w);
+        uint64_t ended = release_page_ended(&s->ledger, w);
         if (s->closed)
-            ended |= ~ledger_held(&s->ledger, w);
+            ended |= ~release_page_held(&s->ledger, w);
         for (; ended; ended &= ended - 1)
             come_back(s, w * 64 + (unsigned)__builtin_ctzll(ended));
     }
-    if (s->closed && s->n_lent > 0 && ledger_holder_is_gone(&s->ledger))
+    if (s->closed && s->n_lent > 0 && release_page_holder_is_gone(&s->ledger))
         for (unsigned slot = 0; slot < LEDGER_SLOTS; slot++)
             come_back(s, slot);
 }
 
 static void sharing_free(struct tenrec_sharing *s)
 {
-    ledger_close(&s->ledger);
+    release_page_close(&s->ledger);
     pthread_mutex_destroy(&s->lock);
     free(s);
 }
@@ -163,7 +163,7 @@ void sharing_close(struct tenrec_sharing *s)
     if (over)
         sharing_free(s);
     else
-        upkeep_at(sharing_collect, clock_now_ns() + COLLECT_MIN_NS);
+        housekeeping_at(sharing_collect, clock_now_ns() + COLLECT_MIN_NS);
 }
 
 /* ---- lending ------------------------------------------------------------------- */
@@ -223,7 +223,7 @@ static bool add_ledger(struct tenrec_sharing *s, struct tenrec_share *share)
 {
     int fds[LEDGER_FDS];
 
-    if (ledger_make(&s->ledger, fds, NULL) != TENREC_OK)
+    if (release_page_make(&s->ledger, fds, NULL) != TENREC_OK)
         return false;
     for (unsigned i = 0; i < LEDGER_FDS; i++)
         share->fd[share->n_fds++] = fds[i];
@@ -264,7 +264,7 @@ static bool lend(struct tenrec_sharing *s, struct shared_block *b, struct record
     s->last_slot = r->slot;
     s->next_slot = (r->slot + 1) % LEDGER_SLOTS;
     if (atomic_fetch_add(&all.lent, 1) == 0)
-        upkeep_at(sharing_collect, clock_now_ns() + COLLECT_MIN_NS);
+        housekeeping_at(sharing_collect, clock_now_ns() + COLLECT_MIN_NS);
     return true;
 }
 
@@ -282,7 +282,7 @@ static bool move(struct shared_block *b, struct record *r, struct tenrec_share *
 /* A ledger that the peer does not get after all. */
 static void unmake_ledger(struct tenrec_sharing *s)
 {
-    ledger_close(&s->ledger);
+    release_page_close(&s->ledger);
     s->lends = false;
 }
 
@@ -326,7 +326,7 @@ bool sharing_share(struct tenrec_sharing *s, const struct tenrec_tensor_desc *de
         switch (way) {
         case SHARED_PRIVATE:
             r.kind = RECORD_PRIVATE;
-            ok = r.offset % region_page() == 0 && lend(s, b, &r, ret);
+            ok = r.offset % memfd_region_page() == 0 && lend(s, b, &r, ret);
             break;
         case SHARED_LENT:
             ok = lend(s, b, &r, ret);

@@ -58,7 +58,7 @@ static tenrec_status check_record(const struct record *r, const struct fds *fds,
     if (r->kind < RECORD_LENT || r->kind > RECORD_PRIVATE || r->region >= SHARING_REGIONS ||
         r->slot >= LEDGER_SLOTS || r->flags & ~(unsigned)(RECORD_REGION | RECORD_LEDGER) ||
         (r->kind == RECORD_MOVED && r->flags != RECORD_REGION) ||
-        r->offset % (r->kind == RECORD_PRIVATE ? region_page() : SHARING_ALIGNMENT))
+        r->offset % (r->kind == RECORD_PRIVATE ? memfd_region_page() : SHARING_ALIGNMENT))
         return tenrec_fail(err, TENREC_EPROTOCOL,
                            "record of shared memory makes no sense: kind %u, flags 0x%x, region "
                            "%u, slot %u, offset %llu",
@@ -75,7 +75,7 @@ static tenrec_status check_record(const struct record *r, const struct fds *fds,
     return TENREC_OK;
 }
 
-static tenrec_status check_reach(const struct region *region, uint64_t offset, uint64_t bytes,
+static tenrec_status check_reach(const struct memfd_region *region, uint64_t offset, uint64_t bytes,
                                  tenrec_error *err)
 {
     if (offset <= region->bytes && bytes <= region->bytes - offset)
@@ -99,7 +99,7 @@ static tenrec_status take_ledger(struct tenrec_sharing *s, struct fds *fds, tenr
     h = memory_new(1, sizeof *h);
     if (!h)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a ledger");
-    st = ledger_take(fds->fd, &h->ledger, err);
+    st = release_page_take(fds->fd, &h->ledger, err);
     if (st != TENREC_OK) {
         free(h);
         return st;
@@ -123,7 +123,8 @@ static tenrec_status take_region(struct tenrec_sharing *s, const struct record *
     if (!r)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for shared memory of the peer");
     /* The descriptor is not needed any more. */
-    st = region_map(fds->fd[fds->n - 1], private ? REGION_PRIVATE : REGION_READ, &r->region, err);
+    st = memfd_region_map(fds->fd[fds->n - 1], private ? REGION_PRIVATE : REGION_READ, &r->region,
+                          err);
     if (st != TENREC_OK) {
         free(r);
         return st;
@@ -154,7 +155,7 @@ static tenrec_status arrive(struct tenrec_sharing *s, const struct record *r, ui
         return st;
     atomic_fetch_add(&region->count, 1);
     atomic_fetch_add(&s->holding->count, 1);
-    ledger_hold(&s->holding->ledger, r->slot);
+    release_page_hold(&s->holding->ledger, r->slot);
     *m = (struct tenrec_mapping){ .data = region->region.base + r->offset,
                                   .region = region,
                                   .bytes = (size_t)bytes,
@@ -186,22 +187,22 @@ static tenrec_status arrive_lent(struct tenrec_sharing *s, const struct record *
             *err = why;
     }
     if (st != TENREC_OK)
-        ledger_end(&s->holding->ledger, r->slot);
+        release_page_end(&s->holding->ledger, r->slot);
     return st;
 }
 
 static tenrec_status arrive_moved(const struct record *r, struct fds *fds, uint64_t bytes,
                                   struct tenrec_mapping *m, tenrec_error *err)
 {
-    struct region region;
-    tenrec_status st = region_map(fds->fd[0], REGION_WRITE, &region, err);
+    struct memfd_region region;
+    tenrec_status st = memfd_region_map(fds->fd[0], REGION_WRITE, &region, err);
 
     if (st != TENREC_OK)
         return st;
     fds->fd[0] = -1;
     st = check_reach(&region, r->offset, bytes, err);
     if (st != TENREC_OK) {
-        region_close(&region);
+        memfd_region_close(&region);
         return st;
     }
     *m = (struct tenrec_mapping){ .data = region.base + r->offset };
@@ -245,7 +246,7 @@ void sharing_in_close(struct tenrec_sharing *s)
         s->mapped[i] = NULL;
     }
     if (s->holding)
-        ledger_leave(&s->holding->ledger);
+        release_page_leave(&s->holding->ledger);
     holding_drop(s->holding);
     s->holding = NULL;
 }

@@ -18,7 +18,7 @@ struct tenrec_sharing {
 
     /* What the peer has of ours. */
     bool lends; /* the ledger was made, and the peer has it or gets it */
-    struct ledger ledger;
+    struct release_page ledger;
     struct shared_block *lent[LEDGER_SLOTS]; /* shares; by slot */
     size_t n_lent;
     unsigned next_slot;              /* where to look for a free one */

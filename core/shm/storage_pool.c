@@ -253,7 +253,7 @@ static uint64_t trim_process(uint64_t now_ns)
 
 static void wake_process(uint64_t deadline_ns)
 {
-    upkeep_at(trim_process, deadline_ns);
+    housekeeping_at(trim_process, deadline_ns);
 }
 
 static struct storage_pool of_process = { .lock = PTHREAD_MUTEX_INITIALIZER, .wake = wake_process };

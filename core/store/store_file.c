@@ -35,7 +35,7 @@ struct file_store {
 static tenrec_status file_begin(struct file_store *f, bool writing, uint64_t deadline_ns,
                                 int *ret_fd, tenrec_error *err)
 {
-    struct pause pause = { LOCK_FIRST_US, LOCK_MOST_US };
+    struct backoff pause = { LOCK_FIRST_US, LOCK_MOST_US };
     tenrec_status st;
 
     deadline_ns = store_answer_ns(deadline_ns);
@@ -47,7 +47,7 @@ static tenrec_status file_begin(struct file_store *f, bool writing, uint64_t dea
         pthread_mutex_unlock(&f->lock);
         if (st != TENREC_EAGAIN)
             return st;
-        if (!pause_take(&pause, deadline_ns))
+        if (!backoff_take(&pause, deadline_ns))
             return tenrec_fail(err, TENREC_EPEER_LOST, "%s stays locked by another process",
                                f->backend.name);
     }
@@ -170,7 +170,7 @@ static bool file_has_news(struct file_store *f, uint64_t seen)
 
 /* Waits until the file has records beyond `seen`. Returns false when the deadline came first. */
 static bool file_await_news(struct file_store *f, struct file_watch *watch, uint64_t seen,
-                            struct pause *pause, uint64_t deadline_ns)
+                            struct backoff *pause, uint64_t deadline_ns)
 {
     for (;;) {
         /* Arm before the check, so that no change in between is missed. */
@@ -180,12 +180,12 @@ static bool file_await_news(struct file_store *f, struct file_watch *watch, uint
         if (file_has_news(f, seen))
             return true;
         pause->most_us = watched ? WATCH_MOST_US : POLL_MOST_US;
-        if ((us = pause_next_us(pause, clock_now_ns(), deadline_ns)) == 0)
+        if ((us = backoff_next_us(pause, clock_now_ns(), deadline_ns)) == 0)
             return false;
         if (!watched)
-            pause_us(us);
+            backoff_us(us);
         else if (file_watch_wait(watch, (int)((us + 999) / 1000)))
-            pause_us(POLL_FIRST_US); /* wait for other writers of this moment */
+            backoff_us(POLL_FIRST_US); /* wait for other writers of this moment */
     }
 }
 
@@ -212,7 +212,7 @@ static tenrec_status file_get(struct store_backend *b, const char *const *keys, 
                               tenrec_error *err)
 {
     struct file_store *f = (struct file_store *)b;
-    struct pause pause = { POLL_FIRST_US, POLL_MOST_US };
+    struct backoff pause = { POLL_FIRST_US, POLL_MOST_US };
     uint64_t seen = 0;
     struct file_watch watch = { .fd = -1 };
     size_t left = n, before = n;

@@ -70,13 +70,13 @@ static tenrec_status dial_attempt(struct store_dial *d, const char *host, uint16
 tenrec_status store_dial_open(struct store_dial *d, const char *host, uint16_t port,
                               uint64_t deadline_ns, struct store_conn **ret, tenrec_error *err)
 {
-    struct pause pause = { RETRY_FIRST_US, RETRY_MOST_US };
+    struct backoff pause = { RETRY_FIRST_US, RETRY_MOST_US };
     tenrec_status st;
 
     while ((st = dial_attempt(d, host, port, store_answer_ns(deadline_ns), ret, err)) !=
                TENREC_OK &&
            (st == TENREC_ECONNECT || st == TENREC_EPEER_LOST || st == TENREC_ETIMEDOUT) &&
-           pause_take(&pause, deadline_ns))
+           backoff_take(&pause, deadline_ns))
         ;
     return st;
 }

@@ -219,20 +219,20 @@ static tenrec_status check_targets_named(const struct device_line *of,
                                          const struct device_line *line, size_t n,
                                          tenrec_error *err)
 {
-    struct nearest near;
+    struct suggestion near;
 
     for (size_t i = 0; i < of->row->n_maps; i++) {
         const char *name = of->row->map[i].worker;
 
         if (device_line_find(line, n, name))
             continue;
-        nearest_init(&near, name);
+        suggest_init(&near, name);
         for (size_t k = 0; k < n; k++)
-            nearest_try(&near, line[k].name);
+            suggest_try(&near, line[k].name);
         return tenrec_fail(err, TENREC_EGROUP,
                            "worker.device_maps of '%s' has a map for '%s', which is no worker of "
                            "the group%s",
-                           of->name, name, nearest_hint(&near));
+                           of->name, name, suggest_hint(&near));
     }
     return TENREC_OK;
 }

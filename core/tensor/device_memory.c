@@ -18,7 +18,7 @@ enum { FEW_USERS = 6 };
 struct block {
     const struct tenrec_device_ops *ops;
     struct tenrec_stream stream;
-    struct light_lock lock; /* guards what follows */
+    struct spinlock lock; /* guards what follows */
     uint32_t n_users;
     struct tenrec_stream user[FEW_USERS];
 };
@@ -39,7 +39,7 @@ static void block_used(struct block *b, const struct tenrec_stream *s)
     struct tenrec_stream last;
     bool full, known;
 
-    light_lock(&b->lock);
+    spinlock_lock(&b->lock);
     known = stream_equal(s, &b->stream);
     for (uint32_t i = 0; i < b->n_users; i++)
         known |= stream_equal(s, &b->user[i]);
@@ -50,7 +50,7 @@ static void block_used(struct block *b, const struct tenrec_stream *s)
         b->user[b->n_users++] = *s;
     if (full)
         b->user[FEW_USERS - 1] = *s;
-    light_unlock(&b->lock);
+    spinlock_unlock(&b->lock);
     /* The one that made room is waited for from now on, by who came instead. */
     if (full)
         stream_order(&last, s, NULL);

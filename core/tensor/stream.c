@@ -47,7 +47,7 @@ struct streams *streams_new(bool fresh)
     if (!s)
         return NULL;
     atomic_init(&s->refs, 1);
-    s->lock = (struct light_lock){ false };
+    s->lock = (struct spinlock){ false };
     s->n = 0;
     s->fresh = fresh;
     return s;
@@ -81,11 +81,11 @@ bool streams_has(struct streams *s, struct tenrec_device device, struct tenrec_s
 
     if (!s)
         return false;
-    light_lock(&s->lock);
+    spinlock_lock(&s->lock);
     found = find(s, device);
     if (found)
         *ret = *found;
-    light_unlock(&s->lock);
+    spinlock_unlock(&s->lock);
     return found != NULL;
 }
 
@@ -93,13 +93,13 @@ tenrec_status streams_put(struct streams *s, const struct tenrec_stream *stream,
 {
     struct tenrec_stream *at;
 
-    light_lock(&s->lock);
+    spinlock_lock(&s->lock);
     at = find(s, stream->device);
     if (!at && s->n < STREAMS_MAX)
         at = &s->stream[s->n++];
     if (at)
         *at = *stream;
-    light_unlock(&s->lock);
+    spinlock_unlock(&s->lock);
     return at ? TENREC_OK
               : tenrec_fail(err, TENREC_ETOOBIG, "streams of more than %d devices", STREAMS_MAX);
 }
@@ -110,7 +110,7 @@ static tenrec_status add_fresh(struct streams *s, struct tenrec_stream *stream, 
     struct tenrec_stream *at;
     bool full = false;
 
-    light_lock(&s->lock);
+    spinlock_lock(&s->lock);
     at = find(s, stream->device);
     if (at)
         *stream = *at;
@@ -118,7 +118,7 @@ static tenrec_status add_fresh(struct streams *s, struct tenrec_stream *stream, 
         s->stream[s->n++] = *stream;
     else
         full = true;
-    light_unlock(&s->lock);
+    spinlock_unlock(&s->lock);
     return full ? tenrec_fail(err, TENREC_ETOOBIG, "streams of more than %d devices", STREAMS_MAX)
                 : TENREC_OK;
 }
@@ -195,10 +195,10 @@ tenrec_status streams_order(struct streams *first, struct streams *then, tenrec_
 
     if (!first)
         return TENREC_OK;
-    light_lock(&first->lock);
+    spinlock_lock(&first->lock);
     for (; n < first->n; n++)
         list[n] = first->stream[n];
-    light_unlock(&first->lock);
+    spinlock_unlock(&first->lock);
     for (uint32_t i = 0; i < n && st == TENREC_OK; i++) {
         st = streams_get(then ? then : thread_streams, list[i].device, &to, err);
         if (st == TENREC_OK)

@@ -19,7 +19,7 @@
 /* At most one stream for each device. Shared (counted). */
 struct streams {
     atomic_uint refs;
-    struct light_lock lock; /* guards what follows */
+    struct spinlock lock; /* guards what follows */
     uint32_t n;
     bool fresh; /* a device that has none yet gets one of the pool, else the default one */
     struct tenrec_stream stream[STREAMS_MAX];

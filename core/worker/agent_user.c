@@ -28,7 +28,7 @@
 #define COPY_MAX ((uint64_t)16 << 20)
 
 struct tenrec_rpc_backend_options {
-    struct setup *setup;
+    struct worker_config *setup;
 };
 
 struct tenrec_backend_agent {
@@ -36,8 +36,8 @@ struct tenrec_backend_agent {
     pid_t process;                   /* that made it: a child of fork has none of its threads */
     struct loop *loop;
     struct loop_timer *timer; /* NULL when nobody wants to be woken */
-    struct upkeep *upkeep;
-    struct copier *copier;
+    struct housekeeping *upkeep;
+    struct parallel_copy *copier;
     size_t pool_bytes; /* allowed to the storage pool for this one */
     struct chain *chain;
 };
@@ -56,7 +56,7 @@ tenrec_status tenrec_construct_rpc_backend_options(const struct tenrec_config *c
     o = memory_new(1, sizeof *o);
     if (!o)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the options");
-    st = setup_make(config, &o->setup, err);
+    st = worker_config_make(config, &o->setup, err);
     if (st != TENREC_OK) {
         free(o);
         return st;
@@ -69,14 +69,14 @@ void tenrec_rpc_backend_options_drop(struct tenrec_rpc_backend_options *options)
 {
     if (!options)
         return;
-    setup_drop(options->setup);
+    worker_config_drop(options->setup);
     free(options);
 }
 
 void tenrec_rpc_backend_options_settings(const struct tenrec_rpc_backend_options *options,
                                          struct tenrec_backend_settings *ret)
 {
-    const struct config_settings *s = setup_settings(options->setup);
+    const struct config_settings *s = worker_config_settings(options->setup);
     const struct tenrec_backend_settings all = {
         .size = ret->size,
         .num_worker_threads = (uint32_t)s->num_worker_threads,
@@ -221,11 +221,11 @@ static tenrec_status make_parts(struct tenrec_backend_agent *a,
     if (st == TENREC_OK && a->user.wake)
         st = loop_timer_new(a->loop, on_time, &a->user, &a->timer, err);
     if (st == TENREC_OK)
-        st = upkeep_join(a->loop, &a->upkeep, err);
+        st = housekeeping_join(a->loop, &a->upkeep, err);
     if (st == TENREC_OK)
-        st = copier_open(&a->copier, err);
+        st = parallel_copy_open(&a->copier, err);
     if (st == TENREC_OK) {
-        a->pool_bytes = (size_t)setup_settings(options->setup)->receive_pool_bytes;
+        a->pool_bytes = (size_t)worker_config_settings(options->setup)->receive_pool_bytes;
         storage_pool_allow(storage_pool_of_process(), a->pool_bytes);
     }
     return st;
@@ -262,7 +262,7 @@ tenrec_status tenrec_init_backend(const struct tenrec_rpc_backend_options *optio
                                       .arg = &a->user };
     st = make_parts(a, options, err);
     if (st == TENREC_OK)
-        st = setup_chain(options->setup, &id, a->loop, &above, &a->chain, err);
+        st = worker_config_chain(options->setup, &id, a->loop, &above, &a->chain, err);
     if (st == TENREC_OK)
         *ret = a;
     else
@@ -312,8 +312,8 @@ void tenrec_backend_drop(struct tenrec_backend_agent *agent)
     chain_close(agent->chain);
     loop_timer_drop(agent->timer);
     storage_pool_deny(storage_pool_of_process(), agent->pool_bytes);
-    copier_close(agent->copier);
-    upkeep_leave(agent->upkeep);
+    parallel_copy_close(agent->copier);
+    housekeeping_leave(agent->upkeep);
     loop_close(agent->loop);
     free(agent);
 }
@@ -343,7 +343,7 @@ struct tenrec_tensor *tenrec_backend_copy_for(struct tenrec_backend_agent *agent
         return NULL;
     if (tensor_new_private(desc, &t, NULL) != TENREC_OK)
         return NULL;
-    copier_copy(agent->copier, tenrec_tensor_desc(t)->data, desc->data, (size_t)desc->bytes);
+    parallel_copy_run(agent->copier, tenrec_tensor_desc(t)->data, desc->data, (size_t)desc->bytes);
     return t;
 }
 

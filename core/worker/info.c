@@ -6,7 +6,7 @@
 
 bool tenrec_is_available(const char *backend)
 {
-    struct setup *setup = NULL;
+    struct worker_config *setup = NULL;
     struct backend *b = NULL;
 
     if (backend) {
@@ -15,9 +15,9 @@ bool tenrec_is_available(const char *backend)
         backend_put(b);
         return true;
     }
-    if (setup_make(NULL, &setup, NULL) != TENREC_OK)
+    if (worker_config_make(NULL, &setup, NULL) != TENREC_OK)
         return false;
-    setup_drop(setup);
+    worker_config_drop(setup);
     return true;
 }
 

@@ -15,7 +15,7 @@ void parts_connect(struct tenrec_worker *w, struct worker_parts *parts)
     struct dispatch *d = &parts->dispatch;
 
     w->pending = &parts->pending;
-    w->served = &parts->served;
+    w->active_calls = &parts->active_calls;
     w->functions = &parts->functions;
     w->dispatch = d;
     w->userloop = &parts->userloop;
@@ -28,6 +28,6 @@ void parts_connect(struct tenrec_worker *w, struct worker_parts *parts)
     dispatch_handle(d, TENREC_MSG_RREF_FORK_REQUEST, rrefs_control_arrived);
     dispatch_handle(d, TENREC_MSG_RREF_CHILD_ACCEPT, rrefs_control_arrived);
     dispatch_handle(d, TENREC_MSG_GATHER, gather_arrived);
-    dispatch_handle(d, TENREC_MSG_VIEW, watch_arrived);
-    dispatch_handle(d, TENREC_MSG_VIEW_RET, watch_answered);
+    dispatch_handle(d, TENREC_MSG_VIEW, monitor_arrived);
+    dispatch_handle(d, TENREC_MSG_VIEW_RET, monitor_answered);
 }

@@ -14,7 +14,7 @@ struct tenrec_worker;
 
 struct worker_parts {
     struct pending pending;
-    struct served served;
+    struct active_calls active_calls;
     struct functions functions;
     struct dispatch dispatch;
     struct userloop userloop;

@@ -44,7 +44,7 @@ static bool is_lost(void *worker, int32_t rank, uint64_t waited_ms)
     return contact_refused(w, rank);
 }
 
-void quiesce_watch_losses(struct tenrec_worker *w)
+void termination_watch_disconnects(struct tenrec_worker *w)
 {
     membership_set_lost(w->membership, &(struct group_lost){ is_lost, w });
 }
@@ -62,7 +62,7 @@ struct sums {
  * all come to the same end. */
 struct stillness {
     struct sums sums;
-    struct pause pause;
+    struct backoff pause;
     uint64_t since_us;
 };
 
@@ -135,7 +135,7 @@ static bool wait_for_one_way_calls(struct tenrec_worker *w, const struct sums *n
     }
     /* What is planned counts, not what the clock says. */
     still->since_us += still->pause.gap_us;
-    pause_take(&still->pause, until);
+    backoff_take(&still->pause, until);
     return true;
 }
 
@@ -175,12 +175,12 @@ tenrec_status worker_part(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_
     }
     if (st != TENREC_OK)
         return st;
-    watch_tell_leaving(w, deadline_ns);
+    monitor_tell_leaving(w, deadline_ns);
     /* What came before the others knew. Its function may call, too. */
-    st = served_wait(w->served, deadline_ns, err);
+    st = active_calls_wait(w->active_calls, deadline_ns, err);
     if (st == TENREC_OK)
         st = wait_for_calls(w, deadline_ns, err);
     if (st == TENREC_OK)
         st = chain_drain(w->chain, left_ms(deadline_ns), err);
-    return st == TENREC_OK ? watch_depart(w, deadline_ns, err) : st;
+    return st == TENREC_OK ? monitor_depart(w, deadline_ns, err) : st;
 }

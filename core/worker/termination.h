@@ -12,7 +12,7 @@ int64_t shutdown_limit_ms(const struct tenrec_worker *w, int64_t ms);
 
 /* From now on the waits for members of a static group end when a member that is waited for
  * is dead. */
-void quiesce_watch_losses(struct tenrec_worker *w);
+void termination_watch_disconnects(struct tenrec_worker *w);
 
 /* Returns when nobody in the group has a call outstanding or runs a one-way
  * call. All members call it.

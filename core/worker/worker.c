@@ -65,32 +65,32 @@ tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenre
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker");
     w = &block->worker;
     parts_connect(w, &block->parts);
-    st = setup_make(config, &w->setup, err);
+    st = worker_config_make(config, &w->config, err);
     if (st == TENREC_OK)
-        st = devices_new(setup_settings(w->setup), &w->devices, err);
+        st = devices_new(worker_config_settings(w->config), &w->devices, err);
     if (st != TENREC_OK) {
-        setup_drop(w->setup);
+        worker_config_drop(w->config);
         free(w);
         return st;
     }
-    w->settings = setup_settings(w->setup);
+    w->settings = worker_config_settings(w->config);
     atomic_init(&w->state, WORKER_NEW);
     pthread_mutex_init(&w->lock, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&w->changed, &attr);
     pthread_condattr_destroy(&attr);
-    atomic_init(&w->timeout_ms, setup_timeout_ms(w->setup));
+    atomic_init(&w->timeout_ms, worker_config_timeout_ms(w->config));
     w->self.name = "worker";
     pending_init(w->pending);
-    served_init(w->served);
+    active_calls_init(w->active_calls);
     functions_init(w->functions);
     userloop_init(w->userloop);
     object_types_init(&w->object_types);
     w->gathers = gathers_new();
-    w->losses = losses_new();
-    st = w->gathers && w->losses ? builtin_add(w->functions, err)
-                                 : tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker");
+    w->disconnects = disconnects_new();
+    st = w->gathers && w->disconnects ? builtin_add(w->functions, err)
+                                      : tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker");
     if (st == TENREC_OK)
         *ret = w;
     else
@@ -110,7 +110,7 @@ void tenrec_worker_drop(struct tenrec_worker *w)
         log_line(TENREC_LOG_ERROR, w->self.name, "not dropped: %s", err.text);
         return;
     }
-    if (served_wait(w->served, until, &err) != TENREC_OK) {
+    if (active_calls_wait(w->active_calls, until, &err) != TENREC_OK) {
         log_line(TENREC_LOG_ERROR, w->self.name, "dropped while %s: its memory is never freed",
                  err.text);
         return;
@@ -120,15 +120,15 @@ void tenrec_worker_drop(struct tenrec_worker *w)
     gathers_drop(w->gathers);
     functions_finish(w->functions);
     object_types_finish(&w->object_types);
-    served_finish(w->served);
+    active_calls_finish(w->active_calls);
     pending_finish(w->pending);
     peers_finish(&w->peers);
-    losses_drop(w->losses);
+    disconnects_drop(w->disconnects);
     contacts_finish(&w->contacts);
     pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->lock);
     devices_free(w->devices);
-    setup_drop(w->setup);
+    worker_config_drop(w->config);
     free(w);
     log_flush();
 }
@@ -176,7 +176,7 @@ static tenrec_status make_parts(struct tenrec_worker *w, tenrec_error *err)
         st = pool_open((unsigned)s->num_worker_threads, (size_t)s->max_queued_calls, drained, w,
                        &w->pool, err);
     if (st == TENREC_OK)
-        st = upkeep_join(w->loop, &w->upkeep, err);
+        st = housekeeping_join(w->loop, &w->housekeeping, err);
     if (st == TENREC_OK)
         storage_pool_allow(storage_pool_of_process(), (size_t)s->receive_pool_bytes);
     return st;
@@ -193,7 +193,7 @@ static tenrec_status make_chain(struct tenrec_worker *w, tenrec_error *err)
                                        .name = membership_name(w->membership),
                                        .host_address = membership_vantage(w->membership) };
     const struct chain_user user = { .deliver = worker_deliver,
-                                     .place = place_tensors,
+                                     .place = recv_alloc_tensors,
                                      .accepts = accepts,
                                      .peer_lost = worker_peer_lost,
                                      .caller_lost = worker_caller_lost,
@@ -201,7 +201,7 @@ static tenrec_status make_chain(struct tenrec_worker *w, tenrec_error *err)
                                      .sharing = &sharing_of_process,
                                      .arg = w };
 
-    return setup_chain(w->setup, &id, w->loop, &user, &w->chain, err);
+    return worker_config_chain(w->config, &id, w->loop, &user, &w->chain, err);
 }
 
 /* Never later than the limit of the whole. */
@@ -217,16 +217,16 @@ static void unmake(struct tenrec_worker *w, uint64_t until)
 {
     chain_close(w->chain);
     w->chain = NULL;
-    watch_close(w);
+    monitor_close(w);
     rrefs_drop(w);
     loop_timer_drop(w->deadlines);
     w->deadlines = NULL;
-    if (w->upkeep) {
+    if (w->housekeeping) {
         storage_pool_deny(storage_pool_of_process(), (size_t)w->settings->receive_pool_bytes);
         shared_memory_shrink();
     }
-    upkeep_leave(w->upkeep);
-    w->upkeep = NULL;
+    housekeeping_leave(w->housekeeping);
+    w->housekeeping = NULL;
     membership_drop(w->membership, until); /* uses the loop when it serves the store */
     w->membership = NULL;
     loop_close(w->loop);
@@ -272,7 +272,7 @@ static tenrec_status join(struct tenrec_worker *w, uint64_t until, tenrec_error 
 static tenrec_status start(struct tenrec_worker *w, const struct manner *how, tenrec_error *err)
 {
     const struct config_settings *s = w->settings;
-    struct stores *stores = setup_stores(w->setup);
+    struct stores *stores = worker_config_stores(w->config);
     const uint64_t until = how->until;
     tenrec_status st = make_parts(w, err);
 
@@ -293,7 +293,7 @@ static tenrec_status start(struct tenrec_worker *w, const struct manner *how, te
     if (st == TENREC_OK && !how->visits)
         st = join(w, until, err);
     if (st == TENREC_OK)
-        st = losses_reset(w->losses, room_for_ids(w), err);
+        st = disconnects_reset(w->disconnects, room_for_ids(w), err);
     if (st == TENREC_OK)
         st = contacts_reset(&w->contacts, membership_roster(w->membership) ? 0 : room_for_ids(w),
                             err);
@@ -306,10 +306,10 @@ static tenrec_status start(struct tenrec_worker *w, const struct manner *how, te
                                               membership_incarnation(w->membership) },
                         err);
     if (st == TENREC_OK)
-        st = watch_open(w, err);
+        st = monitor_open(w, err);
     if (st != TENREC_OK)
         return st;
-    quiesce_watch_losses(w);
+    termination_watch_disconnects(w);
     if (!how->visits)
         w->self.name = peers_name(&w->peers, w->self.id);
     if (!how->visits)
@@ -323,7 +323,7 @@ static tenrec_status start(struct tenrec_worker *w, const struct manner *how, te
     atomic_store(&w->state, WORKER_RUNNING);
     st = chain_start(w->chain, membership_members(w->membership), membership_world(w->membership),
                      err);
-    return st == TENREC_OK ? watch_start(w, until, err) : st;
+    return st == TENREC_OK ? monitor_start(w, until, err) : st;
 }
 
 /* Refuses what has not begun, fails all calls, stops the agents, waits for the threads that
@@ -337,7 +337,7 @@ static void stop(struct tenrec_worker *w, uint64_t until)
     atomic_store(&w->state, WORKER_STOPPING);
     call_fail_peer(w, -1, &why);
     gather_fail_all(w, &why);
-    watch_stop(w);
+    monitor_stop(w);
     if (w->chain)
         chain_shutdown(w->chain);
     call_fail_peer(w, -1, &why); /* what came between the two */
@@ -359,7 +359,7 @@ static tenrec_status begin(struct tenrec_worker *w, const struct manner *how, te
         return tenrec_fail(err, TENREC_EBUSY, "the worker is running already");
     /* It knows its caller by the names of the former life, and would answer
      * along a route that is another's in this one. */
-    if (served_wait(w->served, clock_now_ns(), &why) != TENREC_OK) {
+    if (active_calls_wait(w->active_calls, clock_now_ns(), &why) != TENREC_OK) {
         atomic_store(&w->state, WORKER_DOWN);
         return tenrec_fail(err, TENREC_EBUSY, "from before the shutdown %s", why.text);
     }
@@ -442,17 +442,17 @@ tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode
         return tenrec_fail(err, TENREC_EBUSY, "another thread shuts the worker down already");
     }
     if (mode == TENREC_GRACEFUL) {
-        st = w->watch ? worker_part(w, until, err) : worker_leave_all(w, until, err);
+        st = w->monitor ? worker_part(w, until, err) : worker_leave_all(w, until, err);
         if (st != TENREC_OK)
             tenrec_error_prefix(err, "graceful shutdown");
     }
     /* Functions may still run whose callers have given up: they hold their arguments. */
     if (mode == TENREC_GRACEFUL && st == TENREC_OK)
-        served_wait(w->served, until, NULL);
+        active_calls_wait(w->active_calls, until, NULL);
     leaked = rrefs_check(w, mode == TENREC_GRACEFUL, &leak);
     worker_leave(w);
     stop(w, mode == TENREC_GRACEFUL ? until : leave_until(until));
-    if (served_wait(w->served, until, &late) != TENREC_OK && st == TENREC_OK) {
+    if (active_calls_wait(w->active_calls, until, &late) != TENREC_OK && st == TENREC_OK) {
         st = late.code;
         if (err)
             *err = late;

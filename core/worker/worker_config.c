@@ -10,17 +10,17 @@
 #include <stdlib.h>
 #include <tenrec/future.h>
 
-struct setup {
+struct worker_config {
     struct config_settings *settings;
-    struct stack *stack;
+    struct chain_config *stack;
     struct stores *stores;
 };
 
-void setup_drop(struct setup *s)
+void worker_config_drop(struct worker_config *s)
 {
     if (!s)
         return;
-    stack_close(s->stack);
+    chain_config_close(s->stack);
     stores_drop(s->stores);
     config_settings_drop(s->settings);
     free(s);
@@ -32,15 +32,15 @@ static const char *plugin_scheme(const struct config_settings *s, char buf[STORE
     return stores_scheme(s->init_method, buf) && !config_scheme_is_own(buf) ? buf : NULL;
 }
 
-tenrec_status setup_check_stores(const struct tenrec_config *config,
-                                 const struct config_settings *s, tenrec_error *err)
+tenrec_status worker_config_check_stores(const struct tenrec_config *config,
+                                         const struct config_settings *s, tenrec_error *err)
 {
     char scheme[STORES_SCHEME_MAX];
 
     return stores_check(config, plugin_scheme(s, scheme), err);
 }
 
-tenrec_status setup_check(const struct config_settings *s, tenrec_error *err)
+tenrec_status worker_config_check(const struct config_settings *s, tenrec_error *err)
 {
     if (rendezvous_check(s->init_method, err) == TENREC_OK)
         return TENREC_OK;
@@ -50,21 +50,23 @@ tenrec_status setup_check(const struct config_settings *s, tenrec_error *err)
     return TENREC_ECONFIG;
 }
 
-static tenrec_status load(struct setup *s, const struct tenrec_config *config, tenrec_error *err)
+static tenrec_status load(struct worker_config *s, const struct tenrec_config *config,
+                          tenrec_error *err)
 {
     char scheme[STORES_SCHEME_MAX];
     tenrec_status st = config_settings_make(config, &s->settings, err);
 
     if (st == TENREC_OK)
-        st = setup_check(s->settings, err);
+        st = worker_config_check(s->settings, err);
     if (st == TENREC_OK)
         st = stores_load(config, plugin_scheme(s->settings, scheme), &s->stores, err);
-    return st == TENREC_OK ? stack_open(config, &s->stack, err) : st;
+    return st == TENREC_OK ? chain_config_open(config, &s->stack, err) : st;
 }
 
-tenrec_status setup_make(const struct tenrec_config *config, struct setup **ret, tenrec_error *err)
+tenrec_status worker_config_make(const struct tenrec_config *config, struct worker_config **ret,
+                                 tenrec_error *err)
 {
-    struct setup *s = memory_new(1, sizeof *s);
+    struct worker_config *s = memory_new(1, sizeof *s);
     struct tenrec_config *own = NULL;
     tenrec_status st = TENREC_OK;
 
@@ -78,31 +80,32 @@ tenrec_status setup_make(const struct tenrec_config *config, struct setup **ret,
     if (st == TENREC_OK)
         *ret = s;
     else
-        setup_drop(s);
+        worker_config_drop(s);
     return st;
 }
 
-const struct config_settings *setup_settings(const struct setup *s)
+const struct config_settings *worker_config_settings(const struct worker_config *s)
 {
     return s->settings;
 }
 
-struct stores *setup_stores(const struct setup *s)
+struct stores *worker_config_stores(const struct worker_config *s)
 {
     return s->stores;
 }
 
-int64_t setup_timeout_ms(const struct setup *s)
+int64_t worker_config_timeout_ms(const struct worker_config *s)
 {
     return s->settings->rpc_timeout_ms == TENREC_FOREVER ? TENREC_TIMEOUT_NONE
                                                          : (int64_t)s->settings->rpc_timeout_ms;
 }
 
-tenrec_status setup_chain(const struct setup *s, const struct chain_identity *id, struct loop *loop,
-                          const struct chain_user *user, struct chain **ret, tenrec_error *err)
+tenrec_status worker_config_chain(const struct worker_config *s, const struct chain_identity *id,
+                                  struct loop *loop, const struct chain_user *user,
+                                  struct chain **ret, tenrec_error *err)
 {
     size_t n;
-    const struct chain_layer *layer = stack_layers(s->stack, &n);
+    const struct chain_layer *layer = chain_config_layers(s->stack, &n);
 
     return chain_open(layer, n, id, loop, user, ret, err);
 }

@@ -142,14 +142,14 @@ static bool is_choice(const char *choices, const char *text)
 static tenrec_status check_choice(const struct tenrec_option *opt, const char *text,
                                   const struct place *place, const char *what, tenrec_error *err)
 {
-    struct nearest near;
+    struct suggestion near;
     char list[160];
     size_t n = 0;
 
     if (!opt->choices || is_choice(opt->choices, text))
         return TENREC_OK;
-    nearest_init(&near, text);
-    nearest_try_choices(&near, opt->choices);
+    suggest_init(&near, text);
+    suggest_try_choices(&near, opt->choices);
     for (const char *p = opt->choices; *p && n + 3 < sizeof list; p++) {
         list[n++] = *p == '|' ? ',' : *p;
         if (*p == '|')
@@ -157,11 +157,11 @@ static tenrec_status check_choice(const struct tenrec_option *opt, const char *t
     }
     list[n] = '\0';
     /* The hint goes first when the list is too long to be read to its end. */
-    if (n + 3 >= sizeof list && nearest_name(&near))
+    if (n + 3 >= sizeof list && suggest_name(&near))
         return place_fail(err, TENREC_ECONFIG, place, "%s: '%s' is not known%s", what, text,
-                          nearest_hint(&near));
+                          suggest_hint(&near));
     return place_fail(err, TENREC_ECONFIG, place, "%s: expected one of %s%s, found '%s'%s", what,
-                      list, n + 3 >= sizeof list ? "..." : "", text, nearest_hint(&near));
+                      list, n + 3 >= sizeof list ? "..." : "", text, suggest_hint(&near));
 }
 
 static tenrec_status read_bool(const struct node *node, const char *what, bool *ret,

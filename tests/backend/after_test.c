@@ -9,8 +9,8 @@
 
 struct fixture {
     struct loop *loop;
-    struct after after;
-    struct after_owner one, two;
+    struct agent_timers after;
+    struct agent_timers_owner one, two;
 };
 
 static struct fixture f;
@@ -23,14 +23,14 @@ static void set_up(void)
     f = (struct fixture){ 0 };
     atomic_store(&n_order, 0);
     assert_status(loop_open(&f.loop, &err), &err);
-    assert_status(after_init(&f.after, f.loop, &err), &err);
+    assert_status(agent_timers_init(&f.after, f.loop, &err), &err);
 }
 
 static void tear_down(void)
 {
-    after_end(&f.after, &f.one);
-    after_end(&f.after, &f.two);
-    after_finish(&f.after);
+    agent_timers_end(&f.after, &f.one);
+    agent_timers_end(&f.after, &f.two);
+    agent_timers_finish(&f.after);
     loop_close(f.loop);
 }
 
@@ -39,9 +39,10 @@ static void note(void *arg)
     atomic_store(&order[atomic_fetch_add(&n_order, 1)], (int)(intptr_t)arg);
 }
 
-static void add(struct after_owner *owner, uint64_t ms, int what)
+static void add(struct agent_timers_owner *owner, uint64_t ms, int what)
 {
-    assert_int_equal(after_add(&f.after, owner, ms, note, (void *)(intptr_t)what), TENREC_OK);
+    assert_int_equal(agent_timers_add(&f.after, owner, ms, note, (void *)(intptr_t)what),
+                     TENREC_OK);
 }
 
 TEST_WITH(after_runs_when_it_is_due, set_up, tear_down)
@@ -59,7 +60,7 @@ TEST_WITH(after_end_keeps_the_order_of_time, set_up, tear_down)
     add(&f.two, 1, 0);
     add(&f.one, 7200000, 2);
     assert_becomes(atomic_load(&n_order) == 1);
-    after_end(&f.after, &f.one);
+    agent_timers_end(&f.after, &f.one);
     for (int i = 0; i < 4; i++)
         assert_int_equal(atomic_load(&order[i]), i);
 }
@@ -69,7 +70,7 @@ TEST_WITH(after_end_runs_what_is_left_of_its_owner_only, set_up, tear_down)
     add(&f.one, 3600000, 1);
     add(&f.two, 3600000, 2);
     add(&f.one, 3600000, 3);
-    after_end(&f.after, &f.one);
+    agent_timers_end(&f.after, &f.one);
     assert_int_equal(atomic_load(&n_order), 2);
     assert_int_equal(atomic_load(&order[0]), 1);
     assert_int_equal(atomic_load(&order[1]), 3);
@@ -77,8 +78,8 @@ TEST_WITH(after_end_runs_what_is_left_of_its_owner_only, set_up, tear_down)
 
 TEST_WITH(after_add_refuses_when_its_owner_ended, set_up, tear_down)
 {
-    after_end(&f.after, &f.one);
-    assert_int_equal(after_add(&f.after, &f.one, 0, note, NULL), TENREC_ESHUTDOWN);
+    agent_timers_end(&f.after, &f.one);
+    assert_int_equal(agent_timers_add(&f.after, &f.one, 0, note, NULL), TENREC_ESHUTDOWN);
     add(&f.two, 0, 2);
     assert_becomes(atomic_load(&n_order) == 1);
 }
@@ -106,10 +107,10 @@ TEST_WITH(after_end_waits_for_the_one_that_runs, set_up, tear_down)
     pthread_t thread;
 
     assert_int_equal(sem_init(&leave, 0, 0), 0);
-    assert_int_equal(after_add(&f.after, &f.one, 0, stay, NULL), TENREC_OK);
+    assert_int_equal(agent_timers_add(&f.after, &f.one, 0, stay, NULL), TENREC_OK);
     assert_becomes(atomic_load(&entered));
     assert_int_equal(pthread_create(&thread, NULL, let_go, NULL), 0);
-    after_end(&f.after, &f.one);
+    agent_timers_end(&f.after, &f.one);
     assert_int_equal(atomic_load(&n_order), 1);
     pthread_join(thread, NULL);
     sem_destroy(&leave);
@@ -123,20 +124,20 @@ static void nothing(void *arg)
 static void *add_many(void *arg)
 {
     for (int i = 0; i < 500; i++)
-        after_add(&f.after, arg, (uint64_t)(i % 3), nothing, NULL);
+        agent_timers_add(&f.after, arg, (uint64_t)(i % 3), nothing, NULL);
     return NULL;
 }
 
 TEST_WITH(after_add_works_from_many_threads, set_up, tear_down)
 {
-    struct after_owner *owners[] = { &f.one, &f.two, &f.one, &f.two };
+    struct agent_timers_owner *owners[] = { &f.one, &f.two, &f.one, &f.two };
     pthread_t thread[4];
 
     for (int i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, add_many, owners[i]), 0);
-    after_end(&f.after, &f.one);
+    agent_timers_end(&f.after, &f.one);
     for (int i = 0; i < 4; i++)
         pthread_join(thread[i], NULL);
-    after_end(&f.after, &f.two);
+    agent_timers_end(&f.after, &f.two);
     assert_null(f.after.first);
 }

@@ -214,19 +214,19 @@ TEST(gate_words_a_failure_when_the_plugin_gave_no_text)
     tenrec_error err;
 
     tenrec_fail(&err, TENREC_EINVAL, "of another time");
-    gate_begin(&err);
-    assert_int_equal(gate_end((tenrec_status)-9999, "init", &err), TENREC_EPLUGIN);
+    plugin_validate_begin(&err);
+    assert_int_equal(plugin_validate_end((tenrec_status)-9999, "init", &err), TENREC_EPLUGIN);
     assert_string_equal(err.text, "its init returned -9999, which is no status, and no text");
-    gate_begin(&err);
-    assert_int_equal(gate_end(TENREC_ENOMEM, "init", &err), TENREC_ENOMEM);
+    plugin_validate_begin(&err);
+    assert_int_equal(plugin_validate_end(TENREC_ENOMEM, "init", &err), TENREC_ENOMEM);
     assert_string_equal(err.text, "its init failed without a text: out of memory");
-    gate_begin(&err);
+    plugin_validate_begin(&err);
     tenrec_fail(&err, TENREC_EOS, "said so");
-    assert_int_equal(gate_end((tenrec_status)5, "init", &err), TENREC_EPLUGIN);
+    assert_int_equal(plugin_validate_end((tenrec_status)5, "init", &err), TENREC_EPLUGIN);
     assert_string_equal(err.text, "said so");
     assert_int_equal(err.code, TENREC_EPLUGIN);
-    gate_begin(NULL);
-    assert_int_equal(gate_end(TENREC_EOS, "init", NULL), TENREC_EOS);
+    plugin_validate_begin(NULL);
+    assert_int_equal(plugin_validate_end(TENREC_EOS, "init", NULL), TENREC_EOS);
 }
 
 int main(void)

@@ -6,14 +6,14 @@
 
 #include <tenrec/config.h>
 
-static tenrec_status open_text(const char *text, struct stack **ret, tenrec_error *err)
+static tenrec_status open_text(const char *text, struct chain_config **ret, tenrec_error *err)
 {
     struct tenrec_config *config;
     tenrec_status st = tenrec_config_parse(text, "test.yaml", &config, err);
 
     if (st != TENREC_OK)
         return st;
-    st = stack_open(config, ret, err);
+    st = chain_config_open(config, ret, err);
     tenrec_config_drop(config);
     return st;
 }
@@ -21,7 +21,7 @@ static tenrec_status open_text(const char *text, struct stack **ret, tenrec_erro
 static void expect_refused(const char *text, tenrec_status status, const char *place,
                            const char *part)
 {
-    struct stack *s;
+    struct chain_config *s;
     tenrec_error err;
 
     assert_int_equal(open_text(text, &s, &err), status);
@@ -32,7 +32,7 @@ static void expect_refused(const char *text, tenrec_status status, const char *p
 TEST(stack_open_loads_outermost_first)
 {
     const struct chain_layer *layer;
-    struct stack *s = NULL;
+    struct chain_config *s = NULL;
     tenrec_error err;
     size_t n;
 
@@ -43,7 +43,7 @@ TEST(stack_open_loads_outermost_first)
                             "  outer: { plugin: faulty, wraps: inner }\n",
                             &s, &err),
                   &err);
-    layer = stack_layers(s, &n);
+    layer = chain_config_layers(s, &n);
     assert_int_equal(n, 3);
     assert_string_equal(layer[0].name, "outer");
     assert_string_equal(layer[1].name, "inner");
@@ -51,7 +51,7 @@ TEST(stack_open_loads_outermost_first)
     assert_ptr_equal(layer[0].backend, layer[1].backend);
     assert_string_equal(backend_plugin(layer[2].backend)->name, "echo");
     assert_string_equal(layer[0].place, "test.yaml:5:3");
-    stack_close(s);
+    chain_config_close(s);
 }
 
 TEST(stack_open_refuses_wraps_missing)
@@ -111,7 +111,7 @@ TEST(stack_check_sees_entries_out_of_the_chain)
                                       "  spare: { plugin: nosuch }\n",
                                       "test.yaml", &config, &err),
                   &err);
-    assert_int_equal(stack_check(config, &err), TENREC_EPLUGIN);
+    assert_int_equal(chain_config_check(config, &err), TENREC_EPLUGIN);
     assert_text_has(err.text, "test.yaml:4:20: backend 'spare': no plugin 'nosuch'");
     tenrec_config_drop(config);
 }

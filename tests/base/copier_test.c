@@ -34,12 +34,12 @@ static size_t helpers(void)
     return n;
 }
 
-static struct copier *open_one(void)
+static struct parallel_copy *open_one(void)
 {
-    struct copier *c = NULL;
+    struct parallel_copy *c = NULL;
     tenrec_error err;
 
-    assert_status(copier_open(&c, &err), &err);
+    assert_status(parallel_copy_open(&c, &err), &err);
     return c;
 }
 
@@ -51,7 +51,7 @@ static void fill(unsigned char *p, size_t n, unsigned seed)
 }
 
 /* Copies n bytes and looks at them, and at the byte behind. */
-static void copy_and_look(struct copier *c, size_t n, unsigned seed)
+static void copy_and_look(struct parallel_copy *c, size_t n, unsigned seed)
 {
     unsigned char *from = malloc(n + 1), *to = calloc(1, n + 1);
 
@@ -59,7 +59,7 @@ static void copy_and_look(struct copier *c, size_t n, unsigned seed)
     assert_non_null(to);
     fill(from, n + 1, seed);
     to[n] = 0xfe;
-    copier_copy(c, to, from, n);
+    parallel_copy_run(c, to, from, n);
     assert_memory_equal(to, from, n);
     assert_int_equal(to[n], 0xfe);
     free(from);
@@ -68,25 +68,25 @@ static void copy_and_look(struct copier *c, size_t n, unsigned seed)
 
 TEST(copier_has_a_thread_from_the_first_large_copy_to_its_end)
 {
-    struct copier *c = open_one();
+    struct parallel_copy *c = open_one();
 
     copy_and_look(c, PIECE, 1);
     assert_int_equal(helpers(), 0);
     copy_and_look(c, LARGE, 2);
     copy_and_look(c, LARGE, 3);
     assert_in_range(helpers(), 0, 1); /* none where there is one CPU */
-    copier_close(c);
+    parallel_copy_close(c);
     assert_becomes(helpers() == 0); /* a joined one is seen a moment longer */
 }
 
 TEST(copier_copies_all_sizes)
 {
     const size_t size[] = { 0, 1, PIECE, LARGE - 1, LARGE, LARGE + 1, LARGE + PIECE - 1 };
-    struct copier *c = open_one();
+    struct parallel_copy *c = open_one();
 
     for (unsigned i = 0; i < sizeof size / sizeof size[0]; i++)
         copy_and_look(c, size[i], i);
-    copier_close(c);
+    parallel_copy_close(c);
 }
 
 static void *copy_often(void *arg)
@@ -98,7 +98,7 @@ static void *copy_often(void *arg)
 
 TEST(copier_serves_several_threads)
 {
-    struct copier *c = open_one();
+    struct parallel_copy *c = open_one();
     pthread_t other[3];
 
     for (unsigned i = 0; i < 3; i++)
@@ -106,11 +106,11 @@ TEST(copier_serves_several_threads)
     copy_often(c);
     for (unsigned i = 0; i < 3; i++)
         assert_int_equal(pthread_join(other[i], NULL), 0);
-    copier_close(c);
+    parallel_copy_close(c);
 }
 
 int main(void)
 {
-    copier_close(NULL);
+    parallel_copy_close(NULL);
     return testing_run(NULL, NULL);
 }

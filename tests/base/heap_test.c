@@ -56,15 +56,15 @@ static void burst_run(uint64_t payload_len)
 
 static void trimmed_after_burst_of(uint64_t payload_len)
 {
-    struct upkeep *u = NULL;
+    struct housekeeping *u = NULL;
     struct loop *l = NULL;
     tenrec_error err;
 
     assert_status(loop_open(&l, &err), &err);
-    assert_status(upkeep_join(l, &u, &err), &err);
+    assert_status(housekeeping_join(l, &u, &err), &err);
     burst_run(payload_len);
     assert_becomes(atomic_load(&trims) > 0);
-    upkeep_leave(u);
+    housekeeping_leave(u);
     loop_close(l);
 }
 

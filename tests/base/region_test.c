@@ -13,87 +13,87 @@
 
 enum { BYTES = 8 * 4096 };
 
-static struct region make(enum region_access access)
+static struct memfd_region make(enum memfd_region_access access)
 {
-    struct region r;
+    struct memfd_region r;
     tenrec_error err;
 
-    assert_status(region_make(BYTES - 5, access, &r, &err), &err);
+    assert_status(memfd_region_make(BYTES - 5, access, &r, &err), &err);
     assert_int_equal(r.bytes, BYTES);
     return r;
 }
 
 TEST(region_is_seen_by_who_maps_it)
 {
-    struct region own = make(REGION_READ), other;
+    struct memfd_region own = make(REGION_READ), other;
     tenrec_error err;
 
     own.base[BYTES - 1] = 'x';
-    assert_status(region_map(dup(own.fd), REGION_READ, &other, &err), &err);
+    assert_status(memfd_region_map(dup(own.fd), REGION_READ, &other, &err), &err);
     assert_int_equal(other.bytes, BYTES);
     assert_int_equal(other.base[BYTES - 1], 'x');
     own.base[0] = 'y';
     assert_int_equal(other.base[0], 'y');
-    region_close(&other);
-    region_close(&own);
-    region_close(&own);
+    memfd_region_close(&other);
+    memfd_region_close(&own);
+    memfd_region_close(&own);
 }
 
 TEST(region_cannot_be_written_by_readers)
 {
-    struct region own = make(REGION_READ), other;
+    struct memfd_region own = make(REGION_READ), other;
     tenrec_error err;
 
-    assert_int_equal(region_map(own.fd, REGION_WRITE, &other, &err), TENREC_EPROTOCOL);
+    assert_int_equal(memfd_region_map(own.fd, REGION_WRITE, &other, &err), TENREC_EPROTOCOL);
     assert_text_has(err.text, "cannot be written");
     assert_true(write(own.fd, "x", 1) < 0);
-    region_close(&own);
+    memfd_region_close(&own);
 }
 
 TEST(region_can_be_written_when_it_is_for_writers)
 {
-    struct region own = make(REGION_WRITE), other;
+    struct memfd_region own = make(REGION_WRITE), other;
     tenrec_error err;
 
-    assert_status(region_map(dup(own.fd), REGION_WRITE, &other, &err), &err);
+    assert_status(memfd_region_map(dup(own.fd), REGION_WRITE, &other, &err), &err);
     other.base[3] = 'z';
     assert_int_equal(own.base[3], 'z');
-    region_restrict(&own);
-    region_close(&other);
-    assert_int_equal(region_map(own.fd, REGION_WRITE, &other, &err), TENREC_EPROTOCOL);
-    region_close(&own);
+    memfd_region_restrict(&own);
+    memfd_region_close(&other);
+    assert_int_equal(memfd_region_map(own.fd, REGION_WRITE, &other, &err), TENREC_EPROTOCOL);
+    memfd_region_close(&own);
 }
 
 TEST(region_cannot_be_cut)
 {
-    struct region own = make(REGION_WRITE);
+    struct memfd_region own = make(REGION_WRITE);
 
     assert_true(ftruncate(own.fd, 4096) < 0);
     assert_true(ftruncate(own.fd, 100 * BYTES) < 0);
-    region_close(&own);
+    memfd_region_close(&own);
 }
 
 TEST(region_gives_whole_pages_back)
 {
-    struct region own = make(REGION_READ);
+    struct memfd_region own = make(REGION_READ);
 
     memset(own.base, 'a', BYTES);
-    region_discard(&own, 4000, 4096 + 200); /* one whole page of it */
+    memfd_region_discard(&own, 4000, 4096 + 200); /* one whole page of it */
     assert_int_equal(own.base[4095], 'a');
     assert_int_equal(own.base[4096], 0);
     assert_int_equal(own.base[8191], 0);
     assert_int_equal(own.base[8192], 'a');
-    region_close(&own);
+    memfd_region_close(&own);
 }
 
 TEST(region_is_refused_when_it_could_be_cut)
 {
     const int fd = memfd_create("cut", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    struct region r;
+    struct memfd_region r;
     tenrec_error err;
 
     assert_int_equal(ftruncate(fd, BYTES), 0);
-    assert_int_equal(region_map(fd, REGION_READ, &r, &err), TENREC_EPROTOCOL);
+    assert_int_equal(memfd_region_map(fd, REGION_READ, &r, &err), TENREC_EPROTOCOL);
     assert_text_has(err.text, "not sealed");
     close(fd);
 }
@@ -101,40 +101,40 @@ TEST(region_is_refused_when_it_could_be_cut)
 TEST(region_is_refused_when_it_is_no_memfd)
 {
     int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), line[2];
-    struct region r;
+    struct memfd_region r;
 
-    assert_int_equal(region_map(fd, REGION_READ, &r, NULL), TENREC_EPROTOCOL);
+    assert_int_equal(memfd_region_map(fd, REGION_READ, &r, NULL), TENREC_EPROTOCOL);
     close(fd);
     assert_int_equal(pipe(line), 0);
-    assert_int_equal(region_map(line[0], REGION_READ, &r, NULL), TENREC_EPROTOCOL);
+    assert_int_equal(memfd_region_map(line[0], REGION_READ, &r, NULL), TENREC_EPROTOCOL);
     close(line[0]);
     close(line[1]);
-    assert_int_equal(region_map(-1, REGION_READ, &r, NULL), TENREC_EPROTOCOL);
+    assert_int_equal(memfd_region_map(-1, REGION_READ, &r, NULL), TENREC_EPROTOCOL);
 }
 
 TEST(region_is_refused_when_it_is_empty)
 {
     const int fd = memfd_create("empty", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    struct region r;
+    struct memfd_region r;
 
     assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
-    assert_int_equal(region_map(fd, REGION_READ, &r, NULL), TENREC_EPROTOCOL);
+    assert_int_equal(memfd_region_map(fd, REGION_READ, &r, NULL), TENREC_EPROTOCOL);
     close(fd);
-    assert_int_equal(region_make(0, REGION_READ, &r, NULL), TENREC_ENOMEM);
-    assert_int_equal(region_make(PTRDIFF_MAX, REGION_READ, &r, NULL), TENREC_ENOMEM);
+    assert_int_equal(memfd_region_make(0, REGION_READ, &r, NULL), TENREC_ENOMEM);
+    assert_int_equal(memfd_region_make(PTRDIFF_MAX, REGION_READ, &r, NULL), TENREC_ENOMEM);
 }
 
 TEST(region_says_so_when_descriptors_are_out)
 {
     struct rlimit before, none;
-    struct region r;
+    struct memfd_region r;
     tenrec_error err;
     tenrec_status st;
 
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     none = (struct rlimit){ 3, before.rlim_max };
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-    st = region_make(BYTES, REGION_READ, &r, &err);
+    st = memfd_region_make(BYTES, REGION_READ, &r, &err);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     assert_int_equal(st, TENREC_EOS);
     assert_int_equal(err.os_errno, EMFILE);

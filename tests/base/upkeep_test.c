@@ -41,23 +41,23 @@ static void setup(void)
     assert_int_equal(sem_init(&ran, 0, 0), 0);
 }
 
-static struct upkeep *join(struct loop **ret_loop)
+static struct housekeeping *join(struct loop **ret_loop)
 {
-    struct upkeep *u = NULL;
+    struct housekeeping *u = NULL;
 
     assert_int_equal(loop_open(ret_loop, NULL), TENREC_OK);
-    assert_int_equal(upkeep_join(*ret_loop, &u, NULL), TENREC_OK);
+    assert_int_equal(housekeeping_join(*ret_loop, &u, NULL), TENREC_OK);
     return u;
 }
 
 TEST_WITH(upkeep_runs_at_its_time, setup, NULL)
 {
     struct loop *l;
-    struct upkeep *u = join(&l);
+    struct housekeeping *u = join(&l);
 
-    upkeep_at(job, clock_now_ns());
+    housekeeping_at(job, clock_now_ns());
     assert_int_equal(wait_for_run(), 0);
-    upkeep_leave(u);
+    housekeeping_leave(u);
     loop_close(l);
     assert_int_equal(atomic_load(&runs), 1);
 }
@@ -65,13 +65,13 @@ TEST_WITH(upkeep_runs_at_its_time, setup, NULL)
 TEST_WITH(upkeep_runs_as_often_as_it_wants, setup, NULL)
 {
     struct loop *l;
-    struct upkeep *u = join(&l);
+    struct housekeeping *u = join(&l);
 
     atomic_store(&again, 2);
-    upkeep_at(job, clock_now_ns());
+    housekeeping_at(job, clock_now_ns());
     for (int i = 0; i < 3; i++)
         assert_int_equal(wait_for_run(), 0);
-    upkeep_leave(u);
+    housekeeping_leave(u);
     loop_close(l);
     assert_int_equal(atomic_load(&runs), 3);
 }
@@ -79,13 +79,13 @@ TEST_WITH(upkeep_runs_as_often_as_it_wants, setup, NULL)
 TEST_WITH(upkeep_waits_until_a_loop_is_there, setup, NULL)
 {
     struct loop *l;
-    struct upkeep *u;
+    struct housekeeping *u;
 
-    upkeep_at(job, clock_now_ns());
+    housekeeping_at(job, clock_now_ns());
     assert_int_equal(atomic_load(&runs), 0);
     u = join(&l);
     assert_int_equal(wait_for_run(), 0);
-    upkeep_leave(u);
+    housekeeping_leave(u);
     loop_close(l);
 }
 
@@ -93,13 +93,13 @@ TEST_WITH(upkeep_goes_on_with_another_loop_when_one_leaves, setup, NULL)
 {
     const uint64_t late = clock_deadline_ms(50);
     struct loop *l[2];
-    struct upkeep *u[2] = { join(&l[0]), join(&l[1]) };
+    struct housekeeping *u[2] = { join(&l[0]), join(&l[1]) };
 
-    upkeep_at(job, late); /* on the loop that joined last */
-    upkeep_leave(u[1]);
+    housekeeping_at(job, late); /* on the loop that joined last */
+    housekeeping_leave(u[1]);
     loop_close(l[1]);
     assert_int_equal(wait_for_run(), 0);
     assert_true(clock_now_ns() >= late);
-    upkeep_leave(u[0]);
+    housekeeping_leave(u[0]);
     loop_close(l[0]);
 }

@@ -174,37 +174,37 @@ TEST(nearest_names_what_was_meant)
         { "x", NULL },
         { "", NULL },
     };
-    struct nearest near;
+    struct suggestion near;
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        nearest_init(&near, cases[i][0]);
-        nearest_try_choices(&near, choices);
+        suggest_init(&near, cases[i][0]);
+        suggest_try_choices(&near, choices);
         if (cases[i][1]) {
-            assert_non_null(nearest_name(&near));
-            assert_string_equal(nearest_name(&near), cases[i][1]);
+            assert_non_null(suggest_name(&near));
+            assert_string_equal(suggest_name(&near), cases[i][1]);
         } else {
-            assert_null(nearest_name(&near));
-            assert_string_equal(nearest_hint(&near), "");
+            assert_null(suggest_name(&near));
+            assert_string_equal(suggest_hint(&near), "");
         }
     }
-    nearest_init(&near, "dealy");
-    nearest_try(&near, "delay");
-    assert_string_equal(nearest_hint(&near), " (did you mean 'delay'?)");
+    suggest_init(&near, "dealy");
+    suggest_try(&near, "delay");
+    assert_string_equal(suggest_hint(&near), " (did you mean 'delay'?)");
 }
 
 TEST(nearest_survives_words_of_any_length)
 {
     char word[300];
-    struct nearest near;
+    struct suggestion near;
 
     memset(word, 'a', sizeof word - 1);
     word[sizeof word - 1] = '\0';
-    nearest_init(&near, word);
-    nearest_try(&near, "aaaa");
-    nearest_try(&near, word);
-    assert_null(nearest_name(&near));
+    suggest_init(&near, word);
+    suggest_try(&near, "aaaa");
+    suggest_try(&near, word);
+    assert_null(suggest_name(&near));
     word[NEAREST_MAX] = '\0';
-    nearest_init(&near, word);
-    nearest_try(&near, word);
-    assert_string_equal(nearest_name(&near), word);
+    suggest_init(&near, word);
+    suggest_try(&near, word);
+    assert_string_equal(suggest_name(&near), word);
 }

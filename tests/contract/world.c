@@ -9,7 +9,7 @@
 #include <tenrec/config.h>
 
 static struct loop *loop;
-static struct stack *stack;
+static struct chain_config *stack;
 
 /* --- the user of a chain --------------------------------------------------- */
 
@@ -137,7 +137,7 @@ static void open_worker(struct world *w, int i)
     snprintf(k->name, sizeof k->name, "worker%d", i);
     id.incarnation = 1000 + (uint64_t)i;
     pthread_mutex_init(&k->lock, NULL);
-    layer = stack_layers(stack, &n);
+    layer = chain_config_layers(stack, &n);
     assert_status(chain_open(layer, n, &id, loop, &user, &k->chain, &err), &err);
 }
 
@@ -149,7 +149,7 @@ void world_open(struct world *w, const char *path, int n)
 
     *w = (struct world){ .n = n };
     assert_status(tenrec_config_load(path, &config, &err), &err);
-    assert_status(stack_open(config, &stack, &err), &err);
+    assert_status(chain_config_open(config, &stack, &err), &err);
     tenrec_config_drop(config);
     assert_status(loop_open(&loop, &err), &err);
     for (int i = 0; i < n; i++)
@@ -177,7 +177,7 @@ void world_close(struct world *w)
         pthread_mutex_destroy(&k->lock);
     }
     loop_close(loop);
-    stack_close(stack);
+    chain_config_close(stack);
 }
 
 struct worker *world_other(struct world *w)

@@ -15,7 +15,7 @@ atomic_int flaky_ok, flaky_failed, flaky_delivered, flaky_released, flaky_discon
 char flaky_log[4096];
 
 static struct loop *loop;
-static struct stack *stack;
+static struct chain_config *stack;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards last, order and flaky_log */
 static tenrec_error last;
 static char order[4096];
@@ -147,7 +147,7 @@ void flaky_set_up(void)
 void flaky_close(void)
 {
     chain_close(flaky_chain);
-    stack_close(stack);
+    chain_config_close(stack);
     flaky_chain = NULL;
     stack = NULL;
 }
@@ -172,7 +172,7 @@ tenrec_status flaky_try(const char *options, tenrec_error *err)
     st = tenrec_config_parse(text, "t.yaml", &config, err);
     if (st != TENREC_OK)
         return st;
-    st = stack_open(config, &stack, err);
+    st = chain_config_open(config, &stack, err);
     tenrec_config_drop(config);
     return st;
 }
@@ -190,7 +190,7 @@ tenrec_status flaky_start(const char *options, tenrec_error *err)
 
     if (st != TENREC_OK)
         return st;
-    layer = stack_layers(stack, &n);
+    layer = chain_config_layers(stack, &n);
     assert_status(chain_open(layer, n, &id, loop, &user, &flaky_chain, err), err);
     return chain_start(flaky_chain, member, 3, err);
 }

@@ -58,26 +58,26 @@ static void worker_expect(tenrec_status st)
     fuzz_expect(st == TENREC_OK);
 }
 
-static void watch_make(struct watch *wa)
+static void watch_make(struct monitor *wa)
 {
-    *wa = (struct watch){ .w = &fake.worker, .incarnation = FAKE_LIFE, .view = { .version = 2 } };
+    *wa = (struct monitor){ .w = &fake.worker, .incarnation = FAKE_LIFE, .view = { .version = 2 } };
     wa->beats.rules = (struct heartbeat_rules){ UINT64_C(1000000000), 2 };
     pthread_mutex_init(&wa->lock, NULL);
     pthread_cond_init(&wa->changed, NULL);
     for (tenrec_peer i = 0; i < FAKE_MEMBERS; i++) {
-        struct view_entry e = { .id = i, .incarnation = FAKE_LIFE + i };
+        struct membership_view_entry e = { .id = i, .incarnation = FAKE_LIFE + i };
 
         snprintf(e.name, sizeof e.name, "worker%d", i);
-        worker_expect(view_add(&wa->view, &e, NULL));
+        worker_expect(membership_view_add(&wa->view, &e, NULL));
     }
     worker_expect(heartbeats_follow(&wa->beats, &wa->view, 0, fake.now_ns, NULL));
 }
 
-static void watch_drop(struct watch *wa)
+static void watch_drop(struct monitor *wa)
 {
-    watch_messages_end(wa);
+    monitor_messages_end(wa);
     heartbeats_finish(&wa->beats);
-    view_finish(&wa->view);
+    membership_view_finish(&wa->view);
     pthread_cond_destroy(&wa->changed);
     pthread_mutex_destroy(&wa->lock);
 }
@@ -108,12 +108,12 @@ void fake_worker_make(bool dynamic)
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->changed, NULL);
     pending_init(w->pending);
-    served_init(w->served);
+    active_calls_init(w->active_calls);
     functions_init(w->functions);
     fuzz_expect((w->gathers = gathers_new()) != NULL);
-    fuzz_expect((w->losses = losses_new()) != NULL);
+    fuzz_expect((w->disconnects = disconnects_new()) != NULL);
     object_types_init(&w->object_types);
-    worker_expect(losses_reset(w->losses, FAKE_MEMBERS, NULL));
+    worker_expect(disconnects_reset(w->disconnects, FAKE_MEMBERS, NULL));
     worker_expect(contacts_reset(&w->contacts, dynamic ? 0 : FAKE_MEMBERS, NULL));
     worker_expect(peers_init(&w->peers, FAKE_MEMBERS, 0, NULL));
     w->peers.lives = dynamic;
@@ -125,7 +125,7 @@ void fake_worker_make(bool dynamic)
     }
     references_make(w);
     if (dynamic)
-        watch_make(w->watch = &fake.watch);
+        watch_make(w->monitor = &fake.watch);
     atomic_store(&w->state, WORKER_RUNNING);
 }
 
@@ -145,16 +145,16 @@ void fake_worker_end(void)
         fuzz_expect(tenrec_future_done(fake.future[--fake.n_futures]));
         tenrec_future_drop(fake.future[fake.n_futures]);
     }
-    if (w->watch)
-        watch_drop(w->watch);
+    if (w->monitor)
+        watch_drop(w->monitor);
     rref_context_drop(w->rrefs);
     gathers_drop(w->gathers);
     functions_finish(w->functions);
     object_types_finish(&w->object_types);
-    served_finish(w->served);
+    active_calls_finish(w->active_calls);
     pending_finish(w->pending);
     peers_finish(&w->peers);
-    losses_drop(w->losses);
+    disconnects_drop(w->disconnects);
     contacts_finish(&w->contacts);
     pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->lock);

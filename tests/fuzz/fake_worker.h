@@ -17,7 +17,7 @@
 struct fake_worker {
     struct tenrec_worker worker;
     struct worker_parts parts;
-    struct watch watch; /* of a dynamic group */
+    struct monitor watch; /* of a dynamic group */
     uint64_t now_ns;
     int64_t sent_id[FAKE_KEPT]; /* of requests, a ring */
     size_t n_sent;

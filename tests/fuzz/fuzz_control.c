@@ -206,12 +206,12 @@ static void program_gathers(void)
     const struct tenrec_value one = tenrec_int(1);
     struct gather_part part = { .id = 0 };
     struct gather_set *set;
-    struct nameset s;
+    struct participants s;
     struct tenrec_future *f;
 
     if (fake.n_futures == FAKE_KEPT)
         return;
-    program_expect(nameset_of_names(&fake.worker.peers, NULL, 0, &s, NULL));
+    program_expect(participants_of_names(&fake.worker.peers, NULL, 0, &s, NULL));
     fuzz_expect((set = gather_set_get(&fake.worker.gathers->sets, s.key)) != NULL);
     program_expect(tenrec_future_new(&f, NULL));
     program_expect(tenrec_value_copy(&one, &part.value, NULL));
@@ -224,7 +224,7 @@ static void program_gathers(void)
         tenrec_future_drop(f);
         tenrec_future_drop(f);
     }
-    nameset_finish(&s);
+    participants_finish(&s);
 }
 
 static void peer_is_lost(tenrec_peer peer)
@@ -247,10 +247,10 @@ static void time_passes(struct tenrec_worker *w, uint64_t ms)
     rref_acts_init(&acts);
     rref_expire(w->rrefs, fake.now_ns, &acts);
     rref_acts_run(&acts);
-    if (!w->watch)
+    if (!w->monitor)
         return;
-    w->watch->view.version += ms > 200;
-    watch_answer_ripe(w->watch);
+    w->monitor->view.version += ms > 200;
+    monitor_answer_ripe(w->monitor);
 }
 
 static void step(struct fuzz_input *in)
@@ -286,8 +286,9 @@ static void step(struct fuzz_input *in)
         fake.fails = !fake.fails;
         break;
     case 9:
-        if (fake.worker.watch)
-            watch_look_at(fake.worker.watch, 1 + (what >> 4) % 2, FAKE_LIFE + 1 + (what >> 4) % 2);
+        if (fake.worker.monitor)
+            monitor_look_at(fake.worker.monitor, 1 + (what >> 4) % 2,
+                            FAKE_LIFE + 1 + (what >> 4) % 2);
         break;
     default:
         message_arrives(in);

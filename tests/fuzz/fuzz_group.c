@@ -59,26 +59,28 @@ static void fuzz_view(const uint8_t *data, size_t len)
 {
     const struct store_value value = { (void *)(uintptr_t)data, len };
     struct store_value again;
-    struct view v, second;
+    struct membership_view v, second;
 
-    if (view_unpack(&value, &v, NULL) != TENREC_OK)
+    if (membership_view_unpack(&value, &v, NULL) != TENREC_OK)
         return;
     for (size_t i = 0; i < v.n; i++)
-        fuzz_expect(view_find(&v, v.entry[i].id, v.entry[i].incarnation) == &v.entry[i] &&
-                    view_by_name(&v, v.entry[i].name) == &v.entry[i]);
+        fuzz_expect(membership_view_find(&v, v.entry[i].id, v.entry[i].incarnation) ==
+                        &v.entry[i] &&
+                    membership_view_by_name(&v, v.entry[i].name) == &v.entry[i]);
     fuzz_expect(v.n_gone <= VIEW_GONE_MAX);
-    view_pack(&v, &again);
-    fuzz_expect(again.data && view_unpack(&again, &second, NULL) == TENREC_OK);
+    membership_view_pack(&v, &again);
+    fuzz_expect(again.data && membership_view_unpack(&again, &second, NULL) == TENREC_OK);
     fuzz_expect(second.version == v.version && second.n == v.n && second.n_gone == v.n_gone);
     if (v.n) {
-        const struct view_entry e = second.entry[v.n / 2];
+        const struct membership_view_entry e = second.entry[v.n / 2];
 
-        fuzz_expect(view_remove(&second, e.id, e.incarnation, true, 0) &&
-                    !view_by_id(&second, e.id) && view_free_id(&second) >= 0 &&
-                    view_free_id(&second) <= e.id);
+        fuzz_expect(membership_view_remove(&second, e.id, e.incarnation, true, 0) &&
+                    !membership_view_by_id(&second, e.id) &&
+                    membership_view_free_id(&second) >= 0 &&
+                    membership_view_free_id(&second) <= e.id);
     }
-    view_finish(&v);
-    view_finish(&second);
+    membership_view_finish(&v);
+    membership_view_finish(&second);
     free(again.data);
 }
 
@@ -94,17 +96,17 @@ static struct tenrec_store *store_with(const char *key, const uint8_t *data, siz
 
 static void fuzz_groups(const uint8_t *data, size_t len)
 {
-    const struct groups_entry mine = {
+    const struct group_directory_entry mine = {
         .name = "default", .run = "run", .world = 2, .incarnation = 5
     };
     struct tenrec_store *s = store_with("tenrec.groups", data, len);
-    struct groups_entry found;
+    struct group_directory_entry found;
     tenrec_error err;
 
-    if (groups_find(s, "default", CLOCK_NEVER, &found, &err) == TENREC_OK)
+    if (group_directory_find(s, "default", CLOCK_NEVER, &found, &err) == TENREC_OK)
         fuzz_expect(found.incarnation > 0 && found.world >= 0);
-    if (groups_announce(s, &mine, CLOCK_NEVER, &err) == TENREC_OK)
-        fuzz_expect(groups_find(s, "default", CLOCK_NEVER, &found, &err) == TENREC_OK &&
+    if (group_directory_announce(s, &mine, CLOCK_NEVER, &err) == TENREC_OK)
+        fuzz_expect(group_directory_find(s, "default", CLOCK_NEVER, &found, &err) == TENREC_OK &&
                     found.incarnation == 5);
     tenrec_store_drop(s);
 }
@@ -148,38 +150,38 @@ static void fuzz_roster(const uint8_t *data, size_t len)
         "tenrec/default/member/1"
     };
     struct tenrec_store *s;
-    struct roster r;
-    struct view v;
+    struct membership_list r;
+    struct membership_view v;
     tenrec_error err;
 
     if (len == 0)
         return;
     s = store_with(keys[data[0] % (sizeof keys / sizeof keys[0])], data + 1, len - 1);
-    if (roster_open(s, "default", "", 1000, &r, &err) == TENREC_OK) {
-        const struct view_entry e = { 0, 1, "worker0" };
+    if (membership_list_open(s, "default", "", 1000, &r, &err) == TENREC_OK) {
+        const struct membership_view_entry e = { 0, 1, "worker0" };
         struct member m = { 0 };
 
-        if (roster_read(&r, 1, &v, &err) == TENREC_OK)
-            view_finish(&v);
-        if (roster_records(&r, &e, 1, 1, &m, &err) == TENREC_OK)
+        if (membership_list_read(&r, 1, &v, &err) == TENREC_OK)
+            membership_view_finish(&v);
+        if (membership_list_records(&r, &e, 1, 1, &m, &err) == TENREC_OK)
             member_free(&m);
-        roster_close(&r);
+        membership_list_close(&r);
     }
-    roster_claim_static(s, "default", "", 1, &err);
+    group_kind_claim_static(s, "default", "", 1, &err);
     tenrec_store_drop(s);
 }
 
 static void fuzz_torch_keys(const uint8_t *data, size_t len)
 {
-    const struct view_entry me = { 0, 1, "worker0" };
-    struct view v = { 0 }, none = { 0 };
+    const struct membership_view_entry me = { 0, 1, "worker0" };
+    struct membership_view v = { 0 }, none = { 0 };
     struct tenrec_store *s = store_with("names/_ALL_WORKER_INFOS", data, len);
     tenrec_error err;
 
-    fuzz_expect(view_add(&v, &me, &err) == TENREC_OK);
+    fuzz_expect(membership_view_add(&v, &me, &err) == TENREC_OK);
     torch_keys_add(s, &v, &me, "uv://127.0.0.1:1", CLOCK_NEVER, &err);
     torch_keys_take_out(s, &v, &none, CLOCK_NEVER, &err);
-    view_finish(&v);
+    membership_view_finish(&v);
     tenrec_store_drop(s);
 }
 

@@ -17,9 +17,9 @@
 
 /* What the owner has. */
 struct owner {
-    struct ledger ledger;
+    struct release_page ledger;
     int ledger_fd[LEDGER_FDS];
-    struct region region;
+    struct memfd_region region;
 };
 
 enum kind { FD_NONE, FD_REGION, FD_LEDGER, FD_WRONG };
@@ -41,16 +41,17 @@ static int descriptor(const struct owner *o, enum kind kind, unsigned at)
 
 static void owner_open(struct owner *o)
 {
-    fuzz_expect(ledger_make(&o->ledger, o->ledger_fd, NULL) == TENREC_OK);
-    fuzz_expect(region_make(3 * region_page(), REGION_READ, &o->region, NULL) == TENREC_OK);
+    fuzz_expect(release_page_make(&o->ledger, o->ledger_fd, NULL) == TENREC_OK);
+    fuzz_expect(memfd_region_make(3 * memfd_region_page(), REGION_READ, &o->region, NULL) ==
+                TENREC_OK);
 }
 
 static void owner_close(struct owner *o)
 {
     for (unsigned i = 0; i < LEDGER_FDS; i++)
         close(o->ledger_fd[i]);
-    ledger_close(&o->ledger);
-    region_close(&o->region);
+    release_page_close(&o->ledger);
+    memfd_region_close(&o->region);
 }
 
 static void record_arrives(struct tenrec_sharing *s, struct owner *o, struct fuzz_input *in,
@@ -99,8 +100,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     if (!(len % 2))
         sharing_close(s);
     for (unsigned i = 0; i < LEDGER_WORDS; i++) {
-        (void)ledger_ended(&owner.ledger, i);
-        (void)ledger_held(&owner.ledger, i);
+        (void)release_page_ended(&owner.ledger, i);
+        (void)release_page_held(&owner.ledger, i);
     }
     owner_close(&owner);
     fuzz_expect(mapping_count().tensors == 0);

@@ -91,12 +91,12 @@ static tenrec_status live(void)
     return st;
 }
 
-static tenrec_status leave(struct roster *r)
+static tenrec_status leave(struct membership_list *r)
 {
-    struct view v = { .version = 0 };
-    tenrec_status st = roster_leave(r, clock_deadline_ms(TEST_MS), &v, &err);
+    struct membership_view v = { .version = 0 };
+    tenrec_status st = membership_list_leave(r, clock_deadline_ms(TEST_MS), &v, &err);
 
-    view_finish(&v);
+    membership_view_finish(&v);
     return st;
 }
 
@@ -105,27 +105,27 @@ static tenrec_status come_and_go(void)
 {
     static const char list[] = "rpc_prefix_0/names/_ALL_WORKER_INFOS";
     struct tenrec_store *s = NULL;
-    struct roster r = { .id = -1 };
-    struct view v = { .version = 0 };
+    struct membership_list r = { .id = -1 };
+    struct membership_view v = { .version = 0 };
     tenrec_status st = tenrec_store_open(init, TEST_MS, &s, &err);
 
     if (st == TENREC_OK)
         st = tenrec_store_set(s, list, "", 0, TEST_MS, &err);
     if (st == TENREC_OK)
-        st = roster_open(s, "default", "", 50, &r, &err);
+        st = membership_list_open(s, "default", "", 50, &r, &err);
     if (st == TENREC_OK)
-        st = roster_reserve(&r, -1, "w{rank}", clock_deadline_ms(TEST_MS), &err);
+        st = membership_list_reserve(&r, -1, "w{rank}", clock_deadline_ms(TEST_MS), &err);
     if (st == TENREC_OK)
         st = tenrec_store_set(s, list, "t-7,", 4, TEST_MS, &err);
     if (st == TENREC_OK)
-        st = roster_join(&r, "here", NULL, clock_deadline_ms(TEST_MS), &v, &err);
-    view_finish(&v);
+        st = membership_list_join(&r, "here", NULL, clock_deadline_ms(TEST_MS), &v, &err);
+    membership_view_finish(&v);
     /* Memory fails once: the second time it goes. */
     if (st == TENREC_OK)
         st = leave(&r);
     if (st != TENREC_OK && r.store && leave(&r) != TENREC_OK)
         fail_msg("%s", err.text);
-    roster_close(&r);
+    membership_list_close(&r);
     tenrec_store_drop(s);
     return st;
 }

@@ -16,7 +16,7 @@
 
 static struct tenrec_store *store;
 static struct tenrec_store_server *server;
-static struct roster roster;
+static struct membership_list roster;
 static tenrec_error err;
 
 static void answer(tenrec_status st, const char *text)
@@ -33,14 +33,14 @@ static tenrec_status open_roster(const char *url, const char *lease_ms)
     tenrec_status st = tenrec_store_open(url, MS, &store, &err);
 
     return st == TENREC_OK
-               ? roster_open(store, "default", "", (uint64_t)atoi(lease_ms), &roster, &err)
+               ? membership_list_open(store, "default", "", (uint64_t)atoi(lease_ms), &roster, &err)
                : st;
 }
 
 static void run(char **w)
 {
     const uint64_t soon = clock_deadline_ms(MS);
-    struct view v = { .version = 0 };
+    struct membership_view v = { .version = 0 };
     uint16_t port = 0;
     char text[16];
 
@@ -51,19 +51,19 @@ static void run(char **w)
     } else if (strcmp(w[0], "open") == 0) {
         answer(open_roster(w[1], w[2]), "");
     } else if (strcmp(w[0], "reserve") == 0) {
-        answer(roster_reserve(&roster, (tenrec_peer)atoi(w[1]), w[2],
-                              clock_deadline_ms((uint64_t)atoi(w[3])), &err),
+        answer(membership_list_reserve(&roster, (tenrec_peer)atoi(w[1]), w[2],
+                                       clock_deadline_ms((uint64_t)atoi(w[3])), &err),
                roster.name);
     } else if (strcmp(w[0], "join") == 0) {
-        answer(roster_join(&roster, w[1], NULL, soon, &v, &err), roster.name);
+        answer(membership_list_join(&roster, w[1], NULL, soon, &v, &err), roster.name);
     } else if (strcmp(w[0], "leave") == 0) {
-        answer(roster_leave(&roster, clock_deadline_ms((uint64_t)atoi(w[1])), &v, &err),
+        answer(membership_list_leave(&roster, clock_deadline_ms((uint64_t)atoi(w[1])), &v, &err),
                roster.name);
     } else {
         snprintf(err.text, sizeof err.text, "no such word");
         answer(TENREC_EINVAL, "");
     }
-    view_finish(&v);
+    membership_view_finish(&v);
 }
 
 int main(void)
@@ -80,7 +80,7 @@ int main(void)
             w[n++] = "";
         run(w);
     }
-    roster_close(&roster);
+    membership_list_close(&roster);
     tenrec_store_drop(store);
     tenrec_store_server_drop(server);
     return 0;

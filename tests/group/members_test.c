@@ -28,7 +28,7 @@ struct joiner {
     int32_t rank, world;
     const char *name;
     int64_t ms;
-    struct meeting meeting;
+    struct generation meeting;
     struct members *members;
     tenrec_status st;
     tenrec_error err;
@@ -42,7 +42,7 @@ static void *join(void *arg)
     char address[64];
 
     snprintf(address, sizeof address, "uv://127.0.0.1:%d", 1000 + j->rank);
-    j->st = meeting_open(store, "g", "", j->rank, j->world, deadline_ns, &j->meeting, &j->err);
+    j->st = generation_open(store, "g", "", j->rank, j->world, deadline_ns, &j->meeting, &j->err);
     if (j->st == TENREC_OK)
         j->st =
             members_join(&j->meeting, j->name, address, NULL, deadline_ns, &j->members, &j->err);
@@ -61,7 +61,7 @@ static void finish(struct joiner *j)
 
 static void leave(struct joiner *j)
 {
-    meeting_close(&j->meeting, clock_deadline_ms(TEST_MS));
+    generation_close(&j->meeting, clock_deadline_ms(TEST_MS));
     members_drop(j->members);
     j->members = NULL;
 }

@@ -550,18 +550,18 @@ TEST(rendezvous_visitor_leaves_a_dynamic_group_as_it_was)
     };
     const uint64_t deadline_ns = clock_deadline_ms(TEST_MS);
     struct rendezvous *r, *visitor;
-    struct view v;
+    struct membership_view v;
     int64_t n;
 
     assert_status(rendezvous_open(&o, deadline_ns, &r, &err), &err);
-    assert_status(roster_join(&r->roster, "a", NULL, deadline_ns, &v, &err), &err);
-    view_finish(&v);
+    assert_status(membership_list_join(&r->roster, "a", NULL, deadline_ns, &v, &err), &err);
+    membership_view_finish(&v);
     n = keys_of(r->store);
     assert_status(visit(o.init_method, &visitor), &err);
     assert_true(visitor->dynamic);
-    assert_status(roster_read(&visitor->roster, deadline_ns, &v, &err), &err);
+    assert_status(membership_list_read(&visitor->roster, deadline_ns, &v, &err), &err);
     assert_int_equal(v.n, 1);
-    view_finish(&v);
+    membership_view_finish(&v);
     rendezvous_close(visitor, deadline_ns);
     assert_int_equal(keys_of(r->store), n);
     rendezvous_close(r, deadline_ns);

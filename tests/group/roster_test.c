@@ -35,45 +35,45 @@ static uint64_t soon(void)
     return clock_deadline_ms(TEST_MS);
 }
 
-static struct roster open_one(void)
+static struct membership_list open_one(void)
 {
-    struct roster r;
+    struct membership_list r;
 
-    assert_status(roster_open(store, "g", "", LEASE_MS, &r, &err), &err);
+    assert_status(membership_list_open(store, "g", "", LEASE_MS, &r, &err), &err);
     return r;
 }
 
-static void reserve(struct roster *r, tenrec_peer wished)
+static void reserve(struct membership_list *r, tenrec_peer wished)
 {
-    assert_status(roster_reserve(r, wished, "worker{rank}", soon(), &err), &err);
+    assert_status(membership_list_reserve(r, wished, "worker{rank}", soon(), &err), &err);
 }
 
-static struct view join(struct roster *r)
+static struct membership_view join(struct membership_list *r)
 {
-    struct view v;
+    struct membership_view v;
 
-    assert_status(roster_join(r, "here", NULL, soon(), &v, &err), &err);
+    assert_status(membership_list_join(r, "here", NULL, soon(), &v, &err), &err);
     return v;
 }
 
-static struct roster member(tenrec_peer wished)
+static struct membership_list member(tenrec_peer wished)
 {
-    struct roster r = open_one();
-    struct view v;
+    struct membership_list r = open_one();
+    struct membership_view v;
 
     reserve(&r, wished);
     v = join(&r);
-    view_finish(&v);
+    membership_view_finish(&v);
     return r;
 }
 
-static void leave(struct roster *r)
+static void leave(struct membership_list *r)
 {
-    struct view v;
+    struct membership_view v;
 
-    assert_status(roster_leave(r, soon(), &v, &err), &err);
-    view_finish(&v);
-    roster_close(r);
+    assert_status(membership_list_leave(r, soon(), &v, &err), &err);
+    membership_view_finish(&v);
+    membership_list_close(r);
 }
 
 static bool ends_in(const char *key, const char *with)
@@ -95,44 +95,44 @@ static tenrec_status remove_record(enum hooked_op op, const char *key)
 /* Between the question whether a record is there and the look at it. */
 TEST_WITH(roster_does_not_wait_for_the_record_of_one_that_just_left, begin, end)
 {
-    struct roster a = member(0), b = member(1);
+    struct membership_list a = member(0), b = member(1);
     const uint64_t since = clock_now_ns();
     struct member record[2];
-    struct view v;
+    struct membership_view v;
 
-    assert_status(roster_read(&b, soon(), &v, &err), &err);
+    assert_status(membership_list_read(&b, soon(), &v, &err), &err);
     hooks.before = remove_record;
-    assert_status(roster_records(&b, v.entry, v.n, soon(), record, &err), &err);
+    assert_status(membership_list_records(&b, v.entry, v.n, soon(), record, &err), &err);
     hooks.before = NULL;
     assert_true(clock_now_ns() - since < TEST_MS * UINT64_C(1000000) / 2);
     assert_null(record[0].address);
     assert_string_equal(record[1].name, "worker1");
     member_free(&record[1]);
-    view_finish(&v);
+    membership_view_finish(&v);
     leave(&a);
     leave(&b);
 }
 
-static struct roster joiner;
+static struct membership_list joiner;
 
 static tenrec_status join_another(enum hooked_op op, const char *key)
 {
-    struct view v;
+    struct membership_view v;
 
     if (op != HOOKED_CHECK || joiner.joined || !ends_in(key, "names/_ALL_WORKER_INFOS"))
         return TENREC_OK;
-    assert_status(roster_open(hooks.inner, "g", "", LEASE_MS, &joiner, &err), &err);
+    assert_status(membership_list_open(hooks.inner, "g", "", LEASE_MS, &joiner, &err), &err);
     reserve(&joiner, 0);
     v = join(&joiner);
-    view_finish(&v);
+    membership_view_finish(&v);
     return TENREC_OK;
 }
 
 /* Between the look at the members and that at torch's list, which has the new member, too. */
 TEST_WITH(roster_takes_no_member_that_just_joined_for_one_of_torchs, begin, end)
 {
-    struct roster b = open_one();
-    struct view v;
+    struct membership_list b = open_one();
+    struct membership_view v;
 
     hooks.before = join_another;
     reserve(&b, 1);
@@ -140,7 +140,7 @@ TEST_WITH(roster_takes_no_member_that_just_joined_for_one_of_torchs, begin, end)
     assert_true(joiner.joined);
     v = join(&b);
     assert_int_equal(v.n, 2);
-    view_finish(&v);
+    membership_view_finish(&v);
     leave(&b);
     leave(&joiner);
 }
@@ -148,40 +148,40 @@ TEST_WITH(roster_takes_no_member_that_just_joined_for_one_of_torchs, begin, end)
 /* Who is just joining holds the lock: until it has joined nobody sees it in the list. */
 TEST_WITH(roster_makes_no_group_static_that_somebody_joins, begin, end)
 {
-    struct roster a = open_one();
-    struct view v;
+    struct membership_list a = open_one();
+    struct membership_view v;
 
     reserve(&a, 0);
-    assert_int_equal(roster_claim_static(store, "g", "", clock_deadline_ms(50), &err),
+    assert_int_equal(group_kind_claim_static(store, "g", "", clock_deadline_ms(50), &err),
                      TENREC_ETIMEDOUT);
     v = join(&a);
-    view_finish(&v);
-    assert_int_equal(roster_claim_static(store, "g", "", soon(), &err), TENREC_EGROUP);
+    membership_view_finish(&v);
+    assert_int_equal(group_kind_claim_static(store, "g", "", soon(), &err), TENREC_EGROUP);
     assert_text_has(err.text, "mixes static and dynamic");
     {
-        struct roster b = member(1); /* and it let go of the lock */
+        struct membership_list b = member(1); /* and it let go of the lock */
         leave(&b);
     }
     leave(&a);
     a = open_one();
-    assert_status(roster_claim_static(store, "g", "", soon(), &err), &err);
-    assert_int_equal(roster_reserve(&a, 0, "a", soon(), &err), TENREC_EGROUP);
-    roster_close(&a);
+    assert_status(group_kind_claim_static(store, "g", "", soon(), &err), &err);
+    assert_int_equal(membership_list_reserve(&a, 0, "a", soon(), &err), TENREC_EGROUP);
+    membership_list_close(&a);
 }
 
 /* Each takes the other for dead: the first one stays, and the other is out. */
 TEST_WITH(roster_of_two_that_remove_each_other_keeps_one, begin, end)
 {
-    struct roster a = member(0), b = member(1);
-    struct view v;
+    struct membership_list a = member(0), b = member(1);
+    struct membership_view v;
 
-    assert_status(roster_remove(&a, 1, b.incarnation, true, soon(), &v, &err), &err);
-    view_finish(&v);
-    assert_status(roster_remove(&b, 0, a.incarnation, true, soon(), &v, &err), &err);
+    assert_status(membership_list_remove(&a, 1, b.incarnation, true, soon(), &v, &err), &err);
+    membership_view_finish(&v);
+    assert_status(membership_list_remove(&b, 0, a.incarnation, true, soon(), &v, &err), &err);
     assert_int_equal(v.n, 1);
     assert_int_equal(v.entry[0].id, 0);
-    assert_non_null(view_find_gone(&v, b.incarnation));
-    view_finish(&v);
+    assert_non_null(membership_view_find_gone(&v, b.incarnation));
+    membership_view_finish(&v);
     leave(&b);
     leave(&a);
 }
@@ -201,23 +201,23 @@ static tenrec_status lose_lock(enum hooked_op op, const char *key)
  * and only the answer is lost. */
 static void lose_nth(int n, bool done)
 {
-    struct roster a = member(0), b = member(1);
+    struct membership_list a = member(0), b = member(1);
     const uint64_t since = clock_now_ns();
-    struct view v;
+    struct membership_view v;
     tenrec_status st;
 
     hooks.before = done ? NULL : lose_lock;
     hooks.after = done ? lose_lock : NULL;
     to_lose = n;
-    st = roster_remove(&a, 1, b.incarnation, true, soon(), &v, &err);
+    st = membership_list_remove(&a, 1, b.incarnation, true, soon(), &v, &err);
     assert_int_equal(st, n == 1 ? TENREC_EPEER_LOST : TENREC_OK);
     if (st == TENREC_OK)
-        view_finish(&v);
+        membership_view_finish(&v);
     assert_int_equal(to_lose, 0);
     hooks.before = hooks.after = NULL;
-    assert_status(roster_remove(&a, 1, b.incarnation, true, soon(), &v, &err), &err);
+    assert_status(membership_list_remove(&a, 1, b.incarnation, true, soon(), &v, &err), &err);
     assert_int_equal(v.n, 1);
-    view_finish(&v);
+    membership_view_finish(&v);
     assert_true(clock_now_ns() - since < TEST_MS * UINT64_C(1000000) / 2);
     leave(&b);
     leave(&a);
@@ -237,47 +237,48 @@ TEST_WITH(roster_finds_its_lock_again_when_letting_go_was_not_answered, begin, e
 
 /* ---- no sense -------------------------------------------------------------------- */
 
-static void put(struct roster *r, const char *key, const void *data, size_t len)
+static void put(struct membership_list *r, const char *key, const void *data, size_t len)
 {
     assert_status(tenrec_store_set(r->store, key, data, len, TEST_MS, &err), &err);
 }
 
 TEST_WITH(roster_says_what_makes_no_sense_and_lets_go, begin, end)
 {
-    struct roster a = member(0), b = open_one();
-    struct view v, last = { .version = INT64_MAX };
+    struct membership_list a = member(0), b = open_one();
+    struct membership_view v, last = { .version = INT64_MAX };
     struct store_value bytes;
     struct member record;
 
     put(&a, "member/1", "nonsense", 8);
-    assert_int_equal(roster_reserve(&b, 0, "b", soon(), &err), TENREC_EPROTOCOL);
+    assert_int_equal(membership_list_reserve(&b, 0, "b", soon(), &err), TENREC_EPROTOCOL);
     assert_text_has(err.text, "record of a worker");
-    assert_status(roster_read(&a, soon(), &v, &err), &err);
-    assert_int_equal(roster_records(&a, v.entry, 1, soon(), &record, &err), TENREC_EPROTOCOL);
-    view_finish(&v);
+    assert_status(membership_list_read(&a, soon(), &v, &err), &err);
+    assert_int_equal(membership_list_records(&a, v.entry, 1, soon(), &record, &err),
+                     TENREC_EPROTOCOL);
+    membership_view_finish(&v);
     put(&a, "view", "nonsense", 8);
-    assert_int_equal(roster_reserve(&b, 1, "b", soon(), &err), TENREC_EPROTOCOL);
+    assert_int_equal(membership_list_reserve(&b, 1, "b", soon(), &err), TENREC_EPROTOCOL);
     assert_text_has(err.text, "list of a group's members");
     /* No view comes after that one. */
-    view_pack(&last, &bytes);
+    membership_view_pack(&last, &bytes);
     put(&a, "view", bytes.data, bytes.len);
     free(bytes.data);
-    assert_int_equal(roster_reserve(&b, 1, "b", soon(), &err), TENREC_EPROTOCOL);
+    assert_int_equal(membership_list_reserve(&b, 1, "b", soon(), &err), TENREC_EPROTOCOL);
     /* Whoever failed let go of the lock, so that the next one waits for nobody. */
     put(&a, "view", "", 0);
-    assert_int_equal(roster_reserve(&b, 1, "b", soon(), &err), TENREC_EPROTOCOL);
-    roster_close(&b);
-    roster_close(&a);
+    assert_int_equal(membership_list_reserve(&b, 1, "b", soon(), &err), TENREC_EPROTOCOL);
+    membership_list_close(&b);
+    membership_list_close(&a);
 }
 
 TEST_WITH(roster_refuses_what_others_could_not_read, begin, end)
 {
-    struct roster a = open_one();
+    struct membership_list a = open_one();
     struct store_value extra = { calloc(1, MEMBER_MAX_EXTRA + 1), MEMBER_MAX_EXTRA + 1 };
-    struct view v;
+    struct membership_view v;
 
     reserve(&a, 0);
-    assert_int_equal(roster_join(&a, "here", &extra, soon(), &v, &err), TENREC_ETOOBIG);
+    assert_int_equal(membership_list_join(&a, "here", &extra, soon(), &v, &err), TENREC_ETOOBIG);
     leave(&a);
     a = member(0); /* the lock is free, too */
     leave(&a);

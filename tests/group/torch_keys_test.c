@@ -33,32 +33,33 @@ static uint64_t soon(void)
     return clock_deadline_ms(TEST_MS);
 }
 
-static struct roster member_of(const char *group, const char *run, tenrec_peer id, const char *name)
+static struct membership_list member_of(const char *group, const char *run, tenrec_peer id,
+                                        const char *name)
 {
-    struct roster r;
-    struct view v;
+    struct membership_list r;
+    struct membership_view v;
     char address[64];
 
     snprintf(address, sizeof address, "uv://%s:1", name);
-    assert_status(roster_open(store, group, run, LEASE_MS, &r, &err), &err);
-    assert_status(roster_reserve(&r, id, name, soon(), &err), &err);
-    assert_status(roster_join(&r, address, NULL, soon(), &v, &err), &err);
-    view_finish(&v);
+    assert_status(membership_list_open(store, group, run, LEASE_MS, &r, &err), &err);
+    assert_status(membership_list_reserve(&r, id, name, soon(), &err), &err);
+    assert_status(membership_list_join(&r, address, NULL, soon(), &v, &err), &err);
+    membership_view_finish(&v);
     return r;
 }
 
-static struct roster member(tenrec_peer id, const char *name)
+static struct membership_list member(tenrec_peer id, const char *name)
 {
     return member_of("default", "", id, name);
 }
 
-static void leave(struct roster *r)
+static void leave(struct membership_list *r)
 {
-    struct view v;
+    struct membership_view v;
 
-    assert_status(roster_leave(r, soon(), &v, &err), &err);
-    view_finish(&v);
-    roster_close(r);
+    assert_status(membership_list_leave(r, soon(), &v, &err), &err);
+    membership_view_finish(&v);
+    membership_list_close(r);
 }
 
 static void torch_sets(const char *key, const char *value)
@@ -80,7 +81,7 @@ static void assert_key(struct tenrec_store *s, const char *key, const char *expe
 
 TEST_WITH(torch_keys_are_those_of_the_members, begin, end)
 {
-    struct roster a = member(1, "a"), b = member(0, "b");
+    struct membership_list a = member(1, "a"), b = member(0, "b");
 
     assert_key(torch, "rpcIsStaticGroup", "false");
     assert_key(torch, LIST, "b-0,a-1,");
@@ -101,7 +102,7 @@ TEST_WITH(torch_keys_are_those_of_the_members, begin, end)
 /* It would take "b-1-1" for a worker "b", and fail at "c-d-2". */
 TEST_WITH(torch_keys_list_no_name_that_torch_would_misread, begin, end)
 {
-    struct roster a = member(0, "a"), b = member(1, "b-1"), c = member(2, "c-d");
+    struct membership_list a = member(0, "a"), b = member(1, "b-1"), c = member(2, "c-d");
 
     assert_key(torch, LIST, "a-0,");
     assert_key(torch, "names/1", "b-1");
@@ -116,7 +117,8 @@ TEST_WITH(torch_keys_list_no_name_that_torch_would_misread, begin, end)
 
 TEST_WITH(torch_keys_of_other_groups_stand_in_their_part, begin, end)
 {
-    struct roster a = member_of("other", "", 0, "a"), b = member_of("default", "run1", 0, "b");
+    struct membership_list a = member_of("other", "", 0, "a"),
+                           b = member_of("default", "run1", 0, "b");
     struct tenrec_store *part;
 
     assert_key(torch, LIST, NULL);
@@ -133,14 +135,14 @@ TEST_WITH(torch_keys_of_other_groups_stand_in_their_part, begin, end)
 
 TEST_WITH(torch_keys_of_a_member_that_was_found_dead_are_gone, begin, end)
 {
-    struct roster a = member(0, "a"), b = member(1, "b");
-    struct view v;
+    struct membership_list a = member(0, "a"), b = member(1, "b");
+    struct membership_view v;
 
-    assert_status(roster_remove(&a, 1, b.incarnation, true, soon(), &v, &err), &err);
-    view_finish(&v);
+    assert_status(membership_list_remove(&a, 1, b.incarnation, true, soon(), &v, &err), &err);
+    membership_view_finish(&v);
     assert_key(torch, LIST, "a-0,");
     assert_key(torch, "addrs/b", NULL);
-    roster_close(&b);
+    membership_list_close(&b);
     b = member(1, "b2");
     assert_key(torch, LIST, "a-0,b2-1,");
     assert_key(torch, "names/1", "b2");
@@ -149,7 +151,7 @@ TEST_WITH(torch_keys_of_a_member_that_was_found_dead_are_gone, begin, end)
 }
 
 /* As if its process did not run any more. */
-static void kill_record(struct roster *r)
+static void kill_record(struct membership_list *r)
 {
     struct member m = { .rank = r->id, .incarnation = r->incarnation, .address = (char[]){ "x" } };
     struct store_value bytes;
@@ -166,7 +168,7 @@ static void kill_record(struct roster *r)
 
 TEST_WITH(torch_keys_are_those_of_who_takes_the_place_of_one_that_died, begin, end)
 {
-    struct roster dead = member(0, "a"), also = member(1, "b"), c;
+    struct membership_list dead = member(0, "a"), also = member(1, "b"), c;
 
     kill_record(&dead);
     kill_record(&also);
@@ -177,13 +179,13 @@ TEST_WITH(torch_keys_are_those_of_who_takes_the_place_of_one_that_died, begin, e
     assert_key(torch, "addrs/a", NULL);
     assert_key(torch, "addrs/b", "uv://b:1");
     leave(&c);
-    roster_close(&dead);
-    roster_close(&also);
+    membership_list_close(&dead);
+    membership_list_close(&also);
 }
 
 TEST_WITH(torch_keys_of_others_stay, begin, end)
 {
-    struct roster a, b;
+    struct membership_list a, b;
 
     a = member(0, "a");
     torch_sets(LIST, "a-0,t-one-7,t2-8,");
@@ -198,7 +200,7 @@ TEST_WITH(torch_keys_of_others_stay, begin, end)
 /* Nobody can tell whether they live, so they keep nobody of ours out. */
 TEST_WITH(torch_keys_of_others_give_way_to_ours, begin, end)
 {
-    struct roster a, b = member(9, "b");
+    struct membership_list a, b = member(9, "b");
 
     torch_sets(LIST, "b-9,t-0,a-5,u-6,");
     torch_sets("names/0", "t");
@@ -241,20 +243,20 @@ TEST_WITH(torch_group_keeps_dynamic_workers_of_ours_out_and_is_not_touched, begi
         tenrec_peer wished;
         const char *name;
     } tries[] = { { -1, "worker{rank}" }, { 0, "worker0" }, { 1, "w0" }, { 7, "worker7" } };
-    struct roster r;
+    struct membership_list r;
     int64_t n;
 
     torch_group_lives();
     assert_status(tenrec_store_num_keys(store, TEST_MS, &n, &err), &err);
     for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
-        assert_status(roster_open(store, "default", "", TEST_MS, &r, &err), &err);
-        assert_int_equal(roster_reserve(&r, tries[i].wished, tries[i].name, soon(), &err),
+        assert_status(membership_list_open(store, "default", "", TEST_MS, &r, &err), &err);
+        assert_int_equal(membership_list_reserve(&r, tries[i].wished, tries[i].name, soon(), &err),
                          TENREC_EGROUP);
         assert_text_has(err.text, "torch.distributed.rpc");
         assert_text_has(err.text, "\"w0\", id 0");
         assert_text_has(err.text, "worker.group");
         torch_group_is_as_it_was(n);
-        roster_close(&r);
+        membership_list_close(&r);
     }
 }
 
@@ -264,26 +266,26 @@ TEST_WITH(torch_group_keeps_static_workers_of_ours_out_and_is_not_touched, begin
 
     torch_group_lives();
     assert_status(tenrec_store_num_keys(store, TEST_MS, &n, &err), &err);
-    assert_int_equal(roster_claim_static(store, "default", "", soon(), &err), TENREC_EGROUP);
+    assert_int_equal(group_kind_claim_static(store, "default", "", soon(), &err), TENREC_EGROUP);
     assert_text_has(err.text, "torch.distributed.rpc");
     torch_group_is_as_it_was(n);
 }
 
 TEST_WITH(torch_group_does_not_keep_other_groups_out, begin, end)
 {
-    struct roster a;
+    struct membership_list a;
 
     torch_group_lives();
     a = member_of("other", "", 0, "a");
     leave(&a);
-    assert_status(roster_claim_static(store, "third", "", soon(), &err), &err);
+    assert_status(group_kind_claim_static(store, "third", "", soon(), &err), &err);
     assert_key(torch, "rpcIsStaticGroup", "false");
     assert_key(torch, LIST, "w0-0,w-one-1,");
 }
 
 TEST_WITH(torch_keys_are_mended_by_the_next_change, begin, end)
 {
-    struct roster a = member(0, "a"), b;
+    struct membership_list a = member(0, "a"), b;
 
     assert_status(tenrec_store_delete(torch, LIST, TEST_MS, NULL, &err), &err);
     b = member(1, "b");

@@ -9,7 +9,7 @@ static void assert_vantage(const char *host, const char *wanted)
 {
     char got[VANTAGE_MAX] = "untouched";
 
-    vantage_find(host, 29500, clock_deadline_ms(5000), got);
+    advertise_address_find(host, 29500, clock_deadline_ms(5000), got);
     assert_string_equal(got, wanted);
 }
 
@@ -32,6 +32,6 @@ TEST(vantage_is_never_loopback)
 {
     char got[VANTAGE_MAX];
 
-    vantage_find("127.0.0.1.", 29500, clock_deadline_ms(5000), got);
+    advertise_address_find("127.0.0.1.", 29500, clock_deadline_ms(5000), got);
     assert_true(strncmp(got, "127.", 4) != 0 && strcmp(got, "::1") != 0);
 }

@@ -71,10 +71,10 @@ void side_open(struct side *s, const char *config, const char *peer_address)
     memset(s, 0, sizeof *s);
     pthread_mutex_init(&s->lock, NULL);
     assert_status(tenrec_config_load(config, &tree, &err), &err);
-    assert_status(stack_open(tree, &s->stack, &err), &err);
+    assert_status(chain_config_open(tree, &s->stack, &err), &err);
     tenrec_config_drop(tree);
     assert_status(loop_open(&s->loop, &err), &err);
-    layers = stack_layers(s->stack, &n);
+    layers = chain_config_layers(s->stack, &n);
     assert_status(chain_open(layers, n, &id, s->loop, &user, &s->chain, &err), &err);
 
     snprintf(s->peer_address, sizeof s->peer_address, "uv://%s",
@@ -93,7 +93,7 @@ void side_close(struct side *s)
     for (int i = 0; i < s->n_answers; i++)
         s->answers[i]->release(s->answers[i]);
     loop_close(s->loop);
-    stack_close(s->stack);
+    chain_config_close(s->stack);
     pthread_mutex_destroy(&s->lock);
 }
 

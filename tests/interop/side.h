@@ -15,7 +15,7 @@
 
 struct side {
     struct chain *chain;
-    struct stack *stack;
+    struct chain_config *stack;
     struct loop *loop;
     struct tenrec_member members[2];
     char peer_address[64];

@@ -161,10 +161,10 @@ TEST_WITH(dynamic_a_dead_one_is_taken_out_after_one_that_joins_slowly, begin, NU
 
 static void look_at_the_store(struct tenrec_worker *w)
 {
-    pthread_mutex_lock(&w->watch->lock);
-    w->watch->look = true;
-    pthread_cond_broadcast(&w->watch->changed);
-    pthread_mutex_unlock(&w->watch->lock);
+    pthread_mutex_lock(&w->monitor->lock);
+    w->monitor->look = true;
+    pthread_cond_broadcast(&w->monitor->changed);
+    pthread_mutex_unlock(&w->monitor->lock);
 }
 
 /* Nobody tells of it again: the worker itself tries again. */
@@ -176,18 +176,20 @@ TEST_WITH(dynamic_a_record_of_no_sense_is_told_of_and_followed_when_it_is_mended
     atomic_int outages = 0;
     void *record = NULL;
     size_t len = 0;
-    struct roster ghost;
-    struct view v;
+    struct membership_list ghost;
+    struct membership_view v;
     tenrec_error err;
 
     assert_status(tenrec_init_rpc(a, &err), &err);
-    assert_int_equal(roster_open(party_store(), "default", "", 500, &ghost, &err), TENREC_OK);
-    assert_int_equal(roster_reserve(&ghost, 7, "ghost", clock_deadline_ms(CLUSTER_LONG_MS), &err),
+    assert_int_equal(membership_list_open(party_store(), "default", "", 500, &ghost, &err),
                      TENREC_OK);
     assert_int_equal(
-        roster_join(&ghost, "nowhere", NULL, clock_deadline_ms(CLUSTER_LONG_MS), &v, &err),
+        membership_list_reserve(&ghost, 7, "ghost", clock_deadline_ms(CLUSTER_LONG_MS), &err),
         TENREC_OK);
-    view_finish(&v);
+    assert_int_equal(
+        membership_list_join(&ghost, "nowhere", NULL, clock_deadline_ms(CLUSTER_LONG_MS), &v, &err),
+        TENREC_OK);
+    membership_view_finish(&v);
     assert_int_equal(tenrec_store_get(party_store(), "tenrec/default/member/2", CLUSTER_LONG_MS,
                                       &record, &len, &err),
                      TENREC_OK);
@@ -202,11 +204,12 @@ TEST_WITH(dynamic_a_record_of_no_sense_is_told_of_and_followed_when_it_is_mended
     party_await(a, 2);
     assert_int_equal(atomic_load(&outages), 1);
     tenrec_set_log_callback(NULL, NULL);
-    assert_int_equal(roster_leave(&ghost, clock_deadline_ms(CLUSTER_LONG_MS), &v, &err), TENREC_OK);
-    view_finish(&v);
+    assert_int_equal(membership_list_leave(&ghost, clock_deadline_ms(CLUSTER_LONG_MS), &v, &err),
+                     TENREC_OK);
+    membership_view_finish(&v);
     look_at_the_store(a);
     party_await(a, 1);
-    roster_close(&ghost);
+    membership_list_close(&ghost);
     party_leave(a);
 }
 
@@ -214,24 +217,32 @@ TEST_WITH(dynamic_a_record_of_no_sense_is_told_of_and_followed_when_it_is_mended
 static atomic_bool take_out;
 
 /* Between its place in the list and its look at who is there. */
-tenrec_status __real_roster_records(struct roster *r, const struct view_entry *e, size_t n,
-                                    uint64_t deadline_ns, struct member *ret, tenrec_error *err);
-tenrec_status __wrap_roster_records(struct roster *r, const struct view_entry *e, size_t n,
-                                    uint64_t deadline_ns, struct member *ret, tenrec_error *err);
-tenrec_status __wrap_roster_records(struct roster *r, const struct view_entry *e, size_t n,
-                                    uint64_t deadline_ns, struct member *ret, tenrec_error *err)
+tenrec_status __real_membership_list_records(struct membership_list *r,
+                                             const struct membership_view_entry *e, size_t n,
+                                             uint64_t deadline_ns, struct member *ret,
+                                             tenrec_error *err);
+tenrec_status __wrap_membership_list_records(struct membership_list *r,
+                                             const struct membership_view_entry *e, size_t n,
+                                             uint64_t deadline_ns, struct member *ret,
+                                             tenrec_error *err);
+tenrec_status __wrap_membership_list_records(struct membership_list *r,
+                                             const struct membership_view_entry *e, size_t n,
+                                             uint64_t deadline_ns, struct member *ret,
+                                             tenrec_error *err)
 {
-    struct roster other;
-    struct view v;
+    struct membership_list other;
+    struct membership_view v;
 
     if (strcmp(r->name, "slow") == 0 && atomic_exchange(&take_out, false)) {
-        assert_int_equal(roster_open(party_store(), "default", "", 500, &other, err), TENREC_OK);
-        assert_int_equal(roster_remove(&other, r->id, r->incarnation, true, deadline_ns, &v, err),
+        assert_int_equal(membership_list_open(party_store(), "default", "", 500, &other, err),
                          TENREC_OK);
-        view_finish(&v);
-        roster_close(&other);
+        assert_int_equal(
+            membership_list_remove(&other, r->id, r->incarnation, true, deadline_ns, &v, err),
+            TENREC_OK);
+        membership_view_finish(&v);
+        membership_list_close(&other);
     }
-    return __real_roster_records(r, e, n, deadline_ns, ret, err);
+    return __real_membership_list_records(r, e, n, deadline_ns, ret, err);
 }
 
 TEST_WITH(dynamic_who_is_taken_out_while_it_joins_is_told_and_may_join_anew, begin, NULL)
@@ -279,15 +290,15 @@ static void request_that_hangs(void)
     atomic_fetch_add(&requests_cut, atomic_load(&cuts) != before);
 }
 
-tenrec_status __real_roster_read(struct roster *r, uint64_t deadline_ns, struct view *ret,
-                                 tenrec_error *err);
-tenrec_status __wrap_roster_read(struct roster *r, uint64_t deadline_ns, struct view *ret,
-                                 tenrec_error *err);
-tenrec_status __wrap_roster_read(struct roster *r, uint64_t deadline_ns, struct view *ret,
-                                 tenrec_error *err)
+tenrec_status __real_membership_list_read(struct membership_list *r, uint64_t deadline_ns,
+                                          struct membership_view *ret, tenrec_error *err);
+tenrec_status __wrap_membership_list_read(struct membership_list *r, uint64_t deadline_ns,
+                                          struct membership_view *ret, tenrec_error *err);
+tenrec_status __wrap_membership_list_read(struct membership_list *r, uint64_t deadline_ns,
+                                          struct membership_view *ret, tenrec_error *err)
 {
     if (!atomic_exchange(&hang, false))
-        return __real_roster_read(r, deadline_ns, ret, err);
+        return __real_membership_list_read(r, deadline_ns, ret, err);
     request_that_hangs();
     request_that_hangs();
     return tenrec_fail(err, TENREC_EPEER_LOST, "no answer");

@@ -154,13 +154,14 @@ TEST_WITH(dynamic_one_joins_while_another_is_dead, begin, NULL)
 static void bury(struct tenrec_worker *a, struct tenrec_worker *b)
 {
     const uint64_t deadline_ns = clock_deadline_ms(CLUSTER_LONG_MS);
-    struct watch *wa = a->watch;
+    struct monitor *wa = a->monitor;
 
     pthread_mutex_lock(&wa->lock);
-    while (view_find(&wa->view, b->self.id, b->watch->incarnation) && !clock_passed(deadline_ns)) {
-        heartbeats_bury(&wa->beats, b->self.id, b->watch->incarnation, clock_now_ns());
+    while (membership_view_find(&wa->view, b->self.id, b->monitor->incarnation) &&
+           !clock_passed(deadline_ns)) {
+        heartbeats_bury(&wa->beats, b->self.id, b->monitor->incarnation, clock_now_ns());
         pthread_cond_broadcast(&wa->changed);
-        watch_wait(wa, clock_deadline_ms(AGAIN_MS));
+        monitor_wait(wa, clock_deadline_ms(AGAIN_MS));
     }
     pthread_mutex_unlock(&wa->lock);
 }

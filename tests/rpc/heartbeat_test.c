@@ -10,7 +10,7 @@
 #define SECOND UINT64_C(1000000000)
 #define MISSES 3
 
-static struct view view;
+static struct membership_view view;
 static struct heartbeats beats;
 static uint64_t now;
 static tenrec_error err;
@@ -18,12 +18,12 @@ static tenrec_error err;
 /* Members 0 to n - 1, in lives 100 and up; we are member 1. */
 static void follow(int n)
 {
-    view_finish(&view);
+    membership_view_finish(&view);
     view.version = 1;
     for (int i = 0; i < n; i++) {
-        struct view_entry e = { .id = i, .incarnation = 100 + i };
+        struct membership_view_entry e = { .id = i, .incarnation = 100 + i };
         snprintf(e.name, sizeof e.name, "w%d", i);
-        assert_status(view_add(&view, &e, &err), &err);
+        assert_status(membership_view_add(&view, &e, &err), &err);
     }
     assert_status(heartbeats_follow(&beats, &view, 1, now, &err), &err);
 }
@@ -37,7 +37,7 @@ static void begin(void)
 static void end(void)
 {
     heartbeats_finish(&beats);
-    view_finish(&view);
+    membership_view_finish(&view);
 }
 
 /* What is due now; -1 for none. */
@@ -69,8 +69,9 @@ TEST_WITH(heartbeat_asks_the_other_in_a_group_of_two_and_nobody_alone, begin, en
     now += SECOND;
     assert_int_equal(due(HEARTBEAT_ASK), 0);
     due(HEARTBEAT_REST);
-    view_finish(&view);
-    assert_status(view_add(&view, &(struct view_entry){ 1, 101, "w1" }, &err), &err);
+    membership_view_finish(&view);
+    assert_status(membership_view_add(&view, &(struct membership_view_entry){ 1, 101, "w1" }, &err),
+                  &err);
     assert_status(heartbeats_follow(&beats, &view, 1, now, &err), &err);
     assert_int_equal(heartbeats_next(&beats, now, &one, &next), HEARTBEAT_REST);
     assert_true(next == CLOCK_NEVER); /* at rest it sleeps for ever */

@@ -364,10 +364,10 @@ static size_t n_given_up(struct tenrec_worker *w)
     struct tenrec_call *c;
     size_t n = 0;
 
-    pthread_mutex_lock(&w->served->lock);
-    for (c = w->served->calls; c; c = c->hh.next)
+    pthread_mutex_lock(&w->active_calls->lock);
+    for (c = w->active_calls->calls; c; c = c->hh.next)
         n += !c->one_way && tenrec_call_canceled(c);
-    pthread_mutex_unlock(&w->served->lock);
+    pthread_mutex_unlock(&w->active_calls->lock);
     return n;
 }
 

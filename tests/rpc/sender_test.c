@@ -144,7 +144,7 @@ enum { LEAVING = 1, VIEW_NUMBERS = 4 };
 /* What worker `id` would say as it leaves. */
 static struct tenrec_msg *leaving(struct tenrec_worker *w)
 {
-    const int64_t number[VIEW_NUMBERS] = { 1, LEAVING, w->self.id, w->watch->incarnation };
+    const int64_t number[VIEW_NUMBERS] = { 1, LEAVING, w->self.id, w->monitor->incarnation };
     struct tenrec_msg *msg = NULL;
 
     assert_int_equal(rref_numbers_write(TENREC_MSG_VIEW, number, VIEW_NUMBERS, &msg, NULL),

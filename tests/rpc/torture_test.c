@@ -181,19 +181,19 @@ static tenrec_status functions_and_none(void)
 static tenrec_status served_and_none(void)
 {
     static struct tenrec_call call[N_NAMES];
-    struct served s;
+    struct active_calls s;
     tenrec_status status = TENREC_OK;
 
-    served_init(&s);
+    active_calls_init(&s);
     for (int i = 0; i < N_NAMES; i++) {
         call[i] = (struct tenrec_call){ .key = { .id = i } };
         if (status == TENREC_OK)
-            status = served_add(&s, &call[i], NULL);
+            status = active_calls_add(&s, &call[i], NULL);
     }
     for (int i = 0; i < N_NAMES; i++)
-        served_remove(&s, &call[i]);
+        active_calls_remove(&s, &call[i]);
     assert_null(s.calls);
-    served_finish(&s);
+    active_calls_finish(&s);
     return status;
 }
 

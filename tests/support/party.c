@@ -93,7 +93,7 @@ void party_leave(struct tenrec_worker *w)
 
 void party_die(struct tenrec_worker *w)
 {
-    watch_stop(w);
+    monitor_stop(w);
     chain_shutdown(w->chain);
 }
 

@@ -51,16 +51,16 @@ static void teardown(void)
 
 TEST_WITH(seals_of_a_region_are_asked_first, setup, teardown)
 {
-    struct region own, mapped;
+    struct memfd_region own, mapped;
     tenrec_error err;
 
-    assert_int_equal(region_map(unsealed[0], REGION_READ, &mapped, &err), TENREC_EPROTOCOL);
+    assert_int_equal(memfd_region_map(unsealed[0], REGION_READ, &mapped, &err), TENREC_EPROTOCOL);
     assert_int_equal(looks, 0);
-    assert_int_equal(region_make(SIZE, REGION_READ, &own, &err), TENREC_OK);
-    assert_int_equal(region_map(dup(own.fd), REGION_READ, &mapped, &err), TENREC_OK);
+    assert_int_equal(memfd_region_make(SIZE, REGION_READ, &own, &err), TENREC_OK);
+    assert_int_equal(memfd_region_map(dup(own.fd), REGION_READ, &mapped, &err), TENREC_OK);
     assert_true(looks > 0); /* as they would be above */
-    region_close(&mapped);
-    region_close(&own);
+    memfd_region_close(&mapped);
+    memfd_region_close(&own);
 }
 
 TEST_WITH(seals_of_tensorpipes_ring_are_asked_first, setup, teardown)

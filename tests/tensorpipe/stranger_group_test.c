@@ -62,7 +62,7 @@ static int64_t await_answer(struct raw_pipe *p)
 
 TEST_WITH(members_are_callable_when_a_stranger_says_that_they_leave, join_all, leave_all)
 {
-    const int64_t life = w[OTHER]->watch->incarnation;
+    const int64_t life = w[OTHER]->monitor->incarnation;
     unsigned char buf[512];
     char claims[64];
     const char *const identities[] = { NULL, unknown, claims };
