@@ -32,7 +32,7 @@ static tenrec_status load_stdin(struct tenrec_config **ret, tenrec_error *err)
 }
 
 /* `path` NULL: stdin. */
-static tenrec_status check(const char *path, tenrec_error *err)
+static tenrec_status check_check(const char *path, tenrec_error *err)
 {
     struct tenrec_config *config = NULL;
     struct config_settings *settings;
@@ -92,7 +92,7 @@ static int check_main(const struct tool *self, int argc, char **argv)
     if (argc - optind != 1)
         return tool_misuse(self, "takes one file, got %d", argc - optind);
     path = strcmp(argv[optind], "-") == 0 ? NULL : argv[optind];
-    if (check(path, &err) == TENREC_OK)
+    if (check_check(path, &err) == TENREC_OK)
         return TOOL_OK;
     fflush(stdout);
     path = path ? path : STDIN;

@@ -51,7 +51,8 @@ static tenrec_status entry_open(struct entry *e, tenrec_error *err)
     if (st)
         return st;
     plugin_validate_begin(err);
-    st = plugin_validate_end(backend_construct(e->backend)(e->options, err), "construct_options", err);
+    st = plugin_validate_end(backend_construct(e->backend)(e->options, err), "construct_options",
+                             err);
     if (st)
         tenrec_error_prefix(err, "%s: %s '%s'",
                             options_place(backend_plugin(e->backend), &e->layer, text),

@@ -34,7 +34,7 @@ static json_t *flag_list(uint32_t flags)
 }
 
 /* A limit as a user would write it. */
-static json_t *limit(const struct tenrec_option *o, int64_t v)
+static json_t *info_limit(const struct tenrec_option *o, int64_t v)
 {
     enum tenrec_option_type type = o->item ? o->item : o->type;
     char buf[QUANTITY_TEXT_MAX];
@@ -71,9 +71,9 @@ static json_t *option_object(const struct tenrec_option *o)
     json_object_set_new(r, "type", json_string(options_type(o, type)));
     json_object_set_new(r, "default", json_string(o->def ? o->def : ""));
     if (o->min || o->max)
-        json_object_set_new(r, "min", limit(o, o->min));
+        json_object_set_new(r, "min", info_limit(o, o->min));
     if (o->max && o->max >= o->min && o->max < INT64_MAX / 2) /* else there is no limit */
-        json_object_set_new(r, "max", limit(o, o->max));
+        json_object_set_new(r, "max", info_limit(o, o->max));
     if (o->choices)
         json_object_set_new(r, "choices", choice_list(o->choices));
     json_object_set_new(r, "help", json_string(o->help ? o->help : ""));
@@ -269,7 +269,7 @@ static tenrec_status collect_config(const char *path, json_t *all, tenrec_error 
 
 /* ---- print for people ----------------------------------------------------------- */
 
-static const char *text(const json_t *object, const char *key)
+static const char *info_text(const json_t *object, const char *key)
 {
     const char *s = json_string_value(json_object_get(object, key));
 
@@ -284,9 +284,9 @@ static void print_viable(const json_t *backend, const char *key)
     json_array_foreach(list, i, row)
     {
         bool viable = json_is_true(json_object_get(row, "viable"));
-        const char *more = text(row, viable ? "note" : "reason");
+        const char *more = info_text(row, viable ? "note" : "reason");
 
-        printf("  %-12s%-12s%s%s%s\n", i ? "" : key, text(row, "name"),
+        printf("  %-12s%-12s%s%s%s\n", i ? "" : key, info_text(row, "name"),
                viable ? "viable" : "not viable", *more ? (viable ? ", " : ": ") : "", more);
     }
 }
@@ -350,11 +350,11 @@ static void print_option(const json_t *option, const char *outer)
     char name[128];
 
     snprintf(name, sizeof name, "%s%s%s", outer ? outer : "", outer ? "[]." : "",
-             text(option, "name"));
-    printf("    %-*s %s, default %s", OPTION_COLUMN - 5, name, text(option, "type"),
-           *text(option, "default") ? text(option, "default") : "\"\"");
+             info_text(option, "name"));
+    printf("    %-*s %s, default %s", OPTION_COLUMN - 5, name, info_text(option, "type"),
+           *info_text(option, "default") ? info_text(option, "default") : "\"\"");
     print_allowed(option);
-    print_wrapped(text(option, "help"));
+    print_wrapped(info_text(option, "help"));
     printf("\n");
 }
 
@@ -364,9 +364,10 @@ static void print_plugin(const json_t *b, const char *kind)
     const char *key;
     size_t i, k;
 
-    printf("\n%s%s %s - %s\n", kind, text(b, "name"), text(b, "version"), text(b, "summary"));
-    printf("  %-12s%s\n", "file", text(b, "path"));
-    printf("  %-12s%s\n", "abi", text(b, "abi"));
+    printf("\n%s%s %s - %s\n", kind, info_text(b, "name"), info_text(b, "version"),
+           info_text(b, "summary"));
+    printf("  %-12s%s\n", "file", info_text(b, "path"));
+    printf("  %-12s%s\n", "abi", info_text(b, "abi"));
     if (json_array_size(flags)) {
         printf("  %-12s", "flags");
         json_array_foreach(flags, i, row) printf("%s%s", i ? ", " : "", json_string_value(row));
@@ -382,7 +383,7 @@ static void print_plugin(const json_t *b, const char *kind)
             printf("  options\n");
         print_option(row, NULL);
         json_array_foreach(json_object_get(row, "keys"), k, of_map)
-            print_option(of_map, text(row, "name"));
+            print_option(of_map, info_text(row, "name"));
     }
 }
 
@@ -392,7 +393,7 @@ static void print_all(const json_t *all)
     const json_t *stores = json_object_get(all, "stores");
     size_t i;
 
-    printf("tenrec %s, %zu backend%s", text(all, "version"), json_array_size(list),
+    printf("tenrec %s, %zu backend%s", info_text(all, "version"), json_array_size(list),
            json_array_size(list) == 1 ? "" : "s");
     if (json_array_size(stores))
         printf(", %zu store%s", json_array_size(stores), json_array_size(stores) == 1 ? "" : "s");
@@ -407,13 +408,13 @@ static void print_all(const json_t *all)
     {
         if (i == 0)
             printf("\nnot usable\n");
-        printf("  %s: %s\n", text(row, "path"), text(row, "reason"));
+        printf("  %s: %s\n", info_text(row, "path"), info_text(row, "reason"));
     }
     list = json_object_get(all, "values");
     if (list)
-        printf("\nin force with %s\n", text(all, "config"));
-    json_array_foreach(list, i, row)
-        printf("  %-44s %-28s %s\n", text(row, "key"), text(row, "value"), text(row, "source"));
+        printf("\nin force with %s\n", info_text(all, "config"));
+    json_array_foreach(list, i, row) printf("  %-44s %-28s %s\n", info_text(row, "key"),
+                                            info_text(row, "value"), info_text(row, "source"));
 }
 
 /* ---- the command -------------------------------------------------------------------- */
@@ -424,7 +425,7 @@ static bool on_folder(void *arg, const char *folder)
     return false;
 }
 
-static int info(const struct tool *self, const char *path, bool as_json)
+static int info_info(const struct tool *self, const char *path, bool as_json)
 {
     json_t *all = json_object();
     tenrec_status st = TENREC_OK;
@@ -487,7 +488,7 @@ static int info_main(const struct tool *self, int argc, char **argv)
         return inspect(self, &o, worker, as_json);
     if (o.store || o.group || o.limit_ms != OUTSIDE_LIMIT_MS)
         return tool_misuse(self, "--store, --group and --timeout are for --worker");
-    return info(self, o.config, as_json);
+    return info_info(self, o.config, as_json);
 }
 
 const struct tool tool_info = {

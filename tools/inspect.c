@@ -52,8 +52,8 @@ static tenrec_status print_sorted(const struct tenrec_value *map, tenrec_error *
     return TENREC_OK;
 }
 
-static tenrec_status print(const struct tenrec_value *map, const char *name, bool as_json,
-                           tenrec_error *err)
+static tenrec_status inspect_print(const struct tenrec_value *map, const char *name, bool as_json,
+                                   tenrec_error *err)
 {
     tenrec_status st = TENREC_OK;
     json_t *all;
@@ -86,7 +86,7 @@ int inspect(const struct tool *self, struct outside *o, const char *name, bool a
             outside_explain(o, name, &err);
     }
     if (st == TENREC_OK)
-        st = print(map, name, as_json, &err);
+        st = inspect_print(map, name, as_json, &err);
     tenrec_value_drop(map);
     outside_close(o);
     return st ? tool_fail(self, "%s", err.text) : TOOL_OK;

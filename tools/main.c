@@ -15,7 +15,7 @@ static const struct tool *const tools[] = { &tool_info, &tool_check, &tool_run, 
 
 #define N_TOOLS (sizeof tools / sizeof tools[0])
 
-static const struct tool *find(const char *name)
+static const struct tool *main_find(const char *name)
 {
     for (size_t i = 0; i < N_TOOLS; i++)
         if (!strcmp(tools[i]->name, name))
@@ -32,7 +32,7 @@ static void print_overview(FILE *to)
     fprintf(to, "\n'tenrec --version' prints the version.\n");
 }
 
-static int unknown(const char *name)
+static int main_unknown(const char *name)
 {
     struct suggestion near;
 
@@ -47,7 +47,7 @@ static int unknown(const char *name)
     return TOOL_MISUSED;
 }
 
-static int help(const char *name)
+static int main_help(const char *name)
 {
     const struct tool *t;
 
@@ -55,14 +55,14 @@ static int help(const char *name)
         print_overview(stdout);
         return TOOL_OK;
     }
-    t = find(name);
+    t = main_find(name);
     if (!t)
-        return unknown(name);
+        return main_unknown(name);
     tool_print_help(t);
     return TOOL_OK;
 }
 
-static int run(int argc, char **argv)
+static int main_run(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : NULL;
     const struct tool *t;
@@ -72,14 +72,14 @@ static int run(int argc, char **argv)
         return TOOL_MISUSED;
     }
     if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h"))
-        return help(argc > 2 ? argv[2] : NULL);
+        return main_help(argc > 2 ? argv[2] : NULL);
     if (!strcmp(name, "version") || !strcmp(name, "--version") || !strcmp(name, "-V")) {
         printf("tenrec %s\n", tenrec_version());
         return TOOL_OK;
     }
-    t = find(name);
+    t = main_find(name);
     if (!t)
-        return unknown(name);
+        return main_unknown(name);
     return t->main(t, argc - 1, argv + 1);
 }
 
@@ -101,7 +101,7 @@ int main(int argc, char **argv)
     int rc;
 
     occupy_standard_files();
-    rc = run(argc, argv);
+    rc = main_run(argc, argv);
     /* What was printed may still have met a full disk. */
     if (fflush(stdout) || ferror(stdout)) {
         fprintf(stderr, "tenrec: cannot write to stdout: %s\n", strerror(errno));

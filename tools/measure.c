@@ -8,7 +8,7 @@
 
 /* ---- the callee ----------------------------------------------------------------- */
 
-static unsigned char pattern(size_t i)
+static unsigned char measure_pattern(size_t i)
 {
     return (unsigned char)(i * 131 + (i >> 12) + 7);
 }
@@ -36,7 +36,7 @@ static tenrec_status on_tensor(struct tenrec_call *call, void *arg, tenrec_error
         return st;
     p = tenrec_tensor_data(t);
     for (size_t i = 0; i < tenrec_tensor_bytes(t); i++)
-        if (p[i] != pattern(i))
+        if (p[i] != measure_pattern(i))
             return tenrec_fail(err, TENREC_EPROTOCOL, "byte %zu of the tensor arrived changed", i);
     return TENREC_OK;
 }
@@ -156,8 +156,8 @@ void measure_callee_finish(struct measure_callee *c)
 
 /* ---- the caller ------------------------------------------------------------------- */
 
-static tenrec_status call(const struct measure *m, const char *function,
-                          const struct tenrec_value *args, size_t n, tenrec_error *err)
+static tenrec_status measure_call(const struct measure *m, const char *function,
+                                  const struct tenrec_value *args, size_t n, tenrec_error *err)
 {
     return tenrec_rpc_sync(m->worker, m->to, function, args, n, NULL, NULL, err);
 }
@@ -174,7 +174,7 @@ tenrec_status measure_latency(const struct measure *m, struct samples *s, tenrec
     for (size_t i = 0; !st && i < m->warm + m->calls; i++) {
         uint64_t t = samples_now_ns();
 
-        st = call(m, "measure.nothing", &arg, m->size ? 1 : 0, err);
+        st = measure_call(m, "measure.nothing", &arg, m->size ? 1 : 0, err);
         if (i >= m->warm)
             samples_add(s, samples_now_ns() - t);
     }
@@ -302,14 +302,14 @@ tenrec_status measure_bandwidth(const struct measure *m, struct samples *s, tenr
         return st;
     p = tenrec_tensor_data(t);
     for (size_t i = 0; i < m->size; i++)
-        p[i] = pattern(i);
+        p[i] = measure_pattern(i);
     args[0] = tenrec_tensor(t);
     args[1] = tenrec_bool(true);
-    st = call(m, "measure.tensor", args, 2, err);
+    st = measure_call(m, "measure.tensor", args, 2, err);
     for (size_t i = 0; !st && i < m->warm + m->calls; i++) {
         uint64_t begin = samples_now_ns();
 
-        st = call(m, "measure.tensor", args, 1, err);
+        st = measure_call(m, "measure.tensor", args, 1, err);
         if (i >= m->warm)
             samples_add(s, samples_now_ns() - begin);
     }
@@ -351,5 +351,5 @@ tenrec_status measure_callee_info(const struct measure *m, tenrec_sink_fn *sink,
 
 tenrec_status measure_end(const struct measure *m, tenrec_error *err)
 {
-    return call(m, "measure.end", NULL, 0, err);
+    return measure_call(m, "measure.end", NULL, 0, err);
 }

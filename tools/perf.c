@@ -137,8 +137,8 @@ static void print_result(const struct perf *p, json_t *r)
     }
 }
 
-static tenrec_status measure(const struct perf *p, struct tenrec_worker *w, struct setting *set,
-                             tenrec_error *err)
+static tenrec_status perf_measure(const struct perf *p, struct tenrec_worker *w,
+                                  struct setting *set, tenrec_error *err)
 {
     struct measure m = { .worker = w,
                          .to = "perf1",
@@ -174,7 +174,7 @@ static tenrec_status measure(const struct perf *p, struct tenrec_worker *w, stru
     return st;
 }
 
-static tenrec_status work(const struct perf *p, tenrec_error *err)
+static tenrec_status perf_work(const struct perf *p, tenrec_error *err)
 {
     const char *rank = secure_getenv("RANK");
     bool callee = rank && !strcmp(rank, "1");
@@ -195,7 +195,7 @@ static tenrec_status work(const struct perf *p, tenrec_error *err)
     if (!st && callee)
         measure_callee_wait(&c);
     else if (!st)
-        st = measure(p, w, &set, err);
+        st = perf_measure(p, w, &set, err);
     if (!st)
         st = tenrec_shutdown(w, TENREC_GRACEFUL, TENREC_TIMEOUT_DEFAULT, err);
     tenrec_worker_drop(w);
@@ -263,7 +263,7 @@ static bool parse_mode(const char *word, enum mode *ret)
 }
 
 /* Fills what was not given; returns TOOL_OK or what tool_misuse returned. */
-static int complete(const struct tool *self, struct perf *p, int argc, char **argv)
+static int perf_complete(const struct tool *self, struct perf *p, int argc, char **argv)
 {
     if (argc - optind != 1 || !parse_mode(argv[optind], &p->mode))
         return tool_misuse(self, "what to measure? give latency, rate or bandwidth");
@@ -320,12 +320,12 @@ static int perf_main(const struct tool *self, int argc, char **argv)
             return tool_bad_option(self, c, argv, option);
         }
     }
-    c = complete(self, &p, argc, argv);
+    c = perf_complete(self, &p, argc, argv);
     if (c)
         return c;
     if (!p.worker)
         return start_workers(self, &p, argv[optind]);
-    return work(&p, &err) ? tool_fail(self, "%s", err.text) : TOOL_OK;
+    return perf_work(&p, &err) ? tool_fail(self, "%s", err.text) : TOOL_OK;
 }
 
 const struct tool tool_perf = {

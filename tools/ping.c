@@ -48,7 +48,7 @@ static void list_members(const struct outside *o, json_t *all)
     json_object_set_new(all, "members", list);
 }
 
-static const char *text(const json_t *object, const char *key)
+static const char *ping_text(const json_t *object, const char *key)
 {
     const char *s = json_string_value(json_object_get(object, key));
 
@@ -60,13 +60,14 @@ static void print_members(const json_t *all)
     const json_t *row;
     size_t i;
 
-    printf("group \"%s\" in %s, %zu worker%s\n", text(all, "group"), text(all, "store"),
+    printf("group \"%s\" in %s, %zu worker%s\n", ping_text(all, "group"), ping_text(all, "store"),
            json_array_size(json_object_get(all, "members")),
            json_array_size(json_object_get(all, "members")) == 1 ? "" : "s");
     json_array_foreach(json_object_get(all, "members"), i, row)
         printf("  %-5" JSON_INTEGER_FORMAT " %-20s %s%s%s\n",
-               json_integer_value(json_object_get(row, "id")), text(row, "name"),
-               text(row, "address"), *text(row, "absent") ? "  absent: " : "", text(row, "absent"));
+               json_integer_value(json_object_get(row, "id")), ping_text(row, "name"),
+               ping_text(row, "address"), *ping_text(row, "absent") ? "  absent: " : "",
+               ping_text(row, "absent"));
 }
 
 /* ---- one of them -------------------------------------------------------------- */
@@ -146,8 +147,8 @@ static tenrec_status call_once(const struct outside *o, const char *name, uint64
 }
 
 /* The first call makes the connection, and stands apart. */
-static tenrec_status measure(const struct outside *o, const char *name, int64_t calls, json_t *all,
-                             tenrec_error *err)
+static tenrec_status ping_measure(const struct outside *o, const char *name, int64_t calls,
+                                  json_t *all, tenrec_error *err)
 {
     struct samples s;
     int64_t answered = 0;
@@ -187,7 +188,7 @@ static tenrec_status ping_one(const struct outside *o, const char *name, int64_t
     tenrec_status st = tenrec_get_worker_info(o->worker, name, &info, err);
 
     if (st == TENREC_OK)
-        st = measure(o, name, calls, all, err);
+        st = ping_measure(o, name, calls, all, err);
     if (st != TENREC_OK)
         return st;
     json_object_set_new(all, "worker", json_string(info.name));
@@ -205,13 +206,13 @@ static void print_way(const json_t *all, const char *kind)
     const json_t *row;
     size_t i;
 
-    if (!*text(all, kind))
+    if (!*ping_text(all, kind))
         return;
-    printf("  %-12s%s\n", kind, text(all, kind));
+    printf("  %-12s%s\n", kind, ping_text(all, kind));
     json_array_foreach(json_object_get(all, "not_used"), i, row)
     {
-        if (strcmp(text(row, "kind"), kind) == 0)
-            printf("  %-12snot %s: %s\n", "", text(row, "name"), text(row, "reason"));
+        if (strcmp(ping_text(row, "kind"), kind) == 0)
+            printf("  %-12snot %s: %s\n", "", ping_text(row, "name"), ping_text(row, "reason"));
     }
 }
 
@@ -219,10 +220,11 @@ static void print_one(const json_t *all)
 {
     printf("%s (id %" JSON_INTEGER_FORMAT ") of group \"%s\" in %s, %" JSON_INTEGER_FORMAT
            " worker%s\n",
-           text(all, "worker"), json_integer_value(json_object_get(all, "id")), text(all, "group"),
-           text(all, "store"), json_integer_value(json_object_get(all, "workers")),
+           ping_text(all, "worker"), json_integer_value(json_object_get(all, "id")),
+           ping_text(all, "group"), ping_text(all, "store"),
+           json_integer_value(json_object_get(all, "workers")),
            json_integer_value(json_object_get(all, "workers")) == 1 ? "" : "s");
-    printf("  %-12s%s\n", "address", text(all, "address"));
+    printf("  %-12s%s\n", "address", ping_text(all, "address"));
     printf("  %-12smin %.1f us, median %.1f us, max %.1f us of %" JSON_INTEGER_FORMAT " call%s\n",
            "round trip", json_real_value(json_object_get(all, "min_us")),
            json_real_value(json_object_get(all, "median_us")),
@@ -236,15 +238,15 @@ static void print_one(const json_t *all)
                "", json_integer_value(json_object_get(all, "calls_asked")));
     printf("  %-12s%.1f us, with the connection made\n", "first call",
            json_real_value(json_object_get(all, "first_us")));
-    printf("  %-12s%s\n", "backend", text(all, "backend"));
+    printf("  %-12s%s\n", "backend", ping_text(all, "backend"));
     print_way(all, "transport");
     print_way(all, "channel");
 }
 
 /* ---- the command ---------------------------------------------------------------- */
 
-static int ping(const struct tool *self, struct outside *o, const char *name, int64_t calls,
-                bool as_json)
+static int ping_ping(const struct tool *self, struct outside *o, const char *name, int64_t calls,
+                     bool as_json)
 {
     json_t *all = NULL;
     tenrec_error err;
@@ -301,7 +303,7 @@ static int ping_main(const struct tool *self, int argc, char **argv)
     }
     if (argc - optind > 1)
         return tool_misuse(self, "takes one worker, got %d", argc - optind);
-    return ping(self, &o, argv[optind], calls, as_json);
+    return ping_ping(self, &o, argv[optind], calls, as_json);
 }
 
 const struct tool tool_ping = {

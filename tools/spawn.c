@@ -72,7 +72,7 @@ static bool open_terminal(int narrower, int pair[2])
 
 /* Runs in the child, where only async-signal-safe calls are allowed: other
  * threads of the parent may hold locks. */
-static void become(const struct spawn *what, pid_t parent, int out, int err_fd, int report)
+static void spawn_become(const struct spawn *what, pid_t parent, int out, int err_fd, int report)
 {
     struct sigaction act = { .sa_handler = SIG_DFL };
     sigset_t none;
@@ -125,7 +125,7 @@ tenrec_status spawn(const struct spawn *what, struct spawned *ret, tenrec_error 
     else if ((pid = fork()) < 0)
         why = errno;
     if (pid == 0)
-        become(what, parent, out[1], errs[1], report[1]);
+        spawn_become(what, parent, out[1], errs[1], report[1]);
     if (pid < 0) {
         close_pair(out);
         close_pair(errs);

@@ -10,13 +10,13 @@
 
 static const char clear[] = "\r\033[K";
 
-static void hide(struct screen *sc)
+static void stream_hide(struct screen *sc)
 {
     if (sc->shown)
         sc->write(sc->arg, sc->live_fd, clear, sizeof clear - 1);
 }
 
-static void show(struct screen *sc)
+static void stream_show(struct screen *sc)
 {
     if (sc->shown)
         sc->write(sc->arg, sc->live_fd, sc->shown, sc->shown_len);
@@ -27,10 +27,10 @@ void screen_print(struct screen *sc, int fd, const char *text, size_t n)
     bool around = fd == sc->live_fd || sc->terminal[fd];
 
     if (around)
-        hide(sc);
+        stream_hide(sc);
     sc->write(sc->arg, fd, text, n);
     if (around)
-        show(sc);
+        stream_show(sc);
 }
 
 static bool make_room(struct stream *s, size_t n)
@@ -63,7 +63,7 @@ static void begin_line(struct stream *s)
     }
 }
 
-static void append(struct stream *s, const char *data, size_t n)
+static void stream_append(struct stream *s, const char *data, size_t n)
 {
     if (s->broken || !make_room(s, n + 1)) {
         s->broken = true;
@@ -113,12 +113,12 @@ static void put_pieces(struct stream *s, const char *data, size_t n)
     while (s->len + n > LINE_MAX_BYTES) {
         size_t k = LINE_MAX_BYTES - s->len;
 
-        append(s, data, k);
+        stream_append(s, data, k);
         end_line(s);
         data += k;
         n -= k;
     }
-    append(s, data, n);
+    stream_append(s, data, n);
 }
 
 void stream_feed(struct stream *s, const char *data, size_t n)
@@ -126,7 +126,7 @@ void stream_feed(struct stream *s, const char *data, size_t n)
     struct screen *sc = s->screen;
 
     if (s->live) {
-        hide(sc);
+        stream_hide(sc);
         sc->shown = NULL;
     }
     while (n) {
@@ -148,14 +148,14 @@ void stream_feed(struct stream *s, const char *data, size_t n)
     if (s->live && !s->broken && s->len > strlen(s->prefix)) {
         sc->shown = s->buf;
         sc->shown_len = s->len;
-        show(sc);
+        stream_show(sc);
     }
 }
 
 void stream_finish(struct stream *s)
 {
     if (s->live) {
-        hide(s->screen);
+        stream_hide(s->screen);
         s->screen->shown = NULL;
     }
     if (s->buf && s->len > strlen(s->prefix))

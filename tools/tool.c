@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 TENREC_PRINTF(2, 0)
-static void complain(const struct tool *self, const char *fmt, va_list ap)
+static void tool_complain(const struct tool *self, const char *fmt, va_list ap)
 {
     char raw[1024], text[1024];
 
@@ -26,7 +26,7 @@ int tool_fail(const struct tool *self, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    complain(self, fmt, ap);
+    tool_complain(self, fmt, ap);
     va_end(ap);
     fputc('\n', stderr);
     return TOOL_FAILED;
@@ -37,7 +37,7 @@ int tool_misuse(const struct tool *self, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    complain(self, fmt, ap);
+    tool_complain(self, fmt, ap);
     va_end(ap);
     fprintf(stderr, "; see 'tenrec help %s'\n", self->name);
     return TOOL_MISUSED;

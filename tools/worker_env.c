@@ -23,7 +23,7 @@ struct worker_env {
 
 /* "NAME=value"; "NAME" alone takes the variable away. */
 TENREC_PRINTF(2, 3)
-static void put(struct worker_env *e, const char *fmt, ...)
+static void worker_env_put(struct worker_env *e, const char *fmt, ...)
 {
     size_t room = TEXT - e->used;
     va_list ap;
@@ -42,55 +42,55 @@ static void put(struct worker_env *e, const char *fmt, ...)
 static void put_place(struct worker_env *e, const struct workers_plan *plan,
                       const struct worker_place *place)
 {
-    put(e, "TENREC_RUN_ID=%s", place->run_id);
+    worker_env_put(e, "TENREC_RUN_ID=%s", place->run_id);
     if (plan->elastic.join) {
-        put(e, "TENREC_INIT_METHOD=%s", plan->elastic.join);
+        worker_env_put(e, "TENREC_INIT_METHOD=%s", plan->elastic.join);
         return;
     }
-    put(e, "MASTER_ADDR=%s", place->host);
-    put(e, "MASTER_PORT=%u", (unsigned)place->port);
-    put(e, "TORCHELASTIC_USE_AGENT_STORE=True");
+    worker_env_put(e, "MASTER_ADDR=%s", place->host);
+    worker_env_put(e, "MASTER_PORT=%u", (unsigned)place->port);
+    worker_env_put(e, "TORCHELASTIC_USE_AGENT_STORE=True");
 }
 
 /* torch takes the store for its own only when it also finds the life of the job. */
 static void put_life(struct worker_env *e, const struct worker_place *place, int life,
                      int max_restarts)
 {
-    put(e, "TORCHELASTIC_RUN_ID=%s", place->run_id);
-    put(e, "TORCHELASTIC_RESTART_COUNT=%d", life);
-    put(e, "TORCHELASTIC_MAX_RESTARTS=%d", max_restarts);
+    worker_env_put(e, "TORCHELASTIC_RUN_ID=%s", place->run_id);
+    worker_env_put(e, "TORCHELASTIC_RESTART_COUNT=%d", life);
+    worker_env_put(e, "TORCHELASTIC_MAX_RESTARTS=%d", max_restarts);
 }
 
 /* One group on one host, whose workers all have the same role. */
 static void put_static(struct worker_env *e, const struct workers_plan *plan, int rank)
 {
-    put(e, "WORLD_SIZE=%d", plan->n);
-    put(e, "GROUP_RANK=0");
-    put(e, "GROUP_WORLD_SIZE=1");
-    put(e, "ROLE_NAME=default");
-    put(e, "ROLE_RANK=%d", rank);
-    put(e, "ROLE_WORLD_SIZE=%d", plan->n);
+    worker_env_put(e, "WORLD_SIZE=%d", plan->n);
+    worker_env_put(e, "GROUP_RANK=0");
+    worker_env_put(e, "GROUP_WORLD_SIZE=1");
+    worker_env_put(e, "ROLE_NAME=default");
+    worker_env_put(e, "ROLE_RANK=%d", rank);
+    worker_env_put(e, "ROLE_WORLD_SIZE=%d", plan->n);
 }
 
 /* Without a world size the group is one that may change. */
 static void put_elastic(struct worker_env *e, const struct workers_plan *plan)
 {
-    put(e, "WORLD_SIZE");
-    put(e, "TENREC_WORLD_SIZE");
-    put(e, "TENREC_RANK");
+    worker_env_put(e, "WORLD_SIZE");
+    worker_env_put(e, "TENREC_WORLD_SIZE");
+    worker_env_put(e, "TENREC_RANK");
     if (plan->elastic.join)
-        put(e, "RANK"); /* somebody there may have it: the group gives one */
-    put(e, "TENREC_MIN_WORKERS=%d", plan->elastic.min);
-    put(e, "TENREC_MAX_WORKERS=%d", plan->elastic.max);
+        worker_env_put(e, "RANK"); /* somebody there may have it: the group gives one */
+    worker_env_put(e, "TENREC_MIN_WORKERS=%d", plan->elastic.min);
+    worker_env_put(e, "TENREC_MAX_WORKERS=%d", plan->elastic.max);
 }
 
 static void put_all(struct worker_env *e, const struct workers_plan *plan,
                     const struct worker_who *who, const struct worker_place *place)
 {
     if (!plan->elastic.join)
-        put(e, "RANK=%d", who->rank);
-    put(e, "LOCAL_RANK=%d", who->rank);
-    put(e, "LOCAL_WORLD_SIZE=%d", plan->n);
+        worker_env_put(e, "RANK=%d", who->rank);
+    worker_env_put(e, "LOCAL_RANK=%d", who->rank);
+    worker_env_put(e, "LOCAL_WORLD_SIZE=%d", plan->n);
     put_place(e, plan, place);
     put_life(e, place, who->life, plan->elastic.max ? plan->elastic.restarts : 0);
     if (plan->elastic.max)
@@ -98,7 +98,7 @@ static void put_all(struct worker_env *e, const struct workers_plan *plan,
     else
         put_static(e, plan, who->rank);
     if (plan->config)
-        put(e, "TENREC_CONFIG=%s", plan->config);
+        worker_env_put(e, "TENREC_CONFIG=%s", plan->config);
 }
 
 struct worker_env *worker_env_new(const struct workers_plan *plan, const struct worker_who *who,

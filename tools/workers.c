@@ -19,7 +19,7 @@
 #define LAST_WORDS_MS 2000
 
 /* Collects what poll shall watch; who[i] says whose p[i] is. */
-static size_t watch(struct run *r, struct pollfd *p, struct worker **who)
+static size_t workers_watch(struct run *r, struct pollfd *p, struct worker **who)
 {
     size_t n = 0;
 
@@ -147,7 +147,7 @@ static void watch_until_the_end(struct run *r, struct pollfd *p, struct worker *
 
     for (;;) {
         bool over = !r->running && !r->elastic.waiting;
-        size_t n = watch(r, p, who);
+        size_t n = workers_watch(r, p, who);
 
         if (over && last == NEVER)
             last = samples_now_ns() + LAST_WORDS_MS * UINT64_C(1000000);

@@ -158,7 +158,7 @@ void run_slot_ended(struct run *r, int slot, int status)
     }
 }
 
-static void reap(struct run *r)
+static void workers_end_reap(struct run *r)
 {
     for (int i = 0; i < r->started; i++) {
         struct worker *w = &r->worker[i];
@@ -188,7 +188,7 @@ void run_read_signals(struct run *r)
 
     while (read(r->signal_fd, &info, sizeof info) == sizeof info)
         if (info.ssi_signo == SIGCHLD)
-            reap(r);
+            workers_end_reap(r);
         else if (info.ssi_signo == SIGUSR1)
             r->more++;
         else

@@ -48,7 +48,7 @@ static tenrec_status check_wraps(const struct config_layer *from, const struct t
 }
 
 /* Puts "PLACE: backend 'name': " before the text. */
-static void prefix(tenrec_error *err, const struct place *place, const char *name)
+static void chain_config_prefix(tenrec_error *err, const struct place *place, const char *name)
 {
     char text[PLACE_TEXT_MAX];
 
@@ -64,7 +64,7 @@ static tenrec_status entry_make(struct chain_layer *layer, struct entry *e,
     e->name = memory_text(from->name);
     st = backend_get(from->plugin, &layer->backend, err);
     if (st != TENREC_OK) {
-        prefix(err, &from->plugin_place, from->name);
+        chain_config_prefix(err, &from->plugin_place, from->name);
         return st;
     }
     e->place = memory_text(options_place(backend_plugin(layer->backend), from, text));
@@ -77,7 +77,7 @@ static tenrec_status entry_make(struct chain_layer *layer, struct entry *e,
         return st;
     st = options_make(backend_plugin(layer->backend), from, &e->options, err);
     if (st == TENREC_EPLUGIN) /* its table: no value of ours has a place */
-        prefix(err, &from->plugin_place, from->name);
+        chain_config_prefix(err, &from->plugin_place, from->name);
     if (st != TENREC_OK)
         return st;
     layer->options = e->options;
@@ -90,8 +90,8 @@ static tenrec_status entry_make(struct chain_layer *layer, struct entry *e,
 }
 
 /* Takes nothing of `from`. */
-static tenrec_status make(const struct config_layer *from, size_t n, struct chain_config **ret,
-                          tenrec_error *err)
+static tenrec_status chain_config_make(const struct config_layer *from, size_t n,
+                                       struct chain_config **ret, tenrec_error *err)
 {
     struct chain_config *s = memory_new(1, sizeof *s);
     struct chain_layer *layer = memory_new(n, sizeof *layer);
@@ -128,7 +128,7 @@ tenrec_status chain_config_open(const struct tenrec_config *config, struct chain
     st = config_layers(config, &from, &n, err);
     if (st != TENREC_OK)
         return st;
-    st = make(from, n, ret, err);
+    st = chain_config_make(from, n, ret, err);
     free(from);
     return st;
 }
@@ -143,7 +143,7 @@ tenrec_status chain_config_check(const struct tenrec_config *config, tenrec_erro
     st = config_entries(config, &from, &n, err);
     if (st != TENREC_OK)
         return st;
-    st = make(from, n, &s, err);
+    st = chain_config_make(from, n, &s, err);
     free(from);
     if (st == TENREC_OK)
         chain_config_close(s);

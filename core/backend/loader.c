@@ -73,7 +73,7 @@ void loader_folders(bool (*fn)(void *arg, const char *folder), void *arg)
     folders_each(fn, arg);
 }
 
-static char *join(const char *folder, const char *name, const char *suffix)
+static char *loader_join(const char *folder, const char *name, const char *suffix)
 {
     size_t size = strlen(folder) + 1 + strlen(name) + strlen(suffix) + 1;
     char *path = memory_new(size, 1);
@@ -122,7 +122,7 @@ static void note_folder(struct search *s, const char *folder)
 static bool search_folder(void *arg, const char *folder)
 {
     struct search *s = arg;
-    char *path = join(folder, s->name, SUFFIX);
+    char *path = loader_join(folder, s->name, SUFFIX);
     struct stat sb;
 
     if (path && stat(path, &sb) == 0) {
@@ -204,7 +204,7 @@ static tenrec_status check_file(const char *path, tenrec_error *err)
     return TENREC_EPLUGIN;
 }
 
-static void unmap(void *handle)
+static void loader_unmap(void *handle)
 {
     const char *keep = secure_getenv("TENREC_DLCLOSE");
 
@@ -246,7 +246,7 @@ tenrec_status loader_open(const char *path, int kind, struct loaded *ret, tenrec
     if (st != TENREC_OK)
         goto err_prefix;
     /* Without a slash dlopen would look in the folders of the system. */
-    l.path = strchr(path, '/') ? memory_text(path) : join(".", path, "");
+    l.path = strchr(path, '/') ? memory_text(path) : loader_join(".", path, "");
     if (!l.path) {
         st = tenrec_fail(err, TENREC_ENOMEM, "no memory");
         goto err_prefix;
@@ -263,7 +263,7 @@ tenrec_status loader_open(const char *path, int kind, struct loaded *ret, tenrec
     return TENREC_OK;
 
 err_map:
-    unmap(l.handle);
+    loader_unmap(l.handle);
 err_path:
     free(l.path);
 err_prefix:
@@ -274,7 +274,7 @@ err_prefix:
 void loader_close(struct loaded *l)
 {
     if (l->handle && (l->plugin->flags & TENREC_PLUGIN_UNLOADABLE))
-        unmap(l->handle);
+        loader_unmap(l->handle);
     free(l->path);
     *l = (struct loaded){ 0 };
 }
@@ -297,7 +297,7 @@ static bool list_folder(void *arg, const char *folder)
 
     for (int i = 0; i < n; i++) {
         char name[64];
-        char *path = join(folder, entry[i]->d_name, "");
+        char *path = loader_join(folder, entry[i]->d_name, "");
         memcpy(name, entry[i]->d_name, strlen(entry[i]->d_name) + 1);
         name[strlen(name) - strlen(SUFFIX)] = '\0';
         if (path && plugin_validate_name_ok(name))

@@ -47,8 +47,8 @@ static struct backend *find_handle(const void *handle)
 }
 
 /* Adds it with `users` users, or fails with EEXIST. Takes *file on success. */
-static tenrec_status add(const struct loaded *file, unsigned users, struct backend **ret,
-                         tenrec_error *err)
+static tenrec_status registry_add(const struct loaded *file, unsigned users, struct backend **ret,
+                                  tenrec_error *err)
 {
     struct backend *b = memory_new(1, sizeof *b), *other, **at;
     tenrec_status st = TENREC_OK;
@@ -121,7 +121,7 @@ static tenrec_status load_file(const char *path, const char *name, int kind, str
     if (name && strcmp(name, file.plugin->name) != 0)
         st = tenrec_fail(err, TENREC_EPLUGIN, "plugin '%s': calls itself '%s', expected '%s'", path,
                          file.plugin->name, name);
-    else if ((st = add(&file, 1, ret, err)) != TENREC_OK)
+    else if ((st = registry_add(&file, 1, ret, err)) != TENREC_OK)
         tenrec_error_prefix(err, "plugin '%s'", path);
     if (st != TENREC_OK)
         loader_close(&file);
@@ -129,7 +129,8 @@ static tenrec_status load_file(const char *path, const char *name, int kind, str
 }
 
 /* Takes the one found by its name only when it is of the kind that is wanted. */
-static tenrec_status fits(struct backend *b, int kind, struct backend **ret, tenrec_error *err)
+static tenrec_status registry_fits(struct backend *b, int kind, struct backend **ret,
+                                   tenrec_error *err)
 {
     tenrec_status st = plugin_validate_check_kind(b->file.plugin, kind, err);
 
@@ -161,10 +162,10 @@ tenrec_status backend_get_kind(const char *name_or_path, int kind, struct backen
         return st;
     }
     if ((b = share_name(name_or_path)))
-        return fits(b, kind, ret, err);
+        return registry_fits(b, kind, ret, err);
     pthread_mutex_lock(&registry.loading);
     if ((b = share_name(name_or_path))) { /* another thread was first */
-        st = fits(b, kind, ret, err);
+        st = registry_fits(b, kind, ret, err);
     } else if ((st = loader_find(name_or_path, &path, err)) == TENREC_OK) {
         st = load_file(path, name_or_path, kind, ret, err);
         free(path);
@@ -267,7 +268,7 @@ tenrec_status tenrec_register_backend(const struct tenrec_plugin *plugin,
         tenrec_error_prefix(err, "register_backend");
         return st;
     }
-    return add(&own, 0, NULL, err);
+    return registry_add(&own, 0, NULL, err);
 }
 
 bool tenrec_backend_registered(const char *name)

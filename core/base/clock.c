@@ -13,14 +13,14 @@ uint64_t clock_now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static uint64_t later(uint64_t now, uint64_t ms)
+static uint64_t clock_later(uint64_t now, uint64_t ms)
 {
     return ms >= (CLOCK_NEVER - now) / 1000000u ? CLOCK_NEVER : now + ms * 1000000u;
 }
 
 uint64_t clock_deadline_ms(uint64_t ms)
 {
-    return later(clock_now_ns(), ms);
+    return clock_later(clock_now_ns(), ms);
 }
 
 uint64_t clock_deadline_about_ms(uint64_t ms)
@@ -31,7 +31,7 @@ uint64_t clock_deadline_about_ms(uint64_t ms)
         return clock_deadline_ms(ms);
     clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
     /* That is up to one tick of the kernel ago. */
-    return later((uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec + TICK_MAX_NS, ms);
+    return clock_later((uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec + TICK_MAX_NS, ms);
 }
 
 int clock_left_ms(uint64_t deadline_ns)

@@ -5,24 +5,24 @@
 
 #include <sys/random.h>
 
-static uint64_t rotate(uint64_t x, int bits)
+static uint64_t siphash_rotate(uint64_t x, int bits)
 {
     return x << bits | x >> (64 - bits);
 }
 
-static void mix(uint64_t v[4], int rounds)
+static void siphash_mix(uint64_t v[4], int rounds)
 {
     while (rounds-- > 0) {
         v[0] += v[1];
         v[2] += v[3];
-        v[1] = rotate(v[1], 13) ^ v[0];
-        v[3] = rotate(v[3], 16) ^ v[2];
-        v[0] = rotate(v[0], 32);
+        v[1] = siphash_rotate(v[1], 13) ^ v[0];
+        v[3] = siphash_rotate(v[3], 16) ^ v[2];
+        v[0] = siphash_rotate(v[0], 32);
         v[2] += v[1];
         v[0] += v[3];
-        v[1] = rotate(v[1], 17) ^ v[2];
-        v[3] = rotate(v[3], 21) ^ v[0];
-        v[2] = rotate(v[2], 32);
+        v[1] = siphash_rotate(v[1], 17) ^ v[2];
+        v[3] = siphash_rotate(v[3], 21) ^ v[0];
+        v[2] = siphash_rotate(v[2], 32);
     }
 }
 
@@ -36,10 +36,10 @@ static uint64_t word_at(const uint8_t *p, size_t n)
     return w;
 }
 
-static void absorb(uint64_t v[4], uint64_t word)
+static void siphash_absorb(uint64_t v[4], uint64_t word)
 {
     v[3] ^= word;
-    mix(v, 2);
+    siphash_mix(v, 2);
     v[0] ^= word;
 }
 
@@ -60,9 +60,9 @@ uint64_t siphash(const struct siphash_key *key, const void *data, size_t len)
     size_t left = len;
 
     for (; left >= 8; p += 8, left -= 8)
-        absorb(v, word_at(p, 8));
-    absorb(v, word_at(p, left) | (uint64_t)len << 56);
+        siphash_absorb(v, word_at(p, 8));
+    siphash_absorb(v, word_at(p, left) | (uint64_t)len << 56);
     v[2] ^= 0xff;
-    mix(v, 4);
+    siphash_mix(v, 4);
     return v[0] ^ v[1] ^ v[2] ^ v[3];
 }

@@ -6,12 +6,12 @@
 #include <string.h>
 
 /* The locale has no say in what is near. */
-static char lower(char c)
+static char suggest_lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-static size_t least(size_t a, size_t b, size_t c)
+static size_t suggest_least(size_t a, size_t b, size_t c)
 {
     size_t m = a < b ? a : b;
 
@@ -30,10 +30,10 @@ size_t suggest_distance(const char *a, size_t a_len, const char *b, size_t b_len
         size_t *cur = row[i % 3], *up = row[(i + 2) % 3], *upup = row[(i + 1) % 3];
         cur[0] = i;
         for (size_t j = 1; j <= b_len; j++) {
-            char x = lower(a[i - 1]), y = lower(b[j - 1]);
-            cur[j] = least(up[j] + 1, cur[j - 1] + 1, up[j - 1] + (x != y));
-            if (i > 1 && j > 1 && x == lower(b[j - 2]) && lower(a[i - 2]) == y)
-                cur[j] = least(cur[j], upup[j - 2] + 1, cur[j]);
+            char x = suggest_lower(a[i - 1]), y = suggest_lower(b[j - 1]);
+            cur[j] = suggest_least(up[j] + 1, cur[j - 1] + 1, up[j - 1] + (x != y));
+            if (i > 1 && j > 1 && x == suggest_lower(b[j - 2]) && suggest_lower(a[i - 2]) == y)
+                cur[j] = suggest_least(cur[j], upup[j - 2] + 1, cur[j]);
         }
     }
     return row[a_len % 3][b_len];

@@ -84,8 +84,8 @@ static void run_hooks(struct tenrec_worker *w, struct call_hook *h, const tenrec
 }
 
 /* An entry was taken out: complete its future and let go of both shares. */
-static void finish(struct tenrec_worker *w, struct pending_entry *e, struct tenrec_value *value,
-                   const tenrec_error *why)
+static void call_finish(struct tenrec_worker *w, struct pending_entry *e,
+                        struct tenrec_value *value, const tenrec_error *why)
 {
     if (__builtin_expect(e->future->call.span != NULL, 0))
         w->spans->done(e->future->call.span, why);
@@ -109,7 +109,7 @@ static void fail_late(struct tenrec_worker *w, struct pending_entry *e)
                 name, e->future->call.function, (long long)e->future->call.timeout_ms);
     peers_blame(&w->peers, e->to, &why);
     atomic_fetch_add_explicit(&w->counts.timeouts, 1, memory_order_relaxed);
-    finish(w, e, NULL, &why);
+    call_finish(w, e, NULL, &why);
 }
 
 void call_expire(struct tenrec_worker *w)
@@ -137,7 +137,7 @@ void call_fail_one(struct tenrec_worker *w, struct tenrec_future *f, const tenre
     struct pending_entry e;
 
     if (pending_take(w->pending, f->call.id, &e))
-        finish(w, &e, NULL, why);
+        call_finish(w, &e, NULL, why);
 }
 
 void call_fail_peer(struct tenrec_worker *w, tenrec_peer to, const tenrec_error *why)
@@ -149,14 +149,14 @@ void call_fail_peer(struct tenrec_worker *w, tenrec_peer to, const tenrec_error 
         tenrec_error told = *why;
         if (e.to >= 0)
             peers_blame(&w->peers, e.to, &told);
-        finish(w, &e, NULL, &told);
+        call_finish(w, &e, NULL, &told);
     }
 }
 
 /* ---- sending -------------------------------------------------------------- */
 
 /* The agent's word about one request; `arg` is the future, shared for this. */
-static void sent(void *arg, const tenrec_error *why)
+static void call_sent(void *arg, const tenrec_error *why)
 {
     struct tenrec_future *f = arg;
     struct tenrec_worker *w = f->call.worker;
@@ -168,10 +168,10 @@ static void sent(void *arg, const tenrec_error *why)
         tenrec_error told = *why;
         if (told.worker < 0)
             peers_blame(&w->peers, e.to, &told);
-        finish(w, &e, NULL, &told);
+        call_finish(w, &e, NULL, &told);
     } else if (!why && f->call.one_way && pending_take(w->pending, f->call.id, &e)) {
         atomic_fetch_add_explicit(&w->counts.one_way, 1, memory_order_relaxed);
-        finish(w, &e, NULL, NULL);
+        call_finish(w, &e, NULL, NULL);
     }
     tenrec_future_drop(f);
 }
@@ -228,7 +228,7 @@ tenrec_status call_send(struct tenrec_worker *w, const struct call_spec *spec,
     msg->deadline_ns = spec->deadline_ns == CLOCK_NEVER ? 0 : spec->deadline_ns;
     if (spec->may_wait)
         msg->flags |= TENREC_MSG_MAY_WAIT;
-    chain_send(w->chain, spec->to, msg, (struct tenrec_done){ sent, f });
+    chain_send(w->chain, spec->to, msg, (struct tenrec_done){ call_sent, f });
     *ret = f;
     return TENREC_OK;
 
@@ -365,10 +365,10 @@ tenrec_status call_write(struct tenrec_worker *w, int32_t type, struct call_spec
     return st == TENREC_OK ? call_send(w, spec, msg, ret, err) : st;
 }
 
-static tenrec_status begin(struct tenrec_worker *w, const char *to, const char *function,
-                           const struct tenrec_value *args, size_t n,
-                           const struct tenrec_call_options *options, struct call_spec *spec,
-                           struct tenrec_future **ret, tenrec_error *err)
+static tenrec_status call_begin(struct tenrec_worker *w, const char *to, const char *function,
+                                const struct tenrec_value *args, size_t n,
+                                const struct tenrec_call_options *options, struct call_spec *spec,
+                                struct tenrec_future **ret, tenrec_error *err)
 {
     static const struct tenrec_call_options defaults = { .size = sizeof defaults };
     const struct tenrec_call_options *o = options ? options : &defaults;
@@ -411,7 +411,7 @@ tenrec_status tenrec_rpc_async(struct tenrec_worker *w, const char *to, const ch
     st = worker_enter(w, err);
     if (st != TENREC_OK)
         return st;
-    st = begin(w, to, function, args, n, options, &spec, &f, err);
+    st = call_begin(w, to, function, args, n, options, &spec, &f, err);
     worker_leave(w);
     if (st != TENREC_OK)
         return st;
@@ -449,7 +449,7 @@ tenrec_status tenrec_rpc_sync(struct tenrec_worker *w, const char *to, const cha
         pool_block_begin(pool);
     waiter_init(&waiter, true);
     thread_state.waiter = &waiter; /* awake until it waits: also while it sends */
-    st = begin(w, to, function, args, n, options, &spec, &f, err);
+    st = call_begin(w, to, function, args, n, options, &spec, &f, err);
     if (st == TENREC_OK)
         wait_for_call(f, &node);
     thread_state.waiter = outer;
@@ -540,7 +540,7 @@ void call_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg 
         e.future->call.hook = NULL;
     }
     msg->release(msg);
-    finish(w, &e, value, st == TENREC_OK ? NULL : &why);
+    call_finish(w, &e, value, st == TENREC_OK ? NULL : &why);
 }
 
 struct tenrec_tensor *call_into(struct tenrec_worker *w, tenrec_peer from,
@@ -559,7 +559,7 @@ void call_fail(struct tenrec_worker *w, tenrec_peer from, const struct tenrec_ms
     struct pending_entry e;
 
     if ((msg->type & TENREC_MSG_RESPONSE_BIT) && pending_take_from(w->pending, msg->id, from, &e))
-        finish(w, &e, NULL, why);
+        call_finish(w, &e, NULL, why);
 }
 
 void tenrec_future_cancel(struct tenrec_future *f)
@@ -587,7 +587,7 @@ void tenrec_future_cancel(struct tenrec_future *f)
             msg->flags = TENREC_MSG_CONTROL;
             chain_send(w->chain, e.to, msg, (struct tenrec_done){ NULL, NULL });
         }
-        finish(w, &e, NULL, &why);
+        call_finish(w, &e, NULL, &why);
     }
     worker_leave(w);
 }

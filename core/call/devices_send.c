@@ -35,7 +35,7 @@ static tenrec_status fail_unmapped(const struct tenrec_worker *w, tenrec_peer to
 
 /* Are there tensors on devices, or maps that may send some there? Mostly not, also in
  * groups that change, where each worker has its struct devices. */
-static bool concerns(const struct tenrec_worker *w, const struct tenrec_msg *msg)
+static bool devices_send_concerns(const struct tenrec_worker *w, const struct tenrec_msg *msg)
 {
     if (msg->n_tensors == 0)
         return false;
@@ -114,7 +114,7 @@ tenrec_status devices_request(struct tenrec_worker *w, tenrec_peer to, const cha
 {
     tenrec_status st;
 
-    if (!concerns(w, msg))
+    if (!devices_send_concerns(w, msg))
         return TENREC_OK;
     st = find_targets(w, to, false, msg, err);
     if (st == TENREC_OK && devices_in(msg))
@@ -142,7 +142,7 @@ tenrec_status devices_answer(struct tenrec_worker *w, tenrec_peer to, struct str
 {
     tenrec_status st;
 
-    if (!concerns(w, msg))
+    if (!devices_send_concerns(w, msg))
         return TENREC_OK;
     st = find_targets(w, to, true, msg, err);
     if (st == TENREC_OK && devices_in(msg))

@@ -46,7 +46,7 @@ void pending_finish(struct pending *p)
 }
 
 /* Without the lock, which is too light for an allocation. */
-static tenrec_status grow(struct pending *p, unsigned k)
+static tenrec_status pending_grow(struct pending *p, unsigned k)
 {
     const uint32_t n = (uint32_t)FIRST_CHUNK << k, first = slots_before(k);
     struct pending_slot *slots;
@@ -81,7 +81,7 @@ tenrec_status pending_add(struct pending *p, const struct pending_entry *e, int6
     while (!p->free_head) {
         k = p->n_chunks;
         spinlock_unlock(&p->lock);
-        st = grow(p, k);
+        st = pending_grow(p, k);
         if (st != TENREC_OK)
             return st;
         spinlock_lock(&p->lock);
@@ -99,7 +99,7 @@ tenrec_status pending_add(struct pending *p, const struct pending_entry *e, int6
 }
 
 /* The slot of a live id; NULL for any other number. */
-static struct pending_slot *find(struct pending *p, int64_t id)
+static struct pending_slot *pending_find(struct pending *p, int64_t id)
 {
     uint64_t u = (uint64_t)id;
     uint32_t i = (uint32_t)(u & INDEX_MASK);
@@ -114,12 +114,13 @@ static struct pending_slot *find(struct pending *p, int64_t id)
 /* Ids are easily guessed, so the sender of an answer has to fit, too. */
 static struct pending_slot *find_from(struct pending *p, int64_t id, tenrec_peer from)
 {
-    struct pending_slot *s = find(p, id);
+    struct pending_slot *s = pending_find(p, id);
 
     return s && s->e.to == from ? s : NULL;
 }
 
-static void take(struct pending *p, struct pending_slot *s, uint32_t i, struct pending_entry *ret)
+static void pending_take_entry(struct pending *p, struct pending_slot *s, uint32_t i,
+                               struct pending_entry *ret)
 {
     *ret = s->e;
     s->e.future = NULL;
@@ -134,9 +135,9 @@ bool pending_take(struct pending *p, int64_t id, struct pending_entry *ret)
     struct pending_slot *s;
 
     spinlock_lock(&p->lock);
-    s = find(p, id);
+    s = pending_find(p, id);
     if (s)
-        take(p, s, (uint32_t)((uint64_t)id & INDEX_MASK), ret);
+        pending_take_entry(p, s, (uint32_t)((uint64_t)id & INDEX_MASK), ret);
     spinlock_unlock(&p->lock);
     return s != NULL;
 }
@@ -148,7 +149,7 @@ bool pending_take_from(struct pending *p, int64_t id, tenrec_peer from, struct p
     spinlock_lock(&p->lock);
     s = find_from(p, id, from);
     if (s)
-        take(p, s, (uint32_t)((uint64_t)id & INDEX_MASK), ret);
+        pending_take_entry(p, s, (uint32_t)((uint64_t)id & INDEX_MASK), ret);
     spinlock_unlock(&p->lock);
     return s != NULL;
 }
@@ -158,7 +159,7 @@ bool pending_has(struct pending *p, int64_t id)
     bool has;
 
     spinlock_lock(&p->lock);
-    has = find(p, id) != NULL;
+    has = pending_find(p, id) != NULL;
     spinlock_unlock(&p->lock);
     return has;
 }
@@ -185,8 +186,8 @@ struct wanted {
 };
 
 /* Goes over the slots from *at to `end`. Under the lock. */
-static bool sweep(struct pending *p, const struct wanted *w, uint32_t end, uint32_t *at,
-                  struct pending_entry *ret, uint64_t *next_ns)
+static bool pending_sweep(struct pending *p, const struct wanted *w, uint32_t end, uint32_t *at,
+                          struct pending_entry *ret, uint64_t *next_ns)
 {
     while (p->n > 0 && *at < end) {
         const uint32_t i = (*at)++;
@@ -196,7 +197,7 @@ static bool sweep(struct pending *p, const struct wanted *w, uint32_t end, uint3
             continue;
         if (w->now_ns == CLOCK_NEVER ||
             (s->e.deadline_ns <= w->now_ns && s->e.deadline_ns != CLOCK_NEVER)) {
-            take(p, s, i, ret);
+            pending_take_entry(p, s, i, ret);
             return true;
         }
         if (s->e.deadline_ns < *next_ns)
@@ -217,7 +218,7 @@ static bool take_one(struct pending *p, const struct wanted *w, uint32_t *at,
         end = slots_before(p->n_chunks);
         if (end - *at > SWEEP)
             end = *at + SWEEP;
-        found = sweep(p, w, end, at, ret, next_ns);
+        found = pending_sweep(p, w, end, at, ret, next_ns);
         more = p->n > 0 && *at < slots_before(p->n_chunks);
         spinlock_unlock(&p->lock);
     }

@@ -70,7 +70,7 @@ void wait_for_call(struct tenrec_future *f, struct future_node *node)
 
 /* Adds the waiter, and enters the worker of a pending call so that it cannot
  * go meanwhile. False: f is done. */
-static bool watch(struct tenrec_future *f, struct future_node *node, bool *ret_inside)
+static bool wait_watch(struct tenrec_future *f, struct future_node *node, bool *ret_inside)
 {
     bool pending;
 
@@ -95,7 +95,7 @@ static void wait_pending(struct tenrec_future *f, uint64_t until)
 
     waiter_init(&w, f->call.worker != NULL);
     node.waiter = &w;
-    if (watch(f, &node, &inside)) {
+    if (wait_watch(f, &node, &inside)) {
         if (inside)
             wait_inside(f, &w, until);
         else

@@ -60,9 +60,10 @@ void gather_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg
     tenrec_value_drop(in);
 }
 
-static tenrec_status lead(struct tenrec_worker *w, const struct participants *s, int64_t number,
-                          uint64_t deadline_ns, const struct tenrec_value *value,
-                          struct tenrec_future **ret, tenrec_error *err)
+static tenrec_status gather_lead_it(struct tenrec_worker *w, const struct participants *s,
+                                    int64_t number, uint64_t deadline_ns,
+                                    const struct tenrec_value *value, struct tenrec_future **ret,
+                                    tenrec_error *err)
 {
     struct gather_part part = { .id = w->self.id };
     struct tenrec_future *f = NULL;
@@ -95,9 +96,10 @@ static uint64_t verdict_ns(uint64_t deadline_ns)
                : deadline_ns + VERDICT_MS * UINT64_C(1000000);
 }
 
-static tenrec_status follow(struct tenrec_worker *w, const struct participants *s, int64_t number,
-                            int64_t ms, uint64_t deadline_ns, const struct tenrec_value *value,
-                            struct tenrec_future **ret, tenrec_error *err)
+static tenrec_status gather_follow(struct tenrec_worker *w, const struct participants *s,
+                                   int64_t number, int64_t ms, uint64_t deadline_ns,
+                                   const struct tenrec_value *value, struct tenrec_future **ret,
+                                   tenrec_error *err)
 {
     struct tenrec_value item[] = { tenrec_text(s->key), tenrec_int(number), tenrec_int(ms),
                                    *value };
@@ -166,9 +168,9 @@ tenrec_status tenrec_all_gather(struct tenrec_worker *w, const struct tenrec_val
         if (number < 0)
             st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a gather");
         else if (s.id[0] == w->self.id)
-            st = lead(w, &s, number, deadline_ns, value ? value : &nil, &f, err);
+            st = gather_lead_it(w, &s, number, deadline_ns, value ? value : &nil, &f, err);
         else
-            st = follow(w, &s, number, ms, deadline_ns, value ? value : &nil, &f, err);
+            st = gather_follow(w, &s, number, ms, deadline_ns, value ? value : &nil, &f, err);
     }
     participants_finish(&s);
     worker_leave(w);

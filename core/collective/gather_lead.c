@@ -83,7 +83,7 @@ static void part_fail(struct tenrec_worker *w, struct gather_part *p, const tenr
         answer_error(w, p->id, p->msg_id, &p->route, true, why);
 }
 
-static void fail(struct tenrec_worker *w, struct gather *g, const tenrec_error *why)
+static void gather_lead_fail(struct tenrec_worker *w, struct gather *g, const tenrec_error *why)
 {
     for (size_t i = 0; i < g->came; i++)
         part_fail(w, &g->part[i], why);
@@ -99,7 +99,7 @@ static bool has_come(const struct gather *g, tenrec_peer id)
 }
 
 /* "'a', 'b' did not come". */
-static void missing(struct tenrec_worker *w, const struct gather *g, tenrec_error *why)
+static void gather_lead_missing(struct tenrec_worker *w, const struct gather *g, tenrec_error *why)
 {
     size_t at = 0;
 
@@ -113,7 +113,7 @@ static void missing(struct tenrec_worker *w, const struct gather *g, tenrec_erro
         snprintf(why->text + at, sizeof why->text - at, " did not come to the gather in time");
 }
 
-static void complete(struct tenrec_worker *w, struct gather *g)
+static void gather_lead_complete(struct tenrec_worker *w, struct gather *g)
 {
     struct tenrec_entry *entry = memory_new(g->n, sizeof *entry);
     struct tenrec_value map, *copy = NULL;
@@ -121,7 +121,7 @@ static void complete(struct tenrec_worker *w, struct gather *g)
 
     if (!entry) {
         tenrec_fail(&why, TENREC_ENOMEM, "no memory for what %zu workers gathered", g->n);
-        fail(w, g, &why);
+        gather_lead_fail(w, g, &why);
         return;
     }
     for (size_t i = 0; i < g->n; i++) {
@@ -143,7 +143,7 @@ static void complete(struct tenrec_worker *w, struct gather *g)
 }
 
 /* Takes the gather out of the open ones. Lock held. */
-static struct gather *take(struct gathers *gs, const char *key, int64_t number)
+static struct gather *gather_lead_take(struct gathers *gs, const char *key, int64_t number)
 {
     struct gather **at, *g;
 
@@ -171,7 +171,7 @@ static void take_failed(struct gathers *gs, struct gather *g, tenrec_peer lost)
 {
     struct gather_set *set = gather_set_get(&gs->sets, g->key);
 
-    take(gs, g->key, g->number);
+    gather_lead_take(gs, g->key, g->number);
     if (set)
         gather_set_fail(set, g->number, lost);
 }
@@ -242,8 +242,8 @@ void gather_expire(struct tenrec_worker *w)
         return; /* shutdown fails them all */
     gather_look(w, now);
     while ((g = take_late(w->gathers, now, &next))) {
-        missing(w, g, &why);
-        fail(w, g, &why);
+        gather_lead_missing(w, g, &why);
+        gather_lead_fail(w, g, &why);
     }
     worker_leave(w);
     if (next != CLOCK_NEVER)
@@ -274,8 +274,8 @@ static struct gather *gather_new(const struct participants *s, int64_t number)
 }
 
 /* Finds or opens the gather; NULL when all have come to it long since. Lock held. */
-static tenrec_status find(struct tenrec_worker *w, const struct participants *s, int64_t number,
-                          struct gather **ret, tenrec_error *err)
+static tenrec_status gather_lead_find(struct tenrec_worker *w, const struct participants *s,
+                                      int64_t number, struct gather **ret, tenrec_error *err)
 {
     struct gathers *gs = w->gathers;
     struct gather_set *set = gather_set_get(&gs->sets, s->key);
@@ -340,7 +340,7 @@ tenrec_status gather_join(struct tenrec_worker *w, const struct participants *s,
         return tenrec_fail(err, TENREC_EINVAL, "'%s' is not in the set that it gathers",
                            peers_name(&w->peers, part->id));
     pthread_mutex_lock(&w->gathers->lock);
-    st = find(w, s, number, &g, err);
+    st = gather_lead_find(w, s, number, &g, err);
     if (st == TENREC_OK)
         st = came_before(w, g, part, &again, err);
     if (st == TENREC_OK && g && !again) {
@@ -350,7 +350,7 @@ tenrec_status gather_join(struct tenrec_worker *w, const struct participants *s,
         if (g->look_ns < next)
             next = g->look_ns;
         if (g->came == g->n) {
-            whole = take(w->gathers, s->key, number);
+            whole = gather_lead_take(w->gathers, s->key, number);
             gather_set_add_whole(gather_set_get(&w->gathers->sets, s->key), number);
         }
     }
@@ -358,7 +358,7 @@ tenrec_status gather_join(struct tenrec_worker *w, const struct participants *s,
     if (again)
         tenrec_value_drop(part->value);
     else if (whole)
-        complete(w, whole);
+        gather_lead_complete(w, whole);
     else if (st == TENREC_OK && next != CLOCK_NEVER)
         loop_timer_arm(w->deadlines, next);
     return st;
@@ -378,7 +378,7 @@ void gather_lost(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *
             take_failed(w->gathers, g, peer);
         pthread_mutex_unlock(&w->gathers->lock);
         if (g)
-            fail(w, g, &told);
+            gather_lead_fail(w, g, &told);
     } while (g);
 }
 
@@ -403,6 +403,6 @@ void gather_fail_all(struct tenrec_worker *w, const tenrec_error *why)
         pthread_mutex_unlock(&w->gathers->lock);
         if (!g)
             return;
-        fail(w, g, why);
+        gather_lead_fail(w, g, why);
     }
 }

@@ -69,7 +69,8 @@ static tenrec_status add_defaults(struct node *root, tenrec_error *err)
 }
 
 /* Puts `value` (taken) at `key` of `map`, in place of what is there. */
-static tenrec_status put(struct node *map, const char *key, struct node *value, tenrec_error *err)
+static tenrec_status config_put(struct node *map, const char *key, struct node *value,
+                                tenrec_error *err)
 {
     struct place place;
 
@@ -95,7 +96,8 @@ static tenrec_status apply_variables(struct tenrec_config *config, tenrec_error 
         if (!variable)
             continue;
         place = environment_place(variable);
-        st = put(config->root, names[i][1], node_scalar(variable->value, NODE_RAW, &place), err);
+        st = config_put(config->root, names[i][1], node_scalar(variable->value, NODE_RAW, &place),
+                        err);
         if (st != TENREC_OK)
             return st;
     }
@@ -148,7 +150,7 @@ static void warn_variables(const struct tenrec_config *config)
 }
 
 /* All that can be checked without loading a plugin. */
-static tenrec_status check(const struct tenrec_config *config, tenrec_error *err)
+static tenrec_status config_check(const struct tenrec_config *config, tenrec_error *err)
 {
     struct config_settings *settings;
     tenrec_status st = schema_check_shape(config->root, err);
@@ -180,8 +182,8 @@ static tenrec_status read_text(struct tenrec_config *config, const char *text, s
 }
 
 /* `path` is that of the file, or NULL where there is none. */
-static tenrec_status make(const char *text, size_t len, const char *name, const char *path,
-                          struct tenrec_config **ret, tenrec_error *err)
+static tenrec_status config_make(const char *text, size_t len, const char *name, const char *path,
+                                 struct tenrec_config **ret, tenrec_error *err)
 {
     struct tenrec_config *config = memory_new(1, sizeof *config);
     tenrec_status st;
@@ -199,7 +201,7 @@ static tenrec_status make(const char *text, size_t len, const char *name, const 
     if (st == TENREC_OK)
         st = apply_variables(config, err);
     if (st == TENREC_OK)
-        st = check(config, err);
+        st = config_check(config, err);
     if (st != TENREC_OK) {
         tenrec_config_drop(config);
         return st;
@@ -273,7 +275,7 @@ tenrec_status tenrec_config_load(const char *path, struct tenrec_config **ret, t
     char *text = NULL;
 
     if (!path && !named)
-        return make("", 0, "default", NULL, ret, err);
+        return config_make("", 0, "default", NULL, ret, err);
     path = named ? variable : path;
     st = read_file(path, &text, &len, &file, err);
     if (st != TENREC_OK) {
@@ -281,7 +283,7 @@ tenrec_status tenrec_config_load(const char *path, struct tenrec_config **ret, t
             tenrec_error_prefix(err, "environment TENREC_CONFIG");
         return st;
     }
-    st = make(text, len, path, file ? path : NULL, ret, err);
+    st = config_make(text, len, path, file ? path : NULL, ret, err);
     free(text);
     return st;
 }
@@ -291,7 +293,7 @@ tenrec_status tenrec_config_parse(const char *text, const char *name, struct ten
 {
     if (!text)
         return tenrec_fail(err, TENREC_EINVAL, "text is NULL, YAML was expected");
-    return make(text, strlen(text), name ? name : "text", NULL, ret, err);
+    return config_make(text, strlen(text), name ? name : "text", NULL, ret, err);
 }
 
 /* Where a value is a whole map: it is read as YAML at once. */
@@ -320,8 +322,8 @@ static tenrec_status split_key(char *key, char **part, size_t *ret_n, tenrec_err
     return TENREC_OK;
 }
 
-static tenrec_status set(struct node *root, char *const *part, size_t n, const char *value,
-                         tenrec_error *err)
+static tenrec_status config_set(struct node *root, char *const *part, size_t n, const char *value,
+                                tenrec_error *err)
 {
     static const struct place code = { .kind = PLACE_CODE };
     struct node *map = root, *leaf = NULL;
@@ -331,7 +333,7 @@ static tenrec_status set(struct node *root, char *const *part, size_t n, const c
         struct node *child = node_get(map, part[i]);
         if (!child) {
             child = node_new(NODE_MAP, &code);
-            st = put(map, part[i], child, err);
+            st = config_put(map, part[i], child, err);
             if (st != TENREC_OK)
                 return st;
         }
@@ -343,7 +345,7 @@ static tenrec_status set(struct node *root, char *const *part, size_t n, const c
         leaf = node_scalar(value, NODE_RAW, &code);
     else if ((st = tree_parse(value, strlen(value), &code, &leaf, err)) == TENREC_OK && !leaf)
         leaf = node_new(NODE_MAP, &code);
-    return st == TENREC_OK ? put(map, part[n - 1], leaf, err) : st;
+    return st == TENREC_OK ? config_put(map, part[n - 1], leaf, err) : st;
 }
 
 tenrec_status tenrec_config_set(struct tenrec_config *config, const char *key, const char *value,
@@ -361,11 +363,11 @@ tenrec_status tenrec_config_set(struct tenrec_config *config, const char *key, c
     copy = memory_text(key);
     st = changed.root && copy ? split_key(copy, part, &n, err) : no_memory(err);
     if (st == TENREC_OK)
-        st = set(changed.root, part, n, value, err);
+        st = config_set(changed.root, part, n, value, err);
     if (st == TENREC_OK)
         st = add_defaults(changed.root, err);
     if (st == TENREC_OK)
-        st = check(&changed, err);
+        st = config_check(&changed, err);
     free(copy);
     if (st != TENREC_OK) {
         node_drop(changed.root);

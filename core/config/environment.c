@@ -27,7 +27,7 @@ static const struct {
  * process do not say the same ten times. */
 static _Atomic uint64_t warned[4];
 
-static bool copy(struct variable *to, const char *from)
+static bool environment_copy(struct variable *to, const char *from)
 {
     const char *equals = strchr(from, '=');
 
@@ -36,7 +36,7 @@ static bool copy(struct variable *to, const char *from)
     return to->name && to->value;
 }
 
-static bool wanted(const char *variable)
+static bool environment_wanted(const char *variable)
 {
     const char *equals = strchr(variable, '=');
 
@@ -52,14 +52,14 @@ tenrec_status environment_read(struct environment *env, tenrec_error *err)
     if (getauxval(AT_SECURE))
         return TENREC_OK; /* setuid: the variables are those of another user */
     for (char **e = environ; e && *e; e++)
-        n += wanted(*e);
+        n += environment_wanted(*e);
     if (n == 0)
         return TENREC_OK;
     env->v = memory_new(n, sizeof *env->v);
     if (!env->v)
         return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
     for (char **e = environ; *e && env->n < n; e++) {
-        if (wanted(*e) && !copy(&env->v[env->n++], *e)) {
+        if (environment_wanted(*e) && !environment_copy(&env->v[env->n++], *e)) {
             environment_finish(env);
             return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
         }
@@ -87,7 +87,7 @@ const struct variable *environment_get(const struct environment *env, const char
     return NULL;
 }
 
-static char upper(char c)
+static char environment_upper(char c)
 {
     if (c >= 'a' && c <= 'z')
         return (char)(c - 'a' + 'A');
@@ -99,7 +99,7 @@ void environment_name_add(char buf[ENVIRONMENT_NAME_MAX], const char *text)
     size_t n = strlen(buf);
 
     while (*text && n + 1 < ENVIRONMENT_NAME_MAX)
-        buf[n++] = upper(*text++);
+        buf[n++] = environment_upper(*text++);
     buf[n] = '\0';
 }
 

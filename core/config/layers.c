@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static void fill(struct config_layer *layer, const struct tenrec_config *config,
-                 const struct node *entry)
+static void layers_fill(struct config_layer *layer, const struct tenrec_config *config,
+                        const struct node *entry)
 {
     const struct node *plugin = node_get(entry, "plugin"), *wraps = node_get(entry, "wraps");
 
@@ -26,24 +26,26 @@ static void fill(struct config_layer *layer, const struct tenrec_config *config,
 }
 
 /* The outermost of the chain in use. */
-static const struct node *first(const struct tenrec_config *config, const struct node *entries)
+static const struct node *layers_first(const struct tenrec_config *config,
+                                       const struct node *entries)
 {
     return node_get(entries, node_get(config->root, "backend")->text);
 }
 
-static const struct node *next(const struct node *entries, const struct node *entry)
+static const struct node *layers_next(const struct node *entries, const struct node *entry)
 {
     const struct node *wraps = node_get(entry, "wraps");
 
     return wraps ? node_get(entries, wraps->text) : NULL;
 }
 
-static const struct node *innermost(const struct tenrec_config *config, const struct node *entries)
+static const struct node *layers_innermost(const struct tenrec_config *config,
+                                           const struct node *entries)
 {
-    const struct node *entry = first(config, entries);
+    const struct node *entry = layers_first(config, entries);
 
-    while (next(entries, entry))
-        entry = next(entries, entry);
+    while (layers_next(entries, entry))
+        entry = layers_next(entries, entry);
     return entry;
 }
 
@@ -54,15 +56,15 @@ tenrec_status config_layers(const struct tenrec_config *config, struct config_la
     struct config_layer *layer;
     size_t n = 0;
 
-    for (const struct node *e = first(config, entries); e; e = next(entries, e))
+    for (const struct node *e = layers_first(config, entries); e; e = layers_next(entries, e))
         n++;
     layer = memory_new(n, sizeof *layer);
     if (!layer)
         return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
     *ret = layer;
     *ret_n = n;
-    for (const struct node *e = first(config, entries); e; e = next(entries, e))
-        fill(layer++, config, e);
+    for (const struct node *e = layers_first(config, entries); e; e = layers_next(entries, e))
+        layers_fill(layer++, config, e);
     return TENREC_OK;
 }
 
@@ -75,8 +77,8 @@ tenrec_status config_entries(const struct tenrec_config *config, struct config_l
     if (!layer)
         return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
     for (size_t i = 0; i < entries->n; i++) {
-        fill(&layer[i], config, entries->item[i]);
-        layer[i].innermost = entries->item[i] == innermost(config, entries);
+        layers_fill(&layer[i], config, entries->item[i]);
+        layer[i].innermost = entries->item[i] == layers_innermost(config, entries);
     }
     *ret = layer;
     *ret_n = entries->n;
@@ -87,7 +89,7 @@ static struct config_layer store_layer(const struct tenrec_config *config, const
 {
     struct config_layer layer;
 
-    fill(&layer, config, entry);
+    layers_fill(&layer, config, entry);
     layer.section = SECTION_STORES;
     layer.innermost = false; /* the short variables are meant for backends */
     return layer;

@@ -162,8 +162,9 @@ tenrec_status options_check_keys(const struct tenrec_plugin *desc, const struct 
 }
 
 /* Takes *list and gives the list without the words of "^a,b". */
-static tenrec_status exclude(const struct tenrec_option *opt, const struct variable *variable,
-                             const char *what, struct node **list, tenrec_error *err)
+static tenrec_status options_exclude(const struct tenrec_option *opt,
+                                     const struct variable *variable, const char *what,
+                                     struct node **list, tenrec_error *err)
 {
     struct place place = environment_place(variable);
     struct node *raw = node_scalar(variable->value + 1, NODE_RAW, &place);
@@ -203,15 +204,15 @@ out:
     return st == TENREC_ENOMEM ? tenrec_fail(err, st, "out of memory") : st;
 }
 
-static tenrec_status apply(const struct tenrec_option *opt, const struct variable *variable,
-                           const char *what, struct node **value, tenrec_error *err)
+static tenrec_status options_apply(const struct tenrec_option *opt, const struct variable *variable,
+                                   const char *what, struct node **value, tenrec_error *err)
 {
     struct place place;
 
     if (!variable)
         return TENREC_OK;
     if (opt->type == TENREC_OPT_LIST && opt->item == TENREC_OPT_STRING && *variable->value == '^')
-        return exclude(opt, variable, what, value, err);
+        return options_exclude(opt, variable, what, value, err);
     place = environment_place(variable);
     node_drop(*value);
     *value = node_scalar(variable->value, NODE_RAW, &place);
@@ -241,9 +242,9 @@ tenrec_status options_resolve(const struct tenrec_option *opt, const struct opti
             environment_worker_name(name, opt->key);
         /* The weaker first: the long name says which backend it means. */
         if (short_name)
-            st = apply(opt, environment_get(src->env, short_name), what, &value, err);
+            st = options_apply(opt, environment_get(src->env, short_name), what, &value, err);
         if (st == TENREC_OK)
-            st = apply(opt, environment_get(src->env, name), what, &value, err);
+            st = options_apply(opt, environment_get(src->env, name), what, &value, err);
     }
     if (st != TENREC_OK) {
         node_drop(value);

@@ -261,8 +261,8 @@ static tenrec_status fill_init_method(const struct tenrec_config *config, struct
                                                                           : no_memory(err);
 }
 
-static tenrec_status check(const struct tenrec_config *config, const struct config_settings *s,
-                           tenrec_error *err)
+static tenrec_status settings_check(const struct tenrec_config *config,
+                                    const struct config_settings *s, tenrec_error *err)
 {
     tenrec_status st = check_name(config, "name", s->name, "{rank}", err);
 
@@ -293,7 +293,7 @@ tenrec_status config_settings_make(const struct tenrec_config *config, struct co
     if (st == TENREC_OK)
         st = options_fill(&settings_table, &src, &made->arena, s, err);
     if (st == TENREC_OK)
-        st = check(config, s, err);
+        st = settings_check(config, s, err);
     if (st == TENREC_OK)
         st = fill_devices(config, made, err);
     if (st == TENREC_OK)

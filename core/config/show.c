@@ -37,7 +37,7 @@ static void add_n(struct text *t, const char *s, size_t n)
     t->p[t->len] = '\0';
 }
 
-static void add(struct text *t, const char *s)
+static void show_add(struct text *t, const char *s)
 {
     add_n(t, s, strlen(s));
 }
@@ -50,16 +50,16 @@ static void add_quoted(struct text *t, const char *s)
     bool plain = *s && *s != '-' && s[strspn(s, harmless)] == '\0' && s[strlen(s) - 1] != ':';
 
     if (plain) {
-        add(t, s);
+        show_add(t, s);
         return;
     }
-    add(t, "\"");
+    show_add(t, "\"");
     for (; *s; s++) {
         if (*s == '"' || *s == '\\')
-            add(t, "\\");
+            show_add(t, "\\");
         add_n(t, s, 1);
     }
-    add(t, "\"");
+    show_add(t, "\"");
 }
 
 static void add_scalar(struct text *t, enum tenrec_option_type type,
@@ -70,13 +70,13 @@ static void add_scalar(struct text *t, enum tenrec_option_type type,
     buf[0] = '\0';
     switch (type) {
     case TENREC_OPT_BOOL:
-        add(t, v->b ? "true" : "false");
+        show_add(t, v->b ? "true" : "false");
         return;
     case TENREC_OPT_STRING:
         if (quoted)
             add_quoted(t, v->s);
         else
-            add(t, v->s ? v->s : "");
+            show_add(t, v->s ? v->s : "");
         return;
     case TENREC_OPT_INT:
         snprintf(buf, sizeof buf, "%" PRId64, v->i);
@@ -93,31 +93,31 @@ static void add_scalar(struct text *t, enum tenrec_option_type type,
     default:
         break;
     }
-    add(t, buf);
+    show_add(t, buf);
 }
 
 static void add_list(struct text *t, enum tenrec_option_type item,
                      const struct tenrec_option_list *list)
 {
-    add(t, "[");
+    show_add(t, "[");
     for (size_t i = 0; i < list->n; i++) {
-        add(t, i ? ", " : "");
+        show_add(t, i ? ", " : "");
         add_scalar(t, item, &list->v[i], true);
     }
-    add(t, "]");
+    show_add(t, "]");
 }
 
 static void add_map(struct text *t, enum tenrec_option_type item,
                     const struct tenrec_option_map *map)
 {
-    add(t, "{");
+    show_add(t, "{");
     for (size_t i = 0; i < map->n; i++) {
-        add(t, i ? ", " : "");
+        show_add(t, i ? ", " : "");
         add_quoted(t, map->v[i].key);
-        add(t, ": ");
+        show_add(t, ": ");
         add_scalar(t, item, &map->v[i].value, true);
     }
-    add(t, "}");
+    show_add(t, "}");
 }
 
 static void add_records(struct text *t, const struct tenrec_option_record *record,
@@ -144,7 +144,7 @@ char *options_print(const struct tenrec_option *opt, const void *opts)
     struct text t = text_new();
 
     if (opt->flags & TENREC_OPT_SECRET) {
-        add(&t, SECRET);
+        show_add(&t, SECRET);
     } else if (opt->type == TENREC_OPT_LIST) {
         add_list(&t, opt->item, at);
     } else if (opt->type == TENREC_OPT_MAP) {
@@ -164,22 +164,22 @@ static void add_records(struct text *t, const struct tenrec_option_record *recor
 {
     const struct tenrec_plugin table = record_table(record);
 
-    add(t, "[");
+    show_add(t, "[");
     for (size_t i = 0; i < list->n; i++) {
         const void *item = (const char *)list->v + i * record->size;
         bool first = true;
-        add(t, i ? ", {" : "{");
+        show_add(t, i ? ", {" : "{");
         for (uint32_t k = 0; k < record->n_options; k++) {
             struct tenrec_option o = options_at(&table, k);
             char *value = options_print(&o, item);
             if (value && strcmp(value, o.def ? o.def : "") != 0) {
-                add(t, first ? "" : ", ");
-                add(t, o.key);
-                add(t, ": ");
+                show_add(t, first ? "" : ", ");
+                show_add(t, o.key);
+                show_add(t, ": ");
                 if (o.type == TENREC_OPT_STRING)
                     add_quoted(t, value);
                 else
-                    add(t, value);
+                    show_add(t, value);
                 first = false;
             } else if (!value) {
                 free(t->p);
@@ -187,9 +187,9 @@ static void add_records(struct text *t, const struct tenrec_option_record *recor
             }
             free(value);
         }
-        add(t, "}");
+        show_add(t, "}");
     }
-    add(t, "]");
+    show_add(t, "]");
 }
 
 const char *options_type(const struct tenrec_option *opt, char buf[OPTIONS_TYPE_MAX])
@@ -230,8 +230,8 @@ struct show {
 };
 
 /* Takes `value`, which may be NULL: out of memory. */
-static tenrec_status tell(const struct show *show, const char *key, char *value,
-                          const struct place *place, tenrec_error *err)
+static tenrec_status show_tell(const struct show *show, const char *key, char *value,
+                               const struct place *place, tenrec_error *err)
 {
     char source[PLACE_TEXT_MAX], full[256];
 
@@ -253,9 +253,9 @@ static tenrec_status show_table(const struct tenrec_plugin *desc, const struct o
         struct node *node = NULL;
         tenrec_status st = options_resolve(&opt, src, &node, err);
         if (st == TENREC_OK)
-            st = tell(show, opt.key,
-                      node || opt.def ? options_print(&opt, opts) : memory_text("(not set)"),
-                      node ? &node->place : &by_default, err);
+            st = show_tell(show, opt.key,
+                           node || opt.def ? options_print(&opt, opts) : memory_text("(not set)"),
+                           node ? &node->place : &by_default, err);
         node_drop(node);
         if (st != TENREC_OK)
             return st;
@@ -268,7 +268,7 @@ static void add_device(struct text *t, const struct tenrec_device *device)
     char buf[24];
 
     snprintf(buf, sizeof buf, device->kind == TENREC_CPU ? "cpu" : "cuda:%d", (int)device->index);
-    add(t, buf);
+    show_add(t, buf);
 }
 
 static tenrec_status show_device_maps(const struct tenrec_config *config,
@@ -278,22 +278,22 @@ static tenrec_status show_device_maps(const struct tenrec_config *config,
     struct place place = settings_place(config, SETTINGS_DEVICE_MAPS);
     struct text t = text_new();
 
-    add(&t, "{");
+    show_add(&t, "{");
     for (size_t i = 0; i < s->n_device_maps; i++) {
         const struct config_device_map *map = &s->device_map[i];
-        add(&t, i ? ", " : "");
+        show_add(&t, i ? ", " : "");
         add_quoted(&t, map->worker);
-        add(&t, ": {");
+        show_add(&t, ": {");
         for (size_t k = 0; k < map->n; k++) {
-            add(&t, k ? ", " : "");
+            show_add(&t, k ? ", " : "");
             add_device(&t, &map->pair[k].from);
-            add(&t, ": ");
+            show_add(&t, ": ");
             add_device(&t, &map->pair[k].to);
         }
-        add(&t, "}");
+        show_add(&t, "}");
     }
-    add(&t, "}");
-    return tell(show, SETTINGS_DEVICE_MAPS, text_finish(t), &place, err);
+    show_add(&t, "}");
+    return show_tell(show, SETTINGS_DEVICE_MAPS, text_finish(t), &place, err);
 }
 
 tenrec_status config_show(const struct tenrec_config *config, config_show_fn *fn, void *arg,
@@ -314,7 +314,7 @@ tenrec_status config_show(const struct tenrec_config *config, config_show_fn *fn
     show.prefix = "";
     for (size_t i = 0; st == TENREC_OK && i < sizeof top / sizeof top[0]; i++) {
         const struct node *node = node_get(config->root, top[i]);
-        st = tell(&show, top[i], secret_mask(node->text), &node->place, err);
+        st = show_tell(&show, top[i], secret_mask(node->text), &node->place, err);
     }
     return st;
 }
@@ -332,9 +332,9 @@ tenrec_status options_show(const struct tenrec_plugin *desc, const struct config
     st = options_make(desc, layer, &opts, err);
     if (st != TENREC_OK)
         return st;
-    st = tell(&show, "plugin", memory_text(layer->plugin), &layer->plugin_place, err);
+    st = show_tell(&show, "plugin", memory_text(layer->plugin), &layer->plugin_place, err);
     if (st == TENREC_OK && layer->wraps)
-        st = tell(&show, "wraps", memory_text(layer->wraps), &layer->wraps_place, err);
+        st = show_tell(&show, "wraps", memory_text(layer->wraps), &layer->wraps_place, err);
     snprintf(prefix, sizeof prefix, "%s.%s.options.", section_key(layer->section), layer->name);
     if (st == TENREC_OK)
         st = show_table(desc, &src, opts, &show, err);

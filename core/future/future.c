@@ -116,7 +116,7 @@ static bool give_spares(void)
 }
 
 /* One that was used before, or a new one. */
-static struct tenrec_future *take(void)
+static struct tenrec_future *future_take(void)
 {
     struct tenrec_future *f;
 
@@ -131,7 +131,7 @@ static struct tenrec_future *take(void)
 }
 
 /* Nobody shares it any more: for the next call. */
-static void keep(struct tenrec_future *f)
+static void future_keep(struct tenrec_future *f)
 {
     if (!RECYCLE || !spares_follow() || (spares.n == SPARE_MAX && !give_spares())) {
         future_free(f);
@@ -144,7 +144,7 @@ static void keep(struct tenrec_future *f)
 
 struct tenrec_future *future_make(void)
 {
-    struct tenrec_future *f = take();
+    struct tenrec_future *f = future_take();
 
     if (!f)
         return NULL;
@@ -186,7 +186,7 @@ struct tenrec_future *tenrec_future_share(struct tenrec_future *f)
     return f;
 }
 
-static void abandon(struct future_callback *c);
+static void future_abandon(struct future_callback *c);
 
 static void callback_drop(struct tenrec_future *f, struct future_callback *c)
 {
@@ -201,7 +201,7 @@ __attribute__((noinline)) static void finish_last(struct tenrec_future *f)
 
     for (c = f->callbacks; c; c = next) { /* never completed by its maker */
         next = c->next;
-        abandon(c);
+        future_abandon(c);
         callback_drop(f, c);
     }
     tenrec_value_drop(f->value);
@@ -209,7 +209,7 @@ __attribute__((noinline)) static void finish_last(struct tenrec_future *f)
         future_forget_devices(f);
     if (f->error != &no_memory)
         free(f->error);
-    keep(f);
+    future_keep(f);
 }
 
 void tenrec_future_drop(struct tenrec_future *f)
@@ -273,7 +273,7 @@ static void run_callbacks(struct tenrec_future *f, struct future_callback *first
 }
 
 /* Sets the state and takes the callbacks out. Lock held; it is released. */
-static void finish(struct tenrec_future *f, enum future_state state)
+static void future_finish(struct tenrec_future *f, enum future_state state)
 {
     struct future_callback *callbacks = f->callbacks;
 
@@ -306,7 +306,7 @@ bool future_complete_ready(struct tenrec_future *f, struct tenrec_value *value,
     f->value = value;
     if (__builtin_expect(streams != NULL, 0))
         f->streams = streams;
-    finish(f, FUTURE_VALUE);
+    future_finish(f, FUTURE_VALUE);
     return true;
 }
 
@@ -323,7 +323,7 @@ bool future_complete_error(struct tenrec_future *f, const tenrec_error *why)
         return false;
     }
     f->error = copy ? copy : &no_memory;
-    finish(f, FUTURE_ERROR);
+    future_finish(f, FUTURE_ERROR);
     return true;
 }
 
@@ -467,7 +467,7 @@ static void run_then(struct tenrec_future *f, void *arg)
 }
 
 /* Its source goes and was never done: what it would have become fails. */
-static void abandon(struct future_callback *c)
+static void future_abandon(struct future_callback *c)
 {
     struct then *t = c->arg;
     tenrec_error why;

@@ -86,7 +86,7 @@ static struct pool_task *next_task(struct pool *p)
     return t;
 }
 
-static void *run(void *arg)
+static void *pool_thread_main(void *arg)
 {
     struct pool *p = arg;
     struct pool_task *t;
@@ -122,7 +122,7 @@ static void *run(void *arg)
 }
 
 /* Starts one more thread when the queue needs it. Lock held. */
-static bool grow(struct pool *p)
+static bool pool_grow(struct pool *p)
 {
     pthread_t thread;
 
@@ -130,7 +130,7 @@ static bool grow(struct pool *p)
         return true;
     if (p->threads - p->blocked >= p->max_threads || p->blocked > EXTRA_MAX)
         return p->threads > 0;
-    if (threads_start(&thread, "tenrec-pool", run, p) != 0)
+    if (threads_start(&thread, "tenrec-pool", pool_thread_main, p) != 0)
         return p->threads > 0;
     p->threads++;
     return true;
@@ -147,7 +147,7 @@ tenrec_status pool_run(struct pool *p, struct pool_task *t)
         return TENREC_ESHUTDOWN;
     }
     p->queued++;
-    if (!grow(p)) {
+    if (!pool_grow(p)) {
         p->queued--;
         st = TENREC_EOS;
     } else {
@@ -195,7 +195,7 @@ void pool_block_begin(struct pool *p)
 {
     pthread_mutex_lock(&p->lock);
     p->blocked++;
-    grow(p);
+    pool_grow(p);
     pthread_mutex_unlock(&p->lock);
 }
 

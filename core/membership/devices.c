@@ -67,7 +67,8 @@ tenrec_status devices_new(const struct config_settings *s, struct devices **ret,
 }
 
 /* The worker's, to be changed: it does not run, and nobody starts it meanwhile. */
-static tenrec_status change(struct tenrec_worker *w, struct devices **ret, tenrec_error *err)
+static tenrec_status devices_change(struct tenrec_worker *w, struct devices **ret,
+                                    tenrec_error *err)
 {
     const uint32_t state = atomic_load(&w->state);
 
@@ -106,7 +107,7 @@ tenrec_status tenrec_set_device_map(struct tenrec_worker *w, const char *to,
             st = check_device(pair[i].to, err);
     }
     if (st == TENREC_OK)
-        st = change(w, &d, err);
+        st = devices_change(w, &d, err);
     for (size_t i = 0; i < n && st == TENREC_OK; i++)
         st =
             device_row_add(&d->mine, to, &(struct device_pair){ pair[i].from, pair[i].to }, 1, err);
@@ -124,7 +125,7 @@ tenrec_status tenrec_set_devices(struct tenrec_worker *w, const struct tenrec_de
     for (size_t i = 0; i < n && st == TENREC_OK; i++)
         st = check_device(device[i], err);
     if (st == TENREC_OK)
-        st = change(w, &d, err);
+        st = devices_change(w, &d, err);
     return st == TENREC_OK ? device_row_set_devices(&d->mine, device, n, err) : st;
 }
 

@@ -181,7 +181,8 @@ void devices_forget(struct devices *d)
     d->mine.count = DEVICE_COUNT_UNKNOWN;
 }
 
-static tenrec_status use(struct tenrec_worker *w, struct table *t, bool dynamic, tenrec_error *err)
+static tenrec_status devices_agree_use(struct tenrec_worker *w, struct table *t, bool dynamic,
+                                       tenrec_error *err)
 {
     const struct tenrec_member *member = membership_members(w->membership);
     struct devices *d = w->devices;
@@ -205,7 +206,7 @@ static tenrec_status use(struct tenrec_worker *w, struct table *t, bool dynamic,
 }
 
 /* Does anybody say anything? Mostly nobody does. */
-static bool anybody(const struct tenrec_worker *w)
+static bool devices_agree_anybody(const struct tenrec_worker *w)
 {
     size_t len = 0;
 
@@ -222,7 +223,7 @@ tenrec_status devices_agree(struct tenrec_worker *w, uint64_t deadline_ns, tenre
     tenrec_status st;
 
     devices_forget(w->devices);
-    if (!dynamic && !anybody(w))
+    if (!dynamic && !devices_agree_anybody(w))
         return TENREC_OK;
     if (!w->devices && !(w->devices = devices_make()))
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the worker's devices");
@@ -232,7 +233,7 @@ tenrec_status devices_agree(struct tenrec_worker *w, uint64_t deadline_ns, tenre
     if (st == TENREC_OK)
         st = device_table_check(t.line, t.n, !dynamic, err);
     if (st == TENREC_OK)
-        st = use(w, &t, dynamic, err);
+        st = devices_agree_use(w, &t, dynamic, err);
     w->devices->mine.count = count;
     table_free(&t);
     return st;

@@ -74,8 +74,8 @@ static bool is_news(struct disconnects *l, tenrec_peer peer, enum direction whic
     return !same;
 }
 
-static void tell(struct tenrec_worker *w, tenrec_peer peer, enum direction which,
-                 const tenrec_error *why)
+static void disconnect_tell(struct tenrec_worker *w, tenrec_peer peer, enum direction which,
+                            const tenrec_error *why)
 {
     tenrec_peer_lost_fn *fn;
     struct future_scope *scope;
@@ -92,8 +92,8 @@ static void tell(struct tenrec_worker *w, tenrec_peer peer, enum direction which
     thread_back(scope);
 }
 
-static void lost(struct tenrec_worker *w, tenrec_peer peer, enum direction which,
-                 const tenrec_error *why)
+static void disconnect_lost(struct tenrec_worker *w, tenrec_peer peer, enum direction which,
+                            const tenrec_error *why)
 {
     tenrec_error told = *why;
 
@@ -109,17 +109,17 @@ static void lost(struct tenrec_worker *w, tenrec_peer peer, enum direction which
     if (atomic_load(&w->leaving) || atomic_load(&w->state) != WORKER_RUNNING)
         return;
     gather_lost(w, peer, &told);
-    tell(w, peer, which, &told);
+    disconnect_tell(w, peer, which, &told);
 }
 
 void worker_peer_lost(void *worker, tenrec_peer peer, const tenrec_error *why)
 {
-    lost(worker, peer, OURS, why);
+    disconnect_lost(worker, peer, OURS, why);
 }
 
 void worker_caller_lost(void *worker, tenrec_peer peer, const tenrec_error *why)
 {
-    lost(worker, peer, THEIRS, why);
+    disconnect_lost(worker, peer, THEIRS, why);
 }
 
 void worker_peer_refused(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *why)

@@ -18,7 +18,7 @@ struct made {
 };
 
 /* Lock held. */
-static tenrec_status check(const struct monitor *wa, tenrec_error *err)
+static tenrec_status group_check(const struct monitor *wa, tenrec_error *err)
 {
     if (wa->expelled) {
         if (err)
@@ -63,7 +63,7 @@ static tenrec_status list_dynamic(struct tenrec_worker *w, struct made **ret, te
     tenrec_status st;
 
     pthread_mutex_lock(&wa->lock);
-    st = check(wa, err);
+    st = group_check(wa, err);
     if (st == TENREC_OK && !(m = made_new(wa->view.n)))
         st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a view of the group");
     for (size_t i = 0; m && i < wa->view.n; i++)
@@ -125,7 +125,7 @@ static tenrec_status wait_dynamic(struct tenrec_worker *w, const struct wanted *
     int r = 0;
 
     pthread_mutex_lock(&wa->lock);
-    while ((st = check(wa, err)) == TENREC_OK) {
+    while ((st = group_check(wa, err)) == TENREC_OK) {
         if ((uint64_t)wa->view.version >= wanted->version && wa->view.n >= wanted->n)
             break;
         if (r == ETIMEDOUT) {

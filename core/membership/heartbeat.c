@@ -19,7 +19,7 @@ void heartbeats_stop(struct heartbeats *h)
     h->n = 0;
 }
 
-static struct heartbeat *find(struct heartbeats *h, tenrec_peer id, int64_t incarnation)
+static struct heartbeat *heartbeat_find(struct heartbeats *h, tenrec_peer id, int64_t incarnation)
 {
     for (size_t i = 0; i < h->n; i++)
         if (h->list[i].id == id && h->list[i].incarnation == incarnation)
@@ -30,7 +30,7 @@ static struct heartbeat *find(struct heartbeats *h, tenrec_peer id, int64_t inca
 static struct heartbeat *find_or_add(struct heartbeats *h, tenrec_peer id, int64_t incarnation,
                                      uint64_t first_ns)
 {
-    struct heartbeat *one = find(h, id, incarnation);
+    struct heartbeat *one = heartbeat_find(h, id, incarnation);
 
     if (one)
         return one;
@@ -70,7 +70,7 @@ tenrec_status heartbeats_follow(struct heartbeats *h, const struct membership_vi
     return TENREC_OK;
 }
 
-static bool wanted(const struct heartbeat *one)
+static bool heartbeat_wanted(const struct heartbeat *one)
 {
     return one->ours || one->suspected;
 }
@@ -82,7 +82,7 @@ enum heartbeat_due heartbeats_next(struct heartbeats *h, uint64_t now_ns, struct
     for (size_t i = 0; i < h->n; i++) {
         struct heartbeat *one = &h->list[i];
 
-        if (!wanted(one))
+        if (!heartbeat_wanted(one))
             continue;
         if (one->next_ns > now_ns) {
             if (one->next_ns < *ret_next_ns)
@@ -102,7 +102,7 @@ enum heartbeat_due heartbeats_next(struct heartbeats *h, uint64_t now_ns, struct
 
 void heartbeats_answered(struct heartbeats *h, tenrec_peer id, int64_t incarnation)
 {
-    struct heartbeat *one = find(h, id, incarnation);
+    struct heartbeat *one = heartbeat_find(h, id, incarnation);
 
     if (!one)
         return;
@@ -113,7 +113,7 @@ void heartbeats_answered(struct heartbeats *h, tenrec_peer id, int64_t incarnati
 void heartbeats_failed(struct heartbeats *h, tenrec_peer id, int64_t incarnation, bool refused,
                        uint64_t now_ns)
 {
-    struct heartbeat *one = find(h, id, incarnation);
+    struct heartbeat *one = heartbeat_find(h, id, incarnation);
 
     if (!one || !one->asked)
         return;

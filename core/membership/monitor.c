@@ -71,7 +71,7 @@ static void store_works(struct monitor *wa)
 }
 
 /* Sees what the store says now. */
-static void refresh(struct monitor *wa)
+static void monitor_refresh(struct monitor *wa)
 {
     struct membership_view v = { .version = 0 };
     tenrec_error why;
@@ -90,7 +90,7 @@ static void refresh(struct monitor *wa)
 }
 
 /* Takes one that is dead out of the group, and tells the others. */
-static void bury(struct monitor *wa, const struct heartbeat *dead)
+static void monitor_bury(struct monitor *wa, const struct heartbeat *dead)
 {
     struct membership_view v = { .version = 0 };
     tenrec_error why;
@@ -115,7 +115,7 @@ static void bury(struct monitor *wa, const struct heartbeat *dead)
     monitor_tell(wa);
 }
 
-static void depart(struct monitor *wa)
+static void monitor_leave_list(struct monitor *wa)
 {
     struct membership_view v = { .version = 0 };
     uint64_t deadline_ns;
@@ -172,7 +172,7 @@ static uint64_t look_ns(const struct monitor *wa)
 }
 
 /* One thing to do, with the lock, which it gives up meanwhile. False: nothing until *next_ns. */
-static bool work(struct monitor *wa, uint64_t *next_ns)
+static bool monitor_work(struct monitor *wa, uint64_t *next_ns)
 {
     const uint64_t now_ns = clock_now_ns();
     const bool store = now_ns >= wa->store_at_ns;
@@ -182,7 +182,7 @@ static bool work(struct monitor *wa, uint64_t *next_ns)
     *next_ns = CLOCK_NEVER;
     if (wa->departs && !wa->departed) {
         pthread_mutex_unlock(&wa->lock);
-        depart(wa);
+        monitor_leave_list(wa);
         pthread_mutex_lock(&wa->lock);
         return true;
     }
@@ -203,7 +203,7 @@ static bool work(struct monitor *wa, uint64_t *next_ns)
     if (wa->look && now_ns >= look_ns(wa)) {
         wa->look = false;
         pthread_mutex_unlock(&wa->lock);
-        refresh(wa);
+        monitor_refresh(wa);
         pthread_mutex_lock(&wa->lock);
         return true;
     }
@@ -218,21 +218,21 @@ static bool work(struct monitor *wa, uint64_t *next_ns)
         return false;
     pthread_mutex_unlock(&wa->lock);
     if (due == HEARTBEAT_DEAD && store)
-        bury(wa, &one);
+        monitor_bury(wa, &one);
     else
         monitor_look_at(wa, one.id, one.incarnation);
     pthread_mutex_lock(&wa->lock);
     return true;
 }
 
-static void *run(void *arg)
+static void *monitor_run(void *arg)
 {
     struct monitor *wa = arg;
     uint64_t next_ns;
 
     pthread_mutex_lock(&wa->lock);
     while (!wa->stop)
-        if (!work(wa, &next_ns))
+        if (!monitor_work(wa, &next_ns))
             monitor_wait(wa, next_ns);
     wa->stopped = true;
     pthread_cond_broadcast(&wa->changed);
@@ -277,7 +277,7 @@ tenrec_status monitor_start(struct tenrec_worker *w, uint64_t deadline_ns, tenre
 
     if (!wa)
         return TENREC_OK;
-    r = threads_start(&wa->thread, "tenrec-group", run, wa);
+    r = threads_start(&wa->thread, "tenrec-group", monitor_run, wa);
     if (r != 0)
         return tenrec_fail_errno(err, TENREC_EOS, r, "cannot start the thread of the group");
     wa->started = true;

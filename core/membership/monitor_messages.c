@@ -107,7 +107,7 @@ static void send_view(struct monitor *wa, tenrec_peer to, int64_t incarnation, i
     chain_send(w->chain, to, msg, (struct tenrec_done){ on_sent, s });
 }
 
-static void answer(struct monitor *wa, const struct ask *a)
+static void monitor_messages_answer(struct monitor *wa, const struct ask *a)
 {
     int64_t number[RET_NUMBERS];
     struct tenrec_msg *msg = NULL;
@@ -170,9 +170,9 @@ void monitor_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_ms
         pthread_cond_broadcast(&wa->changed);
     pthread_mutex_unlock(&wa->lock);
     if (!kept)
-        answer(wa, &a);
+        monitor_messages_answer(wa, &a);
     if (oldest)
-        answer(wa, oldest);
+        monitor_messages_answer(wa, oldest);
     free(oldest);
 }
 
@@ -211,7 +211,7 @@ void monitor_gives_up(struct monitor *wa, tenrec_peer id)
 /* ---- telling all ----------------------------------------------------------------- */
 
 /* A copy of who is there, without us. No lock held. */
-static size_t others(struct monitor *wa, struct membership_view_entry **ret)
+static size_t monitor_messages_others(struct monitor *wa, struct membership_view_entry **ret)
 {
     struct membership_view v = { .version = 0 };
     size_t n = 0;
@@ -229,7 +229,7 @@ static size_t others(struct monitor *wa, struct membership_view_entry **ret)
 static void tell_all(struct monitor *wa, int64_t flags, bool round)
 {
     struct membership_view_entry *list;
-    size_t n = others(wa, &list);
+    size_t n = monitor_messages_others(wa, &list);
 
     for (size_t i = 0; i < n; i++)
         send_view(wa, list[i].id, list[i].incarnation, flags, round);
@@ -311,7 +311,7 @@ void monitor_answer_ripe(struct monitor *wa)
         next = list->next;
         if (list->leaving)
             monitor_leaves(wa, list->id, list->incarnation);
-        answer(wa, list);
+        monitor_messages_answer(wa, list);
         free(list);
     }
 }

@@ -52,7 +52,7 @@ static struct known *known_add(struct monitor *wa, struct member *record)
 
 /* ---- the program is told ------------------------------------------------------- */
 
-static struct tenrec_member_callbacks callbacks(struct tenrec_worker *w)
+static struct tenrec_member_callbacks view_apply_callbacks(struct tenrec_worker *w)
 {
     struct tenrec_member_callbacks c;
 
@@ -65,7 +65,7 @@ static struct tenrec_member_callbacks callbacks(struct tenrec_worker *w)
 static void tell_joined(struct monitor *wa, tenrec_peer id)
 {
     struct tenrec_worker *w = wa->w;
-    const struct tenrec_member_callbacks c = callbacks(w);
+    const struct tenrec_member_callbacks c = view_apply_callbacks(w);
     const struct tenrec_worker_info who = { .name = peers_name(&w->peers, id), .id = id };
     struct future_scope *scope;
 
@@ -79,7 +79,7 @@ static void tell_joined(struct monitor *wa, tenrec_peer id)
 static void tell_left(struct monitor *wa, tenrec_peer id, const tenrec_error *why)
 {
     struct tenrec_worker *w = wa->w;
-    const struct tenrec_member_callbacks c = callbacks(w);
+    const struct tenrec_member_callbacks c = view_apply_callbacks(w);
     const struct tenrec_worker_info who = { .name = peers_name(&w->peers, id), .id = id };
     struct future_scope *scope;
 
@@ -187,8 +187,8 @@ static void why_gone(struct monitor *wa, const struct membership_view *v,
 }
 
 /* We are no member any more, and did not leave. */
-static void expel(struct monitor *wa, const struct membership_view *v,
-                  const struct membership_view *before)
+static void view_apply_expel(struct monitor *wa, const struct membership_view *v,
+                             const struct membership_view *before)
 {
     struct tenrec_worker *w = wa->w;
     const struct membership_view_gone *g = membership_view_find_gone(v, wa->incarnation);
@@ -317,7 +317,7 @@ tenrec_status monitor_apply(struct monitor *wa, struct membership_view *v, tenre
     if (!newer || st != TENREC_OK)
         goto out;
     if (!member) {
-        expel(wa, v, &before);
+        view_apply_expel(wa, v, &before);
         goto out;
     }
     st = fresh_find(wa, v, &before, &f, err);

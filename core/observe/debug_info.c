@@ -25,7 +25,7 @@ struct outlet {
     void *arg;
 };
 
-static void put(const struct outlet *to, const char *key, uint64_t n)
+static void debug_info_put(const struct outlet *to, const char *key, uint64_t n)
 {
     to->number(to->arg, key, (int64_t)n);
 }
@@ -45,15 +45,16 @@ static void put_calls(struct tenrec_worker *w, const struct outlet *to)
     uint64_t finished = atomic_load(&c->finished), served = atomic_load(&c->served),
              made = atomic_load(&w->pending->added);
 
-    put(to, "agent.client_active_calls", made - finished);
-    put(to, "agent.server_active_calls", atomic_load(&c->taken) - served);
-    put(to, "agent.server_active_async_calls", active_calls_count_later(w->active_calls));
-    put(to, "calls.made", made);
-    put(to, "calls.one_way", atomic_load(&c->one_way));
-    put(to, "calls.timeouts", atomic_load(&c->timeouts));
-    put(to, "calls.late_replies", atomic_load(&c->late_replies));
-    put(to, "calls.stray_replies", atomic_load(&c->stray_replies));
-    put(to, "calls.served", served);
+    debug_info_put(to, "agent.client_active_calls", made - finished);
+    debug_info_put(to, "agent.server_active_calls", atomic_load(&c->taken) - served);
+    debug_info_put(to, "agent.server_active_async_calls",
+                   active_calls_count_later(w->active_calls));
+    debug_info_put(to, "calls.made", made);
+    debug_info_put(to, "calls.one_way", atomic_load(&c->one_way));
+    debug_info_put(to, "calls.timeouts", atomic_load(&c->timeouts));
+    debug_info_put(to, "calls.late_replies", atomic_load(&c->late_replies));
+    debug_info_put(to, "calls.stray_replies", atomic_load(&c->stray_replies));
+    debug_info_put(to, "calls.served", served);
 }
 
 static void put_pool(struct tenrec_worker *w, const struct outlet *to)
@@ -62,12 +63,12 @@ static void put_pool(struct tenrec_worker *w, const struct outlet *to)
     uint64_t size = (uint64_t)w->settings->num_worker_threads;
     uint64_t busy = pool.threads - pool.idle - pool.blocked;
 
-    put(to, "agent.thread_pool_size", size);
-    put(to, "agent.num_idle_threads", busy < size ? size - busy : 0);
-    put(to, "pool.threads", pool.threads);
-    put(to, "pool.idle_threads", pool.idle);
-    put(to, "pool.blocked_threads", pool.blocked);
-    put(to, "pool.queued", pool.queued);
+    debug_info_put(to, "agent.thread_pool_size", size);
+    debug_info_put(to, "agent.num_idle_threads", busy < size ? size - busy : 0);
+    debug_info_put(to, "pool.threads", pool.threads);
+    debug_info_put(to, "pool.idle_threads", pool.idle);
+    debug_info_put(to, "pool.blocked_threads", pool.blocked);
+    debug_info_put(to, "pool.queued", pool.queued);
 }
 
 /* Of the whole process: its workers share the memory of large tensors. */
@@ -77,18 +78,18 @@ static void put_memory(const struct outlet *to)
     const struct shared_counts own = shared_memory_count();
     const struct mapping_counts others = mapping_count();
 
-    put(to, "memory.pool_limit_bytes", c.limit);
-    put(to, "memory.pool_kept_bytes", c.kept_bytes);
-    put(to, "memory.pool_kept_blocks", c.kept_blocks);
-    put(to, "memory.pool_used_bytes", c.used_bytes);
-    put(to, "memory.pool_used_blocks", c.used_blocks);
-    put(to, "memory.pool_fresh", c.fresh);
-    put(to, "memory.pool_reused", c.reused);
-    put(to, "memory.shared_bytes", own.bytes);
-    put(to, "memory.shared_blocks", own.blocks);
-    put(to, "memory.shared_lent", sharing_lent());
-    put(to, "memory.mapped_bytes", others.bytes);
-    put(to, "memory.mapped_tensors", others.tensors);
+    debug_info_put(to, "memory.pool_limit_bytes", c.limit);
+    debug_info_put(to, "memory.pool_kept_bytes", c.kept_bytes);
+    debug_info_put(to, "memory.pool_kept_blocks", c.kept_blocks);
+    debug_info_put(to, "memory.pool_used_bytes", c.used_bytes);
+    debug_info_put(to, "memory.pool_used_blocks", c.used_blocks);
+    debug_info_put(to, "memory.pool_fresh", c.fresh);
+    debug_info_put(to, "memory.pool_reused", c.reused);
+    debug_info_put(to, "memory.shared_bytes", own.bytes);
+    debug_info_put(to, "memory.shared_blocks", own.blocks);
+    debug_info_put(to, "memory.shared_lent", sharing_lent());
+    debug_info_put(to, "memory.mapped_bytes", others.bytes);
+    debug_info_put(to, "memory.mapped_tensors", others.tensors);
 }
 
 static void put_group(struct tenrec_worker *w, const struct outlet *to)
@@ -104,10 +105,10 @@ static void put_group(struct tenrec_worker *w, const struct outlet *to)
     to->number(to->arg, "worker.id", w->self.id);
     put_text(to, "worker.backend", chain_name(w->chain, 0));
     put_text(to, "group.name", membership_group(m));
-    put(to, "group.size", n);
-    put(to, "group.incarnation", membership_incarnation(m));
+    debug_info_put(to, "group.size", n);
+    debug_info_put(to, "group.incarnation", membership_incarnation(m));
     put_text(to, "store.name", membership_store_name(m));
-    put(to, "store.served_here", membership_serves(m));
+    debug_info_put(to, "store.served_here", membership_serves(m));
 }
 
 /* For those who tell all as text. */
@@ -139,7 +140,7 @@ static void put_agents(void *arg, const char *key, const char *value)
     put_either(arg, key, value);
 }
 
-static void collect(struct tenrec_worker *w, const struct outlet *to)
+static void debug_info_collect(struct tenrec_worker *w, const struct outlet *to)
 {
     put_calls(w, to);
     put_memory(to);
@@ -179,7 +180,7 @@ void tenrec_worker_debug_info(struct tenrec_worker *w, tenrec_sink_fn *sink, voi
 {
     struct texts t = { sink, arg };
 
-    collect(w, &(struct outlet){ number_as_text, text_as_text, &t });
+    debug_info_collect(w, &(struct outlet){ number_as_text, text_as_text, &t });
 }
 
 /* ---- as a map ------------------------------------------------------------- */
@@ -248,7 +249,7 @@ static void map_finish(struct map *m)
 static tenrec_status map_fill(struct map *m, struct tenrec_worker *w, tenrec_error *err)
 {
     *m = (struct map){ .n = 0 };
-    collect(w, &(struct outlet){ map_number, map_text, m });
+    debug_info_collect(w, &(struct outlet){ map_number, map_text, m });
     if (!m->failed)
         return TENREC_OK;
     map_finish(m);

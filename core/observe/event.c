@@ -25,7 +25,7 @@ static const char *put_text(char *to, const char *text, size_t n)
     return to;
 }
 
-static struct tenrec_event *make(const struct tenrec_event *from, const char *prefix)
+static struct tenrec_event *event_make(const struct tenrec_event *from, const char *prefix)
 {
     const size_t prefix_len = strlen(prefix), name_len = strlen(from->name);
     const size_t worker_len = strlen(from->worker_name), thread_len = strlen(from->thread_name);
@@ -72,12 +72,12 @@ struct tenrec_event *event_new(const struct tenrec_worker *w, uint32_t kind, con
         e.name = clean;
     }
     e.start_ns = clock_now_ns();
-    return make(&e, "");
+    return event_make(&e, "");
 }
 
 struct tenrec_event *event_copy(const struct tenrec_event *e, const char *prefix)
 {
-    return make(e, prefix);
+    return event_make(e, prefix);
 }
 
 void event_forget_thread(void)

@@ -75,7 +75,7 @@ static int by_start(const void *left, const void *right)
 }
 
 /* No more events; those that are there get their times. */
-static void finish(struct tenrec_profiler *p)
+static void profiler_finish(struct tenrec_profiler *p)
 {
     trace_close(p->trace);
     for (size_t i = 0; i < p->trace->n; i++) {
@@ -100,7 +100,7 @@ tenrec_status tenrec_profiler_stop(struct tenrec_profiler *p, tenrec_error *err)
     } else {
         sessions_leave(p);
     }
-    finish(p);
+    profiler_finish(p);
     return TENREC_OK;
 }
 

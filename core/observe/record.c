@@ -17,8 +17,8 @@ struct tenrec_record {
     struct thread_trace before;
 };
 
-static struct tenrec_record *begin(struct tenrec_worker *w, struct trace *trace, bool served,
-                                   const char *name)
+static struct tenrec_record *record_begin(struct tenrec_worker *w, struct trace *trace, bool served,
+                                          const char *name)
 {
     struct tenrec_record *r = memory_new(1, sizeof *r);
 
@@ -46,7 +46,7 @@ struct tenrec_record *tenrec_record_begin(struct tenrec_worker *w, const char *n
     served = trace && trace->served;
     if (!trace && !sessions_want(w, served, &remote))
         return NULL;
-    return begin(w, trace, served, name);
+    return record_begin(w, trace, served, name);
 }
 
 struct tenrec_record *tenrec_call_record_begin(const struct tenrec_call *c, const char *name)
@@ -55,7 +55,7 @@ struct tenrec_record *tenrec_call_record_begin(const struct tenrec_call *c, cons
 
     if (!c->span || !name)
         return NULL;
-    r = begin(c->worker, c->span->trace, true, name);
+    r = record_begin(c->worker, c->span->trace, true, name);
     if (!r)
         return NULL;
     r->entered = true;
@@ -63,7 +63,7 @@ struct tenrec_record *tenrec_call_record_begin(const struct tenrec_call *c, cons
     return r;
 }
 
-static void end(struct tenrec_record *r)
+static void record_end(struct tenrec_record *r)
 {
     struct tenrec_event *e = r->event;
     const uint64_t began_ns = e->start_ns;
@@ -84,13 +84,13 @@ void tenrec_record_end(struct tenrec_record *r)
         return;
     if (r->entered)
         thread_trace_leave(r->before);
-    end(r);
+    record_end(r);
 }
 
 static void end_later(struct tenrec_future *f, void *arg)
 {
     (void)f;
-    end(arg);
+    record_end(arg);
 }
 
 tenrec_status tenrec_record_end_with(struct tenrec_record *r, struct tenrec_future *f,
@@ -108,6 +108,6 @@ tenrec_status tenrec_record_end_with(struct tenrec_record *r, struct tenrec_futu
     r->event->run_ns = clock_now_ns() - r->event->start_ns;
     st = tenrec_future_add_callback(f, end_later, r, err);
     if (st != TENREC_OK)
-        end(r);
+        record_end(r);
     return st;
 }

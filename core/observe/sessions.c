@@ -13,7 +13,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static _Thread_local struct thread_trace current;
 
 /* In the child of a fork: the sessions are the parent's. */
-static void forget(void)
+static void sessions_forget(void)
 {
     pthread_mutex_init(&lock, NULL);
     list = NULL;
@@ -23,7 +23,7 @@ static void forget(void)
 
 static void watch_forks(void)
 {
-    pthread_atfork(NULL, NULL, forget);
+    pthread_atfork(NULL, NULL, sessions_forget);
 }
 
 void recorders_add(void)
@@ -63,7 +63,8 @@ void sessions_leave(struct tenrec_profiler *p)
     recorders_remove();
 }
 
-static bool concerns(const struct tenrec_profiler *p, const struct tenrec_worker *w, bool served)
+static bool sessions_concerns(const struct tenrec_profiler *p, const struct tenrec_worker *w,
+                              bool served)
 {
     return p->scope == TENREC_PROFILE_WORKER ? p->w == w : served;
 }
@@ -75,7 +76,7 @@ bool sessions_want(const struct tenrec_worker *w, bool served, bool *ret_remote)
     *ret_remote = false;
     pthread_mutex_lock(&lock);
     for (const struct tenrec_profiler *p = list; p; p = p->next) {
-        if (concerns(p, w, served)) {
+        if (sessions_concerns(p, w, served)) {
             found = true;
             *ret_remote = *ret_remote || p->trace->remote;
         }
@@ -89,7 +90,7 @@ void sessions_add(const struct tenrec_worker *w, bool served, uint64_t began_ns,
 {
     pthread_mutex_lock(&lock);
     for (const struct tenrec_profiler *p = list; p; p = p->next)
-        if (concerns(p, w, served) && began_ns >= p->start_ns)
+        if (sessions_concerns(p, w, served) && began_ns >= p->start_ns)
             trace_add(p->trace, e, prefix);
     pthread_mutex_unlock(&lock);
 }
@@ -98,7 +99,7 @@ void sessions_miss(const struct tenrec_worker *w, bool served, uint64_t n)
 {
     pthread_mutex_lock(&lock);
     for (const struct tenrec_profiler *p = list; p; p = p->next)
-        if (concerns(p, w, served))
+        if (sessions_concerns(p, w, served))
             trace_miss(p->trace, n);
     pthread_mutex_unlock(&lock);
 }

@@ -60,19 +60,19 @@ void span_write(struct span *s, const struct tenrec_msg *msg)
     s->sent_ns = clock_now_ns();
 }
 
-static void emit(struct span *s, const struct tenrec_event *e, const char *prefix)
+static void span_call_emit(struct span *s, const struct tenrec_event *e, const char *prefix)
 {
     trace_add(s->trace, e, prefix);
     sessions_add(s->w, s->served, s->event->start_ns, e, prefix);
 }
 
-static void end(struct span *s)
+static void span_call_end(struct span *s)
 {
     s->event->duration_ns = s->end_ns - s->event->start_ns;
     s->event->run_ns = s->waits ? s->event->duration_ns : atomic_load(&s->run_ns);
     if (s->event->run_ns > s->event->duration_ns)
         s->event->run_ns = s->event->duration_ns;
-    emit(s, s->event, "");
+    span_call_emit(s, s->event, "");
     span_free(s);
 }
 
@@ -81,7 +81,7 @@ void span_back(struct span *s, int64_t id)
     s->event->call_id = id;
     atomic_store(&s->run_ns, clock_now_ns() - s->event->start_ns);
     if (span_last(s))
-        end(s);
+        span_call_end(s);
 }
 
 void span_refused(struct span *s, tenrec_status why)
@@ -89,7 +89,7 @@ void span_refused(struct span *s, tenrec_status why)
     s->event->status = why;
     s->end_ns = clock_now_ns();
     s->waits = true;
-    end(s);
+    span_call_end(s);
 }
 
 /* One event that came back, its times counted from the request's arrival. */
@@ -112,10 +112,10 @@ static void take_event(void *arg, struct tenrec_event *e)
         e->run_ns = e->duration_ns;
     e->start_ns += c->arrival_ns;
     e->remote = 1;
-    emit(c->span, e, c->prefix);
+    span_call_emit(c->span, e, c->prefix);
 }
 
-static void miss(struct span *s, uint64_t n)
+static void span_call_miss(struct span *s, uint64_t n)
 {
     trace_miss(s->trace, n);
     sessions_miss(s->w, s->served, n);
@@ -136,7 +136,7 @@ void span_answered(struct span *s, struct tenrec_msg *msg)
         msg->payload_len = at;
         snprintf(prefix, sizeof prefix, "%s" SPAN_REMOTE, s->event->name);
         if (len > s->max || !spans_read_head(spans, len, &head)) {
-            miss(s, 1);
+            span_call_miss(s, 1);
         } else {
             c.rest_ns = head.whole_ns < round_ns ? head.whole_ns : round_ns;
             s->event->wire_ns = round_ns - c.rest_ns;
@@ -144,7 +144,7 @@ void span_answered(struct span *s, struct tenrec_msg *msg)
             if (s->remote && !spans_read_events(&head, SPANS_EVENTS + 1, take_event, &c))
                 head.dropped++;
             if (s->remote && head.dropped > 0)
-                miss(s, head.dropped);
+                span_call_miss(s, head.dropped);
         }
     }
     s->event->received_bytes = span_bytes(msg);
@@ -155,5 +155,5 @@ void span_done(struct span *s, const tenrec_error *why)
     s->event->status = why ? why->code : TENREC_OK;
     s->end_ns = clock_now_ns();
     if (span_last(s))
-        end(s);
+        span_call_end(s);
 }

@@ -57,13 +57,13 @@ static void put_fields(struct cbor_writer *w, const struct fields *f)
 }
 
 /* Event `i` of what is told: the call itself, then what happened in it. */
-static struct fields told(const struct spans *s, size_t i)
+static struct fields spans_wire_told(const struct spans *s, size_t i)
 {
     return fields_of(i == 0 ? s->served : s->trace->event[i - 1], s->arrival_ns);
 }
 
 /* The message with `more` bytes behind its payload. */
-static struct tenrec_msg *grow(struct tenrec_msg *old, size_t more)
+static struct tenrec_msg *spans_wire_grow(struct tenrec_msg *old, size_t more)
 {
     struct tenrec_msg *msg = rpc_message_new(old->payload_len + more, old->n_tensors);
 
@@ -93,7 +93,7 @@ struct tenrec_msg *spans_attach(struct tenrec_msg *answer, const struct spans *s
     uint64_t dropped;
 
     for (; n < s->trace->n + 1; n++) {
-        f = told(s, n);
+        f = spans_wire_told(s, n);
         if (bytes + fields_size(&f) > s->max)
             break;
         bytes += fields_size(&f);
@@ -101,7 +101,7 @@ struct tenrec_msg *spans_attach(struct tenrec_msg *answer, const struct spans *s
     dropped = s->trace->dropped + (s->trace->n + 1 - n);
     bytes -= 3 * cbor_int_size(INT64_MAX);
     bytes += cbor_int_size(whole_ns) + cbor_int_size(as_int(dropped)) + cbor_head_size(n);
-    if (bytes > s->max || !(msg = grow(answer, bytes)))
+    if (bytes > s->max || !(msg = spans_wire_grow(answer, bytes)))
         return answer;
     w.at = (unsigned char *)msg->payload + answer->payload_len;
     w.end = w.at + bytes;
@@ -110,7 +110,7 @@ struct tenrec_msg *spans_attach(struct tenrec_msg *answer, const struct spans *s
     cbor_write_int(&w, as_int(dropped));
     cbor_write_array(&w, n);
     for (size_t i = 0; i < n; i++) {
-        f = told(s, i);
+        f = spans_wire_told(s, i);
         put_fields(&w, &f);
     }
     answer->release(answer);
@@ -119,7 +119,7 @@ struct tenrec_msg *spans_attach(struct tenrec_msg *answer, const struct spans *s
 
 /* ---- reading: a peer may have sent anything ---------------------------------- */
 
-static bool next(struct cbor_reader *r, enum cbor_kind kind, struct cbor_item *ret)
+static bool spans_wire_next(struct cbor_reader *r, enum cbor_kind kind, struct cbor_item *ret)
 {
     return cbor_read_item(r, ret, NULL) == TENREC_OK && ret->kind == kind;
 }
@@ -128,7 +128,7 @@ static bool next_count(struct cbor_reader *r, uint64_t *ret)
 {
     struct cbor_item it;
 
-    if (!next(r, CBOR_KIND_INT, &it) || it.integer < 0)
+    if (!spans_wire_next(r, CBOR_KIND_INT, &it) || it.integer < 0)
         return false;
     *ret = (uint64_t)it.integer;
     return true;
@@ -138,7 +138,7 @@ static bool next_text(struct cbor_reader *r, char *to, size_t max)
 {
     struct cbor_item it;
 
-    if (!next(r, CBOR_KIND_TEXT, &it) || it.n > max ||
+    if (!spans_wire_next(r, CBOR_KIND_TEXT, &it) || it.n > max ||
         (it.n > 0 && memchr(it.data, 0, (size_t)it.n)))
         return false;
     if (it.n > 0)
@@ -148,7 +148,7 @@ static bool next_text(struct cbor_reader *r, char *to, size_t max)
 }
 
 /* Items behind those that we know: numbers and texts that may come one day. */
-static bool skip(struct cbor_reader *r, uint64_t n)
+static bool spans_wire_skip(struct cbor_reader *r, uint64_t n)
 {
     struct cbor_item it;
 
@@ -164,25 +164,25 @@ bool spans_read_head(const void *data, size_t len, struct spans_head *ret)
     struct cbor_item it;
 
     *ret = (struct spans_head){ .r = cbor_reader_of(data, len) };
-    if (!next(&ret->r, CBOR_KIND_ARRAY, &it) || it.n != HEAD_ITEMS ||
+    if (!spans_wire_next(&ret->r, CBOR_KIND_ARRAY, &it) || it.n != HEAD_ITEMS ||
         !next_count(&ret->r, &ret->whole_ns) || !next_count(&ret->r, &ret->dropped) ||
-        !next(&ret->r, CBOR_KIND_ARRAY, &it))
+        !spans_wire_next(&ret->r, CBOR_KIND_ARRAY, &it))
         return false;
     ret->n = (size_t)it.n;
     return true;
 }
 
-static bool fits(int64_t n, int64_t least, int64_t most)
+static bool spans_wire_fits(int64_t n, int64_t least, int64_t most)
 {
     return n >= least && n <= most;
 }
 
-static bool fill(const struct fields *f, struct tenrec_event *e)
+static bool spans_wire_fill(const struct fields *f, struct tenrec_event *e)
 {
-    if (!fits(f->number[0], TENREC_EVENT_CALL, TENREC_EVENT_RECORD) ||
-        !fits(f->number[1], TENREC_ANONYMOUS, INT16_MAX) ||
-        !fits(f->number[3], TENREC_ANONYMOUS, INT16_MAX) ||
-        !fits(f->number[5], INT32_MIN, TENREC_OK))
+    if (!spans_wire_fits(f->number[0], TENREC_EVENT_CALL, TENREC_EVENT_RECORD) ||
+        !spans_wire_fits(f->number[1], TENREC_ANONYMOUS, INT16_MAX) ||
+        !spans_wire_fits(f->number[3], TENREC_ANONYMOUS, INT16_MAX) ||
+        !spans_wire_fits(f->number[5], INT32_MIN, TENREC_OK))
         return false;
     for (size_t i = 6; i < NUMBERS; i++)
         if (f->number[i] < 0)
@@ -213,16 +213,16 @@ static bool read_event(struct cbor_reader *r, spans_fn *fn, void *arg)
     struct tenrec_event e;
     struct cbor_item it, number;
 
-    if (!next(r, CBOR_KIND_ARRAY, &it) || it.n < EVENT_ITEMS ||
+    if (!spans_wire_next(r, CBOR_KIND_ARRAY, &it) || it.n < EVENT_ITEMS ||
         !next_text(r, name, EVENT_NAME_MAX) || !next_text(r, worker, EVENT_LABEL_MAX) ||
         !next_text(r, thread, EVENT_LABEL_MAX))
         return false;
     for (size_t i = 0; i < NUMBERS; i++) {
-        if (!next(r, CBOR_KIND_INT, &number))
+        if (!spans_wire_next(r, CBOR_KIND_INT, &number))
             return false;
         f.number[i] = number.integer;
     }
-    if (!skip(r, it.n - EVENT_ITEMS) || !fill(&f, &e))
+    if (!spans_wire_skip(r, it.n - EVENT_ITEMS) || !spans_wire_fill(&f, &e))
         return false;
     if (fn)
         fn(arg, &e);

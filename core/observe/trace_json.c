@@ -37,7 +37,7 @@ struct writer {
 };
 
 /* Takes `o`, as jansson's functions with "new" do. */
-static void put(struct writer *w, json_t *o)
+static void trace_json_put(struct writer *w, json_t *o)
 {
     if (!o || fputs(w->any ? ",\n" : "\n", w->file) < 0 ||
         json_dumpf(o, w->file, JSON_COMPACT | JSON_REAL_PRECISION(15)) != 0)
@@ -47,12 +47,12 @@ static void put(struct writer *w, json_t *o)
 }
 
 /* Not 0: that is the idle process to those who read traces. */
-static json_int_t process(tenrec_peer worker)
+static json_int_t trace_json_process(tenrec_peer worker)
 {
     return worker >= 0 ? worker + 1 : STRANGER;
 }
 
-static double micros(uint64_t ns)
+static double trace_json_micros(uint64_t ns)
 {
     return (double)ns / 1000.0;
 }
@@ -79,15 +79,16 @@ static struct row *row_of(struct writer *w, const struct tenrec_event *e)
     }
     w->row[w->rows] = (struct row){ .worker = e->worker_id, .thread = e->thread };
     if (worker) {
-        put(w, json_pack("{ss ss sI s{ss}}", "ph", "M", "name", "process_name", "pid",
-                         process(e->worker_id), "args", "name",
-                         *e->worker_name ? e->worker_name : "no member"));
-        put(w, json_pack("{ss ss sI s{sI}}", "ph", "M", "name", "process_sort_index", "pid",
-                         process(e->worker_id), "args", "sort_index", process(e->worker_id)));
+        trace_json_put(w, json_pack("{ss ss sI s{ss}}", "ph", "M", "name", "process_name", "pid",
+                                    trace_json_process(e->worker_id), "args", "name",
+                                    *e->worker_name ? e->worker_name : "no member"));
+        trace_json_put(w, json_pack("{ss ss sI s{sI}}", "ph", "M", "name", "process_sort_index",
+                                    "pid", trace_json_process(e->worker_id), "args", "sort_index",
+                                    trace_json_process(e->worker_id)));
     }
-    put(w, json_pack("{ss ss sI sI s{ss}}", "ph", "M", "name", "thread_name", "pid",
-                     process(e->worker_id), "tid", (json_int_t)e->thread, "args", "name",
-                     *e->thread_name ? e->thread_name : "thread"));
+    trace_json_put(w, json_pack("{ss ss sI sI s{ss}}", "ph", "M", "name", "thread_name", "pid",
+                                trace_json_process(e->worker_id), "tid", (json_int_t)e->thread,
+                                "args", "name", *e->thread_name ? e->thread_name : "thread"));
     return &w->row[w->rows++];
 }
 
@@ -119,9 +120,9 @@ static json_t *args_of(const struct tenrec_event *e)
     json_object_set_new(args, "sent_bytes", json_integer((json_int_t)e->sent_bytes));
     json_object_set_new(args, "received_bytes", json_integer((json_int_t)e->received_bytes));
     if (e->kind == TENREC_EVENT_SERVE)
-        json_object_set_new(args, "queue_us", json_real(micros(e->queue_ns)));
+        json_object_set_new(args, "queue_us", json_real(trace_json_micros(e->queue_ns)));
     else if (e->wire_ns > 0)
-        json_object_set_new(args, "wire_us", json_real(micros(e->wire_ns)));
+        json_object_set_new(args, "wire_us", json_real(trace_json_micros(e->wire_ns)));
     return args;
 }
 
@@ -151,7 +152,7 @@ static void put_event(struct writer *w, const struct tenrec_event *e, size_t num
 {
     static const char *const kind[] = { "call", "serve", "record" };
     const char *cat = kind[e->kind], *name = e->name, *last;
-    const json_int_t pid = process(e->worker_id), tid = (json_int_t)e->thread;
+    const json_int_t pid = trace_json_process(e->worker_id), tid = (json_int_t)e->thread;
     struct row *row = row_of(w, e);
     char id[64];
 
@@ -161,23 +162,25 @@ static void put_event(struct writer *w, const struct tenrec_event *e, size_t num
     }
     while ((last = strstr(name, SPAN_REMOTE)))
         name = last + strlen(SPAN_REMOTE);
-    put(w, json_pack("{ss ss ss sI sI sf sf so}", "ph", "X", "name", name, "cat", cat, "pid", pid,
-                     "tid", tid, "ts", micros(e->start_ns), "dur", micros(slice_ns(row, e)), "args",
-                     args_of(e)));
+    trace_json_put(w, json_pack("{ss ss ss sI sI sf sf so}", "ph", "X", "name", name, "cat", cat,
+                                "pid", pid, "tid", tid, "ts", trace_json_micros(e->start_ns), "dur",
+                                trace_json_micros(slice_ns(row, e)), "args", args_of(e)));
     if (e->kind == TENREC_EVENT_CALL && e->call_id >= 0)
-        put(w, json_pack("{ss ss ss sI sI sI sf}", "ph", "s", "name", "call", "cat", "rpc", "id",
-                         arrow_of(e), "pid", pid, "tid", tid, "ts", micros(e->start_ns)));
+        trace_json_put(w, json_pack("{ss ss ss sI sI sI sf}", "ph", "s", "name", "call", "cat",
+                                    "rpc", "id", arrow_of(e), "pid", pid, "tid", tid, "ts",
+                                    trace_json_micros(e->start_ns)));
     if (e->kind == TENREC_EVENT_SERVE && (part || has_call(w, e)))
-        put(w,
-            json_pack("{ss ss ss ss sI sI sI sf}", "ph", "f", "bp", "e", "name", "call", "cat",
-                      "rpc", "id", arrow_of(e), "pid", pid, "tid", tid, "ts", micros(e->start_ns)));
+        trace_json_put(w, json_pack("{ss ss ss ss sI sI sI sf}", "ph", "f", "bp", "e", "name",
+                                    "call", "cat", "rpc", "id", arrow_of(e), "pid", pid, "tid", tid,
+                                    "ts", trace_json_micros(e->start_ns)));
     if (e->run_ns >= e->duration_ns)
         return;
     snprintf(id, sizeof id, "%lld.%zu", (long long)pid, number);
-    put(w, json_pack("{ss ss ss ss sI sI sf}", "ph", "b", "name", name, "cat", cat, "id", id, "pid",
-                     pid, "tid", tid, "ts", micros(e->start_ns)));
-    put(w, json_pack("{ss ss ss ss sI sI sf}", "ph", "e", "name", name, "cat", cat, "id", id, "pid",
-                     pid, "tid", tid, "ts", micros(e->start_ns + e->duration_ns)));
+    trace_json_put(w, json_pack("{ss ss ss ss sI sI sf}", "ph", "b", "name", name, "cat", cat, "id",
+                                id, "pid", pid, "tid", tid, "ts", trace_json_micros(e->start_ns)));
+    trace_json_put(w, json_pack("{ss ss ss ss sI sI sf}", "ph", "e", "name", name, "cat", cat, "id",
+                                id, "pid", pid, "tid", tid, "ts",
+                                trace_json_micros(e->start_ns + e->duration_ns)));
 }
 
 /* Remembers which calls are here, so that no arrow comes from nowhere. */

@@ -53,7 +53,7 @@ void peers_finish(struct peers *p)
     *p = (struct peers){ .room = 0 };
 }
 
-static struct peer *find(const struct peers *p, const char *name)
+static struct peer *peers_find_entry(const struct peers *p, const char *name)
 {
     struct peer *one =
         p->n_lists ? atomic_load_explicit(&p->by_name[list_of(p, name)], memory_order_acquire)
@@ -64,7 +64,7 @@ static struct peer *find(const struct peers *p, const char *name)
     return one;
 }
 
-static struct peer *at(const struct peers *p, tenrec_peer id)
+static struct peer *peers_at(const struct peers *p, tenrec_peer id)
 {
     return id >= 0 && (size_t)id < p->room
                ? atomic_load_explicit(&p->by_id[id], memory_order_acquire)
@@ -74,7 +74,7 @@ static struct peer *at(const struct peers *p, tenrec_peer id)
 tenrec_status peers_add(struct peers *p, tenrec_peer id, uint64_t incarnation, const char *name,
                         tenrec_error *err)
 {
-    struct peer *one = find(p, name);
+    struct peer *one = peers_find_entry(p, name);
 
     if (!one) {
         size_t len = strlen(name) + 1, list = list_of(p, name);
@@ -97,7 +97,7 @@ tenrec_status peers_add(struct peers *p, tenrec_peer id, uint64_t incarnation, c
 
 void peers_remove(struct peers *p, tenrec_peer id)
 {
-    struct peer *one = at(p, id);
+    struct peer *one = peers_at(p, id);
 
     if (!peers_has(p, id))
         return;
@@ -132,14 +132,14 @@ static tenrec_status fail_unknown(const struct peers *p, const char *name, tenre
         if (peers_has(p, (tenrec_peer)i))
             suggest_try(&near, peers_name(p, (tenrec_peer)i));
     return tenrec_fail(err, TENREC_EPEER_UNKNOWN, "no worker is called '%s'%s%s", name,
-                       find(p, name) ? " any more: it has left the group" : "",
-                       find(p, name) ? "" : suggest_hint(&near));
+                       peers_find_entry(p, name) ? " any more: it has left the group" : "",
+                       peers_find_entry(p, name) ? "" : suggest_hint(&near));
 }
 
 tenrec_status peers_find(const struct peers *p, const char *name, tenrec_peer *ret,
                          tenrec_error *err)
 {
-    struct peer *one = find(p, name);
+    struct peer *one = peers_find_entry(p, name);
     tenrec_peer id = one ? atomic_load(&one->id) : PEERS_NOBODY;
 
     if (id < 0)
@@ -160,7 +160,7 @@ tenrec_status peers_find_again(struct peers *p, const char *name, tenrec_peer *r
         *ret = id;
         return TENREC_OK;
     }
-    one = find(p, name);
+    one = peers_find_entry(p, name);
     id = one ? atomic_load(&one->id) : PEERS_NOBODY;
     if (id < 0)
         return fail_unknown(p, name, err);
@@ -171,21 +171,21 @@ tenrec_status peers_find_again(struct peers *p, const char *name, tenrec_peer *r
 
 bool peers_has(const struct peers *p, tenrec_peer id)
 {
-    const struct peer *one = at(p, id);
+    const struct peer *one = peers_at(p, id);
 
     return one && atomic_load(&one->id) == id;
 }
 
 const char *peers_name(const struct peers *p, tenrec_peer id)
 {
-    const struct peer *one = at(p, id);
+    const struct peer *one = peers_at(p, id);
 
     return one ? one->name : "";
 }
 
 uint64_t peers_incarnation(const struct peers *p, tenrec_peer id)
 {
-    const struct peer *one = at(p, id);
+    const struct peer *one = peers_at(p, id);
 
     return one ? atomic_load(&one->incarnation) : 0;
 }

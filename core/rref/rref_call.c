@@ -100,7 +100,7 @@ static void one_less(struct tenrec_call *c)
     dispatch_start(c, failed ? &r->why : NULL);
 }
 
-static void fail(struct rref_call *r, const tenrec_error *why)
+static void rref_call_fail(struct rref_call *r, const tenrec_error *why)
 {
     if (!atomic_flag_test_and_set(&r->failed))
         r->why = *why;
@@ -115,7 +115,7 @@ static void arg_ready(struct rref_waiter *w, const tenrec_error *why)
 
     /* That a value of ours could not be made is for those to know who use it. */
     if (why && (called_on || !w->ref->is_owner || why != w->ref->error))
-        fail(c->refs, why);
+        rref_call_fail(c->refs, why);
     one_less(c);
 }
 

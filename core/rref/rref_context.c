@@ -259,7 +259,7 @@ struct tenrec_rref *tenrec_rref_share(struct tenrec_rref *r)
 }
 
 /* Needs the lock. */
-static void settle(struct tenrec_rref *r, struct rref_acts *acts)
+static void rref_context_settle(struct tenrec_rref *r, struct rref_acts *acts)
 {
     if (r->is_owner)
         rref_owner_settle(rref_owner_of(r), acts);
@@ -273,7 +273,7 @@ void rref_let_go(struct tenrec_rref *r, struct rref_acts *acts)
 
     pthread_mutex_lock(&ctx->lock);
     r->handles--;
-    settle(r, acts);
+    rref_context_settle(r, acts);
     pthread_mutex_unlock(&ctx->lock);
 }
 
@@ -463,7 +463,7 @@ void rref_job_done(struct rref_job *job, const tenrec_error *why, struct rref_ac
         r->jobs--;
         if (job->type == TENREC_MSG_RREF_FORK_REQUEST)
             fork_request_done(rref_user_of(r), why, acts);
-        settle(r, acts);
+        rref_context_settle(r, acts);
     }
     pthread_cond_broadcast(&ctx->changed);
     pthread_mutex_unlock(&ctx->lock);

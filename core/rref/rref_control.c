@@ -271,8 +271,8 @@ void rrefs_arm(struct rref_context *ctx, uint64_t deadline_ns)
 
 /* ---- receiving ---------------------------------------------------------------------------- */
 
-static tenrec_status control(struct rref_context *ctx, tenrec_peer from,
-                             const struct tenrec_msg *msg, tenrec_error *err)
+static tenrec_status rref_control_control(struct rref_context *ctx, tenrec_peer from,
+                                          const struct tenrec_msg *msg, tenrec_error *err)
 {
     int64_t n[CONTROL_NUMBERS];
     struct rref_id id, fork;
@@ -300,7 +300,7 @@ void rrefs_control_arrived(struct tenrec_worker *w, tenrec_peer from, struct ten
 {
     tenrec_error why;
 
-    if (control(w->rrefs, from, msg, &why) == TENREC_OK)
+    if (rref_control_control(w->rrefs, from, msg, &why) == TENREC_OK)
         answer_value(w, from, msg->id, &msg->route, TENREC_MSG_RREF_ACK, NULL);
     else
         answer_error(w, from, msg->id, &msg->route, codec_is_cbor(msg), &why);

@@ -77,7 +77,7 @@ void rref_delete_users(struct rref_context *ctx, bool orphans, struct rref_acts 
 }
 
 /* Names one of those that are pending. Lock held. */
-static bool pending(struct rref_context *ctx, char *text, size_t len)
+static bool rref_end_pending(struct rref_context *ctx, char *text, size_t len)
 {
     char name[TENREC_RREF_TEXT_MAX];
 
@@ -100,7 +100,7 @@ static void tell_holder(void *arg, struct rref_id fork, tenrec_peer holder)
 }
 
 /* Names one that keeps a value of ours alive. Lock held. */
-static bool referred(struct rref_context *ctx, char *text, size_t len)
+static bool rref_end_referred(struct rref_context *ctx, char *text, size_t len)
 {
     char name[TENREC_RREF_TEXT_MAX];
     tenrec_peer holder = -1;
@@ -137,12 +137,12 @@ static tenrec_status wait_while(struct rref_context *ctx,
 
 tenrec_status rref_wait_settled(struct rref_context *ctx, uint64_t until_ns, tenrec_error *err)
 {
-    return wait_while(ctx, pending, until_ns, err);
+    return wait_while(ctx, rref_end_pending, until_ns, err);
 }
 
 tenrec_status rref_wait_released(struct rref_context *ctx, uint64_t until_ns, tenrec_error *err)
 {
-    return wait_while(ctx, referred, until_ns, err);
+    return wait_while(ctx, rref_end_referred, until_ns, err);
 }
 
 /* ---- what is left ------------------------------------------------------------------ */

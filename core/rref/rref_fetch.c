@@ -105,8 +105,9 @@ static void look_done(struct rref_waiter *w, const tenrec_error *why)
 }
 
 /* A future of the value here; `copy`: with a copy of it, else just done. */
-static tenrec_status look(struct tenrec_rref *r, bool copy, struct tenrec_tensor *into,
-                          uint64_t deadline_ns, struct tenrec_future **ret, tenrec_error *err)
+static tenrec_status rref_fetch_look(struct tenrec_rref *r, bool copy, struct tenrec_tensor *into,
+                                     uint64_t deadline_ns, struct tenrec_future **ret,
+                                     tenrec_error *err)
 {
     struct look *l = memory_new(1, sizeof *l);
     struct tenrec_future *f = l ? future_make() : NULL;
@@ -149,7 +150,8 @@ static void fetching_drop(struct fetching *f)
     free(f);
 }
 
-static void fetched(struct call_hook *h, struct tenrec_worker *w, const tenrec_error *why)
+static void rref_fetch_fetched(struct call_hook *h, struct tenrec_worker *w,
+                               const tenrec_error *why)
 {
     (void)w, (void)why;
     fetching_drop((struct fetching *)(void *)h);
@@ -167,8 +169,9 @@ static void creation_ended(struct rref_waiter *waiter, const tenrec_error *why)
     fetching_drop(f);
 }
 
-static tenrec_status send(struct tenrec_worker *w, struct fetching *f, struct call_spec *spec,
-                          int64_t timeout_ms, struct tenrec_future **ret, tenrec_error *err)
+static tenrec_status rref_fetch_send(struct tenrec_worker *w, struct fetching *f,
+                                     struct call_spec *spec, int64_t timeout_ms,
+                                     struct tenrec_future **ret, tenrec_error *err)
 {
     struct tenrec_rref *r = f->ref;
     const struct rref_user *u = rref_user_of(r);
@@ -193,8 +196,9 @@ static tenrec_status send(struct tenrec_worker *w, struct fetching *f, struct ca
     return st;
 }
 
-static tenrec_status fetch(struct tenrec_worker *w, struct tenrec_rref *r, struct call_spec *spec,
-                           int64_t timeout_ms, struct tenrec_future **ret, tenrec_error *err)
+static tenrec_status rref_fetch_fetch(struct tenrec_worker *w, struct tenrec_rref *r,
+                                      struct call_spec *spec, int64_t timeout_ms,
+                                      struct tenrec_future **ret, tenrec_error *err)
 {
     struct fetching *f = memory_new(1, sizeof *f);
     tenrec_status st;
@@ -202,13 +206,13 @@ static tenrec_status fetch(struct tenrec_worker *w, struct tenrec_rref *r, struc
     if (!f)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a fetch");
     *f = (struct fetching){
-        .hook = { .done = fetched },
+        .hook = { .done = rref_fetch_fetched },
         .waiter = { .deadline_ns = CLOCK_NEVER, .from = -1, .ready = creation_ended },
         .w = w,
         .ref = tenrec_rref_share(r),
         .shares = 2
     };
-    st = send(w, f, spec, timeout_ms, ret, err);
+    st = rref_fetch_send(w, f, spec, timeout_ms, ret, err);
     if (st != TENREC_OK) {
         atomic_store(&f->shares, 1);
         fetching_drop(f);
@@ -222,9 +226,9 @@ static tenrec_status fetch(struct tenrec_worker *w, struct tenrec_rref *r, struc
 
 /* ---- both ------------------------------------------------------------------------- */
 
-static tenrec_status begin(struct tenrec_rref *r, const char *op,
-                           const struct tenrec_call_options *o, bool want_value,
-                           struct tenrec_future **ret, tenrec_error *err)
+static tenrec_status rref_fetch_start(struct tenrec_rref *r, const char *op,
+                                      const struct tenrec_call_options *o, bool want_value,
+                                      struct tenrec_future **ret, tenrec_error *err)
 {
     struct call_spec spec = { .function = "to_here", .op = op, .want_value = want_value };
     int64_t timeout_ms = o ? o->timeout_ms : TENREC_TIMEOUT_DEFAULT;
@@ -247,8 +251,8 @@ static tenrec_status begin(struct tenrec_rref *r, const char *op,
     st = call_deadline(w, &timeout_ms, &spec.deadline_ns, err);
     spec.timeout_ms = timeout_ms;
     if (st == TENREC_OK)
-        st = r->is_owner ? look(r, want_value, spec.into, spec.deadline_ns, ret, err)
-                         : fetch(w, r, &spec, timeout_ms, ret, err);
+        st = r->is_owner ? rref_fetch_look(r, want_value, spec.into, spec.deadline_ns, ret, err)
+                         : rref_fetch_fetch(w, r, &spec, timeout_ms, ret, err);
     call_end_into(into, spec.into);
     worker_leave(w);
     return st;
@@ -258,7 +262,7 @@ tenrec_status tenrec_rref_to_here_async(struct tenrec_rref *r,
                                         const struct tenrec_call_options *options,
                                         struct tenrec_future **ret, tenrec_error *err)
 {
-    return begin(r, "to_here_async", options, true, ret, err);
+    return rref_fetch_start(r, "to_here_async", options, true, ret, err);
 }
 
 static tenrec_status may_wait(const char *what, tenrec_error *err)
@@ -276,7 +280,7 @@ tenrec_status tenrec_rref_to_here(struct tenrec_rref *r, const struct tenrec_cal
     tenrec_status st = may_wait("to_here", err);
 
     if (st == TENREC_OK)
-        st = begin(r, "to_here", options, ret != NULL, &f, err);
+        st = rref_fetch_start(r, "to_here", options, ret != NULL, &f, err);
     if (st != TENREC_OK)
         return st;
     st = tenrec_future_wait(f, TENREC_TIMEOUT_NONE, err);
@@ -311,7 +315,7 @@ tenrec_status tenrec_rref_local_value(struct tenrec_rref *r, int64_t ms,
         return st;
     st = call_deadline(w, &ms, &deadline_ns, err);
     if (st == TENREC_OK)
-        st = look(r, false, NULL, deadline_ns, &f, err);
+        st = rref_fetch_look(r, false, NULL, deadline_ns, &f, err);
     worker_leave(w);
     if (st != TENREC_OK)
         return st;

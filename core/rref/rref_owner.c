@@ -73,18 +73,18 @@ void rref_owner_settle(struct rref_owner *o, struct rref_acts *acts)
 
 /* ---- values of our own ------------------------------------------------------------ */
 
-static tenrec_status closed(tenrec_error *err)
+static tenrec_status rref_owner_closed(tenrec_error *err)
 {
     return tenrec_fail(err, TENREC_ESHUTDOWN, "the worker has been shut down");
 }
 
-static tenrec_status make(struct rref_context *ctx, bool with_fork, struct rref_owner **ret,
-                          tenrec_error *err)
+static tenrec_status rref_owner_make(struct rref_context *ctx, bool with_fork,
+                                     struct rref_owner **ret, tenrec_error *err)
 {
     struct rref_owner *o = NULL;
 
     if (!ctx->worker)
-        return closed(err);
+        return rref_owner_closed(err);
     o = owner_new(ctx, rref_new_id(ctx));
     if (o && with_fork && !rref_owner_add_fork(o, o->ref.id, ctx->me)) {
         HASH_DEL(ctx->owners, o);
@@ -105,7 +105,7 @@ tenrec_status rref_local(struct rref_context *ctx, struct tenrec_value *value,
     tenrec_status st;
 
     pthread_mutex_lock(&ctx->lock);
-    st = make(ctx, false, &o, err);
+    st = rref_owner_make(ctx, false, &o, err);
     if (st == TENREC_OK) {
         o->value = value;
         o->done = true;
@@ -123,7 +123,7 @@ tenrec_status rref_self(struct rref_context *ctx, struct tenrec_rref **ret, tenr
     tenrec_status st;
 
     pthread_mutex_lock(&ctx->lock);
-    st = make(ctx, true, &o, err);
+    st = rref_owner_make(ctx, true, &o, err);
     if (st == TENREC_OK)
         *ret = &o->ref;
     pthread_mutex_unlock(&ctx->lock);
@@ -209,24 +209,25 @@ void rref_made(struct rref_owner *o, struct rref_id fork, tenrec_peer from,
 
 /* ---- asked for --------------------------------------------------------------------------- */
 
-static tenrec_status gone(const struct rref_context *ctx, tenrec_error *err)
+static tenrec_status rref_owner_gone(const struct rref_context *ctx, tenrec_error *err)
 {
     return tenrec_fail(err, TENREC_ENOTFOUND,
                        "'%s' has let go of the value: the reference to it was deleted",
                        rref_context_name(ctx, ctx->me));
 }
 
-static tenrec_status await(struct rref_context *ctx, struct rref_id id, struct rref_id fork,
-                           tenrec_peer from, struct rref_owner **ret, tenrec_error *err)
+static tenrec_status rref_owner_await(struct rref_context *ctx, struct rref_id id,
+                                      struct rref_id fork, tenrec_peer from,
+                                      struct rref_owner **ret, tenrec_error *err)
 {
     struct rref_owner *o = rref_owner_get(ctx, id);
     const tenrec_peer holder = o ? rref_forks_holder(&o->forks, fork) : -1;
 
     if (!ctx->worker || ctx->flushed)
-        return closed(err);
+        return rref_owner_closed(err);
     if (rref_tombs_has(&ctx->tombs, id, fork, from) ||
         (!o && rref_tombs_has(&ctx->tombs, id, RREF_ALL_FORKS, -1)))
-        return gone(ctx, err);
+        return rref_owner_gone(ctx, err);
     if (holder >= 0 && holder != from)
         return tenrec_fail(err, TENREC_EPROTOCOL,
                            "'%s' uses a reference that '%s' holds: each worker has its own",
@@ -248,7 +249,7 @@ tenrec_status rref_find(struct rref_context *ctx, struct rref_id id, struct rref
     tenrec_status st;
 
     pthread_mutex_lock(&ctx->lock);
-    st = await(ctx, id, fork, from, ret, err);
+    st = rref_owner_await(ctx, id, fork, from, ret, err);
     if (st == TENREC_OK)
         (*ret)->ref.handles++;
     pthread_mutex_unlock(&ctx->lock);
@@ -264,7 +265,7 @@ tenrec_status rref_fork_requested(struct rref_context *ctx, struct rref_id id, s
 
     rref_acts_init(&acts);
     pthread_mutex_lock(&ctx->lock);
-    st = await(ctx, id, fork, from, &o, err);
+    st = rref_owner_await(ctx, id, fork, from, &o, err);
     if (st == TENREC_OK && !rref_owner_add_fork(o, fork, from))
         st = tenrec_fail(err, TENREC_ENOMEM, "no memory to count a reference");
     if (o)

@@ -26,7 +26,8 @@ static void creation_end(struct tenrec_rref *r, const tenrec_error *why)
     rref_acts_run(&acts);
 }
 
-static void created(struct call_hook *h, struct tenrec_worker *w, const tenrec_error *why)
+static void rref_remote_created(struct call_hook *h, struct tenrec_worker *w,
+                                const tenrec_error *why)
 {
     struct creation *c = (struct creation *)(void *)h;
 
@@ -56,9 +57,10 @@ static tenrec_status new_ref(struct tenrec_worker *w, tenrec_peer to, struct ten
 }
 
 /* Sends the creation of `r`, which is held for it and for the caller. */
-static tenrec_status send(struct tenrec_worker *w, struct tenrec_rref *r, struct call_spec *spec,
-                          const struct codec_creation *ids, const struct tenrec_value *args,
-                          size_t n, int64_t timeout_ms, tenrec_error *err)
+static tenrec_status rref_remote_send(struct tenrec_worker *w, struct tenrec_rref *r,
+                                      struct call_spec *spec, const struct codec_creation *ids,
+                                      const struct tenrec_value *args, size_t n, int64_t timeout_ms,
+                                      tenrec_error *err)
 {
     struct creation *c = memory_new(1, sizeof *c);
     struct tenrec_future *f;
@@ -69,7 +71,7 @@ static tenrec_status send(struct tenrec_worker *w, struct tenrec_rref *r, struct
     if (!c) {
         st = tenrec_fail(told, TENREC_ENOMEM, "no memory for a remote reference");
     } else {
-        *c = (struct creation){ .hook = { .done = created }, .ref = r };
+        *c = (struct creation){ .hook = { .done = rref_remote_created }, .ref = r };
         spec->hook = &c->hook;
         st = call_write(w, TENREC_MSG_REMOTE_CALL, spec, ids, args, n, timeout_ms, &f, told);
     }
@@ -82,8 +84,9 @@ static tenrec_status send(struct tenrec_worker *w, struct tenrec_rref *r, struct
     return st;
 }
 
-static tenrec_status check(const char *to, const char *function, const struct tenrec_value *args,
-                           size_t n, const struct tenrec_call_options *o, tenrec_error *err)
+static tenrec_status rref_remote_check(const char *to, const char *function,
+                                       const struct tenrec_value *args, size_t n,
+                                       const struct tenrec_call_options *o, tenrec_error *err)
 {
     if (!to || !function)
         return tenrec_fail(err, TENREC_EINVAL, "no %s is given", to ? "function" : "worker");
@@ -94,9 +97,10 @@ static tenrec_status check(const char *to, const char *function, const struct te
     return o ? call_check_options(o, 0, err) : TENREC_OK;
 }
 
-static tenrec_status begin(struct tenrec_worker *w, const char *to, const char *function,
-                           const struct tenrec_value *args, size_t n, int64_t timeout_ms,
-                           struct tenrec_rref **ret, tenrec_error *err)
+static tenrec_status rref_remote_begin(struct tenrec_worker *w, const char *to,
+                                       const char *function, const struct tenrec_value *args,
+                                       size_t n, int64_t timeout_ms, struct tenrec_rref **ret,
+                                       tenrec_error *err)
 {
     struct call_spec spec = { .function = function, .op = "remote" };
     struct codec_creation ids;
@@ -114,7 +118,7 @@ static tenrec_status begin(struct tenrec_worker *w, const char *to, const char *
     if (st != TENREC_OK)
         return st;
     rref_place(r);
-    st = send(w, r, &spec, &ids, args, n, timeout_ms, err);
+    st = rref_remote_send(w, r, &spec, &ids, args, n, timeout_ms, err);
     if (st == TENREC_OK)
         *ret = r;
     else
@@ -127,12 +131,13 @@ tenrec_status(tenrec_remote)(struct tenrec_worker *w, const char *to, const char
                              const struct tenrec_call_options *options, struct tenrec_rref **ret,
                              tenrec_error *err)
 {
-    tenrec_status st = check(to, function, args, n, options, err);
+    tenrec_status st = rref_remote_check(to, function, args, n, options, err);
 
     if (st == TENREC_OK)
         st = worker_enter(w, err);
     if (st == TENREC_OK) {
-        st = begin(w, to, function, args, n, options ? options->timeout_ms : 0, ret, err);
+        st = rref_remote_begin(w, to, function, args, n, options ? options->timeout_ms : 0, ret,
+                               err);
         worker_leave(w);
     }
     rref_place_forget();

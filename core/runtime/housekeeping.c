@@ -29,7 +29,7 @@ static struct {
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* With the lock. */
-static void arm(void)
+static void housekeeping_arm(void)
 {
     uint64_t at = CLOCK_NEVER;
 
@@ -41,7 +41,7 @@ static void arm(void)
 }
 
 /* With the lock. */
-static void set(upkeep_fn *fn, uint64_t at_ns)
+static void housekeeping_set(upkeep_fn *fn, uint64_t at_ns)
 {
     size_t i = 0;
 
@@ -70,22 +70,22 @@ static void on_timer(void *arg)
         pthread_mutex_unlock(&all.lock);
         next = fn(now);
         pthread_mutex_lock(&all.lock);
-        set(fn, next);
+        housekeeping_set(fn, next);
     }
-    arm();
+    housekeeping_arm();
     pthread_mutex_unlock(&all.lock);
 }
 
 void housekeeping_at(upkeep_fn *fn, uint64_t deadline_ns)
 {
     pthread_mutex_lock(&all.lock);
-    set(fn, deadline_ns);
-    arm();
+    housekeeping_set(fn, deadline_ns);
+    housekeeping_arm();
     pthread_mutex_unlock(&all.lock);
 }
 
 /* In the child of a fork: the loops are the parent's. */
-static void forget(void)
+static void housekeeping_forget(void)
 {
     pthread_mutex_init(&all.lock, NULL);
     all.first = NULL;
@@ -93,7 +93,7 @@ static void forget(void)
 
 static void watch_forks(void)
 {
-    pthread_atfork(NULL, NULL, forget);
+    pthread_atfork(NULL, NULL, housekeeping_forget);
 }
 
 tenrec_status housekeeping_join(struct loop *l, struct housekeeping **ret, tenrec_error *err)
@@ -112,7 +112,7 @@ tenrec_status housekeeping_join(struct loop *l, struct housekeeping **ret, tenre
     pthread_mutex_lock(&all.lock);
     u->next = all.first;
     all.first = u;
-    arm();
+    housekeeping_arm();
     pthread_mutex_unlock(&all.lock);
     *ret = u;
     return TENREC_OK;
@@ -129,7 +129,7 @@ void housekeeping_leave(struct housekeeping *u)
         ;
     if (*at)
         *at = u->next;
-    arm(); /* another one goes on */
+    housekeeping_arm(); /* another one goes on */
     pthread_mutex_unlock(&all.lock);
     loop_timer_drop(u->timer);
     free(u);

@@ -29,7 +29,7 @@ static struct log_limit limit;
 static int file = STDERR_FILENO;
 
 TENREC_PRINTF(1, 2)
-static void complain(const char *fmt, ...)
+static void log_complain(const char *fmt, ...)
 {
     char line[512];
     va_list ap;
@@ -50,8 +50,8 @@ static void open_file(const char *path)
     if (fd >= 0)
         file = fd;
     else
-        complain("tenrec: TENREC_LOG_FILE: cannot open '%s' (%s), writing to stderr\n", path,
-                 strerror(errno));
+        log_complain("tenrec: TENREC_LOG_FILE: cannot open '%s' (%s), writing to stderr\n", path,
+                     strerror(errno));
 }
 
 /* In the child of a fork: another thread of the parent may have had it. */
@@ -76,7 +76,8 @@ static void read_environment(void)
     if (i < N_LEVELS)
         atomic_store(&current_level, (int)i);
     else
-        complain("tenrec: TENREC_LOG: '%s' is none of error, warn, info, debug, trace\n", level);
+        log_complain("tenrec: TENREC_LOG: '%s' is none of error, warn, info, debug, trace\n",
+                     level);
 }
 
 void tenrec_set_log_callback(tenrec_log_fn *fn, void *arg)
@@ -141,7 +142,7 @@ static bool take_count(bool all, struct log_record *ret)
 }
 
 /* Returns true if the line may be printed. What was asked for (info and below) is. */
-static bool admit(const char *place, struct log_record *r)
+static bool log_admit(const char *place, struct log_record *r)
 {
     bool may;
 
@@ -165,7 +166,7 @@ void log_vline(enum tenrec_log_level level, const char *part, const char *fmt, v
     tenrec_text_escape(r.part, sizeof r.part, part, "");
     while (take_count(false, &other))
         print_line(&other);
-    if (admit(fmt, &r))
+    if (log_admit(fmt, &r))
         print_line(&r);
 }
 

@@ -43,7 +43,7 @@ struct loop {
     bool stop;
 };
 
-static void wake(struct loop *l)
+static void loop_wake(struct loop *l)
 {
     uv_async_send(&l->wake);
 }
@@ -142,7 +142,7 @@ static void on_wake(uv_async_t *async)
     run_due(async->data);
 }
 
-static void *run(void *arg)
+static void *loop_run(void *arg)
 {
     struct loop *l = arg;
 
@@ -192,7 +192,7 @@ tenrec_status loop_open(struct loop **ret, tenrec_error *err)
     l->wake.data = l->timer.data = l;
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->ran, NULL);
-    if ((r = -threads_start(&l->thread, "tenrec-core", run, l)) != 0)
+    if ((r = -threads_start(&l->thread, "tenrec-core", loop_run, l)) != 0)
         goto err_handles;
     *ret = l;
     return TENREC_OK;
@@ -217,7 +217,7 @@ void loop_close(struct loop *l)
     pthread_mutex_lock(&l->lock);
     l->stop = true;
     pthread_mutex_unlock(&l->lock);
-    wake(l);
+    loop_wake(l);
     pthread_join(l->thread, NULL);
     uv_loop_close(&l->uv);
     pthread_cond_destroy(&l->ran);
@@ -236,7 +236,7 @@ tenrec_status loop_post(struct loop *l, loop_fn *fn, void *arg)
     *l->last = t;
     l->last = &t->next;
     pthread_mutex_unlock(&l->lock);
-    wake(l);
+    loop_wake(l);
     return TENREC_OK;
 }
 
@@ -296,7 +296,7 @@ tenrec_status loop_after(struct loop *l, uint64_t ms, loop_fn *fn, void *arg)
     t->next = *at;
     *at = t;
     pthread_mutex_unlock(&l->lock);
-    wake(l);
+    loop_wake(l);
     return TENREC_OK;
 }
 
@@ -326,7 +326,7 @@ void loop_timer_arm(struct loop_timer *t, uint64_t deadline_ns)
     /* The common case: a far deadline behind a nearer one costs one load. */
     while (deadline_ns < armed)
         if (atomic_compare_exchange_weak(&t->armed_ns, &armed, deadline_ns)) {
-            wake(t->loop);
+            loop_wake(t->loop);
             return;
         }
 }

@@ -278,8 +278,8 @@ static void call_fill(struct tenrec_call *c, struct tenrec_worker *w, const stru
     c->span = c->in.spans_max > 0 || span_wanted() ? w->spans->serve(c) : NULL;
 }
 
-static void refuse(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg, bool cbor,
-                   const tenrec_error *why)
+static void dispatch_refuse(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg,
+                            bool cbor, const tenrec_error *why)
 {
     w->parcels->forget(w, from, msg);
     if (msg->type != TENREC_MSG_ONE_WAY_CALL) {
@@ -291,7 +291,7 @@ static void refuse(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg 
     msg->release(msg);
 }
 
-static void start(struct tenrec_call *c)
+static void dispatch_run(struct tenrec_call *c)
 {
     tenrec_error why;
     tenrec_status st = TENREC_OK;
@@ -316,7 +316,7 @@ void dispatch_start(struct tenrec_call *c, const tenrec_error *why)
     if (why)
         call_refuse(c, why);
     else
-        start(c);
+        dispatch_run(c);
 }
 
 /* Is there more to do than to read the arguments before it starts? */
@@ -349,7 +349,7 @@ static void serve_later(struct tenrec_worker *w, const struct function *f,
     if (c->refs)
         w->served_refs->begin(c);
     else
-        start(c);
+        dispatch_run(c);
     return;
 
 err_finish:
@@ -362,7 +362,7 @@ err_finish:
 err_free:
     free(c);
 err_refuse:
-    refuse(w, from, msg, true, &why);
+    dispatch_refuse(w, from, msg, true, &why);
 }
 
 /* Returns true if a call of `f` may end before the delivery of its request does: its
@@ -375,7 +375,7 @@ static bool serves_inline(const struct tenrec_worker *w, const struct function *
 
 /* The arguments are read once, where the call will live; only an inline function whose
  * arguments bring references turns out to need another place. */
-static void serve(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
+static void dispatch_serve(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
 {
     const struct function *f;
     struct codec_head head;
@@ -383,7 +383,7 @@ static void serve(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *
     tenrec_error why;
 
     if (codec_read_head(msg, &head, &why) != TENREC_OK) {
-        refuse(w, from, msg, codec_is_cbor(msg), &why);
+        dispatch_refuse(w, from, msg, codec_is_cbor(msg), &why);
         return;
     }
     f = functions_find(w->functions, head.function, head.function_len);
@@ -392,7 +392,7 @@ static void serve(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *
         return;
     }
     if (codec_read_args(msg, &head, &c.in, &why) != TENREC_OK) {
-        refuse(w, from, msg, true, &why);
+        dispatch_refuse(w, from, msg, true, &why);
         return;
     }
     if (f && !c.in.refers) {
@@ -410,7 +410,7 @@ static void serve(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *
     if (msg->type == TENREC_MSG_REMOTE_CALL)
         w->served_refs->refused(w, from, msg, &head.creation, &why);
     else
-        refuse(w, from, msg, true, &why);
+        dispatch_refuse(w, from, msg, true, &why);
 }
 
 /* ---- messages ------------------------------------------------------------- */
@@ -435,10 +435,10 @@ static void dispatch_unsupported(struct tenrec_worker *w, tenrec_peer from, stru
 
     tenrec_fail(&why, TENREC_EUNSUPPORTED, "message type 0x%x is not supported here",
                 (unsigned)msg->type);
-    refuse(w, from, msg, codec_is_cbor(msg), &why);
+    dispatch_refuse(w, from, msg, codec_is_cbor(msg), &why);
 }
 
-static void deliver(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
+static void dispatch_deliver(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
 {
     dispatch_fn *fn;
 
@@ -446,7 +446,7 @@ static void deliver(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg
     case TENREC_MSG_CALL:
     case TENREC_MSG_ONE_WAY_CALL:
     case TENREC_MSG_REMOTE_CALL:
-        serve(w, from, msg);
+        dispatch_serve(w, from, msg);
         break;
     case TENREC_MSG_RET:
     case TENREC_MSG_EXCEPTION:
@@ -471,7 +471,7 @@ void worker_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg)
     struct tenrec_worker *w = arg;
 
     thread_state.delivers = w;
-    deliver(w, from, msg);
+    dispatch_deliver(w, from, msg);
     thread_state.delivers = outer;
 }
 

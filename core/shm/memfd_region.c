@@ -66,7 +66,7 @@ tenrec_status memfd_region_make(size_t bytes, enum memfd_region_access access,
 /* Is it a memfd, or a file like one, whose size stays and whose pages the kernel
  * itself brings? Pages of a file system in user space could keep us waiting for
  * ever, and huge pages of a pool may be missing when they are touched. */
-static tenrec_status check(int fd, struct stat *ret, tenrec_error *err)
+static tenrec_status memfd_region_check(int fd, struct stat *ret, tenrec_error *err)
 {
     const int seals = fcntl(fd, F_GET_SEALS);
     struct statfs fs;
@@ -87,7 +87,7 @@ tenrec_status memfd_region_map(int fd, enum memfd_region_access access, struct m
     const int protection = access == REGION_READ ? PROT_READ : PROT_READ | PROT_WRITE;
     const int kind = access == REGION_PRIVATE ? MAP_PRIVATE | MAP_NORESERVE : MAP_SHARED;
     struct stat st;
-    tenrec_status status = check(fd, &st, err);
+    tenrec_status status = memfd_region_check(fd, &st, err);
     void *base;
 
     if (status != TENREC_OK)

@@ -42,7 +42,7 @@ static void copy_pieces(struct parallel_copy *c)
         memcpy(c->to + at, c->from + at, c->bytes - at < PIECE ? c->bytes - at : PIECE);
 }
 
-static void *help(void *arg)
+static void *parallel_copy_help(void *arg)
 {
     struct parallel_copy *c = arg;
 
@@ -74,9 +74,10 @@ static bool many_cpus(void)
 static bool has_helper(struct parallel_copy *c)
 {
     if (c->helper == HELPER_NONE)
-        c->helper = many_cpus() && threads_start(&c->thread, "tenrec-copy", help, c) == 0
-                        ? HELPER_RUNS
-                        : HELPER_REFUSED;
+        c->helper =
+            many_cpus() && threads_start(&c->thread, "tenrec-copy", parallel_copy_help, c) == 0
+                ? HELPER_RUNS
+                : HELPER_REFUSED;
     return c->helper == HELPER_RUNS;
 }
 

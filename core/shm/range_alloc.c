@@ -14,7 +14,7 @@ void range_alloc_finish(struct range_alloc *e)
 }
 
 /* The first that begins behind `at`. */
-static size_t behind(const struct range_alloc *e, size_t at)
+static size_t range_alloc_behind(const struct range_alloc *e, size_t at)
 {
     size_t low = 0, high = e->n;
 
@@ -60,7 +60,7 @@ bool range_alloc_take(struct range_alloc *e, size_t len, void *owner, size_t *re
 
 void range_alloc_give(struct range_alloc *e, size_t at)
 {
-    const size_t next = behind(e, at);
+    const size_t next = range_alloc_behind(e, at);
 
     assert(next > 0 && e->used[next - 1].at == at);
     memmove(&e->used[next - 1], &e->used[next], (e->n - next) * sizeof e->used[0]);
@@ -69,7 +69,7 @@ void range_alloc_give(struct range_alloc *e, size_t at)
 
 void *range_alloc_owner(const struct range_alloc *e, size_t at, size_t len)
 {
-    const size_t next = behind(e, at);
+    const size_t next = range_alloc_behind(e, at);
     const struct range_extent *x = next ? &e->used[next - 1] : NULL;
 
     return x && at - x->at < x->len && len <= x->len - (at - x->at) ? x->owner : NULL;

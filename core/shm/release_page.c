@@ -21,7 +21,7 @@ static struct page *page_of(const struct release_page *l)
     return (struct page *)(void *)l->page.base;
 }
 
-static uint64_t bit(unsigned slot)
+static uint64_t release_page_bit(unsigned slot)
 {
     return UINT64_C(1) << slot % 64;
 }
@@ -71,16 +71,16 @@ tenrec_status release_page_take(const int fds[LEDGER_FDS], struct release_page *
 
 void release_page_hold(const struct release_page *l, unsigned slot)
 {
-    atomic_fetch_or(&page_of(l)->held[slot / 64], bit(slot));
+    atomic_fetch_or(&page_of(l)->held[slot / 64], release_page_bit(slot));
 }
 
 void release_page_end(const struct release_page *l, unsigned slot)
 {
     struct page *page = page_of(l);
 
-    atomic_fetch_and(&page->held[slot / 64], ~bit(slot));
+    atomic_fetch_and(&page->held[slot / 64], ~release_page_bit(slot));
     /* What was read of the memory was read before. */
-    atomic_fetch_or_explicit(&page->ended[slot / 64], bit(slot), memory_order_release);
+    atomic_fetch_or_explicit(&page->ended[slot / 64], release_page_bit(slot), memory_order_release);
 }
 
 void release_page_leave(const struct release_page *l)

@@ -125,7 +125,7 @@ static void link_region(struct shared_region *r)
 /* ---- blocks ----------------------------------------------------------------- */
 
 /* Notes that `b` lies in `r`; with the lock. */
-static bool settle(struct shared_region *r, struct shared_block *b, size_t bytes)
+static bool shared_memory_settle(struct shared_region *r, struct shared_block *b, size_t bytes)
 {
     const bool was_empty = r->used.n == 0;
 
@@ -151,7 +151,7 @@ static bool find_room(struct shared_block *b, size_t bytes)
             continue;
         if (own && (r->used.n > 0 || r->region.bytes < bytes || r->region.bytes / 5 * 4 > bytes))
             continue;
-        if (settle(r, b, bytes))
+        if (shared_memory_settle(r, b, bytes))
             return true;
     }
     return false;
@@ -176,7 +176,7 @@ static tenrec_status make_room(struct shared_block *b, size_t bytes, bool moves,
     }
     r->private = b->private;
     pthread_mutex_lock(&all.lock);
-    settled = settle(r, b, bytes);
+    settled = shared_memory_settle(r, b, bytes);
     if (settled)
         link_region(r);
     pthread_mutex_unlock(&all.lock);
@@ -241,7 +241,7 @@ tenrec_status shared_block_adopt(struct memfd_region *region, struct shared_bloc
     r->leaves = true; /* others may have it mapped, and could write it */
     memfd_region_restrict(&r->region);
     pthread_mutex_lock(&all.lock);
-    settled = settle(r, b, region->bytes);
+    settled = shared_memory_settle(r, b, region->bytes);
     if (settled)
         link_region(r);
     pthread_mutex_unlock(&all.lock);
@@ -255,7 +255,7 @@ tenrec_status shared_block_adopt(struct memfd_region *region, struct shared_bloc
 }
 
 /* What `b` had is free; returns the region when it shall go, too. With the lock. */
-static struct shared_region *leave(struct shared_block *b, size_t limit, uint64_t now)
+static struct shared_region *shared_memory_leave(struct shared_block *b, size_t limit, uint64_t now)
 {
     struct shared_region *r = b->region;
 
@@ -296,7 +296,7 @@ void shared_block_drop(struct shared_block *b)
         pthread_mutex_unlock(&all.lock);
         return;
     }
-    gone = last ? leave(b, limit, now) : NULL;
+    gone = last ? shared_memory_leave(b, limit, now) : NULL;
     pthread_mutex_unlock(&all.lock);
     if (!last)
         return;

@@ -76,7 +76,7 @@ static void come_back(struct tenrec_sharing *s, unsigned slot)
 }
 
 /* With the lock. */
-static void collect(struct tenrec_sharing *s)
+static void sharing_reclaim(struct tenrec_sharing *s)
 {
     for (unsigned w = 0; w < LEDGER_WORDS && s->n_lent > 0; w++) {
         uint64_t ended = release_page_ended(&s->ledger, w);
@@ -110,7 +110,7 @@ uint64_t sharing_collect(uint64_t now_ns)
         struct tenrec_sharing *s = *at;
         bool over;
         pthread_mutex_lock(&s->lock);
-        collect(s);
+        sharing_reclaim(s);
         over = s->closed && s->n_lent == 0;
         pthread_mutex_unlock(&s->lock);
         if (!over) {
@@ -152,7 +152,7 @@ void sharing_close(struct tenrec_sharing *s)
     pthread_mutex_lock(&s->lock);
     s->closed = true;
     sharing_in_close(s);
-    collect(s);
+    sharing_reclaim(s);
     over = s->n_lent == 0;
     pthread_mutex_unlock(&s->lock);
     for (at = &all.first; over && *at != s; at = &(*at)->next)
@@ -238,8 +238,8 @@ static void close_fds(struct tenrec_share *share)
 }
 
 /* Takes the block on success. */
-static bool lend(struct tenrec_sharing *s, struct shared_block *b, struct record *r,
-                 struct tenrec_share *share)
+static bool sharing_lend(struct tenrec_sharing *s, struct shared_block *b, struct record *r,
+                         struct tenrec_share *share)
 {
     const uint64_t region = shared_block_region(b);
 
@@ -269,7 +269,7 @@ static bool lend(struct tenrec_sharing *s, struct shared_block *b, struct record
 }
 
 /* Takes the block on success. It is still the sender's to drop, not to use. */
-static bool move(struct shared_block *b, struct record *r, struct tenrec_share *share)
+static bool sharing_move(struct shared_block *b, struct record *r, struct tenrec_share *share)
 {
     if (!add_copy(share, shared_block_fd(b)))
         return false;
@@ -321,18 +321,18 @@ bool sharing_share(struct tenrec_sharing *s, const struct tenrec_tensor_desc *de
     if (b && r.offset % SHARING_ALIGNMENT == 0) {
         /* Rarely: the page is in the caches of who ends loans. */
         if (s->n_lent >= COLLECT_FROM)
-            collect(s);
+            sharing_reclaim(s);
         way = shared_block_way(b);
         switch (way) {
         case SHARED_PRIVATE:
             r.kind = RECORD_PRIVATE;
-            ok = r.offset % memfd_region_page() == 0 && lend(s, b, &r, ret);
+            ok = r.offset % memfd_region_page() == 0 && sharing_lend(s, b, &r, ret);
             break;
         case SHARED_LENT:
-            ok = lend(s, b, &r, ret);
+            ok = sharing_lend(s, b, &r, ret);
             break;
         case SHARED_MOVED:
-            ok = move(b, &r, ret);
+            ok = sharing_move(b, &r, ret);
             break;
         case SHARED_COPIED:
             break;

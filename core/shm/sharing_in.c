@@ -138,8 +138,8 @@ static tenrec_status take_region(struct tenrec_sharing *s, const struct record *
 }
 
 /* With the lock. */
-static tenrec_status arrive(struct tenrec_sharing *s, const struct record *r, uint64_t bytes,
-                            struct tenrec_mapping *m, tenrec_error *err)
+static tenrec_status sharing_in_arrive(struct tenrec_sharing *s, const struct record *r,
+                                       uint64_t bytes, struct tenrec_mapping *m, tenrec_error *err)
 {
     struct mapped_region *region = s->mapped[r->region];
     tenrec_status st;
@@ -180,7 +180,7 @@ static tenrec_status arrive_lent(struct tenrec_sharing *s, const struct record *
     if (!s->holding)
         return tenrec_fail(err, TENREC_EPROTOCOL, "memory was lent before its ledger came");
     if (region == TENREC_OK) {
-        st = arrive(s, r, bytes, m, err);
+        st = sharing_in_arrive(s, r, bytes, m, err);
     } else {
         st = region;
         if (err)

@@ -50,7 +50,7 @@ size_t storage_pool_round(size_t bytes)
 
 /* ---- pages ---------------------------------------------------------------- */
 
-static void *map(size_t bytes)
+static void *storage_pool_map(size_t bytes)
 {
     const size_t extra = bytes >= STORAGE_POOL_HUGE ? STORAGE_POOL_HUGE : 0;
     size_t before;
@@ -70,15 +70,15 @@ static void *map(size_t bytes)
     return p + before;
 }
 
-static void *make(unsigned class, size_t bytes)
+static void *storage_pool_make(unsigned class, size_t bytes)
 {
     if (RECYCLE)
-        return map(storage_pool_bytes(class));
+        return storage_pool_map(storage_pool_bytes(class));
     /* Exactly, so that who reaches beyond it is found. */
     return aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
 }
 
-static void unmake(void *data, unsigned class)
+static void storage_pool_unmake(void *data, unsigned class)
 {
     if (RECYCLE)
         munmap(data, storage_pool_bytes(class));
@@ -88,7 +88,7 @@ static void unmake(void *data, unsigned class)
 
 /* ---- what is kept --------------------------------------------------------- */
 
-static void put(struct storage_pool *p, struct storage_kept *k)
+static void storage_pool_put(struct storage_pool *p, struct storage_kept *k)
 {
     struct storage_kept **of_class = &p->of_class[k->class];
 
@@ -118,7 +118,7 @@ static void take_out(struct storage_pool *p, struct storage_kept *k)
 
 /* Takes out what is too much or too old; returns it as a list by `older`, for
  * unmap_all without the lock. */
-static struct storage_kept *excess(struct storage_pool *p, uint64_t since_ns)
+static struct storage_kept *storage_pool_excess(struct storage_pool *p, uint64_t since_ns)
 {
     struct storage_kept *list = NULL;
 
@@ -136,7 +136,7 @@ static void unmap_all(struct storage_kept *list)
     while (list) {
         struct storage_kept *k = list;
         list = k->older;
-        unmake(k, k->class);
+        storage_pool_unmake(k, k->class);
     }
 }
 
@@ -159,7 +159,7 @@ void *storage_pool_take(struct storage_pool *p, size_t bytes, unsigned *ret_clas
     p->used_blocks++;
     p->used_bytes += storage_pool_bytes(class);
     pthread_mutex_unlock(&p->lock);
-    data = k ? k : make(class, bytes);
+    data = k ? k : storage_pool_make(class, bytes);
     if (!k) {
         pthread_mutex_lock(&p->lock);
         if (data) {
@@ -190,12 +190,12 @@ void storage_pool_give(struct storage_pool *p, void *data, unsigned class)
         k->since_ns = now;
         if (!p->oldest)
             wake_ns = now + STORAGE_POOL_IDLE_MS * UINT64_C(1000000);
-        put(p, k);
-        out = excess(p, 0);
+        storage_pool_put(p, k);
+        out = storage_pool_excess(p, 0);
     }
     pthread_mutex_unlock(&p->lock);
     if (!keep)
-        unmake(data, class);
+        storage_pool_unmake(data, class);
     unmap_all(out);
     if (wake_ns != CLOCK_NEVER && p->wake)
         p->wake(wake_ns);
@@ -214,7 +214,7 @@ void storage_pool_deny(struct storage_pool *p, size_t less)
 
     pthread_mutex_lock(&p->lock);
     p->limit -= less;
-    out = excess(p, 0);
+    out = storage_pool_excess(p, 0);
     pthread_mutex_unlock(&p->lock);
     unmap_all(out);
 }
@@ -226,7 +226,7 @@ uint64_t storage_pool_trim(struct storage_pool *p, uint64_t now_ns)
     uint64_t next;
 
     pthread_mutex_lock(&p->lock);
-    out = excess(p, now_ns > idle_ns ? now_ns - idle_ns : 0);
+    out = storage_pool_excess(p, now_ns > idle_ns ? now_ns - idle_ns : 0);
     next = p->oldest ? p->oldest->since_ns + idle_ns : CLOCK_NEVER;
     pthread_mutex_unlock(&p->lock);
     unmap_all(out);
@@ -261,14 +261,14 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* In the child of a fork: another thread of the parent may have been at it, and
  * the workers that allowed it to keep something do not run here. */
-static void forget(void)
+static void storage_pool_forget(void)
 {
     of_process = (struct storage_pool){ .lock = PTHREAD_MUTEX_INITIALIZER, .wake = wake_process };
 }
 
 static void watch_forks(void)
 {
-    pthread_atfork(NULL, NULL, forget);
+    pthread_atfork(NULL, NULL, storage_pool_forget);
 }
 
 struct storage_pool *storage_pool_of_process(void)

@@ -180,8 +180,8 @@ tenrec_status tenrec_tensor_wait(struct tenrec_tensor *t, tenrec_error *err)
 
 /* ---- views ------------------------------------------------------------------------ */
 
-static tenrec_status view(struct tenrec_tensor *t, const struct tenrec_tensor_desc *d,
-                          struct tenrec_tensor **ret, tenrec_error *err)
+static tenrec_status device_memory_view(struct tenrec_tensor *t, const struct tenrec_tensor_desc *d,
+                                        struct tenrec_tensor **ret, tenrec_error *err)
 {
     tenrec_status st = tensor_from_desc(d, share_drop, t, ret, err);
 
@@ -202,7 +202,7 @@ tenrec_status device_tensor_to_send(struct tenrec_tensor *t, struct tenrec_tenso
     d.data = tenrec_tensor_data(t);
     d.bytes = tenrec_tensor_bytes(t);
     d.byte_offset = 0;
-    return view(t, &d, ret, err);
+    return device_memory_view(t, &d, ret, err);
 }
 
 tenrec_status device_tensor_on(struct tenrec_tensor *t, const struct tenrec_stream *s,
@@ -211,13 +211,13 @@ tenrec_status device_tensor_on(struct tenrec_tensor *t, const struct tenrec_stre
     struct tenrec_tensor_desc d = *tenrec_tensor_desc(t);
 
     d.stream = s->stream;
-    return view(t, &d, ret, err);
+    return device_memory_view(t, &d, ret, err);
 }
 
 /* ---- copies ------------------------------------------------------------------------- */
 
-static tenrec_status copy(struct tenrec_tensor *from, struct tenrec_tensor *to,
-                          const struct tenrec_stream *s, tenrec_error *err)
+static tenrec_status device_memory_copy(struct tenrec_tensor *from, struct tenrec_tensor *to,
+                                        const struct tenrec_stream *s, tenrec_error *err)
 {
     const struct tenrec_device_ops *ops;
     tenrec_status st = stream_ops_for(s->device, &ops, err);
@@ -239,7 +239,7 @@ tenrec_status device_tensor_copy(struct tenrec_tensor *from, struct tenrec_tenso
     if (st == TENREC_OK && streams_has(ready, tenrec_tensor_desc(from)->device, &other))
         st = stream_order(&other, &s, err);
     if (st == TENREC_OK)
-        st = copy(from, to, &s, err);
+        st = device_memory_copy(from, to, &s, err);
     if (st == TENREC_OK) {
         tenrec_tensor_record_stream(from, &s);
         if (streams_has(ready, d->device, &other)) /* who waits for `ready` finds it copied */
@@ -262,7 +262,7 @@ static tenrec_status copy_ordered(struct tenrec_tensor *from, struct tenrec_tens
     if (b.kind == TENREC_CPU) {
         const struct tenrec_device_ops *ops;
 
-        st = copy(from, to, &at_from, err);
+        st = device_memory_copy(from, to, &at_from, err);
         if (st == TENREC_OK)
             st = stream_ops_for(a, &ops, err);
         return st == TENREC_OK ? ops->stream_wait(&at_from, err) : st;
@@ -270,7 +270,7 @@ static tenrec_status copy_ordered(struct tenrec_tensor *from, struct tenrec_tens
     if (a.kind != TENREC_CPU)
         st = stream_order(&at_from, &at_to, err);
     if (st == TENREC_OK)
-        st = copy(from, to, &at_to, err);
+        st = device_memory_copy(from, to, &at_to, err);
     if (st == TENREC_OK && a.kind != TENREC_CPU)
         st = stream_order(&at_to, &at_from, err);
     if (st != TENREC_OK || a.kind != TENREC_CPU)

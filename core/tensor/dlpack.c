@@ -23,7 +23,7 @@ static void release_dl(void *arg, void *data)
         dl->deleter(dl);
 }
 
-static tenrec_status check(const DLTensor *from, tenrec_error *err)
+static tenrec_status dlpack_check(const DLTensor *from, tenrec_error *err)
 {
     /* Pinned memory of CUDA is host memory. */
     if (from->device.device_type != kDLCPU && from->device.device_type != kDLCUDAHost &&
@@ -42,7 +42,7 @@ static tenrec_status check(const DLTensor *from, tenrec_error *err)
 }
 
 /* DLPack does not say how long the storage is: as long as the view reaches. */
-static uint64_t reach(const struct tenrec_tensor_desc *d)
+static uint64_t dlpack_reach(const struct tenrec_tensor_desc *d)
 {
     uint64_t last = 0, step, end;
 
@@ -77,7 +77,7 @@ tenrec_status tenrec_tensor_from_dlpack(DLManagedTensor *dl, struct tenrec_tenso
 {
     const DLTensor *from = &dl->dl_tensor;
     struct tenrec_tensor_desc d = { .data = from->data, .byte_offset = from->byte_offset };
-    tenrec_status status = check(from, err);
+    tenrec_status status = dlpack_check(from, err);
 
     if (status)
         return status;
@@ -95,7 +95,7 @@ tenrec_status tenrec_tensor_from_dlpack(DLManagedTensor *dl, struct tenrec_tenso
     }
     if (!from->strides)
         row_major(&d);
-    d.bytes = reach(&d);
+    d.bytes = dlpack_reach(&d);
     return tensor_from_desc(&d, release_dl, dl, ret, err);
 }
 

@@ -20,7 +20,7 @@ static struct owners *owners_of(const struct tenrec_msg *msg)
                                      (size_t)msg->n_tensors * msg->tensor_size);
 }
 
-static void release(struct tenrec_msg *msg)
+static void message_release(struct tenrec_msg *msg)
 {
     const struct owners *o = owners_of(msg);
 
@@ -50,7 +50,7 @@ struct tenrec_msg *rpc_message_new(uint64_t payload_len, uint32_t n_tensors)
     o = owners_of(msg);
     memset(o, 0, (size_t)bytes);
     o->release = msg->release;
-    msg->release = release;
+    msg->release = message_release;
     msg->payload = (char *)o + bytes;
     msg->payload_len = payload_len;
     return msg;
@@ -106,7 +106,7 @@ tenrec_status rpc_message_share_storage(struct tenrec_msg *msg, uint32_t i, tenr
 
 struct tenrec_tensor *rpc_message_owner(const struct tenrec_msg *msg, uint32_t i)
 {
-    if (msg->release != release || i >= msg->n_tensors)
+    if (msg->release != message_release || i >= msg->n_tensors)
         return NULL;
     return owners_of(msg)->tensor[i];
 }

@@ -122,7 +122,7 @@ void object_types_finish(struct object_types *t)
     pthread_mutex_destroy(&t->lock);
 }
 
-static const struct tenrec_object_type *find(struct object_types *t, const char *name)
+static const struct tenrec_object_type *object_find(struct object_types *t, const char *name)
 {
     struct object_type_entry *e;
 
@@ -136,7 +136,7 @@ tenrec_status object_decode(struct object_types *t, const char *name,
                             const struct tenrec_value *value, struct tenrec_object **ret,
                             tenrec_error *err)
 {
-    const struct tenrec_object_type *type = find(t, name);
+    const struct tenrec_object_type *type = object_find(t, name);
     void *data = NULL;
     tenrec_status st;
 

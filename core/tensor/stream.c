@@ -67,7 +67,7 @@ void streams_drop(struct streams *s)
 }
 
 /* Under the lock; NULL when there is none. */
-static struct tenrec_stream *find(struct streams *s, struct tenrec_device device)
+static struct tenrec_stream *stream_find(struct streams *s, struct tenrec_device device)
 {
     for (uint32_t i = 0; i < s->n; i++)
         if (device_equal(s->stream[i].device, device))
@@ -82,7 +82,7 @@ bool streams_has(struct streams *s, struct tenrec_device device, struct tenrec_s
     if (!s)
         return false;
     spinlock_lock(&s->lock);
-    found = find(s, device);
+    found = stream_find(s, device);
     if (found)
         *ret = *found;
     spinlock_unlock(&s->lock);
@@ -94,7 +94,7 @@ tenrec_status streams_put(struct streams *s, const struct tenrec_stream *stream,
     struct tenrec_stream *at;
 
     spinlock_lock(&s->lock);
-    at = find(s, stream->device);
+    at = stream_find(s, stream->device);
     if (!at && s->n < STREAMS_MAX)
         at = &s->stream[s->n++];
     if (at)
@@ -111,7 +111,7 @@ static tenrec_status add_fresh(struct streams *s, struct tenrec_stream *stream, 
     bool full = false;
 
     spinlock_lock(&s->lock);
-    at = find(s, stream->device);
+    at = stream_find(s, stream->device);
     if (at)
         *stream = *at;
     else if (s->n < STREAMS_MAX)

@@ -7,7 +7,8 @@
 typedef tenrec_status each_fn(void *arg, struct tenrec_tensor *t, tenrec_error *err);
 
 /* Calls fn for each tensor of `v` that is on a device, until one fails. */
-static tenrec_status each(const struct tenrec_value *v, each_fn *fn, void *arg, tenrec_error *err)
+static tenrec_status stream_value_each(const struct tenrec_value *v, each_fn *fn, void *arg,
+                                       tenrec_error *err)
 {
     tenrec_status st = TENREC_OK;
 
@@ -18,11 +19,11 @@ static tenrec_status each(const struct tenrec_value *v, each_fn *fn, void *arg, 
         break;
     case TENREC_VALUE_ARRAY:
         for (uint64_t i = 0; i < v->n && st == TENREC_OK; i++)
-            st = each(&v->u.array[i], fn, arg, err);
+            st = stream_value_each(&v->u.array[i], fn, arg, err);
         break;
     case TENREC_VALUE_MAP:
         for (uint64_t i = 0; i < v->n && st == TENREC_OK; i++)
-            st = each(&v->u.map[i].value, fn, arg, err);
+            st = stream_value_each(&v->u.map[i].value, fn, arg, err);
         break;
     default:
         break;
@@ -38,7 +39,7 @@ static tenrec_status find_one(void *arg, struct tenrec_tensor *t, tenrec_error *
 
 bool value_on_devices(const struct tenrec_value *v)
 {
-    return stream_ops() && v && each(v, find_one, NULL, NULL) != TENREC_OK;
+    return stream_ops() && v && stream_value_each(v, find_one, NULL, NULL) != TENREC_OK;
 }
 
 static tenrec_status add_own(void *arg, struct tenrec_tensor *t, tenrec_error *err)
@@ -57,7 +58,7 @@ struct streams *value_streams(const struct tenrec_value *v)
 
     if (!value_on_devices(v) || !(s = streams_new(false)))
         return NULL;
-    if (each(v, add_own, s, NULL) == TENREC_OK)
+    if (stream_value_each(v, add_own, s, NULL) == TENREC_OK)
         return s;
     streams_drop(s);
     return NULL;
@@ -95,7 +96,7 @@ tenrec_status value_hand_over(const struct tenrec_value *v, struct streams **ret
     s = streams_new(false);
     if (!s)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the streams of a value");
-    st = each(v, add_after_current, s, err);
+    st = stream_value_each(v, add_after_current, s, err);
     if (st == TENREC_OK)
         *ret = s;
     else
@@ -119,7 +120,7 @@ static tenrec_status order_and_use(void *arg, struct tenrec_tensor *t, tenrec_er
 
 tenrec_status value_take(const struct tenrec_value *v, struct streams *ready, tenrec_error *err)
 {
-    return v ? each(v, order_and_use, ready, err) : TENREC_OK;
+    return v ? stream_value_each(v, order_and_use, ready, err) : TENREC_OK;
 }
 
 static tenrec_status use_on(void *arg, struct tenrec_tensor *t, tenrec_error *err)
@@ -139,7 +140,7 @@ tenrec_status value_take_on(const struct tenrec_value *v, struct streams *ready,
 
     if (st != TENREC_OK || !ready)
         return st;
-    return each(v, use_on, s ? s : thread_streams, err);
+    return stream_value_each(v, use_on, s ? s : thread_streams, err);
 }
 
 static tenrec_status order_set(void *arg, struct tenrec_tensor *t, tenrec_error *err)
@@ -160,7 +161,7 @@ static tenrec_status order_set(void *arg, struct tenrec_tensor *t, tenrec_error 
 
 tenrec_status value_order(const struct tenrec_value *v, struct streams *s, tenrec_error *err)
 {
-    return each(v, order_set, s, err);
+    return stream_value_each(v, order_set, s, err);
 }
 
 struct streams *streams_fork(struct streams *ready)
@@ -196,7 +197,7 @@ bool value_strays(const struct tenrec_value *v, const struct tenrec_device *devi
 {
     struct strays s = { .device = device, .n = n };
 
-    if (each(v, look_for_stray, &s, NULL) == TENREC_OK)
+    if (stream_value_each(v, look_for_stray, &s, NULL) == TENREC_OK)
         return false;
     *ret = s.found;
     return true;

@@ -56,8 +56,8 @@ static void set_row_major(struct tenrec_tensor_desc *d)
 }
 
 /* Elements of the shape, and bytes that they take side by side. */
-static tenrec_status measure(const struct tenrec_tensor_desc *d, uint64_t *ret_elements,
-                             uint64_t *ret_bytes, tenrec_error *err)
+static tenrec_status tensor_measure(const struct tenrec_tensor_desc *d, uint64_t *ret_elements,
+                                    uint64_t *ret_bytes, tenrec_error *err)
 {
     const uint32_t item = dtype_bytes(d->dtype);
     uint64_t n = 1;
@@ -112,10 +112,10 @@ static tenrec_status check_reach(const struct tenrec_tensor_desc *d, tenrec_erro
     return TENREC_OK;
 }
 
-static tenrec_status check(const struct tenrec_tensor_desc *d, uint64_t *ret_elements,
-                           uint64_t *ret_bytes, tenrec_error *err)
+static tenrec_status tensor_check(const struct tenrec_tensor_desc *d, uint64_t *ret_elements,
+                                  uint64_t *ret_bytes, tenrec_error *err)
 {
-    tenrec_status status = measure(d, ret_elements, ret_bytes, err);
+    tenrec_status status = tensor_measure(d, ret_elements, ret_bytes, err);
 
     if (status)
         return status;
@@ -133,7 +133,7 @@ static tenrec_status check(const struct tenrec_tensor_desc *d, uint64_t *ret_ele
 
 /* Where the storage of a tensor in one block begins. */
 #define HEAD ((sizeof(struct tenrec_tensor) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT)
-static char *inside(struct tenrec_tensor *t)
+static char *tensor_inside(struct tenrec_tensor *t)
 {
     return (char *)t + HEAD;
 }
@@ -173,7 +173,7 @@ static tenrec_status block_new(uint64_t bytes, struct tenrec_tensor **ret, tenre
                           HEAD + ((size_t)bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
         if (t) {
             memset(t, 0, sizeof *t);
-            t->desc.data = inside(t);
+            t->desc.data = tensor_inside(t);
         }
     }
     if (!t)
@@ -184,8 +184,8 @@ static tenrec_status block_new(uint64_t bytes, struct tenrec_tensor **ret, tenre
     return TENREC_OK;
 }
 
-static void describe(struct tenrec_tensor *t, const struct tenrec_tensor_desc *d, void *data,
-                     uint64_t elements, uint64_t bytes)
+static void tensor_fill_desc(struct tenrec_tensor *t, const struct tenrec_tensor_desc *d,
+                             void *data, uint64_t elements, uint64_t bytes)
 {
     t->desc = *d;
     t->desc.data = data;
@@ -209,7 +209,7 @@ tenrec_status tensor_check_desc(const struct tenrec_tensor_desc *desc, tenrec_er
 {
     uint64_t elements, bytes;
 
-    return check(desc, &elements, &bytes, err);
+    return tensor_check(desc, &elements, &bytes, err);
 }
 
 tenrec_status tensor_describe(struct tenrec_dtype dtype, uint32_t ndim, const int64_t *shape,
@@ -219,7 +219,7 @@ tenrec_status tensor_describe(struct tenrec_dtype dtype, uint32_t ndim, const in
     tenrec_status status;
 
     set_shape(ret, dtype, ndim, shape);
-    status = measure(ret, &elements, &ret->bytes, err);
+    status = tensor_measure(ret, &elements, &ret->bytes, err);
     if (status == TENREC_OK)
         set_row_major(ret);
     return status;
@@ -239,14 +239,14 @@ tenrec_status tenrec_tensor_new(struct tenrec_dtype dtype, uint32_t ndim, const 
     uint64_t elements, bytes;
 
     set_shape(&d, dtype, ndim, shape);
-    status = measure(&d, &elements, &bytes, err);
+    status = tensor_measure(&d, &elements, &bytes, err);
     if (!status)
         status = block_new(bytes, &t, err);
     if (status)
         return status;
     set_row_major(&d);
     d.bytes = bytes;
-    describe(t, &d, t->desc.data, elements, bytes);
+    tensor_fill_desc(t, &d, t->desc.data, elements, bytes);
     *ret = t;
     return TENREC_OK;
 }
@@ -286,7 +286,7 @@ tenrec_status tenrec_tensor_alloc(struct tenrec_dtype dtype, uint32_t ndim, cons
                            "tensor flags 0x%x: expected 0, TENREC_SHARED, or that and TENREC_MOVES",
                            flags);
     set_shape(&d, dtype, ndim, shape);
-    st = measure(&d, &elements, &bytes, err);
+    st = tensor_measure(&d, &elements, &bytes, err);
     if (st != TENREC_OK)
         return st;
     if (!flags || bytes == 0)
@@ -302,7 +302,7 @@ tenrec_status tensor_new_private(const struct tenrec_tensor_desc *desc, struct t
 {
     struct tenrec_tensor_desc d = *desc;
     uint64_t elements, bytes;
-    tenrec_status st = check(desc, &elements, &bytes, err);
+    tenrec_status st = tensor_check(desc, &elements, &bytes, err);
 
     return st == TENREC_OK ? tensor_in_block(&d, SHARED_PRIVATE, ret, err) : st;
 }
@@ -315,7 +315,7 @@ tenrec_status tensor_from_desc(const struct tenrec_tensor_desc *desc,
     tenrec_status status;
     uint64_t elements, bytes;
 
-    status = check(desc, &elements, &bytes, err);
+    status = tensor_check(desc, &elements, &bytes, err);
     if (status)
         return status;
     if (!desc->data && desc->bytes)
@@ -327,7 +327,7 @@ tenrec_status tensor_from_desc(const struct tenrec_tensor_desc *desc,
     atomic_init(&t->count, 1);
     t->free_fn = free_fn;
     t->arg = arg;
-    describe(t, desc, desc->data, elements, bytes);
+    tensor_fill_desc(t, desc, desc->data, elements, bytes);
     *ret = t;
     return TENREC_OK;
 }
@@ -339,12 +339,12 @@ tenrec_status tensor_for_desc(const struct tenrec_tensor_desc *desc, struct tenr
     tenrec_status status;
     uint64_t elements, bytes;
 
-    status = check(desc, &elements, &bytes, err);
+    status = tensor_check(desc, &elements, &bytes, err);
     if (!status)
         status = block_new(desc->bytes, &t, err);
     if (status)
         return status;
-    describe(t, desc, t->desc.data, elements, bytes);
+    tensor_fill_desc(t, desc, t->desc.data, elements, bytes);
     t->desc.device = (struct tenrec_device){ TENREC_CPU, 0 };
     *ret = t;
     return TENREC_OK;
@@ -408,14 +408,14 @@ uint64_t tenrec_tensor_bytes(const struct tenrec_tensor *t)
 
 /* Copies the elements of dimension `dim` and those inside it one after the
  * other; returns where the next one goes. */
-static char *gather(char *to, const char *from, const struct tenrec_tensor_desc *d, uint32_t dim,
-                    size_t item)
+static char *tensor_gather(char *to, const char *from, const struct tenrec_tensor_desc *d,
+                           uint32_t dim, size_t item)
 {
     const size_t step = (size_t)d->strides[dim] * item;
 
     if (dim + 1 < d->ndim) {
         for (int64_t i = 0; i < d->shape[dim]; i++, from += step)
-            to = gather(to, from, d, dim + 1, item);
+            to = tensor_gather(to, from, d, dim + 1, item);
         return to;
     }
     if (step == item) {
@@ -447,7 +447,7 @@ static tenrec_status copy_new(const struct tenrec_tensor *t, struct tenrec_tenso
     else if (tensor_is_contiguous(d))
         memcpy(copy->desc.data, tenrec_tensor_data(t), (size_t)t->bytes);
     else
-        gather(copy->desc.data, tenrec_tensor_data(t), d, 0, dtype_bytes(d->dtype));
+        tensor_gather(copy->desc.data, tenrec_tensor_data(t), d, 0, dtype_bytes(d->dtype));
     *ret = copy;
     return TENREC_OK;
 }

@@ -86,7 +86,7 @@ static tenrec_status check_one(const struct tenrec_value *v, size_t number, char
                        tenrec_value_type_name(v->type), tenrec_value_type_name((uint32_t)want));
 }
 
-static void store(const struct tenrec_value *v, char letter, va_list *ap)
+static void value_store(const struct tenrec_value *v, char letter, va_list *ap)
 {
     switch (letter) {
     case 'b':
@@ -139,7 +139,7 @@ tenrec_status tenrec_values_get(const struct tenrec_value *v, size_t n, tenrec_e
     for (size_t i = 0; i < n; i++, t++) {
         if (*t == '|')
             t++;
-        store(&v[i], *t, &ap);
+        value_store(&v[i], *t, &ap);
     }
     va_end(ap);
     return TENREC_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "testkit/functions.h"
 
-static tenrec_status noop(struct tenrec_call *call, void *arg, tenrec_error *err)
+static tenrec_status functions_noop(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
     (void)call, (void)arg, (void)err;
     return TENREC_OK;
@@ -9,5 +9,5 @@ static tenrec_status noop(struct tenrec_call *call, void *arg, tenrec_error *err
 
 tenrec_status functions_register(struct tenrec_worker *w, tenrec_error *err)
 {
-    return tenrec_register_function(w, TENREC_TEST_NOOP, noop, NULL, TENREC_INLINE, err);
+    return tenrec_register_function(w, TENREC_TEST_NOOP, functions_noop, NULL, TENREC_INLINE, err);
 }

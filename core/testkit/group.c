@@ -104,7 +104,7 @@ static tenrec_status group_new(const struct tenrec_test_options *options,
 
 /* ---- end --------------------------------------------------------------------- */
 
-static bool ended(struct member *m)
+static bool group_ended(struct member *m)
 {
     if (m->threaded)
         return atomic_load(&m->board->worker[m->test.rank].phase) == RECORD_ENDED;
@@ -116,7 +116,7 @@ static bool all_ended(struct tenrec_test_group *g)
     bool all = true;
 
     for (int32_t i = 0; i < g->n; i++)
-        all = ended(&g->member[i]) && all;
+        all = group_ended(&g->member[i]) && all;
     return all;
 }
 
@@ -147,9 +147,9 @@ static bool wait_all(struct tenrec_test_group *g, int64_t deadline)
 }
 
 /* Who waits for others does not hang: it goes by itself once they have gone. */
-static bool hangs(struct tenrec_test_group *g, struct member *m)
+static bool group_hangs(struct tenrec_test_group *g, struct member *m)
 {
-    return !ended(m) && atomic_load(&g->board->worker[m->test.rank].phase) != RECORD_WAIT;
+    return !group_ended(m) && atomic_load(&g->board->worker[m->test.rank].phase) != RECORD_WAIT;
 }
 
 /* Processes that hang are killed, threads are told to give up. */
@@ -158,11 +158,11 @@ static void end_those_that_hang(struct tenrec_test_group *g)
     bool others = atomic_load(&g->board->failed) != 0;
 
     for (int32_t i = 0; i < g->n; i++)
-        if (hangs(g, &g->member[i]))
+        if (group_hangs(g, &g->member[i]))
             report_hang(&g->member[i], others);
     for (int32_t i = 0; i < g->n; i++) {
         struct member *m = &g->member[i];
-        if (m->noted == TENREC_OK || ended(m))
+        if (m->noted == TENREC_OK || group_ended(m))
             continue;
         if (m->pid)
             kill(m->pid, SIGKILL);
@@ -180,7 +180,7 @@ static bool end_all(struct tenrec_test_group *g)
     if (wait_all(g, scale_deadline(GRACE_MS)))
         return true;
     for (int32_t i = 0; i < g->n; i++)
-        if (g->member[i].pid && !ended(&g->member[i]))
+        if (g->member[i].pid && !group_ended(&g->member[i]))
             kill(g->member[i].pid, SIGKILL);
     return wait_all(g, scale_deadline(GRACE_MS));
 }
@@ -273,7 +273,7 @@ tenrec_status tenrec_test_group_kill(struct tenrec_test_group *g, int32_t rank, 
     if (!m->pid && signal != SIGKILL)
         return tenrec_fail(err, TENREC_EUNSUPPORTED,
                            "worker %d is a thread: expected SIGKILL, not signal %d", rank, signal);
-    if (ended(m))
+    if (group_ended(m))
         return tenrec_fail(err, TENREC_ESHUTDOWN, "worker %d has ended", rank);
     if (ends) {
         atomic_store(&g->board->shortened, true);
@@ -281,7 +281,7 @@ tenrec_status tenrec_test_group_kill(struct tenrec_test_group *g, int32_t rank, 
     }
     if (m->pid && kill(m->pid, signal) != 0)
         return tenrec_fail_errno(err, TENREC_EOS, errno, "signal %d to worker %d", signal, rank);
-    while (ends && !ended(m))
+    while (ends && !group_ended(m))
         if (!scale_moment(g->deadline))
             return tenrec_fail(err, TENREC_ETIMEDOUT, "worker %d does not end", rank);
     return TENREC_OK;

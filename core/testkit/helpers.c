@@ -81,7 +81,7 @@ tenrec_status tenrec_test_wait_until_node_failure(struct tenrec_worker *w, int32
     }
 }
 
-static int64_t number(const struct tenrec_value *map, const char *key)
+static int64_t helpers_number(const struct tenrec_value *map, const char *key)
 {
     const struct tenrec_value *v = tenrec_value_find(map, key);
 
@@ -120,8 +120,8 @@ static tenrec_status owners_and_forks(struct tenrec_worker *w, int32_t rank, int
         st = tenrec_debug_info(w, name, &o, &info, err);
     if (st != TENREC_OK)
         return st;
-    *ret_owners = number(info, "rref.num_owner_rrefs");
-    *ret_forks = number(info, "rref.num_forks");
+    *ret_owners = helpers_number(info, "rref.num_owner_rrefs");
+    *ret_forks = helpers_number(info, "rref.num_forks");
     tenrec_value_drop(info);
     return TENREC_OK;
 }

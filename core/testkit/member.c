@@ -13,14 +13,14 @@
 
 enum { AT_ONCE_MS = 3000 /* for functions that still run */ };
 
-static struct record *record(const struct member *m)
+static struct record *member_record(const struct member *m)
 {
     return &m->board->worker[m->test.rank];
 }
 
-static void enter(struct member *m, enum record_phase phase)
+static void member_enter(struct member *m, enum record_phase phase)
 {
-    atomic_store(&record(m)->phase, phase);
+    atomic_store(&member_record(m)->phase, phase);
 }
 
 static tenrec_status make_worker(struct member *m, struct tenrec_worker **ret, tenrec_error *err)
@@ -47,7 +47,7 @@ static tenrec_status start_worker(struct member *m, tenrec_error *err)
     struct tenrec_worker_info info;
     tenrec_status st;
 
-    enter(m, RECORD_INIT);
+    member_enter(m, RECORD_INIT);
     if ((st = tenrec_init_rpc(m->test.worker, err)) != TENREC_OK)
         return st;
     if (tenrec_get_worker_info(m->test.worker, NULL, &info, NULL) == TENREC_OK)
@@ -68,18 +68,18 @@ static void run_body(void *arg)
     m->status = m->setting->o.body(&m->test, &m->err);
 }
 
-static tenrec_status body(struct member *m, tenrec_error *err)
+static tenrec_status member_body(struct member *m, tenrec_error *err)
 {
     tenrec_test_guard_fn *guard = m->setting->o.guard;
 
-    enter(m, RECORD_BODY);
+    member_enter(m, RECORD_BODY);
     m->err.text[0] = '\0';
     if (!m->setting->o.body) {
         m->status = TENREC_OK;
     } else if (!guard) {
         run_body(m);
     } else if (!guard(m->name, run_body, m)) {
-        atomic_store(&record(m)->asserted, true);
+        atomic_store(&member_record(m)->asserted, true);
         return tenrec_fail(err, TENREC_EREMOTE, "an assertion failed in its body");
     }
     if (m->status != TENREC_OK)
@@ -92,14 +92,14 @@ static void wait_for_others(struct member *m)
 {
     struct board *b = m->board;
 
-    enter(m, RECORD_WAIT);
-    while (!atomic_load(&b->failed) && !atomic_load(&record(m)->may_die) &&
+    member_enter(m, RECORD_WAIT);
+    while (!atomic_load(&b->failed) && !atomic_load(&member_record(m)->may_die) &&
            (m->serves ? !atomic_load(&b->closing) : !board_all(b, RECORD_WAIT)) &&
            scale_moment(INT64_MAX))
         ;
 }
 
-static tenrec_status leave(struct member *m, tenrec_error *err)
+static tenrec_status member_leave(struct member *m, tenrec_error *err)
 {
     struct tenrec_worker *w = m->test.worker;
     struct board *b = m->board;
@@ -108,7 +108,7 @@ static tenrec_status leave(struct member *m, tenrec_error *err)
     int64_t left = scale_left(at_once ? scale_deadline(AT_ONCE_MS) : m->deadline);
     tenrec_status st;
 
-    enter(m, RECORD_SHUTDOWN);
+    member_enter(m, RECORD_SHUTDOWN);
     if (!tenrec_worker_running(w))
         return TENREC_OK; /* the body did it */
     if (at_once)          /* what is under way about references is cut off: no leak */
@@ -135,7 +135,7 @@ void member_give_up(struct member *m)
     pthread_mutex_unlock(&m->lock);
 }
 
-static tenrec_status live(struct member *m, tenrec_error *err)
+static tenrec_status member_live(struct member *m, tenrec_error *err)
 {
     const struct tenrec_test_options *o = &m->setting->o;
     bool rpc = !(o->flags & TENREC_TEST_NO_RPC);
@@ -144,11 +144,11 @@ static tenrec_status live(struct member *m, tenrec_error *err)
     if (rpc && ((st = make_worker(m, &m->test.worker, err)) != TENREC_OK ||
                 (st = start_worker(m, err)) != TENREC_OK))
         return st;
-    if ((st = body(m, err)) != TENREC_OK)
+    if ((st = member_body(m, err)) != TENREC_OK)
         return st;
     wait_for_others(m);
     take_back(m);
-    if (rpc && (st = leave(m, err)) == TENREC_OK && !(o->flags & TENREC_TEST_IGNORE_LEAKS))
+    if (rpc && (st = member_leave(m, err)) == TENREC_OK && !(o->flags & TENREC_TEST_IGNORE_LEAKS))
         st = leaks_check_worker(m->test.worker, err);
     return st;
 }
@@ -162,15 +162,15 @@ void member_run(struct member *m)
 
     if (look)
         leaks_begin(&before);
-    st = live(m, &err);
-    if (st != TENREC_OK && !atomic_load(&record(m)->may_die))
+    st = member_live(m, &err);
+    if (st != TENREC_OK && !atomic_load(&member_record(m)->may_die))
         board_fail(m->board, m->test.rank);
     take_back(m);
     tenrec_worker_drop(m->test.worker);
-    enter(m, RECORD_LEAKS);
+    member_enter(m, RECORD_LEAKS);
     if (st == TENREC_OK && look)
         st = leaks_check(&before, &err);
-    if (atomic_load(&record(m)->may_die))
+    if (atomic_load(&member_record(m)->may_die))
         st = TENREC_OK;
     board_end(m->board, m->test.rank, st, &err);
 }
@@ -187,7 +187,7 @@ void tenrec_test_die(const struct tenrec_test *t)
 {
     const struct member *m = (const struct member *)(const void *)t;
 
-    atomic_store(&record(m)->may_die, true);
+    atomic_store(&member_record(m)->may_die, true);
     atomic_store(&m->board->shortened, true);
     if (m->pid) {
         fflush(NULL);

@@ -32,7 +32,7 @@ static void begin_child(pid_t parent)
         _exit(1);
 }
 
-static void redirect(const struct member *m)
+static void process_redirect(const struct member *m)
 {
     char path[SETTING_PATH_MAX];
     int fd;
@@ -66,7 +66,7 @@ static void set_environment(const struct member *m)
 static _Noreturn void run_child(struct member *m)
 {
     m->pid = getpid();
-    redirect(m);
+    process_redirect(m);
     set_environment(m);
     setvbuf(stdout, NULL, _IOLBF, 0);
     member_run(m);
@@ -133,7 +133,7 @@ void process_output(const struct member *m, char *ret, size_t room)
 
 /* ---- the store --------------------------------------------------------------- */
 
-static _Noreturn void serve(int fd)
+static _Noreturn void process_serve(int fd)
 {
     struct tenrec_store_server *server = NULL;
     uint16_t port = 0;
@@ -160,7 +160,7 @@ tenrec_status process_serve_store(struct setting *s, int *ret_pid, tenrec_error 
     if (pid == 0) {
         begin_child(parent);
         close(fd[0]);
-        serve(fd[1]);
+        process_serve(fd[1]);
     }
     close(fd[1]);
     n = pid < 0 ? 0 : read(fd[0], &port, sizeof port);

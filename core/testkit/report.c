@@ -9,12 +9,12 @@
 
 enum { SHOWN_MAX = 8192, QUOTED_MAX = 240 };
 
-static struct record *record(const struct member *m)
+static struct record *report_record(const struct member *m)
 {
     return &m->board->worker[m->test.rank];
 }
 
-static void note(struct member *m, tenrec_status status, const char *text)
+static void report_note(struct member *m, tenrec_status status, const char *text)
 {
     int none = 0;
 
@@ -24,7 +24,7 @@ static void note(struct member *m, tenrec_status status, const char *text)
 
 void report_crash(struct member *m)
 {
-    const struct record *r = record(m);
+    const struct record *r = report_record(m);
     bool said = atomic_load(&r->phase) == RECORD_ENDED;
     char how[80], text[160];
 
@@ -34,22 +34,22 @@ void report_crash(struct member *m)
         return;
     process_how(m, how, sizeof how);
     snprintf(text, sizeof text, "%s %s", how, record_place(r));
-    note(m, TENREC_EPEER_LOST, text);
+    report_note(m, TENREC_EPEER_LOST, text);
 }
 
 void report_hang(struct member *m, bool others_failed)
 {
     char text[160];
 
-    snprintf(text, sizeof text, "hangs %s%s", record_place(record(m)),
+    snprintf(text, sizeof text, "hangs %s%s", record_place(report_record(m)),
              others_failed ? ", after another worker has failed" : "");
-    note(m, TENREC_ETIMEDOUT, text);
+    report_note(m, TENREC_ETIMEDOUT, text);
 }
 
 /* Why a member failed; NULL when it did not. */
-static const tenrec_error *why(const struct member *m)
+static const tenrec_error *report_why(const struct member *m)
 {
-    const struct record *r = record(m);
+    const struct record *r = report_record(m);
 
     if (m->noted != TENREC_OK)
         return &m->note;
@@ -65,7 +65,7 @@ void report_all(const struct member *member, int32_t n)
     bool any = false;
 
     for (int32_t i = 0; i < n; i++) {
-        const tenrec_error *e = why(&member[i]);
+        const tenrec_error *e = report_why(&member[i]);
         if (e)
             fprintf(stderr, "%s: %s: %s\n", member[i].name, tenrec_status_name(e->code), e->text);
         any = any || e;
@@ -81,7 +81,7 @@ void report_all(const struct member *member, int32_t n)
 }
 
 /* The last words of a process, on one line, behind *err. */
-static void quote(const struct member *m, tenrec_error *err)
+static void report_quote(const struct member *m, tenrec_error *err)
 {
     char output[QUOTED_MAX + 1], *start = output;
     size_t n = strlen(err->text), end;
@@ -108,13 +108,13 @@ tenrec_status report_first(const struct member *member, const struct board *b, t
     if (first == 0 || first > b->n)
         return TENREC_OK;
     m = &member[first - 1];
-    e = why(m);
+    e = report_why(m);
     if (!e)
         return tenrec_fail(err, TENREC_ETIMEDOUT, "%s: failed and does not end", m->name);
     *err = *e;
-    if (m->pid && (m->noted != TENREC_OK || atomic_load(&record(m)->asserted)))
-        quote(m, err);
-    else if (atomic_load(&record(m)->asserted))
+    if (m->pid && (m->noted != TENREC_OK || atomic_load(&report_record(m)->asserted)))
+        report_quote(m, err);
+    else if (atomic_load(&report_record(m)->asserted))
         tenrec_fail(err, e->code, "%s: its text stands on stderr", e->text);
     tenrec_error_prefix(err, "%s", m->name);
     err->worker = m->test.rank;

@@ -13,7 +13,7 @@ enum { SLOW_ADDRESS = 4, SLOW_THREAD = 8, SLOW_MAX = 1000 };
 extern void __asan_init(void) __attribute__((weak));
 extern void __tsan_init(void) __attribute__((weak));
 
-static int64_t factor(void)
+static int64_t scale_factor(void)
 {
     const char *text = secure_getenv("TENREC_TEST_SLOW");
     long n = text ? strtol(text, NULL, 10) : 0;
@@ -29,7 +29,7 @@ int64_t tenrec_test_ms(int64_t ms)
     int64_t f = atomic_load(&known);
 
     if (f == 0)
-        atomic_store(&known, f = factor());
+        atomic_store(&known, f = scale_factor());
     return ms > INT64_MAX / f ? TENREC_TIMEOUT_NONE : ms * f;
 }
 

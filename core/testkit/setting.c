@@ -13,7 +13,7 @@ enum { WORLD_DEFAULT = 4, WORLD_MAX = 256, TIMEOUT_DEFAULT_MS = 60000, TEXT_MAX 
 
 /* ---- the options ------------------------------------------------------------ */
 
-static tenrec_status check(const struct tenrec_test_options *o, tenrec_error *err)
+static tenrec_status setting_check(const struct tenrec_test_options *o, tenrec_error *err)
 {
     if (o->mode > TENREC_TEST_PROCESSES)
         return tenrec_fail(err, TENREC_EINVAL, "mode %u is neither threads nor processes", o->mode);
@@ -57,7 +57,7 @@ tenrec_status setting_init(struct setting *s, const struct tenrec_test_options *
     if (!options || options->size < sizeof *options)
         return tenrec_fail(err, TENREC_EINVAL, "options: size is not set");
     *o = *options;
-    if ((st = check(o, err)) != TENREC_OK)
+    if ((st = setting_check(o, err)) != TENREC_OK)
         return st;
     if (o->world_size == 0)
         o->world_size = WORLD_DEFAULT;
@@ -94,8 +94,8 @@ struct making {
 };
 
 /* `text` with the words in braces replaced. */
-static tenrec_status expand(const struct making *m, const char *text, char ret[TEXT_MAX],
-                            tenrec_error *err)
+static tenrec_status setting_expand(const struct making *m, const char *text, char ret[TEXT_MAX],
+                                    tenrec_error *err)
 {
     char rank[16], world[16];
     const struct {
@@ -131,7 +131,7 @@ static tenrec_status set_list(const struct making *m, const char *prefix, const 
 
     for (; list && *list && st == TENREC_OK; list++) {
         const char *equals;
-        if ((st = expand(m, *list, text, err)) != TENREC_OK)
+        if ((st = setting_expand(m, *list, text, err)) != TENREC_OK)
             return st;
         if (!(equals = strchr(text, '=')))
             return tenrec_fail(err, TENREC_EINVAL, "setting \"%s\": expected key=value", text);
@@ -142,7 +142,8 @@ static tenrec_status set_list(const struct making *m, const char *prefix, const 
 }
 
 /* "[A, B]", or "{A: 1s, B: 2s}" out of "A=1s" and "B=2s". */
-static tenrec_status flow(const char *const *list, bool map, char ret[TEXT_MAX], tenrec_error *err)
+static tenrec_status setting_flow(const char *const *list, bool map, char ret[TEXT_MAX],
+                                  tenrec_error *err)
 {
     size_t n = 1;
 
@@ -182,10 +183,11 @@ static tenrec_status set_faults(const struct making *m, tenrec_error *err)
     tenrec_status st = TENREC_OK;
     char text[TEXT_MAX];
 
-    if (o->messages_to_fail && (st = flow(o->messages_to_fail, false, text, err)) == TENREC_OK)
+    if (o->messages_to_fail &&
+        (st = setting_flow(o->messages_to_fail, false, text, err)) == TENREC_OK)
         st = set_option(m, "messages_to_fail", text, err);
     if (st == TENREC_OK && o->messages_to_delay &&
-        (st = flow(o->messages_to_delay, true, text, err)) == TENREC_OK)
+        (st = setting_flow(o->messages_to_delay, true, text, err)) == TENREC_OK)
         st = set_option(m, "messages_to_delay", text, err);
     if (st == TENREC_OK && o->num_fail_sends > 0) {
         snprintf(text, sizeof text, "%d", o->num_fail_sends);

@@ -79,7 +79,7 @@ struct leaks {
     size_t n;
 };
 
-static void tell(void *arg, const char *text)
+static void rref_release_tell(void *arg, const char *text)
 {
     struct leaks *l = arg;
 
@@ -99,7 +99,7 @@ tenrec_status rrefs_check(struct tenrec_worker *w, bool graceful, tenrec_error *
     pthread_mutex_unlock(&w->lock);
     if ((!graceful && !check) || !w->rrefs)
         return TENREC_OK;
-    rref_leaks(w->rrefs, tell, &l);
+    rref_leaks(w->rrefs, rref_release_tell, &l);
     if (l.n > LEAKS_TOLD)
         log_line(TENREC_LOG_WARN, w->self.name, "and %zu more", l.n - LEAKS_TOLD);
     return l.n > 0 && check ? TENREC_EBUSY : TENREC_OK;

@@ -99,8 +99,8 @@ static tenrec_status wait_for_calls(struct tenrec_worker *w, uint64_t until, ten
     return TENREC_OK;
 }
 
-static tenrec_status count(struct tenrec_worker *w, uint64_t until, struct sums *ret,
-                           tenrec_error *err)
+static tenrec_status termination_count(struct tenrec_worker *w, uint64_t until, struct sums *ret,
+                                       tenrec_error *err)
 {
     int64_t ended[2], begun[3];
     int64_t mine[3] = { (int64_t)calls_finished(w),
@@ -150,7 +150,7 @@ tenrec_status worker_quiesce(struct tenrec_worker *w, uint64_t deadline_ns, tenr
     do {
         st = wait_for_calls(w, deadline_ns, err);
         if (st == TENREC_OK)
-            st = count(w, deadline_ns, &s, err);
+            st = termination_count(w, deadline_ns, &s, err);
     } while (st == TENREC_OK && (s.calls_finished != s.calls_made ||
                                  (s.one_way_ended < s.one_way_sent &&
                                   wait_for_one_way_calls(w, &s, &still, deadline_ns))));

@@ -141,7 +141,7 @@ static void on_deadline(void *arg)
     gather_expire(arg);
 }
 
-static bool accepts(void *arg)
+static bool worker_accepts(void *arg)
 {
     struct tenrec_worker *w = arg;
 
@@ -149,7 +149,7 @@ static bool accepts(void *arg)
 }
 
 /* The pool's queue is half empty again. */
-static void drained(void *arg)
+static void worker_drained(void *arg)
 {
     struct tenrec_worker *w = arg;
 
@@ -173,8 +173,8 @@ static tenrec_status make_parts(struct tenrec_worker *w, tenrec_error *err)
     if (st == TENREC_OK)
         st = loop_timer_new(w->loop, on_deadline, w, &w->deadlines, err);
     if (st == TENREC_OK && !w->pool)
-        st = pool_open((unsigned)s->num_worker_threads, (size_t)s->max_queued_calls, drained, w,
-                       &w->pool, err);
+        st = pool_open((unsigned)s->num_worker_threads, (size_t)s->max_queued_calls, worker_drained,
+                       w, &w->pool, err);
     if (st == TENREC_OK)
         st = housekeeping_join(w->loop, &w->housekeeping, err);
     if (st == TENREC_OK)
@@ -194,7 +194,7 @@ static tenrec_status make_chain(struct tenrec_worker *w, tenrec_error *err)
                                        .host_address = membership_vantage(w->membership) };
     const struct chain_user user = { .deliver = worker_deliver,
                                      .place = recv_alloc_tensors,
-                                     .accepts = accepts,
+                                     .accepts = worker_accepts,
                                      .peer_lost = worker_peer_lost,
                                      .caller_lost = worker_caller_lost,
                                      .msg_new = new_message,
@@ -213,7 +213,7 @@ static uint64_t leave_until(uint64_t until)
 }
 
 /* Undoes what start has made, in reverse order. */
-static void unmake(struct tenrec_worker *w, uint64_t until)
+static void worker_unmake(struct tenrec_worker *w, uint64_t until)
 {
     chain_close(w->chain);
     w->chain = NULL;
@@ -257,7 +257,7 @@ static tenrec_status fill_peers(struct tenrec_worker *w, tenrec_error *err)
     return st;
 }
 
-static tenrec_status join(struct tenrec_worker *w, uint64_t until, tenrec_error *err)
+static tenrec_status worker_join(struct tenrec_worker *w, uint64_t until, tenrec_error *err)
 {
     struct store_value extra;
     tenrec_status st = devices_tell(w->devices, w->chain, &extra, err);
@@ -269,7 +269,8 @@ static tenrec_status join(struct tenrec_worker *w, uint64_t until, tenrec_error 
     return st;
 }
 
-static tenrec_status start(struct tenrec_worker *w, const struct manner *how, tenrec_error *err)
+static tenrec_status worker_start(struct tenrec_worker *w, const struct manner *how,
+                                  tenrec_error *err)
 {
     const struct config_settings *s = w->settings;
     struct stores *stores = worker_config_stores(w->config);
@@ -291,7 +292,7 @@ static tenrec_status start(struct tenrec_worker *w, const struct manner *how, te
                          "from outside",
                          chain_name(w->chain, chain_depth(w->chain) - 1));
     if (st == TENREC_OK && !how->visits)
-        st = join(w, until, err);
+        st = worker_join(w, until, err);
     if (st == TENREC_OK)
         st = disconnects_reset(w->disconnects, room_for_ids(w), err);
     if (st == TENREC_OK)
@@ -328,7 +329,7 @@ static tenrec_status start(struct tenrec_worker *w, const struct manner *how, te
 
 /* Refuses what has not begun, fails all calls, stops the agents, waits for the threads that
  * are inside. */
-static void stop(struct tenrec_worker *w, uint64_t until)
+static void worker_stop(struct tenrec_worker *w, uint64_t until)
 {
     tenrec_error why;
 
@@ -344,11 +345,12 @@ static void stop(struct tenrec_worker *w, uint64_t until)
     worker_wait_until_left(w);
     gather_fail_all(w, &why); /* likewise: nobody can come any more */
     rrefs_stop(w);
-    unmake(w, until);
+    worker_unmake(w, until);
     atomic_store(&w->state, WORKER_DOWN);
 }
 
-static tenrec_status begin(struct tenrec_worker *w, const struct manner *how, tenrec_error *err)
+static tenrec_status worker_begin(struct tenrec_worker *w, const struct manner *how,
+                                  tenrec_error *err)
 {
     uint32_t fresh = WORKER_NEW, down = WORKER_DOWN;
     tenrec_error why; /* also of what was tried in vain before something else worked */
@@ -372,11 +374,11 @@ static tenrec_status begin(struct tenrec_worker *w, const struct manner *how, te
     atomic_store(&w->counts.one_way_ended, 0);
     atomic_store(&w->counts.jobs, 0);
     atomic_store(&w->counts.jobs_ended, 0);
-    st = start(w, how, &why);
+    st = worker_start(w, how, &why);
     if (st != TENREC_OK) {
         if (err)
             *err = why;
-        stop(w, leave_until(how->until));
+        worker_stop(w, leave_until(how->until));
         w->spans->stopped(w);
         w->self.name = "worker";
         atomic_store(&w->state, WORKER_NEW);
@@ -388,7 +390,7 @@ tenrec_status tenrec_init_rpc(struct tenrec_worker *w, tenrec_error *err)
 {
     const uint64_t ms = w->settings->init_timeout_ms;
 
-    return begin(
+    return worker_begin(
         w, &(struct manner){ .until = ms == TENREC_FOREVER ? CLOCK_NEVER : clock_deadline_ms(ms) },
         err);
 }
@@ -399,7 +401,7 @@ tenrec_status tenrec_worker_attach(struct tenrec_worker *w, const char *store, i
     struct manner how = { .visits = true, .store = store };
     tenrec_status st = call_deadline(w, &ms, &how.until, err);
 
-    return st == TENREC_OK ? begin(w, &how, err) : st;
+    return st == TENREC_OK ? worker_begin(w, &how, err) : st;
 }
 
 /* Together with the others; a visitor alone. */
@@ -451,7 +453,7 @@ tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode
         active_calls_wait(w->active_calls, until, NULL);
     leaked = rrefs_check(w, mode == TENREC_GRACEFUL, &leak);
     worker_leave(w);
-    stop(w, mode == TENREC_GRACEFUL ? until : leave_until(until));
+    worker_stop(w, mode == TENREC_GRACEFUL ? until : leave_until(until));
     if (active_calls_wait(w->active_calls, until, &late) != TENREC_OK && st == TENREC_OK) {
         st = late.code;
         if (err)

@@ -50,8 +50,8 @@ tenrec_status worker_config_check(const struct config_settings *s, tenrec_error 
     return TENREC_ECONFIG;
 }
 
-static tenrec_status load(struct worker_config *s, const struct tenrec_config *config,
-                          tenrec_error *err)
+static tenrec_status worker_config_load(struct worker_config *s, const struct tenrec_config *config,
+                                        tenrec_error *err)
 {
     char scheme[STORES_SCHEME_MAX];
     tenrec_status st = config_settings_make(config, &s->settings, err);
@@ -75,7 +75,7 @@ tenrec_status worker_config_make(const struct tenrec_config *config, struct work
     if (!config)
         st = tenrec_config_load(NULL, &own, err);
     if (st == TENREC_OK)
-        st = load(s, config ? config : own, err);
+        st = worker_config_load(s, config ? config : own, err);
     tenrec_config_drop(own);
     if (st == TENREC_OK)
         *ret = s;

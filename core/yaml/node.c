@@ -132,7 +132,7 @@ err_drop:
     return NULL;
 }
 
-static size_t find(const struct node *map, const char *key)
+static size_t node_find(const struct node *map, const char *key)
 {
     size_t i = 0;
 
@@ -147,7 +147,7 @@ struct node *node_get(const struct node *map, const char *key)
 
     if (!map || map->kind != NODE_MAP)
         return NULL;
-    i = find(map, key);
+    i = node_find(map, key);
     return i < map->n ? map->item[i] : NULL;
 }
 
@@ -157,7 +157,7 @@ struct node *node_take(struct node *map, const char *key)
 
     if (!node)
         return NULL;
-    size_t i = find(map, key);
+    size_t i = node_find(map, key);
     memmove(&map->item[i], &map->item[i + 1], (map->n - i - 1) * sizeof(struct node *));
     /* node_add expects room when the number is no power of two: what stays
      * allocated is at least what was. */

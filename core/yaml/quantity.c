@@ -57,8 +57,8 @@ static bool read_digits(const char **p, uint64_t *ret)
 
 /* whole.fraction of `factor`, exactly. False when it does not fit or something
  * is left over below 1. */
-static bool scale(uint64_t whole, const char *fraction, size_t digits, uint64_t factor,
-                  uint64_t *ret)
+static bool quantity_scale(uint64_t whole, const char *fraction, size_t digits, uint64_t factor,
+                           uint64_t *ret)
 {
     uint64_t v, part = 0, step = factor;
 
@@ -118,7 +118,7 @@ tenrec_status quantity_duration(const char *text, bool plain_seconds, uint64_t *
                            *p ? "a duration has the unit ms, s, m or h, found '%s'"
                               : "a duration needs a unit (ms, s, m, h), found '%s'",
                            text);
-    if (!scale(whole, fraction, digits, factor, ret_ms))
+    if (!quantity_scale(whole, fraction, digits, factor, ret_ms))
         return tenrec_fail(err, TENREC_EINVAL,
                            "a duration is a whole number of milliseconds below 2^63, found '%s'",
                            text);
@@ -143,7 +143,7 @@ tenrec_status quantity_size(const char *text, uint64_t *ret_bytes, tenrec_error 
         return tenrec_fail(err, TENREC_EINVAL,
                            "a size has the unit KiB, MiB, GiB, kB, MB, GB or none, found '%s'",
                            text);
-    if (!scale(whole, NULL, 0, factor, ret_bytes))
+    if (!quantity_scale(whole, NULL, 0, factor, ret_bytes))
         return tenrec_fail(err, TENREC_EINVAL, "a size is below 2^63 bytes, found '%s'", text);
     return TENREC_OK;
 }
@@ -189,7 +189,7 @@ tenrec_status quantity_double(const char *text, double *ret, tenrec_error *err)
     return TENREC_OK;
 }
 
-static const char *print(uint64_t v, const struct unit *unit, size_t n, char *buf)
+static const char *quantity_print(uint64_t v, const struct unit *unit, size_t n, char *buf)
 {
     while (n > 1 && (v == 0 || v % unit->factor != 0)) {
         unit++;
@@ -206,8 +206,8 @@ const char *quantity_print_duration(uint64_t ms, char buf[QUANTITY_TEXT_MAX])
     else if (ms == 0)
         snprintf(buf, QUANTITY_TEXT_MAX, "0s");
     else /* "60s" reads better than "1m" */
-        print(ms, ms % 60000 == 0 && ms < 300000 ? &duration_units[2] : duration_units,
-              ms % 60000 == 0 && ms < 300000 ? 2 : COUNT(duration_units), buf);
+        quantity_print(ms, ms % 60000 == 0 && ms < 300000 ? &duration_units[2] : duration_units,
+                       ms % 60000 == 0 && ms < 300000 ? 2 : COUNT(duration_units), buf);
     return buf;
 }
 
@@ -217,6 +217,6 @@ const char *quantity_print_size(uint64_t bytes, char buf[QUANTITY_TEXT_MAX])
     if (bytes == 0 || bytes % 1024 != 0)
         snprintf(buf, QUANTITY_TEXT_MAX, "%" PRIu64, bytes);
     else
-        print(bytes, size_units, 3, buf);
+        quantity_print(bytes, size_units, 3, buf);
     return buf;
 }

@@ -73,15 +73,15 @@ static tenrec_status parser_fail(const struct builder *b, tenrec_error *err)
     return place_fail(err, TENREC_ECONFIG, &place, "not valid YAML: %s", problem);
 }
 
-static struct node *innermost(const struct builder *b)
+static struct node *tree_innermost(const struct builder *b)
 {
     return b->depth ? b->open[b->depth - 1] : NULL;
 }
 
 /* Takes `node` into the tree; opens it when it is a list or map. */
-static tenrec_status put(struct builder *b, struct node *node, tenrec_error *err)
+static tenrec_status tree_put(struct builder *b, struct node *node, tenrec_error *err)
 {
-    struct node *parent = innermost(b);
+    struct node *parent = tree_innermost(b);
     tenrec_status st = TENREC_OK;
 
     if (!node)
@@ -104,10 +104,11 @@ static tenrec_status put(struct builder *b, struct node *node, tenrec_error *err
 }
 
 /* What holds for every node, before it is made. */
-static tenrec_status admit(struct builder *b, const struct place *place, const yaml_char_t *anchor,
-                           const yaml_char_t *tag, bool collection, tenrec_error *err)
+static tenrec_status tree_admit(struct builder *b, const struct place *place,
+                                const yaml_char_t *anchor, const yaml_char_t *tag, bool collection,
+                                tenrec_error *err)
 {
-    const struct node *parent = innermost(b);
+    const struct node *parent = tree_innermost(b);
     bool is_key = parent && parent->kind == NODE_MAP && !b->key;
 
     if (anchor)
@@ -129,7 +130,7 @@ static tenrec_status take_key(struct builder *b, const yaml_event_t *event,
                               const struct place *place, tenrec_error *err)
 {
     const char *text = (const char *)event->data.scalar.value;
-    const struct node *former = node_get(innermost(b), text);
+    const struct node *former = node_get(tree_innermost(b), text);
     char buf[PLACE_TEXT_MAX];
 
     if (event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && strcmp(text, "<<") == 0)
@@ -148,11 +149,11 @@ static tenrec_status take_key(struct builder *b, const yaml_event_t *event,
 static tenrec_status take_scalar(struct builder *b, const yaml_event_t *event, tenrec_error *err)
 {
     const char *text = (const char *)event->data.scalar.value;
-    const struct node *parent = innermost(b);
+    const struct node *parent = tree_innermost(b);
     struct place place = place_of(b, &event->start_mark);
     bool plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
     tenrec_status st =
-        admit(b, &place, event->data.scalar.anchor, event->data.scalar.tag, false, err);
+        tree_admit(b, &place, event->data.scalar.anchor, event->data.scalar.tag, false, err);
 
     if (st != TENREC_OK)
         return st;
@@ -160,7 +161,7 @@ static tenrec_status take_scalar(struct builder *b, const yaml_event_t *event, t
         return place_fail(err, TENREC_ECONFIG, &place, "text holds a NUL character");
     if (parent && parent->kind == NODE_MAP && !b->key)
         return take_key(b, event, &place, err);
-    return put(b, node_scalar(text, plain ? NODE_PLAIN : NODE_QUOTED, &place), err);
+    return tree_put(b, node_scalar(text, plain ? NODE_PLAIN : NODE_QUOTED, &place), err);
 }
 
 static tenrec_status take_collection(struct builder *b, const yaml_event_t *event,
@@ -171,9 +172,9 @@ static tenrec_status take_collection(struct builder *b, const yaml_event_t *even
     const yaml_char_t *anchor =
         list ? event->data.sequence_start.anchor : event->data.mapping_start.anchor;
     const yaml_char_t *tag = list ? event->data.sequence_start.tag : event->data.mapping_start.tag;
-    tenrec_status st = admit(b, &place, anchor, tag, true, err);
+    tenrec_status st = tree_admit(b, &place, anchor, tag, true, err);
 
-    return st == TENREC_OK ? put(b, node_new(kind, &place), err) : st;
+    return st == TENREC_OK ? tree_put(b, node_new(kind, &place), err) : st;
 }
 
 static tenrec_status take_event(struct builder *b, const yaml_event_t *event, tenrec_error *err)

@@ -50,8 +50,8 @@ static tenrec_status no_memory(tenrec_error *err)
 }
 
 /* Turns an error of a reader into one with place and context. */
-static tenrec_status at(const struct node *node, const char *what, tenrec_status st,
-                        tenrec_error *err)
+static tenrec_status value_at(const struct node *node, const char *what, tenrec_status st,
+                              tenrec_error *err)
 {
     char buf[PLACE_TEXT_MAX];
 
@@ -87,7 +87,8 @@ static bool has_max(const struct tenrec_option *opt)
 }
 
 /* How a bound reads: with the unit of its type. */
-static const char *bound(const struct tenrec_option *opt, int64_t v, char buf[QUANTITY_TEXT_MAX])
+static const char *value_bound(const struct tenrec_option *opt, int64_t v,
+                               char buf[QUANTITY_TEXT_MAX])
 {
     if (opt->type == TENREC_OPT_DURATION && v >= 0)
         return quantity_print_duration((uint64_t)v, buf);
@@ -102,8 +103,8 @@ static tenrec_status fail_range(const struct tenrec_option *opt, const struct no
 {
     char min[QUANTITY_TEXT_MAX], max[QUANTITY_TEXT_MAX];
 
-    bound(opt, opt->min, min);
-    bound(opt, opt->max, max);
+    value_bound(opt, opt->min, min);
+    value_bound(opt, opt->max, max);
     if (has_max(opt))
         return place_fail(err, TENREC_ECONFIG, &node->place, "%s: expected %s to %s, found '%s'",
                           what, min, max, node->text);
@@ -213,18 +214,19 @@ static tenrec_status read_scalar(const struct tenrec_option *opt, const struct n
     case TENREC_OPT_STRING:
         return read_string(opt, node, what, arena, &ret->s, err);
     case TENREC_OPT_INT:
-        st = at(node, what, quantity_int(node->text, &ret->i, err), err);
+        st = value_at(node, what, quantity_int(node->text, &ret->i, err), err);
         break;
     case TENREC_OPT_DOUBLE:
-        st = at(node, what, quantity_double(node->text, &ret->d, err), err);
+        st = value_at(node, what, quantity_double(node->text, &ret->d, err), err);
         break;
     case TENREC_OPT_DURATION:
-        st = at(node, what,
-                quantity_duration(node->text, opt->flags & TENREC_OPT_PLAIN_SECONDS, &ret->ms, err),
-                err);
+        st = value_at(
+            node, what,
+            quantity_duration(node->text, opt->flags & TENREC_OPT_PLAIN_SECONDS, &ret->ms, err),
+            err);
         break;
     case TENREC_OPT_SIZE:
-        st = at(node, what, quantity_size(node->text, &ret->bytes, err), err);
+        st = value_at(node, what, quantity_size(node->text, &ret->bytes, err), err);
         break;
     default:
         return fail_type(node, what, "a type that this version knows", err);
@@ -291,8 +293,8 @@ static tenrec_status read_map(const struct tenrec_option *opt, const struct node
 }
 
 /* "a,b" or "k=v,k=v" to a list or map of raw texts. */
-static tenrec_status split(const struct node *node, bool map, const char *what, struct node **ret,
-                           tenrec_error *err)
+static tenrec_status value_split(const struct node *node, bool map, const char *what,
+                                 struct node **ret, tenrec_error *err)
 {
     struct node *out = node_new(map ? NODE_MAP : NODE_LIST, &node->place);
     char *copy = memory_text(node->text), *rest = copy, *word;
@@ -341,7 +343,7 @@ tenrec_status value_expand(const struct tenrec_option *opt, const struct node *n
         if (records && *node->text != '[')
             return fail_type(node, what, VALUE_RECORDS_EXPECTED, err);
         if (!records && *node->text != (list ? '[' : '{'))
-            return split(node, map, what, ret, err);
+            return value_split(node, map, what, ret, err);
         st = tree_parse(node->text, strlen(node->text), &node->place, ret, err);
         return st;
     }

@@ -140,7 +140,7 @@ static void faulty_destroy(struct tenrec_agent *self)
 
 /* ---- for people -------------------------------------------------------------------- */
 
-static void push(tenrec_sink_fn *sink, void *arg, const char *key, unsigned long long n)
+static void agent_push(tenrec_sink_fn *sink, void *arg, const char *key, unsigned long long n)
 {
     char value[24];
 
@@ -160,9 +160,9 @@ static void push_option(tenrec_sink_fn *sink, void *arg, const char *what, enum 
             continue;
         all += injected[2 * i];
         snprintf(key, sizeof key, "%s.%s", what, r[i].label);
-        push(sink, arg, key, injected[2 * i]);
+        agent_push(sink, arg, key, injected[2 * i]);
     }
-    push(sink, arg, what, all);
+    agent_push(sink, arg, what, all);
 }
 
 static void push_rules(tenrec_sink_fn *sink, void *arg, const struct rule *r,
@@ -174,9 +174,9 @@ static void push_rules(tenrec_sink_fn *sink, void *arg, const struct rule *r,
         if (r[i].origin != RULE_OF_LIST)
             continue;
         snprintf(key, sizeof key, "rules.%s.injected", r[i].label);
-        push(sink, arg, key, counted[2 * i]);
+        agent_push(sink, arg, key, counted[2 * i]);
         snprintf(key, sizeof key, "rules.%s.matched", r[i].label);
-        push(sink, arg, key, counted[2 * i + 1]);
+        agent_push(sink, arg, key, counted[2 * i + 1]);
     }
 }
 
@@ -203,11 +203,11 @@ static void faulty_debug_info(struct tenrec_agent *self, tenrec_sink_fn *sink, v
     push_option(sink, arg, "injected_failures", RULE_OF_FAIL, f->rule, counted, f->n_rules);
     push_option(sink, arg, "injected_delays", RULE_OF_DELAY, f->rule, counted, f->n_rules);
     push_rules(sink, arg, f->rule, counted, f->n_rules);
-    push(sink, arg, "delayed_now", out + in);
-    push(sink, arg, "dropped_past_deadline", dropped);
-    push(sink, arg, "distinct_messages", keys);
+    agent_push(sink, arg, "delayed_now", out + in);
+    agent_push(sink, arg, "dropped_past_deadline", dropped);
+    agent_push(sink, arg, "distinct_messages", keys);
     if (f->seed)
-        push(sink, arg, "seed", f->seed);
+        agent_push(sink, arg, "seed", f->seed);
     free(counted);
 }
 

@@ -24,7 +24,7 @@ enum counts_by counts_by(const char *word)
     return (enum counts_by)i;
 }
 
-static uint64_t mix(uint64_t h)
+static uint64_t counts_mix(uint64_t h)
 {
     h = (h ^ (h >> 32)) * 0xd6e8feb86659fd93u;
     return h ^ (h >> 32);
@@ -45,7 +45,7 @@ static uint64_t hash_payload(const struct tenrec_msg *msg)
         h = (h ^ word) * 0x9e3779b97f4a7c15u;
         h ^= h >> 29;
     }
-    return mix(h);
+    return counts_mix(h);
 }
 
 uint64_t counts_key(enum counts_by by, const struct tenrec_msg *msg, tenrec_peer peer)

@@ -158,8 +158,9 @@ static uint64_t due_ns(struct rule *r, tenrec_peer peer, const struct tenrec_msg
 enum held_result { HELD, HELD_NOT, HELD_FAILED };
 
 /* HELD_NOT: nothing needs to be held. HELD_FAILED: `*ret` says why. */
-static enum held_result hold(struct faulty *f, struct rule *r, tenrec_peer peer,
-                             struct tenrec_msg *msg, struct tenrec_done done, tenrec_status *ret)
+static enum held_result inject_hold(struct faulty *f, struct rule *r, tenrec_peer peer,
+                                    struct tenrec_msg *msg, struct tenrec_done done,
+                                    tenrec_status *ret)
 {
     struct held *h = queue_new(f, r, r->incoming, peer, msg, done);
     uint64_t now;
@@ -189,7 +190,7 @@ static bool hold_out(struct faulty *f, struct rule *r, tenrec_peer to, struct te
     char type[KINDS_TEXT_MAX];
     tenrec_status why;
 
-    switch (hold(f, r, to, msg, done, &why)) {
+    switch (inject_hold(f, r, to, msg, done, &why)) {
     case HELD:
         return false;
     case HELD_NOT:
@@ -213,7 +214,7 @@ static bool hold_in(struct faulty *f, struct rule *r, tenrec_peer from, struct t
 {
     tenrec_status why;
 
-    if (hold(f, r, from, msg, nobody, &why) == HELD)
+    if (inject_hold(f, r, from, msg, nobody, &why) == HELD)
         return false;
     deliver_on(f, from, msg);
     return true;
@@ -243,7 +244,7 @@ void inject_passed(struct faulty *f, bool incoming, tenrec_peer peer)
 
 /* ---- corrupting, disconnecting ---------------------------------------------------- */
 
-static void spoil(struct tenrec_msg *msg, uint64_t draw)
+static void inject_spoil(struct tenrec_msg *msg, uint64_t draw)
 {
     unsigned char *p = msg->payload;
 
@@ -251,7 +252,7 @@ static void spoil(struct tenrec_msg *msg, uint64_t draw)
 }
 
 /* As the core does it: every agent on the way to the wire is asked. */
-static bool disconnect(struct faulty *f, tenrec_peer peer)
+static bool inject_disconnect(struct faulty *f, tenrec_peer peer)
 {
     bool done = false;
     tenrec_error why;
@@ -267,7 +268,7 @@ static bool disconnect_out(struct faulty *f, const struct hit *hit, tenrec_peer 
 {
     char who[PEER_TEXT_MAX];
 
-    if (!disconnect(f, to)) { /* there is no connection */
+    if (!inject_disconnect(f, to)) { /* there is no connection */
         take_back(f, hit);
         send_on(f, to, msg, done);
         return true;
@@ -324,7 +325,7 @@ bool inject_out(struct faulty *f, const struct hit *hit, tenrec_peer to, struct 
             fail_no_memory(msg, done);
             return false;
         }
-        spoil(twin[0], hit->draw);
+        inject_spoil(twin[0], hit->draw);
         send_on(f, to, twin[0], done);
         return true;
     case RULE_DISCONNECT:
@@ -365,7 +366,7 @@ bool inject_in(struct faulty *f, const struct hit *hit, tenrec_peer from, struct
         copy = copy_in(f, hit, from, msg);
         if (!copy)
             break;
-        spoil(copy, hit->draw);
+        inject_spoil(copy, hit->draw);
         msg->release(msg);
         msg = copy;
         copy = NULL;
@@ -375,7 +376,7 @@ bool inject_in(struct faulty *f, const struct hit *hit, tenrec_peer from, struct
     case RULE_SLOW:
         return hold_in(f, hit->rule, from, msg);
     case RULE_DISCONNECT:
-        if (!disconnect(f, from)) {
+        if (!inject_disconnect(f, from)) {
             take_back(f, hit);
             break;
         }

@@ -104,7 +104,7 @@ kinds_mask kinds_bit(int32_t type)
 
 /* All with this bit of the number but barriers and gathers, which are hit only
  * when they are named. */
-static kinds_mask group(int32_t bit, kinds_mask other)
+static kinds_mask kinds_group(int32_t bit, kinds_mask other)
 {
     kinds_mask mask = other;
 
@@ -117,9 +117,9 @@ static kinds_mask group(int32_t bit, kinds_mask other)
 kinds_mask kinds_of(const char *name)
 {
     if (strcmp(name, "REQUEST") == 0)
-        return group(TENREC_MSG_REQUEST_BIT, OTHER_REQUEST);
+        return kinds_group(TENREC_MSG_REQUEST_BIT, OTHER_REQUEST);
     if (strcmp(name, "RESPONSE") == 0)
-        return group(TENREC_MSG_RESPONSE_BIT, OTHER_RESPONSE);
+        return kinds_group(TENREC_MSG_RESPONSE_BIT, OTHER_RESPONSE);
     for (size_t i = 0; i < N_NAMES; i++)
         if (strcmp(names[i].name, name) == 0)
             return kinds_bit(names[i].type[0]) |

@@ -70,7 +70,7 @@ struct held queue_take(struct queue *q, struct held *h)
 }
 
 /* It is not held any more. */
-static void forget(struct held *h)
+static void queue_forget(struct held *h)
 {
     struct faulty *f = h->faulty;
     struct queue *q = &f->queue;
@@ -109,7 +109,7 @@ void queue_pass(struct held *h)
     } else {
         f->self->host->send_inner(f->self, h->peer, h->msg, h->done);
     }
-    forget(h);
+    queue_forget(h);
 }
 
 /* The time of `arg` has come, and that of all before it; or the agent shuts
@@ -149,7 +149,7 @@ tenrec_status queue_arm(struct held *h)
         queue_take(&f->queue, h);
     pthread_mutex_unlock(&f->lock);
     if (!gone)
-        forget(h);
+        queue_forget(h);
     free(h);
     return gone ? TENREC_OK : st;
 }

@@ -52,7 +52,7 @@ void rule_delay(struct rule *r, const struct faulty_options *o, size_t i)
     snprintf(r->label, sizeof r->label, "%s", pair->key);
 }
 
-static uint64_t mix(uint64_t x) /* splitmix64 */
+static uint64_t rule_mix(uint64_t x) /* splitmix64 */
 {
     x += 0x9e3779b97f4a7c15u;
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -72,7 +72,7 @@ tenrec_status rule_of(struct rule *r, const struct faulty_options *o, size_t i, 
                         .peers = ro->from.n ? &ro->from : &ro->to,
                         .all_peers = ro->from.n + ro->to.n == 0,
                         .chance = (uint64_t)(ro->probability * (double)CHANCE_ONE),
-                        .salt = mix(seed ^ mix(i + 1)),
+                        .salt = rule_mix(seed ^ rule_mix(i + 1)),
                         .after_messages = (uint64_t)ro->after_messages,
                         .after_ns = ro->after_ms * 1000000,
                         .times = ro->times,
@@ -137,7 +137,7 @@ static tenrec_peer rank_of(const char *word)
 }
 
 /* A name wins over a rank. */
-static tenrec_peer find(const char *word, const struct tenrec_member *member, uint32_t n)
+static tenrec_peer rule_find(const char *word, const struct tenrec_member *member, uint32_t n)
 {
     const tenrec_peer rank = rank_of(word);
     tenrec_peer found = RULE_NOBODY;
@@ -161,7 +161,7 @@ tenrec_status rule_resolve(struct rule *r, const struct tenrec_member *member, u
             r->all_peers = true;
             continue;
         }
-        r->peer[i] = find(word, member, n);
+        r->peer[i] = rule_find(word, member, n);
         if (r->peer[i] == RULE_NOBODY && can_grow)
             r->peer[i] = rank_of(word);
         else if (r->peer[i] == RULE_NOBODY)
@@ -223,7 +223,7 @@ bool rule_means(struct rule *r, kinds_mask bit, tenrec_peer peer)
  * this peer the rule has met: whatever other threads do meanwhile. */
 uint64_t rule_draw(const struct rule *r, tenrec_peer peer, uint64_t n)
 {
-    return mix(r->salt ^ mix((uint64_t)(uint32_t)peer << 40 ^ n));
+    return rule_mix(r->salt ^ rule_mix((uint64_t)(uint32_t)peer << 40 ^ n));
 }
 
 int64_t rule_hits(struct rule *r, const struct tenrec_msg *msg, tenrec_peer peer,

@@ -12,7 +12,7 @@
 #define HEAD 9 /* words before a call's own: EVAL script 2 meta keys id client answered number */
 
 /* The connection and the numbers are used by one thread at a time. */
-static bool take(struct redis_store *s, uint64_t deadline_ns)
+static bool call_take(struct redis_store *s, uint64_t deadline_ns)
 {
     struct timespec until = clock_timespec(deadline_ns);
     bool taken;
@@ -30,7 +30,7 @@ static bool take(struct redis_store *s, uint64_t deadline_ns)
     return taken;
 }
 
-static void give(struct redis_store *s)
+static void call_give(struct redis_store *s)
 {
     pthread_mutex_lock(&s->lock);
     s->busy = false;
@@ -90,7 +90,7 @@ static enum conn_end try_once(struct redis_store *s, const struct words *w, uint
 }
 
 /* An error reply. Nothing was changed when the server refused the script. */
-static enum conn_end refused(const redisReply *r, tenrec_error *err)
+static enum conn_end call_refused(const redisReply *r, tenrec_error *err)
 {
     if (strncmp(r->str, "LOST ", 5) == 0) {
         tenrec_fail(err, TENREC_EPEER_LOST,
@@ -106,8 +106,8 @@ static enum conn_end refused(const redisReply *r, tenrec_error *err)
 }
 
 /* With the connection taken. */
-static tenrec_status run(struct redis_store *s, const struct call *call, const struct words *w,
-                         uint64_t deadline_ns, redisReply **ret, tenrec_error *err)
+static tenrec_status call_run(struct redis_store *s, const struct call *call, const struct words *w,
+                              uint64_t deadline_ns, redisReply **ret, tenrec_error *err)
 {
     uint64_t gap_ms = GAP_FIRST_MS, since = clock_now();
     bool sent, unknown = false; /* whether the change was made */
@@ -120,7 +120,7 @@ static tenrec_status run(struct redis_store *s, const struct call *call, const s
         end = try_once(s, w, deadline_ns, ret, &sent, &why);
         unknown |= sent && end != CONN_OK;
         if (end == CONN_OK && (*ret)->type == REDIS_REPLY_ERROR)
-            end = refused(*ret, &why);
+            end = call_refused(*ret, &why);
         if (end == CONN_OK && (*ret)->type == REDIS_REPLY_ARRAY)
             return TENREC_OK;
         if (end == CONN_OK) {
@@ -162,17 +162,17 @@ tenrec_status redis_call(struct redis_store *s, const struct call *call, uint64_
     tenrec_status st;
 
     deadline_ns = clock_answer(deadline_ns);
-    if (!take(s, deadline_ns))
+    if (!call_take(s, deadline_ns))
         return tenrec_fail(err, TENREC_ETIMEDOUT, "other calls of this process wait for it too");
     s->asked += call->changes;
     if (words_make(&w, s, call))
-        st = run(s, call, &w, deadline_ns, ret, err);
+        st = call_run(s, call, &w, deadline_ns, ret, err);
     else
         st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a command");
     if (st == TENREC_OK && call->changes && is_noted(*ret))
         s->answered = s->asked;
     free(w.word);
     free(w.len);
-    give(s);
+    call_give(s);
     return st;
 }

@@ -26,7 +26,7 @@ struct conn {
 /* ---- bytes ---------------------------------------------------------------- */
 
 /* Waits until the socket is ready. CONN_LATE without a text. */
-static enum conn_end await(int fd, short events, uint64_t deadline_ns, tenrec_error *err)
+static enum conn_end conn_await(int fd, short events, uint64_t deadline_ns, tenrec_error *err)
 {
     struct pollfd p = { .fd = fd, .events = events };
 
@@ -60,7 +60,7 @@ static enum conn_end send_all(struct conn *c, const char *data, size_t len, uint
             tenrec_fail_errno(err, TENREC_EPEER_LOST, errno, "the connection broke");
             return CONN_AGAIN;
         }
-        if ((end = await(c->fd, POLLOUT, deadline_ns, err)) != CONN_OK)
+        if ((end = conn_await(c->fd, POLLOUT, deadline_ns, err)) != CONN_OK)
             return end;
     }
     return CONN_OK;
@@ -82,13 +82,13 @@ enum conn_end conn_send(struct conn *c, int argc, const char **argv, const size_
     return end;
 }
 
-static enum conn_end receive(struct conn *c, uint64_t deadline_ns, tenrec_error *err)
+static enum conn_end conn_receive(struct conn *c, uint64_t deadline_ns, tenrec_error *err)
 {
     enum conn_end end;
     ssize_t n;
 
     do {
-        if ((end = await(c->fd, POLLIN, deadline_ns, err)) != CONN_OK)
+        if ((end = conn_await(c->fd, POLLIN, deadline_ns, err)) != CONN_OK)
             return end;
         n = recv(c->fd, c->buf, sizeof c->buf, 0);
     } while (n < 0 && (errno == EINTR || errno == EAGAIN));
@@ -123,7 +123,7 @@ enum conn_end conn_read(struct conn *c, uint64_t deadline_ns, redisReply **ret, 
             *ret = reply;
             return CONN_OK;
         }
-        if ((end = receive(c, deadline_ns, err)) != CONN_OK)
+        if ((end = conn_receive(c, deadline_ns, err)) != CONN_OK)
             return end;
     }
 }
@@ -131,8 +131,8 @@ enum conn_end conn_read(struct conn *c, uint64_t deadline_ns, redisReply **ret, 
 /* ---- logging in --------------------------------------------------------------- */
 
 /* One command whose reply only matters when it is an error. */
-static enum conn_end command(struct conn *c, int argc, const char **argv, uint64_t deadline_ns,
-                             tenrec_error *err)
+static enum conn_end conn_command(struct conn *c, int argc, const char **argv, uint64_t deadline_ns,
+                                  tenrec_error *err)
 {
     redisReply *reply = NULL;
     enum conn_end end = conn_send(c, argc, argv, NULL, deadline_ns, err);
@@ -156,15 +156,15 @@ static enum conn_end log_in(struct conn *c, const struct conn_login *login, uint
     char number[24];
 
     if (*login->password)
-        end = *login->user ? command(c, 3, auth, deadline_ns, err)
-                           : command(c, 2, alone, deadline_ns, err);
+        end = *login->user ? conn_command(c, 3, auth, deadline_ns, err)
+                           : conn_command(c, 2, alone, deadline_ns, err);
     snprintf(number, sizeof number, "%lld", (long long)login->database);
     select[1] = number;
     if (end == CONN_OK && login->database)
-        end = command(c, 2, select, deadline_ns, err);
+        end = conn_command(c, 2, select, deadline_ns, err);
     /* Also shows that there is a Redis behind the port. */
     if (end == CONN_OK)
-        end = command(c, 1, ping, deadline_ns, err);
+        end = conn_command(c, 1, ping, deadline_ns, err);
     return end;
 }
 
@@ -186,7 +186,7 @@ static enum conn_end connect_one(const struct address *a, uint64_t deadline_ns, 
     if (connect(fd, (const struct sockaddr *)&a->addr, a->len) != 0 && errno != EINPROGRESS)
         failed = errno;
     if (!failed) {
-        end = await(fd, POLLOUT, deadline_ns < limit_ns ? deadline_ns : limit_ns, err);
+        end = conn_await(fd, POLLOUT, deadline_ns < limit_ns ? deadline_ns : limit_ns, err);
         if (end == CONN_LATE && deadline_ns > limit_ns) {
             tenrec_fail(err, TENREC_ETIMEDOUT, "it does not answer");
             end = CONN_AGAIN;

@@ -42,9 +42,9 @@ static enum conn_end read_confirmations(struct conn *c, uint32_t n, uint64_t dea
 }
 
 /* One SUBSCRIBE for the next keys that are missing; *at moves behind them. */
-static enum conn_end subscribe(struct redis_store *s, struct conn *c, const char *const *keys,
-                               uint32_t n, const bool *missing, uint32_t *at, uint64_t deadline_ns,
-                               tenrec_error *err)
+static enum conn_end ear_subscribe(struct redis_store *s, struct conn *c, const char *const *keys,
+                                   uint32_t n, const bool *missing, uint32_t *at,
+                                   uint64_t deadline_ns, tenrec_error *err)
 {
     const char *argv[BATCH + 1] = { "SUBSCRIBE" };
     char *name[BATCH];
@@ -89,7 +89,7 @@ static enum conn_end subscribe_all(struct redis_store *s, struct conn *c, const 
     enum conn_end end = CONN_OK;
 
     for (uint32_t at = 0; at < n && end == CONN_OK;)
-        end = subscribe(s, c, keys, n, missing, &at, deadline_ns, err);
+        end = ear_subscribe(s, c, keys, n, missing, &at, deadline_ns, err);
     return end;
 }
 
@@ -116,14 +116,14 @@ enum conn_end ear_open(struct redis_store *s, const char *const *keys, uint32_t 
     return end;
 }
 
-static uint64_t sooner(uint64_t a, uint64_t b)
+static uint64_t ear_sooner(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
 
 enum conn_end ear_wait(struct conn *ear, uint32_t count, uint64_t deadline_ns, tenrec_error *err)
 {
-    uint64_t until = sooner(deadline_ns, clock_in_ms(LOOK_MS));
+    uint64_t until = ear_sooner(deadline_ns, clock_in_ms(LOOK_MS));
     uint32_t heard = 0;
     enum conn_end end = CONN_OK;
 
@@ -133,14 +133,14 @@ enum conn_end ear_wait(struct conn *ear, uint32_t count, uint64_t deadline_ns, t
         freeReplyObject(r);
         /* While others come too it is not worth a look for each of them. */
         if (heard++ == 0)
-            deadline_ns = sooner(deadline_ns, clock_in_ms(GATHER_MOST_MS));
-        until = sooner(deadline_ns, clock_in_ms(GATHER_MS));
+            deadline_ns = ear_sooner(deadline_ns, clock_in_ms(GATHER_MOST_MS));
+        until = ear_sooner(deadline_ns, clock_in_ms(GATHER_MS));
     }
     return end == CONN_LATE ? CONN_OK : end;
 }
 
 /* True when the server has confirmed that nothing more will be told. */
-static bool unsubscribe(struct conn *c, uint64_t deadline_ns)
+static bool ear_unsubscribe(struct conn *c, uint64_t deadline_ns)
 {
     const char *argv[] = { "UNSUBSCRIBE" };
     bool quiet = false;
@@ -161,9 +161,9 @@ static bool unsubscribe(struct conn *c, uint64_t deadline_ns)
 
 void ear_close(struct redis_store *s, struct conn *ear, bool broken, uint64_t deadline_ns)
 {
-    const uint64_t until_ns = sooner(clock_answer(deadline_ns), clock_in_ms(CLOSE_MS));
+    const uint64_t until_ns = ear_sooner(clock_answer(deadline_ns), clock_in_ms(CLOSE_MS));
 
-    if (ear && !broken && unsubscribe(ear, until_ns)) {
+    if (ear && !broken && ear_unsubscribe(ear, until_ns)) {
         pthread_mutex_lock(&s->lock);
         if (!s->ear) {
             s->ear = ear;

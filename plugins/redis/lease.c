@@ -9,14 +9,14 @@
 #define CALL_MS 200 /* so that closing never waits long for it */
 
 /* Until when the next renewal sleeps: a third of the lease leaves two more tries. */
-static uint64_t next(const struct redis_store *s, bool worked)
+static uint64_t lease_next(const struct redis_store *s, bool worked)
 {
     uint64_t ms = worked ? s->lease_ms / 3 : s->lease_ms / 10;
 
     return clock_in_ms(ms ? ms : 1);
 }
 
-static bool renew(struct redis_store *s, bool worked)
+static bool lease_renew(struct redis_store *s, bool worked)
 {
     const struct call call = { .script = script_renew };
     redisReply *reply = NULL;
@@ -30,20 +30,20 @@ static bool renew(struct redis_store *s, bool worked)
     return st == TENREC_OK;
 }
 
-static void *keep(void *arg)
+static void *lease_keep(void *arg)
 {
     struct redis_store *s = arg;
     bool worked = true;
 
     pthread_mutex_lock(&s->lock);
     for (;;) {
-        struct timespec until = clock_timespec(next(s, worked));
+        struct timespec until = clock_timespec(lease_next(s, worked));
         while (!s->closing && pthread_cond_timedwait(&s->wake, &s->lock, &until) == 0)
             ;
         if (s->closing)
             break;
         pthread_mutex_unlock(&s->lock);
-        worked = renew(s, worked);
+        worked = lease_renew(s, worked);
         pthread_mutex_lock(&s->lock);
     }
     pthread_mutex_unlock(&s->lock);
@@ -60,7 +60,7 @@ tenrec_status lease_start(struct redis_store *s, tenrec_error *err)
     /* The program handles its signals on its own threads. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    failed = pthread_create(&s->keeper, NULL, keep, s);
+    failed = pthread_create(&s->keeper, NULL, lease_keep, s);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed)
         return tenrec_fail_errno(err, TENREC_EOS, failed, "cannot start a thread for the lease");

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-static tenrec_status draw(char *ret, size_t room, tenrec_error *err)
+static tenrec_status open_draw(char *ret, size_t room, tenrec_error *err)
 {
     uint64_t n = 0;
 
@@ -20,14 +20,14 @@ static tenrec_status draw(char *ret, size_t room, tenrec_error *err)
 }
 
 /* Which store this is: one that is there, or a new one with our lease. */
-static tenrec_status identify(struct redis_store *s, uint64_t wanted_ms, uint64_t deadline_ns,
-                              tenrec_error *err)
+static tenrec_status open_identify(struct redis_store *s, uint64_t wanted_ms, uint64_t deadline_ns,
+                                   tenrec_error *err)
 {
     char id[sizeof s->id], lease[24];
     const char *arg[] = { id, lease };
     const struct call call = { script_open, false, 2, arg, NULL };
     redisReply *r;
-    tenrec_status st = draw(id, sizeof id, err);
+    tenrec_status st = open_draw(id, sizeof id, err);
 
     snprintf(lease, sizeof lease, "%" PRIu64, wanted_ms);
     if (st == TENREC_OK)
@@ -51,7 +51,8 @@ static tenrec_status identify(struct redis_store *s, uint64_t wanted_ms, uint64_
     return st;
 }
 
-static tenrec_status fill(struct redis_store *s, const struct redis_options *o, tenrec_error *err)
+static tenrec_status open_fill(struct redis_store *s, const struct redis_options *o,
+                               tenrec_error *err)
 {
     const struct redis_url *url = &s->url;
     bool v6 = strchr(url->host, ':') != NULL;
@@ -61,7 +62,7 @@ static tenrec_status fill(struct redis_store *s, const struct redis_options *o, 
     snprintf(s->name, sizeof s->name, "redis store %s%.150s%s:%u/%.80s", v6 ? "[" : "", url->host,
              v6 ? "]" : "", url->port, url->prefix);
     snprintf(s->meta, sizeof s->meta, "%s:meta", url->prefix);
-    return draw(s->client, sizeof s->client, err);
+    return open_draw(s->client, sizeof s->client, err);
 }
 
 static struct redis_store *store_new(struct tenrec_plugin_store *self, const struct redis_url *url)
@@ -104,9 +105,10 @@ tenrec_status redis_store_open(const struct tenrec_store_init *in, struct tenrec
         return st;
     if (!(s = store_new(self, &url)))
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a store");
-    st = fill(s, o, err);
+    st = open_fill(s, o, err);
     if (st == TENREC_OK)
-        st = identify(s, o->lease_ms == TENREC_FOREVER ? 0 : o->lease_ms, in->deadline_ns, err);
+        st =
+            open_identify(s, o->lease_ms == TENREC_FOREVER ? 0 : o->lease_ms, in->deadline_ns, err);
     if (st == TENREC_OK)
         st = lease_start(s, err);
     if (st != TENREC_OK) {

@@ -50,7 +50,7 @@ static const struct {
     { { "ERR unknown command" }, TENREC_EUNSUPPORTED, "it lacks a command that is needed" },
 };
 
-static bool begins(const char *text, const char *with)
+static bool refusal_begins(const char *text, const char *with)
 {
     return with && strncmp(text, with, strlen(with)) == 0;
 }
@@ -58,13 +58,14 @@ static bool begins(const char *text, const char *with)
 enum conn_end conn_refused(const redisReply *r, tenrec_error *err)
 {
     for (size_t i = 0; i < sizeof for_now / sizeof for_now[0]; i++) {
-        if (!begins(r->str, for_now[i].begins))
+        if (!refusal_begins(r->str, for_now[i].begins))
             continue;
         tenrec_fail(err, TENREC_EPEER_LOST, "%s (%.150s)", for_now[i].means, r->str);
         return CONN_AGAIN;
     }
     for (size_t i = 0; i < sizeof for_good / sizeof for_good[0]; i++) {
-        if (!begins(r->str, for_good[i].begins[0]) && !begins(r->str, for_good[i].begins[1]))
+        if (!refusal_begins(r->str, for_good[i].begins[0]) &&
+            !refusal_begins(r->str, for_good[i].begins[1]))
             continue;
         tenrec_fail(err, for_good[i].status, "%s (%.150s)", for_good[i].means, r->str);
         return CONN_NEVER;

@@ -14,7 +14,7 @@ struct lookup {
     char service[8];
 };
 
-static size_t take(const struct addrinfo *list, struct address ret[RESOLVE_MAX])
+static size_t resolve_take(const struct addrinfo *list, struct address ret[RESOLVE_MAX])
 {
     size_t n = 0;
 
@@ -29,7 +29,7 @@ static size_t take(const struct addrinfo *list, struct address ret[RESOLVE_MAX])
 }
 
 /* Waits for the look-up; EAI_INPROGRESS when the deadline came first. */
-static int await(struct lookup *l, uint64_t deadline_ns)
+static int resolve_await(struct lookup *l, uint64_t deadline_ns)
 {
     const struct gaicb *const list[] = { &l->cb };
 
@@ -59,7 +59,7 @@ static tenrec_status look_up(const char *host, const char *service, uint64_t dea
     list[0] = &l->cb;
     result = getaddrinfo_a(GAI_NOWAIT, list, 1, NULL);
     if (result == 0)
-        result = await(l, deadline_ns);
+        result = resolve_await(l, deadline_ns);
     if (result == EAI_INPROGRESS) {
         /* One that cannot be taken back still writes here: its memory is left to it. */
         if (gai_cancel(&l->cb) != EAI_NOTCANCELED)
@@ -86,7 +86,7 @@ tenrec_status resolve(const char *host, uint16_t port, uint64_t deadline_ns,
         st = look_up(host, service, deadline_ns, &list, err);
     if (st != TENREC_OK)
         return st;
-    *ret_n = take(list, ret);
+    *ret_n = resolve_take(list, ret);
     freeaddrinfo(list);
     return *ret_n ? TENREC_OK
                   : tenrec_fail(err, TENREC_ECONNECT, "host \"%s\" has no address", host);

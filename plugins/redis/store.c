@@ -150,7 +150,7 @@ static tenrec_status give_values(const struct wish *w, const redisReply *r, tenr
 
 /* Gives the values when all are there. Else ETIMEDOUT without a text, and what is
  * missing. */
-static tenrec_status look(struct wish *w, tenrec_error *err)
+static tenrec_status store_look(struct wish *w, tenrec_error *err)
 {
     const struct call call = { w->fn ? script_get : script_check, false, w->n, w->keys, NULL };
     const redisReply *first;
@@ -179,7 +179,7 @@ static tenrec_status look(struct wish *w, tenrec_error *err)
 
 /* Listens and looks until all is there. Returns as look does; CONN_AGAIN in
  * *ret_end when the connection broke. */
-static tenrec_status listen(struct wish *w, enum conn_end *ret_end, tenrec_error *err)
+static tenrec_status store_listen(struct wish *w, enum conn_end *ret_end, tenrec_error *err)
 {
     struct conn *ear = NULL;
     tenrec_status st = TENREC_ETIMEDOUT;
@@ -187,7 +187,8 @@ static tenrec_status listen(struct wish *w, enum conn_end *ret_end, tenrec_error
     enum conn_end end = ear_open(w->store, w->keys, w->n, w->missing, w->deadline_ns, &ear, &why);
 
     /* Looks once more: a key may have come before anybody listened. */
-    while (end == CONN_OK && (st = look(w, err)) == TENREC_ETIMEDOUT && !clock_over(w->deadline_ns))
+    while (end == CONN_OK && (st = store_look(w, err)) == TENREC_ETIMEDOUT &&
+           !clock_over(w->deadline_ns))
         end = ear_wait(ear, w->n_missing, w->deadline_ns, &why);
     ear_close(w->store, ear, end != CONN_OK, w->deadline_ns);
     if (end == CONN_NEVER) {
@@ -209,8 +210,8 @@ static tenrec_status redis_get(struct tenrec_plugin_store *self, const char *con
     tenrec_status st;
 
     /* A look waits until the server is there again, and tells when it is not. */
-    while ((st = look(&w, err)) == TENREC_ETIMEDOUT && !clock_over(deadline_ns)) {
-        st = listen(&w, &end, err);
+    while ((st = store_look(&w, err)) == TENREC_ETIMEDOUT && !clock_over(deadline_ns)) {
+        st = store_listen(&w, &end, err);
         if (st != TENREC_ETIMEDOUT || end == CONN_NEVER)
             break;
         if (end == CONN_AGAIN)

@@ -10,7 +10,7 @@ struct piece {
     size_t len;
 };
 
-static int hex(char c)
+static int url_hex(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
@@ -19,16 +19,16 @@ static int hex(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-static tenrec_status decode(struct piece from, const char *what, char *ret, size_t room,
-                            tenrec_error *err)
+static tenrec_status url_decode(struct piece from, const char *what, char *ret, size_t room,
+                                tenrec_error *err)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < from.len; i++) {
         int c = (unsigned char)from.p[i];
         if (c == '%') {
-            int high = i + 2 < from.len ? hex(from.p[i + 1]) : -1;
-            int low = high >= 0 ? hex(from.p[i + 2]) : -1;
+            int high = i + 2 < from.len ? url_hex(from.p[i + 1]) : -1;
+            int low = high >= 0 ? url_hex(from.p[i + 2]) : -1;
             if (low < 0 || high * 16 + low == 0)
                 return tenrec_fail(err, TENREC_EINVAL,
                                    "the %s has a %% that no two hexadecimal "
@@ -54,9 +54,9 @@ static tenrec_status read_login(struct piece login, struct redis_url *ret, tenre
     tenrec_status st;
 
     password.len = (size_t)(login.p + login.len - password.p);
-    st = decode(user, "user", ret->user, sizeof ret->user, err);
+    st = url_decode(user, "user", ret->user, sizeof ret->user, err);
     if (st == TENREC_OK)
-        st = decode(password, "password", ret->password, sizeof ret->password, err);
+        st = url_decode(password, "password", ret->password, sizeof ret->password, err);
     if (st == TENREC_OK && !*ret->password)
         st = tenrec_fail(err, TENREC_EINVAL,
                          "no password stands before the @: write user:password@ or :password@");
@@ -115,7 +115,7 @@ static tenrec_status read_prefix(struct piece text, struct redis_url *ret, tenre
         text.len--;
     if (text.len == 0)
         text = (struct piece){ "tenrec", 6 };
-    st = decode(text, "prefix", ret->prefix, sizeof ret->prefix, err);
+    st = url_decode(text, "prefix", ret->prefix, sizeof ret->prefix, err);
     for (const char *p = ret->prefix; st == TENREC_OK && *p; p++)
         if (*p <= ' ' || (unsigned char)*p >= 127)
             st = tenrec_fail(err, TENREC_EINVAL,

@@ -92,7 +92,7 @@ static tenrec_status select_transport(const struct brochure *b, const struct wir
                        b->n_transports);
 }
 
-static bool suits(const struct wire_channel *ch, const struct wire_transport *t)
+static bool brochure_suits(const struct wire_channel *ch, const struct wire_transport *t)
 {
     return !ch->transport || strcmp(ch->transport, t->name) == 0;
 }
@@ -106,7 +106,7 @@ tenrec_status brochure_select(const struct brochure *b, const struct wire_offer 
     ret->n_pairs = 0;
     memset(ret->channel_used, 0, sizeof ret->channel_used);
     for (uint32_t i = 0; i < offer->n_channels && !status; i++)
-        if (suits(&offer->channels[i], &offer->transports[ret->transport]) &&
+        if (brochure_suits(&offer->channels[i], &offer->transports[ret->transport]) &&
             brochure_find_channel(b, offer->channels[i].name, &map))
             status = wire_selection_assign(ret, offer, i, &map, err);
     return status;

@@ -113,7 +113,8 @@ void nop_reader_fail(struct nop_reader *r, tenrec_status code, const char *what,
 }
 
 /* The next byte without taking it; fails at the end of the frame. */
-static bool peek(struct nop_reader *r, const char *what, const char *expected, unsigned int *ret)
+static bool nop_peek(struct nop_reader *r, const char *what, const char *expected,
+                     unsigned int *ret)
 {
     if (r->pos == r->end) {
         nop_reader_fail(r, TENREC_EPROTOCOL, what, "the frame ends where %s was expected",
@@ -146,7 +147,7 @@ uint64_t nop_read_uint(struct nop_reader *r, uint64_t max, const char *what)
     unsigned int prefix;
     uint64_t value;
 
-    if (!peek(r, what, "an unsigned number", &prefix))
+    if (!nop_peek(r, what, "an unsigned number", &prefix))
         return 0;
     if (prefix < NOP_U8) {
         value = prefix;
@@ -176,7 +177,7 @@ int32_t nop_read_int(struct nop_reader *r, const char *what)
 {
     unsigned int prefix;
 
-    if (!peek(r, what, "a signed number", &prefix))
+    if (!nop_peek(r, what, "a signed number", &prefix))
         return 0;
     if (prefix < NOP_U8 || prefix >= NOP_NEGATIVE) {
         r->pos++;
@@ -202,7 +203,7 @@ static bool take_prefix(struct nop_reader *r, enum nop_prefix prefix, const char
 {
     unsigned int byte;
 
-    if (!peek(r, what, kind, &byte))
+    if (!nop_peek(r, what, kind, &byte))
         return false;
     if (byte != (unsigned int)prefix) {
         nop_reader_fail(r, TENREC_EPROTOCOL, what, "expected %s (0x%02x), got byte 0x%02x", kind,

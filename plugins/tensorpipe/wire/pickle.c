@@ -2,17 +2,17 @@
 /* pickle.c - the pickle operations that torch's C++ pickler writes. */
 #include "wire/pickle.h"
 
-static void fail(struct pickle *p, const char *text)
+static void pickle_fail(struct pickle *p, const char *text)
 {
     nop_reader_fail(&p->r, TENREC_EPROTOCOL, "pickle", "%s", text);
 }
 
-static const unsigned char *take(struct pickle *p, size_t len)
+static const unsigned char *pickle_take(struct pickle *p, size_t len)
 {
     const unsigned char *at = p->r.pos;
 
     if ((size_t)(p->r.end - at) < len) {
-        fail(p, "it ends inside an operation");
+        pickle_fail(p, "it ends inside an operation");
         return NULL;
     }
     p->r.pos += len;
@@ -22,7 +22,7 @@ static const unsigned char *take(struct pickle *p, size_t len)
 /* Little endian, at most 8 bytes. */
 static uint64_t take_number(struct pickle *p, unsigned int len)
 {
-    const unsigned char *at = take(p, len);
+    const unsigned char *at = pickle_take(p, len);
     uint64_t value = 0;
 
     for (unsigned int i = 0; at && i < len; i++)
@@ -38,7 +38,7 @@ static struct nop_bytes take_line(struct pickle *p)
     const unsigned char *end = rest > 0 ? memchr(p->r.pos, '\n', rest) : NULL;
 
     if (!end) {
-        fail(p, "a name has no end");
+        pickle_fail(p, "a name has no end");
         return line;
     }
     line.len = (size_t)(end - line.data);
@@ -46,7 +46,7 @@ static struct nop_bytes take_line(struct pickle *p)
     return line;
 }
 
-static void push(struct pickle *p, struct pickle_value value)
+static void pickle_push(struct pickle *p, struct pickle_value value)
 {
     struct pickle_value *top = p->n_stack > 0 ? &p->stack[p->n_stack - 1] : NULL;
 
@@ -64,13 +64,13 @@ static void push(struct pickle *p, struct pickle_value value)
 
 static void push_number(struct pickle *p, enum pickle_kind kind, int64_t number)
 {
-    push(p, (struct pickle_value){ .kind = kind, .number = number });
+    pickle_push(p, (struct pickle_value){ .kind = kind, .number = number });
 }
 
-static struct pickle_value pop(struct pickle *p)
+static struct pickle_value pickle_pop(struct pickle *p)
 {
     if (p->r.status || p->n_stack == 0 || p->stack[p->n_stack - 1].kind == PICKLE_MARK) {
-        fail(p, "an operation lacks its operand");
+        pickle_fail(p, "an operation lacks its operand");
         return (struct pickle_value){ .kind = PICKLE_NOTHING };
     }
     return p->stack[--p->n_stack];
@@ -89,13 +89,13 @@ static void make_tuple(struct pickle *p, uint32_t n)
         return;
     }
     for (uint32_t i = n; i > 0; i--) {
-        struct pickle_value item = pop(p);
+        struct pickle_value item = pickle_pop(p);
         if (item.kind == PICKLE_TUPLE && item.number < tuple.number)
             tuple.number = item.number;
         p->items[tuple.first + i - 1] = item;
     }
     p->n_items += n;
-    push(p, tuple);
+    pickle_push(p, tuple);
 }
 
 /* The number of values above the topmost mark. */
@@ -106,7 +106,7 @@ static uint32_t above_mark(struct pickle *p)
     while (i > 0 && p->stack[i - 1].kind != PICKLE_MARK)
         i--;
     if (i == 0)
-        fail(p, "an operation lacks its mark");
+        pickle_fail(p, "an operation lacks its mark");
     return i == 0 ? 0 : p->n_stack - i;
 }
 
@@ -118,11 +118,11 @@ static void tuple_from_mark(struct pickle *p)
     if (p->r.status)
         return;
     make_tuple(p, n);
-    tuple = pop(p);
+    tuple = pickle_pop(p);
     if (p->r.status)
         return;
     p->n_stack--; /* the mark */
-    push(p, tuple);
+    pickle_push(p, tuple);
 }
 
 static void append_from_mark(struct pickle *p)
@@ -133,14 +133,14 @@ static void append_from_mark(struct pickle *p)
     if (p->r.status)
         return;
     if (n > 0)
-        objects = pop(p);
+        objects = pickle_pop(p);
     if (n > 1 || (n == 1 && objects.kind != PICKLE_OBJECTS)) {
-        fail(p, "a list holds something else than tensors");
+        pickle_fail(p, "a list holds something else than tensors");
         return;
     }
     p->n_stack--; /* the mark */
     if (p->n_stack == 0 || p->stack[p->n_stack - 1].kind != PICKLE_LIST)
-        fail(p, "values are appended to something that is no list");
+        pickle_fail(p, "values are appended to something that is no list");
     else
         p->stack[p->n_stack - 1].count += objects.count;
 }
@@ -170,7 +170,7 @@ static void memo_put(struct pickle *p, uint32_t key)
     if (p->r.status)
         return;
     if (!top)
-        fail(p, "it memoizes nothing");
+        pickle_fail(p, "it memoizes nothing");
     else if (memo_find(p, key))
         nop_reader_fail(&p->r, TENREC_EPROTOCOL, "pickle", "it sets memo %u twice", key);
     else if (top->kind == PICKLE_OTHER)
@@ -189,9 +189,9 @@ static void memo_get(struct pickle *p, uint32_t key)
     if (p->r.status)
         return;
     if (kept)
-        push(p, *kept);
+        pickle_push(p, *kept);
     else if (p->user->recall(p, key, &value))
-        push(p, value);
+        pickle_push(p, value);
     else
         nop_reader_fail(&p->r, TENREC_EPROTOCOL, "pickle",
                         "it recalls memo %u, which holds no name and no storage", key);
@@ -206,35 +206,35 @@ static void run_global(struct pickle *p)
         return;
     value.text = name;
     p->user->global(p, module, name, &value);
-    push(p, value);
+    pickle_push(p, value);
 }
 
 static void run_reduce(struct pickle *p)
 {
-    struct pickle_value args = pop(p), callable = pop(p);
+    struct pickle_value args = pickle_pop(p), callable = pickle_pop(p);
     struct pickle_value result = { .kind = PICKLE_NOTHING };
 
     if (!p->r.status && (args.kind != PICKLE_TUPLE || callable.kind != PICKLE_GLOBAL))
-        fail(p, "a call needs a name and a tuple");
+        pickle_fail(p, "a call needs a name and a tuple");
     if (p->r.status)
         return;
     p->user->reduce(p, &callable, &args, &result);
     /* The tuple is used up, and what lies below it on the stack is older. */
     p->n_items = (uint32_t)args.number;
-    push(p, result);
+    pickle_push(p, result);
 }
 
 static void run_persistent(struct pickle *p)
 {
-    struct pickle_value id = pop(p), result = { .kind = PICKLE_NOTHING };
+    struct pickle_value id = pickle_pop(p), result = { .kind = PICKLE_NOTHING };
 
     if (!p->r.status && id.kind != PICKLE_TUPLE)
-        fail(p, "a persistent id is no tuple");
+        pickle_fail(p, "a persistent id is no tuple");
     if (p->r.status)
         return;
     p->user->persistent(p, &id, &result);
     p->n_items = (uint32_t)id.number;
-    push(p, result);
+    pickle_push(p, result);
 }
 
 static void run_string(struct pickle *p)
@@ -242,8 +242,8 @@ static void run_string(struct pickle *p)
     struct pickle_value value = { .kind = PICKLE_STRING };
 
     value.text.len = (size_t)take_number(p, 4);
-    value.text.data = take(p, value.text.len);
-    push(p, value);
+    value.text.data = pickle_take(p, value.text.len);
+    pickle_push(p, value);
 }
 
 static void run_long(struct pickle *p)
@@ -251,7 +251,7 @@ static void run_long(struct pickle *p)
     uint64_t len = take_number(p, 1);
 
     if (!p->r.status && len != 8)
-        fail(p, "a long number of other than 8 bytes");
+        pickle_fail(p, "a long number of other than 8 bytes");
     push_number(p, PICKLE_INT, (int64_t)take_number(p, 8));
 }
 
@@ -260,10 +260,10 @@ static bool run_push(struct pickle *p, unsigned int op)
 {
     switch (op) {
     case '(':
-        push(p, (struct pickle_value){ .kind = PICKLE_MARK });
+        pickle_push(p, (struct pickle_value){ .kind = PICKLE_MARK });
         return true;
     case ']':
-        push(p, (struct pickle_value){ .kind = PICKLE_LIST });
+        pickle_push(p, (struct pickle_value){ .kind = PICKLE_LIST });
         return true;
     case 'K':
         push_number(p, PICKLE_INT, (int64_t)take_number(p, 1));
@@ -338,7 +338,7 @@ static void run_op(struct pickle *p, unsigned int op)
 
 static unsigned int take_op(struct pickle *p)
 {
-    const unsigned char *at = take(p, 1);
+    const unsigned char *at = pickle_take(p, 1);
 
     return at ? *at : '.';
 }
@@ -352,11 +352,11 @@ tenrec_status pickle_run(struct pickle *p, const struct pickle_user *user, void 
     p->arg = arg;
     p->n_stack = p->n_items = p->n_memo = 0;
     if (take_op(p) != 0x80 || take_number(p, 1) != 2)
-        fail(p, "expected protocol 2");
+        pickle_fail(p, "expected protocol 2");
     while (!p->r.status && (op = take_op(p)) != '.')
         run_op(p, op);
-    *ret = pop(p);
+    *ret = pickle_pop(p);
     if (!p->r.status && p->n_stack > 0)
-        fail(p, "it ends with more than one value");
+        pickle_fail(p, "it ends with more than one value");
     return p->r.status;
 }

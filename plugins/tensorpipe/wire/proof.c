@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/proof.h"
 
-static uint64_t rotate(uint64_t x, unsigned by)
+static uint64_t proof_rotate(uint64_t x, unsigned by)
 {
     return x << by | x >> (64 - by);
 }
 
-static void mix(uint64_t v[4])
+static void proof_mix(uint64_t v[4])
 {
     v[0] += v[1];
     v[2] += v[3];
-    v[1] = rotate(v[1], 13) ^ v[0];
-    v[3] = rotate(v[3], 16) ^ v[2];
-    v[0] = rotate(v[0], 32);
+    v[1] = proof_rotate(v[1], 13) ^ v[0];
+    v[3] = proof_rotate(v[3], 16) ^ v[2];
+    v[0] = proof_rotate(v[0], 32);
     v[2] += v[1];
     v[0] += v[3];
-    v[1] = rotate(v[1], 17) ^ v[2];
-    v[3] = rotate(v[3], 21) ^ v[0];
-    v[2] = rotate(v[2], 32);
+    v[1] = proof_rotate(v[1], 17) ^ v[2];
+    v[3] = proof_rotate(v[3], 21) ^ v[0];
+    v[2] = proof_rotate(v[2], 32);
 }
 
-static void absorb(uint64_t v[4], uint64_t word)
+static void proof_absorb(uint64_t v[4], uint64_t word)
 {
     v[3] ^= word;
-    mix(v);
-    mix(v);
+    proof_mix(v);
+    proof_mix(v);
     v[0] ^= word;
 }
 
@@ -34,11 +34,11 @@ uint64_t proof_hash(uint64_t k0, uint64_t k1, const uint64_t *word, size_t n)
                       k1 ^ 0x7465646279746573u };
 
     for (size_t i = 0; i < n; i++)
-        absorb(v, word[i]);
-    absorb(v, (uint64_t)(8 * n) << 56);
+        proof_absorb(v, word[i]);
+    proof_absorb(v, (uint64_t)(8 * n) << 56);
     v[2] ^= 0xff;
     for (int i = 0; i < 4; i++)
-        mix(v);
+        proof_mix(v);
     return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 

@@ -13,25 +13,25 @@ enum flags { REQUIRES_GRAD = 1, HAS_STRIDES = 2, SHARES_STORAGE = 4 };
 
 static const char magic[4] = { 'T', 'N', 'R', '1' };
 
-static void put16(unsigned char *to, uint16_t v)
+static void shortlist_put16(unsigned char *to, uint16_t v)
 {
     v = htole16(v);
     memcpy(to, &v, sizeof v);
 }
 
-static void put32(unsigned char *to, uint32_t v)
+static void shortlist_put32(unsigned char *to, uint32_t v)
 {
     v = htole32(v);
     memcpy(to, &v, sizeof v);
 }
 
-static void put64(unsigned char *to, uint64_t v)
+static void shortlist_put64(unsigned char *to, uint64_t v)
 {
     v = htole64(v);
     memcpy(to, &v, sizeof v);
 }
 
-static uint32_t get32(const unsigned char *from)
+static uint32_t shortlist_get32(const unsigned char *from)
 {
     uint32_t v;
 
@@ -39,7 +39,7 @@ static uint32_t get32(const unsigned char *from)
     return le32toh(v);
 }
 
-static uint64_t get64(const unsigned char *from)
+static uint64_t shortlist_get64(const unsigned char *from)
 {
     uint64_t v;
 
@@ -62,7 +62,7 @@ static bool row_major(const int64_t *shape, uint32_t ndim, int64_t *ret)
 
 /* ---- writing ---- */
 
-static tenrec_status check(const struct tenrec_tensor_desc *t, tenrec_error *err)
+static tenrec_status shortlist_check(const struct tenrec_tensor_desc *t, tenrec_error *err)
 {
     if (t->ndim > TENREC_MAX_DIMS)
         return tenrec_fail(err, TENREC_EINVAL, "%u dimensions; the limit is %d", t->ndim,
@@ -77,7 +77,7 @@ static tenrec_status check(const struct tenrec_tensor_desc *t, tenrec_error *err
 static unsigned char *put_numbers(unsigned char *at, const int64_t *number, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++, at += 8)
-        put64(at, (uint64_t)number[i]);
+        shortlist_put64(at, (uint64_t)number[i]);
     return at;
 }
 
@@ -89,15 +89,15 @@ static unsigned char *put_tensor(unsigned char *at, const struct tenrec_tensor_d
 
     at[0] = t->dtype.code;
     at[1] = t->dtype.bits;
-    put16(at + 2, t->dtype.lanes);
+    shortlist_put16(at + 2, t->dtype.lanes);
     at[4] = (unsigned char)t->ndim;
     at[5] = (unsigned char)((t->flags & TENREC_TENSOR_REQUIRES_GRAD ? REQUIRES_GRAD : 0) |
                             (plain ? 0 : HAS_STRIDES) | (t->same_storage ? SHARES_STORAGE : 0));
-    put16(at + 6, 0);
-    put64(at + 8, t->byte_offset);
+    shortlist_put16(at + 6, 0);
+    shortlist_put64(at + 8, t->byte_offset);
     at += FIXED;
     if (t->same_storage) {
-        put32(at, (uint32_t)t->same_storage - 1);
+        shortlist_put32(at, (uint32_t)t->same_storage - 1);
         at += 4;
     }
     at = put_numbers(at, t->shape, t->ndim);
@@ -111,11 +111,11 @@ tenrec_status shortlist_write(void *buf, const struct tenrec_tensor_desc *tensor
     unsigned char *at = buf;
 
     memcpy(at, magic, sizeof magic);
-    put32(at + 4, n);
+    shortlist_put32(at + 4, n);
     at += HEAD;
     for (uint32_t i = 0; i < n; i++, from += tensor_size) {
         const struct tenrec_tensor_desc *t = (const void *)from;
-        tenrec_status status = check(t, err);
+        tenrec_status status = shortlist_check(t, err);
 
         if (status) {
             tenrec_error_prefix(err, "tensor %u", i);
@@ -133,7 +133,7 @@ struct reader {
     const unsigned char *at, *end;
 };
 
-static size_t left(const struct reader *r)
+static size_t shortlist_left(const struct reader *r)
 {
     return (size_t)(r->end - r->at);
 }
@@ -141,7 +141,7 @@ static size_t left(const struct reader *r)
 static void get_numbers(struct reader *r, int64_t *ret, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++, r->at += 8)
-        ret[i] = (int64_t)get64(r->at);
+        ret[i] = (int64_t)shortlist_get64(r->at);
 }
 
 /* Bytes of the tensor at `r`, as its first bytes say. */
@@ -160,7 +160,7 @@ static tenrec_status get_storage(struct reader *r, unsigned flags, const struct 
     uint32_t first = i;
 
     if (flags & SHARES_STORAGE) {
-        first = get32(r->at);
+        first = shortlist_get32(r->at);
         r->at += 4;
         if (first >= i || listed_tensor(to, first)->same_storage)
             return tenrec_fail(err, TENREC_EPROTOCOL, "tensor %u has no storage to share", first);
@@ -182,19 +182,19 @@ static tenrec_status get_tensor(struct reader *r, const struct listed *to, uint3
     struct tenrec_tensor_desc *t = listed_tensor(to, i);
     unsigned ndim, flags;
 
-    if (left(r) < FIXED)
+    if (shortlist_left(r) < FIXED)
         return tenrec_fail(err, TENREC_EPROTOCOL, "the list is cut");
     ndim = r->at[4];
     flags = r->at[5];
     if (ndim > TENREC_MAX_DIMS)
         return tenrec_fail(err, TENREC_ETOOBIG, "%u dimensions; the limit is %d", ndim,
                            TENREC_MAX_DIMS);
-    if (left(r) < tensor_bytes(r))
+    if (shortlist_left(r) < tensor_bytes(r))
         return tenrec_fail(err, TENREC_EPROTOCOL, "the list is cut");
     t->dtype = (struct tenrec_dtype){ r->at[0], r->at[1], (uint16_t)(r->at[2] | r->at[3] << 8) };
     t->ndim = ndim;
     t->flags = flags & REQUIRES_GRAD ? TENREC_TENSOR_REQUIRES_GRAD : 0;
-    t->byte_offset = get64(r->at + 8);
+    t->byte_offset = shortlist_get64(r->at + 8);
     r->at += FIXED;
     if (get_storage(r, flags, to, i, carried, err))
         return TENREC_EPROTOCOL;
@@ -218,12 +218,12 @@ tenrec_status shortlist_read(const void *list, size_t len, const struct listed *
                              tenrec_error *err)
 {
     struct reader r = { (const unsigned char *)list + HEAD, (const unsigned char *)list + len };
-    const uint32_t n = get32((const unsigned char *)list + 4);
+    const uint32_t n = shortlist_get32((const unsigned char *)list + 4);
     uint32_t carried = 0;
 
     if (n > to->max)
         return tenrec_fail(err, TENREC_ETOOBIG, "list of %u tensors; the limit is %u", n, to->max);
-    if (n < to->n_carried || n > left(&r) / FIXED)
+    if (n < to->n_carried || n > shortlist_left(&r) / FIXED)
         return tenrec_fail(err, TENREC_EPROTOCOL,
                            "list of %u tensors and %zu bytes in a message that carries %u", n, len,
                            to->n_carried);
@@ -238,8 +238,9 @@ tenrec_status shortlist_read(const void *list, size_t len, const struct listed *
             return status;
         }
     }
-    if (left(&r))
-        return tenrec_fail(err, TENREC_EPROTOCOL, "%zu bytes behind the list of tensors", left(&r));
+    if (shortlist_left(&r))
+        return tenrec_fail(err, TENREC_EPROTOCOL, "%zu bytes behind the list of tensors",
+                           shortlist_left(&r));
     if (carried != to->n_carried)
         return tenrec_fail(err, TENREC_EPROTOCOL,
                            "list of %u storages in a message that carries %u", carried,

@@ -86,8 +86,8 @@ static bool device_text(struct tenrec_device device, char ret[24])
 }
 
 /* Can the peer read it, and is the view one that torch has a form for? */
-static tenrec_status check(const struct tenrec_tensor_desc *tensor, bool torch_class,
-                           bool to_tenrec, tenrec_error *err)
+static tenrec_status tensorlist_write_check(const struct tenrec_tensor_desc *tensor,
+                                            bool torch_class, bool to_tenrec, tenrec_error *err)
 {
     uint32_t element = storage_element_bytes(tensor->dtype);
     const struct tenrec_dtype *d = &tensor->dtype;
@@ -160,7 +160,8 @@ static tenrec_status list_write_tensor(struct list *l, struct nop_writer *w, boo
         (const void *)(l->tensors + (size_t)l->at * l->tensor_size);
     char class[STORAGE_CLASS_MAX];
     const char *module;
-    tenrec_status status = check(t, storage_class(t->dtype, &module, class), to_tenrec, err);
+    tenrec_status status =
+        tensorlist_write_check(t, storage_class(t->dtype, &module, class), to_tenrec, err);
 
     WRITE_TEXT(w, tensor_begin);
     if (!status && t->same_storage) {
