@@ -180,14 +180,14 @@ bool pending_peek_from(struct pending *p, int64_t id, tenrec_peer from, struct p
 }
 
 /* What a sweep is after. */
-struct wanted {
+struct pending_wanted {
     tenrec_peer to;  /* any when < 0 */
     uint64_t now_ns; /* CLOCK_NEVER: whatever its deadline */
 };
 
 /* Goes over the slots from *at to `end`. Under the lock. */
-static bool pending_sweep(struct pending *p, const struct wanted *w, uint32_t end, uint32_t *at,
-                          struct pending_entry *ret, uint64_t *next_ns)
+static bool pending_sweep(struct pending *p, const struct pending_wanted *w, uint32_t end,
+                          uint32_t *at, struct pending_entry *ret, uint64_t *next_ns)
 {
     while (p->n > 0 && *at < end) {
         const uint32_t i = (*at)++;
@@ -206,7 +206,7 @@ static bool pending_sweep(struct pending *p, const struct wanted *w, uint32_t en
     return false;
 }
 
-static bool take_one(struct pending *p, const struct wanted *w, uint32_t *at,
+static bool take_one(struct pending *p, const struct pending_wanted *w, uint32_t *at,
                      struct pending_entry *ret, uint64_t *next_ns)
 {
     bool found = false, more = true;
@@ -229,13 +229,13 @@ bool pending_take_peer(struct pending *p, tenrec_peer to, uint32_t *at, struct p
 {
     uint64_t next_ns = CLOCK_NEVER;
 
-    return take_one(p, &(struct wanted){ to, CLOCK_NEVER }, at, ret, &next_ns);
+    return take_one(p, &(struct pending_wanted){ to, CLOCK_NEVER }, at, ret, &next_ns);
 }
 
 bool pending_take_late(struct pending *p, uint64_t now_ns, uint32_t *at, struct pending_entry *ret,
                        uint64_t *next_ns)
 {
-    return take_one(p, &(struct wanted){ -1, now_ns }, at, ret, next_ns);
+    return take_one(p, &(struct pending_wanted){ -1, now_ns }, at, ret, next_ns);
 }
 
 size_t pending_count(struct pending *p)

@@ -196,7 +196,7 @@ static tenrec_status fill_values(struct filling *f, size_t n, struct tenrec_valu
 static tenrec_status fill_array(struct filling *f, size_t n, struct tenrec_value *to,
                                 tenrec_error *err)
 {
-    struct tenrec_value *items = arena_items(&f->arena, n, sizeof *items);
+    struct tenrec_value *items = value_block_items(&f->arena, n, sizeof *items);
 
     *to = tenrec_array(items, n);
     return fill_values(f, n, items, NULL, err);
@@ -205,7 +205,7 @@ static tenrec_status fill_array(struct filling *f, size_t n, struct tenrec_value
 static tenrec_status fill_map(struct filling *f, size_t n, struct tenrec_value *to,
                               tenrec_error *err)
 {
-    struct tenrec_entry *entries = arena_items(&f->arena, n, sizeof *entries);
+    struct tenrec_entry *entries = value_block_items(&f->arena, n, sizeof *entries);
 
     *to = tenrec_map(entries, n);
     return fill_values(f, n, NULL, entries, err);
@@ -241,16 +241,16 @@ static tenrec_status fill_values(struct filling *f, size_t n, struct tenrec_valu
         if (entries) {
             if ((status = cbor_read_item(&f->r, &it, err)))
                 break;
-            entries[i].key = arena_text(&f->arena, it.data, (size_t)it.n, true);
+            entries[i].key = value_block_text(&f->arena, it.data, (size_t)it.n, true);
         }
         if (!cbor_read(&f->r, &it))
             return cbor_refuse(&f->r, err);
         if (simple_value(&it, to)) {
             if (it.kind == CBOR_KIND_BYTES && f->copy_bytes)
-                to->u.bytes = arena_text(&f->arena, it.data, (size_t)it.n, false);
+                to->u.bytes = value_block_text(&f->arena, it.data, (size_t)it.n, false);
         } else if (it.kind == CBOR_KIND_TEXT) {
             *to = tenrec_value_of(TENREC_VALUE_TEXT, it.n);
-            to->u.text = arena_text(&f->arena, it.data, (size_t)it.n, true);
+            to->u.text = value_block_text(&f->arena, it.data, (size_t)it.n, true);
         } else if (it.kind == CBOR_KIND_ARRAY) {
             status = fill_array(f, (size_t)it.n, to, err);
         } else if (it.kind == CBOR_KIND_MAP) {
@@ -269,7 +269,7 @@ tenrec_status codec_fill_value(struct filling *f, struct tenrec_value *to, tenre
 
 /* ---- whole payloads ------------------------------------------------------------ */
 
-static tenrec_status no_memory(const struct arena_size *size, tenrec_error *err)
+static tenrec_status no_memory(const struct value_block_size *size, tenrec_error *err)
 {
     return tenrec_fail(err, TENREC_ENOMEM, "no memory for a value of %zu bytes",
                        size->items + size->text);
@@ -279,7 +279,7 @@ static tenrec_status no_memory(const struct arena_size *size, tenrec_error *err)
 static struct filling fill_begin(const struct checking *c, const struct tenrec_msg *msg,
                                  const unsigned char *first, void *block)
 {
-    struct filling f = { .r = c->r, .msg = msg, .arena = arena_at(block, &c->size) };
+    struct filling f = { .r = c->r, .msg = msg, .arena = value_block_at(block, &c->size) };
 
     f.r.at = first;
     f.r.texts_checked = true;
@@ -410,7 +410,7 @@ tenrec_status codec_read_any_args(const struct tenrec_msg *msg, const struct cod
     struct checking c = { .r = cbor_reader_of(msg->payload, (size_t)msg->payload_len),
                           .n_tensors = msg->n_tensors,
                           .may_refer = true };
-    struct arena_size size;
+    struct value_block_size size;
     struct tenrec_value list;
     struct cbor_item it;
     struct filling f;
@@ -497,7 +497,7 @@ tenrec_status codec_read_value_refs(const struct tenrec_msg *msg, struct tenrec_
         return no_memory(&c.size, err);
     f = fill_begin(&c, msg, c.r.begin + CODEC_BEGIN_SIZE, root);
     f.copy_bytes = true;
-    arena_items(&f.arena, 1, sizeof *root);
+    value_block_items(&f.arena, 1, sizeof *root);
     status = codec_fill_value(&f, root, err);
     if (status) {
         tenrec_value_drop(root);

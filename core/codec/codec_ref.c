@@ -99,13 +99,13 @@ tenrec_status codec_fill_ref(struct filling *f, const struct cbor_item *tag,
     struct cbor_item it;
 
     if (tag->n != CODEC_TAG_OBJECT) {
-        fork = arena_items(&f->arena, 1, sizeof *fork);
+        fork = value_block_items(&f->arena, 1, sizeof *fork);
         *to = tenrec_value_of(TENREC_VALUE_RREF, 0);
         to->reserved = CODEC_UNTAKEN | (deref ? CODEC_DEREF : 0);
         to->u.bytes = fork;
         return read_fork(&f->r, deref, fork, err);
     }
-    entry = arena_items(&f->arena, 1, sizeof *entry);
+    entry = value_block_items(&f->arena, 1, sizeof *entry);
     *to = tenrec_value_of(TENREC_VALUE_OBJECT, 0);
     to->reserved = CODEC_UNTAKEN;
     to->u.map = entry;
@@ -114,7 +114,7 @@ tenrec_status codec_fill_ref(struct filling *f, const struct cbor_item *tag,
         status = cbor_read_item(&f->r, &it, err);
     if (status != TENREC_OK)
         return status;
-    entry->key = arena_text(&f->arena, it.data, (size_t)it.n, true);
+    entry->key = value_block_text(&f->arena, it.data, (size_t)it.n, true);
     return codec_fill_value(f, &entry->value, err);
 }
 

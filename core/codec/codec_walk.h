@@ -6,7 +6,7 @@
 #include "codec/cbor_reader.h"
 #include "codec/cbor_writer.h"
 #include "codec/codec.h"
-#include "tensor/arena.h"
+#include "tensor/value_block.h"
 
 #define CODEC_BEGIN_SIZE 3 /* bytes of the tag before each payload */
 #define CODEC_CALL_ITEMS 4 /* one more in a remote creation */
@@ -19,7 +19,7 @@ static const unsigned char codec_call_begin[] = { 0xd9, 0xd9, 0xf7,
 struct checking {
     struct cbor_reader r;
     uint32_t n_tensors;
-    struct arena_size size;
+    struct value_block_size size;
     bool copy_bytes; /* else bytes stay in the message */
     bool may_refer;  /* references and objects are accepted */
     bool refers;     /* a reference or an object was found */
@@ -29,7 +29,7 @@ struct checking {
 struct filling {
     struct cbor_reader r;
     const struct tenrec_msg *msg;
-    struct arena arena;
+    struct value_block arena;
     bool copy_bytes;
 };
 

@@ -9,9 +9,9 @@
 
 #include "base/utf8.h"
 #include "codec/cbor_writer.h"
-#include "tensor/arena.h"
 #include "tensor/message.h"
 #include "tensor/tensor.h"
+#include "tensor/value_block.h"
 
 #define CALL_OVERHEAD 2 /* heads of the array of items and of the empty map */
 #define CALL_NIL 1      /* the remaining time, without a limit */

@@ -17,7 +17,7 @@
 #define OPTION_SIZE_MIN offsetof(struct tenrec_option, record)
 
 /* What options_make hands out is `opts`; the rest stays ours. */
-struct made {
+struct options_made {
     struct arena arena;
     _Alignas(max_align_t) char opts[];
 };
@@ -292,7 +292,7 @@ tenrec_status options_make(const struct tenrec_plugin *desc, const struct config
                            void **ret, tenrec_error *err)
 {
     struct option_source src = options_source(layer);
-    struct made *made;
+    struct options_made *made;
     tenrec_status st = options_check_table(desc, err);
 
     if (!layer)
@@ -318,11 +318,11 @@ tenrec_status options_make(const struct tenrec_plugin *desc, const struct config
 
 void options_drop(void *opts)
 {
-    struct made *made;
+    struct options_made *made;
 
     if (!opts)
         return;
-    made = (struct made *)(void *)((char *)opts - offsetof(struct made, opts));
+    made = (struct options_made *)(void *)((char *)opts - offsetof(struct options_made, opts));
     arena_finish(&made->arena);
     free(made);
 }

@@ -13,13 +13,13 @@
 #define ENTRY_NAME_MAX 63
 
 /* A key that a map may have, and what its value must be. */
-struct known {
+struct schema_key {
     const char *key;
     enum node_kind kind;
     const char *expected;
 };
 
-static const struct known top[] = {
+static const struct schema_key top[] = {
     { "worker", NODE_MAP, "a map" },
     { "init_method", NODE_SCALAR, "text such as env://" },
     { "backend", NODE_SCALAR, "the name of an entry of 'backends'" },
@@ -27,7 +27,7 @@ static const struct known top[] = {
     { "stores", NODE_MAP, "a map" },
 };
 
-static const struct known entry[] = {
+static const struct schema_key entry[] = {
     { "plugin", NODE_SCALAR, "the name or path of a plugin" },
     { "options", NODE_MAP, "a map" },
     { "wraps", NODE_SCALAR, "the name of an entry of 'backends'" }, /* of a backend only */
@@ -53,12 +53,12 @@ static bool is_workers(const char *key)
 }
 
 /* `who` begins each error: "" or "backend 'flaky': ". */
-static tenrec_status check_map(const struct node *map, const char *who, const struct known *known,
-                               size_t n, tenrec_error *err)
+static tenrec_status check_map(const struct node *map, const char *who,
+                               const struct schema_key *known, size_t n, tenrec_error *err)
 {
     for (size_t i = 0; i < map->n; i++) {
         const struct node *node = map->item[i];
-        const struct known *k = known;
+        const struct schema_key *k = known;
         struct suggestion near;
         char found[120];
         suggest_init(&near, node->key);

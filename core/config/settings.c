@@ -13,7 +13,7 @@
 
 #define MAX_DEVICES 128
 
-struct made {
+struct settings_made {
     struct arena arena;
     struct config_settings settings;
 };
@@ -141,7 +141,7 @@ static tenrec_status fail_device(const struct place *place, const char *key, con
                       "worker.%s: expected a device such as cpu or cuda:0, found '%s'", key, text);
 }
 
-static tenrec_status fill_devices(const struct tenrec_config *config, struct made *made,
+static tenrec_status fill_devices(const struct tenrec_config *config, struct settings_made *made,
                                   tenrec_error *err)
 {
     const struct tenrec_option_list *names = &made->settings.device_names;
@@ -216,7 +216,7 @@ static tenrec_status find_maps(const struct tenrec_config *config, const struct 
                       "worker.device_maps: expected a map such as {worker1: {cuda:0: cuda:1}}");
 }
 
-static tenrec_status fill_maps(const struct tenrec_config *config, struct made *made,
+static tenrec_status fill_maps(const struct tenrec_config *config, struct settings_made *made,
                                tenrec_error *err)
 {
     const struct node *maps;
@@ -240,8 +240,8 @@ static tenrec_status fill_maps(const struct tenrec_config *config, struct made *
     return st;
 }
 
-static tenrec_status fill_init_method(const struct tenrec_config *config, struct made *made,
-                                      tenrec_error *err)
+static tenrec_status fill_init_method(const struct tenrec_config *config,
+                                      struct settings_made *made, tenrec_error *err)
 {
     const struct node *node = node_get(config->root, "init_method");
     char place[PLACE_TEXT_MAX];
@@ -281,7 +281,7 @@ tenrec_status config_settings_make(const struct tenrec_config *config, struct co
                                    tenrec_error *err)
 {
     struct option_source src = settings_source(config);
-    struct made *made = memory_new(1, sizeof *made);
+    struct settings_made *made = memory_new(1, sizeof *made);
     struct config_settings *s;
     tenrec_status st;
 
@@ -310,11 +310,12 @@ tenrec_status config_settings_make(const struct tenrec_config *config, struct co
 
 void config_settings_drop(struct config_settings *settings)
 {
-    struct made *made;
+    struct settings_made *made;
 
     if (!settings)
         return;
-    made = (struct made *)(void *)((char *)settings - offsetof(struct made, settings));
+    made = (struct settings_made *)(void *)((char *)settings -
+                                            offsetof(struct settings_made, settings));
     arena_finish(&made->arena);
     free(made);
 }

@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-struct made {
+struct group_made {
     struct tenrec_group_view view; /* first */
     struct tenrec_worker_info member[];
 };
@@ -30,19 +30,20 @@ static tenrec_status group_check(const struct monitor *wa, tenrec_error *err)
     return TENREC_OK;
 }
 
-static struct made *made_new(size_t n)
+static struct group_made *made_new(size_t n)
 {
-    struct made *m = memory_new(1, sizeof *m + n * sizeof m->member[0]);
+    struct group_made *m = memory_new(1, sizeof *m + n * sizeof m->member[0]);
 
     if (m)
         m->view = (struct tenrec_group_view){ .size = sizeof m->view, .member = m->member };
     return m;
 }
 
-static tenrec_status list_static(struct tenrec_worker *w, struct made **ret, tenrec_error *err)
+static tenrec_status list_static(struct tenrec_worker *w, struct group_made **ret,
+                                 tenrec_error *err)
 {
     const size_t room = atomic_load(&w->peers.top);
-    struct made *m = made_new(room);
+    struct group_made *m = made_new(room);
 
     if (!m)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a view of the group");
@@ -56,10 +57,11 @@ static tenrec_status list_static(struct tenrec_worker *w, struct made **ret, ten
     return TENREC_OK;
 }
 
-static tenrec_status list_dynamic(struct tenrec_worker *w, struct made **ret, tenrec_error *err)
+static tenrec_status list_dynamic(struct tenrec_worker *w, struct group_made **ret,
+                                  tenrec_error *err)
 {
     struct monitor *wa = w->monitor;
-    struct made *m = NULL;
+    struct group_made *m = NULL;
     tenrec_status st;
 
     pthread_mutex_lock(&wa->lock);
@@ -82,7 +84,7 @@ tenrec_status tenrec_group_view_get(struct tenrec_worker *w, struct tenrec_group
                                     tenrec_error *err)
 {
     tenrec_status st = worker_enter(w, err);
-    struct made *m = NULL;
+    struct group_made *m = NULL;
 
     if (st != TENREC_OK)
         return st;
@@ -99,12 +101,12 @@ void tenrec_group_view_drop(struct tenrec_group_view *v)
 }
 
 /* Both at least. */
-struct wanted {
+struct group_wanted {
     uint64_t version;
     size_t n;
 };
 
-static tenrec_status check_static(struct tenrec_worker *w, const struct wanted *wanted,
+static tenrec_status check_static(struct tenrec_worker *w, const struct group_wanted *wanted,
                                   tenrec_error *err)
 {
     const size_t n = atomic_load(&w->peers.n);
@@ -115,7 +117,7 @@ static tenrec_status check_static(struct tenrec_worker *w, const struct wanted *
                        "the group is static: it has %zu workers and view 1, and never others", n);
 }
 
-static tenrec_status wait_dynamic(struct tenrec_worker *w, const struct wanted *wanted,
+static tenrec_status wait_dynamic(struct tenrec_worker *w, const struct group_wanted *wanted,
                                   uint64_t until_ns, tenrec_error *err)
 {
     const struct timespec ts = { .tv_sec = (time_t)(until_ns / 1000000000u),
@@ -142,8 +144,8 @@ static tenrec_status wait_dynamic(struct tenrec_worker *w, const struct wanted *
     return st;
 }
 
-static tenrec_status wait_for(struct tenrec_worker *w, const struct wanted *wanted, int64_t ms,
-                              tenrec_error *err)
+static tenrec_status wait_for(struct tenrec_worker *w, const struct group_wanted *wanted,
+                              int64_t ms, tenrec_error *err)
 {
     struct pool *pool = thread_state.pool;
     uint64_t until_ns;
@@ -172,13 +174,13 @@ static tenrec_status wait_for(struct tenrec_worker *w, const struct wanted *want
 tenrec_status tenrec_group_wait_version(struct tenrec_worker *w, uint64_t version, int64_t ms,
                                         tenrec_error *err)
 {
-    return wait_for(w, &(struct wanted){ .version = version }, ms, err);
+    return wait_for(w, &(struct group_wanted){ .version = version }, ms, err);
 }
 
 tenrec_status tenrec_group_wait_members(struct tenrec_worker *w, size_t n, int64_t ms,
                                         tenrec_error *err)
 {
-    return wait_for(w, &(struct wanted){ .n = n }, ms, err);
+    return wait_for(w, &(struct group_wanted){ .n = n }, ms, err);
 }
 
 tenrec_status tenrec_set_member_callbacks(struct tenrec_worker *w,

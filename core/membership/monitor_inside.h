@@ -12,7 +12,7 @@
 
 #include <pthread.h>
 
-struct known;
+struct view_apply_member;
 struct membership_list;
 struct sent;
 
@@ -22,8 +22,8 @@ struct monitor {
     int64_t incarnation;            /* ours */
     pthread_t thread;
     bool started;
-    uint64_t retry_ms;   /* the thread's; 0: the store answers */
-    struct known *known; /* the thread's; of the members, and of some that have gone */
+    uint64_t retry_ms;               /* the thread's; 0: the store answers */
+    struct view_apply_member *known; /* the thread's; of the members, and of some that have gone */
 
     pthread_mutex_t lock;        /* guards all below */
     pthread_cond_t changed;      /* monotonic */

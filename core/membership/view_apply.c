@@ -22,15 +22,16 @@
 enum { RECORDS_MS = 2000 };
 
 /* What is known of a member. Its address is the agent's until shutdown. */
-struct known {
-    struct known *next;
+struct view_apply_member {
+    struct view_apply_member *next;
     tenrec_peer id; /* -1: of one that has gone; only its address is left */
     struct member record;
 };
 
-static struct known *known_find(const struct monitor *wa, tenrec_peer id, int64_t incarnation)
+static struct view_apply_member *known_find(const struct monitor *wa, tenrec_peer id,
+                                            int64_t incarnation)
 {
-    struct known *k = wa->known;
+    struct view_apply_member *k = wa->known;
 
     while (k && (k->id != id || k->record.incarnation != incarnation))
         k = k->next;
@@ -38,13 +39,13 @@ static struct known *known_find(const struct monitor *wa, tenrec_peer id, int64_
 }
 
 /* Takes `record`. NULL: out of memory. */
-static struct known *known_add(struct monitor *wa, struct member *record)
+static struct view_apply_member *known_add(struct monitor *wa, struct member *record)
 {
-    struct known *k = memory_new(1, sizeof *k);
+    struct view_apply_member *k = memory_new(1, sizeof *k);
 
     if (!k)
         return NULL;
-    *k = (struct known){ wa->known, record->rank, *record };
+    *k = (struct view_apply_member){ wa->known, record->rank, *record };
     *record = (struct member){ .rank = -1 };
     wa->known = k;
     return k;
@@ -97,7 +98,7 @@ static void let_go(struct monitor *wa, const struct membership_view_entry *e,
                    const tenrec_error *why)
 {
     struct tenrec_worker *w = wa->w;
-    struct known *k = known_find(wa, e->id, e->incarnation);
+    struct view_apply_member *k = known_find(wa, e->id, e->incarnation);
     tenrec_error lost = *why;
 
     lost.code = why->code == TENREC_OK ? TENREC_EPEER_LOST : why->code;
@@ -124,7 +125,7 @@ static tenrec_status take_in(struct monitor *wa, const struct membership_view_en
                              struct member *record, tenrec_error *err)
 {
     struct tenrec_worker *w = wa->w;
-    struct known *k = known_add(wa, record);
+    struct view_apply_member *k = known_add(wa, record);
     struct tenrec_member member = { .size = sizeof member,
                                     .id = e->id,
                                     .incarnation = (uint64_t)e->incarnation };
@@ -159,7 +160,7 @@ void monitor_find_dead(struct monitor *wa)
 {
     for (size_t i = 0; i < wa->beats.n; i++) {
         const struct heartbeat *one = &wa->beats.list[i];
-        const struct known *k;
+        const struct view_apply_member *k;
 
         if (!one->suspected || !(k = known_find(wa, one->id, one->incarnation)))
             continue;
@@ -366,9 +367,9 @@ tenrec_status monitor_begin(struct monitor *wa, tenrec_error *err)
 
 void monitor_end(struct monitor *wa)
 {
-    struct known *next;
+    struct view_apply_member *next;
 
-    for (struct known *k = wa->known; k; k = next) {
+    for (struct view_apply_member *k = wa->known; k; k = next) {
         next = k->next;
         member_free(&k->record);
         free(k);

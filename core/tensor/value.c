@@ -6,8 +6,8 @@
 
 #include <tenrec/rref.h>
 
-#include "tensor/arena.h"
 #include "tensor/handle.h"
+#include "tensor/value_block.h"
 #include "tensor/value_flags.h"
 
 const char *tenrec_value_type_name(uint32_t type)
@@ -157,8 +157,8 @@ const struct tenrec_value *tenrec_value_find(const struct tenrec_value *map, con
 
 /* ---- copies ---------------------------------------------------------------- */
 
-static tenrec_status count_value(const struct tenrec_value *v, int depth, struct arena_size *size,
-                                 tenrec_error *err)
+static tenrec_status count_value(const struct tenrec_value *v, int depth,
+                                 struct value_block_size *size, tenrec_error *err)
 {
     tenrec_status status = TENREC_OK;
 
@@ -199,7 +199,7 @@ static tenrec_status count_value(const struct tenrec_value *v, int depth, struct
     return status;
 }
 
-static void copy_value(const struct tenrec_value *v, struct arena *a, struct tenrec_value *to)
+static void copy_value(const struct tenrec_value *v, struct value_block *a, struct tenrec_value *to)
 {
     struct tenrec_value *items;
     struct tenrec_entry *entries;
@@ -207,21 +207,21 @@ static void copy_value(const struct tenrec_value *v, struct arena *a, struct ten
     *to = *v;
     switch (v->type) {
     case TENREC_VALUE_TEXT:
-        to->u.text = arena_text(a, v->u.text, (size_t)v->n, true);
+        to->u.text = value_block_text(a, v->u.text, (size_t)v->n, true);
         break;
     case TENREC_VALUE_BYTES:
-        to->u.bytes = arena_text(a, v->u.bytes, (size_t)v->n, false);
+        to->u.bytes = value_block_text(a, v->u.bytes, (size_t)v->n, false);
         break;
     case TENREC_VALUE_ARRAY:
-        to->u.array = items = arena_items(a, (size_t)v->n, sizeof *items);
+        to->u.array = items = value_block_items(a, (size_t)v->n, sizeof *items);
         for (uint64_t i = 0; i < v->n; i++)
             copy_value(&v->u.array[i], a, &items[i]);
         break;
     case TENREC_VALUE_MAP:
-        to->u.map = entries = arena_items(a, (size_t)v->n, sizeof *entries);
+        to->u.map = entries = value_block_items(a, (size_t)v->n, sizeof *entries);
         for (uint64_t i = 0; i < v->n; i++) {
             const char *key = v->u.map[i].key;
-            entries[i].key = arena_text(a, key, strlen(key), true);
+            entries[i].key = value_block_text(a, key, strlen(key), true);
             copy_value(&v->u.map[i].value, a, &entries[i].value);
         }
         break;
@@ -245,10 +245,10 @@ static void copy_value(const struct tenrec_value *v, struct arena *a, struct ten
 tenrec_status tenrec_value_copy(const struct tenrec_value *v, struct tenrec_value **ret,
                                 tenrec_error *err)
 {
-    struct arena_size size = { .items = sizeof *v };
+    struct value_block_size size = { .items = sizeof *v };
     tenrec_status status = count_value(v, 1, &size, err);
     struct tenrec_value *root;
-    struct arena a;
+    struct value_block a;
 
     if (status)
         return status;
@@ -256,8 +256,8 @@ tenrec_status tenrec_value_copy(const struct tenrec_value *v, struct tenrec_valu
     if (!root)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a value of %zu bytes",
                            size.items + size.text);
-    a = arena_at(root, &size);
-    copy_value(v, &a, arena_items(&a, 1, sizeof *root));
+    a = value_block_at(root, &size);
+    copy_value(v, &a, value_block_items(&a, 1, sizeof *root));
     *ret = root;
     return TENREC_OK;
 }

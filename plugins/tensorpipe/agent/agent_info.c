@@ -68,13 +68,13 @@ static void push_counters(struct agent *a, tenrec_sink_fn *sink, void *arg)
 /* ---- peers and callers: the keys are the same as long as the members are ---- */
 
 /* A value that is a list, with "; " between its items. */
-struct list {
+struct agent_info_list {
     char *text; /* owns; NULL: nothing yet, or no memory */
     size_t len;
 };
 
 TENREC_PRINTF(2, 3)
-static void list_add(struct list *l, const char *fmt, ...)
+static void list_add(struct agent_info_list *l, const char *fmt, ...)
 {
     char item[256], *grown;
     va_list ap;
@@ -96,14 +96,14 @@ static void list_add(struct list *l, const char *fmt, ...)
     l->len += n;
 }
 
-static void list_push(struct list *l, tenrec_sink_fn *sink, void *arg, const char *key)
+static void list_push(struct agent_info_list *l, tenrec_sink_fn *sink, void *arg, const char *key)
 {
     sink(arg, key, l->text ? l->text : "");
     free(l->text);
 }
 
 /* What the peer might have chosen and did not. */
-static void list_better(struct list *l, const struct pipe *p)
+static void list_better(struct agent_info_list *l, const struct pipe *p)
 {
     const struct endpoint *ep = p->ep;
 
@@ -127,7 +127,7 @@ static void list_better(struct list *l, const struct pipe *p)
 /* p   the pipe of our requests to that member; NULL: there is none now */
 static void push_peer(int id, const struct pipe *p, tenrec_sink_fn *sink, void *arg)
 {
-    struct list better = { NULL, 0 };
+    struct agent_info_list better = { NULL, 0 };
     char key[64];
 
     snprintf(key, sizeof key, "peer.%d.transport", id);
@@ -157,7 +157,7 @@ static void push_peers(struct agent *a, struct pipe *const *v, tenrec_sink_fn *s
 /* Those that made a connection to this agent: "2 at 127.0.0.1:4242, uv, basic". */
 static void push_callers(struct pipe *const *v, tenrec_sink_fn *sink, void *arg)
 {
-    struct list all = { NULL, 0 };
+    struct agent_info_list all = { NULL, 0 };
 
     for (size_t i = 0; v && v[i]; i++) {
         const struct pipe *p = v[i];

@@ -21,7 +21,7 @@
 #define SKIPPED_MAX 4096 /* packets and bells before the one that a note names */
 
 /* Room for one more than there should be, to notice it. */
-union control {
+union shm_handoff_control {
     struct cmsghdr align;
     char buf[CMSG_SPACE((TENREC_SHARE_FDS + 1) * sizeof(int))];
 };
@@ -50,7 +50,7 @@ void shm_handoff_close(struct pipe *p)
 
 static bool send_fds(struct pipe *p, const struct tenrec_share *share, uint64_t number)
 {
-    union control control = { .buf = { 0 } };
+    union shm_handoff_control control = { .buf = { 0 } };
     const size_t bytes = share->n_fds * sizeof share->fd[0];
     unsigned char text[PACKET_LEN] = { PACKET };
     struct iovec iov = { text, sizeof text };
@@ -158,7 +158,7 @@ static bool receive_number(int sock, uint64_t *ret)
 /* One packet of descriptors, or a bell: number 0. Returns false if there is neither. */
 static bool receive_packet(int sock, struct tenrec_share *share, uint64_t *ret_number)
 {
-    union control control;
+    union shm_handoff_control control;
     unsigned char first;
     struct iovec iov = { &first, 1 };
     struct msghdr m = { .msg_iov = &iov,

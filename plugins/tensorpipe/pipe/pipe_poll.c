@@ -254,7 +254,7 @@ static bool poll_await_data(const struct tenrec_wait *w, struct conn *c)
 }
 
 /* One poll of the one that reads. */
-struct reader {
+struct pipe_reader {
     struct pipe *p;
     const struct tenrec_wait *w;
     bool spinning; /* role.taken says so */
@@ -264,7 +264,7 @@ struct reader {
 };
 
 /* In ep->spinners. */
-static void count_spinner(struct reader *r, bool counted)
+static void count_spinner(struct pipe_reader *r, bool counted)
 {
     if (r->counted == counted)
         return;
@@ -273,7 +273,7 @@ static void count_spinner(struct reader *r, bool counted)
 }
 
 /* From here on the kernel has to tell when there is room. */
-static void reader_stop_spinning(struct reader *r)
+static void reader_stop_spinning(struct pipe_reader *r)
 {
     if (!r->spinning)
         return;
@@ -285,7 +285,7 @@ static void reader_stop_spinning(struct reader *r)
 }
 
 /* Reads without sleeping for a while. True when something came. */
-static bool reader_spin(struct reader *r, uint64_t for_ns)
+static bool reader_spin(struct pipe_reader *r, uint64_t for_ns)
 {
     const struct tenrec_wait *w = r->w;
     uint64_t until = 0;
@@ -331,7 +331,7 @@ static uint64_t reader_spin_time(struct endpoint *ep, struct spin *s)
 /* Waiting in a read costs one system call and two looks at descriptors less
  * than ppoll and a read. But it is deaf to the wake_fd (another thread gives the call
  * up), so it is done once, for CONN_WAIT_MS, and not near the deadline. */
-static bool may_wait_in_read(const struct reader *r)
+static bool may_wait_in_read(const struct pipe_reader *r)
 {
     uint64_t deadline = r->w->deadline_ns;
     struct timespec now;
@@ -346,7 +346,7 @@ static bool may_wait_in_read(const struct reader *r)
 }
 
 /* False when the deadline has passed. */
-static bool reader_step(struct reader *r)
+static bool reader_step(struct pipe_reader *r)
 {
     struct pipe *p = r->p;
     struct spin *s = &p->role.spin;
@@ -379,7 +379,7 @@ static bool reader_step(struct reader *r)
 tenrec_status pipe_poll(struct pipe *p, const struct tenrec_wait *w)
 {
     struct waiter me = { .wake_fd = w->wake_fd };
-    struct reader r = { .p = p, .w = w };
+    struct pipe_reader r = { .p = p, .w = w };
     bool reader, in_time = true;
 
     if (pipe_state(p) != PIPE_ESTABLISHED)

@@ -129,23 +129,23 @@ tenrec_status shortlist_write(void *buf, const struct tenrec_tensor_desc *tensor
 
 /* ---- reading ---- */
 
-struct reader {
+struct shortlist_reader {
     const unsigned char *at, *end;
 };
 
-static size_t shortlist_left(const struct reader *r)
+static size_t shortlist_left(const struct shortlist_reader *r)
 {
     return (size_t)(r->end - r->at);
 }
 
-static void get_numbers(struct reader *r, int64_t *ret, uint32_t n)
+static void get_numbers(struct shortlist_reader *r, int64_t *ret, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++, r->at += 8)
         ret[i] = (int64_t)shortlist_get64(r->at);
 }
 
 /* Bytes of the tensor at `r`, as its first bytes say. */
-static size_t tensor_bytes(const struct reader *r)
+static size_t tensor_bytes(const struct shortlist_reader *r)
 {
     const unsigned ndim = r->at[4], flags = r->at[5];
 
@@ -153,8 +153,9 @@ static size_t tensor_bytes(const struct reader *r)
 }
 
 /* The storage of tensor `i`: an earlier one's, or the next that the message carries. */
-static tenrec_status get_storage(struct reader *r, unsigned flags, const struct listed *to,
-                                 uint32_t i, uint32_t *carried, tenrec_error *err)
+static tenrec_status get_storage(struct shortlist_reader *r, unsigned flags,
+                                 const struct listed *to, uint32_t i, uint32_t *carried,
+                                 tenrec_error *err)
 {
     struct tenrec_tensor_desc *t = listed_tensor(to, i);
     uint32_t first = i;
@@ -176,7 +177,7 @@ static tenrec_status get_storage(struct reader *r, unsigned flags, const struct 
     return TENREC_OK;
 }
 
-static tenrec_status get_tensor(struct reader *r, const struct listed *to, uint32_t i,
+static tenrec_status get_tensor(struct shortlist_reader *r, const struct listed *to, uint32_t i,
                                 uint32_t *carried, tenrec_error *err)
 {
     struct tenrec_tensor_desc *t = listed_tensor(to, i);
@@ -217,7 +218,8 @@ bool shortlist_is(const void *list, size_t len)
 tenrec_status shortlist_read(const void *list, size_t len, const struct listed *to, uint32_t *ret_n,
                              tenrec_error *err)
 {
-    struct reader r = { (const unsigned char *)list + HEAD, (const unsigned char *)list + len };
+    struct shortlist_reader r = { (const unsigned char *)list + HEAD,
+                                  (const unsigned char *)list + len };
     const uint32_t n = shortlist_get32((const unsigned char *)list + 4);
     uint32_t carried = 0;
 

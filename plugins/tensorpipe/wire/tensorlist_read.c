@@ -9,7 +9,7 @@ enum other_tag { OTHER_STORAGE, OTHER_HOOKS, OTHER_RESULT };
 
 #define UNUSED UINT32_MAX /* carried.tensor: no tensor yet */
 
-struct list {
+struct tensorlist_reader {
     const struct listed *to;
     uint32_t at;          /* the tensor that is being read */
     uint32_t named, used; /* storages so far: by their persistent id, by a tensor */
@@ -20,7 +20,7 @@ struct list {
 
 static void fail_tensor(struct pickle *p, tenrec_status code, const char *text)
 {
-    const struct list *l = p->arg;
+    const struct tensorlist_reader *l = p->arg;
 
     nop_reader_fail(&p->r, code, "pickle", "tensor %u: %s", l->at, text);
 }
@@ -68,7 +68,7 @@ static bool storage_check(struct pickle *p, const struct pickle_value *id)
     static const enum pickle_kind kinds[5] = { PICKLE_STRING, PICKLE_GLOBAL, PICKLE_STRING,
                                                PICKLE_STRING, PICKLE_INT };
     const struct pickle_value *item = pickle_item(p, id, 0);
-    const struct list *l = p->arg;
+    const struct tensorlist_reader *l = p->arg;
 
     for (uint32_t i = 0; i < 5; i++)
         if (id->count != 5 || item[i].kind != kinds[i]) {
@@ -94,7 +94,7 @@ static void storage_value(uint32_t index, struct pickle_value *ret)
 
 static void read_storage(struct pickle *p, const struct pickle_value *id, struct pickle_value *ret)
 {
-    struct list *l = p->arg;
+    struct tensorlist_reader *l = p->arg;
     const struct pickle_value *item = pickle_item(p, id, 0);
     struct carried *c;
     uint64_t bytes;
@@ -121,7 +121,7 @@ static void read_storage(struct pickle *p, const struct pickle_value *id, struct
  * than a binary search, however many storages there are. */
 static void remember_storage(struct pickle *p, uint32_t key, const struct pickle_value *other)
 {
-    struct list *l = p->arg;
+    struct tensorlist_reader *l = p->arg;
     struct carried *c;
 
     if (other->tag != OTHER_STORAGE)
@@ -139,7 +139,7 @@ static void remember_storage(struct pickle *p, uint32_t key, const struct pickle
 
 static bool recall_storage(const struct pickle *p, uint32_t key, struct pickle_value *ret)
 {
-    const struct list *l = p->arg;
+    const struct tensorlist_reader *l = p->arg;
     uint32_t low = 0, high = l->named;
 
     while (low < high) {
@@ -172,7 +172,7 @@ static void read_numbers(struct pickle *p, const struct pickle_value *tuple, int
 static bool check_args(struct pickle *p, const struct pickle_value *args)
 {
     const struct pickle_value *a = pickle_item(p, args, 0);
-    const struct list *l = p->arg;
+    const struct tensorlist_reader *l = p->arg;
 
     if (args->count != 6 || a[0].kind != PICKLE_OTHER || a[0].tag != OTHER_STORAGE ||
         a[1].kind != PICKLE_INT || a[2].kind != PICKLE_TUPLE || a[3].kind != PICKLE_TUPLE ||
@@ -193,7 +193,7 @@ static bool check_args(struct pickle *p, const struct pickle_value *args)
 /* Which storage the tensor views: the next one, or one that an earlier tensor has. */
 static void tensor_set_storage(struct pickle *p, struct tenrec_tensor_desc *t, uint32_t storage)
 {
-    struct list *l = p->arg;
+    struct tensorlist_reader *l = p->arg;
     struct carried *c = &l->to->carried[storage];
 
     t->bytes = c->bytes;
@@ -212,7 +212,7 @@ static void tensor_set_storage(struct pickle *p, struct tenrec_tensor_desc *t, u
 static void read_tensor(struct pickle *p, const struct pickle_value *args)
 {
     const struct pickle_value *a = pickle_item(p, args, 0);
-    struct list *l = p->arg;
+    struct tensorlist_reader *l = p->arg;
     struct tenrec_tensor_desc *t;
     tenrec_error why;
 
@@ -237,7 +237,7 @@ static void read_tensor(struct pickle *p, const struct pickle_value *args)
 static void read_call(struct pickle *p, const struct pickle_value *callable,
                       const struct pickle_value *args, struct pickle_value *ret)
 {
-    struct list *l = p->arg;
+    struct tensorlist_reader *l = p->arg;
 
     switch (callable->tag) {
     case NAME_REBUILD:
@@ -274,7 +274,7 @@ tenrec_status tensorlist_read(const void *pickle, size_t len, const struct liste
                                              .persistent = read_storage,
                                              .remember = remember_storage,
                                              .recall = recall_storage };
-    struct list list = { .to = to };
+    struct tensorlist_reader list = { .to = to };
     struct pickle_value result;
     struct pickle p;
 

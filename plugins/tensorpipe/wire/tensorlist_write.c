@@ -146,15 +146,15 @@ static void write_view(struct nop_writer *w, const struct tenrec_tensor_desc *te
 }
 
 /* What is being written: tensor `at`, of `carried` storages so far. */
-struct list {
+struct tensorlist_writer {
     const char *tensors;
     uint32_t tensor_size;
     uint32_t at, carried;
     bool shared; /* some tensors have the storage of an earlier one */
 };
 
-static tenrec_status list_write_tensor(struct list *l, struct nop_writer *w, bool to_tenrec,
-                                       tenrec_error *err)
+static tenrec_status list_write_tensor(struct tensorlist_writer *l, struct nop_writer *w,
+                                       bool to_tenrec, tenrec_error *err)
 {
     const struct tenrec_tensor_desc *t =
         (const void *)(l->tensors + (size_t)l->at * l->tensor_size);
@@ -190,7 +190,8 @@ tenrec_status tensorlist_write(void *buf, size_t cap, const struct tenrec_tensor
                                uint32_t n, uint32_t tensor_size, bool to_tenrec, size_t *ret_len,
                                tenrec_error *err)
 {
-    struct list list = { .tensors = (const char *)tensors, .tensor_size = tensor_size };
+    struct tensorlist_writer list = { .tensors = (const char *)tensors,
+                                      .tensor_size = tensor_size };
     tenrec_status status = TENREC_OK;
     struct nop_writer w;
 

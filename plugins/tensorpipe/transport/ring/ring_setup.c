@@ -27,7 +27,7 @@ struct setup {
 };
 
 /* Room for one more than there should be, to notice it. */
-union control {
+union ring_setup_control {
     struct cmsghdr align;
     char buf[CMSG_SPACE(2 * sizeof(int))];
 };
@@ -79,7 +79,7 @@ static int make_memory(size_t len)
 
 static int send_setup(int sock, const struct setup *s, int fd)
 {
-    union control control = { .buf = { 0 } };
+    union ring_setup_control control = { .buf = { 0 } };
     struct iovec iov = { (void *)(uintptr_t)s, sizeof *s };
     struct msghdr m = { .msg_iov = &iov,
                         .msg_iovlen = 1,
@@ -195,7 +195,7 @@ static const char *setup_check(const struct setup *s, int fd)
 /* Reads the message. Returns 0 with the descriptor, or an errno. */
 static int receive_setup(int sock, struct setup *s, int *ret_fd, const char **ret_why)
 {
-    union control control;
+    union ring_setup_control control;
     struct iovec iov = { s, sizeof *s };
     struct msghdr m = { .msg_iov = &iov,
                         .msg_iovlen = 1,

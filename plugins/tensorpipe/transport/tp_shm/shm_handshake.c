@@ -11,7 +11,7 @@
 #define FDS ((size_t)4) /* headers and data of two rings */
 
 /* Control messages want the alignment of their head. */
-union control {
+union shm_handshake_control {
     struct cmsghdr head;
     char buf[CMSG_SPACE(FDS * sizeof(int))];
 };
@@ -22,7 +22,7 @@ int shm_hello_send(int fd, const struct shm_hello *hello)
     const int fds[FDS] = { hello->reactor[SHM_HEADER], hello->reactor[SHM_DATA],
                            hello->inbox[SHM_HEADER], hello->inbox[SHM_DATA] };
     struct iovec iov = { (void *)(uintptr_t)tokens, sizeof tokens };
-    union control control = { .buf = { 0 } };
+    union shm_handshake_control control = { .buf = { 0 } };
     struct msghdr m = { .msg_iov = &iov,
                         .msg_iovlen = 1,
                         .msg_control = control.buf,
@@ -71,7 +71,7 @@ int shm_hello_receive(int fd, struct shm_hello *ret)
     uint32_t tokens[2];
     int fds[FDS];
     struct iovec iov = { tokens, sizeof tokens };
-    union control control;
+    union shm_handshake_control control;
     struct msghdr m = { .msg_iov = &iov,
                         .msg_iovlen = 1,
                         .msg_control = control.buf,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arena.h - one block for a tree of values.
+/* value_block.h - one block for a tree of values.
  *
- * Who builds a tree walks it twice: the first time to count, the second time
+ * A tree is walked twice when it is built: first to count, then
  * to fill. Values and map entries lie in front, texts and bytes behind them. */
-#ifndef TENREC_TENSOR_ARENA_H
-#define TENREC_TENSOR_ARENA_H
+#ifndef TENREC_TENSOR_VALUE_BLOCK_H
+#define TENREC_TENSOR_VALUE_BLOCK_H
 
 #include <stdbool.h>
 #include <string.h>
@@ -12,24 +12,24 @@
 
 #define VALUE_DEPTH 64 /* how deep values may be nested */
 
-struct arena_size {
+struct value_block_size {
     size_t items; /* bytes of values and entries */
     size_t text;  /* bytes of texts, with their NULs, and bytes */
     bool tensors; /* at least one */
 };
 
-struct arena {
+struct value_block {
     char *items;
     char *text;
 };
 
-static inline struct arena arena_at(void *block, const struct arena_size *size)
+static inline struct value_block value_block_at(void *block, const struct value_block_size *size)
 {
-    return (struct arena){ block, (char *)block + size->items };
+    return (struct value_block){ block, (char *)block + size->items };
 }
 
 /* Zeroed, so all are nil until they are filled. */
-static inline void *arena_items(struct arena *a, size_t n, size_t size)
+static inline void *value_block_items(struct value_block *a, size_t n, size_t size)
 {
     char *items = a->items;
 
@@ -39,7 +39,8 @@ static inline void *arena_items(struct arena *a, size_t n, size_t size)
 }
 
 /* A copy, with a NUL behind it when `terminated`. */
-static inline char *arena_text(struct arena *a, const void *text, size_t n, bool terminated)
+static inline char *value_block_text(struct value_block *a, const void *text, size_t n,
+                                     bool terminated)
 {
     char *to = a->text;
 
