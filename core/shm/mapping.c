@@ -61,7 +61,7 @@ void holding_drop(struct holding *h)
 {
     if (!h || atomic_fetch_sub_explicit(&h->count, 1, memory_order_acq_rel) != 1)
         return;
-    release_page_close(&h->ledger);
+    release_page_close(&h->release_page);
     free(h);
 }
 
@@ -74,10 +74,10 @@ static void give_back(struct tenrec_mapping *m)
 
     if (ends && m->region->private)
         ends = memfd_region_forget(&m->region->region, offset, m->bytes, NULL) == TENREC_OK;
-    /* Before the ledger is told: after that the memory is another's. */
+    /* Before the release page is told: after that the memory is another's. */
     mapped_region_drop(m->region);
     if (ends)
-        release_page_end(&m->holding->ledger, m->slot);
+        release_page_end(&m->holding->release_page, m->slot);
 }
 
 void mapping_drop(struct tenrec_mapping *m)

@@ -23,10 +23,10 @@ struct mapped_region {
 
 void mapped_region_drop(struct mapped_region *r); /* NULL is fine */
 
-/* Our end of the peer's ledger; counted. */
+/* Our end of the peer's release page; counted. */
 struct holding {
     atomic_size_t count;
-    struct release_page ledger;
+    struct release_page release_page;
 };
 
 void holding_drop(struct holding *h); /* NULL is fine */
@@ -36,7 +36,7 @@ struct tenrec_mapping {
     struct shared_block *given;   /* it is ours now; owns */
     struct mapped_region *region; /* else: shares both */
     struct holding *holding;
-    unsigned slot; /* in its ledger */
+    unsigned slot; /* in its release page */
     size_t bytes;
     unsigned forks; /* of mapping_forks() when it came */
 };

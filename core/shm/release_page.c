@@ -11,9 +11,9 @@ enum { FD_PAGE, FD_LINE };
 
 /* The holder writes it, and the owner clears `ended`. */
 struct page {
-    _Atomic uint64_t ended[LEDGER_WORDS];
-    _Atomic uint64_t held[LEDGER_WORDS]; /* arrived and not ended */
-    _Atomic uint64_t left;               /* 1: nothing arrives any more */
+    _Atomic uint64_t ended[RELEASE_PAGE_WORDS];
+    _Atomic uint64_t held[RELEASE_PAGE_WORDS]; /* arrived and not ended */
+    _Atomic uint64_t left;                     /* 1: nothing arrives any more */
 };
 
 static struct page *page_of(const struct release_page *l)
@@ -26,7 +26,8 @@ static uint64_t release_page_bit(unsigned slot)
     return UINT64_C(1) << slot % 64;
 }
 
-tenrec_status release_page_make(struct release_page *ret, int fds[LEDGER_FDS], tenrec_error *err)
+tenrec_status release_page_make(struct release_page *ret, int fds[RELEASE_PAGE_FDS],
+                                tenrec_error *err)
 {
     struct release_page l;
     int line[2];
@@ -47,7 +48,7 @@ tenrec_status release_page_make(struct release_page *ret, int fds[LEDGER_FDS], t
     return TENREC_OK;
 }
 
-tenrec_status release_page_take(const int fds[LEDGER_FDS], struct release_page *ret,
+tenrec_status release_page_take(const int fds[RELEASE_PAGE_FDS], struct release_page *ret,
                                 tenrec_error *err)
 {
     struct release_page l;
@@ -56,7 +57,7 @@ tenrec_status release_page_take(const int fds[LEDGER_FDS], struct release_page *
     if (st != TENREC_OK)
         return st;
     if (l.page.bytes < sizeof(struct page)) {
-        tenrec_fail(err, TENREC_EPROTOCOL, "ledger of the peer has %zu bytes, expected %zu",
+        tenrec_fail(err, TENREC_EPROTOCOL, "release page of the peer has %zu bytes, expected %zu",
                     l.page.bytes, sizeof(struct page));
         l.page.fd = -1; /* the caller's */
         memfd_region_close(&l.page);

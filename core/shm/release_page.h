@@ -17,9 +17,9 @@
 
 #include <stdint.h>
 
-#define LEDGER_SLOTS 1024
-#define LEDGER_WORDS (LEDGER_SLOTS / 64)
-#define LEDGER_FDS 2
+#define RELEASE_PAGE_SLOTS 1024
+#define RELEASE_PAGE_WORDS (RELEASE_PAGE_SLOTS / 64)
+#define RELEASE_PAGE_FDS 2
 
 struct release_page {
     struct memfd_region page;
@@ -28,11 +28,12 @@ struct release_page {
 
 /* The owner's end, and in `fds` what the holder needs, which the caller owns.
  * errors: EOS, ENOMEM */
-tenrec_status release_page_make(struct release_page *ret, int fds[LEDGER_FDS], tenrec_error *err);
+tenrec_status release_page_make(struct release_page *ret, int fds[RELEASE_PAGE_FDS],
+                                tenrec_error *err);
 
 /* The holder's end of what came in `fds`: takes them on success only. errors:
  * EPROTOCOL, ENOMEM, EOS */
-tenrec_status release_page_take(const int fds[LEDGER_FDS], struct release_page *ret,
+tenrec_status release_page_take(const int fds[RELEASE_PAGE_FDS], struct release_page *ret,
                                 tenrec_error *err);
 
 /* The holder: this loan has arrived; it has ended, all that was read is read. */

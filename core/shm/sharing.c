@@ -78,21 +78,21 @@ static void come_back(struct tenrec_sharing *s, unsigned slot)
 /* With the lock. */
 static void sharing_reclaim(struct tenrec_sharing *s)
 {
-    for (unsigned w = 0; w < LEDGER_WORDS && s->n_lent > 0; w++) {
-        uint64_t ended = release_page_ended(&s->ledger, w);
+    for (unsigned w = 0; w < RELEASE_PAGE_WORDS && s->n_lent > 0; w++) {
+        uint64_t ended = release_page_ended(&s->release_page, w);
         if (s->closed)
-            ended |= ~release_page_held(&s->ledger, w);
+            ended |= ~release_page_held(&s->release_page, w);
         for (; ended; ended &= ended - 1)
             come_back(s, w * 64 + (unsigned)__builtin_ctzll(ended));
     }
-    if (s->closed && s->n_lent > 0 && release_page_holder_is_gone(&s->ledger))
-        for (unsigned slot = 0; slot < LEDGER_SLOTS; slot++)
+    if (s->closed && s->n_lent > 0 && release_page_holder_is_gone(&s->release_page))
+        for (unsigned slot = 0; slot < RELEASE_PAGE_SLOTS; slot++)
             come_back(s, slot);
 }
 
 static void sharing_free(struct tenrec_sharing *s)
 {
-    release_page_close(&s->ledger);
+    release_page_close(&s->release_page);
     pthread_mutex_destroy(&s->lock);
     free(s);
 }
@@ -184,13 +184,13 @@ static void put_record(struct tenrec_share *share, const struct record *r)
     put_le(share->record + 8, r->offset, 8);
 }
 
-/* LEDGER_SLOTS: all are lent. With the lock, as what follows. */
+/* RELEASE_PAGE_SLOTS: all are lent. With the lock, as what follows. */
 static unsigned free_slot(struct tenrec_sharing *s)
 {
-    if (s->n_lent == LEDGER_SLOTS)
-        return LEDGER_SLOTS;
+    if (s->n_lent == RELEASE_PAGE_SLOTS)
+        return RELEASE_PAGE_SLOTS;
     while (s->lent[s->next_slot])
-        s->next_slot = (s->next_slot + 1) % LEDGER_SLOTS;
+        s->next_slot = (s->next_slot + 1) % RELEASE_PAGE_SLOTS;
     return s->next_slot;
 }
 
@@ -219,13 +219,13 @@ static bool add_copy(struct tenrec_share *share, int fd)
     return true;
 }
 
-static bool add_ledger(struct tenrec_sharing *s, struct tenrec_share *share)
+static bool add_release_page(struct tenrec_sharing *s, struct tenrec_share *share)
 {
-    int fds[LEDGER_FDS];
+    int fds[RELEASE_PAGE_FDS];
 
-    if (release_page_make(&s->ledger, fds, NULL) != TENREC_OK)
+    if (release_page_make(&s->release_page, fds, NULL) != TENREC_OK)
         return false;
-    for (unsigned i = 0; i < LEDGER_FDS; i++)
+    for (unsigned i = 0; i < RELEASE_PAGE_FDS; i++)
         share->fd[share->n_fds++] = fds[i];
     s->lends = true;
     return true;
@@ -244,11 +244,11 @@ static bool sharing_lend(struct tenrec_sharing *s, struct shared_block *b, struc
     const uint64_t region = shared_block_region(b);
 
     r->slot = free_slot(s);
-    if (r->slot == LEDGER_SLOTS)
+    if (r->slot == RELEASE_PAGE_SLOTS)
         return false;
     r->region = place_of_region(s, region);
     if (!s->lends) {
-        if (!add_ledger(s, share))
+        if (!add_release_page(s, share))
             return false;
         r->flags |= RECORD_LEDGER;
     }
@@ -262,7 +262,7 @@ static bool sharing_lend(struct tenrec_sharing *s, struct shared_block *b, struc
     s->lent[r->slot] = b;
     s->n_lent++;
     s->last_slot = r->slot;
-    s->next_slot = (r->slot + 1) % LEDGER_SLOTS;
+    s->next_slot = (r->slot + 1) % RELEASE_PAGE_SLOTS;
     if (atomic_fetch_add(&all.lent, 1) == 0)
         housekeeping_at(sharing_collect, clock_now_ns() + COLLECT_MIN_NS);
     return true;
@@ -279,10 +279,10 @@ static bool sharing_move(struct shared_block *b, struct record *r, struct tenrec
     return true;
 }
 
-/* A ledger that the peer does not get after all. */
-static void unmake_ledger(struct tenrec_sharing *s)
+/* A release page that the peer does not get after all. */
+static void unmake_release_page(struct tenrec_sharing *s)
 {
-    release_page_close(&s->ledger);
+    release_page_close(&s->release_page);
     s->lends = false;
 }
 
@@ -341,7 +341,7 @@ bool sharing_share(struct tenrec_sharing *s, const struct tenrec_tensor_desc *de
             shared_block_stay(b, way);
     }
     if (!ok && ret->n_fds > 0) {
-        unmake_ledger(s);
+        unmake_release_page(s);
         close_fds(ret);
     }
     pthread_mutex_unlock(&s->lock);
@@ -362,7 +362,7 @@ void sharing_share_back(struct tenrec_sharing *s, struct tenrec_share *share)
             s->known[r.region] = 0;
         come_back(s, r.slot);
         if (r.flags & RECORD_LEDGER)
-            unmake_ledger(s);
+            unmake_release_page(s);
     }
     pthread_mutex_unlock(&s->lock);
     close_fds(share);

@@ -2,7 +2,7 @@
 /* sharing.h - what the two ends of a connection have of each other's memory.
  *
  * As owner it lends blocks (shared_memory.h): the peer gets the region's
- * descriptor with the first loan of it, and the ledger's (base/ledger.h) with the
+ * descriptor with the first loan of it, and the release page's (shm/release_page.h) with the
  * first loan of all. As holder it maps what comes. docs/shared-memory.md has the
  * whole of it. */
 #ifndef TENREC_SHM_SHARING_H

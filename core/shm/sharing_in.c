@@ -53,10 +53,10 @@ static void close_fds(struct fds *fds)
 static tenrec_status check_record(const struct record *r, const struct fds *fds, tenrec_error *err)
 {
     const unsigned expected =
-        (r->flags & RECORD_LEDGER ? LEDGER_FDS : 0) + (r->flags & RECORD_REGION ? 1 : 0);
+        (r->flags & RECORD_LEDGER ? RELEASE_PAGE_FDS : 0) + (r->flags & RECORD_REGION ? 1 : 0);
 
     if (r->kind < RECORD_LENT || r->kind > RECORD_PRIVATE || r->region >= SHARING_REGIONS ||
-        r->slot >= LEDGER_SLOTS || r->flags & ~(unsigned)(RECORD_REGION | RECORD_LEDGER) ||
+        r->slot >= RELEASE_PAGE_SLOTS || r->flags & ~(unsigned)(RECORD_REGION | RECORD_LEDGER) ||
         (r->kind == RECORD_MOVED && r->flags != RECORD_REGION) ||
         r->offset % (r->kind == RECORD_PRIVATE ? memfd_region_page() : SHARING_ALIGNMENT))
         return tenrec_fail(err, TENREC_EPROTOCOL,
@@ -87,19 +87,19 @@ static tenrec_status check_reach(const struct memfd_region *region, uint64_t off
 
 /* ---- what comes ------------------------------------------------------------------ */
 
-/* The ledger, and after it the region: what the record brings is taken even
+/* The release page, and after it the region: what the record brings is taken even
  * when the rest of it fails, since later ones build on it. With the lock. */
-static tenrec_status take_ledger(struct tenrec_sharing *s, struct fds *fds, tenrec_error *err)
+static tenrec_status take_release_page(struct tenrec_sharing *s, struct fds *fds, tenrec_error *err)
 {
     struct holding *h;
     tenrec_status st;
 
     if (s->holding)
-        return tenrec_fail(err, TENREC_EPROTOCOL, "a second ledger of shared memory came");
+        return tenrec_fail(err, TENREC_EPROTOCOL, "a second release page of shared memory came");
     h = memory_new(1, sizeof *h);
     if (!h)
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a ledger");
-    st = release_page_take(fds->fd, &h->ledger, err);
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a release page");
+    st = release_page_take(fds->fd, &h->release_page, err);
     if (st != TENREC_OK) {
         free(h);
         return st;
@@ -155,7 +155,7 @@ static tenrec_status sharing_in_arrive(struct tenrec_sharing *s, const struct re
         return st;
     atomic_fetch_add(&region->count, 1);
     atomic_fetch_add(&s->holding->count, 1);
-    release_page_hold(&s->holding->ledger, r->slot);
+    release_page_hold(&s->holding->release_page, r->slot);
     *m = (struct tenrec_mapping){ .data = region->region.base + r->offset,
                                   .region = region,
                                   .bytes = (size_t)bytes,
@@ -172,13 +172,13 @@ static tenrec_status arrive_lent(struct tenrec_sharing *s, const struct record *
     tenrec_error why;
 
     if (r->flags & RECORD_LEDGER)
-        st = take_ledger(s, fds, err);
+        st = take_release_page(s, fds, err);
     if (r->flags & RECORD_REGION)
         region = take_region(s, r, fds, &why);
     if (st != TENREC_OK)
         return st;
     if (!s->holding)
-        return tenrec_fail(err, TENREC_EPROTOCOL, "memory was lent before its ledger came");
+        return tenrec_fail(err, TENREC_EPROTOCOL, "memory was lent before its release page came");
     if (region == TENREC_OK) {
         st = sharing_in_arrive(s, r, bytes, m, err);
     } else {
@@ -187,7 +187,7 @@ static tenrec_status arrive_lent(struct tenrec_sharing *s, const struct record *
             *err = why;
     }
     if (st != TENREC_OK)
-        release_page_end(&s->holding->ledger, r->slot);
+        release_page_end(&s->holding->release_page, r->slot);
     return st;
 }
 
@@ -246,7 +246,7 @@ void sharing_in_close(struct tenrec_sharing *s)
         s->mapped[i] = NULL;
     }
     if (s->holding)
-        release_page_leave(&s->holding->ledger);
+        release_page_leave(&s->holding->release_page);
     holding_drop(s->holding);
     s->holding = NULL;
 }

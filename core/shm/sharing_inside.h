@@ -17,9 +17,9 @@ struct tenrec_sharing {
     pthread_mutex_t lock; /* guards all but `next` */
 
     /* What the peer has of ours. */
-    bool lends; /* the ledger was made, and the peer has it or gets it */
-    struct release_page ledger;
-    struct shared_block *lent[LEDGER_SLOTS]; /* shares; by slot */
+    bool lends; /* the release page was made, and the peer has it or gets it */
+    struct release_page release_page;
+    struct shared_block *lent[RELEASE_PAGE_SLOTS]; /* shares; by slot */
     size_t n_lent;
     unsigned next_slot;              /* where to look for a free one */
     unsigned last_slot;              /* of the last loan */
@@ -30,7 +30,7 @@ struct tenrec_sharing {
     struct tenrec_sharing *next;
 
     /* What we have of the peer's. */
-    struct holding *holding;                       /* shares; NULL until its ledger came */
+    struct holding *holding;                       /* shares; NULL until its release page came */
     struct mapped_region *mapped[SHARING_REGIONS]; /* shares */
 };
 
@@ -43,7 +43,7 @@ enum record_kind {
 };
 enum record_flags {
     RECORD_REGION = 1, /* the region's descriptor comes with it */
-    RECORD_LEDGER = 2, /* before that the two of the ledger */
+    RECORD_LEDGER = 2, /* before that the two of the release page */
 };
 
 struct record {

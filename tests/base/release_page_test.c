@@ -12,13 +12,13 @@
 static void make_both(struct release_page *owner, struct release_page *holder)
 {
     tenrec_error err;
-    int fds[LEDGER_FDS];
+    int fds[RELEASE_PAGE_FDS];
 
     assert_status(release_page_make(owner, fds, &err), &err);
     assert_status(release_page_take(fds, holder, &err), &err);
 }
 
-TEST(ledger_tells_what_has_ended_once)
+TEST(release_page_tells_what_has_ended_once)
 {
     struct release_page owner, holder;
 
@@ -37,7 +37,7 @@ TEST(ledger_tells_what_has_ended_once)
     release_page_close(&owner);
 }
 
-TEST(ledger_tells_what_is_still_held_when_the_holder_left)
+TEST(release_page_tells_what_is_still_held_when_the_holder_left)
 {
     struct release_page owner, holder;
 
@@ -54,7 +54,7 @@ TEST(ledger_tells_what_is_still_held_when_the_holder_left)
     release_page_close(&owner);
 }
 
-TEST(ledger_tells_when_the_holder_closed)
+TEST(release_page_tells_when_the_holder_closed)
 {
     struct release_page owner, holder;
 
@@ -65,11 +65,11 @@ TEST(ledger_tells_when_the_holder_closed)
     release_page_close(&owner);
 }
 
-TEST(ledger_tells_when_the_holder_was_killed)
+TEST(release_page_tells_when_the_holder_was_killed)
 {
     struct release_page owner, holder;
     tenrec_error err;
-    int fds[LEDGER_FDS], status;
+    int fds[RELEASE_PAGE_FDS], status;
     pid_t child;
 
     assert_status(release_page_make(&owner, fds, &err), &err);
@@ -81,7 +81,7 @@ TEST(ledger_tells_when_the_holder_was_killed)
         pause();
         _exit(2);
     }
-    for (unsigned i = 0; i < LEDGER_FDS; i++)
+    for (unsigned i = 0; i < RELEASE_PAGE_FDS; i++)
         close(fds[i]);
     assert_false(release_page_holder_is_gone(&owner));
     assert_int_equal(kill(child, SIGKILL), 0);
@@ -91,11 +91,11 @@ TEST(ledger_tells_when_the_holder_was_killed)
     release_page_close(&owner);
 }
 
-TEST(ledger_takes_no_nonsense)
+TEST(release_page_takes_no_nonsense)
 {
     struct memfd_region small, writable;
     struct release_page l;
-    int line[2], fds[LEDGER_FDS];
+    int line[2], fds[RELEASE_PAGE_FDS];
     tenrec_error err;
 
     assert_int_equal(pipe(line), 0);

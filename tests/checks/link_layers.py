@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""link_layers.py BUILD ARCHIVE ... - which room links which.
+"""link_layers.py BUILD ARCHIVE ... | --update - which room links which.
 
 A *room* is a folder of sources; the table `rooms` of a tree names its rooms, and for each the others that it may use. layers.py
 reads #include lines, which a declaration of one's own evades; here the symbols of the object files show each use. The objects are
-those of static libraries that this build has made; the folder of a library in the build is that of the table.
+those of static libraries that this build has made; the folder of a library in the build is that of the table. --update draws the tables in
+docs/architecture.md.
 """
 import collections
 import os
+import re
 import subprocess
 import sys
 
@@ -93,7 +95,37 @@ def too_large(tree):
             yield f"{len(knot)} files use each other in a circle, {KNOT_MAX} may: {' '.join(knot)}"
 
 
+PAGE = "docs/architecture.md"
+
+
+def picture(tree):
+    """The table as a graph for Mermaid. An arrow goes to each room used that is not reached through another one."""
+    table = report.rooms(tree)
+
+    def below(room):
+        return table[room].union(*map(below, table[room]))
+
+    def direct(room):
+        return [r for r in table[room] if not any(r in below(other) for other in table[room])]
+
+    arrows = [f"  {room} --> {used}" for room in reversed(table) for used in table if used in direct(room)]
+    return "\n".join(["```mermaid", "flowchart TD", *arrows, "```"])
+
+
+def pictures(page):
+    """The page with the picture of each tree behind its mark."""
+    for tree in ("core", "plugins/tensorpipe"):
+        page = re.sub(rf"(<!-- rooms of {tree} -->\n)(```mermaid.*?```)?", lambda m: m[1] + picture(tree), page, count=1,
+                      flags=re.DOTALL)
+    return page
+
+
 def main():
+    if sys.argv[1:] == ["--update"]:
+        drawn = pictures(report.text(PAGE)) # before the page is opened for writing
+        with open(os.path.join(report.ROOT, PAGE), "w", encoding="utf-8") as f:
+            f.write(drawn)
+        return
     build, *archives = sys.argv[1:]
     trees = {}
     for archive in archives:
@@ -106,6 +138,9 @@ def main():
                      if tree.room(f) not in tree.rooms])
         report.case(f"link_layers_{name}_uses_what_its_rooms_may", against_the_table(tree))
         report.case(f"link_layers_{name}_has_no_large_knot", too_large(tree))
+    page = report.text(PAGE)
+    report.case("link_layers_are_drawn_in_the_docs",
+                [] if pictures(page) == page else [f"{PAGE}: run tests/checks/link_layers.py --update"])
     report.finish()
 
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_share.c - records of shared memory from a hostile owner, with descriptors of all
- * kinds, and its changes to the ledger that both have mapped.
+ * kinds, and its changes to the release page that both have mapped.
  *
  * Input: for each record a byte of what its descriptors are (three of two bits), a byte of
  * what happens next, and the 16 bytes of the record. */
@@ -17,8 +17,8 @@
 
 /* What the owner has. */
 struct owner {
-    struct release_page ledger;
-    int ledger_fd[LEDGER_FDS];
+    struct release_page release_page;
+    int page_fd[RELEASE_PAGE_FDS];
     struct memfd_region region;
 };
 
@@ -30,7 +30,7 @@ static int descriptor(const struct owner *o, enum kind kind, unsigned at)
     case FD_REGION:
         return dup(o->region.fd);
     case FD_LEDGER:
-        return dup(o->ledger_fd[at % LEDGER_FDS]);
+        return dup(o->page_fd[at % RELEASE_PAGE_FDS]);
     case FD_WRONG:
         return memfd_create("unsealed", MFD_CLOEXEC);
     case FD_NONE:
@@ -41,16 +41,16 @@ static int descriptor(const struct owner *o, enum kind kind, unsigned at)
 
 static void owner_open(struct owner *o)
 {
-    fuzz_expect(release_page_make(&o->ledger, o->ledger_fd, NULL) == TENREC_OK);
+    fuzz_expect(release_page_make(&o->release_page, o->page_fd, NULL) == TENREC_OK);
     fuzz_expect(memfd_region_make(3 * memfd_region_page(), REGION_READ, &o->region, NULL) ==
                 TENREC_OK);
 }
 
 static void owner_close(struct owner *o)
 {
-    for (unsigned i = 0; i < LEDGER_FDS; i++)
-        close(o->ledger_fd[i]);
-    release_page_close(&o->ledger);
+    for (unsigned i = 0; i < RELEASE_PAGE_FDS; i++)
+        close(o->page_fd[i]);
+    release_page_close(&o->release_page);
     memfd_region_close(&o->region);
 }
 
@@ -72,7 +72,7 @@ static void record_arrives(struct tenrec_sharing *s, struct owner *o, struct fuz
     for (unsigned i = 0; i < sizeof share.record; i++)
         share.record[i] = (unsigned char)fuzz_take(in, 1);
     if (next & 1) /* the owner writes where it should only read */
-        memset(o->ledger.page.base, (int)next, o->ledger.page.bytes);
+        memset(o->release_page.page.base, (int)next, o->release_page.page.bytes);
     if (sharing_shared(s, &share, next & 2 ? &d : NULL, &err) != TENREC_OK || !d.mapping)
         return;
     fuzz_touch(d.mapping->data, (size_t)d.bytes);
@@ -99,9 +99,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
             mapping_drop(kept[i]);
     if (!(len % 2))
         sharing_close(s);
-    for (unsigned i = 0; i < LEDGER_WORDS; i++) {
-        (void)release_page_ended(&owner.ledger, i);
-        (void)release_page_held(&owner.ledger, i);
+    for (unsigned i = 0; i < RELEASE_PAGE_WORDS; i++) {
+        (void)release_page_ended(&owner.release_page, i);
+        (void)release_page_held(&owner.release_page, i);
     }
     owner_close(&owner);
     fuzz_expect(mapping_count().tensors == 0);

@@ -34,7 +34,7 @@ TEST_WITH(sharing_refuses_records_that_make_no_sense, open_both, close_both)
         { 1, 0, 0, 0, 255, 255 },       /* slot 65535 */
         { 1, 4 },                       /* unknown flag */
         { 2, 0 },                       /* moved without a region */
-        { 2, 3 },                       /* with a ledger */
+        { 2, 3 },                       /* with a release page */
         { 1, 0, 0, 0, 0, 0, 0, 0, 1 },  /* offset 1 */
         { 1, 0, 0, 0, 0, 0, 0, 0, 192, 255, 255, 255, 255, 255, 255, 255 }, /* far beyond */
         { 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1 },                          /* 4 GiB */
@@ -65,7 +65,7 @@ TEST_WITH(sharing_refuses_a_loan_without_a_ledger, open_both, close_both)
     share.n_fds = 1;
     share.record[1] = RECORD_REGION;
     assert_int_equal(sharing_shared(holder, &share, &d, &err), TENREC_EPROTOCOL);
-    assert_text_has(err.text, "ledger");
+    assert_text_has(err.text, "release page");
     tenrec_tensor_drop(t);
 }
 
@@ -76,7 +76,7 @@ TEST_WITH(sharing_refuses_descriptors_of_other_things, open_both, close_both)
     struct tenrec_share share;
     tenrec_error err;
 
-    for (unsigned bad = 0; bad < 3; bad += 2) { /* the ledger's page, the region */
+    for (unsigned bad = 0; bad < 3; bad += 2) { /* the release page's page, the region */
         int line[2];
         assert_int_equal(pipe(line), 0);
         assert_true(sharing_share(owner, &d, &share));
@@ -137,11 +137,11 @@ TEST_WITH(sharing_copies_when_the_sender_has_no_descriptors_left, open_both, clo
     tenrec_tensor_drop(t);
 }
 
-/* The peer may write anything into the ledger: it ends its own loans. */
+/* The peer may write anything into the release page: it ends its own loans. */
 TEST_WITH(sharing_survives_a_ledger_full_of_nonsense, open_both, close_both)
 {
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 5), *got = carry(t), *u;
-    char *page = holder->holding->ledger.page.base;
+    char *page = holder->holding->release_page.page.base;
 
     memset(page, 0xff, 4096);
     sharing_collect(clock_now_ns());

@@ -148,16 +148,16 @@ TEST_WITH(sharing_does_not_lend_what_is_lent, open_both, close_both)
 
 TEST_WITH(sharing_copies_when_all_slots_are_lent, open_both, close_both)
 {
-    static struct tenrec_tensor *got[LEDGER_SLOTS];
+    static struct tenrec_tensor *got[RELEASE_PAGE_SLOTS];
     struct tenrec_tensor *t = make(MIB, TENREC_SHARED, 1);
     struct tenrec_share share;
 
-    for (int i = 0; i < LEDGER_SLOTS; i++)
+    for (int i = 0; i < RELEASE_PAGE_SLOTS; i++)
         got[i] = carry(t);
     assert_false(sharing_share(owner, tenrec_tensor_desc(t), &share));
     tenrec_tensor_drop(got[500]);
     got[500] = carry(t);
-    for (int i = 0; i < LEDGER_SLOTS; i++)
+    for (int i = 0; i < RELEASE_PAGE_SLOTS; i++)
         tenrec_tensor_drop(got[i]);
     tenrec_tensor_drop(t);
 }

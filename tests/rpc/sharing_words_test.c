@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sharing_words_test.c - memory that is lent, with each word of a release ledger changed just
+/* sharing_words_test.c - memory that is lent, with each word of a release release page changed just
  * before each load of it (support/words.h). */
 #include "../support/words.h"
 #include "../testing.h"
@@ -10,10 +10,10 @@
 #include "shm/sharing.h"
 
 #define TENSORS                                                                                    \
-    66 /* so many loans that lending collects, and that take two words of the ledger               \
+    66 /* so many loans that lending collects, and that take two words of the release page         \
         */
 
-/* Whatever the ledger says, each block comes back once, and at the end all have. */
+/* Whatever the release page says, each block comes back once, and at the end all have. */
 static void sharing_scenario(void)
 {
     struct tenrec_tensor *t[TENSORS], *got[TENSORS];
@@ -36,5 +36,5 @@ static void sharing_scenario(void)
 
 TEST(sharing_returns_each_loan_once_whatever_a_holder_does_between_loads)
 {
-    assert_true(words_try(sharing_scenario, LEDGER_SLOTS) > 20);
+    assert_true(words_try(sharing_scenario, RELEASE_PAGE_SLOTS) > 20);
 }
