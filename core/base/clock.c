@@ -30,7 +30,7 @@ uint64_t clock_deadline_about_ms(uint64_t ms)
     if (ms < LONG_MS)
         return clock_deadline_ms(ms);
     clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-    /* That is up to one tick of the kernel ago. */
+    /* The coarse clock lags by up to one tick of the kernel. */
     return clock_later((uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec + TICK_MAX_NS, ms);
 }
 

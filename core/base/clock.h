@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#define CLOCK_NEVER UINT64_MAX /* a deadline that never comes */
+#define CLOCK_NEVER UINT64_MAX /* a deadline that never passes */
 
 /* CLOCK_MONOTONIC in nanoseconds. */
 uint64_t clock_now_ns(void);
@@ -17,7 +17,7 @@ uint64_t clock_now_ns(void);
 uint64_t clock_deadline_ms(uint64_t ms);
 
 /* The same for a quarter of the time that reading the clock takes: a deadline of
- * a second or more comes up to 10 ms late, and never early. */
+ * a second or more passes up to 10 ms late, never early. */
 uint64_t clock_deadline_about_ms(uint64_t ms);
 
 /* Milliseconds until `deadline_ns`, rounded up; 0 when it has passed, -1 for

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* error.c - the one copy of the functions of tenrec/error.h that all of libtenrec calls. */
+/* error.c - the external definitions of the inline functions of tenrec/error.h. */
 #undef TENREC_ERROR_INLINE
 #define TENREC_ERROR_INLINE extern inline
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hash.h - uthash, which ends the process when memory runs out unless told not
- * to. An entry that finds no room is not added, and the table is as before:
+/* hash.h - uthash, configured not to exit when memory runs out. A HASH_ADD that
+ * fails leaves the table unchanged:
  *
  *     HASH_ADD(hh, table, key, sizeof e->key, e);
  *     if (!hash_has(e))
@@ -15,7 +15,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-/* Was the entry added by the HASH_ADD before? */
+/* Returns true if the preceding HASH_ADD added the entry. */
 #define hash_has(e) ((e)->hh.tbl != NULL)
 
 #endif

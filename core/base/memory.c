@@ -12,8 +12,8 @@ void *memory_new(size_t n, size_t size)
     const size_t bytes = n * size;
     void *p;
 
-    /* The C library's calloc passes its per-thread cache by: for small blocks,
-     * such as every call needs, malloc is several times faster. */
+    /* The C library's calloc bypasses its per-thread cache: for small blocks,
+     * which every call needs, malloc is several times faster. */
     if (n >= SMALL || size >= SMALL || bytes > SMALL)
         return calloc(n ? n : 1, size ? size : 1);
     p = malloc(bytes ? bytes : 1);

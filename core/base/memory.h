@@ -5,9 +5,9 @@
 
 #include <stddef.h>
 
-/* a * b bytes zeroed like calloc, and NULL when that overflows or fails. The
- * one place through which the core allocates long-lived memory, so that a test
- * can make the nth allocation fail. */
+/* n * size bytes zeroed like calloc; NULL when that overflows or fails. All
+ * long-lived memory of the core is allocated here, so that a test can make the nth
+ * allocation fail. */
 void *memory_new(size_t n, size_t size);
 void *memory_resize(void *old, size_t n, size_t size);
 char *memory_text(const char *text);

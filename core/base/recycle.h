@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* recycle.h - whether freed blocks are kept for the next use.
  *
- * It would hide a use after release from AddressSanitizer, so not there; and not
- * where -DRECYCLE=0 says so, for valgrind. */
+ * Off under AddressSanitizer, from which recycling would hide a use after free,
+ * and with -DRECYCLE=0, for valgrind. */
 #ifndef TENREC_BASE_RECYCLE_H
 #define TENREC_BASE_RECYCLE_H
 

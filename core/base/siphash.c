@@ -26,7 +26,7 @@ static void siphash_mix(uint64_t v[4], int rounds)
     }
 }
 
-/* At most 8 bytes, little-endian. */
+/* Reads at most 8 bytes, little-endian. */
 static uint64_t word_at(const uint8_t *p, size_t n)
 {
     uint64_t w = 0;
@@ -47,7 +47,7 @@ struct siphash_key siphash_draw(void)
 {
     struct siphash_key key;
 
-    if (getrandom(&key, sizeof key, 0) != (ssize_t)sizeof key) /* a kernel without it */
+    if (getrandom(&key, sizeof key, 0) != (ssize_t)sizeof key) /* a kernel without getrandom */
         key = (struct siphash_key){ { clock_now_ns(), (uint64_t)(uintptr_t)&key } };
     return key;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* siphash.h - SipHash-2-4: a hash of bytes that strangers choose, which without the key
- * they cannot make collide. */
+/* siphash.h - SipHash-2-4: a keyed hash for bytes from strangers, who cannot make them
+ * collide without the key. */
 #ifndef TENREC_BASE_SIPHASH_H
 #define TENREC_BASE_SIPHASH_H
 

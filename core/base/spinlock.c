@@ -4,8 +4,8 @@
 #include <sched.h>
 #include <time.h>
 
-/* Its holder runs on another CPU, and is nearly done; or it was stopped in the
- * middle, and may have less priority than we: then only sleeping lets it go on. */
+/* The holder runs on another CPU and is nearly done; or it was preempted and may have
+ * a lower priority than the waiting thread: then only sleeping lets the holder run. */
 enum { SPINS = 100, YIELDS = 20, NAP_NS = 50000 };
 
 static bool try_lock(struct spinlock *l)

@@ -2,16 +2,16 @@
 /* spinlock.h - a lock for a few instructions.
  *
  * It costs one locked instruction where a mutex costs two and two calls, which
- * counts where each call of a function takes several. The price: who finds it
- * taken is not told when it is free, but looks again, soon at first, then every
- * 50 us. So hold it only for what is over at once: no allocation, no callback. */
+ * counts where a call acquires several. The price: a waiting thread is not woken,
+ * but polls, at once at first, then every 50 us. So hold the lock for a few
+ * instructions only: no allocation, no callback. */
 #ifndef TENREC_BASE_SPINLOCK_H
 #define TENREC_BASE_SPINLOCK_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* Zeroed: free. There is nothing to destroy. */
+/* Free when zeroed. Needs no destructor. */
 struct spinlock {
     atomic_bool held;
 };

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The locale has no say in what is near. */
+/* Independent of the locale. */
 static char suggest_lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
@@ -20,7 +20,7 @@ static size_t suggest_least(size_t a, size_t b, size_t c)
 
 size_t suggest_distance(const char *a, size_t a_len, const char *b, size_t b_len)
 {
-    size_t row[3][NEAREST_MAX + 1]; /* the last two rows and the one being made */
+    size_t row[3][NEAREST_MAX + 1]; /* the last two rows and the current one */
 
     if (a_len > NEAREST_MAX || b_len > NEAREST_MAX)
         return NEAREST_MAX + 1;
@@ -52,7 +52,7 @@ void suggest_try_n(struct suggestion *near, const char *name, size_t len)
     size_t word_len = strlen(near->word);
     size_t d = suggest_distance(near->word, word_len, name, len);
 
-    /* A word of which no letter is left was not meant. */
+    /* A name that keeps no letter of the word is no suggestion. */
     if (d >= near->distance || d > NEAREST_MAX || d >= (len > word_len ? len : word_len))
         return;
     near->distance = d;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* suggest.h - "did you mean": the known name nearest to a word nobody knows.
+/* suggest.h - "did you mean": the known name nearest to an unknown word.
  *
  *     struct suggestion near;
  *     suggest_init(&near, "dealy");
@@ -30,8 +30,7 @@ void suggest_try_n(struct suggestion *near, const char *name, size_t len);
 /* Tries each name of "a|b|c". */
 void suggest_try_choices(struct suggestion *near, const char *choices);
 
-/* The nearest name, or NULL when none is near enough to be meant. Owned by
- * `near`. */
+/* The nearest name, or NULL when no name is near enough. Owned by `near`. */
 const char *suggest_name(const struct suggestion *near);
 
 /* " (did you mean 'delay'?)" or "". Owned by `near`. */
