@@ -9,8 +9,8 @@
 
 #define IDLE_NS (HEAP_IDLE_MS * UINT64_C(1000000))
 
-static _Atomic uint64_t reports; /* so far */
-static _Atomic uint64_t seen;    /* of them, by the last run of heap_trim */
+static _Atomic uint64_t reports; /* since the start of the process */
+static _Atomic uint64_t seen;    /* `reports` at the last run of heap_trim */
 
 void heap_freed(void)
 {

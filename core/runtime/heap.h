@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* heap.h - free memory of malloc, returned to the system after a burst.
  *
- * malloc keeps freed blocks whose pages lie between blocks in use. After a burst of
- * messages these are most of the process; a quiet moment later the pages are returned. */
+ * malloc keeps freed pages between blocks in use. After a burst of messages these are
+ * most of the process. */
 #ifndef TENREC_RUNTIME_HEAP_H
 #define TENREC_RUNTIME_HEAP_H
 
@@ -10,14 +10,13 @@
 #include <stdint.h>
 
 #define HEAP_STEP ((size_t)1 << 20) /* bytes that a thread frees between two reports */
-#define HEAP_IDLE_MS 1000           /* a burst is over once no report came for so long */
+#define HEAP_IDLE_MS 1000           /* a burst is over after so long without a report */
 
-/* Reports that the calling thread has freed another HEAP_STEP bytes of messages. Any
- * thread. */
+/* Reports that the calling thread has freed another HEAP_STEP bytes of messages. */
 void heap_freed(void);
 
-/* The upkeep's job: returns free pages to the system, unless a report came since the last
- * run. Returns the time of the next run, CLOCK_NEVER once the pages are returned. */
+/* A housekeeping job: returns free pages to the system unless a report was made since the
+ * last run. Returns the time of the next run, CLOCK_NEVER once the pages are returned. */
 uint64_t heap_trim(uint64_t now_ns);
 
 #endif

@@ -19,7 +19,7 @@ struct housekeeping {
 
 static struct {
     pthread_mutex_t lock;       /* guards all */
-    struct housekeeping *first; /* whose timer is used */
+    struct housekeeping *first; /* its timer is used */
     struct {
         upkeep_fn *fn;
         uint64_t at_ns;
@@ -28,7 +28,7 @@ static struct {
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* With the lock. */
+/* The caller holds the lock. */
 static void housekeeping_arm(void)
 {
     uint64_t at = CLOCK_NEVER;
@@ -40,7 +40,7 @@ static void housekeeping_arm(void)
         loop_timer_arm(all.first->timer, at);
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static void housekeeping_set(upkeep_fn *fn, uint64_t at_ns)
 {
     size_t i = 0;
@@ -85,7 +85,7 @@ void housekeeping_at(upkeep_fn *fn, uint64_t deadline_ns)
 }
 
 /* In the child of a fork: the loops are the parent's. */
-static void housekeeping_forget(void)
+static void housekeeping_after_fork(void)
 {
     pthread_mutex_init(&all.lock, NULL);
     all.first = NULL;
@@ -93,7 +93,7 @@ static void housekeeping_forget(void)
 
 static void watch_forks(void)
 {
-    pthread_atfork(NULL, NULL, housekeeping_forget);
+    pthread_atfork(NULL, NULL, housekeeping_after_fork);
 }
 
 tenrec_status housekeeping_join(struct loop *l, struct housekeeping **ret, tenrec_error *err)
@@ -129,7 +129,7 @@ void housekeeping_leave(struct housekeeping *u)
         ;
     if (*at)
         *at = u->next;
-    housekeeping_arm(); /* another one goes on */
+    housekeeping_arm(); /* the timer of another loop */
     pthread_mutex_unlock(&all.lock);
     loop_timer_drop(u->timer);
     free(u);

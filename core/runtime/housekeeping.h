@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* housekeeping.h - what the process has to do now and then, on the loop of whichever
- * worker runs.
+/* housekeeping.h - periodic jobs of the process, on the loop of any running worker.
  *
- * Memory that all workers share outlives each of them, and has no thread of its
- * own. Who has something to do later says when; while no worker runs it is not
- * done. */
+ * Memory that all workers share outlives each of them and has no thread of its own.
+ * While no worker runs, no job runs. */
 #ifndef TENREC_RUNTIME_HOUSEKEEPING_H
 #define TENREC_RUNTIME_HOUSEKEEPING_H
 
@@ -14,16 +12,16 @@
 struct loop;
 struct housekeeping;
 
-/* Returns when it wants to run next; CLOCK_NEVER: when housekeeping_at says so. On
- * the loop thread, may not block. */
+/* Returns the time of the next run; CLOCK_NEVER: set by housekeeping_at. Runs on the
+ * loop thread, may not block. */
 typedef uint64_t upkeep_fn(uint64_t now_ns);
 
-/* Lends a loop, from now on until it leaves. errors: ENOMEM */
+/* Lends the loop to the jobs until housekeeping_leave. errors: ENOMEM */
 tenrec_status housekeeping_join(struct loop *l, struct housekeeping **ret, tenrec_error *err);
 void housekeeping_leave(struct housekeeping *u); /* NULL is fine */
 
-/* Runs `fn` at the deadline or a little later; an earlier one that it has
- * already stays. There are few functions and they are never taken back. */
+/* Runs `fn` at the deadline or a little later; an earlier deadline of `fn` stays. There
+ * are few functions, and none is ever removed. */
 void housekeeping_at(upkeep_fn *fn, uint64_t deadline_ns);
 
 #endif

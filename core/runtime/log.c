@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log.c - one level and one callback for the process: with the registry the
- * only mutable globals. TENREC_LOG and TENREC_LOG_FILE are read at first use. */
+/* log.c - one level and one callback for the process. TENREC_LOG and TENREC_LOG_FILE
+ * are read at first use. */
 #include "runtime/log.h"
 
 #include "base/clock.h"
@@ -22,7 +22,7 @@ static const char *const level_names[] = {
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static atomic_int current_level = TENREC_LOG_WARN;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the variables below */
 static tenrec_log_fn *callback;
 static void *callback_arg;
 static struct log_limit limit;
@@ -41,7 +41,7 @@ static void log_complain(const char *fmt, ...)
     log_sink_write(STDERR_FILENO, line, n < (int)sizeof line ? (size_t)n : sizeof line - 1);
 }
 
-/* Without a reader a FIFO is refused, and one with a slow reader loses lines. */
+/* O_NONBLOCK: a FIFO without a reader fails to open, one with a slow reader loses lines. */
 static void open_file(const char *path)
 {
     const int flags = O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
@@ -54,7 +54,7 @@ static void open_file(const char *path)
                      strerror(errno));
 }
 
-/* In the child of a fork: another thread of the parent may have had it. */
+/* In the child of a fork: another thread of the parent may have held the lock. */
 static void renew_lock(void)
 {
     pthread_mutex_init(&lock, NULL);
@@ -107,7 +107,7 @@ bool log_enabled(enum tenrec_log_level level)
     return (int)level <= atomic_load_explicit(&current_level, memory_order_relaxed);
 }
 
-/* One line to the callback, or to the file. */
+/* Passes one line to the callback, or writes it to the file. */
 static void print_line(const struct log_record *r)
 {
     char text[sizeof r->text + 64], line[sizeof r->part + sizeof text + 64];
@@ -131,7 +131,7 @@ static void print_line(const struct log_record *r)
         log_sink_write(file, line, (size_t)n);
 }
 
-static bool take_count(bool all, struct log_record *ret)
+static bool log_pop_count(bool all, struct log_record *ret)
 {
     bool any;
 
@@ -141,7 +141,7 @@ static bool take_count(bool all, struct log_record *ret)
     return any;
 }
 
-/* Returns true if the line may be printed. What was asked for (info and below) is. */
+/* Returns true if the line may be printed. Lines of info and below were asked for: no limit. */
 static bool log_admit(const char *place, struct log_record *r)
 {
     bool may;
@@ -164,7 +164,7 @@ void log_vline(enum tenrec_log_level level, const char *part, const char *fmt, v
     vsnprintf(raw, sizeof raw, fmt, ap);
     tenrec_text_escape(r.text, sizeof r.text, raw, "");
     tenrec_text_escape(r.part, sizeof r.part, part, "");
-    while (take_count(false, &other))
+    while (log_pop_count(false, &other))
         print_line(&other);
     if (log_admit(fmt, &r))
         print_line(&r);
@@ -174,7 +174,7 @@ void log_flush(void)
 {
     struct log_record r;
 
-    while (take_count(true, &r))
+    while (log_pop_count(true, &r))
         print_line(&r);
 }
 

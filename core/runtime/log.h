@@ -10,7 +10,7 @@ TENREC_PRINTF(3, 4)
 void log_line(enum tenrec_log_level level, const char *part, const char *fmt, ...);
 TENREC_PRINTF(3, 0)
 void log_vline(enum tenrec_log_level level, const char *part, const char *fmt, va_list ap);
-/* Prints the counts of lines that were left out and still wait to be told. */
+/* Prints the pending counts of lines that were left out. */
 void log_flush(void);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log_limit.c - a bucket of tokens per reason. */
+/* log_limit.c - a token bucket per reason. */
 #include "runtime/log_limit.h"
 
 #include <string.h>
 
 #define SECOND_NS 1000000000u
 
-/* The reason's entry: its own, or the one that was idle for longest. */
+/* Returns the entry of the reason, or a free one: the one that was idle for longest. */
 static struct log_reason *reason_find(struct log_limit *l, const void *place, const char *part)
 {
     struct log_reason *oldest = &l->reason[0];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log_limit.h - how many lines one reason may print.
+/* log_limit.h - a limit on the lines that one reason prints.
  *
  * A peer that causes a warning can cause it without end. A reason (the place in
- * the code, and the part that speaks) prints LOG_LIMIT_BURST lines at once and
+ * the code, and the part that logs) prints LOG_LIMIT_BURST lines at once and
  * one more each second; lines beyond that are counted, and the count is printed
  * with the next line of the reason, or on its own when it has waited a second. */
 #ifndef TENREC_RUNTIME_LOG_LIMIT_H
@@ -26,22 +26,22 @@ struct log_record {
 struct log_reason {
     const void *place; /* the format string; NULL: free */
     uint32_t tokens;
-    uint64_t filled_ns; /* when `tokens` was last brought up to date */
+    uint64_t filled_ns; /* when `tokens` was last updated */
     struct log_record last;
 };
 
-/* Zeroed at first. The caller locks it. */
+/* Zeroed at first. The caller holds a lock. */
 struct log_limit {
     struct log_reason reason[LOG_LIMIT_REASONS];
 };
 
-/* Returns true if `line` may be printed, and puts the number of those that could
- * not into line->left_out. */
+/* Returns true if `line` may be printed, and puts the number of lines that were left
+ * out before it into line->left_out. */
 bool log_limit_admit(struct log_limit *l, const void *place, struct log_record *line,
                      uint64_t now_ns);
 
-/* Takes a count that has waited for a second (`all`: any) into *ret, beside the
- * line that was left out last. Returns false when there is none. */
+/* Moves a count that is pending for a second (`all`: any) into *ret, with the line
+ * that was left out last. Returns false when no count is pending. */
 bool log_limit_take(struct log_limit *l, bool all, uint64_t now_ns, struct log_record *ret);
 
 #endif

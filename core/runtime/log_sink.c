@@ -13,9 +13,9 @@
 
 static atomic_ulong lost; /* lines, since a line was last written */
 
-/* The same pipe or terminal by an open file of our own, which may be non-blocking:
- * between poll and write another process may fill it. Closed at once, so that its
- * reader sees the end when the program closes its own. -1: there is no /proc. */
+/* Opens the same pipe or terminal once more, non-blocking: another process may fill it
+ * between poll and write. The caller closes it at once, so that the reader sees the end
+ * when the program closes its own. Returns -1 without /proc. */
 static int sink_reopen(int fd)
 {
     char path[32];
@@ -24,7 +24,7 @@ static int sink_reopen(int fd)
     return open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
-/* A pipe, a FIFO, a terminal. */
+/* Writes to a pipe, a FIFO or a terminal. */
 static bool sink_write_stream(int fd, const char *line, size_t len)
 {
     struct pollfd p = { .fd = fd, .events = POLLOUT };

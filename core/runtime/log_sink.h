@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* log_sink.h - writes lines to a descriptor, and never waits for its reader.
  *
- * Loop threads log. A pipe that is full, a stopped terminal or a socket whose
- * peer does not read loses lines; the sink counts them and says so when there is
- * room again. O_NONBLOCK is not set on a descriptor that was inherited: the flag
- * belongs to all processes that share the open file. */
+ * Loop threads log. A full pipe, a stopped terminal or a socket whose peer does not
+ * read loses lines; the sink counts these and logs the count when there is room again.
+ * O_NONBLOCK is not set on an inherited descriptor: all processes that share the open
+ * file share the flag. */
 #ifndef TENREC_RUNTIME_LOG_SINK_H
 #define TENREC_RUNTIME_LOG_SINK_H
 

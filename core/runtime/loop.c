@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <uv.h>
 
-enum { LOOP_FDS = 6 }; /* what a loop needs at most */
+enum { LOOP_FDS = 6 }; /* descriptors of a loop, at most */
 
 struct task {
     struct task *next;
@@ -38,7 +38,7 @@ struct loop {
     struct task *first, **last;
     struct task *later; /* sorted by at_ns */
     struct loop_timer *timers;
-    struct loop_timer *running; /* whose fn runs now */
+    struct loop_timer *running; /* its fn runs now */
     pthread_cond_t ran;         /* running became NULL */
     bool stop;
 };
@@ -89,7 +89,7 @@ static uint64_t next_deadline(struct loop *l)
 
 static void on_timer(uv_timer_t *timer);
 
-/* Runs all that is due; then sets the uv timer for what comes next. */
+/* Runs all due tasks and timers, then sets the uv timer to the next deadline. */
 static void run_due(struct loop *l)
 {
     struct loop_timer *timer;
@@ -150,8 +150,8 @@ static void *loop_run(void *arg)
     return NULL;
 }
 
-/* A program whose standard files are closed would get them as sockets, on which
- * libuv aborts, and into which its next printf would write. */
+/* While standard files are closed, new sockets would get their numbers: libuv aborts on
+ * these, and the program's next printf would write into them. */
 static void occupy_standard_files(void)
 {
     int fd;
@@ -161,7 +161,7 @@ static void occupy_standard_files(void)
             close(fd);
 }
 
-/* libuv aborts when it finds no descriptor for what all loops share. */
+/* libuv aborts when no descriptor is left for the state that all loops share. */
 static int try_descriptors(void)
 {
     int fd[LOOP_FDS], n = 0, why = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* loop.h - the one loop thread of the core: timers, tasks, the TCP store.
+/* loop.h - the loop thread of the core: timers, tasks, the TCP store.
  *
  * One per worker (and one per store server that a program opens by itself).
  * Timer and task functions run on the loop thread and must not block. */
@@ -16,15 +16,15 @@ typedef void loop_fn(void *arg);
 /* Starts the thread. errors: ENOMEM, EOS. */
 tenrec_status loop_open(struct loop **ret, tenrec_error *err);
 
-/* Runs what was posted, fires no timer any more (those left are dropped
- * unless armed with loop_after), joins the thread and frees all. Every uv
- * handle that others made on loop_uv must be closed by then. */
+/* Runs the functions that were posted or wait in loop_after, drops timers without
+ * firing them, joins the thread and frees all. The uv handles that other code opened on
+ * loop_uv must be closed by then. */
 void loop_close(struct loop *l);
 
 /* Runs fn(arg) on the loop thread soon; from any thread, in order. ENOMEM. */
 tenrec_status loop_post(struct loop *l, loop_fn *fn, void *arg);
 
-/* Posts and waits until it ran; not from the loop thread. */
+/* Posts and waits until fn has run; not from the loop thread. */
 tenrec_status loop_call(struct loop *l, loop_fn *fn, void *arg);
 
 bool loop_is_me(const struct loop *l);
@@ -33,14 +33,14 @@ bool loop_is_me(const struct loop *l);
  * from any thread. ENOMEM. */
 tenrec_status loop_after(struct loop *l, uint64_t ms, loop_fn *fn, void *arg);
 
-/* A timer that is armed again and again: `fn` runs at the deadline last set.
- * timer_arm may be called from any thread and is cheap when the new deadline
- * is not earlier than the one that is armed (it then fires early, and the
- * function looks at the clock and arms again). */
+/* A timer that can be armed many times: `fn` runs at the earliest deadline set.
+ * loop_timer_arm may be called from any thread and is cheap when the new deadline is
+ * not earlier than the armed one (the timer then fires early, and the function reads
+ * the clock and arms it again). */
 tenrec_status loop_timer_new(struct loop *l, loop_fn *fn, void *arg, struct loop_timer **ret,
                              tenrec_error *err);
 void loop_timer_arm(struct loop_timer *t, uint64_t deadline_ns);
-/* Not from its own function. Afterwards it does not run any more. */
+/* Not from the timer's own function, which does not run any more afterwards. */
 void loop_timer_drop(struct loop_timer *t);
 
 /* The uv_loop_t, for code that runs on the loop thread. */

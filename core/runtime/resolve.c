@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One look-up by a helper thread, since getaddrinfo knows no deadline. The last user of the two
- * frees it. */
+/* A lookup on a helper thread, since getaddrinfo has no deadline. The later of the two threads
+ * to leave frees it. */
 struct lookup {
     pthread_mutex_t lock;
     pthread_cond_t cond;
@@ -81,7 +81,7 @@ static struct lookup *lookup_start(const char *host, const char *service)
     return l;
 }
 
-/* Waits for the look-up. Returns false if it is left to its thread. */
+/* Waits for the lookup. Returns false if it is left to its thread. */
 static bool lookup_wait(struct lookup *l, uint64_t deadline_ns)
 {
     struct timespec until = { .tv_sec = (time_t)(deadline_ns / 1000000000u),
@@ -134,7 +134,7 @@ tenrec_status resolve_host(const char *host, uint16_t port, uint64_t deadline_ns
     if (!(l = lookup_start(host, service)))
         return tenrec_fail(err, TENREC_ENOMEM, "no memory to look up host \"%s\"", host);
     if (!lookup_wait(l, deadline_ns))
-        return tenrec_fail(err, TENREC_ETIMEDOUT, "looking up host \"%s\" takes too long", host);
+        return tenrec_fail(err, TENREC_ETIMEDOUT, "the lookup of host \"%s\" timed out", host);
     if (l->result != 0)
         st = tenrec_fail(err, TENREC_ECONNECT, "cannot look up host \"%s\": %s", host,
                          gai_strerror(l->result));
@@ -152,9 +152,8 @@ tenrec_status resolve_split(const char *text, char *ret_host, size_t room, uint1
     unsigned long port = 0;
     char *stop;
 
-    if (strchr(text, '@')) /* not repeated: it may contain a password */
-        return tenrec_fail(err, TENREC_EINVAL,
-                           "expected host:port; a user or password has no use there");
+    if (strchr(text, '@')) /* not quoted: it may contain a password */
+        return tenrec_fail(err, TENREC_EINVAL, "expected host:port without user and password");
     if (!colon || colon == text || (bracket && (colon < text + 2 || colon[-1] != ']')))
         return tenrec_fail(err, TENREC_EINVAL, "\"%s\" is no host:port", text);
     if (!bracket && memchr(text, ':', (size_t)(colon - text)))

@@ -16,14 +16,14 @@ struct address {
 };
 
 /* All addresses of `host` ("127.0.0.1", "::1", "[::1]", "node3"), the best
- * first. A name that takes longer than the deadline to look up is given up;
- * its thread ends by itself when the resolver does.
+ * first. A lookup that exceeds the deadline is abandoned; its thread exits when the
+ * resolver returns.
  *
- * errors: ECONNECT (no such host, as the resolver said it), ETIMEDOUT, ENOMEM */
+ * errors: ECONNECT (no such host, with the resolver's text), ETIMEDOUT, ENOMEM */
 tenrec_status resolve_host(const char *host, uint16_t port, uint64_t deadline_ns,
                            struct address ret[RESOLVE_MAX], size_t *ret_n, tenrec_error *err);
 
-/* Splits "host:port" or "[v6]:port". EINVAL says what is wrong with it. */
+/* Splits "host:port" or "[v6]:port". errors: EINVAL with the reason */
 tenrec_status resolve_split(const char *text, char *ret_host, size_t room, uint16_t *ret_port,
                             tenrec_error *err);
 

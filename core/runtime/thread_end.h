@@ -6,17 +6,18 @@
 
 #include <stdbool.h>
 
-/* Thread-local, and zeroed: one for each kind of thing that threads keep. */
+/* Thread-local and zeroed: one for each kind of object that threads keep. */
 struct thread_end {
-    void (*fn)(void); /* NULL: the thread does not follow it */
+    void (*fn)(void); /* NULL: not registered for this thread */
     struct thread_end *next;
 };
 
 /* The slow path of thread_end_follow. */
 bool thread_end_add(struct thread_end *e, void (*fn)(void));
 
-/* The calling thread runs `fn` when it ends. Returns false if it cannot: then it may keep
- * nothing. What another destructor lets it keep after that is followed again. */
+/* Registers `fn` to run when the calling thread ends. Returns false if that fails: then the
+ * thread may keep nothing. After `fn` has run, a destructor of another library may register
+ * it again. */
 static inline bool thread_end_follow(struct thread_end *e, void (*fn)(void))
 {
     return e->fn || thread_end_add(e, fn);

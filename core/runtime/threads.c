@@ -8,7 +8,7 @@ int threads_start(pthread_t *ret, const char *name, void *(*run)(void *arg), voi
     sigset_t all, before;
     int r;
 
-    /* The mask is inherited: blocked here, there is no moment without it. */
+    /* The new thread inherits the mask, so it never runs without it. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     r = pthread_create(ret, NULL, run, arg);
