@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* builtin.h - the text of config/default.yaml, put in when Tenrec is built. */
+/* builtin.h - the text of config/default.yaml, embedded by the build. */
 #ifndef TENREC_CONFIG_BUILTIN_H
 #define TENREC_CONFIG_BUILTIN_H
 

@@ -21,9 +21,9 @@
 #include <unistd.h>
 
 #define MAX_KEY_DEPTH 4 /* backends.NAME.options.KEY */
-#define READ_MS 5000    /* for a file that is a pipe */
+#define READ_MS 5000    /* for a pipe */
 
-/* Read by other parts, or by the launcher's workers. */
+/* Variables that other parts read, or the launcher's workers. */
 static const char *const known_variables[] = {
     "TENREC_BACKEND",  "TENREC_INIT_METHOD", "TENREC_CONFIG",      "TENREC_PLUGIN_PATH",
     "TENREC_LOG",      "TENREC_LOG_FILE",    "TENREC_DLCLOSE",     "TENREC_RUN_ID",
@@ -36,7 +36,7 @@ static tenrec_status no_memory(tenrec_error *err)
     return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
 }
 
-/* Moves what `map` lacks from `defaults` to it. */
+/* Moves the keys that `map` lacks from `defaults` to it. */
 static tenrec_status add_missing(struct node *map, struct node *defaults, tenrec_error *err)
 {
     for (size_t i = defaults->n; i > 0; i--) {
@@ -50,8 +50,8 @@ static tenrec_status add_missing(struct node *map, struct node *defaults, tenrec
     return TENREC_OK;
 }
 
-/* A file that says nothing about `backends` gets those built in, one that says
- * something gets no others; under `worker` each missing key gets its default. */
+/* A file without `backends` gets the built-in ones; under `worker` each missing key
+ * gets its default. */
 static tenrec_status add_defaults(struct node *root, tenrec_error *err)
 {
     static const struct place by_default = { .kind = PLACE_DEFAULT };
@@ -68,7 +68,7 @@ static tenrec_status add_defaults(struct node *root, tenrec_error *err)
     return st;
 }
 
-/* Puts `value` (taken) at `key` of `map`, in place of what is there. */
+/* Puts `value` (taken) at `key` of `map`, in place of a former value. */
 static tenrec_status config_put(struct node *map, const char *key, struct node *value,
                                 tenrec_error *err)
 {
@@ -81,7 +81,7 @@ static tenrec_status config_put(struct node *map, const char *key, struct node *
     return node_add_key(map, key, &place, value) == TENREC_OK ? TENREC_OK : no_memory(err);
 }
 
-/* The variables whose type needs no table. */
+/* Applies the variables that need no option table. */
 static tenrec_status apply_variables(struct tenrec_config *config, tenrec_error *err)
 {
     static const char *const names[][2] = {
@@ -104,12 +104,13 @@ static tenrec_status apply_variables(struct tenrec_config *config, tenrec_error 
     return TENREC_OK;
 }
 
-/* Is it a variable that this configuration, or another part, reads? */
-static bool is_read(const struct tenrec_config *config, const char *name, struct suggestion *near)
+/* Returns true if this configuration, or another part, reads the variable. */
+static bool is_known_variable(const struct tenrec_config *config, const char *name,
+                              struct suggestion *near)
 {
     const struct node *entries = node_get(config->root, "backends");
     char other[ENVIRONMENT_NAME_MAX];
-    /* A store's plugin is loaded when a URL asks for it: it tells then. */
+    /* The plugin of a store is loaded with the first URL for it, and checked then. */
     bool read = strncmp(name, "TENREC_STORES__", 15) == 0;
 
     for (size_t i = 0; i < sizeof known_variables / sizeof known_variables[0]; i++) {
@@ -123,7 +124,7 @@ static bool is_read(const struct tenrec_config *config, const char *name, struct
         read |= strcmp(name, other) == 0;
         suggest_try(near, other);
     }
-    /* Which options an entry has is known when its plugin is loaded. */
+    /* The options of an entry are known once its plugin is loaded. */
     for (size_t i = 0; i < entries->n && !read; i++) {
         char guess[ENVIRONMENT_NAME_MAX];
         const char *option = strstr(name, "__");
@@ -143,13 +144,13 @@ static void warn_variables(const struct tenrec_config *config)
         const char *name = config->env.v[i].name;
         struct suggestion near;
         suggest_init(&near, name);
-        /* TENREC_TEST_...: between a test and who starts it. */
-        if (strncmp(name, "TENREC_TEST_", 12) != 0 && !is_read(config, name, &near))
+        /* TENREC_TEST_...: for tests alone. */
+        if (strncmp(name, "TENREC_TEST_", 12) != 0 && !is_known_variable(config, name, &near))
             environment_warn(name, "is not known%s", suggest_hint(&near));
     }
 }
 
-/* All that can be checked without loading a plugin. */
+/* Checks all that needs no plugin. */
 static tenrec_status config_check(const struct tenrec_config *config, tenrec_error *err)
 {
     struct config_settings *settings;
@@ -164,7 +165,7 @@ static tenrec_status config_check(const struct tenrec_config *config, tenrec_err
     return st;
 }
 
-/* Reads the text into config->root; a text that holds nothing is an empty map. */
+/* Parses the text into config->root; an empty text becomes an empty map. */
 static tenrec_status read_text(struct tenrec_config *config, const char *text, size_t len,
                                tenrec_error *err)
 {
@@ -177,11 +178,11 @@ static tenrec_status read_text(struct tenrec_config *config, const char *text, s
         node_drop(config->root);
         config->root = node_new(NODE_MAP, &where);
     }
-    /* Before the defaults join: they have no place to complain about. */
+    /* Before the defaults are added: these have no place for an error to name. */
     return config->root ? schema_check_shape(config->root, err) : no_memory(err);
 }
 
-/* `path` is that of the file, or NULL where there is none. */
+/* `path` is NULL unless the text is from a file. */
 static tenrec_status config_make(const char *text, size_t len, const char *name, const char *path,
                                  struct tenrec_config **ret, tenrec_error *err)
 {
@@ -211,7 +212,7 @@ static tenrec_status config_make(const char *text, size_t len, const char *name,
     return TENREC_OK;
 }
 
-/* A pipe has no folder in which a plugin might lie. */
+/* A pipe has no folder for relative plugin paths. */
 static bool is_file(int fd)
 {
     struct stat st;
@@ -219,13 +220,13 @@ static bool is_file(int fd)
     return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* One byte more than allowed is read, so that tree_parse sees what is too long. */
+/* Reads up to one byte more than allowed, so that tree_parse refuses a longer file. */
 static tenrec_status read_file(const char *path, char **ret, size_t *ret_len, bool *ret_is_file,
                                tenrec_error *err)
 {
     size_t room = TREE_MAX_BYTES + 1, len = 0;
     char *text = memory_new(room, 1);
-    /* A pipe is waited for, but not for ever. */
+    /* The writer of a pipe may be slow, or never write. */
     const uint64_t deadline_ns = clock_deadline_ms(READ_MS);
     int fd = text ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
 
@@ -233,7 +234,7 @@ static tenrec_status read_file(const char *path, char **ret, size_t *ret_len, bo
         return no_memory(err);
     while (fd >= 0 && len < room) {
         struct pollfd p = { .fd = fd, .events = POLLIN };
-        /* A read of a pipe without a writer would be its end. */
+        /* Reading a pipe before its writer opens it would return the end of file. */
         ssize_t n = poll(&p, 1, clock_left_ms(deadline_ns));
         if (n == 0) {
             errno = ETIMEDOUT;
@@ -296,7 +297,7 @@ tenrec_status tenrec_config_parse(const char *text, const char *name, struct ten
     return config_make(text, strlen(text), name ? name : "text", NULL, ret, err);
 }
 
-/* Where a value is a whole map: it is read as YAML at once. */
+/* Returns true if the value of the key is a whole map, which is parsed as YAML at once. */
 static bool is_structure(char *const *part, size_t n)
 {
     bool entries = strcmp(part[0], "backends") == 0 || strcmp(part[0], "stores") == 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config.h - what the other parts of the core see of a configuration.
+/* config.h - a configuration as the other parts of the core see it.
  *
  * Layers: node (a value with its place) <- tree (YAML), quantity (units) <-
  * value (one typed value) <- options (a plugin's table) <- config. */
@@ -12,10 +12,10 @@
 #include <tenrec/config.h>
 #include <tenrec/plugin.h>
 
-/* One entry of `backends:` or `stores:`, and what the environment says to it. All
- * texts are borrowed from the configuration, until it is changed or dropped. */
+/* An entry of `backends:` or `stores:` with its environment. All texts are borrowed
+ * from the configuration, until it is changed or dropped. */
 struct config_layer {
-    const struct tenrec_config *config; /* where to look for variables; NULL: nowhere */
+    const struct tenrec_config *config; /* has the variables; NULL: no variables */
     enum config_section section;
     const char *name;   /* the entry's */
     const char *plugin; /* name or path */
@@ -24,7 +24,7 @@ struct config_layer {
     struct place plugin_place;
     struct place wraps_place;   /* of `wraps`, or of the entry when there is none */
     const struct node *options; /* a map; NULL when none are written */
-    bool innermost;             /* TENREC_TRANSPORTS and its like are meant for it */
+    bool innermost;             /* the target of TENREC_TRANSPORTS and the like */
 };
 
 /* The chain that `backend:` begins, outermost first.
@@ -43,8 +43,8 @@ tenrec_status config_entries(const struct tenrec_config *config, struct config_l
 tenrec_status config_stores(const struct tenrec_config *config, struct config_layer **ret,
                             size_t *ret_n, tenrec_error *err);
 
-/* What `stores:` says of URLs that begin with "<scheme>://"; where it says nothing,
- * a plugin of that name with its defaults. `scheme` is borrowed as the texts are. */
+/* The entry of `stores:` for URLs that begin with "<scheme>://"; without an entry, the
+ * plugin of that name with its defaults. `scheme` is borrowed as the texts are. */
 struct config_layer config_store(const struct tenrec_config *config, const char *scheme);
 
 /* "tcp", "env" and others need no plugin. */
@@ -61,7 +61,7 @@ struct config_device_map {
     size_t n;
 };
 
-/* What stands under `worker:`, and init_method. Owns all it points to. */
+/* The values of `worker:`, and init_method. Owns all texts and arrays in it. */
 struct config_settings {
     const char *name; /* "{rank}" in it is to be replaced */
     const char *group;
@@ -75,8 +75,8 @@ struct config_settings {
     uint64_t heartbeat_ms; /* of dynamic groups, as the two below */
     int64_t heartbeat_misses;
     uint64_t group_lease_ms;
-    int64_t rank;       /* -1: the launcher says */
-    int64_t world_size; /* -1: the launcher says */
+    int64_t rank;       /* -1: from the launcher */
+    int64_t world_size; /* -1: from the launcher */
     const struct tenrec_device *device;
     size_t n_devices;
     const struct config_device_map *device_map;
@@ -91,11 +91,11 @@ tenrec_status config_settings_make(const struct tenrec_config *config, struct co
                                    tenrec_error *err);
 void config_settings_drop(struct config_settings *settings); /* NULL is fine */
 
-/* Takes one value in force; the texts are borrowed during the call. `source` is
+/* Gets one effective value; the texts are borrowed during the call. `source` is
  * "cluster.yaml:4:10", "environment TENREC_BACKEND", "code" or "default". */
 typedef void config_show_fn(void *arg, const char *key, const char *value, const char *source);
 
-/* Tells `fn` all that is in force and needs no plugin: "worker.*",
+/* Calls `fn` for each effective value that needs no plugin: "worker.*",
  * "init_method", "backend". Passwords in URLs read "***". errors: ENOMEM */
 tenrec_status config_show(const struct tenrec_config *config, config_show_fn *fn, void *arg,
                           tenrec_error *err);
@@ -107,7 +107,7 @@ tenrec_status options_show(const struct tenrec_plugin *desc, const struct config
                            config_show_fn *fn, void *arg, tenrec_error *err);
 
 /* Makes the options struct that `desc` describes: the defaults of its table,
- * then what the layer's options and the environment say.
+ * then the layer's options and the environment.
  *
  * desc     read with its own option_size: an older or newer plugin is fine
  * layer    NULL for the defaults alone
@@ -118,27 +118,27 @@ tenrec_status options_show(const struct tenrec_plugin *desc, const struct config
 tenrec_status options_make(const struct tenrec_plugin *desc, const struct config_layer *layer,
                            void **ret, tenrec_error *err);
 
-/* Where an entry's values come from, for an error that names none of them: "F:3:3",
- * "environment A, B" when only variables set some, "F:3:3 with environment A" when both
- * do. Returns `buf`. */
+/* The sources of an entry's values, for an error about no single value: "F:3:3",
+ * "environment A, B" when only variables set options, "F:3:3 with environment A" when
+ * both do. Returns `buf`. */
 const char *options_place(const struct tenrec_plugin *desc, const struct config_layer *layer,
                           char buf[PLACE_TEXT_MAX]);
 
-/* Frees the struct and all that the core put into it. NULL is fine. */
+/* Frees the struct and all memory of the core in it. NULL is fine. */
 void options_drop(void *opts);
 
-/* Option `i` of the table as this core knows it: what an older plugin lacks is
+/* Option `i` of the table as this core knows it: fields that an older plugin lacks are
  * zero. */
 struct tenrec_option options_at(const struct tenrec_plugin *desc, uint32_t i);
 
-/* "[uv, shm]", "60s": what lies at the option's place in `opts`, as a user
- * would write it; "***" for a secret, and for the password in a URL.
+/* "[uv, shm]", "60s": the option's value in `opts`, as a user would write it; "***" for
+ * a secret, and for the password in a URL.
  *
- * ret      the caller frees it; NULL: out of memory
+ * ret      freed by the caller; NULL: out of memory
  */
 char *options_print(const struct tenrec_option *opt, const void *opts);
 
-/* "boolean", "list of strings": the type for people. Returns `buf`. */
+/* "boolean", "list of strings": the type for messages. Returns `buf`. */
 #define OPTIONS_TYPE_MAX 48
 const char *options_type(const struct tenrec_option *opt, char buf[OPTIONS_TYPE_MAX]);
 

@@ -24,7 +24,7 @@ static const struct {
 };
 
 /* One bit per hash of a name that was warned about, so that ten workers of a
- * process do not say the same ten times. */
+ * process do not print the same warning ten times. */
 static _Atomic uint64_t warned[4];
 
 static bool environment_copy(struct variable *to, const char *from)
@@ -143,7 +143,7 @@ void environment_warn(const char *name, const char *fmt, ...)
 
     for (const char *p = name; *p; p++)
         hash = (hash ^ (unsigned char)*p) * 1099511628211u;
-    /* Relaxed: nothing else hangs on the bit. */
+    /* Relaxed: the bit orders no other data. */
     if (atomic_fetch_or_explicit(&warned[hash >> 6 & 3], (uint64_t)1 << (hash & 63),
                                  memory_order_relaxed) >>
             (hash & 63) &

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* environment.h - the TENREC_ variables of the process, as they were when the
+/* environment.h - the TENREC_ variables of the process at the time the
  * configuration was made. */
 #ifndef TENREC_CONFIG_ENVIRONMENT_H
 #define TENREC_CONFIG_ENVIRONMENT_H
@@ -19,8 +19,8 @@ struct environment {
     size_t n;
 };
 
-/* Copies the variables that begin with TENREC_ and are not empty: an empty one
- * counts as not set. errors: ENOMEM */
+/* Copies the variables that begin with TENREC_; an empty variable counts as not set.
+ * errors: ENOMEM */
 tenrec_status environment_read(struct environment *env, tenrec_error *err);
 
 /* Safe on zeroed memory. */
@@ -29,8 +29,8 @@ void environment_finish(struct environment *env);
 /* The variable, borrowed; NULL when it is not set. */
 const struct variable *environment_get(const struct environment *env, const char *name);
 
-/* Appends `text` to the variable's name in `buf`, upper-cased and with `_` for
- * what is no letter or digit. What does not fit is cut. */
+/* Appends `text` to the variable's name in `buf`, upper-cased and with `_` for each
+ * character that is no letter or digit. Cuts a name that is too long. */
 void environment_name_add(char buf[ENVIRONMENT_NAME_MAX], const char *text);
 
 /* "TENREC_BACKENDS__<entry>__<option>", "TENREC_STORES__..." by the section, and
@@ -49,7 +49,7 @@ const char *environment_short(size_t i, const char **ret_option);
 TENREC_PRINTF(2, 3)
 void environment_warn(const char *name, const char *fmt, ...);
 
-/* The place of a value that came from this variable. */
+/* The place of a value from this variable. */
 struct place environment_place(const struct variable *variable);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layers.c - the entries of `backends:` and `stores:` as the backend part wants them. */
+/* layers.c - the entries of `backends:` and `stores:` for the backend room. */
 #include "base/memory.h"
 #include "config/options.h"
 #include "config/state.h"
@@ -25,7 +25,7 @@ static void layers_fill(struct config_layer *layer, const struct tenrec_config *
     };
 }
 
-/* The outermost of the chain in use. */
+/* The outermost entry of the chain in use. */
 static const struct node *layers_first(const struct tenrec_config *config,
                                        const struct node *entries)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* options.c - a plugin's options struct out of its table. */
+/* options.c - makes a plugin's options struct from its table. */
 #include "config/options.h"
 
 #include "base/memory.h"
@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An option of an older plugin has at least what comes before `record`. */
+/* An option of an older plugin has at least the fields before `record`. */
 #define OPTION_SIZE_MIN offsetof(struct tenrec_option, record)
 
-/* What options_make hands out is `opts`; the rest stays ours. */
+/* options_make returns `opts`; the arena stays private. */
 struct options_made {
     struct arena arena;
     _Alignas(max_align_t) char opts[];
@@ -42,7 +42,7 @@ static bool has_key(const struct tenrec_plugin *desc, const char *key, struct su
     return false;
 }
 
-void options_what(char *buf, size_t size, const struct option_source *src, const char *key)
+void options_context(char *buf, size_t size, const struct option_source *src, const char *key)
 {
     if (src->item)
         snprintf(buf, size, "%s: '%s'", src->item, key);
@@ -72,30 +72,30 @@ static bool is_scalar(enum tenrec_option_type type)
 
 tenrec_status options_check_table(const struct tenrec_plugin *desc, tenrec_error *err)
 {
-    const char *who = desc->name ? desc->name : "?";
+    const char *name = desc->name ? desc->name : "?";
 
     if (desc->n_options && (!desc->options || desc->option_size < OPTION_SIZE_MIN))
         return tenrec_fail(err, TENREC_EPLUGIN,
                            "plugin '%s': its option table has entries of %u bytes, at least %zu "
                            "were expected",
-                           who, desc->option_size, (size_t)OPTION_SIZE_MIN);
+                           name, desc->option_size, (size_t)OPTION_SIZE_MIN);
     for (uint32_t i = 0; i < desc->n_options; i++) {
         struct tenrec_option opt = options_at(desc, i);
         size_t size = value_size(opt.type);
         tenrec_status st;
         bool nested = opt.type == TENREC_OPT_LIST || opt.type == TENREC_OPT_MAP;
         if (!opt.key || !*opt.key)
-            return tenrec_fail(err, TENREC_EPLUGIN, "plugin '%s': option %u has no key", who, i);
+            return tenrec_fail(err, TENREC_EPLUGIN, "plugin '%s': option %u has no key", name, i);
         if (size == 0 || (nested && !is_scalar(opt.item)))
             return tenrec_fail(err, TENREC_EPLUGIN,
                                "plugin '%s': option '%s' has type %d of %d, which this version "
                                "does not know",
-                               who, opt.key, (int)opt.type, (int)opt.item);
+                               name, opt.key, (int)opt.type, (int)opt.item);
         if (opt.offset > desc->options_size || desc->options_size - opt.offset < size ||
             opt.offset % value_align(opt.type) != 0)
             return tenrec_fail(err, TENREC_EPLUGIN,
-                               "plugin '%s': option '%s' does not lie inside its options struct",
-                               who, opt.key);
+                               "plugin '%s': option '%s' is outside its options struct", name,
+                               opt.key);
         st = opt.type == TENREC_OPT_RECORDS ? record_check_table(desc, &opt, err) : TENREC_OK;
         if (st != TENREC_OK)
             return st;
@@ -103,8 +103,7 @@ tenrec_status options_check_table(const struct tenrec_plugin *desc, tenrec_error
     return TENREC_OK;
 }
 
-/* Looks for variables that are addressed to this backend and that no option
- * reads. */
+/* Warns of variables that are addressed to this backend but match no option. */
 static void warn_unread(const struct tenrec_plugin *desc, const struct option_source *src)
 {
     char prefix[ENVIRONMENT_NAME_MAX], name[ENVIRONMENT_NAME_MAX];
@@ -161,9 +160,9 @@ tenrec_status options_check_keys(const struct tenrec_plugin *desc, const struct 
     return TENREC_OK;
 }
 
-/* Takes *list and gives the list without the words of "^a,b". */
+/* Replaces *list by a list without the words of "^a,b". */
 static tenrec_status options_exclude(const struct tenrec_option *opt,
-                                     const struct variable *variable, const char *what,
+                                     const struct variable *variable, const char *context,
                                      struct node **list, tenrec_error *err)
 {
     struct place place = environment_place(variable);
@@ -175,11 +174,11 @@ static tenrec_status options_exclude(const struct tenrec_option *opt,
 
     if (!raw || !left)
         goto out;
-    st = value_expand(opt, raw, what, &words, err);
+    st = value_expand(opt, raw, context, &words, err);
     if (st == TENREC_OK)
-        st = value_read(opt, words, what, &arena, &checked, err);
+        st = value_read(opt, words, context, &arena, &checked, err);
     if (st == TENREC_OK && *list)
-        st = value_expand(opt, *list, what, &old, err);
+        st = value_expand(opt, *list, context, &old, err);
     for (size_t i = 0; st == TENREC_OK && old && i < old->n; i++) {
         bool out = false;
         for (size_t k = 0; k < words->n; k++)
@@ -205,14 +204,14 @@ out:
 }
 
 static tenrec_status options_apply(const struct tenrec_option *opt, const struct variable *variable,
-                                   const char *what, struct node **value, tenrec_error *err)
+                                   const char *context, struct node **value, tenrec_error *err)
 {
     struct place place;
 
     if (!variable)
         return TENREC_OK;
     if (opt->type == TENREC_OPT_LIST && opt->item == TENREC_OPT_STRING && *variable->value == '^')
-        return options_exclude(opt, variable, what, value, err);
+        return options_exclude(opt, variable, context, value, err);
     place = environment_place(variable);
     node_drop(*value);
     *value = node_scalar(variable->value, NODE_RAW, &place);
@@ -224,7 +223,7 @@ tenrec_status options_resolve(const struct tenrec_option *opt, const struct opti
 {
     static const struct place by_default = { .kind = PLACE_DEFAULT };
     const struct node *written = node_get(src->map, opt->key);
-    char what[VALUE_WHAT_MAX], name[ENVIRONMENT_NAME_MAX];
+    char context[VALUE_CONTEXT_MAX], name[ENVIRONMENT_NAME_MAX];
     struct node *value = NULL;
     tenrec_status st = TENREC_OK;
 
@@ -235,16 +234,16 @@ tenrec_status options_resolve(const struct tenrec_option *opt, const struct opti
     }
     if (src->env && !(written && written->place.kind == PLACE_CODE)) {
         const char *short_name = src->innermost ? environment_short_name(opt->key) : NULL;
-        options_what(what, sizeof what, src, opt->key);
+        options_context(context, sizeof context, src, opt->key);
         if (src->entry)
             environment_option_name(name, src->section, src->entry, opt->key);
         else
             environment_worker_name(name, opt->key);
-        /* The weaker first: the long name says which backend it means. */
+        /* The weaker first: the long name also names the backend. */
         if (short_name)
-            st = options_apply(opt, environment_get(src->env, short_name), what, &value, err);
+            st = options_apply(opt, environment_get(src->env, short_name), context, &value, err);
         if (st == TENREC_OK)
-            st = options_apply(opt, environment_get(src->env, name), what, &value, err);
+            st = options_apply(opt, environment_get(src->env, name), context, &value, err);
     }
     if (st != TENREC_OK) {
         node_drop(value);
@@ -257,7 +256,7 @@ tenrec_status options_resolve(const struct tenrec_option *opt, const struct opti
 tenrec_status options_fill(const struct tenrec_plugin *desc, const struct option_source *src,
                            struct arena *arena, void *opts, tenrec_error *err)
 {
-    char what[VALUE_WHAT_MAX];
+    char context[VALUE_CONTEXT_MAX];
 
     for (uint32_t i = 0; i < desc->n_options; i++) {
         struct tenrec_option opt = options_at(desc, i);
@@ -267,12 +266,12 @@ tenrec_status options_fill(const struct tenrec_plugin *desc, const struct option
             return st;
         if (!value)
             continue;
-        options_what(what, sizeof what, src, opt.key);
+        options_context(context, sizeof context, src, opt.key);
         if (opt.type == TENREC_OPT_RECORDS)
-            st =
-                record_read_all(&opt, value, what, arena, (void *)((char *)opts + opt.offset), err);
+            st = record_read_all(&opt, value, context, arena, (void *)((char *)opts + opt.offset),
+                                 err);
         else
-            st = value_read(&opt, value, what, arena, (char *)opts + opt.offset, err);
+            st = value_read(&opt, value, context, arena, (char *)opts + opt.offset, err);
         if (st == TENREC_ECONFIG && !node_get(src->map, opt.key) &&
             value->place.kind == PLACE_DEFAULT) {
             st = TENREC_EPLUGIN;
@@ -301,7 +300,7 @@ tenrec_status options_make(const struct tenrec_plugin *desc, const struct config
         st = options_check_keys(desc, &src, NULL, err);
     if (st != TENREC_OK)
         return st;
-    /* Options without fields have an address inside of the block, too. */
+    /* The extra byte: an empty options struct has an address inside the block, too. */
     made = memory_new(1, sizeof *made + desc->options_size + 1);
     if (!made)
         return tenrec_fail(err, TENREC_ENOMEM, "out of memory");

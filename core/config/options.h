@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* options.h - an option table and what was written for it; for config only. */
+/* options.h - an option table and the sources of its values; for config only. */
 #ifndef TENREC_CONFIG_OPTIONS_H
 #define TENREC_CONFIG_OPTIONS_H
 
@@ -7,39 +7,39 @@
 #include "config/config.h"
 #include "config/environment.h"
 
-/* Where the values of one table come from. */
+/* The sources of the values of one table. */
 struct option_source {
-    const struct node *map;        /* what file and code wrote; NULL: nothing */
+    const struct node *map;        /* from file and code; NULL: empty */
     const struct environment *env; /* NULL: no variables */
     enum config_section section;   /* of the entry */
     const char *entry;             /* its name; NULL for `worker` */
-    const char *item;              /* of a list of maps: how errors name it; else NULL */
-    bool innermost;                /* the short variables are meant for it */
+    const char *item;              /* of a list of maps: its name in errors; else NULL */
+    bool innermost;                /* the target of the short variables */
 };
 
-/* Is the table sound: types, offsets, sizes? errors: EPLUGIN */
+/* Checks the types, offsets and sizes of the table. errors: EPLUGIN */
 tenrec_status options_check_table(const struct tenrec_plugin *desc, tenrec_error *err);
 
-/* Refuses keys of the map that the table lacks; `also` (may be NULL) is a
- * further key that is allowed. errors: ECONFIG */
+/* Refuses keys of the map that the table lacks; `also` (may be NULL) is one more
+ * valid key. errors: ECONFIG */
 tenrec_status options_check_keys(const struct tenrec_plugin *desc, const struct option_source *src,
                                  const char *also, tenrec_error *err);
 
-/* The value in force: what code said, else the variable, else the file, else
- * the default; with what "^a,b" in a variable excludes left out.
+/* The effective value: from code, else the variable, else the file, else the default;
+ * without the words that "^a,b" in a variable excludes.
  *
- * ret      the caller owns it; NULL when nobody says anything
+ * ret      owned by the caller; NULL without any value
  */
 tenrec_status options_resolve(const struct tenrec_option *opt, const struct option_source *src,
                               struct node **ret, tenrec_error *err);
 
-/* Resolves and reads every option of the table into `opts`; one that nobody
- * says anything about stays as it is. */
+/* Resolves and reads every option of the table into `opts`; an option without a value
+ * stays unchanged. */
 tenrec_status options_fill(const struct tenrec_plugin *desc, const struct option_source *src,
                            struct arena *arena, void *opts, tenrec_error *err);
 
-/* "backend 'flaky': option 'delay'" or "worker.name", as errors begin. */
-void options_what(char *buf, size_t size, const struct option_source *src, const char *key);
+/* "backend 'flaky': option 'delay'" or "worker.name", for the beginning of an error. */
+void options_context(char *buf, size_t size, const struct option_source *src, const char *key);
 
 struct option_source options_source(const struct config_layer *layer);
 

@@ -36,7 +36,7 @@ tenrec_status plugin_paths_resolve(struct node *root, const char *path, tenrec_e
     tenrec_status st = TENREC_OK;
 
     if (!slash)
-        return TENREC_OK; /* the file lies in the working directory */
+        return TENREC_OK; /* the file is in the working directory */
     for (size_t i = 0; i < sizeof section / sizeof section[0]; i++) {
         const struct node *entries = node_get(root, section[i]);
         for (size_t k = 0; st == TENREC_OK && entries && k < entries->n; k++) {

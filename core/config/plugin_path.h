@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plugin_path.h - paths of plugins, as the file that names them means them. */
+/* plugin_path.h - paths of plugins, relative to the file that names them. */
 #ifndef TENREC_CONFIG_PLUGIN_PATH_H
 #define TENREC_CONFIG_PLUGIN_PATH_H
 

@@ -17,29 +17,30 @@ struct tenrec_plugin record_table(const struct tenrec_option_record *record)
 tenrec_status record_check_table(const struct tenrec_plugin *desc, const struct tenrec_option *opt,
                                  tenrec_error *err)
 {
-    const char *who = desc->name ? desc->name : "?";
+    const char *plugin = desc->name ? desc->name : "?";
     struct tenrec_plugin table;
     tenrec_status st = TENREC_OK;
 
     if (!opt->record || !opt->record->size)
-        return tenrec_fail(err, TENREC_EPLUGIN, "plugin '%s': option '%s' has no record", who,
+        return tenrec_fail(err, TENREC_EPLUGIN, "plugin '%s': option '%s' has no record", plugin,
                            opt->key);
     table = record_table(opt->record);
     for (uint32_t i = 0; i < table.n_options && st == TENREC_OK && table.options; i++)
         if (options_at(&table, i).type == TENREC_OPT_RECORDS)
-            st = tenrec_fail(err, TENREC_EPLUGIN, "records in records are not known");
+            st = tenrec_fail(err, TENREC_EPLUGIN, "nested records are not supported");
     if (st == TENREC_OK)
         st = options_check_table(&table, err);
     if (st != TENREC_OK)
-        tenrec_error_prefix(err, "plugin '%s': option '%s'", who, opt->key);
+        tenrec_error_prefix(err, "plugin '%s': option '%s'", plugin, opt->key);
     return st;
 }
 
-static tenrec_status read_one(const struct tenrec_plugin *table, const struct node *node,
-                              const char *item, struct arena *arena, void *dst, tenrec_error *err)
+static tenrec_status record_read(const struct tenrec_plugin *table, const struct node *node,
+                                 const char *item, struct arena *arena, void *dst,
+                                 tenrec_error *err)
 {
     const struct option_source src = { .map = node, .entry = "", .item = item };
-    char found[VALUE_WHAT_MAX];
+    char found[VALUE_CONTEXT_MAX];
     tenrec_status st;
 
     if (node->kind != NODE_MAP)
@@ -50,20 +51,20 @@ static tenrec_status read_one(const struct tenrec_plugin *table, const struct no
 }
 
 tenrec_status record_read_all(const struct tenrec_option *opt, const struct node *node,
-                              const char *what, struct arena *arena,
+                              const char *context, struct arena *arena,
                               struct tenrec_option_records *ret, tenrec_error *err)
 {
     const struct tenrec_plugin table = record_table(opt->record);
-    char item[VALUE_WHAT_MAX], place[PLACE_TEXT_MAX];
+    char item[VALUE_CONTEXT_MAX], place[PLACE_TEXT_MAX];
     struct node *list = NULL;
     const char **places;
     char *v;
-    tenrec_status st = value_expand(opt, node, what, &list, err);
+    tenrec_status st = value_expand(opt, node, context, &list, err);
 
     if (st != TENREC_OK)
         return st;
     if (list->kind != NODE_LIST) {
-        st = place_fail(err, TENREC_ECONFIG, &list->place, "%s: expected %s, found %s", what,
+        st = place_fail(err, TENREC_ECONFIG, &list->place, "%s: expected %s, found %s", context,
                         VALUE_RECORDS_EXPECTED, node_describe(list, item, sizeof item));
         node_drop(list);
         return st;
@@ -74,8 +75,8 @@ tenrec_status record_read_all(const struct tenrec_option *opt, const struct node
         st = tenrec_fail(err, TENREC_ENOMEM, "out of memory");
     for (size_t i = 0; st == TENREC_OK && i < list->n; i++) {
         const struct place *at = &list->item[i]->place;
-        snprintf(item, sizeof item, "%s, item %zu", what, i + 1);
-        st = read_one(&table, list->item[i], item, arena, v + i * opt->record->size, err);
+        snprintf(item, sizeof item, "%s, item %zu", context, i + 1);
+        st = record_read(&table, list->item[i], item, arena, v + i * opt->record->size, err);
         places[i] = arena_text(arena, at->kind == PLACE_DEFAULT ? "" : place_text(at, place));
         if (st == TENREC_OK && !places[i])
             st = tenrec_fail(err, TENREC_ENOMEM, "out of memory");

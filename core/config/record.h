@@ -5,17 +5,17 @@
 
 #include "config/options.h"
 
-/* The table of a record in the form that the other functions of options take. */
+/* The table of a record as a plugin's table, for the functions of options.h. */
 struct tenrec_plugin record_table(const struct tenrec_option_record *record);
 
-/* Is the table of `opt` (of RECORDS) sound? errors: EPLUGIN */
+/* Checks the table of `opt` (of RECORDS). errors: EPLUGIN */
 tenrec_status record_check_table(const struct tenrec_plugin *desc, const struct tenrec_option *opt,
                                  tenrec_error *err);
 
-/* Reads the list of maps at `node` as value_read does; `ret` is what lies in
- * the options struct. */
+/* Reads the list of maps at `node` as value_read does; `ret` is the field of the options
+ * struct. */
 tenrec_status record_read_all(const struct tenrec_option *opt, const struct node *node,
-                              const char *what, struct arena *arena,
+                              const char *context, struct arena *arena,
                               struct tenrec_option_records *ret, tenrec_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* schema.c - what may stand in a configuration. */
+/* schema.c - the keys of a configuration and the names in it, checked. */
 #include "config/schema.h"
 
 #include "base/suggest.h"
@@ -12,7 +12,7 @@
 
 #define ENTRY_NAME_MAX 63
 
-/* A key that a map may have, and what its value must be. */
+/* A key that a map may have, and the kind of its value. */
 struct schema_key {
     const char *key;
     enum node_kind kind;
@@ -43,8 +43,8 @@ bool schema_is_top(const char *key)
     return false;
 }
 
-/* A key of `worker:` that stands one level too high. */
-static bool is_workers(const char *key)
+/* Returns true for a key of `worker:`, misplaced one level too high. */
+static bool is_worker_key(const char *key)
 {
     for (uint32_t i = 0; i < settings_table.n_options; i++)
         if (strcmp(options_at(&settings_table, i).key, key) == 0)
@@ -52,8 +52,8 @@ static bool is_workers(const char *key)
     return strcmp(key, SETTINGS_DEVICE_MAPS) == 0;
 }
 
-/* `who` begins each error: "" or "backend 'flaky': ". */
-static tenrec_status check_map(const struct node *map, const char *who,
+/* `prefix` begins each error: "" or "backend 'flaky': ". */
+static tenrec_status check_map(const struct node *map, const char *prefix,
                                const struct schema_key *known, size_t n, tenrec_error *err)
 {
     for (size_t i = 0; i < map->n; i++) {
@@ -65,14 +65,14 @@ static tenrec_status check_map(const struct node *map, const char *who,
         while (k < known + n && strcmp(k->key, node->key) != 0)
             suggest_try(&near, k++->key);
         if (k == known + n)
-            return place_fail(err, TENREC_ECONFIG, &node->key_place, "%sunknown key '%s'%s", who,
-                              node->key,
-                              known == top && is_workers(node->key) ? ": it belongs under 'worker'"
-                                                                    : suggest_hint(&near));
+            return place_fail(
+                err, TENREC_ECONFIG, &node->key_place, "%sunknown key '%s'%s", prefix, node->key,
+                known == top && is_worker_key(node->key) ? ": it belongs under 'worker'"
+                                                         : suggest_hint(&near));
         if (node->kind != k->kind || node_is_null(node) ||
             (node->kind == NODE_SCALAR && *node->text == '\0'))
             return place_fail(err, TENREC_ECONFIG, &node->place, "%s'%s': expected %s, found %s",
-                              who, node->key, k->expected,
+                              prefix, node->key, k->expected,
                               node_describe(node, found, sizeof found));
     }
     return TENREC_OK;
@@ -88,7 +88,7 @@ static bool is_name(const char *text)
 static tenrec_status check_entry(enum config_section section, const struct node *node,
                                  tenrec_error *err)
 {
-    char who[ENTRY_NAME_MAX + 16], found[120];
+    char prefix[ENTRY_NAME_MAX + 16], found[120];
 
     if (!is_name(node->key))
         return place_fail(err, TENREC_ECONFIG, &node->key_place,
@@ -100,12 +100,11 @@ static tenrec_status check_entry(enum config_section section, const struct node 
                           "%s '%s': expected a map such as {plugin: NAME}, found %s",
                           section_word(section), node->key,
                           node_describe(node, found, sizeof found));
-    snprintf(who, sizeof who, "%s '%s': ", section_word(section), node->key);
-    return check_map(node, who, entry, COUNT(entry) - (section == SECTION_STORES), err);
+    snprintf(prefix, sizeof prefix, "%s '%s': ", section_word(section), node->key);
+    return check_map(node, prefix, entry, COUNT(entry) - (section == SECTION_STORES), err);
 }
 
-/* Two names that differ only where variables do not would share their
- * variables. */
+/* Names that differ only in case or in '-' and '_' would share their variables. */
 static tenrec_status check_same_variable(enum config_section section, const struct node *entries,
                                          const struct node *node, tenrec_error *err)
 {
@@ -145,8 +144,8 @@ bool config_scheme_is_own(const char *scheme)
     return false;
 }
 
-/* A store is found by its name: that of a scheme which the core has itself
- * would never be asked for. */
+/* A URL's scheme selects the store by its name: a store named like a scheme of the core
+ * would never be used. */
 static tenrec_status check_stores(const struct node *stores, tenrec_error *err)
 {
     for (size_t i = 0; stores && i < stores->n; i++) {
@@ -157,7 +156,7 @@ static tenrec_status check_stores(const struct node *stores, tenrec_error *err)
                               node->key);
         if (!node_get(node, "plugin"))
             return place_fail(err, TENREC_ECONFIG, &node->key_place,
-                              "store '%s': 'plugin' is missing: say which plugin it is", node->key);
+                              "store '%s': 'plugin' is missing: name the plugin", node->key);
     }
     return TENREC_OK;
 }
@@ -186,8 +185,8 @@ static void offer_entries(struct suggestion *near, const struct node *entries)
         suggest_try(near, entries->item[i]->key);
 }
 
-static tenrec_status fail_circle(const struct node *entries, const struct node *start,
-                                 tenrec_error *err)
+static tenrec_status fail_cycle(const struct node *entries, const struct node *start,
+                                tenrec_error *err)
 {
     const struct node *wraps = node_get(start, "wraps");
     const struct place *place = &wraps->place;
@@ -211,7 +210,7 @@ static tenrec_status check_links(const struct node *entries, const struct node *
 
     if (!node_get(node, "plugin"))
         return place_fail(err, TENREC_ECONFIG, &node->key_place,
-                          "backend '%s': 'plugin' is missing: say which plugin it is", node->key);
+                          "backend '%s': 'plugin' is missing: name the plugin", node->key);
     wraps = node_get(node, "wraps");
     if (wraps && !node_get(entries, wraps->text)) {
         struct suggestion near;
@@ -221,12 +220,12 @@ static tenrec_status check_links(const struct node *entries, const struct node *
                           "backend '%s': wraps '%s', which is not in 'backends'%s", node->key,
                           wraps->text, suggest_hint(&near));
     }
-    /* Back at the start, or on a circle that another entry will report. */
+    /* Stops at `node`, or after going round a cycle that another entry reports. */
     for (size_t steps = 0; at && steps < entries->n; steps++) {
         wraps = node_get(at, "wraps");
         at = wraps ? node_get(entries, wraps->text) : NULL;
         if (at == node)
-            return fail_circle(entries, node, err);
+            return fail_cycle(entries, node, err);
     }
     return TENREC_OK;
 }

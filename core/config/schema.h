@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* schema.h - what may stand in a configuration; for config only. */
+/* schema.h - the keys of a configuration and the names in it, checked; for config only. */
 #ifndef TENREC_CONFIG_SCHEMA_H
 #define TENREC_CONFIG_SCHEMA_H
 
 #include "yaml/node.h"
 
-/* Is it a key of the configuration itself, as `worker` and `backends` are? */
+/* Returns true for a top-level key, such as `worker` and `backends`. */
 bool schema_is_top(const char *key);
 
-/* Are the keys known and of the right kind (map, list, text)? Options are left
- * to whoever has the plugin's table. errors: ECONFIG with the place */
+/* Checks that the keys are known and their values of the right kind (map, list, text).
+ * Options are checked with the plugin's table. errors: ECONFIG with the place */
 tenrec_status schema_check_shape(const struct node *root, tenrec_error *err);
 
-/* Does each name that is used exist: `backend`, `wraps`; and does no chain
- * bite its own tail? `file` stands for the file where nothing better is known.
- * errors: ECONFIG with the place */
+/* Checks that the names in `backend` and `wraps` exist and that no chain has a cycle.
+ * `file` names the file in an error about a missing key. errors: ECONFIG with the place */
 tenrec_status schema_check_names(const struct node *root, const char *file, tenrec_error *err);
 
 #endif

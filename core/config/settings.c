@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* settings.c - what stands under `worker:`, typed. */
+/* settings.c - the keys of `worker:`, read into a struct. */
 #include "config/settings.h"
 
 #include "base/memory.h"
@@ -26,31 +26,31 @@ static const struct tenrec_option table[] = {
     { "num_worker_threads", TENREC_OPT_INT, 0, AT(num_worker_threads), 0, "8", 1, 4096, NULL,
       "Threads that run handlers which may block." },
     { "rpc_timeout", TENREC_OPT_DURATION, 0, AT(rpc_timeout_ms), 0, "60s", 1, 0, NULL,
-      "How long a call waits that says nothing else." },
+      "Timeout of a call that sets none of its own." },
     { "init_timeout", TENREC_OPT_DURATION, 0, AT(init_timeout_ms), 0, "60s", 1, 0, NULL,
-      "How long joining the group may take." },
+      "Timeout of joining the group." },
     { "devices", TENREC_OPT_LIST, TENREC_OPT_STRING, AT(device_names), 0, "[]", 0, 0, NULL,
       "Devices whose tensors this worker sends and receives." },
     { "rank", TENREC_OPT_INT, 0, AT(rank), 0, NULL, 0, INT16_MAX, NULL,
-      "Rank in the group, or the id wished for in a dynamic one; else the launcher says." },
+      "Rank in the group, or the preferred id in a dynamic one; by default from the launcher." },
     { "world_size", TENREC_OPT_INT, 0, AT(world_size), 0, NULL, 1, INT16_MAX + 1, NULL,
-      "Workers in the group; else the launcher says. Without either the group is dynamic." },
+      "Workers in the group, by default from the launcher; without either the group is dynamic." },
     { "group", TENREC_OPT_STRING, 0, AT(group), 0, "default", 0, 0, NULL,
       "Name of the group; groups that share a store need different ones." },
     { "trace", TENREC_OPT_STRING, 0, AT(trace), 0, "", 0, 0, NULL,
       "File for a Chrome trace of all calls, written at shutdown; {rank} becomes the rank." },
     { "rref_retry_gap", TENREC_OPT_DURATION, 0, AT(rref_retry_gap_ms), 0, "1s", 1, 60000, NULL,
-      "How long before a control message of remote references is sent again." },
+      "Delay before a control message of remote references is retried." },
     { "heartbeat", TENREC_OPT_DURATION, 0, AT(heartbeat_ms), 0, "1s", 10, 3600000, NULL,
-      "How often members of a dynamic group look after each other." },
+      "Interval at which members of a dynamic group poll each other." },
     { "heartbeat_misses", TENREC_OPT_INT, 0, AT(heartbeat_misses), 0, "5", 1, 1000, NULL,
-      "So many looks without an answer, and the member is taken out of the group as dead." },
+      "Polls without an answer after which a member is removed from the group as dead." },
     { "group_lease", TENREC_OPT_DURATION, 0, AT(group_lease_ms), 0, "5s", 50, 600000, NULL,
-      "How long the lock of a dynamic group is held at most; a dead holder keeps it so long." },
+      "Lease of a dynamic group's lock; the lock of a dead holder expires after this time." },
     { "max_queued_calls", TENREC_OPT_INT, 0, AT(max_queued_calls), 0, "4096", 1, 1 << 24, NULL,
-      "Calls that may wait for a thread before the worker stops reading." },
+      "Calls that may be queued for a thread before the worker stops reading." },
     { "receive_pool", TENREC_OPT_SIZE, 0, AT(receive_pool_bytes), 0, "256MiB", 0, INT64_MAX / 2,
-      NULL, "Memory of large tensors that is kept for the next ones; 0 keeps none." },
+      NULL, "Memory of large tensors that is kept for reuse; 0 keeps none." },
 };
 /* clang-format on */
 
@@ -84,7 +84,7 @@ struct place settings_place(const struct tenrec_config *config, const char *key)
     return written ? written->place : (struct place){ .kind = PLACE_DEFAULT };
 }
 
-/* Is `text` a name, when each `hole` in it is a number of up to five digits? */
+/* Checks that `text` is a name, with a number of up to five digits for each `hole`. */
 static tenrec_status check_name(const struct tenrec_config *config, const char *key,
                                 const char *text, const char *hole, tenrec_error *err)
 {
@@ -111,8 +111,9 @@ static tenrec_status check_name(const struct tenrec_config *config, const char *
     if (len >= 1 && len <= TENREC_NAME_MAX)
         return TENREC_OK;
     place = settings_place(config, key);
-    return place_fail(err, TENREC_ECONFIG, &place, "worker.%s: '%s' has not 1 to %d characters",
-                      key, text, TENREC_NAME_MAX);
+    return place_fail(err, TENREC_ECONFIG, &place,
+                      "worker.%s: expected 1 to %d characters, found '%s'", key, TENREC_NAME_MAX,
+                      text);
 }
 
 static bool read_device(const char *text, struct tenrec_device *ret)
@@ -160,7 +161,7 @@ static tenrec_status fill_devices(const struct tenrec_config *config, struct set
     return TENREC_OK;
 }
 
-/* One `worker1: {cuda:0: cuda:1}`. */
+/* Reads one `worker1: {cuda:0: cuda:1}`. */
 static tenrec_status fill_map(const struct node *node, struct arena *arena,
                               struct config_device_map *ret, tenrec_error *err)
 {
@@ -188,7 +189,7 @@ static tenrec_status fill_map(const struct node *node, struct arena *arena,
     return TENREC_OK;
 }
 
-/* The map of maps in force; *ret_own is for the caller to drop. */
+/* Returns the effective map of maps; the caller drops *ret_own. */
 static tenrec_status find_maps(const struct tenrec_config *config, const struct node **ret,
                                struct node **ret_own, tenrec_error *err)
 {

@@ -5,16 +5,16 @@
 
 #include "config/options.h"
 
-/* Described like a plugin's options, in a struct config_settings. */
+/* A table like that of a plugin's options, for struct config_settings. */
 extern const struct tenrec_plugin settings_table;
-#define SETTINGS_DEVICE_MAPS "device_maps" /* the key that no table can describe */
+#define SETTINGS_DEVICE_MAPS "device_maps" /* a key that no table can describe */
 #define SETTINGS_DEVICE_MAPS_HELP                                                                  \
-    "For each callee, which of its devices gets the tensors of which of ours: {worker1: "          \
+    "For each callee, its device for the tensors of each device here: {worker1: "                  \
     "{cuda:0: cuda:1}}."
 
 struct option_source settings_source(const struct tenrec_config *config);
 
-/* Where the value in force of `worker.<key>` stands. */
+/* The place of the effective value of `worker.<key>`. */
 struct place settings_place(const struct tenrec_config *config, const char *key);
 
 #endif

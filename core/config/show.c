@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* show.c - the values in force, for people. */
+/* show.c - prints the effective values. */
 #include "base/memory.h"
 #include "config/record.h"
 #include "config/settings.h"
@@ -42,7 +42,7 @@ static void show_add(struct text *t, const char *s)
     add_n(t, s, strlen(s));
 }
 
-/* Within a list or map, text that YAML would read otherwise goes in quotes. */
+/* Within a list or map, text that YAML would parse differently is quoted. */
 static void add_quoted(struct text *t, const char *s)
 {
     static const char harmless[] =
@@ -128,7 +128,7 @@ static struct text text_new(void)
     return (struct text){ .p = memory_new(64, 1), .room = 64 };
 }
 
-/* Takes `t`, gives its text without passwords. */
+/* Takes `t` and returns its text without passwords. */
 static char *text_finish(struct text t)
 {
     char *masked = t.p ? secret_mask(t.p) : NULL;
@@ -158,7 +158,7 @@ char *options_print(const struct tenrec_option *opt, const void *opts)
     return text_finish(t);
 }
 
-/* What differs from the default is shown of each map. */
+/* Prints the values of each map that differ from the default. */
 static void add_records(struct text *t, const struct tenrec_option_record *record,
                         const struct tenrec_option_records *list)
 {
@@ -222,7 +222,7 @@ const char *options_type(const struct tenrec_option *opt, char buf[OPTIONS_TYPE_
     return buf;
 }
 
-/* Where the shown values go. */
+/* The callback for the values. */
 struct show {
     config_show_fn *fn;
     void *arg;
@@ -230,7 +230,7 @@ struct show {
 };
 
 /* Takes `value`, which may be NULL: out of memory. */
-static tenrec_status show_tell(const struct show *show, const char *key, char *value,
+static tenrec_status show_emit(const struct show *show, const char *key, char *value,
                                const struct place *place, tenrec_error *err)
 {
     char source[PLACE_TEXT_MAX], full[256];
@@ -253,7 +253,7 @@ static tenrec_status show_table(const struct tenrec_plugin *desc, const struct o
         struct node *node = NULL;
         tenrec_status st = options_resolve(&opt, src, &node, err);
         if (st == TENREC_OK)
-            st = show_tell(show, opt.key,
+            st = show_emit(show, opt.key,
                            node || opt.def ? options_print(&opt, opts) : memory_text("(not set)"),
                            node ? &node->place : &by_default, err);
         node_drop(node);
@@ -293,7 +293,7 @@ static tenrec_status show_device_maps(const struct tenrec_config *config,
         show_add(&t, "}");
     }
     show_add(&t, "}");
-    return show_tell(show, SETTINGS_DEVICE_MAPS, text_finish(t), &place, err);
+    return show_emit(show, SETTINGS_DEVICE_MAPS, text_finish(t), &place, err);
 }
 
 tenrec_status config_show(const struct tenrec_config *config, config_show_fn *fn, void *arg,
@@ -314,7 +314,7 @@ tenrec_status config_show(const struct tenrec_config *config, config_show_fn *fn
     show.prefix = "";
     for (size_t i = 0; st == TENREC_OK && i < sizeof top / sizeof top[0]; i++) {
         const struct node *node = node_get(config->root, top[i]);
-        st = show_tell(&show, top[i], secret_mask(node->text), &node->place, err);
+        st = show_emit(&show, top[i], secret_mask(node->text), &node->place, err);
     }
     return st;
 }
@@ -332,9 +332,9 @@ tenrec_status options_show(const struct tenrec_plugin *desc, const struct config
     st = options_make(desc, layer, &opts, err);
     if (st != TENREC_OK)
         return st;
-    st = show_tell(&show, "plugin", memory_text(layer->plugin), &layer->plugin_place, err);
+    st = show_emit(&show, "plugin", memory_text(layer->plugin), &layer->plugin_place, err);
     if (st == TENREC_OK && layer->wraps)
-        st = show_tell(&show, "wraps", memory_text(layer->wraps), &layer->wraps_place, err);
+        st = show_emit(&show, "wraps", memory_text(layer->wraps), &layer->wraps_place, err);
     snprintf(prefix, sizeof prefix, "%s.%s.options.", section_key(layer->section), layer->name);
     if (st == TENREC_OK)
         st = show_table(desc, &src, opts, &show, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* state.h - what a configuration consists of; for the files of config only. */
+/* state.h - the struct of a configuration; for the files of config only. */
 #ifndef TENREC_CONFIG_STATE_H
 #define TENREC_CONFIG_STATE_H
 
@@ -8,8 +8,8 @@
 
 struct tenrec_config {
     char *name;             /* of the file; places in `root` borrow it */
-    struct node *root;      /* default, file and code merged; a map */
-    struct environment env; /* applied when a value is read, for then its type is known */
+    struct node *root;      /* default, file and code, merged; a map */
+    struct environment env; /* applied when a value is read and its type is known */
 };
 
 #endif

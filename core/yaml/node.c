@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node.c - a value that remembers where it was written. */
+/* node.c - a value of the configuration and the place where it was written. */
 #include "yaml/node.h"
 
 #include "base/memory.h"
@@ -81,7 +81,7 @@ tenrec_status node_add(struct node *parent, struct node *child)
 {
     struct node **item;
 
-    /* The room doubles: it is full whenever the number is a power of two. */
+    /* The capacity doubles: the array is full whenever `n` is a power of two. */
     if ((parent->n & (parent->n - 1)) == 0) {
         item = memory_resize(parent->item, parent->n ? parent->n * 2 : 1, sizeof(struct node *));
         if (!item) {
@@ -159,8 +159,7 @@ struct node *node_take(struct node *map, const char *key)
         return NULL;
     size_t i = node_find(map, key);
     memmove(&map->item[i], &map->item[i + 1], (map->n - i - 1) * sizeof(struct node *));
-    /* node_add expects room when the number is no power of two: what stays
-     * allocated is at least what was. */
+    /* node_add expects room unless `n` is a power of two: the array never shrinks. */
     map->n--;
     return node;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node.h - a value that remembers where it was written. */
+/* node.h - a value of the configuration and the place where it was written. */
 #ifndef TENREC_YAML_NODE_H
 #define TENREC_YAML_NODE_H
 
@@ -10,10 +10,10 @@
 /* Weakest first: a stronger source overrides a weaker one. */
 enum place_kind { PLACE_DEFAULT, PLACE_FILE, PLACE_ENVIRONMENT, PLACE_CODE };
 
-/* Where something was written. */
+/* Where a value was written. */
 struct place {
     enum place_kind kind;
-    const char *name; /* of the file or variable, borrowed from who made the node */
+    const char *name; /* of the file or variable, borrowed from the node's maker */
     unsigned line;    /* from 1; in files only */
     unsigned column;  /* from 1 */
 };
@@ -33,8 +33,8 @@ enum node_kind { NODE_SCALAR, NODE_LIST, NODE_MAP };
 
 enum node_style {
     NODE_PLAIN,
-    NODE_QUOTED, /* text for sure, never a number */
-    NODE_RAW,    /* of a variable or from code: whoever knows the type reads it */
+    NODE_QUOTED, /* always text, never a number */
+    NODE_RAW,    /* from a variable or from code: parsed once the type is known */
 };
 
 /* A tree: each node owns its texts and its children. */
@@ -46,32 +46,32 @@ struct node {
     char *key;              /* in a map, else NULL */
     struct place key_place; /* of the key */
     struct node **item;     /* of a list or map, in file order */
-    size_t n;               /* how many */
+    size_t n;
 };
 
-/* NULL: out of memory, as all that return a node here. */
+/* NULL: out of memory, as for all functions here that return a new node. */
 struct node *node_new(enum node_kind kind, const struct place *place);
 struct node *node_scalar(const char *text, enum node_style style, const struct place *place);
 struct node *node_copy(const struct node *node);
 void node_drop(struct node *node); /* NULL is fine */
 
-/* Takes `child` always, also when it fails with ENOMEM. */
+/* Takes `child` always, also on ENOMEM. */
 tenrec_status node_add(struct node *parent, struct node *child);
 
 /* The same under a key that `map` does not have yet. */
 tenrec_status node_add_key(struct node *map, const char *key, const struct place *key_place,
                            struct node *child);
 
-/* The value of `key`, borrowed; NULL when there is none or `map` is no map. */
+/* The value of `key`, borrowed; NULL when `map` lacks the key or is no map. */
 struct node *node_get(const struct node *map, const char *key);
 
-/* Takes the value of `key` out of `map`; the caller owns it. NULL: not there. */
+/* Moves the value of `key` out of `map` to the caller, the new owner. NULL: no such key. */
 struct node *node_take(struct node *map, const char *key);
 
 /* "a map", "a list", "'text'", "nothing": for "expected X, found Y". */
 const char *node_describe(const struct node *node, char *buf, size_t size);
 
-/* A plain scalar that YAML reads as null, such as `~` or nothing at all. */
+/* Returns true for a plain scalar that YAML reads as null, such as `~` or no text at all. */
 bool node_is_null(const struct node *node);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* quantity.c - numbers with a unit, as people write them. */
+/* quantity.c - numbers with a unit, read and printed. */
 #include "yaml/quantity.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@ struct unit {
     uint64_t factor;
 };
 
-/* Largest first: printing takes the first that divides. */
+/* Largest first: printing uses the first unit that divides. */
 static const struct unit duration_units[] = {
     { "h", 3600000 },
     { "m", 60000 },
@@ -38,8 +38,8 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Digits of `*p`, which moves behind them. False when there is none or they do
- * not fit. */
+/* Reads digits and moves *p behind them. Returns false when no digit is there or the
+ * number overflows. */
 static bool read_digits(const char **p, uint64_t *ret)
 {
     uint64_t v = 0;
@@ -55,8 +55,8 @@ static bool read_digits(const char **p, uint64_t *ret)
     return true;
 }
 
-/* whole.fraction of `factor`, exactly. False when it does not fit or something
- * is left over below 1. */
+/* Computes whole.fraction * factor. Returns false when the result overflows or is no
+ * whole number. */
 static bool quantity_scale(uint64_t whole, const char *fraction, size_t digits, uint64_t factor,
                            uint64_t *ret)
 {
@@ -155,7 +155,7 @@ tenrec_status quantity_int(const char *text, int64_t *ret, tenrec_error *err)
     char *end = NULL;
     long long v;
 
-    /* strtoll alone would also take spaces, and a second sign after "0x". */
+    /* strtoll alone would also accept spaces, and a second sign after "0x". */
     if (hex ? !strchr("0123456789abcdefABCDEF", digits[2]) || !digits[2] : !is_digit(digits[0]))
         return tenrec_fail(err, TENREC_EINVAL, "expected an integer, found '%s'", text);
     errno = 0;
@@ -213,7 +213,7 @@ const char *quantity_print_duration(uint64_t ms, char buf[QUANTITY_TEXT_MAX])
 
 const char *quantity_print_size(uint64_t bytes, char buf[QUANTITY_TEXT_MAX])
 {
-    /* Powers of 1000 are left out: one way to print a size is enough. */
+    /* Sizes are printed in powers of 1024 only. */
     if (bytes == 0 || bytes % 1024 != 0)
         snprintf(buf, QUANTITY_TEXT_MAX, "%" PRIu64, bytes);
     else

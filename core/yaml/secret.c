@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* secret.c - what must not be printed. */
+/* secret.c - passwords in URLs, masked before a text is printed. */
 #include "yaml/secret.h"
 
 #include "base/memory.h"
@@ -10,7 +10,7 @@
 #define MASK "***"
 #define SCHEME_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-._"
 
-enum { SCRUB_MIN = 4 /* bytes; shorter ones are in every text */ };
+enum { SCRUB_MIN = 4 /* bytes; any text may contain a shorter secret by chance */ };
 
 /* A part of a text, not terminated. */
 struct secret {
@@ -18,8 +18,8 @@ struct secret {
     size_t len;
 };
 
-/* What follows the scheme of the first URL; NULL when there is none. *ret_whole: it
- * begins with "://". */
+/* Returns the text behind the scheme of the first URL; NULL without a URL. *ret_whole: the
+ * scheme ends with "://". */
 static const char *secret_rest(const char *text, bool *ret_whole)
 {
     const char *url = strstr(text, "://");
@@ -31,14 +31,14 @@ static const char *secret_rest(const char *text, bool *ret_whole)
     return scheme > 0 && text[scheme] == ':' ? text + scheme + 1 : NULL;
 }
 
-/* Paths and names, which have no passwords but may have any character. */
+/* Returns true for paths and names: they hold no passwords but any character. */
 static bool secret_is_path(const char *text)
 {
     return strncmp(text, "file://", 7) == 0 || strncmp(text, "memory://", 9) == 0;
 }
 
-/* "user:PASSWORD@", of which the last @ of the text is the end: a password may hold any
- * character. Without the colon, or without "://", all before the @ may be the password. */
+/* "user:PASSWORD@" up to the last @ of the text: a password may hold any character. Without
+ * the colon, or without "://", all text before the @ may be the password. */
 static struct secret secret_before_at(const char *rest, const char *at, bool whole)
 {
     const char *colon = whole ? memchr(rest, ':', (size_t)(at - rest)) : NULL;
@@ -47,7 +47,7 @@ static struct secret secret_before_at(const char *rest, const char *at, bool who
     return (struct secret){ p, (size_t)(at - p) };
 }
 
-/* "host:PORT", whose port is no number: an @ may have been forgotten. */
+/* "host:PORT" with a port that is no number: the user may have forgotten the @. */
 static struct secret secret_in_port(const char *rest)
 {
     const char *close = *rest == '[' ? strchr(rest, ']') : NULL;
@@ -93,7 +93,7 @@ char *secret_mask(const char *text)
     return out;
 }
 
-/* How many bytes at the end of `text` are the beginning of the secret: the rest was cut. */
+/* Returns how many bytes at the end of `text` are a cut secret. */
 static size_t secret_cut(const char *text, size_t len, struct secret s)
 {
     for (size_t n = s.len < len ? s.len : len; n > 0; n--)

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* secret.h - what must not be printed: passwords in URLs. A text is masked as a whole and
- * before any of it is cut: a password may hold blanks, quotes, commas, and be long. */
+/* secret.h - passwords in URLs, masked before a text is printed. A text is masked as a whole
+ * and before it is cut: a password may hold blanks, quotes, commas, and be long. */
 #ifndef TENREC_YAML_SECRET_H
 #define TENREC_YAML_SECRET_H
 
 #include <stdbool.h>
 #include <tenrec/error.h>
 
-/* A copy of a URL, or of a text with URLs, in which what may be a password reads "***"
- * ("redis://me:***@host"), also where the URL is mistyped ("redis:me:pw@host",
- * "redis://me:pw"); the caller frees it. NULL: out of memory. */
+/* Returns a copy of a URL, or of a text with URLs, with "***" for each possible password
+ * ("redis://me:***@host"), also in a mistyped URL ("redis:me:pw@host", "redis://me:pw");
+ * the caller frees the copy. NULL: out of memory. */
 char *secret_mask(const char *text);
 
-/* Would secret_mask change it? */
+/* Returns true if secret_mask would change the text. */
 bool secret_is_in(const char *text);
 
-/* Puts "***" where `err` repeats the password of `url`, which the maker of the text did
- * not mask. */
+/* Puts "***" where `err` repeats the password of `url`. */
 void secret_scrub(tenrec_error *err, const char *url);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* section.h - the two parts of a configuration whose entries have a plugin. */
+/* section.h - the two sections of a configuration whose entries name a plugin. */
 #ifndef TENREC_YAML_SECTION_H
 #define TENREC_YAML_SECTION_H
 
@@ -11,7 +11,7 @@ static inline const char *section_key(enum config_section s)
     return s == SECTION_STORES ? "stores" : "backends";
 }
 
-/* "backend": what one entry is. */
+/* "backend": the word for an entry. */
 static inline const char *section_word(enum config_section s)
 {
     return s == SECTION_STORES ? "store" : "backend";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tree.c - libyaml's events to nodes. */
+/* tree.c - builds nodes from libyaml's events. */
 #include "yaml/tree.h"
 
 #include "base/memory.h"
@@ -17,9 +17,9 @@ struct builder {
     struct node *open[TREE_MAX_DEPTH]; /* borrowed from root, outermost first */
     size_t depth;
     size_t n_nodes;
-    char *key; /* of the map that is open, waits for its value */
+    char *key; /* of the innermost map, its value is next */
     struct place key_place;
-    bool done; /* the one document has ended */
+    bool done; /* the document has ended */
 };
 
 static struct place place_at(const struct builder *b, size_t line, size_t column)
@@ -38,7 +38,7 @@ static struct place place_of(const struct builder *b, const yaml_mark_t *mark)
     return place_at(b, mark->line, mark->column);
 }
 
-/* libyaml tells only an offset where a byte is no UTF-8. */
+/* libyaml reports only an offset for a byte that is not UTF-8. */
 static struct place place_of_offset(const struct builder *b, size_t offset)
 {
     size_t line = 0, column = 0;
@@ -78,7 +78,7 @@ static struct node *tree_innermost(const struct builder *b)
     return b->depth ? b->open[b->depth - 1] : NULL;
 }
 
-/* Takes `node` into the tree; opens it when it is a list or map. */
+/* Takes `node` into the tree; a list or map becomes the innermost open node. */
 static tenrec_status tree_put(struct builder *b, struct node *node, tenrec_error *err)
 {
     struct node *parent = tree_innermost(b);
@@ -103,7 +103,7 @@ static tenrec_status tree_put(struct builder *b, struct node *node, tenrec_error
     return TENREC_OK;
 }
 
-/* What holds for every node, before it is made. */
+/* Checks what no node may have, before the node is made. */
 static tenrec_status tree_admit(struct builder *b, const struct place *place,
                                 const yaml_char_t *anchor, const yaml_char_t *tag, bool collection,
                                 tenrec_error *err)
@@ -126,8 +126,8 @@ static tenrec_status tree_admit(struct builder *b, const struct place *place,
     return TENREC_OK;
 }
 
-static tenrec_status take_key(struct builder *b, const yaml_event_t *event,
-                              const struct place *place, tenrec_error *err)
+static tenrec_status tree_add_key(struct builder *b, const yaml_event_t *event,
+                                  const struct place *place, tenrec_error *err)
 {
     const char *text = (const char *)event->data.scalar.value;
     const struct node *former = node_get(tree_innermost(b), text);
@@ -139,14 +139,15 @@ static tenrec_status take_key(struct builder *b, const yaml_event_t *event,
     if (*text == '\0')
         return place_fail(err, TENREC_ECONFIG, place, "a key is empty");
     if (former)
-        return place_fail(err, TENREC_ECONFIG, place, "key '%s' is there twice (first at %s)", text,
+        return place_fail(err, TENREC_ECONFIG, place, "duplicate key '%s' (first at %s)", text,
                           place_text(&former->key_place, buf));
     b->key = memory_text(text);
     b->key_place = *place;
     return b->key ? TENREC_OK : tenrec_fail(err, TENREC_ENOMEM, "out of memory");
 }
 
-static tenrec_status take_scalar(struct builder *b, const yaml_event_t *event, tenrec_error *err)
+static tenrec_status tree_add_scalar(struct builder *b, const yaml_event_t *event,
+                                     tenrec_error *err)
 {
     const char *text = (const char *)event->data.scalar.value;
     const struct node *parent = tree_innermost(b);
@@ -160,12 +161,12 @@ static tenrec_status take_scalar(struct builder *b, const yaml_event_t *event, t
     if (memchr(text, '\0', event->data.scalar.length))
         return place_fail(err, TENREC_ECONFIG, &place, "text holds a NUL character");
     if (parent && parent->kind == NODE_MAP && !b->key)
-        return take_key(b, event, &place, err);
+        return tree_add_key(b, event, &place, err);
     return tree_put(b, node_scalar(text, plain ? NODE_PLAIN : NODE_QUOTED, &place), err);
 }
 
-static tenrec_status take_collection(struct builder *b, const yaml_event_t *event,
-                                     enum node_kind kind, tenrec_error *err)
+static tenrec_status tree_add_collection(struct builder *b, const yaml_event_t *event,
+                                         enum node_kind kind, tenrec_error *err)
 {
     struct place place = place_of(b, &event->start_mark);
     bool list = kind == NODE_LIST;
@@ -177,7 +178,7 @@ static tenrec_status take_collection(struct builder *b, const yaml_event_t *even
     return st == TENREC_OK ? tree_put(b, node_new(kind, &place), err) : st;
 }
 
-static tenrec_status take_event(struct builder *b, const yaml_event_t *event, tenrec_error *err)
+static tenrec_status tree_add_event(struct builder *b, const yaml_event_t *event, tenrec_error *err)
 {
     struct place place = place_of(b, &event->start_mark);
 
@@ -195,11 +196,11 @@ static tenrec_status take_event(struct builder *b, const yaml_event_t *event, te
                           "aliases are not supported, found '*%s'; write the value out",
                           event->data.alias.anchor);
     case YAML_SCALAR_EVENT:
-        return take_scalar(b, event, err);
+        return tree_add_scalar(b, event, err);
     case YAML_SEQUENCE_START_EVENT:
-        return take_collection(b, event, NODE_LIST, err);
+        return tree_add_collection(b, event, NODE_LIST, err);
     case YAML_MAPPING_START_EVENT:
-        return take_collection(b, event, NODE_MAP, err);
+        return tree_add_collection(b, event, NODE_MAP, err);
     case YAML_SEQUENCE_END_EVENT:
     case YAML_MAPPING_END_EVENT:
         b->depth--;
@@ -212,7 +213,7 @@ static tenrec_status take_event(struct builder *b, const yaml_event_t *event, te
 tenrec_status tree_parse(const char *text, size_t len, const struct place *where, struct node **ret,
                          tenrec_error *err)
 {
-    static const char mark[] = "\xef\xbb\xbf"; /* some editors begin a file with it */
+    static const char mark[] = "\xef\xbb\xbf"; /* a byte order mark, which some editors write */
     bool marked = len >= 3 && memcmp(text, mark, 3) == 0;
     struct builder b = {
         .text = marked ? text + 3 : text,
@@ -241,7 +242,7 @@ tenrec_status tree_parse(const char *text, size_t len, const struct place *where
             break;
         }
         end = event.type == YAML_STREAM_END_EVENT;
-        st = take_event(&b, &event, err);
+        st = tree_add_event(&b, &event, err);
         yaml_event_delete(&event);
     }
     yaml_parser_delete(&b.parser);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tree.h - YAML text to nodes that remember file, line and column.
+/* tree.h - parses YAML text into nodes with file, line and column.
  *
  * The plain part of YAML: maps, lists and scalars in block and flow style.
- * Anchors, aliases, tags, merge keys, keys that are no text, duplicate keys and
+ * Anchors, aliases, tags, merge keys, keys that are not text, duplicate keys and
  * several documents are refused, each with its place. */
 #ifndef TENREC_YAML_TREE_H
 #define TENREC_YAML_TREE_H
@@ -15,9 +15,9 @@
 
 /* Parses `len` bytes of `text`.
  *
- * where    its kind and name go into every node; in a file line and column come
- *          from the text, elsewhere each node gets `where` as it stands
- * ret      the root, or NULL when the text holds nothing; the caller owns it
+ * where    the kind and name of each node's place; nodes of a file get line and
+ *          column from the text, other nodes a copy of `where`
+ * ret      the root, owned by the caller; NULL for an empty text
  * errors   ECONFIG with the place, ENOMEM
  */
 tenrec_status tree_parse(const char *text, size_t len, const struct place *where, struct node **ret,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* value.c - one typed value out of a node. */
+/* value.c - reads a typed value from a node. */
 #include "yaml/value.h"
 
 #include "base/memory.h"
@@ -49,8 +49,8 @@ static tenrec_status no_memory(tenrec_error *err)
     return tenrec_fail(err, TENREC_ENOMEM, "out of memory");
 }
 
-/* Turns an error of a reader into one with place and context. */
-static tenrec_status value_at(const struct node *node, const char *what, tenrec_status st,
+/* Adds place and context to an error of a reader. */
+static tenrec_status value_at(const struct node *node, const char *context, tenrec_status st,
                               tenrec_error *err)
 {
     char buf[PLACE_TEXT_MAX];
@@ -59,23 +59,23 @@ static tenrec_status value_at(const struct node *node, const char *what, tenrec_
         return st;
     if (err)
         err->code = TENREC_ECONFIG;
-    tenrec_error_prefix(err, "%s", what);
+    tenrec_error_prefix(err, "%s", context);
     if (node->place.kind != PLACE_DEFAULT)
         tenrec_error_prefix(err, "%s", place_text(&node->place, buf));
     return TENREC_ECONFIG;
 }
 
-static tenrec_status fail_type(const struct node *node, const char *what, const char *expected,
+static tenrec_status fail_type(const struct node *node, const char *context, const char *expected,
                                tenrec_error *err)
 {
     char buf[FOUND_MAX];
 
-    return place_fail(err, TENREC_ECONFIG, &node->place, "%s: expected %s, found %s", what,
+    return place_fail(err, TENREC_ECONFIG, &node->place, "%s: expected %s, found %s", context,
                       expected, node_describe(node, buf, sizeof buf));
 }
 
-/* Has the option a lower and an upper bound? Both 0 means none; a largest value
- * below the smallest means no upper one. */
+/* Return true if the option has a lower or an upper bound. Both 0: no bounds; `max` below
+ * `min`: no upper bound. */
 static bool has_min(const struct tenrec_option *opt)
 {
     return opt->min != 0 || opt->max != 0;
@@ -86,7 +86,7 @@ static bool has_max(const struct tenrec_option *opt)
     return has_min(opt) && opt->max >= opt->min;
 }
 
-/* How a bound reads: with the unit of its type. */
+/* Prints a bound with the unit of its type. */
 static const char *value_bound(const struct tenrec_option *opt, int64_t v,
                                char buf[QUANTITY_TEXT_MAX])
 {
@@ -99,7 +99,7 @@ static const char *value_bound(const struct tenrec_option *opt, int64_t v,
 }
 
 static tenrec_status fail_range(const struct tenrec_option *opt, const struct node *node,
-                                const char *what, tenrec_error *err)
+                                const char *context, tenrec_error *err)
 {
     char min[QUANTITY_TEXT_MAX], max[QUANTITY_TEXT_MAX];
 
@@ -107,9 +107,9 @@ static tenrec_status fail_range(const struct tenrec_option *opt, const struct no
     value_bound(opt, opt->max, max);
     if (has_max(opt))
         return place_fail(err, TENREC_ECONFIG, &node->place, "%s: expected %s to %s, found '%s'",
-                          what, min, max, node->text);
+                          context, min, max, node->text);
     return place_fail(err, TENREC_ECONFIG, &node->place, "%s: expected at least %s, found '%s'",
-                      what, min, node->text);
+                      context, min, node->text);
 }
 
 static bool in_range(const struct tenrec_option *opt, const union tenrec_option_value *v)
@@ -121,7 +121,7 @@ static bool in_range(const struct tenrec_option *opt, const union tenrec_option_
         return (!has_min(opt) || v->d >= (double)opt->min) &&
                (!has_max(opt) || v->d <= (double)opt->max);
     case TENREC_OPT_DURATION:
-    case TENREC_OPT_SIZE: /* the same bytes: neither is ever negative */
+    case TENREC_OPT_SIZE: /* the same member of the union; neither is ever negative */
         return (!has_min(opt) || opt->min <= 0 || v->ms >= (uint64_t)opt->min) &&
                (!has_max(opt) || opt->max < 0 || v->ms <= (uint64_t)opt->max);
     default:
@@ -141,7 +141,7 @@ static bool is_choice(const char *choices, const char *text)
 }
 
 static tenrec_status check_choice(const struct tenrec_option *opt, const char *text,
-                                  const struct place *place, const char *what, tenrec_error *err)
+                                  const struct place *place, const char *context, tenrec_error *err)
 {
     struct suggestion near;
     char list[160];
@@ -157,34 +157,34 @@ static tenrec_status check_choice(const struct tenrec_option *opt, const char *t
             list[n++] = ' ';
     }
     list[n] = '\0';
-    /* The hint goes first when the list is too long to be read to its end. */
+    /* A list that does not fit is left out where there is a hint. */
     if (n + 3 >= sizeof list && suggest_name(&near))
-        return place_fail(err, TENREC_ECONFIG, place, "%s: '%s' is not known%s", what, text,
+        return place_fail(err, TENREC_ECONFIG, place, "%s: '%s' is not known%s", context, text,
                           suggest_hint(&near));
-    return place_fail(err, TENREC_ECONFIG, place, "%s: expected one of %s%s, found '%s'%s", what,
+    return place_fail(err, TENREC_ECONFIG, place, "%s: expected one of %s%s, found '%s'%s", context,
                       list, n + 3 >= sizeof list ? "..." : "", text, suggest_hint(&near));
 }
 
-static tenrec_status read_bool(const struct node *node, const char *what, bool *ret,
+static tenrec_status read_bool(const struct node *node, const char *context, bool *ret,
                                tenrec_error *err)
 {
     bool yes = strcmp(node->text, "true") == 0, no = strcmp(node->text, "false") == 0;
 
     if (node->style == NODE_QUOTED || (!yes && !no))
-        return fail_type(node, what, "true or false", err);
+        return fail_type(node, context, "true or false", err);
     *ret = yes;
     return TENREC_OK;
 }
 
 static tenrec_status read_string(const struct tenrec_option *opt, const struct node *node,
-                                 const char *what, struct arena *arena, const char **ret,
+                                 const char *context, struct arena *arena, const char **ret,
                                  tenrec_error *err)
 {
     tenrec_status st;
 
     if (node_is_null(node))
-        return fail_type(node, what, "text", err);
-    st = check_choice(opt, node->text, &node->place, what, err);
+        return fail_type(node, context, "text", err);
+    st = check_choice(opt, node->text, &node->place, context, err);
     if (st != TENREC_OK)
         return st;
     *ret = arena_text(arena, node->text);
@@ -192,7 +192,7 @@ static tenrec_status read_string(const struct tenrec_option *opt, const struct n
 }
 
 static tenrec_status read_scalar(const struct tenrec_option *opt, const struct node *node,
-                                 const char *what, struct arena *arena,
+                                 const char *context, struct arena *arena,
                                  union tenrec_option_value *ret, tenrec_error *err)
 {
     static const char *const expected[] = {
@@ -207,50 +207,50 @@ static tenrec_status read_scalar(const struct tenrec_option *opt, const struct n
     bool number = opt->type == TENREC_OPT_INT || opt->type == TENREC_OPT_DOUBLE;
 
     if (node->kind != NODE_SCALAR || node_is_null(node) || (number && node->style == NODE_QUOTED))
-        return fail_type(node, what, expected[opt->type], err);
+        return fail_type(node, context, expected[opt->type], err);
     switch (opt->type) {
     case TENREC_OPT_BOOL:
-        return read_bool(node, what, &ret->b, err);
+        return read_bool(node, context, &ret->b, err);
     case TENREC_OPT_STRING:
-        return read_string(opt, node, what, arena, &ret->s, err);
+        return read_string(opt, node, context, arena, &ret->s, err);
     case TENREC_OPT_INT:
-        st = value_at(node, what, quantity_int(node->text, &ret->i, err), err);
+        st = value_at(node, context, quantity_int(node->text, &ret->i, err), err);
         break;
     case TENREC_OPT_DOUBLE:
-        st = value_at(node, what, quantity_double(node->text, &ret->d, err), err);
+        st = value_at(node, context, quantity_double(node->text, &ret->d, err), err);
         break;
     case TENREC_OPT_DURATION:
         st = value_at(
-            node, what,
+            node, context,
             quantity_duration(node->text, opt->flags & TENREC_OPT_PLAIN_SECONDS, &ret->ms, err),
             err);
         break;
     case TENREC_OPT_SIZE:
-        st = value_at(node, what, quantity_size(node->text, &ret->bytes, err), err);
+        st = value_at(node, context, quantity_size(node->text, &ret->bytes, err), err);
         break;
     default:
-        return fail_type(node, what, "a type that this version knows", err);
+        return fail_type(node, context, "a type that this version knows", err);
     }
     if (st == TENREC_OK && !in_range(opt, ret))
-        st = fail_range(opt, node, what, err);
+        st = fail_range(opt, node, context, err);
     return st;
 }
 
 static tenrec_status read_list(const struct tenrec_option *opt, const struct node *node,
-                               const char *what, struct arena *arena,
+                               const char *context, struct arena *arena,
                                struct tenrec_option_list *ret, tenrec_error *err)
 {
     struct tenrec_option item = *opt;
     union tenrec_option_value *v;
 
     if (node->kind != NODE_LIST)
-        return fail_type(node, what, "a list such as [a, b]", err);
+        return fail_type(node, context, "a list such as [a, b]", err);
     item.type = opt->item;
     v = arena_new(arena, node->n ? node->n : 1, sizeof *v);
     if (!v)
         return no_memory(err);
     for (size_t i = 0; i < node->n; i++) {
-        tenrec_status st = read_scalar(&item, node->item[i], what, arena, &v[i], err);
+        tenrec_status st = read_scalar(&item, node->item[i], context, arena, &v[i], err);
         if (st != TENREC_OK)
             return st;
     }
@@ -260,26 +260,26 @@ static tenrec_status read_list(const struct tenrec_option *opt, const struct nod
 }
 
 static tenrec_status read_map(const struct tenrec_option *opt, const struct node *node,
-                              const char *what, struct arena *arena, struct tenrec_option_map *ret,
-                              tenrec_error *err)
+                              const char *context, struct arena *arena,
+                              struct tenrec_option_map *ret, tenrec_error *err)
 {
     struct tenrec_option item = *opt;
     struct tenrec_option_pair *v;
 
     if (node->kind != NODE_MAP)
-        return fail_type(node, what, "a map such as {key: value}", err);
+        return fail_type(node, context, "a map such as {key: value}", err);
     item.type = opt->item;
-    item.choices = NULL; /* they are of the keys */
+    item.choices = NULL; /* these hold for the keys */
     v = arena_new(arena, node->n ? node->n : 1, sizeof *v);
     if (!v)
         return no_memory(err);
     for (size_t i = 0; i < node->n; i++) {
         const struct node *child = node->item[i];
-        char inner[VALUE_WHAT_MAX];
-        tenrec_status st = check_choice(opt, child->key, &child->key_place, what, err);
+        char inner[VALUE_CONTEXT_MAX];
+        tenrec_status st = check_choice(opt, child->key, &child->key_place, context, err);
         if (st != TENREC_OK)
             return st;
-        snprintf(inner, sizeof inner, "%s, key '%s'", what, child->key);
+        snprintf(inner, sizeof inner, "%s, key '%s'", context, child->key);
         st = read_scalar(&item, child, inner, arena, &v[i].value, err);
         if (st != TENREC_OK)
             return st;
@@ -292,8 +292,8 @@ static tenrec_status read_map(const struct tenrec_option *opt, const struct node
     return TENREC_OK;
 }
 
-/* "a,b" or "k=v,k=v" to a list or map of raw texts. */
-static tenrec_status value_split(const struct node *node, bool map, const char *what,
+/* Splits "a,b" or "k=v,k=v" into a list or map of raw texts. */
+static tenrec_status value_split(const struct node *node, bool map, const char *context,
                                  struct node **ret, tenrec_error *err)
 {
     struct node *out = node_new(map ? NODE_MAP : NODE_LIST, &node->place);
@@ -305,8 +305,9 @@ static tenrec_status value_split(const struct node *node, bool map, const char *
         struct node *child;
         word += strspn(word, " ");
         if (map && !(value = strchr(word, '='))) {
-            st = place_fail(err, TENREC_ECONFIG, &node->place,
-                            "%s: expected key=value,... or {key: value}, found '%s'", what, word);
+            st =
+                place_fail(err, TENREC_ECONFIG, &node->place,
+                           "%s: expected key=value,... or {key: value}, found '%s'", context, word);
             break;
         }
         if (map)
@@ -317,7 +318,7 @@ static tenrec_status value_split(const struct node *node, bool map, const char *
             value[n - 1] = '\0';
         if (*value == '\0' || *word == '\0' || (map && node_get(out, word))) {
             st = place_fail(err, TENREC_ECONFIG, &node->place,
-                            "%s: an item is empty or there twice in '%s'", what, node->text);
+                            "%s: an item is empty or duplicate in '%s'", context, node->text);
             break;
         }
         child = node_scalar(value, NODE_RAW, &node->place);
@@ -333,7 +334,7 @@ static tenrec_status value_split(const struct node *node, bool map, const char *
 }
 
 tenrec_status value_expand(const struct tenrec_option *opt, const struct node *node,
-                           const char *what, struct node **ret, tenrec_error *err)
+                           const char *context, struct node **ret, tenrec_error *err)
 {
     bool list = opt->type == TENREC_OPT_LIST, map = opt->type == TENREC_OPT_MAP;
     bool records = opt->type == TENREC_OPT_RECORDS;
@@ -341,9 +342,9 @@ tenrec_status value_expand(const struct tenrec_option *opt, const struct node *n
 
     if (node->kind == NODE_SCALAR && node->style == NODE_RAW && (list || map || records)) {
         if (records && *node->text != '[')
-            return fail_type(node, what, VALUE_RECORDS_EXPECTED, err);
+            return fail_type(node, context, VALUE_RECORDS_EXPECTED, err);
         if (!records && *node->text != (list ? '[' : '{'))
-            return value_split(node, map, what, ret, err);
+            return value_split(node, map, context, ret, err);
         st = tree_parse(node->text, strlen(node->text), &node->place, ret, err);
         return st;
     }
@@ -352,23 +353,24 @@ tenrec_status value_expand(const struct tenrec_option *opt, const struct node *n
 }
 
 static tenrec_status read_any(const struct tenrec_option *opt, const struct node *node,
-                              const char *what, struct arena *arena, void *dst, tenrec_error *err)
+                              const char *context, struct arena *arena, void *dst,
+                              tenrec_error *err)
 {
     struct node *expanded = NULL;
     union tenrec_option_value v;
     tenrec_status st;
 
     if (opt->type != TENREC_OPT_LIST && opt->type != TENREC_OPT_MAP) {
-        st = read_scalar(opt, node, what, arena, &v, err);
+        st = read_scalar(opt, node, context, arena, &v, err);
         if (st == TENREC_OK)
             memcpy(dst, &v, value_size(opt->type));
         return st;
     }
-    st = value_expand(opt, node, what, &expanded, err);
+    st = value_expand(opt, node, context, &expanded, err);
     if (st == TENREC_OK && opt->type == TENREC_OPT_LIST)
-        st = read_list(opt, expanded, what, arena, dst, err);
+        st = read_list(opt, expanded, context, arena, dst, err);
     else if (st == TENREC_OK)
-        st = read_map(opt, expanded, what, arena, dst, err);
+        st = read_map(opt, expanded, context, arena, dst, err);
     node_drop(expanded);
     return st;
 }
@@ -382,9 +384,9 @@ static bool holds_secret(const struct node *node)
     return any;
 }
 
-/* The value does not fit, and may hold a password: makes the error from what may be told. */
+/* Makes the error for an invalid value that may hold a password, from the masked value. */
 static tenrec_status fail_masked(const struct tenrec_option *opt, const struct node *node,
-                                 const char *what, tenrec_error *err)
+                                 const char *context, tenrec_error *err)
 {
     struct node told = *node;
     struct arena none = { 0 };
@@ -393,22 +395,24 @@ static tenrec_status fail_masked(const struct tenrec_option *opt, const struct n
 
     if (opt->type == TENREC_OPT_LIST || opt->type == TENREC_OPT_MAP || !node->text)
         return place_fail(err, TENREC_ECONFIG, &node->place,
-                          "%s: does not fit (the value may hold a password)", what);
+                          "%s: invalid value (not shown: it may hold a password)", context);
     if (!(told.text = secret_mask(node->text)))
         return no_memory(err);
-    st = read_scalar(opt, &told, what, &none, &v, err);
+    st = read_scalar(opt, &told, context, &none, &v, err);
     free(told.text);
     arena_finish(&none);
-    return st == TENREC_OK ? place_fail(err, TENREC_ECONFIG, &node->place, "%s: does not fit", what)
-                           : st;
+    return st == TENREC_OK
+               ? place_fail(err, TENREC_ECONFIG, &node->place, "%s: invalid value", context)
+               : st;
 }
 
-tenrec_status value_read(const struct tenrec_option *opt, const struct node *node, const char *what,
-                         struct arena *arena, void *dst, tenrec_error *err)
+tenrec_status value_read(const struct tenrec_option *opt, const struct node *node,
+                         const char *context, struct arena *arena, void *dst, tenrec_error *err)
 {
-    tenrec_status st = read_any(opt, node, what, arena, dst, err);
+    tenrec_status st = read_any(opt, node, context, arena, dst, err);
 
     if (st == TENREC_ECONFIG && opt->flags & TENREC_OPT_SECRET)
-        return place_fail(err, st, &node->place, "%s: does not fit (the value is a secret)", what);
-    return st == TENREC_ECONFIG && holds_secret(node) ? fail_masked(opt, node, what, err) : st;
+        return place_fail(err, st, &node->place, "%s: invalid value (not shown: it is a secret)",
+                          context);
+    return st == TENREC_ECONFIG && holds_secret(node) ? fail_masked(opt, node, context, err) : st;
 }

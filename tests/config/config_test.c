@@ -31,7 +31,7 @@ TEST(config_is_refused_with_the_place)
         { "backend: a\nbackends: {a: {plugn: p}}",
           "t.yaml:2:16: backend 'a': unknown key 'plugn' (did you mean 'plugin'?)" },
         { "backend: a\nbackends: {a: {}}",
-          "t.yaml:2:12: backend 'a': 'plugin' is missing: say which plugin it is" },
+          "t.yaml:2:12: backend 'a': 'plugin' is missing: name the plugin" },
         { "backend: a\nbackends: {a: {plugin: }}", "t.yaml:2:24: backend 'a': 'plugin': expected "
                                                    "the name or path of a plugin, found nothing" },
         { "backend: a\nbackends: {a: {plugin: p, options: [x]}}",
@@ -62,7 +62,8 @@ TEST(config_is_refused_with_the_place)
         { "worker: {name: 'a{rnk}'}",
           "t.yaml:1:16: worker.name: 'a{rnk}' may hold letters, digits, "
           "'_', ':', '-' and {rank} only" },
-        { "worker: {name: ''}", "t.yaml:1:16: worker.name: '' has not 1 to 127 characters" },
+        { "worker: {name: ''}",
+          "t.yaml:1:16: worker.name: expected 1 to 127 characters, found ''" },
         { "worker: {group: 'g{rank}'}",
           "t.yaml:1:17: worker.group: 'g{rank}' may hold letters, digits, '_', ':', '-' only" },
         { "worker: {num_worker_threads: 0}",
@@ -291,8 +292,7 @@ TEST(config_set_changes_nothing_when_refused)
         { "backends.a.wraps", "a",
           "set 'backends.a.wraps': code: backend 'a': wraps itself: a -> a" },
         { "backends.b.wraps", "a",
-          "set 'backends.b.wraps': code: backend 'b': 'plugin' is missing: say which plugin it "
-          "is" },
+          "set 'backends.b.wraps': code: backend 'b': 'plugin' is missing: name the plugin" },
         { "backends.a.options.x.y", "z",
           "set 'backends.a.options.x.y': the key has too many parts: "
           "set the whole value one level up" },

@@ -115,7 +115,7 @@ TEST_WITH(environment_value_that_does_not_fit_names_the_variable, begin, end)
         { "TENREC_WORKER__NAME", "a b",
           "worker.name: 'a b' may hold letters, digits, '_', ':', '-' and {rank} only" },
         { "TENREC_WORKER__DEVICES", "cpu,,cpu",
-          "worker.devices: an item is empty or there twice in 'cpu,,cpu'" },
+          "worker.devices: an item is empty or duplicate in 'cpu,,cpu'" },
         { "TENREC_WORKER__DEVICES", "gpu",
           "worker.devices: expected a device such as cpu or cuda:0, found 'gpu'" },
         { "TENREC_WORKER__DEVICE_MAPS", "cpu",
@@ -260,8 +260,7 @@ TEST_WITH(environment_option_that_does_not_fit_names_the_variable, begin, end)
           "'progress': expected one of busy, adaptive, sleep, found 'bussy' "
           "(did you mean 'busy'?)" },
         { "DELAYS", "CALL", "'delays': expected key=value,... or {key: value}, found 'CALL'" },
-        { "DELAYS", "CALL=1,CALL=2",
-          "'delays': an item is empty or there twice in 'CALL=1,CALL=2'" },
+        { "DELAYS", "CALL=1,CALL=2", "'delays': an item is empty or duplicate in 'CALL=1,CALL=2'" },
         { NULL, NULL, NULL },
     };
 

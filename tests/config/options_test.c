@@ -127,7 +127,7 @@ TEST(options_refuse_with_place_and_reason)
         { "ifname: ~", "t.yaml:6:15: " O "'ifname': expected text, found nothing" },
         { "ifname: [a]", "t.yaml:6:15: " O "'ifname': expected text, found a list" },
         { "password: [s3cret]",
-          "t.yaml:6:17: " O "'password': does not fit (the value is a secret)" },
+          "t.yaml:6:17: " O "'password': invalid value (not shown: it is a secret)" },
         { "transports: uv",
           "t.yaml:6:19: " O "'transports': expected a list such as [a, b], found 'uv'" },
         { "transports: [uv, smh]", "t.yaml:6:24: " O "'transports': expected one of shm, uv, cma, "
@@ -147,11 +147,11 @@ TEST(options_refuse_with_place_and_reason)
         { "ifname: tcp://me:hush@host\n      port: tcp://me:hush@host",
           "t.yaml:7:13: " O "'port': expected an integer, found 'tcp://me:***@host'" },
         { "transports: [uv, 'tcp://me:hush@host']",
-          "t.yaml:6:19: " O "'transports': does not fit (the value may hold a password)" },
+          "t.yaml:6:19: " O "'transports': invalid value (not shown: it may hold a password)" },
         { "delays: {CALL: 'tcp://me:hush@host'}",
-          "t.yaml:6:15: " O "'delays': does not fit (the value may hold a password)" },
+          "t.yaml:6:15: " O "'delays': invalid value (not shown: it may hold a password)" },
         { "delays: {'tcp://me:hush@host': 1s}",
-          "t.yaml:6:15: " O "'delays': does not fit (the value may hold a password)" },
+          "t.yaml:6:15: " O "'delays': invalid value (not shown: it may hold a password)" },
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -196,16 +196,16 @@ TEST(options_refuse_a_table_that_is_wrong)
           "plugin 'sample': option 'x' has type 7 of 0, which this version does not know" },
         { { "x", TENREC_OPT_RECORDS, .offset = 0 }, "plugin 'sample': option 'x' has no record" },
         { { "x", TENREC_OPT_RECORDS, .offset = 0, .record = &nested },
-          "plugin 'sample': option 'x': records in records are not known" },
+          "plugin 'sample': option 'x': nested records are not supported" },
         { { "x", TENREC_OPT_RECORDS, .offset = 0, .record = &short_one },
-          "plugin 'sample': option 'x': plugin 'record': option 'do' does not lie inside its "
+          "plugin 'sample': option 'x': plugin 'record': option 'do' is outside its "
           "options struct" },
         { { "x", TENREC_OPT_INT, .offset = sizeof(struct sample) - 4 },
-          "plugin 'sample': option 'x' does not lie inside its options struct" },
+          "plugin 'sample': option 'x' is outside its options struct" },
         { { "x", TENREC_OPT_INT, .offset = UINT32_MAX },
-          "plugin 'sample': option 'x' does not lie inside its options struct" },
+          "plugin 'sample': option 'x' is outside its options struct" },
         { { "x", TENREC_OPT_INT, .offset = 4 },
-          "plugin 'sample': option 'x' does not lie inside its options struct" },
+          "plugin 'sample': option 'x' is outside its options struct" },
         { { NULL, TENREC_OPT_INT, .offset = 0 }, "plugin 'sample': option 0 has no key" },
     };
 

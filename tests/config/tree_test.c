@@ -89,8 +89,8 @@ TEST(tree_takes_a_byte_order_mark_and_crlf)
 TEST(tree_refuses_with_the_place)
 {
     static const char *const cases[][2] = {
-        { "a: 1\nb: 2\na: 3\n", "t.yaml:3:1: key 'a' is there twice (first at t.yaml:1:1)" },
-        { "{a: 1, \"a\": 2}", "t.yaml:1:8: key 'a' is there twice (first at t.yaml:1:2)" },
+        { "a: 1\nb: 2\na: 3\n", "t.yaml:3:1: duplicate key 'a' (first at t.yaml:1:1)" },
+        { "{a: 1, \"a\": 2}", "t.yaml:1:8: duplicate key 'a' (first at t.yaml:1:2)" },
         { "a: &x 1\n", "t.yaml:1:4: anchors are not supported, found '&x'; write the value out" },
         { "a: &x [1]\n", "t.yaml:1:4: anchors are not supported, found '&x'; write the value out" },
         { "a: *x\n", "t.yaml:1:4: aliases are not supported, found '*x'; write the value out" },
