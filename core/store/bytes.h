@@ -28,8 +28,8 @@ void bytes_add_u64(struct bytes *b, uint64_t v);
 void bytes_add_blob(struct bytes *b, const void *data, size_t len);
 void bytes_add_text(struct bytes *b, const char *text);
 
-/* Room for `n` more bytes at the end, for a reader to fill; NULL when there is
- * no memory. bytes_grew says how many came. */
+/* Room for `n` more bytes at the end, for a reader to fill; NULL without memory.
+ * bytes_grew counts the bytes that were read. */
 uint8_t *bytes_room(struct bytes *b, size_t n);
 void bytes_grew(struct bytes *b, size_t n);
 

@@ -22,7 +22,7 @@ static tenrec_status lock_file(const struct file_log *l, int fd, int how, tenrec
     return TENREC_OK;
 }
 
-/* Drops all keys when another file lies at the path now. */
+/* Drops all keys when the path leads to another file now. */
 static tenrec_status notice_change(struct file_log *l, const struct stat *st, tenrec_error *err)
 {
     if (l->dev == st->st_dev && l->ino == st->st_ino && l->offset <= st->st_size)
@@ -37,8 +37,8 @@ static tenrec_status notice_change(struct file_log *l, const struct stat *st, te
     return TENREC_OK;
 }
 
-/* A user that can write to the file can send this group's workers anywhere, and a user that
- * can read it can lock it, and so stop the group: torch's FileStore makes such files. */
+/* A user that can write to the file can redirect this group's workers, and a user that can
+ * read it can lock it, and so stop the group: torch's FileStore makes such files. */
 static tenrec_status check_rights(struct file_log *l, const struct stat *st, tenrec_error *err)
 {
     const char *path = l->path;
@@ -48,14 +48,15 @@ static tenrec_status check_rights(struct file_log *l, const struct stat *st, ten
                            "%s belongs to another user (uid %lu): remove it or choose another path",
                            l->name, (unsigned long)st->st_uid);
     if (st->st_mode & (S_IWGRP | S_IWOTH))
-        return tenrec_fail(err, TENREC_EOS,
-                           "%s can be written by others (mode %04o): chmod 600 it when it is yours",
-                           l->name, (unsigned)(st->st_mode & 07777));
-    if ((st->st_mode & (S_IRGRP | S_IROTH)) && !l->told_open) {
+        return tenrec_fail(
+            err, TENREC_EOS,
+            "%s can be written by others (mode %04o): chmod 600 the file if it is yours", l->name,
+            (unsigned)(st->st_mode & 07777));
+    if ((st->st_mode & (S_IRGRP | S_IROTH)) && !l->warned_open) {
         log_line(TENREC_LOG_WARN, "store",
                  "%s can be read, and locked, by others (mode %04o): chmod 600 \"%s\"", l->name,
                  (unsigned)(st->st_mode & 07777), path);
-        l->told_open = true;
+        l->warned_open = true;
     }
     return TENREC_OK;
 }
@@ -189,9 +190,10 @@ static tenrec_status catch_up(struct file_log *l, int fd, tenrec_error *err)
     l->offset += (off_t)used;
     /* Writers hold the lock until a record is whole. */
     if (st == TENREC_OK && used < want)
-        st = tenrec_fail(err, TENREC_EPROTOCOL,
-                         "%s is damaged at byte %lld: no store, or a writer died; remove it",
-                         l->name, (long long)l->offset);
+        st = tenrec_fail(
+            err, TENREC_EPROTOCOL,
+            "%s is damaged at byte %lld: not a store, or a writer died; remove the file", l->name,
+            (long long)l->offset);
     return st;
 }
 
@@ -227,7 +229,7 @@ tenrec_status file_log_append(struct file_log *l, int fd, const char *sign, cons
             at += (size_t)r;
         } else if (r == 0 || errno != EINTR) {
             reason = r == 0 ? EIO : errno;
-            /* Half a record would make the file unreadable for everybody. */
+            /* Half a record would make the file unreadable for all processes. */
             if (ftruncate(fd, l->offset) != 0)
                 reason = errno;
             bytes_free(&b);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file_log.h - the one file of a file store: records that are appended under
- * flock, of which the last one of a key counts (c10d's FileStore):
+/* file_log.h - the file of a file store: records appended under flock, of which
+ * the last one of a key counts (c10d's FileStore):
  *
  *   u32 length, key, u32 length, value      a key "-x" removes x
  *
- * Not locked within the process: its owner sees to that. */
+ * The caller locks it within the process. */
 #ifndef TENREC_STORE_FILE_LOG_H
 #define TENREC_STORE_FILE_LOG_H
 
@@ -16,11 +16,11 @@ struct file_log {
     struct store_table table; /* of the records up to `offset` */
     uint64_t changes;         /* how often that changed */
     off_t offset;
-    dev_t dev; /* of the file that was read: another one may lie there now */
+    dev_t dev; /* of the file that was read; the path may lead to another now */
     ino_t ino;
     const char *path; /* borrowed */
     const char *name; /* of the store, for errors; borrowed */
-    bool told_open;   /* the warning that others may read the file was logged */
+    bool warned_open; /* the warning that others may read the file was logged */
 };
 
 /* Opens the file (creates it when `writing`), locks it and reads new records; close *ret_fd to

@@ -15,9 +15,9 @@ struct tenrec_store {
     char prefix[];
 };
 
-#define MAX_MISSING_TOLD 4 /* keys that an error names */
-#define DROP_MS 1000       /* of a drop, for telling the others */
-#define READ_MS 200        /* one try to read a key that was there just now */
+#define MAX_MISSING_NAMED 4 /* keys that an error names */
+#define DROP_MS 1000        /* of a drop, for changes for other processes */
+#define READ_MS 200         /* of one attempt to read a key that is present */
 
 uint64_t store_answer_ns(uint64_t deadline_ns)
 {
@@ -240,20 +240,20 @@ static tenrec_status fail_missing(const struct tenrec_store *s, const char *cons
                                   const bool *missing, size_t n, uint64_t since_ns,
                                   const char *more, tenrec_error *err)
 {
-    size_t told = 0, n_missing = 0, at = 0;
+    size_t n_named = 0, n_missing = 0, at = 0;
     char text[200] = "";
 
     for (size_t i = 0; i < n; i++)
         n_missing += missing[i];
-    for (size_t i = 0; i < n && told < MAX_MISSING_TOLD && at < sizeof text - 60; i++) {
+    for (size_t i = 0; i < n && n_named < MAX_MISSING_NAMED && at < sizeof text - 60; i++) {
         if (!missing[i])
             continue;
-        at +=
-            (size_t)snprintf(text + at, sizeof text - at, "%s\"%.40s\"", told ? ", " : "", keys[i]);
-        told++;
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s\"%.40s\"", n_named ? ", " : "",
+                               keys[i]);
+        n_named++;
     }
-    if (told < n_missing)
-        snprintf(text + at, sizeof text - at, " and %zu more", n_missing - told);
+    if (n_named < n_missing)
+        snprintf(text + at, sizeof text - at, " and %zu more", n_missing - n_named);
     return tenrec_fail(
         err, TENREC_ETIMEDOUT, "no key %s in %s after %llu ms%s%s", text, s->backend->name,
         (unsigned long long)((clock_now_ns() - since_ns) / 1000000u), *more ? "; " : "", more);
@@ -358,7 +358,7 @@ tenrec_status store_read(struct tenrec_store *s, const char *key, uint64_t deadl
 
         if (st != TENREC_OK || missing)
             return st;
-        /* When the key is removed between the two, the get waits for another in vain. */
+        /* If the key is removed after the check, the get waits in vain: retry soon. */
         soon_ns = clock_deadline_ms(READ_MS);
         if (soon_ns > deadline_ns)
             soon_ns = deadline_ns;

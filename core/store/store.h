@@ -30,21 +30,21 @@ struct store_ops {
                                  const struct store_value *expected,
                                  const struct store_value *desired, uint64_t deadline_ns,
                                  struct store_value *ret, tenrec_error *err);
-    /* Waits for all keys. When the deadline comes first: ETIMEDOUT, and ret_missing[i] (n of them)
-     * for each; the caller puts a text in front. Reads the values into `ret` (n, zeroed; the caller
-     * frees them) unless that is NULL. */
+    /* Waits for all keys. At the deadline: ETIMEDOUT, and ret_missing[i] (n of them) for each; the
+     * caller prefixes the text. Reads the values into `ret` (n, zeroed; the caller frees them)
+     * unless that is NULL. */
     tenrec_status (*get)(struct store_backend *b, const char *const *keys, size_t n,
                          uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,
                          tenrec_error *err);
-    /* Waits for all keys until `until_ns`, then ETIMEDOUT and ret_missing; a store far away may
-     * answer until the deadline. NULL: `get` with a deadline of `until_ns` does. */
+    /* Waits for all keys until `until_ns`, then ETIMEDOUT and ret_missing; a remote store may
+     * answer until the deadline. NULL: store_wait_then_check is used. */
     tenrec_status (*wait_round)(struct store_backend *b, const char *const *keys, size_t n,
                                 uint64_t until_ns, uint64_t deadline_ns, bool *ret_missing,
                                 tenrec_error *err);
     /* ret_missing[i] for each key, without waiting. */
     tenrec_status (*check)(struct store_backend *b, const char *const *keys, size_t n,
                            uint64_t deadline_ns, bool *ret_missing, tenrec_error *err);
-    /* *ret: how many of them were there. */
+    /* *ret: how many of them existed. */
     tenrec_status (*delete_keys)(struct store_backend *b, const char *const *keys, size_t n,
                                  uint64_t deadline_ns, size_t *ret, tenrec_error *err);
     tenrec_status (*num_keys)(struct store_backend *b, uint64_t deadline_ns, int64_t *ret,
@@ -120,22 +120,21 @@ tenrec_status store_swap_text(struct tenrec_store *s, const char *key, const cha
 tenrec_status store_num_keys(struct tenrec_store *s, uint64_t deadline_ns, int64_t *ret,
                              tenrec_error *err);
 
-/* Waits for all; after ETIMEDOUT ret_missing (n, or NULL) says which were missing, and the text
- * names them. */
+/* Waits for all; after ETIMEDOUT ret_missing (n, or NULL) and the text report the missing keys. */
 tenrec_status store_wait_all(struct tenrec_store *s, const char *const *keys, size_t n,
                              uint64_t deadline_ns, bool *ret_missing, tenrec_error *err);
-/* Which keys are missing now. */
+/* Checks which keys are missing now. */
 tenrec_status store_check_all(struct tenrec_store *s, const char *const *keys, size_t n,
                               uint64_t deadline_ns, bool *ret_missing, tenrec_error *err);
 /* Waits for all and reads them. ret: n, filled only on success; free() each. */
 tenrec_status store_get_all(struct tenrec_store *s, const char *const *keys, size_t n,
                             uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,
                             tenrec_error *err);
-/* Reads the current value of a key, which others may remove at any time: ret->data is NULL when
- * there is none. */
+/* Reads the current value of a key, which other processes may remove at any time: ret->data is NULL
+ * without a value. */
 tenrec_status store_read(struct tenrec_store *s, const char *key, uint64_t deadline_ns,
                          struct store_value *ret, tenrec_error *err);
-/* Removes all keys; *ret: how many of them were there. */
+/* Removes all keys; *ret: how many of them existed. */
 tenrec_status store_remove_all(struct tenrec_store *s, const char *const *keys, size_t n,
                                uint64_t deadline_ns, size_t *ret, tenrec_error *err);
 /* The same, for keys of which some may be missing already. */

@@ -16,8 +16,8 @@
 #define CLEANUP_KEY "cleanup/"   /* number of openers that have left */
 #define REFCOUNT_KEY "refcount/" /* number of openers (torch 2 and this) */
 #define POLL_FIRST_US 1000
-#define POLL_MOST_US 10000   /* where the kernel does not report changes */
-#define WATCH_MOST_US 100000 /* where it does, except those of other hosts */
+#define POLL_MOST_US 10000   /* where the kernel reports no changes */
+#define WATCH_MOST_US 100000 /* where it reports changes of this host */
 #define LOCK_FIRST_US 50
 #define LOCK_MOST_US 1000
 
@@ -29,8 +29,8 @@ struct file_store {
     char path[];
 };
 
-/* Locks store and file and reads new records. flock knows no deadline, so a locked file is tried
- * again and again; meanwhile other threads of this process get the store, as their deadlines may be
+/* Locks store and file and reads new records. flock has no deadline, so a locked file is polled;
+ * between the attempts other threads of this process may use the store, as their deadlines may be
  * shorter. */
 static tenrec_status file_begin(struct file_store *f, bool writing, uint64_t deadline_ns,
                                 int *ret_fd, tenrec_error *err)
@@ -75,7 +75,7 @@ static tenrec_status file_set(struct store_backend *b, const char *key, const vo
     return st;
 }
 
-/* The value of a key, or nothing. */
+/* Returns the value of a key; .data is NULL without a value. */
 static struct bytes_span value_of(const struct file_store *f, const char *key)
 {
     const struct store_entry *e = store_table_find(&f->log.table, bytes_of_text(key));
@@ -168,7 +168,7 @@ static bool file_has_news(struct file_store *f, uint64_t seen)
     return news;
 }
 
-/* Waits until the file has records beyond `seen`. Returns false when the deadline came first. */
+/* Waits until the file has records beyond `seen`. Returns false at the deadline. */
 static bool file_await_news(struct file_store *f, struct file_watch *watch, uint64_t seen,
                             struct backoff *pause, uint64_t deadline_ns)
 {
@@ -185,11 +185,11 @@ static bool file_await_news(struct file_store *f, struct file_watch *watch, uint
         if (!watched)
             backoff_us(us);
         else if (file_watch_wait(watch, (int)((us + 999) / 1000)))
-            backoff_us(POLL_FIRST_US); /* wait for other writers of this moment */
+            backoff_us(POLL_FIRST_US); /* other processes may be about to write, too */
     }
 }
 
-/* Reads the values if all keys are present; else counts the missing ones, and says which. */
+/* Reads the values if all keys are present; else reports and counts the missing keys. */
 static tenrec_status file_poll(struct file_store *f, const char *const *keys, size_t n,
                                uint64_t deadline_ns, struct store_value *ret, bool *ret_missing,
                                size_t *ret_left, uint64_t *ret_seen, tenrec_error *err)
@@ -347,7 +347,7 @@ tenrec_status store_file_open(const char *path, uint32_t num_workers, uint64_t d
     memcpy(f->path, path, strlen(path) + 1);
     f->log.path = f->path;
     f->log.name = f->backend.name;
-    /* Reports at once, and not at the first key, that the file cannot be used. */
+    /* Reports an unusable file at once, not at the first key. */
     if ((st = file_begin(f, true, deadline_ns, &fd, err)) == TENREC_OK) {
         if (num_workers)
             st = add_locked(f, fd, REFCOUNT_KEY, 1, &n, err);

@@ -20,7 +20,7 @@ struct memory_store {
     struct store_table table;
 };
 
-/* All of the process finds a store by name: the only mutable global here. */
+/* The stores of the process by name: the only mutable global here. */
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct memory_store *registry;
 
@@ -116,7 +116,7 @@ static tenrec_status memory_compare_set(struct store_backend *b, const char *key
     return st == TENREC_OK ? st : fail_full(b, st, key, err);
 }
 
-/* Waits for a change. Returns false if the deadline came. */
+/* Waits for a change. Returns false at the deadline. */
 static bool wait_change(struct memory_store *m, uint64_t deadline_ns)
 {
     struct timespec until = { .tv_sec = (time_t)(deadline_ns / 1000000000u),
@@ -253,7 +253,7 @@ static struct memory_store *memory_new_store(const char *name)
 }
 
 /* Acquires a reference, unless the last one is gone and the store is about to be destroyed. */
-static bool take_living(struct memory_store *m)
+static bool memory_acquire(struct memory_store *m)
 {
     unsigned refs = atomic_load(&m->backend.refs);
 
@@ -274,7 +274,7 @@ tenrec_status store_memory_open(const char *name, struct tenrec_store **ret, ten
     snprintf(whole, sizeof whole, "in-process store \"%s\"", name);
     pthread_mutex_lock(&registry_lock);
     for (m = registry; m; m = m->next)
-        if (strcmp(m->backend.name, whole) == 0 && take_living(m))
+        if (strcmp(m->backend.name, whole) == 0 && memory_acquire(m))
             break;
     if (!m && (m = memory_new_store(name))) {
         m->next = registry;

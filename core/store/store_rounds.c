@@ -7,7 +7,7 @@
 
 enum { LAST_MS = 20 }; /* a shorter rest goes into the last round */
 
-/* The last round is the wait itself. ETIMEDOUT: `missing` says which keys are missing. */
+/* The last round is the wait itself. On ETIMEDOUT `missing` is set for each key. */
 static tenrec_status wait_round(struct tenrec_store *s, const char *const *keys, size_t n,
                                 uint64_t until_ns, uint64_t deadline_ns, struct store_value *ret,
                                 bool *missing, tenrec_error *err)

@@ -12,9 +12,9 @@
 
 /* The kind of interest in a key. */
 enum store_link_kind {
-    STORE_LINK_WAIT,    /* until it is there */
+    STORE_LINK_WAIT,    /* until it exists */
     STORE_LINK_WATCH,   /* every change */
-    STORE_LINK_BARRIER, /* until enough have come */
+    STORE_LINK_BARRIER, /* until enough workers have arrived */
 };
 
 #define STORE_MAX_VALUE ((size_t)64 << 20) /* bytes, of the TCP server and its client */
@@ -51,7 +51,7 @@ struct store_entry {
 };
 
 struct store_table {
-    struct siphash_key hash_key; /* keys come from strangers */
+    struct siphash_key hash_key; /* keys are from strangers */
     struct store_entry **bucket;
     size_t n_buckets; /* a power of two */
     size_t n_entries;
@@ -65,11 +65,11 @@ void store_table_finish(struct store_table *t);
 
 struct store_entry *store_table_find(const struct store_table *t, struct bytes_span key);
 /* The entry of `key`, made when missing; NULL at the limit or without memory.
- * store_table_tidy it when nothing was put in. */
+ * store_table_tidy frees it again when it stayed empty. */
 struct store_entry *store_table_make(struct store_table *t, struct bytes_span key);
-/* The reason of its NULL: ETOOBIG or ENOMEM. */
+/* The reason for a NULL of store_table_make: ETOOBIG or ENOMEM. */
 tenrec_status store_table_why(const struct store_table *t, struct bytes_span key);
-/* Frees an entry that holds nothing any more. */
+/* Frees an entry that is empty. */
 void store_table_tidy(struct store_table *t, struct store_entry *e);
 
 /* ETOOBIG at the limit, ENOMEM; the old value stays then. */
@@ -77,11 +77,11 @@ tenrec_status store_entry_set(struct store_table *t, struct store_entry *e,
                               struct bytes_span value);
 tenrec_status store_entry_append(struct store_table *t, struct store_entry *e,
                                  struct bytes_span value);
-/* Adds to the decimal number. EINVAL when it is none or the sum overflows. */
+/* Adds to the decimal number. EINVAL when the value is no number or the sum overflows. */
 tenrec_status store_entry_add(struct store_table *t, struct store_entry *e, int64_t delta,
                               int64_t *ret);
-/* Swaps if the value is `expected`; *ret borrows the answer of COMPARE_SET, *ret_changed is true if
- * it stored. */
+/* Stores `desired` if the value is `expected`; *ret borrows the answer of COMPARE_SET, *ret_changed
+ * is true if `desired` was stored. */
 tenrec_status store_entry_compare_set(struct store_table *t, struct store_entry *e,
                                       struct bytes_span expected, struct bytes_span desired,
                                       struct bytes_span *ret, bool *ret_changed);
@@ -95,7 +95,7 @@ struct store_item *store_entry_pop(struct store_table *t, struct store_entry *e)
 /* Returns true if WAIT and CHECK find the key: it has a value or a queue. */
 bool store_entry_there(const struct store_entry *e);
 
-/* Returns how many of the keys are not there, and sets ret_missing[i] for each. */
+/* Returns the number of missing keys, and sets ret_missing[i] for each key. */
 size_t store_table_missing(const struct store_table *t, const char *const *keys, size_t n,
                            bool *ret_missing);
 
