@@ -6,13 +6,14 @@
 
 static void kill_for(struct store_session *s, tenrec_status st)
 {
-    store_session_kill(s, st == TENREC_EINVAL   ? "it added to what is no number, or beyond 64 bits"
-                          : st == TENREC_ENOMEM ? "there is no memory for its request"
+    store_session_kill(s, st == TENREC_EINVAL
+                              ? "the peer added to a value that is no number, or beyond 64 bits"
+                          : st == TENREC_ENOMEM ? "no memory for the peer's request"
                                                 : "the store or a value is full");
 }
 
-/* Releases the sessions that wait for `e`; only the first when one item of a queue came, as only
- * one of them can take the item, and a dead one never does. */
+/* Releases the sessions that wait for `e`; only the first live one for one new item of a queue, as
+ * only one session can pop the item. */
 static void entry_wake(struct store_entry *e, bool only_one)
 {
     struct store_link *link, *next;
@@ -40,15 +41,15 @@ static bool entry_is_watched(const struct store_entry *e)
 
 enum change { UPDATED, CREATED, DELETED };
 
-static void tell_watchers(struct store_entry *e, enum change change, struct bytes_span old,
-                          struct bytes_span now)
+static void notify_watchers(struct store_entry *e, enum change change, struct bytes_span old,
+                            struct bytes_span now)
 {
     for (struct store_link *link = e->first_link; link; link = link->next) {
         struct store_session *s = link->owner;
         if (link->kind != STORE_LINK_WATCH || s->dead)
             continue;
         if (s->ops->full(s->arg)) {
-            store_session_kill(s, "it does not read the changes that it watches");
+            store_session_kill(s, "the peer does not read the changes that it watches");
             continue;
         }
         bytes_add_u8(&s->out, (uint8_t)change);
@@ -87,12 +88,12 @@ static void change_end(struct store_session *s, struct changing *c, tenrec_statu
 {
     if (st == TENREC_OK && changed) {
         if (entry_is_watched(c->e))
-            tell_watchers(c->e,
-                          !c->e->present ? DELETED
-                          : c->was_there ? UPDATED
-                                         : CREATED,
-                          (struct bytes_span){ c->old, c->old_len },
-                          (struct bytes_span){ c->e->value, c->e->value_len });
+            notify_watchers(c->e,
+                            !c->e->present ? DELETED
+                            : c->was_there ? UPDATED
+                                           : CREATED,
+                            (struct bytes_span){ c->old, c->old_len },
+                            (struct bytes_span){ c->e->value, c->e->value_len });
         if (c->e->present)
             entry_wake(c->e, false);
     }
@@ -316,8 +317,7 @@ static void open_barrier(struct store_entry *e)
     }
 }
 
-/* As in torch the number of workers that came is a number under the key, which stays; a worker that
- * comes later passes at once. */
+/* As in torch the key counts the workers that arrived, and stays; a later worker passes at once. */
 static void run_barrier(struct store_session *s, const struct store_request *r)
 {
     struct changing c;
@@ -325,7 +325,7 @@ static void run_barrier(struct store_session *s, const struct store_request *r)
     tenrec_status st;
 
     if (r->number <= 0) {
-        store_session_kill(s, "it asked for a barrier of less than one");
+        store_session_kill(s, "the peer asked for a barrier of less than one");
         return;
     }
     if (!change_begin(s, r->key, &c))
@@ -345,7 +345,7 @@ static void run_barrier(struct store_session *s, const struct store_request *r)
 static void run_validate(struct store_session *s, const struct store_request *r)
 {
     if (r->number != STORE_MAGIC)
-        store_session_kill(s, "its magic number is wrong");
+        store_session_kill(s, "the peer's magic number is wrong");
 }
 
 static void run_ping(struct store_session *s, const struct store_request *r)

@@ -9,7 +9,7 @@
 
 enum store_session_state {
     STORE_READING,
-    STORE_WAITING, /* for keys or in a barrier: only CANCEL_WAIT is taken */
+    STORE_WAITING, /* for keys or in a barrier: only CANCEL_WAIT is accepted */
 };
 
 struct store_session {
@@ -19,13 +19,13 @@ struct store_session {
     enum store_dialect dialect;
     enum store_session_state state;
     bool dead;
-    bool spoke; /* a whole request has come */
+    bool spoke; /* a whole request was received */
     struct bytes in, out;
     struct store_parser parser;
-    size_t need;         /* bytes in `in` before parsing makes sense */
+    size_t need;         /* bytes in `in` that the parser waits for */
     size_t n_answered;   /* of the list of a MULTI_GET that is being answered, */
     size_t answered_len; /* and their bytes in the list */
-    uint64_t begun_ns;   /* when the request that is not whole began; 0: there is none */
+    uint64_t begun_ns;   /* when the incomplete request began; 0: no such request */
     size_t unread, held; /* bytes, counted in the hub's */
     struct store_session *prev, *next;
     struct store_link *links; /* the keys that it waits for and watches */
@@ -35,14 +35,14 @@ struct store_session {
 };
 
 /* Runs one request and adds its answer to s->out. Returns false when the peer does not
- * read its answers and the request has to be run on later. */
+ * read its answers and the request must continue later. */
 bool store_answer(struct store_session *s, const struct store_request *r);
 
 /* Hangs the session on a key; NULL when the store is full. */
 struct store_link *store_session_hang(struct store_session *s, struct store_entry *e,
                                       enum store_link_kind kind);
 void store_session_unhang(struct store_session *s, struct store_link *link);
-/* Drops all links but those of kind `keep` (-1: of none). */
+/* Drops all links but those of kind `keep` (-1: all). */
 void store_session_unhang_all(struct store_session *s, int keep);
 
 /* Answers a waiting session, and queues it behind the running one. */

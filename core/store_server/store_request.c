@@ -38,7 +38,7 @@ static enum store_op op_of(enum store_dialect d, uint8_t number)
 
 struct request_reader {
     struct bytes_reader bytes;
-    const char *why; /* the request is refused, else its other bytes have not come */
+    const char *why; /* the request is refused; NULL: bytes are missing */
 };
 
 /* `n` is never more than a value's size. */
@@ -129,7 +129,7 @@ static bool read_list(struct request_reader *r, bool pairs, struct store_parser 
     return true;
 }
 
-/* Where a blob begins that was just read. */
+/* The offset of the blob that was just read. */
 static size_t offset_of(const struct request_reader *r, struct bytes_span blob)
 {
     return r->bytes.at - blob.len;
@@ -164,7 +164,7 @@ static bool read_argument(struct request_reader *r, char kind, struct store_pars
     }
 }
 
-/* The bytes may lie elsewhere than when a part of the request was read. */
+/* The buffer may have moved since a part of the request was read. */
 static void set_spans(const struct store_parser *p, const uint8_t *data, struct store_request *ret)
 {
     *ret = p->request;

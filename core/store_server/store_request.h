@@ -43,7 +43,7 @@ enum store_dialect {
 #define STORE_MAGIC 0x3C85F7CEu
 
 /* Bounds of one request; beyond them the connection is closed. Values may be longer than
- * those of our clients: torch 1.13 has no limit, and torch 2.4's server takes 8 MiB. */
+ * those of our clients: torch 1.13 has no limit, torch 2.4's server accepts 8 MiB. */
 #define STORE_MAX_LIST 131072u                /* keys of a request */
 #define STORE_MAX_REQUEST ((size_t)160 << 20) /* bytes */
 
@@ -62,14 +62,13 @@ struct store_request {
 
 enum store_parse {
     STORE_PARSE_WHOLE,
-    STORE_PARSE_PART, /* ret->len: so many bytes at least are needed */
-    STORE_PARSE_BAD,  /* *ret_why says why */
+    STORE_PARSE_PART, /* ret->len: bytes needed at least */
+    STORE_PARSE_BAD,  /* *ret_why: the reason */
 };
 
-/* How far a request has been read: parsing continues there when more of its bytes come. Zeroed for
- * each request. */
+/* The progress of a request: parsing continues there with more bytes. Zeroed for each request. */
 struct store_parser {
-    size_t at;       /* bytes that are understood */
+    size_t at;       /* bytes parsed */
     size_t argument; /* of the layout */
     size_t n_values;
     uint64_t unit, n_units; /* blobs of a list; n_units is 0 outside of a list */
@@ -78,7 +77,7 @@ struct store_parser {
     size_t key_at, value_at[2], list_at;
 };
 
-/* Continues with the request at the start of `data`: all of its bytes that have come. */
+/* Continues with the request at the start of `data`: all of its bytes received so far. */
 enum store_parse store_request_parse(struct store_parser *p, enum store_dialect d,
                                      const uint8_t *data, size_t len, struct store_request *ret,
                                      const char **ret_why);
@@ -86,9 +85,9 @@ enum store_parse store_request_parse(struct store_parser *p, enum store_dialect 
 /* Removes the next blob from a parsed list. */
 struct bytes_span store_request_next(struct bytes_span *list);
 
-/* Which dialect a connection speaks that begins so; UNKNOWN while there are
- * too few bytes. A 1.13 SET (0) whose key length looks like the magic would be
- * longer than a key may be, so the two cannot be mistaken. */
+/* The dialect of a connection by its first bytes; UNKNOWN while there are too few.
+ * A 1.13 SET (0) with a key length like the magic would exceed the length of a key,
+ * so the two cannot be confused. */
 enum store_dialect store_dialect_of(const uint8_t *data, size_t len);
 
 #endif

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define FLUSH_AT ((size_t)64 << 10)
-#define MAX_BEHIND ((size_t)1 << 20) /* bytes behind a request that still waits */
+#define MAX_BEHIND ((size_t)1 << 20) /* bytes behind a waiting request */
 
 tenrec_status store_hub_init(struct store_hub *hub, size_t limit)
 {
@@ -103,7 +103,8 @@ static void session_evict(struct store_session *s)
     if (s != s->hub->running)
         bytes_free(&s->in);
     session_account(s);
-    s->ops->close(s->arg, "it held most of 256 MiB that all connections may hold together");
+    s->ops->close(s->arg,
+                  "the peer held most of the 256 MiB that all connections may hold together");
 }
 
 static struct store_session *holds_most(const struct store_hub *hub)
@@ -138,7 +139,7 @@ void store_hub_expire(struct store_hub *hub, uint64_t now_ns)
     for (struct store_session *s = hub->first, *next; s; s = next) {
         next = s->next;
         if (s->begun_ns && !s->dead && now_ns > s->begun_ns + STORE_REQUEST_MS * UINT64_C(1000000))
-            store_session_kill(s, "its request was not whole after 30 s");
+            store_session_kill(s, "the peer's request was not whole after 30 s");
     }
 }
 
@@ -148,7 +149,7 @@ static void session_flush(struct store_session *s)
 {
     if (s->out.failed && !s->dead) {
         s->dead = true;
-        s->ops->close(s->arg, "there is no memory for its answer");
+        s->ops->close(s->arg, "no memory for the peer's answer");
     }
     if (s->out.len && !s->dead)
         s->ops->write(s->arg, s->out.data, s->out.len);
@@ -178,14 +179,14 @@ void store_session_release(struct store_session *s)
     store_session_make_ready(s);
 }
 
-/* Returns true if the next byte may be read, which may come while the session waits. */
-static bool may_take(const struct store_session *s, uint8_t number)
+/* Returns true if the request that begins with `number` may run in this state. */
+static bool may_run(const struct store_session *s, uint8_t number)
 {
     return s->state == STORE_READING || number == store_op_number(s->dialect, STORE_OP_CANCEL_WAIT);
 }
 
-/* Continues to read the request at `at`, and runs it when it is whole. Returns its length, 0 when
- * it is not done yet. */
+/* Continues to parse the request at `at`, and runs a whole one. Returns the request's length, 0
+ * until it is done. */
 static size_t run_request(struct store_session *s, size_t at)
 {
     struct store_request r;
@@ -211,8 +212,8 @@ static size_t run_request(struct store_session *s, size_t at)
     return 0;
 }
 
-/* A request that is not whole has a deadline, from its first byte on. */
-static void note_begin(struct store_session *s, bool ran)
+/* An incomplete request has a deadline, from its first byte on. */
+static void session_note_begin(struct store_session *s, bool ran)
 {
     if (s->in.len == 0 || s->state != STORE_READING || s->ops->full(s->arg))
         s->begun_ns = 0;
@@ -220,7 +221,7 @@ static void note_begin(struct store_session *s, bool ran)
         s->begun_ns = clock_now_ns();
 }
 
-/* Runs the requests that are whole, as far as the session's state allows. */
+/* Runs the whole requests, as far as the session's state allows. */
 static void run_session(struct store_session *s)
 {
     size_t at = 0, len = 1;
@@ -229,7 +230,7 @@ static void run_session(struct store_session *s)
     if (s->dialect == STORE_DIALECT_UNKNOWN)
         s->dialect = store_dialect_of(s->in.data, s->in.len);
     while (len > 0 && !s->dead && s->dialect != STORE_DIALECT_UNKNOWN &&
-           s->in.len - at >= s->need && at < s->in.len && may_take(s, s->in.data[at])) {
+           s->in.len - at >= s->need && at < s->in.len && may_run(s, s->in.data[at])) {
         store_session_flush_much(s);
         if (s->dead || s->ops->full(s->arg))
             break;
@@ -239,9 +240,9 @@ static void run_session(struct store_session *s)
     s->hub->running = NULL;
     bytes_drop_front(&s->in, s->dead ? s->in.len : at);
     if (s->state == STORE_WAITING && s->in.len > MAX_BEHIND)
-        store_session_kill(s, "it sent more than 1 MiB behind a request that still waits");
+        store_session_kill(s, "the peer sent more than 1 MiB behind a request that still waits");
     session_flush(s);
-    note_begin(s, at > 0);
+    session_note_begin(s, at > 0);
 }
 
 static void run_ready(struct store_hub *hub)
@@ -298,7 +299,7 @@ void store_session_feed(struct store_session *s, const void *data, size_t len)
     bytes_add(&s->in, data, len);
     session_charge(s);
     if (s->in.failed)
-        store_session_kill(s, "there is no memory for its request");
+        store_session_kill(s, "no memory for the peer's request");
     else if (!s->dead)
         run_session(s);
     run_ready(s->hub);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_session.h - the server's side of one store connection, without the
- * socket: bytes come in, answers go out. All sessions of a hub share its keys
+ * socket: received bytes in, answers out. All sessions of a hub share its keys
  * and run on one thread. */
 #ifndef TENREC_STORE_SERVER_STORE_SESSION_H
 #define TENREC_STORE_SERVER_STORE_SESSION_H
@@ -11,10 +11,10 @@
 
 struct store_session;
 
-/* Limit of the memory of all sessions of a hub: requests that are not whole, answers that were not
- * sent or not read. Beyond it the session with most memory is closed. */
+/* Limit of the memory of all sessions of a hub: incomplete requests, and answers that were not sent
+ * or not read. Beyond it the session with most memory is closed. */
 #define STORE_MAX_HELD ((size_t)256 << 20)
-/* A request that has begun must be whole by then. */
+/* The time from a request's first byte to its last, at most. */
 #define STORE_REQUEST_MS 30000
 
 struct store_hub {
@@ -42,9 +42,9 @@ struct store_session *store_session_new(struct store_hub *hub, const struct stor
                                         void *arg);
 void store_session_drop(struct store_session *s);
 
-/* Appends received bytes, and runs every request that is whole. */
+/* Appends received bytes, and runs every whole request. */
 void store_session_feed(struct store_session *s, const void *data, size_t len);
-/* Returns true if a whole request has come. */
+/* Returns true if a whole request was received. */
 bool store_session_has_spoken(const struct store_session *s);
 /* Continues after `full`. */
 void store_session_resume(struct store_session *s);

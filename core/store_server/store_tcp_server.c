@@ -15,13 +15,13 @@
 #include <uv.h>
 
 #define MAX_CONNECTIONS 8192
-#define MAX_UNREAD ((size_t)1 << 20) /* bytes of answers a peer may leave unread */
+#define MAX_UNREAD ((size_t)1 << 20) /* bytes of answers that a peer may leave unread */
 #define MAX_STORE ((size_t)1 << 30)  /* bytes of all keys and values */
 #define READ_ROOM ((size_t)64 << 10)
 #define BACKLOG 1024
 #define RESERVE 64 /* descriptors */
 #define RESOLVE_MS 10000
-#define EXPIRE_MS 5000 /* between two checks for requests that began long ago */
+#define EXPIRE_MS 5000 /* between two checks for expired requests */
 #define RETRY_MS 100   /* until a connection without memory is accepted again */
 
 /* One accepted connection; lives until uv has closed its handle. */
@@ -30,7 +30,7 @@ struct store_peer {
     struct tenrec_store_server *server;
     struct store_session *session;
     struct store_peer *prev, *next;
-    bool paused; /* its answers pile up: not read from */
+    bool paused; /* not read from while its answers pile up */
 };
 
 /* Everything but `lock`, `open` and `closed` belongs to the loop's thread. */
@@ -38,7 +38,7 @@ struct tenrec_store_server {
     struct loop *loop;
     bool own_loop;
     bool listening;
-    bool behind; /* a connection is not accepted yet, and libuv reports no other before */
+    bool behind; /* a connection is not accepted yet; until then libuv reports no other */
     uv_tcp_t listener;
     struct store_hub hub;
     struct store_peer *peers;
@@ -99,8 +99,7 @@ static void peer_close(struct store_peer *peer)
     uv_close((uv_handle_t *)&peer->tcp, on_peer_closed);
 }
 
-/* Closes at once, and spends no wake-up on the peer. Not from inside the session, which may be the
- * running one. */
+/* Closes at once, without sending. Not from inside the session, which may be the running one. */
 static void peer_drop(struct store_peer *peer)
 {
     store_session_drop(peer->session);
@@ -152,10 +151,10 @@ static void peer_name(const struct store_peer *peer, char *ret, size_t room)
 
 static void peer_log(const struct store_peer *peer, const char *why)
 {
-    char who[INET6_ADDRSTRLEN + 16];
+    char name[INET6_ADDRSTRLEN + 16];
 
-    peer_name(peer, who, sizeof who);
-    log_line(TENREC_LOG_WARN, "store", "closed a connection of %s: %s", who, why);
+    peer_name(peer, name, sizeof name);
+    log_line(TENREC_LOG_WARN, "store", "closed a connection of %s: %s", name, why);
 }
 
 static void session_close(void *arg, const char *why)
@@ -212,7 +211,7 @@ static void session_write(void *arg, const void *data, size_t len)
         return;
     len -= (size_t)sent;
     if (!(w = memory_new(1, sizeof *w + len))) {
-        session_close(peer, "there is no memory for its answer");
+        session_close(peer, "no memory for the peer's answer");
         return;
     }
     memcpy(w->data, (const char *)data + sent, len);
@@ -221,7 +220,7 @@ static void session_write(void *arg, const void *data, size_t len)
     buf = uv_buf_init((char *)w->data, (unsigned)len);
     if (uv_write(&w->req, stream, &buf, 1, on_written) != 0) {
         free(w);
-        session_close(peer, "it cannot be written to");
+        session_close(peer, "cannot write to the connection");
         return;
     }
     store_session_unread(peer->session, uv_stream_get_write_queue_size(stream));
@@ -235,7 +234,7 @@ static const struct store_session_ops session_ops = {
 
 /* A quarter of the process's descriptors, at most RESERVE, is kept from peers. The kernel gives the
  * lowest free number, so a high one shows how many are open. */
-static bool takes_reserve(const struct store_peer *peer)
+static bool uses_reserve(const struct store_peer *peer)
 {
     struct rlimit limit;
     uv_os_fd_t fd;
@@ -257,7 +256,7 @@ static bool drop_silent(struct tenrec_store_server *server)
             oldest = p;
     if (!oldest)
         return false;
-    peer_log(oldest, "connections are full, and no request has come on this one");
+    peer_log(oldest, "too many connections, and no request on this one");
     peer_drop(oldest);
     return true;
 }
@@ -265,7 +264,7 @@ static bool drop_silent(struct tenrec_store_server *server)
 /* Returns true if an accepted connection may stay. */
 static bool has_room(struct tenrec_store_server *server, const struct store_peer *peer)
 {
-    if ((server->n_peers < MAX_CONNECTIONS && !takes_reserve(peer)) || drop_silent(server))
+    if ((server->n_peers < MAX_CONNECTIONS && !uses_reserve(peer)) || drop_silent(server))
         return true;
     log_line(TENREC_LOG_WARN, "store",
              "refused a connection: %zu are open (at most %d, or what the limit of descriptors "

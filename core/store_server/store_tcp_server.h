@@ -12,8 +12,8 @@ tenrec_status store_server_open(struct loop *loop, const char *host, uint16_t po
                                 struct tenrec_store_server **ret, uint16_t *ret_port,
                                 tenrec_error *err);
 
-/* Takes no new connection any more; those that are there go on. Not from the
- * loop's thread. */
+/* Accepts no new connection any more; open connections stay. Not from the loop's
+ * thread. */
 void store_server_stop_listening(struct tenrec_store_server *server);
 
 #endif
