@@ -29,7 +29,7 @@ void store_client_finish(struct store_client *s)
     pthread_mutex_destroy(&s->lock);
 }
 
-/* A thread that waits for an answer reads the end of its connection. */
+/* Each thread that waits for an answer then reads the end of its connection. */
 void store_client_cut(struct store_client *s)
 {
     pthread_mutex_lock(&s->lock);
@@ -71,7 +71,7 @@ tenrec_status store_call_begin(struct store_call *c, struct store_client *s, uin
     return st;
 }
 
-/* Lock held. */
+/* The caller holds the lock. */
 static void call_remove(struct store_call *c)
 {
     struct store_call **at = &c->client->busy;
@@ -176,11 +176,12 @@ tenrec_status store_call_wait(struct store_call *c, const char *const *keys, siz
     if (st == TENREC_OK)
         st = store_conn_read_u8(c->conn, &answer, deadline_ns, err);
     if (st == TENREC_OK && answer != 0)
-        st = tenrec_fail(err, TENREC_EPROTOCOL, "it answered a wait by %u, expected 0", answer);
+        st = tenrec_fail(err, TENREC_EPROTOCOL, "the server answered a wait by %u, expected 0",
+                         answer);
     return st;
 }
 
-/* Cancels the WAIT. Its answer may be on its way, and comes first then. */
+/* Cancels the WAIT. The answer of the WAIT may be on its way, and arrives first then. */
 static tenrec_status call_cancel_wait(struct store_call *c, tenrec_error *err)
 {
     uint8_t answer = 0;
@@ -193,8 +194,8 @@ static tenrec_status call_cancel_wait(struct store_call *c, tenrec_error *err)
     if (st == TENREC_OK && answer == 0)
         st = store_conn_read_u8(c->conn, &answer, c->deadline_ns, err);
     if (st == TENREC_OK && answer != 1)
-        st = tenrec_fail(err, TENREC_EPROTOCOL, "it answered the end of a wait by %u, expected 1",
-                         answer);
+        st = tenrec_fail(err, TENREC_EPROTOCOL,
+                         "the server answered the cancel of a wait by %u, expected 1", answer);
     return st;
 }
 

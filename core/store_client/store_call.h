@@ -27,7 +27,7 @@ struct store_call {
     struct store_call *next; /* of the busy ones; guarded by client->lock */
 };
 
-/* Connects, as store_dial_open. store_client_finish it, also after an error. */
+/* Connects as store_dial_open does. store_client_finish it, also after an error. */
 tenrec_status store_client_init(struct store_client *s, const char *name, const char *host,
                                 uint16_t port, uint64_t deadline_ns, tenrec_error *err);
 void store_client_finish(struct store_client *s); /* no call is under way */
@@ -43,17 +43,17 @@ tenrec_status store_call_send(struct store_call *c, tenrec_error *err);
 /* Returns `st`, and prefixes its error with the store. */
 tenrec_status store_call_end(struct store_call *c, tenrec_status st, tenrec_error *err);
 
-/* Unless `st` is an error: send the requests and read the last answer. Ends the call. */
+/* Send the requests and read the last answer, unless `st` is an error. End the call. */
 tenrec_status store_call_number(struct store_call *c, tenrec_status st, int64_t *ret,
                                 tenrec_error *err);
 tenrec_status store_call_value(struct store_call *c, tenrec_status st, struct store_value *ret,
                                tenrec_error *err);
 
-/* Says which keys are missing, and how many: one CHECK for each, all under way at once. After an
- * error ret_missing is set for the answers that came. */
+/* Checks which keys are missing, and how many: one CHECK for each, all in flight at once. After an
+ * error ret_missing is set for the answers that arrived. */
 tenrec_status store_call_check(struct store_call *c, const char *const *keys, size_t n,
                                bool *ret_missing, size_t *ret_count, tenrec_error *err);
-/* WAIT for all keys. errors: ETIMEDOUT (the call cannot go on) */
+/* WAIT for all keys. errors: ETIMEDOUT (the call cannot continue) */
 tenrec_status store_call_wait(struct store_call *c, const char *const *keys, size_t n,
                               uint64_t deadline_ns, tenrec_error *err);
 /* Waits until `until_ns`, cancels the WAIT and checks which keys are missing. */

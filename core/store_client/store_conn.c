@@ -156,7 +156,7 @@ tenrec_status store_conn_read(struct store_conn *c, void *ret, size_t len, uint6
         if (r > 0) {
             at += (size_t)r;
         } else if (r == 0) {
-            return tenrec_fail(err, TENREC_EPEER_LOST, "it closed the connection");
+            return tenrec_fail(err, TENREC_EPEER_LOST, "the server closed the connection");
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
             if ((st = wait_for(c->fd, POLLIN, deadline_ns, err)) != TENREC_OK)
                 return st;
@@ -195,7 +195,7 @@ tenrec_status store_conn_read_blob(struct store_conn *c, void **ret, size_t *ret
         return st;
     if ((uint64_t)len > STORE_MAX_VALUE)
         return tenrec_fail(err, TENREC_EPROTOCOL,
-                           "it announced a value of %llu bytes, at most %zu are taken",
+                           "the server announced a value of %llu bytes, at most %zu are accepted",
                            (unsigned long long)len, STORE_MAX_VALUE);
     if (!(data = memory_new((size_t)len + 1, 1)))
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a value of %lld bytes",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store_conn.h - a client's connection to a TCP store: a non-blocking socket
- * whose every step has a deadline. */
+/* store_conn.h - a client's connection to a TCP store: a non-blocking socket with
+ * a deadline for every step. */
 #ifndef TENREC_STORE_CLIENT_STORE_CONN_H
 #define TENREC_STORE_CLIENT_STORE_CONN_H
 
@@ -12,9 +12,8 @@ struct store_conn {
     struct store_conn *next; /* for its owner's list */
 };
 
-/* Errors of all: ETIMEDOUT, EPEER_LOST (closed, with the reason), ENOMEM. Texts
- * do not say which store it is; the caller prefixes that. After an error the
- * connection is of no use any more. */
+/* Errors of all: ETIMEDOUT, EPEER_LOST (closed, with the reason), ENOMEM. The caller
+ * prefixes the texts with the store. After an error the connection is unusable. */
 
 /* Connects to the first address that answers. ECONNECT. */
 tenrec_status store_conn_open(const struct address *list, size_t n, uint64_t deadline_ns,
@@ -32,8 +31,8 @@ tenrec_status store_conn_read_u8(struct store_conn *c, uint8_t *ret, uint64_t de
                                  tenrec_error *err);
 tenrec_status store_conn_read_i64(struct store_conn *c, int64_t *ret, uint64_t deadline_ns,
                                   tenrec_error *err);
-/* ret: owned, with a NUL behind that is not counted. EPROTOCOL when it is
- * longer than a store should give. */
+/* ret: owned by the caller, with a NUL behind that is not counted. EPROTOCOL for a
+ * blob longer than a value may be. */
 tenrec_status store_conn_read_blob(struct store_conn *c, void **ret, size_t *ret_len,
                                    uint64_t deadline_ns, tenrec_error *err);
 

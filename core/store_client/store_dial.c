@@ -27,7 +27,7 @@ static tenrec_status dial_probe(const struct store_dial *d, const uint8_t *hello
         store_conn_drop(c);
         if (st == TENREC_ETIMEDOUT)
             st = tenrec_fail(err, TENREC_EPROTOCOL,
-                             "it takes connections but does not answer as a c10d store");
+                             "the server accepts connections but does not answer as a c10d store");
         return st;
     }
     *ret = c;
@@ -50,7 +50,7 @@ static tenrec_status dial_find(struct store_dial *d, uint64_t deadline_ns, struc
     if (st == TENREC_OK && bytes_get_u32(answer) != 0xffffffffu) {
         store_conn_drop(*ret);
         *ret = NULL;
-        return tenrec_fail(err, TENREC_EPROTOCOL, "it does not answer as a c10d store");
+        return tenrec_fail(err, TENREC_EPROTOCOL, "the server does not answer as a c10d store");
     }
     if (st != TENREC_EPEER_LOST)
         return st;
@@ -81,7 +81,7 @@ tenrec_status store_dial_open(struct store_dial *d, const char *host, uint16_t p
     return st;
 }
 
-/* A new connection begins with VALIDATE where the server knows it. */
+/* A new connection begins with VALIDATE if the server knows VALIDATE. */
 tenrec_status store_dial_again(const struct store_dial *d, uint64_t deadline_ns,
                                struct store_conn **ret, tenrec_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store_dial.h - how a client reaches a TCP store: its addresses, and its request numbers. */
+/* store_dial.h - connects a client to a TCP store: its addresses and its request numbers. */
 #ifndef TENREC_STORE_CLIENT_STORE_DIAL_H
 #define TENREC_STORE_CLIENT_STORE_DIAL_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store_public.c - stores as programs use them: limits in milliseconds become deadlines. */
+/* store_public.c - the public functions of stores: limits in milliseconds become deadlines. */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "runtime/resolve.h"

@@ -29,8 +29,8 @@ static tenrec_status tcp_recode(tenrec_error *err, tenrec_status code)
     return code;
 }
 
-/* SET has no answer, so NUM_KEYS is asked behind it: the value is visible to every other connection
- * when this returns. */
+/* SET has no answer, so a NUM_KEYS follows: the value is visible to every other connection when
+ * this returns. */
 static tenrec_status tcp_set(struct store_backend *b, const char *key, const void *data, size_t len,
                              uint64_t deadline_ns, tenrec_error *err)
 {
@@ -120,7 +120,7 @@ static tenrec_status tcp_check(struct store_backend *b, const char *const *keys,
     return count_missing(b, keys, n, deadline_ns, ret_missing, &count, err);
 }
 
-/* On one connection throughout: a server that is about to go takes no other. */
+/* On one connection throughout: a server that is shutting down accepts no other. */
 static tenrec_status tcp_wait_round(struct store_backend *b, const char *const *keys, size_t n,
                                     uint64_t until_ns, uint64_t deadline_ns, bool *ret_missing,
                                     tenrec_error *err)
@@ -177,8 +177,8 @@ static tenrec_status read_values(struct store_backend *b, const char *const *key
     return store_call_end(&c, st, err);
 }
 
-/* The deadline of a wait has come: *ret_count of the keys are missing, and ret_missing
- * says which; it says so already when the server was `alive` when the wait began. */
+/* After a wait that reached its deadline: checks which keys are missing. Without an answer the
+ * result of the check before the wait stays, if the server was `alive` then. */
 static tenrec_status name_missing(struct store_backend *b, const char *const *keys, size_t n,
                                   uint64_t deadline_ns, bool alive, bool *ret_missing,
                                   size_t *ret_count, tenrec_error *err)
@@ -191,7 +191,8 @@ static tenrec_status name_missing(struct store_backend *b, const char *const *ke
     if (st == TENREC_ETIMEDOUT && alive) {
         *ret_count = n;
         if (err)
-            snprintf(err->text, sizeof err->text, "the store did not answer whether it came since");
+            snprintf(err->text, sizeof err->text,
+                     "the store did not answer whether the key was set since");
         return TENREC_OK;
     }
     tenrec_error_prefix(&why, "waited for key \"%s\"", keys[0]);
@@ -242,7 +243,7 @@ static tenrec_status get_once(struct store_backend *b, const char *const *keys, 
     }
     if (st == TENREC_OK && ret)
         st = read_values(b, keys, n, deadline_ns, ret, err);
-    /* A silent store is lost, and not merely without the key. */
+    /* A silent store is lost, not merely without the key. */
     return st == TENREC_ETIMEDOUT ? tcp_recode(err, TENREC_EPEER_LOST) : st;
 }
 
@@ -333,8 +334,8 @@ tenrec_status store_tcp_open(const char *host, uint16_t port, uint64_t deadline_
              strchr(host, ':') ? "tcp store [%s]:%u" : "tcp store %s:%u", host, port);
     st = store_client_init(&t->client, t->backend.name, host, port, deadline_ns, err);
     if (st == TENREC_OK) {
-        log_line(TENREC_LOG_DEBUG, "store", "%s speaks the numbers of torch %s", t->backend.name,
-                 t->client.dial.dialect == STORE_DIALECT_2_2 ? "2.2" : "1.13");
+        log_line(TENREC_LOG_DEBUG, "store", "%s uses the request numbers of torch %s",
+                 t->backend.name, t->client.dial.dialect == STORE_DIALECT_2_2 ? "2.2" : "1.13");
         return store_handle_new(&t->backend, "/", ret, err);
     }
     tenrec_error_prefix(err, "cannot reach %s within %llu ms", t->backend.name,
