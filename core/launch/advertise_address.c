@@ -27,13 +27,13 @@ static bool is_local_only(const struct sockaddr *a)
            (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr) && v6->sin6_addr.s6_addr[12] == 127);
 }
 
-static bool write_address(const struct sockaddr *a, socklen_t len, char ret[VANTAGE_MAX])
+static bool write_address(const struct sockaddr *a, socklen_t len, char ret[ADVERTISE_ADDRESS_MAX])
 {
-    return getnameinfo(a, len, ret, VANTAGE_MAX, NULL, 0, NI_NUMERICHOST) == 0;
+    return getnameinfo(a, len, ret, ADVERTISE_ADDRESS_MAX, NULL, 0, NI_NUMERICHOST) == 0;
 }
 
 /* Finds the source address of a datagram to `to`; connecting a datagram socket sends nothing. */
-static bool find_route(const struct address *to, char ret[VANTAGE_MAX])
+static bool find_route(const struct address *to, char ret[ADVERTISE_ADDRESS_MAX])
 {
     struct sockaddr_storage here;
     socklen_t len = sizeof here;
@@ -51,8 +51,8 @@ static bool find_route(const struct address *to, char ret[VANTAGE_MAX])
     return found;
 }
 
-/* 2 for IPv4, 1 for IPv6, 0 for an address that others cannot reach. */
-static int vantage_score(const struct ifaddrs *i)
+/* Returns 2 for IPv4, 1 for IPv6, 0 for an address that other hosts cannot reach. */
+static int address_score(const struct ifaddrs *i)
 {
     const struct sockaddr_in6 *v6 = (const void *)i->ifa_addr;
 
@@ -64,7 +64,7 @@ static int vantage_score(const struct ifaddrs *i)
     return i->ifa_addr->sa_family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr);
 }
 
-static void find_first(char ret[VANTAGE_MAX])
+static void find_first(char ret[ADVERTISE_ADDRESS_MAX])
 {
     const struct ifaddrs *best = NULL;
     struct ifaddrs *list;
@@ -72,7 +72,7 @@ static void find_first(char ret[VANTAGE_MAX])
     if (getifaddrs(&list) != 0)
         return;
     for (const struct ifaddrs *i = list; i; i = i->ifa_next)
-        if (vantage_score(i) > (best ? vantage_score(best) : 0))
+        if (address_score(i) > (best ? address_score(best) : 0))
             best = i;
     if (best)
         write_address(best->ifa_addr,
@@ -83,7 +83,7 @@ static void find_first(char ret[VANTAGE_MAX])
 }
 
 void advertise_address_find(const char *host, uint16_t port, uint64_t deadline_ns,
-                            char ret[VANTAGE_MAX])
+                            char ret[ADVERTISE_ADDRESS_MAX])
 {
     struct address list[RESOLVE_MAX];
     tenrec_error unused;

@@ -2,8 +2,8 @@
 /* advertise_address.h - the address that this machine advertises to a group: the one from which it
  * reaches the group's store.
  *
- * The own host name often resolves to 127.0.1.1, or an address that others cannot reach, so it is
- * not used. */
+ * The machine's host name is not used: it often resolves to 127.0.1.1, or to an address that other
+ * hosts cannot reach. */
 #ifndef TENREC_LAUNCH_ADVERTISE_ADDRESS_H
 #define TENREC_LAUNCH_ADVERTISE_ADDRESS_H
 
@@ -11,16 +11,16 @@
 #include <stdint.h>
 #include <tenrec/error.h>
 
-#define VANTAGE_MAX (INET6_ADDRSTRLEN + 16)
+#define ADVERTISE_ADDRESS_MAX (INET6_ADDRSTRLEN + 16)
 
 /* Writes the address of this machine towards `host`, the host of the store; when that is this
- * machine, the first address that is not loopback. "" when only this host needs to reach us (the
- * store is at a loopback address, or `host` is ""), or no address is found. Sends nothing, but
- * names are looked up. */
+ * machine, the first address that is not loopback. "" when the group is on this host alone (the
+ * store is at a loopback address, or `host` is ""), or no address is found. Sends no packet but
+ * those of the name lookup. */
 void advertise_address_find(const char *host, uint16_t port, uint64_t deadline_ns,
-                            char ret[VANTAGE_MAX]);
+                            char ret[ADVERTISE_ADDRESS_MAX]);
 
-/* "localhost", 127.x.y.z or ::1, as written. */
+/* Returns true for "localhost", 127.x.y.z and ::1, as written. */
 int advertise_address_is_loopback(const char *host);
 
 #endif

@@ -70,11 +70,11 @@ void init_method_finish(struct init_method *m)
     m->text = NULL;
 }
 
-void init_method_blame(const char *what, const char *text, tenrec_error *err)
+void init_method_blame(const char *label, const char *text, tenrec_error *err)
 {
     char *masked = secret_mask(text);
 
     secret_scrub(err, text);
-    tenrec_error_prefix(err, "%s \"%.80s\"", what, masked ? masked : "");
+    tenrec_error_prefix(err, "%s \"%.80s\"", label, masked ? masked : "");
     free(masked);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* init_method.h - the text that says where a group meets, taken apart. */
+/* init_method.h - parses the text that names a group's store. */
 #ifndef TENREC_LAUNCH_INIT_METHOD_H
 #define TENREC_LAUNCH_INIT_METHOD_H
 
@@ -16,8 +16,7 @@ struct init_method {
 tenrec_status init_method_read(const char *text, struct init_method *ret, tenrec_error *err);
 void init_method_finish(struct init_method *m);
 
-/* Prefixes an error with `what` and the init_method, and masks the password that a URL may
- * carry. */
-void init_method_blame(const char *what, const char *text, tenrec_error *err);
+/* Prefixes an error with `label` and the init_method, and masks a password in it. */
+void init_method_blame(const char *label, const char *text, tenrec_error *err);
 
 #endif

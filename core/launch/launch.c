@@ -24,7 +24,7 @@ static const char *launch_variable(const struct env *env, const char *name)
     return value && *value ? value : NULL;
 }
 
-tenrec_status launch_number(const char *what, const char *text, int64_t min, int64_t max,
+tenrec_status launch_number(const char *name, const char *text, int64_t min, int64_t max,
                             int64_t *ret, tenrec_error *err)
 {
     char *end;
@@ -34,7 +34,7 @@ tenrec_status launch_number(const char *what, const char *text, int64_t min, int
     n = strtoll(text, &end, 10);
     if (errno || end == text || *end || n < min || n > max || *text == ' ' || *text == '+')
         return tenrec_fail(err, TENREC_EINVAL,
-                           "%s=\"%.40s\" must be a whole number within %lld..%lld", what, text,
+                           "%s=\"%.40s\" must be a whole number within %lld..%lld", name, text,
                            (long long)min, (long long)max);
     *ret = n;
     return TENREC_OK;
@@ -58,8 +58,8 @@ static tenrec_status launch_variable_number(const struct env *env, const char *n
 /* Rank and world of one launcher. Alternatives are tried in order. */
 struct launcher {
     const char *source;
-    const char *rank;          /* its presence means this launcher */
-    const char *rank_needs;    /* and so does this one's, when not NULL */
+    const char *rank;          /* set by this launcher */
+    const char *rank_needs;    /* also set by it, when not NULL */
     const char *world[5];      /* alternatives */
     const char *local_rank[3]; /* alternatives */
     const char *local_world[3];
@@ -115,8 +115,8 @@ static tenrec_status first_number(const struct env *env, const char *const *name
     return TENREC_OK;
 }
 
-static tenrec_status take_launcher(const struct env *env, const struct launcher *l,
-                                   struct launch *ret, tenrec_error *err)
+static tenrec_status launch_read(const struct env *env, const struct launcher *l,
+                                 struct launch *ret, tenrec_error *err)
 {
     tenrec_status st;
 
@@ -132,7 +132,7 @@ static tenrec_status take_launcher(const struct env *env, const struct launcher 
     return TENREC_OK;
 }
 
-/* Letters that a key or a file name can carry. */
+/* Copies with '_' for characters that a key or a file name may not have. */
 static void copy_plain(char *ret, size_t room, const char *text)
 {
     size_t n = 0;
@@ -145,7 +145,7 @@ static void copy_plain(char *ret, size_t room, const char *text)
     ret[n] = '\0';
 }
 
-/* Finds the text that tells one start of all processes from the next. */
+/* Finds the text that distinguishes one start of all processes from the next. */
 static void find_run(const struct env *env, struct launch *ret)
 {
     const char *id = launch_variable(env, "TORCHELASTIC_RUN_ID"),
@@ -182,8 +182,8 @@ tenrec_status launch_detect(launch_lookup_fn *lookup, void *arg, int32_t rank, i
     for (size_t i = 0; i < sizeof launchers / sizeof launchers[0] && !l; i++)
         if (launched_by(&env, &launchers[i]))
             l = &launchers[i];
-    /* With both given, a launcher's values do not matter. */
-    if (l && (st = take_launcher(&env, l, ret, given ? NULL : err)) != TENREC_OK && !given)
+    /* With both given, wrong values of a launcher are ignored. */
+    if (l && (st = launch_read(&env, l, ret, given ? NULL : err)) != TENREC_OK && !given)
         return st;
     find_run(&env, ret);
     if (rank >= 0)
@@ -192,8 +192,8 @@ tenrec_status launch_detect(launch_lookup_fn *lookup, void *arg, int32_t rank, i
         ret->world = world;
     if (given)
         snprintf(ret->source, sizeof ret->source, "the configuration");
-    /* By hand or torchrun's way a rank alone is that of a dynamic group; other
-     * launchers always know how many they start. */
+    /* A rank alone, of TENREC_RANK or RANK, is that of a dynamic group; other launchers
+     * always know the world size. */
     if (l && ret->world < 0 && l >= &launchers[2])
         return tenrec_fail(err, TENREC_EINVAL,
                            "%s is set but not %s: set it, or TENREC_RANK and TENREC_WORLD_SIZE",
@@ -203,7 +203,7 @@ tenrec_status launch_detect(launch_lookup_fn *lookup, void *arg, int32_t rank, i
         if (ret->rank < 0 && launch_variable(&env, size))
             return tenrec_fail(err, TENREC_EINVAL, "%s is set but not %s: set both or none", size,
                                launchers[i].rank);
-        /* The rank is configured for each, the size comes from outside. */
+        /* The rank is configured, the world size is a variable. */
         if (ret->rank >= 0 && ret->world < 0 &&
             (st = launch_variable_number(&env, size, 1, RANKS_MAX, &ret->world, err)) != TENREC_OK)
             return st;
@@ -220,7 +220,7 @@ static uint64_t launch_hash(uint64_t h, const char *text)
     return h;
 }
 
-/* Open MPI and PMIx on one host: a file named after the job. */
+/* Finds a file named after the job, for Open MPI and PMIx on one host. */
 static bool find_file(const struct env *env, struct launch *launch)
 {
     static const char *const job[] = { "PMIX_NAMESPACE", "PMIX_SERVER_URI2", "PMIX_SERVER_URI21",
@@ -278,12 +278,12 @@ tenrec_status launch_find_place(launch_lookup_fn *lookup, void *arg, struct laun
         return TENREC_OK;
     if (launch->world < 0)
         return tenrec_fail(err, TENREC_EINVAL,
-                           "there is a rank (%s) but no world size, so that the group is dynamic: "
+                           "there is a rank (%s) but no world size, so the group is dynamic: "
                            "set MASTER_ADDR and MASTER_PORT, or init_method to tcp://host:port or "
                            "file://path; or TENREC_WORLD_SIZE or WORLD_SIZE for a static group",
                            launch->source);
     return tenrec_fail(err, TENREC_EINVAL,
-                       "rank %d of %d (%s) does not know where to meet the others: set MASTER_ADDR "
-                       "and MASTER_PORT, or init_method to tcp://host:port or file://path",
+                       "no store for rank %d of %d (%s): set MASTER_ADDR and MASTER_PORT, or "
+                       "init_method to tcp://host:port or file://path",
                        launch->rank, launch->world, launch->source);
 }

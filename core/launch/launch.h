@@ -17,28 +17,28 @@ struct launch {
     char source[48];                 /* "torchrun's variables", "Slurm" ... */
     char host[256];                  /* address of the store, or "" */
     uint16_t port;
-    char place[64];   /* where host and port came from */
+    char place[64];   /* the source of host and port */
     bool agent_store; /* the launcher serves the store: never serve it */
     char file[256];   /* a file for all ranks of one host; "" */
-    char run[128];    /* tells one start from the next, where the launcher does; "" */
+    char run[128];    /* distinguishes one start from the next; "" if unknown */
 };
 
 /* Detects the launcher: TENREC_RANK, torchrun, PMIx, PMI, Slurm, Open MPI, in this order; else rank
  * and world are -1 ("single process"). A given rank >= 0 and world > 0 override all.
  *
- * errors: EINVAL names the variable that is wrong or missing */
+ * errors: EINVAL, names the wrong or missing variable */
 tenrec_status launch_detect(launch_lookup_fn *lookup, void *arg, int32_t rank, int32_t world,
                             struct launch *ret, tenrec_error *err);
 
 /* Fills host and port, or file, for env://: from MASTER_ADDR and MASTER_PORT, else derived under
  * Slurm and on one host.
  *
- * errors: EINVAL says which variables to set */
+ * errors: EINVAL, names the variables to set */
 tenrec_status launch_find_place(launch_lookup_fn *lookup, void *arg, struct launch *launch,
                                 tenrec_error *err);
 
-/* Reads a whole decimal number within min..max; the error calls it `what`. */
-tenrec_status launch_number(const char *what, const char *text, int64_t min, int64_t max,
+/* Reads a whole decimal number within min..max; the error calls it `name`. */
+tenrec_status launch_number(const char *name, const char *text, int64_t min, int64_t max,
                             int64_t *ret, tenrec_error *err);
 
 #endif

@@ -25,7 +25,7 @@ void ranks_text(char *ret, size_t room, const bool *flag, int32_t n, const char 
         int32_t end = i;
         if (!flag[i])
             continue;
-        /* Names would be lost in a range. */
+        /* A range would hide names. */
         while (!names && end + 1 < n && flag[end + 1])
             end++;
         if (end > i + 1)
@@ -51,7 +51,7 @@ static bool name_char(char c)
            c == ':' || c == '-';
 }
 
-tenrec_status ranks_check_name(const char *what, const char *name, tenrec_error *err)
+tenrec_status ranks_check_name(const char *label, const char *name, tenrec_error *err)
 {
     size_t len = name ? strlen(name) : 0;
     bool good = len >= 1 && len <= TENREC_NAME_MAX;
@@ -61,7 +61,7 @@ tenrec_status ranks_check_name(const char *what, const char *name, tenrec_error 
     if (good)
         return TENREC_OK;
     return tenrec_fail(err, TENREC_EINVAL, "%s \"%.140s\" must be 1 to %d of A-Z a-z 0-9 _ : -",
-                       what, name ? name : "", TENREC_NAME_MAX);
+                       label, name ? name : "", TENREC_NAME_MAX);
 }
 
 tenrec_status ranks_make_name(const char *pattern, int32_t rank, char ret[TENREC_NAME_MAX + 1],

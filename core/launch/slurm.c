@@ -105,8 +105,8 @@ bool slurm_place(launch_lookup_fn *lookup, void *arg, char *ret_host, size_t roo
         snprintf(ret_host, room, "127.0.0.1");
         return true;
     }
-    /* Rank 0 runs on the first node of the step. The launch node may have no listener, but is
-     * better than nothing. */
+    /* Rank 0 runs on the first node of the step. The launch node, a last resort, may have no
+     * listener. */
     if (nodes && slurm_first_host(nodes, ret_host, room))
         return true;
     if (!launcher || strlen(launcher) >= room)

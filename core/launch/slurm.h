@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* slurm.h - what Slurm's variables say of a task's step. */
+/* slurm.h - reads a task's step from Slurm's variables. */
 #ifndef TENREC_LAUNCH_SLURM_H
 #define TENREC_LAUNCH_SLURM_H
 

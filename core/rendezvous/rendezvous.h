@@ -35,7 +35,7 @@ struct rendezvous {
     struct tenrec_store *store;         /* owns; the whole store */
     struct tenrec_store_server *server; /* owns; rank 0 when it serves */
     bool member_serves;                 /* the store ends with rank 0 */
-    char vantage[VANTAGE_MAX];          /* our address for the others; "" if unknown */
+    char vantage[ADVERTISE_ADDRESS_MAX]; /* our address for the others; "" if unknown */
     bool visitor;                       /* from outside: writes nothing */
     bool dynamic;
     struct group_lost lost;        /* set by the user; is_lost NULL: none is known */
