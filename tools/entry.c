@@ -14,7 +14,7 @@ static tenrec_status check_wraps(const struct entry *e, tenrec_error *err)
 
     if (wraps && !e->layer.wraps)
         return place_fail(err, TENREC_ECONFIG, &e->layer.place,
-                          "backend '%s': plugin '%s' wraps another backend: say which with 'wraps'",
+                          "backend '%s': plugin '%s' wraps another backend: name it with 'wraps'",
                           e->layer.name, p->name);
     if (!wraps && e->layer.wraps)
         return place_fail(err, TENREC_ECONFIG, &e->layer.wraps_place,

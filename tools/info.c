@@ -173,7 +173,7 @@ static json_t *worker_list(void)
 static tenrec_status plugin_get(const char *path, struct backend **ret, tenrec_error *err)
 {
     void *options = NULL;
-    tenrec_status st = backend_get_kind(path, GATE_ANY, ret, err);
+    tenrec_status st = backend_get_kind(path, PLUGIN_KIND_ANY, ret, err);
 
     if (st != TENREC_OK)
         return st;

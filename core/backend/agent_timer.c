@@ -15,15 +15,15 @@ struct agent_timers_entry {
     void *arg;
 };
 
-/* With the lock held. */
+/* The caller holds the lock. */
 static void unlink_entry(struct agent_timers *a, struct agent_timers_entry *e)
 {
     *(e->prev ? &e->prev->next : &a->first) = e->next;
     *(e->next ? &e->next->prev : &a->last) = e->prev;
 }
 
-/* With the lock held. From the end: most delays are alike, so the newest is
- * mostly the last. */
+/* The caller holds the lock. Searches from the end: most delays are equal, so the newest
+ * entry is mostly the last. */
 static void link_entry(struct agent_timers *a, struct agent_timers_entry *e)
 {
     e->prev = a->last;
@@ -106,7 +106,7 @@ void agent_timers_end(struct agent_timers *a, struct agent_timers_owner *owner)
 
     pthread_mutex_lock(&a->lock);
     owner->ended = true;
-    /* The list may change while the lock is not held: begin again each time. */
+    /* The list may change while the lock is released: start over each time. */
     for (e = a->first; e; e = next) {
         next = e->next;
         if (e->owner != owner)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* agent_timer.h - timers of agents, with the promise that none is forgotten: what
- * is left when its owner ends runs then. */
+/* agent_timer.h - timers of agents. A timer runs at its time or when its owner ends. */
 #ifndef TENREC_BACKEND_AGENT_TIMER_H
 #define TENREC_BACKEND_AGENT_TIMER_H
 
@@ -34,8 +33,8 @@ void agent_timers_finish(struct agent_timers *a);
 tenrec_status agent_timers_add(struct agent_timers *a, struct agent_timers_owner *owner,
                                uint64_t ms, void (*fn)(void *arg), void *arg);
 
-/* Runs what is left of `owner` here and now, and waits for what is under way;
- * from then on agent_timers_add refuses. */
+/* Runs the pending timers of `owner` at once and waits for a running one; from then on
+ * agent_timers_add refuses. */
 void agent_timers_end(struct agent_timers *a, struct agent_timers_owner *owner);
 
 #endif

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_OPS_SIZE 4096 /* of what a later version may have grown to */
+#define MAX_OPS_SIZE 4096 /* of a later version */
 
 /* --- building ------------------------------------------------------------- */
 
@@ -22,7 +22,7 @@ static tenrec_status check_wraps(const struct chain_layer *layer, bool has_inner
     if (wraps == has_inner)
         return TENREC_OK;
     return tenrec_fail(err, TENREC_ECONFIG,
-                       wraps ? "plugin '%s' wraps another backend: say which with 'wraps'"
+                       wraps ? "plugin '%s' wraps another backend: name it with 'wraps'"
                              : "plugin '%s' wraps nothing: remove 'wraps'",
                        p->name);
 }
@@ -30,12 +30,12 @@ static tenrec_status check_wraps(const struct chain_layer *layer, bool has_inner
 static tenrec_status check_ops(const struct tenrec_agent *a, tenrec_error *err)
 {
     if (!a->ops)
-        return tenrec_fail(err, TENREC_EPLUGIN, "its init set no ops");
+        return tenrec_fail(err, TENREC_EPLUGIN, "the plugin's init set no ops");
     if (a->ops->size < sizeof a->ops->size || a->ops->size > MAX_OPS_SIZE)
-        return tenrec_fail(err, TENREC_EPLUGIN, "its ops say they have %u bytes, expected %zu",
+        return tenrec_fail(err, TENREC_EPLUGIN, "the agent's ops have %u bytes, expected %zu",
                            a->ops->size, sizeof *a->ops);
     if (!a->inner && !TENREC_HAS(a->ops, send))
-        return tenrec_fail(err, TENREC_EPLUGIN, "its agent wraps nothing, so it must have a send");
+        return tenrec_fail(err, TENREC_EPLUGIN, "the agent wraps nothing, so it must have a send");
     return TENREC_OK;
 }
 
@@ -50,7 +50,7 @@ static void link_drop(struct link *l)
     backend_put(l->backend);
 }
 
-/* The agents inwards of `l` exist. */
+/* The agents inside of `l` exist already. */
 static tenrec_status link_make(struct link *l, const struct chain_layer *layer,
                                const struct chain_identity *id, tenrec_error *err)
 {
@@ -86,7 +86,7 @@ static tenrec_status link_make(struct link *l, const struct chain_layer *layer,
     return st;
 }
 
-/* Finds who is next for each op of the fast path. */
+/* Resolves the next agent for each op of the fast path. */
 static void links_connect(struct chain *c)
 {
     for (size_t i = c->n; i-- > 0;) {
@@ -158,8 +158,7 @@ err_free:
 
 /* --- life ----------------------------------------------------------------- */
 
-/* Outermost first: a wrapper may still hold sends that it owes to the one
- * below, and its timers send them now. */
+/* Outermost first: a wrapper may hold delayed sends, and its timers send them now. */
 static void links_shutdown(struct chain *c)
 {
     for (size_t i = 0; i < c->n; i++) {
@@ -171,7 +170,7 @@ static void links_shutdown(struct chain *c)
     }
 }
 
-/* With c->life held. */
+/* The caller holds c->life. */
 static tenrec_status links_start(struct chain *c, const struct tenrec_member *member, uint32_t n,
                                  tenrec_error *err)
 {
@@ -198,7 +197,7 @@ tenrec_status chain_start(struct chain *c, const struct tenrec_member *member, u
     if (atomic_load(&c->state) != CHAIN_NEW) {
         st = tenrec_fail(err, TENREC_EINVAL, "a chain is started once only");
     } else {
-        /* Before start returns a peer may call, and want its answer. */
+        /* Up before `start` returns: a peer may call already and expect an answer. */
         atomic_store(&c->state, CHAIN_UP);
         st = links_start(c, member, n, err);
         if (st != TENREC_OK) {

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* What a chain_layer points to, owned. */
+/* Owns the memory of a chain_layer. */
 struct entry {
     char *name;
     char *place;
@@ -29,7 +29,7 @@ static void entry_drop(struct chain_layer *layer, struct entry *e)
     backend_put(layer->backend);
 }
 
-/* Does what the plugin says of itself fit `wraps`? */
+/* Checks `wraps` against the plugin's flag. */
 static tenrec_status check_wraps(const struct config_layer *from, const struct tenrec_plugin *p,
                                  tenrec_error *err)
 {
@@ -39,7 +39,7 @@ static tenrec_status check_wraps(const struct config_layer *from, const struct t
         return TENREC_OK;
     if (wraps)
         return place_fail(err, TENREC_ECONFIG, &from->wraps_place,
-                          "backend '%s': plugin '%s' wraps another backend: say which one with "
+                          "backend '%s': plugin '%s' wraps another backend: name it with "
                           "'wraps'",
                           from->name, p->name);
     return place_fail(err, TENREC_ECONFIG, &from->wraps_place,
@@ -76,7 +76,7 @@ static tenrec_status entry_make(struct chain_layer *layer, struct entry *e,
     if (st != TENREC_OK)
         return st;
     st = options_make(backend_plugin(layer->backend), from, &e->options, err);
-    if (st == TENREC_EPLUGIN) /* its table: no value of ours has a place */
+    if (st == TENREC_EPLUGIN) /* a wrong table, so no value has a place */
         chain_config_prefix(err, &from->plugin_place, from->name);
     if (st != TENREC_OK)
         return st;
@@ -89,7 +89,7 @@ static tenrec_status entry_make(struct chain_layer *layer, struct entry *e,
     return st;
 }
 
-/* Takes nothing of `from`. */
+/* Borrows `from` during the call only. */
 static tenrec_status chain_config_make(const struct config_layer *from, size_t n,
                                        struct chain_config **ret, tenrec_error *err)
 {
@@ -108,7 +108,7 @@ static tenrec_status chain_config_make(const struct config_layer *from, size_t n
     s->entry = entry;
     while (st == TENREC_OK && s->n < n) {
         st = entry_make(&s->layer[s->n], &s->entry[s->n], &from[s->n], err);
-        s->n++; /* chain_config_close undoes also what was made half */
+        s->n++; /* chain_config_close also undoes a half-made entry */
     }
     if (st != TENREC_OK) {
         chain_config_close(s);

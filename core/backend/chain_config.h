@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* chain_config.h - the backends that a configuration asks for, loaded and with their
- * options filled: what a chain is made of. Starts nothing. */
+/* chain_config.h - the backends of a configuration, loaded and with their options filled:
+ * the layers of a chain. Starts nothing. */
 #ifndef TENREC_BACKEND_CHAIN_CONFIG_H
 #define TENREC_BACKEND_CHAIN_CONFIG_H
 
@@ -12,14 +12,14 @@ struct tenrec_config;
 /* The chain that `backend:` begins. The configuration may be changed or dropped
  * afterwards.
  *
- * errors   with the place: ECONFIG (also what a plugin's construct says), EPLUGIN,
+ * errors   with the place: ECONFIG (also from a plugin's construct), EPLUGIN,
  *          EABI, EEXIST, ENOMEM
  */
 tenrec_status chain_config_open(const struct tenrec_config *config, struct chain_config **ret,
                                 tenrec_error *err);
 
-/* Every entry of `backends:`, in the chain or not: loads, fills, checks, and
- * gives all back. errors: as above, the first one. */
+/* Loads, fills, checks and releases every entry of `backends:`, in the chain or not.
+ * errors: as above, of the first wrong entry. */
 tenrec_status chain_config_check(const struct tenrec_config *config, tenrec_error *err);
 
 /* Outermost first; borrowed until chain_config_close. For chain_open. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* link.h - one agent in its chain: what chain.c builds and host.c runs on. */
+/* chain_layer.h - an agent in its chain, built by chain.c and used by host.c. */
 #ifndef TENREC_BACKEND_CHAIN_LAYER_H
 #define TENREC_BACKEND_CHAIN_LAYER_H
 
@@ -17,14 +17,14 @@ typedef tenrec_status poll_fn(struct tenrec_agent *self, tenrec_peer peer,
 struct link {
     struct tenrec_agent agent; /* first: all that the plugin sees */
 
-    /* The next agents that have the op, found once: the fast path. */
+    /* The next agents that have the op, resolved once: the fast path. */
     send_fn *inner_send;
     struct tenrec_agent *inner_sender;
-    deliver_fn *outer_deliver; /* NULL: the user comes next */
+    deliver_fn *outer_deliver; /* NULL: the user is next */
     struct tenrec_agent *outer_deliverer;
 
     struct chain *chain;
-    const char *name; /* as the config calls it */
+    const char *name; /* of the entry */
     struct backend *backend;
     struct agent_timers_owner after;
     bool started;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host.c - what the core does for agents. */
+/* host.c - the services of the core for agents. */
 #include "backend/chain_layer.h"
 #include "backend/message.h"
 #include "runtime/log.h"
@@ -12,9 +12,9 @@ static void host_send_inner(struct tenrec_agent *self, tenrec_peer to, struct te
     l->inner_send(l->inner_sender, to, msg, done);
 }
 
-/* Relaxed: a message that comes while another thread shuts down may take
- * either way; what counts is that none comes through afterwards, and that is
- * ordered by the joins in the agents' shutdown. */
+/* Relaxed: a message that arrives during a shutdown by another thread may be delivered or
+ * dropped. The joins in the agents' shutdown order this: afterwards no message is
+ * delivered. */
 static enum chain_state state_of(struct chain *c)
 {
     return atomic_load_explicit(&c->state, memory_order_relaxed);
@@ -33,10 +33,10 @@ static void host_deliver_outer(struct tenrec_agent *self, tenrec_peer from, stru
             c->user.deliver(c->user.arg, from, msg);
         return;
     }
-    /* Outer agents are down already: nobody is there to take it. Later still
-     * it is against the contract, or a send that was under way. */
+    /* While stopping, the outer agents are down already. After that, a delivery violates the
+     * contract, or was under way. */
     if (state != CHAIN_STOPPING)
-        log_line(TENREC_LOG_DEBUG, l->part, "delivered a message while it does not run");
+        log_line(TENREC_LOG_DEBUG, l->part, "delivered a message while the chain does not run");
     msg->release(msg);
 }
 
@@ -64,8 +64,8 @@ static tenrec_status host_place(struct tenrec_agent *self, tenrec_peer from, str
     tenrec_status st =
         user->place ? user->place(user->arg, from, msg, err) : message_place(msg, err);
 
-    /* A user that does not know of shared storages has found memory for each tensor; the
-     * bytes come to that of the first. */
+    /* A user that does not know shared storages placed each tensor; the bytes arrive at the
+     * place of the first. */
     for (uint32_t i = 0; i < msg->n_tensors && st == TENREC_OK; i++) {
         struct tenrec_tensor_desc *t = tenrec_msg_tensor(msg, i);
 
@@ -88,7 +88,7 @@ static void host_peer_lost(struct tenrec_agent *self, tenrec_peer peer, const te
     const struct chain_user *user = &l->chain->user;
 
     if (state_of(l->chain) == CHAIN_STOPPED)
-        log_line(TENREC_LOG_DEBUG, l->part, "lost a peer while it does not run");
+        log_line(TENREC_LOG_DEBUG, l->part, "lost a peer while the chain does not run");
     else if (user->peer_lost)
         user->peer_lost(user->arg, peer, why);
 }
@@ -99,7 +99,7 @@ static void host_caller_lost(struct tenrec_agent *self, tenrec_peer peer, const 
     const struct chain_user *user = &l->chain->user;
 
     if (state_of(l->chain) == CHAIN_STOPPED)
-        log_line(TENREC_LOG_DEBUG, l->part, "lost a caller while it does not run");
+        log_line(TENREC_LOG_DEBUG, l->part, "lost a caller while the chain does not run");
     else if (user->caller_lost)
         user->caller_lost(user->arg, peer, why);
 }

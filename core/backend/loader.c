@@ -30,7 +30,7 @@ bool loader_is_path(const char *name_or_path)
     return strchr(name_or_path, '/') || ends_in_suffix(name_or_path);
 }
 
-/* An empty item of the variable is no folder: it never means the current one. */
+/* Skips empty items of the variable: the current folder is never searched. */
 static void folders_each(bool (*fn)(void *arg, const char *folder), void *arg)
 {
     const char *env = secure_getenv("TENREC_PLUGIN_PATH");
@@ -47,7 +47,8 @@ static void folders_each(bool (*fn)(void *arg, const char *folder), void *arg)
     fn(arg, TENREC_PLUGINDIR);
 }
 
-/* Its owner, and any user where the mode says so, decide which code is loaded. */
+/* Whoever can write to the folder decides which code is loaded: its owner, and any user
+ * where the mode allows that. */
 static bool warn_folder(void *arg, const char *folder)
 {
     struct stat sb;
@@ -87,8 +88,8 @@ struct search {
     const char *name;
     char *found;
     struct suggestion nearest;
-    char looked[200]; /* the folders, as many as find room */
-    size_t unnamed;   /* the others */
+    char searched[200]; /* the folders, as many as fit */
+    size_t unnamed;     /* number of the other folders */
 };
 
 static void try_names_of(struct suggestion *n, const char *folder)
@@ -108,15 +109,15 @@ static void try_names_of(struct suggestion *n, const char *folder)
     closedir(dir);
 }
 
-/* A folder is named whole or not at all. */
+/* Adds a folder to the text, whole or not at all. */
 static void note_folder(struct search *s, const char *folder)
 {
-    size_t used = strlen(s->looked);
+    size_t used = strlen(s->searched);
 
-    if (s->unnamed || used + strlen(", ") + strlen(folder) >= sizeof s->looked)
+    if (s->unnamed || used + strlen(", ") + strlen(folder) >= sizeof s->searched)
         s->unnamed++;
     else
-        snprintf(s->looked + used, sizeof s->looked - used, "%s%s", used ? ", " : "", folder);
+        snprintf(s->searched + used, sizeof s->searched - used, "%s%s", used ? ", " : "", folder);
 }
 
 static bool search_folder(void *arg, const char *folder)
@@ -146,11 +147,11 @@ tenrec_status loader_find(const char *name, char **ret, tenrec_error *err)
     suggest_init(&s.nearest, name);
     loader_folders(search_folder, &s);
     if (s.unnamed)
-        snprintf(more, sizeof more, "%s%zu more", *s.looked ? " and " : "", s.unnamed);
+        snprintf(more, sizeof more, "%s%zu more", *s.searched ? " and " : "", s.unnamed);
     if (!s.found)
         return tenrec_fail(err, TENREC_EPLUGIN,
                            "no plugin '%s'%s: no %s%s in %s%s (TENREC_PLUGIN_PATH adds folders)",
-                           name, suggest_hint(&s.nearest), name, SUFFIX, s.looked, more);
+                           name, suggest_hint(&s.nearest), name, SUFFIX, s.searched, more);
     *ret = s.found;
     return TENREC_OK;
 }
@@ -169,12 +170,12 @@ static void *symbol_of(void *handle, const char *name, tenrec_error *err)
     if (dlinfo(handle, RTLD_DI_LINKMAP, &mine) == 0 &&
         dladdr1(p, &info, (void **)&where, RTLD_DL_LINKMAP) && where == mine)
         return p;
-    tenrec_fail(err, TENREC_EPLUGIN, "does not export '%s' itself: it lies in '%.150s'", name,
+    tenrec_fail(err, TENREC_EPLUGIN, "does not export '%s' itself: the symbol is in '%.150s'", name,
                 where && where->l_name ? where->l_name : "another file");
     return NULL;
 }
 
-/* dlopen of a folder says something odd, and of a FIFO it hangs. */
+/* dlopen reports a folder with a confusing text, and hangs on a FIFO. */
 static tenrec_status check_file(const char *path, tenrec_error *err)
 {
     struct suggestion n;
@@ -212,7 +213,7 @@ static void loader_unmap(void *handle)
         dlclose(handle);
 }
 
-/* The three symbols, in the order that gives the most telling error. */
+/* Reads the three symbols, in the order of the clearest error. */
 static tenrec_status read_symbols(struct loaded *l, int kind, tenrec_error *err)
 {
     tenrec_status st;
@@ -245,7 +246,7 @@ tenrec_status loader_open(const char *path, int kind, struct loaded *ret, tenrec
 
     if (st != TENREC_OK)
         goto err_prefix;
-    /* Without a slash dlopen would look in the folders of the system. */
+    /* Without a slash dlopen would search the folders of the system. */
     l.path = strchr(path, '/') ? memory_text(path) : loader_join(".", path, "");
     if (!l.path) {
         st = tenrec_fail(err, TENREC_ENOMEM, "no memory");

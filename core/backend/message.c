@@ -9,28 +9,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A recycled block has this many bytes; larger messages go back to malloc. */
+/* A recycled block has this many bytes; larger messages are freed. */
 #define BLOCK_BYTES 1024
 #define BATCH 32 /* blocks that move between a thread and the depot at once */
 #define CACHE_MAX (2 * BATCH)
 #define DEPOT_MAX (8 * BATCH)
 
 struct message {
-    struct tenrec_msg msg; /* first: all that others see */
-    struct message *next;  /* while it is not in use */
+    struct tenrec_msg msg; /* first: the public part */
+    struct message *next;  /* while the block is free */
     size_t bytes;          /* of this block */
     void (*on_release)(void *arg, struct tenrec_msg *msg);
     void *arg;
     void *storage; /* of the tensors, when message_place made it */
 };
 
-/* Free blocks of this thread. Messages are often made by one thread and
- * released by another; the depot carries them back in batches. */
+/* Free blocks of this thread. One thread often makes messages and another releases
+ * them; the depot returns the blocks in batches. */
 struct cache {
     struct message *first;
     unsigned n;
     bool registered; /* for the destructor at the thread's end */
-    size_t freed;    /* bytes of blocks that this thread gave back to malloc, up to HEAP_STEP */
+    size_t freed;    /* bytes of blocks that this thread freed, up to HEAP_STEP */
 };
 
 /* Small, and used for every message: worth the static TLS block. */
@@ -57,8 +57,8 @@ static void cache_end(void *arg)
     *c = (struct cache){ 0 };
 }
 
-/* In the child of a fork: another thread of the parent may have been at it. */
-static void forget_depot(void)
+/* In the child of a fork: another thread of the parent may have been changing the depot. */
+static void depot_reset(void)
 {
     pthread_mutex_init(&depot.lock, NULL);
     depot.first = NULL;
@@ -68,10 +68,10 @@ static void forget_depot(void)
 static void cache_key_make(void)
 {
     pthread_key_create(&cache_key, cache_end);
-    pthread_atfork(NULL, NULL, forget_depot);
+    pthread_atfork(NULL, NULL, depot_reset);
 }
 
-/* Moves blocks from `*from` to `*to` until that has `limit` or none is left. */
+/* Moves blocks from `*from` to `*to` until `*to` has `limit` or `*from` is empty. */
 static void move_blocks(struct message **from, unsigned *n_from, struct message **to,
                         unsigned *n_to, unsigned limit)
 {
@@ -92,7 +92,7 @@ __attribute__((noinline)) static bool cache_register(void)
     return cache.registered;
 }
 
-/* Before anything is put into this thread's cache: its end must empty it. */
+/* Called before a block is put into this thread's cache: the thread's end must empty it. */
 static inline bool cache_is_registered(void)
 {
     return cache.registered || cache_register();
@@ -105,8 +105,8 @@ static void depot_to_cache(struct cache *c)
     pthread_mutex_unlock(&depot.lock);
 }
 
-/* Blocks are freed when they are large, or more than a burst leaves room for: where many
- * were freed, the heap has pages to return to the system. */
+/* Frees a block that is large or does not fit the depot. After many of these the heap has
+ * pages to return to the system. */
 __attribute__((noinline)) static void block_free(struct message *m)
 {
     cache.freed += m->bytes;
@@ -117,7 +117,7 @@ __attribute__((noinline)) static void block_free(struct message *m)
     }
 }
 
-/* Half of a full cache goes to the depot; the blocks that the depot has no room for are freed. */
+/* Moves half of a full cache to the depot; frees the blocks that do not fit there. */
 __attribute__((noinline)) static void cache_to_depot(struct cache *c)
 {
     struct message *half = NULL;
@@ -134,7 +134,7 @@ __attribute__((noinline)) static void cache_to_depot(struct cache *c)
     }
 }
 
-/* One that this thread has kept; NULL when it has none. */
+/* Returns a block of this thread's cache; NULL when that is empty. */
 static inline struct message *block_pop(void)
 {
     struct message *m = cache.first;
@@ -146,7 +146,7 @@ static inline struct message *block_pop(void)
     return m;
 }
 
-/* A block that this thread does not have yet, or one that is too large to keep. */
+/* Returns a block from the depot or from malloc. */
 static struct message *block_find(size_t bytes)
 {
     const bool small = RECYCLE && bytes <= BLOCK_BYTES;
@@ -165,7 +165,7 @@ static struct message *block_find(size_t bytes)
     return m;
 }
 
-static void block_give(struct message *m)
+static void block_recycle(struct message *m)
 {
     if (!RECYCLE || m->bytes != BLOCK_BYTES || !cache_is_registered()) {
         block_free(m);
@@ -183,9 +183,9 @@ static void message_release(struct tenrec_msg *msg)
 
     if (m->on_release)
         m->on_release(m->arg, msg);
-    if (m->storage) /* mostly there is none, and a call costs */
+    if (m->storage) /* mostly NULL: saves a call */
         free(m->storage);
-    block_give(m);
+    block_recycle(m);
 }
 
 static size_t round_up(size_t n, size_t step)
@@ -193,8 +193,8 @@ static size_t round_up(size_t n, size_t step)
     return (n + step - 1) / step * step;
 }
 
-/* One by one: to clear it as a whole, the compiler takes an instruction that
- * needs longer to begin than these to end. */
+/* Field by field: the compiler would clear the whole struct by an instruction that takes
+ * longer to start than these take in all. */
 static void message_fill(struct message *m, void *payload, uint64_t payload_len)
 {
     struct tenrec_msg *msg = &m->msg;
@@ -220,7 +220,7 @@ static void message_fill(struct message *m, void *payload, uint64_t payload_len)
 
 #define HEAD_BYTES round_up(sizeof(struct message), sizeof(max_align_t))
 
-/* With tensors, or large, or with a block that this thread does not have. */
+/* For messages with tensors or a large payload, or when the thread's cache is empty. */
 __attribute__((noinline)) static struct tenrec_msg *message_make(uint64_t payload_len,
                                                                  uint32_t n_tensors)
 {

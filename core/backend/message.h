@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* message.h - the memory of messages.
  *
- * One allocation holds the message, its descriptors and its payload; small
- * ones are recycled. Both those that the core sends and those that a backend
- * fills from the wire are made here. */
+ * One allocation holds the message, its descriptors and its payload; small ones are
+ * recycled. Messages to send and messages that a backend fills from the wire are made
+ * here. */
 #ifndef TENREC_BACKEND_MESSAGE_H
 #define TENREC_BACKEND_MESSAGE_H
 
 #include <tenrec/agent.h>
 
 /* Zeroed, with `payload_len` bytes (not zeroed) at ->payload and `n_tensors`
- * zeroed descriptors at ->tensors. NULL: out of memory or absurdly large.
- * Any thread; ->release may be called on another one. */
+ * zeroed descriptors at ->tensors. NULL: out of memory or far too large. Any thread;
+ * ->release may be called on another thread. */
 struct tenrec_msg *message_new(uint64_t payload_len, uint32_t n_tensors);
 
-/* Calls fn(arg, msg) when `msg`, which came from message_new, is released,
- * before its memory goes: for tensors that belong to somebody. One per
- * message; a second call replaces the first. */
+/* Calls fn(arg, msg) when `msg` (from message_new) is released, before its memory is
+ * freed: for tensors with an owner. One per message; a second call replaces the
+ * first. */
 void message_on_release(struct tenrec_msg *msg, void (*fn)(void *arg, struct tenrec_msg *msg),
                         void *arg);
 
-/* Gives each tensor of `msg` (from message_new) host memory, aligned to 64
- * bytes, that goes with the message. What chain_user.place may fall back on.
- * errors: ENOMEM */
+/* Gives each tensor of `msg` (from message_new) host memory, aligned to 64 bytes and
+ * freed with the message. The default of chain_user.place. errors: ENOMEM */
 tenrec_status message_place(struct tenrec_msg *msg, tenrec_error *err);
 
 #endif

@@ -216,7 +216,7 @@ static const struct tenrec_store_host host = {
 
 /* ---- opening -------------------------------------------------------------- */
 
-/* All slots but `name` and `address` must be there. A slot beyond the plugin's size is not. */
+/* All slots but `name` and `address` are mandatory. A slot beyond the plugin's size is missing. */
 static tenrec_status check_ops(const struct tenrec_plugin_store *s, tenrec_error *err)
 {
     const struct tenrec_store_ops *o = s->ops;
@@ -240,7 +240,7 @@ static tenrec_status check_ops(const struct tenrec_plugin_store *s, tenrec_error
                    : TENREC_OK;
 }
 
-/* Keeps the name and address, which the core asks once. */
+/* Keeps the name and address, for which the core asks once. */
 static void make_name(struct plugin_store *p, const char *url)
 {
     const char *name = TENREC_HAS(p->store.ops, name) ? p->store.ops->name(&p->store) : NULL;

@@ -5,7 +5,7 @@
 
 #define MAX_OPTIONS 1024
 #define MAX_OPTIONS_SIZE (1u << 20)
-#define MAX_STRUCT_SIZE 4096 /* of what a later version may have grown to */
+#define MAX_STRUCT_SIZE 4096 /* of a later version */
 
 static const struct tenrec_option *option_at(const struct tenrec_plugin *p, uint32_t i)
 {
@@ -24,8 +24,8 @@ static bool is_scalar(enum tenrec_option_type t)
     return t >= TENREC_OPT_BOOL && t <= TENREC_OPT_STRING;
 }
 
-/* Size of what lies at the offset of an option; 0 for an unknown type. Their
- * alignment is the same but for lists and maps, which begin with a pointer. */
+/* Size of an option's value; 0 for an unknown type. The alignment is equal to the size but
+ * for lists and maps, which begin with a pointer. */
 static size_t value_size(enum tenrec_option_type t)
 {
     switch (t) {
@@ -54,7 +54,7 @@ static size_t value_align(enum tenrec_option_type t)
     return t >= TENREC_OPT_LIST ? sizeof(void *) : value_size(t);
 }
 
-/* Is option `i` sound by itself? */
+/* Checks option `i` by itself. */
 static tenrec_status check_option(const struct tenrec_plugin *p, uint32_t i, tenrec_error *err)
 {
     const struct tenrec_option *o = option_at(p, i);
@@ -75,17 +75,17 @@ static tenrec_status check_option(const struct tenrec_plugin *p, uint32_t i, ten
                                                                     : "but is no list or map");
     if (o->offset > p->options_size || size > p->options_size - o->offset)
         return tenrec_fail(err, TENREC_EPLUGIN,
-                           "option '%s' lies at bytes %u to %zu of an options struct of %u bytes",
+                           "option '%s' is at bytes %u to %zu of an options struct of %u bytes",
                            o->key, o->offset, o->offset + size, p->options_size);
     if (o->offset % value_align(o->type))
-        return tenrec_fail(err, TENREC_EPLUGIN, "option '%s' lies at the unaligned offset %u",
-                           o->key, o->offset);
+        return tenrec_fail(err, TENREC_EPLUGIN, "option '%s' is at the unaligned offset %u", o->key,
+                           o->offset);
     if (!o->help)
         return tenrec_fail(err, TENREC_EPLUGIN, "option '%s' has no help", o->key);
     return TENREC_OK;
 }
 
-/* Does it clash with one before it? */
+/* Checks option `i` against the options before it. */
 static tenrec_status check_apart(const struct tenrec_plugin *p, uint32_t i, tenrec_error *err)
 {
     const struct tenrec_option *b = option_at(p, i);
@@ -93,7 +93,7 @@ static tenrec_status check_apart(const struct tenrec_plugin *p, uint32_t i, tenr
     for (uint32_t k = 0; k < i; k++) {
         const struct tenrec_option *a = option_at(p, k);
         if (strcmp(a->key, b->key) == 0)
-            return tenrec_fail(err, TENREC_EPLUGIN, "option '%s' is there twice", b->key);
+            return tenrec_fail(err, TENREC_EPLUGIN, "duplicate option '%s'", b->key);
         if (a->offset < b->offset + value_size(b->type) &&
             b->offset < a->offset + value_size(a->type))
             return tenrec_fail(err, TENREC_EPLUGIN, "options '%s' and '%s' overlap at offset %u",
@@ -105,7 +105,7 @@ static tenrec_status check_apart(const struct tenrec_plugin *p, uint32_t i, tenr
 static tenrec_status check_options(const struct tenrec_plugin *p, bool in_record,
                                    tenrec_error *err);
 
-/* The table of a list of maps. */
+/* Checks the table of a list of maps. */
 static tenrec_status check_record(const struct tenrec_plugin *p, const struct tenrec_option *o,
                                   tenrec_error *err)
 {
@@ -127,28 +127,30 @@ static tenrec_status check_record(const struct tenrec_plugin *p, const struct te
 static tenrec_status check_options(const struct tenrec_plugin *p, bool in_record, tenrec_error *err)
 {
     if (p->options_size > MAX_OPTIONS_SIZE)
-        return tenrec_fail(err, TENREC_EPLUGIN, "its options struct has %u bytes, at most %u work",
-                           p->options_size, MAX_OPTIONS_SIZE);
+        return tenrec_fail(err, TENREC_EPLUGIN,
+                           "the options struct has %u bytes, expected at most %u", p->options_size,
+                           MAX_OPTIONS_SIZE);
     if (p->n_options == 0)
         return TENREC_OK;
     if (p->n_options > MAX_OPTIONS)
-        return tenrec_fail(err, TENREC_EPLUGIN, "has %u options, at most %u work", p->n_options,
+        return tenrec_fail(err, TENREC_EPLUGIN, "has %u options, expected at most %u", p->n_options,
                            MAX_OPTIONS);
     if (!p->options)
         return tenrec_fail(err, TENREC_EPLUGIN, "has %u options, but no table", p->n_options);
-    /* Up to `record` all of it is read; what is longer was appended later. */
+    /* The fields up to `record` are read; later versions may have appended fields. */
     if (p->option_size < offsetof(struct tenrec_option, record) ||
         p->option_size > MAX_STRUCT_SIZE || p->option_size % sizeof(void *))
-        return tenrec_fail(err, TENREC_EABI, "its table has %u bytes per option, expected %zu",
-                           p->option_size, sizeof(struct tenrec_option));
+        return tenrec_fail(err, TENREC_EABI,
+                           "the option table has %u bytes per option, expected %zu", p->option_size,
+                           sizeof(struct tenrec_option));
     for (uint32_t i = 0; i < p->n_options; i++) {
         const struct tenrec_option *o = option_at(p, i);
         tenrec_status st = check_option(p, i, err);
         if (st == TENREC_OK)
             st = check_apart(p, i, err);
         if (st == TENREC_OK && o->type == TENREC_OPT_RECORDS)
-            st = in_record ? tenrec_fail(err, TENREC_EPLUGIN, "option '%s': no records in records",
-                                         o->key)
+            st = in_record ? tenrec_fail(err, TENREC_EPLUGIN,
+                                         "option '%s': nested records are not supported", o->key)
                            : check_record(p, o, err);
         if (st != TENREC_OK)
             return st;
@@ -172,12 +174,12 @@ tenrec_status plugin_validate_check_kind(const struct tenrec_plugin *p, int want
 {
     bool known = p->kind == TENREC_PLUGIN_BACKEND || p->kind == TENREC_PLUGIN_STORE;
 
-    if (wanted == GATE_ANY ? known : p->kind == (uint32_t)wanted)
+    if (wanted == PLUGIN_KIND_ANY ? known : p->kind == (uint32_t)wanted)
         return TENREC_OK;
-    return tenrec_fail(err, TENREC_EPLUGIN, "is %s (kind %u), but %s is wanted here",
+    return tenrec_fail(err, TENREC_EPLUGIN, "is %s (kind %u), expected %s",
                        plugin_validate_kind_name(p->kind), p->kind,
-                       wanted == GATE_ANY ? "a backend or a store"
-                                          : plugin_validate_kind_name((uint32_t)wanted));
+                       wanted == PLUGIN_KIND_ANY ? "a backend or a store"
+                                                 : plugin_validate_kind_name((uint32_t)wanted));
 }
 
 tenrec_status plugin_validate_check(const struct tenrec_plugin *p, int wanted, tenrec_error *err)
@@ -190,10 +192,10 @@ tenrec_status plugin_validate_check(const struct tenrec_plugin *p, int wanted, t
     if (p->abi_major != TENREC_ABI_MAJOR)
         return tenrec_fail(err, TENREC_EABI, "built for ABI %u.%u, this core has %u.%u: rebuild it",
                            p->abi_major, p->abi_minor, TENREC_ABI_MAJOR, TENREC_ABI_MINOR);
-    /* `probe` came with 0.1 and may be missing; all before it must be there. */
+    /* `probe` was added in 0.1 and may be missing; the fields before it are mandatory. */
     if (p->size < offsetof(struct tenrec_plugin, probe) || p->size > MAX_STRUCT_SIZE)
-        return tenrec_fail(err, TENREC_EABI, "its description has %u bytes, expected %zu", p->size,
-                           sizeof *p);
+        return tenrec_fail(err, TENREC_EABI, "the plugin's description has %u bytes, expected %zu",
+                           p->size, sizeof *p);
     if ((st = plugin_validate_check_kind(p, wanted, err)) != TENREC_OK)
         return st;
     if (!plugin_validate_name_ok(p->name))
@@ -210,7 +212,7 @@ void plugin_validate_begin(tenrec_error *err)
     tenrec_fail(err, TENREC_OK, "%s", "");
 }
 
-tenrec_status plugin_validate_end(tenrec_status st, const char *what, tenrec_error *err)
+tenrec_status plugin_validate_end(tenrec_status st, const char *function, tenrec_error *err)
 {
     const bool known = st < 0 && strcmp(tenrec_status_name(st), "?") != 0;
 
@@ -218,9 +220,10 @@ tenrec_status plugin_validate_end(tenrec_status st, const char *what, tenrec_err
         return st;
     if (!known && (!err || !*err->text))
         return tenrec_fail(err, TENREC_EPLUGIN,
-                           "its %s returned %d, which is no status, and no text", what, (int)st);
+                           "the plugin's %s returned %d, which is no status, and no text", function,
+                           (int)st);
     if (err && !*err->text)
-        return tenrec_fail(err, st, "its %s failed without a text: %s", what,
+        return tenrec_fail(err, st, "the plugin's %s failed without a text: %s", function,
                            tenrec_status_text(st));
     if (err)
         err->code = known ? st : TENREC_EPLUGIN;

@@ -13,13 +13,13 @@
 struct backend {
     struct backend *next; /* in the order of registration */
     struct loaded file;   /* handle and path are NULL for the program's own */
-    unsigned users;       /* guarded by registry.lock, as what follows */
+    unsigned users;       /* guarded by registry.lock, as `kept` */
     bool kept;            /* counted in users for ever */
 };
 
 static struct {
     pthread_mutex_t lock;    /* guards the list and the counts */
-    pthread_mutex_t loading; /* one file at a time; taken before `lock` */
+    pthread_mutex_t loading; /* one file at a time; acquired before `lock` */
     struct backend *first;
 } registry = { .lock = PTHREAD_MUTEX_INITIALIZER, .loading = PTHREAD_MUTEX_INITIALIZER };
 
@@ -28,7 +28,7 @@ static const char *name_of(const struct backend *b)
     return b->file.plugin->name;
 }
 
-/* With registry.lock held. */
+/* The caller holds registry.lock. */
 static struct backend *find_name(const char *name)
 {
     for (struct backend *b = registry.first; b; b = b->next)
@@ -37,7 +37,7 @@ static struct backend *find_name(const char *name)
     return NULL;
 }
 
-/* With registry.lock held. */
+/* The caller holds registry.lock. */
 static struct backend *find_handle(const void *handle)
 {
     for (struct backend *b = registry.first; b; b = b->next)
@@ -46,7 +46,7 @@ static struct backend *find_handle(const void *handle)
     return NULL;
 }
 
-/* Adds it with `users` users, or fails with EEXIST. Takes *file on success. */
+/* Adds a backend with `users` users. Takes *file on success. errors: EEXIST, ENOMEM */
 static tenrec_status registry_add(const struct loaded *file, unsigned users, struct backend **ret,
                                   tenrec_error *err)
 {
@@ -102,7 +102,7 @@ static struct backend *share_handle(const void *handle)
     return b;
 }
 
-/* With registry.loading held. `name` is NULL when the user gave a path. */
+/* The caller holds registry.loading. `name` is NULL when the user gave a path. */
 static tenrec_status load_file(const char *path, const char *name, int kind, struct backend **ret,
                                tenrec_error *err)
 {
@@ -114,12 +114,12 @@ static tenrec_status load_file(const char *path, const char *name, int kind, str
         return st;
     b = share_handle(file.handle);
     if (b) {
-        loader_close(&file); /* the first one counts */
+        loader_close(&file); /* loaded before */
         *ret = b;
         return TENREC_OK;
     }
     if (name && strcmp(name, file.plugin->name) != 0)
-        st = tenrec_fail(err, TENREC_EPLUGIN, "plugin '%s': calls itself '%s', expected '%s'", path,
+        st = tenrec_fail(err, TENREC_EPLUGIN, "plugin '%s': has the name '%s', expected '%s'", path,
                          file.plugin->name, name);
     else if ((st = registry_add(&file, 1, ret, err)) != TENREC_OK)
         tenrec_error_prefix(err, "plugin '%s'", path);
@@ -128,9 +128,9 @@ static tenrec_status load_file(const char *path, const char *name, int kind, str
     return st;
 }
 
-/* Takes the one found by its name only when it is of the kind that is wanted. */
-static tenrec_status registry_fits(struct backend *b, int kind, struct backend **ret,
-                                   tenrec_error *err)
+/* Returns `b` if it is of this kind; else releases it. */
+static tenrec_status registry_check_kind(struct backend *b, int kind, struct backend **ret,
+                                         tenrec_error *err)
 {
     tenrec_status st = plugin_validate_check_kind(b->file.plugin, kind, err);
 
@@ -162,10 +162,10 @@ tenrec_status backend_get_kind(const char *name_or_path, int kind, struct backen
         return st;
     }
     if ((b = share_name(name_or_path)))
-        return registry_fits(b, kind, ret, err);
+        return registry_check_kind(b, kind, ret, err);
     pthread_mutex_lock(&registry.loading);
     if ((b = share_name(name_or_path))) { /* another thread was first */
-        st = registry_fits(b, kind, ret, err);
+        st = registry_check_kind(b, kind, ret, err);
     } else if ((st = loader_find(name_or_path, &path, err)) == TENREC_OK) {
         st = load_file(path, name_or_path, kind, ret, err);
         free(path);
@@ -224,7 +224,7 @@ tenrec_init_store_fn *backend_init_store(const struct backend *b)
     return b->file.init_store;
 }
 
-/* The next one after `b`, or the first, shared so that it stays. */
+/* Returns the backend after `b` (NULL: the first), shared so that it stays. */
 static struct backend *share_next(struct backend *b)
 {
     struct backend *next;
@@ -303,7 +303,7 @@ tenrec_status tenrec_unload_backend(const char *name, tenrec_error *err)
 
     if (!name)
         return tenrec_fail(err, TENREC_EINVAL, "unload_backend: no name");
-    pthread_mutex_lock(&registry.loading); /* nobody may find the file half gone */
+    pthread_mutex_lock(&registry.loading); /* no thread may find a half-closed file */
     pthread_mutex_lock(&registry.lock);
     b = find_name(name);
     users = b ? b->users : 0;

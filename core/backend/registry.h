@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* registry.h - the backends and store plugins that this process knows.
  *
- * A backend is a plugin's description and its two functions; where it came
- * from (a file or the program itself) makes no difference above. A plugin of the
- * kind `store` is kept likewise and handed out as a struct backend too: a name
- * belongs to one plugin, whatever its kind. */
+ * A backend is a plugin's description and its two functions, from a file or from the
+ * program itself. A plugin of the kind `store` is also a struct backend here: a name
+ * belongs to one plugin of any kind. */
 #ifndef TENREC_BACKEND_REGISTRY_H
 #define TENREC_BACKEND_REGISTRY_H
 
@@ -12,26 +11,26 @@
 
 struct backend;
 
-/* The backend that the user calls `name_or_path`: a registered one of that
- * name, else the plugin file (loader.h says where it is looked for), which is
- * registered then. Shares it: backend_put gives it back. Any thread.
+/* Gets a backend: a registered one of that name, else the plugin file (searched as
+ * loader.h says), which is registered then. Shares it: backend_put releases it. Any
+ * thread.
  * errors: EPLUGIN (not found, not loadable), EABI, EEXIST (another file has a
  * plugin of that name), ENOMEM */
 tenrec_status backend_get(const char *name_or_path, struct backend **ret, tenrec_error *err);
 
-/* The same for a plugin of another kind, or for GATE_ANY of whatever it is.
- * errors: also EPLUGIN when the one of that name is of another kind */
+/* The same for a plugin of another kind, or of any kind for PLUGIN_KIND_ANY.
+ * errors: also EPLUGIN when the plugin of that name is of another kind */
 tenrec_status backend_get_kind(const char *name_or_path, int kind, struct backend **ret,
                                tenrec_error *err);
 void backend_share(struct backend *b);
 void backend_put(struct backend *b);
 
-/* It is never unmapped from now on: somebody has functions of it. */
+/* Keeps the plugin mapped for ever: a caller uses functions of it. */
 void backend_keep(struct backend *b);
 
 /* Borrowed until backend_put. */
 const struct tenrec_plugin *backend_plugin(const struct backend *b);
-/* The file it was loaded from; "" when the program registered it. */
+/* The plugin's file; "" when the program registered the plugin. */
 const char *backend_path(const struct backend *b);
 tenrec_construct_options_fn *backend_construct(const struct backend *b);
 tenrec_init_agent_fn *backend_init(const struct backend *b);       /* NULL for a store */

@@ -12,9 +12,9 @@
 
 struct choice {
     char *scheme;
-    struct backend *backend; /* shared (counted); NULL when it could not be loaded */
+    struct backend *backend; /* shared (counted); NULL if loading failed */
     void *options;
-    tenrec_error err; /* why it could not be loaded */
+    tenrec_error err; /* of the failed loading */
 };
 
 struct stores {
@@ -34,9 +34,9 @@ bool stores_scheme(const char *url, char ret[STORES_SCHEME_MAX])
     return true;
 }
 
-/* Puts "PLACE: store 'name': " before the text; a URL of the program's has no place. */
-static tenrec_status stores_blame(const struct config_layer *from, const struct place *place,
-                                  tenrec_status st, tenrec_error *err)
+/* Puts "PLACE: store 'name': " before the text; a URL from the program has no place. */
+static tenrec_status stores_prefix(const struct config_layer *from, const struct place *place,
+                                   tenrec_status st, tenrec_error *err)
 {
     char text[PLACE_TEXT_MAX];
 
@@ -47,8 +47,8 @@ static tenrec_status stores_blame(const struct config_layer *from, const struct 
     return st;
 }
 
-/* There is no such plugin. By custom a scheme with an s more asks for TLS: a hint to leave the s
- * out would be wrong. */
+/* Called when the plugin does not exist. By custom a scheme with an additional s asks for TLS, so
+ * a hint to drop the s would be wrong. */
 static tenrec_status check_tls(const struct config_layer *from, tenrec_error *err)
 {
     const size_t len = strlen(from->name);
@@ -79,19 +79,19 @@ static tenrec_status choice_fill(struct choice *c, const struct config_layer *fr
     if (st == TENREC_EPLUGIN)
         st = check_tls(from, err);
     if (st != TENREC_OK)
-        return stores_blame(from, &from->plugin_place, st, err);
+        return stores_prefix(from, &from->plugin_place, st, err);
     st = options_make(backend_plugin(c->backend), from, &c->options, err);
     if (st == TENREC_EPLUGIN)
-        return stores_blame(from, &from->plugin_place, st, err);
+        return stores_prefix(from, &from->plugin_place, st, err);
     if (st != TENREC_OK)
         return st;
     plugin_validate_begin(err);
     st = plugin_validate_end(backend_construct(c->backend)(c->options, err), "construct_options",
                              err);
-    return st == TENREC_OK ? st : stores_blame(from, &from->place, st, err);
+    return st == TENREC_OK ? st : stores_prefix(from, &from->place, st, err);
 }
 
-static void choice_empty(struct choice *c)
+static void choice_release(struct choice *c)
 {
     options_drop(c->options);
     backend_put(c->backend);
@@ -99,7 +99,7 @@ static void choice_empty(struct choice *c)
     c->backend = NULL;
 }
 
-/* The entries of the file, and one for `scheme` when it has none of its own. */
+/* Lists the entries of the file, and one for `scheme` if the file has none. */
 static tenrec_status list_layers(const struct tenrec_config *config, const char *scheme,
                                  struct config_layer **ret, size_t *ret_n, tenrec_error *err)
 {
@@ -149,7 +149,7 @@ static tenrec_status stores_load_layers(const struct tenrec_config *config, cons
         st = choice_fill(c, &layer[s->n++], &why);
         if (st == TENREC_OK)
             continue;
-        choice_empty(c);
+        choice_release(c);
         c->err = why;
         if (!strict && st != TENREC_ENOMEM && !(scheme && strcmp(scheme, name) == 0))
             st = TENREC_OK;
@@ -192,7 +192,7 @@ void stores_drop(struct stores *s)
     if (!s || atomic_fetch_sub(&s->refs, 1) != 1)
         return;
     for (size_t i = 0; i < s->n; i++) {
-        choice_empty(&s->choice[i]);
+        choice_release(&s->choice[i]);
         free(s->choice[i].scheme);
     }
     free(s);

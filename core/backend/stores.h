@@ -11,7 +11,7 @@ struct tenrec_config;
 
 #define STORES_SCHEME_MAX 64
 
-/* "redis" of "redis://host/jobs". Returns false if there is none that a plugin can have. */
+/* Copies "redis" of "redis://host/jobs". Returns false if the URL has no scheme for a plugin. */
 bool stores_scheme(const char *url, char ret[STORES_SCHEME_MAX]);
 
 /* Loads all stores that `stores:` names, and the plugin of `scheme` (NULL: none). The error of an
@@ -37,7 +37,7 @@ struct stores_choice {
     const void *options;
 };
 
-/* errors: ENOTFOUND (not among them), and why it could not be loaded */
+/* errors: ENOTFOUND (not configured), and the error of a failed loading */
 tenrec_status stores_find(const struct stores *s, const char *scheme, struct stores_choice *ret,
                           tenrec_error *err);
 

@@ -57,7 +57,7 @@ TEST(stack_open_loads_outermost_first)
 TEST(stack_open_refuses_wraps_missing)
 {
     expect_refused("backend: flaky\nbackends:\n  flaky: { plugin: faulty }\n", TENREC_ECONFIG,
-                   "test.yaml:3:3: ", "plugin 'faulty' wraps another backend: say which one");
+                   "test.yaml:3:3: ", "plugin 'faulty' wraps another backend: name it");
 }
 
 TEST(stack_open_refuses_wraps_needless)

@@ -273,9 +273,9 @@ TEST_WITH(chain_open_refuses_agents_without_ops, reset, NULL)
 {
     const struct tenrec_agent_ops empty = { .size = 0 }, huge = { .size = 100000 };
 
-    expect_bad_ops(NULL, "its init set no ops");
-    expect_bad_ops(&empty, "its ops say they have 0 bytes");
-    expect_bad_ops(&huge, "its ops say they have 100000 bytes");
+    expect_bad_ops(NULL, "the plugin's init set no ops");
+    expect_bad_ops(&empty, "the agent's ops have 0 bytes");
+    expect_bad_ops(&huge, "the agent's ops have 100000 bytes");
     expect_bad_ops(&recorder_no_ops, "must have a send");
 }
 

@@ -28,27 +28,27 @@ static void refuses(const char *file, tenrec_status status, const char *text)
     }
 REFUSES(wrong_magic, TENREC_EPLUGIN, "magic is 12345678, expected 544e5243")
 REFUSES(wrong_major, TENREC_EABI, "built for ABI 1.")
-REFUSES(short_description, TENREC_EABI, "its description has 32 bytes")
-REFUSES(huge_description, TENREC_EABI, "its description has 1000000 bytes")
+REFUSES(short_description, TENREC_EABI, "the plugin's description has 32 bytes")
+REFUSES(huge_description, TENREC_EABI, "the plugin's description has 1000000 bytes")
 REFUSES(no_plugin, TENREC_EPLUGIN, "does not export 'tenrec_plugin'")
 REFUSES(no_construct, TENREC_EPLUGIN, "does not export 'tenrec_construct_options'")
 REFUSES(no_init, TENREC_EPLUGIN, "does not export 'tenrec_init_agent'")
-REFUSES(leans, TENREC_EPLUGIN, "does not export 'tenrec_plugin' itself: it lies in '")
-REFUSES(store_kind, TENREC_EPLUGIN, "is a store (kind 2), but a backend is wanted here")
+REFUSES(leans, TENREC_EPLUGIN, "does not export 'tenrec_plugin' itself: the symbol is in '")
+REFUSES(store_kind, TENREC_EPLUGIN, "is a store (kind 2), expected a backend")
 REFUSES(unknown_kind, TENREC_EPLUGIN, "is of an unknown kind (kind 77)")
 REFUSES(bad_name, TENREC_EPLUGIN, "has the name 'Not a name'")
 REFUSES(null_name, TENREC_EPLUGIN, "has the name ''")
 REFUSES(no_summary, TENREC_EPLUGIN, "has no summary")
 REFUSES(option_table_null, TENREC_EPLUGIN, "has 2 options, but no table")
-REFUSES(option_stride, TENREC_EABI, "its table has 8 bytes per option")
+REFUSES(option_stride, TENREC_EABI, "the option table has 8 bytes per option")
 REFUSES(option_many, TENREC_EPLUGIN, "has 1000000 options")
-REFUSES(option_outside, TENREC_EPLUGIN, "option 'b' lies at bytes 12 to 20 of an options struct")
-REFUSES(option_far_outside, TENREC_EPLUGIN, "option 'b' lies at bytes 4294967295 to")
-REFUSES(option_unaligned, TENREC_EPLUGIN, "option 'b' lies at the unaligned offset 5")
+REFUSES(option_outside, TENREC_EPLUGIN, "option 'b' is at bytes 12 to 20 of an options struct")
+REFUSES(option_far_outside, TENREC_EPLUGIN, "option 'b' is at bytes 4294967295 to")
+REFUSES(option_unaligned, TENREC_EPLUGIN, "option 'b' is at the unaligned offset 5")
 REFUSES(option_type, TENREC_EPLUGIN, "option 'b' has the unknown type 42")
 REFUSES(option_item, TENREC_EPLUGIN, "option 'b' has items of the type 2, but is no list")
 REFUSES(option_nested, TENREC_EPLUGIN, "option 'a' has items of the type 7, expected a plain")
-REFUSES(option_twice, TENREC_EPLUGIN, "option 'a' is there twice")
+REFUSES(option_twice, TENREC_EPLUGIN, "duplicate option 'a'")
 REFUSES(option_overlap, TENREC_EPLUGIN, "options 'a' and 'b' overlap")
 REFUSES(option_key, TENREC_EPLUGIN, "option 1 has the key 'B b'")
 REFUSES(option_no_help, TENREC_EPLUGIN, "option 'b' has no help")
@@ -216,10 +216,11 @@ TEST(gate_words_a_failure_when_the_plugin_gave_no_text)
     tenrec_fail(&err, TENREC_EINVAL, "of another time");
     plugin_validate_begin(&err);
     assert_int_equal(plugin_validate_end((tenrec_status)-9999, "init", &err), TENREC_EPLUGIN);
-    assert_string_equal(err.text, "its init returned -9999, which is no status, and no text");
+    assert_string_equal(err.text,
+                        "the plugin's init returned -9999, which is no status, and no text");
     plugin_validate_begin(&err);
     assert_int_equal(plugin_validate_end(TENREC_ENOMEM, "init", &err), TENREC_ENOMEM);
-    assert_string_equal(err.text, "its init failed without a text: out of memory");
+    assert_string_equal(err.text, "the plugin's init failed without a text: out of memory");
     plugin_validate_begin(&err);
     tenrec_fail(&err, TENREC_EOS, "said so");
     assert_int_equal(plugin_validate_end((tenrec_status)5, "init", &err), TENREC_EPLUGIN);

@@ -73,9 +73,9 @@ TEST_WITH(register_backend_checks_the_tables_of_records, unload_all, unload_all)
     };
     static const char *const text[] = {
         NULL,
-        "record of option 'rules': option 'do' lies at bytes 0 to 8 of an options struct of 1",
+        "record of option 'rules': option 'do' is at bytes 0 to 8 of an options struct of 1",
         "record of option 'rules': option 'do' has no help",
-        "record of option 'rules': option 'r': no records in records",
+        "record of option 'rules': option 'r': nested records are not supported",
         "record of option 'rules': has 1 options, but no table",
         "option 'rules' has no record",
     };
@@ -174,7 +174,7 @@ TEST_WITH(load_backend_refuses_a_file_that_calls_itself_otherwise, unload_all, u
 
     setenv("TENREC_PLUGIN_PATH", FIXTURES, 1);
     assert_int_equal(tenrec_load_backend("other_name", &err), TENREC_EPLUGIN);
-    assert_text_has(err.text, "calls itself 'something_else', expected 'other_name'");
+    assert_text_has(err.text, "has the name 'something_else', expected 'other_name'");
     setenv("TENREC_PLUGIN_PATH", old, 1);
     free(old);
 }

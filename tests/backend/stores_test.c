@@ -120,7 +120,7 @@ TEST(stores_load_is_refused_with_the_place)
         { "init_method: drwer://x", "drwer",
           "t.yaml:1:14: store 'drwer': no plugin 'drwer' (did you mean 'drawer'?)" },
         { "stores: {notes: {plugin: newer_minor}}", "notes",
-          "is a backend (kind 1), but a store is wanted here" },
+          "is a backend (kind 1), expected a store" },
         { "stores: {notes: {plugin: store_without_init}}", "notes",
           "does not export 'tenrec_init_store'" },
         { "stores: {notes: {}}", NULL, "t.yaml:1:10: store 'notes': 'plugin' is missing" },
@@ -168,8 +168,7 @@ TEST(plugin_of_a_kind_is_none_of_the_other)
     assert_null(backend_init(b));
     assert_false(tenrec_backend_registered("drawer"));
     assert_int_equal(tenrec_load_backend("drawer", &err), TENREC_EPLUGIN);
-    assert_string_equal(err.text,
-                        "plugin 'drawer': is a store (kind 2), but a backend is wanted here");
+    assert_string_equal(err.text, "plugin 'drawer': is a store (kind 2), expected a backend");
     backend_put(b);
 }
 

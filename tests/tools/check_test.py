@@ -155,10 +155,10 @@ def check_looks_at_stores():
     refused(good.replace("most:", "mots:"), "F:3:39: ", "did you mean 'most'")
     refused(good.replace("plugin: drawer", "plugin: drower"), "F:3:20: ", "did you mean 'drawer'")
     refused(good.replace("plugin: drawer", "plugin: echo"), "F:3:20: ",
-            "is a backend (kind 1), but a store is wanted here")
+            "is a backend (kind 1), expected a store")
     refused(good.replace("notes://", "nodes://"), "F:1:14: ", "store 'nodes': no plugin 'nodes'")
     refused(GOOD.replace("plugin: echo", "plugin: drawer"), "F:3:19: ",
-            "is a store (kind 2), but a backend is wanted here")
+            "is a store (kind 2), expected a backend")
 
 
 def check_names_a_plugin_that_crashes_or_hangs():
