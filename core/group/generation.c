@@ -12,16 +12,16 @@
 #include <tenrec/types.h>
 
 /* Keys below tenrec/<group>[/<run>]:
- *   rank/<r>           how often rank r has started
- *   left/<r>           which of its lives it has left in good order
- *   <n>/member/<r>     its record (members.c), kept for one life more, as slow
- *                      others may still be reading it */
+ *   rank/<r>           number of starts of rank r
+ *   left/<r>           the last life that rank r has left in good order
+ *   <n>/member/<r>     the record of rank r (members.c), kept for one more life, as
+ *                      slow members may still be reading it */
 #define KEY_ROOM 64
 #define RECORD_MS 2000 /* a rank that has just started publishes within this */
 
-static void rank_key(char *ret, const char *what, int32_t rank)
+static void rank_key(char *ret, const char *prefix, int32_t rank)
 {
-    snprintf(ret, KEY_ROOM, "%s/%d", what, rank);
+    snprintf(ret, KEY_ROOM, "%s/%d", prefix, rank);
 }
 
 bool generation_rank_left(struct tenrec_store *base, int32_t rank, int64_t n, uint64_t deadline_ns)
@@ -38,7 +38,7 @@ bool generation_rank_left(struct tenrec_store *base, int32_t rank, int64_t n, ui
     return left;
 }
 
-/* Reads the record of this rank's life `n`, if it comes within the limit. */
+/* Reads the record of this rank's life `n`, if it appears within the limit. */
 static bool former_record(struct generation *m, int64_t n, uint64_t deadline_ns, struct member *ret)
 {
     uint64_t limit_ns = clock_deadline_ms(RECORD_MS);
@@ -57,8 +57,8 @@ static bool former_record(struct generation *m, int64_t n, uint64_t deadline_ns,
 }
 
 /* Checks the former holder of this rank, which has not left: it lives, or has crashed. */
-static tenrec_status meeting_check_former(struct generation *m, uint64_t deadline_ns,
-                                          tenrec_error *err)
+static tenrec_status generation_check_former(struct generation *m, uint64_t deadline_ns,
+                                             tenrec_error *err)
 {
     struct member other = { 0 };
     tenrec_status st = TENREC_OK;
@@ -67,8 +67,7 @@ static tenrec_status meeting_check_former(struct generation *m, uint64_t deadlin
         return TENREC_OK;
     if (!former_record(m, m->incarnation - 1, deadline_ns, &other)) {
         snprintf(m->hint, sizeof m->hint,
-                 "; rank %d was started twice, or died before: a store of an earlier run must be "
-                 "removed",
+                 "; rank %d was started twice, or died before: remove a store of an earlier run",
                  m->rank);
         return TENREC_OK;
     }
@@ -86,7 +85,7 @@ static tenrec_status meeting_check_former(struct generation *m, uint64_t deadlin
 }
 
 /* Removes the keys of the life before the last. */
-static void meeting_tidy(struct generation *m, uint64_t deadline_ns)
+static void generation_tidy(struct generation *m, uint64_t deadline_ns)
 {
     char record[KEY_ROOM], kind[KEY_ROOM];
     const char *keys[] = { record, kind };
@@ -105,7 +104,7 @@ static void close_views(struct generation *m)
     m->store = m->base = NULL;
 }
 
-static void meeting_take_back(struct generation *m, uint64_t deadline_ns)
+static void generation_undo_start(struct generation *m, uint64_t deadline_ns)
 {
     char key[KEY_ROOM];
 
@@ -141,7 +140,7 @@ tenrec_status generation_open(struct tenrec_store *s, const char *group, const c
                               int32_t rank, int32_t world, uint64_t deadline_ns,
                               struct generation *ret, tenrec_error *err)
 {
-    struct generation m = { .rank = rank, .world = world, .end = MEETING_GIVEN_UP };
+    struct generation m = { .rank = rank, .world = world, .end = GENERATION_GIVEN_UP };
     char key[KEY_ROOM];
     tenrec_status st;
 
@@ -153,11 +152,11 @@ tenrec_status generation_open(struct tenrec_store *s, const char *group, const c
     st = store_add(m.base, key, 1, deadline_ns, &m.incarnation, err);
     if (st != TENREC_OK)
         goto err_views;
-    if (m.incarnation > 1 && (st = meeting_check_former(&m, deadline_ns, err)) != TENREC_OK) {
-        meeting_take_back(&m, deadline_ns);
+    if (m.incarnation > 1 && (st = generation_check_former(&m, deadline_ns, err)) != TENREC_OK) {
+        generation_undo_start(&m, deadline_ns);
         goto err_views;
     }
-    meeting_tidy(&m, deadline_ns);
+    generation_tidy(&m, deadline_ns);
     if ((st = open_life(&m, err)) != TENREC_OK)
         goto err_views;
     *ret = m;
@@ -213,14 +212,14 @@ void generation_leave(struct generation *m, uint64_t deadline_ns)
     if (!m->base || m->over)
         return;
     m->over = true;
-    if (m->end == MEETING_LEFT) {
+    if (m->end == GENERATION_LEFT) {
         rank_key(key, "left", m->rank);
         snprintf(text, sizeof text, "%lld", (long long)m->incarnation);
         store_set(m->base, key, text, strlen(text), deadline_ns, NULL);
     } else {
         rank_key(key, "member", m->rank);
         store_delete_all(m->store, &record, 1, deadline_ns, NULL);
-        meeting_take_back(m, deadline_ns);
+        generation_undo_start(m, deadline_ns);
     }
 }
 

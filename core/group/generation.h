@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* generation.h - how the n-th start of each rank meets the n-th start of the
- * others: the part of the store that belongs to one life of a group. */
+/* generation.h - the part of the store that belongs to one life of a group, in which the
+ * n-th starts of all ranks meet. */
 #ifndef TENREC_GROUP_GENERATION_H
 #define TENREC_GROUP_GENERATION_H
 
 #include "store/store.h"
 
 enum generation_end {
-    MEETING_GIVEN_UP, /* no member saw this rank: the next attempt meets the same others */
-    MEETING_LEFT,     /* the next start is the next life */
+    GENERATION_GIVEN_UP, /* no member saw this rank: the next attempt is in the same life */
+    GENERATION_LEFT,     /* the next start is the next life */
 };
 
 struct generation {
@@ -21,12 +21,11 @@ struct generation {
     enum generation_end end;
     bool over; /* left already */
     char group[128], run[128];
-    char hint[192]; /* what may be wrong with this rank, for an error; or "" */
+    char hint[192]; /* a possible cause, for an error; or "" */
 };
 
 /* Counts this start of `rank`. `s` is borrowed until generation_close; `group`: 1..127 of
- * [A-Za-z0-9_:-]; `run`: tells one start of all processes from the next where the launcher does, or
- * "".
+ * [A-Za-z0-9_:-]; `run`: distinguishes one start of all processes from the next, or "".
  *
  * errors: EGROUP (a living process has the rank), EINVAL, and the store's */
 tenrec_status generation_open(struct tenrec_store *s, const char *group, const char *run,
@@ -49,7 +48,7 @@ bool generation_has_left(struct generation *m, int32_t rank, uint64_t deadline_n
 /* Returns true if `rank` has left its life `n` in good order; `base` is the view of the group. */
 bool generation_rank_left(struct tenrec_store *base, int32_t rank, int64_t n, uint64_t deadline_ns);
 
-/* Marks the rank as left, or takes its start back, as `end` says; once. */
+/* Marks the rank as left, or undoes its start, by `end`; once. */
 void generation_leave(struct generation *m, uint64_t deadline_ns);
 
 /* Leaves, if not done yet, and releases the views. */

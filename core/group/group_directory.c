@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* No group can be called so: its keys begin with "tenrec/". One line for each,
- * the latest first: "<name> <world> <incarnation> <run>". */
+/* No key of a group: these begin with "tenrec/". One line for each group, the latest
+ * first: "<name> <world> <incarnation> <run>". */
 #define KEY "tenrec.groups"
 
 enum { MOST = 32, LINE_MAX_BYTES = 320, TRIES = 64 };
@@ -27,7 +27,7 @@ static bool line_is_of(const char *line, const char *name)
     return strncmp(line, name, len) == 0 && line[len] == ' ';
 }
 
-/* The list `old` with `e` in front; NULL: out of memory. */
+/* Returns the list `old` with `e` in front; NULL: out of memory. */
 static char *list_with(const struct group_directory_entry *e, const char *old)
 {
     char *text = malloc(LINE_MAX_BYTES + strlen(old) + 1);
@@ -116,7 +116,7 @@ static tenrec_status fail_unknown(const struct tenrec_store *s, const char *list
     }
     if (!*all)
         return tenrec_fail(err, TENREC_EGROUP, "%s has no group of workers", tenrec_store_name(s));
-    return tenrec_fail(err, TENREC_EGROUP, "%s has no group \"%s\"%s; it has %s%s",
+    return tenrec_fail(err, TENREC_EGROUP, "%s has no group \"%s\"%s; its groups are %s%s",
                        tenrec_store_name(s), name, suggest_hint(&near), all,
                        n < sizeof all ? "" : " ...");
 }

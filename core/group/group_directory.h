@@ -21,8 +21,8 @@ tenrec_status group_directory_announce(struct tenrec_store *s,
                                        const struct group_directory_entry *e, uint64_t deadline_ns,
                                        tenrec_error *err);
 
-/* Looks `name` up. errors: EGROUP (no such group: says which there are),
- * EPROTOCOL and the store's */
+/* Finds `name`. errors: EGROUP (no such group; names the groups), EPROTOCOL and the
+ * store's */
 tenrec_status group_directory_find(struct tenrec_store *s, const char *name, uint64_t deadline_ns,
                                    struct group_directory_entry *ret, tenrec_error *err);
 

@@ -9,18 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Under torch's key and in its words, so that its workers and ours do not mix either. */
+/* Torch's key and values, so that its workers and ours do not mix either. */
 #define STATIC "true"
 #define DYNAMIC "false"
 
-enum { CLAIM_MS = 5000 /* of a static worker, which holds the lock for a moment */ };
+enum { CLAIM_MS = 5000 /* lease of a static worker, which holds the lock only briefly */ };
 
-static tenrec_status fail_mixed(const char *group, const char *what, tenrec_error *err)
+static tenrec_status fail_mixed(const char *group, const char *reason, tenrec_error *err)
 {
     return tenrec_fail(err, TENREC_EGROUP,
                        "group \"%s\" mixes static and dynamic workers: %s; give all of them a "
                        "world size, or none",
-                       group, what);
+                       group, reason);
 }
 
 /* Returns true if every rank of the latest life of the static group has left it. */
@@ -50,7 +50,7 @@ static tenrec_status set_kind(struct membership_list *r, const char *from, const
 
 /* Refuses a group that torch's own workers are in. Members of ours are in the view before they are
  * in torch's list, and leave the view last: an entry of the list that the view lacks is torch's
- * only if the view did not change meanwhile. *ret_n: how many members of ours are in the group. */
+ * only if the view did not change meanwhile. *ret_n: the number of our members. */
 static tenrec_status check_torch(struct membership_list *r, uint64_t deadline_ns, size_t *ret_n,
                                  tenrec_error *err)
 {
@@ -99,11 +99,11 @@ tenrec_status group_kind_claim_dynamic(struct membership_list *r, uint64_t deadl
     if (st == TENREC_OK && !done && static_is_over(r, deadline_ns))
         st = set_kind(r, STATIC, DYNAMIC, deadline_ns, &done, err);
     if (st == TENREC_OK && !done)
-        st = fail_mixed(r->group, "this one has no world size, others gave one", err);
+        st = fail_mixed(r->group, "this worker has no world size, others have one", err);
     return st;
 }
 
-/* Ends a dynamic group without members. With the lock, so that no worker is joining. */
+/* Ends a dynamic group without members. The caller holds the lock, so that no worker is joining. */
 static tenrec_status end_dynamic(struct membership_list *r, uint64_t deadline_ns, bool *ret_done,
                                  tenrec_error *err)
 {
@@ -129,7 +129,7 @@ static tenrec_status claim_static(struct membership_list *r, uint64_t deadline_n
         st = end_dynamic(r, deadline_ns, &done, err);
     group_lock_release(&r->lock, deadline_ns);
     if (st == TENREC_OK && !done)
-        st = fail_mixed(r->group, "this one gives a world size, others have none", err);
+        st = fail_mixed(r->group, "this worker has a world size, others have none", err);
     return st;
 }
 

@@ -6,13 +6,13 @@
 
 #include "group/membership_list.h"
 
-/* Marks the group as dynamic. With the lock. errors: EGROUP, and the store's */
+/* Marks the group as dynamic. The caller holds the lock. errors: EGROUP, and the store's */
 tenrec_status group_kind_claim_dynamic(struct membership_list *r, uint64_t deadline_ns,
                                        tenrec_error *err);
 
-/* Reads whether a group of torch's own workers lives under these keys, in which none of
- * ours is: a worker of ours that joined would take their ids, and torch's workers fail at
- * members that do not answer as theirs do. Writes nothing. errors: EGROUP, the store's */
+/* Refuses a group under these keys that has workers of torch but none of ours: a worker of ours
+ * would use their ids, and torch's workers fail at members that do not answer as theirs. Writes
+ * nothing. errors: EGROUP, the store's */
 tenrec_status group_kind_check_torch(struct membership_list *r, uint64_t deadline_ns,
                                      tenrec_error *err);
 

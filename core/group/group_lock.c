@@ -11,8 +11,8 @@
 #include <string.h>
 
 enum {
-    FIRST_LOOK_US = 2000,
-    LONGEST_LOOK_US = 100000,
+    FIRST_POLL_US = 2000,
+    LONGEST_POLL_US = 100000,
 };
 
 /* Makes torch's workers that wait for `token` retry. They wait for a key, which is missing while
@@ -47,9 +47,8 @@ static tenrec_status group_lock_try_token(struct group_lock *l, uint64_t deadlin
         st = store_delete_all(l->torch, &done, 1, deadline_ns, err);
         if (over) {
             log_line(TENREC_LOG_WARN, "group",
-                     "took over the lock of torch's worker: '%s' stood "
-                     "there for %d s",
-                     l->seen, GROUP_LOCK_TORCH_MS / 1000);
+                     "took over the lock of torch's worker: '%s' was unchanged for %d s", l->seen,
+                     GROUP_LOCK_TORCH_MS / 1000);
             group_lock_wake(l, l->seen, deadline_ns);
         }
         *l->seen = '\0';
@@ -75,7 +74,7 @@ static void group_lock_give_up(struct group_lock *l, uint64_t deadline_ns)
 tenrec_status group_lock_acquire(struct group_lock *l, const char *holder, uint64_t deadline_ns,
                                  tenrec_error *err)
 {
-    struct backoff pause = { FIRST_LOOK_US, LONGEST_LOOK_US };
+    struct backoff pause = { FIRST_POLL_US, LONGEST_POLL_US };
     bool ours = false;
     uint64_t us;
     tenrec_status st;

@@ -9,8 +9,8 @@
 #include "group/lease.h"
 
 /* The value of torch's token while it is ours, and the key for which torch's workers wait then.
- * Names of torch's workers have no '.', so none has it. All Tenrec workers write the same value:
- * the next one acquires it when its holder died. */
+ * Names of torch's workers have no '.', so no such worker has this one. All Tenrec workers write
+ * the same value: after the death of its holder the next worker acquires it. */
 #define GROUP_LOCK_TOKEN "Token_for_tenrec.workers"
 
 /* A torch worker gives no lease with the token, and the token survives its death. A waiter that has

@@ -16,8 +16,8 @@
 #define FREE "free"
 
 enum {
-    FIRST_LOOK_US = 2000,
-    LONGEST_LOOK_US = 100000,
+    FIRST_POLL_US = 2000,
+    LONGEST_POLL_US = 100000,
     LEASE_MIN_MS = 50,
     LEASE_MAX_MS = 600000,
 };
@@ -61,7 +61,7 @@ static void write_token(struct lease *l, const char *holder)
     snprintf(l->mine, sizeof l->mine, "%016" PRIx64 " %" PRIu64 " %.127s", r, l->lease_ms, holder);
 }
 
-/* The time, within reason, for which the holder of `token` may be silent. */
+/* The time for which the holder of `token` may be silent, within the limits. */
 static uint64_t lease_of(const char *token, uint64_t otherwise_ms)
 {
     const char *blank = strchr(token, ' ');
@@ -81,7 +81,7 @@ static const char *holder_of(const char *token)
     return blank ? blank + 1 : token;
 }
 
-/* Notes that `token` is under the key now. Returns true if that is another than before. */
+/* Notes that `token` is under the key now. Returns true if it is a new token. */
 static bool lease_note_holder(struct lease *l, const char *token, uint64_t now_ns)
 {
     if (*l->seen && strncmp(l->seen, token, sizeof l->seen - 1) == 0)
@@ -112,10 +112,11 @@ static tenrec_status lease_try(struct lease *l, uint64_t deadline_ns, bool *ret_
     char *now;
     tenrec_status st;
 
-    if (!l->doubtful) /* else it may be ours since an earlier attempt */
-        l->taken_ns = now_ns;
+    if (!l->doubtful) /* else the lease may be ours since an earlier attempt */
+        l->acquired_ns = now_ns;
     st = lease_swap(l, over ? l->seen : FREE, l->mine, deadline_ns, &now, err);
-    if (st == TENREC_OK && is_free(now)) { /* not as expected: FREE is the answer to it, too */
+    if (st == TENREC_OK &&
+        is_free(now)) { /* free, but not as expected: retry with the other value */
         free(now);
         st = lease_swap(l, over ? FREE : "", l->mine, deadline_ns, &now, err);
         over = false;
@@ -138,7 +139,7 @@ static tenrec_status lease_try(struct lease *l, uint64_t deadline_ns, bool *ret_
 tenrec_status lease_acquire(struct lease *l, const char *holder, uint64_t deadline_ns,
                             tenrec_error *err)
 {
-    struct backoff pause = { FIRST_LOOK_US, LONGEST_LOOK_US };
+    struct backoff pause = { FIRST_POLL_US, LONGEST_POLL_US };
     uint64_t us;
     bool fresh = false;
     tenrec_status st;
@@ -152,7 +153,7 @@ tenrec_status lease_acquire(struct lease *l, const char *holder, uint64_t deadli
         if (st != TENREC_OK || l->held)
             return st;
         if (fresh)
-            pause.gap_us = FIRST_LOOK_US;
+            pause.gap_us = FIRST_POLL_US;
         us = backoff_next_us(&pause, lease_now_ns(l), deadline_ns);
         if (us == 0)
             return tenrec_fail(err, TENREC_ETIMEDOUT,
@@ -173,7 +174,7 @@ bool lease_kept(const struct lease *l, uint64_t deadline_ns)
     bool ours;
 
     if (!l->held ||
-        lease_now_ns(l) - l->taken_ns < lease_of(l->mine, l->lease_ms) * UINT64_C(1000000))
+        lease_now_ns(l) - l->acquired_ns < lease_of(l->mine, l->lease_ms) * UINT64_C(1000000))
         return l->held;
     if (store_read(l->store, l->key, deadline_ns, &now, NULL) != TENREC_OK)
         return false;

@@ -21,10 +21,10 @@ struct lease_clock {
 struct lease {
     struct tenrec_store *store; /* borrowed */
     const char *key;
-    uint64_t lease_ms;               /* how long others wait after our death */
+    uint64_t lease_ms;               /* how long other workers wait after our death */
     const struct lease_clock *clock; /* NULL: the monotonic one */
     bool held;
-    uint64_t taken_ns;      /* time of the request, while the lease is held */
+    uint64_t acquired_ns;   /* time of the request, while the lease is held */
     bool doubtful;          /* an answer was lost: `mine` may be under the key */
     char mine[LEASE_TOKEN]; /* value of the key while the lease is ours */
     /* The token of another holder as it was seen last, and since when. Kept between attempts:
@@ -33,7 +33,7 @@ struct lease {
     uint64_t since_ns;
 };
 
-/* Acquires the lease. `holder` is for people: 1 to 127 characters without blanks.
+/* Acquires the lease. `holder` is for messages: 1 to 127 characters without blanks.
  *
  * errors: ETIMEDOUT (names the holder), and the store's */
 tenrec_status lease_acquire(struct lease *l, const char *holder, uint64_t deadline_ns,
@@ -51,7 +51,7 @@ bool lease_kept(const struct lease *l, uint64_t deadline_ns);
  * expires, or our next acquire finds it. */
 void lease_release(struct lease *l, uint64_t deadline_ns);
 
-/* By the lease's clock. */
+/* Use the lease's clock. */
 uint64_t lease_now_ns(const struct lease *l);
 void lease_sleep_us(const struct lease *l, uint64_t us);
 

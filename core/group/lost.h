@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lost.h - how waits in the store learn of lost members of a static group. */
+/* lost.h - the callback by which waits in the store detect lost members of a static group. */
 #ifndef TENREC_GROUP_LOST_H
 #define TENREC_GROUP_LOST_H
 
@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 struct group_lost {
-    /* Returns true if the member of that rank is known to be dead; may begin to find out. It
-     * has been waited for so long. */
+    /* Returns true if the member of that rank is known to be dead; may start a check of it.
+     * `waited_ms`: since the wait began. */
     bool (*is_lost)(void *arg, int32_t rank, uint64_t waited_ms);
     void *arg;
 };

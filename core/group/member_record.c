@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Magic, then texts as blobs and numbers as u64, little-endian. A later version appends its fields,
- * which this one ignores. */
+/* Magic, then texts as blobs and numbers as u64, little-endian. Later versions append fields, which
+ * this version ignores. */
 #define MAGIC 0x314d5254u /* "TRM1" */
 
 void member_free(struct member *m)
@@ -46,8 +46,8 @@ static void read_file(const char *path, char *ret, size_t room)
         close(fd);
 }
 
-/* Field 22 of /proc/<pid>/stat; the second one may hold blanks and brackets.
- * 0 for a process that has ended and is only not yet collected by its parent. */
+/* Returns field 22 of /proc/<pid>/stat; the second field may hold blanks and brackets. Returns 0
+ * for a zombie. */
 static int64_t start_of(int64_t pid)
 {
     char path[64], text[1024];
@@ -162,7 +162,7 @@ tenrec_status member_unpack(const struct store_value *value, struct member *ret,
 
     *ret = (struct member){ 0 };
     if (bytes_read_u32(&r) != MAGIC)
-        return tenrec_fail(err, TENREC_EPROTOCOL, "not tenrec's record of a worker");
+        return tenrec_fail(err, TENREC_EPROTOCOL, "not a record of a worker");
     bytes_read_text(&r, ret->name, sizeof ret->name);
     address = bytes_read_blob(&r, MEMBER_MAX_ADDRESS, &address_len);
     bytes_read_text(&r, ret->host, sizeof ret->host);

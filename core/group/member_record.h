@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* member_record.h - the record by which a worker is known in the store. */
+/* member_record.h - the record of a worker in the store. */
 #ifndef TENREC_GROUP_MEMBER_RECORD_H
 #define TENREC_GROUP_MEMBER_RECORD_H
 
@@ -15,10 +15,10 @@ struct member {
     int32_t rank, world; /* world: 0 in a dynamic group */
     int64_t incarnation; /* the rank's n-th life in its group */
     char host[65];
-    char boot[72]; /* of the host's kernel, and in which namespace its pid counts: tells equal
-                      host names apart, and containers on one host */
+    char boot[72]; /* of the host's kernel, and the namespace of the pid: distinguishes equal host
+                      names, and containers on one host */
     int64_t pid;
-    int64_t start; /* of the process in clock ticks, as pids come again */
+    int64_t start; /* of the process in clock ticks, as pids are reused */
     char *address; /* owns; of the agent */
     void *extra;   /* owns; the worker's own data, opaque here */
     size_t extra_len;

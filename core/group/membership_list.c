@@ -16,8 +16,8 @@
 #define KEY_ROOM 40
 
 enum {
-    TRIES = 16,       /* of a change that others change at the same time */
-    LOOK_US = 100000, /* between two polls for the holder of our id */
+    TRIES = 16,       /* of a change that races with other workers' */
+    POLL_US = 100000, /* between two polls for the holder of our id */
 };
 
 static void record_key(char ret[KEY_ROOM], int64_t incarnation)
@@ -93,7 +93,7 @@ tenrec_status membership_list_records(struct membership_list *r,
         free(value.data);
         if (st == TENREC_OK && (ret[i].rank != e[i].id || strcmp(ret[i].name, e[i].name) != 0))
             st = tenrec_fail(err, TENREC_EPROTOCOL,
-                             "the record of worker \"%s\" is that of another", e[i].name);
+                             "the record of worker \"%s\" belongs to another worker", e[i].name);
     }
     for (size_t i = 0; i < n && st != TENREC_OK; i++)
         member_free(&ret[i]);
@@ -145,7 +145,7 @@ void membership_list_close(struct membership_list *r)
 
 /* The member that has our id or name. */
 struct conflict {
-    struct membership_view_entry who;
+    struct membership_view_entry member;
     struct member record;
     bool by_name;
 };
@@ -160,8 +160,9 @@ other_with(const struct membership_view *v, tenrec_peer id, const char *name, bo
 }
 
 /* Determines our id and name in `v`. */
-static tenrec_status roster_identify(struct membership_list *r, const struct membership_view *v,
-                                     tenrec_peer wished, const char *pattern, tenrec_error *err)
+static tenrec_status membership_list_identify(struct membership_list *r,
+                                              const struct membership_view *v, tenrec_peer wished,
+                                              const char *pattern, tenrec_error *err)
 {
     tenrec_status st;
 
@@ -175,20 +176,20 @@ static tenrec_status roster_identify(struct membership_list *r, const struct mem
 
 /* Removes dead members that hold our id or name from `v`. *ret_blocked: a possibly live member
  * holds it. */
-static tenrec_status clear_way(struct membership_list *r, struct membership_view *v,
-                               tenrec_peer wished, const char *pattern, uint64_t deadline_ns,
-                               struct conflict *ret, bool *ret_blocked, tenrec_error *err)
+static tenrec_status remove_conflicts(struct membership_list *r, struct membership_view *v,
+                                      tenrec_peer wished, const char *pattern, uint64_t deadline_ns,
+                                      struct conflict *ret, bool *ret_blocked, tenrec_error *err)
 {
     const struct membership_view_entry *e;
     tenrec_status st;
 
     *ret_blocked = false;
     for (;;) {
-        st = roster_identify(r, v, wished, pattern, err);
+        st = membership_list_identify(r, v, wished, pattern, err);
         if (st != TENREC_OK || !(e = other_with(v, r->id, r->name, &ret->by_name)))
             return st;
-        ret->who = *e;
-        st = membership_list_records(r, &ret->who, 1, deadline_ns, &ret->record, err);
+        ret->member = *e;
+        st = membership_list_records(r, &ret->member, 1, deadline_ns, &ret->record, err);
         if (st != TENREC_OK)
             return st;
         if (!member_was_here(&ret->record) || member_runs_here(&ret->record)) {
@@ -200,7 +201,7 @@ static tenrec_status clear_way(struct membership_list *r, struct membership_view
                  "more",
                  e->name, (int)e->id, r->group, (long long)ret->record.pid);
         member_free(&ret->record);
-        membership_view_remove(v, ret->who.id, ret->who.incarnation, true, r->id);
+        membership_view_remove(v, ret->member.id, ret->member.incarnation, true, r->id);
     }
 }
 
@@ -214,13 +215,13 @@ static tenrec_status fail_taken(const struct membership_list *r, const struct co
                  c->record.host);
     if (c->by_name)
         return tenrec_fail(err, TENREC_EGROUP, "name \"%s\" is used by id %d of group \"%s\"%s",
-                           r->name, (int)c->who.id, r->group, where);
+                           r->name, (int)c->member.id, r->group, where);
     return tenrec_fail(err, TENREC_EGROUP,
                        "id %d of group \"%s\" is taken by worker \"%s\"%s, which has not left",
-                       (int)c->who.id, r->group, c->who.name, where);
+                       (int)c->member.id, r->group, c->member.name, where);
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static tenrec_status try_reserve(struct membership_list *r, tenrec_peer wished, const char *pattern,
                                  uint64_t deadline_ns, struct conflict *ret, bool *ret_blocked,
                                  tenrec_error *err)
@@ -233,7 +234,7 @@ static tenrec_status try_reserve(struct membership_list *r, tenrec_peer wished, 
     if (st == TENREC_OK)
         st = membership_list_list(r->store, deadline_ns, &v, NULL, err);
     if (st == TENREC_OK)
-        st = clear_way(r, &v, wished, pattern, deadline_ns, ret, ret_blocked, err);
+        st = remove_conflicts(r, &v, wished, pattern, deadline_ns, ret, ret_blocked, err);
     if (st == TENREC_OK && !*ret_blocked)
         st = store_add(r->store, "incarnations", 1, deadline_ns, &r->incarnation, err);
     membership_view_finish(&v);
@@ -243,7 +244,7 @@ static tenrec_status try_reserve(struct membership_list *r, tenrec_peer wished, 
 tenrec_status membership_list_reserve(struct membership_list *r, tenrec_peer wished,
                                       const char *pattern, uint64_t deadline_ns, tenrec_error *err)
 {
-    struct backoff pause = { LOOK_US, LOOK_US };
+    struct backoff pause = { POLL_US, POLL_US };
     struct conflict c;
     bool blocked = false, here;
     char holder[64];
@@ -262,7 +263,7 @@ tenrec_status membership_list_reserve(struct membership_list *r, tenrec_peer wis
         if (st == TENREC_OK && !blocked)
             return TENREC_OK; /* the lock stays ours */
         group_lock_release(&r->lock, deadline_ns);
-        here = blocked && member_was_here(&c.record); /* and runs: it is no leftover */
+        here = blocked && member_was_here(&c.record); /* and still runs */
         if (st == TENREC_OK && (here || clock_passed(deadline_ns)))
             st = fail_taken(r, &c, err);
         member_free(&c.record);
@@ -270,14 +271,14 @@ tenrec_status membership_list_reserve(struct membership_list *r, tenrec_peer wis
             r->id = -1;
             return st;
         }
-        /* On another host: if that member is dead, the others will find out. */
+        /* On another host: if that member is dead, other members will remove it. */
         backoff_take(&pause, deadline_ns);
     }
 }
 
-static tenrec_status roster_publish(struct membership_list *r, const char *address,
-                                    const struct store_value *extra, uint64_t deadline_ns,
-                                    tenrec_error *err)
+static tenrec_status membership_list_publish(struct membership_list *r, const char *address,
+                                             const struct store_value *extra, uint64_t deadline_ns,
+                                             tenrec_error *err)
 {
     struct member me = { .rank = r->id, .incarnation = r->incarnation, .token = r->token };
     char key[KEY_ROOM];
@@ -291,8 +292,8 @@ static tenrec_status roster_publish(struct membership_list *r, const char *addre
 }
 
 /* Enters the group into the list for visitors (group_directory.h). */
-static tenrec_status roster_announce(struct membership_list *r, uint64_t deadline_ns,
-                                     tenrec_error *err)
+static tenrec_status membership_list_announce(struct membership_list *r, uint64_t deadline_ns,
+                                              tenrec_error *err)
 {
     struct group_directory_entry e = { .world = 0, .incarnation = 1 };
 
@@ -313,7 +314,7 @@ static tenrec_status make_room(struct membership_list *r, struct membership_view
     tenrec_status st = membership_view_copy(v, &before, err);
 
     if (st == TENREC_OK)
-        st = clear_way(r, v, me->id, me->name, deadline_ns, &c, &blocked, err);
+        st = remove_conflicts(r, v, me->id, me->name, deadline_ns, &c, &blocked, err);
     if (st == TENREC_OK && blocked) {
         st = fail_taken(r, &c, err);
         tenrec_error_prefix(err, "joining took longer than the lease of the lock");
@@ -325,8 +326,8 @@ static tenrec_status make_room(struct membership_list *r, struct membership_view
     return st;
 }
 
-static tenrec_status roster_add_self(struct membership_list *r, struct membership_view *v,
-                                     uint64_t deadline_ns, tenrec_error *err)
+static tenrec_status membership_list_add_self(struct membership_list *r, struct membership_view *v,
+                                              uint64_t deadline_ns, tenrec_error *err)
 {
     struct membership_view_entry me = { .id = r->id, .incarnation = r->incarnation };
     tenrec_status st;
@@ -340,9 +341,10 @@ static tenrec_status roster_add_self(struct membership_list *r, struct membershi
 }
 
 /* Releases the lock; `v`, which is taken, becomes the result. */
-static tenrec_status roster_end_change(struct membership_list *r, tenrec_status st, bool done,
-                                       struct membership_view *v, uint64_t deadline_ns,
-                                       struct membership_view *ret, tenrec_error *err)
+static tenrec_status membership_list_end_change(struct membership_list *r, tenrec_status st,
+                                                bool done, struct membership_view *v,
+                                                uint64_t deadline_ns, struct membership_view *ret,
+                                                tenrec_error *err)
 {
     group_lock_release(&r->lock, deadline_ns);
     if (st == TENREC_OK && !done)
@@ -359,19 +361,20 @@ tenrec_status membership_list_join(struct membership_list *r, const char *addres
                                    const struct store_value *extra, uint64_t deadline_ns,
                                    struct membership_view *ret, tenrec_error *err)
 {
-    tenrec_status st = roster_publish(r, address, extra, deadline_ns, err);
+    tenrec_status st = membership_list_publish(r, address, extra, deadline_ns, err);
     struct store_value raw = { 0 };
     struct membership_view v = { .version = 0 };
     bool done = false;
 
-    /* From here on others may see us: after a failure the caller must leave. */
+    /* From here on other workers may see us: after a failure the caller must leave. */
     r->joined = st == TENREC_OK;
     for (int i = 0; i < TRIES && st == TENREC_OK && !done; i++) {
         membership_view_finish(&v);
         st = membership_list_list(r->store, deadline_ns, &v, &raw, err);
         if (st == TENREC_OK && membership_view_find(&v, r->id, r->incarnation))
             done = true; /* only the answer of an earlier attempt was lost */
-        else if (st == TENREC_OK && (st = roster_add_self(r, &v, deadline_ns, err)) == TENREC_OK)
+        else if (st == TENREC_OK &&
+                 (st = membership_list_add_self(r, &v, deadline_ns, err)) == TENREC_OK)
             st = replace_view(r, &raw, &v, deadline_ns, &done, err);
         free(raw.data);
         raw = (struct store_value){ 0 };
@@ -381,17 +384,17 @@ tenrec_status membership_list_join(struct membership_list *r, const char *addres
         st = torch_keys_add(r->torch, &v, membership_view_by_id(&v, r->id), address, deadline_ns,
                             err);
     if (st == TENREC_OK && done && v.n == 1)
-        st = roster_announce(r, deadline_ns, err);
-    return roster_end_change(r, st, done, &v, deadline_ns, ret, err);
+        st = membership_list_announce(r, deadline_ns, err);
+    return membership_list_end_change(r, st, done, &v, deadline_ns, ret, err);
 }
 
 /* ---- leaving ------------------------------------------------------------------- */
 
 /* Removes a member from `v`, which is stored as `raw`, and replaces that. */
-static tenrec_status roster_take_out(struct membership_list *r, struct membership_view *v,
-                                     const struct store_value *raw, tenrec_peer id,
-                                     int64_t incarnation, bool died, uint64_t deadline_ns,
-                                     bool *ret_done, tenrec_error *err)
+static tenrec_status
+membership_list_remove_entry(struct membership_list *r, struct membership_view *v,
+                             const struct store_value *raw, tenrec_peer id, int64_t incarnation,
+                             bool died, uint64_t deadline_ns, bool *ret_done, tenrec_error *err)
 {
     struct membership_view before = { .version = 0 };
     tenrec_status st = TENREC_OK;
@@ -425,13 +428,14 @@ tenrec_status membership_list_remove(struct membership_list *r, tenrec_peer id, 
         out = done =
             st == TENREC_OK && r->joined && !membership_view_find(&v, r->id, r->incarnation);
         if (st == TENREC_OK && !out)
-            st = roster_take_out(r, &v, &raw, id, incarnation, died, deadline_ns, &done, err);
+            st = membership_list_remove_entry(r, &v, &raw, id, incarnation, died, deadline_ns,
+                                              &done, err);
         free(raw.data);
         raw = (struct store_value){ 0 };
     }
     if (st == TENREC_OK && !out)
         delete_record(r, incarnation, deadline_ns);
-    return roster_end_change(r, st, done, &v, deadline_ns, ret, err);
+    return membership_list_end_change(r, st, done, &v, deadline_ns, ret, err);
 }
 
 tenrec_status membership_list_leave(struct membership_list *r, uint64_t deadline_ns,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* membership_list.h - the members of a dynamic group, as its store has them: a worker that joins,
- * leaves or finds another dead changes one list under the group's lock. */
+/* membership_list.h - the members of a dynamic group in its store: a worker that joins, leaves or
+ * finds another one dead changes one list under the group's lock. */
 #ifndef TENREC_GROUP_MEMBERSHIP_LIST_H
 #define TENREC_GROUP_MEMBERSHIP_LIST_H
 
@@ -10,7 +10,7 @@
 
 /* Keys below tenrec/<group>[/<run>]:
  *   lock            lease.h, in group_lock.h
- *   incarnations    how many lives there have been
+ *   incarnations    number of lives so far
  *   view            membership_view.h
  *   member/<n>      the record of the member in life n
  * and those that torch knows, in a part of their own: torch_keys.h. */
@@ -24,7 +24,7 @@ struct membership_list {
     int64_t incarnation;
     uint64_t token; /* as in member_record.h; 0: none yet */
     char name[TENREC_NAME_MAX + 1];
-    bool joined; /* others may see us */
+    bool joined; /* other workers may see us */
 };
 
 /* `s` is borrowed until membership_list_close. errors: EINVAL, ENOMEM */
@@ -42,7 +42,7 @@ tenrec_status membership_list_open(struct tenrec_store *s, const char *group, co
 tenrec_status membership_list_reserve(struct membership_list *r, tenrec_peer wished,
                                       const char *pattern, uint64_t deadline_ns, tenrec_error *err);
 
-/* Makes us a member with that `address`, and releases the lock; the others get `extra` (may be
+/* Makes us a member with that `address`, and releases the lock; other members get `extra` (may be
  * NULL). `ret`: the members then.
  *
  * errors: EINVAL, EGROUP (was too slow), and the store's */

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Magic, version, members, former members; all numbers little-endian. A later version appends its
- * fields, which this one ignores. */
+/* Magic, version, members, former members; all numbers little-endian. Later versions append
+ * fields, which this version ignores. */
 #define MAGIC 0x31565254u /* "TRV1" */
 #define ENTRY_MIN (3 * sizeof(uint64_t))
 #define GONE_SIZE (3 * sizeof(uint64_t))
@@ -35,7 +35,7 @@ tenrec_status membership_view_copy(const struct membership_view *v, struct membe
     return TENREC_OK;
 }
 
-/* The index of `id`, or where it would be. */
+/* The index of `id`, or the place to insert it. */
 static size_t place_of(const struct membership_view *v, tenrec_peer id)
 {
     size_t low = 0, high = v->n;
@@ -154,7 +154,7 @@ void membership_view_pack(const struct membership_view *v, struct store_value *r
     ret->len = b.len;
 }
 
-/* Ids grow, so that no two are equal. */
+/* Ids must grow, so no two are equal. */
 static void read_entry(struct bytes_reader *r, struct membership_view *v)
 {
     struct membership_view_entry *e = &v->entry[v->n];
@@ -176,7 +176,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Names stand for ids, so that no two may be equal either. */
+/* Names identify members, so no two may be equal either. */
 static tenrec_status check_names(const struct membership_view *v, bool *ret_bad, tenrec_error *err)
 {
     const char **name = memory_new(v->n ? v->n : 1, sizeof *name);

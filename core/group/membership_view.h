@@ -16,7 +16,7 @@ struct membership_view_entry {
     char name[TENREC_NAME_MAX + 1];
 };
 
-/* Why a worker is no member any more. */
+/* A former member. */
 struct membership_view_gone {
     int64_t incarnation;
     bool died;      /* found dead, else left in good order */
@@ -38,7 +38,7 @@ void membership_view_finish(
 tenrec_status membership_view_copy(const struct membership_view *v, struct membership_view *ret,
                                    tenrec_error *err);
 
-/* NULL when there is none. */
+/* NULL: no such member. */
 const struct membership_view_entry *membership_view_by_id(const struct membership_view *v,
                                                           tenrec_peer id);
 const struct membership_view_entry *membership_view_by_name(const struct membership_view *v,
@@ -53,7 +53,7 @@ const struct membership_view_gone *membership_view_find_gone(const struct member
 /* The lowest free id; -1: all are taken. */
 tenrec_peer membership_view_free_id(const struct membership_view *v);
 
-/* A change: the version is not touched. Ids and names must be free. errors: ENOMEM */
+/* Does not change the version. Id and name must be free. errors: ENOMEM */
 tenrec_status membership_view_add(struct membership_view *v, const struct membership_view_entry *e,
                                   tenrec_error *err);
 /* Returns false if there is no such life. */

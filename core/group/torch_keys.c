@@ -58,8 +58,8 @@ static bool read_item(const char *item, size_t len, struct membership_view_entry
     return true;
 }
 
-/* Returns true if the entry is another's. Ids and names are unique there, and ours win: a torch
- * worker's life cannot be checked. */
+/* Returns true if the entry belongs to another worker. Ids and names are unique in the list, and
+ * ours win, since the life of a torch worker cannot be checked. */
 static bool is_anothers(const struct membership_view_entry *e, const struct membership_view *before,
                         const struct membership_view *after)
 {
@@ -172,25 +172,25 @@ static tenrec_status list_change(struct tenrec_store *torch, const struct bytes 
     return st;
 }
 
-/* ---- what changes ---------------------------------------------------------------- */
+/* ---- changes --------------------------------------------------------------------- */
 
 tenrec_status torch_keys_add(struct tenrec_store *torch, const struct membership_view *v,
-                             const struct membership_view_entry *who, const char *address,
+                             const struct membership_view_entry *joined, const char *address,
                              uint64_t deadline_ns, tenrec_error *err)
 {
     struct bytes guess = { 0 };
     char key[KEY_ROOM];
     tenrec_status st;
 
-    snprintf(key, sizeof key, "names/%d", (int)who->id);
-    st = store_set(torch, key, who->name, strlen(who->name), deadline_ns, err);
+    snprintf(key, sizeof key, "names/%d", (int)joined->id);
+    st = store_set(torch, key, joined->name, strlen(joined->name), deadline_ns, err);
     if (st != TENREC_OK)
         return st;
-    snprintf(key, sizeof key, "addrs/%s", who->name);
+    snprintf(key, sizeof key, "addrs/%s", joined->name);
     st = store_set(torch, key, address, strlen(address), deadline_ns, err);
     if (st != TENREC_OK)
         return st;
-    add_view(&guess, v, who);
+    add_view(&guess, v, joined);
     st = list_change(torch, &guess, NULL, v, deadline_ns, err);
     bytes_free(&guess);
     return st;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* torch_keys.h - where workers of torch.distributed.rpc look for a dynamic group: its members once
- * more, in torch's keys. They follow from the view; a worker that changes the view writes them
- * after it, under the group's lock. Entries of other workers stay. */
+/* torch_keys.h - the members of a dynamic group once more, in the keys that workers of
+ * torch.distributed.rpc read. A worker that changes the view writes these keys after it, under the
+ * group's lock. Entries of other workers stay. */
 #ifndef TENREC_GROUP_TORCH_KEYS_H
 #define TENREC_GROUP_TORCH_KEYS_H
 
@@ -14,8 +14,8 @@
 #define TORCH_KIND "rpcIsStaticGroup"         /* group_kind.c */
 #define TORCH_TOKEN "RpcGroupManagementToken" /* group_lock.c */
 
-/* The part of `whole` with torch's keys for that group: where the first init_rpc of a
- * process looks, for the group "default" of no run; else a prefix leads there. ret: owns. */
+/* Opens the part of `whole` with torch's keys for that group: the prefix of a process's first
+ * init_rpc for the group "default" without a run; else with our prefix in front. ret: owns. */
 tenrec_status torch_keys_open(struct tenrec_store *whole, const char *group, const char *run,
                               struct tenrec_store **ret, tenrec_error *err);
 
@@ -25,10 +25,10 @@ tenrec_status torch_keys_find_other(struct tenrec_store *torch, const struct mem
                                     uint64_t deadline_ns, struct membership_view_entry *ret,
                                     bool *ret_found, tenrec_error *err);
 
-/* Adds `who`, which has joined `v`. Called after the view was replaced: so all entries of ours are
- * in the view, and an entry that is not in the view is another's. */
+/* Adds `joined`, a new member of `v`. Called after the view was replaced: so all entries of ours
+ * are in the view, and an entry that is not in the view is another's. */
 tenrec_status torch_keys_add(struct tenrec_store *torch, const struct membership_view *v,
-                             const struct membership_view_entry *who, const char *address,
+                             const struct membership_view_entry *joined, const char *address,
                              uint64_t deadline_ns, tenrec_error *err);
 
 /* Removes the members of `before` that are not in `after`. Called before the view is replaced. */

@@ -279,6 +279,6 @@ tenrec_status members_join(struct generation *m, const char *name, const char *a
     if (st == TENREC_OK)
         st = members_await(m, deadline_ns, ret, err);
     if (st == TENREC_OK || st == TENREC_EGROUP)
-        m->end = MEETING_LEFT;
+        m->end = GENERATION_LEFT;
     return st;
 }

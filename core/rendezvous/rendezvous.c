@@ -283,7 +283,7 @@ void rendezvous_close(struct rendezvous *r, uint64_t deadline_ns)
         return;
     if (r->dynamic)
         rendezvous_part_dynamic(r, deadline_ns);
-    if (r->member_serves && r->meeting.end == MEETING_LEFT && r->launch.world > 1)
+    if (r->member_serves && r->meeting.end == GENERATION_LEFT && r->launch.world > 1)
         rendezvous_part_static(r, deadline_ns);
     generation_close(&r->meeting, deadline_ns);
     rendezvous_free(r, deadline_ns);

@@ -474,7 +474,7 @@ TEST(rendezvous_of_rank_0_does_not_wait_for_the_lost)
                                               .lookup = look,
                                               .lookup_arg = (void *)nothing };
         assert_status(rendezvous_open(&o, deadline_ns, &r[i], &err), &err);
-        r[i]->meeting.end = MEETING_LEFT;
+        r[i]->meeting.end = GENERATION_LEFT;
     }
     r[0]->lost = (struct group_lost){ second_is_lost, NULL };
     rendezvous_close(r[0], deadline_ns);

@@ -141,7 +141,7 @@ def look_names_the_nearest_when_there_is_no_such_worker():
 def look_names_the_groups_when_there_is_no_such_group():
     with Crew().run(1) as crew:
         crew.all("init worker.group=trainers")
-        for group, part in (("trainer", "did you mean 'trainers'"), ("x", 'it has "trainers"')):
+        for group, part in (("trainer", "did you mean 'trainers'"), ("x", 'its groups are "trainers"')):
             contains(fails("ping", "--store", store_of(crew[0]), "--group", group), part)
         crew.leave()
 
