@@ -23,7 +23,7 @@ void members_drop(struct members *members)
     free(members);
 }
 
-/* Agrees on the kind and size of the group: the first rank states them, the others must match. */
+/* Agrees on the kind and size of the group: the first rank writes them, the others must match. */
 static tenrec_status members_agree(struct generation *m, const char *name, uint64_t deadline_ns,
                                    tenrec_error *err)
 {
@@ -47,7 +47,7 @@ static tenrec_status members_agree(struct generation *m, const char *name, uint6
                          m->world, name, m->rank, m->group, theirs + 7);
     else
         st = tenrec_fail(err, TENREC_EGROUP,
-                         "group \"%s\" mixes static and dynamic workers: \"%s\" (rank %d) gives a "
+                         "group \"%s\" mixes static and dynamic workers: \"%s\" (rank %d) has a "
                          "world size, others have none",
                          m->group, name, m->rank);
     free(theirs);
@@ -81,7 +81,7 @@ static tenrec_status members_unpack_one(const struct generation *m, int32_t i,
     }
     if (ret->world != m->world || ret->rank != i)
         return tenrec_fail(err, TENREC_EGROUP,
-                           "worker \"%s\" came as rank %d of %d, expected rank %d of %d of "
+                           "worker \"%s\" joined as rank %d of %d, expected rank %d of %d of "
                            "group \"%s\"",
                            ret->name, ret->rank, ret->world, i, m->world, m->group);
     return TENREC_OK;
@@ -127,7 +127,7 @@ static tenrec_status check_names(const struct generation *m, const struct member
     return st;
 }
 
-/* Checks the records that have come since the last round. */
+/* Checks the records that appeared since the last round. */
 static tenrec_status members_check_new(struct generation *m, const char **keys, const bool *missing,
                                        bool *seen, tenrec_error *err)
 {
@@ -162,9 +162,9 @@ static tenrec_status members_check_between(void *arg, const bool *missing, tenre
     return members_check_new(w->m, w->keys, missing, w->seen, err);
 }
 
-/* Waits for the records of all ranks, in rounds, so that a rank that disagrees is reported when it
- * comes, also when others never do. And as other ranks give up when we do, and take their records
- * back, only ranks that were never seen count as missing. */
+/* Waits for the records of all ranks, in rounds: a rank that disagrees is reported at once, even if
+ * others never join. Other ranks that give up before us remove their records, so only ranks that
+ * were never seen count as missing. */
 static tenrec_status members_get(struct generation *m, const char **keys, uint64_t deadline_ns,
                                  struct store_value *ret, bool *missing, bool *seen,
                                  tenrec_error *err)
@@ -185,8 +185,8 @@ static tenrec_status members_get(struct generation *m, const char **keys, uint64
     return st;
 }
 
-/* Returns true if a round ended before the store failed, so that `seen` is valid, and a rank had
- * not come by then. */
+/* Returns true if a round ended before the store failed, so that `seen` is valid, and a rank was
+ * missing then. */
 static bool members_has_polled(const struct generation *m, const bool *seen)
 {
     bool all = true;
@@ -203,7 +203,7 @@ static tenrec_status members_collect(struct generation *m, uint64_t since_ns, ui
     size_t n = (size_t)m->world;
     bool *missing = memory_new(n, 2 * sizeof *missing);
     const char **keys = store_numbered_keys("member", n);
-    char who[160];
+    char ranks[160];
     tenrec_status st;
 
     if (!missing || !keys) {
@@ -212,14 +212,14 @@ static tenrec_status members_collect(struct generation *m, uint64_t since_ns, ui
     }
     st = members_get(m, keys, deadline_ns, ret, missing, missing + n, err);
     if (st == TENREC_ETIMEDOUT) {
-        ranks_text(who, sizeof who, missing, m->world, NULL);
-        tenrec_fail(err, st, "%s did not come to group \"%s\" within %llu ms (%.80s)%s", who,
+        ranks_text(ranks, sizeof ranks, missing, m->world, NULL);
+        tenrec_fail(err, st, "%s did not join group \"%s\" within %llu ms (%.80s)%s", ranks,
                     m->group, (unsigned long long)((clock_now_ns() - since_ns) / 1000000u),
                     tenrec_store_name(m->store), m->hint);
     } else if (st != TENREC_OK && members_has_polled(m, missing + n)) {
-        /* Rank 0 gives up first, and its store with it. */
-        ranks_text(who, sizeof who, missing, m->world, NULL);
-        tenrec_error_prefix(err, "%s did not come to group \"%s\" while its store answered", who,
+        /* Rank 0 gives up first and closes its store. */
+        ranks_text(ranks, sizeof ranks, missing, m->world, NULL);
+        tenrec_error_prefix(err, "%s did not join group \"%s\" while its store answered", ranks,
                             m->group);
     } else if (st != TENREC_OK) {
         tenrec_error_prefix(err, "waiting for the workers of group \"%s\"", m->group);

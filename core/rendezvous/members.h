@@ -12,9 +12,9 @@ struct members {
     struct member list[]; /* by rank */
 };
 
-/* Joins under `name`, with the `address` of the agent; the others get `extra` (may be NULL). Blocks
- * until all are there and have been read. After success the meeting ends as left; also when the
- * members disagree, as all of them then start anew.
+/* Joins under `name`, with the `address` of the agent; other members get `extra` (may be NULL).
+ * Blocks until the records of all ranks were read. After success the generation ends as left; also
+ * when the members disagree, as all of them then start anew.
  *
  * errors: EINVAL (name, address), EGROUP (names the member that disagrees or shares a name),
  * ETIMEDOUT (names the missing ranks), and the store's */

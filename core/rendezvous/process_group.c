@@ -14,19 +14,19 @@
 #define KEY_ROOM 48  /* "<round>/<rank>" */
 #define DROP_MS 1000 /* to clean up behind a group */
 
-/* Lost members are looked up between two rounds of a wait. */
+/* A wait checks for lost members between two rounds. */
 enum { FIRST_ROUND_MS = 25, LONGEST_ROUND_MS = 200 };
 
-/* Each rank writes its contribution under <round>/<rank> and waits for those of the others. A rank
- * that has finished a round knows that all have begun it, hence have finished the round before:
- * then it removes its own key of that round. */
+/* Each rank writes its contribution under <round>/<rank> and waits for those of the other ranks. A
+ * rank that has finished a round knows that all ranks have begun that round, and so finished the
+ * one before: then it removes its own key of the one before. */
 struct tenrec_process_group {
     struct tenrec_store *base;  /* owns; view of the group's name */
     struct tenrec_store *store; /* owns; view of this life of it, NULL before */
-    bool once;                  /* base is new itself: it has one life only */
+    bool once;                  /* base is new: the group has one life only */
     int32_t rank, world;
     const char *const *names;
-    struct group_lost lost; /* is_lost NULL: none is known */
+    struct group_lost lost; /* is_lost NULL: not checked */
     pthread_mutex_t lock;   /* guards store, life and round */
     int64_t life;
     uint64_t round; /* of the next operation */
@@ -86,7 +86,7 @@ void process_group_set_lost(struct tenrec_process_group *pg, const struct group_
 }
 
 /* Starts the next round. Counts the lives of a rank, so that a group that was dropped and made
- * again does not find keys of the former one. */
+ * again does not find keys of the former group. */
 static tenrec_status begin_round(struct tenrec_process_group *pg, uint64_t deadline_ns,
                                  uint64_t *ret_round, tenrec_error *err)
 {
@@ -116,31 +116,32 @@ static const char **round_keys(const struct tenrec_process_group *pg, uint64_t r
     return store_numbered_keys(prefix, (size_t)pg->world);
 }
 
-static tenrec_status fail_missing(const struct tenrec_process_group *pg, const char *what,
+static tenrec_status fail_missing(const struct tenrec_process_group *pg, const char *operation,
                                   const bool *missing, uint64_t since_ns, tenrec_error *err)
 {
-    char who[200];
+    char ranks[200];
 
-    ranks_text(who, sizeof who, missing, pg->world, pg->names);
-    return tenrec_fail(err, TENREC_ETIMEDOUT,
-                       "%s did not come to %s of group \"%s\" within %llu ms", who, what, pg->name,
+    ranks_text(ranks, sizeof ranks, missing, pg->world, pg->names);
+    return tenrec_fail(err, TENREC_ETIMEDOUT, "%s did not reach %s of group \"%s\" within %llu ms",
+                       ranks, operation, pg->name,
                        (unsigned long long)((clock_now_ns() - since_ns) / 1000000u));
 }
 
-/* One wait for the others. */
+/* One wait for the other ranks. */
 struct process_group_wait {
     const struct tenrec_process_group *pg;
-    const char *what;
+    const char *operation;
     uint64_t since_ns;
 };
 
 static tenrec_status fail_lost(const struct process_group_wait *w, const bool *lost,
                                tenrec_error *err)
 {
-    char who[200];
+    char ranks[200];
 
-    ranks_text(who, sizeof who, lost, w->pg->world, w->pg->names);
-    return tenrec_fail(err, TENREC_EPEER_LOST, "%s was lost before it came to %s", who, w->what);
+    ranks_text(ranks, sizeof ranks, lost, w->pg->world, w->pg->names);
+    return tenrec_fail(err, TENREC_EPEER_LOST, "%s was lost before reaching %s", ranks,
+                       w->operation);
 }
 
 static tenrec_status process_group_check_lost(void *arg, const bool *missing, tenrec_error *err)
@@ -177,11 +178,11 @@ static tenrec_status process_group_wait(struct process_group_wait *w, const char
 }
 
 /* Runs one round: writes `data`, waits for all, reads into `ret` unless it is NULL. */
-static tenrec_status run_round(struct tenrec_process_group *pg, const char *what, const void *data,
-                               size_t len, uint64_t deadline_ns, struct store_value *ret,
-                               tenrec_error *err)
+static tenrec_status run_round(struct tenrec_process_group *pg, const char *operation,
+                               const void *data, size_t len, uint64_t deadline_ns,
+                               struct store_value *ret, tenrec_error *err)
 {
-    struct process_group_wait w = { pg, what, clock_now_ns() };
+    struct process_group_wait w = { pg, operation, clock_now_ns() };
     uint64_t round;
     bool *missing = memory_new((size_t)pg->world, sizeof *missing);
     const char **keys = NULL, *old;
@@ -191,7 +192,8 @@ static tenrec_status run_round(struct tenrec_process_group *pg, const char *what
     if (st != TENREC_OK)
         goto out;
     if (!missing || !(keys = round_keys(pg, round))) {
-        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for %s of group \"%s\"", what, pg->name);
+        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for %s of group \"%s\"", operation,
+                         pg->name);
         goto out;
     }
     st = store_set(pg->store, keys[pg->rank], data, len, deadline_ns, err);
@@ -199,16 +201,16 @@ static tenrec_status run_round(struct tenrec_process_group *pg, const char *what
         goto out;
     st = process_group_wait(&w, keys, deadline_ns, ret, missing, err);
     if (st == TENREC_ETIMEDOUT)
-        fail_missing(pg, what, missing, w.since_ns, err);
+        fail_missing(pg, operation, missing, w.since_ns, err);
     if (st == TENREC_OK && round > 0) {
         old = old_key;
         snprintf(old_key, sizeof old_key, "%llu/%d", (unsigned long long)(round - 1), pg->rank);
-        /* A key that cannot be removed does no harm. */
+        /* A key that cannot be removed is harmless. */
         store_delete_all(pg->store, &old, 1, deadline_ns, NULL);
     }
 out:
     if (st != TENREC_OK && st != TENREC_ETIMEDOUT)
-        tenrec_error_prefix(err, "%s of group \"%s\"", what, pg->name);
+        tenrec_error_prefix(err, "%s of group \"%s\"", operation, pg->name);
     free(keys);
     free(missing);
     return st;
@@ -231,7 +233,7 @@ tenrec_status tenrec_process_group_barrier(struct tenrec_process_group *pg, int6
     return st == TENREC_OK ? process_group_barrier(pg, deadline_ns, err) : st;
 }
 
-static tenrec_status process_group_gather(struct tenrec_process_group *pg, const char *what,
+static tenrec_status process_group_gather(struct tenrec_process_group *pg, const char *operation,
                                           const void *data, size_t len, uint64_t deadline_ns,
                                           struct store_value **ret, tenrec_error *err)
 {
@@ -239,8 +241,9 @@ static tenrec_status process_group_gather(struct tenrec_process_group *pg, const
     tenrec_status st;
 
     if (!values)
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %s of group \"%s\"", what, pg->name);
-    st = run_round(pg, what, data, len, deadline_ns, values, err);
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %s of group \"%s\"", operation,
+                           pg->name);
+    st = run_round(pg, operation, data, len, deadline_ns, values, err);
     if (st == TENREC_OK)
         *ret = values;
     else
@@ -313,7 +316,7 @@ tenrec_status process_group_sum(struct tenrec_process_group *pg, const int64_t *
     for (size_t i = 0; i < n; i++)
         len += (size_t)snprintf(text + len, sizeof text - len, "%s%lld", i ? " " : "",
                                 (long long)mine[i]);
-    st = process_group_gather(pg, "its counts of calls", text, len, deadline_ns, &values, err);
+    st = process_group_gather(pg, "the counts of calls", text, len, deadline_ns, &values, err);
     if (st != TENREC_OK)
         return st;
     for (int32_t i = 0; i < pg->world && st == TENREC_OK; i++)

@@ -8,7 +8,7 @@
 #include "store/store.h"
 
 /* As tenrec_process_group_new, for a store view that is new for each life of
- * the group (a meeting's), which needs no count of the lives.
+ * the group (generation.h), which needs no count of the lives.
  *
  * names: of the ranks, for errors; borrowed until the drop, or NULL */
 tenrec_status process_group_new_once(struct tenrec_store *s, int32_t rank, int32_t world,
@@ -21,13 +21,13 @@ void process_group_set_lost(struct tenrec_process_group *pg, const struct group_
 tenrec_status process_group_barrier(struct tenrec_process_group *pg, uint64_t deadline_ns,
                                     tenrec_error *err);
 
-/* As tenrec_process_group_drop: its keys are removed until the deadline. */
+/* As tenrec_process_group_drop, with a deadline for the removal of the keys. */
 void process_group_close(struct tenrec_process_group *pg, uint64_t deadline_ns);
 
-#define PROCESS_GROUP_SUMS 8 /* at most so many at once */
+#define PROCESS_GROUP_SUMS 8 /* counts of one sum, at most */
 
 /* One wave of the termination detection at shutdown: contributes this worker's n counts, waits for
- * all, and returns the sum of each. The n-th call of each rank meets the n-th ones of the others.
+ * all, and returns the sum of each. The n-th calls of all ranks belong together.
  *
  * errors: ETIMEDOUT (names the missing ranks), EPROTOCOL */
 tenrec_status process_group_sum(struct tenrec_process_group *pg, const int64_t *mine, size_t n,

@@ -15,10 +15,10 @@
 
 #include <stdlib.h>
 
-#define LOOK_US 20000 /* between two polls for members that still need our store */
+#define POLL_US 20000 /* between two polls for members that still need our store */
 #define GONE_ROOM 32  /* "gone/<rank>" */
 
-/* Lost members are looked up between two rounds of a wait. */
+/* A wait checks for lost members between two rounds. */
 enum { FIRST_ROUND_MS = 25, LONGEST_ROUND_MS = 200 };
 
 static const char *look_up_environment(void *arg, const char *name)
@@ -27,7 +27,7 @@ static const char *look_up_environment(void *arg, const char *name)
     return secure_getenv(name);
 }
 
-/* The options with all defaults filled in. */
+/* Returns the options with all defaults filled in. */
 static struct rendezvous_options with_defaults(const struct rendezvous_options *options)
 {
     struct rendezvous_options o = *options;
@@ -40,18 +40,18 @@ static struct rendezvous_options with_defaults(const struct rendezvous_options *
     return o;
 }
 
-/* The configuration and the URL may say the same, but not different things. */
-static tenrec_status rendezvous_merge(const char *what, int32_t given, int32_t in_url, int32_t *ret,
+/* Merges a value of the configuration with one of the URL; both may be given if they are equal. */
+static tenrec_status rendezvous_merge(const char *name, int32_t given, int32_t in_url, int32_t *ret,
                                       tenrec_error *err)
 {
     if (given >= 0 && in_url >= 0 && given != in_url)
-        return tenrec_fail(err, TENREC_EINVAL, "%s %d is configured, but the url says %d", what,
+        return tenrec_fail(err, TENREC_EINVAL, "%s %d is configured, but %d is in the url", name,
                            given, in_url);
     *ret = given >= 0 ? given : in_url;
     return TENREC_OK;
 }
 
-static bool says_where(const struct rendezvous_options *o)
+static bool has_master_address(const struct rendezvous_options *o)
 {
     const char *host = o->lookup(o->lookup_arg, "MASTER_ADDR");
     const char *port = o->lookup(o->lookup_arg, "MASTER_PORT");
@@ -73,16 +73,16 @@ static tenrec_status find_identity(const struct rendezvous_options *o,
         return st;
     if ((st = launch_detect(o->lookup, o->lookup_arg, rank, world, ret, err)) != TENREC_OK)
         return st;
-    if (ret->rank < 0 && ret->world < 0 && method->kind == INIT_ENV && !says_where(o)) {
+    if (ret->rank < 0 && ret->world < 0 && method->kind == INIT_ENV && !has_master_address(o)) {
         ret->rank = 0;
         ret->world = 1;
     }
     if (ret->world < 0)
-        return TENREC_OK; /* dynamic; the rank, if any, is a wish */
+        return TENREC_OK; /* dynamic; the rank, if any, is a preferred id */
     if (ret->rank < 0)
         return tenrec_fail(err, TENREC_EINVAL,
-                           "nothing says which rank this process has: set it in the configuration, "
-                           "as ?rank= in init_method, or TENREC_RANK");
+                           "the rank of this process is missing: set worker.rank in the "
+                           "configuration, ?rank= in init_method, or TENREC_RANK");
     return ranks_check(ret->rank, ret->world, err);
 }
 
@@ -219,7 +219,7 @@ static tenrec_status all_lost(void *arg, const bool *missing, tenrec_error *err)
     for (int32_t i = 0; i < r->launch.world; i++)
         if (missing[i] && !(r->lost.is_lost && r->lost.is_lost(r->lost.arg, i, 0)))
             return TENREC_OK;
-    return tenrec_fail(err, TENREC_EPEER_LOST, "the others were lost");
+    return tenrec_fail(err, TENREC_EPEER_LOST, "all missing members were lost");
 }
 
 static void await_gone(struct rendezvous *r, uint64_t deadline_ns)
@@ -236,15 +236,15 @@ static void await_gone(struct rendezvous *r, uint64_t deadline_ns)
 }
 
 /* Leaves a static group whose store ends with rank 0. "gone/<rank>" is the last key that each rank
- * writes: later it would find the store of the next start at the same address. */
-static void rendezvous_part_static(struct rendezvous *r, uint64_t deadline_ns)
+ * writes: a later one might go to the store of the next start at the same address. */
+static void rendezvous_leave_static(struct rendezvous *r, uint64_t deadline_ns)
 {
     struct tenrec_store *s = r->meeting.store;
     char key[GONE_ROOM];
     int64_t n;
 
     if (r->server) {
-        /* Makes sure of a connection while one can still be had. */
+        /* Opens a connection while the server still accepts one. */
         store_num_keys(s, deadline_ns, &n, NULL);
         store_server_stop_listening(r->server);
         store_set(s, "closing", "", 0, deadline_ns, NULL);
@@ -257,10 +257,10 @@ static void rendezvous_part_static(struct rendezvous *r, uint64_t deadline_ns)
         await_gone(r, deadline_ns);
 }
 
-/* Leaves a dynamic group. A member that serves the store stays while others need it. */
-static void rendezvous_part_dynamic(struct rendezvous *r, uint64_t deadline_ns)
+/* Leaves a dynamic group. A member that serves the store waits until all members have left. */
+static void rendezvous_leave_dynamic(struct rendezvous *r, uint64_t deadline_ns)
 {
-    struct backoff pause = { LOOK_US, LOOK_US };
+    struct backoff pause = { POLL_US, POLL_US };
     struct membership_view v;
     size_t left;
 
@@ -282,9 +282,9 @@ void rendezvous_close(struct rendezvous *r, uint64_t deadline_ns)
     if (!r)
         return;
     if (r->dynamic)
-        rendezvous_part_dynamic(r, deadline_ns);
+        rendezvous_leave_dynamic(r, deadline_ns);
     if (r->member_serves && r->meeting.end == GENERATION_LEFT && r->launch.world > 1)
-        rendezvous_part_static(r, deadline_ns);
+        rendezvous_leave_static(r, deadline_ns);
     generation_close(&r->meeting, deadline_ns);
     rendezvous_free(r, deadline_ns);
 }

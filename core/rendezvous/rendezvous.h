@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rendezvous.h - from `init_method` and the environment to a rank, a world size and a store that
- * all members share. A group without a world size is dynamic: it has a roster, and no meeting. */
+ * all members share. A group without a world size is dynamic: it has a membership list and no
+ * generation. */
 #ifndef TENREC_RENDEZVOUS_RENDEZVOUS_H
 #define TENREC_RENDEZVOUS_RENDEZVOUS_H
 
@@ -27,26 +28,26 @@ struct rendezvous_options {
     const char *name;          /* of a worker in a dynamic group; "{rank}" becomes its id */
     uint64_t lease_ms;         /* of a dynamic group's lock; 0: LEASE_MS */
     struct loop *loop;         /* for a store that rank 0 serves; borrowed until the
-                                  close; NULL: one of its own */
+                                  close; NULL: a loop of its own */
 };
 
 struct rendezvous {
-    struct launch launch;               /* rank, world, local ones, source, run */
-    struct tenrec_store *store;         /* owns; the whole store */
-    struct tenrec_store_server *server; /* owns; rank 0 when it serves */
-    bool member_serves;                 /* the store ends with rank 0 */
+    struct launch launch;                /* rank, world, local ones, source, run */
+    struct tenrec_store *store;          /* owns; the whole store */
+    struct tenrec_store_server *server;  /* owns; rank 0 when it serves */
+    bool member_serves;                  /* the store ends with rank 0 */
     char vantage[ADVERTISE_ADDRESS_MAX]; /* our address for the others; "" if unknown */
-    bool visitor;                       /* from outside: writes nothing */
+    bool visitor;                        /* from outside: writes nothing */
     bool dynamic;
-    struct group_lost lost;        /* set by the user; is_lost NULL: none is known */
+    struct group_lost lost;        /* set by the user; is_lost NULL: not checked */
     struct generation meeting;     /* of a static group; meeting.store is its part */
-    struct membership_list roster; /* of a dynamic one: its id and name are reserved */
+    struct membership_list roster; /* of a dynamic group: id and name are reserved */
 };
 
 #define LEASE_MS 5000
 
-/* errors: EINVAL (what to set), EGROUP (rank is taken), ECONNECT, EOS (cannot serve), ETIMEDOUT and
- * the store's; prefixed with the init_method */
+/* errors: EINVAL (names the setting), EGROUP (rank is taken), ECONNECT, EOS (cannot serve),
+ * ETIMEDOUT and the store's; prefixed with the init_method */
 tenrec_status rendezvous_open(const struct rendezvous_options *options, uint64_t deadline_ns,
                               struct rendezvous **ret, tenrec_error *err);
 
@@ -58,9 +59,9 @@ tenrec_status rendezvous_check(const char *init_method, tenrec_error *err);
 tenrec_status rendezvous_visit(const struct rendezvous_options *options, uint64_t deadline_ns,
                                struct rendezvous **ret, tenrec_error *err);
 
-/* Leaves the group. When rank 0 serves the store it waits for the last key of the others, lost
- * members aside, and they wait until it has stopped listening (so that a next start does not find
- * the old store), all until the deadline. NULL is allowed. */
+/* Leaves the group. A rank 0 that serves the store waits for the last keys of the other ranks, lost
+ * members aside; these wait until rank 0 has stopped listening, so that a next start does not find
+ * the old store. All until the deadline. NULL is allowed. */
 void rendezvous_close(struct rendezvous *r, uint64_t deadline_ns);
 
 #endif

@@ -13,7 +13,7 @@
 #define VISIT_MS 1000
 
 /* Rank 0 serves, unless the launcher does; all connect. Only a loopback address is bound as given:
- * a host's name often means another address on the host itself than elsewhere. */
+ * a host often resolves its own name to another address than other hosts do. */
 static tenrec_status open_member_tcp(const struct rendezvous_options *o, struct rendezvous *r,
                                      uint64_t deadline_ns, tenrec_error *err)
 {
@@ -26,7 +26,7 @@ static tenrec_status open_member_tcp(const struct rendezvous_options *o, struct 
     r->member_serves = !l->agent_store;
     if (r->member_serves && l->rank == 0) {
         st = store_server_open(o->loop, local ? l->host : NULL, l->port, &r->server, NULL, &why);
-        /* Id 0 of a dynamic group may come when the store is there already. */
+        /* Id 0 of a dynamic group may join when the store exists already. */
         if (st != TENREC_OK && !(r->dynamic && why.os_errno == EADDRINUSE)) {
             if (err)
                 *err = why;
@@ -38,8 +38,8 @@ static tenrec_status open_member_tcp(const struct rendezvous_options *o, struct 
     return store_tcp_open(host, l->port, deadline_ns, &r->store, err);
 }
 
-/* A visitor's store is there already: when nothing listens for a second, nothing will. A slow one
- * gets all the time. */
+/* A visitor's store must exist already: retries a refused connection for a second only. A slow
+ * store gets all the time. */
 static tenrec_status open_visited_tcp(struct rendezvous *r, uint64_t deadline_ns, tenrec_error *err)
 {
     const struct launch *l = &r->launch;
@@ -84,7 +84,7 @@ static tenrec_status check_owner(const char *path, tenrec_error *err)
                        path);
 }
 
-/* Opens the store of a process alone, which no other has to find. */
+/* Opens a private store for a process alone. */
 static tenrec_status open_alone(struct rendezvous *r, tenrec_error *err)
 {
     struct launch *l = &r->launch;
@@ -115,12 +115,12 @@ static tenrec_status open_env(const struct rendezvous_options *o, struct rendezv
         return st;
     if (r->visitor && l->world < 0)
         return tenrec_fail(err, TENREC_EINVAL,
-                           "nothing says where the group meets: set MASTER_ADDR and MASTER_PORT as "
-                           "its workers have them");
+                           "the address of the group's store is missing: set MASTER_ADDR and "
+                           "MASTER_PORT as for its workers");
     return r->visitor || l->world != 1 ? st : open_alone(r, err);
 }
 
-/* A plugin's store. No member serves it, so each may leave when it is ready. */
+/* Opens a plugin's store. No member serves it, so no member waits for others when it leaves. */
 static tenrec_status open_other(const struct rendezvous_options *o, const char *url,
                                 struct rendezvous *r, uint64_t deadline_ns, tenrec_error *err)
 {

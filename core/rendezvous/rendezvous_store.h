@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rendezvous_store.h - opens the store that init_method names; rank 0 serves it where nothing else
- * does. */
+/* rendezvous_store.h - opens the store that init_method names; rank 0 serves a TCP store unless the
+ * launcher does. */
 #ifndef TENREC_RENDEZVOUS_RENDEZVOUS_STORE_H
 #define TENREC_RENDEZVOUS_RENDEZVOUS_STORE_H
 
 #include "launch/init_method.h"
 #include "rendezvous/rendezvous.h"
 
-/* Sets r->store, r->server and r->member_serves, and writes into r->launch where the store is. A
- * member has its rank and world there already; a visitor (r->visitor) serves no store and makes no
- * file. `o` has a lookup.
+/* Sets r->store, r->server and r->member_serves, and the store's address in r->launch, where a
+ * member has its rank and world already. A visitor (r->visitor) serves no store and makes no file.
+ * `o` has a lookup.
  *
  * errors: as rendezvous_open; ENOTFOUND (a visitor's file) */
 tenrec_status rendezvous_store_open(const struct rendezvous_options *o,

@@ -170,6 +170,6 @@ TEST_WITH(members_name_who_is_missing_to_a_visitor, open_store, drop_store)
     announce("g", "", 2, 1);
     assert_status(generation_visit(store, "g", soon(), &visit, &err), &err);
     assert_int_equal(members_await(&visit, clock_deadline_ms(30), &seen, &err), TENREC_ETIMEDOUT);
-    assert_text_has(err.text, "ranks 0, 1 of 2 did not come to group \"g\"");
+    assert_text_has(err.text, "ranks 0, 1 of 2 did not join group \"g\"");
     generation_close(&visit, soon());
 }

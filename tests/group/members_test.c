@@ -128,7 +128,7 @@ TEST_WITH(members_name_missing_ranks_when_the_store_goes_first, make_store, drop
     start(&second);
     finish(&second);
     assert_int_equal(second.st, TENREC_EPEER_LOST);
-    assert_text_has(second.err.text, "rank 2 of 3 did not come to group \"g\"");
+    assert_text_has(second.err.text, "rank 2 of 3 did not join group \"g\"");
     leave(&second);
     leave(&first);
 }
@@ -139,7 +139,7 @@ TEST_WITH(members_name_ranks_that_did_not_come, make_store, drop_store)
 
     join_all(j, 2);
     assert_int_equal(j[0].st, TENREC_ETIMEDOUT);
-    assert_text_has(j[0].err.text, "ranks 1, 3 of 4 did not come to group \"g\" within");
+    assert_text_has(j[0].err.text, "ranks 1, 3 of 4 did not join group \"g\" within");
     assert_int_equal(j[1].st, TENREC_ETIMEDOUT);
     leave_all(j, 2);
 }
@@ -192,7 +192,7 @@ TEST_WITH(members_refuse_another_world_size, make_store, drop_store)
     assert_text_has(b.err.text, "\"b\" (rank 1)");
     /* And the other hears of it long before its own limit. */
     assert_int_equal(a.st, TENREC_EGROUP);
-    assert_text_has(a.err.text, "\"b\" came as rank 1 of 3");
+    assert_text_has(a.err.text, "\"b\" joined as rank 1 of 3");
     leave(&a);
     leave(&b);
 }
@@ -246,7 +246,7 @@ TEST_WITH(members_hint_at_a_former_worker_that_died, make_store, drop_store)
     free(record.data);
     join_all(&j, 1);
     assert_int_equal(j.st, TENREC_ETIMEDOUT);
-    assert_text_has(j.err.text, "rank 1 of 2 did not come");
+    assert_text_has(j.err.text, "rank 1 of 2 did not join");
     assert_text_has(j.err.text, "\"ghost\"");
     leave(&j);
 }

@@ -238,7 +238,7 @@ TEST(rendezvous_refuses_what_makes_no_sense)
         const char *says;
     } rows[] = {
         { "ftp//x", -1, 0, "expected env://" },
-        { "tcp://127.0.0.1:5?world_size=2", -1, 0, "which rank" },
+        { "tcp://127.0.0.1:5?world_size=2", -1, 0, "the rank of this process is missing" },
         { "tcp://127.0.0.1:5?rank=2&world_size=2", -1, 0, "rank 2 is not within 0..1" },
         { "tcp://127.0.0.1:5?rank=x&world_size=2", -1, 0, "rank=\"x\"" },
         { "tcp://127.0.0.1:5?rang=1", -1, 0, "\"rang=1\" is neither" },
@@ -507,7 +507,7 @@ TEST(rendezvous_visitor_is_told_what_to_set_when_nothing_is)
     struct rendezvous *r;
 
     assert_int_equal(visit("env://", &r), TENREC_EINVAL);
-    assert_text_has(err.text, "set MASTER_ADDR and MASTER_PORT as its workers have them");
+    assert_text_has(err.text, "set MASTER_ADDR and MASTER_PORT as for its workers");
 }
 
 static int64_t keys_of(struct tenrec_store *s)

@@ -168,7 +168,7 @@ def look_ends_at_its_limit_when_the_store_says_nothing():
         text = fails("ping", "worker0", "--store", f"tcp://127.0.0.1:{mute.getsockname()[1]}",
                      timeout=f"{limit(500)}ms")
         within(since, time.monotonic(), 5, "a ping with a limit of 0.5 s")
-        contains(text, "takes connections but does not answer")
+        contains(text, "accepts connections but does not answer")
 
 
 def look_says_what_to_set_when_it_knows_no_store():
@@ -179,7 +179,7 @@ def look_names_the_missing_rank_when_the_group_is_not_complete():
     with Crew().run(2) as crew:
         crew[0].say("init")
         # Rank 0 is on its way: first there is no group, then one of which both miss.
-        until(lambda: "rank 1 of 2 did not come" in
+        until(lambda: "rank 1 of 2 did not join" in
               fails("ping", "worker0", "--store", store_of(crew[0]), timeout=f"{limit(300)}ms"),
               "the word of who is missing")
         crew[1].do("init")
