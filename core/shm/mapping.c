@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static atomic_size_t regions, bytes, tensors; /* relaxed: for people */
+static atomic_size_t regions, bytes, tensors; /* relaxed: counters only */
 
 static atomic_uint forks;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* Before and after, so that what comes in between differs, too; and so does all that the
- * child has of its parent's. */
+/* Counted before and after a fork, so that mappings made in between differ, too, and so do all
+ * mappings that the child has from its parent. */
 static void count_fork(void)
 {
     atomic_fetch_add(&forks, 1);
@@ -65,16 +65,16 @@ void holding_drop(struct holding *h)
     free(h);
 }
 
-/* The owner uses it again from then on; unless a child might still read it, or what was
- * written here stays in its place. Then it comes back when all who have it end. */
-static void give_back(struct tenrec_mapping *m)
+/* Returns the memory to its owner for reuse; unless a child might still read it, or pages written
+ * here cannot be dropped. Then the loan ends with the processes that have the mapping. */
+static void mapping_return(struct tenrec_mapping *m)
 {
     const size_t offset = (size_t)(m->data - m->region->region.base);
     bool ends = m->forks == mapping_forks();
 
     if (ends && m->region->private)
         ends = memfd_region_forget(&m->region->region, offset, m->bytes, NULL) == TENREC_OK;
-    /* Before the release page is told: after that the memory is another's. */
+    /* Before the loan ends: after that the memory belongs to another block. */
     mapped_region_drop(m->region);
     if (ends)
         release_page_end(&m->holding->release_page, m->slot);
@@ -86,7 +86,7 @@ void mapping_drop(struct tenrec_mapping *m)
         return;
     shared_block_drop(m->given);
     if (m->holding)
-        give_back(m);
+        mapping_return(m);
     holding_drop(m->holding);
     free(m);
 }

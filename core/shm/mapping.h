@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mapping.h - a tensor's storage in memory of another process.
  *
- * One tensor that has arrived: what it lies in stays mapped, and its owner is
- * told when it is dropped, on whatever thread, also when the connection is long
- * gone. */
+ * One tensor that has arrived: its region stays mapped, and dropping the mapping ends the
+ * loan, on any thread, also after the connection closed. */
 #ifndef TENREC_SHM_MAPPING_H
 #define TENREC_SHM_MAPPING_H
 
@@ -23,7 +22,7 @@ struct mapped_region {
 
 void mapped_region_drop(struct mapped_region *r); /* NULL is fine */
 
-/* Our end of the peer's release page; counted. */
+/* The holder's end of the peer's release page; counted. */
 struct holding {
     atomic_size_t count;
     struct release_page release_page;
@@ -33,24 +32,23 @@ void holding_drop(struct holding *h); /* NULL is fine */
 
 struct tenrec_mapping {
     char *data;
-    struct shared_block *given;   /* it is ours now; owns */
-    struct mapped_region *region; /* else: shares both */
+    struct shared_block *given;   /* a moved block, now ours; owns */
+    struct mapped_region *region; /* of a loan, as `holding`; shares */
     struct holding *holding;
-    unsigned slot; /* in its release page */
+    unsigned slot; /* in the release page */
     size_t bytes;
-    unsigned forks; /* of mapping_forks() when it came */
+    unsigned forks; /* mapping_forks() when the tensor arrived */
 };
 
-/* May this process write it? */
+/* Returns true if this process may write it. */
 bool mapping_is_writable(const struct tenrec_mapping *m);
 
-/* Copies the bytes of a tensor that has other memory now to d->data, and drops the mapping; no
- * mapping is fine. */
+/* Copies the mapped bytes to d->data and drops the mapping; no mapping is fine. */
 void mapping_copy(struct tenrec_tensor_desc *d);
 
 void mapping_drop(struct tenrec_mapping *m); /* NULL is fine */
 
-/* Of the process: mapped regions of others, and tensors in them that are in use. */
+/* Of the process: mapped regions of peers, and tensors in them that are in use. */
 struct mapping_counts {
     size_t regions, bytes, tensors;
 };
@@ -58,8 +56,8 @@ struct mapping_counts mapping_count(void);
 void mapping_count_region(const struct mapped_region *r); /* one more */
 void mapping_count_tensor(bool one_more);                 /* or one less */
 
-/* Changes whenever this process forks: the child has what was there at that time, for as long
- * as it likes, so nobody may use that memory again. */
+/* Changes whenever this process forks: the child keeps the mappings of that time for as long as it
+ * runs, so their memory must not be reused. */
 unsigned mapping_forks(void);
 
 #endif

@@ -18,9 +18,9 @@ size_t memfd_region_page(void)
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Another open file of the same memfd, which cannot be written through. Where
- * /proc is not mounted there is no way to make one, and `fd` stays. */
-static int for_readers(int fd)
+/* Replaces `fd` by a read-only open file of the same memfd. Without /proc that is impossible, and
+ * `fd` stays. */
+static int make_read_only(int fd)
 {
     char path[32];
     int reads;
@@ -29,7 +29,7 @@ static int for_readers(int fd)
     reads = open(path, O_RDONLY | O_CLOEXEC);
     if (reads < 0)
         return fd;
-    fchmod(reads, S_IRUSR); /* nor can it be opened once more for writing */
+    fchmod(reads, S_IRUSR); /* prevents opening it for writing again */
     close(fd);
     return reads;
 }
@@ -58,14 +58,14 @@ tenrec_status memfd_region_make(size_t bytes, enum memfd_region_access access,
         return tenrec_fail(err, TENREC_ENOMEM, "no memory to map %zu shared bytes", bytes);
     }
     if (access == REGION_READ)
-        fd = for_readers(fd);
+        fd = make_read_only(fd);
     *ret = (struct memfd_region){ base, bytes, fd };
     return TENREC_OK;
 }
 
-/* Is it a memfd, or a file like one, whose size stays and whose pages the kernel
- * itself brings? Pages of a file system in user space could keep us waiting for
- * ever, and huge pages of a pool may be missing when they are touched. */
+/* Accepts a memfd, or a file like one, with a sealed size and with pages that the kernel itself
+ * provides. Pages of a file system in user space could block us for ever, and huge pages of a pool
+ * may be missing when they are touched. */
 static tenrec_status memfd_region_check(int fd, struct stat *ret, tenrec_error *err)
 {
     const int seals = fcntl(fd, F_GET_SEALS);
@@ -73,11 +73,11 @@ static tenrec_status memfd_region_check(int fd, struct stat *ret, tenrec_error *
 
     if (seals < 0 || !(seals & F_SEAL_SHRINK))
         return tenrec_fail(err, TENREC_EPROTOCOL,
-                           "shared memory of the peer is not sealed against being cut");
+                           "shared memory of the peer is not sealed against shrinking");
     if (fstat(fd, ret) < 0 || fstatfs(fd, &fs) < 0)
-        return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot look at shared memory");
+        return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot stat shared memory");
     if (!S_ISREG(ret->st_mode) || fs.f_type != TMPFS_MAGIC || ret->st_size <= 0)
-        return tenrec_fail(err, TENREC_EPROTOCOL, "shared memory of the peer is no memfd");
+        return tenrec_fail(err, TENREC_EPROTOCOL, "shared memory of the peer is not a memfd");
     return TENREC_OK;
 }
 
@@ -105,7 +105,7 @@ tenrec_status memfd_region_map(int fd, enum memfd_region_access access, struct m
 
 void memfd_region_restrict(struct memfd_region *r)
 {
-    r->fd = for_readers(r->fd);
+    r->fd = make_read_only(r->fd);
 }
 
 void memfd_region_discard(const struct memfd_region *r, size_t offset, size_t bytes)
@@ -123,7 +123,7 @@ tenrec_status memfd_region_forget(const struct memfd_region *r, size_t offset, s
     const size_t mask = memfd_region_page() - 1;
 
     if (madvise(r->base + offset, (bytes + mask) & ~mask, MADV_DONTNEED) < 0)
-        return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot give back private pages");
+        return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot drop private pages");
     return TENREC_OK;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* memfd_region.h - memory that other processes may map.
  *
- * A region is a memfd, mapped as a whole. Its size is sealed: no process can
- * make another one fault by cutting it. What others get is a descriptor; who
- * may only read gets one that cannot be mapped for writing. */
+ * A region is a memfd, mapped as a whole. Its size is sealed: no process can make another
+ * one fault by shrinking it. Other processes get a descriptor; a reader's descriptor cannot
+ * be mapped for writing. */
 #ifndef TENREC_SHM_MEMFD_REGION_H
 #define TENREC_SHM_MEMFD_REGION_H
 
@@ -13,40 +13,39 @@
 struct memfd_region {
     char *base;
     size_t bytes;
-    int fd; /* to give to others; -1: was not kept */
+    int fd; /* for other processes; -1: was not kept */
 };
 
-/* PRIVATE, for memfd_region_map only: to be written, but what is written is a copy of this
- * process alone, page by page. */
+/* PRIVATE, for memfd_region_map only: mapped copy on write. */
 enum memfd_region_access { REGION_READ, REGION_WRITE, REGION_PRIVATE };
 
 size_t memfd_region_page(void); /* bytes of a page */
 
-/* Makes one of `bytes` bytes, rounded up to pages, which we may write; pages
- * come with their first use.
+/* Makes a region of `bytes` bytes, rounded up to pages, writable here; pages are
+ * allocated with their first use.
  *
- * access   what others may do with its descriptor
+ * access   of other processes by the descriptor
  * errors   ENOMEM, EOS (no memfd, no descriptor left) */
 tenrec_status memfd_region_make(size_t bytes, enum memfd_region_access access,
                                 struct memfd_region *ret, tenrec_error *err);
 
-/* Maps one that came from another process, and trusts nothing about it: only a
- * sealed memfd with plain pages is taken.
+/* Maps a region of another process without trusting it: accepts only a sealed memfd
+ * with plain pages.
  *
  * fd       taken on success only; the mapping does not need it
- * errors   EPROTOCOL (no such thing), ENOMEM, EOS */
+ * errors   EPROTOCOL (not such a memfd), ENOMEM, EOS */
 tenrec_status memfd_region_map(int fd, enum memfd_region_access access, struct memfd_region *ret,
                                tenrec_error *err);
 
-/* From now on the descriptor cannot be mapped for writing by those it is given to. */
+/* Makes the descriptor read-only for other processes. */
 void memfd_region_restrict(struct memfd_region *r);
 
-/* Gives the system the whole pages of a part of a region that we may write;
- * they read as zeros afterwards, for all who have mapped it. */
+/* Returns the whole pages of a part of a writable region to the system; they read as
+ * zeros afterwards, in all processes that have mapped it. */
 void memfd_region_discard(const struct memfd_region *r, size_t offset, size_t bytes);
 
-/* Of one that was mapped PRIVATE: whole pages of a part read as those of their owner again,
- * whatever was written. errors: EOS */
+/* Drops the private copies of the pages of a part of a PRIVATE region, which read as the
+ * owner's again. errors: EOS */
 tenrec_status memfd_region_forget(const struct memfd_region *r, size_t offset, size_t bytes,
                                   tenrec_error *err);
 

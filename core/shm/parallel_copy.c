@@ -11,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHARED_FROM ((size_t)1 << 20) /* below, to wake the other takes as long as it saves */
-#define PIECE ((size_t)64 << 10)      /* how much is taken at once */
+#define SHARED_FROM ((size_t)1 << 20) /* below, waking the helper takes as long as it saves */
+#define PIECE ((size_t)64 << 10)      /* bytes that a thread claims at once */
 
 enum helper { HELPER_NONE, HELPER_RUNS, HELPER_REFUSED };
 
 struct parallel_copy {
-    pthread_mutex_t use; /* who has it is helped */
+    pthread_mutex_t use; /* held by the thread with the helper */
 
     char *to;         /* of the copy under way; set with use and lock */
     const char *from; /* likewise */
@@ -26,12 +26,12 @@ struct parallel_copy {
 
     pthread_mutex_t lock;
     pthread_cond_t changed; /* all under lock: */
-    bool open;              /* there is something to take */
+    bool open;              /* pieces are left */
     bool helps;             /* the helper copies */
     bool stop;
 
-    pthread_t thread;   /* under use, as is: */
-    enum helper helper; /* is there one? */
+    pthread_t thread; /* under use, as is: */
+    enum helper helper;
 };
 
 static void copy_pieces(struct parallel_copy *c)
@@ -57,14 +57,14 @@ static void *parallel_copy_help(void *arg)
         copy_pieces(c);
         pthread_mutex_lock(&c->lock);
         c->helps = false;
-        c->open = false; /* nothing is left */
+        c->open = false; /* no piece is left */
         pthread_cond_broadcast(&c->changed);
     }
     pthread_mutex_unlock(&c->lock);
     return NULL;
 }
 
-static bool many_cpus(void)
+static bool has_many_cpus(void)
 {
     cpu_set_t set;
 
@@ -75,7 +75,7 @@ static bool has_helper(struct parallel_copy *c)
 {
     if (c->helper == HELPER_NONE)
         c->helper =
-            many_cpus() && threads_start(&c->thread, "tenrec-copy", parallel_copy_help, c) == 0
+            has_many_cpus() && threads_start(&c->thread, "tenrec-copy", parallel_copy_help, c) == 0
                 ? HELPER_RUNS
                 : HELPER_REFUSED;
     return c->helper == HELPER_RUNS;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parallel_copy.h - copies of large memory, in which a second thread helps.
+/* parallel_copy.h - copies of large memory by two threads.
  *
- * One processor copies what its caches do not hold at about half of what the memory
- * can do. The second thread begins with the first copy that is worth it and
- * sleeps between copies. */
+ * One processor copies uncached data at about half the memory's bandwidth. The second
+ * thread is started by the first large copy and sleeps between copies. */
 #ifndef TENREC_SHM_PARALLEL_COPY_H
 #define TENREC_SHM_PARALLEL_COPY_H
 
@@ -15,12 +14,12 @@ struct parallel_copy;
 /* Starts no thread yet. errors: ENOMEM */
 tenrec_status parallel_copy_open(struct parallel_copy **ret, tenrec_error *err);
 
-/* Ends its thread; nobody may copy any more. NULL is fine. */
+/* Ends the second thread; no copy may be running. NULL is fine. */
 void parallel_copy_close(struct parallel_copy *c);
 
-/* memcpy, from any thread. Alone where the memory is small, where there is one
- * processor, where no thread can be had, and while it helps somebody else.
- * Waits for the other only as long as that copies a piece of 64 KiB. */
+/* memcpy, from any thread. Copies alone if the memory is small, with one processor,
+ * without a second thread, and while that helps another caller. Waits for the second
+ * thread at most for a piece of 64 KiB. */
 void parallel_copy_run(struct parallel_copy *c, void *to, const void *from, size_t bytes);
 
 #endif

@@ -13,7 +13,7 @@ void range_alloc_finish(struct range_alloc *e)
     *e = (struct range_alloc){ 0 };
 }
 
-/* The first that begins behind `at`. */
+/* The index of the first extent that begins behind `at`. */
 static size_t range_alloc_behind(const struct range_alloc *e, size_t at)
 {
     size_t low = 0, high = e->n;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* range_alloc.h - which parts of something long are in use.
+/* range_alloc.h - an allocator of parts of a range.
  *
- * First fit, lowest offset first, so that what is in use stays together. Giving
- * back never needs memory and never fails. Not locked. */
+ * First fit, lowest offset first, so that used parts stay together. Freeing needs no
+ * memory and never fails. Not locked. */
 #ifndef TENREC_SHM_RANGE_ALLOC_H
 #define TENREC_SHM_RANGE_ALLOC_H
 
@@ -20,21 +20,20 @@ struct range_alloc {
     size_t n, room;
 };
 
-/* Zeroed and `length` set is empty. */
+/* Empty when zeroed with `length` set. */
 void range_alloc_finish(struct range_alloc *e);
 
-/* Finds room for `len` (> 0) and notes who has it. False: there is none, or no
- * memory to note it. */
+/* Allocates `len` (> 0) for `owner`. Returns false without room or memory. */
 bool range_alloc_take(struct range_alloc *e, size_t len, void *owner, size_t *ret_at);
 
-/* What begins at `at` is free again. */
+/* Frees the part that begins at `at`. */
 void range_alloc_give(struct range_alloc *e, size_t at);
 
-/* Who has all of [at, at + len); NULL: nobody. */
+/* The owner of all of [at, at + len); NULL: none. */
 void *range_alloc_owner(const struct range_alloc *e, size_t at, size_t len);
 
-/* The free part at or behind *at: sets where it begins and returns its length;
- * 0: there is none. */
+/* Finds the free part at or behind *at: sets *at to its beginning and returns its
+ * length; 0: no such part. */
 size_t range_alloc_gap(const struct range_alloc *e, size_t *at);
 
 #endif

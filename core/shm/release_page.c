@@ -9,11 +9,11 @@
 
 enum { FD_PAGE, FD_LINE };
 
-/* The holder writes it, and the owner clears `ended`. */
+/* The holder writes the page, the owner only clears `ended`. */
 struct page {
     _Atomic uint64_t ended[RELEASE_PAGE_WORDS];
     _Atomic uint64_t held[RELEASE_PAGE_WORDS]; /* arrived and not ended */
-    _Atomic uint64_t left;                     /* 1: nothing arrives any more */
+    _Atomic uint64_t left;                     /* 1: no loan arrives any more */
 };
 
 static struct page *page_of(const struct release_page *l)
@@ -80,7 +80,7 @@ void release_page_end(const struct release_page *l, unsigned slot)
     struct page *page = page_of(l);
 
     atomic_fetch_and(&page->held[slot / 64], ~release_page_bit(slot));
-    /* What was read of the memory was read before. */
+    /* Release: the holder's reads of the memory are done before. */
     atomic_fetch_or_explicit(&page->ended[slot / 64], release_page_bit(slot), memory_order_release);
 }
 

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* release_page.h - what a receiver of shared memory has let go of.
+/* release_page.h - the page in which a receiver of shared memory marks ended loans.
  *
- * The owner of memory lends parts of it to another process; each loan is a slot
- * in a page that both have mapped. The holder of a loan can do one thing with
- * it: mark it as ended. That costs no message and no system call, and works
- * after their connection broke. What a loan is of only the owner's own memory
- * says, so a page with nonsense in it ends loans too early, of that holder, and
- * does nothing else.
+ * The owner of memory lends parts of it to another process; each loan is a slot in a page
+ * that both have mapped. The holder of a loan can only mark it as ended. That costs no
+ * message and no system call, and works after the connection broke. The memory of a loan
+ * is recorded in the owner's private memory alone, so a corrupt page can end loans of that
+ * holder too early, and no more.
  *
- * A pipe goes with the page: the holder has its only writing end, so the owner
- * hears of the holder's death from the kernel, whatever kills it. */
+ * A pipe belongs to the page: the holder has its only writing end, so the kernel reports
+ * the holder's death to the owner. */
 #ifndef TENREC_SHM_RELEASE_PAGE_H
 #define TENREC_SHM_RELEASE_PAGE_H
 
@@ -23,35 +22,35 @@
 
 struct release_page {
     struct memfd_region page;
-    int line; /* the pipe's end: the owner's reads, the holder's writes */
+    int line; /* an end of the pipe: the owner's for reading, the holder's for writing */
 };
 
-/* The owner's end, and in `fds` what the holder needs, which the caller owns.
+/* Makes the owner's end, and in `fds` the descriptors for the holder, owned by the caller.
  * errors: EOS, ENOMEM */
 tenrec_status release_page_make(struct release_page *ret, int fds[RELEASE_PAGE_FDS],
                                 tenrec_error *err);
 
-/* The holder's end of what came in `fds`: takes them on success only. errors:
- * EPROTOCOL, ENOMEM, EOS */
+/* Makes the holder's end from the received `fds`, taken on success only. errors: EPROTOCOL,
+ * ENOMEM, EOS */
 tenrec_status release_page_take(const int fds[RELEASE_PAGE_FDS], struct release_page *ret,
                                 tenrec_error *err);
 
-/* The holder: this loan has arrived; it has ended, all that was read is read. */
+/* For the holder: mark a loan as arrived, and as ended after the last read. */
 void release_page_hold(const struct release_page *l, unsigned slot);
 void release_page_end(const struct release_page *l, unsigned slot);
 
-/* The holder: the connection is gone. What did not arrive yet never will. */
+/* For the holder: the connection is closed, and no further loan arrives. */
 void release_page_leave(const struct release_page *l);
 
-/* The owner: which of the loans 64 * word ... have ended since it was asked
- * last, as bits. Cheap when there are none. */
+/* For the owner: the loans 64 * word ... that have ended since the last call, as bits.
+ * Cheap when no loan has ended. */
 uint64_t release_page_ended(const struct release_page *l, unsigned word);
 
-/* The owner, when it lends nothing more: which loans 64 * word ... the holder
- * still has, or may get. */
+/* For an owner that lends no more: the loans 64 * word ... that the holder has or may
+ * still get. */
 uint64_t release_page_held(const struct release_page *l, unsigned word);
 
-/* The owner: has the holder, and whoever else had its end, died or closed? */
+/* For the owner: returns true if all processes with the holder's end have closed it. */
 bool release_page_holder_is_gone(const struct release_page *l);
 
 void release_page_close(struct release_page *l); /* zeroed or closed is fine */

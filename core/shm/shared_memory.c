@@ -13,7 +13,7 @@
 
 #define COMMON_BYTES ((size_t)64 << 20) /* of a region that several blocks share */
 #define COMMON_MAX ((size_t)16 << 20)   /* larger blocks have their own */
-#define COMMON_BLOCKS 1024              /* so many share one at most: finding room is quick */
+#define COMMON_BLOCKS 1024              /* blocks of a region, at most: keeps the search short */
 #define IDLE_NS (STORAGE_POOL_IDLE_MS * UINT64_C(1000000))
 
 struct shared_region {
@@ -21,18 +21,18 @@ struct shared_region {
     struct memfd_region region;
     struct range_alloc used;
     uint64_t serial;
-    uint64_t idle_ns; /* since when nothing was given back */
+    uint64_t idle_ns; /* when a block was freed last */
     bool own;         /* of one block */
-    bool private;     /* all blocks in it are PRIVATE: who maps it may write its pages */
+    bool private;     /* all blocks in it are PRIVATE */
     bool dirty;       /* free parts may have pages */
-    bool leaves;      /* it is gone with its block */
+    bool leaves;      /* dropped with its block */
 };
 
 struct shared_block {
     struct shared_region *region;
     size_t offset, bytes;
     bool private;
-    atomic_size_t count; /* 0 -> 1 never: it is found under the lock, which its end takes */
+    atomic_size_t count; /* never 0 -> 1: the lock is held to find a block and to drop the last */
     atomic_int way;      /* enum shared_way of the next message */
 };
 
@@ -60,8 +60,7 @@ static void after_fork(void)
     pthread_mutex_unlock(&all.lock);
 }
 
-/* The child sees the same memory, but it is its parent's: nothing of it is used
- * again or given away here, and no tensor of it is lent. */
+/* The memory belongs to the parent: the child reuses, frees and lends none of it. */
 static void in_child(void)
 {
     for (struct shared_region *r = all.first; r; r = r->next)
@@ -79,7 +78,7 @@ static void watch_forks(void)
 
 /* ---- regions ---------------------------------------------------------------- */
 
-/* Takes out of the list; with the lock. */
+/* The caller holds the lock. */
 static void unlink_region(struct shared_region *r)
 {
     struct shared_region **at;
@@ -90,7 +89,7 @@ static void unlink_region(struct shared_region *r)
     atomic_fetch_sub(&all.some, 1);
 }
 
-/* Whoever still has it mapped shall not keep its pages: unless they are his. */
+/* Frees the pages for peers that still have the region mapped, too, unless it was moved to one. */
 static void region_drop(struct shared_region *r)
 {
     if (!r->leaves)
@@ -113,7 +112,7 @@ static struct shared_region *region_new(struct memfd_region *region, bool own)
     return r;
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static void link_region(struct shared_region *r)
 {
     r->serial = ++all.serials;
@@ -124,8 +123,8 @@ static void link_region(struct shared_region *r)
 
 /* ---- blocks ----------------------------------------------------------------- */
 
-/* Notes that `b` lies in `r`; with the lock. */
-static bool shared_memory_settle(struct shared_region *r, struct shared_block *b, size_t bytes)
+/* Puts `b` into `r`. Returns false without room. The caller holds the lock. */
+static bool shared_memory_place(struct shared_region *r, struct shared_block *b, size_t bytes)
 {
     const bool was_empty = r->used.n == 0;
 
@@ -141,7 +140,7 @@ static bool shared_memory_settle(struct shared_region *r, struct shared_block *b
     return true;
 }
 
-/* Room in a region that is there; with the lock. */
+/* Finds room in an existing region. The caller holds the lock. */
 static bool find_room(struct shared_block *b, size_t bytes)
 {
     const bool own = bytes > COMMON_MAX;
@@ -151,7 +150,7 @@ static bool find_room(struct shared_block *b, size_t bytes)
             continue;
         if (own && (r->used.n > 0 || r->region.bytes < bytes || r->region.bytes / 5 * 4 > bytes))
             continue;
-        if (shared_memory_settle(r, b, bytes))
+        if (shared_memory_place(r, b, bytes))
             return true;
     }
     return false;
@@ -164,7 +163,7 @@ static tenrec_status make_room(struct shared_block *b, size_t bytes, bool moves,
     struct shared_region *r;
     struct memfd_region region;
     tenrec_status st;
-    bool settled;
+    bool placed;
 
     st = memfd_region_make(length, moves ? REGION_WRITE : REGION_READ, &region, err);
     if (st != TENREC_OK)
@@ -176,11 +175,11 @@ static tenrec_status make_room(struct shared_block *b, size_t bytes, bool moves,
     }
     r->private = b->private;
     pthread_mutex_lock(&all.lock);
-    settled = shared_memory_settle(r, b, bytes);
-    if (settled)
+    placed = shared_memory_place(r, b, bytes);
+    if (placed)
         link_region(r);
     pthread_mutex_unlock(&all.lock);
-    if (settled)
+    if (placed)
         return TENREC_OK;
     region_drop(r);
     return tenrec_fail(err, TENREC_ENOMEM, "no memory for a tensor");
@@ -231,21 +230,21 @@ tenrec_status shared_block_adopt(struct memfd_region *region, struct shared_bloc
 {
     struct shared_block *b = block_new(SHARED_LENT);
     struct shared_region *r = b ? region_new(region, true) : NULL;
-    bool settled = false;
+    bool placed = false;
 
     if (!r) {
         memfd_region_close(region);
         free(b);
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a tensor");
     }
-    r->leaves = true; /* others may have it mapped, and could write it */
+    r->leaves = true; /* other processes may have it mapped writable */
     memfd_region_restrict(&r->region);
     pthread_mutex_lock(&all.lock);
-    settled = shared_memory_settle(r, b, region->bytes);
-    if (settled)
+    placed = shared_memory_place(r, b, region->bytes);
+    if (placed)
         link_region(r);
     pthread_mutex_unlock(&all.lock);
-    if (settled) {
+    if (placed) {
         *ret = b;
         return TENREC_OK;
     }
@@ -254,8 +253,9 @@ tenrec_status shared_block_adopt(struct memfd_region *region, struct shared_bloc
     return tenrec_fail(err, TENREC_ENOMEM, "no memory for a tensor");
 }
 
-/* What `b` had is free; returns the region when it shall go, too. With the lock. */
-static struct shared_region *shared_memory_leave(struct shared_block *b, size_t limit, uint64_t now)
+/* Frees the memory of `b`; returns the region if that must be dropped, too. The caller holds the
+ * lock. */
+static struct shared_region *shared_memory_free(struct shared_block *b, size_t limit, uint64_t now)
 {
     struct shared_region *r = b->region;
 
@@ -282,7 +282,7 @@ void shared_block_drop(struct shared_block *b)
     uint64_t now;
     bool last;
 
-    /* It is not the last one, which takes the lock: shared_block_at might share it. */
+    /* Only the last reference needs the lock, as shared_block_at might share the block. */
     for (size_t n = b ? atomic_load(&b->count) : 0; n > 1;)
         if (atomic_compare_exchange_weak(&b->count, &n, n - 1))
             return;
@@ -296,7 +296,7 @@ void shared_block_drop(struct shared_block *b)
         pthread_mutex_unlock(&all.lock);
         return;
     }
-    gone = last ? shared_memory_leave(b, limit, now) : NULL;
+    gone = last ? shared_memory_free(b, limit, now) : NULL;
     pthread_mutex_unlock(&all.lock);
     if (!last)
         return;
@@ -346,7 +346,7 @@ bool shared_block_has(const struct shared_block *b, const void *data, uint64_t b
 
 void shared_block_share(struct shared_block *b)
 {
-    /* Who asks knows of another that holds it. */
+    /* Relaxed: the caller knows of a holder. */
     atomic_fetch_add_explicit(&b->count, 1, memory_order_relaxed);
 }
 
@@ -400,7 +400,7 @@ struct shared_counts shared_memory_count(void)
     return c;
 }
 
-/* ---- giving back -------------------------------------------------------------- */
+/* ---- freeing ------------------------------------------------------------------ */
 
 static void discard_gaps(struct shared_region *r)
 {
@@ -422,9 +422,8 @@ static void drop_all(struct shared_region *gone)
     }
 }
 
-/* Takes an empty region out of the list, *at, and puts it into another. With
- * the lock. */
-static void take_out(struct shared_region **at, struct shared_region **to)
+/* Moves an empty region from the list, *at, to another. The caller holds the lock. */
+static void region_move(struct shared_region **at, struct shared_region **to)
 {
     struct shared_region *r = *at;
 
@@ -443,7 +442,7 @@ void shared_memory_shrink(void)
     pthread_mutex_lock(&all.lock);
     for (at = &all.first; *at && all.empty_bytes > limit;) {
         if ((*at)->used.n == 0)
-            take_out(at, &gone);
+            region_move(at, &gone);
         else
             at = &(*at)->next;
     }
@@ -469,7 +468,7 @@ uint64_t shared_memory_trim(uint64_t now_ns)
             discard_gaps(r);
             at = &r->next;
         } else {
-            take_out(at, &gone);
+            region_move(at, &gone);
         }
     }
     pthread_mutex_unlock(&all.lock);

@@ -14,25 +14,25 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How often it looks for what has come back while nobody asks for memory: the
- * pauses double while nothing changes. */
+/* The pauses between two polls for ended loans while no thread asks for memory; they
+ * double while no loan ends. */
 #define COLLECT_MIN_NS UINT64_C(1000000000)
 #define COLLECT_MAX_NS UINT64_C(60000000000)
 
-#define COLLECT_FROM 64 /* loans of one connection; fewer wait for who wants memory */
+#define COLLECT_FROM 64 /* loans of a connection that are reclaimed with the next loan */
 
-/* All of the process; closed ones as long as they lend something. The lock is
- * taken before one of theirs. */
+/* All connections of the process; closed ones until their last loan ended. The lock is
+ * acquired before the lock of a connection. */
 static struct {
     pthread_mutex_t lock;
     struct tenrec_sharing *first;
     uint64_t pause_ns;
-    atomic_size_t lent; /* blocks, by all */
+    atomic_size_t lent; /* blocks, by all connections */
 } all = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* In the child of a fork: the peers have nothing of it. */
+/* In the child of a fork, which has lent nothing to the peers. */
 static void in_child(void)
 {
     pthread_mutex_init(&all.lock, NULL);
@@ -60,14 +60,14 @@ struct tenrec_sharing *sharing_open(void)
     return s;
 }
 
-/* ---- coming back ------------------------------------------------------------- */
+/* ---- reclaiming -------------------------------------------------------------- */
 
-/* With the lock. */
-static void come_back(struct tenrec_sharing *s, unsigned slot)
+/* The caller holds the lock. */
+static void sharing_return(struct tenrec_sharing *s, unsigned slot)
 {
     struct shared_block *b = s->lent[slot];
 
-    if (!b) /* the peer ends what it has not: nonsense */
+    if (!b) /* the peer ended a loan that it does not have: ignored */
         return;
     s->lent[slot] = NULL;
     s->n_lent--;
@@ -75,7 +75,7 @@ static void come_back(struct tenrec_sharing *s, unsigned slot)
     shared_block_drop(b);
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static void sharing_reclaim(struct tenrec_sharing *s)
 {
     for (unsigned w = 0; w < RELEASE_PAGE_WORDS && s->n_lent > 0; w++) {
@@ -83,11 +83,11 @@ static void sharing_reclaim(struct tenrec_sharing *s)
         if (s->closed)
             ended |= ~release_page_held(&s->release_page, w);
         for (; ended; ended &= ended - 1)
-            come_back(s, w * 64 + (unsigned)__builtin_ctzll(ended));
+            sharing_return(s, w * 64 + (unsigned)__builtin_ctzll(ended));
     }
     if (s->closed && s->n_lent > 0 && release_page_holder_is_gone(&s->release_page))
         for (unsigned slot = 0; slot < RELEASE_PAGE_SLOTS; slot++)
-            come_back(s, slot);
+            sharing_return(s, slot);
 }
 
 static void sharing_free(struct tenrec_sharing *s)
@@ -184,7 +184,8 @@ static void put_record(struct tenrec_share *share, const struct record *r)
     put_le(share->record + 8, r->offset, 8);
 }
 
-/* RELEASE_PAGE_SLOTS: all are lent. With the lock, as what follows. */
+/* Returns a free slot; RELEASE_PAGE_SLOTS: all are lent. The caller holds the lock, as for the
+ * functions below. */
 static unsigned free_slot(struct tenrec_sharing *s)
 {
     if (s->n_lent == RELEASE_PAGE_SLOTS)
@@ -194,8 +195,8 @@ static unsigned free_slot(struct tenrec_sharing *s)
     return s->next_slot;
 }
 
-/* Where the peer has that region, or may have it: in the place of the one that
- * was not used for the longest time. */
+/* Returns the peer's index of the region; for a new region, the index that was unused for
+ * longest. */
 static unsigned place_of_region(struct tenrec_sharing *s, uint64_t region)
 {
     unsigned oldest = 0;
@@ -250,7 +251,7 @@ static bool sharing_lend(struct tenrec_sharing *s, struct shared_block *b, struc
     if (!s->lends) {
         if (!add_release_page(s, share))
             return false;
-        r->flags |= RECORD_LEDGER;
+        r->flags |= RECORD_RELEASE_PAGE;
     }
     if (s->known[r->region] != region) {
         if (!add_copy(share, shared_block_fd(b)))
@@ -268,7 +269,7 @@ static bool sharing_lend(struct tenrec_sharing *s, struct shared_block *b, struc
     return true;
 }
 
-/* Takes the block on success. It is still the sender's to drop, not to use. */
+/* Takes the block on success. The sender may drop the tensor, but not use it. */
 static bool sharing_move(struct shared_block *b, struct record *r, struct tenrec_share *share)
 {
     if (!add_copy(share, shared_block_fd(b)))
@@ -279,15 +280,15 @@ static bool sharing_move(struct shared_block *b, struct record *r, struct tenrec
     return true;
 }
 
-/* A release page that the peer does not get after all. */
+/* Drops a release page that was not sent after all. */
 static void unmake_release_page(struct tenrec_sharing *s)
 {
     release_page_close(&s->release_page);
     s->lends = false;
 }
 
-/* The block of a tensor, shared; NULL: it has none. Mostly that of the last loan, which
- * holds it still. With the lock. */
+/* Returns the block of a tensor with another reference; NULL: it has no block. Mostly the block of
+ * the last loan, which still holds it. The caller holds the lock. */
 static struct shared_block *block_of(const struct tenrec_sharing *s,
                                      const struct tenrec_tensor_desc *desc)
 {
@@ -319,7 +320,7 @@ bool sharing_share(struct tenrec_sharing *s, const struct tenrec_tensor_desc *de
     if (b)
         r.offset = shared_block_offset(b, desc->data);
     if (b && r.offset % SHARING_ALIGNMENT == 0) {
-        /* Rarely: the page is in the caches of who ends loans. */
+        /* Rarely: the page is in the caches of the thread that ends loans. */
         if (s->n_lent >= COLLECT_FROM)
             sharing_reclaim(s);
         way = shared_block_way(b);
@@ -360,8 +361,8 @@ void sharing_share_back(struct tenrec_sharing *s, struct tenrec_share *share)
     if (r.kind != RECORD_MOVED) {
         if (r.flags & RECORD_REGION)
             s->known[r.region] = 0;
-        come_back(s, r.slot);
-        if (r.flags & RECORD_LEDGER)
+        sharing_return(s, r.slot);
+        if (r.flags & RECORD_RELEASE_PAGE)
             unmake_release_page(s);
     }
     pthread_mutex_unlock(&s->lock);

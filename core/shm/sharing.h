@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sharing.h - what the two ends of a connection have of each other's memory.
+/* sharing.h - the shared memory of a connection: loans to the peer and from the peer.
  *
- * As owner it lends blocks (shared_memory.h): the peer gets the region's
- * descriptor with the first loan of it, and the release page's (shm/release_page.h) with the
- * first loan of all. As holder it maps what comes. docs/shared-memory.md has the
- * whole of it. */
+ * The owner lends blocks (shared_memory.h): the peer gets a region's descriptor with the
+ * first loan from it, and those of the release page (release_page.h) with the first loan
+ * of all. The holder maps the received memory. docs/shared-memory.md has the protocol. */
 #ifndef TENREC_SHM_SHARING_H
 #define TENREC_SHM_SHARING_H
 
@@ -24,9 +23,9 @@ tenrec_status sharing_shared(struct tenrec_sharing *s, struct tenrec_share *shar
 /* These functions, for a chain. */
 extern const struct chain_sharing sharing_of_process;
 
-/* Takes back what peers have let go of, and what the dead had. Before memory is
- * asked for, and by itself now and then while something is lent. Returns when to
- * look again; CLOCK_NEVER: nothing is lent. */
+/* Reclaims ended loans, and those of dead peers. Called before memory is allocated, and
+ * periodically while blocks are lent. Returns the time of the next poll; CLOCK_NEVER:
+ * nothing is lent. */
 uint64_t sharing_collect(uint64_t now_ns);
 
 /* Blocks that are lent, by all connections of the process. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sharing_in.c - mapping what the peer of a connection lends or gives. */
+/* sharing_in.c - maps memory that the peer of a connection lends or moves here. */
 #include "base/memory.h"
 #include "shm/shared_memory.h"
 #include "shm/sharing_inside.h"
@@ -27,7 +27,7 @@ struct record sharing_record(const struct tenrec_share *share)
 
 /* ---- descriptors ---------------------------------------------------------------- */
 
-/* The descriptors of one record, each until somebody takes it. */
+/* The descriptors of one record; -1: taken. */
 struct fds {
     int fd[TENREC_SHARE_FDS];
     unsigned n;
@@ -52,20 +52,21 @@ static void close_fds(struct fds *fds)
 
 static tenrec_status check_record(const struct record *r, const struct fds *fds, tenrec_error *err)
 {
-    const unsigned expected =
-        (r->flags & RECORD_LEDGER ? RELEASE_PAGE_FDS : 0) + (r->flags & RECORD_REGION ? 1 : 0);
+    const unsigned expected = (r->flags & RECORD_RELEASE_PAGE ? RELEASE_PAGE_FDS : 0) +
+                              (r->flags & RECORD_REGION ? 1 : 0);
 
     if (r->kind < RECORD_LENT || r->kind > RECORD_PRIVATE || r->region >= SHARING_REGIONS ||
-        r->slot >= RELEASE_PAGE_SLOTS || r->flags & ~(unsigned)(RECORD_REGION | RECORD_LEDGER) ||
+        r->slot >= RELEASE_PAGE_SLOTS ||
+        r->flags & ~(unsigned)(RECORD_REGION | RECORD_RELEASE_PAGE) ||
         (r->kind == RECORD_MOVED && r->flags != RECORD_REGION) ||
         r->offset % (r->kind == RECORD_PRIVATE ? memfd_region_page() : SHARING_ALIGNMENT))
         return tenrec_fail(err, TENREC_EPROTOCOL,
-                           "record of shared memory makes no sense: kind %u, flags 0x%x, region "
+                           "malformed record of shared memory: kind %u, flags 0x%x, region "
                            "%u, slot %u, offset %llu",
                            r->kind, r->flags, r->region, r->slot, (unsigned long long)r->offset);
     if (fds->n > expected)
         return tenrec_fail(err, TENREC_EPROTOCOL,
-                           "record of shared memory came with %u descriptors, expected %u", fds->n,
+                           "record of shared memory has %u descriptors, expected %u", fds->n,
                            expected);
     if (fds->n < expected)
         return tenrec_fail(err, TENREC_EOS,
@@ -81,21 +82,21 @@ static tenrec_status check_reach(const struct memfd_region *region, uint64_t off
     if (offset <= region->bytes && bytes <= region->bytes - offset)
         return TENREC_OK;
     return tenrec_fail(err, TENREC_EPROTOCOL,
-                       "%llu bytes at %llu of shared memory that has %zu bytes",
+                       "record of %llu bytes at %llu of shared memory, which has %zu bytes",
                        (unsigned long long)bytes, (unsigned long long)offset, region->bytes);
 }
 
-/* ---- what comes ------------------------------------------------------------------ */
+/* ---- received memory ------------------------------------------------------------- */
 
-/* The release page, and after it the region: what the record brings is taken even
- * when the rest of it fails, since later ones build on it. With the lock. */
+/* The release page and the region of a record are taken even if the rest of the record fails,
+ * since later records depend on them. The caller holds the lock. */
 static tenrec_status take_release_page(struct tenrec_sharing *s, struct fds *fds, tenrec_error *err)
 {
     struct holding *h;
     tenrec_status st;
 
     if (s->holding)
-        return tenrec_fail(err, TENREC_EPROTOCOL, "a second release page of shared memory came");
+        return tenrec_fail(err, TENREC_EPROTOCOL, "the peer sent a second release page");
     h = memory_new(1, sizeof *h);
     if (!h)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a release page");
@@ -122,7 +123,7 @@ static tenrec_status take_region(struct tenrec_sharing *s, const struct record *
     s->mapped[at] = NULL;
     if (!r)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for shared memory of the peer");
-    /* The descriptor is not needed any more. */
+    /* The mapping does not need the descriptor. */
     st = memfd_region_map(fds->fd[fds->n - 1], private ? REGION_PRIVATE : REGION_READ, &r->region,
                           err);
     if (st != TENREC_OK) {
@@ -137,7 +138,7 @@ static tenrec_status take_region(struct tenrec_sharing *s, const struct record *
     return TENREC_OK;
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static tenrec_status sharing_in_arrive(struct tenrec_sharing *s, const struct record *r,
                                        uint64_t bytes, struct tenrec_mapping *m, tenrec_error *err)
 {
@@ -148,7 +149,7 @@ static tenrec_status sharing_in_arrive(struct tenrec_sharing *s, const struct re
         return tenrec_fail(err, TENREC_EOS, "shared memory of the peer could not be mapped before");
     if (region->private != (r->kind == RECORD_PRIVATE))
         return tenrec_fail(err, TENREC_EPROTOCOL,
-                           "record of shared memory of kind %u lies in a region of the other kind",
+                           "record of shared memory of kind %u is in a region of the other kind",
                            r->kind);
     st = check_reach(&region->region, r->offset, bytes, err);
     if (st != TENREC_OK)
@@ -171,14 +172,14 @@ static tenrec_status arrive_lent(struct tenrec_sharing *s, const struct record *
     tenrec_status st = TENREC_OK, region = TENREC_OK;
     tenrec_error why;
 
-    if (r->flags & RECORD_LEDGER)
+    if (r->flags & RECORD_RELEASE_PAGE)
         st = take_release_page(s, fds, err);
     if (r->flags & RECORD_REGION)
         region = take_region(s, r, fds, &why);
     if (st != TENREC_OK)
         return st;
     if (!s->holding)
-        return tenrec_fail(err, TENREC_EPROTOCOL, "memory was lent before its release page came");
+        return tenrec_fail(err, TENREC_EPROTOCOL, "the peer lent memory before the release page");
     if (region == TENREC_OK) {
         st = sharing_in_arrive(s, r, bytes, m, err);
     } else {

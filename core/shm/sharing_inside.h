@@ -8,29 +8,29 @@
 
 #include <pthread.h>
 
-#define SHARING_REGIONS 32   /* that a peer has of ours at one time */
-#define SHARING_ALIGNMENT 64 /* bytes; of what is shared in its region, as of any tensor */
+#define SHARING_REGIONS 32   /* of ours that a peer has mapped, at most */
+#define SHARING_ALIGNMENT 64 /* bytes; of shared data in its region, as of any tensor */
 
 struct shared_block;
 
 struct tenrec_sharing {
     pthread_mutex_t lock; /* guards all but `next` */
 
-    /* What the peer has of ours. */
-    bool lends; /* the release page was made, and the peer has it or gets it */
+    /* Loans to the peer. */
+    bool lends; /* the release page was made, and was sent or is being sent */
     struct release_page release_page;
     struct shared_block *lent[RELEASE_PAGE_SLOTS]; /* shares; by slot */
     size_t n_lent;
-    unsigned next_slot;              /* where to look for a free one */
+    unsigned next_slot;              /* where the search for a free slot begins */
     unsigned last_slot;              /* of the last loan */
-    uint64_t known[SHARING_REGIONS]; /* shared_block_region of what the peer has mapped */
-    uint64_t used[SHARING_REGIONS];  /* when it was used last, by `clock` */
+    uint64_t known[SHARING_REGIONS]; /* shared_block_region of the regions that the peer has */
+    uint64_t used[SHARING_REGIONS];  /* of their last use, by `clock` */
     uint64_t clock;
     bool closed;
     struct tenrec_sharing *next;
 
-    /* What we have of the peer's. */
-    struct holding *holding;                       /* shares; NULL until its release page came */
+    /* Loans from the peer. */
+    struct holding *holding;                       /* shares; NULL until the release page arrived */
     struct mapped_region *mapped[SHARING_REGIONS]; /* shares */
 };
 
@@ -42,8 +42,8 @@ enum record_kind {
     RECORD_PRIVATE = 3, /* lent, to be mapped copy on write; all of its region is */
 };
 enum record_flags {
-    RECORD_REGION = 1, /* the region's descriptor comes with it */
-    RECORD_LEDGER = 2, /* before that the two of the release page */
+    RECORD_REGION = 1,       /* with the region's descriptor */
+    RECORD_RELEASE_PAGE = 2, /* with the two of the release page, before that */
 };
 
 struct record {
@@ -51,10 +51,10 @@ struct record {
     uint64_t offset;
 };
 
-/* What stands in it; nothing of that is checked. */
+/* Reads the record, unchecked. */
 struct record sharing_record(const struct tenrec_share *share);
 
-/* Lets go of what we have of the peer's; with the lock. */
+/* Drops the connection's references to the peer's memory. The caller holds the lock. */
 void sharing_in_close(struct tenrec_sharing *s);
 
 #endif

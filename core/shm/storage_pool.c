@@ -12,9 +12,9 @@
 #define ALIGNMENT 64 /* of a block that is not recycled; as other tensors' */
 #define MIN_SHIFT 19 /* STORAGE_POOL_MIN is 1 << 19 */
 
-/* Lies at the beginning of a block that is kept. */
+/* The beginning of a kept block. */
 struct storage_kept {
-    struct storage_kept *newer, *older;             /* of all */
+    struct storage_kept *newer, *older;             /* of all kept blocks */
     struct storage_kept *class_newer, *class_older; /* of its class */
     uint64_t since_ns;
     unsigned class;
@@ -27,7 +27,7 @@ size_t storage_pool_bytes(unsigned class)
     return (STORAGE_POOL_MIN / 4 * (4 + class % 4)) << class / 4;
 }
 
-/* The smallest class of at least so many bytes; STORAGE_POOL_CLASSES: none. */
+/* The smallest class of at least `bytes` bytes; STORAGE_POOL_CLASSES: none. */
 static unsigned class_for(size_t bytes)
 {
     unsigned shift, class;
@@ -60,13 +60,13 @@ static void *storage_pool_map(size_t bytes)
         return NULL;
     if (!extra)
         return p;
-    /* A huge page lies on a multiple of its size. */
+    /* A huge page is aligned to its size. */
     before = (size_t)(-(uintptr_t)p & (STORAGE_POOL_HUGE - 1));
     if (before)
         munmap(p, before);
     if (extra - before)
         munmap(p + before + bytes, extra - before);
-    madvise(p + before, bytes, MADV_HUGEPAGE); /* where there are none it stays as it is */
+    madvise(p + before, bytes, MADV_HUGEPAGE); /* a hint: failure is harmless */
     return p + before;
 }
 
@@ -74,7 +74,7 @@ static void *storage_pool_make(unsigned class, size_t bytes)
 {
     if (RECYCLE)
         return storage_pool_map(storage_pool_bytes(class));
-    /* Exactly, so that who reaches beyond it is found. */
+    /* The exact size, so that AddressSanitizer and valgrind find accesses beyond it. */
     return aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
 }
 
@@ -86,7 +86,7 @@ static void storage_pool_unmake(void *data, unsigned class)
         free(data);
 }
 
-/* ---- what is kept --------------------------------------------------------- */
+/* ---- kept blocks ---------------------------------------------------------- */
 
 static void storage_pool_put(struct storage_pool *p, struct storage_kept *k)
 {
@@ -105,7 +105,7 @@ static void storage_pool_put(struct storage_pool *p, struct storage_kept *k)
     p->kept_bytes += storage_pool_bytes(k->class);
 }
 
-static void take_out(struct storage_pool *p, struct storage_kept *k)
+static void storage_pool_unlink(struct storage_pool *p, struct storage_kept *k)
 {
     *(k->newer ? &k->newer->older : &p->newest) = k->older;
     *(k->older ? &k->older->newer : &p->oldest) = k->newer;
@@ -116,7 +116,7 @@ static void take_out(struct storage_pool *p, struct storage_kept *k)
     p->kept_bytes -= storage_pool_bytes(k->class);
 }
 
-/* Takes out what is too much or too old; returns it as a list by `older`, for
+/* Removes blocks beyond the limit and old ones; returns them as a list by `older`, for
  * unmap_all without the lock. */
 static struct storage_kept *storage_pool_excess(struct storage_pool *p, uint64_t since_ns)
 {
@@ -124,7 +124,7 @@ static struct storage_kept *storage_pool_excess(struct storage_pool *p, uint64_t
 
     while (p->oldest && (p->kept_bytes > p->limit || p->oldest->since_ns <= since_ns)) {
         struct storage_kept *k = p->oldest;
-        take_out(p, k);
+        storage_pool_unlink(p, k);
         k->older = list;
         list = k;
     }
@@ -153,7 +153,7 @@ void *storage_pool_take(struct storage_pool *p, size_t bytes, unsigned *ret_clas
     pthread_mutex_lock(&p->lock);
     k = p->of_class[class];
     if (k) {
-        take_out(p, k);
+        storage_pool_unlink(p, k);
         p->reused++;
     }
     p->used_blocks++;
@@ -259,16 +259,16 @@ static void wake_process(uint64_t deadline_ns)
 static struct storage_pool of_process = { .lock = PTHREAD_MUTEX_INITIALIZER, .wake = wake_process };
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* In the child of a fork: another thread of the parent may have been at it, and
- * the workers that allowed it to keep something do not run here. */
-static void storage_pool_forget(void)
+/* In the child of a fork: another thread of the parent may have been changing the pool, and the
+ * workers that set its limit do not run here. */
+static void storage_pool_after_fork(void)
 {
     of_process = (struct storage_pool){ .lock = PTHREAD_MUTEX_INITIALIZER, .wake = wake_process };
 }
 
 static void watch_forks(void)
 {
-    pthread_atfork(NULL, NULL, storage_pool_forget);
+    pthread_atfork(NULL, NULL, storage_pool_after_fork);
 }
 
 struct storage_pool *storage_pool_of_process(void)
