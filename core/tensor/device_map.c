@@ -67,7 +67,7 @@ static tenrec_status no_memory(tenrec_error *err)
     return tenrec_fail(err, TENREC_ENOMEM, "no memory for a device map");
 }
 
-/* The map for `worker`, made when there is none; NULL: no memory. */
+/* Returns the map for `worker`, made when missing; NULL: no memory. */
 static struct device_map *map_for(struct device_row *r, const char *worker)
 {
     struct device_map *found = (struct device_map *)(uintptr_t)device_row_map(r, worker), *grown;
@@ -97,7 +97,7 @@ static tenrec_status add_pair(struct device_map *m, const struct device_pair *pa
         if (device_equal(to, pair->to))
             return TENREC_OK;
         return tenrec_fail(err, TENREC_EINVAL,
-                           "device map for '%s': %s goes to %s already, and not also to %s (one "
+                           "device map for '%s': %s goes to %s already, not also to %s (one "
                            "target for each device)",
                            m->worker, device_text(pair->from, from), device_text(to, now),
                            device_text(pair->to, then));
@@ -143,7 +143,7 @@ static bool device_is_known(struct tenrec_device d)
     return d.kind == TENREC_CPU || d.kind == TENREC_CUDA;
 }
 
-/* The host is always there; an unknown count lets every index pass. */
+/* The host always exists; with an unknown count every index does. */
 static bool device_exists(struct tenrec_device d, const struct device_row *r)
 {
     if (d.kind == TENREC_CPU)
@@ -160,7 +160,7 @@ static bool device_is_listed(struct tenrec_device d, const struct device_row *r)
     return false;
 }
 
-/* "it has no devices", "it has 2 devices, cuda:0 to cuda:1". */
+/* "it has no devices", "it has cuda:0 to cuda:1". */
 static const char *has_text(const struct device_row *r, char *buf, size_t room)
 {
     if (r->count == DEVICE_COUNT_UNKNOWN)
@@ -237,40 +237,40 @@ static tenrec_status check_targets_named(const struct device_line *of,
     return TENREC_OK;
 }
 
-/* How errors about one map begin. */
+/* Makes an error about one map. */
 static tenrec_status fail_map(const struct device_line *of, const struct device_map *m,
-                              const char *what, tenrec_error *err)
+                              const char *problem, tenrec_error *err)
 {
     return tenrec_fail(err, TENREC_EGROUP, "worker.device_maps of '%s': in the map for '%s' %s",
-                       of->name, m->worker, what);
+                       of->name, m->worker, problem);
 }
 
 static tenrec_status check_distinct(const struct device_line *of, const struct device_map *m,
                                     tenrec_error *err)
 {
-    char a[DEVICE_TEXT_MAX], b[DEVICE_TEXT_MAX], to[DEVICE_TEXT_MAX], what[200];
+    char a[DEVICE_TEXT_MAX], b[DEVICE_TEXT_MAX], to[DEVICE_TEXT_MAX], problem[200];
 
     for (size_t i = 0; i < m->n; i++) {
         for (size_t k = 0; k < i; k++) {
             if (!device_equal(m->pair[i].to, m->pair[k].to))
                 continue;
-            snprintf(what, sizeof what,
-                     "%s and %s both go to %s: give each a target of its own, or answers do not "
-                     "know the way back",
+            snprintf(problem, sizeof problem,
+                     "%s and %s both go to %s: give each a target of its own, for the way back of "
+                     "answers",
                      device_text(m->pair[k].from, a), device_text(m->pair[i].from, b),
                      device_text(m->pair[i].to, to));
-            return fail_map(of, m, what, err);
+            return fail_map(of, m, problem, err);
         }
     }
     return TENREC_OK;
 }
 
-/* One end of a map against the worker that has the devices of that end. */
+/* Checks one end of a map against the worker with the devices of that end. */
 static tenrec_status check_end(const struct device_line *of, const struct device_map *m,
                                const struct device_line *whose, bool target, tenrec_error *err)
 {
     const struct device_row *r = whose->row;
-    char one[DEVICE_TEXT_MAX], text[96], what[240];
+    char one[DEVICE_TEXT_MAX], text[96], problem[240];
 
     for (size_t i = 0; i < m->n; i++) {
         const struct tenrec_device d = target ? m->pair[i].to : m->pair[i].from;
@@ -278,16 +278,16 @@ static tenrec_status check_end(const struct device_line *of, const struct device
         if (r->n_devices > 0 ? device_is_listed(d, r) : device_exists(d, r))
             continue;
         if (r->n_devices > 0)
-            snprintf(what, sizeof what,
-                     "the %s %s is not in worker.devices of '%s', [%s]: add it there, or take it "
-                     "out of the map",
+            snprintf(problem, sizeof problem,
+                     "the %s %s is not in worker.devices of '%s', [%s]: add it there, or remove it "
+                     "from the map",
                      target ? "target" : "device", device_text(d, one), whose->name,
                      list_text(r, text, sizeof text));
         else
-            snprintf(what, sizeof what, "the %s %s does not exist on '%s': %s",
+            snprintf(problem, sizeof problem, "the %s %s does not exist on '%s': %s",
                      target ? "target" : "device", device_text(d, one), whose->name,
                      has_text(r, text, sizeof text));
-        return fail_map(of, m, what, err);
+        return fail_map(of, m, problem, err);
     }
     return TENREC_OK;
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_map.h - which device of one worker goes to which of another.
+/* device_map.h - the mapping of the devices of one worker to those of another.
  *
- * Each worker says what devices it has, which of them it uses, and where its
- * tensors go at others. The table of all is checked by every worker, so that
- * all fail, or none, with the same words. Pure functions: nothing is asked of
- * any device. */
+ * Each worker publishes its devices, those of them in use, and its maps to other workers'
+ * devices. Every worker checks the table of all, so that all fail with the same text, or
+ * none. Pure functions: no device is accessed. */
 #ifndef TENREC_TENSOR_DEVICE_MAP_H
 #define TENREC_TENSOR_DEVICE_MAP_H
 
@@ -27,10 +26,10 @@ struct device_map {
     size_t n;
 };
 
-/* The devices of one worker. With nothing set and an unknown count the worker uses none. */
+/* The devices of one worker. An empty row with an unknown count uses no device. */
 struct device_row {
-    int64_t count;                /* devices that it has; DEVICE_COUNT_UNKNOWN */
-    struct tenrec_device *device; /* owns; as it gave them, none: deduced */
+    int64_t count;                /* of its devices; DEVICE_COUNT_UNKNOWN */
+    struct tenrec_device *device; /* owns; as configured, none: deduced */
     size_t n_devices;
     struct device_map *map; /* owns */
     size_t n_maps;
@@ -47,7 +46,7 @@ void device_row_free(struct device_row *r); /* leaves it zeroed */
 /* Returns true if the row names no device. */
 bool device_row_is_empty(const struct device_row *r);
 
-/* Copies; a pair of a device that `to` has already replaces nothing.
+/* Copies the pairs; an equal pair is not added twice.
  *
  * errors   EINVAL (another target for the same device), ENOMEM */
 tenrec_status device_row_add(struct device_row *r, const char *worker,
@@ -55,16 +54,16 @@ tenrec_status device_row_add(struct device_row *r, const char *worker,
 tenrec_status device_row_set_devices(struct device_row *r, const struct tenrec_device *device,
                                      size_t n, tenrec_error *err);
 
-/* Returns NULL if there is none. */
+/* Returns NULL without such a map. */
 const struct device_map *device_row_map(const struct device_row *r, const char *worker);
-/* Finds the target of `from`. Returns false if the map has none. NULL: an empty map. */
+/* Finds the target of `from`. Returns false without a target. `m` may be NULL: an empty map. */
 bool device_map_find(const struct device_map *m, struct tenrec_device from,
                      struct tenrec_device *ret);
 
 /* Checks that all devices exist and all maps fit. All workers report the same worker, and its first
  * mistake.
  *
- * all      these are all workers that there will be: every name must be theirs
+ * all      the lines are complete: every name in a map must be in them
  * errors   EGROUP (names the worker, and the correction) */
 tenrec_status device_table_check(const struct device_line *line, size_t n, bool all,
                                  tenrec_error *err);
@@ -72,17 +71,16 @@ tenrec_status device_table_check(const struct device_line *line, size_t n, bool 
 /* Returns true if worker `i` must count its devices before the table can be checked. */
 bool device_table_wants_count(const struct device_line *line, size_t n, size_t i);
 
-/* The way back: the targets of answers to `name`, by the map that it has for us, which may be NULL.
- * errors: ENOMEM */
+/* Makes the map for answers to `name` from its map for us, which may be NULL. errors: ENOMEM */
 tenrec_status device_map_reverse(const struct device_map *theirs, const char *name,
                                  struct device_map *ret, tenrec_error *err);
-/* `m` may be NULL: an empty one. errors: ENOMEM */
+/* `m` may be NULL: an empty map. errors: ENOMEM */
 tenrec_status device_map_copy(const struct device_map *m, struct device_map *ret,
                               tenrec_error *err);
 void device_map_free(struct device_map *m);
 
-/* Lists the devices that worker `i` uses: those it gave, else all that its maps and the others'
- * maps to it name; without the host, by index. The caller frees *ret. errors: ENOMEM */
+/* Lists the devices that worker `i` uses: the configured ones, else all in its maps and in the
+ * maps of others to it; without the host, by index. The caller frees *ret. errors: ENOMEM */
 tenrec_status device_table_list(const struct device_line *line, size_t n, size_t i,
                                 struct tenrec_device **ret, size_t *ret_n, tenrec_error *err);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each block has a stream of the pool on which it was given and is dropped. Who
- * works on it elsewhere is noted, so that the drop waits for that, too - on the
- * device, not here. */
+/* device_memory.c - each block is allocated and dropped on a stream of the pool. Other streams that
+ * use the block are recorded, so that the drop waits for them, too, on the device. */
 #include "tensor/device_memory.h"
 
 #include <stdlib.h>
@@ -18,7 +17,7 @@ enum { FEW_USERS = 6 };
 struct block {
     const struct tenrec_device_ops *ops;
     struct tenrec_stream stream;
-    struct spinlock lock; /* guards what follows */
+    struct spinlock lock; /* guards the fields below */
     uint32_t n_users;
     struct tenrec_stream user[FEW_USERS];
 };
@@ -51,7 +50,7 @@ static void block_used(struct block *b, const struct tenrec_stream *s)
     if (full)
         b->user[FEW_USERS - 1] = *s;
     spinlock_unlock(&b->lock);
-    /* The one that made room is waited for from now on, by who came instead. */
+    /* The new user's stream waits for the stream that it replaced. */
     if (full)
         stream_order(&last, s, NULL);
 }
@@ -160,8 +159,8 @@ tenrec_status device_tensor_order(const struct tenrec_tensor *t, const struct te
     const struct tenrec_tensor_desc *d = tenrec_tensor_desc(t);
     const struct tenrec_stream own = { d->device, d->stream };
 
-    /* The default stream of a tensor that says nothing: its maker works on his
-     * current one, which is asked for where it is known. */
+    /* A tensor without a stream was made on its maker's current one, which the caller orders where
+     * it is known. */
     if (d->device.kind == TENREC_CPU || d->stream == 0)
         return TENREC_OK;
     return stream_order(&own, to, err);
@@ -242,14 +241,14 @@ tenrec_status device_tensor_copy(struct tenrec_tensor *from, struct tenrec_tenso
         st = device_memory_copy(from, to, &s, err);
     if (st == TENREC_OK) {
         tenrec_tensor_record_stream(from, &s);
-        if (streams_has(ready, d->device, &other)) /* who waits for `ready` finds it copied */
+        if (streams_has(ready, d->device, &other)) /* `ready` includes the copy */
             st = stream_order(&s, &other, err);
     }
     return st;
 }
 
-/* Queued on a stream `now` of one device. When the other end is on another one,
- * its current stream is ordered before and after. */
+/* Queues the copy on the current stream of one device. With another device at the other end, that
+ * device's current stream is ordered before and after the copy. */
 static tenrec_status copy_ordered(struct tenrec_tensor *from, struct tenrec_tensor *to,
                                   tenrec_error *err)
 {
@@ -275,7 +274,7 @@ static tenrec_status copy_ordered(struct tenrec_tensor *from, struct tenrec_tens
         st = stream_order(&at_to, &at_from, err);
     if (st != TENREC_OK || a.kind != TENREC_CPU)
         return st;
-    return tenrec_stream_wait(&at_to, err); /* the host's memory may go now */
+    return tenrec_stream_wait(&at_to, err); /* the caller may free the host's memory now */
 }
 
 tenrec_status tenrec_tensor_to(struct tenrec_tensor *t, struct tenrec_device device,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors from and to DLPack, without a copy. */
+/* dlpack.c - tensors from and to DLPack, without a copy. */
 #include <tenrec/dlpack.h>
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "tensor/tensor.h"
 
 struct dlpack_view {
-    DLManagedTensor dl; /* first: what the other side sees */
+    DLManagedTensor dl; /* first: the part that the other side sees */
     struct tenrec_tensor *tensor;
     int64_t shape[TENREC_MAX_DIMS];
     int64_t strides[TENREC_MAX_DIMS];
@@ -41,7 +41,7 @@ static tenrec_status dlpack_check(const DLTensor *from, tenrec_error *err)
     return TENREC_OK;
 }
 
-/* DLPack does not say how long the storage is: as long as the view reaches. */
+/* DLPack has no length of the storage: returns the end of the view. */
 static uint64_t dlpack_reach(const struct tenrec_tensor_desc *d)
 {
     uint64_t last = 0, step, end;
@@ -49,7 +49,7 @@ static uint64_t dlpack_reach(const struct tenrec_tensor_desc *d)
     for (uint32_t i = 0; i < d->ndim; i++) {
         if (d->shape[i] == 0)
             return d->byte_offset;
-        /* What overflows reaches too far; tensor_from_desc says so. */
+        /* An overflow reaches too far: tensor_from_desc refuses it. */
         if (d->shape[i] < 0 || d->strides[i] < 0 ||
             __builtin_mul_overflow((uint64_t)d->shape[i] - 1, (uint64_t)d->strides[i], &step) ||
             __builtin_add_overflow(last, step, &last))
@@ -68,7 +68,7 @@ static void row_major(struct tenrec_tensor_desc *d)
 
     for (uint32_t i = d->ndim; i-- > 0;) {
         d->strides[i] = (int64_t)step;
-        step *= (uint64_t)d->shape[i]; /* what overflows is refused for its size */
+        step *= (uint64_t)d->shape[i]; /* an overflow is refused for its size */
     }
 }
 

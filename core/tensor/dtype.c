@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names and sizes of element types. */
+/* dtype.c - names and sizes of element types. */
 #include <string.h>
 
 #include "tensor/tensor.h"

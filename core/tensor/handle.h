@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* handle.h - references as values see them: a value shares and drops the handles that it
- * holds, whatever is behind them. */
+/* handle.h - references as values see them: a value shares and drops its handles through
+ * their ops. */
 #ifndef TENREC_TENSOR_HANDLE_H
 #define TENREC_TENSOR_HANDLE_H
 
@@ -14,7 +14,7 @@ struct handle_ops {
     void (*drop)(struct tenrec_rref *r); /* not NULL */
 };
 
-/* What each reference begins with. */
+/* The beginning of each reference. */
 struct handle {
     const struct handle_ops *ops;
 };

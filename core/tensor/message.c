@@ -7,10 +7,10 @@
 #include "shm/mapping.h"
 #include "tensor/tensor.h"
 
-/* Lies in front of the payload, behind the descriptors. A message without
- * tensors has none: it is a plain message of the backend's. */
+/* Between the descriptors and the payload. A message without tensors has no owners: it is a
+ * plain message of backend/message.h. */
 struct owners {
-    void (*release)(struct tenrec_msg *msg); /* of the message as it was made */
+    void (*release)(struct tenrec_msg *msg); /* of the plain message */
     struct tenrec_tensor *tensor[];
 };
 
@@ -26,7 +26,7 @@ static void message_release(struct tenrec_msg *msg)
 
     for (uint32_t i = 0; i < msg->n_tensors; i++) {
         tenrec_tensor_drop(o->tensor[i]);
-        /* Arrived, and found no place. */
+        /* Arrived, but was never placed. */
         if (__builtin_expect(tenrec_msg_tensor(msg, i)->mapping != NULL, 0))
             mapping_drop(tenrec_msg_tensor(msg, i)->mapping);
     }

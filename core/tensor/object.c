@@ -25,8 +25,7 @@ static tenrec_status check_type(const struct tenrec_object_type *type, tenrec_er
                            TENREC_NAME_MAX, len);
     if (!type->encode != !type->decode)
         return tenrec_fail(err, TENREC_EINVAL,
-                           "object type '%s': encode and decode come together or not at all",
-                           type->name);
+                           "object type '%s': set both encode and decode, or none", type->name);
     return TENREC_OK;
 }
 
@@ -91,7 +90,7 @@ tenrec_status object_encode(const struct tenrec_object *o, struct tenrec_value *
 
     if (!type->encode)
         return tenrec_fail(err, TENREC_EUNSUPPORTED,
-                           "objects of type '%s' do not travel: it has no encode", type->name);
+                           "cannot send objects of type '%s': the type has no encode", type->name);
     st = type->encode(o->data, type->arg, ret, err);
     if (st != TENREC_OK)
         tenrec_error_prefix(err, "object of type '%s'", type->name);
@@ -142,7 +141,7 @@ tenrec_status object_decode(struct object_types *t, const char *name,
 
     if (!type)
         return tenrec_fail(err, TENREC_EUNSUPPORTED,
-                           "an object came whose type '%s' is not registered here", name);
+                           "the type '%s' of a received object is not registered here", name);
     st = type->decode(value, type->arg, &data, err);
     if (st != TENREC_OK) {
         tenrec_error_prefix(err, "object of type '%s'", name);
@@ -163,7 +162,8 @@ tenrec_status object_types_add(struct object_types *t, const struct tenrec_objec
     if (st != TENREC_OK)
         return st;
     if (!type->decode)
-        return tenrec_fail(err, TENREC_EINVAL, "object type '%s' has no decode: it does not travel",
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "object type '%s' has no decode: its objects cannot be received",
                            type->name);
     e = memory_new(1, sizeof *e);
     if (!e)

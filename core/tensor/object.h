@@ -8,7 +8,7 @@
 
 struct object_type_entry;
 
-/* The types of which objects may arrive. */
+/* The types of objects that may arrive. */
 struct object_types {
     pthread_mutex_t lock; /* guards the table */
     struct object_type_entry *table;
@@ -21,14 +21,14 @@ void object_types_finish(struct object_types *t);
 tenrec_status object_types_add(struct object_types *t, const struct tenrec_object_type *type,
                                tenrec_error *err);
 
-/* Makes an object of a value that came as type `name`. errors: EUNSUPPORTED (no
- * such type here), what decode says */
+/* Makes an object of a received value of type `name`. errors: EUNSUPPORTED (unknown type),
+ * and those of decode */
 tenrec_status object_decode(struct object_types *t, const char *name,
                             const struct tenrec_value *value, struct tenrec_object **ret,
                             tenrec_error *err);
 
-/* The value that travels for it; *ret_type is the name of its type. errors:
- * EUNSUPPORTED, what encode says */
+/* The value that is sent for the object; *ret_type is the name of its type. errors:
+ * EUNSUPPORTED, and those of encode */
 tenrec_status object_encode(const struct tenrec_object *o, struct tenrec_value **ret,
                             const char **ret_type, tenrec_error *err);
 

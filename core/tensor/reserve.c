@@ -5,12 +5,12 @@
 #include <string.h>
 
 struct reserved {
-    struct tenrec_msg msg; /* first: all that others see */
+    struct tenrec_msg msg; /* first: the public part */
     atomic_flag used;
     unsigned char payload[RESERVE_BYTES];
 };
 
-static struct reserved reserve[RESERVE_MESSAGES]; /* zeroed: none is used */
+static struct reserved reserve[RESERVE_MESSAGES]; /* zeroed: unused */
 
 static void reserve_release(struct tenrec_msg *msg)
 {

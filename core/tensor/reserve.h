@@ -12,8 +12,8 @@
 #define RESERVE_MESSAGES 64
 #define RESERVE_BYTES 576 /* of a payload: any error fits */
 
-/* Returns a message with a copy of `payload`; NULL: it is larger than RESERVE_BYTES, or all
- * messages of the reserve are under way. Any thread. */
+/* Returns a message with a copy of `payload`; NULL: the payload is larger than RESERVE_BYTES,
+ * or all messages of the reserve are in use. Any thread. */
 struct tenrec_msg *reserve_message(const void *payload, size_t n);
 
 #endif

@@ -17,7 +17,7 @@ tenrec_status stream_ops_set(const struct tenrec_device_ops *ops, tenrec_error *
     if (!TENREC_HAS(ops, stream_get) || !TENREC_HAS(ops, stream_order) ||
         !TENREC_HAS(ops, stream_wait) || !TENREC_HAS(ops, memory_new) ||
         !TENREC_HAS(ops, memory_drop) || !TENREC_HAS(ops, copy))
-        return tenrec_fail(err, TENREC_EPLUGIN, "its devices lack a function");
+        return tenrec_fail(err, TENREC_EPLUGIN, "the device ops of the backend lack a function");
     atomic_compare_exchange_strong(&stream_ops_of_process, &none, ops);
     return TENREC_OK;
 }
@@ -33,8 +33,8 @@ tenrec_status stream_ops_for(struct tenrec_device device, const struct tenrec_de
     return tenrec_fail(err, TENREC_EUNSUPPORTED,
                        device.kind == TENREC_CPU
                            ? "%s has no streams"
-                           : "no backend of this process has told of %s: some worker's group must "
-                             "use devices, after tenrec_init_rpc",
+                           : "no backend of this process has %s: the group of a worker must use "
+                             "devices, after tenrec_init_rpc",
                        device_text(device, text));
 }
 
@@ -66,7 +66,7 @@ void streams_drop(struct streams *s)
         free(s);
 }
 
-/* Under the lock; NULL when there is none. */
+/* The caller holds the lock. Returns NULL without a stream for the device. */
 static struct tenrec_stream *stream_find(struct streams *s, struct tenrec_device device)
 {
     for (uint32_t i = 0; i < s->n; i++)
@@ -104,7 +104,7 @@ tenrec_status streams_put(struct streams *s, const struct tenrec_stream *stream,
               : tenrec_fail(err, TENREC_ETOOBIG, "streams of more than %d devices", STREAMS_MAX);
 }
 
-/* Another thread may have been first: then its stream counts. */
+/* Another thread may have added a stream before: that one is used. */
 static tenrec_status add_fresh(struct streams *s, struct tenrec_stream *stream, tenrec_error *err)
 {
     struct tenrec_stream *at;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stream.h - streams of devices, and which ones a thread works on.
+/* stream.h - streams of devices, and the current ones of a thread.
  *
- * What a backend can do with devices is known to the process, not to a worker:
- * tensors and futures outlive workers. A process without such a backend finds
- * nothing here, and pays nothing. */
+ * The device ops of a backend belong to the process, not to a worker: tensors and futures
+ * outlive workers. A process without such a backend pays nothing. */
 #ifndef TENREC_TENSOR_STREAM_H
 #define TENREC_TENSOR_STREAM_H
 
@@ -19,25 +18,25 @@
 /* At most one stream for each device. Shared (counted). */
 struct streams {
     atomic_uint refs;
-    struct spinlock lock; /* guards what follows */
+    struct spinlock lock; /* guards the fields below */
     uint32_t n;
-    bool fresh; /* a device that has none yet gets one of the pool, else the default one */
+    bool fresh; /* a new device gets a stream of the pool, else the default stream */
     struct tenrec_stream stream[STREAMS_MAX];
 };
 
 extern _Atomic(const struct tenrec_device_ops *) stream_ops_of_process;
 
-/* That the calling thread works on: its own, or those of the call that it serves; NULL: the
- * default ones. */
+/* The current streams of the calling thread: its own, or those of the call that it serves; NULL:
+ * the default streams. */
 extern _Thread_local struct streams *thread_streams __attribute__((tls_model("initial-exec")));
 
-/* Has a backend told of devices? Then this is what they can do. */
+/* The device ops of the process; NULL without a backend with devices. */
 static inline const struct tenrec_device_ops *stream_ops(void)
 {
     return atomic_load_explicit(&stream_ops_of_process, memory_order_acquire);
 }
 
-/* A backend told. The first one counts. errors: EPLUGIN (a function misses) */
+/* Sets the device ops; the first call counts. errors: EPLUGIN (a function is missing) */
 tenrec_status stream_ops_set(const struct tenrec_device_ops *ops, tenrec_error *err);
 
 /* errors: EUNSUPPORTED, naming the device */
@@ -49,7 +48,7 @@ struct streams *streams_new(bool fresh);
 struct streams *streams_share(struct streams *s); /* NULL is fine, */
 void streams_drop(struct streams *s);             /* here too */
 
-/* The one for `device`; `s` may be NULL. errors: EUNSUPPORTED, the driver's */
+/* Returns the stream for `device`; `s` may be NULL. errors: EUNSUPPORTED, the driver's */
 tenrec_status streams_get(struct streams *s, struct tenrec_device device, struct tenrec_stream *ret,
                           tenrec_error *err);
 bool streams_has(struct streams *s, struct tenrec_device device, struct tenrec_stream *ret);
@@ -62,15 +61,15 @@ static inline bool stream_equal(const struct tenrec_stream *a, const struct tenr
            a->stream == b->stream;
 }
 
-/* The same stream: nothing to do. */
+/* Makes `then` wait for `first`; does nothing for equal streams. */
 tenrec_status stream_order(const struct tenrec_stream *first, const struct tenrec_stream *then,
                            tenrec_error *err);
 
-/* Each stream of `then` (NULL: this thread's current one) waits for that of `first`
- * on the same device. `first` may be NULL. */
+/* Makes each stream of `then` (NULL: this thread's current streams) wait for that of `first` on
+ * the same device. `first` may be NULL. */
 tenrec_status streams_order(struct streams *first, struct streams *then, tenrec_error *err);
 
-/* A stream of the pool that waits for `first`, on the same device. */
+/* Returns a stream of the pool that waits for `first`, on the same device. */
 tenrec_status stream_after(const struct tenrec_stream *first, struct tenrec_stream *ret,
                            tenrec_error *err);
 

@@ -34,7 +34,7 @@ static tenrec_status stream_value_each(const struct tenrec_value *v, each_fn *fn
 static tenrec_status find_one(void *arg, struct tenrec_tensor *t, tenrec_error *err)
 {
     (void)arg, (void)t, (void)err;
-    return TENREC_EEXIST; /* found: look no further */
+    return TENREC_EEXIST; /* found: stops the walk */
 }
 
 bool value_on_devices(const struct tenrec_value *v)
@@ -64,8 +64,8 @@ struct streams *value_streams(const struct tenrec_value *v)
     return NULL;
 }
 
-/* The set's stream for the device of `t`: made after this thread's current one
- * when there is none; and after the tensor's own. */
+/* Makes the set's stream for the device of `t`, when missing a new one that waits for this
+ * thread's current one, wait for the tensor's own stream. */
 static tenrec_status add_after_current(void *arg, struct tenrec_tensor *t, tenrec_error *err)
 {
     const struct tenrec_device device = tenrec_tensor_desc(t)->device;
@@ -180,7 +180,7 @@ struct strays {
     struct tenrec_device found;
 };
 
-static tenrec_status look_for_stray(void *arg, struct tenrec_tensor *t, tenrec_error *err)
+static tenrec_status find_stray(void *arg, struct tenrec_tensor *t, tenrec_error *err)
 {
     struct strays *s = arg;
 
@@ -197,7 +197,7 @@ bool value_strays(const struct tenrec_value *v, const struct tenrec_device *devi
 {
     struct strays s = { .device = device, .n = n };
 
-    if (stream_value_each(v, look_for_stray, &s, NULL) == TENREC_OK)
+    if (stream_value_each(v, find_stray, &s, NULL) == TENREC_OK)
         return false;
     *ret = s.found;
     return true;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tensor is a counted descriptor; the storage lies behind it in the same
- * block, or, when it is large, comes from the pool and goes back there, or is
- * somebody's and goes back through free_fn. */
+/* tensor.c - a tensor is a counted descriptor. The storage follows in the same block; a large
+ * storage is from the pool; a foreign storage is released through free_fn. */
 #include "tensor/tensor.h"
 
 #include <stdatomic.h>
@@ -18,7 +17,7 @@
 
 #define ALIGNMENT 64
 
-/* A smaller storage travels whole even when the view is a part of it. */
+/* A smaller storage is sent whole even when the view is a part of it. */
 #define WHOLE_BELOW 8192
 
 struct tenrec_tensor {
@@ -51,11 +50,11 @@ static void set_row_major(struct tenrec_tensor_desc *d)
     for (uint32_t i = d->ndim; i-- > 0;) {
         d->strides[i] = (int64_t)step;
         if (d->shape[i] > 1 && __builtin_mul_overflow(step, (uint64_t)d->shape[i], &step))
-            step = 0; /* a shape with a 0 further out: no stride is used */
+            step = 0; /* the shape has a 0 further out: the strides are unused */
     }
 }
 
-/* Elements of the shape, and bytes that they take side by side. */
+/* Counts the elements of the shape, and their bytes side by side. */
 static tenrec_status tensor_measure(const struct tenrec_tensor_desc *d, uint64_t *ret_elements,
                                     uint64_t *ret_bytes, tenrec_error *err)
 {
@@ -87,7 +86,7 @@ static tenrec_status tensor_measure(const struct tenrec_tensor_desc *d, uint64_t
     return TENREC_OK;
 }
 
-/* Does every element that shape and strides reach lie in the storage? */
+/* Checks that shape and strides stay within the storage. */
 static tenrec_status check_reach(const struct tenrec_tensor_desc *d, tenrec_error *err)
 {
     uint64_t last = 0, step, end;
@@ -138,12 +137,12 @@ static char *tensor_inside(struct tenrec_tensor *t)
     return (char *)t + HEAD;
 }
 
-static void give_to_pool(void *class, void *data)
+static void tensor_free_pooled(void *class, void *data)
 {
     storage_pool_give(storage_pool_of_process(), data, (unsigned)(uintptr_t) class);
 }
 
-/* A tensor whose storage is a block of the pool. */
+/* Makes a tensor whose storage is a block of the pool. */
 static struct tenrec_tensor *pooled_new(uint64_t bytes)
 {
     struct tenrec_tensor *t = memory_new(1, sizeof *t);
@@ -156,12 +155,12 @@ static struct tenrec_tensor *pooled_new(uint64_t bytes)
         free(t);
         return NULL;
     }
-    t->free_fn = give_to_pool;
+    t->free_fn = tensor_free_pooled;
     t->arg = (void *)(uintptr_t) class;
     return t;
 }
 
-/* A tensor and room for `bytes` bytes at desc.data; nothing else is set. */
+/* Makes a tensor with `bytes` bytes at desc.data; the other fields are not set. */
 static tenrec_status block_new(uint64_t bytes, struct tenrec_tensor **ret, tenrec_error *err)
 {
     struct tenrec_tensor *t = NULL;
@@ -189,7 +188,7 @@ static void tensor_fill_desc(struct tenrec_tensor *t, const struct tenrec_tensor
 {
     t->desc = *d;
     t->desc.data = data;
-    t->desc.mapping = NULL; /* of the message's, when `d` is one */
+    t->desc.mapping = NULL; /* belongs to the message if `d` is a message's */
     t->elements = elements;
     t->bytes = bytes;
 }
@@ -257,7 +256,7 @@ static void drop_block(void *block, void *data)
     shared_block_drop(block);
 }
 
-/* In a block of desc->bytes (> 0) bytes. */
+/* Makes a tensor in a block of desc->bytes (> 0) bytes. */
 static tenrec_status tensor_in_block(struct tenrec_tensor_desc *d, enum shared_way way,
                                      struct tenrec_tensor **ret, tenrec_error *err)
 {
@@ -371,14 +370,14 @@ tenrec_status tenrec_tensor_from_data(void *data, uint64_t bytes, struct tenrec_
 
 struct tenrec_tensor *tenrec_tensor_share(struct tenrec_tensor *t)
 {
-    /* Who shares holds one already: nothing needs to be ordered. */
+    /* Relaxed: the caller holds a reference already. */
     atomic_fetch_add_explicit(&t->count, 1, memory_order_relaxed);
     return t;
 }
 
 void tenrec_tensor_drop(struct tenrec_tensor *t)
 {
-    /* The last one must see what all others did with the elements. */
+    /* The last holder must see all changes of the elements by other holders. */
     if (!t || atomic_fetch_sub_explicit(&t->count, 1, memory_order_acq_rel) != 1)
         return;
     if (t->free_fn)
@@ -407,7 +406,7 @@ uint64_t tenrec_tensor_bytes(const struct tenrec_tensor *t)
 }
 
 /* Copies the elements of dimension `dim` and those inside it one after the
- * other; returns where the next one goes. */
+ * other; returns the place of the next element. */
 static char *tensor_gather(char *to, const char *from, const struct tenrec_tensor_desc *d,
                            uint32_t dim, size_t item)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values: names, reading by type text, deep copies. */
+/* value.c - names of values, reading by type text, deep copies. */
 #include <tenrec/value.h>
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ const char *tenrec_value_type_name(uint32_t type)
 
 /* ---- reading by type text ------------------------------------------------- */
 
-/* What a letter stands for; -1 for none, -2 for any. */
+/* Returns the type of a letter; -1 for an unknown letter, -2 for any type. */
 static int letter_type(char letter)
 {
     switch (letter) {
@@ -126,7 +126,7 @@ tenrec_status tenrec_values_get(const struct tenrec_value *v, size_t n, tenrec_e
     const char *t = types;
     va_list ap;
 
-    /* All are checked before the first is stored. */
+    /* All values are checked before the first is stored. */
     for (size_t i = 0; i < n && !status; i++, t++) {
         if (*t == '|')
             t++;
@@ -194,7 +194,7 @@ static tenrec_status count_value(const struct tenrec_value *v, int depth,
         }
         break;
     default:
-        status = tenrec_fail(err, TENREC_EINVAL, "value has type %u, which is none", v->type);
+        status = tenrec_fail(err, TENREC_EINVAL, "value has the unknown type %u", v->type);
     }
     return status;
 }
@@ -262,7 +262,7 @@ tenrec_status tenrec_value_copy(const struct tenrec_value *v, struct tenrec_valu
     return TENREC_OK;
 }
 
-/* What was read and never taken holds nothing but an encoded value. */
+/* An untaken reference holds no handle, and an untaken object only an encoded value. */
 static void finish_ref(const struct tenrec_value *v)
 {
     const bool untaken = v->reserved & CODEC_UNTAKEN;

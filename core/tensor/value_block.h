@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* value_block.h - one block for a tree of values.
+/* value_block.h - one block of memory for a tree of values.
  *
- * A tree is walked twice when it is built: first to count, then
- * to fill. Values and map entries lie in front, texts and bytes behind them. */
+ * Building a tree takes two walks: the first counts, the second fills. Values and map
+ * entries are in front, texts and bytes behind them. */
 #ifndef TENREC_TENSOR_VALUE_BLOCK_H
 #define TENREC_TENSOR_VALUE_BLOCK_H
 
@@ -28,7 +28,7 @@ static inline struct value_block value_block_at(void *block, const struct value_
     return (struct value_block){ block, (char *)block + size->items };
 }
 
-/* Zeroed, so all are nil until they are filled. */
+/* Zeroed, so all values are nil until they are filled. */
 static inline void *value_block_items(struct value_block *a, size_t n, size_t size)
 {
     char *items = a->items;

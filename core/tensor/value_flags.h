@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* value_flags.h - what the library notes in `reserved` of a value. */
+/* value_flags.h - the library's flags in `reserved` of a value. */
 #ifndef TENREC_TENSOR_VALUE_FLAGS_H
 #define TENREC_TENSOR_VALUE_FLAGS_H
 
