@@ -45,7 +45,7 @@ static double single_number(uint32_t bits)
     return (double)number;
 }
 
-/* The item has its number; doubles are read before. */
+/* The item has its number; doubles were read before. */
 bool cbor_read_simple(struct cbor_item *it, unsigned char first)
 {
     switch (first & CBOR_LOW_BITS) {
@@ -95,7 +95,7 @@ static tenrec_status refuse_first(unsigned first, size_t at, tenrec_error *err)
                        at);
 }
 
-/* The number of its head is what is wrong; `r` is behind the head. */
+/* Refuses an item for the number of its head; `r` is behind the head. */
 static tenrec_status refuse_number(const struct cbor_reader *r, unsigned major, uint64_t n,
                                    size_t at, tenrec_error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cbor_reader.h - reads single data items of CBOR (RFC 8949). Definite lengths
- * only; nothing that is read is trusted. */
+ * only; the data is not trusted. */
 #ifndef TENREC_CODEC_CBOR_READER_H
 #define TENREC_CODEC_CBOR_READER_H
 
@@ -13,7 +13,7 @@
 #include "base/utf8.h"
 #include "codec/cbor.h"
 
-/* As the major types, but for integers of either sign and what CBOR_MAJOR_SIMPLE has. */
+/* As the major types, but with one kind for integers, and one for each simple value. */
 enum cbor_kind {
     CBOR_KIND_INT = CBOR_MAJOR_UINT,
     CBOR_KIND_BYTES = CBOR_MAJOR_BYTES,
@@ -111,8 +111,8 @@ static inline double cbor_double_of(uint64_t bits)
     return number;
 }
 
-/* What follows a head, of this first byte. Returns false if the item is malformed, or none
- * that has a place here. */
+/* Reads the rest of an item behind its head. Returns false if the item is malformed or not
+ * supported. */
 CBOR_INLINE bool cbor_read_behind(struct cbor_reader *r, struct cbor_item *it, unsigned char first)
 {
     const unsigned major = first >> 5;
@@ -158,7 +158,7 @@ CBOR_INLINE bool cbor_read_behind(struct cbor_reader *r, struct cbor_item *it, u
 
 /* Reads one item: the head of an array, map or tag, else all of it. Text is checked to be
  * UTF-8; an array or map has no more items than bytes follow. Returns false, and leaves the
- * reader there, if that is not so: cbor_refuse says why. */
+ * reader there, if the item is refused: cbor_refuse gives the reason. */
 CBOR_INLINE bool cbor_read(struct cbor_reader *r, struct cbor_item *ret)
 {
     const unsigned char *first = r->at;
@@ -172,10 +172,10 @@ CBOR_INLINE bool cbor_read(struct cbor_reader *r, struct cbor_item *ret)
     return false;
 }
 
-/* Says what is wrong with the item that cbor_read has not read. Returns EPROTOCOL. */
+/* Makes the error for the item that cbor_read refused. Returns EPROTOCOL. */
 tenrec_status cbor_refuse(const struct cbor_reader *r, tenrec_error *err);
 
-/* Both. errors: EPROTOCOL, with the byte where the item begins */
+/* cbor_read with its error. errors: EPROTOCOL, with the byte where the item begins */
 tenrec_status cbor_read_item(struct cbor_reader *r, struct cbor_item *ret, tenrec_error *err);
 
 /* Names a kind in error texts. */

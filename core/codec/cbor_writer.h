@@ -2,9 +2,9 @@
 /* cbor_writer.h - writes single data items of CBOR (RFC 8949), each with the
  * shortest head. Inline, because most items are one or two bytes.
  *
- * cbor_put_ checks no room and returns the end of the item: for callers that have room for
- * the longest heads. cbor_write_ leaves out an item that finds no room: for callers that
- * have counted the bytes. */
+ * cbor_put_ checks no room and returns the end of the item: for callers with room for the
+ * longest heads. cbor_write_ drops an item that does not fit: for callers that have counted
+ * the bytes. */
 #ifndef TENREC_CODEC_CBOR_WRITER_H
 #define TENREC_CODEC_CBOR_WRITER_H
 

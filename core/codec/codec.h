@@ -19,7 +19,7 @@
 #define CODEC_TAG_DEREF UINT64_C(52598)  /* the value that the receiver owns */
 #define CODEC_TAG_OBJECT UINT64_C(52599) /* an object, encoded */
 
-/* Returns true if the payload begins as those of Tenrec do; no pickle or plain text does. */
+/* Returns true if the payload begins like those of Tenrec; no pickle or plain text does. */
 bool codec_is_cbor(const struct tenrec_msg *msg);
 
 /* Returns true if the payload is nil: the answer of a function without a result. */
@@ -95,7 +95,7 @@ struct codec_call {
     uint32_t spans_max;             /* bytes of spans that the caller asks for; 0: none */
     void *heap;                     /* owns; the values, if they did not fit into room; else NULL */
     bool tensors;                   /* the arguments hold shares of tensors */
-    uint32_t borrowed;              /* the first so many arguments belong to others */
+    uint32_t borrowed;              /* number of leading arguments with other owners */
     bool refers;                    /* the arguments have references or objects: rrefs_take */
     struct codec_creation creation; /* of a REMOTE_CALL */
     uint64_t room[40];              /* a small call needs no more memory */
@@ -144,7 +144,7 @@ bool codec_may_refer(const struct tenrec_msg *msg);
 bool codec_first_end(const struct tenrec_msg *msg, size_t *ret);
 
 /* Writes `why` as an EXCEPTION: for Tenrec with all that is in it, for others as plain
- * text. When memory has run out, the message comes from the reserve (rpc/reserve.h).
+ * text. When memory has run out, the message is from the reserve (tensor/reserve.h).
  *
  * errors   ENOMEM */
 tenrec_status codec_write_error(const tenrec_error *why, bool as_cbor, struct tenrec_msg **ret,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Errors as payloads, and back. */
+/* codec_error.c - errors as payloads, and back. */
 #include "codec/codec_walk.h"
 
 #include <string.h>
@@ -9,9 +9,9 @@
 #include "tensor/message.h"
 #include "tensor/reserve.h"
 
-#define ERROR_ITEMS 6 /* the flags, which come last, are left out when there are none */
+#define ERROR_ITEMS 6 /* the last item, the flags, is left out when it is 0 */
 
-/* The message comes from the reserve when memory has run out. */
+/* The message is from the reserve when memory has run out. */
 static tenrec_status error_message(const void *payload, size_t n, struct tenrec_msg **ret,
                                    tenrec_error *err)
 {
@@ -80,8 +80,8 @@ static tenrec_status read_error(const struct tenrec_msg *msg, tenrec_error *ret,
     static const enum cbor_kind kinds[ERROR_ITEMS] = { CBOR_KIND_INT,  CBOR_KIND_INT,
                                                        CBOR_KIND_TEXT, CBOR_KIND_INT,
                                                        CBOR_KIND_TEXT, CBOR_KIND_INT };
-    static const char *const what[ERROR_ITEMS] = { "status", "worker's id",      "worker's name",
-                                                   "errno",  "text of an error", "flags" };
+    static const char *const labels[ERROR_ITEMS] = { "status", "worker's id",      "worker's name",
+                                                     "errno",  "text of an error", "flags" };
     struct checking c;
     struct cbor_item it, field[ERROR_ITEMS];
     tenrec_status status = codec_check_begin(&c, msg, err);
@@ -95,7 +95,7 @@ static tenrec_status read_error(const struct tenrec_msg *msg, tenrec_error *ret,
                            "error at byte %zu has %llu items, expected %d or %d", it.at,
                            (unsigned long long)it.n, ERROR_ITEMS - 1, ERROR_ITEMS);
     for (size_t i = 0; i < it.n && !status; i++)
-        status = codec_expect(&c.r, kinds[i], what[i], &field[i], err);
+        status = codec_expect(&c.r, kinds[i], labels[i], &field[i], err);
     if (!status)
         status = codec_check_end(&c.r, err);
     if (status)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading payloads: the first walk checks all items and counts, the second walk
- * fills one block. */
+/* codec_read.c - reads payloads: the first walk checks and counts all items, the second
+ * walk fills one block. */
 #include "codec/codec_walk.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "tensor/message.h"
 #include "tensor/tensor.h"
 
-tenrec_status codec_expect(struct cbor_reader *r, enum cbor_kind kind, const char *what,
+tenrec_status codec_expect(struct cbor_reader *r, enum cbor_kind kind, const char *label,
                            struct cbor_item *ret, tenrec_error *err)
 {
     tenrec_status status = cbor_read_item(r, ret, err);
@@ -20,7 +20,7 @@ tenrec_status codec_expect(struct cbor_reader *r, enum cbor_kind kind, const cha
     if (status || ret->kind == kind)
         return status;
     return tenrec_fail(err, TENREC_EPROTOCOL, "%s at byte %zu, expected %s as %s",
-                       cbor_kind_name(ret->kind), ret->at, cbor_kind_name(kind), what);
+                       cbor_kind_name(ret->kind), ret->at, cbor_kind_name(kind), label);
 }
 
 /* ---- the first walk --------------------------------------------------------- */
@@ -139,8 +139,8 @@ static tenrec_status payload_begin(const struct tenrec_msg *msg, struct cbor_rea
     if (!codec_is_cbor(msg))
         return tenrec_fail(
             err, TENREC_EPROTOCOL,
-            "payload of %llu bytes does not begin with d9 d9 f7 at byte 0: it is not "
-            "from a Tenrec worker",
+            "payload of %llu bytes does not begin with d9 d9 f7 at byte 0: the sender is no "
+            "Tenrec worker",
             (unsigned long long)msg->payload_len);
     *ret = cbor_reader_of(msg->payload, (size_t)msg->payload_len);
     ret->at += CODEC_BEGIN_SIZE;
@@ -384,7 +384,7 @@ static tenrec_status read_remaining(struct cbor_reader *r, int64_t *ret_ms, tenr
     }
     if (it.kind != CBOR_KIND_INT || it.integer < 0)
         return tenrec_fail(err, TENREC_EPROTOCOL,
-                           "remaining time at byte %zu is no count of milliseconds and not null",
+                           "remaining time at byte %zu is neither a count of milliseconds nor null",
                            it.at);
     *ret_ms = it.integer;
     return TENREC_OK;

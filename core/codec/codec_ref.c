@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* References and objects in payloads (docs/wire.md). Reading returns values that hold
- * the records of the wire; rrefs_take makes references and objects of them. */
+/* codec_ref.c - references and objects in payloads (docs/wire.md). Reading returns values that
+ * hold the records of the wire; rrefs_take makes references and objects of them. */
 #include "codec/codec_walk.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ enum { FORK_ITEMS = 6, DEREF_ITEMS = 4, OBJECT_ITEMS = 2 };
 
 /* ---- reading ---------------------------------------------------------------------- */
 
-/* Reads an array of `n` integers, none of them negative. */
+/* Reads an array of `n` integers that are not negative. */
 static tenrec_status read_numbers(struct cbor_reader *r, size_t n, int64_t *ret, tenrec_error *err)
 {
     struct cbor_item it;
@@ -64,7 +64,7 @@ static tenrec_status check_object(struct checking *c, int depth, tenrec_error *e
     if (status != TENREC_OK)
         return status;
     if (it.n == 0 || it.n > TENREC_NAME_MAX || memchr(it.data, '\0', (size_t)it.n))
-        return tenrec_fail(err, TENREC_EPROTOCOL, "type of an object at byte %zu is no name",
+        return tenrec_fail(err, TENREC_EPROTOCOL, "type of an object at byte %zu is not a name",
                            it.at);
     c->size.items += sizeof(struct tenrec_entry);
     c->size.text += (size_t)it.n + 1;
@@ -80,8 +80,8 @@ tenrec_status codec_check_ref(struct checking *c, const struct cbor_item *tag, i
         return tenrec_fail(err, TENREC_EPROTOCOL, "unknown tag %llu at byte %zu",
                            (unsigned long long)tag->n, tag->at);
     if (!c->may_refer)
-        return tenrec_fail(err, TENREC_EPROTOCOL,
-                           "a reference or an object has no place here, at byte %zu", tag->at);
+        return tenrec_fail(err, TENREC_EPROTOCOL, "unexpected reference or object at byte %zu",
+                           tag->at);
     c->refers = c->size.tensors = true;
     if (tag->n == CODEC_TAG_OBJECT)
         return check_object(c, depth, err);
@@ -167,7 +167,7 @@ tenrec_status codec_make_ref(struct codec_refs *refs, const struct tenrec_value 
     tenrec_status status;
 
     if (!refs)
-        return tenrec_fail(err, TENREC_EUNSUPPORTED, "%s travels in calls and answers only",
+        return tenrec_fail(err, TENREC_EUNSUPPORTED, "%s can be sent in calls and answers only",
                            tenrec_value_type_name(v->type));
     if (!v->u.rref || (v->reserved != 0 && !deref))
         return tenrec_fail(err, TENREC_EINVAL, "%s is NULL", tenrec_value_type_name(v->type));

@@ -144,7 +144,7 @@ CBOR_INLINE void set_value(struct tenrec_value *to, enum tenrec_value_type type,
     to->u.room[0] = to->u.room[1] = 0;
 }
 
-/* Only tensors that own their memory are simple. The reader is behind the tag. */
+/* Only tensors with an owner are simple. The reader is behind the tag. */
 CBOR_INLINE bool read_tensor(struct cbor_reader *r, const struct tenrec_msg *msg,
                              struct tenrec_value *to)
 {
@@ -208,7 +208,7 @@ CBOR_INLINE bool read_value(struct cbor_reader *r, const struct tenrec_msg *msg,
     return n == CBOR_SIMPLE_FALSE || n == CBOR_SIMPLE_TRUE;
 }
 
-/* The time that remains, and no options. */
+/* Reads the remaining time, and no options. */
 CBOR_INLINE bool read_limits(struct cbor_reader *r, int64_t *ret_ms)
 {
     uint64_t n;

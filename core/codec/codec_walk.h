@@ -33,8 +33,8 @@ struct filling {
     bool copy_bytes;
 };
 
-/* Reads an item of this kind, which error texts call `what`. errors: EPROTOCOL */
-tenrec_status codec_expect(struct cbor_reader *r, enum cbor_kind kind, const char *what,
+/* Reads an item of this kind, which error texts call `label`. errors: EPROTOCOL */
+tenrec_status codec_expect(struct cbor_reader *r, enum cbor_kind kind, const char *label,
                            struct cbor_item *ret, tenrec_error *err);
 
 tenrec_status codec_check_begin(struct checking *c, const struct tenrec_msg *msg,

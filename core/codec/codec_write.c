@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing payloads: the first walk counts and refuses, then comes one allocation,
- * and the second walk fills. */
+/* codec_write.c - writes payloads: the first walk checks and counts, the second walk fills
+ * one allocation. */
 #include "codec/codec_walk.h"
 
 #include <assert.h>
@@ -17,7 +17,7 @@
 #define CALL_NIL 1      /* the remaining time, without a limit */
 #define SPANS_LEN (sizeof CODEC_OPTION_SPANS - 1)
 
-/* Tag 55799, "what follows is CBOR". */
+/* Tag 55799, "self-described CBOR". */
 static const unsigned char self_described[] = { 0xd9, 0xd9, 0xf7 };
 static const unsigned char nil_payload[] = { 0xd9, 0xd9, 0xf7, 0xf6 };
 
@@ -118,7 +118,7 @@ static tenrec_status add_ref(const struct tenrec_value *v, int depth, struct tot
     return status ? status : add_value(ref->encoded, depth + 1, t, err);
 }
 
-/* Values that have bytes, or other values, behind their heads, or none that can be sent. */
+/* For values with bytes, or other values, behind their heads, and for unknown types. */
 static tenrec_status add_long_value(const struct tenrec_value *v, int depth, struct total *t,
                                     tenrec_error *err)
 {
@@ -144,7 +144,7 @@ static tenrec_status add_long_value(const struct tenrec_value *v, int depth, str
     case TENREC_VALUE_OBJECT:
         return add_ref(v, depth, t, err);
     default:
-        return tenrec_fail(err, TENREC_EINVAL, "value has type %u, which is none", v->type);
+        return tenrec_fail(err, TENREC_EINVAL, "value has the unknown type %u", v->type);
     }
 }
 
@@ -335,7 +335,7 @@ tenrec_status codec_write_call_with(int32_t type, const char *function,
     cbor_write_text(&f.w, function, function_len);
     cbor_write_array(&f.w, n);
     status = put_values(&f, n, args, NULL, err);
-    if (status) /* nothing more has to fit */
+    if (status)
         return write_end(&f, status, ret);
     f.msg->key_len = (uint32_t)(f.w.at - (unsigned char *)f.msg->payload);
     if (forever)

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <tenrec/types.h>
 
-/* Unique in the group and over its sessions: the worker that gave it out, and
+/* Unique in the group and over its sessions: the worker that made the id, and
  * the session and a counter of that worker. One counter serves both kinds. */
 struct rref_id {
     int64_t on;
@@ -20,10 +20,10 @@ static inline bool rref_id_equal(struct rref_id a, struct rref_id b)
     return a.on == b.on && a.local == b.local;
 }
 
-/* A reference on its way: what a value of type RREF is on the wire. */
+/* A reference in a message: a value of type RREF on the wire. */
 struct rref_fork {
     struct rref_id id, fork;
-    tenrec_peer owner, parent; /* who has the value, who sent this */
+    tenrec_peer owner, parent; /* the owner of the value, the sender of this fork */
 };
 
 #endif

@@ -260,7 +260,7 @@ TEST(codec_value_refuses_every_malformed_payload)
                  "a\0\x02",
             "key at byte 4 has a zero byte in it"),
         BAD(HEAD "\xc1\x01", "unknown tag 1 at byte 3"),
-        BAD(HEAD "\xd9\xcd\x75\x00", "has no place here"),
+        BAD(HEAD "\xd9\xcd\x75\x00", "unexpected reference"),
         BAD(HEAD "\xd9\xcd\x74\x01", "tensor 1 at byte 6, but the message has 1"),
         BAD(HEAD "\xd9\xcd\x74\x20", "tensor -1 at byte 6"),
         BAD(HEAD "\xd9\xcd\x74\x60", "text at byte 6, expected integer as index of a tensor"),
