@@ -10,7 +10,7 @@
 
 enum contact { CONTACT_NONE, CONTACT_LOST, CONTACT_TRIED, CONTACT_MADE, CONTACT_REFUSED };
 
-/* One try that is under way. */
+/* A try in flight. */
 struct attempt {
     struct tenrec_worker *w;
     tenrec_peer peer;
@@ -41,7 +41,8 @@ static _Atomic uint8_t *contact_of(const struct tenrec_worker *w, tenrec_peer pe
     return peer >= 0 && (size_t)peer < w->contacts.n ? &w->contacts.of[peer] : NULL;
 }
 
-static void contact_tell_refused(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *why)
+static void contact_report_refused(struct tenrec_worker *w, tenrec_peer peer,
+                                   const tenrec_error *why)
 {
     if (w->contacts.refused)
         w->contacts.refused(w, peer, why);
@@ -54,23 +55,23 @@ bool contact_failed(struct tenrec_worker *w, tenrec_peer peer, const tenrec_erro
     if (!c || why->code != TENREC_ECONNECT || why->os_errno != ECONNREFUSED)
         return false;
     if (atomic_exchange(c, CONTACT_REFUSED) != CONTACT_REFUSED)
-        contact_tell_refused(w, peer, why);
+        contact_report_refused(w, peer, why);
     return true;
 }
 
-/* The agent's word about one try. */
+/* The agent completed a try. */
 static void contact_sent(void *arg, const tenrec_error *why)
 {
     const struct attempt a = *(struct attempt *)arg;
     _Atomic uint8_t *c = contact_of(a.w, a.peer);
-    uint8_t state = CONTACT_TRIED; /* else the connection broke meanwhile */
+    uint8_t state = CONTACT_TRIED; /* else the connection has broken since */
 
     free(arg);
     if (!why || !contact_failed(a.w, a.peer, why))
         atomic_compare_exchange_strong(c, &state, why ? CONTACT_NONE : CONTACT_MADE);
 }
 
-/* A CANCEL of no call: every worker takes it, and answers nothing. */
+/* A CANCEL of no call: every worker accepts it and sends no answer. */
 static void contact_send(struct tenrec_worker *w, tenrec_peer peer)
 {
     struct tenrec_msg *msg = rpc_message_new(0, 0);
@@ -101,7 +102,7 @@ void contact_try(struct tenrec_worker *w, tenrec_peer peer)
         (state == CONTACT_LOST && atomic_compare_exchange_strong(c, &state, CONTACT_TRIED)))
         contact_send(w, peer);
     else if (state == CONTACT_REFUSED)
-        contact_tell_refused(w, peer, NULL);
+        contact_report_refused(w, peer, NULL);
 }
 
 void contact_lost(struct tenrec_worker *w, tenrec_peer peer)

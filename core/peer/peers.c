@@ -9,7 +9,7 @@
 enum { LISTS_MAX = 4096 };
 
 struct peer {
-    struct peer *next; /* in its list; set before it can be found */
+    struct peer *next; /* in its list; set before the entry can be found */
     _Atomic tenrec_peer id;
     _Atomic uint64_t incarnation;
     char name[];
@@ -109,7 +109,7 @@ void peers_end(struct peers *p, const tenrec_error *why)
 {
     p->why = *why;
     atomic_store(&p->ended, &p->why);
-    /* Who still reads the last one found finds that it has no id. */
+    /* `last` stays: a thread that reads it finds an entry without an id. */
     for (size_t i = 0; i < atomic_load(&p->top); i++)
         if ((tenrec_peer)i != p->me)
             peers_remove(p, (tenrec_peer)i);

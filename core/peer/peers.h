@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peers.h - names and ids of the workers of the group.
  *
- * Every call looks its worker up, so that nobody locks to read. What is found
- * is never moved or freed while the worker lives: who leaves only loses its id,
- * and gets it, or another, when it comes back under the same name. */
+ * Every call resolves a name, so readers hold no lock. An entry is never moved or freed while the
+ * worker lives: a peer that leaves only loses its id, and gets an id again when it rejoins under
+ * the same name. */
 #ifndef TENREC_PEER_PEERS_H
 #define TENREC_PEER_PEERS_H
 
@@ -19,45 +19,46 @@ struct peers {
     _Atomic(struct peer *) *by_id;   /* `room` of them */
     _Atomic(struct peer *) *by_name; /* lists by hash of the name */
     size_t room, n_lists;
-    _Atomic size_t n;   /* that are there */
+    _Atomic size_t n;   /* peers with an id */
     _Atomic size_t top; /* all ids ever used are below */
     tenrec_peer me;
-    bool lives;                  /* names come again: a set of workers is one of their lives */
-    _Atomic(struct peer *) last; /* whom peers_find_again has found */
-    _Atomic(const tenrec_error *) ended; /* why no name means anything any more */
+    bool lives;                  /* names are reused: a set of workers includes incarnations */
+    _Atomic(struct peer *) last; /* the latest result of peers_find_again */
+    _Atomic(const tenrec_error *) ended; /* why no name resolves any more */
     tenrec_error why;                    /* what `ended` points to */
 };
 
-/* Room for the ids 0 to room - 1; nobody is there. errors: ENOMEM */
+/* Makes an empty table with room for the ids 0 to room - 1. errors: ENOMEM */
 tenrec_status peers_init(struct peers *p, size_t room, tenrec_peer me, tenrec_error *err);
 void peers_finish(struct peers *p); /* safe on zeroed memory */
 
-/* These change it: one thread at a time.
+/* The next three change the table: one thread at a time.
  *
  * incarnation  differs between two lives of one name
  * errors       ENOMEM */
 tenrec_status peers_add(struct peers *p, tenrec_peer id, uint64_t incarnation, const char *name,
                         tenrec_error *err);
 void peers_remove(struct peers *p, tenrec_peer id);
-/* From now on looking a name up fails with `why`. */
+/* From now on peers_find fails with `why`. */
 void peers_end(struct peers *p, const tenrec_error *why);
 
 /* errors: EPEER_UNKNOWN with the nearest name */
 tenrec_status peers_find(const struct peers *p, const char *name, tenrec_peer *ret,
                          tenrec_error *err);
 
-/* The same, quicker for the name that was found last. */
+/* The same, faster for the name that was found last. */
 tenrec_status peers_find_again(struct peers *p, const char *name, tenrec_peer *ret,
                                tenrec_error *err);
 
-/* Is a worker of that id there? */
+/* Returns true if a worker has that id now. */
 bool peers_has(const struct peers *p, tenrec_peer id);
 
-/* Of who has that id, or had it last; "" when nobody ever did. Lives as long as p. */
+/* The name of the peer that has that id, or had it last; "" if the id was never used. Borrowed
+ * until peers_finish. */
 const char *peers_name(const struct peers *p, tenrec_peer id);
 uint64_t peers_incarnation(const struct peers *p, tenrec_peer id);
 
-/* Writes into *err on which worker it happened. */
+/* Writes the id and the name of the peer into *err. */
 void peers_blame(const struct peers *p, tenrec_peer id, tenrec_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker.h - the inside of a worker: what its parts share. */
+/* worker.h - the state of a worker that the rooms share. Each field names its owner and lock. */
 #ifndef TENREC_PEER_WORKER_H
 #define TENREC_PEER_WORKER_H
 
@@ -36,21 +36,21 @@ struct monitor;
 
 enum worker_state { WORKER_NEW, WORKER_STARTING, WORKER_RUNNING, WORKER_STOPPING, WORKER_DOWN };
 
-/* Counters for people; relaxed, exact at rest. */
+/* Statistics; relaxed, exact when the worker is idle. */
 struct worker_counts {
     _Atomic uint64_t finished;      /* requests that waited for an answer, completed */
-    _Atomic uint64_t one_way;       /* of those, handed to the wire with no answer to come */
-    _Atomic uint64_t one_way_ended; /* of the members' ones that came here */
+    _Atomic uint64_t one_way;       /* of those, one-way, handed to the wire */
+    _Atomic uint64_t one_way_ended; /* one-way requests of members, ended here */
     _Atomic uint64_t timeouts;
-    _Atomic uint64_t late_replies;  /* answers to calls that had ended */
-    _Atomic uint64_t stray_replies; /* answers to calls that went to another worker */
+    _Atomic uint64_t late_replies;  /* answers to calls already completed */
+    _Atomic uint64_t stray_replies; /* answers of a peer that was not called */
     _Atomic uint64_t taken;         /* requests whose function was started or queued */
     _Atomic uint64_t served;        /* of those, answered */
-    _Atomic uint64_t jobs;          /* control messages begun, their repetitions not counted */
+    _Atomic uint64_t jobs;          /* control messages begun, without their retries */
     _Atomic uint64_t jobs_ended;
 };
 
-/* What the program wants to know of references. */
+/* Set by the program. */
 struct rref_options {
     tenrec_rrefs_released_fn *released;
     void *arg;
@@ -59,13 +59,13 @@ struct rref_options {
 
 struct tenrec_worker {
     _Atomic uint32_t state;          /* enum worker_state */
-    pid_t process;                   /* that started it: a child of fork has none of its threads */
+    pid_t process;                   /* that started the worker: a fork's child lacks its threads */
     _Atomic uint32_t inside;         /* threads that use the chain right now, and a bit for stop */
-    _Atomic uint32_t leaving;        /* the whole group goes: lost peers are no news */
+    _Atomic uint32_t leaving;        /* the whole group shuts down: lost peers are expected */
     atomic_bool closed;              /* no function starts any more (dispatch_stop) */
-    pthread_mutex_t lock;            /* guards what stands next, and init and shutdown */
+    pthread_mutex_t lock;            /* guards the rest of this block, init and shutdown */
     pthread_cond_t changed;          /* all_left, a call finished; monotonic */
-    bool all_left;                   /* the last one who was inside has left since stop began */
+    bool all_left;                   /* the last thread inside has left since stop began */
     struct disconnects *disconnects; /* owns */
     struct contacts contacts;
     struct tenrec_allocator allocator; /* size 0: none */
@@ -79,22 +79,22 @@ struct tenrec_worker {
     struct tenrec_worker_info self; /* name borrowed from peers */
     struct loop *loop;
     struct loop_timer *deadlines;
-    struct housekeeping *housekeeping; /* its loop, lent to the memory that all workers share */
+    struct housekeeping *housekeeping; /* lends the loop to memory that all workers share */
     struct chain *chain;
     struct pool *pool;
-    struct devices *devices; /* owns; NULL: nobody in the group names one */
+    struct devices *devices; /* owns; NULL: no member names a device */
     _Atomic int64_t timeout_ms;
 
-    struct pending *pending; /* this and the next three: in one allocation with the worker */
+    struct pending *pending; /* like the next three, in one allocation with the worker */
     struct active_calls *active_calls;
     struct functions *functions;
     struct dispatch *dispatch;
-    const struct parcel_ops *parcels;          /* the references' */
-    const struct served_refs_ops *served_refs; /* likewise */
+    const struct parcel_ops *parcels;          /* set by rref */
+    const struct served_refs_ops *served_refs; /* set by rref */
     struct gathers *gathers;                   /* owns */
-    struct userloop *userloop;                 /* likewise */
-    struct tenrec_profiler *profiler;          /* of who records; see span.h */
-    const struct span_hooks *spans;            /* the recorder's */
+    struct userloop *userloop;                 /* also in that allocation */
+    struct tenrec_profiler *profiler;          /* that records this worker; see span.h */
+    const struct span_hooks *spans;            /* set by observe */
     struct worker_counts counts;
 
     struct object_types object_types;
@@ -102,13 +102,13 @@ struct tenrec_worker {
     struct rref_options rref_options; /* guarded by lock */
 };
 
-/* Is it no member of the group that it calls? While it runs. */
+/* Returns true if the running worker is no member of the group that it calls. */
 static inline bool worker_visits(const struct tenrec_worker *w)
 {
     return w->self.id == TENREC_ANONYMOUS;
 }
 
-/* The chain's user; disconnect.h has the rest. */
+/* A chain_user function; disconnect.h has the others. */
 void worker_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker_info.c - the workers that a worker knows, as the program asks for them. */
+/* worker_info.c - lookups by the program of the workers in the group. */
 #include "peer/worker.h"
 
 static tenrec_status worker_info_running(const struct tenrec_worker *w, tenrec_error *err)
 {
     if (atomic_load(&w->state) != WORKER_RUNNING)
-        return tenrec_fail(err, TENREC_ESHUTDOWN, "the worker is not running: it knows no group");
+        return tenrec_fail(err, TENREC_ESHUTDOWN, "the worker is not running");
     return TENREC_OK;
 }
 
@@ -28,7 +28,8 @@ tenrec_status tenrec_get_worker_info_by_id(const struct tenrec_worker *w, tenrec
     if (st != TENREC_OK)
         return st;
     if (!peers_has(&w->peers, id))
-        return tenrec_fail(err, TENREC_EPEER_UNKNOWN, "no worker has id %d, there are %zu", id,
+        return tenrec_fail(err, TENREC_EPEER_UNKNOWN,
+                           "no worker has id %d: the group has %zu workers", id,
                            atomic_load(&w->peers.n));
     *ret = (struct tenrec_worker_info){ .name = peers_name(&w->peers, id), .id = id };
     return TENREC_OK;
