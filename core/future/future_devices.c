@@ -37,7 +37,7 @@ tenrec_status tenrec_future_new_on(const struct tenrec_device *device, size_t n,
     for (size_t i = 0; i < n; i++)
         if (device[i].kind == TENREC_CPU || device[i].index < 0)
             return tenrec_fail(err, TENREC_EINVAL,
-                               "devices of a future: expected some such as cuda:0, got %s",
+                               "devices of a future: expected devices such as cuda:0, got %s",
                                device_text(device[i], text));
     d = memory_new(1, sizeof *d + n * sizeof d->device[0]);
     if (!d)

@@ -5,17 +5,17 @@
 
 #include "future/future.h"
 
-/* Drops what a future knows of streams and devices. */
+/* Drops the streams and devices of a future. */
 void future_forget_devices(struct tenrec_future *f);
 
-/* `to` may have the same devices as `from` only. */
+/* Limits `to` to the devices of `from`. */
 void future_inherit_devices(struct tenrec_future *to, const struct tenrec_future *from);
 
-/* Runs fn with streams of its own, on which the value of `f` is ready. */
+/* Runs `fn` on streams on which the value of `f` is ready. */
 void future_run_on_streams(struct tenrec_future *f, tenrec_future_fn *fn, void *arg);
 
-/* This thread is about to complete `f` with `v`: *ret is what it is ready on then.
- * errors: EDEVICE (on a device that is none of the future's), and the driver's */
+/* Called before the thread completes `f` with `v`; *ret are the streams on which `v` is ready.
+ * errors: EDEVICE (on a device that the future excludes), and the driver's */
 tenrec_status future_hand_over(const struct tenrec_future *f, const struct tenrec_value *v,
                                struct streams **ret, tenrec_error *err);
 

@@ -26,7 +26,7 @@ tenrec_status future_scope_add(struct tenrec_future *f, tenrec_error *err)
         size_t room = s->room ? s->room * 2 : 16;
         more = memory_resize(s->future, room, sizeof(struct tenrec_future *));
         if (!more)
-            return tenrec_fail(err, TENREC_ENOMEM, "no memory for one more future in the scope");
+            return tenrec_fail(err, TENREC_ENOMEM, "no memory for a future in the scope");
         s->future = more;
         s->room = room;
     }
@@ -54,13 +54,13 @@ struct future_scope *future_scope_close(void)
     return s;
 }
 
-void future_scope_abandon(const char *who)
+void future_scope_abandon(const char *name)
 {
     struct future_scope *s;
 
     while ((s = future_scope_close())) {
         log_line(TENREC_LOG_WARN, "scope",
-                 "%s did not end its scope: nobody waits for its %zu calls", who, s->n);
+                 "%s did not end its scope: no thread waits for its %zu calls", name, s->n);
         future_scope_drop(s);
     }
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pool.h - the threads that run functions.
  *
- * Threads come with the work and go when there was none for a second. A thread
- * that blocks in a Tenrec wait does not count: another one takes its place
- * (bounded), so nested calls end with one configured thread. */
+ * Threads are started with the work, and exit after a second without. A thread that blocks in a
+ * Tenrec wait does not count: another thread replaces it (bounded), so nested calls complete even
+ * with one configured thread. */
 #ifndef TENREC_FUTURE_POOL_H
 #define TENREC_FUTURE_POOL_H
 
@@ -13,25 +13,25 @@
 
 struct pool;
 
-/* Embedded in what is queued. */
+/* First field of a queued object. */
 struct pool_task {
     struct pool_task *next;
     void (*fn)(struct pool_task *t);
 };
 
 /* max_threads  that run at once
- * max_queued   beyond it pool_full says true; drained() is called when the
- *              queue is half empty again */
+ * max_queued   limit from which pool_full returns true; drained() is called when the queue is half
+ *              empty again */
 tenrec_status pool_open(unsigned max_threads, size_t max_queued, void (*drained)(void *arg),
                         void *arg, struct pool **ret, tenrec_error *err);
 
-/* Queues a task. When no thread can be made now, one of the pool's threads runs it later.
- * errors: EOS (no thread at all could be started), ESHUTDOWN (pool_stop): the task was not
- * taken */
+/* Queues a task. If no thread can be started now, a thread of the pool runs the task later.
+ * errors: EOS (the pool has no thread and cannot start one), ESHUTDOWN (pool_stop): the task was
+ * not queued */
 tenrec_status pool_run(struct pool *p, struct pool_task *t);
 
-/* From now on no thread begins a task: returns the queued ones, in their order, and refuses
- * others until pool_resume. Tasks that run go on. */
+/* From now on no thread begins a task: returns the queued tasks, in order, and refuses others until
+ * pool_resume. Running tasks continue. */
 struct pool_task *pool_stop(struct pool *p);
 void pool_resume(struct pool *p);
 
@@ -47,8 +47,7 @@ struct pool_counts {
 };
 struct pool_counts pool_count(struct pool *p);
 
-/* Runs what is queued, waits until every thread has ended, frees. Not from a
- * pool thread. */
+/* Runs the queued tasks, waits until every thread has exited, frees. Not from a pool thread. */
 void pool_close(struct pool *p);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* thread_state.h - what Tenrec remembers of the thread that runs. */
+/* thread_state.h - the state of the running thread. */
 #ifndef TENREC_FUTURE_THREAD_STATE_H
 #define TENREC_FUTURE_THREAD_STATE_H
 
@@ -13,19 +13,19 @@ struct waiter;
 
 struct thread_state {
     unsigned no_block;          /* > 0: inside an inline function or a callback */
-    struct pool *pool;          /* whose thread this is; NULL for others */
+    struct pool *pool;          /* of a pool's thread, or NULL */
     struct future_scope *scope; /* innermost open scope */
     struct waiter *waiter;      /* that this thread polls for */
-    /* For whom it delivers a message right now; NULL. The worker's agents wait for
-     * the end of that before they go, and the worker for them. */
+    /* The worker for which this thread delivers a message, or NULL. Agents wait for the end of the
+     * delivery before they stop, and the worker waits for its agents. */
     const struct tenrec_worker *delivers;
 };
 
-/* Small, and read several times per call: worth the static TLS block. */
+/* Small, and read several times per call: worth a place in the static TLS block. */
 extern _Thread_local struct thread_state thread_state __attribute__((tls_model("initial-exec")));
 
-/* Around code of the program that runs on whatever thread is there: it may not
- * block, and its calls do not belong to the scope that this thread has open. */
+/* Around code of the program on a thread of another owner: the code may not block, and its calls do
+ * not belong to the thread's open scope. */
 static inline struct future_scope *thread_lend(void)
 {
     struct future_scope *scope = thread_state.scope;

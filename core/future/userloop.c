@@ -17,7 +17,7 @@ void userloop_init(struct userloop *u)
     atomic_init(&u->fd, -1);
 }
 
-static struct future_callback *take_all(struct userloop *u)
+static struct future_callback *userloop_drain(struct userloop *u)
 {
     struct future_callback *first;
     uint64_t n;
@@ -27,7 +27,7 @@ static struct future_callback *take_all(struct userloop *u)
     u->first = NULL;
     u->last = &u->first;
     if (first && read(atomic_load(&u->fd), &n, sizeof n) < 0 && errno != EAGAIN)
-        abort(); /* our own eventfd: somebody closed it */
+        abort(); /* the program closed our eventfd */
     pthread_mutex_unlock(&u->lock);
     return first;
 }
@@ -37,7 +37,7 @@ void userloop_finish(struct userloop *u)
     int fd = atomic_load(&u->fd);
 
     if (fd >= 0) {
-        future_callbacks_run(take_all(u));
+        future_callbacks_run(userloop_drain(u));
         close(fd);
     }
     pthread_mutex_destroy(&u->lock);
@@ -86,5 +86,5 @@ size_t tenrec_worker_dispatch(struct tenrec_worker *w)
 {
     if (atomic_load(&w->userloop->fd) < 0)
         return 0;
-    return future_callbacks_run(take_all(w->userloop));
+    return future_callbacks_run(userloop_drain(w->userloop));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* userloop.h - callbacks that run in the program's own event loop. */
+/* userloop.h - the queue of callbacks for the program's own event loop. */
 #ifndef TENREC_FUTURE_USERLOOP_H
 #define TENREC_FUTURE_USERLOOP_H
 
@@ -17,9 +17,9 @@ struct userloop {
 };
 
 void userloop_init(struct userloop *u);
-void userloop_finish(struct userloop *u); /* runs what is left */
+void userloop_finish(struct userloop *u); /* runs the queued callbacks */
 
-/* These two find the userloop of `w`. push takes the list first..*last. */
+/* These two use the userloop of `w`. push takes the list first..*last. */
 bool userloop_wanted(struct tenrec_worker *w);
 void userloop_push(struct tenrec_worker *w, struct future_callback *first,
                    struct future_callback **last);
