@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* answer.h - the answers that a callee sends, along the routes of their requests.
- *
- * The calling thread has entered the worker, or is one of the worker's threads. */
+/* answer.h - the answers that a callee sends, along the routes of their requests. The calling
+ * thread has entered the worker, or belongs to the worker. */
 #ifndef TENREC_CALL_ANSWER_H
 #define TENREC_CALL_ANSWER_H
 
@@ -14,8 +13,8 @@ struct tenrec_worker;
 
 /* Sends `msg` as the answer of request `id`.
  *
- * msg      takes; NULL: there was no memory for it, and the caller gets ENOMEM
- * parcel   takes: the references in `msg`; NULL: none */
+ * msg      takes; NULL: out of memory, the caller gets ENOMEM
+ * parcel   takes: the references in `msg`; may be NULL */
 void answer_send(struct tenrec_worker *w, tenrec_peer to, int64_t id,
                  const struct tenrec_route *route, struct tenrec_msg *msg,
                  struct rref_parcel *parcel);

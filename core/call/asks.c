@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-static struct ask *asks_take(struct ask **at)
+static struct ask *asks_remove(struct ask **at)
 {
     struct ask *a = *at;
 
@@ -25,7 +25,7 @@ struct ask *asks_add(struct asks *all, struct ask *a)
     }
     a->next = NULL;
     *at = a;
-    return n < max ? NULL : asks_take(oldest);
+    return n < max ? NULL : asks_remove(oldest);
 }
 
 struct ask *asks_take_ripe(struct asks *all, int64_t version, bool every)
@@ -37,7 +37,7 @@ struct ask *asks_take_ripe(struct asks *all, int64_t version, bool every)
             at = &(*at)->next;
             continue;
         }
-        a = asks_take(at);
+        a = asks_remove(at);
         a->next = list;
         list = a;
     }
@@ -55,5 +55,5 @@ bool asks_have_ripe(const struct asks *all, int64_t version)
 void asks_finish(struct asks *all)
 {
     while (all->first)
-        free(asks_take(&all->first));
+        free(asks_remove(&all->first));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* asks.h - VIEW messages that are answered once we know a view as new as their senders do: a
- * list, without threads. The version is the sender's word, so it may never come. */
+/* asks.h - VIEW requests that are answered once our view is as new as the sender's. A list, without
+ * locks. The version is a claim of the sender, so it may never be reached. */
 #ifndef TENREC_CALL_ASKS_H
 #define TENREC_CALL_ASKS_H
 
@@ -13,12 +13,13 @@ struct ask {
     int64_t msg_id;
     struct tenrec_route route;
     int64_t version;
-    tenrec_peer id; /* of the sender, by its own word */
+    tenrec_peer id; /* claimed by the sender */
     int64_t incarnation;
-    bool leaving; /* of a member, by its own word: it will soon be gone, no new calls */
+    bool leaving; /* a member that is about to leave: no new calls */
 };
 
-/* A member has one or two at a time. All that are not known as members share those of strangers. */
+/* A member has one or two requests at a time. All senders that are no members share those of
+ * strangers. */
 #define ASKS_OF_MEMBER 8
 #define ASKS_OF_STRANGERS 64
 
@@ -27,10 +28,10 @@ struct asks {
     struct ask *first;
 };
 
-/* Keeps `a` (taken). Returns the sender's oldest when it has too many, to be answered and
- * freed by the caller; else NULL. */
+/* Adds `a` (taken). If the sender has too many, returns its oldest, which the caller answers and
+ * frees; else NULL. */
 struct ask *asks_add(struct asks *all, struct ask *a);
-/* Takes those that wait for no more than `version`, or `every` one. */
+/* Removes the requests that `version` satisfies, or `every` request. */
 struct ask *asks_take_ripe(struct asks *all, int64_t version, bool every);
 bool asks_have_ripe(const struct asks *all, int64_t version);
 void asks_finish(struct asks *all);

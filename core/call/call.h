@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* call.h - the caller's side: id, deadline, future. */
+/* call.h - the caller's side of a call: request, deadline, future, answer. */
 #ifndef TENREC_CALL_CALL_H
 #define TENREC_CALL_CALL_H
 
@@ -8,93 +8,91 @@
 
 struct codec_creation;
 
-/* Whoever has to know when a call ends. `done` runs once, before the future is
- * done, on the thread that completes it; no lock is held. It may free itself. */
+/* A hook for the end of a call. `done` runs once, before the future is done, on the thread that
+ * completes the future; no lock is held. It may free the hook. */
 struct call_hook {
     void (*done)(struct call_hook *h, struct tenrec_worker *w, const tenrec_error *why);
-    struct call_hook *next; /* set by who adds it to a spec */
+    struct call_hook *next; /* set by the adder */
 };
 
-/* Like call_hook, for the backend's word about the request: `sent` runs once, before or after
- * the call ends, for a call can end while its request still waits. */
+/* A hook for the backend's completion of the request: `sent` runs once, before or after the call
+ * ends, as a call can end while its request is queued. */
 struct call_sent_hook {
     void (*sent)(struct call_sent_hook *h, const tenrec_error *why);
 };
 
-/* What a call needs beside its message. */
+/* The parameters of a call beside its message. */
 struct call_spec {
-    struct future_node *node; /* who waits, known before anybody can complete it; or NULL */
+    struct future_node *node; /* a waiter, set before any thread can complete the call; or NULL */
     tenrec_peer to;
     const char *function; /* for error texts */
     struct tenrec_tensor *into;
     uint64_t deadline_ns;
-    int64_t timeout_ms;               /* of which the deadline was made: for its text */
-    const char *op;                   /* what recorded calls are named by */
+    int64_t timeout_ms;               /* for error texts */
+    const char *op;                   /* in the names of recorded calls */
     struct span *span;                /* the future's; NULL: the call is not recorded */
-    struct call_hook *hook;           /* a list; not called when call_send fails */
-    struct call_sent_hook *sent_hook; /* or NULL; the same */
+    struct call_hook *hook;           /* a list; not called if call_send fails */
+    struct call_sent_hook *sent_hook; /* likewise; or NULL */
     bool want_value;
     bool may_wait; /* the sender may wait for room in the queue */
 };
 
-/* Sends a request (takes msg always) and makes the future of its answer. The
- * caller is inside the worker (worker_enter). errors: EAGAIN, ENOMEM,
- * ESHUTDOWN; all else fails the future. */
+/* Sends a request (takes msg always) and makes the future of its answer. The caller is inside the
+ * worker. errors: EAGAIN, ENOMEM, ESHUTDOWN; any other error fails the future. */
 tenrec_status call_send(struct tenrec_worker *w, const struct call_spec *spec,
                         struct tenrec_msg *msg, struct tenrec_future **ret, tenrec_error *err);
 
-/* Writes a call and sends it; what it brings of references ends with it.
- * spec->to, deadline_ns and function are set. */
+/* Writes a call and sends it; the references in it are released with it. spec->to, deadline_ns and
+ * function are set. */
 tenrec_status call_write(struct tenrec_worker *w, int32_t type, struct call_spec *spec,
                          const struct codec_creation *creation, const struct tenrec_value *args,
                          size_t n, int64_t timeout_ms, struct tenrec_future **ret,
                          tenrec_error *err);
 
-/* size, flags that are allowed, `into`. errors: EINVAL */
+/* Checks size, flags (of which `flags` are allowed) and `into`. errors: EINVAL */
 tenrec_status call_check_options(const struct tenrec_call_options *o, uint32_t flags,
                                  tenrec_error *err);
 
-/* A buffer for the result, in the host or on a device: there *ret is the same one with
- * a stream on which it may be written, after what this thread does with it. end
- * is to be called when that was sent. errors: EUNSUPPORTED, the driver's */
+/* Prepares a buffer for the result. On a device *ret is the same buffer with a stream on which it
+ * may be written after the thread's queued work. call_end_into follows once the call was sent.
+ * errors: EUNSUPPORTED, the driver's */
 tenrec_status call_begin_into(struct tenrec_tensor *into, struct tenrec_tensor **ret,
                               tenrec_error *err);
 void call_end_into(struct tenrec_tensor *into, struct tenrec_tensor *made);
 
-/* A job counts as outstanding although no call of it is under way, from begun
- * to ended. */
+/* A job counts as outstanding between these, also while none of its calls is in flight. */
 void call_job_begun(struct tenrec_worker *w);
 void call_job_ended(struct tenrec_worker *w);
 
-/* The same for a call with a span: tells about it when it was sent. */
+/* call_send for a call with a span. */
 tenrec_status call_send_recorded(struct tenrec_worker *w, const struct call_spec *spec,
                                  struct tenrec_msg *msg, struct tenrec_future **ret,
                                  tenrec_error *err);
 
-/* The limit of a call made now: TENREC_TIMEOUT_DEFAULT becomes the worker's. Puts
- * the milliseconds that are meant into *timeout_ms. */
+/* The deadline of a call made now. Replaces TENREC_TIMEOUT_DEFAULT in *timeout_ms by the worker's.
+ */
 tenrec_status call_deadline(struct tenrec_worker *w, int64_t *timeout_ms, uint64_t *ret_ns,
                             tenrec_error *err);
 
-/* An answer came: takes msg. */
+/* An answer has arrived. Takes msg. */
 void call_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg);
 
-/* Fail what is late / goes to `to` (all when < 0). */
+/* Fail the calls whose deadline has expired / to the peer `to` (all calls if < 0). */
 void call_expire(struct tenrec_worker *w);
 void call_fail_peer(struct tenrec_worker *w, tenrec_peer to, const tenrec_error *why);
 
-/* Takes the entry of this one future out and fails it as late. */
+/* Fails the call of a future as expired, if it is pending. */
 void call_expire_one(struct tenrec_worker *w, struct tenrec_future *f);
 
-/* The same with a reason, if it is still pending. */
+/* The same with an error. */
 void call_fail_one(struct tenrec_worker *w, struct tenrec_future *f, const tenrec_error *why);
 
-/* The buffer that the caller gave for the answer `msg` of `from`, shared once more; NULL
- * when the caller gave none, or did not call `from`. */
+/* The caller's buffer for the answer `msg` of `from`, shared. NULL if the caller gave no buffer, or
+ * did not call `from`. */
 struct tenrec_tensor *call_into(struct tenrec_worker *w, tenrec_peer from,
                                 const struct tenrec_msg *msg);
 
-/* The answer `msg` of `from` cannot be read: fails its call. */
+/* Fails the call of the answer `msg` of `from`, which cannot be read. */
 void call_fail(struct tenrec_worker *w, tenrec_peer from, const struct tenrec_msg *msg,
                const tenrec_error *why);
 

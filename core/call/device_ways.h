@@ -9,7 +9,7 @@
 
 #include "tensor/device_map.h"
 
-/* Where tensors go at one other worker. */
+/* Target devices of tensors at another worker. */
 struct way {
     struct device_map request;
     struct device_map answer;
@@ -18,11 +18,10 @@ struct way {
 struct devices {
     struct device_row mine;
 
-    /* Of this life: */
-    pthread_rwlock_t lock; /* guards what follows, when members come */
+    pthread_rwlock_t lock; /* guards the fields below, which change when members join */
     struct tenrec_device *used;
     _Atomic size_t n_used;
-    atomic_bool maps; /* some way below says something, or did */
+    atomic_bool maps; /* a way below has, or had, a map */
     struct way *way;  /* by id */
     size_t n_ways;
 };

@@ -6,7 +6,7 @@
 #include "tensor/device_memory.h"
 #include "tensor/message.h"
 
-/* What to write, and where, so that it is mapped. */
+/* The error names the map that is missing, and where to write it. */
 static tenrec_status fail_unmapped(const struct tenrec_worker *w, tenrec_peer to, bool answer,
                                    uint32_t i, struct tenrec_device d, tenrec_error *err)
 {
@@ -16,25 +16,25 @@ static tenrec_status fail_unmapped(const struct tenrec_worker *w, tenrec_peer to
     device_text(d, device);
     if (to < 0)
         return tenrec_fail(err, TENREC_EDEVICE,
-                           "tensor %u is on %s, and a caller that is no member has no device map: "
+                           "tensor %u is on %s: a caller outside the group has no device map, so "
                            "copy it to the host (tenrec_tensor_to)",
                            i, device);
     if (answer)
         return tenrec_fail(
             err, TENREC_EDEVICE,
-            "tensor %u of the answer is on %s, and no device map of '%.40s' says "
-            "where it shall have it: write worker.device_maps: {%.40s: {cuda:N: %s}} "
-            "in the configuration of '%.40s', or answer with a copy in the host",
+            "tensor %u of the answer is on %s, and the device maps of '%.40s' have no entry "
+            "for it: write worker.device_maps: {%.40s: {cuda:N: %s}} "
+            "in the configuration of '%.40s', or answer with a copy on the host",
             i, device, name, w->self.name, device, name);
     return tenrec_fail(err, TENREC_EDEVICE,
-                       "tensor %u is on %s, and no device map says where '%.40s' shall have it: "
+                       "tensor %u is on %s, and no device map to '%.40s' has an entry for it: "
                        "write worker.device_maps: {%.40s: {%s: cuda:N}} in the configuration, call "
-                       "tenrec_set_device_map before tenrec_init_rpc, or send a copy in the host",
+                       "tenrec_set_device_map before tenrec_init_rpc, or send a copy on the host",
                        i, device, name, name, device);
 }
 
-/* Are there tensors on devices, or maps that may send some there? Mostly not, also in
- * groups that change, where each worker has its struct devices. */
+/* Returns true if there are tensors on devices, or maps to devices. Rarely so, also in dynamic
+ * groups, where each worker has its struct devices. */
 static bool devices_send_concerns(const struct tenrec_worker *w, const struct tenrec_msg *msg)
 {
     if (msg->n_tensors == 0)
@@ -44,8 +44,8 @@ static bool devices_send_concerns(const struct tenrec_worker *w, const struct te
 }
 
 /* Sets the target of each tensor. */
-static tenrec_status find_targets(struct tenrec_worker *w, tenrec_peer to, bool answer,
-                                  struct tenrec_msg *msg, tenrec_error *err)
+static tenrec_status set_targets(struct tenrec_worker *w, tenrec_peer to, bool answer,
+                                 struct tenrec_msg *msg, tenrec_error *err)
 {
     static const struct tenrec_device host = { TENREC_CPU, 0 };
     struct devices *d = w->devices;
@@ -70,7 +70,7 @@ static tenrec_status find_targets(struct tenrec_worker *w, tenrec_peer to, bool 
     return st;
 }
 
-/* The stream for tensor `t` of a message becomes `s`, after its own. */
+/* Sets the stream of tensor `i`, ordered after the tensor's own. */
 static tenrec_status set_stream(struct tenrec_msg *msg, uint32_t i, const struct tenrec_stream *s,
                                 tenrec_error *err)
 {
@@ -83,7 +83,7 @@ static tenrec_status set_stream(struct tenrec_msg *msg, uint32_t i, const struct
     return st;
 }
 
-/* Streams of the pool, one for each device, which wait for this thread's. */
+/* Sets a stream of the pool for each device, ordered after this thread's. */
 static tenrec_status order_after_current(struct tenrec_msg *msg, tenrec_error *err)
 {
     struct streams *own = streams_new(false);
@@ -116,7 +116,7 @@ tenrec_status devices_request(struct tenrec_worker *w, tenrec_peer to, const cha
 
     if (!devices_send_concerns(w, msg))
         return TENREC_OK;
-    st = find_targets(w, to, false, msg, err);
+    st = set_targets(w, to, false, msg, err);
     if (st == TENREC_OK && devices_in(msg))
         st = order_after_current(msg, err);
     if (st != TENREC_OK)
@@ -124,8 +124,7 @@ tenrec_status devices_request(struct tenrec_worker *w, tenrec_peer to, const cha
     return st;
 }
 
-/* A function may use devices of its own choice, but what it answers with must be
- * on one that the worker said it uses. */
+/* A function may use any device, but the tensors of its answer must be on devices of the worker. */
 static tenrec_status check_used(struct tenrec_worker *w, const struct tenrec_msg *msg,
                                 tenrec_error *err)
 {
@@ -144,7 +143,7 @@ tenrec_status devices_answer(struct tenrec_worker *w, tenrec_peer to, struct str
 
     if (!devices_send_concerns(w, msg))
         return TENREC_OK;
-    st = find_targets(w, to, true, msg, err);
+    st = set_targets(w, to, true, msg, err);
     if (st == TENREC_OK && devices_in(msg))
         st = check_used(w, msg, err);
     for (uint32_t i = 0; i < msg->n_tensors && st == TENREC_OK; i++) {
@@ -177,7 +176,7 @@ tenrec_status devices_check_target(struct tenrec_worker *w, struct tenrec_device
     if (found)
         return TENREC_OK;
     return tenrec_fail(err, TENREC_EDEVICE,
-                       "%s is none of the devices that '%s' uses: name it in its worker.devices, "
+                       "%s is not a device that '%s' uses: name it in its worker.devices, "
                        "or in a device map",
                        device_text(target, text), w->self.name);
 }

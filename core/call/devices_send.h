@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* devices_send.h - where the tensors of a message go, and on which streams they are ready.
+/* devices_send.h - target devices and streams of the tensors of a message. Acquires devices.lock.
  *
- * Without devices in its maps a worker pays nothing for a message: its `devices` is NULL, or the
- * message is not looked at. */
+ * A worker without device maps pays nothing for a message: its `devices` is NULL, or the message is
+ * not inspected. */
 #ifndef TENREC_CALL_DEVICES_SEND_H
 #define TENREC_CALL_DEVICES_SEND_H
 
@@ -11,12 +11,12 @@
 
 #include "tensor/stream.h"
 
-/* Says where the tensors of a request go, and orders them after what this thread
- * has queued. errors: EDEVICE, EUNSUPPORTED, the driver's */
+/* Sets the target devices of a request's tensors, and orders the tensors after this thread's queued
+ * work. errors: EDEVICE, EUNSUPPORTED, the driver's */
 tenrec_status devices_request(struct tenrec_worker *w, tenrec_peer to, const char *function,
                               struct tenrec_msg *msg, tenrec_error *err);
 
-/* The same for an answer, whose tensors are ready on `s` (NULL: by themselves). */
+/* The same for an answer, whose tensors are ready on `s` (NULL: on their own streams). */
 tenrec_status devices_answer(struct tenrec_worker *w, tenrec_peer to, struct streams *s,
                              struct tenrec_msg *msg, tenrec_error *err);
 
@@ -33,8 +33,8 @@ static inline bool devices_in(const struct tenrec_msg *msg)
 tenrec_status devices_check_target(struct tenrec_worker *w, struct tenrec_device target,
                                    tenrec_error *err);
 
-/* The streams that a call with this request runs on; NULL: the worker uses no
- * devices (or there is no memory: then the default ones). */
+/* The streams on which a call with this request runs. NULL if the worker uses no devices (or out of
+ * memory: then the default streams). */
 struct streams *devices_call_streams(struct tenrec_worker *w, const struct tenrec_msg *request);
 
 #endif

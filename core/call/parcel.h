@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* parcel.h - the references and objects in a message, as calls handle them.
  *
- * A call or an answer that is written forks the references in its values; the forks are the
- * message's parcel, which ends with the message: the receiver has read it, may still read it, or
- * never will. What a parcel is belongs to the references (rref_value.c), which stand above calls
- * and give each worker this table. */
+ * Writing a call or an answer forks the references in its values. The forks are the message's
+ * parcel, which ends with the message: the receiver has read it, may still read it, or never will.
+ * Parcels are implemented by a room above (rref_value.c), which gives each worker this table. */
 #ifndef TENREC_CALL_PARCEL_H
 #define TENREC_CALL_PARCEL_H
 
@@ -16,16 +15,16 @@ struct rref_parcel;
 
 enum parcel_outcome {
     PARCEL_TAKEN,   /* the receiver has read the message */
-    PARCEL_UNSURE,  /* the message may still arrive: the receiver will say */
+    PARCEL_UNSURE,  /* the message may still arrive: the receiver will report */
     PARCEL_REFUSED, /* the message will not arrive, or the receiver refused it */
 };
 
-/* Handed to the codec while a message for `to` is written. */
+/* Passed to the codec for a message to `to`. */
 struct parcel_out {
     struct codec_refs refs; /* first */
     struct tenrec_worker *worker;
     tenrec_peer to;
-    struct rref_parcel *parcel; /* NULL: the message brings nothing */
+    struct rref_parcel *parcel; /* NULL: the message has no references */
 };
 
 struct parcel_ops {
@@ -36,19 +35,19 @@ struct parcel_ops {
     /* Ends a parcel, which is not NULL. */
     void (*end)(struct rref_parcel *p, enum parcel_outcome outcome);
 
-    /* Ends the parcel with the call of `spec`; while that leaves it unsure, with the backend's
-     * word about the request: a request that was never written brings nothing. The end of a
-     * one-way call does not mean that the call arrived. */
+    /* Ends the parcel with the call of `spec`. If that leaves the outcome unsure, the backend's
+     * completion decides: a request that was never written has not arrived. The end of a one-way
+     * call does not mean that the call has arrived. */
     void (*follow)(struct rref_parcel *p, struct call_spec *spec, bool one_way);
 
-    /* Makes references and objects of what was read (reserved & CODEC_UNTAKEN) in `n` values
-     * from `from`. `deref`: the first may be a value of this worker. The references are
-     * released with the values, also after a failure. */
+    /* Resolves the references and objects (reserved & CODEC_UNTAKEN) in `n` values from `from`.
+     * `deref`: the first may be a value of this worker. The references are released with the
+     * values, also after a failure. */
     tenrec_status (*take)(struct tenrec_worker *w, tenrec_peer from, const struct tenrec_value *v,
                           size_t n, bool deref, tenrec_error *err);
 
-    /* Refuses what `msg` from `from` brings: tells the workers that wait for a word about its
-     * references. Borrows msg. */
+    /* Refuses the references in `msg` from `from`, and notifies the workers that wait for an
+     * outcome. Borrows msg. */
     void (*forget)(struct tenrec_worker *w, tenrec_peer from, const struct tenrec_msg *msg);
 };
 
@@ -57,7 +56,7 @@ static inline void parcel_out_init(struct parcel_out *out, struct tenrec_worker 
     *out = (struct parcel_out){ .refs = { .fork = w->parcels->fork }, .worker = w, .to = to };
 }
 
-/* Frees what only the writing needed. */
+/* Frees the memory that the writer used. */
 static inline void parcel_out_finish(struct parcel_out *out)
 {
     if (__builtin_expect(out->refs.ref != NULL, 0))

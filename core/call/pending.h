@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pending.h - the calls that wait for an answer.
+/* pending.h - the table of calls that wait for an answer.
  *
- * Whoever takes the entry out completes the future: reply, send failure,
- * deadline, lost peer, cancel or shutdown. Exactly once by construction; who
- * comes late finds nothing. Slots carry a generation, so the id of a former
- * call never finds the present one. */
+ * The thread that removes an entry completes the future: for an answer, a send failure, a deadline,
+ * a lost peer, a cancel or a shutdown. Exactly once by construction; a later event finds no entry.
+ * Slots carry a generation, so the id of a former call never finds the present one. */
 #ifndef TENREC_CALL_PENDING_H
 #define TENREC_CALL_PENDING_H
 
@@ -37,33 +36,31 @@ struct pending {
     struct pending_slot *chunk[PENDING_CHUNKS];
     uint32_t free_head; /* index + 1; 0: none */
     size_t n;
-    _Atomic uint64_t added; /* since it was made; read without the lock */
+    _Atomic uint64_t added; /* calls so far; read without the lock */
 };
 
 void pending_init(struct pending *p);
 void pending_finish(struct pending *p); /* must be empty */
 
-/* Puts an entry in (takes its shares on success). errors: ENOMEM, EAGAIN (a
- * million calls wait already) */
+/* Adds an entry (takes its shares on success). errors: ENOMEM, EAGAIN (a million calls wait) */
 tenrec_status pending_add(struct pending *p, const struct pending_entry *e, int64_t *ret_id);
 
-/* Takes the entry of `id` out; false when there is none. */
+/* Removes the entry of `id`. Returns false if there is none. */
 bool pending_take(struct pending *p, int64_t id, struct pending_entry *ret);
 
-/* The same for an answer of `from`; false also when that call went to another worker, whose
- * answer is still to come. */
+/* The same for an answer of `from`. Returns false also if the call was sent to another worker,
+ * whose answer is pending. */
 bool pending_take_from(struct pending *p, int64_t id, tenrec_peer from, struct pending_entry *ret);
 
-/* Looks at the entry without taking it: `into` is shared once more for the caller. */
+/* Copies the entry without removing it; `into` is shared. */
 bool pending_peek_from(struct pending *p, int64_t id, tenrec_peer from, struct pending_entry *ret);
 
-/* Returns true if a call of that id waits, whichever worker shall answer it. */
+/* Returns true if a call with that id waits for any worker. */
 bool pending_has(struct pending *p, int64_t id);
 
-/* Take one by one what goes to `to` (any peer when to < 0), or what is late;
- * false when there is none left. *at starts at 0 and remembers the place;
- * *next_ns starts at CLOCK_NEVER and becomes the earliest deadline that
- * remains. */
+/* Remove the next call to `to` (to any peer if < 0), or the next expired call. Return false if none
+ * is left. *at starts at 0 and keeps the position; *next_ns starts at CLOCK_NEVER and becomes the
+ * earliest deadline left. */
 bool pending_take_peer(struct pending *p, tenrec_peer to, uint32_t *at, struct pending_entry *ret);
 bool pending_take_late(struct pending *p, uint64_t now_ns, uint32_t *at, struct pending_entry *ret,
                        uint64_t *next_ns);

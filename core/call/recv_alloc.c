@@ -11,10 +11,10 @@
 #include "tensor/message.h"
 #include "tensor/tensor.h"
 
-/* One stream of the pool for each device of a message: its copies are queued there. */
+/* A message being received; its copies to a device are queued on a stream of the pool. */
 struct arrival {
     struct tenrec_worker *w;
-    struct streams *streams; /* made for the first tensor on a device */
+    struct streams *streams; /* a stream per device, made when needed */
 };
 
 bool recv_alloc_is_plain(const struct tenrec_tensor *t)
@@ -24,7 +24,7 @@ bool recv_alloc_is_plain(const struct tenrec_tensor *t)
     return d->byte_offset == 0 && d->bytes == tenrec_tensor_bytes(t) && tensor_is_contiguous(d);
 }
 
-/* Does what arrives fit into the caller's buffer? */
+/* Checks that the tensor fits the caller's buffer. */
 static tenrec_status check_into(struct tenrec_tensor *into, const struct tenrec_tensor_desc *got,
                                 tenrec_error *err)
 {
@@ -59,8 +59,8 @@ static struct tenrec_allocator allocator_of(struct tenrec_worker *w)
     return a;
 }
 
-/* For a tensor that goes to a device: the user's allocator, when it knows about
- * that and has some, else the backend's memory. */
+/* For a tensor on a device: memory of the user's allocator, if it supports devices and has memory,
+ * else of the backend. */
 static tenrec_status find_device_memory(struct arrival *on, struct tenrec_tensor_desc *d,
                                         struct tenrec_tensor **ret, tenrec_error *err)
 {
@@ -69,7 +69,7 @@ static tenrec_status find_device_memory(struct arrival *on, struct tenrec_tensor
     tenrec_status st = devices_check_target(on->w, d->target, err);
 
     if (st == TENREC_OK && d->mapping)
-        st = tenrec_fail(err, TENREC_EPROTOCOL, "a tensor for a device came as shared memory");
+        st = tenrec_fail(err, TENREC_EPROTOCOL, "a tensor for a device was sent as shared memory");
     if (st == TENREC_OK && !on->streams && !(on->streams = streams_new(true)))
         st = tenrec_fail(err, TENREC_ENOMEM, "no memory for the streams of a message");
     if (st == TENREC_OK)
@@ -87,7 +87,7 @@ static tenrec_status find_device_memory(struct arrival *on, struct tenrec_tensor
     return st;
 }
 
-/* Memory of the user's allocator, where it is already, or of our own. */
+/* Memory of the user's allocator, the mapping that the tensor is in, or our own memory. */
 static tenrec_status find_memory(struct tenrec_worker *w, struct tenrec_tensor_desc *d,
                                  struct tenrec_tensor **ret, tenrec_error *err)
 {
@@ -113,8 +113,7 @@ static tenrec_status find_memory(struct tenrec_worker *w, struct tenrec_tensor_d
     return err->code;
 }
 
-/* Memory for tensor `i`, which the caller of the call may have brought (`into`, for the
- * first tensor of its answer). */
+/* Finds memory for tensor `i`. `into`: the caller's buffer for the first tensor of its answer. */
 static tenrec_status place_tensor(struct arrival *on, struct tenrec_msg *msg, uint32_t i,
                                   struct tenrec_tensor *into, tenrec_error *err)
 {

@@ -102,7 +102,7 @@ static void goes(struct tenrec_worker *w, const char *to, struct tenrec_device f
 static void is_unmapped(struct tenrec_worker *w, const char *to, struct tenrec_device from)
 {
     assert_int_equal(ask(w, to, from, NULL), TENREC_EDEVICE);
-    assert_text_has(err.text, "no device map says where");
+    assert_text_has(err.text, "no device map to '");
 }
 
 TEST_WITH(device_joiner_gets_tensors_by_the_others_map, begin, NULL)
@@ -208,7 +208,7 @@ TEST_WITH(device_map_to_one_that_the_other_lacks_fails_messages, begin, NULL)
     b = join(1, "worker.device_maps={worker0: {cuda:0: cuda:6}}");
     /* From our backend, or from the other worker. */
     assert_int_not_equal(ask(b, "worker0", GPU(0), NULL), TENREC_OK);
-    assert_text_has(err.text, "cuda:6 is none of the devices that 'worker0' uses");
+    assert_text_has(err.text, "cuda:6 is not a device that 'worker0' uses");
     goes(b, "worker0", CPU, -1);
     goes(a, "worker1", CPU, -1);
     party_leave(b);
