@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* active_call.c - a call as the function sees it that serves the call. */
+/* active_call.c - a call for the function that serves it. */
 #include "base/clock.h"
 #include "call/devices_send.h"
 #include "call/parcel.h"
@@ -41,7 +41,7 @@ int64_t tenrec_call_time_left(const struct tenrec_call *c)
     if (c->deadline_ns == 0)
         return c->in.remaining_ms;
     left_ms = c->deadline_ns <= now ? 0 : (int64_t)((c->deadline_ns - now) / 1000000u);
-    /* A deadline of a second or more is up to a tick of the kernel late. */
+    /* A deadline of a second or more may be a tick of the kernel late. */
     return left_ms < c->in.remaining_ms ? left_ms : c->in.remaining_ms;
 }
 

@@ -29,7 +29,7 @@ tenrec_status active_calls_add(struct active_calls *s, struct tenrec_call *c, te
     struct tenrec_call *former;
 
     pthread_mutex_lock(&s->lock);
-    /* A peer that repeats an id can cancel only one of the two. */
+    /* A peer that reuses an id can cancel only one of the two calls. */
     HASH_FIND(hh, s->calls, &c->key, sizeof c->key, former);
     if (former)
         c->key.id = -1 - (int64_t)(uintptr_t)c;
@@ -96,9 +96,9 @@ tenrec_status active_calls_wait(struct active_calls *s, uint64_t deadline_ns, te
         r = deadline_ns == CLOCK_NEVER ? pthread_cond_wait(&s->empty, &s->lock)
                                        : pthread_cond_timedwait(&s->empty, &s->lock, &ts);
     if (s->calls)
-        st = tenrec_fail(err, TENREC_ETIMEDOUT, "function '%s' still runs for a caller%s",
-                         s->calls->function->name,
-                         HASH_COUNT(s->calls) > 1 ? ", and others too" : "");
+        st =
+            tenrec_fail(err, TENREC_ETIMEDOUT, "function '%s' still runs for a caller%s",
+                        s->calls->function->name, HASH_COUNT(s->calls) > 1 ? ", as do others" : "");
     pthread_mutex_unlock(&s->lock);
     return st;
 }

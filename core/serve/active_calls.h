@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* active_calls.h - the calls that this worker is answering: so that a cancel message
- * finds its call, and shutdown knows what still runs. */
+/* active_calls.h - the table of calls in execution: a cancel message finds its call here, and a
+ * shutdown waits for the running ones. */
 #ifndef TENREC_SERVE_ACTIVE_CALLS_H
 #define TENREC_SERVE_ACTIVE_CALLS_H
 
@@ -21,7 +21,7 @@ struct active_calls_key {
 };
 
 struct tenrec_call {
-    struct pool_task task; /* first: the pool hands it back */
+    struct pool_task task; /* first: the pool passes it to the function */
     struct tenrec_worker *worker;
     struct tenrec_msg *request; /* owns */
     struct codec_call in;
@@ -30,36 +30,36 @@ struct tenrec_call {
     tenrec_peer from;
     struct active_calls_key key;
     uint64_t deadline_ns;
-    struct streams *streams;    /* shared; its function runs on; NULL: the thread's */
+    struct streams *streams;    /* shared; the function's; NULL: the thread's */
     struct span *span;          /* NULL: not recorded */
-    struct rref_call *refs;     /* owns; NULL: it has to do with no reference */
-    struct rref_parcel *parcel; /* what the reply brings; NULL: nothing */
-    bool on_stack;              /* over before the delivery of its request is */
+    struct rref_call *refs;     /* owns; NULL: a call without references */
+    struct rref_parcel *parcel; /* references in the reply; may be NULL */
+    bool on_stack;              /* ends before the delivery of its request */
     bool refused;               /* its function was not started */
-    bool repeated;              /* a creation that came twice: the first one answers */
+    bool repeated;              /* a duplicate of a creation, which answers */
     bool one_way;
     bool awaited; /* neither one-way nor for a reference */
-    bool cbor;    /* the caller reads our errors */
+    bool cbor;    /* the caller reads errors as CBOR */
     atomic_bool canceled;
-    bool listed; /* in served */
+    bool listed; /* in the table */
     UT_hash_handle hh;
 };
 
-/* What a served call has to do with references, which stand above calls (rref_call.c). All but
- * `make` and `refused` are for a call whose `refs` is not NULL. */
+/* The references of served calls, implemented by a room above (rref_call.c). All but `make` and
+ * `refused` are for a call whose `refs` is not NULL. */
 struct served_refs_ops {
-    /* NULL: no memory. */
+    /* Returns NULL if out of memory. */
     struct rref_call *(*make)(void);
 
-    /* Resolves the references of the arguments; dispatch_start follows, at once or when all of
-     * them are there, with a reason if that cannot be. */
+    /* Resolves the references of the arguments; dispatch_start follows once all are resolved, or
+     * with the error. */
     void (*begin)(struct tenrec_call *c);
 
-    /* A creation that cannot even begin: keeps `why` in place of the value. Takes msg. */
+    /* A creation cannot begin: keeps `why` in place of the value. Takes msg. */
     void (*refused)(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg,
                     const struct codec_creation *ids, const tenrec_error *why);
 
-    /* Keeps the result of a creation. Returns false if the call is none. */
+    /* Keeps the result of a creation. Returns false if the call is no creation. */
     bool (*keep)(struct tenrec_call *c, const struct tenrec_value *value, tenrec_status *ret,
                  tenrec_error *err);
 
@@ -84,13 +84,13 @@ void active_calls_finish(struct active_calls *s);
 tenrec_status active_calls_add(struct active_calls *s, struct tenrec_call *c, tenrec_error *err);
 void active_calls_remove(struct active_calls *s, struct tenrec_call *c);
 void active_calls_cancel(struct active_calls *s, const struct active_calls_key *key);
-/* All calls of this member whose answers it awaits. */
+/* Cancels all calls of this member whose answers it awaits. */
 void active_calls_cancel_from(struct active_calls *s, tenrec_peer caller);
 
-/* How many of them may be answered after their function has returned. */
+/* The number of calls that may be answered after their function has returned. */
 size_t active_calls_count_later(struct active_calls *s);
 
-/* Waits until none is left; names one that still runs. errors: ETIMEDOUT */
+/* Waits until the table is empty. errors: ETIMEDOUT, which names a running function */
 tenrec_status active_calls_wait(struct active_calls *s, uint64_t deadline_ns, tenrec_error *err);
 
 #endif

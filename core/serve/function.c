@@ -103,11 +103,11 @@ tenrec_status tenrec_register_function(struct tenrec_worker *w, const char *name
                            NAME_MAX_BYTES, len);
     if (strncmp(name, FUNCTION_RESERVED_PREFIX, strlen(FUNCTION_RESERVED_PREFIX)) == 0)
         return tenrec_fail(err, TENREC_EINVAL,
-                           "function '%s': names that begin with '%s' are kept for what every "
-                           "worker has",
+                           "function '%s': names that begin with '%s' are reserved for built-in "
+                           "functions",
                            name, FUNCTION_RESERVED_PREFIX);
     if (!fn)
-        return tenrec_fail(err, TENREC_EINVAL, "function '%s': there is nothing to call", name);
+        return tenrec_fail(err, TENREC_EINVAL, "function '%s': fn is NULL", name);
     if (flags & ~(uint32_t)(TENREC_INLINE | TENREC_LATER))
         return tenrec_fail(err, TENREC_EINVAL, "function '%s': unknown flags 0x%x", name, flags);
     return functions_add(w->functions, name, fn, arg, flags, err);

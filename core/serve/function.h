@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* function.h - the functions that others may call, by name. */
+/* function.h - the table of functions that other workers may call, by name. */
 #ifndef TENREC_SERVE_FUNCTION_H
 #define TENREC_SERVE_FUNCTION_H
 
@@ -21,9 +21,9 @@ struct function {
 };
 
 struct functions {
-    pthread_rwlock_t lock; /* guards the table; entries never go while it lives */
+    pthread_rwlock_t lock; /* guards the table; entries live as long as the table */
     struct function *by_name;
-    const struct function *_Atomic last; /* found; mostly the next one wants it too */
+    const struct function *_Atomic last; /* cache: calls often repeat a name */
 };
 
 void functions_init(struct functions *f);
@@ -33,8 +33,8 @@ void functions_finish(struct functions *f);
 tenrec_status functions_add(struct functions *f, const char *name, tenrec_function_fn *fn,
                             void *arg, uint32_t flags, tenrec_error *err);
 
-/* Borrowed until functions_finish; NULL when there is none. On failure the
- * second form says so, with the nearest name. */
+/* functions_find returns the function (borrowed until functions_finish), or NULL; functions_none
+ * then writes the error, with the nearest name. */
 const struct function *functions_find(struct functions *f, const char *name, size_t len);
 tenrec_status functions_none(struct functions *f, const char *name, size_t len, tenrec_error *err);
 
