@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rref.c - the handles of references. */
+/* rref.c - handles of references, for the program. */
 #include <tenrec/rref.h>
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 #include "rref/rref_place.h"
 #include "tensor/stream_value.h"
 
-/* Where the next reference of this thread is made. */
+/* The source line of this thread's next reference. */
 static _Thread_local struct {
     const char *file;
     int line;
@@ -54,7 +54,7 @@ tenrec_status(tenrec_rref_new)(struct tenrec_worker *w, const struct tenrec_valu
         if (st != TENREC_OK) {
             streams_drop(streams);
         } else {
-            rref_owner_of(r)->streams = streams; /* before anybody else knows it */
+            rref_owner_of(r)->streams = streams; /* before the handle is shared */
             rref_place(r);
             *ret = r;
         }
@@ -71,7 +71,7 @@ void tenrec_rref_drop(struct tenrec_rref *r)
     if (!r)
         return;
     rref_acts_init(&acts);
-    rref_let_go(r, &acts);
+    rref_release(r, &acts);
     rref_acts_run(&acts);
 }
 

@@ -16,21 +16,21 @@
 #include "serve/dispatch.h"
 #include "tensor/stream_value.h"
 
-/* One reference of the arguments that the call waits for. */
+/* A reference in the arguments, for which the call waits. */
 struct call_waiter {
     struct rref_waiter waiter; /* first */
     struct tenrec_call *call;
 };
 
 struct rref_call {
-    struct rref_owner *made;    /* of a creation; held until it is made */
-    struct tenrec_value *kept;  /* owns; what its function returned */
+    struct rref_owner *made;    /* of a creation; held until its value is made */
+    struct tenrec_value *kept;  /* owns; result of the creation's function */
     struct tenrec_rref *on;     /* held: the first argument is its value */
     struct call_waiter *waiter; /* owns */
     size_t n;
-    atomic_size_t left; /* of them, and one for who waits for them */
+    atomic_size_t left; /* waiters, and the thread that starts them */
     atomic_flag failed;
-    tenrec_error why; /* set by who sets failed */
+    tenrec_error why; /* written by the thread that set failed */
 };
 
 static struct rref_call *rref_call_new(void)
@@ -44,7 +44,7 @@ static struct rref_call *rref_call_new(void)
 
 /* ---- waiting for the arguments ----------------------------------------------------- */
 
-static size_t count_refs(const struct tenrec_value *v, size_t n)
+static size_t args_count_refs(const struct tenrec_value *v, size_t n)
 {
     size_t sum = 0;
 
@@ -52,29 +52,29 @@ static size_t count_refs(const struct tenrec_value *v, size_t n)
         if (v[i].type == TENREC_VALUE_RREF)
             sum++;
         else if (v[i].type == TENREC_VALUE_ARRAY)
-            sum += count_refs(v[i].u.array, (size_t)v[i].n);
+            sum += args_count_refs(v[i].u.array, (size_t)v[i].n);
         else if (v[i].type == TENREC_VALUE_MAP)
             for (uint64_t k = 0; k < v[i].n; k++)
-                sum += count_refs(&v[i].u.map[k].value, 1);
+                sum += args_count_refs(&v[i].u.map[k].value, 1);
     }
     return sum;
 }
 
-static void list_refs(const struct tenrec_value *v, size_t n, struct call_waiter **at)
+static void args_list_refs(const struct tenrec_value *v, size_t n, struct call_waiter **at)
 {
     for (size_t i = 0; i < n; i++) {
         if (v[i].type == TENREC_VALUE_RREF)
             (*at)++->waiter.ref = v[i].u.rref;
         else if (v[i].type == TENREC_VALUE_ARRAY)
-            list_refs(v[i].u.array, (size_t)v[i].n, at);
+            args_list_refs(v[i].u.array, (size_t)v[i].n, at);
         else if (v[i].type == TENREC_VALUE_MAP)
             for (uint64_t k = 0; k < v[i].n; k++)
-                list_refs(&v[i].u.map[k].value, 1, at);
+                args_list_refs(&v[i].u.map[k].value, 1, at);
     }
 }
 
-/* All are there: the first argument becomes the value that is called on. */
-static void put_value(struct tenrec_call *c)
+/* All references are resolved: replaces the first argument by the value that is called on. */
+static void args_put_value(struct tenrec_call *c)
 {
     struct tenrec_value *first = (struct tenrec_value *)(uintptr_t)c->in.args;
 
@@ -87,7 +87,7 @@ static void put_value(struct tenrec_call *c)
         value_take_on(first, rref_owner_of(c->refs->on)->streams, c->streams, NULL);
 }
 
-static void one_less(struct tenrec_call *c)
+static void args_count_down(struct tenrec_call *c)
 {
     struct rref_call *r = c->refs;
     bool failed;
@@ -96,7 +96,7 @@ static void one_less(struct tenrec_call *c)
         return;
     failed = atomic_flag_test_and_set(&r->failed);
     if (!failed)
-        put_value(c);
+        args_put_value(c);
     dispatch_start(c, failed ? &r->why : NULL);
 }
 
@@ -106,65 +106,65 @@ static void rref_call_fail(struct rref_call *r, const tenrec_error *why)
         r->why = *why;
 }
 
-static void arg_ready(struct rref_waiter *w, const tenrec_error *why)
+static void args_ready(struct rref_waiter *w, const tenrec_error *why)
 {
     struct tenrec_call *c = ((struct call_waiter *)(void *)w)->call;
     const struct tenrec_value *first = c->in.args;
     const bool called_on = first->type == TENREC_VALUE_RREF && first->u.rref == w->ref &&
                            (first->reserved & CODEC_DEREF);
 
-    /* That a value of ours could not be made is for those to know who use it. */
+    /* If a value of ours could not be made, only its users fail, not a call that passes it on. */
     if (why && (called_on || !w->ref->is_owner || why != w->ref->error))
         rref_call_fail(c->refs, why);
-    one_less(c);
+    args_count_down(c);
 }
 
-static tenrec_status wait_for_args(struct tenrec_call *c, tenrec_error *err)
+static tenrec_status args_wait(struct tenrec_call *c, tenrec_error *err)
 {
     struct rref_call *r = c->refs;
     struct call_waiter *at;
     uint64_t deadline_ns = c->deadline_ns ? c->deadline_ns : CLOCK_NEVER;
 
-    r->n = count_refs(c->in.args, c->in.n);
+    r->n = args_count_refs(c->in.args, c->in.n);
     atomic_store(&r->left, r->n + 1);
     if (r->n > 0) {
         r->waiter = memory_new(r->n, sizeof *r->waiter);
         if (!r->waiter)
             return tenrec_fail(err, TENREC_ENOMEM, "no memory to wait for %zu references", r->n);
         at = r->waiter;
-        list_refs(c->in.args, c->in.n, &at);
+        args_list_refs(c->in.args, c->in.n, &at);
     }
     for (size_t i = 0; i < r->n; i++) {
         struct rref_waiter *w = &r->waiter[i].waiter;
         r->waiter[i].call = c;
         w->from = c->from;
         w->deadline_ns = deadline_ns;
-        w->ready = arg_ready;
+        w->ready = args_ready;
         if (rref_wait(w->ref, w))
-            arg_ready(w, w->why);
+            args_ready(w, w->why);
     }
     if (r->n > 0)
         rrefs_arm(c->worker->rrefs, deadline_ns);
-    one_less(c);
+    args_count_down(c);
     return TENREC_OK;
 }
 
 /* ---- creations ---------------------------------------------------------------------------- */
 
-/* A worker that has a value made gives out both ids itself. */
-static bool are_from(const struct codec_creation *ids, tenrec_peer from)
+/* Returns true if both ids are from the worker that creates the value, as they must. */
+static bool creation_is_from(const struct codec_creation *ids, tenrec_peer from)
 {
     return from >= 0 && ids->id.on == from && ids->fork.on == from;
 }
 
-static tenrec_status begin_making(struct tenrec_call *c, tenrec_error *err)
+static tenrec_status creation_begin(struct tenrec_call *c, tenrec_error *err)
 {
     const struct codec_creation *made = &c->in.creation;
 
     if (c->from < 0)
         return tenrec_fail(err, TENREC_EUNSUPPORTED,
-                           "only members of the group make values that stay here");
-    if (!are_from(made, c->from))
+                           "only members of the group may create remote references here");
+    if (!creation_is_from(made, c->from))
         return tenrec_fail(err, TENREC_EPROTOCOL,
                            "worker %d creates a value under ids of workers %lld and %lld", c->from,
                            (long long)made->id.on, (long long)made->fork.on);
@@ -189,16 +189,16 @@ static void rref_call_refused(struct tenrec_worker *w, tenrec_peer from, struct 
     struct tenrec_msg *answer = NULL;
     struct rref_owner *o;
     struct rref_acts acts;
-    tenrec_error told = *why;
+    tenrec_error reported = *why;
 
     rrefs_forget(w, from, msg);
-    if (!are_from(ids, from) ||
+    if (!creation_is_from(ids, from) ||
         rref_begin_making(w->rrefs, ids->id, ids->fork, from, &o) != RREF_MAKE) {
         answer_error(w, from, msg->id, &msg->route, true, why);
     } else {
-        peers_blame(&w->peers, w->self.id, &told);
+        peers_blame(&w->peers, w->self.id, &reported);
         rref_acts_init(&acts);
-        rref_made(o, ids->fork, from, NULL, &told, &acts);
+        rref_made(o, ids->fork, from, NULL, &reported, &acts);
         rref_acts_run(&acts);
         rref_numbers_write(TENREC_MSG_REMOTE_RET, number, 4, &answer, NULL);
         answer_send(w, from, msg->id, &msg->route, answer, NULL);
@@ -213,7 +213,7 @@ static void rref_call_begin(struct tenrec_call *c)
     tenrec_error why;
 
     if (creates)
-        st = begin_making(c, &why);
+        st = creation_begin(c, &why);
     if (st != TENREC_OK || c->repeated)
         rrefs_forget(c->worker, c->from, c->request);
     else if (c->in.refers)
@@ -221,7 +221,7 @@ static void rref_call_begin(struct tenrec_call *c)
     if (st == TENREC_OK && c->repeated)
         tenrec_call_finish(c, NULL);
     else if (st == TENREC_OK)
-        st = wait_for_args(c, &why);
+        st = args_wait(c, &why);
     if (st != TENREC_OK)
         dispatch_start(c, &why);
 }
@@ -249,18 +249,18 @@ static bool rref_call_made(struct tenrec_call *c, const tenrec_error *why, struc
     struct rref_owner *o = c->refs->made;
     struct tenrec_value *kept;
     struct rref_acts acts;
-    tenrec_error told;
+    tenrec_error reported;
     tenrec_status st;
 
     if (!o)
         return false;
-    if (!why && !c->refs->kept && rref_call_keep(c, NULL, &st, &told) && st != TENREC_OK)
-        why = &told;
+    if (!why && !c->refs->kept && rref_call_keep(c, NULL, &st, &reported) && st != TENREC_OK)
+        why = &reported;
     if (why) {
-        told = *why;
+        reported = *why;
         if (!c->refused)
-            codec_mark_callee(&told);
-        peers_blame(&c->worker->peers, c->worker->self.id, &told);
+            codec_mark_callee(&reported);
+        peers_blame(&c->worker->peers, c->worker->self.id, &reported);
     }
     kept = c->refs->kept;
     c->refs->kept = NULL;
@@ -270,8 +270,8 @@ static bool rref_call_made(struct tenrec_call *c, const tenrec_error *why, struc
         tenrec_value_drop(kept);
         kept = NULL;
     }
-    o->streams = streams_share(c->streams); /* nobody looks at it before it is made */
-    rref_made(o, ids->fork, c->from, kept, why ? &told : NULL, &acts);
+    o->streams = streams_share(c->streams); /* not read before rref_made */
+    rref_made(o, ids->fork, c->from, kept, why ? &reported : NULL, &acts);
     rref_acts_run(&acts);
     rref_numbers_write(TENREC_MSG_REMOTE_RET, number, 4, ret, NULL);
     return true;
@@ -283,7 +283,7 @@ static void rref_call_end(struct tenrec_call *c)
     struct rref_acts acts;
     tenrec_error why;
 
-    if (r->made) { /* nobody waits for an answer: the worker stops */
+    if (r->made) { /* the worker stops: no answer is sent */
         tenrec_fail(&why, TENREC_ECANCELED, "the worker was shut down");
         rref_acts_init(&acts);
         rref_made(r->made, c->in.creation.fork, c->from, NULL, &why, &acts);
@@ -318,9 +318,9 @@ struct fetch {
     struct tenrec_route route;
 };
 
-/* Says where its tensors go. Releases msg when that cannot be said. */
-static tenrec_status map_value(struct fetch *f, struct rref_owner *o, struct tenrec_msg *msg,
-                               tenrec_error *err)
+/* Sets the target devices of the tensors. Releases msg on failure. */
+static tenrec_status fetch_map_tensors(struct fetch *f, struct rref_owner *o,
+                                       struct tenrec_msg *msg, tenrec_error *err)
 {
     struct streams *streams;
     tenrec_status st;
@@ -337,20 +337,21 @@ static tenrec_status map_value(struct fetch *f, struct rref_owner *o, struct ten
     return st;
 }
 
-/* The worker is entered. Lets go of the value before its asker hears of it. */
-static void send_value(struct fetch *f, struct tenrec_rref *r, const tenrec_error *why)
+/* Releases the value before the answer is sent, so a caller that checks for leaks on receipt finds
+ * none. Inside the worker. */
+static void fetch_send(struct fetch *f, struct tenrec_rref *r, const tenrec_error *why)
 {
     struct tenrec_msg *msg = NULL;
     struct parcel_out out;
-    tenrec_error told;
+    tenrec_error reported;
 
     parcel_out_init(&out, f->w, f->from);
     if (why)
-        told = *why;
+        reported = *why;
     else if (codec_write_value_refs(rref_owner_of(r)->value, TENREC_MSG_RREF_FETCH_RET, &out.refs,
-                                    &msg, &told) != TENREC_OK ||
-             map_value(f, rref_owner_of(r), msg, &told) != TENREC_OK)
-        why = &told;
+                                    &msg, &reported) != TENREC_OK ||
+             fetch_map_tensors(f, rref_owner_of(r), msg, &reported) != TENREC_OK)
+        why = &reported;
     parcel_out_finish(&out);
     tenrec_rref_drop(r);
     if (!why) {
@@ -358,16 +359,16 @@ static void send_value(struct fetch *f, struct tenrec_rref *r, const tenrec_erro
         return;
     }
     parcel_end(f->w, out.parcel, PARCEL_REFUSED);
-    answer_error(f->w, f->from, f->id, &f->route, true, &told);
+    answer_error(f->w, f->from, f->id, &f->route, true, &reported);
 }
 
-static void answer_fetch(struct rref_waiter *waiter, const tenrec_error *why)
+static void fetch_answer(struct rref_waiter *waiter, const tenrec_error *why)
 {
     struct fetch *f = (struct fetch *)(void *)waiter;
 
     rref_fetch_end(waiter->ref->ctx, f->from);
     if (worker_enter(f->w, NULL) == TENREC_OK) {
-        send_value(f, waiter->ref, why);
+        fetch_send(f, waiter->ref, why);
         worker_leave(f->w);
     } else {
         tenrec_rref_drop(waiter->ref);
@@ -375,7 +376,7 @@ static void answer_fetch(struct rref_waiter *waiter, const tenrec_error *why)
     free(f);
 }
 
-static tenrec_status begin_fetch(struct tenrec_worker *w, tenrec_peer from,
+static tenrec_status fetch_begin(struct tenrec_worker *w, tenrec_peer from,
                                  const struct tenrec_msg *msg, tenrec_error *err)
 {
     int64_t n[FETCH_NUMBERS];
@@ -404,14 +405,14 @@ static tenrec_status begin_fetch(struct tenrec_worker *w, tenrec_peer from,
     }
     deadline_ns = n[4] == 0 ? CLOCK_NEVER : clock_deadline_ms((uint64_t)n[4]);
     *f = (struct fetch){
-        .waiter = { .deadline_ns = deadline_ns, .from = from, .ready = answer_fetch },
+        .waiter = { .deadline_ns = deadline_ns, .from = from, .ready = fetch_answer },
         .w = w,
         .from = from,
         .id = msg->id,
         .route = msg->route
     };
     if (rref_wait(&o->ref, &f->waiter))
-        answer_fetch(&f->waiter, f->waiter.why);
+        fetch_answer(&f->waiter, f->waiter.why);
     else
         rrefs_arm(w->rrefs, deadline_ns);
     return TENREC_OK;
@@ -421,7 +422,7 @@ void rref_fetch_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec
 {
     tenrec_error why;
 
-    if (begin_fetch(w, from, msg, &why) != TENREC_OK)
+    if (fetch_begin(w, from, msg, &why) != TENREC_OK)
         answer_error(w, from, msg->id, &msg->route, codec_is_cbor(msg), &why);
     msg->release(msg);
 }

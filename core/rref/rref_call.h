@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rref_call.h - calls that bring references, call on a referenced value, or
- * make one. */
+/* rref_call.h - calls with references in their arguments, calls on a referenced value, creations
+ * and fetches, at the callee. */
 #ifndef TENREC_RREF_RREF_CALL_H
 #define TENREC_RREF_RREF_CALL_H
 
@@ -10,7 +10,7 @@ struct served_refs_ops;
 
 extern const struct served_refs_ops rref_calls;
 
-/* A fetch of a value of this worker arrived: takes msg. */
+/* A fetch of a value of this worker has arrived. Takes msg. */
 void rref_fetch_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg);
 
 #endif

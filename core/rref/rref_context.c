@@ -10,7 +10,7 @@
 #include "peer/worker.h"
 #include "tensor/stream.h"
 
-/* Stands in for an error that could not be stored. */
+/* Replaces an error that could not be stored. */
 static tenrec_error no_memory = { .code = TENREC_ENOMEM,
                                   .worker = -1,
                                   .text = "no memory for the error" };
@@ -21,7 +21,7 @@ static const tenrec_error shut_down = { .code = TENREC_ECANCELED,
 
 static const tenrec_error too_late = { .code = TENREC_ETIMEDOUT,
                                        .worker = -1,
-                                       .text = "the referenced value was not there in time" };
+                                       .text = "the referenced value was not made in time" };
 
 /* ---- acts --------------------------------------------------------------------- */
 
@@ -40,7 +40,7 @@ void rref_act_dead(struct rref_acts *acts, struct tenrec_rref *r)
 
 /* ---- the context ---------------------------------------------------------------- */
 
-/* A text of an error may still be about to be written with it. */
+/* A former name of an id. It lives as long as the context: an error text may still use it. */
 struct rref_old_name {
     struct rref_old_name *next;
     char *name; /* owns */
@@ -87,7 +87,7 @@ tenrec_status rref_context_set_name(struct rref_context *ctx, tenrec_peer id, co
     ctx->gone[id] = false;
     before = ctx->names[id];
     if (before && strcmp(before, name) == 0) {
-        /* Most come back under their own. */
+        /* Usual: a member that rejoins keeps its name. */
     } else if (!mine || !old) {
         st = tenrec_fail(err, TENREC_ENOMEM, "no memory for the name of '%s'", name);
     } else {
@@ -258,7 +258,7 @@ struct tenrec_rref *tenrec_rref_share(struct tenrec_rref *r)
     return r;
 }
 
-/* Needs the lock. */
+/* Lock held. */
 static void rref_context_settle(struct tenrec_rref *r, struct rref_acts *acts)
 {
     if (r->is_owner)
@@ -267,7 +267,7 @@ static void rref_context_settle(struct tenrec_rref *r, struct rref_acts *acts)
         rref_user_settle(rref_user_of(r), acts);
 }
 
-void rref_let_go(struct tenrec_rref *r, struct rref_acts *acts)
+void rref_release(struct tenrec_rref *r, struct rref_acts *acts)
 {
     struct rref_context *ctx = r->ctx;
 
@@ -286,7 +286,7 @@ const char *rref_text(const struct tenrec_rref *r, char *buf, size_t len)
 
 /* ---- waiting ----------------------------------------------------------------------------- */
 
-/* Is there nothing to wait for? */
+/* Returns true if there is nothing to wait for. */
 static bool is_ready(struct tenrec_rref *r)
 {
     const struct rref_owner *o = rref_owner_of(r);
@@ -309,7 +309,7 @@ tenrec_status rref_fetch_begin(struct rref_context *ctx, tenrec_peer from, tenre
     if (atomic_fetch_add(&ctx->fetches[from], 1) < RREF_FETCHES)
         return TENREC_OK;
     rref_fetch_end(ctx, from);
-    return tenrec_fail(err, TENREC_EAGAIN, "%u fetches of worker %d wait for values here already",
+    return tenrec_fail(err, TENREC_EAGAIN, "%u fetches of worker %d already wait for values here",
                        RREF_FETCHES, (int)from);
 }
 
@@ -397,7 +397,7 @@ uint64_t rref_expire(struct rref_context *ctx, uint64_t now_ns, struct rref_acts
 
 /* ---- control messages ------------------------------------------------------------------------ */
 
-enum { TRIES = 6 }; /* the first and 5 repetitions */
+enum { TRIES = 6 }; /* the first and 5 retries */
 
 void rref_job_start(struct rref_job *job, struct rref_context *ctx, struct tenrec_rref *ref,
                     int32_t type, tenrec_peer to, struct rref_id id, struct rref_id fork,
@@ -419,20 +419,20 @@ void rref_job_start(struct rref_job *job, struct rref_context *ctx, struct tenre
     acts->last_job = &job->next;
 }
 
-void rref_job_hurry(struct rref_job *job)
+void rref_job_expedite(struct rref_job *job)
 {
     struct rref_context *ctx = job->ctx;
-    struct rref_job **at = &ctx->resting;
+    struct rref_job **at = &ctx->postponed;
 
     atomic_store(&job->most, 1);
     while (*at && *at != job)
         at = &(*at)->next;
     if (!*at)
-        return; /* under way: it ends with its answer */
+        return; /* in flight: it ends with its answer */
     *at = job->next;
     job->due_ns = 0;
-    job->next = ctx->resting;
-    ctx->resting = job;
+    job->next = ctx->postponed;
+    ctx->postponed = job;
 }
 
 static void fork_request_done(struct rref_user *u, const tenrec_error *why, struct rref_acts *acts)
@@ -445,7 +445,7 @@ static void fork_request_done(struct rref_user *u, const tenrec_error *why, stru
             rref_set_error(&u->ref, why);
         rref_ready(&u->ref, u->ref.error, acts);
     }
-    /* Also when it failed: whoever sent it need not wait any more. */
+    /* Also after a failure: the parent need not wait any more. */
     if (ctx->worker)
         rref_job_start(&u->accept, ctx, &u->ref, TENREC_MSG_RREF_CHILD_ACCEPT, u->parent, u->ref.id,
                        u->fork, acts);

@@ -36,10 +36,11 @@ tenrec_status rref_numbers_read(const struct tenrec_msg *msg, size_t n, int64_t 
     tenrec_status st = codec_read_value(msg, &v, err);
 
     if (st == TENREC_OK && (v->type != TENREC_VALUE_ARRAY || v->n != n))
-        st = tenrec_fail(err, TENREC_EPROTOCOL, "a message of %zu numbers is expected", n);
+        st = tenrec_fail(err, TENREC_EPROTOCOL, "malformed message: expected %zu numbers", n);
     for (size_t i = 0; i < n && st == TENREC_OK; i++) {
         if (v->u.array[i].type != TENREC_VALUE_INT || v->u.array[i].u.integer < 0)
-            st = tenrec_fail(err, TENREC_EPROTOCOL, "item %zu is no number that can be", i);
+            st = tenrec_fail(err, TENREC_EPROTOCOL,
+                             "malformed message: item %zu is not a number of 0 or more", i);
         else
             ret[i] = v->u.array[i].u.integer;
     }
@@ -61,30 +62,31 @@ static const char *job_name(const struct rref_job *job)
     }
 }
 
-/* Nobody is there who would miss it. */
-static bool is_for_the_lost(const struct rref_job *job, const struct tenrec_worker *w)
+/* Returns true if the recipient is dead, so the failure is expected. */
+static bool job_peer_is_lost(const struct rref_job *job, const struct tenrec_worker *w)
 {
     return atomic_load(&job->most) == 1 || contact_refused(w, job->to);
 }
 
-/* `w` is NULL when it runs no more: then the job was not counted either. */
+/* `w` is NULL if the worker has stopped: then the job was not counted either. */
 static void job_end(struct rref_job *job, struct tenrec_worker *w, const tenrec_error *why)
 {
     struct rref_context *ctx = job->ctx;
     const bool counted = job->tries > 0;
     struct rref_acts acts;
-    tenrec_error told;
+    tenrec_error reported;
 
     if (why) {
-        told = *why;
+        reported = *why;
         if (job->tries > 1)
-            tenrec_error_prefix(&told, "given up after %u tries", job->tries);
+            tenrec_error_prefix(&reported, "abandoned after %u tries", job->tries);
         if (w && atomic_load(&w->state) == WORKER_RUNNING)
-            log_line(is_for_the_lost(job, w) ? TENREC_LOG_DEBUG : TENREC_LOG_WARN, w->self.name,
-                     "%s to '%s': %s", job_name(job), rref_context_name(ctx, job->to), told.text);
+            log_line(job_peer_is_lost(job, w) ? TENREC_LOG_DEBUG : TENREC_LOG_WARN, w->self.name,
+                     "%s to '%s': %s", job_name(job), rref_context_name(ctx, job->to),
+                     reported.text);
     }
     rref_acts_init(&acts);
-    rref_job_done(job, why ? &told : NULL, &acts);
+    rref_job_done(job, why ? &reported : NULL, &acts);
     rref_acts_run(&acts);
     if (w && counted)
         call_job_ended(w);
@@ -106,8 +108,8 @@ static bool is_final(tenrec_status why)
            why == TENREC_EUNSUPPORTED;
 }
 
-/* Puts it to rest until its next try; false when the session is over. */
-static bool job_rest(struct rref_job *job)
+/* Queues the job for its next try. Returns false if the session is closed. */
+static bool job_postpone(struct rref_job *job)
 {
     struct rref_context *ctx = job->ctx;
     struct rref_job **at;
@@ -117,7 +119,7 @@ static bool job_rest(struct rref_job *job)
     pthread_mutex_lock(&ctx->lock);
     open = ctx->worker != NULL;
     if (open) {
-        for (at = &ctx->resting; *at && (*at)->due_ns <= due_ns; at = &(*at)->next)
+        for (at = &ctx->postponed; *at && (*at)->due_ns <= due_ns; at = &(*at)->next)
             ;
         job->next = *at;
         *at = job;
@@ -132,7 +134,7 @@ static void job_failed(struct rref_job *job, struct tenrec_worker *w, const tenr
     uint64_t due_ns = job->due_ns;
 
     if (contact_failed(w, job->to, why) || job->tries >= job->most || is_final(why->code) ||
-        atomic_load(&w->state) != WORKER_RUNNING || !job_rest(job))
+        atomic_load(&w->state) != WORKER_RUNNING || !job_postpone(job))
         job_end(job, w, why);
     else
         loop_timer_arm(ctx->timer, due_ns);
@@ -170,7 +172,7 @@ static tenrec_status job_send(struct rref_job *job, struct tenrec_worker *w, ten
     return st;
 }
 
-/* `job` may be gone when this returns. */
+/* `job` may be freed afterwards. */
 static void job_try(struct rref_job *job)
 {
     struct tenrec_worker *w;
@@ -224,17 +226,17 @@ void rref_acts_run(struct rref_acts *a)
 
 /* ---- the timer ------------------------------------------------------------------------- */
 
-static struct rref_job *take_due(struct rref_context *ctx, uint64_t now_ns, uint64_t *next_ns)
+static struct rref_job *job_next_due(struct rref_context *ctx, uint64_t now_ns, uint64_t *next_ns)
 {
     struct rref_job *job;
 
     pthread_mutex_lock(&ctx->lock);
-    job = ctx->resting;
+    job = ctx->postponed;
     if (job && job->due_ns > now_ns) {
         *next_ns = job->due_ns;
         job = NULL;
     } else if (job) {
-        ctx->resting = job->next;
+        ctx->postponed = job->next;
         job->next = NULL;
     }
     pthread_mutex_unlock(&ctx->lock);
@@ -248,7 +250,7 @@ static void on_timer(void *arg)
     struct rref_acts acts;
     struct rref_job *job;
 
-    while ((job = take_due(ctx, now_ns, &next_job)))
+    while ((job = job_next_due(ctx, now_ns, &next_job)))
         job_try(job);
     rref_acts_init(&acts);
     next_wait = rref_expire(ctx, now_ns, &acts);
@@ -271,8 +273,8 @@ void rrefs_arm(struct rref_context *ctx, uint64_t deadline_ns)
 
 /* ---- receiving ---------------------------------------------------------------------------- */
 
-static tenrec_status rref_control_control(struct rref_context *ctx, tenrec_peer from,
-                                          const struct tenrec_msg *msg, tenrec_error *err)
+static tenrec_status rref_control_handle(struct rref_context *ctx, tenrec_peer from,
+                                         const struct tenrec_msg *msg, tenrec_error *err)
 {
     int64_t n[CONTROL_NUMBERS];
     struct rref_id id, fork;
@@ -300,7 +302,7 @@ void rrefs_control_arrived(struct tenrec_worker *w, tenrec_peer from, struct ten
 {
     tenrec_error why;
 
-    if (rref_control_control(w->rrefs, from, msg, &why) == TENREC_OK)
+    if (rref_control_handle(w->rrefs, from, msg, &why) == TENREC_OK)
         answer_value(w, from, msg->id, &msg->route, TENREC_MSG_RREF_ACK, NULL);
     else
         answer_error(w, from, msg->id, &msg->route, codec_is_cbor(msg), &why);
@@ -340,8 +342,8 @@ void rrefs_stop(struct tenrec_worker *w)
     rref_context_close(ctx, &acts);
     rref_acts_run(&acts);
     pthread_mutex_lock(&ctx->lock);
-    job = ctx->resting;
-    ctx->resting = NULL;
+    job = ctx->postponed;
+    ctx->postponed = NULL;
     pthread_mutex_unlock(&ctx->lock);
     for (; job; job = next) {
         next = job->next;
@@ -359,7 +361,7 @@ void rrefs_drop(struct tenrec_worker *w)
     w->rrefs = NULL;
 }
 
-size_t rrefs_lost(struct tenrec_worker *w, tenrec_peer peer, bool tell, const tenrec_error *why)
+size_t rrefs_lost(struct tenrec_worker *w, tenrec_peer peer, bool report, const tenrec_error *why)
 {
     struct rref_released n;
     struct rref_acts acts;
@@ -377,7 +379,7 @@ size_t rrefs_lost(struct tenrec_worker *w, tenrec_peer peer, bool tell, const te
     fn = w->rref_options.released;
     arg = w->rref_options.arg;
     pthread_mutex_unlock(&w->lock);
-    if (!tell || !fn || n.forks == 0)
+    if (!report || !fn || n.forks == 0)
         return n.jobs;
     scope = thread_lend();
     fn(w, peer, n.forks, n.freed, arg);

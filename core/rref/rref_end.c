@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rref_end.c - lost workers, letting go of everything, the end of a session. */
+/* rref_end.c - lost workers, release of all references, leaks, the end of a session. */
 #include "rref/rref_table.h"
 
 #include <errno.h>
@@ -52,7 +52,7 @@ struct rref_released rref_peer_lost(struct rref_context *ctx, tenrec_peer peer,
     return sum;
 }
 
-/* ---- letting go -------------------------------------------------------------- */
+/* ---- release ----------------------------------------------------------------- */
 
 void rref_delete_users(struct rref_context *ctx, bool orphans, struct rref_acts *acts)
 {
@@ -69,14 +69,14 @@ void rref_delete_users(struct rref_context *ctx, bool orphans, struct rref_acts 
     HASH_ITER(hh, ctx->users, u, next_user)
     {
         if (u->state == USER_PENDING)
-            continue; /* in release_all, when its time is up */
+            continue; /* in release_all after its deadline */
         u->state = USER_DELETED;
         rref_user_settle(u, acts);
     }
     pthread_mutex_unlock(&ctx->lock);
 }
 
-/* Names one of those that are pending. Lock held. */
+/* Names a pending reference. Returns false if there is none. Lock held. */
 static bool rref_end_pending(struct rref_context *ctx, char *text, size_t len)
 {
     char name[TENREC_RREF_TEXT_MAX];
@@ -93,13 +93,13 @@ static bool rref_end_pending(struct rref_context *ctx, char *text, size_t len)
     return ctx->children != NULL;
 }
 
-static void tell_holder(void *arg, struct rref_id fork, tenrec_peer holder)
+static void store_holder(void *arg, struct rref_id fork, tenrec_peer holder)
 {
     (void)fork;
     *(tenrec_peer *)arg = holder;
 }
 
-/* Names one that keeps a value of ours alive. Lock held. */
+/* Names a reference to a value of ours. Returns false if there is none, and no job. Lock held. */
 static bool rref_end_referred(struct rref_context *ctx, char *text, size_t len)
 {
     char name[TENREC_RREF_TEXT_MAX];
@@ -107,7 +107,7 @@ static bool rref_end_referred(struct rref_context *ctx, char *text, size_t len)
 
     for (struct rref_owner *o = ctx->owners; o && ctx->n_forks > 0; o = o->hh.next)
         if (o->forks.n > 0) {
-            rref_forks_each(&o->forks, tell_holder, &holder);
+            rref_forks_each(&o->forks, store_holder, &holder);
             snprintf(text, len, "'%s' still refers to %s", rref_context_name(ctx, holder),
                      rref_text(&o->ref, name, sizeof name));
             return true;
@@ -145,28 +145,28 @@ tenrec_status rref_wait_released(struct rref_context *ctx, uint64_t until_ns, te
     return wait_while(ctx, rref_end_referred, until_ns, err);
 }
 
-/* ---- what is left ------------------------------------------------------------------ */
+/* ---- leaks ------------------------------------------------------------------------- */
 
 struct leak_report {
-    void (*tell)(void *arg, const char *text);
+    void (*report)(void *arg, const char *text);
     void *arg;
     const struct tenrec_rref *ref;
     size_t n;
 };
 
-static void tell_fork(void *arg, struct rref_id fork, tenrec_peer holder)
+static void report_fork(void *arg, struct rref_id fork, tenrec_peer holder)
 {
-    struct leak_report *report = arg;
+    struct leak_report *leaks = arg;
     char name[TENREC_RREF_TEXT_MAX], text[sizeof name + 256];
 
     snprintf(text, sizeof text, "'%s' still refers to %s with fork (%" PRId64 ", %" PRId64 ")",
-             rref_context_name(report->ref->ctx, holder), rref_text(report->ref, name, sizeof name),
+             rref_context_name(leaks->ref->ctx, holder), rref_text(leaks->ref, name, sizeof name),
              fork.on, fork.local);
-    report->tell(report->arg, text);
-    report->n++;
+    leaks->report(leaks->arg, text);
+    leaks->n++;
 }
 
-static void tell_handle(struct leak_report *report, const struct tenrec_rref *r)
+static void report_handle(struct leak_report *leaks, const struct tenrec_rref *r)
 {
     char name[TENREC_RREF_TEXT_MAX], text[sizeof name + 256];
 
@@ -176,26 +176,26 @@ static void tell_handle(struct leak_report *report, const struct tenrec_rref *r)
     else
         snprintf(text, sizeof text, "%s%s%s was not dropped", name, r->file ? ", " : "",
                  r->file ? r->file : "");
-    report->tell(report->arg, text);
-    report->n++;
+    leaks->report(leaks->arg, text);
+    leaks->n++;
 }
 
-size_t rref_leaks(struct rref_context *ctx, void (*tell)(void *arg, const char *text), void *arg)
+size_t rref_leaks(struct rref_context *ctx, void (*report)(void *arg, const char *text), void *arg)
 {
-    struct leak_report report = { tell, arg, NULL, 0 };
+    struct leak_report leaks = { report, arg, NULL, 0 };
 
     pthread_mutex_lock(&ctx->lock);
     for (struct rref_owner *o = ctx->owners; o; o = o->hh.next) {
-        report.ref = &o->ref;
-        rref_forks_each(&o->forks, tell_fork, &report);
+        leaks.ref = &o->ref;
+        rref_forks_each(&o->forks, report_fork, &leaks);
         if (o->ref.handles > (o->making ? 1U : 0U) && !o->ref.waiters)
-            tell_handle(&report, &o->ref);
+            report_handle(&leaks, &o->ref);
     }
     for (struct rref_user *u = ctx->users; u; u = u->hh.next)
         if (u->ref.handles > 0)
-            tell_handle(&report, &u->ref);
+            report_handle(&leaks, &u->ref);
     pthread_mutex_unlock(&ctx->lock);
-    return report.n;
+    return leaks.n;
 }
 
 /* ---- the end of the session ---------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rref_fetch.c - the value behind a reference: brought here, or looked at. */
+/* rref_fetch.c - fetches of referenced values: a copy from the owner, or the local value. */
 #include <tenrec/rref.h>
 
 #include <stdlib.h>
@@ -19,11 +19,11 @@
 
 /* ---- at the owner ------------------------------------------------------------ */
 
-/* Completes a future when a value is there; holds the reference. */
-struct look {
+/* Completes a future once a local value is made; holds the reference. */
+struct local_fetch {
     struct rref_waiter waiter;    /* first */
     struct tenrec_future *future; /* shared */
-    struct tenrec_tensor *into;   /* shared; NULL: not wanted */
+    struct tenrec_tensor *into;   /* shared; may be NULL */
     bool copy;
 };
 
@@ -44,7 +44,7 @@ static struct tenrec_value *first_tensor(struct tenrec_value *v)
     return found;
 }
 
-/* What arrives from elsewhere is put there by the agent; this is for what is here. */
+/* For local values; an agent receives into the tensor itself. */
 static tenrec_status copy_into(struct tenrec_tensor *into, struct tenrec_value *v,
                                struct streams *ready, tenrec_error *err)
 {
@@ -60,7 +60,7 @@ static tenrec_status copy_into(struct tenrec_tensor *into, struct tenrec_value *
                            "the tensor has another dtype or shape than 'into' (to_here)");
     if (!recv_alloc_is_plain(t->u.tensor) || from->device.kind != to->device.kind)
         return tenrec_fail(err, TENREC_EUNSUPPORTED,
-                           "the tensor is not contiguous, or 'into' is not where it is");
+                           "the tensor is not contiguous, or 'into' is on another kind of device");
     if (from->device.kind == TENREC_CPU)
         memmove(tenrec_tensor_data(into), tenrec_tensor_data(t->u.tensor),
                 (size_t)tenrec_tensor_bytes(t->u.tensor));
@@ -71,9 +71,9 @@ static tenrec_status copy_into(struct tenrec_tensor *into, struct tenrec_value *
     return TENREC_OK;
 }
 
-static void look_done(struct rref_waiter *w, const tenrec_error *why)
+static void local_fetch_done(struct rref_waiter *w, const tenrec_error *why)
 {
-    struct look *l = (struct look *)(void *)w;
+    struct local_fetch *l = (struct local_fetch *)(void *)w;
     struct streams *streams = why ? NULL : streams_share(rref_owner_of(w->ref)->streams);
     struct tenrec_value *copy = NULL;
     tenrec_error err;
@@ -87,11 +87,11 @@ static void look_done(struct rref_waiter *w, const tenrec_error *why)
         tenrec_value_drop(copy);
         why = &err;
     }
-    if (why) { /* it may be the reference's */
+    if (why) { /* may belong to the reference */
         err = *why;
         why = &err;
     }
-    /* Who waits for the future may look for what is left of the reference. */
+    /* Before the future is completed: its waiter may check for leaks. */
     tenrec_rref_drop(w->ref);
     if (why) {
         future_complete_error(l->future, why);
@@ -104,24 +104,26 @@ static void look_done(struct rref_waiter *w, const tenrec_error *why)
     free(l);
 }
 
-/* A future of the value here; `copy`: with a copy of it, else just done. */
-static tenrec_status rref_fetch_look(struct tenrec_rref *r, bool copy, struct tenrec_tensor *into,
-                                     uint64_t deadline_ns, struct tenrec_future **ret,
-                                     tenrec_error *err)
+/* Makes a future of a local value; with `copy` its result is a copy, else nil. */
+static tenrec_status rref_fetch_local(struct tenrec_rref *r, bool copy, struct tenrec_tensor *into,
+                                      uint64_t deadline_ns, struct tenrec_future **ret,
+                                      tenrec_error *err)
 {
-    struct look *l = memory_new(1, sizeof *l);
+    struct local_fetch *l = memory_new(1, sizeof *l);
     struct tenrec_future *f = l ? future_make() : NULL;
 
     if (!f) {
         free(l);
         return tenrec_fail(err, TENREC_ENOMEM, "no memory to wait for a value");
     }
-    *l = (struct look){ .waiter = { .deadline_ns = deadline_ns, .from = -1, .ready = look_done },
-                        .future = tenrec_future_share(f),
-                        .into = into ? tenrec_tensor_share(into) : NULL,
-                        .copy = copy };
+    *l = (struct local_fetch){
+        .waiter = { .deadline_ns = deadline_ns, .from = -1, .ready = local_fetch_done },
+        .future = tenrec_future_share(f),
+        .into = into ? tenrec_tensor_share(into) : NULL,
+        .copy = copy
+    };
     if (rref_wait(tenrec_rref_share(r), &l->waiter))
-        look_done(&l->waiter, l->waiter.why);
+        local_fetch_done(&l->waiter, l->waiter.why);
     else
         rrefs_arm(r->ctx, deadline_ns);
     *ret = f;
@@ -130,11 +132,10 @@ static tenrec_status rref_fetch_look(struct tenrec_rref *r, bool copy, struct te
 
 /* ---- at a user ------------------------------------------------------------------ */
 
-/* Holds the reference while it is fetched. When the creation fails meanwhile
- * there is nothing to wait for. */
+/* Holds the reference during the fetch. If the creation fails first, the fetch fails with it. */
 struct fetching {
-    struct call_hook hook;     /* first; lets go of one of the two shares */
-    struct rref_waiter waiter; /* of the creation; lets go of the other */
+    struct call_hook hook;     /* first; drops one of the two shares */
+    struct rref_waiter waiter; /* of the creation; drops the other */
     struct tenrec_worker *w;
     struct tenrec_rref *ref;
     struct tenrec_future *future; /* shared; set before the waiter waits */
@@ -178,7 +179,7 @@ static tenrec_status rref_fetch_send(struct tenrec_worker *w, struct fetching *f
     const int64_t number[] = { r->id.on, r->id.local, u->fork.on, u->fork.local,
                                timeout_ms == TENREC_TIMEOUT_NONE ? 0 : timeout_ms };
     struct tenrec_msg *msg;
-    uint32_t spans; /* a fetch brings none: it runs no function */
+    uint32_t spans; /* unused: a fetch runs no function */
     tenrec_status st = rref_numbers_write(TENREC_MSG_RREF_FETCH_CALL, number, 5, &msg, err);
 
     if (st != TENREC_OK)
@@ -251,7 +252,7 @@ static tenrec_status rref_fetch_start(struct tenrec_rref *r, const char *op,
     st = call_deadline(w, &timeout_ms, &spec.deadline_ns, err);
     spec.timeout_ms = timeout_ms;
     if (st == TENREC_OK)
-        st = r->is_owner ? rref_fetch_look(r, want_value, spec.into, spec.deadline_ns, ret, err)
+        st = r->is_owner ? rref_fetch_local(r, want_value, spec.into, spec.deadline_ns, ret, err)
                          : rref_fetch_fetch(w, r, &spec, timeout_ms, ret, err);
     call_end_into(into, spec.into);
     worker_leave(w);
@@ -265,12 +266,12 @@ tenrec_status tenrec_rref_to_here_async(struct tenrec_rref *r,
     return rref_fetch_start(r, "to_here_async", options, true, ret, err);
 }
 
-static tenrec_status may_wait(const char *what, tenrec_error *err)
+static tenrec_status may_wait(const char *op, tenrec_error *err)
 {
     if (thread_state.no_block == 0)
         return TENREC_OK;
     return tenrec_fail(err, TENREC_EWOULDBLOCK,
-                       "%s: an inline function or a callback may not wait for a value", what);
+                       "%s: an inline function or a callback may not wait for a value", op);
 }
 
 tenrec_status tenrec_rref_to_here(struct tenrec_rref *r, const struct tenrec_call_options *options,
@@ -315,7 +316,7 @@ tenrec_status tenrec_rref_local_value(struct tenrec_rref *r, int64_t ms,
         return st;
     st = call_deadline(w, &ms, &deadline_ns, err);
     if (st == TENREC_OK)
-        st = rref_fetch_look(r, false, NULL, deadline_ns, &f, err);
+        st = rref_fetch_local(r, false, NULL, deadline_ns, &f, err);
     worker_leave(w);
     if (st != TENREC_OK)
         return st;

@@ -90,11 +90,11 @@ void rref_forks_finish(struct rref_forks *f)
     forks_drop(f, e);
 }
 
-/* ---- the deleted ones --------------------------------------------------------- */
+/* ---- deleted forks ------------------------------------------------------------- */
 
 struct tomb_key {
     struct rref_id id, fork;
-    int64_t holder; /* as wide as the others: the key has no padding */
+    int64_t holder; /* 64 bits, so that the key has no padding */
 };
 
 struct rref_tomb {
@@ -107,7 +107,7 @@ static bool is_there(const struct rref_tombs *t, const struct tomb_key *key)
 {
     struct rref_tomb *e;
 
-    /* The analyzer does not see that the key is set, all 40 bytes of it. */
+    /* The analyzer does not see that all 40 bytes of the key are set. */
     /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
     HASH_FIND(hh, t->table, key, sizeof *key, e);
     return e != NULL;

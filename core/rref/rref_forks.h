@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rref_forks.h - two sets of forks: those that live, per value, and those that
- * are remembered as deleted. */
+/* rref_forks.h - two sets of forks: the live ones of a value, and the deleted ones of a context.
+ * Guarded by the context's lock. */
 #ifndef TENREC_RREF_RREF_FORKS_H
 #define TENREC_RREF_RREF_FORKS_H
 
@@ -12,31 +12,29 @@
 struct rref_forks_entry;
 struct rref_tomb;
 
-/* The forks of one value, and who holds each. */
+/* The forks of a value, and the holder of each. */
 struct rref_forks {
     struct rref_forks_entry *table;
     size_t n;
 };
 
-/* Returns true also if it was there already, held by any worker; false if there is no memory. */
+/* Returns true also if the fork is present, with any holder; false if out of memory. */
 bool rref_forks_add(struct rref_forks *f, struct rref_id fork, tenrec_peer holder);
 
-/* True when it was there; with `holder` >= 0 only if it is that worker's. */
+/* Returns true if the fork was present; with `holder` >= 0 only if that worker held it. */
 bool rref_forks_remove(struct rref_forks *f, struct rref_id fork, tenrec_peer holder);
 size_t rref_forks_remove_of(struct rref_forks *f, tenrec_peer holder);
 
 /* Returns the worker that holds `fork`; -1 if no worker does. */
 tenrec_peer rref_forks_holder(const struct rref_forks *f, struct rref_id fork);
 
-/* Calls fn for each. */
 void rref_forks_each(const struct rref_forks *f,
                      void (*fn)(void *arg, struct rref_id fork, tenrec_peer holder), void *arg);
 void rref_forks_finish(struct rref_forks *f);
 
-/* Deleted forks of any value, each with the worker that deleted it, the last RREF_TOMBS_MAX
- * of them. A message of that worker that arrives after the deletion finds its fork here
- * and creates nothing; another worker's finds nothing. A fork for which there is no memory
- * is not remembered. */
+/* The last RREF_TOMBS_MAX deleted forks of any value, each with the worker that deleted it. A late
+ * message of that worker finds its fork here and creates nothing; a message of another worker finds
+ * nothing. A fork without memory is not remembered. */
 enum { RREF_TOMBS_MAX = 8192 };
 
 struct rref_tombs {
@@ -51,7 +49,7 @@ bool rref_tombs_has(const struct rref_tombs *t, struct rref_id id, struct rref_i
                     tenrec_peer holder);
 void rref_tombs_finish(struct rref_tombs *t);
 
-/* Stands for all forks of a value, with -1 as their holder: the value itself is gone. */
+/* Means all forks of a value, with the holder -1: the value itself was freed. */
 #define RREF_ALL_FORKS ((struct rref_id){ -1, -1 })
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rref_on.c - calls on the referenced value: the owner puts it in front of the
- * arguments. */
+/* rref_on.c - calls on a referenced value: the owner resolves the first argument to the value. */
 #include <tenrec/rref.h>
 
 #include <stdlib.h>
@@ -13,7 +12,7 @@
 
 enum { FEW = 8 };
 
-/* The worker of `r`, entered, and the arguments with `r` in front of them. */
+/* The worker of `r`, entered, and the arguments after `r`. */
 struct on {
     struct tenrec_worker *w;
     struct tenrec_value few[FEW];
@@ -33,7 +32,7 @@ static tenrec_status on_begin(struct on *on, struct tenrec_rref *r, const struct
     tenrec_status st;
 
     if (!args && n > 0)
-        return tenrec_fail(err, TENREC_EINVAL, "%zu arguments are said, but none is given", n);
+        return tenrec_fail(err, TENREC_EINVAL, "args is NULL: expected %zu arguments", n);
     st = rref_usable(r, err);
     if (st == TENREC_OK)
         st = rref_context_enter(r->ctx, &on->w, err);

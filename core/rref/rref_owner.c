@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rref_owner.c - the owner's side: values, and who refers to them. */
+/* rref_owner.c - the owner's side: values, and the forks of each. */
 #include "rref/rref_table.h"
 
 #include <stdlib.h>
 
 #include "base/memory.h"
 
-/* Values that are asked for before they are made; a peer that asks for what
- * never comes shall not fill our memory. */
+/* Limit of values, as a peer that requests values that are never made must not fill our memory. */
 enum { OWNERS_MAX = 1 << 22 };
 
 struct rref_owner *rref_owner_get(struct rref_context *ctx, struct rref_id id)
@@ -64,14 +63,14 @@ void rref_owner_settle(struct rref_owner *o, struct rref_acts *acts)
         pthread_cond_broadcast(&ctx->changed);
     if (o->forks.n > 0 || o->ref.handles > 0 || o->ref.jobs > 0)
         return;
-    /* Who still asks for it shall hear that it is gone, and not wait. */
+    /* A late request gets ENOTFOUND, and does not wait. */
     if (o->shared && o->done)
         rref_tombs_add(&ctx->tombs, o->ref.id, RREF_ALL_FORKS, -1);
     HASH_DEL(ctx->owners, o);
     rref_act_dead(acts, &o->ref);
 }
 
-/* ---- values of our own ------------------------------------------------------------ */
+/* ---- values made here ------------------------------------------------------------- */
 
 static tenrec_status rref_owner_closed(tenrec_error *err)
 {
@@ -132,7 +131,7 @@ tenrec_status rref_self(struct rref_context *ctx, struct tenrec_rref **ret, tenr
 
 /* ---- made for others ---------------------------------------------------------------- */
 
-/* The value, if need be as one that is yet to come. */
+/* Finds the value, or adds an entry for a value to be made. */
 static struct rref_owner *get_or_await(struct rref_context *ctx, struct rref_id id)
 {
     struct rref_owner *o = rref_owner_get(ctx, id);
@@ -145,18 +144,18 @@ static struct rref_owner *get_or_await(struct rref_context *ctx, struct rref_id 
 enum rref_making rref_begin_making(struct rref_context *ctx, struct rref_id id, struct rref_id fork,
                                    tenrec_peer from, struct rref_owner **ret)
 {
-    enum rref_making what = RREF_MAKE;
+    enum rref_making making = RREF_MAKE;
     struct rref_owner *o = NULL;
 
     pthread_mutex_lock(&ctx->lock);
     if (!ctx->worker || ctx->flushed || rref_tombs_has(&ctx->tombs, id, fork, from) ||
         rref_tombs_has(&ctx->tombs, id, RREF_ALL_FORKS, -1))
-        what = RREF_DELETED;
+        making = RREF_DELETED;
     else if (!(o = get_or_await(ctx, id)))
-        what = RREF_NO_MEMORY;
+        making = RREF_NO_MEMORY;
     else if (o->done || o->making)
-        what = RREF_REPEATED;
-    if (what == RREF_MAKE) {
+        making = RREF_REPEATED;
+    if (making == RREF_MAKE) {
         o->making = true;
         o->creator = from;
         o->creator_lost = rref_is_gone(ctx, from);
@@ -164,10 +163,10 @@ enum rref_making rref_begin_making(struct rref_context *ctx, struct rref_id id, 
         *ret = o;
     }
     pthread_mutex_unlock(&ctx->lock);
-    return what;
+    return making;
 }
 
-/* Who had it made refers to it from now on, unless it has gone already. */
+/* Adds the creator's fork, unless the creator is lost or has deleted it. */
 static void add_creators_fork(struct rref_owner *o, struct rref_id fork, tenrec_peer from)
 {
     struct rref_context *ctx = o->ref.ctx;
@@ -180,7 +179,7 @@ static void add_creators_fork(struct rref_owner *o, struct rref_id fork, tenrec_
         return;
     tenrec_fail(&why, TENREC_ENOMEM, "no memory to keep the value");
     rref_set_error(&o->ref, &why);
-    o->shared = true; /* who asks for it shall hear that it is gone */
+    o->shared = true; /* a later request gets ENOTFOUND */
 }
 
 void rref_made(struct rref_owner *o, struct rref_id fork, tenrec_peer from,
@@ -190,7 +189,7 @@ void rref_made(struct rref_owner *o, struct rref_id fork, tenrec_peer from,
 
     pthread_mutex_lock(&ctx->lock);
     o->making = false;
-    if (!o->done) { /* else its creation to ourselves failed meanwhile */
+    if (!o->done) { /* else the call to this worker has failed before */
         add_creators_fork(o, fork, from);
         if (why)
             rref_set_error(&o->ref, why);
@@ -207,12 +206,12 @@ void rref_made(struct rref_owner *o, struct rref_id fork, tenrec_peer from,
     tenrec_value_drop(value);
 }
 
-/* ---- asked for --------------------------------------------------------------------------- */
+/* ---- requests ---------------------------------------------------------------------------- */
 
 static tenrec_status rref_owner_gone(const struct rref_context *ctx, tenrec_error *err)
 {
     return tenrec_fail(err, TENREC_ENOTFOUND,
-                       "'%s' has let go of the value: the reference to it was deleted",
+                       "'%s' has freed the value: the reference to it was deleted",
                        rref_context_name(ctx, ctx->me));
 }
 
@@ -230,10 +229,10 @@ static tenrec_status rref_owner_await(struct rref_context *ctx, struct rref_id i
         return rref_owner_gone(ctx, err);
     if (holder >= 0 && holder != from)
         return tenrec_fail(err, TENREC_EPROTOCOL,
-                           "'%s' uses a reference that '%s' holds: each worker has its own",
+                           "'%s' uses a reference of '%s': each worker must use its own",
                            rref_context_name(ctx, from), rref_context_name(ctx, holder));
     if (!o && HASH_COUNT(ctx->owners) >= OWNERS_MAX)
-        return tenrec_fail(err, TENREC_EAGAIN, "'%s' keeps %d values for others already",
+        return tenrec_fail(err, TENREC_EAGAIN, "'%s' already keeps %d values for others",
                            rref_context_name(ctx, ctx->me), OWNERS_MAX);
     if (!o)
         o = get_or_await(ctx, id);
@@ -292,7 +291,7 @@ void rref_user_deleted(struct rref_context *ctx, struct rref_id id, struct rref_
 
 static const tenrec_error asker_lost = { .code = TENREC_EPEER_LOST,
                                          .worker = -1,
-                                         .text = "who asked for the value is lost" };
+                                         .text = "the worker that requested the value is lost" };
 
 struct rref_released rref_owner_lose(struct rref_owner *o, tenrec_peer peer, struct rref_acts *acts)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rref_remote.c - having a value made elsewhere. */
+/* rref_remote.c - creation of values on other workers. */
 #include <tenrec/rref.h>
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "rref/rref_context.h"
 #include "rref/rref_place.h"
 
-/* A creation under way; holds the reference. */
+/* A creation in flight; holds the reference. */
 struct creation {
     struct call_hook hook; /* first */
     struct tenrec_rref *ref;
@@ -56,7 +56,7 @@ static tenrec_status new_ref(struct tenrec_worker *w, tenrec_peer to, struct ten
     return st;
 }
 
-/* Sends the creation of `r`, which is held for it and for the caller. */
+/* Sends the creation of `r`, which holds a share of its own. */
 static tenrec_status rref_remote_send(struct tenrec_worker *w, struct tenrec_rref *r,
                                       struct call_spec *spec, const struct codec_creation *ids,
                                       const struct tenrec_value *args, size_t n, int64_t timeout_ms,
@@ -64,21 +64,21 @@ static tenrec_status rref_remote_send(struct tenrec_worker *w, struct tenrec_rre
 {
     struct creation *c = memory_new(1, sizeof *c);
     struct tenrec_future *f;
-    tenrec_error why, *told = err ? err : &why;
+    tenrec_error why, *reported = err ? err : &why;
     tenrec_status st;
 
     tenrec_rref_share(r);
     if (!c) {
-        st = tenrec_fail(told, TENREC_ENOMEM, "no memory for a remote reference");
+        st = tenrec_fail(reported, TENREC_ENOMEM, "no memory for a remote reference");
     } else {
         *c = (struct creation){ .hook = { .done = rref_remote_created }, .ref = r };
         spec->hook = &c->hook;
-        st = call_write(w, TENREC_MSG_REMOTE_CALL, spec, ids, args, n, timeout_ms, &f, told);
+        st = call_write(w, TENREC_MSG_REMOTE_CALL, spec, ids, args, n, timeout_ms, &f, reported);
     }
     if (st == TENREC_OK) {
         r->creation = f;
     } else {
-        creation_end(r, told);
+        creation_end(r, reported);
         free(c);
     }
     return st;
@@ -91,9 +91,9 @@ static tenrec_status rref_remote_check(const char *to, const char *function,
     if (!to || !function)
         return tenrec_fail(err, TENREC_EINVAL, "no %s is given", to ? "function" : "worker");
     if (!args && n > 0)
-        return tenrec_fail(err, TENREC_EINVAL, "%zu arguments are said, but none is given", n);
+        return tenrec_fail(err, TENREC_EINVAL, "args is NULL: expected %zu arguments", n);
     if (o && o->into)
-        return tenrec_fail(err, TENREC_EINVAL, "a remote creation has no result to receive into");
+        return tenrec_fail(err, TENREC_EINVAL, "into is set: a remote creation has no result");
     return o ? call_check_options(o, 0, err) : TENREC_OK;
 }
 

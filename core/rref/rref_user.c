@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rref_user.c - the user's side: references to values elsewhere, and forks of
- * them under way. */
+/* rref_user.c - the user's side: references to values of other workers, and their forks in flight.
+ */
 #include "rref/rref_table.h"
 
 #include <stdlib.h>
 
 #include "base/memory.h"
 
-static tenrec_status no_room(tenrec_error *err)
+static tenrec_status user_no_memory(tenrec_error *err)
 {
     return tenrec_fail(err, TENREC_ENOMEM, "no memory for a remote reference");
 }
@@ -42,7 +42,7 @@ tenrec_status rref_user_new(struct rref_context *ctx, tenrec_peer owner, struct 
     if (!ctx->worker)
         st = tenrec_fail(err, TENREC_ESHUTDOWN, "the worker has been shut down");
     else if (!(*ret = user_new(ctx, &f)))
-        st = no_room(err);
+        st = user_no_memory(err);
     pthread_mutex_unlock(&ctx->lock);
     return st;
 }
@@ -60,7 +60,7 @@ void rref_user_settle(struct rref_user *u, struct rref_acts *acts)
         u->deleted = true;
         rref_job_start(&u->job, ctx, &u->ref, TENREC_MSG_RREF_USER_DELETE, u->ref.owner, u->ref.id,
                        u->fork, acts);
-        /* A lost owner has most likely forgotten us. */
+        /* A lost owner has most likely released us. */
         if (u->owner_lost)
             u->job.most = 1;
         return;
@@ -71,7 +71,7 @@ void rref_user_settle(struct rref_user *u, struct rref_acts *acts)
     rref_act_dead(acts, &u->ref);
 }
 
-/* What a reference says whose creation failed. */
+/* The error of a reference whose creation failed. */
 static void creation_error(const struct tenrec_rref *r, const tenrec_error *why, tenrec_error *ret)
 {
     *ret = *why;
@@ -84,9 +84,9 @@ static void creation_error(const struct tenrec_rref *r, const tenrec_error *why,
 static void creation_failed(struct tenrec_rref *r, const tenrec_error *why, struct rref_acts *acts)
 {
     struct rref_owner *o = rref_owner_of(r);
-    tenrec_error told;
+    tenrec_error reported;
 
-    creation_error(r, why, &told);
+    creation_error(r, why, &reported);
     if (!o) {
         rref_user_of(r)->state = USER_FAILED;
     } else {
@@ -94,7 +94,7 @@ static void creation_failed(struct tenrec_rref *r, const tenrec_error *why, stru
         if (rref_forks_remove(&o->forks, r->id, r->ctx->me))
             r->ctx->n_forks--;
     }
-    rref_set_error(r, &told);
+    rref_set_error(r, &reported);
     rref_ready(r, r->error, acts);
 }
 
@@ -120,7 +120,7 @@ void rref_created(struct tenrec_rref *r, const tenrec_error *why, struct rref_ac
     pthread_mutex_unlock(&ctx->lock);
 }
 
-/* ---- forks that go ---------------------------------------------------------------- */
+/* ---- outgoing forks --------------------------------------------------------------- */
 
 static tenrec_status add_child(struct rref_user *u, struct rref_id fork, tenrec_peer to,
                                tenrec_error *err)
@@ -129,12 +129,12 @@ static tenrec_status add_child(struct rref_user *u, struct rref_id fork, tenrec_
     struct rref_child *c = memory_new(1, sizeof *c);
 
     if (!c)
-        return no_room(err);
+        return user_no_memory(err);
     *c = (struct rref_child){ .fork = fork, .parent = u, .to = to };
     HASH_ADD(hh, ctx->children, fork, sizeof c->fork, c);
     if (!hash_has(c)) {
         free(c);
-        return no_room(err);
+        return user_no_memory(err);
     }
     u->children++;
     return TENREC_OK;
@@ -161,7 +161,7 @@ tenrec_status rref_fork_for(struct tenrec_rref *r, tenrec_peer to, struct rref_f
     } else if (u) {
         st = add_child(u, ret->fork, to, err);
     } else if (!rref_owner_add_fork(rref_owner_of(r), ret->fork, to)) {
-        st = no_room(err);
+        st = user_no_memory(err);
     }
     pthread_mutex_unlock(&ctx->lock);
     return st;
@@ -205,7 +205,7 @@ void rref_unfork(struct rref_context *ctx, struct rref_id id, struct rref_id for
     rref_child_arrived(ctx, fork, -1, acts);
 }
 
-/* ---- forks that come ------------------------------------------------------------------ */
+/* ---- incoming forks -------------------------------------------------------------------- */
 
 static tenrec_status check_fork(const struct rref_context *ctx, const struct rref_fork *f,
                                 tenrec_error *err)
@@ -214,14 +214,14 @@ static tenrec_status check_fork(const struct rref_context *ctx, const struct rre
         (size_t)f->parent < ctx->n_names)
         return TENREC_OK;
     return tenrec_fail(err, TENREC_EPROTOCOL,
-                       "remote reference of worker %d from worker %d: the group has %zu", f->owner,
+                       "remote reference of worker %d from worker %d: ids are below %zu", f->owner,
                        f->parent, ctx->n_names);
 }
 
-/* To its owner: the fork was on its way only to keep its parent. */
-static tenrec_status arrive_home(struct rref_context *ctx, const struct rref_fork *f,
-                                 struct rref_job *accept, struct tenrec_rref **ret,
-                                 struct rref_acts *acts, tenrec_error *err)
+/* A fork that returns to its owner is not counted; in flight it kept its parent. */
+static tenrec_status arrive_at_owner(struct rref_context *ctx, const struct rref_fork *f,
+                                     struct rref_job *accept, struct tenrec_rref **ret,
+                                     struct rref_acts *acts, tenrec_error *err)
 {
     struct rref_owner *o = NULL;
     tenrec_status st = rref_find(ctx, f->id, f->fork, f->parent, &o, err);
@@ -239,9 +239,9 @@ static tenrec_status arrive_home(struct rref_context *ctx, const struct rref_for
     return TENREC_OK;
 }
 
-static tenrec_status arrive_here(struct rref_context *ctx, const struct rref_fork *f,
-                                 struct tenrec_rref **ret, struct rref_acts *acts,
-                                 tenrec_error *err)
+static tenrec_status arrive_at_user(struct rref_context *ctx, const struct rref_fork *f,
+                                    struct tenrec_rref **ret, struct rref_acts *acts,
+                                    tenrec_error *err)
 {
     struct rref_user *u;
 
@@ -250,16 +250,16 @@ static tenrec_status arrive_here(struct rref_context *ctx, const struct rref_for
     HASH_FIND(hh, ctx->users, &f->fork, sizeof f->fork, u);
     if (u && (u->deleted || !rref_id_equal(u->ref.id, f->id)))
         return tenrec_fail(err, TENREC_ENOTFOUND, "the remote reference has been deleted");
-    if (u) { /* the message came twice */
+    if (u) { /* a duplicate message */
         u->ref.handles++;
         *ret = &u->ref;
         return TENREC_OK;
     }
     u = user_new(ctx, f);
     if (!u)
-        return no_room(err);
+        return user_no_memory(err);
     if (f->parent == f->owner)
-        u->state = USER_CONFIRMED; /* the owner counted it when it sent it */
+        u->state = USER_CONFIRMED; /* counted by the owner before it was sent */
     else
         rref_job_start(&u->job, ctx, &u->ref, TENREC_MSG_RREF_FORK_REQUEST, f->owner, f->id,
                        f->fork, acts);
@@ -277,13 +277,13 @@ tenrec_status rref_arrive(struct rref_context *ctx, const struct rref_fork *f,
         return st;
     if (f->owner != ctx->me) {
         pthread_mutex_lock(&ctx->lock);
-        st = arrive_here(ctx, f, ret, acts, err);
+        st = arrive_at_user(ctx, f, ret, acts, err);
         pthread_mutex_unlock(&ctx->lock);
         return st;
     }
     if (f->parent != ctx->me && !(accept = memory_new(1, sizeof *accept)))
-        return no_room(err);
-    st = arrive_home(ctx, f, accept, ret, acts, err);
+        return user_no_memory(err);
+    st = arrive_at_owner(ctx, f, accept, ret, acts, err);
     if (st != TENREC_OK)
         free(accept);
     return st;
@@ -303,9 +303,9 @@ void rref_refuse(struct rref_context *ctx, const struct rref_fork *f, struct rre
     }
     job = memory_new(1, sizeof *job);
     if (!job)
-        return; /* the sender keeps it until one of us leaves */
+        return; /* the sender keeps the fork until either worker leaves */
     pthread_mutex_lock(&ctx->lock);
-    /* One that is here: the message came twice, and was taken the first time. */
+    /* A known fork: the message is a duplicate, and was accepted before. */
     HASH_FIND(hh, ctx->users, &f->fork, sizeof f->fork, u);
     if (ctx->worker && !u)
         rref_job_start(job, ctx, NULL,
@@ -322,7 +322,7 @@ void rref_user_lose(struct rref_user *u, const tenrec_error *why, struct rref_ac
 {
     u->owner_lost = true;
     if (u->job.active)
-        rref_job_hurry(&u->job);
+        rref_job_expedite(&u->job);
     if (u->state == USER_DELETED)
         return;
     rref_set_error(&u->ref, why);

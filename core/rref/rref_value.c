@@ -13,10 +13,9 @@
 #include "tensor/object.h"
 #include "tensor/value_block.h"
 
-/* ---- going out ------------------------------------------------------------------ */
+/* ---- outgoing ------------------------------------------------------------------- */
 
-/* One reference in a message: a fork, or one that is held while the message is
- * under way. */
+/* A reference in a message: a fork, or a reference that is held while the message is in flight. */
 struct parcel_item {
     struct rref_id id, fork;
     struct tenrec_rref *held;
@@ -28,7 +27,7 @@ struct rref_parcel {
     struct rref_context *ctx; /* shared */
     bool one_way;
     bool unwritten;    /* set by the sent hook, read by the last of the two hooks */
-    atomic_uint hooks; /* that have not run; 0: none was set */
+    atomic_uint hooks; /* still to run; 0 if none was set */
     size_t n, room;
     struct parcel_item *item;
 };
@@ -40,7 +39,7 @@ static void parcel_release(struct rref_parcel *p, enum parcel_outcome outcome)
     rref_acts_init(&acts);
     for (size_t i = 0; i < p->n; i++) {
         if (p->item[i].held)
-            rref_let_go(p->item[i].held, &acts);
+            rref_release(p->item[i].held, &acts);
         else if (outcome == PARCEL_TAKEN)
             rref_child_arrived(p->ctx, p->item[i].fork, -1, &acts);
         else if (outcome == PARCEL_REFUSED)
@@ -71,7 +70,8 @@ static enum parcel_outcome rref_outcome_of(const tenrec_error *why)
     }
 }
 
-/* One of the two hooks ran: a call that ended for sure settles the parcel, else the last. */
+/* A hook ran: the outcome of a call settles the parcel if it is certain, else the last hook does.
+ */
 static void parcel_hook_end(struct rref_parcel *p, enum parcel_outcome outcome)
 {
     if (outcome != PARCEL_UNSURE)
@@ -132,10 +132,11 @@ static tenrec_status rref_out_fork(struct codec_refs *refs, struct tenrec_rref *
         return st;
     worker_leave(w);
     if (w != out->worker)
-        return tenrec_fail(err, TENREC_EINVAL, "the remote reference is another worker's");
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "the remote reference belongs to another worker of this process");
     if (out->to < 0)
         return tenrec_fail(err, TENREC_EUNSUPPORTED,
-                           "remote references go to members of the group only");
+                           "remote references can be sent to members of the group only");
     item = next_item(out, r->ctx);
     if (!item)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory to send a remote reference");
@@ -162,20 +163,20 @@ static void rref_parcel_follow(struct rref_parcel *p, struct call_spec *spec, bo
     spec->sent_hook = &p->sent_hook;
 }
 
-/* ---- coming in --------------------------------------------------------------------- */
+/* ---- incoming ---------------------------------------------------------------------- */
 
-struct taking {
+struct incoming {
     struct tenrec_worker *w;
     tenrec_peer from;
-    const struct tenrec_value *deref; /* the one that may be a value of ours */
-    bool forget;                      /* take nothing any more, only tell */
+    const struct tenrec_value *deref; /* the argument that may be a value of ours */
+    bool refuse;                      /* resolve nothing, notify the senders of forks */
     struct rref_acts acts;
 };
 
-static tenrec_status take_values(struct taking *t, struct tenrec_value *v, size_t n,
-                                 tenrec_error *err);
+static tenrec_status resolve_values(struct incoming *t, struct tenrec_value *v, size_t n,
+                                    tenrec_error *err);
 
-static tenrec_status take_rref(struct taking *t, struct tenrec_value *v, tenrec_error *err)
+static tenrec_status resolve_rref(struct incoming *t, struct tenrec_value *v, tenrec_error *err)
 {
     struct rref_context *ctx = t->w->rrefs;
     const struct rref_fork *f = v->u.bytes;
@@ -185,13 +186,15 @@ static tenrec_status take_rref(struct taking *t, struct tenrec_value *v, tenrec_
 
     if (v->reserved & CODEC_DEREF) {
         if (v != t->deref || t->from < 0)
-            return tenrec_fail(err, TENREC_EPROTOCOL, "a referenced value has no place here");
+            return tenrec_fail(
+                err, TENREC_EPROTOCOL,
+                "malformed message: a referenced value is only allowed as the first argument");
         st = rref_find(ctx, f->id, f->fork, t->from, &o, err);
         r = st == TENREC_OK ? &o->ref : NULL;
     } else if (f->parent != t->from || t->from < 0 || f->fork.on != t->from) {
         return tenrec_fail(err, TENREC_EPROTOCOL,
-                           "a remote reference from worker %d says that it comes from worker %d, "
-                           "and has an id of worker %lld",
+                           "a remote reference from worker %d names worker %d as its parent, and "
+                           "has an id of worker %lld",
                            t->from, f->parent, (long long)f->fork.on);
     } else {
         st = rref_arrive(ctx, f, &r, &t->acts, err);
@@ -203,15 +206,15 @@ static tenrec_status take_rref(struct taking *t, struct tenrec_value *v, tenrec_
     return TENREC_OK;
 }
 
-/* The encoded value is in the same block as `v`: only its contents go. */
-static tenrec_status take_object(struct taking *t, struct tenrec_value *v, tenrec_error *err)
+/* The encoded value is in the same block as `v`: frees only its contents. */
+static tenrec_status resolve_object(struct incoming *t, struct tenrec_value *v, tenrec_error *err)
 {
     struct tenrec_entry *entry = (struct tenrec_entry *)(uintptr_t)v->u.map;
     struct tenrec_object *o = NULL;
-    tenrec_status st = take_values(t, &entry->value, 1, err);
+    tenrec_status st = resolve_values(t, &entry->value, 1, err);
     struct future_scope *scope;
 
-    if (st != TENREC_OK || t->forget)
+    if (st != TENREC_OK || t->refuse)
         return st;
     scope = thread_lend();
     st = object_decode(&t->w->object_types, entry->key, &entry->value, &o, err);
@@ -224,31 +227,32 @@ static tenrec_status take_object(struct taking *t, struct tenrec_value *v, tenre
     return TENREC_OK;
 }
 
-static tenrec_status take_ref(struct taking *t, struct tenrec_value *v, tenrec_error *err)
+static tenrec_status resolve_ref(struct incoming *t, struct tenrec_value *v, tenrec_error *err)
 {
     if (v->type == TENREC_VALUE_OBJECT)
-        return take_object(t, v, err);
-    if (!t->forget)
-        return take_rref(t, v, err);
+        return resolve_object(t, v, err);
+    if (!t->refuse)
+        return resolve_rref(t, v, err);
     if (!(v->reserved & CODEC_DEREF) && ((const struct rref_fork *)v->u.bytes)->parent == t->from)
         rref_refuse(t->w->rrefs, v->u.bytes, &t->acts);
     return TENREC_OK;
 }
 
-static tenrec_status take_values(struct taking *t, struct tenrec_value *v, size_t n,
-                                 tenrec_error *err)
+static tenrec_status resolve_values(struct incoming *t, struct tenrec_value *v, size_t n,
+                                    tenrec_error *err)
 {
     tenrec_status st = TENREC_OK;
 
     for (size_t i = 0; i < n && st == TENREC_OK; i++) {
         if (v[i].reserved & CODEC_UNTAKEN)
-            st = take_ref(t, &v[i], err);
+            st = resolve_ref(t, &v[i], err);
         else if (v[i].type == TENREC_VALUE_ARRAY)
-            st =
-                take_values(t, (struct tenrec_value *)(uintptr_t)v[i].u.array, (size_t)v[i].n, err);
+            st = resolve_values(t, (struct tenrec_value *)(uintptr_t)v[i].u.array, (size_t)v[i].n,
+                                err);
         else if (v[i].type == TENREC_VALUE_MAP)
             for (uint64_t k = 0; k < v[i].n && st == TENREC_OK; k++)
-                st = take_values(t, (struct tenrec_value *)(uintptr_t)&v[i].u.map[k].value, 1, err);
+                st = resolve_values(t, (struct tenrec_value *)(uintptr_t)&v[i].u.map[k].value, 1,
+                                    err);
     }
     return st;
 }
@@ -257,14 +261,14 @@ tenrec_status rrefs_take(struct tenrec_worker *w, tenrec_peer from, const struct
                          size_t n, bool deref, tenrec_error *err)
 {
     struct tenrec_value *values = (struct tenrec_value *)(uintptr_t)v;
-    struct taking t = { .w = w, .from = from, .deref = deref ? v : NULL };
+    struct incoming t = { .w = w, .from = from, .deref = deref ? v : NULL };
     tenrec_status st;
 
     rref_acts_init(&t.acts);
-    st = take_values(&t, values, n, err);
+    st = resolve_values(&t, values, n, err);
     if (st != TENREC_OK) {
-        t.forget = true;
-        take_values(&t, values, n, NULL);
+        t.refuse = true;
+        resolve_values(&t, values, n, NULL);
     }
     rref_acts_run(&t.acts);
     return st;
@@ -272,7 +276,7 @@ tenrec_status rrefs_take(struct tenrec_worker *w, tenrec_peer from, const struct
 
 void rrefs_forget(struct tenrec_worker *w, tenrec_peer from, const struct tenrec_msg *msg)
 {
-    struct taking t = { .w = w, .from = from, .forget = true };
+    struct incoming t = { .w = w, .from = from, .refuse = true };
     struct tenrec_value *value = NULL, *args = NULL;
     bool refers = false;
 
@@ -281,13 +285,13 @@ void rrefs_forget(struct tenrec_worker *w, tenrec_peer from, const struct tenrec
     rref_acts_init(&t.acts);
     if (msg->type & TENREC_MSG_RESPONSE_BIT) {
         if (codec_read_value_refs(msg, &value, &refers, NULL) == TENREC_OK)
-            take_values(&t, value, 1, NULL);
+            resolve_values(&t, value, 1, NULL);
         tenrec_value_drop(value);
     } else {
         struct codec_call call;
         if (codec_read_call(msg, &call, NULL) == TENREC_OK) {
             args = (struct tenrec_value *)(uintptr_t)call.args;
-            take_values(&t, args, call.n, NULL);
+            resolve_values(&t, args, call.n, NULL);
             codec_call_finish(&call);
         }
     }

@@ -159,7 +159,7 @@ static void drop(int at, struct tenrec_rref *r)
     struct rref_acts acts;
 
     rref_acts_init(&acts);
-    rref_let_go(r, &acts);
+    rref_release(r, &acts);
     act(at, &acts);
 }
 
@@ -304,7 +304,7 @@ static void take_fetch(const struct message *m)
     if (rref_find(ctx[m->to], m->fork.id, m->fork.fork, m->from, &o, &err) != TENREC_OK)
         fail_msg("%s", err.text);
     rref_acts_init(&acts);
-    rref_let_go(&o->ref, &acts);
+    rref_release(&o->ref, &acts);
     act(m->to, &acts);
     push((struct message){ .kind = DROP, .to = m->from, .ref = m->ref });
 }

@@ -115,10 +115,10 @@ TEST_WITH(rref_delete_of_another_workers_fork_does_nothing, open_context, close_
     rref_user_deleted(ctx, f.id, f.fork, THIRD, &acts);
     assert_int_equal(rref_context_count(ctx).num_forks, 1);
     assert_int_equal(rref_find(ctx, f.id, f.fork, OTHER, &o, NULL), TENREC_OK);
-    rref_let_go(&o->ref, &acts);
+    rref_release(&o->ref, &acts);
     rref_user_deleted(ctx, f.id, f.fork, OTHER, &acts);
     assert_int_equal(rref_context_count(ctx).num_forks, 0);
-    rref_let_go(r, &acts);
+    rref_release(r, &acts);
     free_dead();
 }
 
@@ -131,11 +131,11 @@ TEST_WITH(rref_use_of_another_workers_fork_is_refused, open_context, close_conte
 
     assert_int_equal(rref_fork_for(r, OTHER, &f, NULL), TENREC_OK);
     assert_int_equal(rref_find(ctx, f.id, f.fork, THIRD, &o, &err), TENREC_EPROTOCOL);
-    assert_text_has(err.text, "'third' uses a reference that 'other' holds");
+    assert_text_has(err.text, "'third' uses a reference of 'other'");
     assert_int_equal(rref_fork_requested(ctx, f.id, f.fork, THIRD, &err), TENREC_EPROTOCOL);
     assert_int_equal(rref_fork_requested(ctx, f.id, f.fork, OTHER, &err), TENREC_OK);
     rref_user_deleted(ctx, f.id, f.fork, OTHER, &acts);
-    rref_let_go(r, &acts);
+    rref_release(r, &acts);
     free_dead();
 }
 
@@ -153,7 +153,7 @@ TEST_WITH(rref_child_accept_counts_only_from_the_worker_that_has_the_child, open
     assert_int_equal(rref_context_count(ctx).num_pending_children, 1);
     rref_child_arrived(ctx, f.fork, THIRD, &acts);
     assert_int_equal(rref_context_count(ctx).num_pending_children, 0);
-    rref_let_go(&u->ref, &acts);
+    rref_release(&u->ref, &acts);
     rref_job_done(&u->job, NULL, &acts);
     free_dead();
     assert_null(ctx->users);
@@ -167,7 +167,7 @@ TEST_WITH(rref_that_was_let_go_of_is_told_to_who_asks, open_context, close_conte
     tenrec_error err;
 
     assert_int_equal(rref_fork_for(r, OTHER, &f, NULL), TENREC_OK);
-    rref_let_go(r, &acts);
+    rref_release(r, &acts);
     rref_user_deleted(ctx, f.id, f.fork, OTHER, &acts);
     free_dead();
     assert_null(ctx->owners);
@@ -229,7 +229,7 @@ TEST_WITH(rref_that_comes_late_of_who_has_left_is_not_kept, open_context, close_
     assert_int_equal(rref_fork_requested(ctx, r->id, id_of(1, 6), OTHER, &err), TENREC_OK);
     assert_int_equal(rref_context_count(ctx).num_forks, 1);
     rref_peer_lost(ctx, OTHER, &why, &acts);
-    rref_let_go(r, &acts);
+    rref_release(r, &acts);
 }
 
 TEST_WITH(rref_ids_differ_between_sessions, open_context, close_context)
@@ -238,7 +238,7 @@ TEST_WITH(rref_ids_differ_between_sessions, open_context, close_context)
 
     assert_int_equal(r->id.local >> RREF_SESSION_SHIFT, 3);
     assert_int_equal(r->id.on, ME);
-    rref_let_go(r, &acts);
+    rref_release(r, &acts);
     free_dead();
 }
 
@@ -282,7 +282,7 @@ TEST_WITH(rref_wait_ends_when_its_time_is_up, open_context, close_context)
     assert_true(rref_expire(ctx, 300, &acts) == CLOCK_NEVER);
     tell();
     assert_int_equal(times, 2);
-    rref_let_go(&o->ref, &acts);
+    rref_release(&o->ref, &acts);
     free_dead();
 }
 
@@ -303,7 +303,7 @@ TEST_WITH(rref_wait_ends_when_who_waits_is_lost, open_context, close_context)
     tell();
     assert_int_equal(times, 1);
     assert_int_equal(told->code, TENREC_EPEER_LOST);
-    rref_let_go(&o->ref, &acts);
+    rref_release(&o->ref, &acts);
     free_dead();
 }
 
