@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gather.c - both sides. Each worker counts the gathers of a set, so the n-th
- * of one meets the n-th of the others, whichever thread makes it. A gather
- * that failed stays failed: who comes late is told at once and goes on to the
- * next number, so the set does not get out of step. */
+/* gather.c - both sides. Each worker counts the gathers of a set, so the n-th gather of a worker
+ * meets the n-th of the others, whichever thread calls. A failed gather stays failed: a late worker
+ * gets the error at once and continues with the next number, so the set stays in step. */
 #include "collective/gather.h"
 
 #include "base/clock.h"
@@ -22,7 +21,7 @@
 #include <stdlib.h>
 
 enum {
-    VERDICT_MS = 50, /* the leader's answer may come so much after the limit */
+    VERDICT_MS = 50, /* the leader's answer may arrive this long after the limit */
     LATE_MS = 1000,  /* another thread is completing a gather */
 };
 
@@ -40,11 +39,11 @@ void gather_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg
 
     msg->release(msg);
     if (st == TENREC_OK && in->type != TENREC_VALUE_ARRAY)
-        st = tenrec_fail(&why, TENREC_EPROTOCOL, "a gather's payload is no array");
+        st = tenrec_fail(&why, TENREC_EPROTOCOL, "malformed gather: the payload is not an array");
     if (st == TENREC_OK)
         st = tenrec_values_get(in->u.array, in->n, &why, "siiv", &key, &number, &ms, &value);
     if (st == TENREC_OK && (number < 0 || ms <= 0))
-        st = tenrec_fail(&why, TENREC_EPROTOCOL, "a gather's payload has negative numbers");
+        st = tenrec_fail(&why, TENREC_EPROTOCOL, "malformed gather: negative number or limit");
     if (st == TENREC_OK)
         st = participants_of_key(&w->peers, key, &s, &why);
     if (st == TENREC_OK)
@@ -60,10 +59,10 @@ void gather_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg
     tenrec_value_drop(in);
 }
 
-static tenrec_status gather_lead_it(struct tenrec_worker *w, const struct participants *s,
-                                    int64_t number, uint64_t deadline_ns,
-                                    const struct tenrec_value *value, struct tenrec_future **ret,
-                                    tenrec_error *err)
+static tenrec_status gather_lead(struct tenrec_worker *w, const struct participants *s,
+                                 int64_t number, uint64_t deadline_ns,
+                                 const struct tenrec_value *value, struct tenrec_future **ret,
+                                 tenrec_error *err)
 {
     struct gather_part part = { .id = w->self.id };
     struct tenrec_future *f = NULL;
@@ -87,8 +86,8 @@ static tenrec_status gather_lead_it(struct tenrec_worker *w, const struct partic
     return st;
 }
 
-/* The leader fails the gather at the first limit, and names the missing: its answer is
- * waited for a little longer than the limit. */
+/* The leader fails the gather at the first limit, and names the missing: a follower waits a little
+ * longer than the limit for that answer. */
 static uint64_t verdict_ns(uint64_t deadline_ns)
 {
     return deadline_ns > CLOCK_NEVER - VERDICT_MS * UINT64_C(1000000)
@@ -117,7 +116,7 @@ static tenrec_status gather_follow(struct tenrec_worker *w, const struct partici
     return call_send(w, &spec, msg, ret, err);
 }
 
-/* The future of a follower is that of a call, which ends by itself. */
+/* A follower's future is that of a call, which has a deadline of its own. */
 static tenrec_status gather_wait(struct tenrec_worker *w, struct tenrec_future *f,
                                  uint64_t deadline_ns, tenrec_error *err)
 {
@@ -129,7 +128,7 @@ static tenrec_status gather_wait(struct tenrec_worker *w, struct tenrec_future *
     st = tenrec_future_wait(f, left_ms < 0 ? TENREC_TIMEOUT_NONE : left_ms, err);
     if (st != TENREC_ETIMEDOUT || tenrec_future_done(f))
         return st;
-    gather_expire(w); /* the loop is late to name the missing */
+    gather_expire(w); /* the loop is late; names the missing */
     return tenrec_future_wait(f, LATE_MS, err);
 }
 
@@ -152,7 +151,7 @@ tenrec_status tenrec_all_gather(struct tenrec_worker *w, const struct tenrec_val
         return tenrec_fail(err, TENREC_EUNSUPPORTED, "references are not gathered");
     if (value_on_devices(value))
         return tenrec_fail(err, TENREC_EUNSUPPORTED,
-                           "tensors on devices are not gathered: give copies in the host "
+                           "tensors on devices are not gathered: pass copies on the host "
                            "(tenrec_tensor_to)");
     st = worker_enter(w, err);
     if (st != TENREC_OK)
@@ -168,7 +167,7 @@ tenrec_status tenrec_all_gather(struct tenrec_worker *w, const struct tenrec_val
         if (number < 0)
             st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a gather");
         else if (s.id[0] == w->self.id)
-            st = gather_lead_it(w, &s, number, deadline_ns, value ? value : &nil, &f, err);
+            st = gather_lead(w, &s, number, deadline_ns, value ? value : &nil, &f, err);
         else
             st = gather_follow(w, &s, number, ms, deadline_ns, value ? value : &nil, &f, err);
     }

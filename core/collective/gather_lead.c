@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gather_lead.c - the leader of gathers: the members that came, the missing, when to give up. */
+/* gather_lead.c - the leader of gathers: arrived members, missing members, limits. The lock of the
+ * gathers guards the open ones; a gather that was removed belongs to the remover. */
 #include "collective/gather_lead.h"
 
 #include "base/clock.h"
@@ -18,18 +19,18 @@
 
 enum { OPEN_MAX = 4096 };
 
-/* The leader of a gather that waits tries to reach those that have not come, so that a
- * member that died unnoticed is named before the limit: first after so long. */
-enum { LOOK_FIRST_MS = 20, LOOK_MAX_MS = 1000 };
+/* A waiting leader contacts the missing members, so that a member that died unnoticed is named
+ * before the limit. */
+enum { CONTACT_FIRST_MS = 20, CONTACT_MAX_MS = 1000 };
 
 struct gather {
     struct gather *next;
     int64_t number;
-    uint64_t deadline_ns; /* the first limit of the members that came */
-    uint64_t look_ns;     /* when those that have not come are tried */
-    uint32_t look_ms;     /* the gap to the next such look */
-    size_t n, came;
-    struct gather_part *part; /* n; the first `came` are there */
+    uint64_t deadline_ns; /* the first limit of the arrived members */
+    uint64_t contact_ns;  /* time of the next contact with the missing */
+    uint32_t contact_ms;  /* gap after that contact */
+    size_t n, arrived;
+    struct gather_part *part; /* n; the first `arrived` are set */
     tenrec_peer *id;          /* n: the set, ordered by name */
     char key[];               /* the set, as text */
 };
@@ -46,7 +47,7 @@ struct gathers *gathers_new(void)
 
 static void gather_drop(struct gather *g)
 {
-    for (size_t i = 0; g->part && i < g->came; i++) {
+    for (size_t i = 0; g->part && i < g->arrived; i++) {
         tenrec_value_drop(g->part[i].value);
         tenrec_future_drop(g->part[i].future);
     }
@@ -85,32 +86,32 @@ static void part_fail(struct tenrec_worker *w, struct gather_part *p, const tenr
 
 static void gather_lead_fail(struct tenrec_worker *w, struct gather *g, const tenrec_error *why)
 {
-    for (size_t i = 0; i < g->came; i++)
+    for (size_t i = 0; i < g->arrived; i++)
         part_fail(w, &g->part[i], why);
     gather_drop(g);
 }
 
-static bool has_come(const struct gather *g, tenrec_peer id)
+static bool has_arrived(const struct gather *g, tenrec_peer id)
 {
-    for (size_t i = 0; i < g->came; i++)
+    for (size_t i = 0; i < g->arrived; i++)
         if (g->part[i].id == id)
             return true;
     return false;
 }
 
-/* "'a', 'b' did not come". */
+/* "'a', 'b' did not join". */
 static void gather_lead_missing(struct tenrec_worker *w, const struct gather *g, tenrec_error *why)
 {
     size_t at = 0;
 
     tenrec_fail(why, TENREC_ETIMEDOUT, "%s", "");
     for (size_t i = 0; i < g->n && at < sizeof why->text; i++) {
-        if (!has_come(g, g->id[i]))
+        if (!has_arrived(g, g->id[i]))
             at += (size_t)snprintf(why->text + at, sizeof why->text - at, "%s'%s'", at ? ", " : "",
                                    peers_name(&w->peers, g->id[i]));
     }
     if (at < sizeof why->text)
-        snprintf(why->text + at, sizeof why->text - at, " did not come to the gather in time");
+        snprintf(why->text + at, sizeof why->text - at, " did not join the gather in time");
 }
 
 static void gather_lead_complete(struct tenrec_worker *w, struct gather *g)
@@ -120,7 +121,7 @@ static void gather_lead_complete(struct tenrec_worker *w, struct gather *g)
     tenrec_error why;
 
     if (!entry) {
-        tenrec_fail(&why, TENREC_ENOMEM, "no memory for what %zu workers gathered", g->n);
+        tenrec_fail(&why, TENREC_ENOMEM, "no memory for the values of %zu workers", g->n);
         gather_lead_fail(w, g, &why);
         return;
     }
@@ -142,8 +143,8 @@ static void gather_lead_complete(struct tenrec_worker *w, struct gather *g)
     gather_drop(g);
 }
 
-/* Takes the gather out of the open ones. Lock held. */
-static struct gather *gather_lead_take(struct gathers *gs, const char *key, int64_t number)
+/* Removes the gather from the open ones. Lock held. */
+static struct gather *gather_lead_remove(struct gathers *gs, const char *key, int64_t number)
 {
     struct gather **at, *g;
 
@@ -156,76 +157,77 @@ static struct gather *gather_lead_take(struct gathers *gs, const char *key, int6
     return NULL;
 }
 
-/* Is `id` one that the gather still waits for? */
+/* Returns true if `id` is missing from the gather. */
 static bool waits_for(const struct gather *g, tenrec_peer id)
 {
     bool in_set = false;
 
     for (size_t i = 0; i < g->n; i++)
         in_set = in_set || g->id[i] == id;
-    return in_set && !has_come(g, id);
+    return in_set && !has_arrived(g, id);
 }
 
-/* A gather that fails: members that come late are told. Lock held. */
-static void take_failed(struct gathers *gs, struct gather *g, tenrec_peer lost)
+/* Removes a failing gather, and remembers it for late members. Lock held. */
+static void remove_failed(struct gathers *gs, struct gather *g, tenrec_peer lost)
 {
     struct gather_set *set = gather_set_get(&gs->sets, g->key);
 
-    gather_lead_take(gs, g->key, g->number);
+    gather_lead_remove(gs, g->key, g->number);
     if (set)
         gather_set_fail(set, g->number, lost);
 }
 
-/* Takes one out whose limit has passed; *next_ns is the first of the other limits and looks. */
-static struct gather *take_late(struct gathers *gs, uint64_t now, uint64_t *next_ns)
+/* Removes a gather whose limit has expired; *next_ns is the first of the other limits and
+ * contacts. */
+static struct gather *remove_expired(struct gathers *gs, uint64_t now, uint64_t *next_ns)
 {
-    struct gather **at, *g, *late = NULL;
+    struct gather **at, *g, *expired = NULL;
 
     *next_ns = CLOCK_NEVER;
     pthread_mutex_lock(&gs->lock);
-    for (at = &gs->open; (g = *at) && !late; at = &g->next) {
-        const uint64_t first_ns = g->deadline_ns < g->look_ns ? g->deadline_ns : g->look_ns;
+    for (at = &gs->open; (g = *at) && !expired; at = &g->next) {
+        const uint64_t first_ns = g->deadline_ns < g->contact_ns ? g->deadline_ns : g->contact_ns;
 
         if (g->deadline_ns <= now)
-            late = g;
+            expired = g;
         else if (first_ns < *next_ns)
             *next_ns = first_ns;
     }
-    if (late)
-        take_failed(gs, late, -1);
+    if (expired)
+        remove_failed(gs, expired, -1);
     pthread_mutex_unlock(&gs->lock);
-    return late;
+    return expired;
 }
 
-/* The members that the first gather whose look is due still waits for; NULL: none is due, or
- * there is no memory. */
-static tenrec_peer *take_look(struct gathers *gs, uint64_t now, size_t *ret_n)
+/* Returns the missing members of the first gather whose contact is due. NULL if none is due, or out
+ * of memory. */
+static tenrec_peer *list_missing(struct gathers *gs, uint64_t now, size_t *ret_n)
 {
     tenrec_peer *id = NULL;
     struct gather *g;
 
     *ret_n = 0;
     pthread_mutex_lock(&gs->lock);
-    for (g = gs->open; g && g->look_ns > now; g = g->next)
+    for (g = gs->open; g && g->contact_ns > now; g = g->next)
         ;
     if (g && (id = memory_new(g->n, sizeof *id)))
         for (size_t i = 0; i < g->n; i++)
-            if (!has_come(g, g->id[i]))
+            if (!has_arrived(g, g->id[i]))
                 id[(*ret_n)++] = g->id[i];
     if (g) {
-        g->look_ns = now + g->look_ms * UINT64_C(1000000);
-        g->look_ms = g->look_ms * 2 < LOOK_MAX_MS ? g->look_ms * 2 : LOOK_MAX_MS;
+        g->contact_ns = now + g->contact_ms * UINT64_C(1000000);
+        g->contact_ms = g->contact_ms * 2 < CONTACT_MAX_MS ? g->contact_ms * 2 : CONTACT_MAX_MS;
     }
     pthread_mutex_unlock(&gs->lock);
     return id;
 }
 
-static void gather_look(struct tenrec_worker *w, uint64_t now)
+static void gather_contact(struct tenrec_worker *w, uint64_t now)
 {
     tenrec_peer *id;
     size_t n;
 
-    while ((id = take_look(w->gathers, now, &n))) {
+    while ((id = list_missing(w->gathers, now, &n))) {
         for (size_t i = 0; i < n; i++)
             contact_try(w, id[i]);
         free(id);
@@ -239,9 +241,9 @@ void gather_expire(struct tenrec_worker *w)
     tenrec_error why;
 
     if (worker_enter(w, NULL) != TENREC_OK)
-        return; /* shutdown fails them all */
-    gather_look(w, now);
-    while ((g = take_late(w->gathers, now, &next))) {
+        return; /* shutdown fails all gathers */
+    gather_contact(w, now);
+    while ((g = remove_expired(w->gathers, now, &next))) {
         gather_lead_missing(w, g, &why);
         gather_lead_fail(w, g, &why);
     }
@@ -259,8 +261,8 @@ static struct gather *gather_new(const struct participants *s, int64_t number)
         return NULL;
     g->number = number;
     g->deadline_ns = CLOCK_NEVER;
-    g->look_ns = clock_deadline_ms(LOOK_FIRST_MS);
-    g->look_ms = LOOK_FIRST_MS;
+    g->contact_ns = clock_deadline_ms(CONTACT_FIRST_MS);
+    g->contact_ms = CONTACT_FIRST_MS;
     g->n = s->n;
     g->part = memory_new(s->n, sizeof g->part[0]);
     g->id = memory_new(s->n, sizeof g->id[0]);
@@ -273,7 +275,7 @@ static struct gather *gather_new(const struct participants *s, int64_t number)
     return g;
 }
 
-/* Finds or opens the gather; NULL when all have come to it long since. Lock held. */
+/* Finds or opens the gather; *ret is NULL if it was completed before. Lock held. */
 static tenrec_status gather_lead_find(struct tenrec_worker *w, const struct participants *s,
                                       int64_t number, struct gather **ret, tenrec_error *err)
 {
@@ -290,11 +292,12 @@ static tenrec_status gather_lead_find(struct tenrec_worker *w, const struct part
         return TENREC_OK;
     }
     if (!g && set && gather_set_has_failed(set, number, &lost))
-        return lost < 0 ? tenrec_fail(err, TENREC_ETIMEDOUT,
-                                      "this gather has failed: a limit ran out before all had come")
-                        : tenrec_fail(err, TENREC_EPEER_LOST,
-                                      "this gather has failed: '%s' was lost before it came",
-                                      peers_name(&w->peers, lost));
+        return lost < 0
+                   ? tenrec_fail(err, TENREC_ETIMEDOUT,
+                                 "this gather has failed: a limit expired before all had joined")
+                   : tenrec_fail(err, TENREC_EPEER_LOST,
+                                 "this gather has failed: '%s' was lost before it joined",
+                                 peers_name(&w->peers, lost));
     if (!g && gs->n_open >= OPEN_MAX)
         return tenrec_fail(err, TENREC_EAGAIN, "%d gathers are open already", OPEN_MAX);
     if (!g) {
@@ -308,19 +311,20 @@ static tenrec_status gather_lead_find(struct tenrec_worker *w, const struct part
     return TENREC_OK;
 }
 
-/* Has the member come before? By the same message: backends may deliver a message
- * twice. By another one: EEXIST. Lock held. */
-static tenrec_status came_before(struct tenrec_worker *w, const struct gather *g,
-                                 const struct gather_part *part, bool *ret_again, tenrec_error *err)
+/* Sets *ret_again if this message has arrived before: backends may deliver a message twice. Fails
+ * with EEXIST if the member has joined with another message. Lock held. */
+static tenrec_status arrived_before(struct tenrec_worker *w, const struct gather *g,
+                                    const struct gather_part *part, bool *ret_again,
+                                    tenrec_error *err)
 {
     *ret_again = !g;
-    for (size_t i = 0; g && i < g->came; i++) {
+    for (size_t i = 0; g && i < g->arrived; i++) {
         if (g->part[i].id != part->id)
             continue;
         *ret_again = g->part[i].msg_id == part->msg_id &&
                      g->part[i].route.generation == part->route.generation;
         if (!*ret_again)
-            return tenrec_fail(err, TENREC_EEXIST, "'%s' has come to this gather already",
+            return tenrec_fail(err, TENREC_EEXIST, "'%s' has joined this gather already",
                                peers_name(&w->peers, part->id));
     }
     return TENREC_OK;
@@ -342,15 +346,15 @@ tenrec_status gather_join(struct tenrec_worker *w, const struct participants *s,
     pthread_mutex_lock(&w->gathers->lock);
     st = gather_lead_find(w, s, number, &g, err);
     if (st == TENREC_OK)
-        st = came_before(w, g, part, &again, err);
+        st = arrived_before(w, g, part, &again, err);
     if (st == TENREC_OK && g && !again) {
-        g->part[g->came++] = *part;
+        g->part[g->arrived++] = *part;
         if (limit < g->deadline_ns)
             g->deadline_ns = limit;
-        if (g->look_ns < next)
-            next = g->look_ns;
-        if (g->came == g->n) {
-            whole = gather_lead_take(w->gathers, s->key, number);
+        if (g->contact_ns < next)
+            next = g->contact_ns;
+        if (g->arrived == g->n) {
+            whole = gather_lead_remove(w->gathers, s->key, number);
             gather_set_add_whole(gather_set_get(&w->gathers->sets, s->key), number);
         }
     }
@@ -366,19 +370,19 @@ tenrec_status gather_join(struct tenrec_worker *w, const struct participants *s,
 
 void gather_lost(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *why)
 {
-    tenrec_error told = *why;
+    tenrec_error reported = *why;
     struct gather *g;
 
-    tenrec_error_prefix(&told, "'%s' was lost before it came", peers_name(&w->peers, peer));
+    tenrec_error_prefix(&reported, "'%s' was lost before it joined", peers_name(&w->peers, peer));
     do {
         pthread_mutex_lock(&w->gathers->lock);
         for (g = w->gathers->open; g && !waits_for(g, peer); g = g->next)
             ;
         if (g)
-            take_failed(w->gathers, g, peer);
+            remove_failed(w->gathers, g, peer);
         pthread_mutex_unlock(&w->gathers->lock);
         if (g)
-            gather_lead_fail(w, g, &told);
+            gather_lead_fail(w, g, &reported);
     } while (g);
 }
 

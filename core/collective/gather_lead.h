@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gather_lead.h - what a leader's gather is made of; gather.c brings it. */
+/* gather_lead.h - the parts of a gather at its leader, which gather.c brings. */
 #ifndef TENREC_COLLECTIVE_GATHER_LEAD_H
 #define TENREC_COLLECTIVE_GATHER_LEAD_H
 
@@ -10,20 +10,20 @@ struct participants;
 struct tenrec_future;
 struct tenrec_worker;
 
-/* One worker that has come. */
+/* A worker that has joined. */
 struct gather_part {
     tenrec_peer id;
     struct tenrec_value *value;   /* owns */
-    struct tenrec_future *future; /* shared; of our own part */
-    int64_t msg_id;               /* of another's */
+    struct tenrec_future *future; /* shared; of the leader's own part */
+    int64_t msg_id;               /* of a follower's */
     struct tenrec_route route;
 };
 
-/* One more has come to the gather `number` of the set, and waits until `limit`. Completes the
- * gather when it is the last. Takes *part on success.
+/* A worker joins the gather `number` of the set, and waits until `limit`. Completes the gather with
+ * the last worker. Takes *part on success.
  *
- * errors: EINVAL (not in the set), EEXIST (came before), EAGAIN, ENOMEM, and what that gather
- * has failed with */
+ * errors: EINVAL (not in the set), EEXIST (joined before), EAGAIN, ENOMEM, and the error of a
+ * failed gather */
 tenrec_status gather_join(struct tenrec_worker *w, const struct participants *s, int64_t number,
                           uint64_t limit, const struct gather_part *part, tenrec_error *err);
 

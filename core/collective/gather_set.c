@@ -55,7 +55,7 @@ void gather_sets_forget(struct gather_set **all, const char *name, uint64_t inca
     }
 }
 
-/* Gathers of several threads overlap, so that a later one may fail first. */
+/* Gathers of several threads overlap, so numbers fail in any order. */
 void gather_set_fail(struct gather_set *s, int64_t number, tenrec_peer lost)
 {
     unsigned at = s->n_failed;

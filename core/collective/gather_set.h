@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gather_set.h - what is remembered of each set of workers that gathers: the
- * number of our next gather, and which have failed. Needs the lock of the
- * gathers. */
+/* gather_set.h - the record of each set of workers that gathers: the number of our next gather, and
+ * the failed ones. The lock of the gathers is held. */
 #ifndef TENREC_COLLECTIVE_GATHER_SET_H
 #define TENREC_COLLECTIVE_GATHER_SET_H
 
@@ -11,22 +10,20 @@
 #include <stdint.h>
 #include <tenrec/types.h>
 
-/* So many that failed are known apart from others that are still under way. */
+/* This many failed gathers are told apart from gathers in progress. */
 #define GATHER_SET_FAILED 64
 #define GATHER_SET_WHOLE 64
 
 struct gather_set {
     int64_t next; /* number of our next gather */
 
-    /* As leader. All up to `failed_upto` are over; of those that came after
-     * it, these have failed. */
+    /* As leader: all gathers up to `failed_upto` are over; of the later ones, these have failed. */
     int64_t failed_upto;
     int64_t failed[GATHER_SET_FAILED];
-    tenrec_peer lost[GATHER_SET_FAILED]; /* whose loss it was; -1: a limit ran out */
-    unsigned n_failed, oldest;           /* a ring when it is full */
+    tenrec_peer lost[GATHER_SET_FAILED]; /* the lost peer; -1: a limit expired */
+    unsigned n_failed, oldest;           /* a ring once full */
 
-    /* As leader, the last that all had come to: who comes again is a message
-     * that came twice. A ring. */
+    /* As leader, a ring of the latest completed gathers: a message for them is a duplicate. */
     int64_t whole[GATHER_SET_WHOLE];
     unsigned n_whole;
 
@@ -34,19 +31,19 @@ struct gather_set {
     char key[]; /* the names */
 };
 
-/* Finds or makes it; NULL when there is no memory. */
+/* Finds or makes the set. Returns NULL if out of memory. */
 struct gather_set *gather_set_get(struct gather_set **all, const char *key);
 void gather_sets_drop(struct gather_set **all);
 
-/* Forgets those that this life of a worker was in. */
+/* Forgets the sets that include this incarnation of a worker. */
 void gather_sets_forget(struct gather_set **all, const char *name, uint64_t incarnation);
 
-/* All have come to it. */
+/* All workers have joined the gather. */
 void gather_set_add_whole(struct gather_set *s, int64_t number);
 bool gather_set_was_whole(const struct gather_set *s, int64_t number);
 
 void gather_set_fail(struct gather_set *s, int64_t number, tenrec_peer lost);
-/* Of one that is not open; *ret_lost as it was told, -1 when that is forgotten. */
+/* For a gather that is not open; *ret_lost is -1 if the lost peer is forgotten. */
 bool gather_set_has_failed(const struct gather_set *s, int64_t number, tenrec_peer *ret_lost);
 
 #endif

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#define LINE_EXTRA 20 /* of a line beside the name: its life and end */
+#define LINE_EXTRA 20 /* bytes of a line for the incarnation and the line end */
 
 void participants_finish(struct participants *s)
 {
@@ -22,7 +22,7 @@ static int by_name(const void *a, const void *b, void *arg)
     return strcmp(peers_name(p, *(const tenrec_peer *)a), peers_name(p, *(const tenrec_peer *)b));
 }
 
-/* Names that come again are told apart by their lives. Returns the bytes. */
+/* Where names are reused, the incarnation tells them apart. Returns the number of bytes. */
 static int write_line(const struct peers *p, tenrec_peer id, char *ret, size_t room)
 {
     if (!p->lives)
@@ -54,8 +54,8 @@ static tenrec_status nameset_order(const struct peers *p, struct participants *s
     return TENREC_OK;
 }
 
-/* Every worker that is there. errors: ENOMEM */
-static tenrec_status take_all(const struct peers *p, struct participants *s, tenrec_error *err)
+/* Lists all workers of the group. errors: ENOMEM */
+static tenrec_status list_all(const struct peers *p, struct participants *s, tenrec_error *err)
 {
     const size_t room = atomic_load(&p->top);
 
@@ -69,7 +69,7 @@ static tenrec_status take_all(const struct peers *p, struct participants *s, ten
     return TENREC_OK;
 }
 
-/* Finds the worker of one line, cutting the life off. */
+/* Finds the worker of a line, and cuts the incarnation off. */
 static tenrec_status find_line(const struct peers *p, char *line, tenrec_peer *ret,
                                tenrec_error *err)
 {
@@ -81,7 +81,7 @@ static tenrec_status find_line(const struct peers *p, char *line, tenrec_peer *r
     st = peers_find(p, line, ret, err);
     if (st == TENREC_OK && life && strtoull(life, NULL, 16) != peers_incarnation(p, *ret))
         st = tenrec_fail(err, TENREC_EGROUP,
-                         "a gather names '%s' in another life than the one it has", line);
+                         "a gather names another incarnation of '%s' than the present one", line);
     return st;
 }
 
@@ -92,7 +92,7 @@ tenrec_status participants_of_names(const struct peers *p, const char *const *na
     tenrec_status st = TENREC_OK;
 
     if (!names)
-        st = take_all(p, &s, err);
+        st = list_all(p, &s, err);
     else if (!(s.id = memory_new(s.n, sizeof s.id[0])))
         st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", s.n);
     for (size_t i = 0; names && i < s.n && st == TENREC_OK; i++) {
@@ -130,7 +130,7 @@ tenrec_status participants_of_key(const struct peers *p, const char *key, struct
     if (st == TENREC_OK)
         st = nameset_order(p, &s, err);
     if (st == TENREC_OK && (s.n == 0 || s.id[0] != p->me))
-        st = tenrec_fail(err, TENREC_EPROTOCOL, "a gather came to '%s', which does not lead it",
+        st = tenrec_fail(err, TENREC_EPROTOCOL, "a gather was sent to '%s', which does not lead it",
                          peers_name(p, p->me));
     if (st == TENREC_OK)
         *ret = s;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* participants.h - workers that gather: the same set however its names are ordered. */
+/* participants.h - the set of workers of a gather, independent of the order of its names. */
 #ifndef TENREC_COLLECTIVE_PARTICIPANTS_H
 #define TENREC_COLLECTIVE_PARTICIPANTS_H
 
@@ -15,13 +15,12 @@ struct participants {
     char *key; /* owns: the names, one a line */
 };
 
-/* The workers that a program names; all of the group when names is NULL. We
- * must be among them. errors: EINVAL, EPEER_UNKNOWN, ENOMEM */
+/* The workers that a program names; the whole group if names is NULL. The set must include this
+ * worker. errors: EINVAL, EPEER_UNKNOWN, ENOMEM */
 tenrec_status participants_of_names(const struct peers *p, const char *const *names, size_t n,
                                     struct participants *ret, tenrec_error *err);
 
-/* The set that another worker wrote down; it must be ours to lead. errors: as
- * above, EPROTOCOL */
+/* The set of a key from another worker; this worker must lead it. errors: as above, EPROTOCOL */
 tenrec_status participants_of_key(const struct peers *p, const char *key, struct participants *ret,
                                   tenrec_error *err);
 

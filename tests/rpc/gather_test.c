@@ -87,7 +87,7 @@ static void *late_barrier(void *arg)
     if (tenrec_barrier(t->w, NULL, 0, t->rank == 0 ? 300 : CLUSTER_LONG_MS, &err) !=
         TENREC_ETIMEDOUT)
         t->why = "no timeout";
-    else if (!strstr(err.text, "'worker1' did not come"))
+    else if (!strstr(err.text, "'worker1' did not join"))
         t->why = "the missing one is not named";
     return NULL;
 }
