@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_record.h - the devices of a worker as bytes, for the other workers. */
+/* device_record.h - the devices of a worker, encoded for the other workers. No locks. */
 #ifndef TENREC_MEMBERSHIP_DEVICE_RECORD_H
 #define TENREC_MEMBERSHIP_DEVICE_RECORD_H
 
 #include "store/store.h"
 #include "tensor/device_map.h"
 
-/* ret->data NULL: out of memory. */
+/* Sets ret->data to NULL if out of memory. */
 void device_record_pack(const struct device_row *r, struct store_value *ret);
 
-/* No bytes at all: a worker that says nothing of devices.
+/* An empty record is of a worker that names no devices.
  *
  * ret      the caller frees it with device_row_free
  * errors   EPROTOCOL, ENOMEM */

@@ -10,7 +10,7 @@
 #include "peer/worker.h"
 #include "tensor/stream.h"
 
-/* ---- what the program says -------------------------------------------------------- */
+/* ---- settings of the program ------------------------------------------------------- */
 
 struct devices *devices_make(void)
 {
@@ -66,7 +66,7 @@ tenrec_status devices_new(const struct config_settings *s, struct devices **ret,
     return st;
 }
 
-/* The worker's, to be changed: it does not run, and nobody starts it meanwhile. */
+/* Returns the worker's devices for a change. The caller keeps the worker from starting. */
 static tenrec_status devices_change(struct tenrec_worker *w, struct devices **ret,
                                     tenrec_error *err)
 {
@@ -74,7 +74,7 @@ static tenrec_status devices_change(struct tenrec_worker *w, struct devices **re
 
     if (state != WORKER_NEW && state != WORKER_DOWN)
         return tenrec_fail(err, TENREC_EBUSY,
-                           "devices are agreed upon by tenrec_init_rpc: say them before");
+                           "devices are agreed upon by tenrec_init_rpc: set them before it");
     if (!w->devices && !(w->devices = devices_make()))
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the worker's devices");
     *ret = w->devices;

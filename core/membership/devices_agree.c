@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* devices_agree.c - what the members of a group tell each other of their devices. */
+/* devices_agree.c - agreement of a group on devices and device maps. The ways are guarded by
+ * devices.lock. */
 #include "membership/devices.h"
 
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 #include "runtime/log.h"
 #include "tensor/stream.h"
 
-/* No devices is no failure: what names one will fail, with the reason. */
+/* A host without devices is no failure here: a use of a device fails later, with the reason. */
 static tenrec_status ask_count(struct device_row *mine, struct chain *chain, tenrec_error *err)
 {
     const struct tenrec_device_ops *ops;
@@ -49,7 +50,7 @@ tenrec_status devices_tell(struct devices *d, struct chain *chain, struct store_
                      : tenrec_fail(err, TENREC_ENOMEM, "no memory for the worker's devices");
 }
 
-/* The table of all members while it is being checked. */
+/* The devices of all members during the check. */
 struct table {
     struct device_line *line;
     struct device_row *row;
@@ -88,14 +89,15 @@ static tenrec_status table_read(struct tenrec_worker *w, struct table *t, tenrec
     return st;
 }
 
-/* A worker that others name and that has not looked for devices does it now. */
+/* Counts our devices if another member names one and they were not counted before. */
 static tenrec_status table_count_own(struct tenrec_worker *w, struct table *t, tenrec_error *err)
 {
     return device_table_wants_count(t->line, t->n, t->me) ? ask_count(&t->row[t->me], w->chain, err)
                                                           : TENREC_OK;
 }
 
-/* In a static group it tells the others, too; all know from the table who does. */
+/* In a static group publishes the count, too; each member knows from the table which members
+ * publish. */
 static tenrec_status table_count(struct tenrec_worker *w, struct table *t, uint64_t deadline_ns,
                                  tenrec_error *err)
 {
@@ -125,7 +127,7 @@ static tenrec_status table_count(struct tenrec_worker *w, struct table *t, uint6
 
 /* ---- ways ------------------------------------------------------------------------------ */
 
-/* Lock held, or nobody else knows it yet. */
+/* Lock held, or the way is not shared yet. */
 static void way_clear(struct way *way)
 {
     device_map_free(&way->request);
@@ -147,7 +149,7 @@ static tenrec_status way_room(struct devices *d, tenrec_peer id, tenrec_error *e
     return TENREC_OK;
 }
 
-/* To and from worker `id`, by our map for it and its map for us. */
+/* Sets the ways to and from worker `id`, from our map for it and its map for us. */
 static tenrec_status way_set(struct devices *d, tenrec_peer id, const char *name,
                              const struct device_map *ours, const struct device_map *theirs,
                              tenrec_error *err)
@@ -197,15 +199,15 @@ static tenrec_status devices_agree_use(struct tenrec_worker *w, struct table *t,
         st = device_table_list(t->line, t->n, t->me, &d->used, &n, err);
     if (st != TENREC_OK)
         return st;
-    /* Who has none may send to devices of others. In a group that changes these hear of
-     * our maps perhaps after they have heard from us. */
+    /* A worker without devices may send to devices of others. In a dynamic group a message of ours
+     * may reach a member before our maps do. */
     if (n == 0 && !(dynamic && t->row[t->me].n_maps > 0))
         return TENREC_OK;
     d->n_used = n;
     return chain_use_devices(w->chain, d->used, (uint32_t)n, err);
 }
 
-/* Does anybody say anything? Mostly nobody does. */
+/* Returns true if a member names devices; rarely so. */
 static bool devices_agree_anybody(const struct tenrec_worker *w)
 {
     size_t len = 0;
@@ -239,11 +241,10 @@ tenrec_status devices_agree(struct tenrec_worker *w, uint64_t deadline_ns, tenre
     return st;
 }
 
-/* ---- members that come and go ------------------------------------------------------------ */
+/* ---- members that join and leave -------------------------------------------------------- */
 
-/* What a newcomer wants to send to is used from now on, unless the program said what
- * is. Only the thread that follows the group changes it: the driver is not called with
- * the lock held. */
+/* Uses the devices that a new member sends to, too, unless the program set them. Only the group's
+ * thread changes `used`, so the driver is called without the lock. */
 static tenrec_status use_more(struct tenrec_worker *w, const struct device_map *theirs,
                               tenrec_error *err)
 {
@@ -266,7 +267,7 @@ static tenrec_status use_more(struct tenrec_worker *w, const struct device_map *
     for (size_t i = 0; i < theirs->n; i++) {
         const struct device_pair pair = { theirs->pair[i].to, theirs->pair[i].to };
         if (theirs->pair[i].to.kind != TENREC_CPU && theirs->pair[i].to.index >= d->mine.count) {
-            st = tenrec_fail(err, TENREC_EGROUP, "its device map names cuda:%d, and there are %lld",
+            st = tenrec_fail(err, TENREC_EGROUP, "its device map names cuda:%d: this host has %lld",
                              theirs->pair[i].to.index, (long long)d->mine.count);
             goto out;
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* disconnect.c - what happens when a connection breaks. */
+/* disconnect.c - reaction to broken connections. worker.lock guards the losses. */
 #include "membership/disconnect.h"
 
 #include "base/clock.h"
@@ -16,14 +16,14 @@
 
 #include <stdlib.h>
 
-/* How far apart the ends of the two connections to one process may be seen. */
+/* Both connections to a dead process are seen to break within this time. */
 enum { SAME_MS = 5000 };
 
-enum direction { NOTHING_TOLD, OURS, THEIRS };
+enum direction { NOTHING_REPORTED, OURS, THEIRS };
 
 struct loss {
-    enum direction told; /* whose other direction is still to break */
-    uint64_t until_ns;   /* then it counts as that loss */
+    enum direction reported; /* the other direction belongs to the same loss */
+    uint64_t until_ns;       /* ... if it breaks before */
 };
 
 tenrec_status disconnects_reset(struct disconnects *l, size_t n, tenrec_error *err)
@@ -54,12 +54,12 @@ void disconnects_forget(struct tenrec_worker *w, tenrec_peer peer)
 {
     pthread_mutex_lock(&w->lock);
     if (peer >= 0 && (size_t)peer < w->disconnects->n)
-        w->disconnects->last[peer] = (struct loss){ .told = NOTHING_TOLD };
+        w->disconnects->last[peer] = (struct loss){ .reported = NOTHING_REPORTED };
     pthread_mutex_unlock(&w->lock);
 }
 
-/* False for the second direction of a loss that was told. Lock held. */
-static bool is_news(struct disconnects *l, tenrec_peer peer, enum direction which)
+/* Returns false for the second direction of a loss already reported. Lock held. */
+static bool disconnect_is_news(struct disconnects *l, tenrec_peer peer, enum direction which)
 {
     uint64_t now = clock_now_ns();
     struct loss *last;
@@ -68,21 +68,21 @@ static bool is_news(struct disconnects *l, tenrec_peer peer, enum direction whic
     if (peer < 0 || (size_t)peer >= l->n)
         return true;
     last = &l->last[peer];
-    same = last->told != NOTHING_TOLD && last->told != which && now < last->until_ns;
-    last->told = same ? NOTHING_TOLD : which;
+    same = last->reported != NOTHING_REPORTED && last->reported != which && now < last->until_ns;
+    last->reported = same ? NOTHING_REPORTED : which;
     last->until_ns = now + SAME_MS * UINT64_C(1000000);
     return !same;
 }
 
-static void disconnect_tell(struct tenrec_worker *w, tenrec_peer peer, enum direction which,
-                            const tenrec_error *why)
+static void disconnect_report(struct tenrec_worker *w, tenrec_peer peer, enum direction which,
+                              const tenrec_error *why)
 {
     tenrec_peer_lost_fn *fn;
     struct future_scope *scope;
     void *arg;
 
     pthread_mutex_lock(&w->lock);
-    fn = is_news(w->disconnects, peer, which) ? w->disconnects->fn : NULL;
+    fn = disconnect_is_news(w->disconnects, peer, which) ? w->disconnects->fn : NULL;
     arg = w->disconnects->arg;
     pthread_mutex_unlock(&w->lock);
     if (!fn)
@@ -95,21 +95,21 @@ static void disconnect_tell(struct tenrec_worker *w, tenrec_peer peer, enum dire
 static void disconnect_lost(struct tenrec_worker *w, tenrec_peer peer, enum direction which,
                             const tenrec_error *why)
 {
-    tenrec_error told = *why;
+    tenrec_error reported = *why;
 
-    peers_blame(&w->peers, peer, &told);
+    peers_blame(&w->peers, peer, &reported);
     contact_lost(w, peer);
     if (which == OURS)
-        call_fail_peer(w, peer, &told);
+        call_fail_peer(w, peer, &reported);
     else if (peer >= 0)
         active_calls_cancel_from(w->active_calls, peer); /* no answer reaches the caller */
-    /* A member of a dynamic group that still lives keeps its references. */
+    /* In a dynamic group the monitor decides: a live member keeps its references. */
     if (atomic_load(&w->state) == WORKER_RUNNING && !monitor_suspects(w, peer))
-        rrefs_lost(w, peer, !atomic_load(&w->leaving), &told);
+        rrefs_lost(w, peer, !atomic_load(&w->leaving), &reported);
     if (atomic_load(&w->leaving) || atomic_load(&w->state) != WORKER_RUNNING)
         return;
-    gather_lost(w, peer, &told);
-    disconnect_tell(w, peer, which, &told);
+    gather_lost(w, peer, &reported);
+    disconnect_report(w, peer, which, &reported);
 }
 
 void worker_peer_lost(void *worker, tenrec_peer peer, const tenrec_error *why)
@@ -124,20 +124,20 @@ void worker_caller_lost(void *worker, tenrec_peer peer, const tenrec_error *why)
 
 void worker_peer_refused(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *why)
 {
-    tenrec_error told;
+    tenrec_error reported;
     size_t n;
 
-    tenrec_fail(&told, TENREC_EPEER_LOST, "no process listens at its address");
-    peers_blame(&w->peers, peer, &told);
-    gather_lost(w, peer, &told);
+    tenrec_fail(&reported, TENREC_EPEER_LOST, "no process listens at its address");
+    peers_blame(&w->peers, peer, &reported);
+    gather_lost(w, peer, &reported);
     if (!why || atomic_load(&w->state) != WORKER_RUNNING)
         return;
-    told = *why;
-    peers_blame(&w->peers, peer, &told);
-    n = rrefs_lost(w, peer, !atomic_load(&w->leaving), &told);
+    reported = *why;
+    peers_blame(&w->peers, peer, &reported);
+    n = rrefs_lost(w, peer, !atomic_load(&w->leaving), &reported);
     if (n > 0)
         log_line(TENREC_LOG_WARN, w->self.name,
-                 "'%s' is dead: %zu control messages about its references are given up",
+                 "'%s' is dead: abandoned %zu control messages about its references",
                  peers_name(&w->peers, peer), n);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* disconnect.h - peers whose connection broke. There is one connection per direction:
- * ours to the peer, on which our calls wait for answers, and the peer's to us.
- * When its process ends both break, and the program is told once. */
+/* disconnect.h - peers whose connection broke. There is one connection per direction: ours to the
+ * peer, on which our calls wait for answers, and the peer's to us. When its process exits both
+ * break, and the program's callback is called once. */
 #ifndef TENREC_MEMBERSHIP_DISCONNECT_H
 #define TENREC_MEMBERSHIP_DISCONNECT_H
 
@@ -10,26 +10,26 @@
 struct loss;
 
 struct disconnects {
-    tenrec_peer_lost_fn *fn; /* NULL: nobody wants to know */
+    tenrec_peer_lost_fn *fn; /* may be NULL */
     void *arg;
-    struct loss *last; /* by id, what was told of each; owns */
+    struct loss *last; /* the latest reported of each peer, by id; owns */
     size_t n;
 };
 
 struct disconnects *disconnects_new(void); /* NULL: no memory */
 void disconnects_drop(struct disconnects *l);
 
-/* Forgets what was told, for a group of `n`. errors: ENOMEM */
+/* Forgets all losses, for a group of `n`. errors: ENOMEM */
 tenrec_status disconnects_reset(struct disconnects *l, size_t n, tenrec_error *err);
-/* What was told of `peer` was of another that had its id. */
+/* Forgets the loss of `peer`: its id has a new holder. */
 void disconnects_forget(struct tenrec_worker *w, tenrec_peer peer);
 
-/* The chain's user. */
+/* Functions of the chain's user. */
 void worker_peer_lost(void *worker, tenrec_peer peer, const tenrec_error *why);
 void worker_caller_lost(void *worker, tenrec_peer peer, const tenrec_error *why);
 
-/* A member of a static group has gone for good (contact.h): fails the gathers that wait for it
- * and, unless `why` is NULL, gives up its references. */
+/* A member of a static group has died for good (contact.h): fails the gathers that wait for it and,
+ * unless `why` is NULL, abandons its references. */
 void worker_peer_refused(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *why);
 
 #endif

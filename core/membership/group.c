@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* group.c - what a program sees of a group that changes. */
+/* group.c - views of the group for the program, and waits for them. */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "call/call.h"
@@ -100,7 +100,7 @@ void tenrec_group_view_drop(struct tenrec_group_view *v)
     free(v);
 }
 
-/* Both at least. */
+/* Lower bounds. */
 struct group_wanted {
     uint64_t version;
     size_t n;
@@ -114,7 +114,7 @@ static tenrec_status check_static(struct tenrec_worker *w, const struct group_wa
     if (wanted->version <= 1 && wanted->n <= n)
         return TENREC_OK;
     return tenrec_fail(err, TENREC_EINVAL,
-                       "the group is static: it has %zu workers and view 1, and never others", n);
+                       "the group is static: its %zu workers and view 1 never change", n);
 }
 
 static tenrec_status wait_dynamic(struct tenrec_worker *w, const struct group_wanted *wanted,

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { FOLLOWED = 2, SOONER = 4 /* looks per interval after a refusal */ };
+enum { FOLLOWED = 2, SOONER = 4 /* polls per interval after a refusal */ };
 
 void heartbeats_finish(struct heartbeats *h)
 {
@@ -64,7 +64,7 @@ tenrec_status heartbeats_follow(struct heartbeats *h, const struct membership_vi
         struct heartbeat *one =
             find_or_add(h, e->id, e->incarnation, now_ns + h->rules.interval_ns);
         if (!one)
-            return tenrec_fail(err, TENREC_ENOMEM, "no memory for the members to look after");
+            return tenrec_fail(err, TENREC_ENOMEM, "no memory for the members to monitor");
         one->ours = true;
     }
     return TENREC_OK;
@@ -132,13 +132,13 @@ tenrec_status heartbeats_suspect(struct heartbeats *h, tenrec_peer id, int64_t i
     struct heartbeat *one = find_or_add(h, id, incarnation, now_ns);
 
     if (!one)
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the members to look after");
-    /* Each new connection may break at once: that is no answer either. */
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the members to monitor");
+    /* A new connection that breaks at once counts as a missed answer. */
     if (one->suspected)
         one->missed++;
     one->next_ns = one->suspected ? now_ns + h->rules.interval_ns / SOONER : now_ns;
     one->suspected = true;
-    /* What was asked over that connection is not answered any more. */
+    /* The broken connection brings no answer to the request in flight. */
     one->asked = false;
     return TENREC_OK;
 }
@@ -159,7 +159,7 @@ void heartbeats_bury(struct heartbeats *h, tenrec_peer id, int64_t incarnation, 
     struct heartbeat *one = find_or_add(h, id, incarnation, now_ns);
 
     if (!one)
-        return; /* its looks will tell */
+        return; /* its missed answers will show */
     one->suspected = true;
     one->missed = h->rules.misses;
     one->next_ns = now_ns;

@@ -14,7 +14,7 @@
 struct membership {
     struct rendezvous *rendezvous;
     struct members *members;
-    struct membership_view view; /* of a dynamic group, as it was then */
+    struct membership_view view; /* of a dynamic group, when this worker joined */
     struct tenrec_process_group *pg;
     const char **names;           /* by rank; borrowed from members */
     struct tenrec_member *member; /* likewise */
@@ -30,7 +30,7 @@ static tenrec_status make_name(struct membership *m, const char *pattern, tenrec
     return st == TENREC_EINVAL ? TENREC_ECONFIG : st;
 }
 
-/* For what is left to clean up behind a failure: waits for no member. */
+/* Deadline for the cleanup after a failure: waits for no member. */
 static uint64_t at_once(uint64_t deadline_ns)
 {
     const uint64_t now_ns = clock_now_ns();
@@ -70,7 +70,7 @@ tenrec_status membership_find(const struct config_settings *s, struct stores *st
     return st;
 }
 
-/* Lays out the members as agents and the process group want them. */
+/* Lists the members for agents and the process group. */
 static tenrec_status list_members(struct membership *m, tenrec_error *err)
 {
     size_t n = (size_t)m->members->n;
@@ -92,7 +92,7 @@ static tenrec_status list_members(struct membership *m, tenrec_error *err)
     return TENREC_OK;
 }
 
-/* Reads who is in `v` (taken on success). One that has gone meanwhile is left out. */
+/* Reads the members of `v` (taken on success). Leaves out a member that has left since. */
 static tenrec_status read_members(struct membership *m, struct membership_view *v,
                                   uint64_t deadline_ns, tenrec_error *err)
 {
@@ -135,7 +135,7 @@ static tenrec_status join_dynamic(struct membership *m, const char *address,
     membership_view_finish(&v);
     if (st == TENREC_OK && !membership_view_find(&m->view, r->id, r->incarnation))
         st = tenrec_fail(err, TENREC_EGROUP,
-                         "worker '%s' (id %d) was taken out of group \"%s\" while it joined, as it "
+                         "worker '%s' (id %d) was removed from group \"%s\" while it joined, as it "
                          "did not answer",
                          r->name, (int)r->id, r->group);
     return st == TENREC_OK ? list_members(m, err) : st;
@@ -320,18 +320,18 @@ const void *membership_extra(const struct membership *m, uint32_t i, size_t *ret
     return one->extra;
 }
 
-tenrec_status membership_tell_number(struct membership *m, const char *what, int64_t number,
+tenrec_status membership_tell_number(struct membership *m, const char *name, int64_t number,
                                      uint64_t deadline_ns, tenrec_error *err)
 {
     const struct generation *at = &m->rendezvous->meeting;
     char key[64], text[24];
 
-    snprintf(key, sizeof key, "%s/%d", what, at->rank);
+    snprintf(key, sizeof key, "%s/%d", name, at->rank);
     snprintf(text, sizeof text, "%lld", (long long)number);
     return store_set(at->store, key, text, strlen(text), deadline_ns, err);
 }
 
-tenrec_status membership_hear_number(struct membership *m, const char *what, tenrec_peer id,
+tenrec_status membership_hear_number(struct membership *m, const char *name, tenrec_peer id,
                                      uint64_t deadline_ns, int64_t *ret, tenrec_error *err)
 {
     const struct generation *at = &m->rendezvous->meeting;
@@ -340,15 +340,16 @@ tenrec_status membership_hear_number(struct membership *m, const char *what, ten
     struct store_value text;
     tenrec_status st;
 
-    snprintf(key, sizeof key, "%s/%d", what, id);
+    snprintf(key, sizeof key, "%s/%d", name, id);
     st = store_get_all(at->store, keys, 1, deadline_ns, &text, NULL, err);
     if (st != TENREC_OK) {
-        tenrec_error_prefix(err, "number of %s of '%s'", what, m->names[id]);
+        tenrec_error_prefix(err, "number of %s of '%s'", name, m->names[id]);
         return st;
     }
     *ret = strtoll(text.data, &end, 10);
     if (end == (char *)text.data || *end)
-        st = tenrec_fail(err, TENREC_EPROTOCOL, "number of %s of '%s' is none", what, m->names[id]);
+        st = tenrec_fail(err, TENREC_EPROTOCOL, "number of %s of '%s': not a decimal number", name,
+                         m->names[id]);
     free(text.data);
     return st;
 }

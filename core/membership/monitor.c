@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* monitor.c - the thread of the watch: what it asks the store, whom it looks after, and
- * when it does what. */
+/* monitor.c - the monitor's thread: polls the store, polls members, and removes dead ones.
+ * monitor.lock guards its state; no lock is held during a request to the store. */
 #include "membership/monitor_inside.h"
 
 #include "base/clock.h"
@@ -15,10 +15,10 @@
 #include <stdlib.h>
 
 enum {
-    STORE_MS = 2000,     /* one look at the store, or change of it */
-    LOOK_GAP_MS = 20,    /* from one look to the next */
-    CUT_GAP_MS = 20,     /* a store that works answers sooner than it is cut again */
-    RETRY_MAX_MS = 5000, /* between looks at one that does not answer */
+    STORE_MS = 2000,     /* for a request to the store */
+    POLL_GAP_MS = 20,    /* between polls of the store */
+    CUT_GAP_MS = 20,     /* a healthy store answers within, before it is cut again */
+    RETRY_MAX_MS = 5000, /* between polls of a store that does not answer */
 };
 
 bool monitor_suspects(struct tenrec_worker *w, tenrec_peer peer)
@@ -32,7 +32,7 @@ bool monitor_suspects(struct tenrec_worker *w, tenrec_peer peer)
     e = membership_view_by_id(&wa->view, peer);
     if (e && !wa->expelled && !wa->stopped) {
         heartbeats_suspect(&wa->beats, peer, e->incarnation, clock_now_ns(), NULL);
-        wa->look = true;
+        wa->poll = true;
         wa->suspects = true;
     }
     monitor_gives_up(wa, peer);
@@ -45,16 +45,15 @@ bool monitor_suspects(struct tenrec_worker *w, tenrec_peer peer)
 static void store_failed(struct monitor *wa, const tenrec_error *why)
 {
     if (wa->retry_ms == 0 && tenrec_worker_running(wa->w))
-        log_line(
-            TENREC_LOG_WARN, wa->w->self.name,
-            "cannot follow the group in its store, so that nobody can join or be taken out: %s",
-            why->text);
+        log_line(TENREC_LOG_WARN, wa->w->self.name,
+                 "cannot read the group in its store: members can neither join nor be removed: %s",
+                 why->text);
     wa->retry_ms = wa->retry_ms ? wa->retry_ms * 2 : 50;
     if (wa->retry_ms > RETRY_MAX_MS)
         wa->retry_ms = RETRY_MAX_MS;
     pthread_mutex_lock(&wa->lock);
     wa->store_at_ns = clock_deadline_ms(wa->retry_ms);
-    wa->look = true;
+    wa->poll = true;
     pthread_mutex_unlock(&wa->lock);
 }
 
@@ -62,7 +61,7 @@ static void store_works(struct monitor *wa)
 {
     if (wa->retry_ms == 0)
         return;
-    log_line(TENREC_LOG_INFO, wa->w->self.name, "can follow the group in its store again");
+    log_line(TENREC_LOG_INFO, wa->w->self.name, "the group's store answers again");
     wa->retry_ms = 0;
     pthread_mutex_lock(&wa->lock);
     heartbeats_start_over(&wa->beats, clock_now_ns());
@@ -70,7 +69,7 @@ static void store_works(struct monitor *wa)
     pthread_mutex_unlock(&wa->lock);
 }
 
-/* Sees what the store says now. */
+/* Reads the view from the store and applies it. */
 static void monitor_refresh(struct monitor *wa)
 {
     struct membership_view v = { .version = 0 };
@@ -81,7 +80,7 @@ static void monitor_refresh(struct monitor *wa)
     if (st == TENREC_OK)
         st = monitor_apply(wa, &v, &why);
     pthread_mutex_lock(&wa->lock);
-    wa->look_at_ns = clock_deadline_ms(LOOK_GAP_MS);
+    wa->poll_at_ns = clock_deadline_ms(POLL_GAP_MS);
     pthread_mutex_unlock(&wa->lock);
     if (st == TENREC_OK)
         store_works(wa);
@@ -89,8 +88,8 @@ static void monitor_refresh(struct monitor *wa)
         store_failed(wa, &why);
 }
 
-/* Takes one that is dead out of the group, and tells the others. */
-static void monitor_bury(struct monitor *wa, const struct heartbeat *dead)
+/* Removes a dead member from the group and notifies the others. */
+static void monitor_remove(struct monitor *wa, const struct heartbeat *dead)
 {
     struct membership_view v = { .version = 0 };
     tenrec_error why;
@@ -98,11 +97,11 @@ static void monitor_bury(struct monitor *wa, const struct heartbeat *dead)
 
     log_line(TENREC_LOG_WARN, wa->w->self.name, "'%s' (id %d) is dead: %s",
              peers_name(&wa->w->peers, dead->id), (int)dead->id,
-             dead->refused >= wa->beats.rules.misses ? "nobody listens at its address"
+             dead->refused >= wa->beats.rules.misses ? "no process listens at its address"
                                                      : "it does not answer");
     st = membership_list_remove(wa->roster, dead->id, dead->incarnation, true,
                                 clock_deadline_ms(STORE_MS), &v, &why);
-    /* Who joins slowly is no store that is away: it is tried again after the next look. */
+    /* A slow joiner that holds the lock is no failure of the store: retry at the next poll. */
     if (st != TENREC_OK && wa->roster->lock.others)
         return;
     if (st == TENREC_OK)
@@ -112,7 +111,7 @@ static void monitor_bury(struct monitor *wa, const struct heartbeat *dead)
         return;
     }
     store_works(wa);
-    monitor_tell(wa);
+    monitor_announce(wa);
 }
 
 static void monitor_leave_list(struct monitor *wa)
@@ -127,7 +126,7 @@ static void monitor_leave_list(struct monitor *wa)
     pthread_mutex_unlock(&wa->lock);
     st = membership_list_leave(wa->roster, deadline_ns, &v, &why);
     pthread_mutex_lock(&wa->lock);
-    /* The others remain in our list, to be told. */
+    /* The others remain in our view, to be notified. */
     if (st == TENREC_OK && v.version > 0)
         wa->view.version = v.version;
     wa->depart_status = st;
@@ -153,25 +152,26 @@ tenrec_status monitor_depart(struct tenrec_worker *w, uint64_t deadline_ns, tenr
     if (!wa->departed)
         st = tenrec_fail(
             err, TENREC_ETIMEDOUT,
-            "the store of group \"%s\" does not answer: this worker is still in its list",
+            "the store of group \"%s\" does not answer: this worker is still listed as a member",
             wa->roster->group);
     else if ((st = wa->depart_status) != TENREC_OK && err)
         *err = wa->depart_why;
     pthread_mutex_unlock(&wa->lock);
     if (st == TENREC_OK)
-        monitor_tell_and_wait(wa, deadline_ns);
+        monitor_announce_and_wait(wa, deadline_ns);
     return st;
 }
 
 /* ---- the thread ---------------------------------------------------------------------- */
 
-/* When the store may be asked again. */
-static uint64_t look_ns(const struct monitor *wa)
+/* The earliest time of the next poll of the store. */
+static uint64_t poll_ns(const struct monitor *wa)
 {
-    return wa->store_at_ns > wa->look_at_ns ? wa->store_at_ns : wa->look_at_ns;
+    return wa->store_at_ns > wa->poll_at_ns ? wa->store_at_ns : wa->poll_at_ns;
 }
 
-/* One thing to do, with the lock, which it gives up meanwhile. False: nothing until *next_ns. */
+/* Does the next piece of work. Returns false if there is none until *next_ns. Lock held, but
+ * released meanwhile. */
 static bool monitor_work(struct monitor *wa, uint64_t *next_ns)
 {
     const uint64_t now_ns = clock_now_ns();
@@ -200,8 +200,8 @@ static bool monitor_work(struct monitor *wa, uint64_t *next_ns)
         pthread_mutex_lock(&wa->lock);
         return true;
     }
-    if (wa->look && now_ns >= look_ns(wa)) {
-        wa->look = false;
+    if (wa->poll && now_ns >= poll_ns(wa)) {
+        wa->poll = false;
         pthread_mutex_unlock(&wa->lock);
         monitor_refresh(wa);
         pthread_mutex_lock(&wa->lock);
@@ -212,15 +212,15 @@ static bool monitor_work(struct monitor *wa, uint64_t *next_ns)
         monitor_find_dead(wa);
     }
     due = heartbeats_next(&wa->beats, now_ns, &one, next_ns);
-    if (wa->look && look_ns(wa) < *next_ns)
-        *next_ns = look_ns(wa);
+    if (wa->poll && poll_ns(wa) < *next_ns)
+        *next_ns = poll_ns(wa);
     if (due == HEARTBEAT_REST)
         return false;
     pthread_mutex_unlock(&wa->lock);
     if (due == HEARTBEAT_DEAD && store)
-        monitor_bury(wa, &one);
+        monitor_remove(wa, &one);
     else
-        monitor_look_at(wa, one.id, one.incarnation);
+        monitor_probe(wa, one.id, one.incarnation);
     pthread_mutex_lock(&wa->lock);
     return true;
 }
@@ -252,7 +252,7 @@ tenrec_status monitor_open(struct tenrec_worker *w, tenrec_error *err)
     if (!roster || worker_visits(w))
         return TENREC_OK;
     if (!(wa = memory_new(1, sizeof *wa)))
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory to watch the group");
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory to monitor the group");
     wa->w = w;
     wa->roster = roster;
     wa->incarnation = roster->incarnation;
@@ -281,7 +281,7 @@ tenrec_status monitor_start(struct tenrec_worker *w, uint64_t deadline_ns, tenre
     if (r != 0)
         return tenrec_fail_errno(err, TENREC_EOS, r, "cannot start the thread of the group");
     wa->started = true;
-    monitor_tell_and_wait(wa, deadline_ns);
+    monitor_announce_and_wait(wa, deadline_ns);
     return TENREC_OK;
 }
 
@@ -294,7 +294,7 @@ void monitor_stop(struct tenrec_worker *w)
     pthread_mutex_lock(&wa->lock);
     wa->stop = true;
     pthread_cond_broadcast(&wa->changed);
-    /* The thread may be waiting for the store, and have more to ask it for. */
+    /* The thread may wait for the store, and send more requests after this one. */
     while (wa->started && !wa->stopped) {
         pthread_mutex_unlock(&wa->lock);
         store_cut(wa->roster->store);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* monitor.h - the thread of a worker in a dynamic group, `tenrec-group`: it sees
- * members join, leave and die, and makes the worker follow. All that asks the
- * store once the worker runs is asked here. */
+/* monitor.h - the thread of a worker in a dynamic group, `tenrec-group`: it notices members that
+ * join, leave and die, and applies the new views. Once the worker runs, only this thread uses the
+ * store. */
 #ifndef TENREC_MEMBERSHIP_MONITOR_H
 #define TENREC_MEMBERSHIP_MONITOR_H
 
@@ -11,29 +11,27 @@
 
 struct monitor;
 
-/* NULL it in static groups: then nothing of what follows does anything.
- *
- * Makes it from what the membership lists; messages may arrive from here on.
- * errors: ENOMEM */
+/* Makes the monitor from the list of the membership; messages may arrive from here on. In a static
+ * group w->monitor stays NULL, and the functions below do nothing. errors: ENOMEM */
 tenrec_status monitor_open(struct tenrec_worker *w, tenrec_error *err);
 
-/* Starts the thread and waits until the others know us, or do not answer. errors: EOS */
+/* Starts the thread and waits until the others know this worker or time out. errors: EOS */
 tenrec_status monitor_start(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err);
 
-/* The two steps of leaving: nobody begins a call to us any more / we are no
- * member any more, and all know. errors: ETIMEDOUT, and the store's */
-void monitor_tell_leaving(struct tenrec_worker *w, uint64_t deadline_ns);
+/* The two steps of leaving: afterwards no member begins a call to this worker / this worker is no
+ * member, and all know. errors: ETIMEDOUT, and the store's */
+void monitor_announce_leaving(struct tenrec_worker *w, uint64_t deadline_ns);
 tenrec_status monitor_depart(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err);
 
-/* Ends the thread; messages may still arrive. */
+/* Stops the thread; messages may still arrive. */
 void monitor_stop(struct tenrec_worker *w);
 void monitor_close(struct tenrec_worker *w); /* no message can arrive any more */
 
-/* A connection to or from `peer` broke. True: it is in good hands, and the loss of
- * the connection is not yet that of the member. */
+/* A connection to or from `peer` broke. Returns true if the monitor polls the member, which may be
+ * alive. */
 bool monitor_suspects(struct tenrec_worker *w, tenrec_peer peer);
 
-/* A VIEW message came, or an answer to one: takes msg. */
+/* A VIEW message, or an answer to one, has arrived. Both take msg. */
 void monitor_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg);
 void monitor_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg);
 

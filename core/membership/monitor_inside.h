@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* monitor_inside.h - what the three parts of the watch share: monitor.c has the thread,
- * monitor_messages.c what members tell each other, and view_apply.c makes the worker
- * follow a new view. */
+/* monitor_inside.h - shared by the parts of the monitor: monitor.c has the thread,
+ * monitor_messages.c the messages between members, view_apply.c applies a new view. */
 #ifndef TENREC_MEMBERSHIP_MONITOR_INSIDE_H
 #define TENREC_MEMBERSHIP_MONITOR_INSIDE_H
 
@@ -18,68 +17,68 @@ struct sent;
 
 struct monitor {
     struct tenrec_worker *w;
-    struct membership_list *roster; /* borrowed; for the thread only, once it runs */
+    struct membership_list *roster; /* borrowed; the thread's, once that runs */
     int64_t incarnation;            /* ours */
     pthread_t thread;
     bool started;
-    uint64_t retry_ms;               /* the thread's; 0: the store answers */
-    struct view_apply_member *known; /* the thread's; of the members, and of some that have gone */
+    uint64_t retry_ms;               /* the thread's; 0 while the store answers */
+    struct view_apply_member *known; /* the thread's; members, and some that have left */
 
     pthread_mutex_t lock;        /* guards all below */
     pthread_cond_t changed;      /* monotonic */
-    struct membership_view view; /* what the worker follows */
+    struct membership_view view; /* the latest applied */
     struct heartbeats beats;
     struct sent *sent;
     int64_t n_sent;
     struct asks asks;
-    uint64_t look_at_ns;  /* no look before: callers that are no members may ask for many */
-    uint64_t store_at_ns; /* not asked before */
-    bool look;            /* at the store: it may say something new */
-    bool suspects;        /* a connection broke: is a process gone? */
+    uint64_t poll_at_ns;  /* no poll before: callers outside the group may request many */
+    uint64_t store_at_ns; /* no retry before */
+    bool poll;            /* the store may have a newer view */
+    bool suspects;        /* a connection broke: check for exited processes */
     bool stop, stopped;
-    bool departs, departed; /* we leave */
+    bool departs, departed; /* this worker leaves */
     uint64_t depart_ns;
     tenrec_status depart_status;
     tenrec_error depart_why;
-    bool expelled; /* we were taken out */
+    bool expelled; /* this worker was removed by another */
     tenrec_error why;
 };
 
 /* ---- monitor_messages.c ---- */
 
-/* Tells one member where we are, which it shall answer. No lock held. */
-void monitor_look_at(struct monitor *wa, tenrec_peer id, int64_t incarnation);
+/* Sends a member our version, which it answers. No lock held. */
+void monitor_probe(struct monitor *wa, tenrec_peer id, int64_t incarnation);
 
-/* Tells all others, and waits for nobody / until all have come to the same view.
- * Who does not answer in time is suspected. No lock held. */
-void monitor_tell(struct monitor *wa);
-void monitor_tell_and_wait(struct monitor *wa, uint64_t deadline_ns);
+/* Sends all others our version / and waits until all have applied that view. A member that does not
+ * answer in time is suspected. No lock held. */
+void monitor_announce(struct monitor *wa);
+void monitor_announce_and_wait(struct monitor *wa, uint64_t deadline_ns);
 
-/* Is there one who waited for what we know now? Lock held. */
+/* Returns true if a request waited for the version that we have now. Lock held. */
 bool monitor_has_ripe(const struct monitor *wa);
 void monitor_answer_ripe(struct monitor *wa); /* no lock held */
 
-/* Until something changes. False when the deadline came. Lock held. */
+/* Waits for a change. Returns false at the deadline. Lock held. */
 bool monitor_wait(struct monitor *wa, uint64_t until_ns);
 
-/* What was asked of `id` is not answered any more. Lock held. */
+/* Expects no more answers from `id`. Lock held. */
 void monitor_gives_up(struct monitor *wa, tenrec_peer id);
 
 void monitor_messages_end(struct monitor *wa);
 
 /* ---- view_apply.c ---- */
 
-/* What the membership lists is where it begins. errors: ENOMEM */
+/* Begins with the view and the records of the membership. errors: ENOMEM */
 tenrec_status monitor_begin(struct monitor *wa, tenrec_error *err);
 
-/* Makes the worker follow `v` (taken always), unless it is older. No lock held. What
- * fails may be tried again. errors: ENOMEM, and those of membership_list_records */
+/* Applies `v` (taken always) unless it is older. The caller may retry after a failure. No lock
+ * held. errors: ENOMEM, and those of membership_list_records */
 tenrec_status monitor_apply(struct monitor *wa, struct membership_view *v, tenrec_error *err);
 
-/* That member is about to leave: nobody here begins a call to it any more. */
+/* That member is about to leave: its name does not resolve any more. */
 void monitor_leaves(struct monitor *wa, tenrec_peer id, int64_t incarnation);
 
-/* Buries suspects whose process does not run any more. Lock held. */
+/* Marks suspects dead whose process has exited. Lock held. */
 void monitor_find_dead(struct monitor *wa);
 
 void monitor_end(struct monitor *wa);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* monitor_messages.c - what members of a dynamic group tell each other: which view they
- * have, and so that they live. What was sent and is not answered yet; what has come
- * and is answered when we know as much. */
+/* monitor_messages.c - VIEW messages between members of a dynamic group: each carries the version
+ * of the sender's view, and its answer proves that the receiver is alive. Keeps messages that wait
+ * for an answer, and requests that are answered once our view is as new. monitor.lock. */
 #include "membership/monitor_inside.h"
 
 #include "base/clock.h"
@@ -14,14 +14,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* A VIEW message is four numbers: the version that the sender has, flags, and who
- * it is; its answer two: the version of who answers, and whether the sender is a
- * member there. */
+/* A VIEW message is four numbers: the sender's version, flags, id and incarnation. Its answer is
+ * two: the answerer's version, and whether the sender is a member there. */
 enum { VIEW_VERSION, VIEW_FLAGS, VIEW_ID, VIEW_INCARNATION, VIEW_NUMBERS };
 enum { RET_VERSION, RET_KNOWN, RET_NUMBERS };
 enum {
     FLAG_LEAVING = 1,
-    FLAG_WAIT = 2, /* answer when you have that version: else a slow store would look like death */
+    FLAG_WAIT = 2, /* answer once at that version; not in heartbeats: the store may be slow */
 };
 
 /* Ids of calls are positive. */
@@ -29,13 +28,13 @@ enum {
 
 struct sent {
     struct sent *next;
-    struct monitor *watch;
+    struct monitor *monitor;
     int64_t msg_id;
     tenrec_peer id;
     int64_t incarnation;
-    bool round; /* somebody waits for the answers of all */
-    bool told;  /* the agent's word has come */
-    bool over;  /* answered, failed or given up */
+    bool round;     /* a thread waits for the answers of all */
+    bool completed; /* by the agent */
+    bool over;      /* answered, failed or abandoned */
 };
 
 /* Lock held. */
@@ -44,7 +43,7 @@ static void sent_free_done(struct monitor *wa)
     struct sent **at = &wa->sent, *s;
 
     while ((s = *at)) {
-        if (!s->over || !s->told) {
+        if (!s->over || !s->completed) {
             at = &s->next;
             continue;
         }
@@ -58,14 +57,14 @@ static bool is_refusal(const tenrec_error *why)
     return why->code == TENREC_ECONNECT && (why->os_errno == ECONNREFUSED || why->os_errno == 0);
 }
 
-/* The agent's word about one VIEW message. */
+/* The agent completed a VIEW message. */
 static void on_sent(void *arg, const tenrec_error *why)
 {
     struct sent *s = arg;
-    struct monitor *wa = s->watch;
+    struct monitor *wa = s->monitor;
 
     pthread_mutex_lock(&wa->lock);
-    s->told = true;
+    s->completed = true;
     if (why && !s->over) {
         s->over = true;
         heartbeats_failed(&wa->beats, s->id, s->incarnation, is_refusal(why), clock_now_ns());
@@ -75,8 +74,8 @@ static void on_sent(void *arg, const tenrec_error *why)
     pthread_mutex_unlock(&wa->lock);
 }
 
-/* Tells `to` where we are. No lock held. */
-static void send_view(struct monitor *wa, tenrec_peer to, int64_t incarnation, int64_t flags,
+/* No lock held. */
+static void view_send(struct monitor *wa, tenrec_peer to, int64_t incarnation, int64_t flags,
                       bool round)
 {
     struct tenrec_worker *w = wa->w;
@@ -90,7 +89,7 @@ static void send_view(struct monitor *wa, tenrec_peer to, int64_t incarnation, i
     number[VIEW_VERSION] = wa->view.version;
     if (s && rref_numbers_write(TENREC_MSG_VIEW, number, VIEW_NUMBERS, &msg, NULL) == TENREC_OK) {
         *s = (struct sent){ .next = wa->sent,
-                            .watch = wa,
+                            .monitor = wa,
                             .msg_id = FIRST_ID + wa->n_sent++,
                             .id = to,
                             .incarnation = incarnation,
@@ -120,9 +119,7 @@ static void monitor_messages_answer(struct monitor *wa, const struct ask *a)
         answer_send(wa->w, a->from, a->msg_id, &a->route, msg, NULL);
 }
 
-/* What the message says, for what the pipe that it came on has shown.
- *
- * errors   EGROUP, EPROTOCOL (also: a member names another one), ENOMEM */
+/* errors   EGROUP, EPROTOCOL (also: a member sends the id of another), ENOMEM */
 static tenrec_status ask_read(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg,
                               struct ask *ret, bool *ret_waits, tenrec_error *err)
 {
@@ -132,7 +129,7 @@ static tenrec_status ask_read(struct tenrec_worker *w, tenrec_peer from, struct 
     if (st == TENREC_OK && !w->monitor)
         st = tenrec_fail(err, TENREC_EGROUP, "the group of '%s' is static", w->self.name);
     if (st == TENREC_OK && from >= 0 && from != n[VIEW_ID])
-        st = tenrec_fail(err, TENREC_EPROTOCOL, "'%s' tells a view in the name of worker %lld",
+        st = tenrec_fail(err, TENREC_EPROTOCOL, "'%s' sent a view under the id of worker %lld",
                          peers_name(&w->peers, from), (long long)n[VIEW_ID]);
     if (st != TENREC_OK)
         return st;
@@ -165,8 +162,8 @@ void monitor_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_ms
         *kept = a;
         oldest = asks_add(&wa->asks, kept);
     }
-    wa->look = wa->look || a.version > wa->view.version;
-    if (kept || wa->look)
+    wa->poll = wa->poll || a.version > wa->view.version;
+    if (kept || wa->poll)
         pthread_cond_broadcast(&wa->changed);
     pthread_mutex_unlock(&wa->lock);
     if (!kept)
@@ -193,7 +190,7 @@ void monitor_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_m
         heartbeats_answered(&wa->beats, s->id, s->incarnation);
     }
     if (n[RET_VERSION] > wa->view.version && !wa->expelled)
-        wa->look = true;
+        wa->poll = true;
     sent_free_done(wa);
     pthread_cond_broadcast(&wa->changed);
     pthread_mutex_unlock(&wa->lock);
@@ -208,9 +205,9 @@ void monitor_gives_up(struct monitor *wa, tenrec_peer id)
     pthread_cond_broadcast(&wa->changed);
 }
 
-/* ---- telling all ----------------------------------------------------------------- */
+/* ---- announcements ---------------------------------------------------------------- */
 
-/* A copy of who is there, without us. No lock held. */
+/* Copies the entries of all other members. No lock held. */
 static size_t monitor_messages_others(struct monitor *wa, struct membership_view_entry **ret)
 {
     struct membership_view v = { .version = 0 };
@@ -226,13 +223,13 @@ static size_t monitor_messages_others(struct monitor *wa, struct membership_view
     return n;
 }
 
-static void tell_all(struct monitor *wa, int64_t flags, bool round)
+static void view_send_all(struct monitor *wa, int64_t flags, bool round)
 {
     struct membership_view_entry *list;
     size_t n = monitor_messages_others(wa, &list);
 
     for (size_t i = 0; i < n; i++)
-        send_view(wa, list[i].id, list[i].incarnation, flags, round);
+        view_send(wa, list[i].id, list[i].incarnation, flags, round);
     free(list);
 }
 
@@ -254,7 +251,7 @@ bool monitor_wait(struct monitor *wa, uint64_t until_ns)
     return pthread_cond_timedwait(&wa->changed, &wa->lock, &ts) != ETIMEDOUT;
 }
 
-/* Waits for the answers of a round; who does not answer is looked at. */
+/* Waits for the answers of a round; suspects the members that do not answer. */
 static void await_round(struct monitor *wa, uint64_t deadline_ns)
 {
     uint64_t limit_ns =
@@ -276,29 +273,29 @@ static void await_round(struct monitor *wa, uint64_t deadline_ns)
     pthread_mutex_unlock(&wa->lock);
 }
 
-void monitor_look_at(struct monitor *wa, tenrec_peer id, int64_t incarnation)
+void monitor_probe(struct monitor *wa, tenrec_peer id, int64_t incarnation)
 {
-    send_view(wa, id, incarnation, 0, false);
+    view_send(wa, id, incarnation, 0, false);
 }
 
-void monitor_tell(struct monitor *wa)
+void monitor_announce(struct monitor *wa)
 {
-    tell_all(wa, 0, false);
+    view_send_all(wa, 0, false);
 }
 
-void monitor_tell_and_wait(struct monitor *wa, uint64_t deadline_ns)
+void monitor_announce_and_wait(struct monitor *wa, uint64_t deadline_ns)
 {
-    tell_all(wa, 0, true);
+    view_send_all(wa, 0, true);
     await_round(wa, deadline_ns);
 }
 
-void monitor_tell_leaving(struct tenrec_worker *w, uint64_t deadline_ns)
+void monitor_announce_leaving(struct tenrec_worker *w, uint64_t deadline_ns)
 {
-    tell_all(w->monitor, FLAG_LEAVING, true);
+    view_send_all(w->monitor, FLAG_LEAVING, true);
     await_round(w->monitor, deadline_ns);
 }
 
-/* ---- who waits for our answer ------------------------------------------------ */
+/* ---- requests that wait for our answer ----------------------------------------- */
 
 void monitor_answer_ripe(struct monitor *wa)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* view_apply.c - the worker follows the view of its group: who is new can be called,
- * who is gone fails what waits for it, and the program is told. */
+/* view_apply.c - applies a new view of the group: adds members that joined, removes members that
+ * left with all that waits for them, and calls the program's callbacks. No lock is held meanwhile.
+ */
 #include "membership/monitor_inside.h"
 
 #include "base/clock.h"
@@ -21,10 +22,10 @@
 
 enum { RECORDS_MS = 2000 };
 
-/* What is known of a member. Its address is the agent's until shutdown. */
+/* The agent borrows the address until shutdown. */
 struct view_apply_member {
     struct view_apply_member *next;
-    tenrec_peer id; /* -1: of one that has gone; only its address is left */
+    tenrec_peer id; /* -1: the member has left; only its address is kept */
     struct member record;
 };
 
@@ -38,7 +39,7 @@ static struct view_apply_member *known_find(const struct monitor *wa, tenrec_pee
     return k;
 }
 
-/* Takes `record`. NULL: out of memory. */
+/* Takes `record`. Returns NULL if out of memory. */
 static struct view_apply_member *known_add(struct monitor *wa, struct member *record)
 {
     struct view_apply_member *k = memory_new(1, sizeof *k);
@@ -51,7 +52,7 @@ static struct view_apply_member *known_add(struct monitor *wa, struct member *re
     return k;
 }
 
-/* ---- the program is told ------------------------------------------------------- */
+/* ---- callbacks of the program --------------------------------------------------- */
 
 static struct tenrec_member_callbacks view_apply_callbacks(struct tenrec_worker *w)
 {
@@ -63,46 +64,46 @@ static struct tenrec_member_callbacks view_apply_callbacks(struct tenrec_worker 
     return c;
 }
 
-static void tell_joined(struct monitor *wa, tenrec_peer id)
+static void report_joined(struct monitor *wa, tenrec_peer id)
 {
     struct tenrec_worker *w = wa->w;
     const struct tenrec_member_callbacks c = view_apply_callbacks(w);
-    const struct tenrec_worker_info who = { .name = peers_name(&w->peers, id), .id = id };
+    const struct tenrec_worker_info info = { .name = peers_name(&w->peers, id), .id = id };
     struct future_scope *scope;
 
     if (!c.joined)
         return;
     scope = thread_lend();
-    c.joined(w, &who, (uint64_t)wa->view.version, c.arg);
+    c.joined(w, &info, (uint64_t)wa->view.version, c.arg);
     thread_back(scope);
 }
 
-static void tell_left(struct monitor *wa, tenrec_peer id, const tenrec_error *why)
+static void report_left(struct monitor *wa, tenrec_peer id, const tenrec_error *why)
 {
     struct tenrec_worker *w = wa->w;
     const struct tenrec_member_callbacks c = view_apply_callbacks(w);
-    const struct tenrec_worker_info who = { .name = peers_name(&w->peers, id), .id = id };
+    const struct tenrec_worker_info info = { .name = peers_name(&w->peers, id), .id = id };
     struct future_scope *scope;
 
     if (!c.left)
         return;
     scope = thread_lend();
-    c.left(w, &who, why, (uint64_t)wa->view.version, c.arg);
+    c.left(w, &info, why, (uint64_t)wa->view.version, c.arg);
     thread_back(scope);
 }
 
 /* ---- one member ------------------------------------------------------------------ */
 
-/* Nobody is called `e` any more, and what waits for it fails. */
-static void let_go(struct monitor *wa, const struct membership_view_entry *e,
-                   const tenrec_error *why)
+/* Removes the member `e` and fails all that waits for it. */
+static void member_remove(struct monitor *wa, const struct membership_view_entry *e,
+                          const tenrec_error *why)
 {
     struct tenrec_worker *w = wa->w;
     struct view_apply_member *k = known_find(wa, e->id, e->incarnation);
     tenrec_error lost = *why;
 
     lost.code = why->code == TENREC_OK ? TENREC_EPEER_LOST : why->code;
-    /* First: whoever fetches a value is told that its owner is lost, never that there is none. */
+    /* First: a fetch fails because its owner is lost, never because the owner is unknown. */
     rref_peer_gone(w->rrefs, e->id);
     rrefs_lost(w, e->id, true, &lost);
     peers_remove(&w->peers, e->id);
@@ -120,9 +121,9 @@ static void let_go(struct monitor *wa, const struct membership_view_entry *e,
         k->id = -1;
 }
 
-/* `record` is taken when it fails, too. */
-static tenrec_status take_in(struct monitor *wa, const struct membership_view_entry *e,
-                             struct member *record, tenrec_error *err)
+/* Takes `record` always. */
+static tenrec_status member_add(struct monitor *wa, const struct membership_view_entry *e,
+                                struct member *record, tenrec_error *err)
 {
     struct tenrec_worker *w = wa->w;
     struct view_apply_member *k = known_add(wa, record);
@@ -142,7 +143,7 @@ static tenrec_status take_in(struct monitor *wa, const struct membership_view_en
     member.name = k->record.name;
     member.address = k->record.address;
     member.token = k->record.token;
-    /* First: once the backend knows it, its messages come in. */
+    /* First: once the backend knows the member, its messages arrive. */
     devices_joined(w, e->id, e->name, k->record.extra, k->record.extra_len);
     chain_member_joined(w->chain, &member);
     return peers_add(&w->peers, e->id, (uint64_t)e->incarnation, e->name, err);
@@ -171,15 +172,15 @@ void monitor_find_dead(struct monitor *wa)
 
 /* ---- a view ------------------------------------------------------------------------ */
 
-static void why_gone(struct monitor *wa, const struct membership_view *v,
-                     const struct membership_view_entry *e, tenrec_error *ret)
+static void describe_departure(struct monitor *wa, const struct membership_view *v,
+                               const struct membership_view_entry *e, tenrec_error *ret)
 {
     const struct membership_view_gone *g = membership_view_find_gone(v, e->incarnation);
 
     if (g && !g->died)
         tenrec_fail(ret, TENREC_OK, "worker '%s' has left the group", e->name);
     else if (g && g->by >= 0 && *peers_name(&wa->w->peers, g->by))
-        tenrec_fail(ret, TENREC_EPEER_LOST, "worker '%s' died: '%s' found it dead", e->name,
+        tenrec_fail(ret, TENREC_EPEER_LOST, "worker '%s' died: detected by '%s'", e->name,
                     peers_name(&wa->w->peers, g->by));
     else
         tenrec_fail(ret, TENREC_EPEER_LOST, "worker '%s' died", e->name);
@@ -187,7 +188,7 @@ static void why_gone(struct monitor *wa, const struct membership_view *v,
     snprintf(ret->worker_name, sizeof ret->worker_name, "%s", e->name);
 }
 
-/* We are no member any more, and did not leave. */
+/* Another member removed this worker from the group. */
 static void view_apply_expel(struct monitor *wa, const struct membership_view *v,
                              const struct membership_view *before)
 {
@@ -197,8 +198,8 @@ static void view_apply_expel(struct monitor *wa, const struct membership_view *v
     tenrec_error why;
 
     tenrec_fail(&why, TENREC_EGROUP,
-                "this worker ('%s', id %d) was taken out of group \"%s\"%s%s%s, as it did not "
-                "answer; shut it down, and init it to join anew",
+                "this worker ('%s', id %d) was removed from group \"%s\"%s%s%s, as it did not "
+                "answer; shut it down and initialize it again to rejoin",
                 w->self.name, (int)w->self.id, wa->roster->group, by ? " by '" : "",
                 by ? by->name : "", by ? "'" : "");
     peers_blame(&w->peers, w->self.id, &why);
@@ -212,15 +213,15 @@ static void view_apply_expel(struct monitor *wa, const struct membership_view *v
     peers_end(&w->peers, &why);
     for (size_t i = 0; i < before->n; i++)
         if (before->entry[i].incarnation != wa->incarnation)
-            let_go(wa, &before->entry[i], &why);
-    tell_left(wa, w->self.id, &why);
+            member_remove(wa, &before->entry[i], &why);
+    report_left(wa, w->self.id, &why);
     pthread_mutex_lock(&wa->lock);
     pthread_cond_broadcast(&wa->changed);
     pthread_mutex_unlock(&wa->lock);
 }
 
-/* Those of `v` that are not in `before`, with their records. One without a record
- * has gone already, and is left out of `v`. errors: ENOMEM, and the store's */
+/* Entries of `v` that are not in `before`, with their records. A member without a record has left
+ * already, and is removed from `v`. */
 struct fresh {
     struct membership_view_entry *entry; /* owns */
     struct member *record;               /* owns; n */
@@ -270,8 +271,8 @@ static tenrec_status fresh_find(struct monitor *wa, struct membership_view *v,
     return TENREC_OK;
 }
 
-/* Lets those go that `v` has not any more. */
-static void follow_leavers(struct monitor *wa, const struct membership_view *v,
+/* Removes the members that `v` lacks. */
+static void remove_leavers(struct monitor *wa, const struct membership_view *v,
                            const struct membership_view *before)
 {
     tenrec_error why;
@@ -280,15 +281,15 @@ static void follow_leavers(struct monitor *wa, const struct membership_view *v,
         const struct membership_view_entry *e = &before->entry[i];
         if (membership_view_find(v, e->id, e->incarnation))
             continue;
-        why_gone(wa, v, e, &why);
+        describe_departure(wa, v, e, &why);
         log_line(TENREC_LOG_INFO, wa->w->self.name, "view %lld: %s", (long long)v->version,
                  why.text);
-        let_go(wa, e, &why);
+        member_remove(wa, e, &why);
     }
 }
 
-static void tell_program(struct monitor *wa, const struct membership_view *v,
-                         const struct membership_view *before, const struct fresh *f)
+static void report_changes(struct monitor *wa, const struct membership_view *v,
+                           const struct membership_view *before, const struct fresh *f)
 {
     tenrec_error why;
 
@@ -296,11 +297,11 @@ static void tell_program(struct monitor *wa, const struct membership_view *v,
         const struct membership_view_entry *e = &before->entry[i];
         if (membership_view_find(v, e->id, e->incarnation))
             continue;
-        why_gone(wa, v, e, &why);
-        tell_left(wa, e->id, &why);
+        describe_departure(wa, v, e, &why);
+        report_left(wa, e->id, &why);
     }
     for (size_t i = 0; i < f->n; i++)
-        tell_joined(wa, f->entry[i].id);
+        report_joined(wa, f->entry[i].id);
 }
 
 tenrec_status monitor_apply(struct monitor *wa, struct membership_view *v, tenrec_error *err)
@@ -324,11 +325,11 @@ tenrec_status monitor_apply(struct monitor *wa, struct membership_view *v, tenre
     st = fresh_find(wa, v, &before, &f, err);
     if (st != TENREC_OK)
         goto out;
-    follow_leavers(wa, v, &before);
+    remove_leavers(wa, v, &before);
     for (size_t i = 0; i < f.n && st == TENREC_OK; i++) {
         log_line(TENREC_LOG_INFO, wa->w->self.name, "view %lld: '%s' (id %d) has joined",
                  (long long)v->version, f.entry[i].name, (int)f.entry[i].id);
-        st = take_in(wa, &f.entry[i], &f.record[i], err);
+        st = member_add(wa, &f.entry[i], &f.record[i], err);
     }
     st = st == TENREC_OK ? membership_view_copy(v, &mine, err) : st;
     if (st != TENREC_OK)
@@ -338,7 +339,7 @@ tenrec_status monitor_apply(struct monitor *wa, struct membership_view *v, tenre
     wa->view = mine;
     st = heartbeats_follow(&wa->beats, &wa->view, wa->w->self.id, clock_now_ns(), err);
     pthread_mutex_unlock(&wa->lock);
-    tell_program(wa, v, &before, &f);
+    report_changes(wa, v, &before, &f);
     pthread_mutex_lock(&wa->lock);
     pthread_cond_broadcast(&wa->changed);
     pthread_mutex_unlock(&wa->lock);
@@ -357,8 +358,8 @@ tenrec_status monitor_begin(struct monitor *wa, tenrec_error *err)
 
     for (uint32_t i = 0; i < membership_world(m) && st == TENREC_OK; i++) {
         struct member copy = record[i];
-        copy.address = NULL; /* the membership has it, */
-        copy.extra = NULL;   /* and this */
+        copy.address = NULL; /* both owned by the membership */
+        copy.extra = NULL;
         if (!known_add(wa, &copy))
             st = tenrec_fail(err, TENREC_ENOMEM, "no memory for the members of the group");
     }

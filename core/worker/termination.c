@@ -175,7 +175,7 @@ tenrec_status worker_part(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_
     }
     if (st != TENREC_OK)
         return st;
-    monitor_tell_leaving(w, deadline_ns);
+    monitor_announce_leaving(w, deadline_ns);
     /* What came before the others knew. Its function may call, too. */
     st = active_calls_wait(w->active_calls, deadline_ns, err);
     if (st == TENREC_OK)

@@ -287,8 +287,8 @@ static void step(struct fuzz_input *in)
         break;
     case 9:
         if (fake.worker.monitor)
-            monitor_look_at(fake.worker.monitor, 1 + (what >> 4) % 2,
-                            FAKE_LIFE + 1 + (what >> 4) % 2);
+            monitor_probe(fake.worker.monitor, 1 + (what >> 4) % 2,
+                          FAKE_LIFE + 1 + (what >> 4) % 2);
         break;
     default:
         message_arrives(in);

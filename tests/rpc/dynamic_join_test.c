@@ -138,7 +138,7 @@ static void count_outages(void *arg, enum tenrec_log_level level, const char *pa
                           const char *text)
 {
     (void)level, (void)part;
-    if (strstr(text, "so that nobody can join or be taken out"))
+    if (strstr(text, "members can neither join nor be removed"))
         atomic_fetch_add((atomic_int *)arg, 1);
 }
 
@@ -159,10 +159,10 @@ TEST_WITH(dynamic_a_dead_one_is_taken_out_after_one_that_joins_slowly, begin, NU
     tenrec_set_log_callback(NULL, NULL);
 }
 
-static void look_at_the_store(struct tenrec_worker *w)
+static void poll_the_store(struct tenrec_worker *w)
 {
     pthread_mutex_lock(&w->monitor->lock);
-    w->monitor->look = true;
+    w->monitor->poll = true;
     pthread_cond_broadcast(&w->monitor->changed);
     pthread_mutex_unlock(&w->monitor->lock);
 }
@@ -195,7 +195,7 @@ TEST_WITH(dynamic_a_record_of_no_sense_is_told_of_and_followed_when_it_is_mended
                      TENREC_OK);
     put("tenrec/default/member/2", "of no sense");
     tenrec_set_log_callback(count_outages, &outages);
-    look_at_the_store(a);
+    poll_the_store(a);
     assert_becomes(atomic_load(&outages) > 0);
     assert_int_equal(tenrec_store_set(party_store(), "tenrec/default/member/2", record, len,
                                       CLUSTER_LONG_MS, &err),
@@ -207,7 +207,7 @@ TEST_WITH(dynamic_a_record_of_no_sense_is_told_of_and_followed_when_it_is_mended
     assert_int_equal(membership_list_leave(&ghost, clock_deadline_ms(CLUSTER_LONG_MS), &v, &err),
                      TENREC_OK);
     membership_view_finish(&v);
-    look_at_the_store(a);
+    poll_the_store(a);
     party_await(a, 1);
     membership_list_close(&ghost);
     party_leave(a);
@@ -254,7 +254,7 @@ TEST_WITH(dynamic_who_is_taken_out_while_it_joins_is_told_and_may_join_anew, beg
     atomic_store(&take_out, true);
     assert_int_equal(tenrec_init_rpc(b, &err), TENREC_EGROUP);
     assert_false(atomic_load(&take_out));
-    assert_non_null(strstr(err.text, "worker 'slow' (id 1) was taken out of group \"default\" "
+    assert_non_null(strstr(err.text, "worker 'slow' (id 1) was removed from group \"default\" "
                                      "while it joined"));
     assert_lock_is_free();
     if (tenrec_init_rpc(b, &err) != TENREC_OK)
@@ -310,7 +310,7 @@ TEST_WITH(dynamic_a_shutdown_cuts_each_request_that_a_hung_store_holds, begin, N
     tenrec_error err;
 
     atomic_store(&hang, true);
-    look_at_the_store(a);
+    poll_the_store(a);
     assert_becomes(atomic_load(&hangs));
     assert_status(tenrec_shutdown(a, TENREC_IMMEDIATE, CLUSTER_LONG_MS, &err), &err);
     assert_int_equal(atomic_load(&requests_cut), 2);

@@ -177,7 +177,7 @@ TEST_WITH(dynamic_one_that_was_taken_out_hears_of_it_and_joins_anew, begin, NULL
     bury(a, b);
     party_await(a, 1);
     assert_int_equal(tenrec_group_wait_members(b, 9, CLUSTER_LONG_MS, &err), TENREC_EGROUP);
-    assert_non_null(strstr(err.text, "was taken out of group \"default\" by 'worker0'"));
+    assert_non_null(strstr(err.text, "was removed from group \"default\" by 'worker0'"));
     assert_int_equal(functions_call_add(b, "worker0", 1, 1, &err), TENREC_EGROUP);
     tenrec_shutdown(b, TENREC_GRACEFUL, CLUSTER_LONG_MS, &err);
     assert_int_equal(tenrec_init_rpc(b, &err), TENREC_OK);

@@ -111,7 +111,7 @@ def system_takes_a_stopped_one_out_and_lets_it_join_anew():
         contains(b.event("left")[1], "worker1 EGROUP")
         code, _, text = b.fails(f"call worker0 add {LONG_MS} 1 1")
         equal(code, "EGROUP")
-        contains(text, "was taken out of group")
+        contains(text, "was removed from group")
         equal(b.fails("view")[0], "EGROUP")
         b.say(f"shutdown graceful {LONG_MS}")
         b.answer()
