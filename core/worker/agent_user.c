@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* agent_user.c - a chain by itself, for programs that bring calls of their own:
- * tenrec/agent_user.h. */
+/* agent_user.c - a chain without a worker, for programs with calls of their own
+ * (tenrec/agent_user.h). No locks. */
 #include "backend/chain.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -22,8 +22,8 @@
 #include <tenrec/agent_user.h>
 #include <unistd.h>
 
-/* Tensors that are copied for who maps them: below, the call itself takes longer than what is
- * saved; above, the receiver had better copy a part of it at the same time. */
+/* Sizes of tensors that are copied for a receiver that maps memory: for smaller ones the call costs
+ * more than it saves; of larger ones the receiver copies a part at the same time. */
 #define COPY_MIN ((uint64_t)256 << 10)
 #define COPY_MAX ((uint64_t)16 << 20)
 
@@ -33,12 +33,12 @@ struct tenrec_rpc_backend_options {
 
 struct tenrec_backend_agent {
     struct tenrec_backend_user user; /* zero beyond its size */
-    pid_t process;                   /* that made it: a child of fork has none of its threads */
+    pid_t process;                   /* that made the agent: a fork's child lacks its threads */
     struct loop *loop;
-    struct loop_timer *timer; /* NULL when nobody wants to be woken */
+    struct loop_timer *timer; /* NULL if the user has no wake */
     struct housekeeping *upkeep;
     struct parallel_copy *copier;
-    size_t pool_bytes; /* allowed to the storage pool for this one */
+    size_t pool_bytes; /* this agent's share of the storage pool */
     struct chain *chain;
 };
 
@@ -89,7 +89,7 @@ void tenrec_rpc_backend_options_settings(const struct tenrec_rpc_backend_options
     memcpy(ret, &all, ret->size < sizeof all ? ret->size : sizeof all);
 }
 
-/* ---- what comes ------------------------------------------------------------ */
+/* ---- functions for the chain ------------------------------------------------ */
 
 static struct tenrec_msg *new_message(void *arg, uint64_t payload_len, uint32_t n_tensors)
 {
@@ -147,7 +147,7 @@ static void on_time(void *arg)
     user->wake(user->arg);
 }
 
-/* What others may write as well is copied. */
+/* Memory that the sender may still write is copied. */
 static tenrec_status find_memory(struct tenrec_tensor_desc *d, struct tenrec_tensor **ret,
                                  tenrec_error *err)
 {
@@ -193,7 +193,7 @@ struct tenrec_tensor *tenrec_backend_take_tensor(struct tenrec_msg *msg, uint32_
     return t;
 }
 
-/* ---- made and gone --------------------------------------------------------- */
+/* ---- init and drop ----------------------------------------------------------- */
 
 static tenrec_status check_init(const struct tenrec_rpc_backend_options *options,
                                 const struct tenrec_backend_user *user,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* info.c - what a worker tells of itself and its group. */
+/* info.c - availability of backends; the default timeout and the allocator of a worker. */
 #include "backend/registry.h"
 #include "peer/worker.h"
 #include "worker/worker_config.h"

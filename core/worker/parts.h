@@ -20,8 +20,8 @@ struct worker_parts {
     struct userloop userloop;
 };
 
-/* Lets `w` borrow `parts`, which live as long as `w`, and registers what each room serves. To be
- * called before anything else of `w` is used. */
+/* Connects `w` with `parts` (borrowed for the life of `w`) and registers the handlers of the rooms.
+ * Called before any other use of `w`. */
 void parts_connect(struct tenrec_worker *w, struct worker_parts *parts);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rref_release.c - letting go of everything, and what is left then. */
+/* rref_release.c - release of all references, and leaks. */
 #include "worker/rref_release.h"
 
 #include "base/clock.h"
@@ -12,7 +12,7 @@
 #include "runtime/log.h"
 #include "worker/termination.h"
 
-enum { LEAKS_TOLD = 10 }; /* one by one; the others are counted */
+enum { LEAKS_LOGGED = 10 }; /* one by one; further leaks are counted */
 
 tenrec_status rrefs_flush(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)
 {
@@ -25,14 +25,14 @@ tenrec_status rrefs_flush(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_
 
     if (st != TENREC_OK || all == 0)
         return st;
-    /* Nothing is under way anywhere: a fork that has not arrived never will. */
+    /* No message is in flight in the group: a fork that has not arrived never will. */
     rref_acts_init(&acts);
     rref_delete_users(w->rrefs, true, &acts);
     rref_acts_run(&acts);
     return worker_quiesce(w, deadline_ns, err);
 }
 
-void rrefs_let_go(struct tenrec_worker *w)
+void rrefs_release(struct tenrec_worker *w)
 {
     struct rref_acts acts;
 
@@ -79,13 +79,13 @@ struct leaks {
     size_t n;
 };
 
-static void rref_release_tell(void *arg, const char *text)
+static void rref_release_report(void *arg, const char *text)
 {
     struct leaks *l = arg;
 
     if (l->n++ == 0)
         tenrec_fail(l->err, TENREC_EBUSY, "remote references leak: %s", text);
-    if (l->n <= LEAKS_TOLD)
+    if (l->n <= LEAKS_LOGGED)
         log_line(TENREC_LOG_WARN, l->w->self.name, "leaking remote reference: %s", text);
 }
 
@@ -99,9 +99,9 @@ tenrec_status rrefs_check(struct tenrec_worker *w, bool graceful, tenrec_error *
     pthread_mutex_unlock(&w->lock);
     if ((!graceful && !check) || !w->rrefs)
         return TENREC_OK;
-    rref_leaks(w->rrefs, rref_release_tell, &l);
-    if (l.n > LEAKS_TOLD)
-        log_line(TENREC_LOG_WARN, w->self.name, "and %zu more", l.n - LEAKS_TOLD);
+    rref_leaks(w->rrefs, rref_release_report, &l);
+    if (l.n > LEAKS_LOGGED)
+        log_line(TENREC_LOG_WARN, w->self.name, "and %zu more", l.n - LEAKS_LOGGED);
     return l.n > 0 && check ? TENREC_EBUSY : TENREC_OK;
 }
 

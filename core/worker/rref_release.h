@@ -5,18 +5,17 @@
 
 #include <tenrec/rref.h>
 
-/* When no member has a call outstanding: lets go of all references. Returns
- * when all members have; what is then still referred to has leaked. All members
- * call it.
+/* Called by all members once none has a call outstanding. Releases all references, and returns when
+ * all members have; values that are referred to afterwards have leaked.
  *
- * errors: ETIMEDOUT (names who did not come), and what the store says */
+ * errors: ETIMEDOUT (names the missing), and the store's */
 tenrec_status rrefs_flush(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err);
 
-/* Tells in the log what has leaked. errors: EBUSY, where that is asked for */
+/* Logs the leaks. errors: EBUSY, if tenrec_set_rref_leak_check is on */
 tenrec_status rrefs_check(struct tenrec_worker *w, bool graceful, tenrec_error *err);
 
-/* Leaving alone: tells the owners of all that we refer to. A call's outstanding
- * work until they have acknowledged it. */
-void rrefs_let_go(struct tenrec_worker *w);
+/* Releases all references without the other members. The messages count as outstanding calls until
+ * the owners have acknowledged them. */
+void rrefs_release(struct tenrec_worker *w);
 
 #endif

@@ -14,8 +14,8 @@
 #include "serve/active_calls.h"
 #include "worker/rref_release.h"
 
-/* A one-way call that a broken connection took away never arrives. When for so
- * long nothing has moved and nothing runs, what is missing is lost. */
+/* A one-way call may be lost with its connection. If no counter has changed and no call has run for
+ * LOST_US, the missing calls are lost. */
 enum { LOST_US = 1000000, PAUSE_FIRST_US = 1000, PAUSE_MAX_US = 100000 };
 
 enum { SHUTDOWN_MS = 60000 };
@@ -29,7 +29,7 @@ int64_t shutdown_limit_ms(const struct tenrec_worker *w, int64_t ms)
     return of_calls == TENREC_TIMEOUT_NONE ? SHUTDOWN_MS : of_calls;
 }
 
-/* A member that no connection told of is tried after so long. */
+/* A member that is waited for this long is contacted, also if no connection broke. */
 enum { CONTACT_MS = 200 };
 
 static bool is_lost(void *worker, int32_t rank, uint64_t waited_ms)
@@ -49,25 +49,23 @@ void termination_watch_disconnects(struct tenrec_worker *w)
     membership_set_lost(w->membership, &(struct group_lost){ is_lost, w });
 }
 
-/* What all workers together have done, by two waves over the store: first what
- * ended, then, after all have told that, what was begun. What is equal had
- * nothing under way between the two. (Mattern's four counters: nobody needs to
- * be stopped while it is counted.) */
+/* The sums of all workers, in two waves over the store: first the calls that ended, then, once all
+ * have published that, the calls that began. If both are equal, no call was in flight between the
+ * waves. (Mattern's four counters: no worker stops meanwhile.) */
 struct sums {
     int64_t calls_finished, one_way_ended;
     int64_t calls_made, one_way_sent, serving;
 };
 
-/* How long the sums have stood still. All workers see the same sums, so that
- * all come to the same end. */
+/* How long the sums have not changed. All workers see the same sums, so all decide alike. */
 struct stillness {
     struct sums sums;
     struct backoff pause;
     uint64_t since_us;
 };
 
-/* A control message of references counts until it is given up, also while it
- * rests before it is repeated. */
+/* A control message of references counts until it is acknowledged or abandoned, also while it waits
+ * for a retry. */
 static uint64_t calls_finished(struct tenrec_worker *w)
 {
     return atomic_load(&w->counts.finished) + atomic_load(&w->counts.jobs_ended);
@@ -117,7 +115,7 @@ static tenrec_status termination_count(struct tenrec_worker *w, uint64_t until, 
     return st;
 }
 
-/* Waits a little before it is counted again. False: nothing will move any more. */
+/* Waits before the next count. Returns false if the sums will not change any more. */
 static bool wait_for_one_way_calls(struct tenrec_worker *w, const struct sums *now,
                                    struct stillness *still, uint64_t until)
 {
@@ -133,7 +131,7 @@ static bool wait_for_one_way_calls(struct tenrec_worker *w, const struct sums *n
                  (long long)(now->one_way_sent - now->one_way_ended));
         return false;
     }
-    /* What is planned counts, not what the clock says. */
+    /* Planned time counts, not elapsed time, as it is equal at all workers. */
     still->since_us += still->pause.gap_us;
     backoff_take(&still->pause, until);
     return true;
@@ -145,7 +143,7 @@ tenrec_status worker_quiesce(struct tenrec_worker *w, uint64_t deadline_ns, tenr
     struct sums s = { 0 };
     tenrec_status st;
 
-    if (worker_visits(w)) /* the group does not wait for it, nor it for the group */
+    if (worker_visits(w)) /* a visitor and the group do not wait for each other */
         return wait_for_calls(w, deadline_ns, err);
     do {
         st = wait_for_calls(w, deadline_ns, err);
@@ -170,13 +168,13 @@ tenrec_status worker_part(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_
 
     st = wait_for_calls(w, deadline_ns, err);
     if (st == TENREC_OK) {
-        rrefs_let_go(w);
+        rrefs_release(w);
         st = wait_for_calls(w, deadline_ns, err);
     }
     if (st != TENREC_OK)
         return st;
     monitor_announce_leaving(w, deadline_ns);
-    /* What came before the others knew. Its function may call, too. */
+    /* Requests that were sent before the others knew; their functions may make calls. */
     st = active_calls_wait(w->active_calls, deadline_ns, err);
     if (st == TENREC_OK)
         st = wait_for_calls(w, deadline_ns, err);

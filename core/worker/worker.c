@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker.c - the life of a worker: the one place that knows all parts. */
+/* worker.c - the life of a worker: start and shutdown of all parts. worker.state decides which
+ * thread may start or stop; no lock is held. */
 #include "peer/worker.h"
 
 #include "base/clock.h"
@@ -41,13 +42,13 @@
 #include <unistd.h>
 
 enum {
-    DROP_MS = 10000, /* how long drop waits for functions that still run */
-    LEAVE_MS = 1000, /* how long a worker that leaves alone stays for the others, at most */
+    DROP_MS = 10000, /* tenrec_worker_drop waits this long for running functions */
+    LEAVE_MS = 1000, /* a worker that leaves alone serves the store at most this long */
 };
 
-/* ---- made and gone -------------------------------------------------------- */
+/* ---- new and drop --------------------------------------------------------- */
 
-/* A worker and what it owns by value, in one allocation. */
+/* A worker and its parts, in one allocation. */
 struct worker_block {
     struct tenrec_worker worker; /* first, as the block is freed through it */
     struct worker_parts parts;
@@ -204,7 +205,7 @@ static tenrec_status make_chain(struct tenrec_worker *w, tenrec_error *err)
     return worker_config_chain(w->config, &id, w->loop, &user, &w->chain, err);
 }
 
-/* Never later than the limit of the whole. */
+/* LEAVE_MS from now, but not later than `until`. */
 static uint64_t leave_until(uint64_t until)
 {
     const uint64_t most = clock_deadline_ms(LEAVE_MS);
@@ -212,7 +213,7 @@ static uint64_t leave_until(uint64_t until)
     return until < most ? until : most;
 }
 
-/* Undoes what start has made, in reverse order. */
+/* Undoes worker_start, in reverse order. */
 static void worker_unmake(struct tenrec_worker *w, uint64_t until)
 {
     chain_close(w->chain);
@@ -233,14 +234,14 @@ static void worker_unmake(struct tenrec_worker *w, uint64_t until)
     w->loop = NULL;
 }
 
-/* Members find their group and join it; others only call it. */
+/* A member finds its group and joins it; a visitor only calls it. */
 struct manner {
     bool visits;
-    const char *store; /* of a visit; NULL: as the config says */
+    const char *store; /* of a visit; NULL: that of the configuration */
     uint64_t until;    /* CLOCK_MONOTONIC */
 };
 
-/* Ids of a dynamic group are any. */
+/* A dynamic group may use any id. */
 static size_t room_for_ids(const struct tenrec_worker *w)
 {
     return membership_roster(w->membership) ? RANKS_MAX : membership_world(w->membership);
@@ -327,8 +328,8 @@ static tenrec_status worker_start(struct tenrec_worker *w, const struct manner *
     return st == TENREC_OK ? monitor_start(w, until, err) : st;
 }
 
-/* Refuses what has not begun, fails all calls, stops the agents, waits for the threads that
- * are inside. */
+/* Refuses calls that have not begun, fails all outstanding calls, stops the agents, waits for the
+ * threads that are inside. */
 static void worker_stop(struct tenrec_worker *w, uint64_t until)
 {
     tenrec_error why;
@@ -341,9 +342,9 @@ static void worker_stop(struct tenrec_worker *w, uint64_t until)
     monitor_stop(w);
     if (w->chain)
         chain_shutdown(w->chain);
-    call_fail_peer(w, -1, &why); /* what came between the two */
+    call_fail_peer(w, -1, &why); /* calls begun since */
     worker_wait_until_left(w);
-    gather_fail_all(w, &why); /* likewise: nobody can come any more */
+    gather_fail_all(w, &why); /* likewise; no message arrives any more */
     rrefs_stop(w);
     worker_unmake(w, until);
     atomic_store(&w->state, WORKER_DOWN);
@@ -353,24 +354,23 @@ static tenrec_status worker_begin(struct tenrec_worker *w, const struct manner *
                                   tenrec_error *err)
 {
     uint32_t fresh = WORKER_NEW, down = WORKER_DOWN;
-    tenrec_error why; /* also of what was tried in vain before something else worked */
+    tenrec_error why; /* also of failed tries before a success */
     tenrec_status st;
 
     if (!atomic_compare_exchange_strong(&w->state, &fresh, WORKER_STARTING) &&
         !atomic_compare_exchange_strong(&w->state, &down, WORKER_STARTING))
         return tenrec_fail(err, TENREC_EBUSY, "the worker is running already");
-    /* It knows its caller by the names of the former life, and would answer
-     * along a route that is another's in this one. */
+    /* A call from before the restart would answer along a route that now belongs to another. */
     if (active_calls_wait(w->active_calls, clock_now_ns(), &why) != TENREC_OK) {
         atomic_store(&w->state, WORKER_DOWN);
-        return tenrec_fail(err, TENREC_EBUSY, "from before the shutdown %s", why.text);
+        return tenrec_fail(err, TENREC_EBUSY, "from before the shutdown: %s", why.text);
     }
     gathers_reset(w->gathers);
     peers_finish(&w->peers);
     dispatch_resume(w);
     w->process = getpid();
     atomic_store(&w->leaving, 0);
-    atomic_store(&w->counts.one_way, 0); /* those who got them may be gone */
+    atomic_store(&w->counts.one_way, 0); /* their receivers may have left */
     atomic_store(&w->counts.one_way_ended, 0);
     atomic_store(&w->counts.jobs, 0);
     atomic_store(&w->counts.jobs_ended, 0);
@@ -404,7 +404,7 @@ tenrec_status tenrec_worker_attach(struct tenrec_worker *w, const char *store, i
     return st == TENREC_OK ? worker_begin(w, &how, err) : st;
 }
 
-/* Together with the others; a visitor alone. */
+/* Leaves together with the other members; a visitor leaves alone. */
 static tenrec_status worker_leave_all(struct tenrec_worker *w, uint64_t until, tenrec_error *err)
 {
     tenrec_status st = worker_quiesce(w, until, err);
@@ -416,7 +416,7 @@ static tenrec_status worker_leave_all(struct tenrec_worker *w, uint64_t until, t
     return st;
 }
 
-/* ---- the end -------------------------------------------------------------- */
+/* ---- shutdown ------------------------------------------------------------- */
 
 tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode mode, int64_t ms,
                               tenrec_error *err)
@@ -448,7 +448,7 @@ tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode
         if (st != TENREC_OK)
             tenrec_error_prefix(err, "graceful shutdown");
     }
-    /* Functions may still run whose callers have given up: they hold their arguments. */
+    /* A function may still run and hold its arguments after its caller has timed out. */
     if (mode == TENREC_GRACEFUL && st == TENREC_OK)
         active_calls_wait(w->active_calls, until, NULL);
     leaked = rrefs_check(w, mode == TENREC_GRACEFUL, &leak);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker_config.h - what a worker takes from the configuration. */
+/* worker_config.h - the configuration of a worker: settings, stores, chain. */
 #ifndef TENREC_WORKER_WORKER_CONFIG_H
 #define TENREC_WORKER_WORKER_CONFIG_H
 
@@ -11,16 +11,16 @@ struct config_settings;
 struct worker_config;
 struct stores;
 
-/* Reads, loads and checks all of it; opens nothing. `config` is borrowed
- * during the call, NULL loads the default one. */
+/* Reads and checks the settings and loads the plugins; opens nothing. `config` is borrowed during
+ * the call; NULL loads the default one. */
 tenrec_status worker_config_make(const struct tenrec_config *config, struct worker_config **ret,
                                  tenrec_error *err);
 void worker_config_drop(struct worker_config *s);
 
-/* What the configuration's own part cannot check. errors: ECONFIG */
+/* Checks the settings that the room `config` cannot. errors: ECONFIG */
 tenrec_status worker_config_check(const struct config_settings *s, tenrec_error *err);
 
-/* All of `stores:`, and the plugin that init_method needs. errors: as stores_load */
+/* Checks `stores:` and the plugin that init_method needs. errors: as stores_load */
 tenrec_status worker_config_check_stores(const struct tenrec_config *config,
                                          const struct config_settings *s, tenrec_error *err);
 
