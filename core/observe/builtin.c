@@ -4,7 +4,7 @@
 #include "observe/debug_info.h"
 #include "serve/function.h"
 
-/* For round trips: nothing there and back. */
+/* For round-trip times: no arguments, no result. */
 static tenrec_status builtin_ping(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
     (void)call;
@@ -13,7 +13,7 @@ static tenrec_status builtin_ping(struct tenrec_call *call, void *arg, tenrec_er
     return TENREC_OK;
 }
 
-/* Inline, so that they answer also when the pool is full of blocked functions. */
+/* Inline, so that they answer even if blocked functions fill the pool. */
 tenrec_status builtin_add(struct functions *f, tenrec_error *err)
 {
     tenrec_status st =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* builtin.h - the functions that every worker has from its birth, so that others
- * can look into it. Their names begin with FUNCTION_RESERVED_PREFIX. */
+/* builtin.h - the functions that every worker serves, by which other workers inspect it. Their
+ * names begin with FUNCTION_RESERVED_PREFIX. */
 #ifndef TENREC_OBSERVE_BUILTIN_H
 #define TENREC_OBSERVE_BUILTIN_H
 

@@ -18,7 +18,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Where the pairs go: numbers and texts apart, as a map keeps them. */
+/* Receives the pairs: numbers and texts separately, as a map stores them. */
 struct outlet {
     void (*number)(void *arg, const char *key, int64_t n);
     tenrec_sink_fn *text;
@@ -37,7 +37,7 @@ static void put_text(const struct outlet *to, const char *key, const char *text)
 
 /* ---- the parts ------------------------------------------------------------ */
 
-/* The names that torch has for these are kept. */
+/* The keys of "agent." are torch's. */
 static void put_calls(struct tenrec_worker *w, const struct outlet *to)
 {
     struct worker_counts *c = &w->counts;
@@ -71,7 +71,7 @@ static void put_pool(struct tenrec_worker *w, const struct outlet *to)
     debug_info_put(to, "pool.queued", pool.queued);
 }
 
-/* Of the whole process: its workers share the memory of large tensors. */
+/* Counts of the whole process: its workers share the memory of large tensors. */
 static void put_memory(const struct outlet *to)
 {
     const struct storage_counts c = storage_pool_count(storage_pool_of_process());
@@ -98,7 +98,7 @@ static void put_group(struct tenrec_worker *w, const struct outlet *to)
     tenrec_error unused;
     size_t n;
 
-    /* A group that changes has as many as there are now. */
+    /* The present size of a dynamic group. */
     if (tenrec_get_worker_infos(w, NULL, 0, &n, &unused) != TENREC_OK)
         n = membership_world(m);
     put_text(to, "worker.name", w->self.name);
@@ -111,7 +111,7 @@ static void put_group(struct tenrec_worker *w, const struct outlet *to)
     debug_info_put(to, "store.served_here", membership_serves(m));
 }
 
-/* For those who tell all as text. */
+/* For sources that give all values as text. */
 static void put_either(void *arg, const char *key, const char *value)
 {
     const struct outlet *to = arg;
@@ -124,7 +124,7 @@ static void put_either(void *arg, const char *key, const char *value)
         put_text(to, key, value);
 }
 
-/* A backend that the config calls as we call a part of ours is set apart. */
+/* Prefixes the keys of a backend whose name in the configuration is one of our prefixes. */
 static void put_agents(void *arg, const char *key, const char *value)
 {
     static const char *const ours[] = { "agent.", "calls.", "group.", "memory.",
@@ -280,7 +280,7 @@ tenrec_status tenrec_debug_info(struct tenrec_worker *w, const char *to,
     struct map m;
 
     if (!ret)
-        return tenrec_fail(err, TENREC_EINVAL, "no place for the debug info is given");
+        return tenrec_fail(err, TENREC_EINVAL, "debug_info: ret is NULL");
     if (to)
         return tenrec_rpc_sync(w, to, DEBUG_INFO_FUNCTION, NULL, 0, options, ret, err);
     if ((st = map_fill(&m, w, err)) != TENREC_OK)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* debug_info.h - counters and states of a worker, for people and for tests. */
+/* debug_info.h - counters and states of a worker, for users and tests. */
 #ifndef TENREC_OBSERVE_DEBUG_INFO_H
 #define TENREC_OBSERVE_DEBUG_INFO_H
 
@@ -7,7 +7,7 @@
 
 #define DEBUG_INFO_FUNCTION "tenrec.debug_info"
 
-/* The function of that name: takes nothing, answers with the map. */
+/* The function of that name: no arguments, returns the map. */
 tenrec_status debug_info_answer(struct tenrec_call *call, void *arg, tenrec_error *err);
 
 #endif

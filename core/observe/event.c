@@ -11,8 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Asked for once per thread: each is a call of the kernel, and a row of a trace
- * has one name. */
+/* Cached per thread: each is a system call, and a row of a trace has one name. */
 static _Thread_local struct {
     uint64_t id;
     char name[16];
@@ -66,7 +65,7 @@ struct tenrec_event *event_new(const struct tenrec_worker *w, uint32_t kind, con
             thread.name[0] = '\0';
     }
     e.thread = thread.id;
-    /* It goes into texts, on the wire and in the trace. */
+    /* The name goes into texts on the wire and in the trace. */
     if (utf8_span(name, strlen(name)) != strlen(name)) {
         utf8_clean(name, strlen(name), clean, sizeof clean);
         e.name = clean;

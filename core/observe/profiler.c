@@ -22,7 +22,7 @@ static tenrec_status check_options(const struct tenrec_worker *w,
         return tenrec_fail(err, TENREC_EINVAL, "profiler options: unknown scope %u", o->scope);
     if (!w && o->scope != TENREC_PROFILE_SERVER)
         return tenrec_fail(err, TENREC_EINVAL,
-                           "a session needs a worker, only one of the server does without");
+                           "a session needs a worker, unless its scope is TENREC_PROFILE_SERVER");
     return TENREC_OK;
 }
 
@@ -61,7 +61,7 @@ tenrec_status tenrec_profiler_start(struct tenrec_worker *w,
     return TENREC_OK;
 }
 
-/* By begin; of two that begin together the outer one is first. */
+/* By start; of events with the same start the outer is first. */
 static int by_start(const void *left, const void *right)
 {
     const struct tenrec_event *a = *(struct tenrec_event *const *)left;
@@ -74,7 +74,7 @@ static int by_start(const void *left, const void *right)
     return 0;
 }
 
-/* No more events; those that are there get their times. */
+/* Closes the trace, and makes the times of its events relative to the start. */
 static void profiler_finish(struct tenrec_profiler *p)
 {
     trace_close(p->trace);
@@ -108,7 +108,7 @@ void tenrec_profiler_drop(struct tenrec_profiler *p)
 {
     if (!p)
         return;
-    /* Its thread is in another session, or is another one: it finds the trace
+    /* The thread of the session is in an inner session, or is not this one: it finds the trace
      * closed. */
     if (p->running && tenrec_profiler_stop(p, NULL) != TENREC_OK) {
         recorders_remove();
@@ -149,6 +149,6 @@ tenrec_status tenrec_profiler_write(const struct tenrec_profiler *p, const char 
     if (p->running)
         return tenrec_fail(err, TENREC_EINVAL, "the session still records: stop it first");
     if (!path || !*path)
-        return tenrec_fail(err, TENREC_EINVAL, "no file for the trace is given");
+        return tenrec_fail(err, TENREC_EINVAL, "profiler_write: no path is given");
     return trace_json_write(p, path, false, err);
 }

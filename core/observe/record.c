@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* record.c - events of the program's own. */
+/* record.c - events that the program records. */
 #include "observe/span.h"
 
 #include "base/clock.h"
@@ -13,7 +13,7 @@ struct tenrec_record {
     struct trace *trace;        /* shared, or NULL */
     struct tenrec_event *event; /* owns */
     bool served;
-    bool entered; /* the trace is this thread's until the end */
+    bool entered; /* the trace is the thread's until the end */
     struct thread_trace before;
 };
 
@@ -87,7 +87,7 @@ void tenrec_record_end(struct tenrec_record *r)
     record_end(r);
 }
 
-static void end_later(struct tenrec_future *f, void *arg)
+static void record_end_with_future(struct tenrec_future *f, void *arg)
 {
     (void)f;
     record_end(arg);
@@ -106,7 +106,7 @@ tenrec_status tenrec_record_end_with(struct tenrec_record *r, struct tenrec_futu
                            "the event of a call ends on the thread where it began");
     }
     r->event->run_ns = clock_now_ns() - r->event->start_ns;
-    st = tenrec_future_add_callback(f, end_later, r, err);
+    st = tenrec_future_add_callback(f, record_end_with_future, r, err);
     if (st != TENREC_OK)
         record_end(r);
     return st;

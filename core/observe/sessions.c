@@ -5,14 +5,14 @@
 #include "future/thread_state.h"
 #include "observe/profiler.h"
 
-/* Held while events are added to the traces of sessions: before trace.lock. */
+/* Guards `list`; held while events are added to traces. Acquired before trace.lock. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tenrec_profiler *list;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static _Thread_local struct thread_trace current;
 
-/* In the child of a fork: the sessions are the parent's. */
+/* In the child of a fork: the sessions belong to the parent. */
 static void sessions_forget(void)
 {
     pthread_mutex_init(&lock, NULL);
@@ -36,7 +36,7 @@ void recorders_remove(void)
 {
     uint32_t n = atomic_load(&span_recorders);
 
-    /* Never below 0: a child of fork has forgotten those of its parent. */
+    /* Never below 0: a fork's child has reset the count. */
     while (n > 0 && !atomic_compare_exchange_weak(&span_recorders, &n, n - 1))
         ;
 }

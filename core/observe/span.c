@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* span.c - what rpc calls, and what both sides share. */
+/* span.c - the table of hooks, and the parts that both sides of a call share. */
 #include "observe/span.h"
 
 #include "base/memory.h"

@@ -1,46 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* span.h - one side of a call while it goes on. */
+/* span.h - a call in progress, recorded on its caller's or callee's side. */
 #ifndef TENREC_OBSERVE_SPAN_H
 #define TENREC_OBSERVE_SPAN_H
 
 #include "call/span.h"
 #include "observe/sessions.h"
 
-#define SPAN_REMOTE "#remote_op: " /* between a call's name and what happened in it */
+#define SPAN_REMOTE "#remote_op: " /* between the name of a call and that of an event in it */
 
 enum {
-    SPANS_MAX = 256 * 1024, /* bytes of spans that one answer may bring */
-    SPANS_HEAD = 32,        /* the same when only their head is wanted: the callee's time */
-    SPANS_EVENTS = 2048,    /* events that one served call keeps */
+    SPANS_MAX = 256 * 1024, /* bytes of spans in an answer */
+    SPANS_HEAD = 32,        /* the same if only the head is wanted: the callee's time */
+    SPANS_EVENTS = 2048,    /* events kept per served call */
 };
 
-/* Both sides. Fields without a word are written by one thread before another
- * one can see the span, or by the last one who has it. */
+/* Both sides. Fields without a comment are written before another thread sees the span, or by its
+ * last holder. */
 struct span {
     atomic_uint refs;
-    struct tenrec_worker *w;    /* borrowed; while the call goes on */
+    struct tenrec_worker *w;    /* borrowed for the time of the call */
     struct trace *trace;        /* shared; of the caller's thread, or of the served call */
-    struct tenrec_event *event; /* owns; callee: made where the function runs */
+    struct tenrec_event *event; /* owns; callee: made by the thread that runs the function */
     struct tenrec_call *call;   /* callee: borrowed until its end */
-    uint64_t sent_ns;           /* caller: the request */
+    uint64_t sent_ns;           /* caller: of the request */
     uint64_t end_ns;
-    uint64_t arrival_ns;     /* callee: the request */
-    _Atomic uint64_t run_ns; /* until its thread left it; 0: is in it */
-    uint32_t max;            /* bytes of spans asked for */
+    uint64_t arrival_ns;     /* callee: of the request */
+    _Atomic uint64_t run_ns; /* until the thread left the call; 0 before */
+    uint32_t max;            /* bytes of spans requested */
     bool remote;             /* caller: the callee's events are wanted */
     bool served;             /* inside a served call */
-    bool waits;              /* caller: its thread waits for the end */
+    bool waits;              /* caller: the thread waits for the answer */
 };
 
-/* The hooks that the worker hands to calls. */
+/* The worker passes these hooks to calls. */
 extern const struct span_hooks observe_spans;
 
 struct span *span_new(struct tenrec_worker *w, struct trace *trace, unsigned refs);
-/* Drops one share; true: it was the last, which the caller still has. */
+/* Drops a share. Returns true if it was the last; the caller then frees the span. */
 bool span_last(struct span *s);
 void span_free(struct span *s);
 
-/* Bytes that a message carries. */
+/* Bytes of a message with its tensors. */
 uint64_t span_bytes(const struct tenrec_msg *msg);
 
 /* The caller's side (span_call.c). */
@@ -52,7 +52,7 @@ void span_refused(struct span *s, tenrec_status why);
 void span_answered(struct span *s, struct tenrec_msg *msg);
 void span_done(struct span *s, const tenrec_error *why);
 
-/* The callee's (span_serve.c). */
+/* The callee's side (span_serve.c). */
 struct span *span_serve(struct tenrec_call *c);
 tenrec_status span_run(struct span *s, struct tenrec_call *c, tenrec_error *err);
 struct tenrec_msg *span_end(struct span *s, struct tenrec_msg *answer, const tenrec_error *why);

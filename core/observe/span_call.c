@@ -92,18 +92,18 @@ void span_refused(struct span *s, tenrec_status why)
     span_call_end(s);
 }
 
-/* One event that came back, its times counted from the request's arrival. */
-struct coming {
+/* Events of an answer, with times relative to the request's arrival. */
+struct remote_events {
     struct span *span;
-    uint64_t arrival_ns, rest_ns; /* on our clock; until the answer was sent */
+    uint64_t arrival_ns, rest_ns; /* on our clock; from then until the answer was sent */
     const char *prefix;
 };
 
-static void take_event(void *arg, struct tenrec_event *e)
+static void remote_event_add(void *arg, struct tenrec_event *e)
 {
-    struct coming *c = arg;
+    struct remote_events *c = arg;
 
-    /* What lies outside of the call is no time that could have been. */
+    /* Times outside of the call are impossible. */
     if (e->start_ns > c->rest_ns)
         e->start_ns = c->rest_ns;
     if (e->duration_ns > c->rest_ns - e->start_ns)
@@ -131,7 +131,7 @@ void span_answered(struct span *s, struct tenrec_msg *msg)
     if (codec_first_end(msg, &at) && at < msg->payload_len) {
         const unsigned char *spans = (const unsigned char *)msg->payload + at;
         const size_t len = (size_t)msg->payload_len - at;
-        struct coming c = { .span = s, .prefix = prefix };
+        struct remote_events c = { .span = s, .prefix = prefix };
 
         msg->payload_len = at;
         snprintf(prefix, sizeof prefix, "%s" SPAN_REMOTE, s->event->name);
@@ -141,7 +141,7 @@ void span_answered(struct span *s, struct tenrec_msg *msg)
             c.rest_ns = head.whole_ns < round_ns ? head.whole_ns : round_ns;
             s->event->wire_ns = round_ns - c.rest_ns;
             c.arrival_ns = s->sent_ns + s->event->wire_ns / 2;
-            if (s->remote && !spans_read_events(&head, SPANS_EVENTS + 1, take_event, &c))
+            if (s->remote && !spans_read_events(&head, SPANS_EVENTS + 1, remote_event_add, &c))
                 head.dropped++;
             if (s->remote && head.dropped > 0)
                 span_call_miss(s, head.dropped);

@@ -36,7 +36,7 @@ struct span *span_serve(struct tenrec_call *c)
     return s;
 }
 
-/* The event of a call that begins to run on this thread, or that never will. */
+/* Makes the event of a call that starts on this thread, or that never starts. */
 static void make_event(struct span *s)
 {
     const struct tenrec_call *c = s->call;
@@ -51,8 +51,7 @@ static void make_event(struct span *s)
     e->queue_ns = e->start_ns - s->arrival_ns;
 }
 
-/* The thread's share outlives the call, which somebody else may finish while
- * its function still runs. */
+/* The thread holds a share, as another thread may finish the call while its function still runs. */
 tenrec_status span_run(struct span *s, struct tenrec_call *c, tenrec_error *err)
 {
     const struct function *f = c->function;
@@ -86,7 +85,7 @@ struct tenrec_msg *span_end(struct span *s, struct tenrec_msg *answer, const ten
     if (e) {
         e->duration_ns = spans.end_ns > e->start_ns ? spans.end_ns - e->start_ns : 0;
         e->run_ns = atomic_load(&s->run_ns);
-        /* The function ends with its answer, or is not back yet. */
+        /* The function ends with its answer, or still runs. */
         if (!(s->call->function->flags & TENREC_LATER) || e->run_ns == 0 ||
             e->run_ns > e->duration_ns)
             e->run_ns = e->duration_ns;

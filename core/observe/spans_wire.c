@@ -8,7 +8,7 @@
 
 enum { HEAD_ITEMS = 3, EVENT_ITEMS = 16, TEXTS = 3, NUMBERS = EVENT_ITEMS - TEXTS };
 
-/* An event as it stands on the wire: texts, then numbers. */
+/* An event on the wire: texts, then numbers. */
 struct fields {
     const char *text[TEXTS];
     int64_t number[NUMBERS];
@@ -56,13 +56,13 @@ static void put_fields(struct cbor_writer *w, const struct fields *f)
         cbor_write_int(w, f->number[i]);
 }
 
-/* Event `i` of what is told: the call itself, then what happened in it. */
-static struct fields spans_wire_told(const struct spans *s, size_t i)
+/* Event `i` to write: the call itself, then the events in it. */
+static struct fields spans_wire_fields(const struct spans *s, size_t i)
 {
     return fields_of(i == 0 ? s->served : s->trace->event[i - 1], s->arrival_ns);
 }
 
-/* The message with `more` bytes behind its payload. */
+/* Copies the message, with room for `more` bytes after its payload. */
 static struct tenrec_msg *spans_wire_grow(struct tenrec_msg *old, size_t more)
 {
     struct tenrec_msg *msg = rpc_message_new(old->payload_len + more, old->n_tensors);
@@ -85,7 +85,7 @@ static struct tenrec_msg *spans_wire_grow(struct tenrec_msg *old, size_t more)
 struct tenrec_msg *spans_attach(struct tenrec_msg *answer, const struct spans *s)
 {
     const int64_t whole_ns = as_int(s->end_ns - s->arrival_ns);
-    /* With the most that the numbers of the head may take. */
+    /* Assumes the largest numbers in the head. */
     size_t n = 0, bytes = cbor_head_size(HEAD_ITEMS) + 3 * cbor_int_size(INT64_MAX);
     struct tenrec_msg *msg;
     struct cbor_writer w;
@@ -93,7 +93,7 @@ struct tenrec_msg *spans_attach(struct tenrec_msg *answer, const struct spans *s
     uint64_t dropped;
 
     for (; n < s->trace->n + 1; n++) {
-        f = spans_wire_told(s, n);
+        f = spans_wire_fields(s, n);
         if (bytes + fields_size(&f) > s->max)
             break;
         bytes += fields_size(&f);
@@ -110,14 +110,14 @@ struct tenrec_msg *spans_attach(struct tenrec_msg *answer, const struct spans *s
     cbor_write_int(&w, as_int(dropped));
     cbor_write_array(&w, n);
     for (size_t i = 0; i < n; i++) {
-        f = spans_wire_told(s, i);
+        f = spans_wire_fields(s, i);
         put_fields(&w, &f);
     }
     answer->release(answer);
     return msg;
 }
 
-/* ---- reading: a peer may have sent anything ---------------------------------- */
+/* ---- reading, of untrusted bytes ---------------------------------------------- */
 
 static bool spans_wire_next(struct cbor_reader *r, enum cbor_kind kind, struct cbor_item *ret)
 {
@@ -147,7 +147,7 @@ static bool next_text(struct cbor_reader *r, char *to, size_t max)
     return true;
 }
 
-/* Items behind those that we know: numbers and texts that may come one day. */
+/* Skips items of later versions: numbers and texts. */
 static bool spans_wire_skip(struct cbor_reader *r, uint64_t n)
 {
     struct cbor_item it;

@@ -40,7 +40,7 @@ void trace_drop(struct trace *t)
     }
 }
 
-/* Room for one more. Lock held. */
+/* Makes room for another event. Lock held. */
 static bool make_room(struct trace *t)
 {
     size_t room = t->room ? 2 * t->room : ROOM_FIRST;

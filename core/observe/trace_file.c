@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace_file.c - `worker.trace`: a worker that writes what it did when it ends. */
+/* trace_file.c - `worker.trace`: a worker that writes its trace at shutdown. */
 #include "observe/profiler.h"
 #include "observe/span.h"
 
@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where this worker writes; false when that is too long. */
-static bool file_of(const struct tenrec_worker *w, char path[static PATH_MAX])
+/* Writes the path of the worker's file. Returns false if it is too long. */
+static bool trace_file_path(const struct tenrec_worker *w, char path[static PATH_MAX])
 {
     const char *pattern = w->settings->trace, *mark = strstr(pattern, "{rank}");
     int n = mark ? snprintf(path, PATH_MAX, "%.*s%d%s", (int)(mark - pattern), pattern, w->self.id,
@@ -25,7 +25,7 @@ static bool file_of(const struct tenrec_worker *w, char path[static PATH_MAX])
 
 tenrec_status span_started(struct tenrec_worker *w, tenrec_error *err)
 {
-    /* The others write what they did: their events are not needed here. */
+    /* The other workers write their own events. */
     const struct tenrec_profiler_options options = { .size = sizeof options,
                                                      .scope = TENREC_PROFILE_WORKER,
                                                      .flags = TENREC_PROFILE_LOCAL };
@@ -34,10 +34,10 @@ tenrec_status span_started(struct tenrec_worker *w, tenrec_error *err)
 
     if (!*w->settings->trace)
         return TENREC_OK;
-    if (!file_of(w, path))
+    if (!trace_file_path(w, path))
         return tenrec_fail(err, TENREC_ECONFIG, "worker.trace: the path is longer than %d bytes",
                            PATH_MAX - 1);
-    file = fopen(path, "we"); /* not at the end of a long run */
+    file = fopen(path, "we"); /* fails now, not after a long run */
     if (!file)
         return tenrec_fail_errno(err, TENREC_EOS, errno, "worker.trace: cannot write '%s'", path);
     fclose(file);
@@ -53,7 +53,7 @@ void span_stopped(struct tenrec_worker *w)
     if (!p)
         return;
     w->profiler = NULL;
-    if (tenrec_profiler_stop(p, &err) != TENREC_OK || !file_of(w, path) ||
+    if (tenrec_profiler_stop(p, &err) != TENREC_OK || !trace_file_path(w, path) ||
         trace_json_write(p, path, true, &err) != TENREC_OK)
         log_line(TENREC_LOG_ERROR, w->self.name, "worker.trace: %s", err.text);
     else if (tenrec_profiler_dropped(p) > 0)

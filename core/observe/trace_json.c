@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace_json.c - a session as a Chrome trace: what ui.perfetto.dev opens.
+/* trace_json.c - writes a session as a Chrome trace, for ui.perfetto.dev.
  *
- * A worker is a process of the trace, a thread a thread. What a thread did is a
- * slice of its row; what went on after the thread had left (an asynchronous call,
- * a function that answers later) also stands among the worker's own rows, for
- * its whole time. An arrow leads from each call to its function. */
+ * A worker is a process of the trace, a thread a thread. The time that a thread spends in an event
+ * is a slice of its row; an event that lasts longer (an asynchronous call, a function that answers
+ * later) also has an async slice of the worker. An arrow leads from each call to its function. */
 #include "observe/profiler.h"
 
 #include "base/memory.h"
@@ -17,9 +16,9 @@
 
 enum { STRANGER = 1 << 16 }; /* the process of an anonymous worker */
 
-enum { DEPTH = 64 }; /* of slices in slices that are looked at */
+enum { DEPTH = 64 }; /* of nested slices */
 
-/* A row that has got its names, and where the slices end that are open in it. */
+/* A row whose names are written, and the ends of its open slices. */
 struct row {
     tenrec_peer worker;
     uint64_t thread;
@@ -32,7 +31,7 @@ struct writer {
     bool failed, any;
     struct row *row;
     size_t rows, room;
-    json_int_t *call; /* arrows of the calls that are here, ordered; owns */
+    json_int_t *call; /* arrows of the calls in this trace, sorted; owns */
     size_t calls;
 };
 
@@ -46,7 +45,7 @@ static void trace_json_put(struct writer *w, json_t *o)
     json_decref(o);
 }
 
-/* Not 0: that is the idle process to those who read traces. */
+/* Not 0, which readers of traces show as the idle process. */
 static json_int_t trace_json_process(tenrec_peer worker)
 {
     return worker >= 0 ? worker + 1 : STRANGER;
@@ -57,7 +56,7 @@ static double trace_json_micros(uint64_t ns)
     return (double)ns / 1000.0;
 }
 
-/* The row of the event, with its names when it is new; NULL: no memory. */
+/* Finds the row of the event, or makes it and writes its names. Returns NULL if out of memory. */
 static struct row *row_of(struct writer *w, const struct tenrec_event *e)
 {
     bool worker = true;
@@ -92,9 +91,8 @@ static struct row *row_of(struct writer *w, const struct tenrec_event *e)
     return &w->row[w->rows++];
 }
 
-/* How long the event's slice is: never 0, since an arrow must end in it, and not
- * beyond the slice that it lies in. Readers leave out what does, and the clocks
- * of two workers are known only so well. */
+/* Returns the length of the event's slice: never 0, since an arrow must end in it, and not beyond
+ * the outer slice, as readers drop such slices and the clocks of two workers differ a little. */
 static uint64_t slice_ns(struct row *r, const struct tenrec_event *e)
 {
     uint64_t end_ns = e->start_ns + (e->run_ns > 0 ? e->run_ns : 1);
@@ -126,8 +124,8 @@ static json_t *args_of(const struct tenrec_event *e)
     return args;
 }
 
-/* One number for both ends of an arrow that also JavaScript can hold: 16 bits of
- * the caller, 37 of the message. */
+/* The id of an arrow, the same at both ends, of 53 bits for JavaScript: 16 of the caller, 37 of the
+ * message. */
 static json_int_t arrow_of(const struct tenrec_event *e)
 {
     return (json_int_t)(((uint64_t)(e->caller_id + 1) & 0xffff) << 37 |
@@ -183,7 +181,7 @@ static void put_event(struct writer *w, const struct tenrec_event *e, size_t num
                                 trace_json_micros(e->start_ns + e->duration_ns)));
 }
 
-/* Remembers which calls are here, so that no arrow comes from nowhere. */
+/* Lists the calls of this trace, so that no arrow lacks its start. */
 static bool list_calls(struct writer *w, const struct tenrec_profiler *p)
 {
     w->call = memory_new(p->trace->n ? p->trace->n : 1, sizeof *w->call);
