@@ -11,7 +11,7 @@ struct wanted {
     int64_t *value;
 };
 
-static void counts_take(void *arg, const char *key, const char *value)
+static void counts_sink(void *arg, const char *key, const char *value)
 {
     const struct wanted *w = arg;
 
@@ -26,5 +26,5 @@ void counts_get(struct tenrec_worker *w, const char *const *keys, size_t n, int6
 
     for (size_t i = 0; i < n; i++)
         ret[i] = -1;
-    tenrec_worker_debug_info(w, counts_take, &wanted);
+    tenrec_worker_debug_info(w, counts_sink, &wanted);
 }

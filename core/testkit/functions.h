@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* functions.h - what every worker of the kit serves. */
+/* functions.h - the functions that every worker of the kit serves. */
 #ifndef TENREC_TESTKIT_FUNCTIONS_H
 #define TENREC_TESTKIT_FUNCTIONS_H
 

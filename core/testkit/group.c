@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* group.c - several workers, their common end, and what is told of failures. */
+/* group.c - several workers: start, common deadline, close, and the report of failures. The board
+ * is shared by atomics; all else belongs to the thread that opened the group. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 #include "testkit/report.h"
 #include "testkit/scale.h"
 
-enum { GRACE_MS = 5000 /* for the others, once one has failed */ };
+enum { GRACE_MS = 5000 /* for the others, after a worker has failed */ };
 
 struct tenrec_test_group {
     struct setting setting;
@@ -58,7 +59,7 @@ static void init_member(struct tenrec_test_group *g, int32_t rank, bool serves)
                                     .arg = g->setting.o.arg };
 }
 
-/* Processes first: no thread of this group shall be there when one is made. */
+/* Processes first: a fork must not happen while threads of this group exist. */
 static tenrec_status start_all(struct tenrec_test_group *g, bool serves, tenrec_error *err)
 {
     int32_t first = g->setting.o.mode == TENREC_TEST_THREADS ? g->n : serves ? 1 : 0;
@@ -120,20 +121,20 @@ static bool all_ended(struct tenrec_test_group *g)
     return all;
 }
 
-/* A process that is gone and has not said how it ended has crashed. */
-static void judge_ended(struct tenrec_test_group *g)
+/* Reports processes that exited without a result as crashed. */
+static void report_crashes(struct tenrec_test_group *g)
 {
     for (int32_t i = 0; i < g->n; i++)
         report_crash(&g->member[i]);
 }
 
-/* Waits for all until the deadline; once one has failed, for a moment only. */
+/* Waits for all workers until the deadline; after a failure for GRACE_MS at most. */
 static bool wait_all(struct tenrec_test_group *g, int64_t deadline)
 {
     bool failed = false;
 
     while (!all_ended(g)) {
-        judge_ended(g);
+        report_crashes(g);
         if (!failed && atomic_load(&g->board->failed)) {
             int64_t grace = scale_deadline(GRACE_MS);
             failed = true;
@@ -142,18 +143,18 @@ static bool wait_all(struct tenrec_test_group *g, int64_t deadline)
         if (!scale_moment(deadline))
             return false;
     }
-    judge_ended(g);
+    report_crashes(g);
     return true;
 }
 
-/* Who waits for others does not hang: it goes by itself once they have gone. */
+/* A worker that waits for the others does not hang: it ends once they have. */
 static bool group_hangs(struct tenrec_test_group *g, struct member *m)
 {
     return !group_ended(m) && atomic_load(&g->board->worker[m->test.rank].phase) != RECORD_WAIT;
 }
 
-/* Processes that hang are killed, threads are told to give up. */
-static void end_those_that_hang(struct tenrec_test_group *g)
+/* Kills processes that hang, shuts the workers of threads down. */
+static void end_hanging(struct tenrec_test_group *g)
 {
     bool others = atomic_load(&g->board->failed) != 0;
 
@@ -171,12 +172,12 @@ static void end_those_that_hang(struct tenrec_test_group *g)
     }
 }
 
-/* False when a thread does not end at all. */
+/* Returns false if a thread never ends. */
 static bool end_all(struct tenrec_test_group *g)
 {
     if (wait_all(g, g->deadline))
         return true;
-    end_those_that_hang(g);
+    end_hanging(g);
     if (wait_all(g, scale_deadline(GRACE_MS)))
         return true;
     for (int32_t i = 0; i < g->n; i++)
@@ -195,16 +196,16 @@ static void group_free(struct tenrec_test_group *g)
     free(g);
 }
 
-/* `st` and *err of the start, when that has failed. */
+/* st, *err  result of the start */
 static tenrec_status group_end(struct tenrec_test_group *g, tenrec_status st, tenrec_error *err)
 {
     tenrec_error own;
     tenrec_error *e = err ? err : &own;
 
-    if (st != TENREC_OK) /* those that were started shall not wait for the others */
+    if (st != TENREC_OK) /* started workers must not wait for the others */
         atomic_store(&g->board->failed, g->n + 1);
     if (!end_all(g)) {
-        /* Its thread still uses all of it: nothing may be freed. */
+        /* A thread still uses the group: leak it. */
         report_all(g->member, g->n);
         return report_first(g->member, g->board, e);
     }
@@ -238,15 +239,18 @@ tenrec_status tenrec_test_group_open(const struct tenrec_test_options *options,
     tenrec_status st;
 
     if (options && options->body)
-        return tenrec_fail(err, TENREC_EINVAL, "a group that is opened has no body");
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "options: body is set, which a group that is opened cannot run");
     if (options && options->flags & (TENREC_TEST_NO_RPC | TENREC_TEST_UNCLEAN))
-        return tenrec_fail(err, TENREC_EINVAL, "a group that is opened takes no such flag");
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "options: TENREC_TEST_NO_RPC and TENREC_TEST_UNCLEAN are for "
+                           "tenrec_test_dist_init only");
     if ((st = group_new(options, &g, err)) != TENREC_OK)
         return st;
     st = start_all(g, true, err);
     while (st == TENREC_OK && !board_all(g->board, RECORD_WAIT)) {
         all_ended(g);
-        judge_ended(g);
+        report_crashes(g);
         if (atomic_load(&g->board->failed) || !scale_moment(g->deadline))
             return group_end(g, TENREC_OK, err);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* helpers.c - what torch's own tests use, with limits. */
+/* helpers.c - the helpers of torch's own tests, with limits. */
 #include <stdio.h>
 #include <string.h>
 #include <tenrec/observe.h>
@@ -8,7 +8,7 @@
 #include "testkit/counts.h"
 #include "testkit/scale.h"
 
-enum { PROBE_MS = 5000, CALL_MS = 1000 /* after which a worker counts as gone */ };
+enum { PROBE_MS = 5000, CALL_MS = 1000 /* a worker that answers later counts as dead */ };
 
 const char *tenrec_test_worker_name(int32_t rank, char ret[TENREC_NAME_MAX + 1])
 {
@@ -42,8 +42,8 @@ static tenrec_status name_of(struct tenrec_worker *w, int32_t rank, char ret[TEN
     return st;
 }
 
-/* What calls to a worker that is gone end with; one that had little time may
- * have been late for other reasons. */
+/* Returns true if `st` is the result of a call to a dead worker. A timeout counts only if the call
+ * had its full time. */
 static bool is_gone(tenrec_status st, bool had_time)
 {
     return st == TENREC_EPEER_LOST || st == TENREC_ECONNECT || (st == TENREC_ETIMEDOUT && had_time);
@@ -100,14 +100,14 @@ tenrec_status tenrec_test_wait_until_pending_futures_and_users_flushed(struct te
         if (n[0] == 0 && n[1] == 0)
             return TENREC_OK;
         if (n[0] < 0 || n[1] < 0)
-            return tenrec_fail(err, TENREC_ESHUTDOWN, "the worker does not run");
+            return tenrec_fail(err, TENREC_ESHUTDOWN, "the worker is not running");
     } while (scale_moment(deadline));
     return tenrec_fail(err, TENREC_ETIMEDOUT,
                        "%lld control messages and %lld references are pending after %lld ms",
                        (long long)n[0], (long long)n[1], (long long)ms);
 }
 
-/* As the public one, with the limit of the call. */
+/* tenrec_test_get_num_owners_and_forks with a limit for the call. */
 static tenrec_status owners_and_forks(struct tenrec_worker *w, int32_t rank, int64_t limit_ms,
                                       int64_t *ret_owners, int64_t *ret_forks, tenrec_error *err)
 {

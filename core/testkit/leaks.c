@@ -13,8 +13,8 @@
 
 enum {
     CLOSED_MS = 1000,
-    GONE_MS = 5000,    /* a thread that was joined is listed until it has had its turn */
-    KEPT_EVENTFDS = 64 /* that Tenrec keeps for threads that will wait */
+    GONE_MS = 5000,    /* the kernel may list a joined thread for a while */
+    KEPT_EVENTFDS = 64 /* Tenrec caches these for waiting threads */
 };
 
 static unsigned count_threads(void)
@@ -45,7 +45,7 @@ static void list_fds(unsigned char fd[LEAKS_FDS / 8])
         closedir(dir);
 }
 
-static void what_is(int fd, char *ret, size_t room)
+static void fd_target(int fd, char *ret, size_t room)
 {
     char path[64];
     ssize_t n;
@@ -55,19 +55,19 @@ static void what_is(int fd, char *ret, size_t room)
     ret[n > 0 ? n : 0] = '\0';
 }
 
-/* Fds that are open and were not; the first of them to *ret_first. */
+/* Counts the fds opened since `before`; *ret_first is the smallest. */
 static unsigned more_fds(const struct leaks *before, int *ret_first)
 {
     unsigned char now[LEAKS_FDS / 8];
     unsigned n = 0, kept = 0;
-    char what[128];
+    char target[128];
 
     list_fds(now);
     for (int i = LEAKS_FDS - 1; i >= 0; i--) {
         if (!(now[i / 8] & ~before->fd[i / 8] & 1 << i % 8))
             continue;
-        what_is(i, what, sizeof what);
-        if (strcmp(what, "anon_inode:[eventfd]") == 0 && kept++ < KEPT_EVENTFDS)
+        fd_target(i, target, sizeof target);
+        if (strcmp(target, "anon_inode:[eventfd]") == 0 && kept++ < KEPT_EVENTFDS)
             continue;
         *ret_first = i;
         n++;
@@ -75,7 +75,7 @@ static unsigned more_fds(const struct leaks *before, int *ret_first)
     return n;
 }
 
-/* Makes what the first event loop of a process makes once and for all. */
+/* Makes the fds and threads that the first event loop of a process makes for its lifetime. */
 static void warm_up(void)
 {
     static atomic_bool warm;
@@ -98,7 +98,7 @@ tenrec_status leaks_check(const struct leaks *l, tenrec_error *err)
 {
     const int64_t closed = scale_deadline(CLOSED_MS), gone = scale_deadline(GONE_MS);
     unsigned fds, threads;
-    char what[128];
+    char target[128];
     int first = -1;
 
     do {
@@ -109,10 +109,10 @@ tenrec_status leaks_check(const struct leaks *l, tenrec_error *err)
         return TENREC_OK;
     if (fds == 0)
         return tenrec_fail(err, TENREC_EBUSY, "%u threads are left", threads - l->threads);
-    what_is(first, what, sizeof what);
+    fd_target(first, target, sizeof target);
     return tenrec_fail(err, TENREC_EBUSY,
                        "%u file descriptors and %u threads are left; the first is %d (%s)", fds,
-                       threads > l->threads ? threads - l->threads : 0, first, what);
+                       threads > l->threads ? threads - l->threads : 0, first, target);
 }
 
 tenrec_status leaks_check_worker(struct tenrec_worker *w, tenrec_error *err)
@@ -122,12 +122,13 @@ tenrec_status leaks_check_worker(struct tenrec_worker *w, tenrec_error *err)
 
     counts_get(w, keys, 2, n);
     if (n[0] < 0 || n[1] < 0)
-        return tenrec_fail(err, TENREC_EUNSUPPORTED, "it does not tell %s", keys[n[0] < 0 ? 0 : 1]);
+        return tenrec_fail(err, TENREC_EUNSUPPORTED, "the worker does not report %s",
+                           keys[n[0] < 0 ? 0 : 1]);
     if (n[0] > 0)
-        return tenrec_fail(err, TENREC_EBUSY, "%lld calls that it made are not done",
+        return tenrec_fail(err, TENREC_EBUSY, "%lld calls of the worker are outstanding",
                            (long long)n[0]);
     if (n[1] > 0)
-        return tenrec_fail(err, TENREC_EBUSY, "%lld calls that it got are not answered",
+        return tenrec_fail(err, TENREC_EBUSY, "%lld calls to the worker are not answered",
                            (long long)n[1]);
     return TENREC_OK;
 }

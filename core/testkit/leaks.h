@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* leaks.h - what is open in this process. */
+/* leaks.h - threads and file descriptors of this process, calls of a worker. */
 #ifndef TENREC_TESTKIT_LEAKS_H
 #define TENREC_TESTKIT_LEAKS_H
 
@@ -9,19 +9,19 @@ enum { LEAKS_FDS = 1024 };
 
 struct leaks {
     unsigned threads;
-    unsigned char fd[LEAKS_FDS / 8]; /* a bit for each that is open */
+    unsigned char fd[LEAKS_FDS / 8]; /* a bit for each open descriptor */
 };
 
-/* What there is before any worker. */
+/* Records the state before any worker. */
 void leaks_begin(struct leaks *l);
 
-/* What has come since, and does not go within a moment.
+/* Fails if threads or descriptors were added since leaks_begin and remain for a moment.
  *
  * errors   EBUSY: "2 threads and fd 7 (socket:[81]) are left"
  */
 tenrec_status leaks_check(const struct leaks *l, tenrec_error *err);
 
-/* What a worker still has after its shutdown: calls, remote references.
+/* Fails if a worker has calls after its shutdown.
  *
  * errors   EBUSY
  */

@@ -60,7 +60,7 @@ static void run_body(void *arg)
 {
     struct member *m = arg;
 
-    /* A crash shall be one also where the test framework caught it. */
+    /* A crash must end the process, even if the test framework has a handler. */
     if (m->pid)
         for (int s = 1; s < NSIG; s++)
             if (s == SIGSEGV || s == SIGBUS || s == SIGFPE || s == SIGILL || s == SIGSYS)
@@ -110,15 +110,15 @@ static tenrec_status member_leave(struct member *m, tenrec_error *err)
 
     member_enter(m, RECORD_SHUTDOWN);
     if (!tenrec_worker_running(w))
-        return TENREC_OK; /* the body did it */
-    if (at_once)          /* what is under way about references is cut off: no leak */
+        return TENREC_OK; /* shut down by the body */
+    if (at_once)          /* messages about references are cut off: no leak */
         tenrec_set_rref_leak_check(w, false);
     st = tenrec_shutdown(w, at_once ? TENREC_IMMEDIATE : TENREC_GRACEFUL, left, err);
     return st == TENREC_ESHUTDOWN ? TENREC_OK : st;
 }
 
-/* From here on the worker is this thread's alone. */
-static void take_back(struct member *m)
+/* From here on only this thread uses the worker. */
+static void member_withdraw(struct member *m)
 {
     pthread_mutex_lock(&m->lock);
     atomic_store(&m->worker, NULL);
@@ -147,7 +147,7 @@ static tenrec_status member_live(struct member *m, tenrec_error *err)
     if ((st = member_body(m, err)) != TENREC_OK)
         return st;
     wait_for_others(m);
-    take_back(m);
+    member_withdraw(m);
     if (rpc && (st = member_leave(m, err)) == TENREC_OK && !(o->flags & TENREC_TEST_IGNORE_LEAKS))
         st = leaks_check_worker(m->test.worker, err);
     return st;
@@ -155,20 +155,20 @@ static tenrec_status member_live(struct member *m, tenrec_error *err)
 
 void member_run(struct member *m)
 {
-    bool look = m->pid && !(m->setting->o.flags & TENREC_TEST_IGNORE_LEAKS);
+    bool check = m->pid && !(m->setting->o.flags & TENREC_TEST_IGNORE_LEAKS);
     tenrec_error err = { .code = TENREC_OK };
     struct leaks before;
     tenrec_status st;
 
-    if (look)
+    if (check)
         leaks_begin(&before);
     st = member_live(m, &err);
     if (st != TENREC_OK && !atomic_load(&member_record(m)->may_die))
         board_fail(m->board, m->test.rank);
-    take_back(m);
+    member_withdraw(m);
     tenrec_worker_drop(m->test.worker);
     member_enter(m, RECORD_LEAKS);
-    if (st == TENREC_OK && look)
+    if (st == TENREC_OK && check)
         st = leaks_check(&before, &err);
     if (atomic_load(&member_record(m)->may_die))
         st = TENREC_OK;

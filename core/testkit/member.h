@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* member.h - the life of one worker of a group, in a thread or a process. */
+/* member.h - the life of a worker of a group, in a thread or a process. member.lock guards the
+ * worker against a shutdown from another thread. */
 #ifndef TENREC_TESTKIT_MEMBER_H
 #define TENREC_TESTKIT_MEMBER_H
 
@@ -9,7 +10,7 @@
 #include "testkit/setting.h"
 
 struct member {
-    struct tenrec_test test; /* first: what the body has */
+    struct tenrec_test test; /* first; given to the body */
     const struct setting *setting;
     struct board *board;
     int64_t deadline;
@@ -19,22 +20,22 @@ struct member {
     tenrec_status status; /* of the body */
     tenrec_error err;
 
-    /* While it runs; whoever holds the lock can rely on it. */
+    /* Set while the worker runs; does not change while the lock is held. */
     _Atomic(struct tenrec_worker *) worker;
     pthread_mutex_t lock;
-    pthread_t thread; /* of a member that is one */
+    pthread_t thread; /* of a threaded member */
     bool threaded;
     int pid;  /* of a member that is a process; 0 otherwise */
-    int exit; /* what waitpid said, once `reaped` */
+    int exit; /* status of waitpid, once `reaped` */
     bool reaped;
-    tenrec_status noted; /* what the group says of a member that cannot */
+    tenrec_status noted; /* set by the group for a member that crashed or hangs */
     tenrec_error note;
 };
 
 /* Shuts the worker of a thread down at once, from another thread. */
 void member_give_up(struct member *m);
 
-/* From the configuration to the end; tells the board. */
+/* Runs the member from its configuration to the leak check; writes the result to the board. */
 void member_run(struct member *m);
 
 #endif

@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* There in a program that they are linked into, NULL in others: what they do
- * at the end of a process, which _exit leaves out. */
+/* Exit handlers of LeakSanitizer and gcov, which _exit leaves out. NULL in a program without them.
+ */
 extern void __lsan_do_leak_check(void) __attribute__((weak));
 extern void __gcov_dump(void) __attribute__((weak));
 
@@ -21,11 +21,11 @@ static void output_path(const struct member *m, char ret[SETTING_PATH_MAX])
     snprintf(ret, SETTING_PATH_MAX, "%.200s/output%d", m->setting->dir, m->test.rank);
 }
 
-/* As a process starts: no handler of the test's, and not longer than the test. */
+/* Resets the signal handlers of the test, and dies with the parent. */
 static void begin_child(pid_t parent)
 {
     for (int s = 1; s < NSIG; s++)
-        if (s != SIGPIPE) /* programs ignore it for good reason */
+        if (s != SIGPIPE) /* a program that ignores SIGPIPE needs to */
             signal(s, SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
@@ -99,7 +99,7 @@ bool process_ended(struct member *m)
 {
     pid_t r = m->reaped ? 0 : waitpid(m->pid, &m->exit, WNOHANG);
 
-    /* A program that ignores SIGCHLD never hears how it was. */
+    /* A program that ignores SIGCHLD gets ECHILD, and no status. */
     if (r == m->pid || (r < 0 && errno == ECHILD))
         m->reaped = true;
     return m->reaped;

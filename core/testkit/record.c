@@ -60,10 +60,10 @@ const char *record_place(const struct record *r)
         [RECORD_SETUP] = "in its setup",
         [RECORD_INIT] = "in tenrec_init_rpc",
         [RECORD_BODY] = "in its body",
-        [RECORD_WAIT] = "while the others were at work",
+        [RECORD_WAIT] = "while waiting for the others",
         [RECORD_SHUTDOWN] = "in tenrec_shutdown",
         [RECORD_LEAKS] = "after its shutdown",
-        [RECORD_ENDED] = "at its end",
+        [RECORD_ENDED] = "after its result",
     };
 
     return places[atomic_load(&r->phase)];

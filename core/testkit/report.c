@@ -46,7 +46,7 @@ void report_hang(struct member *m, bool others_failed)
     report_note(m, TENREC_ETIMEDOUT, text);
 }
 
-/* Why a member failed; NULL when it did not. */
+/* Returns why a member failed, or NULL. */
 static const tenrec_error *report_why(const struct member *m)
 {
     const struct record *r = report_record(m);
@@ -75,12 +75,12 @@ void report_all(const struct member *member, int32_t n)
             continue;
         process_output(&member[i], output, sizeof output);
         if (*output)
-            fprintf(stderr, "%s what %s printed last\n%s%s%s\n", line, member[i].name, output,
+            fprintf(stderr, "%s last output of %s\n%s%s%s\n", line, member[i].name, output,
                     output[strlen(output) - 1] == '\n' ? "" : "\n", line);
     }
 }
 
-/* The last words of a process, on one line, behind *err. */
+/* Appends the last output of a process to *err, on one line. */
 static void report_quote(const struct member *m, tenrec_error *err)
 {
     char output[QUOTED_MAX + 1], *start = output;
@@ -110,12 +110,12 @@ tenrec_status report_first(const struct member *member, const struct board *b, t
     m = &member[first - 1];
     e = report_why(m);
     if (!e)
-        return tenrec_fail(err, TENREC_ETIMEDOUT, "%s: failed and does not end", m->name);
+        return tenrec_fail(err, TENREC_ETIMEDOUT, "%s: failed and hangs", m->name);
     *err = *e;
     if (m->pid && (m->noted != TENREC_OK || atomic_load(&report_record(m)->asserted)))
         report_quote(m, err);
     else if (atomic_load(&report_record(m)->asserted))
-        tenrec_fail(err, e->code, "%s: its text stands on stderr", e->text);
+        tenrec_fail(err, e->code, "%s: see its text on stderr", e->text);
     tenrec_error_prefix(err, "%s", m->name);
     err->worker = m->test.rank;
     snprintf(err->worker_name, sizeof err->worker_name, "%s", m->name);

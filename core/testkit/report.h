@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report.h - how the failure of a worker is told. */
+/* report.h - the reports of failed workers. */
 #ifndef TENREC_TESTKIT_REPORT_H
 #define TENREC_TESTKIT_REPORT_H
 
 #include "testkit/member.h"
 
-/* Notes why a process failed that is gone and has not said it. */
+/* Records why a process exited without a result. */
 void report_crash(struct member *m);
 
-/* Notes that a member did not end. */
+/* Records that a member hangs. */
 void report_hang(struct member *m, bool others_failed);
 
-/* Tells all failures on stderr, with what the processes printed. */
+/* Prints all failures on stderr, with the last output of the processes. */
 void report_all(const struct member *member, int32_t n);
 
-/* What failed first, or OK. */
+/* The first failure, or OK. */
 tenrec_status report_first(const struct member *member, const struct board *b, tenrec_error *err);
 
 #endif

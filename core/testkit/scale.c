@@ -9,7 +9,7 @@
 
 enum { SLOW_ADDRESS = 4, SLOW_THREAD = 8, SLOW_MAX = 1000 };
 
-/* There in a program that a sanitizer is linked into, NULL in others. */
+/* NULL in a program without the sanitizer. */
 extern void __asan_init(void) __attribute__((weak));
 extern void __tsan_init(void) __attribute__((weak));
 

@@ -16,17 +16,21 @@ enum { WORLD_DEFAULT = 4, WORLD_MAX = 256, TIMEOUT_DEFAULT_MS = 60000, TEXT_MAX 
 static tenrec_status setting_check(const struct tenrec_test_options *o, tenrec_error *err)
 {
     if (o->mode > TENREC_TEST_PROCESSES)
-        return tenrec_fail(err, TENREC_EINVAL, "mode %u is neither threads nor processes", o->mode);
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "mode %u: expected TENREC_TEST_THREADS or TENREC_TEST_PROCESSES",
+                           o->mode);
     if (o->world_size < 0 || o->world_size > WORLD_MAX)
         return tenrec_fail(err, TENREC_EINVAL, "world_size %d: expected 1 to %d, or 0 for %d",
                            o->world_size, WORLD_MAX, WORLD_DEFAULT);
     if (o->num_worker_threads < 0 || o->num_fail_sends < 0 || o->timeout_ms < 0)
-        return tenrec_fail(err, TENREC_EINVAL,
-                           "num_worker_threads, num_fail_sends and timeout_ms are not negative");
+        return tenrec_fail(
+            err, TENREC_EINVAL,
+            "num_worker_threads, num_fail_sends and timeout_ms must not be negative");
     if (o->config && o->config_text)
-        return tenrec_fail(err, TENREC_EINVAL, "config and config_text are set: expected one");
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "config and config_text are both set: expected only one");
     if (o->flags & TENREC_TEST_TCP_STORE && o->mode != TENREC_TEST_PROCESSES)
-        return tenrec_fail(err, TENREC_EINVAL, "a TCP store is for processes only");
+        return tenrec_fail(err, TENREC_EINVAL, "TENREC_TEST_TCP_STORE is for processes only");
     return TENREC_OK;
 }
 
@@ -55,7 +59,7 @@ tenrec_status setting_init(struct setting *s, const struct tenrec_test_options *
 
     memset(s, 0, sizeof *s);
     if (!options || options->size < sizeof *options)
-        return tenrec_fail(err, TENREC_EINVAL, "options: size is not set");
+        return tenrec_fail(err, TENREC_EINVAL, "options: size is not set (set it to sizeof)");
     *o = *options;
     if ((st = setting_check(o, err)) != TENREC_OK)
         return st;
@@ -93,7 +97,7 @@ struct making {
     struct tenrec_config *config;
 };
 
-/* `text` with the words in braces replaced. */
+/* Replaces the words in braces. */
 static tenrec_status setting_expand(const struct making *m, const char *text, char ret[TEXT_MAX],
                                     tenrec_error *err)
 {
@@ -141,7 +145,7 @@ static tenrec_status set_list(const struct making *m, const char *prefix, const 
     return st;
 }
 
-/* "[A, B]", or "{A: 1s, B: 2s}" out of "A=1s" and "B=2s". */
+/* Writes "[A, B]", or "{A: 1s, B: 2s}" from "A=1s" and "B=2s". */
 static tenrec_status setting_flow(const char *const *list, bool map, char ret[TEXT_MAX],
                                   tenrec_error *err)
 {
@@ -159,7 +163,8 @@ static tenrec_status setting_flow(const char *const *list, bool map, char ret[TE
         else
             n += (size_t)snprintf(ret + n, TEXT_MAX - n, "%s%s", item == list ? "" : ", ", *item);
         if (n + 2 > TEXT_MAX)
-            return tenrec_fail(err, TENREC_EINVAL, "too many messages");
+            return tenrec_fail(err, TENREC_EINVAL, "messages_to_%s: the list is too long",
+                               map ? "delay" : "fail");
     }
     ret[n] = map ? '}' : ']';
     ret[n + 1] = '\0';
@@ -172,7 +177,7 @@ static tenrec_status set_option(const struct making *m, const char *key, const c
     char name[TEXT_MAX];
 
     if (!m->s->o.backend)
-        return tenrec_fail(err, TENREC_EINVAL, "%s is set and not backend: expected both", key);
+        return tenrec_fail(err, TENREC_EINVAL, "%s is set without backend: set both", key);
     snprintf(name, sizeof name, "backends.%s.options.%s", m->s->o.backend, key);
     return tenrec_config_set(m->config, name, value, err);
 }
@@ -209,7 +214,7 @@ static tenrec_status set_all(const struct making *m, tenrec_error *err)
         st = tenrec_config_set(m->config, "worker.num_worker_threads", text, err);
     }
     if (st == TENREC_OK && o->backend_options && !o->backend)
-        st = tenrec_fail(err, TENREC_EINVAL, "backend_options is set and not backend");
+        st = tenrec_fail(err, TENREC_EINVAL, "backend_options is set without backend: set both");
     if (st == TENREC_OK && o->backend_options) {
         snprintf(text, sizeof text, "backends.%.100s.options.", o->backend);
         st = set_list(m, text, o->backend_options, err);

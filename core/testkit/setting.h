@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* setting.h - one group's store, and the configuration of each of its workers. */
+/* setting.h - the store of a group, and the configuration of each worker. */
 #ifndef TENREC_TESTKIT_SETTING_H
 #define TENREC_TESTKIT_SETTING_H
 
@@ -11,7 +11,7 @@ struct setting {
     struct tenrec_test_options o;      /* complete: no zero stands for a default */
     char group[64];                    /* differs from that of every other group */
     char dir[SETTING_PATH_MAX];        /* temporary; "" for threads */
-    char store[SETTING_PATH_MAX + 64]; /* its url */
+    char store[SETTING_PATH_MAX + 64]; /* URL */
 };
 
 /* Checks and completes the options, and makes the folder.
@@ -21,10 +21,10 @@ struct setting {
 tenrec_status setting_init(struct setting *s, const struct tenrec_test_options *options,
                            tenrec_error *err);
 
-/* Removes the folder with all that is in it. */
+/* Removes the folder with its files. */
 void setting_finish(struct setting *s);
 
-/* What the worker of `rank` is made from.
+/* Makes the configuration of the worker of `rank`.
  *
  * ret      the caller owns it
  * errors   ECONFIG, EOS, ENOMEM, EINVAL (a list entry without '=')
