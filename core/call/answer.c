@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* answer.c - the answers that a callee sends. */
+/* answer.c - the answers that a callee sends. No locks. */
 #include "call/answer.h"
 
 #include "backend/chain.h"
@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-/* An answer with tensors or references that is under way. */
+/* An answer with tensors or references, in flight. */
 struct answer {
     struct tenrec_worker *w;
     struct rref_parcel *parcel; /* NULL: no references */
@@ -20,8 +20,8 @@ struct answer {
     struct tenrec_route route;
 };
 
-/* The caller hears why the backend could not carry the answer; what a fault or a
- * broken connection took away stays away. */
+/* If the backend could not send the answer, the caller gets the reason; an answer lost to a fault
+ * or a broken connection is not replaced. */
 static void answer_sent(void *arg, const tenrec_error *why)
 {
     struct answer *a = arg;
@@ -36,7 +36,7 @@ static void answer_sent(void *arg, const tenrec_error *why)
     free(a);
 }
 
-/* The error that the caller gets in the place of an answer that has no memory. */
+/* The error that replaces an answer when out of memory. */
 static struct tenrec_msg *answer_without_memory(struct tenrec_worker *w)
 {
     struct tenrec_msg *msg = NULL;
@@ -69,7 +69,7 @@ void answer_send(struct tenrec_worker *w, tenrec_peer to, int64_t id,
     }
     msg->id = id;
     msg->route = *route;
-    /* An answer that is refused would leave its caller without a word. */
+    /* A refused answer would leave its caller waiting. */
     msg->flags |= TENREC_MSG_CONTROL;
     if (a) {
         *a = (struct answer){ w, parcel, to, id, *route };

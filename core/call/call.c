@@ -24,7 +24,7 @@
 
 #include <stdlib.h>
 
-/* Of the future of a call: the caller's, pending's and that of `sent`. */
+/* Shares of the future of a call: of the caller, of the pending entry, of call_sent. */
 #define CALL_SHARES 3
 
 tenrec_status call_deadline(struct tenrec_worker *w, int64_t *timeout_ms, uint64_t *ret_ns,
@@ -46,10 +46,10 @@ tenrec_status call_deadline(struct tenrec_worker *w, int64_t *timeout_ms, uint64
 
 /* ---- completing ----------------------------------------------------------- */
 
-/* Something less is outstanding. */
+/* Wakes a shutdown that waits for outstanding calls. */
 static void tell_finished(struct tenrec_worker *w)
 {
-    if (atomic_load(&w->leaving)) { /* shutdown waits for the last one */
+    if (atomic_load(&w->leaving)) {
         pthread_mutex_lock(&w->lock);
         pthread_cond_broadcast(&w->changed);
         pthread_mutex_unlock(&w->lock);
@@ -83,7 +83,7 @@ static void run_hooks(struct tenrec_worker *w, struct call_hook *h, const tenrec
     }
 }
 
-/* An entry was taken out: complete its future and let go of both shares. */
+/* Completes the future of a removed entry, and drops the entry's shares. */
 static void call_finish(struct tenrec_worker *w, struct pending_entry *e,
                         struct tenrec_value *value, const tenrec_error *why)
 {
@@ -155,7 +155,7 @@ void call_fail_peer(struct tenrec_worker *w, tenrec_peer to, const tenrec_error 
 
 /* ---- sending -------------------------------------------------------------- */
 
-/* The agent's word about one request; `arg` is the future, shared for this. */
+/* The agent completed a request; `arg` is a share of the future. */
 static void call_sent(void *arg, const tenrec_error *why)
 {
     struct tenrec_future *f = arg;
@@ -209,14 +209,14 @@ tenrec_status call_send(struct tenrec_worker *w, const struct call_spec *spec,
 
     if (!f)
         goto err_msg;
-    /* Nobody else knows it yet: the shares of pending and of sent cost nothing. */
+    /* No other thread has the future yet, so the shares need no atomic increment. */
     atomic_init(&f->refs, CALL_SHARES);
     if (spec->into)
         tenrec_tensor_share(spec->into);
     st = pending_add(w->pending, &e, &f->call.id);
     if (st != TENREC_OK)
         goto err_future;
-    /* A shutdown that swept before this entry was in does not see it. */
+    /* A shutdown may have failed all pending calls before this entry was added. */
     if (atomic_load(&w->state) != WORKER_RUNNING && pending_take(w->pending, f->call.id, &e)) {
         st = TENREC_ESHUTDOWN;
         count_finished(w);
@@ -300,7 +300,7 @@ void call_end_into(struct tenrec_tensor *into, struct tenrec_tensor *made)
         tenrec_tensor_drop(made);
 }
 
-/* Its tensors get their targets and streams. Takes the message when it fails. */
+/* Sets targets and streams of the tensors. Takes the message on failure. */
 static tenrec_status map_request(struct tenrec_worker *w, const struct call_spec *spec,
                                  struct tenrec_msg *msg, tenrec_error *err)
 {
@@ -313,7 +313,7 @@ static tenrec_status map_request(struct tenrec_worker *w, const struct call_spec
     return st;
 }
 
-/* References that the arguments bring end with the call. */
+/* The references in the arguments are released with the call. */
 static tenrec_status write_any(struct tenrec_worker *w, int32_t type, struct call_spec *spec,
                                const struct codec_creation *creation,
                                const struct tenrec_value *args, size_t n, int64_t timeout_ms,
@@ -445,10 +445,10 @@ tenrec_status tenrec_rpc_sync(struct tenrec_worker *w, const char *to, const cha
     st = worker_enter(w, err);
     if (st != TENREC_OK)
         return st;
-    if (pool) /* sending may wait for room in the queue, too */
+    if (pool) /* a send may wait for room in the queue, too */
         pool_block_begin(pool);
     waiter_init(&waiter, true);
-    thread_state.waiter = &waiter; /* awake until it waits: also while it sends */
+    thread_state.waiter = &waiter; /* awake until it waits, also during the send */
     st = call_begin(w, to, function, args, n, options, &spec, &f, err);
     if (st == TENREC_OK)
         wait_for_call(f, &node);
@@ -489,7 +489,7 @@ static tenrec_status read_answer(struct tenrec_worker *w, tenrec_peer from, bool
     return st;
 }
 
-/* Nobody knows any more whether the answer was asked to bring spans. */
+/* Removes the spans of an answer whose call is not known any more. */
 static void cut_spans(struct tenrec_msg *msg)
 {
     size_t at;
@@ -498,7 +498,7 @@ static void cut_spans(struct tenrec_msg *msg)
         msg->payload_len = at;
 }
 
-/* Its call has ended, or went to another worker and still waits for that one's answer. */
+/* Drops an answer whose call has ended, or was sent to another worker and still waits. */
 static void answer_unwanted(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
 {
     atomic_fetch_add_explicit(pending_has(w->pending, msg->id) ? &w->counts.stray_replies
@@ -534,7 +534,7 @@ void call_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg 
     }
     if (st != TENREC_OK && why.worker < 0)
         peers_blame(&w->peers, e.to, &why);
-    /* What the call brought was taken, even when its answer cannot be read. */
+    /* The callee has read the call, even if its answer cannot be read. */
     if (st != TENREC_OK && msg->type != TENREC_MSG_EXCEPTION) {
         run_hooks(w, e.future->call.hook, NULL);
         e.future->call.hook = NULL;

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <tenrec/future.h>
 
-/* Chunk k has twice the slots of the one before, so that slots never move and
- * few allocations make a million. */
+/* Each chunk has twice the slots of the chunk before: slots never move, and few allocations make a
+ * million. */
 enum { FIRST_CHUNK = 256, INDEX_BITS = 20, INDEX_MASK = (1 << INDEX_BITS) - 1 };
-#define SWEEP 256 /* slots that are looked at before others get the lock */
+#define SWEEP 256 /* slots per acquisition of the lock */
 
 struct pending_slot {
     struct pending_entry e; /* e.future NULL: free */
@@ -45,7 +45,7 @@ void pending_finish(struct pending *p)
         free(p->chunk[k]);
 }
 
-/* Without the lock, which is too light for an allocation. */
+/* Allocates without the lock, which is a spin lock. */
 static tenrec_status pending_grow(struct pending *p, unsigned k)
 {
     const uint32_t n = (uint32_t)FIRST_CHUNK << k, first = slots_before(k);
@@ -111,7 +111,7 @@ static struct pending_slot *pending_find(struct pending *p, int64_t id)
     return s->e.future && u >> INDEX_BITS == s->generation ? s : NULL;
 }
 
-/* Ids are easily guessed, so the sender of an answer has to fit, too. */
+/* Ids are easily guessed, so the sender of an answer must match, too. */
 static struct pending_slot *find_from(struct pending *p, int64_t id, tenrec_peer from)
 {
     struct pending_slot *s = pending_find(p, id);
@@ -179,13 +179,13 @@ bool pending_peek_from(struct pending *p, int64_t id, tenrec_peer from, struct p
     return s != NULL;
 }
 
-/* What a sweep is after. */
+/* Criteria of a sweep. */
 struct pending_wanted {
-    tenrec_peer to;  /* any when < 0 */
-    uint64_t now_ns; /* CLOCK_NEVER: whatever its deadline */
+    tenrec_peer to;  /* any if < 0 */
+    uint64_t now_ns; /* CLOCK_NEVER: any deadline */
 };
 
-/* Goes over the slots from *at to `end`. Under the lock. */
+/* Searches the slots from *at to `end`. Lock held. */
 static bool pending_sweep(struct pending *p, const struct pending_wanted *w, uint32_t end,
                           uint32_t *at, struct pending_entry *ret, uint64_t *next_ns)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wait.c - threads that wait for futures.
  *
- * A thread that waits for the answer of a call lends itself to the agent
- * (chain_poll): it reads and delivers until its own future is done, so that a
- * synchronous call costs no thread switch on the caller's side. Where no agent
- * can be polled it sleeps. */
+ * A thread that waits for the answer of a call polls for the agent (chain_poll): it reads and
+ * delivers until its own future is done, so a synchronous call costs no thread switch at the
+ * caller. If no agent can be polled, the thread sleeps. */
 #include "base/clock.h"
 #include "call/call.h"
 #include "future/enter.h"
@@ -23,7 +22,7 @@ static bool is_woken(void *arg)
     return waiter_woken(arg);
 }
 
-/* Waits until w is woken or `until`; polls for the call of f when it can. */
+/* Waits until `w` is woken or `until`; polls for the call of `f` if the agent can. */
 static void wait_polling(struct tenrec_future *f, struct waiter *w, uint64_t until)
 {
     struct tenrec_wait wait = { .size = sizeof wait,
@@ -42,7 +41,7 @@ static void wait_polling(struct tenrec_future *f, struct waiter *w, uint64_t unt
     waiter_sleep(w, until);
 }
 
-/* Until w is woken, the call's deadline (which then ends it) or `until`. */
+/* Waits until `w` is woken, the call's deadline (which then fails the call) or `until`. */
 static void wait_inside(struct tenrec_future *f, struct waiter *w, uint64_t until)
 {
     uint64_t own = f->call.deadline_ns;
@@ -53,7 +52,7 @@ static void wait_inside(struct tenrec_future *f, struct waiter *w, uint64_t unti
         waiter_sleep(w, own < until ? own : until);
     if (!waiter_woken(w) && clock_passed(own)) {
         call_expire_one(f->call.worker, f);
-        waiter_sleep(w, until); /* somebody else who took it is completing it */
+        waiter_sleep(w, until); /* or another thread completes the call */
     }
 }
 
@@ -63,13 +62,13 @@ void wait_for_call(struct tenrec_future *f, struct future_node *node)
 
     if (!waiter_woken(w))
         wait_inside(f, w, CLOCK_NEVER);
-    /* Another thread that woke us may still look at the node. */
+    /* Another thread that woke this one may still read the node. */
     if (!w->by_self)
         future_unwatch(f, node);
 }
 
-/* Adds the waiter, and enters the worker of a pending call so that it cannot
- * go meanwhile. False: f is done. */
+/* Adds the waiter, and enters the worker of a pending call, which cannot stop meanwhile. Returns
+ * false if `f` is done. */
 static bool wait_watch(struct tenrec_future *f, struct future_node *node, bool *ret_inside)
 {
     bool pending;
@@ -173,7 +172,7 @@ tenrec_status tenrec_future_wait_all(struct tenrec_future *const *f, size_t n, i
     return first;
 }
 
-/* One waiter on all of them. The agents' own threads read meanwhile. */
+/* A single waiter on all futures. The agents' threads read meanwhile. */
 tenrec_status tenrec_future_wait_any(struct tenrec_future *const *f, size_t n, int64_t ms,
                                      size_t *ret_index, tenrec_error *err)
 {

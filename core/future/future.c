@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* future.c - completing, and what runs then. Waiting is in wait.c. */
+/* future.c - completion of futures, and their callbacks. call/wait.c has the waits. */
 #include "future/future.h"
 
 #include "base/clock.h"
@@ -21,27 +21,27 @@ enum {
     DEPOT_MAX = 8 * BATCH,
 };
 
-/* Those that one thread has let go of more often than it made them, for others:
- * calls are often made by one thread and ended by another. */
+/* Recycled futures that threads exchange: a call is often made by one thread and ended by another.
+ */
 static struct {
     struct spinlock lock;
     struct tenrec_future *first;
     unsigned n;
 } depot;
 
-/* What a thread keeps for its next calls. */
+/* Recycled futures of the thread, for its next calls. */
 static _Thread_local struct spares {
     struct thread_end end;
     struct tenrec_future *first;
     unsigned n;
 } spares __attribute__((tls_model("initial-exec")));
 
-/* Stands in for an error that could not be stored. */
+/* Replaces an error that could not be stored. */
 static tenrec_error no_memory = { .code = TENREC_ENOMEM,
                                   .worker = -1,
                                   .text = "no memory for the error" };
 
-/* In the child of a fork: another thread of the parent may have been at it. */
+/* In the child of a fork: another thread of the parent may have held the lock. */
 static void depot_forget(void)
 {
     spinlock_unlock(&depot.lock);
@@ -77,7 +77,7 @@ static bool spares_follow(void)
     return thread_end_follow(&spares.end, spares_free);
 }
 
-/* This thread has none: some of the depot's. */
+/* Moves futures from the depot to this thread, which has none. */
 static void get_spares(void)
 {
     if (!spares_follow())
@@ -95,7 +95,8 @@ static void get_spares(void)
     spinlock_unlock(&depot.lock);
 }
 
-/* This thread has too many: some go to the depot. False: that is full, too. */
+/* Moves futures of this thread, which has too many, to the depot. Returns false if the depot is
+ * full, too. */
 static bool give_spares(void)
 {
     bool given = false;
@@ -115,7 +116,7 @@ static bool give_spares(void)
     return given;
 }
 
-/* One that was used before, or a new one. */
+/* Returns a recycled future, or a new one. */
 static struct tenrec_future *future_take(void)
 {
     struct tenrec_future *f;
@@ -130,7 +131,7 @@ static struct tenrec_future *future_take(void)
     return f;
 }
 
-/* Nobody shares it any more: for the next call. */
+/* Recycles a future without shares, or frees it. */
 static void future_keep(struct tenrec_future *f)
 {
     if (!RECYCLE || !spares_follow() || (spares.n == SPARE_MAX && !give_spares())) {
@@ -148,7 +149,7 @@ struct tenrec_future *future_make(void)
 
     if (!f)
         return NULL;
-    /* One by one, as in a message: each call makes one. */
+    /* Field by field, without a memset, as each call makes a future. */
     atomic_init(&f->refs, 1);
     atomic_init(&f->state, FUTURE_PENDING);
     f->waiters = NULL;
@@ -194,12 +195,12 @@ static void callback_drop(struct tenrec_future *f, struct future_callback *c)
         free(c);
 }
 
-/* The last share is gone. */
+/* The last share was dropped. */
 __attribute__((noinline)) static void finish_last(struct tenrec_future *f)
 {
     struct future_callback *c, *next;
 
-    for (c = f->callbacks; c; c = next) { /* never completed by its maker */
+    for (c = f->callbacks; c; c = next) { /* the future was never completed */
         next = c->next;
         future_abandon(c);
         callback_drop(f, c);
@@ -216,7 +217,7 @@ void tenrec_future_drop(struct tenrec_future *f)
 {
     if (!f)
         return;
-    /* Who has the only share need not take part in a vote. */
+    /* The holder of the only share needs no atomic decrement. */
     if (atomic_load_explicit(&f->refs, memory_order_acquire) == 1 ||
         atomic_fetch_sub_explicit(&f->refs, 1, memory_order_acq_rel) == 1)
         finish_last(f);
@@ -252,7 +253,7 @@ size_t future_callbacks_run(struct future_callback *first)
     return n;
 }
 
-/* Runs the callbacks here, or hands them to the program's own event loop. */
+/* Runs the callbacks, or queues them to the program's own event loop. */
 static void run_callbacks(struct tenrec_future *f, struct future_callback *first)
 {
     struct future_callback *c, *next;
@@ -272,7 +273,7 @@ static void run_callbacks(struct tenrec_future *f, struct future_callback *first
     }
 }
 
-/* Sets the state and takes the callbacks out. Lock held; it is released. */
+/* Sets the state and runs the callbacks. Lock held; releases it. */
 static void future_finish(struct tenrec_future *f, enum future_state state)
 {
     struct future_callback *callbacks = f->callbacks;
@@ -389,7 +390,7 @@ tenrec_status future_take_value(struct tenrec_future *f, struct tenrec_value **r
 {
     static const struct tenrec_value nil;
 
-    /* `sent` of the agent may still hold a share, but it looks at no value. */
+    /* call_sent may still hold a share, but does not read the value. */
     if (!f->value)
         return tenrec_value_copy(&nil, ret, err);
     *ret = f->value;
@@ -466,7 +467,7 @@ static void run_then(struct tenrec_future *f, void *arg)
     free(t);
 }
 
-/* Its source goes and was never done: what it would have become fails. */
+/* The source was dropped before it was done: fails the future that depends on it. */
 static void future_abandon(struct future_callback *c)
 {
     struct then *t = c->arg;

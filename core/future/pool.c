@@ -13,9 +13,9 @@
 enum { LINGER_MS = 1000, EXTRA_MAX = 256 };
 
 struct pool {
-    pthread_mutex_t lock; /* guards what follows */
-    pthread_cond_t work;  /* a task came, or stop */
-    pthread_cond_t gone;  /* a thread ended */
+    pthread_mutex_t lock; /* guards the fields below */
+    pthread_cond_t work;  /* a task was queued, or stop */
+    pthread_cond_t gone;  /* a thread exited */
     struct pool_task *first, **last;
     size_t queued;
     size_t max_queued;
@@ -24,8 +24,8 @@ struct pool {
     unsigned idle;    /* of those, waiting for work */
     unsigned blocked; /* of those, in a Tenrec wait */
     bool stop;
-    bool closed;     /* takes no task */
-    pthread_t ended; /* waits to be joined, when has_ended */
+    bool closed;     /* refuses tasks */
+    pthread_t ended; /* to be joined, if has_ended */
     bool has_ended;
     bool was_full;
     atomic_bool full; /* for readers without the lock */
@@ -56,7 +56,7 @@ tenrec_status pool_open(unsigned max_threads, size_t max_queued, void (*drained)
     return TENREC_OK;
 }
 
-/* Waits for work; NULL when this thread should end. Lock held. */
+/* Waits for work. Returns NULL if this thread should exit. Lock held. */
 static struct pool_task *next_task(struct pool *p)
 {
     uint64_t until = clock_deadline_ms(LINGER_MS);
@@ -67,7 +67,7 @@ static struct pool_task *next_task(struct pool *p)
     int r = 0;
 
     for (;;) {
-        /* One too many: a blocked thread came back. */
+        /* Too many threads: a blocked one has resumed. */
         if (p->threads - p->blocked > p->max_threads)
             return NULL;
         if (p->first)
@@ -107,8 +107,8 @@ static void *pool_thread_main(void *arg)
         t->fn(t);
         pthread_mutex_lock(&p->lock);
     }
-    /* Each thread that ends joins the one that ended before it, and the last
-     * is joined by pool_close: none is left behind. */
+    /* Each thread that exits joins the thread that exited before it, and pool_close joins the last:
+     * no thread is leaked. */
     former = p->ended;
     join = p->has_ended;
     p->ended = pthread_self();
@@ -121,7 +121,8 @@ static void *pool_thread_main(void *arg)
     return NULL;
 }
 
-/* Starts one more thread when the queue needs it. Lock held. */
+/* Starts another thread if the queue needs one. Returns false if the pool has no thread. Lock held.
+ */
 static bool pool_grow(struct pool *p)
 {
     pthread_t thread;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* waiter.c - eventfds are kept for reuse: a synchronous call must not open and
- * close one. A kept one may still be readable (it was woken while it did not
- * sleep); the next poller then looks once more than needed, which is cheaper
- * than reading it away in every call. */
+/* waiter.c - eventfds are recycled, as a synchronous call must not open and close one. A recycled
+ * eventfd may still be readable (its thread was woken before it slept); the next thread then polls
+ * once more than needed, which is cheaper than a read in every call. */
 #include "future/waiter.h"
 
 #include "base/clock.h"
@@ -23,7 +22,7 @@ static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
 static int kept[KEPT_MAX];
 static unsigned n_kept;
 
-/* This thread's own; 0: none. */
+/* Of this thread; 0: none. */
 static _Thread_local int spare_fd __attribute__((tls_model("initial-exec")));
 static _Thread_local struct thread_end spare_end;
 
@@ -92,7 +91,7 @@ void waiter_wake(struct waiter *w)
 {
     const uint64_t one = 1;
 
-    if (thread_state.waiter == w) { /* it is awake: it runs this */
+    if (thread_state.waiter == w) { /* this thread is the waiter, and awake */
         w->by_self = true;
         atomic_store_explicit(&w->woken, 1, memory_order_release);
         return;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dispatch.c - the callee's side: what arrives, and the functions that serve requests. */
+/* dispatch.c - the callee's side: messages that arrive, and the functions that serve requests. No
+ * lock is held while a function runs. */
 #include "serve/dispatch.h"
 
 #include "base/clock.h"
@@ -35,11 +36,11 @@ static void call_free(struct tenrec_call *c)
         streams_drop(c->streams);
     if (c->on_stack)
         return;
-    active_calls_remove(c->worker->active_calls, c); /* from now on the worker may go */
+    active_calls_remove(c->worker->active_calls, c); /* from now on the worker may be freed */
     free(c);
 }
 
-/* The message that answers a call; NULL when there is no memory for one. */
+/* Returns the message that answers a call, or NULL if out of memory. */
 static struct tenrec_msg *call_answer(struct tenrec_call *c, struct tenrec_msg *reply,
                                       const tenrec_error *why)
 {
@@ -64,7 +65,7 @@ static struct tenrec_msg *call_answer(struct tenrec_call *c, struct tenrec_msg *
     return msg;
 }
 
-/* Its tensors go where a device map says; else the caller hears why not. Takes
+/* Sets the target devices of the answer's tensors, or replaces the answer by the error. Takes
  * `reply`, which may be NULL. */
 static struct tenrec_msg *map_answer(struct tenrec_call *c, struct tenrec_msg *reply)
 {
@@ -82,8 +83,8 @@ static struct tenrec_msg *map_answer(struct tenrec_call *c, struct tenrec_msg *r
     return msg;
 }
 
-/* Graceful shutdown waits until as many have ended as the members have sent;
- * a stranger does not count his. */
+/* A graceful shutdown waits until as many one-way calls have ended as the members have sent;
+ * callers outside the group do not count theirs. */
 static void count_one_way(struct tenrec_worker *w, tenrec_peer from)
 {
     if (from >= 0)
@@ -96,7 +97,7 @@ static void call_end(struct tenrec_call *c, const tenrec_error *why)
     struct tenrec_worker *w = c->worker;
     struct tenrec_route route = c->request->route;
     struct tenrec_msg *reply = c->reply;
-    /* A delivery keeps the chain alive; who answers later must ask for that. */
+    /* The chain lives during a delivery; a later answer must enter the worker. */
     const bool repeated = c->refs && c->repeated;
     const bool wanted = !c->one_way && !repeated;
     const bool entered = !c->on_stack && wanted && worker_enter(w, NULL) == TENREC_OK;
@@ -115,7 +116,7 @@ static void call_end(struct tenrec_call *c, const tenrec_error *why)
         c->parcel = NULL;
     }
     if (__builtin_expect(c->refs != NULL, 0)) {
-        /* Before the caller can know: who looks then for what is left finds nothing. */
+        /* Before the answer is sent, so a caller that checks for leaks on receipt finds none. */
         c->worker->served_refs->end(c);
         codec_call_finish(&c->in);
     }
@@ -143,13 +144,13 @@ static void call_run(struct tenrec_call *c)
     tenrec_error err;
     tenrec_status st;
 
-    /* Not its texts: they are long, and mostly nobody fails. */
+    /* Without clearing the long texts, as few calls fail. */
     err.code = TENREC_OK;
     err.worker = -1;
     err.os_errno = 0;
     err.flags = 0;
     err.worker_name[0] = err.text[0] = '\0';
-    /* Shared: one that is answered later may be gone before its function returns. */
+    /* Shared: a call that is answered later may be freed before its function returns. */
     if (__builtin_expect(streams != NULL, 0))
         thread_streams = streams_share(streams);
     st = __builtin_expect(c->span != NULL, 0) ? c->worker->spans->run(c->span, c, &err)
@@ -163,7 +164,7 @@ static void call_run(struct tenrec_call *c)
     if (st != TENREC_OK) {
         if (err.code == TENREC_OK)
             tenrec_fail(&err, st, "%s", tenrec_status_text(st));
-        err.code = st; /* its text may be that of another failure behind it */
+        err.code = st; /* the text may be of an inner failure with another status */
         call_end(c, &err);
     } else if (!(f->flags & TENREC_LATER)) {
         call_end(c, NULL);
@@ -177,7 +178,7 @@ static void call_refuse(struct tenrec_call *c, const tenrec_error *why)
     call_end(c, why);
 }
 
-/* No caller waits for the answer of a one-way call, or gives it up. */
+/* Returns true if the caller does not wait any more. A one-way call is never abandoned. */
 static bool is_given_up(const struct tenrec_call *c)
 {
     return !c->one_way && tenrec_call_canceled(c);
@@ -242,9 +243,8 @@ static void run_inline(struct tenrec_call *c)
     thread_back(scope);
 }
 
-/* Fills a call whose payload has been read. Takes the request. An inline
- * function that need not wait for anything has its call on the stack: it is
- * over before the delivery of its request is. */
+/* Fills a call whose payload has been read. Takes the request. The call of an inline function
+ * without references is on the stack: it ends before the delivery of its request. */
 static void call_fill(struct tenrec_call *c, struct tenrec_worker *w, const struct function *f,
                       tenrec_peer from, struct tenrec_msg *msg, bool on_stack)
 {
@@ -268,8 +268,8 @@ static void call_fill(struct tenrec_call *c, struct tenrec_worker *w, const stru
     c->cbor = true;
     c->listed = false;
     atomic_init(&c->canceled, false);
-    /* An inline function runs as the request comes: it looks at the clock only
-     * when it asks for the time that is left. */
+    /* An inline function runs when the request arrives: it reads the clock only if it asks for the
+     * time left. */
     c->deadline_ns = 0;
     if (c->in.remaining_ms == TENREC_TIMEOUT_NONE)
         c->deadline_ns = CLOCK_NEVER;
@@ -319,13 +319,13 @@ void dispatch_start(struct tenrec_call *c, const tenrec_error *why)
         dispatch_run(c);
 }
 
-/* Is there more to do than to read the arguments before it starts? */
+/* Returns true if references must be resolved before the function starts. */
 static bool has_refs(const struct tenrec_call *c)
 {
     return c->in.refers || c->request->type == TENREC_MSG_REMOTE_CALL;
 }
 
-/* A call for the pool, or one that may outlive its function. */
+/* Serves a call on the pool, or a call that may outlive its function. */
 static void serve_later(struct tenrec_worker *w, const struct function *f,
                         const struct codec_head *head, tenrec_peer from, struct tenrec_msg *msg)
 {
@@ -365,16 +365,16 @@ err_refuse:
     dispatch_refuse(w, from, msg, true, &why);
 }
 
-/* Returns true if a call of `f` may end before the delivery of its request does: its
- * arguments are read on the stack. */
+/* Returns true if a call of `f` may end before the delivery of its request: its arguments are read
+ * on the stack. */
 static bool serves_inline(const struct tenrec_worker *w, const struct function *f,
                           const struct tenrec_msg *msg)
 {
     return f->flags == TENREC_INLINE && msg->type != TENREC_MSG_REMOTE_CALL && !dispatch_stopped(w);
 }
 
-/* The arguments are read once, where the call will live; only an inline function whose
- * arguments bring references turns out to need another place. */
+/* Reads the arguments once, where the call will live. Only for an inline function with references
+ * in its arguments are they read again. */
 static void dispatch_serve(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
 {
     const struct function *f;
