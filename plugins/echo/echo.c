@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* echo - a backend that reaches only itself. The smallest whole plugin. */
+/* echo.c - a backend whose only peer is the worker itself: the smallest complete plugin. */
 #include <stdlib.h>
 #include <tenrec/plugin.h>
 
@@ -9,11 +9,11 @@ struct echo_options {
 
 struct echo {
     tenrec_peer me;
-    const struct echo_options *opt; /* the core keeps it alive */
+    const struct echo_options *opt; /* borrows until destroy */
 };
 
-/* Where other backends have a wire, this one has memcpy: the receiver gets a
- * message of its own, with its tensors where it wants them. */
+/* Makes the message that the receiver owns; memcpy stands in for the wire. The
+ * host allocates the message, and place() sets the address of each tensor. */
 static struct tenrec_msg *echo_copy(struct tenrec_agent *self, tenrec_peer from,
                                     const struct tenrec_msg *msg, tenrec_error *err)
 {
@@ -40,7 +40,7 @@ static struct tenrec_msg *echo_copy(struct tenrec_agent *self, tenrec_peer from,
     }
     for (uint32_t i = 0; i < msg->n_tensors; i++)
         if (tenrec_msg_tensor(msg, i)->bytes)
-            /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): place has set it */
+            /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): place() set data */
             memcpy(tenrec_msg_tensor(copy, i)->data, tenrec_msg_tensor(msg, i)->data,
                    tenrec_msg_tensor(msg, i)->bytes);
     return copy;
@@ -54,11 +54,12 @@ static void echo_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec_m
     tenrec_error err;
 
     if (e->opt->refuse)
-        tenrec_fail(&err, TENREC_ECONNECT, "echo was told to refuse");
+        tenrec_fail(&err, TENREC_ECONNECT, "echo refuses every send ('refuse' is set)");
     else if (to != e->me)
-        tenrec_fail(&err, TENREC_EPEER_UNKNOWN, "echo reaches only peer %d, not %d", e->me, to);
+        tenrec_fail(&err, TENREC_EPEER_UNKNOWN, "echo delivers only to peer %d, not to %d", e->me,
+                    to);
     else if ((msg->type & TENREC_MSG_REQUEST_BIT) && !self->host->accepts(self))
-        tenrec_fail(&err, TENREC_EAGAIN, "too many calls wait for peer %d", e->me);
+        tenrec_fail(&err, TENREC_EAGAIN, "the call queue of peer %d is full", e->me);
     else
         copy = echo_copy(self, e->me, msg, &err);
     msg->release(msg);
@@ -116,5 +117,5 @@ const struct tenrec_plugin tenrec_plugin = {
     .flags = TENREC_PLUGIN_UNLOADABLE | TENREC_PLUGIN_LOOPBACK_ONLY,
     .name = "echo",
     .version = "1.0",
-    .summary = "Delivers what it is sent to the sender.",
+    .summary = "Delivers each message to its sender.",
 };
