@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* agent.c - faulty wraps any agent, and injects faults into what it carries.
+/* agent.c - faulty wraps any agent and injects faults into its messages.
  *
  * messages_to_fail, num_fail_sends and messages_to_delay are those of torch's
- * FaultyTensorPipeAgent: of each distinct message of a type in the first the
- * first num_fail_sends sends fail at once and nothing goes on the wire; those
- * of a type in the last go later. Unlike there a delay blocks nobody: a timer
- * of the core sends on. `rules` says what else goes wrong.
+ * FaultyTensorPipeAgent. The first num_fail_sends sends of each distinct message
+ * of a type in messages_to_fail fail before anything reaches the wire; messages
+ * of a type in messages_to_delay are sent later. Unlike in torch, a delay blocks
+ * no thread: a timer of the core sends the message. `rules` adds other faults.
  *
- * What no rule needs (without rules: everything) passes by this agent as if it
- * were not there: its op is not set.
+ * An op that no rule needs is not set, so the chain skips this agent.
  */
 #include "faulty.h"
 
@@ -17,7 +16,7 @@
 
 /* ---- messages ------------------------------------------------------------------ */
 
-/* With the lock. Every rule counts what it means, the first that hits has it. */
+/* With the lock. Each rule counts the messages it matches; the first that hits applies. */
 static struct hit ask_rules(struct faulty *f, bool incoming, tenrec_peer peer,
                             const struct tenrec_msg *msg, kinds_mask bit)
 {
@@ -138,7 +137,7 @@ static void faulty_destroy(struct tenrec_agent *self)
     free(f);
 }
 
-/* ---- for people -------------------------------------------------------------------- */
+/* ---- debug info and warnings ------------------------------------------------------- */
 
 static void agent_push(tenrec_sink_fn *sink, void *arg, const char *key, unsigned long long n)
 {
@@ -148,7 +147,7 @@ static void agent_push(tenrec_sink_fn *sink, void *arg, const char *key, unsigne
     sink(arg, key, value);
 }
 
-/* "<what>.<type>" for each rule of one of torch's options, and their sum. */
+/* Pushes "<what>.<type>" for each rule of one of torch's options, and their sum. */
 static void push_option(tenrec_sink_fn *sink, void *arg, const char *what, enum rule_origin origin,
                         const struct rule *r, const uint64_t *injected, size_t n)
 {
@@ -183,7 +182,7 @@ static void push_rules(tenrec_sink_fn *sink, void *arg, const struct rule *r,
 static void faulty_debug_info(struct tenrec_agent *self, tenrec_sink_fn *sink, void *arg)
 {
     struct faulty *f = self->impl;
-    /* injected and matched of each rule, read at one moment */
+    /* injected and matched of each rule, as one snapshot */
     uint64_t *counted = calloc(2 * f->n_rules + 1, sizeof *counted);
     uint64_t out, in, dropped;
     unsigned keys;
@@ -221,7 +220,8 @@ static void warn_of_idle_rules(const struct faulty *f)
         const char *option = r->origin == RULE_OF_FAIL ? "messages_to_fail" : "messages_to_delay";
         if (why)
             f->self->host->log(f->self, TENREC_LOG_WARN,
-                               "%s: '%s' hits messages of torch's only: %s", option, r->label, why);
+                               "%s: '%s' hits only torch's own messages: %s", option, r->label,
+                               why);
     }
     for (size_t i = 0; i < o->rules.n; i++) {
         const struct faulty_rule_options *r = options_rule(o, i);
@@ -230,7 +230,7 @@ static void warn_of_idle_rules(const struct faulty *f)
         for (size_t k = 0; k < r->on.n; k++)
             if (kinds_never(r->on.v[k].s))
                 f->self->host->log(f->self, TENREC_LOG_WARN,
-                                   "%s: '%s' hits messages of torch's only: %s", label,
+                                   "%s: '%s' hits only torch's own messages: %s", label,
                                    r->on.v[k].s, kinds_never(r->on.v[k].s));
         if (r->probability <= 0)
             f->self->host->log(f->self, TENREC_LOG_WARN, "%s hits nothing: its probability is 0",
@@ -243,7 +243,7 @@ static void warn_of_idle_rules(const struct faulty *f)
 
 /* ---- building ------------------------------------------------------------------------ */
 
-/* Not 0, and short enough to be typed. */
+/* A seed that is not 0, and short enough to be typed. */
 static uint64_t draw_seed(void)
 {
     uint32_t seed = 0;
@@ -253,8 +253,8 @@ static uint64_t draw_seed(void)
     return seed ? seed : 1;
 }
 
-/* Two agents of one seed (other workers, or other layers of a chain) see
- * different chances. */
+/* Agents with one seed (other workers, other layers of a chain) draw from
+ * different streams. */
 static uint64_t stream_of(uint64_t seed, const struct tenrec_init *in)
 {
     uint64_t h = seed ^ (uint64_t)(uint32_t)in->me << 32;
@@ -273,12 +273,11 @@ static void announce_seed(struct faulty *f)
     if (!draws)
         f->seed = 0;
     else if (f->opt->seed)
-        f->self->host->log(f->self, TENREC_LOG_INFO, "chance begins with seed %lld",
+        f->self->host->log(f->self, TENREC_LOG_INFO, "random faults use seed %lld",
                            (long long)f->seed);
-    else /* a warning, because it is lost when nobody sees it */
+    else /* a warning: an unlogged seed is lost */
         f->self->host->log(f->self, TENREC_LOG_WARN,
-                           "chance begins with seed %lld: the option 'seed: %lld' shows the same "
-                           "again",
+                           "random faults use seed %lld; set 'seed: %lld' to repeat them",
                            (long long)f->seed, (long long)f->seed);
 }
 

@@ -5,17 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The message whose bytes others share. */
+/* The message whose bytes its shells share. */
 struct origin {
     struct tenrec_msg *msg;
     atomic_uint shares;
 };
 
-/* A message of ours around bytes of another. */
+/* A message of this plugin around the bytes of its origin. */
 struct shell {
-    struct tenrec_msg msg; /* first: all that others see */
+    struct tenrec_msg msg; /* first: a pointer to it is a pointer to the shell */
     struct origin *origin;
-    unsigned char payload[]; /* when it has one of its own */
+    unsigned char payload[]; /* empty when the shell uses the origin's */
 };
 
 static void shell_release(struct tenrec_msg *msg)
@@ -121,7 +121,7 @@ struct tenrec_msg *copy_received(struct tenrec_agent *self, tenrec_peer from,
         copy->release(copy);
         return NULL;
     }
-    /* An answer goes into the caller's buffer: the same one for both. */
+    /* place() gives both messages the same address for a result: the caller's buffer. */
     for (uint32_t i = 0; i < msg->n_tensors; i++) {
         const struct tenrec_tensor_desc *a = tenrec_msg_tensor(msg, i);
         const struct tenrec_tensor_desc *b = tenrec_msg_tensor(copy, i);

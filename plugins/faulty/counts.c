@@ -3,14 +3,14 @@
 
 #include <stdlib.h>
 
-#define HASH_NONFATAL_OOM 1 /* an entry that finds no room is undone, no exit */
+#define HASH_NONFATAL_OOM 1 /* out of memory undoes the insertion, no exit */
 #define uthash_nonfatal_oom(e) ((e)->count = -1)
 #include <uthash.h>
 
 struct counts_entry {
     uint64_t key;
     int64_t count;
-    UT_hash_handle hh; /* also links the entries from old to new */
+    UT_hash_handle hh; /* also links the entries, oldest first */
 };
 
 enum counts_by counts_by(const char *word)
@@ -30,8 +30,8 @@ static uint64_t counts_mix(uint64_t h)
     return h ^ (h >> 32);
 }
 
-/* FNV-1a over words with a final mix: fast, and 64 bits make it unlikely that
- * two of COUNTS_MAX messages share a count. */
+/* FNV-1a over words with a final mix: fast, and with 64 bits two of COUNTS_MAX
+ * messages hardly ever share a count. */
 static uint64_t hash_payload(const struct tenrec_msg *msg)
 {
     const uint64_t len =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* faulty.h - one faulty agent, to its own files. */
+/* faulty.h - one faulty agent; private to this plugin. */
 #ifndef FAULTY_FAULTY_H
 #define FAULTY_FAULTY_H
 
@@ -9,38 +9,38 @@
 struct faulty {
     struct tenrec_agent *self;
     const struct faulty_options *opt;
-    struct tenrec_agent_ops ops; /* only what the rules need: the rest passes by */
+    struct tenrec_agent_ops ops; /* only those that the rules need */
     bool can_grow;               /* the group is dynamic */
-    uint64_t seed;               /* 0: nothing is left to chance */
+    uint64_t seed;               /* 0: no rule is random */
 
-    /* In the order in which they are asked. */
-    struct rule *rule;
+    struct rule *rule; /* in the order of their precedence; owns */
     size_t n_rules;
-    kinds_mask out, in; /* all that some rule of either direction means */
-    bool reorders;      /* some rule does */
+    kinds_mask out, in; /* types that some rule of the direction matches */
+    bool reorders;      /* some rule reorders */
 
-    pthread_mutex_t lock; /* guards the rules' memory, the queue and the two below */
+    pthread_mutex_t lock; /* guards the rules' counters, and all below */
     uint64_t started_ns;
     struct counts failed; /* of messages_to_fail */
     struct queue queue;
 };
 
-/* A rule has hit a message. */
+/* A message hit by a rule. */
 struct hit {
     struct rule *rule;
-    int64_t number; /* among those that are counted together; -1: no memory to count */
+    int64_t number; /* among the hits that are counted together; -1: out of memory */
     bool first;     /* of this rule */
-    uint64_t draw;  /* what chance says */
+    uint64_t draw;  /* a random number */
 };
 
-/* inject.c: does to `msg` what the rule says. Both take the message; outgoing
- * tells `done` once. True: something went on to the next agent now, and may
- * have passed one that was held. */
+/* inject.c: applies the action of the rule to `msg`. Both take the message;
+ * inject_out calls `done` once. Return true if the next agent has received a
+ * message, which may have overtaken a held message. */
 bool inject_out(struct faulty *f, const struct hit *hit, tenrec_peer to, struct tenrec_msg *msg,
                 struct tenrec_done done);
 bool inject_in(struct faulty *f, const struct hit *hit, tenrec_peer from, struct tenrec_msg *msg);
 
-/* What waits for another message to or from `peer` to pass it goes now. */
+/* Passes on the messages that are held until another message to or from `peer`
+ * has overtaken them. */
 void inject_passed(struct faulty *f, bool incoming, tenrec_peer peer);
 
 #endif

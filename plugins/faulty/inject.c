@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* inject.c - what happens to a message that a rule hits. */
+/* inject.c - applies the action of a rule to a message. */
 #include "copy.h"
 #include "faulty.h"
 
 #include <stdlib.h>
 
 #define PEER_TEXT_MAX 32
-#define SHORT_NS 500000u /* a slow link that is done sooner holds nothing */
+#define SHORT_NS 500000u /* a slow link does not hold a message for less */
 
 static const struct tenrec_done nobody = { NULL, NULL };
 
@@ -43,7 +43,7 @@ static void log_first(struct faulty *f, const struct hit *hit, tenrec_peer peer,
                        peer_text(peer, who));
 }
 
-/* It could not be done after all. */
+/* Undoes the count of a hit whose action was impossible. */
 static void take_back(struct faulty *f, const struct hit *hit)
 {
     pthread_mutex_lock(&f->lock);
@@ -73,7 +73,7 @@ static void fail_no_memory(struct tenrec_msg *msg, struct tenrec_done done)
     tenrec_done_fail(done, TENREC_ENOMEM, "faulty: no memory to handle this %s", type);
 }
 
-/* "told to fail this CALL (1 of 2)" */
+/* "rule1 fails this CALL (1 of 2)" */
 static void tell_failed(const struct rule *r, int64_t number, const char *type,
                         struct tenrec_done done)
 {
@@ -82,14 +82,15 @@ static void tell_failed(const struct rule *r, int64_t number, const char *type,
     if (r->times)
         snprintf(count, sizeof count, " (%lld of %lld)", (long long)number, (long long)r->times);
     if (r->origin == RULE_OF_FAIL)
-        tenrec_done_fail(done, TENREC_EINJECTED, "faulty: told to fail this %s%s", r->label, count);
+        tenrec_done_fail(done, TENREC_EINJECTED, "faulty: messages_to_fail fails this %s%s",
+                         r->label, count);
     else
         tenrec_done_fail(done, TENREC_EINJECTED, "faulty: %s %s this %s%s", r->label,
-                         r->action == RULE_FAIL ? "fails" : "lets through, but reports failed",
-                         type, count);
+                         r->action == RULE_FAIL ? "fails" : "falsely reports failure of", type,
+                         count);
 }
 
-/* The report of a send that went well, and shall not have. */
+/* A send whose success is reported as a failure. */
 struct flight {
     const struct rule *rule;
     int64_t number;
@@ -139,7 +140,7 @@ static uint64_t bytes_of(const struct tenrec_msg *msg)
     return bytes;
 }
 
-/* When the message may go on. With the lock. */
+/* The time until which the message is held. With the lock. */
 static uint64_t due_ns(struct rule *r, tenrec_peer peer, const struct tenrec_msg *msg, uint64_t now)
 {
     struct rule_link *link;
@@ -157,7 +158,8 @@ static uint64_t due_ns(struct rule *r, tenrec_peer peer, const struct tenrec_msg
 
 enum held_result { HELD, HELD_NOT, HELD_FAILED };
 
-/* HELD_NOT: nothing needs to be held. HELD_FAILED: `*ret` says why. */
+/* Returns HELD_NOT if the message can go on at once, HELD_FAILED with the cause
+ * in `ret`. */
 static enum held_result inject_hold(struct faulty *f, struct rule *r, tenrec_peer peer,
                                     struct tenrec_msg *msg, struct tenrec_done done,
                                     tenrec_status *ret)
@@ -168,7 +170,7 @@ static enum held_result inject_hold(struct faulty *f, struct rule *r, tenrec_pee
     *ret = TENREC_ENOMEM;
     if (!h)
         return HELD_FAILED;
-    /* The core's thread will send it: that one must not wait for room. */
+    /* The core's timer thread will send it, and must not wait for a full queue. */
     msg->flags &= ~(uint32_t)TENREC_MSG_MAY_WAIT;
     pthread_mutex_lock(&f->lock);
     now = queue_now_ns();
@@ -209,7 +211,7 @@ static bool hold_out(struct faulty *f, struct rule *r, tenrec_peer to, struct te
     return false;
 }
 
-/* What cannot be held goes on at once: it may not get lost. */
+/* A message that cannot be held is delivered at once, not lost. */
 static bool hold_in(struct faulty *f, struct rule *r, tenrec_peer from, struct tenrec_msg *msg)
 {
     tenrec_status why;
@@ -251,7 +253,7 @@ static void inject_spoil(struct tenrec_msg *msg, uint64_t draw)
     p[draw % msg->payload_len] ^= (unsigned char)(1 + (draw >> 40) % 255);
 }
 
-/* As the core does it: every agent on the way to the wire is asked. */
+/* Asks every agent on the way to the wire, as the core does. */
 static bool inject_disconnect(struct faulty *f, tenrec_peer peer)
 {
     bool done = false;
@@ -268,7 +270,7 @@ static bool disconnect_out(struct faulty *f, const struct hit *hit, tenrec_peer 
 {
     char who[PEER_TEXT_MAX];
 
-    if (!inject_disconnect(f, to)) { /* there is no connection */
+    if (!inject_disconnect(f, to)) { /* no connection exists */
         take_back(f, hit);
         send_on(f, to, msg, done);
         return true;
@@ -292,7 +294,7 @@ bool inject_out(struct faulty *f, const struct hit *hit, tenrec_peer to, struct 
         fail_no_memory(msg, done);
         return false;
     }
-    if (hit->rule->action != RULE_DISCONNECT) /* it may not come to it */
+    if (hit->rule->action != RULE_DISCONNECT) /* a disconnect may be impossible */
         log_first(f, hit, to, msg);
     switch (hit->rule->action) {
     case RULE_FAIL:
@@ -334,7 +336,7 @@ bool inject_out(struct faulty *f, const struct hit *hit, tenrec_peer to, struct 
     return false;
 }
 
-/* A copy of what came, for `hit`; NULL and nothing happens to it. */
+/* Copies a received message for `hit`; NULL leaves the message as it is. */
 static struct tenrec_msg *copy_in(struct faulty *f, const struct hit *hit, tenrec_peer from,
                                   const struct tenrec_msg *msg)
 {
@@ -356,7 +358,7 @@ bool inject_in(struct faulty *f, const struct hit *hit, tenrec_peer from, struct
     if (hit->rule->action != RULE_DISCONNECT)
         log_first(f, hit, from, msg);
     switch (hit->rule->action) {
-    case RULE_FAIL: /* only sends fail: construct has seen to it */
+    case RULE_FAIL: /* check_rule() refuses these two for received messages */
     case RULE_FAIL_IN_FLIGHT:
         break;
     case RULE_DUPLICATE:

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kinds.h"
 
-#define SCRIPT_RET 0x201 /* torch's; nothing here sends it */
+#define SCRIPT_RET 0x201 /* torch's number; this library never sends it */
 
-/* The types that have a name, in the order of their bits. */
+/* The named types, in the order of their bits. */
 static const int32_t known[] = {
     TENREC_MSG_SCRIPT_CALL,
     TENREC_MSG_CALL,
@@ -42,13 +42,13 @@ static const int32_t known[] = {
 #define OTHER_RESPONSE ((kinds_mask)1 << 62)
 #define OTHER ((kinds_mask)1 << 63)
 
-static const char script[] = "calls of this library are of the kind that torch numbers PYTHON_...";
+static const char script[] = "calls of this library have torch's PYTHON_... types";
 static const char autograd[] = "this library has no autograd contexts";
-static const char profiling[] = "this library profiles without messages of their own";
+static const char profiling[] = "this library profiles without extra messages";
 
-/* The first name of a type is the one that people see. The families mean both
- * members, torch's own names their number only. `never` says why a rule cannot
- * hit what is sent from here. */
+/* Logs show the first name of a type. A family name (CALL) means both types,
+ * torch's own name only its type. `never` says why this library sends no such
+ * message. */
 static const struct {
     const char *name;
     int32_t type[2];
@@ -102,8 +102,7 @@ kinds_mask kinds_bit(int32_t type)
     return type & TENREC_MSG_RESPONSE_BIT ? OTHER_RESPONSE : OTHER;
 }
 
-/* All with this bit of the number but barriers and gathers, which are hit only
- * when they are named. */
+/* All types with this bit except barriers and gathers, which a rule has to name. */
 static kinds_mask kinds_group(int32_t bit, kinds_mask other)
 {
     kinds_mask mask = other;

@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kinds.h - message types by the names that rules use. */
+/* kinds.h - message types and their names in rules. */
 #ifndef FAULTY_KINDS_H
 #define FAULTY_KINDS_H
 
 #include <stdint.h>
 #include <tenrec/plugin.h>
 
-/* A set of message types: one bit for each that has a name, and one each for
- * other requests, other responses, and the rest. */
+/* A set of message types: a bit for each named type, and one each for other
+ * requests, other responses, and the rest. */
 typedef uint64_t kinds_mask;
 
 /* The bit of a type; never 0. */
 kinds_mask kinds_bit(int32_t type);
 
-/* What `name` means; 0 when it is none. */
+/* The types that `name` means; 0 for an unknown name. */
 kinds_mask kinds_of(const char *name);
 
-/* All that `names` mean; what a rule means that names nothing when there are
- * none: everything but barriers and gathers. */
+/* The types that `names` mean together; without names all but barriers and
+ * gathers. */
 kinds_mask kinds_of_all(const struct tenrec_option_list *names);
 
-/* Why no message of this library is hit by `name`; NULL when some are. */
+/* Why this library sends no message of type `name`; NULL if it sends some. */
 const char *kinds_never(const char *name);
 
 /* "CALL", "0x1ab"; returns `buf`. */
 #define KINDS_TEXT_MAX 32
 const char *kinds_text(int32_t type, char buf[KINDS_TEXT_MAX]);
 
-/* The names as `choices` of an option: those that torch's options take ... */
+/* The names as `choices` of an option: those of torch's options ... */
 #define KINDS_TORCH                                                                                \
     "CALL|REMOTE_CALL|RREF_FETCH_CALL|PYTHON_CALL|SCRIPT_CALL|PYTHON_REMOTE_CALL|"                 \
     "SCRIPT_REMOTE_CALL|PYTHON_RREF_FETCH_CALL|SCRIPT_RREF_FETCH_CALL|RREF_USER_DELETE|"           \

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* options.h - what a config may say to a faulty agent (the table is plugin.c). */
+/* options.h - the options of a faulty agent (their table is in plugin.c). */
 #ifndef FAULTY_OPTIONS_H
 #define FAULTY_OPTIONS_H
 
 #include <tenrec/plugin.h>
 
 struct faulty_rule_options {
-    const char *name; /* "" when it has none */
-    const char *what; /* one of OPTIONS_ACTIONS; NULL when it is missing */
+    const char *name; /* "" when not set */
+    const char *what; /* one of OPTIONS_ACTIONS; NULL when not set */
     struct tenrec_option_list on;
     struct tenrec_option_list to;
     struct tenrec_option_list from; /* of names and ranks, or "*" */
@@ -17,7 +17,7 @@ struct faulty_rule_options {
     int64_t times; /* 0: no limit */
     const char *count_by;
     uint64_t by_ms;
-    uint64_t bytes_per_second; /* 0: not said */
+    uint64_t bytes_per_second; /* 0: not set */
 };
 
 struct faulty_options {
@@ -26,7 +26,7 @@ struct faulty_options {
     struct tenrec_option_map messages_to_delay; /* from names to durations */
     const char *count_by;
     const char *past_deadline; /* "send" or "drop" */
-    int64_t seed;              /* 0: draw one */
+    int64_t seed;              /* 0: a random seed */
     struct tenrec_option_records rules;
 };
 
@@ -39,7 +39,7 @@ static inline const struct faulty_rule_options *options_rule(const struct faulty
     return (const struct faulty_rule_options *)o->rules.v + i;
 }
 
-/* What the log and debug info call rule `i`: its name, or "rule2". */
+/* The label of rule `i` in the log and debug info: its name, or "rule2". */
 #define OPTIONS_LABEL_MAX 48
 static inline const char *options_label(const struct faulty_options *o, size_t i,
                                         char buf[OPTIONS_LABEL_MAX])

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plugin.c - the option tables of faulty, and what spans several options. */
+/* plugin.c - the option tables of faulty, and the checks that span options. */
 #include "counts.h"
 #include "kinds.h"
 #include "options.h"
@@ -10,56 +10,56 @@ static const struct tenrec_option rule_options[] = {
       .type = TENREC_OPT_STRING,
       .offset = RULE_AT(what),
       .choices = OPTIONS_ACTIONS,
-      .help = "What happens to a message that the rule hits." },
+      .help = "The fault that a hit message suffers." },
     { .key = "name",
       .type = TENREC_OPT_STRING,
       .offset = RULE_AT(name),
       .def = "",
-      .help = "How the log and debug info call the rule; else rule1, rule2 ..." },
+      .help = "Label of the rule in the log and debug info; default rule1, rule2 ..." },
     { .key = "on",
       .type = TENREC_OPT_LIST,
       .item = TENREC_OPT_STRING,
       .offset = RULE_AT(on),
       .def = "[]",
       .choices = KINDS_ALL,
-      .help = "Message types that it hits; none means all but barriers and gathers." },
+      .help = "Message types that the rule hits; none means all but barriers and gathers." },
     { .key = "to",
       .type = TENREC_OPT_LIST,
       .item = TENREC_OPT_STRING,
       .offset = RULE_AT(to),
       .def = "[]",
-      .help = "Workers, by name or rank, to whom messages are hit as they are sent; none means "
+      .help = "Receivers, by name or rank, of the sent messages that the rule hits; none means "
               "all." },
     { .key = "from",
       .type = TENREC_OPT_LIST,
       .item = TENREC_OPT_STRING,
       .offset = RULE_AT(from),
       .def = "[]",
-      .help = "Workers whose messages are hit as they arrive; \"*\" means all. A rule without "
-              "looks at what is sent." },
+      .help = "Senders of the received messages that the rule hits; \"*\" means all. Without this "
+              "option the rule hits sent messages." },
     { .key = "probability",
       .type = TENREC_OPT_DOUBLE,
       .offset = RULE_AT(probability),
       .def = "1",
       .max = 1,
-      .help = "How likely a message that could be hit is." },
+      .help = "Probability that the rule hits a matching message." },
     { .key = "after_messages",
       .type = TENREC_OPT_INT,
       .offset = RULE_AT(after_messages),
       .def = "0",
       .max = INT64_MAX,
-      .help = "So many messages of these types and workers go through before the rule begins." },
+      .help = "Number of matching messages that pass before the rule begins." },
     { .key = "after",
       .type = TENREC_OPT_DURATION,
       .offset = RULE_AT(after_ms),
       .def = "0s",
-      .help = "The rule begins so long after the worker has started." },
+      .help = "Time from the start of the worker until the rule begins." },
     { .key = "times",
       .type = TENREC_OPT_INT,
       .offset = RULE_AT(times),
       .def = "0",
       .max = INT64_MAX,
-      .help = "How often it hits at most; 0 means without limit." },
+      .help = "Maximum number of hits; 0 means no limit." },
     { .key = "count_by",
       .type = TENREC_OPT_STRING,
       .offset = RULE_AT(count_by),
@@ -71,13 +71,13 @@ static const struct tenrec_option rule_options[] = {
       .type = TENREC_OPT_DURATION,
       .offset = RULE_AT(by_ms),
       .def = "100ms",
-      .help = "How long delay holds a message, and how long reorder waits for another one to pass "
-              "it." },
+      .help = "How long delay holds a message, and how long reorder waits for a message to "
+              "overtake it." },
     { .key = "bytes_per_second",
       .type = TENREC_OPT_SIZE,
       .offset = RULE_AT(bytes_per_second),
       .def = "0",
-      .help = "What a slow link carries, payload and tensors, to or from each worker." },
+      .help = "Bandwidth of a slow link to or from each worker, payload and tensors." },
 };
 static const struct tenrec_option_record rule_record =
     TENREC_OPTION_RECORD(rule_options, struct faulty_rule_options);
@@ -97,13 +97,14 @@ static const struct tenrec_option options[] = {
       .offset = AT(num_fail_sends),
       .def = "0",
       .max = INT64_MAX,
-      .help = "How many sends of each distinct message fail before it goes through." },
+      .help = "How many sends of each distinct message fail before one succeeds." },
     { .key = "count_by",
       .type = TENREC_OPT_STRING,
       .offset = AT(count_by),
       .def = "payload",
       .choices = COUNTS_WORDS,
-      .help = "What makes messages distinct for num_fail_sends; torch counts by payload." },
+      .help =
+          "Property that makes messages distinct for num_fail_sends; torch counts by payload." },
     { .key = "messages_to_delay",
       .type = TENREC_OPT_MAP,
       .item = TENREC_OPT_DURATION,
@@ -111,26 +112,25 @@ static const struct tenrec_option options[] = {
       .flags = TENREC_OPT_PLAIN_SECONDS,
       .def = "{}",
       .choices = KINDS_TORCH,
-      .help = "Message types that are sent later, and by how much." },
+      .help = "Message types to send later, and the delay of each." },
     { .key = "past_deadline",
       .type = TENREC_OPT_STRING,
       .offset = AT(past_deadline),
       .def = "send",
       .choices = "send|drop",
-      .help =
-          "What becomes of a message whose deadline passed while it was held; torch sends it." },
+      .help = "Send or drop a message whose deadline expired while it was held; torch sends it." },
     { .key = "seed",
       .type = TENREC_OPT_INT,
       .offset = AT(seed),
       .def = "0",
       .max = INT64_MAX,
-      .help = "What chance begins with; 0 draws one and logs it, so that it can be set here to see "
-              "the same again." },
+      .help =
+          "Seed of random faults; 0 draws one and logs it. Set the logged seed to repeat a run." },
     { .key = "rules",
       .type = TENREC_OPT_RECORDS,
       .offset = AT(rules),
       .def = "[]",
-      .help = "What else goes wrong: a list of maps. The first rule that hits a message has it.",
+      .help = "Other faults: a list of maps. The first rule that hits a message applies.",
       .record = &rule_record },
 };
 
@@ -140,19 +140,20 @@ const struct tenrec_plugin tenrec_plugin = {
     .flags = TENREC_PLUGIN_WRAPS | TENREC_PLUGIN_UNLOADABLE,
     .name = "faulty",
     .version = "1.1",
-    .summary = "Wraps any agent, and injects faults into what it carries.",
+    .summary = "Wraps any agent and injects faults into its messages.",
 };
 
-/* ---- what the core cannot see ------------------------------------------------ */
+/* ---- checks that span options ------------------------------------------------ */
 
 static tenrec_status check_delays(const struct faulty_options *o, tenrec_error *err)
 {
     for (size_t i = 0; i < o->messages_to_delay.n; i++) {
         const struct tenrec_option_pair *a = &o->messages_to_delay.v[i];
         if (a->value.ms > UINT32_MAX)
-            return tenrec_fail(err, TENREC_ECONFIG,
-                               "messages_to_delay: '%s' is delayed for ever, expected at most %us",
-                               a->key, UINT32_MAX / 1000);
+            return tenrec_fail(
+                err, TENREC_ECONFIG,
+                "messages_to_delay: '%s' has an infinite delay, expected at most %us", a->key,
+                UINT32_MAX / 1000);
         for (size_t k = 0; k < i; k++) {
             const struct tenrec_option_pair *b = &o->messages_to_delay.v[k];
             if (kinds_of(a->key) & kinds_of(b->key))
@@ -164,7 +165,7 @@ static tenrec_status check_delays(const struct faulty_options *o, tenrec_error *
     return TENREC_OK;
 }
 
-/* Letters, digits, '_' and '-': it becomes part of a key of debug info. */
+/* Letters, digits, '_' and '-': the name becomes part of a key of debug info. */
 static bool is_name(const char *name)
 {
     static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
@@ -182,15 +183,15 @@ static tenrec_status check_rule(const struct faulty_rule_options *r, tenrec_erro
                            "name '%s': expected at most 40 letters, digits, '_' and '-'", r->name);
     if (r->from.n && r->to.n)
         return tenrec_fail(err, TENREC_ECONFIG,
-                           "has 'to' and 'from': a rule is for what is sent or for what arrives");
+                           "has 'to' and 'from': a rule hits either sent or received messages");
     if (r->from.n && strncmp(r->what, "fail", 4) == 0)
         return tenrec_fail(err, TENREC_ECONFIG,
                            "'%s' with 'from': only a send can fail; use drop or corrupt", r->what);
     if ((strcmp(r->what, "slow") == 0) != (r->bytes_per_second != 0))
         return tenrec_fail(err, TENREC_ECONFIG,
-                           "'bytes_per_second' and 'do: slow' need each other");
+                           "'bytes_per_second' and 'do: slow' require each other");
     if (r->by_ms > UINT32_MAX || r->after_ms > UINT32_MAX)
-        return tenrec_fail(err, TENREC_ECONFIG, "'%s' is for ever, expected at most %us",
+        return tenrec_fail(err, TENREC_ECONFIG, "'%s' is infinite, expected at most %us",
                            r->by_ms > UINT32_MAX ? "by" : "after", UINT32_MAX / 1000);
     return TENREC_OK;
 }
@@ -204,7 +205,7 @@ static tenrec_status check_rules(const struct faulty_options *o, tenrec_error *e
         options_label(o, i, label);
         for (size_t k = 0; k < i && st == TENREC_OK; k++)
             if (strcmp(options_label(o, k, other), label) == 0)
-                st = tenrec_fail(err, TENREC_ECONFIG, "name '%s' is that of the rule at %s", label,
+                st = tenrec_fail(err, TENREC_ECONFIG, "name '%s' is used by the rule at %s", label,
                                  o->rules.place[k]);
         if (st != TENREC_OK) {
             tenrec_error_prefix(err, "rule %zu at %s", i + 1, o->rules.place[i]);

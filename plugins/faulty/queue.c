@@ -43,7 +43,7 @@ struct held *queue_new(struct faulty *f, struct rule *r, bool incoming, tenrec_p
     return h;
 }
 
-/* From the end: most delays are alike, so the newest is mostly the last. */
+/* Searches from the end: most delays are equal, so the newest is mostly the last due. */
 void queue_add(struct queue *q, struct held *h)
 {
     h->prev = q->last;
@@ -69,7 +69,7 @@ struct held queue_take(struct queue *q, struct held *h)
     return *h;
 }
 
-/* It is not held any more. */
+/* Counts `h` out after it was passed on. */
 static void queue_forget(struct held *h)
 {
     struct faulty *f = h->faulty;
@@ -83,7 +83,7 @@ static void queue_forget(struct held *h)
     pthread_mutex_unlock(&f->lock);
 }
 
-/* The config says that a message which comes too late anyway is not sent. */
+/* Returns true if the deadline of `h` has expired and past_deadline is "drop". */
 static bool is_too_late(const struct held *h)
 {
     return !h->incoming && h->msg->deadline_ns &&
@@ -105,15 +105,15 @@ void queue_pass(struct held *h)
         kinds_text(h->msg->type, type);
         h->msg->release(h->msg);
         tenrec_done_fail(h->done, TENREC_ETIMEDOUT,
-                         "faulty: the deadline of this %s passed while it was held", type);
+                         "faulty: the deadline of this %s expired while it was held", type);
     } else {
         f->self->host->send_inner(f->self, h->peer, h->msg, h->done);
     }
     queue_forget(h);
 }
 
-/* The time of `arg` has come, and that of all before it; or the agent shuts
- * down. Their own timers find them gone. */
+/* Passes on `arg` and all messages before it: they are due, or the agent shuts
+ * down. The timers of the earlier ones find `gone` set. */
 static void on_time(void *arg)
 {
     struct held *h = arg, first;
@@ -144,7 +144,7 @@ tenrec_status queue_arm(struct held *h)
     if (st == TENREC_OK)
         return st;
     pthread_mutex_lock(&f->lock);
-    gone = h->gone; /* somebody else has passed it on already */
+    gone = h->gone; /* another thread has passed it on already */
     if (!gone)
         queue_take(&f->queue, h);
     pthread_mutex_unlock(&f->lock);
@@ -175,6 +175,6 @@ tenrec_status queue_drain(struct faulty *f, uint32_t ms, tenrec_error *err)
     pthread_mutex_unlock(&f->lock);
     if (!left)
         return TENREC_OK;
-    return tenrec_fail(err, TENREC_ETIMEDOUT, "%llu delayed messages are left after %u ms",
+    return tenrec_fail(err, TENREC_ETIMEDOUT, "%llu delayed messages are still held after %u ms",
                        (unsigned long long)left, ms);
 }

@@ -103,7 +103,7 @@ bool rule_draws(const struct rule *r)
     return r->chance < CHANCE_ONE || r->action == RULE_CORRUPT;
 }
 
-/* ---- whom it means ------------------------------------------------------------- */
+/* ---- peers of a rule ----------------------------------------------------------- */
 
 static tenrec_status fail_unknown(const struct rule *r, const char *word,
                                   const struct tenrec_member *member, uint32_t n, tenrec_error *err)
@@ -117,11 +117,11 @@ static tenrec_status fail_unknown(const struct rule *r, const char *word,
         member = (const void *)((const char *)member + member->size);
     }
     return tenrec_fail(err, TENREC_ECONFIG,
-                       "rule '%s': '%s' is neither the name nor the rank of a worker (they are %s)",
+                       "rule '%s': '%s' is neither the name nor the rank of a worker (workers: %s)",
                        r->label, word, known);
 }
 
-/* A rank as a word; RULE_NOBODY for any other word. */
+/* Parses a rank; RULE_NOBODY for any other word. */
 static tenrec_peer rank_of(const char *word)
 {
     tenrec_peer rank = 0;
@@ -136,7 +136,7 @@ static tenrec_peer rank_of(const char *word)
     return rank;
 }
 
-/* A name wins over a rank. */
+/* A name has precedence over a rank. */
 static tenrec_peer rule_find(const char *word, const struct tenrec_member *member, uint32_t n)
 {
     const tenrec_peer rank = rank_of(word);
@@ -194,7 +194,7 @@ static bool is_for(const struct rule *r, tenrec_peer peer)
     return false;
 }
 
-/* ---- when it hits ---------------------------------------------------------------- */
+/* ---- hits ------------------------------------------------------------------------ */
 
 struct rule_link *rule_link(struct rule *r, tenrec_peer peer)
 {
@@ -219,8 +219,8 @@ bool rule_means(struct rule *r, kinds_mask bit, tenrec_peer peer)
     return true;
 }
 
-/* Depends on nothing but the seed, the rule, the peer and how many messages of
- * this peer the rule has met: whatever other threads do meanwhile. */
+/* Depends only on the seed, the rule, the peer and the number of this peer's
+ * messages that the rule has matched, not on the timing of other threads. */
 uint64_t rule_draw(const struct rule *r, tenrec_peer peer, uint64_t n)
 {
     return rule_mix(r->salt ^ rule_mix((uint64_t)(uint32_t)peer << 40 ^ n));
@@ -241,7 +241,7 @@ int64_t rule_hits(struct rule *r, const struct tenrec_msg *msg, tenrec_peer peer
         if (rule_draw(r, peer, link->n) >> 32 >= r->chance)
             return 0;
         if (r->action == RULE_REORDER && link->overtaken)
-            return 0; /* this message passes the one that waits */
+            return 0; /* this message overtakes the held one */
     }
     if (r->times == 0)
         return (int64_t)r->injected + 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rule.h - one rule: which messages it means, and when it hits one. */
+/* rule.h - one rule: the messages it matches, and which of them it hits. */
 #ifndef FAULTY_RULE_H
 #define FAULTY_RULE_H
 
@@ -10,9 +10,9 @@
 #include <stdbool.h>
 
 enum rule_action {
-    RULE_FAIL,           /* the send fails at once, nothing goes out */
-    RULE_FAIL_IN_FLIGHT, /* it goes out, and is reported failed */
-    RULE_DROP,           /* it is reported sent, and never goes out */
+    RULE_FAIL,           /* not sent, reported failed */
+    RULE_FAIL_IN_FLIGHT, /* sent, reported failed */
+    RULE_DROP,           /* not sent, reported sent */
     RULE_DUPLICATE,
     RULE_DELAY,
     RULE_REORDER,
@@ -21,33 +21,33 @@ enum rule_action {
     RULE_SLOW,
 };
 
-/* What a rule remembers of one peer. */
+/* The state of a rule for one peer. */
 struct rule_link {
-    uint64_t n;             /* messages that it meant; the place in the stream of chance */
-    uint64_t free_ns;       /* slow: when the link has carried what it was given */
+    uint64_t n;             /* matched messages; the position in the random stream */
+    uint64_t free_ns;       /* slow: when the link has carried all its messages */
     uint64_t waiting;       /* slow: messages in the queue */
-    struct held *overtaken; /* reorder: waits for the next message to pass it */
+    struct held *overtaken; /* reorder: held until the next message overtakes it */
 };
 
-/* Where a rule comes from: torch's options are rules too. */
+/* The option that a rule is from: torch's options are rules too. */
 enum rule_origin { RULE_OF_FAIL, RULE_OF_DELAY, RULE_OF_LIST };
 
 struct rule {
     enum rule_origin origin;
     enum rule_action action;
     char label[OPTIONS_LABEL_MAX]; /* a type of torch's options, or the rule's name */
-    bool incoming;                 /* looks at what arrives */
+    bool incoming;                 /* matches received messages */
     kinds_mask kinds;
     const struct tenrec_option_list *peers; /* as written; none: all */
-    tenrec_peer *peer;                      /* what they mean now, or RULE_NOBODY; owns */
+    tenrec_peer *peer;                      /* their ids now, or RULE_NOBODY; owns */
     bool all_peers;
-    uint64_t chance; /* it hits when a draw of 32 bits is below */
-    uint64_t salt;   /* its own stream */
+    uint64_t chance; /* the rule hits when a draw of 32 bits is below */
+    uint64_t salt;   /* of the rule's random stream */
     uint64_t after_messages;
     uint64_t after_ns;
     int64_t times; /* 0: no limit */
     enum counts_by count_by;
-    struct counts *counts; /* RULE_OF_FAIL share one; else `own` */
+    struct counts *counts; /* shared by all RULE_OF_FAIL; else `own` */
     struct counts own;
     uint32_t by_ms;
     uint64_t bytes_per_second;
@@ -60,37 +60,37 @@ struct rule {
 
 #define RULE_NOBODY ((tenrec_peer)-2)
 
-/* Fill a rule from entry `i` of an option; rule_finish also one that was filled
- * half. errors: ENOMEM */
+/* Fill a rule from entry `i` of an option. After an error rule_finish is still
+ * due. errors: ENOMEM */
 void rule_fail(struct rule *r, const struct faulty_options *o, size_t i, struct counts *shared);
 void rule_delay(struct rule *r, const struct faulty_options *o, size_t i);
 tenrec_status rule_of(struct rule *r, const struct faulty_options *o, size_t i, uint64_t seed,
                       tenrec_error *err);
 void rule_finish(struct rule *r);
 
-/* Does it decide by chance? */
+/* Returns true if the rule draws random numbers. */
 bool rule_draws(const struct rule *r);
 
-/* Finds the ids of names and ranks among `n` members; in a group that can grow
- * one that is unknown may come later. errors: ECONFIG, with the known names */
+/* Resolves names and ranks to ids among `n` members; in a group that can grow an
+ * unknown peer may join later. errors: ECONFIG, with the known names */
 tenrec_status rule_resolve(struct rule *r, const struct tenrec_member *member, uint32_t n,
                            bool can_grow, tenrec_error *err);
 void rule_joined(struct rule *r, const struct tenrec_member *member);
 void rule_left(struct rule *r, tenrec_peer id);
 
-/* Counts `msg` when the rule means it. */
+/* Returns true if the rule matches a message of type `bit`, and counts it. */
 bool rule_means(struct rule *r, kinds_mask bit, tenrec_peer peer);
 
-/* Does it hit this message, which it means and no rule before it has hit?
- * Returns the number of the hit among those that are counted together, 0 for
- * no, -1 when there was no memory to count it. */
+/* Returns the number of the hit among those that are counted together, 0 if the
+ * rule does not hit `msg`, -1 when out of memory. Called for a message that the
+ * rule matches and no earlier rule has hit. */
 int64_t rule_hits(struct rule *r, const struct tenrec_msg *msg, tenrec_peer peer,
                   uint64_t running_ns);
 
-/* What it remembers of `peer`; NULL: out of memory. Valid until the next call. */
+/* The rule's state for `peer`; NULL when out of memory. Valid until the next call. */
 struct rule_link *rule_link(struct rule *r, tenrec_peer peer);
 
-/* The next number of the stream that belongs to the last message it meant. */
+/* Draw number `n` of the rule's random stream for `peer`. */
 uint64_t rule_draw(const struct rule *r, tenrec_peer peer, uint64_t n);
 
 #endif

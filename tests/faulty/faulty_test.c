@@ -14,7 +14,7 @@ TEST_WITH(faulty_fails_the_first_sends_of_each_payload, flaky_set_up, flaky_tear
     flaky_open("{ messages_to_fail: [CALL], num_fail_sends: 2 }");
     assert_false(flaky_call("add 1 2"));
     assert_int_equal(flaky_last().code, TENREC_EINJECTED);
-    assert_string_equal(flaky_last().text, "faulty: told to fail this CALL (1 of 2)");
+    assert_string_equal(flaky_last().text, "faulty: messages_to_fail fails this CALL (1 of 2)");
     assert_int_equal(atomic_load(&flaky_released), 1);
     assert_false(flaky_call("add 1 2"));
     assert_false(flaky_call("add 1 3")); /* another payload counts anew */
@@ -262,10 +262,10 @@ TEST_WITH(faulty_warns_of_rules_that_hit_nothing, flaky_set_up, flaky_tear_down)
                " messages_to_delay: { CLEANUP_AUTOGRAD_CONTEXT_REQ: 1s } }");
     assert_text_has(
         flaky_log,
-        "warn worker0/flaky: messages_to_fail: 'SCRIPT_CALL' hits messages of torch's only: ");
+        "warn worker0/flaky: messages_to_fail: 'SCRIPT_CALL' hits only torch's own messages: ");
     assert_text_has(
         flaky_log,
-        "messages_to_delay: 'CLEANUP_AUTOGRAD_CONTEXT_REQ' hits messages of torch's only: ");
+        "messages_to_delay: 'CLEANUP_AUTOGRAD_CONTEXT_REQ' hits only torch's own messages: ");
     assert_text_has(flaky_log, "messages_to_fail hits nothing: num_fail_sends is 0");
 }
 
@@ -296,7 +296,7 @@ TEST_WITH(faulty_refuses_negative_numbers, flaky_set_up, flaky_tear_down)
 
 TEST_WITH(faulty_refuses_delays_that_never_end_or_clash, flaky_set_up, flaky_tear_down)
 {
-    expect_refused("{ messages_to_delay: { CALL: none } }", "'CALL' is delayed for ever");
+    expect_refused("{ messages_to_delay: { CALL: none } }", "'CALL' has an infinite delay");
     expect_refused("{ messages_to_delay: { CALL: 1s, SCRIPT_CALL: 2s } }",
                    "'CALL' and 'SCRIPT_CALL' mean the same messages");
 }

@@ -224,7 +224,7 @@ TEST_WITH(rules_print_the_seed_that_they_drew, flaky_set_up, flaky_tear_down)
     long seed;
 
     flaky_open("{ rules: [{ do: fail, probability: 0.5 }] }");
-    at = strstr(flaky_log, "warn worker0/flaky: chance begins with seed ");
+    at = strstr(flaky_log, "warn worker0/flaky: random faults use seed ");
     assert_non_null(at);
     seed = atol(strstr(at, "seed ") + 5);
     assert_true(seed > 0);
@@ -263,7 +263,7 @@ TEST_WITH(rules_warn_of_what_hits_nothing, flaky_set_up, flaky_tear_down)
 {
     flaky_open("{ rules: [{ do: drop, on: [RET, SCRIPT_RET] }, { do: fail, probability: 0 }] }");
     assert_text_has(flaky_log,
-                    "warn worker0/flaky: rule1: 'SCRIPT_RET' hits messages of torch's only: ");
+                    "warn worker0/flaky: rule1: 'SCRIPT_RET' hits only torch's own messages: ");
     assert_text_has(flaky_log, "warn worker0/flaky: rule2 hits nothing: its probability is 0");
 }
 
@@ -281,16 +281,16 @@ TEST_WITH(rules_refuse_what_makes_no_sense, flaky_set_up, flaky_tear_down)
         { "[{ do: fail, from: [a] }]", "'fail' with 'from': only a send can fail" },
         { "[{ do: fail_in_flight, from: [a] }]", "'fail_in_flight' with 'from'" },
         { "[{ do: drop, from: [a], to: [b] }]", "has 'to' and 'from'" },
-        { "[{ do: slow }]", "'bytes_per_second' and 'do: slow' need each other" },
-        { "[{ do: drop, bytes_per_second: 1kB }]", "need each other" },
+        { "[{ do: slow }]", "'bytes_per_second' and 'do: slow' require each other" },
+        { "[{ do: drop, bytes_per_second: 1kB }]", "require each other" },
         { "[{ do: delay, by: none }]", "'by' is for ever" },
         { "[{ do: drop, after: none }]", "'after' is for ever" },
         { "[{ do: drop, probability: 1.5 }]", "expected 0 to 1, found '1.5'" },
         { "[{ do: drop, times: -1 }]", "'times'" },
         { "[{ do: drop, name: 'a b' }]", "name 'a b': expected at most 40 letters" },
         { "[{ do: drop, name: x }, { do: fail, name: x }]",
-          "rule 2 at t.yaml:7:47: name 'x' is that of the rule at t.yaml:7:24" },
-        { "[{ do: drop, name: rule2 }, { do: fail }]", "name 'rule2' is that of the rule at" },
+          "rule 2 at t.yaml:7:47: name 'x' is used by the rule at t.yaml:7:24" },
+        { "[{ do: drop, name: rule2 }, { do: fail }]", "name 'rule2' is used by the rule at" },
         { "{ do: drop }", "expected a list of maps" },
     };
     char options[256];

@@ -199,5 +199,5 @@ class Actor:
             if name.endswith(".err"):
                 with open(f"{folder}/{name}", encoding="utf-8", errors="replace") as f:
                     for line in f.read().splitlines()[-5:]:
-                        if "chance begins with seed" not in line:
+                        if "random faults use seed" not in line:
                             yield f"{name}: {line}"
