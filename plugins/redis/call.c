@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* call.c - one script at the server, whatever happens to the connection. */
+/* call.c - runs one script at the server; retries over new connections. */
 #include "clock.h"
 #include "script.h"
 #include "store.h"
@@ -11,7 +11,7 @@
 #define GAP_MOST_MS 500
 #define HEAD 9 /* words before a call's own: EVAL script 2 meta keys id client answered number */
 
-/* The connection and the numbers are used by one thread at a time. */
+/* Acquires the connection and the numbers, which one thread uses at a time. */
 static bool call_take(struct redis_store *s, uint64_t deadline_ns)
 {
     struct timespec until = clock_timespec(deadline_ns);
@@ -25,7 +25,7 @@ static bool call_take(struct redis_store *s, uint64_t deadline_ns)
             break;
     }
     taken = !s->busy;
-    s->busy = true; /* it is, one way or the other */
+    s->busy = true; /* by this thread or another */
     pthread_mutex_unlock(&s->lock);
     return taken;
 }
@@ -66,8 +66,8 @@ static bool words_make(struct words *w, const struct redis_store *s, const struc
     return true;
 }
 
-/* Sends it once, over the connection that is there or a new one. *ret_sent: the
- * server may have seen it. */
+/* Sends the command once, over the open connection or a new one. *ret_sent is
+ * true if the server may have received it. */
 static enum conn_end try_once(struct redis_store *s, const struct words *w, uint64_t deadline_ns,
                               redisReply **ret, bool *ret_sent, tenrec_error *err)
 {
@@ -81,7 +81,7 @@ static enum conn_end try_once(struct redis_store *s, const struct words *w, uint
     end = conn_send(s->conn, w->n, w->word, w->len, deadline_ns, err);
     if (end == CONN_OK)
         end = conn_read(s->conn, deadline_ns, ret, err);
-    if (end != CONN_OK) { /* an answer that comes late would be taken for the next one */
+    if (end != CONN_OK) { /* a late reply would be read as that of the next command */
         conn_drop(s->conn);
         s->conn = NULL;
         return end;
@@ -89,28 +89,28 @@ static enum conn_end try_once(struct redis_store *s, const struct words *w, uint
     return CONN_OK;
 }
 
-/* An error reply. Nothing was changed when the server refused the script. */
+/* Maps an error reply; a refused script has changed nothing. */
 static enum conn_end call_refused(const redisReply *r, tenrec_error *err)
 {
     if (strncmp(r->str, "LOST ", 5) == 0) {
         tenrec_fail(err, TENREC_EPEER_LOST,
-                    "the server has lost what it held (it was restarted without persistence, the "
-                    "lease ran out, or the keys were removed): all workers must start anew");
+                    "the server has lost its keys (it was restarted without persistence, the "
+                    "lease expired, or the keys were removed): restart all workers");
         return CONN_NEVER;
     }
     if (strstr(r->str, "is not an integer") || strstr(r->str, "would overflow")) {
-        tenrec_fail(err, TENREC_EINVAL, "no number, or beyond 64 bits");
+        tenrec_fail(err, TENREC_EINVAL, "the value is no integer of 64 bits");
         return CONN_NEVER;
     }
     return conn_refused(r, err);
 }
 
-/* With the connection taken. */
+/* With the connection acquired. */
 static tenrec_status call_run(struct redis_store *s, const struct call *call, const struct words *w,
                               uint64_t deadline_ns, redisReply **ret, tenrec_error *err)
 {
     uint64_t gap_ms = GAP_FIRST_MS, since = clock_now();
-    bool sent, unknown = false; /* whether the change was made */
+    bool sent, unknown = false; /* the server may have made the change */
     tenrec_error why = { 0 };
     enum conn_end end;
 
@@ -124,8 +124,8 @@ static tenrec_status call_run(struct redis_store *s, const struct call *call, co
         if (end == CONN_OK && (*ret)->type == REDIS_REPLY_ARRAY)
             return TENREC_OK;
         if (end == CONN_OK) {
-            tenrec_fail(&why, TENREC_EPROTOCOL, "it answers a script by a reply of type %d",
-                        (*ret)->type);
+            tenrec_fail(&why, TENREC_EPROTOCOL,
+                        "the server answers a script with a reply of type %d", (*ret)->type);
             end = CONN_NEVER;
         }
         freeReplyObject(*ret);
@@ -134,19 +134,18 @@ static tenrec_status call_run(struct redis_store *s, const struct call *call, co
         clock_pause(&gap_ms, GAP_MOST_MS, deadline_ns);
     }
     if (end == CONN_LATE && !*why.text)
-        tenrec_fail(&why, TENREC_ETIMEDOUT, "it does not answer");
+        tenrec_fail(&why, TENREC_ETIMEDOUT, "the server does not answer");
     if (end == CONN_LATE && why.code != TENREC_EPEER_LOST && why.code != TENREC_ECONNECT)
         why.code = TENREC_ETIMEDOUT;
-    if (why.code == TENREC_ECONNECT && *s->id) /* it was reached before */
+    if (why.code == TENREC_ECONNECT && *s->id) /* connected before */
         why.code = TENREC_EPEER_LOST;
     if (err)
         *err = why;
-    /* A refusal is no matter of time, nor of what is not known. */
+    /* The prefix below does not apply to a refusal. */
     if (end == CONN_NEVER)
         return why.code;
     tenrec_error_prefix(err, "no answer for %" PRIu64 " ms%s", (clock_now() - since) / 1000000u,
-                        call->changes && unknown ? ", and whether the change was made is not known"
-                                                 : "");
+                        call->changes && unknown ? ", and the change may have been made" : "");
     return why.code;
 }
 
@@ -163,7 +162,8 @@ tenrec_status redis_call(struct redis_store *s, const struct call *call, uint64_
 
     deadline_ns = clock_answer(deadline_ns);
     if (!call_take(s, deadline_ns))
-        return tenrec_fail(err, TENREC_ETIMEDOUT, "other calls of this process wait for it too");
+        return tenrec_fail(err, TENREC_ETIMEDOUT,
+                           "other calls of this process keep the connection busy");
     s->asked += call->changes;
     if (words_make(&w, s, call))
         st = call_run(s, call, &w, deadline_ns, ret, err);

@@ -19,8 +19,8 @@ static inline uint64_t clock_in_ms(uint64_t ms)
     return clock_now() + ms * 1000000u;
 }
 
-/* Until when the server may answer an operation with that deadline: however many requests
- * the operation is made of. */
+/* The deadline of the answers to an operation with `deadline_ns`, for all its requests
+ * together. */
 static inline uint64_t clock_answer(uint64_t deadline_ns)
 {
     const uint64_t more_ns = 100000000;
@@ -33,7 +33,7 @@ static inline bool clock_over(uint64_t deadline_ns)
     return deadline_ns != TENREC_STORE_NEVER && clock_now() >= deadline_ns;
 }
 
-/* For poll(2): -1 for none, and never more than a minute. */
+/* Timeout for poll(2): -1 without a deadline, at most a minute. */
 static inline int clock_poll_ms(uint64_t deadline_ns)
 {
     uint64_t now;
@@ -48,8 +48,7 @@ static inline int clock_poll_ms(uint64_t deadline_ns)
     return (int)((deadline_ns - now + 999999u) / 1000000u);
 }
 
-/* Sleeps before the next try, but not beyond the deadline; the gap after that is twice as
- * long, and at most `most_ms`. */
+/* Sleeps before a retry, but not beyond the deadline; doubles the gap, up to `most_ms`. */
 static inline void clock_pause(uint64_t *gap_ms, uint64_t most_ms, uint64_t deadline_ns)
 {
     const int left = clock_poll_ms(deadline_ns);

@@ -15,17 +15,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define CONNECT_MS 3000 /* for one address: another one may answer */
+#define CONNECT_MS 3000 /* per address: the next address may answer */
 
 struct conn {
     int fd;
     redisReader *reader;
-    char buf[32768]; /* what was just received */
+    char buf[32768]; /* bytes just received */
 };
 
 /* ---- bytes ---------------------------------------------------------------- */
 
-/* Waits until the socket is ready. CONN_LATE without a text. */
+/* Waits until the socket is ready. CONN_LATE has no error text. */
 static enum conn_end conn_await(int fd, short events, uint64_t deadline_ns, tenrec_error *err)
 {
     struct pollfd p = { .fd = fd, .events = events };
@@ -115,7 +115,7 @@ enum conn_end conn_read(struct conn *c, uint64_t deadline_ns, redisReply **ret, 
                 tenrec_fail(err, TENREC_ENOMEM, "no memory for a reply");
             else
                 tenrec_fail(err, TENREC_EPROTOCOL,
-                            "it does not answer as a Redis server without TLS does (%s)",
+                            "the reply is not from a Redis server without TLS (%s)",
                             c->reader->errstr);
             return CONN_NEVER;
         }
@@ -130,7 +130,7 @@ enum conn_end conn_read(struct conn *c, uint64_t deadline_ns, redisReply **ret, 
 
 /* ---- logging in --------------------------------------------------------------- */
 
-/* One command whose reply only matters when it is an error. */
+/* Runs one command and checks only for an error reply. */
 static enum conn_end conn_command(struct conn *c, int argc, const char **argv, uint64_t deadline_ns,
                                   tenrec_error *err)
 {
@@ -162,7 +162,7 @@ static enum conn_end log_in(struct conn *c, const struct conn_login *login, uint
     select[1] = number;
     if (end == CONN_OK && login->database)
         end = conn_command(c, 2, select, deadline_ns, err);
-    /* Also shows that there is a Redis behind the port. */
+    /* PING shows that a Redis server listens on the port. */
     if (end == CONN_OK)
         end = conn_command(c, 1, ping, deadline_ns, err);
     return end;
@@ -188,7 +188,7 @@ static enum conn_end connect_one(const struct address *a, uint64_t deadline_ns, 
     if (!failed) {
         end = conn_await(fd, POLLOUT, deadline_ns < limit_ns ? deadline_ns : limit_ns, err);
         if (end == CONN_LATE && deadline_ns > limit_ns) {
-            tenrec_fail(err, TENREC_ETIMEDOUT, "it does not answer");
+            tenrec_fail(err, TENREC_ETIMEDOUT, "the server does not answer");
             end = CONN_AGAIN;
         }
         if (end != CONN_OK) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conn.h - one connection to a Redis server: commands go out, replies come in,
- * each wait within a deadline. Used by one thread at a time. */
+/* conn.h - one connection to a Redis server: sends commands and reads replies,
+ * each within a deadline. Used by one thread at a time. */
 #ifndef REDIS_CONN_H
 #define REDIS_CONN_H
 
@@ -12,20 +12,20 @@
 
 struct conn;
 
-/* Who we are there. All borrowed while connections are opened with it. */
+/* Login data; borrows all until the last conn_open with it. */
 struct conn_login {
     const struct redis_url *url;
-    const char *user;     /* "": the server's default one */
-    const char *password; /* "": none is sent */
+    const char *user;     /* "": the server's default user */
+    const char *password; /* "": log in without a password */
     int64_t database;
 };
 
-/* What a failure means for who may try again. */
+/* The result of an operation, by whether a retry may help. */
 enum conn_end {
     CONN_OK,
-    CONN_AGAIN, /* broken, or refused for now: a new connection may do */
-    CONN_LATE,  /* the deadline came first */
-    CONN_NEVER, /* trying again does not help */
+    CONN_AGAIN, /* broken, or refused for now: retry over a new connection */
+    CONN_LATE,  /* the deadline expired */
+    CONN_NEVER, /* a retry cannot help */
 };
 
 /* Connects, logs in, and selects the database. */
@@ -33,7 +33,7 @@ enum conn_end conn_open(const struct conn_login *login, uint64_t deadline_ns, st
                         tenrec_error *err);
 void conn_drop(struct conn *c); /* NULL is fine */
 
-/* Who is at the other end: "10.0.0.3:6379", "[fd00::1]:6379"; "" when not known. */
+/* The address of the server: "10.0.0.3:6379", "[fd00::1]:6379"; "" when unknown. */
 #define CONN_ADDRESS_MAX 80
 void conn_address(const struct conn *c, char ret[CONN_ADDRESS_MAX]);
 
@@ -41,10 +41,10 @@ void conn_address(const struct conn *c, char ret[CONN_ADDRESS_MAX]);
 enum conn_end conn_send(struct conn *c, int argc, const char **argv, const size_t *len,
                         uint64_t deadline_ns, tenrec_error *err);
 
-/* Reads one reply, which may be an error of the server's: freeReplyObject it. */
+/* Reads one reply, which may be an error reply; free it with freeReplyObject. */
 enum conn_end conn_read(struct conn *c, uint64_t deadline_ns, redisReply **ret, tenrec_error *err);
 
-/* A reply that is an error: what it means, and the text. */
+/* Maps an error reply to a result and an error. */
 enum conn_end conn_refused(const redisReply *r, tenrec_error *err);
 
 #endif

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 
 #define BATCH 256    /* channels of one command */
-#define CLOSE_MS 100 /* for the server to confirm that nobody listens */
-#define LOOK_MS 5000 /* a change that was not heard is found so much later */
-#define GATHER_MS 5  /* so long after a change others are waited for */
+#define CLOSE_MS 100 /* wait for the server to confirm UNSUBSCRIBE */
+#define LOOK_MS 5000 /* poll interval, for changes whose notification was lost */
+#define GATHER_MS 5  /* wait for more notifications after one */
 #define GATHER_MOST_MS 50
 
 /* "jobs/17" + "/default/1/member/3"; the caller frees it. */
@@ -22,7 +22,7 @@ static char *channel_of(const struct redis_store *s, const char *key)
     return name;
 }
 
-/* Reads `n` confirmations; what is told meanwhile is found by the look that follows. */
+/* Reads `n` confirmations and ignores notifications: the caller reads the keys next. */
 static enum conn_end read_confirmations(struct conn *c, uint32_t n, uint64_t deadline_ns,
                                         tenrec_error *err)
 {
@@ -41,7 +41,7 @@ static enum conn_end read_confirmations(struct conn *c, uint32_t n, uint64_t dea
     return end;
 }
 
-/* One SUBSCRIBE for the next keys that are missing; *at moves behind them. */
+/* Sends one SUBSCRIBE for the next missing keys, and moves *at behind them. */
 static enum conn_end ear_subscribe(struct redis_store *s, struct conn *c, const char *const *keys,
                                    uint32_t n, const bool *missing, uint32_t *at,
                                    uint64_t deadline_ns, tenrec_error *err)
@@ -102,7 +102,7 @@ enum conn_end ear_open(struct redis_store *s, const char *const *keys, uint32_t 
 
     if (c)
         end = subscribe_all(s, c, keys, n, missing, deadline_ns, err);
-    if (end == CONN_AGAIN) { /* none, or one that broke while it was idle */
+    if (end == CONN_AGAIN) { /* no idle connection, or a broken one */
         conn_drop(c);
         c = NULL;
         end = conn_open(&s->login, deadline_ns, &c, err);
@@ -131,7 +131,7 @@ enum conn_end ear_wait(struct conn *ear, uint32_t count, uint64_t deadline_ns, t
         redisReply *r = NULL;
         end = conn_read(ear, until, &r, err);
         freeReplyObject(r);
-        /* While others come too it is not worth a look for each of them. */
+        /* Notifications in a burst are not worth a read of the keys each. */
         if (heard++ == 0)
             deadline_ns = ear_sooner(deadline_ns, clock_in_ms(GATHER_MOST_MS));
         until = ear_sooner(deadline_ns, clock_in_ms(GATHER_MS));
@@ -139,7 +139,7 @@ enum conn_end ear_wait(struct conn *ear, uint32_t count, uint64_t deadline_ns, t
     return end == CONN_LATE ? CONN_OK : end;
 }
 
-/* True when the server has confirmed that nothing more will be told. */
+/* Returns true if the server has confirmed that it sends no more notifications. */
 static bool ear_unsubscribe(struct conn *c, uint64_t deadline_ns)
 {
     const char *argv[] = { "UNSUBSCRIBE" };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ear.h - hears that keys are set: a connection that has subscribed to their
- * channels. Used by one thread. */
+/* ear.h - a subscriber: a connection that receives a notification when a key is
+ * set. Used by one thread. */
 #ifndef REDIS_EAR_H
 #define REDIS_EAR_H
 
@@ -11,11 +11,12 @@ enum conn_end ear_open(struct redis_store *s, const char *const *keys, uint32_t 
                        const bool *missing, uint64_t deadline_ns, struct conn **ret,
                        tenrec_error *err);
 
-/* Returns CONN_OK when it is time to look: `count` changes were heard, or none
- * more for a moment after one, or nothing for some seconds, or at the deadline. */
+/* Returns CONN_OK when the caller should read the keys: after `count`
+ * notifications, a moment after the last of fewer, some seconds without any, or
+ * at the deadline. */
 enum conn_end ear_wait(struct conn *ear, uint32_t count, uint64_t deadline_ns, tenrec_error *err);
 
-/* Unsubscribes and keeps the connection for the next wait; `broken`: drops it. */
+/* Unsubscribes and keeps the connection for the next wait; drops it if `broken`. */
 void ear_close(struct redis_store *s, struct conn *ear, bool broken, uint64_t deadline_ns);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lease.c - while a process has the store open, its keys do not expire. */
+/* lease.c - renews the lease, so that no key expires while a process has the store open. */
 #include "clock.h"
 #include "script.h"
 #include "store.h"
 
 #include <signal.h>
 
-#define CALL_MS 200 /* so that closing never waits long for it */
+#define CALL_MS 200 /* short: closing the store waits for a renewal */
 
-/* Until when the next renewal sleeps: a third of the lease leaves two more tries. */
+/* The time of the next renewal: a third of the lease leaves time for two retries. */
 static uint64_t lease_next(const struct redis_store *s, bool worked)
 {
     uint64_t ms = worked ? s->lease_ms / 3 : s->lease_ms / 10;
@@ -57,7 +57,7 @@ tenrec_status lease_start(struct redis_store *s, tenrec_error *err)
 
     if (!s->lease_ms)
         return TENREC_OK;
-    /* The program handles its signals on its own threads. */
+    /* Signals belong to the program's threads. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     failed = pthread_create(&s->keeper, NULL, lease_keep, s);

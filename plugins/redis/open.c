@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* open.c - from a URL and options to an open store, and back to nothing. */
+/* open.c - opens a store from a URL and options, and frees it. */
 #include "clock.h"
 #include "script.h"
 #include "store.h"
@@ -14,12 +14,12 @@ static tenrec_status open_draw(char *ret, size_t room, tenrec_error *err)
     uint64_t n = 0;
 
     if (getrandom(&n, sizeof n, 0) != (ssize_t)sizeof n)
-        return tenrec_fail_errno(err, TENREC_EOS, errno, "no random number can be had");
+        return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot get a random number");
     snprintf(ret, room, "%016" PRIx64, n);
     return TENREC_OK;
 }
 
-/* Which store this is: one that is there, or a new one with our lease. */
+/* Reads the identity and lease of the store, or creates it with `wanted_ms`. */
 static tenrec_status open_identify(struct redis_store *s, uint64_t wanted_ms, uint64_t deadline_ns,
                                    tenrec_error *err)
 {
@@ -38,15 +38,15 @@ static tenrec_status open_identify(struct redis_store *s, uint64_t wanted_ms, ui
         snprintf(s->id, sizeof s->id, "%s", r->element[0]->str);
         s->lease_ms = strtoull(r->element[1]->str, NULL, 10);
     } else {
-        st = tenrec_fail(err, TENREC_EPROTOCOL, "a script's reply makes no sense");
+        st = tenrec_fail(err, TENREC_EPROTOCOL, "malformed reply of a script");
     }
     freeReplyObject(r);
     if (s->conn)
         conn_address(s->conn, s->address);
     if (st == TENREC_OK && s->lease_ms != wanted_ms)
         s->self->host->log(s->self, TENREC_LOG_WARN,
-                           "%s was opened with a lease of %" PRIu64 " ms (0: none) by others, "
-                           "which counts, and not ours of %" PRIu64 " ms",
+                           "%s exists with a lease of %" PRIu64 " ms (0: none), which "
+                           "overrides the option 'lease' of %" PRIu64 " ms",
                            s->name, s->lease_ms, wanted_ms);
     return st;
 }

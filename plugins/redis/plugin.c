@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* redis - a store that no worker hosts: whoever is ready may go. */
+/* plugin.c - redis, a store that no worker hosts, so any worker may leave first. */
 #include "store.h"
 
 static const struct tenrec_option options[] = {
@@ -7,13 +7,13 @@ static const struct tenrec_option options[] = {
       .type = TENREC_OPT_STRING,
       .offset = offsetof(struct redis_options, user),
       .def = "",
-      .help = "User to log in as, where the URL names none; needs a password." },
+      .help = "User to log in as, if the URL names no user; needs a password." },
     { .key = "password",
       .type = TENREC_OPT_STRING,
       .offset = offsetof(struct redis_options, password),
       .flags = TENREC_OPT_SECRET,
       .def = "",
-      .help = "Password to log in with, where the URL has none." },
+      .help = "Password to log in with, if the URL has no password." },
     { .key = "database",
       .type = TENREC_OPT_INT,
       .offset = offsetof(struct redis_options, database),
@@ -27,8 +27,8 @@ static const struct tenrec_option options[] = {
       .def = "10m",
       .min = 100,
       .max = 0, /* none */
-      .help = "How long the keys stay when no process has the store open any more; the same in all "
-              "of them." },
+      .help = "Time until the keys expire once no process has the store open; the same in all "
+              "processes." },
 };
 
 const struct tenrec_plugin tenrec_plugin = {

@@ -1,53 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* refusal.c - what the errors mean that a server answers. */
+/* refusal.c - explains the error replies of a server. */
 #include "conn.h"
 
 #include <string.h>
 
-/* It may be another one soon. */
+/* Errors that pass: a retry may succeed. */
 static const struct {
     const char *begins, *means;
 } for_now[] = {
-    { "LOADING", "it is still loading its data" },
-    { "BUSY ", "it is busy with a script of somebody's" },
-    { "MASTERDOWN", "it is a replica without its master" },
-    { "CLUSTERDOWN", "its cluster is down" },
-    { "TRYAGAIN", "its cluster moves keys" },
-    { "ERR max number of clients", "it has too many clients: raise its maxclients" },
+    { "LOADING", "the server is still loading its data" },
+    { "BUSY ", "the server is busy with another client's script" },
+    { "MASTERDOWN", "the server is a replica without its master" },
+    { "CLUSTERDOWN", "the server's cluster is down" },
+    { "TRYAGAIN", "the server's cluster is moving keys" },
+    { "ERR max number of clients", "the server has too many clients: raise its maxclients" },
 };
 
-/* Somebody must do something. */
+/* Errors that a person has to mend. */
 static const struct {
-    const char *begins[2]; /* as servers of different ages put it */
+    const char *begins[2]; /* texts of different server versions */
     tenrec_status status;
     const char *means;
 } for_good[] = {
     { { "NOAUTH" },
       TENREC_ECONFIG,
-      "it wants a password: redis://user:password@..., or the option 'password'" },
-    { { "WRONGPASS" }, TENREC_ECONFIG, "it refuses the user or the password" },
-    { { "ERR invalid password" }, TENREC_ECONFIG, "it refuses the password" },
+      "the server requires a password: redis://user:password@..., or the option 'password'" },
+    { { "WRONGPASS" }, TENREC_ECONFIG, "the server refuses the user or the password" },
+    { { "ERR invalid password" }, TENREC_ECONFIG, "the server refuses the password" },
     { { "ERR Client sent AUTH, but no password", "ERR AUTH <password> called without" },
       TENREC_ECONFIG,
-      "it knows no password: leave it out" },
+      "the server has no password: remove it from the URL or the options" },
     { { "NOPERM", "ERR The user executing the script can't" },
       TENREC_ECONFIG,
-      "its user lacks a right: keys and channels PREFIX*, and the commands of docs/stores.md" },
-    { { "DENIED" }, TENREC_ECONFIG, "it is in protected mode, which lets only its own host in" },
-    { { "READONLY" }, TENREC_ECONFIG, "it is a read-only replica: name its master instead" },
-    { { "OOM" }, TENREC_ETOOBIG, "it is full: raise its maxmemory" },
-    { { "MISCONF" }, TENREC_ECONFIG, "it cannot save its data and takes no more" },
-    { { "NOREPLICAS" }, TENREC_ECONFIG, "it has too few replicas and takes no more" },
+      "the user lacks a permission: keys and channels PREFIX*, and the commands of "
+      "docs/stores.md" },
+    { { "DENIED" },
+      TENREC_ECONFIG,
+      "the server is in protected mode, which admits only its own host" },
+    { { "READONLY" },
+      TENREC_ECONFIG,
+      "the server is a read-only replica: name its master instead" },
+    { { "OOM" }, TENREC_ETOOBIG, "the server is full: raise its maxmemory" },
+    { { "MISCONF" }, TENREC_ECONFIG, "the server cannot save its data and refuses changes" },
+    { { "NOREPLICAS" }, TENREC_ECONFIG, "the server has too few replicas and refuses changes" },
     { { "MOVED", "CROSSSLOT" },
       TENREC_EUNSUPPORTED,
-      "it is part of a Redis Cluster, which this plugin does not speak" },
+      "the server is part of a Redis Cluster, which this plugin does not support" },
     { { "WRONGTYPE" },
       TENREC_ECONFIG,
       "the keys at this prefix belong to something else: choose another prefix" },
     { { "ERR DB index is out of range" },
       TENREC_ECONFIG,
-      "it has no such database: see the option 'database'" },
-    { { "ERR unknown command" }, TENREC_EUNSUPPORTED, "it lacks a command that is needed" },
+      "the server has no such database: see the option 'database'" },
+    { { "ERR unknown command" }, TENREC_EUNSUPPORTED, "the server lacks a required command" },
 };
 
 static bool refusal_begins(const char *text, const char *with)
@@ -70,6 +75,6 @@ enum conn_end conn_refused(const redisReply *r, tenrec_error *err)
         tenrec_fail(err, for_good[i].status, "%s (%.150s)", for_good[i].means, r->str);
         return CONN_NEVER;
     }
-    tenrec_fail(err, TENREC_EPROTOCOL, "it says: %.250s", r->str);
+    tenrec_fail(err, TENREC_EPROTOCOL, "the server replies: %.250s", r->str);
     return CONN_NEVER;
 }

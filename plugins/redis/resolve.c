@@ -6,7 +6,7 @@
 #include <netdb.h>
 #include <stdlib.h>
 
-/* One look-up on a thread of the C library's. All that it reads lies here. */
+/* One lookup on a thread of the C library, with all memory that the thread uses. */
 struct lookup {
     struct gaicb cb;
     struct addrinfo hints;
@@ -28,7 +28,7 @@ static size_t resolve_take(const struct addrinfo *list, struct address ret[RESOL
     return n;
 }
 
-/* Waits for the look-up; EAI_INPROGRESS when the deadline came first. */
+/* Waits for the lookup; EAI_INPROGRESS when the deadline expires first. */
 static int resolve_await(struct lookup *l, uint64_t deadline_ns)
 {
     const struct gaicb *const list[] = { &l->cb };
@@ -61,10 +61,10 @@ static tenrec_status look_up(const char *host, const char *service, uint64_t dea
     if (result == 0)
         result = resolve_await(l, deadline_ns);
     if (result == EAI_INPROGRESS) {
-        /* One that cannot be taken back still writes here: its memory is left to it. */
+        /* A lookup that cannot be canceled still writes here: leak its memory. */
         if (gai_cancel(&l->cb) != EAI_NOTCANCELED)
             free(l);
-        return tenrec_fail(err, TENREC_ETIMEDOUT, "looking up host \"%s\" takes too long", host);
+        return tenrec_fail(err, TENREC_ETIMEDOUT, "the lookup of host \"%s\" timed out", host);
     }
     *ret = l->cb.ar_result;
     free(l);

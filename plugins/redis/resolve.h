@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* resolve.h - from a host's name to addresses, within a deadline. */
+/* resolve.h - resolves a host name to addresses within a deadline. */
 #ifndef REDIS_RESOLVE_H
 #define REDIS_RESOLVE_H
 
@@ -8,14 +8,14 @@
 #include <sys/socket.h>
 #include <tenrec/error.h>
 
-#define RESOLVE_MAX 8 /* addresses of one host that are tried */
+#define RESOLVE_MAX 8 /* addresses per host */
 
 struct address {
     struct sockaddr_storage addr;
     socklen_t len;
 };
 
-/* errors: ECONNECT (no such host), ETIMEDOUT without a text, ENOMEM */
+/* errors: ECONNECT (no such host), ETIMEDOUT, ENOMEM */
 tenrec_status resolve(const char *host, uint16_t port, uint64_t deadline_ns,
                       struct address ret[RESOLVE_MAX], size_t *ret_n, tenrec_error *err);
 

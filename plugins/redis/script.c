@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "script.h"
 
-/* Which store is this, and is it still all there? */
+/* Checks that the store is the expected one and that its last change is present. */
 #define BEGIN                                                                                      \
     "local meta, keys = KEYS[1], KEYS[2]\n"                                                        \
     "local client = 'c:' .. ARGV[2]\n"                                                             \
@@ -15,8 +15,8 @@
     "  return redis.error_reply('LOST what was changed last')\n"                                   \
     "end\n"
 
-/* Was this change made already? A number below the last one is a copy that came
- * late, of which nobody waits for the answer. */
+/* Detects a change that was made already. A number below the last is a late
+ * duplicate, and no caller waits for its answer. */
 #define BEGIN_CHANGE                                                                               \
     BEGIN                                                                                          \
     "local mine = tonumber(ARGV[4])\n"                                                             \
@@ -50,13 +50,13 @@ const char script_open[] = "local meta, keys = KEYS[1], KEYS[2]\n"
                            "end\n"
                            "return { redis.call('HGET', meta, 'id'), lease }\n";
 
-/* Told before it is written: no script ends between the two, and without the
- * right to publish nothing shall be written. */
+/* Publishes before it writes: without the permission to publish, nothing may be
+ * written. Scripts are atomic, so no reader sees the order. */
 const char script_set[] = BEGIN_CHANGE "tell(ARGV[5])\n"
                                        "redis.call('HSET', keys, ARGV[5], ARGV[6])\n"
                                        "return done('')\n";
 
-/* The sum is read as text: a number of Lua's has 53 bits. */
+/* The sum is read as text: a Lua number has 53 bits. */
 const char script_add[] =
     BEGIN_CHANGE "local sum = redis.pcall('HINCRBY', keys, ARGV[5], ARGV[6])\n"
                  "if type(sum) == 'table' and sum.err then return sum end\n"

@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* script.h - what runs inside the server, one script at a time: the server runs
- * nothing else meanwhile.
+/* script.h - the Lua scripts that the server runs, each atomically.
  *
- * A store is two hashes. PREFIX holds the keys. PREFIX:meta says which store it
- * is (`id`, drawn by who opened it first), its lease in milliseconds, and for
- * each client the number of its last change and what came out of it: a change
- * that is asked for twice, because its answer was lost, is done once. Both
- * hashes expire together. A change is told on the channel PREFIX + key.
+ * A store is two hashes. PREFIX holds the keys. PREFIX:meta holds the identity of
+ * the store (`id`, drawn by the process that created it), its lease in
+ * milliseconds, and for each client the number and result of its last change, so
+ * that a change retried after a lost answer is made once. Both hashes expire
+ * together. A change is published on the channel PREFIX + key.
  *
- * All scripts get KEYS = { meta, keys } and ARGV = { id, client, the number of
- * the last change that was answered, the number of this one (0: none), ... }.
- * Their reply is an array, or the error "LOST" when this store is not that of
- * `id` any more, or does not know of a change that it had answered. The array of
- * a change begins with "1" when it was made and its number noted. */
+ * All scripts get KEYS = { meta, keys } and ARGV = { id, client, number of the
+ * last change that was answered, number of this change (0: none), ... }. They
+ * reply with an array, or with the error "LOST" when the store has another `id`
+ * or lacks a change that it had answered. The array of a change begins with "1"
+ * when the change was made and its number recorded. */
 #ifndef REDIS_SCRIPT_H
 #define REDIS_SCRIPT_H
 
-/* ... new id, lease in ms (0: none) -> { id, lease in force }. Takes no notice
- * of ARGV[1..4]. Also finds out whether all rights are there. */
+/* ... new id, lease in ms (0: none) -> { id, lease in force }. Ignores
+ * ARGV[1..4]. Also checks the permissions of the user. */
 extern const char script_open[];
 extern const char script_set[];         /* ... key, value -> { "1" } */
 extern const char script_add[];         /* ... key, delta -> { "1", sum as text } */
 extern const char script_compare_set[]; /* ... key, expected, desired -> { "1" },
-                                           { "0", value there }, or { "2" }: missing */
+                                           { "0", current value }, or { "2" }: missing */
 extern const char script_get[];         /* ... keys -> { "1", values }, or { "0", "1" or "0" of
                                            each } when one is missing */
 extern const char script_check[];       /* ... keys -> { "1" or "0" of each } */

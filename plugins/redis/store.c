@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#define GAP_MS 50 /* before a connection that broke while listening is made anew */
+#define GAP_MS 50 /* before a broken subscriber connects again */
 
 static const char *redis_name(struct tenrec_plugin_store *self)
 {
@@ -28,7 +28,7 @@ static const char *redis_address(struct tenrec_plugin_store *self)
 
 static tenrec_status fail_reply(tenrec_error *err)
 {
-    return tenrec_fail(err, TENREC_EPROTOCOL, "a script's reply makes no sense");
+    return tenrec_fail(err, TENREC_EPROTOCOL, "malformed reply of a script");
 }
 
 /* Text `i` of a reply, or NULL. */
@@ -126,7 +126,7 @@ static tenrec_status read_missing(const redisReply *r, size_t first, uint32_t n,
     return TENREC_OK;
 }
 
-/* What one get asks for. */
+/* The arguments and the state of one get. */
 struct wish {
     struct redis_store *store;
     const char *const *keys;
@@ -148,8 +148,8 @@ static tenrec_status give_values(const struct wish *w, const redisReply *r, tenr
     return st;
 }
 
-/* Gives the values when all are there. Else ETIMEDOUT without a text, and what is
- * missing. */
+/* Delivers the values if all keys exist. Else returns ETIMEDOUT without a text and
+ * marks the missing keys. */
 static tenrec_status store_look(struct wish *w, tenrec_error *err)
 {
     const struct call call = { w->fn ? script_get : script_check, false, w->n, w->keys, NULL };
@@ -159,7 +159,7 @@ static tenrec_status store_look(struct wish *w, tenrec_error *err)
     tenrec_status st = redis_call(w->store, &call, w->deadline_ns, &r, err);
 
     w->n_missing = 0;
-    /* The caller's ETIMEDOUT is about keys; that of a silent server is not. */
+    /* ETIMEDOUT means missing keys to the caller; a silent server is another error. */
     if (st == TENREC_ETIMEDOUT) {
         st = TENREC_EPEER_LOST;
         if (err)
@@ -177,8 +177,8 @@ static tenrec_status store_look(struct wish *w, tenrec_error *err)
     return st == TENREC_OK && w->n_missing ? TENREC_ETIMEDOUT : st;
 }
 
-/* Listens and looks until all is there. Returns as look does; CONN_AGAIN in
- * *ret_end when the connection broke. */
+/* Subscribes and polls until all keys exist. Returns as store_look does; *ret_end is
+ * CONN_AGAIN when the connection broke. */
 static tenrec_status store_listen(struct wish *w, enum conn_end *ret_end, tenrec_error *err)
 {
     struct conn *ear = NULL;
@@ -186,7 +186,7 @@ static tenrec_status store_listen(struct wish *w, enum conn_end *ret_end, tenrec
     tenrec_error why = { 0 };
     enum conn_end end = ear_open(w->store, w->keys, w->n, w->missing, w->deadline_ns, &ear, &why);
 
-    /* Looks once more: a key may have come before anybody listened. */
+    /* Poll once more: a key may have been set before the subscription. */
     while (end == CONN_OK && (st = store_look(w, err)) == TENREC_ETIMEDOUT &&
            !clock_over(w->deadline_ns))
         end = ear_wait(ear, w->n_missing, w->deadline_ns, &why);
@@ -209,7 +209,7 @@ static tenrec_status redis_get(struct tenrec_plugin_store *self, const char *con
     uint64_t gap_ms = GAP_MS;
     tenrec_status st;
 
-    /* A look waits until the server is there again, and tells when it is not. */
+    /* store_look waits for a server that is away, and reports when it stays away. */
     while ((st = store_look(&w, err)) == TENREC_ETIMEDOUT && !clock_over(deadline_ns)) {
         st = store_listen(&w, &end, err);
         if (st != TENREC_ETIMEDOUT || end == CONN_NEVER)
@@ -276,7 +276,7 @@ static void redis_close(struct tenrec_plugin_store *self)
     redisReply *r = NULL;
 
     lease_stop(s);
-    /* A server that went away forgets us with the lease. */
+    /* A server that is away drops this client when the lease expires. */
     if (s->conn && redis_call(s, &call, clock_in_ms(0), &r, NULL) == TENREC_OK)
         freeReplyObject(r);
     redis_store_free(s);

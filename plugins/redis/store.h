@@ -21,42 +21,42 @@ struct redis_store {
     struct conn_login login;
     char name[300];
     char meta[REDIS_PREFIX_MAX + 8]; /* "jobs:meta" */
-    char address[CONN_ADDRESS_MAX];  /* where it was when we opened it */
-    char id[40];                     /* of what the server holds; set once it is open */
-    char client[20];                 /* drawn by us */
+    char address[CONN_ADDRESS_MAX];  /* of the server when the store was opened */
+    char id[40];                     /* identity of the store; "" until it is open */
+    char client[20];                 /* random id of this client */
     uint64_t lease_ms;               /* in force; 0: none */
 
-    pthread_mutex_t lock; /* guards what follows */
-    pthread_cond_t free;  /* the connection is nobody's */
-    bool busy;            /* somebody uses the connection and the numbers, without the lock */
+    pthread_mutex_t lock; /* guards all up to `ear` */
+    pthread_cond_t free;  /* `busy` became false */
+    bool busy;            /* a thread uses conn and the numbers, without the lock */
     struct conn *conn;    /* NULL: none, or broken */
-    uint64_t answered;    /* the number of our last change that was answered */
-    uint64_t asked;       /* of the last that was asked for */
-    struct conn *ear;     /* a connection for the next wait, or NULL */
+    uint64_t answered;    /* number of the last change that was answered */
+    uint64_t asked;       /* number of the last change that was sent */
+    struct conn *ear;     /* idle connection for the next wait, or NULL */
 
-    pthread_cond_t wake; /* for the keeper of the lease */
+    pthread_cond_t wake; /* for the thread that renews the lease */
     pthread_t keeper;
     bool has_keeper, closing; /* `closing` is guarded by lock */
 };
 
-/* One call of a script; what is borrowed lives during the call. */
+/* One call of a script; borrows all until the call returns. */
 struct call {
     const char *script;
-    bool changes; /* it gets a number, so that it is done once */
+    bool changes; /* a change has a number, so that it is made once */
     uint32_t n;   /* arguments */
     const char *const *arg;
     const size_t *len; /* NULL: texts */
 };
 
-/* Runs it within the deadline, over new connections when the old one breaks.
+/* Runs a script within the deadline, over new connections when the old one breaks.
  *
- * ret      the reply, an array of texts: freeReplyObject it
- * errors   as those of the operations. A change that may have been made says so
+ * ret      the reply, an array of texts; free it with freeReplyObject
+ * errors   those of the operations; the text says that a change may have been made
  */
 tenrec_status redis_call(struct redis_store *s, const struct call *call, uint64_t deadline_ns,
                          redisReply **ret, tenrec_error *err);
 
-/* The thread that renews the lease. */
+/* Start and stop the thread that renews the lease. */
 tenrec_status lease_start(struct redis_store *s, tenrec_error *err);
 void lease_stop(struct redis_store *s);
 

@@ -31,8 +31,8 @@ static tenrec_status url_decode(struct piece from, const char *what, char *ret, 
             int low = high >= 0 ? url_hex(from.p[i + 2]) : -1;
             if (low < 0 || high * 16 + low == 0)
                 return tenrec_fail(err, TENREC_EINVAL,
-                                   "the %s has a %% that no two hexadecimal "
-                                   "digits follow",
+                                   "the %s has a %% without two hexadecimal "
+                                   "digits after it",
                                    what);
             c = high * 16 + low;
             i += 2;
@@ -58,8 +58,9 @@ static tenrec_status read_login(struct piece login, struct redis_url *ret, tenre
     if (st == TENREC_OK)
         st = url_decode(password, "password", ret->password, sizeof ret->password, err);
     if (st == TENREC_OK && !*ret->password)
-        st = tenrec_fail(err, TENREC_EINVAL,
-                         "no password stands before the @: write user:password@ or :password@");
+        st =
+            tenrec_fail(err, TENREC_EINVAL,
+                        "the password before the @ is missing: write user:password@ or :password@");
     return st;
 }
 
@@ -68,9 +69,9 @@ static tenrec_status read_port(struct piece text, uint16_t *ret, tenrec_error *e
     unsigned long port = 0;
 
     for (size_t i = 0; i < text.len && port <= 65535; i++) {
-        if (text.p[i] < '0' || text.p[i] > '9') /* a password, where the @ was forgotten */
+        if (text.p[i] < '0' || text.p[i] > '9') /* maybe a password without its @ */
             return tenrec_fail(err, TENREC_EINVAL,
-                               "the port is no number, or no @ ends the password");
+                               "the port is no number, or the @ after the password is missing");
         port = port * 10 + (unsigned long)(text.p[i] - '0');
     }
     if (port == 0 || port > 65535)
@@ -118,9 +119,9 @@ static tenrec_status read_prefix(struct piece text, struct redis_url *ret, tenre
     st = url_decode(text, "prefix", ret->prefix, sizeof ret->prefix, err);
     for (const char *p = ret->prefix; st == TENREC_OK && *p; p++)
         if (*p <= ' ' || (unsigned char)*p >= 127)
-            st = tenrec_fail(err, TENREC_EINVAL,
-                             "the prefix may hold no blanks, control characters or bytes that are "
-                             "not ASCII");
+            st = tenrec_fail(
+                err, TENREC_EINVAL,
+                "the prefix has blanks, control characters or bytes that are not ASCII");
     return st;
 }
 
@@ -131,15 +132,16 @@ tenrec_status redis_url_read(const char *url, struct redis_url *ret, tenrec_erro
 
     memset(ret, 0, sizeof *ret);
     if (strncmp(url, "rediss:", 7) == 0)
-        return tenrec_fail(err, TENREC_EUNSUPPORTED,
-                           "rediss:// asks for TLS, which this plugin does not speak: use a tunnel "
-                           "such as stunnel, and redis:// to its local end");
+        return tenrec_fail(
+            err, TENREC_EUNSUPPORTED,
+            "rediss:// requires TLS, which this plugin does not support: use a tunnel "
+            "such as stunnel, and redis:// to its local end");
     if (!rest)
         return tenrec_fail(err, TENREC_EINVAL,
                            "expected redis://host:port/prefix, found no \"://\"");
     rest += 3;
-    /* The last one, so that a password may hold an @ or a slash as it stands:
-     * that is also what is masked when the URL is printed. */
+    /* The last @, so that a password may hold an @ or a slash. Logs mask a URL up to
+     * the same @. */
     if ((at = strrchr(rest, '@'))) {
         st = read_login((struct piece){ rest, (size_t)(at - rest) }, ret, err);
         rest = at + 1;

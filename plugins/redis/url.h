@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* url.h - redis://[user:password@]host[:port][/prefix], taken apart. */
+/* url.h - parses redis://[user:password@]host[:port][/prefix]. */
 #ifndef REDIS_URL_H
 #define REDIS_URL_H
 
@@ -17,10 +17,9 @@ struct redis_url {
     uint16_t port;
 };
 
-/* User, password and prefix may hold %XX. The prefix is "tenrec" where none is
- * given.
+/* User, password and prefix may hold %XX. The default prefix is "tenrec".
  *
- * errors: EINVAL says what is wrong, without the password; EUNSUPPORTED */
+ * errors: EINVAL names the wrong part, without the password; EUNSUPPORTED */
 tenrec_status redis_url_read(const char *url, struct redis_url *ret, tenrec_error *err);
 
 #endif

@@ -96,7 +96,7 @@ def job_says_so_when_the_server_has_lost_its_keys():
         server.start()
         for code, _, text in crew.all_fail(f"shutdown graceful {LONG_MS}"):
             equal(code, "EPEER_LOST")
-            contains(text, "has lost what it held")
+            contains(text, "has lost its keys")
         crew.finish()
 
 

@@ -45,18 +45,18 @@ TEST(url_that_makes_no_sense_is_refused)
         { "redis://:s3cret@", "found no host" },
         { "redis://h:0", "port \"0\" is not within 1..65535" },
         { "redis://h:65536/x", "port \"65536\"" },
-        { "redis://bob:s3cret", "the port is no number, or no @ ends the password" },
+        { "redis://bob:s3cret", "the port is no number, or the @ after the password is missing" },
         { "redis://h:", "port \"\"" },
         { "redis://fd00::3", "[address]:port" },
         { "redis://[fd00::3", "expected [address]:port" },
         { "redis://[fd00::3]7", "expected [address]:port" },
-        { "redis://s3cret@h", "no password stands before the @" },
-        { "redis://bob:@h", "no password stands before the @" },
+        { "redis://s3cret@h", "the password before the @ is missing" },
+        { "redis://bob:@h", "the password before the @ is missing" },
         { "redis://bob:s3cret%4@h", "the password has a %" },
         { "redis://bob:s3cret%zz@h", "the password has a %" },
         { "redis://bob:s3cret%00@h", "the password has a %" },
-        { "redis://h/a b", "no blanks" },
-        { "redis://h/a%0ab", "no blanks" },
+        { "redis://h/a b", "has blanks" },
+        { "redis://h/a%0ab", "has blanks" },
         { "redis://h/a%ffb", "not ASCII" },
     };
 
@@ -91,5 +91,5 @@ TEST(url_of_tls_is_refused)
     tenrec_error err;
 
     assert_int_equal(redis_url_read("rediss://bob:s3cret@h", &u, &err), TENREC_EUNSUPPORTED);
-    assert_text_has(err.text, "asks for TLS");
+    assert_text_has(err.text, "requires TLS");
 }
