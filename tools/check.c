@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check.c - `tenrec check`: is this config right? Starts nothing. */
+/* check.c - `tenrec check`: checks a config without starting anything. */
 #include "entry.h"
 #include "tool.h"
 #include "worker/worker_config.h"
@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STDIN "stdin"  /* what it is called in texts */
-#define MOST (2 << 20) /* bytes of it: more than a configuration may have */
+#define STDIN "stdin"  /* its name in messages */
+#define MOST (2 << 20) /* bytes to read: more than a configuration may have */
 
 static tenrec_status load_stdin(struct tenrec_config **ret, tenrec_error *err)
 {
@@ -24,14 +24,14 @@ static tenrec_status load_stdin(struct tenrec_config **ret, tenrec_error *err)
     if (ferror(stdin))
         st = tenrec_fail_errno(err, TENREC_EOS, errno, "cannot read stdin");
     else if (strlen(text) != n)
-        st = tenrec_fail(err, TENREC_ECONFIG, "stdin: a NUL byte is no YAML");
+        st = tenrec_fail(err, TENREC_ECONFIG, "stdin: YAML must not have a NUL byte");
     else
         st = tenrec_config_parse(text, STDIN, ret, err);
     free(text);
     return st;
 }
 
-/* `path` NULL: stdin. */
+/* path   of the config; NULL for stdin */
 static tenrec_status check_check(const char *path, tenrec_error *err)
 {
     struct tenrec_config *config = NULL;
@@ -98,7 +98,7 @@ static int check_main(const struct tool *self, int argc, char **argv)
     path = path ? path : STDIN;
     if (strncmp(err.text, path, strlen(path)) != 0)
         return tool_fail(self, "%s", err.text);
-    /* It begins with file:line:column, for editors to jump to. */
+    /* The text begins with file:line:column, which editors can jump to. */
     fprintf(stderr, "%s\n", err.text);
     return TOOL_FAILED;
 }
@@ -109,10 +109,9 @@ const struct tool tool_check = {
     .summary = "check a config without starting anything",
     .help =
         "Reads the config F, or stdin for -, loads the plugins of all its backends and stores\n"
-        "and checks their options, each in a process of its own first: a plugin that crashes or\n"
-        "hangs there is named. Exit status 0 when all is right; else 1, and one line on stderr "
-        "that says\n"
-        "file:line:column and what is wrong. The environment overrides the file here as it\n"
-        "does for a worker.",
+        "and checks their options, each first in a process of its own, so that a plugin that\n"
+        "crashes or hangs is named. The exit status is 0 for a valid config; else 1, with one\n"
+        "line on stderr: file:line:column and the error. The environment overrides the file as\n"
+        "it does for a worker.",
     .main = check_main,
 };

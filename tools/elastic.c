@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "elastic.h"
 
-/* A worker that ends at once, whatever it is told, shall not keep the machine
- * busy; one that worked for a while is started again at once. */
+/* A worker that fails at once must not keep the machine busy, so its restarts are
+ * delayed more and more; a failure after a long life starts from the first gap. */
 #define FIRST_GAP_NS UINT64_C(100000000)
 #define MOST_GAP_NS UINT64_C(5000000000)
 #define LONG_LIFE_NS UINT64_C(30000000000)
@@ -39,7 +39,7 @@ enum elastic_next elastic_failed(struct elastic *e, struct elastic_slot *s, int 
         return ELASTIC_AGAIN;
     }
     e->lost++;
-    /* Those that are done have done their part. */
+    /* Slots that are done count: their work is complete. */
     return running + e->waiting + e->done < e->plan->min ? ELASTIC_IS_OVER : ELASTIC_GO_ON;
 }
 

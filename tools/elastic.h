@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* elastic.h - when a failed worker of an elastic run is started again, and when
- * the run is over. Decides only; knows no process. */
+/* elastic.h - decides when a failed worker of an elastic run is restarted, and when
+ * the run is over. Pure rules: handles no process. */
 #ifndef TENREC_TOOLS_ELASTIC_H
 #define TENREC_TOOLS_ELASTIC_H
 
@@ -10,16 +10,16 @@
 struct elastic_plan {
     int min, max;     /* of slots; max 0: the run is not elastic */
     int restarts;     /* of each slot */
-    const char *join; /* URL of a store that is there already; NULL: ours */
+    const char *join; /* URL of an existing store; NULL: the run serves one */
 };
 
-/* One slot: a worker and those that take its place. */
+/* One slot: a worker and its restarts. */
 struct elastic_slot {
-    int life;            /* of its worker, from 0 */
-    bool done;           /* it ended well */
-    uint64_t started_ns; /* the present life */
-    uint64_t again_ns;   /* when the next one begins; 0: none is to */
-    unsigned in_a_row;   /* lives that ended soon */
+    int life;            /* number of the worker's life, from 0 */
+    bool done;           /* the worker exited with 0 */
+    uint64_t started_ns; /* start of the present life */
+    uint64_t again_ns;   /* start of the next life; 0: no restart is due */
+    unsigned in_a_row;   /* consecutive short lives */
 };
 
 struct elastic {
@@ -27,19 +27,19 @@ struct elastic {
     int done, waiting, lost; /* slots */
 };
 
-/* What a failure leads to. */
+/* The consequence of a failure. */
 enum elastic_next {
-    ELASTIC_AGAIN,  /* another life, at slot->again_ns */
-    ELASTIC_GO_ON,  /* the slot is lost, the others go on */
-    ELASTIC_IS_OVER /* they would be too few */
+    ELASTIC_AGAIN,  /* restart at slot->again_ns */
+    ELASTIC_GO_ON,  /* the slot is lost, the others continue */
+    ELASTIC_IS_OVER /* too few slots are left */
 };
 
 void elastic_begin(struct elastic_slot *s, uint64_t now_ns);
 void elastic_ended_well(struct elastic *e, struct elastic_slot *s);
-/* running: workers that do so now. */
+/* running   number of workers that run now */
 enum elastic_next elastic_failed(struct elastic *e, struct elastic_slot *s, int running,
                                  uint64_t now_ns);
-/* The slot's next life is about to begin. */
+/* Call before the slot's next life starts. */
 void elastic_again(struct elastic *e, struct elastic_slot *s, uint64_t now_ns);
 
 #endif

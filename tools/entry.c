@@ -46,7 +46,7 @@ static tenrec_status entry_open(struct entry *e, tenrec_error *err)
         st = check_wraps(e, err);
     if (!st)
         st = options_make(backend_plugin(e->backend), &e->layer, &e->options, err);
-    if (st == TENREC_EPLUGIN) /* its table: no value of ours has a place */
+    if (st == TENREC_EPLUGIN) /* the plugin's table is wrong, not a value in the file */
         put_place(err, e, &e->layer.plugin_place);
     if (st)
         return st;
@@ -60,7 +60,7 @@ static tenrec_status entry_open(struct entry *e, tenrec_error *err)
     return st;
 }
 
-/* All entries, with nothing loaded yet; entries_close always. */
+/* Lists all entries without loading plugins. Call entries_close also after a failure. */
 static tenrec_status entries_list(const struct tenrec_config *config, struct entries *ret,
                                   tenrec_error *err)
 {
@@ -71,7 +71,7 @@ static tenrec_status entries_list(const struct tenrec_config *config, struct ent
     *ret = (struct entries){ 0 };
     if (st)
         return st;
-    free(layer); /* only to see that the chain ends at a wire */
+    free(layer); /* only checked that the chain ends at a wire */
     st = config_entries(config, &layer, &n, err);
     if (st)
         return st;

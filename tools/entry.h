@@ -20,9 +20,9 @@ struct entries {
     size_t n_stores;
 };
 
-/* Does what entries_open does, each entry in a process of its own. errors: EPLUGIN for a
- * plugin that crashes, hangs or exits, with the place; any other failure is left to
- * entries_open */
+/* Tries entries_open for each entry in a process of its own. errors: EPLUGIN for a
+ * plugin that crashes, hangs or exits, with the place; entries_open reports any other
+ * failure */
 tenrec_status entries_try(const struct tenrec_config *config, tenrec_error *err);
 
 /* Loads the plugin of every entry, fills and checks its options as a worker

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* info.c - `tenrec info`: the backends and stores of this machine, and what is in force.
+/* info.c - `tenrec info`: the backends and stores of this machine, and the values in force.
  *
- * All is collected into one JSON object first; for people it is printed from
- * there, so that both say the same. */
+ * Everything is collected into one JSON object, from which the text is printed
+ * too, so that both agree. */
 #include "backend/loader.h"
 #include "backend/plugin_validate.h"
 #include "backend/registry.h"
@@ -82,7 +82,7 @@ static json_t *option_object(const struct tenrec_option *o)
     return r;
 }
 
-/* What each map of a list of maps may hold. */
+/* The keys of the maps of a list of maps. */
 static json_t *key_list(const struct tenrec_option_record *record)
 {
     const struct tenrec_plugin table = { .options = record->options,
@@ -104,8 +104,8 @@ static json_t *table_list(const struct tenrec_plugin *table)
 }
 
 /* "transport.uv" = "not viable: why" goes to "transports" as {name, viable,
- * reason}, and "viable, on lo" as {name, viable, note}; any other key stands
- * for itself. */
+ * reason}, and "viable, on lo" as {name, viable, note}; any other key goes to
+ * "probe". */
 static void on_probe(void *arg, const char *key, const char *value)
 {
     static const char *const kind[][2] = { { "transport.", "transports" },
@@ -158,7 +158,7 @@ static json_t *plugin_object(struct backend *b)
     return r;
 }
 
-/* What may stand under `worker:`. */
+/* The keys of `worker:`. */
 static json_t *worker_list(void)
 {
     json_t *list = table_list(&settings_table);
@@ -169,7 +169,7 @@ static json_t *worker_list(void)
     return list;
 }
 
-/* Loads it and reads its defaults; what cannot be used leaves the list again. */
+/* Loads a plugin and reads its defaults; unloads a plugin that cannot be used. */
 static tenrec_status plugin_get(const char *path, struct backend **ret, tenrec_error *err)
 {
     void *options = NULL;
@@ -267,7 +267,7 @@ static tenrec_status collect_config(const char *path, json_t *all, tenrec_error 
     return st;
 }
 
-/* ---- print for people ----------------------------------------------------------- */
+/* ---- print as text -------------------------------------------------------------- */
 
 static const char *info_text(const json_t *object, const char *key)
 {
@@ -315,7 +315,7 @@ static void print_wrapped(const char *words)
     }
 }
 
-/* "uv|shm" or "1 to 64": what a value may be. */
+/* Prints the allowed values: "uv|shm" or "1 to 64". */
 static void print_allowed(const json_t *option)
 {
     const json_t *choices = json_object_get(option, "choices"), *row;
@@ -344,7 +344,7 @@ static void print_allowed(const json_t *option)
     }
 }
 
-/* One option; `outer` is that of the list of maps whose key it is, or NULL. */
+/* Prints one option; `outer` is the list of maps that it belongs to, or NULL. */
 static void print_option(const json_t *option, const char *outer)
 {
     char name[128];
@@ -398,7 +398,7 @@ static void print_all(const json_t *all)
     if (json_array_size(stores))
         printf(", %zu store%s", json_array_size(stores), json_array_size(stores) == 1 ? "" : "s");
     json_array_foreach(json_object_get(all, "folders"), i, row)
-        printf("%s%s", i ? ", " : "; plugins are looked for in ", json_string_value(row));
+        printf("%s%s", i ? ", " : "; plugin folders: ", json_string_value(row));
     printf("\n");
     printf("\nworker\n  options\n");
     json_array_foreach(json_object_get(all, "worker"), i, row) print_option(row, NULL);
@@ -446,7 +446,7 @@ static int info_info(const struct tool *self, const char *path, bool as_json)
         backend_each(TENREC_PLUGIN_STORE, on_plugin, json_object_get(all, "stores"));
         if (!as_json)
             print_all(all);
-        else if (json_dumpf(all, stdout, JSON_INDENT(2)) == 0) /* else main says why */
+        else if (json_dumpf(all, stdout, JSON_INDENT(2)) == 0) /* main reports a failure */
             putchar('\n');
     }
     json_decref(all);
@@ -483,33 +483,32 @@ static int info_main(const struct tool *self, int argc, char **argv)
         }
     }
     if (optind < argc)
-        return tool_misuse(self, "unknown word '%s'", argv[optind]);
+        return tool_misuse(self, "unknown argument '%s'", argv[optind]);
     if (worker)
         return inspect(self, &o, worker, as_json);
     if (o.store || o.group || o.limit_ms != OUTSIDE_LIMIT_MS)
-        return tool_misuse(self, "--store, --group and --timeout are for --worker");
+        return tool_misuse(self, "--store, --group and --timeout require --worker");
     return info_info(self, o.config, as_json);
 }
 
 const struct tool tool_info = {
     .name = "info",
     .usage = "[--config F] [--json] [--worker NAME [--store URL] [--group G] [--timeout D]]",
-    .summary = "show backends, their options, and what works here",
+    .summary = "show backends, their options, and the transports that work here",
     .help =
         "Lists the plugins found in the folders of TENREC_PLUGIN_PATH and among the installed\n"
         "ones: version, file, options with type, default and help, and which transports and\n"
         "channels work on this machine (or why not); before them the keys of 'worker:'. A plugin\n"
         "that cannot be used is listed at the end (\"unusable\" in JSON) with the reason; the "
         "exit\n"
-        "status is 0 all the same. Each is tried in a process of its own first.\n"
+        "status is still 0. Each plugin is first loaded in a process of its own.\n"
         "\n"
-        "  -c, --config F   also the values in force with this config, and where each comes from\n"
+        "  -c, --config F   also the values in force with this config, and the source of each\n"
         "  -j, --json       one JSON object\n"
         "\n"
-        "With --worker it shows instead what a worker of a running group tells of itself: its\n"
-        "counters and states, and those of its backends. It is called from outside, as 'tenrec\n"
-        "ping' does.\n"
+        "With --worker the command shows the counters and states of a worker of a running\n"
+        "group and of its backends. It calls the worker from outside, as 'tenrec ping' does.\n"
         "\n"
-        "  -w, --worker W   which\n" OUTSIDE_HELP,
+        "  -w, --worker W   name of the worker\n" OUTSIDE_HELP,
     .main = info_main,
 };

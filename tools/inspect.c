@@ -40,7 +40,7 @@ static tenrec_status print_sorted(const struct tenrec_value *map, tenrec_error *
         const struct tenrec_value *v = &sorted[i]->value;
         char key[256], text[4096];
 
-        /* The worker chose both. */
+        /* The worker, which is not trusted, chose both. */
         tenrec_text_escape(key, sizeof key, sorted[i]->key, "");
         tenrec_text_escape(text, sizeof text, v->type == TENREC_VALUE_TEXT ? v->u.text : "", "");
         if (v->type == TENREC_VALUE_INT)
@@ -65,8 +65,8 @@ static tenrec_status inspect_print(const struct tenrec_value *map, const char *n
         return print_sorted(map, err);
     all = json_pack("{s:s, s:o}", "worker", name, "debug_info", as_object(map));
     if (!all)
-        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for what '%s' answers", name);
-    else if (json_dumpf(all, stdout, JSON_INDENT(2)) == 0) /* else main says why */
+        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for the answer of '%s'", name);
+    else if (json_dumpf(all, stdout, JSON_INDENT(2)) == 0) /* main reports a failure */
         putchar('\n');
     json_decref(all);
     return st;

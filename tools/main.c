@@ -28,7 +28,8 @@ static void print_overview(FILE *to)
     fprintf(to, "usage: tenrec COMMAND ...\n\n");
     for (size_t i = 0; i < N_TOOLS; i++)
         fprintf(to, "  %-8s%s\n", tools[i]->name, tools[i]->summary);
-    fprintf(to, "  %-8s%s\n", "help", "this, or 'tenrec help COMMAND' for one of them");
+    fprintf(to, "  %-8s%s\n", "help",
+            "show this list, or with 'help COMMAND' the help of a command");
     fprintf(to, "\n'tenrec --version' prints the version.\n");
 }
 
@@ -83,8 +84,8 @@ static int main_run(int argc, char **argv)
     return t->main(t, argc - 1, argv + 1);
 }
 
-/* What a shell has closed (>&-) shall not be the number of a socket. Reading
- * finds the end there, and writing fails. */
+/* A socket must not get the number of a standard file that the shell closed (>&-).
+ * Reads from /dev/null see the end of the file, and writes fail. */
 static void occupy_standard_files(void)
 {
     int fd;
@@ -102,7 +103,7 @@ int main(int argc, char **argv)
 
     occupy_standard_files();
     rc = main_run(argc, argv);
-    /* What was printed may still have met a full disk. */
+    /* Buffered output may fail only now, on a full disk. */
     if (fflush(stdout) || ferror(stdout)) {
         fprintf(stderr, "tenrec: cannot write to stdout: %s\n", strerror(errno));
         return rc ? rc : TOOL_FAILED;

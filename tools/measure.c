@@ -21,7 +21,7 @@ static tenrec_status on_nothing(struct tenrec_call *call, void *arg, tenrec_erro
     return TENREC_OK;
 }
 
-/* Takes a tensor; compares it when a second argument says so. */
+/* Receives a tensor; compares it if the second argument is true. */
 static tenrec_status on_tensor(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
     struct tenrec_tensor *t;
@@ -37,7 +37,8 @@ static tenrec_status on_tensor(struct tenrec_call *call, void *arg, tenrec_error
     p = tenrec_tensor_data(t);
     for (size_t i = 0; i < tenrec_tensor_bytes(t); i++)
         if (p[i] != measure_pattern(i))
-            return tenrec_fail(err, TENREC_EPROTOCOL, "byte %zu of the tensor arrived changed", i);
+            return tenrec_fail(err, TENREC_EPROTOCOL, "byte %zu of the received tensor is corrupt",
+                               i);
     return TENREC_OK;
 }
 
@@ -132,7 +133,7 @@ tenrec_status measure_callee_init(struct measure_callee *c, struct tenrec_worker
     c->buffer = aligned_alloc(64, (size + 64) & ~(size_t)63);
     if (!c->buffer)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a buffer of %zu bytes", size);
-    memset(c->buffer, 1, size); /* its pages exist from now on */
+    memset(c->buffer, 1, size); /* allocates its pages */
     sem_init(&c->end, 0, 0);
     for (size_t i = 0; !st && i < sizeof function / sizeof function[0]; i++)
         st = tenrec_register_function(w, function[i].name, function[i].fn, c, TENREC_INLINE, err);
@@ -187,8 +188,8 @@ struct rate {
     struct tenrec_value arg;
     _Atomic size_t to_make, to_end; /* calls */
     _Atomic bool failed;
-    tenrec_error why;          /* of the first failure; written by who set failed */
-    struct tenrec_future *end; /* done when all have ended */
+    tenrec_error why;          /* of the first failure; the thread that set failed writes it */
+    struct tenrec_future *end; /* done when all calls have ended */
 };
 
 static void some_ended(struct rate *r, size_t n)
@@ -198,10 +199,10 @@ static void some_ended(struct rate *r, size_t n)
 
     if (atomic_fetch_sub(&r->to_end, n) == n)
         tenrec_future_set_value(end, &nil, NULL);
-    tenrec_future_drop(end); /* `r` may be gone */
+    tenrec_future_drop(end); /* `r` may be freed by now */
 }
 
-/* No further calls are made; those under way end as they do. */
+/* Makes no further calls; those in flight go on. */
 static void one_failed(struct rate *r, const tenrec_error *why)
 {
     if (!atomic_exchange(&r->failed, true))
@@ -317,7 +318,7 @@ tenrec_status measure_bandwidth(const struct measure *m, struct samples *s, tenr
     return st;
 }
 
-/* ---- what the callee tells ------------------------------------------------------------ */
+/* ---- counters of the callee ----------------------------------------------------------- */
 
 tenrec_status measure_callee_cpu(const struct measure *m, uint64_t *ret_ns, tenrec_error *err)
 {

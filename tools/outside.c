@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { STORE_MS = 500 }; /* to ask the store why a worker does not answer */
+enum { STORE_MS = 500 }; /* for the store to explain why a worker does not answer */
 
 bool outside_option(struct outside *o, int c, const char *value, tenrec_status *ret_status,
                     tenrec_error *err)
@@ -27,8 +27,7 @@ bool outside_option(struct outside *o, int c, const char *value, tenrec_status *
     case 't':
         *ret_status = quantity_duration(value, false, &o->limit_ms, err);
         if (*ret_status == TENREC_OK && o->limit_ms == 0)
-            *ret_status =
-                tenrec_fail(err, TENREC_EINVAL, "'%s': expected more than nothing", value);
+            *ret_status = tenrec_fail(err, TENREC_EINVAL, "'%s': expected more than 0", value);
         return true;
     default:
         return false;
@@ -51,7 +50,8 @@ tenrec_status outside_open(struct outside *o, tenrec_error *err)
     st = tenrec_worker_attach(o->worker, o->store, (int64_t)o->limit_ms, err);
     if (st == TENREC_EINVAL && !o->store) {
         size_t n = strlen(err->text);
-        snprintf(err->text + n, sizeof err->text - n, "; or say where the store is with --store");
+        snprintf(err->text + n, sizeof err->text - n,
+                 "; or give the URL of the store with --store");
     }
     return st;
 }

@@ -19,7 +19,7 @@ int parts_open(const struct tool *self, const char *path, struct parts *ret)
     *ret = (struct parts){ .path = path };
     if (asprintf(&ret->folder, "%s/tenrec-trace-XXXXXX", tmp && *tmp ? tmp : "/tmp") < 0) {
         ret->folder = NULL;
-        return tool_fail(self, "--trace: no memory");
+        return tool_fail(self, "--trace: out of memory");
     }
     if (!mkdtemp(ret->folder) ||
         asprintf(&ret->setting, "TENREC_WORKER__TRACE=%s/{rank}.json", ret->folder) < 0) {
@@ -42,8 +42,8 @@ static double clock_of(const json_t *part)
     return json_number_value(json_object_get(json_object_get(part, "otherData"), "clock_ns"));
 }
 
-/* Writes the events of a part, whose times count from its own beginning. All
- * workers have one clock, since they run on one machine. */
+/* Writes the events of a part, with times from the start of the first part instead
+ * of its own. The workers run on one machine and share its clock. */
 static void put_part(struct joining *j, json_t *part)
 {
     const double shift_us = (clock_of(part) - j->clock_ns) / 1000.0;
@@ -62,7 +62,7 @@ static void put_part(struct joining *j, json_t *part)
     }
 }
 
-/* Reads the part of each rank that has one, and takes the files away. */
+/* Reads the part of each rank that has written one, and removes the files. */
 static int read_parts(const struct tool *self, const struct parts *p, int n, json_t **part)
 {
     char path[PATH_MAX];
@@ -74,7 +74,8 @@ static int read_parts(const struct tool *self, const struct parts *p, int n, jso
         unlink(path);
         found += part[i] != NULL;
         if (!part[i])
-            tool_fail(self, "worker %d wrote no trace: it has not shut down a Tenrec worker", i);
+            tool_fail(self,
+                      "worker %d wrote no trace: the process has not shut down a Tenrec worker", i);
     }
     return found;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parts.h - the traces of several workers of one machine, joined into one. */
+/* parts.h - joins the traces of several workers of one machine. */
 #ifndef TENREC_TOOLS_PARTS_H
 #define TENREC_TOOLS_PARTS_H
 
@@ -9,15 +9,15 @@
 struct parts {
     const char *path; /* of the joined trace; borrowed */
     char *folder;
-    char *setting; /* "NAME=value" that makes the workers write there */
+    char *setting; /* "NAME=value" for the environment of the workers */
 };
 
-/* Makes the folder, and sees that `path` can be written. TOOL_OK or an exit
- * status; what is wrong has been said. */
+/* Makes the folder, and checks that `path` can be written. Returns TOOL_OK, or
+ * after a message an exit status. */
 int parts_open(const struct tool *self, const char *path, struct parts *ret);
 
-/* Joins what `n` workers wrote, takes the folder away, and says who wrote
- * nothing: a failure unless some may be missing. Returns TOOL_OK or an exit
+/* Joins the traces of `n` workers, removes the folder, and reports the workers
+ * without a trace: a failure unless `some_missing`. Returns TOOL_OK or an exit
  * status. */
 int parts_join(const struct tool *self, struct parts *p, int n, bool some_missing);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* perf.c - `tenrec perf`: how fast is it between two workers of this machine?
+/* perf.c - `tenrec perf`: measures calls between two workers of this machine.
  *
  * The command starts itself twice; rank 0 measures and prints, rank 1 answers. */
 #include "entry.h"
@@ -39,14 +39,14 @@ struct perf {
     bool as_json, worker;
 };
 
-/* What the figures belong to. */
+/* The setting of the measurement. */
 struct setting {
     char backend[64], transport[64], channel[64], progress[64];
 };
 
 /* ---- the worker ------------------------------------------------------------------- */
 
-/* Keys that an agent tells of itself: "tensorpipe.transport". */
+/* Debug info of an agent: "tensorpipe.transport". */
 static void on_info(void *arg, const char *key, const char *value)
 {
     struct setting *s = arg;
@@ -71,7 +71,7 @@ static void on_backend_name(void *arg, const char *key, const char *value, const
         snprintf(s->backend, sizeof s->backend, "%s", value);
 }
 
-/* What the file says of names, ranks and meeting place is for another group. */
+/* Names, ranks and init_method of the file are for another group. */
 static tenrec_status load_config(struct tenrec_config **ret, tenrec_error *err)
 {
     static const char *const set[][2] = { { "init_method", "env://" },
@@ -232,7 +232,7 @@ static int start_workers(const struct tool *self, const struct perf *p, const ch
         return tool_fail(self, "cannot find the tenrec command itself: %s", strerror(errno));
     if (p->config && !tool_readable(p->config, &path))
         return tool_fail(self, "cannot read the config '%s': %s", p->config, strerror(errno));
-    /* Here once, or both workers would complain. */
+    /* Check the config here, so that an error is reported once, not by both workers. */
     st = tenrec_config_load(path, &config, &err);
     if (!st)
         st = entries_open(config, &all, &err);
@@ -262,17 +262,17 @@ static bool parse_mode(const char *word, enum mode *ret)
     return false;
 }
 
-/* Fills what was not given; returns TOOL_OK or what tool_misuse returned. */
+/* Fills in the defaults; returns TOOL_OK or TOOL_MISUSED. */
 static int perf_complete(const struct tool *self, struct perf *p, int argc, char **argv)
 {
     if (argc - optind != 1 || !parse_mode(argv[optind], &p->mode))
-        return tool_misuse(self, "what to measure? give latency, rate or bandwidth");
+        return tool_misuse(self, "expected one of latency, rate or bandwidth");
     if (p->size == UINT64_MAX)
         p->size = modes[p->mode].size;
     if (p->mode == BANDWIDTH && p->size == 0)
         return tool_misuse(self, "--size must be at least 1 for bandwidth");
     if (p->inflight && p->mode != RATE && p->inflight != 1)
-        return tool_misuse(self, "--inflight is for rate only");
+        return tool_misuse(self, "--inflight requires rate");
     if (!p->inflight)
         p->inflight = (int64_t)modes[p->mode].inflight;
     if (!p->calls)
@@ -336,12 +336,12 @@ const struct tool tool_perf = {
             "\n"
             "  latency    one synchronous call after the other, to a handler that runs inline\n"
             "  rate       K asynchronous calls in flight; when one ends the next is made\n"
-            "  bandwidth  a tensor of S bytes into a buffer that the callee uses again\n"
+            "  bandwidth  a tensor of S bytes into a buffer that the callee reuses\n"
             "\n"
-            "  -c, --config F    the config of both, but for name, rank and init_method\n"
-            "  -s, --size S      bytes that a call carries (0, 64 and 64MiB)\n"
-            "  -i, --inflight K  calls at the same time (rate; 64)\n"
-            "  -n, --calls N     how many to measure (20000, 200000 and 32)\n"
+            "  -c, --config F    the config of both, except name, rank and init_method\n"
+            "  -s, --size S      bytes per call (0, 64 and 64MiB)\n"
+            "  -i, --inflight K  concurrent calls (rate; 64)\n"
+            "  -n, --calls N     number of measured calls (20000, 200000 and 32)\n"
             "  -j, --json        one JSON object",
     .main = perf_main,
 };

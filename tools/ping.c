@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ping.c - `tenrec ping`: is a worker there, how far is it, and by which way?
+/* ping.c - `tenrec ping`: calls a worker, and shows the round trip and the transport.
  *
- * All is collected into one JSON object first; for people it is printed from
- * there, so that both say the same. */
+ * Everything is collected into one JSON object, from which the text is printed
+ * too, so that both agree. */
 #include "base/clock.h"
 #include "membership/membership.h"
 #include "outside.h"
@@ -146,7 +146,7 @@ static tenrec_status call_once(const struct outside *o, const char *name, uint64
     return st;
 }
 
-/* The first call makes the connection, and stands apart. */
+/* The first call includes the connection, and is counted apart. */
 static tenrec_status ping_measure(const struct outside *o, const char *name, int64_t calls,
                                   json_t *all, tenrec_error *err)
 {
@@ -166,7 +166,8 @@ static tenrec_status ping_measure(const struct outside *o, const char *name, int
         samples_add(&s, ns);
         answered++;
     }
-    /* The limit ends the calls; it says nothing of the worker when some came back. */
+    /* After some answers a timeout means that the limit expired, not that the worker
+     * is lost. */
     if (st == TENREC_ETIMEDOUT && answered > 0 && clock_passed(o->until_ns))
         st = TENREC_OK;
     json_object_set_new(all, "calls", json_integer(answered));
@@ -233,10 +234,10 @@ static void print_one(const json_t *all)
            json_integer_value(json_object_get(all, "calls")) == 1 ? "" : "s");
     if (json_integer_value(json_object_get(all, "calls")) <
         json_integer_value(json_object_get(all, "calls_asked")))
-        printf("  %-12sthe limit ended before %" JSON_INTEGER_FORMAT
+        printf("  %-12sthe limit expired before %" JSON_INTEGER_FORMAT
                " calls (--timeout, --count)\n",
                "", json_integer_value(json_object_get(all, "calls_asked")));
-    printf("  %-12s%.1f us, with the connection made\n", "first call",
+    printf("  %-12s%.1f us, including the connection\n", "first call",
            json_real_value(json_object_get(all, "first_us")));
     printf("  %-12s%s\n", "backend", ping_text(all, "backend"));
     print_way(all, "transport");
@@ -261,7 +262,7 @@ static int ping_ping(const struct tool *self, struct outside *o, const char *nam
     }
     if (st == TENREC_OK && as_json) {
         if (json_dumpf(all, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) == 0)
-            putchar('\n'); /* else main says why */
+            putchar('\n'); /* main reports a failure */
     } else if (st == TENREC_OK) {
         (name ? print_one : print_members)(all);
     }
@@ -311,13 +312,12 @@ const struct tool tool_ping = {
     .usage = "[WORKER] [--store URL] [--config F] [--group G] [--timeout D] [--count N] [--json]",
     .summary = "call a worker of a running group from outside",
     .help =
-        "Finds a group that runs through its store, calls WORKER without joining, and says how\n"
-        "long that takes, by which transport and channel, and why not by better ones. Without\n"
-        "WORKER it lists the members. Exit status 0 when WORKER answered, also when the limit "
-        "ended\n"
-        "before all calls were made; else 1, and one line on stderr that says what is wrong.\n"
+        "Finds a running group through its store, calls WORKER without joining, and shows the\n"
+        "round trip, the transport and channel, and why better ones are not used. Without\n"
+        "WORKER the command lists the members. The exit status is 0 if WORKER answered, also if\n"
+        "the limit expired before the last call; else 1, with the error on stderr.\n"
         "\n" OUTSIDE_HELP "\n"
-        "  -n, --count N    how many calls (10)\n"
+        "  -n, --count N    number of calls (10)\n"
         "  -j, --json       one JSON object",
     .main = ping_main,
 };

@@ -12,9 +12,9 @@
 
 #define MOST_WORKERS 32768 /* ids are 16 bit */
 #define MOST_RESTARTS 9999
-#define RESTARTS 3 /* when nobody says */
+#define RESTARTS 3 /* default */
 
-/* What the command line asks for. */
+/* The options of the command line. */
 struct wish {
     struct workers_plan plan;
     const char *config, *trace; /* NULL: not given */
@@ -120,33 +120,33 @@ static int take_option(const struct tool *self, int c, struct wish *w, char **ar
     }
 }
 
-/* What goes together, and the number of workers where it may be left out. */
+/* Checks options that belong together, and sets the default number of workers. */
 static int check_elastic(const struct tool *self, struct wish *w)
 {
     struct workers_plan *plan = &w->plan;
 
     if (!plan->elastic.max) {
         if (w->restarts_given || plan->elastic.join)
-            return tool_misuse(self, "%s needs --elastic MIN:MAX",
+            return tool_misuse(self, "%s requires --elastic MIN:MAX",
                                plan->elastic.join ? "--join" : "--restarts");
         return TOOL_OK;
     }
     if (!plan->n)
         plan->n = plan->elastic.max;
     if (plan->n < plan->elastic.min || plan->n > plan->elastic.max)
-        return tool_misuse(self, "-n is %d, expected one from %d to %d as --elastic says", plan->n,
+        return tool_misuse(self, "-n is %d, expected %d to %d as --elastic says", plan->n,
                            plan->elastic.min, plan->elastic.max);
     if (plan->keep_going || w->trace)
         return tool_misuse(self, "--elastic and %s exclude each other",
                            w->trace ? "--trace" : "--keep-going");
     if (plan->elastic.join && plan->serve_at)
-        return tool_misuse(self, "--join and --serve exclude each other: the store is there or "
-                                 "here");
+        return tool_misuse(self, "--join and --serve exclude each other: the store exists or is "
+                                 "served here");
     return TOOL_OK;
 }
 
-/* Reads the options; *ret_end is set when that was all: the exit status is
- * returned. */
+/* Reads the options. *ret_end is true if the command ends here, with the returned
+ * exit status. */
 static int read_options(const struct tool *self, int argc, char **argv, struct wish *w,
                         bool *ret_end)
 {
@@ -167,9 +167,9 @@ static int read_options(const struct tool *self, int argc, char **argv, struct w
     if (c != TOOL_OK)
         return c;
     if (!w->plan.n)
-        return tool_misuse(self, "how many workers? give -n N");
+        return tool_misuse(self, "the number of workers is missing: give -n N");
     if (optind >= argc)
-        return tool_misuse(self, "which program? give it after the options");
+        return tool_misuse(self, "the program is missing: give it after the options");
     w->plan.argv = argv + optind;
     *ret_end = false;
     return TOOL_OK;
@@ -216,36 +216,34 @@ const struct tool tool_run = {
     .summary = "start N workers on this machine",
     .help =
         "Starts N processes of PROGRAM with RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE,\n"
-        "MASTER_ADDR, MASTER_PORT and TORCHELASTIC_... set as torchrun does, serves the store that "
-        "they meet in,\n"
-        "puts \"[rank] \" before each line they write, and waits for their end.\n"
+        "MASTER_ADDR, MASTER_PORT and TORCHELASTIC_... set as torchrun does, serves their store,\n"
+        "puts \"[rank] \" before each line of their output, and waits until all have exited.\n"
         "\n"
-        "When one fails the others are ended (SIGTERM, then SIGKILL). The exit status is that\n"
-        "of the worker that failed first, 128 + N when signal N killed it, 127 when PROGRAM\n"
+        "When a worker fails, the others are terminated (SIGTERM, then SIGKILL). The exit status\n"
+        "is that of the worker that failed first, 128 + N if signal N killed it, 127 if PROGRAM\n"
         "was not found, else 0. SIGINT, SIGTERM, SIGHUP and SIGQUIT are forwarded; a second\n"
-        "one kills. Workers read nothing from the terminal: their stdin is /dev/null.\n"
+        "signal kills. The stdin of workers is /dev/null.\n"
         "\n"
-        "  -n, --num-workers N  how many\n"
+        "  -n, --num-workers N  number of workers\n"
         "  -c, --config F       the config of all workers, in TENREC_CONFIG\n"
         "  -g, --grace D        from SIGTERM to SIGKILL, as 500ms or 10s (default)\n"
-        "  -k, --keep-going     when one fails the others go on; the exit status stays as said\n"
+        "  -k, --keep-going     a failed worker does not end the others\n"
         "  -s, --serve A[:PORT] serve the store at this address of the machine, for workers of\n"
         "                       other hosts; by default on loopback, any port\n"
         "  -t, --trace FILE     write the calls of all workers as one Chrome trace, for\n"
-        "                       ui.perfetto.dev; each tells what it did when it shuts down\n"
-        "  -v, --verbose        say where the store is, for 'tenrec ping --store' from outside\n"
+        "                       ui.perfetto.dev; each worker writes its part at shutdown\n"
+        "  -v, --verbose        print the URL of the store, for 'tenrec ping --store'\n"
         "\n"
-        "With --elastic no WORLD_SIZE is set: the workers are a group that changes. Each has a\n"
-        "slot, which is its RANK; lines begin with \"[slot.life] \". One that fails is started\n"
-        "again in its slot, after 0.1 to 5 s, and the others go on; one that ends with 0 is\n"
+        "With --elastic no WORLD_SIZE is set: the workers are a dynamic group. Each has a slot,\n"
+        "which is its RANK; lines begin with \"[slot.life] \". A worker that fails is restarted\n"
+        "in its slot after 0.1 to 5 s, and the others continue; a worker that exits with 0 is\n"
         "done. The run ends with the status of a worker that fails, has no restart left and\n"
-        "leaves fewer than MIN that run, wait for theirs or are done. SIGUSR1 adds a slot.\n"
+        "leaves fewer than MIN that run, wait for a restart or are done. SIGUSR1 adds a slot.\n"
         "\n"
-        "  -e, --elastic MIN:MAX  how few and how many slots; N (by default MAX) at first\n"
-        "  -r, --restarts K       of each slot; by default 3\n"
-        "  -j, --join URL         the workers meet in this store, tcp:// or another, which is "
-        "there\n"
-        "                         already: that of a run with --serve, say. The group gives them\n"
-        "                         their ids, RANK is not set",
+        "  -e, --elastic MIN:MAX  fewest and most slots; N (by default MAX) at first\n"
+        "  -r, --restarts K       restarts of each slot; by default 3\n"
+        "  -j, --join URL         the workers use this existing store, tcp:// or another, for\n"
+        "                         example that of a run with --serve. The group assigns their\n"
+        "                         ids, RANK is not set",
     .main = run_main,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* samples.h - times of single calls, and their percentiles. */
+/* samples.h - durations of single calls, and their percentiles. */
 #ifndef TENREC_TOOLS_SAMPLES_H
 #define TENREC_TOOLS_SAMPLES_H
 
@@ -15,15 +15,15 @@ struct samples {
     size_t n, room;
 };
 
-/* Room for `room` times; -1 when there is no memory. */
+/* Allocates space for `room` times; returns -1 when out of memory. */
 int samples_init(struct samples *s, size_t room);
 void samples_finish(struct samples *s);
 
-/* Times beyond the room are not kept. */
+/* Ignores times beyond the room. */
 void samples_add(struct samples *s, uint64_t ns);
 
-/* The time in microseconds below which `part` (0..1) of all lie; 0 when there
- * are none. Sorts the samples. */
+/* Returns the time in microseconds below which `part` (0..1) of all samples are;
+ * 0 without samples. Sorts the samples. */
 double samples_us(struct samples *s, double part);
 
 /* CLOCK_MONOTONIC in nanoseconds. */

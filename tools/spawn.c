@@ -40,7 +40,7 @@ char **spawn_environment(char *const *set, size_t n)
     return ret;
 }
 
-/* A terminal that passes bytes on as they are, a little narrower than ours. */
+/* Opens a raw terminal, a little narrower than that of this process. */
 static bool open_terminal(int narrower, int pair[2])
 {
     struct winsize size;
@@ -98,8 +98,8 @@ static void spawn_become(const struct spawn *what, pid_t parent, int out, int er
     _exit(127);
 }
 
-/* A pair of descriptors, [0] ours. None of them is 0 to 2, where dup2 in the
- * child would overwrite it, unless the caller runs without these. */
+/* Makes a pipe; the parent reads [0]. Neither end is 0 to 2, where dup2 in the child
+ * would overwrite it: main keeps those open. */
 static bool open_channel(int pair[2])
 {
     return pipe2(pair, O_CLOEXEC) == 0;
@@ -130,9 +130,9 @@ tenrec_status spawn(const struct spawn *what, struct spawned *ret, tenrec_error 
         close_pair(out);
         close_pair(errs);
         close_pair(report);
-        return tenrec_fail_errno(err, TENREC_EOS, why, "cannot make a process");
+        return tenrec_fail_errno(err, TENREC_EOS, why, "cannot create a process");
     }
-    setpgid(pid, pid); /* whoever of both comes first */
+    setpgid(pid, pid); /* the child does the same: either may run first */
     close(out[1]);
     close(errs[1]);
     close(report[1]);
@@ -140,7 +140,7 @@ tenrec_status spawn(const struct spawn *what, struct spawned *ret, tenrec_error 
     ret->fd[0] = -1;
     ret->fd[1] = out[0];
     ret->fd[2] = errs[0];
-    /* Empty once exec has closed the other end. */
+    /* exec closes the other end, and the read returns nothing. */
     if (read(report[0], &why, sizeof why) != sizeof why)
         why = 0;
     close(report[0]);

@@ -8,24 +8,24 @@
 #include <tenrec/error.h>
 
 struct spawn {
-    char *const *argv; /* argv[0] is looked for in PATH */
+    char *const *argv; /* argv[0] is searched in PATH */
     char *const *env;  /* the whole environment, "NAME=value", NULL at the end */
-    bool terminal;     /* stdout shall be a terminal too, as wide as ours */
-    int narrower;      /* by this many columns */
+    bool terminal;     /* stdout is a terminal, as wide as this process's */
+    int narrower;      /* minus this many columns */
 };
 
 struct spawned {
     pid_t pid; /* leads a process group of its own */
-    int fd[3]; /* [1], [2]: what it writes, to be read by us; [0] is unused */
+    int fd[3]; /* [1], [2]: read ends of its stdout and stderr; [0] is unused */
 };
 
-/* Starts it; stdin is /dev/null. It is killed when the calling thread ends.
+/* Starts the process; stdin is /dev/null. It is killed when the calling thread ends.
  * errors: ENOTFOUND (no such program), EOS (cannot be executed, no process). */
 tenrec_status spawn(const struct spawn *what, struct spawned *ret, tenrec_error *err);
 
-/* A copy of the environment in which the `n` given "NAME=value" texts replace
- * or follow what is there; "NAME" alone takes it away. The texts are borrowed, the array is free()d
- * by the caller. NULL: out of memory. */
+/* Returns a copy of the environment in which the `n` given "NAME=value" texts are
+ * set; "NAME" alone removes the variable. Borrows the texts; the caller owns the
+ * array. NULL when out of memory. */
 char **spawn_environment(char *const *set, size_t n);
 
 #endif

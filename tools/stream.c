@@ -76,13 +76,13 @@ static void stream_append(struct stream *s, const char *data, size_t n)
 static void end_line(struct stream *s)
 {
     if (!s->broken) {
-        s->buf[s->len++] = '\n'; /* append always leaves room for it */
+        s->buf[s->len++] = '\n'; /* append always leaves room for one byte */
         screen_print(s->screen, s->fd, s->buf, s->len);
     }
     begin_line(s);
 }
 
-/* Of a line with carriage returns only what stands last is seen. */
+/* Keeps only the text after the last carriage return, which a terminal would show. */
 static void keep_last_part(struct stream *s)
 {
     size_t start = strlen(s->prefix), end = s->len, at;

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stream.h - the output of several workers on one screen or in one file.
  *
- * A stream collects what one worker writes to stdout or stderr and gives it out
- * line by line behind a prefix, so that lines of different workers never mix.
- * On a terminal a live stream also shows the line that is not finished yet, as
- * the last line of the screen: a progress bar (text between carriage returns)
- * keeps moving while the lines of others scroll above it. */
+ * A stream collects the output of one worker to stdout or stderr and prints it line
+ * by line with a prefix, so that lines of different workers never mix. On a
+ * terminal a live stream also shows its unfinished line as the last line of the
+ * screen: a progress bar (text between carriage returns) keeps moving while the
+ * lines of other workers scroll above it. */
 #ifndef TENREC_TOOLS_STREAM_H
 #define TENREC_TOOLS_STREAM_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Where all streams of a run go. */
+/* The output of all streams of a run. */
 struct screen {
-    /* Writes all of it to the file; may give up. */
+    /* Writes all bytes to `fd`, or drops the rest after an error. */
     void (*write)(void *arg, int fd, const char *data, size_t n);
     void *arg;
-    int live_fd;       /* where the unfinished line is shown */
-    bool terminal[3];  /* by file descriptor: 1 and 2 count */
+    int live_fd;       /* shows the unfinished line */
+    bool terminal[3];  /* by file descriptor, 1 and 2 */
     const char *shown; /* the unfinished line, borrowed from its stream */
     size_t shown_len;
 };
@@ -30,11 +30,11 @@ struct stream {
     char prefix[16]; /* "" for none */
     char *buf;       /* begins with the prefix */
     size_t len, room;
-    bool returned; /* live: the next text goes over what is there */
-    bool broken;   /* out of memory: what comes is dropped */
+    bool returned; /* live: the next text overwrites the line */
+    bool broken;   /* out of memory: further text is dropped */
 };
 
-/* Prints whole lines, above the one that is shown unfinished. */
+/* Prints whole lines, above the unfinished line. */
 void screen_print(struct screen *sc, int fd, const char *text, size_t n);
 
 /* `prefix` is "[3] " or "". */
@@ -42,7 +42,7 @@ void stream_init(struct stream *s, struct screen *screen, int fd, const char *pr
 
 void stream_feed(struct stream *s, const char *data, size_t n);
 
-/* Gives out a last line that has no end, and frees the buffer. */
+/* Prints the unfinished line, if any, and frees the buffer. */
 void stream_finish(struct stream *s);
 
 #endif

@@ -16,7 +16,7 @@ static void tool_complain(const struct tool *self, const char *fmt, va_list ap)
     char raw[1024], text[1024];
 
     vsnprintf(raw, sizeof raw, fmt, ap);
-    tenrec_text_escape(text, sizeof text, raw, ""); /* it may quote a peer */
+    tenrec_text_escape(text, sizeof text, raw, ""); /* the text may quote a peer */
     fflush(stdout);
     fprintf(stderr, "tenrec %s: %s", self->name, text);
 }
@@ -43,7 +43,7 @@ int tool_misuse(const struct tool *self, const char *fmt, ...)
     return TOOL_MISUSED;
 }
 
-/* "--confg=x": the word up to the sign is compared. */
+/* Compares "--confg=x" up to the '='. */
 static void offer_options(struct suggestion *near, char *word, const struct option *known)
 {
     word[strcspn(word, "=")] = '\0';
@@ -58,7 +58,7 @@ int tool_bad_option(const struct tool *self, int got, char **argv, const struct 
     struct suggestion near;
 
     if (got == ':')
-        return tool_misuse(self, "option '%s' needs a value", word);
+        return tool_misuse(self, "option '%s' requires a value", word);
     if (optopt && strncmp(word, "--", 2) != 0)
         return tool_misuse(self, "unknown option '-%c'", optopt);
     if (optopt)

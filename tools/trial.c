@@ -12,7 +12,7 @@
 
 enum { LIMIT_S = 10, CAME_BACK = 42 };
 
-/* A word of the plugin would appear twice, here and where it is called for good. */
+/* Drops the output of the plugin, which would appear again when it is really used. */
 static void trial_child(trial_fn *fn, void *arg)
 {
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -44,7 +44,7 @@ bool trial_run(trial_fn *fn, void *arg, char *text, size_t size)
     pid_t pid;
 
     if (pipe2(fd, O_CLOEXEC))
-        return true; /* nothing is known: the call itself says more */
+        return true; /* the real call reports the error */
     fflush(NULL);
     pid = fork();
     if (pid == 0)
@@ -59,7 +59,7 @@ bool trial_run(trial_fn *fn, void *arg, char *text, size_t size)
     if (pid < 0 || (ended && WIFEXITED(status) && WEXITSTATUS(status) == CAME_BACK))
         return true;
     if (!ended)
-        snprintf(text, size, "does not come back within %d s", LIMIT_S);
+        snprintf(text, size, "does not return within %d s", LIMIT_S);
     else if (WIFSIGNALED(status))
         snprintf(text, size, "is killed by signal %d (%s)", WTERMSIG(status),
                  strsignal(WTERMSIG(status)));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trial.h - calls what may crash or hang, in a process of its own. */
+/* trial.h - calls a function that may crash or hang, in a process of its own. */
 #ifndef TENREC_TOOLS_TRIAL_H
 #define TENREC_TOOLS_TRIAL_H
 
@@ -8,9 +8,9 @@
 
 typedef void trial_fn(void *arg);
 
-/* Calls fn(arg) in a child, whose output is dropped. Returns true if it came back
- * within ten seconds; else `text` says how it ended: "is killed by signal 11
- * (Segmentation fault)", "does not come back within 10 s". */
+/* Calls fn(arg) in a child, whose output is dropped. Returns true if fn returned
+ * within ten seconds; else `text` says how the call ended: "is killed by signal 11
+ * (Segmentation fault)", "does not return within 10 s". */
 bool trial_run(trial_fn *fn, void *arg, char *text, size_t size);
 
 #endif

@@ -10,8 +10,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#define MOST 32   /* variables of ours */
-#define TEXT 8192 /* bytes of them */
+#define MOST 32   /* variables to set */
+#define TEXT 8192 /* bytes of all variables */
 
 struct worker_env {
     char **all;
@@ -21,7 +21,7 @@ struct worker_env {
     char text[TEXT];
 };
 
-/* "NAME=value"; "NAME" alone takes the variable away. */
+/* Sets "NAME=value"; "NAME" alone removes the variable. */
 TENREC_PRINTF(2, 3)
 static void worker_env_put(struct worker_env *e, const char *fmt, ...)
 {
@@ -52,7 +52,7 @@ static void put_place(struct worker_env *e, const struct workers_plan *plan,
     worker_env_put(e, "TORCHELASTIC_USE_AGENT_STORE=True");
 }
 
-/* torch takes the store for its own only when it also finds the life of the job. */
+/* torch uses the store only if these variables are set as well. */
 static void put_life(struct worker_env *e, const struct worker_place *place, int life,
                      int max_restarts)
 {
@@ -72,14 +72,14 @@ static void put_static(struct worker_env *e, const struct workers_plan *plan, in
     worker_env_put(e, "ROLE_WORLD_SIZE=%d", plan->n);
 }
 
-/* Without a world size the group is one that may change. */
+/* Without a world size the group is dynamic. */
 static void put_elastic(struct worker_env *e, const struct workers_plan *plan)
 {
     worker_env_put(e, "WORLD_SIZE");
     worker_env_put(e, "TENREC_WORLD_SIZE");
     worker_env_put(e, "TENREC_RANK");
     if (plan->elastic.join)
-        worker_env_put(e, "RANK"); /* somebody there may have it: the group gives one */
+        worker_env_put(e, "RANK"); /* a member may have it already: the group assigns ids */
     worker_env_put(e, "TENREC_MIN_WORKERS=%d", plan->elastic.min);
     worker_env_put(e, "TENREC_MAX_WORKERS=%d", plan->elastic.max);
 }

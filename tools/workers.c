@@ -14,11 +14,11 @@
 #include <tenrec/store.h>
 #include <unistd.h>
 
-/* Output may still lie in the pipes when the last worker has ended; whoever
- * holds a pipe open longer than this is not waited for. */
+/* Limit for draining the pipes after the last worker has ended: a process that it
+ * left behind may hold them open. */
 #define LAST_WORDS_MS 2000
 
-/* Collects what poll shall watch; who[i] says whose p[i] is. */
+/* Collects the descriptors for poll; who[i] is the worker of p[i]. */
 static size_t workers_watch(struct run *r, struct pollfd *p, struct worker **who)
 {
     size_t n = 0;
@@ -92,7 +92,7 @@ static void start_all(struct run *r)
         start_next(r);
 }
 
-/* Slots whose time has come, and those that SIGUSR1 asked for. */
+/* Starts the slots that are due, and those that SIGUSR1 has added. */
 static void start_due(struct run *r)
 {
     tenrec_error err;
@@ -113,7 +113,7 @@ static void start_due(struct run *r)
         if (r->started < r->plan->elastic.max)
             start_next(r);
         else
-            run_say(r, "SIGUSR1: there are %d slots already, the most of --elastic", r->started);
+            run_say(r, "SIGUSR1: all %d slots of --elastic exist already", r->started);
     }
 }
 
@@ -127,7 +127,7 @@ static uint64_t next_start(const struct run *r)
     return next;
 }
 
-/* What became of the slots, when not all went well. */
+/* Prints a summary if a worker has failed. */
 static void tell_end(struct run *r)
 {
     int restarts = 0;
@@ -165,7 +165,7 @@ static void watch_until_the_end(struct run *r, struct pollfd *p, struct worker *
     }
 }
 
-/* Where the workers meet: our store, or one that is there. */
+/* Serves the store of the workers, unless they join an existing one. */
 static tenrec_status open_place(struct run *r, struct tenrec_store_server **ret, tenrec_error *err)
 {
     const struct workers_plan *plan = r->plan;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workers.h - a group of local processes: started, watched and ended together.
- */
+/* workers.h - starts, watches and ends a group of local processes. */
 #ifndef TENREC_TOOLS_WORKERS_H
 #define TENREC_TOOLS_WORKERS_H
 
@@ -12,24 +11,24 @@
 #include <stdint.h>
 
 struct workers_plan {
-    const struct tool *tool; /* who speaks in messages */
+    const struct tool *tool; /* the command, for its messages */
     char *const *argv;
-    const char *config; /* absolute path for TENREC_CONFIG; NULL: as it is */
-    char *const *set;   /* more "NAME=value" for all of them */
+    const char *config; /* absolute path for TENREC_CONFIG; NULL: leave it as it is */
+    char *const *set;   /* more "NAME=value" for all workers */
     size_t n_set;
-    int n;             /* how many workers */
+    int n;             /* number of workers */
     uint64_t grace_ms; /* from SIGTERM to SIGKILL */
     bool prefix;       /* "[rank] " before each line */
-    bool verbose;      /* say where the store is */
-    bool keep_going;   /* when one fails the others go on */
+    bool verbose;      /* print the URL of the store */
+    bool keep_going;   /* a failed worker does not end the others */
     struct elastic_plan elastic;
     const char *serve_at; /* address of the store that is served; NULL: 127.0.0.1 */
     uint16_t serve_port;  /* 0: any */
 };
 
-/* Serves a store for them, runs them to their end and returns the exit status
- * of the command: 0, or that of the worker that failed first (128 + the signal
- * that killed it); of an elastic run that of the one whose failure ended it. */
+/* Serves a store, runs the workers until all have ended and returns the exit status
+ * of the command: 0, or that of the worker that failed first (128 + the signal that
+ * killed it); for an elastic run that of the worker whose failure ended the run. */
 int workers_run(const struct workers_plan *plan);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workers_end.c - signals, and what the end of a worker leads to. */
+/* workers_end.c - signals, and the consequences of the end of a worker. */
 #include "samples.h"
 #include "workers_run.h"
 
@@ -13,7 +13,6 @@
 
 static const int forwarded[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 
-/* One line of ours on stderr. */
 TENREC_PRINTF(2, 3)
 void run_say(struct run *r, const char *fmt, ...)
 {
@@ -43,7 +42,6 @@ static void signal_all(struct run *r, int sig)
             kill(-r->worker[i].pid, sig);
 }
 
-/* Asks those that still run to end; kill_late does the rest. */
 void run_end_all(struct run *r, int sig)
 {
     for (int i = 0; i < r->started; i++)
@@ -64,7 +62,7 @@ static void kill_all(struct run *r)
 static void on_user_signal(struct run *r, int sig)
 {
     if (++r->signals == 1) {
-        if (!r->running && !r->failed) { /* those that failed were to begin again */
+        if (!r->running && !r->failed) { /* all failed, and waited for a restart */
             r->failed = true;
             r->status = 128 + sig;
         }
@@ -96,12 +94,12 @@ static int status_of(int status)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* Its failure ends the run. */
+/* Ends the run after the failure of a worker. */
 static void on_failure(struct run *r, int rank, const char *how)
 {
     run_end_all(r, SIGTERM);
     if (r->running && !r->signals)
-        run_say(r, "%s %d failed: %s; ending the other %d", kind_of(r), rank, how, r->running);
+        run_say(r, "%s %d failed: %s; terminating the other %d", kind_of(r), rank, how, r->running);
     else
         run_say(r, "%s %d failed: %s", kind_of(r), rank, how);
 }
@@ -117,12 +115,12 @@ static void on_end(struct run *r, int rank, int status)
     r->failed = true;
     how_it_ended(status, how, sizeof how);
     if (r->plan->keep_going && !r->signals)
-        run_say(r, "rank %d failed: %s; %d go on", rank, how, r->running);
+        run_say(r, "rank %d failed: %s; %d continue", rank, how, r->running);
     else
         on_failure(r, rank, how);
 }
 
-/* The same for a slot of an elastic run. */
+/* on_end for a slot of an elastic run. */
 void run_slot_ended(struct run *r, int slot, int status)
 {
     struct elastic_slot *s = &r->worker[slot].slot;
@@ -140,18 +138,18 @@ void run_slot_ended(struct run *r, int slot, int status)
     how_it_ended(status, how, sizeof how);
     switch (elastic_failed(&r->elastic, s, r->running, now)) {
     case ELASTIC_AGAIN:
-        run_say(r, "slot %d failed: %s; restart %d of %d in %.1f s, %d go on", slot, how,
+        run_say(r, "slot %d failed: %s; restart %d of %d in %.1f s, %d continue", slot, how,
                 s->life + 1, r->plan->elastic.restarts, (double)(s->again_ns - now) / 1e9,
                 r->running);
         return;
     case ELASTIC_GO_ON:
-        run_say(r, "slot %d failed: %s; it has no restart left, %d go on", slot, how,
+        run_say(r, "slot %d failed: %s; no restart left, %d continue", slot, how,
                 r->running + r->elastic.waiting);
         return;
     case ELASTIC_IS_OVER:
         r->failed = true;
         r->status = status_of(status);
-        run_say(r, "slot %d failed: %s; it has no restart left, and fewer than %d are", slot, how,
+        run_say(r, "slot %d failed: %s; no restart left, and fewer than %d slots", slot, how,
                 r->plan->elastic.min);
         run_end_all(r, SIGTERM);
         return;
@@ -165,12 +163,12 @@ static void workers_end_reap(struct run *r)
         siginfo_t seen = { .si_pid = 0 };
         int status;
 
-        /* Looked at before it is reaped: until then its number, and so that of
-         * its group, can belong to nobody else. */
+        /* Kill the group before reaping the worker: until then no other process can
+         * get its number. */
         if (!w->running || waitid(P_PID, (id_t)w->pid, &seen, WEXITED | WNOHANG | WNOWAIT) ||
             seen.si_pid == 0)
             continue;
-        kill(-w->pid, SIGKILL); /* what it left behind */
+        kill(-w->pid, SIGKILL); /* processes that the worker left behind */
         if (waitpid(w->pid, &status, 0) != w->pid)
             continue;
         w->running = false;
@@ -195,7 +193,6 @@ void run_read_signals(struct run *r)
             on_user_signal(r, (int)info.ssi_signo);
 }
 
-/* The shorter of two limits, as poll wants it. */
 int run_wait_ms(uint64_t a, uint64_t b)
 {
     uint64_t until = a < b ? a : b, now = samples_now_ns();
@@ -226,7 +223,7 @@ int run_open_signals(bool elastic)
         sigaddset(&set, forwarded[i]);
     if (elastic)
         sigaddset(&set, SIGUSR1);
-    /* Before the store's thread starts: it inherits the mask. */
+    /* Before the thread of the store starts, which inherits the mask. */
     if (sigprocmask(SIG_BLOCK, &set, NULL))
         return -1;
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workers_out.c - what the workers write, on its way to our stdout and stderr. */
+/* workers_out.c - passes the output of the workers to stdout and stderr. */
 #include "workers_run.h"
 
 #include <errno.h>
@@ -9,22 +9,22 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Nobody reads our stdout any more, or it has no room: the workers end. The
- * first is usual (head), and told by the status alone. */
+/* Ends the run: stdout has no reader any more, or its disk is full. The first is
+ * usual (head) and reported by the exit status only. */
 static void cannot_write(struct run *r, int why)
 {
     r->deaf = true;
     r->failed = true;
     r->status = why == EPIPE ? 128 + SIGPIPE : TOOL_FAILED;
     if (why != EPIPE)
-        run_say(r, "cannot write to stdout: %s; ending the workers", strerror(why));
+        run_say(r, "cannot write to stdout: %s; terminating the workers", strerror(why));
     run_end_all(r, SIGTERM);
 }
 
-/* A reader that stopped reading must not keep us from ending, so signals and
- * deadlines are looked after here too, and what is left is thrown away once
- * the workers were killed. A pipe that poll calls writable takes PIPE_BUF bytes
- * without blocking. */
+/* A reader of stdout that stopped reading must not block the end of the run: signals
+ * and deadlines are handled here too, and the rest of the output is dropped once the
+ * workers were killed. A pipe that is writable accepts PIPE_BUF bytes without
+ * blocking. */
 void run_write(void *arg, int fd, const char *data, size_t n)
 {
     struct run *r = arg;
@@ -33,7 +33,7 @@ void run_write(void *arg, int fd, const char *data, size_t n)
         struct pollfd p[2] = { { fd, POLLOUT, 0 }, { r->signal_fd, POLLIN, 0 } };
         ssize_t k;
 
-        /* Of workers that were killed no signal has to come any more. */
+        /* Killed workers need no more signals or deadlines. */
         if (poll(p, 2, r->killed ? 0 : run_wait_ms(r->kill_at, NEVER)) < 0 && errno != EINTR)
             return;
         if (!p[0].revents) {
@@ -56,7 +56,7 @@ void run_write(void *arg, int fd, const char *data, size_t n)
     }
 }
 
-/* ---- what the workers write ------------------------------------------------- */
+/* ---- streams of the workers ------------------------------------------------- */
 
 void worker_close_stream(struct worker *w, int which)
 {
@@ -76,7 +76,6 @@ void worker_read_stream(struct worker *w, int which)
         worker_close_stream(w, which);
 }
 
-/* What the former life still had to say; whoever holds its pipes is not waited for. */
 void worker_hear_out(struct worker *w)
 {
     for (int k = 1; k <= 2; k++) {

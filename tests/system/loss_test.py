@@ -135,7 +135,7 @@ def system_ends_the_run_with_137_when_a_worker_is_killed():
         kill(crew[2])
         status, out, errors = crew.ended()
         equal((status, out), (KILLED, ""), "status and output")
-        equal(errors, "tenrec run: rank 2 failed: killed by SIGKILL; ending the other 3\n")
+        equal(errors, "tenrec run: rank 2 failed: killed by SIGKILL; terminating the other 3\n")
         true(not any(alive(pid) for pid in pids), "a worker is left")
 
 

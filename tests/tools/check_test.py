@@ -162,7 +162,7 @@ def check_looks_at_stores():
 
 
 def check_names_a_plugin_that_crashes_or_hangs():
-    for name, part in (("crashes", "is killed by signal 6"), ("hangs", "does not come back within")):
+    for name, part in (("crashes", "is killed by signal 6"), ("hangs", "does not return within")):
         refused(f"backend: x\nbackends: {{ x: {{ plugin: {FIXTURES}/{name}.so }} }}\n", "F:2:26: backend 'x': ", part)
 
 

@@ -93,7 +93,7 @@ def elastic_goes_on_while_enough_are_left():
     got = elastic("2:3", "[ $RANK != 1 ] || exit 4; read x; echo end", "--restarts", "1")
     equal(got.returncode, 0, "exit status")
     equal([lines_of(f"{slot}.0", got.stdout) for slot in (0, 2)], [["end"], ["end"]])
-    contains(got.stderr, "slot 1 failed: exit status 4; it has no restart left, ")
+    contains(got.stderr, "slot 1 failed: exit status 4; no restart left, ")
     contains(told(got.stderr)[-1], "of 3 slots 2 ended well; 1 restart")
 
 
@@ -103,7 +103,7 @@ def elastic_ends_when_too_few_are_left():
     os.kill(pids["1.0"], signal.SIGUSR1)
     _, errors = p.communicate(timeout=60)
     equal(p.returncode, 6, "exit status")
-    contains(errors, "slot 1 failed: exit status 6; it has no restart left, and fewer than 2 are")
+    contains(errors, "slot 1 failed: exit status 6; no restart left, and fewer than 2 slots")
     true(not any(alive(pid) for pid in pids.values()), "a worker is left")
 
 
@@ -136,7 +136,7 @@ def elastic_adds_a_slot_when_told_to():
     p.send_signal(signal.SIGUSR1)
     equal(list(read_pids(p, 1)), ["2.0"])
     p.send_signal(signal.SIGUSR1)
-    contains(p.stderr.readline(), "SIGUSR1: there are 3 slots already")
+    contains(p.stderr.readline(), "SIGUSR1: all 3 slots of --elastic exist already")
     p.send_signal(signal.SIGTERM)
     p.communicate(timeout=60)
 
@@ -184,8 +184,8 @@ def elastic_refuses_a_command_line_that_makes_no_sense():
                        (["--elastic", "x"], "'x'"), (["--elastic", "1:99999"], "32768"),
                        (["--elastic", "2:4", "-n", "5"], "-n is 5"),
                        (["--elastic", "2:4", "-n", "1"], "-n is 1"),
-                       (["-n", "2", "--restarts", "1"], "--restarts needs --elastic"),
-                       (["-n", "2", "--join", "tcp://a:1"], "--join needs --elastic"),
+                       (["-n", "2", "--restarts", "1"], "--restarts requires --elastic"),
+                       (["-n", "2", "--join", "tcp://a:1"], "--join requires --elastic"),
                        (["--elastic", "1:2", "--restarts", "-1"], "'-1'"),
                        (["--elastic", "1:2", "--keep-going"], "--keep-going exclude"),
                        (["--elastic", "1:2", "--trace", "x"], "--trace exclude"),

@@ -51,7 +51,7 @@ def info_says_where_it_looks_for_plugins():
     with tempfile.TemporaryDirectory() as folder:
         env = environment(TENREC_PLUGIN_PATH=f"{folder}:/nowhere")
         equal(info(env=env)["folders"][:2], [folder, "/nowhere"])
-        contains(run(TENREC, "info", env=env).stdout, f"0 backends; plugins are looked for in {folder}, ")
+        contains(run(TENREC, "info", env=env).stdout, f"0 backends; plugin folders: {folder}, ")
 
 
 def info_tells_type_default_and_help_of_every_option():

@@ -94,7 +94,7 @@ def perf_refuses_a_command_line_that_makes_no_sense():
     for args, part in (([], "latency, rate or bandwidth"), (["speed"], "latency, rate"),
                        (["latency", "rate"], "latency, rate"), (["rate", "--size", "x"], "--size"),
                        (["rate", "--size", "5GiB"], "4GiB"), (["rate", "--inflight", "0"], "'0'"),
-                       (["latency", "--inflight", "4"], "rate only"),
+                       (["latency", "--inflight", "4"], "requires rate"),
                        (["bandwidth", "--size", "0"], "at least 1"), (["rate", "--calls", "-1"], "'-1'"),
                        (["rate", "--what"], "'--what'")):
         got = run(TENREC, "perf", *args)

@@ -214,7 +214,7 @@ def run_says_why_when_it_cannot_write():
         got = with_stdout(target, "echo x; exec sleep 300")
         equal(got.returncode, 1, "exit status")
         equal(one_line(got.stderr),
-              f"tenrec run: cannot write to stdout: {why}; ending the workers\n")
+              f"tenrec run: cannot write to stdout: {why}; terminating the workers\n")
 
 
 def run_needs_no_standard_files():
@@ -286,7 +286,7 @@ def run_takes_options_of_the_program_for_its_own():
 
 def run_refuses_a_command_line_that_makes_no_sense():
     for args, part in ((["-n", "0", "true"], "'0'"), (["-n", "x", "true"], "'x'"),
-                       (["-n", "99999", "true"], "32768"), (["-n"], "needs a value"),
+                       (["-n", "99999", "true"], "32768"), (["-n"], "requires a value"),
                        (["true"], "-n N"), (["-n", "2"], "program"), (["--foo"], "'--foo'"),
                        (["-x"], "'-x'"), (["-n", "1", "--grace", "3", "true"], "duration"),
                        (["--help=x"], "takes no value")):
