@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bigram.c - a parameter server and trainers fit a model of text.
+/* bigram.c - a parameter server and trainers fit a model to text.
  *
  *     tenrec run -n 4 --config config/default.yaml -- bigram [--steps N] [FILE ...]
  *
  * Worker 0 is the server: it holds 128 x 128 logits, a float32 tensor that
- * begins at zero, and is the only one that changes it. The others are trainers,
- * each with its part of the text. In every step a trainer pulls the logits,
- * computes the gradient of the loss over its part, and pushes it; the server
- * adds up what all have pushed and takes one step of Adam (bigram_model.h). So
- * the gradient is that of the whole text, and the number of trainers does not
- * change the result.
+ * starts at zero, and only the server changes it. The others are trainers, each
+ * with its part of the text. In every step a trainer pulls the logits, computes
+ * the gradient of the loss over its part, and pushes the gradient; the server adds
+ * up all gradients and makes one step of Adam (bigram_model.h). The sum is the
+ * gradient of the whole text, so the number of trainers does not change the
+ * result.
  *
- * At the end the server counts the whole text. The counts give the perplexity
- * of the best model there can be; ours must come within 1 % of it, else the
- * program fails. */
+ * At the end the server counts the whole text. The counts give the perplexity of
+ * the best possible model; the program fails unless its own is within 1 %. */
 #include "bigram_model.h"
 
 #include <errno.h>
@@ -29,12 +28,12 @@
 
 #define STEPS 200
 #define STEPS_MAX 1000000
-#define LINES 10 /* of progress, where there is no terminal */
-#define BAR 32   /* characters of it, where there is one */
+#define LINES 10 /* of progress, without a terminal */
+#define BAR 32   /* characters of the progress bar on a terminal */
 #define TRAINERS_MAX 255
-#define STALLED_S 60  /* without a step the server gives up */
-#define TRIES 20      /* for one call */
-#define CLOSE_TO 1.01 /* P may be this much of Q */
+#define STALLED_S 60  /* the server fails after this time without a step */
+#define TRIES 20      /* per call */
+#define CLOSE_TO 1.01 /* limit of perplexity / optimum */
 
 static int complain(const char *what, const tenrec_error *err)
 {
@@ -64,7 +63,7 @@ static struct tenrec_tensor *matrix_new(void)
     return t;
 }
 
-/* Sums up how many faults each worker has met. */
+/* Sums up the injected faults of all workers. */
 static bool add_faults(struct tenrec_worker *w, int64_t mine, int64_t *ret)
 {
     const struct tenrec_value value = tenrec_int(mine);
@@ -86,21 +85,21 @@ static bool add_faults(struct tenrec_worker *w, int64_t mine, int64_t *ret)
 
 struct server {
     pthread_mutex_t lock; /* guards all below but the elements of logits */
-    pthread_cond_t moved; /* something below has changed */
-    /* The elements change only when every trainer has pushed. Nobody reads
-     * them then: who pushes has a complete answer to its pull. */
+    pthread_cond_t moved; /* a field below has changed */
+    /* The elements change only when every trainer has pushed. No trainer reads them
+     * then: each has the complete answer to its pull before it pushes. */
     struct tenrec_tensor *logits;
     struct adam adam;
-    double gradient[CELLS]; /* of this step, summed up so far */
-    double loss, pairs;     /* the same of these */
-    double mean_loss;       /* of the step before */
+    double gradient[CELLS]; /* sum of this step so far */
+    double loss, pairs;     /* likewise */
+    double mean_loss;       /* of the previous step */
     int step, steps;
     size_t trainers;                          /* 0 until the group has met */
-    struct tenrec_call *pushed[TRAINERS_MAX]; /* in this step; they wait for it */
+    struct tenrec_call *pushed[TRAINERS_MAX]; /* calls that wait for the end of this step */
     size_t n_pushed;
 };
 
-/* pull(step): the logits. */
+/* pull(step): returns the logits. */
 static tenrec_status pull(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
     const struct server *s = arg;
@@ -129,8 +128,8 @@ static bool is_matrix(const struct tenrec_tensor *t)
            d->strides[1] == 1;
 }
 
-/* Adds one push, and steps when it is the last one. Returns how many calls wait
- * for that step and puts them into `answer`. */
+/* Adds one push; the last makes the step. Returns the number of calls that waited for
+ * the step, and stores them in `answer`. */
 static size_t add_push(struct server *s, struct tenrec_call *call, double pairs, double loss,
                        const float *gradient, struct tenrec_call *answer[TRAINERS_MAX])
 {
@@ -152,8 +151,7 @@ static size_t add_push(struct server *s, struct tenrec_call *call, double pairs,
     return n;
 }
 
-/* push(step, pairs, loss, gradient): answered when all have pushed and the step
- * is taken. */
+/* push(step, pairs, loss, gradient): returns after the step that all have pushed for. */
 static tenrec_status push(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
     struct server *s = arg;
@@ -171,7 +169,7 @@ static tenrec_status push(struct tenrec_call *call, void *arg, tenrec_error *err
         return tenrec_fail(err, TENREC_EINVAL, "gradient is not float32 of %d x %d", SYMBOLS,
                            SYMBOLS);
     pthread_mutex_lock(&s->lock);
-    /* A quick trainer may be here before this worker has seen the whole group. */
+    /* A quick trainer may call before this worker has seen the whole group. */
     while (s->trainers == 0)
         pthread_cond_wait(&s->moved, &s->lock);
     expected = step == s->step && s->step < s->steps;
@@ -181,12 +179,12 @@ static tenrec_status push(struct tenrec_call *call, void *arg, tenrec_error *err
     for (size_t i = 0; i < n_answer; i++)
         tenrec_call_finish(answer[i], NULL);
     if (!expected)
-        return tenrec_fail(err, TENREC_EINVAL, "push for step %" PRId64 " comes at another one",
+        return tenrec_fail(err, TENREC_EINVAL, "push for step %" PRId64 ", expected another one",
                            step);
     return TENREC_OK;
 }
 
-/* ---- the server: what it shows ------------------------------------------------------- */
+/* ---- the server: progress and result ------------------------------------------------- */
 
 static void show_bar(int step, int steps, double loss)
 {
@@ -211,7 +209,7 @@ static void show_progress(int step, int steps, double loss)
     fflush(stdout);
 }
 
-/* Shows each step until the last one is taken. False when nothing moved. */
+/* Shows each step until the last. Returns false when no step was made for STALLED_S. */
 static bool watch(struct server *s)
 {
     int shown = 0, error = 0;
@@ -235,7 +233,7 @@ static bool watch(struct server *s)
     }
     pthread_mutex_unlock(&s->lock);
     if (error)
-        fprintf(stderr, "bigram: no step was taken for %d s\n", STALLED_S);
+        fprintf(stderr, "bigram: no step was made for %d s\n", STALLED_S);
     return error == 0;
 }
 
@@ -245,7 +243,7 @@ static void keep_backend(void *arg, const char *key, const char *value)
         snprintf(arg, TENREC_NAME_MAX + 1, "%s", value);
 }
 
-/* Compares with what counting gives, and prints the last line. */
+/* Compares with the optimum from the counts, and prints the last line. */
 static int judge(struct tenrec_worker *w, const struct server *s, const struct text *t,
                  int64_t faults, double seconds)
 {
@@ -293,11 +291,11 @@ static int serve(struct tenrec_worker *w, struct server *s, const struct text *t
 struct trainer {
     struct tenrec_worker *w;
     const char *server;
-    int64_t faults; /* injected into our sends */
+    int64_t faults; /* injected into this trainer's sends */
 };
 
-/* Calls a function of the server; tries again when the send failed in a way
- * that says so. Then the call has not happened: nothing is done twice. */
+/* Calls a function of the server; retries after a failed send. The call has not been
+ * made then, so no push counts twice. */
 static tenrec_status ask(struct trainer *t, const char *function, const struct tenrec_value *args,
                          size_t n, struct tenrec_tensor *into, tenrec_error *err)
 {
@@ -323,7 +321,7 @@ static tenrec_status train_step(struct trainer *t, int step, size_t pairs, const
                                 struct tenrec_tensor *logits, tenrec_error *err)
 {
     struct tenrec_value args[4] = { tenrec_int(step), tenrec_int((int64_t)pairs) };
-    /* A new one each time: the last may still be on its way out. */
+    /* A new tensor for each step: the previous one may still be sent. */
     struct tenrec_tensor *gradient = matrix_new();
     tenrec_status status;
 
@@ -358,7 +356,7 @@ static int train(struct tenrec_worker *w, const struct text *text, size_t part, 
         free(count);
         return 1;
     }
-    /* All that a full gradient needs to know of a text are its pairs' counts. */
+    /* A full gradient depends only on the counts of the text's pairs. */
     pairs = text_count(text, part, parts, count);
     status = tenrec_get_worker_info_by_id(w, 0, &server, &err);
     t.server = server.name;
@@ -407,8 +405,8 @@ static int work(struct tenrec_worker *w, struct server *s, const struct text *te
     size_t n;
     int status;
 
-    /* Every worker offers the functions, only those of worker 0 are called:
-     * which one we are is known after init. */
+    /* Every worker registers the functions, but only those of worker 0 are called:
+     * the rank is known only after init. */
     if (tenrec_register_function(w, "pull", pull, s, TENREC_INLINE, &err) ||
         tenrec_register_function(w, "push", push, s, TENREC_LATER, &err) ||
         tenrec_init_rpc(w, &err) || tenrec_get_worker_info(w, NULL, &me, &err) ||

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #define FOLDER "/usr/share/common-licenses"
-#define OTHER 127 /* stands for every byte that is no ASCII */
+#define OTHER 127 /* for every byte that is not ASCII */
 
 /* ---- the text ---------------------------------------------------------------- */
 
@@ -125,8 +125,8 @@ double bigram_optimum(const double count[CELLS])
     return exp(loss / pairs);
 }
 
-/* p of every b after one a. The largest logit is taken off first, so that exp
- * cannot overflow; it cancels out. */
+/* p of every b after one a. Subtracts the largest logit, which cancels out, so that
+ * exp cannot overflow. */
 static void softmax(const float logits[SYMBOLS], double p[SYMBOLS])
 {
     double largest = (double)logits[0], sum = 0;
@@ -164,7 +164,7 @@ void adam_step(struct adam *a, int steps, const double gradient[CELLS], float lo
     double mean_scale, square_scale;
 
     a->step++;
-    /* Both averages begin at zero; this takes out that they lag. */
+    /* Corrects the bias of both averages towards their start at zero. */
     mean_scale = 1 / (1 - pow(keep_mean, a->step));
     square_scale = 1 / (1 - pow(keep_square, a->step));
     for (size_t i = 0; i < CELLS; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* elastic.c - workers that come and go: tenrec run --elastic 2:4 -- elastic [CALLS]
+/* elastic.c - workers that join and leave: tenrec run --elastic 2:4 -- elastic [CALLS]
  *
- * Each calls all who are there, itself included, until it has made enough calls,
- * and leaves. Kill one: the others go on, and it comes back. */
+ * Each worker calls all members, itself included, until it has made enough calls,
+ * and leaves. Kill a worker: the others continue, and the run restarts it. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static tenrec_status add_one(struct tenrec_call *call, void *arg, tenrec_error *
     return st == TENREC_OK ? tenrec_call_return(call, &sum, err) : st;
 }
 
-/* Calls everybody who is there now. Who has just gone is no reason to stop. */
+/* Calls all present members. A member that has just left is not an error. */
 static tenrec_status call_all(struct tenrec_worker *w, int64_t *calls, tenrec_error *err)
 {
     struct tenrec_group_view *v;

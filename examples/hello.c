@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hello.c - every worker asks worker 0 to add: tenrec run -n 3 -- hello */
+/* hello.c - every worker calls `add` on worker 0: tenrec run -n 3 -- hello */
 #include <stdio.h>
 #include <tenrec/tenrec.h>
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parameter_server.c - parameters behind remote references, and a trainer dies.
+/* parameter_server.c - parameters behind remote references, and a trainer that dies.
  *
  *     tenrec run -n 4 --keep-going --config config/faulty_rref.yaml -- \
  *         parameter_server [--updates N] [--kill RANK]
  *
- * Worker 0 keeps a table: the weights of a linear model, a C object that never
- * travels. Worker 1 gets a reference to it (tenrec_remote) and gives that to the
- * other trainers. All pull and push by calls on the reference, and hand in one of
- * their own, to count the samples that they have seen. Trainers do not wait
- * for each other. With --kill one of them kills itself in the middle: the others
- * go on and do its share, and the server lets go of what it held. */
+ * Worker 0 owns a table: the weights of a linear model, a C object that never
+ * leaves it. Worker 1 gets a reference to the table (tenrec_remote) and passes it to
+ * the other trainers. All pull and push by calls on the reference, and pass the
+ * server a reference to their own sample counter. Trainers do not wait for each
+ * other. With --kill one trainer kills itself in the middle: the others do its
+ * share, and the server releases its references. */
 #include "parameter_table.h"
 
 #include <inttypes.h>
@@ -21,11 +21,11 @@
 #include <string.h>
 #include <time.h>
 
-#define SAMPLES 32 /* of one update */
+#define SAMPLES 32 /* per update */
 #define UPDATES 1200
 #define LINES 6 /* of progress */
 #define WAIT_MS 20000
-#define CLOSE_TO 0.01 /* root mean square of what is wrong with a weight */
+#define CLOSE_TO 0.01 /* limit of the root mean square error of the weights */
 
 static int complain(const char *what, const tenrec_error *err)
 {
@@ -34,7 +34,7 @@ static int complain(const char *what, const tenrec_error *err)
     return 1;
 }
 
-/* What the model shall find. */
+/* The true weights, which the model has to find. */
 static float truth(int i)
 {
     return (float)sin(1.7 * i + 0.3);
@@ -48,7 +48,7 @@ static void keep_forks(void *arg, const char *key, const char *value)
         *(long *)arg = strtol(value, NULL, 10);
 }
 
-/* References that others hold to values of this worker. */
+/* The number of references that other workers hold to values of this worker. */
 static long forks(struct tenrec_worker *w)
 {
     long n = -1;
@@ -75,7 +75,7 @@ static void on_released(struct tenrec_worker *w, tenrec_peer lost, size_t n_fork
     pthread_mutex_unlock(&t->lock);
 }
 
-/* How many samples worker `id` has seen by its own count; -1 when it is gone. */
+/* Asks worker `id` for the number of its samples; -1 when the worker is lost. */
 static int64_t samples_of(struct table *t, tenrec_peer id)
 {
     struct tenrec_call_options options = { .size = sizeof options, .timeout_ms = WAIT_MS };
@@ -119,8 +119,8 @@ static bool all_are_done(const struct table *t, size_t world)
     return true;
 }
 
-/* Shows what happens until no trainer is left to wait for. False when nothing
- * moved for long. */
+/* Shows the progress until all trainers are done or lost. Returns false after
+ * WAIT_MS without an update. */
 static bool watch(struct table *t, size_t world)
 {
     const int every = t->wanted > LINES ? t->wanted / LINES : 1;
@@ -145,11 +145,11 @@ static bool watch(struct table *t, size_t world)
     }
     pthread_mutex_unlock(&t->lock);
     if (error)
-        fprintf(stderr, "parameter_server: nothing moved for %d s\n", WAIT_MS / 1000);
+        fprintf(stderr, "parameter_server: no update for %d s\n", WAIT_MS / 1000);
     return !error;
 }
 
-/* How many sends of each worker but the lost the backend made to fail so far. */
+/* Sums up the failures that the backend has injected, of all workers but the lost. */
 static int64_t faults(struct tenrec_worker *w, const struct table *t, size_t world)
 {
     struct tenrec_worker_info all[TRAINERS_MAX];
@@ -171,7 +171,7 @@ static int64_t faults(struct tenrec_worker *w, const struct table *t, size_t wor
     return sum;
 }
 
-/* Lets go of the trainers' values, and of the trainers. */
+/* Releases the references to the trainers' values, and answers the trainers. */
 static void let_go(struct table *t, size_t world)
 {
     for (size_t i = 1; i < world; i++) {
@@ -201,7 +201,7 @@ static int judge(struct tenrec_worker *w, const struct table *t, size_t world, i
     fflush(stdout);
     if (sum <= CLOSE_TO)
         return 0;
-    fprintf(stderr, "parameter_server: the weights are not as they should be\n");
+    fprintf(stderr, "parameter_server: the weights have not converged\n");
     return 1;
 }
 
@@ -231,7 +231,7 @@ struct worker {
     struct tenrec_rref *table; /* given by worker 1 */
 };
 
-/* count(seen): of a trainer's own, for whoever has a reference to it. */
+/* count(seen): returns the trainer's number of samples. */
 static tenrec_status count(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
     const struct worker *me = arg;
@@ -240,7 +240,7 @@ static tenrec_status count(struct tenrec_call *call, void *arg, tenrec_error *er
     return tenrec_call_return(call, &n, err);
 }
 
-/* take(table): what worker 1 gives to the others. */
+/* take(table): receives the table's reference from worker 1. */
 static tenrec_status take(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
     struct worker *me = arg;
@@ -375,7 +375,7 @@ static tenrec_status train(struct tenrec_worker *w, struct worker *me, tenrec_pe
         ref = tenrec_rref(seen);
         status = tenrec_rref_rpc_sync(table, "join", &ref, 1, NULL, NULL, err);
     }
-    /* Who is to die does so in the middle of its own share, however fast the others are. */
+    /* The trainer dies in the middle of its own share, however fast the others are. */
     for (int step = 0; !status && (more || step <= dies_at); step++) {
         if (step == dies_at)
             raise(SIGKILL);
@@ -386,7 +386,7 @@ static tenrec_status train(struct tenrec_worker *w, struct worker *me, tenrec_pe
         status = tenrec_rref_rpc_sync(table, "done", NULL, 0, NULL, NULL, err);
     tenrec_rref_drop(table);
     tenrec_rref_drop(seen);
-    /* Its deletes have to arrive, for the server's sake. */
+    /* The server waits for the deletes of this trainer's references. */
     return status ? status : tenrec_rref_release_all(w, WAIT_MS, err);
 }
 
@@ -415,13 +415,13 @@ static int work(struct tenrec_worker *w, struct worker *self, struct table *t, i
         status = serve(w, t, n);
     else if (train(w, self, me.id, me.id == kill_rank ? t->wanted / (int)n / 2 : -1, &err))
         status = complain("training stopped", &err);
-    /* Not gracefully: that would wait for the dead. */
+    /* Not gracefully: a graceful shutdown would wait for the dead trainer. */
     if (status == 0 && tenrec_shutdown(w, TENREC_IMMEDIATE, WAIT_MS, &err))
         status = complain("shutdown", &err);
     return status;
 }
 
-/* False when the arguments are wrong. */
+/* Returns false if the arguments are wrong. */
 static bool read_arguments(int argc, char **argv, int *ret_updates, int *ret_kill)
 {
     for (int i = 1; i < argc; i += 2) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parameter_table.c - a C object behind a remote reference: it never travels. */
+/* parameter_table.c - a C object behind a remote reference; never copied. */
 #include "parameter_table.h"
 
 #include <string.h>
@@ -15,10 +15,10 @@ struct tenrec_tensor *weights_new(tenrec_error *err)
     return t;
 }
 
-/* The program owns the one table; references only keep it known. */
+/* The program owns the table, so references free nothing. */
 static const struct tenrec_object_type table_type = { .size = sizeof table_type, .name = "table" };
 
-/* What calls on the reference have as their first argument. */
+/* Reads the first argument of a call on the reference: the table. */
 static tenrec_status table_of(struct tenrec_call *call, const struct tenrec_value **ret_rest,
                               size_t *ret_n, struct table **ret, tenrec_error *err)
 {
@@ -26,7 +26,7 @@ static tenrec_status table_of(struct tenrec_call *call, const struct tenrec_valu
     void *data;
 
     if (*ret_n == 0)
-        return tenrec_fail(err, TENREC_EINVAL, "call it on a reference to a table");
+        return tenrec_fail(err, TENREC_EINVAL, "expected a call on a reference to a table");
     if (tenrec_object_get(&args[0], &table_type, &data, err))
         return TENREC_EINVAL;
     *ret = data;
@@ -35,7 +35,7 @@ static tenrec_status table_of(struct tenrec_call *call, const struct tenrec_valu
     return TENREC_OK;
 }
 
-/* open(): the table, for tenrec_remote. */
+/* open(): returns the table, for tenrec_remote. */
 static tenrec_status table_open(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
     struct tenrec_object *o;
@@ -50,7 +50,7 @@ static tenrec_status table_open(struct tenrec_call *call, void *arg, tenrec_erro
     return status;
 }
 
-/* join(table, seen): the trainer hands in a reference to its own count. */
+/* join(table, seen): stores the reference to a trainer's sample counter. */
 static tenrec_status table_join(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
     const tenrec_peer id = tenrec_call_from(call).id;
@@ -70,7 +70,7 @@ static tenrec_status table_join(struct tenrec_call *call, void *arg, tenrec_erro
     return TENREC_OK;
 }
 
-/* pull(table): the weights as they are now. */
+/* pull(table): returns the present weights. */
 static tenrec_status table_pull(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
     const struct tenrec_value *args = NULL;
@@ -92,7 +92,7 @@ static tenrec_status table_pull(struct tenrec_call *call, void *arg, tenrec_erro
     return status;
 }
 
-/* push(table, gradient, loss): true while more is wanted. */
+/* push(table, gradient, loss): returns true while more updates are wanted. */
 static tenrec_status table_push(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
     const struct tenrec_value *args = NULL;
@@ -125,7 +125,7 @@ static tenrec_status table_push(struct tenrec_call *call, void *arg, tenrec_erro
     return tenrec_call_return(call, &more, err);
 }
 
-/* done(table): answered when every trainer is done or lost. */
+/* done(table): returns when every trainer is done or lost. */
 static tenrec_status table_done(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
     const tenrec_peer id = tenrec_call_from(call).id;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parameter_table.h - the weights that worker 0 keeps, and what calls do with them. */
+/* parameter_table.h - the weights that worker 0 owns, and the functions on them. */
 #ifndef PARAMETER_TABLE_H
 #define PARAMETER_TABLE_H
 
@@ -10,11 +10,11 @@
 
 #define WEIGHTS 64
 #define TRAINERS_MAX 64
-#define RATE 0.003f /* of learning */
+#define RATE 0.003f /* learning rate */
 
 struct trainer {
-    struct tenrec_rref *seen; /* its own count of samples; NULL: none, or lost */
-    struct tenrec_call *done; /* answered when all are */
+    struct tenrec_rref *seen; /* its sample counter; NULL: none, or lost */
+    struct tenrec_call *done; /* its call of done(), answered when all are done */
     bool lost;
 };
 
@@ -27,14 +27,14 @@ struct table {
     struct trainer trainer[TRAINERS_MAX]; /* by id */
 };
 
-/* Float32, all zero; NULL with *err when there is no memory. */
+/* Makes float32 weights, all zero; NULL with *err when out of memory. */
 struct tenrec_tensor *weights_new(tenrec_error *err);
 
 tenrec_status table_init(struct table *t, int updates, tenrec_error *err);
 void table_finish(struct table *t);
 
-/* open() makes a reference to `t`; join(seen), pull(), push(gradient, loss) and
- * done() are called on one. */
+/* Registers open(), which makes a reference to `t`, and the functions to call on the
+ * reference: join(seen), pull(), push(gradient, loss) and done(). */
 tenrec_status table_register(struct tenrec_worker *w, struct table *t, tenrec_error *err);
 
 #endif

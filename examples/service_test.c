@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service_test.c - a test of one's own service: clients add to a counter over a
- * network that loses the first messages, until its server dies. */
+/* service_test.c - a test of a service: clients add to a counter over a network that
+ * loses the first messages, until the server dies. */
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 enum { CLIENTS = 2, CALLS = 10, TRIES = 3, TOTAL = CLIENTS * CALLS * (CALLS + 1) / 2 };
 
-/* ---- the service and its client: elsewhere in a real program ------------------ */
+/* ---- the service and its client, in a real program a library ------------------ */
 static atomic_int total; /* of the server */
 
 static tenrec_status serve_add(struct tenrec_call *call, void *arg, tenrec_error *err)
@@ -46,7 +46,7 @@ static tenrec_status body(const struct tenrec_test *t, tenrec_error *err)
     tenrec_status st = TENREC_OK;
 
     if (t->rank == 0) {
-        while (atomic_load(&total) < TOTAL) /* the kit ends a test that hangs */
+        while (atomic_load(&total) < TOTAL) /* the test kit ends a test that hangs */
             poll(NULL, 0, 1);
         if (atomic_load(&total) != TOTAL)
             return tenrec_fail(err, TENREC_EINVAL, "the total is %d", atomic_load(&total));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* smooth.c - a worker in C for a PyTorch program: it smooths tensors for it, and
- * has tensors of its own looked at by torch. See examples/mixed/run. */
+/* smooth.c - a worker in C that smooths tensors for a PyTorch program, and calls
+ * torch on tensors of its own. See examples/mixed/run. */
 #include <stdio.h>
 #include <tenrec/tenrec.h>
 
@@ -12,11 +12,11 @@ static tenrec_status need_floats(const struct tenrec_tensor *t, tenrec_error *er
 
     if (d->dtype.code == TENREC_DTYPE_FLOAT && d->dtype.bits == 32 && d->ndim == 1)
         return TENREC_OK;
-    return tenrec_fail(err, TENREC_EINVAL, "smooths a row of float32, got %u dimensions of %s",
+    return tenrec_fail(err, TENREC_EINVAL, "expected a row of float32, got %u dimensions of %s",
                        d->ndim, tenrec_dtype_name(d->dtype));
 }
 
-/* smooth(x): each element becomes the mean of itself and its neighbours. */
+/* smooth(x): returns the mean of each element and its neighbours. */
 static tenrec_status smooth(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
     struct tenrec_tensor *given, *x, *y = NULL;
@@ -55,7 +55,7 @@ static tenrec_status smooth(struct tenrec_call *call, void *arg, tenrec_error *e
     return st;
 }
 
-/* Has torch look at 0, 1, 4, 9 ... */
+/* Asks torch for the norm of 0, 1, 4, 9 ... */
 static tenrec_status ask_torch(struct tenrec_worker *w, tenrec_error *err)
 {
     const int64_t shape[] = { N };

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""train.py - a PyTorch program whose helper is a C program: it sends it tensors to be smoothed, and
-answers what the helper asks. See examples/mixed/run."""
+"""train.py - a PyTorch program that has tensors smoothed by a worker in C, and answers that
+worker's calls. See examples/mixed/run."""
 import torch
 
 import tenrec_torch.worker as worker
 
-# What C may call: gets a torch.Tensor, returns a number.
+# A function for C to call: takes a torch.Tensor, returns a number.
 worker.register("norm", lambda x: float(torch.linalg.norm(x)))
 
 worker.init_rpc("trainer")
