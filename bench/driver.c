@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LIMIT_S 100 /* of one run: whatever hangs, ends */
+#define LIMIT_S 100 /* of one run, in case a peer hangs */
 
 struct figures {
     struct samples times; /* of batches */
@@ -42,7 +42,7 @@ size_t driver_hear(const struct trial *t, void *ret_text, size_t room)
 
     errno = EPIPE;
     if (!pair_read(t->fd, &n, sizeof n) || n > room || !pair_read(t->fd, ret_text, n))
-        pair_die("%s: the other process told no address", t->peer);
+        pair_die("%s: the other process sent no address", t->peer);
     return n;
 }
 
@@ -63,8 +63,8 @@ static bool is_large(const struct trial *t)
     return strcmp(t->mode, "latency") != 0 && strcmp(t->mode, "rate") != 0;
 }
 
-/* Calls for a tenth of the time; returns how long the shortest one took, in
- * nanoseconds: a busy machine makes others longer, never shorter. */
+/* Calls for a tenth of the time; returns the shortest duration in nanoseconds: a busy
+ * machine makes calls longer, never shorter. */
 static uint64_t warm_up(const struct way *w, struct trial *t)
 {
     uint64_t begin = samples_now_ns(), now = begin, shortest = UINT64_MAX;
@@ -108,7 +108,7 @@ static void time_calls(const struct way *w, struct trial *t, struct figures *f)
     f->cpu_ns = cpu_of_both(t) - cpu;
 }
 
-/* More and more at once, until they take their time; the last ones count. */
+/* Repeats with more calls until they take long enough; the last round counts. */
 static void time_flood(const struct way *w, struct trial *t, struct figures *f)
 {
     f->calls = 40 * PAIR_INFLIGHT;
@@ -195,8 +195,8 @@ static int run(const struct way *w, struct trial *t)
     return ok ? 0 : 1;
 }
 
-/* Each size is a process of its own, that forks the callee before its peer has
- * made threads. */
+/* Each size runs in a process of its own, which forks the callee before the peer's
+ * library starts threads. */
 static int run_in_child(const struct way *w, struct trial *t)
 {
     int status;

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""machine.py - what else this machine did meanwhile: figures of a busy one say little."""
+"""machine.py - the other load of the machine: figures of a busy machine mean little."""
 import os
 import platform
 import resource
 import time
 
-LOOK_S = 0.5          # how long a look before the first run takes
-QUIET_BEFORE = 0.25   # processors that were busy then
-QUIET_FOREIGN = 0.1   # processors that others used
-QUIET_STEAL = 0.02    # processors that the host took
+LOOK_S = 0.5          # duration of the probe before the first run
+QUIET_BEFORE = 0.25   # busy processors during the probe
+QUIET_FOREIGN = 0.1   # processors used by other programs
+QUIET_STEAL = 0.02    # processors stolen by the host
 QUIET_SPREAD = 1.6    # largest over smallest of one raw figure, in the middle of all of them
 
 
@@ -21,7 +21,7 @@ def name():
 
 
 def stat_s():
-    """Seconds that processors were busy so far, and that the host took away."""
+    """Seconds of busy processors so far, and seconds stolen by the host."""
     with open("/proc/stat", encoding="ascii") as f:
         ticks = [int(word) for word in f.readline().split()[1:]]
     hz = os.sysconf("SC_CLK_TCK")
@@ -29,13 +29,13 @@ def stat_s():
 
 
 def own_s():
-    """CPU time of this process and its children that have ended."""
+    """CPU time of this process and its reaped children."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(u.ru_utime + u.ru_stime for u in used)
 
 
 class Watch:
-    """From now on until `report`."""
+    """Observes the machine until `report`."""
 
     def __init__(self):
         before = stat_s()[0]

@@ -24,7 +24,7 @@ void pair_die(const char *fmt, ...)
     vfprintf(stderr, fmt, ap);
     fprintf(stderr, " (%s)\n", strerror(e));
     va_end(ap);
-    _exit(1); /* the libraries of peers may hang in their exit handlers */
+    _exit(1); /* exit handlers of the peers' libraries may hang */
 }
 
 void pair_pin(enum pair_side side)
@@ -134,7 +134,7 @@ void pair_expect(const char *peer, const void *p, size_t n)
     if (pair_check(p, n))
         return;
     errno = EPROTO;
-    pair_die("%s: the bytes arrived changed", peer);
+    pair_die("%s: the received bytes are corrupt", peer);
 }
 
 bool pair_read(int fd, void *p, size_t n)

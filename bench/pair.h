@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pair.h - two processes on two processors, a caller and a callee: what all
- * benchmark programs stand on.
+/* pair.h - a caller and a callee process on two processors: the base of all
+ * benchmark programs.
  *
- * The environment says how: BENCH_CPUS="0,1" pins the caller to cpu 0 and the
+ * Environment: BENCH_CPUS="0,1" pins the caller to cpu 0 and the
  * callee to cpu 1 ("none": no pinning), BENCH_QUICK=1 makes short runs. */
 #ifndef TENREC_BENCH_PAIR_H
 #define TENREC_BENCH_PAIR_H
@@ -17,39 +17,39 @@ extern "C" {
 #endif
 
 #define PAIR_SMALL 64u                /* bytes of a small message, and of every answer */
-#define PAIR_LARGE ((size_t)64 << 20) /* bytes of a large one */
+#define PAIR_LARGE ((size_t)64 << 20) /* bytes of a large message */
 #define PAIR_INFLIGHT 64u
 
 enum pair_side { PAIR_CALLER, PAIR_CALLEE };
 
-/* Pins the calling thread, and with it the threads it makes later. */
+/* Pins the calling thread, and the threads that it makes later. */
 void pair_pin(enum pair_side side);
 
 /* Forks the callee, which runs fn(arg) pinned and exits with its result; it
  * dies with the caller. Pins the caller too. */
 pid_t pair_fork(int (*fn)(void *arg), void *arg);
 
-/* Waits for the callee; false (and a line on stderr) when it failed. */
+/* Waits for the callee; returns false after a line on stderr if it failed. */
 bool pair_join(pid_t callee);
 
-/* Whether runs shall be short. */
+/* Returns true for short runs. */
 bool pair_quick(void);
 
 /* CPU time of a process so far, in nanoseconds. */
 uint64_t pair_cpu_ns(pid_t pid);
 
-/* Anonymous memory with its pages present; shared with children that are forked
- * later, or not. Ends the program when there is none. */
+/* Maps anonymous memory with all pages present, private or shared with children
+ * forked later. Ends the program when out of memory. */
 void *pair_memory(size_t n, bool shared);
 
-/* A pattern that shows displaced pages too. pair_expect ends the program, with
- * a line that says whose bytes came changed, when it is not there. */
+/* A pattern that also reveals displaced pages. pair_expect ends the program with a
+ * line that names the peer if the bytes differ. */
 void pair_fill(void *p, size_t n);
 bool pair_check(const void *p, size_t n);
 void pair_expect(const char *peer, const void *p, size_t n);
 
-/* All bytes through a file descriptor, spinning while a non-blocking one has
- * none; pair_read says false when the other end was closed before. */
+/* Transfer all bytes, spinning on a non-blocking descriptor. pair_read returns false
+ * if the other end was closed first. */
 bool pair_read(int fd, void *p, size_t n);
 void pair_write(int fd, const void *p, size_t n);
 

@@ -12,7 +12,7 @@ import programs
 
 SIZES = [64, 512, 4 << 10, 32 << 10, 256 << 10, 2 << 20, 16 << 20, 64 << 20]
 
-# Dashes tell the ways apart, colours who takes them.
+# Dashes distinguish the transports, colours the peers.
 DASHES = {"shm": "dashtype 1", "tcp": "dashtype 2", "raw": "dashtype 3"}
 COLOURS = {"Tenrec": "#c8102e", "raw": "#808080", "libtensorpipe": "#1f5fbf", "torch": "#000000", "UCX": "#1b8a3a",
            "libfabric": "#e08a00", "Mercury": "#8a2be2", "gRPC": "#00a0b0", "ZeroMQ": "#8b5a2b", "nng": "#c060a0"}
@@ -63,7 +63,7 @@ def measure(p, env, rounds, say):
 
 
 def script(series, target, folder):
-    """What gnuplot is told; writes the data into `folder`."""
+    """The script for gnuplot; writes the data into `folder`."""
     plots = {2: [], 3: []}
     for i, one in enumerate(series):
         path = f"{folder}/{i}.dat"

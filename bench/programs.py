@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""programs.py - the programs that measure: which are here, how they are built and run."""
+"""programs.py - finds, builds and runs the measuring programs."""
 import json
 import os
 import shutil
@@ -9,7 +9,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TIMEOUT_S = 120
 
-# What Debian calls what a peer needs.
+# Debian packages of each peer.
 PACKAGES = {
     "libtensorpipe": ["libtensorpipe-dev"],
     "torch": ["python3-torch"],
@@ -31,14 +31,14 @@ def build(folder, quiet, root=ROOT):
     with open(log, "w", encoding="utf-8") as out:
         def call(*command):
             return subprocess.run(command, cwd=root, stdout=out, stderr=out, check=False).returncode
-        # The binding for torch takes minutes to compile, and nothing here is measured through it.
+        # The binding for torch takes minutes to compile and is not measured here.
         setup = ["meson", "setup", folder, "-Dbuildtype=release", "-Dtests=false", "-Dtorch=disabled"]
         if os.path.exists(f"{folder}/build.ninja"):
             setup.append("--reconfigure")
         if not quiet:
             print(f"compare: building in {os.path.relpath(folder)}", file=sys.stderr)
         if call(*setup) or call("ninja", "-C", folder):
-            sys.exit(f"compare: the tree does not build; all of the output is in {log}")
+            sys.exit(f"compare: the build failed; its output is in {log}")
 
 
 def torch_python():
@@ -55,7 +55,7 @@ def torch_python():
 
 
 class Programs:
-    """Commands of the programs in a build folder; None for a peer that is not here."""
+    """Commands of the programs in a build folder; None for a peer that is not installed."""
 
     def __init__(self, folder, torch):
         self.folder, self.torch = f"{folder}/bench", torch
@@ -84,7 +84,7 @@ def absent_text(name):
 
 
 def install():
-    """Installs the peers, and what draws the picture, through apt; returns the exit status."""
+    """Installs the peers, and gnuplot, through apt; returns the exit status."""
     wanted = [p for packages in PACKAGES.values() for p in packages] + ["gnuplot-nox"]
     missing = [p for p in wanted if subprocess.run(["dpkg-query", "-W", "-f", "${db:Status-Status}", p],
                                                    capture_output=True, text=True, check=False).stdout != "installed"]
@@ -98,8 +98,8 @@ def install():
 
 
 def measure(command, env, failures):
-    """What a program printed, one object for each line; None when it failed (noted once)."""
-    # The plugins of the build that the program is of.
+    """The output of a program, one object for each line; None when it failed (noted once)."""
+    # The plugins of the program's own build.
     env = {**env, "TENREC_PLUGIN_PATH": os.path.join(os.path.dirname(os.path.dirname(command[0])), "plugins")}
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, env=env, check=False)

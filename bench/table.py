@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""table.py - rows of a comparison (verdict.py) as text for people, or as Markdown."""
+"""table.py - rows of a comparison (verdict.py) as text or as Markdown."""
 
 HEAD = ["work", "tenrec", "peer", "ratio", "min..max", "reach", ""]
 
@@ -27,7 +27,7 @@ def limit_line(row):
 
 
 def spread_text(row):
-    """Of what is judged by its interval, that; of the others all that was seen."""
+    """The interval of a row that is judged by it; of other rows the smallest and largest ratio."""
     low, high = row["interval"] if row["verdict"] in ("slower", "as fast") else (min(row["ratios"]), max(row["ratios"]))
     return f"{low:.2f}..{high:.2f}"
 
@@ -54,7 +54,7 @@ def failures_of(rows):
 
 def as_text(rows):
     lines = [HEAD] + lines_of(rows)
-    # What a limit says runs over the columns that it leaves empty.
+    # The text of a limit spans the columns that it leaves empty.
     pairs = [line for line in lines if line[2]]
     widths = [max(len(line[i]) for line in (lines if i in (0, 5, 6) else pairs)) for i in range(len(HEAD))]
     out = []
@@ -69,7 +69,7 @@ def as_text(rows):
 
 
 def judged_markdown(rows):
-    """What something is held to, a row each."""
+    """One row for each work with a limit."""
     out = ["| work | Tenrec | judged by | ratio | held to | |", "|---|---|---|---|---|---|"]
     for row, line in zip(rows, lines_of(rows)):
         if "limits" in row or row["reach"] is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch_pair.py - two forked workers of torch.distributed.rpc, and what they do to each other.
+"""torch_pair.py - two forked workers of torch.distributed.rpc, and the works between them.
 
 The caller has imported torch and, for TENREC, tenrec_torch: a pair is two forks of it, so that it
 begins at once, and gone before the next one begins. The works are one-sided: w0 calls, w1 serves.
@@ -51,7 +51,7 @@ def one_call_us(rpc, plan):
 
 
 def in_flight_us(rpc, plan):
-    """Per call, with INFLIGHT of them open."""
+    """Time per call, with INFLIGHT calls open."""
     calls = 4 * plan["calls"]
     room = threading.Semaphore(INFLIGHT)
     begin = 0
@@ -72,7 +72,7 @@ def how_often(size, plan):
 
 
 def result_us(rpc, size, plan):
-    """A tensor comes back, and is dropped before the next call."""
+    """Returns a tensor, which is dropped before the next call."""
     import torch
     if not torch.equal(rpc.rpc_sync("w1", give, args=(size,)), give(size)):
         raise RuntimeError(f"a result of {size} bytes has other contents")
@@ -102,7 +102,7 @@ def rest_percent(rpc, plan):
 
 
 def works(plan):
-    """{name: function of rpc}, in the order in which a pair does them."""
+    """{name: function of rpc}, in the order of a run."""
     found = {}
     if plan.get("rest"):
         return {"rest": lambda rpc: rest_percent(rpc, plan)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""verdict.py - what is compared, what came out, and whether that is what we hold ourselves to."""
+"""verdict.py - the compared works, their results, and whether these reach their limits."""
 import math
 import re
 import statistics
@@ -8,7 +8,7 @@ ENOUGH = 9  # ratios that a reach needs
 
 
 class Pair:
-    """One peer of a work: its command (None: not here) and the figure that is compared."""
+    """One peer of a work: its command (None: not installed) and the compared figure."""
 
     def __init__(self, label, command, figure=None, reach=None, rounds=3):
         self.label, self.command, self.figure, self.reach = label, command, figure, reach
@@ -40,7 +40,7 @@ def interval(ratios):
 
 
 class Same(Pair):
-    """The same work by another build of Tenrec: slower only when the interval leaves no doubt."""
+    """The same work by another build of Tenrec: slower only if the whole interval is."""
 
     def __init__(self, label, command):
         super().__init__(label, command, rounds=None)
@@ -53,7 +53,7 @@ class Same(Pair):
 
 
 class Work:
-    """What Tenrec does, and the peers that do the same. `figure` is a key of what the programs
+    """A work of Tenrec, and the peers with the same work. `figure` is a key of what the programs
     print; with `at_least` more of it is better. The first pair runs right beside Tenrec."""
 
     def __init__(self, name, command, figure, pairs, at_least=False):
@@ -65,14 +65,14 @@ class Work:
         return re.search(pattern, " ".join([self.name] + [pair.label for pair in self.pairs]))
 
     def commands(self, number):
-        """What runs in a round, once each; every other round the other way about."""
+        """The commands of a round, once each; reversed in every other round."""
         due = [p.command for p in self.pairs if p.command and (p.rounds is None or number < p.rounds)]
         order = due[:1] + [self.command] + due[1:] if due else []
         order = list(dict.fromkeys(tuple(c) for c in order))
         return order[::-1] if number % 2 else order
 
     def take(self, got):
-        """The figures of one round, by command; None for what failed."""
+        """The figures of one round, by command; None for a failed command."""
         mine = got.get(tuple(self.command))
         if not mine:
             return
@@ -100,7 +100,7 @@ class Work:
 
 
 class Limit:
-    """What Tenrec alone shall keep to: {figure: limit}; `exact`: neither more nor less."""
+    """Limits of Tenrec alone: {figure: limit}; `exact`: neither more nor less."""
 
     pairs = ()
 

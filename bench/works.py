@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""works.py - all that is compared, with the peers and the reach of each."""
+"""works.py - all compared works, with the peers and the reach of each."""
 from verdict import Limit, Pair, Same, Work
 
 
@@ -59,7 +59,7 @@ def small_tcp(p):
 
 
 def many_shared(p):
-    """Mercury is what to beat; where it is not, ten times libtensorpipe."""
+    """The reach is by Mercury; without Mercury ten times libtensorpipe."""
     mercury = p.peer("Mercury", "rate", "busy", "na+sm")
     tensorpipe = p.peer("libtensorpipe", "rate", "busy", "shm_cma")
     judged = [Pair("Mercury", mercury, reach=1.5), Pair("libtensorpipe", tensorpipe)]
@@ -76,7 +76,7 @@ def many_shared(p):
 
 
 def many_tcp(p):
-    """The limit of a rate is the plain blocking loop; Tenrec as it comes is adaptive."""
+    """The limit of a rate is the plain blocking loop; Tenrec's default is adaptive."""
     return [
         Work("64 in flight, TCP", p.tenrec("rate", "adaptive", "uv"), "calls_per_s", [
             Pair("raw batched", p.raw("rate", "sleep", "tcp"), reach=0.7),
@@ -121,7 +121,7 @@ def large_shared(p):
 
 
 def shared(p):
-    """A tensor that is handed over as a mapping takes as long as a small call, whatever its size is."""
+    """Handing over a tensor as a mapping takes as long as a small call, at any size."""
     small = Pair("no-op call", p.tenrec("latency", "busy", "shm"), reach=2)
     return [
         Work("shared tensor of 64 KiB, shared memory", p.tenrec("handover", "busy", "shm", str(64 << 10)), "p50_us",
@@ -167,7 +167,7 @@ def all_works(p):
 
 
 def same_works(here, there):
-    """The same works by two builds of Tenrec; `there` is the other one."""
+    """The same works by two builds of Tenrec; `there` is the other build."""
     done = {}
     for work in all_works(here):
         if isinstance(work, Work):

@@ -4,8 +4,8 @@
 //
 //     grpc_peer latency|rate|bandwidth adaptive unix|tcp
 //
-// "adaptive": a thread that waits for a completion queue looks a little before
-// it sleeps, and nothing changes that.
+// "adaptive": a thread that waits for a completion queue polls a little before it
+// sleeps; gRPC has no setting for that.
 #include "../driver.h"
 
 #include <chrono>
@@ -37,7 +37,7 @@ struct Service {
     bool first;
 };
 
-// One call that is served: asked for, read, answered; then it deletes itself.
+// One served call: requested, read, answered; deletes itself at the end.
 class Served
 {
   public:
@@ -93,7 +93,7 @@ class Served
     int step_ = ASKED;
 };
 
-// Until it is killed: a server that shuts down in peace takes its time.
+// Serves until killed: an orderly shutdown of the server is slow.
 int serve(struct trial *t)
 {
     Service s = { .trial = t, .generic = {}, .queue = {}, .first = t->size > PAIR_SMALL };

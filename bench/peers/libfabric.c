@@ -30,9 +30,9 @@ struct fabric {
     struct fid_cq *sent_queue, *queue;
     struct fid_av *addresses;
     fi_addr_t peer;
-    size_t under_way; /* sends whose end nobody has seen */
+    size_t under_way; /* sends without a completion yet */
     unsigned char (*small)[PAIR_SMALL];
-    unsigned char *data; /* what is sent; at the callee, where it lands */
+    unsigned char *data; /* sent by the caller; the callee's receive buffer */
     struct fi_context2 context[BUFFERS + 1];
 };
 
@@ -63,7 +63,7 @@ static void see_sent(struct fabric *f)
         queue_failed(f->sent_queue);
 }
 
-/* Those that are small enough leave at once and tell nobody. */
+/* Small messages are injected, without a completion. */
 static void post(struct fabric *f, const void *p, size_t n)
 {
     bool inject = n <= f->info->tx_attr->inject_size;
@@ -93,7 +93,7 @@ static void await_small(struct fabric *f, struct fi_context2 *context)
     await(f, f->small[context - f->context], PAIR_SMALL, context);
 }
 
-/* At least one message that has come. */
+/* Waits for at least one message. */
 static size_t take(struct fabric *f, struct fi_cq_msg_entry *ret, size_t room)
 {
     for (;;) {
@@ -189,7 +189,7 @@ static void post_small_buffers(struct fabric *f)
         await_small(f, &f->context[i]);
 }
 
-/* Answers until a message of one byte says that no more will come. */
+/* Answers until a message of one byte ends the run. */
 static int serve(struct trial *t)
 {
     struct fabric *f = make(t);
@@ -230,7 +230,7 @@ static void start(struct trial *t)
     t->state = f;
 }
 
-/* Takes the answers that are there, and gives their buffers back. */
+/* Reads the available answers, and posts their buffers again. */
 static size_t take_answers(struct fabric *f)
 {
     struct fi_cq_msg_entry e[16];

@@ -159,7 +159,7 @@ static int serve(struct trial *t)
     driver_say(t, text, n);
     while (!m->ended)
         progress(m);
-    for (int i = 0; i < 100; i++) /* the last answer goes out */
+    for (int i = 0; i < 100; i++) /* sends the last answer */
         HG_Progress(m->context, 0);
     return 0;
 }

@@ -3,7 +3,7 @@
  *
  *     nng_peer latency|rate|bandwidth sleep ipc|tcp
  *
- * A large message is copied into nng's own, as a program has to. */
+ * A large message is copied into nng's message, as any program has to. */
 #include "../driver.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ static void must(int e, const char *what)
     _exit(1);
 }
 
-/* One of the many that are in flight, on either side. */
+/* One of the messages in flight, on either side. */
 struct lane {
     struct nng *owner;
     nng_aio *aio;
@@ -138,7 +138,7 @@ static int serve(struct trial *t)
     else
         for (size_t i = 0; i < PAIR_INFLIGHT; i++)
             nng_ctx_recv(g->lane[i].context, g->lane[i].aio);
-    /* Threads of nng's still write: until the caller has it all. */
+    /* nng's threads still write: wait until the caller has received everything. */
     while (pair_read(t->fd, &byte, 1))
         ;
     return 0;

@@ -4,9 +4,9 @@
 //     tensorpipe_peer latency|rate|bandwidth|drop sleep uv
 //     tensorpipe_peer latency|rate|bandwidth|drop busy shm_basic|shm_cma
 //
-// The caller of `latency` blocks until its answer is there; with many in flight
-// the next one is written from the callback of an answer. Its uv transport
-// sleeps while nothing happens; the thread of its shm transport never does.
+// The caller of `latency` blocks for each answer; with many in flight the callback of
+// an answer writes the next message. The uv transport sleeps when idle; the thread of
+// the shm transport never does.
 #include "../driver.h"
 
 #include <atomic>
@@ -178,7 +178,7 @@ class Caller
         wait(calls);
     }
 
-    // An answer may be there before the library has done with the request.
+    // An answer may arrive before the library has completed the request.
     void close()
     {
         std::unique_lock<std::mutex> hold(mutex_);

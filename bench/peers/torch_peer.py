@@ -148,7 +148,7 @@ def worker(mode, via, sizes, rank, world, folder):
     sys.modules["torch_peer"] = sys.modules["__main__"]
     ways = {"_transports": ["uv"], "_channels": ["basic"]} if via == "uv" else {}
     options = rpc.TensorPipeRpcBackendOptions(init_method=f"file://{folder}/store", rpc_timeout=120, **ways)
-    if mode == "init":  # nobody begins before all have imported torch
+    if mode == "init":  # all start together, after the import of torch
         open(f"{folder}/ready.{rank}", "w", encoding="ascii").close()
         while not os.path.exists(f"{folder}/go"):
             time.sleep(0.001)
@@ -174,7 +174,7 @@ def await_ready(processes, folder, world):
 
 
 def parent(mode, via, sizes):
-    """Starts the workers; returns what they printed."""
+    """Starts the workers; returns their output."""
     world = INIT_WORLD if mode == "init" else 2
     env = dict(os.environ, TP_SOCKET_IFNAME="lo", GLOO_SOCKET_IFNAME="lo", OMP_NUM_THREADS="1")
     with tempfile.TemporaryDirectory(prefix="torch-peer-") as folder:
@@ -201,7 +201,7 @@ def parent(mode, via, sizes):
 
 
 def arguments(argv):
-    """MODE, progress, VIA, and sizes; None when they make no sense."""
+    """MODE, progress, VIA, and sizes; None if these are invalid."""
     modes = ("latency", "rate", "bandwidth", "drop")
     if len(argv) == 2 and argv[0] in ("init", "idle") and argv[1] in ("uv", "shm"):
         return argv[0], "sleep", argv[1], []

@@ -3,8 +3,8 @@
  *
  *     ucx_peer latency|rate|bandwidth busy|sleep sm|tcp
  *
- * A bare message is less than a call: nobody looks up a function, and no result
- * is decoded. */
+ * A bare message is less than a call: it looks up no function and decodes no
+ * result. */
 #include "../driver.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ struct ucx {
     ucp_worker_h worker;
     ucp_ep_h peer;
     struct trial *trial;
-    unsigned char *data; /* what is sent; at the callee, where it lands */
+    unsigned char *data; /* sent by the caller; the callee's receive buffer */
     size_t got;          /* messages, at the callee; answers at the caller */
     bool ended;
 };
@@ -59,7 +59,7 @@ static void progress(struct ucx *u)
         ucp_worker_wait(u->worker);
 }
 
-/* ---- what arrives -------------------------------------------------------------------- */
+/* ---- receiving ----------------------------------------------------------------------- */
 
 static void answer(struct ucx *u)
 {

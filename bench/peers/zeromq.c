@@ -3,8 +3,8 @@
  *
  *     zeromq_peer latency|rate|bandwidth sleep ipc|tcp
  *
- * `bandwidth` sends without copying; what arrives lies in new memory each time,
- * which is given back. */
+ * `bandwidth` sends without copying, and receives into new memory each time, which
+ * is freed. */
 #include "../driver.h"
 
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static struct zeromq *make(const struct trial *t, int one, int many)
 
 /* ---- the callee -------------------------------------------------------------------------- */
 
-/* A message of one byte is the last one. */
+/* A message of one byte is the last. */
 static int serve_one_by_one(struct trial *t, void *socket)
 {
     unsigned char answer[PAIR_SMALL] = { 1 };
@@ -82,13 +82,13 @@ static int serve(struct trial *t)
     char address[ADDRESS_MAX];
     size_t n = sizeof address;
 
-    /* "*": a port, or a path, that nobody has. */
+    /* "*": a free port or path. */
     must(!zmq_bind(z->socket, !strcmp(t->via, "tcp") ? "tcp://127.0.0.1:*" : "ipc://*"), "bind");
     must(!zmq_getsockopt(z->socket, ZMQ_LAST_ENDPOINT, address, &n), "address");
     driver_say(t, address, n);
     (void)(strcmp(t->mode, "rate") ? serve_one_by_one(t, z->socket) : serve_many(z->socket));
     zmq_close(z->socket);
-    zmq_ctx_term(z->context); /* the last answer is on its way until here */
+    zmq_ctx_term(z->context); /* waits until the last answer is sent */
     return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* copy.c - large messages between two processes that spin: one copy into memory
- * that the other sees; two copies through a ring, at the same time; and one copy
- * by the kernel out of the other's private memory. */
+/* copy.c - large messages between two spinning processes: one copy into shared
+ * memory; two overlapping copies through a ring; and one copy by the kernel out of
+ * the other process's private memory. */
 #include "raw.h"
 
 #include <stdatomic.h>
@@ -12,10 +12,10 @@
 #define CHUNKS 8u
 #define END UINT64_MAX
 
-/* Words that both spin on; what is copied follows. */
+/* Words that both processes spin on; the data follows. */
 struct board {
-    _Alignas(128) _Atomic uint64_t there; /* messages, or chunks, that were written */
-    _Alignas(128) _Atomic uint64_t back;  /* of these, taken */
+    _Alignas(128) _Atomic uint64_t there; /* messages, or chunks, written */
+    _Alignas(128) _Atomic uint64_t back;  /* of these, read */
     _Alignas(4096) unsigned char data[];
 };
 

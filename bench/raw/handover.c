@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* handover.c - memory changes hands without a copy: its descriptor goes over a
- * Unix socket, the other maps it, looks at one byte, unmaps it and answers. */
+/* handover.c - hands memory over without a copy: sends its descriptor over a Unix
+ * socket; the other process maps it, reads one byte, unmaps it and answers. */
 #include "raw.h"
 
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  *
  *     raw latency|rate busy|sleep tcp|unix
  *     raw latency sleep eventfd|futex
- *     raw latency|rate busy spin           shared memory that both look at
- *     raw bandwidth busy|sleep tcp|unix    into a buffer that is used again
+ *     raw latency|rate busy spin           shared memory that both poll
+ *     raw bandwidth busy|sleep tcp|unix    into a reused buffer
  *     raw bandwidth busy copy|ring|readv   shared memory: one copy, a pipelined
  *                                          ring, process_vm_readv
  *     raw bandwidth busy memcpy            one process alone

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory.c - shared memory that both processes look at all the time: a word on
- * a cache line of its own there and one back, and rings of 64-byte entries. */
+/* memory.c - shared memory that both processes poll: a word on its own cache line in
+ * each direction, and rings of 64-byte entries. */
 #include "raw.h"
 
 #include <stdatomic.h>
@@ -24,7 +24,7 @@ static size_t bytes(size_t size)
     return sizeof(struct rings);
 }
 
-/* Waits until more than `seen` were written; returns how many, or END. */
+/* Waits until more than `seen` entries were written; returns their number, or END. */
 static uint64_t see(struct ring *r, uint64_t seen)
 {
     uint64_t n;
@@ -39,7 +39,7 @@ static void publish(struct ring *r, uint64_t n)
     atomic_store_explicit(&r->head, n, memory_order_release);
 }
 
-/* One word is the whole message: nothing that carries more can be faster. */
+/* The message is one word: a lower bound for any message. */
 static int serve_words(struct rings *r)
 {
     uint64_t n = 0;
@@ -91,7 +91,7 @@ static void flood(struct trial *t, size_t calls)
             memcpy(r->there.slot[sent % SLOTS], message, sizeof message);
         for (uint64_t n = see(&r->back, got); got < n; got++) {
             memcpy(message, r->back.slot[got % SLOTS], sizeof message);
-            atomic_signal_fence(memory_order_seq_cst); /* the copy is the work */
+            atomic_signal_fence(memory_order_seq_cst); /* keeps the measured copy */
         }
     }
 }

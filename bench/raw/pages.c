@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pages.c - what memory costs one process alone: a copy into memory that is
- * there, into pages that are new each time, and into huge ones. */
+/* pages.c - the cost of memory in one process: a copy into present pages, into new
+ * pages each time, and into new huge pages. */
 #include "raw.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ struct buffers {
     unsigned char *from, *into;
 };
 
-/* The callee has nothing to do. */
+/* The callee is idle. */
 static int serve(struct trial *t)
 {
     char byte;
@@ -37,7 +37,7 @@ static void start(struct trial *t)
 static void copy(void *to, const void *from, size_t n)
 {
     memcpy(to, from, n);
-    __asm__ volatile("" ::: "memory"); /* whoever reads it, it is copied */
+    __asm__ volatile("" ::: "memory"); /* keeps the copy, which is never read */
 }
 
 static void call_memcpy(struct trial *t)

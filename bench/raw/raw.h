@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* raw.h - the ways in which two processes can reach each other without any
- * library: what nobody can beat on this machine. */
+/* raw.h - transports between two processes without any library: the limits of this
+ * machine. */
 #ifndef TENREC_BENCH_RAW_H
 #define TENREC_BENCH_RAW_H
 
 #include "../driver.h"
 
-/* Only few calls carry bytes that are looked at: who checks them is fast first. */
+/* Only a few calls carry bytes that are checked, so that the check does not count. */
 static inline bool raw_is_large(const struct trial *t)
 {
     return t->size > PAIR_SMALL;

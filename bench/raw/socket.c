@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* socket.c - a stream socket, over TCP on loopback or of the Unix domain. Busy:
- * it does not block and both sides spin; sleep: it blocks. With many in flight
- * each side writes and reads as many at once as there are. */
+/* socket.c - a stream socket, over TCP on loopback or of the Unix domain. Busy: both
+ * sides spin on a non-blocking socket; sleep: the socket blocks. With many messages
+ * in flight each side writes and reads all available ones at once. */
 #include "raw.h"
 
 #include <errno.h>
@@ -18,8 +18,8 @@ struct sockets {
     char *data;
 };
 
-/* What paces, as bbr does, is a choice of the system and no limit of the machine. Before
- * it connects: a connection that was paced once stays so. */
+/* A congestion control that paces, as bbr does, is a setting of the system and no limit
+ * of the machine. Set before the connect: pacing stays on once started. */
 static void unpaced(int fd)
 {
     setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", strlen("reno"));
@@ -64,7 +64,7 @@ static void prepare(struct trial *t)
     t->state = s;
 }
 
-/* 0 when there is nothing now, -1 at the end. */
+/* Returns 0 if no bytes are available, -1 at the end. */
 static ssize_t read_some(int fd, void *p, size_t n)
 {
     ssize_t k = read(fd, p, n);

@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define END UINT32_MAX /* said instead of a number by who ends */
+#define END UINT32_MAX /* instead of a number: the other process ends */
 
 /* ---- eventfd ------------------------------------------------------------------------ */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* calls.c - calls between two workers: small ones, and tensors either way. */
+/* calls.c - calls between two workers: small calls, and tensors in both directions. */
 #include "measure.h"
 #include "modes.h"
 #include "side.h"
@@ -18,7 +18,7 @@ struct counters {
 struct state {
     struct side *side;
     struct measure m;
-    struct tenrec_tensor *tensor; /* what is sent, or at the callee given */
+    struct tenrec_tensor *tensor; /* the argument, or at the callee the result */
     struct tenrec_value *kept[KEEP_MAX];
     size_t n_kept;
     bool first;
@@ -35,10 +35,10 @@ static void prepare(struct trial *t)
     s->first = true;
     t->state = s;
     if (!strcmp(t->mode, "latency"))
-        t->size = 0; /* the function takes nothing and gives nothing */
+        t->size = 0; /* the function has no argument and no result */
 }
 
-/* The memory of the tensor can be mapped by the callee. */
+/* Returns true if the callee can map the memory of the tensor. */
 static bool is_shared(const struct trial *t)
 {
     return !strcmp(t->mode, "source") || !strcmp(t->mode, "handover");
@@ -92,7 +92,7 @@ static int serve(struct trial *t)
     return 0;
 }
 
-/* ---- what is counted -------------------------------------------------------------------- */
+/* ---- counters --------------------------------------------------------------------------- */
 
 static void on_counter(void *arg, const char *key, const char *value)
 {
@@ -165,7 +165,7 @@ static void start(struct trial *t)
         s->tensor = new_tensor(t->size, is_shared(t));
     if (tenrec_init_rpc(s->m.worker, &err))
         side_give_up(&err);
-    count(s, s->before); /* makes the connection, too */
+    count(s, s->before); /* also connects */
     count(s, s->before);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* grow.c - one of N workers of a group, started by bench/grow: connects to all others, and
- * shuts down together with them. Prints how long both took. */
+ * shuts down together with them. Prints both durations. */
 #include "samples.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ static int give_up(const tenrec_error *err)
     return 1;
 }
 
-/* One call to each of the others, all under way at once. */
+/* Calls all other workers at once. */
 static tenrec_status call_all(struct tenrec_worker *w, tenrec_error *err)
 {
     const struct tenrec_call_options o = { .size = sizeof o, .timeout_ms = LIMIT_MS };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* limits.c - one of two workers, started by bench/limits: the one that watches measures how
- * late an operation ends after its limit while the other one is stopped or dead.
+/* limits.c - one of two workers, started by bench/limits: the watcher measures how late an
+ * operation ends after its limit while the other worker is stopped or dead.
  *
  *     limits OPERATION LIMIT_MS WATCHER HOW
  *
- * OPERATION is barrier or shutdown, WATCHER the rank that measures, HOW what the other one
- * does: stop, die or stay. */
+ * OPERATION is barrier or shutdown, WATCHER the rank that measures, HOW the state of the
+ * other worker: stop, die or stay. */
 #include "samples.h"
 
 #include <poll.h>
@@ -26,7 +26,7 @@ static int give_up(const tenrec_error *err)
 
 static int suffer(const char *how)
 {
-    poll(NULL, 0, SETTLE_MS / 3); /* the other one has our last answers */
+    poll(NULL, 0, SETTLE_MS / 3); /* the other worker receives the last answers */
     if (strcmp(how, "die") == 0)
         _exit(0);
     if (strcmp(how, "stop") == 0)
@@ -61,7 +61,7 @@ int main(int argc, char **argv)
         return give_up(&err);
     if (strcmp(rank, argv[3]) != 0)
         return suffer(argv[4]);
-    poll(NULL, 0, SETTLE_MS); /* the other one is stopped or dead */
+    poll(NULL, 0, SETTLE_MS); /* the other worker stops or dies */
     begin = samples_now_ns();
     st = operate(w, argv[1], limit, &err);
     printf("{\"ms\": %.3f, \"status\": \"%s\"}\n", (double)(samples_now_ns() - begin) / 1e6,

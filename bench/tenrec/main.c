@@ -5,8 +5,8 @@
  *     tenrec_bench init|idle|after uv|shm
  *
  * MODE is latency, rate, bandwidth or drop as in driver.h; keep is drop with all
- * results kept; source is bandwidth out of memory that both processes could see,
- * handover passes such memory on.
+ * results kept; source is bandwidth out of mappable memory, handover passes such
+ * memory on.
  *
  * init    8 workers over a file store, first call in to last return
  * idle    one of 2 workers at rest: CPU, threads, memory

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rest.c - two workers that have nothing to do any more. Each is a program of
- * its own, as a user's would be, so that it holds no pages of its parent. */
+/* rest.c - two idle workers. Each is a program of its own, as a user's would be, and
+ * holds no pages of its parent. */
 #include "measure.h"
 #include "modes.h"
 #include "side.h"
@@ -60,7 +60,7 @@ int rest_exec(char **argv)
         call_often(&m);
     if (write(atoi(argv[3]), "", 1) != 1)
         pair_die("write");
-    pause(); /* until it is killed */
+    pause(); /* until killed */
     return 0;
 }
 
@@ -124,7 +124,7 @@ int rest_main(const char *via, bool moment)
                status_of(p[1], "VmRSS:"));
         rc = 0;
     } else {
-        fprintf(stderr, "bench: a worker did not come to rest\n");
+        fprintf(stderr, "bench: a worker did not become idle\n");
     }
     for (int i = 0; i < 2; i++)
         kill(p[i], SIGKILL);

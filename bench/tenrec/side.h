@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* side.h - one worker of a benchmark: its configuration, its start and end. */
+/* side.h - one worker of a benchmark: configuration, start and end. */
 #ifndef TENREC_BENCH_SIDE_H
 #define TENREC_BENCH_SIDE_H
 
@@ -9,7 +9,7 @@
 
 #define SIDE_WORLD_MAX 8
 
-/* What all processes of one run share; mapped before the first fork. */
+/* State shared by all processes of one run; mapped before the first fork. */
 struct side {
     char folder[64], store[96]; /* of the file store */
     char via[16], progress[16];
@@ -22,9 +22,9 @@ struct side {
 struct side *side_new(const char *via, const char *progress, int world);
 void side_drop(struct side *s);
 
-/* Worker `rank` of s->world. On the tensorpipe backend over transport uv, or
- * with `via` "shm" over what is best between two processes of one host. What
- * BENCH_TENREC holds goes to the backend's options, as in "lanes: 2". */
+/* Starts worker `rank` of s->world on the tensorpipe backend, over transport uv, or
+ * with `via` "shm" over the best transport of one host. BENCH_TENREC adds options of
+ * the backend, as in "lanes: 2". */
 struct tenrec_worker *side_worker(const struct side *s, int rank);
 void side_end_worker(struct tenrec_worker *w);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* start.c - many workers that begin at once. */
+/* start.c - many workers that start at once. */
 #include "modes.h"
 #include "samples.h"
 #include "side.h"
@@ -19,7 +19,7 @@ static int child_main(void *arg)
     struct tenrec_worker *w;
     tenrec_error err;
 
-    /* All begin at once. */
+    /* Start all at once. */
     atomic_fetch_add(&s->ready, 1);
     while (atomic_load(&s->ready) <= s->world)
         side_pause_ms(1);
